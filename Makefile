@@ -23,7 +23,7 @@ SEEDS ?= 2000
 FILE ?= bin/bench/bench.json
 BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./daemon/attach ./metrics ./internal/integration
 
-.PHONY: help build lib pgo compatibility demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate diagnose programs mutations soak soak-life bench bench-targets goodput goodput-targets bench-docs bench-machine bench-model bench-go bench-compare bench-captures check-config man deb deb-library reproducible package deploy-check clean
+.PHONY: help build lib pgo compatibility demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate diagnose programs mutations soak soak-life bench bench-targets goodput goodput-targets bench-docs bench-archive bench-model bench-go bench-compare bench-captures check-config man deb deb-library reproducible package deploy-check clean
 
 help: ## list the targets
 	@grep -h -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -135,8 +135,8 @@ bench: build ## measure latency, bandwidth, rates and idle use beside the raw li
 	mkdir -p bin/bench
 	./bin/zrlbench --save bin/bench/bench.json --svg bin/bench | tee bin/bench/bench.txt
 
-bench-targets: ## compare the figures in FILE with the targets of the project
-	$(GO) -C lab test ./bench -run '^TestTargetsOfRun$$' -count=1 -v -figures $(abspath $(FILE))
+bench-targets: build ## compare the figures in FILE with the targets of the project
+	./bin/zrlbench show $(FILE) --targets
 
 # Where make goodput puts its figures, and what goodput-targets reads: one file or several, separated by commas.
 GOODPUT ?= bin/bench/goodput.json
@@ -148,12 +148,12 @@ goodput: build ## measure throughput over emulated long and lossy paths, beside 
 goodput-targets: ## compare the figures in GOODPUT with the targets of the project
 	$(GO) -C lab test ./goodput -run '^TestTargetsOfRun$$' -count=1 -v -figures $(abspath $(GOODPUT))
 
-bench-docs: build ## put the tables, plots and targets of FILE's workloads into docs/performance.md and docs/img
-	./bin/zrlbench show $(FILE) --into docs/performance.md --svg docs/img
-	$(MAKE) bench-machine
+bench-archive: build ## add the figures in FILE, of zrlbench or zrlbench goodput, to the archived runs in lab/results
+	./bin/zrlbench archive $(FILE)
 
-bench-machine: ## put the figures of FILE's workloads into the column of its machine in docs/performance.md
-	$(GO) -C lab test ./bench -run '^TestTargetsOfRun$$' -count=1 -figures $(abspath $(FILE)) -into $(CURDIR)/docs/performance.md
+bench-docs: build ## put the figures in FILE into lab/results and the table and plots of docs/performance.md
+	./bin/zrlbench archive $(FILE) --replace
+	./bin/zrlbench show $(FILE) --into docs/performance.md --svg docs/img
 
 # What make bench-model measures, and what it compares the model with.
 MODEL ?= bin/bench/model.yaml

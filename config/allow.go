@@ -6,15 +6,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
-// Allow are local users, and groups whose members are meant. Each is a name or a number of
-// the system. Root and the user that the daemon runs as need not be among them.
+// Allow lists local users, and groups whose members are allowed. Each is a system name or number. Root and the daemon's
+// user are always allowed.
 type Allow struct {
 	Users  []string `yaml:"users,omitempty"`
 	Groups []string `yaml:"groups,omitempty"`
 }
 
-// validate checks that no name is empty. Whether the users and groups exist is the daemon's
-// to find out: a configuration may be checked on another host.
+// validate checks that no name is empty. The daemon checks that the users and groups exist, because a configuration may
+// be validated on another host.
 func (a *Allow) validate(p *strictyaml.Problems, key string) {
 	if a == nil {
 		return

@@ -10,64 +10,61 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// Collectives is how collective calls are carried out. It must be the same for all
-// ranks of a cluster.
+// Collectives selects the algorithms of collective calls. It must be the same for all ranks of a cluster.
 type Collectives struct {
-	// Table is the path of a table of choices, or empty for the one that is built in.
+	// Table is the path of a table of choices, or empty for the built-in table.
 	Table string `yaml:"table"`
-	// Force are algorithms that take precedence over the table, as choice.ParseForced
-	// reads them: "bcast=atomic:64KiB, allreduce=ring".
+	// Force lists algorithms that take precedence over the table, in the syntax of collectives.ParseForced:
+	// "bcast=atomic:64KiB, allreduce=ring".
 	Force string `yaml:"force,omitempty"`
-	// Order is how a chain sorts its ranks by what they have to send.
+	// Order is the order in which a chain sorts its ranks by the amount that they have to send.
 	Order Order `yaml:"order"`
 	// Upstream is the form of collectives in the programs of the FPGAs.
 	Upstream Upstream `yaml:"upstream"`
-	// FPGAs are ranks in the order of upstream's cluster file; see
-	// Config.UpstreamFPGAs.
+	// FPGAs lists ranks in the order of upstream's cluster file; see Config.UpstreamFPGAs.
 	FPGAs []int `yaml:"fpgas,flow,omitempty"`
 }
 
-// Order is a coll.OrderForm by name.
+// Order is the name of a coll.OrderForm.
 type Order string
 
 // The orders of a chain.
 const (
-	// OrderFixed: by rank number.
+	// OrderFixed sorts by rank number.
 	OrderFixed Order = "fixed"
-	// OrderFreeFirst: ranks with nothing to send come first.
+	// OrderFreeFirst puts ranks with nothing to send first.
 	OrderFreeFirst Order = "free-first"
-	// OrderByLeft: ranks with less to send come first.
+	// OrderByLeft puts ranks with less to send first.
 	OrderByLeft Order = "by-left"
 )
 
-// orders are in the order of coll.OrderForm.
+// orders is indexed by coll.OrderForm.
 var orders = []Order{OrderFixed, OrderFreeFirst, OrderByLeft}
 
-// Form returns the form of that name, in a valid configuration.
+// Form returns the coll.OrderForm. The configuration must be valid.
 func (o Order) Form() coll.OrderForm { return coll.OrderForm(max(slices.Index(orders, o), 0)) }
 
-// Upstream is a form that upstream's compiler gives to collectives.
+// Upstream is a form of collectives that upstream's compiler generates.
 type Upstream string
 
 // The forms.
 const (
-	// UpstreamFlat is that of com_opt: 0.
+	// UpstreamFlat is the form for com_opt 0.
 	UpstreamFlat Upstream = "flat"
-	// UpstreamTree is that of com_opt: 1 and more.
+	// UpstreamTree is the form for com_opt 1 and higher.
 	UpstreamTree Upstream = "tree"
 )
 
 var upstreams = []Upstream{UpstreamFlat, UpstreamTree}
 
-// Forced returns Force as package choice has it. The configuration must be valid.
+// Forced returns the parsed Force. The configuration must be valid.
 func (c *Collectives) Forced() choice.Forced {
-	forced, _ := collectives.ParseForced(c.Force) // Validate has
+	forced, _ := collectives.ParseForced(c.Force) // Validate has checked it
 	return forced
 }
 
-// UpstreamFPGAs returns the FPGA ranks in the order of upstream's cluster file, which
-// is how its tree groups them: those of the key, or else all ranks of peer: fpga in the
-// order of the configuration's file. It is nil where there is no tree.
+// UpstreamFPGAs returns the FPGA ranks in the order of upstream's cluster file, in which its tree groups them. The
+// default of the key is all ranks with peer: fpga in file order. It returns nil if there is no tree.
 func (c *Config) UpstreamFPGAs() []int {
 	if c.Collectives.Upstream != UpstreamTree || c.Collectives.FPGAs != nil {
 		return c.Collectives.FPGAs
@@ -81,8 +78,7 @@ func (c *Config) UpstreamFPGAs() []int {
 	return fpgas
 }
 
-// ApplyEnv overrides Force and Table by the environment, unless the variables are
-// empty. lookup is os.LookupEnv.
+// ApplyEnv overrides Force and Table by environment variables that are not empty. lookup is os.LookupEnv.
 func (c *Collectives) ApplyEnv(lookup func(string) (string, bool)) error {
 	if text, _ := lookup(EnvCollectives); text != "" {
 		if _, err := collectives.ParseForced(text); err != nil {
@@ -99,7 +95,7 @@ func (c *Collectives) ApplyEnv(lookup func(string) (string, bool)) error {
 	return nil
 }
 
-// pathProblem returns why there cannot be a file of that name, or "".
+// pathProblem describes the problem of an impossible path, or returns "".
 func pathProblem(path string) string {
 	if strings.ContainsRune(path, 0) {
 		return "a path cannot contain a zero byte"

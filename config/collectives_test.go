@@ -101,8 +101,8 @@ func TestCollectivesEnv(t *testing.T) {
 	}
 }
 
-// TestCollectivesTablePath: the table is where the file is that names it, unless the
-// environment does.
+// TestCollectivesTablePath checks that the path of the table is relative to the file that contains it, but not if it
+// comes from the environment.
 func TestCollectivesTablePath(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "f.yaml")
 	if err := os.WriteFile(file, []byte(host+"collectives: {table: t.yaml}\n"), 0o600); err != nil {

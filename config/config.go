@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Config is a whole configuration. Parse, Load and New return it with defaults
-// filled in.
+// Config is a complete configuration. Parse, Load and New return it with defaults filled in.
 type Config struct {
 	Log     Log     `yaml:"log"`
 	Control Control `yaml:"control"`
@@ -15,22 +14,21 @@ type Config struct {
 	HTTP    HTTP    `yaml:"http"`
 	Metrics Metrics `yaml:"metrics"`
 	Record  Record  `yaml:"record"`
-	// StopTimeout is how long pending messages may take to complete when the daemon
-	// stops. 0: they are aborted at once.
+	// StopTimeout is the time that pending messages have to complete when the daemon stops. If it is 0, they are
+	// aborted at once.
 	StopTimeout time.Duration `yaml:"stop_timeout"`
-	// TLS secures the links over TCP; nil leaves them plain.
+	// TLS secures the links over TCP. If it is nil, they are not encrypted.
 	TLS *TLS `yaml:"tls,omitempty"`
-	// Ranks are all ranks of the cluster, in the order of the file.
+	// Ranks lists all ranks of the cluster, in file order.
 	Ranks []Rank `yaml:"ranks"`
-	// Defaults are the options of the links to all ranks. A rank's Link overrides
-	// them.
+	// Defaults are options of the links to all ranks. A rank's Link overrides them.
 	Defaults LinkOptions `yaml:"defaults,omitempty"`
 	Limits   Limits      `yaml:"limits"`
-	// Collectives is how collective calls are carried out.
+	// Collectives selects the algorithms of collective calls.
 	Collectives Collectives `yaml:"collectives"`
 
 	source source
-	// warnings are those of the file from which the configuration was made.
+	// warnings are the warnings of the file from which the configuration was made.
 	warnings []string
 }
 
@@ -45,36 +43,34 @@ type Log struct {
 	Format string `yaml:"format"`
 }
 
-// Control is the Unix socket by which zrlctl reaches the daemon.
+// Control configures the Unix socket through which zrlctl reaches the daemon.
 type Control struct {
 	// Socket is an absolute path, or empty for no socket.
 	Socket string `yaml:"socket"`
 	// Mode is the permission bits of the socket's file.
 	Mode Mode `yaml:"mode"`
-	// Allow are those who may do more than read the status. Nil: all that Mode lets connect.
+	// Allow lists those who may do more than read the status. If it is nil, everybody who may connect by Mode is
+	// allowed.
 	Allow *Allow `yaml:"allow,omitempty"`
 }
 
-// Limits are limits of what the daemon takes of the machine.
+// Limits bounds the machine's resources that the daemon uses.
 type Limits struct {
-	// ReceiveBuffer is the receive buffer in bytes that each rank's UDP socket
-	// requests.
+	// ReceiveBuffer is the receive buffer in bytes that each rank's UDP socket requests.
 	ReceiveBuffer Size `yaml:"receive_buffer"`
-	// Offload selects UDP segmentation and receive offload: OffloadAuto or
-	// OffloadOff.
+	// Offload selects UDP segmentation and receive offload: OffloadAuto or OffloadOff.
 	Offload string `yaml:"offload"`
-	// Unexpected is how many messages of the extended profile may wait for a
-	// receive at a rank: of all peers together, and of the rank's own in each communicator.
+	// Unexpected is the maximum number of messages of the extended profile that wait for a receive at a rank. It
+	// applies to all peers together, and to each communicator for the rank's messages to itself.
 	Unexpected int `yaml:"unexpected"`
-	// Posted is how many receives may wait for a message at such a rank, in
-	// each communicator.
+	// Posted is the maximum number of receives that wait for a message at such a rank, in each communicator.
 	Posted int `yaml:"posted"`
-	// AttachedBytes is how many bytes the operations of all attached programs may
-	// take. 0: half of the memory that the daemon may take.
+	// AttachedBytes is the maximum memory in bytes for operations of all attached programs. 0 means half of the memory
+	// available to the daemon.
 	AttachedBytes Size `yaml:"attached_bytes"`
 }
 
-// The values that Log takes.
+// Values of Log.
 const (
 	LevelDebug = "debug"
 	LevelInfo  = "info"
@@ -85,9 +81,9 @@ const (
 	FormatJSON    = "json"
 )
 
-// The values that Limits.Offload takes.
+// Values of Limits.Offload.
 const (
-	// OffloadAuto enables the offload features that the kernel has.
+	// OffloadAuto enables the offload features of the kernel.
 	OffloadAuto = "auto"
 	// OffloadOff disables UDP segmentation and receive offload.
 	OffloadOff = "off"
@@ -105,22 +101,21 @@ const (
 // serviceSocket is the control socket of a system service.
 const serviceSocket = "/run/zrlmpid/control.sock"
 
-// DefaultSocket is the control socket of a configuration that names none:
-// zrlmpid.sock in $XDG_RUNTIME_DIR, or /run/zrlmpid/control.sock where that
-// variable is not an absolute path, as in a system service.
+// DefaultSocket returns the default control socket: zrlmpid.sock in $XDG_RUNTIME_DIR, or /run/zrlmpid/control.sock if
+// that variable is not an absolute path, as in a system service.
 func DefaultSocket() string {
-	// The XDG base directory rules say to ignore a path that is not absolute.
+	// The XDG base directory specification requires that a relative path be ignored.
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "zrlmpid.sock")
 	}
 	return serviceSocket
 }
 
-// FindSocket returns the control socket of a daemon that was not named: DefaultSocket, or
-// that of the system service if only that exists, as in a user session.
+// FindSocket returns the control socket to use by default: DefaultSocket, or the socket of the system service if only
+// that exists, as in a user session.
 func FindSocket() string { return firstSocket(DefaultSocket(), serviceSocket) }
 
-// firstSocket returns the first path that exists, or the first of all.
+// firstSocket returns the first path that exists, or paths[0].
 func firstSocket(paths ...string) string {
 	for _, path := range paths {
 		if _, err := os.Lstat(path); err == nil {
@@ -130,8 +125,8 @@ func firstSocket(paths ...string) string {
 	return paths[0]
 }
 
-// New returns a configuration of the given ranks with every default filled in,
-// as Parse does for a file. It is not checked: call Validate.
+// New returns a configuration of the given ranks with defaults filled in, as by Parse. It is not validated: call
+// Validate.
 func New(ranks ...Rank) *Config {
 	c := &Config{Ranks: ranks}
 	c.setDefaults()
@@ -139,8 +134,7 @@ func New(ranks ...Rank) *Config {
 	return c
 }
 
-// setDefaults gives the values that do not depend on other keys, before the
-// file is read.
+// setDefaults sets the values that do not depend on other keys, before the file is read.
 func (c *Config) setDefaults() {
 	c.Log = Log{Level: LevelInfo, Format: FormatConsole}
 	c.Control = Control{Socket: DefaultSocket(), Mode: defaultMode}
@@ -152,8 +146,7 @@ func (c *Config) setDefaults() {
 	c.Limits = Limits{ReceiveBuffer: defaultReceiveBuffer, Offload: OffloadAuto, Unexpected: defaultUnexpected, Posted: defaultPosted}
 }
 
-// Rank returns the entry of rank n, or nil if there is none. After Validate
-// there is one for each n in 0 … len(c.Ranks)-1.
+// Rank returns the entry of rank n, or nil. After Validate, there is one for each n in 0 … len(c.Ranks)-1.
 func (c *Config) Rank(n int) *Rank {
 	for i := range c.Ranks {
 		if c.Ranks[i].Rank == n {
@@ -163,7 +156,7 @@ func (c *Config) Rank(n int) *Rank {
 	return nil
 }
 
-// Local returns the ranks that this daemon runs, in the order of the file.
+// Local returns the ranks that this daemon runs, in file order.
 func (c *Config) Local() []*Rank {
 	var local []*Rank
 	for i := range c.Ranks {

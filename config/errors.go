@@ -2,13 +2,13 @@ package config
 
 import "github.com/zrlmpi/zrlmpid/internal/strictyaml"
 
-// Error is one thing that is wrong with a configuration. Parse, Load and
-// Validate return several of them joined: errors.As finds the first.
+// Error is a single problem of a configuration. Parse, Load and Validate join several of them: errors.As finds the
+// first.
 type Error = strictyaml.Error
 
-// source has the line of each key of the file. A Config made by New has none.
+// source maps the keys of the file to lines. It is empty in a Config made by New.
 type source struct {
 	strictyaml.Source
-	// http: http.listen was given by the environment, a flag or the program.
+	// http is set if http.listen was given by the environment, a flag or the program.
 	http bool
 }

@@ -8,7 +8,7 @@ import (
 
 const rankKeys = "the keys here are rank, address, run, peer, allow, kernel, kernel_options, quirks, timing, faults, link"
 
-// TestBadFiles checks the exact text of what a user sees.
+// TestBadFiles checks the exact text of the messages.
 func TestBadFiles(t *testing.T) {
 	for _, tc := range []struct{ name, file, want string }{
 		{"empty", "", `f.yaml:1: ranks: no rank runs here: give the ranks of this daemon run: host or run: standin`},

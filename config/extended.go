@@ -7,30 +7,27 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TLS are the PEM files with which the links over TCP are secured. Load makes paths
-// relative to the configuration's folder into ones relative to the working
-// directory.
+// TLS holds the paths of the PEM files that secure the links over TCP. Load resolves paths relative to the
+// configuration's folder.
 type TLS struct {
-	// Certificate is that of all ranks of this daemon, and bears the IP address
-	// of each; those between it and the authority's follow it.
+	// Certificate is the certificate of all ranks of this daemon, with the IP address of each. Intermediate
+	// certificates follow it in the file.
 	Certificate string `yaml:"certificate"`
 	// Key is the private key of the certificate.
 	Key string `yaml:"key"`
-	// Authority are the certificates that sign those of all ranks.
+	// Authority holds the certificates of the authorities that sign the certificates of all ranks.
 	Authority string `yaml:"authority"`
 }
 
-// Attach is the Unix socket by which programs attach to the daemon's ranks. Its
-// file has the permissions of the control socket.
+// Attach configures the Unix socket through which programs attach to the daemon's ranks. Its file has the permissions
+// of the control socket.
 type Attach struct {
-	// Socket is an absolute path, or empty for no socket. Nil is the default:
-	// see Config.AttachSocket.
+	// Socket is an absolute path, or empty for no socket. Nil selects the default, see Config.AttachSocket.
 	Socket *string `yaml:"socket,omitempty"`
 }
 
-// AttachSocket returns the path of the socket by which programs attach, or "" if
-// there is none. Where the configuration does not say, it is AttachSocketBeside the
-// control socket.
+// AttachSocket returns the path of the socket through which programs attach, or "". The default is derived from the
+// control socket by AttachSocketBeside.
 func (c *Config) AttachSocket() string {
 	if c.Attach.Socket != nil {
 		return *c.Attach.Socket
@@ -38,10 +35,8 @@ func (c *Config) AttachSocket() string {
 	return AttachSocketBeside(c.Control.Socket)
 }
 
-// AttachSocketBeside returns the path of the socket by which programs attach to a
-// daemon whose configuration has none, but this control socket: /run/zrlmpid/
-// control-attach.sock beside /run/zrlmpid/control.sock. Without a control socket
-// there is none.
+// AttachSocketBeside returns the default path of the attach socket for a control socket:
+// /run/zrlmpid/control-attach.sock for /run/zrlmpid/control.sock. Without a control socket it returns "".
 func AttachSocketBeside(control string) string {
 	if control == "" {
 		return ""
@@ -49,14 +44,13 @@ func AttachSocketBeside(control string) string {
 	return strings.TrimSuffix(control, socketSuffix) + "-attach" + socketSuffix
 }
 
-// socketSuffix ends the names of sockets.
+// socketSuffix is the suffix of the names of sockets.
 const socketSuffix = ".sock"
 
-// ProfileBetween returns the profile of the packets that two ranks exchange, which
-// is the same from both sides: what the entry of either says, else what the
-// configuration's defaults say, else builtIn. What a software rank says of the
-// extended profile does not hold for its links with other kinds of peers, which do
-// not have it. The error is an *Error: the ranks' entries have different profiles.
+// ProfileBetween returns the profile of the packets between two ranks, which is the same from both sides: the profile
+// in the entry of either rank, or else in the configuration's defaults, or else builtIn. An extended profile of a
+// software rank does not apply to its links with other kinds of peers, which do not support it. The error is an *Error
+// for entries with different profiles.
 func (c *Config) ProfileBetween(a, b *Rank, builtIn protocol.Profile) (protocol.Profile, error) {
 	deployed := a.Peer != PeerSoftware || b.Peer != PeerSoftware
 	says := func(r *Rank) *Profile {
@@ -82,7 +76,7 @@ func (c *Config) ProfileBetween(a, b *Rank, builtIn protocol.Profile) (protocol.
 	return builtIn, nil
 }
 
-// says returns the profile in the rank's own entry, or nil.
+// says returns the profile in the rank's entry, or nil.
 func (r *Rank) says() *Profile {
 	if r.Link == nil {
 		return nil

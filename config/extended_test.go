@@ -10,14 +10,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// software is a cluster of a host and a zrlmpid, whose link and defaults the rest
-// of the file gives.
+// software is a cluster of a host and a zrlmpid, with placeholders for the link and the defaults.
 const software = "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host}\n  - {rank: 1, address: 10.0.0.2, peer: software, link: {%}}\n"
 
-// mixed has an FPGA as well, and a stand-in for one here.
+// mixed adds an FPGA and a stand-in that runs here.
 const mixed = software + "  - {rank: 2, address: 10.0.0.3, peer: fpga, link: {%fpga}}\n  - {rank: 3, address: 10.0.0.4, run: standin, link: {%standin}}\n"
 
-// fill puts what links say into one of the clusters.
+// fill inserts the link options into one of the clusters.
 func fill(cluster, link, fpga, standin string) string {
 	return strings.NewReplacer("%fpga", fpga, "%standin", standin, "%", link).Replace(cluster)
 }
@@ -44,7 +43,7 @@ func TestExtendedLinks(t *testing.T) {
 	}
 }
 
-// TestExtendedMistakes checks the exact text of what a user sees.
+// TestExtendedMistakes checks the exact text of the messages.
 func TestExtendedMistakes(t *testing.T) {
 	const extended = "profile: extended"
 	const at1, at2, at3, atD = "f.yaml:3: ranks[1].link", "f.yaml:4: ranks[2].link", "f.yaml:5: ranks[3].link", "f.yaml:6: defaults"
@@ -120,7 +119,7 @@ func TestExtendedMistakes(t *testing.T) {
 	}
 }
 
-// TestExtendedInPlace checks what must not be an error.
+// TestExtendedInPlace checks valid uses of the extended options.
 func TestExtendedInPlace(t *testing.T) {
 	const twoHosts = "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host, link: {%}}\n  - {rank: 1, address: 10.0.0.2, run: host}\n"
 	for name, file := range map[string]string{
@@ -174,7 +173,7 @@ func TestProfileBetween(t *testing.T) {
 			}
 		}
 	}
-	// Not even a configuration that was not checked gives an FPGA what it drops.
+	// Even if the configuration was not checked, an FPGA never gets packets that it drops.
 	extended := Profile(protocol.Extended)
 	c := New(Rank{Rank: 0, Run: RunHost}, Rank{Rank: 1, Peer: PeerFPGA, Link: &LinkOptions{Profile: &extended}})
 	c.Defaults.Profile = &extended
@@ -192,7 +191,7 @@ func TestAttachSocket(t *testing.T) {
 		"/run/x.sock/control.socket": "/run/x.sock/control.socket-attach.sock",
 	} {
 		c := New()
-		c.Control.Socket = control // as a flag or the environment does
+		c.Control.Socket = control // as by a flag or the environment
 		if got := c.AttachSocket(); got != want {
 			t.Errorf("beside %q: %q, want %q", control, got, want)
 		}

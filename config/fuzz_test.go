@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzParse checks that no file makes the parser panic, and that whatever it
-// accepts can be printed and read back unchanged.
+// FuzzParse checks that no file makes the parser panic, and that every accepted file is unchanged after printing and
+// parsing it again.
 func FuzzParse(f *testing.F) {
 	for _, file := range deployFiles(f) {
 		f.Add(file)

@@ -10,25 +10,25 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
-// HTTP is the daemon's HTTP server: metrics, health and the status page.
+// HTTP configures the daemon's HTTP server for metrics, health and the status page.
 type HTTP struct {
-	// Listen is an IP address or "localhost", or nothing for all addresses, with a
-	// port; or empty for no server. Port 0 is any that is free.
+	// Listen is an address with a port; the address is an IP address, "localhost", or empty for all addresses. Port 0
+	// selects a free port. If Listen is empty, there is no server.
 	Listen string `yaml:"listen"`
-	// WebConfig is the path of a web configuration file of Prometheus' exporter
-	// toolkit, for TLS and passwords; empty for neither.
+	// WebConfig is the path of a web configuration file of Prometheus' exporter toolkit, for TLS and passwords, or
+	// empty.
 	WebConfig string `yaml:"web_config"`
-	// Hosts are names by which requests may address the server, besides addresses, names without a dot, localhost, and
-	// the host's own name; *.name is all names that end in .name. Requests for other names are refused: a page of
-	// another site may have made them.
+	// Hosts lists names by which requests may address the server, in addition to IP addresses, names without a dot,
+	// localhost and the host's own name. *.name matches all names that end in .name. Requests for other names are
+	// rejected, because a page of another site may have made them.
 	Hosts []string `yaml:"hosts,omitempty"`
-	// Pprof serves the profiles of the Go runtime.
+	// Pprof enables the profiles of the Go runtime.
 	Pprof bool `yaml:"pprof"`
 }
 
 // Metrics limits the series of /metrics.
 type Metrics struct {
-	// Peers is how many peers of a local rank have series of their own.
+	// Peers is the maximum number of peers of a local rank with separate series.
 	Peers int `yaml:"peers"`
 }
 
@@ -37,17 +37,15 @@ const DefaultHTTP = "127.0.0.1:9627"
 
 const (
 	defaultMetricsPeers = 64
-	// maxMetricsPeers times some 100 series is as much as a Prometheus wants
-	// from one target.
+	// maxMetricsPeers times some 100 series is as much as a Prometheus server accepts from one target.
 	maxMetricsPeers = 1024
 )
 
-// ListenHTTP sets HTTP.Listen as an explicit choice: HTTPAskedFor is true from then on.
+// ListenHTTP sets HTTP.Listen explicitly: HTTPAskedFor returns true afterwards.
 func (c *Config) ListenHTTP(listen string) { c.HTTP.Listen, c.source.http = listen, true }
 
-// HTTPAskedFor reports whether HTTP.Listen was given in the file, the environment, by a
-// flag, or by the program. Daemons of one host without it have the same default address,
-// and only one of them can listen there.
+// HTTPAskedFor reports whether HTTP.Listen was set in the file, the environment, by a flag, or by the program. Daemons
+// on one host that leave it out have the same default address, at which only one of them can listen.
 func (c *Config) HTTPAskedFor() bool {
 	return c.source.http || c.source.Has("http.listen") || c.HTTP.Listen != DefaultHTTP
 }
@@ -69,7 +67,7 @@ func (c *Config) validateHTTP(p *strictyaml.Problems) {
 	inRange(p, "metrics.peers", c.Metrics.Peers, 0, maxMetricsPeers)
 }
 
-// listenProblem returns what is wrong with an address to listen at, or "".
+// listenProblem describes the problem of an address to listen at, or returns "".
 func listenProblem(listen string) string {
 	if listen == "" {
 		return ""

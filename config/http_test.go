@@ -43,8 +43,8 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// TestHTTPAskedFor: the default that nobody has asked for is the only one that a
-// daemon does without.
+// TestHTTPAskedFor checks that a daemon runs without its HTTP listener only if the address is the default, which nobody
+// asked for.
 func TestHTTPAskedFor(t *testing.T) {
 	env := func(listen string) func(*Config) error {
 		return func(c *Config) error {

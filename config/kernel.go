@@ -10,15 +10,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
-// The kernels that a stand-in can run.
+// Kernels of stand-ins.
 const (
 	// KernelEcho receives from its peer, and sends every message back.
 	KernelEcho = "echo"
 	// KernelRing passes messages from the rank below to the rank above.
 	KernelRing = "ring"
-	// KernelSink receives and drops.
+	// KernelSink receives messages and drops them.
 	KernelSink = "sink"
-	// KernelSource sends.
+	// KernelSource sends messages.
 	KernelSource = "source"
 	// KernelJacobi computes lines of a grid for rank 0.
 	KernelJacobi = "jacobi"
@@ -28,33 +28,32 @@ const (
 	KernelMatvec = "matvec"
 	// KernelBacksub solves equations with rank 0.
 	KernelBacksub = "backsub"
-	// KernelExec is a program of the user's.
+	// KernelExec runs a program of the user.
 	KernelExec = "exec"
-	// KernelRTL is a simulator of the user's, with the FPGA's role in it.
+	// KernelRTL runs the user's simulator of an FPGA's role.
 	KernelRTL = "rtl"
-	// KernelRTLNet is one with the role and its MPE in it, which exchanges datagrams itself.
+	// KernelRTLNet runs the user's simulator of a role with its MPE, which exchanges datagrams itself.
 	KernelRTLNet = "rtl-net"
 )
 
-// programKernels are kernels that run a program of the user's.
+// programKernels are the kernels that run a program of the user.
 var programKernels = []string{KernelExec, KernelRTL, KernelRTLNet}
 
-// noProgram is the problem of such a kernel without a program.
+// noProgram is the problem of a program kernel without a program.
 const noProgram = "%[1]s: names no program: write %[1]s:/path/prog, with arguments behind it"
 
-// MaxWords is the largest message in 32-bit words that a configuration can ask
-// for: 1 GiB. A kernel holds a whole message in memory.
+// MaxWords is the largest message in 32-bit words that a configuration can set: 1 GiB. A kernel keeps a whole message
+// in memory.
 const MaxWords = 1 << 28
 
-// The bounds of what only the kernels jacobi and kmeans have. A worker of the
-// widest grid has two blocks of 1 GiB at most.
+// Bounds of options of the kernels jacobi and kmeans. A worker on the widest grid has two blocks of at most 1 GiB.
 const (
 	minColumns    = 3
 	maxColumns    = 1 << 14
 	maxDimensions = 1 << 10
 )
 
-// optionsOf says which of KernelOptions a kernel uses.
+// optionsOf lists the KernelOptions that each kernel uses.
 var optionsOf = map[string][]string{
 	KernelEcho:    {"peer", "words"},
 	KernelRing:    {"words", "count", "datatype"},
@@ -69,10 +68,10 @@ var optionsOf = map[string][]string{
 	KernelRTLNet:  {"words"},
 }
 
-// limited are the kernels that take no message longer than KernelOptions.Words.
+// limited lists the kernels that accept no message longer than KernelOptions.Words.
 var limited = []string{KernelEcho, KernelSink, KernelExec, KernelRTL, KernelRTLNet}
 
-// Takes returns the longest message in words that the rank's kernel takes by its options; 0 if they do not say.
+// Takes returns the longest message in words that the rank's kernel accepts, or 0 if its options do not limit it.
 func (r *Rank) Takes() uint32 {
 	if r.KernelOptions == nil || !slices.Contains(limited, r.Kernel.Name) {
 		return 0
@@ -85,28 +84,28 @@ var kernelNames = []string{KernelEcho, KernelRing, KernelSink, KernelSource, Ker
 // AnyPeer is the KernelOptions.Peer of a kernel that receives from every rank, and answers the sender.
 const AnyPeer = -1
 
-// answering are the kernels that may have AnyPeer.
+// answering lists the kernels that may have AnyPeer.
 var answering = []string{KernelEcho, KernelSink}
 
-// workers are kernels that work for a program on rank 0.
+// workers lists the kernels that work for a program on rank 0.
 var workers = []string{KernelJacobi, KernelKmeans, KernelMatvec, KernelBacksub}
 
-// Kernel is what a stand-in runs.
+// Kernel is the kernel that a stand-in runs.
 type Kernel struct {
 	// Name is one of the Kernel constants.
 	Name string
-	// Command is the program and its arguments; KernelExec, KernelRTL and KernelRTLNet only.
+	// Command is the program and its arguments, for KernelExec, KernelRTL and KernelRTLNet only.
 	Command []string
-	// Simulation is of KernelRTL and KernelRTLNet only.
+	// Simulation applies to KernelRTL and KernelRTLNet only.
 	Simulation Simulation
 }
 
-// OnWire reports whether the kernel exchanges datagrams itself: its rank's engine has nothing to do.
+// OnWire reports whether the kernel exchanges datagrams itself; the engine of its rank is then idle.
 func (k Kernel) OnWire() bool { return k.Name == KernelRTLNet }
 
-// ParseKernel reads the name of a built-in kernel, or "exec:/path/prog args", or
-// "rtl:option=value /path/simulator args" or the same with "rtl-net", with any number of options of
-// Simulation. The words are split at blanks, with no quoting.
+// ParseKernel parses the name of a built-in kernel, "exec:/path/prog args", "rtl:option=value /path/simulator args", or
+// the same with "rtl-net". Any number of options of Simulation may precede the simulator. Words are split at blanks,
+// without quoting.
 func ParseKernel(s string) (Kernel, error) {
 	if name, command, ok := strings.Cut(s, ":"); ok && slices.Contains(programKernels, name) {
 		k := Kernel{Name: name, Command: strings.Fields(command)}
@@ -124,16 +123,15 @@ func ParseKernel(s string) (Kernel, error) {
 	if slices.Contains(kernelNames, s) {
 		return Kernel{Name: s}, nil
 	}
-	name, _, _ := strings.Cut(s, " ") // arguments that were meant for a program may be secret
+	name, _, _ := strings.Cut(s, " ") // arguments intended for a program may be secret
 	return Kernel{}, fmt.Errorf("unknown kernel %s%s: the kernels are %s, \"exec:/path/prog args\", \"rtl:/path/simulator args\" and \"rtl-net:/path/simulator args\"",
 		strictyaml.Quote(name), strictyaml.DidYouMean(s, kernelNames), strings.Join(kernelNames, ", "))
 }
 
-// runsProgram reports whether the kernel runs a program of the user's.
+// runsProgram reports whether the kernel runs a program of the user.
 func (k Kernel) runsProgram() bool { return slices.Contains(programKernels, k.Name) }
 
-// String returns the kernel for logs, status and metrics: of a program without its
-// arguments, which may be secret.
+// String returns the kernel for logs, status and metrics, without the arguments of a program, which may be secret.
 func (k Kernel) String() string {
 	if k.runsProgram() && len(k.Command) > 0 {
 		return k.Name + ":" + k.Command[0]
@@ -141,7 +139,7 @@ func (k Kernel) String() string {
 	return k.Name
 }
 
-// Spec is the inverse of ParseKernel. It has the arguments of a program.
+// Spec is the inverse of ParseKernel. It includes the arguments of a program.
 func (k Kernel) Spec() string {
 	if k.runsProgram() {
 		return k.Name + ":" + strings.Join(append(k.Simulation.words(), k.Command...), " ")
@@ -155,44 +153,41 @@ func (k Kernel) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 // MarshalYAML returns Spec, for configurations.
 func (k Kernel) MarshalYAML() (any, error) { return k.Spec(), nil }
 
-// UnmarshalText is ParseKernel.
+// UnmarshalText implements encoding.TextUnmarshaler with ParseKernel.
 func (k *Kernel) UnmarshalText(text []byte) (err error) {
 	*k, err = ParseKernel(string(text))
 	return err
 }
 
-// KernelOptions are the options of kernels. A program of exec, and a simulator, have Words only; what else they
-// are to know are their arguments.
+// KernelOptions are the options of kernels. Kernels that run a program or a simulator have Words only, and take
+// anything else as arguments.
 type KernelOptions struct {
-	// Peer is the rank the kernel talks to; echo, sink and source. AnyPeer is every rank that sends to it; echo and
-	// sink.
+	// Peer is the rank that echo, sink or source exchanges messages with. For echo and sink, AnyPeer means every rank
+	// that sends to them.
 	Peer int `yaml:"peer,omitempty"`
-	// Words is the largest message the kernel takes, or the length of those
-	// that source, and ring at rank 0, send, in 32-bit words; jacobi cuts longer
-	// lines. 0 is standin.DefaultWords, or standin.DefaultLength of those sent.
+	// Words is the largest message that the kernel accepts, or the length of the messages that source, and ring at rank
+	// 0, send, in 32-bit words; jacobi splits longer lines. 0 means standin.DefaultWords, or standin.DefaultLength for
+	// messages sent.
 	Words int `yaml:"words,omitempty"`
-	// Count is how many messages source sends, or how often ring goes
-	// round. 0: no limit.
+	// Count is the number of messages that source sends, or of rounds of ring. 0 means no limit.
 	Count int `yaml:"count,omitempty"`
-	// Interval is the time that source waits between messages.
+	// Interval is the pause of source between messages.
 	Interval time.Duration `yaml:"interval,omitempty"`
-	// Datatype is that of the calls that begin a message: source, and ring at
-	// rank 0; and of jacobi's grid. What else receives takes both.
+	// Datatype is the datatype of the messages sent by source, and by ring at rank 0, and of jacobi's grid. Other
+	// kernels accept both datatypes.
 	Datatype Datatype `yaml:"datatype,omitempty"`
-	// Columns is the width of jacobi's grid; 0 is that of upstream's example.
+	// Columns is the width of jacobi's grid; 0 means the width in upstream's example.
 	Columns int `yaml:"columns,omitempty"`
-	// Lines is how many lines of the grid jacobi computes; 0 is an even share
-	// of a square grid.
+	// Lines is the number of lines of the grid that jacobi computes; 0 means an even share of a square grid.
 	Lines int `yaml:"lines,omitempty"`
-	// Dimensions is the length of kmeans' vectors, Iterations how often its
-	// centroids move at most, and NormLimit ends that when they moved by no
-	// more. 0 is the value of upstream's example.
+	// Dimensions is the length of kmeans' vectors and Iterations the maximum number of moves of its centroids.
+	// Iteration ends earlier when they have moved by no more than NormLimit. 0 means the value of upstream's example.
 	Dimensions int `yaml:"dimensions,omitempty"`
 	Iterations int `yaml:"iterations,omitempty"`
 	NormLimit  int `yaml:"norm_limit,omitempty"`
 }
 
-// StandIn makes stand-ins that run a kernel of all FPGAs that are not local. The configuration must be valid.
+// StandIn replaces all FPGAs that are not local by stand-ins that run a kernel. The configuration must be valid.
 func (c *Config) StandIn(k Kernel) {
 	for i := range c.Ranks {
 		if r := &c.Ranks[i]; r.Peer == PeerFPGA && !r.Local() {
@@ -202,7 +197,7 @@ func (c *Config) StandIn(k Kernel) {
 	c.complete()
 }
 
-// StandIn makes the rank a stand-in that runs a kernel, for every rank that sends to it if the kernel only answers.
+// StandIn makes the rank a stand-in with a kernel, which serves every rank that sends to it if the kernel only answers.
 func (r *Rank) StandIn(k Kernel) {
 	r.Run, r.Kernel = RunStandin, k
 	if slices.Contains(answering, cmp.Or(k.Name, KernelEcho)) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestStandIn: FPGAs that are not local become stand-ins, for every rank if their kernel only answers.
+// TestStandIn checks that other FPGAs become stand-ins, which accept any peer if their kernel only answers.
 func TestStandIn(t *testing.T) {
 	for kernel, peer := range map[string]int{KernelEcho: AnyPeer, KernelSink: AnyPeer, KernelSource: 0, KernelJacobi: 0} {
 		c, err := Parse(strings.NewReader("ranks:\n"+

@@ -15,13 +15,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
-// maxKeys is the most keys with a value that the schema may have: each one more has to be
-// explained, tested and kept.
+// maxKeys is the maximum number of keys with a value in the schema. Every new key has to be explained, tested and
+// maintained.
 const maxKeys = 64
 
-// schemaKeys returns the keys of the schema that have a value, as in "log.level", and how
-// many places they have. What an entry of ranks has is named without "ranks"; the options
-// of a link, which are the same in defaults and in an entry's link, without either.
+// schemaKeys returns the keys of the schema that have a value, such as "log.level", and the number of their places. The
+// prefix "ranks" is omitted, and so is "link" or "defaults" from the options of a link, which are the same in both
+// sections.
 func schemaKeys() (keys []string, places int) {
 	isScalar := reflect.TypeFor[encoding.TextUnmarshaler]()
 	var walk func(section reflect.Type, path string)
@@ -45,7 +45,7 @@ func schemaKeys() (keys []string, places int) {
 	return keys, places
 }
 
-// join returns the name of a key of a section.
+// join returns the name of a key in a section.
 func join(section, key string) string {
 	switch {
 	case section == "" && (key == "ranks" || key == "defaults"), section == "" && key == "link":
@@ -56,7 +56,7 @@ func join(section, key string) string {
 	return section + "." + key
 }
 
-// keysOf returns the keys that have a value in a file.
+// keysOf returns the set of keys with a value in a file.
 func keysOf(t *testing.T, text []byte) map[string]bool {
 	t.Helper()
 	var doc yaml.Node
@@ -94,7 +94,7 @@ func TestNumberOfKeys(t *testing.T) {
 	}
 }
 
-// TestReferenceShowsEveryKey: the reference file and the schema have the same keys.
+// TestReferenceShowsEveryKey checks that the reference file and the schema have the same keys.
 func TestReferenceShowsEveryKey(t *testing.T) {
 	shown := keysOf(t, deployFiles(t)["zrlmpid.reference.yaml"])
 	keys, _ := schemaKeys()
@@ -105,13 +105,11 @@ func TestReferenceShowsEveryKey(t *testing.T) {
 	}
 }
 
-// reasonRow is a row of the table of docs/operations.md: one key or more, and why an
-// operator would change them.
+// reasonRow matches a row of the table in docs/operations.md: one or more keys, and why an operator would change them.
 var reasonRow = regexp.MustCompile("(?m)^\\| (`[a-z_.]+`(?:, `[a-z_.]+`)*) \\| .*\\| [A-Z].{20,} \\|$")
 
-// TestEveryKeyHasAUse: every key is in a shipped example other than the reference file, or
-// docs/operations.md says why an operator would change it; and that page names no key
-// that does not exist.
+// TestEveryKeyHasAUse checks that every key is in a shipped example other than the reference file, or that
+// docs/operations.md says why an operator would change it. That page must not name keys that do not exist.
 func TestEveryKeyHasAUse(t *testing.T) {
 	used := make(map[string]bool)
 	for name, text := range deployFiles(t) {

@@ -8,35 +8,32 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Link is the options of the link from a local rank to one peer, every value set. The
-// daemon supplies the built-in Link of each kind of peer; LinkFor overrides it by the
-// configuration.
+// Link holds the options of the link from a local rank to one peer, with every value set. The daemon supplies the
+// built-in Link for each kind of peer; LinkFor overrides it with the configuration.
 type Link struct {
 	// Profile is the dialect of the header.
 	Profile   protocol.Profile
 	Transport Transport
-	// OnPartial is what to do when a message of several datagrams is not
-	// acknowledged. Retransmitting one may corrupt it in a deployed FPGA.
+	// OnPartial is the action when a fragmented message is not acknowledged. Retransmission may corrupt it in a
+	// deployed FPGA.
 	OnPartial OnPartial
-	// MaxMessageWords is the size, in words, of the messages into which larger sends
-	// are split; the peer's program must receive these. 0: never split.
+	// MaxMessageWords is the length, in words, of the messages into which larger sends are split. The peer's program
+	// must receive these messages. 0 disables splitting.
 	MaxMessageWords int
 	// MaxDatagram is the largest datagram in bytes, header included.
 	MaxDatagram int
-	// EagerLimit is the longest message, in bytes, that is sent to a peer of the
-	// extended profile before a receive matches; 0: none is.
+	// EagerLimit is the length, in bytes, of the longest message that is sent to a peer of the extended profile before
+	// a receive matches. 0 disables eager sends.
 	EagerLimit Size
-	// EagerCredit is how many bytes of eager messages such a peer may send before
-	// receives match.
+	// EagerCredit is the number of bytes of eager messages that such a peer may send before receives match.
 	EagerCredit Size
 	Pace        Pace
 	Deadlines   Deadlines
-	// WarnAfter is how long an operation waits until a warning is logged. 0:
-	// never.
+	// WarnAfter is the duration of a wait after which a warning is logged. 0 disables the warning.
 	WarnAfter time.Duration
 }
 
-// Transport is what carries the packets.
+// Transport is the transport of the packets.
 type Transport = state.Transport
 
 // The transports.
@@ -46,7 +43,7 @@ const (
 	TransportSHM = state.TransportSHM
 )
 
-// OnPartial is what to do with an unacknowledged message of several datagrams.
+// OnPartial is the action for an unacknowledged fragmented message.
 type OnPartial string
 
 // The values of OnPartial.
@@ -57,17 +54,16 @@ const (
 
 // Pace is a pause after every datagram of a large message, for an FPGA's DRAM.
 type Pace struct {
-	// PerDatagram is the pause. 0: none.
+	// PerDatagram is the length of the pause. 0 disables it.
 	PerDatagram time.Duration
-	// OverWords is the largest message, in words, without a pause.
+	// OverWords is the length, in words, of the largest message that is sent without pauses.
 	OverWords int
 }
 
-// Deadlines are the longest waits before an operation fails, by the packet waited
-// for. 0: no limit.
+// Deadlines are the longest waits before an operation fails, by the packet waited for. 0 means no limit.
 type Deadlines struct{ Clear, Ack, Data time.Duration }
 
-// LinkOptions are the options of a link in a configuration. Nil: not given.
+// LinkOptions are the options of a link in a configuration. Nil means not set.
 type LinkOptions struct {
 	Profile         *Profile        `yaml:"profile,omitempty"`
 	Transport       *Transport      `yaml:"transport,omitempty"`
@@ -94,8 +90,8 @@ type DeadlineOptions struct {
 	Data  *time.Duration `yaml:"data,omitempty"`
 }
 
-// LinkFor returns the link to the given rank: base, overridden by the
-// configuration's defaults, overridden by the rank's own entry.
+// LinkFor returns the link to the given rank: base, overridden by the configuration's defaults and then by the rank's
+// entry.
 func (c *Config) LinkFor(rank int, base Link) Link {
 	link := c.Defaults.Over(base)
 	if r := c.Rank(rank); r != nil && r.Link != nil {
@@ -104,7 +100,8 @@ func (c *Config) LinkFor(rank int, base Link) Link {
 	return link
 }
 
-// WithLinks returns the ranks of the configuration, of which the given ones have copies of their link options that set has changed.
+// WithLinks returns the ranks of the configuration. The given ranks have copies of their link options, as changed by
+// set.
 func (c *Config) WithLinks(given []int, set func(*LinkOptions)) []Rank {
 	ranks := slices.Clone(c.Ranks)
 	for i := range ranks {

@@ -9,8 +9,7 @@ import (
 
 const ms = time.Millisecond
 
-// base is a built-in link in which no value is zero, so that one that is lost
-// shows.
+// base is a built-in link without zero values, so that a lost value is detected.
 func base() Link {
 	return Link{
 		Profile: protocol.V09, Transport: TransportUDP, OnPartial: PartialError,
@@ -93,7 +92,7 @@ func TestScalars(t *testing.T) {
 	}
 }
 
-// TestWithLinks: the ranks that are given have other options, and those of the configuration stay as they are.
+// TestWithLinks checks that WithLinks changes the options of the given ranks, and not the configuration itself.
 func TestWithLinks(t *testing.T) {
 	tcp, words := TransportTCP, 7
 	cfg := New(Rank{Rank: 0}, Rank{Rank: 1, Link: &LinkOptions{Transport: &tcp}}, Rank{Rank: 2, Link: &LinkOptions{MaxMessageWords: &words}}, Rank{Rank: 3})

@@ -13,21 +13,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
-// The environment variables that override the file.
+// Environment variables that override the file.
 const (
 	EnvLogLevel      = "ZRLMPID_LOG_LEVEL"
 	EnvControlSocket = "ZRLMPID_CONTROL_SOCKET"
 	EnvHTTPListen    = "ZRLMPID_HTTP_LISTEN"
-	// EnvOffload is without the D: programs that are ranks themselves, and have
-	// no file, heed it as well (udp.EnvOffload).
+	// EnvOffload has no D in its prefix, because programs that are ranks themselves and have no file also observe it
+	// (udp.EnvOffload).
 	EnvOffload = "ZRLMPI_OFFLOAD"
-	// EnvCollectives and EnvCollectivesTable are heeded by such programs as well.
+	// EnvCollectives and EnvCollectivesTable are observed by such programs as well.
 	EnvCollectives      = "ZRLMPI_COLLECTIVES"
 	EnvCollectivesTable = "ZRLMPI_COLLECTIVES_TABLE"
 )
 
-// Load reads the file at path, checks it, makes the paths in it those of files in
-// its folder, and applies the environment.
+// Load reads and validates the file at path, resolves relative paths against its folder, and applies the environment.
 func Load(path string) (*Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -56,9 +55,8 @@ func Load(path string) (*Config, error) {
 	return c, nil
 }
 
-// Parse reads and checks a configuration and fills in its defaults. name is the
-// file's name in errors, which are *Error joined, or wrap strictyaml.ErrTooLarge or the
-// reader's error.
+// Parse reads and validates a configuration and fills in its defaults. name is the file name for errors. Errors are
+// joined *Error values, or wrap strictyaml.ErrTooLarge or the reader's error.
 func Parse(r io.Reader, name string) (*Config, error) {
 	c := new(Config)
 	c.setDefaults()
@@ -73,9 +71,9 @@ func Parse(r io.Reader, name string) (*Config, error) {
 	return c, nil
 }
 
-// ApplyEnv overrides the configuration by the environment: EnvLogLevel, EnvOffload,
-// EnvCollectives and EnvCollectivesTable unless they are empty, and EnvControlSocket and
-// EnvHTTPListen, where empty means none. lookup is os.LookupEnv.
+// ApplyEnv overrides the configuration by environment variables: EnvLogLevel, EnvOffload, EnvCollectives and
+// EnvCollectivesTable if they are not empty, and EnvControlSocket and EnvHTTPListen if they are set; their empty value
+// disables the socket or server. lookup is os.LookupEnv.
 func (c *Config) ApplyEnv(lookup func(string) (string, bool)) error {
 	if level, _ := lookup(EnvLogLevel); level != "" {
 		if !slices.Contains(levels, level) {
@@ -104,7 +102,7 @@ func (c *Config) ApplyEnv(lookup func(string) (string, bool)) error {
 	return c.Collectives.ApplyEnv(lookup)
 }
 
-// YAML returns the configuration as a file that Parse reads as the same one.
+// YAML returns the configuration as a file that Parse reads back to an equal configuration.
 func (c *Config) YAML() ([]byte, error) {
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)

@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// host is the least that a file must have.
+// host is the shortest valid file.
 const host = "ranks: [{rank: 0, address: 127.0.0.1, run: host}]\n"
 
 func mustParse(t *testing.T, text string) *Config {
@@ -103,8 +103,8 @@ ranks:
 	}
 }
 
-// TestPorts checks upstream's rule: ranks on one IP count up from 2718 in the
-// order of their numbers, not of the file.
+// TestPorts checks upstream's rule: the ports of ranks on one IP address start at 2718, in the order of their numbers,
+// not of the file.
 func TestPorts(t *testing.T) {
 	c := mustParse(t, `
 ranks:

@@ -15,68 +15,65 @@ import (
 
 // Rank is one rank of the cluster.
 type Rank struct {
-	// Rank is its number, 0 … number of ranks - 1.
+	// Rank is the rank number, 0 … number of ranks - 1.
 	Rank int `yaml:"rank"`
-	// Address is where it receives. Without a port in the file, it is
-	// protocol.Port plus the number of lower ranks with the same IP: how
-	// upstream's CPU library counts.
+	// Address is the address at which the rank receives. If the file sets no port, it is protocol.Port plus the number
+	// of lower ranks with the same IP address, as in upstream's CPU library.
 	Address Address `yaml:"address"`
-	// Run makes it a local rank of this daemon. Empty: it is remote.
+	// Run makes the rank a local rank of this daemon. If it is empty, the rank is remote.
 	Run Run `yaml:"run,omitempty"`
-	// Peer is what the rank is to the other ranks. It is required for a remote rank;
-	// the default is PeerFPGA for a stand-in and PeerSoftware for a host.
+	// Peer is the kind of the rank for other ranks. It is required for a remote rank; the default is PeerFPGA for a
+	// stand-in and PeerSoftware for a host.
 	Peer Peer `yaml:"peer,omitempty"`
-	// Allow are those who may attach to a host rank. Nil: the members of the daemon's group,
-	// if the mode of the control socket lets the group write.
+	// Allow lists those who may attach to a host rank. If it is nil, the members of the daemon's group may, provided
+	// that the control socket is group-writable.
 	Allow *Allow `yaml:"allow,omitempty"`
-	// Kernel is what a stand-in runs; the default is echo.
+	// Kernel is the kernel of a stand-in; the default is echo.
 	Kernel Kernel `yaml:"kernel,omitempty"`
 	// KernelOptions is set for every stand-in, and nil for all other ranks.
 	KernelOptions *KernelOptions `yaml:"kernel_options,omitempty"`
-	// Quirks is set for every rank that PlaysFPGA, and empty for all others.
+	// Quirks is set for every rank for which PlaysFPGA is true, and empty for all other ranks.
 	Quirks Quirks `yaml:"quirks,omitempty"`
-	// Timing is set for every rank that PlaysFPGA. For other local ranks, empty is
-	// TimingDefault.
+	// Timing is set for every rank for which PlaysFPGA is true. For other local ranks, empty means TimingDefault.
 	Timing Timing `yaml:"timing,omitempty"`
-	// Faults are what befalls the datagrams that a stand-in sends and receives; nil: none.
+	// Faults are injected into the datagrams that a stand-in sends and receives; may be nil.
 	Faults *impair.Script `yaml:"faults,omitempty"`
 	// Link overrides Config.Defaults for the link to this rank; may be nil.
 	Link *LinkOptions `yaml:"link,omitempty"`
 }
 
-// Run is what runs a local rank.
+// Run is the role of a local rank.
 type Run = state.Role
 
-// The ways to run a rank here.
+// Roles of local ranks.
 const (
 	RunHost    = state.RoleHost
 	RunStandin = state.RoleStandin
 )
 
-// Peer is the kind of node that a rank is to the others.
+// Peer is the kind of node that a rank is for other ranks.
 type Peer = state.Kind
 
-// The kinds of peers.
+// Kinds of peers.
 const (
 	PeerFPGA     = state.KindFPGA
 	PeerCPU      = state.KindCPU
 	PeerSoftware = state.KindSoftware
 )
 
-// noRank is the number of an entry that does not give one.
+// noRank marks an entry without a number.
 const noRank = -1
 
-// SetDefaults distinguishes an entry without a number from that of rank 0.
+// SetDefaults distinguishes an entry without a number from the entry of rank 0.
 func (r *Rank) SetDefaults() { r.Rank = noRank }
 
 // Local reports whether this daemon runs the rank.
 func (r *Rank) Local() bool { return r.Run != "" }
 
-// Address is an IP address and port whose text form may leave out the port.
+// Address is an IP address and port. The port is optional in its text form.
 type Address struct{ netip.AddrPort }
 
-// UnmarshalText reads "10.0.0.1", "10.0.0.1:2718", "fd00::1" or
-// "[fd00::1]:2718". Without a port, Port is 0.
+// UnmarshalText parses "10.0.0.1", "10.0.0.1:2718", "fd00::1" or "[fd00::1]:2718". Without a port, Port is 0.
 func (a *Address) UnmarshalText(text []byte) error {
 	s := string(text)
 	if ip, err := netip.ParseAddr(s); err == nil {
@@ -94,20 +91,19 @@ func (a *Address) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Quirks says whether a stand-in imitates the peculiarities of the deployed FPGA's MPE
-// on the wire, such as padding, one deferred header for each rank and one ACK for each
-// message. Source: upstream's MPE.
+// Quirks selects whether a stand-in imitates the peculiarities of the deployed FPGA's MPE on the wire, such as padding,
+// one deferred header for each rank and one ACK for each message. Source: upstream's MPE.
 type Quirks string
 
-// The values of Quirks.
+// Values of Quirks.
 const (
-	// QuirksOn: the stand-in imitates all of them.
+	// QuirksOn imitates all of them.
 	QuirksOn Quirks = "on"
-	// QuirksOff: it sends and answers as zrlmpid does.
+	// QuirksOff sends and answers as zrlmpid does.
 	QuirksOff Quirks = "off"
 )
 
-// timing returns the default time-outs of a stand-in.
+// timing returns the default timing of a stand-in.
 func (q Quirks) timing() Timing {
 	if q == QuirksOn {
 		return TimingDeployed
@@ -115,26 +111,26 @@ func (q Quirks) timing() Timing {
 	return TimingDefault
 }
 
-// Timing selects the retransmission time-outs of a local rank. It does not affect links of
-// the extended profile, which measures its round trips.
+// Timing selects the retransmission timeouts of a local rank. It does not affect links of the extended profile, which
+// measures its round trips.
 type Timing string
 
-// The values of Timing.
+// Values of Timing.
 const (
-	// TimingDeployed: those of the deployed node that the rank stands for, the FPGA or
-	// upstream's CPU library, which has no deadlines.
+	// TimingDeployed selects the timeouts of the deployed node that the rank stands for, an FPGA or upstream's CPU
+	// library, which has no deadlines.
 	TimingDeployed Timing = "deployed"
-	// TimingDefault: zrlmpid's own, with the deadlines of the link.
+	// TimingDefault selects zrlmpid's timeouts, with the deadlines of the link.
 	TimingDefault Timing = "default"
 )
 
-// PlaysFPGA reports whether the rank is a stand-in that other ranks treat as an FPGA, and whose engine
-// behaves as one.
+// PlaysFPGA reports whether the rank is a stand-in whose engine behaves like an FPGA, and which other ranks treat as
+// one.
 func (r *Rank) PlaysFPGA() bool {
 	return r.Run == RunStandin && r.Peer == PeerFPGA && !r.Kernel.OnWire()
 }
 
-// complete fills in what depends on other keys of the file.
+// complete sets the values that depend on other keys of the file.
 func (c *Config) complete() {
 	for i := range c.Ranks {
 		r := &c.Ranks[i]
@@ -156,8 +152,8 @@ func (c *Config) complete() {
 	c.fillPorts()
 }
 
-// fillPorts gives every rank without a port upstream's: the first rank on an IP
-// address has protocol.Port, the next one the next.
+// fillPorts assigns ports as upstream does to ranks without a port: the first rank on an IP address gets protocol.Port,
+// the next one the next port.
 func (c *Config) fillPorts() {
 	byRank := make([]*Rank, len(c.Ranks))
 	for i := range c.Ranks {
@@ -169,7 +165,7 @@ func (c *Config) fillPorts() {
 		ip := r.Address.Addr()
 		port := protocol.Port + lower[ip]
 		lower[ip]++
-		// Beyond the last port it stays 0, which Validate reports.
+		// Beyond the last port, it remains 0, which Validate reports.
 		if ip.IsValid() && r.Address.Port() == 0 && port <= 65535 {
 			r.Address.AddrPort = netip.AddrPortFrom(ip, uint16(port))
 		}

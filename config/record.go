@@ -8,18 +8,18 @@ import (
 
 // Record is the daemon's flight recorder.
 type Record struct {
-	// Memory is how many bytes the last packets of all pairs take. 0: nothing is recorded.
+	// Memory is the number of bytes for the last packets of all pairs. 0 disables recording.
 	Memory Size `yaml:"memory"`
-	// SharedMemory records packets through shared memory as well.
+	// SharedMemory includes packets through shared memory.
 	SharedMemory bool  `yaml:"shared_memory"`
 	Spool        Spool `yaml:"spool"`
 }
 
-// Spool is where the daemon writes records of failures.
+// Spool configures the daemon's records of failures.
 type Spool struct {
-	// Directory is its path, or empty for none. Nil is the default: see Config.SpoolDirectory.
+	// Directory is the path of the records, or empty for none. Nil selects the default, see Config.SpoolDirectory.
 	Directory *string `yaml:"directory,omitempty"`
-	// Size is how many bytes all records have at most. 0: none are written.
+	// Size is the maximum size in bytes of all records. 0 disables records.
 	Size Size `yaml:"size"`
 }
 
@@ -28,7 +28,8 @@ const (
 	defaultSpoolSize    = 32 << 20
 )
 
-// The bounds in bytes. Less memory holds less than what leads to a failure; a record of the default memory has some MiB.
+// Bounds in bytes. Less memory would not reach back to the cause of a failure. A record of the default memory has some
+// MiB.
 const (
 	minRecordMemory = 1 << 20
 	maxRecordMemory = 1 << 32
@@ -36,8 +37,8 @@ const (
 	maxSpoolSize    = 1 << 40
 )
 
-// SpoolDirectory returns the directory of records, or "" if none are written. Where the configuration does not say, it is beside the
-// control socket: /run/zrlmpid/control-records beside /run/zrlmpid/control.sock. Without a control socket there is none.
+// SpoolDirectory returns the directory of records, or "" if none are written. The default is derived from the control
+// socket: /run/zrlmpid/control-records for /run/zrlmpid/control.sock. Without a control socket there is no default.
 func (c *Config) SpoolDirectory() string {
 	switch s := &c.Record.Spool; {
 	case s.Size == 0 || c.Record.Memory == 0:

@@ -27,7 +27,7 @@ func deployFiles(t testing.TB) map[string][]byte {
 	return files
 }
 
-// reparse prints c and reads it back. Line numbers differ, and are dropped.
+// reparse prints c and parses the result. It clears the line numbers, which differ.
 func reparse(t *testing.T, c *Config) (first, second *Config) {
 	t.Helper()
 	text, err := c.YAML()
@@ -81,14 +81,14 @@ ranks:
 	}
 }
 
-// TestReferenceShowsDefaults compares the values with those of an empty file.
+// TestReferenceShowsDefaults compares the values in the reference file with the defaults.
 func TestReferenceShowsDefaults(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "")
 	ref, def := mustParse(t, string(deployFiles(t)["zrlmpid.reference.yaml"])), New()
 	if got, want := ref.AttachSocket(), def.AttachSocket(); got != want {
 		t.Errorf("attach.socket: %s, want %s", got, want)
 	}
-	ref.Control.Allow, ref.HTTP.Hosts = nil, nil // it shows examples
+	ref.Control.Allow, ref.HTTP.Hosts = nil, nil // these are examples
 	if ref.Log != def.Log || ref.Control != def.Control || ref.Limits != def.Limits ||
 		!reflect.DeepEqual(ref.HTTP, def.HTTP) || ref.Metrics != def.Metrics {
 		t.Errorf("%+v %+v %+v %+v %+v, want\n%+v %+v %+v %+v %+v", ref.Log, ref.Control, ref.Limits, ref.HTTP, ref.Metrics,

@@ -9,18 +9,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Change is one key with different values in two configurations.
+// Change is a key with different values in two configurations.
 type Change struct {
-	// Rank is the number of the rank whose entry has the key, or NoRank.
+	// Rank is the rank whose entry has the key, or NoRank.
 	Rank int
-	// Key is the path of the key, as in "log.level", or "link.pace.per_datagram" in
-	// the entry of a rank.
+	// Key is the path of the key, such as "log.level", or "link.pace.per_datagram" in the entry of a rank.
 	Key string
-	// From and To are the values, empty where the key is not set.
+	// From and To are the values, empty if the key is not set.
 	From, To string
 }
 
-// NoRank is the Rank of a Change of a key that is in no rank's entry.
+// NoRank is the Rank of a Change outside of all rank entries.
 const NoRank = -1
 
 // String returns the change in one line.
@@ -39,9 +38,8 @@ func orUnset(value string) string {
 	return value
 }
 
-// Changes lists the differences between two valid configurations, defaults included. Ranks
-// are compared by number, whatever their order in the file. Of ranks that only one of them
-// has, it reports the number.
+// Changes lists the differences between two valid configurations, including defaults. Ranks are compared by number,
+// independent of file order. If the numbers of ranks differ, it reports both numbers.
 func Changes(from, to *Config) ([]Change, error) {
 	old, err := from.leaves()
 	if err != nil {
@@ -77,8 +75,7 @@ func Changes(from, to *Config) ([]Change, error) {
 	return changes, nil
 }
 
-// kernelChange returns the change of a rank's kernel, without the arguments of programs,
-// which may be secret.
+// kernelChange returns the change of a rank's kernel, without the arguments of programs, which may be secret.
 func kernelChange(from, to *Rank) Change {
 	c := Change{from.Rank, "kernel", from.Kernel.String(), to.Kernel.String()}
 	if c.From == c.To {
@@ -87,13 +84,13 @@ func kernelChange(from, to *Rank) Change {
 	return c
 }
 
-// leaf is a key with a value that is no section.
+// leaf is a key whose value is not a section.
 type leaf struct {
 	rank int
 	key  string
 }
 
-// leaves returns all values of the configuration, as YAML has them.
+// leaves returns all values of the configuration in YAML form.
 func (c *Config) leaves() (map[leaf]string, error) {
 	text, err := c.YAML()
 	if err != nil {
@@ -110,7 +107,7 @@ func (c *Config) leaves() (map[leaf]string, error) {
 	for i, r := range ranks {
 		collect(all, leaf{rank: c.Ranks[i].Rank}, r)
 	}
-	// Their defaults depend on another key.
+	// The defaults of these keys depend on another key.
 	all[leaf{NoRank, "attach.socket"}] = c.AttachSocket()
 	all[leaf{NoRank, "record.spool.directory"}] = c.SpoolDirectory()
 	return all, nil

@@ -68,8 +68,8 @@ ranks:
 	}
 }
 
-// TestArgumentsOfKernels: the arguments of a program, which may be secret, are in the
-// configuration's file and nowhere else.
+// TestArgumentsOfKernels checks that the arguments of a program, which may be secret, appear only in the configuration
+// file.
 func TestArgumentsOfKernels(t *testing.T) {
 	file := func(kernel string) *Config {
 		return mustParse(t, "ranks: [{rank: 0, address: 127.0.0.1, run: standin, kernel: \""+kernel+"\"}]\n")

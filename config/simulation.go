@@ -10,28 +10,27 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
-// Simulation has the options of kernels rtl and rtl-net. They are in the text of the kernel, so that they can
-// be given wherever a kernel can.
+// Simulation holds the options of the kernels rtl and rtl-net. They are part of the kernel's text form, so that they
+// can be given wherever a kernel can.
 type Simulation struct {
-	// CyclesPerSecond is the fastest that the simulation runs; 0 is no limit.
+	// CyclesPerSecond is the maximum speed of the simulation; 0 means no limit.
 	CyclesPerSecond int
-	// StallPercent is the percentage of cycles in which the engine's side makes the role wait,
-	// on each stream, by random numbers from Seed.
+	// StallPercent is the percentage of cycles in which the engine's side makes the role wait, on each stream. The
+	// cycles are chosen by random numbers from Seed.
 	StallPercent, Seed int
-	// TimeScale is by what the time-outs are multiplied that a slow simulation can reach; 0 is
-	// 1.
+	// TimeScale is the factor for timeouts that a slow simulation may reach; 0 means 1.
 	TimeScale int
 }
 
-// simulationOption is one of Simulation, with its largest value.
+// simulationOption is an option of Simulation with its largest value.
 type simulationOption struct {
 	name string
 	most int
 	at   func(*Simulation) *int
 }
 
-// simulationOptions are all options. A stall of 100 % would transfer nothing. A day, the
-// longest time-out, times the largest scale is a time.Duration.
+// simulationOptions lists all options. A stall of 100 % would transfer nothing. The longest timeout, a day, times the
+// largest scale fits into a time.Duration.
 var simulationOptions = []simulationOption{
 	{"cycles_per_second", math.MaxInt32, func(s *Simulation) *int { return &s.CyclesPerSecond }},
 	{"stall_percent", 95, func(s *Simulation) *int { return &s.StallPercent }},
@@ -39,7 +38,7 @@ var simulationOptions = []simulationOption{
 	{"time_scale", 100_000, func(s *Simulation) *int { return &s.TimeScale }},
 }
 
-// parse reads the options before a simulator, and returns its command.
+// parse parses the options before a simulator, and returns its command.
 func (s *Simulation) parse(words []string) (command []string, err error) {
 	for len(words) > 0 {
 		name, value, ok := strings.Cut(words[0], "=")
@@ -64,7 +63,7 @@ func (s *Simulation) parse(words []string) (command []string, err error) {
 	return words, nil
 }
 
-// words returns the options that are not 0.
+// words returns the options that are not 0, in text form.
 func (s *Simulation) words() (words []string) {
 	for _, o := range simulationOptions {
 		if n := *o.at(s); n != 0 {

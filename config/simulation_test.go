@@ -33,7 +33,7 @@ func TestSimulation(t *testing.T) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
-	// A program of exec has arguments only.
+	// Everything after exec: is the command, even with an equals sign in it.
 	if k, err := ParseKernel("exec:a=b c"); err != nil || k.Command[0] != "a=b" {
 		t.Errorf("%+v, %v", k, err)
 	}

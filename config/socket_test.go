@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A daemon of one's own comes before the system's.
+// TestFirstSocket checks that the user's own daemon comes before the system's.
 func TestFirstSocket(t *testing.T) {
 	dir := t.TempDir()
 	own, service := filepath.Join(dir, "own"), filepath.Join(dir, "service")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSyntaxErrors: what people get wrong is named with the line where it is, and what to do.
+// TestSyntaxErrors checks that common mistakes are reported with their line and a remedy.
 func TestSyntaxErrors(t *testing.T) {
 	const tail = "\nlog: {level: info}\n"
 	for _, tt := range []struct{ name, file, want string }{
@@ -55,7 +55,7 @@ func TestSyntaxErrors(t *testing.T) {
 		{"unquoted @", host + "control: {allow: {users: [@wheel]}}\n", "2: not valid YAML: found character that cannot start any token: quote the value that begins with it"},
 		{"unquoted *", host + "control:\n  allow: {users: [*all]}\n", "3: not valid YAML: *all is an alias, which is not supported: write the value out"},
 
-		// Empty files, and what is no text.
+		// Empty files, and files that are not text.
 		{"empty", "", "1: ranks: no rank runs here: give the ranks of this daemon run: host or run: standin"},
 		{"comments", "# ranks:\n# - {rank: 0}\n", "1: ranks: no rank runs here: give the ranks of this daemon run: host or run: standin"},
 		{"blank lines", "\n\n\n", "1: ranks: no rank runs here: give the ranks of this daemon run: host or run: standin"},
@@ -71,7 +71,7 @@ func TestSyntaxErrors(t *testing.T) {
 	}
 }
 
-// TestSyntaxErrorElsewhere: what only looks wrong is not blamed for what is.
+// TestSyntaxErrorElsewhere checks that valid but unusual lines are not blamed for an error elsewhere.
 func TestSyntaxErrorElsewhere(t *testing.T) {
 	const sound = "ranks:\n- rank: 0\n  address: 127.0.0.1 # it's \"here\n  run: host\n" +
 		"  kernel: |\n    {[ text\n    \t tab\n  link: {pace: {over_words: 3}, # {\n    warn_after: 1s}\nlog:\n  level: \"in\n    fo\"\n  format: long\n    text\n"

@@ -15,30 +15,27 @@ var (
 	offload = []string{OffloadAuto, OffloadOff}
 )
 
-// The receive buffer in bytes: less holds no burst, and the kernel counts in an
-// int32.
+// Bounds of the receive buffer in bytes: a smaller one cannot hold a burst, and the kernel counts in an int32.
 const (
 	minReceiveBuffer = 4 << 10
 	maxReceiveBuffer = 1 << 30
 )
 
-// The memory in bytes of attached programs: less is too little for any of them to work.
+// Bounds of the memory in bytes for attached programs: with less, none of them would work.
 const (
 	minAttached = 1 << 20
 	maxAttached = 1 << 42
 )
 
-// maxQueue is the most messages or receives that may wait in a communicator. Each
-// takes some hundred bytes.
+// maxQueue is the maximum number of messages or receives that may wait in a communicator. Each takes some hundred
+// bytes.
 const maxQueue = 1 << 26
 
-// maxSocketPath is the room in bytes for the path of a Unix socket on Linux,
-// less the zero behind it.
+// maxSocketPath is the maximum length in bytes of the path of a Unix socket on Linux, without the terminating zero.
 const maxSocketPath = 107
 
-// Validate checks the whole configuration and returns every problem as an
-// *Error, joined; nil if there is none. Parse has done so already: call it for
-// a configuration that was made or changed by the program.
+// Validate checks the whole configuration and returns every problem as an *Error, joined, or nil. Parse calls it; call
+// it for a configuration that the program has made or changed.
 func (c *Config) Validate() error {
 	p := strictyaml.NewProblems(&c.source.Source)
 	oneOf(p, "log.level", c.Log.Level, levels...)
@@ -66,7 +63,7 @@ func (c *Config) Validate() error {
 	return p.Err()
 }
 
-// socketProblem returns what is wrong with the path of a socket, or "".
+// socketProblem describes the problem of a socket's path, or returns "".
 func socketProblem(path string) string {
 	switch {
 	case path == "":
@@ -74,8 +71,7 @@ func socketProblem(path string) string {
 	case strings.ContainsRune(path, 0):
 		return "a path cannot contain a zero byte"
 	case !filepath.IsAbs(path):
-		// zrlctl runs in another directory. Abstract sockets (@name) have
-		// no owner and no mode.
+		// zrlctl runs in another directory. Abstract sockets (@name) have neither owner nor mode.
 		return fmt.Sprintf("%s is not an absolute path: start it with /, or write \"\" for no socket", strictyaml.Quote(path))
 	case len(path) > maxSocketPath:
 		return fmt.Sprintf("the path has %d bytes, but the path of a Unix socket has at most %d", len(path), maxSocketPath)

@@ -5,20 +5,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// The bounds of what only the extended profile has.
+// Bounds of options of the extended profile.
 const (
-	// maxEagerLimit is a sixteenth of the largest credit. For a longer message, a round
-	// trip less makes no difference.
+	// maxEagerLimit is a sixteenth of the largest credit. For longer messages, saving a round trip makes no difference.
 	maxEagerLimit = 64 << 20
-	// maxEagerCredit is a quarter of what its 32-bit counter can hold.
+	// maxEagerCredit is a quarter of the range of its 32-bit counter.
 	maxEagerCredit = 1 << 30
-	// minExtendedDatagram carries a header and eight bytes, so that a message
-	// is not split into more packets than it has words.
+	// minExtendedDatagram fits a header and eight bytes, so that a message is not split into more packets than it has
+	// words.
 	minExtendedDatagram = protocol.ExtHeaderLen + 8
 )
 
-// validateExtended checks the options of the extended profile, and that no key is given
-// that the profile of its link does not use.
+// validateExtended checks the options of the extended profile, and rejects keys that the profile of their link does not
+// use.
 func (c *Config) validateExtended(p *strictyaml.Problems) {
 	fallback := c.Defaults.saysExtended()
 	use := c.profilesInUse()
@@ -43,7 +42,7 @@ func (o *LinkOptions) saysExtended() bool {
 	return o != nil && o.Profile != nil && protocol.Profile(*o.Profile) == protocol.Extended
 }
 
-// refuseExtended reports the extended profile on a rank that does not know it.
+// refuseExtended rejects the extended profile on a rank that does not support it.
 func (r *Rank) refuseExtended(p *strictyaml.Problems, key string, fallback bool) {
 	const advice = "silently drops its packets"
 	switch {
@@ -55,13 +54,13 @@ func (r *Rank) refuseExtended(p *strictyaml.Problems, key string, fallback bool)
 	}
 }
 
-// inUse is which profiles the links of a section have.
+// inUse records the profiles that the links of a section have.
 type inUse struct{ extended, plain bool }
 
-// profilesInUse returns for each rank which profiles this daemon's links to it have. Ranks
-// whose entries have different profiles are reported elsewhere, and count as both.
+// profilesInUse returns, for each rank, the profiles of this daemon's links to it. A pair of ranks whose entries have
+// different profiles is reported elsewhere, and counts as both.
 func (c *Config) profilesInUse() []inUse {
-	// The profile between two ranks depends on no more of them than this.
+	// The profile between two ranks depends on these properties only.
 	type kind struct {
 		software, says bool
 		profile        Profile
@@ -94,14 +93,14 @@ func (c *Config) profilesInUse() []inUse {
 				alone = false
 			}
 		}
-		if alone { // the only rank here: go by what it says itself
+		if alone { // the only rank here: use its own entry
 			with(&Rank{Peer: PeerSoftware})
 		}
 	}
 	return use
 }
 
-// validateUse reports keys that have no effect.
+// validateUse rejects keys that have no effect.
 func (o *LinkOptions) validateUse(p *strictyaml.Problems, key string, use inUse, extendedLink, plainLink string) {
 	if use.plain && o.Transport != nil && *o.Transport == TransportSHM {
 		p.Add(key+".transport", "shm carries the extended profile only, and not every link here has it: use udp or tcp, or add profile: extended")
@@ -138,7 +137,7 @@ func (o *LinkOptions) validateUse(p *strictyaml.Problems, key string, use inUse,
 	}
 }
 
-// validateCredit checks that a section leaves room for an eager message.
+// validateCredit checks that the credit of a section suffices for an eager message.
 func (c *Config) validateCredit(p *strictyaml.Problems, key string, o *LinkOptions) {
 	limit, bytes := o.EagerLimit, o.EagerCredit
 	if limit == nil && bytes == nil {
@@ -155,7 +154,7 @@ func (c *Config) validateCredit(p *strictyaml.Problems, key string, o *LinkOptio
 	}
 }
 
-// validateTLS checks the section, and that there is a link for it.
+// validateTLS checks the section, and that a link uses it.
 func (c *Config) validateTLS(p *strictyaml.Problems) {
 	if c.TLS == nil {
 		return
@@ -177,7 +176,7 @@ func (c *Config) validateTLS(p *strictyaml.Problems) {
 	}
 }
 
-// validateAttach checks the path, also where it is the default.
+// validateAttach checks the path, including the default path.
 func (c *Config) validateAttach(p *strictyaml.Problems) {
 	path := c.AttachSocket()
 	problem := socketProblem(path)

@@ -7,14 +7,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// The sizes of datagrams in bytes: the least carries a header and one line of
-// the FPGA's; the largest is what UDP over IPv4 carries.
+// Bounds of the size of datagrams in bytes: the smallest fits a header and one line of the FPGA, and the largest is the
+// limit of UDP over IPv4.
 const (
 	minDatagram = protocol.HeaderLen + protocol.LineLen
 	maxDatagram = 65507
 )
 
-// longestPause is a thousand times what an FPGA's DRAM needs.
+// longestPause is a thousand times the pause that an FPGA's DRAM needs.
 const longestPause = 10 * time.Millisecond
 
 // validate checks each value that is set.

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// validate checks what one rank's entry says, on its own.
+// validate checks the entry of one rank by itself.
 func (r *Rank) validate(p *strictyaml.Problems, key string) {
 	r.validateAddress(p, key+".address")
 	if r.Link != nil {
@@ -70,7 +70,7 @@ func (r *Rank) validateAddress(p *strictyaml.Problems, key string) {
 	}
 }
 
-// refuseStandinKeys reports keys that have no effect.
+// refuseStandinKeys rejects keys that have no effect.
 func (r *Rank) refuseStandinKeys(p *strictyaml.Problems, key string) {
 	given := map[string]bool{
 		"kernel": r.Kernel.Name != "", "kernel_options": r.KernelOptions != nil, "quirks": r.Quirks != "", "faults": r.Faults != nil,
@@ -121,7 +121,7 @@ func (r *Rank) validateKernel(p *strictyaml.Problems, key string) {
 		p.Add(key+".count", "%d is less than 0: use 0, which is no limit, or more", o.Count)
 	}
 	durationIn(p, key+".interval", o.Interval)
-	if o.Columns != 0 { // 0 is the built-in value
+	if o.Columns != 0 { // 0 means the built-in value
 		inRange(p, key+".columns", o.Columns, minColumns, maxColumns)
 	}
 	inRange(p, key+".lines", o.Lines, 0, maxColumns)
@@ -133,7 +133,7 @@ func (r *Rank) validateKernel(p *strictyaml.Problems, key string) {
 // lastShellPort is the last UDP port that the shell of an FPGA can open for its role; the first is protocol.Port.
 const lastShellPort = protocol.Port + 31
 
-// validateOnWire checks the rank of a kernel that exchanges datagrams itself.
+// validateOnWire checks a rank whose kernel exchanges datagrams itself.
 func (r *Rank) validateOnWire(p *strictyaml.Problems, key string) {
 	if !r.Kernel.OnWire() {
 		return
@@ -153,7 +153,7 @@ func (r *Rank) validateOnWire(p *strictyaml.Problems, key string) {
 	}
 }
 
-// validateKernelPeer checks the rank that the kernel talks to.
+// validateKernelPeer checks the kernel's peer.
 func (r *Rank) validateKernelPeer(p *strictyaml.Problems, key string, ranks map[int]int) {
 	o := r.KernelOptions
 	if r.Run != RunStandin || o == nil || !slices.Contains(optionsOf[r.Kernel.Name], "peer") {

@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
-// validateRanks checks the ranks one by one and as a cluster.
+// validateRanks checks each rank by itself, and the cluster.
 func (c *Config) validateRanks(p *strictyaml.Problems) {
 	local := false
 	for i := range c.Ranks {
@@ -33,21 +33,20 @@ func (c *Config) validateRanks(p *strictyaml.Problems) {
 
 func rankKey(i int) string { return fmt.Sprintf("ranks[%d]", i) }
 
-// RankError returns an *Error about a key of a rank, with its line of the file.
+// RankError returns an *Error about a key of a rank, with its line in the file.
 func (c *Config) RankError(rank int, key, problem string) error {
 	i := slices.IndexFunc(c.Ranks, func(r Rank) bool { return r.Rank == rank })
 	return c.KeyError(rankKey(i)+"."+key, problem)
 }
 
-// KeyError returns an *Error about a key, with its line of the file.
+// KeyError returns an *Error about a key, with its line in the file.
 func (c *Config) KeyError(key, problem string) error {
 	p := strictyaml.NewProblems(&c.source.Source)
 	p.Add(key, "%s", problem)
 	return p.Err()
 }
 
-// validateNumbers checks that the ranks are 0 … n-1, and returns for each
-// number the index in c.Ranks.
+// validateNumbers checks that the ranks are 0 … n-1, and maps each number to its index in c.Ranks.
 func (c *Config) validateNumbers(p *strictyaml.Problems) map[int]int {
 	n := len(c.Ranks)
 	index := make(map[int]int, n)
@@ -73,7 +72,7 @@ func (c *Config) validateNumbers(p *strictyaml.Problems) map[int]int {
 	return index
 }
 
-// validateFaults checks the rules of stand-ins.
+// validateFaults checks the fault rules of stand-ins.
 func (c *Config) validateFaults(p *strictyaml.Problems) {
 	addrs := c.Addrs()
 	for i := range c.Ranks {
@@ -103,7 +102,7 @@ func (c *Config) Addrs() []netip.Addr {
 	return addrs
 }
 
-// validateSize checks the deployed nodes' limits on the number of ranks.
+// validateSize checks the limits of deployed nodes on the number of ranks.
 func (c *Config) validateSize(p *strictyaml.Problems) {
 	n := len(c.Ranks)
 	fpga, cpu := -1, -1
@@ -156,7 +155,7 @@ func (c *Config) validateAddresses(p *strictyaml.Problems) {
 	}
 }
 
-// plainLinks warns of links between zrlmpids that tls does not secure.
+// plainLinks returns a warning about links between zrlmpids that tls does not secure.
 func (c *Config) plainLinks() []string {
 	if c.TLS == nil {
 		return nil
@@ -178,8 +177,8 @@ func (c *Config) plainLinks() []string {
 	return []string{"links to these ranks are not encrypted, as tls is used over tcp only: " + strings.Join(plain, ", ")}
 }
 
-// Warnings returns what is legal but wrong in most clusters: each is one line
-// for the log. The configuration must have passed Validate.
+// Warnings returns settings that are valid but wrong in most clusters, each as one line for the log. The configuration
+// must have passed Validate.
 func (c *Config) Warnings() []string {
 	warnings := slices.Clone(c.warnings)
 	warn := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestInvalidFiles checks files that are well-formed and invalid.
+// TestInvalidFiles checks files that are well-formed but invalid.
 func TestInvalidFiles(t *testing.T) {
 	rank := func(rest string) string { return "ranks:\n  - {rank: 0, address: 10.0.0.1, " + rest + "}\n" }
 	standin := func(rest string) string {
@@ -151,7 +151,7 @@ func TestInvalidFiles(t *testing.T) {
 	}
 }
 
-// TestValidFiles checks what must not be an error.
+// TestValidFiles checks unusual files that are valid.
 func TestValidFiles(t *testing.T) {
 	for name, file := range map[string]string{
 		"software ranks share an IP":  "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host}\n  - {rank: 1, address: 10.0.0.1, peer: cpu}\n",
@@ -165,8 +165,7 @@ func TestValidFiles(t *testing.T) {
 	}
 }
 
-// cluster returns n ranks of the given entry, each with an IP of its own, after
-// rank 0, a host.
+// cluster returns n ranks: rank 0, a host, and others from the given entry, each with its own IP address.
 func cluster(n int, rest string) string {
 	var b strings.Builder
 	b.WriteString(host[:len(host)-2])
@@ -203,7 +202,7 @@ func TestClusterSize(t *testing.T) {
 	}
 }
 
-// TestTooManyRanksOnOneIP runs out of ports.
+// TestTooManyRanksOnOneIP checks the error if no port is left.
 func TestTooManyRanksOnOneIP(t *testing.T) {
 	ranks := make([]Rank, 65536-2718+1)
 	ip := netip.MustParseAddr("10.0.0.1")
@@ -216,7 +215,7 @@ func TestTooManyRanksOnOneIP(t *testing.T) {
 	}
 }
 
-// TestValidateProgrammatic checks values that no file can hold.
+// TestValidateProgrammatic checks values that a file cannot contain.
 func TestValidateProgrammatic(t *testing.T) {
 	profile := Profile(200)
 	c := New(Rank{Address: Address{netip.MustParseAddrPort("10.0.0.1:1")}, Run: RunStandin, Kernel: Kernel{Name: KernelExec},
@@ -245,7 +244,7 @@ the link to rank 1 is tcp, but deployed nodes (peer: fpga) speak UDP only`
 	}
 }
 
-// TestWarningOfControlSocket: the control socket must not be a way around the allow of a rank.
+// TestWarningOfControlSocket checks the warning that the control socket bypasses the allow of a rank.
 func TestWarningOfControlSocket(t *testing.T) {
 	const ranks = "ranks: [{rank: 0, address: 10.0.0.1, run: host}, {rank: 1, address: 10.0.0.2, run: host, allow: {users: [alice]}}]\n"
 	for control, want := range map[string]string{

@@ -15,15 +15,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// access is who may use the daemon's sockets beside root and the daemon's own user.
+// access is the set of users allowed to use the daemon's sockets, in addition to root and the daemon's own
+// user.
 type access struct {
 	ranks map[int]attach.Access
-	// control is who may do more than read the status; nil is everyone who can connect.
+	// control lists the users allowed to do more than read the status; nil allows everyone who can connect.
 	control *attach.Access
 }
 
-// newAccess looks up the users and groups of a configuration, for a daemon that runs with
-// the given group. The error is a *config.Error.
+// newAccess looks up the users and groups of a configuration. group is the group of the daemon. The error joins
+// errors of type *config.Error.
 func newAccess(cfg *config.Config, group int) (*access, error) {
 	a := &access{ranks: make(map[int]attach.Access)}
 	var errs []error
@@ -47,7 +48,7 @@ func newAccess(cfg *config.Config, group int) (*access, error) {
 	return a, errors.Join(errs...)
 }
 
-// lookUp returns the numbers of users and groups. failed returns the error of a key below allow.
+// lookUp returns the IDs of users and groups. failed returns the error for a key below allow.
 func lookUp(a *config.Allow, failed func(key, problem string) error) (of attach.Access, err error) {
 	var errs []error
 	numbers := func(names []string, key string, find func(string) (string, error)) (ids []int) {
@@ -61,7 +62,7 @@ func lookUp(a *config.Allow, failed func(key, problem string) error) (of attach.
 				}
 			}
 			n, err := strconv.Atoi(id)
-			errs = append(errs, err) // none: numbers are those of the system, or were checked
+			errs = append(errs, err) // nil: the number is from the system or was checked
 			ids = append(ids, n)
 		}
 		return ids
@@ -83,8 +84,8 @@ func lookUp(a *config.Allow, failed func(key, problem string) error) (of attach.
 	return of, errors.Join(errs...)
 }
 
-// attachMode returns the permission bits of the attach socket: those of the control socket,
-// or, if ranks have users and groups of their own, those with which everyone can connect.
+// attachMode returns the permission bits of the attach socket: the mode of the control socket or, if any rank
+// has an allow section, a mode with which everyone can connect.
 func attachMode(cfg *config.Config) fs.FileMode {
 	for _, r := range cfg.Local() {
 		if r.Allow != nil {
@@ -94,10 +95,10 @@ func attachMode(cfg *config.Config) fs.FileMode {
 	return fs.FileMode(cfg.Control.Mode)
 }
 
-// denials counts what was refused because of its user.
+// denials counts requests refused because of their user.
 type denials struct{ attach, control atomic.Uint64 }
 
-// counts returns the numbers by socket, for the metrics.
+// counts returns the counts by socket, for the metrics.
 func (d *denials) counts() map[string]uint64 {
 	return map[string]uint64{"attach": d.attach.Load(), "control": d.control.Load()}
 }

@@ -23,13 +23,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
 )
 
-// as calls f on a thread that has other credentials, and ends with it. Sockets that f connects
-// in its own goroutine have those credentials.
+// as calls f on a thread with other credentials, which exits afterwards. Sockets that f connects in its own
+// goroutine have these credentials.
 func as(t *testing.T, uid, gid int, f func()) {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread is of no use to others
+		runtime.LockOSThread() // never unlocked: nothing else can use the thread
 		_, _, e1 := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0)
 		_, _, e2 := unix.RawSyscall(unix.SYS_SETRESGID, uintptr(gid), uintptr(gid), uintptr(gid))
 		_, _, e3 := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid))
@@ -45,8 +45,8 @@ func as(t *testing.T, uid, gid int, f func()) {
 	}
 }
 
-// TestAllow: users attach to their ranks and to no others, and read the status or do more, as
-// the configuration says, also after a reload.
+// TestAllow checks that users can attach to their ranks only, and read the status or do more, as configured,
+// also after a reload.
 func TestAllow(t *testing.T) {
 	needs.Root(t, "requests of other users", "can be another user")
 	const alice, bob = 54321, 54322
@@ -77,7 +77,7 @@ func TestAllow(t *testing.T) {
 		})
 		return got, err
 	}
-	// request makes a request of the control socket, and returns its answer.
+	// request makes a request to the control socket, and returns the answer.
 	request := func(uid int, line string) (answer string) {
 		as(t, uid, uid, func() {
 			conn, err := net.Dial("unix", c.socket)

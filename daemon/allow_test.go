@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/attach"
 )
 
-// TestAccess: a rank has its own users and groups, or else the group that may write to the
+// TestAccess checks that a rank has its own users and groups, or else the group with write permission on the
 // sockets.
 func TestAccess(t *testing.T) {
 	const self = 77

@@ -30,37 +30,38 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// Options configure a daemon beside its configuration.
+// Options configures a daemon in addition to its configuration.
 type Options struct {
-	// Log is the log; nil discards it.
+	// Log is the log; nil discards all lines.
 	Log *zap.Logger
-	// LostLogLines returns how many lines Log has lost; nil is none.
+	// LostLogLines returns the number of lines that Log has lost; nil means none.
 	LostLogLines func() uint64
-	// LogTail returns the end of Log; nil if it is not kept.
+	// LogTail returns the end of Log; nil if it is not available.
 	LogTail func() []byte
-	// Ready receives one line when the daemon is ready; nil discards it. The daemon does
-	// not wait for the write.
+	// Ready receives one line when the daemon is ready; nil discards it. The daemon does not wait for the
+	// write.
 	Ready io.Writer
 	// Source names the source of the configuration.
 	Source string
-	// Load reads the configuration again, for a reload; nil if it cannot be read again.
+	// Load reads the configuration again, for a reload; nil if that is not possible.
 	Load func() (*config.Config, error)
-	// Reload has a value when the configuration is to be reloaded, by SIGHUP.
+	// Reload has a value when the configuration is to be reloaded, after SIGHUP.
 	Reload <-chan os.Signal
-	// Level is the level of Log, if a reload may change it.
+	// Level is the level of Log; nil if a reload may not change it.
 	Level *zap.AtomicLevel
-	// JobDirectory is the directory of the job to which the ranks belong; empty: there is none.
+	// JobDirectory is the directory of the job to which the ranks belong, or empty.
 	JobDirectory string
-	// FailureLimit is how long the kernel of a stand-in may do nothing but fail before the daemon ends with its error;
-	// then it also ends with that of a kernel that cannot run. 0: the daemon goes on.
+	// FailureLimit is the time for which the kernel of a stand-in may fail continuously before the daemon exits
+	// with its error. If it is set, the daemon also exits with the error of a kernel that cannot run. 0 means
+	// never.
 	FailureLimit time.Duration
-	// StateDirectory has the state that hosts keep for their next process; empty: nothing is kept.
+	// StateDirectory holds the state that hosts keep for their next process; empty means that none is kept.
 	StateDirectory string
 }
 
-// Daemon is a planned daemon.
+// Daemon is a planned or running daemon.
 type Daemon struct {
-	cfg      *config.Config // at the start; current is the one loaded last
+	cfg      *config.Config // at the start; current is the last loaded one
 	opts     Options
 	log      *zap.Logger
 	ranks    []*localRank // in rank order
@@ -70,10 +71,10 @@ type Daemon struct {
 	recording *recording
 	failures  failures
 	attached  *attach.Server
-	// access is that of the configuration that was loaded last.
+	// access belongs to the last loaded configuration.
 	access atomic.Pointer[access]
 	denied denials
-	// attachedBytes bounds the memory of the operations of all attached programs.
+	// attachedBytes limits the memory of the operations of all attached programs.
 	attachedBytes int64
 	started       time.Time
 	web           *web.Server     // nil if HTTP is disabled
@@ -82,8 +83,7 @@ type Daemon struct {
 	reloads
 }
 
-// New plans a daemon. It binds and starts nothing. The error joins all errors of the
-// configuration.
+// New plans a daemon, without binding or starting anything. The error joins all errors of the configuration.
 func New(cfg *config.Config, opts Options) (*Daemon, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -140,10 +140,10 @@ func (d *Daemon) local(rank int) *localRank {
 	return nil
 }
 
-// Run runs the daemon until ctx is done and all tasks have ended. It returns an error if
-// something could not be bound, or failed. A Daemon runs once.
+// Run runs the daemon until ctx is done and all tasks have exited. It returns an error if an address could not
+// be bound, or if a task failed. A Daemon runs once.
 func (d *Daemon) Run(ctx context.Context) (err error) {
-	// The writer of the log ends last.
+	// The log writer exits last.
 	logCtx, stopLog := context.WithCancel(context.WithoutCancel(ctx))
 	logged := make(chan struct{})
 	go func() {
@@ -192,10 +192,10 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	return errors.Join(err, d.stopEngines())
 }
 
-// listeners are the daemon's own sockets; a disabled one is nil.
+// listeners are the daemon's own sockets; nil if disabled.
 type listeners struct{ control, attach net.Listener }
 
-// bind binds every local rank and the daemon's own sockets, or nothing.
+// bind binds all local ranks and the daemon's own sockets, or none of them.
 func (d *Daemon) bind() (open listeners, err error) {
 	for _, r := range d.ranks {
 		if err := r.Bind(d.rankMap); err != nil {
@@ -220,8 +220,7 @@ func (d *Daemon) bind() (open listeners, err error) {
 	return open, nil
 }
 
-// attachSocket returns the path of the socket to which programs attach, or "" for a daemon
-// without hosts.
+// attachSocket returns the path of the socket to which programs attach, or "" if the daemon has no hosts.
 func (d *Daemon) attachSocket() string {
 	for _, r := range d.ranks {
 		if r.port != nil || r.cfg.Run == config.RunHost {
@@ -231,7 +230,7 @@ func (d *Daemon) attachSocket() string {
 	return ""
 }
 
-// release closes what was bound, when the start fails.
+// release closes all bound sockets when the start fails.
 func (d *Daemon) release(open listeners) error {
 	var errs []error
 	if d.web != nil {
@@ -266,9 +265,9 @@ func (d *Daemon) startEngines() error {
 	return nil
 }
 
-// kernelFailed ends what the hosts of this process wait for of a stand-in whose exchange is broken.
+// kernelFailed fails the pending operations of this process's hosts with a stand-in whose exchange is broken.
 func (d *Daemon) kernelFailed(failed *localRank, err error) {
-	if !errors.Is(err, mpe.ErrTruncated) { // a failed receive of the stand-in, which is noted
+	if !errors.Is(err, mpe.ErrTruncated) { // a failed receive of the stand-in, which is recorded elsewhere
 		d.noteFailure(failed.cfg.Rank, -1, state.OperationKernel, err)
 	}
 	for _, r := range d.ranks {
@@ -327,7 +326,7 @@ func (d *Daemon) serve(ctx context.Context, open listeners, http *webTask) error
 	tasks.Go(func() error {
 		select {
 		case <-stop.Done():
-		case <-ctx.Done(): // something has failed
+		case <-ctx.Done(): // a task failed
 		}
 		d.beginStop()
 		end()
@@ -354,7 +353,7 @@ func (d *Daemon) reportReady(ctx context.Context) error {
 		zap.String("version", version.String()), zap.String("config", d.opts.Source), zap.String("http", d.webURL()))
 	d.notifyReady()
 	if d.opts.Ready != nil {
-		go func() { // the writer may block, as a pipe without a reader does
+		go func() { // the writer may block, like a pipe without a reader
 			if _, err := io.WriteString(d.opts.Ready, d.readyLine()+"\n"); err != nil {
 				d.log.Warn("ready line not written", zap.Error(err))
 			}
@@ -363,10 +362,10 @@ func (d *Daemon) reportReady(ctx context.Context) error {
 	return nil
 }
 
-// readyRanks is of how many ranks the line that says that the daemon is ready has the addresses.
+// readyRanks limits the ranks in the ready line.
 const readyRanks = 8
 
-// readyLine lists the local ranks and where they are; of many, the first ones.
+// readyLine lists the local ranks and their addresses, up to readyRanks.
 func (d *Daemon) readyLine() string {
 	var b strings.Builder
 	b.WriteString("ready ")

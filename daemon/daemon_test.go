@@ -37,8 +37,8 @@ func TestReadyLine(t *testing.T) {
 	}
 }
 
-// paced is a message in words that is spread over time. It is not much longer: on a machine
-// that is busy with something else the sender of a long one stops in its middle, which ends it.
+// paced is the length in words of a message whose datagrams are paced. It is not much longer than necessary: on
+// a busy machine the sender of a long one stalls in mid-message, which ends the message.
 const paced = 80_000
 
 func TestPing(t *testing.T) {
@@ -58,8 +58,7 @@ func TestPing(t *testing.T) {
 	}
 }
 
-// TestSharedLink: what one rank's entry says holds for both ends, also where the
-// rank itself is the caller.
+// TestSharedLink checks that one rank's entry applies to both ends, even if the rank itself is the caller.
 func TestSharedLink(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "run: standin, link: {transport: tcp, profile: v0.9}", "run: standin"))
@@ -111,8 +110,8 @@ func TestSendRecv(t *testing.T) {
 	})
 }
 
-// TestSendWaitsForAReceive: in the extended profile, too, where a message may be complete at its sender when there is a
-// copy of it.
+// TestSendWaitsForAReceive checks that a send waits for its receive, even in the extended profile, where a
+// message may be complete at its sender once it was copied.
 func TestSendWaitsForAReceive(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("defaults: {profile: extended}", "run: host", "run: host"))
@@ -168,8 +167,8 @@ func TestRequestErrors(t *testing.T) {
 	r.log.waitFor(t, `send failed	{"rank": 0, "peer": 2, "error": "rank 0 has waited `)
 }
 
-// TestCancelledSend: the error of a send that its peer does not answer says what is left there, and
-// the status that nothing waits.
+// TestCancelledSend checks that the error of a send that its peer does not answer describes the peer's state,
+// and that the status shows no wait.
 func TestCancelledSend(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "peer: fpga"))
@@ -191,7 +190,7 @@ func TestCancelledSend(t *testing.T) {
 	}
 }
 
-// TestHangUp: a caller that disconnects cancels its operation.
+// TestHangUp checks that a caller that disconnects cancels its operation.
 func TestHangUp(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", echoes(1, "")...))
@@ -210,7 +209,7 @@ func TestHangUp(t *testing.T) {
 	await(t, "the receive to be cancelled", func() bool { return !posted() })
 }
 
-// await polls for a condition of which nothing notifies.
+// await polls for a condition that has no notification.
 func await(t testing.TB, what string, cond func() bool) {
 	t.Helper()
 	poll := time.NewTicker(time.Millisecond)
@@ -236,7 +235,7 @@ func TestSecondDaemon(t *testing.T) {
 	if err := d.Run(within(t)); !errors.Is(err, control.ErrInUse) {
 		t.Errorf("a second daemon on the same control socket: %v", err)
 	}
-	// It has given its addresses back.
+	// The addresses are free again.
 	conn, err := net.ListenPacket("udp", other.addr(1))
 	if err != nil {
 		t.Fatal(err)
@@ -298,7 +297,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestKernelEnds: a kernel that ends does not end the daemon.
+// TestKernelEnds checks that the daemon continues after the end of a kernel.
 func TestKernelEnds(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "run: standin, kernel: source, kernel_options: {words: 5, count: 2}"))

@@ -14,9 +14,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestDeadEnd: an FPGA does not acknowledge a message of a program that is attached to the daemon's rank. Until the
-// reset of the daemon (zrlctl reset), all operations of this program, the daemon and the next program end with that
-// error.
+// TestDeadEnd has an FPGA that does not acknowledge a message of a program attached to the daemon's rank. Until
+// the daemon is reset (zrlctl reset), all operations of this program, the daemon and the next program end with
+// that error.
 func TestDeadEnd(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "peer: fpga, link: {deadlines: {ack: 250ms}}"))

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// TestDescribe: a full state has whether programs are stopped; a scrape makes no system call for each.
+// TestDescribe checks that a full state reports stopped programs, while a scrape makes no system call for each.
 func TestDescribe(t *testing.T) {
 	program := exec.CommandContext(t.Context(), "sleep", "60")
 	if err := program.Start(); err != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// examineHost logs what is wrong with this host, as far as that is found without waiting, a line for each check: zrlctl doctor
-// examines more, and has all. It takes some milliseconds, once the daemon serves.
+// examineHost logs the problems of this host that it finds without waiting, one line per check; zrlctl doctor
+// checks more and lists all. It takes some milliseconds, once the daemon serves.
 func (d *Daemon) examineHost() {
 	p := doctor.FromConfig(d.opts.Source, d.cfg)
-	status := state.Status{PID: os.Getpid()} // of a large cluster, the states of all peers would take memory
+	status := state.Status{PID: os.Getpid()} // without peers: the states of a large cluster take memory
 	for _, r := range d.ranks {
 		status.Ranks = append(status.Ranks, state.Rank{RankInfo: r.Info(state.Scrape)})
 	}

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// What is wrong with the host is logged once for each check, and the daemon serves.
+// TestHostSetupIsLogged checks that problems of the host are logged once for each check, and that the daemon
+// serves.
 func TestHostSetupIsLogged(t *testing.T) {
 	c := newCluster(t)
 	text := c.yaml("", "run: host", "run: standin", "peer: cpu", "peer: cpu")

@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// explain completes the error of a wait for a stand-in of this daemon with what holds its kernel up. The caller must
-// hold no lock of an engine.
+// explain adds, to the error of an operation with a stand-in of this daemon, the reason why its kernel does not
+// continue. The caller must hold no lock of an engine.
 func (d *Daemon) explain(err error) error {
 	w, ok := endedWait(err)
 	if !ok {
@@ -28,7 +28,7 @@ func (d *Daemon) explain(err error) error {
 	return fmt.Errorf("%w; rank %d is a stand-in of this zrlmpid: %s", err, w.Remote, why)
 }
 
-// endedWait returns the wait whose end is an error.
+// endedWait returns the wait that ended with err.
 func endedWait(err error) (w handshake.Wait, ok bool) {
 	if e, ok := errors.AsType[*mpe.WaitError](err); ok {
 		return e.Wait, true
@@ -42,7 +42,7 @@ func endedWait(err error) (w handshake.Wait, ok bool) {
 	return w, false
 }
 
-// holdsUp describes what a stand-in's messages with a peer wait for in its kernel, or returns an empty string.
+// holdsUp returns the reason why a stand-in's kernel delays a peer's messages, or "".
 func (r *localRank) holdsUp(peer int) string {
 	r.mu.Lock()
 	kernel, failure := r.kernelState, r.kernelErr

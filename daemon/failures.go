@@ -14,13 +14,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/node/recorder"
 )
 
-// failures are the last operations that have failed.
+// failures holds the most recent failed operations.
 type failures struct {
 	mu   sync.Mutex
-	list []state.Failure // the newest last
+	list []state.Failure // newest last
 }
 
-// add adds a failure, or counts it with the one before if it is the same.
+// add adds a failure, or increments the count of the last one if it is the same.
 func (f *failures) add(one state.Failure) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -36,22 +36,22 @@ func (f *failures) add(one state.Failure) {
 	f.list = append(f.list, one)
 }
 
-// sameFailure reports whether two failures differ in time only.
+// sameFailure reports whether two failures are equal except for time and count.
 func sameFailure(a, b *state.Failure) bool {
 	peers := a.Peer == nil && b.Peer == nil || a.Peer != nil && b.Peer != nil && *a.Peer == *b.Peer
 	return peers && a.Rank == b.Rank && a.Operation == b.Operation && a.State == b.State && a.Reason == b.Reason && a.Record == b.Record
 }
 
-// recent returns them, the newest first.
+// recent returns the failures, newest first.
 func (f *failures) recent() []state.Failure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	list := append([]state.Failure{}, f.list...) // empty and not null
+	list := append([]state.Failure{}, f.list...) // not nil: JSON needs [] and not null
 	slices.Reverse(list)
 	return list
 }
 
-// failureOf returns the failure of an operation with a peer; -1 if it has none in particular.
+// failureOf returns the failure of an operation with a peer, or with no particular peer if peer is -1.
 func failureOf(now time.Time, rank, peer int, operation state.Operation, err error) state.Failure {
 	f := state.Failure{Time: now, Rank: rank, Operation: operation, State: waitState(err), Reason: err.Error()}
 	if peer >= 0 {
@@ -60,7 +60,7 @@ func failureOf(now time.Time, rank, peer int, operation state.Operation, err err
 	return f
 }
 
-// noteFailure keeps a failed operation, and has a record of it written.
+// noteFailure stores a failed operation and requests a record of it.
 func (d *Daemon) noteFailure(rank, peer int, operation state.Operation, err error) {
 	now := time.Now()
 	f := failureOf(now, rank, peer, operation, err)
@@ -75,7 +75,7 @@ func (d *Daemon) noteFailure(rank, peer int, operation state.Operation, err erro
 	d.failures.add(f)
 }
 
-// recentFailures returns the last failures, the newest first, with the records that there still are.
+// recentFailures returns the last failures, newest first. It omits paths of records that no longer exist.
 func (d *Daemon) recentFailures() []state.Failure {
 	list := d.failures.recent()
 	for i := range list {
@@ -86,12 +86,12 @@ func (d *Daemon) recentFailures() []state.Failure {
 	return list
 }
 
-// byCaller reports whether an operation has ended because of its caller, or of the daemon.
+// byCaller reports whether an operation was ended by its caller or by the end of the daemon.
 func byCaller(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, mpe.ErrClosed) || errors.Is(err, mpe.ErrCancelled)
 }
 
-// waitState returns what an operation was waiting in when it failed, or "".
+// waitState returns the state in which an operation was waiting when it failed, or "".
 func waitState(err error) string {
 	if e, ok := errors.AsType[*mpe.WaitError](err); ok {
 		return e.State.String()

@@ -16,8 +16,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestForeignProfile: the log and the error of a send to a peer that speaks the extended profile
-// name the profiles of both sides.
+// TestForeignProfile checks that the log, and the error of a send to a peer with the extended profile, name the
+// profiles of both sides.
 func TestForeignProfile(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "peer: software"))
@@ -53,7 +53,8 @@ func TestForeignProfile(t *testing.T) {
 	}
 }
 
-// TestAttachToControlSocket: a program that is given the control socket gets the path of the other one in the error.
+// TestAttachToControlSocket checks that the error of a program that is given the control socket names the right
+// one.
 func TestAttachToControlSocket(t *testing.T) {
 	c := newCluster(t)
 	start(t, c.yaml("", "run: host", "peer: software"))
@@ -64,7 +65,8 @@ func TestAttachToControlSocket(t *testing.T) {
 	}
 }
 
-// TestControlOnAttachSocket: zrlctl that is given the socket for programs names the other one.
+// TestControlOnAttachSocket checks that the error of zrlctl that is given the socket for programs names the
+// right one.
 func TestControlOnAttachSocket(t *testing.T) {
 	c := newCluster(t)
 	start(t, c.yaml("", "run: host", "peer: software"))
@@ -76,7 +78,7 @@ func TestControlOnAttachSocket(t *testing.T) {
 	}
 }
 
-// program writes a program for a kernel exec that writes text, in the form of printf, and waits for the end of its
+// program writes a program for kernel exec that prints text, in printf format, and waits for the end of its
 // input.
 func program(t *testing.T, text string) string {
 	t.Helper()
@@ -87,7 +89,8 @@ func program(t *testing.T, text string) string {
 	return path
 }
 
-// TestMistakesOfPrograms: the log, and the errors of ranks that wait, name what the program of a stand-in does wrong.
+// TestMistakesOfPrograms checks that the log, and the errors of waiting ranks, describe the mistakes of a
+// stand-in's program.
 func TestMistakesOfPrograms(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text, logged, want string
@@ -114,7 +117,7 @@ func TestMistakesOfPrograms(t *testing.T) {
 			if err := <-errs; !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %q", err, want)
 			}
-			// So does the error of a program that is attached.
+			// So does the error of an attached program.
 			dev, err := attach.Dial(within(t), strings.TrimSuffix(c.socket, ".sock")+"-attach.sock", 0)
 			if err != nil {
 				t.Fatal(err)

@@ -21,10 +21,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/standin/wedgetest"
 )
 
-// testTimeout is how long a test waits for what must happen soon.
+// testTimeout limits the wait of a test for an event.
 const testTimeout = 20 * time.Second
 
-// cluster is a place for a test's ranks.
+// cluster has the addresses and the control socket of a test.
 type cluster struct{ network, socket string }
 
 func newCluster(t testing.TB) cluster {
@@ -35,8 +35,7 @@ func (c cluster) addr(rank int) string {
 	return fmt.Sprintf("%s%d:2718", c.network, rank+1)
 }
 
-// yaml returns a configuration. A line of ranks begins with the rank's number,
-// and gets its address: "0 run: host".
+// yaml returns a configuration. Rank i, counted from 0, has the i-th address.
 func (c cluster) yaml(extra string, ranks ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "control: {socket: %q}\n%s\n", c.socket, extra)
@@ -50,7 +49,7 @@ func (c cluster) yaml(extra string, ranks ...string) string {
 	return b.String()
 }
 
-// echoes returns a host and n stand-ins that run echo.
+// echoes returns the entries of a host and n stand-ins that run echo.
 func echoes(n int, more string) []string {
 	ranks := []string{"run: host"}
 	for range n {
@@ -83,7 +82,7 @@ func start(t testing.TB, text string) *running {
 	return startWith(t, text, func(*Options) {})
 }
 
-// startWith is start with other options.
+// startWith is start with modified options.
 func startWith(t testing.TB, text string, change func(*Options)) *running {
 	t.Helper()
 	log := &syncBuffer{grew: make(chan struct{}, 1)}
@@ -151,7 +150,7 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// waitFor waits for the log to contain text.
+// waitFor waits until the log contains text.
 func (s *syncBuffer) waitFor(t testing.TB, text string) {
 	t.Helper()
 	late := time.After(testTimeout)
@@ -171,7 +170,7 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
-// ping makes round trips and fails the test unless every one is verified.
+// ping makes round trips, and fails the test unless every one is verified.
 func (r *running) ping(t testing.TB, to, words, count int) {
 	t.Helper()
 	trips := 0

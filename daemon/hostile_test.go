@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestBadPackets: what no sound peer sends is counted by reason, and does not
-// disturb the others.
+// TestBadPackets checks that packets that no correct peer sends are counted by reason, and do not disturb
+// others.
 func TestBadPackets(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "run: standin", "peer: software"))

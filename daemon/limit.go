@@ -5,13 +5,13 @@ import "time"
 // perLine is the minimum time between two log lines of a kind.
 const perLine = time.Second
 
-// limiter passes one line per perLine, and counts the others.
+// limiter passes one line per perLine, and counts the suppressed ones.
 type limiter struct {
 	next       time.Duration
 	suppressed uint64
 }
 
-// take reports whether a line may pass now, and how many were suppressed before it.
+// take reports whether a line may pass now, and the number of lines suppressed since the last one.
 func (l *limiter) take(now time.Duration) (suppressed uint64, ok bool) {
 	if now < l.next {
 		l.suppressed++

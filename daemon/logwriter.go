@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// LogWriter queues log lines for a writer that may be slow, stuck, full or closed. Its
-// callers never wait and get no error: lines that cannot be written are lost, and counted.
-// Its methods may be called concurrently.
+// LogWriter queues log lines for a writer that may be slow, stuck, full or closed. Its callers never wait and
+// get no error: lines that cannot be written are lost, and counted. It is safe for concurrent use.
 type LogWriter struct {
 	lines   chan []byte
 	closing chan struct{}
@@ -39,7 +38,7 @@ func (w *LogWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// maxTail bounds the end of the log that is kept, in bytes.
+// maxTail is the length in bytes of the log tail that is kept.
 const maxTail = 256 << 10
 
 func (w *LogWriter) keep(line []byte) {
@@ -51,7 +50,7 @@ func (w *LogWriter) keep(line []byte) {
 	w.tail = append(w.tail, lastLines(line)...)
 }
 
-// lastLines returns the whole lines in the last maxTail bytes.
+// lastLines returns the complete lines in the last maxTail bytes of text.
 func lastLines(text []byte) []byte {
 	if len(text) <= maxTail {
 		return text
@@ -60,18 +59,18 @@ func lastLines(text []byte) []byte {
 	return text[bytes.IndexByte(text, '\n')+1:]
 }
 
-// Tail returns the last lines, of at most 256 KiB.
+// Tail returns the last lines, at most 256 KiB.
 func (w *LogWriter) Tail() []byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return bytes.Clone(lastLines(w.tail))
 }
 
-// Lost returns how many lines were lost.
+// Lost returns the number of lost lines.
 func (w *LogWriter) Lost() uint64 { return w.lost.Load() }
 
-// Close returns when all lines are written, or after limit: a write that is stuck
-// continues in the background. It must be called once.
+// Close waits until all lines are written, or for limit: a stuck write continues in the background. Close must
+// be called once.
 func (w *LogWriter) Close(limit time.Duration) {
 	close(w.closing)
 	timer := time.NewTimer(limit)
@@ -82,7 +81,7 @@ func (w *LogWriter) Close(limit time.Duration) {
 	}
 }
 
-// run writes the lines.
+// run writes queued lines to out.
 func (w *LogWriter) run(out io.Writer) {
 	defer close(w.done)
 	for {
@@ -101,7 +100,7 @@ func (w *LogWriter) run(out io.Writer) {
 	}
 }
 
-// write writes a line. A writer that has failed is tried again with the next line.
+// write writes a line. After an error, the next line is tried again.
 func (w *LogWriter) write(out io.Writer, line []byte) {
 	if _, err := out.Write(line); err != nil {
 		w.lost.Add(1)

@@ -21,7 +21,7 @@ func TestLogWriterWritesAll(t *testing.T) {
 	w := NewLogWriter(&out)
 	line := make([]byte, 0, 100)
 	for i := range queueLen {
-		line = fmt.Appendf(line[:0], "line %d\n", i) // the memory is used again, as zap does
+		line = fmt.Appendf(line[:0], "line %d\n", i) // the memory is reused, as by zap
 		want.Write(line)
 		if n, err := w.Write(line); n != len(line) || err != nil {
 			t.Fatal(n, err)
@@ -33,7 +33,7 @@ func TestLogWriterWritesAll(t *testing.T) {
 	}
 }
 
-// TestLogWriterTail: the end of the log is kept in whole lines, whether or not they are written.
+// TestLogWriterTail checks that the end of the log is kept in complete lines, written or not.
 func TestLogWriterTail(t *testing.T) {
 	w := NewLogWriter(io.Discard)
 	defer w.Close(testTimeout)
@@ -47,20 +47,20 @@ func TestLogWriterTail(t *testing.T) {
 		!bytes.HasSuffix(got, fmt.Appendf(nil, "\nline %d\n", lines-1)) {
 		t.Errorf("%d bytes from %q", len(got), first)
 	}
-	fmt.Fprintf(w, "%*d\n", 2*maxTail, 1) // longer than all that is kept
+	fmt.Fprintf(w, "%*d\n", 2*maxTail, 1) // longer than the tail
 	fmt.Fprintln(w, "after it")
 	if got := w.Tail(); !bytes.HasSuffix(got, []byte("\nafter it\n")) || len(got) > maxTail {
 		t.Errorf("%d bytes", len(got))
 	}
 }
 
-// TestLogWriterIsStuck: lines beyond those in the queue are lost and counted, Write does
-// not block, and Close does not wait forever.
+// TestLogWriterIsStuck checks that lines beyond the queue are lost and counted, that Write does not block, and
+// that Close does not wait forever.
 func TestLogWriterIsStuck(t *testing.T) {
 	out, stuck := io.Pipe() // without a reader
 	w := NewLogWriter(stuck)
 	const more = 10
-	for range queueLen + 1 + more { // one may be in the writer's hands
+	for range queueLen + 1 + more { // one may be held by the writer
 		if _, err := w.Write([]byte("line\n")); err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestLogWriterIsStuck(t *testing.T) {
 		t.Error("a line was written without a reader")
 	default:
 	}
-	go func() { _, _ = io.Copy(io.Discard, out) }() // it is read again: what waits is written
+	go func() { _, _ = io.Copy(io.Discard, out) }() // it is read again: queued lines are written
 	select {
 	case <-w.done:
 	case <-time.After(testTimeout):
@@ -82,7 +82,7 @@ func TestLogWriterIsStuck(t *testing.T) {
 	}
 }
 
-// TestLogWriterFails: lines that cannot be written are counted, and later ones written.
+// TestLogWriterFails checks that lines that cannot be written are counted, and later ones written.
 func TestLogWriterFails(t *testing.T) {
 	var out bytes.Buffer
 	w := NewLogWriter(writerFunc(func(line []byte) error {
@@ -103,8 +103,8 @@ func TestLogWriterFails(t *testing.T) {
 	}
 }
 
-// TestPacketPathDoesNotWaitForTheLog: not even while the log is stuck in what was
-// suppressed.
+// TestPacketPathDoesNotWaitForTheLog checks that the packet path is not blocked, even while the log blocks in a
+// flush of suppressed lines.
 func TestPacketPathDoesNotWaitForTheLog(t *testing.T) {
 	reached, release := make(chan struct{}), make(chan struct{})
 	core := zapcore.NewCore(zapcore.NewConsoleEncoder(zapcore.EncoderConfig{MessageKey: "m"}), zapcore.AddSync(writerFunc(func([]byte) error {
@@ -140,12 +140,12 @@ func TestPacketPathDoesNotWaitForTheLog(t *testing.T) {
 	<-passed
 }
 
-// writerFunc is a writer that takes all, or fails.
+// writerFunc is a writer that accepts everything, or fails.
 type writerFunc func([]byte) error
 
 func (f writerFunc) Write(p []byte) (int, error) { return len(p), f(p) }
 
-// TestReadyLineCannotBeWritten: the daemon says so, and goes on.
+// TestReadyLineCannotBeWritten checks that the daemon reports the error, and continues.
 func TestReadyLineCannotBeWritten(t *testing.T) {
 	r := startWith(t, newCluster(t).yaml("", echoes(1, "")...), func(o *Options) {
 		ready := o.Ready

@@ -12,13 +12,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/race"
 )
 
-// maxResident is the memory that a daemon with manyRanks stand-ins may occupy.
+// maxResident limits the resident memory of a daemon with manyRanks stand-ins.
 const (
 	manyRanks   = 64
-	maxResident = 116 << 20 // 16 MiB of them are for packets (record.memory)
+	maxResident = 116 << 20 // including 16 MiB for packets (record.memory)
 )
 
-// TestManyRanks has a process of its own: in this one is the memory of other tests.
+// TestManyRanks runs in a separate process, whose memory other tests do not use.
 func TestManyRanks(t *testing.T) {
 	const alone = "ZRLMPID_TEST_MANY_RANKS"
 	if os.Getenv(alone) == "" {

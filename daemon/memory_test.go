@@ -36,8 +36,8 @@ func TestAttachedBytes(t *testing.T) {
 	}
 }
 
-// TestLimitHeap: Go's heap gets most of what attached programs leave of the control
-// group's memory, unless the user has said how much.
+// TestLimitHeap checks that Go's heap gets most of the control group's memory that attached programs leave,
+// unless the user has set a limit.
 func TestLimitHeap(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)

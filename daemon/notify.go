@@ -12,12 +12,12 @@ import (
 	"go.uber.org/zap"
 )
 
-// The daemon reports its state to the service manager by the socket NOTIFY_SOCKET, if it
-// is set: see sd_notify(3).
+// The daemon reports its state to the service manager over the socket NOTIFY_SOCKET, if it is set: see
+// sd_notify(3).
 
 const (
-	// While messages complete at the stop, the daemon extends the time-out of the service
-	// manager by extendBy, every extendEvery.
+	// While pending messages complete during a stop, the daemon extends the service manager's timeout by
+	// extendBy, every extendEvery.
 	extendEvery = time.Second
 	extendBy    = 5 * time.Second
 )
@@ -46,7 +46,7 @@ func (d *Daemon) serviceStatus() string {
 	return b.String()
 }
 
-// notifyReloading reports the start of a reload, and the function it returns its end.
+// notifyReloading reports the start of a reload; the returned function reports its end.
 func (d *Daemon) notifyReloading() (over func()) {
 	if d.phase.Load() != serving { // READY=1 would end the other phases
 		return func() {}
@@ -65,14 +65,13 @@ func (d *Daemon) notifyStopping() {
 
 func extension() string { return fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", extendBy.Microseconds()) }
 
-// notifyDraining extends the time-out of the service manager until the returned function
-// is called.
+// notifyDraining extends the service manager's timeout until the returned function is called.
 func (d *Daemon) notifyDraining() (over func()) {
 	return every(extendEvery, func(context.Context) { d.notify(extension()) })
 }
 
-// watchdog notifies the watchdog of the service manager, if it is enabled, as long as all
-// engines respond, until the returned function is called.
+// watchdog notifies the watchdog of the service manager, if enabled, while all engines respond, until the
+// returned function is called.
 func (d *Daemon) watchdog() (over func()) {
 	limit, err := systemd.SdWatchdogEnabled(false)
 	if err != nil {
@@ -107,8 +106,7 @@ func (d *Daemon) alive(ctx context.Context) error {
 	return failed
 }
 
-// every calls f now and then at every interval in a goroutine, until the returned function
-// is called.
+// every calls f now and at every interval, in a goroutine, until the returned function is called.
 func every(interval time.Duration, f func(context.Context)) (over func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// manager is a service manager that keeps its notifications, and counts WATCHDOG=1.
+// manager is a service manager that stores its notifications, and counts WATCHDOG=1.
 type manager struct {
 	t        *testing.T
 	notified chan string
@@ -105,8 +105,8 @@ func TestServiceManager(t *testing.T) {
 	m.wants(`EXTEND_TIMEOUT_USEC=5000000`)
 }
 
-// TestWatchdog: while the lock of an engine is held, the watchdog is not notified; when it
-// is released, it is.
+// TestWatchdog checks that the watchdog is not notified while the lock of an engine is held, and is notified
+// after its release.
 func TestWatchdog(t *testing.T) {
 	m := newManager(t)
 	t.Setenv("WATCHDOG_USEC", "100000")
@@ -128,7 +128,7 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
-// TestWithoutServiceManager: there are no notifications and no watchdog.
+// TestWithoutServiceManager checks that there are no notifications and no watchdog.
 func TestWithoutServiceManager(t *testing.T) {
 	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
 		t.Setenv(name, "")

@@ -19,22 +19,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// queueLen is how many log lines wait for a slow log before more are lost.
+// queueLen limits the log lines that wait for a slow log; more are lost.
 const queueLen = 1024
 
-// Observer logs events of engines and of attached programs. On the packet path it only
-// counts and copies; run writes the lines. Each topic gets at most one line a second.
+// Observer logs events of engines and of attached programs. On the packet path it only counts and copies; run
+// writes the lines. Each topic gets at most one line a second.
 type Observer struct {
 	log *zap.Logger
-	// profile is the dialect between two ranks, to explain a bad header.
+	// profile returns the profile between two ranks, to explain an invalid header.
 	profile func(rank, peer int) protocol.Profile
 	now     func() time.Duration
-	// failed is notified of each failed operation.
+	// failed is called for each failed operation.
 	failed func(rank, peer int, operation state.Operation, err error)
 	lines  chan line
 	lost   atomic.Uint64
 
-	// mu guards limits. The engines' locks do not: TransportError comes without one.
+	// mu guards limits. The engines' locks do not suffice: TransportError is called without one.
 	mu     sync.Mutex
 	limits map[topic]*limiter
 }
@@ -53,18 +53,18 @@ const (
 	lineControl
 )
 
-// topic is what lines are limited by.
+// topic is the key by which lines are limited.
 type topic struct {
 	kind lineKind
-	// code is an state.DropReason, state.Event or attach.EventKind, by kind.
+	// code is a state.DropReason, state.Event or attach.EventKind, depending on kind.
 	code uint8
-	// extended: the peer's profile is. A reason has another level and text then.
+	// extended is set for a peer of the extended profile. A drop reason has another level and text then.
 	extended bool
 	rank     int // below 0: none
-	peer     int // of lineFailed; below 0: none in particular
+	peer     int // of lineFailed; below 0: no particular peer
 }
 
-// line is the content of a log line, by value, so that queueing it allocates nothing.
+// line is the content of a log line, by value, so that queueing does not allocate.
 type line struct {
 	topic      topic
 	peer       int // below 0: unknown
@@ -73,14 +73,14 @@ type line struct {
 	header  protocol.Header
 	xheader protocol.ExtHeader // if topic.extended
 	from    netip.AddrPort
-	size    int // of the received packet in bytes; -1 without one
+	size    int // of the received packet in bytes; -1: no packet
 	head    [protocol.HeaderLen]byte
 	err     error
 	send    bool
 	program attach.Event
 }
 
-// newObserver returns an observer that writes to log.
+// newObserver returns an Observer that writes to log.
 func newObserver(log *zap.Logger, profile func(rank, peer int) protocol.Profile) *Observer {
 	start := time.Now()
 	return &Observer{
@@ -90,8 +90,7 @@ func newObserver(log *zap.Logger, profile func(rank, peer int) protocol.Profile)
 	}
 }
 
-// take queues a line to be written, unless its topic has had one within perLine or the log
-// is too slow.
+// take queues a line, unless its topic had one within perLine or the queue is full.
 func (o *Observer) take(ln *line) {
 	o.mu.Lock()
 	l := o.limits[ln.topic]
@@ -139,7 +138,7 @@ func (o *Observer) Noted(rank, peer int, n mpe.Note) {
 	o.take(&ln)
 }
 
-// setExtended copies the header of a packet of the extended profile; h is nil for others.
+// setExtended copies the header of a packet of the extended profile; h is nil for other packets.
 func (ln *line) setExtended(h *protocol.ExtHeader) {
 	if h != nil {
 		ln.topic.extended, ln.xheader = true, *h
@@ -160,7 +159,7 @@ func (o *Observer) Done(rank int, s mpe.Status, err error) {
 	o.take(&line{topic: topic{kind: lineFailed, rank: rank, peer: s.Peer}, peer: s.Peer, send: s.Send, err: err})
 }
 
-// CallFailed implements mpe.Observer. The log has the failures of the call's messages.
+// CallFailed implements mpe.Observer. It logs nothing: the failures of the call's messages are logged.
 func (o *Observer) CallFailed(rank int, err error) {
 	if !byCaller(err) {
 		o.failed(rank, -1, state.OperationCollective, err)
@@ -174,18 +173,17 @@ func (o *Observer) TransportError(rank int, err error) {
 	}
 }
 
-// Program logs an event of a program. A client can cause any number of them.
+// Program logs an event of an attached program. A client can cause any number of them.
 func (o *Observer) Program(e attach.Event) {
 	o.take(&line{topic: topic{kind: lineAttach, code: uint8(e.Kind), rank: e.Rank, peer: -1}, peer: -1, program: e})
 }
 
-// requestRefused logs that a caller of the control socket may not make its request. A caller
-// can cause any number of them.
+// requestRefused logs that a request on the control socket was refused. A caller can cause any number of them.
 func (o *Observer) requestRefused(err error) {
 	o.take(&line{topic: topic{kind: lineControl, rank: -1, peer: -1}, peer: -1, err: err})
 }
 
-// run writes the lines until ctx is done, and then the queued ones.
+// run writes lines until ctx is done, and then the lines still queued.
 func (o *Observer) run(ctx context.Context) {
 	tick := time.NewTicker(perLine)
 	defer tick.Stop()
@@ -214,8 +212,8 @@ func (o *Observer) drain() {
 	}
 }
 
-// flush logs how many events were suppressed and have not occurred since. It does not log
-// while it holds a lock that the packet path takes.
+// flush logs the number of suppressed events whose topic has no new line. It does not log while it holds a lock
+// of the packet path.
 func (o *Observer) flush() {
 	now := o.now()
 	suppressed := make(map[topic]uint64)

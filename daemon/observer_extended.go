@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// extendedDropLevel returns warn for what a correct peer never sends, and info or debug for
-// the effects of the network, of retransmissions and of new sessions.
+// extendedDropLevel returns warn for packets that a correct peer never sends, and info or debug for effects of
+// the network, retransmissions and new sessions.
 func extendedDropLevel(r state.DropReason) zapcore.Level {
 	switch r {
 	case state.DropDuplicate, state.DropStale:
@@ -21,7 +21,7 @@ func extendedDropLevel(r state.DropReason) zapcore.Level {
 	return zapcore.WarnLevel
 }
 
-// extendedDropText explains the reasons.
+// extendedDropText explains the drop reasons of the extended profile.
 var extendedDropText = [state.NumDropReasons]string{
 	state.DropShort:        "shorter than a header of the extended profile: check the profile of the peer",
 	state.DropStartMark:    "no start mark",

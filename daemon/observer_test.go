@@ -23,7 +23,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// fakeObserver is an observer with a clock that the test moves.
+// fakeObserver returns an observer whose clock the test controls.
 func fakeObserver(level zapcore.Level) (o *Observer, logs *observer.ObservedLogs, clock *time.Duration) {
 	core, logs := observer.New(level)
 	o = newObserver(zap.New(core), func(int, int) protocol.Profile { return protocol.CloudFPGA })
@@ -32,7 +32,7 @@ func fakeObserver(level zapcore.Level) (o *Observer, logs *observer.ObservedLogs
 	return o, logs, clock
 }
 
-// messages returns the lines of a log with their fields, in the order of their names.
+// messages returns the lines of a log with their fields, sorted by name.
 func messages(logs *observer.ObservedLogs) []string {
 	var texts []string
 	for _, e := range logs.TakeAll() {
@@ -53,7 +53,7 @@ func TestFlood(t *testing.T) {
 	for range 4212 {
 		o.Dropped(0, 2, drop)
 	}
-	o.Dropped(1, 2, drop) // another rank has a line of its own
+	o.Dropped(1, 2, drop) // another rank has a separate line
 	*clock += perLine
 	o.Dropped(0, 2, drop)
 	for range 9 {
@@ -77,8 +77,8 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestFloodCost: the packet path does not allocate for the log, whether a line is
-// queued, suppressed, lost or below the log's level.
+// TestFloodCost checks that the packet path does not allocate for the log, whether a line is queued,
+// suppressed, lost or below the log's level.
 func TestFloodCost(t *testing.T) {
 	drop := mpe.Drop{Reason: state.DropStale, Packet: arrival}
 	ext := mpe.Drop{Reason: state.DropSession, Packet: arrival, Extended: &protocol.ExtHeader{}}
@@ -103,7 +103,7 @@ func TestFloodCost(t *testing.T) {
 	}
 }
 
-// TestSlowLog: a blocked log does not block the engine.
+// TestSlowLog checks that a blocked log does not block the engine.
 func TestSlowLog(t *testing.T) {
 	o, _, clock := fakeObserver(zapcore.InfoLevel)
 	for range queueLen + 5 {
@@ -187,8 +187,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestProgramsThatComeAndGo: a program that connects and goes in a loop gets a line a
-// second of each kind, and does not keep those of others out of the log.
+// TestProgramsThatComeAndGo checks that a program that attaches and detaches in a loop gets one line a second
+// of each kind, and does not suppress the lines of others.
 func TestProgramsThatComeAndGo(t *testing.T) {
 	o, logs, clock := fakeObserver(zapcore.InfoLevel)
 	texts := func() string {

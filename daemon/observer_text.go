@@ -14,8 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// dropLevel returns warn for what a correct peer never sends, and info for the effects of
-// losses and retransmissions.
+// dropLevel returns warn for packets that a correct peer never sends, and info for effects of losses and
+// retransmissions.
 func dropLevel(r state.DropReason, extended bool) zapcore.Level {
 	if extended {
 		return extendedDropLevel(r)
@@ -28,9 +28,9 @@ func dropLevel(r state.DropReason, extended bool) zapcore.Level {
 	return zapcore.WarnLevel
 }
 
-// eventLevel returns error for wrong data and wedged FPGAs, warn for what ends messages or shows that one may be wrong,
-// info for the effects of lost packets and for a peer that connects or closes, and debug
-// for time-outs, retransmissions and flow control.
+// eventLevel returns error for wrong data and wedged FPGAs, warn for events that end messages or suggest wrong
+// data, info for effects of lost packets and for a peer that connects or closes, and debug for timeouts,
+// retransmissions and flow control.
 func eventLevel(e state.Event) zapcore.Level {
 	switch e {
 	case state.EventDeliveredDuplicate, state.EventWouldWedge:
@@ -45,7 +45,7 @@ func eventLevel(e state.Event) zapcore.Level {
 	return zapcore.DebugLevel
 }
 
-// describe returns the level and the message of the lines of a topic, and the reason or event.
+// describe returns the level and message of a topic's lines, and the reason or event as a field.
 func (t topic) describe() (level zapcore.Level, text string, of zap.Field) {
 	switch t.kind {
 	case lineDrop:
@@ -68,7 +68,7 @@ func (t topic) describe() (level zapcore.Level, text string, of zap.Field) {
 	return level, attachText[t.code], zap.Skip()
 }
 
-// number returns a rank as a field, unless it is below 0.
+// number returns a rank as a field, or no field if it is below 0.
 func number(key string, n int) zap.Field {
 	if n < 0 {
 		return zap.Skip()
@@ -76,7 +76,7 @@ func number(key string, n int) zap.Field {
 	return zap.Int(key, n)
 }
 
-// suppressedField returns the number of suppressed lines as a field.
+// suppressedField returns the number of suppressed lines as a field, or no field if it is 0.
 func suppressedField(n uint64) zap.Field {
 	if n == 0 {
 		return zap.Skip()
@@ -118,7 +118,7 @@ func (o *Observer) write(ln *line) {
 	o.log.Log(level, text, append(fields, suppressedField(ln.suppressed))...)
 }
 
-// The messages of the log that have no table.
+// Log messages that are not in a table.
 const (
 	packetDropped   = "packet dropped"
 	sendFailed      = "send failed"
@@ -128,7 +128,7 @@ const (
 	requestRefused  = "request refused"
 )
 
-// dropDetail explains a drop, and says what to do about it.
+// dropDetail explains a drop, with advice.
 func (o *Observer) dropDetail(ln *line) string {
 	reason, h := state.DropReason(ln.topic.code), ln.header
 	if ln.topic.extended {
@@ -171,7 +171,7 @@ func (o *Observer) dropDetail(ln *line) string {
 	return cmp.Or(dropText[reason], reason.String())
 }
 
-// dropText explains the reasons whose text has no values.
+// dropText explains the drop reasons whose text is constant.
 var dropText = [state.NumDropReasons]string{
 	state.DropUnknownAddress:    "address is not in the rank map",
 	state.DropDatatype:          "call does not match the posted operation: one side uses INT and the other FLOAT, or the tags differ",
@@ -184,7 +184,7 @@ var dropText = [state.NumDropReasons]string{
 	state.DropStream:            "stream lost its framing, or another connection from the same address is alive: connection closed",
 }
 
-// attachText are the messages of the events of programs.
+// attachText has the log messages of program events.
 var attachText = [attach.NumEventKinds]string{
 	attach.EventAttached: "program attached",
 	attach.EventDetached: "program detached",
@@ -192,7 +192,7 @@ var attachText = [attach.NumEventKinds]string{
 	attach.EventFailed:   "program connection not accepted",
 }
 
-// eventText are the messages of the events.
+// eventText has the log messages of engine events.
 var eventText = [state.NumEvents]string{
 	state.EventRetransmitted:        "packet retransmitted",
 	state.EventReacked:              "ACK retransmitted",

@@ -20,8 +20,8 @@ func (d *Daemon) Hosts() []int {
 	return ranks
 }
 
-// Device implements attach.Ranks. A program's messages are never fragmented by
-// max_message_words: the program sends what the peer's program expects.
+// Device implements attach.Ranks. Messages of a program are not split by max_message_words: the program sends
+// messages as the peer's program expects them.
 func (d *Daemon) Device(rank int) (mpe.Device, error) {
 	r := d.local(rank)
 	switch {

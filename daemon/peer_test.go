@@ -9,13 +9,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// farEnd is a rank that a test plays by hand: rank 1, towards rank 0.
+// farEnd is rank 1, played by a test, towards rank 0.
 type farEnd struct {
 	t    testing.TB
 	conn *net.UDPConn
 }
 
-// at opens a far end at an address, which talks to another.
+// at opens a far end at an address, connected to another.
 func at(t testing.TB, own, peer string) *farEnd {
 	t.Helper()
 	conn, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(own)), net.UDPAddrFromAddrPort(netip.MustParseAddrPort(peer)))
@@ -53,7 +53,7 @@ func (f *farEnd) reads() []byte {
 	return b[:n]
 }
 
-// awaits returns the next packet of a type, payload included, and skips others.
+// awaits returns the next packet of a type with its payload, and skips others.
 func (f *farEnd) awaits(typ protocol.Type) []byte {
 	f.t.Helper()
 	for {
@@ -64,8 +64,7 @@ func (f *farEnd) awaits(typ protocol.Type) []byte {
 	}
 }
 
-// receives returns whether a packet of a type comes before a far end's retransmission
-// time-out.
+// receives reports whether a packet of a type arrives within a far end's retransmission timeout.
 func (f *farEnd) receives(typ protocol.Type) bool {
 	f.t.Helper()
 	if err := f.conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
@@ -83,8 +82,8 @@ func (f *farEnd) receives(typ protocol.Type) bool {
 	}
 }
 
-// rest reads the rest of a DATA message of so many words, of which b is the first
-// datagram, and returns its payload.
+// rest reads the rest of a DATA message of the given number of words, whose first datagram is b, and returns
+// its payload.
 func (f *farEnd) rest(b []byte, words int) []byte {
 	f.t.Helper()
 	data := b[protocol.HeaderLen:]

@@ -16,23 +16,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// echoFPGA plays rank 1 by the model of the FPGA, on a real socket. Its program sends
-// every message back.
+// echoFPGA plays rank 1 with the model of the FPGA, on a real socket. Its program returns every message.
 type echoFPGA struct {
 	t     *testing.T
 	conn  *net.UDPConn
 	model *mpemodel.Model
-	words uint32 // of the message that arrives
+	words uint32 // of the received message
 	echo  bool   // the program is in its send
 	// passing is called before each datagram in either direction.
 	passing atomic.Pointer[func()]
 }
 
-// echoWords is the room that the program's receive has.
+// echoWords is the buffer length of the program's receive.
 const echoWords = 5000
 
-// newEchoFPGA starts it. If there is something left, it begins with a send of that, as
-// floats.
+// newEchoFPGA starts an echoFPGA. If left is not empty, its program begins with a send of left, as floats.
 func newEchoFPGA(t *testing.T, c cluster, left []byte) *echoFPGA {
 	t.Helper()
 	f := &echoFPGA{t: t, conn: at(t, c.addr(1), c.addr(0)).conn, model: mpemodel.New(mpemodel.Config{Rank: 1, Peers: []int{0}})}
@@ -83,7 +81,7 @@ func (f *echoFPGA) run(left []byte) {
 	}
 }
 
-// program makes the program's next call if it is in none, and transmits.
+// program makes the program's next call, if none is in progress, and transmits.
 func (f *echoFPGA) program(now time.Duration) bool {
 	var err error
 	if !f.model.Busy() {
@@ -100,7 +98,7 @@ func (f *echoFPGA) program(now time.Duration) bool {
 	}
 	for _, p := range f.model.Out() {
 		f.pass()
-		_, _ = f.conn.Write(p.Bytes) // what does not go is lost
+		_, _ = f.conn.Write(p.Bytes) // a datagram that is not sent is lost
 	}
 	if err != nil {
 		f.t.Error(err)
@@ -114,8 +112,8 @@ func (f *echoFPGA) pass() {
 	}
 }
 
-// TestPingAfterInterrupted: a ping's caller goes at each datagram of a round trip, and
-// the next ping, at once and of another size, is right.
+// TestPingAfterInterrupted has a ping's caller disconnect at each datagram of a round trip. The next ping, at
+// once and of another length, must succeed.
 func TestPingAfterInterrupted(t *testing.T) {
 	for name, link := range map[string]string{"whole": "{}", "cut": "{max_message_words: 346}"} {
 		t.Run(name, func(t *testing.T) {
@@ -140,8 +138,8 @@ func TestPingAfterInterrupted(t *testing.T) {
 	}
 }
 
-// interrupt begins a ping whose caller goes at datagram number at, counted from 1, and
-// reports false if it is over before.
+// interrupt begins a ping whose caller disconnects at datagram number at, counted from 1. It returns false if
+// the ping completes before.
 func (f *echoFPGA) interrupt(r *running, words int, at int32) bool {
 	ctx, cancel := context.WithCancel(within(f.t))
 	defer cancel()
@@ -160,8 +158,8 @@ func (f *echoFPGA) interrupt(r *running, words int, at int32) bool {
 	return err != nil
 }
 
-// TestPingAfterRestart: an FPGA is in a send to a daemon that ran before. What it
-// sends is not taken for the ping's echo, even if it holds the same words.
+// TestPingAfterRestart has an FPGA in a send to an earlier daemon. Its message must not be taken for the ping's
+// echo, even if the words are the same.
 func TestPingAfterRestart(t *testing.T) {
 	const words = 5
 	left := make([]byte, words*protocol.WordLen)
@@ -198,10 +196,10 @@ func TestPingAfterRestart(t *testing.T) {
 	}
 }
 
-// pingSeed is a payload that several pings have.
+// pingSeed is the seed of pings with the same payload.
 const pingSeed = 77
 
-// pingOnce makes a round trip to rank 1. Seed 0 is a payload that no other ping has.
+// pingOnce makes a round trip to rank 1. Seed 0 gives a unique payload.
 func pingOnce(ctx context.Context, r *running, words int, seed uint64) (trip control.Trip, err error) {
 	err = r.client.Ping(ctx, control.PingRequest{
 		From: control.AnyRank, To: 1, Words: words, Count: 1, Datatype: "int", Timeout: "10s", Seed: seed,

@@ -13,23 +13,23 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// port is a host rank for callers of the control socket: an engine that splits sends by
-// the link's max_message_words. It receives one message, or one piece.
+// port is a host rank for callers of the control socket: an engine that splits sends by the link's
+// max_message_words. A receive returns one message, or one piece.
 type port struct {
 	*mpe.Engine
 	log   *zap.Logger
-	links func() []node.Link // the current ones
-	limit int                // the largest message in words
+	links func() []node.Link // the current links
+	limit int                // longest message in words
 	peers []portPeer
-	// explain completes the error of an operation.
+	// explain adds details to the error of an operation.
 	explain func(error) error
 }
 
 type portPeer struct {
-	// sending holds a token while the pieces of a message are sent, so that those of two
-	// messages do not mix.
+	// sending holds a token while the pieces of a message are sent, so that pieces of two messages do not
+	// interleave.
 	sending chan struct{}
-	// tagNoted: it was logged that tags are not sent to this peer.
+	// tagNoted is set once it was logged that tags are not sent to this peer.
 	tagNoted atomic.Bool
 }
 
@@ -46,7 +46,8 @@ func newPort(log *zap.Logger, engine *mpe.Engine, links func() []node.Link, limi
 // MaxWords implements control.Port.
 func (p *port) MaxWords() int { return p.limit }
 
-// Cut returns the size in words of the pieces of larger messages to a peer.
+// Cut returns the length in words of the pieces into which longer messages to a peer are split, or 0 if they
+// are not.
 func (p *port) Cut(peer int) int {
 	if peer < 0 || peer >= len(p.peers) {
 		return 0
@@ -63,7 +64,7 @@ func (p *port) Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) 
 	return st, err
 }
 
-// Send sends data to rank dst, in pieces if the link's max_message_words says so.
+// Send sends data to rank dst, in pieces if the link has max_message_words.
 func (p *port) Send(ctx context.Context, dst int, data []byte, opts mpe.Options) (mpe.Status, error) {
 	p.noteTag(dst, opts)
 	st, err := p.sendPieces(ctx, dst, data, opts)

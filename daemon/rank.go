@@ -19,13 +19,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// localRank is a rank that the daemon runs.
+// localRank is a rank of this daemon.
 type localRank struct {
 	*node.Rank
 	cfg    *config.Rank
 	kernel standin.Kernel // of a stand-in
 	port   *port          // of a host
-	// failed is notified of broken exchanges of the kernel. It is set before the kernel runs.
+	// failed is called for broken exchanges of the kernel. It is set before the kernel runs.
 	failed func(error)
 
 	mu          sync.Mutex
@@ -33,7 +33,7 @@ type localRank struct {
 	kernelErr   error
 }
 
-// newLocalRank plans a rank. Nothing is bound yet.
+// newLocalRank plans a rank. It binds nothing.
 func newLocalRank(log *zap.Logger, cfg *config.Config, rank *config.Rank, failureLimit time.Duration) (*localRank, error) {
 	planned, err := node.Plan(cfg, rank)
 	planned.Attached = true
@@ -56,7 +56,7 @@ func newKernel(cfg *config.Config, rank *config.Rank, env standin.Env) (standin.
 	return kernel, nil
 }
 
-// describe completes the state of the rank.
+// describe adds the daemon's part to the state of the rank.
 func (r *localRank) describe(s *state.RankInfo, depth state.Depth, attached []attach.Attached) {
 	for _, a := range attached {
 		if a.Rank != r.cfg.Rank {
@@ -83,7 +83,7 @@ func (r *localRank) describe(s *state.RankInfo, depth state.Depth, attached []at
 	}
 }
 
-// start makes the engine of a rank whose sockets are bound.
+// start creates the engine of a rank whose sockets are bound.
 func (r *localRank) start(observer mpe.Observer, log *zap.Logger, explain func(error) error) error {
 	if err := r.Start(observer); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (r *localRank) start(observer mpe.Observer, log *zap.Logger, explain func(e
 	return nil
 }
 
-// runKernel runs a stand-in's kernel until ctx is done, and returns the error with which it fails before.
+// runKernel runs a stand-in's kernel until ctx is done. It returns the error of a kernel that fails before.
 func (r *localRank) runKernel(ctx context.Context, log *zap.Logger) error {
 	err := r.kernel.Run(ctx, r.Engine)
 	if ctx.Err() != nil {
@@ -114,8 +114,7 @@ func (r *localRank) runKernel(ctx context.Context, log *zap.Logger) error {
 	return err
 }
 
-// warnAfter returns the shortest warn_after of the rank's links, or 0 if none
-// has one.
+// warnAfter returns the shortest warn_after of the rank's links, or 0 if none is set.
 func (r *localRank) warnAfter() time.Duration {
 	shortest := time.Duration(0)
 	for _, l := range r.Links() {
@@ -126,8 +125,8 @@ func (r *localRank) warnAfter() time.Duration {
 	return shortest
 }
 
-// idles reports whether a wait is the receive with which a kernel waits for work: none has come, not even what the
-// receive does not match.
+// idles reports whether a wait is the receive with which a kernel waits for work: no message has arrived,
+// matching or not.
 func (r *localRank) idles(w mpe.Waiting) bool {
 	return r.kernel != nil && w.State == handshake.WaitRequest && !w.HasDeferred
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// recording is the daemon's flight recorder, and what writes its records.
+// recording is the daemon's flight recorder, and the writer of its records.
 type recording struct {
 	*recorder.Recorder
 	d     *Daemon
@@ -32,18 +32,18 @@ type recording struct {
 	mu      sync.Mutex
 	pace    recorder.Pace
 	pending *record
-	// unwritten: the last record could not be written, and the log says so.
+	// unwritten is set if the last record could not be written, which is logged once.
 	unwritten bool
 }
 
-// record is one that is to be written, because of a failure of a rank.
+// record is a record to be written after a failure of a rank.
 type record struct {
 	name, reason string
 	rank         *node.Rank
 	peer         int
 }
 
-// newRecording makes the recorder of the daemon's planned ranks, or returns nil as node.RecordPackets does.
+// newRecording returns the recorder of the daemon's planned ranks, or nil if node.RecordPackets returns nil.
 func newRecording(d *Daemon) *recording {
 	ranks := make([]*node.Rank, len(d.ranks))
 	for i, r := range d.ranks {
@@ -61,8 +61,8 @@ func newRecording(d *Daemon) *recording {
 	return &recording{Recorder: rec, d: d, wake: make(chan struct{}, 1)}
 }
 
-// CycleAt returns the cycle of the simulation of a local rank's role at a time of the last half second, or false if there is none or it is not
-// known.
+// CycleAt returns the simulation cycle of a local rank's role at time t, within the last half second. It
+// returns false if the role is not simulated or the cycle is not known.
 func (d *Daemon) CycleAt(rank int, t time.Time) (pcapng.Cycle, bool) {
 	r := d.local(rank)
 	if r == nil {
@@ -78,7 +78,7 @@ func (d *Daemon) CycleAt(rank int, t time.Time) (pcapng.Cycle, bool) {
 
 const noRecords = "no records of failures are written"
 
-// open opens the spool. Without one, the daemon runs, and its log says so.
+// open opens the spool. On an error, the daemon runs without one, which it logs.
 func (r *recording) open() {
 	dir := r.d.cfg.SpoolDirectory()
 	if dir == "" {
@@ -96,8 +96,9 @@ func (r *recording) open() {
 	r.spool = s
 }
 
-// failed has a record written, unless there were others not long ago, and returns its path, or "". Failures that come before it is
-// written share it, and so do those of one event. It does not wait: a lock of an engine may be held.
+// failed requests a record and returns its path, or "" if the last record is too recent. Failures before the
+// record is written share it, as do failures of one event. It does not block: the caller may hold a lock of an
+// engine.
 func (r *recording) failed(now time.Time, rank, peer int, reason string) string {
 	if r.spool == nil {
 		return ""
@@ -109,12 +110,12 @@ func (r *recording) failed(now time.Time, rank, peer int, reason string) string 
 			return ""
 		}
 		r.pending = &record{recorder.Name(now, "", rank, peer), reason, r.d.local(rank).Rank, peer}
-		r.wake <- struct{}{} // there is room, as there was none pending
+		r.wake <- struct{}{} // has space, as no record was pending
 	}
 	return r.spool.Path(r.pending.name)
 }
 
-// run writes records until ctx is done, and then one that is pending.
+// run writes records until ctx is done, and then one that is still pending.
 func (r *recording) run(ctx context.Context) {
 	for {
 		select {
@@ -131,7 +132,7 @@ func (r *recording) run(ctx context.Context) {
 	}
 }
 
-// write writes the pending record, when the event in which something has failed is over.
+// write writes the pending record, once the event in which the failure occurred has ended.
 func (r *recording) write() {
 	r.mu.Lock()
 	p := r.pending
@@ -158,7 +159,7 @@ func (r *recording) write() {
 	r.unwritten = err != nil
 }
 
-// comment says what a file is.
+// comment returns the comment of a recording file.
 func (r *recording) comment(why string) string {
 	text := fmt.Sprintf("last packets of the local ranks of zrlmpid %s, configuration %s", version.String(), r.d.opts.Source)
 	if why != "" {
@@ -167,7 +168,7 @@ func (r *recording) comment(why string) string {
 	return text
 }
 
-// profile returns that of the packets without tags, unless a link has tags.
+// profile returns the profile of recorded packets: CloudFPGA, or V09 if any link has tags.
 func (r *recording) profile() protocol.Profile {
 	for _, rank := range r.d.ranks {
 		for peer, l := range rank.Links() {
@@ -179,7 +180,7 @@ func (r *recording) profile() protocol.Profile {
 	return protocol.CloudFPGA
 }
 
-// addresses returns where the packets of ranks come from and go to, by the current configuration.
+// addresses returns a function that looks up the addresses of ranks in the current configuration.
 func (r *recording) addresses() recorder.Addresses {
 	cfg := r.d.current.Load()
 	addrs := make([]netip.AddrPort, len(cfg.Ranks))

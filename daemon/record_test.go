@@ -29,7 +29,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// analyzed returns what an analysis without options shows of a recording, and its comments.
+// analyzed returns the analysis of a recording with default options, and its comments.
 func analyzed(t *testing.T, src capture.Source, err error) *capture.Report {
 	t.Helper()
 	if err != nil {
@@ -43,13 +43,13 @@ func analyzed(t *testing.T, src capture.Source, err error) *capture.Report {
 	return a.Report()
 }
 
-// TestRecordOfAFailure: without any tool, a time-out, a fragmented message that is not acknowledged, and a peer that is declared
-// unreachable each leave a record. The log and the status name it, and what is analyzed of it says what was waited for.
+// TestRecordOfAFailure checks that a timeout, an unacknowledged fragmented message, and an unreachable peer
+// each leave a record, without any tool. The log and the status name it, and its analysis shows the wait.
 func TestRecordOfAFailure(t *testing.T) {
 	for _, tt := range []struct {
 		name, ranks string
 		fail        func(t *testing.T, c cluster, r *running)
-		failure     state.Failure // of which Rank and Peer are the same in all
+		failure     state.Failure // Rank and Peer are the same in all
 		finding     capture.Kind
 		text        string
 	}{
@@ -118,7 +118,7 @@ func TestRecordOfAFailure(t *testing.T) {
 	}
 }
 
-// TestRecordOfAnUnreachablePeer: of a peer that is declared unreachable while no operation fails, there is a record as well.
+// TestRecordOfAnUnreachablePeer checks that an unreachable peer leaves a record even if no operation fails.
 func TestRecordOfAnUnreachablePeer(t *testing.T) {
 	c, other := newCluster(t), newCluster(t)
 	other.network = c.network
@@ -129,7 +129,7 @@ func TestRecordOfAnUnreachablePeer(t *testing.T) {
 	if _, err := far.local(1).Engine.Recv(within(t), 0, make([]byte, 4), mpe.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	near.observer.Noted(0, 1, mpe.Note{Event: state.EventUnreachable}) // as the engine does, without its time
+	near.observer.Noted(0, 1, mpe.Note{Event: state.EventUnreachable}) // as the engine does, without the wait
 	near.log.waitFor(t, "record of a failure written")
 	f := near.recentFailures()[0]
 	if f.Operation != state.OperationConnection || f.Record == "" || !strings.Contains(f.Reason, "rank 1 does not answer") {
@@ -141,13 +141,14 @@ func TestRecordOfAnUnreachablePeer(t *testing.T) {
 	}
 }
 
-// TestFailuresOfOneEvent: what fails in one event of an engine, as the messages to a peer that is lost, shares a record.
+// TestFailuresOfOneEvent checks that failures in one event of an engine, such as all messages to a lost peer,
+// share a record.
 func TestFailuresOfOneEvent(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "peer: cpu"))
-	r.local(0).Engine.Counters(func(*state.RankCounters) { // the engine's lock is held
+	r.local(0).Engine.Counters(func(*state.RankCounters) { // with the engine's lock held
 		r.observer.Noted(0, 1, mpe.Note{Event: state.EventUnreachable})
-		for range 100_000 { // the record would be there meanwhile
+		for range 100_000 { // the record would be written meanwhile
 			runtime.Gosched()
 		}
 		r.observer.Done(0, mpe.Status{Send: true, Peer: 1}, &mpe.PeerLostError{Rank: 1, Event: state.EventUnreachable})
@@ -158,11 +159,12 @@ func TestFailuresOfOneEvent(t *testing.T) {
 	}
 }
 
-// TestRecordsAreBounded: the spool has no more than its size, at a size at which a record of all packets does not fit either.
+// TestRecordsAreBounded checks that the spool does not exceed its size, even if a record of all packets would
+// not fit.
 func TestRecordsAreBounded(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("record: {memory: 8MiB, spool: {size: 1MiB}}", echoes(1, "")...))
-	random := rand.NewChaCha8([32]byte{}) // which gzip cannot make shorter
+	random := rand.NewChaCha8([32]byte{}) // gzip cannot shorten it
 	dir := r.cfg.SpoolDirectory()
 	units := make([]pcapng.Unit, 1<<16)
 	for i := range units {
@@ -203,7 +205,8 @@ func TestRecordsAreBounded(t *testing.T) {
 	}
 }
 
-// TestNoSpool: a daemon that cannot make its spool runs, and says so; one whose spool is disabled says nothing.
+// TestNoSpool checks that a daemon that cannot create its spool runs and logs that, and that a disabled spool
+// is not logged.
 func TestNoSpool(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -228,7 +231,8 @@ func TestNoSpool(t *testing.T) {
 	}
 }
 
-// TestNoPlaceForRecords: without a control socket and a directory there are no records, which the log says.
+// TestNoPlaceForRecords checks that without a control socket and a directory there are no records, which is
+// logged.
 func TestNoPlaceForRecords(t *testing.T) {
 	for extra, says := range map[string]int{"": 1, "record: {spool: {size: 0}}\n": 0, "record: {spool: {directory: \"\"}}\n": 0} {
 		core, logs := observer.New(zapcore.InfoLevel)
@@ -244,7 +248,7 @@ func TestNoPlaceForRecords(t *testing.T) {
 	}
 }
 
-// TestRecordsCannotBeWritten: the log says so once, and names no record that is not there.
+// TestRecordsCannotBeWritten checks that the error is logged once, and that no missing record is named.
 func TestRecordsCannotBeWritten(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "peer: cpu"))
@@ -278,7 +282,7 @@ func TestRecordsCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestFailures: the last hundred are kept, the same one after the other as one.
+// TestFailures checks that the last hundred failures are kept, and equal consecutive ones as one.
 func TestFailures(t *testing.T) {
 	var f failures
 	now := time.Unix(0, 0)
@@ -292,7 +296,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestCapture: what is recorded is asked for over the control socket, all or the last of it, and what follows as it comes.
+// TestCapture gets recorded packets over the control socket, all or the last ones, and later ones as they
+// arrive.
 func TestCapture(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", echoes(1, "")...))
@@ -340,7 +345,7 @@ func TestCapture(t *testing.T) {
 	}
 }
 
-// TestCaptureRefused: a daemon that records nothing says so.
+// TestCaptureRefused checks the error of a daemon that records nothing.
 func TestCaptureRefused(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("record: {memory: 0}", "run: host", "peer: cpu"))
@@ -349,7 +354,8 @@ func TestCaptureRefused(t *testing.T) {
 	}
 }
 
-// TestRecordOfSharedMemory: on request, messages through shared memory are recorded as if their packets had whole headers.
+// TestRecordOfSharedMemory checks that messages through shared memory are recorded on request, as if their
+// packets had full headers.
 func TestRecordOfSharedMemory(t *testing.T) {
 	for extra, packets := range map[string]bool{"record: {shared_memory: true}": true, "": false} {
 		c := newCluster(t)

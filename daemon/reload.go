@@ -19,9 +19,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// reloads is the state of the configurations that a daemon has loaded.
+// reloads is the state of configurations loaded by a daemon.
 type reloads struct {
-	// current is the configuration that was loaded last.
+	// current is the last loaded configuration.
 	current atomic.Pointer[config.Config]
 	// reloading is held during a reload.
 	reloading sync.Mutex
@@ -31,28 +31,28 @@ type reloads struct {
 	loaded   time.Time
 }
 
-// lastReload reports whether the last attempt to load the configuration succeeded, and
-// when it last succeeded.
+// lastReload reports whether the last attempt to load the configuration succeeded, and the time of the last
+// success.
 func (r *reloads) lastReload() (good bool, last time.Time) {
 	r.reloadMu.Lock()
 	defer r.reloadMu.Unlock()
 	return !r.failed, r.loaded
 }
 
-// ErrNotServing is the error of a reload of a daemon that starts or stops.
+// ErrNotServing is returned by a reload while the daemon starts or stops.
 var ErrNotServing = errors.New("zrlmpid is starting or stopping")
 
-// errNoSource is the error of a reload of a daemon whose configuration cannot be read again.
+// errNoSource is returned by a reload if the configuration cannot be read again.
 var errNoSource = errors.New("cannot be read a second time: restart zrlmpid")
 
-// RefusedError is the error of a reload that was refused.
+// RefusedError reports that a reload was refused.
 type RefusedError struct {
 	// Restart lists the changes that need a restart. It is empty if Err is set.
 	Restart []string
 	Err     error
 }
 
-// Error has a line for each reason.
+// Error returns a text with a line for each change that needs a restart.
 func (e *RefusedError) Error() string {
 	const text = "configuration refused, the previous one stays in effect"
 	if e.Err != nil {
@@ -61,7 +61,7 @@ func (e *RefusedError) Error() string {
 	return text + ": these changes need a restart:\n  " + strings.Join(e.Restart, "\n  ")
 }
 
-// Unwrap returns what is wrong, or node.ErrRestart.
+// Unwrap returns the cause, or node.ErrRestart.
 func (e *RefusedError) Unwrap() error {
 	if e.Err == nil {
 		return node.ErrRestart
@@ -69,15 +69,15 @@ func (e *RefusedError) Unwrap() error {
 	return e.Err
 }
 
-// Reload applies another configuration to the running daemon, as a whole or, if it returns
-// an error, not at all. Messages in progress complete under the previous one. The error is
-// a *RefusedError. The daemon owns cfg from then on.
+// Reload applies another configuration to the running daemon, as a whole or, if it returns an error, not at
+// all. Messages in progress complete under the previous one. The error is a *RefusedError. The daemon owns cfg
+// from then on.
 func (d *Daemon) Reload(cfg *config.Config) error {
 	_, err := d.reload(func() (*config.Config, error) { return cfg, nil })
 	return err
 }
 
-// reload is Reload of what load returns. It returns the changes.
+// reload applies the configuration that load returns, like Reload. It returns the changes.
 func (d *Daemon) reload(load func() (*config.Config, error)) ([]config.Change, error) {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
@@ -129,7 +129,7 @@ func (d *Daemon) tryReload(load func() (*config.Config, error)) ([]config.Change
 	return changes, nil
 }
 
-// prepare returns the steps that apply a valid configuration. They cannot fail.
+// prepare returns the steps that apply a valid configuration. The steps cannot fail.
 func (d *Daemon) prepare(cfg *config.Config, changes []config.Change) (apply []func(), err error) {
 	var restart []string
 	for _, c := range changes {
@@ -137,7 +137,7 @@ func (d *Daemon) prepare(cfg *config.Config, changes []config.Change) (apply []f
 			restart = append(restart, restartText(c))
 		}
 	}
-	if len(restart) > 0 { // the links need not be prepared
+	if len(restart) > 0 { // no need to prepare the links
 		return nil, &RefusedError{Restart: restart}
 	}
 	m, err := node.Map(cfg)
@@ -163,7 +163,7 @@ func (d *Daemon) prepare(cfg *config.Config, changes []config.Change) (apply []f
 	apply = append(apply, func() { d.access.Store(allowed) })
 	if d.opts.Level != nil {
 		level, err := zapcore.ParseLevel(cfg.Log.Level)
-		if err != nil { // it was validated
+		if err != nil { // cannot happen after validation
 			return nil, &RefusedError{Err: err}
 		}
 		apply = append(apply, func() { d.opts.Level.SetLevel(level) })
@@ -171,8 +171,8 @@ func (d *Daemon) prepare(cfg *config.Config, changes []config.Change) (apply []f
 	return apply, nil
 }
 
-// mayChange reports whether a key may change while the daemon runs. node.Rank.Prepare
-// decides about links: their keys may change as long as the resulting link can.
+// mayChange reports whether a key may change while the daemon runs. Keys of links may: node.Rank.Prepare
+// decides about the resulting links.
 func (d *Daemon) mayChange(cfg *config.Config, c config.Change) bool {
 	switch {
 	case c.Rank == config.NoRank && strings.HasPrefix(c.Key, "defaults."):
@@ -195,8 +195,7 @@ func (d *Daemon) mayChange(cfg *config.Config, c config.Change) bool {
 	return false
 }
 
-// restartText returns a change, with the reason why it needs a restart where that is not
-// obvious.
+// restartText returns the text of a change, with the reason why it needs a restart unless that is obvious.
 func restartText(c config.Change) string {
 	switch {
 	case c.Rank == config.NoRank && c.Key == "ranks":
@@ -209,13 +208,12 @@ func restartText(c config.Change) string {
 	return c.String()
 }
 
-// reloadOnSignal reloads the configuration at every signal, until ctx is done. The result
-// is logged.
+// reloadOnSignal reloads the configuration at every signal, and logs the result, until ctx is done.
 func (d *Daemon) reloadOnSignal(ctx context.Context) {
 	for {
 		select {
 		case <-d.opts.Reload:
-			_, _ = d.Reread() // it has been logged
+			_, _ = d.Reread() // logged by reload
 		case <-ctx.Done():
 			return
 		}

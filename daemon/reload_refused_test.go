@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// TestReloadRefused: what needs a restart, or is wrong, is refused as a whole.
+// TestReloadRefused checks that a configuration that needs a restart, or is invalid, is refused as a whole.
 func TestReloadRefused(t *testing.T) {
 	c := newCluster(t)
 	ranks := []string{"run: host", "run: standin", "peer: software", "run: host, link: {transport: tcp}"}
@@ -88,8 +88,8 @@ func TestReloadRefused(t *testing.T) {
 	}
 }
 
-// TestReloadOfSharedMemory: an address that names memory does not change, nor do the
-// values that the two sides have exchanged.
+// TestReloadOfSharedMemory checks that an address that names shared memory does not change, and neither do the
+// values that both sides have exchanged.
 func TestReloadOfSharedMemory(t *testing.T) {
 	c := newCluster(t)
 	text := c.yaml("defaults: {profile: extended}", "run: host", "peer: software")

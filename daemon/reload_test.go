@@ -26,8 +26,8 @@ func pattern(words int) []byte {
 	return b
 }
 
-// changes are all sections that may change, with values that the messages of these
-// tests would notice if they held for them.
+// changes are all sections that may change, with values that would affect the messages of these tests if they
+// applied to them.
 const (
 	before = "log: {level: info}\ndefaults: {warn_after: 0s}"
 	after  = `log: {level: debug}
@@ -40,7 +40,7 @@ defaults:
   deadlines: {clear: 1ms, ack: 1ms, data: 1ms}`
 )
 
-// host is a daemon with a host, a rank that the test plays, and a third one.
+// host starts a daemon with a host, a rank that the test plays, and a third one.
 func host(t *testing.T) (cluster, *running, *zap.AtomicLevel) {
 	c := newCluster(t)
 	level := zap.NewAtomicLevel()
@@ -48,7 +48,7 @@ func host(t *testing.T) (cluster, *running, *zap.AtomicLevel) {
 	return c, r, &level
 }
 
-// text is a configuration of that cluster in which ranks are elsewhere.
+// text returns a configuration of that cluster with other addresses of ranks.
 func (c cluster) text(extra string, addr ...string) string {
 	text := c.yaml(extra, "run: host", "peer: fpga", "peer: fpga")
 	for rank, a := range addr {
@@ -66,8 +66,8 @@ func (r *running) mustReload(t *testing.T, text string) {
 	}
 }
 
-// TestReloadDuringSend: all that can change changes at each step of a send. The message
-// ends by the rules that it began with, and the next one has the new.
+// TestReloadDuringSend changes everything that can change at each step of a send. The message completes by its
+// initial configuration, and the next one uses the new one.
 func TestReloadDuringSend(t *testing.T) {
 	c, r, level := host(t)
 	fpga := at(t, c.addr(1), c.addr(0))
@@ -83,7 +83,7 @@ func TestReloadDuringSend(t *testing.T) {
 	if level.Level() != zapcore.DebugLevel {
 		t.Errorf("the log's level is %v", level)
 	}
-	fpga.awaits(protocol.SendRequest)                  // it is still asked for, with new deadlines of 1ms
+	fpga.awaits(protocol.SendRequest)                  // still retransmitted, with new deadlines of 1ms
 	r.log.waitFor(t, " for CLEAR_TO_SEND from rank 1") // by warn_after
 	fpga.says(protocol.ClearToSend, protocol.RecvInt, 0, nil)
 	first := fpga.awaits(protocol.Data)
@@ -98,7 +98,7 @@ func TestReloadDuringSend(t *testing.T) {
 	if err := <-sent; err != nil {
 		t.Fatal(err)
 	}
-	// A piece of 10 words, and a deadline that nobody can keep.
+	// A piece of 10 words, and a deadline that cannot be kept.
 	_, err := r.local(0).port.Send(within(t), 1, data, mpe.Options{})
 	var late *handshake.TimeoutError
 	if !errors.As(err, &late) || late.Wait.Words != 10 {
@@ -110,8 +110,7 @@ func TestReloadDuringSend(t *testing.T) {
 	}
 }
 
-// TestReloadDuringReceive: the same with a message that arrives, in the middle of its
-// datagrams.
+// TestReloadDuringReceive does the same with a received message, between its datagrams.
 func TestReloadDuringReceive(t *testing.T) {
 	c, r, _ := host(t)
 	fpga := at(t, c.addr(1), c.addr(0))
@@ -123,7 +122,7 @@ func TestReloadDuringReceive(t *testing.T) {
 	}
 	fpga.awaits(protocol.ClearToSend)
 	r.mustReload(t, c.text(after))
-	// On a slow machine the datagrams may be too far apart to be one message.
+	// On a slow machine the datagrams may be too far apart for one message.
 	for acked := false; !acked; acked = fpga.receives(protocol.Ack) {
 		fpga.says(protocol.Data, protocol.SendInt, 1000, data[:346*4])
 		r.mustReload(t, c.text(before, "", "", c.addr(7)))
@@ -137,8 +136,8 @@ func TestReloadDuringReceive(t *testing.T) {
 	}
 }
 
-// TestReloadMovesThePeer: a handshake goes on with a peer that has moved in the middle
-// of it, and what comes from where it was is a stranger's.
+// TestReloadMovesThePeer checks that a handshake continues with a peer that moves during it, and that packets
+// from the old address count as those of a stranger.
 func TestReloadMovesThePeer(t *testing.T) {
 	c, r, _ := host(t)
 	was, is := at(t, c.addr(1), c.addr(0)), at(t, c.addr(6), c.addr(0))
@@ -169,7 +168,7 @@ func TestReloadMovesThePeer(t *testing.T) {
 	}
 }
 
-// TestReloadByControlSocket: the caller is notified of what the daemon has reloaded.
+// TestReloadByControlSocket checks that the caller is notified of the reloaded configuration.
 func TestReloadByControlSocket(t *testing.T) {
 	c := newCluster(t)
 	text := c.text(before)
@@ -200,8 +199,8 @@ func TestReloadByControlSocket(t *testing.T) {
 	}
 }
 
-// TestReloadUnderLoad: messages flow between two ranks, and none is lost, while a third
-// one moves to and fro and all else changes.
+// TestReloadUnderLoad checks that no message between two ranks is lost while a third rank moves to and fro and
+// everything else changes.
 func TestReloadUnderLoad(t *testing.T) {
 	for _, link := range []string{"profile: cloudfpga", "profile: extended, transport: udp", "profile: extended, transport: tcp"} {
 		t.Run(link, func(t *testing.T) {
@@ -252,7 +251,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 }
 
-// TestReloadMovesAPeerOnTCP: a message that waits for a peer reaches it where it is.
+// TestReloadMovesAPeerOnTCP checks that a queued message reaches a peer at its new address.
 func TestReloadMovesAPeerOnTCP(t *testing.T) {
 	c := newCluster(t)
 	const links = "defaults: {profile: extended, transport: tcp}"

@@ -21,7 +21,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/tcp"
 )
 
-// issue writes a new authority, and a certificate of it for IP addresses, into dir.
+// issue writes a new authority, and a certificate signed by it for IP addresses, into dir.
 func issue(t *testing.T, dir string, ips ...string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -55,8 +55,8 @@ func issue(t *testing.T, dir string, ips ...string) {
 	}
 }
 
-// TestReloadOfCertificates: files of TLS are read again, for connections that are made
-// from then on; invalid ones are refused.
+// TestReloadOfCertificates checks that TLS files are read again for new connections, and that invalid ones are
+// refused.
 func TestReloadOfCertificates(t *testing.T) {
 	c, other := newCluster(t), newCluster(t)
 	other.network = c.network
@@ -90,7 +90,7 @@ func TestReloadOfCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	far = start(t, other.yaml(links, "peer: software", "run: host"))
-	exchange() // both have the new authority only
+	exchange() // both have only the new authority
 
 	var credential *tcp.CredentialError
 	issue(t, dir, ip(1))
@@ -106,7 +106,7 @@ func TestReloadOfCertificates(t *testing.T) {
 	exchange()
 }
 
-// TestCheckFiles: what is wrong with the files for TLS is found before anything is bound.
+// TestCheckFiles checks that errors in TLS files are found before anything is bound.
 func TestCheckFiles(t *testing.T) {
 	c := newCluster(t)
 	dir := t.TempDir()

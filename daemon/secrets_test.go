@@ -21,9 +21,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// TestSecretsAreNotShown: no log line of any level, status, page, metric or error has a
-// password, its hash, a key, an argument of a kernel's program, a variable of the
-// environment or payload, also when the files that have them are invalid.
+// TestSecretsAreNotShown checks that no log line of any level, status, page, metric or error contains a
+// password, its hash, a key, an argument of a kernel's program, an environment variable or payload, even if the
+// files with them are invalid.
 func TestSecretsAreNotShown(t *testing.T) {
 	const argument, password, variable, payload, misplaced = "argument-secret", "password-secret", "variable-secret", "payload-secret!!", "misplaced-secret"
 	t.Setenv("SECRET_OF_THE_TEST", variable)
@@ -56,7 +56,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	})
 	shown.WriteString(r.ready)
 
-	// What is in use.
+	// Secrets in use.
 	message := []byte(strings.Repeat(payload, 100))
 	if _, err := r.local(0).Engine.Send(within(t), 2, message, mpe.Options{}); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer from.Close()
-	for _, conn := range []net.Conn{foreign, from} { // of an unknown and of a known address
+	for _, conn := range []net.Conn{foreign, from} { // from an unknown and from a known address
 		if _, err := conn.Write(message[:64]); err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	_, _, err = r.client.Recv(within(t), control.RecvRequest{From: 2, To: 1, Words: 1})
 	show(nil, err)
 
-	// What is refused.
+	// Refused files.
 	valid := map[string]string{"zrlmpid.yaml": text, "web.yml": web, "key.pem": string(key)}
 	for _, tt := range []struct{ file, text string }{
 		{"zrlmpid.yaml", strings.Replace(text, argument, misplaced, 1)},

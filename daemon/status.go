@@ -74,8 +74,8 @@ func (d *Daemon) support() control.Support {
 	return s
 }
 
-// askReports asks the ranks that are not local what they wait for, over the links to them: the lowest local rank that has
-// a link of the extended profile asks.
+// askReports asks the ranks that are not local about their waits, over the links to them. Each is asked by the
+// lowest local rank with a link of the extended profile to it.
 func (d *Daemon) askReports(ctx context.Context) []state.Asked {
 	by := map[*localRank][]int{}
 	asked := []state.Asked{}
@@ -131,7 +131,8 @@ func (d *Daemon) Host(rank int) (control.Port, error) {
 	return nil, control.Errorf(control.Rank, "rank %d is not a local rank of this daemon: choose a rank with run: host", rank)
 }
 
-// reset ends the dead end of a peer at a local rank, or at the one that Host returns for AnyRank.
+// reset makes a local rank forget the state of a restarted peer, so that sends to it are no longer refused.
+// AnyRank stands for the rank that Host returns.
 func (d *Daemon) reset(rank, peer int) error {
 	if rank == control.AnyRank {
 		port, err := d.Host(rank)

@@ -13,8 +13,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// TestReportsOfOtherRanks: each rank that is not local is asked by the lowest local rank with a link on which it can
-// be.
+// TestReportsOfOtherRanks checks that each rank that is not local is asked by the lowest local rank with a link
+// that supports it.
 func TestReportsOfOtherRanks(t *testing.T) {
 	c, other := newCluster(t), newCluster(t)
 	other.network = c.network
@@ -34,7 +34,7 @@ func TestReportsOfOtherRanks(t *testing.T) {
 	}
 }
 
-// TestHost: a host among the local ranks is found, and any rank means the first one.
+// TestHost checks that a host among the local ranks is found, and that any rank means the first one.
 func TestHost(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: standin, kernel_options: {peer: 1}", "run: host", "run: host", "peer: fpga"))
@@ -79,7 +79,7 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// TestSupport: what a bundle has of a daemon is its log, where it keeps one, and its records, where it writes some.
+// TestSupport checks the daemon's part of a bundle: its log and its records, if it keeps them.
 func TestSupport(t *testing.T) {
 	c := newCluster(t)
 	tail := func(o *Options) { o.LogTail = func() []byte { return []byte("a line\n") } }
@@ -96,7 +96,7 @@ func TestSupport(t *testing.T) {
 	}
 }
 
-// How the local ranks are connected comes through the control socket.
+// TestStatusOfConnections checks that the control socket reports how the local ranks are connected.
 func TestStatusOfConnections(t *testing.T) {
 	t.Setenv(udp.EnvOffload, "auto")
 	c := newCluster(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// waitWatcher logs messages that have waited longer than their link's warn_after, once
-// each, and the end of their wait.
+// waitWatcher logs each message that has waited longer than its link's warn_after, once, and the end of its
+// wait.
 type waitWatcher struct {
 	log   *zap.Logger
 	ranks []*localRank
@@ -32,7 +32,7 @@ type warnedWait struct {
 	fields []zap.Field
 }
 
-// The bounds of the time between two scans, by which a wait may be logged late.
+// Limits of the time between two scans, by which a wait may be logged late.
 const (
 	minScanInterval = 20 * time.Millisecond
 	maxScanInterval = time.Second
@@ -64,7 +64,7 @@ func (w *waitWatcher) interval() time.Duration {
 	return min(max(shortest/4, minScanInterval), maxScanInterval)
 }
 
-// scan logs the waits that have become too long, and those logged before that have ended.
+// scan logs waits that have become too long, and the end of waits logged before.
 func (w *waitWatcher) scan() {
 	now := w.now()
 	waiting := make(map[waitKey]bool, len(w.warned))
@@ -72,7 +72,7 @@ func (w *waitWatcher) scan() {
 		shortest := r.warnAfter()
 		atLeast := shortest
 		if len(w.warned) > 0 {
-			atLeast = 0 // one that was logged goes on, whatever is to be logged now
+			atLeast = 0 // waits already logged may be shorter than the current warn_after
 		} else if shortest == 0 {
 			continue
 		}
@@ -102,7 +102,7 @@ func (w *waitWatcher) scan() {
 	}
 }
 
-// waitFields returns what does not change while a wait lasts.
+// waitFields returns the fields that do not change during a wait.
 func waitFields(w mpe.Waiting) []zap.Field {
 	fields := []zap.Field{zap.Uint32("rank", w.Local)}
 	if !w.AnySource {

@@ -11,9 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 )
 
-// waiting starts a daemon whose rank 0 sends to rank 2, which does not receive, and
-// returns when that was logged after warnAfter. text is its configuration with another
-// one.
+// waiting starts a daemon whose rank 0 sends to rank 2, which does not receive, and returns once that was
+// logged after warnAfter. text returns its configuration with another warn_after.
 func waiting(t *testing.T, warnAfter string) (r *running, text func(warnAfter string) string) {
 	t.Helper()
 	c := newCluster(t)
@@ -46,8 +45,7 @@ func TestWarnAfter(t *testing.T) {
 	}
 }
 
-// TestWarnAfterRaised: a wait that was logged goes on when a reload has waits logged later,
-// or not at all.
+// TestWarnAfterRaised checks that a logged wait continues when a reload raises warn_after, or sets it to 0.
 func TestWarnAfterRaised(t *testing.T) {
 	for _, later := range []string{"10m", "0s"} {
 		r, text := waiting(t, "1ms")

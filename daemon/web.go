@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/metrics"
 )
 
-// phase is the phase of the daemon's run, as /-/ready reports it.
+// phase is the phase of the daemon's run, reported by /-/ready.
 type phase struct{ atomic.Int32 }
 
 const (
@@ -30,7 +30,7 @@ var (
 	errStopping = errors.New("stopping, waiting for messages to complete")
 )
 
-// ready returns why messages cannot be exchanged, or nil.
+// ready returns the reason why messages cannot be exchanged, or nil.
 func (p *phase) ready() error {
 	switch p.Load() {
 	case starting:
@@ -41,9 +41,8 @@ func (p *phase) ready() error {
 	return nil
 }
 
-// bindWeb binds the HTTP server's address. It returns nil if HTTP is disabled, or if the
-// address is in use and was not set explicitly: several daemons of a host have the same
-// default.
+// bindWeb binds the HTTP server's address. It returns nil if HTTP is disabled, or if the address is in use and
+// not set explicitly: several daemons of a host have the same default.
 func (d *Daemon) bindWeb(explicit bool) (*web.Server, error) {
 	h := &d.cfg.HTTP
 	if h.Listen == "" {
@@ -60,12 +59,12 @@ func (d *Daemon) bindWeb(explicit bool) (*web.Server, error) {
 	return s, err
 }
 
-// CheckFiles checks the files that the configuration names for TLS: those of the links, and the web configuration with
-// its own. Nothing needs to be bound.
+// CheckFiles checks the files that the configuration names for TLS: those of the links, and those of the web
+// configuration. It binds nothing.
 func (d *Daemon) CheckFiles() error {
 	for _, r := range d.ranks {
 		if err := r.CheckTLS(); err != nil {
-			return err // the others have the same files
+			return err // the other ranks have the same files
 		}
 	}
 	if file := d.cfg.HTTP.WebConfig; file != "" && d.cfg.HTTP.Listen != "" {
@@ -74,14 +73,14 @@ func (d *Daemon) CheckFiles() error {
 	return nil
 }
 
-// webTask is the running HTTP server. It ends last, so that /-/ready reports the stop.
+// webTask is the running HTTP server. It is stopped last, so that /-/ready reports the stop.
 type webTask struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
-	err    error // once ended is closed
+	err    error // valid once ended is closed
 }
 
-// startWeb starts the HTTP server, if there is one.
+// startWeb starts the HTTP server, if enabled.
 func (d *Daemon) startWeb(ctx context.Context) (*webTask, error) {
 	t := &webTask{ended: make(chan struct{})}
 	ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -105,13 +104,13 @@ func (d *Daemon) startWeb(ctx context.Context) (*webTask, error) {
 	go func() {
 		defer close(t.ended)
 		t.err = d.web.Serve(ctx)
-		t.cancel() // also if it has failed
+		t.cancel() // also if Serve failed
 		sampling.Wait()
 	}()
 	return t, nil
 }
 
-// sendTimes returns how long sends of a rank to a peer take, for the status page.
+// sendTimes returns a function that returns send durations by rank and peer, for the status page.
 func sendTimes(ranks []metrics.Rank) func(rank, peer int) (statuspage.Latency, bool) {
 	byRank := make(map[int]*metrics.Rank)
 	for i := range ranks {
@@ -128,7 +127,7 @@ func sendTimes(ranks []metrics.Rank) func(rank, peer int) (statuspage.Latency, b
 // recentLines is the number of warnings and errors kept for the status page.
 const recentLines = 50
 
-// keepRecent keeps the log's last warnings and errors for the status page.
+// keepRecent collects the log's last warnings and errors for the status page.
 func (d *Daemon) keepRecent() {
 	d.recent = statuspage.NewLog(recentLines)
 	d.log = d.log.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
@@ -136,7 +135,7 @@ func (d *Daemon) keepRecent() {
 	}))
 }
 
-// watch returns when ctx is done, or with an error when the server has failed.
+// watch waits until ctx is done or the server fails, and returns the server's error.
 func (t *webTask) watch(ctx context.Context) error {
 	select {
 	case <-t.ended:
@@ -146,7 +145,7 @@ func (t *webTask) watch(ctx context.Context) error {
 	}
 }
 
-// stop ends the server. watch returns its error.
+// stop stops the server. Its error is returned by watch.
 func (t *webTask) stop() {
 	t.cancel()
 	<-t.ended

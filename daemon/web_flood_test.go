@@ -12,8 +12,7 @@ import (
 
 const getHealthy = "GET /-/healthy HTTP/1.1\r\nHost: a\r\n\r\n"
 
-// webClient opens a connection to the HTTP server, until the test ends, and sends what is
-// given.
+// webClient opens a connection to the HTTP server, until the test ends, and sends the given text.
 func (r *running) webClient(t *testing.T, send string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", r.web.Addr().String())
@@ -30,20 +29,20 @@ func (r *running) webClient(t *testing.T, send string) net.Conn {
 	return c
 }
 
-// TestHealthUnderConnectionFlood: health and metrics are answered, and who follows the
-// events goes on to get them, while clients hold more connections than the server has.
+// TestHealthUnderConnectionFlood checks that health and metrics are served, and that followers of the events
+// keep getting them, while clients hold more connections than the limit.
 func TestHealthUnderConnectionFlood(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		clients int
 		send    string
-		// answered: each client waits for the beginning of an answer.
+		// answered makes each client wait for the beginning of an answer.
 		answered bool
 	}{
 		{"idle", 300, getHealthy, true},
 		{"events", 150, "GET /events HTTP/1.1\r\nHost: a\r\n\r\n", true},
-		// Without the bound of connections, the time-out of headers frees 128 places
-		// every 5 s; 700 clients have them all for longer than the test waits.
+		// Without the limit on connections, the header timeout would free 128 places every 5 s; 700 clients
+		// would occupy them for longer than the test waits.
 		{"headers not complete", 700, strings.TrimSuffix(getHealthy, "\r\n"), false},
 		{"silent", 700, "", false},
 	} {

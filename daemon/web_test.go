@@ -19,7 +19,7 @@ import (
 
 const anyHTTP = `http: {listen: "127.0.0.1:0"}`
 
-// fetch returns what a page of the daemon's says.
+// fetch returns a page of the daemon.
 func (r *running) fetch(t *testing.T, path string) (code int, body string) {
 	t.Helper()
 	tr := &http.Transport{}
@@ -69,7 +69,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%q is missing", want)
 		}
 	}
-	// Kernels wait for work, and nobody has ever spoken to rank 2.
+	// Kernels wait for work, and no rank has communicated with rank 2.
 	for _, unwanted := range []string{`oldest_wait_seconds{direction="receive",peer="0",rank="1"`, `peer="2",rank="0"`} {
 		if strings.Contains(text, unwanted) {
 			t.Errorf("%q is there", unwanted)
@@ -99,7 +99,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestNotReady asks while the daemon drains: a message is under way, and does not end.
+// TestNotReady requests readiness while the daemon drains: a message is in progress, and does not end.
 func TestNotReady(t *testing.T) {
 	var p phase
 	s, err := web.Listen(web.Options{Listen: "127.0.0.1:0", Ready: p.ready})
@@ -121,8 +121,8 @@ func TestNotReady(t *testing.T) {
 	}
 }
 
-// TestHTTPAddressTaken: one that was asked for keeps a daemon from starting, and it
-// releases everything else; the default that nobody has asked for does not.
+// TestHTTPAddressTaken checks that a configured address in use prevents the start, which releases everything
+// else; the default address does not.
 func TestHTTPAddressTaken(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -145,7 +145,7 @@ func TestHTTPAddressTaken(t *testing.T) {
 	start(t, c.yaml("", echoes(1, "")...)).ping(t, 1, 1, 1) // the ranks' addresses are free
 }
 
-// TestUnaskedHTTPAddressTaken: the default that another daemon has is done without.
+// TestUnaskedHTTPAddressTaken checks that HTTP is disabled if another daemon has the default address.
 func TestUnaskedHTTPAddressTaken(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -169,7 +169,7 @@ func TestUnaskedHTTPAddressTaken(t *testing.T) {
 	}
 }
 
-// TestBadWebConfigIsAnError: Run returns a web.ConfigError that names the file.
+// TestBadWebConfigIsAnError checks that Run returns a web.ConfigError that names the file.
 func TestBadWebConfigIsAnError(t *testing.T) {
 	c := newCluster(t)
 	path := filepath.Join(t.TempDir(), "no.yml")
@@ -183,7 +183,7 @@ func TestBadWebConfigIsAnError(t *testing.T) {
 	}
 }
 
-// TestHTTPFailureEndsTheDaemon, rather than to leave it without metrics.
+// TestHTTPFailureEndsTheDaemon checks that the daemon exits rather than run without metrics.
 func TestHTTPFailureEndsTheDaemon(t *testing.T) {
 	task := &webTask{ended: make(chan struct{}), err: errors.New("it broke"), cancel: func() {}}
 	close(task.ended)
@@ -198,7 +198,7 @@ func TestHTTPFailureEndsTheDaemon(t *testing.T) {
 	}
 }
 
-// TestNoHTTP: without it there is nothing to count for.
+// TestNoHTTP checks that nothing is counted without HTTP.
 func TestNoHTTP(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", echoes(1, "")...))

@@ -1,5 +1,5 @@
-// Package examples_test runs the examples as their users do: as all ranks in one process,
-// and as rank 0 of the clusters in folder deploy, whose other ranks are stand-ins.
+// Package examples_test runs the examples like users: as all ranks in one process, and as rank 0 of the clusters in
+// folder deploy, whose other ranks are stand-ins.
 package examples_test
 
 import (
@@ -41,27 +41,26 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// output is what a run of an example ended with.
+// output is the exit code and output of an example.
 type output struct {
 	code           int
 	stdout, stderr string
 }
 
-// run runs an example, given with its arguments. Of the variables that describe a cluster, only
-// those of env are set.
+// run runs the command line of an example. Of the variables that describe a cluster, only those in env are set.
 func run(t *testing.T, commandLine string, env ...string) output {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	args := strings.Fields(commandLine)
-	// The go command caches results of tests, and compares the files that they read.
+	// The go command caches test results, and tracks the files that tests read.
 	if _, err := os.ReadFile(filepath.Join(args[0], "main.go")); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(programs, args[0]), args[1:]...)
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it then says what it waits for
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it then reports its wait
 	cmd.Env = append(os.Environ(), job.EnvSocket+"=", job.EnvConfig+"=", job.EnvRank+"=")
 	cmd.Env = append(cmd.Env, env...)
 	if err := cmd.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
@@ -70,7 +69,7 @@ func run(t *testing.T, commandLine string, env ...string) output {
 	return output{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// prints checks that a run ended well, and that it printed all of these lines or parts of lines.
+// prints checks that a run succeeded and that its output contains all these texts.
 func (o output) prints(t *testing.T, texts ...string) {
 	t.Helper()
 	if o.code != 0 || o.stderr != "" {
@@ -83,7 +82,7 @@ func (o output) prints(t *testing.T, texts ...string) {
 	}
 }
 
-// fails checks that a run ended with an exit code, and an error that contains a text.
+// fails checks that a run ended with the given exit code and an error that contains a text.
 func (o output) fails(t *testing.T, code int, text string) {
 	t.Helper()
 	if o.code != code || !strings.Contains(o.stderr, text) {
@@ -99,7 +98,7 @@ func TestInOneProcess(t *testing.T) {
 		{"hello", []string{"rank 0 of 4: rank 1 sent 1\n", "rank 3 of 4: rank 2 sent 2\n"}},
 		{"pingpong", []string{"rank 1,     1 words: ", "rank 1, 65536 words: "}},
 		{"ring", []string{"    1 words: mean of a round ", "65536 words: mean of a round "}},
-		// By hand, the cell in the corner: 64, 80, 92, 98.
+		// Computed by hand, the corner cell: 64, 80, 92, 98.
 		{"jacobi -size 30 -iterations 4", []string{"30 x 30 cells, iterations: 4, ranks: 5, time: ", "cell   1,   1:  98\n"}},
 		{"jacobi -size 17 -iterations 1 -ranks 1", []string{"iterations: 1, ranks: 1, time: ", "cell   1,   1:  64\ncell   2,   2:   0\n"}},
 		{"jacobi -size 3 -ranks 2", []string{"3 x 3 cells"}},
@@ -114,7 +113,7 @@ func TestInOneProcess(t *testing.T) {
 	}
 }
 
-// An example whose output cannot be written has failed.
+// TestFullOutput checks that an example fails if it cannot write its output.
 func TestFullOutput(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("NOT TESTED: only Linux has /dev/full")
@@ -181,7 +180,7 @@ func TestWithStandins(t *testing.T) {
 	}
 }
 
-// A message that comes back changed is an error: the last rank sends words of its own.
+// TestRingFindsChangedMessage checks the error for a changed message: the last rank sends its own words.
 func TestRingFindsChangedMessage(t *testing.T) {
 	env := start(t, `ranks:
   - {rank: 0, address: 127.0.0.1, run: host}
@@ -191,9 +190,8 @@ func TestRingFindsChangedMessage(t *testing.T) {
 	run(t, "ring -rounds 3", env...).fails(t, 1, "ring: rank 0: message 0 of 1 words came back from rank 2 changed\n")
 }
 
-// start starts a daemon with a configuration, moved to addresses of its own, and returns the
-// environment for rank 0: attached to the daemon if it runs that rank, in the process of the
-// example otherwise.
+// start starts a daemon with a configuration, after moving it to unused addresses. It returns the environment for rank
+// 0: attached to the daemon if the daemon runs that rank, otherwise in the process of the example.
 func start(t *testing.T, text string) (env []string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -235,7 +233,7 @@ func start(t *testing.T, text string) (env []string) {
 	return []string{job.EnvConfig + "=" + file, job.EnvRank + "=0"}
 }
 
-// notice is sent to when something is written to it.
+// notice is a channel that receives a value on each Write.
 type notice chan struct{}
 
 func (n notice) Write(b []byte) (int, error) {

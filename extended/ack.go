@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// due returns when an acknowledgement is to be sent that can wait (E26), or never.
+// due returns the time at which a delayed acknowledgement is due (E26), or never.
 func (a *arrivals) due(delay time.Duration) Instant {
 	if a.unacknowledged == 0 || a.now {
 		return never
@@ -15,8 +15,8 @@ func (a *arrivals) due(delay time.Duration) Instant {
 	return a.since + delay
 }
 
-// ack acknowledges to the peer what has arrived, if it is due. A numbered packet that
-// has just been sent did so, but for gaps and credit. The session is known.
+// ack sends an acknowledgement to the peer if it is due. A numbered packet that was just sent has acknowledged
+// everything except gaps and credit. The session is known.
 func (c *Conn) ack(now Instant, numbered bool) {
 	a := &c.arrivals
 	c.recvs.raiseFloor()
@@ -30,8 +30,8 @@ func (c *Conn) ack(now Instant, numbered bool) {
 	}
 }
 
-// sendAck sends an ACK. The first one to a session asks for an answer if the round trip
-// is not known, so that the first loss does not take the first time-out.
+// sendAck sends an ACK. The first one to a session asks for an answer if the round trip is unknown, so that the first
+// loss need not wait for the initial time-out.
 func (c *Conn) sendAck(now Instant) {
 	greet := c.session.greet && !c.path.trip.known()
 	c.session.greet = false
@@ -46,7 +46,7 @@ func (c *Conn) sendAck(now Instant) {
 	c.appendAck(now, &h)
 }
 
-// appendAck sends an ACK with all that there is to acknowledge.
+// appendAck sends an ACK with the complete state of received packets and limits.
 func (c *Conn) appendAck(now Instant, h *protocol.ExtHeader) {
 	if c.arrivals.gaps() {
 		c.needRanges()
@@ -62,7 +62,7 @@ func (c *Conn) appendAck(now Instant, h *protocol.ExtHeader) {
 	c.transmitAck(h, &info)
 }
 
-// onAck takes an ACK from the session that we know.
+// onAck handles an ACK from the known session.
 func (c *Conn) onAck(now Instant, h *protocol.ExtHeader, payload []byte) {
 	if len(payload) > protocol.AckLen {
 		c.needRanges()
@@ -95,7 +95,7 @@ func (c *Conn) onAck(now Instant, h *protocol.ExtHeader, payload []byte) {
 		echo = 0
 	}
 	s := &c.sends
-	// ACKs overtake each other: the limits only grow (E20).
+	// ACKs overtake each other: the limits never shrink (E20).
 	if int32(info.MessageLimit-s.limit) > 0 {
 		if s.grant == 0 {
 			s.grant = info.MessageLimit - c.cfg.firstMessage
@@ -121,26 +121,26 @@ func (c *Conn) onAck(now Instant, h *protocol.ExtHeader, payload []byte) {
 	}
 }
 
-// covers reports whether an ACK acknowledges a packet.
+// covers reports whether an ACK acknowledges the packet of the given number.
 func covers(upTo uint32, ranges []protocol.Range, number uint32) bool {
 	return int32(upTo-number) > 0 ||
 		slices.ContainsFunc(ranges, func(r protocol.Range) bool { return number-r.First < r.End-r.First })
 }
 
-// ackUpdate is what an acknowledgement changed.
+// ackUpdate collects the changes that an acknowledgement causes.
 type ackUpdate struct {
 	now   Instant
 	count int
-	// echo is the clock of the transmission that arrived last, or 0.
+	// echo is the clock of the transmission received last, or 0.
 	echo uint32
-	// The transmission of the highest order among those acknowledged.
+	// The transmission with the highest order among the acknowledged ones.
 	order uint64
 	sent  Instant
-	once  bool // it was the only one of its packet
+	once  bool // it was the only transmission of its packet
 }
 
-// acknowledged takes a cumulative acknowledgement, and what else an ACK says if
-// it came with one. echo is the clock of the transmission that had arrived last, or 0.
+// acknowledged handles a cumulative acknowledgement, and the other contents of an ACK if it came with one. echo is the
+// clock of the transmission received last, or 0.
 func (c *Conn) acknowledged(now Instant, upTo uint32, info *protocol.AckInfo, echo uint32) {
 	f := &c.path.flight
 	if n := upTo - f.next; int32(n) > 0 {
@@ -148,7 +148,7 @@ func (c *Conn) acknowledged(now Instant, upTo uint32, info *protocol.AckInfo, ec
 		defer c.path.shortsAcked(now, n)
 	}
 	if upTo == f.base && (info == nil || len(info.Ranges) == 0) {
-		return // as most packets in the other direction say
+		return // the common case of data in the other direction
 	}
 	used := c.path.limited || 2*f.count >= c.path.cwnd() && c.path.window.slowStart()
 	l := ackUpdate{now: now, echo: echo}
@@ -171,7 +171,7 @@ func (c *Conn) acknowledged(now Instant, upTo uint32, info *protocol.AckInfo, ec
 	if l.count == 0 {
 		return
 	}
-	// No honest peer has a range that begins with the first missing packet.
+	// No honest peer sends a range that begins with the first missing packet.
 	for f.base != f.next && f.at(f.base).state == packetAcked {
 		f.passed()
 		f.base++
@@ -200,11 +200,11 @@ func (c *Conn) acknowledged(now Instant, upTo uint32, info *protocol.AckInfo, ec
 	}
 }
 
-// onAcked takes note of a packet that has arrived.
+// onAcked handles the acknowledgement of a packet.
 func (c *Conn) onAcked(p *packet, l *ackUpdate) {
 	f := &c.path.flight
 	l.count++
-	if p.state == packetSent && p.retransmissions == 0 { // as most are
+	if p.state == packetSent && p.retransmissions == 0 { // the common case
 		p.state = packetAcked
 		f.count--
 		f.bytes -= p.carried()
@@ -214,7 +214,7 @@ func (c *Conn) onAcked(p *packet, l *ackUpdate) {
 		}
 		f.acked(p)
 	}
-	// Of a packet that was retransmitted, an earlier transmission may have arrived.
+	// For a retransmitted packet, an earlier transmission may be the one received.
 	if p.retransmissions == 0 || clockAt(p.sent) == l.echo {
 		f.newestSent, f.newest = max(f.newestSent, p.sent), max(f.newest, p.order)
 		if c.path.search != nil {
@@ -232,7 +232,7 @@ func (c *Conn) onAcked(p *packet, l *ackUpdate) {
 	}
 }
 
-// later returns the number that comes later (E4).
+// later returns the later of two numbers (E4).
 func later(a, b uint32) uint32 {
 	if int32(a-b) > 0 {
 		return a

@@ -2,90 +2,79 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// ID names a send for the caller, who must not use it for two at a time. It is
-// handed back in actions unchanged.
+// ID identifies a send to the caller, who must not use it for two sends at a time. Actions return it unchanged.
 type ID uint64
 
-// Message names an inbound message to the caller. No two messages of a Conn have
-// the same, in whatever session they came.
+// Message identifies an inbound message to the caller. It is unique among the messages of a Conn, in all sessions.
 type Message uint64
 
-// Number is the message's number on the wire, within its session.
+// Number returns the number of the message on the wire, within its session.
 func (m Message) Number() uint32 { return uint32(m) }
 
-// SendOp is a message to be sent.
+// SendOp is a send operation.
 type SendOp struct {
 	ID ID
-	// Length is in bytes, at most what 32 bits can say.
+	// Length of the message in bytes, less than 2³².
 	Length    int64
 	Comm, Tag uint32
 	Datatype  protocol.Datatype
-	// Sync: the send is not done before a receive has matched (E12).
+	// Sync: the send is complete only after a receive has matched (E12).
 	Sync bool
-	// Announce: it goes by rendezvous, whatever its length, and its end says that a receive has matched as that of a
-	// Sync one does; the peer does not know (E12).
+	// Announce: the message is sent by rendezvous, whatever its length. Its completion then shows that a receive has
+	// matched, as for Sync; the peer does not know of the difference (E12).
 	Announce bool
-	// Partial: there is none of the payload yet. Ready says when there is (E49).
+	// Partial: no payload is available yet. Ready reports it (E49).
 	Partial bool
 }
 
-// ActionKind says what the caller is to do.
+// ActionKind is the kind of an Action.
 type ActionKind uint8
 
 const (
-	// Transmit: send a packet of Header, which lacks nothing but what
-	// protocol.PutExtended derives, and of the bytes from Offset up to
-	// Offset+Length of the message ID; of no payload if Length is 0. With more
-	// than Payload bytes, the network has to fragment it. ID is 0
-	// in packets that neither bear some of a message nor announce one; Payload
-	// is nil.
+	// Transmit: send a packet with Header, complete except for the fields that protocol.PutExtended computes, and with
+	// the bytes from Offset to Offset+Length of message ID as its payload; with no payload if Length is 0. If Length
+	// exceeds Conn.Payload, the network has to fragment the packet. ID is 0 in packets that neither have payload of a
+	// message nor announce one. Payload is nil.
 	Transmit ActionKind = iota + 1
-	// TransmitAck: send Header with Payload, which is valid until the next
-	// event. ID, Offset and Length are 0.
+	// TransmitAck: send Header with Payload, which is valid until the next event. ID, Offset and Length are 0.
 	TransmitAck
-	// Buffered: the message ID goes eagerly now. A caller that copies its
-	// payload may call the send complete (E11); SendDone follows all the
-	// same. It comes before the message's first Transmit.
+	// Buffered: message ID is sent eagerly now. A caller that copies its payload may report the send as complete (E11);
+	// SendDone follows nevertheless. It precedes the first Transmit of the message.
 	Buffered
 	// ClearedToSend: the peer has asked for DATA of the Partial message ID.
 	ClearedToSend
-	// SendDone: the message ID has ended, with Err or without. Its payload is
-	// not asked for any more.
+	// SendDone: message ID is done, with error Err or nil. Its payload is not needed any more.
 	SendDone
-	// RestingSendsDone: so have all sends that rest.
+	// RestingSendsDone: all resting sends are done, with error Err.
 	RestingSendsDone
-	// Open: the inbound message Message begins, of Length bytes and of
-	// Datatype, and is to be matched by Comm and Tag; Eager if its DATA comes
-	// without being asked for; Advertised if what has just arrived was given to
-	// Advertised. Messages are opened in the order in which they were sent.
+	// Open: the inbound message Message begins, with Length bytes of Datatype; match it by Comm and Tag. Eager is set
+	// if its DATA is sent without CLEAR_TO_SEND, Advertised if its packet was handled by PacketAdvertised. Messages are
+	// opened in the order in which they were sent.
 	Open
-	// Copy: write Payload at byte Offset of the message Message. The bytes
-	// are valid until the caller of the event has carried out its actions. No
-	// byte of a message comes twice, and none beyond the room that Accept
-	// gave.
+	// Copy: write Payload to byte Offset of message Message. The bytes are valid until the actions of the event are
+	// executed. No byte of a message is copied twice, and none beyond the room given to Accept.
 	Copy
-	// Arrived: no Copy follows for Message. That of an eager message may come
-	// before its Accept or after.
+	// Arrived: no further Copy follows for Message. For an eager message it may precede or follow Accept.
 	Arrived
-	// Lost: Message, which was opened, will never have Arrived, because of
-	// Err. Nothing more follows for it. Ref of Rest if it rested, and 0 otherwise.
+	// Lost: the opened message Message will never complete, because of Err. No action follows for it. Ref is the ref of
+	// Rest if the message rested, or 0.
 	Lost
-	// LostRests: so will none of the messages that rest, but for eager ones, which are complete.
+	// LostRests: all resting messages are lost because of Err, except eager ones, which are complete.
 	LostRests
-	// Kept: the message ID, which was sent with a short header, goes on like others. Its payload are the
-	// first Length bytes of the last Offset ones of all messages for which SentShort was called.
+	// Kept: message ID, which was sent with a short header, continues as an ordinary send. Its payload is the first
+	// Length bytes of the last Offset bytes of all messages passed to SentShort.
 	Kept
-	// Drop: a packet that arrived was not used, for Reason. Header is 0 if
-	// that was at fault. All other fields are 0, as those of Note.
+	// Drop: an incoming packet was dropped, for Reason. Header is zero if it was defective. All other fields are zero,
+	// as for Note.
 	Drop
-	// Note: something happened that the caller may want to count or log;
-	// nothing needs to be done.
+	// Note: an event to count or log; the caller need not do anything.
 	Note
 	// AskLink: call LinkLimit.
 	AskLink
-	// Question: the peer asks for a report on what this rank waits for. Call Answer when it is made.
+	// Question: the peer asks for a report on the waits of this rank. Call Answer with it.
 	Question
-	// Report: the question of Ask has ended. Payload is the peer's report, valid until the next event; nil if there is none because of Err.
+	// Report: the question of Ask is done. Payload is the peer's report, valid until the next event, or nil with an
+	// error Err.
 	Report
 )
 
@@ -102,9 +91,8 @@ func (k ActionKind) String() string {
 	return "ActionKind?"
 }
 
-// Action is one thing for the caller to do, in order. What its kind does not
-// name remains from the action that was in the same place before: to write
-// it would cost more than most of the rest.
+// Action is one step for the caller to execute, in order. Fields that its kind does not name have stale values from an
+// earlier action in the same place: to clear them would cost more than most of the other work.
 type Action struct {
 	Kind       ActionKind
 	Datatype   protocol.Datatype // of Open

@@ -7,11 +7,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// always has every announcement advertise its message, and every one to be had.
+// always is a fetch function: every announcement advertises its message, and every fetch succeeds.
 func always() bool { return true }
 
-// E48: a message that is fetched takes its announcement and an answer that asks for
-// nothing, whether its receive is posted before or after, and has as much room or less.
+// E48: a fetched message needs only its announcement and an answer that asks for no DATA, whether its receive is posted
+// before or after, and has the same size or less.
 func TestFetched(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		for _, room := range []int64{5000, 6000, 10, 0} {
@@ -53,7 +53,7 @@ func TestFetched(t *testing.T) {
 	}
 }
 
-// A message that was canceled is not fetched, and one that was fetched is not canceled.
+// A canceled message is not fetched, and a fetched one is not canceled.
 func TestFetchedOrCanceled(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		w := newWorld(Config{EagerLimit: -1})
@@ -81,8 +81,8 @@ func TestFetchedOrCanceled(t *testing.T) {
 	}
 }
 
-// A message is opened as advertised only if its packet announces it, is the next one, and
-// has not arrived before. That a packet is advertised has no effect on the next one.
+// A message is opened as advertised only if its packet announces it, is the next one, and was not received before. That
+// a packet is advertised has no effect on the next one.
 func TestAdvertised(t *testing.T) {
 	s := meet(t, Config{})
 	put := func(h protocol.ExtHeader, payload int, advertised bool) (opened []bool) {
@@ -131,7 +131,7 @@ func TestAdvertised(t *testing.T) {
 	}
 }
 
-// What is announced says which message that is, again and again.
+// Every Transmit of an announcement names its message, retransmissions included.
 func TestAnnouncementsNameTheirMessage(t *testing.T) {
 	c := newCouple(Config{EagerLimit: -1})
 	c.send(0, 1, 8, 0)

@@ -6,35 +6,33 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// minWindowWords is the least size of the bitmap.
+// minWindowWords is the minimum size of the bitmap.
 const minWindowWords = shortWindow / 64
 
-// ackEvery is how many packets are acknowledged at once (E26).
+// ackEvery is the number of packets after which an ACK is sent at once (E26).
 const ackEvery = 16
 
-// ackBytes is how many bytes of payload are, so that a window of few large
-// packets does not run dry.
+// ackBytes is the number of payload bytes after which an ACK is sent at once, so that a window of few large packets
+// does not run dry.
 const ackBytes = 512 << 10
 
-// arrivals knows which packets of the peer have arrived, and what it is to be
-// advertised of that.
+// arrivals records which packets of the peer were received, and when to acknowledge them.
 type arrivals struct {
-	// next is the first number that is missing, end the one after the highest
-	// that has arrived.
+	// next is the first missing number, end the number after the highest received one.
 	next, end uint32
-	// bitmap has the numbers from next up to end, modulo its size, a power of two. It grows as
-	// packets arrive that are further apart, up to window.
+	// bitmap has a bit for each number from next up to end, modulo its size, a power of two. It grows as packets arrive
+	// that are further apart, up to window.
 	bitmap []uint64
-	window uint32  // how far beyond next a packet is taken
-	from   uint32  // where the ranges of the next ACK begin, if they did not fit into the last
-	newest Instant // when the one arrived that was sent last
-	clock  uint32  // when that was, by the peer's clock; 0 if there is none
-	probe  uint32  // payload of the probe that the next ACK answers, or 0
+	window uint32  // packets are accepted at less than this distance from next
+	from   uint32  // start of the ranges of the next ACK, if not all fit into the last one
+	newest Instant // when the packet that was sent last was received
+	clock  uint32  // its send time by the peer's clock, or 0 if there is none
+	probe  uint32  // payload length of the probe that the next ACK answers, or 0
 
 	unacknowledged int32 // numbered packets since the last acknowledgement
-	now            bool  // to be acknowledged with the next Flush
-	full           bool  // and by an ACK, whatever else goes out
-	bytes          int   // of the payload of those packets
+	now            bool  // acknowledge with the next Flush
+	full           bool  // by an ACK, even if a numbered packet is sent
+	bytes          int   // payload of the unacknowledged packets
 	since          Instant
 }
 
@@ -43,10 +41,10 @@ func (a *arrivals) reset(first uint32, window int) {
 	*a = arrivals{next: first, end: first, from: first, bitmap: a.bitmap, window: uint32(window)}
 }
 
-// gaps reports whether packets beyond a missing one have arrived.
+// gaps reports whether packets beyond a missing one were received.
 func (a *arrivals) gaps() bool { return a.next != a.end }
 
-// outcome of a packet number, before it is taken.
+// check returns the reason to drop a packet of the given number, or ReasonNone.
 func (a *arrivals) check(number uint32) Reason {
 	switch d := number - a.next; {
 	case d >= 1<<31, d < a.end-a.next && a.has(number):
@@ -57,19 +55,19 @@ func (a *arrivals) check(number uint32) Reason {
 	return ReasonNone
 }
 
-// place returns the word of a number, and its bit in it.
+// place returns the word for a number and its bit in the word.
 func (a *arrivals) place(number uint32) (word *uint64, bit uint32) {
 	i := number & uint32(64*len(a.bitmap)-1)
 	return &a.bitmap[i/64], i % 64
 }
 
-// has reports whether a packet between next and end has arrived.
+// has reports whether the packet, whose number is between next and end, was received.
 func (a *arrivals) has(number uint32) bool {
 	word, bit := a.place(number)
 	return *word>>bit&1 != 0
 }
 
-// grow makes room for a packet so far from the first that is missing.
+// grow enlarges the bitmap for a packet at the given distance from the first missing one.
 func (a *arrivals) grow(distance uint32) {
 	old := *a
 	n := max(minWindowWords, len(old.bitmap))
@@ -85,8 +83,8 @@ func (a *arrivals) grow(distance uint32) {
 	}
 }
 
-// take notes that a packet within the window has arrived, with that clock and so many
-// bytes of payload, and reports whether it came out of order.
+// take records the receipt of a packet within the window, with the given clock and number of payload bytes, and reports
+// whether it is out of order.
 func (a *arrivals) take(now Instant, number, clock uint32, payload int) (disorder bool) {
 	disorder = number != a.end || a.gaps()
 	switch {
@@ -113,7 +111,7 @@ func (a *arrivals) take(now Instant, number, clock uint32, payload int) (disorde
 	if a.unacknowledged == 0 {
 		a.since = now
 	}
-	if a.clock == 0 || clock != 0 && int32(clock-a.clock) >= 0 { // a short header has none
+	if a.clock == 0 || clock != 0 && int32(clock-a.clock) >= 0 { // a short header has no clock
 		a.newest, a.clock = now, clock
 	}
 	a.unacknowledged++
@@ -121,14 +119,13 @@ func (a *arrivals) take(now Instant, number, clock uint32, payload int) (disorde
 	return disorder
 }
 
-// advertised notes that everything was acknowledged.
+// advertised records that everything was acknowledged.
 func (a *arrivals) advertised() {
 	a.unacknowledged, a.bytes, a.now, a.full = 0, 0, false, false
 }
 
-// ranges appends the runs of packets beyond the first missing one, at most
-// protocol.MaxAckRanges. If there are more, the next call goes on behind them, so that each is
-// reported in one ACK of several.
+// ranges appends the runs of packets received beyond the first missing one, at most protocol.MaxAckRanges. If there are
+// more, the next call continues after them, so that each is reported in one of several ACKs.
 func (a *arrivals) ranges(to []protocol.Range) []protocol.Range {
 	n := later(a.from, a.next)
 	for len(to) < protocol.MaxAckRanges {
@@ -144,8 +141,8 @@ func (a *arrivals) ranges(to []protocol.Range) []protocol.Range {
 	return to
 }
 
-// find returns the first number from n on that has arrived, or with an invert of
-// all ones the first that has not; end if there is none.
+// find returns the first received number from n on, or, if invert is all ones, the first missing one. It returns end if
+// there is no such number.
 func (a *arrivals) find(n uint32, invert uint64) uint32 {
 	for n != a.end {
 		word, bit := a.place(n)

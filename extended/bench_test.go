@@ -7,18 +7,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// couple is two Conns with nothing between them, and buffers that are reused: the
-// costs of an engine are not counted.
+// couple is two Conns connected directly, with buffers that are reused, so that the costs of an engine are excluded.
 type couple struct {
 	conns [2]*Conn
 	acts  [2][]Action
-	wire  [2][]wirePacket // in transit to the other
+	wire  [2][]wirePacket // in transit to the other Conn
 	spare []wirePacket
 	now   Instant
 	data  []byte
-	// opened and done count; packets counts what was sent, both ways.
+	// opened, arrived and done are counts of messages; packets is the number of packets sent, in both directions.
 	opened, arrived, done, packets int
-	accept                         bool // messages are accepted when they are opened
+	accept                         bool // accept messages when they are opened
 	kept                           []Message
 }
 
@@ -39,7 +38,7 @@ func (c *couple) send(from int, id ID, n int64, tag uint32) {
 	c.acts[from] = c.conns[from].Send(c.now, SendOp{ID: id, Length: n, Tag: tag}, c.acts[from])
 }
 
-// deliverAll delivers packets in both directions until there are none.
+// deliverAll delivers packets in both directions until none is left.
 func (c *couple) deliverAll() {
 	for {
 		for i := range c.conns {
@@ -106,8 +105,8 @@ func (c *couple) transmit(i int, h *protocol.ExtHeader, payload []byte) {
 	c.packets++
 }
 
-// benchmarks of what a message or a packet costs both sides together, the codec
-// included; -cpuprofile distinguishes them.
+// Benchmarks of the cost of a message or a packet for both sides together, including the codec; -cpuprofile
+// distinguishes them.
 func perPacket(b *testing.B, c *couple) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(c.packets), "ns/packet")
 	b.ReportMetric(float64(c.packets)/float64(b.N), "packets/op")
@@ -149,8 +148,7 @@ func BenchmarkBulk(b *testing.B) {
 	}
 }
 
-// 30,000 sends are posted at once: eager ones, and ones that are announced and
-// cleared.
+// 30,000 sends are posted at once: eager ones, and ones that are announced and cleared.
 func BenchmarkOutstanding(b *testing.B) {
 	for name, size := range map[string]int64{"eager": 8, "rendezvous": 20000} {
 		b.Run(name, func(b *testing.B) {

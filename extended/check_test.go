@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// check verifies what must hold between any two events.
+// check verifies the invariants between two events.
 func (c *Conn) check() error {
 	if now := c.deadline(); !c.changed && c.timed && now != c.due {
 		return fmt.Errorf("the deadline is %v, and not %v, though nothing has changed", now, c.due)
@@ -145,7 +145,7 @@ func (c *Conn) checkSends() error {
 	return nil
 }
 
-// checkResting verifies that the sends that rest are found, and are no others.
+// checkResting verifies that the resting sends can be found, and that there are no others.
 func (s *sending) checkResting() error {
 	if s.resting == nil {
 		return nil
@@ -166,7 +166,7 @@ func (s *sending) checkResting() error {
 	return nil
 }
 
-// named is how many sends are found by their ID.
+// named returns the number of sends that can be found by their ID.
 func (s *sending) named() int {
 	if s.newest != nil {
 		return int(s.byID.count) + 1

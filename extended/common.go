@@ -6,19 +6,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// common is the configuration and the output of a Conn, which its parts share.
+// common has the configuration and the output of a Conn, which its parts share.
 type common struct {
 	cfg      Config
 	acts     []Action // of the current event
-	controls controls // packets without payload that wait to be sent
+	controls controls // packets without payload to be sent
 	ackBuf   []byte   // payload of the ACKs of the last Flush
 	ranges   []protocol.Range
 	changed  bool // since the last Flush
 	stats    Counters
 }
 
-// next makes room for an action, of which its caller sets the kind and all that
-// this names. To put it together elsewhere and to copy it would cost more.
+// next appends an action and returns it. The caller sets Kind and the fields that the kind names: it would cost more to
+// build the action elsewhere and copy it.
 func (c *common) next() *Action {
 	if len(c.acts) == cap(c.acts) {
 		c.grow()
@@ -35,14 +35,14 @@ func (c *common) drop(r Reason, h *protocol.ExtHeader) {
 	c.acts = append(c.acts, Action{Kind: Drop, Reason: r, Header: *h})
 }
 
-// note returns the action, for the caller to add to.
+// note appends a Note and returns it, so that the caller can add fields.
 func (c *common) note(e Event) *Action {
 	c.stats.Events[e]++
 	c.acts = append(c.acts, Action{Kind: Note, Event: e})
 	return &c.acts[len(c.acts)-1]
 }
 
-// transmitUnnumbered sends a packet that has no number, with its payload.
+// transmitUnnumbered sends a packet without a number, with its payload.
 func (c *common) transmitUnnumbered(kind ActionKind, h *protocol.ExtHeader, payload []byte) {
 	c.stats.PacketsSent[h.Type]++
 	c.stats.BytesSent[h.Type] += uint64(len(payload))
@@ -57,7 +57,7 @@ func (c *common) transmitAck(h *protocol.ExtHeader, info *protocol.AckInfo) {
 	c.transmitUnnumbered(TransmitAck, h, c.ackBuf[before:])
 }
 
-// needRanges makes room for all ranges that an ACK has. Most peers lose nothing.
+// needRanges allocates the ranges of an ACK, which most peers never need.
 func (c *common) needRanges() {
 	if c.ranges == nil {
 		c.ranges = make([]protocol.Range, 0, protocol.MaxAckRanges)

@@ -7,12 +7,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Instant is a point in time: nanoseconds since an epoch that the caller
-// chooses and keeps. Only differences matter.
+// Instant is a point in time, in nanoseconds since a fixed epoch of the caller's choice. Only differences matter.
 type Instant = time.Duration
 
-// maxWindow is the most that Config.Window may be: the most packets in flight (E28), and how far
-// beyond the first missing packet a packet is examined (E32).
+// maxWindow is the maximum of Config.Window, and so of the packets in flight (E28) and of the window offered to the
+// peer (E32).
 const maxWindow = 1 << 14
 
 // Defaults of Config.
@@ -21,81 +20,73 @@ const (
 	defaultEagerLimit = 65536
 	defaultMessages   = 65536
 	defaultEagerBytes = 1 << 20
-	// defaultWindowBytes is more than a window of packets of 1416 bytes.
+	// defaultWindowBytes exceeds a window of packets of 1416 bytes.
 	defaultWindowBytes = 4 << 20
 )
 
-// Config fixes the exchange of one local rank with one peer. A field that is 0 has its
-// default; one that is out of range, the nearest value in it.
+// Config configures the exchange of one local rank with one peer. A zero field selects the default; a value out of
+// range is replaced by the nearest valid one.
 type Config struct {
 	// Local and Remote are the two ranks.
 	Local, Remote uint32
-	// MaxPayload is the most payload bytes of a packet of ours; by default
-	// those of a datagram of 1416 bytes, and at most those of one of
-	// protocol.MaxUDPDatagram bytes (E1).
+	// MaxPayload is the maximum payload of our packets, in bytes. The default is the payload of a datagram of 1416
+	// bytes, the maximum the payload of a datagram of protocol.MaxUDPDatagram bytes (E1).
 	MaxPayload int
-	// EagerLimit is the longest message that is sent without being asked for
-	// (E11), in bytes: 65536 by default, none at all if it is negative.
+	// EagerLimit is the length of the longest message that is sent eagerly (E11), in bytes. The default is 65536; a
+	// negative limit disables eager messages.
 	EagerLimit int
-	// MaxLength is the longest announced message that is accepted (E17), in
-	// bytes; by default as long as the wire can say.
+	// MaxLength is the length of the longest announced message that is accepted (E17), in bytes. The default is the
+	// maximum of the wire format.
 	MaxLength int64
-	// Messages and EagerBytes are what the peer may send before a receive
-	// matches (E20): 65536 messages and 1 MiB by default.
+	// Messages and EagerBytes bound the messages of the peer without a matching receive (E20): 65536 messages and 1 MiB
+	// by default.
 	Messages, EagerBytes int
-	// Room, if not nil, has more messages for the peer, beyond Messages. It is of all Conns of the local rank.
+	// Room, if not nil, grants the peer more messages than Messages. All Conns of the local rank share it.
 	Room *Room
-	// Window is the most packets in flight (E28), up to 16384, the default: more than 512 only on a
-	// long path, and if the peer takes them. The peer is offered as many, but at least 512.
+	// Window is the maximum number of packets in flight (E28), up to 16384, the default. More than 512 are in flight
+	// only on a long path and if the peer accepts them. The peer is offered the same number, but at least 512.
 	Window int
-	// WindowBytes is the most payload bytes in flight (E28), more on a long path; 4 MiB by
-	// default. It lets one packet go, whatever its size. With less than two
-	// full packets, each has to be acknowledged before the next one.
+	// WindowBytes is the maximum payload in flight, in bytes (E28); it is more on a long path. The default is 4 MiB. A
+	// single packet of any size may always be in flight. With less than two full packets, each packet has to be
+	// acknowledged before the next one is sent.
 	WindowBytes int
-	// HeaderChecksum: the checksum of our packets covers the header alone
-	// (E43). It is for ranks on one host: memory carries the packets between
-	// them. What the peer sends is checked as it says.
+	// HeaderChecksum limits the checksum of our packets to the header (E43). It is for ranks on one host, whose packets
+	// are carried by memory. Packets of the peer are checked according to their flags.
 	HeaderChecksum bool
-	// Discover: of MaxPayload, packets have what the path carries, which is found by probes
-	// (E36). It is for networks that fragment only what they are asked to; the caller
-	// answers AskLink.
+	// Discover enables path MTU discovery (E36): packets have as much of MaxPayload as the path carries. It is for
+	// networks that fragment only packets that allow it. The caller answers AskLink.
 	Discover bool
-	// ShortHeaders: memory carries the packets, so eager messages of one packet may bear a short
-	// header, and no congestion window applies (E52).
+	// ShortHeaders: packets are carried by memory, so eager messages of one packet may have a short header, and there
+	// is no congestion window (E52).
 	ShortHeaders bool
-	// Reliable is true on a transport that retransmits by itself and whose
-	// new connections are reported by Reconnected.
+	// Reliable is set for a transport that retransmits by itself and calls Reconnected for new connections.
 	Reliable bool
-	// Job is true if the peer is a rank of our job: it closes its session in MPI_Finalize, and does not return when it
-	// has ended. So what is sent to it later fails.
+	// Job is set if the peer is a rank of our job: it closes its session in MPI_Finalize, and does not return after its
+	// process has ended. Later sends to it fail.
 	Job bool
-	// Timing is DefaultTiming(Reliable) by default.
+	// Timing has the times of section 14. The default is DefaultTiming(Reliable).
 	Timing Timing
-	// Seed makes the sessions and the jitter. It must be another one for
-	// each peer and each start of the program.
+	// Seed determines the sessions and the jitter. It must differ for each peer and each start of the program.
 	Seed uint64
 
-	// firstPacket and firstMessage are the first numbers of a session, 1
-	// unless a test wants to see them wrap around.
+	// firstPacket and firstMessage are the first numbers of a session: 1, except in tests of wrap-around.
 	firstPacket, firstMessage uint32
 }
 
-// Timing holds the times of section 14. A field that is 0 has its default,
-// except UnreachableAfter.
+// Timing has the times of section 14. A zero field selects the default, except for UnreachableAfter.
 type Timing struct {
-	// InitialRTO and MaxRTO are the first and the longest time-out; it is at least
-	// MinRTO longer than the round trip (E30).
+	// InitialRTO and MaxRTO are the first and the longest time-out. The time-out exceeds the round trip by at least
+	// MinRTO (E30).
 	InitialRTO, MinRTO, MaxRTO time.Duration
-	// AckDelay is the longest that an acknowledgement waits (E26).
+	// AckDelay is the maximum delay of an acknowledgement (E26).
 	AckDelay time.Duration
-	// UnreachableAfter is how long a peer may be silent (E31, E33); 0 is forever.
+	// UnreachableAfter is the time after which a silent peer is declared unreachable (E31, E33); 0 means never.
 	UnreachableAfter time.Duration
-	// HelloFirst and HelloMax are the first and the longest time between
-	// HELLOs (E7).
+	// HelloFirst and HelloMax are the first and the longest interval between HELLOs (E7).
 	HelloFirst, HelloMax time.Duration
 }
 
-// DefaultTiming returns the times of section 14, over TCP if reliable.
+// DefaultTiming returns the times of section 14, for TCP if reliable.
 func DefaultTiming(reliable bool) Timing {
 	t := Timing{
 		InitialRTO:       time.Second,
@@ -112,7 +103,7 @@ func DefaultTiming(reliable bool) Timing {
 	return t
 }
 
-// complete returns the configuration with its defaults.
+// complete returns the configuration with defaults applied.
 func (c Config) complete() Config {
 	c.MaxPayload = within(c.MaxPayload, defaultPayload, 1, protocol.MaxUDPDatagram-protocol.ExtHeaderLen)
 	if c.Discover {

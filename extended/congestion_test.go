@@ -9,8 +9,7 @@ import (
 // near reports whether two windows differ by less than a thousandth.
 func near(a, b float64) bool { return math.Abs(a-b) < 0.001*math.Max(math.Abs(b), 1) }
 
-// window returns a congestion whose window is such, in congestion avoidance since a loss at so
-// many packets.
+// lostAt returns a congestion in congestion avoidance since a loss at the given window.
 func lostAt(packets float64) *congestion {
 	var w congestion
 	w.reset()
@@ -19,8 +18,8 @@ func lostAt(packets float64) *congestion {
 	return &w
 }
 
-// The window function of RFC 9438: W_cubic(t) = C(t−K)³ + W_max, K = ∛((W_max−cwnd)/C), C = 0.4, β = 0.7. The
-// values were computed by hand from that.
+// Window function of RFC 9438: W_cubic(t) = C(t−K)³ + W_max, K = ∛((W_max−cwnd)/C), C = 0.4, β = 0.7. The values were
+// computed by hand.
 func TestCubicWindowFunction(t *testing.T) {
 	for _, x := range []struct {
 		lostAt, k float64
@@ -45,14 +44,14 @@ func TestCubicWindowFunction(t *testing.T) {
 	}
 }
 
-// roundTrips has whole windows acknowledged, one each round trip.
+// roundTrips acknowledges n whole windows, one per round trip.
 func (w *congestion) roundTrips(n int, trip time.Duration) {
 	for range n {
 		w.acked(w.at+trip, w.packets, 1000, trip, maxWindow)
 	}
 }
 
-// The window follows the function where that is above Reno's, and Reno's where not (section 4.3).
+// The window follows the function where it exceeds Reno's window, and Reno's window elsewhere (section 4.3).
 func TestRegionsOfCubic(t *testing.T) {
 	for _, x := range []struct {
 		what   string
@@ -62,13 +61,13 @@ func TestRegionsOfCubic(t *testing.T) {
 		low    float64
 		high   float64
 	}{
-		// W_cubic(4 s) is 99.996: concave, up to the window of the loss.
+		// W_cubic(4 s) is 99.996: concave, up to the window at the loss.
 		{"concave", 100, 100 * time.Millisecond, 40, 98.5, 100.1},
-		// W_cubic(10 s) is 177.35, and the target is that of a round trip later.
+		// W_cubic(10 s) is 177.35, and the target is W_cubic one round trip later.
 		{"convex", 100, 100 * time.Millisecond, 100, 177, 182},
-		// Reno grows by α = 9/17 a round trip from 70: after 50 it has 96.5, W_cubic(50 ms) has 71.0.
+		// Reno grows by α = 9/17 per round trip from 70: after 50 it has 96.5, W_cubic(50 ms) has 71.0.
 		{"Reno-friendly", 100, time.Millisecond, 50, 96, 97},
-		// From the window of the loss on it grows by 1: 70 + 57·9/17 = 100.2 and 43 more.
+		// From the window at the loss on, it grows by 1: 70 + 57·9/17 = 100.2 and 43 more.
 		{"Reno-friendly, beyond the loss", 100, time.Millisecond, 100, 142, 144},
 	} {
 		w := lostAt(x.lostAt)
@@ -88,8 +87,7 @@ func TestTargetIsBounded(t *testing.T) {
 	}
 }
 
-// A flow whose window has not grown to that of the loss before goes back to less
-// (section 4.7).
+// A flow whose window has not grown to the window at the previous loss has a lower target (section 4.7).
 func TestFastConvergence(t *testing.T) {
 	w := lostAt(100)
 	w.progress, w.recovery = true, 0
@@ -105,8 +103,7 @@ func TestFastConvergence(t *testing.T) {
 	}
 }
 
-// The window is reduced once for all that is lost in a round trip, and not again before
-// something is acknowledged (E28).
+// The window is reduced once for all losses in a round trip, and not again before an acknowledgement (E28).
 func TestWindowIsReducedOnce(t *testing.T) {
 	var w congestion
 	w.reset()
@@ -145,13 +142,12 @@ func TestWindowIsReducedOnce(t *testing.T) {
 	}
 }
 
-// The reduction is undone when all that was declared lost turns out to have been late, and not
-// before (section 4.9).
+// The reduction is undone when all packets declared lost turn out to be late, and not before (section 4.9).
 func TestReductionIsUndone(t *testing.T) {
 	w := lostAt(100)
 	w.before.elapsed = 3 * time.Second
 	before := w.before
-	w.lost(0, 3) // another one of the same round trip
+	w.lost(0, 3) // another loss in the same round trip
 	if !w.late(0, false) || w.packets != 70 {
 		t.Errorf("after one of two: %d", w.packets)
 	}
@@ -169,7 +165,7 @@ func TestReductionIsUndone(t *testing.T) {
 	}
 }
 
-// While the window is not used it does not grow, and that time does not count later.
+// While the window is not used it does not grow, and this time does not count later.
 func TestUnusedWindowDoesNotGrow(t *testing.T) {
 	var slow congestion
 	slow.reset()
@@ -186,8 +182,7 @@ func TestUnusedWindowDoesNotGrow(t *testing.T) {
 	}
 }
 
-// A pause halves the window with each time-out, down to the first one, and slow start brings
-// back three quarters of it.
+// A pause halves the window per time-out, down to the initial window, and slow start restores three quarters of it.
 func TestIdleWindow(t *testing.T) {
 	for _, x := range []struct {
 		pause           time.Duration
@@ -205,7 +200,7 @@ func TestIdleWindow(t *testing.T) {
 	}
 }
 
-// Persistent congestion leaves the least window, from which slow start goes to the threshold.
+// Persistent congestion leaves the minimum window, from which slow start goes up to the threshold.
 func TestCollapse(t *testing.T) {
 	w := lostAt(100)
 	w.collapse()

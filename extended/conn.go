@@ -6,14 +6,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Conn is the state between a local rank and one peer. It is not safe for
-// concurrent use. Every event appends its actions to the slice it is given and
-// returns it, so that a caller that reuses the slice allocates nothing.
+// Conn is the state machine between a local rank and one peer. It is not safe for concurrent use. Every event appends
+// its actions to the given slice and returns the extended slice, so that a caller that reuses it avoids allocation.
 //
-// Packets go out with Flush, which the caller calls after one event or a batch
-// of them. It carries out the actions of each event before it feeds the next.
+// Packets are sent by Flush, which the caller calls after an event or a batch of events. It executes the actions of
+// each event before it feeds the next one.
 //
-// A Conn dispatches packets and times to its parts and builds packets from their state. Each part has its own rules,
+// A Conn dispatches packets and timers to its parts, and builds packets from their state. Each part has its own rules,
 // and refers to no other part.
 type Conn struct {
 	common
@@ -24,21 +23,21 @@ type Conn struct {
 	arrivals arrivals   // numbers of the peer's packets, and when to acknowledge them
 	recvs    receiving  // messages of the peer, and its limits
 	reports  *reporting // questions for reports; nil before the first one
-	renew    *renewal   // nil if all that there is goes by cfg
+	renew    *renewal   // settings not yet in force, or nil
 
-	parsing protocol.ExtHeader // of the packet that is examined
+	parsing protocol.ExtHeader // header of the packet being handled
 	due     Instant
-	timed   bool              // due is what Deadline would return if nothing has changed
+	timed   bool              // due is valid for Deadline as long as nothing has changed
 	plain   protocol.ExtFlags // FlagPlain with HeaderChecksum
 	foreign byte              // version of the last packet of another version, or 0
-	left    ending            // why a peer of our job has ended; 0: it has not
+	left    ending            // why a peer of our job is gone, or 0
 
-	closed   bool // by Close, at closedAt
-	closeDue bool // the peer is to be sent close again
+	closed   bool // by Close, at time closedAt
+	closeDue bool // close must be sent to the peer again
 	closedAt Instant
 }
 
-// New returns the state before anything has been sent or received.
+// New returns a Conn that has neither sent nor received anything.
 func New(cfg Config) *Conn {
 	cfg = cfg.complete()
 	c := &Conn{common: common{cfg: cfg}, random: random(cfg.Seed)}
@@ -57,16 +56,16 @@ func New(cfg Config) *Conn {
 	return c
 }
 
-// Config returns what the Conn goes by, defaults included.
+// Config returns the effective configuration, with defaults applied.
 func (c *Conn) Config() Config { return c.cfg }
 
-// Packet takes a whole packet, header and payload, that came from the peer.
+// Packet handles a whole packet from the peer, header and payload.
 func (c *Conn) Packet(now Instant, packet []byte, acts []Action) []Action {
 	n := min(len(packet), protocol.ExtHeaderLen)
 	return c.PacketParts(now, packet[:n], packet[n:], acts)
 }
 
-// PacketParts is Packet in two pieces, of which the first is the header.
+// PacketParts is Packet for a packet in two pieces, header and payload.
 func (c *Conn) PacketParts(now Instant, header, payload []byte, acts []Action) []Action {
 	if !c.parsing.ParseParts(header, payload) {
 		return c.defective(now, header, payload, acts)
@@ -74,26 +73,26 @@ func (c *Conn) PacketParts(now Instant, header, payload []byte, acts []Action) [
 	return c.meant(now, payload, acts)
 }
 
-// defective takes a packet that is none of the profile, or of another version.
+// defective handles a packet that is invalid, or of another version.
 func (c *Conn) defective(now Instant, header, payload []byte, acts []Action) []Action {
 	c.acts, c.changed = acts, true
 	_, defect := protocol.ParseExtendedParts(header, payload)
 	c.drop(defectReason(defect), &protocol.ExtHeader{})
 	if defect.Kind == protocol.DefectReserved && defect.Offset == protocol.VersionOffset {
-		// So that the peer notices as well, it is answered by a HELLO, as often as these may be retransmitted (E5).
+		// Answer by a HELLO, at most as often as HELLOs are retransmitted, so that the peer notices as well (E5).
 		c.foreign = defect.Got
 		c.session.ask = c.session.ask || now >= c.session.hello
 	}
 	return c.acts
 }
 
-// Checked is PacketParts for a packet that protocol.ParseExtendedParts has no fault with.
+// Checked is PacketParts for a packet in which protocol.ParseExtendedParts found no defect.
 func (c *Conn) Checked(now Instant, header, payload []byte, acts []Action) []Action {
 	c.parsing.Decode((*[protocol.ExtHeaderLen]byte)(header))
 	return c.meant(now, payload, acts)
 }
 
-// meant takes the packet that was parsed, if it is from the peer and for us.
+// meant handles the parsed packet if it is from the peer and for this rank.
 func (c *Conn) meant(now Instant, payload []byte, acts []Action) []Action {
 	c.acts, c.changed = acts, true
 	h := &c.parsing
@@ -108,14 +107,14 @@ func (c *Conn) meant(now Instant, payload []byte, acts []Action) []Action {
 	return c.acts
 }
 
-// parsed takes a packet that E2 has no fault with, up to the ranks.
+// parsed handles a packet that passed all checks of E2, ranks included.
 func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
 	c.path.timeShorts(now)
 	c.stats.PacketsReceived[h.Type]++
 	c.stats.BytesReceived[h.Type] += uint64(len(payload))
 	s := &c.session
 	if (h.Session != s.remote || h.PeerSession != s.local || h.Session == 0) && (c.closed || !c.identify(now, h)) {
-		if s.answer != h.Session || h.Session == 0 || h.Flags&protocol.FlagHello == 0 { // that is what a HELLO is for
+		if s.answer != h.Session || h.Session == 0 || h.Flags&protocol.FlagHello == 0 { // what a HELLO is for
 			c.drop(ReasonSession, h)
 		}
 		return
@@ -151,12 +150,11 @@ func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
 	c.onNumbered(now, h, payload)
 }
 
-// onNumbered takes a packet that bears a number. One that is invalid is not
-// acknowledged, so that the peer notices.
+// onNumbered handles a packet that has a number. An invalid one is not acknowledged, so that the peer notices.
 func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 	a := &c.arrivals
 	if h.Flags&protocol.FlagRetransmit != 0 && h.Flags&protocol.FlagAckNow != 0 {
-		a.full = true // only an ACK shows which transmission has arrived
+		a.full = true // only an ACK shows which transmission was received
 	}
 	if r := a.check(h.Number); r != ReasonNone {
 		a.now = a.now || r == ReasonDuplicate
@@ -165,7 +163,7 @@ func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 	}
 	expected := c.recvs.expected
 	r := c.deliver(now, h, payload)
-	c.recvs.offered = false // what is released below was not
+	c.recvs.offered = false // packets released below were not
 	if r != ReasonNone {
 		c.drop(r, h)
 		if r != ReasonStale {
@@ -185,7 +183,7 @@ func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 	}
 }
 
-// deliver acts on a numbered packet that has not arrived before.
+// deliver handles a numbered packet that was not received before.
 func (c *Conn) deliver(now Instant, h *protocol.ExtHeader, payload []byte) Reason {
 	switch h.Type {
 	case protocol.SendRequest:
@@ -208,13 +206,13 @@ func (c *Conn) deliver(now Instant, h *protocol.ExtHeader, payload []byte) Reaso
 	return ReasonCode
 }
 
-// Flush sends what the events since the last one have given cause for: packets
-// as far as window and credit allow, and one ACK for all that has arrived.
+// Flush sends the packets that the events since the last Flush call for, as far as window and credit allow, and one ACK
+// for all packets received.
 func (c *Conn) Flush(now Instant, acts []Action) []Action {
 	c.path.timeShorts(now)
 	if !c.changed {
 		if due, _ := c.Deadline(); now < due {
-			return acts // as it was at the end of the last Flush
+			return acts // nothing has changed since the last Flush
 		}
 	}
 	c.acts, c.ackBuf = acts, c.ackBuf[:0]
@@ -234,7 +232,7 @@ func (c *Conn) Flush(now Instant, acts []Action) []Action {
 	}
 	if c.session.remote != 0 {
 		if c.session.greet && c.cfg.ShortHeaders {
-			c.ack(now, false) // a short header has only a digest of our session, which the peer has to know
+			c.ack(now, false) // a short header has only a digest of our session, which the peer has to know first
 		}
 		c.transmit(now)
 		c.ack(now, c.path.flight.order != numbered)
@@ -250,7 +248,7 @@ func (c *Conn) Flush(now Instant, acts []Action) []Action {
 	return c.acts
 }
 
-// Tick acts on every time that has been reached.
+// Tick handles all timers that have expired.
 func (c *Conn) Tick(now Instant, acts []Action) []Action {
 	if c.closed {
 		return acts
@@ -280,12 +278,11 @@ func (c *Conn) Tick(now Instant, acts []Action) []Action {
 // never is later than any time.
 const never = Instant(math.MaxInt64)
 
-// Deadline returns the time by which Tick and Flush are to be called, and false if nothing
-// waits for a time. It is to be asked after Flush.
+// Deadline returns the time at which Tick and Flush are due, and false if no timer is set. Call it after Flush.
 func (c *Conn) Deadline() (Instant, bool) {
 	if c.changed || !c.timed {
 		c.due = c.deadline()
-		c.timed = !c.changed && c.due != 0 // 0: what was sent at no known time is to have one
+		c.timed = !c.changed && c.due != 0 // 0: packets sent at an unknown time need a time
 	}
 	return c.due, c.due != never
 }
@@ -311,9 +308,8 @@ func (c *Conn) deadline() Instant {
 	return at
 }
 
-// Reconnected informs a Conn on a Reliable transport that whatever was under way
-// on the connection is lost (E41). The peer is asked for its session, which is another one if
-// it was restarted.
+// Reconnected informs a Conn on a Reliable transport that all data in flight on the connection is lost (E41). It asks
+// the peer for its session, which has changed if the peer was restarted.
 func (c *Conn) Reconnected(now Instant, acts []Action) []Action {
 	if !c.cfg.Reliable || c.closed {
 		return acts
@@ -333,7 +329,7 @@ func (c *Conn) Reconnected(now Instant, acts []Action) []Action {
 	return c.acts
 }
 
-// header begins a packet of ours.
+// header returns the header of a packet from us to the peer.
 func (c *Conn) header(t protocol.Type, call protocol.Call) protocol.ExtHeader {
 	return protocol.ExtHeader{
 		Dst: c.cfg.Remote, Src: c.cfg.Local, Type: t, Call: call, Flags: c.plain,

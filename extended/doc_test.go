@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What section 14 of docs/ZRLMPI_protocol.md says about this package is true.
+// The statements of section 14 of docs/ZRLMPI_protocol.md about this package hold.
 
 func section(t *testing.T) string {
 	t.Helper()
@@ -25,8 +25,7 @@ func section(t *testing.T) string {
 	return text14
 }
 
-// names returns what stands in code style in the second cells of the table under
-// a heading, in order.
+// names returns the texts in code style in the second cells of the table under a heading, in order.
 func names(t *testing.T, text, heading string) (found []string) {
 	t.Helper()
 	_, table, ok := strings.Cut(text, heading)
@@ -57,7 +56,7 @@ func TestDocumentNamesStatesReasonsAndEvents(t *testing.T) {
 			want = append(want, all(i))
 		}
 		got := names(t, text, heading)
-		// The order of E2 is that of the checks.
+		// The order of E2 is the order of the checks.
 		slices.Sort(got)
 		slices.Sort(want)
 		if !slices.Equal(got, want) || len(want) < 8 {
@@ -73,7 +72,7 @@ func enumerated(i, n int, name func() string) string {
 	return ""
 }
 
-// The numbers of the rules are those of the code.
+// The numbers in the rules are the numbers in the code.
 func TestDocumentNumbers(t *testing.T) {
 	text := strings.Join(strings.Fields(section(t)), " ")
 	udp, tcp := DefaultTiming(false), DefaultTiming(true)

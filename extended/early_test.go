@@ -4,9 +4,8 @@ import (
 	"testing"
 )
 
-// A way that has become shorter since the only round trip that was measured does not
-// keep a window that was lost from being found lost: each packet of it would wait for
-// a time-out of its own.
+// If the path has become shorter since the only measured round trip, a lost window is detected nevertheless: otherwise
+// each of its packets would wait for a separate time-out.
 func TestLostWindowOnAShorterWay(t *testing.T) {
 	c := newCouple(Config{MaxPayload: 1000})
 	c.send(0, 1, 8, 0)

@@ -2,7 +2,7 @@ package extended
 
 import "time"
 
-// ending says why everything that had begun ends.
+// ending is the reason why messages in progress end.
 type ending uint8
 
 const (
@@ -13,8 +13,8 @@ const (
 	endUnreachable
 )
 
-// endMessages ends every message that has begun and is not complete, in both
-// directions, and begins a new pair of sessions with those that are queued.
+// endMessages ends all incomplete messages that have begun, in both directions, and begins a new pair of sessions with
+// the queued messages.
 func (c *Conn) endMessages(now Instant, why ending) sessionEnd {
 	c.lengthen()
 	e := c.sessionEnd(now, why)
@@ -29,7 +29,7 @@ func (c *Conn) endMessages(now Instant, why ending) sessionEnd {
 type sessionEnd struct {
 	why    ending
 	now    Instant
-	silent time.Duration // time for which the peer did not help
+	silent time.Duration // time without an answer from the peer
 	job    bool          // the peer is a rank of our job
 }
 
@@ -37,7 +37,7 @@ func (c *Conn) sessionEnd(now Instant, why ending) sessionEnd {
 	return sessionEnd{why, now, now - c.silence(), c.cfg.Job}
 }
 
-// failure returns the error of one message.
+// failure returns the error of a message.
 func (e *sessionEnd) failure(w Wait) error {
 	elapsed := e.now - w.Since
 	switch e.why {
@@ -49,7 +49,7 @@ func (e *sessionEnd) failure(w Wait) error {
 	return &SessionError{Wait: w, Elapsed: elapsed, Closed: e.why == endClosed, Died: e.why == endDied, Job: e.job}
 }
 
-// silence is since when the peer has not helped.
+// silence returns the time since which the peer has not answered.
 func (c *Conn) silence() Instant {
 	if c.path.flight.outstanding() > 0 {
 		return c.path.moved

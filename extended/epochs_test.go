@@ -10,13 +10,12 @@ import (
 	"time"
 )
 
-// Worlds in which ranks are restarted or closed, and the network fails for longer than
-// any time-out. Messages may be lost there, with an error; but none is delivered twice,
-// out of order or corrupt, every send ends, and when the failures are over the two ranks
-// work again without help.
+// Worlds in which ranks are restarted or closed, and the network fails for longer than any time-out. Messages may be
+// lost, with an error, but none is delivered twice, out of order or corrupt; every send ends; and after the failures
+// the two ranks work again without intervention.
 
-// letter returns a message that identifies itself: by the rank and epoch of its sender,
-// and its place among those of its tag.
+// letter returns a message that identifies itself: by the rank and epoch of its sender, and its position among the
+// messages of its tag.
 func letter(from, epoch, place, n int) []byte {
 	b := pattern(max(n, 12), uint64(from)<<40|uint64(epoch)<<20|uint64(place))
 	binary.LittleEndian.PutUint32(b, uint32(from))
@@ -25,14 +24,14 @@ func letter(from, epoch, place, n int) []byte {
 	return b
 }
 
-// epochs is the traffic of a world and what has become of it.
+// epochs is the traffic of a world and its outcome.
 type epochs struct {
 	*world
 	rng   *rand.Rand
 	cfg   Config
 	cut   bool
 	nodes [2][]*node
-	data  map[[3]int][]byte // by sender, epoch and place
+	data  map[[3]int][]byte // by sender, epoch and position
 }
 
 // babble posts sends and receives at both ranks at random times from now on.
@@ -55,7 +54,7 @@ func (l *epochs) receive(rank int) {
 	n.all = append(n.all, n.recv(0, 20000))
 }
 
-// trouble makes something bad happen at a random time from now on.
+// trouble schedules a failure at a random time from now on.
 func (l *epochs) trouble(span time.Duration) {
 	at, rank := l.now+time.Duration(l.rng.Int64N(int64(span))), l.rng.IntN(2)
 	switch l.rng.IntN(4) {
@@ -78,7 +77,7 @@ func (l *epochs) restart(rank int) {
 	l.nodes[rank] = append(l.nodes[rank], l.start(rank, l.cfg))
 }
 
-// check verifies what was received in all epochs.
+// check verifies the messages received in all epochs.
 func (l *epochs) check() error {
 	for rank, nodes := range l.nodes {
 		for _, n := range nodes {
@@ -106,7 +105,7 @@ func (l *epochs) check() error {
 	return nil
 }
 
-// ended verifies that every send of the ranks that still run has ended.
+// ended verifies that every send of the running ranks is done.
 func (l *epochs) ended() error {
 	var bad []error
 	for _, n := range l.world.nodes {
@@ -166,7 +165,7 @@ func TestEpochs(t *testing.T) {
 		}
 		l.run(30 * time.Second)
 		l.now = max(l.now, 30*time.Second)
-		// Calm: what waits for a receive gets one, and new messages go through.
+		// Calm: waiting messages get receives, and new messages succeed.
 		l.cut = false
 		l.fault = func(int, int, []byte) []fate { return onTime }
 		for rank := range 2 {
@@ -182,7 +181,7 @@ func TestEpochs(t *testing.T) {
 				s := n.send(letter(rank, n.epochs, len(n.posted), 100), SendOp{Sync: true, Tag: 7})
 				l.world.nodes[1-rank].recv(7, 100)
 				l.wait(5 * time.Second)
-				// One more may be lost before it detects that the other has declared it unreachable.
+				// One more may be lost until a rank detects that the other one has declared it unreachable.
 				if !s.done || s.err != nil && !errors.Is(s.err, ErrSession) && !errors.Is(s.err, ErrTimeout) {
 					err = errors.Join(err, fmt.Errorf("rank %d: after the trouble a send ends %v, %w", rank, s.done, s.err))
 				}

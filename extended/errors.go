@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Errors that a caller may test for with errors.Is.
+// Errors to test for with errors.Is.
 var (
 	// ErrTimeout matches every *TimeoutError.
 	ErrTimeout = errors.New("deadline exceeded")
@@ -14,42 +14,39 @@ var (
 	ErrSession = errors.New("the peer's session has ended")
 	// ErrRemote matches every *RemoteError.
 	ErrRemote = errors.New("peer sent ERROR")
-	// ErrCanceled: the send was canceled; of an inbound message, by its
-	// sender.
+	// ErrCanceled: the send was canceled; for an inbound message, by its sender.
 	ErrCanceled = errors.New("the send was canceled")
-	// ErrAborted: the message was aborted in the middle by its sender, which was
-	// forwarding it and did not get the rest.
+	// ErrAborted: the sender, which was forwarding the message, aborted it in the middle because it did not receive the
+	// rest.
 	ErrAborted = errors.New("the rest of the message never came to its sender, which was forwarding it")
 	// ErrNoReport: the peer has not answered a question (E53).
 	ErrNoReport = errors.New("it has not answered the question for a report")
-	// ErrNoQuestions: the peer answers no questions, as versions without E53 do not.
+	// ErrNoQuestions: the peer does not answer questions, because its version has no E53.
 	ErrNoQuestions = errors.New("it runs an older version of zrlmpid, which answers no questions for reports")
-	// ErrInvalid: the caller's mistake: a length or tag that the wire has no
-	// room for, or an ID that is in use.
+	// ErrInvalid is a mistake of the caller: a length or tag that does not fit on the wire, or an ID that is in use.
 	ErrInvalid = errors.New("not a send: its length or tag does not fit the wire, or its ID is in use")
 )
 
-// Wait says how far a message has come.
+// Wait describes the progress of a message.
 type Wait struct {
-	// ID is the send's, Message that of an inbound message; the other is 0.
+	// ID of a send, or Message of an inbound message; the other one is 0.
 	ID      ID
 	Message Message
 	State   State
 	// Local is our rank, Remote the peer's.
 	Local, Remote uint32
-	// Since is when Send was called, or when the message was opened.
+	// Since is the time of Send, or the time at which the message was opened.
 	Since Instant
-	// Length is the message's, in bytes, and Done how many of them are
-	// acknowledged, or have arrived.
+	// Length of the message in bytes, and the number Done that are acknowledged, or received.
 	Length, Done int64
-	// Retransmissions counts packets of the message that we retransmitted.
+	// Retransmissions is the number of packets of the message that we retransmitted.
 	Retransmissions int
 }
 
 // outbound reports whether the message is ours.
 func (w Wait) outbound() bool { return w.State <= Sending }
 
-// describe puts the message into words, to begin a sentence with.
+// describe describes the message as the beginning of a sentence.
 func (w Wait) describe(elapsed time.Duration) string {
 	s := fmt.Sprintf("message of %d bytes from rank %d to rank %d", w.Length, w.Local, w.Remote)
 	what := "acknowledged"
@@ -64,17 +61,17 @@ func (w Wait) describe(elapsed time.Duration) string {
 	return s
 }
 
-// TimeoutError is a message that ended because its peer was silent (E31, E33), or the transport has no way to it.
+// TimeoutError reports a message that failed because its peer was silent (E31, E33), or because the transport has no
+// way to it.
 type TimeoutError struct {
 	Wait
-	// Elapsed is how long the message had been under way, and Silent how long
-	// no packet arrived that advanced it.
+	// Elapsed is the time since the message began, and Silent the time in which no packet arrived that advanced it.
 	Elapsed, Silent time.Duration
-	// Reason why the transport has no way to the peer; empty if the peer was silent.
+	// Reason why the transport has no way to the peer, or empty if the peer was silent.
 	Reason string
 }
 
-// Error names message, peer and state, and says what may have happened.
+// Error names message, peer and state, and the possible outcome.
 func (e *TimeoutError) Error() string {
 	end := "the message may or may not have arrived"
 	if !e.outbound() {
@@ -87,19 +84,19 @@ func (e *TimeoutError) Error() string {
 		e.Silent.Round(time.Microsecond), end)
 }
 
-// Is makes errors.Is(err, ErrTimeout) true.
+// Is reports whether target is ErrTimeout.
 func (e *TimeoutError) Is(target error) bool { return target == ErrTimeout }
 
-// Timeout makes the error a net.Error's idea of a time-out.
+// Timeout implements net.Error's method.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// SessionError is a message that ended because the peer's session did (E8, E9).
+// SessionError reports a message that failed because the peer's session ended (E8, E9).
 type SessionError struct {
 	Wait
 	Elapsed time.Duration
-	// Closed is true if the peer said so itself, Died if its process has ended without.
+	// Closed is set if the peer sent close, Died if its process ended without.
 	Closed, Died bool
-	// Job is true if the peer is a rank of our job.
+	// Job is set if the peer is a rank of our job.
 	Job bool
 }
 
@@ -117,20 +114,20 @@ func (e *SessionError) Error() string {
 	return fmt.Sprintf("%s: rank %d %s", e.describe(e.Elapsed), e.Remote, why)
 }
 
-// Is makes errors.Is(err, ErrSession) true.
+// Is reports whether target is ErrSession.
 func (e *SessionError) Is(target error) bool { return target == ErrSession }
 
-// RemoteError is a message that the peer refused as too long (E17).
+// RemoteError reports a message that the peer refused as too long (E17).
 type RemoteError struct {
 	Wait
 	Elapsed time.Duration
 }
 
-// Error names message and peer, and says what to do.
+// Error names message and peer, and the remedy.
 func (e *RemoteError) Error() string {
 	return fmt.Sprintf("%s: rank %d refuses it as longer than its limits allow; send less, or raise the limit there",
 		e.describe(e.Elapsed), e.Remote)
 }
 
-// Is makes errors.Is(err, ErrRemote) true.
+// Is reports whether target is ErrRemote.
 func (e *RemoteError) Is(target error) bool { return target == ErrRemote }

@@ -7,9 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Two connections exchange packets until a short message from rank 0 to rank 1 is done on
-// both sides. The caller carries out the actions that answer each event: it sends packets,
-// and matches each message that opens with a receive.
+// Two connections exchange packets until a short message from rank 0 to rank 1 is done on both sides. The caller
+// executes the actions of each event: it sends packets, and matches each opened message with a receive.
 func ExampleConn() {
 	payload := []byte("hello")
 	conns := [2]*extended.Conn{

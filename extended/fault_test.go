@@ -9,11 +9,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Each packet of each exchange meets each fault, once. However that is, the
-// messages arrive, all sends end, nothing is left, and it takes neither many more
-// packets nor much more time.
+// Each packet of each exchange meets each fault once. In every case the messages are received, all sends end, no state
+// is left, and neither the packets nor the time exceed their bounds by much.
 
-// exchanges begin with ranks that do not know each other.
+// exchanges begin with ranks that do not know each other's sessions.
 var exchanges = map[string]struct {
 	cfg  Config
 	post func(w *world, tr *[2]traffic)
@@ -62,10 +61,10 @@ func (tr *traffic) post(w *world, from, n, room int, op SendOp) {
 	tr.recvs[op.Tag] = append(tr.recvs[op.Tag], w.nodes[1-from].recv(op.Tag, int64(room)))
 }
 
-// faults are what may happen to one packet, or to it and its successor.
+// faults are the faults of one packet, or of it and its successor.
 var faults = map[string]struct {
 	fates []fate
-	next  bool // its successor is lost
+	next  bool // the next packet is lost
 	slow  time.Duration
 }{
 	"lost":                  {fates: nil},
@@ -79,7 +78,7 @@ var faults = map[string]struct {
 	"corrupt header":        {fates: []fate{{flip: 8*33 + 1}}},
 	"corrupt length":        {fates: []fate{{flip: 8*20 + 1}}},
 	"corrupt checksum":      {fates: []fate{{flip: 8*24 + 3}}},
-	"corrupt end":           {fates: []fate{{flip: 1 << 20}}}, // somewhere
+	"corrupt end":           {fates: []fate{{flip: 1 << 20}}}, // anywhere
 }
 
 func TestFaults(t *testing.T) {
@@ -120,7 +119,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// runExchange carries out an exchange and returns when it was over.
+// runExchange runs an exchange and returns the time at which it was over.
 func runExchange(cfg Config, post func(*world, *[2]traffic), fault func(int, int, []byte) []fate, sent *[2]int) (time.Duration, error) {
 	w := newWorld(cfg)
 	if fault != nil {
@@ -134,8 +133,7 @@ func runExchange(cfg Config, post func(*world, *[2]traffic), fault func(int, int
 	return end, errors.Join(w.err(), quiet(w.nodes[0]), quiet(w.nodes[1]), tr[0].check(), tr[1].check())
 }
 
-// An ACK is answered only if it asks for that: two ranks never exchange packets about
-// nothing.
+// An ACK is answered only if it asks for an answer: two ranks never exchange packets for no reason.
 func TestAckIsNotAnswered(t *testing.T) {
 	w := newWorld(Config{})
 	var tr [2]traffic

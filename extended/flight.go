@@ -6,24 +6,23 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// packet is a numbered packet of ours, from its first transmission until it and
-// all before it are acknowledged.
+// packet is a numbered packet of ours, from its first transmission until it and all packets before it are acknowledged.
 type packet struct {
 	header          protocol.ExtHeader
-	message         *outbound // the message whose payload it carries, if any
+	message         *outbound // whose payload it carries, or nil
 	payload         int32
 	retransmissions uint16
 	state           packetState
-	// fetched: the network does not carry the payload (LongPackets).
+	// fetched: the payload is not carried by the network (LongPackets).
 	fetched bool
-	// before and after are the neighbours' numbers in the list that it is in.
+	// before and after are the numbers of its neighbors in its list.
 	before, after uint32
-	// order counts transmissions: that of the last one of this packet.
+	// order is the number of its last transmission, counted over all packets.
 	order uint64
 	sent  Instant
 }
 
-// carried is how many bytes of payload count as in flight.
+// carried returns the number of payload bytes that count as in flight.
 func (p *packet) carried() int64 {
 	if p.fetched {
 		return 0
@@ -39,25 +38,22 @@ const (
 	packetAcked
 )
 
-// flight holds the packets from base, the first that is not acknowledged, up to
-// next, the number that the next new one gets. Their ring grows with the window.
+// flight has the packets from base, the first unacknowledged one, up to next, the number of the next new one. The ring
+// grows with the window.
 type flight struct {
-	ring       []packet // a power of two
+	ring       []packet // length is a power of two
 	base, next uint32
-	// beyond has a bit for each packet of ring that was acknowledged while base was not. It
-	// is made when there is one.
+	// beyond has a bit for each packet of ring that was acknowledged while base was not. It is allocated on first use.
 	beyond []uint64
-	// Those in flight that were sent once are in the order of their numbers,
-	// none of them before fresh; again are the others, in the order of their
-	// last transmission. lost are those to be retransmitted.
+	// Packets in flight that were sent once are in the order of their numbers, and none precedes fresh. again has the
+	// other packets in flight, in the order of their last transmission. lost has the packets to be retransmitted.
 	fresh       uint32
 	again, lost list
-	began       uint32 // the packet that began the last message
+	began       uint32 // first packet of the last message
 	count       int    // packets in flight
-	bytes       int64  // of their payload, as far as the network carries it
+	bytes       int64  // payload bytes in flight that the network carries
 	order       uint64
-	// newest is the highest order that was acknowledged, and newestSent when the last of the
-	// packets that were was sent.
+	// newest is the highest acknowledged order. newestSent is the latest send time of an acknowledged packet.
 	newest     uint64
 	newestSent Instant
 }
@@ -72,14 +68,13 @@ func (f *flight) at(number uint32) *packet {
 	return &f.ring[number&uint32(len(f.ring)-1)]
 }
 
-// outstanding is how many numbers are in use.
+// outstanding returns the number of packets from base to next.
 func (f *flight) outstanding() int { return int(f.next - f.base) }
 
-// empty reports whether no packet is in flight or to be retransmitted.
+// empty reports whether no packet is in flight or waits for retransmission.
 func (f *flight) empty() bool { return f.count == 0 && f.lost.count == 0 }
 
-// add makes room for a new packet and gives it the next number. It is in no list
-// yet.
+// add allocates a new packet with the next number. It is in no list yet.
 func (f *flight) add() *packet {
 	if f.outstanding() == len(f.ring) {
 		f.grow()
@@ -107,13 +102,13 @@ func (f *flight) grow() {
 	}
 }
 
-// bit returns the word of beyond for a number, and its bit in it.
+// bit returns the word of beyond for a number and its bit in the word.
 func (f *flight) bit(number uint32) (word *uint64, bit uint32) {
 	i := number & uint32(len(f.ring)-1)
 	return &f.beyond[i/64], i % 64
 }
 
-// ackedBeyond notes that a packet was acknowledged, which is not the first.
+// ackedBeyond records the acknowledgement of a packet other than base.
 func (f *flight) ackedBeyond(number uint32) {
 	if f.beyond == nil {
 		f.beyond = make([]uint64, max(len(f.ring)/64, 1))
@@ -122,13 +117,13 @@ func (f *flight) ackedBeyond(number uint32) {
 	*word |= 1 << bit
 }
 
-// passed notes that base, which was acknowledged before, is to be the next number.
+// passed clears the bit of base, which was acknowledged before, so that base can advance.
 func (f *flight) passed() {
 	word, bit := f.bit(f.base)
 	*word &^= 1 << bit
 }
 
-// unacked returns the first number from n up to end that is not acknowledged, or end.
+// unacked returns the first unacknowledged number from n up to end, or end.
 func (f *flight) unacked(n, end uint32) uint32 {
 	if f.beyond == nil {
 		return n
@@ -145,7 +140,7 @@ func (f *flight) unacked(n, end uint32) uint32 {
 	return end
 }
 
-// append puts a packet at the end of the list l.
+// append puts a packet at the end of list l.
 func (f *flight) append(l *list, p *packet) {
 	n := p.header.Number
 	if l.count == 0 {
@@ -157,7 +152,7 @@ func (f *flight) append(l *list, p *packet) {
 	l.count++
 }
 
-// remove takes a packet out of the list l, in which it is.
+// remove removes a packet from list l.
 func (f *flight) remove(l *list, p *packet) {
 	n := p.header.Number
 	if n == l.first {
@@ -173,8 +168,7 @@ func (f *flight) remove(l *list, p *packet) {
 	l.count--
 }
 
-// transmitted notes that a packet, which is in no list, is sent. One that was sent
-// before goes into again.
+// transmitted records a transmission of a packet, which is in no list. The caller puts a retransmitted one into again.
 func (f *flight) transmitted(now Instant, p *packet) {
 	f.order++
 	f.count++
@@ -182,7 +176,7 @@ func (f *flight) transmitted(now Instant, p *packet) {
 	p.order, p.sent, p.state = f.order, now, packetSent
 }
 
-// onAcked takes a packet out of those in flight.
+// onAcked removes a packet from those in flight.
 func (f *flight) onAcked(p *packet) {
 	f.count--
 	f.bytes -= p.carried()
@@ -191,14 +185,14 @@ func (f *flight) onAcked(p *packet) {
 	}
 }
 
-// lose moves a packet from those in flight to those that are to be retransmitted.
+// lose moves a packet from those in flight to those to be retransmitted.
 func (f *flight) lose(p *packet) {
 	f.onAcked(p)
 	p.state = packetLost
 	f.append(&f.lost, p)
 }
 
-// acked takes a packet out of its list.
+// acked removes an acknowledged packet from its list.
 func (f *flight) acked(p *packet) {
 	if p.state == packetSent {
 		f.onAcked(p)
@@ -208,7 +202,7 @@ func (f *flight) acked(p *packet) {
 	p.state = packetAcked
 }
 
-// oldest returns the packet in flight that was sent the longest ago, or nil.
+// oldest returns the packet in flight with the earliest transmission, or nil.
 func (f *flight) oldest() *packet {
 	if f.count == 0 {
 		return nil
@@ -232,10 +226,10 @@ func (f *flight) oldest() *packet {
 	return p
 }
 
-// overtaken reports whether one that was sent later than a packet has been acknowledged.
+// overtaken reports whether a packet sent later than p was acknowledged.
 func (f *flight) overtaken(p *packet) bool { return p.order < f.newest }
 
-// reset forgets everything; the next packet is number first.
+// reset forgets all packets; the next packet has number first.
 func (f *flight) reset(first uint32) {
 	clear(f.ring)
 	*f = flight{ring: f.ring, base: first, next: first, fresh: first}

@@ -7,10 +7,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A rank has a Conn for every other one, and most are idle. It is one piece of
-// memory of under 2 KiB, and has no more before it is used.
+// A rank has a Conn for every other rank, and most are idle. A Conn is a single piece of memory of less than 2 KiB, and
+// has no more before it is used.
 func TestIdleConnIsSmall(t *testing.T) {
-	if n := unsafe.Sizeof(Conn{}); n > 2048 { // a size that the allocator has
+	if n := unsafe.Sizeof(Conn{}); n > 2048 { // a size class of the allocator
 		t.Errorf("a Conn has %d bytes", n)
 	}
 	cfg := Config{Local: 1, Remote: 2, Seed: 3}
@@ -21,8 +21,7 @@ func TestIdleConnIsSmall(t *testing.T) {
 
 var idle *Conn
 
-// What packets need that are held grows with how far they are from the one that is
-// missing, and keeps those that are there.
+// The memory for held packets grows with their distance from the missing one, and packets are kept when it grows.
 func TestHeldGrowsWithDistance(t *testing.T) {
 	const next = 1<<32 - 100 // numbers wrap around
 	var q held
@@ -50,7 +49,7 @@ func TestHeldGrowsWithDistance(t *testing.T) {
 	}
 }
 
-// The buffers of large packets are not kept in any number.
+// Only a few buffers of large packets are kept.
 func TestHeldKeepsFewLargeBuffers(t *testing.T) {
 	var q held
 	large := make([]byte, 60_000)

@@ -9,11 +9,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Who sees no packet of two ranks does not know their sessions. Whatever it sends in the
-// name of one, of every type, with every flag and numbers that fit, changes nothing at the
-// other: its session has to be right in each of its 64 bits (E6).
+// An attacker who sees no packet of two ranks does not know their sessions. Packets that it sends in the name of one
+// rank, of every type, with every flag and matching numbers, change nothing at the other one: all 64 bits of its
+// session have to be right (E6).
 
-// snapshot prints all that a Conn knows, but for what it has counted and has to answer.
+// snapshot prints the state of a Conn, without its counters and pending answers.
 func snapshot(c *Conn) string {
 	s := *c
 	s.stats, s.parsing, s.acts, s.ackBuf = Counters{}, protocol.ExtHeader{}, nil, nil
@@ -25,9 +25,8 @@ func snapshot(c *Conn) string {
 	return text
 }
 
-// forgedSessions calls yield with pairs of sessions that somebody may write who knows
-// neither: at random, near the right ones, those of ranks that know no peer, and our own
-// but for one bit.
+// forgedSessions calls yield with pairs of sessions of an attacker who knows neither: random ones, ones near the right
+// ones, sessions of ranks that know no peer, and our own with one bit changed.
 func forgedSessions(c *Conn, rng *rand.Rand, yield func(session, peer protocol.Session)) {
 	local, remote := c.session.local, c.session.remote
 	for range 4 {
@@ -43,8 +42,7 @@ func forgedSessions(c *Conn, rng *rand.Rand, yield func(session, peer protocol.S
 	}
 }
 
-// forgeries calls yield with headers of every type, with all calls or all flags, and
-// with numbers that would be right.
+// forgeries calls yield with headers of every type, with all calls or all flags, and with numbers that would be right.
 func forgeries(c *Conn, yield func(protocol.ExtHeader, []byte)) {
 	ack := protocol.AppendAck(nil, &protocol.AckInfo{MessageLimit: 1 << 20, EagerLimit: 1 << 30})
 	for kind := protocol.SendRequest; kind <= protocol.Error; kind++ {
@@ -81,7 +79,7 @@ func TestForgedPacketsChangeNothing(t *testing.T) {
 			for i, n := range w.nodes {
 				w.nodes[1-i].recv(0, 1<<20)
 				n.send(pattern(1<<20, uint64(i)), SendOp{})
-				n.send(pattern(100, uint64(i)), SendOp{Tag: 5}) // for which there is no receive
+				n.send(pattern(100, uint64(i)), SendOp{Tag: 5}) // without a receive
 				n.send(pattern(100_000, uint64(i)), SendOp{Tag: 6})
 			}
 		},
@@ -122,8 +120,8 @@ func TestForgedPacketsChangeNothing(t *testing.T) {
 	}
 }
 
-// forge hands a packet to a Conn. It reports whether it is to be answered, which it has
-// forgotten then, and how many actions it brought about.
+// forge hands a packet to a Conn. It reports whether the Conn would answer it, clears that answer, and returns the
+// number of actions.
 func forge(c *Conn, now Instant, h *protocol.ExtHeader, payload []byte) (answer bool, actions int) {
 	acts := c.Packet(now, protocol.AppendExtended(nil, h, payload), nil)
 	answer = c.session.answer != 0
@@ -131,7 +129,7 @@ func forge(c *Conn, now Instant, h *protocol.ExtHeader, payload []byte) (answer 
 	return answer, len(acts)
 }
 
-// exchange makes two ranks known to each other by a message each way.
+// exchange makes the sessions of two ranks known to each other by a message each way.
 func exchange(w *world) {
 	for i, n := range w.nodes {
 		w.nodes[1-i].recv(9, 8)
@@ -140,8 +138,8 @@ func exchange(w *world) {
 	w.run(w.now + 100*time.Millisecond)
 }
 
-// What a forged packet has a rank answer is not used by the one whose name was taken, and
-// is no more than was sent: nothing comes of it, neither there nor here.
+// The answer of a rank to a forged packet is not used by the rank in whose name it was sent, and is no longer than the
+// packet: it has no effect on either side.
 func TestAnswersToForgedPacketsChangeNothing(t *testing.T) {
 	w := newWorld(Config{})
 	exchange(w)

@@ -2,15 +2,14 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// A message may be sent while its payload is still arriving from somewhere else: it is
-// announced at once, and its DATA follows what there is (E49). The wire knows nothing of
-// it but that a sender may abort it in the middle.
+// A message may be sent while its payload is still being received from elsewhere: it is announced at once, and its DATA
+// is sent as payload becomes available (E49). On the wire, the only difference is that the sender may abort it in the
+// middle.
 
-// Short reports whether a message of so many bytes may go eagerly (E11). One that is
-// sent while it arrives never does.
+// Short reports whether a message of the given length may be sent eagerly (E11). A Partial message never is.
 func (c *Conn) Short(length int64) bool { return length <= int64(c.cfg.EagerLimit) }
 
-// Ready says how many bytes of a Partial message there are by now, from its beginning.
+// Ready sets the number of bytes of a Partial message that are available, from its beginning.
 func (c *Conn) Ready(id ID, bytes int64) {
 	m := c.sends.find(id)
 	if m == nil || bytes <= m.ready {
@@ -23,8 +22,8 @@ func (c *Conn) Ready(id ID, bytes int64) {
 	}
 }
 
-// Abort ends a Partial message whose rest will never come. SendDone follows, with
-// ErrAborted if the peer had asked for it.
+// Abort ends a Partial message whose rest will never be available. SendDone follows, with ErrAborted if the peer had
+// cleared the message.
 func (c *Conn) Abort(now Instant, id ID, acts []Action) []Action {
 	m := c.sends.find(id)
 	if m == nil {
@@ -37,7 +36,7 @@ func (c *Conn) Abort(now Instant, id ID, acts []Action) []Action {
 		c.sends.done(m, ErrCanceled)
 		return c.acts
 	case WaitClear, Canceling:
-		m.aborted = true // if the answer is CLEAR_TO_SEND
+		m.aborted = true // in case the answer is CLEAR_TO_SEND
 		acts, _ = c.Cancel(now, id, acts)
 		return acts
 	case Sending:
@@ -49,9 +48,9 @@ func (c *Conn) Abort(now Instant, id ID, acts []Action) []Action {
 	return acts
 }
 
-// truncate ends a message with what was sent of it.
+// truncate ends a message after the bytes already sent.
 func (s *sending) truncate(m *outbound) {
-	if m.out { // all of it: there is nothing to abort
+	if m.out { // all of it was sent: there is nothing to abort
 		m.aborted = false
 		return
 	}
@@ -60,8 +59,8 @@ func (s *sending) truncate(m *outbound) {
 	s.doneIfAcked(m)
 }
 
-// endAborted reports to the peer that the rest of a message does not come. What was sent of it
-// has arrived, so that nothing of it comes after this.
+// endAborted reports to the peer that the rest of a message will not be sent. All bytes sent have been acknowledged, so
+// none arrives after this report.
 func (s *sending) endAborted(m *outbound) {
 	s.controls.push(control{
 		kind: protocol.Error, call: m.op.Datatype.Send(), message: m.number, code: protocol.CodeAborted,
@@ -69,7 +68,7 @@ func (s *sending) endAborted(m *outbound) {
 	s.done(m, ErrAborted)
 }
 
-// list puts a message behind those whose DATA was asked for.
+// list appends a message to the list of cleared messages.
 func (s *sending) list(m *outbound) {
 	if s.cleared == nil {
 		s.cleared = m
@@ -79,7 +78,7 @@ func (s *sending) list(m *outbound) {
 	s.clearedLast, m.listed = m, true
 }
 
-// unlist takes it out again, wherever it stands.
+// unlist removes a message from the list of cleared messages.
 func (s *sending) unlist(m *outbound) {
 	if !m.listed {
 		return
@@ -100,7 +99,7 @@ func (s *sending) unlist(m *outbound) {
 	m.behind = nil
 }
 
-// there is how many bytes of a message may be sent now.
+// there returns the number of bytes of a message that can be sent now.
 func (m *outbound) there() int64 {
 	if m.op.Partial {
 		return min(m.take, m.ready) - m.offset

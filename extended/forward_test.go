@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// E49: a message is announced before its payload is there, its DATA follows what is, and
-// others do not wait for it.
+// E49: a message is announced before its payload is available, its DATA is sent as payload becomes available, and other
+// messages do not wait for it.
 func TestForwarded(t *testing.T) {
 	w := newWorld(Config{MaxPayload: 100})
 	r := w.nodes[1].recv(1, 1000)
@@ -39,14 +39,13 @@ func TestForwarded(t *testing.T) {
 	}
 }
 
-// Whatever it is when a message is ended, both sides come to their end, and so does
-// the next message.
+// Whenever a message is aborted, it ends on both sides, and the next message succeeds.
 func TestAborted(t *testing.T) {
 	for _, test := range []struct {
 		name        string
 		posted      bool
 		ready       int64
-		wait        time.Duration // before it is declared unreachable
+		wait        time.Duration // until it is declared unreachable
 		send, other error
 	}{
 		{"not begun", true, 0, 0, ErrCanceled, nil},
@@ -59,7 +58,7 @@ func TestAborted(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(Config{MaxPayload: 100})
-			w.nodes[0].send(nil, SendOp{Tag: 3}) // so that there is a session
+			w.nodes[0].send(nil, SendOp{Tag: 3}) // to establish a session
 			w.nodes[1].recv(3, 0)
 			w.wait(time.Second)
 			var r *simRecv
@@ -89,8 +88,7 @@ func TestAborted(t *testing.T) {
 	}
 }
 
-// ERROR aborted does not end a message that was not cleared, that is eager, or that the
-// peer does not send.
+// ERROR aborted does not end a message that was not cleared, is eager, or is not sent by the peer.
 func TestAbortedOutOfPlace(t *testing.T) {
 	w := newWorld(Config{})
 	w.nodes[0].send(pattern(5, 1), SendOp{Tag: 1})

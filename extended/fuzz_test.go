@@ -10,16 +10,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A peer may send anything at any time: packets of its own, ones that it has
-// forged in every field but the checksum, and noise. The Conn keeps its own
-// promises all the same, which node and check verify, and needs no more memory
-// than it would give to an honest peer.
+// A peer may send any packet at any time: genuine ones, ones forged in every field but the checksum, and noise. The
+// Conn nevertheless keeps its promises, which node and check verify, and needs no more memory than for an honest peer.
 
-// forger is a world in which what rank 1 sends is in the hands of a script.
+// forger is a world in which a script determines the packets of rank 1.
 type forger struct {
 	*world
 	script []byte
-	seen   [2][][]byte // the latest packets of each rank
+	seen   [2][][]byte // latest packets of each rank
 }
 
 func (f *forger) byte() int {
@@ -38,7 +36,7 @@ func (f *forger) number() uint32 {
 	return binary.LittleEndian.Uint32(b[:])
 }
 
-// near returns a number that is often not far from another.
+// near returns a number that is often close to n.
 func (f *forger) near(n uint32) uint32 {
 	switch k := f.byte(); {
 	case k < 200:
@@ -149,7 +147,7 @@ func (f *forger) step() {
 	f.wait([]time.Duration{0, latency, time.Millisecond, 100 * time.Millisecond, 2 * time.Second}[f.byte()%5])
 }
 
-// run carries out a script, and returns what was found.
+// runForged executes a script and returns the first violation.
 func runForged(script []byte) error {
 	cfg := Config{MaxPayload: 100, EagerLimit: 400, EagerBytes: 1000, Messages: 8, Window: 30, MaxLength: 4000}
 	cfg.Timing = DefaultTiming(false)
@@ -183,8 +181,7 @@ func runForged(script []byte) error {
 	return nil
 }
 
-// bounded verifies that what a peer can make a Conn keep is bounded by what it
-// was allowed.
+// bounded verifies that the memory that a peer can make a Conn use is bounded by the limits granted to the peer.
 func (n *node) bounded() error {
 	c := n.conn
 	open := 0
@@ -226,7 +223,7 @@ func noise(seed uint64, n int) []byte {
 	return b
 }
 
-// TestForger is what FuzzConn does, over many random scripts.
+// TestForger runs the same test as FuzzConn on many random scripts.
 func TestForger(t *testing.T) {
 	scripts := 10 * *worlds
 	if testing.Short() {

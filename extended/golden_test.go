@@ -14,8 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Transcripts: testdata/*.txt have scripts, and after a line of dashes what must
-// happen. -rewrite writes what happens instead, to be read in the difference.
+// Transcripts: testdata/*.txt have scripts and, after a line of dashes, the expected events. -rewrite writes the actual
+// events instead, to be reviewed as a diff.
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		if filepath.Ext(path) != ".txt" {
@@ -44,7 +44,7 @@ type script struct {
 	*world
 	log   strings.Builder
 	cfg   Config
-	plan  map[[2]int]string // by rank and number of the packet, from now on
+	plan  map[[2]int]string // faults, by rank and number of the packet from now on
 	cut   bool
 	saved [][]byte
 }
@@ -174,7 +174,7 @@ func (s *script) begin(options map[string]string) error {
 	return nil
 }
 
-// state prints what the reports say.
+// state prints the reports.
 func (s *script) state() {
 	for i, n := range s.nodes {
 		_, remote := n.conn.Session()

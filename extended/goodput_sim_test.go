@@ -8,21 +8,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A bottleneck that flows share, in simulated time: a queue in front of a line, losses behind
-// it, and a way back on which nothing is lost or queues.
+// A bottleneck shared by flows, in simulated time: a queue in front of a line, losses after it, and a return path
+// without loss or queue.
 
-// overheadUDP is what UDP and IPv4 add to a datagram on the line, and overheadTCP what TCP with time
-// stamps and IPv4 add to a segment, in bytes.
+// overheadUDP is the overhead of UDP and IPv4 per datagram on the line, and overheadTCP the overhead of TCP with time
+// stamps and IPv4 per segment, in bytes.
 const (
 	overheadUDP = 28
 	overheadTCP = 52
 )
 
-// bottleneck is the line.
+// bottleneck is the shared line.
 type bottleneck struct {
-	rate   float64 // bytes a second
+	rate   float64 // bytes per second
 	trip   time.Duration
-	room   int // bytes that the queue holds
+	room   int // capacity of the queue in bytes
 	loss   float64
 	dup    float64
 	late   float64 // share of packets that arrive lateBy later
@@ -30,11 +30,11 @@ type bottleneck struct {
 
 	rng    *rand.Rand
 	now    Instant
-	freeAt Instant // when the line has sent all that is queued
+	freeAt Instant // time at which all queued packets are sent
 	queue  simEvents
 	seq    int
 
-	// queued is the sum over all packets of the time that they waited, and count their number.
+	// queued is the total waiting time of all packets, and count their number.
 	queued  time.Duration
 	count   int
 	dropped int
@@ -72,7 +72,7 @@ func (b *bottleneck) at(t Instant, do func()) {
 	heap.Push(&b.queue, simEvent{max(t, b.now), b.seq, do})
 }
 
-// run lets everything happen up to the given time.
+// run runs the bottleneck up to the given time.
 func (b *bottleneck) run(until Instant) {
 	for len(b.queue) > 0 && b.queue[0].at <= until {
 		e := heap.Pop(&b.queue).(simEvent)
@@ -82,7 +82,7 @@ func (b *bottleneck) run(until Instant) {
 	b.now = until
 }
 
-// forth sends a packet of so many bytes through the queue.
+// forth sends a packet of the given length through the queue.
 func (b *bottleneck) forth(bytes int, arrive func()) {
 	wait := max(b.freeAt-b.now, 0)
 	if int(wait.Seconds()*b.rate)+bytes > max(b.room, 2*bytes) {
@@ -108,12 +108,12 @@ func (b *bottleneck) forth(bytes int, arrive func()) {
 // back sends an acknowledgement.
 func (b *bottleneck) back(arrive func()) { b.at(b.now+b.trip/2, arrive) }
 
-// flow is a Conn that always has something to send, and its peer.
+// flow is a Conn that always has data to send, and its peer.
 type flow struct {
 	b     *bottleneck
 	conns [2]*Conn
 	acts  []Action
-	timer [2]Instant // at which a tick is scheduled
+	timer [2]Instant // time of the scheduled tick
 	id    ID
 	got   int64
 	data  []byte
@@ -129,7 +129,7 @@ func newFlow(b *bottleneck, cfg Config, seed uint64) *flow {
 	return f
 }
 
-// begin keeps so many messages of 1 MB under way, from a time on.
+// begin keeps the given number of messages of 1 MB in flight, from a time on.
 func (f *flow) begin(at Instant, messages int) {
 	f.b.at(at, func() {
 		for range messages {

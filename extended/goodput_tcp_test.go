@@ -4,9 +4,9 @@ import (
 	"time"
 )
 
-// tcpFlow is a model of a TCP that always has something to send: CUBIC with SACK, a packet threshold of three,
-// RACK's time threshold of a quarter of a round trip, delayed acknowledgements, and time-outs of at least
-// 200 ms. Its window is a congestion.
+// tcpFlow is a model of a TCP that always has data to send: CUBIC with SACK, a packet threshold of three, RACK's time
+// threshold of a quarter of a round trip, delayed acknowledgements, and time-outs of at least 200 ms. Its window is a
+// congestion.
 type tcpFlow struct {
 	b *bottleneck
 	w congestion
@@ -21,7 +21,7 @@ type tcpFlow struct {
 	lost       []int
 	timer      Instant
 
-	// receiver
+	// State of the receiver.
 	arrived   map[int]bool
 	expected  int
 	pending   int
@@ -187,7 +187,7 @@ scan:
 		case s.order < f.newest && (f.newest-s.order >= 3 || s.sent+f.r.smoothed/4 <= f.newestSent):
 			f.lose(f.base + i)
 			f.w.lost(s.order, f.order+1)
-		case !s.again: // what follows was sent later, or is checked when this one is acknowledged
+		case !s.again: // later segments were sent later, or are checked when this one is acknowledged
 			break scan
 		}
 	}

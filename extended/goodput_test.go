@@ -12,11 +12,10 @@ import (
 // megabits is the rate of the line.
 const megabits = 100
 
-// measured is a flow, of either kind.
+// measured is a flow of either kind.
 type measured interface{ bytes() int64 }
 
-// goodput lets flows begin, and returns how many megabytes a second each carries in the span after
-// that.
+// goodput starts flows, and returns the rate of each in the following span, in megabytes per second.
 func (b *bottleneck) goodput(begin, span time.Duration, flows ...measured) []float64 {
 	b.run(begin)
 	rates := make([]float64, len(flows))
@@ -30,13 +29,13 @@ func (b *bottleneck) goodput(begin, span time.Duration, flows ...measured) []flo
 	return rates
 }
 
-// meanQueue is how long a packet has waited on average.
+// meanQueue returns the average waiting time of a packet.
 func (b *bottleneck) meanQueue() time.Duration {
 	return (b.queued / time.Duration(max(b.count, 1))).Round(100 * time.Microsecond)
 }
 
-// TestGoodput compares with testdata/goodput.golden what a flow, and a model of a TCP with CUBIC and
-// SACK, carry through the same bottleneck of 100 Mbit/s. -rewrite writes it.
+// TestGoodput compares with testdata/goodput.golden the rates of a flow, and of a model of a TCP with CUBIC and SACK,
+// over the same bottleneck of 100 Mbit/s. -rewrite writes the file.
 func TestGoodput(t *testing.T) {
 	const golden = "testdata/goodput.golden"
 	var text strings.Builder
@@ -47,7 +46,7 @@ func TestGoodput(t *testing.T) {
 				trip := time.Duration(ms) * time.Millisecond
 				begin, span := 10*trip, max(40*trip, 500*time.Millisecond)
 				if loss >= 0.01 {
-					span = max(1000*trip, 2*time.Second) // there are few losses in a round trip
+					span = max(1000*trip, 2*time.Second) // losses per round trip are rare
 				}
 				b, f := line(trip, products, loss)
 				ours := b.goodput(begin, span, f)[0]
@@ -82,8 +81,7 @@ func line(trip time.Duration, products, loss float64) (*bottleneck, *flow) {
 	return b, f
 }
 
-// Two flows share a line whose queue holds what is in flight without it, also if one begins later, and
-// keep it busy.
+// Two flows share a line whose queue fits one bandwidth-delay product, even if one begins later, and keep it busy.
 func TestTwoFlowsShare(t *testing.T) {
 	for _, x := range []struct {
 		ms, later, trips int
@@ -104,8 +102,7 @@ func TestTwoFlowsShare(t *testing.T) {
 	}
 }
 
-// Duplicates, and packets that others overtake for a short time, are not taken for losses for
-// long.
+// Duplicates, and packets overtaken for a short time, are not mistaken for losses for long.
 func TestDuplicatesAndReordering(t *testing.T) {
 	for _, ms := range []int{1, 2, 20, 100} {
 		trip := time.Duration(ms) * time.Millisecond

@@ -2,12 +2,11 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// held are packets of messages whose predecessors are missing (E10): copies, by packet
-// number. They are fewer than the window, as the packet that they wait for is
-// missing.
+// held has copies of packets of messages whose predecessors are missing (E10), by packet number. There are fewer of
+// them than the window, since the packet that they wait for is missing.
 type held struct {
-	// slots has the place of a packet in packets plus 1, by its number modulo their number, a power
-	// of two. They grow as packets are held that are further apart.
+	// slots has the position of a packet in packets plus 1, indexed by its number modulo the length, a power of two. It
+	// grows as packets are held that are further apart.
 	slots     []uint16
 	packets   []heldPacket
 	free      [][]byte
@@ -20,7 +19,7 @@ type heldPacket struct {
 	payload []byte
 }
 
-// Buffers are kept for the next time: so many, and so many bytes.
+// Limits of the buffers kept for reuse.
 const (
 	maxFreeBuffers = 64
 	maxFreeBytes   = 1 << 17
@@ -28,7 +27,7 @@ const (
 
 func (q *held) slot(number uint32) *uint16 { return &q.slots[number&uint32(len(q.slots)-1)] }
 
-// at returns the packet of a number, or nil.
+// at returns the packet of the given number, or nil.
 func (q *held) at(number uint32) *heldPacket {
 	if i := *q.slot(number); i > 0 && q.packets[i-1].header.Number == number {
 		return &q.packets[i-1]
@@ -42,8 +41,7 @@ func (q *held) reset() {
 	}
 }
 
-// add holds a packet. next is the first number that is missing: no packet before it
-// is held.
+// add holds a packet. next is the first missing number: no earlier packet is held.
 func (q *held) add(next uint32, h *protocol.ExtHeader, payload []byte) {
 	if distance := int(h.Number - next); distance >= len(q.slots) {
 		q.grow(distance)
@@ -58,7 +56,7 @@ func (q *held) add(next uint32, h *protocol.ExtHeader, payload []byte) {
 	q.bytes += int32(len(payload))
 }
 
-// grow makes room for a packet so far from the first that is missing.
+// grow enlarges slots for a packet at the given distance from the first missing one.
 func (q *held) grow(distance int) {
 	n := max(16, 2*len(q.slots))
 	for n <= distance {
@@ -70,7 +68,7 @@ func (q *held) grow(distance int) {
 	}
 }
 
-// drop takes a packet out. Its payload stays valid until another is held.
+// drop removes a packet. Its payload remains valid until another packet is held.
 func (q *held) drop(p *heldPacket) {
 	q.bytes -= int32(len(p.payload))
 	if n := int32(cap(p.payload)); n > 0 && len(q.free) < maxFreeBuffers && q.freeBytes+n <= maxFreeBytes {
@@ -78,15 +76,15 @@ func (q *held) drop(p *heldPacket) {
 		q.freeBytes += n
 	}
 	i, last := q.slot(p.header.Number), len(q.packets)-1
-	*p = q.packets[last] // its place is taken by the last one
+	*p = q.packets[last] // the last packet takes its position
 	*q.slot(p.header.Number) = *i
 	*i = 0
 	q.packets[last] = heldPacket{}
 	q.packets = q.packets[:last]
 }
 
-// hold keeps a packet of a message whose predecessors have not begun. missing is the number of the first packet that is
-// missing.
+// hold keeps a packet of a message whose predecessors have not begun. missing is the number of the first missing
+// packet.
 func (r *receiving) hold(h *protocol.ExtHeader, payload []byte, missing uint32) Reason {
 	if int32(h.Message-r.expected) < 0 {
 		return ReasonStale
@@ -102,7 +100,7 @@ func (r *receiving) hold(h *protocol.ExtHeader, payload []byte, missing uint32) 
 	return ReasonNone
 }
 
-// release delivers the packets that were held whose predecessors have begun. All have numbers from from up to end.
+// release delivers the held packets whose predecessors have begun. All held numbers are between from and end.
 func (r *receiving) release(now Instant, from, missing, end uint32) {
 	q := &r.held
 	for n := from; n != end && len(q.packets) > 0; n++ {
@@ -120,7 +118,7 @@ func (r *receiving) release(now Instant, from, missing, end uint32) {
 		var reason Reason
 		switch {
 		case early:
-			reason = ReasonOrder // nothing is missing any more that could bring it
+			reason = ReasonOrder // no missing packet could begin its predecessors
 		case h.Type == protocol.SendRequest:
 			reason = r.onRequest(now, &h, payload, missing)
 		case h.Type == protocol.Data:

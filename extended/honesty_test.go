@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// What a Conn accepts from a peer, packet by packet.
+// Packets that a Conn accepts from a peer, one by one.
 
 func TestMessagesBeyondTheLimits(t *testing.T) {
 	s := meet(t, Config{Messages: 1, EagerLimit: 100, EagerBytes: 100})
@@ -37,7 +37,7 @@ func TestMessagesOutOfOrder(t *testing.T) {
 		t.Error("it is still held")
 	}
 
-	// A cancellation waits for its message, and the message for the one before it.
+	// A cancellation waits for its message, and the message for its predecessor.
 	s = meet(t, Config{})
 	s.put(failed(3, 2, protocol.SendInt, protocol.CodeCancel), 0).want("a cancellation", ReasonNone, 0)
 	s.put(request(1, 1, 9), 0).want("the message before", ReasonNone, 1)
@@ -130,7 +130,7 @@ func TestNumbersAndSessions(t *testing.T) {
 	}
 }
 
-// What is accepted while it arrives is not written beyond the room (E14).
+// A message accepted while it is being received is not written beyond the room (E14).
 func TestNoCopyBeyondTheRoom(t *testing.T) {
 	s := meet(t, Config{})
 	s.put(eager(1, 1, 0, 300), 100)
@@ -143,7 +143,7 @@ func TestNoCopyBeyondTheRoom(t *testing.T) {
 	}
 }
 
-// Numbers of open messages stay comparable, however many others come and go (E4).
+// Numbers of open messages remain comparable, however many others begin and end (E4).
 func TestMessageLimitStaysNear(t *testing.T) {
 	s := meet(t, Config{})
 	s.put(request(1, 1, 9), 0)
@@ -153,7 +153,7 @@ func TestMessageLimitStaysNear(t *testing.T) {
 	}
 }
 
-// Packets that come one by one are acknowledged when there are 16 (E26).
+// Packets received one by one are acknowledged after 16 (E26).
 func TestEverySixteenthIsAcknowledged(t *testing.T) {
 	s := meet(t, Config{})
 	for n := uint32(1); n <= 48; n++ {
@@ -173,8 +173,7 @@ func TestCancelWithoutMessage(t *testing.T) {
 	}
 }
 
-// Gaps are reported at once, whatever else goes out, for as long as there are any
-// (E26).
+// Gaps are reported at once, whatever other packets are sent, as long as there are any (E26).
 func TestGapsAreReported(t *testing.T) {
 	s := meet(t, Config{})
 	s.put(eager(1, 1, 0, 1), 1).flush()
@@ -191,8 +190,7 @@ func TestGapsAreReported(t *testing.T) {
 	}
 }
 
-// An answer to a wrong session is not answered, nor is more than one packet of a
-// batch (E6).
+// An answer to a wrong session is not answered, nor is more than one packet of a batch (E6).
 func TestAnswersAreNotAnswered(t *testing.T) {
 	for _, x := range []struct {
 		what  string

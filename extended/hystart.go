@@ -11,18 +11,19 @@ const (
 	maxTripIncrease = 16 * time.Millisecond
 )
 
-// hyStart ends slow start when the round trip increases, before the queue of the path is full
-// (RFC 9406). It is 0 at first.
+// hyStart ends slow start when the round trip increases, before the queue of the path is full (RFC 9406). Its zero
+// value is the initial state.
 type hyStart struct {
 	end           uint64        // order of the first transmission of the next round
-	last, current time.Duration // the least round trip of the last round, and of this one; 0 if there is none
-	samples       int32         // of this round
-	// rounds is how many rounds conservative slow start has lasted, and baseline current as it was when that began, or 0.
+	last, current time.Duration // minimum round trip of the last and the current round, or 0
+	samples       int32         // round trips measured in this round
+	// rounds is the number of rounds of conservative slow start so far. baseline is the value of current when that
+	// began, or 0.
 	rounds   int32
 	baseline time.Duration
 }
 
-// growth is by how much the window grows when n packets are acknowledged.
+// growth returns the growth of the window when n packets are acknowledged.
 func (h *hyStart) growth(n int) float64 {
 	if h.baseline > 0 {
 		return float64(n) / hyStartGrowth
@@ -30,8 +31,8 @@ func (h *hyStart) growth(n int) float64 {
 	return float64(n)
 }
 
-// measured takes a round trip, of the transmission of that order; next is the order of the one
-// that comes next. It reports whether slow start is to end.
+// measured records the round trip of the transmission with the given order; next is the order of the next transmission.
+// It reports whether slow start is over.
 func (h *hyStart) measured(trip time.Duration, order, next uint64) (done bool) {
 	if order >= h.end {
 		if h.baseline > 0 {
@@ -48,7 +49,7 @@ func (h *hyStart) measured(trip time.Duration, order, next uint64) (done bool) {
 	}
 	switch {
 	case h.baseline > 0:
-		if h.current < h.baseline { // it was no queue
+		if h.current < h.baseline { // the increase was not due to a queue
 			h.baseline, h.rounds = 0, 0
 		}
 	case h.last > 0 && h.current >= h.last+min(max(h.last/8, minTripIncrease), maxTripIncrease):

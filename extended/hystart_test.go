@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A round of RFC 9406: eight round trips, of packets of the orders from first on.
+// round simulates a round of RFC 9406: eight round trips, of packets with orders from first on.
 func (h *hyStart) round(first uint64, trips ...time.Duration) (done bool) {
 	for i := range hyStartSamples {
 		done = h.measured(trips[min(i, len(trips)-1)], first+uint64(i), first+hyStartSamples)
@@ -13,9 +13,8 @@ func (h *hyStart) round(first uint64, trips ...time.Duration) (done bool) {
 	return done
 }
 
-// Slow start becomes slower when the least round trip of a round is an eighth longer than that of
-// the last, but at least 4 ms and at most 16; it goes on if that was no queue, and ends after
-// five rounds of it.
+// Slow start becomes slower when the minimum round trip of a round exceeds the last one by an eighth, but by at least 4
+// ms and at most 16 ms. It resumes if that was not a queue, and ends after five slower rounds.
 func TestHyStart(t *testing.T) {
 	const ms = time.Millisecond
 	for _, x := range []struct {
@@ -47,7 +46,7 @@ func TestHyStart(t *testing.T) {
 	}
 }
 
-// One long round trip is not a queue.
+// A single long round trip is not a queue.
 func TestHyStartTakesTheLeast(t *testing.T) {
 	var h hyStart
 	h.round(0, 10*time.Millisecond)

@@ -2,50 +2,48 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// inbound is a message of the peer's, from Open until it has been accepted and
-// has arrived, or is lost.
+// inbound is a message of the peer, from Open until it is both accepted and complete, or lost.
 type inbound struct {
 	number    uint32
 	comm, tag uint32
 	datatype  protocol.Datatype
 	eager     bool
 	accepted  bool
-	asked     bool // to be canceled
-	returned  bool // its eager credit was returned before it is accepted
+	asked     bool // the peer asked to cancel it
+	returned  bool // its eager credit was returned before Accept
 	length    int64
-	// take is how many bytes are to come, got how many have.
+	// take is the number of bytes to receive, got the number received.
 	take, got     int64
-	room          int64 // once it is accepted
+	room          int64 // valid once accepted
 	since         Instant
 	before, after *inbound
 }
 
 func (m *inbound) complete() bool { return (m.eager || m.accepted) && m.got == m.take }
 
-// receiving is the receiver's half: the messages of the peer, and the limits that it is sent.
+// receiving is the receiver's half: the messages of the peer, and the limits sent to it.
 type receiving struct {
 	*common
 	first, last *inbound                // in the order of their numbers
 	byNumber    index[uint32, *inbound] // all but the newest
-	newest      *inbound                // the one that was opened last, if it is still open
-	resting     *resting                // nil before the first: those of which the caller keeps all else
+	newest      *inbound                // the one opened last, if it is still open
+	resting     *resting                // messages whose other state the caller keeps; nil before the first one
 	held        held
-	asked       []uint32 // numbers of those that the peer cancels, until Flush
-	epoch       uint32   // counts pairs of sessions, so that Messages differ
+	asked       []uint32 // numbers of messages that the peer cancels, until Flush
+	epoch       uint32   // counts pairs of sessions, so that Messages are unique
 	expected    uint32   // number of the message that begins next
-	floor       uint32   // no message before it is open
+	floor       uint32   // no earlier message is open
 	waiting     int32    // messages that are accepted and not complete
 
-	// matched counts messages for which a receive has matched, or that are no
-	// more, and matchedBytes the bytes of those that came eagerly; eager
-	// counts those of all that have begun (E20).
+	// matched is the number of messages that were matched with a receive or no longer exist, and matchedBytes the
+	// number of bytes of the eager ones among them. eager is the number of bytes of all eager messages begun (E20).
 	matched, matchedBytes, eager uint32
-	// advertisedLimit and advertisedEager are what the peer knows of the limits.
+	// advertisedLimit and advertisedEager are the limits that were last sent to the peer.
 	advertisedLimit, advertisedEager uint32
 	firstMessage                     uint32
 	// window is the number of messages that the peer may have without a receive.
 	window  uint32
-	offered bool // the packet that is examined was given to PacketAdvertised
+	offered bool // the packet being handled was passed to PacketAdvertised
 	free    *inbound
 }
 
@@ -67,8 +65,7 @@ func (r *receiving) reset() {
 	}
 }
 
-// limits returns what the peer may send (E20). Numbers of messages that are open
-// at a time stay comparable (E4).
+// limits returns the limits of the peer (E20). They keep the numbers of open messages comparable (E4).
 func (r *receiving) limits() (messages, eager uint32) {
 	messages = r.firstMessage + r.window + r.matched
 	if int32(messages-r.floor) > maxMessages {
@@ -77,10 +74,10 @@ func (r *receiving) limits() (messages, eager uint32) {
 	return messages, uint32(r.cfg.EagerBytes) + r.matchedBytes
 }
 
-// floorStep is how far raiseFloor goes at a time: further than the packets go that arrive between two calls.
+// floorStep is the maximum advance of raiseFloor: more messages than can begin between two calls.
 const floorStep = 1 << 10
 
-// raiseFloor finds the oldest message that is open, or comes closer to it.
+// raiseFloor moves floor to the oldest open message, or closer to it.
 func (r *receiving) raiseFloor() {
 	if r.open() == 0 {
 		r.floor = r.expected
@@ -94,7 +91,7 @@ func (r *receiving) raiseFloor() {
 	}
 }
 
-// find returns the open message of a number that does not rest, or nil.
+// find returns the open message of a number, or nil if there is none or if it rests.
 func (r *receiving) find(number uint32) *inbound {
 	if m := r.newest; m != nil && m.number == number {
 		return m
@@ -102,7 +99,7 @@ func (r *receiving) find(number uint32) *inbound {
 	return r.byNumber.get(number)
 }
 
-// open is how many messages are.
+// open returns the number of open messages.
 func (r *receiving) open() int {
 	n := int(r.byNumber.count) + r.resting.len()
 	if r.newest != nil {
@@ -111,7 +108,7 @@ func (r *receiving) open() int {
 	return n
 }
 
-// take returns a message that is 0.
+// take returns a zeroed message.
 func (r *receiving) take() *inbound {
 	m := r.free
 	if m == nil {
@@ -121,7 +118,7 @@ func (r *receiving) take() *inbound {
 	return m
 }
 
-// enter puts a message that had been opened before into its place in the order.
+// enter inserts a message that was opened before into its place in the order.
 func (r *receiving) enter(m *inbound) {
 	m.before = r.last
 	for m.before != nil && int32(m.before.number-m.number) > 0 {
@@ -140,7 +137,8 @@ func (r *receiving) enter(m *inbound) {
 	r.byNumber.put(m.number, m)
 }
 
-// creditDue reports whether the new limits are to be sent to the peer (E22): sooner when it has little left.
+// creditDue reports whether the new limits must be sent to the peer (E22). They are sent sooner if it has little credit
+// left.
 func (r *receiving) creditDue() bool {
 	messages, eager := r.limits()
 	quarter := max(r.cfg.Messages/4, 1)
@@ -151,7 +149,7 @@ func (r *receiving) creditDue() bool {
 	return int(messages-r.advertisedLimit) >= due || int(eager-r.advertisedEager) >= max(r.cfg.EagerBytes/4, 1)
 }
 
-// close forgets a message.
+// close removes a message and recycles it.
 func (r *receiving) close(m *inbound) {
 	if m == r.newest {
 		r.newest = nil

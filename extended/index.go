@@ -2,10 +2,10 @@ package extended
 
 import "math/bits"
 
-// index finds values by a number in constant time. Unlike a map it allocates nothing while as many
-// come as go. A nil index is empty.
+// index is a map from numbers to values with constant-time access. Unlike a Go map, it does not allocate while its
+// number of keys does not grow. A nil index is empty.
 type index[K ~uint32 | ~uint64, V comparable] struct {
-	slots []indexed[K, V] // a power of two, at most three quarters full
+	slots []indexed[K, V] // length is a power of two; at most three quarters are used
 	count int32
 	shift uint8
 }
@@ -22,8 +22,8 @@ func (x *index[K, V]) len() int {
 	return int(x.count)
 }
 
-// at is where the search for a key begins. The multiplier is 2⁶⁴ divided by the
-// golden ratio: it spreads keys that follow each other, and multiples.
+// at returns the slot at which the search for a key begins. The multiplier is 2⁶⁴ divided by the golden ratio: it
+// spreads consecutive keys, and multiples.
 func (x *index[K, V]) at(key K) int {
 	return int(uint64(key) * 0x9e3779b97f4a7c15 >> x.shift)
 }
@@ -41,7 +41,7 @@ func (x *index[K, V]) get(key K) (value V) {
 	return value
 }
 
-// put adds a key that has no value yet.
+// put adds a key that is not in the index.
 func (x *index[K, V]) put(key K, value V) {
 	if 4*int(x.count+1) > 3*len(x.slots) {
 		x.resize(max(16, 2*len(x.slots)))
@@ -67,7 +67,7 @@ func (x *index[K, V]) resize(n int) {
 	}
 }
 
-// remove takes a key out and returns its value, or 0. What follows moves up, so that no search ends too soon.
+// remove removes a key and returns its value, or 0. Later entries move up, so that no search ends too soon.
 func (x *index[K, V]) remove(key K) (value V) {
 	if x.len() == 0 {
 		return value

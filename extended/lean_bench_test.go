@@ -7,12 +7,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// lean is a rank of BenchmarkLean: a Conn, and no more of an engine than it
-// takes to write a packet.
+// lean is a rank of BenchmarkLean: a Conn with the minimum of an engine that is needed to write a packet.
 type lean struct {
 	conn   *Conn
 	acts   []Action
-	packet []byte // the last one that it sent
+	packet []byte // the last packet sent
 }
 
 func (l *lean) do(now Instant, data []byte) {
@@ -34,8 +33,7 @@ func (l *lean) do(now Instant, data []byte) {
 	l.acts = l.acts[:0]
 }
 
-// BenchmarkLean is a ping-pong of one packet each way, with the calls that an
-// engine makes for it and no others.
+// BenchmarkLean is a ping-pong of one packet each way, with only the calls that an engine makes for it.
 func BenchmarkLean(b *testing.B) {
 	c := newCouple(Config{})
 	c.send(0, 1, 8, 0)

@@ -16,8 +16,8 @@ func sendErrors(acts []Action) (list []error) {
 	return list
 }
 
-// TestLeft: sends to a rank of the job that has ended fail, those that wait for its session and later ones. Those to
-// another peer wait for its return.
+// TestLeft: sends to a rank of the job that is gone fail, both the ones that wait for its session and later ones. Sends
+// to another peer wait for its return.
 func TestLeft(t *testing.T) {
 	for name, tt := range map[string]struct {
 		job  bool
@@ -52,8 +52,8 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// TestUnreachable: sends to a peer that the transport cannot reach fail with its reason, also those that wait for a
-// session. Later ones wait for the next attempt.
+// TestUnreachable: sends to a peer that the transport cannot reach fail with its reason, including the ones that wait
+// for a session. Later ones wait for the next attempt.
 func TestUnreachable(t *testing.T) {
 	c := New(Config{Local: 1, Remote: 2, Seed: 3})
 	c.Send(1, SendOp{ID: 1, Length: 4}, nil)

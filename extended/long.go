@@ -2,19 +2,17 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// LongPackets has DATA that was asked for go in packets of up to so many bytes of
-// payload, which the network does not carry: the peer fetches it from our memory
-// (E47). It does not count among the bytes in flight. 0, as at first, ends that: what is sent
-// from then on is as Config says.
+// LongPackets sets the maximum payload of cleared DATA, in bytes, for packets whose payload is not carried by the
+// network: the peer fetches it from our memory (E47). Such payload does not count as in flight. 0, the initial value,
+// disables this for new packets, which then follow Config.
 func (c *Conn) LongPackets(payload int) {
 	c.path.long = int32(max(payload, 0))
 	c.changed = true
 }
 
-// Expects says where the payload of a packet belongs that has arrived but for its
-// payload of n bytes: to the message m, from byte offset on. It reports false unless
-// Packet would have it copied there, all of it, if the checksum is right, and m was
-// asked for. Nothing is changed by that.
+// Expects returns the destination of the payload of a packet of which all but the n bytes of payload were received:
+// message m, at offset. ok is true only if Packet would copy the whole payload there, given a valid checksum, and m was
+// cleared. Expects changes no state.
 func (c *Conn) Expects(header []byte, n int) (m Message, offset int64, ok bool) {
 	h, payload, defect := protocol.ParseExtendedHeader(header)
 	s := &c.session
@@ -32,9 +30,9 @@ func (c *Conn) Expects(header []byte, n int) (m Message, offset int64, ok bool) 
 	return c.recvs.message(in.number), int64(h.Offset), true
 }
 
-// Advertised is Packet for one whose sender lets its message be fetched whole before it is
-// cleared (E48). The Open that it leads to says so. If it is held for its predecessors, that is
-// forgotten: its message will have to be cleared.
+// PacketAdvertised is Packet for a packet whose message can be fetched as a whole before it is cleared (E48). The
+// resulting Open has Advertised set. If the packet is held for predecessors of its message, this is forgotten, and the
+// message has to be cleared.
 func (c *Conn) PacketAdvertised(now Instant, packet []byte, acts []Action) []Action {
 	c.recvs.offered = true
 	acts = c.Packet(now, packet, acts)
@@ -42,15 +40,13 @@ func (c *Conn) PacketAdvertised(now Instant, packet []byte, acts []Action) []Act
 	return acts
 }
 
-// Fetched is Accept for a message that was advertised, of which the caller has fetched all
-// that there is room for. Its sender learns that no more is needed, and Arrived follows
-// at once.
+// Fetched is Accept for an advertised message of which the caller has fetched all that fits into room bytes. The sender
+// is informed that no more is needed, and Arrived follows at once.
 func (c *Conn) Fetched(_ Instant, message Message, room int64, acts []Action) []Action {
 	return c.recvs.accept(message, room, true, acts)
 }
 
-// misfit says what is wrong with a packet of DATA, with n bytes of payload, of a
-// message that has begun.
+// misfit returns the reason to drop a DATA packet with n bytes of payload of a message that has begun, or ReasonNone.
 func (m *inbound) misfit(h *protocol.ExtHeader, n int) Reason {
 	eager := h.Flags&protocol.FlagEager != 0
 	if m.eager != eager || m.comm != h.Comm || m.tag != h.Tag || m.datatype != h.Call.Datatype() || m.length != int64(h.Length) ||

@@ -7,8 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// E47: what was asked for goes in long packets that do not count among the bytes in
-// flight, also when one of them is retransmitted; what is sent eagerly goes as ever.
+// E47: cleared DATA is sent in long packets that do not count as bytes in flight, even if one of them is retransmitted;
+// eager DATA is sent as usual.
 func TestLongPackets(t *testing.T) {
 	const size, long = 10_000_000, 200_000
 	w := newWorld(Config{MaxPayload: 1000, WindowBytes: 3000, EagerLimit: 20_000})
@@ -51,8 +51,7 @@ func TestLongPackets(t *testing.T) {
 	}
 }
 
-// Expects knows where the payload of a packet belongs that is going to be taken, and
-// of no other.
+// Expects returns the destination of the payload of a packet that will be accepted, and of no other packet.
 func TestExpects(t *testing.T) {
 	s := meet(t, Config{})
 	s.put(request(1, 1, 5000), 0)

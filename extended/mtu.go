@@ -6,46 +6,44 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// How the size of packets follows the path's MTU (RFC 8899): E35 to E37. All sizes are bytes of
-// payload, in multiples of 8, so that what is copied stays aligned.
+// Path MTU discovery (RFC 8899), rules E35 to E37. All sizes are bytes of payload, in multiples of 8, so that copies
+// stay aligned.
 
 const (
-	// basePayload is what every path is assumed to carry: a datagram of 1200 bytes
-	// (BASE_PLPMTU).
+	// basePayload is the payload that every path is assumed to carry: of a datagram of 1200 bytes (BASE_PLPMTU).
 	basePayload = 1200 - protocol.ExtHeaderLen
-	// ethernetPayload is what fits into 1500 bytes with the headers of IPv4 and UDP: the most
-	// likely MTU of a path that has a smaller one than its first link.
+	// ethernetPayload is the payload that fits into 1500 bytes with the headers of IPv4 and UDP: the most likely MTU of
+	// a path whose MTU is smaller than that of its first link.
 	ethernetPayload = 1500 - 28 - protocol.ExtHeaderLen
-	// maxProbes is how often a size is tried (MAX_PROBES), and how many long packets in a row
-	// have to be lost for the path to be a black hole for them.
+	// maxProbes is the number of probes of a size (MAX_PROBES), and the number of consecutive losses of long packets
+	// that show a black hole.
 	maxProbes = 3
-	// raiseAfter is how long a search holds (PMTU_RAISE_TIMER).
+	// raiseAfter is the time after which the search is repeated (PMTU_RAISE_TIMER).
 	raiseAfter = 600 * time.Second
 )
 
-// padding is what probes carry. It is never written to.
+// padding is the payload of probes. It is never written to.
 var padding [protocol.MaxUDPDatagram - protocol.ExtHeaderLen]byte
 
 // search finds the largest payload that a path carries.
 type search struct {
-	// most is what the configuration lets, and limit what the first link does, too; 0 while
-	// that is not known.
+	// most is the limit of the configuration. limit also takes account of the first link; it is 0 while the link's
+	// limit is unknown.
 	most, limit int
-	// size is known to arrive. tooLong does not, or is more than limit if no such is known.
+	// size is known to be carried. tooLong is known not to be carried, or is more than limit if no such size is known.
 	size, tooLong int
-	// probe is the size that is tried, or 0. It was sent tries times, first at begun and
-	// last at at; one time more than maxProbes if nothing of the peer has arrived meanwhile.
+	// probe is the size being tried, or 0. It was sent tries times, first at begun and last at at. tries is maxProbes
+	// plus 1 if no packet of the peer was received since begun.
 	probe, tries int
 	begun, at    Instant
-	raise        Instant // when to search again
-	// arrived is the order of the last long packet that did, and lost how many later ones
-	// did not.
+	raise        Instant // time of the next search
+	// arrived is the order of the last long packet that was acknowledged, lost the number of later ones that were lost.
 	arrived uint64
 	lost    int
-	probes  uint64 // that were sent in all sessions
+	probes  uint64 // probes sent in all sessions
 }
 
-// restart begins a search with what the first link lets.
+// restart restarts the search with the limit of the first link.
 func (s *search) restart(limit int) {
 	s.limit = min(limit, s.most) &^ 7
 	s.size = min(max(s.size, basePayload), s.limit)
@@ -53,11 +51,11 @@ func (s *search) restart(limit int) {
 	s.advance()
 }
 
-// advance goes on to the next size.
+// advance continues with the next size.
 func (s *search) advance() { s.probe, s.tries = s.next(), 0 }
 
-// next returns the size to try next: first the most, as few paths have less than their first
-// link, at last the middle of what is left. 0: the rest is not worth a probe.
+// next returns the next size to try: first the limit, since few paths carry less than their first link, and finally the
+// middle of the remaining range. It returns 0 if the rest is not worth a probe.
 func (s *search) next() int {
 	middle := (s.size + s.tooLong) / 2 &^ 7
 	switch {
@@ -73,8 +71,8 @@ func (s *search) next() int {
 	return middle
 }
 
-// carried notes that so many bytes have arrived, and reports whether that is news. The answer may
-// be late.
+// carried records that a payload of n bytes was carried, and reports whether this is new. The answer to a probe may be
+// late.
 func (s *search) carried(n int) bool {
 	if n <= s.size || n > s.limit {
 		return false
@@ -87,7 +85,7 @@ func (s *search) carried(n int) bool {
 	return true
 }
 
-// due returns when to go on with the probe, or never, if packets of the peer last arrived at heard.
+// due returns the time to continue with the probe, or never. heard is the time of the last packet from the peer.
 func (s *search) due(heard Instant, timeout time.Duration) Instant {
 	switch {
 	case s.probe == 0, s.tries > maxProbes && heard <= s.at:
@@ -98,8 +96,8 @@ func (s *search) due(heard Instant, timeout time.Duration) Instant {
 	return s.at + timeout<<(s.tries-1)
 }
 
-// expired decides what is sent when a probe is due: the same one, the next one, or none. Probes are
-// lost as well where the path carries nothing. They show something if others arrive meanwhile.
+// expired decides what to do when a probe is due, and reports whether to send the current size, which may be a new one.
+// Probes are also lost when the path carries nothing: their losses count only if other packets arrive meanwhile.
 func (s *search) expired(now, heard Instant) (send bool) {
 	switch {
 	case s.tries == maxProbes && heard <= s.begun:
@@ -122,13 +120,13 @@ func (s *search) expired(now, heard Instant) (send bool) {
 	return true
 }
 
-// long reports whether a packet shows by its arrival or its loss what the path carries.
+// long reports whether the receipt or loss of a packet shows the limit of the path.
 func (s *search) long(payload int) bool { return payload > basePayload && payload <= s.size }
 
-// discovers reports whether the path of the session is searched.
+// discovers reports whether path MTU discovery is in use in this session.
 func (r *recovery) discovers() bool { return r.search != nil && r.search.limit > 0 }
 
-// askLink asks the caller for what the first link lets, for a search to begin.
+// askLink asks the caller for the limit of the first link, to start a search.
 func (r *recovery) askLink(now Instant) {
 	if !r.cfg.Discover {
 		return
@@ -140,8 +138,8 @@ func (r *recovery) askLink(now Instant) {
 	r.next().Kind = AskLink
 }
 
-// LinkLimit says how many bytes a datagram to the peer may have on the first link, as an answer to
-// AskLink or when a packet was too long for it. 0 is not known: then it is 1416.
+// LinkLimit sets the maximum length of a datagram to the peer on the first link, in bytes. It answers AskLink, or
+// reports that a packet was too long for the link. 0 means unknown; 1416 is assumed then.
 func (c *Conn) LinkLimit(datagram int) {
 	if c.path.search == nil {
 		return
@@ -155,17 +153,17 @@ func (c *Conn) LinkLimit(datagram int) {
 	c.path.sized()
 }
 
-// sized takes the size that the search has found.
+// sized applies the size found by the search.
 func (r *recovery) sized() {
 	r.payload = int32(r.search.size)
 	r.adapt()
 }
 
-// Payload returns the most bytes of payload that a packet has now. Retransmissions of packets that
-// have more have to be fragmented (E37).
+// Payload returns the current maximum payload of a packet, in bytes. Retransmissions of packets with more payload have
+// to be fragmented (E37).
 func (c *Conn) Payload() int { return int(c.path.payload) }
 
-// probe goes on with the search (E36).
+// probe continues the search (E36).
 func (c *Conn) probe(now Instant) {
 	s, heard := c.path.search, c.session.lastHeardAt
 	if s.probe == 0 {
@@ -180,7 +178,7 @@ func (c *Conn) probe(now Instant) {
 	h := c.header(protocol.Ack, protocol.RecvInt)
 	h.Flags |= protocol.FlagHello
 	h.Clock = clockAt(now)
-	if s.tries > 1 { // its answer shows that the path carries others
+	if s.tries > 1 { // its answer shows that the path carries other packets
 		hello := h
 		c.stats.Hellos++
 		c.appendAck(now, &hello)
@@ -190,7 +188,7 @@ func (c *Conn) probe(now Instant) {
 	c.transmitUnnumbered(TransmitAck, &h, padding[:s.probe])
 }
 
-// probeDue returns when to go on with the search, or never, if packets of the peer last arrived at heard.
+// probeDue returns the time to continue the search, or never. heard is the time of the last packet from the peer.
 func (r *recovery) probeDue(heard Instant) Instant {
 	if !r.discovers() || r.search.probe == 0 {
 		return never
@@ -198,7 +196,7 @@ func (r *recovery) probeDue(heard Instant) Instant {
 	return r.search.due(heard, r.trip.base(&r.cfg.Timing))
 }
 
-// onProbe takes a probe of the peer, which the next ACK answers.
+// onProbe handles a probe of the peer, which the next ACK answers.
 func (c *Conn) onProbe(h *protocol.ExtHeader, payload []byte) {
 	if int(h.Offset) != len(payload) || h.Call != protocol.RecvInt {
 		c.drop(ReasonAcknowledged, h)
@@ -208,15 +206,15 @@ func (c *Conn) onProbe(h *protocol.ExtHeader, payload []byte) {
 	a.now, a.full, a.probe = true, true, h.Offset
 }
 
-// arrivedLong notes that a packet was acknowledged.
+// arrivedLong records the acknowledgement of a packet.
 func (r *recovery) arrivedLong(p *packet) {
 	if s := r.search; s.long(int(p.payload)) {
 		s.arrived, s.lost = max(s.arrived, p.order), 0
 	}
 }
 
-// lostLong notes that a packet was lost. When several long ones in a row were, and no later one has
-// arrived, the path does not carry them any more (E37).
+// lostLong records the loss of a packet. When several long packets in a row were lost and no later one was received,
+// the path does not carry them any more (E37).
 func (r *recovery) lostLong(now Instant, p *packet) {
 	s := r.search
 	if !s.long(int(p.payload)) || p.order <= s.arrived {

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// The sizes that are tried on a path that carries so much, and what is found.
+// The sizes tried on a path, and the size found.
 func TestSearchSizes(t *testing.T) {
 	for _, tt := range []struct {
 		limit, path int
@@ -35,7 +35,7 @@ func TestSearchSizes(t *testing.T) {
 		var now Instant
 		for s.probe != 0 && now < time.Hour {
 			now += time.Second
-			if !s.expired(now, now) { // something of the peer has always arrived
+			if !s.expired(now, now) { // packets of the peer always arrive
 				break
 			}
 			if s.tries == 1 {
@@ -51,7 +51,7 @@ func TestSearchSizes(t *testing.T) {
 	}
 }
 
-// The events of a search, one after another.
+// The events of a search, in sequence.
 func TestSearchSteps(t *testing.T) {
 	const ms = time.Millisecond
 	s := search{most: 8892}
@@ -61,7 +61,7 @@ func TestSearchSteps(t *testing.T) {
 		want       bool
 		size       int
 		probe, try int
-		due        Instant // with a time-out of 10 ms, and nothing heard since 5 ms
+		due        Instant // with a time-out of 10 ms, and the last packet of the peer at 5 ms
 	}{
 		{"the link is known", func() bool { s.restart(8892); return true }, true, 1120, 8888, 0, 0},
 		{"the first is sent", func() bool { return s.expired(10*ms, 5*ms) }, true, 1120, 8888, 1, 20 * ms},
@@ -87,8 +87,8 @@ func TestSearchSteps(t *testing.T) {
 	}
 }
 
-// newMTUPath returns a world whose paths carry datagrams of up to so many bytes, and lose longer ones
-// silently unless they may be fragmented.
+// newMTUPath returns a world whose paths carry datagrams of up to mtu bytes, and silently lose longer ones unless they
+// may be fragmented.
 func newMTUPath(link, mtu int) *world {
 	w := newWorld(Config{Discover: true, MaxPayload: protocol.MaxUDPDatagram - protocol.ExtHeaderLen})
 	w.link, w.mtu = link, mtu
@@ -107,7 +107,7 @@ func sendIntact(t *testing.T, w *world, from, size int) {
 	}
 }
 
-// All that is lost to find what a path carries are probes.
+// Only probes are lost while the search finds the limit of a path.
 func TestPathMTU(t *testing.T) {
 	for _, tt := range []struct{ link, mtu, payload int }{
 		{1252, 1252, 1168}, {1472, 1472, 1392}, {8972, 8972, 8888}, {65507, 65507, 65424}, {548, 548, 464},
@@ -132,11 +132,11 @@ func TestPathMTU(t *testing.T) {
 	}
 }
 
-// A path that carries less from some time on loses no message.
+// No message is lost if the path carries less from some time on.
 func TestPathMTUShrinks(t *testing.T) {
 	for _, tt := range []struct {
-		link, before, after int // datagrams; the link says what the path carries if it is 0
-		least, most         int // payload that is found
+		link, before, after int // datagrams; the link reports the limit of the path if it is 0
+		least, most         int // payload found
 	}{
 		{8972, 8972, 1472, 1392, 1392}, {8972, 8972, 1252, 1152, 1172}, {1472, 1472, 1200, 1120, 1120}, {0, 8972, 1252, 1168, 1168}, {65507, 65507, 8972, 8800, 8892},
 	} {
@@ -161,7 +161,7 @@ func TestPathMTUShrinks(t *testing.T) {
 	}
 }
 
-// A path that carries more again is noticed after ten minutes, if it is in use.
+// If the path carries more again, this is noticed after ten minutes, if the path is in use.
 func TestPathMTUGrows(t *testing.T) {
 	w := newMTUPath(8972, 1472)
 	sendIntact(t, w, 0, 100_000)
@@ -182,7 +182,7 @@ func TestPathMTUGrows(t *testing.T) {
 	}
 }
 
-// Losses and outages do not make packets short for long.
+// Losses and outages do not shorten packets for long.
 func TestPathMTUWithLosses(t *testing.T) {
 	for seed := range uint64(20) {
 		w := newMTUPath(8972, 8972)
@@ -207,7 +207,7 @@ func TestPathMTUWithLosses(t *testing.T) {
 	}
 }
 
-// Versions without E35 drop a probe: its payload is not that of an ACK.
+// Versions without E35 drop a probe: its payload is not the payload of an ACK.
 func TestProbeIsNoAck(t *testing.T) {
 	for n := protocol.AckLen; n < len(padding); n++ {
 		if _, ok := protocol.ParseAck(padding[:n], nil); ok && n != protocol.AckLen {
@@ -216,7 +216,7 @@ func TestProbeIsNoAck(t *testing.T) {
 	}
 }
 
-// A probe that is not what it says, and answers that no probe was sent for, change nothing.
+// Invalid probes, and answers without a probe, have no effect.
 func TestForgedProbes(t *testing.T) {
 	w := newMTUPath(1472, 1472)
 	sendIntact(t, w, 0, 1000)

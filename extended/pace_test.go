@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The pacer lets an eighth of a window go at once, then as many as the rate says, and makes up for what
-// a timer was late, but not for a pause.
+// The pacer allows an eighth of a window at once, then packets at the rate, and makes up for the delay of a late timer,
+// but not for a pause.
 func TestPacer(t *testing.T) {
 	const every = time.Millisecond
 	var p pacer
@@ -37,7 +37,7 @@ func TestPacer(t *testing.T) {
 	}
 }
 
-// On a long path a window is spaced, and on a short one it goes at once.
+// On a long path a window is spaced; on a short one it is sent at once.
 func TestPacingOfLongPath(t *testing.T) {
 	for _, x := range []struct {
 		trip  time.Duration

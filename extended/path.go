@@ -2,17 +2,18 @@ package extended
 
 import "time"
 
-// shortWindow is the most packets in flight on a path that is not long, and what every peer takes (E28, E32).
+// shortWindow is the maximum number of packets in flight on a path that is not long, which every peer accepts (E28,
+// E32).
 const shortWindow = 512
 
-// bufferedTrip is how long a round trip may be for the socket's buffer of a peer to hold all
-// that is in flight: on longer paths most of that is in the network (E28).
+// bufferedTrip is the longest round trip for which all data in flight must fit into the socket buffer of the peer. On
+// longer paths most of it is in the network (E28).
 const bufferedTrip = 4 * time.Millisecond
 
-// maxBytes is the most payload in flight on any path (E28).
+// maxBytes is the maximum payload in flight on any path, in bytes (E28).
 const maxBytes = 32 << 20
 
-// adapt adapts to the least round trip what may be in flight.
+// adapt adapts the limits of packets and bytes in flight to the minimum round trip.
 func (r *recovery) adapt() {
 	least := r.trip.least
 	r.paced = !r.cfg.Reliable && least >= longTrip
@@ -28,16 +29,16 @@ func (r *recovery) adapt() {
 	}
 }
 
-// reordering is what is known of packets that were overtaken and only late.
+// reordering is the reordering observed so far of packets that were merely late.
 type reordering struct {
-	packets uint32 // by how many a packet may be overtaken before it is lost
-	late    uint8  // by how long, as doublings
-	byTime  bool   // the last loss was found by that
-	// from is the first retransmission that shows anything new.
+	packets uint32 // number of overtaking packets after which a packet is lost
+	late    uint8  // time after which an overtaken packet is lost, as doublings
+	byTime  bool   // the last loss was found by the time
+	// from is the first retransmission that gives new information.
 	from uint64
 }
 
-// minReordering is by how many packets one may be overtaken at first (RFC 9002, section 6.1.1).
+// minReordering is the initial number of overtaking packets after which a packet is lost (RFC 9002, section 6.1.1).
 const (
 	minReordering  = 3
 	maxReordering  = 1 << 12
@@ -45,7 +46,8 @@ const (
 	leastReordered = time.Millisecond
 )
 
-// window is how much later than a packet one may have been sent that has overtaken it.
+// window returns how much later than an overtaken packet the overtaking one must have been sent, for the former to be
+// lost.
 func (r *reordering) window(trip *roundTrip) time.Duration {
 	if !trip.known() {
 		return trip.rto
@@ -53,13 +55,13 @@ func (r *reordering) window(trip *roundTrip) time.Duration {
 	return min(max(trip.smoothed/8, leastReordered), trip.smoothed) << r.late
 }
 
-// overtakenUntil returns when a packet is lost that was overtaken.
+// overtakenUntil returns the time at which an overtaken packet is lost.
 func (r *recovery) overtakenUntil(p *packet) Instant {
 	return p.sent + max(r.trip.smoothed, r.trip.latest) + r.reordering.window(&r.trip)
 }
 
-// late notes that a packet was declared lost and has only been late: it has been acknowledged before an
-// acknowledgement of its retransmission could have come.
+// late handles a packet that was declared lost and was merely late: it was acknowledged before an acknowledgement of
+// its retransmission could arrive.
 func (r *recovery) late(p *packet) {
 	o := &r.reordering
 	if !r.window.late(p.order, p.state == packetSent) || p.order < o.from {
@@ -73,7 +75,7 @@ func (r *recovery) late(p *packet) {
 	}
 }
 
-// resume notes that a packet is sent after a time when there was none in flight.
+// resume records that a packet is sent when none was in flight.
 func (r *recovery) resume(now Instant) {
 	if r.paced {
 		r.window.idle(now-r.moved, max(r.trip.rto, minIdle))
@@ -81,6 +83,5 @@ func (r *recovery) resume(now Instant) {
 	r.moved, r.stalled, r.window.at = now, 0, now
 }
 
-// minIdle is the shortest pause after which the window is not trusted any more: the least
-// time-out of a TCP.
+// minIdle is the shortest pause after which the congestion window is reduced: the minimum time-out of a TCP.
 const minIdle = 200 * time.Millisecond

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// path has every packet take so long one way, as said for the time at which it is
-// sent. What is sent later does not arrive sooner.
+// path sets the one-way delay of packets as a function of their send time. Packets never overtake each other.
 func (w *world) path(oneWay func(now time.Duration) time.Duration) {
 	var last [2]time.Duration
 	w.fault = func(from, _ int, _ []byte) []fate {
@@ -16,7 +15,7 @@ func (w *world) path(oneWay func(now time.Duration) time.Duration) {
 	}
 }
 
-// stream sends a message and returns how long it takes until all of it is acknowledged.
+// stream sends a message and returns the time until all of it is acknowledged.
 func (w *world) stream(t *testing.T, bytes int) time.Duration {
 	t.Helper()
 	begun := w.now
@@ -29,8 +28,8 @@ func (w *world) stream(t *testing.T, bytes int) time.Duration {
 	return w.now - begun
 }
 
-// On a long path nothing is sent twice that was not lost, and the window grows to what the path
-// needs: as nothing bounds it here, it doubles with each round trip (E28, E30).
+// On a long path no packet is retransmitted that was not lost, and the window grows to the needs of the path: without a
+// limit, as here, it doubles with each round trip (E28, E30).
 func TestLongPath(t *testing.T) {
 	const size = 32 << 20
 	for _, ms := range []time.Duration{1, 48, 60, 100, 200, 600} {
@@ -42,17 +41,17 @@ func TestLongPath(t *testing.T) {
 		if st.Retransmissions+st.TimeOuts+st.Losses != 0 {
 			t.Errorf("round trip of %v: %d packets retransmitted, %d time-outs, %d losses", trip, st.Retransmissions, st.TimeOuts, st.Losses)
 		}
-		// Two round trips for the sessions and the message, eleven until 16 packets have become 16384.
+		// Two round trips for the sessions and the message, eleven until the window has grown from 16 packets to 16384.
 		if most := trip*14 + 50*time.Millisecond; took > most {
 			t.Errorf("round trip of %v: %d bytes take %v, more than %v; the window is %d", trip, size, took, most, st.Window)
 		}
 	}
 }
 
-// When the path becomes longer at once, time-outs expire for packets that are only
-// late. That is detected, and the window is as it was (E30).
+// When the path suddenly becomes longer, time-outs expire for packets that are merely late. This is detected, and the
+// window is restored (E30).
 func TestPathBecomesLonger(t *testing.T) {
-	for _, both := range []bool{false, true} { // both: DATA goes the other way, and acknowledges
+	for _, both := range []bool{false, true} { // both: DATA is sent the other way as well, and acknowledges
 		for _, ms := range []time.Duration{20, 80, 200} {
 			w := newWorld(Config{Window: shortWindow})
 			const step = 30 * time.Millisecond
@@ -90,8 +89,8 @@ func TestPathBecomesLonger(t *testing.T) {
 	}
 }
 
-// The round trip is known before the first packet that can be lost is missed, on either
-// side: what the first time-out is costs nothing on a short path.
+// The round trip is known before the first loss is detected, on either side: on a short path, the initial time-out
+// costs nothing.
 func TestFirstLossOnShortPath(t *testing.T) {
 	for _, from := range []int{0, 1} {
 		w := newWorld(Config{})

@@ -6,54 +6,55 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// MaxReport is the most bytes of a report (E53).
+// MaxReport is the maximum length of a report in bytes (E53).
 const MaxReport = 8192
 
-// Bounds of a question and its answer (E53).
+// Limits of a question and its answer (E53).
 const (
-	// maxReportPart is the most bytes of a report in one packet.
+	// maxReportPart is the maximum number of bytes of a report in one packet.
 	maxReportPart = 1024
-	// reportUnit divides the offsets of the parts.
+	// reportUnit divides the offsets of all parts.
 	reportUnit = 8
-	// maxQuestions is how often a question is sent at most, questionAfter is the time between two of them, and questionTime
-	// when it ends without an answer.
+	// maxQuestions is the maximum number of transmissions of a question, questionAfter the time between two of them,
+	// and questionTime the time after which an unanswered question ends.
 	maxQuestions  = 3
 	questionAfter = 300 * time.Millisecond
 	questionTime  = 900 * time.Millisecond
-	// olderEchoes is how many questions a peer must have answered as a HELLO to show that it knows no questions. The answer to a
-	// packet that was sent in the same microsecond looks the same as that to one question.
+	// olderEchoes is the number of questions answered as HELLOs that shows that a peer does not know questions. A
+	// single such answer may be to a packet sent in the same microsecond.
 	olderEchoes = 2
-	// answerEvery is the shortest time between two reports to a peer.
+	// answerEvery is the minimum interval between two reports to a peer.
 	answerEvery = 100 * time.Millisecond
 )
 
-// reporting is a question of ours, and one of the peer's.
+// reporting is the state of a question of ours, and of one of the peer's.
 type reporting struct {
-	// asking: Ask was called, and its Report is still to come. number is that of the question that was sent last, sent how
-	// many were, next when the next one is due, and end when there will be no more.
+	// asking: Ask was called, and its Report is outstanding. number is the number of the last question sent, sent the
+	// number of questions sent, next the time of the next one, and end the time after which none is sent.
 	asking    bool
 	number    uint32
 	sent      int
 	next, end Instant
-	// clock is that of the last question, or 0 if it was answered as a HELLO, echoes how many were.
+	// clock is the clock of the last question, or 0 if it was answered as a HELLO; echoes is the number of such
+	// answers.
 	clock  uint32
 	echoes int
-	// buf has the report as it comes, nil before its first part, and length its length, 0 before that; have marks the units of it that have
-	// come, missing counts the others.
+	// buf has the parts of the report received so far; it is nil before the first one. length is the length of the
+	// report, 0 before the first part. have marks the units received, and missing is the number of missing units.
 	buf     []byte
 	length  uint32
 	have    [MaxReport / reportUnit / 64]uint64
 	missing int
 
-	// question is the number of the peer's question that Answer is to answer, or 0, answered the earliest time of the next one.
+	// question is the number of the peer's question for Answer, or 0. answered is the earliest time of the next answer.
 	question uint32
 	answered Instant
 }
 
-// asks reports whether a question of ours is under way.
+// asks reports whether a question of ours is in progress.
 func (r *reporting) asks() bool { return r != nil && r.asking }
 
-// due returns when ask has something to do, or never.
+// due returns the time at which ask must be called, or never.
 func (r *reporting) due(known bool) Instant {
 	switch {
 	case !r.asks():
@@ -64,7 +65,7 @@ func (r *reporting) due(known bool) Instant {
 	return r.end
 }
 
-// reset begins a new pair of sessions. A question of ours is asked in it again.
+// reset begins a new pair of sessions, in which a question of ours is asked again.
 func (r *reporting) reset() {
 	if r != nil {
 		r.question, r.length = 0, 0
@@ -78,8 +79,8 @@ func (c *Conn) needReports() *reporting {
 	return c.reports
 }
 
-// Ask asks the peer for its report (E53). Report follows within a second, or at Close; after Close, none does. While a question is under
-// way, it does nothing.
+// Ask asks the peer for its report (E53). Report follows within a second, or at Close; after Close, no Report follows.
+// Ask does nothing while a question is in progress.
 func (c *Conn) Ask(now Instant, acts []Action) []Action {
 	r := c.needReports()
 	if r.asking || c.closed {
@@ -110,29 +111,30 @@ func (c *Conn) ask(now Instant) {
 	c.appendAck(now, &h)
 }
 
-// finish ends our question with the peer's report, or without.
+// finish ends our question with the peer's report, or with an error.
 func (r *reporting) finish(c *common, report []byte, err error) {
 	r.asking, r.buf = false, nil
 	a := c.next()
 	a.Kind, a.Payload, a.Err = Report, report, err
 }
 
-// onEcho notes that an ACK has answered the packet with that clock: a HELLO or a numbered packet, unless the peer knows no questions.
+// onEcho handles the clock of an ACK. If it is the clock of a question, the peer may have answered it as a HELLO,
+// because it does not know questions.
 func (r *reporting) onEcho(c *common, clock uint32) {
 	if !r.asks() || clock == 0 || clock != r.clock || r.length != 0 {
 		return
 	}
-	r.clock = 0 // of each question one counts: ACKs are duplicated
+	r.clock = 0 // each question counts once: ACKs are duplicated
 	if r.echoes++; r.echoes >= olderEchoes {
 		r.finish(c, nil, ErrNoQuestions)
 	}
 }
 
-// onReport takes a part of the report that was asked for.
+// onReport handles a part of the report that was asked for.
 func (r *reporting) onReport(c *common, h *protocol.ExtHeader, payload []byte) {
 	end := uint64(h.Offset) + uint64(len(payload))
 	switch {
-	case !r.asks() || h.Tag != r.number: // a late one of an answer that is complete, or to an earlier question
+	case !r.asks() || h.Tag != r.number: // late, of a complete report or for an earlier question
 		c.drop(ReasonStale, h)
 		return
 	case len(payload) == 0 || h.Length > MaxReport || h.Offset%reportUnit != 0 ||
@@ -159,7 +161,7 @@ func (r *reporting) onReport(c *common, h *protocol.ExtHeader, payload []byte) {
 	}
 }
 
-// onQuestion takes a question of the peer. One that comes too soon after another is not answered.
+// onQuestion handles a question of the peer. A question that follows another too soon is not answered.
 func (r *reporting) onQuestion(c *common, now Instant, h *protocol.ExtHeader) {
 	if now < r.answered {
 		return
@@ -168,8 +170,8 @@ func (r *reporting) onQuestion(c *common, now Instant, h *protocol.ExtHeader) {
 	c.next().Kind = Question
 }
 
-// Answer answers the peer's question with a report, of which no more than MaxReport bytes are sent. The packets refer to it. Without a
-// question, or a report, it does nothing.
+// Answer answers the peer's question with the first MaxReport bytes of a report. The packets refer to the memory of
+// report. Answer does nothing without a question, or for an empty report.
 func (c *Conn) Answer(report []byte, acts []Action) []Action {
 	r := c.reports
 	if r == nil || r.question == 0 || c.closed || c.session.remote == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// isQuestion and isReport are packets of E53.
+// isQuestion and isReport recognize packets of E53.
 func isQuestion(b []byte) bool {
 	h := headerOf(b)
 	_, ok := h.Question()
@@ -22,7 +22,7 @@ func isReport(b []byte) bool {
 	return ok
 }
 
-// count counts the packets of a world that are of a kind.
+// count counts the packets of a kind in a world.
 func (w *world) count(of func([]byte) bool, then func(nth int, b []byte) []fate) *int {
 	n := new(int)
 	before := w.fault
@@ -38,7 +38,8 @@ func (w *world) count(of func([]byte) bool, then func(nth int, b []byte) []fate)
 
 func arrives(int, []byte) []fate { return onTime }
 
-// A rank that is asked answers with its report, whatever its length and the path's, and whether the two have exchanged anything before (E53).
+// A rank answers a question with its report, whatever its length and the limit of the path, and whether or not the two
+// have exchanged anything before (E53).
 func TestQuestion(t *testing.T) {
 	for _, x := range []struct {
 		what    string
@@ -69,7 +70,7 @@ func TestQuestion(t *testing.T) {
 			questions, parts := w.count(isQuestion, arrives), w.count(isReport, arrives)
 			begun := w.now
 			w.nodes[0].ask()
-			w.nodes[0].ask() // which is the same question
+			w.nodes[0].ask() // the same question
 			w.run(time.Minute)
 			got := w.nodes[0].asked
 			if len(got) != 1 || got[0].text != want || got[0].err != nil || got[0].at-begun > 10*time.Millisecond {
@@ -85,12 +86,12 @@ func TestQuestion(t *testing.T) {
 	}
 }
 
-// A question or a part that is lost is made up for by another question, but no more than three are sent (E53).
+// A lost question or part is made up for by another question, but no more than three are sent (E53).
 func TestLostQuestions(t *testing.T) {
 	const two = maxReportPart + 8 // a report of two parts
 	for _, x := range []struct {
 		what             string
-		questions, parts []int // that are lost; 0: all
+		questions, parts []int // the lost ones; 0: all
 		sentParts, sentQ int
 		within           time.Duration
 		err              error
@@ -125,7 +126,7 @@ func TestLostQuestions(t *testing.T) {
 			w.nodes[1].recv(0, 1)
 			w.run(time.Second)
 			questions, parts := w.count(isQuestion, loses(x.questions)), w.count(isReport, loses(x.parts))
-			if x.older { // it does not look at the tag of an ACK
+			if x.older { // an older version ignores the tag of an ACK
 				questions = w.count(isQuestion, func(_ int, b []byte) []fate {
 					h, payload, _ := protocol.ParseExtended(b)
 					h.Tag = 0
@@ -150,7 +151,7 @@ func TestLostQuestions(t *testing.T) {
 	}
 }
 
-// A peer that is not there is asked for a session, and nothing else, and no longer than a question lasts.
+// A peer that does not exist is asked for a session only, and no longer than a question lasts.
 func TestQuestionToNobody(t *testing.T) {
 	w := newWorld(Config{})
 	w.fault = func(_, _ int, b []byte) []fate {
@@ -178,7 +179,7 @@ func TestQuestionToNobody(t *testing.T) {
 	}
 }
 
-// A peer that asks all the time is answered every 100 ms (E53).
+// A peer that asks continuously is answered every 100 ms (E53).
 func TestQuestionsAreLimited(t *testing.T) {
 	s := meet(t, Config{})
 	question := func(number uint32) bool {
@@ -210,7 +211,7 @@ func TestQuestionsAreLimited(t *testing.T) {
 	}
 }
 
-// Parts that do not fit are dropped, and no memory is what they say.
+// Parts that do not fit are dropped, and do not determine the memory used.
 func TestForgedReports(t *testing.T) {
 	s := meet(t, Config{})
 	part := func(number, offset, length uint32, bytes int) protocol.ExtHeader {
@@ -266,7 +267,7 @@ func TestForgedReports(t *testing.T) {
 	}
 }
 
-// Every question ends once, in any weather, with the report or without, and when the peer is restarted meanwhile.
+// Every question ends once in any weather, with or without the report, even if the peer is restarted meanwhile.
 func TestQuestionsInBadWeather(t *testing.T) {
 	reports := 0
 	for seed := range 300 {

@@ -6,9 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// random is a generator of numbers that are as good as unpredictable to
-// anything but an attacker: splitmix64. It is seeded by the caller, so that a
-// simulation can be run again.
+// random is a pseudorandom generator, splitmix64. It is not secure against an attacker who knows its output. The caller
+// seeds it, so that simulations are reproducible.
 type random uint64
 
 func (r *random) next() uint64 {
@@ -19,7 +18,7 @@ func (r *random) next() uint64 {
 	return z ^ z>>31
 }
 
-// session returns a new session: any number but 0 and the given one.
+// session returns a new session other than 0 and old.
 func (r *random) session(old protocol.Session) protocol.Session {
 	for {
 		if s := protocol.Session(r.next()); s != 0 && s != old {
@@ -28,7 +27,7 @@ func (r *random) session(old protocol.Session) protocol.Session {
 	}
 }
 
-// jitter returns d ± 1/8.
+// jitter returns d ± 1/8, at random.
 func (r *random) jitter(d time.Duration) time.Duration {
 	eighth := d / 8
 	if eighth <= 0 {

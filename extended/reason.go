@@ -6,15 +6,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Reason says why a packet that arrived was not used.
+// Reason is the reason for which an incoming packet was dropped.
 type Reason uint8
 
-// Reasons for dropping. The header's own defects come first, in the order of
-// protocol.DefectKind, so that a defect is a reason.
+// Reasons for dropping. The defects of a header come first, in the order of protocol.DefectKind, so that a DefectKind
+// converts to a Reason.
 const (
 	ReasonNone Reason = iota
-	// ReasonShort to ReasonChecksum are protocol.DefectShort to
-	// protocol.DefectChecksum.
+	// ReasonShort to ReasonChecksum are protocol.DefectShort to protocol.DefectChecksum.
 	ReasonShort
 	ReasonStartMark
 	ReasonEndMark
@@ -23,35 +22,32 @@ const (
 	ReasonType
 	ReasonLength
 	ReasonChecksum
-	// ReasonSourceRank: another rank's than the one that this Conn is for.
+	// ReasonSourceRank: the source is not the peer of this Conn.
 	ReasonSourceRank
-	// ReasonDestination: addressed to another rank.
+	// ReasonDestination: the packet is addressed to another rank.
 	ReasonDestination
-	// ReasonSession: meant for, or from, another session (E6).
+	// ReasonSession: the packet is for or from another session (E6).
 	ReasonSession
-	// ReasonWindow: a number too far beyond the first that is missing (E32).
+	// ReasonWindow: its number is too far beyond the first missing one (E32).
 	ReasonWindow
-	// ReasonDuplicate: a number that has arrived before (E32).
+	// ReasonDuplicate: its number was received before (E32).
 	ReasonDuplicate
-	// ReasonAcknowledged: it acknowledges what was never sent, or an ACK's
-	// payload is invalid.
+	// ReasonAcknowledged: it acknowledges a packet that was never sent, or the payload of an ACK is invalid.
 	ReasonAcknowledged
-	// ReasonDirection: a receive call in a packet of the message's sender, or
-	// a send call in one of its receiver.
+	// ReasonDirection: a receive call in a packet of the message's sender, or a send call in a packet of its receiver.
 	ReasonDirection
-	// ReasonCredit: a message beyond what the peer was allowed (E20).
+	// ReasonCredit: the message is beyond the limits of the peer (E20).
 	ReasonCredit
-	// ReasonOrder: a message whose predecessors cannot come, as an earlier one never
-	// began (E10).
+	// ReasonOrder: a predecessor of the message never began and cannot arrive any more (E10).
 	ReasonOrder
-	// ReasonUnsolicited: DATA of no message that is open, or was cleared, or an answer to a message that has not begun.
+	// ReasonUnsolicited: DATA of no message that is open and was cleared, or an answer to a message that has not begun.
 	ReasonUnsolicited
-	// ReasonMismatch: a packet that contradicts what its message began with:
-	// another communicator, tag, datatype or length, or bytes beyond it.
+	// ReasonMismatch: the packet contradicts the first packet of its message: another communicator, tag, datatype or
+	// length, or bytes beyond the length.
 	ReasonMismatch
-	// ReasonStale: an answer to what has ended already. It does no harm.
+	// ReasonStale: an answer that is not needed any more. It does no harm.
 	ReasonStale
-	// ReasonCode: an ERROR of a code that section 14 does not define.
+	// ReasonCode: an ERROR code that section 14 does not define.
 	ReasonCode
 	numReasons
 )
@@ -73,40 +69,38 @@ func (r Reason) String() string {
 	return fmt.Sprintf("reason(%d)", uint8(r))
 }
 
-// Event is something worth counting that is no error.
+// Event is an occurrence worth counting that is not an error.
 type Event uint8
 
 // Events of Note.
 const (
 	// Connected: the peer's session is known (E6).
 	Connected Event = iota + 1
-	// SessionChanged: the peer's session was replaced by another (E8).
+	// SessionChanged: the peer's session was replaced by another one (E8).
 	SessionChanged
 	// ClosedByPeer: the peer shuts down (E9).
 	ClosedByPeer
-	// ProcessEnded: the transport has found that the peer's process has ended (E9).
+	// ProcessEnded: the transport detected the end of the peer's process (E9).
 	ProcessEnded
 	// Unreachable: the peer was silent for too long (E31, E33).
 	Unreachable
 	// Retransmitted: the packet Header was retransmitted.
 	Retransmitted
-	// TimedOut: the time-out expired for the packet Header (E30).
+	// TimedOut: the time-out of the packet Header expired (E30).
 	TimedOut
-	// Spurious: the time-out expired for a packet that was only late (E30).
+	// Spurious: a time-out expired for a packet that was merely late (E30).
 	Spurious
-	// LossDetected: the packet Header was found lost by what was
-	// acknowledged after it (E29).
+	// LossDetected: the packet Header was found lost, by acknowledgements of later packets (E29).
 	LossDetected
-	// WindowFull: packets wait because as many are in flight as may be.
+	// WindowFull: packets wait because the window is full.
 	WindowFull
 	// CreditExhausted: messages wait for message credit (E21).
 	CreditExhausted
-	// EagerExhausted: the message ID goes by rendezvous for want of eager
-	// credit (E21).
+	// EagerExhausted: message ID is sent by rendezvous for lack of eager credit (E21).
 	EagerExhausted
 	// Refused: a message of the peer, of Length bytes, is too long (E17).
 	Refused
-	// BlackHole: the path does not carry packets as long as Header's any more (E37).
+	// BlackHole: the path no longer carries packets as long as Header's (E37).
 	BlackHole
 	numEvents
 )
@@ -127,8 +121,8 @@ func (e Event) String() string {
 	return fmt.Sprintf("event(%d)", uint8(e))
 }
 
-// defectReason is why a packet is dropped that has a defect. One that had it when
-// it was first examined, and has none now, was changed meanwhile.
+// defectReason returns the drop reason of a defective packet. A packet that was defective when it was first examined
+// but no longer is was changed in between.
 func defectReason(d protocol.Defect) Reason {
 	if d.OK() {
 		return Reason(protocol.DefectChecksum)

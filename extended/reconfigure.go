@@ -1,9 +1,8 @@
 package extended
 
-// Reconfigure takes Timing.UnreachableAfter and EagerLimit of cfg. A silence of
-// the peer that has begun is measured by the UnreachableAfter that it began with, and the limit
-// holds for messages that have not begun. Nothing else of cfg is used: the peer has
-// been informed of it, or has to have the same.
+// Reconfigure applies Timing.UnreachableAfter and EagerLimit of cfg. A silence of the peer that has begun is still
+// measured by the old UnreachableAfter, and the new limit applies to messages that have not begun. The rest of cfg is
+// ignored: the peer was informed of it, or has to agree with it.
 func (c *Conn) Reconfigure(now Instant, cfg *Config) {
 	n := cfg.complete()
 	c.cfg.EagerLimit = n.EagerLimit
@@ -15,7 +14,8 @@ func (c *Conn) Reconfigure(now Instant, cfg *Config) {
 // renewal is the UnreachableAfter for silences that begin after since.
 type renewal struct{ declareUnreachable, since Instant }
 
-// adoptUnreachableAfter takes the new UnreachableAfter once nothing is expected of the peer, or a packet of it has arrived.
+// adoptUnreachableAfter applies the new UnreachableAfter once nothing is expected of the peer, or a packet of it was
+// received.
 func (c *Conn) adoptUnreachableAfter() {
 	if !c.Busy() || c.silence() > c.renew.since {
 		c.cfg.Timing.UnreachableAfter, c.renew = c.renew.declareUnreachable, nil

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// A silence that has begun lasts as long as it could when it began; the next one as
-// long as is said now.
+// A silence that has begun lasts as long as configured when it began; the next one as long as configured now.
 func TestReconfigureUnreachableAfter(t *testing.T) {
 	declaredUnreachable := func(s *scripted, until time.Duration) (bool, time.Duration) {
 		for s.now < until {

@@ -2,38 +2,38 @@ package extended
 
 import "time"
 
-// minStalls is how often a peer must have been asked without success before it is declared
-// unreachable: that a whole program was held up is no fault of its peer.
+// minStalls is the number of unsuccessful attempts before a peer is declared unreachable: a stall of our own process is
+// not the peer's fault.
 const minStalls = 3
 
-// persistentTimeOuts is how many time-outs in a row show that the path has carried nothing for
-// longer than three of them (RFC 9002, section 7.6).
+// persistentTimeOuts is the number of consecutive time-outs that show persistent congestion: the path has carried
+// nothing for longer than three of them (RFC 9002, section 7.6).
 const persistentTimeOuts = 3
 
-// recovery tracks our packets in flight, measures the path, detects losses and bounds how much may be in flight, as in
-// RFC 9002.
+// recovery tracks our packets in flight, measures the path, detects losses and bounds the packets in flight, as in RFC
+// 9002.
 type recovery struct {
 	*common
 	flight     flight
-	shorts     *shorts    // the packets after those of flight; nil if ShortHeaders is not set
-	window     congestion // how many may be in flight
-	most       int        // the most that may ever be, on this path
-	bytes      int64      // of payload that may be in flight, on this path
-	pace       pacer      // if paced
-	trip       roundTrip  // how long they take
+	shorts     *shorts    // the packets after flight; nil without ShortHeaders
+	window     congestion // congestion window
+	most       int        // maximum number of packets in flight on this path
+	bytes      int64      // maximum payload in flight on this path, in bytes
+	pace       pacer      // used if paced
+	trip       roundTrip  // round trip estimate
 	reordering reordering
 	suspect    suspect // the packet whose time-out expired first
-	search     *search // for payload, if it is not fixed
-	timer      Instant // from when the time-out of the oldest one counts, if that was sent before
-	moved      Instant // when something was last acknowledged, or the first packet sent after nothing was in flight
-	stalled    int32   // time-outs since then
-	peerWindow int32   // how many packets the peer takes in flight
-	asked      uint32  // the last packet sent with ACK_NOW
-	payload    int32   // most bytes of payload of a packet that the network carries
-	long       int32   // most bytes of payload of DATA that the peer fetches, or 0
-	urgent     bool    // a retransmission after a time-out goes whatever the window says
+	search     *search // path MTU discovery, or nil if the payload is fixed
+	timer      Instant // start of the time-out of the oldest packet, if that was sent earlier
+	moved      Instant // when anything was last acknowledged, or the first packet was sent after none was in flight
+	stalled    int32   // time-outs since moved
+	peerWindow int32   // number of packets in flight that the peer accepts
+	asked      uint32  // number of the last packet sent with ACK_NOW
+	payload    int32   // maximum payload of a packet that the network carries, in bytes
+	long       int32   // maximum payload of DATA that the peer fetches, in bytes, or 0
+	urgent     bool    // a retransmission after a time-out is sent regardless of the window
 	paced      bool    // the path is long
-	limited    bool    // the window ended the last Flush
+	limited    bool    // the last Flush stopped at the window
 	full       bool    // WindowFull was noted
 }
 
@@ -55,7 +55,7 @@ func (r *recovery) reset() {
 	r.adapt()
 }
 
-// cwnd is how many packets may be in flight. Memory has no congestion.
+// cwnd returns the maximum number of packets in flight. Memory has no congestion.
 func (r *recovery) cwnd() int {
 	if r.cfg.ShortHeaders {
 		return r.most
@@ -63,12 +63,12 @@ func (r *recovery) cwnd() int {
 	return min(r.window.packets, r.most)
 }
 
-// exceedsWindow reports whether so many bytes more in flight would exceed WindowBytes (E28).
+// exceedsWindow reports whether payload more bytes in flight would exceed WindowBytes (E28).
 func (r *recovery) exceedsWindow(payload int64) bool {
 	return r.flight.bytes > 0 && payload > 0 && r.flight.bytes+payload > r.bytes
 }
 
-// measured takes a round trip, of the transmission of that order if it is known.
+// measured records a round trip, of the transmission with the given order, or 0 if unknown.
 func (r *recovery) measured(trip time.Duration, order uint64) {
 	least := r.trip.least
 	r.trip.measured(trip, &r.cfg.Timing)
@@ -80,8 +80,8 @@ func (r *recovery) measured(trip time.Duration, order uint64) {
 	}
 }
 
-// detectLoss finds the packets that were overtaken by more, or by longer, than is known of
-// packets that were only late (E29).
+// detectLoss finds packets that were overtaken by more packets, or by a longer time, than packets known to be merely
+// late (E29).
 func (r *recovery) detectLoss(now Instant) {
 	f := &r.flight
 	for p := f.oldest(); p != nil && f.overtaken(p); p = f.oldest() {
@@ -101,18 +101,17 @@ func (r *recovery) detectLoss(now Instant) {
 	}
 }
 
-// suspect is the packet whose time-out expired, from the first time-out without success until it
-// is known whether its first transmission was lost or late (E30). clock is 0 if there is
-// none: then it is the time of the time-out.
+// suspect is the packet whose time-out expired, from the first unsuccessful time-out until it is known whether its
+// first transmission was lost or late (E30). clock is the time of the time-out, or 0 if there is no suspect.
 type suspect struct {
 	number, clock uint32
 	order         uint64 // of the first transmission
 	timeOuts      int
 }
 
-// judge decides on it, as it was acknowledged. If nothing that was sent since the time-out
-// had arrived then, its first transmission had, as Eifel (RFC 3522) determines by the same
-// means: the round trip has become longer, and nothing was lost.
+// judge decides whether the suspect, which was acknowledged, was lost or merely late. If the echoed clock precedes the
+// time-out, the first transmission was received, as Eifel (RFC 3522) determines by the same means: the round trip has
+// become longer, and nothing was lost.
 func (r *recovery) judge(echo uint32, trip time.Duration) {
 	s := r.suspect
 	r.suspect = suspect{}
@@ -124,36 +123,36 @@ func (r *recovery) judge(echo uint32, trip time.Duration) {
 		}
 		return
 	}
-	// What was measured before says nothing any more (RFC 4015).
+	// Earlier measurements are invalid (RFC 4015).
 	r.trip.reset(&r.cfg.Timing)
 	r.measured(trip, 0)
 	r.note(Spurious)
 }
 
-// retransmission returns when the time-out of the oldest transmission, that of p, expires,
-// or the peer is declared unreachable.
+// retransmission returns the time at which the time-out of p, the oldest transmission, expires, or the peer is declared
+// unreachable.
 func (r *recovery) retransmission(p *packet) Instant {
 	at := max(p.sent, r.timer) + r.trip.rto
 	after := r.cfg.Timing.UnreachableAfter
 	if end := r.moved + after; after > 0 && r.stalled >= minStalls && end > r.timer {
-		at = min(at, end) // the last retransmission has had its time, or part of it
+		at = min(at, end) // the last retransmission had its time, or part of it
 	}
 	return at
 }
 
-// unreachable reports whether the peer acknowledged nothing for UnreachableAfter (E31).
+// unreachable reports whether the peer has acknowledged nothing for UnreachableAfter (E31).
 func (r *recovery) unreachable(now Instant) bool {
 	after := r.cfg.Timing.UnreachableAfter
 	return after > 0 && r.stalled >= minStalls && now-r.moved >= after
 }
 
-// timedOut retransmits the packet that was sent the longest ago, and only it, or the
-// first one that is missing if that was without success (E29, E30).
+// timedOut retransmits a single packet: the one sent the longest ago, or, if that was unsuccessful, the first missing
+// one (E29, E30).
 func (r *recovery) timedOut(now Instant, rng *random) {
 	f := &r.flight
 	p := f.oldest()
 	if first := f.at(f.base); r.stalled > 0 && first.state == packetSent {
-		p = first // every packet of the peer acknowledges this one when it has arrived
+		p = first // every packet of the peer acknowledges this one once it was received
 	}
 	if r.suspect.clock == 0 {
 		r.suspect = suspect{number: p.header.Number, order: p.order, clock: clockAt(now)}
@@ -171,7 +170,7 @@ func (r *recovery) timedOut(now Instant, rng *random) {
 	}
 }
 
-// timeShorts notes when the last messages were sent, at the latest.
+// timeShorts sets the send time of the last short messages, which were sent at an unknown time before now.
 func (r *recovery) timeShorts(now Instant) {
 	q := r.shorts
 	if q == nil || q.untimed == 0 {
@@ -186,11 +185,11 @@ func (r *recovery) timeShorts(now Instant) {
 	q.untimed = 0
 }
 
-// unused is the number of the first packet that was not sent.
+// unused returns the number of the next packet to be sent.
 func (r *recovery) unused() uint32 { return r.flight.next + uint32(r.shorts.len()) }
 
-// shortsAcked notes that the first n are acknowledged. There are so many, and all that was sent before them
-// is acknowledged: the flight is empty.
+// shortsAcked handles the acknowledgement of the first n short messages. There are at least n, and all packets sent
+// before them are acknowledged: flight is empty.
 func (r *recovery) shortsAcked(now Instant, n uint32) {
 	for range n {
 		r.shorts.pop()

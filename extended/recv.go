@@ -2,14 +2,13 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// Accept says that the caller has matched a message with a receive of room
-// bytes. That returns the credit, and clears a message that was announced. A
-// message that is no more is no fault.
+// Accept informs the Conn that a message was matched with a receive of room bytes. It returns the credit, and clears a
+// message that was announced. It does nothing for a message that no longer exists.
 func (c *Conn) Accept(_ Instant, message Message, room int64, acts []Action) []Action {
 	return c.recvs.accept(message, room, false, acts)
 }
 
-// onRequest takes SEND_REQUEST (E12). missing is the number of the first packet that is missing.
+// onRequest handles SEND_REQUEST (E12). missing is the number of the first missing packet.
 func (r *receiving) onRequest(now Instant, h *protocol.ExtHeader, payload []byte, missing uint32) Reason {
 	if !h.Call.IsSend() {
 		return ReasonDirection
@@ -37,8 +36,7 @@ func (r *receiving) onRequest(now Instant, h *protocol.ExtHeader, payload []byte
 	return ReasonNone
 }
 
-// mayBegin checks that the peer keeps to the limits that it was sent, with the
-// message that is next.
+// mayBegin checks that the next message is within the limits sent to the peer.
 func (r *receiving) mayBegin(h *protocol.ExtHeader) Reason {
 	messages, eager := r.limits()
 	if int32(h.Message-messages) >= 0 {
@@ -79,12 +77,12 @@ func (r *receiving) begin(now Instant, h *protocol.ExtHeader) *inbound {
 	return m
 }
 
-// message returns the caller's name of a message.
+// message returns the caller's identifier of a message.
 func (r *receiving) message(number uint32) Message {
 	return Message(uint64(r.epoch)<<32 | uint64(number))
 }
 
-// onData takes DATA, eager (E11) or asked for (E12).
+// onData handles DATA, eager (E11) or cleared (E12).
 func (r *receiving) onData(now Instant, h *protocol.ExtHeader, payload []byte, missing uint32) Reason {
 	eager := h.Flags&protocol.FlagEager != 0
 	switch end := uint64(h.Offset) + uint64(len(payload)); {
@@ -115,7 +113,7 @@ func (r *receiving) onData(now Instant, h *protocol.ExtHeader, payload []byte, m
 	}
 	m.got += int64(len(payload))
 	if m.accepted {
-		// An eager message may be longer than there is room for (E14).
+		// An eager message may be longer than the receive (E14).
 		payload = payload[:max(min(int64(len(payload)), m.room-int64(h.Offset)), 0)]
 	}
 	if len(payload) > 0 {
@@ -127,7 +125,7 @@ func (r *receiving) onData(now Instant, h *protocol.ExtHeader, payload []byte, m
 	return ReasonNone
 }
 
-// arrived reports a message of which all has come.
+// arrived reports a message that is complete.
 func (r *receiving) arrived(m *inbound) {
 	if !m.complete() {
 		return
@@ -141,7 +139,7 @@ func (r *receiving) arrived(m *inbound) {
 	}
 }
 
-// accept is Accept, and Fetched.
+// accept implements Accept and Fetched.
 func (r *receiving) accept(message Message, room int64, fetched bool, acts []Action) []Action {
 	if uint32(message>>32) != r.epoch {
 		return acts
@@ -176,7 +174,7 @@ func (r *receiving) accept(message Message, room int64, fetched bool, acts []Act
 	return r.acts
 }
 
-// onCancel takes ERROR cancel (E16).
+// onCancel handles ERROR cancel (E16).
 func (r *receiving) onCancel(h *protocol.ExtHeader, missing uint32) Reason {
 	if !h.Call.IsSend() {
 		return ReasonDirection
@@ -202,7 +200,7 @@ func (r *receiving) onCancel(h *protocol.ExtHeader, missing uint32) Reason {
 	return ReasonNone
 }
 
-// onAborted takes ERROR aborted.
+// onAborted handles ERROR aborted.
 func (r *receiving) onAborted(h *protocol.ExtHeader) Reason {
 	m := r.find(h.Message)
 	switch {
@@ -221,8 +219,8 @@ func (r *receiving) onAborted(h *protocol.ExtHeader) Reason {
 	return ReasonNone
 }
 
-// forget answers the cancellations that were asked for since the last Flush. Only
-// now has the caller seen every Open, and so matched what can be.
+// forget answers the cancellations requested since the last Flush. Only now has the caller handled every Open, and
+// matched all that can be matched.
 func (r *receiving) forget() {
 	for _, number := range r.asked {
 		m, ref := r.find(number), r.resting.get(number)
@@ -249,7 +247,7 @@ func (r *receiving) forget() {
 	r.asked = r.asked[:0]
 }
 
-// end reports the messages that are not complete as lost. Those that rest complete are the caller's.
+// end reports incomplete messages as lost. Resting messages that are complete belong to the caller.
 func (r *receiving) end(e *sessionEnd) {
 	for m := r.first; m != nil; m = m.after {
 		if !m.complete() {

@@ -8,8 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A packet that comes late is taken for lost once. Then that is undone, and one that comes as
-// late is not.
+// A late packet is mistaken for a loss once. This is undone, and another packet with the same delay is not.
 func TestLatePacketIsNotALoss(t *testing.T) {
 	w := newWorld(Config{})
 	w.path(func(time.Duration) time.Duration { return 10 * time.Millisecond })
@@ -37,8 +36,8 @@ func TestLatePacketIsNotALoss(t *testing.T) {
 	}
 }
 
-// When the path has carried nothing for three time-outs, the window is the least one; when it was
-// only slow, or after fewer, it is not.
+// When the path has carried nothing for three time-outs, the window is the minimum; when the path was merely slow, or
+// after fewer time-outs, it is not.
 func TestPersistentCongestion(t *testing.T) {
 	for _, x := range []struct {
 		timeOuts, window int
@@ -65,7 +64,7 @@ func TestPersistentCongestion(t *testing.T) {
 	}
 }
 
-// ACKs of more ranges than one has room for report all of them in turn (E25).
+// ACKs report all ranges in turn if there are more than fit into one (E25).
 func TestAllRangesAreReported(t *testing.T) {
 	s := meet(t, Config{})
 	for n := range uint32(100) {
@@ -91,11 +90,11 @@ func TestAllRangesAreReported(t *testing.T) {
 	}
 }
 
-// The peer says how many packets it takes (E32): more are not in flight, nor more than Config says, nor more than
+// The peer reports how many packets it accepts (E32): no more are in flight, nor more than Config allows, nor more than
 // 512 on a short path.
 func TestOfferedWindow(t *testing.T) {
 	for _, x := range []struct {
-		window int // of Config
+		window int // Config.Window
 		offer  uint32
 		trip   time.Duration
 		most   int

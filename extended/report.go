@@ -6,8 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// SendState describes a send that has not ended. It is a Wait with the message's
-// envelope.
+// SendState describes a pending send: a Wait with the envelope of the message.
 type SendState struct {
 	Wait
 	Comm, Tag uint32
@@ -15,8 +14,7 @@ type SendState struct {
 	Announced bool
 }
 
-// EachSend calls yield for every send that has not ended and does not rest, oldest first, until it
-// returns false.
+// EachSend calls yield for every pending send that does not rest, oldest first, until yield returns false.
 func (c *Conn) EachSend(yield func(SendState) bool) {
 	for i := range c.path.shorts.len() {
 		x := c.path.shorts.at(i)
@@ -32,15 +30,13 @@ func (c *Conn) EachSend(yield func(SendState) bool) {
 	}
 }
 
-// Session returns the sessions of both sides; remote is 0 while it is not known.
+// Session returns the sessions of both sides; remote is 0 while unknown.
 func (c *Conn) Session() (local, remote protocol.Session) { return c.session.local, c.session.remote }
 
-// ForeignVersion returns the version of the last packet of the peer that was of another version
-// than protocol.ExtVersion, or 0 if there was none.
+// ForeignVersion returns the version of the peer's last packet with a version other than protocol.ExtVersion, or 0.
 func (c *Conn) ForeignVersion() byte { return c.foreign }
 
-// Busy reports whether a send has not ended, a packet of ours is not
-// acknowledged, or a message that was matched is not complete.
+// Busy reports whether a send is pending, a packet of ours is not acknowledged, or a matched message is not complete.
 func (c *Conn) Busy() bool {
 	return c.sends.open() > 0 || c.path.flight.outstanding() > 0 || c.path.shorts.len() > 0 || !c.controls.empty() ||
 		c.recvs.waiting > 0
@@ -51,54 +47,52 @@ const numTypes = int(protocol.Error) + 1
 
 // Counters count since New.
 type Counters struct {
-	// Packets, and bytes of their payload, by type, retransmissions included. What
-	// was received includes all packets that are whole and meant for us.
+	// Packets and bytes of payload, by type, including retransmissions. The packets received are the valid ones
+	// addressed to this rank.
 	PacketsSent, PacketsReceived [numTypes]uint64
 	BytesSent, BytesReceived     [numTypes]uint64
-	// Retransmissions counts retransmitted packets, TimeOuts those of them for which the
-	// time-out expired, and Losses those that were overtaken.
+	// Retransmissions is the number of retransmitted packets, TimeOuts the number of expired time-outs, and Losses the
+	// number of packets found lost because they were overtaken.
 	Retransmissions, TimeOuts, Losses uint64
-	// OutOfOrder counts packets that arrived before, or after, their place in the order.
+	// OutOfOrder is the number of packets received out of order.
 	OutOfOrder uint64
-	// Hellos counts HELLOs that were sent, but for probes of the path's MTU.
+	// Hellos is the number of HELLOs sent, except probes of the path MTU.
 	Hellos uint64
-	// Drops and Events count Drop and Note.
+	// Drops and Events count Drop and Note actions.
 	Drops  [NumReasons]uint64
 	Events [NumEvents]uint64
-	// SendsEager counts messages that went eagerly, and Arrived the actions of this name.
+	// SendsEager is the number of messages sent eagerly, Arrived the number of Arrived actions.
 	SendsEager, Arrived uint64
 }
 
-// Stats are the counters, and how things stand.
+// Stats are the counters and the current state.
 type Stats struct {
 	Counters
 
-	// RoundTrip is the smoothed round trip of E30 and Variation its
-	// variation, 0 before the first measurement. TimeOut is as it stands,
-	// doublings included.
+	// RoundTrip is the smoothed round trip of E30 and Variation its variation; both are 0 before the first measurement.
+	// TimeOut is the current time-out, doublings included.
 	RoundTrip, Variation, TimeOut time.Duration
-	// Stalled is since when nothing was acknowledged, if a time-out has expired since; otherwise 0.
+	// Stalled is the time since which nothing was acknowledged, if a time-out has expired since; otherwise 0.
 	Stalled Instant
-	// Window is how many packets may be in flight, InFlight how many are, and
-	// ToRetransmit how many wait to be retransmitted.
+	// Window is the maximum number of packets in flight, InFlight their current number, and ToRetransmit the number of
+	// packets that wait for retransmission.
 	Window, InFlight, ToRetransmit int
-	// Payload is the most bytes of payload of a packet, and Probes how many probes of that
-	// were sent (E36).
+	// Payload is the maximum payload of a packet in bytes, and Probes the number of probes sent to find it (E36).
 	Payload int
 	Probes  uint64
-	// Queued are sends of which nothing was sent, Begun the others that have
-	// not ended; Open are inbound messages that are not both matched and
-	// complete, Held packets of messages whose predecessors are missing.
+	// Queued is the number of sends of which nothing was sent, and Begun the number of other pending sends. Open is the
+	// number of inbound messages that are not both matched and complete, and Held the number of packets of messages
+	// whose predecessors are missing.
 	Queued, Begun, Open, Held int
-	// MessageCredit and EagerCredit are how many messages, and bytes of eager
-	// ones, may be sent before the peer has to match one.
+	// MessageCredit and EagerCredit are the number of messages, and of bytes of eager messages, that may be sent before
+	// the peer has to match a message.
 	MessageCredit, EagerCredit uint32
 }
 
-// Sends returns how many sends have not ended.
+// Sends returns the number of pending sends.
 func (c *Conn) Sends() int { return c.sends.open() + c.path.shorts.len() }
 
-// Stats returns the counters.
+// Stats returns the counters and the current state.
 func (c *Conn) Stats() Stats {
 	s := Stats{Counters: c.stats}
 	s.RoundTrip, s.Variation, s.TimeOut = c.path.trip.smoothed, c.path.trip.variation, c.path.trip.rto

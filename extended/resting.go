@@ -2,22 +2,22 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// MaxInline is the largest eager message, in bytes, that may rest with its payload: its credit of bytes returns
-// while it still waits for a receive.
+// MaxInline is the length in bytes of the longest eager message that may rest with its payload: its eager credit is
+// returned while it still waits for a receive.
 const MaxInline = 16
 
-// resting are the messages of the peer that wait for a receive, complete or announced, and of which the caller
-// keeps all else: its refs, with the bits, by the messages' numbers. There may be millions.
+// resting has the messages of the peer that wait for a receive, complete or announced, and whose other state the caller
+// keeps. It maps the number of a message to the caller's ref and the bits below. There may be millions.
 type resting = index[uint32, uint32]
 
-// eagerBit marks an eager message, which is complete, and floatBit one of floats.
+// eagerBit marks an eager message, which is complete; floatBit marks a message of floats.
 const (
 	eagerBit = 1 << 31
 	floatBit = 1 << 30
 	refBits  = floatBit - 1
 )
 
-// takeRest removes a number and returns its ref, or 0. It frees a large table that becomes empty.
+// takeRest removes a number and returns its ref, or 0. It frees a large table once it is empty.
 func takeRest(q *resting, number uint32) (ref uint32) {
 	if ref = q.remove(number); ref != 0 && q.count == 0 && len(q.slots) > keptRests {
 		*q = resting{}
@@ -25,13 +25,13 @@ func takeRest(q *resting, number uint32) (ref uint32) {
 	return ref
 }
 
-// keptRests is how many slots are kept for the next messages when none rests.
+// keptRests is the number of slots kept for later messages when no message rests.
 const keptRests = 1 << 12
 
-// Rest gives the Conn's memory of a message back that waits for a receive. Its caller keeps what Open and Copy have
-// said of it, until it calls Wake or the message is Lost, which hands ref back; ref is 1 to 2³⁰ − 1. It reports false,
-// and nothing changes, for a message that is not at rest: of which DATA is missing that comes eagerly, which was
-// accepted or is being canceled, or an eager one of more than MaxInline bytes.
+// Rest releases the Conn's memory for a message that waits for a receive. The caller keeps the contents of its Open and
+// Copy actions until it calls Wake or until the message is Lost, which returns ref; ref is 1 to 2³⁰ − 1. Rest returns
+// false and changes nothing for a message that cannot rest: one that is accepted or being canceled, an incomplete eager
+// message, or an eager message of more than MaxInline bytes.
 func (c *Conn) Rest(message Message, ref uint32) bool {
 	r := &c.recvs
 	if uint32(message>>32) != r.epoch {
@@ -59,7 +59,7 @@ func (c *Conn) Rest(message Message, ref uint32) bool {
 	return true
 }
 
-// Woken is what the caller has kept of a message.
+// Woken is the state of a message that the caller has kept.
 type Woken struct {
 	Message   Message
 	Comm, Tag uint32
@@ -68,7 +68,7 @@ type Woken struct {
 	Since     Instant
 }
 
-// Wake takes back a message that rests, before it is accepted. A message that is no more is no fault.
+// Wake restores a resting message before it is accepted. It does nothing for a message that no longer exists.
 func (c *Conn) Wake(w *Woken) {
 	r := &c.recvs
 	if uint32(w.Message>>32) != r.epoch {

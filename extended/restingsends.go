@@ -2,22 +2,22 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// A send that was announced waits for a receive of the peer, and a program may have millions of those. The Conn keeps
-// the number of one that rests, and its caller all else.
+// An announced send waits for a receive of the peer, and a program may have millions of them. The Conn keeps the number
+// of a resting send, and its caller the rest.
 
-// cancelBit marks a send in resting that the peer was asked to cancel.
+// cancelBit marks a resting send that the peer was asked to cancel.
 const cancelBit = 1 << 31
 
-// WakeSends sets the function that returns what RestSend has freed: the operation, with an ID that may differ from the
-// earlier one, and when it was posted. The Conn calls it in the middle of an event when the peer answers the
-// announcement, and in WakeSend. It must not call the Conn.
+// WakeSends sets the function that returns the state released by RestSend: the operation, with an ID that may differ
+// from the earlier one, and the time at which it was posted. The Conn calls it during an event in which the peer
+// answers the announcement, and in WakeSend. The function must not call the Conn.
 func (c *Conn) WakeSends(wake func(ref uint32) (op SendOp, since Instant)) {
 	c.sends.resting, c.sends.woken = new(resting), wake
 }
 
-// RestSend frees the Conn's memory of a send that waits for CLEAR_TO_SEND, and returns the message's number, for
-// WakeSend. ref is 1 to 2³⁰ − 1. ok is false, and nothing changes, for any other send. The send counts, and is
-// canceled by the peer or ends with the session, as before; EachSend leaves it out.
+// RestSend releases the Conn's memory for a send that waits for CLEAR_TO_SEND, and returns the number of the message,
+// for WakeSend. ref is 1 to 2³⁰ − 1. For any other send, ok is false and nothing changes. The send still counts as
+// pending, and still ends when the peer cancels it or the session ends; EachSend omits it.
 func (c *Conn) RestSend(id ID, ref uint32) (number uint32, ok bool) {
 	s := &c.sends
 	m := s.find(id)
@@ -34,10 +34,10 @@ func (c *Conn) RestSend(id ID, ref uint32) (number uint32, ok bool) {
 	return number, true
 }
 
-// WakeSend ends the rest of a send.
+// WakeSend restores a resting send.
 func (c *Conn) WakeSend(number uint32) { c.sends.wake(number) }
 
-// wake returns a send that rested, or nil.
+// wake restores and returns a resting send, or nil.
 func (s *sending) wake(number uint32) *outbound {
 	ref := takeRest(s.resting, number)
 	if ref == 0 {
@@ -64,10 +64,10 @@ func (s *sending) announced(h *protocol.ExtHeader) *outbound {
 	return s.wake(h.Message)
 }
 
-// open is the number of sends that have not ended.
+// open returns the number of pending sends.
 func (s *sending) open() int { return int(s.count) + s.resting.len() }
 
-// endResting ends all sends that rest, with one action.
+// endResting ends all resting sends with one action.
 func (s *sending) endResting(e *sessionEnd) {
 	q := s.resting
 	if q.len() == 0 {

@@ -1,25 +1,25 @@
 package extended
 
-// Room bounds how many messages the peers of a rank together may have there that no receive has matched. The Conns of
-// the rank share it: each grants its peer Config.Messages of it for good, and more as that peer's messages pile up, as
-// long as there is some.
+// Room bounds the number of messages without a matching receive that a rank keeps for all its peers together. The Conns
+// of the rank share it: each grants its peer Config.Messages of it permanently, and more as messages of that peer pile
+// up, while there is room.
 type Room struct{ limit, granted int }
 
-// NewRoom returns room for so many messages.
+// NewRoom returns a Room for the given number of messages.
 func NewRoom(limit int) *Room { return &Room{limit: limit} }
 
-// Limit returns how many messages there is room for, at least.
+// Limit returns the number of messages for which there always is room.
 func (r *Room) Limit() int { return r.limit }
 
-// borrow takes up to n.
+// borrow grants up to n messages, and returns the number granted.
 func (r *Room) borrow(n int) int {
 	n = max(min(n, r.limit-r.granted), 0)
 	r.granted += n
 	return n
 }
 
-// adapt sets how many messages the peer may have without a receive, by how many it has: as many again, but
-// Config.Messages more at least.
+// adapt sets the number of messages that the peer may have without a receive to the number that it has, plus the same
+// number again, or plus Config.Messages if that is more.
 func (r *receiving) adapt() {
 	cfg := &r.cfg
 	if cfg.Room == nil {
@@ -30,7 +30,7 @@ func (r *receiving) adapt() {
 	switch {
 	case want > window:
 		r.window += uint32(cfg.Room.borrow(want - window))
-	case want < window: // what the peer knows of stays
+	case want < window: // limits already sent to the peer stay valid
 		unknown := int(int32(r.firstMessage + r.window + r.matched - r.advertisedLimit))
 		n := max(min(window-want, unknown), 0)
 		r.window -= uint32(n)
@@ -38,35 +38,34 @@ func (r *receiving) adapt() {
 	}
 }
 
-// maxQueued is how many messages may wait to be sent until Full reports it, once the peer has said how many it allows.
-// Each takes some hundred bytes until then.
+// maxQueued is the number of messages waiting to be sent from which on Full reports QueueFull, once the peer's limit is
+// known. Each of them takes some hundred bytes of memory.
 const maxQueued = 1 << 12
 
-// maxReserve is the most credit that is left to messages that are not a program's, of collective calls: these are never
-// refused.
+// maxReserve is the maximum credit reserved for messages of collective calls, which are never refused.
 const maxReserve = 64
 
-// Fullness says why a program's next message is to wait.
+// Fullness is the reason why the next message of a program has to wait.
 type Fullness uint8
 
 const (
-	// NotFull: it need not.
+	// NotFull: it need not wait.
 	NotFull Fullness = iota
-	// CreditFull: the peer has as many messages without a receive as it allows, but for a reserve.
+	// CreditFull: all credit of the peer is used, except for a reserve.
 	CreditFull
-	// QueueFull: as many as are kept wait to be sent.
+	// QueueFull: too many messages wait to be sent.
 	QueueFull
-	// Unknown: the peer has not said how many it allows. It need not, and may turn out to be one too many.
+	// Unknown: the peer's limit is not known yet. The message need not wait, but may turn out to exceed the limit.
 	Unknown
 )
 
-// Full reports whether one more message of the program could not be sent ahead of its receive: a caller that accepts it
-// all the same lets a posted receive wait forever. Messages for which it was not asked are sent when there is credit.
+// Full reports whether one more message of the program could not be sent ahead of its receive: if the caller accepts it
+// nevertheless, a posted receive may wait forever. Messages sent without asking Full wait for credit.
 func (c *Conn) Full() Fullness {
 	s := &c.sends
 	queued := c.Queued()
 	switch {
-	case s.grant == 0: // it is taken to allow what this rank does
+	case s.grant == 0: // the peer is assumed to allow as many as this rank does
 		if queued >= c.cfg.Messages {
 			return QueueFull
 		}
@@ -79,9 +78,10 @@ func (c *Conn) Full() Fullness {
 	return NotFull
 }
 
-// Queued is how many messages wait to be sent, and Queues reports whether one does.
+// Queued returns the number of messages waiting to be sent.
 func (c *Conn) Queued() int { return int(c.sends.count - c.sends.begun) }
 
+// Queues reports whether the message of the given ID is waiting to be sent.
 func (c *Conn) Queues(id ID) bool {
 	m := c.sends.find(id)
 	return m != nil && m.state == Queued
@@ -90,21 +90,21 @@ func (c *Conn) Queues(id ID) bool {
 // Next returns the number of the next message, which grows as messages begin.
 func (c *Conn) Next() uint32 { return c.sends.number }
 
-// Confirmed returns a time after which the peer, having received every message that began, stated how many it allows.
+// Confirmed returns a time after which the peer stated its limit, when it had received every message begun.
 func (c *Conn) Confirmed() Instant { return c.sends.confirmed }
 
-// reserve is how many messages of the peer's limit are not for a program's.
+// reserve returns the part of the peer's limit that a program may not use.
 func (s *sending) reserve() int { return int(min(s.grant/64, maxReserve)) }
 
-// Scarce reports whether little of the peer's credit is left. A caller that waits for its messages one by one announces
-// them then, so that it is held back until each is received, and not refused some day.
+// Scarce reports whether little of the peer's credit is left. A caller that waits for each of its messages should then
+// announce them, so that it is held back until each one is received, instead of being refused later.
 func (c *Conn) Scarce() bool {
 	s := &c.sends
 	return s.grant != 0 && int32(s.limit-s.number) < int32(s.grant/8)
 }
 
-// WantCredit has the peer asked for its limits as if a message was waiting for them (E33), until it is called with
-// false.
+// WantCredit makes the Conn ask the peer for its limits as if a message were waiting for credit (E33), until it is
+// called with false.
 func (c *Conn) WantCredit(wanted bool) {
 	if c.sends.wanted != wanted {
 		c.sends.wanted, c.changed = wanted, true

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// E20: messages go ahead of their receives far beyond what the peer may begin with, while there is room, and one whose
-// receive is posted arrives. Beyond that the sender gets no more credit, but for a reserve; and with receives there is
-// room again, of which no more is granted than there is.
+// E20: messages are sent ahead of their receives far beyond the initial credit while there is room, and one whose
+// receive is posted is received. When the room is exhausted, the sender gets no more credit, except for a reserve. With
+// receives there is room again, and never more is granted than there is.
 func TestRoomIsGranted(t *testing.T) {
 	const first, room = 128, 5000
 	w := newWorld(Config{Messages: first, Room: NewRoom(room)})
@@ -37,7 +37,7 @@ func TestRoomIsGranted(t *testing.T) {
 	if sent < room-first || sent > room {
 		t.Errorf("%d messages went ahead, and there is room for %d", sent, room)
 	}
-	// Those of collective calls are not asked about.
+	// Full is not asked about messages of collective calls.
 	s := a.send(pattern(4, 2), SendOp{Tag: 9})
 	w.wait(1e9)
 	if r := b.recv(9, 4); !r.done() || intact(r, s.data) != nil {
@@ -61,7 +61,7 @@ func TestRoomIsGranted(t *testing.T) {
 	}
 }
 
-// E16, E8: a message that was announced and rests can be canceled, and is lost with its session.
+// E16, E8: an announced message that rests can be canceled, and is lost with its session.
 func TestAnnouncedMessageRests(t *testing.T) {
 	w := newWorld(Config{})
 	w.rests = func() bool { return true }
@@ -95,7 +95,7 @@ func TestAnnouncedMessageRests(t *testing.T) {
 	}
 }
 
-// A caller that waits for its messages is held back before it is refused.
+// A caller that waits for its messages is held back before one is refused.
 func TestScarce(t *testing.T) {
 	w := newWorld(Config{Messages: 64})
 	a := w.nodes[0]

@@ -2,28 +2,27 @@ package extended
 
 import "time"
 
-// roundTrip is the estimator and the time-out of E30.
+// roundTrip is the round-trip estimator and the time-out of E30.
 type roundTrip struct {
 	smoothed, variation time.Duration
 	latest, least       time.Duration
-	rto                 time.Duration // as it stands, doublings included
+	rto                 time.Duration // current, doublings included
 	doublings           int
 }
 
 func (r *roundTrip) reset(t *Timing) { *r = roundTrip{rto: t.InitialRTO} }
 
-// known reports whether one was measured.
+// known reports whether a round trip was measured.
 func (r *roundTrip) known() bool { return r.smoothed != 0 }
 
-// clockUnit is what a clock on the wire counts: 1.024 µs, as the power of two that takes
-// no division.
+// clockUnit is the unit of clocks on the wire, as a power of two of nanoseconds: 1.024 µs, which needs no division.
 const clockUnit = 10
 
-// clockAt is what a packet says of the time at which it is sent; never 0.
+// clockAt returns the clock of a packet sent at the given time; it is never 0.
 func clockAt(now Instant) uint32 { return uint32(now>>clockUnit) | 1 }
 
-// tripOf is how long the transmission of that clock and its acknowledgement were on
-// their way, or 0 if that is not known.
+// tripOf returns the time in transit of the transmission with the given clock and of its acknowledgement, or 0 if
+// unknown.
 func tripOf(now Instant, clock uint32, delay time.Duration) time.Duration {
 	age := clockAt(now) - clock
 	if clock == 0 || age >= 1<<31 {
@@ -32,7 +31,7 @@ func tripOf(now Instant, clock uint32, delay time.Duration) time.Duration {
 	return max(time.Duration(age)<<clockUnit-delay, 1)
 }
 
-// measured takes a round trip of a packet that was sent once.
+// measured records the round trip of a packet that was sent once.
 func (r *roundTrip) measured(d time.Duration, t *Timing) {
 	d = max(d, time.Nanosecond)
 	r.latest = d
@@ -47,7 +46,7 @@ func (r *roundTrip) measured(d time.Duration, t *Timing) {
 	r.rto = r.base(t)
 }
 
-// base is the time-out without doublings.
+// base returns the time-out without doublings.
 func (r *roundTrip) base(t *Timing) time.Duration {
 	if r.smoothed == 0 {
 		return min(t.InitialRTO, t.MaxRTO)

@@ -7,18 +7,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// scripted is a Conn of rank 0 and the hand that writes rank 1's packets.
+// scripted is a Conn of rank 0, and the test writes the packets of rank 1.
 type scripted struct {
 	t    *testing.T
 	c    *Conn
 	now  Instant
-	echo Instant  // when what arrived last at the peer was sent, for its ACKs; 0: it does not say
-	last []Action // of the last event
+	echo Instant  // send time of the packet that the peer received last, for its ACKs; 0: none
+	last []Action // actions of the last event
 }
 
-const scriptedSession = 0x51 // rank 1's session
+const scriptedSession = 0x51 // session of rank 1
 
-// meet makes the two known to each other.
+// meet makes the two sessions known to each other.
 func meet(t *testing.T, cfg Config) *scripted {
 	cfg = sixteen(cfg)
 	cfg.Remote, cfg.Seed = 1, 1
@@ -28,7 +28,7 @@ func meet(t *testing.T, cfg Config) *scripted {
 	return s
 }
 
-// put delivers a packet, of which h says what is special.
+// put delivers a packet; h has the fields that differ from the default.
 func (s *scripted) put(h protocol.ExtHeader, payload int) *scripted {
 	h.Src ^= 1
 	if h.Session == 0 {
@@ -71,7 +71,7 @@ func (s *scripted) send(id ID, n int64) *scripted {
 	return s.flush()
 }
 
-// count returns how many actions of a kind the last event had.
+// count returns the number of actions of a kind in the last event.
 func (s *scripted) count(kind ActionKind) (n int) {
 	for _, a := range s.last {
 		if a.Kind == kind {
@@ -81,8 +81,7 @@ func (s *scripted) count(kind ActionKind) (n int) {
 	return n
 }
 
-// want verifies the reason for which the last packet was dropped, and how many
-// packets have arrived in all.
+// want verifies the drop reason of the last packet, and the number of packets received in total.
 func (s *scripted) want(what string, r Reason, arrived uint32) {
 	s.t.Helper()
 	got := ReasonNone
@@ -96,7 +95,7 @@ func (s *scripted) want(what string, r Reason, arrived uint32) {
 	}
 }
 
-// headers of the peer's packets.
+// Headers of the peer's packets.
 func request(number, message, length uint32) protocol.ExtHeader {
 	return protocol.ExtHeader{Type: protocol.SendRequest, Number: number, Message: message, Length: length}
 }

@@ -12,10 +12,10 @@ import (
 
 var searchDepth = flag.Int("search-depth", 2, "how many faults a schedule of the search may have, one less in long exchanges; 3 takes some minutes")
 
-// longExchanges have five to thirty times as many packets as the others.
+// longExchanges have five to thirty times as many packets as the other ones.
 var longExchanges = []string{"many", "little credit", "numbers go over", "small window", "canceled too late", "rendezvous"}
 
-// searchedFaults are what a schedule may do to a packet.
+// searchedFaults are the possible faults of a packet in a schedule.
 var searchedFaults = [][]fate{
 	nil, {{delay: swapped}}, {{flip: 8*33 + 1}}, {{}, {}},
 	{{delay: 5 * time.Millisecond}}, {{}, {delay: 5 * time.Millisecond}},
@@ -24,8 +24,8 @@ var searchedFaults = [][]fate{
 	{{delay: 250 * time.Millisecond}}, {{}, {delay: 250 * time.Millisecond}},
 }
 
-// TestSearch: whatever a schedule of faults does to the packets of an exchange, all that
-// was sent arrives once, in order and intact, all sends end, and nothing is left.
+// TestSearch: under every schedule of faults, all messages of an exchange are received once, in order and intact, all
+// sends end, and no state is left.
 func TestSearch(t *testing.T) {
 	var sum atomic.Int64
 	t.Run("exchanges", func(t *testing.T) {

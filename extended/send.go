@@ -6,8 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxMessages bounds how far apart the numbers of messages may be that are open
-// at a time, so that they can be compared (E4).
+// maxMessages bounds the distance between the numbers of open messages, so that they can be compared (E4).
 const maxMessages = 1 << 30
 
 // outbound is a message of ours, from Send to SendDone.
@@ -16,51 +15,48 @@ type outbound struct {
 	since  Instant
 	number uint32
 	state  State
-	// take is how many bytes are to be sent: all of an eager message, as many
-	// as were cleared of another. offset counts those that were, acked those
-	// that arrived.
+	// take is the number of bytes to send: all of an eager message, otherwise the number that was cleared. offset is
+	// the number of bytes sent, acked the number acknowledged.
 	take, offset, acked int64
-	// flying counts packets of DATA that are not acknowledged. out is set
-	// when the last one has been sent.
+	// flying is the number of DATA packets that are not acknowledged. out is set when the last one was sent.
 	flying          int
 	out             bool
-	listed          bool // among those whose DATA was asked for
+	listed          bool // in the list of cleared messages
 	aborted         bool
 	retransmissions int
-	// ready is how many bytes there are of a Partial message.
+	// ready is the number of available bytes of a Partial message.
 	ready int64
-	// before and after are the neighbours in the list of all messages, behind
-	// the next of those that are cleared.
+	// before and after are the neighbors in the list of all messages; behind is the next one in the list of cleared
+	// messages.
 	before, after, behind *outbound
 }
 
-// sending is the sender's half: messages in the order of Send. First come those
-// that have begun, then those that are queued.
+// sending is the sender's half: messages in the order of Send. Messages that have begun precede queued ones.
 type sending struct {
 	*common
 	first, last  *outbound
 	queued       *outbound // the first that has not begun
-	eager        *outbound // one whose eager DATA is not all sent
-	cleared      *outbound // the first whose rendezvous DATA is not all sent
+	eager        *outbound // the one whose eager DATA is not completely sent
+	cleared      *outbound // the first whose rendezvous DATA is not completely sent
 	clearedLast  *outbound
 	byID         index[ID, *outbound]     // all but the newest
-	newest       *outbound                // the last one that was given to Send, if it has not ended
+	newest       *outbound                // the last one passed to Send, if it is not done
 	byNumber     index[uint32, *outbound] // those announced and not done
 	count, begun int32
 	number       uint32  // of the next message
-	limit        uint32  // number of the first that may not be sent yet (E20)
+	limit        uint32  // number of the first message that may not be sent yet (E20)
 	eagerLimit   uint32  // eager bytes that may be sent since the session began
-	eagerSent    uint32  // eager bytes that were
+	eagerSent    uint32  // eager bytes sent since then
 	blocked      bool    // CreditExhausted was noted
-	wanted       bool    // the peer is to be asked for its limits
-	grant        uint32  // how many could be sent at first; 0 before a limit was received
-	confirmed    Instant // the peer stated limit after this time, having received all that began
+	wanted       bool    // the peer must be asked for its limits
+	grant        uint32  // the first message credit received in the session; 0 before
+	confirmed    Instant // the peer stated limit after this time, when it had received every message begun
 	free         *outbound
-	resting      *resting                           // nil: none may rest
-	woken        func(ref uint32) (SendOp, Instant) // of WakeSends
+	resting      *resting                           // or nil if no send may rest
+	woken        func(ref uint32) (SendOp, Instant) // set by WakeSends
 }
 
-// reset begins a new session, with the messages that are queued.
+// reset begins a new session. Queued messages are kept.
 func (s *sending) reset() {
 	s.eager, s.cleared, s.clearedLast = nil, nil, nil
 	s.byNumber = index[uint32, *outbound]{}
@@ -68,8 +64,7 @@ func (s *sending) reset() {
 	s.eagerLimit, s.eagerSent, s.blocked, s.grant, s.confirmed = 0, 0, false, 0, 0
 }
 
-// Send queues a message. It goes out as soon as session, credit and window
-// allow.
+// Send queues a message. It is sent as soon as session, credit and window allow.
 func (c *Conn) Send(now Instant, op SendOp, acts []Action) []Action {
 	s := &c.sends
 	if op.Length < 0 || op.Length > math.MaxUint32 || op.Tag > protocol.MaxExtTag || s.find(op.ID) != nil {
@@ -104,7 +99,7 @@ func (c *Conn) Send(now Instant, op SendOp, acts []Action) []Action {
 	return acts
 }
 
-// allocate returns a message that is 0.
+// allocate returns a zeroed message.
 func (s *sending) allocate() *outbound {
 	m := s.free
 	if m == nil {
@@ -114,7 +109,7 @@ func (s *sending) allocate() *outbound {
 	return m
 }
 
-// insert puts a message before those that are queued.
+// insert puts a message before the queued ones.
 func (s *sending) insert(m *outbound) {
 	m.after = s.queued
 	if m.after == nil {
@@ -130,7 +125,7 @@ func (s *sending) insert(m *outbound) {
 	s.count++
 }
 
-// find returns the send of an ID that has not ended, or nil.
+// find returns the send with that ID if it is not done, or nil.
 func (s *sending) find(id ID) *outbound {
 	if m := s.newest; m != nil && m.op.ID == id {
 		return m
@@ -146,20 +141,20 @@ func (s *sending) invalid(id ID, acts []Action) []Action {
 	return s.acts
 }
 
-// CancelOutcome says what became of a wish to take a send back.
+// CancelOutcome is the outcome of Cancel.
 type CancelOutcome uint8
 
 const (
 	// CancelDone: nothing of the message was sent, and no SendDone follows.
 	CancelDone CancelOutcome = iota + 1
-	// CancelRequested: the peer was asked. SendDone follows, with ErrCanceled if the
-	// peer agrees; otherwise the message goes on.
+	// CancelRequested: the peer was asked. SendDone follows, with ErrCanceled if the peer agrees; otherwise the message
+	// continues.
 	CancelRequested
-	// CancelTooLate: the message goes on, and SendDone follows; or it has ended.
+	// CancelTooLate: the message continues and SendDone follows, or it is already done.
 	CancelTooLate
 )
 
-// Cancel takes a send back, if it can (E16).
+// Cancel cancels a send if possible (E16).
 func (c *Conn) Cancel(_ Instant, id ID, acts []Action) ([]Action, CancelOutcome) {
 	c.changed = true
 	m := c.sends.find(id)
@@ -182,7 +177,7 @@ func (c *Conn) Cancel(_ Instant, id ID, acts []Action) ([]Action, CancelOutcome)
 	return acts, CancelTooLate
 }
 
-// unlink takes a message out of the list and recycles it.
+// unlink removes a message from the list and recycles it.
 func (s *sending) unlink(m *outbound) {
 	if m == s.newest {
 		s.newest = nil
@@ -213,7 +208,7 @@ func (s *sending) unlink(m *outbound) {
 	m.after, s.free = s.free, m
 }
 
-// done ends a message.
+// done completes a message.
 func (s *sending) done(m *outbound, err error) {
 	a := s.next()
 	a.Kind = SendDone
@@ -221,8 +216,7 @@ func (s *sending) done(m *outbound, err error) {
 	s.unlink(m)
 }
 
-// doneIfAcked ends a message of which nothing is left to be sent or
-// acknowledged.
+// doneIfAcked completes a message once all of it was sent and acknowledged.
 func (s *sending) doneIfAcked(m *outbound) {
 	switch {
 	case !m.out || m.flying > 0:
@@ -233,7 +227,7 @@ func (s *sending) doneIfAcked(m *outbound) {
 	}
 }
 
-// onClear takes CLEAR_TO_SEND (E12).
+// onClear handles CLEAR_TO_SEND (E12).
 func (s *sending) onClear(h *protocol.ExtHeader) Reason {
 	switch {
 	case !h.Call.IsRecv():
@@ -250,7 +244,7 @@ func (s *sending) onClear(h *protocol.ExtHeader) Reason {
 	}
 	m.state, m.take = Sending, int64(h.Length)
 	switch {
-	case m.take == 0: // it is complete, even if the rest never comes
+	case m.take == 0: // it is complete, even if the rest will never be available
 		m.out, m.aborted = true, false
 		s.doneIfAcked(m)
 	case m.aborted:
@@ -267,7 +261,7 @@ func (s *sending) onClear(h *protocol.ExtHeader) Reason {
 	return ReasonNone
 }
 
-// onRefusal takes ERROR canceled (E16), or without an err too long (E17).
+// onRefusal handles ERROR canceled (E16), or ERROR too long if err is nil (E17).
 func (s *sending) onRefusal(now Instant, h *protocol.ExtHeader, err error) Reason {
 	switch {
 	case !h.Call.IsRecv():
@@ -306,7 +300,7 @@ func (s *sending) wait(m *outbound) Wait {
 // hasCredit reports whether the next message may begin (E20).
 func (s *sending) hasCredit() bool { return int32(s.limit-s.number) > 0 }
 
-// eagerly reports whether a message that begins now goes without being asked for (E11).
+// eagerly reports whether a message that begins now is sent without CLEAR_TO_SEND (E11).
 func (s *sending) eagerly(m *outbound) bool {
 	return s.short(m) && m.op.Length <= int64(s.eagerLimit-s.eagerSent)
 }

@@ -8,48 +8,45 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// session is the pair of sessions of both ranks (E5–E9).
+// session has the sessions of both ranks (E5–E9).
 type session struct {
-	// local and remote are the sessions of both sides; remote is 0 while it
-	// is not known.
+	// local and remote are the sessions of both sides; remote is 0 while unknown.
 	local, remote protocol.Session
-	// past are sessions of the peer that ended during our own, pastNext the
-	// one that is to be overwritten next.
+	// past are the latest sessions of the peer that ended during our session; pastNext is the index of the next one to
+	// overwrite.
 	past     [4]protocol.Session
 	pastNext uint8
-	// greet: the next ACK is the first to a session that was adopted.
+	// greet: the next ACK is the first one to a session just adopted.
 	greet bool
-	// ask: a HELLO is due, whatever waits to be sent: the peer may have been restarted, or
-	// is of another version.
+	// ask: a HELLO is due even if nothing waits to be sent: the peer may have been restarted, or is of another version.
 	ask bool
 
-	// hello is the time before which no HELLO is sent, and wait how long
-	// after the next one the one after that comes.
+	// hello is the earliest time of the next HELLO, and wait the interval between that one and the following one.
 	hello, wait      Instant
-	lastHeardAt      Instant // when a packet of the peer last arrived
-	unansweredHellos int32   // HELLOs since then
-	// answer is the session of the peer that is to be sent ours, if any (E6), and
-	// answerClock the clock of its HELLO.
+	lastHeardAt      Instant // when a packet of the peer was last received
+	unansweredHellos int32   // HELLOs sent since then
+	// answer is the session of the peer to which our session must be sent, or 0 (E6). answerClock is the clock of its
+	// HELLO.
 	answerClock uint32
 	answer      protocol.Session
 }
 
 func (s *session) ended(peer protocol.Session) bool { return slices.Contains(s.past[:], peer) }
 
-// end remembers that the peer's session is over.
+// end records that the peer's session has ended.
 func (s *session) end() {
 	s.past[int(s.pastNext)%len(s.past)] = s.remote
 	s.pastNext++
 	s.remote = 0
 }
 
-// silent reports whether the peer, whose session is known, answered none of our HELLOs for that time (E33).
+// silent reports whether the peer, whose session is known, has answered none of our HELLOs for the given time (E33).
 func (s *session) silent(now, after Instant) bool {
 	return s.remote != 0 && s.unansweredHellos >= minStalls && after > 0 && now-s.lastHeardAt >= after
 }
 
-// identify determines whether a packet belongs to our session with the peer, as it
-// does not seem to. It adopts the peer's if need be (E6, E8).
+// identify reports whether a packet whose sessions are not the known ones belongs to our session with the peer. It
+// adopts the peer's session if necessary (E6, E8).
 func (c *Conn) identify(now Instant, h *protocol.ExtHeader) bool {
 	s := &c.session
 	hello := h.Flags&protocol.FlagHello != 0
@@ -72,7 +69,7 @@ func (c *Conn) identify(now Instant, h *protocol.ExtHeader) bool {
 	}
 	s.remote = h.Session
 	s.hello, s.wait, s.unansweredHellos = now, c.cfg.Timing.HelloFirst, 0
-	// The peer may know nothing of ours but its number.
+	// The peer may know no more of our session than its number.
 	c.arrivals.now, c.arrivals.full, s.greet = true, true, true
 	c.note(Connected)
 	c.path.askLink(now)
@@ -85,8 +82,7 @@ func (c *Conn) onClose(now Instant) {
 	c.endSession(now, endClosed)
 }
 
-// ProcessEnded informs a Conn that the peer's process has ended, which the transport has
-// found (E9).
+// ProcessEnded informs a Conn that the peer's process has ended, as detected by the transport (E9).
 func (c *Conn) ProcessEnded(now Instant, acts []Action) []Action {
 	c.acts, c.changed = acts, true
 	c.path.timeShorts(now)
@@ -97,8 +93,8 @@ func (c *Conn) ProcessEnded(now Instant, acts []Action) []Action {
 	return c.acts
 }
 
-// ProcessClosed informs a Conn that the peer has shut down, which the transport has found: without a session, the peer
-// could not say so itself (E9).
+// ProcessClosed informs a Conn that the peer has shut down, as detected by the transport (E9). Without a session, the
+// peer could not send close.
 func (c *Conn) ProcessClosed(now Instant, acts []Action) []Action {
 	c.acts, c.changed = acts, true
 	c.path.timeShorts(now)
@@ -106,8 +102,8 @@ func (c *Conn) ProcessClosed(now Instant, acts []Action) []Action {
 	return c.acts
 }
 
-// endSession ends the peer's session and what had begun in it. Later messages wait for a new one, unless the peer does
-// not return.
+// endSession ends the peer's session and the messages begun in it. Later messages wait for a new session, unless the
+// peer will not return.
 func (c *Conn) endSession(now Instant, why ending) {
 	if c.session.remote != 0 {
 		c.session.end()
@@ -120,23 +116,24 @@ func (c *Conn) endSession(now Instant, why ending) {
 	}
 }
 
-// Left reports whether the process of the peer, a rank of our job, is gone, and whether it closed its session before.
+// Left reports whether the process of the peer, a rank of our job, is gone, and whether it closed its session first.
 func (c *Conn) Left() (left, closed bool) { return c.left != 0, c.left == endClosed }
 
-// declareUnreachable ends our session, as the peer is unreachable (E31): packets of it are invalid from now on.
+// declareUnreachable ends our session because the peer is unreachable (E31). Packets that name it are invalid from now
+// on.
 func (c *Conn) declareUnreachable(now Instant, why ending) {
 	c.note(Unreachable)
 	e := c.endMessages(now, why)
-	if why == endUnreachable { // without a way to the peer, those that wait for a session would wait forever
+	if why == endUnreachable { // without a way to the peer, they would wait for a session forever
 		c.sends.end(&e, nil)
 	}
-	// Sessions of the peer that ended cannot be confused any more: what they
-	// have sent bears our old session. The peer's own may go on.
+	// Ended sessions of the peer need not be remembered: their packets name our old session. The peer's current session
+	// may continue.
 	c.session = session{local: c.random.session(c.session.local), hello: now, wait: c.cfg.Timing.HelloFirst}
 }
 
-// Unreachable informs a Conn that the transport has no way to the peer, and why. Messages that wait for a session
-// fail too.
+// Unreachable informs a Conn that the transport has no way to the peer, for the given reason. It also ends messages
+// that wait for a session.
 func (c *Conn) Unreachable(now Instant, reason string, acts []Action) []Action {
 	if c.closed {
 		return acts
@@ -153,8 +150,8 @@ func (c *Conn) Unreachable(now Instant, reason string, acts []Action) []Action {
 	return c.acts
 }
 
-// Close reports to the peer that the rank shuts down (E9). What it sends afterwards is answered by the same, at the next Flush,
-// until LingerUntil; nothing else is to be done with the Conn.
+// Close sends close to the peer, because this rank shuts down (E9). Until LingerUntil, the next Flush answers later
+// packets of the peer with close again. The Conn has no other use after Close.
 func (c *Conn) Close(now Instant, acts []Action) []Action {
 	if c.closed {
 		return acts
@@ -169,13 +166,13 @@ func (c *Conn) Close(now Instant, acts []Action) []Action {
 	}
 	if c.arrivals.gaps() {
 		c.ackBuf = c.ackBuf[:0]
-		c.sendAck(now) // close acknowledges no more than what has arrived in order
+		c.sendAck(now) // close acknowledges only packets received in order
 	}
 	c.sendClose()
 	return c.acts
 }
 
-// onClosed takes a packet of the peer's session after Close.
+// onClosed handles a packet of the peer's session after Close.
 func (c *Conn) onClosed(now Instant, h *protocol.ExtHeader) {
 	switch {
 	case h.Type == protocol.Error && !h.Numbered():
@@ -187,16 +184,18 @@ func (c *Conn) onClosed(now Instant, h *protocol.ExtHeader) {
 	}
 }
 
-// lingerTimeOuts is for how many of our time-outs a peer is answered after Close (RFC 9000, section 10.2), and lingerLeast for how
-// long at least: on a busy host the peer's process may not get to run for several times as long as a time-out of a few milliseconds.
+// lingerTimeOuts is the number of our time-outs for which a peer is answered after Close (RFC 9000, section 10.2).
+// lingerLeast is the minimum duration: on a busy host, the peer's process may not be scheduled for several times as
+// long as a time-out of a few milliseconds.
 const (
 	lingerTimeOuts = 3
 	lingerLeast    = 150 * time.Millisecond
 )
 
-// LingerUntil returns until when the peer may retransmit what has arrived here, as it has neither an acknowledgement nor our
-// close; false if it will not, or before Close. That is three time-outs after its last packet, at least 150 ms, and not more than three
-// of the longest after Close.
+// LingerUntil returns the time until which the peer may retransmit packets that were received here, because it has
+// neither an acknowledgement nor our close. It returns false if the peer will not retransmit, or before Close. The time
+// is three time-outs after its last packet, but at least 150 ms, and at most three of the longest time-outs after
+// Close.
 func (c *Conn) LingerUntil() (Instant, bool) {
 	if !c.closed || c.cfg.Reliable || c.session.remote == 0 || c.arrivals.next == c.cfg.firstPacket && !c.arrivals.gaps() {
 		return 0, false
@@ -211,7 +210,7 @@ func (c *Conn) sendClose() {
 	c.transmitUnnumbered(Transmit, &h, nil)
 }
 
-// reset begins a new pair of sessions, with nothing under way.
+// reset begins a new pair of sessions, with nothing in flight.
 func (c *Conn) reset() {
 	c.session.wait = c.cfg.Timing.HelloFirst
 	c.path.reset()
@@ -222,7 +221,7 @@ func (c *Conn) reset() {
 	c.reports.reset()
 }
 
-// helloDue returns when the next HELLO is to be sent (E7, E33), or never.
+// helloDue returns the time of the next HELLO (E7, E33), or never.
 func (c *Conn) helloDue() Instant {
 	s := &c.session
 	if s.remote != 0 && !c.path.flight.empty() {
@@ -244,19 +243,19 @@ func (c *Conn) helloDue() Instant {
 	case s.remote == 0:
 		return never
 	case queued && c.sends.limit == c.cfg.firstMessage:
-		return s.hello // no limit was ever received
+		return s.hello // no limit was received yet
 	case queued:
 		return max(s.hello, s.lastHeardAt+c.cfg.Timing.HelloFirst)
 	}
 	return max(s.hello, s.lastHeardAt+c.cfg.Timing.HelloMax)
 }
 
-// sendHello sends the HELLO that is due, and the answer that is due (E6).
+// sendHello sends the HELLO and the answer that are due (E6).
 func (c *Conn) sendHello(now Instant) {
 	s := &c.session
 	if ask := s.ask; ask || now >= c.helloDue() {
 		s.ask = false
-		// For packets in flight the time-outs decide (E31).
+		// For packets in flight, the time-outs decide (E31).
 		if now >= c.helloDue() && c.path.flight.empty() && s.silent(now, c.cfg.Timing.UnreachableAfter) {
 			c.declareUnreachable(now, endSilent)
 		}
@@ -271,7 +270,7 @@ func (c *Conn) sendHello(now Instant) {
 	h.Clock = s.answerClock
 	if s.answer == s.remote {
 		c.appendAck(now, &h)
-	} else { // nothing has happened yet in a session with it
+	} else { // no packet was exchanged in a session with it yet
 		h.PeerSession, h.Acknowledged, h.Length = s.answer, c.cfg.firstPacket, c.arrivals.window
 		c.transmitAck(&h, &protocol.AckInfo{
 			MessageLimit: c.cfg.firstMessage + uint32(c.cfg.Messages), EagerLimit: uint32(c.cfg.EagerBytes),

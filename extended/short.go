@@ -2,22 +2,21 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// An eager message of one packet may bear a short header where memory carries the packets (E52). It is
-// numbered, credited and acknowledged like any other; the functions here are the shorter way to the same
-// state, without actions, for the case that nothing is out of the ordinary. As soon as something is, the messages
-// become ordinary ones (lengthen).
+// Where packets are carried by memory, an eager message of one packet may have a short header (E52). It is numbered,
+// credited and acknowledged like any other. The functions here are a fast path to the same state, without actions, for
+// the common case. In any other case the messages become ordinary ones (lengthen).
 
-// shorts are the messages that were sent with short headers and are not acknowledged, in a ring, the oldest
-// first. Their packets have the numbers that follow those of the flight.
+// shorts has the messages sent with short headers that are not acknowledged, in a ring, oldest first. The numbers of
+// their packets follow the numbers of flight.
 type shorts struct {
-	ring         []shortSend // a power of two
+	ring         []shortSend // length is a power of two
 	first, count int
 	bytes        int64
 	message      uint32 // number of the message after the last
-	untimed      int    // the last so many were sent since the time was last known
+	untimed      int    // number of the last messages that were sent since the time was last known
 }
 
-// shortSend is what is to be known of one to retransmit it.
+// shortSend is the state needed to retransmit a message.
 type shortSend struct {
 	comm, tag, length uint32
 	datatype          protocol.Datatype
@@ -33,7 +32,8 @@ func (q *shorts) len() int {
 	return q.count
 }
 
-// due returns when the time-out of the oldest expires, or never. Those that were sent at no known time are due, to have one.
+// due returns the time at which the time-out of the oldest message expires, or never. Messages without a send time are
+// due at once, to get one.
 func (q *shorts) due(rto Instant) Instant {
 	switch {
 	case q.len() == 0:
@@ -44,7 +44,7 @@ func (q *shorts) due(rto Instant) Instant {
 	return q.at(0).sent + rto
 }
 
-// push adds one for its caller to fill in.
+// push adds a message, and returns it for the caller to fill in.
 func (q *shorts) push(length uint32) *shortSend {
 	if q.count == len(q.ring) {
 		old := *q
@@ -65,11 +65,11 @@ func (q *shorts) pop() (s shortSend) {
 	return s
 }
 
-// ackEveryShort is ackEvery where memory carries the packets: that nothing is lost makes their ACKs
-// rarer than those of a network.
+// ackEveryShort is ackEvery where packets are carried by memory: since none is lost, ACKs may be rarer than on a
+// network.
 const ackEveryShort = 64
 
-// ackEvery is how many packets are acknowledged at once (E26).
+// ackEvery returns the number of packets after which an ACK is sent at once (E26).
 func (c *Config) ackEvery() int32 {
 	if c.ShortHeaders {
 		return ackEveryShort
@@ -77,8 +77,8 @@ func (c *Config) ackEvery() int32 {
 	return ackEvery
 }
 
-// NextShort sets the header h of a message that may be sent now in one packet with a short header. It
-// changes nothing: SentShort follows when that was sent. A message that may not is for Send.
+// NextShort sets h to the header of a message that may be sent now in one packet with a short header, and returns true.
+// It changes nothing: call SentShort after the packet is sent. If it returns false, use Send.
 func (c *Conn) NextShort(op *SendOp, h *protocol.ShortHeader) (ok bool) {
 	f, s, q := &c.path.flight, &c.sends, c.path.shorts
 	switch {
@@ -90,7 +90,7 @@ func (c *Conn) NextShort(op *SendOp, h *protocol.ShortHeader) (ok bool) {
 	case op.Length > int64(c.cfg.MaxPayload), op.Length > int64(c.cfg.EagerLimit), op.Length > int64(s.eagerLimit-s.eagerSent):
 		return false
 	case f.outstanding()+q.count+1 >= c.path.most, f.bytes+q.bytes+op.Length+int64(c.cfg.MaxPayload) > c.path.bytes:
-		return false // the one that fills the window asks for an ACK (E27)
+		return false // the packet that fills the window asks for an ACK (E27)
 	}
 	h.Sessions = protocol.SessionDigest(c.session.local, c.session.remote)
 	h.Number, h.Acknowledged, h.Message = f.next+uint32(q.count), c.arrivals.next, s.number
@@ -98,9 +98,10 @@ func (c *Conn) NextShort(op *SendOp, h *protocol.ShortHeader) (ok bool) {
 	return true
 }
 
-// SentShort is Send for the message for which NextShort has set a header, and which was sent. Its caller
-// keeps the payload until Shorts says that it is not needed any more. It needs no time, as to read a clock takes longer
-// than all of this: the message counts as sent at the next event, which its caller makes sure of.
+// SentShort replaces Send for a message whose header was set by NextShort, after its packet was sent. The caller keeps
+// the payload until Shorts shows that it is not needed any more. SentShort needs no time, because reading a clock would
+// take longer than the rest of it: the send time of the message is the time of the next event, which the caller must
+// ensure.
 func (c *Conn) SentShort(op *SendOp) {
 	s, q := &c.sends, c.path.shorts
 	q.untimed++
@@ -118,26 +119,25 @@ func (c *Conn) SentShort(op *SendOp) {
 	c.timed = false
 }
 
-// Shorts returns how many of the messages for which SentShort was called, the last ones, are not
-// acknowledged and were not Kept, and how many bytes they have together.
+// Shorts returns the number of messages passed to SentShort, counted from the last one, that are neither acknowledged
+// nor Kept, and the total of their lengths in bytes.
 func (c *Conn) Shorts() (messages, bytes int) { return c.path.shorts.len(), int(c.path.shorts.bytes) }
 
-// ExpectsShort reports whether a packet with a short header, and so many bytes of payload, is the one that
-// comes next, and so is its message. If a receive matches that, ReceivedShort follows, and otherwise
-// PacketShort.
+// ExpectsShort reports whether a packet with a short header and length bytes of payload is the next packet, of the next
+// message. If a receive matches the message, call ReceivedShort, otherwise PacketShort.
 func (c *Conn) ExpectsShort(h *protocol.ShortHeader, length int) bool {
 	a, r, s, p := &c.arrivals, &c.recvs, &c.session, &c.path
 	if h.Sessions != protocol.SessionDigest(s.remote, s.local) || s.remote == 0 || h.Number != a.next || a.gaps() ||
 		h.Message != r.expected || int32(h.Acknowledged-p.unused()) > 0 ||
 		p.flight.outstanding() > 0 && h.Acknowledged != p.flight.base {
-		return false // what it acknowledges may let more be sent
+		return false // its acknowledgement may allow more to be sent
 	}
 	messages, eager := r.limits()
 	return int32(h.Message-messages) < 0 && uint32(length) <= eager-r.eager
 }
 
-// ReceivedShort is PacketShort and Accept for a message that ExpectsShort expects and a receive has
-// matched. Its payload is the caller's to copy. It reports whether Flush is to be called for that.
+// ReceivedShort replaces PacketShort and Accept for a message that ExpectsShort expects and that a receive has matched.
+// The caller copies the payload. It reports whether Flush must be called.
 func (c *Conn) ReceivedShort(now Instant, h *protocol.ShortHeader, length int) (flush bool) {
 	a, r := &c.arrivals, &c.recvs
 	c.session.lastHeardAt, c.session.unansweredHellos = now, 0
@@ -177,14 +177,14 @@ func (c *Conn) PacketShort(now Instant, s *protocol.ShortHeader, payload []byte,
 	if s.Sessions == protocol.SessionDigest(c.session.remote, c.session.local) {
 		h.Session, h.PeerSession = c.session.remote, c.session.local
 	}
-	c.parsed(now, h, payload) // which drops it if it has no session
+	c.parsed(now, h, payload) // drops it if it has no session
 	return c.acts
 }
 
-// shortID begins the IDs of messages that were sent with short headers. The rest is the packet's number.
+// shortID begins the IDs of messages sent with short headers. The rest is the number of the packet.
 const shortID ID = 1 << 63
 
-// lengthen has the messages that were sent with short headers go on like others, which actions report.
+// lengthen converts the messages sent with short headers to ordinary sends, and reports them by Kept actions.
 func (c *Conn) lengthen() {
 	q := c.path.shorts
 	if q.len() == 0 {

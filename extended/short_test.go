@@ -8,17 +8,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// shortEnds are two Conns that know each other, and share memory.
+// shortEnds are two Conns that know each other's sessions, and share memory.
 type shortEnds struct {
 	t    *testing.T
 	now  Instant
 	c    [2]*Conn
-	wire [2][]memoryPacket // packets to each
-	kept [2][]Action       // Kept and SendDone
-	open []Message         // at the second
+	wire [2][]memoryPacket // packets in transit to each
+	kept [2][]Action       // Kept and SendDone actions
+	open []Message         // at the second Conn
 }
 
-// memoryPacket is a packet as the engine transmits it: with a short header where it may have one (E52).
+// memoryPacket is a packet as the engine transmits it: with a short header where possible (E52).
 type memoryPacket struct {
 	whole   []byte
 	short   protocol.ShortHeader
@@ -47,7 +47,7 @@ func newShortEnds(t *testing.T, cfg Config) *shortEnds {
 	return w
 }
 
-// do carries out actions.
+// do executes actions.
 func (w *shortEnds) do(i int, acts []Action) {
 	for _, a := range acts {
 		switch a.Kind {
@@ -77,7 +77,7 @@ func (w *shortEnds) do(i int, acts []Action) {
 	}
 }
 
-// deliver delivers what is on the wire until there is nothing left.
+// deliver delivers the packets in transit until none is left.
 func (w *shortEnds) deliver() {
 	for again := true; again; {
 		for i, c := range w.c {
@@ -96,7 +96,7 @@ func (w *shortEnds) deliver() {
 	}
 }
 
-// accept has receives match what has been opened at the second.
+// accept matches the messages opened at the second Conn with receives.
 func (w *shortEnds) accept() {
 	for _, m := range w.open {
 		w.do(1, w.c[1].Accept(w.now, m, 100, nil))
@@ -111,7 +111,7 @@ func (w *shortEnds) accept() {
 	}
 }
 
-// send sends a message with a short header, and returns that.
+// send sends a message with a short header, and returns the header.
 func (w *shortEnds) send(from int) protocol.ShortHeader {
 	w.t.Helper()
 	var h protocol.ShortHeader
@@ -126,7 +126,7 @@ func (w *shortEnds) send(from int) protocol.ShortHeader {
 	return h
 }
 
-// receive has a receive match a message with a short header.
+// receive matches a message with a short header with a receive.
 func (w *shortEnds) receive(at int, h protocol.ShortHeader) {
 	w.t.Helper()
 	if !w.c[at].ExpectsShort(&h, 4) {
@@ -137,7 +137,7 @@ func (w *shortEnds) receive(at int, h protocol.ShortHeader) {
 	}
 }
 
-// shorts is how many messages with short headers are not acknowledged.
+// shorts returns the number of unacknowledged messages with short headers.
 func (w *shortEnds) shorts(at int) int {
 	messages, bytes := w.c[at].Shorts()
 	if bytes != 4*messages {
@@ -169,7 +169,8 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// TestShortOneWay: a sender that only sends gets an ACK for every 64, and none of its messages becomes an ordinary one.
+// TestShortOneWay: a sender that only sends gets one ACK per 64 messages, and none of its messages becomes an ordinary
+// one.
 func TestShortOneWay(t *testing.T) {
 	w := newShortEnds(t, Config{})
 	for range 10_000 {
@@ -178,13 +179,13 @@ func TestShortOneWay(t *testing.T) {
 			t.Fatalf("%d are not acknowledged", n)
 		}
 	}
-	if len(w.kept[0]) != 1 { // SendDone of the first
+	if len(w.kept[0]) != 1 { // SendDone of the first message
 		t.Errorf("%+v", w.kept[0])
 	}
 }
 
-// TestShortReconnected: what is not acknowledged when a link breaks is retransmitted with whole headers, in its
-// order, and what has arrived is not taken twice.
+// TestShortReconnected: messages that are unacknowledged when a link breaks are retransmitted with whole headers, in
+// order, and messages already received are not received twice.
 func TestShortReconnected(t *testing.T) {
 	w := newShortEnds(t, Config{})
 	var sent []protocol.ShortHeader
@@ -212,7 +213,7 @@ func TestShortReconnected(t *testing.T) {
 	w.receive(1, w.send(0))
 }
 
-// TestShortAndOthers: a message that is announced follows those with short headers, and is followed by others.
+// TestShortAndOthers: an announced message follows messages with short headers, and is followed by others.
 func TestShortAndOthers(t *testing.T) {
 	w := newShortEnds(t, Config{EagerLimit: 100})
 	w.receive(1, w.send(0))
@@ -228,8 +229,8 @@ func TestShortAndOthers(t *testing.T) {
 	}
 }
 
-// TestShortUnexpected: a packet with a short header that is not the next one, or not of the session, is treated like one
-// with a whole header.
+// TestShortUnexpected: a packet with a short header that is not the next one, or not of the session, is treated like a
+// packet with a whole header.
 func TestShortUnexpected(t *testing.T) {
 	w := newShortEnds(t, Config{})
 	first, second := w.send(0), w.send(0)
@@ -275,7 +276,8 @@ func TestShortLimits(t *testing.T) {
 	}
 }
 
-// TestShortProcessEnded: what the peer may not have is reported when its process has ended, and when it is silent.
+// TestShortProcessEnded: messages that the peer may lack are reported when its process has ended, and when it is
+// silent.
 func TestShortProcessEnded(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		w := newShortEnds(t, Config{})
@@ -305,7 +307,7 @@ func TestShortProcessEnded(t *testing.T) {
 	}
 }
 
-// TestShortReport: EachSend and Stats have those that are not acknowledged.
+// TestShortReport: EachSend and Stats include unacknowledged messages.
 func TestShortReport(t *testing.T) {
 	w := newShortEnds(t, Config{})
 	w.send(0)

@@ -8,8 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// node is a simulated rank: what an engine is to a live one. It matches by tag
-// alone, in the order of posting and of Open.
+// node is a simulated rank, with a minimal engine. It matches by tag alone, in the order of posting and of Open.
 type node struct {
 	w      *world
 	rank   int
@@ -19,18 +18,18 @@ type node struct {
 	acts   []Action
 
 	sends   map[ID]*simSend
-	posted  []*simSend // all, in order
+	posted  []*simSend // all sends, in order
 	inbound map[Message]*simMessage
-	waiting []*simMessage // opened, and matched by no receive
+	waiting []*simMessage // opened, and not matched with a receive
 	recvs   []*simRecv    // posted, and not matched
-	all     []*simRecv    // kept by tests that ask for them
+	all     []*simRecv    // kept for tests that ask for them
 	drops   [NumReasons]int
 	notes   [NumEvents]int
-	report  func() []byte // what it answers questions with; nil: nothing
-	asked   []simReport   // what its questions have ended with
+	report  func() []byte // makes the answers to questions, or nil
+	asked   []simReport   // results of its questions
 }
 
-// simReport is the end of a question.
+// simReport is the result of a question.
 type simReport struct {
 	at   Instant
 	text string
@@ -48,7 +47,7 @@ type simSend struct {
 	done     bool
 	err      error
 	rests    bool
-	number   uint32 // if it rests
+	number   uint32 // of the message, if it rests
 }
 
 // simMessage is an inbound message, from its Open.
@@ -73,7 +72,7 @@ type simRecv struct {
 	message *simMessage
 }
 
-// done reports whether the receive has ended, and its data.
+// done reports whether the receive is done, and returns its data.
 func (r *simRecv) done() bool {
 	return r.message != nil && (r.message.arrived || r.message.lost != nil)
 }
@@ -118,7 +117,7 @@ func (n *node) match(m *simMessage, r *simRecv) {
 	n.do()
 }
 
-// rest has a message rest that waits for a receive.
+// rest makes a message rest that waits for a receive.
 func (n *node) rest(m *simMessage) {
 	if n.w.rests == nil || m.recv != nil || m.offered || !n.w.rests() {
 		return
@@ -135,17 +134,17 @@ func (n *node) wake(m *simMessage) {
 	}
 }
 
-// take copies a message from its sender, if it has not ended there.
+// take copies a message from its sender, if the send is not done there.
 func (n *node) take(m *simMessage, room int64) bool {
 	from := n.w.nodes[1-n.rank]
 	if from.conn.session.local != n.conn.session.remote || from.conn.session.remote != n.conn.session.local {
 		return false
 	}
-	id := ID(from.conn.sends.resting.get(m.name.Number()) & refBits) // of sends, both count from 1
+	id := ID(from.conn.sends.resting.get(m.name.Number()) & refBits) // of sends: both count from 1
 	if o := from.conn.sends.byNumber.get(m.name.Number()); o != nil {
 		id = o.op.ID
 	}
-	if id == 0 || from.sends[id].op.Partial { // what is not all there is not advertised
+	if id == 0 || from.sends[id].op.Partial { // an incomplete message is not advertised
 		return false
 	}
 	copy(m.buf[:min(room, int64(len(m.buf)))], from.sends[id].data)
@@ -172,14 +171,14 @@ func (n *node) ask() {
 	n.do()
 }
 
-// ready says that so many bytes of a send that began as Partial are there.
+// ready reports that the first bytes of a Partial send are available.
 func (n *node) ready(s *simSend, bytes int64) {
 	s.ready = max(s.ready, bytes)
 	n.conn.Ready(s.op.ID, bytes)
 	n.do()
 }
 
-// abort gives one up.
+// abort aborts a send.
 func (n *node) abort(s *simSend) {
 	n.acts = n.conn.Abort(n.w.now, s.op.ID, n.acts)
 	n.do()
@@ -209,7 +208,7 @@ func (n *node) flush() {
 	n.do()
 }
 
-// do carries out the actions of an event. Those of Accepts come on top.
+// do executes the actions of an event, including the ones added by Accept.
 func (n *node) do() {
 	if err := n.conn.check(); err != nil {
 		n.w.fail("%d: %v", n.rank, err)
@@ -225,7 +224,7 @@ func (n *node) do() {
 	n.restSends()
 }
 
-// restSends lets sends rest that wait for a receive.
+// restSends makes the sends rest that wait for a receive.
 func (n *node) restSends() {
 	if n.w.rests == nil {
 		return
@@ -240,7 +239,7 @@ func (n *node) restSends() {
 	}
 }
 
-// wakeSend is the function of WakeSends.
+// wakeSend is the function set by WakeSends.
 func (n *node) wakeSend(ref uint32) (SendOp, Instant) {
 	s := n.posted[ref-1]
 	if !s.rests {
@@ -310,7 +309,7 @@ func (n *node) carryOut(a *Action) {
 		w.print("%d   Note %v%s", n.rank, a.Event, iff(a.Header.Type != 0, fmt.Sprintf(" #%d", a.Header.Number)))
 	case Question:
 		if n.report != nil {
-			w.at(w.now, n.rank, func() { // a report takes a while
+			w.at(w.now, n.rank, func() { // a report takes some time
 				n.acts = n.conn.Answer(n.report(), n.acts)
 				n.do()
 			})
@@ -350,7 +349,7 @@ func (n *node) open(a *Action) {
 	}
 }
 
-// lostRests loses all that rest and are not complete.
+// lostRests loses all resting messages that are not complete.
 func (n *node) lostRests(a *Action) {
 	for _, m := range slices.Clone(n.waiting) {
 		if m.rests && !m.arrived {
@@ -402,8 +401,7 @@ func iff(ok bool, s string) string {
 	return ""
 }
 
-// pattern returns n bytes that are different for every message and place, so
-// that any mix-up shows.
+// pattern returns n bytes that differ for every message and position, so that every mix-up is detected.
 func pattern(n int, seed uint64) []byte {
 	r := random(seed*2654435761 + 1)
 	b := make([]byte, 0, n+8)

@@ -12,14 +12,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A simulated network and its clock, between two ranks that each are a Conn and
-// the least of an engine. Nothing here waits: an hour of silence is one step of
-// a loop.
+// A simulated network and its clock, between two ranks that each are a Conn with a minimal engine. Nothing here waits:
+// an hour of silence is one step of a loop.
 
 const latency = 20 * time.Microsecond
 
-// fate is what becomes of a copy of a packet: it comes late, or with the bit flip
-// turned over, counted from 1.
+// fate is the fate of a copy of a packet: it is delivered late, or with bit flip inverted, counted from 1.
 type fate struct {
 	delay time.Duration
 	flip  int
@@ -27,14 +25,13 @@ type fate struct {
 
 var onTime = []fate{{}}
 
-// swapped is the delay of a packet that is to arrive after the next one.
+// swapped is the delay of a packet that arrives after the next one.
 const swapped = time.Duration(-1)
 
 // world is two ranks and the network between them.
 type world struct {
 	nodes [2]*node
-	// fault decides what becomes of the nth packet of a rank: one outcome for
-	// each copy that arrives, none for a loss.
+	// fault decides the fate of the nth packet of a rank: one fate for each copy that arrives, none for a loss.
 	fault func(from, nth int, packet []byte) []fate
 	sent  [2]int
 	held  [2][]byte
@@ -42,19 +39,19 @@ type world struct {
 	seq   int
 	now   time.Duration
 	log   io.Writer // nil: no transcript
-	// fetch decides whether what has arrived is advertised, and whether what was
-	// advertised is to be had; nil: never.
+	// fetch decides whether a received packet is advertised, and whether an advertised message can be fetched; nil:
+	// never.
 	fetch func() bool
-	// rests decides whether what waits for a receive rests; nil: it does not.
+	// rests decides whether a message that waits for a receive rests; nil: never.
 	rests func() bool
-	// mtu is how many bytes a datagram may have that is not fragmented, and link what the first
-	// link says of that; 0: any number.
+	// mtu is the maximum length of a datagram that is not fragmented, and link the limit of the first link; 0:
+	// unlimited.
 	mtu, link int
-	// bad are broken promises of a Conn.
+	// bad are the violations found.
 	bad []error
 }
 
-// sixteen sets the eager limit that the tests' lengths are chosen for.
+// sixteen sets the eager limit for which the lengths in the tests are chosen.
 func sixteen(cfg Config) Config {
 	cfg.EagerLimit = cmp.Or(cfg.EagerLimit, 16384)
 	return cfg
@@ -69,7 +66,7 @@ func newWorld(cfg Config) *world {
 	return w
 }
 
-// start starts a rank, or its next one.
+// start starts a rank, or its next process.
 func (w *world) start(rank int, cfg Config) *node {
 	cfg.Local, cfg.Remote = uint32(rank), uint32(1-rank)
 	if cfg.Room != nil {
@@ -86,8 +83,7 @@ func (w *world) start(rank int, cfg Config) *node {
 	return n
 }
 
-// run lets everything happen up to the given time. If nothing is left that
-// could, the clock stands where the last of it did.
+// run runs the world up to the given time. If no events are left, the clock stops at the last one.
 func (w *world) run(until time.Duration) {
 	for _, n := range w.nodes {
 		n.flush()
@@ -111,14 +107,14 @@ func (w *world) run(until time.Duration) {
 	}
 }
 
-// wait lets a time pass.
+// wait runs the world for a time.
 func (w *world) wait(d time.Duration) {
 	until := w.now + d
 	w.run(until)
 	w.now = until
 }
 
-// deliver hands over all that arrives at a rank at the same time, as one batch.
+// deliver delivers all packets that arrive at a rank at the same time, as one batch.
 func (w *world) deliver() {
 	first := w.queue[0]
 	w.now = max(w.now, first.at)
@@ -134,7 +130,7 @@ func (w *world) deliver() {
 	n.flush()
 }
 
-// at makes something happen at a rank at a time.
+// at schedules a call at a rank.
 func (w *world) at(t time.Duration, rank int, call func()) {
 	w.seq++
 	heap.Push(&w.queue, event{at: t, seq: w.seq, to: rank, call: call})
@@ -182,10 +178,10 @@ func (w *world) fail(format string, args ...any) {
 	w.bad = append(w.bad, fmt.Errorf("%v: %s", w.now, fmt.Sprintf(format, args...)))
 }
 
-// err returns the broken promises.
+// err returns the violations found.
 func (w *world) err() error { return errors.Join(w.bad...) }
 
-// describe prints a packet as a transcript has it.
+// describe prints a packet as in a transcript.
 func describe(b []byte) string {
 	h, payload, d := protocol.ParseExtended(b)
 	if !d.OK() {

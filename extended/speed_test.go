@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// How long 8 MiB take with a round trip of 40 µs, and how many packets are sent without
-// need. The bounds are twice what was measured.
+// The time for 8 MiB with a round trip of 40 µs, and the number of packets sent unnecessarily. The bounds are twice the
+// measured values.
 func TestTimeToFinish(t *testing.T) {
 	const size = 8 << 20
 	for _, x := range []struct {
 		weather
 		most    time.Duration
-		surplus float64 // packets from the sender, beyond what it takes
+		surplus float64 // packets from the sender beyond the necessary ones
 	}{
 		{weather{}, 2 * time.Millisecond, 0.001},
 		{weather{loss: 0.001}, 4 * time.Millisecond, 0.005},

@@ -2,27 +2,27 @@ package extended
 
 import "fmt"
 
-// State is where a message stands.
+// State is the state of a message.
 type State uint8
 
-// The states of the package's documentation: of an outbound message Queued to
-// Sending, of an inbound one Announced to Clearing.
+// States of the package documentation: Queued to Sending for an outbound message, Announced to Cleared for an inbound
+// one.
 const (
 	// Queued: nothing of it was sent.
 	Queued State = iota + 1
-	// Eager: its DATA was sent, or is being sent, without being asked for.
+	// Eager: its DATA was sent, or is being sent, without CLEAR_TO_SEND.
 	Eager
 	// WaitClear: SEND_REQUEST was sent.
 	WaitClear
-	// Canceling: so was ERROR cancel.
+	// Canceling: ERROR cancel was sent as well.
 	Canceling
-	// Sending: its DATA was asked for.
+	// Sending: CLEAR_TO_SEND was received.
 	Sending
-	// Announced: SEND_REQUEST has arrived, and no receive has matched.
+	// Announced: SEND_REQUEST was received, and no receive has matched.
 	Announced
 	// Arriving: DATA of an eager message is missing.
 	Arriving
-	// Cleared: DATA that was asked for is missing.
+	// Cleared: DATA is outstanding after CLEAR_TO_SEND.
 	Cleared
 	numStates
 )

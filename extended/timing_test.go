@@ -8,8 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// The round trip is measured without the receiver's delay, and not on packets
-// that were sent twice (E30).
+// The round trip is measured without the receiver's delay, and not on packets that were sent twice (E30).
 func TestRoundTrip(t *testing.T) {
 	s := meet(t, Config{})
 	s.send(1, 1)
@@ -30,10 +29,9 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// An acknowledgement after a time-out is of the transmission whose clock it bears. If that
-// is the first, the time-out was spurious: it shows nothing about packets that were sent
-// in between, the window stays, and the round trip is measured anew. If it is the retransmission,
-// what was sent before is lost as well (E29, E30).
+// An acknowledgement after a time-out counts for the transmission whose clock it has. If that is the first one, the
+// time-out was spurious: it shows nothing about packets sent in between, the window is unchanged, and the round trip is
+// measured anew. If it is the retransmission, earlier packets are lost as well (E29, E30).
 func TestWhichTransmissionArrived(t *testing.T) {
 	const first, again, before = 0, 1, 2
 	const trip = 100 * time.Microsecond
@@ -74,8 +72,8 @@ func TestWhichTransmissionArrived(t *testing.T) {
 	}
 }
 
-// A program that was stopped for longer than deadlines.ack asks first, and then
-// declares the peer unreachable (E31, E33).
+// A program that was stopped for longer than deadlines.ack asks first, and only then declares the peer unreachable
+// (E31, E33).
 func TestHeldUpProgramAsksFirst(t *testing.T) {
 	for name, begin := range map[string]func(s *scripted){
 		"time-outs": func(s *scripted) { s.send(1, 1) },
@@ -114,7 +112,7 @@ func TestHeldUpProgramAsksFirst(t *testing.T) {
 	}
 }
 
-// Deadlines are those of the configuration, however odd.
+// Configured deadlines apply, however odd.
 func TestConfigIsCompleted(t *testing.T) {
 	odd := Config{
 		MaxPayload: -1, EagerLimit: -5, MaxLength: 1 << 40, Messages: math.MaxInt, EagerBytes: -1, Window: 100000,
@@ -139,7 +137,7 @@ func TestConfigIsCompleted(t *testing.T) {
 	}
 }
 
-// What the caller gets wrong ends at once.
+// Invalid sends end at once.
 func TestInvalidSends(t *testing.T) {
 	s := meet(t, Config{})
 	for name, op := range map[string]SendOp{

@@ -6,8 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// control is a packet without payload that waits to be sent: CLEAR_TO_SEND or
-// ERROR.
+// control is a packet without payload to be sent: CLEAR_TO_SEND or ERROR.
 type control struct {
 	kind    protocol.Type
 	call    protocol.Call
@@ -16,7 +15,7 @@ type control struct {
 	code    protocol.ErrorCode
 }
 
-// controls is a queue.
+// controls is a queue of control packets.
 type controls struct {
 	queue []control
 	first int
@@ -37,9 +36,8 @@ func (q *controls) pop() control {
 	return p
 }
 
-// transmit sends what window and credit allow: what was lost, then answers to
-// the peer, then new messages in their order, and at last the DATA of those that
-// are cleared, so that no message waits behind one that is merely longer.
+// transmit sends packets as far as window and credit allow: first lost packets, then answers to the peer, then new
+// messages in their order, and last the DATA of cleared messages, so that no message waits for a merely longer one.
 func (c *Conn) transmit(now Instant) {
 	if !c.path.paced {
 		c.transmitUpTo(now, math.MaxUint64)
@@ -54,14 +52,13 @@ func (c *Conn) transmit(now Instant) {
 	c.path.pace.sent(int(c.path.flight.order-begun), every, c.path.window.packets)
 }
 
-// transmitUpTo is transmit up to the transmission of that order.
+// transmitUpTo is transmit up to the transmission with order last.
 func (c *Conn) transmitUpTo(now Instant, last uint64) {
 	f, s := &c.path.flight, &c.sends
 	for {
 		switch {
 		case f.lost.count > 0:
-			// For its bytes there is room: they were in flight, and nothing
-			// new has gone since.
+			// The window has space for its bytes: they were in flight before, and nothing new was sent since.
 			if !c.path.urgent && (f.count >= c.path.cwnd() || f.order >= last) {
 				c.path.limited, c.path.pace.held = true, f.order >= last
 				return
@@ -98,7 +95,7 @@ func (c *Conn) transmitUpTo(now Instant, last uint64) {
 	}
 }
 
-// following is how many bytes of payload the next new packet has.
+// following returns the number of payload bytes in the next new packet.
 func (c *Conn) following() int64 {
 	s := &c.sends
 	most := int64(c.path.payload)
@@ -119,7 +116,7 @@ func (c *Conn) following() int64 {
 	return min(s.cleared.there(), most)
 }
 
-// sendControl sends the first of the answers that wait.
+// sendControl sends the first control packet of the queue.
 func (c *Conn) sendControl(now Instant) {
 	q := c.controls.pop()
 	p, a := c.packet(now, q.kind, q.call, q.message)
@@ -128,8 +125,7 @@ func (c *Conn) sendControl(now Instant) {
 	c.put(now, p, a)
 }
 
-// begin sends the first packet of the next message, eagerly if that may be
-// (E10–E13).
+// begin sends the first packet of the next message, eagerly if possible (E10–E13).
 func (c *Conn) begin(now Instant) {
 	c.lengthen()
 	s := &c.sends
@@ -164,7 +160,7 @@ func (c *Conn) begin(now Instant) {
 	a.ID = m.op.ID
 }
 
-// sendData sends the next packet of DATA of a message.
+// sendData sends the next DATA packet of a message.
 func (c *Conn) sendData(now Instant, m *outbound) {
 	s := &c.sends
 	most := c.path.payload
@@ -189,13 +185,13 @@ func (c *Conn) sendData(now Instant, m *outbound) {
 		h.Flags |= protocol.FlagAckNow
 		s.unlist(m)
 	} else if m.op.Partial && m.there() == 0 {
-		s.unlist(m) // until there is more
+		s.unlist(m) // until more is available
 	}
 	c.put(now, p, a)
 }
 
-// packet begins a new packet, in the action that transmits it. Its caller sets
-// what the header lacks: communicator, tag, length and offset.
+// packet adds a new packet and the action that transmits it. The caller sets the rest of the header: communicator, tag,
+// length and offset.
 func (c *Conn) packet(now Instant, t protocol.Type, call protocol.Call, message uint32) (*packet, *Action) {
 	c.lengthen()
 	p, a := c.path.flight.add(), c.next()
@@ -211,14 +207,14 @@ func (c *Conn) packet(now Instant, t protocol.Type, call protocol.Call, message 
 	return p, a
 }
 
-// retransmit transmits the first of the lost packets again.
+// repeat retransmits the first of the lost packets.
 func (c *Conn) repeat(now Instant) {
 	f := &c.path.flight
 	p := f.at(f.lost.first)
 	f.remove(&f.lost, p)
 	p.header.Flags |= protocol.FlagRetransmit
 	if c.path.urgent {
-		// The answer shows what else is missing.
+		// The answer shows which other packets are missing.
 		p.header.Flags |= protocol.FlagAckNow
 		c.path.urgent = false
 	}
@@ -251,14 +247,13 @@ func (c *Conn) put(now Instant, p *packet, a *Action) {
 		f.append(&f.again, p)
 	}
 	h := &a.Header
-	// The one that fills the window asks for an ACK, unless one in flight does
-	// (E27).
+	// The packet that fills the window asks for an ACK, unless one in flight does (E27).
 	if f.count >= c.path.cwnd() || f.outstanding() >= c.cfg.Window || c.path.exceedsWindow(int64(c.path.payload)) {
 		if int32(c.path.asked-f.base) < 0 || int32(c.path.asked-f.next) >= 0 {
 			h.Flags |= protocol.FlagAckNow
 		}
 	}
-	// On a long path each quarter of a small window does, so that it does not go in one piece.
+	// On a long path, each quarter of a small window asks for one, so that the window is not sent in bursts.
 	if w := &c.path.window; c.path.paced && w.packets < 4*ackEvery &&
 		int(h.Number-later(c.path.asked, f.base-1)) >= w.packets/4 {
 		h.Flags |= protocol.FlagAckNow

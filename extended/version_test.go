@@ -7,9 +7,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestForeignVersion: a packet of another version is dropped, and answered by a HELLO so that its
-// sender notices as well, but not more often than HELLO is retransmitted: two ranks of different
-// versions do not answer each other without end.
+// TestForeignVersion: a packet of another version is dropped, and answered by a HELLO so that its sender notices as
+// well, but no more often than HELLO is retransmitted: two ranks of different versions do not answer each other
+// endlessly.
 func TestForeignVersion(t *testing.T) {
 	c := New(Config{Local: 0, Remote: 1, Seed: 1})
 	h := protocol.ExtHeader{Src: 1, Type: protocol.Ack, Call: protocol.RecvInt, Flags: protocol.FlagHello, Session: 7}

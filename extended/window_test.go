@@ -8,12 +8,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// E28: WindowBytes bounds the payload in flight, but one packet always goes. The
-// bytes arrive all the same, and a sender that waits for the window asks for an ACK.
+// E28: WindowBytes bounds the payload in flight, except for a single packet. All bytes arrive nevertheless, and a
+// sender that waits for the window asks for an ACK.
 func TestWindowBytes(t *testing.T) {
 	for _, x := range []struct {
 		payload, window int
-		most            int // bytes in flight, but for the last packet
+		most            int // bytes in flight, without the last packet
 	}{
 		{1336, 0, shortWindow * 1336},
 		{65427, 0, 4 << 20 / 65427 * 65427},
@@ -47,7 +47,7 @@ func TestWindowBytes(t *testing.T) {
 			if st.Retransmissions != 0 {
 				t.Errorf("%d packets were retransmitted", st.Retransmissions)
 			}
-			// No window waits for the delayed ACK: a round trip for each is enough.
+			// No window waits for the delayed ACK: one round trip for each is enough.
 			if limit := latency * 2 * (size/Instant(x.most) + 40); w.now > limit {
 				t.Errorf("it took %v, more than %v", w.now, limit)
 			}
@@ -55,12 +55,12 @@ func TestWindowBytes(t *testing.T) {
 	}
 }
 
-// What has no payload is not held up by payload.
+// Packets without payload are not held back by WindowBytes.
 func TestWindowBytesLetsAnswersPass(t *testing.T) {
 	w := newWorld(Config{WindowBytes: 1, EagerLimit: -1})
 	w.fault = func(from, _ int, b []byte) []fate {
 		if h, _, d := protocol.ParseExtended(b); d.OK() && from == 0 && h.Type == protocol.Data {
-			return nil // and stays in flight
+			return nil // remains in flight
 		}
 		return onTime
 	}
@@ -96,8 +96,7 @@ func TestAcknowledgedByBytes(t *testing.T) {
 	}
 }
 
-// E43: a Conn with HeaderChecksum says so in all of its packets, one without in
-// none, and they understand each other.
+// E43: a Conn with HeaderChecksum sets PLAIN in all of its packets, one without it in none, and they interoperate.
 func TestHeaderChecksum(t *testing.T) {
 	for _, plain := range [][2]bool{{false, false}, {true, true}, {true, false}, {false, true}} {
 		w := newWorld(Config{})
@@ -114,10 +113,10 @@ func TestHeaderChecksum(t *testing.T) {
 			}
 			kinds[from][h.Type]++
 			if h.Type == protocol.Data && !lost {
-				lost = true // the retransmission is plain, too
+				lost = true // the retransmission has PLAIN, too
 				return nil
 			}
-			// With PLAIN, corruption of the payload is not seen; without it is.
+			// With PLAIN, corruption of the payload is not detected; without PLAIN it is.
 			if len(payload) > 0 && h.Type == protocol.Data && plain[from] {
 				return []fate{{flip: 8*protocol.ExtHeaderLen + 1}}
 			}
@@ -150,8 +149,7 @@ func TestHeaderChecksum(t *testing.T) {
 	}
 }
 
-// A ping-pong needs no ACK but the delayed one at its end: the answer is the
-// acknowledgement.
+// A ping-pong needs no ACK but the delayed one at its end: the answer is the acknowledgement.
 func TestPingPongNeedsNoAcks(t *testing.T) {
 	for _, reliable := range []bool{false, true} {
 		c := newCouple(Config{Reliable: reliable})
@@ -178,8 +176,7 @@ func TestPingPongNeedsNoAcks(t *testing.T) {
 	}
 }
 
-// A packet that is retransmitted more often than its record can count stays one that
-// is retransmitted.
+// A packet that is retransmitted more often than its counter can count remains a retransmitted one.
 func TestRetransmissionsDoNotWrapAround(t *testing.T) {
 	s := meet(t, Config{Timing: Timing{UnreachableAfter: 0, InitialRTO: 1, MinRTO: 1, MaxRTO: 1, AckDelay: 1, HelloFirst: 1, HelloMax: 1}})
 	s.echo = s.now - time.Millisecond

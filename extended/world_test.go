@@ -10,16 +10,15 @@ import (
 	"time"
 )
 
-// The virtual world: programs that send, receive and cancel, over a network
-// that does its worst.
+// The virtual world: programs that send, receive and cancel, over a network with all kinds of faults.
 
 var worlds = flag.Int("worlds", 100, "how many random worlds to run")
 var worldSeed = flag.Int("world", -1, "the one random world to run, with its transcript")
 
-// weather is what a network does to packets.
+// weather is the set of faults of a network.
 type weather struct {
 	loss, dup, late, flip float64
-	delay                 time.Duration // at most, of those that are late
+	delay                 time.Duration // maximum delay of late packets
 }
 
 func (wt weather) fault(rng *rand.Rand) func(int, int, []byte) []fate {
@@ -63,11 +62,11 @@ func randomConfig(rng *rand.Rand) Config {
 	}
 }
 
-// traffic is what is posted in one direction.
+// traffic is the set of operations posted in one direction.
 type traffic struct {
 	sends map[uint32][]*simSend // by tag
 	recvs map[uint32][]*simRecv
-	whole int // packets that it takes at least
+	whole int // minimum number of packets
 }
 
 // plan posts the operations of a direction at random times.
@@ -109,7 +108,7 @@ func plan(w *world, rng *rand.Rand, from int, messages int, span time.Duration) 
 	return tr
 }
 
-// arrive has the payload of a send come in pieces, and at times not all of it.
+// arrive makes the payload of a send available in pieces, and sometimes not completely.
 func arrive(w *world, rng *rand.Rand, from int, s *simSend, span time.Duration) {
 	at := w.now
 	for bytes := int64(0); bytes < int64(len(s.data)); {
@@ -123,8 +122,7 @@ func arrive(w *world, rng *rand.Rand, from int, s *simSend, span time.Duration) 
 	}
 }
 
-// check verifies that every send has ended and every message was delivered once,
-// in order, intact.
+// check verifies that every send has ended and every message was delivered once, in order and intact.
 func (tr *traffic) check() error {
 	var bad []error
 	for tag, sends := range tr.sends {
@@ -156,7 +154,7 @@ func (tr *traffic) check() error {
 	return errors.Join(bad...)
 }
 
-// quiet verifies that nothing is left in a Conn.
+// quiet verifies that no state is left in a Conn.
 func quiet(n *node) error {
 	s := n.conn.Stats()
 	at, ok := n.conn.Deadline()
@@ -191,7 +189,7 @@ func TestWorld(t *testing.T) {
 			wt.loss, wt.dup, wt.flip = pick(rng, 0, 0.01, 0.1, 0.3), pick(rng, 0, 0.05, 0.5), pick(rng, 0, 0.01)
 			wt.late = pick(rng, 0, 0.01, 0.5)
 			if w.nodes[0].cfg.HeaderChecksum {
-				wt.flip = 0 // what is corrupt is none of its business
+				wt.flip = 0 // without checksums over the payload, no corruption
 			}
 		}
 		w.fault = wt.fault(rng)
@@ -211,7 +209,7 @@ func TestWorld(t *testing.T) {
 		if err != nil {
 			t.Fatalf("world %d, %+v, %+v: %v", seed, w.nodes[0].cfg, wt, err)
 		}
-		// No storms: what was lost and doubled is not multiplied.
+		// No storms: losses and duplicates are not multiplied.
 		bound := float64(trs[0].whole+trs[1].whole+20) / (1 - wt.loss)
 		ratio := float64(w.sent[0]+w.sent[1]) / bound
 		most = max(most, ratio)

@@ -6,43 +6,39 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// ID names a message for the caller. It is handed back in actions unchanged.
+// ID identifies a message to the caller. Actions return it unchanged.
 type ID uint64
 
-// ActionKind says what the caller is to do.
+// ActionKind is the kind of an Action.
 type ActionKind uint8
 
 const (
 	// Transmit: send the handshake packet Header.
 	Transmit ActionKind = iota + 1
-	// TransmitData: send Header with the payload of the message ID, fragmented by
-	// the Shape of the Config, then call DataSent. Until then no time-out
-	// runs for it.
+	// TransmitData: send Header with the payload of message ID, fragmented by the Shape of the Config, then call
+	// DataSent. Until then no time-out runs for the message.
 	TransmitData
-	// Copy: write Payload at byte Offset of the buffer of the receive ID.
-	// The bytes are only valid until the event's caller returns.
+	// Copy: write Payload to byte Offset of the buffer of receive ID. Payload is valid only until the caller of the
+	// event returns.
 	Copy
-	// SendDone and RecvDone: the message ID has ended, with Err or without,
-	// and its direction of the pair is free. Words is the size that the
-	// sender gave.
+	// SendDone and RecvDone: message ID is done, with error Err or nil, and its direction of the pair is free. Words is
+	// the size given by the sender.
 	SendDone
 	RecvDone
-	// Repost: the receive ID was given to a message that does not exist,
-	// because its SEND_REQUEST was a late duplicate or is withdrawn. Its
-	// direction of the pair is free, nothing was stored, and the receive is
-	// to be posted again in its old place.
+	// Repost: receive ID was matched with a message that does not exist, because its SEND_REQUEST was a late duplicate
+	// or was withdrawn. Its direction of the pair is free and nothing was stored; post the receive again in its old
+	// place.
 	Repost
-	// Drop: something that arrived was not used, for Reason.
+	// Drop: an incoming packet was dropped, for Reason.
 	Drop
-	// Note: something happened that the caller may want to count or log;
-	// nothing needs to be done.
+	// Note: an event to count or log; the caller need not do anything.
 	Note
-	// DeadEnd: the peer cannot go on. What waits for it, other than the pair's own messages, which
-	// have ended, is to be ended with Err.
+	// DeadEnd: the peer cannot go on. The pair has ended its own messages; end all other operations that wait for the
+	// peer with Err.
 	DeadEnd
 )
 
-// Action is one thing for the caller to do, in order.
+// Action is one step for the caller to execute, in order.
 type Action struct {
 	Kind    ActionKind
 	ID      ID
@@ -56,28 +52,27 @@ type Action struct {
 	Phases  Phases
 }
 
-// Phases are the times at which a message passed the steps of the handshake; 0
-// where it did not.
+// Phases are the times at which a message passed the steps of the handshake, or 0 for a step not passed.
 type Phases struct {
-	// Start is when the operation was handed to the pair.
+	// Start is the time when the operation was handed to the pair.
 	Start Instant
-	// Request is when the first SEND_REQUEST was sent or seen.
+	// Request is the time when the first SEND_REQUEST was sent or received.
 	Request Instant
-	// Clear is when the CLEAR_TO_SEND that counted was sent or seen.
+	// Clear is the time when the CLEAR_TO_SEND that took effect was sent or received.
 	Clear Instant
-	// Data is when the DATA that counted had been sent, or had arrived.
+	// Data is the time when the DATA that took effect was completely sent or received.
 	Data Instant
-	// Ack is when ACK was sent or seen.
+	// Ack is the time when ACK was sent or received.
 	Ack Instant
-	// Retransmissions counts the packets of this message that we retransmitted.
+	// Retransmissions is the number of packets of this message that we retransmitted.
 	Retransmissions int
 }
 
-// Reason says why something that arrived was not used.
+// Reason is the reason for which an incoming packet was dropped.
 type Reason uint8
 
-// Reasons for dropping. The header's own defects come first, in the order of
-// protocol.DefectKind, so that a defect is a reason.
+// Reasons for dropping. The defects of a header come first, in the order of protocol.DefectKind, so that a DefectKind
+// converts to a Reason.
 const (
 	ReasonNone Reason = iota
 	// ReasonShort to ReasonType are protocol.DefectShort to DefectType.
@@ -87,37 +82,35 @@ const (
 	ReasonReserved
 	ReasonCall
 	ReasonType
-	// ReasonSourceRank: the header's source rank is not the one that the
-	// rank map gives for the source address.
+	// ReasonSourceRank: the header's source rank is not the rank that the rank map gives for the source address.
 	ReasonSourceRank
 	// ReasonDestination: the header is addressed to another rank.
 	ReasonDestination
 	// ReasonUnknownAddress: the source address is not in the rank map.
 	ReasonUnknownAddress
-	// ReasonLength: a handshake packet that is not 32 bytes long, or a DATA
-	// datagram shorter or longer than its place in the message allows.
+	// ReasonLength: a handshake packet that is not 32 bytes long, or a DATA datagram with a wrong length for its place
+	// in the message.
 	ReasonLength
 	// ReasonSize: the size field exceeds the configured maximum.
 	ReasonSize
-	// ReasonDirection: a receive call in SEND_REQUEST or DATA, or a send
-	// call in CLEAR_TO_SEND or ACK.
+	// ReasonDirection: a receive call in SEND_REQUEST or DATA, or a send call in CLEAR_TO_SEND or ACK.
 	ReasonDirection
 	// ReasonUnexpectedPayload: payload without a header that no message expects.
 	ReasonUnexpectedPayload
-	// ReasonUnsolicited: DATA that was not cleared to send.
+	// ReasonUnsolicited: DATA without a CLEAR_TO_SEND.
 	ReasonUnsolicited
-	// ReasonDuplicate: DATA of a message that was received before.
+	// ReasonDuplicate: DATA of a message that was already received.
 	ReasonDuplicate
-	// ReasonStale: a CLEAR_TO_SEND or ACK that answers nothing.
+	// ReasonStale: a CLEAR_TO_SEND or ACK that matches no pending message.
 	ReasonStale
 	// ReasonDatatype: an INT packet where FLOAT is expected, or the reverse.
 	ReasonDatatype
-	// ReasonGap: a continuation datagram after a pause in which the message must be
-	// regarded as broken off, or the last one of a message of which others are missing.
+	// ReasonGap: a continuation datagram after a pause that ends the message, or the last one of a message of which
+	// other datagrams are missing.
 	ReasonGap
 	// ReasonBarrier: the deployed MPE ignores BARRIER, and so do we.
 	ReasonBarrier
-	// ReasonStream: a stream that lost its framing.
+	// ReasonStream: a stream with invalid framing.
 	ReasonStream
 	numReasons
 )
@@ -139,60 +132,56 @@ func (r Reason) String() string {
 	return fmt.Sprintf("reason(%d)", uint8(r))
 }
 
-// Event is something worth counting.
+// Event is an occurrence worth counting.
 type Event uint8
 
 const (
-	// Retransmitted: we sent Header's type again after a time-out.
+	// Retransmitted: we retransmitted Header after a time-out.
 	Retransmitted Event = iota + 1
 	// Reacked: a message was acknowledged again because its ACK was lost.
 	Reacked
 	// Crossed: a SEND_REQUEST crossed with ours and goes first.
 	Crossed
-	// RequestTakenAsAck: the peer's SEND_REQUEST showed that it has our
-	// message.
+	// RequestTakenAsAck: the peer's SEND_REQUEST showed that it has our message.
 	RequestTakenAsAck
-	// StaleClearUsed: a CLEAR_TO_SEND from before was used for this send.
+	// StaleClearUsed: this send used a CLEAR_TO_SEND received before it began.
 	StaleClearUsed
-	// RequestWasDuplicate: the peer shows by what it sends that an earlier
-	// SEND_REQUEST was a late duplicate; it is in no send.
+	// RequestWasDuplicate: a packet of the peer shows that it is in no send, so an earlier SEND_REQUEST was a late
+	// duplicate.
 	RequestWasDuplicate
-	// ClearWasDuplicate: the peer shows by what it sends that the
-	// CLEAR_TO_SEND of this message was a late duplicate; it is in a send.
+	// ClearWasDuplicate: a packet of the peer shows that it is in a send, so the CLEAR_TO_SEND of this message was a
+	// late duplicate.
 	ClearWasDuplicate
-	// StartedOver: what had arrived of a message was discarded.
+	// StartedOver: the part of a message received so far was discarded.
 	StartedOver
 	// RequestRetransmitted: the peer retransmitted its SEND_REQUEST.
 	RequestRetransmitted
-	// Padding: the peer's DATA carried padding.
+	// Padding: the peer's DATA was padded.
 	Padding
-	// DeliveredDuplicate: a copy of a message, made and delayed by the
-	// network until the next one had been cleared, was delivered in that
-	// one's place: it equals an earlier one, and the real one has arrived.
+	// DeliveredDuplicate: a copy of an earlier message, made by the network and delayed until the next message was
+	// cleared, was delivered in place of that one. It equals the earlier message, and the real one has arrived since.
 	DeliveredDuplicate
-	// EarlyData: DATA came sooner after CLEAR_TO_SEND than any before, and is held back until it is
-	// clear that no other comes.
+	// EarlyData: DATA came sooner after CLEAR_TO_SEND than any before, and is held back until it is clear that no other
+	// DATA follows.
 	EarlyData
-	// EarlyAck: ACK came sooner after DATA than any before, and is held back until it is clear that
-	// the peer does not ask for DATA again.
+	// EarlyAck: ACK came sooner after DATA than any before, and is held back until it is clear that the peer does not
+	// ask for DATA again.
 	EarlyAck
-	// ClearAfterDone: a deployed peer sent CLEAR_TO_SEND again after its message was reported as done, so
-	// DATA may not have arrived.
+	// ClearAfterDone: a deployed peer sent CLEAR_TO_SEND again after its message was reported as done, so DATA may not
+	// have arrived.
 	ClearAfterDone
-	// SecondData: two messages, or too much payload, have come for one CLEAR_TO_SEND. The network has made a copy, and
-	// the message that was delivered may be it.
+	// SecondData: two messages, or too much payload, came for one CLEAR_TO_SEND. The network made a copy, and the
+	// delivered message may be the copy.
 	SecondData
-	// RepeatedContent: a message equals one of the last 256 of its sender. That is legal, and all that
-	// can be known of a copy that came in the place of the message that was lost.
+	// RepeatedContent: a message equals one of the last 256 of its sender. That is legal, and the only sign of a copy
+	// received in place of a lost message.
 	RepeatedContent
-	// Resumed: a message is received that an earlier process of this rank has
-	// cleared.
+	// Resumed: the message being received was cleared by an earlier process of this rank.
 	Resumed
-	// WouldWedge: what has come would wedge a deployed FPGA, or corrupt what it
-	// receives; Err says how. Only a stand-in notes it.
+	// WouldWedge: this packet would wedge a deployed FPGA or corrupt its data; Err describes how. Only stand-ins report
+	// it.
 	WouldWedge
-	// Withdrawn: the peer no longer sends a message that it asked to send, or has
-	// revoked its CLEAR_TO_SEND.
+	// Withdrawn: the peer no longer sends a message that it asked to send, or has revoked its CLEAR_TO_SEND.
 	Withdrawn
 	numEvents
 )

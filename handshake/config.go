@@ -6,77 +6,70 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Instant is a point in time: nanoseconds since an epoch that the caller
-// chooses and keeps. Only differences matter.
+// Instant is a point in time, in nanoseconds since a fixed epoch of the caller's choice. Only differences matter.
 type Instant = time.Duration
 
-// Config fixes the exchange of one local rank with one peer.
+// Config configures the exchange of one local rank with one peer.
 type Config struct {
 	// Local and Remote are the two ranks.
 	Local, Remote uint32
-	// Profile is the dialect of the header that both use.
+	// Profile is the dialect of the header.
 	Profile protocol.Profile
-	// Peer says what is known about the other side.
+	// Peer describes the peer's behavior.
 	Peer Rules
-	// Quirks are the deployed FPGA's own, kept by a stand-in.
+	// Quirks are peculiarities of the deployed FPGA that a stand-in imitates.
 	Quirks Quirks
-	// Shape is how our DATA is fragmented into datagrams.
+	// Shape determines how our DATA is fragmented into datagrams.
 	Shape protocol.Shape
-	// Timing holds time-outs and deadlines.
+	// Timing has the time-outs and deadlines.
 	Timing Timing
-	// OnPartial says what to do when a DATA message of several datagrams is
-	// not acknowledged and the peer is one that CorruptsOnRetransmit.
+	// OnPartial applies when a DATA message of several datagrams is not acknowledged by a peer that
+	// CorruptsOnRetransmit.
 	OnPartial OnPartial
-	// MaxWords is the largest message accepted or sent, in words. A header
-	// that claims more is dropped.
+	// MaxWords is the largest message accepted or sent, in words. A header that announces more is dropped.
 	MaxWords uint32
-	// PeerWords is the largest message that the peer takes, in words; 0: MaxWords.
+	// PeerWords is the largest message that the peer accepts, in words; 0 means MaxWords.
 	PeerWords uint32
-	// Reliable is true on a transport that retransmits by itself. Then nothing
-	// is retransmitted on a timer, only after Reconnected.
+	// Reliable is set for a transport that retransmits by itself. The pair then retransmits only after Reconnected, and
+	// not by timers.
 	Reliable bool
-	// SameHost says that both ranks are on one host, so that datagrams are lost only when a socket has no room. LingerUntil
-	// expects it once it has happened.
+	// SameHost is set if both ranks are on one host, where datagrams are lost only when a socket buffer is full. In
+	// that case LingerUntil expects retransmissions only after a loss has occurred.
 	SameHost bool
 }
 
-// Rules is what one side knows about the other. The presets FPGAPeer, CPUPeer
-// and SoftwarePeer are the peers that exist.
+// Rules describe the behavior of a peer. FPGAPeer, CPUPeer and SoftwarePeer return the Rules of the existing kinds of
+// peers.
 type Rules struct {
 	// RefusesEmpty: a message of 0 words wedges the peer.
 	RefusesEmpty bool
-	// CorruptsOnRetransmit: the peer stores a retransmitted DATA header as payload
-	// when it lost one datagram of a fragmented message.
+	// CorruptsOnRetransmit: the peer stores a retransmitted DATA header as payload if it lost a datagram of a
+	// fragmented message.
 	CorruptsOnRetransmit bool
-	// OneAtATime: the peer's calls block, so each packet shows what it is
-	// in. Its SEND_REQUEST means that it has our message, and its
-	// CLEAR_TO_SEND and ACK that it is not in a send.
+	// OneAtATime: the peer's calls block, so each packet shows which call it is in. Its SEND_REQUEST means that it has
+	// our message, and its CLEAR_TO_SEND and ACK mean that it is not in a send.
 	OneAtATime bool
-	// DropsRequests: the peer drops a deferred SEND_REQUEST of ours when it
-	// starts to send DATA, so ours must be retransmitted after a crossing.
+	// DropsRequests: the peer drops our deferred SEND_REQUEST when it starts to send DATA, so we must retransmit it
+	// after a crossing.
 	DropsRequests bool
-	// OnlyInt: the peer calls everything INT, so we do towards it, and both
-	// datatypes match.
+	// OnlyInt: the peer uses INT calls for all data. We do so towards it, and both datatypes match.
 	OnlyInt bool
-	// KeepsRequests: the peer defers a second SEND_REQUEST of the same
-	// message, and answers it at its next receive.
+	// KeepsRequests: the peer defers a second SEND_REQUEST of the same message, and answers it at its next receive.
 	KeepsRequests bool
-	// RetransmitsClear is how long the peer waits for DATA before it sends
-	// CLEAR_TO_SEND again, and for CLEAR_TO_SEND before SEND_REQUEST. DATA is retransmitted to such a peer when it
-	// asks, and not by a timer: unsolicited it may be stored as payload. 0: the
-	// peer asks for nothing, and takes every retransmission for what it is.
+	// RetransmitsClear is the peer's time-out for DATA, after which it sends CLEAR_TO_SEND again, and for
+	// CLEAR_TO_SEND, after which it sends SEND_REQUEST again. DATA is retransmitted to such a peer when it asks and not
+	// by a timer, since it may store unsolicited DATA as payload. 0 means that the peer asks for nothing and recognizes
+	// every retransmission.
 	RetransmitsClear time.Duration
-	// AckRetransmit is the shortest time after which the peer retransmits DATA that
-	// was not acknowledged. A retransmission that comes sooner is a duplicate made
-	// by the network, and is not answered: an ACK that was not asked for can
-	// wedge an FPGA.
+	// AckRetransmit is the shortest time after which the peer retransmits unacknowledged DATA. An earlier
+	// retransmission is a duplicate made by the network and is not answered: an unsolicited ACK can wedge an FPGA.
 	AckRetransmit time.Duration
 	// Numbered: the peer's CLEAR_TO_SEND has the number of the SEND_REQUEST that it answers in place of a size, and
-	// either can be revoked. Peers of earlier versions are recognized.
+	// both can be revoked. Peers of earlier versions are recognized.
 	Numbered bool
 }
 
-// FPGAPeer describes the deployed FPGA of the given rank.
+// FPGAPeer returns the Rules of the deployed FPGA of the given rank.
 func FPGAPeer(rank uint32) Rules {
 	return Rules{
 		RefusesEmpty:         true,
@@ -88,7 +81,7 @@ func FPGAPeer(rank uint32) Rules {
 	}
 }
 
-// CPUPeer describes a program on upstream's CPU library.
+// CPUPeer returns the Rules of a program on upstream's CPU library.
 func CPUPeer() Rules {
 	return Rules{
 		OneAtATime:       true,
@@ -99,51 +92,49 @@ func CPUPeer() Rules {
 	}
 }
 
-// asksWithin returns for how long a peer that gets no DATA sends CLEAR_TO_SEND again.
+// asksWithin returns the time during which a peer without DATA retransmits CLEAR_TO_SEND.
 func (r *Rules) asksWithin() time.Duration {
 	return deployedRetransmissions*r.RetransmitsClear + deployedRetransmissions*(deployedRetransmissions-1)/2*deployedStep
 }
 
-// SoftwarePeer describes another zrlmpid.
+// SoftwarePeer returns the Rules of another zrlmpid.
 func SoftwarePeer() Rules { return Rules{Numbered: true} }
 
-// Quirks are what a stand-in keeps of the deployed FPGA beyond its Shape and
-// Timing. The zero value keeps none: that is how a host behaves.
+// Quirks are peculiarities of the deployed FPGA that a stand-in imitates, beyond its Shape and Timing. The zero value
+// is right for a host.
 type Quirks struct {
-	// OneDeferredHeader: one unexpected header is kept per peer, whatever its
-	// type; a newer one overwrites it, and starting to send DATA deletes it.
+	// OneDeferredHeader: one unexpected header of any type is kept per peer; a newer one overwrites it, and starting to
+	// send DATA deletes it.
 	OneDeferredHeader bool
-	// AckOnce: a message is acknowledged once, retransmissions of it never.
+	// AckOnce: a message is acknowledged once; its retransmissions are not.
 	AckOnce bool
 	// IgnoreDestination: the destination rank of a packet is not checked.
 	IgnoreDestination bool
-	// CarryOver: the count of retransmissions goes on from SEND_REQUEST to DATA, so
-	// that a message is retransmitted three times in all.
+	// CarryOver: the count of retransmissions continues from SEND_REQUEST to DATA, so that a message has three
+	// retransmissions in total.
 	CarryOver bool
 }
 
-// OnPartial is a choice of the user's for messages to an FPGA that does not
-// acknowledge them.
+// OnPartial is the user's choice for fragmented messages that an FPGA does not acknowledge.
 type OnPartial uint8
 
 const (
 	// FailPartial ends the send with an error unless the FPGA asks again.
 	FailPartial OnPartial = iota
-	// RetransmitPartial retransmits by Timing.Ack all the same. If a
-	// continuation datagram was lost, the FPGA acknowledges corrupt data.
+	// RetransmitPartial retransmits by Timing.Ack nevertheless. If a continuation datagram was lost, the FPGA
+	// acknowledges corrupt data.
 	RetransmitPartial
 )
 
-// Backoff is a sequence of time-outs: retransmission n, counted from 0, comes after
-// First + n × Step, for n < Retransmissions; then one comes every Then, or none if Then
-// is 0.
+// Backoff is a sequence of time-outs: retransmission n, counted from 0, comes after First + n × Step, for n <
+// Retransmissions. Later ones follow at intervals of Then; there are none if Then is 0.
 type Backoff struct {
 	First, Step     time.Duration
 	Retransmissions int
 	Then            time.Duration
 }
 
-// after returns the time-out of retransmission n, and whether there is one.
+// after returns the time-out of retransmission n, and false if there is no such retransmission.
 func (b Backoff) after(n int) (time.Duration, bool) {
 	if n < b.Retransmissions {
 		return b.First + time.Duration(n)*b.Step, true
@@ -151,22 +142,19 @@ func (b Backoff) after(n int) (time.Duration, bool) {
 	return b.Then, b.Then > 0
 }
 
-// Timing holds the time-outs after which packets are retransmitted, and the deadlines
-// after which the caller gets an error.
+// Timing has the time-outs after which packets are retransmitted, and the deadlines after which the caller gets an
+// error.
 type Timing struct {
-	// Clear is the sender's wait for CLEAR_TO_SEND, Ack its wait for ACK,
-	// Data the receiver's wait for DATA.
+	// Clear is for the sender's wait for CLEAR_TO_SEND, Ack for its wait for ACK, and Data for the receiver's wait for
+	// DATA.
 	Clear, Ack, Data Backoff
-	// ClearDeadline, AckDeadline and DataDeadline end those waits; 0 is
-	// never. A late receiver is no fault, so ClearDeadline is 0 by default;
-	// once CLEAR_TO_SEND was sent both sides are bound to go on.
+	// ClearDeadline, AckDeadline and DataDeadline end those waits; 0 means never. ClearDeadline is 0 by default, since
+	// a late receiver is not a fault. Once CLEAR_TO_SEND was sent, both sides must go on.
 	ClearDeadline, AckDeadline, DataDeadline time.Duration
-	// FirstDeadline ends the wait for CLEAR_TO_SEND of a peer that has never sent a packet; 0 is never.
+	// FirstDeadline ends the wait for CLEAR_TO_SEND from a peer that has never sent a packet; 0 means never.
 	FirstDeadline time.Duration
-	// FragmentGap is the longest pause between the datagrams of one message
-	// after which a continuation datagram is still accepted as its continuation. It is shorter
-	// than any sender's ACK time-out, so that a retransmission whose first datagram
-	// was lost is not mistaken for the rest.
+	// FragmentGap is the longest pause between two datagrams of one message. It is shorter than any sender's ACK
+	// time-out, so that a retransmission whose first datagram was lost is not mistaken for the rest of the message.
 	FragmentGap time.Duration
 }
 
@@ -192,27 +180,25 @@ func DeployedFPGA(rank uint32) Timing {
 	return Timing{Clear: b, Ack: ack, Data: b, FragmentGap: deployedFirst / 2}
 }
 
-// DefaultTiming returns the time-outs of a host towards a peer with the given
-// rules: the CPU library's, but SEND_REQUEST is retransmitted for as long as the
-// caller waits, because a peer that starts late is no fault and a deferred
-// SEND_REQUEST does no harm; and waits that only a fault can prolong end.
+// DefaultTiming returns the time-outs of a host towards a peer with the given Rules. These are the time-outs of the CPU
+// library, with two changes. SEND_REQUEST is retransmitted for as long as the caller waits, because a peer that starts
+// late is not a fault and a deferred SEND_REQUEST does no harm. Waits that only a fault can prolong have deadlines.
 func DefaultTiming(peer Rules) Timing {
 	t := DeployedCPU()
 	t.Clear.Then = 3 * time.Second
 	t.AckDeadline = 10 * time.Second
 	t.DataDeadline = 10 * time.Second
 	if peer.KeepsRequests {
-		// A receiver is late more often than a packet is lost, and a second
-		// SEND_REQUEST makes it ambiguous which receive a later CLEAR_TO_SEND is for.
+		// A receiver is late more often than a packet is lost, and after a second SEND_REQUEST it is ambiguous which
+		// receive a later CLEAR_TO_SEND belongs to.
 		t.Clear.First = time.Second
 	}
 	if peer.RetransmitsClear > 0 {
-		// Its own retransmissions of SEND_REQUEST and DATA ask for
-		// whatever was lost; ours are for the time after its last one.
+		// The peer's own retransmissions of SEND_REQUEST and DATA repair all losses; ours start after its last one.
 		t.Data.First = 4 * time.Second
 	}
 	if peer.CorruptsOnRetransmit {
-		// By then an FPGA that lacks DATA has asked for it three times, even if its clock is half as fast.
+		// By then an FPGA without DATA has asked for it three times, even if its clock runs at half speed.
 		t.AckDeadline = min(t.AckDeadline, 2*peer.asksWithin()+crossing)
 	}
 	return t

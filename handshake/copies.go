@@ -7,37 +7,37 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Packets carry no number, so a copy of DATA that the network delivers after the next CLEAR_TO_SEND
-// looks like the next message. Two facts distinguish them: no answer arrives sooner than a round trip, and
-// one CLEAR_TO_SEND brings about one DATA. Equal content is no proof, as a program may send the same
-// message again: it is reported and drops nothing.
+// Packets have no number, so a copy of DATA that the network delivers after the next CLEAR_TO_SEND looks like the next
+// message. Two facts distinguish them: no answer comes sooner than a round trip, and one CLEAR_TO_SEND causes one DATA.
+// Equal content proves nothing, because a program may send the same message again: it is reported, and nothing is
+// dropped for it.
 
 const (
-	// provenAnswers is the number of answers after which their shortest time says something: the first ones take longer
-	// than others.
+	// provenAnswers is the number of answers after which the shortest time is meaningful. The first answers are slower
+	// than later ones.
 	provenAnswers = 8
-	// grace and maxGrace bound the wait for the real DATA or ACK where the first one came sooner than
-	// any before, but not impossibly soon.
+	// grace and maxGrace bound the wait for the real DATA or ACK if the first one came sooner than any before, but not
+	// impossibly soon.
 	grace    = time.Millisecond
 	maxGrace = 10 * time.Millisecond
-	// impossible divides the shortest round trip: an answer in less than that cannot be real, even if this host was
-	// busy when the first answers came and their round trips are too long.
+	// impossible divides the shortest round trip: an answer in less than that fraction cannot be real, even if this
+	// host was busy when the first answers came and overestimated their round trips.
 	impossible = 8
-	// mostVainHolds is the number of messages that are held back without effect, because they cannot be real or equal a
-	// recent one, after which none is until the network makes a copy.
+	// mostVainHolds is the number of messages held back without effect, because they came too soon or equal a recent
+	// one, after which no message is held back until the network makes a copy.
 	mostVainHolds = 3
 )
 
-// roundTrip is the shortest time in which the peer has answered, with its way there and back. An answer is
-// timed from the event that sent the question to the event that handled the answer. Both stamps err on
-// the long side, so that no real answer can seem sooner than it was.
+// roundTrip is the shortest time in which the peer has answered, including transit. An answer is timed from the event
+// that sent the question to the event that handled the answer. Both times can only make the answer appear later, so a
+// real answer never appears too soon.
 type roundTrip struct {
 	shortest Instant
 	answers  int
 }
 
-// learn takes the time of an answer that was real. 0 is none: it was handled together with what
-// sent the question.
+// learn records the time of a real answer. It ignores 0, for an answer handled together with the event that sent the
+// question.
 func (r *roundTrip) learn(d Instant) {
 	if d <= 0 {
 		return
@@ -48,21 +48,21 @@ func (r *roundTrip) learn(d Instant) {
 	r.answers = min(r.answers+1, provenAnswers)
 }
 
-// fingerprint identifies the content of a message as far as is remembered: its call, size, and the
-// checksum of the payload in its first datagram.
+// fingerprint identifies the content of a message: its call, its size, and the checksum of the payload in its first
+// datagram.
 type fingerprint struct {
 	call      protocol.Call
 	size, sum uint32
 }
 
-// recentMessages is the number of messages with which the content of a new one is compared. At ten
-// thousand messages a second they cover 25 ms.
+// recentMessages is the number of messages with which a new one is compared. At ten thousand messages per second they
+// cover 25 ms.
 const recentMessages = 256
 
-// recent holds the fingerprints of the last messages received.
+// recent has the fingerprints of the last messages received.
 type recent struct {
 	ring *[recentMessages]uint64 // nil before the first message
-	n    int                     // messages added, of which the ring has the last
+	n    int                     // messages added; the ring has the last of them
 }
 
 func (f fingerprint) word() uint64 {
@@ -81,13 +81,13 @@ func (r *recent) has(f fingerprint) bool {
 	return r.n > 0 && slices.Contains(r.ring[:min(r.n, recentMessages)], f.word())
 }
 
-// distrustsCopies reports whether the pair searches for duplicates. A stream has none, and a
-// stand-in with the FPGA's quirks believes what an FPGA believes.
+// distrustsCopies reports whether the pair searches for duplicates. A stream has none, and a stand-in with the FPGA's
+// quirks accepts them as an FPGA does.
 func (p *Pair) distrustsCopies() bool {
 	return !p.cfg.Reliable && !p.cfg.Quirks.OneDeferredHeader
 }
 
-// timeOut returns the peer's first time-out, or, of a peer whose time-outs are not known, our own.
+// timeOut returns the peer's first time-out, or our own if the peer's is unknown.
 func timeOut(peer Instant, own Backoff) Instant {
 	if peer == 0 {
 		return own.First
@@ -95,10 +95,10 @@ func timeOut(peer Instant, own Backoff) Instant {
 	return peer
 }
 
-// suspect returns a timer that runs while an answer that came after d is held back, and one that is off if nothing
-// speaks against the answer. One that is merely sooner than any before waits for a round trip. One that cannot be real
-// waits until the peer, whose time-out is given, would have transmitted the real one again, but not after several such
-// waits without effect. Held back, it is not lost: the peer may have no retransmission left.
+// suspect returns a timer that runs while an answer that came after d is held back, or an unset one if the answer is
+// not suspicious. An answer that is merely sooner than any before waits for a round trip. One that cannot be real waits
+// until the peer, whose time-out is given, would have retransmitted the real one, except after several such waits
+// without effect. An answer is held back and not dropped, because the peer may have no retransmission left.
 func (p *Pair) suspect(r *roundTrip, now, d, timeOut Instant) timer {
 	switch {
 	case r.answers < provenAnswers || d >= r.shortest:
@@ -110,8 +110,8 @@ func (p *Pair) suspect(r *roundTrip, now, d, timeOut Instant) timer {
 	return in(now, min(r.shortest-d, maxGrace)+grace)
 }
 
-// suspectData returns how long the message f, whose first datagram has come now, is to be held back once it is
-// complete.
+// suspectData returns a timer that runs while message f, whose first datagram has just been received, is to be held
+// back once it is complete.
 func (p *Pair) suspectData(now Instant, f fingerprint) timer {
 	if !p.distrustsCopies() {
 		return timer{}
@@ -125,8 +125,8 @@ func (p *Pair) suspectData(now Instant, f fingerprint) timer {
 	return t
 }
 
-// secondData takes DATA that comes when the CLEAR_TO_SEND before was answered and the peer has not asked to
-// send since: one of the two was a copy.
+// secondData handles DATA that comes after the last CLEAR_TO_SEND was answered, from a peer that has not asked to send
+// since: one of the two DATA was a copy.
 func (p *Pair) secondData(now Instant, f fingerprint, h protocol.Header, acts []Action) []Action {
 	l := &p.last
 	if !l.latest || !p.distrustsCopies() {
@@ -145,8 +145,8 @@ func (p *Pair) secondData(now Instant, f fingerprint, h protocol.Header, acts []
 	return append(acts, Action{Kind: Note, Event: event, Header: h})
 }
 
-// payloadTooMuch takes payload without a header behind a complete fragmented message: one of its datagrams came
-// twice.
+// payloadTooMuch handles payload without a header after a complete fragmented message: one of its datagrams was
+// duplicated.
 func (p *Pair) payloadTooMuch(now Instant, acts []Action) []Action {
 	l := &p.last
 	if !l.latest || !l.fragmented || now-l.acked > p.cfg.Timing.FragmentGap || !p.distrustsCopies() {
@@ -156,8 +156,8 @@ func (p *Pair) payloadTooMuch(now Instant, acts []Action) []Action {
 	return append(acts, Action{Kind: Note, Event: SecondData})
 }
 
-// ackCame takes the ACK that a send waits for. One that comes too soon is a copy of an earlier one, or the peer has
-// received a copy of an earlier message: it is held back, and is forgotten if the peer asks for DATA again.
+// ackCame handles the ACK that a send waits for. One that comes too soon is a copy of an earlier ACK, or the peer has
+// received a copy of an earlier message. It is held back, and dropped if the peer asks for DATA again.
 func (p *Pair) ackCame(now Instant, h protocol.Header, acts []Action) []Action {
 	s := &p.send
 	d := now - s.phases.Clear // DATA was sent after that
@@ -172,10 +172,10 @@ func (p *Pair) ackCame(now Instant, h protocol.Header, acts []Action) []Action {
 	return p.acked(now, acts)
 }
 
-// clearAfterDone takes a CLEAR_TO_SEND of a deployed peer when no send wants one. After the peer's time-out for DATA
-// it asks again for the message that was reported as done: what acknowledged that was a copy, unless the network has
-// made one of SEND_REQUEST, which the next receive of the peer answers. The two look the same, so that no error can
-// name a lost message.
+// clearAfterDone handles a CLEAR_TO_SEND of a deployed peer for which no send is waiting. After its time-out for DATA,
+// the peer asks again for the message that was reported as done: the ACK of that message was a copy. Or the network
+// copied our SEND_REQUEST, and the peer's next receive answers the copy. The two cases look the same, so no error can
+// claim that a message was lost.
 func (p *Pair) clearAfterDone(now Instant, h protocol.Header, acts []Action) []Action {
 	s := &p.send
 	if s.state != Idle && (s.state != Held || s.requested > 0) || !p.done.valid || p.clearPending || p.done.early.on ||
@@ -186,6 +186,6 @@ func (p *Pair) clearAfterDone(now Instant, h protocol.Header, acts []Action) []A
 	return append(acts, Action{Kind: Note, Event: ClearAfterDone, Header: h})
 }
 
-// unmasked is how long after a message the DATA that should have been it is
-// still expected: within a sender's first time-out.
+// unmasked is the time after a message within which the DATA that it replaced may still come: a sender's first
+// time-out.
 const unmasked = 100 * time.Millisecond

@@ -18,23 +18,23 @@ import (
 
 var copiedMessages = flag.Int("copied-messages", 400, "number of messages in each stream of TestCopies")
 
-// stream is a long run of messages between a host and the model of a deployed node, over a network
-// that delivers copies of datagrams late.
+// stream is a long run of messages between a host and the model of a deployed node, over a network that delivers late
+// copies of datagrams.
 type stream struct {
 	w    *world
 	host *rank
 	node *party
-	// received are the host's receives, and expected the messages that the node sends, in order.
+	// received are the host's receives, and expected the messages sent by the node, both in order.
 	received []*simOp
 	expected [][]byte
 	sent     []*simOp
 	got      []func() result
-	// reports holds for each note that reports a possible copy the number of receives done before it.
+	// reports has, for each note that reports a possible copy, the number of receives done before it.
 	reports []int
 	copies  int
 }
 
-// reporting are the events that notify a user that the network delivers copies.
+// reporting are the events from which a user learns that the network delivers copies.
 var reporting = []handshake.Event{
 	handshake.DeliveredDuplicate, handshake.EarlyData, handshake.SecondData, handshake.RepeatedContent,
 }
@@ -62,7 +62,7 @@ func newStream(kind string, words, messages int, echo bool, content func(int) []
 		s.received = append(s.received, s.host.postRecv(words))
 		s.node.send(data)
 	}
-	if echo { // the program calls one after the other
+	if echo { // the program makes its calls in turn
 		for i := range s.received {
 			s.received[i].behind = s.sent[i]
 			if i > 0 {
@@ -80,7 +80,7 @@ func newStream(kind string, words, messages int, echo bool, content func(int) []
 	return s
 }
 
-// done returns the number of receives that have ended.
+// done returns the number of receives that are done.
 func (s *stream) done() int {
 	n := s.host.recvd
 	if n > 0 && !s.received[n-1].done {
@@ -89,8 +89,8 @@ func (s *stream) done() int {
 	return n
 }
 
-// verdict counts what the host has received: messages that are not the next one, and those of
-// them that nothing has reported.
+// verdict counts the messages that the host has received, the wrong ones among them, and the wrong ones without a
+// report.
 func (s *stream) verdict() (intact, wrong, silent, failed int, first string) {
 	index := make(map[string]int, len(s.expected))
 	for i, data := range s.expected {
@@ -106,7 +106,7 @@ func (s *stream) verdict() (intact, wrong, silent, failed int, first string) {
 			continue
 		}
 		at, known := index[string(r.data)]
-		if known && (at == next || replaced && at == next+1) { // the one in whose place another came is lost
+		if known && (at == next || replaced && at == next+1) { // the message that was replaced by another one is lost
 			intact, next, replaced = intact+1, at+1, false
 			continue
 		}
@@ -126,8 +126,8 @@ func (s *stream) verdict() (intact, wrong, silent, failed int, first string) {
 	return intact, wrong, silent, failed, first
 }
 
-// copying returns a fault by which one datagram of so many is delivered once more, after a delay
-// from lo to hi. Datagrams keep their order, with up to jitter between them.
+// copying returns a fault that delivers one of every one datagrams a second time, with a delay between lo and hi.
+// Datagrams remain in order, with up to jitter between them.
 func (s *stream) copying(rng *rand.Rand, one int, lo, hi, jitter time.Duration) fault {
 	w := s.w
 	var last [2]time.Duration
@@ -147,9 +147,9 @@ func (s *stream) copying(rng *rand.Rand, one int, lo, hi, jitter time.Duration) 
 	}
 }
 
-// TestCopies: streams and echoes of a deployed node, of messages that are all different, with late copies of every
-// tenth datagram of DATA. No message comes in the place of another without a report, and with a round trip that is
-// always the same no message of one datagram does at all once the pair knows it.
+// TestCopies: streams and echoes of a deployed node, of distinct messages, with late copies of every tenth DATA
+// datagram. No message replaces another one without a report. With a constant round trip, no message of one datagram
+// does so at all once the pair knows the round trip.
 func TestCopies(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -170,7 +170,7 @@ func TestCopies(t *testing.T) {
 								if silent > 0 {
 									t.Errorf("%d of %d wrong messages are not reported: %s; %v", silent, wrong, first, s.host.notes)
 								}
-								if jitter == 0 && words <= 346 && wrong > 1 { // one of the first eight
+								if jitter == 0 && words <= 346 && wrong > 1 { // one of the first eight messages
 									t.Errorf("%d wrong messages; %v", wrong, s.host.notes)
 								}
 								if kind == "fpga" && !echo && s.host.notes[handshake.RepeatedContent] > n/10 {
@@ -235,7 +235,7 @@ func TestEqualMessagesUnderLoss(t *testing.T) {
 	}
 }
 
-// exchange receives a message of one word that comes after d.
+// exchange receives a message of one word that arrives after d.
 func (b *bench) exchange(d time.Duration, seed uint32) *simOp {
 	op := b.postRecv(1)
 	b.at(b.now+ms).gets(sreq, sInt, nil).sends(clr)
@@ -243,7 +243,7 @@ func (b *bench) exchange(d time.Duration, seed uint32) *simOp {
 	return op
 }
 
-// practised is a host that has received nine messages, each 1 ms after CLEAR_TO_SEND, and counts on that.
+// practised returns a host that has received nine messages, each 1 ms after CLEAR_TO_SEND, and so knows the round trip.
 func practised(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
@@ -256,7 +256,7 @@ func practised(t *testing.T) *bench {
 
 func TestEarlyDataIsHeldBack(t *testing.T) {
 	const us = time.Microsecond
-	// A little sooner than any before: for the rest of the round trip and 1 ms.
+	// A little sooner than any before: held back for the rest of the round trip and 1 ms.
 	b := practised(t)
 	op := b.exchange(900*us, 100)
 	b.sends()
@@ -265,11 +265,11 @@ func TestEarlyDataIsHeldBack(t *testing.T) {
 	if !op.done || op.err != nil || !bytes.Equal(op.data, pattern(1, 100)) || b.notes[handshake.EarlyData] != 1 {
 		t.Fatalf("%v, %v, %v", op.done, op.err, b.notes)
 	}
-	// It was real, so that is the shortest time now.
+	// It was real, so its time is the shortest now.
 	b.exchange(900*us, 101)
 	b.sends(ack)
 
-	// Much sooner: until the FPGA has retransmitted what was lost.
+	// Much sooner: held back until the FPGA has retransmitted a lost message.
 	b = practised(t)
 	op = b.exchange(100*us, 3)
 	b.at(b.now + 224*ms).sends()
@@ -277,7 +277,7 @@ func TestEarlyDataIsHeldBack(t *testing.T) {
 	if !bytes.Equal(op.data, pattern(1, 100)) {
 		t.Fatal("the copy was delivered")
 	}
-	// If it has no retransmission left, it is taken.
+	// If the FPGA has no retransmission left, it is accepted.
 	b = practised(t)
 	op = b.exchange(100*us, 100)
 	b.at(b.now + 499*ms).sends()
@@ -285,7 +285,7 @@ func TestEarlyDataIsHeldBack(t *testing.T) {
 	if op.err != nil || !bytes.Equal(op.data, pattern(1, 100)) {
 		t.Fatal(op.err)
 	}
-	// What comes again is the message, and the shortest time is that of the first.
+	// A retransmission is the message, and the shortest time is the time of the first DATA.
 	b = practised(t)
 	b.exchange(100*us, 100)
 	b.at(b.now+225*ms).gets(dat, sInt, pattern(1, 100)).sends(ack)
@@ -308,14 +308,14 @@ func TestEarlyDataIsHeldBack(t *testing.T) {
 	if !bytes.Equal(op.data, pattern(1, 100)) {
 		t.Fatal("the copy was delivered")
 	}
-	// It does not come too soon, but equals an earlier message: for a round trip.
+	// It does not come too soon, but equals an earlier message: held back for a round trip.
 	b = practised(t)
 	op = b.exchange(ms, 3)
 	b.at(b.now+500*us).gets(dat, sInt, pattern(1, 100)).sends(ack)
 	if !bytes.Equal(op.data, pattern(1, 100)) {
 		t.Fatal("the copy was delivered")
 	}
-	// The receive's deadline does not lose it.
+	// It is not lost when the deadline of the receive expires.
 	b = practised(t)
 	cfg := b.cfg
 	cfg.Timing.DataDeadline = 100 * ms
@@ -327,8 +327,8 @@ func TestEarlyDataIsHeldBack(t *testing.T) {
 }
 
 func TestEarlyFirstDatagram(t *testing.T) {
-	// A late copy of the first datagram of a fragmented message, and then the real message, every datagram of which
-	// is full.
+	// A late copy of the first datagram of a fragmented message precedes the real message, of which all datagrams are
+	// full.
 	b := practised(t)
 	op := b.postRecv(1054)
 	h := protocol.Header{Src: 1, Call: sInt, Type: dat, Size: 1054}
@@ -342,7 +342,7 @@ func TestEarlyFirstDatagram(t *testing.T) {
 	if !bytes.Equal(op.data, data) {
 		t.Fatal("the message is mixed")
 	}
-	// Without it, the copy and the rest of the real message are no message.
+	// Without the first real datagram, the copy and the rest of the real message are not a message.
 	b = practised(t)
 	b.postRecv(1054)
 	b.at(b.now+ms).gets(sreq, sInt, nil).raw(late[0]).sends(clr)
@@ -356,7 +356,7 @@ func TestEarlyFirstDatagram(t *testing.T) {
 func TestSecondDataIsReported(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
-		first, second  uint32 // the messages that come; 1 to 9 came before
+		first, second  uint32 // the messages received; 1 to 9 were received before
 		event, noEvent handshake.Event
 	}{
 		{"a copy was delivered", 3, 100, handshake.DeliveredDuplicate, handshake.SecondData},
@@ -367,14 +367,14 @@ func TestSecondDataIsReported(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := practised(t)
 			b.exchange(ms, tt.first)
-			b.at(b.now + 3*ms).sends(ack) // one that equals another is held back for a moment
+			b.at(b.now + 3*ms).sends(ack) // one that equals another is held back briefly
 			b.gets(dat, sInt, pattern(1, tt.second)).sends()
 			if tt.event != 0 && b.notes[tt.event] != 1 || b.notes[tt.noEvent] != 0 {
 				t.Errorf("noted %v", b.notes)
 			}
 		})
 	}
-	// More payload than a message has.
+	// More payload than the message has.
 	b := practised(t)
 	b.postRecv(1000)
 	b.at(b.now+ms).gets(sreq, sInt, nil).at(b.now+ms).gets(dat, sInt, pattern(1000, 1)).sends(clr, ack)
@@ -384,8 +384,8 @@ func TestSecondDataIsReported(t *testing.T) {
 	}
 }
 
-// TestLateLongDatagram: 347 words of an FPGA are one datagram of 1424 bytes, which is as long as the rest of 701
-// words after the first datagram, padded.
+// TestLateLongDatagram: 347 words of an FPGA are one datagram of 1424 bytes, which is as long as the rest of 701 words
+// after the first datagram, padded.
 func TestLateLongDatagram(t *testing.T) {
 	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	data := pattern(701, 1)
@@ -422,7 +422,7 @@ func TestEarlyAckIsHeldBack(t *testing.T) {
 		b.at(b.now+100*time.Microsecond).gets(ack, rInt, nil)
 		return op
 	}
-	// The FPGA has nothing of the message: the ACK was a copy.
+	// The FPGA has received nothing of the message: the ACK was a copy.
 	b := ready()
 	op := send(b)
 	b.at(b.now+112*ms).gets(clr, rInt, nil).at(b.now + ms).sends(dat)
@@ -433,7 +433,7 @@ func TestEarlyAckIsHeldBack(t *testing.T) {
 	if !op.done || op.err != nil || b.notes[handshake.EarlyAck] != 1 {
 		t.Fatalf("%v, %v, %v", op.done, op.err, b.notes)
 	}
-	// The real one comes.
+	// The real ACK arrives.
 	b = ready()
 	if op = send(b); op.done {
 		t.Fatal("believed at once")
@@ -441,7 +441,7 @@ func TestEarlyAckIsHeldBack(t *testing.T) {
 	if b.at(b.now+ms).gets(ack, rInt, nil); !op.done || op.err != nil {
 		t.Fatal("the real one is not believed")
 	}
-	// Nothing contradicts it.
+	// Nothing contradicts the ACK.
 	b = ready()
 	if op = send(b); op.done {
 		t.Fatal("believed at once")
@@ -475,7 +475,7 @@ func TestClearAfterDone(t *testing.T) {
 	}
 }
 
-// TestSilentFPGA: an ACK is lost, and the FPGA's next call is a receive, or it was reset.
+// TestSilentFPGA: an ACK is lost and the FPGA's next call is a receive, or the FPGA was reset.
 func TestSilentFPGA(t *testing.T) {
 	for _, words := range []int{1, 346, 347} {
 		host, dev := newRank(hostTo(1, handshake.FPGAPeer(1))), newFPGA(1, 0)
@@ -484,7 +484,7 @@ func TestSilentFPGA(t *testing.T) {
 		newWorld(host, dev, one(1, 1, nil)).run(time.Minute)
 		var te *handshake.TimeoutError
 		switch {
-		case words > 346: // it may as well wait for the rest
+		case words > 346: // it may just as well wait for the rest
 			if !errors.Is(ops[0].err, handshake.ErrPartial) {
 				t.Errorf("%d words: %v", words, ops[0].err)
 			}
@@ -496,7 +496,7 @@ func TestSilentFPGA(t *testing.T) {
 			t.Errorf("%d words: the next message: %v", words, ops[1].err)
 		}
 	}
-	// An FPGA that has asked as often as it does may lack the message.
+	// An FPGA that has asked as often as it can may lack the message.
 	host, dev := newRank(hostTo(1, handshake.FPGAPeer(1))), newFPGA(1, 0)
 	dev.party().recv(1)
 	op := host.postSend(pattern(1, 1))
@@ -510,7 +510,7 @@ func TestSilentFPGA(t *testing.T) {
 	if !errors.As(op.err, &te) || te.Silent || te.Retransmissions != 3 {
 		t.Error(op.err)
 	}
-	// Of a shorter deadline, silence says nothing.
+	// With a shorter deadline, silence proves nothing.
 	cfg := hostTo(1, handshake.FPGAPeer(1))
 	cfg.Timing.AckDeadline = time.Second
 	b := newBench(t, cfg)
@@ -521,8 +521,8 @@ func TestSilentFPGA(t *testing.T) {
 	}
 }
 
-// TestLateRequestIsNoAck: a continuation datagram is lost, and a copy of the SEND_REQUEST of the FPGA's message
-// before comes while the host waits for the ACK.
+// TestLateRequestIsNoAck: a continuation datagram is lost, and a copy of the SEND_REQUEST of the FPGA's previous
+// message arrives while the host waits for the ACK.
 func TestLateRequestIsNoAck(t *testing.T) {
 	for _, late := range []time.Duration{ms, 10 * ms, 150 * ms, 300 * ms} {
 		host, dev := newRank(hostTo(1, handshake.FPGAPeer(1))), newFPGA(1, 0)

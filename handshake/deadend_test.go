@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// isDeadEnd checks that an operation has ended because of the dead end that cause brought about.
+// isDeadEnd checks that an operation failed because of the dead end with the given cause.
 func isDeadEnd(t *testing.T, what string, err, cause error) {
 	t.Helper()
 	dead, ok := errors.AsType[*handshake.DeadEndError](err)
@@ -20,8 +20,8 @@ func isDeadEnd(t *testing.T, what string, err, cause error) {
 	}
 }
 
-// A fragmented message to an FPGA that was not acknowledged ends all that waits for the FPGA, with its error, and
-// whatever is posted later.
+// A fragmented message to an FPGA that was not acknowledged ends all operations that wait for the FPGA, with its error,
+// and all operations posted later.
 func TestDeadEndOfAnFPGA(t *testing.T) {
 	partial := func() (*bench, error) {
 		b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
@@ -61,8 +61,8 @@ func TestDeadEndOfAnFPGA(t *testing.T) {
 			t.Errorf("after %s: %v, %v", name, op.err, b.pair.DeadEnd())
 		}
 	}
-	// In the middle of a message it has neither asked for another one, nor for a receive of its own. A SEND_REQUEST
-	// that comes once, or with copies, may be from before.
+	// In the middle of a message, the FPGA requests neither another message nor a receive. A SEND_REQUEST that comes
+	// once, or with copies, may be from before.
 	for name, packet := range map[string]protocol.Type{"CLEAR_TO_SEND": clr, "DATA": dat, "SEND_REQUEST": sreq} {
 		b, first := partial()
 		call := map[bool]protocol.Call{true: rInt, false: sInt}[packet == clr]
@@ -74,7 +74,7 @@ func TestDeadEndOfAnFPGA(t *testing.T) {
 	}
 }
 
-// What the FPGA has asked for before it got into a dead end is not answered: it would be stored as data.
+// Requests of the FPGA from before the dead end are not answered: it would store the answers as data.
 func TestDeadEndForgetsRequests(t *testing.T) {
 	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	b.gets(sreq, sInt, nil)
@@ -86,7 +86,7 @@ func TestDeadEndForgetsRequests(t *testing.T) {
 	isDeadEnd(t, "the receive", b.recvs[0].err, b.rank.sends[0].err)
 }
 
-// A deployed node whose DATA does not come is in a dead end if it is known to be in that send.
+// A deployed node whose DATA does not arrive is in a dead end if it is known to be in that send.
 func TestDeadEndOfASender(t *testing.T) {
 	all := cut(0, protocol.Header{Dst: 0, Src: 1, Size: 1000, Call: sInt, Type: dat}, pattern(1000, 1), protocol.CPUShape())
 	for _, tt := range []struct {
@@ -127,7 +127,7 @@ func TestDeadEndOfASender(t *testing.T) {
 				t.Errorf("%s: the send was begun all the same", tt.name)
 			}
 		}
-		// An ACK may be late. What asks anew is past it.
+		// An ACK may be late. A peer that asks anew is past it.
 		b.gets(ack, rInt, nil)
 		isDeadEnd(t, tt.name+": a later send", sendNow(b), first)
 		b.gets(sreq, sInt, nil)
@@ -137,7 +137,7 @@ func TestDeadEndOfASender(t *testing.T) {
 			t.Errorf("%s, after a SEND_REQUEST that came again: %v", tt.name, err)
 		}
 	}
-	// It has asked again before the receive was posted, as DATA that it sends now is its last.
+	// The peer has asked again before the receive was posted, so that its DATA now is its last.
 	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	b.gets(sreq, sInt, nil).at(112*ms).gets(sreq, sInt, nil)
 	b.postRecv(1)
@@ -147,7 +147,7 @@ func TestDeadEndOfASender(t *testing.T) {
 	}
 }
 
-// sendNow begins a send, and returns its error.
+// sendNow begins a send and returns its error.
 func sendNow(b *bench) error {
 	op := b.postSend(pattern(1, 9))
 	b.at(b.now)
@@ -196,7 +196,7 @@ func TestDeadEndOfACPUProgram(t *testing.T) {
 		t.Errorf("after a late CLEAR_TO_SEND: %v", err)
 	}
 
-	// Its own message shows that it goes on while the send is tried: then that waits for as long as any other.
+	// The peer's own message shows that it continues while the send is tried: the send then waits as long as any other.
 	b, _ = partial()
 	op = b.postSend(pattern(1, 2))
 	b.at(time.Minute).gets(sreq, sInt, nil)
@@ -231,7 +231,7 @@ func TestDeadEndAfterACrash(t *testing.T) {
 	}
 }
 
-// A message that was in progress when the user restarted the peer does not bring it into a dead end.
+// A message that was in progress when the user restarted the peer does not cause a dead end.
 func TestResetInMidMessage(t *testing.T) {
 	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	b.postSend(pattern(1000, 1))

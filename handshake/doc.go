@@ -1,22 +1,18 @@
-// Package handshake is the state machine of ZRLMPI between one local rank and
-// one peer: what to send, what to accept and when to end it with an error, for each message
-// and for the pair as a whole.
+// Package handshake is the state machine of ZRLMPI between one local rank and one peer. It decides which packets to
+// send and accept, and when to end a message with an error.
 //
-// It is pure. Every event comes with the time at which it happened, and is
-// answered with actions that the caller carries out in order. The package must
-// never start a goroutine, read a clock, draw a random number, open a socket or
-// keep a payload: the same code drives live ranks, judges recorded packets and
-// runs in simulations that cover hours in milliseconds.
+// The package is pure. Every event comes with the time at which it happened and returns actions, which the caller
+// executes in order. The package must never start a goroutine, read a clock, draw a random number, open a socket or
+// keep a payload: the same code drives live ranks, judges recorded packets and runs in simulations that cover hours in
+// milliseconds.
 //
 // # The caller's duties
 //
-// A Pair holds at most one message in each direction. The caller queues further
-// ones, and hands over the next when an action says that a direction is free.
-// It feeds everything that arrives from the peer, in order, and calls Tick when
-// the time has come that Deadline returns, with a time at which everything that
-// had arrived has been fed: a packet that lies in a socket is not late. It carries
-// out the actions of one event before it feeds the next. After TransmitData it
-// calls DataSent.
+// A Pair handles at most one message in each direction. The caller queues further messages, and hands over the next one
+// when an action reports that a direction is free. It feeds all packets from the peer to the Pair in order, and calls
+// Tick at the time that Deadline returns, after it has fed all packets received up to then: a packet that waits in a
+// socket is not late. It executes the actions of an event before it feeds the next one, and calls DataSent after
+// TransmitData.
 //
 // # The sender of one message
 //
@@ -29,7 +25,7 @@
 //	   │         again       ▼ │ is done           │     ├─ SEND_REQUEST of a deployed
 //	   └───────────────────► HELD                  │     │  peer, twice: it has it
 //	     a receive is        a crossing SEND_      │     └─ deadline: TimeoutError
-//	     under way           REQUEST goes first    └─ ERROR: RemoteError
+//	     in progress         REQUEST goes first    └─ ERROR: RemoteError
 //
 // # The receiver of one message
 //
@@ -37,26 +33,26 @@
 //	(idle) ───────► WAIT_REQUEST ──────────────► WAIT_DATA ───────► RECEIVING ─┐
 //	   │                          CLEAR_TO_SEND   │ ▲    ▲            │   │    │ all bytes
 //	   │                                          │ │    └────────────┘   │    │
-//	   │    SEND_REQUEST was deferred      time-out or│     time-out, gap    │    ▼
-//	   └──────────────────────────────►   retransmitted  │     or wrong length: │   ACK, (done)
-//	             CLEAR_TO_SEND         SEND_REQUEST:│     start over       │
-//	                                   CLEAR again  │                      └─ DATA again:
-//	                                                └─ deadline            start over
+//	   │   SEND_REQUEST was deferred    time-out  │ │    time-out, gap    │    ▼
+//	   └─────────────────────────────►  or SEND_  │ │    or wrong length: │   ACK, (done)
+//	           CLEAR_TO_SEND     REQUEST again:   │ │    start over       │
+//	                                CLEAR again   ├─┘                     └─ DATA again:
+//	                                              └─ deadline                start over
 //
 // # The pair
 //
-//   - One message at a time: a send waits (HELD) while a receive is under way.
-//     Only a SEND_REQUEST that crossed with ours goes first, and is answered if
-//     a receive is posted, so that neither side waits for the other forever.
+//   - One message at a time: a send is HELD while a receive is in progress. Only a
+//     SEND_REQUEST that crossed with ours goes first, and is answered if its receive
+//     is posted, so that the two sides cannot wait for each other forever.
 //   - One SEND_REQUEST is deferred until its receive is posted. Retransmissions
 //     of it are the same message.
-//   - What a deployed peer sends shows what it is in, because its calls block. A
-//     CLEAR_TO_SEND or SEND_REQUEST that this belies was a late duplicate, and
-//     what it brought about is canceled.
+//   - Packets of a deployed peer show which call it is in, because its calls block. An
+//     earlier CLEAR_TO_SEND or SEND_REQUEST that contradicts them was a late duplicate,
+//     and its effects are undone.
 //   - DATA and ACK that come sooner than a round trip are held back, as they may be late
-//     copies. Equal content is reported, and drops nothing.
-//   - A datagram is payload or packet by the pair's state and the bytes still
-//     expected, not by its bytes.
+//     copies. Equal content is reported, but nothing is dropped for it.
+//   - Whether a datagram is payload or a packet depends on the pair's state and the bytes
+//     still expected, not on its content alone.
 //
-// The rules are specified, each with its source, in docs/ZRLMPI_protocol.md.
+// The rules are specified in docs/ZRLMPI_protocol.md, each with its source.
 package handshake

@@ -13,11 +13,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// The state tables of docs/ZRLMPI_protocol.md, row by row.
+// State tables of docs/ZRLMPI_protocol.md, row by row.
 
-// transitions are scripts that show the rows of the state tables: what brings a
-// pair into the state, and as the last word the event. The first word is the
-// peer. A number moves the clock on, in milliseconds, and lets time-outs pass.
+// transitions are scripts that show the rows of the state tables. The first word is the peer, the last word the event,
+// and the words between bring a pair into the state. A number advances the clock by milliseconds, with its time-outs.
 var transitions = map[string]string{
 	"M1":  "fpga send",
 	"M2":  "fpga recv req send",
@@ -174,8 +173,7 @@ func (s *script) send() string { w, _ := s.pair.SendWait(); return w.State.Strin
 func (s *script) recv() string { w, _ := s.pair.RecvWait(); return w.State.String() }
 func (s *script) last() string { return describeActions(s.step()) }
 
-// scriptMessage is the message of three datagrams of which first, bare and last
-// are the parts, and the one of two whose last is padded.
+// scriptMessage is a message of three datagrams, which are called first, bare and last in the scripts.
 var scriptMessage = cut(0, protocol.Header{Src: 1, Size: 1000, Type: dat}, pattern(1000, 1), protocol.CPUShape())
 var scriptPadded = cut(0, protocol.Header{Src: 1, Size: 353, Type: dat}, pattern(353, 1), protocol.FPGAShape(true))
 
@@ -262,7 +260,7 @@ func (s *script) step() (acts []handshake.Action) {
 	case "connected":
 		acts = p.Reconnected(s.now, nil)
 	case "time", "deadline":
-		// On to the next time-out, or to the one that ends something.
+		// Advance to the next time-out, or to the one that ends a message.
 		for {
 			at, ok := p.Timeout()
 			if !ok {
@@ -305,7 +303,7 @@ func (s *script) sent(acts []handshake.Action) []handshake.Action {
 	return acts
 }
 
-// refused stands for an event that the pair does not accept.
+// refused stands for an event that the pair rejects.
 var refused = handshake.Action{}
 
 // describeActions writes actions as the state tables do.

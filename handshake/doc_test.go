@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// What docs/ZRLMPI_protocol.md says about this package is true.
+// The statements of docs/ZRLMPI_protocol.md about this package hold.
 
 func specification(t *testing.T) string {
 	t.Helper()
@@ -59,7 +59,7 @@ func TestDocumentNamesReasonsAndEvents(t *testing.T) {
 	}
 }
 
-// testsIn returns the names of the tests in the files that a pattern matches.
+// testsIn returns the names of the tests in the files that match a pattern.
 func testsIn(t *testing.T, pattern string) map[string]bool {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -98,7 +98,7 @@ func TestDocumentNamesTestsThatExist(t *testing.T) {
 		}
 	}
 	var numbers [19]bool
-	numbers[18] = packages["node."]["TestPaceTowardsDeployedNodes"] // it is no matter of the handshake
+	numbers[18] = packages["node."]["TestPaceTowardsDeployedNodes"] // not a matter of the handshake
 	for name := range testsIn(t, "traps*_test.go") {
 		if !mentioned[name] {
 			t.Errorf("%s is not mentioned", name)
@@ -108,7 +108,7 @@ func TestDocumentNamesTestsThatExist(t *testing.T) {
 			t.Fatalf("%s shows no trap", name)
 		}
 		numbers[n] = true
-		// The test stands in the row of its trap.
+		// The row of its trap names the test.
 		if r := rows(text, `\*\*Trap `+strconv.Itoa(n)+`\*\*`); len(r) != 1 || !strings.Contains(strings.Join(r[0], " "), name) {
 			t.Errorf("%s does not stand in the row of trap %d", name, n)
 		}
@@ -118,7 +118,7 @@ func TestDocumentNamesTestsThatExist(t *testing.T) {
 	}
 }
 
-// The time-out tables: when packets are retransmitted, and when an operation times out.
+// Tables of time-outs: when packets are retransmitted, and when an operation times out.
 func TestDocumentTimeouts(t *testing.T) {
 	timings := map[string]handshake.Timing{
 		"deployed CPU library":  handshake.DeployedCPU(),

@@ -9,21 +9,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Errors that a caller may test for with errors.Is.
+// Errors to test for with errors.Is.
 var (
 	// ErrTimeout matches every *TimeoutError.
 	ErrTimeout = errors.New("deadline exceeded")
 	// ErrPartial matches every *PartialError.
 	ErrPartial = errors.New("a fragmented message was not acknowledged and must not be retransmitted")
-	// ErrEmpty: a message of 0 words to a peer that it would wedge.
+	// ErrEmpty rejects a message of 0 words to a peer that it would wedge.
 	ErrEmpty = errors.New("a message of 0 words wedges an FPGA")
-	// ErrLength: a message that is not a whole number of words.
+	// ErrLength rejects a message that is not a whole number of words.
 	ErrLength = errors.New("the length is not a multiple of 4 bytes")
-	// ErrTag: a tag that the wire cannot carry.
+	// ErrTag rejects a tag that does not fit on the wire.
 	ErrTag = errors.New("no such tag")
-	// ErrTooLong: a message longer than Config.MaxWords.
+	// ErrTooLong rejects a message longer than Config.MaxWords.
 	ErrTooLong = errors.New("message is longer than the limit")
-	// ErrBusy: the pair already has a message in this direction.
+	// ErrBusy is returned if the pair already has a message in this direction.
 	ErrBusy = errors.New("the pair already has a message in this direction")
 	// ErrTruncated matches every *TruncatedError.
 	ErrTruncated = errors.New("message is longer than the posted buffer")
@@ -31,10 +31,10 @@ var (
 	ErrRemote = errors.New("peer sent ERROR")
 )
 
-// State is where a message stands in the handshake.
+// State is the state of a message in the handshake.
 type State uint8
 
-// The states of the diagrams in the package's documentation.
+// States of the diagrams in the package documentation.
 const (
 	Idle State = iota
 	Held
@@ -55,16 +55,16 @@ func (s State) String() string {
 	return fmt.Sprintf("state(%d)", uint8(s))
 }
 
-// MarshalText returns String.
+// MarshalText returns the name of the state.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads a name. One that this version does not know is Idle, in which no message is.
+// UnmarshalText sets s to the state of that name, or to Idle if the name is unknown to this version.
 func (s *State) UnmarshalText(name []byte) error {
 	*s = State(max(slices.Index(stateNames[:], string(name)), 0))
 	return nil
 }
 
-// WaitsFor returns the packet that ends the state, or 0.
+// WaitsFor returns the type of the packet that ends the state, or 0.
 func (s State) WaitsFor() protocol.Type {
 	switch s {
 	case WaitClear:
@@ -79,29 +79,26 @@ func (s State) WaitsFor() protocol.Type {
 	return 0
 }
 
-// Wait says who waits for what, from whom, since when.
+// Wait describes a rank that waits for a packet of its peer.
 type Wait struct {
 	ID    ID
 	State State
-	// Local waits for For from Remote; For is 0 while the message is held
-	// behind another one of the same pair.
+	// Local waits for For from Remote. For is 0 while the message is held behind another one of the same pair.
 	Local, Remote uint32
 	For           protocol.Type
 	Since         Instant
-	// Retransmissions counts the retransmissions of this message so far.
+	// Retransmissions of this message so far.
 	Retransmissions int
-	// Words is the message's size where it is known: a sender's own, or what
-	// DATA announced. Got is how much of it has arrived, in bytes.
+	// Words is the size of the message if it is known: by a sender, or from DATA. Got is the number of bytes received.
 	Words uint32
 	Got   int64
-	// Deferred is the call of a deferred SEND_REQUEST that does not match the
-	// posted receive, if HasDeferred.
+	// Deferred is the call of a deferred SEND_REQUEST that does not match the posted receive, if HasDeferred.
 	Deferred    protocol.Call
 	HasDeferred bool
 }
 
-// Describe puts the wait into words, as of now. As of Since, its age is left out: that text
-// is the same for as long as the wait lasts.
+// Describe describes the wait in words, as of now. If now is Since, its age is omitted, so that the text remains the
+// same for as long as the wait lasts.
 func (w Wait) Describe(now Instant) string {
 	s := fmt.Sprintf("rank %d %s %v from rank %d", w.Local, WaitsFor(now-w.Since), w.For, w.Remote)
 	switch w.State {
@@ -116,7 +113,7 @@ func (w Wait) Describe(now Instant) string {
 	return s
 }
 
-// WaitsFor returns "has waited 3s for", or "waits for" without an age.
+// WaitsFor returns "has waited 3s for", or "waits for" if age is 0.
 func WaitsFor(age time.Duration) string {
 	if age == 0 {
 		return "waits for"
@@ -124,8 +121,7 @@ func WaitsFor(age time.Duration) string {
 	return fmt.Sprintf("has waited %v for", Round(age))
 }
 
-// HoldsSend returns "has held a send to rank 2 back for 3s", or "holds a send to rank 2 back"
-// without an age.
+// HoldsSend returns "has held a send to rank 2 back for 3s", or "holds a send to rank 2 back" if age is 0.
 func HoldsSend(to uint32, age time.Duration) string {
 	if age == 0 {
 		return fmt.Sprintf("holds a send to rank %d back", to)
@@ -133,7 +129,7 @@ func HoldsSend(to uint32, age time.Duration) string {
 	return fmt.Sprintf("has held a send to rank %d back for %v", to, Round(age))
 }
 
-// Round rounds a wait to the precision that a reader can use.
+// Round rounds a wait to a precision that is useful to a reader.
 func Round(d time.Duration) time.Duration {
 	switch {
 	case d >= 10*time.Second:
@@ -146,20 +142,20 @@ func Round(d time.Duration) time.Duration {
 	return d.Round(100 * time.Nanosecond)
 }
 
-// TimeoutError is a wait that reached its deadline.
+// TimeoutError reports a wait that reached its deadline.
 type TimeoutError struct {
 	Wait
-	// Elapsed is how long the wait lasted.
+	// Elapsed is the duration of the wait.
 	Elapsed time.Duration
 	// Silent: the peer is an FPGA that would have asked for DATA again by now if it lacked it.
 	Silent bool
-	// Unheard: no packet has ever come from the peer.
+	// Unheard: no packet was ever received from the peer.
 	Unheard bool
-	// DeadEnd: it was the wait for the DATA of a deployed peer that is in this send, and cannot go on.
+	// DeadEnd: the wait was for DATA of a deployed peer that is in this send and cannot go on.
 	DeadEnd bool
 }
 
-// Error names state, packet and peer, and says what may have happened.
+// Error names state, packet and peer, and the possible causes.
 func (e *TimeoutError) Error() string {
 	s := fmt.Sprintf("rank %d waited %s in %v for %v from rank %d", e.Local, Round(e.Elapsed), e.State, e.For, e.Remote)
 	if e.Retransmissions > 0 {
@@ -188,29 +184,28 @@ func (e *TimeoutError) Error() string {
 	return s
 }
 
-// Is makes errors.Is(err, ErrTimeout) true.
+// Is reports whether target is ErrTimeout.
 func (e *TimeoutError) Is(target error) bool { return target == ErrTimeout }
 
-// Timeout makes the error a net.Error's idea of a time-out.
+// Timeout implements net.Error's method.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// PartialError is a fragmented message to a deployed node that neither
-// acknowledged it in time nor asked for it again in a way that shows what it has. The
-// peer is in a dead end then.
+// PartialError reports a fragmented message to a deployed node that neither acknowledged it in time nor asked for it
+// again in a way that shows how much of it was received. The peer is then in a dead end.
 type PartialError struct {
 	Local, Remote uint32
 	Words         uint32
-	// Datagrams is how many datagrams the message was fragmented into.
+	// Datagrams is the number of datagrams of the message.
 	Datagrams int64
 	Elapsed   time.Duration
-	// FPGA: the peer stores what comes next as data if it lost a datagram.
+	// FPGA: the peer stores the next packet as data if it lost a datagram.
 	FPGA bool
-	// Doubtful: SEND_REQUEST was retransmitted, so that a CLEAR_TO_SEND that
-	// came since may ask for this message again or for the next one.
+	// Doubtful: SEND_REQUEST was retransmitted, so that a later CLEAR_TO_SEND may ask for this message again or for the
+	// next one.
 	Doubtful bool
 }
 
-// Error says what happened and what the choices are.
+// Error describes the failure and the choices of the user.
 func (e *PartialError) Error() string {
 	s := fmt.Sprintf("rank %d did not acknowledge %d words in %d datagrams within %s", e.Remote, e.Words, e.Datagrams, Round(e.Elapsed))
 	switch {
@@ -225,35 +220,34 @@ func (e *PartialError) Error() string {
 	return s + ": it may have all of them, or wait for the rest forever. If its program does not go on, restart it, " + resetStep(e.Local, e.Remote)
 }
 
-// Is makes errors.Is(err, ErrPartial) true.
+// Is reports whether target is ErrPartial.
 func (e *PartialError) Is(target error) bool { return target == ErrPartial }
 
-// TruncatedError is a message that was longer than the posted buffer. The
-// buffer holds the message's beginning, and the sender received an ACK for all of it
-// arrived.
+// TruncatedError reports a message longer than the posted buffer. The buffer has the beginning of the message, and the
+// sender received an ACK for all of it.
 type TruncatedError struct {
 	Remote       uint32
 	Posted, Sent uint32 // words
 }
 
-// Error gives both sizes.
+// Error returns both sizes.
 func (e *TruncatedError) Error() string {
 	return fmt.Sprintf("rank %d sent %d words, but the posted buffer holds %d: the rest was dropped", e.Remote, e.Sent, e.Posted)
 }
 
-// Is makes errors.Is(err, ErrTruncated) true.
+// Is reports whether target is ErrTruncated.
 func (e *TruncatedError) Is(target error) bool { return target == ErrTruncated }
 
-// RemoteError is an ERROR packet from the peer.
+// RemoteError reports an ERROR packet from the peer.
 type RemoteError struct {
 	Remote uint32
 	State  State
 }
 
-// Error names the peer and the state in which its packet arrived.
+// Error names the peer and the state in which its packet was received.
 func (e *RemoteError) Error() string {
 	return fmt.Sprintf("rank %d answered with ERROR while we were in %v", e.Remote, e.State)
 }
 
-// Is makes errors.Is(err, ErrRemote) true.
+// Is reports whether target is ErrRemote.
 func (e *RemoteError) Is(target error) bool { return target == ErrRemote }

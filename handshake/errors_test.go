@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestStateText: states and packet types are read as they are written, and unknown ones are none.
+// TestStateText: names of states and packet types can be parsed, and unknown names give the zero value.
 func TestStateText(t *testing.T) {
 	type wait struct {
 		State State         `json:"state"`

@@ -8,9 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Rank 0 sends two words to rank 1. The caller carries out the actions that answer each
-// event, and feeds what arrives from the peer. Here it prints the actions, and the packets
-// of the peer are made by hand.
+// Rank 0 sends two words to rank 1. The caller executes the actions of each event, and feeds the packets of the peer.
+// Here it prints the actions, and the packets of the peer are made by hand.
 func ExamplePair() {
 	rules := handshake.SoftwarePeer()
 	pair := handshake.New(handshake.Config{
@@ -40,7 +39,7 @@ func ExamplePair() {
 	}
 	carryOut(0, actions)
 	deadline, _ := pair.Deadline()
-	carryOut(deadline, pair.Tick(deadline, nil)) // no answer has come
+	carryOut(deadline, pair.Tick(deadline, nil)) // no answer was received
 	carryOut(deadline+1, pair.Datagram(deadline+1, fromPeer(protocol.ClearToSend), nil))
 	carryOut(deadline+2, pair.Datagram(deadline+2, fromPeer(protocol.Ack), nil))
 	// Output:

@@ -17,30 +17,27 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// The fault table: each datagram of a message meets each fault, while
-// neither side or one of them is stalled. Every case ends with both messages
-// delivered once and intact, or with an error at our side, or is one of those in
-// testdata/faults.golden, which docs/ZRLMPI_protocol.md explains: the wire does not
-// show them.
+// The fault table: each datagram of a message meets each fault, while no side or one side is stalled. In every case
+// both messages are delivered once and intact, or our side has an error. The exceptions are in testdata/faults.golden,
+// and docs/ZRLMPI_protocol.md explains them: the wire does not show these faults.
 
 var (
 	allFaults    = flag.Bool("all-faults", false, "run every fault with every stall, for some minutes")
 	updateFaults = flag.Bool("update-faults", false, "write testdata/faults.golden")
 )
 
-// faultSizes are messages of 1, 3, 15 and 50 datagrams, the last of them short or
-// full.
+// faultSizes are messages of 1, 3, 15 and 50 datagrams, of which the last is short or full.
 var faultSizes = []struct {
 	datagrams, words int
 	full             bool
 }{{1, 300, false}, {3, 900, false}, {3, 1054, true}, {15, 5200, false}, {15, 5302, true}, {50, 17500, false}, {50, 17692, true}}
 
-// faultKind is what can happen to one datagram. Each fault is for one world.
+// faultKind is a fault of one datagram, for one world.
 type faultKind struct {
 	name string
-	// outcome are the delays after which copies arrive.
+	// fate are the delays after which copies arrive.
 	fate []time.Duration
-	// holds is how long the network stops: what is sent then arrives after it.
+	// holds is the time for which the network stops: datagrams sent in this time arrive after it.
 	holds time.Duration
 }
 
@@ -75,7 +72,7 @@ func faultOf(w *world, side, nth int, k faultKind) fault {
 	}
 }
 
-// one applies an outcome to the nth datagram from one side.
+// one applies a fate to the nth datagram from one side.
 func one(side, nth int, fate []time.Duration) fault {
 	return func(from, n int, _ []byte) []time.Duration {
 		if from == side && n == nth {
@@ -85,9 +82,9 @@ func one(side, nth int, fate []time.Duration) fault {
 	}
 }
 
-// faultStalls are when which side is stalled, the sender being side 0: at its
-// CLEAR_TO_SEND or the ACK, and the receiver at SEND_REQUEST, the first datagram of
-// DATA, and in its middle. They are longer and shorter than the time-outs.
+// faultStalls are the stalls of either side, the sender being side 0: at its CLEAR_TO_SEND or ACK, and of the receiver
+// at SEND_REQUEST, at the first datagram of DATA, and in the middle of DATA. They are longer and shorter than the
+// time-outs.
 func faultStalls() []stall {
 	stalls := []stall{{}}
 	for _, at := range [][2]int{{0, 0}, {0, 1}, {1, 0}, {1, 1}, {1, 3}} {
@@ -98,7 +95,7 @@ func faultStalls() []stall {
 	return stalls
 }
 
-// pairing is two kinds of node, of which the first sends.
+// pairing is two kinds of node, of which the first one sends.
 type pairing struct {
 	name string
 	make func() (sender, receiver *party)
@@ -109,12 +106,12 @@ type party struct {
 	endpoint
 	send func(data []byte) func() result
 	recv func(words int) func() result
-	// broken says why the node cannot go on, if it is a model and cannot.
+	// broken returns why the node cannot go on, or "". It is nil if the node is not a model.
 	broken func() string
-	// late makes the nth call of its program come late, which is all that can
-	// stall an FPGA: its engine is hardware. nil: the node is a process.
+	// late delays the nth call of its program, which is the only possible stall of an FPGA, whose engine is hardware.
+	// It is nil if the node is a process.
 	late func(nth int, by time.Duration)
-	// ours: it has a Pair, so that what it says must be true.
+	// ours: the node has a Pair, so its results must be true.
 	ours bool
 }
 
@@ -134,7 +131,7 @@ func hostTo(remote uint32, rules handshake.Rules) handshake.Config {
 	}
 }
 
-// standIn is how a stand-in with all of the FPGA's quirks is configured.
+// standIn returns the configuration of a stand-in with all of the FPGA's quirks.
 func standIn(local, remote uint32) handshake.Config {
 	return handshake.Config{
 		Local: local, Remote: remote, Shape: protocol.FPGAShape(true), Timing: handshake.DeployedFPGA(local),
@@ -165,7 +162,7 @@ var pairings = []pairing{
 	}},
 }
 
-// place names a datagram's place in its message.
+// place describes the position of a datagram in its message.
 func place(side, nth, datagrams int) string {
 	switch {
 	case side == 1 && nth == 0:
@@ -182,13 +179,13 @@ func place(side, nth, datagrams int) string {
 	return "middle"
 }
 
-// outcome is how a case ended.
+// outcome is the result of a case.
 type outcome int
 
 const (
-	intact   outcome = iota // both messages delivered once and intact, and nothing else said
-	failed                  // our side has an error, and nothing wrong was accepted
-	believed                // a side accepts what is wrong, or a node is broken, and our side has no error
+	intact   outcome = iota // both messages delivered once and intact, without any error
+	failed                  // our side has an error, and accepts nothing wrong
+	believed                // a side accepts wrong data, or a node is broken, and our side has no error
 )
 
 func TestFaults(t *testing.T) {
@@ -234,8 +231,8 @@ func TestFaults(t *testing.T) {
 	t.Logf("%d cases: %d intact, %d failed with an error at our side, %d that the wire does not show", sum[0]+sum[1]+sum[2], sum[0], sum[1], sum[2])
 }
 
-// eachFault calls f for every datagram of a message, kind of fault and stall. Of the
-// cases with a stall it takes a tenth, unless all are asked for.
+// eachFault calls f for every datagram of a message, kind of fault and stall. Of the cases with a stall it runs a
+// tenth, unless all are requested.
 func eachFault(t *testing.T, pr pairing, words int, f func(side, nth int, k faultKind, st stall)) {
 	t.Helper()
 	clean := newScenario(pr, words)
@@ -256,7 +253,7 @@ func eachFault(t *testing.T, pr pairing, words int, f func(side, nth int, k faul
 	}
 }
 
-// writeGolden lists the cells in which something wrong was accepted.
+// writeGolden writes the cells in which wrong data was accepted.
 func writeGolden(t *testing.T, seen map[string][3]int) {
 	t.Helper()
 	var b strings.Builder
@@ -292,16 +289,16 @@ var hiddenFaults = func() map[string]bool {
 	return m
 }()
 
-// scenario is two messages in a row. The fault meets the first one; the second
-// shows whether it left anything behind.
+// scenario is two messages in a row. The fault affects the first one; the second one shows whether it had lasting
+// effects.
 type scenario struct {
 	w          *world
 	ends       [2]*party
 	payload    [2][]byte
-	from       [2]int // which end sends each message
+	from       [2]int // the end that sends each message
 	sends      [2]func() result
 	recvs      [2]func() result
-	perMessage [2]int // datagrams of one clean message from each side
+	perMessage [2]int // datagrams of one message from each side without faults
 }
 
 func newScenario(pr pairing, words int) *scenario {
@@ -332,7 +329,7 @@ func (sc *scenario) run(f func(*world) fault, st stall) {
 	}
 }
 
-// transcript shows what happened, when a test fails.
+// transcript describes the run when a test fails.
 func (sc *scenario) transcript() string {
 	var b strings.Builder
 	for i, s := range sc.w.log {
@@ -343,8 +340,8 @@ func (sc *scenario) transcript() string {
 	return b.String()
 }
 
-// outcome judges a scenario. An error on our side, of the sender or of the receiver, has
-// been reported; what comes after it in the same direction is up to the program.
+// outcome judges a scenario. After an error of our side, whether sender or receiver, the program decides on the later
+// messages in the same direction.
 func (sc *scenario) outcome() (o outcome, why string) {
 	reported := false
 	for i := range sc.payload {
@@ -359,7 +356,7 @@ func (sc *scenario) outcome() (o outcome, why string) {
 		case same && s.done && s.err == nil:
 		case sender.ours && s.done && s.err == nil && !same:
 			return believed, fmt.Sprintf("message %d: the send succeeded; receive done %v, error %v, intact %v", i, r.done, r.err, same)
-		case sender.ours && s.err != nil: // and what a flawed receiver makes of it is no secret
+		case sender.ours && s.err != nil: // a flawed receiver may accept the message nevertheless
 		case r.done && r.err == nil && !same:
 			return believed, fmt.Sprintf("message %d was delivered, but not intact; send done %v, error %v", i, s.done, s.err)
 		case reported:

@@ -9,13 +9,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// fpga is an endpoint on the model of the deployed MPE: one blocking operation
-// at a time, in program order, with the real one's flaws.
+// fpga is an endpoint on the model of the deployed MPE, with its flaws: one blocking operation at a time, in program
+// order.
 type fpga struct {
 	m    *mpemodel.Model
 	peer int
 	ops  []*fpgaOp
-	at   int // the operation under way
+	at   int // the operation in progress
 	busy bool
 }
 

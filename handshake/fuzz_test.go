@@ -17,9 +17,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Events of a fuzzed run. Each is one byte; the next byte is how much time has
-// passed, in quarters of a millisecond; evDatagram is followed by two bytes of
-// length and the datagram.
+// Events of a fuzzed run. Each is one byte; the next byte is the elapsed time in quarters of a millisecond. evDatagram
+// is followed by two bytes of length and the datagram.
 const (
 	evDatagram = iota
 	evSend
@@ -42,8 +41,7 @@ func fuzzConfigs(local, remote uint32) []handshake.Config {
 	return []handshake.Config{fpgaPeer, cpuPeer, standIn(local, remote), v09, rto, stream}
 }
 
-// FuzzPair feeds a pair with anything in any order. Whatever comes, it keeps
-// its promises to the caller, which checker holds it to.
+// FuzzPair feeds a pair with arbitrary events. The pair must keep its promises to the caller, which checker verifies.
 func FuzzPair(f *testing.F) {
 	for _, seed := range captureSeeds(f) {
 		for cfg := range len(fuzzConfigs(0, 1)) {
@@ -84,7 +82,7 @@ type checker struct {
 	cfg          handshake.Config
 	pair         *handshake.Pair
 	now          time.Duration
-	sends, recvs handshake.ID // the messages in the pair's hands; 0 is none
+	sends, recvs handshake.ID // the messages held by the pair, or 0
 	next         handshake.ID
 	recvWords    uint32
 	copied       int64 // bytes copied since the message began
@@ -233,7 +231,7 @@ func (c *checker) check(acts []handshake.Action) {
 	}
 }
 
-// captureSeeds turns each capture into the events that rank 0 and rank 1 saw.
+// captureSeeds converts each capture to the events that rank 0 and rank 1 saw.
 func captureSeeds(f *testing.F) [][]byte {
 	f.Helper()
 	files, err := filepath.Glob("../capture/testdata/captures/*.pcap")

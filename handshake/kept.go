@@ -3,28 +3,29 @@ package handshake
 import "github.com/zrlmpi/zrlmpid/protocol"
 
 // Kept is the part of a Pair's state that must outlive its process, because a deployed node does not notice that the
-// process is replaced. The caller keeps it before it transmits the packets of an event, and hands it to Restore of the
+// process is replaced. The caller saves it before it transmits the packets of an event, and passes it to Restore of the
 // next Pair of the same rank and peer. Values are comparable.
 type Kept struct {
-	// In is a message of the peer that we have not acknowledged, Out one of ours that the peer has not acknowledged.
+	// In is a message of the peer that we have not acknowledged; Out is a message of ours that the peer has not
+	// acknowledged.
 	In, Out KeptMessage
-	// Received: the last message received has this call, size in words, and checksum. It was acknowledged at Acked.
+	// Received: the last message received had this Call, Size in words and checksum Sum, and was acknowledged at Acked.
 	Received  bool
 	Call      protocol.Call
 	Size, Sum uint32
 	Acked     Instant
-	// DeadEnd: the peer cannot go on, because of a message of ours if Sent, of so many words.
+	// DeadEnd: the peer cannot go on, because of a message of ours if Sent, of DeadWords words.
 	DeadEnd, Sent bool
 	DeadWords     uint32
-	// Rebooted: the host was rebooted since. Instants are meaningless then.
+	// Rebooted: the host was rebooted since, so that Instants are meaningless.
 	Rebooted bool
 }
 
-// Progress is the last step of a message that was not acknowledged.
+// Progress is the last step of an unacknowledged message.
 type Progress uint8
 
-// The steps of a message, on both sides. A sender has taken the last of its steps, Cleared, when it transmits DATA. A
-// receiver has Acknowledged a message from before it transmits the first ACK of it until that is transmitted.
+// Steps of a message, on both sides. The last step of a sender is Cleared, once it transmits DATA. A receiver has
+// Acknowledged a message from before it transmits the first ACK until the ACK is transmitted.
 const (
 	NoMessage Progress = iota
 	Requested
@@ -32,10 +33,10 @@ const (
 	Acknowledged
 )
 
-// KeptMessage is a message that was not acknowledged.
+// KeptMessage is an unacknowledged message.
 type KeptMessage struct {
 	Progress Progress
-	// Call is the sender's.
+	// Call of the sender.
 	Call protocol.Call
 	Tag  uint8
 	// Words is the size of a message of ours that is Cleared.
@@ -44,7 +45,7 @@ type KeptMessage struct {
 	At Instant
 }
 
-// Kept returns the state to be kept.
+// Kept returns the state to be saved.
 func (p *Pair) Kept() Kept {
 	var k Kept
 	if p.earlier != nil {
@@ -74,8 +75,8 @@ func (p *Pair) Kept() Kept {
 	return k
 }
 
-// Before returns the state to be kept while h is transmitted. If h is an ACK, nobody can know whether a process that
-// ends meanwhile has sent it.
+// Before returns the state to be saved while h is transmitted. If h is an ACK, it is unknown whether a process that
+// ends in the meantime has sent it.
 func (k Kept) Before(h protocol.Header) Kept {
 	if h.Type == protocol.Ack && k.Received && k.In.Progress == NoMessage {
 		k.In = KeptMessage{Progress: Acknowledged, Call: k.Call, Tag: h.Tag, At: k.Acked}
@@ -83,7 +84,7 @@ func (k Kept) Before(h protocol.Header) Kept {
 	return k
 }
 
-// deadWords returns the size of the message that has led to a dead end, or 0 if it is not known.
+// deadWords returns the size of the message that led to a dead end, or 0 if unknown.
 func deadWords(cause error) uint32 {
 	switch e := cause.(type) { //nolint:errorlint // causes are not wrapped
 	case *PartialError:

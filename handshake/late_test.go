@@ -8,13 +8,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestHandledLate: a host was stopped, or has a thousand peers to serve, and handles a
-// packet long after it has arrived. When it was handled proves nothing; only that
-// a timer had expired when it came does.
+// TestHandledLate: a host that was stopped, or that serves a thousand peers, handles a packet long after it has
+// arrived. The time at which it was handled proves nothing; only a timer that had expired when it arrived does.
 func TestHandledLate(t *testing.T) {
 	fpga := hostTo(1, handshake.FPGAPeer(1))
 	type exchange struct {
-		// begin leads to the packet again, which proves something if it came late.
+		// begin leads to the packet again, which proves something only if it came late.
 		begin, again func(*bench)
 		proved       []protocol.Type
 	}
@@ -59,7 +58,7 @@ func TestHandledLate(t *testing.T) {
 				b := newBench(t, fpga)
 				x.begin(b)
 				if late {
-					b.now = later // no time-out has been acted on
+					b.now = later // no time-out was handled
 				} else {
 					b.at(later)
 				}
@@ -67,7 +66,7 @@ func TestHandledLate(t *testing.T) {
 					b.at(later).sends(x.proved...)
 					continue
 				}
-				// The timer expires now that it was handled.
+				// The timer expires now that the packet was handled.
 				b.at(later).sends()
 			}
 		})

@@ -4,87 +4,84 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Pair is the state between a local rank and one peer. It is not safe for
-// concurrent use. Every event appends its actions to the slice it is given and
-// returns it, so that a caller that reuses the slice allocates nothing.
+// Pair is the state machine between a local rank and one peer. It is not safe for concurrent use. Every event appends
+// its actions to the given slice and returns the extended slice, so that a caller that reuses it avoids allocation.
 type Pair struct {
 	cfg  Config
 	send sending
 	recv receiving
 
-	// deferred is the last SEND_REQUEST that no receive has answered; with the
-	// OneDeferredHeader quirk, the last unexpected header of any type.
+	// deferred is the last SEND_REQUEST not yet answered by a receive; with the OneDeferredHeader quirk, the last
+	// unexpected header of any type.
 	deferred     deferredHeader
 	unfit        bool // the deferred SEND_REQUEST did not match the posted receive
 	stale        deferredHeader
-	unanswered   deferredHeader // the peer's CLEAR_TO_SEND that no DATA has answered
-	clearPending bool           // the peer may still answer a SEND_REQUEST of ours: of a send that ended without, or one too many
+	unanswered   deferredHeader // the peer's CLEAR_TO_SEND not yet answered by DATA
+	clearPending bool           // the peer may still answer a SEND_REQUEST of a send that ended, or an extra one
 	numbers      numbers
 	last         finished
-	lossy        bool // packets behind SEND_REQUEST had to be retransmitted
+	lossy        bool // a packet after SEND_REQUEST had to be retransmitted
 	dead         deadEnd
-	drain        int64 // payload bytes of a retransmitted message still to be swallowed
+	drain        int64 // payload bytes of a retransmitted message still to be discarded
 	drainEnd     Instant
 	received     received
 	recent       recent    // messages
-	vainHolds    int       // messages held back without effect, since the last proof of a copy
-	answer       roundTrip // of CLEAR_TO_SEND by DATA
-	ack          roundTrip // of DATA in one datagram by ACK
+	vainHolds    int       // messages held back without effect since a copy was last proven
+	answer       roundTrip // time from CLEAR_TO_SEND to DATA
+	ack          roundTrip // time from DATA in one datagram to ACK
 	done         doneSend
-	next         *renewal // nil if both directions go by cfg
+	next         *renewal // settings not yet in force in both directions, or nil
 	requestedAt  Instant  // when our last SEND_REQUEST was sent
-	// earlier is what is left of processes that had this rank before, or nil; resumes: the deferred SEND_REQUEST stands
-	// for a message that one of them has cleared.
+	// earlier is the state left by previous processes of this rank, or nil. resumes: the deferred SEND_REQUEST stands
+	// for a message that one of them cleared.
 	earlier *earlier
 	resumes bool
 }
 
-// deferredHeader is a header kept for later.
+// deferredHeader is a header kept for later use.
 type deferredHeader struct {
 	valid  bool
 	header protocol.Header
 	at     Instant
-	again  bool // a SEND_REQUEST that came again at the spacing of its sender: no duplicate
+	again  bool // a SEND_REQUEST retransmitted at its sender's spacing, so no duplicate
 }
 
-// finished is what is remembered of the last message received, to know a retransmission
-// of it when one comes.
+// finished describes the last message received, so that a retransmission of it is recognized.
 type finished struct {
 	valid bool
 	call  protocol.Call
 	size  uint32
 	sum   uint32
 	acked Instant
-	// early runs while DATA of it that arrives again may have been sent before our ACK
-	// was there.
+	// early runs while retransmitted DATA may have been sent before our ACK arrived.
 	early timer
-	twin  bool // it resembled one of the messages before it
-	// latest: it answered the last CLEAR_TO_SEND, answered after that; 0 if that is not known. fragmented: in several
-	// datagrams.
+	twin  bool // equals one of the recent messages before it
+	// latest: it answered the last CLEAR_TO_SEND; answered is the time that took, or 0 if unknown. fragmented: it came
+	// in several datagrams.
 	latest, fragmented bool
 	answered           Instant
-	// known: the peer is known to have our ACK. reacked counts its retransmissions that were acknowledged again.
+	// known: the peer is known to have our ACK. reacked is the number of its retransmissions that were acknowledged
+	// again.
 	known   bool
 	reacked int
 }
 
-// doneSend is what is remembered of the last message sent and acknowledged, to know a CLEAR_TO_SEND that asks for it
-// again.
+// doneSend describes the last message sent and acknowledged, so that a CLEAR_TO_SEND that asks for it again is
+// recognized.
 type doneSend struct {
 	valid bool
 	call  protocol.Call // of the peer's CLEAR_TO_SEND
-	// early runs while a CLEAR_TO_SEND may be a copy of the last, or have crossed with DATA.
+	// early runs while a CLEAR_TO_SEND may be a copy of the last one, or may have crossed with DATA.
 	early timer
 }
 
 // New returns an idle pair.
 func New(cfg Config) *Pair { return &Pair{cfg: cfg} }
 
-// Config returns what the pair was made with.
+// Config returns the effective configuration.
 func (p *Pair) Config() Config { return p.cfg }
 
-// Deadline returns the time by which Tick is to be called, and false if nothing
-// waits for a time.
+// Deadline returns the time at which Tick is due, and false if no timer is set.
 func (p *Pair) Deadline() (Instant, bool) {
 	var restart timer
 	if p.earlier != nil {
@@ -94,10 +91,9 @@ func (p *Pair) Deadline() (Instant, bool) {
 		p.recv.rto, p.recv.deadline, p.recv.early, p.recv.doubt, p.last.early, restart)
 }
 
-// Tick acts on every time-out and deadline that has been reached. All that arrived before
-// now must have been given to the pair: what a packet proves by the time of its arrival
-// is decided by whether a timer had expired when it came, not by the time at which it was
-// handled, which says nothing on a host that was stopped in between.
+// Tick handles every time-out and deadline up to now. All packets received before now must have been fed to the pair.
+// Whether a packet came early is decided by the timers that had expired when it arrived, not by the time at which it
+// was handled, which proves nothing on a host that was stopped in between.
 func (p *Pair) Tick(now Instant, acts []Action) []Action {
 	p.send.early.expire(now)
 	p.send.askedEarly.expire(now)
@@ -111,8 +107,7 @@ func (p *Pair) Tick(now Instant, acts []Action) []Action {
 	return p.tickRecv(now, acts)
 }
 
-// Reconnected informs a pair on a Reliable transport that whatever was under way
-// on the connection is lost.
+// Reconnected informs a pair on a Reliable transport that all data in flight on the connection is lost.
 func (p *Pair) Reconnected(now Instant, acts []Action) []Action {
 	if !p.cfg.Reliable {
 		return acts
@@ -140,7 +135,7 @@ func (p *Pair) Reconnected(now Instant, acts []Action) []Action {
 	return acts
 }
 
-// Datagram takes a UDP datagram from the peer's address.
+// Datagram handles a UDP datagram from the peer's address.
 func (p *Pair) Datagram(now Instant, b []byte, acts []Action) []Action {
 	if p.earlier != nil && p.Offer(now, b) && p.recv.state == WaitRequest {
 		acts = p.answerDeferred(now, acts)
@@ -151,8 +146,7 @@ func (p *Pair) Datagram(now Instant, b []byte, acts []Action) []Action {
 		left := p.recv.left()
 		switch {
 		case fits && len(b) == protocol.HeaderLen && left != protocol.HeaderLen:
-			// The datagram expected here is longer or shorter, so
-			// this is a packet.
+			// The datagram expected here has another length, so this is a packet.
 		case fits && h.Type == protocol.Data && (p.recv.doubt.on || p.isRetransmission(h, b[protocol.HeaderLen:])):
 		default:
 			return p.Payload(now, b, acts)
@@ -180,15 +174,14 @@ func (p *Pair) Datagram(now Instant, b []byte, acts []Action) []Action {
 		acts = append(acts, Action{Kind: Drop, Reason: reason})
 		return p.short(b, acts)
 	}
-	// Only DATA carries more than a header; ERROR may, by the protocol page.
+	// Only DATA has a payload. ERROR may have one, by the protocol page.
 	if h.Type != protocol.Data && h.Type != protocol.Error && len(b) != protocol.HeaderLen {
 		return append(acts, Action{Kind: Drop, Reason: ReasonLength, Header: h})
 	}
 	return p.packet(now, h, b[protocol.HeaderLen:], false, acts)
 }
 
-// Header takes a header from a transport whose framing distinguishes headers from
-// payload. Payload follows by itself.
+// Header handles a header from a transport whose framing separates headers from payload. The payload goes to Payload.
 func (p *Pair) Header(now Instant, b []byte, acts []Action) []Action {
 	h, defect := p.cfg.Profile.Parse(b)
 	if !defect.OK() {
@@ -197,13 +190,12 @@ func (p *Pair) Header(now Instant, b []byte, acts []Action) []Action {
 	return p.packet(now, h, nil, true, acts)
 }
 
-// expectsPayload reports whether payload without a header is the rest of a message we know of
-// rather than noise.
+// expectsPayload reports whether payload without a header may belong to a known message, and is not just noise.
 func (p *Pair) expectsPayload() bool {
 	return p.recv.state == WaitData || p.last.valid
 }
 
-// misdirected checks the ranks of a header.
+// misdirected checks the ranks in a header, and returns ReasonNone if they are right.
 func (p *Pair) misdirected(h protocol.Header) Reason {
 	if h.Src != p.cfg.Remote {
 		return ReasonSourceRank
@@ -214,8 +206,8 @@ func (p *Pair) misdirected(h protocol.Header) Reason {
 	return ReasonNone
 }
 
-// packet takes a packet whose header is valid. payload is what follows the
-// header in the same datagram; streamed says that it comes separately instead.
+// packet handles a packet with a valid header. payload is the rest of its datagram; if streamed, the payload comes
+// separately instead.
 func (p *Pair) packet(now Instant, h protocol.Header, payload []byte, streamed bool, acts []Action) []Action {
 	drop := func(r Reason) []Action {
 		return append(acts, Action{Kind: Drop, Reason: r, Header: h})
@@ -232,7 +224,7 @@ func (p *Pair) packet(now Instant, h protocol.Header, payload []byte, streamed b
 		acts = p.wedge(h, errWedgeUnsolicited, acts)
 	}
 	if h.Type != protocol.ClearToSend {
-		p.unanswered = deferredHeader{} // it is in something else by now
+		p.unanswered = deferredHeader{} // it is in another call by now
 	}
 	if h.Call == protocol.Barrier {
 		if p.isRevocation(h) {
@@ -265,9 +257,8 @@ func (p *Pair) packet(now Instant, h protocol.Header, payload []byte, streamed b
 	return p.Release(now, acts)
 }
 
-// onError takes an ERROR packet. The protocol page does not say which operation
-// it is about; the send that waits is the better guess, since the receiver is
-// the side that can refuse.
+// onError handles an ERROR packet. The protocol page does not specify which operation it ends: end the pending send if
+// there is one, since the receiver is the side that can refuse a message.
 func (p *Pair) onError(now Instant, h protocol.Header, acts []Action) []Action {
 	switch {
 	case p.send.state == WaitClear || p.send.state == WaitAck:
@@ -278,20 +269,20 @@ func (p *Pair) onError(now Instant, h protocol.Header, acts []Action) []Action {
 	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
 }
 
-// park keeps a header for later, as far as we keep such headers.
+// deferHeader keeps a header for later, if it is of a type that is kept.
 func (p *Pair) deferHeader(now Instant, h protocol.Header) {
 	if h.Type == protocol.SendRequest || p.cfg.Quirks.OneDeferredHeader {
 		p.deferred = deferredHeader{valid: true, header: h, at: now}
 	}
 }
 
-// header builds a packet of ours.
+// header returns the header of a packet from us to the peer.
 func (p *Pair) header(t protocol.Type, call protocol.Call, size uint32, tag uint8) protocol.Header {
 	return protocol.Header{Dst: p.cfg.Remote, Src: p.cfg.Local, Size: size, Call: call, Type: t, Tag: tag}
 }
 
-// Reset ends a dead end after the peer was restarted, and forgets whatever was deferred. A message in
-// progress goes on, but the peer is not in a dead end if it fails.
+// Reset ends a dead end after the peer was restarted, and forgets all deferred packets. A message in progress
+// continues, but if it fails the peer is not in a dead end.
 func (p *Pair) Reset() {
 	p.leaveDeadEnd()
 	p.send.resetSince, p.recv.resetSince = p.send.state == WaitAck, p.recv.active()
@@ -315,17 +306,17 @@ type timer struct {
 	at Instant
 }
 
-// due reports whether the timer is set and reached.
+// due reports whether the timer is set and has expired.
 func (t timer) due(now Instant) bool { return t.on && now >= t.at }
 
-// expire turns the timer off if it is due.
+// expire clears the timer if it is due.
 func (t *timer) expire(now Instant) {
 	if t.due(now) {
 		*t = timer{}
 	}
 }
 
-// earliest returns when the first of the timers is due, and false if none is on.
+// earliest returns the time of the first timer to expire, and false if none is set.
 func earliest(timers ...timer) (Instant, bool) {
 	at, ok := Instant(0), false
 	for _, t := range timers {
@@ -336,7 +327,7 @@ func earliest(timers ...timer) (Instant, bool) {
 	return at, ok
 }
 
-// in returns a timer that is due after d, or never if d is 0.
+// in returns a timer that expires after d, or an unset one if d is 0.
 func in(now, d Instant) timer {
 	if d <= 0 {
 		return timer{}

@@ -11,14 +11,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// headerLike is a DATA payload that is itself a valid ZRLMPI packet of the pair:
-// what a program that forwards recorded traffic sends.
+// headerLike returns a DATA payload that is a valid ZRLMPI packet of the pair, as a program sends that forwards
+// recorded traffic.
 func headerLike(t protocol.Type) []byte {
 	return protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 0, Src: 1, Call: sInt, Type: t})
 }
 
 func TestPayloadThatLooksLikeAPacket(t *testing.T) {
-	// 1384 + 32 bytes: the second datagram is exactly a header's length.
+	// 1384 + 32 bytes: the second datagram has exactly the length of a header.
 	for _, typ := range []protocol.Type{sreq, dat} {
 		data := append(pattern(346, 1), headerLike(typ)...)
 		b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
@@ -28,7 +28,7 @@ func TestPayloadThatLooksLikeAPacket(t *testing.T) {
 			t.Fatalf("payload that resembles %v was accepted as a packet", typ)
 		}
 	}
-	// A full continuation datagram that begins with the message's own header.
+	// A full continuation datagram that begins with the header of its message.
 	h := protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 0, Src: 1, Call: sInt, Type: dat, Size: 800})
 	data := append(pattern(346, 1), append(h, pattern(800-346-8, 2)...)...)
 	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
@@ -84,8 +84,8 @@ func TestFragmentsAreCountedInBytes(t *testing.T) {
 	}
 }
 
-// TestLostDatagramIsNoMalformedPacket: what arrives of a message that has lost a datagram is dropped for reasons that
-// say so, and the retransmission is received.
+// TestLostDatagramIsNoMalformedPacket: the datagrams of a message that lost one are dropped for matching reasons, and
+// the retransmission is received.
 func TestLostDatagramIsNoMalformedPacket(t *testing.T) {
 	for _, words := range []int{347, 348, 701, 1000, 1055, 1056} {
 		data := pattern(words, 1)
@@ -173,7 +173,7 @@ func TestDescribe(t *testing.T) {
 }
 
 func TestDatatypes(t *testing.T) {
-	// INT never matches FLOAT at an FPGA, and the wait says so.
+	// INT never matches FLOAT at an FPGA, and the wait shows this.
 	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	b.postRecv(1).dt = protocol.Float
 	b.at(0).gets(sreq, sInt, nil).sends()
@@ -183,7 +183,7 @@ func TestDatatypes(t *testing.T) {
 	}
 	b.gets(sreq, sFlt, nil).gets(dat, sFlt, pattern(1, 1)).sends(clr, ack)
 
-	// A receive of either takes what comes, and answers in kind.
+	// A receive of any datatype accepts either one, and answers with the same.
 	c := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	c.postRecv(1).any = true
 	c.at(0).gets(sreq, sFlt, nil)
@@ -191,7 +191,7 @@ func TestDatatypes(t *testing.T) {
 		t.Errorf("cleared with %v", h.Call)
 	}
 
-	// Upstream's CPU library calls floats INT.
+	// Upstream's CPU library uses INT calls for floats.
 	d := newBench(t, hostTo(1, handshake.CPUPeer()))
 	d.postRecv(1).dt = protocol.Float
 	d.at(0).gets(sreq, sInt, nil)
@@ -261,11 +261,11 @@ func TestDeadlinesNameTheWait(t *testing.T) {
 	}
 }
 
-// TestFirstDeadline: a send ends when the peer has never sent a packet, and waits as others do once it has.
+// TestFirstDeadline: a send fails if the peer has never sent a packet, and waits like any other once it has.
 func TestFirstDeadline(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		// before and meanwhile are what the peer sends before the send, and while it waits.
+		// before and meanwhile are the peer's packets before the send, and while it waits.
 		before, meanwhile func(b *bench)
 		ends              bool
 	}{
@@ -294,7 +294,7 @@ func TestFirstDeadline(t *testing.T) {
 	}
 }
 
-// TestFirstDeadlineIsNoExtension: a deadline of every send that expires sooner stays in effect.
+// TestFirstDeadlineIsNoExtension: an earlier deadline of every send remains in effect.
 func TestFirstDeadlineIsNoExtension(t *testing.T) {
 	cfg := hostTo(3, handshake.FPGAPeer(3))
 	cfg.Timing.FirstDeadline, cfg.Timing.ClearDeadline = 30*time.Second, time.Second
@@ -307,8 +307,7 @@ func TestFirstDeadlineIsNoExtension(t *testing.T) {
 }
 
 func TestDeployedTimeouts(t *testing.T) {
-	// SEND_REQUEST and DATA of upstream's CPU library and of the MPE of rank
-	// 1, as seen on the wire.
+	// SEND_REQUEST and DATA of upstream's CPU library and of the MPE of rank 1, as seen on the wire.
 	at := func(cfg handshake.Config, cleared bool) []time.Duration {
 		b := newBench(t, cfg)
 		b.postSend(pattern(1, 1))
@@ -364,8 +363,8 @@ func TestCancel(t *testing.T) {
 	if acts, ok := b.pair.CancelSend(0, 1, acts[:0]); !ok || len(acts) != 0 || !b.pair.SendIdle() {
 		t.Fatal("a send that waits for CLEAR_TO_SEND was not canceled")
 	}
-	// The FPGA answers the request that was canceled, and waits. The next
-	// send uses that: it would wait forever for another one.
+	// The FPGA answers the canceled request, and waits. The next send uses the answer: it would wait forever for
+	// another one.
 	b.gets(clr, rInt, nil)
 	b.postSend(pattern(1, 1))
 	b.at(1*ms).sends(sreq, dat)
@@ -411,8 +410,7 @@ func TestBusyAndTooLong(t *testing.T) {
 }
 
 func TestReconnect(t *testing.T) {
-	// On a reliable transport nothing is retransmitted on a timer, and everything
-	// that was under way after a reconnection.
+	// On a reliable transport nothing is retransmitted by a timer, and all data in flight is after a reconnection.
 	cfg := hostTo(1, handshake.SoftwarePeer())
 	cfg.Reliable = true
 	send := func() *bench {
@@ -431,7 +429,7 @@ func TestReconnect(t *testing.T) {
 	b.do(b.now)
 	b.sends(dat, 0, 0)
 
-	// Both have asked, and what the peer has not read is lost with the connection.
+	// Both sides have asked, and packets that the peer has not read are lost with the connection.
 	c := send()
 	c.sends(sreq)
 	c.postRecv(1000)
@@ -468,15 +466,15 @@ func TestReconnect(t *testing.T) {
 	if !bytes.Equal(op.data, data) {
 		t.Fatal("corrupt")
 	}
-	// The ACK was lost with the connection: the whole message comes again.
+	// The ACK was lost with the connection: the whole message is retransmitted.
 	feed(h, true)
 	feed(data, false)
 	r.sends(ack)
 }
 
 func TestDelayedCopyIsUnmasked(t *testing.T) {
-	// A copy of the first message arrives when the second has been cleared.
-	// No rank can detect that then; when the second arrives, it is detected.
+	// A copy of the first message arrives after the second one was cleared. No rank can detect that at this time; it is
+	// detected when the second message arrives.
 	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	b.postRecv(1)
 	second := b.postRecv(1)
@@ -489,7 +487,7 @@ func TestDelayedCopyIsUnmasked(t *testing.T) {
 	if b.notes[handshake.DeliveredDuplicate] != 1 {
 		t.Fatal("the corruption was not noticed")
 	}
-	// Two messages of the same bytes are no corruption.
+	// Two messages of the same bytes are not a corruption.
 	c := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	for range 3 {
 		c.postRecv(1)
@@ -501,9 +499,8 @@ func TestDelayedCopyIsUnmasked(t *testing.T) {
 }
 
 func TestSameBytesAsTheLastMessageAreNotARetransmissionOnceThePeerHasAsked(t *testing.T) {
-	// The peer has gone on to a message of the same bytes, and sends it on
-	// the strength of a stale CLEAR_TO_SEND before our receive is posted: an
-	// ACK would confirm to it that the message has arrived.
+	// The peer has gone on to a message of the same bytes, and sends it for a stale CLEAR_TO_SEND before our receive is
+	// posted: an ACK would confirm to the peer that the message was received.
 	b := newBench(t, hostTo(1, handshake.CPUPeer()))
 	b.postRecv(1)
 	b.at(0).gets(sreq, sInt, nil).gets(dat, sInt, pattern(1, 1)).sends(clr, ack)
@@ -518,8 +515,8 @@ func TestSameBytesAsTheLastMessageAreNotARetransmissionOnceThePeerHasAsked(t *te
 }
 
 func TestLateClearAfterASendThatFailed(t *testing.T) {
-	// The FPGA lost our DATA, and asks for it after our send timed out. It will not
-	// ask again, so the next send must use that.
+	// The FPGA lost our DATA, and asks for it after our send timed out. It does not ask again, so the next send must
+	// use this.
 	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	op := b.postSend(pattern(1, 1))
 	b.at(0).gets(clr, rInt, nil)

@@ -14,17 +14,17 @@ import (
 
 var programs = flag.Int("programs", 2000, "how many random programs to run against each model of a deployed node")
 
-// message is one of a random program: its direction, its words, and both calls.
+// message is a message of a random program: its direction, its words, and both calls.
 type message struct {
 	fromHost bool
 	words    int
 	data     []byte
 	host     *simOp
-	at       func() result // the node
+	at       func() result // the node's result
 }
 
-// newProgram makes a program of some messages between a host and a deployed node. The
-// node makes its calls in order, as they block; the host posts each direction's in order.
+// newProgram makes a program of some messages between a host and a deployed node. The node makes its blocking calls in
+// order; the host posts the calls of each direction in order.
 func newProgram(kind string, rng *rand.Rand) (w *world, node *party, messages []*message) {
 	rules := handshake.FPGAPeer(1)
 	var end endpoint
@@ -60,9 +60,8 @@ func newProgram(kind string, rng *rand.Rand) (w *world, node *party, messages []
 	return newWorld(host, end, nil), node, messages
 }
 
-// judge says what is wrong with how a program has ended: a node that is broken, and
-// what a side accepts and is wrong. Without a fault, everything must have arrived.
-// lost is the datagram that was, if any.
+// judge returns the errors in the outcome of a program: a broken node, and wrong data accepted by a side. Without a
+// fault, everything must have been received. lost is the lost datagram, or nil.
 func judge(node *party, messages []*message, lost []byte) string {
 	h, defect := protocol.CloudFPGA.Parse(lost)
 	ackLost := defect.OK() && h.Type == ack && h.Src == 0
@@ -82,7 +81,7 @@ func judge(node *party, messages []*message, lost []byte) string {
 		}
 		same := done && bytes.Equal(got, m.data)
 		switch {
-		case reported: // what comes after it is up to the program
+		case reported: // the program decides on what comes after it
 		case m.fromHost && m.host.done && !same:
 			return fmt.Sprintf("message %d of %d words: the send succeeded; the node has it: %v", i, m.words, there.done)
 		case done && !same:
@@ -99,9 +98,8 @@ func judge(node *party, messages []*message, lost []byte) string {
 	return ""
 }
 
-// TestRandomPrograms: whatever the programs of a host and a deployed node exchange, and
-// however late either calls, nothing that the host sends wedges or crashes the node; and
-// if a datagram is lost, no side accepts what is wrong.
+// TestRandomPrograms: whatever the programs of a host and a deployed node exchange, and however late their calls are,
+// no packet of the host wedges or crashes the node; and if a datagram is lost, no side accepts wrong data.
 func TestRandomPrograms(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"fpga", "cpu"} {

@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestReceived counts what comes: over a datagram socket by datagrams, and over a stream
-// by packets, however their payload is cut.
+// TestReceived counts received packets: datagrams over a datagram socket, and packets over a stream, whatever the
+// pieces of their payload.
 func TestReceived(t *testing.T) {
 	const words = 600 // two datagrams
 	packet := func(typ protocol.Type, call protocol.Call, size uint32) []byte {

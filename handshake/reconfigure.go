@@ -1,28 +1,27 @@
 package handshake
 
-// Reconfigure takes the time-outs, the deadlines and OnPartial of cfg for the next
-// messages. A message that is under way ends by those that it began with; each
-// direction goes its own way. Nothing else of cfg is examined: both sides have to
-// agree on the rest, or it is what the peer is.
+// Reconfigure applies the time-outs, the deadlines and OnPartial of cfg from the next message on, in each direction
+// separately. A message in progress keeps its settings. The rest of cfg is ignored: both sides have to agree on it, or
+// it describes the peer.
 func (p *Pair) Reconfigure(cfg *Config) {
 	p.next = &renewal{Timing: cfg.Timing, OnPartial: cfg.OnPartial}
 	if p.send.state == Idle {
 		p.renewSend()
 	}
-	if !p.recv.active() { // one that waits for a message has none yet
+	if !p.recv.active() { // a receive that waits for SEND_REQUEST has used none yet
 		p.renewRecv()
 	}
 }
 
-// renewal is what a pair is to go by from the next message on.
+// renewal has the settings that apply from the next message on.
 type renewal struct {
 	Timing
 	OnPartial
-	// send and recv say that the direction has it.
+	// send and recv are set when the direction uses the settings.
 	send, recv bool
 }
 
-// renewSend lets the sender's half have what is its own. No message is in it.
+// renewSend applies the settings of the sender's half, which is idle.
 func (p *Pair) renewSend() {
 	n, t := p.next, &p.cfg.Timing
 	t.Clear, t.Ack, t.ClearDeadline, t.AckDeadline = n.Clear, n.Ack, n.ClearDeadline, n.AckDeadline
@@ -32,7 +31,7 @@ func (p *Pair) renewSend() {
 	p.renewed()
 }
 
-// renewRecv lets the receiver's half have what is its own.
+// renewRecv applies the settings of the receiver's half.
 func (p *Pair) renewRecv() {
 	n, t := p.next, &p.cfg.Timing
 	t.Data, t.DataDeadline, t.FragmentGap = n.Data, n.DataDeadline, n.FragmentGap

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// quick is a configuration with other time-outs and deadlines.
+// quick returns a configuration with other time-outs and deadlines.
 func quick() *handshake.Config {
 	b := handshake.Backoff{First: 20 * time.Millisecond, Retransmissions: 1}
 	return &handshake.Config{
@@ -38,7 +38,7 @@ func packet(t protocol.Type, c protocol.Call, words uint32) []byte {
 	return protocol.CloudFPGA.Append(nil, protocol.Header{Src: 1, Type: t, Call: c, Size: words})
 }
 
-// due returns when the pair wants to be called next.
+// due returns the pair's deadline.
 func due(t *testing.T, p *handshake.Pair) time.Duration {
 	t.Helper()
 	at, ok := p.Timeout()
@@ -48,7 +48,7 @@ func due(t *testing.T, p *handshake.Pair) time.Duration {
 	return at
 }
 
-// ended returns the error of the message that one of the actions has ended.
+// ended returns the error of the message that one of the actions ends.
 func ended(acts []handshake.Action, kind handshake.ActionKind) (error, bool) {
 	for _, a := range acts {
 		if a.Kind == kind {
@@ -58,8 +58,8 @@ func ended(acts []handshake.Action, kind handshake.ActionKind) (error, bool) {
 	return nil, false
 }
 
-// TestReconfigureBetweenMessages: a message that is under way ends by the time-outs and
-// the deadlines that it began with, and the next one has the new.
+// TestReconfigureBetweenMessages: a message in progress ends by the time-outs and deadlines that it began with; the
+// next one has the new ones.
 func TestReconfigureBetweenMessages(t *testing.T) {
 	const second = time.Second
 	t.Run("send, not cleared", func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestReconfigureBetweenMessages(t *testing.T) {
 		if at := due(t, p); at != 4*second {
 			t.Errorf("the time-out is at %v", at)
 		}
-		// A pause between datagrams that the new rules would not bear.
+		// A pause between datagrams that exceeds the new FragmentGap.
 		data := append(packet(dat, sInt, 700), make([]byte, 346*4)...)
 		p.Datagram(time.Millisecond, data, nil)
 		acts := p.Datagram(31*time.Millisecond, make([]byte, 354*4), nil)

@@ -5,18 +5,17 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 // RecvOp is a posted receive.
 type RecvOp struct {
 	ID ID
-	// Words is the capacity of the buffer.
+	// Words is the capacity of the buffer in words.
 	Words uint32
-	// Datatype must match the sender's, unless Any.
+	// Datatype must match the sender's, unless Any is set.
 	Datatype protocol.Datatype
 	Any      bool
-	// Tag must match the sender's where the profile carries one, unless
-	// AnyTag.
+	// Tag must match the sender's in a profile with tags, unless AnyTag is set.
 	Tag    uint8
 	AnyTag bool
 }
 
-// receiving is the receiver's half of a pair.
+// receiving is the state of the receiver's half of a pair.
 type receiving struct {
 	state    State
 	op       RecvOp
@@ -26,42 +25,41 @@ type receiving struct {
 	tries    int
 	phases   Phases
 
-	call    protocol.Call // the sender's, once it is known
+	call    protocol.Call // of the sender, once known
 	tag     uint8
-	gone    bool    // its caller is, and LeaveRecv was called
+	gone    bool    // its caller is gone, and LeaveRecv was called
 	number  uint32  // of the sender's SEND_REQUEST, if the peer is Numbered
 	early   timer   // runs while SEND_REQUEST may have been sent before CLEAR_TO_SEND or DATA arrived
-	size    uint32  // of the message under way, in words
+	size    uint32  // size of the message in progress, in words
 	sum     uint32  // checksum of the payload in its first datagram
-	off     int64   // payload bytes that have arrived
-	arrived Instant // when the last of them did
+	off     int64   // payload bytes received
+	arrived Instant // when the last of them was received
 	first   int64   // payload bytes in its first datagram
-	// begun: its first datagram has come, of the message seen, even if it was started over.
+	// begun: its first datagram, of message seen, was received, even if the message was started over.
 	begun bool
 	seen  fingerprint
-	// doubt runs while the message that is arriving may be a copy of an earlier one; held: it is complete,
-	// and waits for the end of that.
+	// doubt runs while the message being received may be a copy of an earlier one; held: it is complete, and waits
+	// until doubt expires.
 	doubt timer
 	held  bool
-	// answered is the time in which it came after CLEAR_TO_SEND, 0 if that was sent twice; doubted and
-	// doubtedAnswer are the same of a message that was held back and replaced.
+	// answered is the time between CLEAR_TO_SEND and the message, 0 if CLEAR_TO_SEND was sent twice. doubted and
+	// doubtedAnswer are seen and answered of a message that was held back and replaced.
 	answered      Instant
 	doubted       fingerprint
 	doubtedAnswer Instant
-	// certain: the peer is in this send, as DATA of it has arrived, or SEND_REQUEST more than once.
+	// certain: the peer is in this send, because DATA or a second SEND_REQUEST was received.
 	certain    bool
-	resetSince bool // as of sending
-	resumed    bool // an earlier process has cleared the message
+	resetSince bool // as in sending
+	resumed    bool // an earlier process cleared the message
 }
 
-// active reports whether the receiver's half takes part in a handshake, rather
-// than wait for one to begin.
+// active reports whether the sender was cleared and DATA is outstanding.
 func (r *receiving) active() bool { return r.state == WaitData || r.state == Receiving }
 
-// left returns the payload bytes still to come, padding not counted.
+// left returns the number of outstanding payload bytes, without padding.
 func (r *receiving) left() int64 { return int64(r.size)*protocol.WordLen - r.off }
 
-// Recv posts a receive. The error is ErrBusy if there is one already, or a DeadEndError.
+// Recv posts a receive. The error is ErrBusy if there already is one, or a *DeadEndError.
 func (p *Pair) Recv(now Instant, op RecvOp, acts []Action) ([]Action, error) {
 	if p.recv.state != Idle {
 		return acts, ErrBusy
@@ -73,10 +71,10 @@ func (p *Pair) Recv(now Instant, op RecvOp, acts []Action) ([]Action, error) {
 	return p.answerDeferred(now, acts), nil
 }
 
-// RecvIdle reports whether Recv would be accepted.
+// RecvIdle reports whether the pair has no receive, so that Recv does not return ErrBusy.
 func (p *Pair) RecvIdle() bool { return p.recv.state == Idle }
 
-// answerDeferred clears a deferred SEND_REQUEST if the posted receive matches it.
+// answerDeferred clears the deferred SEND_REQUEST if the posted receive matches it.
 func (p *Pair) answerDeferred(now Instant, acts []Action) []Action {
 	p.unfit = false
 	if _, _, ok := p.Deferred(); !ok || p.send.state == WaitAck {
@@ -89,8 +87,7 @@ func (p *Pair) answerDeferred(now Instant, acts []Action) []Action {
 	return p.accept(now, p.deferred.header, p.deferred.at, acts)
 }
 
-// matchesRecv compares the call, and the tag where the profile has one, of a
-// sender's packet with the posted receive.
+// matchesRecv reports whether the call, and in V09 the tag, of a sender's packet match the posted receive.
 func (p *Pair) matchesRecv(h protocol.Header) bool {
 	op := &p.recv.op
 	if p.cfg.Profile == protocol.V09 && !op.AnyTag && h.Tag != op.Tag {
@@ -99,7 +96,7 @@ func (p *Pair) matchesRecv(h protocol.Header) bool {
 	return op.Any || p.cfg.Peer.OnlyInt || h.Call == op.Datatype.Send()
 }
 
-// accept begins the handshake of a message that a SEND_REQUEST has announced.
+// accept begins the handshake of a message that a SEND_REQUEST announced.
 func (p *Pair) accept(now Instant, h protocol.Header, at Instant, acts []Action) []Action {
 	r := &p.recv
 	r.certain = p.asked(h)
@@ -116,8 +113,8 @@ func (p *Pair) accept(now Instant, h protocol.Header, at Instant, acts []Action)
 	r.state, r.since, r.tries = WaitData, now, 0
 	r.deadline = in(now, bound(p.cfg.Timing.DataDeadline, r.gone))
 	if s := &p.send; s.state == WaitClear {
-		// Both sides have asked. The peer's message goes first; ours is
-		// requestedAt for again when it is done.
+		// Both sides have asked to send. The peer's message goes first; SEND_REQUEST for ours is retransmitted when it
+		// is done, if the peer drops it.
 		s.state, s.rto, s.deadline = Held, timer{}, timer{}
 		acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: Crossed, Header: h})
 	}
@@ -133,7 +130,7 @@ func (p *Pair) clear(now Instant, acts []Action, retransmitted bool) []Action {
 	r.early = in(now, p.cfg.Timing.FragmentGap)
 	if !retransmitted {
 		r.phases.Clear = now
-	} else if r.held { // the peer has not sent it yet
+	} else if r.held { // the peer has not sent its DATA yet
 		acts = p.startOver(now, acts)
 	}
 	p.armRecv(now)
@@ -159,7 +156,7 @@ func (p *Pair) armRecv(now Instant) {
 	}
 }
 
-// onRequest takes a SEND_REQUEST.
+// onRequest handles a SEND_REQUEST.
 func (p *Pair) onRequest(now Instant, h protocol.Header, acts []Action) []Action {
 	p.forgetOffer()
 	if q := &p.deferred; q.valid && q.header == h && p.asksAgain(q.at, now) {
@@ -169,7 +166,7 @@ func (p *Pair) onRequest(now Instant, h protocol.Header, acts []Action) []Action
 	if p.inOurSend() && !p.asked(h) && now-p.earlier.kept.Out.At < latestCopy {
 		return p.keepRequest(now, h, acts)
 	}
-	p.endEarlier(now) // it is in no send that an earlier process has cleared
+	p.endEarlier(now) // it is in no send that an earlier process cleared
 	if p.send.state == WaitAck && p.cfg.Peer.OneAtATime {
 		acts = p.requestInWaitAck(now, h, acts)
 	}
@@ -190,11 +187,11 @@ func (p *Pair) onRequest(now Instant, h protocol.Header, acts []Action) []Action
 		}
 		return p.accept(now, h, now, acts)
 	case WaitData, Receiving:
-		// The same message, asked for again: our CLEAR_TO_SEND was lost,
-		// or was still under way when the peer's time-out expired.
+		// The peer asks again for the same message: our CLEAR_TO_SEND was lost, or was in flight when its time-out
+		// expired.
 		acts = append(acts, Action{Kind: Note, ID: r.op.ID, Event: RequestRetransmitted, Header: h})
 		if p.cfg.Quirks.OneDeferredHeader {
-			p.deferHeader(now, h) // and its own time-out is what clears again
+			p.deferHeader(now, h) // our own time-out sends CLEAR_TO_SEND again
 			return acts
 		}
 		r.certain = r.certain || p.asksAgain(r.phases.Request, now)
@@ -221,12 +218,12 @@ func (p *Pair) keepRequest(now Instant, h protocol.Header, acts []Action) []Acti
 	return acts
 }
 
-// asked reports whether the deferred SEND_REQUEST is h, and has come again at the spacing of its sender.
+// asked reports whether the deferred SEND_REQUEST is h and was retransmitted at its sender's spacing.
 func (p *Pair) asked(h protocol.Header) bool {
 	return p.deferred.valid && p.deferred.header == h && p.deferred.again
 }
 
-// onData takes a DATA header and the payload in its datagram.
+// onData handles a DATA header and the payload in its datagram.
 func (p *Pair) onData(now Instant, h protocol.Header, payload []byte, streamed bool, acts []Action) []Action {
 	drop := func(reason Reason) []Action {
 		return append(acts, Action{Kind: Drop, Reason: reason, Header: h})
@@ -275,8 +272,7 @@ func (p *Pair) onData(now Instant, h protocol.Header, payload []byte, streamed b
 	return p.take(now, payload, acts)
 }
 
-// Payload takes payload without a header: a datagram without a header, or a piece of a
-// stream.
+// Payload handles payload without a header: a continuation datagram, or a piece of a stream.
 func (p *Pair) Payload(now Instant, b []byte, acts []Action) []Action {
 	r := &p.recv
 	if p.cfg.Reliable {
@@ -310,9 +306,8 @@ func (p *Pair) Payload(now Instant, b []byte, acts []Action) []Action {
 	return p.take(now, b, acts)
 }
 
-// Run takes as many as it can at once of the datagrams that lie in b, one behind
-// the other, each of size bytes: full ones from the middle of the message that is
-// arriving. It returns how many bytes it has taken; Datagram is for the next one.
+// Run receives at once as many as possible of the datagrams in b, each of size bytes: full ones from the middle of the
+// message in progress. It returns the number of bytes received; pass the next datagram to Datagram.
 func (p *Pair) Run(now Instant, b []byte, size int, acts []Action) (int, []Action) {
 	r := &p.recv
 	if r.state != Receiving || r.off == 0 || size != p.cfg.Shape.MaxDatagram || now-r.arrived > p.cfg.Timing.FragmentGap {
@@ -332,7 +327,7 @@ func (p *Pair) Run(now Instant, b []byte, size int, acts []Action) (int, []Actio
 	return n, acts
 }
 
-// take stores payload, and ends the message with its last byte.
+// take stores payload, and completes the message with its last byte.
 func (p *Pair) take(now Instant, b []byte, acts []Action) []Action {
 	r := &p.recv
 	if n := r.left(); int64(len(b)) > n {
@@ -358,7 +353,7 @@ func (p *Pair) take(now Instant, b []byte, acts []Action) []Action {
 	return p.complete(now, acts)
 }
 
-// complete acknowledges the message that has arrived, and ends its receive.
+// complete acknowledges the received message and ends its receive.
 func (p *Pair) complete(now Instant, acts []Action) []Action {
 	r := &p.recv
 	r.phases.Ack = now
@@ -366,7 +361,7 @@ func (p *Pair) complete(now Instant, acts []Action) []Action {
 	acts = append(acts, Action{Kind: Transmit, ID: r.op.ID, Header: h})
 	f := r.seen
 	if f == r.doubted {
-		r.answered = r.doubtedAnswer // it was real, and has been retransmitted meanwhile
+		r.answered = r.doubtedAnswer // it was real, and was retransmitted since
 	}
 	p.last = finished{
 		valid: true, call: r.call, size: r.size, sum: r.sum, acked: now, early: in(now, p.ackLost()),
@@ -389,8 +384,7 @@ func (p *Pair) complete(now Instant, acts []Action) []Action {
 	return p.endRecv(now, err, acts)
 }
 
-// startOver forgets what has arrived of the message. The sender retransmits all of
-// it or nothing.
+// startOver discards the part of the message received so far. The sender retransmits either all of it or nothing.
 func (p *Pair) startOver(now Instant, acts []Action) []Action {
 	r := &p.recv
 	if r.held {
@@ -401,7 +395,7 @@ func (p *Pair) startOver(now Instant, acts []Action) []Action {
 	return append(acts, Action{Kind: Note, ID: r.op.ID, Event: StartedOver})
 }
 
-// tickRecv acts on the receiver's times.
+// tickRecv handles the timers of the receiver's half.
 func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
 	r := &p.recv
 	if r.doubt.due(now) || r.held && r.deadline.due(now) {
@@ -420,8 +414,8 @@ func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
 		return acts
 	}
 	if p.cfg.Quirks.OneDeferredHeader && p.send.state == WaitAck {
-		// A stand-in that sends as well. A second CLEAR_TO_SEND would say that it is
-		// in no send, as an FPGA's does.
+		// A stand-in that is sending as well. A second CLEAR_TO_SEND would show that it is in no send, as an FPGA's
+		// does.
 		p.armRecv(now)
 		return acts
 	}
@@ -430,8 +424,7 @@ func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
 		acts = p.wedge(protocol.Header{}, errWedgeBrokenOff, acts)
 		acts = p.startOver(now, acts)
 		if p.cfg.Peer.RetransmitsClear > 0 {
-			// It sends DATA again by itself. A CLEAR_TO_SEND now would be
-			// kept for its next send.
+			// The peer retransmits DATA by itself. It would keep a CLEAR_TO_SEND for its next send.
 			p.armRecv(now)
 			return acts
 		}
@@ -439,7 +432,7 @@ func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
 	return p.clear(now, acts, true)
 }
 
-// endRecv frees the receiver's half, and lets a send that waited for it go on.
+// endRecv frees the receiver's half, and resumes a send that waited for it.
 func (p *Pair) endRecv(now Instant, err error, acts []Action) []Action {
 	r := p.recv
 	p.freeRecv()
@@ -451,13 +444,13 @@ func (p *Pair) endRecv(now Instant, err error, acts []Action) []Action {
 		Header: p.header(protocol.Data, r.call, r.size, r.tag),
 	})
 	if err == nil && p.send.state == Held {
-		// The peer was in a send. What cleared us meanwhile was a duplicate.
+		// The peer was in a send. A CLEAR_TO_SEND in the meantime was a duplicate.
 		p.stale = deferredHeader{}
 	}
 	return p.resumeSend(now, acts)
 }
 
-// resumeSend lets a send go on that waited for the receiver's half.
+// resumeSend resumes a send that waited for the receiver's half.
 func (p *Pair) resumeSend(now Instant, acts []Action) []Action {
 	s := &p.send
 	if s.state != Held || p.dead.err != nil {
@@ -470,7 +463,7 @@ func (p *Pair) resumeSend(now Instant, acts []Action) []Action {
 	if s.requested == 0 || p.cfg.Peer.DropsRequests {
 		return p.request(now, acts)
 	}
-	// The peer has our SEND_REQUEST deferred, or has taken it for a duplicate.
+	// The peer has deferred our SEND_REQUEST, or dropped it as a duplicate.
 	s.state, s.since, s.tries = WaitClear, now, 0
 	s.deadline = in(now, p.cfg.Timing.ClearDeadline)
 	p.armSend(now, p.cfg.Timing.Clear)
@@ -485,9 +478,8 @@ func (p *Pair) freeRecv() {
 	}
 }
 
-// CancelRecv takes a posted receive back. It reports false if the sender has
-// been cleared: then the message arrives all the same, and the caller must give
-// it a buffer until RecvDone.
+// CancelRecv cancels a posted receive. It returns false if the sender was already cleared: then the message will
+// arrive, and the caller must provide a buffer for it until RecvDone.
 func (p *Pair) CancelRecv(id ID) bool {
 	if p.recv.state != WaitRequest || p.recv.op.ID != id {
 		return false
@@ -497,8 +489,8 @@ func (p *Pair) CancelRecv(id ID) bool {
 	return true
 }
 
-// Expects returns the place in the message of the next byte of payload, and how
-// many are to come, padding not counted, while a message is arriving.
+// Expects returns, while a message is being received, the offset of the next payload byte in the message and the number
+// of outstanding bytes, without padding.
 func (p *Pair) Expects() (offset, left int64, ok bool) {
 	if p.recv.state != Receiving {
 		return 0, 0, false
@@ -506,7 +498,7 @@ func (p *Pair) Expects() (offset, left int64, ok bool) {
 	return p.recv.off, p.recv.left(), true
 }
 
-// RecvWait describes what the posted receive waits for.
+// RecvWait describes the wait of the posted receive, and returns false if there is no receive.
 func (p *Pair) RecvWait() (Wait, bool) {
 	r := &p.recv
 	if r.state == Idle {
@@ -522,8 +514,8 @@ func (p *Pair) RecvWait() (Wait, bool) {
 	return w, true
 }
 
-// Deferred returns the SEND_REQUEST that no receive has answered, and since when
-// it waits: the peer is blocked in a send to us.
+// Deferred returns the SEND_REQUEST that no receive has answered, and when it was received: the peer is blocked in a
+// send to us.
 func (p *Pair) Deferred() (h protocol.Header, since Instant, ok bool) {
 	if !p.deferred.valid || p.deferred.header.Type != protocol.SendRequest || p.requestInDoubt() {
 		return protocol.Header{}, 0, false

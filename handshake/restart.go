@@ -9,19 +9,19 @@ import (
 )
 
 // restartTime is the time after which a deployed peer that was interrupted by a restart of this rank retransmits
-// nothing more. An FPGA of rank 63 retransmits DATA for the last time after 8.4 s, or after twice that where its clock
-// is half as fast.
+// nothing more. An FPGA of rank 63 retransmits DATA for the last time after 8.4 s, or after twice that if its clock
+// runs at half speed.
 const restartTime = 20 * time.Second
 
-// latestCopy is how much later than a packet no copy of it comes.
+// latestCopy is the maximum delay between a packet and a copy of it.
 const latestCopy = time.Second
 
-// earlier is the state that a pair has from processes that had its rank before, until the peer shows by its packets
-// that nothing depends on it any more.
+// earlier is the state that a pair inherits from previous processes of its rank, until packets of the peer show that
+// nothing depends on it any more.
 type earlier struct {
 	kept Kept
-	// data is the DATA of a message that this process has not cleared. It is proven not to be a late duplicate if it
-	// was kept that the message was cleared, or if it comes again at its sender's spacing.
+	// data is DATA of a message that this process has not cleared. It is proven not to be a late duplicate if Kept says
+	// that the message was cleared, or if it comes again at its sender's spacing.
 	data struct {
 		valid, proven bool
 		call          protocol.Call
@@ -29,13 +29,13 @@ type earlier struct {
 		size, sum     uint32
 		at            Instant
 	}
-	// deadline is when the peer waits forever if it was interrupted, and began when this process did.
+	// deadline is the time from which an interrupted peer waits forever; began is the start of this process.
 	deadline timer
 	began    Instant
 }
 
-// Restore takes the state that a process kept that had this rank before, or none. It is to be called before any event.
-// Only a pair with Restore may receive a message that it has not cleared.
+// Restore sets the state that the previous process of this rank kept, or the zero Kept. Call it before any event. Only
+// a pair with restored state receives messages that it has not cleared.
 func (p *Pair) Restore(now Instant, k Kept) {
 	if p.cfg.Reliable || p.cfg.Quirks.OneDeferredHeader {
 		return
@@ -61,7 +61,7 @@ func (p *Pair) Restore(now Instant, k Kept) {
 	}
 }
 
-// endEarlier notes that nothing depends on earlier processes any more.
+// endEarlier records that nothing depends on previous processes any more.
 func (p *Pair) endEarlier(now Instant) {
 	if p.earlier == nil {
 		return
@@ -75,8 +75,8 @@ func (p *Pair) endEarlier(now Instant) {
 	}
 }
 
-// inOurSend reports whether the peer may be in the middle of a message that an earlier process began to send, so that
-// anything sent now could be stored as its data.
+// inOurSend reports whether the peer may be in the middle of a message that a previous process began to send, so that
+// it could store any packet as data of that message.
 func (p *Pair) inOurSend() bool {
 	if p.earlier == nil {
 		return false
@@ -85,13 +85,13 @@ func (p *Pair) inOurSend() bool {
 	return out.Progress == Cleared && p.cfg.Peer.CorruptsOnRetransmit && p.retransmitsOnClear() && p.fragments(out.Words)
 }
 
-// requestInDoubt reports whether the deferred SEND_REQUEST may be a late copy of what the peer asked before it was in
-// the middle of our message. CLEAR_TO_SEND could be stored as its data.
+// requestInDoubt reports whether the deferred SEND_REQUEST may be a late copy from before the peer was in the middle of
+// our message. It could store CLEAR_TO_SEND as data of that message.
 func (p *Pair) requestInDoubt() bool { return p.inOurSend() && !p.resumes }
 
-// mayWaitForData reports whether the peer may have cleared a message of an earlier process while no process had this
-// rank: then it has sent its last CLEAR_TO_SEND, and waits for DATA forever. While the earlier process waited, it
-// retransmitted SEND_REQUEST, so its last one is not old if this process has replaced it at once.
+// mayWaitForData reports whether the peer may have cleared a message of a previous process while no process had this
+// rank: then it has sent its last CLEAR_TO_SEND, and waits for DATA forever. The previous process retransmitted
+// SEND_REQUEST while it waited, so its last one is recent if this process replaced it at once.
 func (p *Pair) mayWaitForData() bool {
 	if p.earlier == nil || p.stale.valid || !p.cfg.Peer.OneAtATime {
 		return false
@@ -102,8 +102,8 @@ func (p *Pair) mayWaitForData() bool {
 	return out.Progress != NoMessage && p.earlier.began-out.At > series
 }
 
-// clearedEarlier reports whether a CLEAR_TO_SEND that this process has not asked for answers a SEND_REQUEST of an
-// earlier one, so that the peer waits for DATA: one was awaited, or it comes again at the peer's spacing.
+// clearedEarlier reports whether a CLEAR_TO_SEND that this process did not ask for answers a SEND_REQUEST of a previous
+// process, so that the peer waits for DATA: it was awaited, or it comes again at the peer's spacing.
 func (p *Pair) clearedEarlier(now Instant) bool {
 	spacing := p.cfg.Peer.RetransmitsClear * 9 / 10
 	if p.earlier == nil || p.send.requested > 0 || spacing == 0 {
@@ -114,10 +114,10 @@ func (p *Pair) clearedEarlier(now Instant) bool {
 		p.unanswered.valid && now-p.unanswered.at >= spacing
 }
 
-// Offer takes a datagram that Datagram is to be given next, and reports whether it is DATA of a message that an earlier
-// process of this rank has cleared. Then the message is deferred until Datagram returns, and a receive that is posted
-// for it receives it from that datagram on. Otherwise it is dropped, and the peer's next retransmission is offered
-// again.
+// Offer examines a datagram before it is passed to Datagram, and reports whether it is DATA of a message that a
+// previous process of this rank cleared. If so, the message is deferred until Datagram returns, and a receive posted
+// for it in the meantime receives it from that datagram on. Otherwise the datagram is dropped, and the peer's next
+// retransmission should be offered again.
 func (p *Pair) Offer(now Instant, b []byte) bool {
 	e := p.earlier
 	if e == nil || p.recv.active() || p.deferred.valid || p.dead.err != nil {
@@ -150,15 +150,15 @@ func (p *Pair) Offer(now Instant, b []byte) bool {
 	return d.proven
 }
 
-// forgetOffer forgets a message that was offered and for which no receive was posted.
+// forgetOffer forgets an offered message for which no receive was posted.
 func (p *Pair) forgetOffer() {
 	if p.resumes {
 		p.deferred, p.resumes = deferredHeader{}, false
 	}
 }
 
-// resume begins to receive a message that an earlier process has cleared. Nothing is transmitted: the peer is in its
-// wait for ACK.
+// resume begins to receive a message that a previous process cleared. It transmits nothing: the peer is waiting for
+// ACK.
 func (p *Pair) resume(now Instant, acts []Action) []Action {
 	r := &p.recv
 	p.resumes = false
@@ -168,7 +168,7 @@ func (p *Pair) resume(now Instant, acts []Action) []Action {
 	return append(acts, Action{Kind: Note, ID: r.op.ID, Event: Resumed, Header: h})
 }
 
-// brokenOff ends the receive of a message that an earlier process has cleared, and of which no more has come in time.
+// brokenOff ends the receive of a message that a previous process cleared, and that was not continued in time.
 func (p *Pair) brokenOff(now Instant, acts []Action) []Action {
 	err := p.restartError(InItsSend, now-p.recv.phases.Clear)
 	if !p.cfg.Peer.OneAtATime { // its send ends by itself
@@ -178,14 +178,14 @@ func (p *Pair) brokenOff(now Instant, acts []Action) []Action {
 	return p.abortDeadEnd(now, p.endRecv(now, err, acts))
 }
 
-// tickEarlier ends what waits for a peer that waits itself forever since it was interrupted: it has shown nothing else
-// for so long.
+// tickEarlier ends the operations that wait for a peer that was interrupted and itself waits forever, as it has been
+// silent for too long.
 func (p *Pair) tickEarlier(now Instant, acts []Action) []Action {
 	e := p.earlier
 	if !e.deadline.due(now) {
 		return acts
 	}
-	if p.recv.active() { // which has its own deadline
+	if p.recv.active() { // it has its own deadline
 		e.deadline = in(now, restartTime)
 		return acts
 	}
@@ -203,7 +203,7 @@ func (p *Pair) tickEarlier(now Instant, acts []Action) []Action {
 	return p.abortDeadEnd(now, acts)
 }
 
-// Release starts what was held back because of an earlier process, if the peer has shown that it goes on.
+// Release starts operations that were held back because of a previous process, if the peer has shown that it continues.
 func (p *Pair) Release(now Instant, acts []Action) []Action {
 	if p.recv.state == WaitRequest && !p.unfit {
 		acts = p.answerDeferred(now, acts)
@@ -217,7 +217,7 @@ func (p *Pair) Release(now Instant, acts []Action) []Action {
 // ErrRestart matches every *RestartError.
 var ErrRestart = errors.New("this rank was restarted in the middle of an exchange")
 
-// Interrupted is what a restart of this rank has interrupted at a peer.
+// Interrupted is the kind of exchange that a restart of this rank interrupted.
 type Interrupted uint8
 
 const (
@@ -225,27 +225,27 @@ const (
 	InOurSend Interrupted = iota + 1
 	// InItsSend: the peer waits for CLEAR_TO_SEND or ACK.
 	InItsSend
-	// MayWaitForData: the peer may have sent CLEAR_TO_SEND when no process had this rank.
+	// MayWaitForData: the peer may have sent CLEAR_TO_SEND while no process had this rank.
 	MayWaitForData
-	// MayLackAck: the peer may wait for the ACK of a message that this rank had received.
+	// MayLackAck: the peer may wait for the ACK of a message that this rank received.
 	MayLackAck
 )
 
-// RestartError is the end of an exchange that a restart of this rank has interrupted, and that the deployed peer does
-// not continue.
+// RestartError reports an exchange that was interrupted by a restart of this rank, and that the deployed peer does not
+// continue.
 type RestartError struct {
 	Local, Remote uint32
 	Interrupted   Interrupted
-	// Words is the size of the message, 0 if it is not known.
+	// Words is the size of the message, or 0 if unknown.
 	Words uint32
-	// Before is the time from the last step of the exchange to the start of this process, 0 if it is not known, and
-	// Elapsed how long this one has waited.
+	// Before is the time from the last step of the exchange to the start of this process, or 0 if unknown. Elapsed is
+	// the time that this process has waited.
 	Before, Elapsed time.Duration
 	// Rebooted: the host was rebooted.
 	Rebooted bool
 }
 
-// restartError returns the error of an operation that has waited for some time.
+// restartError returns the error of an operation that has waited for the given time.
 func (p *Pair) restartError(what Interrupted, elapsed time.Duration) *RestartError {
 	err := &RestartError{Local: p.cfg.Local, Remote: p.cfg.Remote, Interrupted: what, Elapsed: elapsed}
 	e := p.earlier
@@ -273,7 +273,7 @@ func (p *Pair) restartError(what Interrupted, elapsed time.Duration) *RestartErr
 	return err
 }
 
-// Error says what was interrupted, and what to do.
+// Error describes the interrupted exchange and the way to recover.
 func (e *RestartError) Error() string {
 	process := fmt.Sprintf("an earlier process of rank %d", e.Local)
 	switch {
@@ -304,5 +304,5 @@ func (e *RestartError) Error() string {
 		e.Remote, Round(e.Elapsed), process, step)
 }
 
-// Is makes errors.Is(err, ErrRestart) true.
+// Is reports whether target is ErrRestart.
 func (e *RestartError) Is(target error) bool { return target == ErrRestart }

@@ -16,7 +16,8 @@ import (
 
 var forgetful = flag.Bool("forgetful", false, "restart ranks without what they have kept, to compare")
 
-// moment is when a rank's process is killed: at its nth datagram in or out, before or after that is handled or sent.
+// moment is a time at which a rank's process is killed: at its nth datagram in or out, before or after that is handled
+// or sent.
 type moment struct {
 	out, after bool
 	nth        int
@@ -33,14 +34,14 @@ func (m moment) String() string {
 	return fmt.Sprintf("%s datagram %d is %s", when, m.nth, side)
 }
 
-// mortal is a rank whose process is killed once, and starts again after a while with what was kept.
+// mortal is a rank whose process is killed once, and starts again after a while with the kept state.
 type mortal struct {
 	*rank
 	cfg     handshake.Config
 	at      moment
 	down    time.Duration
-	restore bool // by Restore, with what was kept
-	lost    bool // that is lost
+	restore bool // by Restore, with the kept state
+	lost    bool // the kept state is lost
 	// again is the program of the new process.
 	again func(now time.Duration)
 
@@ -55,7 +56,7 @@ func (m *mortal) kill() {
 	m.dead, m.dying, m.upAt = true, false, m.w.now+m.down
 }
 
-// keep keeps what is true before the packets of an event are sent.
+// keep saves the state that is true before the packets of an event are sent.
 func (m *mortal) keep() {
 	m.kept = m.pair.Kept()
 	for _, b := range m.wire {
@@ -142,7 +143,7 @@ func (m *mortal) out() [][]byte {
 }
 
 // restartRun is an exchange of a host with a deployed node: two messages in one direction. The host's process is killed
-// at a moment, and the program of the next one makes the calls that match what the node still does.
+// at a moment, and the program of the next process makes the calls that match the remaining calls of the node.
 type restartRun struct {
 	kind    string // of node
 	toNode  bool
@@ -151,7 +152,7 @@ type restartRun struct {
 	down    time.Duration
 	later   time.Duration // from the restart to the first call of the program
 	restore bool
-	lost    bool // what was kept
+	lost    bool // the kept state is lost
 }
 
 func (r restartRun) String() string {
@@ -162,19 +163,19 @@ func (r restartRun) String() string {
 	return fmt.Sprintf("%s %s %d words, killed %v, up after %v, calls %v later", direction, r.kind, r.words, r.at, r.down, r.later)
 }
 
-// restartEnd is how a run has ended.
+// restartEnd is the outcome of a run.
 type restartEnd struct {
 	killed bool
-	// errs are the errors of the new process's calls, waited the longest time that one of its calls took, pending the
-	// calls of both sides that have not ended.
+	// errs are the errors of the new process's calls, waited the longest duration of one of its calls, and pending the
+	// number of calls of both sides that are not done.
 	errs    []error
 	waited  time.Duration
 	pending int
-	// dead is why the new process takes the node to be in a dead end, or nil.
+	// dead is the reason why the new process considers the node to be in a dead end, or nil.
 	dead error
-	// kept is what the first process has kept.
+	// kept is the state that the first process kept.
 	kept handshake.Kept
-	// wrong says what is delivered and is not what was sent, or what is believed and is not so.
+	// wrong describes delivered data that was not sent, or a false conclusion.
 	wrong string
 	log   []sentAt
 }
@@ -283,7 +284,7 @@ func (r restartRun) run() restartEnd {
 	return end
 }
 
-// moments are all of a run without a restart.
+// moments returns all moments of a run without a restart.
 func (r restartRun) moments() (all []moment) {
 	r.at = moment{nth: -1}
 	counts := [2]int{}
@@ -298,10 +299,10 @@ func (r restartRun) moments() (all []moment) {
 	return all
 }
 
-// namesRestart reports whether an error says that a restart is its cause.
+// namesRestart reports whether an error names a restart as its cause.
 func namesRestart(err error) bool { return errors.Is(err, handshake.ErrRestart) }
 
-// verdicts of a run.
+// Verdicts of a run.
 const (
 	right   = "right"
 	named   = "error that names the restart"
@@ -318,7 +319,7 @@ func (e *restartEnd) verdict() string {
 		return named
 	case len(e.errs) > 0:
 		return "other error: " + e.errs[0].Error()
-	case e.pending > 0 && namesRestart(e.dead): // and its program makes no call that could say it
+	case e.pending > 0 && namesRestart(e.dead): // and its program makes no call that could return it
 		return named
 	case e.pending > 0:
 		return forever
@@ -343,9 +344,9 @@ func eachRestart(kind string, restore, lost bool, f func(r restartRun, end resta
 }
 
 // TestRestart: whenever the process of a rank is killed, and however soon it and its program are back, every call of
-// the new program succeeds, or ends within 30 s with an error that names the restart; nobody believes what is not so. A
-// peer that has sent its last packet before the process was back, of a message of which nothing could be kept, is not
-// noticed.
+// the new program succeeds, or ends within 30 s with an error that names the restart, and nobody draws a false
+// conclusion. A peer that sent its last packet before the process was back, of a message of which no state could be
+// kept, goes unnoticed.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"fpga", "cpu", "software"} {
@@ -370,8 +371,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestRestartWithoutState: where what was kept is lost, a message is received if its sender retransmits it twice, and a
-// CLEAR_TO_SEND that comes twice is answered. Nobody believes what is not so.
+// TestRestartWithoutState: if the kept state is lost, a message is received if its sender retransmits it twice, and a
+// CLEAR_TO_SEND that comes twice is answered. Nobody draws a false conclusion.
 func TestRestartWithoutState(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"fpga", "cpu", "software"} {
@@ -381,7 +382,7 @@ func TestRestartWithoutState(t *testing.T) {
 			eachRestart(kind, true, true, func(r restartRun, end restartEnd) {
 				v := end.verdict()
 				tally[fmt.Sprintf("up after %v: %.28s", r.down, v)]++
-				early := r.down+r.later < 400*ms && !(r.toNode && r.words > 346) // which may be in the middle of it
+				early := r.down+r.later < 400*ms && !(r.toNode && r.words > 346) // it may be in mid-message
 				if v != right && (early || v != named && v != forever) {
 					t.Errorf("%v: %s", r, v)
 				}
@@ -394,7 +395,7 @@ func TestRestartWithoutState(t *testing.T) {
 }
 
 // TestUnclearedData: DATA that a process has not cleared is received only if it comes again at its sender's spacing, or
-// if it was kept that it was cleared; and never if it was kept that it was acknowledged.
+// if the kept state shows that it was cleared; and never if the kept state shows that it was acknowledged.
 func TestUnclearedData(t *testing.T) {
 	rules := handshake.FPGAPeer(1)
 	h := protocol.Header{Src: 1, Type: protocol.Data, Size: 5}
@@ -431,7 +432,7 @@ func TestUnclearedData(t *testing.T) {
 	}
 }
 
-// TestKeptDeadEnd: a dead end is kept, and ends when the peer shows that it goes on, or is reset.
+// TestKeptDeadEnd: a dead end is kept, and ends when the peer shows that it continues, or by Reset.
 func TestKeptDeadEnd(t *testing.T) {
 	for _, kept := range []handshake.Kept{{DeadEnd: true, Sent: true, DeadWords: 1000}, {DeadEnd: true, Rebooted: true}} {
 		for name, end := range map[string]func(r *rank){
@@ -462,8 +463,8 @@ func TestKeptDeadEnd(t *testing.T) {
 	}
 }
 
-// TestRestartInMidMessage: where an FPGA may be in the middle of a message of an earlier process, a SEND_REQUEST that
-// may be a late copy is not answered, and nothing is sent. A real one comes again, or comes later than any copy.
+// TestRestartInMidMessage: while an FPGA may be in the middle of a message of an earlier process, a SEND_REQUEST that
+// may be a late copy is not answered, and nothing is sent. A real one comes again, or later than any copy.
 func TestRestartInMidMessage(t *testing.T) {
 	kept := handshake.Kept{Out: handshake.KeptMessage{Progress: handshake.Cleared, Words: 1000}}
 	request := protocol.CloudFPGA.Append(nil, protocol.Header{Src: 1, Type: protocol.SendRequest})
@@ -517,8 +518,8 @@ func TestRestartInMidMessage(t *testing.T) {
 	}
 }
 
-// TestKeptBeforeAck: a process that ends before it has sent an ACK leaves a peer that waits forever once its
-// retransmissions are over; one that has sent it does not.
+// TestKeptBeforeAck: a process that ends before it has sent an ACK leaves a peer that waits forever after its last
+// retransmission; one that has sent it does not.
 func TestKeptBeforeAck(t *testing.T) {
 	rules := handshake.FPGAPeer(1)
 	earlier := newRank(hostTo(1, rules))

@@ -6,8 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// unsolicitedData takes DATA that no CLEAR_TO_SEND of ours waits for. rest is how
-// many bytes of the message follow.
+// unsolicitedData handles DATA for which no CLEAR_TO_SEND of ours is pending. rest is the number of bytes of the
+// message after this datagram.
 func (p *Pair) unsolicitedData(
 	now Instant, h protocol.Header, payload []byte, rest int64, streamed bool, acts []Action,
 ) []Action {
@@ -25,8 +25,7 @@ func (p *Pair) unsolicitedData(
 		if !streamed && !p.deferred.valid {
 			acts = p.secondData(now, fingerprint{call: h.Call, size: h.Size, sum: checksum(payload)}, h, acts)
 		}
-		// Or the peer has asked to send since, and this is the new
-		// message, sent on the strength of a stale CLEAR_TO_SEND.
+		// Otherwise the peer has asked to send since, and this is the new message, sent for a stale CLEAR_TO_SEND.
 		return append(acts, Action{Kind: Drop, Reason: ReasonUnsolicited, Header: h})
 	}
 	acts = append(acts, Action{Kind: Drop, Reason: ReasonDuplicate, Header: h})
@@ -45,13 +44,13 @@ func (p *Pair) unsolicitedData(
 		Action{Kind: Note, Event: Reacked, Header: ack})
 }
 
-// isLast reports whether DATA resembles the message received last.
+// isLast reports whether DATA equals the message received last.
 func (p *Pair) isLast(h protocol.Header, payload []byte) bool {
 	return p.last.valid && p.last.call == h.Call && p.last.size == h.Size && p.last.sum == checksum(payload)
 }
 
-// ackLost returns the time after which a retransmitted DATA shows that our ACK was
-// lost. A tenth is allowed for clocks and for the way of the ACK.
+// ackLost returns the time after which retransmitted DATA shows that our ACK was lost. A tenth is allowed for clock
+// differences and the transit of the ACK.
 func (p *Pair) ackLost() Instant {
 	if p.cfg.Reliable {
 		return 0
@@ -59,14 +58,13 @@ func (p *Pair) ackLost() Instant {
 	return p.cfg.Peer.AckRetransmit * 9 / 10
 }
 
-// isRetransmission reports whether a DATA datagram in the middle of a message is that
-// message again, rather than payload that resembles a header: then it carries
-// the same bytes as the first one did.
+// isRetransmission reports whether a DATA datagram in the middle of a message is a retransmission of that message, with
+// the bytes of its first datagram, and not payload that resembles a header.
 func (p *Pair) isRetransmission(h protocol.Header, payload []byte) bool {
 	return h.Size == p.recv.size && h.Call == p.recv.call && checksum(payload) == p.recv.sum
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum fingerprints the payload of a message's first datagram.
+// checksum returns the checksum of the payload in a message's first datagram, for its fingerprint.
 func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }

@@ -10,9 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Duplicates and delays that reach beyond the next message: a host and a deployed
-// node that echoes, some rounds with pauses between them, and one packet of any kind
-// that comes once more, or late.
+// Duplicates and delays beyond the next message: a host and a deployed node that echoes, some rounds with pauses
+// between them, and one packet of any kind that is duplicated or late.
 
 const rounds = 6
 
@@ -26,8 +25,8 @@ type echoRounds struct {
 	got   [rounds]func() result
 }
 
-// newEchoRounds has the host post its receive with the send if early, and else a
-// moment later.
+// newEchoRounds makes a run in which the host posts its receive together with the send if early, and a moment later
+// otherwise.
 func newEchoRounds(kind string, words int, pause time.Duration, early bool) *echoRounds {
 	e := &echoRounds{}
 	rules := handshake.FPGAPeer(1)
@@ -61,7 +60,7 @@ func newEchoRounds(kind string, words int, pause time.Duration, early bool) *ech
 	return e
 }
 
-// outcome is that of scenario, for both directions.
+// outcome is like the method of scenario, for both directions.
 func (e *echoRounds) outcome() (outcome, string) {
 	for i := range rounds {
 		s, r, g := e.sends[i], e.recvs[i], e.got[i]()
@@ -79,10 +78,9 @@ func (e *echoRounds) outcome() (outcome, string) {
 	return intact, ""
 }
 
-// TestDuplicatesAcrossRounds: a control packet of any round, or a message of one
-// datagram, that is lost, or comes twice or late, makes no side accept what is wrong,
-// and no goroutine waits forever. What late datagrams of longer messages do is listed in
-// capture/testdata/faults.golden.
+// TestDuplicatesAcrossRounds: a control packet of any round, or a message of one datagram, that is lost, duplicated or
+// late makes no side accept wrong data, and no goroutine waits forever. The effects of late datagrams of longer
+// messages are listed in capture/testdata/faults.golden.
 func TestDuplicatesAcrossRounds(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"fpga", "cpu"} {
@@ -119,7 +117,7 @@ func TestDuplicatesAcrossRounds(t *testing.T) {
 	}
 }
 
-// fates are a loss, delays of so many milliseconds, and copies that come so late.
+// fates returns a loss, the given delays in milliseconds, and copies with these delays.
 func fates(delays ...time.Duration) [][]time.Duration {
 	all := [][]time.Duration{nil}
 	for _, d := range delays {

@@ -10,8 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// arrivingPair is a pair to which the first datagram of a message has come, of a
-// receive with room for so many words.
+// arrivingPair returns a pair that has received the first datagram of a message, for a receive of room words.
 func arrivingPair(t *testing.T, room, words int, first []byte) (*handshake.Pair, []handshake.Action) {
 	t.Helper()
 	rules := handshake.SoftwarePeer()
@@ -27,7 +26,7 @@ func arrivingPair(t *testing.T, room, words int, first []byte) (*handshake.Pair,
 	return p, p.Datagram(0, append(data, first...), nil)
 }
 
-// effect is what actions come to: the bytes that were written, and the rest.
+// effect applies actions: it writes the copied bytes to buf, and returns the other actions.
 func effect(buf []byte, acts []handshake.Action) (rest []handshake.Action) {
 	for _, a := range acts {
 		if a.Kind == handshake.Copy {
@@ -39,8 +38,7 @@ func effect(buf []byte, acts []handshake.Action) (rest []handshake.Action) {
 	return rest
 }
 
-// TestRun: datagrams that are taken at once have the effect that they have one by
-// one, whatever is among them.
+// TestRun: datagrams received at once have the same effect as one by one, whatever is among them.
 func TestRun(t *testing.T) {
 	const first = protocol.MaxDatagram - protocol.HeaderLen
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -75,7 +73,7 @@ func TestRun(t *testing.T) {
 		if rng.IntN(4) == 0 {
 			room = 1 + rng.IntN(words)
 		}
-		now := time.Duration(rng.IntN(60)) * time.Millisecond // too late at times
+		now := time.Duration(rng.IntN(60)) * time.Millisecond // sometimes too late
 		a, begin := arrivingPair(t, room, words, payload[:first])
 		b, _ := arrivingPair(t, room, words, payload[:first])
 		one, all := make([]byte, words*4), make([]byte, words*4)

@@ -15,12 +15,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// The search: two messages between real state machines, and between one and the models of
-// deployed nodes, with every schedule of faults up to a number of them. Where a schedule
-// makes a side accept what is wrong, or wait forever, testdata/search.golden has its family: which packets
-// were lost, and which came late (delayed, swapped with the next, or once more). Families
-// that have another as a part are left out. Section 11 of docs/ZRLMPI_protocol.md explains
-// them: no packet has a number.
+// The search: two messages between real state machines, and between one and the models of deployed nodes, with every
+// schedule of faults up to a number of them. If a schedule makes a side accept wrong data, or wait forever,
+// testdata/search.golden has its family: the packets that were lost, and the packets that were late (delayed, swapped
+// with the next one, or duplicated). Families that include another one are omitted. Section 11 of
+// docs/ZRLMPI_protocol.md explains them: no packet has a number.
 
 var (
 	searchDepth  = flag.Int("search-depth", 2, "how many faults a schedule of the search may have; 3 takes some minutes")
@@ -29,12 +28,12 @@ var (
 
 const goldenSearch = "testdata/search.golden"
 
-// family names a schedule by what happened to which packets, in the order of their names.
+// family names a schedule by the faults of its packets, in the order of their names.
 func family(packets []string) string {
 	return strings.Join(slices.Sorted(slices.Values(packets)), ", ")
 }
 
-// packetName is the type of a packet, or "continuation".
+// packetName returns the type of a packet, or "continuation".
 func packetName(b []byte) string {
 	if h, defect := protocol.CloudFPGA.Parse(b); defect.OK() {
 		return h.Type.String()
@@ -42,13 +41,13 @@ func packetName(b []byte) string {
 	return "continuation"
 }
 
-// searched is what one search has come to.
+// searched is the result of one search.
 type searched struct {
 	counts   [3]int
-	families map[string]string // with why, and a transcript
+	families map[string]string // with the reason and a transcript
 }
 
-// add notes what a schedule has come to.
+// add records the result of a schedule.
 func (s *searched) add(packets []string, o outcome, why func() string) {
 	s.counts[o]++
 	if name := family(packets); o == believed && s.families[name] == "" {
@@ -56,7 +55,7 @@ func (s *searched) add(packets []string, o outcome, why func() string) {
 	}
 }
 
-// least returns the families that have no other as a part, in order.
+// least returns the families that include no other one, in order.
 func (s *searched) least() (names []string) {
 	for name := range s.families {
 		packets := strings.Split(name, ", ")
@@ -84,7 +83,7 @@ func (s *searched) least() (names []string) {
 // search runs every schedule on scenarios of a pairing.
 func search(scenarioOf func() *scenario) *searched {
 	s := &searched{families: map[string]string{}}
-	fates := append(fates(5, 30, 150, 250), []time.Duration{swapped}) // late are all but the first
+	fates := append(fates(5, 30, 150, 250), []time.Duration{swapped}) // all but the first are late
 	schedule.Each(len(fates), *searchDepth, func(faults []schedule.Fault) (n int) {
 		sc := scenarioOf()
 		packets := make([]string, 0, len(faults))
@@ -110,8 +109,7 @@ func search(scenarioOf func() *scenario) *searched {
 	return s
 }
 
-// crossing is two messages at the same time, in both directions. A node whose calls block
-// sends first.
+// crossing is two messages at the same time, in both directions. A node whose calls block sends first.
 func crossing(pr pairing, words int) *scenario {
 	sc := &scenario{from: [2]int{0, 1}}
 	a, b := pr.make()
@@ -127,8 +125,8 @@ func crossing(pr pairing, words int) *scenario {
 	return sc
 }
 
-// TestSearch: one or two losses alone make no side accept what is wrong or wait forever,
-// and of other schedules only those of the families that are known.
+// TestSearch: one or two losses never make a side accept wrong data or wait forever. Other schedules do so only if
+// their family is known.
 func TestSearch(t *testing.T) {
 	known := readSearch(t)
 	var (
@@ -138,10 +136,10 @@ func TestSearch(t *testing.T) {
 	)
 	t.Run("pairings", func(t *testing.T) {
 		for _, pr := range pairings {
-			for _, words := range []int{3, 400, 1054} { // of 1, 2 and 3 datagrams, the last of these full
+			for _, words := range []int{3, 400, 1054} { // 1, 2 and 3 datagrams, of which the last is full
 				for name, scenarioOf := range map[string]func(pairing, int) *scenario{"one direction": newScenario, "crossing": crossing} {
 					if name == "crossing" && (words > 400 || !slices.Contains([]string{"software", "host_to_standin", "host_to_fpga"}, pr.name)) {
-						continue // the others are the same from the other side, or cannot: upstream's library blocks
+						continue // the same from the other side, or impossible: upstream's library blocks
 					}
 					name = fmt.Sprintf("%s, %d words, %s", pr.name, words, name)
 					t.Run(name, func(t *testing.T) {
@@ -185,7 +183,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// readSearch returns the families that are known.
+// readSearch returns the known families.
 func readSearch(t *testing.T) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile(goldenSearch)

@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// SendOp is a message to be sent.
+// SendOp is a send operation.
 type SendOp struct {
 	ID       ID
 	Words    uint32
@@ -16,57 +16,54 @@ type SendOp struct {
 	Tag      uint8
 }
 
-// sending is the sender's half of a pair.
+// sending is the state of the sender's half of a pair.
 type sending struct {
 	state    State
 	op       SendOp
 	since    Instant
 	rto      timer
 	deadline timer
-	tries    int // time-outs so far in this wait, or in all with the CarryOver quirk
+	tries    int // time-outs in this wait, or of the whole message with the CarryOver quirk
 	phases   Phases
 
-	requested   int     // how many SEND_REQUESTs of ours may wait for this message's receive
-	requestedAt Instant // when the last of them was sent
-	dataSent    bool    // DATA has been sent once
+	requested   int     // SEND_REQUESTs of ours that may wait for this message's receive
+	requestedAt Instant // when the last one was sent
+	dataSent    bool    // DATA was sent at least once
 	writing     bool    // DATA is being sent
-	cleared     bool    // a CLEAR_TO_SEND has come
-	// early runs while another CLEAR_TO_SEND may be a duplicate of the last, or may have
-	// been sent before DATA arrived.
+	cleared     bool    // a CLEAR_TO_SEND was received
+	// early runs while a further CLEAR_TO_SEND may be a duplicate of the last one, or may have been sent before DATA
+	// arrived.
 	early timer
-	// asked: the peer has asked to send since DATA went out; askedEarly runs while another SEND_REQUEST may be a copy
+	// asked: the peer has asked to send since DATA was sent; askedEarly runs while a further SEND_REQUEST may be a copy
 	// of that one.
 	asked      bool
 	askedEarly timer
-	// ackHeld: an ACK has come, and is held back while doubt runs, as it may be a copy of an earlier one; heldAnswer
-	// is the time in which it came.
+	// ackHeld: an ACK was received and is held back while doubt runs, as it may be a copy of an earlier one; heldAnswer
+	// is the time that it took to come.
 	ackHeld    bool
 	doubt      timer
 	heldAnswer Instant
-	// doubtful: the peer may have kept a SEND_REQUEST, so that another
-	// CLEAR_TO_SEND may be for its next receive.
+	// doubtful: the peer may have kept a SEND_REQUEST, so that another CLEAR_TO_SEND may be for its next receive.
 	doubtful bool
-	// resetSince: the peer was restarted, so the rest of the message is not missed there.
+	// resetSince: the peer was restarted, so it does not wait for the rest of the message.
 	resetSince bool
-	// unheard: no packet has ever come from the peer, and deadline is FirstDeadline.
+	// unheard: no packet was ever received from the peer, and deadline is FirstDeadline.
 	unheard bool
-	// suspect: the peer may wait for a message of an earlier process instead of answering SEND_REQUEST.
+	// suspect: the peer may wait for the DATA of an earlier process instead of answering SEND_REQUEST.
 	suspect bool
-	gone    bool // its caller is, and LeaveSend was called
+	gone    bool // its caller is gone, and LeaveSend was called
 }
 
 const (
-	// crossing is how long after DATA a CLEAR_TO_SEND may come that was sent
-	// before DATA arrived. It is shorter than the time after which a deployed
-	// node asks again.
+	// crossing is the time after DATA within which a CLEAR_TO_SEND may have been sent before DATA arrived. It is
+	// shorter than the time after which a deployed node asks again.
 	crossing = deployedFirst / 2
-	// prompt is within what time CLEAR_TO_SEND answers a SEND_REQUEST if the
-	// receive was posted.
+	// prompt is the time within which CLEAR_TO_SEND answers a SEND_REQUEST if the receive was already posted.
 	prompt = 10 * time.Millisecond
 )
 
-// Send starts a message. The error is one that the caller can know beforehand:
-// ErrEmpty, ErrTooLong, ErrBusy, or a DeadEndError.
+// Send starts a message. It returns ErrEmpty, ErrTooLong, ErrBusy or a *DeadEndError for a message that cannot be
+// started.
 func (p *Pair) Send(now Instant, op SendOp, acts []Action) ([]Action, error) {
 	s := &p.send
 	switch {
@@ -95,7 +92,7 @@ func (p *Pair) Send(now Instant, op SendOp, acts []Action) ([]Action, error) {
 	return p.request(now, acts), nil
 }
 
-// request sends SEND_REQUEST for a message that was held.
+// request sends SEND_REQUEST for a held message.
 func (p *Pair) request(now Instant, acts []Action) []Action {
 	s := &p.send
 	s.state, s.since, s.tries = WaitClear, now, 0
@@ -114,8 +111,7 @@ func (p *Pair) request(now Instant, acts []Action) []Action {
 	}
 	p.armSend(now, p.cfg.Timing.Clear)
 	if p.clearPending && p.cfg.Peer.KeepsRequests {
-		// It has kept a SEND_REQUEST for this receive. Another one would
-		// be kept for the next.
+		// The peer has kept a SEND_REQUEST for this receive, and would keep another one for its next receive.
 		s.requested++
 	} else {
 		acts = p.transmitRequest(now, acts)
@@ -126,7 +122,7 @@ func (p *Pair) request(now Instant, acts []Action) []Action {
 	return p.useStale(now, acts)
 }
 
-// useStale sends DATA if the peer's receive has cleared us already.
+// useStale sends DATA if the peer has already cleared this send.
 func (p *Pair) useStale(now Instant, acts []Action) []Action {
 	stale := p.stale
 	p.stale = deferredHeader{}
@@ -167,11 +163,11 @@ func (p *Pair) transmit(now Instant, acts []Action) []Action {
 	s.phases.Clear = now
 	p.stale = deferredHeader{}
 	s.resetSince = false
-	p.leaveDeadEnd() // it has asked for this message
+	p.leaveDeadEnd() // the peer has asked for this message
 	s.cleared, s.early = true, p.nextClear(now)
 	s.doubtful = p.cfg.Peer.KeepsRequests && s.requested > 1
 	p.clearPending = s.doubtful && now-s.requestedAt > prompt
-	s.deadline = timer{} // until DataSent
+	s.deadline = timer{} // set by DataSent
 	return p.transmitData(acts)
 }
 
@@ -186,14 +182,14 @@ func (p *Pair) transmitData(acts []Action) []Action {
 	return append(acts, Action{Kind: TransmitData, ID: s.op.ID, Header: p.dataHeader(), Words: s.op.Words})
 }
 
-// DataSent informs the pair when all of TransmitData had been given to the
-// network: its wait for ACK begins then, however long that took.
+// DataSent informs the pair that all of TransmitData was handed to the network, however long that took: its wait for
+// ACK begins now.
 func (p *Pair) DataSent(now Instant) {
 	s := &p.send
 	if s.state != WaitAck {
 		return
 	}
-	if !s.dataSent { // retransmissions do not put the deadline off
+	if !s.dataSent { // retransmissions do not extend the deadline
 		s.deadline = in(now, bound(p.cfg.Timing.AckDeadline, s.gone))
 	}
 	s.dataSent, s.writing, s.phases.Data = true, false, now
@@ -204,19 +200,16 @@ func (p *Pair) DataSent(now Instant) {
 	s.early = timer{on: true, at: max(s.early.at, now+crossing)}
 }
 
-// retransmitsOnClear reports whether DATA is retransmitted only when the peer asks
-// for it.
+// retransmitsOnClear reports whether DATA is retransmitted only when the peer asks for it.
 func (p *Pair) retransmitsOnClear() bool {
 	return p.cfg.Peer.RetransmitsClear > 0 && !p.cfg.Reliable &&
 		!(p.cfg.OnPartial == RetransmitPartial && p.cfg.Peer.CorruptsOnRetransmit)
 }
 
-// provesLoss takes a CLEAR_TO_SEND that comes when DATA was sent, and reports
-// whether it shows that the peer has discarded what it had of the message, or had
-// nothing of it. It does not if it comes sooner after the last one than the peer
-// asks again, for then one of them is a duplicate or late; if it may have been
-// sent before all of DATA arrived, and the message may yet be received; or if it may
-// be for the peer's next receive.
+// provesLoss handles a CLEAR_TO_SEND that comes after DATA was sent, and reports whether it proves that the peer has
+// discarded all it had of the message, or never received any of it. It proves nothing if it follows the last one sooner
+// than the peer asks again, because one of them is then a duplicate or late; if it may have been sent before all of
+// DATA arrived, so that the message may still be received; or if it may be for the peer's next receive.
 func (p *Pair) provesLoss(now Instant) bool {
 	s := &p.send
 	early := s.early.on
@@ -224,16 +217,16 @@ func (p *Pair) provesLoss(now Instant) bool {
 	return p.retransmitsOnClear() && !s.doubtful && !early && !s.writing
 }
 
-// nextClear is from when on a CLEAR_TO_SEND or SEND_REQUEST may be the retransmission of the one that has
-// come. A tenth is allowed for clocks and for the way.
+// nextClear returns a timer that runs until a CLEAR_TO_SEND or SEND_REQUEST may be the retransmission of the one just
+// received. A tenth is allowed for clock differences and transit.
 func (p *Pair) nextClear(now Instant) timer {
 	return in(now, p.cfg.Peer.RetransmitsClear*9/10)
 }
 
-// fragmented reports whether the message being sent takes several datagrams.
+// fragmented reports whether the message being sent needs several datagrams.
 func (p *Pair) fragmented() bool { return p.fragments(p.send.op.Words) }
 
-// fragments reports whether a message of so many words takes several datagrams.
+// fragments reports whether a message of the given number of words needs several datagrams.
 func (p *Pair) fragments(words uint32) bool {
 	return !p.cfg.Reliable && p.cfg.Shape.Datagrams(words) > 1
 }
@@ -266,7 +259,7 @@ func (p *Pair) retransmitData(acts []Action) []Action {
 	return append(acts, Action{Kind: Note, ID: s.op.ID, Event: Retransmitted, Header: acts[len(acts)-1].Header})
 }
 
-// tickSend acts on the sender's times.
+// tickSend handles the timers of the sender's half.
 func (p *Pair) tickSend(now Instant, acts []Action) []Action {
 	s := &p.send
 	if s.ackHeld && (s.doubt.due(now) || s.deadline.due(now)) {
@@ -274,7 +267,7 @@ func (p *Pair) tickSend(now Instant, acts []Action) []Action {
 	}
 	if s.deadline.due(now) {
 		switch {
-		case p.dead.err != nil: // it was tried
+		case p.dead.err != nil: // this send was a trial
 			return p.endSend(now, p.dead.err, acts)
 		case s.suspect && s.state == WaitClear:
 			return p.endSend(now, p.restartError(MayWaitForData, now-s.since), acts)
@@ -298,7 +291,7 @@ func (p *Pair) tickSend(now Instant, acts []Action) []Action {
 	return p.retransmitData(acts)
 }
 
-// heard notes that a packet has come from the peer: a send waits for it as for others from then on.
+// heard notes that a packet was received from the peer. From then on a send waits for it by the usual deadline.
 func (p *Pair) heard() {
 	s := &p.send
 	if !s.unheard {
@@ -309,15 +302,14 @@ func (p *Pair) heard() {
 	}
 }
 
-// silenceTells reports whether an FPGA that lacks the message that was sent would ask for it again. It does so three
-// times; of a message in several datagrams only until it has the first.
+// silenceTells reports whether an FPGA without the message that was sent would ask for it again. It asks three times,
+// and for a fragmented message only until it has the first datagram.
 func (p *Pair) silenceTells() bool {
 	return p.cfg.Peer.CorruptsOnRetransmit && p.retransmitsOnClear() && !p.fragmented() && p.send.tries < deployedRetransmissions
 }
 
-// requestWhileHeld sends the SEND_REQUEST of a send that has been held back for
-// long, behind a message of which nothing has come: if what announced that one was
-// a late duplicate, the peer may wait for ours.
+// requestWhileHeld sends the SEND_REQUEST of a send that has long been held behind a message of which nothing was
+// received: if the SEND_REQUEST for that message was a late duplicate, the peer may be waiting for ours.
 func (p *Pair) requestWhileHeld(now Instant, acts []Action) []Action {
 	s := &p.send
 	s.rto = timer{}
@@ -329,13 +321,12 @@ func (p *Pair) requestWhileHeld(now Instant, acts []Action) []Action {
 	return p.transmitRequest(now, acts)
 }
 
-// matchesClear reports whether h is the CLEAR_TO_SEND that the send needs.
+// matchesClear reports whether h is the CLEAR_TO_SEND that the send waits for.
 func (p *Pair) matchesClear(h protocol.Header) bool {
 	return h.Type == protocol.ClearToSend && p.matchesSend(h)
 }
 
-// matchesSend compares the call, and the tag where the profile has one, of a
-// receiver's packet with the message being sent.
+// matchesSend reports whether the call, and in V09 the tag, of a receiver's packet match the message being sent.
 func (p *Pair) matchesSend(h protocol.Header) bool {
 	if p.cfg.Profile == protocol.V09 && h.Tag != p.send.op.Tag {
 		return false
@@ -369,14 +360,14 @@ func (p *Pair) onClear(now Instant, h protocol.Header, acts []Action) []Action {
 		}
 	case WaitAck:
 		if p.matchesSend(h) && p.provesLoss(now) {
-			// By the timer, so that an ACK that has arrived behind it is
-			// taken first. One that came before was a copy.
+			// Retransmit by the timer, so that an ACK received after this packet is handled first. An ACK received
+			// before it was a copy.
 			s.rto, p.unanswered = timer{on: true, at: now}, deferredHeader{}
 			s.ackHeld, s.doubt = false, timer{}
 			return acts
 		}
 	case Idle:
-		if p.clearedEarlier(now) { // it waits for DATA, and is in the middle of nothing
+		if p.clearedEarlier(now) { // the peer waits for DATA, and is not in the middle of a message
 			p.endEarlier(now)
 			p.clearPending = true
 		}
@@ -386,32 +377,31 @@ func (p *Pair) onClear(now Instant, h protocol.Header, acts []Action) []Action {
 		if p.clearPending {
 			p.stale = deferredHeader{valid: true, header: h, at: now}
 		}
-		// Or it is a duplicate, or the answer to a SEND_REQUEST from
-		// before a restart; then the peer will ask again.
+		// Otherwise it is a duplicate, or answers a SEND_REQUEST from before a restart; then the peer will ask again.
 		p.clearPending = p.clearPending || p.cfg.Peer.KeepsRequests
 	}
 	p.deferHeader(now, h)
 	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
 }
 
-// clearedWhileHeld takes a CLEAR_TO_SEND for a send that is held back because the
-// peer has asked to send as well, and was cleared.
+// clearedWhileHeld handles a CLEAR_TO_SEND for a send that is held back because the peer has asked to send as well, and
+// was cleared.
 func (p *Pair) clearedWhileHeld(now Instant, h protocol.Header, acts []Action) []Action {
 	s := &p.send
 	if !p.cfg.Peer.OneAtATime {
-		return p.transmit(now, acts) // it does both
+		return p.transmit(now, acts) // it does both at once
 	}
 	again := s.cleared && !s.early.on
 	s.cleared, s.early = true, p.nextClear(now)
 	if p.recv.state == WaitData && again {
-		// It asks again, so it is in a receive, and in no send: what asked
-		// to send was a late duplicate. Nothing will come.
+		// The peer asks again, so it is in a receive and not in a send: its SEND_REQUEST was a late duplicate, and no
+		// DATA follows.
 		acts = append(acts, Action{Kind: Note, ID: p.recv.op.ID, Event: RequestWasDuplicate, Header: h})
 		acts = append(acts, Action{Kind: Repost, ID: p.recv.op.ID})
 		p.freeRecv()
 		return p.transmit(now, acts)
 	}
-	// A single one may itself be a duplicate. It counts if nothing else comes.
+	// A single one may itself be a duplicate. It is used if nothing else comes.
 	p.stale = deferredHeader{valid: true, header: h, at: now}
 	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
 }
@@ -428,10 +418,10 @@ func (p *Pair) onAck(now Instant, h protocol.Header, acts []Action) []Action {
 	}
 	p.deferHeader(now, h)
 	if p.dead.sent {
-		p.leaveDeadEnd() // late, but it came: the peer is not in the middle of anything
+		p.leaveDeadEnd() // late, but it came: the peer is not in the middle of a message
 	}
 	if s.state != WaitAck && p.inOurSend() {
-		p.endEarlier(now) // nor of a message of an earlier process
+		p.endEarlier(now) // nor in the middle of a message of an earlier process
 	}
 	reason := ReasonStale
 	if s.state == WaitAck {
@@ -440,18 +430,17 @@ func (p *Pair) onAck(now Instant, h protocol.Header, acts []Action) []Action {
 	return append(acts, Action{Kind: Drop, Reason: reason, Header: h})
 }
 
-// requestInWaitAck takes a SEND_REQUEST of a peer that does one thing at a time,
-// while our message waits for its ACK.
+// requestInWaitAck handles a SEND_REQUEST of a OneAtATime peer while our message waits for its ACK.
 func (p *Pair) requestInWaitAck(now Instant, h protocol.Header, acts []Action) []Action {
 	s := &p.send
 	if !p.requestBeforeClear() {
-		if s.ackHeld { // and that it came shows that the ACK was no copy
+		if s.ackHeld { // this SEND_REQUEST shows that the ACK was no copy
 			return p.acked(now, acts)
 		}
 		again := s.asked && !s.askedEarly.on
 		if !s.asked {
 			s.asked, s.askedEarly = true, p.nextClear(now)
-			s.deadline.at = max(s.deadline.at, now+p.cfg.Peer.asksWithin()+crossing) // until it has had time to come again
+			s.deadline.at = max(s.deadline.at, now+p.cfg.Peer.asksWithin()+crossing) // allow time for it to come again
 		}
 		if !again { // it may be a late copy of an older one, which does not come again
 			return acts
@@ -459,8 +448,8 @@ func (p *Pair) requestInWaitAck(now Instant, h protocol.Header, acts []Action) [
 		acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: RequestTakenAsAck, Header: h})
 		return p.acked(now, acts)
 	}
-	// It is in the send that it was in before it seemed to clear ours: that was a
-	// duplicate, and what we sent has gone unread.
+	// The peer is still in the send that it was in before it seemed to clear ours: that CLEAR_TO_SEND was a duplicate,
+	// and our DATA went unread.
 	acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: ClearWasDuplicate, Header: h})
 	s.state, s.since, s.tries = WaitClear, now, 0
 	s.deadline = in(now, p.cfg.Timing.ClearDeadline)
@@ -468,14 +457,13 @@ func (p *Pair) requestInWaitAck(now Instant, h protocol.Header, acts []Action) [
 	return acts
 }
 
-// requestBeforeClear reports whether the peer had asked to send before it cleared
-// our message, and was not answered.
+// requestBeforeClear reports whether the peer asked to send before it cleared our message, and was not answered.
 func (p *Pair) requestBeforeClear() bool {
 	q := &p.deferred
 	return q.valid && q.header.Type == protocol.SendRequest && p.cfg.Peer.OneAtATime && q.at < p.send.phases.Clear
 }
 
-// acked ends the send with success.
+// acked completes the send successfully.
 func (p *Pair) acked(now Instant, acts []Action) []Action {
 	s := &p.send
 	s.phases.Ack = now
@@ -486,7 +474,7 @@ func (p *Pair) acked(now Instant, acts []Action) []Action {
 	}
 	p.done = doneSend{valid: s.requested == 1, call: p.sendCall().Counterpart(), early: s.early}
 	if p.cfg.Peer.OneAtATime && s.phases.Clear > p.last.acked {
-		p.last.known = true // its last send had ended before it was in the receive that ours was for
+		p.last.known = true // its last send ended before it entered the receive for our message
 	}
 	if p.cfg.Quirks.OneDeferredHeader {
 		p.deferred = deferredHeader{}
@@ -494,7 +482,7 @@ func (p *Pair) acked(now Instant, acts []Action) []Action {
 	return p.endSend(now, nil, acts)
 }
 
-// endSend frees the sender's half, and lets a request that waited for it go on.
+// endSend frees the sender's half, and starts a receive that waited for it.
 func (p *Pair) endSend(now Instant, err error, acts []Action) []Action {
 	s := p.send
 	p.send = sending{}
@@ -511,9 +499,8 @@ func (p *Pair) endSend(now Instant, err error, acts []Action) []Action {
 	return acts
 }
 
-// CancelSend cancels a send. It reports false if DATA is already being sent: then the
-// message goes on, its outcome comes as SendDone, and the caller must keep the payload
-// until then.
+// CancelSend cancels a send. It returns false if DATA is already being sent: then the message continues, the caller
+// must keep the payload, and SendDone reports the outcome.
 func (p *Pair) CancelSend(now Instant, id ID, acts []Action) ([]Action, bool) {
 	s := &p.send
 	if s.state == Idle || s.op.ID != id || s.state == WaitAck {
@@ -529,14 +516,13 @@ func (p *Pair) CancelSend(now Instant, id ID, acts []Action) ([]Action, bool) {
 	return acts, true
 }
 
-// UnansweredClear returns the CLEAR_TO_SEND of a deployed peer that no DATA has answered,
-// and since when: unless it is a late duplicate, the peer is blocked in a receive
-// from us.
+// UnansweredClear returns the CLEAR_TO_SEND of a deployed peer that was not answered with DATA, and when it came.
+// Unless it is a late duplicate, the peer is blocked in a receive from us.
 func (p *Pair) UnansweredClear() (h protocol.Header, since Instant, ok bool) {
 	return p.unanswered.header, p.unanswered.at, p.unanswered.valid
 }
 
-// SendWait describes what the message being sent waits for.
+// SendWait describes the wait of the message being sent, and returns false if there is no such message.
 func (p *Pair) SendWait() (Wait, bool) {
 	s := &p.send
 	if s.state == Idle {

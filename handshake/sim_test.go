@@ -11,27 +11,26 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A simulated network and its clock. Nothing here waits: an hour of silence is
-// one step of a loop.
+// A simulated network and its clock. Nothing here waits: an hour of silence is one step of a loop.
 
-// latency is the time a datagram takes in the simulation.
+// latency is the transit time of a datagram in the simulation.
 const latency = 20 * time.Microsecond
 
-// endpoint is a simulated rank: a Pair of ours, or a model of a deployed node.
+// endpoint is a simulated rank: a Pair, or a model of a deployed node.
 type endpoint interface {
-	// start begins whatever operations are queued.
+	// start begins the queued operations that can begin.
 	start(now time.Duration)
-	// datagram takes what arrives.
+	// datagram handles a datagram.
 	datagram(now time.Duration, b []byte)
-	// tick acts on time-outs; next returns when the next one is.
+	// tick handles time-outs; next returns the time of the next one.
 	tick(now time.Duration)
 	next() (time.Duration, bool)
-	// out drains the datagrams to be sent.
+	// out returns the datagrams to be sent, and removes them.
 	out() [][]byte
 }
 
-// fault decides the outcome of a datagram: the delays after which copies of it
-// arrive, beyond the latency. None is a loss.
+// fault decides the fate of a datagram: the delays, beyond the latency, after which copies of it arrive. None means a
+// loss.
 type fault func(from, nth int, b []byte) []time.Duration
 
 var onTime = []time.Duration{0}
@@ -41,20 +40,20 @@ type world struct {
 	ends  [2]endpoint
 	fault fault
 	sent  [2]int
-	held  [2][]byte // a datagram that waits to be swapped with the next
+	held  [2][]byte // a datagram that waits to be swapped with the next one
 	log   []sentAt
-	quiet bool // keeps no log
+	quiet bool // keep no log
 	queue events
 	seq   int
 	now   time.Duration
 
 	stall stall
 	got   [2]int           // datagrams handled
-	until [2]time.Duration // when an endpoint that is stalled goes on
+	until [2]time.Duration // when a stalled endpoint resumes
 }
 
-// stall stops one side for a time when it is about to handle its nth datagram:
-// its process is not scheduled, while what arrives waits in its socket.
+// stall stops one side for a time when it is about to handle its nth datagram: its process is not scheduled, while
+// datagrams wait in its socket.
 type stall struct {
 	side, nth int
 	lasts     time.Duration
@@ -65,7 +64,7 @@ type staller interface {
 	stall(now, d time.Duration)
 }
 
-// sentAt is a datagram for the transcript.
+// sentAt is a datagram in the transcript.
 type sentAt struct {
 	at   time.Duration
 	from int
@@ -81,7 +80,7 @@ func newWorld(a, b endpoint, f fault) *world {
 	return &world{ends: [2]endpoint{a, b}, fault: f}
 }
 
-// run lets everything happen up to the given time.
+// run runs the world up to the given time.
 func (w *world) run(until time.Duration) {
 	for i, e := range w.ends {
 		e.start(w.now)
@@ -127,7 +126,7 @@ func (w *world) run(until time.Duration) {
 	}
 }
 
-// flush puts what an endpoint has sent on the wire.
+// flush sends the pending datagrams of an endpoint.
 func (w *world) flush(from int) {
 	for _, b := range w.ends[from].out() {
 		nth := w.sent[from]
@@ -154,7 +153,7 @@ func (w *world) deliver(from int, b []byte, d time.Duration) {
 	heap.Push(&w.queue, event{at: w.now + latency + d, seq: w.seq, to: 1 - from, b: b})
 }
 
-// swapped is the outcome of a datagram that is to arrive after the next one.
+// swapped is the fate of a datagram that arrives after the next one.
 const swapped = time.Duration(-1)
 
 func describe(b []byte) string {
@@ -189,7 +188,7 @@ func (q *events) Pop() any {
 	return x
 }
 
-// result is how an operation ended.
+// result is the result of an operation.
 type result struct {
 	data  []byte
 	words uint32
@@ -198,8 +197,8 @@ type result struct {
 	ph    handshake.Phases
 }
 
-// rank is an endpoint on a handshake.Pair: what package mpe is to a live rank,
-// without goroutines.
+// rank is an endpoint on a handshake.Pair: it does for the Pair what package mpe does for a live rank, without
+// goroutines.
 type rank struct {
 	pair  *handshake.Pair
 	cfg   handshake.Config
@@ -211,14 +210,14 @@ type rank struct {
 	wire  [][]byte
 	drops map[handshake.Reason]int
 	notes map[handshake.Event]int
-	noted func(handshake.Event) // if not nil, is notified of each
-	ends  []error               // the dead ends that the peer got into
+	noted func(handshake.Event) // if not nil, called for each note
+	ends  []error               // the dead ends of the peer
 }
 
 type simOp struct {
 	result
-	after  time.Duration // not posted before
-	behind *simOp        // nor before this one is done
+	after  time.Duration // earliest time of the call
+	behind *simOp        // an operation that must be done first
 	buf    []byte
 	dt     protocol.Datatype
 	any    bool
@@ -226,7 +225,7 @@ type simOp struct {
 
 func (op *simOp) unblocked() bool { return op.behind == nil || op.behind.done }
 
-// ready reports whether the program has come to the operation.
+// ready reports whether the program can make the call.
 func (op *simOp) ready(now time.Duration) bool { return op.unblocked() && op.after <= now }
 
 func newRank(cfg handshake.Config) *rank {
@@ -339,7 +338,7 @@ func (r *rank) do(now time.Duration) {
 	r.acts = r.acts[:0]
 }
 
-// cut turns a message into the datagrams of a shape.
+// cut fragments a message into the datagrams of a shape.
 func cut(profile protocol.Profile, h protocol.Header, payload []byte, shape protocol.Shape) [][]byte {
 	total := shape.PayloadBytes(h.Size)
 	padded := append(slices.Clone(payload), make([]byte, total-int64(len(payload)))...)
@@ -359,8 +358,7 @@ func cut(profile protocol.Profile, h protocol.Header, payload []byte, shape prot
 	return out
 }
 
-// pattern returns n words that are different for every message and place, so
-// that any mix-up shows.
+// pattern returns n words that differ for every message and position, so that every mix-up is detected.
 func pattern(n int, seed uint32) []byte {
 	b := make([]byte, n*4)
 	for i := range n {

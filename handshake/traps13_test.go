@@ -11,11 +11,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Traps 13 to 17: what deployed nodes make of late and retransmitted packets.
+// Traps 13 to 17: how deployed nodes handle late and retransmitted packets.
 
 func TestTrap13RetransmissionToACPUReceiver(t *testing.T) {
-	// Each datagram of DATA is lost in turn, while neither side is stalled: the
-	// receiver starts over, asks, and has the message.
+	// Each datagram of DATA is lost in turn, while neither side is stalled: the receiver starts over, asks again, and
+	// gets the message.
 	for nth := 1; nth <= 3; nth++ {
 		host, dev := newRank(hostToCPU()), newCPU(1, 0)
 		got := [2]func() result{dev.party().recv(1000), dev.party().recv(5)}
@@ -30,7 +30,7 @@ func TestTrap13RetransmissionToACPUReceiver(t *testing.T) {
 			t.Errorf("datagram %d lost: retransmitted %d times", nth, n)
 		}
 	}
-	// Nothing is retransmitted before it asks, for as long as that takes.
+	// Nothing is retransmitted until it asks, however long that takes.
 	b := newBench(t, hostToCPU())
 	op := b.postSend(pattern(1000, 1))
 	b.at(0).gets(clr, rInt, nil).sends(sreq, dat, 0, 0)
@@ -40,12 +40,12 @@ func TestTrap13RetransmissionToACPUReceiver(t *testing.T) {
 	if !errors.As(op.err, &pe) || pe.FPGA || pe.Doubtful {
 		t.Fatalf("got %v", op.err)
 	}
-	// What was not acknowledged is no reason to refuse what comes next.
+	// An unacknowledged message does not cause later ones to be refused.
 	next := b.postSend(pattern(1, 2))
 	if b.at(12 * time.Second); next.err != nil {
 		t.Fatal(next.err)
 	}
-	// What may have crossed with DATA that took long to be sent does not count.
+	// A CLEAR_TO_SEND that may have crossed with DATA that took long to send does not count.
 	cfg := hostToCPU()
 	cfg.MaxWords = 1000
 	p := handshake.New(cfg)
@@ -55,7 +55,7 @@ func TestTrap13RetransmissionToACPUReceiver(t *testing.T) {
 		t.Fatal(acts, err)
 	}
 	again := func(at time.Duration) bool {
-		p.Tick(at, nil) // nothing has come in between
+		p.Tick(at, nil) // nothing was received in between
 		p.Datagram(at, clear, nil)
 		acts = p.Tick(at, nil)
 		return len(acts) > 0 && acts[0].Kind == handshake.TransmitData
@@ -71,8 +71,8 @@ func TestTrap13RetransmissionToACPUReceiver(t *testing.T) {
 	if !again(1300 * ms) {
 		t.Errorf("what it asks for then is not sent: %v", acts)
 	}
-	// A CLEAR_TO_SEND may be for the next receive if SEND_REQUEST was sent
-	// twice: the ACK was lost, and the receiver has gone on.
+	// A CLEAR_TO_SEND may be for the next receive if SEND_REQUEST was sent twice: the ACK was lost, and the receiver
+	// has gone on.
 	b = newBench(t, hostToCPU())
 	op = b.postSend(pattern(1000, 1))
 	b.at(1020*ms).gets(clr, rInt, nil).sends(sreq, sreq, dat, 0, 0)
@@ -84,8 +84,8 @@ func TestTrap13RetransmissionToACPUReceiver(t *testing.T) {
 }
 
 func TestTrap05NoRequestTooMany(t *testing.T) {
-	// The receiver comes late and has got SEND_REQUEST twice. Its second one
-	// announces the next message as well, and the third is asked for again.
+	// The receiver comes late and has received SEND_REQUEST twice. The second one announces the next message as well,
+	// and the third message is asked for again.
 	host, dev := newRank(hostToCPU()), newCPU(1, 0)
 	var ops [3]*simOp
 	var got [3]func() result
@@ -109,7 +109,7 @@ func TestTrap05NoRequestTooMany(t *testing.T) {
 	if requests != 3 || ops[2].ph.Ack > 1060*ms {
 		t.Errorf("%d SEND_REQUESTs for three messages, the last acknowledged at %v", requests, ops[2].ph.Ack)
 	}
-	// If none was kept after all, one is sent after the first time-out.
+	// If the peer has kept none after all, one is sent after the first time-out.
 	b := newBench(t, hostToCPU())
 	b.postSend(pattern(1, 1))
 	b.at(1050*ms).gets(clr, rInt, nil).gets(ack, rInt, nil).sends(sreq, sreq, dat)
@@ -119,7 +119,7 @@ func TestTrap05NoRequestTooMany(t *testing.T) {
 	b.gets(clr, rInt, nil).sends(dat)
 	b.gets(ack, rInt, nil)
 	b.postSend(pattern(1, 3))
-	b.at(2052 * ms).sends(sreq) // that CLEAR_TO_SEND was prompt, so it answered this one
+	b.at(2052 * ms).sends(sreq) // that CLEAR_TO_SEND was prompt, so it answered this SEND_REQUEST
 }
 
 func TestTrap14LateRequest(t *testing.T) {
@@ -131,8 +131,8 @@ func TestTrap14LateRequest(t *testing.T) {
 		w.run(late)
 		return host, dev, w
 	}
-	// The FPGA echoes twice. A copy of its SEND_REQUEST arrives 125 ms late,
-	// when the host sends and receives at once.
+	// The FPGA echoes twice. A copy of its SEND_REQUEST arrives 125 ms late, when the host sends and receives at the
+	// same time.
 	out := [2][]byte{pattern(words, 1), pattern(words, 2)}
 	var sends, recvs [2]*simOp
 	host, dev, _ := run(t, time.Minute, func(host *rank, dev *fpga) {
@@ -157,8 +157,8 @@ func TestTrap14LateRequest(t *testing.T) {
 	if why, stuck := dev.m.Wedged(); stuck {
 		t.Error(why)
 	}
-	// A receive that nothing else was posted with ends with an error that says
-	// what may be so, and what the FPGA asks for is served.
+	// A receive without any other operation fails with an error that describes the possible cause, and requests of the
+	// FPGA are served.
 	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	b.gets(sreq, sInt, nil) // the copy
 	r := b.postRecv(1)
@@ -173,8 +173,7 @@ func TestTrap14LateRequest(t *testing.T) {
 	if b.gets(clr, rInt, nil).gets(ack, rInt, nil); s.err != nil || !s.done {
 		t.Fatalf("send: %v %v", s.done, s.err)
 	}
-	// One CLEAR_TO_SEND that came meanwhile counts when nothing else comes: an
-	// FPGA does not ask forever.
+	// A single CLEAR_TO_SEND in the meantime counts if nothing else comes: an FPGA does not ask forever.
 	b = newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	s = b.postSend(pattern(1, 1))
 	r = b.postRecv(1)
@@ -190,7 +189,7 @@ func TestTrap14LateRequest(t *testing.T) {
 	if b.gets(ack, rInt, nil); s.err != nil || !s.done {
 		t.Errorf("send: %v %v", s.done, s.err)
 	}
-	// So does one of a CPU rank.
+	// So does a single one of a CPU rank.
 	b = newBench(t, hostToCPU())
 	s = b.postSend(pattern(1, 1))
 	r = b.postRecv(1)
@@ -205,13 +204,13 @@ func TestTrap14LateRequest(t *testing.T) {
 	b.postRecv(1)
 	b.at(0).gets(sreq, sInt, nil).sends(sreq, clr)
 	b.gets(clr, rInt, nil).at(5*ms).gets(clr, rInt, nil).sends()
-	// But not if its message did come.
+	// But not if its message was received.
 	b = newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	b.postSend(pattern(1, 1))
 	b.postRecv(1)
 	b.at(0).gets(sreq, sInt, nil).gets(clr, rInt, nil).sends(sreq, clr)
 	b.at(1*ms).gets(dat, sInt, pattern(1, 2)).sends(ack, sreq)
-	// A deferred one is forgotten when the FPGA has received since.
+	// A deferred one is dropped when the FPGA has received since.
 	b = newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	b.gets(sreq, sInt, nil)
 	b.at(1 * ms).postSend(pattern(1, 1))
@@ -229,7 +228,7 @@ func TestTrap15EmptyMessageFromAnFPGA(t *testing.T) {
 	if !op.done || op.err != nil || op.words != 0 || !bytes.Equal(op.buf, make([]byte, 4)) {
 		t.Fatalf("%v, %d words, %v, %x", op.done, op.words, op.err, op.buf)
 	}
-	// More than a line is no message of 0 words.
+	// More than a line is not a message of 0 words.
 	b.postRecv(1)
 	b.at(1*ms).gets(sreq, sInt, nil).sends(clr)
 	b.raw(append(protocol.CloudFPGA.Append(nil, h), make([]byte, 9)...)).sends()
@@ -237,8 +236,8 @@ func TestTrap15EmptyMessageFromAnFPGA(t *testing.T) {
 }
 
 func TestTrap16LateClear(t *testing.T) {
-	// The first CLEAR_TO_SEND of the FPGA comes 170 ms late, after its second
-	// one, and a continuation datagram is lost.
+	// The first CLEAR_TO_SEND of the FPGA arrives 170 ms late, after its second one, and a continuation datagram is
+	// lost.
 	host, dev := newRank(hostTo(1, handshake.FPGAPeer(1))), newFPGA(1, 0)
 	got := dev.party().recv(1001)
 	op := host.postSend(pattern(1001, 1))
@@ -254,7 +253,7 @@ func TestTrap16LateClear(t *testing.T) {
 	if !errors.Is(op.err, handshake.ErrPartial) || got().done || host.notes[handshake.Retransmitted] != 1 { // SEND_REQUEST
 		t.Fatalf("%v; the FPGA has a message: %v; %v", op.err, got().done, host.notes)
 	}
-	// What comes later than the FPGA's own time-out, less a tenth, is its own.
+	// One that comes later than the FPGA's time-out, less a tenth, was sent by the FPGA.
 	first := mpemodelTimeout(1)
 	for _, at := range []time.Duration{first*9/10 - ms, first * 9 / 10} {
 		b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
@@ -270,7 +269,7 @@ func TestTrap16LateClear(t *testing.T) {
 	}
 }
 
-// mpemodelTimeout is the time after which the model of the FPGA asks again.
+// mpemodelTimeout returns the time after which the model of the FPGA asks again.
 func mpemodelTimeout(rank int) time.Duration {
 	m := mpemodel.New(mpemodel.Config{Rank: rank, Peers: []int{0}})
 	if err := m.Recv(0, 0, 1, protocol.Int); err != nil {
@@ -282,8 +281,8 @@ func mpemodelTimeout(rank int) time.Duration {
 }
 
 func TestTrap17FirstDatagramTwiceToACPUReceiver(t *testing.T) {
-	// The network copies it: the receiver's memory is overrun. We cannot help it,
-	// but we do not believe that the message has arrived.
+	// The network copies the datagram, and the receiver's memory is overrun. We cannot prevent that, but must not
+	// conclude that the message was received.
 	host, dev := newRank(hostToCPU()), newCPU(1, 0)
 	dev.party().recv(1000)
 	op := host.postSend(pattern(1000, 1))
@@ -301,9 +300,9 @@ func TestTrap17FirstDatagramTwiceToACPUReceiver(t *testing.T) {
 	}
 }
 
-// A stand-in's kernel may send and receive at once. Towards a host, which takes it for an
-// FPGA, its SEND_REQUEST would mean that it has what it waits for; and if the host has
-// forgotten it (P17), it is retransmitted, however often it was before.
+// The kernel of a stand-in may send and receive at the same time. To a host, which treats the stand-in as an FPGA, its
+// SEND_REQUEST would mean that it has received the host's message. If the host has dropped the SEND_REQUEST (P17), the
+// stand-in retransmits it, however often it did before.
 func TestTrap14StandInThatSendsAndReceives(t *testing.T) {
 	b := newBench(t, standIn(1, 0))
 	b.postRecv(1)

@@ -11,13 +11,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// One test per trap of the deployed nodes, numbered as in
-// docs/ZRLMPI_protocol.md. Where a trap is a flaw of the FPGA's, the model of
-// its MPE shows it, and our side in its face.
+// One test per trap of the deployed nodes, numbered as in docs/ZRLMPI_protocol.md. If a trap is a flaw of the FPGA, the
+// model of its MPE shows the flaw, and how our side copes with it.
 
 const ms = time.Millisecond
 
-// bench is a lone rank whose peer the test plays.
+// bench is a single rank; the test plays its peer.
 type bench struct {
 	t *testing.T
 	*rank
@@ -28,7 +27,7 @@ func newBench(t *testing.T, cfg handshake.Config) *bench {
 	return &bench{t: t, rank: newRank(cfg)}
 }
 
-// at moves the clock, and lets time-outs act on the way.
+// at advances the clock, and handles the time-outs on the way.
 func (b *bench) at(now time.Duration) *bench {
 	for {
 		next, ok := b.next()
@@ -58,8 +57,7 @@ func (b *bench) raw(d []byte) *bench {
 	return b
 }
 
-// sends checks the packets sent since the last call, by their types; payload
-// datagrams count as 0.
+// sends checks the types of the packets sent since the last call; continuation datagrams count as 0.
 func (b *bench) sends(want ...protocol.Type) {
 	b.t.Helper()
 	var got []protocol.Type
@@ -111,7 +109,7 @@ func TestTrap01OneDeferredHeader(t *testing.T) {
 	if !op.done || op.err != nil {
 		t.Fatalf("the message did not arrive: %v", op.err)
 	}
-	// A stand-in's slot is overwritten by any newer header, as the FPGA's.
+	// Any newer header overwrites the deferred one of a stand-in, as in the FPGA.
 	s := newBench(t, standIn(1, 0))
 	s.gets(sreq, sInt, nil).gets(ack, rInt, nil)
 	s.postRecv(1)
@@ -124,18 +122,17 @@ func TestTrap02NothingUnsolicitedToAnFPGA(t *testing.T) {
 	data := pattern(3, 1)
 	b.postRecv(3)
 	b.at(0).gets(sreq, sInt, nil).sends(clr)
-	// A duplicate of the SEND_REQUEST, made by the network, is no reason to
-	// clear twice.
+	// A duplicate of the SEND_REQUEST, made by the network, does not cause a second CLEAR_TO_SEND.
 	b.at(5*ms).gets(sreq, sInt, nil).sends()
 	b.gets(dat, sInt, data).sends(ack)
-	// Nor is a duplicate of DATA a reason to acknowledge twice. Only one
-	// that comes after the FPGA's own ACK time-out, 225 ms for rank 1, is.
+	// Nor does a duplicate of DATA cause a second ACK. Only one that comes after the FPGA's own ACK time-out, 225 ms
+	// for rank 1, does.
 	b.at(10*ms).gets(dat, sInt, data).sends()
 	b.at(150*ms).gets(dat, sInt, data).sends()
 	b.at(240*ms).gets(dat, sInt, data).sends(ack)
 	b.at(300*ms).gets(dat, sInt, data).sends()
 	b.dropped(handshake.ReasonDuplicate, 4)
-	// A packet that answers nothing is answered by nothing.
+	// A packet that matches no pending operation is not answered.
 	b.gets(clr, rInt, nil).gets(ack, rInt, nil).sends()
 	b.dropped(handshake.ReasonStale, 2)
 }
@@ -144,8 +141,7 @@ func TestTrap03CrossingRequests(t *testing.T) {
 	for _, order := range []string{"fpga_first", "host_first", "together"} {
 		for _, words := range []int{1, 347, 1000} {
 			host, dev := newRank(hostTo(1, handshake.FPGAPeer(1))), newFPGA(1, 0)
-			// The FPGA's program sends and then receives; the host posts
-			// both at once.
+			// The FPGA's program sends and then receives; the host posts both at the same time.
 			fromDev, toDev := pattern(words, 1), pattern(words, 2)
 			sent := dev.party().send(fromDev)
 			got := dev.party().recv(words)
@@ -168,8 +164,8 @@ func TestTrap03CrossingRequests(t *testing.T) {
 			if order != "fpga_first" && host.notes[handshake.Crossed] != 1 {
 				t.Fatalf("%s: the requests did not cross", order)
 			}
-			// The FPGA forgot our request when it sent its data. It is
-			// retransmitted as soon as that is acknowledged, not a time-out later.
+			// The FPGA dropped our request when it sent its data. It is retransmitted as soon as that data is
+			// acknowledged, not a time-out later.
 			if order == "together" && s.ph.Ack > 10*ms {
 				t.Fatalf("%s: our send took %v", order, s.ph.Ack)
 			}
@@ -223,7 +219,7 @@ func TestTrap04FragmentedMessageToAnFPGAIsNotRetransmitted(t *testing.T) {
 	if again.err != nil || !ok().done {
 		t.Fatalf("after Reset: %v", again.err)
 	}
-	// The choice to retransmit is the user's, and so is the damage.
+	// To retransmit is the user's choice, at the user's risk.
 	_, _, ops, got = run(handshake.RetransmitPartial)
 	if ops[0].err != nil || bytes.Equal(got().data, pattern(1000, 1)) {
 		t.Fatalf("the model is meant to store the retransmission as data: %v", ops[0].err)
@@ -232,7 +228,7 @@ func TestTrap04FragmentedMessageToAnFPGAIsNotRetransmitted(t *testing.T) {
 
 func TestTrap04FirstDatagramLost(t *testing.T) {
 	// The FPGA stores nothing without a header, and asks again three times.
-	first := []int{1, 4, 7} // in what the host sends
+	first := []int{1, 4, 7} // among the host's datagrams
 	for lost := range len(first) + 1 {
 		host, dev := newRank(hostTo(1, handshake.FPGAPeer(1))), newFPGA(1, 0)
 		var ops [2]*simOp
@@ -253,8 +249,7 @@ func TestTrap04FirstDatagramLost(t *testing.T) {
 			}
 		}
 	}
-	// A CLEAR_TO_SEND that may have crossed with DATA is not answered; one that
-	// cannot have is, once.
+	// A CLEAR_TO_SEND that may have crossed with DATA is not answered; one that cannot have crossed is, once.
 	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	b.postSend(pattern(1000, 1))
 	b.at(0).sends(sreq)
@@ -284,14 +279,13 @@ func TestTrap04OneDatagramRetransmitsSafely(t *testing.T) {
 }
 
 func TestTrap05StaleRequestsAndClears(t *testing.T) {
-	// A CLEAR_TO_SEND without a request of ours: an FPGA cannot mean it.
+	// An FPGA never sends a CLEAR_TO_SEND without a request of ours on purpose.
 	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	b.gets(clr, rInt, nil)
 	b.postSend(pattern(1, 1))
 	b.at(1 * ms).sends(sreq)
-	// Upstream's CPU library can, if it has kept a SEND_REQUEST: its receive is
-	// posted. The first such one may be a duplicate; when it asks again, DATA is
-	// what it waits for.
+	// Upstream's CPU library does if it has kept a SEND_REQUEST: its receive is posted. The first such CLEAR_TO_SEND
+	// may be a duplicate; if it comes again, the peer waits for DATA.
 	c := newBench(t, hostToCPU())
 	c.gets(clr, rInt, nil)
 	c.at(50 * ms).postSend(pattern(1, 1))
@@ -316,7 +310,7 @@ func TestTrap05NoClearToACPUSenderWhoseDataHasBegun(t *testing.T) {
 	b.raw(all[0]) // the second one is lost
 	b.at(1 * ms).raw(all[2])
 	b.at(90 * ms).sends()
-	for _, d := range all { // its own time-out
+	for _, d := range all { // after its own time-out
 		b.at(101 * ms).raw(d)
 	}
 	b.sends(ack)
@@ -326,14 +320,14 @@ func TestTrap05NoClearToACPUSenderWhoseDataHasBegun(t *testing.T) {
 }
 
 func TestTrap06LostAck(t *testing.T) {
-	// As the receiver we acknowledge a retransmission.
+	// As the receiver, we acknowledge a retransmission.
 	b := newBench(t, hostTo(1, handshake.CPUPeer()))
 	b.postRecv(1000)
 	b.at(0).gets(sreq, sInt, nil).gets(dat, sInt, pattern(1000, 1)).sends(clr, ack)
 	b.at(100*ms).gets(dat, sInt, pattern(1000, 1)).sends(ack)
 	b.dropped(handshake.ReasonDuplicate, 3) // all datagrams of the retransmission
 
-	// As the sender we take a new SEND_REQUEST for the ACK.
+	// As the sender, we take a new SEND_REQUEST for the ACK.
 	c := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	op := c.postSend(pattern(1, 1))
 	c.at(0).gets(clr, rInt, nil).sends(sreq, dat)
@@ -355,7 +349,7 @@ func TestTrap06LostAck(t *testing.T) {
 		t.Fatalf("the send has not ended, or with %v", op.err)
 	}
 
-	// And the send times out with an error that names everything.
+	// The error of a send that times out names all the circumstances.
 	d := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	op = d.postSend(pattern(1, 1))
 	d.at(0).gets(clr, rInt, nil).sends(sreq, dat)
@@ -387,7 +381,7 @@ func TestTrap08EmptyMessages(t *testing.T) {
 	if !errors.Is(op.err, handshake.ErrEmpty) {
 		t.Fatalf("got %v", op.err)
 	}
-	// Upstream's CPU library takes it.
+	// Upstream's CPU library accepts it.
 	c := newBench(t, hostTo(1, handshake.CPUPeer()))
 	op = c.postSend(nil)
 	c.at(0).gets(clr, rInt, nil).gets(ack, rInt, nil).sends(sreq, dat)
@@ -434,7 +428,7 @@ func TestTrap10OddLengths(t *testing.T) {
 	b.dropped(handshake.ReasonShort, 32)
 	b.raw(append(req, 0)).raw(append(req, req...)).sends()
 	b.dropped(handshake.ReasonLength, 2)
-	b.raw(req).sends(clr) // nothing was lost over it
+	b.raw(req).sends(clr) // no state was lost
 }
 
 func TestTrap11DestinationRank(t *testing.T) {
@@ -444,7 +438,7 @@ func TestTrap11DestinationRank(t *testing.T) {
 	b.at(0).raw(req).sends()
 	b.dropped(handshake.ReasonDestination, 1)
 	req = protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 7, Src: 0, Call: sInt, Type: sreq})
-	s := newBench(t, standIn(1, 0)) // the MPE does not look
+	s := newBench(t, standIn(1, 0)) // the MPE does not check
 	s.postRecv(1)
 	s.at(0).raw(req).sends(clr)
 }

@@ -18,17 +18,17 @@ import (
 
 var wedges = flag.Int("wedges", 5000, "how many random sequences of packets to give to a stand-in and to the model of the MPE")
 
-// twins are a stand-in and the model of the MPE, given the same packets and calls.
+// twins are a stand-in and the model of the MPE, with the same packets and calls.
 type twins struct {
 	rng     *rand.Rand
 	now     time.Duration
 	standIn *rank
 	model   *mpemodel.Model
 	log     []string
-	count   int // of the words of the call under way
+	count   int // words of the call in progress
 	call    *simOp
 	sends   bool
-	wire    [][]byte // on their way to both
+	wire    [][]byte // datagrams in transit to both
 }
 
 func newTwins(rng *rand.Rand) *twins {
@@ -65,7 +65,7 @@ func (w *twins) step() {
 	case len(w.wire) > 0 && w.rng.IntN(30) > 0:
 		b := w.wire[0]
 		w.wire = w.wire[1:]
-		if w.rng.IntN(60) > 0 { // or it is lost
+		if w.rng.IntN(60) > 0 { // otherwise it is lost
 			w.arrives(b)
 		}
 	case !w.model.Busy() && w.rng.IntN(2) == 0:
@@ -84,7 +84,7 @@ func (w *twins) arrives(b []byte) {
 	w.model.Datagram(w.now, 0, b)
 }
 
-// calls starts the next call of their program.
+// calls starts the next call of the program.
 func (w *twins) calls() {
 	w.count = []int{1, 2, 3, 8, 346, 347, 349, 700, 1055}[w.rng.IntN(9)]
 	w.sends = w.rng.IntN(2) == 0
@@ -103,7 +103,7 @@ func (w *twins) calls() {
 	w.standIn.start(w.now)
 }
 
-// packets are what a peer sends next: mostly what the MPE waits for, else anything.
+// packets returns the next datagrams of a peer: mostly the ones that the MPE waits for, otherwise any.
 func (w *twins) packets() [][]byte {
 	control := func(t protocol.Type, c protocol.Call) [][]byte {
 		if c == sInt && w.rng.IntN(20) == 0 {
@@ -150,8 +150,8 @@ func (w *twins) packets() [][]byte {
 	}
 }
 
-// harmed says what has happened to the FPGA: it waits forever, or its program has
-// other words than a stand-in's.
+// harmed describes how the FPGA was harmed, or returns "": it waits forever, or its program has received other words
+// than a stand-in's.
 func (w *twins) harmed() string {
 	why, wedged := w.model.Wedged()
 	if wedged && !strings.Contains(why, "no time-out is left") {
@@ -161,7 +161,7 @@ func (w *twins) harmed() string {
 	switch {
 	case overrun && w.call.done && !errors.Is(w.call.err, handshake.ErrTruncated):
 		return "its buffer was overrun"
-	case overrun: // the stand-in's receive ends with an error, if the rest comes
+	case overrun: // the stand-in's receive fails if the rest arrives
 		return ""
 	case w.call == nil || w.call.done == done:
 	default:
@@ -179,8 +179,7 @@ func (w *twins) harmed() string {
 	return ""
 }
 
-// TestStandInSeesWhatWedgesAnFPGA: whatever packets come, a stand-in notes it when the
-// model of the MPE is harmed by them.
+// TestStandInSeesWhatWedgesAnFPGA: whenever packets harm the model of the MPE, a stand-in notes it.
 func TestStandInSeesWhatWedgesAnFPGA(t *testing.T) {
 	t.Parallel()
 	noted, harmed := 0, 0
@@ -208,8 +207,8 @@ func TestStandInSeesWhatWedgesAnFPGA(t *testing.T) {
 	t.Logf("%d of %d sequences would have wedged an FPGA", noted, *wedges)
 }
 
-// TestStandInOfAHost: what a host sends without a fault on the way, whatever both
-// programs do and however late, wedges no FPGA.
+// TestStandInOfAHost: no packets that a host sends wedge an FPGA if the network has no faults, whatever both programs
+// do and however late.
 func TestStandInOfAHost(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(*programs) {
@@ -250,7 +249,7 @@ func TestStandInOfAHost(t *testing.T) {
 	}
 }
 
-// TestBrokenOffAtAStandIn: a message of which nothing more comes.
+// TestBrokenOffAtAStandIn: the rest of a message never arrives.
 func TestBrokenOffAtAStandIn(t *testing.T) {
 	standIn := newTwins(rand.New(rand.NewPCG(1, 1))).standIn
 	host := newRank(hostTo(1, handshake.FPGAPeer(1)))
@@ -268,8 +267,8 @@ func TestBrokenOffAtAStandIn(t *testing.T) {
 	}
 }
 
-// TestAnswerToACancelledSend: the kernel of a stand-in may end, which cancels its send.
-// The host that answers it afterwards has done nothing wrong; an answer to nothing has.
+// TestAnswerToACancelledSend: the kernel of a stand-in may end, which cancels its send. The host that answers it later
+// has made no mistake; an answer without a request is one.
 func TestAnswerToACancelledSend(t *testing.T) {
 	clear := protocol.CloudFPGA.Append(nil, protocol.Header{Src: 0, Dst: 1, Type: protocol.ClearToSend, Call: protocol.RecvInt})
 	for _, cancelled := range []bool{true, false} {

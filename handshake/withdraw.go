@@ -7,28 +7,29 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Between two zrlmpids, SEND_REQUEST and CLEAR_TO_SEND are revoked by a packet of the same type whose call is BARRIER,
-// which all others drop. Its size is 1 more than the number of the SEND_REQUEST that it refers to. It is not
-// acknowledged: a peer that did not receive it goes on with the message, and is sent another one.
+// Between two zrlmpids, a SEND_REQUEST or CLEAR_TO_SEND is revoked by a packet of the same type whose call is BARRIER,
+// which all other nodes drop. Its size is 1 more than the number of the SEND_REQUEST concerned. It is not acknowledged:
+// if it is lost, the peer continues the message and is sent another revocation.
 
-// numbers are those of SEND_REQUESTs, and whether the peer knows any.
+// numbers are the numbers of SEND_REQUESTs, and whether the peer uses them.
 type numbers struct {
-	// own is the number of our SEND_REQUESTs: how many were revoked before. The first ones have none.
+	// own is the number in our SEND_REQUESTs: how often one was revoked before, at first 0.
 	own uint32
-	// revoked is 1 more than the number of the SEND_REQUEST whose CLEAR_TO_SEND we revoked last, until we clear
-	// another.
+	// revoked is 1 more than the number of the SEND_REQUEST whose CLEAR_TO_SEND we revoked last, or 0 once we have
+	// cleared another.
 	revoked uint32
-	// known: the peer has used numbers. ignored counts its answers without one to SEND_REQUESTs with one, the last
-	// of which came at last. none: there were so many that it knows no numbers.
+	// known: the peer has used numbers. ignored is the number of its answers without a number to numbered
+	// SEND_REQUESTs, of which the last one came at time last. none: there were enough of them to show that the peer
+	// uses no numbers.
 	known, none bool
 	ignored     int
 	last        Instant
 }
 
-// maxIgnored is the number of answers without a number that show that a peer knows none. One may just be late.
+// maxIgnored is the number of answers without a number that show that a peer uses none. A single one may just be late.
 const maxIgnored = 3
 
-// answerSpacing is the least time between two such answers: sooner, one is a duplicate of the other.
+// answerSpacing is the minimum time between two such answers: sooner, one is a duplicate of the other.
 const answerSpacing = 50 * time.Millisecond
 
 // errRevoked ends a send whose caller is gone and whose CLEAR_TO_SEND was revoked.
@@ -38,7 +39,7 @@ func (n *numbers) forget() { n.known, n.none, n.ignored = false, false, 0 }
 
 func (p *Pair) numbered() bool { return p.cfg.Peer.Numbered && !p.numbers.none }
 
-// sendNumber is the number of our SEND_REQUEST.
+// sendNumber returns the number of our SEND_REQUEST.
 func (p *Pair) sendNumber() uint32 {
 	if !p.numbered() {
 		return 0
@@ -46,7 +47,7 @@ func (p *Pair) sendNumber() uint32 {
 	return p.numbers.own
 }
 
-// answersWithdrawn reports whether a CLEAR_TO_SEND answers a SEND_REQUEST that was revoked.
+// answersWithdrawn reports whether a CLEAR_TO_SEND answers a revoked SEND_REQUEST.
 func (p *Pair) answersWithdrawn(now Instant, h protocol.Header) bool {
 	n := &p.numbers
 	switch {
@@ -65,8 +66,8 @@ func (p *Pair) answersWithdrawn(now Instant, h protocol.Header) bool {
 	return !n.none
 }
 
-// leaveRequest notes that a message ends whose SEND_REQUEST the peer may have. It is revoked, and our next one has
-// another number, so that an answer to this one is not taken for an answer to that one.
+// leaveRequest abandons the SEND_REQUEST of a message that ends, which the peer may have. It revokes the request if the
+// peer uses numbers. The next one then has another number, so that the answers to both are distinguished.
 func (p *Pair) leaveRequest(s *sending, acts []Action) []Action {
 	if !p.numbered() {
 		p.clearPending = true
@@ -102,7 +103,7 @@ func (p *Pair) onRevocation(now Instant, h protocol.Header, acts []Action) []Act
 	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
 }
 
-// withdrawn frees the receive that was cleared for a message which does not come.
+// withdrawn frees the receive that was cleared for a message which will not come.
 func (p *Pair) withdrawn(now Instant, h protocol.Header, acts []Action) []Action {
 	id := p.recv.op.ID
 	acts = append(acts, Action{Kind: Note, ID: id, Event: Withdrawn, Header: h}, Action{Kind: Repost, ID: id})
@@ -110,8 +111,8 @@ func (p *Pair) withdrawn(now Instant, h protocol.Header, acts []Action) []Action
 	return p.resumeSend(now, acts)
 }
 
-// revoked retransmits the SEND_REQUEST of a send, as the peer drops its DATA. The number is another one, so that a
-// duplicate of this packet has no effect.
+// revoked sends SEND_REQUEST again, since the peer drops the DATA of this send. Its number is a new one, so that a
+// duplicate of the revocation has no effect.
 func (p *Pair) revoked(now Instant, h protocol.Header, acts []Action) []Action {
 	s := &p.send
 	acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: Withdrawn, Header: h})
@@ -128,8 +129,8 @@ func (p *Pair) revoked(now Instant, h protocol.Header, acts []Action) []Action {
 	return p.transmitRequest(now, acts)
 }
 
-// otherRequest takes a SEND_REQUEST whose number differs from that of the message that was cleared. A later one
-// replaces that message, whose revocation was lost; an earlier one is a late duplicate.
+// otherRequest handles a SEND_REQUEST whose number differs from the number of the cleared message. A later one replaces
+// that message, whose revocation was lost; an earlier one is a late duplicate.
 func (p *Pair) otherRequest(now Instant, h protocol.Header, acts []Action) []Action {
 	if int32(h.Size-p.recv.number) < 0 {
 		return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
@@ -139,8 +140,8 @@ func (p *Pair) otherRequest(now Instant, h protocol.Header, acts []Action) []Act
 	return acts
 }
 
-// RevokeRecv is CancelRecv for a receive whose sender has been cleared: a numbered peer keeps its message for another
-// receive. It reports false for other peers.
+// RevokeRecv cancels a receive whose sender was already cleared: a numbered peer keeps its message for another receive.
+// It returns false for other peers.
 func (p *Pair) RevokeRecv(now Instant, id ID, acts []Action) ([]Action, bool) {
 	r := &p.recv
 	if !p.numbered() || !r.active() || r.op.ID != id {

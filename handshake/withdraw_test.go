@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// exchange feeds a pair packets, and has what it did.
+// exchange feeds packets to a pair, and has its actions.
 type exchange struct {
 	*handshake.Pair
 	t    *testing.T
@@ -76,7 +76,7 @@ func (s *exchange) does(want ...string) {
 
 const revokesRequest = "SEND_REQUEST 0→1 BARRIER size=1"
 
-// TestWithdrawnSend: a message that does not come is withdrawn, and a CLEAR_TO_SEND for it does not clear the next one.
+// TestWithdrawnSend: a canceled message is withdrawn, and a CLEAR_TO_SEND for it does not clear the next one.
 func TestWithdrawnSend(t *testing.T) {
 	for _, version := range []string{"of this version", "of an earlier version"} {
 		t.Run(version, func(t *testing.T) {
@@ -108,8 +108,8 @@ func TestWithdrawnSend(t *testing.T) {
 	}
 }
 
-// TestWithdrawnByPeer: a receive that has cleared a message which does not come is posted again, and a send that it
-// held back goes on.
+// TestWithdrawnByPeer: a receive that was cleared for a withdrawn message is posted again, and the send that it held
+// back resumes.
 func TestWithdrawnByPeer(t *testing.T) {
 	s := newExchange(t, handshake.SoftwarePeer(), nil)
 	s.gets(sreq, sInt, 0)
@@ -122,7 +122,7 @@ func TestWithdrawnByPeer(t *testing.T) {
 	s.does("CLEAR_TO_SEND 0→1 RECV_INT size=1")
 	s.send(2)
 	s.does()
-	s.gets(sreq, protocol.Barrier, 1) // of another one
+	s.gets(sreq, protocol.Barrier, 1) // for another number
 	s.does("drop stale")
 	s.gets(sreq, protocol.Barrier, 2)
 	s.does("note withdrawn", "repost", "SEND_REQUEST 0→1 SEND_INT")
@@ -131,13 +131,13 @@ func TestWithdrawnByPeer(t *testing.T) {
 	s.does("note crossed", "CLEAR_TO_SEND 0→1 RECV_INT size=2")
 	s.gets(sreq, sInt, 1) // late
 	s.does("drop stale")
-	s.gets(sreq, sInt, 3) // and what has withdrawn the last one was lost
+	s.gets(sreq, sInt, 3) // the revocation of the last one was lost
 	s.does("note withdrawn", "repost")
 	s.recv(1)
 	s.does("note crossed", "CLEAR_TO_SEND 0→1 RECV_INT size=3")
 }
 
-// TestRevokedClear: the message of a CLEAR_TO_SEND that was revoked stays with its sender, even if it equals the last
+// TestRevokedClear: after its CLEAR_TO_SEND was revoked, a message remains with its sender, even if it equals the last
 // one.
 func TestRevokedClear(t *testing.T) {
 	s := newExchange(t, handshake.SoftwarePeer(), nil)
@@ -159,7 +159,7 @@ func TestRevokedClear(t *testing.T) {
 	s.gets(dat, sInt, 1, data...)
 	s.does("drop unsolicited", "CLEAR_TO_SEND 0→1 BARRIER size=1")
 
-	s = newExchange(t, handshake.SoftwarePeer(), nil) // its sender
+	s = newExchange(t, handshake.SoftwarePeer(), nil) // the sender
 	s.send(1)
 	s.gets(clr, rInt, 0)
 	s.DataSent(s.now)
@@ -178,7 +178,7 @@ func TestRevokedClear(t *testing.T) {
 	s.does("note withdrawn", "SEND_REQUEST 0→1 BARRIER size=2", "done", "failed")
 }
 
-// TestLeaveSend: a deployed node gets the DATA that it asks for though the sender is gone, and nothing else.
+// TestLeaveSend: a deployed node gets the DATA that it asks for although the sender is gone, and nothing else.
 func TestLeaveSend(t *testing.T) {
 	for _, rules := range []handshake.Rules{handshake.FPGAPeer(1), handshake.CPUPeer()} {
 		s := newExchange(t, rules, nil)
@@ -202,7 +202,7 @@ func TestLeaveSend(t *testing.T) {
 	}
 }
 
-// TestLeftDeadline: the wait for a message whose caller is gone ends, whatever is configured.
+// TestLeftDeadline: the wait for a message whose caller is gone ends, even without configured deadlines.
 func TestLeftDeadline(t *testing.T) {
 	never := func(timing *handshake.Timing) { timing.AckDeadline, timing.DataDeadline = 0, 0 }
 	s := newExchange(t, handshake.FPGAPeer(1), never)

@@ -1,16 +1,18 @@
 package main
 
-// Go's runtime reserves address space before the first function in Go runs. Where that fails it ends the process, with a trace of its
-// own. So a constructor that runs before Go's compares the limit with the need. All shims, Fortran and upstream's API load this library,
-// so this is the only one.
+// Go's runtime reserves address space before the first Go function runs. If that fails, it ends the process with a
+// stack trace. So a constructor that runs earlier than Go's compares the limit with the need. All shims, Fortran and
+// upstream's API load this library, so the check is in one place only.
 //
-// The need depends on the limit. The runtime reserves 512 MiB for an index of its scavenger. If that fails it has the index at fixed
-// addresses instead, from 256 MiB to 512 MiB, and overwrites what is there: so nothing may be. Where the limit has room for the index, and
-// too little for what comes later, the constructor takes that room until the runtime has started.
+// The need depends on the limit. The runtime reserves 512 MiB for an index of its scavenger. If that fails, it maps the
+// index at fixed addresses from 256 MiB to 512 MiB instead, and overwrites whatever is there: so nothing may be. If the
+// limit allows for the index but not for the later reservations, the constructor occupies the space of the index until
+// the runtime has started.
 //
-// Under a limit, malloc of glibc makes no more arenas than fit into half of what is left: it reserves 64 MiB for each thread.
+// Under a limit, the constructor allows malloc of glibc only as many arenas as fit into half of the rest: it reserves
+// 64 MiB for each thread.
 //
-// The runtime also ends the process with a trace if it cannot open the descriptors of its poller.
+// The runtime also ends the process with a stack trace if it cannot open the descriptors of its poller.
 
 // #include <errno.h>
 // #include <malloc.h>
@@ -136,7 +138,7 @@ package main
 import "C"
 import "runtime"
 
-// The runtime has started. It makes a thread for each processor that has something to do.
+// The runtime has started. It creates a thread for each processor in use.
 func init() {
 	if threads := int(C.zrlmpi_started()); threads >= 0 && threads < runtime.GOMAXPROCS(0) {
 		runtime.GOMAXPROCS(max(threads, leastProcessors))

@@ -1,10 +1,10 @@
 #!/bin/bash
-# Builds the C library with its shims, headers and compiler wrappers into a folder: lib/build.sh bin. It is called by `make lib`.
+# Builds the C library with its shims, headers and compiler wrappers into a folder: lib/build.sh bin. See `make lib`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=$1 go=${GO:-go} cc=${CC:-cc} fc=${FC:-gfortran} version=${VERSION:-unknown}
 lib=$out/lib src=$out/lib/src include=$out/include
-same=(-ffile-prefix-map="$PWD"=.) # the same bytes in every folder
+same=(-ffile-prefix-map="$PWD"=.) # reproducible in any folder
 flags=(-O2 -g -fPIC -Wall -Wextra "${same[@]}" -I lib/c)
 
 command -v "$cc" >/dev/null || { echo "lib/build.sh: no C compiler \"$cc\" (apt-get install gcc, or set CC)" >&2; exit 1; }
@@ -12,27 +12,27 @@ rm -rf "$lib" "$include"
 mkdir -p "$lib/pkgconfig" "$src"
 "$go" run ./lib/gen "$src"
 
-# Go interrupts threads by SIGURG, unless this option is set: the program may have a handler for it.
+# asyncpreemptoff stops Go from interrupting threads with SIGURG, for which the program may have a handler.
 CGO_ENABLED=1 CC=$cc "$go" build -trimpath -ldflags "${LDFLAGS:-} -X runtime.godebugDefault=asyncpreemptoff=1 -extldflags=-Wl,-soname,libzrlmpi.so,--wrap=pthread_create" -buildmode=c-shared -o "$lib/libzrlmpi.so" ./lib
-rm -f "$lib/libzrlmpi.h" # what programs include is mpi.h
+rm -f "$lib/libzrlmpi.h" # programs include mpi.h
 
-# library NAME.so.N SOURCE ABI LIBRARIES: a library that finds the others beside it.
+# library NAME.so.N SOURCE ABI LIBRARIES: builds a library that finds its dependencies in its own folder.
 library() {
   "$cc" "${flags[@]}" -I "$src/$3" -shared -Wl,-soname,"$1" -Wl,-z,defs -Wl,-rpath,'$ORIGIN' -o "$lib/$1" "$2" lib/c/signals.c -L "$lib" "${@:4}" -ldl
   ln -s "$1" "$lib/${1%.so.*}.so"
 }
 library libmpi_abi.so.1 "$src/standard.c" standard -lzrlmpi
 library libmpi.so.12 "$src/mpich.c" mpich -lzrlmpi
-# Debian's names. The same file: a process that needs both loads it once.
+# Debian's names. They are links, so that a process that needs both names loads the library once.
 ln -s libmpi.so.12 "$lib/libmpich.so.12"
 ln -s libmpich.so.12 "$lib/libmpich.so"
-# Upstream's C++ API. It is C, whose program has app_main.
+# Upstream's C++ API. The library is written in C and calls the program's app_main.
 library libzrlmpi_upstream.so.1 lib/c/upstream/upstream.c standard -lmpi_abi -lzrlmpi
 install -D -m 644 -t "$include/upstream" lib/c/upstream/*.hpp
 for abi in standard mpich; do install -D -m 644 "$src/$abi/mpi.h" "$include/$abi/mpi.h"; done
 
 
-# Fortran, by the ABI of MPICH. The modules are of this compiler's version.
+# Fortran, for the ABI of MPICH. The modules can be used with this compiler's version only.
 objects=()
 install -m 644 "$src/mpich/mpif.h" "$include/mpich/mpif.h"
 if command -v "$fc" >/dev/null; then
@@ -49,7 +49,7 @@ ln -s libmpichfort.so.12 "$lib/libmpichfort.so"
 
 for tool in zrlmpicc zrlmpicxx zrlmpifort; do install -m 755 lib/compiler.sh "$out/$tool"; done
 
-# module NAME ABI LIBRARY DESCRIPTION: a file of pkg-config.
+# module NAME ABI LIBRARY DESCRIPTION: writes a file for pkg-config.
 module() {
   cat >"$lib/pkgconfig/$1.pc" <<EOF
 prefix=\${pcfiledir}/../..

@@ -1,29 +1,31 @@
 #!/usr/bin/env bash
-# Runs existing MPI programs, as they were built for MPICH, with the C library in bin/lib: lib/compatibility.sh [FAMILY…]
+# Runs existing MPI programs, built for MPICH, with the C library in bin/lib: lib/compatibility.sh [FAMILY…]
 #
 #   netpipe    NPmpich2 of Debian's package netpipe-mpich2, 2 ranks
 #   mocassin   mocassin and a benchmark of Debian's packages mocassin and mocassin-benchmarks, 4 ranks
-#   launchers  a C and a Fortran program of examples/c, 4 ranks, by zrlctl run, mpiexec.hydra, srun, on two nodes of Slurm and on three
-#              hosts, as root (Debian's packages mpich, iproute2, slurmctld, slurmd, slurm-client, munge)
-#   scalapack  the tests of Debian's package scalapack-mpi-test that are built for MPICH, 4 ranks
-#   mpich      MPICH's test programs in the folder MPICH_TESTS, those that its files testlist name, at most 8 ranks, and all of basic
+#   launchers  a C and a Fortran program of examples/c, 4 ranks, with zrlctl run, mpiexec.hydra and srun, on two nodes
+#              of Slurm and on three hosts, as root (Debian's packages mpich, iproute2, slurmctld, slurmd, slurm-client,
+#              munge)
+#   scalapack  the tests in Debian's package scalapack-mpi-test that are built for MPICH, 4 ranks
+#   mpich      MPICH's test programs in the folder MPICH_TESTS that its testlist files name, at most 8 ranks, and all of
+#              folder basic
 #   nas        the NAS parallel benchmarks in the folder NAS (its bin), classes S and W, 2 and 4 ranks
 #   osu        the OSU micro-benchmarks in the folder OSU (libexec/osu-micro-benchmarks/mpi), 2 ranks, collectives 4
 #   kernels    the MPI1 programs of the Parallel Research Kernels in the folder KERNELS (its MPI1), 4 ranks
 #   hpccg      the program test_HPCCG that HPCCG names, 4 ranks
 #
-# Without arguments: netpipe, mocassin, launchers, scalapack, and of the others those whose variable is set. It prints a table and the
-# first line of each failure, and exits with 1 if fewer pass than the project expects. It needs `make lib build`.
-# docs/compatibility.md says which versions, and where they have to be.
+# The default is netpipe, mocassin, launchers, scalapack, and the families whose variable is set. The script prints a
+# table and the first line of each failure, and exits with 1 if fewer programs pass than expected. It needs
+# `make lib build`. docs/compatibility.md lists the versions and the locations of the programs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 
-# How many of Debian 12's programs and of MPICH 4.0.2's have to pass.
+# Number of programs of Debian 12 and MPICH 4.0.2 that have to pass.
 expect_netpipe=1 expect_mocassin=1 expect_launchers=10 expect_scalapack=95 expect_mpich=795
-# And of NPB 3.4, OSU 7.4, the kernels of 2025-08-28 and HPCCG of 2017-07-04.
+# The same for NPB 3.4, OSU 7.4, the kernels of 2025-08-28 and HPCCG of 2017-07-04.
 expect_nas=38 expect_osu=64 expect_kernels=13 expect_hpccg=1
-# Folders of MPICH's tests whose calls the library has.
+# Folders of MPICH's tests for calls that the library has.
 folders=(attr basic coll comm datatype errhan errors/{coll,comm,datatype,group,pt2pt,topo} group info init mpi_t part pt2pt topo threads/pt2pt
   f77/{attr,coll,comm,datatype,info,init,pt2pt,topo} f90/{attr,coll,comm,datatype,f90types,info,init,misc,pt2pt,topo}
   f08/{attr,coll,comm,datatype,ext,info,init,misc,pt2pt,profile,subarray,timer,topo})
@@ -32,7 +34,7 @@ limit=100 # seconds for a program, if its test has no shorter limit
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# run RANKS COMMAND…: its output is in $work/output, its exit code in $code, 124 after $seconds.
+# run RANKS COMMAND…: writes the output to $work/output, and sets $code to the exit code, or 124 after $seconds.
 run() { start "$root/bin/zrlctl" run -n "$@"; }
 
 start() {
@@ -45,7 +47,7 @@ has() { grep -aq -e "$1" "$work/output"; }
 passed=0 failed=0 xfailed=0 missing=0 status=0 seconds=$limit
 row() { printf '%-24s %7s %7s %17s %10s\n' "$@"; }
 
-# count NAME RESULT: RESULT is 0 if the program has passed.
+# count NAME RESULT: counts a program, which has passed if RESULT is 0.
 count() {
   if [ "$2" = 0 ]; then
     passed=$((passed + 1))
@@ -55,7 +57,7 @@ count() {
   fi
 }
 
-# finish FAMILY EXPECTED: the row of the family.
+# finish FAMILY EXPECTED: prints the row of the family.
 finish() {
   row "$1" "$passed" "$failed" "$xfailed" "$missing"
   if [ "$passed" -lt "$2" ]; then
@@ -65,7 +67,7 @@ finish() {
   passed=0 failed=0 xfailed=0 missing=0
 }
 
-# need FILE WHAT: ends the script unless the program is there.
+# need FILE WHAT: exits unless the program exists.
 need() {
   [ -x "$1" ] || { echo "lib/compatibility.sh: no program $1 ($2)" >&2; exit 1; }
 }
@@ -89,7 +91,7 @@ mocassin() {
   mkdir -p "$work"/mocassin/{input,output}
   cd "$work/mocassin"
   cp "$benchmark"/* input
-  # 20,000 photons, which are random, and three iterations: it takes some seconds.
+  # 20,000 random photons and three iterations, which take some seconds.
   sed -i -e '/^autoPackets/d' -e 's/^nPhotons .*/nPhotons 20000/' -e 's/^maxIterateMC .*/maxIterateMC 3 95./' input/input.in
   run 4 /usr/bin/mocassin
   if [ "$code" = 0 ] && has 'end simulation reached - clean exit' && grep -q '20000 *energy packets used' output/summary.out; then result=0; fi
@@ -132,7 +134,7 @@ nas() {
         count "nas: $program.$class, $ranks ranks" "$result"
       done
     done
-    # Each graph needs a rank for each of its nodes.
+    # A graph needs one rank per node.
     for graph in BH WH SH; do
       case $class$graph in S[BW]H) ranks=5 ;; W[BW]H) ranks=11 ;; SSH) ranks=12 ;; WSH) ranks=32 ;; esac
       result=1
@@ -155,11 +157,11 @@ osu() {
     case $name in
     osu_hello | osu_init) args=() ;;
     osu_barrier | osu_ibarrier | osu_barrier_persistent) args=(-i 50 -x 5) ;;
-    osu_latency_m[pt]) ;; # they check nothing
+    osu_latency_m[pt]) ;; # these programs do not validate
     *) args+=(-c) ;;
     esac
     run "$ranks" "$program" "${args[@]}"
-    # 17 lengths, and what it says of each.
+    # Each of the 17 lengths must pass.
     if [ "$code" = 0 ] && { [[ " ${args[*]} " != *" -c "* ]] || [ "$(grep -ac ' Pass *$' "$work/output")" = 17 ]; }; then result=0; fi
     count "osu: $name" "$result"
   done
@@ -200,7 +202,7 @@ hpccg() {
   need "${HPCCG:-}" 'HPCCG names the program test_HPCCG'
   cd "$work"
   run 4 "$HPCCG" 40 40 40
-  # 149 iterations with every MPI: the squared residual is below 1e-20 then.
+  # Every MPI needs 149 iterations until the squared residual is below 1e-20.
   if [ "$code" = 0 ] && has '^Number of iterations: 149' && has '^Final residual: [0-9.]*e-2[1-9]'; then result=0; fi
   count HPCCG "$result"
   cd "$root"
@@ -213,18 +215,19 @@ scalapack() {
   need "$tests/xslu" "Debian's package scalapack-mpi-test"
   mkdir "$work/scalapack"
   cd "$work/scalapack"
-  # They read their parameters in the current folder.
+  # The tests read their parameters from the current folder.
   find /usr/share/scalapack -name '*.dat' -exec cp {} . \;
   for program in "$tests"/x* "$tests"/PBLAS/*tst "$tests"/PBLAS/TIMING/*tim; do
     name=$(basename "$program") result=1
     run 4 "$program"
     case $name in
     xCbtest | xFbtest)
-      # The last of their tests is that BLACS_ABORT ends the job. Each of the others prints how many have failed.
+      # The last test checks that BLACS_ABORT ends the job. Each other test prints the number of failures.
       if [ "$code" != 124 ] && has 'BLACS_ABORT' && has 'aborted the job' && ! has '[1-9][0-9]* FAILED' && ! has '^ *FAILED'; then result=0; fi
       ;;
     *)
-      # The tests of PBLAS end with a table: routine, tests, passed, failed, skipped. xshseqr and xdhseqr have one test, without an end.
+      # The tests of PBLAS end with a table: routine, tests, passed, failed, skipped. xshseqr and xdhseqr have one test,
+      # and print no end.
       if [ "$code" = 0 ] && has '[Ee][Nn][Dd] [Oo][Ff] [Tt][Ee][Ss][Tt][Ss]\|500 .* PASSED' && ! has 'FAILED *$' &&
         ! has '[1-9][0-9]* tests completed and failed' && ! has '^ *|  P[A-Z0-9]* *[0-9]* *[0-9]* *[1-9][0-9]* *[0-9]* *$'; then result=0; fi
       ;;
@@ -235,7 +238,7 @@ scalapack() {
   finish scalapack "$expect_scalapack"
 }
 
-# tests FOLDER: the lines of a folder of MPICH's tests. Those of basic print no result, and MPICH has no list of them.
+# tests FOLDER: prints the test list of a folder of MPICH's tests. Tests in basic print no result, and have no list.
 tests() {
   case $1 in
   basic) printf '%s resultTest=TestEnd\n' 'self 1' 'simple 4' 'sendrecv 2 arg=100' 'srtest 4' 'wtime 1' 'patterns 2' \
@@ -277,7 +280,7 @@ mpich() {
       *) if [ "$code" = 0 ] && has '[Nn]o [Ee]rrors'; then result=0; fi ;;
       esac
       if [ "$result" != 0 ] && [ -n "$xfail" ]; then
-        xfailed=$((xfailed + 1)) # MPICH expects it of itself as well
+        xfailed=$((xfailed + 1)) # MPICH expects this failure as well
       else
         count "mpich/$folder: ${words[*]}" "$result"
       fi

@@ -1,18 +1,18 @@
 #!/bin/sh
-# Compiles and links a program with ZRLMPI. By its name it is
+# Compiles and links a program with ZRLMPI. The name of the script selects the language:
 #
-#   zrlmpicc     C, by cc or $ZRLMPI_CC
-#   zrlmpicxx    C++, by c++ or $ZRLMPI_CXX
-#   zrlmpifort   Fortran, by gfortran (from version 10) or $ZRLMPI_FC
+#   zrlmpicc     C, with cc or $ZRLMPI_CC
+#   zrlmpicxx    C++, with c++ or $ZRLMPI_CXX
+#   zrlmpifort   Fortran, with gfortran (version 10 or later) or $ZRLMPI_FC
 #
-# All arguments are the compiler's, but these, which come first:
+# All arguments are passed to the compiler, except these, which must come first:
 #
 #   -abi=standard|mpich|upstream
-#                           the ABI of MPI 5.0 (default for C and C++), or that of MPICH (the only one for Fortran),
+#                           the ABI of MPI 5.0 (default for C and C++), the ABI of MPICH (the only one for Fortran),
 #                           or the C++ API of upstream's CPU library
-#   -show                   print the command instead
-#   -compile_info           print the command for compiling, and end
-#   -link_info              print the command for linking, and end
+#   -show                   print the command without running it
+#   -compile_info           print the command for compiling, and exit
+#   -link_info              print the command for linking, and exit
 here=$(dirname "$(readlink -f "$0")")
 lib=$here/lib include=$here/include
 [ -e "$lib/libzrlmpi.so" ] || {
@@ -59,12 +59,12 @@ mpich) compile=-I$include/mpich libraries=-lmpi ;;
 upstream) compile=-I$include/upstream libraries=-lzrlmpi_upstream ;;
 fortran)
 	compile=-I$include/mpich
-	# One procedure takes buffers of any type.
+	# Without it, gfortran rejects calls of one procedure with buffers of different types.
 	[ "$compiler" != gfortran ] || option=-fallow-argument-mismatch
 	libraries="-lmpifort -lmpi"
 	;;
 esac
-# What ends before linking gets no libraries; neither does a compiler that is only asked for its version.
+# Do not pass libraries to a compiler that does not link, or only prints its version.
 linking=yes
 [ $# -gt 0 ] || [ -n "$show" ] || linking=no
 for argument; do

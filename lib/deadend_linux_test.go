@@ -18,7 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// deadEnds has the configuration of jobs of one process and some FPGAs.
+// deadEnds writes the configuration of a job with one process and the given number of FPGAs.
 func deadEnds(t *testing.T, addr string, fpgas int) string {
 	text := "defaults: {deadlines: {ack: 1s}}\nranks:\n"
 	for rank := range fpgas + 1 {
@@ -31,7 +31,7 @@ func deadEnds(t *testing.T, addr string, fpgas int) string {
 	return writeFile(t, "job.yaml", text)
 }
 
-// lostContinuation loses the first datagram without a header.
+// lostContinuation drops the first datagram without a header.
 func lostContinuation() func(b []byte) bool {
 	lost := false
 	return func(b []byte) bool {
@@ -44,8 +44,8 @@ func lostContinuation() func(b []byte) bool {
 	}
 }
 
-// TestDeadEnds: a program in C sends an FPGA 1000 words, of which it loses a datagram. Whatever waits for the FPGA then
-// ends, with the first cause and a class, and a job whose errors are fatal ends.
+// TestDeadEnds runs a C program that sends an FPGA 1000 words, of which one datagram is lost. All calls that wait for
+// the FPGA must then return, with the original cause and an error class, and a job with fatal errors must end.
 func TestDeadEnds(t *testing.T) {
 	dir := builtLibrary(t)
 	program := compile(t, dir, "standard", "deadend.c")
@@ -95,7 +95,7 @@ func TestDeadEnds(t *testing.T) {
 	}
 }
 
-// inOrder checks that a text has some parts, one after another.
+// inOrder checks that a text contains some parts in this order.
 func inOrder(t *testing.T, text string, parts []string) {
 	t.Helper()
 	rest := text
@@ -109,7 +109,7 @@ func inOrder(t *testing.T, text string, parts []string) {
 	}
 }
 
-// TestResetInAJob: after the FPGA was reset, the command that the error names makes it usable again.
+// TestResetInAJob checks that the command in the error makes an FPGA usable again after it was reset.
 func TestResetInAJob(t *testing.T) {
 	dir := builtLibrary(t)
 	addr := loopback.Network(t)
@@ -147,7 +147,7 @@ func TestResetInAJob(t *testing.T) {
 	if len(step) != 4 || step[0] != "reset" {
 		t.Fatalf("the error names the step %q", step)
 	}
-	step = append(step, "--job", fmt.Sprintf("zrlctl_%d", c.Process.Pid)) // as other tests may run jobs
+	step = append(step, "--job", fmt.Sprintf("zrlctl_%d", c.Process.Pid)) // other tests may also run jobs
 	if text, err := exec.CommandContext(t.Context(), zrlctl, step...).CombinedOutput(); err != nil || len(text) > 0 {
 		t.Errorf("zrlctl %v: %v\n%s", step, err, text)
 	}

@@ -12,9 +12,9 @@ import (
 
 var floodMessages = flag.Int("flood", 0, "messages of TestFlood that wait for receives; 0: 100,000, or 10,000 if each takes a round trip over sockets")
 
-// TestFlood: a receive gets its message although 100,000 others of the same sender wait for receives, which then get
-// theirs in order. Where fewer may wait, the sender's call fails with MPI_ERR_NO_MEM, whatever was accepted is
-// received, and so is a later message; that is so for every kind of send, and of receive.
+// TestFlood checks that a receive gets its message while 100,000 others from the same sender are waiting for receives,
+// which then get theirs in order. If the limit is lower, the sender's call fails with MPI_ERR_NO_MEM, and all accepted
+// messages and a later one are received. This holds for every kind of send and receive.
 func TestFlood(t *testing.T) {
 	dir := builtLibrary(t)
 	defer func(before time.Duration) { jobTime = before }(jobTime)
@@ -29,7 +29,7 @@ func TestFlood(t *testing.T) {
 			for _, mode := range []struct {
 				args  []any
 				bound int    // 0: the default
-				abi   string // with which alone, or ""
+				abi   string // run only with this one, unless ""
 			}{
 				{[]any{"flood", cmp.Or(*floodMessages, 100_000), "send", 4, "measure"}, 0, ""},
 				{[]any{"flood", cmp.Or(*floodMessages, announced), "send", 64, "measure"}, 0, "standard"},

@@ -31,7 +31,7 @@ func example(t *testing.T, dir, name string) string {
 	return program
 }
 
-// cluster writes a file of upstream's tools.
+// cluster writes a cluster file of upstream's tools.
 func cluster(t *testing.T, cpus, fpgas string) string {
 	t.Helper()
 	return writeFile(t, "cluster.json", fmt.Sprintf(`{"nodes": {"cpu": [%s], "fpga": [%s]}, "config": {"com_opt": 0}}`, cpus, fpgas))
@@ -46,7 +46,7 @@ func writeFile(t *testing.T, name, text string) string {
 	return path
 }
 
-// TestStandInRanks: a program in C has three stand-ins as ranks, beside one process or two.
+// TestStandInRanks runs C programs with three stand-ins as ranks, in addition to one process or two.
 func TestStandInRanks(t *testing.T) {
 	dir := builtLibrary(t)
 	role := filepath.Join(t.TempDir(), "role")
@@ -66,7 +66,7 @@ func TestStandInRanks(t *testing.T) {
 			addr := loopback.Network(t)
 			args := append([]string{"run", "--cluster", cluster(t, ranks.cpus, ranks.fpgas), "--addresses", addr + "1-" + addr + "9", "--stand-in", tt.kernel, program}, strings.Fields(tt.args)...)
 			out, err := runWithLibrary(t, dir, nil, filepath.Join(dir, "zrlctl"), args...)
-			// A line of the stand-ins would say what had wedged an FPGA.
+			// The stand-ins report anything that would have wedged an FPGA.
 			if err != nil || !strings.Contains(out, fmt.Sprintf(tt.want, n)) || strings.Contains(out, "stand-ins:") {
 				t.Errorf("%s, %v: %v\n%s", tt.program, ranks, err, out)
 			}
@@ -74,8 +74,8 @@ func TestStandInRanks(t *testing.T) {
 	}
 }
 
-// TestFPGALimits: what the wire of an FPGA does not carry is an error of a class of the standard, by both ABIs, and
-// nothing of it is sent.
+// TestFPGALimits checks that messages that the wire of an FPGA does not support are rejected with a standard error
+// class, in both ABIs, and that nothing is sent.
 func TestFPGALimits(t *testing.T) {
 	dir := builtLibrary(t)
 	for _, abi := range []string{"standard", "mpich"} {
@@ -88,8 +88,8 @@ func TestFPGALimits(t *testing.T) {
 	}
 }
 
-// TestFPGARanks: a program in C has three models of the FPGA's message passing engine as ranks, at the addresses of a
-// configuration. The launcher is ours, and MPICH's where it is installed.
+// TestFPGARanks runs C programs with three models of the FPGA's MPE as ranks, at the addresses in a configuration. The
+// launcher is zrlctl run, and also MPICH's if it is installed.
 func TestFPGARanks(t *testing.T) {
 	dir := builtLibrary(t)
 	jacobi, collectives := example(t, dir, "jacobi"), example(t, dir, "collectives")
@@ -146,7 +146,7 @@ func TestFPGARanks(t *testing.T) {
 	}
 }
 
-// fpga is a rank that the model of the FPGA's engine plays on a socket.
+// fpga is a rank that the model of the FPGA's MPE plays on a socket.
 type fpga struct {
 	t     *testing.T
 	rank  int
@@ -155,7 +155,7 @@ type fpga struct {
 	conn  *net.UDPConn
 	model *mpemodel.Model
 	began time.Time
-	// loses reports whether the network loses a datagram to it; nil: it loses none.
+	// loses reports whether the network drops a datagram to the rank. If it is nil, none are dropped.
 	loses func(b []byte) bool
 }
 
@@ -181,7 +181,7 @@ func (f *fpga) at(rank int) *net.UDPAddr {
 	return &net.UDPAddr{IP: net.ParseIP(fmt.Sprint(f.addr, rank+1)), Port: protocol.Port}
 }
 
-// call waits until the call that has begun has returned, and reports whether it has.
+// call waits until the call in progress has returned, and reports whether it has.
 func (f *fpga) call(err error) bool {
 	if err != nil {
 		f.t.Error(err)
@@ -190,7 +190,7 @@ func (f *fpga) call(err error) bool {
 	b := make([]byte, 2048)
 	for {
 		for _, p := range f.model.Out() {
-			_, _ = f.conn.WriteToUDP(p.Bytes, f.at(p.To)) // what does not go is lost
+			_, _ = f.conn.WriteToUDP(p.Bytes, f.at(p.To)) // packets that cannot be sent are lost
 		}
 		if !f.model.Busy() {
 			return true
@@ -201,12 +201,12 @@ func (f *fpga) call(err error) bool {
 		}
 		next, ok := f.model.Next()
 		if !ok {
-			next = time.Since(f.began) + time.Second // to find out that the job has failed
+			next = time.Since(f.began) + time.Second // to notice that the job has failed
 		}
 		_ = f.conn.SetReadDeadline(f.began.Add(next))
 		switch n, from, err := f.conn.ReadFromUDP(b); {
 		case err == nil && f.loses != nil && f.loses(b[:n]):
-		case errors.Is(err, net.ErrClosed): // it is reset
+		case errors.Is(err, net.ErrClosed): // the FPGA was reset
 			return false
 		case err == nil:
 			f.model.Datagram(time.Since(f.began), int(from.IP.To4()[3])-1, b[:n])
@@ -223,7 +223,7 @@ func (f *fpga) send(words []uint32, datatype protocol.Datatype) bool {
 	return f.call(f.model.Send(time.Since(f.began), 0, words, datatype))
 }
 
-// recv receives that many words from rank 0.
+// recv receives n words from rank 0.
 func (f *fpga) recv(n int) []uint32 {
 	if !f.call(f.model.Recv(time.Since(f.began), 0, uint32(n), protocol.Int)) {
 		return nil
@@ -261,7 +261,7 @@ func jacobiRole(f *fpga, width, lines int) {
 	}
 }
 
-// collectivesRole is that of examples/c/collectives_role.c.
+// collectivesRole does the same as examples/c/collectives_role.c.
 func collectivesRole(f *fpga) {
 	const words, share = 1000, 100
 	common, own := f.recv(words), f.recv(share)
@@ -281,7 +281,7 @@ func collectivesRole(f *fpga) {
 	}
 }
 
-// TestLibraryKilled: a rank that is killed ends the job, and is named.
+// TestLibraryKilled checks that killing a rank ends the job with an error that names it.
 func TestLibraryKilled(t *testing.T) {
 	dir := builtLibrary(t)
 	program := compile(t, dir, "standard", "killed.c")
@@ -294,7 +294,7 @@ func TestLibraryKilled(t *testing.T) {
 	}
 }
 
-// TestLibraryStatus: the tools find a job of a C program while it runs, whatever has started it.
+// TestLibraryStatus checks that the tools find the job of a C program while it runs, with any launcher.
 func TestLibraryStatus(t *testing.T) {
 	dir := builtLibrary(t)
 	program := compile(t, dir, "mpich", "waits.c")
@@ -349,7 +349,7 @@ func TestLibraryStatus(t *testing.T) {
 	}
 }
 
-// TestLibraryBound: ranks that the launcher binds to a processor each are not taken for ranks that share one.
+// TestLibraryBound checks that ranks that the launcher binds to one processor each are not assumed to share one.
 func TestLibraryBound(t *testing.T) {
 	if runtime.NumCPU() < 2 {
 		t.Skip("there is one processor")

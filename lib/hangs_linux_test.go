@@ -21,14 +21,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// TestLibraryHangs: zrlctl why explains hangs of C programs.
+// TestLibraryHangs checks that zrlctl why explains hangs of C programs.
 func TestLibraryHangs(t *testing.T) {
 	dir := builtLibrary(t)
 	program := compile(t, dir, "standard", "hangs.c")
 	for _, tt := range []struct {
 		mode  string
 		ranks int
-		// disturb is done to the process of rank 1 when all ranks run.
+		// disturb is called with the process of rank 1 when all ranks are running.
 		disturb    func(t *testing.T, pid int)
 		cause      string
 		rank       int
@@ -67,23 +67,24 @@ func signal(t *testing.T, pid int, s unix.Signal) {
 
 // hang is a job that hangs.
 type hang struct {
-	zrlctl []string // the command
+	zrlctl []string // of zrlctl why
 	args   []string // of zrlctl why
 	lines  *bufio.Scanner
-	// complete reports whether a finding has all ranks that wait, of which some have not waited for long enough at first. It may be nil.
+	// complete reports whether a finding has all waiting ranks, some of which may have waited too briefly at first. It
+	// may be nil.
 	complete func(*diagnosis.Finding) bool
-	said     string // the errors of the last why that failed
+	said     string // errors of the last why that failed
 }
 
 func startHang(t *testing.T, dir, program, mode string, ranks int) *hang {
 	t.Helper()
 	h := &hang{zrlctl: []string{filepath.Join(dir, "zrlctl")}}
 	args := []string{"run", "-n", fmt.Sprint(ranks)}
-	if mode == "order" { // by shared memory this is an error of the calls
+	if mode == "order" { // with shared memory, the calls return an error
 		args = []string{"run", "--config", overUDP(t, ranks)}
 	}
 	run := exec.Command(h.zrlctl[0], append(args, program, mode)...)
-	// which "credit" reaches soon
+	// mode "credit" reaches this limit quickly
 	run.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(dir, "lib"), "ZRLMPI_UNEXPECTED=10000")
 	out, err := run.StdoutPipe()
 	if err == nil {
@@ -94,7 +95,7 @@ func startHang(t *testing.T, dir, program, mode string, ranks int) *hang {
 	}
 	t.Cleanup(func() {
 		_ = run.Process.Signal(unix.SIGTERM)
-		_ = run.Wait() // it has failed
+		_ = run.Wait() // the job has failed
 	})
 	h.args, h.lines = []string{"--job", fmt.Sprintf("zrlctl_%d", run.Process.Pid)}, bufio.NewScanner(out)
 	return h
@@ -106,7 +107,7 @@ func overUDP(t *testing.T, ranks int) string {
 	return hostsOver(t, "udp", ranks, "")
 }
 
-// hostsOver writes a configuration of hosts with a transport, and with more top-level keys.
+// hostsOver writes a configuration of hosts with the given transport and additional top-level keys.
 func hostsOver(t *testing.T, transport string, ranks int, more string) string {
 	t.Helper()
 	text, net := more+"defaults: {profile: extended, transport: "+transport+"}\nranks:\n", loopback.Network(t)
@@ -116,7 +117,7 @@ func hostsOver(t *testing.T, transport string, ranks int, more string) string {
 	return writeFile(t, transport+".yaml", text)
 }
 
-// pids returns the processes of the ranks, which have to have said that they run.
+// pids waits until all ranks have reported that they are running, and returns their processes.
 func (h *hang) pids(t *testing.T, ranks int) []int {
 	t.Helper()
 	pids := make([]int, ranks)
@@ -133,8 +134,8 @@ func (h *hang) pids(t *testing.T, ranks int) []int {
 	return pids
 }
 
-// explained waits until zrlctl why has one finding of a cause, or that h.complete accepts if cause is "", and checks
-// it.
+// explained waits until zrlctl why has one finding with the given cause, or if cause is "", one that h.complete
+// accepts, and checks it.
 func (h *hang) explained(t *testing.T, cause string, rank int, call, text, step string) *diagnosis.Finding {
 	t.Helper()
 	var code int
@@ -158,12 +159,12 @@ func (h *hang) explained(t *testing.T, cause string, rank int, call, text, step 
 	return f
 }
 
-// why runs zrlctl why, and returns its exit code.
+// why runs zrlctl why and returns its exit code.
 func (h *hang) why(t *testing.T) (code int, d diagnosis.Diagnosis) {
 	t.Helper()
 	args := slices.Concat(h.zrlctl, []string{"why", "--after", "100ms", "--json"}, h.args)
 	c := exec.Command(args[0], args[1:]...)
-	text, failed := c.Output() // the exit code says how
+	text, failed := c.Output() // the exit code contains the result
 	if e, ok := errors.AsType[*exec.ExitError](failed); ok {
 		h.said = string(e.Stderr)
 	}
@@ -175,8 +176,8 @@ func (h *hang) why(t *testing.T) (code int, d diagnosis.Diagnosis) {
 	return code, d
 }
 
-// TestLibraryFailureRecord: a job that ends because a rank has not answered leaves a record, which its output names: analyze says who did not
-// answer, and its trace in which call that was.
+// TestLibraryFailureRecord checks that a job that ends because a rank does not answer writes a record and prints its
+// name. analyze reports the rank, and its trace contains the call.
 func TestLibraryFailureRecord(t *testing.T) {
 	dir, temp := builtLibrary(t), t.TempDir()
 	program, zrlctl := compile(t, dir, "standard", "hangs.c"), filepath.Join(dir, "zrlctl")
@@ -197,7 +198,7 @@ func TestLibraryFailureRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	pids := (&hang{lines: bufio.NewScanner(out)}).pids(t, 2)
-	// If rank 1 were stopped when it has acknowledged what rank 0 sends, rank 0 would wait for it without a deadline.
+	// If rank 1 were stopped after it acknowledged the message of rank 0, rank 0 would wait for it without a deadline.
 	signal(t, pids[1], unix.SIGSTOP)
 	if _, err := in.Write([]byte("\n")); err != nil {
 		t.Fatal(err)
@@ -227,7 +228,8 @@ func readFile(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestLibraryHangsOfHosts: a hang of C programs on three hosts, each a network namespace, is explained from each of them.
+// TestLibraryHangsOfHosts checks that a hang of C programs on three hosts, each in a network namespace, is explained on
+// each of them.
 func TestLibraryHangsOfHosts(t *testing.T) {
 	needs.Root(t, "hangs of C programs on several hosts", "can create network namespaces")
 	needs.Program(t, "hangs of C programs on several hosts", "ip", "iproute2")
@@ -243,8 +245,8 @@ func TestLibraryHangsOfHosts(t *testing.T) {
 	}
 	tag := expected{diagnosis.Tag, 0, "Recv", "rank 0 has sent with tag 7, and rank 1 receives with tag 5", "use the same tag in the send of rank 0 and the receive of rank 1"}
 	computes := expected{diagnosis.Computes, 0, "Allreduce", "has not called Allreduce", "look what process %[1]d on 10.9.0.2 does, which is rank 1: top -p %[1]d, gdb -p %[1]d"}
-	// A process that is stopped answers nobody: others know that it does not, and where the tool is to look. If it was
-	// stopped before it acknowledged a packet, it is also silent.
+	// A stopped process does not answer. The other hosts report this, and the host where the tool must look. If the
+	// process was stopped before it acknowledged a packet, it is also silent.
 	unknown := expected{diagnosis.StateUnknown, 0, "Allreduce", "it has not answered the question for a report", "run zrlctl why on 10.9.0.2, where its process can be seen"}
 	silent := expected{diagnosis.Silent, 0, "Allreduce", "does not answer any more; ",
 		"on the host of rank 1: check that its process runs"}
@@ -252,7 +254,7 @@ func TestLibraryHangsOfHosts(t *testing.T) {
 	for _, tt := range []struct {
 		mode  string
 		stops bool        // rank 1
-		from  [3]expected // each host
+		from  [3]expected // by host
 	}{
 		{"tag", false, [3]expected{tag, tag, tag}},
 		{"computes", false, [3]expected{computes, computes, computes}},
@@ -274,7 +276,8 @@ func TestLibraryHangsOfHosts(t *testing.T) {
 				}
 				return text
 			}
-			// All ask at once: a rank that is stopped is declared unreachable after 10 s, which ends the job.
+			// All hosts run why simultaneously, because a stopped rank is declared unreachable after 10 s, which ends
+			// the job.
 			t.Run("from", func(t *testing.T) {
 				for i, want := range tt.from {
 					host := fmt.Sprint("host", i+1)
@@ -298,7 +301,7 @@ func TestLibraryHangsOfHosts(t *testing.T) {
 	}
 }
 
-// child returns the one child of a process.
+// child returns the only child of a process.
 func child(t *testing.T, pid int) (child int) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", pid))
@@ -311,8 +314,8 @@ func child(t *testing.T, pid int) (child int) {
 	return child
 }
 
-// TestLibraryHangsKilled: programs of two daemons, as on two hosts, of which one is killed, or was not started: the other host's daemon, asked by
-// HTTP, has the cause.
+// TestLibraryHangsKilled runs programs with two daemons, as on two hosts. One program is killed, or was not started.
+// The other host's daemon must report the cause over HTTP.
 func TestLibraryHangsKilled(t *testing.T) {
 	dir := builtLibrary(t)
 	program := compile(t, dir, "standard", "hangs.c")
@@ -356,7 +359,7 @@ func TestLibraryHangsKilled(t *testing.T) {
 	h.explained(t, diagnosis.ProcessEnded, 1, "Allreduce", "the program of rank 1 has ended", "start all ranks again")
 }
 
-// background starts a program that is ended with the test, and returns what it prints.
+// background starts a program that is stopped at the end of the test, and returns its output.
 func background(t *testing.T, env []string, name string, args ...string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
 	c := exec.Command(name, args...)

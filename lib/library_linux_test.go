@@ -25,10 +25,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// atEnd are called when all tests have ended.
+// atEnd contains functions to call after all tests.
 var atEnd []func()
 
-// jobTime is how long a job may take.
+// jobTime is the maximum time of a job.
 var jobTime = time.Minute
 
 func sortedLines(text string) string {
@@ -37,7 +37,7 @@ func sortedLines(text string) string {
 	return strings.Join(lines, "")
 }
 
-// cLibrary builds the C library once, and returns its folder.
+// cLibrary builds the C library once and returns its folder.
 var cLibrary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "zrlmpi-library")
 	if err != nil {
@@ -48,7 +48,7 @@ var cLibrary = sync.OnceValues(func() (string, error) {
 		return "", fmt.Errorf("lib/build.sh: %w\n%s", err, out)
 	}
 	build := exec.Command("go", "build", "-o", filepath.Join(dir, "zrlctl"), "../cmd/zrlctl")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build; with C's threads it needs more address space
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as in make build; with C threads it needs more address space
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("zrlctl: %w\n%s", err, out)
 	}
@@ -68,7 +68,7 @@ func builtLibrary(t *testing.T) string {
 	return dir
 }
 
-// compile compiles a C program or library of testdata for an ABI, standard or mpich.
+// compile compiles a C program or library in testdata for an ABI, standard or mpich.
 func compile(t *testing.T, dir, abi, source string, more ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), abi+"-"+strings.TrimSuffix(source, ".c"))
@@ -80,7 +80,7 @@ func compile(t *testing.T, dir, abi, source string, more ...string) string {
 	return out
 }
 
-// run runs a program that uses the library, and returns what it prints.
+// runWithLibrary runs a program that uses the library, and returns its output.
 func runWithLibrary(t *testing.T, dir string, env []string, name string, args ...string) (string, error) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), name, args...)
@@ -88,12 +88,13 @@ func runWithLibrary(t *testing.T, dir string, env []string, name string, args ..
 	return output(t, dir, c)
 }
 
-// output returns what a command prints that may run jobs. One that hangs is ended, and says why.
+// output returns the output of a command that may run jobs. A job that hangs is stopped, and the output then explains
+// it.
 func output(t *testing.T, dir string, c *exec.Cmd) (string, error) {
 	t.Helper()
-	c.WaitDelay = 5 * time.Second // processes that it has started may have the pipe
+	c.WaitDelay = 5 * time.Second // child processes may hold the pipe open
 	hangs := time.AfterFunc(jobTime, func() {
-		ask := []string{"why"} // about the one job that there is
+		ask := []string{"why"} // about the only job
 		if filepath.Base(c.Path) == "zrlctl" {
 			ask = append(ask, "--job", fmt.Sprintf("zrlctl_%d", c.Process.Pid))
 		}
@@ -107,7 +108,8 @@ func output(t *testing.T, dir string, c *exec.Cmd) (string, error) {
 	return string(out), err
 }
 
-// TestLibrary: C and C++ programs call all families of functions, by both ABIs, as a world of its own and as ranks of a job.
+// TestLibrary checks that C and C++ programs can call all families of functions, in both ABIs, as a single process and
+// as ranks of a job.
 func TestLibrary(t *testing.T) {
 	dir := builtLibrary(t)
 	for _, abi := range []string{"standard", "mpich"} {
@@ -126,7 +128,8 @@ func TestLibrary(t *testing.T) {
 	}
 }
 
-// TestMixedABIs: a program whose parts were compiled for two ABIs cannot be a rank, and its error says what to do.
+// TestMixedABIs checks that a program with parts compiled for different ABIs cannot be a rank, and that the error has a
+// remedy.
 func TestMixedABIs(t *testing.T) {
 	dir := builtLibrary(t)
 	part := compile(t, dir, "standard", "small.c", "-shared", "-fPIC", "-Dmain=other")
@@ -137,7 +140,7 @@ func TestMixedABIs(t *testing.T) {
 	}
 }
 
-// TestLibraryFortran: Fortran programs call families of functions, by the module mpi_f08.
+// TestLibraryFortran checks that Fortran programs can call families of functions in the module mpi_f08.
 func TestLibraryFortran(t *testing.T) {
 	needs.Program(t, "a Fortran program", "gfortran", "gfortran")
 	dir := builtLibrary(t)
@@ -148,7 +151,7 @@ func TestLibraryFortran(t *testing.T) {
 	runOnRanks(t, dir, "families.f90", program)
 }
 
-// runOnRanks runs a program of which each rank prints "ok" as 1 to 8 ranks.
+// runOnRanks runs a program as 1 to 8 ranks, each of which prints "ok".
 func runOnRanks(t *testing.T, dir, name, program string) {
 	t.Helper()
 	for ranks := 1; ranks <= 8; ranks++ {
@@ -166,7 +169,7 @@ func runOnRanks(t *testing.T, dir, name, program string) {
 	}
 }
 
-// TestLibraryHydra: MPICH's launcher starts a C program as well.
+// TestLibraryHydra checks that MPICH's launcher can start a C program.
 func TestLibraryHydra(t *testing.T) {
 	hydra := needs.Program(t, "jobs of MPICH's launcher", "mpiexec.hydra", "mpich")
 	dir := builtLibrary(t)
@@ -176,7 +179,7 @@ func TestLibraryHydra(t *testing.T) {
 	}
 }
 
-// TestLibraryFails: a fatal error ends the job, and names the rank, the call and the reason.
+// TestLibraryFails checks that a fatal error ends the job and names the rank, the call and the reason.
 func TestLibraryFails(t *testing.T) {
 	dir := builtLibrary(t)
 	out, err := runWithLibrary(t, dir, nil, filepath.Join(dir, "zrlctl"), "run", "-n", "3", compile(t, dir, "standard", "calls.c"), "fail")
@@ -187,7 +190,7 @@ func TestLibraryFails(t *testing.T) {
 	}
 }
 
-// TestLibraryAlone: a launcher without PMI-1 does not leave each process with a world of its own.
+// TestLibraryAlone checks that processes of a launcher without PMI-1 fail, instead of each being its own world.
 func TestLibraryAlone(t *testing.T) {
 	dir := builtLibrary(t)
 	out, err := runWithLibrary(t, dir, []string{"OMPI_COMM_WORLD_SIZE=4"}, compile(t, dir, "standard", "calls.c"))
@@ -196,7 +199,7 @@ func TestLibraryAlone(t *testing.T) {
 	}
 }
 
-// TestLibraryProfiling: a profiling library sees the calls of a program.
+// TestLibraryProfiling checks that a profiling library can intercept the calls of a program.
 func TestLibraryProfiling(t *testing.T) {
 	dir := builtLibrary(t)
 	count := compile(t, dir, "standard", "count.c", "-shared", "-fPIC")
@@ -206,7 +209,8 @@ func TestLibraryProfiling(t *testing.T) {
 	}
 }
 
-// TestLibraryProcess: a program loads the library by dlopen, starts another process, and takes signals while it exchanges messages.
+// TestLibraryProcess checks that a program can load the library with dlopen, start another process, and handle signals
+// while it exchanges messages.
 func TestLibraryProcess(t *testing.T) {
 	dir := builtLibrary(t)
 	for abi, library := range map[string]string{"standard": "libmpi_abi.so.1", "mpich": "libmpi.so.12"} {
@@ -222,7 +226,7 @@ func TestLibraryProcess(t *testing.T) {
 	}
 }
 
-// TestNetpipe: a program of Debian that was built for MPICH runs as it is.
+// TestNetpipe checks that a Debian program built for MPICH runs unchanged.
 func TestNetpipe(t *testing.T) {
 	netpipe := needs.Program(t, "a program that was built for MPICH", "NPmpich2", "netpipe-mpich2")
 	dir := builtLibrary(t)
@@ -232,7 +236,8 @@ func TestNetpipe(t *testing.T) {
 	}
 }
 
-// TestLibraryExamples: the examples in C and Fortran are compiled by the library's compilers, and run as ranks of a job.
+// TestLibraryExamples checks that the library's compilers can compile the examples in C and Fortran, and that these run
+// as ranks of a job.
 func TestLibraryExamples(t *testing.T) {
 	dir := builtLibrary(t)
 	for _, x := range []struct {
@@ -279,7 +284,7 @@ func TestLibraryCMake(t *testing.T) {
 	}
 }
 
-// TestFortranPage: the commands of docs/fortran.md do what it says.
+// TestFortranPage runs the commands in docs/fortran.md and checks the documented results.
 func TestFortranPage(t *testing.T) {
 	needs.Program(t, "Fortran programs", "gfortran", "gfortran")
 	dir := builtLibrary(t)
@@ -287,7 +292,7 @@ func TestFortranPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := strings.Split(string(page), "```\n") // every second one is text
+	blocks := strings.Split(string(page), "```\n") // every second block is text
 	if len(blocks) != 9 || !strings.Contains(blocks[3], "zrlctl run") || !strings.Contains(blocks[7], "pkg-config") {
 		t.Fatalf("%d blocks", len(blocks))
 	}

@@ -10,13 +10,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
 )
 
-// limited returns the command that runs another one with a limit of ulimit.
+// limited returns a command that runs another command with a limit set by ulimit.
 func limited(flag string, limit int, command ...string) []string {
 	return append([]string{"sh", "-c", fmt.Sprintf(`ulimit %s %d && exec "$@"`, flag, limit), "sh"}, command...)
 }
 
-// TestLimitedAddressSpace: with little address space a program runs, or one line says how much it needs. In between
-// there is nothing.
+// TestLimitedAddressSpace checks that a program with a small address space either runs, or prints one line that says
+// how much it needs.
 func TestLimitedAddressSpace(t *testing.T) {
 	dir := builtLibrary(t)
 	for _, abi := range []string{"standard", "mpich"} {
@@ -30,7 +30,7 @@ func TestLimitedAddressSpace(t *testing.T) {
 				t.Errorf("%s, %d KiB: %v\n%s", abi, kib, err, out)
 			}
 		}
-		// From the need with all of Go's reservations down, in the steps in which Go reserves.
+		// From the minimum size where all of Go's reservations are reduced, in the steps of these reservations.
 		for _, kib := range []int{1_000_000, 1_100_000, 1_200_000, 1_300_000, 1_400_000, 1_466_000, 1_700_000} {
 			command := limited("-v", kib, program)
 			if out, err := runWithLibrary(t, dir, nil, command[0], command[1:]...); err != nil ||
@@ -48,7 +48,7 @@ func TestLimitedAddressSpace(t *testing.T) {
 	}
 }
 
-// TestLimitedDescriptors: with few descriptors a job runs, or ends with an error that names them.
+// TestLimitedDescriptors checks that a job with few descriptors runs, or ends with an error that names them.
 func TestLimitedDescriptors(t *testing.T) {
 	dir := builtLibrary(t)
 	program := compile(t, dir, "standard", "small.c")
@@ -70,8 +70,8 @@ func TestLimitedDescriptors(t *testing.T) {
 	}
 }
 
-// TestLimitedAttached: a program with little address space or few descriptors attaches to a daemon, or ends with one
-// line that names the limit.
+// TestLimitedAttached checks that a program with a small address space or few descriptors attaches to a daemon, or ends
+// with one line that names the limit.
 func TestLimitedAttached(t *testing.T) {
 	dir := builtLibrary(t)
 	program := compile(t, dir, "standard", "small.c")
@@ -106,7 +106,7 @@ func TestLimitedAttached(t *testing.T) {
 	}
 }
 
-// TestSendToFinalized: a send to a rank in MPI_Finalize ends the job with an error that names the call.
+// TestSendToFinalized checks that a send to a rank in MPI_Finalize ends the job with an error that names the call.
 func TestSendToFinalized(t *testing.T) {
 	dir := builtLibrary(t)
 	program := compile(t, dir, "standard", "small.c")

@@ -1,6 +1,6 @@
 // Command lib is the shared library libzrlmpi: MPI for programs of other languages, behind the two functions of
-// lib/c/zrlmpi.h. It connects package capi with C: what is called, and the functions of programs that are called back.
-// It is built with -buildmode=c-shared, and does nothing when it is run.
+// lib/c/zrlmpi.h. It connects package capi with C: the calls of programs, and callbacks to their functions. It is built
+// with -buildmode=c-shared, and does nothing when run as a program.
 package main
 
 // #include <stdint.h>
@@ -92,7 +92,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/lib/capi"
 )
 
-// library is the one that the first shim has loaded.
+// library is the library that the first shim has loaded.
 var library atomic.Pointer[capi.Library]
 
 //export zrl_load
@@ -125,7 +125,7 @@ func zrl_statistics(to *C.char, size C.size_t) {
 //export zrl_exit
 func zrl_exit() { library.Load().Exit() }
 
-// callbacks call functions of the program.
+// callbacks calls functions of the program.
 type callbacks struct{ mpich bool }
 
 func (b callbacks) ints() C.int {
@@ -171,7 +171,7 @@ func (callbacks) GeneralCancel(f, extra unsafe.Pointer, complete bool) int {
 	return int(C.cancel(f, extra, c))
 }
 
-// operations are those of the C functions above.
+// operations maps the names of operations to the numbers used by the C functions above.
 var operations = map[string]C.int{"SUM": C.SUM, "PROD": C.PROD, "MAX": C.MAX, "MIN": C.MIN, "MAXLOC": C.MAXLOC, "MINLOC": C.MINLOC}
 
 func (callbacks) LongDouble(operation, datatype string, in, inout unsafe.Pointer, count int64) bool {

@@ -2,17 +2,19 @@
 
 package main
 
-// A thread of C is one goroutine to Go, which enters Go for each call and leaves it, and is never scheduled anew unless a call waits
-// for long. So Go's monitor (sysmon) takes the processor from it whenever it computes for 10 ms, and the next call wakes the monitor, which
-// then looks every 20 to 80 µs for some 5 ms: each time it interrupts the program's computation.
+// To Go, a C thread is one goroutine, which enters and leaves Go with each call and is never rescheduled unless a call
+// blocks for long. So Go's monitor (sysmon) takes the processor from it whenever the program computes for 10 ms. The
+// next call wakes the monitor, which then polls every 20 to 80 µs for some 5 ms, and interrupts the program's
+// computation each time.
 //
-// How often it wakes follows from the timer slack of its thread (prctl(2)): by so much the kernel may wake it later than it asks for. A
-// thread has the slack of the one that makes it. Only the monitor's is changed: the others of Go sleep for 3 µs where they take a goroutine
-// from another processor. It is the second thread that Go makes: the first one runs the Go program, and begins with the monitor. That is so in
-// a shared library, so lib/build.sh has the linker put this in the place of pthread_create (--wrap), and tests are built without.
+// The rate at which it wakes depends on the timer slack of its thread (prctl(2)), the delay that the kernel may add to
+// a sleep. A new thread inherits the slack of its creator. Only the monitor's slack is changed, because Go's other
+// threads sleep for 3 µs when they steal a goroutine from another processor. The monitor is the second thread that Go
+// creates: the first one runs the Go program, and starts the monitor first. This holds in a shared library only, so
+// lib/build.sh makes the linker substitute this function for pthread_create (--wrap), and tests are built without it.
 //
-// Go's threads block the signals that the program handles, but for those that the runtime unblocks itself (SIGCHLD,
-// SIGPROF and those of faults): handlers run in the program's threads.
+// Go's threads block the signals that the program handles, so that handlers run in the program's threads. Exceptions
+// are signals that the runtime unblocks itself (SIGCHLD, SIGPROF and faults).
 
 // #include <pthread.h>
 // #include <signal.h>

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Starts a job on hosts that are namespaces of this machine, as root: lib/namespaces.sh KIND RANKS PROGRAM…
+# Starts a job on simulated hosts in namespaces of this machine, as root: lib/namespaces.sh KIND RANKS PROGRAM…
 #
-#   slurm  with `srun --mpi=pmi2` of a Slurm of one node (Debian's packages slurmctld, slurmd, slurm-client, munge)
-#   nodes  with `zrlctl run` in an allocation of two nodes of such a Slurm, which runs srun
-#   hosts  with `zrlctl run --hosts`, which runs MPICH's mpiexec.hydra, on three hosts, each in a network namespace of its own
+#   slurm  with `srun --mpi=pmi2` on a one-node Slurm (Debian's packages slurmctld, slurmd, slurm-client, munge)
+#   nodes  with `zrlctl run`, which runs srun, in an allocation of two nodes of such a Slurm
+#   hosts  with `zrlctl run --hosts`, which runs MPICH's mpiexec.hydra, on three hosts in separate network namespaces
 #
-# ZRLCTL is the path of zrlctl, bin/zrlctl by default. All processes and interfaces are gone when it has ended. The machine's own Slurm, if any, is not touched.
+# ZRLCTL is the path of zrlctl, bin/zrlctl by default. The script removes all processes and interfaces when it exits. It
+# does not affect the machine's Slurm, if any.
 set -euo pipefail
 
 kind=${1:-} ranks=${2:-}
@@ -14,7 +15,7 @@ if [ -z "${NAMESPACES_DIR:-}" ]; then
   NAMESPACES_DIR=$(mktemp -d)
   export NAMESPACES_DIR
   trap 'rm -rf "$NAMESPACES_DIR"' EXIT
-  # If the first process of the PID namespace ends, so do all others.
+  # All processes of the PID namespace are killed when its first process exits.
   unshare --net --mount --uts --pid --fork --mount-proc --kill-child "$0" "$@"
   exit
 fi
@@ -23,12 +24,12 @@ zrlctl=${ZRLCTL:-$(dirname "$0")/../bin/zrlctl}
 dir=$NAMESPACES_DIR
 ip link set lo up
 
-# start_slurm NODES: they are several slurmd on one host.
+# start_slurm NODES: starts one slurmd per node on this host.
 start_slurm() {
   local i last=$(($1 - 1))
   PATH=$PATH:/usr/sbin
   hostname node0
-  # Names are resolved only where there is an address besides 127.0.0.1.
+  # Names are resolved only if there is an address other than 127.0.0.1.
   ip address add 10.9.0.1/24 dev lo
   printf '10.9.0.1 node0\n127.0.0.1 localhost\n' >"$dir/hosts"
   mount --bind "$dir/hosts" /etc/hosts
@@ -89,8 +90,8 @@ hosts() {
     ip -n "host$host" link set eth0 up
     ip -n "host$host" link set lo up
   done
-  # The launcher prints what has to be started on each host, in order. The hosts have no route to other networks, from which a rank
-  # could conclude its address.
+  # The launcher prints the command to start on each host, in order. ZRLMPI_ADDRESS is needed because the hosts have no
+  # route to other networks, from which a rank could derive its address.
   mkfifo "$dir/output"
   HYDRA_LAUNCHER=manual HYDRA_IFACE=bridge0 ZRLMPI_ADDRESS=10.9.0.0/24 \
     "$zrlctl" run --hosts 10.9.0.1,10.9.0.2,10.9.0.3 -n "$ranks" "$@" >"$dir/output" &

@@ -1,7 +1,8 @@
 package main
 
-// lib/c/signals.c sees handlers that the program and its libraries install by calls that the loader binds to it. The loader does not where
-// these libraries were loaded after the program, such as by dlopen of an interpreter.
+// lib/c/signals.c sees the handlers that the program and its libraries install by calls that the loader binds to it.
+// The loader does not bind these calls if this library was loaded after the program, for instance by dlopen from an
+// interpreter.
 
 // #include <signal.h>
 // #include <stddef.h>

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSignals: signal handlers that a program installs without an alternate stack run while it sends messages, by its
-// own signals, by timers of 1 kHz and by signals from other processes.
+// TestSignals checks that signal handlers without an alternate stack run while a program sends messages, for its own
+// signals, 1 kHz timers and signals from other processes.
 func TestSignals(t *testing.T) {
 	dir := builtLibrary(t)
 	for _, abi := range []string{"standard", "mpich"} {
@@ -31,7 +31,7 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// signalRanks sends SIGUSR1 to the ranks of a job until it ends.
+// signalRanks sends SIGUSR1 to the ranks of a job until the job ends.
 func signalRanks(t *testing.T, dir, program string) {
 	c := exec.CommandContext(t.Context(), filepath.Join(dir, "zrlctl"), "run", "-n", "2", program, "outside", "300")
 	c.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(dir, "lib"))
@@ -67,7 +67,7 @@ func signalRanks(t *testing.T, dir, program string) {
 		default:
 		}
 		for _, pid := range ranks {
-			_ = unix.Kill(pid, unix.SIGUSR1) // it may have exited
+			_ = unix.Kill(pid, unix.SIGUSR1) // the process may have exited
 		}
 	}
 }

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Measures the C library in bin/lib beside MPICH and Open MPI, one after another in each round, and prints medians as Markdown: lib/speed.sh osu|nas [ROUNDS]
+# Measures the C library in bin/lib, MPICH and Open MPI alternately, in rounds, and prints medians as Markdown:
+# lib/speed.sh osu|nas [ROUNDS]
 #
-#   osu  latency by the OSU micro-benchmarks, in µs, and of their loops in Go (package mpi, lab/cmd/osu): point to point, and
-#        collectives of 2 and 4 ranks. OSU and OSU_OPENMPI name the folders libexec/osu-micro-benchmarks/mpi of those that were
-#        built for MPICH and for Open MPI
+#   osu  latency in µs by the OSU micro-benchmarks, and by the same loops in Go (package mpi, lab/cmd/osu): point to
+#        point, and collectives of 2 and 4 ranks. OSU and OSU_OPENMPI name the folders
+#        libexec/osu-micro-benchmarks/mpi of the builds for MPICH and Open MPI
 #   nas  the NAS parallel benchmarks of class A, 2 ranks, in Mop/s. NAS and NAS_OPENMPI name their folders bin, likewise
 #
-# ROUNDS is 3 unless it is given. Nothing else should run meanwhile. It needs `make build lib`, and Debian's packages mpich and openmpi-bin.
+# ROUNDS is 3 by default. The machine should be idle otherwise. The script needs `make build lib`, and Debian's packages
+# mpich and openmpi-bin.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,7 +25,7 @@ need() {
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# run SIDE RANKS PROGRAM-OF-MPICH PROGRAM-OF-OPEN-MPI ARGUMENTS…; go is the loop of the program's name, osu_NAME, in Go.
+# run SIDE RANKS PROGRAM-OF-MPICH PROGRAM-OF-OPEN-MPI ARGUMENTS…: side go runs the Go loop for the program osu_NAME.
 run() {
   local side=$1 ranks=$2 mpich=$3 openmpi=$4 code=0
   local -a yields=()
@@ -41,19 +43,19 @@ run() {
   fi
 }
 
-# note ROW SIDE: one value of a round, of its input.
+# note ROW SIDE: records the values of a round from standard input.
 note() {
   local value
   while read -r value; do echo "$1|$2|$value" >>"$work/values"; done
 }
 
-# median ROW SIDE: of the rounds, or – if it was not measured.
+# median ROW SIDE: prints the median of all rounds, or – if there are no values.
 median() {
   awk -F'|' -v row="$1" -v side="$2" '$1 == row && $2 == side { print $3 }' "$work/values" | sort -g |
     awk '{ v[NR] = $1 } END { if (NR == 0) print "–"; else print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
 }
 
-# table SIDE…: of the rows, in the order in which they were measured first.
+# table SIDE…: prints all rows, in the order of their first measurement.
 table() {
   local row side line
   while read -r -u 3 row; do
@@ -65,7 +67,7 @@ table() {
 
 lengths='4 64 1024 16384 65536 1048576'
 
-# latencies NAME SIDE: the lines "length latency" of the output whose length is one of the table.
+# latencies NAME SIDE: records the lines "length latency" of the output for the lengths of the table.
 latencies() {
   local length latency
   while read -r length latency; do

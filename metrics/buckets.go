@@ -8,15 +8,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
 )
 
-// The classic buckets, for a Prometheus without native ones, end at the powers of two from
-// 2^classicFirst to 1 second, as every phases.PerOctave-th native bucket does.
+// Classic buckets, for a Prometheus without native histograms, end at the powers of two from 2^classicFirst to
+// 1 second, like every phases.PerOctave-th native bucket.
 const classicFirst = -17
 
 var classicBounds = prometheus.ExponentialBuckets(math.Exp2(classicFirst), 2, 1-classicFirst)
 
-// classicOf returns the classic bucket that a native one is part of; len(classicBounds) is
-// beyond the last.
+// classicOf returns the index of the classic bucket that contains a native one; len(classicBounds) is beyond
+// the last.
 func classicOf(key int) int {
-	octave := (key + phases.PerOctave - 1) >> phases.Schema // rounded up
+	octave := (key + phases.PerOctave - 1) >> phases.Schema // round up
 	return min(max(octave-classicFirst, 0), len(classicBounds))
 }

@@ -23,10 +23,10 @@ type Engine interface {
 // Rank is the source of a local rank's metrics.
 type Rank struct {
 	Engine Engine
-	// Recorder has the histograms that the engine's observer fills.
+	// Recorder has the histograms, which the engine's observer fills.
 	Recorder *phases.Recorder
-	// State returns the state of the rank without that of its engine. The receive with which a stand-in's kernel waits for
-	// work is not a wait.
+	// State returns the state of the rank without its engine. The receive with which a stand-in's kernel waits
+	// for work is not a wait.
 	State func() state.RankInfo
 }
 
@@ -34,18 +34,17 @@ type Rank struct {
 type Source struct {
 	// Version is the version of this program.
 	Version string
-	// Started is when the engines began to count.
+	// Started is the time at which the engines began to count.
 	Started time.Time
 	Ranks   []Rank
 	// LostLogLines returns the number of lost log lines.
 	LostLogLines func() uint64
-	// AccessDenied returns how many programs and requests were refused because of their
-	// user, by socket.
+	// AccessDenied returns the number of programs and requests refused because of their user, by socket.
 	AccessDenied func() map[string]uint64
-	// WebConfigFailures returns how many changes of the web configuration were refused.
+	// WebConfigFailures returns the number of rejected changes of the web configuration.
 	WebConfigFailures func() uint64
-	// Reload reports whether the last attempt to load the configuration succeeded, and
-	// when it last succeeded.
+	// Reload reports whether the last attempt to load the configuration succeeded, and the time of the last
+	// success.
 	Reload func() (good bool, last time.Time)
 }
 
@@ -81,7 +80,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// revision returns the version control revision of the build.
+// revision is the version control revision of the build.
 var revision = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -106,7 +105,7 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// sample is the state of a rank; each peer is read at one moment.
+// sample is the state of a rank. Each peer is read at a single point in time.
 type sample struct {
 	created time.Time
 	rank    string
@@ -122,16 +121,15 @@ type peerSample struct {
 	times    phases.PerPeer
 }
 
-// otherPeers is the label of the peers without series of their own, anySource that of
-// receives from any source, and unknownPeer that of addresses that are not in the rank map.
+// otherPeers is the label of all peers without separate series, anySource of receives from any source, and
+// unknownPeer of addresses that are not in the rank map.
 const (
 	otherPeers  = "other"
 	anySource   = "any"
 	unknownPeer = "unknown"
 )
 
-// sampleRank reads a rank. It holds the engine's lock for one peer at a time, to copy its
-// counters.
+// sampleRank reads a rank. It holds the engine's lock for one peer at a time, to copy its counters.
 func sampleRank(r *Rank, created time.Time) *sample {
 	l := &sample{created: created, state: r.State()}
 	l.rank = strconv.Itoa(l.state.Rank)
@@ -162,7 +160,7 @@ func sampleRank(r *Rank, created time.Time) *sample {
 	return l
 }
 
-// idle reports whether nothing has ever happened with a peer.
+// idle reports whether all counters of a peer are zero.
 func idle(c *state.PeerCounters) bool {
 	zero := state.PeerCounters{Rank: c.Rank, Extended: c.Extended}
 	return *c == zero
@@ -183,7 +181,7 @@ func (l *sample) collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// collectState exposes what belongs to no peer.
+// collectState exposes the series without a peer.
 func (l *sample) collectState(out chan<- prometheus.Metric) {
 	out <- postedReceives.gauge(float64(l.own.Posted), l.rank)
 	out <- unexpectedMessages.gauge(float64(l.own.Unexpected), l.rank)
@@ -199,7 +197,7 @@ func (l *sample) collectState(out chan<- prometheus.Metric) {
 		out <- collectiveFailures.counterAt(l.created, n.Failures, l.rank, name, n.Algorithm)
 	}
 	out <- disagreements.counterAt(l.created, l.own.Disagreements, l.rank)
-	if o := l.state.Offload; o != nil { // of a rank with a UDP socket
+	if o := l.state.Offload; o != nil { // the rank has a UDP socket
 		if n := l.state.SocketDrops; n != nil {
 			out <- socketDrops.counterAt(l.created, *n, l.rank)
 		}

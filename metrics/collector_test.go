@@ -58,7 +58,7 @@ func (e *engine) PeerCounters(rank int, visit func(*state.PeerCounters)) {
 
 var started = time.Unix(1_700_000_000, 0)
 
-// example is a daemon with a host, which has peers of all kinds, and a stand-in.
+// example returns a daemon with a host, which has peers of all kinds, and a stand-in.
 func example() Source {
 	host := &engine{
 		own: state.RankCounters{Posted: 3, Unexpected: 2, AnySource: state.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: 7 * time.Second}},
@@ -118,7 +118,7 @@ func example() Source {
 	}
 }
 
-// gather collects with all checks that the library has.
+// gather collects with all checks of the library.
 func gather(t *testing.T, src Source) []*dto.MetricFamily {
 	t.Helper()
 	r := prometheus.NewPedanticRegistry()
@@ -130,12 +130,12 @@ func gather(t *testing.T, src Source) []*dto.MetricFamily {
 	return families
 }
 
-// TestGolden compares what is exposed with testdata/metrics.txt.
+// TestGolden compares the exposed metrics with testdata/metrics.txt.
 func TestGolden(t *testing.T) {
 	var got bytes.Buffer
 	for _, f := range gather(t, example()) {
 		if f.GetName() == "zrlmpi_build_info" {
-			f.Metric[0].Label = f.Metric[0].Label[2:] // the versions of Go and of this program differ
+			f.Metric[0].Label = f.Metric[0].Label[2:] // without the versions of Go and of this program
 		}
 		if _, err := expfmt.MetricFamilyToText(&got, f); err != nil {
 			t.Fatal(err)
@@ -175,7 +175,7 @@ func TestNames(t *testing.T) {
 
 func allFamilies() []*family { return families }
 
-// TestNativeHistogramsAreServed asks as a Prometheus does that reads them.
+// TestNativeHistogramsAreServed scrapes like a Prometheus that supports native histograms.
 func TestNativeHistogramsAreServed(t *testing.T) {
 	registry, err := NewRegistry(example())
 	if err != nil {
@@ -234,7 +234,7 @@ func TestNativeHistogramsAreServed(t *testing.T) {
 	}
 }
 
-// TestScrapesMeetMessages has messages end while others scrape.
+// TestScrapesMeetMessages completes messages while others scrape.
 func TestScrapesMeetMessages(t *testing.T) {
 	e := &engine{peers: make([]state.PeerCounters, 8)}
 	for i := range e.peers {
@@ -292,7 +292,7 @@ func TestScrapesMeetMessages(t *testing.T) {
 	}
 }
 
-// TestKernelUp: a kernel is up while it runs.
+// TestKernelUp checks that a kernel is up while it runs.
 func TestKernelUp(t *testing.T) {
 	src := example()
 	src.Ranks[1].State = func() state.RankInfo {

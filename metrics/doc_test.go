@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
 )
 
-// TestDocumentation holds docs/metrics.md to the code: every family has a row, with its
-// type and labels, and every row is a family.
+// TestDocumentation checks docs/metrics.md against the code: every family has a row, with its type and labels,
+// and every row is a family.
 func TestDocumentation(t *testing.T) {
 	text, err := os.ReadFile("../docs/metrics.md")
 	if err != nil {

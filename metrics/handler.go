@@ -8,23 +8,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// The bounds of scrapes.
+// Limits of scrapes.
 const (
-	// maxScrapes bounds concurrent scrapes. Others wait.
+	// maxScrapes limits concurrent scrapes. Others wait.
 	maxScrapes = 4
-	// scrapeTimeout bounds a scrape, including its wait.
+	// scrapeTimeout limits a scrape, including its wait.
 	scrapeTimeout = 10 * time.Second
 )
 
-// Handler serves a registry as text, OpenMetrics or protobuf. Only protobuf has native
-// histograms. Errors are written to log.
+// Handler serves a registry as text, OpenMetrics or protobuf. Only protobuf has native histograms. Errors are
+// written to log.
 func Handler(r *prometheus.Registry, log promhttp.Logger) http.Handler {
 	scrape := promhttp.HandlerFor(r, promhttp.HandlerOpts{
 		ErrorLog: log, ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true,
 	})
 	slots := make(chan struct{}, maxScrapes)
-	// http.TimeoutHandler keeps the answer in memory until it is complete, so that a
-	// slot is not held for a client that reads slowly.
+	// http.TimeoutHandler buffers the complete answer, so that a slow client does not hold a slot.
 	return http.TimeoutHandler(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		select {
 		case slots <- struct{}{}:

@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// sent and received are messages whose phases all take some time.
+// sent returns a sent message, and received a received one, whose phases all take some time.
 func sent(peer int, unit time.Duration) *mpe.Status {
 	start := time.Second
 	return &mpe.Status{Peer: peer, Send: true, Phases: handshake.Phases{
@@ -23,7 +23,7 @@ func received(peer int, unit time.Duration) *mpe.Status {
 	}}
 }
 
-// manyPeers are n remote ranks and rank 0.
+// manyPeers returns n remote ranks and rank 0.
 func manyPeers(n int) []phases.Peer {
 	peers := make([]phases.Peer, n+1)
 	for i := range peers {

@@ -16,8 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// times are durations in nanoseconds of all lengths up to months, and those next to
-// the bounds of buckets.
+// times returns durations in nanoseconds of all magnitudes up to months, and durations next to bucket bounds.
 func times(rng *rand.Rand, n int) []uint64 {
 	ns := []uint64{0, 0, 1, 2, 3}
 	for _, bound := range classicBounds {
@@ -33,7 +32,7 @@ func times(rng *rand.Rand, n int) []uint64 {
 	return ns
 }
 
-// TestHistogramsAreTheLibrarys gives the same times to a histogram of the library's.
+// TestHistogramsAreTheLibrarys compares our histogram with the library's for the same times.
 func TestHistogramsAreTheLibrarys(t *testing.T) {
 	for _, n := range []int{0, 1, 10, 10_000} {
 		rng := rand.New(rand.NewPCG(1, uint64(n)))
@@ -72,7 +71,7 @@ func TestHistogramsAreTheLibrarys(t *testing.T) {
 	}
 }
 
-// written returns a histogram as it is exposed.
+// written returns a histogram as exposed.
 func written(t *testing.T, metric prometheus.Metric) *dto.Histogram {
 	t.Helper()
 	var m dto.Metric
@@ -82,8 +81,8 @@ func written(t *testing.T, metric prometheus.Metric) *dto.Histogram {
 	return m.Histogram
 }
 
-// quantile is Prometheus' histogram_quantile of a native histogram, without its
-// interpolation: the bounds of the bucket where the quantile is.
+// quantile is Prometheus' histogram_quantile of a native histogram without interpolation: it returns the bounds
+// of the bucket that contains the quantile.
 func quantile(h *dto.Histogram, q float64) (low, high float64) {
 	rank := q * float64(h.GetSampleCount())
 	at := float64(h.GetZeroCount())
@@ -106,8 +105,7 @@ func quantile(h *dto.Histogram, q float64) (low, high float64) {
 	return math.Inf(1), math.Inf(1)
 }
 
-// TestQuantiles: what Prometheus makes of a native histogram is the quantile, to
-// within a bucket.
+// TestQuantiles checks that Prometheus' quantile of a native histogram is right to within a bucket.
 func TestQuantiles(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	var h phases.Histogram
@@ -131,7 +129,7 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// TestTheLongestTime has a bucket.
+// TestTheLongestTime checks that the longest time has a bucket.
 func TestTheLongestTime(t *testing.T) {
 	var h phases.Histogram
 	h.Add(math.MaxInt64)
@@ -145,7 +143,7 @@ func TestTheLongestTime(t *testing.T) {
 func TestSendTimes(t *testing.T) {
 	r := Rank{Engine: &engine{peers: []state.PeerCounters{{Rank: 1}, {Rank: 2}, {Rank: 3}}}, Recorder: phases.NewRecorder(0, manyPeers(3), 1)}
 	for range 90 {
-		r.Recorder.Done(sent(1, 100*time.Nanosecond), nil) // 4 µs in all
+		r.Recorder.Done(sent(1, 100*time.Nanosecond), nil) // 4 µs in total
 		r.Recorder.Done(received(1, time.Second), nil)
 	}
 	for range 10 {
@@ -156,7 +154,7 @@ func TestSendTimes(t *testing.T) {
 	if p50, p99, n, ok := r.SendTimes(1); !ok || n != 100 || !near(p50, 4e-6) || !near(p99, 40e-3) {
 		t.Errorf("%g, %g, %d, %v", p50, p99, n, ok)
 	}
-	for _, peer := range []int{-1, 0, 2, 3, 4} { // rank 2 is one of the others
+	for _, peer := range []int{-1, 0, 2, 3, 4} { // rank 2 shares the series of other peers
 		if _, _, n, ok := r.SendTimes(peer); ok || n != 0 {
 			t.Errorf("rank %d: %d", peer, n)
 		}

@@ -15,7 +15,7 @@ type Job struct {
 	Ranks []JobRank
 }
 
-// JobRank is a rank of a job, which counts since Started.
+// JobRank is a rank of a job. Its counters started at Started.
 type JobRank struct {
 	Started time.Time
 	State   state.RankInfo
@@ -52,13 +52,13 @@ func (j *Job) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// Describe implements prometheus.Collector: which ranks there will be is not known.
+// Describe implements prometheus.Collector. It describes nothing, since the ranks are not known in advance.
 func (*Job) Describe(chan<- *prometheus.Desc) {}
 
-// jobLabel is the label of a job's name.
+// jobLabel is the label with a job's name.
 const jobLabel = "mpi_job"
 
-// jobs collects what the jobs of a host are at a scrape.
+// jobs collects the jobs that exist at the time of a scrape.
 type jobs struct{ list func() []Job }
 
 func (jobs) Describe(chan<- *prometheus.Desc) {}
@@ -70,10 +70,10 @@ func (c jobs) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// NewJobRegistry returns a registry of the jobs that list returns at each scrape. Their series are those of a daemon's
-// ranks, with the label mpi_job.
+// NewJobRegistry returns a registry of the jobs that list returns at each scrape. It has the series of a
+// daemon's ranks, with the label mpi_job added.
 func NewJobRegistry(list func() []Job) *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	r.MustRegister(jobs{list}) // one collector without descriptions cannot collide
+	r.MustRegister(jobs{list}) // a single collector without descriptions cannot collide
 	return r
 }

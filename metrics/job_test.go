@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// TestJobs: each scrape has the ranks of the jobs that there are then.
+// TestJobs checks that each scrape has the ranks of the jobs that exist at the time.
 func TestJobs(t *testing.T) {
 	var list []Job
 	registry := NewJobRegistry(func() []Job { return list })
@@ -39,7 +39,7 @@ func TestJobs(t *testing.T) {
 	text0, err := json.Marshal(phases.Times{Classes: recorder.Classes(), Peers: map[int]phases.PerPeer{1: recorder.Peer(1), 7: {}}})
 	var times phases.Times
 	if err == nil {
-		err = json.Unmarshal(text0, &times) // as it came from the rank's process
+		err = json.Unmarshal(text0, &times) // as received from the rank's process
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// observer notifies a recorder of messages, and ignores everything else.
+// observer passes completed messages to a recorder, and ignores everything else.
 type observer struct{ recorder *phases.Recorder }
 
 func (observer) Dropped(int, int, mpe.Drop) {}
@@ -24,7 +24,7 @@ func (observer) TransportError(int, error)  {}
 
 func (o observer) Done(_ int, s mpe.Status, err error) { o.recorder.Done(&s, err) }
 
-// pair starts two ranks of this process that are connected by a transport.
+// pair starts two ranks of this process, connected by a transport.
 func pair(b *testing.B, transport string, observed bool) (engines [2]*mpe.Engine) {
 	b.Helper()
 	cfg, err := config.Parse(strings.NewReader(fmt.Sprintf(`
@@ -61,15 +61,15 @@ ranks:
 		b.Cleanup(func() {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()
-			_ = r.Close(ctx) // cuts off what is not acknowledged
+			_ = r.Close(ctx) // cuts off unacknowledged messages
 		})
 		engines[self.Rank] = r.Engine
 	}
 	return engines
 }
 
-// BenchmarkMessage sends a message from one rank to another and back, with and without
-// a recorder at both. Four ends of messages are counted an operation.
+// BenchmarkMessage sends a message from one rank to another and back, with and without a recorder at both. One
+// operation counts four completed messages.
 func BenchmarkMessage(b *testing.B) {
 	for _, transport := range []string{"shm", "udp"} {
 		for _, observed := range []bool{false, true} {

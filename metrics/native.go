@@ -24,13 +24,12 @@ func (f *family) native(h *phases.Histogram, created time.Time, labels ...string
 	return m
 }
 
-// both returns the native histogram with the classic one.
+// both returns the native histogram together with the classic one.
 func (f *family) both(h *phases.Histogram, created time.Time, labels ...string) prometheus.Metric {
 	return &withClassic{f.native(h, created, labels...), h}
 }
 
-// withClassic is a native histogram with classic buckets besides, which the library's
-// constant ones do not have.
+// withClassic is a native histogram with classic buckets, which the library's constant native histograms lack.
 type withClassic struct {
 	prometheus.Metric
 	h *phases.Histogram

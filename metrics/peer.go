@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// The values of the label direction: of messages, and of packets.
+// Values of the label direction, for messages and for packets.
 const (
 	sending   = "send"
 	receiving = "receive"
@@ -18,10 +18,10 @@ const (
 	outward   = "out"
 )
 
-// heldBack is the waits_for label of a message that is queued behind others.
+// heldBack is the value of waits_for for a message queued behind others.
 const heldBack = "held_back"
 
-// typeNames are packets' types as labels.
+// typeNames are the label values of packet types.
 var typeNames = func() (names [state.NumTypes]string) {
 	names[0] = heldBack
 	for t := 1; t < state.NumTypes; t++ {
@@ -30,7 +30,7 @@ var typeNames = func() (names [state.NumTypes]string) {
 	return names
 }()
 
-// collectPeer exposes the series of a peer, or of the other peers.
+// collectPeer exposes the series of a peer, or of all other peers together.
 func (l *sample) collectPeer(out chan<- prometheus.Metric, p *peerSample) {
 	c := &p.counters
 	count := func(f *family, n uint64, labels ...string) {
@@ -94,7 +94,7 @@ func (l *sample) wait(out chan<- prometheus.Metric, w state.OldestWait, peer, di
 	out <- oldestWait.gauge(w.Elapsed.Seconds(), l.rank, peer, direction, typeNames[w.For])
 }
 
-// merge adds a peer to the others.
+// merge adds the counters of a peer to those of other peers.
 func merge(to, c *state.PeerCounters) {
 	to.Extended = to.Extended || c.Extended
 	to.Silent = to.Silent || c.Silent

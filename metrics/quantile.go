@@ -7,9 +7,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// SendTimes returns the median and the 99th percentile of the durations of sends of a rank
-// to a peer, from posted to ended, in seconds and to within a bucket, and their number. It
-// returns false if there were none, or the peer has no series of its own.
+// SendTimes returns the median and the 99th percentile of the durations of a rank's sends to a peer, from post
+// to completion, in seconds and within the width of a bucket, and their number. It returns false if there were
+// no sends, or if the peer has no separate series.
 func (r *Rank) SendTimes(peer int) (p50, p99 float64, n uint64, ok bool) {
 	rec := r.Recorder
 	if rec == nil || peer < 0 || peer >= rec.Size() {
@@ -30,8 +30,8 @@ func (r *Rank) SendTimes(peer int) (p50, p99 float64, n uint64, ok bool) {
 	return quantileOf(h, 0.5, n), quantileOf(h, 0.99, n), n, true
 }
 
-// quantileOf returns about where the quantile q of n times is, in seconds: in its bucket,
-// where it would be if the bucket's times were spread evenly by their logarithm.
+// quantileOf estimates the quantile q of n times, in seconds. It assumes that the logarithms of the times in a
+// bucket are spread evenly.
 func quantileOf(h *phases.Histogram, q float64, n uint64) float64 {
 	rank := q * float64(n)
 	before := float64(h.Zero)

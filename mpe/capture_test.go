@@ -25,12 +25,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Golden transcripts: recorded traffic of deployed nodes, with our engine put in
-// the place of each side in turn. It is given the other side's packets at their
-// recorded times, and its own must be the recorded ones, byte for byte and in
-// order.
+// Golden transcripts: recorded traffic of deployed nodes, replayed with our engine in place of each side in
+// turn. The engine gets the other side's packets at their recorded times, and must send the recorded packets
+// of its own side, byte for byte and in order.
 
-// datagram is one recorded packet.
+// datagram is a recorded packet.
 type datagram struct {
 	at       time.Duration
 	src, dst int // ranks
@@ -45,7 +44,7 @@ func (d datagram) String() string {
 	return fmt.Sprintf("%d→%d %s", d.src, d.dst, what)
 }
 
-// readCapture reads a recording; rank n is at 127.0.0.(n+1).
+// readCapture reads a recording; rank n has the address 127.0.0.(n+1).
 func readCapture(t *testing.T, path string) []datagram {
 	t.Helper()
 	f, err := os.Open(path)
@@ -83,16 +82,16 @@ func readCapture(t *testing.T, path string) []datagram {
 	}
 }
 
-// step is one blocking call of a rank's program.
+// step is a blocking call of a rank's program.
 type step struct {
-	at      time.Duration // when the program made it
+	at      time.Duration // time of the call
 	send    bool
 	peer    int
-	payload []byte // of a send; of a receive, what must arrive
+	payload []byte // of a send; for a receive, the expected payload
 }
 
-// program infers a rank's calls from what it sent and received: a send begins
-// with its first SEND_REQUEST, a receive with its first CLEAR_TO_SEND.
+// program infers a rank's calls from its packets: a send begins with its first SEND_REQUEST, a receive with
+// its first CLEAR_TO_SEND.
 func program(t *testing.T, packets []datagram, rank int) []step {
 	t.Helper()
 	type open struct {
@@ -127,7 +126,7 @@ func program(t *testing.T, packets []datagram, rank int) []step {
 	}
 	for _, p := range packets {
 		h, defect := protocol.CloudFPGA.Parse(p.b)
-		out := [2]int{p.src, p.dst} // the message flows with this packet
+		out := [2]int{p.src, p.dst} // the direction of the message is that of this packet
 		back := [2]int{p.dst, p.src}
 		switch {
 		case !defect.OK() || pairs[out] != nil && pairs[out].hasData && len(pairs[out].payload) < pairs[out].words*4 && h.Type != protocol.Data:
@@ -164,8 +163,7 @@ func program(t *testing.T, packets []datagram, rank int) []step {
 	return steps
 }
 
-// script is a transport that plays recorded packets to an engine, and keeps
-// what the engine sends.
+// script is a transport that replays recorded packets to an engine, and stores the packets that the engine sends.
 type script struct {
 	rank int
 	in   chan datagram
@@ -218,7 +216,7 @@ func (s *script) Close() error {
 	return nil
 }
 
-// node says what kind of node a rank of a capture is.
+// node is the kind of node at a rank of a capture.
 type node string
 
 const (
@@ -226,21 +224,19 @@ const (
 	fpga node = "fpga" // the MPE and its wrapper
 )
 
-// recording is a capture and who took part in it.
+// recording is a capture and its nodes.
 type recording struct {
 	name  string
 	nodes []node
-	// splitTail: the FPGA's shell splits 1424-byte datagrams.
+	// splitTail means that the FPGA's shell splits 1424-byte datagrams.
 	splitTail bool
-	// partial is how our host is configured for fragmented messages.
+	// partial is our host's setting for fragmented messages.
 	partial handshake.OnPartial
-	// differs lists, per rank that we play, how our packets are not the
-	// recorded ones, and why.
+	// differs lists, per rank that we replay, how our packets differ from the recorded ones, and why.
 	differs map[int]difference
 }
 
-// difference turns the recorded packets of a rank into those that are expected
-// of us.
+// difference converts the recorded packets of a rank to the packets that we expect to send.
 type difference struct {
 	reason string
 	edit   func(recorded []datagram) []datagram
@@ -323,15 +319,15 @@ var recordings = []recording{
 	}},
 }
 
-// notReplayed are recordings that are not of whole messages.
+// notReplayed are recordings without complete messages.
 var notReplayed = map[string]string{
 	"fpga_zero_words_padding":    "it begins behind a SEND_REQUEST: handshake.TestTrap15EmptyMessageFromAnFPGA",
 	"late_request_copy_deadlock": "it ends with two messages that never come to their DATA: handshake.TestTrap14LateRequest",
 }
 
-// requestsTooMany is the difference that a sender to an upstream CPU rank waits longer
-// before it retransmits SEND_REQUEST, and sends none for which that rank has kept an
-// earlier one: some of its packets are missing.
+// requestsTooMany is the difference that a sender to an upstream CPU rank waits longer before it retransmits
+// SEND_REQUEST, and does not retransmit one if the rank has kept an earlier one. So some of the recorded
+// packets are not sent.
 func requestsTooMany(nth ...int) map[int]difference {
 	return map[int]difference{0: {
 		reason: "trap 5: the rank keeps a second SEND_REQUEST, and its next receive answers it",
@@ -343,8 +339,8 @@ func requestsTooMany(nth ...int) map[int]difference {
 	}}
 }
 
-// oneDataTooMany is the difference that DATA, whose second datagram of three was
-// lost, is retransmitted only when the peer asks for it.
+// oneDataTooMany is the difference that DATA, whose second datagram of three was lost, is retransmitted only
+// when the peer requests it.
 func oneDataTooMany(why string) map[int]difference {
 	return map[int]difference{0: {
 		reason: "DATA is retransmitted when the peer asks for it, " + why,
@@ -352,7 +348,7 @@ func oneDataTooMany(why string) map[int]difference {
 	}}
 }
 
-// peerConfig is how our engine talks to peer when it takes rank's place.
+// peerConfig returns our engine's configuration for peer, in place of rank.
 func (rec recording) peerConfig(rank, peer int) handshake.Config {
 	if rec.nodes[rank] == fpga {
 		return handshake.Config{
@@ -390,7 +386,7 @@ func TestCaptures(t *testing.T) {
 	}
 }
 
-// replay plays the part of one rank.
+// replay replays one rank.
 func (rec recording) replay(t *testing.T, packets []datagram, rank int) {
 	tr := &script{rank: rank, in: make(chan datagram, len(packets))}
 	cfg := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, len(rec.nodes))}
@@ -437,11 +433,11 @@ func (rec recording) replay(t *testing.T, packets []datagram, rank int) {
 	for _, p := range packets {
 		if p.dst == rank {
 			time.Sleep(p.at - time.Since(start))
-			synctest.Wait() // what is due before has been sent
+			synctest.Wait() // everything due earlier has been sent
 			tr.in <- p
 		}
 	}
-	// The last packets may be ours, retransmissions included.
+	// The last packets may be ours, including retransmissions.
 	time.Sleep(packets[len(packets)-1].at - time.Since(start) + time.Millisecond)
 	synctest.Wait()
 	tr.mu.Lock()

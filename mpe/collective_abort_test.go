@@ -20,17 +20,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// What the document says of aborts of collective calls.
+// From the specification of aborts of collective calls.
 const (
 	statusComm = 1<<32 - 1
 	abortLen   = 20
 )
 
-// aborts collects the aborts that ranks send each other, each once.
+// aborts collects the aborts that ranks send to each other, without duplicates.
 type aborts struct {
 	mu   sync.Mutex
 	list map[[3]uint32][]byte // by source, destination and message
-	// lose has packets lost.
+	// lose selects packets to lose.
 	lose func(from, to int) bool
 }
 
@@ -70,13 +70,13 @@ func (x *aborts) losing(f func(from, to int) bool) {
 	x.lose = f
 }
 
-// deliverAbort has an engine send another one an abort, which may be from a third one.
+// deliverAbort sends an abort from one engine to another; the abort may originate from a third one.
 func deliverAbort(t *testing.T, e *mpe.Engine, to int, text []byte) {
 	t.Helper()
 	finish(t, start(t, e, mpe.Operation{Kind: mpe.OpSendSync, Peer: to, Comm: statusComm, Buf: text}))
 }
 
-// cause checks why a call has failed.
+// cause checks the reason why a call failed.
 func cause(t *testing.T, err error, rank int, want collective.FailureCause) {
 	t.Helper()
 	var failed *collective.CallFailedError
@@ -85,7 +85,7 @@ func cause(t *testing.T, err error, rank int, want collective.FailureCause) {
 	}
 }
 
-// One message per other rank, and not one for each two.
+// TestOneAbortsAll checks that an abort takes one message per other rank, not one per pair of ranks.
 func TestOneAbortsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ranks = 9
@@ -123,12 +123,12 @@ func TestOneAbortsAll(t *testing.T) {
 		if n := c.engines[0].Snapshot().Collectives; len(n) != 1 || n[0].Calls != 2 || n[0].Failures != 1 {
 			t.Errorf("rank 0 counts %+v", n)
 		}
-		all(t, barrier(ranks), devices, 3) // it works in the same communicator, too
+		all(t, barrier(ranks), devices, 3) // the next call in the same communicator works, too
 	})
 }
 
-// Before the members have agreed, those that wait get the abort at once, and those that
-// make the call later when they have.
+// TestFailureBeforeAgreement checks that members that wait for the agreement get an abort at once, and
+// members that make the call later get it after the agreement.
 func TestFailureBeforeAgreement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 5, nil)
@@ -146,8 +146,8 @@ func TestFailureBeforeAgreement(t *testing.T) {
 	})
 }
 
-// A rank that gets an abort before it has agreed itself, though others have, determines
-// later of which call.
+// TestAbortWhileAgreeing checks that a rank that gets an abort before its own agreement, but after that of
+// others, determines later which call is aborted.
 func TestAbortWhileAgreeing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 4, nil)
@@ -176,8 +176,7 @@ func TestAbortWhileAgreeing(t *testing.T) {
 	})
 }
 
-// Aborts of calls that are still to be made are stored, up to a limit, and also where
-// numbers wrap around.
+// TestAbortOfFutureCalls checks that aborts of future calls are stored, up to a limit, even when numbers wrap around.
 func TestAbortOfFutureCalls(t *testing.T) {
 	const ahead = 70
 	for _, last := range []int{1, collective.Tags - 1, collective.Tags - 30} {
@@ -191,7 +190,7 @@ func TestAbortOfFutureCalls(t *testing.T) {
 			for i := 1; i <= ahead; i++ {
 				ops = append(ops, post(t, barrier(3), devices[1], number(i)))
 			}
-			for i := ahead - 1; i >= 0; i-- { // those that come last first
+			for i := ahead - 1; i >= 0; i-- { // later ones first
 				abortCall(t, ops[i], time.Second)
 			}
 			synctest.Wait()
@@ -202,14 +201,14 @@ func TestAbortOfFutureCalls(t *testing.T) {
 				}
 				cause(t, outcome(t, o), 1, collective.CauseTimeout)
 			}
-			o := post(t, barrier(3), devices[0], number(ahead)) // there was no room for it
+			o := post(t, barrier(3), devices[0], number(ahead)) // its abort exceeded the limit
 			abortCall(t, o, time.Second)
 			synctest.Wait()
 			for i := 1; i <= 64; i++ {
 				cause(t, outcome(t, post(t, barrier(3), devices[2], number(i))), 1, collective.CauseTimeout)
 			}
 			all(t, barrier(3), devices, number(ahead+1))
-			// What is never made is forgotten when its number has passed.
+			// The abort of a call that is never made is forgotten when the number has passed.
 			abortCall(t, post(t, barrier(3), devices[1], number(ahead+2)), time.Second)
 			synctest.Wait()
 			all(t, barrier(3), devices, number(ahead+3))
@@ -219,8 +218,8 @@ func TestAbortOfFutureCalls(t *testing.T) {
 	}
 }
 
-// The aborts of one program do not end the calls of the next one, though these have the
-// same numbers.
+// TestAbortByAnEarlierProgram checks that the aborts of one program do not end calls of the next one, even if
+// their numbers are equal.
 func TestAbortByAnEarlierProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 3, nil)
@@ -250,8 +249,8 @@ func TestAbortByAnEarlierProgram(t *testing.T) {
 	})
 }
 
-// An abort for an absent rank, of before the members had agreed, is not kept when the
-// program has ended: the next one's first call would fail.
+// TestAbortTooLate checks that an abort for an absent rank, from before the agreement, is dropped when the
+// program ends. Otherwise the next program's first call would fail.
 func TestAbortTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ranks, away = 8, 7
@@ -272,13 +271,13 @@ func TestAbortTooLate(t *testing.T) {
 			ops = append(ops, post(t, barrier(ranks), d, 1))
 		}
 		x.losing(func(from, to int) bool { return from == away && to > 0 || to == away && from > 0 })
-		time.Sleep(5 * time.Second) // rank 0 finds that it is there
+		time.Sleep(5 * time.Second) // rank 0 detects that the peer is present
 		x.losing(nil)
 		finish(t, ops...)
 	})
 }
 
-// Aborts from ranks that are no members, of other calls, duplicates, and those in an
+// TestForgedFailures checks that aborts from non-members or of other calls, duplicates, and aborts in an
 // unknown form have no effect.
 func TestForgedFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -299,7 +298,7 @@ func TestForgedFailures(t *testing.T) {
 		for _, r := range []int{0, 2} {
 			cause(t, outcome(t, post(t, barrier(3), world[r], 2)), 1, collective.CauseTimeout)
 		}
-		pair := []mpe.Device{c.engines[0], c.engines[1]} // of communicator 1 as well, after ranks have forgotten it
+		pair := []mpe.Device{c.engines[0], c.engines[1]} // also of communicator 1, after ranks have forgotten it
 		for _, e := range c.engines {
 			e.ProgramEnded(true)
 		}
@@ -318,7 +317,7 @@ func TestForgedFailures(t *testing.T) {
 		} {
 			for range 2 {
 				deliverAbort(t, c.engines[1], 0, b)
-				deliverAbort(t, c.engines[2], 0, b) // which is no member
+				deliverAbort(t, c.engines[2], 0, b) // not a member
 			}
 		}
 		finish(t, under, post(t, two, pair[1], 2))
@@ -326,7 +325,7 @@ func TestForgedFailures(t *testing.T) {
 		if s := c.engines[0].Snapshot(); s.Unexpected != 0 {
 			t.Errorf("%d unexpected messages", s.Unexpected)
 		}
-		// With the right epoch it counts, but only from a member.
+		// With the right epoch, it is effective, but only from a member.
 		x.forget()
 		abortCall(t, post(t, two, pair[1], 4), time.Second)
 		synctest.Wait()
@@ -334,7 +333,7 @@ func TestForgedFailures(t *testing.T) {
 			epoch = binary.LittleEndian.Uint64(b)
 		}
 		deliverAbort(t, c.engines[2], 0, text(epoch, 1, 5, 255, 255, 0, 0))
-		for i := range uint32(100) { // these take no place of others
+		for i := range uint32(100) { // these do not displace others
 			deliverAbort(t, c.engines[1], 0, text(epoch+1, 1, 6+i, 1, 1, 0, 0))
 		}
 		deliverAbort(t, c.engines[1], 0, text(epoch, 1, 200, 1, 2, 0, 0))
@@ -356,7 +355,7 @@ func TestForgedFailures(t *testing.T) {
 	})
 }
 
-// Ranks that know Send and Recv only get no abort, and wait as before.
+// TestNoAbortByOrder checks that ranks that know only Send and Recv get no abort, and continue to wait.
 func TestNoAbortByOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3, handshake.SoftwarePeer(), nil)
@@ -371,7 +370,8 @@ func TestNoAbortByOrder(t *testing.T) {
 	})
 }
 
-// A user's function has the buffers until it returns, whatever aborts its rank gets.
+// TestAbortWhileComputing checks that a user's function keeps the buffers until it returns, whatever aborts
+// its rank gets.
 func TestAbortWhileComputing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 3, nil)
@@ -417,7 +417,7 @@ func TestAbortWhileComputing(t *testing.T) {
 	})
 }
 
-// A user's function that can be cancelled does not keep a call that has failed otherwise.
+// TestFailsWhileComputing checks that a cancellable user's function does not delay the failure of its call.
 func TestFailsWhileComputing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 3, nil)
@@ -452,7 +452,7 @@ func TestFailsWhileComputing(t *testing.T) {
 	})
 }
 
-// The cause is that of the rank that has failed first.
+// TestCausesOfAborts checks that the cause of an abort is from the rank that failed first.
 func TestCausesOfAborts(t *testing.T) {
 	chain := func(n int) *colltest.Case { return colltest.New(coll.Bcast, "chain", 4, 0, n) }
 	for name, test := range map[string]struct {
@@ -505,7 +505,7 @@ func TestCausesOfAborts(t *testing.T) {
 	})
 }
 
-// An engine that closes sends aborts, and does not wait long for absent ranks.
+// TestCloseAborts checks that a closing engine sends aborts, and does not wait long for absent ranks.
 func TestCloseAborts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 16, nil)
@@ -516,7 +516,7 @@ func TestCloseAborts(t *testing.T) {
 		for _, r := range []int{3, 4, 5, 6, 7} {
 			ops = append(ops, post(t, barrier(16), devices[r], 2))
 		}
-		synctest.Wait() // until the answers of rank 15 are in, with the first round trips
+		synctest.Wait() // until the answers of rank 15 are received, with the first round trips
 		listen(c).losing(func(from, to int) bool { return from == 15 || to == 15 })
 		begun := time.Now()
 		if err := c.engines[3].Close(t.Context()); err != nil {
@@ -534,7 +534,7 @@ func TestCloseAborts(t *testing.T) {
 	})
 }
 
-// A call all of whose messages are under way ends with its engine.
+// TestCloseEndsCallsInTransfer checks that a call whose messages are all in flight ends with its engine.
 func TestCloseEndsCallsInTransfer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, func(x *extended.Config) { x.EagerLimit = -1 })

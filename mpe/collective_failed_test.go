@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/colltest"
 )
 
-// inComm makes calls in a communicator of its own.
+// inComm makes calls in a separate communicator.
 type inComm struct {
 	mpe.Device
 	comm uint32
@@ -29,7 +29,7 @@ func (d inComm) StartCollective(c *collective.Operation) (mpe.Op, error) {
 	return d.Device.StartCollective(&x)
 }
 
-// communicator gives all ranks in a communicator.
+// communicator returns all ranks in a communicator.
 func (c *cluster) communicator(comm uint32) (devices []mpe.Device) {
 	for _, e := range c.engines {
 		devices = append(devices, inComm{e, comm})
@@ -47,7 +47,7 @@ func post(t *testing.T, c *colltest.Case, d mpe.Device, tag int) mpe.Op {
 	return o
 }
 
-// all posts a call of all ranks and waits for it.
+// all posts a call of all ranks, and waits for it.
 func all(t *testing.T, c *colltest.Case, devices []mpe.Device, tag int) {
 	t.Helper()
 	var ops []mpe.Op
@@ -86,16 +86,16 @@ func abortCall(t *testing.T, o mpe.Op, after time.Duration) {
 	o.Free()
 }
 
-// barrier is a call of so many ranks.
+// barrier returns a barrier of the given number of ranks.
 func barrier(ranks int) *colltest.Case { return colltest.New(coll.Barrier, "", ranks, 0, 0) }
 
-// quit has one rank of a call time out in the middle, while rank 0 has not made it. All
-// others fail, or have done their part; and rank 0 fails when it makes it.
+// quit lets one rank of a call time out in the middle, while rank 0 has not made the call. All other ranks
+// must fail or complete their part, and rank 0 must fail when it makes the call.
 func quit(t *testing.T, c *cluster, x *colltest.Case, comm uint32) {
 	t.Helper()
 	ranks, middle := len(c.engines), len(c.engines)/2
 	devices := c.communicator(comm)
-	all(t, barrier(ranks), devices, 1) // they have agreed
+	all(t, barrier(ranks), devices, 1) // reach agreement first
 	name := fmt.Sprintf("%v by %q of %d bytes", x.Call.Collective, x.Algorithm, x.Call.Bytes)
 	ops := map[int]mpe.Op{}
 	for r := 1; r < ranks; r++ {
@@ -129,7 +129,7 @@ func quit(t *testing.T, c *cluster, x *colltest.Case, comm uint32) {
 	if took := time.Since(begun); took > 5*time.Second { // on a clock that jumps
 		t.Errorf("%s: it took %v", name, took)
 	}
-	time.Sleep(5 * time.Second) // until rank 0 has the abort, too, whatever is lost
+	time.Sleep(5 * time.Second) // until rank 0 also has the abort, despite losses
 	late := outcome(t, post(t, x, devices[0], 2))
 	if late == nil {
 		t.Errorf("%s: rank 0 comes late and succeeds", name)
@@ -145,7 +145,7 @@ func quit(t *testing.T, c *cluster, x *colltest.Case, comm uint32) {
 	}
 }
 
-// cases are calls of all kinds that no rank in the middle can end without rank 0.
+// cases returns calls of all kinds that no rank in the middle can complete without rank 0.
 func cases(ranks int) (list []*colltest.Case) {
 	lengths := []int{1, 3000}
 	if ranks > 6 {
@@ -188,7 +188,7 @@ func TestFailureAborts(t *testing.T) {
 	}
 }
 
-// An abort is retransmitted until it has arrived.
+// TestFailureAbortsThroughLoss checks that an abort is retransmitted until it is received.
 func TestFailureAbortsThroughLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 6, func(x *extended.Config) { x.EagerLimit = 2000 })

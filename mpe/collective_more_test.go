@@ -21,7 +21,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// begin posts a rank's call, which must be possible.
+// begin posts a rank's call, which must succeed.
 func begin(t *testing.T, c *colltest.Case, e *mpe.Engine, tag int) mpe.Op {
 	t.Helper()
 	o, err := c.Start(e, tag)
@@ -45,7 +45,7 @@ func finish(t *testing.T, ops ...mpe.Op) {
 	}
 }
 
-// Five packets of a hundred are lost, and as many come twice or late.
+// TestCollectivesThroughLoss runs calls with 5 % loss, and as many duplicates and late packets.
 func TestCollectivesThroughLoss(t *testing.T) {
 	for _, ranks := range []int{2, 5, 8} {
 		synctest.Test(t, func(t *testing.T) {
@@ -70,16 +70,17 @@ func TestCollectivesThroughLoss(t *testing.T) {
 	}
 }
 
-// A user's function is called without the engine's lock, in the order of ranks.
+// TestCollectiveOfAUsersOperation checks that a user's function is called without the engine's lock, in the
+// order of ranks.
 func TestCollectiveOfAUsersOperation(t *testing.T) {
 	const ranks = 5
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, ranks, nil)
 		defer c.close()
-		// Elements are ranges of ranks: they join only if one follows the other.
+		// Elements are ranges of ranks: two can be joined only if one follows the other.
 		join := func(e *mpe.Engine) func(in, inout []byte) error {
 			return func(in, inout []byte) error {
-				e.Snapshot() // takes the lock
+				e.Snapshot() // acquires the lock
 				for i := 0; i < len(in); i += 2 {
 					if in[i+1]+1 != inout[i] {
 						inout[i], inout[i+1] = 0xff, 0xff
@@ -126,8 +127,8 @@ func TestCollectiveOfAUsersOperation(t *testing.T) {
 	})
 }
 
-// A caller whose context ends while the user's function has the buffers gets them back
-// when that has returned.
+// TestAbandonedWhileComputing checks that a caller whose context is done while the user's function has the
+// buffers gets them back when the function returns.
 func TestAbandonedWhileComputing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)
@@ -165,15 +166,15 @@ func TestAbandonedWhileComputing(t *testing.T) {
 	})
 }
 
-// The error of a call that times out says which rank it waits for, in which step; its
-// buffers are free, and the next call works.
+// TestAbandonedCall checks that the error of a call that times out names the awaited rank and the step, that
+// its buffers are released, and that the next call works.
 func TestAbandonedCall(t *testing.T) {
 	for _, algorithm := range []string{"flat", "binomial", "chain", "atomic", "scatter-allgather"} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newExtended(t, 4, func(x *extended.Config) { x.EagerLimit = 100 })
 			defer c.close()
 			call := colltest.New(coll.Bcast, algorithm, 4, 0, 20_000)
-			runCases(t, c.engines, []*colltest.Case{call}) // they have agreed
+			runCases(t, c.engines, []*colltest.Case{call}) // reach agreement first
 			call = colltest.New(coll.Bcast, algorithm, 4, 0, 20_000)
 			var ops []mpe.Op
 			for _, r := range []int{1, 2, 3} { // not the root
@@ -226,7 +227,7 @@ func TestAbandonedCall(t *testing.T) {
 	}
 }
 
-// TestSilentMember: a first call that waits names the members from which nothing has ever come, and no others.
+// TestSilentMember checks that a waiting first call names exactly the members from which nothing was ever received.
 func TestSilentMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 3, nil)
@@ -251,8 +252,8 @@ func TestSilentMember(t *testing.T) {
 	})
 }
 
-// Before the last rank is ready no byte of an atomic broadcast moves. When it is, all
-// get the data.
+// TestAtomicIsAllOrNothing checks that no byte of an atomic broadcast is sent before the last rank is ready,
+// and that all ranks get the data afterwards.
 func TestAtomicIsAllOrNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 5, func(x *extended.Config) { x.EagerLimit, x.MaxPayload = -1, 500 })
@@ -291,7 +292,7 @@ func TestAtomicIsAllOrNothing(t *testing.T) {
 	})
 }
 
-// A body rank sends on what it has before all has come to it.
+// TestForwardCutsThrough checks that a body rank forwards received bytes before the message is complete.
 func TestForwardCutsThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 3, func(x *extended.Config) { x.EagerLimit, x.MaxPayload = -1, 500 })
@@ -306,7 +307,7 @@ func TestForwardCutsThrough(t *testing.T) {
 			if from == 1 && first.IsZero() {
 				first = time.Now()
 			}
-			at := time.Millisecond * time.Duration(10+int(h.Offset)/500) // one after another
+			at := time.Millisecond * time.Duration(10+int(h.Offset)/500) // in succession
 			if from == 0 && int(h.Offset)+len(payload) == 80_000 {
 				last = time.Now().Add(at)
 			}
@@ -330,7 +331,7 @@ func TestForwardCutsThrough(t *testing.T) {
 	})
 }
 
-// A flow that ends in the middle ends for all that come after.
+// TestFlowIsAborted checks that a flow that ends in the middle ends for all ranks after it.
 func TestFlowIsAborted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 4, func(x *extended.Config) { x.EagerLimit, x.MaxPayload, x.Window = -1, 500, 4 })
@@ -364,7 +365,7 @@ func TestFlowIsAborted(t *testing.T) {
 	})
 }
 
-// The root has free ranks come before those that have reported data to send.
+// TestOrderGoesByStatus checks that the root orders free ranks before ranks that have reported data to send.
 func TestOrderGoesByStatus(t *testing.T) {
 	for _, bytes := range []int{4, 4000, 40_000, 80_000} {
 		synctest.Test(t, func(t *testing.T) {
@@ -432,7 +433,7 @@ func TestOrderGoesByStatus(t *testing.T) {
 	}
 }
 
-// Calls that overlap are kept apart by their numbers, whatever the order of waiting.
+// TestCallsOverlap checks that overlapping calls are distinguished by number, whatever the order of waiting.
 func TestCallsOverlap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ranks, calls = 4, 20
@@ -444,7 +445,7 @@ func TestCallsOverlap(t *testing.T) {
 			x := colltest.New([]coll.Collective{coll.Allreduce, coll.Bcast, coll.Barrier, coll.Alltoall}[i%4], "", ranks, i%ranks, 1+i*i*10)
 			cases = append(cases, x)
 		}
-		for r, e := range c.engines { // one rank after another: the first calls wait for the members to agree
+		for r, e := range c.engines { // in succession: the first calls wait for the agreement of the members
 			for i, x := range cases {
 				ops[r] = append(ops[r], begin(t, x, e, i+1))
 			}
@@ -490,7 +491,7 @@ func TestCollectiveErrors(t *testing.T) {
 		if s := c.engines[0].Snapshot(); len(s.Calls) != 0 || s.Posted != 0 {
 			t.Errorf("%+v", s.Calls)
 		}
-		// A buffer that is too short is detected, too, though late.
+		// A buffer that is too short is detected, too, but late.
 		x := good
 		x.Recv = nil
 		o, err := c.engines[0].StartCollective(&x)
@@ -511,7 +512,7 @@ func TestCollectiveErrors(t *testing.T) {
 	})
 }
 
-// On ranks whose calls have other lengths, the error says so.
+// TestCollectiveMismatch checks that the error reports that calls of other ranks have other lengths.
 func TestCollectiveMismatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)
@@ -525,7 +526,7 @@ func TestCollectiveMismatch(t *testing.T) {
 	})
 }
 
-// An engine that closes ends its calls.
+// TestCloseEndsCalls checks that a closing engine ends its calls.
 func TestCloseEndsCalls(t *testing.T) {
 	for _, agreed := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -545,8 +546,8 @@ func TestCloseEndsCalls(t *testing.T) {
 	}
 }
 
-// A report is a message without payload, and an honest peer sends nothing else; what
-// another one sends instead does no harm.
+// TestForgedStatus checks that a forged report is harmless. A report is a message without payload, and honest
+// peers send nothing else.
 func TestForgedStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)

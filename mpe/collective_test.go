@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/colltest"
 )
 
-// runCases has every rank make all the calls, one after another.
+// runCases makes all calls on every rank, in succession.
 func runCases(t *testing.T, engines []*mpe.Engine, cases []*colltest.Case) {
 	t.Helper()
 	var ranks []mpe.Device
@@ -44,7 +44,7 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
-// Without eager messages everything is announced and flows.
+// TestCollectivesRendezvous runs calls without eager messages: every message is announced and flows.
 func TestCollectivesRendezvous(t *testing.T) {
 	for _, ranks := range []int{2, 3, 6, 9} {
 		synctest.Test(t, func(t *testing.T) {
@@ -55,8 +55,8 @@ func TestCollectivesRendezvous(t *testing.T) {
 	}
 }
 
-// Every operation on every type, by every algorithm that reduces, is what combining in
-// the order of ranks gives. The numbers are small whole ones, so that the order of
+// TestCollectiveOperations checks that every operation on every type, by every reducing algorithm, has the
+// result of combining in the order of ranks. The numbers are small integers, so that the order of
 // floating-point additions does not matter.
 func TestCollectiveOperations(t *testing.T) {
 	for _, ranks := range []int{3, 4} {
@@ -88,7 +88,7 @@ func TestCollectiveOperations(t *testing.T) {
 	}
 }
 
-// operate has all ranks make one call, and compares.
+// operate makes one call on all ranks, and compares the results.
 func operate(t *testing.T, c *cluster, a *coll.Algorithm, of op.Op, typ op.Type, f op.Func, tag int) {
 	t.Helper()
 	ranks, size := len(c.engines), typ.Size()
@@ -130,7 +130,7 @@ func operate(t *testing.T, c *cluster, a *coll.Algorithm, of op.Op, typ op.Type,
 	}
 }
 
-// numbersOf makes numbers of a type: 1 to 3, different on the ranks.
+// numbersOf returns numbers of a type: 1 to 3, different on each rank.
 func numbersOf(typ op.Type, rank, count int) []byte {
 	b := make([]byte, count*typ.Size())
 	for i := range count {

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestCountersAllocations: a scrape does not allocate for each peer, whatever waits.
+// TestCountersAllocations checks that a scrape does not allocate per peer, whatever is waiting.
 func TestCountersAllocations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ranks = 64

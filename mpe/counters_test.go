@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// counters are what an engine counts, by peer.
+// counters returns the counters of an engine, by peer.
 func counters(e *mpe.Engine) (own state.RankCounters, peers map[int]state.PeerCounters) {
 	peers = make(map[int]state.PeerCounters)
 	e.Counters(func(c *state.RankCounters) { own = *c }, func(c *state.PeerCounters) { peers[c.Rank] = *c })
@@ -65,7 +65,7 @@ func TestCountersOfAnExtendedPeer(t *testing.T) {
 		defer c.close()
 		exchange(t, c, pattern(300_000, 1)) // by rendezvous
 		exchange(t, c, pattern(10, 2))      // eagerly
-		time.Sleep(time.Second)             // all is acknowledged
+		time.Sleep(time.Second)             // everything is acknowledged
 		_, from := counters(c.engines[0])
 		_, to := counters(c.engines[1])
 		s, r := from[1], to[0]
@@ -170,7 +170,7 @@ func TestCountersOfTimeOuts(t *testing.T) {
 	})
 }
 
-// TestSilentPeer: a peer that did not answer in time is silent until a packet of it arrives.
+// TestSilentPeer checks that a peer that did not answer in time is silent until a packet of it arrives.
 func TestSilentPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2, handshake.CPUPeer(), func(hs *handshake.Config) { hs.Timing.ClearDeadline = 5 * time.Second })
@@ -197,8 +197,8 @@ func TestSilentPeer(t *testing.T) {
 	})
 }
 
-// TestStatusBeginsWhenPosted: the phases of a message that an Observer and a caller
-// get begin when it is posted, whichever side had to wait for the other.
+// TestStatusBeginsWhenPosted checks that the phases of a message, as reported to an Observer and a caller,
+// begin when it is posted, whichever side had to wait for the other.
 func TestStatusBeginsWhenPosted(t *testing.T) {
 	inBothWays(t, 2, func(t *testing.T, c *cluster, _ bool) {
 		const n = 400_000
@@ -218,14 +218,14 @@ func TestStatusBeginsWhenPosted(t *testing.T) {
 		if st, err = second.Await(context.Background()); err != nil || st.Elapsed() < 2*time.Second {
 			t.Errorf("the second send took %v: %+v, %v", st.Elapsed(), st.Phases, err)
 		}
-		// It was posted when the message was there already.
+		// It was posted when the message had already arrived.
 		if st, err = r.Await(context.Background()); err != nil || st.Elapsed() > time.Second {
 			t.Errorf("the second receive took %v: %+v, %v", st.Elapsed(), st.Phases, err)
 		}
 	})
 }
 
-// TestDepths: each queue is as long as what was posted and has not ended, with both kinds of peers.
+// TestDepths checks that the length of each queue is the number of pending operations, with both kinds of peers.
 func TestDepths(t *testing.T) {
 	inBothWays(t, 2, func(t *testing.T, c *cluster, extended bool) {
 		var ops []mpe.Op

@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
 
-// deadEnds is a cluster in which every continuation datagram to a rank of gone is lost.
+// deadEnds starts a cluster that loses every continuation datagram to a rank of gone.
 func deadEnds(t *testing.T, ranks int, gone ...int) *cluster {
 	c := newCluster(t, ranks, handshake.FPGAPeer(1), nil)
 	lost := map[int]bool{}
@@ -33,7 +33,7 @@ func deadEnds(t *testing.T, ranks int, gone ...int) *cluster {
 	return c
 }
 
-// enter has rank 0 send a message to a rank that does not get all of it, and returns its error.
+// enter sends a message from rank 0 to a rank that does not get all of it, and returns the error.
 func (c *cluster) enter(rank int) error {
 	c.t.Helper()
 	if _, err := c.engines[rank].Irecv(0, make([]byte, 4000), mpe.Options{}); err != nil {
@@ -46,7 +46,7 @@ func (c *cluster) enter(rank int) error {
 	return err
 }
 
-// endsBy checks that an operation ends by the dead end of a rank.
+// endsBy checks that an operation failed because of the dead end of a rank.
 func endsBy(t *testing.T, what string, err error, rank uint32) {
 	t.Helper()
 	dead, ok := errors.AsType[*handshake.DeadEndError](err)
@@ -56,7 +56,7 @@ func endsBy(t *testing.T, what string, err error, rank uint32) {
 	}
 }
 
-// TestDeadEnd: operations that wait for a peer in a dead end, and later ones, end with the first cause.
+// TestDeadEnd checks that operations that wait for a peer in a dead end, and later ones, fail with the first cause.
 func TestDeadEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := deadEnds(t, 3, 1)
@@ -133,7 +133,7 @@ func TestDeadEnd(t *testing.T) {
 	})
 }
 
-// TestDeadEndOfAllSenders: a receive from any source ends when no rank is left that could send it a message.
+// TestDeadEndOfAllSenders checks that a receive from any source ends when no remaining rank can send it a message.
 func TestDeadEndOfAllSenders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := deadEnds(t, 3, 1, 2)
@@ -164,7 +164,7 @@ func TestDeadEndOfAllSenders(t *testing.T) {
 		endsBy(t, "a probe", <-probed, 1)
 		_, err = e.Recv(t.Context(), mpe.AnySource, make([]byte, 4), mpe.Options{})
 		endsBy(t, "a later receive", err, 1)
-		// One of them is restarted, and goes on.
+		// One of them is restarted, and continues.
 		time.Sleep(time.Minute)
 		if err := c.engines[2].Reset(0); err != nil {
 			t.Fatal(err)
@@ -172,15 +172,15 @@ func TestDeadEndOfAllSenders(t *testing.T) {
 		if _, err := c.engines[2].Isend(0, words(1, 5), mpe.Options{}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * time.Second) // it asks three times
+		time.Sleep(2 * time.Second) // it requests three times
 		if st, err := e.Recv(t.Context(), mpe.AnySource, make([]byte, 4), mpe.Options{}); err != nil || st.Peer != 2 {
 			t.Errorf("%+v, %v", st, err)
 		}
 	})
 }
 
-// TestDeadEndAbortsCalls: a call that fails at once because of a dead end ends at the other members, also if they make
-// it later.
+// TestDeadEndAbortsCalls checks that a call that fails at once because of a dead end also ends at the other
+// members, even if they make it later.
 func TestDeadEndAbortsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{t: t, net: memnet.New(3)}
@@ -245,7 +245,7 @@ func TestDeadEndAbortsCalls(t *testing.T) {
 	})
 }
 
-// TestDeadEndOfAMember: a collective call with a rank in a dead end fails, and so does the next one.
+// TestDeadEndOfAMember checks that a collective call with a rank in a dead end fails, and so does the next one.
 func TestDeadEndOfAMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := deadEnds(t, 3, 1)

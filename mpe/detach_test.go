@@ -15,8 +15,8 @@ import (
 
 var errEnough = errors.New("enough")
 
-// detach detaches a request that is in transfer, which goes on with its buffer or a copy, and
-// returns whether that has been released. It is zeroed then.
+// detach detaches a request in transfer, which continues with its buffer or a copy. The result reports
+// whether that memory was released; it is zeroed then.
 func detach(t *testing.T, op mpe.Op, buf []byte, copied bool) *atomic.Bool {
 	t.Helper()
 	released := new(atomic.Bool)
@@ -24,7 +24,7 @@ func detach(t *testing.T, op mpe.Op, buf []byte, copied bool) *atomic.Bool {
 		kept := part
 		if copied {
 			kept = bytes.Clone(part)
-			clear(buf) // it is the caller's when Detach returns
+			clear(buf) // the caller's when Detach returns
 		}
 		return kept, func() {
 			if released.Swap(true) {
@@ -43,13 +43,13 @@ func detach(t *testing.T, op mpe.Op, buf []byte, copied bool) *atomic.Bool {
 	return released
 }
 
-// TestDetach: a transfer that goes on keeps the buffer of its detached request
-// until it has ended, or the message was received from it.
+// TestDetach checks that the transfer of a detached request keeps its buffer until the transfer ends, or
+// until the message was received from it.
 func TestDetach(t *testing.T) {
 	const n = 100_000
 	for name, tt := range map[string]struct {
 		cluster func() *cluster
-		after   time.Duration // it is in transfer
+		after   time.Duration // the request is in transfer
 	}{
 		"cloudfpga": {func() *cluster { return newCluster(t, 2, handshake.SoftwarePeer(), nil) }, 2500 * time.Microsecond},
 		"extended":  {func() *cluster { return newExtended(t, 2, func(x *extended.Config) { x.Window = 4 }) }, 10 * time.Millisecond},
@@ -95,7 +95,7 @@ func TestDetach(t *testing.T) {
 			})
 		}
 	}
-	// What is not in transfer is not kept.
+	// A request that is not in transfer keeps nothing.
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2, handshake.SoftwarePeer(), nil)
 		defer c.close()

@@ -19,10 +19,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
 
-// Random programs of posts, arrivals, wildcards, cancels and probes through whole
-// engines, against a reference that searches lists. Rank 0 receives; the others
-// send, one of each profile and one extended more. After each step everything
-// comes to rest, and what has ended must be what has ended in the reference.
+// Random programs of posts, arrivals, wildcards, cancels and probes with complete engines, compared with a
+// reference that searches lists. Rank 0 receives; the others send: one rank per profile, and a second
+// extended one. After each step, the engines become idle, and the set of completed operations must be the
+// same as in the reference.
 
 const (
 	diffRanks = 5
@@ -30,7 +30,7 @@ const (
 	diffTags  = 4
 )
 
-// diffMessage and diffRecv are what the reference knows of an operation.
+// diffMessage and diffRecv are operations of the reference.
 type diffMessage struct {
 	id              uint32
 	src, tag        int
@@ -55,11 +55,11 @@ type differential struct {
 	engines []*mpe.Engine
 	rng     *rand.Rand
 	nextID  uint32
-	sends   [diffRanks][]*diffMessage // of each source, not ended, in order
-	queue   []*diffMessage            // announced and not matched, in order
+	sends   [diffRanks][]*diffMessage // by source, pending, in order
+	queue   []*diffMessage            // announced and unmatched, in order
 	posted  []*diffRecv
 	check   []*diffRecv    // matched in this step
-	sent    []*diffMessage // ended in this step
+	sent    []*diffMessage // completed in this step
 }
 
 func newDifferential(t *testing.T, seed uint64) *differential {
@@ -90,7 +90,7 @@ func newDifferential(t *testing.T, seed uint64) *differential {
 
 func extendedRank(rank int) bool { return rank >= 3 }
 
-// step does one thing, here and in the reference.
+// step runs one random step, on the engines and on the reference.
 func (d *differential) step() {
 	switch k := d.rng.IntN(100); {
 	case k < 40:
@@ -132,8 +132,7 @@ func (d *differential) send() {
 	d.arrive(m.src)
 }
 
-// arrive announces what a source has to say: an extended one everything, another
-// one message at a time.
+// arrive announces the messages of a source: all of an extended source, otherwise one at a time.
 func (d *differential) arrive(src int) {
 	for i := 0; i < len(d.sends[src]); i++ {
 		m := d.sends[src][i]
@@ -216,8 +215,7 @@ func (d *differential) cancelRecv() {
 	d.check = append(d.check, r)
 }
 
-// cancelSend cancels a message that no receive has matched. An eager one is
-// done as far as its sender is concerned, and stays.
+// cancelSend cancels a message that no receive has matched. An eager message is complete for its sender, and stays.
 func (d *differential) cancelSend() {
 	for i, m := range d.queue {
 		if !extendedRank(m.src) || d.rng.IntN(3) > 0 {
@@ -265,7 +263,7 @@ func (d *differential) probe() {
 	}
 }
 
-// verify compares what has ended since the last step.
+// verify compares the operations completed since the last step.
 func (d *differential) verify() {
 	time.Sleep(5 * time.Millisecond)
 	synctest.Wait()
@@ -311,8 +309,7 @@ func (d *differential) verify() {
 	}
 }
 
-// ZRLMPI_DIFFERENTIAL_STEPS sets how many steps there are; `make soak` takes a
-// million.
+// TestDifferential runs ZRLMPI_DIFFERENTIAL_STEPS steps; `make soak` sets it to a million.
 func TestDifferential(t *testing.T) {
 	steps := 20_000
 	if s := os.Getenv("ZRLMPI_DIFFERENTIAL_STEPS"); s != "" {

@@ -22,19 +22,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// wire is a transport between two ranks that can be polled, and not waited for.
+// wire is a transport between two ranks that can be polled, but not awaited.
 type wire struct {
 	rank  int
 	other *wire
-	pipe  [2]*os.File // a byte for each that has arrived
+	pipe  [2]*os.File // a byte for each received packet
 
 	mu     sync.Mutex
 	queue  [][]byte
-	failed error // what Poll returns, once
+	failed error // error that Poll returns once
 	closed bool
-	// into is called by pollInto before it takes a packet.
+	// into is called by pollInto before it receives a packet.
 	into func()
-	// paced is what Paced returns. Then SendData closes holds and waits for hold.
+	// paced is the result of Paced. If true, SendData closes holds and waits for hold.
 	paced       bool
 	hold, holds chan struct{}
 }
@@ -107,7 +107,7 @@ func (w *wire) SendPackets(_ int, packets []mpe.Packet) (int, error) {
 	return len(packets), nil
 }
 
-// Poll takes one packet if there are placements, and moves its payload to the only one.
+// Poll receives one packet if there are placements, and moves its payload to the only one.
 func (w *wire) Poll(batch []mpe.RxPacket, at *mpe.Placements) (int, error) {
 	if at != nil {
 		return w.pollInto(batch, at.Only())
@@ -154,7 +154,7 @@ func (w *wire) Close() error {
 	return nil
 }
 
-// overWires starts two engines.
+// overWires starts two engines connected by wires.
 func overWires(t *testing.T, profile protocol.Profile, watch mpe.Observer) (a, b *mpe.Engine, x, y *wire) {
 	t.Helper()
 	x, y = newWires(t)
@@ -182,8 +182,8 @@ func overWires(t *testing.T, profile protocol.Profile, watch mpe.Observer) (a, b
 	return engines[0], engines[1], x, y
 }
 
-// A waiter is served whether it polls for packets itself or sleeps, and so is one that
-// waits for a channel.
+// TestWaitersAreServed checks that a waiter is served whether it polls or sleeps, and so is one that waits
+// for a channel.
 func TestWaitersAreServed(t *testing.T) {
 	for _, profile := range []protocol.Profile{protocol.CloudFPGA, protocol.Extended} {
 		t.Run(profile.String(), func(t *testing.T) {
@@ -222,7 +222,7 @@ func TestWaitersAreServed(t *testing.T) {
 	}
 }
 
-// watcher counts what a transport fails with.
+// watcher counts the errors of a transport.
 type watcher struct {
 	mpe.Observer
 	errs chan error
@@ -234,7 +234,7 @@ func (w *watcher) Done(int, mpe.Status, error) {}
 
 func (w *watcher) Noted(int, int, mpe.Note) {}
 
-// A transport that fails is left alone for a while, and then asked again.
+// TestTransportThatFailsToPoll checks that a failing transport is polled again only after a delay.
 func TestTransportThatFailsToPoll(t *testing.T) {
 	watch := &watcher{errs: make(chan error, 100)}
 	a, b, _, y := overWires(t, protocol.CloudFPGA, watch)
@@ -256,7 +256,7 @@ func TestTransportThatFailsToPoll(t *testing.T) {
 	}
 }
 
-// While a paced message is being sent, the engine does other things.
+// TestPacedMessagesHoldNobodyUp checks that the engine continues to work while a paced message is being sent.
 func TestPacedMessagesHoldNobodyUp(t *testing.T) {
 	a, b, x, _ := overWires(t, protocol.CloudFPGA, nil)
 	x.paced, x.hold, x.holds = true, make(chan struct{}), make(chan struct{})
@@ -291,8 +291,8 @@ func TestPacedMessagesHoldNobodyUp(t *testing.T) {
 	}
 }
 
-// What was written into a placement that has been revoked is not read: the memory
-// belongs to something else.
+// TestRevokedPlacement checks that payload written to a revoked placement is not read: the memory may
+// have another use.
 func TestRevokedPlacement(t *testing.T) {
 	_, b, _, y := overWires(t, protocol.CloudFPGA, nil)
 	noise := []mpe.RxPacket{{Kind: mpe.RxDatagram, Peer: mpe.UnknownPeer, Bytes: make([]byte, 7)}}
@@ -309,7 +309,7 @@ func TestRevokedPlacement(t *testing.T) {
 	}
 }
 
-// Long messages are placed directly, and short ones are not.
+// TestPlacements checks that long messages are placed directly, and short ones are not.
 func TestPlacements(t *testing.T) {
 	a, b, _, y := overWires(t, protocol.CloudFPGA, nil)
 	var placements atomic.Int32
@@ -331,15 +331,15 @@ func TestPlacements(t *testing.T) {
 	}
 }
 
-// What a CLEAR_TO_SEND asks for is placed directly from its first packet on, whether
-// the message or its receive was there first.
+// TestPlacementOfClearedMessages checks that the payload requested by a CLEAR_TO_SEND is placed directly from
+// the first packet, whether the message or its receive came first.
 func TestPlacementOfClearedMessages(t *testing.T) {
 	a, b, _, y := overWires(t, protocol.Extended, nil)
 	var placements atomic.Int32
 	y.into = func() { placements.Add(1) }
 	for _, late := range []bool{false, true} {
 		placements.Store(0)
-		// One that comes faster than its place is known does not.
+		// A message that arrives before its placement is known is not placed.
 		for tries := 0; placements.Load() == 0; tries++ {
 			if tries == 50 {
 				t.Fatalf("receive posted late: %v: no placement", late)

@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// deployedPeer is an engine of rank 0 whose peer, an FPGA of rank 1, the test plays.
+// deployedPeer is an engine of rank 0. The test plays its peer, an FPGA of rank 1.
 type deployedPeer struct {
 	t      *testing.T
 	tr     *script
@@ -34,21 +34,21 @@ func newDeployedPeer(t *testing.T) *deployedPeer {
 	return &deployedPeer{t, tr, engine}
 }
 
-// close ends the engine, in the test's bubble.
+// close closes the engine, in the test's bubble.
 func (p *deployedPeer) close() {
 	ctx, stop := context.WithTimeout(context.Background(), time.Second)
 	defer stop()
 	p.engine.Close(ctx)
 }
 
-// gets feeds a packet of the peer's.
+// gets feeds a packet of the peer.
 func (p *deployedPeer) gets(typ protocol.Type, call protocol.Call, payload []byte) {
 	h := protocol.Header{Src: 1, Call: call, Type: typ, Size: uint32(len(payload) / protocol.WordLen)}
 	p.tr.in <- datagram{src: 1, b: append(protocol.CloudFPGA.Append(nil, h), payload...)}
 	synctest.Wait()
 }
 
-// sent checks what has been sent to the peer since the last time.
+// sent checks the packets sent to the peer since the last call.
 func (p *deployedPeer) sent(want ...protocol.Type) {
 	p.t.Helper()
 	synctest.Wait()
@@ -79,8 +79,8 @@ const (
 	recvCall = protocol.RecvInt
 )
 
-// A late duplicate of a SEND_REQUEST has taken the first of two receives. When the
-// peer shows that it is in no send, that receive gets its place back.
+// TestReceiveOfADuplicateIsPostedAgain checks that, when a late duplicate of a SEND_REQUEST matched the first
+// of two receives, this receive regains its position when the peer shows that it is not sending.
 func TestReceiveOfADuplicateIsPostedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newDeployedPeer(t)
@@ -88,7 +88,7 @@ func TestReceiveOfADuplicateIsPostedAgain(t *testing.T) {
 		var recvs [2]*mpe.Request
 		bufs := [2][]byte{make([]byte, 4), make([]byte, 4)}
 		for i := range recvs {
-			r, err := p.engine.Irecv(1-2*i, bufs[i], mpe.Options{AnyTag: true}) // of rank 1, and of any
+			r, err := p.engine.Irecv(1-2*i, bufs[i], mpe.Options{AnyTag: true}) // from rank 1, and from any
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -129,7 +129,7 @@ func TestReceiveOfADuplicateIsPostedAgain(t *testing.T) {
 	})
 }
 
-// The same of a receive whose caller has given it up.
+// TestCancelledReceiveOfADuplicate does the same with a receive that its caller has cancelled.
 func TestCancelledReceiveOfADuplicate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newDeployedPeer(t)
@@ -160,7 +160,7 @@ func TestCancelledReceiveOfADuplicate(t *testing.T) {
 		if _, err := send.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		// Its message, if it ever comes, is a new one.
+		// Its message, if it ever arrives, is a new one.
 		r, err := p.engine.Irecv(1, make([]byte, 4), mpe.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -174,8 +174,8 @@ func TestCancelledReceiveOfADuplicate(t *testing.T) {
 	})
 }
 
-// A duplicate that waits among the unexpected messages leaves them when the peer has
-// received since.
+// TestUnexpectedDuplicateIsForgotten checks that an unexpected duplicate is dropped when the peer has
+// received a message since.
 func TestUnexpectedDuplicateIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newDeployedPeer(t)

@@ -19,24 +19,24 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Peer configures one of the ranks that an engine talks to.
+// Peer configures a peer of an engine.
 type Peer struct {
-	// Handshake is how to talk to it, unless Extended is set, which is how to
-	// talk to a peer of the extended profile. Local, Remote and Reliable are
-	// filled in.
+	// Handshake configures the protocol of a cloudfpga or v0.9 peer. Extended, if set, configures a peer of
+	// the extended profile instead. The engine sets Local, Remote and Reliable.
 	Handshake handshake.Config
 	Extended  *extended.Config
 	// Transport carries the packets; several peers may share one.
 	Transport Transport
-	// Unobserved: the Observer is not notified of messages with the peer that end, and their times may be those of earlier events. To
-	// read the clock for each takes as long as much of a message through shared memory.
+	// Unobserved disables notification of the Observer of completed messages with the peer. Their times may
+	// then be the times of earlier events: reading the clock for each would take a large part of the time of
+	// a message through shared memory.
 	Unobserved bool
-	// Recorder is given the packets that are exchanged with the peer; nil: none is.
+	// Recorder receives the packets exchanged with the peer; nil disables recording.
 	Recorder PacketRecorder
-	// Keeper keeps the state that has to outlive this process of the exchange with a peer of the cloudfpga or v0.9
-	// profile; nil: nothing is kept.
+	// Keeper stores the state of the exchange with a cloudfpga or v0.9 peer that must outlive this process;
+	// nil disables it.
 	Keeper Keeper
-	// Kind and Address are for messages to people.
+	// Kind and Address are for display.
 	Kind    state.Kind
 	Address string
 }
@@ -45,31 +45,32 @@ type Peer struct {
 type Config struct {
 	// Rank is the local rank.
 	Rank int
-	// Peers has an entry per rank of the cluster, in rank order; the local
-	// rank's own is ignored.
+	// Peers has an entry per rank of the cluster, in rank order. The local rank's entry is ignored.
 	Peers []Peer
-	// Limits bounds the receives and messages that wait in each communicator.
-	// Messages have as much room as the extended peers have credit besides.
+	// Limits bounds the waiting receives and messages of each communicator. The credit of extended peers is
+	// added to the limit on messages.
 	Limits match.Limits
-	// Oversubscribed says that the host has more ranks than cores: a caller that polls
-	// then lets other processes run.
+	// Oversubscribed means that the host has more ranks than cores. A caller that polls then yields to
+	// other processes.
 	Oversubscribed bool
-	// Collectives says how collective calls are carried out.
+	// Collectives configures collective calls.
 	Collectives collective.Config
-	// Observer is notified of everything worth counting or logging; may be nil.
+	// Observer is notified of every event worth counting or logging. It may be nil.
 	Observer Observer
-	// Calls is given the operations of the rank's program; nil: they are not recorded.
+	// Calls records the operations of the rank's program; nil disables recording.
 	Calls CallRecorder
-	// Failed, if not nil, is called by a caller of an operation that has failed, before it gets the error. It may take some time.
+	// Failed, if not nil, is called by the caller of a failed operation before the operation returns its
+	// error. It may take some time.
 	Failed func()
-	// Report returns what other ranks are answered that ask for this one's report, of at most MaxReport bytes. It may use the engine. Nil: they are not answered.
+	// Report returns the answer to ranks that ask for this rank's report, of at most extended.MaxReport
+	// bytes. It may use the engine. If nil, the questions are not answered.
 	Report func() []byte
 }
 
-// Engine is one rank's message passing engine: a core, and around it clock, timer, lock,
-// random numbers, and the goroutines that read, write and compute.
+// Engine is the message passing engine of one rank: a core, and around it clock, timer, lock, random numbers,
+// and the goroutines that read, write and compute.
 type Engine struct {
-	// mu is held during an event of the core, which it guards.
+	// mu guards the core, and is held during each of its events.
 	mu   sync.Mutex
 	core *core.Core
 
@@ -79,40 +80,39 @@ type Engine struct {
 	makeReport func() []byte
 
 	requests spareRequests
-	// posts is how many operations callers have posted. The lock guards it.
+	// posts is the number of operations that callers have posted. The lock guards it.
 	posts uint32
 
 	clock clock
 	timer *time.Timer
-	// tickAt is when tick is to be called, or never. The timer does so, unless callers or
-	// the poller poll: they do.
+	// tickAt is the time of the next tick, or Never. The timer runs the tick, unless callers or the poller
+	// are polling: then they do.
 	tickAt atomic.Int64
 	// heartbeats are closed by the next tick. The lock guards them.
 	heartbeats heartbeats
-	// group has the transports that can be polled, sources what is read from them. Its
-	// Waiting counts the requests, probes and Awaits for which a caller sleeps.
+	// group has the transports that can be polled, and sources their packets. group.Waiting is the number of
+	// requests, probes and Awaits for which a caller sleeps.
 	group   progress.Group
 	sources []*source
-	// transports are the networks by number, and known is up to when all that had arrived from each was taken.
+	// transports are the networks by number. known is the time up to which all packets from each were processed.
 	transports []Transport
 	known      []handshake.Instant
-	// outlets are how packets are sent, by peer.
+	// outlets send packets, by peer.
 	outlets []outlet
 	placed  placed
-	// holdsBack: packets are coalesced, as the core has it, for readers without the lock.
+	// holdsBack mirrors Outcome.Coalesced of the core, for readers without the lock.
 	holdsBack  atomic.Bool
 	goroutines sync.WaitGroup
-	waiters    sync.Pool // of channels for Wait, each with room for one value
-	// userEnded is closed when a user's function has come to its end, and idle when nothing
-	// is left for which the present part of Close has to wait. The lock guards them.
+	waiters    sync.Pool // of channels for Wait, each with a capacity of one
+	// userEnded is closed when a user's function returns, and idle when the current phase of Close has
+	// nothing left to wait for. The lock guards them.
 	userEnded chan struct{}
 	idle      chan struct{}
 	stop      chan struct{} // closed by Close
-	cutOff    []Waiting     // what was under way when Close had no time left
+	cutOff    []Waiting     // messages in progress when Close ran out of time
 }
 
-// New starts the engine of a rank. The engine owns the peers' transports from
-// here on, and closes them in Close.
+// New starts the engine of a rank. The engine owns the peers' transports from then on, and Close closes them.
 func New(cfg Config) (*Engine, error) {
 	if cfg.Rank < 0 || cfg.Rank >= len(cfg.Peers) {
 		return nil, fmt.Errorf("rank %d is not one of the %d ranks of the cluster", cfg.Rank, len(cfg.Peers))
@@ -158,7 +158,7 @@ func New(cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// ofCore is the peer as a core has it, without its network.
+// ofCore returns the peer's configuration for a core, without its network.
 func (p *Peer) ofCore() core.Peer {
 	return core.Peer{
 		Handshake: p.Handshake, Extended: p.Extended, Unobserved: p.Unobserved, Recorder: p.Recorder, Keeper: p.Keeper,
@@ -166,7 +166,7 @@ func (p *Peer) ofCore() core.Peer {
 	}
 }
 
-// networkOf is a transport as a core has it.
+// networkOf returns a transport's configuration for a core.
 func networkOf(id int, tr Transport) core.Network {
 	n := core.Network{ID: id, Reliable: tr.Reliable()}
 	if p, ok := tr.(PollTransport); ok && p.CanPoll() {
@@ -183,13 +183,13 @@ func (e *Engine) Rank() int { return e.rank }
 // Size returns the number of ranks of the cluster.
 func (e *Engine) Size() int { return e.size }
 
-// clock is when an engine's clock began.
+// clock is the start time of an engine's clock.
 type clock time.Time
 
-// now returns the time since then.
+// now returns the time since the start.
 func (c clock) now() handshake.Instant { return time.Since(time.Time(c)) }
 
-// Started returns when the engine's clock began, with the reading of the monotonic clock.
+// Started returns the start time of the engine's clock, with a monotonic clock reading.
 func (e *Engine) Started() time.Time { return time.Time(e.clock) }
 
 // lock takes the lock for an event.
@@ -198,11 +198,12 @@ func (e *Engine) lock() {
 	e.core.Begin(e.clock.now())
 }
 
-// recentTime is for how long the time of an event may be that of later ones.
+// recentTime is the age up to which the time of an event may be reused for later ones.
 const recentTime = time.Millisecond
 
-// recent reports whether an event for which nothing has to be sent may have the time of the last one: to read a clock takes as
-// long as much of a small message. A tick is due soon after the last event, and there was none yet. The lock is held.
+// recent reports whether an event that sends nothing may reuse the time of the last event: reading the clock
+// takes a large part of the time of a small message. It requires that a tick is due soon after the last
+// event. The lock is held.
 func (e *Engine) recent() bool {
 	return e.core.Quiet() && e.tickAt.Load() <= int64(e.core.Now()+recentTime) && !e.group.Armed()
 }
@@ -210,7 +211,7 @@ func (e *Engine) recent() bool {
 // unlock ends the event and releases the lock.
 func (e *Engine) unlock() { unlockAfter(e, e.core.End()) }
 
-// unlockAfter is unlock with the outcome of the event.
+// unlockAfter is unlock for an event whose outcome is known.
 func unlockAfter(e *Engine, out *core.Outcome) {
 	if len(out.Ended) > 0 {
 		completeAll(out)
@@ -219,7 +220,7 @@ func unlockAfter(e *Engine, out *core.Outcome) {
 		e.dealWith(out)
 	}
 	if soon := e.core.Now() + recentTime; int64(min(out.Deadline, soon)) < e.tickAt.Load() {
-		// Soon only if the sources are polled: then it costs no wake-up.
+		// Tick soon only if the sources are polled: then it costs no wake-up.
 		due := out.Deadline
 		if !e.group.Armed() {
 			due = min(due, soon)
@@ -239,7 +240,7 @@ func unlockAfter(e *Engine, out *core.Outcome) {
 	e.mu.Unlock()
 }
 
-// completeAll ends the requests of an event for their callers.
+// completeAll completes the requests of an event for their callers.
 func completeAll(out *core.Outcome) {
 	for i, r := range out.Ended {
 		out.Ended[i] = nil
@@ -248,7 +249,7 @@ func completeAll(out *core.Outcome) {
 	out.Ended = out.Ended[:0]
 }
 
-// dealWith does what is rare of an event.
+// dealWith processes the rare parts of an outcome.
 func (e *Engine) dealWith(out *core.Outcome) {
 	for _, wake := range out.Wake {
 		wake()
@@ -256,7 +257,7 @@ func (e *Engine) dealWith(out *core.Outcome) {
 	for _, j := range out.Jobs {
 		compute(e, j)
 	}
-	if out.Report { // it takes the lock, and others
+	if out.Report { // it takes the lock, and other locks
 		e.goroutines.Go(func() {
 			text := e.makeReport()
 			e.lock()
@@ -267,10 +268,10 @@ func (e *Engine) dealWith(out *core.Outcome) {
 	out.Clear()
 }
 
-// Reconfigure takes what may change while messages are exchanged, of a peer for each
-// rank as New takes them: the address, which is for people, and what Reconfigure of
-// packages handshake and extended takes. Messages that are under way end by the rules
-// that they began with. There are as many peers as in New.
+// Reconfigure changes the settings that may change while messages are exchanged. It takes a Peer for each
+// rank, as New does, and uses the address, which is for display, and the settings that Reconfigure of
+// packages handshake and extended accept. Messages in flight end by the rules with which they began. There
+// must be as many peers as in New.
 func (e *Engine) Reconfigure(peers []Peer) {
 	next := make([]core.Peer, len(peers))
 	for rank := range peers {
@@ -281,9 +282,8 @@ func (e *Engine) Reconfigure(peers []Peer) {
 	e.core.Reconfigure(next)
 }
 
-// Reset makes the engine forget what it knows of a peer that was restarted, so
-// that sends to it are no longer refused. Messages under way are not touched. The error
-// matches ErrRank.
+// Reset makes the engine forget the state of a peer that was restarted, so that sends to it are no longer
+// refused. Messages in flight are not affected. The error matches ErrRank.
 func (e *Engine) Reset(rank int) error {
 	if rank < 0 || rank >= e.size || rank == e.rank {
 		return fmt.Errorf("rank %d: %w", rank, ErrRank)
@@ -294,30 +294,28 @@ func (e *Engine) Reset(rank int) error {
 	return nil
 }
 
-// PeerLeft notes that a rank of this rank's job has called MPI_Finalize. Its transport says so only if there was a
-// connection before.
+// PeerLeft notes that a rank of this rank's job has called MPI_Finalize. The transport reports this only if
+// there was a connection before.
 func (e *Engine) PeerLeft(rank int) {
 	e.receiveBatch(slices.Index(e.transports, e.outlets[rank].tr), []RxPacket{{Kind: RxLeft, Peer: rank}}, 0)
 }
 
-// PeerFailed ends the receives that are posted to a stand-in of this process, as its kernel failed, by a
-// *PeerFailedError. If there are none, and a message was sent to the stand-in since its last one, it ends the next
-// receive that is posted before another message of the stand-in. Receives from any source, and messages that have
-// begun, go on.
+// PeerFailed ends the receives posted to a stand-in of this process, whose kernel failed, with a
+// *PeerFailedError. If there are none, and a message was sent to the stand-in since its last one, the error
+// ends the next receive that is posted before another message of the stand-in arrives. Receives from any
+// source, and messages that have begun, continue.
 func (e *Engine) PeerFailed(rank int, cause error) {
 	e.lock()
 	defer e.unlock()
 	e.core.PeerFailed(rank, cause)
 }
 
-// Close ends the engine. No new operation is accepted; handshakes that are
-// under way are given until ctx is done to end well, then everything still
-// posted fails with ErrClosed and the transports are closed. It returns ctx's
-// error if something had to be cut off.
+// Close closes the engine. New operations are refused. Handshakes in progress may complete until ctx is done;
+// then all remaining operations fail with ErrClosed, and the transports are closed. Close returns the error
+// of ctx if an operation was cut off.
 //
-// Before the transports are closed, and while ctx is not done, it answers peers that retransmit what has arrived here, as
-// an ACK was lost: until none can, by LingerUntil of packages handshake and extended. Over reliable transports there is
-// no need.
+// Before it closes the transports, and while ctx is not done, it answers peers that retransmit because an ACK
+// was lost, until LingerUntil of packages handshake and extended. Reliable transports do not need this.
 func (e *Engine) Close(ctx context.Context) error {
 	e.lock()
 	if e.core.IsClosed() {

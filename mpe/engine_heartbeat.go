@@ -7,13 +7,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/ctxerr"
 )
 
-// Heartbeat reports whether the engine is alive: whether its lock can be had, the timer or a
-// caller that polls acts on time-outs before ctx is done, and so does the poller that
-// wakes it when packets arrive. A closed engine counts as alive.
+// Heartbeat reports whether the engine is alive: before ctx is done, its lock must become available, the
+// timer or a polling caller must act on time-outs, and so must the poller that wakes it when packets arrive.
+// A closed engine counts as alive.
 func (e *Engine) Heartbeat(ctx context.Context) error {
 	ticked := make(chan struct{})
 	locked := make(chan struct{})
-	go func() { // which stays if the lock cannot be had
+	go func() { // leaks if the lock is never released
 		e.lock()
 		defer e.unlock()
 		close(locked)
@@ -44,7 +44,7 @@ func (e *Engine) Heartbeat(ctx context.Context) error {
 // heartbeats are the callers of Heartbeat that wait for a tick.
 type heartbeats []chan struct{}
 
-// notify notifies them that there was one.
+// notify wakes them after a tick.
 func (h *heartbeats) notify() {
 	for _, ticked := range *h {
 		close(ticked)

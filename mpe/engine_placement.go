@@ -2,20 +2,20 @@ package mpe
 
 import "sync"
 
-// placed is where transports put payload, without the engine's lock.
+// placed holds the placements of payload by transports, which run without the engine's lock.
 type placed struct {
-	// mu is held while a transport uses what its source has of placements. It is taken with the
-	// engine's lock held, or without, and never the other way round.
+	// mu is held while a transport uses the placements of its source. It may be acquired with or without the
+	// engine's lock held, but the engine's lock must not be acquired while mu is held.
 	mu sync.Mutex
-	// gen changes when a placement is revoked. What has been written by then is
-	// lost, as a network loses it. The engine's lock guards it, too.
+	// gen changes when a placement is revoked. Payload written by then is lost, as if the network had lost
+	// it. The engine's lock guards it, too.
 	gen uint32
-	// sources has, by peer, that of its transport if it is polled.
+	// sources has the source of each peer's transport, or nil if it is not polled.
 	sources []*source
 }
 
-// pollInto is Poll of a source's transport, into its placements if there are any. It
-// returns the generation, or 0 if there are none.
+// pollInto polls a source's transport, with its placements if there are any. It returns the generation of the
+// placements, or 0 if there are none.
 func (l *placed) pollInto(s *source) (n int, gen uint32, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -27,7 +27,7 @@ func (l *placed) pollInto(s *source) (n int, gen uint32, err error) {
 	return n, l.gen, err
 }
 
-// Place implements Effects.
+// Place implements core.Effects.
 func (f *effects) Place(at Placement) {
 	l := &f.placed
 	s := l.sources[at.Peer]
@@ -40,7 +40,7 @@ func (f *effects) Place(at Placement) {
 	s.placing.Store(s.placements.Len() > 0)
 }
 
-// Revoke implements Effects.
+// Revoke implements core.Effects.
 func (f *effects) Revoke(peer int) {
 	f.Place(Placement{Peer: peer})
 	l := &f.placed

@@ -10,17 +10,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/core"
 )
 
-// recvRetry is how long a transport is not read that failed to receive.
+// recvRetry is the delay before a transport that failed to receive is read again.
 const recvRetry = 10 * time.Millisecond
 
-// batchSize is how many packets are taken from a transport at a time: enough to
-// spread the cost of the lock and the system call, few enough to stay in cache.
+// batchSize is the maximum number of packets received from a transport at a time: enough to amortize the lock
+// and the system call, few enough to stay in cache.
 const batchSize = 64
 
-// start has packets taken from all transports. If it fails, none are. A caller that waits
-// for a message polls the sources for a while, so that no goroutine has to be woken for
-// it. While no caller polls, the process's poller is woken by the first packet (package
-// progress). A transport that cannot be polled has a goroutine that waits in its Recv.
+// start starts receiving from all transports, or from none if it fails. A caller that waits for a message
+// polls the sources for a while, so that no goroutine has to be woken for it. While no caller polls, the
+// first packet wakes the poller of the process (package progress). A transport that cannot be polled, or
+// exceeds progress.MaxDrivers, has a goroutine that blocks in its Recv.
 func (e *Engine) start(oversubscribed bool) error {
 	e.group.Init((*owner)(e), oversubscribed)
 	e.placed.sources = make([]*source, e.size)
@@ -30,7 +30,7 @@ func (e *Engine) start(oversubscribed bool) error {
 		p, ok := tr.(PollTransport)
 		if !ok || !p.CanPoll() || e.group.Len() == progress.MaxDrivers {
 			plain = append(plain, id)
-			e.known[id] = core.Never // what it has brought was taken at once
+			e.known[id] = core.Never // its packets are processed as soon as they are received
 			continue
 		}
 		s, interval := newSource(e, id, p), progress.Network
@@ -55,7 +55,7 @@ func (e *Engine) start(oversubscribed bool) error {
 	return nil
 }
 
-// read feeds one transport's packets to an engine until it is closed.
+// read feeds a transport's packets to an engine until the transport is closed.
 func read(e *Engine, id int) {
 	tr := e.transports[id]
 	batch := make([]RxPacket, batchSize)
@@ -69,7 +69,7 @@ func read(e *Engine, id int) {
 		}
 		if err != nil {
 			(*owner)(e).Failed(err)
-			select { // a network that is out of order must not cost a core
+			select { // a failing network must not cost a core
 			case <-time.After(recvRetry):
 			case <-e.stop:
 			}
@@ -77,8 +77,7 @@ func read(e *Engine, id int) {
 	}
 }
 
-// closeTransports ends all reading and writing of an engine, and waits for the goroutines. It returns
-// the first error.
+// closeTransports closes the transports of an engine, and waits for its goroutines. It returns the first error.
 func closeTransports(e *Engine) (err error) {
 	e.group.Close()
 	for _, tr := range e.transports {
@@ -90,8 +89,7 @@ func closeTransports(e *Engine) (err error) {
 	return err
 }
 
-// receiveBatch hands packets to the core. Unless gen is 0, they may be in the placement of
-// that generation.
+// receiveBatch passes packets to the core. Their payload may be in the placements of generation gen, unless gen is 0.
 func (e *Engine) receiveBatch(network int, batch []RxPacket, gen uint32) {
 	e.mu.Lock()
 	if gen == 0 || gen == e.placed.gen {
@@ -106,7 +104,7 @@ func (e *Engine) receiveBatch(network int, batch []RxPacket, gen uint32) {
 	e.unlock()
 }
 
-// owner is an engine as the progress.Owner of its sources.
+// owner implements progress.Owner for the sources of an engine.
 type owner Engine
 
 // Now implements progress.Owner.
@@ -119,7 +117,7 @@ func (o *owner) Tick(now time.Duration) {
 	}
 }
 
-// expired is called by the timer. The poller may not have come to what has arrived.
+// expired is called by the timer. The poller may not have processed received packets yet.
 func (o *owner) expired() {
 	if o.tick() {
 		o.group.Drain()
@@ -127,8 +125,8 @@ func (o *owner) expired() {
 	}
 }
 
-// tick has the core act on time-outs. It reports whether some are due that have to wait
-// until what has arrived was taken.
+// tick makes the core act on time-outs. It reports whether some time-outs are due but must wait until
+// received packets are processed.
 func (o *owner) tick() (wait bool) {
 	e := (*Engine)(o)
 	e.lock()
@@ -151,8 +149,8 @@ func (o *owner) Calls() uint32 {
 	return o.posts
 }
 
-// Armed implements progress.Owner: it sets the timer, unless the sources are polled, which ticks as well. It is called
-// whenever that may have changed, with the lock or without.
+// Armed implements progress.Owner. It sets the timer, unless the sources are polled, because pollers tick as
+// well. It is called whenever that may have changed, with or without the lock.
 func (o *owner) Armed() {
 	if !o.group.Armed() {
 		return
@@ -181,13 +179,13 @@ func (e *Engine) Await(ctx context.Context, c <-chan struct{}) error {
 	return e.group.Await(ctx, c)
 }
 
-// Sleep is Await for a caller that has polled for so long: it does not.
+// Sleep is Await for a caller that has already polled for the given time: it does not poll.
 func (e *Engine) Sleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error {
 	e.sendCoalesced()
 	return e.group.AwaitAsleep(ctx, c, polled)
 }
 
-// sendCoalesced sends what was coalesced: its caller wants to see progress.
+// sendCoalesced sends the coalesced packets, for a caller that waits for progress.
 func (e *Engine) sendCoalesced() {
 	if !e.holdsBack.Load() {
 		return

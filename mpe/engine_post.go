@@ -7,19 +7,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Options qualify a send or a receive by Isend, Irecv, Send or Recv. The zero
-// value is an INT message with tag 0 in the world.
+// Options are the options of Isend, Irecv, Send and Recv. The zero value means an INT message with tag 0
+// in the world.
 type Options struct {
 	Datatype protocol.Datatype
-	// AnyDatatype lets a receive match INT and FLOAT alike.
+	// AnyDatatype makes a receive match INT and FLOAT alike.
 	AnyDatatype bool
-	// Tag is 0 to 2³¹−1. The cloudfpga profile does not carry it: there,
-	// messages match in the order in which they were posted, whatever their
-	// tags; v0.9 carries 0 to 255.
+	// Tag is 0 to 2³¹−1. The cloudfpga profile does not carry it: messages match in the order in which they
+	// were posted, whatever their tags. Profile v0.9 carries 0 to 255.
 	Tag int
-	// AnyTag lets a receive match any tag.
+	// AnyTag makes a receive match any tag.
 	AnyTag bool
-	// Sync has a send complete when a receive has matched, as OpSendSync.
+	// Sync makes a send complete when a receive has matched, as OpSendSync.
 	Sync bool
 	// Comm is the communicator. Only the extended profile carries one.
 	Comm uint32
@@ -43,15 +42,14 @@ func (e *Engine) Isend(dst int, data []byte, opts Options) (*Request, error) {
 	return e.Post(&op)
 }
 
-// Irecv posts a receive of a message from rank src, or from AnySource. buf must
-// not be touched until the request ends.
+// Irecv posts a receive of a message from rank src, or from AnySource. buf must not be used until the request ends.
 func (e *Engine) Irecv(src int, buf []byte, opts Options) (*Request, error) {
 	op := opts.operation(OpRecv, src, buf)
 	return e.Post(&op)
 }
 
-// Send sends data to rank dst. It returns when a cloudfpga or v0.9 peer has
-// acknowledged the message, or when data may be used again otherwise.
+// Send sends data to rank dst. It returns when a cloudfpga or v0.9 peer has acknowledged the message, or, for
+// other peers, when data may be reused.
 func (e *Engine) Send(ctx context.Context, dst int, data []byte, opts Options) (Status, error) {
 	opts.AnyTag = false
 	op := opts.operation(OpSend, dst, data)
@@ -79,12 +77,12 @@ func (e *Engine) Recv(ctx context.Context, src int, buf []byte, opts Options) (S
 func (e *Engine) Start(op Operation) (Op, error) {
 	r, err := e.Post(&op)
 	if err != nil {
-		return nil, err // not a nil *Request in an Op
+		return nil, err // avoids a nil *Request in an Op
 	}
 	return r, nil
 }
 
-// Post is Start for callers that know that the device is an engine.
+// Post is Start for callers with a concrete Engine.
 func (e *Engine) Post(op *Operation) (*Request, error) {
 	if err := e.core.Check(op); err != nil {
 		return nil, err
@@ -94,7 +92,7 @@ func (e *Engine) Post(op *Operation) (*Request, error) {
 	c := &r.core
 	e.core.Init(c, op)
 	r.e = e
-	short := op.Kind == OpSend && e.core.SendShort(c, op.Blocking) // a message that can be sent at once does not wait for the clock
+	short := op.Kind == OpSend && e.core.SendShort(c, op.Blocking) // sent before the clock is read
 	if !short && !op.NoWait && op.Kind != OpRecv && op.Peer != e.rank {
 		if err := awaitRoom(e, op.Peer); err != nil {
 			e.core.Refuse(c, err)
@@ -114,7 +112,8 @@ func (e *Engine) Post(op *Operation) (*Request, error) {
 	return r, nil
 }
 
-// SendNow implements Device: for messages to a rank that shares memory, which go in one packet and before which nothing goes.
+// SendNow implements Device. It sends messages of one packet to ranks that share memory, if nothing is queued
+// ahead of them.
 func (e *Engine) SendNow(peer, tag int, comm uint32, buf []byte, datatype protocol.Datatype, blocking bool) bool {
 	if !e.core.MaySendNow(peer, tag, len(buf)) {
 		return false
@@ -133,7 +132,7 @@ func (e *Engine) SendNow(peer, tag int, comm uint32, buf []byte, datatype protoc
 	return true
 }
 
-// unlockAndPoll is unlock for a caller that has posted an operation, and polls if that is due.
+// unlockAndPoll is unlock for a caller that has posted an operation. It polls if a poll is due.
 func (e *Engine) unlockAndPoll() {
 	e.posts++
 	out := e.core.End()

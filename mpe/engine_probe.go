@@ -8,9 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Probe finds a message that a receive with these would get, without
-// receiving it. With wait set it waits for one until ctx ends; the error is then
-// ctx's.
+// Probe returns the status of the message that a receive with m would get, without receiving it. With wait,
+// it waits for one until ctx is done; the error is then ctx's.
 func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, error) {
 	if err := e.core.Check(&Operation{Kind: OpRecv, Peer: m.Source, Tag: m.Tag, Comm: m.Comm}); err != nil {
 		return Status{}, false, err
@@ -52,7 +51,7 @@ func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, e
 			continue
 		}
 		if mine == nil {
-			wake := make(chan struct{}, 1) // found would be on the heap, also for those that do not wait
+			wake := make(chan struct{}, 1) // found itself would escape to the heap, even without wait
 			found, mine = wake, &core.Probe{Match: m, Wake: func() { notify(wake) }}
 			e.core.Probes.Add(mine)
 		}

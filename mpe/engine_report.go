@@ -10,12 +10,12 @@ import (
 
 // Peer describes a rank of the cluster.
 func (e *Engine) Peer(rank int) (PeerInfo, error) {
-	e.mu.Lock() // Reconfigure may give it another address
+	e.mu.Lock() // Reconfigure may change the address
 	defer e.mu.Unlock()
 	return e.core.PeerInfo(rank)
 }
 
-// Snapshot reports what the rank is doing.
+// Snapshot returns the state of the rank.
 func (e *Engine) Snapshot() state.Engine {
 	e.lock()
 	s := e.core.Snapshot()
@@ -24,33 +24,33 @@ func (e *Engine) Snapshot() state.Engine {
 	return s
 }
 
-// Depths returns the lengths of the rank's queues. It costs little enough to be called a hundred times a second.
+// Depths returns the lengths of the rank's queues. It is cheap enough to be called a hundred times a second.
 func (e *Engine) Depths() state.Depths {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.core.Depths()
 }
 
-// Waits returns what has waited for at least the given time: messages that are
-// on the move or announced, and the oldest posted receive of each source.
+// Waits returns the operations that have waited for at least the given time: messages announced or in
+// transfer, and the oldest posted receive of each source.
 func (e *Engine) Waits(atLeast time.Duration) []Waiting {
 	e.lock()
 	defer e.unlock()
 	return e.core.Waits(atLeast)
 }
 
-// CutOff returns what was under way when Close had no time left, as it was then.
+// CutOff returns the messages in progress when Close ran out of time, as of then.
 func (e *Engine) CutOff() []Waiting {
 	e.lock()
 	defer e.unlock()
 	return e.cutOff
 }
 
-// Counters calls rank once and then peer for every peer, each time with the
-// engine's lock: what its Observer has counted does not change meanwhile. They must
-// be quick, must not call the engine, and must not keep what they are given.
+// Counters calls rank once, and then peer for every peer, each time with the engine's lock held: counts of
+// the Observer do not change meanwhile. The functions must be quick, must not call the engine, and must not
+// retain their arguments.
 func (e *Engine) Counters(rank func(*state.RankCounters), peer func(*state.PeerCounters)) {
-	posted := make([]handshake.Instant, e.size) // 0: none
+	posted := make([]handshake.Instant, e.size) // 0 for none
 	var rc state.RankCounters
 	e.lock()
 	e.core.RankCounters(&rc, posted)
@@ -69,8 +69,8 @@ func (e *Engine) Counters(rank func(*state.RankCounters), peer func(*state.PeerC
 	}
 }
 
-// PeerCounters calls visit for one peer as Counters does, unless there is none of that
-// rank. The oldest receive is of those only that a message has matched.
+// PeerCounters calls visit for one peer as Counters does, unless rank is no peer. The oldest receive counts
+// only receives that a message has matched.
 func (e *Engine) PeerCounters(rank int, visit func(*state.PeerCounters)) {
 	if rank < 0 || rank >= e.size {
 		return

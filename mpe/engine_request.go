@@ -10,16 +10,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/core"
 )
 
-// Request is a posted operation. It is an Op.
+// Request is a posted operation. It implements Op.
 type Request struct {
-	core core.Request // as the core has it, whose owner this is
+	core core.Request // the core's part, whose Owner is this request
 
-	e      *Engine     // whose the request is; nil if nobody can wait for it
-	ended  atomic.Bool // after all else of the request was set
+	e      *Engine     // nil if no caller can wait for the request
+	ended  atomic.Bool // set after all other fields
 	waiter chan<- struct{}
-	then   func() // is called when the request ends, or nil
+	then   func() // called when the request ends, or nil
 
-	// spare is where its memory goes, or nil, and below the next one there; library is as in Library.
+	// spare is the pool for its memory, or nil, and below the next request in the pool. library is the
+	// storage for Library.
 	spare   *spareRequests
 	below   *Request
 	library any
@@ -27,10 +28,10 @@ type Request struct {
 
 var _ Op = (*Request)(nil)
 
-// requestOf is the driver's request of one of the core's.
+// requestOf returns the Request of a core's request.
 func requestOf(r *core.Request) *Request { return r.Owner.(*Request) }
 
-// complete ends the request for its caller, and notifies that. A waiter that sees it may free the request.
+// complete completes the request for its caller, and notifies the caller. A waiter that sees it may free the request.
 func (r *Request) complete() {
 	if r.waiter == nil && r.then == nil && r.core.Call == nil {
 		r.ended.Store(true)
@@ -53,7 +54,7 @@ func (r *Request) complete() {
 	}
 }
 
-// watch changes the channel that is notified of the end.
+// watch sets the channel to notify of the end.
 func (r *Request) watch(w chan<- struct{}) {
 	if (w != nil) != (r.waiter != nil) {
 		if w != nil {
@@ -65,7 +66,7 @@ func (r *Request) watch(w chan<- struct{}) {
 	r.waiter = w
 }
 
-// notify sends a value to c, which may be nil, if there is room.
+// notify sends a value to c, which may be nil, without blocking.
 func notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -73,19 +74,18 @@ func notify(c chan<- struct{}) {
 	}
 }
 
-// Wait waits for the request to end, or for ctx. When ctx ends first the
-// request is cancelled or detached, its buffer is the caller's again, and the error is a
-// *WaitError that says what it was waiting for.
+// Wait waits for the end of the request. If ctx is done first, the request is cancelled or detached, its
+// buffer is returned to the caller, and the error is a *WaitError, which describes the wait.
 func (r *Request) Wait(ctx context.Context) (Status, error) {
 	s, err := r.Await(ctx)
 	return *s, err
 }
 
-// Await is Wait for callers that need no copy of the status. It is valid until the request is freed.
+// Await is Wait without a copy of the status. The status is valid until the request is freed.
 func (r *Request) Await(ctx context.Context) (*Status, error) {
 	if !r.ended.Load() {
 		r.e.sendCoalesced()
-		polled := r.e.group.Poll(ctx, &r.ended, nil) // for as long as that is better than to be woken
+		polled := r.e.group.Poll(ctx, &r.ended, nil) // for as long as polling is better than being woken
 		if !r.ended.Load() {
 			if err := r.sleep(ctx, polled); err != nil {
 				_, err := r.detach(err, nil, false)
@@ -96,10 +96,10 @@ func (r *Request) Await(ctx context.Context) (*Status, error) {
 	return &r.core.Status, r.e.failure.of(r.core.Err)
 }
 
-// failure has Config.Failed, or nil.
+// failure holds Config.Failed, or nil.
 type failure struct{ f func() }
 
-// of calls it before a caller gets an error, which it returns.
+// of calls it before a caller gets err, and returns err.
 func (f failure) of(err error) error {
 	if err != nil && f.f != nil {
 		f.f()
@@ -107,21 +107,20 @@ func (f failure) of(err error) error {
 	return err
 }
 
-// Detach ends the request as Wait does when its context has ended with cause, but a transfer
-// that cannot be cancelled goes on with what keep returns. Keep is not called otherwise, nor
-// after Detach has returned: then the buffer is the caller's, unless keep has returned it.
+// Detach ends the request as Wait does when its context is done with cause, but a transfer that cannot be
+// cancelled continues in the memory that keep returns. keep is called in this case only, and not after Detach
+// has returned: then the buffer is the caller's, unless keep returned it.
 func (r *Request) Detach(cause error, keep Keep) (Status, error) {
 	return r.detach(cause, keep, false)
 }
 
-// Abandon is Detach for a caller that is gone: a message that a receive has matched is dropped
-// with it, as no other program is to receive it. A nil keep has the engine copy what it
-// needs, as Wait does.
+// Abandon is Detach for a caller that is gone: if a receive has matched a message, the message is dropped, because
+// no other program may receive it. If keep is nil, the engine copies the buffer if necessary, as Wait does.
 func (r *Request) Abandon(cause error, keep Keep) (Status, error) {
 	return r.detach(cause, keep, true)
 }
 
-// sleep waits for the request to end without polling, as progress.Group.Sleep does.
+// sleep waits for the end of the request without polling, as progress.Group.Sleep does.
 func (r *Request) sleep(ctx context.Context, polled time.Duration) error {
 	c, ok := r.e.waiters.Get().(chan struct{})
 	if !ok {
@@ -130,7 +129,7 @@ func (r *Request) sleep(ctx context.Context, polled time.Duration) error {
 	r.Notify(c)
 	err := r.e.group.Sleep(ctx, c, polled)
 	r.e.mu.Lock()
-	r.watch(nil) // nothing is sent to c from here on
+	r.watch(nil) // nothing is sent to c afterwards
 	r.e.mu.Unlock()
 	select {
 	case <-c:
@@ -140,7 +139,7 @@ func (r *Request) sleep(ctx context.Context, polled time.Duration) error {
 	return err
 }
 
-// Ended is Test without polling. The status is nil if the request has not ended, and valid until it is freed.
+// Ended is Test without polling. The status is nil if the request is not done, and valid until the request is freed.
 func (r *Request) Ended() (*Status, error) {
 	if !r.ended.Load() {
 		return nil, nil
@@ -148,7 +147,7 @@ func (r *Request) Ended() (*Status, error) {
 	return &r.core.Status, r.e.failure.of(r.core.Err)
 }
 
-// Test reports whether the request has ended, and how.
+// Test reports whether the request is done, and returns its status and error.
 func (r *Request) Test() (Status, bool, error) {
 	if !r.ended.Load() {
 		if r.e.PollOnce(); !r.ended.Load() {
@@ -172,8 +171,8 @@ func (r *Request) Notify(c chan<- struct{}) {
 	notify(c)
 }
 
-// OnEnd has then called when the request ends, at once if it has, for a caller that polls. It
-// is called with the engine's lock held, and must not call the engine, and not wait.
+// OnEnd arranges for then to be called when the request ends, at once if it is already done, for a caller
+// that polls. then is called with the engine's lock held; it must not call the engine, and must not block.
 func (r *Request) OnEnd(then func()) {
 	r.e.mu.Lock()
 	ended := r.ended.Load()
@@ -186,7 +185,7 @@ func (r *Request) OnEnd(then func()) {
 	}
 }
 
-// requests are for reuse: those that belong to no spareRequests.
+// requests recycles requests that belong to no spareRequests.
 var requests = sync.Pool{New: func() any { return makeRequest() }}
 
 func makeRequest() *Request {
@@ -195,17 +194,18 @@ func makeRequest() *Request {
 	return r
 }
 
-// maxSpareRequests is how many requests an engine has for reuse at most, about 0.5 MiB. Further ones are the garbage collector's.
+// maxSpareRequests is the maximum number of requests in the pool of an engine, about 0.5 MiB. The garbage
+// collector frees further ones.
 const maxSpareRequests = 1024
 
-// spareRequests are the requests that an engine has for reuse. To take one, the engine's lock has to be held.
+// spareRequests is the pool of requests of an engine. To take one, the caller must hold the engine's lock.
 type spareRequests struct {
 	next     *Request
 	made     int
 	returned atomic.Pointer[Request] // by any goroutine
 }
 
-// get returns a request without content.
+// get returns an empty request.
 func (s *spareRequests) get() *Request {
 	r := s.next
 	if r == nil {
@@ -224,7 +224,7 @@ func (s *spareRequests) get() *Request {
 	return r
 }
 
-// put returns a request.
+// put returns a request to the pool.
 func (s *spareRequests) put(r *Request) {
 	for {
 		r.below = s.returned.Load()
@@ -234,15 +234,15 @@ func (s *spareRequests) put(r *Request) {
 	}
 }
 
-// Free gives the memory of a request that has ended back.
+// Free releases the memory of a completed request.
 func (r *Request) Free() {
 	if !r.ended.Load() {
-		return // its buffer is in use: it is the garbage collector's
+		return // its buffer is in use, so the garbage collector frees it
 	}
 	r.release()
 }
 
-// release gives the memory of a request back that nothing refers to.
+// release releases the memory of a request without references.
 func (r *Request) release() {
 	s := r.spare
 	*r = Request{spare: s, library: r.library}
@@ -254,36 +254,35 @@ func (r *Request) release() {
 	}
 }
 
-// Library returns where a library keeps what belongs to the operation.
+// Library returns the storage for a library's data about the operation.
 func (r *Request) Library() *any { return &r.library }
 
-// Cancel cancels the request, if that is still possible.
+// Cancel cancels the request, if it still can be.
 func (r *Request) Cancel() {
 	r.e.lock()
 	defer r.e.unlock()
 	r.e.core.Cancelled(&r.core)
 }
 
-// detach ends a request for its caller, whose context has ended. The caller gets
-// its buffer back at once. What cannot be cancelled on the wire goes on with a copy: a message
-// whose DATA is out still needs its payload for retransmissions, and a sender that has been
-// cleared will send, so its message is kept for the next receive, unless the caller is gone.
+// detach ends a request for its caller, whose context is done. The caller gets its buffer back at once. A
+// transfer that cannot be cancelled on the wire continues with a copy: a message whose DATA was sent still
+// needs its payload for retransmissions, and a sender that was cleared will send, so its message is kept for
+// the next receive, unless the caller is gone.
 //
-// With keep, what goes on has what that returns, instead of a copy. It is called with the lock
-// held, and so is its release.
+// With keep, the transfer continues in the memory that keep returns, instead of a copy. keep is called with
+// the lock held, and so is its release function.
 func (r *Request) detach(cause error, keep Keep, gone bool) (Status, error) {
 	e := r.e
 	e.lock()
 	defer e.unlock()
 	for r.core.Call != nil && !r.core.Over && r.core.Call.CancelComputing(cause) {
-		awaitUser(e) // the user's function has the buffers
+		awaitUser(e) // the user's function is using the buffers
 	}
 	e.core.EndWait(&r.core, cause, keep, gone)
 	return r.core.Status, r.core.Err
 }
 
-// compute calls a user's function. It may take long: a goroutine calls it, without the
-// lock.
+// compute calls a user's function in a goroutine, without the lock, because it may take long.
 func compute(e *Engine, j collective.Job) {
 	e.goroutines.Go(func() {
 		err := j.Run()
@@ -297,7 +296,7 @@ func compute(e *Engine, j collective.Job) {
 	})
 }
 
-// awaitUser waits, without the lock, for a user's function to come to its end.
+// awaitUser waits, without the lock, until a user's function returns.
 func awaitUser(e *Engine) {
 	if e.userEnded == nil {
 		e.userEnded = make(chan struct{})

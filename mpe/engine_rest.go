@@ -1,9 +1,9 @@
 package mpe
 
-// engineResting is the engine as the keeper of sends that a library entrusts to it.
+// engineResting implements RestingSends for an engine.
 type engineResting Engine
 
-// Resting returns the sends that a library entrusts to the engine.
+// Resting returns the engine's resting sends.
 func (e *Engine) Resting() RestingSends { return (*engineResting)(e) }
 
 // MayRest reports whether a send may be left to the engine.
@@ -19,7 +19,7 @@ func (e *engineResting) Rest(op Op, o *Origin) Resting {
 	return e.core.Rests.Keep(&op.(*Request).core, o)
 }
 
-// Wake returns the operation of a send that was left, what it was posted for, and its origin.
+// Wake returns the operation of a send that was left, the operation that it was posted for, and its origin.
 func (e *engineResting) Wake(n Resting) (Op, Operation, *Origin) {
 	(*Engine)(e).lock()
 	defer (*Engine)(e).unlock()
@@ -33,14 +33,14 @@ func (e *engineResting) Wake(n Resting) (Op, Operation, *Origin) {
 	return r, c.Operation(), o
 }
 
-// Pending reports whether a send that was left has not ended, and is not awake.
+// Pending reports whether a send that was left is incomplete and not awake.
 func (e *engineResting) Pending(n Resting) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.core.Rests.Pending(n)
 }
 
-// Forget ends the use of a number, and reports whether it was in use.
+// Forget releases a number, and reports whether it was in use.
 func (e *engineResting) Forget(n Resting) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

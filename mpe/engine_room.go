@@ -6,8 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/core"
 )
 
-// awaitRoom waits until a peer has room for another message of the program, or is known to have had none for
-// core.RoomPatience. The engine's lock is held; it is not while this waits.
+// awaitRoom waits until a peer has memory for another message of the program, or is known to have been full
+// for core.RoomPatience. The engine's lock is held, except while awaitRoom waits.
 func awaitRoom(e *Engine, peer int) error {
 	s, err := e.core.Rooms.Want(peer, e.clock.now())
 	if s == nil {
@@ -19,7 +19,7 @@ func awaitRoom(e *Engine, peer int) error {
 		ctx, cancel := context.WithTimeout(context.Background(), core.RoomPatience/4)
 		e.core.Begin(e.clock.now())
 		e.unlock()
-		_ = e.Await(ctx, found) // when ctx is done, the peer may have said something
+		_ = e.Await(ctx, found) // when ctx is done, the peer may still have answered
 		cancel()
 		e.lock()
 	}

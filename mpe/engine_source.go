@@ -6,38 +6,36 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// source has the packets of a transport that can be polled. It is a progress.Source.
+// source receives the packets of a transport that can be polled. It implements progress.Source.
 //
-// It also knows up to when all that has arrived was taken. A rank that is held up has
-// packets in its socket while its time-outs run off, and has only itself to wait for.
+// It also tracks the time up to which all received packets were processed. A rank that is held up has packets
+// in its socket while its time-outs expire, and must not blame its peers.
 type source struct {
 	e *Engine
-	// network is the number of its transport.
+	// network is the number of the transport.
 	network int
 	tr      PollTransport
 	batch   []RxPacket
-	// placements are those of the transport's peers, if placing. placed.mu guards them.
+	// placements are the placements of the transport's peers, if placing. placed.mu guards them.
 	placements Placements
 	placing    atomic.Bool
 
-	// round is the number of the round that began at since, and seen of the last one
-	// in which Poll has found nothing, or more than there can have been.
+	// round is the number of the round that began at since. seen is the number of the last round in which
+	// Poll found no packets, or more than there can have been when it began.
 	round, seen atomic.Uint32
-	// taken are the packets of the round of, for the goroutine that polls, and holds
-	// is how many may have been there when it began. So a flood does not keep time-outs from
-	// running off.
+	// taken is the number of packets processed in round of, by the goroutine that polls. holds is the maximum
+	// number of packets that may have been waiting when the round began. It keeps a flood from delaying time-outs.
 	taken, holds int
 	of           uint32
-	// since and known are guarded by the engine's lock: all that had arrived at known
-	// was taken.
+	// since and known are guarded by the engine's lock. All packets received by known were processed.
 	since, known handshake.Instant
 }
 
 const (
-	// defaultHolds is how many packets a transport holds that does not say.
+	// defaultHolds is the number of packets that a transport of unknown capacity is assumed to hold.
 	defaultHolds = 1 << 16
-	// leastCharge is what a datagram takes of a socket's receive buffer at least, in
-	// the bytes that the buffer was asked for in: Linux charges twice as much.
+	// leastCharge is the minimum charge for a datagram to a socket's receive buffer, in bytes of the
+	// requested size: Linux charges twice as much.
 	leastCharge = 256
 )
 
@@ -50,7 +48,7 @@ func newSource(e *Engine, network int, tr PollTransport) *source {
 	return s
 }
 
-// Poll takes what has arrived, and returns how many packets that was.
+// Poll receives and processes packets, and returns their number.
 func (s *source) Poll() (n int, err error) {
 	round := s.round.Load()
 	var gen uint32
@@ -66,7 +64,7 @@ func (s *source) Poll() (n int, err error) {
 	return n, err
 }
 
-// found notes that a Poll which began in a round has taken n packets.
+// found notes that a Poll which began in round processed n packets.
 func (s *source) found(n int, round uint32) {
 	if s.of != round {
 		s.of, s.taken = round, 0
@@ -80,7 +78,7 @@ func (s *source) found(n int, round uint32) {
 	}
 }
 
-// advance begins another round if the last one is over. The lock is held.
+// advance starts another round if the last one is complete. The lock is held.
 func (s *source) advance(now handshake.Instant) {
 	if round := s.round.Load(); s.seen.Load() == round {
 		s.known, s.since = s.since, now

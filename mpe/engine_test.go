@@ -26,7 +26,7 @@ type cluster struct {
 	engines []*mpe.Engine
 }
 
-// newCluster starts n engines that all know each other by the same rules.
+// newCluster starts n engines that use the same rules for each other.
 func newCluster(t *testing.T, n int, rules handshake.Rules, change func(*handshake.Config)) *cluster {
 	t.Helper()
 	c := &cluster{t: t, net: memnet.New(n)}
@@ -92,14 +92,14 @@ func TestSendRecv(t *testing.T) {
 }
 
 func TestOrderOfManyPosts(t *testing.T) {
-	// A hundred of each posted at once, both ways, over a bad network: each
-	// arrives once, in order. Messages are one datagram, and copies are not
-	// delayed past a handshake: beyond that the wire hides the damage.
+	// A hundred messages in each direction, posted at once, over a bad network: each arrives once, in order.
+	// Messages have one datagram, and duplicates are not delayed past a handshake; otherwise the wire could
+	// not detect the damage.
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3, handshake.SoftwarePeer(), nil)
 		defer c.close()
 		rng := rand.New(rand.NewPCG(1, 2))
-		// A sender retransmits three times: of a few packets in a row one is lost at most.
+		// A sender retransmits three times, so at most one of a few packets in a row is lost.
 		var since [3][3]int
 		c.net.Hook(func(from, to int, _ []byte) []time.Duration {
 			since[from][to]++
@@ -224,7 +224,7 @@ func TestContextEndsAWaitAndSaysWhatFor(t *testing.T) {
 			"until rank 0 sends another message of this datatype: send one, or restart its program or role" {
 			t.Errorf("says %v", err)
 		}
-		// A queued operation says what is ahead of it.
+		// A queued operation reports the operations ahead of it.
 		first, _ := c.engines[0].Irecv(1, make([]byte, 4), mpe.Options{})
 		second, _ := c.engines[0].Irecv(1, make([]byte, 4), mpe.Options{})
 		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
@@ -232,7 +232,7 @@ func TestContextEndsAWaitAndSaysWhatFor(t *testing.T) {
 		if _, err = second.Wait(ctx); err == nil || err.Error() != "queued behind 1 other for 1s, and rank 0 has waited 1s for SEND_REQUEST from rank 1: context deadline exceeded" {
 			t.Errorf("says %v", err)
 		}
-		// What was cancelled leaves no trace.
+		// A cancelled operation leaves no trace.
 		c.engines[1].Isend(0, words(1, 7), mpe.Options{})
 		if st, err := first.Wait(t.Context()); err != nil || st.Words != 1 {
 			t.Errorf("%+v, %v", st, err)
@@ -241,8 +241,8 @@ func TestContextEndsAWaitAndSaysWhatFor(t *testing.T) {
 }
 
 func TestDetachedReceiveKeepsTheMessage(t *testing.T) {
-	// The sender has been cleared, so its message comes; it goes to the next
-	// receive, and the buffer of the one that timed out is not written to again.
+	// The sender was cleared, so its message arrives. It goes to the next receive, and the buffer of the
+	// receive that timed out is not written to again.
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2, handshake.SoftwarePeer(), nil)
 		defer c.close()
@@ -273,7 +273,7 @@ func TestDetachedReceiveKeepsTheMessage(t *testing.T) {
 		if !errors.Is(err, handshake.ErrTruncated) || st.Words != 100 || !bytes.Equal(buf, words(100, 1)[:200]) {
 			t.Fatalf("the next receive got %+v, %v", st, err)
 		}
-		// And the one after it gets the next message.
+		// The receive after it gets the next message.
 		c.engines[0].Isend(1, words(10, 2), mpe.Options{})
 		if st, err := c.engines[1].Recv(t.Context(), 0, buf, mpe.Options{}); err != nil || st.Words != 10 || !bytes.Equal(buf[:40], words(10, 2)) {
 			t.Fatalf("the one after it got %+v, %v", st, err)
@@ -302,7 +302,7 @@ func TestDetachedSendGoesOnWithACopy(t *testing.T) {
 		if !errors.As(err, &we) || !we.InTransfer {
 			t.Fatalf("got %v", err)
 		}
-		clear(data) // it is the caller's again
+		clear(data) // returned to the caller
 		if _, err := r.Wait(t.Context()); err != nil || !bytes.Equal(buf, words(10, 1)) {
 			t.Fatalf("%v, intact %v", err, bytes.Equal(buf, words(10, 1)))
 		}

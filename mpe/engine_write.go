@@ -11,13 +11,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// longWrite is the payload in bytes from which a message to a stream is written
-// by a goroutine of its own. A stream pushes back when its peer does not read;
-// two ranks that write long messages to each other would wait for each other
-// forever if they did not read meanwhile.
+// longWrite is the payload in bytes from which a separate goroutine writes a message to a stream. A stream
+// pushes back when its peer does not read. Without the goroutine, two ranks that write long messages to each
+// other could deadlock, as neither would read meanwhile.
 const longWrite = 64 << 10
 
-// outlet is how packets are sent to a peer.
+// outlet sends packets to a peer.
 type outlet struct {
 	peer       int
 	tr         Transport
@@ -25,14 +24,14 @@ type outlet struct {
 	datagrams  DatagramTransport  // or nil
 	shape      protocol.Shape     // of DATA messages
 	writing    bool               // a goroutine is writing to the peer
-	behind     []outgoing         // what waits for it
+	behind     []outgoing         // queued until it is done
 }
 
-// outgoing is a packet of a handshake that waits behind a long write to the same peer.
+// outgoing is a handshake packet queued behind a long write to the same peer.
 type outgoing struct {
 	header  [protocol.HeaderLen]byte
 	payload []byte
-	// data is the send whose DATA it is, or 0 if it is another packet.
+	// data is the send if the packet is its DATA, otherwise 0.
 	data handshake.ID
 }
 
@@ -43,8 +42,7 @@ func newOutlet(peer int, p *Peer) outlet {
 	return o
 }
 
-// slow reports whether a message is written by a goroutine of its own: a long one
-// to a stream, and one that is spread over time.
+// slow reports whether a separate goroutine writes a message: a long one to a stream, or a paced one.
 func (o *outlet) slow(bytes int) bool {
 	if o.tr.Reliable() {
 		return bytes >= longWrite
@@ -52,10 +50,10 @@ func (o *outlet) slow(bytes int) bool {
 	return o.datagrams != nil && o.datagrams.Paced(o.peer, bytes)
 }
 
-// effects is an engine as its core's Effects.
+// effects implements core.Effects for an engine.
 type effects Engine
 
-// Header implements Effects.
+// Header implements core.Effects.
 func (f *effects) Header(peer int, header []byte) error {
 	o := &f.outlets[peer]
 	if o.writing {
@@ -65,16 +63,15 @@ func (f *effects) Header(peer int, header []byte) error {
 	return o.handshakes.SendHeader(peer, header)
 }
 
-// Data implements Effects. A datagram socket does not push back, so most messages are
-// sent at once.
+// Data implements core.Effects. A datagram socket does not push back, so most messages are sent at once.
 func (f *effects) Data(peer int, id handshake.ID, header, payload []byte) (at handshake.Instant, sent bool, err error) {
 	e, o := (*Engine)(f), &f.outlets[peer]
 	if !o.writing && !o.slow(len(payload)) {
 		err = o.handshakes.SendData(peer, header, payload, o.shape)
 		return e.clock.now(), true, err
 	}
-	// The payload is the caller's again as soon as the request ends, which
-	// an error can bring about in the middle of the write: so a copy.
+	// The caller may reuse the payload as soon as the request ends, which an error can cause in the middle of
+	// the write. So the payload is copied.
 	o.behind = append(o.behind, outgoing{header: [protocol.HeaderLen]byte(header), payload: bytes.Clone(payload), data: id})
 	if !o.writing {
 		o.writing = true
@@ -83,30 +80,30 @@ func (f *effects) Data(peer int, id handshake.ID, header, payload []byte) (at ha
 	return 0, false, nil
 }
 
-// Reconnected implements Effects.
+// Reconnected implements core.Effects.
 func (f *effects) Reconnected(peer int) { f.outlets[peer].behind = nil }
 
-// Packets implements Effects.
+// Packets implements core.Effects.
 func (f *effects) Packets(peer int, packets []Packet) (tooLong bool, err error) {
 	_, err = f.outlets[peer].tr.SendPackets(peer, packets)
 	return err != nil && errors.Is(err, syscall.EMSGSIZE), err
 }
 
-// LongestDatagram implements Effects.
+// LongestDatagram implements core.Effects.
 func (f *effects) LongestDatagram(peer int) int {
 	return f.outlets[peer].datagrams.LongestDatagram(peer)
 }
 
-// Random implements Effects.
+// Random implements core.Effects.
 func (f *effects) Random() uint64 { return rand.Uint64() }
 
-// NewRequest implements Effects.
+// NewRequest implements core.Effects.
 func (f *effects) NewRequest() *core.Request { return &f.requests.get().core }
 
-// Release implements Effects.
+// Release implements core.Effects.
 func (f *effects) Release(r *core.Request) { requestOf(r).release() }
 
-// write sends what waits for the peer, without the lock, until nothing is left.
+// write sends the queue of the peer, without the lock, until it is empty.
 func (o *outlet) write(e *Engine) {
 	e.lock()
 	defer e.unlock()

@@ -6,24 +6,24 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/core"
 )
 
-// Waiting is how many requests and probes the engine believes to be waited for.
+// Waiting returns the number of requests and probes with sleeping callers, according to the engine.
 func (e *Engine) Waiting() int { return int(e.group.Waiting.Load()) }
 
-// Placement is the generation of the placement.
+// Placement returns the generation of the placement.
 func (e *Engine) Placement() uint32 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.placed.gen
 }
 
-// Revoke revokes a placement, that of no request.
+// Revoke revokes a placement that belongs to no request.
 func (e *Engine) Revoke() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	(*effects)(e).Revoke(1 - e.rank)
 }
 
-// ArrivedIn takes packets that came in a placement.
+// ArrivedIn processes packets received in a placement.
 func (e *Engine) ArrivedIn(tr Transport, batch []RxPacket, gen uint32) {
 	e.receiveBatch(slices.Index(e.transports, tr), batch, gen)
 }
@@ -35,14 +35,14 @@ func (e *Engine) Idle() bool {
 	return e.tickAt.Load() == int64(core.Never) && e.core.End().Deadline == core.Never
 }
 
-// Lock takes the engine's lock, and returns what gives it back.
+// Lock acquires the engine's lock, and returns the function that releases it.
 func Lock(e *Engine) (unlock func()) {
 	e.mu.Lock()
 	return e.mu.Unlock
 }
 
-// Deliver takes packets as from the first transport.
+// Deliver processes packets as from the first transport.
 func (e *Engine) Deliver(batch ...RxPacket) { e.receiveBatch(0, batch, 0) }
 
-// Calls is how many calls callers have made.
+// Calls returns the number of calls that callers have made.
 func (e *Engine) Calls() uint32 { return (*owner)(e).Calls() }

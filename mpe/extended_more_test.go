@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
 
-// delayData makes DATA take a while, so that a receive can time out meanwhile.
+// delayData delays DATA, so that a receive can time out meanwhile.
 func delayData(n *memnet.Net) {
 	n.Hook(func(_, _ int, b []byte) []time.Duration {
 		if h, _, d := protocol.ParseExtended(b); d.OK() && h.Type == protocol.Data {
@@ -27,8 +27,8 @@ func delayData(n *memnet.Net) {
 	})
 }
 
-// A receive with little room has the sender send no more. When it is detached, the
-// next receive gets what there is, and an error that it is not all.
+// TestRoomOfADetachedReceive checks that a receive with a short buffer makes the sender send no more. When it
+// is detached, the next receive gets the received bytes, and an error that the message is truncated.
 func TestRoomOfADetachedReceive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)
@@ -51,8 +51,8 @@ func TestRoomOfADetachedReceive(t *testing.T) {
 	})
 }
 
-// Credit comes back when a complete message finds its receive, and what was
-// complete before was not taken over.
+// TestCreditComesBack checks that credit is returned when a complete message is matched, and that a message
+// that was complete earlier does not count as taken over.
 func TestCreditComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, func(x *extended.Config) { x.EagerBytes, x.EagerLimit = 4000, 1000 })
@@ -82,8 +82,8 @@ func eagerly(t *testing.T, c *cluster, tag int) bool {
 	return ended(op)
 }
 
-// A message that came for a receive that was detached bears the tag 0 of its
-// profile, or that of the receive that it goes to.
+// TestTagOfAnUnclaimedMessage checks that a message that arrived for a detached receive has tag 0 of its
+// profile, or the tag of the receive that it goes to.
 func TestTagOfAnUnclaimedMessage(t *testing.T) {
 	for _, opts := range []mpe.Options{{Tag: 9}, {AnyTag: true}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestTagOfAnUnclaimedMessage(t *testing.T) {
 	}
 }
 
-// failures keeps what an engine reports of messages that failed.
+// failures collects failed messages that an engine reports.
 type failures struct {
 	mpe.Observer
 	mu   sync.Mutex
@@ -128,8 +128,8 @@ func (*failures) CallFailed(int, error)      {}
 func (*failures) Noted(int, int, mpe.Note)   {}
 func (*failures) TransportError(int, error)  {}
 
-// An eager message that is complete for its sender and can never arrive is reported to
-// the observer.
+// TestLostEagerMessageIsReported checks that the observer is notified of an eager message that is complete
+// for its sender, but can never arrive.
 func TestLostEagerMessageIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net, seen := memnet.New(2), &failures{}
@@ -146,7 +146,7 @@ func TestLostEagerMessageIsReported(t *testing.T) {
 		defer c.close()
 		engines[0].Send(t.Context(), 1, []byte("known"), mpe.Options{})
 		time.Sleep(time.Second)                                         // it is acknowledged
-		net.Hook(func(int, int, []byte) []time.Duration { return nil }) // the cable is out
+		net.Hook(func(int, int, []byte) []time.Duration { return nil }) // the cable is unplugged
 		if _, err := engines[0].Send(t.Context(), 1, []byte("lost"), mpe.Options{}); err != nil {
 			t.Fatal(err)
 		}
@@ -162,8 +162,7 @@ func TestLostEagerMessageIsReported(t *testing.T) {
 	})
 }
 
-// A send that no receive has matched ends with the rank, and is cancelled at the
-// peer.
+// TestCloseCancelsAnnouncedSends checks that an unmatched send ends with its rank, and is cancelled at the peer.
 func TestCloseCancelsAnnouncedSends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)
@@ -184,8 +183,8 @@ func TestCloseCancelsAnnouncedSends(t *testing.T) {
 	})
 }
 
-// Callers that wait are counted, and no others: readers poll for packets because of
-// the count.
+// TestWaitersAreCounted checks that exactly the waiting callers are counted: readers poll for packets because
+// of the count.
 func TestWaitersAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)
@@ -207,7 +206,7 @@ func TestWaitersAreCounted(t *testing.T) {
 		want(2)
 		time.Sleep(2 * time.Second)
 		want(0)
-		// Notified of the end, before and after it.
+		// Notification of the end, requested before and after it.
 		ch := make(chan struct{}, 2)
 		r = start(t, e, mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Buf: make([]byte, 8)})
 		r.Notify(ch)
@@ -225,8 +224,8 @@ func TestWaitersAreCounted(t *testing.T) {
 	})
 }
 
-// What a rank sends to itself is bounded, and does not take the room of those that
-// have credit.
+// TestRoomForMessages checks that messages of a rank to itself are limited, and do not use the memory of
+// senders with credit.
 func TestRoomForMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := memnet.New(2)
@@ -248,7 +247,7 @@ func TestRoomForMessages(t *testing.T) {
 				t.Errorf("message %d to itself: %v", i, err)
 			}
 		}
-		// One that a receive waits for needs no room.
+		// A message that a receive waits for is not limited.
 		if _, err := e.Irecv(0, make([]byte, 8), mpe.Options{Tag: 50}); err != nil {
 			t.Error(err)
 		}
@@ -275,8 +274,8 @@ func TestRoomForMessages(t *testing.T) {
 	})
 }
 
-// A send that was detached in transfer goes on with a copy: its buffer is the caller's
-// again.
+// TestDetachedExtendedSendGoesOnWithACopy checks that a send detached in transfer continues with a copy, so
+// that the caller can reuse its buffer.
 func TestDetachedExtendedSendGoesOnWithACopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, func(x *extended.Config) { x.Window = 4 })
@@ -298,7 +297,8 @@ func TestDetachedExtendedSendGoesOnWithACopy(t *testing.T) {
 	})
 }
 
-// TestScarceSendIsReported: a send that was announced as credit was scarce waits for that, also when the peer has allowed more since.
+// TestScarceSendIsReported checks that a send announced because of scarce credit is reported as waiting for
+// it, even if the peer has granted more since.
 func TestScarceSendIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, func(x *extended.Config) { x.Messages = 64 })
@@ -320,7 +320,7 @@ func TestScarceSendIsReported(t *testing.T) {
 		if sent < 50 || !scarce() {
 			t.Fatalf("after %d of 64 messages credit is not scarce", sent)
 		}
-		for tag := range 41 { // not the one that waits
+		for tag := range 41 { // not the waiting one
 			if _, err := c.engines[1].Recv(t.Context(), 0, make([]byte, 4), mpe.Options{Tag: tag}); err != nil {
 				t.Fatal(err)
 			}
@@ -334,7 +334,8 @@ func TestScarceSendIsReported(t *testing.T) {
 	})
 }
 
-// TestReceiveFlushes: packets that wait for those of further sends are sent when a receive is posted, after which its caller may compute.
+// TestReceiveFlushes checks that coalesced packets are sent when a receive is posted, after which its
+// caller may compute.
 func TestReceiveFlushes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)

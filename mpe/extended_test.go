@@ -17,13 +17,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
 
-// newExtended starts n engines that speak the extended profile with each other.
+// newExtended starts n engines connected by the extended profile.
 func newExtended(t testing.TB, n int, change func(*extended.Config)) *cluster {
 	t.Helper()
 	return newExtendedWith(t, n, change, nil)
 }
 
-// newExtendedWith also changes what the engines are configured with.
+// newExtendedWith also lets engine change the engines' configuration.
 func newExtendedWith(t testing.TB, n int, change func(*extended.Config), engine func(*mpe.Config)) *cluster {
 	t.Helper()
 	c := &cluster{t: t, net: memnet.New(n)}
@@ -106,12 +106,12 @@ func TestExtendedSendRecv(t *testing.T) {
 	})
 }
 
-// A receive that is posted while its message is arriving takes over the rest.
+// TestCopyRule checks that a receive posted while its message is arriving takes over the rest.
 func TestCopyRule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)
 		defer c.close()
-		// The packets of the message come a millisecond apart.
+		// The packets of the message arrive a millisecond apart.
 		n := 0
 		c.net.Hook(func(from, _ int, b []byte) []time.Duration {
 			if h, _, d := protocol.ParseExtended(b); d.OK() && h.Type == protocol.Data {
@@ -220,13 +220,13 @@ func TestExtendedCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)
 		defer c.close()
-		// A receive that nothing has matched.
+		// A receive that no message has matched.
 		r := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: make([]byte, 8)})
 		r.Cancel()
 		if _, err := r.Await(t.Context()); !errors.Is(err, mpe.ErrCancelled) {
 			t.Errorf("receive: %v", err)
 		}
-		// A send that the peer knows of, and no receive has matched.
+		// A send that the peer knows of, and that no receive has matched.
 		s := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Buf: pattern(8, 1)})
 		time.Sleep(time.Second)
 		s.Cancel()
@@ -236,7 +236,7 @@ func TestExtendedCancel(t *testing.T) {
 		if n := c.engines[1].Snapshot().Unexpected; n != 0 {
 			t.Errorf("%d messages wait at the peer", n)
 		}
-		// One that was matched, and one that was sent.
+		// A matched send, and a completed one.
 		buf := make([]byte, 8)
 		r = start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: buf})
 		s = start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Buf: pattern(8, 2)})
@@ -267,7 +267,7 @@ func TestSelf(t *testing.T) {
 			if st, err := r.Await(t.Context()); err != nil || st.Peer != 0 || st.Tag != 5 || !bytes.Equal(buf, data) {
 				t.Fatalf("%+v, %v", st, err)
 			}
-			// Sent first: a small one is buffered.
+			// Sent first: a small message is buffered.
 			clear(buf)
 			s = start(t, e, mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: 6, Buf: data})
 			if ended(s) != (n <= 64<<10) {
@@ -288,7 +288,7 @@ func TestSelf(t *testing.T) {
 	})
 }
 
-// A probe waits, finds, and takes nothing.
+// TestProbe checks that a probe waits, finds a message, and does not receive it.
 func TestProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 3, nil)
@@ -321,7 +321,7 @@ func TestProbe(t *testing.T) {
 	})
 }
 
-// Receives from any source get messages of peers of each profile.
+// TestAnySourceOverProfiles checks that receives from any source get messages of peers of each profile.
 func TestAnySourceOverProfiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := memnet.New(4)
@@ -378,8 +378,8 @@ func TestAnySourceOverProfiles(t *testing.T) {
 	})
 }
 
-// v0.9 carries tags: receives in another order than the sends get the right
-// messages, as far as one handshake at a time lets them.
+// TestV09MatchesByTag checks that v0.9 carries tags: receives in another order than the sends get the right
+// messages, as far as one handshake at a time permits.
 func TestV09MatchesByTag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2, handshake.SoftwarePeer(), func(h *handshake.Config) { h.Profile = protocol.V09 })
@@ -403,8 +403,8 @@ func TestV09MatchesByTag(t *testing.T) {
 	})
 }
 
-// Peers that were restarted, or go away, end what was under way with them, with
-// an error that says so; later messages go on.
+// TestExtendedSessions checks that when peers are restarted or disappear, operations in progress with them
+// fail with a descriptive error, and later messages succeed.
 func TestExtendedSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)
@@ -462,7 +462,7 @@ func TestExtendedWaitsSayWhatFor(t *testing.T) {
 	})
 }
 
-// Thirty thousand announced messages, matched in the reverse order.
+// TestManyOutstanding matches thirty thousand announced messages in reverse order.
 func TestManyOutstanding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)
@@ -487,8 +487,9 @@ func TestManyOutstanding(t *testing.T) {
 	})
 }
 
-// What a rank keeps of messages that no receive has matched is bounded by the credit that it gives. A send beyond that
-// is refused: in its call, which waits a while for room, or later if its caller cannot wait. Receives make room.
+// TestRefusedWithoutCredit checks that a rank's memory for unmatched messages is bounded by the credit that
+// it grants. A send beyond it is refused: in its call, after a wait for memory, or later if its caller cannot
+// wait. Receives free memory.
 func TestRefusedWithoutCredit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, func(x *extended.Config) { x.Messages, x.EagerBytes, x.EagerLimit = 8, 4000, 1000 })
@@ -534,7 +535,7 @@ func TestRefusedWithoutCredit(t *testing.T) {
 		if n := c.engines[1].Snapshot().Unexpected; n != 8 {
 			t.Errorf("%d messages wait at the receiver, want 8", n)
 		}
-		// One for which room comes while it waits is sent, whatever else waits.
+		// A send for which memory is freed while it waits is sent, whatever else is waiting.
 		time.AfterFunc(500*time.Millisecond, func() {
 			for i := range 2 {
 				if _, err := c.engines[1].Recv(t.Context(), 0, make([]byte, 1000), mpe.Options{Tag: i}); err != nil {
@@ -563,7 +564,8 @@ func TestRefusedWithoutCredit(t *testing.T) {
 	})
 }
 
-// The program may learn from a message of the peer that there is room again, before the peer's ACK states it.
+// TestRoomAfterRefusal checks that the program may learn from a message of the peer that there is memory
+// again, before the peer's ACK states it.
 func TestRoomAfterRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, func(x *extended.Config) { x.Messages = 2 })
@@ -602,8 +604,8 @@ func TestRoomAfterRefusal(t *testing.T) {
 	})
 }
 
-// That a peer cannot be heard says nothing of its room: what waits for credit is not refused while the network carries
-// nothing, and is sent once it does.
+// TestSilenceIsNoRefusal checks that silence of a peer is not taken for a lack of memory: sends that wait for
+// credit are not refused while the network is down, and are sent when it recovers.
 func TestSilenceIsNoRefusal(t *testing.T) {
 	for _, noWait := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -616,7 +618,7 @@ func TestSilenceIsNoRefusal(t *testing.T) {
 			sends := []mpe.Op{send(0)}
 			time.Sleep(2 * time.Second)
 			c.net.Hook(func(int, int, []byte) []time.Duration { return nil })
-			sends = append(sends, send(1)) // it takes the rest of the credit, and is lost
+			sends = append(sends, send(1)) // uses the rest of the credit, and is lost
 			receive := make(chan error, 1)
 			time.AfterFunc(3*time.Second, func() {
 				c.net.Hook(nil)

@@ -14,15 +14,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// flood is a transport that brings the same packets a number of times, and then
-// some more.
+// flood is a transport that delivers the same packets a number of times, and then some others.
 type flood struct {
 	batch  []mpe.RxPacket
 	rounds int
 	then   []mpe.RxPacket
 	closed chan struct{}
 	once   sync.Once
-	idle   chan struct{} // closed when everything has been taken
+	idle   chan struct{} // closed when all packets have been read
 }
 
 func (f *flood) LocalAddr() netip.AddrPort                          { return netip.AddrPort{} }
@@ -49,9 +48,8 @@ func (f *flood) Recv(batch []mpe.RxPacket) (int, error) {
 	return 0, mpe.ErrTransportClosed
 }
 
-// TestBadPacketsCostNoMemory floods a rank in the middle of a message with every
-// kind of bad packet: nothing is allocated for them, each is counted, and the
-// message arrives.
+// TestBadPacketsCostNoMemory floods a rank in the middle of a message with every kind of bad packet. Nothing
+// may be allocated for them, each must be counted, and the message must arrive.
 func TestBadPacketsCostNoMemory(t *testing.T) {
 	const rounds = 20_000
 	good := func(typ protocol.Type, size uint32, payload []byte) []byte {

@@ -13,8 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
 
-// A rank whose messages have ended is not woken by the clock, whatever profile its
-// peers have.
+// TestIdleEngineSetsNoTimer checks that the clock does not wake an idle rank, whatever profile its peers have.
 func TestIdleEngineSetsNoTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := memnet.New(3)
@@ -26,7 +25,7 @@ func TestIdleEngineSetsNoTimer(t *testing.T) {
 				cfg.Peers[peer] = mpe.Peer{Transport: tr, Handshake: handshake.Config{
 					Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.SoftwarePeer()), MaxWords: 1000,
 				}}
-				if rank+peer != 1 { // ranks 0 and 1 speak cloudfpga
+				if rank+peer != 1 { // ranks 0 and 1 use cloudfpga
 					cfg.Peers[peer].Extended = &extended.Config{Seed: uint64(10*rank + peer + 1)}
 				}
 			}
@@ -51,7 +50,7 @@ func TestIdleEngineSetsNoTimer(t *testing.T) {
 		if engines[0].Idle() {
 			t.Error("it waits for no acknowledgement")
 		}
-		// The clock stands still: in here it goes on when nobody runs.
+		// The bubble's clock advances only when all goroutines are blocked.
 		<-time.After(10 * time.Second)
 		synctest.Wait()
 		for rank, e := range engines {

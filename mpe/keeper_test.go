@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
 
-// keeper has the state that was kept last.
+// keeper holds the state that was stored last.
 type keeper struct {
 	mu   sync.Mutex
 	last handshake.Kept
@@ -24,7 +24,7 @@ func (k *keeper) Keep(kept *handshake.Kept) {
 	k.last = *kept
 }
 
-// watchedTransport observes the state that is kept when a packet is sent.
+// watchedTransport observes the stored state when a packet is sent.
 type watchedTransport struct {
 	mpe.HandshakeTransport
 	t      *testing.T
@@ -58,8 +58,8 @@ func (w *watchedTransport) SendData(peer int, header, payload []byte, shape prot
 	return w.HandshakeTransport.SendData(peer, header, payload, shape)
 }
 
-// TestKeptBeforeItIsSent: what a packet makes true is kept before it leaves, and that a message is acknowledged when
-// its ACK has come.
+// TestKeptBeforeItIsSent checks that the state implied by a packet is stored before the packet is sent, and
+// that a message is acknowledged when its ACK is received.
 func TestKeptBeforeItIsSent(t *testing.T) {
 	net, rules := memnet.New(2), handshake.SoftwarePeer()
 	var engines [2]*mpe.Engine

@@ -15,18 +15,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// lateWire is a wire on which packets come that the poller is not woken for, as if it
-// were held up elsewhere.
+// lateWire is a wire with packets that do not wake the poller, as if the poller were held up elsewhere.
 type lateWire struct {
 	*wire
 	late [][]byte // guarded by mu
 	// slept is called when the poller has polled and is about to sleep.
 	slept func()
-	// flood has every Poll find something.
+	// flood makes every Poll return packets.
 	flood atomic.Bool
 }
 
-// Poll takes one packet at a time, so that time-outs could run off between any two.
+// Poll returns one packet at a time, so that time-outs could expire between any two.
 func (w *lateWire) Poll(batch []mpe.RxPacket, _ *mpe.Placements) (int, error) {
 	n, err := w.wire.Poll(batch[:1], nil)
 	if n > 0 || err != nil {
@@ -56,15 +55,15 @@ func (w *lateWire) Sleep() bool {
 	return idle
 }
 
-// quietly has packets come.
+// quietly adds packets without waking the poller.
 func (w *lateWire) quietly(packets ...[]byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.late = append(w.late, packets...)
 }
 
-// lateEngine is rank 1, whose times are up as soon as they begin, on a wire to rank 0, an
-// FPGA, which the test plays.
+// lateEngine returns rank 1, whose deadlines expire as soon as they begin, on a wire to rank 0, an FPGA that
+// the test plays.
 func lateEngine(t *testing.T) (*mpe.Engine, *lateWire, *wire) {
 	t.Helper()
 	zero, one := newWires(t)
@@ -87,7 +86,7 @@ func lateEngine(t *testing.T) (*mpe.Engine, *lateWire, *wire) {
 	return e, w, zero
 }
 
-// packets are the datagrams of a packet from rank 0 to rank 1.
+// packets returns the datagrams of a packet from rank 0 to rank 1.
 func packets(typ protocol.Type, call protocol.Call, payload []byte) [][]byte {
 	h := protocol.Header{Dst: 1, Type: typ, Call: call, Size: uint32(len(payload) / protocol.WordLen)}
 	all := protocol.CloudFPGA.Append(nil, h)
@@ -99,7 +98,7 @@ func packets(typ protocol.Type, call protocol.Call, payload []byte) [][]byte {
 	return out
 }
 
-// sent reports whether rank 0 has been sent a packet of that type.
+// sent reports whether rank 0 was sent a packet of type typ.
 func (w *wire) sent(typ protocol.Type) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,9 +108,8 @@ func (w *wire) sent(typ protocol.Type) bool {
 	})
 }
 
-// A rank that was delayed finds what it waits for in its socket when its deadline
-// expires. It takes that first: a fragmented message, for one, is not retransmitted to an
-// FPGA.
+// TestArrivedBeforeTimeOut checks that a rank that was delayed reads its socket when a deadline expires,
+// before it acts on the deadline: a fragmented message, for example, must not be retransmitted to an FPGA.
 func TestArrivedBeforeTimeOut(t *testing.T) {
 	data := words(40_000, 5)
 	ask := packets(protocol.SendRequest, protocol.SendInt, nil)
@@ -126,7 +124,7 @@ func TestArrivedBeforeTimeOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// As many others have come before it as a socket holds.
+		// A full socket of other packets precedes it.
 		others := slices.Repeat([][]byte{make([]byte, 20)}, 16_000)
 		w.quietly(slices.Concat(ask, others, message)...)
 		if _, err := r.Wait(t.Context()); err != nil || !bytes.Equal(buf, data) {
@@ -136,9 +134,9 @@ func TestArrivedBeforeTimeOut(t *testing.T) {
 	})
 	for _, tt := range []struct {
 		name   string
-		first  [][]byte      // what comes first
-		answer protocol.Type // what rank 1 says to that
-		then   [][]byte      // what comes then
+		first  [][]byte      // first packets
+		answer protocol.Type // rank 1's answer to them
+		then   [][]byte      // later packets
 		start  func(e *mpe.Engine, buf []byte) (*mpe.Request, error)
 	}{
 		{"DATA", ask, protocol.ClearToSend, message, func(e *mpe.Engine, buf []byte) (*mpe.Request, error) {
@@ -175,7 +173,7 @@ func TestArrivedBeforeTimeOut(t *testing.T) {
 	}
 }
 
-// notRetransmitted checks that rank 1 has not sent anything again.
+// notRetransmitted checks that rank 1 has not retransmitted anything.
 func notRetransmitted(t *testing.T, e *mpe.Engine) {
 	t.Helper()
 	events := e.Snapshot().Peers[0].Events
@@ -186,7 +184,7 @@ func notRetransmitted(t *testing.T, e *mpe.Engine) {
 	}
 }
 
-// Time-outs run off in a flood.
+// TestTimeOutInAFlood checks that time-outs expire during a flood.
 func TestTimeOutInAFlood(t *testing.T) {
 	e, w, zero := lateEngine(t)
 	r, err := e.Irecv(0, make([]byte, 4), mpe.Options{})
@@ -194,7 +192,7 @@ func TestTimeOutInAFlood(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.flood.Store(true)
-	w.pipe[1].Write([]byte{1}) // which nothing reads
+	w.pipe[1].Write([]byte{1}) // never read
 	zero.put(packets(protocol.SendRequest, protocol.SendInt, nil)[0])
 	if _, err := r.Wait(t.Context()); !errors.Is(err, handshake.ErrTimeout) {
 		t.Errorf("%v", err)

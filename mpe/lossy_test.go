@@ -15,10 +15,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
 
-// The cloudfpga profile through loss and duplication: every message arrives once,
-// in order and intact, or its send ends with one of the documented errors. Copies
-// are made of packets that begin with a header, and come at once: what the wire cannot
-// detect is listed in the protocol's section 11.
+// TestCloudFPGAThroughLoss checks the cloudfpga profile with loss and duplication: every message arrives
+// once, in order and intact, or its send fails with one of the documented errors. Only packets that begin
+// with a header are duplicated, without delay: section 11 of the protocol lists the damage that the wire
+// cannot detect.
 func TestCloudFPGAThroughLoss(t *testing.T) {
 	standin := handshake.Quirks{OneDeferredHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true}
 	for _, tt := range []struct {
@@ -30,8 +30,7 @@ func TestCloudFPGAThroughLoss(t *testing.T) {
 	}{
 		{"software, one datagram", handshake.SoftwarePeer(), handshake.Quirks{}, 346, nil},
 		{"software, fragmented messages", handshake.SoftwarePeer(), handshake.Quirks{}, 2000, []error{handshake.ErrTimeout}},
-		// A stand-in acknowledges once, as an FPGA does: an ACK that is lost
-		// leaves the sender in doubt.
+		// A stand-in acknowledges once, as an FPGA does: a lost ACK leaves the sender in doubt.
 		{"stand-in", handshake.FPGAPeer(1), standin, 346, []error{handshake.ErrTimeout}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -82,7 +81,7 @@ func lossySend(t *testing.T, c *cluster, maxWords int, documented []error) {
 			st, err := c.engines[1].Recv(t.Context(), 0, buf, mpe.Options{})
 			if err != nil {
 				if errors.Is(err, handshake.ErrTimeout) {
-					continue // the sender has timed out in the middle
+					continue // the sender timed out in the middle
 				}
 				return
 			}
@@ -112,7 +111,7 @@ func lossySend(t *testing.T, c *cluster, maxWords int, documented []error) {
 		if !known {
 			t.Fatalf("message %d: %v", i, err)
 		}
-		// What a user does after such an error: both sides start afresh.
+		// As a user does after such an error: restart both sides.
 		time.Sleep(time.Minute)
 		for rank, e := range c.engines {
 			if err := e.Reset(1 - rank); err != nil {

@@ -18,13 +18,13 @@ type (
 	Resting   = core.Resting
 	Origin    = core.Origin
 
-	// What transports carry.
+	// Packets of transports.
 	RxPacket  = core.RxPacket
 	RxKind    = core.RxKind
 	Packet    = core.Packet
 	Placement = core.Placement
 
-	// Whom a core notifies, and of what.
+	// Receivers of notifications, and their arguments.
 	Observer       = core.Observer
 	PacketRecorder = core.PacketRecorder
 	CallRecorder   = core.CallRecorder
@@ -33,7 +33,7 @@ type (
 	Drop           = core.Drop
 	Note           = core.Note
 
-	// What a rank is doing.
+	// State of a rank.
 	Waiting    = core.Waiting
 	PeerReport = core.PeerReport
 
@@ -87,5 +87,5 @@ var (
 	ErrNotExtended = core.ErrNotExtended
 )
 
-// WireOf returns what collective calls depend on of what Device.Peer has returned.
+// WireOf extracts the properties that collective calls depend on from the result of Device.Peer.
 func WireOf(p PeerInfo, err error) (collective.Wire, error) { return core.WireOf(p, err) }

@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Who polls learns of the end of an operation once, at once if it has ended, and is not
-// counted as waiting unless it sleeps.
+// TestOnEnd checks that a polling caller is notified once of the end of an operation, at once if it is
+// already done, and that it is not counted as waiting unless it sleeps.
 func TestOnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)

@@ -18,14 +18,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
 
-// kill ends a rank without notice to the others.
+// kill ends a rank without notice to the other ranks.
 func (c *cluster) kill(rank int) {
 	c.net.Hook(func(_, _ int, _ []byte) []time.Duration { return nil })
 	c.engines[rank].Close(over())
 	c.net.Hook(nil)
 }
 
-// restart starts a rank anew, without what it knew.
+// restart restarts a rank without its state.
 func (c *cluster) restart(rank int) {
 	c.t.Helper()
 	tr := c.net.Transport(rank)
@@ -40,8 +40,8 @@ func (c *cluster) restart(rank int) {
 	c.engines[rank] = e
 }
 
-// TestPeerLost: when it is known that a peer is gone, receives that are posted to it and probes
-// that wait for it end. Those from any source, and what is posted later, wait for its return.
+// TestPeerLost checks that receives posted to a peer, and probes waiting for it, end when it is known to be
+// lost. Receives from any source, and later operations, wait for its return.
 func TestPeerLost(t *testing.T) {
 	const tag, other = 1, 2
 	for _, tt := range []struct {
@@ -70,7 +70,7 @@ func TestPeerLost(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newExtended(t, 3, func(x *extended.Config) { x.Timing.UnreachableAfter = 10 * time.Second })
 				defer c.close()
-				send(c, 1, other) // there is a session
+				send(c, 1, other) // establishes a session
 				finish(t, start(t, c.engines[0], mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: other, Buf: make([]byte, 4)}))
 				if tt.event == state.EventProcessEnded {
 					c.engines[0].Deliver(mpe.RxPacket{Kind: mpe.RxConnected, Peer: 1})
@@ -111,7 +111,7 @@ func TestPeerLost(t *testing.T) {
 	}
 }
 
-// send has a rank send a message to rank 0.
+// send sends a message from a rank to rank 0.
 func send(c *cluster, from, tag int) {
 	c.t.Helper()
 	o, err := c.engines[from].Start(mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: tag, Buf: []byte("four")})
@@ -123,15 +123,15 @@ func send(c *cluster, from, tag int) {
 	}
 }
 
-// over is a context that has ended.
+// over returns a context that is done.
 func over() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }
 
-// TestGoneWithoutMessage: a process that has sent nothing is missed as well. Once it has been
-// reported, or has closed its session, a receive waits for another one.
+// TestGoneWithoutMessage checks that the loss of a process that has sent nothing is detected. After it was
+// reported, or after the process closed its session, a receive waits for the next process.
 func TestGoneWithoutMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)
@@ -160,8 +160,8 @@ func TestGoneWithoutMessage(t *testing.T) {
 	})
 }
 
-// withFPGA are three ranks, of which rank 1 is a peer of the cloudfpga profile, and the others
-// are of the extended profile to each other.
+// withFPGA returns three ranks. Rank 1 is a peer of the cloudfpga profile; the others use the extended
+// profile between each other.
 func withFPGA(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{t: t, net: memnet.New(3)}
@@ -189,8 +189,8 @@ func withFPGA(t *testing.T) *cluster {
 	return c
 }
 
-// TestAbortWithFPGA: a call that fails because an FPGA does not take part ends on the software
-// ranks that wait in it. The FPGA gets what it gets without: SEND_REQUEST.
+// TestAbortWithFPGA checks that a call that fails because an FPGA does not take part ends on the waiting
+// software ranks. The FPGA gets only the packet that it gets in any case: SEND_REQUEST.
 func TestAbortWithFPGA(t *testing.T) {
 	for _, of := range []coll.Collective{coll.Barrier, coll.Allreduce, coll.Allgather} {
 		t.Run(of.String(), func(t *testing.T) {
@@ -231,10 +231,10 @@ func TestAbortWithFPGA(t *testing.T) {
 						t.Errorf("%d packets %v to the FPGA", n, of)
 					}
 				}
-				// A call that is made later has no epoch to know the abort by.
+				// A later call has no epoch by which to recognize the abort.
 				late := post(t, x, c.engines[2], 8)
 				abortCall(t, late, time.Second)
-				// The abort of another call does not end one under way.
+				// The abort of another call does not end a call in progress.
 				time.Sleep(time.Minute)
 				other := post(t, x, c.engines[2], 9)
 				gives := post(t, x, c.engines[0], 10)
@@ -249,8 +249,8 @@ func TestAbortWithFPGA(t *testing.T) {
 	}
 }
 
-// TestPeerFailed: when the kernel of a stand-in fails, receives that are posted to it end. Those from any source or
-// another rank, and what is posted later, wait for messages.
+// TestPeerFailed checks that receives posted to a stand-in end when its kernel fails. Receives from any
+// source or another rank, and later ones, wait for messages.
 func TestPeerFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3, handshake.FPGAPeer(1), nil)
@@ -274,7 +274,7 @@ func TestPeerFailed(t *testing.T) {
 		send(c, 2, 0)
 		send(c, 1, 0)
 		finish(t, later, third, any)
-		// Without a receive, the next one ends if a message was sent, unless one has come.
+		// Without a receive, the next one ends if a message was sent, unless one was received since.
 		c.engines[0].PeerFailed(1, cause)
 		idle := receive(1)
 		time.Sleep(time.Minute)

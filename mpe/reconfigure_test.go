@@ -13,8 +13,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A message that is under way ends by the deadline that it began with, the next one
-// by the new one, and the log names the new address.
+// TestReconfigure checks that a message in progress keeps its deadline, that the next one has the new
+// deadline, and that the log names the new address.
 func TestReconfigure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		deadline := func(d time.Duration) func(*handshake.Config) {
@@ -46,7 +46,8 @@ func TestReconfigure(t *testing.T) {
 	})
 }
 
-// What Close cuts off is reported: which rank waits for what from which.
+// TestCutOff checks that Close reports the operations that it cuts off: the waiting rank, its peer and the
+// awaited packet.
 func TestCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2, handshake.SoftwarePeer(), nil)
@@ -76,8 +77,8 @@ func TestCutOff(t *testing.T) {
 	})
 }
 
-// A live engine answers, whether a caller polls or not, and also when it is
-// closed. One whose lock is held does not.
+// TestHeartbeat checks that a live engine answers, whether a caller polls or not, and even when closed. An
+// engine whose lock is held does not answer.
 func TestHeartbeat(t *testing.T) {
 	c := newCluster(t, 2, handshake.SoftwarePeer(), nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

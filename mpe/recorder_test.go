@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// callsOf has the calls that a rank's recorder is given.
+// callsOf collects the calls that a rank's recorder receives.
 type callsOf []string
 
 func (l *callsOf) Call(c *mpe.Call) {
@@ -32,8 +32,8 @@ func (l *callsOf) Call(c *mpe.Call) {
 	*l = append(*l, fmt.Sprintf("%s %s, %d, tag %d, comm %d, %d bytes, %v, error %t", what, state, c.Peer, c.Tag, c.Comm, c.Bytes, c.At-c.Posted, c.Err != nil))
 }
 
-// TestCallRecorder: a rank's recorder is given what its program posts that does not end at once, and every end, but for messages with
-// unobserved peers, and those of collective calls.
+// TestCallRecorder checks that a rank's recorder receives the operations of its program that do not end at once,
+// and the end of every operation, except messages with unobserved peers, and messages of collective calls.
 func TestCallRecorder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen callsOf

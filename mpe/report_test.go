@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// TestNamesOfReasonsAndEvents: the engine's reasons and events have names of their own,
-// and those of the state machines are among them.
+// TestNamesOfReasonsAndEvents checks that the names of the engine's reasons and events are unique, and
+// include those of the state machines.
 func TestNamesOfReasonsAndEvents(t *testing.T) {
 	drops, events := map[string]int{}, map[string]int{}
 	for r := range state.NumDropReasons {
@@ -65,7 +65,7 @@ func TestCountsInJSON(t *testing.T) {
 			t.Errorf("%s: %+v, %v", b, out, err)
 		}
 	}
-	// A newer daemon may count what this version does not know.
+	// A newer daemon may count reasons that this version does not know.
 	var c state.DropCounts
 	if err := json.Unmarshal([]byte(`{"gap":2,"unheard_of":5}`), &c); err != nil || c != (state.DropCounts{state.DropGap: 2}) {
 		t.Errorf("%v, %v", c, err)

@@ -13,7 +13,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// TestAskReports: each rank of the extended profile answers with its own report, at once, and makes one however many ask.
+// TestAskReports checks that each rank of the extended profile answers at once with its own report, and makes
+// one report however many ranks ask.
 func TestAskReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var made [4]atomic.Int32
@@ -69,7 +70,7 @@ func TestAskReports(t *testing.T) {
 	})
 }
 
-// TestAskReportsEnds: it ends with its context and with its engine, and refuses what cannot be asked.
+// TestAskReportsEnds checks that AskReports ends with its context and with its engine, and refuses invalid ranks.
 func TestAskReportsEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 3, nil)
@@ -100,7 +101,8 @@ func TestAskReportsEnds(t *testing.T) {
 	})
 }
 
-// TestNoQuestionsToOtherProfiles: a peer of the profiles cloudfpga and v0.9, as every FPGA is, gets no packet of a question.
+// TestNoQuestionsToOtherProfiles checks that a peer of the profiles cloudfpga and v0.9, such as every FPGA,
+// gets no packet of a question.
 func TestNoQuestionsToOtherProfiles(t *testing.T) {
 	for name, rules := range map[string]handshake.Rules{"fpga": handshake.FPGAPeer(1), "cpu": handshake.CPUPeer(), "software": handshake.SoftwarePeer()} {
 		t.Run(name, func(t *testing.T) {

@@ -10,65 +10,62 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Transport carries the packets of one local rank. The engine knows the network
-// by this interface alone; packages udp, tcp and shm implement it.
+// Transport carries the packets of one local rank. It is the engine's only interface to the network; packages
+// udp, tcp and shm implement it.
 //
-// Recv is called by one goroutine, and runs concurrently with the Send methods.
-// Of those, a transport that is not Reliable sees one call at a time, but for paced
-// messages; a Reliable one sees one at a time per peer. Close may be called by any
-// goroutine, and makes a Recv in progress return ErrTransportClosed and a Send fail.
+// One goroutine calls Recv, concurrently with the Send methods. If the transport is Reliable, there is at
+// most one Send call per peer at a time; otherwise at most one in total, except for paced messages. Any
+// goroutine may call Close, which makes a Recv in progress return ErrTransportClosed and Sends fail.
 type Transport interface {
-	// LocalAddr is the address the rank is bound to.
+	// LocalAddr returns the address that the rank is bound to.
 	LocalAddr() netip.AddrPort
-	// Reliable reports that packets arrive once and in order while a
-	// connection lasts, so that to retransmit them on a timer is waste.
+	// Reliable reports whether packets arrive once and in order while a connection lasts, so that there is no
+	// need for a retransmission timer.
 	Reliable() bool
-	// Recv waits for packets and fills in at least one RxPacket, at most
-	// len(batch). The bytes are valid until the next call of Recv.
+	// Recv waits for packets, and fills in at least one RxPacket and at most len(batch). The bytes are valid
+	// until the next call of Recv.
 	Recv(batch []RxPacket) (int, error)
-	// SendPackets sends packets of the extended profile to peer in order, and returns how many the network took. Recv
-	// gives each of them whole, as an RxDatagram. It does not block: a network that is full loses the rest, which is no
-	// error, because packets are retransmitted until they are acknowledged. The bytes are the caller's again when the
-	// call returns.
+	// SendPackets sends packets of the extended profile to peer in order, and returns the number that the
+	// network accepted. Recv returns each of them whole, as an RxDatagram. SendPackets does not block: a
+	// network that is full loses the rest. This is not an error, because packets are retransmitted until they
+	// are acknowledged. The caller may reuse the memory when the call returns.
 	SendPackets(peer int, packets []Packet) (int, error)
 	// Close releases the socket.
 	Close() error
 }
 
-// ErrTransportClosed is what Recv returns after Close.
+// ErrTransportClosed is the error of Recv after Close.
 var ErrTransportClosed = errors.New("transport is closed")
 
-// PollTransport is a Transport that can be polled. Waiting in the
-// kernel costs several microseconds more than polling a few times. An engine
-// never calls Recv of one that can be polled.
+// PollTransport is a Transport that can be polled. Waiting in the kernel costs several microseconds more than
+// polling a few times. An engine polls up to progress.MaxDrivers such transports, and never calls their Recv.
 type PollTransport interface {
 	Transport
-	// CanPoll reports whether the system has a quick way to poll, and one to
-	// be woken: the other methods are for then.
+	// CanPoll reports whether the system has an efficient way to poll and to be woken. Otherwise the other
+	// methods must not be called.
 	CanPoll() bool
-	// Poll is Recv, but returns 0 if nothing has arrived. It is called by one goroutine at a time, and runs
+	// Poll is Recv, but returns 0 if there are no packets. It is called by one goroutine at a time,
 	// concurrently with the Send methods. After Close it returns ErrTransportClosed.
 	//
-	// If at is not nil, what arrives next is likely to be what one of these placements is for. A transport may have the
-	// system put its payload there, which spares a copy: what the RxPacket describes lies there then. Whatever else
-	// arrives may have been written to any of them as well. The placements are not changed.
+	// If at is not nil, the next payload is likely to be one for which it has a placement. A transport may
+	// let the system write payload there, which saves a copy; then the RxPacket refers to it. Any other
+	// packet may have been written there as well. The placements are not changed.
 	Poll(batch []RxPacket, at *Placements) (int, error)
-	// Wakeup returns a file descriptor, valid until Close, that becomes
-	// readable when something arrives after Sleep, and when Close is called.
+	// Wakeup returns a file descriptor, valid until Close, that becomes readable when a packet arrives after
+	// Sleep, and when Close is called.
 	Wakeup() int
-	// Sleep announces that Poll will not be called before Wakeup's descriptor is
-	// readable. It reports false if something has arrived that Poll has not
-	// returned: then it is to be called first. It is called as Poll is.
+	// Sleep announces that Poll will not be called before the descriptor of Wakeup is readable. It reports false
+	// if there are packets that Poll has not returned; then Poll must be called first. Concurrency is as for Poll.
 	Sleep() bool
 }
 
-// Placements are those of a transport's peers, at most one of each.
+// Placements are the placements of a transport's peers, at most one per peer.
 type Placements struct {
 	byPeer []Placement
-	peers  []int // that have one
+	peers  []int // with a placement
 }
 
-// Set sets the placement of at.Peer. One without Buf is none.
+// Set sets the placement of at.Peer; a Placement without Buf removes it.
 func (l *Placements) Set(at Placement) {
 	for len(l.byPeer) <= at.Peer {
 		l.byPeer = append(l.byPeer, Placement{})
@@ -91,7 +88,7 @@ func (l *Placements) Of(peer int) *Placement {
 	return &l.byPeer[peer]
 }
 
-// Only returns the placement if there is one only, and nil otherwise.
+// Only returns the placement if there is exactly one, and nil otherwise.
 func (l *Placements) Only() *Placement {
 	if len(l.peers) != 1 {
 		return nil
@@ -99,39 +96,38 @@ func (l *Placements) Only() *Placement {
 	return &l.byPeer[l.peers[0]]
 }
 
-// Len is how many there are.
+// Len returns the number of placements.
 func (l *Placements) Len() int { return len(l.peers) }
 
-// HandshakeTransport is a Transport that carries the packets of the cloudfpga and v0.9
-// profiles.
+// HandshakeTransport is a Transport that carries the packets of the cloudfpga and v0.9 profiles.
 type HandshakeTransport interface {
 	Transport
-	// SendHeader sends one handshake packet of protocol.HeaderLen bytes. The
-	// slice is the caller's again when the call returns.
+	// SendHeader sends a handshake packet of protocol.HeaderLen bytes. The caller may reuse header when the
+	// call returns.
 	SendHeader(peer int, header []byte) error
-	// SendData sends one DATA message: header and payload, fragmented and
-	// padded as shape says. payload is read until the call returns, never afterwards.
-	// A nil error says that the network took it, not that it arrived.
+	// SendData sends a DATA message: header and payload, fragmented and padded according to shape. It does not
+	// read payload after it returns. A nil error means that the network accepted the message, not that it arrived.
 	SendData(peer int, header, payload []byte, shape protocol.Shape) error
 }
 
-// DatagramTransport is a Transport of datagrams. It keeps the network from fragmenting packets of the extended profile,
-// so that they have to fit into what the path carries: SendPackets returns an error that is EMSGSIZE for one that is too
-// long for the first link, and loses it and those after it. And it spreads messages to some peers over time.
+// DatagramTransport is a Transport of datagrams. It disables fragmentation of packets of the extended profile
+// by the network, so that they must fit the path MTU: for a packet that is too long for the first link,
+// SendPackets returns an error that matches EMSGSIZE, and loses it and those after it. It also paces messages
+// to some peers.
 type DatagramTransport interface {
 	Transport
-	// LongestDatagram returns how many bytes a packet to peer, header included, may have by
-	// what the system knows of the path: at least what the first link carries. It is 0 if
-	// the system does not know. It may change at any time.
+	// LongestDatagram returns the maximum length in bytes of a packet to peer, including the header, that the
+	// system knows for the path: at least the MTU of the first link. It is 0 if the system does not know. It
+	// may change at any time.
 	LongestDatagram(peer int) int
-	// Paced reports whether SendData spreads a message of so many bytes to a peer over
-	// time. It may run concurrently with other Send methods then, except
-	// those to the same peer.
+	// Paced reports whether SendData paces a message of bytes bytes to peer. Such a SendData may run
+	// concurrently with other Send methods, except those to the same peer.
 	Paced(peer, bytes int) bool
 }
 
-// MemoryTransport is a Transport through memory that ranks of a host share. Recv gives a packet with a short header
-// whole, as an RxShort. It has shared buffers for collective calls, of which an Await ends with an RxPublished.
+// MemoryTransport is a Transport through memory that ranks of a host share. Recv returns a packet with a
+// short header whole, as an RxShort. It has shared buffers for collective calls; when an Await of them is
+// done, Recv returns an RxPublished.
 type MemoryTransport interface {
 	Transport
 	core.Memory

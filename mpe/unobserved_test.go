@@ -16,7 +16,7 @@ func (*doneOf) Noted(int, int, mpe.Note)              {}
 func (*doneOf) TransportError(int, error)             {}
 func (o *doneOf) Done(_ int, s mpe.Status, err error) { o[s.Peer]++ }
 
-// TestUnobserved: the Observer is notified of messages with other peers only.
+// TestUnobserved checks that the Observer is notified of messages with observed peers only.
 func TestUnobserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen doneOf
@@ -44,7 +44,7 @@ func TestUnobserved(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// Of itself it sees both ends.
+		// Both ends of messages to itself are observed.
 		if want := (doneOf{6, 0, 3}); seen != want {
 			t.Errorf("%v, want %v", seen, want)
 		}

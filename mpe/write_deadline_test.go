@@ -14,8 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// silent is a transport to a peer that clears every message and acknowledges none: rank 1
-// of 2. It takes a DATA message as long as a function says, and returns its error.
+// silent is a transport of rank 1 of 2, to a peer that clears every message and acknowledges none. Writing a
+// DATA message takes the time that a function returns, and fails with its error.
 type silent struct {
 	reliable bool
 	takes    func(attempt int) (time.Duration, error)
@@ -74,8 +74,8 @@ func (s *silent) Close() error {
 	return nil
 }
 
-// The wait for an ACK has a bound however DATA was written: at once, or by a goroutine of
-// its own, which long messages to a stream and paced ones have.
+// TestDeadlineAfterDataWritten checks that the wait for an ACK is bounded however DATA is written: at once,
+// or by a separate goroutine, as for long messages to a stream and for paced ones.
 func TestDeadlineAfterDataWritten(t *testing.T) {
 	errStuck := errors.New("the peer takes nothing")
 	fpga := handshake.DefaultTiming(handshake.SoftwarePeer())
@@ -91,7 +91,7 @@ func TestDeadlineAfterDataWritten(t *testing.T) {
 		"stream, longer":      {bytes: 4 << 20, reliable: true, within: fpga.AckDeadline, attempts: 1},
 		"stream, slow writes": {bytes: 4 << 20, reliable: true, takes: func(int) (time.Duration, error) { return time.Minute, nil }, within: time.Minute + fpga.AckDeadline, attempts: 1},
 		"stream, stuck":       {bytes: 4 << 20, reliable: true, takes: func(int) (time.Duration, error) { return 10 * time.Second, errStuck }, within: 10*time.Second + fpga.AckDeadline, attempts: 1},
-		// A paced message is retransmitted, as any other that a datagram network may have lost.
+		// A paced message is retransmitted, like any other that a datagram network may have lost.
 		"paced, slow": {bytes: 4 << 10, takes: func(int) (time.Duration, error) { return time.Second, nil }, within: time.Second + fpga.AckDeadline, attempts: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +125,8 @@ func TestDeadlineAfterDataWritten(t *testing.T) {
 	}
 }
 
-// The end of the write of a message that has failed meanwhile begins no wait of the next.
+// TestDeadlineIsOfItsOwnMessage checks that the end of the write of a failed message does not start the
+// wait of the next.
 func TestDeadlineIsOfItsOwnMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		timing := handshake.DefaultTiming(handshake.SoftwarePeer())
@@ -153,7 +154,7 @@ func TestDeadlineIsOfItsOwnMessage(t *testing.T) {
 		if _, err := first.Wait(ctx); err == nil {
 			t.Error("the first send has ended well")
 		}
-		// The second DATA waits behind the first, and is written for a minute.
+		// The second DATA is queued behind the first, and its write takes a minute.
 		var timeout *handshake.TimeoutError
 		if _, err := second.Wait(ctx); !errors.As(err, &timeout) {
 			t.Errorf("the second send ended with %v", err)

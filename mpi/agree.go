@@ -12,18 +12,18 @@ import (
 
 var errNumbers = errors.New("a member has used up the numbers of communicators: start the program again, and make fewer of them")
 
-// Tags of the library's own messages. Below them are those of collective calls.
+// Tags of the library's own messages. Collective calls use lower tags.
 const (
-	// tagMake is for Dup and Split, with the count of calls in the lower bits.
+	// tagMake is for Dup and Split, with the number of the call in the lower bits.
 	tagMake = collective.Tags + 1
-	// tagRound is for rounds, with the count of them in the lower bits.
+	// tagRound is for rounds, with the number of the round in the lower bits.
 	tagRound = tagMake | tagMake>>1
 	// tagCreate is for Create, with the caller's tag in the lower bits.
 	tagCreate = 1 << 30
 )
 
-// agreement is the exchange between the members of a new communicator: all send
-// to the first of them, the root, which answers all.
+// agreement is an exchange between the members of a new communicator: all send to the first member, the root, which
+// answers all of them.
 type agreement struct {
 	call    call
 	dev     mpe.Device
@@ -33,7 +33,7 @@ type agreement struct {
 	tag     int
 }
 
-// ballot is what a member contributes.
+// ballot is the contribution of one member.
 type ballot struct {
 	proposal   uint32
 	color, key int64
@@ -60,7 +60,7 @@ func (a *agreement) run(ctx context.Context, n *numbers, color, key int) (uint32
 	return a.runBy(ctx, len(a.members), a.exchange, n, color, key)
 }
 
-// runBy is run with another way to exchange parts between so many members.
+// runBy is run with a custom function that exchanges the parts of all members.
 func (a *agreement) runBy(ctx context.Context, members int, exchange func(context.Context, []byte) ([]byte, error), n *numbers, color, key int) (uint32, []ballot, error) {
 	n.begin()
 	defer n.end()
@@ -79,7 +79,7 @@ func (a *agreement) runBy(ctx context.Context, members int, exchange func(contex
 		if number == noNumber {
 			return 0, nil, a.refusal(ballots)
 		}
-		claimed := []byte{0, 0, 0, 0} // a whole word, as all messages of ours
+		claimed := []byte{0, 0, 0, 0} // a whole word, like all internal messages
 		if n.claim(number) {
 			claimed[0] = 1
 		}
@@ -96,12 +96,13 @@ func (a *agreement) runBy(ctx context.Context, members int, exchange func(contex
 	}
 }
 
-// refusedColor is that of a member that refuses the call, with the class of the error as its key, and noNumber.
+// refusedColor is the color in the ballot of a member that rejects the call. The key is the error class, and the
+// proposal noNumber.
 const refusedColor = math.MinInt64
 
 var errRefused = errors.New("an argument is wrong there")
 
-// refusal is the error of an agreement in which a member has proposed no number.
+// refusal returns the error of an agreement in which a member has not proposed a number.
 func (a *agreement) refusal(ballots []ballot) error {
 	for i, v := range ballots {
 		if v.proposal == noNumber && v.color == refusedColor {
@@ -115,7 +116,7 @@ func (a *agreement) refusal(ballots []ballot) error {
 	return a.call.error(ErrIntern, errNumbers)
 }
 
-// refuse has the agreement fail on the other members, without waiting for them.
+// refuse makes the agreement fail on the other members, without waiting for them.
 func (a *agreement) refuse(class Class) {
 	mine := ballot{proposal: noNumber, color: refusedColor, key: int64(class)}.append(nil)
 	all := make([]byte, len(mine)*len(a.members))
@@ -129,15 +130,14 @@ func (a *agreement) refuse(class Class) {
 		}
 	}
 	for _, o := range list {
-		if op, err := a.dev.Start(o); err == nil { // else the other has gone
+		if op, err := a.dev.Start(o); err == nil { // otherwise the other rank is gone
 			a.call.comm.p.freed.add(op)
 		}
 	}
 }
 
-// exchange gives every member the parts of all, in the members' order. All parts
-// are of the same size. The sends wait for their receives, so they can be cancelled: a program
-// that is gone meanwhile leaves nothing for the next one.
+// exchange collects equally long parts from all members and gives each member all of them, in member order. The sends
+// are synchronous, so they can be cancelled: if the program ends meanwhile, no message is left for the next program.
 func (a *agreement) exchange(ctx context.Context, part []byte) ([]byte, error) {
 	all := make([]byte, len(part)*len(a.members))
 	if a.me != 0 {
@@ -162,8 +162,7 @@ func (a *agreement) operation(kind mpe.OpKind, member int, buf []byte) mpe.Opera
 	return mpe.Operation{Kind: kind, Peer: a.members[member], Tag: a.tag, Comm: a.comm, Buf: buf}
 }
 
-// all carries operations out and waits for them. When one fails, those after it
-// are cancelled.
+// all performs operations and waits for them. When one fails, those after it are cancelled.
 func (a *agreement) all(ctx context.Context, operations ...mpe.Operation) error {
 	var ops []mpe.Op
 	var failed error

@@ -6,9 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Allgather gives all ranks of c what each of them has in send, in the order of ranks:
-// recv is as long as all of them together. send is as long on all. A rank may give its own
-// block of recv as send.
+// Allgather concatenates the send slices of all ranks of c, in rank order, into recv of every rank. All send slices
+// have the same length. A rank may pass its own block of recv as send.
 func Allgather[T Element](ctx context.Context, c *Comm, send, recv []T, opts ...Option) error {
 	return c.Allgather(ctx, bufferOf(send), bufferOf(recv), opts...)
 }
@@ -18,21 +17,19 @@ func Iallgather[T Element](c *Comm, send, recv []T, opts ...Option) (Request, er
 	return c.Iallgather(bufferOf(send), bufferOf(recv), opts...)
 }
 
-// Allgatherv is Allgather of blocks that may be of different lengths: rank i gives
-// counts[i] elements, which go to recv at displs[i], or one block after another if displs
-// is nil. All ranks give the same counts; displs may differ.
+// Allgatherv is Allgather for blocks that may differ in length: rank i contributes counts[i] elements, which are stored
+// in recv at displs[i]; if displs is nil, the blocks follow each other. All ranks pass the same counts; displs may
+// differ.
 func Allgatherv[T Element](ctx context.Context, c *Comm, send, recv []T, counts, displs []int, opts ...Option) error {
 	return c.Allgatherv(ctx, bufferOf(send), blocksOf(recv, counts, displs), opts...)
 }
 
-// Iallgatherv starts Allgatherv and returns. counts and displs are the caller's again at
-// once.
+// Iallgatherv starts Allgatherv and returns. The caller may reuse counts and displs at once.
 func Iallgatherv[T Element](c *Comm, send, recv []T, counts, displs []int, opts ...Option) (Request, error) {
 	return c.Iallgatherv(bufferOf(send), blocksOf(recv, counts, displs), opts...)
 }
 
-// Allgather gives all ranks what each of them has in send, in the order of ranks: recv has as many elements as
-// all of them together.
+// Allgather concatenates the send buffers of all ranks, in rank order, into recv of every rank.
 func (c *Comm) Allgather(ctx context.Context, send, recv Buffer, opts ...Option) error {
 	return c.allgatherCall("Allgather", &send, &recv, opts).wait(ctx)
 }
@@ -42,7 +39,7 @@ func (c *Comm) Iallgather(send, recv Buffer, opts ...Option) (Request, error) {
 	return c.allgatherCall("Iallgather", &send, &recv, opts).start()
 }
 
-// Allgatherv is Allgather of blocks that may be of different lengths.
+// Allgatherv is Allgather for blocks that may differ in length.
 func (c *Comm) Allgatherv(ctx context.Context, send Buffer, recv Blocks, opts ...Option) error {
 	return c.allgathervCall("Allgatherv", &send, &recv, opts).wait(ctx)
 }

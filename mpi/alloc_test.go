@@ -8,8 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// TestAllocations: no call allocates once the memory of those before it can be
-// used again.
+// TestAllocations checks that no call allocates memory once the objects of earlier calls can be reused.
 func TestAllocations(t *testing.T) {
 	d := &nullDevice{size: 2, status: mpe.Status{Peer: 1}}
 	c := newComm(t, d)
@@ -37,7 +36,7 @@ func TestAllocations(t *testing.T) {
 	const n = 4
 	counts, displs := []int{4, 4}, []int{4, 0}
 	requests, statuses, indices := make([]Request, n), make([]Status, n), make([]int, 0, n)
-	// many starts n requests.
+	// many starts a request in every element of requests.
 	many := func() error {
 		for i := range requests {
 			start := Irecv[float32]
@@ -137,7 +136,7 @@ func TestAllocations(t *testing.T) {
 				return err
 			}
 			for i := range requests {
-				d.later = n - i // so that it has to wait
+				d.later = n - i // so that Waitany has to wait
 				if _, _, err := Waitany(ctx, requests); err != nil {
 					return err
 				}
@@ -163,8 +162,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// BenchmarkCalls: what the library adds to what a device costs that ends all
-// operations at once.
+// BenchmarkCalls measures the overhead of the library, on a device that completes every operation immediately.
 func BenchmarkCalls(b *testing.B) {
 	c := newComm(b, &nullDevice{size: 2, status: mpe.Status{Peer: 1}})
 	ctx := b.Context()

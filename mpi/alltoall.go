@@ -7,10 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Alltoall gives each rank of c a block of every rank's send, which has one for each, in
-// the order of ranks: what rank i has for rank j becomes block i of rank j's recv. All
-// blocks are of the same length. A rank that gives the same slice for both has in recv
-// what it sends.
+// Alltoall sends a block of send to each rank of c: block j of rank i's send becomes block i of rank j's recv. All
+// blocks have the same length. A rank that passes the same slice for both sends the contents of recv.
 func Alltoall[T Element](ctx context.Context, c *Comm, send, recv []T, opts ...Option) error {
 	return c.Alltoall(ctx, bufferOf(send), bufferOf(recv), opts...)
 }
@@ -20,27 +18,25 @@ func Ialltoall[T Element](c *Comm, send, recv []T, opts ...Option) (Request, err
 	return c.Ialltoall(bufferOf(send), bufferOf(recv), opts...)
 }
 
-// Alltoallv is Alltoall of blocks that may be of different lengths: sendcounts[i] elements
-// go to rank i, and recvcounts[i] come from there; they are in send at senddispls[i] and
-// in recv at recvdispls[i], or one block after another where these are nil. What rank i
-// has for rank j must be as long as rank j wants of rank i.
+// Alltoallv is Alltoall for blocks that may differ in length: sendcounts[i] elements are sent to rank i, and
+// recvcounts[i] elements are received from it. They are in send at senddispls[i] and in recv at recvdispls[i]; if these
+// are nil, the blocks follow each other. The block that rank i sends to rank j must be as long as the one that rank j
+// expects from it.
 //
-// A rank that gives the same slice for send and recv has in recv what it sends, in the
-// same blocks: it gives the same counts and displacements for both, or nil for
-// sendcounts and senddispls. The other ranks must have blocks as long as what it sends
-// them.
+// A rank that passes the same slice for send and recv sends the contents of recv, in the same blocks: it passes the
+// same counts and displacements for both, or nil for sendcounts and senddispls. It then sends each rank as many
+// elements as it receives from it.
 func Alltoallv[T Element](ctx context.Context, c *Comm, send []T, sendcounts, senddispls []int, recv []T, recvcounts, recvdispls []int, opts ...Option) error {
 	return c.Alltoallv(ctx, blocksOf(send, sendcounts, senddispls), blocksOf(recv, recvcounts, recvdispls), opts...)
 }
 
-// Ialltoallv starts Alltoallv and returns. Counts and displacements are the caller's again
-// at once.
+// Ialltoallv starts Alltoallv and returns. The caller may reuse counts and displacements at once.
 func Ialltoallv[T Element](c *Comm, send []T, sendcounts, senddispls []int, recv []T, recvcounts, recvdispls []int, opts ...Option) (Request, error) {
 	return c.Ialltoallv(blocksOf(send, sendcounts, senddispls), blocksOf(recv, recvcounts, recvdispls), opts...)
 }
 
-// Alltoall gives each rank a block of every rank's send, which has one for each, all of one length: block j of rank i
-// becomes block i of rank j's recv.
+// Alltoall sends a block of send to each rank: block j of rank i's send becomes block i of rank j's recv. All blocks
+// have the same length.
 func (c *Comm) Alltoall(ctx context.Context, send, recv Buffer, opts ...Option) error {
 	return c.alltoallCall("Alltoall", &send, &recv, opts).wait(ctx)
 }
@@ -50,8 +46,7 @@ func (c *Comm) Ialltoall(send, recv Buffer, opts ...Option) (Request, error) {
 	return c.alltoallCall("Ialltoall", &send, &recv, opts).start()
 }
 
-// Alltoallv is Alltoall of blocks that may be of different lengths, and of different datatypes (MPI_Alltoallw). send may be
-// InPlaceBlocks.
+// Alltoallv is Alltoall for blocks that may differ in length and datatype (MPI_Alltoallw). send may be InPlaceBlocks.
 func (c *Comm) Alltoallv(ctx context.Context, send, recv Blocks, opts ...Option) error {
 	return c.alltoallvCall("Alltoallv", &send, &recv, opts).wait(ctx)
 }
@@ -89,7 +84,8 @@ func (c *Comm) alltoallvCall(name string, send, recv *Blocks, opts []Option) beg
 	}
 	from, out := x.blocks("send", send, true, false)
 	if overlap(from, to) {
-		// Blocks of both may lie between each other: what is written decides, which the device does in any order.
+		// Blocks of send and recv may be interleaved. The exact blocks decide whether they overlap; the device handles
+		// them in any order.
 		x.sent.packed = append(x.sent.packed[:0], from...)
 		from = x.sent.packed
 	}
@@ -100,7 +96,8 @@ func (c *Comm) alltoallvCall(name string, send, recv *Blocks, opts []Option) beg
 	return x
 }
 
-// exchangeInPlace reports whether what is sent lies where what is received goes. Slices that overlap otherwise are refused.
+// exchangeInPlace reports whether the call is in place, with the same blocks for sending and receiving. It rejects
+// slices that overlap otherwise.
 func (x *collectiveCall) exchangeInPlace(send, recv *Blocks) bool {
 	switch {
 	case send.inPlace:

@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/mpitest"
 )
 
-// offered are ranks that programs may attach to.
+// offered is a list of local ranks that programs may attach to.
 type offered []mpe.Device
 
 func (o offered) Hosts() []int {
@@ -33,8 +33,8 @@ func (o offered) Device(rank int) (mpe.Device, error) {
 	return o[rank], nil
 }
 
-// attached makes devices that are clients of a server of other devices: one of every so
-// many; the others are as they were.
+// attached makes the devices of world, and replaces some of them, in steps of every, by clients of a server of these
+// devices.
 func attached(world mpitest.WorldFunc, every int) mpitest.WorldFunc {
 	return func(t *testing.T, n int) []mpe.Device {
 		t.Helper()
@@ -67,7 +67,7 @@ func attached(world mpitest.WorldFunc, every int) mpitest.WorldFunc {
 			t.Cleanup(func() {
 				ended, stop := context.WithCancel(context.Background())
 				stop()
-				_ = c.Close(ended) // closed by the test already
+				_ = c.Close(ended) // the test has closed it already
 			})
 			devices[r] = c
 		}
@@ -79,7 +79,7 @@ func TestAttached(t *testing.T) {
 	mpitest.Conformance(t, attached(engines(extendedPeer), 1))
 }
 
-// TestMixed: ranks that are attached and ranks that are not make the same calls.
+// TestMixed runs the collectives with attached and other ranks in one communicator.
 func TestMixed(t *testing.T) {
 	mpitest.Collectives(t, attached(engines(extendedPeer), 2))
 }

@@ -9,15 +9,15 @@ import (
 // Keyval is the key of an attribute of communicators (section 7.7.2).
 type Keyval = caching.Key[*Comm]
 
-// NewKeyval returns a new key (MPI_Comm_create_keyval). copy is called by Dup, and returns the value that the new
-// communicator has and whether it has one; without it there is none (MPI_COMM_NULL_COPY_FN), and with
-// caching.KeepValue it is the same (MPI_COMM_DUP_FN). delete is called by DeleteAttr, Free, and by SetAttr with the
-// value that is replaced; it may be nil. Their errors end these calls, and are found in theirs by errors.As.
+// NewKeyval returns a new key (MPI_Comm_create_keyval). Dup calls copy, which returns the value for the new
+// communicator, and whether to set one. If copy is nil, none is set (MPI_COMM_NULL_COPY_FN); caching.KeepValue copies
+// the value (MPI_COMM_DUP_FN). DeleteAttr and Free call delete, and so does SetAttr, with the replaced value; delete
+// may be nil. An error of copy or delete makes these calls fail, and errors.As finds it in their error.
 func NewKeyval(copy caching.Copy[*Comm], delete caching.Delete[*Comm]) *Keyval {
 	return caching.NewKey(copy, delete)
 }
 
-// SetAttr gives the communicator an attribute, on this rank (MPI_Comm_set_attr). One that it has is deleted first. The
+// SetAttr sets an attribute of the communicator on this rank (MPI_Comm_set_attr). An existing one is deleted first. The
 // error is ErrKeyval for a key that is nil or freed.
 func (c *Comm) SetAttr(key *Keyval, value any) error {
 	k := c.callf("SetAttr")
@@ -27,7 +27,7 @@ func (c *Comm) SetAttr(key *Keyval, value any) error {
 	return k.attribute(c.attributes.Set(c, key, value))
 }
 
-// Attr returns the value of an attribute, and whether the communicator has it (MPI_Comm_get_attr).
+// Attr returns the value of an attribute, and whether it is set (MPI_Comm_get_attr).
 func (c *Comm) Attr(key *Keyval) (value any, ok bool, err error) {
 	k := c.callf("Attr")
 	if err := k.check(); err != nil {
@@ -40,7 +40,7 @@ func (c *Comm) Attr(key *Keyval) (value any, ok bool, err error) {
 	return value, ok, nil
 }
 
-// DeleteAttr deletes an attribute, if the communicator has it (MPI_Comm_delete_attr).
+// DeleteAttr deletes an attribute if it is set (MPI_Comm_delete_attr).
 func (c *Comm) DeleteAttr(key *Keyval) error {
 	k := c.callf("DeleteAttr")
 	if err := k.check(); err != nil {
@@ -49,7 +49,7 @@ func (c *Comm) DeleteAttr(key *Keyval) error {
 	return k.attribute(c.attributes.Delete(c, key))
 }
 
-// attribute is the error of a call on an attribute: that of a key, or of a function.
+// attribute returns the call's error for an error of package caching or of a copy or delete function.
 func (k *call) attribute(err error) error {
 	switch {
 	case err == nil:
@@ -60,7 +60,7 @@ func (k *call) attribute(err error) error {
 	return k.error(ErrOther, err)
 }
 
-// duplicate gives a new communicator what Dup keeps of c.
+// duplicate copies attributes and topology to a new communicator.
 func (c *Comm) duplicate(op string, twin *Comm) (*Comm, error) {
 	if err := c.attributes.CopyTo(&twin.attributes, c); err != nil {
 		k := c.callf(op)

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
-// TestAttributes: Dup copies attributes, and Free deletes them unless a function refuses.
+// TestAttributes checks that Dup copies attributes, and that Free deletes them unless a callback returns an error.
 func TestAttributes(t *testing.T) {
 	refused := errors.New("refused")
 	err := job.Run(t.Context(), 2, func(ctx context.Context, world *mpi.Comm) error {

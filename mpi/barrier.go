@@ -11,7 +11,7 @@ func Barrier(ctx context.Context, c *Comm, opts ...Option) error {
 	return c.barrierCall("Barrier", opts).wait(ctx)
 }
 
-// Ibarrier starts Barrier and returns. The request ends when all members have called it.
+// Ibarrier starts Barrier and returns. The request is done when all members have called it.
 func Ibarrier(c *Comm, opts ...Option) (Request, error) {
 	return c.barrierCall("Ibarrier", opts).start()
 }

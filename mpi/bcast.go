@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Bcast gives all ranks of c what root has in buf, which is as long on all of them.
+// Bcast copies buf of root to buf of all ranks of c. All of these have the same length.
 func Bcast[T Element](ctx context.Context, c *Comm, buf []T, root int, opts ...Option) error {
 	return c.Bcast(ctx, bufferOf(buf), root, opts...)
 }
@@ -16,7 +16,7 @@ func Ibcast[T Element](c *Comm, buf []T, root int, opts ...Option) (Request, err
 	return c.Ibcast(bufferOf(buf), root, opts...)
 }
 
-// Bcast gives all ranks what root has in a buffer, of as many bytes on all of them.
+// Bcast copies the buffer of root to the buffers of all ranks. All of these have the same number of bytes.
 func (c *Comm) Bcast(ctx context.Context, b Buffer, root int, opts ...Option) error {
 	return c.bcastCall("Bcast", &b, root, opts).wait(ctx)
 }

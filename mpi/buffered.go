@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// SendBuffer bounds the memory of buffered sends (MPI 4.1, section 3.6): those of the rank, of one communicator or of
-// several.
+// SendBuffer bounds the memory of buffered sends (MPI 4.1, section 3.6) of a rank, a communicator or several
+// communicators.
 type SendBuffer struct {
 	c *Comm // for errors of Attach, Detach and Flush
 
@@ -21,37 +21,36 @@ type SendBuffer struct {
 	used     int
 	sends    []bufferedSend
 	total    uint64 // sends so far
-	// spare are copies of messages that have been sent, to be used again, by
-	// the length in bits of their sizes.
+	// spare holds copies of messages that have been sent, for reuse, indexed by the bit length of their sizes.
 	spare [bits.UintSize + 1][][]byte
 	kept  int // bytes in spare
-	// failed are the errors of buffered sends, which Detach and Flush report.
+	// failed holds the errors of buffered sends, which Detach and Flush report.
 	failed requestsError
 }
 
 // AutomaticBuffer is the size of a buffer without a bound (MPI_BUFFER_AUTOMATIC).
 const AutomaticBuffer = math.MaxInt
 
-// maxFailed is the number of errors that are kept. The rest is counted.
+// maxFailed is the maximum number of errors kept. Further ones are only counted.
 const maxFailed = 16
 
-// bufferedSend is a message that is being sent.
+// bufferedSend is a message in progress.
 type bufferedSend struct {
 	call   call // of a copy of the message
 	op     mpe.Op
 	number uint64
 }
 
-// NewSendBuffer returns a buffer for the communicators that SetSendBuffers gives it to. It has no memory until Attach.
+// NewSendBuffer returns a buffer for use with SetSendBuffers. Buffered sends cannot use it before Attach.
 func (c *Comm) NewSendBuffer() *SendBuffer {
 	return &SendBuffer{c: c}
 }
 
-// SendBuffer returns the rank's buffer, that of AttachBuffer.
+// SendBuffer returns the rank's buffer, which AttachBuffer attaches.
 func (c *Comm) SendBuffer() *SendBuffer { return c.p.buffer }
 
-// SetSendBuffers makes buffered sends on the communicator use the first of these buffers that is attached, and the
-// rank's if none is.
+// SetSendBuffers makes buffered sends on the communicator use the first attached one of these buffers, or the rank's
+// buffer if none is attached.
 func (c *Comm) SetSendBuffers(buffers ...*SendBuffer) { c.buffers.Store(&buffers) }
 
 // sendBuffer returns the buffer for the next send.
@@ -72,7 +71,7 @@ func (b *SendBuffer) isAttached() bool {
 	return b.attached
 }
 
-// sendBuffers are the attached buffers of a rank, which Finalize ends.
+// sendBuffers lists the attached buffers of a rank. Finalize ends them.
 type sendBuffers struct {
 	mu   sync.Mutex
 	list []*SendBuffer
@@ -90,9 +89,8 @@ func (s *sendBuffers) remove(b *SendBuffer) {
 	s.list = slices.DeleteFunc(s.list, func(other *SendBuffer) bool { return other == b })
 }
 
-// AttachBuffer lets the rank's buffered sends, on all communicators without an attached one, take up to
-// size bytes of copies at a time. There is no overhead per message: it is
-// the sum of the messages' sizes.
+// AttachBuffer allows the rank's buffered sends, on all communicators without an attached buffer, to hold up to size
+// bytes of copies at a time. There is no overhead per message: only message sizes count.
 func (c *Comm) AttachBuffer(size int) error {
 	k := c.callf("AttachBuffer")
 	if err := k.check(); err != nil {
@@ -101,7 +99,7 @@ func (c *Comm) AttachBuffer(size int) error {
 	return c.p.buffer.attach(&k, size)
 }
 
-// Attach is AttachBuffer for the communicators that use the buffer.
+// Attach is like AttachBuffer, for the communicators that use this buffer.
 func (b *SendBuffer) Attach(size int) error {
 	k := b.c.callf("Attach")
 	return b.attach(&k, size)
@@ -121,9 +119,8 @@ func (b *SendBuffer) attach(k *call, size int) error {
 	return nil
 }
 
-// DetachBuffer waits until all messages in the rank's buffer have been sent, and gives the
-// size of the buffer, which is detached then. Its error contains those of the buffered
-// sends that have failed. When ctx ends first, the buffer stays attached, and the
+// DetachBuffer waits until all messages in the rank's buffer have been sent, detaches the buffer and returns its size.
+// The error contains the errors of failed buffered sends. If ctx is done first, the buffer remains attached, and the
 // messages are still sent.
 func (c *Comm) DetachBuffer(ctx context.Context) (int, error) {
 	k := c.callf("DetachBuffer")
@@ -133,7 +130,7 @@ func (c *Comm) DetachBuffer(ctx context.Context) (int, error) {
 	return c.p.buffer.detach(ctx, &k, c.p)
 }
 
-// Detach is DetachBuffer for this buffer.
+// Detach is like DetachBuffer, for this buffer.
 func (b *SendBuffer) Detach(ctx context.Context) (int, error) {
 	k := b.c.callf("Detach")
 	return b.detach(ctx, &k, b.c.p)
@@ -156,8 +153,8 @@ func (b *SendBuffer) detach(ctx context.Context, k *call, p *process) (int, erro
 	return size, failed.result(k.op)
 }
 
-// Flush waits until the messages that are in the buffer now have been sent. Its error contains those of the sends that
-// have failed since the last one.
+// Flush waits until all messages that are in the buffer now have been sent. The error contains the errors of sends that
+// failed since the last Flush.
 func (b *SendBuffer) Flush(ctx context.Context) error {
 	k := b.c.callf("Flush")
 	if err := b.drain(ctx, &k, b.c.p); err != nil {
@@ -181,7 +178,7 @@ func (k *call) bsend() error {
 	return k.comm.sendBuffer().send(k, &o)
 }
 
-// send copies a message and posts the copy, which o describes from then on.
+// send copies a message and posts the copy; o describes the copy afterwards.
 func (b *SendBuffer) send(k *call, o *mpe.Operation) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -209,7 +206,7 @@ func (b *SendBuffer) send(k *call, o *mpe.Operation) error {
 	return nil
 }
 
-// memory returns n bytes, those of an earlier message if one had about as many.
+// memory returns n bytes. It reuses the memory of an earlier message of about the same size.
 func (b *SendBuffer) memory(n int) []byte {
 	like := &b.spare[bits.Len(uint(n))]
 	last := len(*like) - 1
@@ -226,8 +223,7 @@ func (b *SendBuffer) memory(n int) []byte {
 	return m[:n]
 }
 
-// keep keeps the memory of a message for later ones, within the size of the
-// buffer.
+// keep keeps the memory of a message for reuse, within the size of the buffer.
 func (b *SendBuffer) keep(m []byte) {
 	if cap(m) == 0 || b.kept+b.used+cap(m) > b.size {
 		return
@@ -237,7 +233,7 @@ func (b *SendBuffer) keep(m []byte) {
 	*like = append(*like, m)
 }
 
-// sweep frees the room of messages that have been sent.
+// sweep releases the space of messages that have been sent.
 func (b *SendBuffer) sweep() {
 	kept := b.sends[:0]
 	for i := range b.sends {
@@ -266,7 +262,7 @@ func (b *SendBuffer) ended(s *bufferedSend, st *mpe.Status, err error) {
 	}
 }
 
-// drain waits until everything has been sent that was posted before, and cancels nothing.
+// drain waits until all messages posted before the call have been sent. It cancels nothing.
 func (b *SendBuffer) drain(ctx context.Context, k *call, p *process) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -292,8 +288,7 @@ func (b *SendBuffer) drain(ctx context.Context, k *call, p *process) error {
 	return nil
 }
 
-// end waits for what is being sent, and cancels what is not sent when ctx
-// ends.
+// end waits for messages in progress, and cancels them when ctx is done.
 func (b *SendBuffer) end(ctx context.Context, k call) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

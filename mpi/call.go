@@ -9,26 +9,26 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// call is what a call asks for, and what its error says of it. It is filled in where it
-// is and passed by pointer: to copy it takes longer than to check it.
+// call holds the arguments of a call, which its errors report as well. It is filled in place and passed by pointer,
+// because copying it takes longer than checking it.
 type call struct {
 	comm *Comm
 	op   string
-	// kind is 0 for a call that has no peer.
+	// kind is 0 for a call without a peer.
 	kind mpe.OpKind
 	// datatype and any are as in mpe.Operation.
 	datatype protocol.Datatype
 	any      bool
 	peer     int // in the communicator
 	tag      int
-	// bytes are the message or the buffer: the copy of scattered, if that is set.
+	// bytes is the message or the receive buffer. If scattered is set, it is the packed copy.
 	bytes     []byte
 	scattered *scattered
-	// claim is that of the message to be received, or 0.
+	// claim identifies the message of a matched probe that is to be received, or is 0.
 	claim int
 }
 
-// set describes a message. A literal would be copied.
+// set describes a message. It assigns fields because a literal would be copied.
 func (k *call) set(c *Comm, op string, kind mpe.OpKind, peer, tag int) {
 	k.comm, k.op, k.kind, k.peer, k.tag = c, op, kind, peer, tag
 }
@@ -36,12 +36,12 @@ func (k *call) set(c *Comm, op string, kind mpe.OpKind, peer, tag int) {
 // sends reports whether the peer is a destination.
 func (k *call) sends() bool { return k.kind == mpe.OpSend || k.kind == mpe.OpSendSync }
 
-// callf is a call that has no peer.
+// callf returns a call without a peer.
 func (c *Comm) callf(op string) call {
 	return call{comm: c, op: op, peer: Undefined, tag: Undefined}
 }
 
-// fail returns the error of a call with the device's error as its cause.
+// fail returns an error of the call whose cause is the device's error.
 func (k *call) fail(err error) error { return k.error(classOfDevice(err), err) }
 
 func (k *call) failf(class Class, format string, args ...any) error {
@@ -60,7 +60,7 @@ func (k *call) noRank(r int) error {
 	return k.failf(ErrRank, "there is no rank %s: %v has ranks 0 to %d", rankText(r), k.comm, len(k.comm.members)-1)
 }
 
-// check refuses a communicator that cannot be used.
+// check rejects a communicator that cannot be used.
 func (k *call) check() error {
 	switch {
 	case k.comm == nil:
@@ -71,8 +71,7 @@ func (k *call) check() error {
 	return nil
 }
 
-// outgoing checks a send and describes it to the device. It must not be called
-// for ProcNull.
+// outgoing checks a send and describes it to the device. It must not be called for ProcNull.
 func (k *call) outgoing(o *mpe.Operation) error {
 	c := k.comm
 	if c == nil || c.freed.Load() {
@@ -93,7 +92,7 @@ func (k *call) outgoing(o *mpe.Operation) error {
 	return nil
 }
 
-// carries refuses a message to a peer whose wire cannot carry it.
+// carries rejects a message that the peer's wire cannot carry.
 func (k *call) carries(p *mpe.PeerInfo) error {
 	switch {
 	case p.SmallTags && k.tag > maxSmallTag:
@@ -104,7 +103,7 @@ func (k *call) carries(p *mpe.PeerInfo) error {
 	return k.wholeWords(p)
 }
 
-// incoming does the same as outgoing for a receive.
+// incoming checks a receive and describes it to the device.
 func (k *call) incoming(o *mpe.Operation) error {
 	var m mpe.Match
 	if err := k.match(&m); err != nil {
@@ -121,7 +120,7 @@ func (k *call) incoming(o *mpe.Operation) error {
 	return nil
 }
 
-// match checks what a receive or a probe asks for.
+// match checks the source and tag of a receive or a probe.
 func (k *call) match(m *mpe.Match) error {
 	c := k.comm
 	if c == nil || c.freed.Load() {
@@ -163,7 +162,7 @@ func (k *call) wholeWords(p *mpe.PeerInfo) error {
 	return nil
 }
 
-// wait waits for an operation and frees it. The status is the message's of a receive.
+// wait waits for an operation and frees it. For a receive, the status describes the message.
 func (k *call) wait(ctx context.Context, op mpe.Op, to *Status) error {
 	st, err := op.Await(ctx)
 	err = k.end(to, st, err)
@@ -171,7 +170,7 @@ func (k *call) wait(ctx context.Context, op mpe.Op, to *Status) error {
 	return err
 }
 
-// end turns the device's outcome of an operation into ours.
+// end translates the device's outcome of an operation.
 func (k *call) end(to *Status, st *mpe.Status, err error) error {
 	*to = emptyStatus
 	switch {
@@ -187,7 +186,7 @@ func (k *call) end(to *Status, st *mpe.Status, err error) error {
 	return nil
 }
 
-// ended does so for an operation that has failed or was cancelled.
+// ended translates the outcome of an operation that failed or was cancelled.
 func (k *call) ended(to *Status, st *mpe.Status, err error) error {
 	if errors.Is(err, mpe.ErrCancelled) {
 		to.Cancelled = true
@@ -195,13 +194,13 @@ func (k *call) ended(to *Status, st *mpe.Status, err error) error {
 	}
 	class := classOfDevice(err)
 	if class == ErrTruncate && !k.sends() && k.status(to, st) == nil {
-		to.Bytes = int64(len(k.bytes)) // the beginning is there
+		to.Bytes = int64(len(k.bytes)) // the beginning has been received
 		k.scatter(to.Bytes)
 	}
 	return k.error(class, err)
 }
 
-// status translates the status of a message that was received or probed.
+// status translates the status of a received or probed message.
 func (k *call) status(to *Status, st *mpe.Status) error {
 	c := k.comm
 	if st.Peer < 0 || st.Peer >= len(c.local) || c.local[st.Peer] == Undefined {

@@ -13,14 +13,15 @@ type cart struct {
 
 func (*cart) kind() Topology { return Cartesian }
 
-// CartCreate returns a communicator with a Cartesian topology (MPI_Cart_create, section 8.5.1): a grid of
-// len(dims) dimensions, in row-major order, of which those with periods are rings. All members of c call it, with the same
-// arguments; ranks that are beyond the grid get nil. With no dimensions the grid is one rank.
+// CartCreate returns a communicator with a Cartesian topology (MPI_Cart_create, section 8.5.1): a grid of len(dims)
+// dimensions, in row-major order. Dimensions with periods are rings. All members of c call it with the same arguments;
+// ranks beyond the grid get nil. With no dimensions, the grid is a single rank.
 //
-// reorder lets the library number the ranks so that neighbours are near each other; it keeps their order in any case.
+// reorder permits the library to renumber the ranks so that neighbours are near each other; the current implementation
+// never does.
 //
-// The error is ErrDims for a dimension that is not positive or a grid that is larger than c, and ErrArg if there are not as many
-// periods as dimensions. It is a call like Split, and needs the same of c.
+// The error is ErrDims for a dimension that is not positive or a grid that is larger than c, and ErrArg if the numbers
+// of periods and dimensions differ. CartCreate has the same requirements on c as Split.
 func (c *Comm) CartCreate(ctx context.Context, dims []int, periods []bool, reorder bool) (*Comm, error) {
 	const op = "CartCreate"
 	k := c.callf(op)
@@ -28,7 +29,7 @@ func (c *Comm) CartCreate(ctx context.Context, dims []int, periods []bool, reord
 	if err != nil {
 		return nil, c.refuseMaking(err)
 	}
-	_ = reorder // the order stays
+	_ = reorder // the order does not change
 	grid, err := c.first(ctx, op, n)
 	if grid != nil {
 		grid.topology = &cart{slices.Clone(dims), slices.Clone(periods)}
@@ -36,7 +37,7 @@ func (c *Comm) CartCreate(ctx context.Context, dims []int, periods []bool, reord
 	return grid, err
 }
 
-// grid returns the number of ranks of a grid, which has to be within the communicator.
+// grid returns the number of ranks of a grid, and checks that it is not larger than the communicator.
 func (k *call) grid(dims []int, periods []bool) (int, error) {
 	if err := k.checkIntra(); err != nil {
 		return 0, err
@@ -57,7 +58,7 @@ func (k *call) grid(dims []int, periods []bool) (int, error) {
 	return n, nil
 }
 
-// first returns a communicator of the first n ranks of c, to them.
+// first returns a communicator of the first n ranks of c on these ranks, and nil on the rest.
 func (c *Comm) first(ctx context.Context, op string, n int) (*Comm, error) {
 	color := 0
 	if c.rank >= n {
@@ -66,8 +67,8 @@ func (c *Comm) first(ctx context.Context, op string, n int) (*Comm, error) {
 	return c.split(ctx, op, color, 0)
 }
 
-// CartMap returns the rank that the calling rank would have in a grid of CartCreate with reorder, or Undefined if it would be beyond it
-// (MPI_Cart_map). It is local.
+// CartMap returns the rank that the calling rank would have in a grid made by CartCreate with reorder, or Undefined if
+// it would be beyond the grid (MPI_Cart_map). It is local.
 func (c *Comm) CartMap(dims []int, periods []bool) (int, error) {
 	k := c.callf("CartMap")
 	n, err := k.grid(dims, periods)
@@ -77,8 +78,8 @@ func (c *Comm) CartMap(dims []int, periods []bool) (int, error) {
 	return c.rank, nil
 }
 
-// Cart returns the grid and the coordinates of the calling rank (MPI_Cart_get, MPI_Cartdim_get). The error of this and the other calls of a
-// grid is ErrTopology if c is none.
+// Cart returns the grid and the coordinates of the calling rank (MPI_Cart_get, MPI_Cartdim_get). Like the other methods
+// for grids, it returns ErrTopology if c has no grid.
 func (c *Comm) Cart() (dims []int, periods []bool, coords []int, err error) {
 	k := c.callf("Cart")
 	t, err := topologyOf[*cart](&k)
@@ -88,8 +89,9 @@ func (c *Comm) Cart() (dims []int, periods []bool, coords []int, err error) {
 	return slices.Clone(t.dims), slices.Clone(t.periods), t.coords(c.rank), nil
 }
 
-// CartRank returns the rank with the given coordinates (MPI_Cart_rank). In a ring they are modulo its length; elsewhere
-// ErrArg is the error for one that is outside of the grid. Coordinates beyond the number of dimensions are ignored.
+// CartRank returns the rank with the given coordinates (MPI_Cart_rank). A coordinate in a ring is taken modulo its
+// length; in any other dimension, the error is ErrArg if it is outside of the grid. Coordinates beyond the number of
+// dimensions are ignored.
 func (c *Comm) CartRank(coords []int) (int, error) {
 	k := c.callf("CartRank")
 	t, err := topologyOf[*cart](&k)
@@ -134,7 +136,7 @@ func (t *cart) coords(rank int) []int {
 	return coords
 }
 
-// modulo is n modulo d, not negative.
+// modulo returns the non-negative remainder of n divided by d.
 func modulo(n, d int) int {
 	if n %= d; n < 0 {
 		n += d
@@ -142,9 +144,9 @@ func modulo(n, d int) int {
 	return n
 }
 
-// CartShift returns the ranks for a Sendrecv along a dimension: the one that the calling rank receives from, and the one displacement
-// steps further that it sends to (MPI_Cart_shift). Beyond an edge there is ProcNull. The error is ErrDims for a dimension that
-// there is not.
+// CartShift returns the ranks for a Sendrecv along a dimension (MPI_Cart_shift): source is displacement steps back, and
+// dest displacement steps ahead of the calling rank. A rank beyond an edge is ProcNull. The error is ErrDims for a
+// dimension that does not exist.
 func (c *Comm) CartShift(dimension, displacement int) (source, dest int, err error) {
 	k := c.callf("CartShift")
 	t, err := topologyOf[*cart](&k)
@@ -162,7 +164,7 @@ func (c *Comm) CartShift(dimension, displacement int) (source, dest int, err err
 	return t.step(c.rank, dimension, -displacement), t.step(c.rank, dimension, displacement), nil
 }
 
-// step returns the rank that is so many steps from another one, not more than there are in the dimension.
+// step returns the rank at a distance of by steps in a dimension, where by is at most the size of the dimension.
 func (t *cart) step(rank, dimension, by int) int {
 	stride := 1
 	for _, d := range t.dims[dimension+1:] {
@@ -179,7 +181,7 @@ func (t *cart) step(rank, dimension, by int) int {
 	return rank + (to-from)*stride
 }
 
-// neighbours are those in each dimension, the one below first.
+// neighbours returns the lower and the upper neighbour in each dimension.
 func (t *cart) neighbours(rank int) (sources, destinations []int) {
 	both := make([]int, 0, 2*len(t.dims))
 	for i := range t.dims {
@@ -188,8 +190,8 @@ func (t *cart) neighbours(rank int) (sources, destinations []int) {
 	return both, both
 }
 
-// CartSub returns a communicator of the calling rank's part of the grid, that of the dimensions with remain (MPI_Cart_sub). All
-// members call it, with the same arguments. The error is ErrDims if there are not as many as the grid has dimensions.
+// CartSub returns a communicator of the calling rank's subgrid, which has the dimensions that are set in remain
+// (MPI_Cart_sub). All members call it with the same arguments. The error is ErrDims if remain has the wrong length.
 func (c *Comm) CartSub(ctx context.Context, remain []bool) (*Comm, error) {
 	const op = "CartSub"
 	k := c.callf(op)
@@ -209,7 +211,7 @@ func (c *Comm) CartSub(ctx context.Context, remain []bool) (*Comm, error) {
 			color = color*t.dims[i] + at
 		}
 	}
-	sub, err := c.split(ctx, op, color, 0) // the order of ranks is that of the coordinates
+	sub, err := c.split(ctx, op, color, 0) // rank order is coordinate order
 	if err != nil {
 		return nil, err
 	}

@@ -12,35 +12,35 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// Class is an error class of the MPI standard. errors.Is(err, ErrTruncate)
-// reports whether err is of that class; the numbers are those of Open MPI.
+// Class is an error class of the MPI standard. errors.Is(err, ErrTruncate) reports whether err has that class. The
+// numbers are the same as in Open MPI.
 type Class int //nolint:errname // the standard calls it a class
 
 // The error classes.
 const (
 	Success     Class = iota //nolint:errname // the standard's name, and no error
-	ErrBuffer                // buffers that overlap; none for buffered sends, or not enough of it
+	ErrBuffer                // overlapping buffers; for buffered sends, no buffer or not enough space
 	ErrCount                 // a number of elements that cannot be sent or received
-	ErrType                  // a datatype that does not fit
+	ErrType                  // a datatype that is invalid here
 	ErrTag                   // a tag that does not exist, or that the wire cannot carry
 	ErrComm                  // a communicator that does not exist, or that the wire cannot carry
 	ErrRank                  // a rank that does not exist
 	ErrRequest               // a request that does not allow the call
 	ErrRoot                  // a root that does not exist
-	ErrGroup                 // a group that does not fit
-	ErrOp                    // an operation that does not fit
-	ErrTopology              // a topology that does not fit
-	ErrDims                  // dimensions that do not fit
+	ErrGroup                 // a group that is invalid here
+	ErrOp                    // an operation that is invalid here
+	ErrTopology              // a topology that is invalid here
+	ErrDims                  // dimensions that are invalid here
 	ErrArg                   // any other argument
-	ErrUnknown               // an error of no known kind
+	ErrUnknown               // an error of unknown kind
 	ErrTruncate              // a message longer than its buffer
 	ErrOther                 // see the error's text
-	ErrIntern                // a mistake in this library or below
+	ErrIntern                // a bug in this library or below
 	ErrInStatus              // see the errors of the statuses
-	ErrPending               // a request that has not ended
+	ErrPending               // a request that is not done
 )
 
-// The classes of Open MPI with higher numbers.
+// Open MPI's classes with higher numbers.
 const (
 	ErrNoMem  Class = 34 // memory is exhausted, or a limit on operations or messages is reached
 	ErrKeyval Class = 36 // a keyval that does not exist
@@ -71,7 +71,7 @@ var classNames = [...][2]string{
 	ErrKeyval: {"MPI_ERR_KEYVAL", "invalid keyval"},
 }
 
-// String is the standard's name of the class.
+// String returns the standard's name of the class.
 func (c Class) String() string {
 	if c < 0 || int(c) >= len(classNames) || classNames[c][0] == "" {
 		return fmt.Sprintf("class(%d)", int(c))
@@ -87,8 +87,8 @@ func (c Class) Error() string {
 	return c.String() + ": " + classNames[c][1]
 }
 
-// ClassOf returns the class of an error of this package: Success for nil,
-// ErrUnknown for an error that is not one of this package's.
+// ClassOf returns the class of an error of this package. It returns Success for nil, and ErrUnknown for any other
+// error.
 func ClassOf(err error) Class {
 	var e *Error
 	var c Class
@@ -103,7 +103,7 @@ func ClassOf(err error) Class {
 	return ErrUnknown
 }
 
-// deviceClasses has the classes of the errors of a device.
+// deviceClasses maps errors of a device to classes.
 var deviceClasses = []struct {
 	err   error
 	class Class
@@ -125,13 +125,13 @@ var deviceClasses = []struct {
 	{collective.ErrCallFailed, ErrOther},
 }
 
-// refusals are the classes of errors for which a rank refuses a collective call that other ranks know of.
+// refusals maps the error classes of a rejected collective call to the causes sent to other ranks.
 var refusals = map[Class]collective.FailureCause{
 	ErrBuffer: collective.CauseBuffer, ErrCount: collective.CauseCount, ErrType: collective.CauseDatatype, ErrOp: collective.CauseOperation,
 	ErrRoot: collective.CauseRoot, ErrArg: collective.CauseArgument,
 }
 
-// causeOf is what other ranks are to know of an error of a class.
+// causeOf returns the cause to send to other ranks for an error of a class.
 func causeOf(class Class) collective.FailureCause {
 	if cause, ok := refusals[class]; ok {
 		return cause
@@ -143,7 +143,7 @@ func classOfDevice(err error) Class {
 	if failed, ok := errors.AsType[*collective.CallFailedError](err); ok {
 		for class, cause := range refusals {
 			if cause == failed.Cause {
-				return class // as on the rank that refuses the call
+				return class // the same class as on the rank that rejected the call
 			}
 		}
 	}

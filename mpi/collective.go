@@ -10,37 +10,35 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// collectiveCall is a call that all members of a communicator make. When it has ended it is
-// used again.
+// collectiveCall is a call that all members of a communicator make. It is recycled when it is done.
 type collectiveCall struct {
 	call call
 	dev  collective.Operation
 	elem element
-	// err is the first thing that is wrong with it.
+	// err is the first error found.
 	err error
 	// ints is memory for layouts.
 	ints []int
-	// sent and received are copies of typed buffers.
+	// sent and received are packed copies of typed buffers.
 	sent, received copied
 }
 
-// turns are the calls of a communicator, one after another.
+// turns orders the collective calls of a communicator.
 type turns struct {
 	mu sync.Mutex
-	// last is the number of the call that has begun last: 1 to tagMake−1, and then
-	// again. Devices have 0 for messages of their own.
+	// last is the number of the latest call: 1 to tagMake−1, cyclically. Devices use 0 for their own messages.
 	last int
-	// byOrder: there are members whose messages match by their order alone, so
-	// that there is one call at a time: underWay, if it is not empty.
+	// byOrder is set if messages of some members match by their order alone. Then only one call may be in progress:
+	// underWay, unless it is empty.
 	byOrder  bool
 	underWay string
 }
 
-// collective begins the description of a call on elements. An error in it is reported when it is to begin.
+// collective begins the description of a call on elements. post reports an error in it.
 func (c *Comm) collective(name string, kind coll.Collective, e element, opts []Option) *collectiveCall {
 	k := c.callf(name)
 	if err := k.checkIntra(); err != nil {
-		// post returns the error. Until then the call is described as one of a single rank.
+		// Until post returns the error, the call is described as one with a single rank.
 		x := &collectiveCall{call: k, elem: e, err: err}
 		x.dev.Call.Ranks = 1
 		return x
@@ -59,14 +57,14 @@ func (c *Comm) collective(name string, kind coll.Collective, e element, opts []O
 	return x
 }
 
-// refuse notes what is wrong with the call. The first reason counts.
+// refuse records an error of the call. The first one is reported.
 func (x *collectiveCall) refuse(class Class, format string, args ...any) {
 	if x.err == nil {
 		x.err = x.call.error(class, fmt.Errorf(format, args...))
 	}
 }
 
-// atRoot takes the root, and reports whether it is the caller.
+// atRoot sets the root, and reports whether it is the caller.
 func (x *collectiveCall) atRoot(root int) bool {
 	c := &x.dev.Call
 	if root < 0 || root >= c.Ranks {
@@ -76,14 +74,14 @@ func (x *collectiveCall) atRoot(root int) bool {
 	return root == c.Rank
 }
 
-// count is how many elements there are in a buffer.
+// count returns the number of elements in a buffer.
 func (x *collectiveCall) count(buf []byte) int { return len(buf) / x.elem.size }
 
-// post hands the call to the device. One that fails has been made: the next one has the next number.
+// post hands the call to the device. A call that fails uses up its number.
 func (x *collectiveCall) post() (mpe.Op, error) {
 	c := x.call.comm
 	if x.dev.Members == nil {
-		return nil, x.err // there is no communicator to number it
+		return nil, x.err // no communicator to number the call
 	}
 	t := &c.turns
 	t.mu.Lock()
@@ -109,19 +107,19 @@ func (x *collectiveCall) post() (mpe.Op, error) {
 	return op, nil
 }
 
-// notifyOthers ends the call of the other members, which wait for this rank.
+// notifyOthers ends the call on the other members, which would wait for this rank.
 func (x *collectiveCall) notifyOthers(why Class) {
 	x.call.comm.p.dev.RefuseCollective(&x.dev, causeOf(why))
 }
 
-// refuseCall is Foreign.Refuse.
+// refuseCall implements Foreign.Refuse.
 func (c *Comm) refuseCall(of coll.Collective, class Class) {
 	x := c.collective("", of, element{size: 1}, nil)
 	x.refuse(class, "")
 	_, _ = x.post() // the error is the caller's
 }
 
-// wait carries the call out.
+// wait executes the call.
 func (x *collectiveCall) wait(ctx context.Context) error {
 	op, err := x.post()
 	if err != nil {
@@ -135,7 +133,7 @@ func (x *collectiveCall) wait(ctx context.Context) error {
 	return err
 }
 
-// start begins the call.
+// start begins the call and returns its request.
 func (x *collectiveCall) start() (Request, error) {
 	op, err := x.post()
 	if err != nil {
@@ -146,7 +144,7 @@ func (x *collectiveCall) start() (Request, error) {
 	return r, nil
 }
 
-// over is called when the device has done with the call.
+// over recycles the call once the device is done with it.
 func (x *collectiveCall) over() {
 	c := x.call.comm
 	if t := &c.turns; t.byOrder {
@@ -155,12 +153,12 @@ func (x *collectiveCall) over() {
 		t.mu.Unlock()
 	}
 	ints, sent, received := x.ints[:0], x.sent.over(), x.received.over()
-	*x = collectiveCall{} // one with values would be made elsewhere, and copied
+	*x = collectiveCall{} // a literal with values would be built elsewhere and copied
 	x.ints, x.sent, x.received = ints, sent, received
 	c.p.collectives.Put(x)
 }
 
-// begun is a call on an intracommunicator or an intercommunicator, of which everything is known.
+// begun is a fully described call on an intracommunicator or an intercommunicator.
 type begun interface {
 	wait(ctx context.Context) error
 	start() (Request, error)

@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// taker is a device that keeps what it is asked for.
+// taker is a device that records the collective operations.
 type taker struct {
 	nullDevice
 	calls []collective.Operation
@@ -28,7 +28,7 @@ func (d *taker) StartCollective(c *collective.Operation) (mpe.Op, error) {
 	return d.nullDevice.StartCollective(c)
 }
 
-// TestCollectiveCalls: what the device is asked for. Rank 0 of three makes the call.
+// TestCollectiveCalls checks the operations that the device gets. Rank 0 of three makes the calls.
 func TestCollectiveCalls(t *testing.T) {
 	d := &taker{nullDevice: nullDevice{size: 3}}
 	c, err := New(d)
@@ -102,8 +102,8 @@ func TestCollectiveCalls(t *testing.T) {
 	}
 }
 
-// TestCallNumbers: calls are numbered from 1, and begin again there. One that is refused has a number as well, so that the
-// next one is that of the other ranks.
+// TestCallNumbers checks that calls are numbered from 1, and that the numbers wrap around to 1. A rejected call also
+// uses up a number, so that the next one is the same on all ranks.
 func TestCallNumbers(t *testing.T) {
 	d := &taker{nullDevice: nullDevice{size: 2}}
 	c, err := New(d)
@@ -131,8 +131,7 @@ func TestCallNumbers(t *testing.T) {
 	barrier(1)
 }
 
-// TestElements: every type of element is the one that reductions know, in size and by its
-// numbers.
+// TestElements checks that every element type maps to the type of the same size and representation in reductions.
 func TestElements(t *testing.T) {
 	type named float64
 	for _, test := range []struct {
@@ -154,14 +153,14 @@ func TestElements(t *testing.T) {
 			t.Errorf("%s travels as %v, any: %v", test.of.Name(), e.datatype, e.any)
 		}
 	}
-	// The index is where C has it.
+	// The index has the same offset as in C.
 	b := view([]Int64Loc{{Value: 1, Index: 7}})
 	if len(b) != 16 || binary.LittleEndian.Uint32(b[8:]) != 7 {
 		t.Errorf("the bytes are %v", b)
 	}
 }
 
-// TestOnBytes: a function gets its elements wherever the bytes lie.
+// TestOnBytes checks that a function gets valid elements at any alignment of the bytes.
 func TestOnBytes(t *testing.T) {
 	o := OpOf(func(in, inout []float64) {
 		for i := range in {

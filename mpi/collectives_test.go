@@ -15,13 +15,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// space is memory for elements of a datatype, each of three int32, and what is in it.
+// space is memory for elements of a datatype with three int32 each.
 type space struct {
 	t   *datatype.Type
 	mem []int32
 }
 
-const gap = -1 // what lies between elements
+const gap = -1 // the value between elements
 
 func newSpace(t *datatype.Type, elements int) space {
 	_, end, _ := t.Span(int64(elements))
@@ -32,7 +32,7 @@ func newSpace(t *datatype.Type, elements int) space {
 	return s
 }
 
-// of is a space that has the elements.
+// of stores the elements and returns the space.
 func (s space) of(values ...int32) space {
 	raw := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), 4*len(values))
 	s.t.Unpack(unsafe.Pointer(unsafe.SliceData(s.mem)), int64(len(values)/3), raw, 0)
@@ -52,8 +52,8 @@ func (s space) blocks(counts, displs []int) mpi.Blocks {
 	return mpi.TypedBlocks(s.mem, counts, displs, s.t)
 }
 
-// TestTypedCollectives: the calls on buffers give what those on slices do, whatever the datatypes, and
-// write nothing between the elements.
+// TestTypedCollectives checks that the calls with buffers have the same results as the calls with slices, for any
+// datatypes, and write nothing between the elements.
 func TestTypedCollectives(t *testing.T) {
 	of := mpi.TypeOf[int32]()
 	types := []*datatype.Type{
@@ -145,7 +145,7 @@ func TestTypedCollectives(t *testing.T) {
 				}
 				allv := slices.Repeat([]int32{gap}, 3*n*ranks)
 				fail(mpi.Allgatherv(ctx, world, mine[:3*counts[me]], allv, words(counts), words(displs)))
-				values := func(s space) []int32 { // of those blocks
+				values := func(s space) []int32 { // of the blocks in s
 					var list []int32
 					whole := s.values(n * ranks)
 					for i, k := range counts {
@@ -182,7 +182,7 @@ func TestTypedCollectives(t *testing.T) {
 				r, err := world.Ialltoall(sends.buffer(n*ranks), s.buffer(n*ranks))
 				check("Ialltoall", errors.Join(err, wait(ctx, r)), s, n*ranks, all)
 
-				// Reductions: of numbers, and of elements by a function that does not commute.
+				// Reductions of numbers, and of elements with a function that is not commutative.
 				sum := make([]int32, 3*n)
 				fail(mpi.Allreduce(ctx, world, mine[:3*n], sum, mpi.Sum))
 				s = newSpace(from, n)
@@ -213,7 +213,7 @@ func TestTypedCollectives(t *testing.T) {
 				check("ReduceScatter", world.ReduceScatter(ctx, newSpace(from, 5).of(mine[:3*5]...).buffer(5), s.buffer(counts[me]), words(counts), mpi.Sum), s, counts[me], part)
 				s = newSpace(from, 5).of(mine[:3*5]...)
 				fail(world.ReduceScatter(ctx, mpi.InPlace, s.buffer(5), words(counts), mpi.Sum))
-				if got := s.values(counts[me]); !slices.Equal(got, part[:3*counts[me]]) { // what else was combined is undefined
+				if got := s.values(counts[me]); !slices.Equal(got, part[:3*counts[me]]) { // the rest is undefined
 					errs = append(errs, fmt.Errorf("ReduceScatter in place: %v, want %v", got, part))
 				}
 				return errors.Join(errs...)
@@ -225,7 +225,8 @@ func TestTypedCollectives(t *testing.T) {
 	}
 }
 
-// TestAlltoallwUnaligned: blocks of different datatypes lie at any bytes, and need not be whole elements of the first one.
+// TestAlltoallwUnaligned uses blocks of different datatypes at unaligned offsets that are no multiples of the first
+// datatype.
 func TestAlltoallwUnaligned(t *testing.T) {
 	devices, err := node.Local(2, protocol.Extended)
 	if err != nil {

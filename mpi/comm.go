@@ -9,40 +9,37 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/caching"
 )
 
-// Comm is a communicator: a group of ranks whose messages are kept apart from
-// those of every other communicator. Its methods, and the functions that take
-// it, may be called from any number of goroutines at a time
-// (MPI_THREAD_MULTIPLE), except that the collective ones, Dup, Split and those
-// from Barrier to Scan, must be called in the same order by all members, and so
-// one after another. Of those that return a request, many may be under way.
+// Comm is a communicator: a group of ranks whose messages are separate from the messages of every other communicator.
+// Any number of goroutines may call its methods, and the functions that take it, concurrently (MPI_THREAD_MULTIPLE).
+// The exceptions are Dup, Split and the collective calls from Barrier to Scan: all members must make them in the same
+// order, and so sequentially. Any number of nonblocking ones may be pending.
 type Comm struct {
 	p      *process
 	number uint32
 	group  *Group
 	rank   int
-	// members has what a call needs of each rank that messages go to.
+	// members holds the data about each destination rank that every call needs, by its rank in the communicator.
 	members []member
-	// local gives the communicator's rank of a rank of the world, or Undefined.
+	// local maps a rank of the world to its rank in the communicator, or to Undefined.
 	local []int32
 	freed atomic.Bool
-	// turns are the collective calls with data.
+	// turns numbers the collective calls with data.
 	turns turns
-	// made counts the calls of Dup and Split, so that messages of a failed one
-	// do not match the next one.
+	// made counts calls of Dup and Split, so that messages of a failed one do not match the next one.
 	made atomic.Uint32
-	// broken is set when one of them has failed half way.
+	// broken is set when a call of Dup or Split has failed halfway.
 	broken atomic.Bool
-	// rounds counts the calls that are a round.
+	// rounds counts the calls implemented as a round.
 	rounds atomic.Uint32
-	// channels counts the sends of PsendInit.
+	// channels counts calls of PsendInit.
 	channels atomic.Uint32
-	// origins are the calls of sends that rest. The lock of those guards it.
+	// origins are the call sites of resting sends, guarded by the lock of process.resting.
 	origins [len(origins)]mpe.Origin
-	// buffers are the send buffers of SetSendBuffers.
+	// buffers are the send buffers set by SetSendBuffers.
 	buffers atomic.Pointer[[]*SendBuffer]
-	// attributes are those of Keyvals.
+	// attributes are the values cached under Keyvals.
 	attributes caching.Attributes[*Comm]
-	// topology is nil if there is none.
+	// topology may be nil.
 	topology topology
 	// remote is the other group of an intercommunicator, or nil.
 	remote *Group
@@ -51,19 +48,19 @@ type Comm struct {
 	name string
 }
 
-// member is a rank of a communicator, as every call needs it: in one word.
+// member is a rank of a communicator, packed into one word because every call reads it.
 type member struct {
 	world int32
-	// limited: there are messages that its wire does not carry.
+	// limited is set if the rank's wire cannot carry every message.
 	limited bool
 }
 
-// comm makes a communicator of group, which the calling rank is a member of.
+// comm makes a communicator of group; the calling rank must be a member.
 func (p *process) comm(number uint32, group *Group, name string) *Comm {
 	return p.reaching(number, group, group, name)
 }
 
-// reaching makes a communicator of group whose messages go to the ranks of others: the same group, or the remote one.
+// reaching makes a communicator of group whose messages go to the ranks of others: group itself or the remote group.
 func (p *process) reaching(number uint32, group, others *Group, name string) *Comm {
 	c := &Comm{p: p, number: number, group: group, rank: group.Rank(), name: name}
 	c.local = make([]int32, len(p.peers))
@@ -80,8 +77,8 @@ func (p *process) reaching(number uint32, group, others *Group, name string) *Co
 	return c
 }
 
-// Rank returns the calling rank's number in the communicator, and Undefined if c is
-// nil, as Split and Create return it to ranks that are not members.
+// Rank returns the calling rank's number in the communicator. It returns Undefined if c is nil: Split and Create return
+// a nil communicator to ranks that are not members.
 func (c *Comm) Rank() int {
 	if c == nil {
 		return Undefined
@@ -89,7 +86,7 @@ func (c *Comm) Rank() int {
 	return c.rank
 }
 
-// Size returns the number of ranks, 0 if c is nil.
+// Size returns the number of ranks, or 0 if c is nil.
 func (c *Comm) Size() int {
 	if c == nil {
 		return 0
@@ -105,8 +102,8 @@ func (c *Comm) Group() *Group {
 	return c.group
 }
 
-// PeerInfo returns what the device knows of the communicator's rank r, such as its
-// profile and what its wire cannot carry.
+// PeerInfo returns the device's information about rank r of the communicator, such as its profile and the limits of its
+// wire.
 func (c *Comm) PeerInfo(r int) (mpe.PeerInfo, error) {
 	k := c.callf("PeerInfo")
 	if err := k.check(); err != nil {
@@ -118,9 +115,8 @@ func (c *Comm) PeerInfo(r int) (mpe.PeerInfo, error) {
 	return c.p.peers[c.members[r].world], nil
 }
 
-// Compare returns Ident for the same communicator, Congruent for one of the same
-// ranks in the same order, Similar for the same ranks in another order, and
-// Unequal otherwise.
+// Compare returns Ident if other is the same communicator, Congruent if it has the same ranks in the same order,
+// Similar if it has the same ranks in another order, and Unequal otherwise.
 func (c *Comm) Compare(other *Comm) Comparison {
 	if c == other {
 		return Ident
@@ -137,10 +133,10 @@ func (c *Comm) Compare(other *Comm) Comparison {
 	return Congruent
 }
 
-// Free deletes the communicator's attributes, and ends its use. Later calls with it fail with ErrComm; requests
-// that are under way are not affected. It is local: it sends nothing and waits for no
-// other rank. The number of a communicator is not used again. An error of an attribute's delete function
-// is returned, and the communicator stays.
+// Free deletes the communicator's attributes and invalidates it. Later calls with it fail with ErrComm; pending
+// requests are not affected. Free is local: it sends nothing and waits for no other rank. The number of the
+// communicator is not reused. If the delete function of an attribute fails, Free returns its error and the communicator
+// remains valid.
 func (c *Comm) Free() error {
 	k := c.callf("Free")
 	if err := k.check(); err != nil {
@@ -158,8 +154,7 @@ func (c *Comm) Free() error {
 	return nil
 }
 
-// Name returns the name given by SetName; "world" for the world and "" for other
-// communicators if there is none.
+// Name returns the name given by SetName. By default, it is "world" for the world and "" for any other communicator.
 func (c *Comm) Name() string {
 	if c == nil {
 		return ""
@@ -179,7 +174,7 @@ func (c *Comm) SetName(name string) {
 	c.name = name
 }
 
-// String is the name, or a description.
+// String returns the name, or a description if there is no name.
 func (c *Comm) String() string {
 	if c == nil {
 		return "the nil communicator"

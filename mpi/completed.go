@@ -2,14 +2,14 @@ package mpi
 
 import "sync"
 
-// completed are requests of sends that had ended when their call returned, and have not been waited for. All that is
-// left to know of one is that: a bit each, as a program may have millions. They share a core, whose handles have their
-// numbers as generations.
+// completed holds the requests of sends that were complete when their call returned, and have not been waited for. It
+// keeps one bit per request, as a program may have millions. They share a core; the generation of a handle is its
+// number.
 type completed struct {
 	core core
 	mu   sync.Mutex
-	last uint64 // the number of the newest
-	// pages have the bits by the numbers' upper bits, and newest is the page of last.
+	last uint64 // number of the newest request
+	// pages holds the bits, indexed by the upper bits of the numbers. newest is the page of last.
 	pages  map[uint64]*completedPage
 	newest *completedPage
 }
@@ -19,7 +19,7 @@ const (
 	completedMask = 1<<completedBits - 1
 )
 
-// completedPage has a bit for each number that has not been waited for.
+// completedPage has one bit for each number, set until the request is waited for.
 type completedPage struct {
 	bits [(completedMask + 1) / 64]uint64
 	left int
@@ -44,7 +44,7 @@ func (q *completed) add() Request {
 	return Request{&q.core, number}
 }
 
-// page returns the page of a number, or nil. The lock is held.
+// page returns the page of a number, or nil. The caller holds the lock.
 func (q *completed) page(number uint64) *completedPage {
 	if number>>completedBits == q.last>>completedBits {
 		return q.newest
@@ -52,7 +52,7 @@ func (q *completed) page(number uint64) *completedPage {
 	return q.pages[number>>completedBits]
 }
 
-// has reports whether a request has not been waited for.
+// has reports whether a request still has to be waited for.
 func (q *completed) has(number uint64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -60,7 +60,7 @@ func (q *completed) has(number uint64) bool {
 	return p != nil && p.bits[i/64]>>(i%64)&1 != 0
 }
 
-// take makes a request's handles stale.
+// take makes the handles of a request stale.
 func (q *completed) take(number uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

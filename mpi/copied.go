@@ -7,22 +7,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// Block is what one rank has in a buffer with a block for each: so many elements of a datatype, displacement 0 of
-// the first of which is so many bytes from the buffer's address.
+// Block is one rank's part of a buffer: Count elements of a datatype. Displacement 0 of the first one is Offset bytes
+// from the buffer's address.
 type Block struct {
 	Count  int64
 	Offset int64
 	Of     *datatype.Type
 }
 
-// Blocks is a buffer with a block for each rank. Blocks that are written to must be apart.
+// Blocks is a buffer with one block for each rank. Blocks of a receive buffer must not overlap.
 type Blocks struct {
 	at      unsafe.Pointer
 	of      []Block
-	length  int64 // as that of a Buffer
+	length  int64 // as in Buffer
 	inPlace bool
-	// each, if not nil, is the datatype of a slice's elements, of which rank i has counts[i] at displs[i], or one block
-	// after another if displs is nil. There is nothing in of then.
+	// each, if not nil, is the datatype of a slice's elements, of which rank i has counts[i] at displs[i]. If displs is
+	// nil, the blocks follow each other. of is nil then.
 	each           *datatype.Type
 	counts, displs []int
 }
@@ -30,12 +30,12 @@ type Blocks struct {
 // InPlaceBlocks is InPlace for Alltoallv and Alltoallw.
 var InPlaceBlocks = Blocks{inPlace: true}
 
-// TypedBlocks has counts[i] elements of a datatype for rank i in a slice, which begin displs[i] extents from its
-// beginning, or one block after another if displs is nil.
+// TypedBlocks returns blocks in a slice: counts[i] elements of a datatype for rank i. They begin displs[i] extents from
+// the beginning of the slice, or follow each other if displs is nil.
 func TypedBlocks[T Element](buf []T, counts, displs []int, t *datatype.Type) Blocks {
 	b := Blocks{at: unsafe.Pointer(unsafe.SliceData(buf)), length: int64(len(view(buf)))}
 	if displs != nil && len(displs) != len(counts) {
-		return b // no blocks: their number is refused
+		return b // no blocks, a number that is rejected
 	}
 	at := 0
 	for i, n := range counts {
@@ -52,7 +52,7 @@ func TypedBlocks[T Element](buf []T, counts, displs []int, t *datatype.Type) Blo
 	return b
 }
 
-// blocksOf has a block for each rank in a slice.
+// blocksOf returns blocks in a slice, one for each rank.
 func blocksOf[T Element](buf []T, counts, displs []int) Blocks {
 	return Blocks{
 		at: unsafe.Pointer(unsafe.SliceData(buf)), length: int64(len(view(buf))),
@@ -60,17 +60,17 @@ func blocksOf[T Element](buf []T, counts, displs []int) Blocks {
 	}
 }
 
-// slice is the memory of blocksOf.
+// slice returns the memory of blocks made by blocksOf.
 func (b *Blocks) slice() []byte { return unsafe.Slice((*byte)(b.at), b.length) }
 
-// buffer is that of one block.
+// buffer returns the buffer of block i.
 func (b *Blocks) buffer(i int) Buffer {
 	k := b.of[i]
 	one := Buffer{at: b.at, count: k.Count, of: k.Of, length: unknownLength}
 	switch {
-	case k.Count == 0: // it may be anywhere
+	case k.Count == 0: // any address is valid
 	case b.length >= 0 && (k.Offset < 0 || k.Offset > b.length):
-		one.length = 0 // no element is within it
+		one.length = 0 // no element is inside
 	default:
 		one.at = unsafe.Add(b.at, k.Offset)
 		if b.length >= 0 {
@@ -80,33 +80,33 @@ func (b *Blocks) buffer(i int) Buffer {
 	return one
 }
 
-// copied has the elements of buffers that are not contiguous, one after another.
+// copied holds packed copies of elements that are not contiguous.
 type copied struct {
 	packed []byte
-	// back are the elements that go to their places when the call has ended.
+	// back lists the copies to be unpacked when the call is done.
 	back []placed
 }
 
-// placed is where elements lie in the copy.
+// placed is a buffer and the offset of its elements in the packed copy.
 type placed struct {
 	Buffer
 	offset int
 }
 
-// over is the memory, for another call.
+// over returns the memory, emptied for another call.
 func (c *copied) over() copied {
 	clear(c.back)
 	return copied{packed: c.packed[:0], back: c.back[:0]}
 }
 
-// reserve makes room for n more bytes. What was added before may move.
+// reserve makes sure that n more bytes fit. It may move the existing bytes.
 func (c *copied) reserve(n int) {
 	if at := len(c.packed); cap(c.packed)-at < n {
 		c.packed = append(make([]byte, 0, at+n), c.packed...)
 	}
 }
 
-// add makes room for the elements of a buffer, and returns it.
+// add appends space for the packed elements of a buffer, and returns it. load packs the elements into it.
 func (c *copied) add(b *Buffer, load, back bool) []byte {
 	at, n := len(c.packed), int(b.count*b.of.Size())
 	c.reserve(n)
@@ -121,7 +121,7 @@ func (c *copied) add(b *Buffer, load, back bool) []byte {
 	return room
 }
 
-// place puts what was received in its places.
+// place unpacks the received elements into their buffers.
 func (x *collectiveCall) place() {
 	c := &x.received
 	for i := range c.back {
@@ -130,8 +130,8 @@ func (x *collectiveCall) place() {
 	}
 }
 
-// contents returns the elements of a buffer one after another: its own memory, or a copy. load is whether
-// they are there already, and back whether they are received.
+// contents returns the elements of a buffer as contiguous bytes: the buffer's memory or a packed copy. load is set if
+// the elements are sent, and back if they are received.
 func (x *collectiveCall) contents(b *Buffer, load, back bool) []byte {
 	if x.err != nil {
 		return nil
@@ -157,7 +157,7 @@ func (x *collectiveCall) contents(b *Buffer, load, back bool) []byte {
 	return x.sent.add(b, load, false)
 }
 
-// blocks is contents for a block of each rank, of which it returns the layout as well.
+// blocks is contents for one block per rank; it also returns their layout.
 func (x *collectiveCall) blocks(name string, b *Blocks, load, back bool) ([]byte, coll.Layout) {
 	ranks := x.dev.Call.Ranks
 	x.dev.Call.Vector = true
@@ -177,7 +177,7 @@ func (x *collectiveCall) blocks(name string, b *Blocks, load, back bool) ([]byte
 		return nil, coll.Layout{}
 	}
 	l := coll.Layout{Sizes: x.memory(ranks), Offsets: x.memory(ranks)}
-	var begin, end, total int64 // of what there is, from b.at
+	var begin, end, total int64 // in bytes from b.at
 	whole, empty := true, true
 	for i := range ranks {
 		one := b.buffer(i)
@@ -189,7 +189,7 @@ func (x *collectiveCall) blocks(name string, b *Blocks, load, back bool) ([]byte
 		n := one.count * one.of.Size()
 		l.Sizes[i] = int(n)
 		total += n
-		if n%int64(x.elem.size) != 0 { // not all blocks are of one datatype
+		if n%int64(x.elem.size) != 0 { // the blocks have different datatypes
 			x.elem.size, x.dev.Call.Elem = 1, 1
 		}
 		if n == 0 {
@@ -210,7 +210,7 @@ func (x *collectiveCall) blocks(name string, b *Blocks, load, back bool) ([]byte
 				l.Offsets[i] -= int(begin)
 			}
 		}
-		if back && b.length >= 0 { // otherwise it is the caller's to know
+		if back && b.length >= 0 { // otherwise the caller is responsible
 			x.apart(name, &l)
 		}
 		all := Buffer{at: b.at}
@@ -233,7 +233,7 @@ func (x *collectiveCall) blocks(name string, b *Blocks, load, back bool) ([]byte
 	return to.packed[at : at+next], l
 }
 
-// first is the datatype of the first block.
+// first returns the datatype of the first block.
 func (b *Blocks) first() *datatype.Type {
 	if len(b.of) == 0 {
 		return b.each
@@ -241,7 +241,7 @@ func (b *Blocks) first() *datatype.Type {
 	return b.of[0].Of
 }
 
-// both are the buffers of a call that may be in place: then they are the same.
+// both returns the send and receive memory of a call, which are the same if the call is in place.
 func (x *collectiveCall) both(send, recv *Buffer) (from, to []byte) {
 	to = x.contents(recv, send.inPlace(), true)
 	if send.inPlace() {

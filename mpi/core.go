@@ -7,41 +7,39 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// core is the state of a request. It is used for one request after another.
+// core is the state of a request. Cores are reused for later requests.
 type core struct {
 	mu sync.Mutex
-	// generation counts the requests that it has been used for: a handle of another
-	// generation is stale.
+	// generation counts the requests that have used this core: a handle with another generation is stale.
 	generation uint64
 	call       call
-	// op is the device's, of an active request; it is freed under the lock, so
-	// that no cancel comes too late. It keeps the outcome until then.
+	// op is the device operation of an active request, and keeps the outcome until it is freed. It is freed under the
+	// lock, so that no cancel comes too late.
 	op mpe.Op
-	// collective is the call of a collective's request.
+	// collective is set for requests of collective calls.
 	collective *collectiveCall
-	// done: a request without an operation, such as one with ProcNull, has
-	// ended and not been waited for.
+	// done is set for a complete request without an operation, such as one with ProcNull, until it is waited for.
 	done  bool
 	again persistence
-	// waited: a goroutine waits for the request, and frees it afterwards.
+	// waited is set while a goroutine waits for the request; that goroutine frees it.
 	waited bool
-	// held: it stays with the device's operation, and is freed with that.
+	// held is set if the core belongs to the device's operation, and is freed with it.
 	held bool
-	// completed, if not nil, are the requests whose handles this is the core of: it has nothing else.
+	// completed, if not nil, owns this core, which then serves the handles of all its requests and uses no other field.
 	completed *completed
-	// resting, if not nil, are those of the sends that rest, likewise.
+	// resting, if not nil, owns this core in the same way.
 	resting *resting
 }
 
-// request is a new request: op, or one that has ended without an operation.
+// request returns a new request for op, or for a call that needs no operation.
 func (k *call) request(op mpe.Op, done bool) Request {
 	c := k.core(op)
-	// Stale handles read its generation only.
+	// Stale handles read the generation only.
 	c.call, c.op, c.done, c.again = *k, op, done, once
 	return Request{c, c.generation}
 }
 
-// core returns a core for a request.
+// core returns a core for a new request.
 func (k *call) core(op mpe.Op) *core {
 	if op != nil {
 		if held := op.Library(); held != nil {
@@ -58,7 +56,7 @@ func (k *call) core(op mpe.Op) *core {
 	return c
 }
 
-// end gives the outcome of the operation, and unlocks.
+// end returns the outcome of the operation, and unlocks.
 func (c *core) end(to *Status, st *mpe.Status, err error) error {
 	err = c.call.end(to, st, err)
 	if err == nil && c.collective != nil {
@@ -71,7 +69,7 @@ func (c *core) end(to *Status, st *mpe.Status, err error) error {
 	return err
 }
 
-// take gives the outcome of a request without an operation, and unlocks.
+// take returns the outcome of a request without an operation, and unlocks.
 func (c *core) take(to *Status) error {
 	*to = emptyStatus
 	if !c.done {
@@ -83,13 +81,13 @@ func (c *core) take(to *Status) error {
 	return nil
 }
 
-// taken returns the error of a call for a request that another goroutine waits for, and unlocks.
+// taken returns the error of a call on a request that another goroutine waits for, and unlocks.
 func (c *core) taken() error {
 	defer c.mu.Unlock()
 	return c.call.failf(ErrRequest, "another goroutine waits for the request: one at a time may")
 }
 
-// over makes a request inactive, or its handles stale, and unlocks. A device's operation is freed afterwards.
+// over makes a request inactive, or its handles stale, and unlocks. The caller frees the device's operation afterwards.
 func (c *core) over() {
 	c.done = false
 	if c.again != once {
@@ -110,16 +108,16 @@ func (c *core) over() {
 	}
 }
 
-// state is that of a request.
+// state is the state of a request.
 type state uint8
 
 const (
 	inactive state = iota
 	active
-	ended // the next Wait or Test gives the outcome
+	ended // the next Wait or Test returns the outcome
 )
 
-// state returns the state of the request, and does not change it.
+// state returns the state of the request without changing it.
 func (r Request) state() state {
 	c := r.core
 	if c == nil {
@@ -150,7 +148,7 @@ func (r Request) state() state {
 	return active
 }
 
-// abort cancels an active request because ctx is done. Wait and Test still return its outcome.
+// abort cancels an active request because ctx is done. Wait and Test still return the outcome.
 func (r Request) abort(ctx context.Context) {
 	c := r.core
 	if c == nil || c.completed != nil {
@@ -164,12 +162,12 @@ func (r Request) abort(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.generation == r.generation && c.op != nil {
-		_, _ = c.op.Await(ctx) // Test gives the same then
+		_, _ = c.op.Await(ctx) // Test returns the same outcome afterwards
 	}
 }
 
-// notify has a value sent to n when the request ends; at once, if it has. It returns the
-// process of an active request, or nil.
+// notify registers n, which receives a value when the request ends; nil unregisters it. It returns the process of an
+// active request, or nil if the request is done. taken reports whether another goroutine waits for the request.
 func (r Request) notify(n chan<- struct{}) (p *process, taken bool) {
 	c := r.core
 	if c == nil || c.completed != nil {
@@ -191,15 +189,15 @@ func (r Request) notify(n chan<- struct{}) (p *process, taken bool) {
 	return c.call.comm.p, false
 }
 
-// released are operations of requests that were freed before they ended.
+// released holds the operations of requests that were freed while in progress.
 type released struct {
 	mu   sync.Mutex
 	ops  []mpe.Op
 	next int
 }
 
-// add adds one, and frees two if they have ended, so that there are not many more than
-// are under way.
+// add adds an operation, and checks two others, which it frees if they are done. So the list does not grow much beyond
+// the number of operations in progress.
 func (f *released) add(op mpe.Op) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -208,7 +206,7 @@ func (f *released) add(op mpe.Op) {
 	f.freeNext()
 }
 
-// sweep frees those that have ended.
+// sweep frees all operations that are done.
 func (f *released) sweep() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -217,12 +215,12 @@ func (f *released) sweep() {
 	}
 }
 
-// freeNext frees the next one if it has ended.
+// freeNext frees the next operation in turn if it is done.
 func (f *released) freeNext() {
 	if f.next >= len(f.ops) {
 		f.next = 0
 	}
-	if f.next == len(f.ops) { // there are none
+	if f.next == len(f.ops) { // empty
 		return
 	}
 	op := f.ops[f.next]

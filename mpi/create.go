@@ -8,14 +8,13 @@ import (
 	"strings"
 )
 
-// Dup returns a communicator of the same ranks, whose messages are apart from
-// those of c, with its topology and the attributes that their copy functions give it. All members must call it (collective). With
-// an error of a copy function there is no new communicator on this rank.
+// Dup returns a communicator of the same ranks with separate messages. It has the topology of c, and the attributes
+// that their copy functions return. All members must call it (collective). If a copy function fails, there is no new
+// communicator on this rank.
 //
-// It is an error if a member's wire carries no communicators, as those of
-// deployed nodes: make one of the other ranks by Create. When ctx ends before
-// all members have called it, some may have the new communicator and others
-// not, so Dup and Split fail on c from then on; other calls work.
+// Dup fails if a member's wire carries no communicators, as with deployed nodes: use Create for the other ranks. If ctx
+// is done before all members have called Dup, some may have the new communicator while the rest have not. From then on,
+// Dup and Split fail on c; other calls work.
 func (c *Comm) Dup(ctx context.Context) (*Comm, error) {
 	number, _, err := c.agree(ctx, "Dup", 0, 0)
 	if err != nil {
@@ -24,10 +23,9 @@ func (c *Comm) Dup(ctx context.Context) (*Comm, error) {
 	return c.duplicate("Dup", c.like(number))
 }
 
-// Split returns a communicator of each set of ranks that give the same color,
-// which is not negative, in the order of their keys, and in that of c for equal
-// keys. A rank that gives Undefined as its color gets nil. All members must call
-// it (collective). Like Dup, it needs members whose wire carries communicators.
+// Split returns one communicator for each set of ranks with the same color, which must not be negative. Ranks are
+// ordered by key, and by their rank in c for equal keys. A rank whose color is Undefined gets nil. All members must
+// call it (collective). As with Dup, the wire of every member must carry communicators.
 func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	const op = "Split"
 	if color < 0 && color != Undefined {
@@ -48,16 +46,15 @@ func (c *Comm) split(ctx context.Context, op string, color, key int) (*Comm, err
 	return c.p.comm(number, c.group.colored(ballots, int64(color)), ""), nil
 }
 
-// MaxCreateTag is the largest tag of Create: one bit of a tag is the library's.
+// MaxCreateTag is the largest tag of Create: the library uses one bit of a tag itself.
 const MaxCreateTag = tagCreate - 1
 
-// Create returns a communicator of group, whose members must be ranks of c. Only
-// they call it, all of them with the same group and tag, of which there may be
-// several at a time with different tags (MPI_Comm_create_group). Others get nil
-// if they call it. A tag whose call has failed must not be used again.
+// Create returns a communicator of group, whose members must be ranks of c (MPI_Comm_create_group). Only they need to
+// call it, all with the same group and tag; a rank outside of the group that calls it gets nil. Several calls may be in
+// progress if their tags differ. A tag whose call has failed must not be reused.
 //
-// It is the way to communicators in a cluster with deployed nodes: leave those
-// out of group, and exchange messages with them over the world.
+// Use Create to make communicators in a cluster with deployed nodes: omit those from group, and exchange messages with
+// them over the world.
 func (c *Comm) Create(ctx context.Context, group *Group, tag int) (*Comm, error) {
 	k := c.callf("Create")
 	k.tag = tag
@@ -86,7 +83,7 @@ func (c *Comm) Create(ctx context.Context, group *Group, tag int) (*Comm, error)
 	return c.p.comm(number, group, ""), nil
 }
 
-// agree is the agreement of all members of c.
+// agree runs an agreement of all members of c.
 func (c *Comm) agree(ctx context.Context, op string, color, key int) (uint32, []ballot, error) {
 	k := c.callf(op)
 	if err := k.check(); err != nil {
@@ -106,7 +103,7 @@ func (c *Comm) agree(ctx context.Context, op string, color, key int) (uint32, []
 	return number, ballots, err
 }
 
-// refuseMake is Foreign.RefuseMaking.
+// refuseMake implements Foreign.RefuseMaking.
 func (c *Comm) refuseMake(class Class) {
 	k := c.callf("")
 	if k.check() != nil || c.broken.Load() {
@@ -117,13 +114,13 @@ func (c *Comm) refuseMake(class Class) {
 	}
 }
 
-// refuseMaking returns the error for which a call is refused.
+// refuseMaking refuses the call on the other members, and returns err.
 func (c *Comm) refuseMaking(err error) error {
 	c.refuseMake(ClassOf(err))
 	return err
 }
 
-// makeTag is the tag of the next agreement.
+// makeTag returns the tag of the next agreement.
 func (c *Comm) makeTag() int { return tagMake | int(c.made.Add(1)%(tagMake>>1)) }
 
 func (c *Comm) agreement(k call, members []int, tag int) *agreement {
@@ -133,8 +130,7 @@ func (c *Comm) agreement(k call, members []int, tag int) *agreement {
 	}
 }
 
-// check refuses members that cannot be in a communicator, before anything is
-// sent to any of them.
+// check rejects members that cannot be in a communicator, before anything is sent to any of them.
 func (a *agreement) check() error {
 	c := a.call.comm
 	if bad := c.worldOnly(a.members); len(bad) > 0 {
@@ -145,8 +141,7 @@ func (a *agreement) check() error {
 	return nil
 }
 
-// worldOnly returns the members to which messages of other communicators cannot
-// be sent.
+// worldOnly returns the members that can only receive messages of the world communicator.
 func (c *Comm) worldOnly(members []int) []int {
 	var bad []int
 	for _, r := range members {
@@ -157,7 +152,7 @@ func (c *Comm) worldOnly(members []int) []int {
 	return bad
 }
 
-// describe names ranks of the world, and the first ones' profile.
+// describe names ranks of the world, with the profile of the first one.
 func (c *Comm) describe(world []int) string {
 	const most = 8
 	names := make([]string, 0, most+1)

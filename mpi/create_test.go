@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
-// TestSelf: one communicator of the rank alone, whose attributes Finalize deletes.
+// TestSelf checks the communicator of only this rank, and that Finalize deletes its attributes.
 func TestSelf(t *testing.T) {
 	deleted := make([]bool, 2)
 	err := job.Run(t.Context(), 2, func(ctx context.Context, world *mpi.Comm) error {
@@ -56,7 +56,7 @@ func TestCreateAll(t *testing.T) {
 			}
 			return g
 		}
-		// Two groups at a time, and a rank in none.
+		// Two groups simultaneously, and a rank in neither.
 		group := []*mpi.Group{incl(3, 0), incl(2, 1), incl(2, 1), incl(3, 0), incl()}[world.Rank()]
 		part, err := world.CreateAll(ctx, group)
 		if err != nil {
@@ -71,11 +71,11 @@ func TestCreateAll(t *testing.T) {
 				t.Errorf("%v, %v", got, err)
 			}
 		}
-		// One group, given by all.
+		// One group, passed by all ranks.
 		if part, err = world.CreateAll(ctx, incl(4, 1)); err != nil || (part != nil) != (world.Rank() == 1 || world.Rank() == 4) {
 			t.Errorf("%v, %v", part, err)
 		}
-		// The groups have a rank in common.
+		// The groups overlap.
 		group = []*mpi.Group{incl(0, 1), incl(1, 0), incl(2, 3, 4), incl(2, 3), incl()}[world.Rank()]
 		_, err = world.CreateAll(ctx, group)
 		if want := []mpi.Class{mpi.ErrGroup, mpi.ErrGroup, mpi.ErrGroup, mpi.Success, mpi.Success}[world.Rank()]; mpi.ClassOf(err) != want {
@@ -119,7 +119,7 @@ func TestSplitType(t *testing.T) {
 	}
 }
 
-// TestIdup: several at a time, and while other communicators are made.
+// TestIdup makes several duplicates simultaneously, and while other communicators are created.
 func TestIdup(t *testing.T) {
 	const n, rounds = 3, 5
 	err := job.Run(t.Context(), n, func(ctx context.Context, world *mpi.Comm) error {
@@ -148,7 +148,7 @@ func TestIdup(t *testing.T) {
 			return err
 		}
 		comms = append(comms, twin, third)
-		// Messages of one tag, received in the other order.
+		// Messages with one tag, received in reverse order.
 		to, from := (world.Rank()+1)%n, (world.Rank()+n-1)%n
 		for i, c := range comms {
 			if requests[min(i, rounds-1)], err = mpi.Isend(c, []int32{int32(i)}, to, 0); err != nil {

@@ -7,12 +7,12 @@ import (
 	"sync"
 )
 
-// CreateAll is Create that all members of c call, with groups that are the same or have no rank in common, and which may be
-// empty (MPI_Comm_create, section 7.4.2). A rank that is not in its group gets nil. The error is ErrGroup for a
-// group with ranks that c has not, or whose members gave another one. It is a call like Split, and needs the same of c.
+// CreateAll is Create for all members of c (MPI_Comm_create, section 7.4.2). The groups given must be identical or
+// disjoint, and may be empty. A rank outside of its group gets nil. The error is ErrGroup for a group with ranks that
+// are not in c, or if a member of the group gave a different one. CreateAll has the same requirements on c as Split.
 //
-// In an intercommunicator all ranks of a side give the same group, of ranks of theirs, and the result is an intercommunicator; it is nil if one of
-// the groups is empty.
+// In an intercommunicator, all ranks of a side give the same group of ranks of that side, and the result is an
+// intercommunicator, or nil if one of the groups is empty.
 func (c *Comm) CreateAll(ctx context.Context, group *Group) (*Comm, error) {
 	const op = "CreateAll"
 	k := c.callf(op)
@@ -50,22 +50,22 @@ func (k *call) part(group, of *Group) (color, key int, err error) {
 	case key == Undefined:
 		return Undefined, 0, nil
 	case k.comm.remote != nil:
-		return 0, key, nil // there is one group on each side
+		return 0, key, nil // one group on each side
 	}
 	return group.ranks[0], key, nil
 }
 
-// SplitType says what the ranks of a communicator of Comm.SplitType have in common.
+// SplitType is a property that Comm.SplitType groups ranks by.
 type SplitType int
 
 // SharedMemory ranks run on one host, so that they can share memory (MPI_COMM_TYPE_SHARED).
 const SharedMemory SplitType = 1
 
-// SplitType returns a communicator of each set of ranks that have in common what kind says, in the order of their keys, and in
-// that of c for equal keys (MPI_Comm_split_type, section 7.4.2). A rank that gives Undefined as kind gets nil. The error
-// is ErrArg for any other kind. It is a call like Split, and needs the same of c.
+// SplitType returns one communicator for each set of ranks that share the property kind (MPI_Comm_split_type, section
+// 7.4.2). Ranks are ordered by key, and by their rank in c for equal keys. A rank whose kind is Undefined gets nil. The
+// error is ErrArg for any other kind. SplitType has the same requirements on c as Split.
 //
-// Programs on one kernel that have the same host name are on one host: those of different containers are not.
+// Programs share a host if they run on one kernel with the same host name: different containers do not.
 func (c *Comm) SplitType(ctx context.Context, kind SplitType, key int) (*Comm, error) {
 	const op = "SplitType"
 	k := c.callf(op)
@@ -83,10 +83,10 @@ func (c *Comm) SplitType(ctx context.Context, kind SplitType, key int) (*Comm, e
 	return c.split(ctx, op, color, key)
 }
 
-// thisHost is a color for the programs of this host.
+// thisHost is the color of programs on this host.
 var thisHost = sync.OnceValue(func() int {
-	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // elsewhere than on Linux, the name has to do
-	name, _ := os.Hostname()                                  // or the kernel alone
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // empty except on Linux: the name alone is used
+	name, _ := os.Hostname()                                  // if empty, the kernel alone is used
 	return hostColor(boot, name)
 })
 

@@ -9,19 +9,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// A message that an FPGA does not go on with may be what others wait for: the answer of the FPGA, or that of
-// another one behind it. A call that waits for several operations therefore does not wait for the rest once one of them
-// has failed so.
+// When an FPGA cannot continue with a message, other operations may depend on it: on its answer, or on the answer of
+// another FPGA that waits for it. A call that waits for several operations therefore stops waiting when one of them has
+// failed for this reason.
 
-// isBroken reports whether an operation has failed because its peer does not go on. An error of the message itself,
-// such as one that is too long, says nothing about others.
+// isBroken reports whether an operation has failed because its peer cannot continue. An error of the message itself,
+// such as excessive length, does not affect other operations.
 func isBroken(err error) bool {
 	return errors.Is(err, handshake.ErrTimeout) || errors.Is(err, handshake.ErrPartial) ||
 		errors.Is(err, handshake.ErrDeadEnd)
 }
 
-// severity orders the errors of operations that ended together, the first cause first: what only reports an earlier
-// error comes later, and what has not ended last.
+// severity ranks the errors of operations that ended together, root causes first. An error that only reports an earlier
+// one follows, and pending operations come last.
 func severity(err error) int {
 	switch {
 	case ClassOf(err) == ErrPending:
@@ -32,24 +32,24 @@ func severity(err error) int {
 	return 0
 }
 
-// errOtherHalf ends one half of a Sendrecv.
+// errOtherHalf cancels one half of a Sendrecv when the other half fails.
 var errOtherHalf = errors.New("the other half of the call has failed")
 
-// followsFrom reports whether the receive of a Sendrecv has failed because of its send.
+// followsFrom reports whether the receive of a Sendrecv failed because its send failed.
 func followsFrom(recv, send error) bool {
 	return errors.Is(recv, errOtherHalf) || errors.Is(recv, handshake.ErrDeadEnd) &&
 		!errors.Is(send, handshake.ErrDeadEnd) && isBroken(send)
 }
 
-// abandoned has ended because of errOtherHalf.
+// abandoned is a context cancelled with errOtherHalf.
 var abandoned = func() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errOtherHalf)
 	return ctx
 }()
 
-// awaitBoth waits until both operations are complete, or one has failed because its peer does not go on. It returns the
-// context with which to wait for them then.
+// awaitBoth waits until both operations are complete, or one has failed because its peer cannot continue. It returns
+// the context for the final wait.
 func (p *process) awaitBoth(ctx context.Context, a, b mpe.Op) context.Context {
 	wake := wakers.Get().(chan struct{})
 	defer wakers.Put(wake)
@@ -72,8 +72,8 @@ func (p *process) awaitBoth(ctx context.Context, a, b mpe.Op) context.Context {
 	}
 }
 
-// WaitBoth waits for the receive and the send of a nonblocking Sendrecv. If one has failed because its peer does not go
-// on, the other one is not waited for.
+// WaitBoth waits for the receive and the send of a nonblocking Sendrecv. If one fails because its peer cannot continue,
+// it cancels the other.
 func WaitBoth(ctx context.Context, recv, send Request) (Status, error) {
 	if send.core == nil {
 		return recv.Wait(ctx)
@@ -89,20 +89,20 @@ func WaitBoth(ctx context.Context, recv, send Request) (Status, error) {
 	return st, recvErr
 }
 
-// grace is for how long others may end after one that has failed: those that end for the same reason may be known a
-// little later to a program that is attached to a daemon.
+// grace is the time to wait for other operations after one has failed. A program attached to a daemon may learn of
+// failures with the same cause a little later.
 const grace = 20 * time.Millisecond
 
-// awaitAll is Foreign.AwaitAll, where another request may have failed so before.
+// awaitAll implements Foreign.AwaitAll. failed is set if another request has already failed because of its peer.
 func awaitAll(ctx context.Context, requests []Request, failed bool) bool {
 	wake := wakers.Get().(chan struct{})
 	defer wakers.Put(wake)
 	p, taken := notifyAll(requests, wake)
 	if taken != Undefined {
-		return true // a wait for that one fails
+		return true // a wait for that request fails
 	}
 	defer notifyAll(requests, nil)
-	var expires context.Context // of the grace, or nil
+	var expires context.Context // when the grace is over, or nil
 	for {
 		pending, broken := 0, failed
 		for _, r := range requests {
@@ -134,32 +134,32 @@ func awaitAll(ctx context.Context, requests []Request, failed bool) bool {
 	}
 }
 
-// restOfAll are the requests of a Waitall, of which those from next on have not been taken.
+// restOfAll holds the requests of a Waitall; those from next on have not been taken.
 type restOfAll struct {
 	requests []Request
 	next     int
-	broken   bool // one that was taken had failed because its peer does not go on
-	left     bool // those that have not ended are left as they are
+	broken   bool // a taken request failed because its peer cannot continue
+	left     bool // pending requests are left pending
 }
 
-// depends waits for the rest of the requests, and reports whether r has not ended and
-// may never end because of another one.
+// depends waits for the remaining requests, and reports whether r is still pending and may never complete because
+// another request failed.
 func (a *restOfAll) depends(ctx context.Context, r Request) bool {
 	if done, _ := r.peekError(); done {
 		return false
 	}
 	a.left = a.left || !awaitAll(ctx, a.requests[a.next:], a.broken)
-	done, _ := r.peekError() // it may be the one that has failed
+	done, _ := r.peekError() // r may be the failed one
 	return a.left && !done
 }
 
-// pending is the error of a request that has not ended.
+// pending returns the error of a request that is left pending.
 func (r Request) pending() error {
 	return r.core.call.failf(ErrPending, "another request of the call has failed, and this one may depend on it: "+
 		"wait for it again, or cancel it")
 }
 
-// peekError reports whether the request has ended, and the error of its operation.
+// peekError reports whether the request is done, and the error of its operation.
 func (r Request) peekError() (done bool, err error) {
 	c := r.core
 	if c == nil {
@@ -178,11 +178,11 @@ func (r Request) peekError() (done bool, err error) {
 	return done, err
 }
 
-// deployed reports whether the peer of a call may get into a dead end.
+// deployed reports whether the peer of a call can run into a dead end.
 func (k *call) deployed() bool {
 	c := k.comm
 	return c.p.deployed && (k.peer == AnySource || c.members[k.peer].limited)
 }
 
-// Deployed reports whether the cluster has ranks of the profiles of deployed nodes.
+// Deployed reports whether the cluster has ranks with the profile of a deployed node.
 func (c *Comm) Deployed() bool { return c.p.deployed }

@@ -15,7 +15,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
 
-// halfDeaf are ranks of which rank 0 takes the others for FPGAs. Rank 1 gets no continuation datagram.
+// halfDeaf returns ranks of which rank 0 treats the others as FPGAs. The network drops all continuation datagrams to
+// rank 1.
 func halfDeaf(t *testing.T, n int) []mpe.Device {
 	net := memnet.New(n)
 	net.Hook(func(_, to int, b []byte) []time.Duration {
@@ -53,8 +54,8 @@ func halfDeaf(t *testing.T, n int) []mpe.Device {
 	return devices
 }
 
-// TestDeadEnds: what waits for an FPGA that got into a dead end ends, with the first cause, in a program with the rank
-// and in one that is attached to it.
+// TestDeadEnds checks that calls waiting for an FPGA in a dead end return, with the original cause, both in the program
+// of the rank and in an attached program.
 func TestDeadEnds(t *testing.T) {
 	const n = 1000
 	out, in := make([]int32, n), make([]int32, n)

@@ -2,13 +2,13 @@ package mpi
 
 import "math"
 
-// Dims chooses the dimensions of a grid of nodes ranks (MPI_Dims_create, section 8.5.2): those that are 0 are set, as
-// close to each other as possible and in non-increasing order, so that the product of all is nodes. As close as possible
-// means: the difference of the largest and the smallest that are set is the least that there is, and
-// of such choices the one with the greatest smallest, then the greatest second smallest, and so on, as MPICH chooses.
+// Dims chooses the dimensions of a grid of nodes ranks (MPI_Dims_create, section 8.5.2). It sets the entries that are
+// 0, in non-increasing order and as close to each other as possible, so that the product of all is nodes. As close as
+// possible means that the largest and the smallest entry set differ as little as possible; of several such choices,
+// Dims takes the one with the greatest smallest entry, then the greatest second smallest entry, and so on, like MPICH.
 //
-// The error is ErrDims if a dimension is negative or nodes is not a multiple of those that are given, or not
-// their product if all are, and ErrArg if nodes is not positive.
+// The error is ErrDims if a dimension is negative, if nodes is not a multiple of the given dimensions, or if no
+// dimension is 0 and their product is not nodes. It is ErrArg if nodes is not positive.
 func Dims(nodes int, dims []int) error {
 	const op = "Dims"
 	if nodes <= 0 {
@@ -42,7 +42,7 @@ func Dims(nodes int, dims []int) error {
 	return nil
 }
 
-// balanced returns the factors of n that Dims chooses, k of them.
+// balanced returns the k factors of n that Dims chooses.
 func balanced(n, k int) []int {
 	if k == 1 {
 		return []int{n}
@@ -61,20 +61,20 @@ func balanced(n, k int) []int {
 	least := math.MaxInt
 	var best []int
 	for high, most := range f.divisors {
-		// The smallest is at most the largest k factors of which are not more than n.
+		// The smallest factor is at most the k-th root of n.
 		if most-root(n, k) > least {
 			break
 		}
 		for low := high; low >= 0; low-- {
 			smallest := f.divisors[low]
-			if most-smallest > least { // as far from each other, both are greater
+			if most-smallest > least { // if equal, go on: both are greater, which is preferred
 				break
 			}
 			clear(f.seen)
 			if rest := n / most; rest%smallest == 0 && f.find(rest/smallest, k-2, low, high) {
 				f.factors[0], f.factors[k-1] = most, smallest
 				least, best = most-smallest, append(best[:0], f.factors...)
-				break // lower ones differ by more
+				break // lower ones give a larger difference
 			}
 		}
 	}
@@ -85,13 +85,14 @@ func balanced(n, k int) []int {
 type factorizer struct {
 	divisors []int // ascending
 	factors  []int
-	// seen are searches that have failed.
+	// seen caches searches that failed.
 	seen map[factorization]bool
 }
 
 type factorization struct{ n, at, low int }
 
-// find sets the factors from number at down to 1 to divisors low to high, not decreasing and the greatest first, whose product is n.
+// find sets factors at to 1 to divisors low to high, non-increasing from the highest index, such that their product is
+// n. It reports whether that is possible.
 func (f *factorizer) find(n, at, low, high int) bool {
 	if at == 0 {
 		return n == 1
@@ -125,7 +126,7 @@ func reaches(d, k, n int) bool {
 	return n <= 1
 }
 
-// root returns the largest number that to the power of k is at most n.
+// root returns the largest integer whose k-th power is at most n.
 func root(n, k int) int {
 	r := int(math.Pow(float64(n), 1/float64(k)))
 	for r > 1 && !within(r, k, n) {

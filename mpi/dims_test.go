@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// factorizations calls f with all products of k factors, none larger than the one before, that give n.
+// factorizations calls f with every product of k factors in descending order that equals n. No factor exceeds most.
 func factorizations(n, k, most int, before []int, f func([]int)) {
 	if k == 0 {
 		if n == 1 {
@@ -22,7 +22,7 @@ func factorizations(n, k, most int, before []int, f func([]int)) {
 	}
 }
 
-// TestDims compares with all factorizations.
+// TestDims compares the result with all factorizations.
 func TestDims(t *testing.T) {
 	for n := 1; n <= 400; n++ {
 		for k := 1; k <= 5; k++ {
@@ -53,13 +53,13 @@ func TestDimsGiven(t *testing.T) {
 		dims, want []int
 		class      mpi.Class
 	}{
-		// The standard's examples.
+		// The examples in the standard.
 		{6, []int{0, 0}, []int{3, 2}, mpi.Success},
 		{7, []int{0, 0}, []int{7, 1}, mpi.Success},
 		{6, []int{0, 3, 0}, []int{2, 3, 1}, mpi.Success},
 		{7, []int{0, 3, 0}, nil, mpi.ErrDims},
 
-		{5040, []int{0, 0, 0}, []int{21, 16, 15}, mpi.Success}, // 20 × 18 × 14 is as close
+		{5040, []int{0, 0, 0}, []int{21, 16, 15}, mpi.Success}, // 20 × 18 × 14 is equally close
 		{98784, []int{0, 0, 0, 0, 0}, []int{14, 14, 9, 8, 7}, mpi.Success},
 		{24, []int{0, 2, 0, 0}, []int{3, 2, 2, 2}, mpi.Success},
 		{1, nil, nil, mpi.Success},
@@ -79,7 +79,7 @@ func TestDimsGiven(t *testing.T) {
 	}
 }
 
-// TestDimsMany: numbers with many divisors, and many dimensions.
+// TestDimsMany uses numbers with many divisors, and many dimensions.
 func TestDimsMany(t *testing.T) {
 	for k := 1; k <= 34; k++ {
 		for _, n := range []int{735134400, 2095133040, 1 << 31, 3 * 5 * 7 * 11 * 13 * 17 * 19 * 23, 1046527 * 2039} {

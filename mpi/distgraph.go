@@ -8,15 +8,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Neighbors are the edges of a rank in a distributed graph: where they come from and where they lead to.
+// Neighbors holds the edges of a rank in a distributed graph: the sources of incoming edges and the destinations of
+// outgoing ones.
 type Neighbors struct {
 	Sources, Destinations []int
-	// SourceWeights and DestinationWeights are as long as the ranks, or nil in a graph without weights (MPI_UNWEIGHTED). They are not
-	// negative. A rank without edges gives empty slices in a graph with weights (MPI_WEIGHTS_EMPTY).
+	// SourceWeights and DestinationWeights hold one non-negative weight per edge, or are nil in a graph without weights
+	// (MPI_UNWEIGHTED). In a graph with weights, a rank without edges gives empty slices (MPI_WEIGHTS_EMPTY).
 	SourceWeights, DestinationWeights []int
 }
 
-// distGraph is a topology of which each rank knows its own edges.
+// distGraph is a topology in which each rank knows its own edges only.
 type distGraph struct{ Neighbors }
 
 func (*distGraph) kind() Topology { return DistGraph }
@@ -29,13 +30,13 @@ func (n *Neighbors) clone() Neighbors {
 	return Neighbors{slices.Clone(n.Sources), slices.Clone(n.Destinations), slices.Clone(n.SourceWeights), slices.Clone(n.DestinationWeights)}
 }
 
-// DistGraphCreateAdjacent returns a communicator of the same ranks as c with a distributed graph as its topology, of which each
-// rank gives all edges that lead to it and from it (MPI_Dist_graph_create_adjacent, section 8.5.4). All members of c call it. Each
-// edge is given by both of its ranks, with the same weight, which is not checked: with an edge that only one of them gives,
-// neighbourhood collectives wait.
+// DistGraphCreateAdjacent returns a communicator of the same ranks as c with a distributed graph as its topology, for
+// which each rank gives all its incoming and outgoing edges (MPI_Dist_graph_create_adjacent, section 8.5.4). All
+// members of c call it. Both ranks of an edge give it, with the same weight. This is not checked: if only one of them
+// gives an edge, neighbourhood collectives block.
 //
-// reorder is as for CartCreate. The error is ErrRank for a rank that there is not and ErrArg for weights that are not as many as
-// ranks, or negative. It is a call like Dup, and needs the same of c.
+// reorder is as for CartCreate. The error is ErrRank for a rank that does not exist, and ErrArg for a wrong number of
+// weights or a negative weight. DistGraphCreateAdjacent has the same requirements on c as Dup.
 func (c *Comm) DistGraphCreateAdjacent(ctx context.Context, n Neighbors, reorder bool) (*Comm, error) {
 	const op = "DistGraphCreateAdjacent"
 	k := c.callf(op)
@@ -71,7 +72,7 @@ func (k *call) edges(name string, ranks, weights []int) error {
 }
 
 func (c *Comm) distGraph(ctx context.Context, op string, n Neighbors, reorder bool) (*Comm, error) {
-	_ = reorder // the order stays
+	_ = reorder // the order does not change
 	number, _, err := c.agree(ctx, op, 0, 0)
 	if err != nil {
 		return nil, err
@@ -81,12 +82,13 @@ func (c *Comm) distGraph(ctx context.Context, op string, n Neighbors, reorder bo
 	return g, nil
 }
 
-// DistGraphCreate returns a communicator of the same ranks as c with a distributed graph as its topology, of which each rank gives
-// any edges (MPI_Dist_graph_create, section 8.5.4): degrees[i] of them lead from sources[i] to the next of the destinations. Each edge is given by
-// one rank. weights has one for each edge, or is nil in a graph without weights, on all ranks (MPI_UNWEIGHTED). All members of c call it.
+// DistGraphCreate returns a communicator of the same ranks as c with a distributed graph as its topology, for which
+// each rank may give any edges (MPI_Dist_graph_create, section 8.5.4): degrees[i] edges lead from sources[i] to the
+// next entries of destinations. Each edge is given by one rank. weights holds one weight per edge, or is nil on all
+// ranks in a graph without weights (MPI_UNWEIGHTED). All members of c call it.
 //
-// The order of neighbours that DistGraphNeighbors returns is that of the ranks that gave the edges. reorder and errors are as those of
-// DistGraphCreateAdjacent; ErrArg is the error for degrees that do not fit as well.
+// DistGraphNeighbors returns neighbours in the order of the ranks that gave the edges. reorder and errors are as for
+// DistGraphCreateAdjacent; inconsistent degrees are ErrArg as well.
 func (c *Comm) DistGraphCreate(ctx context.Context, sources, degrees, destinations, weights []int, reorder bool) (*Comm, error) {
 	const op = "DistGraphCreate"
 	k := c.callf(op)
@@ -94,7 +96,7 @@ func (c *Comm) DistGraphCreate(ctx context.Context, sources, degrees, destinatio
 		return nil, err
 	}
 	if err := k.distributed(sources, degrees, destinations, weights); err != nil {
-		c.refuseCall(coll.Alltoall, ClassOf(err)) // with which it begins
+		c.refuseCall(coll.Alltoall, ClassOf(err)) // the collective that the call begins with
 		return nil, err
 	}
 	a := c.agreement(k, c.group.ranks, 0)
@@ -132,14 +134,14 @@ func (k *call) distributed(sources, degrees, destinations, weights []int) error 
 	return nil
 }
 
-// edge is what a rank is sent of an edge: which end it is, the other end, and the weight.
+// An edge is sent to a rank as three numbers: the direction, the rank at the other end, and the weight.
 const (
 	edgeFrom  = 0
 	edgeTo    = 1
 	edgeWords = 3
 )
 
-// exchangeEdges has each rank get its edges.
+// exchangeEdges sends the edges to their ranks and returns the edges of the calling rank.
 func (c *Comm) exchangeEdges(ctx context.Context, sources, degrees, destinations, weights []int) (n Neighbors, err error) {
 	to := make([][]int64, c.Size())
 	next := 0
@@ -191,8 +193,9 @@ func (c *Comm) exchangeEdges(ctx context.Context, sources, degrees, destinations
 	return n, nil
 }
 
-// DistGraphNeighbors returns the edges of the calling rank (MPI_Dist_graph_neighbors, MPI_Dist_graph_neighbors_count). After
-// DistGraphCreateAdjacent they are as they were given. The error is ErrTopology if c has no distributed graph.
+// DistGraphNeighbors returns the edges of the calling rank (MPI_Dist_graph_neighbors, MPI_Dist_graph_neighbors_count).
+// After DistGraphCreateAdjacent, they are exactly the edges given. The error is ErrTopology if c has no distributed
+// graph.
 func (c *Comm) DistGraphNeighbors() (Neighbors, error) {
 	k := c.callf("DistGraphNeighbors")
 	t, err := topologyOf[*distGraph](&k)

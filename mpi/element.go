@@ -8,14 +8,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Element is what the buffers of collectives are made of: numbers, and values with an
-// index. All ranks of a call give the same.
+// Element is the element type of collective buffers: a number, or a value with an index. All ranks of a call use the
+// same type.
 type Element interface {
 	Number | Int16Loc | Int32Loc | Int64Loc | Float32Loc | Float64Loc
 }
 
-// The elements of MaxLoc and MinLoc: a value and an index that belongs to it, laid out as
-// C does. Int16Loc is MPI_SHORT_INT.
+// Int16Loc is an element of MaxLoc and MinLoc: a value and its index, laid out as in C. It is MPI_SHORT_INT, and the
+// types below are its counterparts for other values.
 type Int16Loc struct {
 	Value int16
 	Index int32
@@ -49,14 +49,14 @@ type Float64Loc struct {
 // element describes the elements of a call's buffers.
 type element struct {
 	typ op.Type
-	// size is in bytes.
+	// size is the size of an element in bytes.
 	size int
 	// datatype and any are as in mpe.Operation.
 	datatype protocol.Datatype
 	any      bool
 }
 
-// numberTypes are the predefined datatypes of numbers, by kind.
+// numberTypes holds the predefined datatypes of numbers, by kind.
 var numberTypes = [...]*datatype.Type{
 	reflect.Int8: basic[int8](op.Int8), reflect.Int16: basic[int16](op.Int16),
 	reflect.Int32: basic[int32](op.Int32), reflect.Int64: basic[int64](op.Int64),
@@ -66,7 +66,7 @@ var numberTypes = [...]*datatype.Type{
 	reflect.Complex64: basic[complex64](op.Complex64), reflect.Complex128: basic[complex128](op.Complex128),
 }
 
-// The predefined datatypes of values with an index.
+// Predefined datatypes of values with an index.
 var (
 	int16Loc   = basic[Int16Loc](op.Int16Loc)
 	int32Loc   = basic[Int32Loc](op.Int32Loc)
@@ -98,10 +98,10 @@ func predefined(t reflect.Type) *datatype.Type {
 	case reflect.TypeFor[Float32Loc]():
 		return float32Loc
 	}
-	return float64Loc // there are no others
+	return float64Loc // Float64Loc is the only type remaining
 }
 
-// typedBy is the element of a datatype, or of another one if that is nil.
+// typedBy returns the element of t, or of other if t is nil.
 func typedBy(t, other *datatype.Type) element {
 	if t == nil {
 		t = other

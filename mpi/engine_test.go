@@ -12,8 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
 
-// engines makes real engines on a network in memory. configure says how two
-// ranks talk to each other.
+// engines returns engines on a network in memory. configure sets the parameters of the link between two ranks.
 func engines(configure func(a, b int, p *mpe.Peer)) mpitest.WorldFunc {
 	return func(t *testing.T, n int) []mpe.Device {
 		t.Helper()
@@ -35,7 +34,7 @@ func engines(configure func(a, b int, p *mpe.Peer)) mpitest.WorldFunc {
 			t.Cleanup(func() {
 				ended, stop := context.WithCancel(context.Background())
 				stop()
-				_ = e.Close(ended) // closed by the test already
+				_ = e.Close(ended) // the test has closed it already
 			})
 			devices[rank] = e
 		}

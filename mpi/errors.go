@@ -6,30 +6,28 @@ import (
 	"strings"
 )
 
-// Error is an error of this package: what failed, where, and why. errors.Is
-// compares it with a Class, and errors.As finds the cause, such as the
-// *mpe.WaitError of a deadline, which says who waits for whom. Causes name
-// ranks of the world, and the error itself those of the communicator.
+// Error is an error of this package, with the failed call, its arguments and the cause. errors.Is compares it with a
+// Class, and errors.As finds the cause, such as the *mpe.WaitError of a deadline, which names the ranks that wait for
+// each other. Causes name ranks of the world; the error itself names ranks of the communicator.
 type Error struct {
 	Class Class
-	// Op is the call that failed, such as "Recv". For a request it is the
-	// call that made it.
+	// Op is the call that failed, such as "Recv". For a request, it is the call that made it.
 	Op string
-	// Comm is the communicator's name, or "" if there is none.
+	// Comm is the name of the communicator, or "".
 	Comm string
 	// Rank is the caller's rank in the communicator.
 	Rank int
-	// Peer is the other rank, AnySource, or Undefined if the call has none.
+	// Peer is the other rank, AnySource, or Undefined if the call has no peer.
 	Peer int
-	// Send is true if the peer is a destination, false if it is a source.
+	// Send is true if the peer is a destination, and false if it is a source.
 	Send bool
-	// Tag is the message's, AnyTag, or Undefined if the call has none.
+	// Tag is the tag of the message, AnyTag, or Undefined if the call has no tag.
 	Tag int
 	// Err is the cause.
 	Err error
 }
 
-// Error says what happened, where, and what to do.
+// Error returns the failed call, the communicator, the class and the cause.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString("mpi: ")
@@ -60,7 +58,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Is makes errors.Is(err, ErrTruncate) and the like true.
+// Is reports whether target is the error's class, as in errors.Is(err, ErrTruncate).
 func (e *Error) Is(target error) bool {
 	c, ok := target.(Class)
 	return ok && c == e.Class
@@ -69,16 +67,16 @@ func (e *Error) Is(target error) bool {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// errorf is an error of a call that has no communicator and no peer.
+// errorf returns an error of a call without communicator and peer.
 func errorf(class Class, op, format string, args ...any) error {
 	return &Error{Class: class, Op: op, Peer: Undefined, Tag: Undefined, Err: fmt.Errorf(format, args...)}
 }
 
-// requestsError is the errors of several requests.
+// requestsError collects the errors of several requests.
 type requestsError struct {
 	total  int // requests
 	failed int
-	first  int // index of the first that failed of those that failed by themselves
+	first  int // index of the first error in errs; independent failures precede consequences
 	errs   []error
 }
 
@@ -94,16 +92,16 @@ func (e *requestsError) add(index int, err error) {
 	e.errs = append(e.errs, err)
 }
 
-// result is the error of the call that waited for the requests.
+// result returns the error of the call that waited for the requests.
 func (e *requestsError) result(op string) error {
 	if len(e.errs) == 0 {
 		return nil
 	}
-	failed := *e // so that e stays on the stack where nothing failed
+	failed := *e // a copy, so that e stays on the stack if nothing failed
 	return &Error{Class: ErrInStatus, Op: op, Peer: Undefined, Tag: Undefined, Err: &failed}
 }
 
-// Error counts the failures and gives the first.
+// Error returns the number of failures and the first error.
 func (e *requestsError) Error() string {
 	return fmt.Sprintf("%d of %d requests failed; the first of them, number %d, says: %v", e.failed, e.total, e.first, e.errs[0])
 }

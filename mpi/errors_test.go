@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// nullDevice is rank 0 of size, and ends every operation at once.
+// nullDevice is rank 0 of size ranks. It completes every operation immediately.
 type nullDevice struct {
 	mpe.Minimal
 	size   int
@@ -20,9 +20,9 @@ type nullDevice struct {
 	err    error
 	peer   error
 	start  error
-	sends  error // of the start of sends
-	cancel int   // how often it was called
-	later  int   // how often operations have not ended when they are tested
+	sends  error // returned by the start of sends
+	cancel int   // calls of Cancel
+	later  int   // number of tests before an operation completes
 }
 
 func (d *nullDevice) Rank() int                      { return 0 }
@@ -77,7 +77,7 @@ func (d *nullDevice) Probe(context.Context, mpe.Match, bool) (mpe.Status, bool, 
 	return d.status, d.err == nil, d.err
 }
 
-// nullOp is the operation of a nullDevice.
+// nullOp is an operation of a nullDevice.
 type nullOp struct{ *nullDevice }
 
 func (o nullOp) Await(context.Context) (*mpe.Status, error) { return &o.status, o.err }
@@ -184,8 +184,7 @@ func TestErrorTexts(t *testing.T) {
 	}
 }
 
-// TestBufferedErrors: the errors of buffered sends are returned when the buffer is
-// detached, and not all of many are kept.
+// TestBufferedErrors checks that DetachBuffer returns the errors of buffered sends, and keeps a limited number of them.
 func TestBufferedErrors(t *testing.T) {
 	d := &nullDevice{size: 2, err: mpe.ErrFull}
 	c := newComm(t, d)
@@ -209,7 +208,7 @@ func TestBufferedErrors(t *testing.T) {
 }
 
 func TestClasses(t *testing.T) {
-	// The numbers of Open MPI's mpi.h.
+	// The numbers in Open MPI's mpi.h.
 	for class, want := range map[Class]struct {
 		number int
 		name   string
@@ -244,7 +243,7 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// TestNewMistakes: a device that contradicts itself is refused.
+// TestNewMistakes checks that an inconsistent device is rejected.
 func TestNewMistakes(t *testing.T) {
 	for _, d := range []*nullDevice{{size: 0}, {size: 1, peer: mpe.ErrRank}} {
 		if _, err := New(d); !errors.Is(err, ErrIntern) {
@@ -257,7 +256,7 @@ func TestNewMistakes(t *testing.T) {
 	}
 }
 
-// TestHalfStarted: what was posted before a failure is cancelled.
+// TestHalfStarted checks that a call that fails cancels the operations it has already posted.
 func TestHalfStarted(t *testing.T) {
 	d := &nullDevice{size: 2, sends: mpe.ErrFull}
 	c := newComm(t, d)
@@ -270,7 +269,7 @@ func TestHalfStarted(t *testing.T) {
 	if _, err := c.Dup(t.Context()); !errors.Is(err, mpe.ErrFull) {
 		t.Errorf("Dup says %v", err)
 	}
-	// Where the gathered ballots are of another size, other calls were made.
+	// Ballots of another size mean that the other ranks made a different call.
 	d.sends, d.status.Bytes = nil, 4
 	c = newComm(t, d)
 	if _, err := c.Dup(t.Context()); !errors.Is(err, ErrIntern) {

@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
-// A token goes around a ring of ranks, and each rank adds its number. A program calls
-// job.Main in place of job.Run, and then runs in a cluster as well.
+// A token is passed around a ring of ranks, and each rank adds its number. A program that calls job.Main instead of
+// job.Run also runs in a cluster.
 func Example() {
 	ring := func(ctx context.Context, world *mpi.Comm) error {
 		rank, size := world.Rank(), world.Size()
@@ -37,7 +37,7 @@ func Example() {
 	// Output: the sum of the ranks is 6
 }
 
-// A message of unknown length is probed, and then received into a slice of its length.
+// The receiver probes for a message of unknown length, and then receives it into a slice of that length.
 func ExampleProbe() {
 	err := job.Run(context.Background(), 2, func(ctx context.Context, world *mpi.Comm) error {
 		if world.Rank() == 0 {
@@ -60,7 +60,7 @@ func ExampleProbe() {
 	// Output: [1 2.5 4] with tag 7
 }
 
-// All ranks get the sums of their numbers, in place, and the rank of the greatest value.
+// All ranks get the sums in place, and the greatest value with its rank.
 func ExampleAllreduce() {
 	err := job.Run(context.Background(), 3, func(ctx context.Context, world *mpi.Comm) error {
 		rank := world.Rank()
@@ -83,7 +83,7 @@ func ExampleAllreduce() {
 	// Output: [3 3] and the greatest is 1 of rank 1
 }
 
-// A function of the program is the operation: here, the greatest common divisor.
+// The reduction uses a function of the program: here, the greatest common divisor.
 func ExampleOpOf() {
 	gcd := mpi.OpOf(func(in, inout []int64) {
 		for i, a := range in {
@@ -109,7 +109,7 @@ func ExampleOpOf() {
 	// Output: 6
 }
 
-// Structs of a fixed layout are sent as they are in memory, without their gaps.
+// Structs with a fixed layout are sent without their padding.
 func ExampleStructType() {
 	type particle struct {
 		Kind     uint8

@@ -6,9 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Gather gives root what all ranks of c have in send, in the order of ranks: recv is as
-// long as all of them together, and is ignored on other ranks. send is as long on all.
-// Root may give its own block of recv as send.
+// Gather concatenates the send slices of all ranks of c, in rank order, into recv of root. recv is ignored on other
+// ranks. All send slices have the same length. Root may pass its own block of recv as send.
 func Gather[T Element](ctx context.Context, c *Comm, send, recv []T, root int, opts ...Option) error {
 	return c.Gather(ctx, bufferOf(send), bufferOf(recv), root, opts...)
 }
@@ -18,20 +17,19 @@ func Igather[T Element](c *Comm, send, recv []T, root int, opts ...Option) (Requ
 	return c.Igather(bufferOf(send), bufferOf(recv), root, opts...)
 }
 
-// Gatherv is Gather of blocks that may be of different lengths: rank i gives counts[i]
-// elements, which go to recv at displs[i], or one block after another if displs is nil.
-// recv, counts and displs are ignored on other ranks than root.
+// Gatherv is Gather for blocks that may differ in length: rank i contributes counts[i] elements, which are stored in
+// recv at displs[i]; if displs is nil, the blocks follow each other. recv, counts and displs are used at root only.
 func Gatherv[T Element](ctx context.Context, c *Comm, send, recv []T, counts, displs []int, root int, opts ...Option) error {
 	return c.Gatherv(ctx, bufferOf(send), blocksOf(recv, counts, displs), root, opts...)
 }
 
-// Igatherv starts Gatherv and returns. counts and displs are the caller's again at once.
+// Igatherv starts Gatherv and returns. The caller may reuse counts and displs at once.
 func Igatherv[T Element](c *Comm, send, recv []T, counts, displs []int, root int, opts ...Option) (Request, error) {
 	return c.Igatherv(bufferOf(send), blocksOf(recv, counts, displs), root, opts...)
 }
 
-// Gather gives root what all ranks have in send, in the order of ranks: recv has as many elements as all of
-// them together, and is ignored on other ranks. send is InPlace at a root whose own block is in recv.
+// Gather concatenates the send buffers of all ranks, in rank order, into recv of root. recv is ignored on other ranks.
+// At root, send may be InPlace if its own block is in recv.
 func (c *Comm) Gather(ctx context.Context, send, recv Buffer, root int, opts ...Option) error {
 	return c.gatherCall("Gather", &send, &recv, root, opts).wait(ctx)
 }
@@ -41,7 +39,7 @@ func (c *Comm) Igather(send, recv Buffer, root int, opts ...Option) (Request, er
 	return c.gatherCall("Igather", &send, &recv, root, opts).start()
 }
 
-// Gatherv is Gather of blocks that may be of different lengths.
+// Gatherv is Gather for blocks that may differ in length.
 func (c *Comm) Gatherv(ctx context.Context, send Buffer, recv Blocks, root int, opts ...Option) error {
 	return c.gathervCall("Gatherv", &send, &recv, root, opts).wait(ctx)
 }
@@ -78,13 +76,13 @@ func (c *Comm) gathervCall(name string, send *Buffer, recv *Blocks, root int, op
 	return x
 }
 
-// give takes the buffer of a rank that gets nothing.
+// give sets the buffer of a rank that only contributes.
 func (x *collectiveCall) give(send *Buffer) {
 	x.dev.Send = x.contents(send, true, false)
 	x.dev.Call.Bytes = len(x.dev.Send)
 }
 
-// collect takes the buffers of a rank that gets a block of each rank.
+// collect sets the buffers of a rank that receives a block from each rank.
 func (x *collectiveCall) collect(send, recv *Buffer) {
 	c := &x.dev.Call
 	all := x.contents(recv, send.inPlace(), true)
@@ -102,7 +100,7 @@ func (x *collectiveCall) collect(send, recv *Buffer) {
 	x.gathered(mine, all, c.Rank*len(mine))
 }
 
-// collectv does what collect does for blocks of different lengths, and returns that of the rank's own one.
+// collectv is collect for blocks that may differ in length. It returns the length of the rank's own block.
 func (x *collectiveCall) collectv(send *Buffer, recv *Blocks) int {
 	c := &x.dev.Call
 	all, l := x.blocks("recv", recv, send.inPlace(), true)
@@ -124,7 +122,7 @@ func (x *collectiveCall) collectv(send *Buffer, recv *Blocks) int {
 	return len(mine)
 }
 
-// gathered takes the block of a rank that gets one of each, and all blocks, in which its own one is at off.
+// gathered sets the buffers of a receiving rank: its contribution, and all blocks, in which its own block is at off.
 func (x *collectiveCall) gathered(mine, all []byte, off int) {
 	x.dev.Send, x.dev.Recv = mine, all
 	if x.inPlace(mine, all, off, [2]string{"send", "recv"}) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// graph is a topology that all ranks know.
+// graph is a topology known to all ranks.
 type graph struct{ index, edges []int }
 
 func (*graph) kind() Topology { return Graph }
@@ -21,19 +21,20 @@ func (t *graph) of(rank int) []int {
 
 func (t *graph) neighbours(rank int) (sources, destinations []int) { return t.of(rank), t.of(rank) }
 
-// GraphCreate returns a communicator with a graph of len(index) ranks as its topology (MPI_Graph_create, section 8.5.3): the neighbours of rank i are
-// edges[index[i-1]:index[i]], with 0 in the place of index[-1]. All members of c call it, with the same arguments; ranks
-// that are beyond the graph get nil, as all do if it is empty. reorder is as for CartCreate.
+// GraphCreate returns a communicator with a graph of len(index) ranks as its topology (MPI_Graph_create, section
+// 8.5.3). The neighbours of rank i are edges[index[i-1]:index[i]], where index[-1] counts as 0. All members of c call
+// it with the same arguments; ranks beyond the graph get nil, which are all ranks if the graph is empty. reorder is as
+// for CartCreate.
 //
-// The error is ErrTopology for a graph that is larger than c, or whose index or edges do not fit. It is a call like Split,
-// and needs the same of c.
+// The error is ErrTopology for a graph that is larger than c, or with an inconsistent index or edges. GraphCreate has
+// the same requirements on c as Split.
 func (c *Comm) GraphCreate(ctx context.Context, index, edges []int, reorder bool) (*Comm, error) {
 	const op = "GraphCreate"
 	k := c.callf(op)
 	if err := k.graph(index, edges); err != nil {
 		return nil, c.refuseMaking(err)
 	}
-	_ = reorder // the order stays
+	_ = reorder // the order does not change
 	g, err := c.first(ctx, op, len(index))
 	if g != nil {
 		g.topology = &graph{slices.Clone(index), slices.Clone(edges)}
@@ -68,8 +69,8 @@ func (k *call) graph(index, edges []int) error {
 	return nil
 }
 
-// GraphMap returns the rank that the calling rank would have in a graph of GraphCreate with reorder, or Undefined if it would be beyond it
-// (MPI_Graph_map). It is local.
+// GraphMap returns the rank that the calling rank would have in a graph made by GraphCreate with reorder, or Undefined
+// if it would be beyond the graph (MPI_Graph_map). It is local.
 func (c *Comm) GraphMap(index, edges []int) (int, error) {
 	k := c.callf("GraphMap")
 	if err := k.graph(index, edges); err != nil || c.rank >= len(index) {
@@ -78,7 +79,8 @@ func (c *Comm) GraphMap(index, edges []int) (int, error) {
 	return c.rank, nil
 }
 
-// Graph returns the graph, as it was given to GraphCreate (MPI_Graph_get, MPI_Graphdims_get). The error is ErrTopology if c has none.
+// Graph returns the graph that was passed to GraphCreate (MPI_Graph_get, MPI_Graphdims_get). The error is ErrTopology
+// if c has no graph.
 func (c *Comm) Graph() (index, edges []int, err error) {
 	k := c.callf("Graph")
 	t, err := topologyOf[*graph](&k)

@@ -2,31 +2,29 @@ package mpi
 
 import "slices"
 
-// Group is an ordered set of ranks. It never changes. Its own numbering is 0 to
-// Size−1; what it numbers are ranks of the world. Groups of different worlds
-// must not be mixed.
+// Group is an immutable ordered set of ranks of the world. In the group, they are numbered 0 to Size−1. Groups of
+// different worlds must not be mixed.
 type Group struct {
-	ranks []int // the world's
-	self  int   // the world's number of the calling rank
+	ranks []int // ranks of the world
+	self  int   // the calling rank, as a rank of the world
 }
 
-// Comparison is how much two groups or communicators have in common.
+// Comparison is the result of comparing two groups or communicators.
 type Comparison int
 
-// The outcomes of Compare.
+// The results of Compare.
 const (
-	// Ident: the same ranks in the same order; for communicators: the very
-	// same one.
+	// Ident means the same ranks in the same order; for communicators, the identical one.
 	Ident Comparison = iota
 	// Congruent communicators have the same ranks in the same order.
 	Congruent
-	// Similar: the same ranks in another order.
+	// Similar means the same ranks in another order.
 	Similar
-	// Unequal: different ranks.
+	// Unequal means different ranks.
 	Unequal
 )
 
-// String is the standard's name of the outcome.
+// String returns the standard's name of the result.
 func (c Comparison) String() string {
 	names := [...]string{"MPI_IDENT", "MPI_CONGRUENT", "MPI_SIMILAR", "MPI_UNEQUAL"}
 	if c < 0 || int(c) >= len(names) {
@@ -35,7 +33,7 @@ func (c Comparison) String() string {
 	return names[c]
 }
 
-// Size is the number of ranks.
+// Size returns the number of ranks.
 func (g *Group) Size() int {
 	if g == nil {
 		return 0
@@ -43,8 +41,7 @@ func (g *Group) Size() int {
 	return len(g.ranks)
 }
 
-// Rank is the calling rank's number in the group, or Undefined if it is not a
-// member.
+// Rank returns the calling rank's number in the group, or Undefined if it is not a member.
 func (g *Group) Rank() int {
 	if g == nil {
 		return Undefined
@@ -55,7 +52,7 @@ func (g *Group) Rank() int {
 	return Undefined
 }
 
-// index gives the group's numbers of ranks of the world.
+// index maps ranks of the world to numbers in the group.
 func (g *Group) index() map[int]int {
 	if g == nil {
 		return nil
@@ -67,8 +64,8 @@ func (g *Group) index() map[int]int {
 	return m
 }
 
-// Translate gives the numbers that ranks of g have in other: Undefined for those
-// that are not members, ProcNull for ProcNull.
+// Translate returns the numbers in other of ranks of g. The number is Undefined for a rank that is not in other, and
+// ProcNull for ProcNull.
 func (g *Group) Translate(ranks []int, other *Group) ([]int, error) {
 	in := other.index()
 	out := make([]int, len(ranks))
@@ -89,7 +86,7 @@ func (g *Group) Translate(ranks []int, other *Group) ([]int, error) {
 	return out, nil
 }
 
-// Compare gives Ident, Similar or Unequal.
+// Compare returns Ident, Similar or Unequal.
 func (g *Group) Compare(other *Group) Comparison {
 	if g.Size() != other.Size() {
 		return Unequal

@@ -5,24 +5,23 @@ import (
 	"slices"
 )
 
-// Union has the ranks of g in their order, and then those of other that are not
-// in g.
+// Union returns a group of the ranks of g, followed by the ranks of other that are not in g.
 func (g *Group) Union(other *Group) *Group {
 	ranks := append(slices.Clone(g.members()), other.without(g)...)
 	return &Group{ranks: ranks, self: caller(g, other)}
 }
 
-// Intersection has the ranks of g that are in other, in g's order.
+// Intersection returns a group of the ranks of g that are in other, in g's order.
 func (g *Group) Intersection(other *Group) *Group {
 	return &Group{ranks: g.without(g.Difference(other)), self: caller(g, other)}
 }
 
-// Difference has the ranks of g that are not in other, in g's order.
+// Difference returns a group of the ranks of g that are not in other, in g's order.
 func (g *Group) Difference(other *Group) *Group {
 	return &Group{ranks: g.without(other), self: caller(g, other)}
 }
 
-// without gives the ranks of g that are not in other.
+// without returns the ranks of g that are not in other.
 func (g *Group) without(other *Group) []int {
 	in := other.index()
 	var ranks []int
@@ -41,7 +40,7 @@ func (g *Group) members() []int {
 	return g.ranks
 }
 
-// caller is the calling rank, which a group that is nil does not know.
+// caller returns the calling rank, which is known to any group that is not nil.
 func caller(groups ...*Group) int {
 	for _, g := range groups {
 		if g != nil {
@@ -51,22 +50,20 @@ func caller(groups ...*Group) int {
 	return Undefined
 }
 
-// Incl has the given ranks of g in the given order. Each may be given once.
+// Incl returns a group of the given ranks of g, in the given order. They must be distinct.
 func (g *Group) Incl(ranks ...int) (*Group, error) {
 	return g.incl("Group.Incl", ranks)
 }
 
-// Excl has the ranks of g but the given ones, in g's order. Each may be given
-// once.
+// Excl returns a group of the ranks of g without the given ones, in g's order. The given ranks must be distinct.
 func (g *Group) Excl(ranks ...int) (*Group, error) {
 	return g.excl("Group.Excl", ranks)
 }
 
-// Range is the ranks First, First+Stride, First+2·Stride and so on, not beyond
-// Last. Stride may be negative, but not 0.
+// Range denotes the ranks First, First+Stride, First+2·Stride and so on, up to Last. Stride may be negative, but not 0.
 type Range struct{ First, Last, Stride int }
 
-// RangeIncl is Incl with the ranks of all ranges, one range after another.
+// RangeIncl is Incl with the concatenated ranges.
 func (g *Group) RangeIncl(ranges ...Range) (*Group, error) {
 	const op = "Group.RangeIncl"
 	ranks, err := g.expand(op, ranges)
@@ -111,7 +108,7 @@ func (g *Group) excl(op string, ranks []int) (*Group, error) {
 	return out, nil
 }
 
-// mark checks that ranks are the group's and different, and marks them.
+// mark checks that ranks are distinct and in the group, and marks them.
 func (g *Group) mark(op string, ranks []int) ([]bool, error) {
 	marked := make([]bool, g.Size())
 	for _, r := range ranks {
@@ -139,7 +136,7 @@ func (g *Group) expand(op string, ranges []Range) ([]int, error) {
 			return nil, g.noRank(op, r.Last)
 		}
 		if r.First != r.Last && (r.First < r.Last) != (r.Stride > 0) {
-			continue // as the standard's formula gives none
+			continue // empty by the standard's formula
 		}
 		for i := 0; i <= (r.Last-r.First)/r.Stride; i++ {
 			next := r.First + i*r.Stride

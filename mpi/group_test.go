@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/mpitest"
 )
 
-// worldGroup is the group of a world of n ranks, as rank 0 sees it.
+// worldGroup returns the group of rank 0 in a world of n ranks.
 func worldGroup(t *testing.T, n int) *mpi.Group {
 	t.Helper()
 	c, err := mpi.New(mpitest.World(mpitest.Options{})(t, n)[0])
@@ -21,7 +21,7 @@ func worldGroup(t *testing.T, n int) *mpi.Group {
 	return c.Group()
 }
 
-// ranksOf gives a group's ranks of the world.
+// ranksOf returns the ranks of a group, translated to the world.
 func ranksOf(t *testing.T, g, world *mpi.Group) []int {
 	t.Helper()
 	all := make([]int, g.Size())
@@ -35,7 +35,7 @@ func ranksOf(t *testing.T, g, world *mpi.Group) []int {
 	return ranks
 }
 
-// TestGroupAlgebra compares with sets that are searched naively.
+// TestGroupAlgebra compares the results with naive set operations.
 func TestGroupAlgebra(t *testing.T) {
 	const n = 9
 	world := worldGroup(t, n)
@@ -174,7 +174,7 @@ func TestGroupMistakes(t *testing.T) {
 	if want := []int{1, mpi.Undefined, 0, mpi.ProcNull}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("Translate gives %v and %v, not %v", got, err, want)
 	}
-	var none *mpi.Group // as of a nil communicator
+	var none *mpi.Group // like the group of a nil communicator
 	if none.Size() != 0 || none.Rank() != mpi.Undefined || none.Compare(world) != mpi.Unequal {
 		t.Error("a nil group is not empty")
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Idup starts Dup and returns (MPI_Comm_idup, section 7.4.2). The new communicator must not be used before the request has ended:
-// until then, and if it fails, calls with it are ErrComm. Attributes are copied at once. The call counts among the
+// Idup starts Dup and returns (MPI_Comm_idup, section 7.4.2). The new communicator must not be used before the request
+// is done: until then, and if it fails, calls with it return ErrComm. Attributes are copied at once. Idup is one of the
 // collective calls on c.
 func (c *Comm) Idup() (*Comm, Request, error) {
 	const op = "Idup"
@@ -43,16 +43,17 @@ func (c *Comm) Idup() (*Comm, Request, error) {
 	return twin, r, nil
 }
 
-// idup is the agreement on a communicator's number as a collective call: the highest proposal, each of which is made once.
+// idup agrees on a communicator's number by a collective call: the maximum of all proposals. Each number is proposed
+// once.
 type idup struct {
 	mpe.Op
 	twin *Comm
-	// numbers has the highest proposal, or on an intercommunicator those of the ranks of both groups.
+	// numbers holds the highest proposal; on an intercommunicator, the proposals of the ranks of both groups.
 	numbers []uint32
 }
 
-// exchange starts the exchange of the proposals of both groups of an intercommunicator, of which no reduction gives a rank more than the other
-// group's.
+// exchange starts the exchange of proposals between all ranks of both groups of an intercommunicator. A reduction would
+// give a rank the result of the other group only.
 func (o *idup) exchange(c *Comm, a *agreement) (*collectiveCall, error) {
 	x, round := c.interRound(a.call.op, element{size: 4})
 	mine := o.numbers
@@ -92,13 +93,13 @@ func (o *idup) Test() (mpe.Status, bool, error) {
 	return st, done, err
 }
 
-// end gives the communicator its number.
+// end sets the number of the communicator.
 func (o *idup) end(err error) error {
 	switch {
 	case err != nil:
 		return err
 	case o.twin.number != noNumber:
-		return nil // it has been given before
+		return nil // set before
 	}
 	number := slices.Max(o.numbers)
 	if number == noNumber {

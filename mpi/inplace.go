@@ -5,7 +5,7 @@ import "unsafe"
 // same reports whether two buffers are the same memory.
 func same(a, b []byte) bool { return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] }
 
-// overlap reports whether two buffers have memory in common.
+// overlap reports whether two buffers share memory.
 func overlap(a, b []byte) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return false
@@ -14,7 +14,7 @@ func overlap(a, b []byte) bool {
 	return at < bt+uintptr(len(b)) && bt < at+uintptr(len(a))
 }
 
-// vectors takes two buffers of the same length, which is that of the call. If they are the same, the call is in place.
+// vectors sets two buffers of equal length, the length of the call. If they are the same memory, the call is in place.
 func (x *collectiveCall) vectors(send, recv []byte) {
 	d := &x.dev
 	d.Call.Bytes = len(send)
@@ -34,8 +34,8 @@ func (x *collectiveCall) refuseOverlap() {
 	x.refuse(ErrBuffer, "send and recv overlap: give memory of their own, or the same for both, for a call in place")
 }
 
-// inPlace reports whether part, which is as long as the caller's own block of whole, is
-// that block: size bytes at off. names are those of the two.
+// inPlace reports whether part is the caller's own block of whole, which begins at off and has the length of part. It
+// rejects any other overlap. names are the names of the two buffers.
 func (x *collectiveCall) inPlace(part, whole []byte, off int, names [2]string) bool {
 	switch {
 	case same(part, whole[off:off+len(part)]):

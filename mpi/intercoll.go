@@ -5,17 +5,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// Root instead of a rank is what the root of a collective call on an intercommunicator gives (MPI_ROOT). The other ranks of its
-// group give ProcNull, and those of the other group the root's rank.
+// Root is passed as the root rank by the root of a collective call on an intercommunicator (MPI_ROOT). The other ranks
+// of its group pass ProcNull, and the ranks of the other group pass the root's rank.
 const Root = -3
 
 // The collective calls on intercommunicators (section 6.2.3) exchange data between both groups. All members of both
-// groups make them, in the same order. Blocks are those of the remote group's ranks, and there is none in
-// place. A buffer that is ignored on a rank may be the zero value.
+// groups make them in the same order. A buffer has a block for each rank of the remote group. In-place calls are not
+// possible. A buffer that is ignored on a rank may be the zero value.
 //
-// All messages of a call are under way at once, from each rank to each that needs what it has: that is simple, not fast. The result of a
-// reduction has been combined in the order of ranks, so that all get the same bits. A rank whose call fails does not
-// notify the others, which wait until their contexts end.
+// All messages of a call are sent concurrently, each directly to the ranks that need the data: this is simple, not
+// fast. Reductions combine in rank order, so all ranks get the same bits. A rank whose call fails does not notify the
+// other ranks, which wait until their contexts are done.
 
 func (c *Comm) interRound(name string, e element) (*collectiveCall, *round) {
 	x, o := c.pairwise(name, e, (*call).checkInter)
@@ -25,21 +25,21 @@ func (c *Comm) interRound(name string, e element) (*collectiveCall, *round) {
 	return x, o
 }
 
-// interRoot checks a root. The caller is the root if it is Root, and has no part if it is ProcNull.
+// interRoot checks a root. The caller is the root if root is Root, and does not take part if it is ProcNull.
 func (x *collectiveCall) interRoot(root int) {
 	if x.err == nil && root != Root && root != ProcNull && (root < 0 || root >= len(x.call.comm.members)) {
 		x.refuse(ErrRoot, "there is no rank %s in the remote group: give one of 0 to %d, Root or ProcNull", rankText(root), len(x.call.comm.members)-1)
 	}
 }
 
-// sendAll sends the same to all of the remote group.
+// sendAll sends the same bytes to every rank of the remote group.
 func (o *round) sendAll(b []byte) {
 	for i := range o.x.call.comm.members {
 		o.send(i, b)
 	}
 }
 
-// recvAll receives blocks of one length from all of the remote group.
+// recvAll receives blocks of equal length from every rank of the remote group.
 func (o *round) recvAll(all []byte) {
 	n := len(o.x.call.comm.members)
 	for i := range n {
@@ -47,7 +47,7 @@ func (o *round) recvAll(all []byte) {
 	}
 }
 
-// sendEach sends each of the remote group its block, all of one length.
+// sendEach sends every rank of the remote group its block; the blocks have equal length.
 func (o *round) sendEach(all []byte) {
 	n := len(o.x.call.comm.members)
 	for i := range n {
@@ -55,26 +55,27 @@ func (o *round) sendEach(all []byte) {
 	}
 }
 
-// recvBlocks and sendBlocks are recvAll and sendEach for blocks that may be of different lengths.
+// recvBlocks is recvAll for blocks that may differ in length.
 func (o *round) recvBlocks(all []byte, l coll.Layout) {
 	for i, n := range l.Sizes {
 		o.recv(i, part(all, l.Offsets[i], n))
 	}
 }
 
+// sendBlocks is sendEach for blocks that may differ in length.
 func (o *round) sendBlocks(all []byte, l coll.Layout) {
 	for i, n := range l.Sizes {
 		o.send(i, part(all, l.Offsets[i], n))
 	}
 }
 
-// nth is block i of n blocks of one length.
+// nth returns block i of n blocks of equal length.
 func nth(all []byte, i, n int) []byte {
 	size := len(all) / n
 	return all[i*size : (i+1)*size]
 }
 
-// equalBlocks refuses a buffer that is no n blocks of one length.
+// equalBlocks rejects a buffer that cannot be divided into n blocks of equal length.
 func (x *collectiveCall) equalBlocks(name string, all []byte, n int) {
 	if x.err == nil && (n == 0 && len(all) > 0 || n > 0 && len(all)%(n*x.elem.size) != 0) {
 		x.refuse(ErrCount, "%s has %d elements, which are no blocks of one length for %d ranks", name, x.count(all), n)
@@ -129,7 +130,7 @@ func (c *Comm) interGather(name string, send, recv *Buffer, blocks *Blocks, root
 	return o
 }
 
-// typeIn is the datatype of blocks, or of a buffer if there are none.
+// typeIn returns the datatype of blocks, or of b if blocks is nil.
 func typeIn(b *Buffer, blocks *Blocks) *datatype.Type {
 	if blocks != nil {
 		return blocks.first()
@@ -137,7 +138,7 @@ func typeIn(b *Buffer, blocks *Blocks) *datatype.Type {
 	return b.of
 }
 
-// collectFrom receives a block of each rank of the remote group.
+// collectFrom receives a block from each rank of the remote group.
 func (x *collectiveCall) collectFrom(o *round, recv *Buffer, blocks *Blocks) *round {
 	if blocks != nil {
 		all, l := x.blocks("recv", blocks, false, true)
@@ -154,7 +155,7 @@ func (x *collectiveCall) collectFrom(o *round, recv *Buffer, blocks *Blocks) *ro
 	return o
 }
 
-// part is n bytes of a buffer, none of which are anywhere.
+// part returns n bytes at an offset. If n is 0, the offset may be out of range.
 func part(all []byte, at, n int) []byte {
 	if n == 0 {
 		return nil
@@ -247,7 +248,8 @@ func (c *Comm) interReduce(name string, send, recv *Buffer, op Op, root int) *ro
 	return o
 }
 
-// combined receives a vector of each rank of the remote group, of which what is between skip and rest becomes into.
+// combined receives a vector from each rank of the remote group. Their reduction, without skip and rest bytes at the
+// ends, is stored in into.
 func (o *round) combined(into []byte, skip, rest int) {
 	if !o.begin() {
 		return
@@ -313,7 +315,8 @@ func (c *Comm) interReduceScatterBlock(name string, send, recv *Buffer, op Op) *
 	return x.scatterCombined(o, from, to, skip)
 }
 
-// scatterCombined has each rank get all vectors of the other group, as that does not know the blocks of this one.
+// scatterCombined makes each rank receive all vectors of the other group, because that group does not know this group's
+// blocks.
 func (x *collectiveCall) scatterCombined(o *round, from, to []byte, skip int) *round {
 	o.combined(to, skip, len(from)-skip-len(to))
 	if x.err == nil {

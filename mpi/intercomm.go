@@ -9,16 +9,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// IntercommCreate returns an intercommunicator of the ranks of c and those of another communicator that has none of them
-// (MPI_Intercomm_create, section 7.6.2). All members of both call it: with the rank of a leader in their own communicator; the leaders also with a
-// communicator peer that both are in, the rank of the other leader there, and the same tag, 0 to MaxCreateTag, which other ranks need
-// not give.
+// IntercommCreate returns an intercommunicator of the ranks of c and the ranks of another communicator, which must not
+// share any (MPI_Intercomm_create, section 7.6.2). All members of both call it with the rank of a leader in their own
+// communicator. The leaders also pass a communicator peer that contains both, the other leader's rank in it, and the
+// same tag, 0 to MaxCreateTag; other ranks need not.
 //
-// Ranks that point-to-point calls name are those of the remote group, and so is the source in a status. Size, Rank and Group are those of the local
-// group. Collective calls are those whose names begin with Inter; Dup, Split, CreateAll and Merge make communicators of it.
+// Point-to-point calls and the source of a status refer to ranks of the remote group. Size, Rank and Group refer to the
+// local group. All collective calls except Scan and Exscan are supported. Dup, Split, CreateAll and Merge make further
+// communicators.
 //
-// The error is ErrRank for a leader that there is not, ErrGroup for groups that have a rank in common, and ErrComm if the wire of a member
-// carries no communicators. When one rank fails, others may wait until their contexts end.
+// The error is ErrRank for a leader that does not exist, ErrGroup for groups that share a rank, and ErrComm if the wire
+// of a member carries no communicators. When one rank fails, others may wait until their contexts are done.
 func (c *Comm) IntercommCreate(ctx context.Context, leader int, peer *Comm, remoteLeader, tag int) (*Comm, error) {
 	k := c.callf("IntercommCreate")
 	if err := k.checkIntra(); err != nil {
@@ -52,7 +53,7 @@ func (c *Comm) IntercommCreate(ctx context.Context, leader int, peer *Comm, remo
 	return c.p.intercomm(number, c.group, remote), nil
 }
 
-// reaches refuses a remote group that is none.
+// reaches rejects an invalid remote group.
 func (c *Comm) reaches(k *call, remote *Group) error {
 	seen := make(map[int]bool, remote.Size())
 	for _, r := range remote.ranks {
@@ -76,7 +77,7 @@ func (p *process) intercomm(number uint32, local, remote *Group) *Comm {
 	return c
 }
 
-// like is a communicator of the same groups.
+// like returns a communicator of the same groups.
 func (c *Comm) like(number uint32) *Comm {
 	if c.remote == nil {
 		return c.p.comm(number, c.group, "")
@@ -84,8 +85,8 @@ func (c *Comm) like(number uint32) *Comm {
 	return c.p.intercomm(number, c.group, c.remote)
 }
 
-// both are the ranks of the world that make a communicator of c: those of both groups of an intercommunicator, in the same
-// order on both sides.
+// both returns the ranks of the world that take part in making a communicator of c: for an intercommunicator, the ranks
+// of both groups, in the same order on both sides.
 func (c *Comm) both() []int {
 	switch {
 	case c.remote == nil:
@@ -96,21 +97,21 @@ func (c *Comm) both() []int {
 	return slices.Concat(c.remote.ranks, c.group.ranks)
 }
 
-// isFirst reports whether the local group of an intercommunicator is the first of the two, as both sides count them.
+// isFirst reports whether the local group of an intercommunicator comes first in the order that both sides use.
 func (c *Comm) isFirst() bool { return c.group.ranks[0] < c.remote.ranks[0] }
 
-// introduction is how the members of two communicators come to know each other.
+// introduction is the exchange by which the members of two communicators learn of each other.
 type introduction struct {
 	*agreement
 	leader int // index of the local leader
-	// peer, remoteLeader and tag are where the local leader finds the other one.
+	// peer, remoteLeader and tag address the other leader, for the local leader.
 	peer         uint32
 	remoteLeader int // rank of the world
 	peerTag      int
 	remote       []int // ranks of the world
 }
 
-// approach checks how the leader finds the other one.
+// approach checks and stores the address of the other leader.
 func (x *introduction) approach(peer *Comm, remoteLeader, tag int) error {
 	k := &x.call
 	p := peer.callf(k.op)
@@ -126,7 +127,7 @@ func (x *introduction) approach(peer *Comm, remoteLeader, tag int) error {
 	return nil
 }
 
-// swap has the leaders exchange messages.
+// swap exchanges messages between the leaders.
 func (x *introduction) swap(ctx context.Context, send, recv []byte) error {
 	to := mpe.Operation{Kind: mpe.OpRecv, Peer: x.remoteLeader, Tag: x.peerTag, Comm: x.peer, Buf: recv}
 	from := to
@@ -134,7 +135,7 @@ func (x *introduction) swap(ctx context.Context, send, recv []byte) error {
 	return x.all(ctx, to, from)
 }
 
-// exchangeGroups has the leaders exchange their groups.
+// exchangeGroups exchanges the groups of the leaders.
 func (x *introduction) exchangeGroups(ctx context.Context) error {
 	var n, m [4]byte
 	binary.LittleEndian.PutUint32(n[:], uint32(len(x.members)))
@@ -164,7 +165,7 @@ func ranksIn(b []byte) []int {
 	return ranks
 }
 
-// spreadGroup gives the members the remote group that the leader has got, or that it has failed.
+// spreadGroup sends the members the remote group received by the leader, or an empty one if that failed.
 func (x *introduction) spreadGroup(ctx context.Context, failed error) error {
 	var n [4]byte
 	binary.LittleEndian.PutUint32(n[:], uint32(len(x.remote)))
@@ -190,7 +191,7 @@ func (x *introduction) spreadGroup(ctx context.Context, failed error) error {
 	return nil
 }
 
-// spread gives all local members what the leader has.
+// spread sends b from the leader to all local members, which receive it into b.
 func (x *introduction) spread(ctx context.Context, b []byte) error {
 	if x.me != x.leader {
 		return x.all(ctx, x.operation(mpe.OpRecv, x.leader, b))
@@ -204,7 +205,7 @@ func (x *introduction) spread(ctx context.Context, b []byte) error {
 	return x.all(ctx, to...)
 }
 
-// exchange gives every member of both groups the parts of all: the local ones first.
+// exchange gives every member of both groups the parts of all members, with the local group first.
 func (x *introduction) exchange(ctx context.Context, part []byte) ([]byte, error) {
 	local, err := x.agreement.exchange(ctx, part)
 	if err != nil {
@@ -225,7 +226,7 @@ func (x *introduction) exchange(ctx context.Context, part []byte) ([]byte, error
 // IsInter reports whether c is an intercommunicator (MPI_Comm_test_inter).
 func (c *Comm) IsInter() bool { return c != nil && c.remote != nil }
 
-// RemoteGroup returns the remote group of an intercommunicator (MPI_Comm_remote_group), and nil for other communicators.
+// RemoteGroup returns the remote group of an intercommunicator (MPI_Comm_remote_group), or nil for other communicators.
 func (c *Comm) RemoteGroup() *Group {
 	if c == nil {
 		return nil
@@ -233,10 +234,10 @@ func (c *Comm) RemoteGroup() *Group {
 	return c.remote
 }
 
-// RemoteSize returns the number of ranks of the remote group (MPI_Comm_remote_size): 0 if there is none.
+// RemoteSize returns the number of ranks of the remote group (MPI_Comm_remote_size), or 0 for other communicators.
 func (c *Comm) RemoteSize() int { return c.RemoteGroup().Size() }
 
-// checkIntra refuses what check does, and an intercommunicator.
+// checkIntra is like check, and also rejects intercommunicators.
 func (k *call) checkIntra() error {
 	if err := k.check(); err != nil {
 		return err
@@ -247,7 +248,7 @@ func (k *call) checkIntra() error {
 	return nil
 }
 
-// checkInter refuses what check does, and any other communicator.
+// checkInter is like check, and also rejects communicators that are not intercommunicators.
 func (k *call) checkInter() error {
 	if err := k.check(); err != nil {
 		return err
@@ -258,9 +259,10 @@ func (k *call) checkInter() error {
 	return nil
 }
 
-// Merge returns a communicator of the ranks of both groups of an intercommunicator (MPI_Intercomm_merge, section 7.6.3): those with high come
-// behind the others. If all give the same, either group may be the first. All members of both groups call it, those of a group with the same
-// high, or the error is ErrArg. It is a call like Dup.
+// Merge returns a communicator of the ranks of both groups of an intercommunicator (MPI_Intercomm_merge, section
+// 7.6.3). The group that passes high comes second; if both groups pass the same value, the order is unspecified. All
+// members of both groups must call it, with the same value within a group, or the error is ErrArg. Merge has the same
+// requirements as Dup.
 func (c *Comm) Merge(ctx context.Context, high bool) (*Comm, error) {
 	const op = "Merge"
 	k := c.callf(op)
@@ -295,7 +297,7 @@ func (c *Comm) Merge(ctx context.Context, high bool) (*Comm, error) {
 	return c.p.comm(number, first.Union(second), ""), nil
 }
 
-// interSplit is Split of both groups of an intercommunicator. A color that one of them has not gives nil.
+// interSplit splits both groups of an intercommunicator. If the remote group has no rank of the color, it returns nil.
 func (c *Comm) interSplit(number uint32, ballots []ballot, color int64) *Comm {
 	local, remote := c.sides(ballots)
 	mine, theirs := c.group.colored(local, color), c.remote.colored(remote, color)
@@ -305,7 +307,7 @@ func (c *Comm) interSplit(number uint32, ballots []ballot, color int64) *Comm {
 	return c.p.intercomm(number, mine, theirs)
 }
 
-// sides are the ballots of both groups.
+// sides returns the ballots of both groups.
 func (c *Comm) sides(ballots []ballot) (local, remote []ballot) {
 	if c.isFirst() {
 		return ballots[:c.Size()], ballots[c.Size():]
@@ -313,7 +315,7 @@ func (c *Comm) sides(ballots []ballot) (local, remote []ballot) {
 	return ballots[c.RemoteSize():], ballots[:c.RemoteSize()]
 }
 
-// colored is the group of the ranks whose ballots have a color, in the order of their keys.
+// colored returns the group of ranks whose ballots have a color, ordered by key.
 func (g *Group) colored(ballots []ballot, color int64) *Group {
 	var chosen []int
 	for i, v := range ballots {

@@ -14,10 +14,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
-// Sides of the tests: ranks 1, 4, 6 and ranks 5, 3, 2, 0 of the world.
+// interSides are the two groups: ranks 1, 4, 6 and ranks 5, 3, 2, 0 of the world.
 var interSides = [2][]int{{1, 4, 6}, {5, 3, 2, 0}}
 
-// inter runs a program on an intercommunicator of the two sides. side is 0 or 1.
+// inter runs a program on an intercommunicator of the two groups. side is 0 or 1.
 func inter(t *testing.T, program func(ctx context.Context, c *mpi.Comm, side int) error) {
 	t.Helper()
 	err := job.Run(t.Context(), 7, func(ctx context.Context, world *mpi.Comm) error {
@@ -29,7 +29,7 @@ func inter(t *testing.T, program func(ctx context.Context, c *mpi.Comm, side int
 		if err != nil {
 			return err
 		}
-		// The leaders are the second ranks; only they know the other communicator.
+		// The leaders are the second ranks. Only they pass the peer communicator.
 		var peer *mpi.Comm
 		if local.Rank() == 1 {
 			peer = world
@@ -45,7 +45,7 @@ func inter(t *testing.T, program func(ctx context.Context, c *mpi.Comm, side int
 	}
 }
 
-// checkInter exchanges messages between all pairs.
+// checkInter exchanges messages between all pairs of ranks.
 func checkInter(ctx context.Context, t *testing.T, c *mpi.Comm) error {
 	if !c.IsInter() || c.RemoteGroup().Size() != c.RemoteSize() || c.Rank() != c.Group().Rank() || c.RemoteGroup().Rank() != mpi.Undefined {
 		t.Errorf("rank %d of %d, %d are remote", c.Rank(), c.Size(), c.RemoteSize())
@@ -93,7 +93,7 @@ func TestIntercomm(t *testing.T) {
 		if err := mpi.Send(ctx, twin, []int32{1}, 0, 0); mpi.ClassOf(err) != mpi.ErrComm {
 			t.Errorf("freed: %v", err)
 		}
-		// By parity of the rank, in reverse; and a color that one side has not.
+		// By parity of the rank, in reverse order; then with a color that only one side uses.
 		part, err := c.Split(ctx, c.Rank()%2, -c.Rank())
 		if err != nil {
 			return err
@@ -107,7 +107,7 @@ func TestIntercomm(t *testing.T) {
 		if part, err = c.Split(ctx, side, 0); part != nil || err != nil {
 			t.Errorf("%v, %v", part, err)
 		}
-		// The first and the last rank of each side.
+		// The first and last rank of each side.
 		group, err := c.Group().Incl(c.Size()-1, 0)
 		if err != nil {
 			return err
@@ -166,7 +166,7 @@ func TestMerge(t *testing.T) {
 	})
 }
 
-// TestIntercommMistakes: what does not fit, and calls that are for other communicators.
+// TestIntercommMistakes checks mismatched arguments, and calls that are not for intercommunicators.
 func TestIntercommMistakes(t *testing.T) {
 	inter(t, func(ctx context.Context, c *mpi.Comm, side int) error {
 		one := mpi.Typed([]int32{0}, 1, mpi.TypeOf[int32]())
@@ -214,7 +214,7 @@ func TestIntercommMistakes(t *testing.T) {
 	}
 }
 
-// TestIntercommLeader: what is wrong at a leader is an error of all of its group.
+// TestIntercommLeader checks that an invalid argument of a leader is an error in its whole group.
 func TestIntercommLeader(t *testing.T) {
 	err := job.Run(t.Context(), 3, func(ctx context.Context, world *mpi.Comm) error {
 		_, err := world.IntercommCreate(ctx, 1, world, 5, 0)
@@ -232,7 +232,7 @@ func TestIntercommLeader(t *testing.T) {
 	}
 }
 
-// TestInterDeadline: a call that the other group does not make ends with its context.
+// TestInterDeadline checks that a call returns with its context if the other group does not make it.
 func TestInterDeadline(t *testing.T) {
 	inter(t, func(ctx context.Context, c *mpi.Comm, side int) error {
 		soon, stop := context.WithTimeout(ctx, time.Millisecond)
@@ -256,7 +256,7 @@ func TestInterDeadline(t *testing.T) {
 	})
 }
 
-// data has n numbers of a rank of a side for a call.
+// data returns the n numbers that a rank of a side passes to a call.
 func data(side, rank, n int) []int64 {
 	b := make([]int64, n)
 	for i := range b {
@@ -265,7 +265,7 @@ func data(side, rank, n int) []int64 {
 	return b
 }
 
-// TestInterCollectives compares each call with what it is defined to give, for buffers that are contiguous and others.
+// TestInterCollectives compares each call with its definition, for contiguous buffers and buffers with gaps.
 func TestInterCollectives(t *testing.T) {
 	of := mpi.TypeOf[int64]()
 	for name, gap := range map[string]int{"contiguous": 1, "with gaps": 2} {
@@ -298,7 +298,7 @@ func TestInterCollectives(t *testing.T) {
 					}
 					return err
 				}
-				// sum of blocks at to at+k of the other side's vectors.
+				// sum returns the sums of elements at to at+k of the other side's vectors.
 				sum := func(at, k, length int) []int64 {
 					s := make([]int64, k)
 					for r := range m {
@@ -331,7 +331,7 @@ func TestInterCollectives(t *testing.T) {
 							check("Bcast of a slice", mpi.Bcast(ctx, c, b, given), b, want)
 						}
 
-						// Gather and Scatter, Gatherv and Scatterv, of k numbers, or rank+1.
+						// Gather, Scatter, Gatherv and Scatterv of k numbers, or rank+1 numbers.
 						var all, some []int64
 						var counts []int
 						var total []int64
@@ -380,7 +380,7 @@ func TestInterCollectives(t *testing.T) {
 						check("Iscatterv", done(c.Iscatterv(out, buffer(got), given)), got, one)
 					}
 				}
-				// Blocks of different lengths on the two sides.
+				// Blocks of different lengths on each side.
 				var all, some []int64
 				var counts []int
 				for r := range m {
@@ -416,7 +416,8 @@ func TestInterCollectives(t *testing.T) {
 				got = room(len(columns))
 				check("Ialltoall", done(c.Ialltoall(vector, buffer(got))), got, columns)
 
-				// Rank i of one side gives rank j of the other one i+2j numbers on side 0, and gets as many there.
+				// Rank i of one side sends i+2j numbers to rank j of the other side if it is on side 0, and receives as
+				// many.
 				length := func(side, from, to int) int {
 					if side == 0 {
 						return from + 2*to
@@ -441,7 +442,7 @@ func TestInterCollectives(t *testing.T) {
 				check("Allreduce", c.Allreduce(ctx, mine, buffer(got), mpi.Sum), got, sum(0, 5, 5))
 				got = room(5)
 				check("Iallreduce", done(c.Iallreduce(mine, buffer(got), mpi.Sum)), got, sum(0, 5, 5))
-				// 12 numbers: 4 for each of three ranks, 3 for each of four.
+				// 12 numbers: 4 for each of three ranks, or 3 for each of four.
 				mine = buffer(spaced(data(side, me, 12)))
 				got = room(12 / n)
 				check("ReduceScatterBlock", c.ReduceScatterBlock(ctx, mine, buffer(got), mpi.Sum), got, sum(me*12/n, 12/n, 12))
@@ -463,7 +464,7 @@ func TestInterCollectives(t *testing.T) {
 	}
 }
 
-// TestInterOrder: operations that are not commutative are carried out in the order of ranks.
+// TestInterOrder checks that reductions with a non-commutative operation are evaluated in rank order.
 func TestInterOrder(t *testing.T) {
 	inter(t, func(ctx context.Context, c *mpi.Comm, side int) error {
 		left := mpi.Foreign.OpOf(firstOf, false)
@@ -481,7 +482,7 @@ func TestInterOrder(t *testing.T) {
 	})
 }
 
-// firstOf keeps the elements of lower ranks.
+// firstOf is a reduction that returns the elements of the lowest rank.
 func firstOf(in, inout unsafe.Pointer, count int, _ *datatype.Type) error {
 	copy(unsafe.Slice((*int32)(inout), count), unsafe.Slice((*int32)(in), count))
 	return nil

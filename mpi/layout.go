@@ -7,8 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// layout takes the blocks of a buffer: counts[i] elements of rank i, at displs[i], or one
-// block after another if displs is nil. Blocks that are written to must be apart.
+// layout returns the layout of the blocks of a buffer: counts[i] elements for rank i at displs[i]. If displs is nil,
+// the blocks follow each other. Blocks that are written must not overlap.
 func (x *collectiveCall) layout(name string, buf []byte, counts, displs []int, written bool) coll.Layout {
 	ranks, have, size := x.dev.Call.Ranks, x.count(buf), x.elem.size
 	x.dev.Call.Vector = true
@@ -32,7 +32,7 @@ func (x *collectiveCall) layout(name string, buf []byte, counts, displs []int, w
 			x.refuse(ErrCount, "the block of rank %d in %s has %d elements", i, name, n)
 		case at < 0:
 			x.refuse(ErrArg, "the block of rank %d in %s is at %d", i, name, at)
-		case n == 0: // it may be anywhere
+		case n == 0: // any offset is valid
 			continue
 		case n > have-at:
 			x.refuse(ErrCount, "the block of rank %d in %s, %d elements at %d, is not within it: it has %d", i, name, n, at, have)
@@ -50,7 +50,7 @@ func (x *collectiveCall) layout(name string, buf []byte, counts, displs []int, w
 	return l
 }
 
-// apart wants no two blocks to overlap.
+// apart rejects overlapping blocks.
 func (x *collectiveCall) apart(name string, l *coll.Layout) {
 	order := x.memory(len(l.Sizes))
 	for i := range order {
@@ -70,10 +70,10 @@ func (x *collectiveCall) apart(name string, l *coll.Layout) {
 	}
 }
 
-// memory gives n integers, all 0.
+// memory returns n integers that are 0.
 func (x *collectiveCall) memory(n int) []int {
 	if cap(x.ints)-len(x.ints) < n {
-		x.ints = make([]int, 0, 5*n) // as Alltoallv needs; what has been given before stays as it is
+		x.ints = make([]int, 0, 5*n) // enough for Alltoallv; slices returned earlier remain valid
 	}
 	at := len(x.ints)
 	x.ints = x.ints[:at+n]

@@ -14,16 +14,16 @@ import (
 
 func TestMain(m *testing.M) {
 	for _, name := range []string{job.EnvSocket, job.EnvConfig, job.EnvRank, pmi.EnvFD} {
-		os.Unsetenv(name) // job.Run would take it for the description of a cluster
+		os.Unsetenv(name) // job.Run would interpret it as the description of a cluster
 	}
 	os.Exit(statetest.Run(m))
 }
 
-// Two goroutines may not wait for one request.
+// TestTwoWaiters checks that only one goroutine may wait for a request.
 func TestTwoWaiters(t *testing.T) {
 	if err := job.Run(t.Context(), 2, func(ctx context.Context, world *mpi.Comm) error {
 		if world.Rank() == 1 {
-			_, err := mpi.Recv(ctx, world, make([]int32, 1), 0, 1) // when the other rank has tried everything
+			_, err := mpi.Recv(ctx, world, make([]int32, 1), 0, 1) // after the other rank has made all its calls
 			return errors.Join(err, mpi.Send(ctx, world, []int32{5}, 0, 0))
 		}
 		b := make([]int32, 1)
@@ -36,7 +36,7 @@ func TestTwoWaiters(t *testing.T) {
 			_, err := r.Wait(ctx)
 			waited <- err
 		}()
-		// Until the goroutine waits, a Test says that it has not ended.
+		// Test reports that the request is pending, until the goroutine waits.
 		for err == nil {
 			_, _, err = r.Test()
 		}

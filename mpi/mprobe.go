@@ -7,18 +7,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Message is a message that a matched probe has found (section 3.8.2): no other receive gets it. It must be received, once.
+// Message is a message found by a matched probe (section 3.8.2). No other receive gets it; it must be received exactly
+// once.
 type Message struct {
-	call   call // with the source and tag that the message has
+	call   call // with the message's source and tag
 	claim  int
 	taken  atomic.Bool
 	noProc bool
 }
 
-// Mprobe is Probe that takes the message out of the matching, so that no other goroutine receives it: Message.Recv does.
+// Mprobe is like Probe, but removes the message from matching, so that only the methods of the Message can receive it.
 //
-// The error is ErrComm if messages may come from a rank whose wire carries no tags or no communicators, such as a deployed node, and ErrOther if there is
-// no room for another message.
+// The error is ErrComm if messages may come from a rank whose wire carries no tags or no communicators, such as a
+// deployed node, and ErrOther if the limit on claimed messages is reached.
 func Mprobe(ctx context.Context, c *Comm, source, tag int) (*Message, Status, error) {
 	k := call{comm: c, op: "Mprobe", kind: mpe.OpRecv, peer: source, tag: tag}
 	m, st, _, err := k.mprobe(ctx, true)
@@ -66,7 +67,7 @@ func (k *call) mprobe(ctx context.Context, wait bool) (*Message, Status, bool, e
 	return claimed, to, true, nil
 }
 
-// receive describes the receive of the message.
+// receive returns the call that receives the message.
 func (m *Message) receive(op string) (call, error) {
 	if m == nil || m.taken.Swap(true) {
 		return call{}, errorf(ErrRequest, op, "there is no message: it has been received, or none was found")
@@ -80,7 +81,7 @@ func (m *Message) receive(op string) (call, error) {
 	return k, nil
 }
 
-// Mrecv receives a message that a matched probe has found, like Recv.
+// Mrecv receives a message found by a matched probe, like Recv.
 func Mrecv[T Number](ctx context.Context, m *Message, buf []T) (Status, error) {
 	return m.Recv(ctx, numbersOf(buf))
 }
@@ -90,7 +91,7 @@ func Imrecv[T Number](m *Message, buf []T) (Request, error) {
 	return m.Irecv(numbersOf(buf))
 }
 
-// Recv receives the message into a buffer, like Mrecv into a slice.
+// Recv receives the message into a buffer, as Mrecv does into a slice.
 func (m *Message) Recv(ctx context.Context, b Buffer) (Status, error) {
 	k, err := m.receive("Mrecv")
 	if err != nil {

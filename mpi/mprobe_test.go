@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/mpitest"
 )
 
-// onRanks runs a program on devices.
+// onRanks runs a program on the given devices.
 func onRanks(t *testing.T, devices []mpe.Device, program func(ctx context.Context, world *mpi.Comm) error) {
 	t.Helper()
 	var ranks sync.WaitGroup
@@ -30,7 +30,8 @@ func onRanks(t *testing.T, devices []mpe.Device, program func(ctx context.Contex
 	ranks.Wait()
 }
 
-// TestMprobe: messages short and long are received in another order than they were found, and other receives get what follows.
+// TestMprobe checks that short and long messages can be received in a different order from their probes, and that other
+// receives get the messages after them.
 func TestMprobe(t *testing.T) {
 	for name, devices := range map[string]mpitest.WorldFunc{
 		"fabric": mpitest.World(mpitest.Options{Eager: 100}), "engines": engines(extendedPeer), "attached": attached(engines(extendedPeer), 1),
@@ -39,7 +40,7 @@ func TestMprobe(t *testing.T) {
 			lengths := []int{1, 100000, 0, 3, 20000}
 			onRanks(t, devices(t, 2), func(ctx context.Context, world *mpi.Comm) error {
 				const tag = 5
-				// To the other rank, and to this one.
+				// To the other rank, and to this rank.
 				for _, to := range []int{1 - world.Rank(), world.Rank()} {
 					var sends []mpi.Request
 					for i, n := range lengths {
@@ -61,7 +62,7 @@ func TestMprobe(t *testing.T) {
 						}
 						found = append(found, m)
 					}
-					// The last one is not claimed.
+					// The last message has not been claimed.
 					got := make([]int32, 100000)
 					st, err := mpi.Recv(ctx, world, got, from, tag)
 					if err != nil || mpi.Count[int32](st) != lengths[4] || got[0] != 4 {
@@ -106,7 +107,7 @@ func TestMprobe(t *testing.T) {
 				if err := mpi.Barrier(ctx, world); err != nil {
 					return err
 				}
-				// One that is too long.
+				// A message that is too long.
 				other := 1 - world.Rank()
 				send, err := mpi.Isend(world, []int32{1, 2, 3}, other, tag)
 				if err != nil {
@@ -144,7 +145,7 @@ func TestMprobe(t *testing.T) {
 	}
 }
 
-// TestMprobeLimited: a message whose wire carries no communicators stays where it is.
+// TestMprobeLimited checks that Mprobe rejects sources whose wire carries no tags and no communicators.
 func TestMprobeLimited(t *testing.T) {
 	limited := mpe.PeerInfo{Words: true, NoTags: true, NoComms: true, NoLength: true, NoEmpty: true}
 	devices := mpitest.World(mpitest.Options{Between: func(int, int) mpe.PeerInfo { return limited }})(t, 2)

@@ -2,15 +2,17 @@ package mpi
 
 import "context"
 
-// The neighbourhood collectives (section 8.6) exchange data along the edges of a communicator's topology. All its members make them, in
-// the same order. Blocks of send are those of the destinations and blocks of recv those of the sources, in the order of GraphNeighbors or
-// DistGraphNeighbors; in a grid, both are the rank below and the rank above in each dimension. A block of ProcNull, beyond an edge of a grid, is
-// neither sent nor written, but there is room for it. Where a ring has one or two ranks, what is sent upwards is received from below.
+// The neighbourhood collectives (section 8.6) exchange data along the edges of a communicator's topology. All members
+// make them in the same order. send has a block for each destination and recv a block for each source, in the order of
+// GraphNeighbors or DistGraphNeighbors. In a grid, both consist of the lower and the upper rank in each dimension. The
+// buffers include the block of a ProcNull neighbour beyond an edge of a grid, but it is neither sent nor written. In a
+// ring of one or two ranks, a message sent upwards is received from below.
 //
-// All messages of a call are under way at once. The error is ErrTopology if the communicator has none. A rank whose call fails does not notify the
-// others, which wait until their contexts end. There is none in place.
+// All messages of a call are sent concurrently. The error is ErrTopology if the communicator has no topology. A rank
+// whose call fails does not notify the other ranks, which wait until their contexts are done. In-place calls are not
+// possible.
 
-// NeighborAllgather gives each rank what its sources have in send.
+// NeighborAllgather collects the send buffers of the sources in recv.
 func (c *Comm) NeighborAllgather(ctx context.Context, send, recv Buffer) error {
 	return c.neighborAllgather("NeighborAllgather", &send, &recv, nil).wait(ctx)
 }
@@ -20,7 +22,7 @@ func (c *Comm) IneighborAllgather(send, recv Buffer) (Request, error) {
 	return c.neighborAllgather("IneighborAllgather", &send, &recv, nil).start()
 }
 
-// NeighborAllgatherv is NeighborAllgather of blocks that may be of different lengths.
+// NeighborAllgatherv is NeighborAllgather for blocks that may differ in length.
 func (c *Comm) NeighborAllgatherv(ctx context.Context, send Buffer, recv Blocks) error {
 	return c.neighborAllgather("NeighborAllgatherv", &send, nil, &recv).wait(ctx)
 }
@@ -30,7 +32,8 @@ func (c *Comm) IneighborAllgatherv(send Buffer, recv Blocks) (Request, error) {
 	return c.neighborAllgather("IneighborAllgatherv", &send, nil, &recv).start()
 }
 
-// NeighborAlltoall gives each rank its block of what its sources have in send. All blocks of a buffer are of the same length.
+// NeighborAlltoall sends a block of send to each destination, and receives one from each source. All blocks of a buffer
+// have the same length.
 func (c *Comm) NeighborAlltoall(ctx context.Context, send, recv Buffer) error {
 	return c.neighborAlltoall("NeighborAlltoall", &send, &recv).wait(ctx)
 }
@@ -40,7 +43,7 @@ func (c *Comm) IneighborAlltoall(send, recv Buffer) (Request, error) {
 	return c.neighborAlltoall("IneighborAlltoall", &send, &recv).start()
 }
 
-// NeighborAlltoallv is NeighborAlltoall of blocks that may be of different lengths, and of different datatypes (MPI_Neighbor_alltoallw).
+// NeighborAlltoallv is NeighborAlltoall for blocks that may differ in length and datatype (MPI_Neighbor_alltoallw).
 func (c *Comm) NeighborAlltoallv(ctx context.Context, send, recv Blocks) error {
 	return c.neighborAlltoallv("NeighborAlltoallv", &send, &recv).wait(ctx)
 }
@@ -55,9 +58,9 @@ type neighborhood struct {
 	*round
 	x                     *collectiveCall
 	sources, destinations []int
-	// grid: an edge leads upwards at one end, and comes from below at the other.
+	// grid is set for a Cartesian topology: an edge leads upwards at one end, and comes from below at the other.
 	grid bool
-	// holes: there are blocks that are not written.
+	// holes is set if some blocks are not written.
 	holes bool
 }
 
@@ -75,7 +78,7 @@ func (c *Comm) neighborhood(name string, e element) *neighborhood {
 	return n
 }
 
-// checkTopology refuses what check does, and a communicator without a topology.
+// checkTopology is like check, and also rejects a communicator without a topology.
 func (k *call) checkTopology() error {
 	if err := k.check(); err != nil {
 		return err
@@ -86,8 +89,9 @@ func (k *call) checkTopology() error {
 	return nil
 }
 
-// receive posts the receives in the order in which their sources send: messages between two ranks that have several edges match by it. What is sent
-// along a dimension of a grid first goes downwards, and so comes from above.
+// receive posts the receives in the order in which the sources send, because messages between two ranks with several
+// edges match in this order. In each dimension of a grid, the lower neighbour is sent to first, so the message from
+// above comes first.
 func (n *neighborhood) receive(block func(i int) []byte) {
 	for i := range n.sources {
 		if n.grid {
@@ -97,20 +101,20 @@ func (n *neighborhood) receive(block func(i int) []byte) {
 	}
 }
 
-// blocksFor is blocks for so many ranks.
+// blocksFor returns a function for the blocks of a buffer for ranks ranks.
 func (x *collectiveCall) blocksFor(ranks int, name string, b *Blocks, load, back bool) func(i int) []byte {
 	x.dev.Call.Ranks = ranks
 	all, l := x.blocks(name, b, load, back)
 	return func(i int) []byte { return part(all, l.Offsets[i], l.Sizes[i]) }
 }
 
-// nthOf is a block of a buffer with one for each of so many ranks.
+// nthOf returns a function for the blocks of a buffer that consists of ranks blocks of equal length.
 func (x *collectiveCall) nthOf(ranks int, name string, all []byte) func(i int) []byte {
 	x.equalBlocks(name, all, ranks)
 	return func(i int) []byte { return nth(all, i, ranks) }
 }
 
-// received is where blocks go.
+// received returns a function for the blocks of the receive buffer.
 func (n *neighborhood) received(recv *Buffer, blocks *Blocks) func(i int) []byte {
 	if blocks != nil {
 		return n.x.blocksFor(len(n.sources), "recv", blocks, n.holes, true)

@@ -13,8 +13,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
-// checkNeighbors compares each call with what the edges of all ranks give. edges[r] are the destinations of rank r, and from[i] the
-// rank whose block number at[i] source i gives, ProcNull if none.
+// checkNeighbors compares each call with the result computed from the edges. destinations is the number of outgoing
+// edges of this rank. Source i is rank from[i], or ProcNull, and sends its block at[i] to this rank.
 func checkNeighbors(ctx context.Context, t *testing.T, c *mpi.Comm, destinations int, from, at []int) {
 	of := mpi.TypeOf[int64]()
 	done := func(r mpi.Request, err error) error {
@@ -42,7 +42,7 @@ func checkNeighbors(ctx context.Context, t *testing.T, c *mpi.Comm, destinations
 			}
 		}
 		const k = 2
-		// Each gives the same to all.
+		// Each rank sends the same block to all.
 		mine, want := room(k), room(k*len(from))
 		fill(mine, 0, data(0, c.Rank(), k))
 		var counts []int
@@ -61,7 +61,7 @@ func checkNeighbors(ctx context.Context, t *testing.T, c *mpi.Comm, destinations
 		got = room(k * len(from))
 		check("IneighborAllgatherv", done(c.IneighborAllgatherv(buffer(mine), mpi.TypedBlocks(got, counts, nil, typ))), got, want)
 
-		// A block for each.
+		// A block for each destination.
 		mine, want = room(k*destinations), room(k*len(from))
 		fill(mine, 0, data(0, c.Rank(), k*destinations))
 		for i, r := range from {
@@ -74,7 +74,7 @@ func checkNeighbors(ctx context.Context, t *testing.T, c *mpi.Comm, destinations
 		got = room(k * len(from))
 		check("IneighborAlltoall", done(c.IneighborAlltoall(buffer(mine), buffer(got))), got, want)
 
-		// Block i has i+1 numbers, and there are others between.
+		// Block i has i+1 numbers, and there are gaps between the blocks.
 		mine = room(20 * destinations)
 		var sizes, displs, wanted, places []int
 		for i := range destinations {
@@ -96,7 +96,7 @@ func checkNeighbors(ctx context.Context, t *testing.T, c *mpi.Comm, destinations
 	}
 }
 
-// TestNeighborsOfGrids: rings of one and two ranks, where both neighbours are the same, among them.
+// TestNeighborsOfGrids includes rings of one and two ranks, where both neighbours are the same.
 func TestNeighborsOfGrids(t *testing.T) {
 	for _, x := range []struct {
 		dims    []int
@@ -117,7 +117,7 @@ func TestNeighborsOfGrids(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					from, at = append(from, below, above), append(at, 2*d+1, 2*d) // what is sent upwards comes from below
+					from, at = append(from, below, above), append(at, 2*d+1, 2*d) // a block sent up arrives from below
 				}
 				checkNeighbors(ctx, t, grid, len(from), from, at)
 				return nil
@@ -129,7 +129,7 @@ func TestNeighborsOfGrids(t *testing.T) {
 	}
 }
 
-// TestNeighborsOfGraphs: random graphs, with several edges between two ranks and from a rank to itself.
+// TestNeighborsOfGraphs uses random graphs, with parallel edges and edges from a rank to itself.
 func TestNeighborsOfGraphs(t *testing.T) {
 	const n = 4
 	for seed := range uint64(6) {
@@ -165,7 +165,7 @@ func TestNeighborsOfGraphs(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// A graph that all know: a ring, which is symmetric.
+	// A graph that all ranks know: a ring, which is symmetric.
 	err := job.Run(t.Context(), n, func(ctx context.Context, world *mpi.Comm) error {
 		g, err := world.GraphCreate(ctx, []int{2, 4, 6, 8}, []int{1, 3, 0, 2, 1, 3, 2, 0}, false)
 		if err != nil {
@@ -216,7 +216,7 @@ func TestNeighborMistakes(t *testing.T) {
 				t.Errorf("%d: %v, not %v", i, x.err, x.class)
 			}
 		}
-		// What comes is not as long as what is wanted.
+		// The received blocks are longer or shorter than expected.
 		four, two := mpi.Typed(make([]int32, 4), 4, mpi.TypeOf[int32]()), mpi.Typed(make([]int32, 2), 2, mpi.TypeOf[int32]())
 		if world.Rank() == 0 {
 			err = ring.NeighborAlltoall(ctx, two, two)
@@ -226,7 +226,7 @@ func TestNeighborMistakes(t *testing.T) {
 		if want := []mpi.Class{mpi.ErrTruncate, mpi.ErrOther}[world.Rank()]; mpi.ClassOf(err) != want {
 			t.Errorf("rank %d: %v", world.Rank(), err)
 		}
-		// Several at a time, one of which is tested for.
+		// Two simultaneous calls.
 		a, b := make([]int32, 2), make([]int32, 2)
 		first, err := ring.IneighborAllgather(mpi.Typed([]int32{1}, 1, mpi.TypeOf[int32]()), mpi.Typed(a, 2, mpi.TypeOf[int32]()))
 		if err != nil {

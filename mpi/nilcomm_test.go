@@ -7,8 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// TestCollectivesOnNoCommunicator: a rank that is no member has a nil communicator. Every
-// collective refuses it, whatever else is wrong with the call.
+// TestCollectivesOnNoCommunicator checks that every collective rejects a nil communicator, which ranks that are not
+// members have, even if other arguments are invalid too.
 func TestCollectivesOnNoCommunicator(t *testing.T) {
 	ctx := t.Context()
 	var b []int32

@@ -6,56 +6,53 @@ import (
 	"sync"
 )
 
-// Numbers of communicators.
+// Communicator numbers.
 const (
 	worldNumber = 0
-	// numberStep is the distance of two numbers. Those between are for messages of the library.
+	// numberStep is the distance between consecutive numbers. The library's own messages use the numbers in between.
 	numberStep = 4
-	// internal is set in the number under which the library's own messages
-	// between the members of a communicator travel.
+	// internal is set in the communicator number of the library's own messages between the members of a communicator.
 	internal = 1
-	// noNumber is proposed by a rank whose numbers are used up.
+	// noNumber is proposed by a rank that has no number left.
 	noNumber = math.MaxUint32
-	// firstAlone is the first of those that are used without a claim.
+	// firstAlone is the lowest number that is used without a claim.
 	firstAlone = 1 << 31
 )
 
-// numbers gives a rank's communicators their numbers: multiples of numberStep, each used
-// once. The members of a new communicator agree on the highest that any of them
-// proposes, which is higher than any that one of them has used before they began.
-// While several agreements are under way, two of them may come to the same
-// number; then a member that both have in common refuses it to the second.
+// numbers assigns numbers to a rank's communicators: multiples of numberStep, each used once. The members of a new
+// communicator agree on the highest of their proposals, which exceeds every number that any of them used before.
+// Several agreements in progress may arrive at the same number; a member that takes part in both then rejects the
+// second.
 type numbers struct {
 	mu sync.Mutex
 	// last is the highest number used or proposed.
 	last uint32
-	// underway counts agreements; claimed are the numbers that were claimed
-	// while one was under way.
+	// underway counts agreements in progress; claimed holds the numbers claimed during any of them.
 	underway int
 	claimed  map[uint32]struct{}
 	// alone counts proposals of proposeAlone.
 	alone uint64
 }
 
-// begin and end enclose an agreement.
+// begin marks the beginning of an agreement.
 func (n *numbers) begin() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.underway++
 }
 
+// end marks the end of an agreement.
 func (n *numbers) end() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.underway--
 	if n.underway == 0 {
-		clear(n.claimed) // all of them are below what is proposed from now on
+		clear(n.claimed) // all are below future proposals
 	}
 }
 
-// propose returns a number that this rank has not used, or noNumber. After an
-// attempt that failed it skips some at random, so that agreements that conflict
-// do not conflict again.
+// propose returns a number that this rank has not used, or noNumber. After a failed attempt, it skips a random amount,
+// so that conflicting agreements do not conflict again.
 func (n *numbers) propose(attempt int) uint32 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -72,20 +69,19 @@ func (n *numbers) propose(attempt int) uint32 {
 	return n.last
 }
 
-// proposeAlone returns a number that no rank of the world's size proposes again, or noNumber.
+// proposeAlone returns a number that no rank of a world of this size ever proposes again, or noNumber.
 func (n *numbers) proposeAlone(rank, size int) uint32 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	next := firstAlone + numberStep*(n.alone*uint64(size)+uint64(rank))
-	if next > noNumber-numberStep-3 { // devices have the last ones
+	if next > noNumber-numberStep-3 { // devices use the last ones
 		return noNumber
 	}
 	n.alone++
 	return uint32(next)
 }
 
-// claim takes a number that was agreed on. It reports false if another agreement
-// has taken it.
+// claim marks an agreed number as used. It returns false if another agreement has claimed it.
 func (n *numbers) claim(number uint32) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -46,7 +46,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestNumbersAlone: all ranks together propose each multiple of 4 once.
+// TestNumbersAlone checks that the ranks together propose every fourth number exactly once.
 func TestNumbersAlone(t *testing.T) {
 	const size = 3
 	var ranks [size]numbers
@@ -58,7 +58,7 @@ func TestNumbersAlone(t *testing.T) {
 		}
 	}
 	last := numbers{alone: (noNumber - 7 - firstAlone) / 4}
-	if got := last.proposeAlone(0, 1); got != noNumber-7 || got|channelData >= math.MaxUint32-2 { // which is the first of the devices'
+	if got := last.proposeAlone(0, 1); got != noNumber-7 || got|channelData >= math.MaxUint32-2 { // below the devices'
 		t.Errorf("the last number is %d", got)
 	}
 	if got := last.proposeAlone(0, 1); got != noNumber {
@@ -66,7 +66,7 @@ func TestNumbersAlone(t *testing.T) {
 	}
 }
 
-// TestHostColor: another kernel or another name is another host.
+// TestHostColor checks that a different kernel or name means a different host.
 func TestHostColor(t *testing.T) {
 	a := hostColor([]byte("1"), "a")
 	if a < 0 || a != hostColor([]byte("1"), "a") || a == hostColor([]byte("2"), "a") || a == hostColor([]byte("1"), "b") {
@@ -88,7 +88,7 @@ func TestNumbersUsedUp(t *testing.T) {
 
 type meters float32
 
-// form is how a slice travels.
+// form describes how a slice is sent.
 type form struct {
 	size     int
 	datatype protocol.Datatype

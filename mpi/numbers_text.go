@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// outside is added to numbers of Foreign.Outside. It is beyond what an int of C has.
+// outside is the offset that Foreign.Outside adds. It is outside the range of a C int.
 const outside = -1 << (bits.UintSize/2 + 1)
 
 // rankText returns a rank, or the name of a constant, as text.

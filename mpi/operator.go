@@ -9,11 +9,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// Op is an operation that combines elements: one of this package's, or one of OpOf. The
-// zero Op is none.
+// Op is an operation that combines elements: a predefined one or one made by OpOf. The zero Op is no operation.
 type Op struct {
 	builtin op.Op
-	// user is a function on elements of a type.
+	// user is a function on elements of type of.
 	user func(in, inout []byte) error
 	of   reflect.Type
 	// typed is a function on elements of any datatype.
@@ -21,11 +20,10 @@ type Op struct {
 	ordered bool
 }
 
-// The operations of the standard. Sums and products are of all numbers, and those of
-// integers wrap around. Max and Min are of integers and floats: where one of two floats
-// is not a number, the result is none. LAnd, LOr, LXor (logical: what is not 0 is true,
-// and the result is 1 or 0), BAnd, BOr and BXor (bitwise) are of integers. MaxLoc and
-// MinLoc are of values with an index: of two that are equal, they take the lower index.
+// The operations of the standard. Sum and Prod accept all numbers; integers wrap around. Max and Min accept integers
+// and floats; if either float is NaN, so is the result. LAnd, LOr and LXor (logical: nonzero is true, and the result is
+// 1 or 0) and BAnd, BOr and BXor (bitwise) accept integers. MaxLoc and MinLoc accept values with an index; of equal
+// values, they choose the lower index.
 var (
 	Sum    = Op{builtin: op.Sum}
 	Prod   = Op{builtin: op.Prod}
@@ -41,13 +39,12 @@ var (
 	MinLoc = Op{builtin: op.MinLoc}
 )
 
-// OpOf returns an operation of a function, which is to set inout[i] to in[i] ∘ inout[i],
-// for each i, on buffers whose elements are numbers like T. What is in in comes from lower ranks. The operation must be
-// associative; commute says that it is commutative as well, which is faster. All ranks must give the same.
+// OpOf returns an operation on numbers of type T. Its function f sets inout[i] to in[i] ∘ inout[i] for each i, where in
+// comes from lower ranks. The operation must be associative. commute declares it commutative as well, which permits
+// faster algorithms. All ranks must pass the same operation.
 //
-// Any goroutine may call f, for several calls at a time, each time with a part of the
-// elements. It must not change in, keep the slices,
-// call this package, or panic.
+// f may be called by any goroutine, concurrently for several calls, each time with a part of the elements. It must not
+// modify in, retain the slices, call this package, or panic.
 func OpOf[T Element](f func(in, inout []T), commute bool) Op {
 	if f == nil {
 		return Op{}
@@ -55,8 +52,8 @@ func OpOf[T Element](f func(in, inout []T), commute bool) Op {
 	return Op{of: reflect.TypeFor[T](), ordered: !commute, user: func(in, inout []byte) error { return onBytes(f, in, inout) }}
 }
 
-// OpOfStructs returns an operation of a function, as OpOf does, for buffers whose datatype is StructType of a T, or
-// another one of the size of a T. What is not part of a message is 0 in the elements that f is given.
+// OpOfStructs is OpOf for buffers whose datatype is StructType of T, or another one with the size of T. Bytes that are
+// not part of a message are 0 in the elements passed to f.
 func OpOfStructs[T any](f func(in, inout []T), commute bool) Op {
 	if f == nil {
 		return Op{}
@@ -84,7 +81,7 @@ func OpOfStructs[T any](f func(in, inout []T), commute bool) Op {
 	}}
 }
 
-// String is the standard's name of the operation, without the prefix MPI_.
+// String returns the standard's name of the operation, without the prefix MPI_.
 func (o Op) String() string {
 	if o.typed != nil {
 		return "function"
@@ -95,7 +92,7 @@ func (o Op) String() string {
 	return o.builtin.String()
 }
 
-// onBytes calls f on elements that lie in bytes. There is no error.
+// onBytes calls f on elements stored in bytes. The error is always nil.
 func onBytes[T Element](f func(in, inout []T), in, inout []byte) error {
 	a, b := elementsOf[T](in), elementsOf[T](inout)
 	f(a, b)
@@ -105,8 +102,7 @@ func onBytes[T Element](f func(in, inout []T), in, inout []byte) error {
 	return nil
 }
 
-// elementsOf is view backwards. Where the bytes lie so that they cannot be elements, it
-// gives a copy.
+// elementsOf is the inverse of view. If the bytes are not aligned for T, it returns a copy.
 func elementsOf[T Element](b []byte) []T {
 	var zero T
 	n := len(b) / int(unsafe.Sizeof(zero))
@@ -119,7 +115,7 @@ func elementsOf[T Element](b []byte) []T {
 	return list
 }
 
-// operation takes the operation of a reduction of buffers.
+// operation sets the operation of a reduction of buffers.
 func (x *collectiveCall) operation(o Op, send, recv *Buffer) {
 	d := &x.dev
 	d.Type = x.elem.typ
@@ -143,7 +139,7 @@ func (x *collectiveCall) operation(o Op, send, recv *Buffer) {
 	}
 }
 
-// function takes an operation on elements of any datatype, which lie packed while they are combined.
+// function sets an operation on elements of any datatype, which are packed while they are combined.
 func (x *collectiveCall) function(o Op, send, recv *Buffer) {
 	t := send.of
 	if t == nil {
@@ -168,7 +164,7 @@ func (x *collectiveCall) function(o Op, send, recv *Buffer) {
 	}
 }
 
-// onPlaces calls a function on elements that are not contiguous, and lie packed in two slices.
+// onPlaces calls a function on packed elements whose datatype is not contiguous, after unpacking them into memory.
 func onPlaces(f func(in, inout unsafe.Pointer, count int, t *datatype.Type) error, in, inout []byte, n int64, t *datatype.Type) error {
 	begin, end, err := t.Span(n)
 	if err != nil {

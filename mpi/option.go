@@ -6,22 +6,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Option selects how a collective is carried out. All ranks of a call give the same.
+// Option selects how a collective is executed. All ranks of a call must pass the same options.
 type Option struct {
 	algorithm string
 	segment   int
 	segmented bool
 }
 
-// By names the algorithm, such as "binomial" or "ring". Without it, or with "", the device
-// chooses. The error for an unknown name lists the names of the collective.
+// By selects the algorithm, such as "binomial" or "ring". Without it, or with "", the device chooses. The error for an
+// unknown name lists the valid names for the collective.
 func By(algorithm string) Option { return Option{algorithm: algorithm} }
 
-// Segment sets the length of a message, in bytes, for algorithms that divide long vectors
-// into many: a whole number of elements.
+// Segment sets the length of a message, in bytes, for algorithms that divide long vectors. It must be a multiple of the
+// element size.
 func Segment(bytes int) Option { return Option{segment: bytes, segmented: true} }
 
-// options takes the options of a call. Of several of a kind the last one counts.
+// options applies the options of a call. The last option of each kind wins.
 func (x *collectiveCall) options(opts []Option) {
 	d := &x.dev
 	for _, o := range opts {

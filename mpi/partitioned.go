@@ -10,23 +10,26 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Partitioned is a send or a receive of a message in partitions (section 4.2), to be started any number of times. A send's message goes when all
-// partitions are ready, and a receive's partitions have all arrived when the message has.
+// Partitioned is a send or a receive of a message in partitions (section 4.2), which can be started any number of
+// times. A send transmits its message when all partitions are ready. The partitions of a receive all arrive with the
+// message.
 //
-// A send matches the receive of the same tag, among those of the two ranks and the communicator, in the order of PsendInit and PrecvInit: it has a
-// channel of its own, whose number it sends to the receive. Other messages never match.
+// A send matches the receive with the same peer, communicator and tag, in the order of PsendInit and PrecvInit. Each
+// send has a separate channel, and sends the number of that channel to its receive. Other messages never match.
 type Partitioned struct {
 	mu   sync.Mutex
 	call call
-	// channel is the tag of the messages; 0 while a receive does not know it: named receives it into name.
+	// channel is the tag of the messages. It is 0 while a receive does not know it; named is the operation that
+	// receives it into name.
 	channel int
 	named   mpe.Op
 	name    [channelLen]byte
-	// ready are the partitions of a send that is active, of which missing are not.
+	// ready marks the ready partitions of an active send; missing counts the rest.
 	ready   []bool
 	missing int
 	active  bool
-	// op is the message's, once it has been posted, or err is why it has not. woken gets a value when one of them is set, and so does notify.
+	// op is the operation of the message once it is posted; err is set instead if that failed. Setting either sends a
+	// value to woken and to notify.
 	op     mpe.Op
 	err    error
 	woken  chan struct{}
@@ -34,8 +37,8 @@ type Partitioned struct {
 	over   bool // the outcome has been taken
 }
 
-// What is added to a communicator's number for the messages of partitioned communication: the numbers of channels, with the tags of the
-// program, and data with the numbers of channels as tags.
+// Offsets added to a communicator's number for the messages of partitioned communication: the first carries channel
+// numbers, with the program's tags; the second carries data, with channel numbers as tags.
 const (
 	channelNames = 2
 	channelData  = 3
@@ -45,12 +48,12 @@ const (
 
 var errNoChannel = errors.New("the send that matches it is not known: a wait for it has ended early, or the rank was lost")
 
-// PsendInit describes a send of a buffer with all partitions one after another.
+// PsendInit describes a send of a buffer that contains all partitions contiguously.
 func (c *Comm) PsendInit(b Buffer, partitions, dest, tag int) (*Partitioned, error) {
 	return c.partitioned(call{comm: c, op: "PsendInit", kind: mpe.OpSend, peer: dest, tag: tag}, &b, partitions)
 }
 
-// PrecvInit describes a receive. The source and the tag are those of one send.
+// PrecvInit describes a receive. It matches one send, given by source and tag; wildcards are not allowed.
 func (c *Comm) PrecvInit(b Buffer, partitions, source, tag int) (*Partitioned, error) {
 	return c.partitioned(call{comm: c, op: "PrecvInit", kind: mpe.OpRecv, peer: source, tag: tag}, &b, partitions)
 }
@@ -94,7 +97,7 @@ func (c *Comm) partitioned(k call, b *Buffer, partitions int) (*Partitioned, err
 	return p, nil
 }
 
-// unless is the result of a call that may have failed.
+// unless returns p, or releases it if err is not nil.
 func (p *Partitioned) unless(err error) (*Partitioned, error) {
 	if err != nil {
 		p.call.giveBack()
@@ -103,7 +106,7 @@ func (p *Partitioned) unless(err error) (*Partitioned, error) {
 	return p, nil
 }
 
-// Start begins a message. It must not be called before the request of the last one has been waited for.
+// Start begins a message. The request of the previous one must have been waited for.
 func (p *Partitioned) Start() (Request, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,7 +120,7 @@ func (p *Partitioned) Start() (Request, error) {
 	clear(p.ready)
 	p.missing = len(p.ready)
 	of := *k
-	of.scattered = nil // it stays
+	of.scattered = nil // p keeps it
 	if k.peer == ProcNull {
 		return of.request(nil, true), nil
 	}
@@ -132,14 +135,14 @@ func (p *Partitioned) Start() (Request, error) {
 	return of.request(partitions{p}, false), nil
 }
 
-// advance posts the receive of a message whose channel has become known.
+// advance posts the receive once its channel is known.
 func (p *Partitioned) advance() {
 	if p.named != nil {
 		_, done, err := p.named.Test()
 		if !done {
 			return
 		}
-		p.named = nil // another caller may be waiting for it, so it is not freed
+		p.named = nil // not freed, as another caller may be waiting for it
 		if p.channel = int(binary.LittleEndian.Uint32(p.name[:])); err != nil || p.channel <= 0 {
 			p.channel = 0
 		}
@@ -153,7 +156,7 @@ func (p *Partitioned) advance() {
 	}
 }
 
-// post begins to transfer the message.
+// post starts the transfer of the message.
 func (p *Partitioned) post() {
 	k := &p.call
 	if s := k.scattered; s != nil && k.sends() {
@@ -174,7 +177,7 @@ func (p *Partitioned) post() {
 	}
 }
 
-// end ends a message that is not under way.
+// end ends a message that has not been posted.
 func (p *Partitioned) end(err error) {
 	p.err = err
 	p.wake()
@@ -186,11 +189,11 @@ func (p *Partitioned) wake() { notify(p.woken) }
 func notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
-	default: // there is a value, or no caller is waiting
+	default: // c holds a value already, or is nil
 	}
 }
 
-// Pready says that the partitions from low to high of a send that was started are in the buffer.
+// Pready marks the partitions from low to high of a started send as ready.
 func (p *Partitioned) Pready(low, high int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -220,7 +223,8 @@ func (p *Partitioned) Pready(low, high int) error {
 	return nil
 }
 
-// Parrived reports whether a partition of a receive has arrived: of the message that was started last, also when its request has been waited for.
+// Parrived reports whether a partition of a receive has arrived. It refers to the last message started, even after its
+// request has been waited for.
 func (p *Partitioned) Parrived(partition int) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -234,18 +238,18 @@ func (p *Partitioned) Parrived(partition int) (bool, error) {
 	case !p.active:
 		return true, nil
 	}
-	_, done, _ := p.test() // the error is that of the request
+	_, done, _ := p.test() // the request reports the error
 	return done, nil
 }
 
-// Free ends the use of a request that is not active.
+// Free releases an inactive request.
 func (p *Partitioned) Free() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.active {
 		return p.call.failf(ErrRequest, "the request is active: wait for it before it is freed")
 	}
-	if p.named != nil { // its send is matched by no later receive
+	if p.named != nil { // no later receive matches its send
 		p.call.comm.p.freed.add(p.named)
 		p.named = nil
 	}
@@ -268,7 +272,7 @@ func (p *Partitioned) test() (mpe.Status, bool, error) {
 	return st, done, err
 }
 
-// arrived puts a message in its place.
+// arrived unpacks a received message.
 func (p *Partitioned) arrived(st *mpe.Status, err error) {
 	st.Tag = p.call.tag
 	if !p.over && err == nil && !p.call.sends() {
@@ -277,7 +281,7 @@ func (p *Partitioned) arrived(st *mpe.Status, err error) {
 	p.over = true
 }
 
-// partitions is the mpe.Op of the message that was started.
+// partitions is the mpe.Op of the current message.
 type partitions struct{ *Partitioned }
 
 // Await implements mpe.Op.

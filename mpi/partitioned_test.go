@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
-// onTwo runs a program on two ranks, each in a goroutine, which errors end.
+// onTwo runs a program on two ranks, each in a goroutine. An error in one of them ends both.
 func onTwo(t *testing.T, program func(ctx context.Context, c *mpi.Comm, me int) error) {
 	t.Helper()
 	err := job.Run(t.Context(), 2, func(ctx context.Context, world *mpi.Comm) error { return program(ctx, world, world.Rank()) })
@@ -21,10 +21,10 @@ func onTwo(t *testing.T, program func(ctx context.Context, c *mpi.Comm, me int) 
 	}
 }
 
-// ints is a buffer of all elements of a slice.
+// ints returns a buffer of all elements of a slice.
 func ints(list []int32) mpi.Buffer { return mpi.Typed(list, len(list), mpi.TypeOf[int32]()) }
 
-// TestPartitioned: a message arrives when all partitions are ready, in whatever order, each time that it is started.
+// TestPartitioned checks that a message arrives when all partitions are ready, in any order, each time it is started.
 func TestPartitioned(t *testing.T) {
 	const parts, each = 5, 3
 	onTwo(t, func(ctx context.Context, c *mpi.Comm, me int) error {
@@ -46,7 +46,7 @@ func TestPartitioned(t *testing.T) {
 						return err
 					}
 				}
-				// Without the last partition, nothing arrives: the other rank says so before that is ready.
+				// Nothing arrives without the last partition: the other rank confirms that first.
 				if err := mpi.Barrier(ctx, c); err != nil {
 					return err
 				}
@@ -109,7 +109,8 @@ func TestPartitioned(t *testing.T) {
 	})
 }
 
-// TestPartitionedMatch: sends and receives match in the order in which they were described, not started, and neither other messages of the same tag.
+// TestPartitionedMatch checks that partitioned sends and receives match in the order in which they were initialized,
+// not started, and never match other messages with the same tag.
 func TestPartitionedMatch(t *testing.T) {
 	onTwo(t, func(ctx context.Context, c *mpi.Comm, me int) error {
 		const tag = mpi.TagUB
@@ -123,7 +124,7 @@ func TestPartitionedMatch(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			for _, p := range []*mpi.Partitioned{second, first} { // the other way round
+			for _, p := range []*mpi.Partitioned{second, first} { // in reverse order
 				r, err := p.Start()
 				if err != nil {
 					return err
@@ -165,15 +166,15 @@ func TestPartitionedMatch(t *testing.T) {
 	})
 }
 
-// TestPartitionedWaits: a receive is waited for before there is a send, whose partitions are made ready by other goroutines while it is waited for.
-// The datatype has gaps.
+// TestPartitionedWaits waits for a receive before the send exists. Other goroutines then mark the partitions ready. The
+// datatype has gaps.
 func TestPartitionedWaits(t *testing.T) {
 	const parts = 8
 	every, err := datatype.Resized(must(datatype.Vector(2, 1, 2, mpi.TypeOf[int32]())), 0, 16)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, big := range []int{1, 10000} { // of several eager lengths
+	for _, big := range []int{1, 10000} { // several times the eager limit
 		onTwo(t, func(ctx context.Context, c *mpi.Comm, me int) error {
 			buf := make([]int32, 4*parts*big)
 			b := mpi.Typed(buf, parts*big, every)
@@ -228,7 +229,7 @@ func TestPartitionedWaits(t *testing.T) {
 	}
 }
 
-// TestPartitionedErrors: what is refused, and what a wait that ends early leaves.
+// TestPartitionedErrors checks invalid calls, and the state after a wait that ends early.
 func TestPartitionedErrors(t *testing.T) {
 	onTwo(t, func(ctx context.Context, c *mpi.Comm, me int) error {
 		var wrong []error
@@ -273,13 +274,13 @@ func TestPartitionedErrors(t *testing.T) {
 		if err := send.Pready(1, 1); err != nil {
 			return err
 		}
-		is(send.Pready(0, 1), mpi.ErrArg) // and 0 is not ready then
+		is(send.Pready(0, 1), mpi.ErrArg) // and partition 0 is not ready afterwards
 		ended, end := context.WithCancel(ctx)
 		end()
 		if _, err = r.Wait(ended); !errors.Is(err, context.Canceled) {
 			wrong = append(wrong, errors.Join(errors.New("not cancelled"), err))
 		}
-		// It can be started again. A request that is cancelled before all is ready ends.
+		// It can be started again. Cancel completes a request before all partitions are ready.
 		if r, err = send.Start(); err != nil {
 			return err
 		}

@@ -4,9 +4,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// SendInit returns a request that does Isend each time it is started. It is
-// inactive until then, and again when it has ended and been waited for. Free
-// ends it.
+// SendInit returns a persistent request that performs Isend each time it is started. It is inactive until it is
+// started, and again after it is done and has been waited for. Free releases it.
 func SendInit[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
 	return c.SendInit(numbersOf(buf), dest, tag)
 }
@@ -31,16 +30,16 @@ func RecvInit[T Number](c *Comm, buf []T, source, tag int) (Request, error) {
 	return c.RecvInit(numbersOf(buf), source, tag)
 }
 
-// persistence says what a request does when it has ended.
+// persistence describes whether a request can be started again.
 type persistence uint8
 
 const (
-	once       persistence = iota // it is over
+	once       persistence = iota // it is over when it is done
 	unbuffered                    // it can be started again
-	buffered                      // so too, and is a Bsend each time
+	buffered                      // it can be started again, as a Bsend
 )
 
-// persistent returns a request for an operation that has been checked.
+// persistent checks an operation and returns a persistent request for it.
 func (k *call) persistent(again persistence) (Request, error) {
 	var o mpe.Operation
 	if err := k.operation(&o); err != nil {
@@ -64,7 +63,7 @@ func (k *call) operation(o *mpe.Operation) error {
 
 const onlyPersistent = "only persistent requests, such as those of SendInit, can be started"
 
-// Start starts a persistent request, which must not be active.
+// Start starts a persistent request, which must be inactive.
 func (r Request) Start() error {
 	if r.restingSends() != nil {
 		return errorf(ErrRequest, "Start", onlyPersistent)
@@ -111,8 +110,7 @@ func (r Request) Start() error {
 	return nil
 }
 
-// Startall starts persistent requests in order. If one cannot be started, those
-// before it have been.
+// Startall starts persistent requests in order. If one cannot be started, the preceding ones have been.
 func Startall(requests []Request) error {
 	for i, r := range requests {
 		if err := r.Start(); err != nil {

@@ -9,41 +9,39 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// process is what all communicators of a rank share.
+// process is the state that all communicators of a rank share.
 type process struct {
 	dev mpe.Device
-	// peers is what the device knows of every rank of the world.
+	// peers holds the device's information about every rank of the world.
 	peers []mpe.PeerInfo
-	// noTags: there are peers whose wire carries no tags.
+	// noTags is set if the wire of some peer carries no tags.
 	noTags bool
-	// deployed: there are peers that may get into dead ends.
+	// deployed is set if some peer can run into a dead end.
 	deployed bool
 	numbers  numbers
-	// buffer is the rank's send buffer, and buffers are those that are attached.
+	// buffer is the rank's send buffer, and buffers lists all attached ones.
 	buffer  *SendBuffer
 	buffers sendBuffers
 	freed   released
-	// completed are the requests of sends that ended at once.
+	// completed holds the requests of sends that were complete at once.
 	completed completed
-	// resting are those of sends that wait for receives, when there are many.
+	// resting holds the requests of sends that wait for receives, when there are many.
 	resting resting
 	over    atomic.Bool
 
 	selfOnce sync.Once
 	self     *Comm
 
-	// cores, copies, collectives, scattered and rounds are memory to be used again: *core of
-	// requests, *[]byte of SendrecvReplace, *collectiveCall, *scattered and *round.
+	// Pools, in this order, of *core for requests, *[]byte for SendrecvReplace, *collectiveCall, *scattered and *round.
 	cores, copies, collectives, scattered, rounds sync.Pool
 }
 
-// New returns a device's world communicator: all ranks of the cluster, numbered
-// as there. It asks the device once what each peer's wire can carry.
+// New returns the world communicator of a device: all ranks of the cluster, with the same numbers. It asks the device
+// once for the limits of each peer's wire.
 //
-// Several worlds may live in one program, one per device.
+// A program may have several worlds, one per device.
 //
-// Numbers travel least significant byte first, and buffers are sent as they
-// are, so New refuses to work on a machine with the other byte order.
+// Numbers travel least significant byte first, and buffers are sent unchanged, so New fails on a big-endian machine.
 func New(dev mpe.Device) (*Comm, error) {
 	const op = "New"
 	if !littleEndian() {
@@ -73,13 +71,11 @@ func New(dev mpe.Device) (*Comm, error) {
 	return world, nil
 }
 
-// Finalize ends the rank's part in the cluster: it deletes the attributes of Self, waits for the buffered sends
-// and then closes the device. c is any communicator of the rank. No call may be
-// under way in another goroutine, and the requests that have not ended end with
-// an error.
+// Finalize ends the rank's participation in the cluster: it deletes the attributes of Self, waits for buffered sends
+// and closes the device. c is any communicator of the rank. No other goroutine may have a call in progress. Requests
+// that are still pending fail.
 //
-// By the standard, every rank should have received what was sent to it
-// before it calls Finalize.
+// By the standard, every rank should have received all messages sent to it before it calls Finalize.
 func (c *Comm) Finalize(ctx context.Context) error {
 	k := c.callf("Finalize")
 	if c == nil {

@@ -6,26 +6,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Recv receives a message from rank source of c, or AnySource, with tag, or
-// AnyTag, into buf. The message may be shorter than buf: Count returns its
-// length. If it is longer, the error is ErrTruncate, and buf holds its
-// beginning. When ctx ends first, the receive is cancelled.
+// Recv receives a message from rank source of c, or AnySource, with tag, or AnyTag, into buf. The message may be
+// shorter than buf: Count returns its length. If it is longer, the error is ErrTruncate, and buf holds the beginning.
+// If ctx is done first, the receive is cancelled.
 //
-// Deployed nodes distinguish float32 from other numbers: there, a []float32 receives
-// what was sent as float, a []uint8 or []int8 both, and any other slice what
-// was sent as int.
+// Deployed nodes distinguish float32 from other numbers: from them, a []float32 receives messages sent as float, a
+// []uint8 or []int8 receives both, and any other slice receives messages sent as int.
 func Recv[T Number](ctx context.Context, c *Comm, buf []T, source, tag int) (Status, error) {
 	return c.Recv(ctx, numbersOf(buf), source, tag)
 }
 
-// Irecv starts Recv and returns. buf must not be touched until the request has
-// ended.
+// Irecv starts Recv and returns. buf must not be accessed until the request is done.
 func Irecv[T Number](c *Comm, buf []T, source, tag int) (Request, error) {
 	return c.Irecv(numbersOf(buf), source, tag)
 }
 
-// Probe waits for a message that a receive from source with tag would get, and
-// describes it without receiving it.
+// Probe waits for a message that a receive from source with tag would get, and returns its status without receiving it.
 func Probe(ctx context.Context, c *Comm, source, tag int) (Status, error) {
 	k := call{comm: c, op: "Probe", kind: mpe.OpRecv, peer: source, tag: tag}
 	var st Status

@@ -6,9 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Reduce combines the send buffers of all ranks of c, element by element, into recv of
-// root. All buffers are of the same length. recv is ignored on other ranks; root may
-// give the same slice for both, and then its contribution is in recv.
+// Reduce combines the send slices of all ranks of c, element by element, into recv of root. All slices have the same
+// length. recv is ignored on other ranks. If root passes the same slice for both, recv holds its contribution.
 func Reduce[T Element](ctx context.Context, c *Comm, send, recv []T, op Op, root int, opts ...Option) error {
 	return c.Reduce(ctx, bufferOf(send), bufferOf(recv), op, root, opts...)
 }
@@ -18,9 +17,8 @@ func Ireduce[T Element](c *Comm, send, recv []T, op Op, root int, opts ...Option
 	return c.Ireduce(bufferOf(send), bufferOf(recv), op, root, opts...)
 }
 
-// Allreduce combines the send buffers of all ranks of c, element by element, into recv of
-// all. All buffers are of the same length. A rank that gives the same slice for both has
-// its contribution in recv.
+// Allreduce combines the send slices of all ranks of c, element by element, into recv of every rank. All slices have
+// the same length. If a rank passes the same slice for both, recv holds its contribution.
 func Allreduce[T Element](ctx context.Context, c *Comm, send, recv []T, op Op, opts ...Option) error {
 	return c.Allreduce(ctx, bufferOf(send), bufferOf(recv), op, opts...)
 }
@@ -40,7 +38,7 @@ func (c *Comm) Ireduce(send, recv Buffer, op Op, root int, opts ...Option) (Requ
 	return c.reduceCall("Ireduce", &send, &recv, op, root, opts).start()
 }
 
-// Allreduce combines the send buffers of all ranks, element by element, into recv of all.
+// Allreduce combines the send buffers of all ranks, element by element, into recv of every rank.
 func (c *Comm) Allreduce(ctx context.Context, send, recv Buffer, op Op, opts ...Option) error {
 	return c.allreduceCall("Allreduce", &send, &recv, op, opts).wait(ctx)
 }
@@ -70,7 +68,7 @@ func (c *Comm) allreduceCall(name string, send, recv *Buffer, op Op, opts []Opti
 	return c.collective(name, coll.Allreduce, typedBy(send.of, recv.of), opts).combine(send, recv, op)
 }
 
-// combine takes the buffers of a reduction of which the rank gets a result.
+// combine sets the buffers of a reduction on a rank that receives a result.
 func (x *collectiveCall) combine(send, recv *Buffer, op Op) *collectiveCall {
 	from, to := x.both(send, recv)
 	x.operation(op, send, recv)

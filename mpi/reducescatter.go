@@ -6,19 +6,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// ReduceScatter combines the send buffers of all ranks of c, element by element, and gives
-// each rank its block of the result: counts[i] elements to rank i, one block after
-// another. All ranks give the same counts. A rank may give the beginning of send as recv.
+// ReduceScatter combines the send slices of all ranks of c, element by element, and splits the result into consecutive
+// blocks: rank i receives counts[i] elements. All ranks pass the same counts. A rank may pass the beginning of send as
+// recv.
 func ReduceScatter[T Element](ctx context.Context, c *Comm, send, recv []T, counts []int, op Op, opts ...Option) error {
 	return c.ReduceScatter(ctx, bufferOf(send), bufferOf(recv), counts, op, opts...)
 }
 
-// IreduceScatter starts ReduceScatter and returns. counts is the caller's again at once.
+// IreduceScatter starts ReduceScatter and returns. The caller may reuse counts at once.
 func IreduceScatter[T Element](c *Comm, send, recv []T, counts []int, op Op, opts ...Option) (Request, error) {
 	return c.IreduceScatter(bufferOf(send), bufferOf(recv), counts, op, opts...)
 }
 
-// ReduceScatterBlock is ReduceScatter of blocks that all are as long as recv.
+// ReduceScatterBlock is ReduceScatter with blocks that all have the length of recv.
 func ReduceScatterBlock[T Element](ctx context.Context, c *Comm, send, recv []T, op Op, opts ...Option) error {
 	return c.ReduceScatterBlock(ctx, bufferOf(send), bufferOf(recv), op, opts...)
 }
@@ -28,8 +28,9 @@ func IreduceScatterBlock[T Element](c *Comm, send, recv []T, op Op, opts ...Opti
 	return c.IreduceScatterBlock(bufferOf(send), bufferOf(recv), op, opts...)
 }
 
-// ReduceScatter combines the send buffers of all ranks, element by element, and gives counts[i] elements of the result to
-// rank i, one block after another. In place, what is combined is in recv, and the result goes to its beginning.
+// ReduceScatter combines the send buffers of all ranks, element by element, and splits the result into consecutive
+// blocks: rank i receives counts[i] elements. In place, recv holds the contribution, and its beginning receives the
+// result.
 func (c *Comm) ReduceScatter(ctx context.Context, send, recv Buffer, counts []int, op Op, opts ...Option) error {
 	return c.reduceScatterCall("ReduceScatter", &send, &recv, counts, op, opts).wait(ctx)
 }
@@ -39,7 +40,8 @@ func (c *Comm) IreduceScatter(send, recv Buffer, counts []int, op Op, opts ...Op
 	return c.reduceScatterCall("IreduceScatter", &send, &recv, counts, op, opts).start()
 }
 
-// ReduceScatterBlock is ReduceScatter of blocks that all are as long as recv. In place, recv is as long as all of them.
+// ReduceScatterBlock is ReduceScatter with blocks that all have the length of recv. In place, recv has the length of
+// all blocks.
 func (c *Comm) ReduceScatterBlock(ctx context.Context, send, recv Buffer, op Op, opts ...Option) error {
 	return c.reduceScatterBlockCall("ReduceScatterBlock", &send, &recv, op, opts).wait(ctx)
 }
@@ -49,8 +51,8 @@ func (c *Comm) IreduceScatterBlock(send, recv Buffer, op Op, opts ...Option) (Re
 	return c.reduceScatterBlockCall("IreduceScatterBlock", &send, &recv, op, opts).start()
 }
 
-// parts takes the buffers of a call whose result is a part of what is combined. In place,
-// the result goes to the beginning of it.
+// parts sets the buffers of a call whose result is a part of the combined vector. In place, the result is stored at the
+// beginning of the contribution.
 func (x *collectiveCall) parts(send, recv []byte) {
 	d := &x.dev
 	d.Send, d.Recv = send, recv

@@ -2,36 +2,34 @@ package mpi
 
 import "context"
 
-// Request is the handle of a send, a receive or a collective call that was started.
-// It is a small value: copies of it are the same request, and the zero value is none
-// (MPI_REQUEST_NULL). One goroutine at a time may wait for a request: while it does, Wait, Test and Free of
-// others return ErrRequest. They may cancel it.
+// Request is the handle of a send, a receive or a collective call in progress. It is a small value: copies denote the
+// same request, and the zero value is no request (MPI_REQUEST_NULL). Only one goroutine at a time may wait for a
+// request: meanwhile, Wait, Test and Free in other goroutines return ErrRequest. Any goroutine may cancel it.
 //
-// A request that has ended and been waited for is over, and its memory is used for later
-// ones; its handle is stale then, and never refers to one of those. Persistent requests are inactive instead, until they are started
-// again or freed. To wait for a stale handle, for the zero value or for an
-// inactive request gives the empty status at once.
+// After a request is done and has been waited for, its memory is reused for later requests; its handle is then stale,
+// and never refers to one of those. A persistent request becomes inactive instead, until it is started again or freed.
+// Waiting for a stale handle, the zero value or an inactive request returns the empty status at once.
 //
-// A request need not be waited for: it may be freed, or left to the garbage collector. Of a send behind many others,
-// some 60 bytes are not collected. Its buffer is in use until the request is done in any case.
+// A request need not be waited for: it may be freed, or dropped for the garbage collector. Some 60 bytes are not
+// collected for a send that is queued behind many other sends. In any case, the buffer is in use until the request is
+// done.
 type Request struct {
 	core       *core
 	generation uint64
 }
 
-// Wait waits for the request to end. When ctx ends first, the request is cancelled, its
-// buffer is the caller's again, and the error says who waits for whom, in a
-// *mpe.WaitError.
+// Wait waits until the request is done. If ctx is done first, the request is cancelled, the caller owns its buffer
+// again, and the error, a *mpe.WaitError, names the ranks that wait for each other.
 func (r Request) Wait(ctx context.Context) (st Status, err error) {
 	err = r.wait(ctx, &st)
 	return st, err
 }
 
-// wait is Wait, which puts the status where it belongs: to copy one that has just been written takes longer than to write it.
+// wait implements Wait. It writes the status to its destination, because copying a new status takes longer than that.
 func (r Request) wait(ctx context.Context, to *Status) error { return r.waitAmong(ctx, to, nil) }
 
-// waitAmong is wait for one of several requests that are waited for, of which rest are those that have not been taken.
-// If one of these fails because its peer does not go on, the request is left as it is: its error is ErrPending.
+// waitAmong is wait for one of several requests; rest are the requests not yet waited for. If one of these fails
+// because its peer cannot continue, the request is left pending and the error is ErrPending.
 func (r Request) waitAmong(ctx context.Context, to *Status, rest *restOfAll) error {
 	*to = emptyStatus
 	c := r.core
@@ -80,9 +78,8 @@ func (r Request) waitAmong(ctx context.Context, to *Status, rest *restOfAll) err
 	return c.end(to, st, err)
 }
 
-// Test reports whether the request has ended, and how, without waiting. A loop
-// that does nothing but test takes a processor away from the progress of messages: wait
-// instead.
+// Test reports whether the request is done, with its status, without waiting. A loop that only tests takes a processor
+// away from the progress of messages: use Wait instead.
 func (r Request) Test() (Status, bool, error) {
 	c := r.core
 	if c == nil {
@@ -118,10 +115,10 @@ func (r Request) Test() (Status, bool, error) {
 	return s, true, err
 }
 
-// Active reports whether the request has been started and not been waited for since.
+// Active reports whether the request has been started and has not been waited for since.
 func (r Request) Active() bool { return r.state() != inactive }
 
-// Peek is Test, but leaves the request as it is (MPI_Request_get_status).
+// Peek is like Test, but does not complete the request (MPI_Request_get_status).
 func (r Request) Peek() (Status, bool, error) {
 	c := r.core
 	if c == nil || c.completed != nil {
@@ -148,12 +145,11 @@ func (r Request) Peek() (Status, bool, error) {
 	return s, true, err
 }
 
-// Cancel requests that the request be cancelled. It must be waited for all the same, and
-// its status says whether it was cancelled: a receive that a message has matched, and a
-// send whose payload has been sent, end as if Cancel had not been called.
+// Cancel asks for cancellation of the request. The caller must still wait for it; the status reports whether it was
+// cancelled. A receive that has matched a message, and a send whose payload has been sent, complete as usual.
 //
-// A collective call cannot be cancelled, as the other ranks would wait for it. It is
-// abandoned when the context of a wait for it ends.
+// A collective call cannot be cancelled, because the other ranks would wait for it. It is abandoned when the context of
+// a Wait is done.
 func (r Request) Cancel() error {
 	if q := r.restingSends(); q != nil {
 		defer q.rest(r.generation)
@@ -165,7 +161,7 @@ func (r Request) Cancel() error {
 	}
 	defer c.mu.Unlock()
 	switch {
-	case c.completed != nil: // it is too late
+	case c.completed != nil: // too late
 	case c.collective != nil:
 		return c.call.failf(ErrRequest, "a collective call cannot be cancelled, as the other ranks would wait for it: wait for it with a context that ends")
 	case c.op != nil:
@@ -176,8 +172,8 @@ func (r Request) Cancel() error {
 	return nil
 }
 
-// Free ends the use of the request: its handle is stale from then on. A request that is
-// in progress continues, and its outcome is discarded. A collective call in progress cannot be freed.
+// Free releases the request: its handle is stale from then on. An operation in progress continues, and its outcome is
+// discarded. A collective call in progress cannot be freed.
 func (r Request) Free() error {
 	if q := r.restingSends(); q != nil {
 		return q.free(r.generation)
@@ -201,7 +197,7 @@ func (r Request) Free() error {
 	p, op := c.call.comm.p, c.op
 	c.op, c.again = nil, once
 	if op != nil {
-		c.call.scattered = nil // it is in use
+		c.call.scattered = nil // in use until the operation is done
 	}
 	c.over()
 	if op != nil {
@@ -210,7 +206,7 @@ func (r Request) Free() error {
 	return nil
 }
 
-// lock locks a request that there is.
+// lock locks a request that exists.
 func (r Request) lock(call string) (*core, error) {
 	c := r.core
 	if c == nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// resting are requests of sends that a rank left to its device, as many others wait to the same peer: a program may
-// have millions. They share a core, whose handles have the device's numbers as generations. A call that concerns one
-// wakes it, which makes an ordinary request of it, and lets it rest again afterwards.
+// resting holds the requests of sends that the device keeps for a rank, because many others wait for the same peer: a
+// program may have millions. They share a core; the generation of a handle is the device's number of the send. A call
+// on such a request wakes the send, which turns it into an ordinary request, and lets it rest again afterwards.
 type resting struct {
 	core  core
 	sends mpe.RestingSends // or nil
@@ -17,14 +17,14 @@ type resting struct {
 	awake map[uint64]*awake
 }
 
-// awake is a send that calls use, in an ordinary request.
+// awake is a send that calls are using, as an ordinary request.
 type awake struct {
 	Request
 	calls    int
-	notified bool // a goroutine that waits for one of several counts as a call
+	notified bool // a goroutine waiting for one of several requests counts as a call
 }
 
-// restingSends returns those that the request is one of, or nil.
+// restingSends returns the resting that owns the request, or nil.
 func (r Request) restingSends() *resting {
 	if r.core == nil {
 		return nil
@@ -32,24 +32,24 @@ func (r Request) restingSends() *resting {
 	return r.core.resting
 }
 
-// add lets a send rest.
+// add leaves a send to the device, to rest.
 func (q *resting) add(k *call, op mpe.Op) Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return Request{&q.core, uint64(q.sends.Rest(op, k.origin()))}
 }
 
-// origins are the calls that start sends which may rest.
+// origins lists the calls whose sends may rest.
 var origins = [...]string{"Isend", "Issend", "Irsend"}
 
-// origin describes the call to the device: it takes no memory for each message.
+// origin describes the call to the device, without memory per message.
 func (k *call) origin() *mpe.Origin {
 	o := &k.comm.origins[max(slices.Index(origins[:], k.op), 0)]
 	o.Comm, o.Call = k.comm, k.op
 	return o
 }
 
-// wake returns the ordinary request of a number until rest is called, or a stale one.
+// wake returns the ordinary request of a number, valid until rest is called, or a stale one.
 func (q *resting) wake(number uint64) Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -77,7 +77,7 @@ func (q *resting) wakeLocked(number uint64) Request {
 	return a.Request
 }
 
-// rest ends a use of the ordinary request of a number.
+// rest ends one use of the ordinary request of a number.
 func (q *resting) rest(number uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -86,7 +86,7 @@ func (q *resting) rest(number uint64) {
 
 func (q *resting) restLocked(number uint64) {
 	a := q.awake[number]
-	if a == nil { // its handle is stale
+	if a == nil { // the handle is stale
 		return
 	}
 	if a.calls--; a.calls > 0 {
@@ -102,11 +102,11 @@ func (q *resting) restLocked(number uint64) {
 	}
 	op, origin := c.op, c.call.origin()
 	c.op = nil
-	c.over() // before the device may use its operation, and so the core, for another
+	c.over() // before the device can reuse the operation, and so the core
 	q.sends.Rest(op, origin)
 }
 
-// free ends the use of a request.
+// free releases a request.
 func (q *resting) free(number uint64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -121,7 +121,7 @@ func (q *resting) free(number uint64) error {
 	return nil
 }
 
-// state is that of a request.
+// state implements Request.state.
 func (q *resting) state(number uint64) state {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -132,7 +132,7 @@ func (q *resting) state(number uint64) state {
 	return q.wakeLocked(number).state()
 }
 
-// notify is Request.notify.
+// notify implements Request.notify.
 func (q *resting) notify(number uint64, n chan<- struct{}) (p *process, taken bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// restingDevices returns two engines that allow each other many messages without receives.
+// restingDevices returns two engines that accept many messages from each other before receives match.
 func restingDevices(t *testing.T) []mpe.Device {
 	t.Helper()
 	return engines(func(a, b int, p *mpe.Peer) {
@@ -26,14 +26,14 @@ func restingDevices(t *testing.T) []mpe.Device {
 	})(t, 2)
 }
 
-// restingPair is restingSends on new devices.
+// restingPair calls restingSends with new devices.
 func restingPair(t *testing.T, n int) (ranks []*mpi.Comm, requests []mpi.Request) {
 	t.Helper()
 	return restingSends(t, restingDevices(t), n)
 }
 
-// restingSends returns two ranks. The first has started n synchronous sends with tag 7, each of one word that counts
-// from 0, and the second has all announcements.
+// restingSends returns two ranks. The first one has started n synchronous sends with tag 7, which contain one word
+// each, 0, 1 and so on. The second one has received all announcements.
 func restingSends(t *testing.T, devices []mpe.Device, n int) (ranks []*mpi.Comm, requests []mpi.Request) {
 	t.Helper()
 	for _, dev := range devices {
@@ -53,7 +53,7 @@ func restingSends(t *testing.T, devices []mpe.Device, n int) (ranks []*mpi.Comm,
 		requests = append(requests, r)
 	}
 	after := make([]int32, 1)
-	r, err := mpi.Isend(ranks[0], []int32{-1}, 1, 8) // one that goes eagerly
+	r, err := mpi.Isend(ranks[0], []int32{-1}, 1, 8) // sent eagerly
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func upTo(from, to int) (all []int) {
 	return all
 }
 
-// TestRestingSends makes every call that takes a request with sends of which many wait.
+// TestRestingSends makes every call that takes a request, with many sends that are waiting.
 func TestRestingSends(t *testing.T) {
 	const n = 300
 	ranks, rs := restingPair(t, n)
@@ -104,7 +104,7 @@ func TestRestingSends(t *testing.T) {
 			t.Error("a stale handle is cancelled, freed or started")
 		}
 	}
-	// Nothing has ended.
+	// All are pending.
 	for _, r := range rs {
 		_, done, err := r.Test()
 		_, peeked, peekErr := r.Peek()
@@ -118,7 +118,7 @@ func TestRestingSends(t *testing.T) {
 	if done, err := mpi.Testall(rs, nil); done || err != nil {
 		t.Errorf("Testall: %v, %v", done, err)
 	}
-	// The last ones are cancelled, in any order of Cancel and Wait, or by a context.
+	// The last ones are cancelled, with Cancel and Wait in any order, or by a context.
 	for _, i := range []int{299, 297} {
 		if err := rs[i].Cancel(); err != nil {
 			t.Fatal(err)
@@ -136,8 +136,8 @@ func TestRestingSends(t *testing.T) {
 		t.Errorf("a wait whose context is done: %v", err)
 	}
 	stale(rs[298])
-	// A freed one goes on, and a copy of its handle is stale.
-	for _, i := range []int{1, 150} { // the second one rests
+	// Freed sends continue, and copies of their handles are stale.
+	for _, i := range []int{1, 150} { // the second one is resting
 		if err := rs[i].Free(); err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func TestRestingSends(t *testing.T) {
 	if _, err := rs[0].Wait(ctx); err != nil {
 		t.Fatal(err)
 	}
-	// Peek leaves an outcome, and Test takes it.
+	// Peek keeps an outcome, and Test removes it.
 	receive(t, ranks[1], 2)
 	for done := false; !done; _, done, _ = rs[2].Peek() {
 	}
@@ -158,7 +158,7 @@ func TestRestingSends(t *testing.T) {
 		t.Errorf("Test: %v, %v", done, err)
 	}
 	stale(rs[2])
-	// One of several.
+	// Any of several.
 	var received sync.WaitGroup
 	received.Go(func() { receive(t, ranks[1], 3, 4, 5, 6) })
 	taken := map[int]bool{}
@@ -179,7 +179,7 @@ func TestRestingSends(t *testing.T) {
 		}
 	}
 	received.Wait()
-	// All, while another goroutine frees and tests.
+	// All, while another goroutine frees and tests them.
 	received.Go(func() { receive(t, ranks[1], upTo(7, 200)...) })
 	if err := mpi.Waitall(ctx, rs[:200], nil); err != nil {
 		t.Fatal(err)
@@ -188,7 +188,7 @@ func TestRestingSends(t *testing.T) {
 	for _, r := range rs[:200] {
 		stale(r)
 	}
-	// Records are used again, with other numbers.
+	// Records are reused with other numbers.
 	more := make([]mpi.Request, 100)
 	for i := range more {
 		if more[i], err = mpi.Issend(ranks[0], []int32{int32(i)}, 1, 7); err != nil {
@@ -203,7 +203,7 @@ func TestRestingSends(t *testing.T) {
 	if err := mpi.Waitall(ctx, append(rs[200:297:297], more[:50]...), nil); err != nil {
 		t.Fatal(err)
 	}
-	// Those that wait when the peer ends fail, and say of what call they are.
+	// Sends that are waiting when the peer ends fail, and their errors name the call.
 	if err := ranks[1].Finalize(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestRestingSends(t *testing.T) {
 	}
 }
 
-// Sends that wait when their own rank ends are cancelled at the peer, and fail.
+// TestRestingSendsOfAFinalizedRank checks that sends fail when their own rank ends, and are cancelled at the peer.
 func TestRestingSendsOfAFinalizedRank(t *testing.T) {
 	ranks, rs := restingPair(t, 200)
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
@@ -239,8 +239,8 @@ func TestRestingSendsOfAFinalizedRank(t *testing.T) {
 	}
 }
 
-// A send that waits for a receive takes no request: its handle, its record, and that of its message at the receiver.
-// The bound includes what both ranks have once, which is a quarter of it.
+// TestMemoryOfRestingSends checks that a waiting send uses no request: only its handle, its record, and the record of
+// its message at the receiver. The fixed memory of both ranks is a quarter of the limit.
 func TestMemoryOfRestingSends(t *testing.T) {
 	const n = 30_000
 	heap := func() uint64 {
@@ -263,14 +263,15 @@ func TestMemoryOfRestingSends(t *testing.T) {
 	}
 }
 
-// TestOldestRestingSend: the counters have the age of the oldest send, also if it rests and a younger one does not.
+// TestOldestRestingSend checks that the counters show the age of the oldest send, even if it is resting and a younger
+// one is not.
 func TestOldestRestingSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 200
 		devices := restingDevices(t)
 		ranks, requests := restingSends(t, devices, n)
 		time.Sleep(time.Minute)
-		receive(t, ranks[1], upTo(0, 100)...) // of which the first do not rest
+		receive(t, ranks[1], upTo(0, 100)...) // the first of these are not resting
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go func() { _ = mpi.Ssend(ctx, ranks[0], []int32{0}, 1, 9) }()
@@ -293,7 +294,7 @@ func TestOldestRestingSend(t *testing.T) {
 	})
 }
 
-// TestFlush: Flush returns when the messages of its buffer have been received, or its context ends.
+// TestFlush checks that Flush returns when the messages of its buffer have been received, or when its context ends.
 func TestFlush(t *testing.T) {
 	devices := restingDevices(t)
 	var ranks []*mpi.Comm
@@ -304,7 +305,7 @@ func TestFlush(t *testing.T) {
 		}
 		ranks = append(ranks, c)
 	}
-	sent := make([]int64, 1<<15) // it waits for its receive
+	sent := make([]int64, 1<<15) // too long for an eager send
 	b := ranks[0].NewSendBuffer()
 	ranks[0].SetSendBuffers(b)
 	if err := errors.Join(b.Attach(8*len(sent)), mpi.Bsend(ranks[0], sent, 1, 7)); err != nil {

@@ -8,29 +8,30 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 )
 
-// round is a collective call of messages between pairs of ranks, all under way at a time: the neighbourhood collectives, and those of
-// intercommunicators. It is an operation of the device to requests. Unlike the devices' collective calls it does not notify others when it fails.
+// round is a collective call that consists of concurrent messages between pairs of ranks: a neighbourhood collective,
+// or a collective on an intercommunicator. To requests, it looks like an operation of the device. Unlike the device's
+// collective calls, it does not notify other ranks when it fails.
 type round struct {
 	x *collectiveCall
-	// p is the process, which the round is given back to when x has been.
+	// p is the process whose pool the round returns to after x.
 	p   *process
 	ops []mpe.Op
-	// wanted has the length of each operation's message: −1 for a send.
+	// wanted holds the expected length of each operation's message, −1 for a send.
 	wanted []int
-	// peers are the ranks of the operations, in the communicator.
+	// peers holds the peer of each operation, as a rank in the communicator.
 	peers []int
-	// outcome counts those that have ended, from the first on, and has the first error.
+	// outcome counts the leading operations that are done. err is the first error.
 	outcome int
 	err     error
 	over    bool
-	// combine says that what was received is combined into into: elements from skip bytes on.
+	// combine is set if the received blocks are reduced into into, using the elements from skip bytes on.
 	combine bool
 	blocks  []byte
 	into    []byte
 	skip    int
 }
 
-// pairwise begins the description of a call that is a round. Its buffers are taken as those of other collective calls are.
+// pairwise begins the description of a call that is a round. Its buffers are added as for other collective calls.
 func (c *Comm) pairwise(name string, e element, check func(*call) error) (*collectiveCall, *round) {
 	k := c.callf(name)
 	if err := check(&k); err != nil {
@@ -51,9 +52,10 @@ func (c *Comm) pairwise(name string, e element, check func(*call) error) (*colle
 	return x, o
 }
 
-// send and recv add a message to or from a rank of the communicator, unless it is ProcNull.
+// send adds a message to a rank of the communicator, unless it is ProcNull.
 func (o *round) send(peer int, b []byte) { o.add(mpe.OpSend, peer, b) }
 
+// recv adds a message from a rank of the communicator, unless it is ProcNull.
 func (o *round) recv(peer int, b []byte) { o.add(mpe.OpRecv, peer, b) }
 
 func (o *round) add(kind mpe.OpKind, peer int, b []byte) {
@@ -62,7 +64,7 @@ func (o *round) add(kind mpe.OpKind, peer int, b []byte) {
 	}
 }
 
-// exchange adds a message to or from a rank of the world, which errors call peer.
+// exchange adds a message to or from a rank of the world. Errors name it peer.
 func (o *round) exchange(kind mpe.OpKind, world, peer int, b []byte) {
 	x := o.x
 	if x.err != nil {
@@ -84,7 +86,7 @@ func (o *round) exchange(kind mpe.OpKind, world, peer int, b []byte) {
 	o.ops, o.wanted, o.peers = append(o.ops, device), append(o.wanted, wanted), append(o.peers, peer)
 }
 
-// begin gives the messages of the call their tag. What is wrong with the call is known by then.
+// begin sets the tag for the messages of the call. It must be called after all checks; it returns false if one failed.
 func (o *round) begin() bool {
 	x := o.x
 	if x.err != nil {
@@ -94,7 +96,7 @@ func (o *round) begin() bool {
 	return true
 }
 
-// wait carries the call out.
+// wait executes the call.
 func (o *round) wait(ctx context.Context) error {
 	x := o.x
 	if err := o.refused(); err != nil {
@@ -121,7 +123,7 @@ func (o *round) start() (Request, error) {
 	return r, nil
 }
 
-// refused returns what was wrong, with no message under way.
+// refused returns the error found while the call was described, after it has cancelled the messages in flight.
 func (o *round) refused() error {
 	if o.x.err == nil {
 		return nil
@@ -134,7 +136,7 @@ func (o *round) refused() error {
 	return o.x.err
 }
 
-// noStatus is that of an operation of several messages.
+// noStatus is the status of an operation with several messages.
 var noStatus mpe.Status
 
 // Await implements mpe.Op.
@@ -164,7 +166,7 @@ func (o *round) Test() (mpe.Status, bool, error) {
 	return mpe.Status{}, true, o.finish()
 }
 
-// end takes the outcome of an operation. After the first failure the others are cancelled.
+// end records the outcome of the next operation. The first failure cancels the rest.
 func (o *round) end(st *mpe.Status, err error) {
 	if o.err != nil {
 		return
@@ -179,7 +181,7 @@ func (o *round) end(st *mpe.Status, err error) {
 	}
 }
 
-// finish combines what has come.
+// finish reduces the received blocks if the call asks for it.
 func (o *round) finish() error {
 	if o.over || o.err != nil {
 		return o.err
@@ -191,7 +193,7 @@ func (o *round) finish() error {
 	return o.err
 }
 
-// reduce combines the blocks in the order of ranks.
+// reduce combines the blocks in rank order.
 func (o *round) reduce() error {
 	d := &o.x.dev
 	n := len(o.into)
@@ -224,7 +226,7 @@ func (o *round) Cancel() {
 	}
 }
 
-// Notify implements mpe.Op. A value is sent when any of the operations ends.
+// Notify implements mpe.Op. It sends a value when any of the operations is done.
 func (o *round) Notify(c chan<- struct{}) {
 	for _, op := range o.ops[o.outcome:] {
 		op.Notify(c)

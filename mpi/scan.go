@@ -6,9 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Scan gives each rank of c the send buffers of the ranks up to itself, combined element
-// by element. All buffers are of the same length. A rank that gives the same slice for
-// both has its contribution in recv.
+// Scan combines the send slices of ranks 0 to the calling rank, element by element, into recv. All slices have the same
+// length. If a rank passes the same slice for both, recv holds its contribution.
 func Scan[T Element](ctx context.Context, c *Comm, send, recv []T, op Op, opts ...Option) error {
 	return c.Scan(ctx, bufferOf(send), bufferOf(recv), op, opts...)
 }
@@ -18,8 +17,7 @@ func Iscan[T Element](c *Comm, send, recv []T, op Op, opts ...Option) (Request, 
 	return c.Iscan(bufferOf(send), bufferOf(recv), op, opts...)
 }
 
-// Exscan is Scan without the rank's own contribution. recv of rank 0 is undefined
-// afterwards.
+// Exscan is Scan without the rank's own contribution. recv of rank 0 is undefined afterwards.
 func Exscan[T Element](ctx context.Context, c *Comm, send, recv []T, op Op, opts ...Option) error {
 	return c.Exscan(ctx, bufferOf(send), bufferOf(recv), op, opts...)
 }
@@ -29,7 +27,7 @@ func Iexscan[T Element](c *Comm, send, recv []T, op Op, opts ...Option) (Request
 	return c.Iexscan(bufferOf(send), bufferOf(recv), op, opts...)
 }
 
-// Scan gives each rank the send buffers of the ranks up to itself, combined element by element.
+// Scan combines the send buffers of ranks 0 to the calling rank, element by element, into recv.
 func (c *Comm) Scan(ctx context.Context, send, recv Buffer, op Op, opts ...Option) error {
 	return c.scanCall("Scan", coll.Scan, &send, &recv, op, opts).wait(ctx)
 }

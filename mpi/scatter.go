@@ -6,9 +6,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Scatter gives each rank of c its block of what root has in send, in the order of ranks:
-// send is as long as all of them together, and is ignored on other ranks. recv is as
-// long on all. Root may give its own block of send as recv: then it stays there.
+// Scatter splits send of root into one block for each rank of c, in rank order, and stores it in recv of that rank.
+// send is ignored on other ranks. All recv slices have the same length. If root passes its own block of send as recv,
+// the block is not copied.
 func Scatter[T Element](ctx context.Context, c *Comm, send, recv []T, root int, opts ...Option) error {
 	return c.Scatter(ctx, bufferOf(send), bufferOf(recv), root, opts...)
 }
@@ -18,20 +18,19 @@ func Iscatter[T Element](c *Comm, send, recv []T, root int, opts ...Option) (Req
 	return c.Iscatter(bufferOf(send), bufferOf(recv), root, opts...)
 }
 
-// Scatterv is Scatter of blocks that may be of different lengths: rank i gets counts[i]
-// elements, which are in send at displs[i], or one block after another if displs is nil.
-// send, counts and displs are ignored on other ranks than root.
+// Scatterv is Scatter for blocks that may differ in length: rank i receives counts[i] elements, which are in send at
+// displs[i]; if displs is nil, the blocks follow each other. send, counts and displs are used at root only.
 func Scatterv[T Element](ctx context.Context, c *Comm, send, recv []T, counts, displs []int, root int, opts ...Option) error {
 	return c.Scatterv(ctx, blocksOf(send, counts, displs), bufferOf(recv), root, opts...)
 }
 
-// Iscatterv starts Scatterv and returns. counts and displs are the caller's again at once.
+// Iscatterv starts Scatterv and returns. The caller may reuse counts and displs at once.
 func Iscatterv[T Element](c *Comm, send, recv []T, counts, displs []int, root int, opts ...Option) (Request, error) {
 	return c.Iscatterv(blocksOf(send, counts, displs), bufferOf(recv), root, opts...)
 }
 
-// Scatter gives each rank its block of what root has in send, in the order of ranks: send has as many elements as
-// all of them together, and is ignored on other ranks. recv is InPlace at a root whose own block stays in send.
+// Scatter splits send of root into one block for each rank, in rank order, and stores it in recv of that rank. send is
+// ignored on other ranks. At root, recv may be InPlace; its own block then remains in send.
 func (c *Comm) Scatter(ctx context.Context, send, recv Buffer, root int, opts ...Option) error {
 	return c.scatterCall("Scatter", &send, &recv, root, opts).wait(ctx)
 }
@@ -41,7 +40,7 @@ func (c *Comm) Iscatter(send, recv Buffer, root int, opts ...Option) (Request, e
 	return c.scatterCall("Iscatter", &send, &recv, root, opts).start()
 }
 
-// Scatterv is Scatter of blocks that may be of different lengths.
+// Scatterv is Scatter for blocks that may differ in length.
 func (c *Comm) Scatterv(ctx context.Context, send Blocks, recv Buffer, root int, opts ...Option) error {
 	return c.scattervCall("Scatterv", &send, &recv, root, opts).wait(ctx)
 }
@@ -78,13 +77,13 @@ func (c *Comm) scattervCall(name string, send *Blocks, recv *Buffer, root int, o
 	return x
 }
 
-// get takes the buffer of a rank that gives nothing.
+// get sets the buffer of a rank that only receives.
 func (x *collectiveCall) get(recv *Buffer) {
 	x.dev.Recv = x.contents(recv, false, true)
 	x.dev.Call.Bytes = len(x.dev.Recv)
 }
 
-// distribute takes the buffers of the root.
+// distribute sets the buffers of the root.
 func (x *collectiveCall) distribute(send, recv *Buffer, root int) {
 	c := &x.dev.Call
 	all := x.contents(send, true, false)
@@ -102,7 +101,7 @@ func (x *collectiveCall) distribute(send, recv *Buffer, root int) {
 	x.scattered(mine, all, root*len(mine))
 }
 
-// distributev does what distribute does for blocks of different lengths.
+// distributev is distribute for blocks that may differ in length.
 func (x *collectiveCall) distributev(send *Blocks, recv *Buffer, root int) {
 	c := &x.dev.Call
 	all, l := x.blocks("send", send, true, false)
@@ -124,7 +123,7 @@ func (x *collectiveCall) distributev(send *Blocks, recv *Buffer, root int) {
 	x.scattered(mine, all, l.Offsets[root])
 }
 
-// scattered takes the block of the root, and all blocks, in which its own one is at off.
+// scattered sets the buffers of the root: its own block, and all blocks, in which its own block is at off.
 func (x *collectiveCall) scattered(mine, all []byte, off int) {
 	x.dev.Send, x.dev.Recv = all, mine
 	if x.inPlace(mine, all, off, [2]string{"recv", "send"}) {

@@ -1,10 +1,11 @@
 package mpi
 
-// selfNumber is the number of each rank's Self. New has the numbers of other communicators begin behind it.
+// selfNumber is the number of each rank's Self. New numbers other communicators from the next one on.
 const selfNumber = numberStep
 
-// Self returns the communicator of the calling rank alone (MPI_COMM_SELF, section 7.3.1): the same one for all communicators of a
-// world. It cannot be freed. Finalize deletes its attributes before it does anything else. It is nil if c is.
+// Self returns the communicator that consists of the calling rank alone (MPI_COMM_SELF, section 7.3.1). All
+// communicators of a world share it. It cannot be freed; Finalize first deletes its attributes. Self returns nil if c
+// is nil.
 func (c *Comm) Self() *Comm {
 	if c == nil {
 		return nil

@@ -6,34 +6,30 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Send sends buf to rank dest of c. It returns when buf may be used again,
-// which may be before or after a receive has matched. When ctx ends first, the
-// send is cancelled if possible, and buf is the caller's again in any case.
+// Send sends buf to rank dest of c. It returns when buf may be used again, before or after a receive has matched. If
+// ctx is done first, the send is cancelled if possible, and the caller owns buf again in any case.
 func Send[T Number](ctx context.Context, c *Comm, buf []T, dest, tag int) error {
 	return c.Send(ctx, numbersOf(buf), dest, tag)
 }
 
-// Ssend is Send, and returns only when a receive has matched (synchronous
-// mode).
+// Ssend is like Send, but returns only after a receive has matched (synchronous mode).
 func Ssend[T Number](ctx context.Context, c *Comm, buf []T, dest, tag int) error {
 	return c.Ssend(ctx, numbersOf(buf), dest, tag)
 }
 
-// Rsend is Send for a caller that knows that the matching receive has been
-// posted (ready mode). The standard does not define what happens otherwise;
-// here the message is sent as Send does.
+// Rsend is like Send, for a caller that knows that the matching receive has been posted (ready mode). Otherwise the
+// standard leaves the result undefined; this package sends the message as Send does.
 func Rsend[T Number](ctx context.Context, c *Comm, buf []T, dest, tag int) error {
 	return c.Rsend(ctx, numbersOf(buf), dest, tag)
 }
 
-// Bsend copies buf into the buffer that AttachBuffer provides, and returns at
-// once (buffered mode). The error is ErrBuffer if there is not enough room.
+// Bsend copies buf into the buffer provided by AttachBuffer, and returns at once (buffered mode). The error is
+// ErrBuffer if the message does not fit.
 func Bsend[T Number](c *Comm, buf []T, dest, tag int) error {
 	return c.Bsend(numbersOf(buf), dest, tag)
 }
 
-// Isend starts Send and returns. buf must not be written to until the request
-// has ended.
+// Isend starts Send and returns. buf must not be modified until the request is done.
 func Isend[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
 	return c.Isend(numbersOf(buf), dest, tag)
 }
@@ -48,7 +44,7 @@ func Irsend[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
 	return c.Irsend(numbersOf(buf), dest, tag)
 }
 
-// Ibsend is Bsend with a request, which has ended when it returns.
+// Ibsend is like Bsend, but returns a request, which is already done.
 func Ibsend[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
 	return c.Ibsend(numbersOf(buf), dest, tag)
 }
@@ -102,13 +98,13 @@ func (k *call) immediate() (Request, error) {
 	return k.request(op, false), nil
 }
 
-// completed is the request of a completed send.
+// completed returns the request of a completed send.
 func (k *call) completed() Request {
 	k.giveBack()
 	return k.comm.p.completed.add()
 }
 
-// atOnce frees the operation of a send that succeeded before its call returns.
+// atOnce reports whether a send completed successfully before its call returned; if so, it frees the operation.
 func atOnce(op mpe.Op) bool {
 	if st, err := op.Ended(); st == nil || err != nil {
 		return false
@@ -117,7 +113,7 @@ func atOnce(op mpe.Op) bool {
 	return true
 }
 
-// nullRequest is a request to or from ProcNull: it has ended.
+// nullRequest returns the request of a call with ProcNull, which is already done.
 func (k *call) nullRequest() (Request, error) {
 	if err := k.check(); err != nil {
 		return Request{}, err
@@ -125,7 +121,7 @@ func (k *call) nullRequest() (Request, error) {
 	return k.request(nil, true), nil
 }
 
-// null is the status of a call that has no message to describe.
+// null returns the status of a call without a message.
 func (k *call) null() Status {
 	if k.sends() {
 		return emptyStatus

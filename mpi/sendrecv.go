@@ -6,21 +6,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Sendrecv sends sendbuf to rank dest and receives from rank source into
-// recvbuf, both at the same time, and returns when both have ended. Rings and
-// exchanges of edges do not deadlock this way. The buffers must not
-// overlap; the ranks may be the same, or ProcNull.
+// Sendrecv sends sendbuf to rank dest and receives from rank source into recvbuf, concurrently. It returns when both
+// are done, so rings and exchanges of edges do not deadlock. The buffers must not overlap. The ranks may be the same,
+// or ProcNull.
 func Sendrecv[S, R Number](ctx context.Context, c *Comm, sendbuf []S, dest, sendtag int, recvbuf []R, source, recvtag int) (Status, error) {
 	return c.Sendrecv(ctx, numbersOf(sendbuf), dest, sendtag, numbersOf(recvbuf), source, recvtag)
 }
 
-// SendrecvReplace sends what is in buf and receives into it. It sends a copy.
+// SendrecvReplace sends the contents of buf and receives into it. It sends a copy.
 func SendrecvReplace[T Number](ctx context.Context, c *Comm, buf []T, dest, sendtag, source, recvtag int) (Status, error) {
 	return c.SendrecvReplace(ctx, numbersOf(buf), dest, sendtag, source, recvtag)
 }
 
 func sendrecvReplace(ctx context.Context, out, in *call, to *Status) error {
-	if out.peer == ProcNull || out.comm == nil || out.scattered != nil { // a scattered message is a copy
+	if out.peer == ProcNull || out.comm == nil || out.scattered != nil { // a scattered message is a copy already
 		return sendrecv(ctx, out, in, to)
 	}
 	copies := &out.comm.p.copies
@@ -40,7 +39,7 @@ func sendrecv(ctx context.Context, out, in *call, to *Status) error {
 	if err := out.check(); err != nil {
 		return err
 	}
-	// Both are checked before either is posted.
+	// Check both before posting either.
 	var o, i mpe.Operation
 	if out.peer != ProcNull {
 		if err := out.outgoing(&o); err != nil {
@@ -65,7 +64,7 @@ func sendrecv(ctx context.Context, out, in *call, to *Status) error {
 	send, err := p.dev.Start(o)
 	if err != nil {
 		recv.Cancel()
-		// Cancelled or, too late, received: the send's error is what counts.
+		// The receive is cancelled or, if it is too late for that, done: report the send's error.
 		_, _ = recv.Await(ctx)
 		recv.Free()
 		return out.fail(err)

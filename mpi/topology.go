@@ -11,7 +11,7 @@ const (
 	DistGraph
 )
 
-// String is the standard's name of the topology.
+// String returns the standard's name of the topology.
 func (t Topology) String() string {
 	names := [...]string{"MPI_UNDEFINED", "MPI_CART", "MPI_GRAPH", "MPI_DIST_GRAPH"}
 	if int(t) >= len(names) {
@@ -20,11 +20,11 @@ func (t Topology) String() string {
 	return names[t]
 }
 
-// topology is what a communicator knows of its neighbours. It never changes, and so duplicates share it.
+// topology describes the neighbours in a communicator. It is immutable, so duplicates share it.
 type topology interface {
 	kind() Topology
-	// neighbours are those of a rank in the order of the standard's neighbourhood collectives (section 8.6), which may
-	// be ProcNull, for the calling rank only if the graph is distributed.
+	// neighbours returns the neighbours of a rank in the order of the standard's neighbourhood collectives (section
+	// 8.6). They may be ProcNull. For a distributed graph, rank must be the calling rank.
 	neighbours(rank int) (sources, destinations []int)
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
-// TestCart: coordinates, shifts and parts of grids, by their definitions.
+// TestCart compares coordinates, shifts and subgrids with their definitions.
 func TestCart(t *testing.T) {
 	for _, x := range []struct {
 		dims    []int
@@ -133,7 +133,7 @@ func checkGrid(ctx context.Context, t *testing.T, grid *mpi.Comm, dims []int, pe
 		if got, _, coords, err := part.Cart(); err != nil || !slices.Equal(got, left) || !slices.Equal(coords, here) {
 			t.Errorf("the part %v is %v, at %v, %v", remain, got, coords, err)
 		}
-		// The members have the fixed coordinates of this rank.
+		// The members have the same fixed coordinates as this rank.
 		ranks, err := part.Group().Translate([]int{0, part.Size() - 1}, grid.Group())
 		if err != nil {
 			return err
@@ -241,7 +241,7 @@ func TestTopologyMistakes(t *testing.T) {
 	}
 }
 
-// TestGraph: the standard's example, and its duplicate.
+// TestGraph uses the example in the standard, and a duplicate of its communicator.
 func TestGraph(t *testing.T) {
 	index, edges := []int{2, 3, 4, 6}, []int{1, 3, 0, 3, 0, 2}
 	err := job.Run(t.Context(), 5, func(ctx context.Context, world *mpi.Comm) error {
@@ -282,7 +282,7 @@ func TestGraph(t *testing.T) {
 	}
 }
 
-// TestDistGraph: random graphs, of which any rank gives any edges, and then each its own.
+// TestDistGraph uses random graphs. First each rank passes edges of any ranks, and then only its own.
 func TestDistGraph(t *testing.T) {
 	const n = 5
 	for seed := range uint64(8) {

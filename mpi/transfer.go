@@ -6,42 +6,43 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Send sends a buffer to rank dest, like the function Send a slice.
+// Send sends a buffer to rank dest, as the function Send does with a slice.
 func (c *Comm) Send(ctx context.Context, b Buffer, dest, tag int) error {
 	var k call
 	k.set(c, "Send", mpe.OpSend, dest, tag)
 	return k.sendTyped(ctx, &b)
 }
 
-// Ssend is Send that returns when a receive has matched (synchronous mode).
+// Ssend is like Send, but returns only after a receive has matched (synchronous mode).
 func (c *Comm) Ssend(ctx context.Context, b Buffer, dest, tag int) error {
 	var k call
 	k.set(c, "Ssend", mpe.OpSendSync, dest, tag)
 	return k.sendTyped(ctx, &b)
 }
 
-// Rsend is Send to a rank whose receive is posted already (ready mode).
+// Rsend is like Send, to a rank whose receive is already posted (ready mode).
 func (c *Comm) Rsend(ctx context.Context, b Buffer, dest, tag int) error {
 	var k call
 	k.set(c, "Rsend", mpe.OpSend, dest, tag)
 	return k.sendTyped(ctx, &b)
 }
 
-// Bsend sends a copy, which takes room of the buffer of AttachBuffer (buffered mode).
+// Bsend sends a copy, which occupies part of the buffer attached by AttachBuffer (buffered mode).
 func (c *Comm) Bsend(b Buffer, dest, tag int) error {
 	var k call
 	k.set(c, "Bsend", mpe.OpSend, dest, tag)
 	return k.bsendTyped(&b)
 }
 
-// Recv receives a message into a buffer, like the function Recv into a slice. Nothing between the
-// elements is written. Elements and CountOf give how many have come.
+// Recv receives a message into a buffer, as the function Recv does into a slice. The gaps between elements are not
+// written. Elements and CountOf return the number of elements received.
 func (c *Comm) Recv(ctx context.Context, b Buffer, source, tag int) (st Status, err error) {
 	err = c.RecvStatus(ctx, b, source, tag, &st)
 	return st, err
 }
 
-// RecvStatus is Recv that writes the status where to points, for callers to whom its copy, some nanoseconds, matters.
+// RecvStatus is Recv that writes the status to the variable that to points to. It saves callers the copy, which takes
+// some nanoseconds.
 func (c *Comm) RecvStatus(ctx context.Context, b Buffer, source, tag int, to *Status) error {
 	var k call
 	k.set(c, "Recv", mpe.OpRecv, source, tag)
@@ -54,7 +55,7 @@ func (c *Comm) RecvStatus(ctx context.Context, b Buffer, source, tag int, to *St
 	return err
 }
 
-// Isend starts Send and returns. The buffer must not be written to until the request has ended.
+// Isend starts Send and returns. The buffer must not be modified until the request is done.
 func (c *Comm) Isend(b Buffer, dest, tag int) (Request, error) {
 	var k call
 	k.set(c, "Isend", mpe.OpSend, dest, tag)
@@ -75,7 +76,7 @@ func (c *Comm) Irsend(b Buffer, dest, tag int) (Request, error) {
 	return k.startTyped(&b)
 }
 
-// Ibsend is Bsend with a request, which has ended.
+// Ibsend is like Bsend, but returns a request, which is already done.
 func (c *Comm) Ibsend(b Buffer, dest, tag int) (Request, error) {
 	var k call
 	k.set(c, "Ibsend", mpe.OpSend, dest, tag)
@@ -85,50 +86,50 @@ func (c *Comm) Ibsend(b Buffer, dest, tag int) (Request, error) {
 	return k.completed(), nil
 }
 
-// Irecv starts Recv and returns. The elements are in the buffer when the request has been waited
-// for, and it must not be touched until then.
+// Irecv starts Recv and returns. The buffer must not be accessed until the request has been waited for; only then are
+// the elements in it.
 func (c *Comm) Irecv(b Buffer, source, tag int) (Request, error) {
 	var k call
 	k.set(c, "Irecv", mpe.OpRecv, source, tag)
 	return k.startTyped(&b)
 }
 
-// SendInit makes a persistent request of Send, which Start starts.
+// SendInit makes a persistent request for Send, to be started by Start.
 func (c *Comm) SendInit(b Buffer, dest, tag int) (Request, error) {
 	var k call
 	k.set(c, "SendInit", mpe.OpSend, dest, tag)
 	return k.persistentTyped(&b, unbuffered)
 }
 
-// SsendInit makes a persistent request of Ssend.
+// SsendInit makes a persistent request for Ssend.
 func (c *Comm) SsendInit(b Buffer, dest, tag int) (Request, error) {
 	var k call
 	k.set(c, "SsendInit", mpe.OpSendSync, dest, tag)
 	return k.persistentTyped(&b, unbuffered)
 }
 
-// RsendInit makes a persistent request of Rsend.
+// RsendInit makes a persistent request for Rsend.
 func (c *Comm) RsendInit(b Buffer, dest, tag int) (Request, error) {
 	var k call
 	k.set(c, "RsendInit", mpe.OpSend, dest, tag)
 	return k.persistentTyped(&b, unbuffered)
 }
 
-// BsendInit makes a persistent request of Bsend.
+// BsendInit makes a persistent request for Bsend.
 func (c *Comm) BsendInit(b Buffer, dest, tag int) (Request, error) {
 	var k call
 	k.set(c, "BsendInit", mpe.OpSend, dest, tag)
 	return k.persistentTyped(&b, buffered)
 }
 
-// RecvInit makes a persistent request of Recv.
+// RecvInit makes a persistent request for Recv.
 func (c *Comm) RecvInit(b Buffer, source, tag int) (Request, error) {
 	var k call
 	k.set(c, "RecvInit", mpe.OpRecv, source, tag)
 	return k.persistentTyped(&b, unbuffered)
 }
 
-// Sendrecv sends one buffer and receives into another one, both at the same time.
+// Sendrecv sends one buffer and receives into another, concurrently.
 func (c *Comm) Sendrecv(ctx context.Context, send Buffer, dest, sendtag int, recv Buffer, source, recvtag int) (Status, error) {
 	var out, in call
 	out.set(c, "Sendrecv", mpe.OpSend, dest, sendtag)
@@ -136,7 +137,7 @@ func (c *Comm) Sendrecv(ctx context.Context, send Buffer, dest, sendtag int, rec
 	return sendrecvTyped(ctx, &out, &send, &in, &recv, false)
 }
 
-// SendrecvReplace sends what is in a buffer and receives into it.
+// SendrecvReplace sends the contents of a buffer and receives into it.
 func (c *Comm) SendrecvReplace(ctx context.Context, b Buffer, dest, sendtag, source, recvtag int) (Status, error) {
 	var out, in call
 	out.set(c, "SendrecvReplace", mpe.OpSend, dest, sendtag)
@@ -158,7 +159,7 @@ func (k *call) bsendTyped(b *Buffer) error {
 		return err
 	}
 	err := k.bsend()
-	k.giveBack() // the message is a copy of its own
+	k.giveBack() // bsend has copied the message
 	return err
 }
 

@@ -13,13 +13,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TypeOf returns the datatype of a T, from which package datatype makes others. That of a named type, such as a
-// time.Duration, is the datatype of the type that it is made of, int64 there.
+// TypeOf returns the datatype of T, from which package datatype derives others. A named type, such as time.Duration,
+// has the datatype of its underlying type, here int64.
 func TypeOf[T Element]() *datatype.Type { return predefined(reflect.TypeFor[T]()) }
 
-// StructType is the datatype of a T of a fixed layout, in the memory of Go: a struct or an array of the numbers that
-// are elements of messages, and of such structs and arrays. The bytes between fields, and fields named _, are not part
-// of a message. The error, for any other T, matches datatype.ErrArgument.
+// StructType returns the datatype of T, which must have a fixed layout in Go's memory: a struct or an array of numbers
+// that are message elements, or of such structs and arrays. The bytes between fields, and fields named _, are not part
+// of a message. For any other T, the error matches datatype.ErrArgument.
 func StructType[T any]() (*datatype.Type, error) { return fixedType(reflect.TypeFor[T]()) }
 
 func fixedType(t reflect.Type) (*datatype.Type, error) {
@@ -60,10 +60,10 @@ func structType(t reflect.Type) (*datatype.Type, error) {
 	return datatype.Resized(all, 0, int64(t.Size()))
 }
 
-// fixed has whether StructType knows a type that is no number.
+// fixed caches, by type, whether fixedType accepts it.
 var fixed sync.Map
 
-// isFixed reports whether any bytes are a valid T.
+// isFixed reports whether every bit pattern is a valid T.
 func isFixed[T any]() bool {
 	t := reflect.TypeFor[T]()
 	if isNumber(t.Kind()) {
@@ -77,16 +77,16 @@ func isFixed[T any]() bool {
 	return known.(bool)
 }
 
-// Buffer is where the elements of a message are: so many elements of a datatype. The methods of Comm
-// transfer buffers, as the functions of this package transfer slices. What is not contiguous is copied.
+// Buffer is the memory of a message: a number of elements of a datatype. The methods of Comm transfer buffers, as the
+// functions of this package transfer slices. Elements that are not contiguous are copied.
 //
-// It has four words: the compiler passes no more in registers, and each copy in memory costs a message some nanoseconds.
+// It has four words: the compiler passes at most four in registers, and each copy in memory takes some nanoseconds.
 type Buffer struct {
-	// at is where displacement 0 of the first element is.
+	// at is the address of displacement 0 of the first element.
 	at    unsafe.Pointer
 	count int64
 	of    *datatype.Type
-	// length is how many bytes there are from at on, or one of the values below.
+	// length is the number of bytes from at on, or one of the constants below.
 	length int64
 }
 
@@ -95,15 +95,14 @@ const (
 	inPlaceLength = -2 // of InPlace
 )
 
-// InPlace instead of a buffer says that what a rank contributes to a collective call is where its
-// result goes (MPI_IN_PLACE): as the send buffer of all calls but Scatter, whose root gives it as the receive
-// buffer.
+// InPlace in place of a buffer means that the rank's contribution to a collective call is already where its result goes
+// (MPI_IN_PLACE). It is the send buffer of all calls but Scatter, where the root passes it as the receive buffer.
 var InPlace = Buffer{length: inPlaceLength}
 
 func (b *Buffer) inPlace() bool { return b.length == inPlaceLength }
 
-// Typed is a buffer of count elements of a datatype in a slice: displacement 0 is its beginning, and
-// elements that are not within the slice are ErrBuffer. A T that is not of a fixed layout (StructType) is ErrType.
+// Typed returns a buffer of count elements of a datatype in a slice. Displacement 0 is the beginning of the slice;
+// elements outside of the slice are ErrBuffer. A T without a fixed layout (StructType) is ErrType.
 func Typed[T any](buf []T, count int, t *datatype.Type) Buffer {
 	if !isFixed[T]() {
 		t = nil
@@ -111,13 +110,13 @@ func Typed[T any](buf []T, count int, t *datatype.Type) Buffer {
 	return Buffer{at: unsafe.Pointer(unsafe.SliceData(buf)), count: int64(count), of: t, length: int64(len(view(buf)))}
 }
 
-// bufferOf is the buffer of a slice.
+// bufferOf returns the buffer of a slice.
 func bufferOf[T Element](buf []T) Buffer {
 	return Buffer{at: unsafe.Pointer(unsafe.SliceData(buf)), count: int64(len(buf)), of: TypeOf[T](), length: int64(len(view(buf)))}
 }
 
-// CountOf is the number of elements of a datatype in a message, or Undefined if it is not a whole
-// number of them or not known (MPI_Get_count).
+// CountOf returns the number of elements of a datatype in a message, or Undefined if the length is unknown or is not a
+// multiple of the element size (MPI_Get_count).
 func CountOf(s Status, t *datatype.Type) int {
 	switch size := t.Size(); {
 	case s.Bytes < 0:
@@ -129,8 +128,8 @@ func CountOf(s Status, t *datatype.Type) int {
 	return Undefined
 }
 
-// Elements is the number of basic elements in a message, or Undefined if it ends within one or its
-// length is not known (MPI_Get_elements).
+// Elements returns the number of basic elements in a message, or Undefined if it ends within one or its length is
+// unknown (MPI_Get_elements).
 func Elements(s Status, t *datatype.Type) int {
 	if s.Bytes < 0 {
 		return Undefined
@@ -142,7 +141,7 @@ func Elements(s Status, t *datatype.Type) int {
 	return int(n)
 }
 
-// dense is whole for most messages, and nil for others: those of no elements, of a datatype with gaps, and with an error.
+// dense is the fast path of whole. It returns nil for an empty buffer, a datatype with gaps, and any error.
 func (b *Buffer) dense() []byte {
 	if b.of == nil || !b.of.Dense() || b.count <= 0 || b.at == nil {
 		return nil
@@ -182,7 +181,7 @@ func (b *Buffer) whole(k *call) (bytes []byte, ok bool, err error) {
 	return b.bytes(offset, b.count*b.of.Size()), true, nil
 }
 
-// bytes is a part of the buffer's memory.
+// bytes returns a part of the buffer's memory.
 func (b *Buffer) bytes(offset, n int64) []byte {
 	if n == 0 {
 		return nil
@@ -190,16 +189,16 @@ func (b *Buffer) bytes(offset, n int64) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(b.at, offset)), n)
 }
 
-// scattered is a message whose elements are not contiguous, and so has a copy that is.
+// scattered is a message whose elements are not contiguous, with a packed copy.
 type scattered struct {
 	Buffer
 	packed []byte
 }
 
-// pack takes the elements into the copy.
+// pack copies the elements into the packed copy.
 func (s *scattered) pack() { s.of.Pack(s.packed, s.at, s.count, 0) }
 
-// typed has the call transfer a buffer.
+// typed describes the buffer as the message of the call.
 func (k *call) typed(b *Buffer) error {
 	if k.bytes = b.dense(); k.bytes != nil {
 		k.datatype, k.any = onWire(b.of)
@@ -214,7 +213,7 @@ func (k *call) typed(b *Buffer) error {
 		k.bytes = bytes
 		return nil
 	}
-	if err := k.check(); err != nil { // before there is a process to take a copy from
+	if err := k.check(); err != nil { // k.comm may be nil
 		return err
 	}
 	s, _ := k.comm.p.scattered.Get().(*scattered)
@@ -229,7 +228,7 @@ func (k *call) typed(b *Buffer) error {
 	return nil
 }
 
-// grown is memory for n bytes: what there is, if that is enough.
+// grown returns n bytes of memory, and reuses memory if that is large enough.
 func grown(memory []byte, n int) []byte {
 	if cap(memory) < n {
 		return make([]byte, n)
@@ -237,7 +236,7 @@ func grown(memory []byte, n int) []byte {
 	return memory[:n]
 }
 
-// onWire is what the elements of a datatype are called on the wire, and whether a receive takes either.
+// onWire returns the wire's datatype for t, and whether a receive accepts any datatype.
 func onWire(t *datatype.Type) (d protocol.Datatype, any bool) {
 	switch t.Element() {
 	case op.Float32:
@@ -248,14 +247,14 @@ func onWire(t *datatype.Type) (d protocol.Datatype, any bool) {
 	return protocol.Int, false
 }
 
-// scatter puts the first n bytes of a message that was received in their places.
+// scatter unpacks the first n bytes of a received message.
 func (k *call) scatter(n int64) {
 	if s := k.scattered; s != nil && n > 0 {
 		s.of.Unpack(s.at, s.count, s.packed[:min(n, int64(len(s.packed)))], 0)
 	}
 }
 
-// giveBack has the copy used for later messages. The device has done with it.
+// giveBack recycles the packed copy. The device must not use it any more.
 func (k *call) giveBack() {
 	if k.scattered != nil {
 		k.giveBackCopy()

@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
-// must returns a datatype that can be made.
+// must returns the datatype, and panics on an error.
 func must(t *datatype.Type, err error) *datatype.Type {
 	if err != nil {
 		panic(err)
@@ -22,7 +22,7 @@ func must(t *datatype.Type, err error) *datatype.Type {
 	return t
 }
 
-// TestTyped: a matrix is transposed by a message, whether its columns are sent or received as such.
+// TestTyped transposes a matrix in a message. Either the sender or the receiver uses a datatype for the columns.
 func TestTyped(t *testing.T) {
 	const lines, columns = 30, 50
 	of := mpi.TypeOf[float64]()
@@ -53,7 +53,7 @@ func TestTyped(t *testing.T) {
 		if err = errors.Join(err, wait(ctx, r)); err != nil || !slices.Equal(got, matrix) {
 			t.Errorf("%v, %v", got, err)
 		}
-		// One column of several, and more than there is room for.
+		// One column instead of several, and a message longer than the buffer.
 		clear(got)
 		st, err = world.Recv(ctx, mpi.Typed(got, columns, column), 0, 3)
 		if err != nil || mpi.CountOf(st, column) != 1 || got[columns] != columns || got[1] != 0 {
@@ -77,7 +77,7 @@ func wait(ctx context.Context, r mpi.Request) error {
 	return err
 }
 
-// TestTypedMistakes: elements outside of the buffer are refused.
+// TestTypedMistakes checks that elements outside the buffer are rejected.
 func TestTypedMistakes(t *testing.T) {
 	of := mpi.TypeOf[int32]()
 	before := must(datatype.Hindexed([]int64{1, 1}, []int64{-4, 4}, of))
@@ -110,7 +110,7 @@ func TestTypedMistakes(t *testing.T) {
 				}
 			}
 		}
-		// No elements, and nobody to send them to.
+		// No elements, and no destination.
 		return errors.Join(world.Send(ctx, mpi.Typed(buf, 1, far), mpi.ProcNull, 0), world.Send(ctx, mpi.Typed(buf[:0], 0, far), mpi.ProcNull, 0))
 	})
 	if err == nil || !strings.Contains(err.Error(), "use bytes 0 to 20") {
@@ -130,7 +130,7 @@ func TestTypedMistakes(t *testing.T) {
 	}
 }
 
-// Only types of which any bytes are a valid value can be in a buffer.
+// TestStructType checks that all fields must have types for which any bytes are a valid value.
 func TestStructType(t *testing.T) {
 	type inner struct {
 		A int8
@@ -172,7 +172,7 @@ func typeError[T any]() error {
 	return err
 }
 
-// Structs are reduced by a function, in every rank's memory laid out as they are.
+// TestOpOfStructs reduces structs with a function. They have the same layout in the memory of every rank.
 func TestOpOfStructs(t *testing.T) {
 	type pair struct {
 		Least int8

@@ -5,14 +5,13 @@ import (
 	"sync"
 )
 
-// Waitall waits for all of the requests to end, and puts their statuses into
-// statuses unless that is nil. If some failed, the error is ErrInStatus, and
-// errors.Is and errors.As find theirs in it. When ctx ends first, all that have
-// not ended are cancelled.
+// Waitall waits until all requests are done, and stores their statuses in statuses unless that is nil. If any failed,
+// the error is ErrInStatus, and errors.Is and errors.As search the errors of the requests. If ctx is done first, all
+// pending requests are cancelled.
 //
-// In a cluster with FPGAs or upstream's programs, Waitall waits for no more once a
-// request has failed because its peer does not go on: others may depend on it. The
-// errors of those that have not ended are ErrPending, and they stay active.
+// In a cluster with FPGAs or upstream's programs, Waitall stops waiting once a request has failed because its peer
+// cannot continue, as other requests may depend on it. The error of each pending request is ErrPending, and it remains
+// active.
 func Waitall(ctx context.Context, requests []Request, statuses []Status) error {
 	const op = "Waitall"
 	if err := checkRoom(op, requests, statuses); err != nil {
@@ -34,8 +33,7 @@ func Waitall(ctx context.Context, requests []Request, statuses []Status) error {
 	return failed.result(op)
 }
 
-// Testall is Waitall if all of the requests have ended. Otherwise it reports
-// false, and they stay as they are.
+// Testall is like Waitall if all requests are done. Otherwise it returns false and does not change them.
 func Testall(requests []Request, statuses []Status) (bool, error) {
 	const op = "Testall"
 	if err := checkRoom(op, requests, statuses); err != nil {
@@ -54,10 +52,9 @@ func Testall(requests []Request, statuses []Status) (bool, error) {
 	return true, failed.result(op)
 }
 
-// Waitany waits for one of the requests to end, and gives its index, status and
-// error. If none is active, the index is Undefined. When ctx ends first, all of
-// them are cancelled, as by Wait: this call gives the error of one, and later
-// ones give those of the others.
+// Waitany waits until one of the requests is done, and returns its index, status and error. If no request is active,
+// the index is Undefined. If ctx is done first, all requests are cancelled, as by Wait: this call returns the error of
+// one, and later calls return the errors of the others.
 func Waitany(ctx context.Context, requests []Request) (int, Status, error) {
 	i := awaitAny(ctx, requests)
 	if i == Undefined {
@@ -67,8 +64,7 @@ func Waitany(ctx context.Context, requests []Request) (int, Status, error) {
 	return i, st, err
 }
 
-// Testany is Waitany if one of the requests has ended or none is active, and
-// reports false otherwise.
+// Testany is like Waitany if one of the requests is done or none is active; otherwise it returns false.
 func Testany(requests []Request) (int, Status, bool, error) {
 	i, active := firstEnded(requests)
 	if i == Undefined {
@@ -78,12 +74,10 @@ func Testany(requests []Request) (int, Status, bool, error) {
 	return i, st, done, err
 }
 
-// Waitsome waits for at least one of the requests to end, and gives the indices
-// of all that have; statuses[k] is the status of the k-th of them, unless
-// statuses is nil. The indices are in the memory of indices, if that has room
-// for them; it may be nil. If no request is active, there are none. If some
-// failed, the error is ErrInStatus. When ctx ends first, all of them are
-// cancelled.
+// Waitsome waits until at least one of the requests is done, and returns the indices of all that are; statuses[k] is
+// the status of the k-th of them, unless statuses is nil. The result reuses the memory of indices if its capacity
+// suffices; indices may be nil. If no request is active, the result is empty. If any failed, the error is ErrInStatus.
+// If ctx is done first, all requests are cancelled.
 func Waitsome(ctx context.Context, requests []Request, indices []int, statuses []Status) ([]int, error) {
 	const op = "Waitsome"
 	if err := checkRoom(op, requests, statuses); err != nil {
@@ -92,7 +86,7 @@ func Waitsome(ctx context.Context, requests []Request, indices []int, statuses [
 	return takeEnded(op, requests, awaitAny(ctx, requests), indices[:0], statuses)
 }
 
-// Testsome is Waitsome without waiting: there are no indices if none has ended.
+// Testsome is Waitsome without waiting: the result is empty if no request is done.
 func Testsome(requests []Request, indices []int, statuses []Status) ([]int, error) {
 	const op = "Testsome"
 	if err := checkRoom(op, requests, statuses); err != nil {
@@ -108,8 +102,7 @@ func checkRoom(op string, requests []Request, statuses []Status) error {
 	return nil
 }
 
-// firstEnded gives the index of the first request that has ended, or Undefined
-// and how many are active.
+// firstEnded returns the index of the first request that is done, or Undefined and the number of active requests.
 func firstEnded(requests []Request) (index, pending int) {
 	for i, r := range requests {
 		switch r.state() {
@@ -122,11 +115,11 @@ func firstEnded(requests []Request) (index, pending int) {
 	return Undefined, pending
 }
 
-// wakers are the channels of goroutines that wait for one of many. They may contain
-// a value of an earlier wait: a goroutine checks again after each value.
+// wakers is a pool of channels for goroutines that wait for one of several requests. A channel may contain a value of
+// an earlier wait: a goroutine checks again after each value.
 var wakers = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
 
-// awaitAny is Foreign.Await.
+// awaitAny implements Foreign.Await.
 func awaitAny(ctx context.Context, requests []Request) int {
 	i, pending := firstEnded(requests)
 	if i != Undefined || pending == 0 {
@@ -140,7 +133,7 @@ func awaitAny(ctx context.Context, requests []Request) int {
 	}
 	defer notifyAll(requests, nil)
 	for i == Undefined && pending > 0 && p != nil {
-		// Requests of other devices go on, and wake us all the same.
+		// Requests of other devices make progress as well, and also wake this goroutine.
 		if p.dev.Await(ctx, wake) != nil {
 			cancelAll(ctx, requests)
 		}
@@ -149,9 +142,9 @@ func awaitAny(ctx context.Context, requests []Request) int {
 	return i
 }
 
-// notifyAll has a value sent to n when one of the requests completes, or no longer if n is nil. It returns the process
-// of one that is active, or nil. If another goroutine waits for one of them, its index is taken, and n gets no value;
-// otherwise taken is Undefined.
+// notifyAll registers n, which receives a value when one of the requests completes; nil unregisters it. It returns the
+// process of an active request, or nil. If another goroutine waits for a request, taken is its index and n is not
+// registered; otherwise taken is Undefined.
 func notifyAll(requests []Request, n chan<- struct{}) (p *process, taken int) {
 	for i, r := range requests {
 		q, busy := r.notify(n)
@@ -166,15 +159,14 @@ func notifyAll(requests []Request, n chan<- struct{}) (p *process, taken int) {
 	return p, Undefined
 }
 
-// cancelAll cancels all requests because ctx has ended. Their outcomes stay.
+// cancelAll cancels all requests because ctx is done. Their outcomes can still be taken.
 func cancelAll(ctx context.Context, requests []Request) {
 	for _, r := range requests {
 		r.abort(ctx)
 	}
 }
 
-// take takes the outcome of a request, whose status is number at of statuses unless these
-// are nil.
+// take records the outcome of a request, and stores its status in statuses[at] unless statuses is nil.
 func (e *requestsError) take(index int, st Status, err error, statuses []Status, at int) {
 	e.add(index, err)
 	if statuses != nil {
@@ -183,7 +175,7 @@ func (e *requestsError) take(index int, st Status, err error, statuses []Status,
 	}
 }
 
-// takeEnded returns the outcomes of all completed requests, and that of requests[also] unless also is Undefined.
+// takeEnded returns the outcomes of all completed requests, and of requests[also] unless also is Undefined.
 func takeEnded(op string, requests []Request, also int, indices []int, statuses []Status) ([]int, error) {
 	failed := requestsError{total: len(requests)}
 	for i, r := range requests {

@@ -11,10 +11,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// askTime is how long a question to other ranks takes at the most: the protocol has it end within a second (E53), if the engine runs.
+// askTime bounds a query of other ranks. By the protocol, it ends within a second (E53) if the engine runs.
 const askTime = 2 * time.Second
 
-// AskReports asks other ranks, in ascending order, what they wait for, and returns an entry for each.
+// AskReports asks other ranks, in ascending order, for their public state, and returns an entry for each.
 func (r *Rank) AskReports(ctx context.Context, ranks []int) []state.Asked {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -37,7 +37,7 @@ func (r *Rank) AskReports(ctx context.Context, ranks []int) []state.Asked {
 	return asked
 }
 
-// elsewhere returns the ranks of a job that are not on this host.
+// elsewhere returns the ranks of the cluster that do not run on this host.
 func (r *Rank) elsewhere() (ranks []int) {
 	local := jobs.Ranks(r.Directory)
 	for rank := range r.Config.Ranks {

@@ -41,8 +41,8 @@ func started(t *testing.T, cfg *config.Config, rank int) *Rank {
 	return r
 }
 
-// TestAskReports: over each transport, a rank has the report of another one, with its wait and nothing that is secret. An FPGA, and a rank on another
-// profile, are not asked.
+// TestAskReports checks, over each transport, that a rank gets the report of another rank, which includes its wait and
+// no secrets. FPGAs and ranks with another profile are not asked.
 func TestAskReports(t *testing.T) {
 	t.Setenv("ZRLMPI_SECRET", "hidden-in-the-environment")
 	for _, transport := range []state.Transport{state.TransportUDP, state.TransportTCP, state.TransportSHM} {
@@ -51,7 +51,7 @@ func TestAskReports(t *testing.T) {
 				t.Skip("ranks share memory on Linux only")
 			}
 			fpga, ranks := "  - {rank: 2, address: 127.31.7.3, peer: fpga, link: {profile: cloudfpga, transport: udp}}\n", []int{1, 2}
-			if transport == state.TransportSHM { // which no other profile has
+			if transport == state.TransportSHM { // which works with no other profile
 				fpga, ranks = "", ranks[:1]
 			}
 			cfg, err := config.Parse(strings.NewReader(`

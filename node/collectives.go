@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// Collectives returns the collectives of a valid configuration for its engines. The errors
-// are those of opening and of reading the table, and name its key.
+// Collectives returns the engine's collective configuration for a valid configuration. An error comes from opening or
+// reading the table, and names its key.
 func Collectives(cfg *config.Config) (collective.Config, error) {
 	c := collective.Config{
 		Force: cfg.Collectives.Forced(), Order: cfg.Collectives.Order.Form(),

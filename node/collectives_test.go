@@ -22,7 +22,7 @@ ranks:
   - {rank: 1, address: 127.0.0.2, peer: fpga}
 `
 
-// aTable writes a table, and returns its path.
+// aTable writes a table to a file and returns its path.
 func aTable(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "table.yaml")
@@ -50,7 +50,7 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
-// TestCollectivesErrors: a table that cannot be read is reported before a socket is bound.
+// TestCollectivesErrors checks that an invalid table is reported before a socket is bound.
 func TestCollectivesErrors(t *testing.T) {
 	cfg := mustParse(t, collectiveRanks+"collectives: {table: /no/such/table.yaml}\n")
 	if _, err := Plan(cfg, cfg.Rank(0)); !errors.Is(err, os.ErrNotExist) || !strings.HasPrefix(err.Error(), "collectives.table: open /no/such/table.yaml: ") {
@@ -65,8 +65,8 @@ func TestCollectivesErrors(t *testing.T) {
 	}
 }
 
-// TestCollectivesEnv: programs that are ranks themselves heed the environment, with a
-// configuration in a file or without.
+// TestCollectivesEnv checks that programs that are ranks themselves use the environment, whether or not they have a
+// configuration file.
 func TestCollectivesEnv(t *testing.T) {
 	t.Setenv(config.EnvCollectives, "bcast=none")
 	const says = `ZRLMPI_COLLECTIVES: "bcast=none": bcast has no algorithm "none"`

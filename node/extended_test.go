@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/shm"
 )
 
-// Ranks of one host share memory, unless the configuration says something else, or
-// the link has another profile. Both ends find the same.
+// TestTransportWithinAHost checks that ranks on one host share memory, unless the configuration sets another transport
+// or the link has another profile. Both ends must come to the same result.
 func TestTransportWithinAHost(t *testing.T) {
 	const ranks = `
 ranks:
@@ -74,8 +74,8 @@ defaults: {%s}
 	}
 }
 
-// What the configuration says of the eager limit holds over shared memory, too; and
-// what the protocol page says is so where it is silent.
+// TestSharedEagerLimit checks that eager_limit also applies to shared memory, and that the protocol page states the
+// right default.
 func TestSharedEagerLimit(t *testing.T) {
 	for _, limit := range []int{0, 65536, sharedEagerLimit, 1 << 20} {
 		cfg := mustParse(t, fmt.Sprintf(`
@@ -130,8 +130,8 @@ defaults: {profile: extended`
 	}
 }
 
-// What a rank's own entry says of shared memory cannot hold for its links with other
-// kinds of peers.
+// TestSharedMemoryTakesTheExtendedProfile checks that a rank with the shm transport in its own entry must not have
+// links to peers of other kinds.
 func TestSharedMemoryTakesTheExtendedProfile(t *testing.T) {
 	cfg := mustParse(t, `
 ranks:

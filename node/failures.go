@@ -11,24 +11,26 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// failures writes records of what has failed in a rank of a job: the packets and calls before it. A program that fails often ends at once: the
-// caller of a failed operation gets its error when the record is written.
+// failures writes records of failures in a rank of a job: the packets and calls that preceded them. A program often
+// ends right after a failure, so the caller of a failed operation gets its error only after the record has been
+// written.
 type failures struct {
 	rank *Rank
 	job  string
-	to   io.Writer // gets a line that says where a record is
+	to   io.Writer // receives a line with the path of each record
 
 	mu   sync.Mutex
 	pace recorder.Pace
-	// written is closed when the record at hand is, or nil.
+	// written is closed when the current record has been written; nil if there is no current record.
 	written chan struct{}
 }
 
-// writeTime is how long a caller waits for a record at most, whatever the file system does.
+// writeTime bounds the time that a caller waits for a record, whatever the file system does.
 const writeTime = 5 * time.Second
 
-// failed has a record written, unless there were others not long ago. Failures that come before it is written share it, and so do those of one
-// event: a peer is lost, and so are the messages to it. It does not wait: the engine's lock is held.
+// failed starts writing a record, unless other records were written recently. Later failures share it until it has been
+// written, and so do the failures of one event, such as a lost peer and the messages to it. It does not wait, as the
+// engine's lock is held.
 func (f *failures) failed(peer int, operation string, err error) {
 	if peer >= 0 {
 		operation += fmt.Sprintf(" rank %d", peer)
@@ -70,7 +72,7 @@ func (f *failures) wait() {
 	}
 }
 
-// report writes a record, and says where it is.
+// report writes a record, and prints its path.
 func (f *failures) report(now time.Time, peer int, operation string, cause error) {
 	path, err := f.write(recorder.Name(now, jobs.Name(f.job), f.rank.Self.Rank, peer), fmt.Sprintf("%s has failed: %v", operation, cause))
 	switch {
@@ -83,7 +85,7 @@ func (f *failures) report(now time.Time, peer int, operation string, cause error
 	}
 }
 
-// write writes the record of the given name, and returns its path.
+// write writes a record under the given name, and returns its path.
 func (f *failures) write(name, why string) (path string, err error) {
 	now := time.Now()
 	r, size := f.rank, int64(f.rank.Config.Record.Spool.Size)
@@ -95,7 +97,7 @@ func (f *failures) write(name, why string) (path string, err error) {
 	return writeShared(recordsDirectories(&r.Config.Record.Spool), size, name, data)
 }
 
-// profile returns that of the packets without tags, unless a link has tags.
+// profile returns V09 if any link has that profile, and CloudFPGA otherwise.
 func (r *Rank) profile() protocol.Profile {
 	for peer, l := range r.Links() {
 		if peer != r.Self.Rank && l.Profile == protocol.V09 {

@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 )
 
-// recordsDirectories returns none: where files cannot be locked as on Unix, jobs write no records.
+// recordsDirectories returns nil: without Unix file locks, jobs write no records.
 func recordsDirectories(*config.Spool) []string { return nil }
 
 func writeShared([]string, int64, string, []byte) (string, error) { return "", errors.ErrUnsupported }

@@ -14,9 +14,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/node/recorder"
 )
 
-// recordsDirectories returns where records of failures of jobs may be, in order of preference: one directory for all
-// jobs of a user on this host, so that it has a bound. There are none if no records are written. Another user may have
-// taken the name in /tmp.
+// recordsDirectories returns the candidate directories for failure records of jobs, in order of preference. All jobs of
+// a user on this host share one directory, so that its size is bounded. The list is empty if no records are written.
+// There is a second candidate because another user may have taken the name in /tmp.
 func recordsDirectories(s *config.Spool) []string {
 	switch {
 	case s.Size == 0, s.Directory != nil && *s.Directory == "":
@@ -31,8 +31,8 @@ func recordsDirectories(s *config.Spool) []string {
 	return list
 }
 
-// writeShared writes a record into the first directory that no other user can write to, a spool to which the processes
-// of several ranks and jobs write, one after the other.
+// writeShared writes a record into the first directory that no other user can write to. The directory is a spool shared
+// by the processes of several ranks and jobs, which write to it one at a time.
 func writeShared(directories []string, size int64, name string, data []byte) (path string, err error) {
 	var errs []error
 	for _, dir := range directories {

@@ -23,7 +23,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node/recorder"
 )
 
-// lines has what is said of records.
+// lines collects messages about records.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -41,7 +41,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// jobPair returns two ranks of a job over UDP, and what rank 0 says of its records. more is YAML.
+// jobPair returns two ranks of a job over UDP, and rank 0's messages about its records. more is YAML.
 func jobPair(t *testing.T, profile, more string) (devices []device, said *lines) {
 	t.Helper()
 	addrs, err := freeAddresses(2)
@@ -69,7 +69,7 @@ ranks:
 	return devices, said
 }
 
-// recordsIn returns the records in a directory, which need not be there.
+// recordsIn returns the records in a directory, which may not exist.
 func recordsIn(t *testing.T, dir string) []string {
 	t.Helper()
 	list, err := filepath.Glob(filepath.Join(dir, "*"))
@@ -79,7 +79,8 @@ func recordsIn(t *testing.T, dir string) []string {
 	return list
 }
 
-// TestFailuresOfOneEvent: what fails in one event of the engine, as the messages to a peer that is lost, shares a record.
+// TestFailuresOfOneEvent checks that failures in one event of the engine, such as the messages to a lost peer, share a
+// record.
 func TestFailuresOfOneEvent(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -88,7 +89,7 @@ func TestFailuresOfOneEvent(t *testing.T) {
 	lost := &mpe.PeerLostError{Rank: 1, Event: state.EventUnreachable}
 	rank.Engine.Counters(func(*state.RankCounters) { // the engine's lock is held
 		rank.failures.failed(1, "connection to", lost)
-		for range 100_000 { // the record would be there meanwhile
+		for range 100_000 { // enough time to write the record
 			runtime.Gosched()
 		}
 		rank.failures.failed(1, "send to", lost)
@@ -99,7 +100,8 @@ func TestFailuresOfOneEvent(t *testing.T) {
 	}
 }
 
-// TestFailureOfJob: when the caller of an operation that has timed out gets its error, the record is there, and has the packets and the call.
+// TestFailureOfJob checks that the record, with packets and call, exists by the time the caller gets the error of a
+// timed-out operation.
 func TestFailureOfJob(t *testing.T) {
 	for profile, flag := range map[string]string{"cloudfpga": "", "v0.9": "--profile v0.9 "} {
 		t.Run(profile, func(t *testing.T) {
@@ -146,7 +148,7 @@ func TestFailureOfJob(t *testing.T) {
 	}
 }
 
-// TestFailureOfCaller: the record of a receive that its caller has ended is there when it gets its error.
+// TestFailureOfCaller checks that the record exists when a receive returns because its caller's context has ended.
 func TestFailureOfCaller(t *testing.T) {
 	dir := t.TempDir()
 	devices, said := jobPair(t, "cloudfpga", fmt.Sprintf("record: {spool: {directory: %q}}\n", dir))
@@ -161,7 +163,8 @@ func TestFailureOfCaller(t *testing.T) {
 	}
 }
 
-// TestNoRecordsOfJob: a directory that others may write to gets no records, and the error says why; one that is not wanted is not made.
+// TestNoRecordsOfJob checks that no records are written to a directory that others may write to, and the reason in the
+// error. If records are disabled, the directory is not made.
 func TestNoRecordsOfJob(t *testing.T) {
 	open := t.TempDir()
 	if err := os.Chmod(open, 0o777); err != nil {
@@ -185,7 +188,8 @@ func TestNoRecordsOfJob(t *testing.T) {
 	}
 }
 
-// TestSharedSpool: records of several processes at once have no more than the size of the spool, and the newest are there.
+// TestSharedSpool checks that several processes that write records simultaneously do not exceed the size of the spool,
+// and that the newest records are kept.
 func TestSharedSpool(t *testing.T) {
 	dir := t.TempDir()
 	var writers sync.WaitGroup
@@ -210,8 +214,8 @@ func TestSharedSpool(t *testing.T) {
 	}
 }
 
-// TestRecordsOfASquattedName: where another user has taken the name in a shared directory, records go to the state
-// directory.
+// TestRecordsOfASquattedName checks that records are written to the state directory if another user has taken the name
+// in a shared directory.
 func TestRecordsOfASquattedName(t *testing.T) {
 	temp, state := t.TempDir(), t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -220,7 +224,7 @@ func TestRecordsOfASquattedName(t *testing.T) {
 	if err := os.Symlink(state, directories[0]); err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{temp, filepath.Dir(temp)} { // as /tmp
+	for _, dir := range []string{temp, filepath.Dir(temp)} { // like /tmp
 		if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
 			t.Fatal(err)
 		}

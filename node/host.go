@@ -7,12 +7,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// longestDatagram is the most bytes of a datagram of the extended profile over UDP where the
-// configuration does not say: what the path carries is found.
+// longestDatagram is the default maximum size in bytes of a datagram of the extended profile over UDP. The size that
+// the path carries is discovered.
 const longestDatagram = 65504
 
-// localTransport is the transport between ranks of one host that speak the extended
-// profile where the configuration does not say.
+// localTransport is the default transport between ranks of one host that speak the extended profile.
 var localTransport = func() config.Transport {
 	if runtime.GOOS == "linux" {
 		return config.TransportSHM
@@ -20,19 +19,18 @@ var localTransport = func() config.Transport {
 	return config.TransportUDP
 }()
 
-// sharedEagerLimit is the eager limit in bytes between ranks that share memory: longer messages
-// are faster by single copy where they are not in the cache, or by rendezvous.
+// sharedEagerLimit is the eager limit in bytes between ranks that share memory. Longer messages are faster by single
+// copy if they are not cached, or by rendezvous.
 const sharedEagerLimit = 16 << 10
 
-// sameHost reports whether two ranks are on one host by the configuration, so that both of
-// them get the same answer: they have the same IP address, or both a loopback address.
+// sameHost reports whether two ranks are on one host: they have the same IP address, or both have loopback addresses.
+// It depends only on the configuration, so that both ranks get the same answer.
 func sameHost(a, b *config.Rank) bool {
 	x, y := a.Address.Addr().Unmap(), b.Address.Addr().Unmap()
 	return x == y || x.IsLoopback() && y.IsLoopback()
 }
 
-// choose fills in the values that the configuration does not give and that depend on the
-// hosts of the ranks.
+// choose sets the values that the configuration leaves open and that depend on the hosts of the ranks.
 func (l *Link) choose() {
 	near := l.sameHost && l.Profile == protocol.Extended
 	if l.Transport == "" {
@@ -59,8 +57,8 @@ func (l *Link) choose() {
 	}
 }
 
-// busy returns how many ranks of a rank's host may need a core at the same time, programs
-// attached to the ranks of this process included.
+// busy returns the number of ranks on a rank's host that may need a core at the same time, including programs attached
+// to ranks of this process.
 func busy(cfg *config.Config, self *config.Rank, attached bool) int {
 	n := 0
 	for i := range cfg.Ranks {
@@ -76,9 +74,8 @@ func busy(cfg *config.Config, self *config.Rank, attached bool) int {
 	return n
 }
 
-// windowBytes returns how many bytes may be in flight to a peer over UDP, so that they fit
-// into its socket's receive buffer. The peer is assumed to have a buffer of the size that
-// this rank was granted, half of which the kernel needs.
+// windowBytes returns the maximum number of bytes in flight to a peer over UDP, such that they fit into its receive
+// buffer. It assumes that the peer's buffer has the size granted to this rank. The kernel needs half of it.
 func windowBytes(granted int) int { return min(granted/2, maxWindowBytes) }
 
 const maxWindowBytes = 4 << 20

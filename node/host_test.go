@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// bound binds rank 0 of a cluster of two hosts, changed by more.
+// bound binds rank 0 of a cluster with two hosts, after more has changed the configuration.
 func bound(t *testing.T, profile protocol.Profile, more func(*config.Config)) *Rank {
 	t.Helper()
 	addrs, err := freeAddresses(2)
@@ -89,7 +89,7 @@ func TestOffloadState(t *testing.T) {
 	}
 }
 
-// The variable that overrides the file is the one that every socket heeds.
+// TestOneVariableForOffload checks that the variable that overrides the file is the one that every socket reads.
 func TestOneVariableForOffload(t *testing.T) {
 	if config.EnvOffload != udp.EnvOffload {
 		t.Errorf("%s and %s", config.EnvOffload, udp.EnvOffload)

@@ -23,19 +23,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/bindfault"
 )
 
-// EnvAddress names an environment variable with the IP address at which this host's ranks of a
-// job are, or a prefix such as 10.1.0.0/16 that it is in. Without it, it is the one from which
-// packets to other networks are sent, or a loopback address if there is none.
+// EnvAddress is an environment variable with the IP address of this host's ranks of a job, or with a prefix that
+// contains it, such as 10.1.0.0/16. The default is the source address of packets to other networks, or a loopback
+// address if there is no route.
 const EnvAddress = "ZRLMPI_ADDRESS"
 
-// EnvUnexpected names an environment variable that is limits.unexpected of a job without a configuration.
+// EnvUnexpected is an environment variable that sets limits.unexpected of a job without a configuration.
 const EnvUnexpected = "ZRLMPI_UNEXPECTED"
 
-// EnvFPGATimeout names an environment variable with the time after which a send of a job to an FPGA fails that has
-// never sent a packet, as 90s; 0s, the default, is never.
+// EnvFPGATimeout is an environment variable with the time after which a job's send to an FPGA that has never sent a
+// packet fails, such as 90s. The default is 0s, which means never.
 const EnvFPGATimeout = "ZRLMPI_FPGA_TIMEOUT"
 
-// fpgaTimeout returns the time that EnvFPGATimeout names.
+// fpgaTimeout returns the value of EnvFPGATimeout.
 func fpgaTimeout() (time.Duration, error) {
 	text := os.Getenv(EnvFPGATimeout)
 	if text == "" {
@@ -48,28 +48,26 @@ func fpgaTimeout() (time.Duration, error) {
 	return d, nil
 }
 
-// Exchange is what a launcher offers to the processes of a job: by it they find each other.
+// Exchange is the interface of a launcher through which the processes of a job find each other.
 type Exchange interface {
 	// Name is the launcher's name of the job.
 	Name() string
 	Rank() int
 	Size() int
-	// Put gives a key a value, which all processes can Get after the next Barrier.
+	// Put sets the value of a key. All processes can Get it after the next Barrier.
 	Put(ctx context.Context, key, value string) error
 	Get(ctx context.Context, key string) (string, error)
 	Barrier(ctx context.Context) error
-	// Finalize says that the process is not to be waited for any longer.
+	// Finalize asks the launcher not to wait for the process any longer.
 	Finalize(ctx context.Context) error
 }
 
-// Join makes this process the rank of a job that a launcher has started, and returns the rank's
-// running engine. It returns when all of the job's processes have called it. Closing the engine
-// ends the exchange.
+// Join makes this process a rank of a job started by a launcher, and returns the rank's running engine. It returns when
+// all processes of the job have called it. Closing the engine finalizes the exchange.
 //
-// Without a configuration the processes are all ranks. They speak the extended profile, through
-// shared memory within a host. With the path of one, they are those of its ranks that JobRanks
-// returns, in this order, at the addresses that it gives them; the others are FPGAs, or whatever
-// else it says.
+// If path is empty, the processes are all the ranks. They speak the extended profile, through shared memory within a
+// host. Otherwise path is a configuration, and the processes are the ranks that JobRanks returns, in this order, at
+// their configured addresses; the remaining ranks are FPGAs, or whatever else is configured.
 func Join(ctx context.Context, x Exchange, path string) (mpe.Device, error) {
 	if path != "" {
 		return joinConfigured(ctx, x, path)
@@ -78,7 +76,7 @@ func Join(ctx context.Context, x Exchange, path string) (mpe.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The port is the rank's as long as it runs, whatever transports it uses.
+	// The socket reserves the port while the rank runs, whatever transports it uses.
 	socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(ip, 0)))
 	if err != nil {
 		return nil, fmt.Errorf("a port for rank %d of the job: %w", x.Rank(), err)
@@ -91,8 +89,8 @@ func Join(ctx context.Context, x Exchange, path string) (mpe.Device, error) {
 	return d, nil
 }
 
-// JobRanks returns the ranks of a configuration that the processes of a job are, in rank order: those that are
-// zrlmpids, and no stand-ins.
+// JobRanks returns the ranks of a configuration that run as processes of a job, in rank order: software ranks that are
+// not stand-ins.
 func JobRanks(cfg *config.Config) (ranks []int) {
 	for _, r := range cfg.Ranks {
 		if r.Peer == config.PeerSoftware && r.Run != config.RunStandin {
@@ -103,8 +101,8 @@ func JobRanks(cfg *config.Config) (ranks []int) {
 	return ranks
 }
 
-// CheckAddresses binds the addresses of ranks for a moment. The error is a *bindfault.ListenError, which says who has
-// a port, or which addresses this host has.
+// CheckAddresses checks that the addresses of ranks can be bound, and releases them. The error is a
+// *bindfault.ListenError, which names the holder of a port or the addresses of this host.
 func CheckAddresses(cfg *config.Config, ranks []int) error {
 	m, err := Map(cfg)
 	if err != nil {
@@ -120,7 +118,7 @@ func CheckAddresses(cfg *config.Config, ranks []int) error {
 	return nil
 }
 
-// joinConfigured is Join with a configuration.
+// joinConfigured implements Join with a configuration.
 func joinConfigured(ctx context.Context, x Exchange, path string) (mpe.Device, error) {
 	cfg, err := config.Load(path)
 	if err != nil {
@@ -135,7 +133,7 @@ func joinConfigured(ctx context.Context, x Exchange, path string) (mpe.Device, e
 	if err != nil {
 		return nil, err
 	}
-	// All processes have the same ranks, or messages would go astray.
+	// All processes must have the same ranks, or messages would go astray.
 	if err := x.Put(ctx, ranksKey(x.Rank()), ranksDigest(cfg)); err != nil {
 		return nil, err
 	}
@@ -160,8 +158,8 @@ func joinConfigured(ctx context.Context, x Exchange, path string) (mpe.Device, e
 	return newJoined(d, x, nil, ranks), nil
 }
 
-// extendedAmong returns the ranks of a configuration, of which those of the job have the extended profile for the
-// links among each other if nothing is said of them.
+// extendedAmong returns the ranks of a configuration, with the extended profile for links among the ranks of the job,
+// unless a profile is configured.
 func extendedAmong(cfg *config.Config, job []int) []config.Rank {
 	if cfg.Defaults.Profile != nil {
 		return cfg.Ranks
@@ -175,7 +173,7 @@ func extendedAmong(cfg *config.Config, job []int) []config.Rank {
 
 func ranksKey(process int) string { return fmt.Sprintf("zrlmpi-ranks-%d", process) }
 
-// ranksDigest identifies the ranks of a configuration: where they are, and what.
+// ranksDigest identifies the ranks of a configuration by address and kind.
 func ranksDigest(cfg *config.Config) string {
 	h := sha256.New()
 	for rank := range cfg.Ranks {
@@ -185,7 +183,8 @@ func ranksDigest(cfg *config.Config) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// sameRanks waits until all processes have opened their ranks, and compares their ranks with those of the first one.
+// sameRanks waits until all processes have opened their ranks, and compares this process's ranks with the first
+// process's.
 func sameRanks(ctx context.Context, x Exchange, path string, rank int) error {
 	if err := x.Barrier(ctx); err != nil {
 		return err
@@ -203,15 +202,15 @@ func sameRanks(ctx context.Context, x Exchange, path string, rank int) error {
 	return nil
 }
 
-// place is where a process of a job is.
+// place is the location of a process of a job.
 type place struct {
 	addr netip.AddrPort
-	// host identifies a host, or a container on it: shared memory and addresses are within it.
+	// host identifies a host, or a container on it. Shared memory and loopback addresses are local to it.
 	host string
-	// processors are those that the process may use, as of ownProcessors.
+	// processors lists the processors that the process may use, as returned by ownProcessors.
 	processors string
-	// directory is the path that the process proposes for the directory of the job on its host, or that the launcher
-	// has handed over; empty if there is none, and then noDirectory says why.
+	// directory is the path that the process proposes for the job's directory on its host, or that the launcher has
+	// handed over. If it is empty, noDirectory is the reason.
 	directory   string
 	noDirectory error
 }
@@ -231,24 +230,24 @@ func ownPlace(x Exchange, addr netip.AddrPort) place {
 	return p
 }
 
-// jobProcess is what is known of the process of a job.
+// jobProcess describes the process of a job.
 type jobProcess struct {
-	name string // of the job
-	// socket is bound to the rank's address already, or nil.
+	name string // name of the job
+	// socket is already bound to the rank's address, or is nil.
 	socket *net.UDPConn
-	// processors is how many the processes of the job on this host may use together, or 0.
+	// processors is the number of processors that the job's processes on this host may use together, or 0 if unknown.
 	processors int
-	// directory of the job on this host, or empty, and then noDirectory says why.
+	// directory is the job's directory on this host. If it is empty, noDirectory is the reason.
 	directory   string
 	noDirectory error
-	// ranks of the job's processes.
+	// ranks holds the ranks of the job's processes.
 	ranks []int
 }
 
-// maxPlace is the most bytes of a place: a launcher takes values of 1024 bytes.
+// maxPlace is the maximum length of an encoded place: a launcher accepts values of up to 1024 bytes.
 const maxPlace = 1000
 
-// jobVersion is what ranks of a job check that they understand each other by.
+// jobVersion is the version of the encoding, which the ranks of a job compare.
 const jobVersion = "zrlmpi3"
 
 func (p place) String() string {
@@ -270,7 +269,7 @@ func parsePlace(text string) (place, error) {
 
 func placeKey(process int) string { return fmt.Sprintf("zrlmpi-place-%d", process) }
 
-// exchangePlaces waits for all processes, and returns their places in order.
+// exchangePlaces waits for all processes, and returns their places in process order.
 func exchangePlaces(ctx context.Context, x Exchange, own place) ([]place, error) {
 	if err := x.Put(ctx, placeKey(x.Rank()), own.String()); err != nil {
 		return nil, err
@@ -291,7 +290,7 @@ func exchangePlaces(ctx context.Context, x Exchange, own place) ([]place, error)
 	return places, nil
 }
 
-// shared returns how many processors the processes of a job on the host of p may use together, or 0 if that is not known.
+// shared returns the number of processors that the processes on the host of p may use together, or 0 if unknown.
 func (p place) shared(places []place) (int, error) {
 	var lists []string
 	for _, q := range places {
@@ -317,8 +316,8 @@ func (p place) process(x Exchange, places []place, socket *net.UDPConn) (*jobPro
 	return j, nil
 }
 
-// sharedDirectory returns the directory of the job on the host of p: the one that the first process there has proposed.
-// That process removes the remains of killed processes of other jobs.
+// sharedDirectory returns the job's directory on the host of p, which the first process there has proposed. That
+// process also removes leftovers of killed processes of other jobs.
 func (p place) sharedDirectory(places []place) string {
 	for _, q := range places {
 		if q.host == p.host && q.directory != "" {
@@ -371,7 +370,7 @@ func join(ctx context.Context, x Exchange, own place, socket *net.UDPConn) (mpe.
 	return newJoined(d, x, socket, process.ranks), nil
 }
 
-// checkPlaces wants ranks on different hosts to reach each other at their addresses.
+// checkPlaces rejects addresses at which ranks on different hosts cannot reach each other.
 func checkPlaces(places []place) error {
 	for a, p := range places {
 		for b, q := range places[:a] {
@@ -388,11 +387,11 @@ func checkPlaces(places []place) error {
 type joined struct {
 	device
 	exchange Exchange
-	// socket keeps a port that was chosen; nil if the configuration has one.
+	// socket reserves the chosen port, or is nil if the configuration sets one.
 	socket *net.UDPConn
-	// reports answer the tools.
+	// reports serves the tools.
 	reports io.Closer
-	// end ends the watch for ranks that do not answer.
+	// end stops watching for ranks that do not answer.
 	end func()
 }
 
@@ -411,32 +410,32 @@ func newJoined(d device, x Exchange, socket *net.UDPConn, ranks []int) *joined {
 	return &joined{device: d, exchange: x, socket: socket, reports: d.rank.Serve(), end: end}
 }
 
-// finalizedKey is the key that a process puts when it is no rank any longer. A launcher may keep it from processes on
+// finalizedKey is the key that a process sets when it ceases to be a rank. A launcher may hide it from processes on
 // other hosts.
 func finalizedKey(process int) string { return fmt.Sprintf("zrlmpi-finalized-%d", process) }
 
-// Close ends the rank's part in the job.
+// Close ends the rank's participation in the job.
 func (j *joined) Close(ctx context.Context) error {
 	j.end()
 	j.reports.Close()
 	err := j.device.Close(ctx)
-	jobs.RemoveEmpty(j.rank.Directory) // the last rank on this host does
+	jobs.RemoveEmpty(j.rank.Directory) // succeeds for the last rank on this host
 	if j.socket != nil {
-		j.socket.Close() // again, where it was the engine's
+		j.socket.Close() // a second time if the engine used it
 	}
-	// Without it, ranks that were never connected to this one wait for it.
+	// Without this key, ranks that were never connected to this one would wait for it.
 	_ = j.exchange.Put(ctx, finalizedKey(j.exchange.Rank()), "1")
 	return errors.Join(err, j.exchange.Finalize(ctx))
 }
 
-// anywhere is an address of another network, to which nothing is sent (RFC 5737).
+// anywhere is an address in another network (RFC 5737). Nothing is sent to it.
 var anywhere = netip.MustParseAddrPort("192.0.2.1:9")
 
-// ownAddress returns the address of this host by what EnvAddress says.
+// ownAddress returns the address of this host for the given value of EnvAddress.
 func ownAddress(text string) (netip.Addr, error) {
 	if text == "" {
 		conn, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(anywhere))
-		if err != nil { // there is no route
+		if err != nil { // no route
 			return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
 		}
 		defer conn.Close()
@@ -461,9 +460,9 @@ func ownAddress(text string) (netip.Addr, error) {
 	return netip.Addr{}, fmt.Errorf("%s=%s: this host has no address in it: it has %v", EnvAddress, text, own)
 }
 
-// hostName identifies this host, in characters that an exchange carries.
+// hostName identifies this host, using only characters that an exchange carries.
 func hostName() string {
-	name, _ := os.Hostname() // what follows makes up for it
+	name, _ := os.Hostname() // the rest identifies the host without it
 	namespace, _ := os.Readlink("/proc/self/ns/net")
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	id := name + "/" + strings.Trim(namespace, "net:[]")

@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/shm"
 )
 
-// named is an exchange of a job with a name.
+// named is an exchange of a job with the given name.
 type named struct {
 	exchange
 	name string
@@ -25,7 +25,7 @@ type named struct {
 
 func (x named) Name() string { return x.name }
 
-// joinAll joins a job, and returns its ranks.
+// joinAll joins a job and returns its ranks.
 func joinAll(ctx context.Context, t *testing.T, name string, size int, env func(rank int)) (devices []mpe.Device) {
 	t.Helper()
 	j := newJob(size)
@@ -44,7 +44,7 @@ func joinAll(ctx context.Context, t *testing.T, name string, size int, env func(
 	return devices
 }
 
-// directoryOf returns the directory that ranks have in common.
+// directoryOf returns the common directory of the ranks.
 func directoryOf(t *testing.T, devices []mpe.Device) string {
 	t.Helper()
 	var directories []string
@@ -57,8 +57,8 @@ func directoryOf(t *testing.T, devices []mpe.Device) string {
 	return directories[0]
 }
 
-// TestJobDirectory: ranks have the directory that their launcher hands over, or agree on one, in which tools find them;
-// jobs of one name do not meet; and nothing is left where no launcher removes it.
+// TestJobDirectory checks that ranks use the directory of their launcher or agree on one where tools find them, that
+// jobs with the same name do not mix, and that ranks remove the directory if no launcher does.
 func TestJobDirectory(t *testing.T) {
 	t.Setenv(EnvAddress, "127.0.0.0/8")
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
@@ -98,8 +98,8 @@ func TestJobDirectory(t *testing.T) {
 	}
 }
 
-// TestNoJobDirectory: ranks that would share memory say why they have no directory; one of which another rank of the
-// host has one uses that.
+// TestNoJobDirectory checks that ranks that would share memory report why they have no directory, and that a rank
+// without one uses the directory of another rank on its host.
 func TestNoJobDirectory(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
@@ -132,7 +132,7 @@ func TestNoJobDirectory(t *testing.T) {
 	}
 }
 
-// TestPlaceText: a directory of any name gets through a launcher, and one that is too long is none.
+// TestPlaceText checks that the text of a place preserves any directory name, and omits one that is too long.
 func TestPlaceText(t *testing.T) {
 	addrs, err := freeAddresses(1)
 	if err != nil {

@@ -22,11 +22,11 @@ type job struct {
 	size   int
 	mu     sync.Mutex
 	values map[string]string
-	// waiting are the processes in a barrier, which passed is closed to end.
+	// waiting is the number of processes in a barrier, which return when passed is closed.
 	waiting int
 	passed  chan struct{}
 	ended   int
-	// processors replaces, by process, the processors in their places, if it is not nil.
+	// processors, if not nil, overrides the processors in the places, by process.
 	processors []string
 }
 
@@ -93,7 +93,7 @@ func (x exchange) Finalize(context.Context) error {
 	return nil
 }
 
-// TestJoin: the ranks of a job reach each other, and jobs side by side do not mix.
+// TestJoin checks that the ranks of a job can communicate, and that simultaneous jobs do not mix.
 func TestJoin(t *testing.T) {
 	t.Setenv(EnvAddress, "127.0.0.0/8")
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -129,8 +129,8 @@ func TestJoin(t *testing.T) {
 	all.Wait()
 }
 
-// TestBound: ranks that a launcher has bound to a processor each do not share one, and those that are all bound to the same one do, with a
-// configuration and without.
+// TestBound checks that ranks that a launcher has bound to one processor each do not share it, and that ranks that are
+// all bound to the same processor do, with and without a configuration.
 func TestBound(t *testing.T) {
 	t.Setenv(EnvAddress, "127.0.0.0/8")
 	addrs, err := freeAddresses(2)
@@ -178,7 +178,7 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// TestPlaces: ranks that cannot reach each other are named.
+// TestPlaces checks the error for ranks that cannot reach each other.
 func TestPlaces(t *testing.T) {
 	const a, b, c = "10.0.0.1:1000", "10.0.0.2:1000", "127.0.0.1:1000"
 	for _, tt := range []struct{ places, want string }{
@@ -231,8 +231,8 @@ func TestOwnAddress(t *testing.T) {
 	}
 }
 
-// TestJoinConfigured: the processes of a job are those ranks of a configuration that are for programs; they have the
-// extended profile among each other, and that of FPGAs with these.
+// TestJoinConfigured checks that the processes of a job become the ranks for programs in a configuration. They use the
+// extended profile among themselves, and the profile of the FPGAs with these.
 func TestJoinConfigured(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
@@ -301,7 +301,7 @@ ranks:
 	}
 }
 
-// TestCheckAddresses: an address of another host, and a port that is taken, are found before the start.
+// TestCheckAddresses checks that an address of another host and a port in use are reported before the start.
 func TestCheckAddresses(t *testing.T) {
 	addrs, err := freeAddresses(1)
 	if err != nil {

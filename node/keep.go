@@ -13,13 +13,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/node/kept"
 )
 
-// keptDirectory is the directory in a state directory with the files of ranks.
+// keptDirectory is the subdirectory of a state directory that holds the files of ranks.
 const keptDirectory = "ranks"
 
-// KeepState has the rank keep what the next process with this rank must know of its exchanges with deployed peers, in a
-// file in the given state directory. It reads the state that an earlier process kept. It is to be called after Bind and
-// before Start. A rank without such peers keeps nothing. After an error the rank works, but keeps nothing, or does not
-// know what was kept.
+// KeepState opens a file in the given state directory, in which the rank keeps the state of its exchanges with deployed
+// peers for the next process with this rank. It also reads the state that an earlier process kept. It must be called
+// after Bind and before Start. A rank without such peers keeps nothing. After an error the rank works, but keeps
+// nothing or ignores the earlier state.
 func (r *Rank) KeepState(directory string) error {
 	ranks := r.interruptible()
 	if len(ranks) == 0 {
@@ -58,8 +58,8 @@ func (r *Rank) keptPeer(rank int) kept.Peer {
 		Profile: r.Links()[rank].Profile.String()}
 }
 
-// ForgetState discards what processes of this user have kept of a peer for a rank of the configuration, which none of
-// them has at present. It reports whether anything was kept.
+// ForgetState discards the state of a peer that processes of this user have kept for a rank of the configuration. No
+// process may have the rank now. It reports whether there was any state.
 func ForgetState(cfg *config.Config, self *config.Rank, peer int) (bool, error) {
 	r, err := Plan(cfg, self)
 	if err != nil {
@@ -85,8 +85,8 @@ func (r *Rank) notKept(err error) error {
 		"waiting forever, as nothing can be kept: %w", r.Self.Rank, err)
 }
 
-// interruptible returns the peers that do not notice that a process of this rank replaces another one: those of the
-// cloudfpga and v0.9 profiles over UDP, of a host.
+// interruptible returns the peers of a host rank that do not notice that a new process has replaced this rank's
+// process: peers with the cloudfpga or v0.9 profile over UDP.
 func (r *Rank) interruptible() (ranks []int) {
 	if r.Self.Run != config.RunHost {
 		return nil
@@ -99,7 +99,7 @@ func (r *Rank) interruptible() (ranks []int) {
 	return ranks
 }
 
-// keeper returns the keeper of the state of the exchange with a peer.
+// keeper returns the keeper for the state of the exchange with a peer.
 func (r *Rank) keeper(rank int) mpe.Keeper {
 	if k := r.keepers[rank]; k != nil {
 		return k
@@ -107,13 +107,13 @@ func (r *Rank) keeper(rank int) mpe.Keeper {
 	return forgetful{}
 }
 
-// forgetful keeps nothing.
+// forgetful is a keeper that keeps nothing.
 type forgetful struct{}
 
 func (forgetful) Restore(handshake.Instant) handshake.Kept { return handshake.Kept{} }
 func (forgetful) Keep(*handshake.Kept)                     {}
 
-// closeKept ends the use of the file, when the engine is closed.
+// closeKept closes the file after the engine has been closed.
 func (r *Rank) closeKept() error {
 	if r.kept == nil {
 		return nil
@@ -121,7 +121,7 @@ func (r *Rank) closeKept() error {
 	return r.kept.Close()
 }
 
-// keepStateOfUser is KeepState in the state directory of this process's user.
+// keepStateOfUser calls KeepState with the state directory of this process's user.
 func (r *Rank) keepStateOfUser() error {
 	if len(r.interruptible()) == 0 {
 		return nil

@@ -35,8 +35,8 @@ func keepRank(t *testing.T, rank int) *Rank {
 	return r
 }
 
-// TestKeepState: a host keeps the state of the exchange with peers that do not notice that its process is replaced, and
-// no other rank does; reset with a configuration discards it.
+// TestKeepState checks that only a host keeps state, and only about peers that do not notice when its process is
+// replaced. Reset with a configuration discards it.
 func TestKeepState(t *testing.T) {
 	state := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", state)
@@ -72,8 +72,8 @@ func TestKeepState(t *testing.T) {
 	}
 }
 
-// TestStateNotKept: where the directory is not safe, or what is in the file is corrupt, that is said, and the rank
-// works without.
+// TestStateNotKept checks that an unsafe directory and a corrupt file are reported, and that the rank runs without kept
+// state.
 func TestStateNotKept(t *testing.T) {
 	state := t.TempDir()
 	r := keepRank(t, 0)

@@ -10,39 +10,38 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// The built-in values of a link that package handshake does not have.
+// Built-in values of a link that package handshake does not define.
 const (
-	// warnAfter is long for a handshake, and short for an operator.
+	// warnAfter is long for a handshake, but short for an operator.
 	warnAfter = 10 * time.Second
-	// pace is the pause that upstream's CPU library intends for the DRAM of an FPGA. Its
-	// real pause is about 130 µs on common kernels, so its receivers have never met faster
-	// senders; they get more time, in which a busy host can read their sockets.
+	// pace is the pause that upstream's CPU library intends for the DRAM of an FPGA. Its real pause is about 130 µs on
+	// common kernels, so its receivers have never met faster senders. They get a longer pause, in which a busy host can
+	// read their sockets.
 	pace      = 1100 * time.Nanosecond
 	paceToCPU = 10 * time.Microsecond
 	paceOver  = 65536
-	// maxWords is the largest message accepted or sent, in words: 256 MiB. The extended profile has no limit but that of its
-	// header, 4 GiB − 1: its messages take no memory before a receive matches.
+	// maxWords is the largest message accepted or sent, in words: 256 MiB. The extended profile is limited only by its
+	// header, to 4 GiB − 1: its messages take no memory before a receive matches.
 	maxWords = 1 << 26
 )
 
 // Link is the link from a local rank to one peer.
 type Link struct {
 	config.Link
-	// Handshake is for every profile but extended, for which Extended is set.
+	// Handshake is used for every profile but extended, which uses Extended.
 	Handshake handshake.Config
 	Extended  *extended.Config
 
 	sameHost bool
-	// fixedDatagram is MaxDatagram where what the path carries cannot be found.
+	// fixedDatagram is MaxDatagram for a path whose limit cannot be discovered.
 	fixedDatagram int
 }
 
-// NewLink returns the link of a local rank to a remote one, which may be local
-// as well. The error is a *config.Error.
+// NewLink returns the link of a local rank to another rank, which may be local as well. The error is a *config.Error.
 func NewLink(cfg *config.Config, local, remote *config.Rank) (Link, error) {
 	rules := rulesFor(remote)
 	if local.PlaysFPGA() {
-		// It knows no more of its peers than an FPGA does.
+		// A stand-in knows no more of its peers than an FPGA does.
 		rules = handshake.Rules{}
 	}
 	l := Link{Link: cfg.LinkFor(remote.Rank, builtIn(cfg, remote, rules))}
@@ -84,7 +83,7 @@ func NewLink(cfg *config.Config, local, remote *config.Rank) (Link, error) {
 	return l, nil
 }
 
-// rulesFor returns what is known about a rank by what it is.
+// rulesFor returns the rules for a peer of the rank's kind.
 func rulesFor(r *config.Rank) handshake.Rules {
 	switch r.Peer {
 	case config.PeerFPGA:
@@ -95,8 +94,7 @@ func rulesFor(r *config.Rank) handshake.Rules {
 	return handshake.SoftwarePeer()
 }
 
-// builtIn returns the link without any configuration, except for the values that choose
-// fills in.
+// builtIn returns the link without any configuration. It does not set the values that choose sets.
 func builtIn(cfg *config.Config, remote *config.Rank, rules handshake.Rules) config.Link {
 	t := handshake.DefaultTiming(rules)
 	l := config.Link{
@@ -113,7 +111,7 @@ func builtIn(cfg *config.Config, remote *config.Rank, rules handshake.Rules) con
 	return l
 }
 
-// timing returns the time-outs that a local rank has on a link: those of its preset.
+// timing returns the timeouts of a local rank on a link, according to its preset.
 func timing(l config.Link, local *config.Rank, rules handshake.Rules) handshake.Timing {
 	deployed := handshake.DeployedCPU()
 	if local.PlaysFPGA() {
@@ -124,16 +122,16 @@ func timing(l config.Link, local *config.Rank, rules handshake.Rules) handshake.
 	}
 	t := handshake.DefaultTiming(rules)
 	if local.PlaysFPGA() {
-		// It retransmits DATA unasked, as an FPGA does. Sooner than an FPGA, a CPU rank
-		// could take the retransmission for the rest of the message.
+		// It retransmits DATA unsolicited, as an FPGA does. If it did so sooner than an FPGA, a CPU rank could take the
+		// retransmission for the rest of the message.
 		t.Ack.First = deployed.Ack.First
 	}
 	t.ClearDeadline, t.AckDeadline, t.DataDeadline = l.Deadlines.Clear, l.Deadlines.Ack, l.Deadlines.Data
 	return t
 }
 
-// stretch multiplies the times that end, or are logged, while a role in simulation computes:
-// until it receives, nothing is sent to it.
+// stretch multiplies the times after which a wait fails or is logged, for a role in simulation: while it computes,
+// nothing can be sent to it.
 func (l *Link) stretch(local, remote *config.Rank) {
 	for _, r := range []*config.Rank{local, remote} {
 		l.WarnAfter *= timeScale(r)
@@ -145,8 +143,9 @@ func timeScale(r *config.Rank) time.Duration {
 	return time.Duration(max(1, r.Kernel.Simulation.TimeScale))
 }
 
-// stretchTiming multiplies the time-outs towards a rank whose MPE is simulated as well, which count its cycles: a packet that
-// is retransmitted before a slow simulation has answered can make it fail. ClearDeadline is multiplied already.
+// stretchTiming multiplies the timeouts towards a rank whose MPE is simulated as well and counts cycles: a
+// retransmission before a slow simulation has answered can make the role fail. stretch has multiplied ClearDeadline
+// already.
 func stretchTiming(t *handshake.Timing, scale time.Duration) {
 	for _, b := range []*handshake.Backoff{&t.Clear, &t.Ack, &t.Data} {
 		b.First, b.Step, b.Then = b.First*scale, b.Step*scale, b.Then*scale
@@ -154,8 +153,8 @@ func stretchTiming(t *handshake.Timing, scale time.Duration) {
 	t.AckDeadline, t.DataDeadline, t.FragmentGap = t.AckDeadline*scale, t.DataDeadline*scale, t.FragmentGap*scale
 }
 
-// share takes the options that both ranks must have from the local rank's own entry if the
-// other has none: one file then serves the daemons of both.
+// share takes the options that must be equal on both ranks from the local rank's entry if the other rank's entry does
+// not set them. So one file serves the daemons of both.
 func (l *Link) share(local, remote *config.Rank) error {
 	own, other := local.Link, remote.Link
 	if own == nil {
@@ -187,7 +186,7 @@ func (l *Link) share(local, remote *config.Rank) error {
 	return nil
 }
 
-// check returns an error for a link that would lose every message of several datagrams.
+// check rejects a link on which the two ranks cannot communicate, or which would lose every fragmented message.
 func (l *Link) check(local, remote *config.Rank) error {
 	refuse := func(format string, args ...any) error {
 		return &config.Error{Key: "link.max_datagram", Problem: fmt.Sprintf("ranks %d and %d: %s",
@@ -210,8 +209,8 @@ func (l *Link) check(local, remote *config.Rank) error {
 	return nil
 }
 
-// MessageLimit returns the largest message that any rank of the daemon takes, in
-// words, by other profiles than extended.
+// MessageLimit returns the largest message, in words, that any rank of the daemon accepts in profiles other than
+// extended.
 func MessageLimit(cfg *config.Config) uint32 {
 	words := maxWords
 	for i := range cfg.Ranks {

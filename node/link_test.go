@@ -29,7 +29,7 @@ ranks:
   - {rank: 4, address: 10.0.0.5, peer: software}
 `
 
-// link is that of one of the ranks of a configuration to another.
+// link returns the link from rank local to rank remote in a configuration.
 func link(t *testing.T, text string, local, remote int) Link {
 	t.Helper()
 	cfg := mustParse(t, text)
@@ -65,7 +65,7 @@ func TestLink(t *testing.T) {
 	t.Run("stand-in without quirks", func(t *testing.T) {
 		off := strings.Replace(ranks, "run: standin", "run: standin, quirks: off", 1)
 		want := handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: maxWords}
-		want.Timing.Ack.First = 225 * time.Millisecond // no sooner than an FPGA
+		want.Timing.Ack.First = 225 * time.Millisecond // no earlier than an FPGA
 		if l := link(t, off, 1, 0); !reflect.DeepEqual(l.Handshake, want) {
 			t.Errorf("%+v", l.Handshake)
 		}
@@ -116,8 +116,8 @@ defaults:
 	})
 }
 
-// The times that a slow simulation of a role can reach are stretched at both ends of its links,
-// and on no others.
+// TestTimeScale checks that times that a slow simulation of a role can affect are scaled at both ends of its links, and
+// on no other links.
 func TestTimeScale(t *testing.T) {
 	const text = `
 defaults: {warn_after: 2s, deadlines: {clear: 3s}}
@@ -139,7 +139,7 @@ ranks:
 	}
 }
 
-// Towards a rank whose MPE is simulated as well, so are all time-outs.
+// TestTimeScaleOfMPE checks that all time-outs are scaled for a rank whose MPE is simulated too.
 func TestTimeScaleOfMPE(t *testing.T) {
 	const text = `
 ranks:
@@ -179,8 +179,8 @@ func TestLinkErrors(t *testing.T) {
 	}
 }
 
-// TestPaceTowardsDeployedNodes: what their memory and their sockets keep up with, from
-// a host and from a stand-in.
+// TestPaceTowardsDeployedNodes checks the pace that their memory and sockets can sustain, from a host and from a
+// stand-in.
 func TestPaceTowardsDeployedNodes(t *testing.T) {
 	for local := range 2 {
 		for remote, want := range map[int]config.Pace{

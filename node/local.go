@@ -13,19 +13,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxLocal is the largest Local cluster: upstream's CPU library knows no larger
-// one.
+// maxLocal is the largest Local cluster: upstream's CPU library supports no more ranks.
 const maxLocal = protocol.MaxRanksCPU
 
-// portTries is how often Local searches for free ports. Another program may bind a port
-// after it was found, which is rare.
+// portTries is the number of attempts of Local to find free ports. In rare cases, another program binds a port after it
+// was found.
 const portTries = 10
 
-// Local starts a cluster of n ranks in this process, at the addresses 127.0.0.1,
-// 127.0.0.2 and so on and ports that are free. They talk to each other by the given
-// profile: by the extended one through shared memory on Linux, and otherwise over
-// UDP. All of them are hosts. The devices are in rank
-// order, and each is to be closed.
+// Local starts a cluster of n ranks in this process, at the addresses 127.0.0.1, 127.0.0.2 and so on, with free ports.
+// The ranks use the given profile: the extended profile through shared memory on Linux, and any other combination over
+// UDP. All of them are hosts. The devices are in rank order; the caller must close each of them.
 func Local(n int, profile protocol.Profile) ([]mpe.Device, error) {
 	if n < 1 || n > maxLocal {
 		return nil, fmt.Errorf("a cluster of %d ranks: it has 1 to %d", n, maxLocal)
@@ -33,7 +30,7 @@ func Local(n int, profile protocol.Profile) ([]mpe.Device, error) {
 	return untilFree(func() ([]mpe.Device, error) { return local(n, profile) })
 }
 
-// untilFree calls start again if a port was taken.
+// untilFree calls start again if a port was in use.
 func untilFree(start func() ([]mpe.Device, error)) (devices []mpe.Device, err error) {
 	for range portTries {
 		devices, err = start()
@@ -44,7 +41,7 @@ func untilFree(start func() ([]mpe.Device, error)) (devices []mpe.Device, err er
 	return devices, err
 }
 
-// local is Local, once.
+// local is one attempt of Local.
 func local(n int, profile protocol.Profile) ([]mpe.Device, error) {
 	addrs, err := freeAddresses(n)
 	if err != nil {
@@ -69,7 +66,7 @@ func local(n int, profile protocol.Profile) ([]mpe.Device, error) {
 	return devices, nil
 }
 
-// closeAll closes devices that were not used.
+// closeAll closes unused devices.
 func closeAll(devices []mpe.Device) error {
 	var errs []error
 	for _, d := range devices {
@@ -78,8 +75,7 @@ func closeAll(devices []mpe.Device) error {
 	return errors.Join(errs...)
 }
 
-// freeAddresses returns an address for each of n ranks whose UDP port was free a
-// moment ago.
+// freeAddresses returns an address for each of n ranks whose UDP port was free a moment ago.
 func freeAddresses(n int) ([]netip.AddrPort, error) {
 	const perByte = 250
 	addrs := make([]netip.AddrPort, n)

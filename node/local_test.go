@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestLocal: every rank reaches every other, in clusters that live side by side.
+// TestLocal checks that every rank can reach every other rank, in several clusters simultaneously.
 func TestLocal(t *testing.T) {
 	for _, n := range []int{1, 2, 5} {
 		for _, profile := range []protocol.Profile{protocol.CloudFPGA, protocol.V09, protocol.Extended} {
@@ -90,7 +90,7 @@ func TestUntilFree(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		err   error
-		times int // that it fails
+		times int // number of failures
 		calls int
 		want  error
 	}{

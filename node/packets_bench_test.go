@@ -11,8 +11,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/node/recorder"
 )
 
-// BenchmarkRecorder is the median round trip of 4 bytes over UDP with and without a recorder of both ranks' packets, of the default size. Each
-// has the machine for itself: pairs that take turns wait in different ways, which is more than what a recorder takes.
+// BenchmarkRecorder measures the median round trip of 4 bytes over UDP, with and without a recorder of default size for
+// the packets of both ranks. The pairs run one after another: alternating pairs would wait in different ways, which
+// would cost more than the recorder.
 func BenchmarkRecorder(b *testing.B) {
 	for _, profile := range []string{"cloudfpga", "extended"} {
 		for _, recorded := range []bool{false, true} {
@@ -29,7 +30,7 @@ func BenchmarkRecorder(b *testing.B) {
 	}
 }
 
-// benchmarkPing reports the median round trip of 4 bytes with rank 1, which echoes.
+// benchmarkPing reports the median round trip of 4 bytes to rank 1, which echoes them.
 func benchmarkPing(b *testing.B, near *mpe.Engine) {
 	b.Helper()
 	buf := make([]byte, 4)
@@ -50,8 +51,8 @@ func benchmarkPing(b *testing.B, near *mpe.Engine) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkKept is the median round trip of 4 bytes over UDP with and without a file in which both ranks keep their
-// state.
+// BenchmarkKept measures the median round trip of 4 bytes over UDP, with and without a file in which both ranks keep
+// their state.
 func BenchmarkKept(b *testing.B) {
 	for _, name := range []string{"off", "on"} {
 		b.Run(name, func(b *testing.B) {
@@ -66,7 +67,7 @@ func BenchmarkKept(b *testing.B) {
 	}
 }
 
-// echo sends back what rank 0 sends, until ctx ends.
+// echo returns the messages of rank 0, until ctx ends.
 func echo(ctx context.Context, e *mpe.Engine) {
 	buf := make([]byte, 4)
 	for {
@@ -79,8 +80,8 @@ func echo(ctx context.Context, e *mpe.Engine) {
 	}
 }
 
-// recordedPair returns the engines of two ranks that are connected over UDP, until the end of the benchmark. With a
-// state directory, they keep their state in it.
+// recordedPair returns the engines of two ranks that are connected over UDP until the end of the benchmark. If state is
+// a directory, they keep their state in it.
 func recordedPair(b *testing.B, profile string, recorded bool, state string) (near, far *mpe.Engine) {
 	b.Helper()
 	addrs, err := freeAddresses(2)

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// maxProcessors bounds the numbers of processors.
+// maxProcessors bounds processor numbers.
 const maxProcessors = 1024
 
-// ownProcessors returns the processors that this process may use, as "0-3,8", or "" if that is not known.
+// ownProcessors returns the list of processors that this process may use, such as "0-3,8", or "" if unknown.
 func ownProcessors() string {
-	status, _ := os.ReadFile("/proc/self/status") // of Linux
+	status, _ := os.ReadFile("/proc/self/status") // Linux only
 	for line := range strings.Lines(string(status)) {
 		if list, ok := strings.CutPrefix(line, "Cpus_allowed_list:"); ok {
 			return strings.TrimSpace(list)
@@ -21,8 +21,8 @@ func ownProcessors() string {
 	return ""
 }
 
-// processorsOf returns how many processors the processes of a host may use together, of the lists that ownProcessors returns, or 0 if
-// that is not known. A launcher that binds processes gives each of them a share.
+// processorsOf returns the size of the union of lists returned by ownProcessors, or 0 if one is unknown. The union
+// counts because a launcher that binds processes gives each of them a share.
 func processorsOf(lists []string) (int, error) {
 	used := map[int]bool{}
 	for _, list := range lists {

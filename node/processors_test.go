@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestProcessors: the processors of a host are those that any of its ranks may use.
+// TestProcessors checks that the processors of a host are all those that any of its ranks may use.
 func TestProcessors(t *testing.T) {
 	for _, tt := range []struct {
 		lists []string
@@ -14,10 +14,10 @@ func TestProcessors(t *testing.T) {
 		{nil, 0},
 		{[]string{"0"}, 1},
 		{[]string{"0", "1"}, 2},         // each rank is bound to one
-		{[]string{"0", "0"}, 1},         // the launcher was bound, and so all ranks
-		{[]string{"0-3", "0-3"}, 4},     // none is
-		{[]string{"0-1,8", "2,8-9"}, 5}, // shares overlap
-		{[]string{"0-3", "", "4"}, 0},   // one does not know
+		{[]string{"0", "0"}, 1},         // the launcher was bound, hence all ranks
+		{[]string{"0-3", "0-3"}, 4},     // no rank is bound
+		{[]string{"0-1,8", "2,8-9"}, 5}, // overlapping sets
+		{[]string{"0-3", "", "4"}, 0},   // one set is unknown
 		{[]string{"1023", "0-1023"}, 1024},
 	} {
 		if have, err := processorsOf(tt.lists); have != tt.want || err != nil {

@@ -25,57 +25,56 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/shm"
 )
 
-// Rank is a local rank: planned by Plan, bound by Bind, running after Start.
+// Rank is a local rank: planned by Plan, bound by Bind, and running after Start.
 type Rank struct {
-	// Config and Self are what the rank was planned by. What a reload may change is in
-	// Links.
+	// Config and Self are the configuration that the rank was planned from. Links has the values that a reload may
+	// change.
 	Config *config.Config
 	Self   *config.Rank
-	// Attached says that programs attach to the hosts among this process's ranks.
-	// It is to be set before Start.
+	// Attached is set if programs attach to hosts among this process's ranks. It must be set before Start.
 	Attached bool
 	// Engine is nil before Start.
 	Engine *mpe.Engine
-	// Recorder is what Record has made, or nil.
+	// Recorder is the recorder made by Record, or nil.
 	Recorder *phases.Recorder
-	// Packets records packets, or is nil. It is to be set before Start, whose observer is that of Packets.Observe then.
+	// Packets records packets, or is nil. It must be set before Start, whose observer then is the result of
+	// Packets.Observe.
 	Packets *recorder.Rank
 
-	// Directory is the path of the directory of the job to which the rank belongs, in which its ranks on this host find
-	// each other and tools find them, or empty. It is to be set before Bind.
+	// Directory is the path of the directory of the rank's job, in which the ranks on this host find each other and
+	// tools find them, or empty. It must be set before Bind.
 	Directory string
 
-	// Describe, if not nil, completes the state of the rank: its kernel, and the programs that use it. Without, its program
-	// is this process. It is to be set before Start.
+	// Describe, if not nil, completes the state of the rank with its kernel and the programs that use it. If it is nil,
+	// this process is the rank's program. It must be set before Start.
 	Describe func(*state.RankInfo, state.Depth)
 
-	// started is closed when there is an Engine: a rank may ask, or an operation fail, before.
+	// started is closed when Engine is set: before that, another rank may ask for a report, or an operation may fail.
 	started chan struct{}
 	// failures records failures of a rank of a job, or is nil.
 	failures *failures
 
-	// kept is the file of KeepState, or nil, and keepers are its entries by peer.
+	// kept is the file opened by KeepState, or nil. keepers holds its entries by peer.
 	kept    *kept.File
 	keepers map[int]mpe.Keeper
 
-	// memoryUnobserved: the observer is not notified of messages through shared memory.
+	// memoryUnobserved is set if the observer is not notified of messages through shared memory.
 	memoryUnobserved bool
 
-	// socket is one that is bound to the rank's address already, or nil.
+	// socket is already bound to the rank's address, or is nil.
 	socket *net.UDPConn
-	// processors is how many the ranks of a job on this host may use together, 0 if that is not known.
+	// processors is the number of processors that a job's ranks on this host may use together, or 0 if unknown.
 	processors  int
 	sockets     sockets
 	links       atomic.Pointer[[]Link]
 	collectives collective.Config
 }
 
-// Links returns the current links of the rank: an entry per rank of the cluster, of which
-// its own is zero. The slice does not change; a reload makes another one. The profile and
-// the transport of a link never change.
+// Links returns the current links of the rank, with one entry per rank of the cluster; the rank's own entry is zero.
+// The slice is immutable: a reload replaces it. The profile and the transport of a link never change.
 func (r *Rank) Links() []Link { return *r.links.Load() }
 
-// limitSilence has sends to FPGAs fail that have never answered, as EnvFPGATimeout says.
+// limitSilence sets the time after which sends to FPGAs that have never answered fail, from EnvFPGATimeout.
 func (r *Rank) limitSilence() error {
 	limit, err := fpgaTimeout()
 	if err != nil {
@@ -90,8 +89,8 @@ func (r *Rank) limitSilence() error {
 	return nil
 }
 
-// Plan plans a rank of a valid configuration. Nothing is bound yet. The error
-// joins several if there are several; each is a *config.Error, or of Collectives.
+// Plan plans a rank of a valid configuration. It does not bind anything. The error may join several errors; each is a
+// *config.Error or an error of Collectives.
 func Plan(cfg *config.Config, self *config.Rank) (*Rank, error) {
 	r := &Rank{Config: cfg, Self: self, started: make(chan struct{})}
 	links, err := newLinks(cfg, self)
@@ -105,7 +104,7 @@ func Plan(cfg *config.Config, self *config.Rank) (*Rank, error) {
 	return r, errors.Join(err, unread)
 }
 
-// newLinks returns the links of a rank to all others.
+// newLinks returns the links of a rank to all other ranks.
 func newLinks(cfg *config.Config, self *config.Rank) ([]Link, error) {
 	links := make([]Link, len(cfg.Ranks))
 	var errs []error
@@ -130,8 +129,7 @@ func Map(cfg *config.Config) (*rankmap.Map, error) {
 	return rankmap.New(entries)
 }
 
-// uses reports whether a link of the rank is on the given transport. A rank
-// without peers is on UDP.
+// uses reports whether a link of the rank uses the given transport. A rank without peers uses UDP.
 func (r *Rank) uses(t config.Transport) bool {
 	if len(r.Links()) == 1 {
 		return t == config.TransportUDP
@@ -144,9 +142,8 @@ func (r *Rank) uses(t config.Transport) bool {
 	return false
 }
 
-// Start makes the engine of a rank whose sockets are bound. The engine owns them
-// from here on, unless its kernel exchanges datagrams itself by the rank's Wire: then the
-// engine has nothing to do.
+// Start makes the engine of a rank whose sockets are bound. From then on the engine owns the sockets, unless the rank's
+// kernel exchanges datagrams itself through the rank's Wire: in that case the engine is idle.
 func (r *Rank) Start(observer mpe.Observer) error {
 	peers := r.peers(r.Config, r.Links())
 	room := extended.NewRoom(r.Config.Limits.Unexpected)
@@ -183,7 +180,7 @@ func (r *Rank) Start(observer mpe.Observer) error {
 	if r.failures != nil {
 		failed = r.failures.wait
 	}
-	var calls mpe.CallRecorder // and no interface of a nil pointer
+	var calls mpe.CallRecorder // not an interface that holds a nil pointer
 	if r.Packets != nil {
 		calls = r.Packets
 	}
@@ -208,13 +205,14 @@ func (r *Rank) Start(observer mpe.Observer) error {
 	return nil
 }
 
-// AfterEvent waits until no event of the engine is being handled: what fails in one, as the messages to a peer that is lost, shares a record.
+// AfterEvent waits until the engine handles no event: all failures of one event, such as messages to a lost peer, share
+// a record.
 func (r *Rank) AfterEvent() {
 	<-r.started
-	r.Engine.Depths() // which takes the engine's lock
+	r.Engine.Depths() // takes the engine's lock
 }
 
-// peers returns the engine's view of the links, without their transports.
+// peers returns the engine's configuration of the peers, without transports.
 func (r *Rank) peers(cfg *config.Config, links []Link) []mpe.Peer {
 	peers := make([]mpe.Peer, len(links))
 	for i := range cfg.Ranks {
@@ -228,8 +226,7 @@ func (r *Rank) peers(cfg *config.Config, links []Link) []mpe.Peer {
 	return peers
 }
 
-// Close ends the engine, if there is one, as mpe.Engine.Close does, and releases
-// the sockets.
+// Close closes the engine, if any, as mpe.Engine.Close does, and releases the sockets.
 func (r *Rank) Close(ctx context.Context) error {
 	if r.Engine == nil {
 		return errors.Join(r.sockets.close(), r.closeKept())
@@ -243,21 +240,19 @@ func (r *Rank) Close(ctx context.Context) error {
 		return errors.Join(err, closed(r.sockets.close()))
 	}
 	if len(r.Links()) == 1 {
-		err = r.sockets.close() // an engine without peers has not taken it
+		err = r.sockets.close() // an engine without peers does not own the socket
 	}
 	return err
 }
 
-// Oversubscribed reports whether the rank's host has more ranks than cores by the
-// configuration, attached programs included. A caller that polls for a packet then yields
-// to other processes.
+// Oversubscribed reports whether the configuration places more ranks on the rank's host than it has cores, including
+// attached programs. Callers that poll for a packet then yield to other processes.
 func (r *Rank) Oversubscribed() bool {
 	return busy(r.Config, r.Self, r.Attached) > cmp.Or(r.processors, runtime.NumCPU())
 }
 
-// Open makes this process the given rank of a configuration, and returns the rank's
-// running engine. The rank is a host here, whatever its run is in the configuration. The
-// environment variables for collectives override the configuration.
+// Open makes this process the given rank of a configuration, and returns the rank's running engine. The rank is a host,
+// whatever its run value is in the configuration. The environment variables for collectives override the configuration.
 func Open(cfg *config.Config, rank int, observer mpe.Observer) (mpe.Device, error) {
 	d, err := open(cfg, rank, observer, nil)
 	if err != nil {
@@ -266,7 +261,8 @@ func Open(cfg *config.Config, rank int, observer mpe.Observer) (mpe.Device, erro
 	return d, nil
 }
 
-// open is Open, for a process of a job if j is not nil. Such a rank records the phases of its messages over networks.
+// open implements Open. If j is not nil, the rank belongs to a job, and records the phases of its messages over
+// networks.
 func open(cfg *config.Config, rank int, observer mpe.Observer, j *jobProcess) (device, error) {
 	if rank < 0 || rank >= len(cfg.Ranks) {
 		return device{}, fmt.Errorf("rank %d: the configuration has ranks 0 to %d", rank, len(cfg.Ranks)-1)
@@ -282,7 +278,7 @@ func open(cfg *config.Config, rank int, observer mpe.Observer, j *jobProcess) (d
 			r.Run, r.Kernel, r.KernelOptions, r.Quirks = config.RunHost, config.Kernel{}, nil, ""
 			continue
 		}
-		// Others are other processes' business; what they are stays.
+		// The other ranks belong to other processes; only their run value is cleared.
 		r.Run = ""
 	}
 	if err := mine.Collectives.ApplyEnv(os.LookupEnv); err != nil {
@@ -320,7 +316,7 @@ func open(cfg *config.Config, rank int, observer mpe.Observer, j *jobProcess) (d
 		return device{}, err
 	}
 	if err := r.Bind(m); err != nil {
-		return device{}, errors.Join(err, r.sockets.close()) // those that could be had
+		return device{}, errors.Join(err, r.sockets.close()) // release the sockets that were bound
 	}
 	if err := r.keepStateOfUser(); err != nil {
 		fmt.Fprintf(os.Stderr, "zrlmpi: %v\n", err)
@@ -343,7 +339,7 @@ func OpenFile(path string, rank int) (mpe.Device, error) {
 	return Open(cfg, rank, nil)
 }
 
-// device is an engine that takes its sockets along when it is closed.
+// device is an engine whose Close also releases the rank's sockets.
 type device struct {
 	*mpe.Engine
 	rank *Rank

@@ -15,8 +15,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/node/recorder"
 )
 
-// Record makes the recorder of the phases of the rank's messages, and has its reports contain them. It is for the observer that Start is
-// given. limit is how many peers have series of their own.
+// Record makes the recorder of the phases of the rank's messages, which the rank's reports include. The caller passes
+// it on to the observer of Start. limit is the maximum number of peers with separate series.
 func (r *Rank) Record(limit int) *phases.Recorder {
 	peers := make([]phases.Peer, len(r.Links()))
 	for _, remote := range r.Config.Ranks {
@@ -26,7 +26,8 @@ func (r *Rank) Record(limit int) *phases.Recorder {
 	return r.Recorder
 }
 
-// RecordPackets makes the flight recorder of ranks of this process, which have not started. It returns nil if the configuration has none.
+// RecordPackets makes the flight recorder of ranks of this process, which must not have started. It returns nil if the
+// configuration disables it.
 func RecordPackets(cfg *config.Record, ranks []*Rank) *recorder.Recorder {
 	if cfg.Memory == 0 {
 		return nil
@@ -48,12 +49,12 @@ func RecordPackets(cfg *config.Record, ranks []*Rank) *recorder.Recorder {
 	return rec
 }
 
-// overNetwork reports whether the rank has packets that a flight recorder of the given configuration has.
+// overNetwork reports whether the flight recorder of the given configuration records packets of the rank.
 func (r *Rank) overNetwork(cfg *config.Record) bool {
 	return len(r.Links()) > 1 && (cfg.SharedMemory || r.uses(config.TransportUDP) || r.uses(config.TransportTCP))
 }
 
-// addresses returns where the packets of the rank come from and go to.
+// addresses returns a function for the addresses and protocol of the rank's packets.
 func (r *Rank) addresses() recorder.Addresses {
 	addrs := make([]netip.AddrPort, len(r.Config.Ranks))
 	for i := range r.Config.Ranks {
@@ -68,19 +69,19 @@ func (r *Rank) addresses() recorder.Addresses {
 	}
 }
 
-// followPackets writes what the flight recorder has of the rank, and what follows, until ctx is done.
+// followPackets writes the recorded packets of the rank, and then new ones, until ctx is done.
 func (r *Rank) followPackets(ctx context.Context, to io.Writer) {
 	now := time.Now()
 	reader := r.Packets.Reader(r.addresses(), now)
 	out := pcapng.NewWriter(to, recorder.File(fmt.Sprintf("packets of rank %d", r.Self.Rank)))
-	// The tool sees the end of what it gets.
+	// The tool itself notices the end of the stream.
 	_ = reader.Follow(out, reader.Read(now), []recorder.Queues{{Rank: r.Self.Rank, Depths: r.Engine.Depths}}, ctx.Done())
 }
 
 // recording is the observer of a rank of a job.
 type recording struct {
 	*phases.Recorder
-	failures *failures // nil: none are recorded
+	failures *failures // nil if failures are not recorded
 }
 
 func (recording) Dropped(int, int, mpe.Drop) {}

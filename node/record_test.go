@@ -12,7 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// TestJobRecords: the report of a rank of a job has the phases of messages over networks, and not of those through shared memory.
+// TestJobRecords checks that the report of a rank of a job has the phases of messages over networks, but not through
+// shared memory.
 func TestJobRecords(t *testing.T) {
 	for transport, want := range map[string]uint64{"udp": 1, "shm": 0} {
 		t.Run(transport, func(t *testing.T) {

@@ -10,10 +10,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/tcp"
 )
 
-// ErrRestart matches the errors of Prepare about what cannot change while a rank runs.
+// ErrRestart is matched by errors of Prepare about properties that cannot change while a rank runs.
 var ErrRestart = errors.New("only a restart can change that")
 
-// LinkError is a property of a link that cannot change while the link is in use.
+// LinkError reports a property of a link that cannot change while the link is in use.
 type LinkError struct {
 	// Rank is the local rank, and Peer the other end.
 	Rank, Peer int
@@ -21,20 +21,19 @@ type LinkError struct {
 	What, From, To string
 }
 
-// Error names the ranks and the property.
+// Error returns the ranks, the property and its values.
 func (e *LinkError) Error() string {
 	return fmt.Sprintf("ranks %d and %d: %s: %s -> %s", e.Rank, e.Peer, e.What, e.From, e.To)
 }
 
-// Is makes it match ErrRestart.
+// Is reports whether target is ErrRestart.
 func (e *LinkError) Is(target error) bool { return target == ErrRestart }
 
-// Prepare checks whether a running rank can take another valid configuration, and returns
-// a function that applies it and cannot fail. Of cfg, it uses the links, the addresses of
-// the other ranks and the TLS files; cfg must have the same ranks as the configuration that
-// the rank was planned by, and this rank unchanged. The error joins a *LinkError for each
-// property of a link that cannot change, or is a *config.Error or an error of a transport;
-// then nothing has changed.
+// Prepare checks whether a running rank can switch to another valid configuration, and returns a function that applies
+// it and cannot fail. It uses the links, the addresses of the other ranks and the TLS files of cfg. cfg must have the
+// same ranks as the configuration that the rank was planned from, with this rank unchanged. The error joins a
+// *LinkError for each property of a link that cannot change, or is a *config.Error or an error of a transport; in that
+// case nothing has changed.
 func (r *Rank) Prepare(cfg *config.Config, m *rankmap.Map) (apply func(), err error) {
 	links, err := newLinks(cfg, cfg.Rank(r.Self.Rank))
 	if err != nil {
@@ -77,8 +76,8 @@ func (r *Rank) Prepare(cfg *config.Config, m *rankmap.Map) (apply func(), err er
 	}, nil
 }
 
-// lasting returns the properties of the link to a peer that differ and cannot change while
-// it is in use: those that both sides must agree on, and those that memory was set up for.
+// lasting returns an error for each property of the link to a peer that differs and cannot change while the link is in
+// use, because both sides must agree on it or memory has been set up for it.
 func (r *Rank) lasting(peer int, l *Link, m *rankmap.Map) (errs []error) {
 	old := &r.Links()[peer]
 	differs := func(what string, from, to any) {

@@ -14,29 +14,29 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// Report is the state of a rank of a job, as it answers the tools.
+// Report is the state of a rank of a job as reported to tools.
 type Report struct {
-	// UID is the user of the process that has answered, as the kernel says. A rank does not say it.
+	// UID is the user of the answering process according to the kernel. It is not part of the answer.
 	UID     int       `json:"-"`
 	PID     int       `json:"-"`
 	Started time.Time `json:"started"`
 	state.RankInfo
 	Engine state.Engine `json:"engine"`
-	// Drops is RankInfo.SocketDrops.
+	// Drops is a copy of RankInfo.SocketDrops.
 	Drops *uint64 `json:"socket_drops,omitempty"`
-	// Cluster are all ranks, in rank order.
+	// Cluster lists all ranks, in rank order.
 	Cluster []state.Member `json:"cluster"`
 	// Operations is the number of pending operations.
 	Operations int `json:"operations"`
-	// Own and Peers are counters, and Times has the phases of messages, if they are recorded. They are for metrics
-	// only.
+	// Own and Peers are counters, and Times holds the phases of messages if they are recorded. They are set in metrics
+	// reports only.
 	Own   state.RankCounters   `json:"counters,omitzero"`
 	Peers []state.PeerCounters `json:"peer_counters,omitempty"`
 	Times phases.Times         `json:"times,omitzero"`
 }
 
-// Serve answers the tools until it is closed: the rank has to have started. A rank that cannot be served, as where it has
-// no directory, works as any other; then there is nothing to close.
+// Serve answers tools until the returned Closer is closed. The rank must have been started. A rank that cannot be
+// served, for instance without a directory, works as usual; in that case the Closer does nothing.
 func (r *Rank) Serve() io.Closer {
 	if r.Directory == "" {
 		return io.NopCloser(nil)
@@ -70,7 +70,7 @@ func (r *Rank) handle(ctx context.Context, started time.Time, q query.Request) q
 	return query.Unknown(q)
 }
 
-// Info returns the state of the rank without that of its engine.
+// Info returns the state of the rank without the state of its engine.
 func (r *Rank) Info(depth state.Depth) state.RankInfo {
 	s := state.RankInfo{
 		Rank: r.Self.Rank, Role: r.Self.Run, Address: r.Self.Address.String(), Kernel: r.Self.Kernel.String(),
@@ -114,10 +114,10 @@ func (r *Rank) State() state.Rank {
 	return s
 }
 
-// public returns what other ranks are answered.
+// public returns the encoded state that other ranks may receive.
 func (r *Rank) public() []byte {
 	s := r.State()
-	s.Kernel = r.Self.Kernel.Name // and not the path of a program
+	s.Kernel = r.Self.Kernel.Name // without the path of a program
 	if r.Describe == nil {
 		s.Attached = []state.Program{{PID: os.Getpid()}}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node/recorder"
 )
 
-// TestHandle: a rank answers each kind of request with its own document, and no other kind.
+// TestHandle checks that a rank answers each kind of request with the right document, and rejects unknown kinds.
 func TestHandle(t *testing.T) {
 	addrs, err := freeAddresses(3)
 	if err != nil {
@@ -40,7 +40,7 @@ ranks:
 		}},
 		{query.Reports, func(resp query.Response) bool {
 			reports, ok := resp.Document.(state.Reports)
-			return ok && resp.Err == nil && len(reports.Asked) == 3 // outside a job, none is known to be local
+			return ok && resp.Err == nil && len(reports.Asked) == 3 // outside a job, no rank is known to be local
 		}},
 		{query.Reset, func(resp query.Response) bool {
 			return resp.Err == nil && resp.Document == nil &&

@@ -13,15 +13,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// sockets are what one rank is bound to. One that no link uses is nil.
+// sockets holds the transports of one rank. A transport that no link uses is nil.
 type sockets struct {
 	udp *udp.Conn
 	tcp *tcp.Conn
 	shm *shm.Conn
 }
 
-// Bind binds the rank to its address. The error is that of the transport, which
-// names rank and address and says what to do.
+// Bind binds the rank to its address. Errors come from the transport; they name rank and address and suggest a remedy.
 func (r *Rank) Bind(m *rankmap.Map) (err error) {
 	cfg, links := r.Config, r.Links() // a reload changes neither profile nor transport
 	if r.uses(config.TransportUDP) {
@@ -75,7 +74,7 @@ func (r *Rank) Bind(m *rankmap.Map) (err error) {
 	return err
 }
 
-// CheckTLS checks the TLS files of the rank, if it has a link that needs them. Nothing needs to be bound.
+// CheckTLS checks the TLS files of the rank if one of its links needs them. The rank need not be bound.
 func (r *Rank) CheckTLS() error {
 	if !r.uses(config.TransportTCP) {
 		return nil
@@ -87,7 +86,7 @@ func (r *Rank) CheckTLS() error {
 	return credentials.Check(r.Self.Address.Addr())
 }
 
-// loadTLS loads the TLS files for connections over TCP, or returns nil without TLS.
+// loadTLS loads the TLS files for TCP connections. It returns nil if TLS is not configured.
 func loadTLS(cfg *config.Config) (*tcp.TLS, error) {
 	t := cfg.TLS
 	if t == nil {
@@ -96,8 +95,7 @@ func loadTLS(cfg *config.Config) (*tcp.TLS, error) {
 	return tcp.LoadTLS(t.Certificate, t.Key, t.Authority)
 }
 
-// mapOf returns m for a transport with connections: its peers have the kind Software, and
-// it connects to each of them.
+// mapOf returns a copy of m for a transport with connections: the peers to connect to have the kind Software.
 func (r *Rank) mapOf(m *rankmap.Map, t config.Transport) (*rankmap.Map, error) {
 	entries := m.Entries()
 	for i := range entries {
@@ -109,7 +107,7 @@ func (r *Rank) mapOf(m *rankmap.Map, t config.Transport) (*rankmap.Map, error) {
 	return rankmap.New(entries)
 }
 
-// on returns the transport of the given kind.
+// on returns the given transport.
 func (s *sockets) on(t config.Transport) mpe.Transport {
 	switch t {
 	case config.TransportTCP:

@@ -10,21 +10,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// answerTime is how long a rank of a job has not to answer before this is said.
+// answerTime is the time after which a silent rank of a job is reported.
 const answerTime = 5 * time.Second
 
-// unanswered names ranks of a job that do not answer, each once. What waits for one that has called MPI_Finalize fails.
+// unanswered reports ranks of a job that do not answer, once each. It makes waits for a rank that has called
+// MPI_Finalize fail.
 type unanswered struct {
 	rank  *Rank
 	to    io.Writer
 	after time.Duration
 	said  map[int]bool
-	// finalized reports whether a rank of the job has called MPI_Finalize, as far as the launcher lets it be known;
-	// nil: it is not.
+	// finalized reports whether a rank of the job has called MPI_Finalize, as far as the launcher reveals it. It may be
+	// nil.
 	finalized func(rank int) bool
 }
 
-// watch does so until ctx ends.
+// watch checks the ranks periodically until ctx is done.
 func (u *unanswered) watch(ctx context.Context) {
 	tick := time.NewTicker(u.after / 2)
 	defer tick.Stop()
@@ -38,7 +39,7 @@ func (u *unanswered) watch(ctx context.Context) {
 	}
 }
 
-// look names those that have not answered by now.
+// look reports ranks that have not answered for too long.
 func (u *unanswered) look() {
 	waits, receives, ask := map[int]time.Duration{}, map[int]time.Duration{}, map[int]bool{}
 	u.rank.Engine.Counters(func(*state.RankCounters) {}, func(c *state.PeerCounters) {
@@ -75,7 +76,8 @@ func (u *unanswered) look() {
 	}
 }
 
-// silentFor reports whether nothing has ever come from a peer to which a message waits, and for how long it has waited.
+// silentFor reports whether a message is waiting for a peer from which nothing has ever arrived, and for how long it
+// has waited.
 func silentFor(c *state.PeerCounters) (since time.Duration, silent bool) {
 	if !neverHeard(c) {
 		return 0, false

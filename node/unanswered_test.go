@@ -12,7 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestSilent: a peer is silent to which a message waits and from which nothing has come, not even what was dropped.
+// TestSilent checks that a peer is silent if a message to it is waiting and no packet has come from it, not even a
+// dropped one.
 func TestSilent(t *testing.T) {
 	waits := state.OldestWait{Waits: true, For: protocol.ClearToSend, Elapsed: 7 * time.Second}
 	heard, dropped := state.PeerCounters{OldestSend: waits}, state.PeerCounters{OldestSend: waits}
@@ -33,7 +34,7 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// TestUnanswered: a rank that does not answer is named once.
+// TestUnanswered checks that a rank that does not answer is reported once.
 func TestUnanswered(t *testing.T) {
 	addrs, err := freeAddresses(3)
 	if err != nil {
@@ -62,8 +63,8 @@ ranks:
 	}
 }
 
-// TestSilentSender: a deployed rank that is silent while it is received from is named once, as it may have asked
-// before.
+// TestSilentSender checks that a deployed rank that is silent during a receive is reported once, because it may have
+// sent its request before this process started.
 func TestSilentSender(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	addrs, err := freeAddresses(3)

@@ -19,10 +19,10 @@ type Wire struct {
 	rank *Rank
 }
 
-// Wire returns the wire of a rank that has started, and whose kernel is to have it.
+// Wire returns the wire of a started rank, for use by its kernel.
 func (r *Rank) Wire() Wire { return Wire{r.sockets.udp, r} }
 
-// Record records a datagram for the flight recorder.
+// Record passes a datagram to the flight recorder.
 func (w Wire) Record(peer int, sent bool, datagram []byte) {
 	if p := w.rank.Packets; p != nil {
 		if pair := p.Pair(peer); pair != nil {
@@ -31,7 +31,7 @@ func (w Wire) Record(peer int, sent bool, datagram []byte) {
 	}
 }
 
-// Addresses returns the address and UDP port of each rank, by the configuration that the rank was planned by.
+// Addresses returns the address and UDP port of each rank, from the configuration that the rank was planned from.
 func (w Wire) Addresses() []netip.AddrPort {
 	addresses := make([]netip.AddrPort, len(w.rank.Config.Ranks))
 	for i := range w.rank.Config.Ranks {
@@ -44,7 +44,7 @@ func (w Wire) Addresses() []netip.AddrPort {
 // Close releases the address.
 func (w Wire) Close() error { return closed(w.Conn.Close()) }
 
-// closed returns nil for the error of what was closed before.
+// closed returns nil for the error of a socket that was already closed.
 func closed(err error) error {
 	if errors.Is(err, net.ErrClosed) {
 		return nil
@@ -52,7 +52,7 @@ func closed(err error) error {
 	return err
 }
 
-// noTransport is the transport of an engine whose rank has a Wire: nothing arrives, and nothing is to be sent.
+// noTransport is the transport of an engine whose rank has a Wire: nothing arrives and nothing may be sent.
 type noTransport struct {
 	addr netip.AddrPort
 	once sync.Once

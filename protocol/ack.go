@@ -6,32 +6,29 @@ import (
 	"time"
 )
 
-// Sizes of the payload of an ACK of the extended profile (E25).
+// Sizes of the payload of an ACK in the extended profile (E25).
 const (
-	// AckLen is the length in bytes of the payload without ranges.
+	// AckLen is the length of the payload without ranges, in bytes.
 	AckLen = 12
-	// AckRangeLen is the length in bytes of a range.
+	// AckRangeLen is the length of a range in bytes.
 	AckRangeLen = 8
-	// MaxAckRanges is the most ranges that an ACK carries.
+	// MaxAckRanges is the maximum number of ranges in an ACK.
 	MaxAckRanges = 32
 )
 
-// AckInfo is the payload of an ACK of the extended profile.
+// AckInfo is the payload of an ACK in the extended profile.
 type AckInfo struct {
-	// MessageLimit is the number of the first message that may not be sent
-	// yet; EagerLimit is how many eager bytes may be sent in all since the
-	// session began, modulo 2³² (E20).
+	// MessageLimit is the number of the first message that may not be sent yet. EagerLimit is the total number of eager
+	// bytes that may be sent since the session began, modulo 2³² (E20).
 	MessageLimit, EagerLimit uint32
-	// Delay is how long before this ACK the newest packet that it
-	// acknowledges had arrived. The wire has whole microseconds, up to 71
-	// minutes.
+	// Delay is the time between the arrival of the newest acknowledged packet and this ACK. On the wire it is in whole
+	// microseconds, up to 71 minutes.
 	Delay time.Duration
-	// Ranges are the packets beyond Acknowledged that have arrived,
-	// ascending.
+	// Ranges are the packets received beyond Acknowledged, in ascending order.
 	Ranges []Range
 }
 
-// Range is a run of packet numbers, from First up to but not including End.
+// Range is a run of packet numbers, from First up to but excluding End.
 type Range struct{ First, End uint32 }
 
 // String prints the range as "14..16", or "14" for a single packet.
@@ -57,9 +54,8 @@ func (a *AckInfo) String() string {
 	return s
 }
 
-// AppendAck appends the payload of an ACK to b and returns the extended slice.
-// Of more than MaxAckRanges ranges the first are sent; a Delay out of range
-// becomes the nearest that the wire can carry.
+// AppendAck appends the payload of an ACK to b and returns the extended slice. It encodes at most the first
+// MaxAckRanges ranges, and clamps Delay to the values that fit on the wire.
 func AppendAck(b []byte, a *AckInfo) []byte {
 	b = binary.LittleEndian.AppendUint32(b, a.MessageLimit)
 	b = binary.LittleEndian.AppendUint32(b, a.EagerLimit)
@@ -71,10 +67,9 @@ func AppendAck(b []byte, a *AckInfo) []byte {
 	return b
 }
 
-// ParseAck decodes the payload of an ACK. The ranges are appended to ranges[:0],
-// so that a caller with room for MaxAckRanges costs no allocation. It is false
-// for a payload of another length, for more than MaxAckRanges ranges, for one
-// that is empty, and for ranges that do not ascend.
+// ParseAck decodes the payload of an ACK. It appends the ranges to ranges[:0], so that a slice with a capacity of
+// MaxAckRanges avoids allocation. It returns false if the length is invalid, if there are more than MaxAckRanges
+// ranges, or if a range is empty or out of ascending order.
 func ParseAck(payload []byte, ranges []Range) (AckInfo, bool) {
 	rest := len(payload) - AckLen
 	if rest < 0 || rest%AckRangeLen != 0 || rest > MaxAckRanges*AckRangeLen {
@@ -86,7 +81,7 @@ func ParseAck(payload []byte, ranges []Range) (AckInfo, bool) {
 		Delay:        time.Duration(binary.LittleEndian.Uint32(payload[8:])) * time.Microsecond,
 		Ranges:       ranges[:0],
 	}
-	// Numbers are distances modulo 2³² (E4), here from the first range on.
+	// Numbers are compared as distances modulo 2³² (E4), here from the start of the first range.
 	var first, last uint32
 	for b := payload[AckLen:]; len(b) > 0; b = b[AckRangeLen:] {
 		r := Range{First: binary.LittleEndian.Uint32(b), End: binary.LittleEndian.Uint32(b[4:])}

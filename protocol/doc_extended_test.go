@@ -11,10 +11,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// What section 14 of docs/ZRLMPI_protocol.md says about bytes is true.
+// The statements of section 14 of docs/ZRLMPI_protocol.md about bytes hold.
 
-// section returns the lines of a section; those outside are empty, so that an
-// index is still a line's number less one.
+// section returns the lines of the page with those outside the section emptied, so that a line's index is its number
+// less one.
 func section(t *testing.T, number string) []string {
 	lines := specification(t)
 	in := false
@@ -29,8 +29,8 @@ func section(t *testing.T, number string) []string {
 	return lines
 }
 
-// checkExtendedExample holds an example of a whole packet to the codec, and
-// returns how many good ones it is.
+// checkExtendedExample checks that the codec agrees with an example of a whole packet, and returns the number of valid
+// examples.
 func checkExtendedExample(t *testing.T, line int, profile string, packet []byte, text string) int {
 	t.Helper()
 	h, payload, d := protocol.ParseExtended(packet)
@@ -48,7 +48,7 @@ func checkExtendedExample(t *testing.T, line int, profile string, packet []byte,
 	return 1
 }
 
-// checkFields holds the rows of a table to bytes that differ in every field.
+// checkFields checks the rows of a table against a packet in which every field has a different value.
 func checkFields(t *testing.T, from int, b []byte, values map[string]string) {
 	t.Helper()
 	row := regexp.MustCompile(`^\| (\d+)(?:–(\d+|…))? \| ([a-z ]+?)(?: \(E20\))? \|`)

@@ -13,8 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// What docs/ZRLMPI_protocol.md says about bytes is true, and its rules can be
-// cited.
+// The statements of docs/ZRLMPI_protocol.md about bytes hold, and its rules can be cited.
 
 func specification(t *testing.T) []string {
 	t.Helper()
@@ -25,7 +24,7 @@ func specification(t *testing.T) []string {
 	return strings.Split(string(text), "\n")
 }
 
-// codeSpans returns what stands between backticks in a line.
+// codeSpans returns the texts between backticks in a line.
 func codeSpans(line string) (spans []string) {
 	for i, s := range strings.Split(line, "`") {
 		if i%2 == 1 {
@@ -35,8 +34,7 @@ func codeSpans(line string) (spans []string) {
 	return spans
 }
 
-// headerExample returns the bytes of a code span, or of a line in a block, that
-// shows a header.
+// headerExample returns the bytes of a code span, or of a line in a block, that shows a header.
 func headerExample(span string) []byte {
 	b, err := hex.DecodeString(strings.ReplaceAll(span, " ", ""))
 	if err != nil || len(b) <= protocol.WordLen {
@@ -100,8 +98,7 @@ func TestDocumentHeaders(t *testing.T) {
 	}
 }
 
-// The table of the header's fields, against a header that has another value in
-// every byte.
+// The table of the header's fields is checked against a header with a different value in every byte.
 func TestDocumentFieldOffsets(t *testing.T) {
 	b := protocol.V09.Append(nil, protocol.Header{Dst: 0x07060504, Src: 0x0b0a0908, Size: 0x0f0e0d0c, Call: protocol.Barrier, Type: protocol.Error, Tag: 18})
 	values := map[string]string{
@@ -183,9 +180,8 @@ func TestDocumentDatagrams(t *testing.T) {
 	}
 }
 
-// Every rule has a number of its own, without a gap, and a source; every number
-// that is cited exists. The rules of the extended profile have one source, said
-// once, and gaps between their groups.
+// Every rule has its own number, without a gap, and a source; every cited number exists. The rules of the extended
+// profile have one source, given once, and gaps between their groups.
 func TestDocumentRules(t *testing.T) {
 	rule := regexp.MustCompile(`^(?:- |\| )\*\*([A-Z])(\d+)\*\*(.*)$`)
 	sources := regexp.MustCompile(`^ (\*\*\[(page|deployed|ours)\]\*\* )+\S`)
@@ -225,7 +221,7 @@ func TestDocumentRules(t *testing.T) {
 				t.Errorf("line %d: there is no rule %s", n+1, id)
 			}
 		}
-		// The last cell of a state table's row is what it follows from.
+		// The last cell of a row of a state table cites its rule.
 		if m := rule.FindStringSubmatch(line); m != nil && line[0] == '|' {
 			cells := strings.Split(line, "|")
 			if id := strings.TrimSpace(cells[len(cells)-2]); !slices.Equal(cited.FindAllString(id, -1), []string{id}) {
@@ -248,7 +244,7 @@ func TestDocumentSections(t *testing.T) {
 			t.Errorf("section %d is %q", next, title)
 		}
 		next++
-		// As GitHub makes anchors.
+		// Anchors as GitHub makes them.
 		anchor := strings.ToLower(strings.ReplaceAll(strings.ReplaceAll(title, "'", ""), " ", "-"))
 		if !strings.Contains(text, "(#"+anchor+")") {
 			t.Errorf("the contents do not link to #%s", anchor)

@@ -2,30 +2,26 @@ package protocol
 
 import "fmt"
 
-// DefectKind says what is wrong with a header. The names of the kinds are those
-// of counters and log fields.
+// DefectKind is the kind of defect of a header. Counters and log fields use the names of the kinds.
 type DefectKind uint8
 
-// The ways in which bytes fail to be a header.
+// Defects of a header, and of a packet of the extended profile.
 const (
-	// DefectNone is a good header.
+	// DefectNone: the header is valid.
 	DefectNone DefectKind = iota
-	// DefectShort: fewer bytes than a header has. Offset is their number.
+	// DefectShort: fewer bytes than a header. Offset is their number.
 	DefectShort
-	// DefectStartMark and DefectEndMark: a byte of a mark is not 0x96.
+	// DefectStartMark and DefectEndMark: a byte of the mark is not 0x96.
 	DefectStartMark
 	DefectEndMark
-	// DefectReserved: a byte that must be zero is not. Deployed nodes drop
-	// such a packet silently. In the extended profile: byte 18 is not
-	// ExtVersion, or a reserved bit of byte 19 is not what it must be.
+	// DefectReserved: a byte that must be zero is not. Deployed nodes drop such a packet silently. In the extended
+	// profile: byte 18 is not ExtVersion, or a reserved bit of byte 19 has the wrong value.
 	DefectReserved
-	// DefectCall and DefectType: a number that the protocol page does not
-	// define.
+	// DefectCall and DefectType: the protocol page does not define the value.
 	DefectCall
 	DefectType
-	// DefectLength and DefectChecksum are of whole packets of the extended
-	// profile, and only ParseExtended finds them: more or fewer bytes follow
-	// the header than it says, and a packet that was corrupted in transit.
+	// DefectLength and DefectChecksum: the payload has another length than the header announces, or the packet was
+	// corrupted in transit. Both are defects of whole packets of the extended profile; only ParseExtended finds them.
 	DefectLength
 	DefectChecksum
 	numDefects
@@ -41,18 +37,16 @@ func (k DefectKind) String() string {
 	return fmt.Sprintf("defect(%d)", uint8(k))
 }
 
-// Defect names the first byte for which a header is refused.
+// Defect describes the first invalid byte of a header.
 type Defect struct {
 	Kind DefectKind
-	// Offset is the byte's place in the header, 0–79; for DefectShort, how
-	// many bytes there were.
+	// Offset of the byte in the header, 0–79; for DefectShort, the number of bytes present.
 	Offset uint8
-	// Got and Want are the byte found and, where there is only one right
-	// value, the byte expected. For DefectShort, Want is ExtHeaderLen if that
-	// many bytes were needed.
+	// Got is the byte found; Want is the byte expected, if only one value is valid. For DefectShort, Want is
+	// ExtHeaderLen if that many bytes were needed.
 	Got, Want byte
-	// Got32 and Want32 are the numbers found in the header and computed from
-	// the packet, for DefectLength and DefectChecksum.
+	// Got32 is the number in the header and Want32 the number computed from the packet, for DefectLength and
+	// DefectChecksum.
 	Got32, Want32 uint32
 }
 
@@ -95,7 +89,7 @@ func (e *HeaderError) Error() string {
 	return "zrlmpi header: " + e.Kind.String()
 }
 
-// Is makes errors.Is match any HeaderError of the same kind.
+// Is reports whether target is a HeaderError of the same kind.
 func (e *HeaderError) Is(target error) bool {
 	t, ok := target.(*HeaderError)
 	return ok && t.Kind == e.Kind

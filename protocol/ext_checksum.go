@@ -10,9 +10,8 @@ var (
 	noChecksum [4]byte
 )
 
-// extChecksum computes a packet's checksum with the field itself as 0. The
-// packet is not changed: it may be the caller's recording. With FlagPlain the
-// payload does not count (E43).
+// extChecksum computes a packet's checksum with the checksum field taken as 0. It does not change the packet, which may
+// be the caller's recording. With FlagPlain the payload is not included (E43).
 func extChecksum(header *[ExtHeaderLen]byte, payload []byte) uint32 {
 	sum := extHeaderSum(header)
 	if len(payload) == 0 || header[offFlags]&byte(FlagPlain) != 0 {
@@ -21,14 +20,14 @@ func extChecksum(header *[ExtHeaderLen]byte, payload []byte) uint32 {
 	return crc32.Update(sum, castagnoli, payload)
 }
 
-// extHeaderSumGeneric is the CRC-32C of a header, the checksum as 0.
+// extHeaderSumGeneric returns the CRC-32C of a header with its checksum taken as 0.
 func extHeaderSumGeneric(header *[ExtHeaderLen]byte) uint32 {
 	sum := crc32.Update(0, castagnoli, header[:offChecksum])
 	sum = crc32.Update(sum, castagnoli, noChecksum[:])
 	return crc32.Update(sum, castagnoli, header[offEnd:])
 }
 
-// putExtChecksum completes the header of a packet that is in parts.
+// putExtChecksum writes the checksum of a packet whose payload is in parts into its header.
 func putExtChecksum(header *[ExtHeaderLen]byte, payload [][]byte) {
 	sum := extHeaderSum(header)
 	if header[offFlags]&byte(FlagPlain) == 0 {

@@ -2,11 +2,11 @@ package protocol
 
 import "golang.org/x/sys/cpu"
 
-// hasCRC32: the processor has the instruction, as all since 2011 have.
+// hasCRC32 reports whether the processor has the CRC32 instruction, as all processors since 2011 do.
 var hasCRC32 = cpu.X86.HasSSE42
 
-// extHeaderSum is the CRC-32C of a header, the checksum as 0. Package hash/crc32
-// needs ten times as long for so few bytes, most of it to get ready.
+// extHeaderSum returns the CRC-32C of a header with its checksum taken as 0. For so few bytes, package hash/crc32 takes
+// ten times as long, most of it for set-up.
 func extHeaderSum(header *[ExtHeaderLen]byte) uint32 {
 	if !hasCRC32 {
 		return extHeaderSumGeneric(header)

@@ -2,8 +2,7 @@
 
 // func extHeaderSumSSE42(header *[ExtHeaderLen]byte) uint32
 //
-// The instruction takes eight bytes at a time. Those from byte 24 on are the
-// checksum, which counts as 0, and the end mark.
+// CRC32Q takes eight bytes at a time. The eight from byte 24 on are the checksum, taken as 0, and the end mark.
 TEXT ·extHeaderSumSSE42(SB), NOSPLIT, $0-12
 	MOVQ header+0(FP), SI
 	MOVL $-1, AX

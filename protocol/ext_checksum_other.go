@@ -2,5 +2,5 @@
 
 package protocol
 
-// extHeaderSum is the CRC-32C of a header, the checksum as 0.
+// extHeaderSum returns the CRC-32C of a header with its checksum taken as 0.
 func extHeaderSum(header *[ExtHeaderLen]byte) uint32 { return extHeaderSumGeneric(header) }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The instruction and package hash/crc32 agree, wherever the header lies.
+// The CRC32 instruction and package hash/crc32 agree, at any alignment of the header.
 func TestExtHeaderSum(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	b := make([]byte, ExtHeaderLen+16)

@@ -2,7 +2,7 @@ package protocol
 
 import "encoding/binary"
 
-// Byte offsets of the fields that the extended profile adds.
+// Byte offsets of the fields of the extended profile.
 const (
 	offVersion     = 18
 	offFlags       = 19
@@ -20,28 +20,26 @@ const (
 	offClock       = 76
 )
 
-// VersionOffset is where a packet of the extended profile has its version.
+// VersionOffset is the offset of the version in a packet of the extended profile.
 const VersionOffset = offVersion
 
-// IsExtended reports whether b begins like a packet of the extended profile:
-// with the start mark, the version and bit 7 of the flags. No packet of another
-// profile does: byte 19 is 0 in all of them.
+// IsExtended reports whether b begins like a packet of the extended profile: with the start mark, the version and bit 7
+// of the flags. Packets of the other profiles do not: their byte 19 is 0.
 func IsExtended(b []byte) bool {
 	return len(b) > offFlags && binary.LittleEndian.Uint32(b) == markWord &&
 		b[offVersion] == ExtVersion && b[offFlags]&extFlagAlways != 0
 }
 
-// PutExtended writes the header of a packet whose payload is the given parts,
-// one behind the other, into the first ExtHeaderLen bytes of b, which must be
-// that long: size, payload length and checksum are derived. It does not
-// allocate. On a stream a payload has at most MaxStreamPayload bytes.
+// PutExtended writes the header of a packet into the first ExtHeaderLen bytes of b, which must be at least that long.
+// The payload is the concatenation of the given parts; size, payload length and checksum are computed from them. It
+// does not allocate. On a stream, a payload has at most MaxStreamPayload bytes.
 func PutExtended(b []byte, h *ExtHeader, payload ...[]byte) {
 	header := (*[ExtHeaderLen]byte)(b)
 	length := 0
 	for _, part := range payload {
 		length += len(part)
 	}
-	// Two fields at a time, as the checksum's instruction reads them.
+	// Two fields at a time, as the CRC instruction reads them.
 	put2(header[0:], markWord, h.Dst)
 	put2(header[offSrc:], h.Src, h.Size())
 	put2(header[offCall:], uint32(h.Call)|uint32(h.Type)<<8|ExtVersion<<16|uint32(h.Flags&extFlagsAll|extFlagAlways)<<24, uint32(length))
@@ -59,7 +57,7 @@ func put2(b []byte, first, second uint32) {
 	binary.LittleEndian.PutUint64(b, uint64(first)|uint64(second)<<32)
 }
 
-// AppendExtended appends a whole packet to b and returns the extended slice.
+// AppendExtended appends a complete packet to b and returns the extended slice.
 func AppendExtended(b []byte, h *ExtHeader, payload []byte) []byte {
 	var buf [ExtHeaderLen]byte
 	at := len(b)
@@ -69,12 +67,10 @@ func AppendExtended(b []byte, h *ExtHeader, payload []byte) []byte {
 	return b
 }
 
-// ParseExtended checks and decodes one whole packet, in the order of E2 up to
-// the reserved flags; ranks and sessions are the caller's, and so is whether the
-// numbers are valid. The size field is ignored. payload is the rest
-// of packet, not a copy. Like Profile.Parse it never allocates. Where the defect
-// is one of those that come after the checksum, the header is decoded all the
-// same.
+// ParseExtended checks and decodes a complete packet, in the order of E2 up to the reserved flags. The caller checks
+// ranks, sessions and numbers. The size field is ignored. The returned payload is a part of packet, not a copy. Like
+// Profile.Parse, it never allocates. If the defect is one that E2 checks after the checksum, the header is decoded
+// nevertheless.
 func ParseExtended(packet []byte) (h ExtHeader, payload []byte, d Defect) {
 	n := min(len(packet), ExtHeaderLen)
 	h, d = ParseExtendedParts(packet[:n], packet[n:])
@@ -87,8 +83,7 @@ func ParseExtended(packet []byte) (h ExtHeader, payload []byte, d Defect) {
 	return h, payload, d
 }
 
-// ParseExtendedParts is ParseExtended of a packet that is in two pieces, of which
-// the first is its header.
+// ParseExtendedParts is ParseExtended for a packet in two pieces, header and payload.
 func ParseExtendedParts(header, payload []byte) (h ExtHeader, d Defect) {
 	if h.ParseParts(header, payload) {
 		return h, Defect{}
@@ -109,9 +104,8 @@ func ParseExtendedParts(header, payload []byte) (h ExtHeader, d Defect) {
 	return h, checkExtRest(b[:])
 }
 
-// Parse is ParseExtended for receivers of many packets: it decodes a packet
-// without a defect in place. Of any other it says only that it has one; h is
-// undefined then.
+// Parse is ParseExtended for receivers of many packets: it decodes a valid packet in place. For an invalid packet it
+// returns false without a reason, and h is undefined.
 func (h *ExtHeader) Parse(packet []byte) (payload []byte, ok bool) {
 	if len(packet) < ExtHeaderLen {
 		return nil, false
@@ -120,9 +114,8 @@ func (h *ExtHeader) Parse(packet []byte) (payload []byte, ok bool) {
 	return payload, h.ParseParts(packet[:ExtHeaderLen], payload)
 }
 
-// ParseParts is Parse of a packet that is in two pieces, of which the first is its
-// header. If it has a defect, h is undefined. What is decoded is what is checked:
-// where the header lies, another process may be able to write.
+// ParseParts is Parse for a packet in two pieces, header and payload. If it returns false, h is undefined. It decodes
+// first and checks the decoded call and type, since another process may be able to write to the header.
 func (h *ExtHeader) ParseParts(header, payload []byte) bool {
 	if len(header) != ExtHeaderLen {
 		return false
@@ -135,9 +128,8 @@ func (h *ExtHeader) ParseParts(header, payload []byte) bool {
 		binary.LittleEndian.Uint32(b[offChecksum:]) == extChecksum(b, payload)
 }
 
-// ParseExtendedHeader decodes a header of which the payload is not at hand, and
-// returns how many bytes of it are to follow. Neither they nor the checksum are
-// checked: it is for tools that read streams and short recordings.
+// ParseExtendedHeader decodes a header without its payload, and returns the payload's announced length in bytes. It
+// checks neither payload nor checksum, and is meant for tools that read streams and truncated recordings.
 func ParseExtendedHeader(b []byte) (h ExtHeader, payload uint32, d Defect) {
 	if d = checkExtFrame(b); !d.OK() {
 		return h, 0, d
@@ -146,7 +138,7 @@ func ParseExtendedHeader(b []byte) (h ExtHeader, payload uint32, d Defect) {
 	return h, binary.LittleEndian.Uint32(b[offPayload:]), checkExtRest(b)
 }
 
-// Decode decodes a header without looking for defects: there are none.
+// Decode decodes a valid header. It does not look for defects.
 func (h *ExtHeader) Decode(b *[ExtHeaderLen]byte) {
 	h.Dst = binary.LittleEndian.Uint32(b[offDst:])
 	h.Src = binary.LittleEndian.Uint32(b[offSrc:])
@@ -165,8 +157,8 @@ func (h *ExtHeader) Decode(b *[ExtHeaderLen]byte) {
 	h.Clock = binary.LittleEndian.Uint32(b[offClock:])
 }
 
-// checkExtFrame checks what the header alone shows and comes before
-// the payload's length: length, marks and version.
+// checkExtFrame makes the checks that need the header alone and precede the check of the payload's length: length,
+// marks and version.
 func checkExtFrame(b []byte) Defect {
 	if len(b) < ExtHeaderLen {
 		return Defect{Kind: DefectShort, Offset: uint8(len(b)), Want: ExtHeaderLen}
@@ -187,8 +179,7 @@ func checkExtVersion(b []byte) Defect {
 	return Defect{}
 }
 
-// checkExtRest checks what comes after the checksum: call, type and reserved
-// flags.
+// checkExtRest makes the checks after the checksum: call, type and reserved flags.
 func checkExtRest(b []byte) Defect {
 	if Call(b[offCall]) >= numCalls {
 		return Defect{Kind: DefectCall, Offset: offCall, Got: b[offCall]}
@@ -202,7 +193,7 @@ func checkExtRest(b []byte) Defect {
 	return Defect{}
 }
 
-// parseExtFrame is Parse of the profile Extended. The marks are good.
+// parseExtFrame is Parse for profile Extended. The marks are valid.
 func parseExtFrame(b []byte) (Header, Defect) {
 	if d := checkExtVersion(b); !d.OK() {
 		return Header{}, d

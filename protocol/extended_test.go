@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// extPackets are headers with their payloads, and how zrlctl prints them.
+// extPackets are headers with their payloads, and the text that zrlctl prints for them.
 var extPackets = []struct {
 	h       protocol.ExtHeader
 	payload string
@@ -61,14 +61,14 @@ func TestExtendedRoundTrip(t *testing.T) {
 		if !protocol.IsExtended(packet) {
 			t.Errorf("%s is not recognized", c.text)
 		}
-		// The payload's parts are one payload.
+		// A payload in parts gives the same packet.
 		half := len(c.payload) / 2
 		parts := make([]byte, protocol.ExtHeaderLen)
 		protocol.PutExtended(parts, &c.h, []byte(c.payload[:half]), nil, []byte(c.payload[half:]))
 		if !bytes.Equal(parts, packet[:protocol.ExtHeaderLen]) {
 			t.Errorf("%s: in parts it is\n%x, as a whole\n%x", c.text, parts, packet)
 		}
-		// The frame of 32 bytes is a header, for those who know no more.
+		// The frame of 32 bytes is a header for tools that know no other profile.
 		frame, err := protocol.Extended.Decode(packet)
 		if err != nil || frame != c.h.Frame() {
 			t.Errorf("%s: the frame is %v, %v", c.text, frame, err)
@@ -104,7 +104,7 @@ func TestExtendedChecksum(t *testing.T) {
 	}
 }
 
-// The size field: words rounded up, and only where the frame's size means one.
+// The size field is in words, rounded up, and 0 in packets without a size.
 func TestExtendedSize(t *testing.T) {
 	for _, c := range []struct {
 		t            protocol.Type
@@ -135,7 +135,7 @@ func TestExtendedNumbered(t *testing.T) {
 		{protocol.SendRequest, 0, true},
 		{protocol.ClearToSend, 0, true},
 		{protocol.Data, 0, true},
-		// The tag of a message is no code.
+		// The tag of a message is not a code.
 		{protocol.Data, protocol.CodeClose, true},
 		{protocol.Ack, 0, false},
 		{protocol.Error, protocol.CodeCancel, true},
@@ -150,7 +150,7 @@ func TestExtendedNumbered(t *testing.T) {
 	}
 }
 
-// reseal writes the checksum that belongs to a packet's bytes.
+// reseal writes the checksum that is right for the packet's bytes.
 func reseal(packet []byte) {
 	clear(packet[24:28])
 	covered := packet
@@ -178,7 +178,7 @@ func TestExtendedDefects(t *testing.T) {
 		{23, 1, true, protocol.DefectLength, "zrlmpi packet: 8 bytes follow the header, which says 16777224"},
 		{83, 0, false, protocol.DefectChecksum, "it was corrupted in transit"},
 		{76, 1, false, protocol.DefectChecksum, "it was corrupted in transit"},
-		{76, 1, true, protocol.DefectNone, ""}, // any clock is one
+		{76, 1, true, protocol.DefectNone, ""}, // any clock is valid
 		{16, 5, true, protocol.DefectCall, "zrlmpi header: byte 16 is 0x05, but the calls are 0 to 4"},
 		{17, 0, true, protocol.DefectType, "zrlmpi header: byte 17 is 0x00, but the packet types are 1 to 5"},
 		{17, 6, true, protocol.DefectType, "zrlmpi header: byte 17 is 0x06, but the packet types are 1 to 5"},
@@ -200,7 +200,7 @@ func TestExtendedDefects(t *testing.T) {
 			t.Errorf("says %q, want %q", err, c.text)
 		}
 	}
-	// From the last that is checked to the first, each hides those before.
+	// From the last check to the first: each fault hides those before it.
 	packet := bytes.Clone(good)
 	for _, c := range []struct {
 		at   int
@@ -218,7 +218,7 @@ func TestExtendedDefects(t *testing.T) {
 	} {
 		packet[c.at] = c.to
 		if c.at > 19 || c.at < 16 || c.at == 18 {
-			// These need no checksum.
+			// These are checked before the checksum.
 		} else {
 			reseal(packet)
 		}
@@ -235,7 +235,7 @@ func TestExtendedDefects(t *testing.T) {
 	}
 }
 
-// E40: no bit of a packet can change, nor can its end be lost, without notice.
+// E40: every change of a bit and every truncation of a packet is detected.
 func TestExtendedDetectsEveryFlippedBit(t *testing.T) {
 	for _, n := range []int{0, 1, 100, 1344} {
 		packet := protocol.AppendExtended(nil, &extPackets[2].h, bytes.Repeat([]byte{0x5a}, n))
@@ -257,8 +257,8 @@ func TestExtendedDetectsEveryFlippedBit(t *testing.T) {
 	}
 }
 
-// E43: with PLAIN, no bit of the header can change, the flag's included, nor can
-// the packet's length. The payload may be anything.
+// E43: with PLAIN, every change of a bit of the header, the flag included, and of the packet's length is detected. The
+// payload may be anything.
 func TestExtendedPlain(t *testing.T) {
 	for _, n := range []int{0, 1, 1344} {
 		h := extPackets[2].h
@@ -282,7 +282,7 @@ func TestExtendedPlain(t *testing.T) {
 			t.Errorf("%d bytes and one more: %v", n, d.Err())
 		}
 	}
-	// Without the flag, a checksum of the header alone is a bad one.
+	// Without the flag, a checksum of the header alone is invalid.
 	h := extPackets[2].h
 	packet := protocol.AppendExtended(nil, &h, []byte("payload"))
 	clear(packet[24:28])
@@ -292,7 +292,7 @@ func TestExtendedPlain(t *testing.T) {
 	}
 }
 
-// Parse and ParseExtended are of one mind.
+// Parse and ParseExtended agree.
 func TestExtendedParseInPlace(t *testing.T) {
 	var h protocol.ExtHeader
 	for _, c := range extPackets {
@@ -314,7 +314,7 @@ func TestExtendedParseInPlace(t *testing.T) {
 	}
 }
 
-// What is put for the frame alone is not accepted as a packet.
+// A frame written by Put is not accepted as a packet.
 func TestExtendedFrameAlone(t *testing.T) {
 	h := protocol.Header{Dst: 1, Src: 2, Size: 7, Call: protocol.SendFloat, Type: protocol.Data}
 	b := protocol.Extended.Append(nil, h)
@@ -370,14 +370,14 @@ func FuzzExtended(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte, bit uint32) {
 		b, before := bytes.Clone(in), bytes.Clone(in)
 		protocol.IsExtended(b)
-		// A mutation rarely has the right checksum: give it one as well.
+		// A mutation rarely has a valid checksum: test it with a valid one as well.
 		for range 2 {
 			h, payload, d := protocol.ParseExtended(b)
 			if !bytes.Equal(b, before) {
 				t.Fatal("the packet was changed")
 			}
 			if d.OK() {
-				// The size is ignored, and not kept.
+				// The size is ignored and not kept.
 				binary.LittleEndian.PutUint32(before[12:], h.Size())
 				reseal(before)
 				if again := protocol.AppendExtended(nil, &h, payload); !bytes.Equal(again, before) {

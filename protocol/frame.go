@@ -2,10 +2,9 @@ package protocol
 
 import "fmt"
 
-// On a TCP stream a packet is its header, and behind a DATA header size × 4
-// bytes of payload. There is no padding, and no other packet carries anything,
-// whatever its size field says. The protocol page knows UDP only and upstream
-// has no TCP: this framing is ours, and so is every node that speaks it.
+// On a TCP stream, a packet is its header, followed after a DATA header by size × 4 bytes of payload. There is no
+// padding, and no other packet has a payload, whatever its size field. The protocol page covers UDP only and upstream
+// has no TCP: this framing is ours, and only our nodes speak it.
 
 // StreamPayload returns the number of payload bytes that follow h on a stream.
 func (h Header) StreamPayload() int64 {
@@ -15,8 +14,8 @@ func (h Header) StreamPayload() int64 {
 	return int64(h.Size) * WordLen
 }
 
-// CheckStreamPayload reports, as a *PayloadError, a payload whose length in
-// bytes is not what h says: it would shift everything behind it on the stream.
+// CheckStreamPayload returns a *PayloadError if length, in bytes, differs from the size in h: such a payload would
+// shift all that follows on the stream.
 func (h Header) CheckStreamPayload(length int) error {
 	if int64(length) != h.StreamPayload() {
 		return &PayloadError{Header: h, Length: length}
@@ -24,16 +23,15 @@ func (h Header) CheckStreamPayload(length int) error {
 	return nil
 }
 
-// FrameError says that a stream is invalid at a certain byte. Nothing
-// behind that byte can be distinguished any more: close the stream.
+// FrameError reports that a stream is invalid at a certain byte. Nothing after it can be decoded: close the stream.
 type FrameError struct {
-	// Offset is the place in the stream, in bytes, of the header at fault.
+	// Offset is the position of the offending header in the stream, in bytes.
 	Offset int64
 	// Err is a *HeaderError, a *SizeError, or a *StreamPayloadError.
 	Err error
 }
 
-// Error names the place and the fault.
+// Error returns the position and the fault.
 func (e *FrameError) Error() string {
 	return fmt.Sprintf("zrlmpi stream: byte %d: %v", e.Offset, e.Err)
 }
@@ -41,34 +39,33 @@ func (e *FrameError) Error() string {
 // Unwrap returns the fault.
 func (e *FrameError) Unwrap() error { return e.Err }
 
-// StreamPayloadError says that a packet of the extended profile announces more
-// payload than packets on a stream have.
+// StreamPayloadError reports a packet of the extended profile whose header announces more payload than a packet on a
+// stream may have.
 type StreamPayloadError struct{ Bytes uint32 }
 
-// Error gives both numbers.
+// Error returns the length and the limit.
 func (e *StreamPayloadError) Error() string {
 	return fmt.Sprintf("a packet with %d bytes of payload, but on a stream it has at most %d", e.Bytes, MaxStreamPayload)
 }
 
-// SizeError says that a DATA header announces more words than the reader takes.
+// SizeError reports a DATA header with more words than the reader accepts.
 type SizeError struct {
 	Words, Max uint32
 }
 
-// Error gives both numbers.
+// Error returns the size and the limit.
 func (e *SizeError) Error() string {
 	return fmt.Sprintf("a message of %d words, but the limit is %d: raise the limit, or send less at a time", e.Words, e.Max)
 }
 
-// PayloadError says that a sender's payload does not have the length that its
-// header says. Nothing was sent.
+// PayloadError reports a payload to be sent whose length differs from the size in its header. Nothing was sent.
 type PayloadError struct {
 	Header Header
-	// Length is that of the payload, in bytes.
+	// Length of the payload in bytes.
 	Length int
 }
 
-// Error gives both lengths.
+// Error returns both lengths.
 func (e *PayloadError) Error() string {
 	return fmt.Sprintf("%v goes with %d bytes of payload on a stream, not with %d", e.Header, e.Header.StreamPayload(), e.Length)
 }

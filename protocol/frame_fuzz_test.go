@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// cutReader returns in in pieces whose lengths are the bytes of cuts, in turn.
+// cutReader returns the bytes of in in pieces; the bytes of cuts are their lengths, in turn.
 type cutReader struct {
 	in, cuts []byte
 	next     int
@@ -28,8 +28,8 @@ func (r *cutReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// FuzzFrameReader checks that how a stream is split in transit changes nothing,
-// and that the events are the bytes of the stream and nothing else.
+// FuzzFrameReader checks that the result does not depend on how a stream is split in transit, and that the frames are
+// exactly the bytes of the stream.
 func FuzzFrameReader(f *testing.F) {
 	in := stream(f, CloudFPGA, Header{Type: SendRequest}, data(3), data(0), Header{Type: Ack, Size: 9}, data(100))
 	f.Add(in, []byte{0, 31, 200}, false, uint32(100))

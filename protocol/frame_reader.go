@@ -7,50 +7,47 @@ import (
 	"io"
 )
 
-// FrameBuffer is the size in bytes of a FrameReader's buffer, and so the
-// longest piece of payload that it returns. It is all that a reader ever
-// allocates, whatever a header says.
+// FrameBuffer is the size of a FrameReader's buffer in bytes, and the longest piece of payload that it returns. A
+// reader never allocates more than this buffer, whatever a header says.
 const FrameBuffer = 64 << 10
 
 // FrameReader splits a stream into headers and pieces of payload.
 type FrameReader struct {
 	in *bufio.Reader
-	// offset is how many bytes of the stream were taken.
+	// offset is the number of bytes of the stream consumed so far.
 	offset   int64
 	profile  Profile
 	maxWords uint32
-	// current is the last header, and left its payload still to come.
+	// current is the last header; left is the number of bytes of its payload not yet read.
 	current Header
 	left    int64
 	err     error
 }
 
-// NewFrameReader returns a reader of the packets on r. A DATA header of more
-// than maxWords words is an error.
+// NewFrameReader returns a reader of the packets on r. It rejects DATA headers of more than maxWords words.
 func NewFrameReader(r io.Reader, profile Profile, maxWords uint32) *FrameReader {
 	return &FrameReader{in: bufio.NewReaderSize(r, FrameBuffer), profile: profile, maxWords: maxWords}
 }
 
 // Frame is a header, or a piece of the payload that follows it.
 type Frame struct {
-	// Header is the header itself, or the one that the payload belongs to.
+	// Header is the header itself, or the header that the payload belongs to.
 	Header Header
 	// IsPayload distinguishes a piece of payload from a header.
 	IsPayload bool
-	// Bytes are the header's HeaderLen bytes, or 1 to FrameBuffer bytes of
-	// payload. They are valid until the next call of Next.
+	// Bytes are the HeaderLen bytes of the header, or 1 to FrameBuffer bytes of payload. They are valid until the next
+	// call of Next.
 	Bytes []byte
-	// Left is the number of payload bytes of this packet that follow Bytes.
+	// Left is the number of payload bytes of this packet after Bytes.
 	Left int64
 }
 
-// Next waits for the next header or piece of payload. Where a payload is split
-// into pieces depends on how it arrives, and has no meaning.
+// Next waits for the next header or piece of payload. How a payload is split into pieces depends on how it arrives, and
+// has no meaning.
 //
-// At the end of the stream, between two packets, the error is io.EOF. It wraps
-// io.ErrUnexpectedEOF when the stream ends inside a packet, and is a *FrameError
-// when the stream is invalid; every other error is that of the underlying
-// reader. Each of them is final.
+// At the end of the stream, between two packets, the error is io.EOF. It wraps io.ErrUnexpectedEOF when the stream ends
+// inside a packet, and is a *FrameError when the stream is invalid; any other error comes from the underlying reader.
+// All errors are final.
 func (f *FrameReader) Next() (Frame, error) {
 	if f.err != nil {
 		return Frame{}, f.err
@@ -85,20 +82,20 @@ func (f *FrameReader) payload() (Frame, error) {
 	if _, err := f.in.Peek(1); err != nil {
 		return Frame{}, f.ended(err, 0)
 	}
-	// As much as there is: it was read already.
+	// All that is buffered of the payload: no further read is needed.
 	b, _ := f.in.Peek(int(min(f.left, int64(f.in.Buffered()))))
 	f.take(len(b))
 	f.left -= int64(len(b))
 	return Frame{Header: f.current, IsPayload: true, Bytes: b, Left: f.left}, nil
 }
 
-// take takes what was peeked at, which stays valid until more is read.
+// take consumes n bytes that were peeked at; they stay valid until the next read.
 func (f *FrameReader) take(n int) {
 	_, _ = f.in.Discard(n) // the bytes are there
 	f.offset += int64(n)
 }
 
-// ended explains an error of the underlying reader, after so many bytes of a header.
+// ended converts an error of the underlying reader that occurred have bytes into a header.
 func (f *FrameReader) ended(err error, have int) error {
 	switch {
 	case !errors.Is(err, io.EOF):

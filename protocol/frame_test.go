@@ -10,8 +10,8 @@ import (
 	"testing/iotest"
 )
 
-// frameEvents reads all of r and returns a line per header and per payload,
-// whatever the pieces it came in, and the error that ended it.
+// frameEvents reads all of r. It returns a line per header and per payload, regardless of the pieces in which it came,
+// and the final error.
 func frameEvents(r io.Reader, p Profile, maxWords uint32) ([]string, error) {
 	f := NewFrameReader(r, p, maxWords)
 	var events []string
@@ -58,7 +58,7 @@ func data(words uint32) Header { return Header{Dst: 1, Size: words, Type: Data} 
 
 func TestFrameReader(t *testing.T) {
 	request := Header{Dst: 1, Type: SendRequest}
-	// A size in another packet than DATA is no payload.
+	// The size of a packet other than DATA announces no payload.
 	ack := Header{Src: 1, Size: 7, Type: Ack, Call: RecvInt}
 	in := stream(t, CloudFPGA, request, data(3), data(0), ack, data(1))
 	header := func(h Header) string { return fmt.Sprintf("%v %x", h, CloudFPGA.Append(nil, h)) }
@@ -122,7 +122,7 @@ func TestFrameReaderErrors(t *testing.T) {
 		in     io.Reader
 		is     error
 		text   string
-		offset int64 // of the FrameError; -1 if it is not one
+		offset int64 // of the FrameError, or -1 if it is another error
 	}{
 		{"bad header", bytes.NewReader(append(bytes.Clone(good), bad...)), header(DefectReserved), "byte 40: zrlmpi header: byte 20 is 0x01", 40},
 		{"no header", strings.NewReader("GET / HTTP/1.1\r\nHost: zrlmpi\r\n\r\n"), header(DefectStartMark), "byte 0:", 0},

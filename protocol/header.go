@@ -9,19 +9,16 @@ import (
 const (
 	// Mark is the byte that fills bytes 0–3 and 28–31 of every header.
 	Mark = 0x96
-	// HeaderLen is the length of a header in bytes, and so of every
-	// handshake packet.
+	// HeaderLen is the length of a header in bytes. Handshake packets consist of a header alone.
 	HeaderLen = 32
-	// Port is the UDP (and our TCP) port of a rank.
+	// Port is the port of a rank, for UDP and for our TCP.
 	Port = 2718
-	// WordLen is the length of a word in bytes; sizes on the wire count
-	// words.
+	// WordLen is the length of a word in bytes; sizes on the wire are in words.
 	WordLen = 4
-	// MaxDatagram is the largest datagram the deployed nodes send, header
-	// included, in bytes. The VXLAN of the deployed network sets it.
+	// MaxDatagram is the largest datagram that deployed nodes send, in bytes, header included. The VXLAN of the
+	// deployed network sets it.
 	MaxDatagram = 1416
-	// MaxRanksFPGA and MaxRanksCPU are the largest clusters of the deployed
-	// FPGA and of upstream's CPU library.
+	// MaxRanksFPGA and MaxRanksCPU are the largest clusters that the deployed FPGA and upstream's CPU library support.
 	MaxRanksFPGA = 64
 	MaxRanksCPU  = 128
 )
@@ -40,20 +37,19 @@ const (
 
 const markWord = 0x96969696
 
-// Header is one decoded ZRLMPI header.
+// Header is a decoded ZRLMPI header.
 type Header struct {
-	// Dst and Src are the ranks of the receiver and the sender of this
-	// packet.
+	// Dst and Src are the ranks of the packet's receiver and sender.
 	Dst, Src uint32
-	// Size is in 32-bit words, header not counted. Deployed nodes send the
-	// message's length in DATA and 0 in every other packet.
+	// Size is in 32-bit words, without the header. Deployed nodes send the length of the message in DATA and 0 in every
+	// other packet.
 	Size uint32
-	// Call is the sender's own operation: SEND_x in SEND_REQUEST and DATA,
-	// RECV_x in CLEAR_TO_SEND and ACK.
+	// Call is the operation of the rank that sends the packet: SEND_x in SEND_REQUEST and DATA, RECV_x in CLEAR_TO_SEND
+	// and ACK.
 	Call Call
-	// Type says which packet of the handshake this is.
+	// Type is the packet type.
 	Type Type
-	// Tag travels in the V09 profile only, and is 0 in the others.
+	// Tag is on the wire in profile V09 only; it is 0 in the others.
 	Tag uint8
 }
 
@@ -69,27 +65,25 @@ func (h Header) String() string {
 	return s
 }
 
-// Profile is a dialect of the header that two ranks have agreed on by
-// configuration.
+// Profile is a dialect of the header. The configuration of both ranks must name the same one.
 type Profile uint8
 
 const (
-	// CloudFPGA is what deployed FPGAs and upstream's CPU library obey:
-	// bytes 18–27 are zero, and a packet in which they are not is dropped.
+	// CloudFPGA is the profile of deployed FPGAs and of upstream's CPU library: bytes 18–27 are zero, and a packet with
+	// any other value there is dropped.
 	CloudFPGA Profile = iota
 	// V09 follows the protocol page to the letter: byte 18 is a tag.
 	V09
-	// Extended is what two zrlmpids may agree on. Its header is longer: whole
-	// packets are ParseExtended's and PutExtended's. Put and Parse of this
-	// Profile are about the frame, the first HeaderLen bytes, alone: what is
-	// put is no packet yet, and what is parsed is not known to be intact.
+	// Extended is the profile between two zrlmpids, with a longer header. PutExtended and ParseExtended handle its
+	// whole packets. Put and Parse of this Profile handle only the frame, the first HeaderLen bytes: Put does not make
+	// a complete packet, and Parse does not verify the checksum.
 	Extended
 	numProfiles
 )
 
 var profileNames = [numProfiles]string{"cloudfpga", "v0.9", "extended"}
 
-// String returns the profile's name as configuration files spell it.
+// String returns the profile's name as it is spelled in configuration files.
 func (p Profile) String() string {
 	if p < numProfiles {
 		return profileNames[p]
@@ -107,8 +101,7 @@ func ParseProfile(s string) (Profile, error) {
 	return 0, fmt.Errorf("unknown profile %q: the profiles are %q, %q and %q", s, CloudFPGA, V09, Extended)
 }
 
-// Put writes h into the first HeaderLen bytes of b, which must be that long.
-// A tag is written only in a profile that has one.
+// Put writes h into the first HeaderLen bytes of b, which must be at least that long. It writes the tag only in V09.
 func (p Profile) Put(b []byte, h Header) {
 	_ = b[HeaderLen-1]
 	binary.LittleEndian.PutUint32(b[0:], markWord)
@@ -134,15 +127,13 @@ func (p Profile) Append(b []byte, h Header) []byte {
 	return append(b, buf[:]...)
 }
 
-// BeginsWithMark reports whether b may be a packet, by its first four bytes. What does
-// not begin with a mark is not a packet.
+// BeginsWithMark reports whether b starts with the four bytes of the start mark, as every packet does.
 func BeginsWithMark(b []byte) bool {
 	return len(b) >= 4 && binary.LittleEndian.Uint32(b) == markWord
 }
 
-// Parse decodes the header at the start of b. Bytes behind the header are not
-// examined. The defect is zero for a good header; it is a plain value, so that
-// a flood of bad packets costs no allocation. Decode is the same with an error.
+// Parse decodes the header at the start of b and ignores the bytes after it. The Defect is zero for a valid header; it
+// is a plain value, so that a flood of bad packets costs no allocation. Decode is Parse with an error.
 func (p Profile) Parse(b []byte) (Header, Defect) {
 	if len(b) < HeaderLen {
 		return Header{}, Defect{Kind: DefectShort, Offset: uint8(len(b))}
@@ -160,7 +151,7 @@ func (p Profile) Parse(b []byte) (Header, Defect) {
 	if p == V09 {
 		from = offReserved
 	}
-	// Bytes 20–27 in one comparison; 18 and 19 by hand.
+	// Compare bytes 20–27 at once, and 18 and 19 on their own.
 	if b[offReserved] != 0 || (from == offTag && b[offTag] != 0) ||
 		binary.LittleEndian.Uint64(b[offReserved+1:]) != 0 {
 		return Header{}, firstOther(b, from, offEnd, 0, DefectReserved)
@@ -182,13 +173,13 @@ func (p Profile) Parse(b []byte) (Header, Defect) {
 	return h, Defect{}
 }
 
-// Decode decodes the header at the start of b. Its error is a *HeaderError.
+// Decode decodes the header at the start of b. The error is a *HeaderError.
 func (p Profile) Decode(b []byte) (Header, error) {
 	h, d := p.Parse(b)
 	return h, d.Err()
 }
 
-// firstOther names the first byte in b[from:to] that is not want.
+// firstOther returns a Defect for the first byte of b[from:to] that is not want.
 func firstOther(b []byte, from, to int, want byte, kind DefectKind) Defect {
 	for i := from; i < to; i++ {
 		if b[i] != want {

@@ -19,7 +19,7 @@ func unhex(t testing.TB, s string) []byte {
 	return b
 }
 
-// The examples of docs/ZRLMPI_protocol.md.
+// Examples of docs/ZRLMPI_protocol.md.
 var examples = []struct {
 	bytes string
 	h     protocol.Header

@@ -1,5 +1,5 @@
 package protocol
 
-// A platform whose int has 32 bits is not supported: lengths of messages and buffers, which are ints everywhere, exceed
-// them. The compiler refuses this constant there.
+// Platforms with a 32-bit int are not supported: lengths of messages and buffers are ints everywhere, and may exceed 32
+// bits. On such a platform this constant does not compile.
 const _ int = 1 << 62

@@ -5,8 +5,8 @@ import "encoding/binary"
 // ShortHeaderLen is the length in bytes of a short header.
 const ShortHeaderLen = 24
 
-// ShortHeader stands, between ranks that share memory, for the header of a packet with all DATA of an
-// eager message that is sent for the first time (E52). Sessions is the digest of both sessions.
+// ShortHeader replaces the header of a packet between ranks that share memory, if the packet is the first transmission
+// of a whole eager message (E52). Sessions is the digest of both sessions.
 type ShortHeader struct {
 	Sessions             uint32
 	Number, Acknowledged uint32
@@ -14,19 +14,19 @@ type ShortHeader struct {
 	Datatype             Datatype
 }
 
-// SessionDigest returns the digest of the session of a packet's source and that of its destination.
+// SessionDigest returns the digest of the sessions of a packet's source and destination.
 func SessionDigest(source, destination Session) uint32 {
 	return uint32(source) ^ uint32(destination>>32)
 }
 
-// Put encodes the header.
+// Put encodes h into b.
 func (h *ShortHeader) Put(b *[ShortHeaderLen]byte) {
 	put2(b[0:], h.Sessions, h.Number)
 	put2(b[8:], h.Acknowledged, h.Message)
 	put2(b[16:], h.Comm, h.Tag|uint32(h.Datatype&1)<<31)
 }
 
-// Decode decodes a header. All that can stand there is valid as far as it alone shows.
+// Decode decodes a header. Every bit pattern is valid, as far as the header alone can show.
 func (h *ShortHeader) Decode(b *[ShortHeaderLen]byte) {
 	h.Sessions = binary.LittleEndian.Uint32(b[0:])
 	h.Number = binary.LittleEndian.Uint32(b[4:])

@@ -5,11 +5,10 @@ import (
 	"slices"
 )
 
-// Type is a packet's place in the handshake
-// SEND_REQUEST → CLEAR_TO_SEND → DATA → ACK.
+// Type is a packet type, a step of the handshake SEND_REQUEST → CLEAR_TO_SEND → DATA → ACK.
 type Type uint8
 
-// The packet types of the protocol page. No rank deployed sends ERROR.
+// Packet types of the protocol page. No deployed rank sends ERROR.
 const (
 	SendRequest Type = 1 + iota
 	ClearToSend
@@ -21,7 +20,7 @@ const (
 
 var typeNames = [numTypes]string{"", "SEND_REQUEST", "CLEAR_TO_SEND", "DATA", "ACK", "ERROR"}
 
-// String returns the name the protocol page uses.
+// String returns the name that the protocol page uses.
 func (t Type) String() string {
 	if t > 0 && t < numTypes {
 		return typeNames[t]
@@ -29,7 +28,7 @@ func (t Type) String() string {
 	return fmt.Sprintf("type(%d)", uint8(t))
 }
 
-// MarshalText returns the name; empty for no type.
+// MarshalText returns the name, or nothing for the zero Type.
 func (t Type) MarshalText() ([]byte, error) {
 	if t == 0 {
 		return nil, nil
@@ -37,7 +36,7 @@ func (t Type) MarshalText() ([]byte, error) {
 	return []byte(t.String()), nil
 }
 
-// UnmarshalText reads a name. One that this version does not know is no type.
+// UnmarshalText sets t to the type of that name, or to 0 if the name is unknown to this version.
 func (t *Type) UnmarshalText(name []byte) error {
 	*t = Type(max(slices.Index(typeNames[:], string(name)), 0))
 	return nil
@@ -46,7 +45,7 @@ func (t *Type) UnmarshalText(name []byte) error {
 // Call is the MPI operation of the rank that sends a packet.
 type Call uint8
 
-// The calls of the protocol page. The deployed FPGA ignores BARRIER.
+// Calls of the protocol page. The deployed FPGA ignores BARRIER.
 const (
 	SendInt Call = iota
 	RecvInt
@@ -58,7 +57,7 @@ const (
 
 var callNames = [numCalls]string{"SEND_INT", "RECV_INT", "SEND_FLOAT", "RECV_FLOAT", "BARRIER"}
 
-// String returns the name the protocol page uses, without its MPI_ prefix.
+// String returns the name that the protocol page uses, without its MPI_ prefix.
 func (c Call) String() string {
 	if c < numCalls {
 		return callNames[c]
@@ -66,31 +65,31 @@ func (c Call) String() string {
 	return fmt.Sprintf("call(%d)", uint8(c))
 }
 
-// IsSend reports whether c is one of the two sends.
+// IsSend reports whether c is SEND_INT or SEND_FLOAT.
 func (c Call) IsSend() bool { return c == SendInt || c == SendFloat }
 
-// IsRecv reports whether c is one of the two receives.
+// IsRecv reports whether c is RECV_INT or RECV_FLOAT.
 func (c Call) IsRecv() bool { return c == RecvInt || c == RecvFloat }
 
-// Counterpart returns the call of the other side of the same message: RECV_INT
-// for SEND_INT and so on. BARRIER is its own counterpart.
+// Counterpart returns the call of the other rank for the same message: RECV_INT for SEND_INT and so on. BARRIER is its
+// own counterpart.
 func (c Call) Counterpart() Call {
 	if c < Barrier {
-		return c ^ 1 // the sends are even
+		return c ^ 1 // sends are even
 	}
 	return c
 }
 
-// Datatype is the type of the words of a message, as far as the wire knows it.
+// Datatype is the type of the words of a message, as far as the wire distinguishes it.
 type Datatype uint8
 
-// The two datatypes that the calls distinguish.
+// Datatypes that the calls distinguish.
 const (
 	Int Datatype = iota
 	Float
 )
 
-// Datatype returns the datatype of a send or receive; Int for BARRIER.
+// Datatype returns the datatype of a send or receive, and Int for BARRIER.
 func (c Call) Datatype() Datatype {
 	if c == SendFloat || c == RecvFloat {
 		return Float
@@ -98,7 +97,7 @@ func (c Call) Datatype() Datatype {
 	return Int
 }
 
-// Send returns the call byte of a send of this datatype.
+// Send returns the send call for this datatype.
 func (d Datatype) Send() Call {
 	if d == Float {
 		return SendFloat
@@ -106,10 +105,10 @@ func (d Datatype) Send() Call {
 	return SendInt
 }
 
-// Recv returns the call byte of a receive of this datatype.
+// Recv returns the receive call for this datatype.
 func (d Datatype) Recv() Call { return d.Send().Counterpart() }
 
-// String returns "int" or "float", as configuration files and zrlctl spell it.
+// String returns "int" or "float", as configuration files and zrlctl spell the datatype.
 func (d Datatype) String() string {
 	if d == Float {
 		return "float"

@@ -5,9 +5,8 @@ import (
 	"io"
 )
 
-// WriteFrame writes one packet to a stream. A payload whose length is not
-// h.StreamPayload() is refused with a *PayloadError before anything is written;
-// any other error is that of w, and the stream is then of no further use.
+// WriteFrame writes one packet to a stream. If the length of the payload is not h.StreamPayload(), it returns a
+// *PayloadError before it writes anything. Any other error is from w, and the stream is then unusable.
 func (p Profile) WriteFrame(w io.Writer, h Header, payload []byte) error {
 	if err := h.CheckStreamPayload(len(payload)); err != nil {
 		return err

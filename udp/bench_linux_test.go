@@ -11,10 +11,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// BenchmarkCall measures what a handshake packet costs to send and to take from the system:
-// the system calls alone, with a socket that is connected to its peer and with one that is not, and
-// those of a Conn. A poll that finds nothing comes before each packet, as in a rank that waits; empty
-// are those alone.
+// BenchmarkCall measures the cost of sending and receiving a handshake packet: for the system calls alone, with a
+// connected and with an unconnected socket, and for the calls of a Conn. A poll that finds nothing precedes each
+// packet, as in a rank that waits; "empty" measures such polls alone.
 func BenchmarkCall(b *testing.B) {
 	var packet [protocol.HeaderLen]byte
 	send := func(b *testing.B, fd int, to *sockaddr) {

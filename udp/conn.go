@@ -20,7 +20,7 @@ type Conn struct {
 	local netip.AddrPort
 	sock  socket
 	caps  capabilities
-	// asked and granted are the receive buffer's size in bytes.
+	// asked and granted are the requested and the actual size of the receive buffer, in bytes.
 	asked, granted int
 	dropped        dropSum
 
@@ -29,12 +29,12 @@ type Conn struct {
 	out     []outgoing
 	buckets []bucket // by peer
 
-	// where says where the peers are. It is Config.Map until they move.
+	// where has the addresses of the peers. It is Config.Map until they move.
 	where atomic.Pointer[rankmap.Map]
 
 	in   []incoming
 	head [protocol.ExtHeaderLen]byte // of the datagram that was peeked at
-	// lastPeer is what lastFrom was resolved to, by lastMap.
+	// lastPeer is the rank to which lastMap resolved lastFrom.
 	lastFrom netip.AddrPort
 	lastPeer int
 	lastMap  *rankmap.Map
@@ -47,8 +47,8 @@ var (
 	_ mpe.DatagramTransport = (*Conn)(nil)
 )
 
-// Listen binds the rank to its own IP and port in the rank map. It returns a
-// *ListenError if the address cannot be had.
+// Listen binds the rank to its own IP and port in the rank map. It returns a *ListenError if the address is not
+// available.
 func Listen(cfg Config) (*Conn, error) {
 	if cfg.Impair != nil {
 		return listen(cfg, newImpairedSocket)
@@ -56,8 +56,7 @@ func Listen(cfg Config) (*Conn, error) {
 	return listen(cfg, newSocket)
 }
 
-// opener makes a socket of a net.UDPConn, which it owns from then on unless it
-// fails.
+// opener makes a socket from a net.UDPConn. On success it takes ownership of the connection.
 type opener func(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, error)
 
 func listen(cfg Config, open opener) (*Conn, error) {
@@ -98,8 +97,7 @@ func listen(cfg Config, open opener) (*Conn, error) {
 	return c, nil
 }
 
-// maxReceiveBuffer keeps twice the size, which is what Linux calculates with,
-// within an int32.
+// maxReceiveBuffer keeps twice the size, which Linux uses internally, within an int32.
 const maxReceiveBuffer = 1 << 29
 
 func (c *Conn) setUp(udpConn *net.UDPConn, open opener) (err error) {
@@ -120,28 +118,26 @@ func (c *Conn) setUp(udpConn *net.UDPConn, open opener) (err error) {
 // LocalAddr returns the address that the rank is bound to.
 func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
 
-// Reliable returns false: a datagram may be lost, doubled or overtaken.
+// Reliable returns false: datagrams may be lost, duplicated or reordered.
 func (c *Conn) Reliable() bool { return false }
 
-// Discovers reports whether packets of the extended profile are not fragmented unless they may be.
+// Discovers reports whether packets of the extended profile are fragmented only if Packet.Fragment allows it.
 func (c *Conn) Discovers() bool { return c.caps.modes }
 
-// LongestDatagram returns how many bytes a datagram to a peer may have by what the system knows of the
-// path: the MTU of the interface, or less as routers have reported. It is 0 if that is not known.
+// LongestDatagram returns the maximum length of a datagram to a peer, in bytes, as far as the system knows the path: it
+// is derived from the MTU of the interface, or from a smaller one reported by routers. It returns 0 if unknown.
 func (c *Conn) LongestDatagram(peer int) int {
 	if !c.cfg.Map.Has(peer) {
 		return 0
 	}
-	c.sending.Lock() // Prepare's move changes where the peer is
+	c.sending.Lock() // the move of Prepare changes the peer's address
 	defer c.sending.Unlock()
 	return min(c.sock.longest(peer), MaxDatagram)
 }
 
-// ReceiveBuffer returns how large a receive buffer was asked for, and how large
-// a one the kernel granted, in bytes. What does not fit is lost silently;
-// on Linux, the sysctl net.core.rmem_max is what limits it.
+// ReceiveBuffer returns the requested and the granted size of the receive buffer, in bytes. Datagrams that do not fit
+// are lost silently. On Linux, the sysctl net.core.rmem_max is the limit.
 func (c *Conn) ReceiveBuffer() (asked, granted int) { return c.asked, c.granted }
 
-// Close releases the socket. A Recv in progress returns
-// mpe.ErrTransportClosed.
+// Close closes the socket. A Recv in progress returns mpe.ErrTransportClosed.
 func (c *Conn) Close() error { return c.sock.close() }

@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// sockets are the ways to use a socket that this system has.
+// sockets are the kinds of sockets of this system.
 var sockets = map[string]opener{
 	"best": newSocket,
 	"no offload": func(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, error) {
@@ -112,8 +112,8 @@ func TestLongDatagramsAreNamed(t *testing.T) {
 	})
 }
 
-// TestSourcePort checks upstream's rule: the rank follows from the IP, and from the port
-// only where ranks share an IP.
+// TestSourcePort checks upstream's rule: the IP address determines the rank, and the port does so only where ranks
+// share an IP address.
 func TestSourcePort(t *testing.T) {
 	alone, shared := transporttest.FreeAddr(t), transporttest.FreeAddr(t)
 	own := transporttest.FreeAddr(t)
@@ -148,7 +148,7 @@ func TestIPv6(t *testing.T) {
 	}
 	probe.Close()
 	eachSocket(t, func(t *testing.T, open func(Config) (*Conn, error)) {
-		// One IP, so the port distinguishes the two ranks.
+		// The IP address is shared, so the port distinguishes the two ranks.
 		m := transporttest.MapOf(t,
 			netip.AddrPortFrom(netip.IPv6Loopback(), transporttest.FreeAddr(t).Port()),
 			netip.AddrPortFrom(netip.IPv6Loopback(), transporttest.FreeAddr(t).Port()))
@@ -220,7 +220,7 @@ func TestReceiveBuffer(t *testing.T) {
 		if asked != want {
 			t.Errorf("asked for %d, want %d", asked, want)
 		}
-		// What is granted above a modest size is up to the machine.
+		// Above a modest size, the granted size depends on the machine.
 		if granted <= 0 || cfg == 65536 && granted != 65536 {
 			t.Errorf("granted %d of %d", granted, asked)
 		}

@@ -8,20 +8,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxHead is the longest head of a datagram that is kept apart from its payload.
+// maxHead is the maximum length of a datagram's head that is kept apart from its payload.
 const maxHead = 128
 
-// directReceive receives payload straight into a caller's memory: a single datagram whose
-// head is kept apart, or datagrams without heads that the kernel has put together.
-// Whatever else arrives is put together from where it came to lie.
+// directReceive receives payload straight into the caller's memory: a single datagram, with its head kept apart, or
+// datagrams without heads that the kernel has coalesced. All other datagrams are assembled from their pieces.
 type directReceive struct {
 	msg     mmsghdr
 	iovs    [3]unix.Iovec
 	name    sockaddr
 	control segmentControl
 	head    [maxHead]byte
-	// over is for what buf has no room for, and for datagrams that have to be
-	// put together from pieces. It is made when it is first needed.
+	// over has bytes that do not fit into buf, and datagrams assembled from pieces. It is allocated on first use.
 	over []byte
 }
 
@@ -63,9 +61,9 @@ func (s *mmsgSocket) pollInto(in []incoming, head int, buf []byte) (int, error) 
 	return 1, nil
 }
 
-// gather puts together what was received in pieces.
+// gather assembles the pieces of a received datagram.
 func (l *directReceive) gather(n, head int, buf []byte) []byte {
-	// What is in over goes to the end first, as it may have to make room.
+	// Move the bytes in over to their place first: the copies below may overwrite them.
 	if rest := n - head - len(buf); rest > 0 {
 		copy(l.over[head+len(buf):], l.over[:rest])
 	}
@@ -74,7 +72,7 @@ func (l *directReceive) gather(n, head int, buf []byte) []byte {
 	return l.over[:n]
 }
 
-// recvInto receives a datagram, or several that the kernel has put together.
+// recvInto receives a datagram, or several that the kernel has coalesced.
 func (s *mmsgSocket) recvInto(head int, buf []byte) (int, error) {
 	s.descriptor.in.Lock()
 	defer s.descriptor.in.Unlock()
@@ -91,7 +89,7 @@ func (s *mmsgSocket) recvInto(head int, buf []byte) (int, error) {
 	hdr.SetIovlen(len(iov))
 	hdr.Name = &l.name.raw[0]
 	hdr.Control = &l.control[0]
-	defer clear(l.iovs[:]) // the memory is the caller's: keep no hold of it
+	defer clear(l.iovs[:]) // do not retain the caller's memory
 	for !s.closed.Load() {
 		hdr.Namelen = sockaddrLen
 		hdr.SetControllen(len(l.control))
@@ -109,7 +107,7 @@ func (s *mmsgSocket) recvInto(head int, buf []byte) (int, error) {
 	return 0, net.ErrClosed
 }
 
-// peek leaves the datagram where it is.
+// peek does not remove the datagram from the socket.
 func (s *mmsgSocket) peek(head []byte) (int, netip.AddrPort, error) {
 	s.descriptor.in.Lock()
 	defer s.descriptor.in.Unlock()

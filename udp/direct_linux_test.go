@@ -9,12 +9,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// direct receives into buf until it has so many bytes, and returns them in order,
-// and how many of them were already where they belong.
+// direct receives into buf until it has want bytes, and returns them in order, and the number of bytes that were
+// received in place.
 func direct(t *testing.T, c *Conn, head int, buf []byte, want int) (got []byte, inPlace int) {
 	t.Helper()
 	batch := make([]mpe.RxPacket, 64)
-	at := 0 // where the next payload belongs
+	at := 0 // offset of the next payload
 	for len(got) < want {
 		var all mpe.Placements
 		all.Set(mpe.Placement{Head: head, Buf: buf[min(at, len(buf)):]})
@@ -40,7 +40,7 @@ func direct(t *testing.T, c *Conn, head int, buf []byte, want int) (got []byte, 
 	return got, inPlace
 }
 
-// split gives every datagram an RxPacket of its own.
+// split returns a separate RxPacket for each datagram.
 func split(batch []mpe.RxPacket) (all []mpe.RxPacket) {
 	for _, a := range batch {
 		if a.Each == 0 {
@@ -95,8 +95,8 @@ func TestDirectReceive(t *testing.T) {
 	})
 }
 
-// Where payload of several peers is expected, that of each is received where it belongs, in whatever order
-// it comes, and what is not expected is not put there.
+// If payload of several peers is expected, the payload of each is received in place, in any order, and unexpected
+// payload is not.
 func TestDirectReceiveOfSeveralPeers(t *testing.T) {
 	eachSocket(t, func(t *testing.T, open func(Config) (*Conn, error)) {
 		m := transporttest.Map(t, 4)
@@ -113,7 +113,7 @@ func TestDirectReceiveOfSeveralPeers(t *testing.T) {
 		if !here.CanPoll() {
 			t.Skip("this socket cannot be polled")
 		}
-		// Rank 2 is not expected, nor is another message of rank 1.
+		// Neither rank 2 nor another message of rank 1 is expected.
 		packet := func(rank int, message uint32) (p mpe.Packet) {
 			p.Payload = bytes.Repeat([]byte{byte(rank + 1)}, 40_000)
 			h := protocol.ExtHeader{

@@ -7,14 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memInfo is what Linux reports of a socket's memory, by SK_MEMINFO; memInfoDrops is
-// where in it the datagrams are that found no room.
+// memInfo is Linux's report of a socket's memory, by SK_MEMINFO. memInfoDrops is the index of the number of dropped
+// datagrams.
 type memInfo [9]uint32
 
 const memInfoDrops = 8
 
-// drops asks the kernel. To have it say so with every datagram, by SO_RXQ_OVFL, would
-// cost the packet path.
+// drops asks the kernel. Reports with every datagram, by SO_RXQ_OVFL, would slow down the packet path.
 func (d *descriptor) drops() (uint32, error) {
 	d.out.Lock()
 	defer d.out.Unlock()
@@ -24,8 +23,8 @@ func (d *descriptor) drops() (uint32, error) {
 	return socketDrops(d.fd)
 }
 
-// SocketDrops returns how many datagrams the kernel has dropped because the receive buffer of
-// conn was full. The count wraps around.
+// SocketDrops returns the number of datagrams that the kernel dropped because the receive buffer of conn was full. The
+// count wraps around.
 func SocketDrops(conn *net.UDPConn) (n uint32, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -9,24 +9,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/bindfault"
 )
 
-// ListenError says why a rank could not be bound to its address: who has the
-// port, which addresses the machine has instead, and what to do.
+// ListenError reports that a rank could not be bound to its address: who has the port, which addresses the machine has
+// instead, and what to do.
 type ListenError = bindfault.ListenError
 
-// SendError says that a packet or message was not sent, or only the start of it.
+// SendError reports that a packet or message was not sent, or only its beginning.
 type SendError struct {
-	// Rank is the sender, Peer the receiver at Addr. Addr is not valid if the
-	// rank map has no such peer.
+	// Rank is the sender, and Peer the receiver at Addr. Addr is not valid if the rank map does not have the peer.
 	Rank, Peer int
 	Addr       netip.AddrPort
-	// Sent is how many datagrams of the message the network took before the
-	// error, and Of how many there are. If Sent is neither 0 nor Of, the peer
-	// has the start of a message, which an FPGA does not get over by itself.
+	// Sent is the number of datagrams of the message that were sent before the error, of Of datagrams in total. If Sent
+	// is neither 0 nor Of, the peer has the beginning of a message, from which an FPGA does not recover by itself.
 	Sent, Of int64
 	Err      error
 }
 
-// Error names the peer, how far the message came, and the cause.
+// Error names the peer, the progress of the message, and the cause.
 func (e *SendError) Error() string {
 	text := fmt.Sprintf("rank %d cannot send to rank %d", e.Rank, e.Peer)
 	if e.Addr.IsValid() {
@@ -53,10 +51,10 @@ func (e *SendError) advice() string {
 // Unwrap returns the cause.
 func (e *SendError) Unwrap() error { return e.Err }
 
-// The causes of a SendError that are mistakes of the caller.
+// Causes of a SendError that are mistakes of the caller.
 var (
 	// ErrNoPeer: the rank map does not have the peer.
 	ErrNoPeer = errors.New("the rank map does not have that rank")
-	// ErrBadPacket: the header, the payload or the shape cannot be right.
+	// ErrBadPacket: the header, the payload or the shape is invalid.
 	ErrBadPacket = errors.New("not a packet")
 )

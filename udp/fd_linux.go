@@ -9,18 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// descriptor is a socket that Go's network poller does not know.
+// descriptor is a socket that is not registered with Go's network poller.
 type descriptor struct {
 	fd     int
 	closed atomic.Bool
-	// out and in are held while the descriptor is used, so that its number is
-	// not another's in the meantime.
+	// out and in are held while the descriptor is in use, so that its number is not reused meanwhile.
 	out, in sync.Mutex
 }
 
-// wait waits until the socket is ready for what events say, or closed, or
-// limit has passed, which is forever if it is negative. It is called with out
-// or in held.
+// wait waits until the socket is ready for the given events, or closed, or limit has passed; a negative limit means
+// forever. The caller holds out or in.
 func (d *descriptor) wait(events int16, limit time.Duration) error {
 	ms := -1
 	if limit >= 0 {
@@ -45,8 +43,7 @@ func (d *descriptor) close() error {
 	if d.closed.Swap(true) {
 		return net.ErrClosed
 	}
-	// It is an error for a socket without a peer, and wakes all the same
-	// the goroutine that waits for this one.
+	// It returns an error for a socket without a peer, but wakes the goroutine that waits for the socket nevertheless.
 	_ = unix.Shutdown(d.fd, unix.SHUT_RDWR)
 	d.out.Lock()
 	defer d.out.Unlock()

@@ -10,17 +10,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
-// maxReady is how many datagrams wait for recv before no more are read from the system.
+// maxReady is the number of datagrams waiting for recv at which no more are read from the system.
 const maxReady = 1024
 
-// impairedSocket is a plain socket whose datagrams meet the faults of a script, in both
-// directions.
+// impairedSocket is a plain socket that injects the faults of a script into its datagrams, in both directions.
 type impairedSocket struct {
 	*plainSocket
 	rank  int
 	begin time.Time
 
-	// mu guards what follows, and sending.
+	// mu guards the fields below, and sending.
 	mu       sync.Mutex
 	changed  sync.Cond
 	impairer *impair.Impairer
@@ -29,8 +28,8 @@ type impairedSocket struct {
 	err      error // why nothing more arrives
 }
 
-// lateDatagram is one that is delivered later: to the peer, or from the address if that is
-// valid.
+// lateDatagram is a datagram that is delivered later: received from the address if it is valid, otherwise sent to the
+// peer.
 type lateDatagram struct {
 	bytes []byte
 	peer  int
@@ -70,8 +69,7 @@ func (s *impairedSocket) send(out []outgoing, mayWait bool) (int, error) {
 	return len(out), nil
 }
 
-// deliver delivers a datagram, of which it keeps a copy, at its time. It is called with mu
-// held.
+// deliver copies a datagram, and delivers the copy at its time. The caller holds mu.
 func (s *impairedSocket) deliver(now time.Time, d impair.Delivery, x lateDatagram, mayWait bool) error {
 	x.bytes = bytes.Clone(x.bytes)
 	d.Apply(x.bytes)
@@ -83,21 +81,21 @@ func (s *impairedSocket) deliver(now time.Time, d impair.Delivery, x lateDatagra
 	return s.pass(x, mayWait)
 }
 
-// deliverLate delivers all that is due.
+// deliverLate delivers all datagrams that are due.
 func (s *impairedSocket) deliverLate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.deliverDue(time.Now())
 }
 
-// deliverDue is called with mu held. A datagram that the system does not take is lost.
+// deliverDue is deliverLate with mu held. A datagram that the system does not accept is lost.
 func (s *impairedSocket) deliverDue(now time.Time) {
 	for x, ok := s.late.Pop(now); ok; x, ok = s.late.Pop(now) {
 		_ = s.pass(x, true)
 	}
 }
 
-// pass sends a datagram, or hands it to recv.
+// pass sends a datagram, or passes it to recv.
 func (s *impairedSocket) pass(x lateDatagram, mayWait bool) error {
 	if x.from.IsValid() {
 		s.ready = append(s.ready, incoming{bytes: x.bytes, from: x.from})
@@ -108,7 +106,7 @@ func (s *impairedSocket) pass(x lateDatagram, mayWait bool) error {
 	return err
 }
 
-// read reads from the system until the socket is closed.
+// read reads datagrams from the system until the socket is closed.
 func (s *impairedSocket) read() {
 	var in [1]incoming
 	for {
@@ -122,8 +120,8 @@ func (s *impairedSocket) read() {
 	}
 }
 
-// take decides about a datagram that was read, or that nothing more can be, and waits until
-// there is room for more.
+// take handles a datagram that was read, or an error, and waits until ready has space for more. It returns false when
+// no more can be read.
 func (s *impairedSocket) take(in incoming, err error) (more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +133,7 @@ func (s *impairedSocket) take(in incoming, err error) (more bool) {
 	now := time.Now()
 	s.deliverDue(now)
 	x := lateDatagram{bytes: in.bytes, from: in.from}
-	if peer := s.peerAt(in.from); peer < 0 { // the engine refuses it
+	if peer := s.peerAt(in.from); peer < 0 { // the engine drops it
 		_ = s.deliver(now, impair.Delivery{Flip: -1}, x, true) // it is not sent, so it cannot fail
 	} else {
 		for _, d := range s.impairer.Datagram(now.Sub(s.begin), peer, s.rank, in.bytes) {
@@ -148,8 +146,7 @@ func (s *impairedSocket) take(in incoming, err error) (more bool) {
 	return s.err == nil
 }
 
-// peerAt returns the peer that sends from an address, by its IP if it has another port; -1
-// if there is none.
+// peerAt returns the peer with the given address, or with its IP if the port differs, or -1.
 func (s *impairedSocket) peerAt(from netip.AddrPort) int {
 	found := -1
 	for rank, addr := range s.peers {

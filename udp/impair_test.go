@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// TestImpaired: what a rank sends and receives meets the faults, by direction and type.
+// TestImpaired: faults are injected into sent and received datagrams, by direction and type.
 func TestImpaired(t *testing.T) {
 	t.Setenv(EnvOffload, "auto")
 	m := transporttest.Map(t, 2)
@@ -59,7 +59,7 @@ func TestImpaired(t *testing.T) {
 	want(1, protocol.Ack, 5)
 	want(1, protocol.Ack, 5)
 	for _, from := range []int{0, 1} {
-		send(from, protocol.ClearToSend, 6) // is overtaken
+		send(from, protocol.ClearToSend, 6) // will be overtaken
 		send(from, protocol.SendRequest, 7)
 		want(1-from, protocol.SendRequest, 7)
 		want(1-from, protocol.ClearToSend, 6)

@@ -15,22 +15,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// mmsgSocket moves many datagrams a system call, by sendmmsg and recvmmsg, and
-// gathers their parts in the kernel. Package net has no such call, and
-// golang.org/x/net allocates for every datagram that arrives.
+// mmsgSocket moves many datagrams per system call, by sendmmsg and recvmmsg, and lets the kernel gather their parts.
+// Package net has no such call, and golang.org/x/net allocates for every received datagram.
 type mmsgSocket struct {
 	*descriptor
 	peers  []sockaddr
 	out    mmsgSend
-	one    [maxOne]byte // what sendOne sends
+	one    [maxOne]byte // buffer of sendOne
 	in     mmsgRecv
 	direct directReceive
-	// refused is, by peer, the error number with which the kernel has refused to
-	// segment for it, or 0.
+	// refused has, by peer, the error number with which the kernel refused to segment for the peer, or 0.
 	refused []atomic.Uint32
 	caps    capabilities
-	// local is the socket's own address. mode is what it does with datagrams that are too long,
-	// by options, of which byDefault is the value that it had.
+	// local is the socket's own address. mode is the current sendMode, set by options. byDefault is the initial value
+	// of the socket option.
 	local     sockaddr
 	mode      sendMode
 	options   modeOptions
@@ -47,15 +45,14 @@ type mmsghdr struct {
 type mmsgSend struct {
 	msgs [sendBatch]mmsghdr
 	iovs [sendBatch * len(outgoing{}.parts)]unix.Iovec
-	// counts are how many datagrams each message stands for, and controls what
-	// gives the kernel the segment size.
+	// counts are the numbers of datagrams in each message, controls the control messages with the segment size.
 	counts   [sendBatch]int
 	controls [sendBatch]segmentControl
 	todo     int // messages
 }
 
-// newSocket is the best socket of this system: a plain one where the kernel or a sandbox
-// does not have the calls. It owns conn from here on, unless it fails.
+// newSocket returns the best socket of this system: a plain one if the kernel or a sandbox does not have the calls. On
+// success it takes ownership of conn.
 func newSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -88,7 +85,7 @@ func newSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, 
 	return s, err
 }
 
-// hasMmsg tries both calls with no datagram.
+// hasMmsg reports whether the system has both calls; it tries them without a datagram.
 func hasMmsg(raw syscall.RawConn) bool {
 	var none mmsghdr
 	ok := true
@@ -103,7 +100,7 @@ func hasMmsg(raw syscall.RawConn) bool {
 
 func (s *mmsgSocket) capabilities() capabilities { return s.caps }
 
-// resolve: what the kernel could not do for an old address, it is asked for again.
+// resolve clears the refusals of peers whose address changes, so that the kernel is asked again.
 func (s *mmsgSocket) resolve(peers []netip.AddrPort) (func(), error) {
 	addrs, err := newSockaddrs(peers)
 	if err != nil {
@@ -169,7 +166,7 @@ func (s *mmsgSocket) send(out []outgoing, mayWait bool) (int, error) {
 		i += n
 	}
 	done, err := s.sendmmsg(bytes, mayWait)
-	// The parts are the caller's: keep no hold of them.
+	// Do not retain the caller's parts.
 	clear(o.iovs[:iov])
 	runtime.KeepAlive(out)
 	if err != nil && o.counts[0] > 1 && s.disableSegments(out[0].peer, err) {
@@ -182,18 +179,17 @@ func (s *mmsgSocket) send(out []outgoing, mayWait bool) (int, error) {
 	return sent, err
 }
 
-// follows reports whether a part lies right behind another one, as the pieces of a
-// message do. The kernel takes longer for many parts than for one.
+// follows reports whether part lies directly after last in memory, as the pieces of a message do. One long part costs
+// the kernel less than many.
 func follows(last *unix.Iovec, part []byte) bool {
 	return uintptr(unsafe.Pointer(last.Base))+uintptr(last.Len) == uintptr(unsafe.Pointer(unsafe.SliceData(part)))
 }
 
-// maxOne is the longest datagram for which a copy costs less than to have the
-// kernel gather it.
+// maxOne is the length of the longest datagram that is cheaper to copy than to gather in the kernel.
 const maxOne = protocol.MaxDatagram
 
-// sendOne sends one datagram in the cheaper call. It reports false, and has done
-// nothing, if that is not for this one.
+// sendOne sends one datagram by a cheaper call. It reports false, without an effect, if the datagram is too long for
+// that.
 func (s *mmsgSocket) sendOne(out *outgoing, mayWait bool) (bool, error) {
 	if out.len() > maxOne {
 		return false, nil
@@ -223,12 +219,11 @@ func (s *mmsgSocket) sendOne(out *outgoing, mayWait bool) (bool, error) {
 	return true, net.ErrClosed
 }
 
-// longCall is how many bytes the kernel copies in a few microseconds. During a
-// raw system call the Go scheduler cannot give this thread's place to another.
+// longCall is the number of bytes that the kernel copies in a few microseconds. During a raw system call, the Go
+// scheduler cannot give this thread's P to another one.
 const longCall = 1 << 14
 
-// sendmmsg sends the messages, which have so many bytes, and returns how many of
-// them went.
+// sendmmsg sends the messages, of the given total length in bytes, and returns the number of messages sent.
 func (s *mmsgSocket) sendmmsg(bytes int, mayWait bool) (int, error) {
 	s.descriptor.out.Lock()
 	defer s.descriptor.out.Unlock()
@@ -253,7 +248,7 @@ func (s *mmsgSocket) sendmmsg(bytes int, mayWait bool) (int, error) {
 	return 0, net.ErrClosed
 }
 
-// sockaddrLen is the size of a struct sockaddr_in6, the longer of the two.
+// sockaddrLen is the size of a struct sockaddr_in6, which is the longer one.
 const sockaddrLen = unix.SizeofSockaddrInet6
 
 // sockaddr is a struct sockaddr_in or sockaddr_in6.
@@ -273,7 +268,7 @@ func newSockaddrs(peers []netip.AddrPort) ([]sockaddr, error) {
 	return addrs, nil
 }
 
-// newSockaddr fails if the zone of an IPv6 address is no interface.
+// newSockaddr fails if the zone of an IPv6 address is not an interface.
 func newSockaddr(addr netip.AddrPort) (sockaddr, error) {
 	var s sockaddr
 	binary.BigEndian.PutUint16(s.raw[2:], addr.Port())
@@ -297,8 +292,7 @@ func newSockaddr(addr netip.AddrPort) (sockaddr, error) {
 	return s, nil
 }
 
-// addrPort returns the address, without an IPv6 zone, of which the first n bytes
-// were filled in.
+// addrPort returns the address, without an IPv6 zone, if its first n bytes are filled in.
 func (s *sockaddr) addrPort(n uint32) netip.AddrPort {
 	port := binary.BigEndian.Uint16(s.raw[2:])
 	switch {

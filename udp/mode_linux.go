@@ -10,24 +10,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What becomes of datagrams that are too long is a property of a socket. The rank's one socket
-// carries all profiles, so it is set when datagrams of another mode than the last are sent. A rank
-// whose peers all have one profile sets it once.
+// The treatment of datagrams that are too long is a property of a socket. The rank's only socket carries all profiles,
+// so the option is set when the mode changes from one datagram to the next. A rank whose peers all have the same
+// profile sets it once.
 
-// Lengths of the headers in front of a datagram, in bytes.
+// Lengths of the headers before the payload of a datagram, in bytes.
 const (
 	headersIPv4 = 20 + 8
 	headersIPv6 = 40 + 8
 )
 
-// leastMTU is what every path of IPv6 carries, and so the length of fragments: no router
-// fragments.
+// leastMTU is the minimum MTU of IPv6, and so the length of fragments that every path carries: routers do not fragment.
 const leastMTU = 1280
 
 // modeOptions are the socket options for modes.
 type modeOptions struct {
 	level, discover, mtu int
-	fragments            bool // their length can be set
+	fragments            bool // the length of fragments can be set
 	headers              int
 }
 
@@ -38,9 +37,8 @@ func (s *sockaddr) modeOptions() modeOptions {
 	return modeOptions{unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_MTU, false, headersIPv4}
 }
 
-// discover is what the kernel is to do in each mode. With PROBE it forbids routers to fragment,
-// refuses what is too long for the interface, and does not believe what it hears of the rest of
-// the path.
+// discover is the kernel's option for each mode. With PROBE, the kernel forbids fragmentation to routers, rejects
+// datagrams that are too long for the interface, and ignores reports about the rest of the path.
 var discover = [...]int{sendWhole: unix.IP_PMTUDISC_PROBE, sendFragments: unix.IP_PMTUDISC_DONT}
 
 func (o *modeOptions) set(fd int, m sendMode, byDefault int) (err error) {
@@ -49,7 +47,7 @@ func (o *modeOptions) set(fd int, m sendMode, byDefault int) (err error) {
 		value = discover[m]
 	}
 	if o.fragments {
-		length := 0 // as the path is known
+		length := 0 // as known for the path
 		if m == sendFragments {
 			length = leastMTU
 		}
@@ -61,7 +59,7 @@ func (o *modeOptions) set(fd int, m sendMode, byDefault int) (err error) {
 	return os.NewSyscallError("setsockopt", err)
 }
 
-// hasModes tries all modes, the default one last, and returns what the system has for that.
+// hasModes tries all modes, the default last, and returns the system's default option.
 func (o *modeOptions) hasModes(raw syscall.RawConn) (byDefault int, ok bool) {
 	var err error
 	ctl := raw.Control(func(fd uintptr) {
@@ -89,14 +87,14 @@ func (s *mmsgSocket) setMode(m sendMode) error {
 	return nil
 }
 
-// route is a socket that is connected to a peer to find the MTU on the way. It is made when the
-// rank's socket is, and so in its network namespace. Nothing is sent by it.
+// route is a socket that is connected to a peer to find the MTU of the path. It is opened together with the rank's
+// socket, and so in the same network namespace. It sends nothing.
 type route struct {
 	fd      int
 	options *modeOptions
 }
 
-// newRoute returns a route from an address, or one that finds nothing.
+// newRoute returns a route from an address, or a route without a socket on failure.
 func newRoute(from sockaddr, options *modeOptions) route {
 	fd, err := unix.Socket(int(binary.NativeEndian.Uint16(from.raw[0:])), unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -110,7 +108,7 @@ func newRoute(from sockaddr, options *modeOptions) route {
 	return route{fd, options}
 }
 
-// longest returns how many bytes a datagram to an address may have, or 0.
+// longest returns the maximum length of a datagram to an address, in bytes, or 0.
 func (r *route) longest(to *sockaddr) int {
 	if r.fd < 0 || withAddress(unix.SYS_CONNECT, r.fd, to) != nil {
 		return 0
@@ -129,8 +127,7 @@ func withAddress(trap uintptr, fd int, addr *sockaddr) error {
 	return nil
 }
 
-// longest asks the kernel. If long pieces were too long for the path to be segmented, they are tried
-// again.
+// longest asks the kernel. If segmentation was refused because of the path's MTU, it is tried again.
 func (s *mmsgSocket) longest(peer int) int {
 	switch unix.Errno(s.refused[peer].Load()) {
 	case unix.EINVAL, unix.EMSGSIZE:

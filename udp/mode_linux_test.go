@@ -36,8 +36,8 @@ func modePair(t *testing.T, ip string) (near, far *Conn) {
 	return near, far
 }
 
-// Packets of the extended profile are not fragmented but where they may be, and those of others are
-// as they ever were.
+// Packets of the extended profile are fragmented only if Packet.Fragment allows it; packets of the other profiles are
+// sent in the system's default mode.
 func TestModes(t *testing.T) {
 	for _, tt := range []struct {
 		ip                      string
@@ -103,7 +103,7 @@ func TestLongestDatagram(t *testing.T) {
 				t.Errorf("%s: %d, %v", ip, n, sock.refusals())
 			}
 		}
-		sock.refused[1].Store(uint32(unix.EIO)) // has nothing to do with lengths
+		sock.refused[1].Store(uint32(unix.EIO)) // is not about lengths
 		if near.LongestDatagram(1); len(sock.refusals()) != 1 {
 			t.Errorf("%s: %v", ip, sock.refusals())
 		}

@@ -7,10 +7,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// Prepare makes out how to reach the peers where m has them, and returns what has
-// packets go there, and come from there and from nowhere else. The error says why that
-// cannot be; then nothing is different. m has the same ranks as Config.Map, and this
-// one where it was.
+// Prepare resolves the addresses of the peers in m. It returns a function that makes the Conn send to these addresses,
+// and accept packets from no others. On error, nothing has changed. m must have the same ranks as Config.Map, and this
+// rank at the same address.
 func (c *Conn) Prepare(m *rankmap.Map) (move func(), err error) {
 	if m.Size() != c.cfg.Map.Size() || m.Addr(c.cfg.Rank) != c.local {
 		return nil, fmt.Errorf("udp: rank %d at %v: a socket stays where it is, in a cluster of %d ranks",
@@ -28,7 +27,7 @@ func (c *Conn) Prepare(m *rankmap.Map) (move func(), err error) {
 	}, nil
 }
 
-// addresses returns where the ranks are, in rank order.
+// addresses returns the addresses of all ranks, in rank order.
 func addresses(m *rankmap.Map) []netip.AddrPort {
 	all := make([]netip.AddrPort, m.Size())
 	for rank := range all {

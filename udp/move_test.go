@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// A peer that has moved is sent to where it is, and what comes from where it was is a
-// stranger's, also if it was the last that something came from.
+// After a peer has moved, packets are sent to its new address, and packets from its old address are from an unknown
+// peer, even if the last packet received came from there.
 func TestMove(t *testing.T) {
 	eachSocket(t, func(t *testing.T, open func(Config) (*Conn, error)) {
 		m := transporttest.Map(t, 3)

@@ -5,36 +5,31 @@ import (
 	"os"
 )
 
-// EnvOffload names an environment variable that switches offload off for every
-// socket that the process opens, as Config.NoOffload does, if it is "off". "auto"
-// and "" leave it to the Config; anything else is an error of Listen. It is for
-// finding out whether offload is at fault, and for testing what happens without.
+// EnvOffload is the name of an environment variable that, if "off", disables offload for every socket that the process
+// opens, as Config.NoOffload does. "auto" and "" leave it to the Config; any other value is an error of Listen. It is
+// for finding out whether offload causes a problem, and for tests without offload.
 const EnvOffload = "ZRLMPI_OFFLOAD"
 
-// Offload is how much of its work a Conn has the system do.
+// Offload reports the offload features in use by a Conn.
 type Offload struct {
-	// Batches: a system call moves many datagrams, and not one.
+	// Batches: one system call moves many datagrams.
 	Batches bool
-	// Segments: the kernel segments long pieces into datagrams. Coalesces: it puts
-	// datagrams together again where they arrive.
+	// Segments: the kernel segments long pieces into datagrams. Coalesces: it joins received datagrams.
 	Segments, Coalesces bool
-	// Off says that both were not asked for: because of Config.NoOffload, of
-	// EnvOffload, or of Config.Impair.
+	// Off: both are disabled by Config.NoOffload, EnvOffload or Config.Impair.
 	Off bool
-	// Refused are the peers for which the kernel has refused to segment, in rank
-	// order. What goes to them is segmented here since.
+	// Refused are the peers for which the kernel has refused to segment, in rank order. The Conn sends single datagrams
+	// to them.
 	Refused []Refusal
 }
 
-// Refusal is a peer to which long pieces do not go, and the error number that the
-// kernel has refused the first with.
+// Refusal is a peer to which no long pieces are sent, and the error with which the kernel refused the first one.
 type Refusal struct {
 	Peer int
 	Err  error
 }
 
-// Offload returns what the system does at this moment. It may be called at any
-// time.
+// Offload returns the offload features in use now. It may be called at any time.
 func (c *Conn) Offload() Offload {
 	return Offload{
 		Batches: c.caps.sendBatch > 1, Segments: c.caps.segments, Coalesces: c.caps.coalesces,
@@ -42,7 +37,7 @@ func (c *Conn) Offload() Offload {
 	}
 }
 
-// applyEnv lets the environment switch offload off.
+// applyEnv applies EnvOffload.
 func (c *Config) applyEnv() error {
 	switch v := os.Getenv(EnvOffload); v {
 	case "", "auto":

@@ -8,20 +8,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel segments a long piece into datagrams of one size (UDP_SEGMENT), and puts
-// such datagrams together again for the receiver (UDP_GRO): then what goes through
-// its network is one packet, and not dozens.
+// The kernel segments a long piece into datagrams of one size (UDP_SEGMENT), and coalesces such datagrams at the
+// receiver (UDP_GRO): its network stack then handles one packet instead of dozens.
 
 const (
-	// maxSegments is how many datagrams older kernels segment at most.
+	// maxSegments is the maximum number of segments of a piece in older kernels.
 	maxSegments = 64
-	// maxPiece is the longest piece, in bytes, that has room for the headers of
-	// IPv6 in what the kernel calls a packet.
+	// maxPiece is the maximum length of a piece in bytes. It leaves space for the headers of IPv6 in what the kernel
+	// handles as one packet.
 	maxPiece = 65_000
 )
 
-// segmentControl is a control message with a segment size: a struct cmsghdr and an
-// uint16, with padding.
+// segmentControl is a control message with a segment size: a struct cmsghdr and a uint16, with padding.
 type segmentControl [24]byte
 
 func (c *segmentControl) set(size int) {
@@ -31,8 +29,7 @@ func (c *segmentControl) set(size int) {
 	binary.NativeEndian.PutUint16(c[16:], uint16(size))
 }
 
-// coalesced returns the segment size in the control messages of a datagram that
-// arrived, or 0 if it is one datagram.
+// coalesced returns the segment size in the control messages of a received datagram, or 0 if it was not coalesced.
 func coalesced(control []byte) int {
 	if len(control) < unix.SizeofCmsghdr+4 ||
 		binary.NativeEndian.Uint32(control[8:]) != unix.SOL_UDP || binary.NativeEndian.Uint32(control[12:]) != unix.UDP_GRO {
@@ -41,11 +38,11 @@ func coalesced(control []byte) int {
 	return int(int32(binary.NativeEndian.Uint32(control[unix.SizeofCmsghdr:])))
 }
 
-// segments reports whether the kernel segments what goes to a peer.
+// segments reports whether the kernel segments pieces for a peer.
 func (s *mmsgSocket) segments(peer int) bool { return s.caps.segments && s.refused[peer].Load() == 0 }
 
-// disableSegments reports whether an error says that the path to a peer does not allow segmentation, or
-// not at this size. It is done here from now on.
+// disableSegments reports whether err means that the path to a peer does not allow segmentation, or not of this size.
+// If so, pieces for the peer are no longer segmented by the kernel.
 func (s *mmsgSocket) disableSegments(peer int, err error) bool {
 	errno := refusesSegments(err)
 	if errno != 0 {
@@ -64,8 +61,8 @@ func (s *mmsgSocket) refusals() []Refusal {
 	return all
 }
 
-// run returns how many of the first datagrams can go as one piece: to one peer, all
-// of one length, but the last may be shorter.
+// run returns the number of datagrams from the first on that can be sent as one piece: to the same peer and of the same
+// length, except that the last may be shorter.
 func (s *mmsgSocket) run(out []outgoing) int {
 	size := out[0].len()
 	if !s.segments(out[0].peer) || size == 0 || out[0].alone {
@@ -84,9 +81,8 @@ func (s *mmsgSocket) run(out []outgoing) int {
 	return n
 }
 
-// refusesSegments returns what the kernel says when it cannot segment: no checksums in
-// hardware, a path whose MTU is too small, or no such option. Of other errors it
-// returns 0.
+// refusesSegments returns the error number by which the kernel refuses to segment: because of missing checksum offload,
+// a path with a small MTU, or a missing option. It returns 0 for other errors.
 func refusesSegments(err error) syscall.Errno {
 	switch errno, _ := errors.AsType[syscall.Errno](err); errno {
 	case unix.EIO, unix.EINVAL, unix.EMSGSIZE, unix.EOPNOTSUPP, unix.ENOPROTOOPT:
@@ -95,7 +91,7 @@ func refusesSegments(err error) syscall.Errno {
 	return 0
 }
 
-// hasSegments reports whether the kernel knows UDP_SEGMENT.
+// hasSegments reports whether the kernel has UDP_SEGMENT.
 func hasSegments(raw syscall.RawConn) bool {
 	var err error
 	ctl := raw.Control(func(fd uintptr) { _, err = unix.GetsockoptInt(int(fd), unix.SOL_UDP, unix.UDP_SEGMENT) })
@@ -103,19 +99,17 @@ func hasSegments(raw syscall.RawConn) bool {
 }
 
 const (
-	// groFrom is how many long datagrams have to come close together for the
-	// kernel to put them together from then on. It takes it a while to try that
-	// with each datagram, an eighth of a microsecond of a short message's two; but
-	// to segment what the sender has not segmented takes it longer.
+	// groFrom is the number of long datagrams received close together from which on the kernel coalesces. For every
+	// datagram, the attempt costs an eighth of a microsecond, of the two of a short message; to segment a piece that
+	// the sender did not segment costs more.
 	groFrom = 2
-	// groMinLen is how long they are at least, in bytes.
+	// groMinLen is the minimum length of a long datagram, in bytes.
 	groMinLen = 512
-	// groSingles is after how many single ones it is not worth it any more.
+	// groSingles is the number of consecutive single datagrams after which coalescing is disabled.
 	groSingles = 1000
 )
 
-// chooseGRO has the kernel put datagrams together while many come at a time.
-// It is called with what has just arrived.
+// chooseGRO enables coalescing while many datagrams arrive at a time. It is called after each receive.
 func (s *mmsgSocket) chooseGRO() {
 	r := &s.in
 	if !r.gro {
@@ -144,7 +138,7 @@ func (s *mmsgSocket) chooseGRO() {
 	}
 }
 
-// setGRO switches UDP_GRO. Where that fails, it stays as it was.
+// setGRO switches UDP_GRO. On failure nothing changes.
 func (s *mmsgSocket) setGRO(on bool) {
 	value := 0
 	if on {
@@ -155,7 +149,7 @@ func (s *mmsgSocket) setGRO(on bool) {
 	}
 }
 
-// hasCoalescing reports whether the kernel has UDP_GRO. It is not switched on yet.
+// hasCoalescing reports whether the kernel has UDP_GRO. It leaves UDP_GRO disabled.
 func hasCoalescing(raw syscall.RawConn) bool {
 	var err error
 	ctl := raw.Control(func(fd uintptr) {

@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// offloadPair returns two ranks with offload, and the socket of the first.
+// offloadPair returns two ranks with offload, and the socket of the first one.
 func offloadPair(t *testing.T, cfg Config) (near, far *Conn, sock *mmsgSocket) {
 	t.Helper()
 	t.Setenv(EnvOffload, "auto")
@@ -32,8 +32,8 @@ func offloadPair(t *testing.T, cfg Config) (near, far *Conn, sock *mmsgSocket) {
 	return near, far, sock
 }
 
-// exchangeData sends a message and returns what arrived of it, with the greatest
-// number of datagrams that one system call has brought.
+// exchangeData sends a message. It returns the received bytes, and the maximum number of datagrams received by one
+// system call.
 func exchangeData(t *testing.T, near, far *Conn, words int) (got []byte, most int) {
 	t.Helper()
 	header, payload := dataPacket(words)
@@ -73,8 +73,8 @@ func TestOffload(t *testing.T) {
 	}
 }
 
-// A way on which the kernel cannot cut is detected, and the message goes all the
-// same: without checksums the kernel refuses. Others may ask meanwhile.
+// A path on which the kernel cannot segment is detected, and the message is sent nevertheless: the kernel refuses to
+// segment without checksums. Offload may be called meanwhile.
 func TestOffloadIsGivenUpPerPeer(t *testing.T) {
 	near, far, sock := offloadPair(t, Config{})
 	if err := unix.SetsockoptInt(sock.fd, unix.SOL_SOCKET, unix.SO_NO_CHECK, 1); err != nil {
@@ -96,7 +96,7 @@ func TestOffloadIsGivenUpPerPeer(t *testing.T) {
 	close(sent)
 	asking.Wait()
 	o := near.Offload()
-	// Which of its error numbers it gives depends on the kernel.
+	// The error number depends on the kernel.
 	if len(o.Refused) != 1 || o.Refused[0].Peer != 1 || refusesSegments(o.Refused[0].Err) == 0 || !o.Segments {
 		t.Errorf("offload: %+v", o)
 	}
@@ -108,8 +108,7 @@ func TestOffloadIsGivenUpPerPeer(t *testing.T) {
 	}
 }
 
-// A paced peer gets its datagrams one by one, also in messages too short for the
-// pause.
+// A paced peer gets single datagrams, even in messages too short to be paced.
 func TestPacedPeersGetSingleDatagrams(t *testing.T) {
 	near, far, sock := offloadPair(t, Config{Pace: func(int) Pacing { return Pacing{PerDatagram: 1, OverWords: 1 << 20} }})
 	exchangeData(t, near, far, 20_000)
@@ -120,8 +119,7 @@ func TestPacedPeersGetSingleDatagrams(t *testing.T) {
 	}
 }
 
-// Datagrams are put together while many come at a time: to try it with short
-// messages would make them slower.
+// Datagrams are coalesced while many arrive at a time: attempts to do so would slow down short messages.
 func TestJoiningFollowsTheTraffic(t *testing.T) {
 	near, far, _ := offloadPair(t, Config{})
 	gro := func() bool { return far.sock.(*mmsgSocket).in.gro }
@@ -137,7 +135,7 @@ func TestJoiningFollowsTheTraffic(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			far.Poll(batch, nil) // nothing
+			far.Poll(batch, nil) // finds nothing
 		}
 	}
 	for range 2 {

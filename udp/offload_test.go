@@ -37,7 +37,7 @@ func TestOffloadIsSwitchedOff(t *testing.T) {
 	}
 }
 
-// A socket that takes a system call for every datagram says so.
+// A socket with one system call per datagram reports that.
 func TestOffloadOfAPlainSocket(t *testing.T) {
 	c, err := listen(Config{Map: transporttest.Map(t, 1)}, sockets["plain"])
 	if err != nil {

@@ -23,8 +23,8 @@ func TestBucket(t *testing.T) {
 		{10 * us, 1, 0},              //
 		{650*us - 1, 64, 1},          //
 		{650 * us, 64, 0},            //
-		{650*us + 100*every, 100, 0}, // it has gone on filling
-		{time.Hour, 128, 0},          // and has a depth
+		{650*us + 100*every, 100, 0}, // it has continued to fill
+		{time.Hour, 128, 0},          // but not beyond its depth
 		{time.Hour, 64, 64 * every},  //
 	} {
 		if wait := b.take(begin.Add(tt.now), every, tt.want); wait != tt.wait {
@@ -33,8 +33,7 @@ func TestBucket(t *testing.T) {
 	}
 }
 
-// Over a long time the bucket lets through what it fills by, whatever the waits
-// come to in truth.
+// Over a long time, the bucket passes as much as it fills by, whatever the actual waits are.
 func TestBucketKeepsTheRate(t *testing.T) {
 	const every, batch = 1100 * time.Nanosecond, 64
 	for _, late := range []time.Duration{0, time.Microsecond, 60 * time.Microsecond} {

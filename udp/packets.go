@@ -7,11 +7,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// SendPackets sends each packet as a datagram of its own, many with one system
-// call where the system can, and returns how many went. What a full network does
-// not take within some milliseconds is lost, which is no error; nothing is paced.
-// The error is a *SendError; after one of the caller's own mistakes nothing was
-// sent.
+// SendPackets sends each packet in a separate datagram, with one system call for many of them where possible, and
+// returns the number sent. Packets that a full network does not accept within some milliseconds are lost, without an
+// error. Nothing is paced. The error is a *SendError; if it is a mistake of the caller, nothing was sent.
 func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (sent int, err error) {
 	if err := c.checkPackets(peer, packets); err != nil {
 		return 0, err
@@ -32,7 +30,7 @@ func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (sent int, err error)
 			c.out[n] = o
 		}
 		went, err := c.sendAll(c.out[:n], false)
-		clear(c.out[:n]) // the bytes are the caller's: keep no hold of them
+		clear(c.out[:n]) // do not retain the caller's bytes
 		sent += went
 		switch {
 		case err == nil:
@@ -54,7 +52,7 @@ func (c *Conn) checkPackets(peer int, packets []mpe.Packet) error {
 		most = MaxDatagram
 	}
 	for i := range packets {
-		// A rank does not take a longer one: Recv of the other side truncates it.
+		// A rank does not accept a longer one: its Recv truncates it.
 		if n := protocol.ExtHeaderLen + len(packets[i].Payload); n > most {
 			return c.sendError(peer, 0, int64(len(packets)), fmt.Errorf("%w: packet %d of %d has %d bytes; a datagram has at most %d",
 				ErrBadPacket, i+1, len(packets), n, most))

@@ -13,8 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// numbered returns n packets of different lengths whose bytes distinguish them,
-// and what each is as a datagram.
+// numbered returns n packets of different lengths and contents, and their datagrams.
 func numbered(n int) (packets []mpe.Packet, datagrams [][]byte) {
 	packets = make([]mpe.Packet, n)
 	for i := range packets {

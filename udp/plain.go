@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// plainSocket sends and receives one datagram a system call, on any system.
+// plainSocket sends and receives one datagram per system call, on any system.
 type plainSocket struct {
 	conn  *net.UDPConn
 	peers []netip.AddrPort
-	// gather joins the parts of a datagram.
+	// gather is the buffer in which the parts of a datagram are joined.
 	gather []byte
-	// arrived holds the longest datagram that UDP can carry: on some systems
-	// one that does not fit is an error without a length.
+	// arrived fits the longest datagram of UDP: on some systems, a datagram that does not fit is an error without a
+	// length.
 	arrived []byte
 }
 
@@ -39,7 +39,7 @@ func (s *plainSocket) send(out []outgoing, mayWait bool) (int, error) {
 		if err := s.conn.SetWriteDeadline(time.Now().Add(fullTimeout)); err != nil {
 			return 0, err
 		}
-		// It fails only for a closed socket, of which nothing more is asked.
+		// It fails only for a closed socket, which is not used any more.
 		defer func() { _ = s.conn.SetWriteDeadline(time.Time{}) }()
 	}
 	for i := range out {

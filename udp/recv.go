@@ -11,12 +11,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxRecvErrors is how many errors in a row Recv regards as reports about earlier
-// datagrams before it reports one.
+// maxRecvErrors is the number of consecutive errors that Recv regards as reports about earlier datagrams before it
+// returns one.
 const maxRecvErrors = 16
 
-// Recv waits for datagrams. Each is an mpe.RxDatagram, or an
-// mpe.RxTruncated if it is longer than any that a peer may send.
+// Recv waits for datagrams. Each is an mpe.RxDatagram, or an mpe.RxTruncated if it is longer than a peer may send.
 func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 	if len(batch) == 0 {
 		return 0, fmt.Errorf("udp: rank %d: Recv into an empty batch", c.cfg.Rank)
@@ -33,11 +32,11 @@ func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 	}
 }
 
-// CanPoll reports whether the methods below may be called.
+// CanPoll reports whether Poll, Wakeup and Sleep may be called.
 func (c *Conn) CanPoll() bool { return c.caps.canPoll }
 
-// Poll is Recv, but returns 0 if nothing has arrived. Where payload of several peers is expected, the next datagram says
-// whose it is.
+// Poll is Recv, but returns 0 if nothing has arrived. If payload of several peers is expected, it peeks at the next
+// datagram to find its peer.
 func (c *Conn) Poll(batch []mpe.RxPacket, all *mpe.Placements) (int, error) {
 	in := c.in[:min(len(batch), len(c.in))]
 	if all == nil {
@@ -85,7 +84,7 @@ func (c *Conn) recvError(err error) error {
 // Wakeup returns the socket's descriptor.
 func (c *Conn) Wakeup() int { return c.sock.wakeup() }
 
-// Sleep reports whether Poll has returned all that it has taken from the system.
+// Sleep reports whether Poll has returned all datagrams that it received from the system.
 func (c *Conn) Sleep() bool { return c.sock.idle() }
 
 func (c *Conn) arrival(in *incoming) mpe.RxPacket {
@@ -103,16 +102,16 @@ func (c *Conn) arrival(in *incoming) mpe.RxPacket {
 
 // peerAt returns the rank at an address, or mpe.UnknownPeer.
 func (c *Conn) peerAt(from netip.AddrPort) int {
-	// Most packets come from the source of the last one.
+	// Most packets come from the same source as the last one.
 	if where := c.where.Load(); from != c.lastFrom || where != c.lastMap {
 		c.lastFrom, c.lastMap = from, where
-		// A rank that is not known is rankmap.NoRank, which is mpe.UnknownPeer.
+		// An unknown address resolves to rankmap.NoRank, which is mpe.UnknownPeer.
 		c.lastPeer = where.Resolve(from)
 	}
 	return c.lastPeer
 }
 
-// longest is the longest datagram that a peer may send, in bytes.
+// longest returns the length of the longest datagram that a peer may send, in bytes.
 func (c *Conn) longest(peer int) int {
 	if c.cfg.large(peer) {
 		return MaxDatagram
@@ -120,8 +119,8 @@ func (c *Conn) longest(peer int) int {
 	return maxRxPacket
 }
 
-// isAsyncError reports whether err is about a datagram sent earlier, which the system
-// returns to the next call: the call itself was not made.
+// isAsyncError reports whether err is about an earlier datagram. The system returns such an error from the next call,
+// without executing that call.
 func isAsyncError(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EINTR)
 }

@@ -13,20 +13,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A device's full queue (ENOBUFS) is a matter of microseconds; after
-// maxSendTries, about 5 ms in all, it is an error.
+// A full device queue (ENOBUFS) clears within microseconds; after maxSendTries, about 5 ms in all, it is an error.
 const (
 	maxSendTries   = 10
 	firstSendPause = 5 * time.Microsecond
-	// fullTimeout is how long a socket that may not wait can take to find
-	// out that its buffer is full, where the system has no way to ask.
+	// fullTimeout is the time after which a socket that must not wait is taken to be full, on systems without a way to
+	// ask.
 	fullTimeout = time.Millisecond
 )
 
-// padding is what PadLines adds at the end of a payload.
+// padding is the padding that PadLines adds to a payload.
 var padding [protocol.LineLen]byte
 
-// SendHeader sends one handshake packet. Its error is a *SendError.
+// SendHeader sends one handshake packet. The error is a *SendError.
 func (c *Conn) SendHeader(peer int, header []byte) error {
 	if err := c.check(peer, header); err != nil {
 		return err
@@ -34,7 +33,7 @@ func (c *Conn) SendHeader(peer int, header []byte) error {
 	return c.sendOne(peer, header)
 }
 
-// SendDatagram sends a datagram as it is. Its error is a *SendError.
+// SendDatagram sends a datagram unchanged. The error is a *SendError.
 func (c *Conn) SendDatagram(peer int, datagram []byte) error {
 	if !c.cfg.Map.Has(peer) {
 		return c.sendError(peer, 0, 1, ErrNoPeer)
@@ -42,7 +41,7 @@ func (c *Conn) SendDatagram(peer int, datagram []byte) error {
 	return c.sendOne(peer, datagram)
 }
 
-// sendOne sends a datagram to a peer that there is.
+// sendOne sends a datagram to a peer in the rank map.
 func (c *Conn) sendOne(peer int, datagram []byte) error {
 	c.sending.Lock()
 	defer c.sending.Unlock()
@@ -55,9 +54,8 @@ func (c *Conn) sendOne(peer int, datagram []byte) error {
 	return nil
 }
 
-// SendData sends one DATA message, which shape fragments into datagrams and pads, and
-// Config.Pace spaces. Its error is a *SendError, which says whether a part of the
-// message went.
+// SendData sends one DATA message, fragmented and padded by shape and spaced by Config.Pace. The error is a *SendError,
+// which reports whether a part of the message was sent.
 func (c *Conn) SendData(peer int, header, payload []byte, shape protocol.Shape) error {
 	if err := c.check(peer, header); err != nil {
 		return err
@@ -65,7 +63,7 @@ func (c *Conn) SendData(peer int, header, payload []byte, shape protocol.Shape) 
 	if len(payload)%protocol.WordLen != 0 || uint64(len(payload)) > math.MaxUint32*protocol.WordLen {
 		return c.sendError(peer, 0, 1, fmt.Errorf("%w: %d bytes of payload are not a number of words", ErrBadPacket, len(payload)))
 	}
-	// Anything less could not be fragmented at lines; Shape's zero value ends here.
+	// Smaller datagrams could not be fragmented at lines. This also rejects the zero Shape.
 	if shape.MaxDatagram < protocol.HeaderLen+protocol.LineLen {
 		return c.sendError(peer, 0, 1, fmt.Errorf("%w: datagrams of at most %d bytes have no room for a header and a line",
 			ErrBadPacket, shape.MaxDatagram))
@@ -83,8 +81,8 @@ func (c *Conn) SendData(peer int, header, payload []byte, shape protocol.Shape) 
 	return nil
 }
 
-// Paced reports whether SendData spreads a message of so many bytes of payload
-// over time, and so takes longer than the network does.
+// Paced reports whether SendData paces a message of the given number of payload bytes, so that it takes longer than the
+// network needs.
 func (c *Conn) Paced(peer, bytes int) bool {
 	return c.pacing(peer).over(uint32(bytes / protocol.WordLen))
 }
@@ -96,11 +94,10 @@ func (c *Conn) pacing(peer int) Pacing {
 	return c.cfg.Pace(peer)
 }
 
-// over reports whether messages of so many words are paced.
+// over reports whether messages of the given number of words are paced.
 func (p Pacing) over(words uint32) bool { return p.PerDatagram > 0 && words > p.OverWords }
 
-// sendFragments sends the datagrams in batches, one of them every so often on average.
-// Others may send in between.
+// sendFragments sends the datagrams in batches, at the given average interval. Other senders may send in between.
 func (c *Conn) sendFragments(cut *fragmenter, every time.Duration) error {
 	for {
 		n, err := c.sendBatch(cut, every)
@@ -126,7 +123,7 @@ func (c *Conn) sendBatch(cut *fragmenter, every time.Duration) (n int, err error
 		n++
 	}
 	sent, err := c.sendAll(c.out[:n], true)
-	clear(c.out[:n]) // the bytes are the caller's: keep no hold of them
+	clear(c.out[:n]) // do not retain the caller's bytes
 	cut.sent += int64(sent)
 	return n, err
 }
@@ -136,17 +133,16 @@ type fragmenter struct {
 	peer            int
 	header, payload []byte
 	shape           protocol.Shape
-	// off is how many of the total bytes of payload and padding are done.
+	// off is the number of bytes handled so far, of total bytes of payload and padding.
 	off, total int64
 	begun      bool
-	// alone: the peer is one that is paced, and not sent bursts at the speed of
-	// the network.
+	// alone: the peer is paced, so its datagrams are not sent in bursts at the speed of the network.
 	alone bool
-	// sent counts the datagrams that went.
+	// sent is the number of datagrams sent.
 	sent int64
 }
 
-// left is how many datagrams are left, up to most.
+// left returns the number of remaining datagrams, or most if that is less.
 func (c *fragmenter) left(most int) int {
 	n := 0
 	for rest := *c; n < most && rest.next(&outgoing{}); n++ {
@@ -154,7 +150,7 @@ func (c *fragmenter) left(most int) int {
 	return n
 }
 
-// next makes out the next datagram, or returns false at the end.
+// next sets out to the next datagram, or returns false at the end.
 func (c *fragmenter) next(out *outgoing) bool {
 	if c.begun && c.off >= c.total {
 		return false
@@ -165,7 +161,7 @@ func (c *fragmenter) next(out *outgoing) bool {
 		out.parts[0] = c.header
 		c.begun = true
 	}
-	// What lies behind the payload is padding.
+	// Bytes after the payload are padding.
 	length := int64(len(c.payload))
 	from, to := min(c.off, length), min(c.off+n, length)
 	out.parts[1] = c.payload[from:to]
@@ -174,9 +170,9 @@ func (c *fragmenter) next(out *outgoing) bool {
 	return true
 }
 
-// sendAll sends every datagram, and returns how many went. An error that is not
-// about the datagram at hand does not lose it. If it may not wait, a socket
-// whose buffer stays full is an error, like a device whose queue does.
+// sendAll sends all datagrams, and returns the number sent. An error about an earlier datagram does not cause the loss
+// of a datagram. If it must not wait, a socket whose buffer stays full is an error, as is a device whose queue stays
+// full.
 func (c *Conn) sendAll(out []outgoing, mayWait bool) (sent int, err error) {
 	pause := firstSendPause
 	for tries := 0; sent < len(out); {
@@ -203,8 +199,8 @@ func (c *Conn) sendAll(out []outgoing, mayWait bool) (sent int, err error) {
 	return sent, nil
 }
 
-// isFull reports whether err says that there was no room for the datagram: in the
-// device's queue, in memory, or in the buffer of a socket that may not wait.
+// isFull reports whether err means that there was no space for the datagram: in the queue of the device, in memory, or
+// in the buffer of a socket that must not wait.
 func isFull(err error) bool {
 	return errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM) ||
 		errors.Is(err, syscall.EAGAIN) || errors.Is(err, os.ErrDeadlineExceeded)

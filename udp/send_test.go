@@ -22,11 +22,11 @@ type script struct {
 	steps []step
 	sent  [][]byte
 	calls int
-	// waited says that a call was allowed to wait.
+	// waited is set if a call was allowed to wait.
 	waited bool
 }
 
-// step is the answer to one call: how many datagrams went, and the error.
+// step is the answer to one call: the number of datagrams sent, and the error.
 type step struct {
 	n   int
 	err error

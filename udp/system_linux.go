@@ -7,9 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SetReceiveBuffer asks for a receive buffer of the given size in bytes, as a rank
-// has, and returns what the kernel granted. The kernel caps what anybody gets at
-// net.core.rmem_max; a process with CAP_NET_ADMIN may have more.
+// SetReceiveBuffer sets the receive buffer of a rank's socket to the given size in bytes, and returns the size that the
+// kernel granted. The kernel limits it to net.core.rmem_max, except for a process with CAP_NET_ADMIN.
 func SetReceiveBuffer(conn *net.UDPConn, size int) (granted int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -22,7 +21,7 @@ func SetReceiveBuffer(conn *net.UDPConn, size int) (granted int, err error) {
 				err = setErr
 				return
 			}
-			// The kernel doubles the size for its own book-keeping.
+			// The kernel doubles the size for its own bookkeeping.
 			granted, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF)
 			granted /= 2
 			if err != nil || granted >= size {
@@ -36,7 +35,7 @@ func SetReceiveBuffer(conn *net.UDPConn, size int) (granted int, err error) {
 	return granted, err
 }
 
-// pause sleeps, for a time that Go's timers are too coarse for.
+// pause sleeps for a time too short for Go's timers.
 func pause(d time.Duration) {
 	left := unix.NsecToTimespec(int64(d))
 	for unix.Nanosleep(&left, &left) == unix.EINTR {

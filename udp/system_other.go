@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// newSocket is the only socket of this system.
+// newSocket returns the only kind of socket of this system.
 func newSocket(conn *net.UDPConn, peers []netip.AddrPort, _ *Config) (socket, error) {
 	return newPlainSocket(conn, peers)
 }
 
-// SetReceiveBuffer asks for a receive buffer of the given size in bytes, as a rank
-// has, and for half of it as long as the system refuses. It returns what was taken.
+// SetReceiveBuffer sets the receive buffer of a rank's socket to the given size in bytes, halved until the system
+// accepts it. It returns the accepted size.
 func SetReceiveBuffer(conn *net.UDPConn, size int) (granted int, err error) {
 	for ; size > 0; size /= 2 {
 		if err = conn.SetReadBuffer(size); err == nil {
@@ -25,7 +25,7 @@ func SetReceiveBuffer(conn *net.UDPConn, size int) (granted int, err error) {
 	return 0, err
 }
 
-// SocketDrops returns an error: the system does not report it.
+// SocketDrops returns an error: the system does not report drops.
 func SocketDrops(*net.UDPConn) (uint32, error) { return 0, errors.ErrUnsupported }
 
 // pause sleeps.

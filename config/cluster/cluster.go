@@ -9,51 +9,48 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
-// Cluster is what a file says.
+// Cluster is the contents of a cluster description.
 type Cluster struct {
-	// File is the name given to Parse.
+	// File is the name passed to Parse.
 	File string
-	// Format says which of the two files it is.
+	// Format is the format of the file.
 	Format Format
-	// Nodes are the ranks, sorted: Nodes[i].Rank is i.
+	// Nodes lists the ranks in rank order: Nodes[i].Rank is i.
 	Nodes []Node
-	// FPGAs are the FPGA ranks in the order of the file, which is the one in
-	// which upstream's collectives group them.
+	// FPGAs lists the FPGA ranks in file order, in which upstream's collectives group them.
 	FPGAs []int
-	// ComOpt is upstream's optimisation level of communication. Where the file does
-	// not say, it is 1 in a cluster file, as for upstream's compiler, and 0 in the
-	// resource manager's answer. From 1 on collectives are trees.
+	// ComOpt is upstream's optimisation level for communication. The default is 1 in a cluster file, as in upstream's
+	// compiler, and 0 in the resource manager's answer. From level 1 on, collectives are trees.
 	ComOpt int
 
-	// source has the lines of the file, and unknown an error for each key of a cluster file that is not used.
+	// source maps keys to lines of the file. unknown holds an error for each unused key of a cluster file.
 	source  strictyaml.Source
 	unknown []error
 }
 
-// Format is the kind of file that a cluster comes from.
+// Format is the format of the file that describes a cluster.
 type Format uint8
 
-// The two files.
+// Formats of cluster descriptions.
 const (
-	// ClusterFile is the compiler's, without addresses.
+	// ClusterFile is the compiler's file, without addresses.
 	ClusterFile Format = iota
-	// ManagerAnswer is the resource manager's, with addresses.
+	// ManagerAnswer is the resource manager's answer, with addresses.
 	ManagerAnswer
 )
 
 // Node is one rank of a cluster.
 type Node struct {
 	Rank int
-	// CPU and FPGA say what the rank can be. Upstream's pingpong example
-	// lists each rank as both, because one program is built for both.
+	// CPU and FPGA are the kinds that the rank can have. Upstream's pingpong example lists each rank as both, because
+	// one program is built for both.
 	CPU, FPGA bool
 	// Addr is the node's IP address. It is valid in a ManagerAnswer only.
 	Addr netip.Addr
 }
 
-// Error is one thing that is wrong with a file or with the choices made for it.
-// Key is the place in the file, as in "nodes[2].node_ip", or the name of an
-// option, which has no File.
+// Error is a single problem of a file or of the options for it. Key is the place in the file, such as
+// "nodes[2].node_ip", or the name of an option, for which File is empty.
 type Error = config.Error
 
 func (c *Cluster) errorf(key, format string, args ...any) error {

@@ -8,30 +8,26 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 )
 
-// Options are what a file leaves open.
+// Options are choices that a file leaves open.
 type Options struct {
-	// Addresses are given to the ranks of a cluster file, in rank order. The
-	// resource manager's answer has its own; giving both is an error.
+	// Addresses are assigned to the ranks of a cluster file, in rank order. The resource manager's answer includes
+	// addresses; giving both is an error.
 	Addresses Pool
-	// Host are the ranks for host programs of this daemon, of either kind:
-	// a host program can take an FPGA's place. Nil stands for the first CPU
-	// rank; for no host at all, give an empty list.
+	// Host lists the ranks for host programs of this daemon. They may be CPU or FPGA ranks: a host program can take an
+	// FPGA's place. Nil means the first CPU rank, and an empty list means no host.
 	Host []int
-	// StandIns makes stand-ins of all FPGA ranks that are not in Host.
+	// StandIns replaces all FPGA ranks that are not in Host by stand-ins.
 	StandIns bool
-	// FPGA are those ranks that the file lists as CPU and as FPGA, as
-	// upstream's pingpong example does, and that are FPGAs in this run. Such
-	// a rank that is not here is a CPU.
+	// FPGA selects the FPGAs among the ranks that the file lists as both CPU and FPGA, like upstream's pingpong
+	// example. The rest of these ranks are CPUs.
 	FPGA []int
-	// Kernel is what the stand-ins run, as in a configuration; empty is echo.
+	// Kernel is the kernel of the stand-ins, as in a configuration; empty means echo.
 	Kernel string
 }
 
-// Config returns the cluster as a checked configuration. A rank that runs here
-// is a host or a stand-in; of the others, FPGA ranks become remote FPGAs, and
-// CPU ranks programs on upstream's CPU library. Collectives with FPGAs go as upstream's
-// compiler makes them by the file's com_opt. Errors are of type *Error or
-// *config.Error.
+// Config returns the cluster as a validated configuration. A rank that runs here is a host or a stand-in. Of the rest,
+// FPGA ranks become remote FPGAs, and CPU ranks programs on upstream's CPU library. Collectives with FPGAs have the
+// form that upstream's compiler generates for the file's com_opt. Errors are of type *Error or *config.Error.
 func (c *Cluster) Config(o Options) (*config.Config, error) {
 	addrs, err := c.addresses(o.Addresses)
 	if err != nil {
@@ -99,7 +95,7 @@ func (c *Cluster) addresses(pool Pool) ([]netip.Addr, error) {
 	return addrs, nil
 }
 
-// check compares the options with the file, and fills in the default of Host.
+// check checks the options against the file, and sets the default of Host.
 func (c *Cluster) check(o *Options) error {
 	for _, list := range []struct {
 		key   string

@@ -22,7 +22,7 @@ func mustPool(t testing.TB, s string) Pool {
 	return p
 }
 
-// summary describes each rank in a few words: "0 host 127.0.0.1:2718 software".
+// summary returns a line for each rank, such as "0 host 127.0.0.1:2718 software".
 func summary(c *config.Config) string {
 	var b strings.Builder
 	for _, r := range c.Ranks {
@@ -105,7 +105,7 @@ func TestConfigErrors(t *testing.T) {
 	}
 }
 
-// TestConfigIsChecked imports what only the configuration's own checks refuse.
+// TestConfigIsChecked imports a file that only the checks of the configuration reject.
 func TestConfigIsChecked(t *testing.T) {
 	c := mustParse(t, `{"nodes": {"fpga": [0, 1]}}`)
 	_, err := c.Config(Options{Addresses: mustPool(t, "10.0.0.0/24")})
@@ -161,8 +161,7 @@ func TestPoolErrors(t *testing.T) {
 	}
 }
 
-// FuzzImport checks that no file makes the importer panic, and that whatever it
-// makes of one is a valid configuration or an error.
+// FuzzImport checks that no file makes the importer panic, and that the result is a valid configuration or an error.
 func FuzzImport(f *testing.F) {
 	for _, file := range []string{clusterFile, bothFile, answer} {
 		f.Add([]byte(file), "127.0.0.1-127.0.0.4")
@@ -206,8 +205,7 @@ func FuzzImport(f *testing.F) {
 	})
 }
 
-// TestConfigCollectives: what upstream's compiler made of collectives follows from the
-// file's com_opt.
+// TestConfigCollectives checks that the variant of upstream's collectives follows from com_opt in the file.
 func TestConfigCollectives(t *testing.T) {
 	for _, tc := range []struct {
 		file     string
@@ -219,7 +217,7 @@ func TestConfigCollectives(t *testing.T) {
 		{`{"nodes": {"cpu": [0], "fpga": [3, 1, 2]}}`, config.UpstreamTree, []int{3, 1, 2}},
 		{`{"nodes": {"cpu": [0, 1]}, "config": {"com_opt": 1}}`, config.UpstreamFlat, nil},
 	} {
-		// A host in the place of an FPGA keeps that one's place in the tree.
+		// A host in place of an FPGA keeps its place in the tree.
 		cfg, err := mustParse(t, tc.file).Config(Options{Addresses: mustPool(t, "10.0.0.0/24"), Host: []int{0, 1}})
 		if err != nil {
 			t.Fatal(err)

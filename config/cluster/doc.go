@@ -6,10 +6,9 @@
 //
 //	{"cluster_id": 7, "nodes": [{"node_id": 0, "node_ip": "10.12.0.1", "image_id": "NON_FPGA"}, …]}
 //
-// Both become the rank entries of a config.Config. Keys that are unknown here
-// are ignored, and those of a cluster file are warnings of the configuration: the
-// files belong to upstream, which may add to them.
+// Both become the rank entries of a config.Config. Unknown keys are ignored, because the files belong to upstream,
+// which may add keys. In a cluster file, they become warnings of the configuration.
 //
-// The package must never ask the resource manager itself, and never guess an
-// address: the cluster file has none, so the caller gives a Pool.
+// The package must never ask the resource manager itself, and never guess an address: a cluster file has no addresses,
+// so the caller supplies a Pool.
 package cluster

@@ -7,22 +7,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 )
 
-// JobOptions are what a file leaves open for a job.
+// JobOptions are choices that a file leaves open for a job.
 type JobOptions struct {
-	// Addresses are as in Options. Without them, the ranks of a job that runs on this host alone, which is one
-	// without FPGAs or with stand-ins in their places, are at 127.0.0.1, 127.0.0.2 and so on, in rank order.
+	// Addresses is as in Options. By default, a job that runs on this host alone, without FPGAs or with stand-ins for
+	// them, has the addresses 127.0.0.1, 127.0.0.2 and so on, in rank order.
 	Addresses Pool
 	// FPGA is as in Options.
 	FPGA []int
-	// Kernel is what stand-ins run in place of the FPGAs; empty: there are none.
+	// Kernel is the kernel of stand-ins that replace the FPGAs; if it is empty, they are not replaced.
 	Kernel string
 }
 
-// loopback are the addresses of jobs on one host.
+// loopback is the default address pool of jobs on one host.
 const loopback = "127.0.0.1-127.0.255.254"
 
-// Job returns the cluster as a checked configuration of a job, in which all CPU ranks are processes
-// that the job starts. Errors are those of Config.
+// Job returns the cluster as a validated configuration of a job that starts a process for each CPU rank. Errors are as
+// for Config.
 func (c *Cluster) Job(o JobOptions) (*config.Config, error) {
 	job, all := *c, Options{Addresses: o.Addresses, FPGA: o.FPGA, Kernel: o.Kernel, StandIns: o.Kernel != "", Host: []int{}}
 	fpgas := false
@@ -38,7 +38,7 @@ func (c *Cluster) Job(o JobOptions) (*config.Config, error) {
 	}
 	if o.Kernel != "" || !fpgas && c.Format == ClusterFile {
 		var err error
-		job.Format = ClusterFile // the addresses of FPGAs are not those of their stand-ins
+		job.Format = ClusterFile // stand-ins do not have the addresses of their FPGAs
 		if all.Addresses, err = ParsePool(cmp.Or(o.Addresses.text, loopback)); err != nil {
 			return nil, err
 		}

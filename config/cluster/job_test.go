@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestJob: all CPU ranks are programs, and the ranks of a job on one host are at loopback addresses.
+// TestJob checks that all CPU ranks run programs, and that the ranks of a job on one host have loopback addresses.
 func TestJob(t *testing.T) {
 	pool := mustPool(t, "10.0.0.1-10.0.0.9")
 	for _, tt := range []struct {

@@ -11,33 +11,34 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Line is the start-up line of a program on upstream's CPU library, which is the whole description of a cluster there:
+// Line is the command line of a program on upstream's CPU library, which describes the whole cluster:
 //
 //	PROGRAM udp OWN-ADDRESS SIZE RANK ADDRESS… [ARGUMENT…]
 //
-// The addresses are those of the other ranks, in the order of ranks.
+// The addresses of the other ranks are in rank order.
 type Line struct {
-	// Rank is the program's own.
+	// Rank is the rank of the program.
 	Rank int
-	// Hosts are the addresses of all ranks. Those of others may be names.
+	// Hosts holds the addresses of all ranks. For ranks other than Rank, they may be host names.
 	Hosts []string
-	// Words is how many words the line has; the arguments of the program follow them.
+	// Words is the number of words of the line; the arguments of the program follow.
 	Words int
 }
 
-// lineUsage is what an error about a line ends with.
+// lineUsage is appended to errors about a line.
 const lineUsage = "the start-up line is PROGRAM udp OWN-ADDRESS SIZE RANK, then the addresses of the other ranks in the order of ranks, then the program's own arguments"
 
-// IsLine reports whether arguments, of which the first is the program's name, are meant as a start-up line.
+// IsLine reports whether args, which begin with the program's name, look like a start-up line.
 func IsLine(args []string) bool { return len(args) > 1 && (args[1] == "udp" || args[1] == "tcp") }
 
 func lineError(key, format string, args ...any) error {
 	return &Error{Key: key, Problem: fmt.Sprintf(format, args...) + ": " + lineUsage}
 }
 
-// ParseLine reads the start-up line at the beginning of the arguments, of which the first is the program's name. Errors are of type *Error.
+// ParseLine parses the start-up line at the beginning of args, which begin with the program's name. Errors are of type
+// *Error.
 func ParseLine(args []string) (*Line, error) {
-	const own, size, rank, others = 2, 3, 4, 5 // where they are
+	const own, size, rank, others = 2, 3, 4, 5 // indices in args
 	switch {
 	case len(args) <= others:
 		return nil, lineError("arguments", "%d are too few", max(len(args)-1, 0))
@@ -69,10 +70,10 @@ func ParseLine(args []string) (*Line, error) {
 	return l, nil
 }
 
-// Config returns the cluster as a checked configuration, in which the program's rank runs. Ports count up from 2718 where ranks share an
-// address, as in upstream's library. The line does not say what the other ranks are: peer does. If that is empty, they are CPU ranks where
-// two ranks share an address, as FPGAs distinguish their peers by address, and FPGAs otherwise. lookup returns the address of a host. Errors are of type *Error or
-// *config.Error.
+// Config returns the cluster as a validated configuration in which the program's rank runs. Ranks that share an address
+// have consecutive ports from 2718 on, as in upstream's library. peer is the kind of the other ranks, which the line
+// does not include. If it is empty, they are CPU ranks if two ranks share an address, as FPGAs distinguish their peers
+// by address, and FPGAs otherwise. lookup returns the address of a host. Errors are of type *Error or *config.Error.
 func (l *Line) Config(peer config.Peer, lookup func(host string) (netip.Addr, error)) (*config.Config, error) {
 	ranks := make([]config.Rank, len(l.Hosts))
 	others := cmp.Or(peer, config.PeerFPGA)
@@ -105,7 +106,7 @@ func (l *Line) Config(peer config.Peer, lookup func(host string) (netip.Addr, er
 	return cfg, nil
 }
 
-// Same returns an error of type *Error if a configuration has other ranks, or other addresses of them, than that of a line.
+// Same returns an *Error if the configuration in a file has other ranks or addresses than the configuration of a line.
 func Same(line, file *config.Config) error {
 	if len(line.Ranks) != len(file.Ranks) {
 		return &Error{Key: "ranks", Problem: fmt.Sprintf("the start-up line has %d ranks, the configuration %d", len(line.Ranks), len(file.Ranks))}

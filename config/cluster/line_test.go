@@ -101,7 +101,7 @@ func TestLineSame(t *testing.T) {
 	}
 }
 
-// FuzzLine checks that no start-up line makes the parser panic or find more words than there are.
+// FuzzLine checks that no start-up line makes the parser panic or return more words than the line has.
 func FuzzLine(f *testing.F) {
 	f.Add("app udp 10.0.0.1 4 1 10.0.0.1 10.0.0.2 10.0.0.1 x")
 	f.Fuzz(func(t *testing.T, line string) {

@@ -30,9 +30,8 @@ func Load(path string) (*Cluster, error) {
 	return Parse(f, path)
 }
 
-// Parse reads either of the two files, which differ in nodes: a cluster
-// file has an object there, the resource manager's answer a list. name is the
-// file's name in errors, which are of type *Error, or wrap strictyaml.ErrTooLarge or the
+// Parse parses either of the two files, which differ in nodes: an object in a cluster file, and a list in the resource
+// manager's answer. name is the file name for errors. Errors are of type *Error, or wrap strictyaml.ErrTooLarge or the
 // reader's error.
 func Parse(r io.Reader, name string) (*Cluster, error) {
 	text, err := strictyaml.Read(r, name)
@@ -52,7 +51,7 @@ func Parse(r io.Reader, name string) (*Cluster, error) {
 	if level := file.Config.ComOpt; level != nil {
 		c.ComOpt = *level
 	} else if bytes.HasPrefix(bytes.TrimSpace(file.Nodes), []byte("{")) {
-		c.ComOpt = 1 // what upstream's compiler does where nothing is said
+		c.ComOpt = 1 // the default of upstream's compiler
 	}
 	if c.ComOpt < 0 {
 		return nil, c.errorf("config", "com_opt is %d: levels start at 0", c.ComOpt)
@@ -78,13 +77,13 @@ func Parse(r io.Reader, name string) (*Cluster, error) {
 	return c, nil
 }
 
-// knownKeys are the keys of a cluster file, by where they are.
+// knownKeys lists the keys of a cluster file by section.
 var knownKeys = map[string][]string{"": {"nodes", "config"}, "nodes": {"cpu", "fpga"}, "config": {"com_opt", "mem_opt"}}
 
-// maxUnknown bounds the unknown keys that are reported.
+// maxUnknown bounds the number of unknown keys that are reported.
 const maxUnknown = 20
 
-// unknownKeys returns an error for each key that nothing reads, as one may be a known one, misspelt.
+// unknownKeys returns an error for each unknown key, which may be a misspelt known one.
 func (c *Cluster) unknownKeys() (errs []error) {
 	for _, path := range slices.Sorted(maps.Keys(c.source.Lines())) {
 		at := max(0, strings.LastIndexByte(path, '.'))
@@ -105,7 +104,7 @@ func (c *Cluster) unknownKeys() (errs []error) {
 	return errs
 }
 
-// parseClusterFile reads the two lists of ranks.
+// parseClusterFile parses the two lists of ranks.
 func (c *Cluster) parseClusterFile(text []byte) error {
 	var nodes struct {
 		CPU  []json.Number `json:"cpu"`
@@ -150,7 +149,7 @@ func (c *Cluster) parseClusterFile(text []byte) error {
 	return nil
 }
 
-// parseManagerAnswer reads the list of nodes.
+// parseManagerAnswer parses the list of nodes.
 func (c *Cluster) parseManagerAnswer(text []byte) error {
 	var nodes []struct {
 		ID    json.Number     `json:"node_id"`
@@ -186,7 +185,7 @@ func (c *Cluster) parseManagerAnswer(text []byte) error {
 	return nil
 }
 
-// rank reads a rank number. Which of them there may be, number checks.
+// rank parses a rank number. number checks its range.
 func (c *Cluster) rank(key string, number json.Number) (int, error) {
 	if number == "" {
 		return 0, c.errorf(key, "missing: give the rank")
@@ -198,8 +197,7 @@ func (c *Cluster) rank(key string, number json.Number) (int, error) {
 	return int(rank), nil
 }
 
-// nodesError is a type error within nodes, whose offset says nothing about the
-// line in the file.
+// nodesError returns an error for a type error within nodes, whose offset is not an offset in the file.
 func (c *Cluster) nodesError(err error) error {
 	key := "nodes"
 	var t *json.UnmarshalTypeError
@@ -209,7 +207,7 @@ func (c *Cluster) nodesError(err error) error {
 		}
 		return c.errorf(key, "want %s here, not %s", jsonKind(t), strictyaml.Cut(t.Value))
 	}
-	// What is left is text where json.Number wants digits.
+	// The only remaining error is text that is not a json.Number.
 	return c.errorf(key, "a rank in it is not a number: ranks are whole numbers from 0")
 }
 
@@ -232,7 +230,7 @@ func jsonError(name string, text []byte, err error) error {
 	return e
 }
 
-// jsonRemedy returns what to do about a syntax error of the JSON library.
+// jsonRemedy returns advice for a syntax error of the JSON library.
 func jsonRemedy(problem string) string {
 	for _, r := range []struct{ problem, remedy string }{
 		{"unexpected end", `write {"nodes": {"cpu": [ranks], "fpga": [ranks]}}`},
@@ -256,14 +254,14 @@ type lineWalk struct {
 	text    []byte
 	decoder *json.Decoder
 	lines   map[string]int
-	// counted is up to where the lines were counted, and line the number there.
+	// Lines are counted up to offset counted; line is the line number there.
 	counted, line int
 }
 
-// lines returns the line of each key and entry of a JSON text, which is valid, as deep as those are that are read.
+// lines returns the line of each key and entry of a valid JSON text, down to maxDepth.
 func lines(text []byte) map[string]int {
 	w := &lineWalk{text: text, decoder: json.NewDecoder(bytes.NewReader(text)), lines: make(map[string]int), line: 1}
-	_ = w.value("", 0) // what cannot be read has no lines
+	_ = w.value("", 0) // the lines found before an error remain valid
 	return w.lines
 }
 
@@ -275,7 +273,7 @@ func (w *lineWalk) here() int {
 	return w.line
 }
 
-// maxDepth is how deep the keys are that are read: nodes[0].node_ip.
+// maxDepth is the depth of the deepest key in use, nodes[0].node_ip.
 const maxDepth = 3
 
 func (w *lineWalk) value(path string, depth int) error {

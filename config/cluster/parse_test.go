@@ -83,7 +83,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestUnknownKeys: keys of a cluster file that nothing reads are warnings, but not those of the resource manager.
+// TestUnknownKeys checks the warnings for unknown keys in a cluster file. The resource manager's keys cause none.
 func TestUnknownKeys(t *testing.T) {
 	warnings := func(text string) string {
 		pool, err := ParsePool("127.0.0.1-127.0.0.9")
@@ -111,7 +111,7 @@ func TestUnknownKeys(t *testing.T) {
 	}
 }
 
-// TestDeepFile: lines are found in time and memory that are in proportion to the file.
+// TestDeepFile checks that the time and memory for finding lines are linear in the length of the file.
 func TestDeepFile(t *testing.T) {
 	const depth = 9_000
 	for _, text := range []string{

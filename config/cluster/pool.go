@@ -8,19 +8,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
-// Pool is a set of addresses to give to ranks, in rank order.
+// Pool is a set of addresses to assign to ranks, in rank order.
 type Pool struct {
 	text   string
 	ranges []addrRange
 }
 
-// addrRange is all addresses from first to last.
+// addrRange is the range of addresses from first to last, inclusive.
 type addrRange struct{ first, last netip.Addr }
 
-// ParsePool reads a comma list of addresses, ranges and networks:
-// "127.0.0.1-127.0.0.4", "10.1.0.0/24", "10.12.200.1,10.12.200.7". A network
-// stands for its hosts: of an IPv4 network of more than two addresses, the
-// first and the last are left out. An error is an *Error of the key "pool".
+// ParsePool parses a comma-separated list of addresses, ranges and networks: "127.0.0.1-127.0.0.4", "10.1.0.0/24",
+// "10.12.200.1,10.12.200.7". A network stands for its hosts: the first and last address of an IPv4 network with more
+// than two addresses are omitted. An error is an *Error with the key "pool".
 func ParsePool(s string) (Pool, error) {
 	p := Pool{text: s}
 	for item := range strings.SplitSeq(s, ",") {
@@ -53,7 +52,7 @@ func parseRange(item string) (addrRange, string) {
 	return addrRange{a, b}, ""
 }
 
-// hosts returns the addresses of a network that nodes can have.
+// hosts returns the host addresses of a network.
 func hosts(network netip.Prefix) addrRange {
 	network = network.Masked()
 	first := network.Addr()
@@ -68,11 +67,11 @@ func hosts(network netip.Prefix) addrRange {
 	return addrRange{first, last}
 }
 
-// IsZero reports whether the pool is empty, as no parsed one is.
+// IsZero reports whether the pool is empty. A pool made by ParsePool never is.
 func (p Pool) IsZero() bool { return len(p.ranges) == 0 }
 
-// Take returns the first n addresses. An error is an *Error of the key "pool":
-// there are too few, or one is listed twice.
+// Take returns the first n addresses. It returns an *Error with the key "pool" if there are too few or one is listed
+// twice.
 func (p Pool) Take(n int) ([]netip.Addr, error) {
 	var taken []netip.Addr
 	seen := make(map[netip.Addr]bool)

@@ -5,7 +5,7 @@ import (
 	"reflect"
 )
 
-// jsonKind names the JSON type that the key should have.
+// jsonKind returns the name of the JSON type that the key requires.
 func jsonKind(e *json.UnmarshalTypeError) string {
 	if e.Type == reflect.TypeFor[json.Number]() {
 		return "a number"
@@ -21,8 +21,8 @@ func jsonKind(e *json.UnmarshalTypeError) string {
 	return "a whole number"
 }
 
-// unquoted returns a JSON string's contents, the text of a number, and "" for
-// anything else: identifiers come as either.
+// unquoted returns the contents of a JSON string or the text of a number, because identifiers may be either, and "" for
+// anything else.
 func unquoted(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// maxRanks is more than any communicator has.
+// maxRanks exceeds the size of any communicator.
 const maxRanks = 1 << 16
 
-// compile checks a document, and makes a table of it.
+// compile validates a document, and makes a table of it.
 func compile(d *Document, source *strictyaml.Source) (*Table, error) {
 	p := strictyaml.NewProblems(source)
 	if d.Version != Version {
@@ -40,7 +40,7 @@ func compile(d *Document, source *strictyaml.Source) (*Table, error) {
 	return t, nil
 }
 
-// add takes an entry.
+// add validates an entry and adds it to the rows of its class.
 func add(p *strictyaml.Problems, into *choice.Rows, key string, e *Entry) {
 	of := coll.Collective(e.Collective)
 	switch {
@@ -80,7 +80,7 @@ func add(p *strictyaml.Problems, into *choice.Rows, key string, e *Entry) {
 	into.Rows = append(into.Rows, r)
 }
 
-// checkEnds checks that the decisions follow each other and leave no length out.
+// checkEnds checks that the decisions are in order and cover all lengths.
 func checkEnds(p *strictyaml.Problems, key string, all []Decision) {
 	if len(all) == 0 {
 		p.Add(key, "missing: it says what is taken, as in [{by: [binomial]}]")
@@ -103,7 +103,7 @@ func checkEnds(p *strictyaml.Problems, key string, all []Decision) {
 	}
 }
 
-// checkMedians checks what is only there for readers.
+// checkMedians checks the medians, which are informative only.
 func checkMedians(p *strictyaml.Problems, key string, of coll.Collective, e *Entry) {
 	for i := range e.Bytes {
 		if e.Bytes[i] < 0 || i > 0 && e.Bytes[i] <= e.Bytes[i-1] {

@@ -17,25 +17,24 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// Version is that of the file.
+// Version is the version of the file format.
 const Version = 1
 
-// Document is a table as its file has it: what was decided, and the medians that show
-// why.
+// Document is the file form of a table: the decisions, and the medians that justify them.
 type Document struct {
-	// Version is Version.
+	// Version must equal the constant Version.
 	Version int `yaml:"version" json:"version"`
-	// Estimated: the times are those of formulas. Nothing was measured.
+	// Estimated is set if the times come from formulas and nothing was measured.
 	Estimated bool     `yaml:"estimated,omitempty" json:"estimated,omitempty"`
 	Measured  Measured `yaml:"measured" json:"measured"`
-	// The tables of the classes; nil if there is none.
+	// Tables of the classes, or nil.
 	Memory                *ClassTable `yaml:"memory,omitempty" json:"memory,omitempty"`
 	Network               *ClassTable `yaml:"network,omitempty" json:"network,omitempty"`
 	OversubscribedMemory  *ClassTable `yaml:"oversubscribed_memory,omitempty" json:"oversubscribed_memory,omitempty"`
 	OversubscribedNetwork *ClassTable `yaml:"oversubscribed_network,omitempty" json:"oversubscribed_network,omitempty"`
 }
 
-// Class returns where the table of a class is.
+// Class returns a pointer to the field with the table of a class.
 func (d *Document) Class(class choice.Class) **ClassTable {
 	switch class {
 	case choice.Memory:
@@ -48,7 +47,7 @@ func (d *Document) Class(class choice.Class) **ClassTable {
 	return &d.Network
 }
 
-// Each calls f with the classes that have a table.
+// Each calls f for each class that has a table.
 func (d *Document) Each(f func(choice.Class, *ClassTable)) {
 	for _, class := range choice.Classes {
 		if t := *d.Class(class); t != nil {
@@ -57,74 +56,71 @@ func (d *Document) Each(f func(choice.Class, *ClassTable)) {
 	}
 }
 
-// Measured says where the medians come from. It decides nothing.
+// Measured describes the origin of the medians. It is informative only.
 type Measured struct {
 	CPU     string `yaml:"cpu,omitempty" json:"cpu,omitempty"`
 	Cores   int    `yaml:"cores,omitempty" json:"cores,omitempty"`
 	System  string `yaml:"system,omitempty" json:"system,omitempty"`
 	Version string `yaml:"version,omitempty" json:"version,omitempty"`
 	Time    string `yaml:"time,omitempty" json:"time,omitempty"`
-	// Rounds is of how many rounds the medians are.
+	// Rounds is the number of rounds of which the medians were taken.
 	Rounds int `yaml:"rounds,omitempty" json:"rounds,omitempty"`
 }
 
 // ClassTable is the table of a class.
 type ClassTable struct {
-	// Over is what carried the messages.
+	// Over is the transport of the messages.
 	Over string `yaml:"over,omitempty" json:"over,omitempty"`
 	Link Link   `yaml:"link" json:"link"`
-	// Collectives has an entry for each number of ranks of each collective.
+	// Collectives has an entry for each collective and number of ranks.
 	Collectives []Entry `yaml:"collectives" json:"collectives"`
 }
 
-// Link is choice.Link.
+// Link is choice.Link in a file.
 type Link struct {
 	Alpha float64 `yaml:"alpha" json:"alpha"`
 	Beta  float64 `yaml:"beta" json:"beta"`
 }
 
-// Entry is a collective of so many ranks.
+// Entry is a collective for one number of ranks.
 type Entry struct {
 	Collective Collective `yaml:"collective" json:"collective"`
 	Ranks      int        `yaml:"ranks" json:"ranks"`
-	// Choose are the decisions, in the order of UpTo; the last has none.
+	// Choose lists the decisions in order of UpTo, which is nil for the last one.
 	Choose []Decision `yaml:"choose" json:"choose"`
-	// Bytes are the lengths at which was measured, Call.Bytes, and Medians what
-	// came of it.
+	// Bytes lists the measured lengths, as in Call.Bytes, and Medians holds the results.
 	Bytes   []int    `yaml:"bytes,flow,omitempty" json:"bytes,omitempty"`
 	Medians []Series `yaml:"medians,omitempty" json:"medians,omitempty"`
 }
 
-// Decision is how calls of a range of lengths are carried out.
+// Decision selects the algorithms for calls in a range of lengths.
 type Decision struct {
-	// UpTo is the greatest length in bytes of the range; nil is any.
+	// UpTo is the greatest length in bytes of the range; nil means no limit.
 	UpTo *bytesize.Size `yaml:"up_to,omitempty" json:"up_to,omitempty"`
-	// By are choices, the fastest first: the first that can carry out the call is
-	// taken.
+	// By lists choices, fastest first. The first one that supports the call is used.
 	By []choice.Choice `yaml:"by" json:"by"`
 }
 
-// Series is what was measured of a choice.
+// Series is the measurements of a choice.
 type Series struct {
 	By choice.Choice `yaml:"by" json:"by"`
-	// Micros has a median in microseconds for each of Entry.Bytes; 0 where the choice
-	// was not measured.
+	// Micros has a median in microseconds for each of Entry.Bytes, or 0 if it was not measured.
 	Micros []float64 `yaml:"us" json:"us"`
 }
 
-// MarshalYAML has it in one line.
+// MarshalYAML puts the decision on one line.
 func (d Decision) MarshalYAML() (any, error) {
 	type plain Decision
 	return oneLine(plain(d))
 }
 
-// MarshalYAML has it in one line.
+// MarshalYAML puts the series on one line.
 func (s Series) MarshalYAML() (any, error) {
 	type plain Series
 	return oneLine(plain(s))
 }
 
-// MarshalYAML has it in one line.
+// MarshalYAML puts the link on one line.
 func (l Link) MarshalYAML() (any, error) {
 	type plain Link
 	return oneLine(plain(l))
@@ -137,7 +133,7 @@ func oneLine(v any) (*yaml.Node, error) {
 	return &n, err
 }
 
-// Decide makes the decisions of an entry from its medians, as choice.Decide has it.
+// Decide makes the decisions of an entry from its medians, with choice.Decide.
 func (e *Entry) Decide(worth float64) {
 	medians := make([]choice.Series, len(e.Medians))
 	for i, s := range e.Medians {
@@ -154,7 +150,7 @@ func (e *Entry) Decide(worth float64) {
 	}
 }
 
-// Collective is a coll.Collective by its choice.Name.
+// Collective is a coll.Collective whose text form is choice.Name.
 type Collective coll.Collective
 
 // MarshalText returns choice.Name.
@@ -162,25 +158,25 @@ func (c Collective) MarshalText() ([]byte, error) {
 	return []byte(choice.Name(coll.Collective(c))), nil
 }
 
-// UnmarshalText is ParseName.
+// UnmarshalText implements encoding.TextUnmarshaler with ParseName.
 func (c *Collective) UnmarshalText(text []byte) error {
 	parsed, err := ParseName(string(text))
 	*c = Collective(parsed)
 	return err
 }
 
-// Table is a choice.Table and the document that it was made of.
+// Table is a choice.Table with the document that it was made from.
 type Table struct {
 	*choice.Table
 	doc  Document
 	rows map[choice.Class]choice.Rows
 }
 
-// Rows returns what is decided for each class. It must not be changed.
+// Rows returns the decisions for each class. The caller must not modify them.
 func (t *Table) Rows() map[choice.Class]choice.Rows { return t.rows }
 
-// Load reads a table. name is the file's in errors, which are *strictyaml.Error joined,
-// with the line and what is possible, or wrap strictyaml.ErrTooLarge or the reader's.
+// Load reads a table. name is the file name for errors. Errors are joined *strictyaml.Error values with the line and
+// the valid values, or wrap strictyaml.ErrTooLarge or the reader's error.
 func Load(r io.Reader, name string) (*Table, error) {
 	var d Document
 	source, err := strictyaml.Decode(r, name, &d)
@@ -190,8 +186,7 @@ func Load(r io.Reader, name string) (*Table, error) {
 	return compile(&d, &source)
 }
 
-// New makes a table. The errors are *strictyaml.Error, joined. The document must not be
-// changed any more.
+// New makes a table from a document, which must not be modified afterwards. Errors are joined *strictyaml.Error values.
 func New(d *Document) (*Table, error) { return compile(d, new(strictyaml.Source)) }
 
 const header = `# Which algorithm carries out a collective, and why. zrlbench tune writes such a file; the
@@ -202,7 +197,7 @@ const header = `# Which algorithm carries out a collective, and why. zrlbench tu
 // Write writes the table as a file that Load reads.
 func (t *Table) Write(w io.Writer) error {
 	b := bytes.NewBufferString(header)
-	enc := yaml.NewEncoder(b) // which would not wrap the error of w
+	enc := yaml.NewEncoder(b) // buffered, because the encoder would not wrap an error of w
 	enc.SetIndent(2)
 	if err := errors.Join(enc.Encode(&t.doc), enc.Close()); err != nil {
 		return fmt.Errorf("table of collectives: %w", err)
@@ -211,5 +206,5 @@ func (t *Table) Write(w io.Writer) error {
 	return err
 }
 
-// Document gives what the table was made of. It must not be changed.
+// Document returns the document that the table was made from. The caller must not modify it.
 func (t *Table) Document() *Document { return &t.doc }

@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// small is a table with an entry of every form.
+// small is a table with one entry of each form.
 const small = `
 version: 1
 memory:
@@ -51,7 +51,7 @@ func load(t testing.TB, text string) *Table {
 	return table
 }
 
-// entry is a table with one entry, of Bcast with 4 ranks, that goes on with rest.
+// entry returns a table with one entry, for Bcast with 4 ranks, followed by rest.
 func entry(rest string) string {
 	return "version: 1\nmemory:\n  collectives:\n    - collective: bcast\n      ranks: 4\n" + rest
 }
@@ -114,7 +114,8 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
-// TestWrite: what is written reads as the same, and JSON has the same as well.
+// TestWrite checks that a table is unchanged after writing and loading it, and that its JSON form has the same
+// contents.
 func TestWrite(t *testing.T) {
 	table := load(t, small)
 	var b bytes.Buffer
@@ -146,7 +147,7 @@ type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 
-// FuzzLoad: no file makes it panic, and what is taken can be written and read again.
+// FuzzLoad checks that no file makes Load panic, and that every accepted table can be written and loaded again.
 func FuzzLoad(f *testing.F) {
 	f.Add([]byte(small))
 	f.Add([]byte(entry("      choose: [{up_to: 0, by: ['chain:1GiB']}, {by: [tree]}]\n      bytes: [0]\n      medians: [{by: flat, us: [1e-300]}]\n")))
@@ -166,7 +167,8 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// TestDocumentation: docs/collectives.md names what there is, and its table is one.
+// TestDocumentation checks that docs/collectives.md lists the algorithms of every collective and that its example table
+// is valid.
 func TestDocumentation(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/collectives.md")
 	if err != nil {

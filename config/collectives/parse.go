@@ -13,11 +13,11 @@ import (
 // ErrForced matches every *ForcedError.
 var ErrForced = errors.New("not a choice of an algorithm")
 
-// ForcedError says what is wrong with the text of a choice.Forced.
+// ForcedError is a syntax error in the text of a choice.Forced.
 type ForcedError struct {
-	// Text is the part that is wrong.
+	// Text is the invalid part.
 	Text string
-	// Problem says what is wrong, and what is possible.
+	// Problem describes the problem and the valid values.
 	Problem string
 }
 
@@ -26,7 +26,7 @@ func (e *ForcedError) Error() string { return strictyaml.Quote(e.Text) + ": " + 
 // Is reports whether target is ErrForced.
 func (e *ForcedError) Is(target error) bool { return target == ErrForced }
 
-// ParseForced reads "bcast=atomic:64KiB,allreduce=ring". Nothing is an empty choice.Forced.
+// ParseForced parses a text such as "bcast=atomic:64KiB,allreduce=ring". An empty text gives an empty choice.Forced.
 // The error is a *ForcedError.
 func ParseForced(text string) (choice.Forced, error) {
 	forced := choice.Forced{}
@@ -53,8 +53,7 @@ func ParseForced(text string) (choice.Forced, error) {
 	return forced, nil
 }
 
-// ParseChoice reads "binomial" or "chain:64KiB" for a collective. The error is a
-// *ForcedError.
+// ParseChoice parses a choice for a collective, such as "binomial" or "chain:64KiB". The error is a *ForcedError.
 func ParseChoice(c coll.Collective, text string) (choice.Choice, error) {
 	var by choice.Choice
 	if err := by.UnmarshalText([]byte(text)); err != nil {
@@ -69,7 +68,7 @@ func ParseChoice(c coll.Collective, text string) (choice.Choice, error) {
 	return by, nil
 }
 
-// problem says why the collective cannot be carried out by c, or "".
+// problem describes why choice c cannot be used for a collective, or returns "".
 func problem(of coll.Collective, c choice.Choice) string {
 	var all, segmented []string
 	for _, a := range coll.Algorithms(of) {
@@ -94,7 +93,7 @@ func problem(of coll.Collective, c choice.Choice) string {
 	return fmt.Sprintf("%s does not cut its data: leave the segment out, or take %s", c.Algorithm, strings.Join(segmented, " or "))
 }
 
-// ParseName is the inverse of choice.Name. The error says what there is.
+// ParseName is the inverse of choice.Name. The error lists the valid names.
 func ParseName(name string) (coll.Collective, error) {
 	for c := coll.Barrier; c <= coll.Exscan; c++ {
 		if choice.Name(c) == name {

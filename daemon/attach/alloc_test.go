@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// TestAllocations: neither a program nor the daemon allocates for a message, once
-// the memory of those before it can be used again. Both are in this process.
+// TestAllocations checks that neither a program nor the daemon allocates for a message, once the memory of earlier
+// messages can be reused. Both are in this process.
 func TestAllocations(t *testing.T) {
 	ctx, rounds := context.Background(), 200
 	if race.Enabled {
@@ -22,7 +22,7 @@ func TestAllocations(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		size int
-		many int // how many are under way at a time
+		many int // number of messages in flight
 	}{
 		{"small", 4, 1},
 		{"long", 3*wire.ChunkLen + 7, 1},
@@ -47,7 +47,7 @@ func TestAllocations(t *testing.T) {
 			round := func() {
 				ops = ops[:0]
 				for i := range c.many {
-					if i%2 == 0 { // receives that wait, and messages that do
+					if i%2 == 0 { // both waiting receives and waiting messages
 						start(b, mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Tag: i, Buf: bufs[i]})
 					}
 					start(a, mpe.Operation{Kind: mpe.OpSendSync - mpe.OpKind(i%2), Peer: 1, Tag: i, Buf: data})
@@ -68,7 +68,7 @@ func TestAllocations(t *testing.T) {
 			for range rounds {
 				round()
 			}
-			// What a collection takes from the pools is rounded off.
+			// AllocsPerRun rounds down, so occasional collections of the pools do not count.
 			if n := testing.AllocsPerRun(rounds, round); n != 0 && !race.Enabled {
 				t.Errorf("a round allocates %v times", n)
 			}
@@ -76,7 +76,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// mirror is a rank whose calls give back what they are given, at once.
+// mirror is a rank whose calls return their input at once.
 type mirror struct{ *fakeRank }
 
 func (m *mirror) StartCollective(c *collective.Operation) (mpe.Op, error) {
@@ -84,7 +84,7 @@ func (m *mirror) StartCollective(c *collective.Operation) (mpe.Op, error) {
 	return mirrored{}, nil
 }
 
-// mirrored is such a call.
+// mirrored is a call of a mirror.
 type mirrored struct{}
 
 var noStatus mpe.Status
@@ -98,7 +98,7 @@ func (mirrored) Notify(chan<- struct{})                     {}
 func (mirrored) OnEnd(then func())                          { then() }
 func (mirrored) Free()                                      {}
 
-// TestCallAllocations: nor for a collective call.
+// TestCallAllocations does the same for a collective call.
 func TestCallAllocations(t *testing.T) {
 	ctx := context.Background()
 	h := serveDevices(t, []mpe.Device{&mirror{newWorld(2, 0).ranks[0]}}, Options{})
@@ -131,9 +131,9 @@ func TestCallAllocations(t *testing.T) {
 			}
 			most := 0.0
 			switch {
-			case m.Algorithm != "": // looking for it takes a list of names, and a copy of the call
+			case m.Algorithm != "": // the search makes a list of names, and copies the call
 				most = 2
-			case m.Call.Vector: // looking at the layouts takes a copy of the call, here and there
+			case m.Call.Vector: // layouts are read from copies of the call
 				most = 2
 			}
 			if allocs := testing.AllocsPerRun(50, round); allocs > most && !race.Enabled {

@@ -18,7 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
 
-// TestHostilePlaces: what is not in the arena is a violation.
+// TestHostilePlaces checks that a place outside of the arena is a violation.
 func TestHostilePlaces(t *testing.T) {
 	leaksNothing(t)
 	h := serve(t, newWorld(3, 0, 2), Options{})
@@ -42,7 +42,7 @@ func TestHostilePlaces(t *testing.T) {
 			tt.frame[wire.FrameHeaderLen+10] = 2
 			tt.text = "START is 8 bytes too short"
 		}
-		_, _ = c.Conn.Write(tt.frame) // the daemon may close the connection before it has read all
+		_, _ = c.Conn.Write(tt.frame) // the daemon may close the connection before it has read everything
 		if e := c.Refusal(); e.Reason != wire.Violation || !strings.Contains(e.Text, tt.text) {
 			t.Errorf("%s: %v: %q", tt.name, e.Reason, e.Text)
 		}
@@ -50,8 +50,8 @@ func TestHostilePlaces(t *testing.T) {
 	attachtest.Wait(t, attachtest.Send(t, other, 1, 0, []byte("well")))
 }
 
-// TestNoArena: a program that has not asked for an arena has none, with rings or without, and its
-// WELCOME is as before.
+// TestNoArena checks that a program that did not request an arena has none, with rings or without, and that its
+// WELCOME is unchanged.
 func TestNoArena(t *testing.T) {
 	flags := dialFlags
 	defer func() { dialFlags = flags }()
@@ -66,8 +66,8 @@ func TestNoArena(t *testing.T) {
 	}
 }
 
-// TestPlaced: payload in the arena is sent from there and received there, wherever it is, and DONE
-// has none. That receives overlap is the program's affair.
+// TestPlaced checks that payload anywhere in the arena is sent from there and received there, and that DONE has none.
+// Overlapping receives are allowed.
 func TestPlaced(t *testing.T) {
 	h := serve(t, newWorld(2, 0, 1), Options{})
 	c, r := h.attachRings(t, 0)
@@ -109,7 +109,7 @@ func TestPlaced(t *testing.T) {
 	}
 }
 
-// TestArenaIsFull: a client whose arena has no room sends and receives by frames.
+// TestArenaIsFull checks that a client whose arena is full sends and receives in frames.
 func TestArenaIsFull(t *testing.T) {
 	h := serve(t, newWorld(2, 0, 1), Options{})
 	a, b := h.dial(t, 0), h.dial(t, 1)
@@ -129,7 +129,7 @@ func TestArenaIsFull(t *testing.T) {
 	for i := range data {
 		attachtest.Same(t, "a message", bufs[i], data[i])
 	}
-	// All of it is free again.
+	// The whole arena is free again.
 	whole := attachtest.Begin(t, a, mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Tag: 9, Buf: make([]byte, wire.ArenaLen)})
 	attachtest.Until(t, "it is sent", func() bool { n, _ := h.session(0).underWay(); return n == 1 })
 	ses := h.session(0)
@@ -144,8 +144,8 @@ func TestArenaIsFull(t *testing.T) {
 	attachtest.Wait(t, whole)
 }
 
-// TestChangedPayload: a program that changes what is being sent, and takes its memory out of the
-// arena, harms nobody: the message has its length, and other messages are as they were sent.
+// TestChangedPayload checks that a program that modifies payload being sent, and unmaps the arena, harms no other
+// program: the message has its length, and other messages are unaffected.
 func TestChangedPayload(t *testing.T) {
 	const n, times = 1 << 20, 8
 	h := serveDevices(t, engines(t, 3, nil), Options{})
@@ -186,14 +186,14 @@ func TestChangedPayload(t *testing.T) {
 	<-ended
 }
 
-// TestPlacedGoesOn: a send that is aborted while it is being transferred, or whose program goes, goes
-// on with a copy of its payload, which counts until it is sent.
+// TestPlacedGoesOn checks that a send whose program aborts it during the transfer, or is gone, continues with a copy
+// of its payload. The copy is charged until it is sent.
 func TestPlacedGoesOn(t *testing.T) {
 	const n = 4 << 20
 	for _, gone := range []bool{false, true} {
 		net := memnet.New(2)
 		var sent atomic.Int64
-		const most = 200 // of thousands of packets: the next ones are lost
+		const most = 200 // of thousands of packets: the rest is lost
 		net.Hook(func(from, _ int, _ []byte) []time.Duration {
 			if from == 0 && sent.Add(1) > most {
 				return nil
@@ -245,13 +245,13 @@ func TestPlacedGoesOn(t *testing.T) {
 	}
 }
 
-// TestMatchedGoesWithItsProgram: the message that a receive has matched, and that arrives when its program is gone, is no
-// message of the next program.
+// TestMatchedGoesWithItsProgram checks that a message that was matched by a receive, and arrives after its program is
+// gone, is not a message of the next program.
 func TestMatchedGoesWithItsProgram(t *testing.T) {
 	const n = 4 << 20
 	net := memnet.New(2)
 	var sent atomic.Int64
-	const most = 200 // of thousands of packets: the next ones are lost
+	const most = 200 // of thousands of packets: the rest is lost
 	net.Hook(func(from, _ int, _ []byte) []time.Duration {
 		if from == 0 && sent.Add(1) > most {
 			return nil

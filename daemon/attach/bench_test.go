@@ -14,8 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/attachtest"
 )
 
-// BenchmarkPingPong: a round trip is two sends and two receives of two programs
-// that are attached to one daemon.
+// BenchmarkPingPong measures round trips of two sends and two receives, between two programs attached to one daemon.
 func BenchmarkPingPong(b *testing.B) {
 	for _, n := range []int{4, 1024, 64 << 10, 1 << 20, 4 << 20, 64 << 20} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -56,7 +55,7 @@ func childDaemon(socket string) {
 	_ = NewServer(newWorld(2, 0, 1), Options{}).Serve(context.Background(), l)
 }
 
-// echo attaches to rank 1 and sends what comes back, until the daemon ends.
+// echo attaches to rank 1 and sends back received messages until the daemon ends.
 func echo(socket string) {
 	c, err := client.Dial(context.Background(), socket, 1)
 	if err != nil {
@@ -85,8 +84,8 @@ func echo(socket string) {
 	}
 }
 
-// startProcess runs the test binary as another program, and waits until it says
-// that it is ready. It is killed when the benchmark ends.
+// startProcess runs the test binary as another program, waits until it reports that it is ready, and kills it at the
+// end of the benchmark.
 func startProcess(b *testing.B, env, ready string) {
 	cmd := exec.CommandContext(b.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), env)
@@ -104,8 +103,7 @@ func startProcess(b *testing.B, env, ready string) {
 	}
 }
 
-// BenchmarkPing: to a daemon in another process and back, and to another
-// program.
+// BenchmarkPing measures round trips to a daemon in another process, and to another program.
 func BenchmarkPing(b *testing.B) {
 	socket := attachtest.ShortPath(b)
 	startProcess(b, childServer+"="+socket, "serving")
@@ -140,7 +138,7 @@ func BenchmarkPing(b *testing.B) {
 	message("echo", 1)
 }
 
-// BenchmarkProbe: to the daemon and back.
+// BenchmarkProbe measures round trips to the daemon.
 func BenchmarkProbe(b *testing.B) {
 	h := serve(b, newWorld(2, 0), Options{})
 	c := h.dial(b, 0)
@@ -152,7 +150,7 @@ func BenchmarkProbe(b *testing.B) {
 	}
 }
 
-// BenchmarkPipelined: messages of 4 bytes, 64 under way.
+// BenchmarkPipelined measures messages of 4 bytes, with 64 in flight.
 func BenchmarkPipelined(b *testing.B) {
 	h := serve(b, newWorld(2, 0, 1), Options{})
 	ping, pong := h.dial(b, 0), h.dial(b, 1)
@@ -177,14 +175,14 @@ func BenchmarkPipelined(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	data := make([]byte, 4)
-	// Synchronous ones cannot run ahead and make the fake rank search long lists.
+	// Synchronous sends cannot run ahead, which would make the fake rank search long lists.
 	stream(func(int) mpe.Op {
 		return attachtest.Begin(b, ping, mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Buf: data})
 	})
 	<-received
 }
 
-// finish is wait without its deadline, which costs more than the operation.
+// finish is Wait without its deadline, which costs more than the operation.
 func finish(b *testing.B, op mpe.Op) {
 	if _, err := op.Await(context.Background()); err != nil {
 		b.Error(err)

@@ -20,7 +20,7 @@ func TestBudgetOfBytes(t *testing.T) {
 	if _, err := attachtest.Send(t, b, 0, 2, make([]byte, 5)).Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrFull) {
 		t.Errorf("a send beyond the budget: %v", err)
 	}
-	// One that never fits is distinguished. All of its payload may come.
+	// One that never fits has a different error. All of its payload may be sent.
 	for range 3 {
 		if _, err := attachtest.Send(t, b, 0, 2, make([]byte, 1<<20+1)).Await(attachtest.Within(t)); !errors.Is(err, handshake.ErrTooLong) || errors.Is(err, mpe.ErrFull) {
 			t.Errorf("a send larger than the budget: %v", err)
@@ -29,8 +29,7 @@ func TestBudgetOfBytes(t *testing.T) {
 	if at := h.server.Attached()[1]; at.Rank != 1 || at.Operations != 1 || at.Bytes != 1<<20-4 {
 		t.Errorf("%+v", at)
 	}
-	// What has ended gives its share back, and what is beyond the budget has
-	// not held up what is within.
+	// Operations that end release their share, and the ones beyond the budget have not blocked the ones within it.
 	attachtest.Wait(t, attachtest.Send(t, b, 0, 3, make([]byte, 4)))
 	attachtest.Wait(t, attachtest.Send(t, a, 1, 1, make([]byte, 1<<20-4)))
 	attachtest.Wait(t, full)

@@ -10,15 +10,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// called is a call of a program.
+// called is a program's collective call.
 type called struct {
 	wire.Call
-	ints []int // memory for layouts
-	// reduction is the operation of a call that has begun, if it is a function of the program.
+	ints []int // memory of layouts
+	// reduction is the reduction of a posted call whose operation is a function of the program.
 	reduction *reduction
 }
 
-// readCall starts a collective call, or the collecting of its payload.
+// readCall handles CALL: it begins the call, or collects its payload first.
 func (s *session) readCall() error {
 	c, err := s.in.ReadCall()
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *session) readCall() error {
 	return nil
 }
 
-// postCall hands a call to the rank, all of whose payload is there.
+// postCall hands a call with its complete payload to the rank.
 func (s *session) postCall(op *operation) (mpe.Op, error) {
 	c, x := &op.call.Call, &s.posting
 	defer func() { s.posting = collective.Operation{} }()
@@ -63,7 +63,7 @@ func (s *session) postCall(op *operation) (mpe.Op, error) {
 		return nil, c.Refuse("its description does not end with zeros")
 	}
 	if a := coll.Named(c.Collective, string(name)); a != nil {
-		x.Algorithm = a.Name // this string costs no memory
+		x.Algorithm = a.Name // a constant string: no allocation
 	} else {
 		x.Algorithm = string(name)
 	}
@@ -86,11 +86,11 @@ func (s *session) postCall(op *operation) (mpe.Op, error) {
 	return s.dev.StartCollective(x)
 }
 
-// lay gives a call its buffers, and the operation what is to be answered: the payload
-// stands behind the description, and is where it has to be, or is copied there.
+// lay sets the buffers of a call, and the result of the operation. The payload follows the description; it stays
+// there or is copied to its place.
 func (op *operation) lay(x *collective.Operation, description int, m wire.Shape) {
 	payload := description + m.Payload
-	whole := m.InRecv && m.Payload == m.Recv // the payload is the receive buffer
+	whole := m.InRecv && m.Payload == m.Recv // the payload is the whole receive buffer
 	given, begin := op.memory[description:payload:payload], payload
 	switch {
 	case whole:
@@ -107,29 +107,29 @@ func (op *operation) lay(x *collective.Operation, description int, m wire.Shape)
 	}
 }
 
-// groups are the members of the communicators in which a program has made calls. The
-// rank keeps them as well, and reads them after the call has ended.
+// groups has the members of the communicators in which a program has made calls. The rank uses these slices, even
+// after the end of a call.
 type groups struct {
 	world []int
 	of    map[uint32]group
 }
 
 type group struct {
-	// listed are the members as they were in the frame.
+	// listed is the list of members as in the frame, or nil.
 	listed  []byte
 	members []int
 }
 
-// groupsLen bounds what the daemon keeps for a program's communicators, in bytes: each
-// counts as groupLen, and groupMemberLen for each member that is listed.
+// groupsLen limits the memory for a program's communicators, in bytes: each counts as groupLen, and groupMemberLen
+// for each listed member.
 const (
 	groupsLen      = 16 << 20
 	groupLen       = 512
 	groupMemberLen = 12
 )
 
-// members gives the members of a communicator, which are listed, or all ranks of the
-// world. They are remembered for as long as the program is attached.
+// members returns the members of a communicator: the listed ones, or all ranks of the world. It caches them while the
+// program is attached.
 func (s *session) members(c *wire.Call, listed []byte) ([]int, error) {
 	g := &s.groups
 	known, ok := g.of[c.Comm]
@@ -164,7 +164,7 @@ func (s *session) members(c *wire.Call, listed []byte) ([]int, error) {
 	return members, nil
 }
 
-// readMembers reads a list of members of a world with that number of ranks. Each must be there once.
+// readMembers reads a list of members of a world with that number of ranks. No member may be listed twice.
 func readMembers(c *wire.Call, listed []byte, ranks int) ([]int, error) {
 	members, seen := make([]int, c.Ranks), make([]bool, ranks)
 	for i := range members {

@@ -10,13 +10,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// unexpected returns how many messages of a rank no receive has matched.
+// unexpected returns the number of unexpected messages of a rank.
 func unexpected(d mpe.Device) (n int) {
 	d.(*mpe.Engine).Counters(func(c *state.RankCounters) { n = c.Unexpected }, func(*state.PeerCounters) {})
 	return n
 }
 
-// TestMatchedProbe: a message that was found is received by its number only, once, whatever is received meanwhile.
+// TestMatchedProbe checks that a probed message is received only by its number, once, whatever else is received
+// meanwhile.
 func TestMatchedProbe(t *testing.T) {
 	devices := engines(t, 2, nil)
 	h := serveDevices(t, devices, Options{Limits: wire.Limits{Operations: 2, Bytes: 1 << 20}})
@@ -58,7 +59,8 @@ func TestMatchedProbe(t *testing.T) {
 	}
 }
 
-// TestMatchedProbeOfNobody: what a program has taken and not received ends with it, also if its payload has yet to be sent.
+// TestMatchedProbeOfNobody checks that messages of matched probes that a program has not received are dropped at its
+// end, even if their payload was not sent yet.
 func TestMatchedProbeOfNobody(t *testing.T) {
 	devices := engines(t, 2, nil)
 	h := serveDevices(t, devices, Options{})
@@ -71,7 +73,7 @@ func TestMatchedProbeOfNobody(t *testing.T) {
 		if err := c.Close(attachtest.Within(t)); err != nil {
 			t.Error(err)
 		}
-		attachtest.Wait(t, op) // its sender does not wait for a receive that cannot be
+		attachtest.Wait(t, op) // the sender does not wait for an impossible receive
 		attachtest.Until(t, "the message has been dropped", func() bool { return unexpected(devices[1]) == 0 })
 	}
 	if _, found, err := h.dial(t, 1).Probe(attachtest.Within(t), mpe.Match{Source: mpe.AnySource, Tag: mpe.AnyTag}, false); found || err != nil {

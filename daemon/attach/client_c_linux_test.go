@@ -13,9 +13,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// TestClientInC: a program that was written from docs/attach.md alone attaches, sends and
-// receives through rings, with payload in the arena or not, and detaches. Long messages make it
-// wait for room.
+// TestClientInC runs a program that was written from docs/attach.md alone. It attaches, sends and receives through
+// rings, with payload in the arena or not, and detaches. Long messages make it wait for space.
 func TestClientInC(t *testing.T) {
 	cc := needs.Program(t, "a client in C", "cc", "gcc libc6-dev")
 	program := filepath.Join(t.TempDir(), "client")

@@ -23,7 +23,7 @@ import (
 
 var errEnough = errors.New("enough")
 
-// collective is a call of rank r of n, which are all ranks of the world.
+// callOf returns a call of rank r of n, with all ranks of the world.
 func callOf(of coll.Collective, r, n, tag int, send, recv []byte) *collective.Operation {
 	m := &collective.Operation{Call: coll.Call{Collective: of, Rank: r, Ranks: n, Elem: 4, Bytes: len(send)}, Comm: 1, Tag: tag,
 		Send: send, Recv: recv, Op: op.Sum, Type: op.Int32}
@@ -45,7 +45,7 @@ func call1(t testing.TB, d mpe.Device, m *collective.Operation) mpe.Op {
 	return o
 }
 
-// barriers has all ranks make a Barrier.
+// barriers makes a Barrier on all ranks.
 func barriers(t *testing.T, devices []mpe.Device, tag int) {
 	t.Helper()
 	var ops []mpe.Op
@@ -58,11 +58,11 @@ func barriers(t *testing.T, devices []mpe.Device, tag int) {
 	}
 }
 
-// calls are those under way of a rank.
+// calls returns a rank's calls in progress.
 func calls(d mpe.Device) []collective.Snapshot { return d.(*mpe.Engine).Snapshot().Calls }
 
-// TestDeadline: the error of a call that its caller's context ends is the daemon's, and
-// says which step waits for whom.
+// TestDeadline checks that the error of a call whose caller's context ends is the daemon's, and names the step and
+// the rank that it waits for.
 func TestDeadline(t *testing.T) {
 	devices := engines(t, 4, nil)
 	client := attachSome(t, devices, 0)[0]
@@ -98,8 +98,8 @@ func TestDeadline(t *testing.T) {
 	barriers(t, all, 3)
 }
 
-// TestOthersAreAborted: when a program aborts a call, or ends, the other ranks' calls fail,
-// those of programs and those of engines.
+// TestOthersAreAborted checks that when a program aborts a call, or ends, the calls of all other ranks fail, both of
+// programs and of engines.
 func TestOthersAreAborted(t *testing.T) {
 	devices := engines(t, 4, nil)
 	h := serveDevices(t, devices, Options{})
@@ -109,7 +109,7 @@ func TestOthersAreAborted(t *testing.T) {
 		t.Helper()
 		_, err := o.Await(attachtest.Within(t))
 		if err == nil && d.Rank() == 3 {
-			return // all have entered, and it has their messages: the abort came too late
+			return // all ranks have entered, and their messages arrived: the abort came too late
 		}
 		failed, ok := errors.AsType[*collective.CallFailedError](err)
 		if !ok || *failed != want || !errors.Is(err, collective.ErrCallFailed) || errors.Is(err, context.Canceled) || errors.Is(err, mpe.ErrCancelled) || err.Error() != want.Error() {
@@ -135,15 +135,15 @@ func TestOthersAreAborted(t *testing.T) {
 		own.Free()
 		check(all[1], one, want)
 		check(all[2], other, want)
-		check(all[3], barrier(3, tag), want) // the abort arrives before or after
+		check(all[3], barrier(3, tag), want) // the abort arrives before or after this
 	}
 	other := barrier(2, 5)
 	barrier(1, 5)
-	h.session(1).stream.HangUp() // as a program that is killed
+	h.session(1).stream.HangUp() // as if killed
 	check(all[2], other, collective.CallFailedError{Rank: 1, Collective: coll.Barrier, Comm: 1, Number: 5, Cause: collective.CauseCancelled})
 }
 
-// TestDeadlineAlone: a call that waits until the members have agreed.
+// TestDeadlineAlone checks a call that waits for the agreement of the members.
 func TestDeadlineAlone(t *testing.T) {
 	devices := engines(t, 2, nil)
 	client := attachSome(t, devices, 0)[0]
@@ -159,7 +159,7 @@ func TestDeadlineAlone(t *testing.T) {
 	}
 }
 
-// TestMismatch: ranks that do not make the same call get an error.
+// TestMismatch checks that ranks that make different calls get an error.
 func TestMismatch(t *testing.T) {
 	mixed := attachSome(t, engines(t, 2, nil), 0, 1)
 	a := call1(t, mixed[0], callOf(coll.Bcast, 0, 2, 1, nil, make([]byte, 8)))
@@ -171,7 +171,7 @@ func TestMismatch(t *testing.T) {
 	}
 }
 
-// TestGoesOn: calls go on while no program polls, and a program is notified of the end.
+// TestGoesOn checks that calls progress while no program polls, and that a program is notified of the end.
 func TestGoesOn(t *testing.T) {
 	devices := engines(t, 5, nil)
 	mixed := attachSome(t, devices, 0, 1, 2, 3)
@@ -188,7 +188,7 @@ func TestGoesOn(t *testing.T) {
 	}
 	recv[4] = make([]byte, 4)
 	o := call1(t, mixed[4], callOf(coll.Allreduce, 4, 5, 1, []byte{16, 0, 0, 0}, recv[4]))
-	attachtest.Wait(t, o) // nobody else does
+	attachtest.Wait(t, o) // no other caller waits
 	o.Free()
 	<-refusal
 	for r, o := range ops {
@@ -201,15 +201,14 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
-// TestProgramGoes: a program that is gone takes its calls with it, and the next ones can
-// make theirs.
+// TestProgramGoes checks that the calls of a program end with it, and that the next programs can make theirs.
 func TestProgramGoes(t *testing.T) {
 	devices := engines(t, 3, nil)
 	h := serveDevices(t, devices, Options{})
 	for round := range 4 {
 		c := h.dial(t, 0)
 		all := []mpe.Device{c, h.dial(t, 1), h.dial(t, 2)}
-		if round > 0 { // it may be gone in the middle of the agreement, too
+		if round > 0 { // otherwise it is gone in the middle of the agreement
 			barriers(t, all, 10*round+1)
 		}
 		data := make([]byte, 3*wire.ChunkLen)
@@ -219,7 +218,7 @@ func TestProgramGoes(t *testing.T) {
 		}
 		attachtest.Until(t, "both are under way", func() bool { return len(calls(devices[0])) == 2 })
 		if round%2 == 0 {
-			h.session(0).stream.HangUp() // as the kernel does when it is killed
+			h.session(0).stream.HangUp() // as if killed
 		} else if err := c.Close(attachtest.Within(t)); err != nil {
 			t.Fatal(err)
 		}
@@ -241,8 +240,8 @@ func TestProgramGoes(t *testing.T) {
 	barriers(t, []mpe.Device{h.dial(t, 0), h.dial(t, 1), h.dial(t, 2)}, 100)
 }
 
-// TestNextPrograms: what the members of a communicator have agreed on does not outlive the
-// programs: the next ones' communicators have other members, and ranks may be new.
+// TestNextPrograms checks that an agreement of the members of a communicator does not outlive their programs:
+// communicators of the next programs have other members, and ranks may be new.
 func TestNextPrograms(t *testing.T) {
 	net := memnet.New(3)
 	devices := make([]mpe.Device, 3)
@@ -271,7 +270,7 @@ func TestNextPrograms(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// What rank 0 sends before it has received their close is lost with them.
+	// Messages that rank 0 sends before it receives their close are lost.
 	attachtest.Until(t, "rank 0 knows that they are gone", func() bool {
 		for _, p := range devices[0].(*mpe.Engine).Snapshot().Peers {
 			if p.Events[state.EventClosedByPeer] == 0 {
@@ -280,17 +279,17 @@ func TestNextPrograms(t *testing.T) {
 		}
 		return true
 	})
-	for r := 1; r < 3; r++ { // rank 0 is the daemon's, and goes on
+	for r := 1; r < 3; r++ { // rank 0 is the daemon's, and continues
 		devices[r] = engine(t, net, r, 3, func(a, b int, p *mpe.Peer) {
 			p.Extended = &extended.Config{Seed: uint64(5000 + a*100 + b)}
 		})
 	}
 	second := h.dial(t, 0)
-	pair(second, devices[2]) // the same number, and another member
+	pair(second, devices[2]) // the same number with another member
 	barriers(t, []mpe.Device{second, devices[1], devices[2]}, 1)
 }
 
-// TestBuffersOfOthers: a call gives back only what means something.
+// TestBuffersOfOthers checks that a call returns only defined results.
 func TestBuffersOfOthers(t *testing.T) {
 	mixed := attachSome(t, engines(t, 2, nil), 0, 1)
 	recv := bytes.Repeat([]byte{0xee}, 8)

@@ -17,8 +17,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// ranges is an operation on ranges of ranks, of 2 bytes: two that do not follow each
-// other make one that is invalid.
+// ranges is an operation on ranges of ranks, of 2 bytes. Combining two ranges that are not adjacent gives an invalid
+// one.
 func ranges(in, inout []byte) error {
 	for i := 0; i < len(in); i += 2 {
 		if in[i+1]+1 != inout[i] {
@@ -30,7 +30,7 @@ func ranges(in, inout []byte) error {
 	return nil
 }
 
-// userCall is an Allreduce of rank r by a function.
+// userCall returns an Allreduce of rank r with a user's function.
 func userCall(r, n, tag, bytes int, user func(in, inout []byte) error) *collective.Operation {
 	own := make([]byte, bytes)
 	for i := range own {
@@ -41,8 +41,8 @@ func userCall(r, n, tag, bytes int, user func(in, inout []byte) error) *collecti
 	return m
 }
 
-// TestUserFunction: a function of the program is the operation of a call that the daemon
-// carries out, for vectors of one element and of several REDUCEs, by every algorithm.
+// TestUserFunction checks calls executed by the daemon with a function of the program, for vectors of one element and
+// of several REDUCEs, by every algorithm.
 func TestUserFunction(t *testing.T) {
 	const ranks = 5
 	mixed := attachSome(t, engines(t, ranks, nil), 0, 2, 3)
@@ -71,7 +71,7 @@ func TestUserFunction(t *testing.T) {
 	}
 }
 
-// TestUserFunctionGoesOn: the function is called although the program waits for nothing.
+// TestUserFunctionGoesOn checks that the function is called even if the program waits for nothing.
 func TestUserFunctionGoesOn(t *testing.T) {
 	mixed := attachSome(t, engines(t, 3, nil), 0)
 	first := call1(t, mixed[0], userCall(0, 3, 1, 2, ranges))
@@ -85,8 +85,8 @@ func TestUserFunctionGoesOn(t *testing.T) {
 	}
 }
 
-// TestUserFunctionFails: a function that fails, panics or does not return ends the call, here
-// and on the other ranks, and nothing else.
+// TestUserFunctionFails checks that a function that fails, panics or does not return ends the call, on this rank and
+// on all other ranks, and nothing else.
 func TestUserFunctionFails(t *testing.T) {
 	for name, tt := range map[string]struct {
 		user func(in, inout []byte) error
@@ -99,7 +99,7 @@ func TestUserFunctionFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			all := attachSome(t, engines(t, 2, nil), 0, 1)
 			barriers(t, all, 1)
-			// By flat, rank 0 combines.
+			// With flat, rank 0 combines.
 			m := userCall(0, 2, 2, 2, tt.user)
 			m.Algorithm = "flat"
 			failing := call1(t, all[0], m)
@@ -121,9 +121,8 @@ func TestUserFunctionFails(t *testing.T) {
 	}
 }
 
-// TestUserFunctionBlocks: the caller of a call whose function does not return gets its
-// buffers back when its context ends, the other ranks' calls are aborted, and the rank
-// goes on.
+// TestUserFunctionBlocks checks that if a user's function does not return, the caller gets its buffers back when its
+// context ends, the other ranks' calls are aborted, and the rank continues.
 func TestUserFunctionBlocks(t *testing.T) {
 	devices := engines(t, 2, nil)
 	h := serveDevices(t, devices, Options{})
@@ -157,7 +156,7 @@ func TestUserFunctionBlocks(t *testing.T) {
 	}
 	other.Free()
 	barriers(t, all, 3)
-	// Another rank that fails ends the call as well.
+	// A failure of another rank ends the call, too.
 	blocked, _ = start(0, 4, block)
 	other, _ = start(1, 4, ranges)
 	<-called
@@ -170,7 +169,7 @@ func TestUserFunctionBlocks(t *testing.T) {
 	}
 	blocked.Free()
 	barriers(t, all, 5)
-	// And so does the program's end.
+	// So does the end of the program.
 	start(0, 6, block)
 	other, _ = start(1, 6, ranges)
 	<-called
@@ -185,12 +184,12 @@ func TestUserFunctionBlocks(t *testing.T) {
 	}
 }
 
-// userRoot is a Reduce of 2 bytes on rank 0 of 2.
+// userRoot returns a Reduce of 2 bytes on rank 0 of 2.
 func userRoot(id uint64) wire.Call {
 	return wire.Call{ID: id, Collective: coll.Reduce, Comm: 3, Tag: 1, Ranks: 2, Flags: wire.FlagUser, Elem: 2, Bytes: 2, Length: 2, Result: 2}
 }
 
-// TestHostileReduced: what answers no REDUCE, or not as it should, ends the connection.
+// TestHostileReduced checks that an unexpected or invalid REDUCED ends the connection.
 func TestHostileReduced(t *testing.T) {
 	reduced := func(id uint64, flags byte, result string) []byte {
 		b := append(wire.AppendReduced(nil, id, false, len(result)), result...)
@@ -227,7 +226,7 @@ func TestHostileReduced(t *testing.T) {
 	}
 	h := serve(t, newWorld(2, 0), Options{})
 	c := h.attach(t, 0)
-	c.Write(reduced(7, 0, "ab")) // of a call that has ended
+	c.Write(reduced(7, 0, "ab")) // the call is done
 	c.Write(callFrame(userRoot(1), "ab"))
 	_, _ = c.Conn.Write(reduced(1, 0, "ab"))
 	if e := c.Refusal(); e.Reason != wire.Violation || !strings.Contains(e.Text, "REDUCED for operation 1, which has no REDUCE to be answered") {
@@ -235,7 +234,7 @@ func TestHostileReduced(t *testing.T) {
 	}
 }
 
-// TestReducedTwice: REDUCED answers one REDUCE of its own call.
+// TestReducedTwice checks that REDUCED answers only one REDUCE of its own call.
 func TestReducedTwice(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -252,7 +251,7 @@ func TestReducedTwice(t *testing.T) {
 			x.Ranks, x.Tag = 3, int32(id+1)
 			c.Write(callFrame(x, "ab"))
 		}
-		// Call 1 goes on waiting for rank 2, and call 2 for both.
+		// Call 1 still waits for rank 2, and call 2 for both other ranks.
 		send := attachtest.Begin(t, h.w.ranks[1], mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: 1, Comm: 3, Buf: []byte("cd")})
 		c.Expect(wire.FrameReduce)
 		if err := c.In.Skip(); err != nil {
@@ -268,8 +267,8 @@ func TestReducedTwice(t *testing.T) {
 	}
 }
 
-// TestReduceUnanswered: a program that leaves a REDUCE unanswered, or REDUCED unfinished, and
-// ends, or aborts the call, leaves no goroutine and no memory behind.
+// TestReduceUnanswered checks that a program that leaves a REDUCE unanswered, or REDUCED unfinished, and ends or
+// aborts the call, leaves no goroutine and no memory behind.
 func TestReduceUnanswered(t *testing.T) {
 	leaksNothing(t)
 	const length = 1 << 20
@@ -293,7 +292,7 @@ func TestReduceUnanswered(t *testing.T) {
 				t.Errorf("%+v, %v", d, err)
 			}
 			c.Write(answer)
-			c.Write(callFrame(root(2, 2), "ab")) // the session goes on
+			c.Write(callFrame(root(2, 2), "ab")) // the session continues
 			if d := c.Done(); d.ID != 2 || d.Err != nil {
 				t.Errorf("%+v", d)
 			}
@@ -302,7 +301,7 @@ func TestReduceUnanswered(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := serve(t, newWorld(2, 0), Options{Memory: 16 * length})
-			h.dial(t, 0).Close(attachtest.Within(t)) // sets the shares of programs aside
+			h.dial(t, 0).Close(attachtest.Within(t)) // makes the daemon divide its memory into shares
 			idle := h.common()
 			c := h.attach(t, 0)
 			x := userRoot(1)
@@ -328,8 +327,8 @@ func TestReduceUnanswered(t *testing.T) {
 	}
 }
 
-// TestEndsInReduced: another rank fails while the program is sending REDUCED. The call ends
-// before the rest has come, and the session goes on.
+// TestEndsInReduced lets another rank fail while the program is sending REDUCED. The call ends before the rest
+// arrives, and the session continues.
 func TestEndsInReduced(t *testing.T) {
 	devices := engines(t, 2, nil)
 	c := serveDevices(t, devices[:1], Options{}).attach(t, 0)
@@ -369,7 +368,7 @@ func TestEndsInReduced(t *testing.T) {
 	both(3)
 }
 
-// TestUserCallsThatCannotBe: what a daemon refuses of calls with a function.
+// TestUserCallsThatCannotBe checks which calls with a function the daemon rejects.
 func TestUserCallsThatCannotBe(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{Limits: wire.Limits{Operations: 10, Bytes: 1 << 20}})
 	c := h.attach(t, 0)
@@ -387,7 +386,7 @@ func TestUserCallsThatCannotBe(t *testing.T) {
 			t.Errorf("%v", d.Err)
 		}
 	}
-	// The memory of REDUCE counts.
+	// The memory of REDUCE is charged.
 	full := userRoot(1)
 	full.Bytes, full.Length, full.Result = 250_000, 250_000, 250_000
 	c.Write(callFrame(full, ""))

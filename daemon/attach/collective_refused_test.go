@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// TestRefusedAlike: a client says what a rank that is asked itself says, and at once.
+// TestRefusedAlike checks that a client rejects the same calls as a rank, and at once.
 func TestRefusedAlike(t *testing.T) {
 	some := make([]byte, 64)
 	for _, tt := range []struct {
@@ -68,14 +68,14 @@ func TestRefusedAlike(t *testing.T) {
 	}
 }
 
-// words are engines that speak the profile of FPGAs with rank 0.
+// words makes engines use the profile of FPGAs with rank 0.
 func words(a, b int, p *mpe.Peer) {
 	if a == 0 || b == 0 {
 		p.Extended = nil
 	}
 }
 
-// TestWholeWords: where a peer's wire carries words only, a client knows, too.
+// TestWholeWords checks that a client knows which wires carry only whole words.
 func TestWholeWords(t *testing.T) {
 	devices := engines(t, 3, words)
 	mixed := attachSome(t, devices, 0, 2)
@@ -90,7 +90,7 @@ func TestWholeWords(t *testing.T) {
 	}
 	for i, calls := range attachtest.EveryCall(3, []int{4, 1000}) {
 		if c := calls[0]; !c.Vector && c.Collective != coll.Barrier {
-			round(t, mixed, calls, 2*i, "") // the ranks in their order
+			round(t, mixed, calls, 2*i, "") // ranks in order
 		}
 	}
 }

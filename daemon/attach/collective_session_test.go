@@ -17,13 +17,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// callFrame is CALL with all or the beginning of what follows its fields.
+// callFrame returns CALL with all of the data after its fields, or the beginning of it.
 func callFrame(c wire.Call, follows string) []byte {
 	return append(wire.AppendCall(nil, &c, len(follows)), follows...)
 }
 
-// barrier is one of both ranks of a world; reduce is an Allreduce of 4 bytes; root is
-// Bcast from rank 0 of n bytes, which waits for no other rank.
+// barrier returns a Barrier of both ranks of a world, reduce an Allreduce of 4 bytes, and root a Bcast of n bytes
+// from rank 0, which waits for no other rank.
 func barrier(id uint64) wire.Call {
 	return wire.Call{ID: id, Collective: coll.Barrier, Comm: 3, Tag: 1, Ranks: 2}
 }
@@ -64,7 +64,7 @@ func TestHostileCalls(t *testing.T) {
 	}
 }
 
-// TestInvalidCalls: an invalid call is answered with an error, and is not started.
+// TestInvalidCalls checks that an invalid call is answered with an error, and is not started.
 func TestInvalidCalls(t *testing.T) {
 	h := serve(t, newWorld(3, 0), Options{})
 	c := h.attach(t, 0)
@@ -87,7 +87,7 @@ func TestInvalidCalls(t *testing.T) {
 		return all(func(c *wire.Call) { c.Flags, c.Length = wire.FlagListed, 16+4; f(c) })
 	}
 	gather := wire.Call{ID: 7, Collective: coll.Allgather, Comm: 3, Tag: 1, Ranks: 3, Elem: 1, Flags: wire.FlagVector, Length: 32 + 1, Result: 3}
-	sound := root(1, 4) // after which the communicator is known
+	sound := root(1, 4) // makes the communicator known
 	sound.Ranks = 3
 	c.Write(callFrame(sound, "abcd"))
 	if d := c.Done(); d.ID != 1 || d.Err != nil {
@@ -150,7 +150,7 @@ func TestInvalidCalls(t *testing.T) {
 	}
 }
 
-// TestCallClaims: nothing is allocated for bytes that do not come.
+// TestCallClaims checks that nothing is allocated for bytes that do not arrive.
 func TestCallClaims(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	c := h.attach(t, 0)
@@ -198,8 +198,8 @@ func TestBudgetOfCalls(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, d.Err)
 		}
 	}
-	// What is beyond what is left.
-	c.Write(callFrame(root(1, 1<<20-4), "")) // needs its payload
+	// Calls beyond the rest of the budget are rejected.
+	c.Write(callFrame(root(1, 1<<20-4), "")) // waits for its payload
 	c.Write(callFrame(root(2, 5), "abcde"))
 	if d := c.Done(); d.ID != 2 || !errors.Is(d.Err, mpe.ErrFull) || !strings.Contains(d.Err.Error(), "5 bytes would be more than the 1048576") {
 		t.Errorf("%v", d.Err)
@@ -220,7 +220,7 @@ func TestBudgetOfCalls(t *testing.T) {
 	if at := h.server.Attached()[0]; at.Operations != 0 || at.Bytes != 0 {
 		t.Errorf("%+v", at)
 	}
-	// Communicators are remembered.
+	// Communicators are cached.
 	const most = groupsLen / (groupLen + groupMemberLen)
 	go func() {
 		alone := wire.Call{Collective: coll.Barrier, Tag: 1, Ranks: 1, Flags: wire.FlagListed, Length: 16}
@@ -236,7 +236,7 @@ func TestBudgetOfCalls(t *testing.T) {
 	}
 }
 
-// TestCallsAreNotCancelled: CANCEL does not end a call. The other ranks would wait forever.
+// TestCallsAreNotCancelled checks that CANCEL does not end a call, for which the other ranks would wait forever.
 func TestCallsAreNotCancelled(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	c := h.attach(t, 0)
@@ -268,7 +268,7 @@ func TestCallsAreNotCancelled(t *testing.T) {
 	}
 }
 
-// TestOtherVersions: a program of another version is refused.
+// TestOtherVersions checks that a program of another version is refused.
 func TestOtherVersions(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	for _, version := range []uint32{0, 1, wire.Version - 1, wire.Version + 1, math.MaxUint32} {

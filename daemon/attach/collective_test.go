@@ -24,7 +24,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
 
-// deviceList is the Ranks of a server: rank r is its element r.
+// deviceList is the Ranks of a server. Rank r is element r.
 type deviceList []mpe.Device
 
 func (l deviceList) Hosts() (ranks []int) {
@@ -41,7 +41,7 @@ func (l deviceList) Device(rank int) (mpe.Device, error) {
 	return l[rank], nil
 }
 
-// engines are a cluster on a network in memory. change says how two ranks talk.
+// engines returns a cluster on a network in memory. change sets how two ranks communicate.
 func engines(t testing.TB, n int, change func(a, b int, p *mpe.Peer)) []mpe.Device {
 	t.Helper()
 	net := memnet.New(n)
@@ -72,7 +72,7 @@ func engine(t testing.TB, net *memnet.Net, rank, n int, change func(a, b int, p 
 	t.Cleanup(func() {
 		ended, stop := context.WithCancel(context.Background())
 		stop()
-		_ = e.Close(ended) // closed by the test already
+		_ = e.Close(ended) // the test may have closed it
 	})
 	return e
 }
@@ -92,7 +92,7 @@ func serveDevices(t testing.TB, devices []mpe.Device, opts Options) *harness {
 	return h
 }
 
-// attachSome returns devices, with clients instead of those of some ranks.
+// attachSome returns devices, with some ranks replaced by clients.
 func attachSome(t testing.TB, devices []mpe.Device, ranks ...int) []mpe.Device {
 	t.Helper()
 	return serveDevices(t, devices, Options{}).attachSome(t, devices, ranks...)
@@ -107,8 +107,8 @@ func (h *harness) attachSome(t testing.TB, devices []mpe.Device, ranks ...int) [
 	return devices
 }
 
-// round makes a call of all ranks, and compares the result with that of the checker of
-// schedules. number distinguishes the call from others.
+// round makes a call on all ranks, and compares the result with the schedule checker's. number distinguishes the call
+// from others.
 func round(t *testing.T, devices []mpe.Device, calls []coll.Call, number int, algorithm string) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(uint64(number), 7))
@@ -116,7 +116,7 @@ func round(t *testing.T, devices []mpe.Device, calls []coll.Call, number int, al
 	for r := range calls {
 		send, recv := collcheck.Buffers(&calls[r])
 		b := attachtest.Pattern(rng.Uint64(), send+recv+16)
-		have[r] = collcheck.Data{Send: b[:send:send], Recv: b[send : send+recv+16]} // and some that is not the call's
+		have[r] = collcheck.Data{Send: b[:send:send], Recv: b[send : send+recv+16]} // with 16 bytes not in the call
 		want[r] = collcheck.Data{Send: bytes.Clone(have[r].Send), Recv: bytes.Clone(have[r].Recv)}
 	}
 	sum, err := op.Lookup(op.Sum, op.Int16)
@@ -127,13 +127,13 @@ func round(t *testing.T, devices []mpe.Device, calls []coll.Call, number int, al
 		t.Fatal(err)
 	}
 	members := make([]int, len(calls))
-	for i := range members { // every other call is in a communicator of another order
+	for i := range members { // every other call uses a communicator with another order
 		if members[i] = i; number%2 == 1 {
 			members[i] = len(calls) - 1 - i
 		}
 	}
 	errs := make([]error, len(calls))
-	ctx, cancel := context.WithCancelCause(attachtest.Within(t)) // when a rank fails, the others do
+	ctx, cancel := context.WithCancelCause(attachtest.Within(t)) // when a rank fails, all others do
 	defer cancel(nil)
 	var all sync.WaitGroup
 	for r := range calls {
@@ -157,7 +157,7 @@ func round(t *testing.T, devices []mpe.Device, calls []coll.Call, number int, al
 		if err != nil {
 			t.Fatalf("%+v: rank %d: %v", calls[r], r, err)
 		}
-		if c.Collective == coll.ReduceScatter && c.InPlace { // the rest may be anything
+		if c.Collective == coll.ReduceScatter && c.InPlace { // the rest is undefined
 			_, n := c.Block(&c.Recv, r)
 			have[r].Recv, want[r].Recv = have[r].Recv[:n], want[r].Recv[:n]
 		}
@@ -167,7 +167,7 @@ func round(t *testing.T, devices []mpe.Device, calls []coll.Call, number int, al
 	}
 }
 
-// TestCollectives: what is attached and what is not comes to the same.
+// TestCollectives checks that attached and other ranks get the same results.
 func TestCollectives(t *testing.T) {
 	leaksNothing(t)
 	for _, tt := range []struct {
@@ -183,7 +183,7 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
-// TestLongCollectives: payload and results of many frames.
+// TestLongCollectives checks payload and results of many frames.
 func TestLongCollectives(t *testing.T) {
 	devices := attachSome(t, engines(t, 3, nil), 0, 2)
 	for i, calls := range attachtest.EveryCall(3, []int{wire.ChunkLen + wire.CopyLen + 10}) {
@@ -191,7 +191,7 @@ func TestLongCollectives(t *testing.T) {
 	}
 }
 
-// TestCollectiveAlgorithms: those that are named, and their segments.
+// TestCollectiveAlgorithms checks named algorithms, and their segments.
 func TestCollectiveAlgorithms(t *testing.T) {
 	devices := attachSome(t, engines(t, 4, nil), 0, 1, 3)
 	number := 0

@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// TestOtherUser: the kernel says who a program is, and each rank has its own users and groups.
+// TestOtherUser checks that the kernel reports a program's user, and that each rank has its own users and groups.
 func TestOtherUser(t *testing.T) {
 	needs.Root(t, "programs of other users", "can be another user")
 	const user, group, extra = 54321, 54322, 54323
@@ -36,7 +36,7 @@ func TestOtherUser(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			h := serve(t, newWorld(3, 0, 2), Options{Access: func(rank int) Access { return map[int]Access{0: tt.zero, 2: tt.two}[rank] }})
 			dir := filepath.Dir(h.socket)
-			// The other user needs the socket, and the program itself.
+			// The other user needs access to the socket and to the program.
 			for _, path := range []string{dir, h.socket} {
 				if err := os.Chmod(path, 0o777); err != nil {
 					t.Fatal(err)

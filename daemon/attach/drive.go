@@ -11,23 +11,23 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// A session whose frames come through a ring has no goroutine that reads, and none that sees operations end. It is
-// polled: its ring, its rank, and what has ended, by whichever caller of the process polls (progress.Shared), which
-// may be that of another program's session, or a kernel that waits for a message. So a message from one program to
-// another is carried by one goroutine of the daemon, without a switch. The session's own goroutine polls while no
-// other one does, and sleeps when nothing comes: then no other one polls the session, either.
+// A session whose frames go through rings has no dedicated goroutines for reading and for operations that end. It is
+// polled: its ring, its rank, and the ended operations. Any caller in the process that polls (progress.Shared) does
+// so, such as another program's session or a kernel that waits for a message. So one goroutine of the daemon carries
+// a message from one program to another, without a context switch. The session's own goroutine polls only while no
+// other caller does, and sleeps when nothing arrives; then the other callers do not poll the session, either.
 
-// pauseTime is how long the session's goroutine sleeps while others poll.
+// pauseTime is how long the session's goroutine sleeps while other callers poll.
 const pauseTime = time.Millisecond
 
-// processorVisits is after how many visits the program gets the number of the processor on which the daemon polls: to determine it costs a
-// system call.
+// processorVisits is the number of visits after which the daemon publishes the processor on which it polls: reading
+// its number costs a system call.
 const processorVisits = 64
 
-// maxPumped is how many frames of a program are handled at a time.
+// maxPumped limits the number of a program's frames handled in one poll.
 const maxPumped = 64
 
-// polling is how a session is polled.
+// polling is the state of a polled session.
 type polling struct {
 	s     *session
 	rings wire.Rings
@@ -35,26 +35,26 @@ type polling struct {
 	watch progress.Watch
 	spin  progress.SpinPolicy
 
-	// owned is set while a goroutine polls; finds counts how often others have found something. The
-	// owner sets over when the session has ended, which err explains.
+	// owned is set while a goroutine polls, and finds counts polls by callers that found something. The owner sets
+	// over, and err to the reason, when the session ends.
 	owned atomic.Bool
 	finds atomic.Uint32
 	over  bool
 	err   error
-	// visits counts those of callers. The owner uses it.
+	// visits counts the visits of callers. It belongs to the owner.
 	visits uint
-	// pumped is set if the last poll has handled frames and carried no messages.
+	// pumped is set if the last poll handled frames and did not poll the rank.
 	pumped bool
 
-	// asleep is set while the session is not polled: awaken has it polled again.
+	// asleep is set while the session is not polled. awaken resets it.
 	asleep atomic.Bool
-	wake   chan struct{} // has a value for its goroutine
+	wake   chan struct{} // signals the session's goroutine
 }
 
-// pollDevice is a device whose messages can be carried by any goroutine.
+// pollDevice is a device on which any goroutine can make progress.
 type pollDevice interface {
-	// PollOnce carries what has come. Sleep has messages carried until c has a value, for a
-	// caller that has polled for so long.
+	// PollOnce makes progress once. Sleep makes progress until c has a value, for a caller that has polled for the
+	// time polled.
 	PollOnce()
 	Sleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error
 }
@@ -68,13 +68,13 @@ func newPolling(r wire.Rings, s *session, oversubscribed bool) (*polling, error)
 	return p, err
 }
 
-// awaken has the session polled: by a goroutine that polls anyway, or by its own one.
+// awaken resumes polling: by callers that poll anyway, or by the session's goroutine.
 func (p *polling) awaken() {
 	p.asleep.Store(false)
 	wire.Notify(p.wake)
 }
 
-// run has the session polled until it has ended, and says why it has. Nothing polls it any longer then.
+// run polls the session until it ends, and returns the reason. After run, nothing polls the session.
 func (p *polling) run() error {
 	progress.Share(p)
 	for {
@@ -88,7 +88,7 @@ func (p *polling) run() error {
 		}
 		if p.owned.CompareAndSwap(false, true) {
 			if p.over {
-				break // and it stays owned
+				break // leave it owned
 			}
 			p.owned.Store(false)
 		}
@@ -121,12 +121,12 @@ func (p *polling) Visit() bool {
 	return found
 }
 
-// poll carries messages, answers what has ended, and handles frames. It reports whether
-// there was something. The caller is the owner.
+// poll makes progress on the rank, answers ended operations and handles frames. It reports whether there was anything
+// to do. The caller must be the owner.
 func (p *polling) poll() bool {
 	n, err := p.pump()
-	// A program that has sent something waits for what it leads to, and the rank's sockets have
-	// nothing most of the time. They are not left out twice, or a program could keep packets waiting.
+	// A program that has sent frames waits for their effect, and the rank's sockets are usually empty, so skip them.
+	// They are not skipped twice in a row, or a program could delay packets indefinitely.
 	if p.pumped = n > 0 && !p.pumped; !p.pumped && p.dev != nil {
 		p.dev.PollOnce()
 	}
@@ -140,10 +140,10 @@ func (p *polling) poll() bool {
 	return found || n > 0
 }
 
-// pump handles frames that have come as a whole. The error is errNothing as long as more may come.
+// pump handles whole frames. It returns ErrNothing as long as more may arrive.
 func (p *polling) pump() (frames int, err error) {
 	for ; frames < maxPumped; frames++ {
-		if p.s.full() { // only the end of the connection matters
+		if p.s.full() { // only detect the end of the connection
 			return frames, p.rings.Ready(math.MaxInt)
 		}
 		err := p.s.in.Whole()
@@ -157,8 +157,8 @@ func (p *polling) pump() (frames int, err error) {
 	return frames, wire.ErrNothing
 }
 
-// sleep waits until there is something to be polled for. It polls before: what others have
-// found and not handled does not wake it.
+// sleep waits until the session needs polling. It polls once before that, because events seen but not handled by
+// other callers would not wake it up.
 func (p *polling) sleep(polled time.Duration) {
 	p.asleep.Store(true)
 	defer p.asleep.Store(false)
@@ -170,7 +170,7 @@ func (p *polling) sleep(polled time.Duration) {
 	if !idle || p.s.ends.some.Load() || p.watch.Arm() != nil {
 		return
 	}
-	ctx := context.Background() // which never ends
+	ctx := context.Background() // the context never ends
 	if p.dev != nil {
 		_ = p.dev.Sleep(ctx, p.wake, polled)
 	} else {
@@ -178,7 +178,7 @@ func (p *polling) sleep(polled time.Duration) {
 	}
 }
 
-// ended schedules a poll of the session: an operation is complete.
+// ended schedules a poll of the session, because an operation is complete.
 func (p *polling) ended() {
 	if p.asleep.Load() {
 		p.awaken()

@@ -8,28 +8,28 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// ends are the operations of a session that run, and those of them that have ended and have not been answered.
+// ends has the running operations of a session, and the ones that have completed and are not yet answered.
 type ends struct {
-	// added is called when an operation has ended. It must not wait, nor call the rank.
+	// added is called when an operation has completed. It must neither block nor call the rank.
 	added func()
-	// some is set if there are operations to be answered.
+	// some is set if there are operations to answer.
 	some atomic.Bool
-	// answering is held while operations are answered, so that one is not canceled meanwhile, and guards batch.
+	// answering is held while operations are answered, so that none is canceled meanwhile. It guards batch.
 	answering sync.Mutex
 	batch     []*operation
 
 	mu      sync.Mutex
 	running int
-	over    []*operation // in the order in which they ended
+	over    []*operation // in order of completion
 }
 
-// ender is an operation of a rank, which reports its end.
+// ender is an operation of a rank that reports its end.
 type ender interface {
 	mpe.Op
 	OnEnd(then func())
 }
 
-// watch has an operation answered when it ends, and reports whether no other one runs.
+// watch registers an operation, which is answered when it ends. It reports whether no other operation is running.
 func (e *ends) watch(op *operation) (alone bool) {
 	if op.onEnd == nil {
 		op.onEnd = func() { e.add(op) }
@@ -43,7 +43,7 @@ func (e *ends) watch(op *operation) (alone bool) {
 	return alone
 }
 
-// add adds an operation that has ended, unless it was taken.
+// add adds a completed operation, unless it was taken.
 func (e *ends) add(op *operation) {
 	e.mu.Lock()
 	if op.runs {
@@ -54,7 +54,7 @@ func (e *ends) add(op *operation) {
 	e.added()
 }
 
-// answer ends the operations that have ended, and reports whether there were any. now says that the caller is not the
+// answer answers the completed operations, and reports whether there were any. now means that the caller is not the
 // reading goroutine.
 func (e *ends) answer(now bool) (found bool) {
 	if !e.some.Load() {
@@ -80,7 +80,7 @@ func (e *ends) answer(now bool) (found bool) {
 	return found
 }
 
-// cancel has an operation canceled, if it runs.
+// cancel cancels an operation if it is running.
 func (e *ends) cancel(op *operation) {
 	e.answering.Lock()
 	defer e.answering.Unlock()
@@ -89,7 +89,7 @@ func (e *ends) cancel(op *operation) {
 	}
 }
 
-// take removes an operation and reports whether it has not been answered. Nothing else ends it from then on.
+// take removes an operation, and reports whether it was not yet answered. From then on only the caller may end it.
 func (e *ends) take(op *operation) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -104,7 +104,7 @@ func (e *ends) take(op *operation) bool {
 	return true
 }
 
-// idle reports whether nothing runs.
+// idle reports whether no operation is running.
 func (e *ends) idle() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

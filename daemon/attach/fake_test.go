@@ -14,13 +14,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/colltest"
 )
 
-// world is a cluster of fake ranks in memory. Messages match by naive lists; a
-// send is copied and ends at once, unless it is synchronous.
+// world is a cluster of fake ranks in memory. Messages match by naive lists. A send is copied and ends at once,
+// unless it is synchronous.
 type world struct {
 	mu    sync.Mutex
 	hosts []int
 	ranks []*fakeRank
-	// byOrder is a rank to and from which messages match by their order, or 0.
+	// byOrder is a rank whose messages match by order, or 0.
 	byOrder int
 }
 
@@ -28,14 +28,14 @@ type fakeRank struct {
 	mpe.Minimal
 	w    *world
 	rank int
-	// startErr fails every Start.
+	// startErr is returned by every Start, unless it is nil.
 	startErr error
 	sent     []*fakeOp // to this rank, unmatched
 	posted   []*fakeOp // receives, unmatched
 	arrived  chan struct{}
 	probed   bool // a probe waits for arrived
-	open     int  // operations that have not ended
-	kept     int  // operations that have not been freed
+	open     int  // number of operations in progress
+	kept     int  // number of operations not freed
 	starts   int
 	spare    []*fakeOp
 }
@@ -84,8 +84,7 @@ func (r *fakeRank) Wire(rank int) (collective.Wire, error) { return mpe.WireOf(r
 
 func (r *fakeRank) Close(context.Context) error { panic("the server closes no device") }
 
-// fakeOp is reused after it has been freed. A use after that fails: by what happens to
-// the next operation, or by a panic before that.
+// fakeOp is reused after it was freed. A later use fails: it panics, or affects the next operation.
 type fakeOp struct {
 	r      *fakeRank
 	op     mpe.Operation
@@ -93,15 +92,15 @@ type fakeOp struct {
 	data   []byte
 	ended  bool
 	freed  bool
-	queued bool          // a send that no receive has matched
-	done   chan struct{} // made by the goroutine that waits
+	queued bool          // an unmatched send
+	done   chan struct{} // made by the waiting goroutine
 	st     mpe.Status
 	err    error
 	notify chan<- struct{}
 	then   func()
 }
 
-// use wants an operation that has not been freed. The world is locked.
+// use panics if the operation was freed. The world is locked.
 func (op *fakeOp) use() {
 	if op.freed {
 		panic("an operation is used after its Free")
@@ -157,7 +156,7 @@ func (r *fakeRank) Start(req mpe.Operation) (mpe.Op, error) {
 	return op, nil
 }
 
-// operation makes an operation, of one that was freed if there is one.
+// operation returns an operation, reusing a freed one if possible.
 func (r *fakeRank) operation() *fakeOp {
 	last := len(r.spare) - 1
 	if last < 0 {
@@ -169,7 +168,7 @@ func (r *fakeRank) operation() *fakeOp {
 	return op
 }
 
-// recycle takes an operation that has been freed and whose message has gone.
+// recycle keeps an operation for reuse if it was freed and its message is matched.
 func (op *fakeOp) recycle() {
 	if op.freed && !op.queued {
 		op.r.spare = append(op.r.spare, op)
@@ -255,7 +254,7 @@ func (op *fakeOp) Ended() (*mpe.Status, error) { return nil, nil }
 
 func (op *fakeOp) Library() *any { return nil }
 
-// waitError is as like the engine's as can be made outside of its package.
+// waitError is as similar to the engine's as possible outside of its package.
 func waitError(op *fakeOp, cause error) error {
 	wait := handshake.Wait{Local: uint32(op.r.rank), Remote: uint32(op.op.Peer), State: handshake.WaitRequest}
 	return &wire.Error{

@@ -15,8 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// FuzzServer: whatever a program sends, it is disconnected in the end, and
-// nothing of it is left.
+// FuzzServer checks that a program is disconnected in the end, whatever it sends, and that nothing of it is left.
 func FuzzServer(f *testing.F) {
 	join := func(frames ...[]byte) []byte { return bytes.Join(frames, nil) }
 	f.Add(join(attachtest.StartFrame(attachtest.RecvStart(1, 4), nil), attachtest.StartFrame(attachtest.SendStart(2, 4), []byte("abcd")), wire.AppendID(nil, wire.FrameCancel, 1, 0)))
@@ -68,7 +67,7 @@ func FuzzServer(f *testing.F) {
 	})
 }
 
-// FuzzEngine: whatever calls a program makes of a real rank, it ends, and so do they.
+// FuzzEngine checks that a program and its calls end, whatever calls it makes of a real rank.
 func FuzzEngine(f *testing.F) {
 	for of := coll.Barrier; of <= coll.Exscan; of++ {
 		for _, flags := range []uint16{0, wire.FlagInPlace, wire.FlagVector, wire.FlagInPlace | wire.FlagVector | wire.FlagListed} {

@@ -38,7 +38,7 @@ func serve(t testing.TB, w *world, opts Options) *harness {
 				t.Errorf("rank %d: %d operations are left", rank, n)
 			}
 		}
-		for _, rank := range w.hosts { // others' are the test's own
+		for _, rank := range w.hosts { // the other ranks belong to the test
 			if n := w.keptOps(rank); n != 0 && !t.Failed() {
 				t.Errorf("rank %d: %d operations were not freed", rank, n)
 			}
@@ -47,7 +47,7 @@ func serve(t testing.TB, w *world, opts Options) *harness {
 	return h
 }
 
-// shutDown stops the server, if it runs.
+// shutDown stops the server, if it is running.
 func (h *harness) shutDown(t testing.TB) {
 	t.Helper()
 	h.stop()
@@ -62,10 +62,10 @@ func (h *harness) shutDown(t testing.TB) {
 	}
 }
 
-// dialFlags are what the tests' programs say in HELLO.
+// dialFlags are the flags in the HELLO of the tests' programs.
 var dialFlags uint32 = wire.FlagRings | wire.FlagArena
 
-// TestOverSocket: what is so for programs with rings is so for those without.
+// TestOverSocket runs tests of programs with rings again without rings.
 func TestOverSocket(t *testing.T) {
 	dialFlags = 0
 	defer func() { dialFlags = wire.FlagRings | wire.FlagArena }()
@@ -101,7 +101,7 @@ func (h *harness) dial(t testing.TB, rank int) *client.Client {
 	return c
 }
 
-// session is that of the program that has a rank. To examine it allocates nothing.
+// session returns the session of the program that holds a rank. It does not allocate.
 func (h *harness) session(rank int) *session {
 	h.server.mu.Lock()
 	defer h.server.mu.Unlock()
@@ -126,7 +126,7 @@ func startPoller(t *testing.T) {
 	s.Close()
 }
 
-// leaksNothing fails if the test leaves goroutines behind. The process's poller, which stays, is there before.
+// leaksNothing fails the test if goroutines are left at its end, except for the process's poller.
 func leaksNothing(t *testing.T) {
 	t.Helper()
 	serverPolls.Do(func() { startPoller(t) })

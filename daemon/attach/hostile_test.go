@@ -106,17 +106,17 @@ func TestHostileFrames(t *testing.T) {
 		{"short CANCEL", frame(wire.FrameCancel, 0, ""), "CANCEL is 8 bytes too short"},
 	} {
 		c := h.attach(t, 0)
-		// The daemon may close the connection before it has read all of it.
+		// The daemon may close the connection before it has read everything.
 		_, _ = c.Conn.Write(tt.bytes)
 		if e := c.Refusal(); e.Reason != wire.Violation || !strings.Contains(e.Text, tt.text) {
 			t.Errorf("%s: %v: %q", tt.name, e.Reason, e.Text)
 		}
 	}
-	// No other program noticed.
+	// No other program is affected.
 	attachtest.Wait(t, attachtest.Send(t, other, 1, 0, []byte("well")))
 }
 
-// TestTolerated: what is too late, or of no interest, is no violation.
+// TestTolerated checks that late or irrelevant frames are not violations.
 func TestTolerated(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	c := h.attach(t, 0)
@@ -135,7 +135,8 @@ func TestTolerated(t *testing.T) {
 	}
 }
 
-// TestUnsent: a program may go on to send what an operation lacked that was refused, or stop, however many were.
+// TestUnsent checks that a program may send the missing payload of any number of rejected operations, or stop sending
+// it.
 func TestUnsent(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{Limits: wire.Limits{Operations: 2, Bytes: 1 << 20}})
 	c := h.attach(t, 0)
@@ -166,7 +167,7 @@ func TestUnsent(t *testing.T) {
 	}
 }
 
-// TestClaims: nothing is allocated for bytes that do not come.
+// TestClaims checks that nothing is allocated for bytes that do not arrive.
 func TestClaims(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	c := h.attach(t, 0)
@@ -186,8 +187,8 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestNotReading: a program that sends requests without end and does not read the
-// answers is not read any longer. It does no harm to others.
+// TestNotReading checks that the daemon stops reading from a program that sends requests endlessly without reading
+// the answers. Others are not affected.
 func TestNotReading(t *testing.T) {
 	leaksNothing(t)
 	h := serve(t, newWorld(3, 0, 2), Options{Limits: wire.Limits{Operations: 100, Bytes: 1 << 20}})
@@ -223,7 +224,7 @@ func TestNotReading(t *testing.T) {
 	}
 }
 
-// TestLateReader: who reads late gets all answers.
+// TestLateReader checks that a program that reads late gets all answers.
 func TestLateReader(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{Limits: wire.Limits{Operations: 1, Bytes: 1 << 20}})
 	c := h.attach(t, 0)

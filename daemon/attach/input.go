@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// input is a link whose Read waits where there is nothing to read: for a while it polls, as a program does that waits
-// for the daemon, and then the process's poller wakes it.
+// input is a link with a blocking Read. Read first polls for a while, because the program may answer soon, and then
+// the process's poller wakes it up.
 type input struct {
 	*wire.Link
 	watch progress.Watch
@@ -19,7 +19,7 @@ type input struct {
 	spin  progress.SpinPolicy
 }
 
-// newSocket returns the stream of a connection to a program. It closes conn unless it fails.
+// newSocket returns the stream of a connection to a program. It closes conn if it succeeds.
 func newSocket(conn *net.UnixConn, oversubscribed bool) (wire.Stream, error) {
 	l, err := wire.NewLink(conn)
 	if err != nil {
@@ -41,7 +41,7 @@ func (in *input) Close() {
 	in.Link.Close()
 }
 
-// Read reads what is there, and waits until there is something.
+// Read reads the available bytes, and blocks until there are some.
 func (in *input) Read(b []byte) (n int, err error) {
 	if n, err = in.Link.Read(b); !errors.Is(err, wire.ErrNothing) {
 		return n, err
@@ -54,7 +54,7 @@ func (in *input) Read(b []byte) (n int, err error) {
 		if err := in.watch.Arm(); err != nil {
 			return 0, err
 		}
-		_ = in.spin.Sleep(context.Background(), in.wake, polled) // which never ends
+		_ = in.spin.Sleep(context.Background(), in.wake, polled) // the context never ends
 		polled = 0
 		n, err = in.Link.Read(b)
 	}

@@ -12,45 +12,45 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// maxRefusals is how many answers to refused operations may wait for the program. They are the only answers that are not
-// bounded by its operations.
+// maxRefusals limits the unread answers to rejected operations. Only these answers are not bounded by the program's
+// operations.
 const maxRefusals = 1024
 
-// maxProbes is how many probes of a program may wait at once: each costs a goroutine.
+// maxProbes limits the waiting probes of a program. Each of them needs a goroutine.
 const maxProbes = 64
 
-// ledger is what a program has under way, and what it is charged with for that.
+// ledger has the operations of a program and accounts for their memory.
 type ledger struct {
 	rank   int
 	limits wire.Limits
-	memory *memory // of all programs
+	memory *memory // shared by all programs
 
 	mu    sync.Mutex
 	ops   map[uint64]*operation
 	bytes int64
-	// work is how much memory calls may need beside their bytes, and listed what the communicators of calls take; drawn
-	// is what the session has of what is common to all.
+	// work is the memory that calls may need in addition to their bytes, listed the memory of the calls'
+	// communicators, and drawn the part drawn from common memory.
 	work, listed, drawn int64
-	// kept are large buffers for later operations, the oldest first.
+	// kept holds large buffers for later operations, oldest first.
 	kept      [][]byte
 	keptBytes int64
 	ending    bool
 	probes    int
-	// claims are the sources of the messages that matched probes have taken out of the matching, by number. The program
-	// has to receive each of them, once, and what it has not received ends with it.
+	// claims has the sources of the messages removed from matching by matched probes, by number. The program must
+	// receive each of them once; the rest is dropped when the session ends.
 	claims map[int]int
-	// refusals counts answers to operations that were refused and that the program has not read; less has a value when
-	// it does, or when gone is set: the session ends.
+	// refusals is the number of unread answers to rejected operations. less is signaled when it decreases, and when
+	// gone is set, at the end of the session.
 	refusals int
 	less     chan struct{}
 	gone     bool
 }
 
-// errCommon: the memory of all programs does not suffice.
+// errCommon means that the common memory of all programs does not suffice.
 var errCommon = errors.New("more than all attached programs together may have under way")
 
-// enter charges an operation to the program and to what all of them may have, or returns the answer if that is more than
-// there may be. work is what the daemon may need beside the bytes. err is of the session.
+// enter charges an operation to the program's memory and to the common memory, or returns the answer to the program
+// if a limit would be exceeded. work is memory in addition to bytes. err ends the session.
 func (l *ledger) enter(op *operation, bytes, work uint64) (answer, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,8 +83,8 @@ func (l *ledger) enter(op *operation, bytes, work uint64) (answer, err error) {
 	return nil, nil
 }
 
-// charge draws what n bytes more take beyond the program's share. If there is not enough it returns how much there is.
-// The ledger is locked.
+// charge draws from common memory the part of n more bytes that exceeds the program's share. If there is not enough,
+// it returns the amount left. The ledger is locked.
 func (l *ledger) charge(n int64) (left int64, ok bool) {
 	beyond := l.held() + n - l.memory.share - l.drawn
 	if beyond <= 0 {
@@ -96,12 +96,12 @@ func (l *ledger) charge(n int64) (left int64, ok bool) {
 	return left, ok
 }
 
-// held is what the program is charged with, in bytes. The ledger is locked.
+// held returns the number of bytes that the program is charged. The ledger is locked.
 func (l *ledger) held() int64 {
 	return l.bytes + l.work + l.listed + l.keptBytes + int64(len(l.ops))*operationLen
 }
 
-// uncharge gives back what is drawn and no longer held. The ledger is locked.
+// uncharge returns memory to the common memory that is no longer needed. The ledger is locked.
 func (l *ledger) uncharge() {
 	if excess := l.drawn - max(l.held()-l.memory.share, 0); excess > 0 {
 		l.drawn -= excess
@@ -109,8 +109,8 @@ func (l *ledger) uncharge() {
 	}
 }
 
-// release ends an operation, whose answer needs its payload if that is kept. Otherwise it takes over a buffer, if there is
-// one.
+// release ends an operation. It stays charged for its payload if the answer needs it; otherwise buffer, if not nil,
+// is kept or freed.
 func (l *ledger) release(op *operation, payload bool, buffer []byte) {
 	l.mu.Lock()
 	op.ended = true
@@ -124,8 +124,8 @@ func (l *ledger) release(op *operation, payload bool, buffer []byte) {
 	l.keep(buffer, keep)
 }
 
-// forget gives back what an operation took whose answer is complete. keep reports whether its memory is charged to the
-// program, for later operations.
+// forget discharges an operation whose answer is complete. keep reports whether the program is charged for its
+// memory, to be kept for later operations.
 func (l *ledger) forget(op *operation) (keep bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,7 +138,7 @@ func (l *ledger) forget(op *operation) (keep bool) {
 	return l.mayKeep(op.memory)
 }
 
-// discharge forgets an operation and what it is charged with. The ledger is locked.
+// discharge removes an operation and its charges. The ledger is locked.
 func (l *ledger) discharge(op *operation) {
 	l.bytes -= op.charged
 	l.work -= op.work
@@ -147,7 +147,7 @@ func (l *ledger) discharge(op *operation) {
 	l.uncharge()
 }
 
-// find returns the operation with an id, unless it has ended, or nil.
+// find returns the operation with an id, or nil. It ignores ended operations.
 func (l *ledger) find(id uint64) *operation {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,22 +163,22 @@ func (l *ledger) underWay() (operations int, bytes int64) {
 	return len(l.ops), l.bytes
 }
 
-// refuse counts an answer to an operation that was not entered.
+// refuse counts an answer to a rejected operation.
 func (l *ledger) refuse() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.refusals++
 }
 
-// full reports whether there are so many answers to operations that were refused and that the program has not read that
-// no more of its frames are handled for now: a program that reads its answers need not wait for that.
+// full reports whether there are so many unread answers to rejected operations that the session must not handle more
+// frames. A program that reads its answers is never blocked by this.
 func (l *ledger) full() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.refusals >= maxRefusals && !l.gone
 }
 
-// endSession makes full report false from here on.
+// endSession makes full return false from now on.
 func (l *ledger) endSession() {
 	l.mu.Lock()
 	l.gone = true
@@ -186,7 +186,7 @@ func (l *ledger) endSession() {
 	wire.Notify(l.less)
 }
 
-// probing counts probes that wait, and returns why there may be no other one, or nil.
+// probing changes the number of waiting probes, or returns an error if there would be too many.
 func (l *ledger) probing(change int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,7 +197,7 @@ func (l *ledger) probing(change int) error {
 	return nil
 }
 
-// mayClaim returns why a matched probe may not take a message, or nil.
+// mayClaim returns an error if a matched probe may not take another message.
 func (l *ledger) mayClaim() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,14 +207,14 @@ func (l *ledger) mayClaim() error {
 	return nil
 }
 
-// claim notes the message that a probe has taken.
+// claim records a message taken by a matched probe.
 func (l *ledger) claim(st *mpe.Status) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.claims[st.Claim] = st.Peer
 }
 
-// checkClaim refuses an operation in the communicator of such messages that is not the receive of one.
+// checkClaim rejects an operation in mpe.ClaimComm unless it receives a message of a matched probe.
 func (l *ledger) checkClaim(r *wire.Start) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -224,7 +224,7 @@ func (l *ledger) checkClaim(r *wire.Start) error {
 	return nil
 }
 
-// endClaim forgets the message that an operation receives, which has been admitted.
+// endClaim removes the claim of a message that an admitted operation receives.
 func (l *ledger) endClaim(r *wire.Start) {
 	if r.Comm == mpe.ClaimComm {
 		l.mu.Lock()
@@ -233,7 +233,7 @@ func (l *ledger) endClaim(r *wire.Start) {
 	}
 }
 
-// list counts what is kept of a communicator, and reports whether it may be.
+// list charges for a communicator's members, and reports whether they may be kept.
 func (l *ledger) list(cost int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -247,7 +247,7 @@ func (l *ledger) list(cost int64) bool {
 	return true
 }
 
-// mayKeep charges the program with a buffer that is going to be kept, if there is room for it. The ledger is locked.
+// mayKeep reports whether a buffer may be kept, and charges the program for it. The ledger is locked.
 func (l *ledger) mayKeep(b []byte) bool {
 	n := int64(cap(b))
 	if n < anonmem.Least || l.ending || l.keptBytes+n > maxKept {
@@ -260,7 +260,7 @@ func (l *ledger) mayKeep(b []byte) bool {
 	return true
 }
 
-// keep takes over a buffer, for later operations if the program is charged with it.
+// keep keeps a buffer for later operations if the program was charged for it, and frees it otherwise.
 func (l *ledger) keep(b []byte, charged bool) {
 	if charged {
 		l.mu.Lock()
@@ -273,7 +273,7 @@ func (l *ledger) keep(b []byte, charged bool) {
 	anonmem.Put(b)
 }
 
-// takeKept returns a buffer of n bytes that was kept and is not much larger, or nil.
+// takeKept returns a kept buffer of n to 2n bytes, or nil.
 func (l *ledger) takeKept(n int) []byte {
 	if n < anonmem.Least {
 		return nil
@@ -291,7 +291,7 @@ func (l *ledger) takeKept(n int) []byte {
 	return nil
 }
 
-// returnKept returns the buffers that are kept to the system.
+// returnKept frees all kept buffers.
 func (l *ledger) returnKept() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -304,8 +304,8 @@ func (l *ledger) returnKept() {
 	l.uncharge()
 }
 
-// close returns what the program holds, as its session ends, but for operations whose answers are being written unless
-// all is set.
+// close frees the memory of a session that ends. Unless all is set, it does not free memory of operations whose
+// answers are being written.
 func (l *ledger) close(all bool) {
 	l.mu.Lock()
 	l.ending = true
@@ -325,31 +325,31 @@ func (l *ledger) close(all bool) {
 	l.uncharge()
 }
 
-// memory is what the payload of all programs may take in the daemon. Every program has a share of its own, so that what
-// another one holds never keeps it from small operations. What it holds beyond that is drawn from what is common to all.
+// memory is the limit of payload memory in the daemon for all programs. Every program has a fixed share, so that
+// other programs can never block its small operations. It draws memory beyond its share from the common memory.
 //
-// An operation is charged when it is posted, with what it may need: a message that has begun to arrive cannot wait for
-// memory, as its sender was cleared to send it. No memory is taken before there is payload: see package anonmem.
+// An operation is charged when it is posted, for all that it may need: a message in transfer cannot wait for memory,
+// because its sender was cleared to send it. Memory is not allocated before there is payload: see package anonmem.
 type memory struct {
 	limit, share int64
 
 	mu     sync.Mutex
-	common int64 // that no program has
+	common int64 // not drawn by any program
 }
 
 const (
-	// maxShare is the largest share of a program in bytes.
+	// maxShare limits the share of a program, in bytes.
 	maxShare = 16 << 20
-	// shareParts is how small a part of the limit the shares of all programs are, at most.
+	// shareParts limits the sum of all shares to 1/shareParts of the limit.
 	shareParts = 8
-	// maxKept is how many bytes of buffers a program keeps for later operations. They are returned when another program
+	// maxKept limits the bytes of buffers kept by a program for later operations. They are freed when another program
 	// needs them.
 	maxKept = 128 << 20
-	// operationLen is what an operation takes beside its payload, in bytes.
+	// operationLen is the memory of an operation in addition to its payload, in bytes.
 	operationLen = 1 << 10
 )
 
-// draw takes from what is common, if there is enough. It returns what is left.
+// draw draws common memory if there is enough. It returns the amount left.
 func (m *memory) draw(n int64) (left int64, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -360,7 +360,7 @@ func (m *memory) draw(n int64) (left int64, ok bool) {
 	return m.common, true
 }
 
-// force takes from what is common, also more than there is, or gives back what was taken so. Less is drawn until then.
+// force draws common memory even if there is not enough, or returns it. A deficit blocks draw until it is returned.
 func (m *memory) force(n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// TestDaemonWithoutDescriptors: a program is notified that the daemon has no descriptor for it, and another one
-// attaches when it has.
+// TestDaemonWithoutDescriptors checks that a program is informed if the daemon has no descriptor for it, and that
+// another one can attach later.
 func TestDaemonWithoutDescriptors(t *testing.T) {
 	var failed []error
 	failures := make(chan error, 1000)
@@ -32,7 +32,7 @@ func TestDaemonWithoutDescriptors(t *testing.T) {
 	}
 	defer first.Close()
 	attachtest.Until(t, "the first program is greeted", func() bool { return len(h.server.greeting) == 2 })
-	// A descriptor that accept has at hand goes to one of the programs, which say nothing. The other one is refused.
+	// accept has one descriptor in reserve, which one of the silent programs gets. The other one is refused.
 	var programs [2]unix.PollFd
 	for i := range programs {
 		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -83,7 +83,8 @@ func TestDaemonWithoutDescriptors(t *testing.T) {
 	}
 }
 
-// TestProgramWithoutDescriptors: attaching fails with the limit, before there is a socket and when memory arrives.
+// TestProgramWithoutDescriptors checks that attaching fails with the limit, both before there is a socket and when
+// memory arrives.
 func TestProgramWithoutDescriptors(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	restore, err := starve.Descriptors()

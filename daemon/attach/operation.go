@@ -12,46 +12,46 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// operation is one operation of a program, or a probe, until its answer has been written.
+// operation is a program's operation or probe, until its answer has been written.
 type operation struct {
 	s *session
-	// start is what was posted. Its buffer is the payload of a send as far as it has arrived, or the buffer of a
-	// receive, in memory or in the arena.
+	// Start is the operation as posted. Its Buf is the received part of a send's payload or the buffer of a receive,
+	// in memory or in the arena.
 	wire.Start
-	// call is what a collective call asks for. It is kept for the next one.
+	// call describes a collective call. Its memory is reused.
 	call *called
-	// memory has room for all of the payload. got is how much has arrived.
+	// memory is the buffer of the payload. got is the number of bytes received of it.
 	memory []byte
 	got    uint64
-	// charged is what it takes of the program's bytes, and work what a call takes of the daemon's.
+	// charged is the charge for the payload, and work the charge for a call's additional memory.
 	charged, work int64
 	refused       bool
 
-	// dev is of an operation that runs, which begun is set for once it has; stop is of a probe that waits.
+	// dev is a running operation, and begun is set once it was started. stop is set for a waiting probe.
 	dev   ender
 	begun bool
 	stop  context.CancelCauseFunc
-	// runs is set until the operation's end is about to be answered, and guarded by ends. onEnd reports the end, and is
-	// kept for the next operation.
+	// runs is set until the operation's end is about to be answered; it is guarded by ends. onEnd reports the end,
+	// and is reused by the next operation.
 	runs  bool
 	onEnd func()
-	// queue is that of a send, and ahead in how many queues it is not the first.
+	// queue holds the index of a send's queue. ahead is the number of queues in which the operation is not the first.
 	queue [1]int
 	ahead int
 
-	// ended is guarded by the ledger. done, sent and answered are the outbox's from then on.
+	// ended is guarded by the ledger. done, sent and answered belong to the outbox once it is set.
 	ended    bool
 	done     wire.Done
 	sent     int
 	answered bool
-	// keep: the program is charged with memory, which is kept for later operations.
+	// keep means that the program was charged for memory, which is kept for later operations.
 	keep bool
 }
 
-// operation makes an operation of one that is over, if there is one whose buffer is of about the size that is needed.
-// Only the reading goroutine calls it, so that what it has found by an id stays what it is while it examines it.
+// operation returns an operation, reusing a spare one with a buffer of about the needed size. Only the reading
+// goroutine calls it, so that an operation found by its id is not reused while that goroutine examines it.
 func (s *session) operation(r wire.Start, size uint64) *operation {
-	if size >= anonmem.Least { // those come without
+	if size >= anonmem.Least { // large buffers are not kept in spare
 		size = 0
 	}
 	op, _ := s.spare[bits.Len64(size)].Get().(*operation)
@@ -62,7 +62,7 @@ func (s *session) operation(r wire.Start, size uint64) *operation {
 	return op
 }
 
-// reserve gives an operation a buffer of n bytes. The error says that there is none.
+// reserve allocates a buffer of n bytes for the operation.
 func (op *operation) reserve(n int) (err error) {
 	if n <= cap(op.memory) {
 		return nil
@@ -75,8 +75,8 @@ func (op *operation) reserve(n int) (err error) {
 	return err
 }
 
-// detachMemory takes a large buffer from an operation that needs it no longer, and returns it. Small ones stay, for the
-// operation that it is next.
+// detachMemory removes a large buffer from an operation that no longer needs it, and returns it. Small buffers stay
+// with the operation for reuse.
 func (op *operation) detachMemory() []byte {
 	b := op.memory
 	if cap(b) < anonmem.Least {
@@ -86,11 +86,11 @@ func (op *operation) detachMemory() []byte {
 	return b
 }
 
-// fail ends an operation that has not begun.
+// fail ends an operation that was not started.
 func (op *operation) fail(err error) { op.end(&mpe.Status{}, false, err, false) }
 
-// end ends an operation. The answer is written now, or, as only the reading goroutine may have it, before that waits for
-// more.
+// end ends an operation and queues its answer. If now is set, the answer is written at once. Otherwise the caller
+// must be the reading goroutine, which writes it before it waits for more frames.
 func (op *operation) end(st *mpe.Status, found bool, err error, now bool) {
 	if err != nil {
 		err = op.s.server.opts.Explain(err)
@@ -105,11 +105,11 @@ func (op *operation) end(st *mpe.Status, found bool, err error, now bool) {
 		op.done.Stored = uint64(st.Claim)
 		op.s.claim(st)
 	}
-	if op.Placed { // it is where the program wants it
+	if op.Placed { // it is already in place
 		n = 0
 	}
 	var memory []byte
-	if op.Buf = op.Buf[:n]; n == 0 { // its answer may wait for long
+	if op.Buf = op.Buf[:n]; n == 0 { // free it early: writing the answer may take long
 		op.Buf = nil
 		memory = op.detachMemory()
 	}
@@ -122,7 +122,7 @@ func (op *operation) end(st *mpe.Status, found bool, err error, now bool) {
 	op.s.deferredAnswers = true
 }
 
-// stored is how much of a receive, or of a call's result, is to be sent to the program.
+// stored returns the number of bytes of a receive, or of a call's result, to send to the program.
 func (op *operation) stored(st *mpe.Status, err error) int {
 	if op.Kind == wire.OpCall && err == nil {
 		return len(op.Buf)
@@ -133,7 +133,8 @@ func (op *operation) stored(st *mpe.Status, err error) int {
 	return int(min(st.Bytes, int64(len(op.Buf))))
 }
 
-// Frame returns the next frame of the answer. The operation is over when the program can know of it.
+// Frame returns the next frame of the answer. With the last one the operation is forgotten, before the program can
+// see it.
 func (op *operation) Frame(b []byte) (head, payload []byte, more bool) {
 	left := op.Buf[op.sent:]
 	if len(left) > wire.ChunkLen {
@@ -148,7 +149,7 @@ func (op *operation) Frame(b []byte) (head, payload []byte, more bool) {
 	return wire.AppendDone(b, &op.done, len(left)), left, false
 }
 
-// Written makes room for another operation when all of the answer is out.
+// Written recycles the operation when the whole answer has been written.
 func (op *operation) Written() {
 	if !op.answered {
 		return
@@ -157,14 +158,14 @@ func (op *operation) Written() {
 	op.s.spare[bits.Len(uint(cap(op.memory)))].Put(op)
 }
 
-// detacher is an operation that can end while its transfer keeps the buffer.
+// detacher is an operation that can end while its transfer continues to use the buffer.
 type detacher interface {
 	Detach(cause error, keep mpe.Keep) (mpe.Status, error)
 	Abandon(cause error, keep mpe.Keep) (mpe.Status, error)
 }
 
-// detach ends an operation that was taken, because of cause, for a program that waits no longer, or is gone. If its
-// transfer goes on, its buffer is charged to what is common until that has ended.
+// detach ends an operation that was taken, because of cause. gone means that the program is gone; otherwise it no
+// longer waits. If the transfer continues, its buffer is charged to the common memory until the end of the transfer.
 func (op *operation) detach(cause error, gone bool) (mpe.Status, error) {
 	l, ok := op.dev.(detacher)
 	large := max(cap(op.memory), len(op.Buf)) >= anonmem.Least
@@ -184,7 +185,7 @@ func (op *operation) detach(cause error, gone bool) (mpe.Status, error) {
 	return l.Detach(cause, keep)
 }
 
-// detachPayload implements mpe.Keep. The arena is the program's again: what goes on has a copy.
+// detachPayload implements mpe.Keep. The transfer gets a copy of payload in the arena, which the program may reuse.
 func (op *operation) detachPayload(buf []byte) (kept []byte, release func()) {
 	m, b := op.s.memory, op.detachMemory()
 	if op.Placed {
@@ -203,7 +204,7 @@ func (op *operation) detachPayload(buf []byte) (kept []byte, release func()) {
 	}
 }
 
-// unstarted says what a send or a call that has not been started waits for.
+// unstarted returns the error of an aborted send or call that was not started, with the reason for the delay.
 func (op *operation) unstarted(cause error) error {
 	rank, have := op.s.rank, fmt.Sprintf("%d of %d bytes of payload have come from the program", op.got, op.Length)
 	if op.Kind == wire.OpCall {

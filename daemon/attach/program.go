@@ -8,12 +8,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// Attached is a program that has a rank.
+// Attached describes a program that holds a rank.
 type Attached struct {
 	Rank int
 	wire.Credentials
 	Since time.Time
-	// Operations and Bytes are what it has under way, as Limits count them.
+	// Operations and Bytes are its operations in progress and their payload, as counted for Limits.
 	Operations int
 	Bytes      int64
 }
@@ -32,24 +32,23 @@ func (s *Server) Attached() []Attached {
 	return list
 }
 
-// EventKind is what an Event is about.
+// EventKind is the kind of an Event.
 type EventKind uint8
 
-// The kinds of events.
 const (
-	// EventAttached: a program has a rank.
+	// EventAttached means that a program has attached.
 	EventAttached EventKind = iota
-	// EventDetached: it no longer has it. Err says why.
+	// EventDetached means that a program no longer holds its rank, for the reason Err.
 	EventDetached
-	// EventRefused: a program was not given a rank. Err is a *RefusedError.
+	// EventRefused means that a program was refused a rank. Err is a *RefusedError.
 	EventRefused
-	// EventFailed: a connection could not be accepted, as Err says.
+	// EventFailed means that a connection could not be accepted, for the reason Err.
 	EventFailed
 	NumEventKinds
 )
 
-// Event is a change of state, or a failure, of a program that attaches. A program that may
-// connect can cause any number of events.
+// Event is a change of state of a program that attaches, or a failure. A program that may connect can cause any
+// number of events.
 type Event struct {
 	Kind EventKind
 	// Rank is the program's rank, or AnyRank if it has none.
@@ -59,13 +58,13 @@ type Event struct {
 	Err      error
 }
 
-// event is one of the session's program.
+// event returns an Event of the session's program.
 func (s *session) event(kind EventKind, err error) Event {
 	return Event{Kind: kind, Rank: s.rank, PID: s.who.PID, UID: s.who.UID, Err: err}
 }
 
-// Access says who has access beside root and the daemon's own user: users, and the members of
-// groups, supplementary ones included.
+// Access lists the users who have access in addition to root and the daemon's own user: users, and members of groups,
+// including supplementary groups.
 type Access struct {
 	UIDs, GIDs []int
 }

@@ -6,22 +6,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// queues have the sends to each peer, and the calls, that have not been started, and have not ended. Sends to a peer are
-// started in the order of their STARTs, which is the order in which they are matched, each when its payload is complete.
-// To and from peers that know no communicators, messages of collective calls meet by the same order, so a call is in the
-// queues of all of them. Only the reading goroutine uses them.
+// queues holds the sends to each peer, and the calls, that were not started yet. Sends to a peer are started in the
+// order of their STARTs, which is the order in which they are matched, each when its payload is complete. With peers
+// that do not know communicators, messages of collective calls match in the same order, so a call is in the queues of
+// all these peers. Only the reading goroutine uses queues.
 type queues struct {
-	byOrder []int // the peers that know no communicators
-	// of are the queues of the peers, and the last one is of ranks that are none.
+	byOrder []int // peers that do not know communicators
+	// of has the queue of each peer, and then the queue of all invalid ranks.
 	of [][]*operation
-	// ready are operations that have become the first everywhere.
+	// ready lists operations that have become the first in all their queues.
 	ready []*operation
 }
 
-// complete reports whether all of the payload has come.
+// complete reports whether the whole payload has been received.
 func (op *operation) complete() bool { return op.got == op.Length }
 
-// places returns in which queues an operation belongs.
+// places returns the indexes of the queues to which an operation belongs.
 func (q *queues) places(op *operation) []int {
 	if op.Kind == wire.OpCall {
 		return q.byOrder
@@ -33,7 +33,7 @@ func (q *queues) places(op *operation) []int {
 	return op.queue[:]
 }
 
-// first reports whether there is no operation that this one must not overtake.
+// first reports whether all queues of the operation are empty.
 func (q *queues) first(op *operation) bool {
 	for _, i := range q.places(op) {
 		if len(q.of[i]) > 0 {
@@ -43,7 +43,7 @@ func (q *queues) first(op *operation) bool {
 	return true
 }
 
-// add has an operation wait for its payload, or behind others.
+// add queues an operation.
 func (q *queues) add(op *operation) {
 	for _, i := range q.places(op) {
 		if len(q.of[i]) > 0 {
@@ -53,7 +53,7 @@ func (q *queues) add(op *operation) {
 	}
 }
 
-// remove takes an operation out. Those that become the first everywhere are ready.
+// remove removes an operation from its queues. Operations that become the first in all their queues are ready.
 func (q *queues) remove(op *operation) {
 	for _, i := range q.places(op) {
 		at := slices.Index(q.of[i], op)
@@ -67,22 +67,23 @@ func (q *queues) remove(op *operation) {
 	}
 }
 
-// before is how many sends to its peer are before one.
+// before returns the number of sends to the same peer ahead of a send.
 func (q *queues) before(op *operation) int { return slices.Index(q.of[q.places(op)[0]], op) }
 
-// unsent has the payload that sends and calls lacked when they ended: the program may have begun to send it, and what
-// comes of it is discarded. Any other DATA without an operation is a violation. Only the reading goroutine uses it.
+// unsent records the missing payload of sends and calls that ended early: the program may be sending it already, so
+// DATA of it is discarded. Any other DATA without an operation is a violation. Only the reading goroutine uses
+// unsent.
 type unsent struct {
-	// left is the number of bytes that may come, by the operation's number.
+	// left is the number of bytes that may still arrive, by the operation's id.
 	left map[uint64]uint64
-	// overflowed is set when there were too many of them: then any DATA is discarded.
+	// overflowed is set after too many such operations: then all such DATA is discarded.
 	overflowed bool
 }
 
-// maxUnsent bounds the operations in unsent: a program need not send the rest.
+// maxUnsent limits the operations in unsent, because programs need not send the rest.
 const maxUnsent = 1024
 
-// add notes an operation that has ended without some bytes of its payload.
+// add records an operation that ended without some bytes of its payload.
 func (u *unsent) add(id, bytes uint64) {
 	switch {
 	case bytes == 0 || u.overflowed:
@@ -96,7 +97,7 @@ func (u *unsent) add(id, bytes uint64) {
 	}
 }
 
-// take accounts for bytes that have come, and reports false if none were to come.
+// take accounts for received bytes, and returns false if none were expected.
 func (u *unsent) take(id, bytes uint64) bool {
 	left := u.left[id]
 	switch {

@@ -22,7 +22,7 @@ func (h *harness) connect(t testing.TB) *attachtest.RawClient {
 	return &attachtest.RawClient{T: t, Conn: conn.(*net.UnixConn), In: wire.NewReader(conn)}
 }
 
-// attach says HELLO and reads the answer.
+// attach sends HELLO and reads the answer.
 func (h *harness) attach(t testing.TB, rank int32) *attachtest.RawClient {
 	t.Helper()
 	c := h.connect(t)

@@ -10,31 +10,32 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// The operation of a reduction may be a function of the program. The daemon then carries the call out as any other
-// and has the program combine elements: REDUCE has the operands, REDUCED the result. A call has one REDUCE at a time.
+// The operation of a reduction may be a function of the program. The daemon executes such a call like any other, and
+// asks the program to combine elements: REDUCE has the operands, REDUCED the result. A call has at most one REDUCE in
+// flight.
 
-// reduction has the program combine the elements of a call. It is an item of the outbox: its REDUCE.
+// reduction asks the program to combine the elements of a call. It is the outbox's item for REDUCE.
 type reduction struct {
 	s    *session
 	id   uint64
 	elem int
 
-	// free has a value while no REDUCE is under way, and changed when one of the next three has changed.
+	// free has a value while no REDUCE is in flight. changed is signaled when sent, answered or cause is set.
 	free, changed chan struct{}
 
 	mu sync.Mutex
-	// sent is set when REDUCE has been written, and answered when REDUCED has been read.
+	// sent is set when REDUCE was written, and answered when REDUCED was read.
 	sent, answered bool
-	// cause is why the call has ended, if it has.
+	// cause is the reason for the end of the call, or nil.
 	cause error
-	// operands are those of REDUCE, one behind the other; nil if it is not to be sent.
+	// operands holds both operands of REDUCE, or is nil if REDUCE must not be sent.
 	operands []byte
-	// result is where REDUCED is read to; nil if no REDUCED is due. err is the program's.
+	// result is the destination of REDUCED, or nil if REDUCED is not expected. err is the program's error.
 	result []byte
 	err    error
 }
 
-// cancel ends the call's operation. It does not wait.
+// cancel cancels the call's reduction. It does not block.
 func (r *reduction) cancel(cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -44,8 +45,8 @@ func (r *reduction) cancel(cause error) {
 	}
 }
 
-// reduce is the operation of the call: inout = in ∘ inout. It waits for the program; the
-// error is the program's, or the cause of the end of the call.
+// reduce is the operation of the call: inout = in ∘ inout. It waits for the program. The error is the program's, or
+// the reason for the end of the call.
 func (r *reduction) reduce(in, inout []byte) error {
 	if err := r.s.stream.Await(r.s.ctx, r.free); err != nil {
 		return err
@@ -59,8 +60,8 @@ func (r *reduction) reduce(in, inout []byte) error {
 		copy(b, in[:n])
 		copy(b[n:], inout[:n])
 		if err := r.ask(b[:2*n], b[2*n:]); err != nil {
-			r.cancel(err) // nothing else is to be combined
-			return err    // the memory may be in use
+			r.cancel(err) // combine nothing else
+			return err    // do not recycle memory, which may be in use
 		}
 		copy(inout, b[2*n:])
 		in, inout, *memory = in[n:], inout[n:], b
@@ -69,11 +70,11 @@ func (r *reduction) reduce(in, inout []byte) error {
 	return nil
 }
 
-// operands is memory of REDUCE and REDUCED, for reuse.
+// operands is a pool of memory for REDUCE and REDUCED.
 var operands = sync.Pool{New: func() any { return new([]byte) }}
 
-// ask sends REDUCE and waits for REDUCED. The memory is not the engine's: when the call
-// ends, REDUCE may be being written, or REDUCED read.
+// ask sends REDUCE and waits for REDUCED. Both use separate memory, because REDUCE may still be being written, or
+// REDUCED read, when the call ends.
 func (r *reduction) ask(operands, result []byte) error {
 	r.mu.Lock()
 	if r.cause != nil {
@@ -85,7 +86,7 @@ func (r *reduction) ask(operands, result []byte) error {
 	r.mu.Unlock()
 	r.s.out.PutNow(r)
 	for {
-		gone := r.s.stream.Await(r.s.ctx, r.changed) // the session, or nil
+		gone := r.s.stream.Await(r.s.ctx, r.changed) // error of an ended session, or nil
 		r.mu.Lock()
 		err := cmp.Or(r.cause, gone)
 		if err != nil || r.sent && r.answered {
@@ -97,7 +98,7 @@ func (r *reduction) ask(operands, result []byte) error {
 	}
 }
 
-// Frame returns REDUCE, or nothing if the call has ended.
+// Frame returns REDUCE, or nothing if the call is no longer waiting for it.
 func (r *reduction) Frame(b []byte) (head, payload []byte, more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,7 +115,7 @@ func (r *reduction) Written() {
 	wire.Notify(r.changed)
 }
 
-// readReduced reads the program's answer.
+// readReduced handles REDUCED.
 func (s *session) readReduced() error {
 	b, err := s.in.Take(wire.ReducedLen)
 	if err != nil {
@@ -125,7 +126,7 @@ func (s *session) readReduced() error {
 		return wire.Violationf("REDUCED with flags %#x", flags)
 	}
 	op := s.find(id)
-	if op == nil { // the call has ended
+	if op == nil { // the call is done
 		return s.in.Skip()
 	}
 	if op.Kind != wire.OpCall || op.call.reduction == nil {
@@ -134,8 +135,8 @@ func (s *session) readReduced() error {
 	return op.call.reduction.answer(s.in, flags&wire.FlagFailed != 0)
 }
 
-// answer reads what follows the fields of REDUCED. The result is read to memory of its own
-// first: the call may end meanwhile.
+// answer reads the rest of REDUCED. It reads the result into separate memory first, because the call may end
+// meanwhile.
 func (r *reduction) answer(in *wire.Reader, failed bool) error {
 	r.mu.Lock()
 	result, ended := r.result, r.cause != nil
@@ -167,7 +168,7 @@ func (r *reduction) answer(in *wire.Reader, failed bool) error {
 	return nil
 }
 
-// newReduction gives a call that is about to be posted its operation, if that is a function of the program.
+// newReduction sets the operation of a call that is about to be posted, if that is a function of the program.
 func newReduction(s *session, c *wire.Call, x *collective.Operation) (*reduction, error) {
 	if c.Flags&wire.FlagUser == 0 {
 		return nil, nil

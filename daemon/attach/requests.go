@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// frame reads a frame and does what it asks for.
+// frame reads and handles one frame.
 func (s *session) frame() error {
 	if err := s.in.Next(); err != nil {
 		return err
@@ -50,8 +50,8 @@ func (s *session) handle(t wire.FrameType) error {
 	return wire.Violationf("%v is not a frame that a program sends once it has a rank", t)
 }
 
-// admit enters an operation and gives it room bytes of memory, if there is enough. Otherwise it answers, and the rest of
-// the frame is skipped; lacking is how much payload the program may send for it nevertheless. err is of the session.
+// admit enters an operation and allocates room bytes of memory for it. If a limit is exceeded, it answers and skips
+// the rest of the frame; lacking is the payload that the program may send nevertheless. err ends the session.
 func (s *session) admit(op *operation, bytes, work, room, lacking uint64) (ok bool, err error) {
 	answer, err := s.enter(op, bytes, work)
 	if errors.Is(answer, errCommon) {
@@ -61,7 +61,7 @@ func (s *session) admit(op *operation, bytes, work, room, lacking uint64) (ok bo
 	if err != nil {
 		return false, err
 	}
-	delete(s.unsent.left, op.ID) // which this one has now
+	delete(s.unsent.left, op.ID) // this operation owns the id now
 	if answer == nil {
 		if err = op.reserve(int(room)); err == nil {
 			return true, nil
@@ -76,13 +76,13 @@ func (s *session) admit(op *operation, bytes, work, room, lacking uint64) (ok bo
 	return false, s.in.Skip()
 }
 
-// readStart starts an operation, or the collecting of a send's payload.
+// readStart handles START: it begins an operation, or collects a send's payload first.
 func (s *session) readStart() error {
 	r, err := s.in.ReadStart()
 	if err != nil {
 		return err
 	}
-	own := r.Length // memory that it needs beside the arena
+	own := r.Length // memory needed outside of the arena
 	if r.Placed {
 		if room := uint64(len(s.arena)); r.Length > room || r.Place > room-r.Length {
 			return wire.Violationf("START places %d bytes at %d of an arena that has %d", r.Length, r.Place, room)
@@ -100,7 +100,7 @@ func (s *session) readStart() error {
 		return err
 	}
 	s.endClaim(&r)
-	op.NoWait = true // other programs' operations are carried by the same goroutine
+	op.NoWait = true // the goroutine also serves other programs
 	switch {
 	case r.Placed:
 		op.Buf, op.got = s.arena[r.Place:r.Place+r.Length:r.Place+r.Length], r.Length
@@ -115,7 +115,7 @@ func (s *session) readStart() error {
 	return nil
 }
 
-// collect adds the rest of the frame to the payload of a send or a call.
+// collect appends the rest of the frame to the payload of a send or a call.
 func (s *session) collect(op *operation) error {
 	have, n := len(op.Buf), s.in.Left
 	op.Buf = op.memory[:have+n]
@@ -123,7 +123,7 @@ func (s *session) collect(op *operation) error {
 	return s.in.Read(op.Buf[have:])
 }
 
-// enqueue begins an operation, or has it wait for its payload, or behind others.
+// enqueue begins an operation, or queues it if its payload is incomplete or other operations are ahead.
 func (s *session) enqueue(op *operation) {
 	if op.Kind == mpe.OpRecv || op.complete() && s.queues.first(op) {
 		s.begin(op)
@@ -132,7 +132,7 @@ func (s *session) enqueue(op *operation) {
 	}
 }
 
-// readData reads more payload of a send or a call, and discards it if the operation is already complete.
+// readData handles DATA: more payload of a send or a call. It discards payload of an operation that ended early.
 func (s *session) readData() error {
 	id, err := s.in.ReadID()
 	if err != nil {
@@ -158,7 +158,7 @@ func (s *session) readData() error {
 	return nil
 }
 
-// proceed begins operations that are ready and complete, and those after them that become so.
+// proceed begins operations that are ready and complete, and operations that become so.
 func (s *session) proceed() {
 	q := &s.queues
 	for i := 0; i < len(q.ready); i++ {
@@ -193,11 +193,11 @@ func (s *session) begin(op *operation) {
 	}
 	op.begun = true
 	if s.ends.watch(op) && s.polling == nil {
-		wire.Notify(s.ended) // so that messages are carried for it
+		wire.Notify(s.ended) // makes answerEnds poll for it
 	}
 }
 
-// cancel asks for an operation to be canceled. Calls go on: the other ranks would wait for this one.
+// cancel requests cancellation of an operation. It is a no-op for calls: the other ranks would wait for this one.
 func (s *session) cancel(op *operation) {
 	switch {
 	case op == nil || op.Kind == wire.OpCall:
@@ -210,7 +210,7 @@ func (s *session) cancel(op *operation) {
 	}
 }
 
-// abort takes an operation back for a caller that waits no longer.
+// abort aborts an operation whose caller no longer waits.
 func (s *session) abort(op *operation, cause error) {
 	switch {
 	case op == nil:
@@ -224,7 +224,7 @@ func (s *session) abort(op *operation, cause error) {
 	}
 }
 
-// endUnstarted ends a send or a call that waits for its payload, or behind others.
+// endUnstarted ends a queued send or call.
 func (s *session) endUnstarted(op *operation, err error) {
 	s.unsent.add(op.ID, op.Length-op.got)
 	s.queues.remove(op)
@@ -232,7 +232,7 @@ func (s *session) endUnstarted(op *operation, err error) {
 	s.proceed()
 }
 
-// readProbe probes for a message, at once or in a goroutine that waits for one.
+// readProbe handles PROBE: it probes for a message at once, or in a goroutine that waits for one.
 func (s *session) readProbe() error {
 	p, err := s.in.ReadProbe()
 	if err != nil {

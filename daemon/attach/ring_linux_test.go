@@ -21,7 +21,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// ringConn is a program's socket and rings. Reads wait.
+// ringConn is a program's socket and rings. Its Read blocks.
 type ringConn struct {
 	*net.UnixConn
 	r       wire.Rings
@@ -29,7 +29,7 @@ type ringConn struct {
 	once    sync.Once
 }
 
-// mapRings maps what the daemon has sent.
+// mapRings maps the memory that the daemon has sent.
 func mapRings(t testing.TB, g *wire.Greeting, n, arena uint64) attachtest.RawConn {
 	t.Helper()
 	mem, err := sharedmem.Map(g.FD, wire.MemoryLen(int(n))+int(arena))
@@ -45,7 +45,7 @@ func mapRings(t testing.TB, g *wire.Greeting, n, arena uint64) attachtest.RawCon
 	return c
 }
 
-// another returns another descriptor of a connection.
+// another duplicates the descriptor of a connection.
 func another(t testing.TB, conn *net.UnixConn) *net.UnixConn {
 	t.Helper()
 	f, err := conn.File()
@@ -60,7 +60,7 @@ func another(t testing.TB, conn *net.UnixConn) *net.UnixConn {
 	return c.(*net.UnixConn)
 }
 
-// wake wakes the daemon.
+// wake wakes up the daemon.
 func (c *ringConn) wake() { _, _ = c.UnixConn.Write([]byte{0}) }
 
 func (c *ringConn) Read(b []byte) (n int, err error) {
@@ -76,7 +76,7 @@ func (c *ringConn) Write(b []byte) (int, error) { return c.r.Write(b) }
 
 func (c *ringConn) Close() error {
 	c.once.Do(func() {
-		c.r.HangUp() // its memory stays: a goroutine may still write
+		c.r.HangUp() // its memory stays mapped: a goroutine may still write
 		c.UnixConn.Close()
 	})
 	return nil
@@ -89,8 +89,7 @@ func (h *harness) attachRings(t testing.TB, rank int32) (*attachtest.RawClient, 
 	return c, c.Conn.(*ringConn)
 }
 
-// TestHostileCounters: a program whose counters cannot be is disconnected, and no other one
-// notices.
+// TestHostileCounters checks that a program with invalid counters is disconnected, without effect on others.
 func TestHostileCounters(t *testing.T) {
 	leaksNothing(t)
 	h := serve(t, newWorld(3, 0, 2), Options{})
@@ -109,7 +108,7 @@ func TestHostileCounters(t *testing.T) {
 		{"all ones", func(_ *attachtest.RawClient, r *ringConn) { r.out.Written.Store(^uint64(0)) }, "bytes written to a ring"},
 		{"more read than was written", func(c *attachtest.RawClient, r *ringConn) {
 			r.in.Read.Store(1 << 40)
-			for id := range uint64(3) { // its answers make the daemon look
+			for id := range uint64(3) { // its answers make the daemon read the counter
 				c.Write(attachtest.StartFrame(attachtest.RecvStart(id, wire.ChunkLen), nil))
 			}
 			data := make([]byte, wire.ChunkLen)
@@ -129,12 +128,12 @@ func TestHostileCounters(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, r := h.attachRings(t, 0)
-			r.in.ReaderSleeps.Store(1) // what it wakes need not sleep
+			r.in.ReaderSleeps.Store(1) // the side that it wakes up need not sleep
 			r.out.WriterSleeps.Store(1)
 			tt.do(c, r)
 			r.wake()
 			if tt.text != "" {
-				// Its own counters may be what is wrong: the daemon's are right.
+				// Its own counters may be wrong, but the daemon's are right.
 				if e := c.Refusal(); e.Reason != wire.Violation || !strings.Contains(e.Text, tt.text) {
 					t.Errorf("%v: %q", e.Reason, e.Text)
 				}
@@ -156,8 +155,8 @@ func TestHostileCounters(t *testing.T) {
 	attachtest.Wait(t, attachtest.Send(t, other, 1, 0, []byte("well")))
 }
 
-// TestChangesWhileRead: a program that writes into its ring all the time, also into frames that are
-// being read, and changes its counters, ends in a violation at most.
+// TestChangesWhileRead checks that a program that continuously writes to its ring, even into frames being read, and
+// changes its counters, causes at most a violation.
 func TestChangesWhileRead(t *testing.T) {
 	leaksNothing(t)
 	h := serve(t, newWorld(3, 0, 2), Options{Limits: wire.Limits{Operations: 64, Bytes: 1 << 20}})
@@ -167,7 +166,7 @@ func TestChangesWhileRead(t *testing.T) {
 		frames := attachtest.StartFrame(attachtest.SendStart(seed, 8), []byte("abcdefgh"))
 		for i := range 2000 {
 			n := copy(r.out.Data[i*len(frames)%(1<<19):], frames)
-			r.out.Data[i*7%(1<<19)] = byte(seed) // not atomic, as from another process
+			r.out.Data[i*7%(1<<19)] = byte(seed) // not atomic, as in another process
 			r.out.Written.Add(uint64(n))
 			if r.out.ReaderSleeps.CompareAndSwap(1, 0) || i%100 == 0 {
 				r.wake()
@@ -182,8 +181,8 @@ func TestChangesWhileRead(t *testing.T) {
 	attachtest.Wait(t, attachtest.Send(t, other, 1, 0, []byte("well")))
 }
 
-// TestSlowProgram: a program that takes answers out slowly gets all of them, also where the
-// ring is full again and again, and is woken for each part.
+// TestSlowProgram checks that a slow reader gets all answers, even if the ring fills up repeatedly, and is woken up
+// for each part.
 func TestSlowProgram(t *testing.T) {
 	h := serve(t, newWorld(2, 0, 1), Options{})
 	a, b := h.dial(t, 0), h.dial(t, 1)
@@ -196,7 +195,7 @@ func TestSlowProgram(t *testing.T) {
 	attachtest.Same(t, "the message", got, data)
 }
 
-// polling is that of the session of a rank, which has rings, or nil as long as the program is being answered.
+// polling returns the polling of the session of a rank with rings, or nil while WELCOME is being sent.
 func (h *harness) polling(rank int) *polling {
 	h.server.mu.Lock()
 	defer h.server.mu.Unlock()
@@ -213,7 +212,7 @@ func (h *harness) sleeps() bool {
 	return true
 }
 
-// TestWakeUps: messages that come while both sides sleep arrive.
+// TestWakeUps checks that messages arrive that are sent while both sides sleep.
 func TestWakeUps(t *testing.T) {
 	h := serve(t, newWorld(2, 0, 1), Options{})
 	a, b := h.dial(t, 0), h.dial(t, 1)
@@ -229,12 +228,12 @@ func TestWakeUps(t *testing.T) {
 	}
 }
 
-// TestProcessors: a program knows on which processor the daemon polls, and the daemon not on which the program does.
+// TestProcessors checks that a program knows on which processor the daemon polls, but not the reverse.
 func TestProcessors(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{Oversubscribed: true})
 	c, r := h.attachRings(t, 0)
 	attachtest.Until(t, "the daemon has polled", func() bool {
-		c.Write(attachtest.StartFrame(attachtest.SendStart(1, 0), nil)) // so that it does
+		c.Write(attachtest.StartFrame(attachtest.SendStart(1, 0), nil)) // makes it poll
 		c.Done()
 		return r.in.Processor.Load() > 0
 	})
@@ -247,14 +246,14 @@ func TestProcessors(t *testing.T) {
 	}
 }
 
-// TestSleepsWhileOthersPoll: a session in which nothing happens costs other callers that poll nothing, and
-// is polled again when something comes.
+// TestSleepsWhileOthersPoll checks that an idle session costs other polling callers nothing, and is polled again when
+// something arrives.
 func TestSleepsWhileOthersPoll(t *testing.T) {
 	h := serve(t, newWorld(2, 0, 1), Options{})
 	a, b := h.dial(t, 0), h.dial(t, 1)
 	var stop atomic.Bool
 	var callers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) { // so that sessions have no core to poll themselves
+	for range runtime.GOMAXPROCS(0) { // leaves no core for the sessions to poll
 		callers.Go(func() {
 			var p progress.SpinPolicy
 			p.Init(false)
@@ -292,7 +291,7 @@ func TestSleepsWhileOthersPoll(t *testing.T) {
 	}
 }
 
-// mappings is how many mappings the process has of memory that is handed over.
+// mappings returns the number of the process's mappings of handed-over memory.
 func mappings(t *testing.T) int {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/maps")
@@ -302,8 +301,8 @@ func mappings(t *testing.T) int {
 	return strings.Count(string(text), "memfd:zrlmpid")
 }
 
-// TestRingsAreUnmapped: neither a program that detaches nor one that ends leaves memory behind,
-// in the daemon or, if it lives, in itself.
+// TestRingsAreUnmapped checks that neither a program that detaches nor one that ends leaves memory mapped, in the
+// daemon or, if it is still running, in itself.
 func TestRingsAreUnmapped(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	before := mappings(t)
@@ -342,8 +341,8 @@ func (d *askedDevice) Sleep(context.Context, <-chan struct{}, time.Duration) err
 	panic("it is polled and does not sleep")
 }
 
-// TestFramesBeforePackets: a poll that has handled frames does not ask the rank's sockets, but
-// frames do not keep packets waiting for longer.
+// TestFramesBeforePackets checks that a poll that handles frames does not poll the rank's sockets, and that frames do
+// not delay packets any longer.
 func TestFramesBeforePackets(t *testing.T) {
 	mem := make([]byte, wire.MemoryLen(wire.MinRing))
 	l, err := net.Listen("unix", attachtest.ShortPath(t))
@@ -376,7 +375,7 @@ func TestFramesBeforePackets(t *testing.T) {
 		frames, asked int
 	}{{0, 1}, {0, 2}, {1, 2}, {1, 3}, {2, 3}, {0, 4}, {1, 4}, {0, 5}} {
 		for range tt.frames {
-			if _, err := program.Write(wire.AppendID(nil, wire.FrameCancel, 1, 0)); err != nil { // there is nothing to cancel
+			if _, err := program.Write(wire.AppendID(nil, wire.FrameCancel, 1, 0)); err != nil { // nothing to cancel
 				t.Fatal(err)
 			}
 		}

@@ -79,7 +79,7 @@ func TestProbe(t *testing.T) {
 			t.Errorf("%+v, %v, %v", st, found, err)
 		}
 	}
-	// A probe that waits does not delay other operations, and finds what arrives.
+	// A waiting probe does not delay other operations, and finds an arriving message.
 	probed := make(chan error, 1)
 	go func() {
 		_, found, err := b.Probe(attachtest.Within(t), mpe.Match{Source: mpe.AnySource, Tag: 6}, true)
@@ -102,7 +102,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// Programs exchange messages whatever their host is like.
+// TestOversubscribed checks that programs exchange messages whether or not their host is oversubscribed.
 func TestOversubscribed(t *testing.T) {
 	for _, oversubscribed := range []bool{false, true} {
 		h := serve(t, newWorld(2, 0, 1), Options{Oversubscribed: oversubscribed})
@@ -144,7 +144,7 @@ func TestPipelining(t *testing.T) {
 	a, b := h.dial(t, 0), h.dial(t, 1)
 	var ops, recvs [n]mpe.Op
 	bufs := make([][]byte, n)
-	// In another order than they are sent, so that replies are, too.
+	// In another order than the sends, and so are the answers.
 	for i := n - 1; i >= 0; i-- {
 		bufs[i] = make([]byte, 8)
 		recvs[i] = attachtest.Recv(t, b, 0, i%1000, bufs[i])
@@ -156,7 +156,7 @@ func TestPipelining(t *testing.T) {
 		attachtest.Wait(t, ops[i])
 		attachtest.Wait(t, recvs[i])
 	}
-	// Receives of one tag match in the order in which they were posted.
+	// Receives with one tag match in the order in which they were posted.
 	for i := range bufs {
 		posted := n - 1000 - i/1000*1000 + i%1000
 		if want := fmt.Sprintf("%08d", posted); string(bufs[i]) != want {
@@ -187,7 +187,7 @@ func TestManyGoroutines(t *testing.T) {
 	tasks.Wait()
 }
 
-// TestOrder: a small send does not overtake a large one to the same peer.
+// TestOrder checks that a small send does not overtake a large one to the same peer.
 func TestOrder(t *testing.T) {
 	h := serve(t, newWorld(3, 0, 1), Options{})
 	a, b := h.dial(t, 0), h.dial(t, 1)
@@ -219,7 +219,7 @@ func TestNotify(t *testing.T) {
 	if _, ended, err := op.Test(); !ended || err != nil {
 		t.Errorf("%v, %v", ended, err)
 	}
-	op.Notify(refusal) // at once
+	op.Notify(refusal) // notifies at once
 	<-refusal
 	op.Notify(nil)
 	if len(revoked) > 0 {
@@ -265,7 +265,7 @@ func TestAbort(t *testing.T) {
 	if _, err := attachtest.Recv(t, b, 0, 7, make([]byte, 4)).Await(expired); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
-	// It takes nothing that comes later.
+	// It does not match later messages.
 	buf := make([]byte, 4)
 	op := attachtest.Recv(t, b, 0, 7, buf)
 	attachtest.Wait(t, attachtest.Send(t, h.dial(t, 0), 1, 7, []byte("next")))

@@ -20,33 +20,33 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// Ranks are the ranks that a daemon offers. Its methods are called concurrently.
+// Ranks are the ranks that a daemon offers. Methods are called concurrently.
 type Ranks interface {
-	// Hosts lists the ranks that may be attached to, in rank order.
+	// Hosts lists the ranks that programs may attach to, in rank order.
 	Hosts() []int
-	// Device returns one of them. The server never closes it. The error says
-	// why another rank is not offered, and wraps mpe.ErrRank.
+	// Device returns the device of a rank. The server never closes it. If the rank is not offered, the error states
+	// the reason and wraps mpe.ErrRank.
 	Device(rank int) (mpe.Device, error)
 }
 
-// Options configure a server beside its ranks. The zero value has the defaults.
+// Options configure a server. The zero value has the defaults.
 type Options struct {
-	// Access returns who may attach to one of Hosts, beside root and the daemon's own user.
-	// It is called concurrently. Nil allows no others.
+	// Access returns who may attach to a rank of Hosts, in addition to root and the daemon's own user. It is called
+	// concurrently. nil allows nobody else.
 	Access func(rank int) Access
-	// Limits are granted to each program. 0 is 65,536 operations and 256 MiB.
+	// Limits are the limits of each program. 0 means 65,536 operations and 256 MiB.
 	Limits wire.Limits
-	// Memory is how many bytes the operations of all programs may take. 0 is 1 GiB.
+	// Memory limits the bytes of all programs' operations. 0 means 1 GiB.
 	Memory int64
-	// Oversubscribed says that the host has more ranks and programs than cores:
-	// goroutines that poll, here and in the programs, let other processes run.
+	// Oversubscribed means that the host has more ranks and programs than cores: goroutines that poll, in the daemon
+	// and in programs, yield to other processes.
 	Oversubscribed bool
-	// HelloTime is how long a program may take to say HELLO and to read the answer. 0 is 5 s.
+	// HelloTime limits the time for a program to send HELLO and to read the answer. 0 means 5 s.
 	HelloTime time.Duration
-	// Log is called with every event, concurrently; nil is not called.
+	// Log is called with every event, concurrently, unless it is nil.
 	Log func(Event)
-	// Explain completes the error of an operation with what the daemon knows about its cause. It is called
-	// concurrently; nil leaves errors as they are.
+	// Explain adds the daemon's knowledge about the cause to the error of an operation. It is called concurrently;
+	// nil leaves errors unchanged.
 	Explain func(error) error
 }
 
@@ -55,13 +55,13 @@ const (
 	defaultBytes      = 256 << 20
 	defaultMemory     = 1 << 30
 	defaultHelloTime  = 5 * time.Second
-	// acceptPause comes after a failure to accept, as when the process has no more file descriptors.
+	// acceptPause is the pause after a failed accept, as when the process has run out of file descriptors.
 	acceptPause = 100 * time.Millisecond
-	// maxGreeting is how many connections may be without a rank at once.
+	// maxGreeting limits the connections without a rank.
 	maxGreeting = 64
 )
 
-// Server gives ranks to programs that connect.
+// Server lets programs attach to ranks.
 type Server struct {
 	ranks Ranks
 	opts  Options
@@ -69,7 +69,7 @@ type Server struct {
 
 	begun  sync.Once
 	memory memory
-	// greeting has a value for each connection that has no rank yet.
+	// greeting holds a value for each connection without a rank.
 	greeting chan struct{}
 
 	mu       sync.Mutex
@@ -78,7 +78,7 @@ type Server struct {
 
 // NewServer returns a server of the given ranks.
 func NewServer(ranks Ranks, opts Options) *Server {
-	// At most what WELCOME and a slice can carry.
+	// Clamp limits to the ranges of WELCOME and of a slice.
 	opts.Limits.Operations = min(cmp.Or(max(opts.Limits.Operations, 0), defaultOperations), math.MaxInt32)
 	opts.Limits.Bytes = min(cmp.Or(max(opts.Limits.Bytes, 0), defaultBytes), math.MaxInt)
 	opts.Memory = cmp.Or(max(opts.Memory, 0), defaultMemory)
@@ -95,7 +95,7 @@ func NewServer(ranks Ranks, opts Options) *Server {
 	return &Server{ranks: ranks, opts: opts, uid: os.Geteuid(), greeting: make(chan struct{}, maxGreeting), attached: make(map[int]*session)}
 }
 
-// begin divides the memory: now it is known of which ranks.
+// begin divides the memory. It is called late, when the ranks are known.
 func (s *Server) begin() {
 	m, programs := &s.memory, int64(max(len(s.ranks.Hosts()), 1))
 	m.mu.Lock()
@@ -105,11 +105,11 @@ func (s *Server) begin() {
 	s.opts.Limits.Bytes = min(s.opts.Limits.Bytes, m.common+m.share-operationLen)
 }
 
-// Serve lets programs attach through l, which listens on a Unix stream socket and which it closes, until ctx is done.
-// It returns nil then, when every program has been disconnected and its operations have been canceled.
+// Serve lets programs attach through l, a listener of a Unix stream socket, until ctx is done. It closes l. When ctx
+// is done, Serve disconnects all programs, cancels their operations and returns nil.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.begun.Do(s.begin)
-	var reserve rlimit.Reserve // spent when the process has no other descriptor left
+	var reserve rlimit.Reserve // used when the process has no other descriptor left
 	reserve.Open()
 	defer reserve.Close()
 	ctx, cancel := context.WithCancel(ctx)
@@ -154,25 +154,25 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// refuseNext reports to the next program why it was not accepted.
+// refuseNext accepts the next program to send it the reason for which it is refused.
 func refuseNext(l *net.UnixListener, reason error) {
 	if l.SetDeadline(time.Now().Add(acceptPause)) != nil {
 		return
 	}
 	conn, err := l.Accept()
-	_ = l.SetDeadline(time.Time{}) // it was possible before
+	_ = l.SetDeadline(time.Time{}) // succeeds as before
 	if err != nil {
 		return
 	}
 	defer conn.Close()
 	_ = conn.SetWriteDeadline(time.Now().Add(wire.FarewellTime))
-	_, _ = conn.Write(wire.RefusedFrame(wire.Refuse(wire.Failed, "%v", reason))) // it may have gone
+	_, _ = conn.Write(wire.RefusedFrame(wire.Refuse(wire.Failed, "%v", reason))) // the program may be gone
 }
 
 // serve serves one program.
 func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
 	defer conn.Close()
-	// It cannot fail on a socket that is open.
+	// SetDeadline does not fail on an open socket.
 	_ = conn.SetDeadline(time.Now().Add(s.opts.HelloTime))
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })
 	var ses *session
@@ -197,8 +197,8 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
 	ses.run(ctx)
 }
 
-// welcome answers a program, and hands memory over if it is asked for, and there is some: otherwise frames go through
-// the socket. It closes conn unless it fails.
+// welcome answers a program, and hands over shared memory if it is requested and available; otherwise frames go
+// through the socket. It closes conn if it succeeds.
 func (s *Server) welcome(ses *session, w wire.Welcome, peers []byte, conn *net.UnixConn) (err error) {
 	if w.Ring > 0 {
 		if o, err := wire.NewOffer(int(w.Arena)); err == nil {
@@ -210,7 +210,7 @@ func (s *Server) welcome(ses *session, w wire.Welcome, peers []byte, conn *net.U
 			if err != nil {
 				r.Close()
 			}
-			s.mu.Lock() // the program is attached already
+			s.mu.Lock() // Attached can already see the session
 			defer s.mu.Unlock()
 			ses.polling, ses.stream = p, r
 			return err
@@ -223,7 +223,7 @@ func (s *Server) welcome(ses *session, w wire.Welcome, peers []byte, conn *net.U
 	return err
 }
 
-// ServeStream serves one program, of which the caller knows who runs it, until it is gone or ctx is done.
+// ServeStream serves one program, whose credentials the caller knows, until it is gone or ctx is done.
 func (s *Server) ServeStream(ctx context.Context, stream wire.Stream, who wire.Credentials) {
 	s.begun.Do(s.begin)
 	ses, err := s.greet(stream, who, func(ses *session, w wire.Welcome, peers []byte) error {
@@ -239,7 +239,7 @@ func (s *Server) ServeStream(ctx context.Context, stream wire.Stream, who wire.C
 	ses.run(ctx)
 }
 
-// refuse answers a program that may not attach, if it has not gone, and logs that.
+// refuse logs a refusal and answers the program, if it is still connected.
 func (s *Server) refuse(to io.Writer, err error) {
 	answer, ok := asRefusal(err)
 	limit, limited := errors.AsType[*rlimit.Error](rlimit.Descriptor(err))
@@ -249,14 +249,14 @@ func (s *Server) refuse(to io.Writer, err error) {
 		answer = wire.Refuse(wire.Failed, "%v", limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		answer = wire.Refuse(wire.Late, "no HELLO came within %v", s.opts.HelloTime)
-	default: // it has closed the connection
+	default: // it closed the connection
 		return
 	}
 	s.opts.Log(Event{Kind: EventRefused, Rank: wire.AnyRank, Err: answer})
-	_, _ = to.Write(wire.RefusedFrame(answer)) // it may have gone, and then it need not know
+	_, _ = to.Write(wire.RefusedFrame(answer)) // fails only if the program is gone
 }
 
-// asRefusal returns the answer to a program whose fault an error is, or an error that is an answer.
+// asRefusal returns the answer to a program for a protocol error, or for an error that is a refusal itself.
 func asRefusal(err error) (answer *wire.RefusedError, ok bool) {
 	if broken, ok := errors.AsType[*wire.ProtocolError](err); ok {
 		return wire.Refuse(wire.Violation, "%v", broken), true
@@ -264,13 +264,13 @@ func asRefusal(err error) (answer *wire.RefusedError, ok bool) {
 	return errors.AsType[*wire.RefusedError](err)
 }
 
-// greet reads HELLO, gives a program its rank, and has it welcomed: by WELCOME, with the memory that it asks for, and
-// the PEERs.
+// greet reads HELLO, claims a rank for the program, and calls welcome to send WELCOME, with the requested memory, and
+// the PEER frames.
 func (s *Server) greet(
 	from io.Reader, who wire.Credentials, welcome func(*session, wire.Welcome, []byte) error,
 ) (*session, error) {
 	hosts := s.ranks.Hosts()
-	// Without a host rank the answer to HELLO says so.
+	// If there are no host ranks, the answer to HELLO reports it.
 	if len(hosts) > 0 && len(s.allowed(who, hosts)) == 0 {
 		return nil, s.denied(who, wire.AnyRank)
 	}
@@ -309,7 +309,7 @@ func (s *Server) greet(
 	return ses, err
 }
 
-// allowed returns those of the ranks that a program may attach to.
+// allowed returns the ranks that a program may attach to.
 func (s *Server) allowed(who wire.Credentials, ranks []int) []int {
 	var allowed []int
 	for _, rank := range ranks {
@@ -331,7 +331,7 @@ func (s *Server) denied(who wire.Credentials, rank int) error {
 		who.UID, who.GID, what, s.uid, where)
 }
 
-// claim gives a rank to a session.
+// claim assigns a rank to a session.
 func (s *Server) claim(ses *session, rank int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -364,7 +364,7 @@ func (s *Server) claim(ses *session, rank int) error {
 	return nil
 }
 
-// holders says who has the given ranks, all of which are taken.
+// holders describes the programs that hold the given ranks, all of which must be taken.
 func (s *Server) holders(ranks []int) string {
 	var b strings.Builder
 	for _, rank := range ranks {
@@ -374,11 +374,11 @@ func (s *Server) holders(ranks []int) string {
 	return strings.TrimPrefix(b.String(), ", ")
 }
 
-// programDevice is a device that keeps something of a program, of its collective calls and of messages under way, which
-// is not for the next program.
+// programDevice is a device with state of a program, of its collective calls and of messages in flight, that the next
+// program must not inherit.
 type programDevice interface{ ProgramEnded(clean bool) }
 
-// release makes a session's rank free. Clean says that its program has detached.
+// release frees a session's rank. clean means that its program has detached.
 func (s *Server) release(ses *session, clean bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -388,7 +388,7 @@ func (s *Server) release(ses *session, clean bool) {
 	}
 }
 
-// returnKept has all sessions return the memory that they keep.
+// returnKept frees the kept memory of all sessions.
 func (s *Server) returnKept() {
 	s.mu.Lock()
 	all := slices.Collect(maps.Values(s.attached))

@@ -44,7 +44,7 @@ func TestOneProgramARank(t *testing.T) {
 	if len(list) != 2 || list[0].Rank != 1 || list[1].Rank != 3 || list[0].PID != os.Getpid() || list[0].UID != os.Getuid() {
 		t.Errorf("%+v", list)
 	}
-	for range 20 { // it is free as soon as Close returns
+	for range 20 { // the rank is free as soon as Close returns
 		if err := one.Close(attachtest.Within(t)); err != nil {
 			t.Fatal(err)
 		}
@@ -84,12 +84,12 @@ func TestNoDaemon(t *testing.T) {
 	}
 }
 
-// TestShutDown: when the daemon goes, operations end with an error that says so.
+// TestShutDown checks that when the daemon shuts down, operations end with an error that reports it.
 func TestShutDown(t *testing.T) {
 	leaksNothing(t)
 	h := serve(t, newWorld(2, 0, 1), Options{})
-	silent := h.connect(t) // has not said HELLO
-	a := h.dial(t, 0)      // was let in after it
+	silent := h.connect(t) // has not sent HELLO
+	a := h.dial(t, 0)      // attached after it
 	ops := []mpe.Op{
 		attachtest.Recv(t, a, 1, 0, make([]byte, 100)),
 		attachtest.Begin(t, a, mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Buf: make([]byte, 3*wire.ChunkLen)}),
@@ -120,7 +120,7 @@ func TestShutDown(t *testing.T) {
 	}
 }
 
-// TestClose: operations of a client that closes end, here and there.
+// TestClose checks that the operations of a client that closes end on both sides.
 func TestClose(t *testing.T) {
 	leaksNothing(t)
 	h := serve(t, newWorld(2, 0, 1), Options{})

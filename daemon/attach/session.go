@@ -17,8 +17,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// session is one program that has a rank. One goroutine reads its frames and starts its operations; another one, or the
-// one that polls, sees them end; the outbox writes the answers.
+// session is a program that holds a rank. One goroutine reads its frames and starts its operations. Another one, or
+// the polling goroutine, handles operations that end. The outbox writes the answers.
 type session struct {
 	ledger
 	server *Server
@@ -28,30 +28,30 @@ type session struct {
 	who    wire.Credentials
 	dev    mpe.Device
 	since  time.Time
-	// polling is how the session is polled, if its frames go through rings.
+	// polling is set if frames go through rings.
 	polling *polling
-	// arena is where payload may lie, which the program may change at any time.
+	// arena is memory for payload. The program may modify it at any time.
 	arena []byte
 
-	// ctx ends with the session. idle has a value when the last one of its goroutines, of which there are running, has
-	// ended.
+	// ctx ends with the session. running is the number of its goroutines, and idle is signaled when the last one
+	// ends.
 	ctx     context.Context
 	running atomic.Int32
 	idle    chan struct{}
 
-	// ends are the operations that run. Without polling, ended has a value when there may be some to be answered.
+	// ends has the running operations. Without polling, ended is signaled when there may be some to answer.
 	ends  ends
 	ended chan struct{}
 
-	// What follows belongs to the reading goroutine: groups are the members of the communicators of calls, and posting is
-	// memory to post one; deferredAnswers is set while answers are deferred.
+	// The fields below belong to the reading goroutine. groups has the members of the calls' communicators, and
+	// posting is scratch memory for a call. deferredAnswers is set while there are deferred answers.
 	queues          queues
 	unsent          unsent
 	groups          groups
 	posting         collective.Operation
 	deferredAnswers bool
 
-	// spare are operations that are over, by the length in bits of the sizes of their memories.
+	// spare holds operations for reuse, by the bit length of the sizes of their buffers.
 	spare [65]sync.Pool
 }
 
@@ -65,7 +65,7 @@ func newSession(s *Server, in *wire.Reader, who wire.Credentials) *session {
 	}
 }
 
-// describePeers returns the PEERs, and makes a queue of sends for each.
+// describePeers returns the PEER frames, and makes the queues of all peers.
 func (s *session) describePeers() (peers []byte, err error) {
 	size := s.dev.Size()
 	s.queues = queues{of: make([][]*operation, size+1)}
@@ -82,7 +82,7 @@ func (s *session) describePeers() (peers []byte, err error) {
 	return peers, nil
 }
 
-// open uses the connection from now on as its Stream.
+// open switches to the session's stream.
 func (s *session) open() {
 	s.in.From((*incoming)(s))
 	s.out = wire.NewOutbox(s.stream)
@@ -108,12 +108,12 @@ func (s *session) spawn(f func()) {
 	})
 }
 
-// wait waits for a value on c.
+// wait waits for a value on c, without a limit.
 func (s *session) wait(c <-chan struct{}) {
-	_ = s.stream.Await(context.Background(), c) // which never ends
+	_ = s.stream.Await(context.Background(), c) // the context never ends
 }
 
-// incoming is what the program sends. Read first flushes the answers that are deferred.
+// incoming is the session as a reader of frames. Read first flushes deferred answers.
 type incoming session
 
 func (in *incoming) Read(b []byte) (int, error) {
@@ -121,7 +121,7 @@ func (in *incoming) Read(b []byte) (int, error) {
 	return in.stream.Read(b)
 }
 
-// flushDeferred writes the answers that are deferred.
+// flushDeferred writes the deferred answers.
 func (s *session) flushDeferred() {
 	if s.deferredAnswers {
 		s.deferredAnswers = false
@@ -129,7 +129,7 @@ func (s *session) flushDeferred() {
 	}
 }
 
-// run serves a program that has a rank until it goes, breaks a rule, or ctx is done.
+// run serves a program until it detaches or breaks a rule, or ctx is done.
 func (s *session) run(ctx context.Context) {
 	s.open()
 	s.server.opts.Log(s.event(EventAttached, nil))
@@ -152,10 +152,10 @@ func (s *session) run(ctx context.Context) {
 	s.wakeReader()
 
 	gone := fmt.Errorf("the program with pid %d that had attached to rank %d has gone: %w", s.who.PID, s.rank, mpe.ErrCancelled)
-	// What ends from here on ends because the session does, which the last frame says.
+	// Operations that end from now on end because the session does; the last frame reports this.
 	s.out.Close()
 	cancel(gone)
-	// A goroutine that writes to a program that does not read is stuck until then.
+	// HangUp unblocks a goroutine that writes to a program that does not read.
 	stopHangUp := s.stream.After(wire.FarewellTime, s.stream.HangUp)
 	last := farewell(why)
 	if last == nil {
@@ -177,7 +177,7 @@ func (s *session) run(ctx context.Context) {
 	s.server.opts.Log(s.event(EventDetached, why))
 }
 
-// farewell is the last frame, if the program may still read it.
+// farewell returns the last frame, or nil if the program cannot read it.
 func farewell(why error) wire.Item {
 	if errors.Is(why, wire.ErrBye) {
 		return wire.Raw(wire.AppendHeader(nil, wire.FrameBye, 0))
@@ -188,7 +188,7 @@ func farewell(why error) wire.Item {
 	return nil
 }
 
-// wakeReader wakes the reading goroutine, if it waits for room.
+// wakeReader wakes up the reading goroutine.
 func (s *session) wakeReader() {
 	s.endSession()
 	if s.polling != nil {
@@ -196,8 +196,8 @@ func (s *session) wakeReader() {
 	}
 }
 
-// answerEnds answers operations that have ended, and carries messages while there are any to wait for, until the session
-// ends.
+// answerEnds answers completed operations until the session ends. While operations are running, it makes progress on
+// the rank.
 func (s *session) answerEnds() {
 	for {
 		await := s.dev.Await
@@ -211,7 +211,7 @@ func (s *session) answerEnds() {
 	}
 }
 
-// read handles frames until the program is gone, and says why it is.
+// read handles frames until the program is gone, and returns the reason.
 func (s *session) read() (err error) {
 	if s.polling != nil {
 		err = s.polling.run()
@@ -230,15 +230,14 @@ func (s *session) read() (err error) {
 	return err
 }
 
-// cancelAll ends everything that is under way for a program that has gone.
+// cancelAll cancels all operations of a program that is gone.
 func (s *session) cancelAll(cause error) {
 	s.mu.Lock()
 	ops := slices.SortedFunc(maps.Values(s.ops), func(a, b *operation) int { return cmp.Compare(a.ID, b.ID) })
 	s.mu.Unlock()
 	for _, op := range ops {
 		if op.begun && s.ends.take(op) {
-			// Whether it could be canceled or had gone too far is the
-			// rank's business, which may go on with the buffer.
+			// The rank decides whether it cancels the operation or continues with the buffer.
 			_, _ = op.detach(cause, true)
 			op.dev.Free()
 		}
@@ -246,12 +245,12 @@ func (s *session) cancelAll(cause error) {
 	s.ledger.close(false)
 }
 
-// dropClaims drops the messages of matched probes that the program has not received, as it is gone.
+// dropClaims drops the messages of matched probes that a program has not received.
 func (s *session) dropClaims(gone error) {
 	for tag, peer := range s.claims {
 		dev, err := s.dev.Start(mpe.Operation{Kind: mpe.OpRecv, Peer: peer, Tag: tag, Comm: mpe.ClaimComm, AnyDatatype: true})
 		if err != nil {
-			continue // the rank has closed
+			continue // the rank is closed
 		}
 		_, _ = (&operation{s: s, dev: dev.(ender)}).detach(gone, true)
 		dev.Free()

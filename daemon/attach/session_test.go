@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// TestSendsKeepTheirOrder: sends to a peer are started in the order of their
-// STARTs, and others go ahead.
+// TestSendsKeepTheirOrder checks that sends to a peer are started in the order of their STARTs, and that sends to
+// other peers do not wait.
 func TestSendsKeepTheirOrder(t *testing.T) {
 	h := serve(t, newWorld(3, 0), Options{})
 	c := h.attach(t, 0)
@@ -65,7 +65,7 @@ func TestAbortUnstarted(t *testing.T) {
 	}
 }
 
-// TestPiecesOfAReceive: a large message comes in pieces, and DONE with the last.
+// TestPiecesOfAReceive checks that a large message arrives in pieces, the last one with DONE.
 func TestPiecesOfAReceive(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	data := attachtest.Pattern(1, 2*wire.ChunkLen+5)
@@ -92,7 +92,7 @@ func TestPiecesOfAReceive(t *testing.T) {
 	attachtest.Same(t, "pieces", got, data[:2*wire.ChunkLen])
 }
 
-// TestBye: what is under way is canceled before the daemon answers.
+// TestBye checks that operations in progress are canceled before the daemon answers.
 func TestBye(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	c := h.attach(t, 0)

@@ -1,7 +1,6 @@
-// Package connlimit bounds the open connections of an http.Server without keeping a new
-// one waiting: at the limit, an older connection is closed for it. Clients that hold
-// connections open, send their headers slowly or send nothing can therefore not keep
-// others from being answered.
+// Package connlimit limits the open connections of an http.Server without delaying new ones: at the limit, an
+// older connection is closed for each new one. So clients that hold connections open, send their headers slowly
+// or send nothing cannot keep others from being served.
 package connlimit
 
 import (
@@ -11,13 +10,12 @@ import (
 	"sync"
 )
 
-// Limit bounds connections. Its method ConnState is the hook of one http.Server. A
-// Limit may be used concurrently.
+// Limit limits connections. Its method ConnState is the hook of one http.Server. A Limit is safe for concurrent
+// use.
 //
-// The connection that is closed at the limit is the one that has been without a request
-// for longest: idle, in its TLS handshake, or with headers that are not complete. If
-// all others have a request, it is the one whose request began first. A server that
-// bounds its requests to fewer than the limit never has one closed.
+// At the limit, it closes the connection that has been without a request for longest: idle, in its TLS
+// handshake, or with incomplete headers. If all others have a request, it closes the one whose request began
+// first. If the server itself limits its requests to fewer than the limit, none with a request is ever closed.
 type Limit struct {
 	max int
 
@@ -26,27 +24,27 @@ type Limit struct {
 	steps uint64
 }
 
-// phase is what a connection does.
+// phase is the phase of a connection.
 type phase struct {
-	// active: a request with complete headers is being answered.
+	// active is set while a request with complete headers is being answered.
 	active bool
-	// since orders phases by when they began.
+	// since orders phases by their start.
 	since uint64
 }
 
-// New returns a limit of so many connections, at least one.
+// New returns a limit of the given number of connections, at least one.
 func New(connections int) *Limit {
 	return &Limit{max: max(1, connections), conns: make(map[net.Conn]phase)}
 }
 
-// ConnState is to be the server's ConnState hook.
+// ConnState is the server's ConnState hook.
 func (l *Limit) ConnState(c net.Conn, state http.ConnState) {
 	if excess := l.note(c, state); excess != nil {
 		closeNow(excess)
 	}
 }
 
-// note notes the state of a connection. It returns one that is to be closed, or nil.
+// note records the state of a connection. It returns a connection to be closed, or nil.
 func (l *Limit) note(c net.Conn, state http.ConnState) (excess net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,7 +53,7 @@ func (l *Limit) note(c net.Conn, state http.ConnState) (excess net.Conn) {
 		delete(l.conns, c)
 		return nil
 	case state != http.StateNew && !open:
-		return nil // it was closed at the limit
+		return nil // closed at the limit
 	}
 	if state == http.StateNew && len(l.conns) >= l.max {
 		excess = l.oldest()
@@ -66,7 +64,7 @@ func (l *Limit) note(c net.Conn, state http.ConnState) (excess net.Conn) {
 	return excess
 }
 
-// oldest returns the connection that is to be closed first.
+// oldest returns the connection to be closed first.
 func (l *Limit) oldest() (oldest net.Conn) {
 	var first phase
 	for c, p := range l.conns {
@@ -77,7 +75,7 @@ func (l *Limit) oldest() (oldest net.Conn) {
 	return oldest
 }
 
-// closeNow closes a connection without a last TLS record, for which it might wait.
+// closeNow closes a connection without a TLS close_notify alert, whose write might block.
 func closeNow(c net.Conn) {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// timeout is how long a test waits for what must happen soon.
+// timeout limits the wait of a test for an event.
 const timeout = 20 * time.Second
 
-// stub is a connection that notes whether it was closed.
+// stub is a connection that records whether it was closed.
 type stub struct {
 	net.Conn
 	closed bool
@@ -26,8 +26,8 @@ func (s *stub) Close() error {
 	return nil
 }
 
-// TestOldestIsClosed: idle connections and those with unfinished headers first, by how
-// long they have been so; those with a request only if there are no others.
+// TestOldestIsClosed checks the order: first idle connections and those with incomplete headers, by the time in
+// that state; connections with a request only if there are no others.
 func TestOldestIsClosed(t *testing.T) {
 	l := New(3)
 	conns := make([]*stub, 10)
@@ -61,7 +61,7 @@ func TestOldestIsClosed(t *testing.T) {
 	closed()
 	state(3, http.StateNew)
 	closed(1)
-	state(1, http.StateActive) // what is closed does not come back
+	state(1, http.StateActive) // a closed connection does not return
 	state(1, http.StateClosed)
 	state(2, http.StateActive)
 	state(3, http.StateActive)
@@ -75,7 +75,7 @@ func TestOldestIsClosed(t *testing.T) {
 	state(3, http.StateClosed)
 	state(7, http.StateNew)
 	closed()
-	state(4, http.StateHijacked) // it is the server's no longer
+	state(4, http.StateHijacked) // no longer the server's
 	state(8, http.StateNew)
 	closed()
 	if len(l.conns) != 3 {
@@ -83,8 +83,8 @@ func TestOldestIsClosed(t *testing.T) {
 	}
 }
 
-// TestNewConnectionsAreAnswered: on TCP and on a Unix socket, each of many clients that
-// keep their connections gets its answer, and the server has no more than the limit.
+// TestNewConnectionsAreAnswered checks, on TCP and on a Unix socket, that each of many clients that keep their
+// connections open gets an answer, and that the server has no more connections than the limit.
 func TestNewConnectionsAreAnswered(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestNewConnectionsAreAnswered(t *testing.T) {
 			}
 			const most = 4
 			limit := New(most)
-			peak := 0 // the limit's lock guards it
+			peak := 0 // guarded by the limit's lock
 			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }))
 			server.Listener.Close()
 			server.Listener = listener

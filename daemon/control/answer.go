@@ -8,11 +8,11 @@ import (
 	"unicode"
 )
 
-// errImplausible: decoding an answer would take far more memory than its text.
+// errImplausible means that decoding an answer would take far more memory than its text.
 var errImplausible = errors.New("it is no answer of a rank: it has too many parts for its length")
 
-// decodeAnswer decodes the answer of a rank of a job: a program of any user, which may claim anything. Control
-// characters in its texts, with which a terminal could be made to show something else, become spaces.
+// decodeAnswer decodes the answer of a job's rank: a program of any user, which may send anything. Control
+// characters in its strings, which could manipulate a terminal, become spaces.
 func decodeAnswer(text []byte, v any) error {
 	if !plausible(text) {
 		return errImplausible
@@ -20,17 +20,17 @@ func decodeAnswer(text []byte, v any) error {
 	return json.Unmarshal(printable(text), v)
 }
 
-// plausible reports whether text has no more objects and arrays than answers of its length have. An object may become a
-// structure of 800 bytes. Ranks answer with one in 100 bytes, or in 64 where they have histograms, which only this
-// user's ranks are asked for.
+// plausible reports whether text has no more objects and arrays than a genuine answer of its length. An object
+// may become a structure of 800 bytes. Genuine answers have one per 100 bytes, or one per 64 bytes with
+// histograms, which are requested only from ranks of this user.
 func plausible(text []byte) bool {
 	const few, perPart = 1000, 60
 	most := few + len(text)/perPart
 	return bytes.Count(text, []byte("{")) <= most && bytes.Count(text, []byte("[")) <= most
 }
 
-// printable replaces control characters, and those that change the direction of text, in the strings of a JSON text. It
-// changes the text.
+// printable replaces control characters, and characters that change the direction of text, in the strings of a
+// JSON text. It modifies the text in place.
 func printable(text []byte) []byte {
 	for i := 0; i < len(text); i++ {
 		if text[i] != '\\' || i+1 == len(text) {

@@ -10,7 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// TestDecodeAnswer: control characters of any spelling do not get into texts, and everything else does.
+// TestDecodeAnswer checks that control characters of any spelling are removed from texts, and everything else
+// is kept.
 func TestDecodeAnswer(t *testing.T) {
 	for text, want := range map[string]string{
 		`"plain é ☃ \u00e9 \u2603 \\ \" \/"`: "plain é ☃ é ☃ \\ \" /",
@@ -28,8 +29,8 @@ func TestDecodeAnswer(t *testing.T) {
 	}
 }
 
-// TestPlausible: what a rank answers is decoded, however many peers it has; what would become far longer in memory is
-// not.
+// TestPlausible checks that answers of ranks are decoded, however many peers they have, and that answers are
+// not decoded if they would take far more memory than their text.
 func TestPlausible(t *testing.T) {
 	for _, peers := range []int{0, 1, 4095} {
 		r := node.Report{Cluster: make([]state.Member, peers), Peers: make([]state.PeerCounters, peers)}
@@ -52,7 +53,7 @@ func TestPlausible(t *testing.T) {
 	}
 }
 
-// TestDoubts: a job is not said to be well if its ranks do not answer, or belong to another user.
+// TestDoubts checks that a status is doubtful if ranks do not answer, or belong to another user.
 func TestDoubts(t *testing.T) {
 	for want, s := range map[string]state.Status{
 		"": {Job: "x"},

@@ -13,27 +13,27 @@ import (
 )
 
 const (
-	// maxRequest is the largest request in bytes, but for the message of a send.
+	// maxRequest is the largest request in bytes, without the message of a send.
 	maxRequest = 64 << 10
 	maxHeader  = 64 << 10
-	// maxConnections bounds the connections. A new one is always accepted: at the limit
-	// an older one is closed, idle ones first.
+	// maxConnections limits the connections. A new one is always accepted: at the limit an older one is closed,
+	// idle ones first.
 	maxConnections = 512
-	// maxLong bounds the concurrent requests that wait for other ranks.
+	// maxLong limits the concurrent requests that wait for other ranks.
 	maxLong = 448
-	// maxPayload bounds the bytes of messages of all requests.
+	// maxPayload limits the message bytes of all requests together.
 	maxPayload = 1 << 30
-	// payloadStep bounds how much of a message of unknown length is read at a time.
+	// payloadStep limits the bytes read at a time of a message of unknown length.
 	payloadStep = 1 << 20
-	// answerStep bounds how much of an answer is written within one answer time.
+	// answerStep is the number of bytes of an answer written under one deadline.
 	answerStep = 1 << 20
 )
 
-// times bound how long a caller may take. None of them bounds a wait for a rank.
+// times are time limits for callers. None of them limits a wait for a rank.
 type times struct {
-	header time.Duration // for a request's header
-	body   time.Duration // for the rest of a request, but the message of a send
-	read   time.Duration // for more of the message of a send
+	header time.Duration // to send a request's header
+	body   time.Duration // to send the rest of a request, without the message of a send
+	read   time.Duration // to send more of a send's message
 	answer time.Duration // to read answerStep bytes of an answer
 	idle   time.Duration // between two requests
 }
@@ -42,13 +42,13 @@ var defaultTimes = times{
 	header: 10 * time.Second, body: 10 * time.Second, read: 2 * time.Minute, answer: 30 * time.Second, idle: 2 * time.Minute,
 }
 
-// bounded reads requests, within bounds of time and size, before it calls the handler, and
-// bounds the time to write answers.
+// bounded limits the time and the size of requests, which it reads before it calls the handler, and the time to
+// write answers.
 func (s *Server) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := &answer{ResponseWriter: w, control: http.NewResponseController(w), within: s.times.answer}
-		// The server lifts it when all has been read. Without a body it does not: it watches the
-		// connection already, and would take the deadline for its end.
+		// The server clears the deadline once it has read the body. Without a body it does not: it already
+		// watches the connection, and would mistake the deadline for its end.
 		if r.ContentLength != 0 {
 			_ = a.control.SetReadDeadline(time.Now().Add(s.times.body))
 		}
@@ -64,14 +64,14 @@ func (s *Server) bounded(next http.Handler) http.Handler {
 	})
 }
 
-// answer writes in steps that take a bounded time each.
+// answer writes in steps, each with a deadline.
 type answer struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	within  time.Duration
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap supports http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // Write writes b.
@@ -87,8 +87,8 @@ func (a *answer) Write(b []byte) (n int, err error) {
 	}
 }
 
-// long bounds the requests that wait for other ranks, so that none is closed because there
-// are too many connections.
+// long limits the requests that wait for other ranks to fewer than maxConnections, so that none of them is
+// closed at the limit of connections.
 func (s *Server) long(next handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		select {
@@ -101,7 +101,7 @@ func (s *Server) long(next handler) handler {
 	}
 }
 
-// payload counts the bytes of the messages of all requests.
+// payload counts the message bytes of all requests.
 type payload struct {
 	mu   sync.Mutex
 	used int64
@@ -124,14 +124,14 @@ func (p *payload) give(n int) {
 	p.used -= int64(n)
 }
 
-// message is the buffer of a message, whose memory is allocated as it is written.
+// message is the buffer of a message. Its memory is allocated as it is written.
 type message struct {
 	p     *payload
 	buf   []byte
 	taken int
 }
 
-// newMessage returns a buffer of n bytes of which none are charged yet.
+// newMessage returns a buffer of n bytes, not charged yet.
 func (s *Server) newMessage(n int) (*message, error) {
 	buf, err := anonmem.Get(n)
 	if err != nil {
@@ -153,8 +153,8 @@ func (m *message) free() {
 	anonmem.Put(m.buf)
 }
 
-// readMessage reads the body of a request: a message of at most the given words. The caller
-// must free the message, also with an error.
+// readMessage reads a message of at most maxWords words from the body of a request. The caller must free m if
+// it is not nil, even after an error.
 func (s *Server) readMessage(w http.ResponseWriter, r *http.Request, maxWords int) (m *message, data []byte, err error) {
 	limit := maxWords * protocol.WordLen
 	if r.ContentLength > int64(limit) {
@@ -175,7 +175,7 @@ func (s *Server) readMessage(w http.ResponseWriter, r *http.Request, maxWords in
 		var more int
 		if n < limit {
 			more, err = body.Read(m.buf[n:m.taken])
-		} else { // only whether there is more
+		} else { // only test whether there is more
 			_, err = body.Read(make([]byte, 1))
 		}
 		n += more

@@ -18,7 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// serveWithin answers with other times until the test ends. It returns the socket's path.
+// serveWithin serves with other time limits until the test ends. It returns the socket's path.
 func serveWithin(t *testing.T, b Backend, limits times) (path string, c *Client) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "c.sock")
@@ -55,8 +55,8 @@ func connect(t *testing.T, path string) net.Conn {
 	return c
 }
 
-// TestSlowCallers: who does not send all of a request, or a next one, is answered with an
-// error or hung up on.
+// TestSlowCallers checks that a caller that does not complete a request, or sends no further one, gets an error
+// or is disconnected.
 func TestSlowCallers(t *testing.T) {
 	const soon = 100 * time.Millisecond
 	path, _ := serveWithin(t, new(fakeBackend), times{header: soon, body: soon, read: soon, answer: time.Minute, idle: soon})
@@ -83,7 +83,7 @@ func TestSlowCallers(t *testing.T) {
 	}
 }
 
-// slowPort answers after a while, if its caller is still there.
+// slowPort answers after a delay, if the caller is still there.
 type slowPort struct {
 	fakeBackend
 	after time.Duration
@@ -114,8 +114,8 @@ func (p *slowPort) wait(ctx context.Context) error {
 	}
 }
 
-// TestLongRequests: what waits for a rank for longer than any of the times is not cut
-// off, and a message may come in pieces.
+// TestLongRequests checks that a wait for a rank beyond all time limits is not cut off, and that a message may
+// arrive in pieces.
 func TestLongRequests(t *testing.T) {
 	const soon = 400 * time.Millisecond
 	port := &slowPort{after: 2 * soon}
@@ -135,7 +135,7 @@ func TestLongRequests(t *testing.T) {
 	r, w := io.Pipe()
 	go func() {
 		for range 6 {
-			time.Sleep(soon / 4) // the message takes longer than the times
+			time.Sleep(soon / 4) // the message takes longer than the limits
 			_, _ = w.Write([]byte("abcd"))
 		}
 		w.Close()
@@ -149,8 +149,8 @@ func TestLongRequests(t *testing.T) {
 	}
 }
 
-// TestConnections: idle connections do not keep a new one from being answered, and there
-// are no more than the limit.
+// TestConnections checks that idle connections do not prevent a new one from being served, and that the limit
+// is kept.
 func TestConnections(t *testing.T) {
 	limits := defaultTimes
 	limits.header = time.Hour
@@ -162,7 +162,7 @@ func TestConnections(t *testing.T) {
 	if _, err := client.Status(within(t)); err != nil {
 		t.Fatal(err)
 	}
-	// The oldest have been closed.
+	// The oldest are closed.
 	for _, c := range idle[:10] {
 		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Errorf("an idle connection beyond the limit: %v", err)
@@ -180,8 +180,8 @@ func TestConnections(t *testing.T) {
 	resp.Body.Close()
 }
 
-// TestBusy: so many requests may wait for ranks, and their messages have so many bytes.
-// Others get an error, and the status is answered.
+// TestBusy checks the limits on requests that wait for ranks and on their message bytes. Further requests get
+// an error, and the status is still served.
 func TestBusy(t *testing.T) {
 	s := NewServer(&fakeBackend{sent: make(chan []byte)}, log.New(io.Discard, "", 0))
 	h := s.handler()
@@ -216,13 +216,13 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// TestLongestMessage: one of as many words as there may be, and one byte more.
+// TestLongestMessage sends messages of up to the maximum length, and one that is a byte longer.
 func TestLongestMessage(t *testing.T) {
 	b := &fakeBackend{sent: make(chan []byte, 2)}
 	h := NewServer(b, log.New(io.Discard, "", 0)).handler()
 	most := b.MaxWords() * protocol.WordLen
 	for _, tt := range []struct{ n, code int }{{0, 200}, {payloadStep, 200}, {most, 200}, {most + 1, 413}} {
-		// Its length is not known before.
+		// The length is not announced.
 		body := io.MultiReader(strings.NewReader(strings.Repeat("x", tt.n)))
 		if code, text := askFrom(h, "POST", "/v1/send?to=1", body); code != tt.code {
 			t.Errorf("%d bytes: %d %s", tt.n, code, text)

@@ -11,11 +11,11 @@ import (
 // caller is the process at the other end of a connection.
 type caller struct {
 	wire.Credentials
-	// unknown is why the credentials are not known.
+	// unknown is the reason why the credentials are not known, or nil.
 	unknown error
 }
 
-// callerKey is the key of the caller in the context of a connection.
+// callerKey is the context key of a connection's caller.
 type callerKey struct{}
 
 // withCaller adds the caller to the context of a connection.
@@ -27,8 +27,8 @@ func withCaller(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// authorized serves callers that may do more than read the status, and refuses others
-// before it reads their messages.
+// authorized serves callers that may do more than read the status, and rejects others before it reads their
+// messages.
 func (s *Server) authorized(next handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		c, ok := r.Context().Value(callerKey{}).(caller)

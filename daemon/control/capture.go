@@ -13,17 +13,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// CaptureRequest asks for the packets that a daemon has recorded.
+// CaptureRequest requests packets that a daemon has recorded.
 type CaptureRequest struct {
-	// Last is how old the packets are at most; 0: all that there are or, with Follow, none that have been.
+	// Last limits the age of the packets. 0 selects all recorded packets or, with Follow, none.
 	Last time.Duration
-	// Follow asks for those that follow as well, until the caller disconnects.
+	// Follow requests later packets as well, until the caller disconnects.
 	Follow bool
-	// For is how long that is at most; 0: without limit.
+	// For limits the duration of Follow; 0 means no limit.
 	For time.Duration
 }
 
-// ProfileHeader is the header of capture's reply that names the profile of packets that are not of the extended profile.
+// ProfileHeader is the header of capture's answer with the profile of packets that do not use the extended
+// profile.
 const ProfileHeader = "Zrlmpid-Profile"
 
 // capture answers with a pcapng file.
@@ -40,30 +41,30 @@ func (s *Server) capture(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Content-Type", "application/octet-stream")
 		if req.Follow {
 			control := http.NewResponseController(w)
-			_ = control.Flush() // packets may not come for long; if the caller has gone, writing fails as well
+			_ = control.Flush() // packets may not come for long; if the caller is gone, the next write fails as well
 			return flushing{w, control}
 		}
 		return w
 	})
 	if err != nil && begun {
-		panic(http.ErrAbortHandler) // so that the caller does not take it for a whole file
+		panic(http.ErrAbortHandler) // so that the caller does not take the file for complete
 	}
 	return err
 }
 
-// flushing sends what is written at once.
+// flushing flushes every write.
 type flushing struct {
 	io.Writer
 	control *http.ResponseController
 }
 
-// Write writes b.
+// Write writes b and flushes it.
 func (f flushing) Write(b []byte) (int, error) {
 	n, err := f.Writer.Write(b)
 	return n, errors.Join(err, f.control.Flush())
 }
 
-// duration returns a time, and 0 if it is missing.
+// duration returns a duration, or 0 if the parameter is missing.
 func (q *parameters) duration(name string) time.Duration {
 	text := q.values.Get(name)
 	if text == "" {
@@ -76,8 +77,8 @@ func (q *parameters) duration(name string) time.Duration {
 	return d
 }
 
-// Capture returns the packets that the daemon has recorded, as a pcapng file, and the profile of those that are not of the
-// extended one. The caller closes it.
+// Capture returns packets that the daemon has recorded, as a pcapng file, and the profile of packets that do
+// not use the extended profile. The caller must close the file.
 func (c *Client) Capture(ctx context.Context, req CaptureRequest) (io.ReadCloser, protocol.Profile, error) {
 	q := url.Values{"last": {req.Last.String()}}
 	if req.Follow {

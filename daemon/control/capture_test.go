@@ -11,7 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestCapture: the client gets what the daemon writes with its profile, as long as it wants, or the daemon's error.
+// TestCapture checks that the client gets the daemon's recording with its profile, for as long as requested, or
+// the daemon's error.
 func TestCapture(t *testing.T) {
 	b := &fakeBackend{}
 	c := serve(t, filepath.Join(t.TempDir(), "c.sock"), b)

@@ -18,17 +18,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Client is a client of a daemon. Its errors are *UnreachableError if no daemon answers,
-// *Error if the daemon answered with one, and the context's cause if that ended first.
+// Client is a client of a daemon. Its errors are *UnreachableError if no daemon answers, *Error if the daemon
+// reports one, and the context's cause if the context ends first.
 type Client struct {
 	socket string
 	http   http.Client
-	// reply is replyTime.
+	// reply is replyTime, or a test's value.
 	reply time.Duration
 }
 
-// NewClient returns a client of the daemon at the given socket. It connects with the first
-// request.
+// NewClient returns a client of the daemon at the given socket. It connects with the first request.
 func NewClient(socket string) *Client { return newClient(socket, replyTime) }
 
 func newClient(socket string, reply time.Duration) *Client {
@@ -42,7 +41,7 @@ func newClient(socket string, reply time.Duration) *Client {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Handle is the query.Handler of the daemon, of requests of the kinds Status, Reports, Reset, Reload and Support.
+// Handle is the daemon's query.Handler, for requests of kinds Status, Reports, Reset, Reload and Support.
 func (c *Client) Handle(ctx context.Context, r query.Request) query.Response {
 	method, limit := http.MethodGet, c.reply
 	var body any
@@ -82,8 +81,8 @@ func (c *Client) Reload(ctx context.Context) (Reloaded, error) {
 
 var errSilent = errors.New("connection accepted, but no answer")
 
-// WaitReady queries the status until a daemon answers. If ctx ends first, the error is the
-// *UnreachableError of the last try.
+// WaitReady queries the status until a daemon answers. If ctx ends first, the error is the *UnreachableError of
+// the last attempt.
 func (c *Client) WaitReady(ctx context.Context) (state.Status, error) {
 	retry := time.NewTicker(20 * time.Millisecond)
 	defer retry.Stop()
@@ -105,8 +104,8 @@ func (c *Client) WaitReady(ctx context.Context) (state.Status, error) {
 	}
 }
 
-// Ping makes round trips, and calls each for every one that ends. It returns the error of
-// the request, not of a trip, or the error of each.
+// Ping makes round trips, and calls each for every completed one. It returns the error of the request, not of a
+// trip, or the error of each.
 func (c *Client) Ping(ctx context.Context, req PingRequest, each func(Trip) error) error {
 	limit := unlimited
 	if timeout, err := time.ParseDuration(req.Timeout); err == nil && timeout > 0 {
@@ -142,7 +141,8 @@ func (c *Client) unexpected(format string, args ...any) error {
 	return Errorf(Failed, "%s: the answer is of "+format, append([]any{c.socket}, args...)...)
 }
 
-// limitFor returns how long the answer to an operation with a time-out may take, or unlimited without one.
+// limitFor returns the time limit for the answer to an operation with the given timeout, or unlimited if that
+// is 0.
 func (c *Client) limitFor(timeout time.Duration) time.Duration {
 	if timeout == 0 {
 		return unlimited
@@ -150,8 +150,8 @@ func (c *Client) limitFor(timeout time.Duration) time.Duration {
 	return timeout + c.reply
 }
 
-// Send sends a message of whole words. If ctx ends, the error is the daemon's: it says what
-// was left open at the peer.
+// Send sends a message of whole words. If ctx ends, the error is the daemon's, which describes the message's
+// state at the peer.
 func (c *Client) Send(ctx context.Context, req SendRequest, data io.Reader) (Message, error) {
 	q := url.Values{
 		"from": {strconv.Itoa(req.From)}, "to": {strconv.Itoa(req.To)}, "datatype": {req.Datatype.String()},
@@ -194,8 +194,8 @@ func (c *counter) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Recv receives a message. It ends with ctx as Send does. If it is longer than requested, Message.Truncated says so and
-// the bytes are its beginning.
+// Recv receives a message. If ctx ends, the error is the daemon's, as for Send. If the message is longer than
+// requested, Message.Truncated is set, and the bytes are its beginning.
 func (c *Client) Recv(ctx context.Context, req RecvRequest) (Message, []byte, error) {
 	datatype := req.Datatype.String()
 	if req.AnyDatatype {

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// answerTime is how long the daemon may take to say how a cancelled operation has ended.
+// answerTime is the time that the daemon has to report the outcome of a cancelled operation.
 const answerTime = time.Second
 
-// cancellable is the context of a request for an operation that ends with the daemon's answer
-// when its caller's context ends: what became of the message only the daemon knows.
+// cancellable is the context of a request for an operation. After the end of its caller's context, it lasts
+// until the daemon has answered: only the daemon knows the outcome of the message.
 type cancellable struct {
 	context.Context
 	caller context.Context
@@ -19,8 +19,8 @@ type cancellable struct {
 	detach func() bool
 }
 
-// cancellable returns the context of an operation. When ctx ends, this side of the connection
-// is closed, at which the daemon cancels the operation and answers.
+// cancellable returns the context of an operation. When ctx ends, this side of the connection is closed, upon
+// which the daemon cancels the operation and answers.
 func (c *Client) cancellable(ctx context.Context) *cancellable {
 	var conn atomic.Value
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -36,8 +36,7 @@ func (c *Client) cancellable(ctx context.Context) *cancellable {
 	return op
 }
 
-// cause returns the error of the operation: the end of the caller's context if there was no
-// answer because of it.
+// cause returns the error of the operation: the cause of the caller's context if its end prevented an answer.
 func (op *cancellable) cause(err error) error {
 	if err != nil && op.Err() != nil && op.caller.Err() != nil {
 		return context.Cause(op.caller)

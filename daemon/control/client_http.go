@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// replyTime bounds the wait for an answer, or for more of it, beyond the time for which the request waits for
-	// ranks.
+	// replyTime limits the wait for an answer, or for more of it, in addition to the time for which the request
+	// waits for ranks.
 	replyTime = 10 * time.Second
-	// unlimited is the limit of a request that waits for ranks without a time-out.
+	// unlimited is the limit of a request that waits for ranks without a timeout.
 	unlimited = time.Duration(0)
-	// writeStep bounds how much of a request is written within one replyTime.
+	// writeStep is the number of bytes of a request written under one deadline.
 	writeStep = 1 << 20
 )
 
-// dial connects to the socket, whose process CheckServer trusts.
+// dial connects to the socket, if CheckServer trusts its process.
 func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.reply, silent(c.socket, c.reply))
 	defer cancel()
@@ -40,7 +40,7 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 			return nil, context.Cause(ctx)
 		}
 		if op, ok := errors.AsType[*net.OpError](err); ok {
-			err = op.Err // without the path, which the error has
+			err = op.Err // omit the path, which UnreachableError has
 		}
 		return nil, &UnreachableError{Socket: c.socket, Err: err}
 	}
@@ -52,13 +52,13 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 	return &boundedConn{UnixConn: unix, socket: c.socket, step: c.reply}, nil
 }
 
-// boundedConn is a connection whose writes fail if the daemon does not read them, and whose reads fail if it is one to
-// the socket for programs.
+// boundedConn is a connection with a deadline for writes. Its reads fail if it is connected to the daemon's
+// socket for programs.
 type boundedConn struct {
 	*net.UnixConn
 	socket   string
 	step     time.Duration // for writeStep bytes
-	answered bool          // something has been read
+	answered bool          // something was read
 }
 
 // Read reads into b.
@@ -72,7 +72,7 @@ func (c *boundedConn) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// Write writes b, in steps that take a bounded time each.
+// Write writes b in steps, each with a deadline.
 func (c *boundedConn) Write(b []byte) (n int, err error) {
 	for {
 		_ = c.SetWriteDeadline(time.Now().Add(c.step))
@@ -89,8 +89,7 @@ func silent(socket string, limit time.Duration) *Error {
 	return Errorf(Timeout, "%s: no answer from the daemon for %v: it is stopped or overloaded", socket, limit)
 }
 
-// callWithin makes a request whose answer is one JSON value of at most maxStatus bytes, for which it waits as long as
-// limit says.
+// callWithin makes a request whose answer is one JSON value of at most maxStatus bytes, within a time limit.
 func (c *Client) callWithin(
 	ctx context.Context, limit time.Duration, method, path string, q url.Values, body, into any,
 ) error {
@@ -110,9 +109,9 @@ func (c *Client) callWithin(
 	return nil
 }
 
-// do makes a request, whose body is a reader or a value to be sent as JSON, and returns the answer unless it is an
-// error. It waits for the answer, and for each part of its body, as long as limit says, from when the request has
-// been written.
+// do makes a request, whose body is a reader or a value to be sent as JSON, and returns the answer unless it is
+// an error. The limit applies to the wait for the answer, and for each part of its body, once the request was
+// written.
 func (c *Client) do(
 	ctx context.Context, limit time.Duration, method, path string, q url.Values, body any,
 ) (*http.Response, error) {
@@ -148,7 +147,7 @@ func (c *Client) do(
 	return resp, nil
 }
 
-// check returns the error that an answer is, or of an answer that no zrlmpid gives.
+// check returns the error in an answer, or an error if the answer is not from a zrlmpid.
 func (c *Client) check(resp *http.Response) error {
 	if resp.Header.Get(VersionHeader) == "" {
 		return Errorf(Failed, "%s: the answer has no header %s: no zrlmpid listens there, or one of an older version "+
@@ -186,18 +185,18 @@ func (c *Client) broken(ctx context.Context, err error) error {
 	return Errorf(Closed, "%s: the daemon closed the connection before its answer was complete: %v", c.socket, err)
 }
 
-// answerWait ends a request whose answer, or more of it, does not come in time.
+// answerWait ends a request if its answer, or more of it, does not arrive in time.
 type answerWait struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	limit  time.Duration
 	err    *Error
 	timer  atomic.Pointer[time.Timer]
-	// answered: the answer has begun, possibly before the request was written.
+	// answered is set once the answer has begun, possibly before the request was written.
 	answered atomic.Bool
 }
 
-// newAnswerWait returns the wait of a request, whose context it makes. The caller calls end.
+// newAnswerWait returns the wait of a request, and creates its context. The caller must call end.
 func newAnswerWait(ctx context.Context, socket string, limit time.Duration) *answerWait {
 	w := &answerWait{limit: limit, err: silent(socket, limit)}
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
@@ -209,7 +208,7 @@ func newAnswerWait(ctx context.Context, socket string, limit time.Duration) *ans
 	return w
 }
 
-// start starts to wait.
+// start starts or restarts the timer.
 func (w *answerWait) start() {
 	if w.limit == unlimited {
 		return
@@ -219,14 +218,14 @@ func (w *answerWait) start() {
 	}
 }
 
-// stop ends a wait.
+// stop stops the timer.
 func (w *answerWait) stop() {
 	if t := w.timer.Load(); t != nil {
 		t.Stop()
 	}
 }
 
-// cause returns the error of a failed request: the time limit, if that is why it failed.
+// cause returns the error of a failed request: the expired time limit, if that was the cause.
 func (w *answerWait) cause(err error) error {
 	if errors.Is(context.Cause(w.ctx), w.err) {
 		return w.err
@@ -239,7 +238,7 @@ func (w *answerWait) end() {
 	w.cancel(nil)
 }
 
-// boundedBody is the body of an answer.
+// boundedBody is the body of an answer, with a time limit for each read.
 type boundedBody struct {
 	io.ReadCloser
 	wait *answerWait

@@ -16,38 +16,38 @@ import (
 // Kind is the class of an error, for programs.
 type Kind string
 
-// The kinds of errors.
+// Kinds of errors.
 const (
-	// Usage: the request is invalid.
+	// Usage means that the request is invalid.
 	Usage Kind = "usage"
-	// Rank: no such rank, or not one that supports the request.
+	// Rank means that there is no such rank, or that it does not support the request.
 	Rank Kind = "rank"
-	// Timeout: the caller's time-out or a deadline of the link.
+	// Timeout means that the caller's timeout or a deadline of the link expired.
 	Timeout Kind = "timeout"
-	// Partial, Empty, TooLong, Truncated and Remote are the errors of the
-	// same names of package handshake.
+	// Partial, Empty, TooLong, Truncated and Remote correspond to the errors of package handshake with these
+	// names.
 	Partial   Kind = "partial"
 	Empty     Kind = "empty"
 	TooLong   Kind = "too_long"
 	Truncated Kind = "truncated"
 	Remote    Kind = "remote"
-	// Closed: the daemon is shutting down.
+	// Closed means that the daemon is shutting down.
 	Closed Kind = "closed"
-	// Canceled: the caller cancelled its operation.
+	// Canceled means that the caller cancelled its operation.
 	Canceled Kind = "canceled"
-	// Mismatch: what came back is not what was sent.
+	// Mismatch means that the echo differs from the message sent.
 	Mismatch Kind = "mismatch"
-	// Refused: the configuration was refused, the previous one stays in effect.
+	// Refused means that the configuration was refused; the previous one stays in effect.
 	Refused Kind = "refused"
-	// Permission: the caller's user may not make the request.
+	// Permission means that the caller's user may not make the request.
 	Permission Kind = "permission"
-	// Busy: a limit of concurrent requests is reached.
+	// Busy means that a limit of concurrent requests was reached.
 	Busy Kind = "busy"
-	// Failed is everything else.
+	// Failed is the kind of all other errors.
 	Failed Kind = "failed"
 )
 
-// Error is an error of the daemon, as it is sent over the control socket.
+// Error is an error of the daemon, as sent over the control socket.
 type Error struct {
 	Message string `json:"error"`
 	Kind    Kind   `json:"kind"`
@@ -58,7 +58,7 @@ type Error struct {
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Is makes an error of kind Permission fs.ErrPermission, and one of kind Canceled context.Canceled.
+// Is makes an error of kind Permission match fs.ErrPermission, and one of kind Canceled match context.Canceled.
 func (e *Error) Is(target error) bool {
 	return e.Kind == Permission && target == fs.ErrPermission || e.Kind == Canceled && target == context.Canceled
 }
@@ -68,7 +68,7 @@ func Errorf(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
 }
 
-// kinds maps errors to kinds; the first that matches counts.
+// kinds maps errors to kinds; the first match counts.
 var kinds = []struct {
 	err  error
 	kind Kind
@@ -101,7 +101,7 @@ func KindOf(err error) Kind {
 	return Failed
 }
 
-// AsError returns err as it is sent over the control socket.
+// AsError returns err in the form sent over the control socket.
 func AsError(err error) *Error {
 	e := &Error{Kind: KindOf(err), Message: err.Error()}
 	if inner, ok := errors.AsType[*Error](err); ok {
@@ -131,13 +131,13 @@ func (k Kind) httpStatus() int {
 	return http.StatusBadGateway
 }
 
-// UnreachableError: no daemon answers on the control socket.
+// UnreachableError reports that no daemon answers on the control socket.
 type UnreachableError struct {
 	Socket string
 	Err    error
 }
 
-// Error says which socket was tried and what to do.
+// Error names the socket, and a remedy.
 func (e *UnreachableError) Error() string {
 	if errors.Is(e.Err, syscall.EACCES) {
 		return fmt.Sprintf("control socket %s: %v: %s", e.Socket, e.Err, whoMayConnect(e.Socket))

@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// TestAskHostileServer: a server that is no daemon's is an error, which takes little memory, whatever it answers.
+// TestAskHostileServer checks that the answer of any other server is an error, and takes little memory.
 func TestAskHostileServer(t *testing.T) {
 	endless := func(piece string) func(w io.Writer) {
 		return func(w io.Writer) {
@@ -56,7 +56,7 @@ func TestAskHostileServer(t *testing.T) {
 	}
 }
 
-// TestJobPacketsOfOthers: garbage is an error, and not a recording without packets.
+// TestJobPacketsOfOthers checks that garbage is an error, and not a recording without packets.
 func TestJobPacketsOfOthers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text string

@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// squat answers every request at a path with the same answer, as a process that is no zrlmpid.
+// squat answers every request at a path with the same answer, like a process that is no zrlmpid.
 func squat(t *testing.T, header map[string]string, body string) *Client {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "c.sock")
@@ -38,7 +38,7 @@ func squat(t *testing.T, header map[string]string, body string) *Client {
 	return c
 }
 
-// requests are all requests that a client makes.
+// requests are all requests of a client.
 var requests = map[string]func(ctx context.Context, c *Client) error{
 	"status": func(ctx context.Context, c *Client) error { _, err := c.Status(ctx); return err },
 	"reports": func(ctx context.Context, c *Client) error {
@@ -74,7 +74,7 @@ var requests = map[string]func(ctx context.Context, c *Client) error{
 	},
 }
 
-// following has a client follow packets.
+// following follows packets.
 func following(ctx context.Context, c *Client) error {
 	body, _, err := c.Capture(ctx, CaptureRequest{Follow: true})
 	if err == nil {
@@ -83,7 +83,7 @@ func following(ctx context.Context, c *Client) error {
 	return err
 }
 
-// TestNoZrlmpid: what no zrlmpid answers is an error, whatever was asked.
+// TestNoZrlmpid checks that answers that no zrlmpid gives are errors, for all requests.
 func TestNoZrlmpid(t *testing.T) {
 	for _, body := range []string{"", "{}", "null", "[]", "garbage"} {
 		c := squat(t, map[string]string{MessageHeader: "{}", ProfileHeader: protocol.CloudFPGA.String()}, body)
@@ -95,7 +95,8 @@ func TestNoZrlmpid(t *testing.T) {
 	}
 }
 
-// TestAnswerOfAnotherRequest: an answer that does not fit its request is an error, also that of a zrlmpid.
+// TestAnswerOfAnotherRequest checks that an answer that does not fit its request is an error, even from a
+// zrlmpid.
 func TestAnswerOfAnotherRequest(t *testing.T) {
 	for _, tt := range []struct{ request, body, want string }{
 		{"status", `{}`, "no version, process or ranks"},
@@ -124,7 +125,7 @@ func TestAnswerOfAnotherRequest(t *testing.T) {
 	}
 }
 
-// TestSilentDaemon: no request waits without end for a daemon that does not answer, or does not read.
+// TestSilentDaemon checks that no request waits forever for a daemon that does not answer, or does not read.
 func TestSilentDaemon(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.sock")
 	l, err := net.Listen("unix", path) // the kernel accepts
@@ -143,7 +144,7 @@ func TestSilentDaemon(t *testing.T) {
 	}
 	for name, request := range requests {
 		switch name {
-		case "ping", "send", "send of a stream", "recv": // without a time-out, which they then have
+		case "ping", "send", "send of a stream", "recv": // without a timeout, which they have there
 			continue
 		}
 		all[name] = request

@@ -19,38 +19,39 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// Job is a job that has ranks on this host, as these have answered.
+// Job is a job with ranks on this host, and the answers of these ranks.
 type Job struct {
-	// Name of its launcher, or of its directory if there are several of that name. A job of another user
-	// has "@" and the user's number behind it.
+	// Name is the name of the job's launcher, or of its directory if several launchers have that name. It ends
+	// in "@" and the user's number for a job of another user.
 	Name string
-	// Reports of the ranks that have answered, in rank order, Unread the ranks whose answers were too long
-	// together, and Silent the others.
+	// Reports are the answers of ranks, in rank order. Unread are the ranks whose answers exceeded the limit on
+	// all answers, and Silent the ranks that did not answer.
 	Reports []node.Report
 	Unread  []int
 	Silent  []int
-	// Processes are those of Silent that could be found, in rank order.
+	// Processes are the known processes of Silent, in rank order.
 	Processes []state.SilentProcess
 	jobs.Job
 }
 
 const (
-	// jobTime bounds the answers of all ranks of jobs together.
+	// jobTime limits the wait for the answers of all ranks of jobs.
 	jobTime = time.Second
-	// reportsTime bounds the time that a rank may ask others.
+	// reportsTime is the time for which a rank may ask others.
 	reportsTime = 3 * time.Second
-	// maxAnswers bounds what the ranks of a job answer together, in bytes, maxForeign what those of another user's job
-	// answer, and maxAllAnswers what those of all jobs do.
+	// maxAnswers limits the answers of a job's ranks together, in bytes; maxForeign does so for a job of
+	// another user, and maxAllAnswers for all jobs together.
 	maxAnswers    = 16 << 20
 	maxForeign    = 4 << 20
 	maxAllAnswers = 64 << 20
-	// maxAsked is the number of ranks that are asked at a time.
+	// maxAsked limits the ranks that are asked at the same time.
 	maxAsked = 64
 )
 
-// FindJobs returns this user's jobs that have ranks on this host, sorted by name. With a name, it returns the job that
-// the name is of; "@" and the number of a user behind it mean a job of that user. If there are jobs in this process's
-// network namespace, those of others are found only by the names of their directories. Their ranks are not asked.
+// FindJobs returns this user's jobs with ranks on this host, sorted by name. If a name is given, it returns the
+// job of that name; "@" and a user's number at the end select a job of that user. If any job is in this
+// process's network namespace, jobs in other namespaces are found only by the name of their directory. Their
+// ranks are not asked.
 func FindJobs(name string) ([]*Job, error) {
 	of, uid, err := splitName(name)
 	if err != nil {
@@ -66,7 +67,7 @@ func FindJobs(name string) ([]*Job, error) {
 		return nil, fmt.Errorf("the jobs of this host: %w", err)
 	}
 	near := func(j jobs.Job) bool { return j.Near }
-	if slices.ContainsFunc(found, near) { // others are on hosts of their own, as containers, with a common directory
+	if slices.ContainsFunc(found, near) { // others are on separate hosts, such as containers, with a shared directory
 		found = slices.DeleteFunc(found, func(j jobs.Job) bool { return !near(j) && j.ID() != of })
 	}
 	same := map[string]int{}
@@ -91,9 +92,9 @@ func FindJobs(name string) ([]*Job, error) {
 	return list, nil
 }
 
-// splitName returns the name of a job and its user.
+// splitName splits the name of a job from its user.
 func splitName(name string) (of string, uid int, err error) {
-	of, number, foreign := strings.Cut(name, "@") // which is in no name
+	of, number, foreign := strings.Cut(name, "@") // which no name contains
 	if !foreign {
 		return name, os.Geteuid(), nil
 	}
@@ -104,7 +105,7 @@ func splitName(name string) (of string, uid int, err error) {
 	return of, int(n), nil
 }
 
-// Jobs is FindJobs, and asks the ranks of the jobs for their states.
+// Jobs returns the jobs of FindJobs, with the states of their ranks.
 func Jobs(ctx context.Context, name string) ([]*Job, error) { return askJobs(ctx, name, query.Status) }
 
 // JobMetrics returns this user's jobs, with the counters and histograms of their ranks.
@@ -137,7 +138,7 @@ func askAll(ctx context.Context, list []*Job, kind query.Kind) {
 	}
 }
 
-// budget bounds the answers of the ranks of the job together.
+// budget returns the limit on the answers of the job's ranks.
 func (j *Job) budget() *jobs.Budget {
 	if j.UID != os.Geteuid() {
 		return jobs.NewBudget(maxForeign)
@@ -171,7 +172,7 @@ func (j *Job) ask(ctx context.Context, kind query.Kind, all *jobs.Budget, gate c
 	}
 }
 
-// Handle is the query.Handler of the job: it asks the job's ranks on this host.
+// Handle is the job's query.Handler: it asks the job's ranks on this host.
 func (j *Job) Handle(ctx context.Context, r query.Request) query.Response {
 	switch r.Kind {
 	case query.Status:
@@ -186,8 +187,8 @@ func (j *Job) Handle(ctx context.Context, r query.Request) query.Response {
 	return query.Unknown(r)
 }
 
-// reset has ranks of the job end their dead ends of a peer that was restarted: one rank, or with AnyRank all on this
-// host but the peer itself.
+// reset makes ranks of the job forget the state of a restarted peer: one rank or, with AnyRank, all ranks on
+// this host except the peer.
 func (j *Job) reset(ctx context.Context, r query.Request) error {
 	ranks := j.Ranks
 	if r.Rank != query.AnyRank {
@@ -215,8 +216,8 @@ func (j *Job) foreign(rank int) error {
 	return Errorf(Rank, "rank %d is not one of job %s on this host: these are %v", rank, j.Name, j.Ranks)
 }
 
-// reports has a rank of the job, or the lowest one, ask the ranks on other hosts what they wait for, over its links to
-// them.
+// reports makes a rank of the job, by default the lowest one, ask the ranks on other hosts about their waits,
+// over its links to them.
 func (j *Job) reports(ctx context.Context, r query.Request) (asked state.Reports, err error) {
 	if r.Rank == query.AnyRank && len(j.Ranks) > 0 {
 		r.Rank = j.Ranks[0]
@@ -236,7 +237,7 @@ func (j *Job) reports(ctx context.Context, r query.Request) (asked state.Reports
 	return asked, nil
 }
 
-// askRank returns the report of a rank, and its process, or 0.
+// askRank returns the report of a rank, and its process or 0.
 func askRank(
 	ctx context.Context, j *jobs.Job, kind query.Kind, rank int, budgets ...*jobs.Budget,
 ) (*node.Report, int, error) {
@@ -255,7 +256,7 @@ func askRank(
 		return nil, pid, fmt.Errorf("rank %d of job %s answers as rank %d of %d", rank, j.Name, r.Rank, len(r.Cluster))
 	}
 	r.PID, r.UID, r.SocketDrops = pid, j.UID, r.Drops
-	r.Attached = nil // whatever it says: the kernel knows the process
+	r.Attached = nil // not the rank's claim: the kernel knows the process
 	if r.Kernel == "" {
 		r.Attached = []state.Program{{PID: pid, UID: j.UID, Seconds: time.Since(r.Started).Seconds(),
 			Operations: r.Operations}}
@@ -263,7 +264,7 @@ func askRank(
 	return r, pid, nil
 }
 
-// Status returns the job as a daemon's status: its ranks on this host are the local ones.
+// Status returns the job in the form of a daemon's status, with its ranks on this host as local ranks.
 func (j *Job) Status() state.Status {
 	s := state.Status{Version: version.String(), Job: j.Name, Silent: j.Silent, Unread: j.Unread, SilentProcesses: j.Processes,
 		Cluster: []state.Member{}, Ranks: []state.Rank{}}
@@ -287,7 +288,7 @@ func (j *Job) Status() state.Status {
 	for i := range j.Reports {
 		r := &j.Reports[i]
 		if len(r.Cluster) != len(s.Cluster) {
-			continue // it is not of the same job as the others
+			continue // not of the same job as the others
 		}
 		s.Cluster[r.Rank].Role, s.Cluster[r.Rank].Kernel = r.Role, r.Kernel
 		s.Ranks = append(s.Ranks, state.Rank{RankInfo: r.RankInfo, Engine: r.Engine})

@@ -22,7 +22,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// launcher is one in memory, of a job of two.
+// launcher is an in-memory launcher of a job of two ranks.
 type launcher struct {
 	name    string
 	mu      sync.Mutex
@@ -73,7 +73,7 @@ func (p process) Barrier(context.Context) error {
 
 func (process) Finalize(context.Context) error { return nil }
 
-// TestJobs: the ranks of a job are found while they run, and what they answer is their state.
+// TestJobs checks that the ranks of a job are found while they run, and answer with their state.
 func TestJobs(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
@@ -136,7 +136,7 @@ ranks:
 			Counters(rank func(*state.RankCounters), peer func(*state.PeerCounters))
 		})
 		e.Counters(func(c *state.RankCounters) { own = *c }, func(c *state.PeerCounters) { peers = append(peers, *c) })
-		for p := range peers { // acknowledgements are late, and what waits waits longer now
+		for p := range peers { // acknowledgements are late, and waits are longer now
 			for _, c := range []*state.PeerCounters{&peers[p], &r.Peers[p]} {
 				c.PacketsIn, c.PacketsOut, c.BytesIn, c.BytesOut = [state.NumTypes]uint64{}, [state.NumTypes]uint64{}, [state.NumTypes]uint64{}, [state.NumTypes]uint64{}
 				c.InFlight, c.InFlightPackets, c.RoundTrip, c.OldestSend, c.OldestRecv.Elapsed = 0, 0, 0, state.OldestWait{}, 0
@@ -157,7 +157,7 @@ ranks:
 		t.Errorf("%+v", r)
 	}
 
-	// It asks the ranks that are not on this host, over the links that can.
+	// It asks the ranks that are not on this host, over links that support it.
 	reports := query.Request{Kind: query.Reports, Rank: 2}
 	asked, err := query.Get[state.Reports](ctx, list[0].Handle, reports)
 	if err != nil || !reflect.DeepEqual(asked.Asked, []state.Asked{{Rank: 1, Reason: mpe.ErrNotExtended.Error(), By: 2}}) {
@@ -169,7 +169,7 @@ ranks:
 		t.Error(err)
 	}
 
-	// What answers nothing, or as another rank, is named.
+	// A rank that does not answer, or answers as another rank, is listed.
 	other, err := jobs.Serve(list[0].Directory, 7, func(context.Context, query.Request) query.Response {
 		return query.Response{Document: map[string]int{"rank": 8}}
 	})
@@ -192,7 +192,8 @@ ranks:
 	}
 }
 
-// TestClaims: the programs of a rank and the numbers of other ranks are not what a process says of them.
+// TestClaims checks that a process's claims about a rank's programs, and about the numbers of other ranks, are
+// ignored.
 func TestClaims(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	directory, warning, err := jobs.Make("claims")
@@ -227,7 +228,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestResetByAll: all ranks of a job reset a peer but the peer itself.
+// TestResetByAll checks that all ranks of a job reset a peer, except the peer itself.
 func TestResetByAll(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	directory, warning, err := jobs.Make("reset")
@@ -255,7 +256,7 @@ func TestResetByAll(t *testing.T) {
 	}
 }
 
-// TestAnswerBudgets: the ranks of a job may answer as much together as state.Status.Doubts says.
+// TestAnswerBudgets checks the limits on the answers of a job's ranks, as stated by state.Status.Doubts.
 func TestAnswerBudgets(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	directory, _, err := jobs.Make("budgets")
@@ -287,8 +288,8 @@ func TestAnswerBudgets(t *testing.T) {
 	}
 }
 
-// TestJobAsks: a request goes to the rank that it names, and one for any rank to the lowest, or to all that it
-// concerns.
+// TestJobAsks checks that a request goes to the rank that it names, and a request for any rank to the lowest
+// rank, or to all ranks that it concerns.
 func TestJobAsks(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	directory, _, err := jobs.Make("asks")
@@ -323,7 +324,7 @@ func TestJobAsks(t *testing.T) {
 		{query.Reset, query.AnyRank, 1, []int{3, 5}, false},
 		{query.Reset, query.AnyRank, 3, []int{5}, false},
 		{query.Reset, 5, 3, []int{5}, false},
-		{query.Reset, 3, 3, []int{3}, false}, // which refuses it
+		{query.Reset, 3, 3, []int{3}, false}, // which rejects it
 		{query.Reset, 4, 3, nil, true},
 		{query.Support, query.AnyRank, 0, nil, true},
 	} {

@@ -21,7 +21,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Profile returns that of the packets of the job's ranks that are not of the extended profile.
+// Profile returns the profile of the job's packets that do not use the extended profile.
 func (j *Job) Profile() protocol.Profile {
 	for i := range j.Reports {
 		for _, p := range j.Reports[i].Cluster {
@@ -33,46 +33,47 @@ func (j *Job) Profile() protocol.Profile {
 	return protocol.CloudFPGA
 }
 
-// JobPackets are the packets that the job's ranks on this host have recorded, in the order of time. It is a capture.Source.
+// JobPackets is a capture.Source of the packets recorded by the job's ranks on this host, in the order of time.
 type JobPackets struct {
-	// OnNote is that of capture.Options. It is to be set before Next.
+	// OnNote is used like capture.Options.OnNote. Set it before the first call of Next.
 	OnNote func(pcapng.RankNote)
 
 	follow bool
 	from   time.Time
-	ranks  map[netip.AddrPort]int // those that have packets, by their addresses
+	ranks  map[netip.AddrPort]int // ranks with packets, by address
 
 	ctx      context.Context // of the request
 	incoming chan recorded
 	stop     context.CancelFunc
 	held     []recorded // in the order of time
-	heldSize int        // bytes of the packets in it
+	heldSize int        // bytes of the packets in held
 	ended    bool
 	failed   atomic.Pointer[error] // why the packets of a rank cannot be read
 	stats    capture.Stats
 }
 
-// recorded is a packet of a rank, or a note.
+// recorded is a packet or a note of a rank.
 type recorded struct {
 	at   time.Time
 	unit pcapng.Unit
 	note pcapng.RankNote
 }
 
-// heldTime is how long packets that follow are held, so that those of all ranks come in the order of time.
+// heldTime is the time for which followed packets are held back, so that packets of all ranks come in the order
+// of time.
 const heldTime = 300 * time.Millisecond
 
-// packetsTime is how long the ranks of a job have to write the packets that there are.
+// packetsTime is the time that the ranks of a job have to write their recorded packets.
 const packetsTime = 10 * time.Second
 
-// maxJobPackets bounds the packets of a job that are held, in bytes, and recordedLen is what one takes beside its data.
+// maxJobPackets limits the held packets of a job, in bytes. recordedLen is the overhead of one packet.
 const (
 	maxJobPackets = 1 << 30
 	recordedLen   = 256
 )
 
-// Packets returns the packets of the job's ranks: those that there are or, with Follow, those that follow until ctx ends. Of a packet between
-// two of them, it has the one that was sent. The error is an *Error if no rank records any.
+// Packets returns the recorded packets of the job's ranks or, with Follow, later packets until ctx ends. A
+// packet between two of these ranks appears once, as sent. The error is an *Error if no rank records packets.
 func (j *Job) Packets(ctx context.Context, req CaptureRequest) (*JobPackets, error) {
 	askAll(ctx, []*Job{j}, query.Status)
 	var stop context.CancelFunc
@@ -97,11 +98,11 @@ func (j *Job) Packets(ctx context.Context, req CaptureRequest) (*JobPackets, err
 		r := &j.Reports[i]
 		addr, err := netip.ParseAddrPort(r.Address)
 		if err != nil {
-			continue // it is no rank's
+			continue // not a rank's address
 		}
 		body, err := j.Stream(ctx, query.Request{Kind: query.Packets, Rank: r.Rank})
 		if err != nil {
-			continue // it has none
+			continue // it records none
 		}
 		s.ranks[addr] = r.Rank
 		streams = append(streams, stream{r.Rank, body})
@@ -121,8 +122,8 @@ func (j *Job) Packets(ctx context.Context, req CaptureRequest) (*JobPackets, err
 	return s, nil
 }
 
-// read takes the packets and notes of a rank. Their end is that of the rank, or of ctx; without Follow, the first lengths of queues follow
-// what there was.
+// read reads the packets and notes of a rank, until the rank or ctx ends. Without Follow, it stops at the first
+// queue lengths, which the rank writes after its recorded packets.
 func (s *JobPackets) read(ctx context.Context, rank int, body io.ReadCloser) {
 	defer body.Close()
 	defer context.AfterFunc(ctx, func() { body.Close() })()
@@ -152,7 +153,7 @@ func (s *JobPackets) read(ctx context.Context, rank int, body io.ReadCloser) {
 	var u pcapng.Unit
 	for {
 		if err := src.Next(&u); err != nil {
-			// a rank may end in the middle of a packet
+			// A rank may exit in the middle of a packet.
 			if _, garbage := errors.AsType[*capture.FormatError](err); garbage {
 				s.unreadable(ctx, rank, err)
 			}
@@ -166,7 +167,7 @@ func (s *JobPackets) read(ctx context.Context, rank int, body io.ReadCloser) {
 	}
 }
 
-// unreadable notes that a rank writes no recording, unless the connection was closed here.
+// unreadable records that a rank's data is not a recording, unless the connection was closed by us.
 func (s *JobPackets) unreadable(ctx context.Context, rank int, err error) {
 	if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 		return
@@ -198,7 +199,7 @@ func (s *JobPackets) Next(u *pcapng.Unit) error {
 	}
 }
 
-// next returns the oldest of what is held, when nothing older can come, or io.EOF.
+// next returns the oldest held packet or note once no older one can come, or io.EOF.
 func (s *JobPackets) next() (recorded, error) {
 	for {
 		if s.heldSize > maxJobPackets {
@@ -224,7 +225,7 @@ func (s *JobPackets) next() (recorded, error) {
 	}
 }
 
-// take waits for something to come, or, while it follows packets, for the oldest that is held.
+// take waits for a packet or note or, when following, until the oldest held one is due.
 func (s *JobPackets) take() {
 	var due <-chan time.Time
 	if s.follow && len(s.held) > 0 {
@@ -248,7 +249,7 @@ func (s *JobPackets) take() {
 			if a.at.After(b.at) {
 				return 1
 			}
-			return -1 // behind those of the same time
+			return -1 // after those of the same time
 		})
 		s.held = slices.Insert(s.held, at, r)
 	case <-due:

@@ -14,12 +14,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
 )
 
-// ErrInUse: another process listens on the socket.
+// ErrInUse means that another process listens on the socket.
 var ErrInUse = errors.New("another process is using the control socket")
 
-// Listen creates the control socket with the given permission bits, and its missing directories. It refuses a path that
-// another user could redirect: see privatedir.Parent. A stale socket is replaced; Listen returns ErrInUse if a process
-// listens on it, and an error for any other file at the path. Closing the listener removes the socket.
+// Listen creates the control socket with the given permission bits, and missing directories. It rejects a path
+// that another user could redirect: see privatedir.Parent. It replaces a stale socket, and returns ErrInUse if
+// a process listens on it, or an error if the path is any other file. Closing the listener removes the socket.
 func Listen(path string, mode fs.FileMode) (net.Listener, error) {
 	err := privatedir.Parent(path, 0o755)
 	switch {
@@ -72,7 +72,7 @@ func clearPath(path string) error {
 		}
 		return fmt.Errorf("%s: %w: stop it, or set another path with --control or control.socket", path, ErrInUse)
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // its owner has just removed it
+		return nil // its owner just removed it
 	case !errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("control socket: %w", err)
 	}
@@ -82,8 +82,7 @@ func clearPath(path string) error {
 	return nil
 }
 
-// socket is a listener that removes its own socket file, and no other, when it
-// is closed.
+// socket is a listener that removes its own socket file, but no other, when it is closed.
 type socket struct {
 	net.Listener
 	path string

@@ -46,7 +46,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestListenWhereOthersWrite: no socket is made where another user could replace it, or lead it elsewhere.
+// TestListenWhereOthersWrite checks that no socket is created where another user could replace or redirect it.
 func TestListenWhereOthersWrite(t *testing.T) {
 	dir := t.TempDir()
 	for path, mode := range map[string]fs.FileMode{
@@ -85,7 +85,7 @@ func TestListenWhereOthersWrite(t *testing.T) {
 	}
 }
 
-// leaveBehind makes a socket on which nobody listens, as a killed process does.
+// leaveBehind creates a socket without a listener, like a killed process.
 func leaveBehind(t *testing.T, path string) {
 	t.Helper()
 	l, err := net.Listen("unix", path)
@@ -103,7 +103,7 @@ func TestListenStale(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Somebody replaced it: what is there now is not ours to remove.
+	// The socket was replaced: the new file is not ours to remove.
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}

@@ -10,11 +10,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// AnyRank as the local rank of a request is the lowest rank of the daemon that
-// is run: host.
+// AnyRank, as the local rank of a request, stands for the daemon's lowest rank with run: host.
 const AnyRank = query.AnyRank
 
-// Micros is a time in microseconds; 0 if it was not measured, which JSON has as null.
+// Micros is a time in microseconds; 0 means not measured, which is null in JSON.
 type Micros float64
 
 // MarshalJSON implements json.Marshaler.
@@ -25,9 +24,8 @@ func (m Micros) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(m))
 }
 
-// Phases are the times between the steps of one message's handshake in
-// microseconds, seen by the local rank: by the sender on the way out, by the
-// receiver on the way back.
+// Phases are the times between the steps of one message's handshake, as seen by the local rank: the sender of
+// an outgoing message, the receiver of an incoming one.
 type Phases struct {
 	RequestToClear Micros `json:"request_to_clear_us"`
 	ClearToData    Micros `json:"clear_to_data_us"`
@@ -45,8 +43,7 @@ func phasesOf(p handshake.Phases) Phases {
 	}
 }
 
-// between returns the time from a to b in microseconds, and 0 if the message
-// skipped one of the steps.
+// between returns the time from a to b in microseconds, or 0 if the message skipped one of the steps.
 func between(a, b handshake.Instant) Micros {
 	if a == 0 || b < a {
 		return 0
@@ -63,12 +60,10 @@ type Message struct {
 	Words    uint32 `json:"words"`
 	Datatype string `json:"datatype"`
 	Tag      int    `json:"tag"`
-	// Elapsed is the time from posting the operation to its end, in
-	// microseconds.
+	// Elapsed is the time from the post of the operation to its end, in microseconds.
 	Elapsed float64 `json:"elapsed_us"`
 	Phases  Phases  `json:"phases"`
-	// Truncated says that a received message was longer than the buffer; the
-	// reply holds its beginning.
+	// Truncated is set if a received message was longer than the buffer; the reply holds its beginning.
 	Truncated string `json:"truncated,omitempty"`
 }
 
@@ -89,7 +84,7 @@ type SendRequest struct {
 	From, To int
 	Datatype protocol.Datatype
 	Tag      int
-	// Timeout is the time-out; 0 is none.
+	// Timeout limits the operation; 0 means no limit.
 	Timeout time.Duration
 }
 
@@ -97,11 +92,11 @@ type SendRequest struct {
 type RecvRequest struct {
 	// To is the local rank, or AnyRank.
 	From, To int
-	// Words is the size of the buffer in words.
+	// Words is the length of the buffer in words.
 	Words int
-	// Datatype must be the sender's, unless AnyDatatype.
+	// Datatype must be the sender's, unless AnyDatatype is set.
 	Datatype    protocol.Datatype
 	AnyDatatype bool
-	// Timeout is the time-out; 0 is none.
+	// Timeout limits the operation; 0 means no limit.
 	Timeout time.Duration
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Payload fills b, a whole number of words, with the pseudo-random message of a
-// ping with the given seed. Floats are finite, in [-1, 1).
+// Payload fills b, a whole number of words, with the pseudo-random message of a ping with the given seed.
+// Floats are finite, in [-1, 1).
 func Payload(b []byte, seed uint64, datatype protocol.Datatype) {
 	r := rand.New(rand.NewPCG(seed, uint64(len(b))))
 	for ; len(b) >= protocol.WordLen; b = b[protocol.WordLen:] {
@@ -22,8 +22,7 @@ func Payload(b []byte, seed uint64, datatype protocol.Datatype) {
 	}
 }
 
-// firstDifference returns the index of the first word in which two messages of
-// the same length differ, or -1.
+// firstDifference returns the index of the first word that differs between two messages of equal length, or -1.
 func firstDifference(a, b []byte) int {
 	if bytes.Equal(a, b) {
 		return -1

@@ -2,7 +2,7 @@
 
 package control
 
-// whoMayConnect says which users may connect to a socket.
+// whoMayConnect returns advice about the users who may connect to a socket.
 func whoMayConnect(string) string {
 	return "only its owner and group may use it: join that group, or change control.mode"
 }

@@ -10,10 +10,10 @@ import (
 	"syscall"
 )
 
-// whoMayConnect says which users may connect to a socket, and what to do to become one.
+// whoMayConnect returns advice about the users who may connect to a socket, and how to become one.
 func whoMayConnect(socket string) string {
 	info, err := os.Stat(socket)
-	if err != nil { // a folder above it
+	if err != nil { // a directory above it cannot be searched
 		return "a folder of its path may not be searched by this user: run zrlctl as the daemon's user, or as root"
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)

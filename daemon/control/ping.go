@@ -12,22 +12,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// PingRequest describes messages to a rank that sends each of them back, as the echo kernel
-// does.
+// PingRequest describes messages to a rank that returns each of them, like the echo kernel.
 type PingRequest struct {
 	// From is the local rank, or AnyRank.
 	From int `json:"from"`
 	To   int `json:"to"`
-	// Words is the size of each message.
+	// Words is the length of each message in words.
 	Words int `json:"words"`
-	// Count is how many round trips are made, one after the other; at least 1.
+	// Count is the number of consecutive round trips, at least 1.
 	Count    int    `json:"count"`
 	Datatype string `json:"datatype"`
-	// Timeout is that of each round trip, as time.ParseDuration reads it;
-	// "0s" is never.
+	// Timeout limits each round trip, in the syntax of time.ParseDuration; "0s" means no limit.
 	Timeout string `json:"timeout"`
-	// Seed makes the payload: message i, counted from 0, is Payload of
-	// Seed + i. 0 lets the daemon choose.
+	// Seed determines the payload: message i, counted from 0, is Payload of Seed + i. 0 lets the daemon choose.
 	Seed uint64 `json:"seed,omitempty"`
 }
 
@@ -38,28 +35,27 @@ type Trip struct {
 	To    int    `json:"dst"`
 	Words int    `json:"words"`
 	Seed  uint64 `json:"seed"`
-	// RoundTrip is the time from the post of the send to the last byte of
-	// the echo, in microseconds.
+	// RoundTrip is the time from the post of the send to the last byte of the echo, in microseconds.
 	RoundTrip Micros `json:"round_trip_us"`
-	// Out is our message's handshake, Back that of its echo.
+	// Out has the phases of our message, and Back those of its echo.
 	Out  Phases `json:"out"`
 	Back Phases `json:"back"`
-	// Verified: every byte of the echo was compared and is right.
+	// Verified is set if every byte of the echo was compared and is correct.
 	Verified bool `json:"verified"`
-	// Late counts skipped messages that the peer began to send before it received ours,
-	// such as echoes of earlier pings.
+	// Late is the number of skipped messages that the peer began to send before it received ours, such as
+	// echoes of earlier pings.
 	Late int `json:"late,omitempty"`
-	// Error and Kind say why the round trip failed. A failed round trip is the last of
-	// its ping, unless Kind is Mismatch.
+	// Error and Kind are the reason why the round trip failed. A failed round trip is the last of its ping,
+	// unless Kind is Mismatch.
 	Error string `json:"error,omitempty"`
 	Kind  Kind   `json:"kind,omitempty"`
-	// Mismatch is where the echo differs first, if it has the right length.
+	// Mismatch is the first difference of an echo of the right length.
 	Mismatch *Difference `json:"mismatch,omitempty"`
 }
 
-// Difference is one word that differs from what was sent.
+// Difference is a word of an echo that differs from the word sent.
 type Difference struct {
-	// Word is its index in the message, counted from 0.
+	// Word is the index in the message, counted from 0.
 	Word int    `json:"word"`
 	Want uint32 `json:"want"`
 	Got  uint32 `json:"got"`
@@ -70,8 +66,8 @@ func (t *Trip) fail(err error) {
 	t.Error, t.Kind = e.Message, e.Kind
 }
 
-// trip makes one round trip, into t. A message that the port would fragment is sent piece by
-// piece: its echo arrives in the same pieces, each before the peer receives the next.
+// trip makes one round trip, and fills t. A message that the port would split is sent piece by piece: its echo
+// arrives in the same pieces, each before the peer receives the next.
 func (p *pinger) trip(ctx context.Context, port Port, datatype protocol.Datatype, t *Trip) {
 	data := make([]byte, t.Words*protocol.WordLen)
 	Payload(data, t.Seed, datatype)
@@ -104,8 +100,7 @@ func (p *pinger) trip(ctx context.Context, port Port, datatype protocol.Datatype
 	t.RoundTrip = Micros(micros(max(back.Phases.Ack, back.Phases.Data) - out.Phases.Start))
 }
 
-// verify compares the echo of a piece, which begins at a word of the message, with what
-// was sent.
+// verify compares the echo of a piece, which begins at the given word of the message, with the data sent.
 func (x *exchange) verify(t *Trip, word int) bool {
 	if len(x.echo) != len(x.data) {
 		t.fail(Errorf(Mismatch, "rank %d echoed %d words instead of %d", t.To, x.back.Words, len(x.data)/protocol.WordLen))
@@ -122,7 +117,7 @@ func (x *exchange) verify(t *Trip, word int) bool {
 	return false
 }
 
-// Join returns the status of a message whose pieces were a and then b.
+// Join returns the status of a message sent in two parts, a followed by b.
 func Join(a, b mpe.Status) mpe.Status {
 	a.Words += b.Words
 	a.Phases.Data, a.Phases.Ack = b.Phases.Data, b.Phases.Ack
@@ -130,7 +125,7 @@ func Join(a, b mpe.Status) mpe.Status {
 	return a
 }
 
-// withTimeout is context.WithTimeout, where 0 is no time-out.
+// withTimeout is context.WithTimeout, but 0 means no timeout.
 func withTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	if d <= 0 {
 		return context.WithCancel(ctx)
@@ -138,12 +133,13 @@ func withTimeout(ctx context.Context, d time.Duration) (context.Context, context
 	return context.WithTimeoutCause(ctx, d, &timeoutError{d})
 }
 
-// ofCaller returns a context that ends with a request's, and says that its caller has ended it.
+// ofCaller returns a context that ends with the request's context. Its cause reports a cancellation by the
+// caller.
 func ofCaller(r *http.Request) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	detach := context.AfterFunc(r.Context(), func() {
 		cause := context.Cause(r.Context())
-		if errors.Is(cause, context.Canceled) { // and not the daemon
+		if errors.Is(cause, context.Canceled) { // and not the end of the daemon
 			cause = cancelledError{}
 		}
 		cancel(cause)
@@ -154,13 +150,13 @@ func ofCaller(r *http.Request) (context.Context, context.CancelFunc) {
 	}
 }
 
-// cancelledError is the end of an operation whose caller has closed its side of the connection.
+// cancelledError is the cause of an operation whose caller closed its side of the connection.
 type cancelledError struct{}
 
 func (cancelledError) Error() string { return "cancelled by its caller" }
 func (cancelledError) Unwrap() error { return context.Canceled }
 
-// timeoutError is the expiry of a caller's time-out.
+// timeoutError is the expiry of a caller's timeout.
 type timeoutError struct{ after time.Duration }
 
 func (e *timeoutError) Error() string {

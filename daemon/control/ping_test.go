@@ -52,7 +52,7 @@ func TestPingMismatch(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		echo func([]byte) []byte
-		at   int // -1: none
+		at   int // -1: no difference
 		text string
 	}{
 		{"one bit", func(b []byte) []byte { b[23] ^= 0x80; return b }, 5, "rank 1 echoed other data: word 5 of 10 is 0x"},
@@ -78,8 +78,8 @@ func TestPingMismatch(t *testing.T) {
 	}
 }
 
-// TestPingLate: an echo that comes after the deadline of its ping is not taken for
-// that of the next ping.
+// TestPingLate checks that an echo that arrives after the deadline of its ping is not taken for the echo of the
+// next ping.
 func TestPingLate(t *testing.T) {
 	var late [][]byte
 	b := &fakeBackend{echo: func(data []byte) []byte {
@@ -103,7 +103,7 @@ func TestPingLate(t *testing.T) {
 	}
 }
 
-// TestPingBusy: a ping waits for another one of the same ranks.
+// TestPingBusy checks that a ping waits for another one of the same ranks.
 func TestPingBusy(t *testing.T) {
 	b := &fakeBackend{echo: func([]byte) []byte { return nil }}
 	c := fakeServer(t, b)

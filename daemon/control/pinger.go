@@ -15,23 +15,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// SettleTime is how long a ping continues after its caller has disconnected: longer than
-// the 3.3 s within which a deployed node retransmits a packet. A ping that ended earlier
-// could wedge an FPGA in the middle of an operation, and its echo would arrive in the next
-// receive. When the daemon stops, it is half of closeTime.
+// SettleTime is the time for which a ping continues after its caller has disconnected: longer than the 3.3 s
+// within which a deployed node retransmits a packet. Ending earlier could wedge an FPGA in the middle of an
+// operation, and the echo would arrive in the next receive. When the daemon stops, the time is half of
+// closeTime.
 const SettleTime = 4 * time.Second
 
-// maxPending bounds the messages without an echo that are kept per pair of ranks.
+// maxPending limits the messages without an echo that are remembered per pair of ranks.
 const maxPending = 16
 
-// pinger makes the pings of one pair of ranks, one at a time.
+// pinger serializes the pings of one pair of ranks.
 type pinger struct {
 	busy chan struct{} // holds a token while a ping runs
-	// wanted is sent to by a ping that waits. A ping without a caller receives from it,
-	// and ends.
+	// wanted is sent to by a waiting ping. A ping whose caller is gone receives from it, and ends.
 	wanted chan struct{}
-	// pending are messages whose echo has not arrived. It may still arrive, and must not
-	// be mistaken for that of a later message.
+	// pending are messages whose echo has not arrived. It may still arrive, and must not be mistaken for the
+	// echo of a later message.
 	pending []fingerprint
 }
 
@@ -47,7 +46,7 @@ func fingerprintOf(words uint32, b []byte) fingerprint {
 	return fingerprint{words, maphash.Bytes(fingerprintSeed, b)}
 }
 
-// pingers keeps the pinger of each pair of ranks that was pinged.
+// pingers holds the pinger of each pair of ranks.
 type pingers struct {
 	mu    sync.Mutex
 	pairs map[[2]int]*pinger
@@ -81,11 +80,11 @@ func (ps *pingers) acquire(ctx context.Context, from, to int) (*pinger, error) {
 
 func (p *pinger) release() { <-p.busy }
 
-// errSuperseded ends a ping without a caller when another one waits.
+// errSuperseded ends a ping whose caller is gone when another ping waits.
 var errSuperseded = Errorf(Canceled, "superseded by another ping")
 
-// carryOn returns the context of a ping: it ends with the caller's time-out, and after the
-// caller has disconnected when the ping has ended, another one waits or SettleTime is over.
+// carryOn returns the context of a ping. It ends with the caller's timeout. After the caller has disconnected,
+// it ends when the ping is complete, another ping waits, or SettleTime has passed.
 func (p *pinger) carryOn(caller context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(caller))
 	stop := context.AfterFunc(caller, func() {
@@ -121,13 +120,12 @@ type exchange struct {
 	data []byte
 	opts mpe.Options
 
-	// sent is closed when the send has ended, with out or sendErr.
+	// sent is closed when the send is complete; out or sendErr is set before.
 	sent    chan struct{}
 	out     mpe.Status
 	sendErr error
 
-	// echo is the received message, and back its status. late counts the messages before
-	// it that were not ours.
+	// echo is the received message, and back its status. late counts other messages that arrived before it.
 	echo []byte
 	back mpe.Status
 	late int
@@ -139,8 +137,8 @@ func (p *pinger) exchange(ctx context.Context, port Port, peer int, data []byte,
 	x := &exchange{port: port, peer: peer, data: data, opts: mpe.Options{Datatype: datatype}, sent: make(chan struct{})}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	// The receive is posted together with the send: it matches an FPGA's answer, and
-	// completes an FPGA's earlier send to us.
+	// The receive is posted at the same time as the send: it matches an FPGA's answer, and completes an earlier
+	// send of an FPGA to us.
 	received := make(chan struct{})
 	go func() {
 		x.err = p.receive(ctx, x)
@@ -159,7 +157,7 @@ func (p *pinger) exchange(ctx context.Context, port Port, peer int, data []byte,
 	return x
 }
 
-// receive receives the echo, and skips those of messages before ours.
+// receive receives the echo, and skips echoes of earlier messages.
 func (p *pinger) receive(ctx context.Context, x *exchange) error {
 	ours := fingerprintOf(uint32(len(x.data)/protocol.WordLen), x.data)
 	words := ours.words
@@ -184,8 +182,8 @@ func (p *pinger) receive(ctx context.Context, x *exchange) error {
 	}
 }
 
-// precedes reports whether the received message was announced before the peer cleared ours:
-// then it is no echo of ours, whatever it holds. An earlier daemon may have caused it.
+// precedes reports whether the received message was announced before the peer cleared ours. Then it is no echo
+// of ours, whatever its content: an earlier daemon may have caused it.
 func (x *exchange) precedes() bool {
 	<-x.sent
 	request := x.back.Phases.Request

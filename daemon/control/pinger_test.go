@@ -25,7 +25,7 @@ type call struct {
 	ended  chan Trip // of the last trip
 }
 
-// begin begins a ping of one word to rank 1, and waits until it has come as far as it can.
+// begin begins a ping of one word to rank 1, and waits until it makes no more progress.
 func begin(s *Server, timeout string) *call {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	c := &call{cancel, make(chan Trip, 1)}
@@ -42,8 +42,8 @@ func begin(s *Server, timeout string) *call {
 	return c
 }
 
-// TestPingWithoutCaller: a ping whose caller disconnects continues until its echo has come,
-// another ping begins, the daemon stops, or its deadline expires.
+// TestPingWithoutCaller checks that a ping whose caller disconnects continues until its echo arrives, another
+// ping begins, the daemon stops, or its deadline expires.
 func TestPingWithoutCaller(t *testing.T) {
 	const logged = "ping failed after its caller disconnected: rank 0 to rank 1, 1 words: rank 0 waits for rank 1: "
 	for _, tt := range []struct {
@@ -56,7 +56,7 @@ func TestPingWithoutCaller(t *testing.T) {
 		{"its echo comes", context.Canceled, func(_ *Server, b *fakeBackend, echo []byte) { b.sent <- echo }, 0, ""},
 		{"another ping begins", context.Canceled, func(s *Server, b *fakeBackend, echo []byte) {
 			b.echo = func(data []byte) []byte {
-				b.sent <- echo // comes late
+				b.sent <- echo // arrives late
 				b.echo = nil
 				return data
 			}
@@ -99,7 +99,7 @@ func TestPingWithoutCaller(t *testing.T) {
 	}
 }
 
-// TestPingSaysWhatIsLeft: the error of a ping says what its peer was left in.
+// TestPingSaysWhatIsLeft checks that the error of a ping describes the state of its peer.
 func TestPingSaysWhatIsLeft(t *testing.T) {
 	wait := func(state handshake.State, inTransfer bool) error {
 		return fmt.Errorf("%w: %w", &mpe.WaitError{Wait: handshake.Wait{State: state}, InTransfer: inTransfer}, context.DeadlineExceeded)

@@ -4,18 +4,18 @@ package control
 type Reloaded struct {
 	// Config is the source of the configuration.
 	Config string `json:"config"`
-	// Changes are the keys that have changed.
+	// Changes are the keys that changed.
 	Changes []Change `json:"changes"`
 }
 
-// Change is a key that has changed.
+// Change is a key that changed.
 type Change struct {
-	// Rank is the rank whose entry has the key; nil for other keys.
+	// Rank is the rank whose entry has the key, or nil.
 	Rank *int   `json:"rank,omitempty"`
 	Key  string `json:"key"`
-	// From and To are the values, empty where the key is not set.
+	// From and To are the old and the new value, empty if the key is not set.
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Text is the change in one line.
+	// Text describes the change in one line.
 	Text string `json:"text"`
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// maxStatus bounds the length of a status that is read over HTTP, in bytes, and maxObjects how many objects it has:
-// each takes some hundred times as much memory as it takes in the text.
+// maxStatus limits the length in bytes of a status read over HTTP. maxObjects limits its objects: each takes
+// about a hundred times as much memory as its text.
 const (
 	maxStatus  = 16 << 20
 	maxObjects = 1 << 17
 )
 
-// Ask returns the status of the daemon at an address: the URL of its HTTP server, such as http://10.12.0.2:9627, whose
-// /status.json it reads, or the path of its control socket.
+// Ask returns the status of the daemon at an address: the URL of its HTTP server, such as
+// http://10.12.0.2:9627, whose /status.json it reads, or the path of its control socket.
 func Ask(ctx context.Context, address string) (s state.Status, err error) {
 	if !strings.Contains(address, "://") {
 		client := NewClient(address)
@@ -46,7 +46,7 @@ func Ask(ctx context.Context, address string) (s state.Status, err error) {
 	return s, validate(&s, "GET "+req.URL.Redacted())
 }
 
-// decodeStatus reads a status of a server that may be any.
+// decodeStatus decodes a status from an untrusted server.
 func decodeStatus(r io.Reader, s *state.Status) error {
 	text, err := io.ReadAll(io.LimitReader(r, maxStatus+1))
 	switch {
@@ -66,7 +66,7 @@ func decodeStatus(r io.Reader, s *state.Status) error {
 	return nil
 }
 
-// unreachableHTTP returns the error of a request without an answer: the URL is not named twice.
+// unreachableHTTP returns the error of a request without an answer, without the URL, which the caller adds.
 func unreachableHTTP(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -19,61 +19,60 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Backend is what the server needs of the daemon. Its methods are called concurrently.
+// Backend is the daemon as seen by the server. Its methods must be safe for concurrent use.
 type Backend interface {
-	// Handle is a query.Handler of requests of the kinds Status, Reports, Reset, Reload and Support. Its errors are
-	// *Errors: of the kind Refused if a configuration that was reloaded stays without effect.
+	// Handle is the query.Handler for requests of kinds Status, Reports, Reset, Reload and Support. Its errors
+	// are of type *Error, with kind Refused if a reloaded configuration was refused.
 	Handle(ctx context.Context, r query.Request) query.Response
-	// Authorize returns an *Error unless the caller may make a request that does more than
-	// read the status. unknown says why the caller's credentials are not known.
+	// Authorize returns an *Error unless the caller may make a request that does more than read the status.
+	// unknown is the reason why the caller's credentials are not known, or nil.
 	Authorize(request string, caller wire.Credentials, unknown error) error
-	// Host returns a rank that callers may send and receive with: the given
-	// one, or for AnyRank the lowest that is run: host. The error is an
-	// *Error.
+	// Host returns a rank for sends and receives of callers: the given one, or for AnyRank the lowest with run:
+	// host. The error is an *Error.
 	Host(rank int) (Port, error)
-	// Capture writes the packets that the daemon has recorded to what open returns, as a pcapng file, of which the packets that are
-	// not of the extended profile have the given one. Unless open was called, the error is an *Error. It ends when all are written or, if the request says so, when ctx ends.
+	// Capture writes the recorded packets of the daemon to the writer that open returns, as a pcapng file. The
+	// argument of open is the profile of packets that do not use the extended profile. If open was not called,
+	// the error is an *Error. Capture returns when all packets are written or, if requested, when ctx ends.
 	Capture(ctx context.Context, req CaptureRequest, open func(protocol.Profile) io.Writer) error
 }
 
-// Port is a local rank through which a caller sends and receives. Its methods are those of
-// mpe.Engine.
+// Port is a local rank through which a caller sends and receives. Its methods are those of mpe.Engine.
 type Port interface {
 	Rank() int
-	// Size is the number of ranks of the cluster.
+	// Size returns the number of ranks of the cluster.
 	Size() int
-	// MaxWords is the largest message that can be sent or received, in words.
+	// MaxWords returns the length of the longest message that can be sent or received, in words.
 	MaxWords() int
-	// Cut returns the size in words of the pieces into which Send fragments a larger
-	// message to the peer, or 0 if it does not. Recv receives one piece.
+	// Cut returns the length in words of the pieces into which Send splits a longer message to the peer, or 0
+	// if it does not. Recv receives one piece.
 	Cut(peer int) int
 	Send(ctx context.Context, dst int, data []byte, opts mpe.Options) (mpe.Status, error)
 	Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) (mpe.Status, error)
 }
 
-// Server answers on the control socket.
+// Server serves the control socket.
 type Server struct {
 	backend Backend
 	errlog  *log.Logger
 	pings   pingers
 	times   times
-	// waiting has a value for each request that waits for other ranks.
+	// waiting has an element for each request that waits for other ranks.
 	waiting chan struct{}
 	payload payload
 }
 
-// NewServer returns a server for the backend. Errors between requests are written to errlog.
+// NewServer returns a server for the backend. Errors outside of requests are written to errlog.
 func NewServer(backend Backend, errlog *log.Logger) *Server {
 	return &Server{backend: backend, errlog: errlog, times: defaultTimes, waiting: make(chan struct{}, maxLong)}
 }
 
-// closeTime is how long callers may take to read their last answers when the server ends.
+// closeTime is the time that callers have to read their last answers when the server stops.
 const closeTime = time.Second
 
-// Serve answers on l, which it closes, until ctx is done. Then it cancels the operations of
-// its callers, and returns nil when they have their answers.
+// Serve serves l, which it closes, until ctx is done. Then it cancels the operations of its callers, and
+// returns nil once they have their answers.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	// Operations end before the server does, or Shutdown would wait for them.
+	// Operations must end before the server does, or Shutdown would wait for them.
 	ops, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	srv := &http.Server{
@@ -103,7 +102,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 // sendPath is the path of requests whose body is a message.
 const sendPath = "/v1/send"
 
-// A handler answers a request, or returns the error that is the answer.
+// handler answers a request, or returns an error to answer with.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
 // ServeHTTP implements http.Handler.
@@ -113,7 +112,7 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// handler routes the requests.
+// handler returns the router of all requests.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /v1/status", s.query(query.Status))
@@ -132,7 +131,7 @@ func (s *Server) handler() http.Handler {
 	return s.bounded(versioned(mux))
 }
 
-// VersionHeader is the header of each answer with the version of the daemon.
+// VersionHeader is a header of each answer, with the version of the daemon.
 const VersionHeader = "Zrlmpid-Version"
 
 // versioned adds the daemon's version to each answer.
@@ -143,7 +142,7 @@ func versioned(next http.Handler) http.Handler {
 	})
 }
 
-// query answers requests of a kind by the backend's handler.
+// query answers requests of a kind through the backend's handler.
 func (s *Server) query(kind query.Kind) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		req := query.Request{Rank: AnyRank, Peer: AnyRank}
@@ -161,7 +160,7 @@ func (s *Server) query(kind query.Kind) handler {
 	}
 }
 
-// readJSON decodes the body of a request, strictly.
+// readJSON decodes the body of a request, and rejects unknown fields.
 func readJSON(r *http.Request, into any) error {
 	dec := json.NewDecoder(r.Body)
 	dec.DisallowUnknownFields()
@@ -174,7 +173,7 @@ func readJSON(r *http.Request, into any) error {
 	return nil
 }
 
-// A write fails when the caller has disconnected: its error is of no use.
+// A write fails if the caller has disconnected: its error is of no use.
 
 func writeJSON(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", "application/json")

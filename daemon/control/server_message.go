@@ -13,18 +13,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// MessageHeader is the header of recv's reply that holds the Message as JSON.
+// MessageHeader is the header of recv's answer that holds the Message as JSON.
 const MessageHeader = "Zrlmpid-Message"
 
-// DefaultWords is how many words recv takes if the request does not say: 16 MiB, as the
-// stand-ins' kernels.
+// DefaultWords is the default buffer length of recv in words: 16 MiB, as for the stand-ins' kernels.
 const DefaultWords = 1 << 22
 
-// send sends the body of the request.
+// send sends the body of the request as a message.
 func (s *Server) send(w http.ResponseWriter, r *http.Request) error {
 	q := parametersOf(r)
 	from, to := q.rank("from"), q.rank("to")
-	// Without Sync, a short message of the extended profile is sent when there is a copy of it.
+	// Without Sync, a short message of the extended profile counts as sent once it was copied.
 	opts := mpe.Options{Datatype: q.datatype(), Tag: q.number("tag", 0), Sync: true}
 	timeout := q.timeout()
 	port, err := s.port(q, from, to)
@@ -50,7 +49,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// recv answers with a message.
+// recv receives a message and answers with it.
 func (s *Server) recv(w http.ResponseWriter, r *http.Request) error {
 	q := parametersOf(r)
 	from, to := q.rank("from"), q.rank("to")
@@ -115,7 +114,7 @@ func (s *Server) port(q *parameters, local, peer int) (Port, error) {
 	return port, checkPeer(port, peer)
 }
 
-// anyDatatype as the datatype of a receive matches both.
+// anyDatatype, as the datatype of a receive, matches both datatypes.
 const anyDatatype = "any"
 
 // parameters reads the parameters of a request, and keeps the first error.

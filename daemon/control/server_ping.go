@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// ping answers with one Trip a line.
+// ping answers with one Trip per line.
 func (s *Server) ping(w http.ResponseWriter, r *http.Request) error {
 	req := PingRequest{From: AnyRank, To: AnyRank, Words: 1, Count: 1, Datatype: protocol.Int.String(), Timeout: "10s"}
 	err := readJSON(r, &req)
@@ -48,7 +48,7 @@ type pinging struct {
 	seed      uint64
 }
 
-// seedMask keeps a seed of ours exact where JSON numbers are floating point.
+// seedMask limits seeds chosen by the daemon, so that they are exact in JSON, where numbers are floating point.
 const seedMask = 1<<48 - 1
 
 func (s *Server) checkPing(req PingRequest) (p pinging, err error) {
@@ -77,7 +77,7 @@ func (s *Server) checkPing(req PingRequest) (p pinging, err error) {
 	return p, nil
 }
 
-// trip makes round trip seq. It continues for a while if the caller disconnects.
+// trip makes round trip seq. It continues for up to SettleTime after the caller has disconnected.
 func (s *Server) trip(caller context.Context, p *pinging, seq int) *Trip {
 	ctx, stop := withTimeout(caller, p.timeout)
 	defer stop()

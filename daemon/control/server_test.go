@@ -29,16 +29,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// fakeBackend provides rank 0 of a cluster of 4. Rank 1 echoes, as echo says.
+// fakeBackend provides rank 0 of a cluster of 4. Rank 1 echoes messages.
 type fakeBackend struct {
-	// echo returns what comes back of a message; nil is the message itself.
+	// echo returns the echo of a message; nil echoes the message itself.
 	echo func(data []byte) []byte
 	cut  int
 	sent chan []byte
-	// refuses says that its configuration is not taken.
+	// refuses makes the backend refuse configurations and captures.
 	refuses bool
-	// denied is the answer to those who ask to do more than read the status, and asked is who
-	// did.
+	// denied is the answer to requests that do more than read the status, and asked are their callers.
 	denied error
 	mu     sync.Mutex
 	asked  []string
@@ -83,7 +82,7 @@ func (b *fakeBackend) Host(rank int) (Port, error) {
 	return b, nil
 }
 
-// Authorize counts, and refuses if there is an error for it.
+// Authorize records the request, and returns denied.
 func (b *fakeBackend) Authorize(request string, caller wire.Credentials, unknown error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -91,7 +90,7 @@ func (b *fakeBackend) Authorize(request string, caller wire.Credentials, unknown
 	return b.denied
 }
 
-// Capture writes what was asked for, and with Follow until the caller has gone.
+// Capture writes the request and, with Follow, waits until the caller is gone.
 func (b *fakeBackend) Capture(ctx context.Context, req CaptureRequest, open func(protocol.Profile) io.Writer) error {
 	if b.refuses {
 		return Errorf(Failed, "records nothing")
@@ -110,7 +109,7 @@ func (b *fakeBackend) Size() int     { return 4 }
 func (b *fakeBackend) MaxWords() int { return 1 << 20 }
 func (b *fakeBackend) Cut(int) int   { return b.cut }
 
-// Send fails towards rank 2.
+// Send fails for rank 2.
 func (b *fakeBackend) Send(_ context.Context, dst int, data []byte, _ mpe.Options) (mpe.Status, error) {
 	if dst == 2 {
 		return mpe.Status{}, handshake.ErrPartial
@@ -141,7 +140,7 @@ func (b *fakeBackend) Recv(ctx context.Context, src int, buf []byte, _ mpe.Optio
 	}
 }
 
-// serve answers at path until the test ends.
+// serve serves at path until the test ends.
 func serve(t *testing.T, path string, b Backend) *Client {
 	t.Helper()
 	l, err := Listen(path, 0o600)
@@ -166,7 +165,7 @@ func fakeServer(t *testing.T, b *fakeBackend) *Client {
 	return serve(t, filepath.Join(t.TempDir(), "c.sock"), b)
 }
 
-// TestAnswers: what a caller without our client sees.
+// TestAnswers checks the answers seen by a caller without our client.
 func TestAnswers(t *testing.T) {
 	h := NewServer(new(fakeBackend), log.New(io.Discard, "", 0)).handler()
 	for _, tt := range []struct {
@@ -249,8 +248,7 @@ func TestKindOf(t *testing.T) {
 	}
 }
 
-// TestDaemonGone: a daemon that ends in the middle of a request is not one that
-// was never there.
+// TestDaemonGone checks that a daemon that exits during a request is not reported as one that never ran.
 func TestDaemonGone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.sock")
 	l, err := Listen(path, 0o600)
@@ -280,17 +278,17 @@ func FuzzRequests(f *testing.F) {
 	f.Fuzz(func(t *testing.T, url, body string) {
 		req, err := http.NewRequest(http.MethodPost, "http://x", strings.NewReader(body))
 		if err != nil {
-			return // no request at all
+			return // not a request
 		}
 		if req.URL, err = req.URL.Parse(url); err != nil {
-			return // no request at all
+			return // not a request
 		}
-		// Whatever it waits for, and however often: the caller closes the connection.
+		// The caller closes the connection, whatever the request waits for, and however often.
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 		defer cancel()
 		w := httptest.NewRecorder()
 		NewServer(new(fakeBackend), log.New(io.Discard, "", 0)).handler().ServeHTTP(w, req.WithContext(ctx))
-		if w.Code >= 300 && w.Code < 400 { // the router's own, for paths like //
+		if w.Code >= 300 && w.Code < 400 { // from the router, for paths like //
 			return
 		}
 		var e Error
@@ -300,8 +298,8 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// TestAuthorize: every request but the status is authorized, by the credentials that the
-// kernel has of the caller, before it has an effect.
+// TestAuthorize checks that every request but the status is authorized, by the credentials that the kernel
+// reports for the caller, before it has an effect.
 func TestAuthorize(t *testing.T) {
 	b := &fakeBackend{denied: Errorf(Permission, "user 7 may only read the status")}
 	c := fakeServer(t, b)
@@ -337,7 +335,7 @@ func TestAuthorize(t *testing.T) {
 	}
 }
 
-// TestAskReports: the answers of other ranks reach the tool, also those that are none.
+// TestAskReports checks that the answers of other ranks reach the tool, including missing ones.
 func TestAskReports(t *testing.T) {
 	answer, err := query.Get[state.Reports](t.Context(), fakeServer(t, &fakeBackend{}).Handle, query.Request{Kind: query.Reports})
 	asked := answer.Asked

@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// umask is held while that of the process is another one: two at a time would leave it so.
+// umask is held while the umask of the process is changed: two changes at a time could leave it changed.
 var umask sync.Mutex
 
-// restrictUmask keeps the socket closed to all but its owner between its making
-// and the change of its mode.
+// restrictUmask makes the umask exclude all but the owner, from the creation of the socket until its mode is
+// set.
 func restrictUmask() (restore func()) {
 	umask.Lock()
 	old := syscall.Umask(0o177)

@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 )
 
-// Sockets that are made at the same time leave the umask of the process as it was.
+// TestUmask checks that sockets created at the same time leave the umask of the process unchanged.
 func TestUmask(t *testing.T) {
 	umask := func() int {
 		old := syscall.Umask(0o22)

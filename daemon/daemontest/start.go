@@ -1,5 +1,4 @@
-// Package daemontest runs daemons in the processes of tests. It must not be part of a
-// program.
+// Package daemontest runs daemons in test processes. It must not be part of a program.
 package daemontest
 
 import (
@@ -19,17 +18,16 @@ import (
 // Running is a daemon that runs until the test ends.
 type Running struct {
 	*daemon.Daemon
-	// Socket is its control socket, and Client speaks to it.
+	// Socket is the control socket, and Client a client of it.
 	Socket string
 	Client *control.Client
-	// Ready is the line by which it has said that it is ready.
+	// Ready is the daemon's ready line.
 	Ready string
 }
 
-// Start runs a daemon, with a control socket of its own, of ranks whose entries in the
-// configuration are given without their numbers. More is what the configuration says
-// besides. Without http there, it serves none. Without a log of its own, the daemon fails
-// the test if one of its stand-ins receives what would wedge an FPGA.
+// Start runs a daemon with a private control socket. ranks are the entries of the configuration without their
+// numbers, and more is the rest of the configuration. HTTP is disabled unless more sets it. Unless opts has a
+// log, the test fails if a stand-in receives packets that would wedge an FPGA.
 func Start(t testing.TB, opts daemon.Options, more string, ranks ...string) *Running {
 	t.Helper()
 	r := &Running{Socket: filepath.Join(t.TempDir(), "c.sock")}

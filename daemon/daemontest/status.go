@@ -10,12 +10,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Started is when the daemon of Cluster was started.
+// Started is the start time of the daemon of Cluster.
 var Started = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// Source is a source of statuses that a test makes.
+// Source is a source of statuses for tests.
 type Source struct {
-	// Value is what Status returns. Once Status may be called, Change changes it.
+	// Value is the result of Status. Use Change to change it once Status may be called.
 	Value state.Status
 
 	mu    sync.Mutex
@@ -30,21 +30,22 @@ func (m *Source) Status() state.Status {
 	return m.Value
 }
 
-// Taken returns how often Status was called.
+// Taken returns the number of calls of Status.
 func (m *Source) Taken() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.times
 }
 
-// Change changes the next status, which must not share what it changes with the last.
+// Change changes the next status. f must not modify memory that the last status shares.
 func (m *Source) Change(f func(s *state.Status)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f(&m.Value)
 }
 
-// Cluster is a status of a host and of so many peers. Some wait, lose, fail.
+// Cluster returns the status of a host with the given number of peers, some of which wait, lose packets or
+// fail.
 func Cluster(peers int, uptime float64, busy bool) state.Status {
 	s := state.Status{
 		Version: "v1.0.0", PID: 4711, Config: "/etc/zrlmpid/zrlmpid.yaml", Started: Started, Uptime: uptime, Cluster: make([]state.Member, peers+1),
@@ -74,7 +75,7 @@ func Cluster(peers int, uptime float64, busy bool) state.Status {
 	return s
 }
 
-// Waits lets rank 0 wait for a peer.
+// Waits makes rank 0 wait for a peer.
 func Waits(s *state.Status, peer int, seconds float64) {
 	s.Ranks[0].Engine.Peers[peer-1].Receiving = &state.Wait{
 		State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: seconds,

@@ -13,9 +13,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// app is a worker of a program of package apps, whose host is rank 0. It serves
-// one run of the host after another, where an FPGA has to be reset in between.
-// After a failure it waits for a new run.
+// app is a worker of a program of package apps, whose host is rank 0. It serves any number of consecutive runs
+// of the host, where an FPGA would have to be reset in between. After a failure it waits for a new run.
 type app struct {
 	base
 	work worker
@@ -40,7 +39,7 @@ func (k *app) Run(ctx context.Context, r Rank) error {
 	return k.loop(ctx, k.logOf(r), func() (bool, error) { return false, k.work(ctx, world) })
 }
 
-// newApp makes a worker, if its options are not wrong.
+// newApp returns a worker, or an error if its options are invalid.
 func newApp(b base, wrong error, work worker) (Kernel, error) {
 	if wrong != nil {
 		return nil, fmt.Errorf("kernel %q: %w", b.name, wrong)
@@ -48,7 +47,7 @@ func newApp(b base, wrong error, work worker) (Kernel, error) {
 	return &app{b, work}, nil
 }
 
-// newJacobi makes a worker of package jacobi.
+// newJacobi returns a worker of package jacobi.
 func newJacobi(b base) (Kernel, error) {
 	o := jacobi.Options{Columns: b.opts.Columns, Lines: b.opts.Lines, Words: b.opts.Words}
 	work := jacobi.Work[int32]
@@ -58,7 +57,7 @@ func newJacobi(b base) (Kernel, error) {
 	return newApp(b, o.Check(), func(ctx context.Context, world *mpi.Comm) error { return work(ctx, world, o) })
 }
 
-// newKmeans makes a worker of package kmeans.
+// newKmeans returns a worker of package kmeans.
 func newKmeans(b base) (Kernel, error) {
 	o := kmeans.Options{
 		Dimensions: b.opts.Dimensions, Iterations: b.opts.Iterations, NormLimit: b.opts.NormLimit,
@@ -67,14 +66,14 @@ func newKmeans(b base) (Kernel, error) {
 	return newApp(b, o.Check(), func(ctx context.Context, world *mpi.Comm) error { return kmeans.Work(ctx, world, o) })
 }
 
-// newMatvec makes a worker of package matvec, of float32. As an FPGA's program, it has
-// Send and Recv in place of collective calls.
+// newMatvec returns a worker of package matvec, of float32. Like an FPGA's program, it uses Send and Recv
+// instead of collective calls.
 func newMatvec(b base) (Kernel, error) {
 	o := matvec.Options{Words: b.opts.Words, Unrolled: true, FPGAs: b.fpgas}
 	return newApp(b, o.Check(), func(ctx context.Context, world *mpi.Comm) error { return matvec.Work[float32](ctx, world, o) })
 }
 
-// newBacksub makes a worker of package backsub, in the same way.
+// newBacksub returns a worker of package backsub, like newMatvec.
 func newBacksub(b base) (Kernel, error) {
 	o := backsub.Options{Words: b.opts.Words, Unrolled: true, FPGAs: b.fpgas}
 	return newApp(b, o.Check(), func(ctx context.Context, world *mpi.Comm) error { return backsub.Work[float32](ctx, world, o) })

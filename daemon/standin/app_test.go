@@ -18,7 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// world is the host's.
+// world returns the host's world communicator.
 func (c *cluster) world() *mpi.Comm {
 	c.t.Helper()
 	world, err := mpi.New(c.engines[0])
@@ -28,9 +28,8 @@ func (c *cluster) world() *mpi.Comm {
 	return world
 }
 
-// loseEachOnce loses one packet of every message, which an FPGA can retransmit
-// often enough: the SEND_REQUEST, CLEAR_TO_SEND and DATA of one message after another.
-// ACKs, which an FPGA sends once, are not lost.
+// loseEachOnce loses one packet of every message that an FPGA retransmits often enough: SEND_REQUEST,
+// CLEAR_TO_SEND and DATA in turn. ACKs, which an FPGA sends once, are not lost.
 func (c *cluster) loseEachOnce() (lost *int) {
 	lost = new(int)
 	done := make(map[[2]int]bool) // of the message between these ranks
@@ -52,7 +51,7 @@ func (c *cluster) loseEachOnce() (lost *int) {
 	return lost
 }
 
-// grid is a grid with something in it.
+// grid returns a grid with varied values.
 func grid[T jacobi.Cell](size int) *jacobi.Grid[T] {
 	g := jacobi.NewGrid(size, T(128))
 	for i := range g.Cells {
@@ -61,8 +60,7 @@ func grid[T jacobi.Cell](size int) *jacobi.Grid[T] {
 	return g
 }
 
-// computeGrid lets the stand-ins compute a grid, and compares every bit with the
-// serial result.
+// computeGrid makes the stand-ins compute a grid, and compares every bit with the serial result.
 func computeGrid[T jacobi.Cell](t *testing.T, world *mpi.Comm, size, iterations int, o jacobi.Options) {
 	t.Helper()
 	got, want := grid[T](size), grid[T](size)
@@ -75,7 +73,7 @@ func computeGrid[T jacobi.Cell](t *testing.T, world *mpi.Comm, size, iterations 
 	}
 }
 
-// A host and stand-ins with an FPGA's behaviour, one run after another.
+// TestJacobi makes consecutive runs of a host with stand-ins.
 func TestJacobi(t *testing.T) {
 	const size, iterations = 30, 3
 	for _, lossy := range []bool{false, true} {
@@ -119,7 +117,7 @@ func TestJacobiOfFloats(t *testing.T) {
 	})
 }
 
-// The sizes of upstream's example, whose lines are of several datagrams.
+// TestJacobiDefaults uses the sizes of upstream's example, whose lines need several datagrams.
 func TestJacobiDefaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 5)
@@ -173,7 +171,7 @@ func TestKmeans(t *testing.T) {
 	}
 }
 
-// A worker that a broken host has led astray waits for a new run.
+// TestAppRestarts checks that a worker waits for a new run after invalid messages of a host.
 func TestAppRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2)
@@ -216,7 +214,7 @@ func TestAppRefuses(t *testing.T) {
 	}
 }
 
-// keeper is a rank that notices when it is closed.
+// keeper is a rank that records whether it was closed.
 type keeper struct {
 	*mpe.Engine
 	closed bool
@@ -224,7 +222,7 @@ type keeper struct {
 
 func (k *keeper) Close(context.Context) error { k.closed = true; return nil }
 
-// A kernel leaves the daemon's rank as it is.
+// TestAppDoesNotCloseItsRank checks that a kernel leaves the daemon's rank open.
 func TestAppDoesNotCloseItsRank(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2)
@@ -237,7 +235,7 @@ func TestAppDoesNotCloseItsRank(t *testing.T) {
 		if err := k.wait(t); err != context.Canceled || rank.closed {
 			t.Errorf("ended with %v; closed: %v", err, rank.closed)
 		}
-		// The rank goes on, with another kernel.
+		// The rank continues with another kernel.
 		c.run(1, "echo", config.KernelOptions{})
 		c.send(1, words(3, 1), protocol.Int)
 		c.recv(1, words(3, 1), protocol.Int)

@@ -22,10 +22,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
 
-// maxWords is the longest message of the ranks.
+// maxWords is the length of the ranks' longest message.
 const maxWords = 600_000
 
-// cluster is a host as rank 0 and stand-ins as all the others.
+// cluster has a host as rank 0, and stand-ins as all other ranks.
 type cluster struct {
 	t       *testing.T
 	net     *memnet.Net
@@ -70,17 +70,17 @@ func newClusterFrom(t *testing.T, size, firstStandIn int) *cluster {
 	return c
 }
 
-// close ends every engine at once.
+// close closes all engines at once.
 func (c *cluster) close() {
 	done, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, e := range c.engines {
 		wedgetest.Check(c.t, e)
-		_ = e.Close(done) // what was cut off is what the test cut off
+		_ = e.Close(done) // only operations that the test cut off fail
 	}
 }
 
-// running is a kernel at work.
+// running is a running kernel.
 type running struct {
 	standin.Kernel
 	engine *mpe.Engine
@@ -89,7 +89,7 @@ type running struct {
 	logs   *observer.ObservedLogs
 
 	mu     sync.Mutex
-	broken []error // exchanges, by standin.Env.Failed
+	broken []error // errors passed to standin.Env.Failed
 }
 
 func (r *running) notify(err error) {
@@ -98,7 +98,7 @@ func (r *running) notify(err error) {
 	r.broken = append(r.broken, err)
 }
 
-// brokenExchanges returns those of which the kernel has given notice.
+// brokenExchanges returns the errors reported by the kernel.
 func (r *running) brokenExchanges() []error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,7 +113,7 @@ func (c *cluster) run(rank int, spec string, opts config.KernelOptions) *running
 	return r
 }
 
-// prepare makes a kernel that logs to the test.
+// prepare creates a kernel that logs to the test.
 func (c *cluster) prepare(spec string, opts config.KernelOptions) *running {
 	c.t.Helper()
 	core, logs := observer.New(zap.DebugLevel)
@@ -133,7 +133,7 @@ func (c *cluster) start(rank int, r *running) {
 	go func() { r.ended <- r.Run(ctx, c.engines[rank]) }()
 }
 
-// stats is what a kernel has done.
+// stats are counters of a kernel and its engine.
 type stats struct{ Sent, SentWords, Received, ReceivedWords, Errors, Starts uint64 }
 
 // Stats adds the engine's counters to the kernel's.
@@ -147,7 +147,7 @@ func (r *running) Stats() stats {
 	return s
 }
 
-// cancel ends the kernel, and checks that it ends because of that.
+// cancel cancels the kernel, and checks that it ends for that reason.
 func (r *running) cancel(t *testing.T) {
 	t.Helper()
 	r.stop()
@@ -156,7 +156,7 @@ func (r *running) cancel(t *testing.T) {
 	}
 }
 
-// wait waits for the kernel to end. In a bubble the time-out costs nothing.
+// wait waits for the kernel to end. In a bubble the timeout costs nothing.
 func (r *running) wait(t *testing.T) error {
 	t.Helper()
 	select {
@@ -168,7 +168,7 @@ func (r *running) wait(t *testing.T) error {
 	}
 }
 
-// within is a context that ends the test's own operations.
+// within returns a context with a timeout for the test's own operations.
 func within(t *testing.T, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	t.Cleanup(cancel)
@@ -183,7 +183,7 @@ func (c *cluster) send(to int, data []byte, d protocol.Datatype) {
 	}
 }
 
-// recv receives at rank 0 and checks what comes.
+// recv receives at rank 0 and compares the message.
 func (c *cluster) recv(from int, want []byte, d protocol.Datatype) {
 	c.t.Helper()
 	buf := make([]byte, len(want)+64)
@@ -196,7 +196,7 @@ func (c *cluster) recv(from int, want []byte, d protocol.Datatype) {
 	}
 }
 
-// words makes a message that differs by seed.
+// words returns a message that depends on seed.
 func words(n int, seed uint32) []byte {
 	b := make([]byte, 4*n)
 	for i := range n {

@@ -10,9 +10,8 @@ import (
 // anything matches every message of a rank.
 var anything = mpe.Options{AnyDatatype: true, AnyTag: true}
 
-// echo sends every message from KernelOptions.Peer back to its sender: the same words, with
-// the same datatype and tag. A message that cannot be sent back, or is longer
-// than KernelOptions.Words, is lost, as it would be with an FPGA that is reset.
+// echo returns every message from KernelOptions.Peer to its sender, with the same datatype and tag. A message
+// that cannot be returned, or is longer than KernelOptions.Words, is lost, as with an FPGA that is reset.
 type echo struct{ base }
 
 // Run implements Kernel.
@@ -32,8 +31,8 @@ func (k *echo) Run(ctx context.Context, r Rank) error {
 	})
 }
 
-// message is the part of the buffer that a received message fills.
+// message returns the part of the buffer that a received message fills.
 func message(buf []byte, st mpe.Status) []byte { return buf[:int64(st.Words)*protocol.WordLen] }
 
-// sameAs qualifies a message that passes a received one on.
+// sameAs returns options with the datatype and tag of a received message.
 func sameAs(st mpe.Status) mpe.Options { return mpe.Options{Datatype: st.Datatype, Tag: st.Tag} }

@@ -14,9 +14,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// execKernel runs a program of the user's that makes its calls over the MPE
-// interface. A program that exits with status 0 has completed its work; any other end is
-// logged, and the program is restarted after a pause.
+// execKernel runs a user's program, which makes its calls over the MPE interface. A program that exits with
+// status 0 has completed its work. After any other exit, which is logged, the program is restarted after a
+// pause.
 type execKernel struct {
 	base
 	command []string
@@ -24,8 +24,7 @@ type execKernel struct {
 	state   programState
 }
 
-// exitGrace is how long a program may take to exit after its streams were
-// closed, and again after SIGTERM.
+// exitGrace is the time that a program has to exit after its streams were closed, and again after SIGTERM.
 const exitGrace = 2 * time.Second
 
 func newExec(b base, command []string) (Kernel, error) {
@@ -37,7 +36,7 @@ func newExec(b base, command []string) (Kernel, error) {
 	return k, nil
 }
 
-// state.Kernel implements Kernel.
+// Stats implements Kernel.
 func (k *execKernel) Stats() state.Kernel {
 	s := k.base.Stats()
 	s.Problem = k.state.problem()
@@ -78,14 +77,14 @@ func (k *execKernel) Run(ctx context.Context, r Rank) error {
 	})
 }
 
-// rankEnv are the variables by which a program finds its rank.
+// rankEnv returns the environment variables with which a program finds its rank.
 func rankEnv(r Rank) []string {
 	return []string{"ZRLMPI_RANK=" + strconv.Itoa(r.Rank()), "ZRLMPI_SIZE=" + strconv.Itoa(r.Size())}
 }
 
-// run serves the calls of the program until it exits, makes a malformed call or ctx ends.
-// When run returns, the program and all processes of its group have exited. The error is nil
-// if the program exited with status 0, between two calls.
+// run serves the program's calls until the program exits, makes a malformed call, or ctx ends. When run
+// returns, the program and all processes of its group have exited. The error is nil if the program exited with
+// status 0 between two calls.
 func (p *program) run(ctx context.Context, serve func(context.Context) error) error {
 	calls, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -98,7 +97,7 @@ func (p *program) run(ctx context.Context, serve func(context.Context) error) er
 	wait := false
 	select {
 	case <-served:
-		// The program may be about to exit, with a status that says more.
+		// The program may be about to exit, with a more informative status.
 		wait = !errors.Is(broken, ErrMalformedCall) && !errors.Is(broken, mpe.ErrClosed)
 	case <-p.exited:
 		if p.toEnd {
@@ -120,8 +119,8 @@ func (p *program) run(ctx context.Context, serve func(context.Context) error) er
 	return fmt.Errorf("%w (%w)", broken, p.exit)
 }
 
-// stop ends the program, and waits for its tasks. If wait is set, it first waits for the
-// program to exit by itself.
+// stop ends the program, and waits for its tasks. If wait is set, it first gives the program time to exit by
+// itself.
 func (p *program) stop(wait bool) {
 	p.input.Close()
 	if !wait || !p.exitsWithin() {
@@ -132,14 +131,14 @@ func (p *program) stop(wait bool) {
 			<-p.exited
 		}
 	}
-	// Its output ends with it, unless a process outside its group has inherited it.
+	// Its output ends with the program, unless a process outside its group has inherited it.
 	cut := time.AfterFunc(p.grace, p.closeOutputs)
 	p.tasks.Wait()
 	cut.Stop()
 	p.closeOutputs()
 }
 
-// exitsWithin waits for the program to exit, as long as the grace lasts.
+// exitsWithin waits for the program to exit, for at most the grace period.
 func (p *program) exitsWithin() bool {
 	t := time.NewTimer(p.grace)
 	defer t.Stop()

@@ -19,7 +19,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// spec is the specification of a kernel that runs one of the test's programs.
+// spec returns the specification of a kernel that runs one of the test's programs.
 func spec(t *testing.T, program ...string) string {
 	self, err := os.Executable()
 	if err != nil {
@@ -31,7 +31,7 @@ func spec(t *testing.T, program ...string) string {
 	return "exec:" + self + " " + programArg + " " + strings.Join(program, " ")
 }
 
-// until waits for a condition that another goroutine brings about.
+// until waits for a condition that another goroutine establishes.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -43,7 +43,7 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// said are the lines that the program wrote to its standard error.
+// said returns the lines that the program wrote to its standard error.
 func (r *running) said() (lines []string) {
 	for _, e := range r.logs.FilterMessage("program output").All() {
 		lines = append(lines, e.ContextMap()["line"].(string))
@@ -51,7 +51,7 @@ func (r *running) said() (lines []string) {
 	return lines
 }
 
-// failures are the errors after which the kernel restarted its loop.
+// failures returns the errors after which the kernel restarted its loop.
 func (r *running) failures() (errs []string) {
 	for _, e := range r.logs.FilterMessage("kernel restarts its loop").All() {
 		errs = append(errs, e.ContextMap()["error"].(string))
@@ -85,7 +85,7 @@ func TestExecEnvironmentAndEndOfWork(t *testing.T) {
 	}
 }
 
-// The example of the documentation, byte for byte.
+// TestExecDocumentedExample checks the documented example, byte for byte.
 func TestExecDocumentedExample(t *testing.T) {
 	doc, err := filepath.Abs("../../docs/mpe_interface.md")
 	if err != nil {
@@ -110,7 +110,7 @@ func TestExecExampleInC(t *testing.T) {
 	c := newCluster(t, 2)
 	defer c.close()
 	k := c.run(1, "exec:"+program, config.KernelOptions{})
-	c.send(1, words(4097, 1), protocol.Int) // longer than it posts
+	c.send(1, words(4097, 1), protocol.Int) // longer than the posted receive
 	for range 3 {
 		c.send(1, []byte{1, 0, 0, 0, 0xff, 0xff, 0, 0}, protocol.Int)
 		c.recv(1, []byte{2, 0, 0, 0, 0, 0, 1, 0}, protocol.Int)
@@ -122,7 +122,7 @@ func TestExecExampleInC(t *testing.T) {
 	}
 }
 
-// Calls that fail are answered, and the program can go on.
+// TestExecFailingCalls checks that failed calls are answered, and that the program can continue.
 func TestExecFailingCalls(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -160,8 +160,8 @@ func TestExecFailingCalls(t *testing.T) {
 	}
 }
 
-// A program that makes malformed calls is stopped, started again later, and does not
-// hang the kernel.
+// TestExecMalformedCalls checks that a program that makes malformed calls is stopped, restarted later, and does
+// not hang the kernel.
 func TestExecMalformedCalls(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -230,7 +230,7 @@ func TestExecStandardError(t *testing.T) {
 	}
 }
 
-// runWithGrace is run with a short grace.
+// runWithGrace is run with a short grace period.
 func (c *cluster) runWithGrace(rank int, spec string, grace time.Duration) *running {
 	c.t.Helper()
 	r := c.prepare(spec, config.KernelOptions{Words: 100})
@@ -239,7 +239,7 @@ func (c *cluster) runWithGrace(rank int, spec string, grace time.Duration) *runn
 	return r
 }
 
-// The context's end kills a program that ignores SIGTERM, and its children.
+// TestExecCancelKillsAll checks that the context's end kills a program that ignores SIGTERM, and its children.
 func TestExecCancelKillsAll(t *testing.T) {
 	c := newCluster(t, 2)
 	defer c.close()
@@ -252,14 +252,14 @@ func TestExecCancelKillsAll(t *testing.T) {
 	nothingLeft(t)
 }
 
-// The end of a program takes the rest of its process group with it.
+// TestExecExitKillsChildren checks that the exit of a program ends the rest of its process group.
 func TestExecExitKillsChildren(t *testing.T) {
 	c := newCluster(t, 2)
 	defer c.close()
 	family, socket := listen(t)
 	k := c.run(1, spec(t, "stubborn", "parent", socket), config.KernelOptions{Words: 1})
 	parent, child := accept(t, family)
-	parent.Close() // at which it exits
+	parent.Close() // upon which it exits
 	if err := k.wait(t); err != nil {
 		t.Error(err)
 	}
@@ -278,7 +278,7 @@ func listen(t *testing.T) (net.Listener, string) {
 	return l, socket
 }
 
-// accept waits for the program and its child to say that they run.
+// accept waits for connections from the program and its child.
 func accept(t *testing.T, l net.Listener) (parent, child net.Conn) {
 	t.Helper()
 	l.(*net.UnixListener).SetDeadline(time.Now().Add(time.Minute))
@@ -302,7 +302,7 @@ func accept(t *testing.T, l net.Listener) (parent, child net.Conn) {
 	return parent, child
 }
 
-// gone checks that the process at the other end has ended.
+// gone checks that the process at the other end has exited.
 func gone(t *testing.T, conn net.Conn) {
 	t.Helper()
 	if _, err := conn.Read(make([]byte, 1)); err != io.EOF {
@@ -310,7 +310,7 @@ func gone(t *testing.T, conn net.Conn) {
 	}
 }
 
-// nothingLeft checks that no goroutine of the kernel goes on.
+// nothingLeft checks that no goroutine of the kernel is left.
 func nothingLeft(t *testing.T) {
 	t.Helper()
 	buf := make([]byte, 1<<20)
@@ -319,7 +319,7 @@ func nothingLeft(t *testing.T) {
 	})
 }
 
-// A program that closes its output can make no more calls.
+// TestExecClosedOutput checks that a program that closes its output can make no more calls.
 func TestExecClosedOutput(t *testing.T) {
 	c := newCluster(t, 2)
 	defer c.close()
@@ -334,7 +334,7 @@ func TestExecClosedOutput(t *testing.T) {
 	}
 }
 
-// The end of its input notifies a program of its end, before any signal does.
+// TestExecInputEnds checks that closing its input asks a program to exit, before any signal.
 func TestExecInputEnds(t *testing.T) {
 	c := newCluster(t, 2)
 	defer c.close()
@@ -344,7 +344,7 @@ func TestExecInputEnds(t *testing.T) {
 	}
 }
 
-// A process that left the program's group cannot hold the kernel up.
+// TestExecOutputHeldOpen checks that a process that left the program's group cannot block the kernel.
 func TestExecOutputHeldOpen(t *testing.T) {
 	c := newCluster(t, 2)
 	defer c.close()
@@ -354,7 +354,7 @@ func TestExecOutputHeldOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer child.Close() // at which it exits
+	defer child.Close() // upon which it exits
 	if err := k.wait(t); err != nil || k.Stats().Starts != 1 {
 		t.Errorf("ended with %v after %+v", err, k.Stats())
 	}

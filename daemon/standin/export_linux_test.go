@@ -2,10 +2,10 @@ package standin
 
 import "time"
 
-// SetGrace shortens the grace of an exec kernel, for tests.
+// SetGrace sets the grace period of an exec kernel.
 func SetGrace(k Kernel, d time.Duration) { k.(*execKernel).grace = d }
 
-// rtlOf returns the rtlKernel of a kernel that is one, or has one.
+// rtlOf returns the rtlKernel that a kernel is, or contains.
 func rtlOf(k Kernel) *rtlKernel {
 	if net, ok := k.(*rtlNetKernel); ok {
 		return net.rtlKernel
@@ -13,13 +13,13 @@ func rtlOf(k Kernel) *rtlKernel {
 	return k.(*rtlKernel)
 }
 
-// SetLimits shortens the limits of an rtl kernel, for tests.
+// SetLimits sets the limits of an rtl kernel, and shortens its grace period.
 func SetLimits(k Kernel, start, answer time.Duration) {
 	rtl := rtlOf(k)
 	rtl.limits, rtl.grace = limits{start, answer}, 50*time.Millisecond
 }
 
-// Limits returns those of an rtl kernel.
+// Limits returns the limits of an rtl kernel.
 func Limits(k Kernel) (start, answer time.Duration) {
 	l := rtlOf(k).limits
 	return l.start, l.answer

@@ -14,8 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/daemontest"
 )
 
-// TestFaults: a stand-in with faults loses packets as its rules say, whichever side sends
-// them, and its messages arrive all the same.
+// TestFaults checks that a stand-in with faults loses packets by its rules, whichever side sends them, and that
+// its messages arrive nevertheless.
 func TestFaults(t *testing.T) {
 	network := loopback.Network(t)
 	at := func(n int) string { return fmt.Sprintf("address: %s%d, ", network, n) }
@@ -42,7 +42,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestFaultsOverOtherTransports: a rank without datagrams cannot have the faults.
+// TestFaultsOverOtherTransports checks that a rank without datagrams cannot have faults.
 func TestFaultsOverOtherTransports(t *testing.T) {
 	for _, transport := range []string{"tcp", "shm"} {
 		cfg, err := config.Parse(strings.NewReader(`control: {socket: ""}

@@ -12,61 +12,59 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Rank is the rank on which a kernel runs. *mpe.Engine implements it. A kernel must not
-// close it.
+// Rank is the rank on which a kernel runs. *mpe.Engine implements it. A kernel must not close it.
 type Rank interface {
 	mpe.Device
 	Send(ctx context.Context, dst int, data []byte, opts mpe.Options) (mpe.Status, error)
 	Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) (mpe.Status, error)
 }
 
-// counters count failures, starts of programs, and what has gone well: calls of programs, and rounds of other kernels.
+// counters counts failures, starts of programs, and successes: calls of programs, or rounds of other kernels.
 type counters struct{ errors, starts, succeeded atomic.Uint64 }
 
-// Kernel is what a stand-in rank computes.
+// Kernel is the computation of a stand-in.
 type Kernel interface {
-	// Run runs the kernel on a rank until ctx ends, and returns its cause;
-	// or until the kernel's work is done, and returns nil. The other errors
-	// are those that waiting cannot fix: a peer that the cluster does not
-	// have, a rank that is shut down (mpe.ErrClosed), and ErrKeepsFailing. Run is called
-	// once at a time. When it returns, no goroutine of the kernel is running.
+	// Run runs the kernel on a rank until ctx ends, and returns its cause, or until the kernel's work is
+	// complete, and returns nil. Other errors are permanent: a peer that the cluster does not have, a rank that
+	// is shut down (mpe.ErrClosed), and ErrKeepsFailing. Calls of Run must not overlap. When Run returns, no
+	// goroutine of the kernel is running.
 	Run(ctx context.Context, r Rank) error
-	// state.Kernel returns what the kernel has done so far. It may be called at
-	// any time.
+	// Stats returns the kernel's counters and state. It is safe for concurrent use.
 	Stats() state.Kernel
-	// String returns the specification that the kernel was made from, without the arguments
-	// of a program, which may be secret.
+	// String returns the specification from which the kernel was created, without the arguments of a program,
+	// which may be secret.
 	String() string
 }
 
-// Env is what a kernel is given beside its options.
+// Env is the environment of a kernel.
 type Env struct {
-	// FPGAs are the ranks of FPGAs in the order of upstream's cluster file, if
-	// its compiler makes a tree of collective calls (com_opt 1 and more); kmeans,
-	// matvec and backsub. Without, or with fewer than two, these are flat.
+	// FPGAs are the ranks of FPGAs in the order of upstream's cluster file, if its compiler makes collective
+	// calls a tree (com_opt 1 and more). kmeans, matvec and backsub use it. With fewer than two, their
+	// collective calls are flat.
 	FPGAs []int
-	// FailureLimit is the time after which Run returns the error of a kernel that only fails; 0 is never.
+	// FailureLimit is the time after which Run returns the error of a kernel that fails continuously; 0 means
+	// never.
 	FailureLimit time.Duration
-	// Log is the log of failures and of the end of the work; nil discards it.
+	// Log receives failures and the completion of the work; nil discards them.
 	Log *zap.Logger
-	// Failed is notified when an exchange with other ranks is broken: a message was longer than the kernel takes, or
-	// the role of a simulation broke a rule, or its simulator ended. It may be called concurrently; nil is not called.
+	// Failed is called when an exchange with other ranks is broken: a message was longer than the kernel
+	// accepts, the role of a simulation broke a rule, or its simulator ended. It must be safe for concurrent
+	// use. It may be nil.
 	Failed func(error)
 }
 
 const (
-	// DefaultWords is the longest message that a kernel takes if its options do not
-	// say: 16 MiB. An FPGA has no limit but its program's buffer; upstream's
-	// largest example, k-means with a million vectors, has messages of up to
-	// 2,400,000 words.
+	// DefaultWords is the default length of the longest message that a kernel accepts: 16 MiB. An FPGA is
+	// limited only by its program's buffer; upstream's largest example, k-means with a million vectors, has
+	// messages of up to 2,400,000 words.
 	DefaultWords = 1 << 22
-	// DefaultLength is the length in words of messages that a kernel makes up: 1 MiB.
+	// DefaultLength is the default length in words of messages that a kernel generates: 1 MiB.
 	DefaultLength = 1 << 18
 )
 
-// New makes the kernel that spec names: "echo", "ring", "sink", "source",
-// "jacobi", "kmeans", "matvec", "backsub", or "exec:PROGRAM ARGS…", "rtl:SIMULATOR ARGS…" or
-// "rtl-net:SIMULATOR ARGS…", whose words are split at blanks, with no quoting. The program must exist. The options must be valid.
+// New returns the kernel that spec names: "echo", "ring", "sink", "source", "jacobi", "kmeans", "matvec",
+// "backsub", or "exec:PROGRAM ARGS…", "rtl:SIMULATOR ARGS…" or "rtl-net:SIMULATOR ARGS…", whose words are split
+// at blanks, without quoting. The program must exist. The options must be valid.
 func New(spec string, opts config.KernelOptions, env Env) (Kernel, error) {
 	length := opts.Words
 	if opts.Words == 0 {

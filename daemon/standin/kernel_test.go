@@ -44,7 +44,7 @@ func TestRunRefusesPeer(t *testing.T) {
 		c := newCluster(t, 2)
 		defer c.close()
 		for _, spec := range []string{"echo", "sink", "source"} {
-			for _, peer := range []int{1, 2} { // itself, and nobody
+			for _, peer := range []int{1, 2} { // itself, and an unknown rank
 				if err := c.run(1, spec, config.KernelOptions{Peer: peer, Words: 1}).wait(t); !errors.Is(err, mpe.ErrRank) {
 					t.Errorf("%s with peer %d on rank 1 of 2: %v", spec, peer, err)
 				}
@@ -89,7 +89,7 @@ func TestEchoSurvivesLoss(t *testing.T) {
 		k := c.run(1, "echo", config.KernelOptions{})
 		n := 0
 		c.net.Hook(func(from, to int, b []byte) []time.Duration {
-			// Every third packet but an ACK, which an FPGA sends once.
+			// Every third packet except ACKs, which an FPGA sends once.
 			if h, err := protocol.CloudFPGA.Decode(b); err == nil && h.Type == protocol.Ack {
 				return []time.Duration{0}
 			}
@@ -107,7 +107,8 @@ func TestEchoSurvivesLoss(t *testing.T) {
 	})
 }
 
-// A message that is too long is lost and logged; the kernel continues after a pause.
+// TestTooLongDoesNotSpin checks that a message that is too long is lost and logged, and that the kernel
+// continues after a pause.
 func TestTooLongDoesNotSpin(t *testing.T) {
 	for _, spec := range []string{"echo", "sink", "ring"} {
 		t.Run(spec, func(t *testing.T) {
@@ -144,7 +145,7 @@ func TestTooLongDoesNotSpin(t *testing.T) {
 				if text := pauses[0].ContextMap()["error"].(string); !strings.Contains(text, "kernel_options.words") {
 					t.Errorf("it does not say what to do: %s", text)
 				}
-				// The one that went well makes the next failure a first one.
+				// After a success, the next failure counts as the first one.
 				for i, want := range map[int]time.Duration{0: 100 * time.Millisecond, tooLong - 1: 5 * time.Second, tooLong: 100 * time.Millisecond} {
 					if d := pauses[i].ContextMap()["after"]; d != want {
 						t.Errorf("pause %d is %v, want %v", i, d, want)
@@ -170,7 +171,7 @@ func (f *faulty) Send(ctx context.Context, dst int, data []byte, opts mpe.Option
 	return f.Engine.Send(ctx, dst, data, opts)
 }
 
-// A kernel for every rank that sends answers each of them.
+// TestEchoAnswersEverybody runs one kernel per sending rank, and checks that each rank gets an answer.
 func TestEchoAnswersEverybody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClusterFrom(t, 4, 3)
@@ -198,10 +199,11 @@ func TestEchoAnswersEverybody(t *testing.T) {
 	})
 }
 
-// A kernel that does nothing but fail fails for good after the limit, and one that makes progress does not.
+// TestFailureLimit checks that a kernel that fails continuously ends after the limit, and one that makes
+// progress does not.
 func TestFailureLimit(t *testing.T) {
 	for _, tt := range []struct {
-		every int // which sends succeed; 0: none
+		every int // every n-th send succeeds; 0: none
 		want  error
 	}{{0, standin.ErrKeepsFailing}, {5, context.DeadlineExceeded}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -219,7 +221,7 @@ func TestFailureLimit(t *testing.T) {
 	}
 }
 
-// moody is a rank of whose sends only every so many succeed.
+// moody is a rank on which only every n-th send succeeds.
 type moody struct {
 	*mpe.Engine
 	every, n int
@@ -232,8 +234,8 @@ func (m *moody) Send(context.Context, int, []byte, mpe.Options) (mpe.Status, err
 	return mpe.Status{}, handshake.ErrTimeout
 }
 
-// A send that is refused at once, as all are after a fragmented message failed, must
-// not make a kernel spin, and no message of a source may be skipped.
+// TestRefusedSendDoesNotSpin checks that sends rejected at once, as after a failed fragmented message, do not
+// make a kernel spin, and that a source skips no message.
 func TestRefusedSendDoesNotSpin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2)
@@ -292,7 +294,7 @@ func TestRing(t *testing.T) {
 			defer c.close()
 			const rounds, size = 50, 1000
 			opts := config.KernelOptions{Count: rounds, Words: size, Datatype: config.Datatype(protocol.Float)}
-			// Rank 0 comes last, and late.
+			// Rank 0 starts last, and late.
 			b, d := c.run(1, "ring", opts), c.run(2, "ring", opts)
 			a := c.run(0, "ring", opts)
 			for rank, k := range []*running{a, b, d} {
@@ -390,8 +392,8 @@ func TestSource(t *testing.T) {
 	})
 }
 
-// Whatever a kernel is in the middle of, its context ends it, and the bubble
-// ends only when no goroutine is left.
+// TestCancel checks that a kernel ends with its context in any state. The bubble ends only when no goroutine is
+// left.
 func TestCancel(t *testing.T) {
 	for _, spec := range []string{"echo", "ring", "sink", "source", "jacobi", "kmeans"} {
 		t.Run(spec, func(t *testing.T) {
@@ -399,7 +401,7 @@ func TestCancel(t *testing.T) {
 				c := newCluster(t, 2)
 				defer c.close()
 				k := c.run(1, spec, config.KernelOptions{Words: 1000, Interval: time.Second})
-				<-time.After(10 * time.Second) // waits in a receive, or a send
+				<-time.After(10 * time.Second) // it waits in a receive, or a send
 				k.cancel(t)
 
 				k = c.run(1, spec, config.KernelOptions{Words: 1})
@@ -432,8 +434,8 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// 64 is the largest cluster of the deployed FPGAs. The heap counts the buffers
-// in full, of which only what messages have filled is resident.
+// TestMemoryOf64Echoes uses 64 stand-ins, the largest cluster of deployed FPGAs. The heap includes whole
+// buffers, of which only the used part is resident.
 func TestMemoryOf64Echoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 65)

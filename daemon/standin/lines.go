@@ -10,11 +10,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// maxLine is how many bytes of a line of a program's standard error are logged.
+// maxLine limits the bytes logged of a line of a program's standard error.
 const maxLine = 1024
 
-// logLines logs what a program writes to its standard error, line by line, until
-// its end.
+// logLines logs a program's standard error line by line, until its end.
 func logLines(r io.Reader, log *zap.Logger) {
 	br := bufio.NewReaderSize(r, maxLine)
 	for {

@@ -20,7 +20,7 @@ type base struct {
 	name     string
 	opts     config.KernelOptions
 	fpgas    []int // Env.FPGAs
-	length   int   // of messages that the kernel makes up, in words
+	length   int   // of messages that the kernel generates, in words
 	log      *zap.Logger
 	failed   func(error) // Env.Failed
 	counters *counters
@@ -31,17 +31,17 @@ type base struct {
 // String implements Kernel.
 func (b *base) String() string { return b.name }
 
-// state.Kernel implements Kernel.
+// Stats implements Kernel.
 func (b *base) Stats() state.Kernel {
 	return state.Kernel{Errors: b.counters.errors.Load(), Starts: b.counters.starts.Load()}
 }
 
-// buffer returns a buffer for the longest message, and the function that frees it. The
-// operating system allocates its pages when they are first written.
+// buffer returns a buffer for the longest message, and the function that frees it. Its pages are allocated when
+// they are first written.
 func (b *base) buffer() (buf []byte, free func()) { return room(b.opts.Words * protocol.WordLen) }
 
-// recv receives a message of any datatype and tag. The error of a message that is too long
-// names the option to raise.
+// recv receives a message of any datatype and tag. The error of a message that is too long names the option to
+// raise.
 func (b *base) recv(ctx context.Context, rank Rank, from int, buf []byte) (mpe.Status, error) {
 	st, err := rank.Recv(ctx, from, buf, anything)
 	if errors.Is(err, handshake.ErrTruncated) {
@@ -51,10 +51,10 @@ func (b *base) recv(ctx context.Context, rank Rank, from int, buf []byte) (mpe.S
 	return st, err
 }
 
-// logOf returns the kernel's log with the number of its rank.
+// logOf returns the kernel's log with the rank added.
 func (b *base) logOf(r Rank) *zap.Logger { return b.log.With(zap.Int("rank", r.Rank())) }
 
-// checkPeer returns an error for a peer with which no call can succeed.
+// checkPeer returns an error if no call with the configured peer can succeed.
 func (b *base) checkPeer(r Rank) error {
 	if p := b.opts.Peer; p >= r.Size() || p == r.Rank() {
 		return fmt.Errorf("kernel %s on rank %d of %d: peer %d: %w", b.name, r.Rank(), r.Size(), p, mpe.ErrRank)
@@ -62,16 +62,17 @@ func (b *base) checkPeer(r Rank) error {
 	return nil
 }
 
-// ErrKeepsFailing is the error of a kernel that has done nothing but fail for Env.FailureLimit.
+// ErrKeepsFailing is returned by a kernel that has failed continuously for Env.FailureLimit.
 var ErrKeepsFailing = errors.New("it has done nothing but fail")
 
-// failing is a row of failures of a kernel.
+// failing is a series of consecutive failures of a kernel.
 type failing struct {
 	since     time.Time
 	succeeded uint64 // counters.succeeded at that time
 }
 
-// add adds a failure to the row, or begins another one, and returns how long the row is.
+// add adds a failure to the series, or begins a new one after a success, and returns the duration of the
+// series.
 func (f *failing) add(c *counters) time.Duration {
 	if n := c.succeeded.Load(); f.since.IsZero() || f.succeeded != n {
 		*f = failing{time.Now(), n}
@@ -79,8 +80,8 @@ func (f *failing) add(c *counters) time.Duration {
 	return time.Since(f.since)
 }
 
-// loop calls round until it reports that the work is complete. The error of a round is
-// logged, and the next round begins after a pause, unless the kernel has only failed for failureLimit.
+// loop calls round until it reports that the work is complete. It logs the error of a round, and pauses before
+// the next one. It returns ErrKeepsFailing after failureLimit without a success.
 func (b *base) loop(ctx context.Context, log *zap.Logger, round func() (done bool, err error)) error {
 	var pause backoff
 	var row failing
@@ -111,14 +112,14 @@ func (b *base) loop(ctx context.Context, log *zap.Logger, round func() (done boo
 	}
 }
 
-// Pauses after failures. The first is the deployed nodes' first time-out; the last is short
-// enough to see the effect of a repair soon.
+// Pauses after failures. The first is the initial timeout of deployed nodes; the last is short enough to notice
+// a repair soon.
 const (
 	firstPause = 100 * time.Millisecond
 	lastPause  = 5 * time.Second
 )
 
-// backoff is a pause that doubles.
+// backoff is a pause that doubles each time.
 type backoff struct{ last time.Duration }
 
 func (b *backoff) next() time.Duration {
@@ -128,7 +129,7 @@ func (b *backoff) next() time.Duration {
 
 func (b *backoff) reset() { b.last = 0 }
 
-// sleep waits for d, or for ctx, and then returns its cause.
+// sleep waits for d. If ctx ends first, it returns its cause.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

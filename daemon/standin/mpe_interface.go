@@ -15,29 +15,26 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// The MPE interface of the protocol page v0.9 as a byte stream. Its
-// specification is docs/mpe_interface.md.
+// The MPE interface of the protocol page v0.9 as a byte stream. It is specified in docs/mpe_interface.md.
 const (
-	// callLen: mpi_call, count, rank.
+	// callLen is the length of mpi_call, count and rank.
 	callLen = 1 + 4 + 4
-	// feedbackLen: status, count.
+	// feedbackLen is the length of status and count.
 	feedbackLen = 1 + 4
 	// feedbackOK and feedbackFail are upstream's values of MPI_Feedback.
 	feedbackOK   = 1
 	feedbackFail = 2
-	// maxText is the longest text of a FAIL in bytes, a whole number of
-	// words.
+	// maxText is the maximum length of a FAIL's text in bytes, a whole number of words.
 	maxText = 1024
 )
 
-// ErrMalformedCall is the error of a call after which a program's stream of calls cannot be
-// parsed.
+// ErrMalformedCall reports a call after which a program's stream of calls cannot be parsed.
 var ErrMalformedCall = errors.New("malformed call on the MPE interface")
 
-// errExited ends the operation that a program had under way when it exited.
+// errExited ends a program's pending operation when the program exits.
 var errExited = errors.New("the program exited before it read the feedback")
 
-// caller is the part of a Rank that a program needs.
+// caller is the part of Rank that a program needs.
 type caller interface {
 	Rank() int
 	Size() int
@@ -50,15 +47,15 @@ type mpeInterface struct {
 	rank  caller
 	in    io.Reader // calls and their data, from the program
 	out   io.Writer // feedback, to the program
-	buf   []byte    // feedbackLen bytes, and room for the data behind them
-	words uint32    // the largest count
+	buf   []byte    // feedbackLen bytes, followed by the data
+	words uint32    // maximum count
 	log   *zap.Logger
 	fails *counters
 	state *programState
 	pause backoff
 }
 
-// interfaceRoom is how many bytes mpeInterface.buf has for messages of up to words words.
+// interfaceRoom returns the length of mpeInterface.buf for messages of up to words words.
 func interfaceRoom(words uint32) int {
 	return feedbackLen + max(int(words)*protocol.WordLen, maxText)
 }
@@ -69,7 +66,7 @@ type call struct {
 	count, rank uint32
 }
 
-// text returns the bytes of the call as a text, or an empty string if they are none.
+// text returns the bytes of the call as text, or "" if they are not printable.
 func (c call) text() string {
 	b := binary.LittleEndian.AppendUint32([]byte{byte(c.Call)}, c.count)
 	b = binary.LittleEndian.AppendUint32(b, c.rank)
@@ -85,8 +82,7 @@ func (c call) String() string {
 	return fmt.Sprintf("%v with count %d and rank %d", c.Call, c.count, c.rank)
 }
 
-// serve executes calls until the program closes its end, and returns nil if
-// that was between two calls.
+// serve executes calls until the program closes its output. It returns nil if that happens between two calls.
 func (m *mpeInterface) serve(ctx context.Context) error {
 	for {
 		c, err := m.next()
@@ -102,20 +98,19 @@ func (m *mpeInterface) serve(ctx context.Context) error {
 	}
 }
 
-// next reads a call. The error is io.EOF if there is none.
+// next reads a call. The error is io.EOF if there are no more calls.
 func (m *mpeInterface) next() (call, error) {
 	m.state.await(nil)
 	var b [callLen]byte
 	if n, err := io.ReadFull(m.in, b[:]); n == 0 && (err == io.EOF || errors.Is(err, os.ErrClosed)) {
-		return call{}, io.EOF // the program's end, or ours after it has exited
+		return call{}, io.EOF // closed by the program, or by us after its exit
 	} else if err != nil {
 		return call{}, fmt.Errorf("incomplete call: the program wrote %[2]d of %[1]d bytes: %[3]w", callLen, n, err)
 	}
 	return call{protocol.Call(b[0]), binary.LittleEndian.Uint32(b[1:]), binary.LittleEndian.Uint32(b[5:])}, nil
 }
 
-// carryOut executes a call and sends its feedback. It returns an error after which no
-// further call can be executed.
+// carryOut executes a call and sends its feedback. An error means that no further call can be executed.
 func (m *mpeInterface) carryOut(ctx context.Context, c call) error {
 	switch {
 	case c.Call == protocol.Barrier:
@@ -175,8 +170,8 @@ func (m *mpeInterface) carryOut(ctx context.Context, c call) error {
 	return m.fail(ctx, c, err)
 }
 
-// fail answers a call with FAIL. The answer is held back after failures in a
-// row, so that a program that tries again at once does not spin.
+// fail answers a call with FAIL. After consecutive failures it delays the answer, so that a program that
+// retries at once does not spin.
 func (m *mpeInterface) fail(ctx context.Context, c call, err error) error {
 	m.fails.errors.Add(1)
 	m.state.failed(fmt.Errorf("its call %v: %w", c, err))
@@ -188,7 +183,7 @@ func (m *mpeInterface) fail(ctx context.Context, c call, err error) error {
 	return m.failText(err)
 }
 
-// failText sends FAIL with the text of an error, filled up to whole words.
+// failText sends FAIL with the text of an error, padded to whole words.
 func (m *mpeInterface) failText(err error) error {
 	text := err.Error()
 	text = strings.ToValidUTF8(text[:min(len(text), maxText)], "")
@@ -197,7 +192,7 @@ func (m *mpeInterface) failText(err error) error {
 	return m.feedback(feedbackFail, uint32((len(text)+protocol.WordLen-1)/protocol.WordLen))
 }
 
-// feedback sends a feedback, with words that already stand in the buffer.
+// feedback sends a feedback, with the given number of words from the buffer.
 func (m *mpeInterface) feedback(status byte, words uint32) error {
 	m.buf[0] = status
 	binary.LittleEndian.PutUint32(m.buf[1:], words)

@@ -17,8 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// fuzzRank is rank 1 of 3. It takes everything, receives half of what is
-// posted, and fails with rank 2.
+// fuzzRank is rank 1 of 3. It accepts all sends, receives half of the posted length, and fails with rank 2.
 type fuzzRank struct{ words int }
 
 func (r *fuzzRank) Rank() int { return 1 }
@@ -46,8 +45,8 @@ func (r *fuzzRank) Recv(_ context.Context, src int, buf []byte, _ mpe.Options) (
 	return mpe.Status{Words: uint32(len(buf) / 8)}, r.check(src, buf)
 }
 
-// Whatever a program writes, every call but a last one that is broken gets one
-// well-formed feedback, and no call is larger than the maximum.
+// FuzzMPEInterface checks that every call of a program, except an incomplete last one, gets one well-formed
+// feedback, and that no call exceeds the maximum.
 func FuzzMPEInterface(f *testing.F) {
 	for _, calls := range [][]byte{
 		{}, {1}, {1, 8, 0, 0, 0, 0, 0, 0, 0},
@@ -88,7 +87,7 @@ func FuzzMPEInterface(f *testing.F) {
 	})
 }
 
-// checkAnswers walks through calls and feedback side by side.
+// checkAnswers compares calls with their feedback.
 func checkAnswers(calls, answers []byte, whole bool) error {
 	for len(answers) > 0 {
 		if len(calls) < callLen || len(answers) < feedbackLen {

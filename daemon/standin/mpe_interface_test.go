@@ -14,8 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// FAIL is held back for longer after every failure in a row, so that a program
-// that tries again at once does not spin; a call that goes well ends the row.
+// TestFailPauses checks that FAIL is delayed longer after every consecutive failure, so that a program that
+// retries at once does not spin; a successful call ends the series.
 func TestFailPauses(t *testing.T) {
 	good, bad := []byte{1, 1, 0, 0, 0, 0, 0, 0, 0}, []byte{1, 1, 0, 0, 0, 2, 0, 0, 0}
 	tests := []struct {
@@ -45,8 +45,8 @@ func TestFailPauses(t *testing.T) {
 	}
 }
 
-// What a program has not flushed does not arrive: what has come of its next call is reported to ranks that wait, and
-// logged once if it is the first call, or has begun.
+// TestProgramMakesNoCall checks that a missing flush is diagnosed: the received part of the next call is
+// reported to waiting ranks, and logged once if it is the first call, or incomplete.
 func TestProgramMakesNoCall(t *testing.T) {
 	const receive = "\x01\x01\x00\x00\x00\x00\x00\x00\x00"
 	for _, tt := range []struct {
@@ -80,7 +80,7 @@ func TestProgramMakesNoCall(t *testing.T) {
 				if text := state.problem(); text != "" {
 					t.Errorf("at once: %q", text)
 				}
-				time.Sleep(11 * time.Second) // of the bubble
+				time.Sleep(11 * time.Second) // in the bubble
 				if text := state.problem(); !strings.Contains(text, tt.problem) {
 					t.Errorf("%q, want %q", text, tt.problem)
 				}
@@ -97,7 +97,8 @@ func TestProgramMakesNoCall(t *testing.T) {
 	}
 }
 
-// A program whose counts are in the other byte order is detected by what it has written in all.
+// TestReversedLength checks that a program whose counts have the wrong byte order is detected by the total
+// length of its output.
 func TestReversedLength(t *testing.T) {
 	c := &call{protocol.SendFloat, 1 << 16, 0} // 256
 	const want = ": with the most significant byte first it has count 256 and rank 0, but the interface has the least significant byte first"

@@ -19,30 +19,29 @@ const (
 	kill = syscall.SIGKILL
 )
 
-// program is one run of a user's program, in a process group of its own.
+// program is one run of a user's program, in a separate process group.
 type program struct {
 	process *os.Process
-	// input is what the program reads: its standard input, or another stream. Its end asks
-	// the program to exit.
+	// input is the program's input: its standard input, or another stream. Closing it asks the program to exit.
 	input  io.Closer
 	stdout io.ReadCloser
 	stderr io.ReadCloser
 	grace  time.Duration
 	log    *zap.Logger
 	tasks  sync.WaitGroup
-	// toEnd: what serves it ends with the connection, so that all is read that it has written before it exits.
+	// toEnd is set if serving ends with the connection, so that all output written before the exit is read.
 	toEnd bool
 
-	// exited is closed when the program has exited. Then exit is nil for
-	// status 0, and otherwise says how it ended.
+	// exited is closed when the program has exited. Then exit is nil for status 0, or describes how the program
+	// ended.
 	exited chan struct{}
 	exit   error
 
 	mu     sync.Mutex
-	reaped bool // the process id may be another's by now
+	reaped bool // the process ID may belong to another process
 }
 
-// newCommand makes the command of a program, with variables added to our environment.
+// newCommand returns the command of a program, with variables added to our environment.
 func newCommand(command, env []string) *exec.Cmd {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), env...)
@@ -50,8 +49,8 @@ func newCommand(command, env []string) *exec.Cmd {
 	return cmd
 }
 
-// startProgram starts a program whose input is given. The caller must let it run, which also
-// ends it and the input.
+// startProgram starts a program with the given input. The caller must call run, which also ends the program and
+// closes the input.
 func startProgram(cmd *exec.Cmd, input io.Closer, grace time.Duration, log *zap.Logger) (*program, error) {
 	p := &program{input: input, grace: grace, exited: make(chan struct{})}
 	var errs [3]error
@@ -72,8 +71,8 @@ func startProgram(cmd *exec.Cmd, input io.Closer, grace time.Duration, log *zap.
 	return p, nil
 }
 
-// reap waits for the program to exit. It kills the rest of its process group while the
-// program is still a zombie, so that the group's number cannot be reused.
+// reap waits for the program to exit. It kills the rest of the process group while the program is still a
+// zombie, so that the group's ID cannot have been reused.
 func (p *program) reap() {
 	defer close(p.exited)
 	for unix.Waitid(unix.P_PID, p.process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
@@ -91,7 +90,7 @@ func (p *program) reap() {
 	}
 }
 
-// signal signals the program and everything in its process group.
+// signal sends a signal to all processes of the program's group.
 func (p *program) signal(s syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,8 +16,7 @@ import (
 	"testing"
 )
 
-// programArg makes the test binary a user's program, as which the exec kernels
-// of the tests start it.
+// programArg turns the test binary into a user's program, which the exec kernels of the tests start.
 const programArg = "a-users-program"
 
 func TestMain(m *testing.M) {
@@ -39,7 +38,7 @@ const (
 
 // programs are the programs by name. They return their exit status.
 var programs = map[string]func(args []string) int{
-	// echo sends back what rank 0 sends, with the datatypes reversed.
+	// echo returns messages from rank 0, with the datatypes swapped.
 	"echo": func([]string) int {
 		for i := 0; ; i++ {
 			_, msg := do(byte(recvInt+i%2*2), maxWords, 0, nil)
@@ -59,8 +58,7 @@ var programs = map[string]func(args []string) int{
 		do(sendInt, 2, 0, msg)
 		return 0
 	},
-	// failing makes calls that fail and sends a word after each to show that
-	// it can go on.
+	// failing makes calls that fail, and sends a word after each to show that it can continue.
 	"failing": func(args []string) int {
 		code, _ := strconv.Atoi(args[0])
 		count, _ := strconv.ParseUint(args[1], 0, 32)
@@ -74,8 +72,7 @@ var programs = map[string]func(args []string) int{
 		do(sendInt, 1, 0, []byte{1, 2, 3, 4})
 		return 0
 	},
-	// write writes bytes and exits with a status, or waits for the end of
-	// its input with status "wait".
+	// write writes bytes and exits with a status or, with status "wait", waits for the end of its input.
 	"write": func(args []string) int {
 		b, _ := hex.DecodeString(args[0])
 		os.Stdout.Write(b)
@@ -91,7 +88,7 @@ var programs = map[string]func(args []string) int{
 		do(recvInt, 10, 0, nil)
 		return 3
 	},
-	// play writes and expects what a file's lines with "→" and "←" say.
+	// play writes and expects the bytes in a file's lines with "→" and "←".
 	"play": func(args []string) int {
 		text, err := os.ReadFile(args[0])
 		if err != nil {
@@ -125,8 +122,8 @@ var programs = map[string]func(args []string) int{
 		fmt.Fprintf(os.Stderr, "short\r\n%s\n\nbad \xff byte\nno newline", strings.Repeat("x", 5000))
 		return 0
 	},
-	// stubborn ignores SIGTERM and the end of its input, as does its child.
-	// Both connect to a socket and exit when that is closed.
+	// stubborn ignores SIGTERM and the end of its input, as does its child. Both connect to a socket and exit
+	// when that is closed.
 	"stubborn": func(args []string) int {
 		signal.Ignore(syscall.SIGTERM)
 		if args[0] == "parent" {
@@ -145,8 +142,7 @@ var programs = map[string]func(args []string) int{
 		io.Copy(io.Discard, conn)
 		return 0
 	},
-	// close closes its output, and then stays or waits for the end of its
-	// input.
+	// close closes its output, and then stays or waits for the end of its input.
 	"close": func(args []string) int {
 		signal.Ignore(syscall.SIGTERM)
 		os.Stdout.Close()
@@ -156,8 +152,8 @@ var programs = map[string]func(args []string) int{
 		io.Copy(io.Discard, os.Stdin)
 		return 0
 	},
-	// daemon leaves a child behind that is in a session of its own, holds
-	// on to the output and exits when a socket is closed.
+	// daemon leaves a child behind in a separate session, which holds on to the output and exits when a socket
+	// is closed.
 	"daemon": func(args []string) int {
 		self, _ := os.Executable()
 		child := exec.Command(self, programArg, "stubborn", "child", args[0])

@@ -13,31 +13,31 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// silentTime is how long a program may make no first call, or not complete one, before that is logged.
+// silentTime is the time without a first call, or with an incomplete call, after which that is logged.
 const silentTime = 10 * time.Second
 
-// longWait is how long a call is waited for before that may explain the wait of another rank.
+// longWait is the time without a call from which it may explain the wait of another rank.
 const longWait = time.Second
 
-// programState is how far the program of an exec kernel is with its calls: what holds up a rank that waits for it.
+// programState tracks the calls of an exec kernel's program, to explain the wait of a rank for it.
 type programState struct {
 	name string
 	log  *zap.Logger
 
 	mu sync.Mutex
-	// failure is the one since which no call has come, or empty, and failedAt its time.
+	// failure is the text of a failure since which no call has arrived, or empty; failedAt is its time.
 	failure  string
 	failedAt time.Time
-	// Since waiting, the program has written got bytes of its next call: all of begun, if that is set, and data.
-	// The zero time: no call is awaited.
+	// waiting is the time since which the next call, or data, is awaited, or zero. got is the number of bytes
+	// of that call received: begun, if it is set, and a part of its data.
 	waiting time.Time
-	calls   int // since it was started
+	calls   int // since the program was started
 	got     int64
 	begun   *call
-	late    *time.Timer // reports after silentTime that no call comes
+	late    *time.Timer // reports a missing call after silentTime
 }
 
-// await notes that the next call of the program is waited for, or the data of one.
+// await records that the next call of the program, or the data of begun, is awaited.
 func (s *programState) await(begun *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +52,7 @@ func (s *programState) await(begun *call) {
 	}
 }
 
-// called notes that a call has come with all of its data.
+// called records that a call has arrived with all of its data.
 func (s *programState) called() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +61,7 @@ func (s *programState) called() {
 	s.late.Stop()
 }
 
-// ended notes that the program has ended.
+// ended records that the program has ended.
 func (s *programState) ended() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *programState) ended() {
 	}
 }
 
-// failed notes the failure of a call, or of the program.
+// failed records the failure of a call, or of the program.
 func (s *programState) failed(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *programState) failed(err error) {
 func (s *programState) report() {
 	s.mu.Lock()
 	text := ""
-	if s.calls == 0 || s.got > 0 { // a program that has made calls may compute
+	if s.calls == 0 || s.got > 0 { // a program that has made calls may be computing
 		text = s.silence()
 	}
 	s.mu.Unlock()
@@ -91,7 +91,8 @@ func (s *programState) report() {
 	}
 }
 
-// problem describes why the program exchanges no messages, or is empty: its last failure, or that it makes no call.
+// problem describes why the program exchanges no messages: its last failure, or a missing call. It returns ""
+// without a problem.
 func (s *programState) problem() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +102,7 @@ func (s *programState) problem() string {
 	return s.silence()
 }
 
-// silence describes a long wait for a call, or is empty. The lock is held.
+// silence describes a long wait for a call, or returns "". The caller holds the lock.
 func (s *programState) silence() string {
 	age := handshake.Round(time.Since(s.waiting))
 	switch {
@@ -118,13 +119,13 @@ func (s *programState) silence() string {
 	return fmt.Sprintf("%s has made no call for %v: a call arrives when the program flushes its standard output", s.name, age)
 }
 
-// output counts what a program writes.
+// output counts the bytes that a program writes.
 type output struct {
 	io.Reader
 	state *programState
 }
 
-// Read reads into b.
+// Read reads into b and counts the bytes.
 func (o *output) Read(b []byte) (int, error) {
 	n, err := o.Reader.Read(b)
 	o.state.mu.Lock()
@@ -136,7 +137,7 @@ func (o *output) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// dataLen is the length of the data that follows a call, in bytes.
+// dataLen returns the length in bytes of the data that follows a call.
 func (c *call) dataLen() int64 {
 	if !c.IsSend() {
 		return 0
@@ -144,8 +145,8 @@ func (c *call) dataLen() int64 {
 	return int64(c.count) * protocol.WordLen
 }
 
-// reversedLength explains a program that has written as many bytes as a call has whose numbers are in the other byte
-// order. It is empty for others.
+// reversedLength explains a program that has written as many bytes as a call with its numbers in the other byte
+// order would have. It returns "" otherwise.
 func (c *call) reversedLength(got int64) string {
 	other := c.reversed()
 	if got != callLen+other.dataLen() {
@@ -154,12 +155,12 @@ func (c *call) reversedLength(got int64) string {
 	return other.explain()
 }
 
-// reversed is the call with its numbers in the other byte order.
+// reversed returns the call with its numbers in the other byte order.
 func (c *call) reversed() *call {
 	return &call{c.Call, bits.ReverseBytes32(c.count), bits.ReverseBytes32(c.rank)}
 }
 
-// explain describes that the numbers of a call would be those of c in the other byte order.
+// explain returns the hint that a call has the wrong byte order. c is the call in the other byte order.
 func (c *call) explain() string {
 	return fmt.Sprintf(": with the most significant byte first it has count %d and rank %d, but the interface has the least significant byte first", c.count, c.rank)
 }

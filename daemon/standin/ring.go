@@ -8,15 +8,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// ring is upstream's triangle example for any number of ranks. Rank 0 sends to
-// rank 1 and then receives from the last rank; every other rank receives from
-// the rank below and passes what it got on to the rank above, the last one to
-// rank 0. It does so KernelOptions.Count times.
+// ring is upstream's triangle example for any number of ranks. Rank 0 sends to rank 1 and then receives from
+// the last rank; every other rank receives from the rank below and passes the message to the rank above, the
+// last one to rank 0. This is repeated KernelOptions.Count times.
 //
-// Rank 0's first message has KernelOptions.Words words of KernelOptions.Datatype, with the
-// words that PatternWord gives for message 0. What comes back is what it sends
-// in the next round. After a failure it starts again with its first message;
-// if the previous one is still in progress, the ring carries two.
+// Rank 0's first message has KernelOptions.Words words of KernelOptions.Datatype, with the values of
+// PatternWord for message 0. In later rounds it sends the message received. After a failure it starts again
+// with the first message; if the previous one is still in progress, the ring carries two.
 type ring struct{ base }
 
 // Run implements Kernel.

@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// numbers are some that need rounding.
+// numbers returns numbers that need rounding.
 func numbers(n int) []float32 {
 	all := make([]float32, n)
 	for i := range all {
@@ -21,8 +21,8 @@ func numbers(n int) []float32 {
 	return all
 }
 
-// multiply has the host's collective calls meet the stand-ins' Send and Recv, and
-// compares every bit with the serial result.
+// multiply runs the host's collective calls against the stand-ins' Send and Recv, and compares every bit with
+// the serial result.
 func multiply(t *testing.T, world *mpi.Comm, rows, columns int, o matvec.Options) {
 	t.Helper()
 	a, x := &matvec.Matrix[float32]{Rows: rows, Columns: columns, Numbers: numbers(rows * columns)}, numbers(columns)
@@ -35,7 +35,7 @@ func multiply(t *testing.T, world *mpi.Comm, rows, columns int, o matvec.Options
 	}
 }
 
-// solve does the same with equations.
+// solve does the same for a system of equations.
 func solve(t *testing.T, world *mpi.Comm, size int, o backsub.Options) {
 	t.Helper()
 	a, b := &backsub.Matrix[float32]{Size: size, Numbers: numbers(size * size)}, numbers(size)
@@ -51,7 +51,7 @@ func solve(t *testing.T, world *mpi.Comm, size int, o backsub.Options) {
 	}
 }
 
-// A host and stand-ins with an FPGA's behaviour, one run after another.
+// TestMatvec makes consecutive runs of a host with stand-ins.
 func TestMatvec(t *testing.T) {
 	for _, lossy := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestMatvec(t *testing.T) {
 	}
 }
 
-// Stand-ins send pivots to each other as well.
+// TestBacksub has stand-ins that also send pivots to each other.
 func TestBacksub(t *testing.T) {
 	for _, lossy := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -117,16 +117,15 @@ func TestBacksub(t *testing.T) {
 	}
 }
 
-// Stand-ins wait as long as the host says, side by side with it.
+// TestPace checks that stand-ins wait as long as the host requests, in parallel with it.
 func TestPace(t *testing.T) {
 	for spec, run := range map[string]func(t *testing.T, world *mpi.Comm){
 		// 2 rounds of rows of 5 numbers, after 8 rows by the host alone.
 		"matvec": func(t *testing.T, world *mpi.Comm) {
 			multiply(t, world, 8, 5, matvec.Options{Pace: time.Millisecond})
 		},
-		// Ranks have 2 rows each. From the last one on, there are 1 division and
-		// 2, 2, 2, 1, 1, 1, 1, 0 rows above at the rank with the most, after 36
-		// operations by the host alone.
+		// Ranks have 2 rows each. From the last one on, there are 1 division and 2, 2, 2, 1, 1, 1, 1, 0 rows
+		// above at the rank with the most, after 36 operations by the host alone.
 		"backsub": func(t *testing.T, world *mpi.Comm) {
 			solve(t, world, 8, backsub.Options{Pace: time.Millisecond})
 		},
@@ -147,7 +146,8 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// What does not fit the options is an error, and the worker waits for a new run.
+// TestRowsStartAnew checks that messages that do not fit the options are an error, after which the worker waits
+// for a new run.
 func TestRowsStartAnew(t *testing.T) {
 	for spec, broken := range map[string][]byte{
 		"matvec":  {3, 0, 0, 0, 21, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0}, // a row is too long

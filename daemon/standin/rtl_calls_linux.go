@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// roleCalls carries out the calls of a role, one after the other, while its simulator runs.
+// roleCalls executes the calls of a role, one at a time, while its simulator runs.
 type roleCalls struct {
 	k     *rtlKernel
 	rank  caller
@@ -24,7 +24,7 @@ type roleCalls struct {
 	pause backoff
 }
 
-// operation is a call of the role that is carried out, and how it has ended.
+// operation is a call of the role, and its result.
 type operation struct {
 	call cosim.Call
 	data []byte
@@ -32,7 +32,7 @@ type operation struct {
 	err  error
 }
 
-// serve has a simulator run, and carries out the calls of its role.
+// serve runs a simulator, and executes the calls of its role.
 func (c *roleCalls) serve(ctx context.Context, s *simulator) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	c.asked, c.ended = make(chan operation, 1), make(chan operation, 1)
@@ -50,7 +50,7 @@ func (c *roleCalls) serve(ctx context.Context, s *simulator) error {
 	return s.serve(ctx)
 }
 
-// before gives the role the end of its call.
+// before passes the result of a completed call to the role.
 func (c *roleCalls) before(ctx context.Context) error {
 	select {
 	case op := <-c.ended:
@@ -60,17 +60,17 @@ func (c *roleCalls) before(ctx context.Context) error {
 	}
 }
 
-// after has the next call of the role carried out.
+// after starts the role's next call.
 func (c *roleCalls) after() {
 	c.k.mu.Lock()
 	defer c.k.mu.Unlock()
 	if call, data, ok := c.port.Next(); ok {
-		c.asked <- operation{call: call, data: data} // there is room: the role has one call at a time
+		c.asked <- operation{call: call, data: data} // does not block: the role has one call at a time
 	}
 }
 
-// carryOut carries out a call of the role. After a failure it waits, so that a role that
-// tries again at once does not spin.
+// carryOut executes a call of the role. After a failure it pauses, so that a role that retries at once does not
+// spin.
 func (c *roleCalls) carryOut(ctx context.Context, op *operation) {
 	opts, peer := mpe.Options{Datatype: op.call.Datatype()}, int(op.call.Rank)
 	if op.call.IsSend() {
@@ -94,17 +94,17 @@ func (c *roleCalls) carryOut(ctx context.Context, op *operation) {
 	c.k.counters.errors.Add(1)
 	d := c.pause.next()
 	c.log.Warn("call of the role failed", zap.Stringer("call", op.call), zap.Error(op.err), zap.Duration("again_after", d))
-	_ = sleep(ctx, d) // serve sees the end of ctx
+	_ = sleep(ctx, d) // serve notices the end of ctx
 }
 
-// end gives the role the end of a call. A receive that has failed is made again: the deployed
-// engine has no other answer before the first line of a message.
+// end passes the result of a call to the role. A failed receive is repeated: the deployed engine has no other
+// answer before the first line of a message.
 func (c *roleCalls) end(ctx context.Context, op operation) error {
 	c.k.mu.Lock()
 	defer c.k.mu.Unlock()
 	switch {
 	case op.err != nil && ctx.Err() != nil:
-		return nil // the connection ends as well, and says where the simulator was
+		return nil // the connection ends as well, and its error has the simulator's state
 	case errors.Is(op.err, mpe.ErrClosed):
 		return op.err
 	case op.call.IsSend():

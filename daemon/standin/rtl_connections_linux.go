@@ -17,54 +17,54 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Bounds of the TCP connections of a simulation: those of the deployed shell, except sendBuffer.
+// Limits of a simulation's TCP connections. Except for sendBuffer, they are those of the deployed shell.
 const (
 	maxConnections = 8
 	connectWithin  = time.Second
-	// sendBuffer is how many bytes of the role wait for the connections, beside as many that are being written.
+	// sendBuffer limits the role's bytes that wait for the connections, in addition to as many being written.
 	sendBuffer = 64 << 10
-	// flushWithin is how long the end of a simulation waits for what its role has sent.
+	// flushWithin limits the time to write the role's data at the end of a simulation.
 	flushWithin = time.Second
-	// acceptPause is the pause after an error of accept, which is mostly a lack of descriptors.
+	// acceptPause is the pause after an error of accept, usually a lack of descriptors.
 	acceptPause = 100 * time.Millisecond
 )
 
-// errConnections is the error of one connection more.
+// errConnections reports that the limit of connections is reached.
 var errConnections = errors.New("there are 8 connections, as many as the shell has")
 
-// session names a connection, as the shell does.
+// session identifies a connection, as in the shell.
 type session struct {
 	rank      int
 	port, own uint16
 }
 
-// connection is one with another rank.
+// connection is a TCP connection with another rank.
 type connection struct {
 	session
 	conn net.Conn
-	// chunk is what has arrived, until taken.
+	// chunk holds received data until taken has a value.
 	buf, chunk []byte
 	taken      chan struct{}
 }
 
-// batch is what the role has sent to sessions.
+// batch is data of the role for sessions.
 type batch struct {
 	bytes    []byte
 	segments []segment
 }
 
-// segment ends at a byte of a batch.
+// segment is the part of a batch for one session, up to end.
 type segment struct {
 	session
 	end int
 }
 
-// connections are the TCP connections of one run of a simulator. Its methods are called by one goroutine.
+// connections are the TCP connections of one run of a simulator. Its methods must be called by one goroutine.
 type connections struct {
 	rank      int
 	addresses []netip.AddrPort
 	log       *zap.Logger
-	failure   func() // counts one
+	failure   func() // counts a failure
 
 	ctx       context.Context
 	cancel    context.CancelFunc
@@ -76,14 +76,14 @@ type connections struct {
 
 	mu     sync.Mutex
 	open   []*connection
-	live   int // those with a reader
+	live   int // connections with a reader
 	queue  batch
 	ending bool
 	stats  state.Connections
-	failed string // logged last
+	failed string // last error logged
 }
 
-// newConnections returns those of a rank, until close.
+// newConnections returns the connections of a rank. The caller must call close.
 func newConnections(rank int, addresses []netip.AddrPort, log *zap.Logger, failure func()) *connections {
 	c := &connections{
 		rank: rank, addresses: addresses, log: log, failure: failure,
@@ -102,7 +102,7 @@ func newConnections(rank int, addresses []netip.AddrPort, log *zap.Logger, failu
 	return c
 }
 
-// close ends all connections, when what the role has sent is written, or cannot be in time.
+// close closes all connections, once the role's data is written or flushWithin has passed.
 func (c *connections) close() {
 	for _, l := range c.listeners {
 		l.Close()
@@ -163,7 +163,7 @@ func (c *connections) accept(l net.Listener, port uint16) {
 	}
 }
 
-// rankAt returns the first other rank that has an address, or -1.
+// rankAt returns the first other rank with the given address, or -1.
 func (c *connections) rankAt(a netip.Addr) int {
 	for rank := range c.addresses {
 		if rank != c.rank && c.addresses[rank].Addr().Unmap() == a.Unmap() {
@@ -173,7 +173,7 @@ func (c *connections) rankAt(a netip.Addr) int {
 	return -1
 }
 
-// add begins to read a connection, unless there are too many.
+// add starts to read from a connection, or returns an error if there are too many.
 func (c *connections) add(s session, conn net.Conn) (*connection, error) {
 	k := &connection{session: s, conn: conn, buf: make([]byte, cosim.MaxChunk), taken: make(chan struct{}, 1)}
 	c.mu.Lock()
@@ -190,7 +190,7 @@ func (c *connections) add(s session, conn net.Conn) (*connection, error) {
 	return k, nil
 }
 
-// read reads a connection until it ends. It reads no more before the simulation has taken what it has read.
+// read reads from a connection until it ends. It waits until the simulation has taken each chunk.
 func (c *connections) read(k *connection) {
 	defer func() {
 		c.mu.Lock()
@@ -219,13 +219,13 @@ func (c *connections) read(k *connection) {
 	}
 }
 
-// forget closes a connection. c.mu is held.
+// forget closes and removes a connection. The caller holds c.mu.
 func (c *connections) forget(k *connection) {
 	k.conn.Close()
 	c.open = slices.DeleteFunc(c.open, func(o *connection) bool { return o == k })
 }
 
-// next hands over a chunk that has arrived. It reports whether there was one.
+// next delivers a received chunk, and reports whether there was one.
 func (c *connections) next(deliver func(cosim.Datagram)) bool {
 	select {
 	case k := <-c.arrived:
@@ -237,14 +237,14 @@ func (c *connections) next(deliver func(cosim.Datagram)) bool {
 	}
 }
 
-// room returns how many bytes send takes.
+// room returns the number of bytes that send can take.
 func (c *connections) room() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return sendBuffer - len(c.queue.bytes)
 }
 
-// send has the chunks written. They are no longer than room has returned.
+// send queues chunks for the writer. Their total length must not exceed room.
 func (c *connections) send(chunks []cosim.Datagram) {
 	if len(chunks) == 0 {
 		return
@@ -273,7 +273,7 @@ func (c *connections) signal() {
 	}
 }
 
-// write writes what the role sends, in order: a connection that takes nothing holds up the others, as in the shell.
+// write writes the role's data in order: as in the shell, a stalled connection delays all others.
 func (c *connections) write() {
 	defer close(c.flushed)
 	var sending batch
@@ -303,7 +303,7 @@ func (c *connections) write() {
 	}
 }
 
-// writeTo writes to the connection of a session, which it opens if there is none.
+// writeTo writes to the connection of a session, which it opens if necessary.
 func (c *connections) writeTo(s session, b []byte) error {
 	k := c.find(s)
 	if k == nil {
@@ -351,7 +351,7 @@ func (c *connections) dial(s session) (*connection, error) {
 	return k, nil
 }
 
-// lost notes that bytes of the role were not written.
+// lost records that bytes of the role were not written.
 func (c *connections) lost(s segment, bytes int, err error) {
 	if c.ctx.Err() != nil {
 		return
@@ -363,7 +363,7 @@ func (c *connections) lost(s segment, bytes int, err error) {
 	c.warn("chunk of the role not sent", err, zap.Int("to", s.rank), zap.Uint16("port", s.port))
 }
 
-// warn logs an error, and counts it, unless it is the same as the last one.
+// warn logs and counts an error, unless it is the same as the last one.
 func (c *connections) warn(what string, err error, fields ...zap.Field) {
 	err = rlimit.Descriptor(err)
 	c.mu.Lock()
@@ -376,7 +376,7 @@ func (c *connections) warn(what string, err error, fields ...zap.Field) {
 	}
 }
 
-// state.Kernel returns what was counted.
+// Stats returns counters of the connections.
 func (c *connections) Stats() state.Connections {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -385,7 +385,7 @@ func (c *connections) Stats() state.Connections {
 	return s
 }
 
-// beforeTCP hands the role what has arrived, as much as there is room for, and opens its ports.
+// beforeTCP delivers received chunks to the role, as many as fit, and opens its ports.
 func (d *datagrams) beforeTCP() {
 	if d.simulator.boundary != cosim.BoundaryTCP {
 		return

@@ -44,7 +44,7 @@ func tcpStats(k *running) (s state.TCP) {
 	return s
 }
 
-// connect opens a connection from an address, as soon as the port is open.
+// connect opens a connection from an address, once the port is open.
 func connect(t *testing.T, from, to string) net.Conn {
 	t.Helper()
 	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.MustParseAddrPort(from + ":0"))}
@@ -63,7 +63,7 @@ func connect(t *testing.T, from, to string) net.Conn {
 	return conn
 }
 
-// echoed sends bytes, and compares what comes back.
+// echoed sends bytes, and compares the echo.
 func echoed(t *testing.T, conn net.Conn, n int) {
 	t.Helper()
 	sent, got := make([]byte, n), make([]byte, n)
@@ -91,7 +91,7 @@ func TestRTLNetTCP(t *testing.T) {
 	if conn, err := net.DialTimeout("tcp", network+"2:2718", time.Minute); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("a closed port: %v, %v", conn, err)
 	}
-	// An address that is no rank's.
+	// An address of no rank.
 	if _, err := connect(t, network+"3", network+"2:2720").Read(make([]byte, 1)); err == nil {
 		t.Error("an unknown address is served")
 	}
@@ -102,18 +102,18 @@ func TestRTLNetTCP(t *testing.T) {
 	if _, err := connect(t, network+"1", network+"2:2720").Read(make([]byte, 1)); err == nil {
 		t.Error("a ninth connection is served")
 	}
-	until(t, "the counts", func() bool { // of connections that are closed already
+	until(t, "the counts", func() bool { // includes connections that are closed already
 		s := tcpStats(k)
 		return s.Open == 8 && s.Unknown == 1 && s.Limit == 1
 	})
-	// One that ends makes room for another.
+	// After the end of one, another is possible.
 	first.Close()
 	until(t, "the end of a connection", func() bool { return tcpStats(k).Open == 7 })
 	echoed(t, connect(t, network+"1", network+"2:2720"), 100)
 }
 
-// A role sends first: the connection is opened, and has its port for what comes back. When it has ended, the next chunk
-// opens another.
+// TestRTLNetTCPOpens has a role that sends first: the connection is opened, and the answer comes from its port.
+// After its end, the next chunk opens another one.
 func TestRTLNetTCPOpens(t *testing.T) {
 	network := loopback.Network(t)
 	var at [2]net.Listener
@@ -155,7 +155,7 @@ func TestRTLNetTCPOpens(t *testing.T) {
 	}
 }
 
-// What cannot be sent is dropped, counted and logged once.
+// TestRTLNetTCPFails checks that data that cannot be sent is dropped, counted, and logged once.
 func TestRTLNetTCPFails(t *testing.T) {
 	k, network := tcpRole(t, "tcp-first", "twice")
 	until(t, "the failures", func() bool { return tcpStats(k).Dropped >= 16 }) // the chunks are written one by one, or together
@@ -168,7 +168,8 @@ func TestRTLNetTCPFails(t *testing.T) {
 	}
 }
 
-// What a role does not take stays with the sender, and what its peer does not take with the role.
+// TestRTLNetTCPStalls checks that the sender keeps data that a role does not take, and the role keeps data that
+// its peer does not take.
 func TestRTLNetTCPStalls(t *testing.T) {
 	t.Run("the role", func(t *testing.T) {
 		k, network := tcpRole(t, "tcp-deaf")
@@ -183,7 +184,7 @@ func TestRTLNetTCPStalls(t *testing.T) {
 		k, network := tcpRole(t, "tcp-echo")
 		conn := connect(t, network+"1", network+"2:2720")
 		var sent int64
-		until(t, "the stall", func() bool { // a slow simulation is none
+		until(t, "the stall", func() bool { // a slow simulation is no stall
 			sent += fill(t, conn)
 			return strings.Contains(k.Kernel.Stats().Simulation.Text, "takes no more")
 		})
@@ -217,7 +218,7 @@ func fill(t *testing.T, conn net.Conn) (sent int64) {
 	}
 }
 
-// A role's last bytes are written before the connections end with the simulation.
+// TestRTLNetTCPEnds checks that a role's last bytes are written before the connections end with the simulation.
 func TestRTLNetTCPEnds(t *testing.T) {
 	network := loopback.Network(t)
 	l, err := net.Listen("tcp", network+"1:4000")
@@ -239,7 +240,7 @@ func TestRTLNetTCPEnds(t *testing.T) {
 	}
 }
 
-// chunkMeta is metadata to a port of a rank.
+// chunkMeta returns metadata to a port of a rank.
 func chunkMeta(rank, port, own uint64) cosim.Record {
 	return cosim.Record{Kind: cosim.KindTCP + cosim.KindOutMeta, Data: rank | port<<8 | 1<<24 | own<<32}
 }
@@ -247,7 +248,7 @@ func chunkMeta(rank, port, own uint64) cosim.Record {
 func init() {
 	network := cosim.Hello{Version: cosim.Version, FIFO: 4096, Boundary: cosim.BoundaryTCP}
 	first := []cosim.Record{chunkMeta(0, 4000, 0), {Kind: cosim.KindTCP + cosim.KindOutData, Keep: 0xff, Last: true, Data: 0x656e6f7473726966}}
-	// back are what sends the chunks back that have come, over their connections.
+	// back returns records that send the received chunks back, over their connections.
 	back := func(s *simulator) (records []cosim.Record) {
 		for _, r := range s.got {
 			switch r.Kind {
@@ -278,7 +279,8 @@ func init() {
 			out = out[n:]
 		}
 	}
-	// tcp-first sends to port 4000 of rank 0, "twice", or as a "pair" to port 4001 as well, and then what it gets; for "again" to port 4000 once more.
+	// tcp-first sends to port 4000 of rank 0: once, or with "twice" two times. With "pair" it also sends to
+	// port 4001. Then it echoes. When it receives "again", it sends to port 4000 once more.
 	programs["tcp-first"] = func(args []string) int {
 		s := hello(network)
 		s.step(first...)

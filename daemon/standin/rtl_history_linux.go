@@ -2,22 +2,23 @@ package standin
 
 import "sort"
 
-// historyLen is how many reports of a simulation are kept: those of 3 s at a step each 200 µs, and of half a second at the shortest steps.
+// historyLen is the number of reports kept of a simulation: 3 s with a step every 200 µs, half a second with
+// the shortest steps.
 const historyLen = 1 << 14
 
-// report is a cycle that a simulation has reported, or 0 when it was started.
+// report is a cycle reported by a simulation, or 0 at its start.
 type report struct {
 	at                int64 // in nanoseconds since 1970
 	simulation, cycle uint64
 }
 
-// history has the reports of the recent past.
+// history holds the most recent reports.
 type history struct {
 	ring []report
-	next int // the place of the next report, once the ring is full
+	next int // index of the next report, once the ring is full
 }
 
-// add adds a report. When the clock was set back, the others are forgotten: they cannot be searched any more.
+// add adds a report. If the clock was set back, it drops all others, which are no longer sorted.
 func (h *history) add(r report) {
 	if n := len(h.ring); n > 0 && h.nth(n-1).at > r.at {
 		h.ring, h.next = h.ring[:0], 0
@@ -30,7 +31,7 @@ func (h *history) add(r report) {
 	h.next = (h.next + 1) % historyLen
 }
 
-// nth returns a report by its age, the oldest first.
+// nth returns the i-th report, oldest first.
 func (h *history) nth(i int) report { return h.ring[(h.next+i)%len(h.ring)] }
 
 // at returns the last report before a time, or false if none is known.

@@ -24,7 +24,7 @@ func TestHistory(t *testing.T) {
 	const last = historyLen + 99
 	want(10*last+5, last, true)
 	want(10*last-5, last-1, true)
-	want(10*100, 100, true) // the oldest that is kept
+	want(10*100, 100, true) // the oldest one kept
 	want(10*100-1, 0, false)
 	if len(h.ring) != historyLen {
 		t.Errorf("%d reports are kept", len(h.ring))

@@ -18,9 +18,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// rtlKernel runs a simulator of the user's with the FPGA's role in it. A simulator that ends
-// with status 0 between two calls, or two datagrams, has completed its work; any other end is
-// logged, and it is started again after a pause.
+// rtlKernel runs a user's simulator with the FPGA's role. A simulator that ends with status 0 between two
+// calls, or two datagrams, has completed its work. After any other end, which is logged, it is restarted after
+// a pause.
 type rtlKernel struct {
 	base
 	command  []string
@@ -30,22 +30,22 @@ type rtlKernel struct {
 	limits   limits
 
 	mu      sync.Mutex
-	port    enginePort // of the simulator that runs; nil before the first one
+	port    enginePort // of the running simulator; nil before the first one
 	history history
-	tcp     *connections // of the simulator that runs, or nil
+	tcp     *connections // of the running simulator, or nil
 }
 
-// limits are the longest waits for a simulator.
+// limits are the maximum waits for a simulator.
 type limits struct{ start, answer time.Duration }
 
-// The longest waits, without time_scale. A large design is elaborated for tens
-// of seconds. A step takes budgetMicroseconds, and 64 cycles at least.
+// Maximum waits, before scaling by time_scale. A large design is elaborated for tens of seconds. A step takes
+// budgetMicroseconds, and at least 64 cycles.
 const (
 	startWithin  = time.Minute
 	answerWithin = 10 * time.Second
 )
 
-// simulatorFD is the number of the descriptor that a simulator inherits.
+// simulatorFD is the descriptor inherited by a simulator.
 const simulatorFD = 3
 
 func newRTL(b base, spec config.Kernel) (Kernel, error) {
@@ -61,7 +61,7 @@ func newRTL(b base, spec config.Kernel) (Kernel, error) {
 	return k, nil
 }
 
-// rtlNetKernel is an rtlKernel whose simulation has an MPE of its own.
+// rtlNetKernel is an rtlKernel whose simulation includes an MPE.
 type rtlNetKernel struct {
 	*rtlKernel
 	wire Wire
@@ -91,7 +91,7 @@ func (k *rtlNetKernel) Run(ctx context.Context, r Rank) error {
 	})
 }
 
-// state.Kernel implements Kernel.
+// Stats implements Kernel.
 func (k *rtlKernel) Stats() state.Kernel {
 	s := k.base.Stats()
 	k.mu.Lock()
@@ -127,7 +127,7 @@ func (k *rtlKernel) CycleAt(t time.Time) (simulation, cycle uint64, ok bool) {
 	return r.simulation, r.cycle, ok
 }
 
-// reported keeps the cycle of the port, which has changed. The caller has the lock.
+// reported adds the port's new cycle to the history. The caller holds the lock.
 func (k *rtlKernel) reported() {
 	k.history.add(report{at: time.Now().UnixNano(), simulation: k.counters.starts.Load(), cycle: k.port.Cycle()})
 }
@@ -144,7 +144,7 @@ func (k *rtlKernel) Run(ctx context.Context, r Rank) error {
 	})
 }
 
-// begin returns the log of the kernel on a rank, and logs what is stretched.
+// begin returns the kernel's log for a rank, and logs scaled timeouts.
 func (k *rtlKernel) begin(r Rank) *zap.Logger {
 	log := k.logOf(r)
 	if scale := k.sim.TimeScale; scale > 1 {
@@ -153,7 +153,7 @@ func (k *rtlKernel) begin(r Rank) *zap.Logger {
 	return log
 }
 
-// simulate runs the simulator once, with a port of its own.
+// simulate runs the simulator once, with the given port.
 func (k *rtlKernel) simulate(ctx context.Context, r Rank, port enginePort, log *zap.Logger, serve func(context.Context, *simulator) error) (done bool, err error) {
 	conn, child, err := socketPair()
 	if err != nil {
@@ -184,7 +184,7 @@ func (k *rtlKernel) simulate(ctx context.Context, r Rank, port enginePort, log *
 	return true, err
 }
 
-// socketPair returns a connection, and the other end for a program.
+// socketPair returns a connection, and its other end for a program.
 func socketPair() (net.Conn, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -200,13 +200,13 @@ func socketPair() (net.Conn, *os.File, error) {
 	return conn, child, nil
 }
 
-// SimulatorError is the error of a simulator that has ended or does not answer.
+// SimulatorError reports a simulator that has ended or does not answer.
 type SimulatorError struct {
-	// Cycle is the last that it has reported.
+	// Cycle is the last cycle reported.
 	Cycle uint64
-	// Doing is what the rank waited for.
+	// Doing describes the event that the rank waited for.
 	Doing string
-	// Err is why nothing was read, os.ErrDeadlineExceeded if it did not answer within After.
+	// Err is the error of the read: os.ErrDeadlineExceeded if the simulator did not answer within After.
 	Err   error
 	After time.Duration
 }
@@ -219,7 +219,7 @@ func (e *SimulatorError) Error() string {
 	return fmt.Sprintf("the simulator ended %s: its output before is in the log: %v", at, e.Err)
 }
 
-// ended reports whether the simulator has ended, or was.
+// ended reports whether the simulator has ended, by itself or not.
 func (e *SimulatorError) ended() bool { return !errors.Is(e.Err, os.ErrDeadlineExceeded) }
 
 func (e *SimulatorError) Unwrap() error { return e.Err }

@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// rtl is the specification of a kernel whose simulator is one of the test's programs.
+// rtl returns the specification of a kernel whose simulator is one of the test's programs.
 func rtl(t *testing.T, program ...string) string {
 	return "rtl" + strings.TrimPrefix(spec(t, program...), "exec")
 }
@@ -21,7 +21,7 @@ func TestRTL(t *testing.T) {
 	c := newCluster(t, 2)
 	defer c.close()
 	k := c.run(1, rtl(t, "sim-echo"), config.KernelOptions{Words: 8})
-	c.send(1, words(9, 1), protocol.Int) // longer than it receives: lost, and it receives again
+	c.send(1, words(9, 1), protocol.Int) // longer than its receive: the message is lost, and the receive repeated
 	for _, n := range []int{8, 3} {
 		c.send(1, words(n, uint32(n)), protocol.Int)
 		c.recv(1, words(n, uint32(n)), protocol.Int)
@@ -42,8 +42,8 @@ func TestRTL(t *testing.T) {
 	}
 }
 
-// A simulator that breaks the exchange is ended, the error says what, when and what to do, and
-// it is started again.
+// TestRTLErrors checks that a simulator that breaks the exchange is ended and restarted. The error has the
+// problem, the time and advice.
 func TestRTLErrors(t *testing.T) {
 	head := func(b ...byte) string { return string(b) }
 	for name, tt := range map[string]struct {
@@ -88,7 +88,8 @@ func TestRTLErrors(t *testing.T) {
 	}
 }
 
-// A role that breaks the rules of its interface is reported, and simulated further.
+// TestRTLFault checks that a role that breaks the rules of its interface is reported, and that the simulation
+// continues.
 func TestRTLFault(t *testing.T) {
 	c := newCluster(t, 2)
 	defer c.close()

@@ -9,18 +9,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// arriving is how many datagrams wait outside the socket. The others wait in its receive buffer, and
-// what has no room there is lost, and counted by the system.
+// arriving is the number of datagrams that wait outside the socket. Others wait in its receive buffer. When
+// that is full, datagrams are lost, and counted by the system.
 const arriving = 64
 
 // arrived is a datagram that waits for the simulation.
 type arrived struct {
 	rank  int
 	port  uint16
-	bytes []byte // none if it has more than cosim.MaxDatagram
+	bytes []byte // empty if longer than cosim.MaxDatagram
 }
 
-// inbox has the datagrams that arrive on a wire.
+// inbox holds the datagrams that arrive on a wire.
 type inbox struct {
 	wire        Wire
 	ready, free chan *arrived
@@ -34,7 +34,7 @@ func newInbox(w Wire) *inbox {
 	return b
 }
 
-// run reads until ctx has ended and the wire is closed, or until it cannot be read, and returns why.
+// run reads from the wire until ctx is done and the wire is closed, or until an error, and returns the reason.
 func (b *inbox) run(ctx context.Context) error {
 	batch := make([]mpe.RxPacket, arriving)
 	for {
@@ -50,7 +50,7 @@ func (b *inbox) run(ctx context.Context) error {
 	}
 }
 
-// take takes a packet, which may be several datagrams.
+// take queues a packet, which may consist of several datagrams.
 func (b *inbox) take(ctx context.Context, p *mpe.RxPacket) error {
 	for bytes := p.Bytes; ; {
 		var a *arrived
@@ -74,21 +74,21 @@ func (b *inbox) take(ctx context.Context, p *mpe.RxPacket) error {
 	}
 }
 
-// datagrams exchanges those of a simulated MPE with the network.
+// datagrams exchanges datagrams between a simulated MPE and the network.
 type datagrams struct {
 	k       *rtlKernel
 	inbox   *inbox
 	network *cosim.Network // under k.mu
 	log     *zap.Logger
-	refusal *cosim.FaultError // logged last
-	failed  string            // the error of a send that was logged last
+	refusal *cosim.FaultError // last one logged
+	failed  string            // last error of a send that was logged
 
 	simulator *simulator
-	tcp       *connections // nil before the first step, and without streams of TCP
-	ports     uint32       // TCP ports that were opened
+	tcp       *connections // nil before the first step, and without TCP streams
+	ports     uint32       // TCP ports opened
 }
 
-// serve has a simulator run, and exchanges its datagrams.
+// serve runs a simulator, and exchanges its datagrams.
 func (d *datagrams) serve(ctx context.Context, s *simulator) error {
 	s.before, s.after = d.before, d.after
 	d.simulator = s
@@ -100,7 +100,7 @@ func (d *datagrams) serve(ctx context.Context, s *simulator) error {
 	return s.serve(ctx)
 }
 
-// before hands the role what has arrived, as much as there is room for.
+// before delivers received datagrams to the role, as many as fit.
 func (d *datagrams) before(context.Context) error {
 	d.beforeTCP()
 	for range arriving {
@@ -132,7 +132,7 @@ func (d *datagrams) deliver(a *arrived) {
 	}
 }
 
-// after sends what the role has sent. A datagram that the system does not take is lost.
+// after sends the role's datagrams. A datagram that the system does not accept is lost.
 func (d *datagrams) after() {
 	for _, gram := range d.network.Sent() {
 		d.inbox.wire.Record(gram.Rank, true, gram.Bytes)

@@ -16,14 +16,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// testWire is a network of one rank.
+// testWire is the network of one rank.
 type testWire struct {
 	in     chan mpe.RxPacket
 	out    chan []byte
 	fails  chan error
 	closed chan struct{}
 	close  sync.Once
-	// addresses are those of the ranks.
+	// addresses are the addresses of the ranks.
 	addresses []netip.AddrPort
 
 	mu       sync.Mutex
@@ -34,7 +34,7 @@ func newTestWire() *testWire {
 	return &testWire{in: make(chan mpe.RxPacket, 1000), out: make(chan []byte, 1000), fails: make(chan error, 1), closed: make(chan struct{}), addresses: addressesIn("10.0.0.")}
 }
 
-// addressesIn are those of two ranks.
+// addressesIn returns the addresses of two ranks.
 func addressesIn(network string) []netip.AddrPort {
 	return []netip.AddrPort{netip.MustParseAddrPort(network + "1:2718"), netip.MustParseAddrPort(network + "2:2718")}
 }
@@ -75,12 +75,12 @@ func (w *testWire) Close() error {
 	return nil
 }
 
-// arrive has a datagram arrive from rank 0, or from elsewhere.
+// arrive delivers a datagram from rank 0, or from elsewhere.
 func (w *testWire) arrive(rank int, b []byte) {
 	w.in <- mpe.RxPacket{Kind: mpe.RxDatagram, Peer: rank, From: netip.MustParseAddrPort("10.0.0.1:2718"), Bytes: b}
 }
 
-// rtlNet prepares a kernel whose simulator is one of the test's programs, on a wire.
+// rtlNet prepares a kernel on a wire, whose simulator is one of the test's programs.
 func rtlNet(t *testing.T, c *cluster, program ...string) (*running, *testWire) {
 	k := c.prepare("rtl-net"+strings.TrimPrefix(spec(t, program...), "exec"), config.KernelOptions{})
 	w := newTestWire()
@@ -99,7 +99,7 @@ func TestRTLNet(t *testing.T) {
 		}
 		return nil
 	}
-	// Until the simulation has opened the port, what arrives is lost, as with an FPGA.
+	// Datagrams are lost until the simulation has opened the port, as with an FPGA.
 	probe := []byte("probe")
 	until(t, "an open port", func() bool {
 		w.arrive(0, probe)
@@ -121,7 +121,7 @@ func TestRTLNet(t *testing.T) {
 			t.Errorf("% x comes back as % x", sent, got)
 		}
 	}
-	// Three at once, as the system coalesces them.
+	// Three at once, as coalesced by the system.
 	w.in <- mpe.RxPacket{Kind: mpe.RxDatagram, Peer: 0, From: netip.MustParseAddrPort("10.0.0.1:2718"), Bytes: []byte("abcdefgh"), Each: 3}
 	for _, want := range []string{"abc", "def", "gh"} {
 		if got := next(); string(got) != want {
@@ -149,7 +149,7 @@ func TestRTLNet(t *testing.T) {
 	}
 }
 
-// A simulator of the other boundary is refused, with what to write.
+// TestRTLNetBoundary checks that a simulator of the other boundary is rejected, with advice.
 func TestRTLNetBoundary(t *testing.T) {
 	c := newCluster(t, 2)
 	defer c.close()
@@ -166,7 +166,8 @@ func TestRTLNetBoundary(t *testing.T) {
 	}
 }
 
-// Datagrams for a rank that there is not are dropped, and reported once; a fault ends the exchange.
+// TestRTLNetFaults checks that datagrams to an unknown rank are dropped, and reported once, and that a fault
+// ends the exchange.
 func TestRTLNetFaults(t *testing.T) {
 	c := newCluster(t, 2)
 	defer c.close()
@@ -186,7 +187,7 @@ func TestRTLNetFaults(t *testing.T) {
 	k.cancel(t)
 }
 
-// A wire that cannot be read ends the kernel.
+// TestRTLNetWireFails checks that a wire that cannot be read ends the kernel.
 func TestRTLNetWireFails(t *testing.T) {
 	c := newCluster(t, 2)
 	defer c.close()
@@ -199,14 +200,14 @@ func TestRTLNetWireFails(t *testing.T) {
 	}
 }
 
-// meta is metadata as the shell has it.
+// meta returns metadata in the shell's format.
 func meta(dstRank, srcRank uint64) uint64 {
 	return dstRank | protocol.Port<<8 | srcRank<<24 | protocol.Port<<32
 }
 
 func init() {
 	network := cosim.Hello{Version: cosim.Version, FIFO: 4096, Boundary: cosim.BoundaryNetwork}
-	// net-echo sends each datagram back.
+	// net-echo returns each datagram.
 	programs["net-echo"] = func([]string) int {
 		s := hello(network)
 		s.step(cosim.Record{Kind: cosim.KindPorts, Data: 1})
@@ -224,7 +225,7 @@ func init() {
 			s.step(back...)
 		}
 	}
-	// net-faulty sends to a rank that there is not, twice, and then a line with a hole.
+	// net-faulty sends to an unknown rank, twice, and then a line with a hole.
 	programs["net-faulty"] = func([]string) int {
 		s := hello(network)
 		for range 2 {

@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// stepCycles is the most that a step takes. budgetMicroseconds is after what time it ends
-	// in any case, so that the end of an operation reaches the role soon: long for the two
-	// changes of process that a step costs, short for a message.
+	// stepCycles limits the cycles of a step. budgetMicroseconds limits its duration, so that the end of an
+	// operation reaches the role soon: it is long compared to the two context switches of a step, and short
+	// compared to a message.
 	stepCycles         = 1 << 16
 	budgetMicroseconds = 200
-	// quietCycles is for how long a role may hold up a message before that is logged: 0.64 ms
-	// of the deployed clock.
+	// quietCycles is the delay of a message by the role after which it is logged: 0.64 ms at the deployed clock
+	// rate.
 	quietCycles = 100_000
-	// paceSleep bounds the pauses of a paced simulation.
+	// paceSleep limits the pauses of a paced simulation.
 	paceSleep = 10 * time.Millisecond
 )
 
-// enginePort is zrlmpid's side of the interface of a role, at a boundary.
+// enginePort is zrlmpid's side of a role's interface, at a boundary.
 type enginePort interface {
 	Fill(s *cosim.Step, lines uint32) error
 	Advance(s *cosim.Result) error
@@ -45,7 +45,7 @@ type simulator struct {
 	port enginePort // under k.mu
 	log  *zap.Logger
 	rank caller
-	// before and after are what the boundary does before and after a step.
+	// before and after are called before and after each step.
 	before func(ctx context.Context) error
 	after  func()
 
@@ -53,13 +53,12 @@ type simulator struct {
 	step    cosim.Step
 	result  cosim.Result
 	lines   uint32 // cosim.Hello.FIFO
-	// boundary is that of the simulator.
+	// boundary is the simulator's boundary.
 	boundary cosim.Boundary
-	quiet    uint64 // the cycle since which the role holds up what was logged last
+	quiet    uint64 // cycle since which the role delays the message logged last
 }
 
-// serve exchanges frames with the simulator until it ends, and returns nil if nothing was under
-// way then.
+// serve exchanges frames with the simulator until it ends. It returns nil if nothing was in progress then.
 func (s *simulator) serve(ctx context.Context) error {
 	s.in, s.out = make([]byte, cosim.MaxFrame), make([]byte, 0, cosim.MaxFrame)
 	hello, err := s.hello()
@@ -89,7 +88,7 @@ func (s *simulator) serve(ctx context.Context) error {
 	}
 }
 
-// hello begins the exchange.
+// hello exchanges hello and start.
 func (s *simulator) hello() (h cosim.Hello, err error) {
 	body, err := s.read(cosim.TypeHello, s.k.limits.start)
 	if err != nil {
@@ -106,7 +105,7 @@ func (s *simulator) hello() (h cosim.Hello, err error) {
 	return h, s.write()
 }
 
-// pace returns how many cycles the simulation may take now, or how long it waits for the next.
+// pace returns the number of cycles that the simulation may run now, or the wait before the next one.
 func (s *simulator) pace(elapsed time.Duration) (cycles uint32, wait time.Duration) {
 	rate := s.k.sim.CyclesPerSecond
 	if rate == 0 {
@@ -119,7 +118,7 @@ func (s *simulator) pace(elapsed time.Duration) (cycles uint32, wait time.Durati
 	return 0, min(time.Duration((now+1-due)/float64(rate)*float64(time.Second))+1, paceSleep)
 }
 
-// exchange lets the simulator run for a step.
+// exchange runs the simulator for one step.
 func (s *simulator) exchange(cycles uint32) error {
 	s.step.Cycles, s.step.Budget = cycles, budgetMicroseconds
 	s.k.mu.Lock()
@@ -155,7 +154,7 @@ func (s *simulator) exchange(cycles uint32) error {
 	return nil
 }
 
-// fault logs the fault of a role, with which the simulation goes on, and returns other errors.
+// fault logs a fault of the role, after which the simulation continues. It returns other errors.
 func (s *simulator) fault(err error) error {
 	f, ok := errors.AsType[*cosim.FaultError](err)
 	if !ok {
@@ -176,7 +175,7 @@ func (s *simulator) at(err error) error {
 	return fmt.Errorf("after cycle %d: %w", s.port.Cycle(), err)
 }
 
-// warn logs that the role holds up a message.
+// warn logs that the role delays a message.
 func (s *simulator) warn() {
 	since, ok := s.port.Overdue(quietCycles)
 	if !ok || since == s.quiet {
@@ -196,7 +195,7 @@ func (s *simulator) write() error {
 	return s.failed(err, s.k.limits.answer)
 }
 
-// read reads a frame within a time, and returns its body, which is valid until the next one.
+// read reads a frame within a time limit, and returns its body, which is valid until the next call.
 func (s *simulator) read(want cosim.Type, within time.Duration) ([]byte, error) {
 	if err := s.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
 		return nil, s.failed(err, 0)
@@ -216,7 +215,7 @@ func (s *simulator) read(want cosim.Type, within time.Duration) ([]byte, error) 
 	return body, s.failed(err, within)
 }
 
-// failed makes a *SimulatorError of an error of the connection.
+// failed converts an error of the connection to a *SimulatorError.
 func (s *simulator) failed(err error, within time.Duration) error {
 	if err == nil {
 		return nil

@@ -8,17 +8,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/standin/cosim"
 )
 
-// simulator is a simulator without a role: the test says what is transferred.
+// simulator is a simulator without a role: the test determines the transfers.
 type simulator struct {
 	conn  *os.File
 	at    cosim.Boundary
 	cycle uint64
 	got   []cosim.Record // from the engine
-	// tcpLines are how many lines of chunks the engine takes in the step.
+	// tcpLines is the number of lines of chunks that the engine takes in the step.
 	tcpLines uint32
 }
 
-// newSimulator says hello, with a version.
+// newSimulator sends a hello with the given version.
 func newSimulator(version uint32) *simulator {
 	return hello(cosim.Hello{Version: version, FIFO: 4096})
 }
@@ -69,14 +69,14 @@ func (s *simulator) begin() {
 	s.got, s.tcpLines = append(s.got, step.Records...), step.TCPLines
 }
 
-// answer answers a step, of whose chunks some are not taken.
+// answer answers a step. tcp has the chunks that are not taken.
 func (s *simulator) answer(tcp cosim.Held, records ...cosim.Record) {
 	s.cycle += 10
 	answer := cosim.Result{Cycle: s.cycle, Held: cosim.Held{Since: never}, TCP: tcp, Records: records}
 	s.conn.Write(cosim.AppendResult(nil, s.at, &answer))
 }
 
-// holds is what the role has not taken of the chunks in s.got.
+// holds returns the state of streams whose role has not taken the chunks in s.got.
 func (s *simulator) holds() cosim.Held {
 	tcp := cosim.Held{Since: never}
 	for _, r := range s.got {
@@ -107,10 +107,10 @@ func recvCall(words, rank uint64) cosim.Record {
 	return cosim.Record{Kind: cosim.KindCall, Keep: recvInt, Data: words | rank<<32}
 }
 
-// simulators are programs for kernel rtl.
+// init adds the programs for kernel rtl.
 func init() {
 	for name, f := range map[string]func(args []string) int{
-		// sim-echo sends back two messages of rank 0, and ends between two calls.
+		// sim-echo echoes two messages of rank 0, and ends between two calls.
 		"sim-echo": func([]string) int {
 			s := newSimulator(cosim.Version)
 			for range 2 {
@@ -148,13 +148,13 @@ func init() {
 			s.step()
 			return 3
 		},
-		"sim-stops": func([]string) int { // in the middle of a call, as by $finish
+		"sim-stops": func([]string) int { // in the middle of a call, like by $finish
 			s := newSimulator(cosim.Version)
 			s.step(recvCall(8, 0))
 			s.step()
 			return 0
 		},
-		"sim-writes": func(args []string) int { // what is no answer
+		"sim-writes": func(args []string) int { // something other than a result
 			s := newSimulator(cosim.Version)
 			s.read()
 			s.conn.Write([]byte(args[0]))

@@ -10,11 +10,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// source sends KernelOptions.Count messages of KernelOptions.Words words to KernelOptions.Peer,
-// one every KernelOptions.Interval; a message that is due while another is in progress is
-// sent as soon as that has ended. PatternWord gives the words. A send that
-// fails is retried until it succeeds, so a receiver may see a message twice but
-// misses none.
+// source sends KernelOptions.Count messages of KernelOptions.Words words to KernelOptions.Peer, one every
+// KernelOptions.Interval. If the previous message is still in progress when one is due, it is sent as soon as
+// that is complete. PatternWord determines the words. A failed send is retried until it succeeds, so a receiver
+// may see a message twice but misses none.
 type source struct{ base }
 
 // Run implements Kernel.
@@ -52,13 +51,12 @@ func (k *source) Run(ctx context.Context, r Rank) error {
 	})
 }
 
-// floatRange is how many whole numbers from 0 a float32 holds exactly.
+// floatRange is the number of consecutive integers from 0 that a float32 represents exactly.
 const floatRange = 1 << 24
 
-// PatternWord returns word i of message m of a source, both counted from 0, as
-// the 32 bits that are sent. An INT word is m × 2²⁰ + i, modulo 2³²: in
-// hexadecimal the message's number stands before the word's. A FLOAT word is
-// that number modulo 2²⁴, the whole numbers that a float holds exactly.
+// PatternWord returns word i of message m of a source, both counted from 0, as its 32 bits on the wire. An INT
+// word is m × 2²⁰ + i, modulo 2³²: in hexadecimal, the message number precedes the word number. A FLOAT word is
+// the same number modulo 2²⁴, an integer that a float represents exactly.
 func PatternWord(d protocol.Datatype, m, i uint32) uint32 {
 	w := m<<20 + i
 	if d == protocol.Float {

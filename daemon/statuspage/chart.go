@@ -9,29 +9,29 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
-// The size of a chart's picture, and of a trace's, in units of their own.
+// Sizes of a chart and of a trace, in SVG units.
 const (
 	chartWidth, chartHeight = 480, 72
 	traceWidth, traceHeight = 78, 18
 )
 
-// chart is a line of rates up to now.
+// chart is a line chart of rates up to now.
 type chart struct {
-	// Line and Area are paths; both are empty with less than two points.
+	// Line and Area are SVG paths; both are empty with fewer than two points.
 	Line, Area string
-	// Max and Last are the highest and the last rate, in words.
+	// Max and Last are the highest and the last rate, as text.
 	Max, Last string
-	// Top and Middle are the labels of the upper and the middle line, Times those below.
+	// Top and Middle are the labels of the upper and the middle line, Times those of the time axis.
 	Top, Middle string
 	Times       []string
-	// Points are the place and the value, in words, of each point, for the pointer: "432:0;437:10".
-	// Span is the length of the time axis, in seconds, and End its end, in milliseconds since 1970.
+	// Points has the position and the value, as text, of each point, for the pointer: "432:0;437:10". Span is
+	// the length of the time axis in seconds, and End its end in milliseconds since 1970.
 	Points string
 	Span   int
 	End    int64
 }
 
-// axis returns the least 1, 2 or 5 times a power of ten that is no less than a value.
+// axis returns the smallest number of the form 1, 2 or 5 times a power of ten that is not below a value.
 func axis(highest float64) float64 {
 	if !(highest > 0) {
 		return 1
@@ -64,8 +64,7 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%.1f min", d.Minutes())
 }
 
-// chartOf draws the points of a span of time. Where samples are missing, the line is
-// broken.
+// chartOf draws the points of a time span. The line is interrupted where samples are missing.
 func chartOf(points []point, now time.Time, span, step time.Duration) chart {
 	highest := 0.0
 	for _, p := range points {
@@ -108,14 +107,14 @@ func chartOf(points []point, now time.Time, span, step time.Duration) chart {
 	return c
 }
 
-// trace is a small line without axes.
+// trace is a small line chart without axes.
 type trace struct {
 	Line string
-	// Min and Max are in words.
+	// Min and Max are the lowest and the highest value, as text.
 	Min, Max string
 }
 
-// traceOf draws points one after another, from the lowest to the highest.
+// traceOf draws points at equal distances, scaled from the lowest to the highest value.
 func traceOf(points []point) trace {
 	if len(points) < 2 {
 		return trace{}

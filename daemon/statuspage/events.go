@@ -13,33 +13,33 @@ import (
 )
 
 const (
-	// maxWatchers is how many clients may follow the events at the same time. It is
-	// far below the server's bound on connections, which other requests need as well.
+	// maxWatchers limits the clients that follow the events at the same time. It is far below the server's
+	// limit on connections, which other requests need as well.
 	maxWatchers = 32
-	// retryAfter is when a client that is refused may try again, in seconds.
+	// retryAfter is the time after which a rejected client may try again, in seconds.
 	retryAfter = 5
-	// writeTimeout is how long a client may take to read an event.
+	// writeTimeout limits the time that a client takes to read an event.
 	writeTimeout = 10 * time.Second
 )
 
-// change is an event: the difference from what the client has. Its JSON names are short,
-// as it is sent every second.
+// change is an event: the difference from the client's view. Its JSON names are short, as it is sent every
+// second.
 type change struct {
 	Time  string `json:"t"`
 	Title string `json:"title,omitempty"`
-	// Level is the verdict's.
+	// Level is the level of the verdict.
 	Level  digest.Level          `json:"level,omitempty"`
 	Pieces map[string]string     `json:"p,omitempty"`
 	Lists  map[string]listChange `json:"l,omitempty"`
 }
 
-// listChange is what is different in a list. Order is left out if it is the same.
+// listChange is the difference of a list. Order is nil if it is unchanged.
 type listChange struct {
 	Order *[]string         `json:"o,omitempty"`
 	Items map[string]string `json:"i,omitempty"`
 }
 
-// since returns the difference from an earlier view, or everything if that is nil.
+// since returns the difference from an earlier view, or everything if before is nil.
 func (v *view) since(before *view) *change {
 	c := &change{Time: v.at.Format("15:04:05"), Pieces: map[string]string{}, Lists: map[string]listChange{}}
 	if before == nil || before.title != v.title {
@@ -60,7 +60,7 @@ func (v *view) since(before *view) *change {
 		}
 		diff := listChange{Items: map[string]string{}}
 		if before == nil || !slices.Equal(old.order, l.order) {
-			order := append([]string{}, l.order...) // empty and not null
+			order := append([]string{}, l.order...) // not nil: JSON needs [] and not null
 			diff.Order = &order
 		}
 		for key, html := range l.items {
@@ -80,7 +80,7 @@ func (c *change) event() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString("data: ")
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // this is not HTML, and would become much longer
+	enc.SetEscapeHTML(false) // this is not HTML, and escaping would make it much longer
 	if err := enc.Encode(c); err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 	defer p.exit()
 	head(w)
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // for proxies that collect answers
+	w.Header().Set("X-Accel-Buffering", "no") // for proxies that buffer answers
 	out := http.NewResponseController(w)
 	var sent *view
 	q := queryOf(r)
@@ -113,7 +113,7 @@ func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return
 		}
-		// A server without deadlines per request has its own.
+		// An error means that the server does not support deadlines per request.
 		_ = out.SetWriteDeadline(time.Now().Add(writeTimeout))
 		if _, err := w.Write(event); err != nil {
 			return
@@ -131,7 +131,7 @@ func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter adds a watcher, unless there are too many.
+// enter adds a watcher, unless maxWatchers are present.
 func (p *Page) enter() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,7 +153,7 @@ func (p *Page) exit() {
 	p.watchers--
 }
 
-// after returns a channel that is closed when there is a sample after the given one.
+// after returns a channel that is closed once there is a sample after s.
 func (p *Page) after(s *sample) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,21 +6,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// failureView is equal failures of a rank: those of one operation with one error.
+// failureView is a group of equal failures: of one rank and operation, with one error.
 type failureView struct {
-	*state.Failure // the last
-	// Times counts all of them, and First is when the oldest ended; a row of failures counts as the last of it.
+	*state.Failure // the latest one
+	// Times counts all of them. First is the time of the oldest; a run of equal failures has the time of its
+	// last one.
 	Times int
 	First time.Time
-	// Earlier are those before the last, the newest first, and More counts those that are not listed.
+	// Earlier are failures before the latest, newest first. More counts those not listed.
 	Earlier []*state.Failure
 	More    int
 }
 
-// maxEarlier bounds the earlier failures that are listed of equal ones.
+// maxEarlier limits the earlier failures listed in a group.
 const maxEarlier = 20
 
-// foldFailures folds failures, the newest first.
+// foldFailures groups failures, newest first.
 func foldFailures(failures []state.Failure) []failureView {
 	type kind struct {
 		rank         int

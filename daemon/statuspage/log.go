@@ -16,24 +16,24 @@ type Entry struct {
 	Time  time.Time `json:"time"`
 	Level string    `json:"level"`
 	Text  string    `json:"text"`
-	// Count is how often it was logged in a row.
+	// Count is the number of consecutive occurrences.
 	Count int `json:"count"`
 }
 
-// maxText bounds a line, in characters.
+// maxText limits a line, in characters.
 const maxText = 500
 
-// Log keeps the last lines of a log. Its methods may be called concurrently.
+// Log keeps the last lines of a log. It is safe for concurrent use.
 type Log struct {
 	limit int
 	mu    sync.Mutex
-	lines []Entry // the newest last
+	lines []Entry // newest last
 }
 
 // NewLog returns a log that keeps the last limit lines, at least one.
 func NewLog(limit int) *Log { return &Log{limit: max(1, limit)} }
 
-// Recent returns the lines that are kept, the newest first.
+// Recent returns the lines, newest first.
 func (l *Log) Recent() []Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,8 +44,7 @@ func (l *Log) Recent() []Entry {
 	return lines
 }
 
-// Core returns a zap core, for zapcore.NewTee, that adds lines of the given level and
-// above to the log.
+// Core returns a zap core, for zapcore.NewTee, that adds lines of the given level and above to the log.
 func (l *Log) Core(level zapcore.LevelEnabler) zapcore.Core {
 	return &core{LevelEnabler: level, log: l}
 }
@@ -94,7 +93,7 @@ func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	return nil
 }
 
-// fieldText returns a field as text, to be appended to the message.
+// fieldText returns a field as text to be appended to the message.
 func fieldText(f zapcore.Field) string {
 	enc := zapcore.NewMapObjectEncoder()
 	f.AddTo(enc)

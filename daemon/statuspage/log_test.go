@@ -36,7 +36,7 @@ func TestLogKeepsTheLast(t *testing.T) {
 	}
 }
 
-// TestLogIsBounded: what is kept does not grow with what is said, and moves no cursor.
+// TestLogIsBounded checks that the log kept is bounded, and has no control characters.
 func TestLogIsBounded(t *testing.T) {
 	l := NewLog(0)
 	log := zap.New(l.Core(zapcore.WarnLevel))

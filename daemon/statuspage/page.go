@@ -11,49 +11,47 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Options configure a page.
+// Options configures a Page.
 type Options struct {
-	// Host is the host name in the page's title; empty is the system's.
+	// Host is the host name in the page's title; empty means the system's.
 	Host string
-	// Latency returns how long a local rank's sends to a peer take; false if it is
-	// unknown. It may be nil, and is called for the pairs that are shown.
+	// Latency returns the durations of a local rank's sends to a peer, or false if unknown. It may be nil, and
+	// is called for the pairs shown.
 	Latency func(rank, peer int) (Latency, bool)
-	// Recent returns the last warnings and errors, as Log.Recent does; nil is none.
+	// Recent returns the last warnings and errors, like Log.Recent; nil means none.
 	Recent func() []Entry
 }
 
-// Latency is how long sends take from posted to ended, in seconds.
+// Latency has percentiles of the duration of sends, from post to completion, in seconds.
 type Latency struct {
 	P50, P99 float64
-	// Messages counts the sends measured.
+	// Messages is the number of sends measured.
 	Messages uint64
 }
 
-// Page serves the status. Its methods may be called concurrently.
+// Page serves the status. It is safe for concurrent use.
 type Page struct {
 	source func() state.Status
 	opts   Options
 	mux    http.ServeMux
-	wake   chan struct{} // a watcher has come
+	wake   chan struct{} // has an element after a watcher was added
 
 	mu       sync.Mutex
-	last     *sample // nil before the first
+	last     *sample // nil before the first one
 	past     past
 	watchers int
 	// next is closed when there is a new sample.
 	next chan struct{}
 }
 
-// The times between two samples. A page that is loaded takes one that is at most
-// newest old.
+// Intervals between two samples. A page load uses a sample that is at most newest old.
 const (
 	liveEvery = time.Second
 	slowEvery = 10 * time.Second
 	newest    = 500 * time.Millisecond
 )
 
-// New returns a page of the statuses that source returns. source must be safe for
-// concurrent use.
+// New returns a page of the statuses that source returns. source must be safe for concurrent use.
 func New(source func() state.Status, opts Options) *Page {
 	if opts.Host == "" {
 		opts.Host, _ = os.Hostname() // may be empty
@@ -65,21 +63,21 @@ func New(source func() state.Status, opts Options) *Page {
 	return p
 }
 
-// ServeHTTP serves /, /events and /status.json. Events are sent until the client
-// disconnects or the request's context ends.
+// ServeHTTP serves /, /events and /status.json. Events are sent until the client disconnects or the request's
+// context ends.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.mux.ServeHTTP(w, r) }
 
-// sample is a status at one moment.
+// sample is a status at a point in time.
 type sample struct {
 	at     time.Time
 	status state.Status
 	digest *digest.Digest
-	// views are its views by query, guarded by the page's lock.
+	// views are the rendered views by query. The page's lock guards them.
 	views map[query]*view
 }
 
-// Run takes samples until ctx is done: about once a second while there are watchers, and
-// every ten seconds otherwise, for the history.
+// Run takes samples until ctx is done: about once a second while there are watchers, and every ten seconds
+// otherwise, for the history.
 func (p *Page) Run(ctx context.Context) {
 	tick := time.NewTicker(liveEvery)
 	defer tick.Stop()
@@ -144,5 +142,5 @@ func (p *Page) view(s *sample, q query) (*view, error) {
 	return v, nil
 }
 
-// maxViews bounds the views that are kept of a sample.
+// maxViews limits the views kept per sample.
 const maxViews = 2 * maxWatchers

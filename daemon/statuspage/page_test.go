@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// get asks a page without a network.
+// get requests a page without a network.
 func get(t *testing.T, p http.Handler, path string) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -82,8 +82,8 @@ func TestStatusJSON(t *testing.T) {
 		`"cycles":[]`, `"problems":[]`)
 }
 
-// TestManyRanks: of many local ranks those that are idle are named only, and a pair of them is
-// listed once.
+// TestManyRanks checks that with many local ranks idle ones are only named, and that a pair of them is listed
+// once.
 func TestManyRanks(t *testing.T) {
 	m := &daemontest.Source{Value: daemontest.Cluster(64, 10, false)}
 	s := &m.Value
@@ -118,7 +118,7 @@ func TestOtherRequests(t *testing.T) {
 	}
 }
 
-// TestHostile: nothing that comes from elsewhere becomes markup.
+// TestHostile checks that no text from elsewhere becomes markup.
 func TestHostile(t *testing.T) {
 	const evil = `"><img src=x onerror=alert(1)><script>alert(2)</script>'` + "\x1b[2J\u202e"
 	m := &daemontest.Source{Value: daemontest.Cluster(2, 10, true)}
@@ -144,8 +144,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestManyPeers: a page of a thousand peers is not much longer than one of a hundred,
-// and says what it leaves out.
+// TestManyPeers checks that a page of a thousand peers is not much longer than one of a hundred, and counts the
+// omitted ones.
 func TestManyPeers(t *testing.T) {
 	m := &daemontest.Source{Value: daemontest.Cluster(1000, 4000, true)}
 	for i := 1; i <= 1000; i++ {
@@ -163,7 +163,7 @@ func TestManyPeers(t *testing.T) {
 	t.Logf("a page of 1000 peers has %d bytes", len(body))
 }
 
-// TestSilentPeers: they are listed only on request.
+// TestSilentPeers checks that silent peers are listed only on request.
 func TestSilentPeers(t *testing.T) {
 	m := &daemontest.Source{Value: daemontest.Cluster(20, 10, false)}
 	daemontest.Waits(&m.Value, 4, 2)
@@ -176,7 +176,7 @@ func TestSilentPeers(t *testing.T) {
 	expect(t, get(t, p, "/?show=all").Body.String(), `data-key="0&gt;5"`, ">silent<")
 }
 
-// follow asks for events, in the test's own bubble and without a network.
+// follow requests events, in the test's bubble and without a network.
 func follow(t *testing.T, ctx context.Context, p http.Handler, path string) <-chan event {
 	events := make(chan event, 1000)
 	w := &eventWriter{header: http.Header{}, events: events}
@@ -187,7 +187,7 @@ func follow(t *testing.T, ctx context.Context, p http.Handler, path string) <-ch
 	return events
 }
 
-// event is one as it was sent.
+// event is an event as sent.
 type event struct {
 	size int
 	T    string            `json:"t"`
@@ -221,7 +221,7 @@ func (w *eventWriter) Write(b []byte) (n int, err error) {
 	return len(b), nil
 }
 
-// TestEvents: the first has everything, the next only what has changed.
+// TestEvents checks that the first event has everything, and later ones only changes.
 func TestEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &daemontest.Source{Value: daemontest.Cluster(1000, 1000, true)}
@@ -235,7 +235,7 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%d bytes, %d peers", first.size, len(first.L["peers"].I))
 		}
 		<-events
-		quiet := <-events // nothing moves, and the rates have been 0 before
+		quiet := <-events // nothing changes, and the rates were 0 before
 		if quiet.size > 4000 || len(quiet.L) != 0 || quiet.T == first.T {
 			t.Errorf("nothing has happened, and it takes %d bytes to say so: %+v", quiet.size, quiet)
 		}
@@ -251,7 +251,7 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%+v", ps)
 		}
 		expect(t, e.P["verdict"], "1 wait, longest 5.0 s")
-		// Everything moves: what is sent stays bounded.
+		// Everything changes: the event stays bounded.
 		m.Change(func(s *state.Status) { *s = daemontest.Cluster(1000, 2000, true) })
 		if e := <-events; e.size > 200_000 {
 			t.Errorf("%d bytes", e.size)
@@ -261,8 +261,8 @@ func TestEvents(t *testing.T) {
 	})
 }
 
-// TestSampling: a daemon is queried once a second while there are watchers, and every ten
-// seconds otherwise.
+// TestSampling checks that a daemon is queried once a second while there are watchers, and every ten seconds
+// otherwise.
 func TestSampling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &daemontest.Source{Value: daemontest.Cluster(3, 10, true)}
@@ -302,7 +302,8 @@ func TestSampling(t *testing.T) {
 	})
 }
 
-// TestTooManyWatchers are refused; when one disconnects there is room for another.
+// TestTooManyWatchers checks that excess watchers are rejected, and that one may connect after another has
+// disconnected.
 func TestTooManyWatchers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := statuspage.New((&daemontest.Source{Value: daemontest.Cluster(3, 10, true)}).Status, statuspage.Options{})
@@ -326,7 +327,7 @@ func TestTooManyWatchers(t *testing.T) {
 	})
 }
 
-// TestFailures: the page has the last failures, escaped, and the command that explains each.
+// TestFailures checks that the page has the last failures, escaped, and the command that explains each.
 func TestFailures(t *testing.T) {
 	s := state.Status{Version: "v1"}
 	for i := range 30 {
@@ -350,11 +351,12 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestEqualFailures are folded: how many, the last and the first, and those between on demand.
+// TestEqualFailures checks that equal failures are folded: their number, the last and the first, and those
+// between on demand.
 func TestEqualFailures(t *testing.T) {
 	noon := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	s := state.Status{Version: "v1"}
-	for i := range 60 { // the newest first; every third is another one
+	for i := range 60 { // newest first; every third is another one
 		f := state.Failure{Time: noon.Add(time.Duration(-i) * time.Minute), Rank: 2, Peer: new(7),
 			Operation: state.OperationSend, Reason: "timed out", Count: 1}
 		switch {

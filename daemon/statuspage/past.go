@@ -4,16 +4,16 @@ import (
 	"time"
 )
 
-// The bounds of the history.
+// Limits of the history.
 const (
 	livePoints = 120 // two minutes
 	slowPoints = 360 // an hour
 	tripPoints = 40
-	// maxTrips bounds the pairs whose round trips are kept.
+	// maxTrips limits the pairs whose round trips are kept.
 	maxTrips = 1024
 )
 
-// point is a rate over the time that ended at a moment.
+// point is a rate over the interval that ended at a time.
 type point struct {
 	at    time.Time
 	value float64
@@ -22,14 +22,14 @@ type point struct {
 // past is the history of a page: messages per second and round trips.
 type past struct {
 	live, slow ring
-	// of the last point of each
+	// Marks of the last point of live and slow.
 	liveAt, slowAt mark
 	trips          map[pair]*ring
 }
 
 type pair struct{ rank, peer int }
 
-// mark is a sum at a moment.
+// mark is a total at a point in time.
 type mark struct {
 	at       time.Time
 	started  time.Time
@@ -48,12 +48,12 @@ func (p *past) add(s *sample) {
 		now.messages += peer.Sent + peer.Received
 		p.trip(pair{peer.Rank, peer.Peer}, point{s.at, peer.RoundTrip()})
 	}
-	// A tick that comes a little early is one.
+	// A tick may come slightly early.
 	p.liveAt = p.live.rate(p.liveAt, now, liveEvery/2)
 	p.slowAt = p.slow.rate(p.slowAt, now, slowEvery-liveEvery/2)
 }
 
-// trip adds a round trip, if there is one.
+// trip adds a round-trip time, if it is known.
 func (p *past) trip(of pair, at point) {
 	r := p.trips[of]
 	if at.value <= 0 || r == nil && len(p.trips) == maxTrips {
@@ -66,7 +66,7 @@ func (p *past) trip(of pair, at point) {
 	r.push(at)
 }
 
-// ring has the last points of a line.
+// ring holds the last points of a series.
 type ring struct {
 	size   int
 	points []point
@@ -82,8 +82,7 @@ func (r *ring) push(p point) {
 	r.first = (r.first + 1) % r.size
 }
 
-// rate adds the rate since a mark, if that is old enough, and returns the mark from
-// which the next rate is to be taken.
+// rate adds the rate since a mark if it is at least atLeast old. It returns the mark for the next call.
 func (r *ring) rate(since, now mark, atLeast time.Duration) mark {
 	span := now.at.Sub(since.at)
 	if since.at.IsZero() || !since.started.Equal(now.started) || now.messages < since.messages {
@@ -96,7 +95,7 @@ func (r *ring) rate(since, now mark, atLeast time.Duration) mark {
 	return now
 }
 
-// all returns the points, the oldest first.
+// all returns the points, oldest first.
 func (r *ring) all() []point {
 	if r == nil {
 		return nil

@@ -33,14 +33,14 @@ func TestRates(t *testing.T) {
 		last     float64
 	}{
 		{0, 100, noon, 0, 0}, {1, 150, noon, 1, 50},
-		{1.2, 160, noon, 1, 50},        // too soon: it counts for the next
+		{1.2, 160, noon, 1, 50},        // too soon: counts for the next one
 		{2, 160, noon, 2, 10},          // with the ten before
 		{3, 5, noon, 2, 10},            // set back
-		{4, 10, noon, 3, 5},            // goes on from there
+		{4, 10, noon, 3, 5},            // continues from there
 		{5, 11, noon.Add(1), 3, 5},     // another run
-		{7, 31, noon.Add(1), 4, 10},    // goes on from there
-		{17, 31, noon.Add(1), 5, 0},    // nothing moves
-		{18, 131, noon.Add(1), 6, 1e2}, // and again
+		{7, 31, noon.Add(1), 4, 10},    // continues from there
+		{17, 31, noon.Add(1), 5, 0},    // no change
+		{18, 131, noon.Add(1), 6, 1e2}, // and a change again
 	} {
 		m = r.rate(m, mark{noon.Add(time.Duration(step.seconds * float64(time.Second))), step.started, step.messages}, time.Second/2)
 		all := r.all()
@@ -54,7 +54,7 @@ func TestTripsAreBounded(t *testing.T) {
 	p := newPast()
 	for i := range 2 * maxTrips {
 		p.trip(pair{0, i}, point{noon, 1e-3})
-		p.trip(pair{0, i}, point{noon, 0}) // not known
+		p.trip(pair{0, i}, point{noon, 0}) // unknown
 	}
 	if len(p.trips) != maxTrips || len(p.trips[pair{0, 5}].all()) != 1 {
 		t.Errorf("%d pairs", len(p.trips))

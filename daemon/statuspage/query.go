@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
-// query is what a client asks for.
+// query is the query of a client.
 type query struct {
 	// Filter selects waits, ranks and peers.
 	Filter string
@@ -17,10 +17,10 @@ type query struct {
 	All bool
 }
 
-// maxFilter bounds a filter, in characters.
+// maxFilter limits a filter, in characters.
 const maxFilter = 100
 
-// queryOf reads a request. Invalid values are ignored.
+// queryOf returns the query of a request. Invalid values are ignored.
 func queryOf(r *http.Request) query {
 	values := r.URL.Query()
 	q := query{Filter: words.Clean(values.Get("q"), maxFilter), All: values.Get("show") == "all"}
@@ -28,7 +28,7 @@ func queryOf(r *http.Request) query {
 	return q
 }
 
-// String returns the query of a URL.
+// String returns the query in URL form.
 func (q query) String() string {
 	v := url.Values{}
 	if q.Filter != "" {

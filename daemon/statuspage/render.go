@@ -19,7 +19,7 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// parts are the parts that all pages share.
+// parts are shared by all pages.
 type parts struct {
 	template *template.Template
 	style    template.CSS
@@ -27,8 +27,7 @@ type parts struct {
 	policy   string
 }
 
-// static is loaded once, by the first page. Every test of this package checks that the
-// embedded files parse.
+// static is loaded once, by the first page. Every test of this package checks that the embedded files parse.
 var static = sync.OnceValue(func() parts {
 	read := func(name string) string {
 		b, err := assets.ReadFile("assets/" + name)
@@ -41,7 +40,7 @@ var static = sync.OnceValue(func() parts {
 	return parts{
 		template: template.Must(template.New("").Funcs(functions).ParseFS(assets, "assets/*.html")),
 		style:    template.CSS(css), script: template.JS(js),
-		// Only the embedded script and style sheet are allowed, by their hashes.
+		// The policy allows only the embedded script and style sheet, by their hashes.
 		policy: fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; connect-src 'self'; img-src data:; "+
 			"form-action 'self'; base-uri 'none'; frame-ancestors 'none'", hash(js), hash(css)),
 	}
@@ -52,7 +51,7 @@ func hash(text string) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// functions are those of the templates.
+// functions are available in the templates.
 var functions = template.FuncMap{
 	"duration": words.Duration, "latency": words.Latency, "quantity": words.Quantity, "plural": words.Plural,
 	"count": count, "sentence": words.Sentence, "ranklist": digest.RankList,
@@ -74,7 +73,7 @@ var functions = template.FuncMap{
 	},
 }
 
-// packets returns the command that shows the packets between the ranks of a cause, or nothing.
+// packets returns the command that shows the packets between the ranks of a cause, or "".
 func packets(f *diagnosis.Finding) string {
 	if f.Rank == diagnosis.AnyRank || f.Peer == diagnosis.AnyRank || f.Rank == f.Peer {
 		return ""
@@ -97,7 +96,7 @@ type list struct {
 	items map[string]string // HTML by key
 }
 
-// view is a sample as HTML, for one query: fixed pieces, and lists.
+// view is a sample as HTML for one query: fixed pieces, and lists.
 type view struct {
 	at     time.Time
 	title  string
@@ -106,10 +105,10 @@ type view struct {
 	shown  *shown
 }
 
-// pieceNames are templates, and the ids of the elements that they fill.
+// pieceNames are the names of templates, and the ids of the elements that they fill.
 var pieceNames = []string{"verdict", "announcement", "facts", "tiles", "live-chart", "slow-chart", "waits-more", "problems-more", "ranks-more", "peers-more", "failures-more"}
 
-// render makes a view. The page's lock is held.
+// render renders a view. The caller holds the page's lock.
 func (p *Page) render(s *sample, q query) (*view, error) {
 	v := &view{at: s.at, pieces: make(map[string]string, len(pieceNames)), lists: make(map[string]list), shown: p.show(s, q)}
 	v.title = "zrlmpid " + p.opts.Host
@@ -149,15 +148,14 @@ func (p *Page) render(s *sample, q query) (*view, error) {
 	return v, failed
 }
 
-// item is the data of the template of a list's item.
+// item is the data of a list item's template.
 type item struct {
 	Key  string
 	Page *shown
 	Of   any
 }
 
-// fill adds the items of all lists. The key of an item does not change while the item
-// is about the same thing.
+// fill adds the items of all lists. The key of an item is stable as long as the item describes the same thing.
 func (v *view) fill(add func(name, template, key string, data any)) {
 	s := v.shown
 	for _, name := range listNames {

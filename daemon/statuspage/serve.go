@@ -27,8 +27,7 @@ type document struct {
 	Lists  map[string]template.HTML
 }
 
-// servePage writes the page. Its parts are the output of html/template, and are not
-// escaped again.
+// servePage writes the page. Its parts are output of html/template, and are not escaped again.
 func (p *Page) servePage(w http.ResponseWriter, r *http.Request) {
 	v, err := p.view(p.take(newest), queryOf(r))
 	if err != nil {
@@ -58,13 +57,13 @@ func (p *Page) servePage(w http.ResponseWriter, r *http.Request) {
 	head(w)
 	w.Header().Set("Content-Security-Policy", static().policy)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write(b.Bytes()) // the client has gone
+	_, _ = w.Write(b.Bytes()) // the client is gone
 }
 
-// serveStatus writes the status as `zrlctl status --json` does.
+// serveStatus writes the status in the form of `zrlctl status --json`.
 func (p *Page) serveStatus(w http.ResponseWriter, _ *http.Request) {
 	s := p.take(newest)
 	head(w)
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(digest.DocumentOf(&s.status, s.digest)) // the client has gone
+	_ = json.NewEncoder(w).Encode(digest.DocumentOf(&s.status, s.digest)) // the client is gone
 }

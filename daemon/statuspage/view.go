@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// The bounds of what is shown of each kind; the others are counted.
+// Limits of the items shown of each kind; others are only counted.
 const (
 	maxWaits    = 40
 	maxCycles   = 4
@@ -20,11 +20,11 @@ const (
 	maxPeers    = 60
 	maxEntries  = 30
 	maxFailures = 20
-	// maxWords bounds a text from elsewhere, in characters.
+	// maxWords limits a text from another source, in characters.
 	maxWords = 400
 )
 
-// shown is a sample as the templates read it: filtered, sorted, bounded.
+// shown is a sample prepared for the templates: filtered, sorted, bounded.
 type shown struct {
 	query
 	Host    string
@@ -36,21 +36,21 @@ type shown struct {
 	Slow    chart
 
 	Cycles []cycleView
-	// Causes are why ranks wait.
+	// Causes are the reasons why ranks wait.
 	Causes []diagnosis.Finding
-	// Waits are those shown; Brief counts waits too short to be shown, AllWaits the
-	// others, and FitWaits those of them that match the filter.
+	// Waits are the waits shown. Brief counts waits too short to be shown, AllWaits all others, and FitWaits
+	// those of them that match the filter.
 	Waits                     []*digest.Wait
 	Brief, AllWaits, FitWaits int
 	Problems                  []digest.Problem
 	Ranks                     []*digest.Rank
-	FitRanks                  int            // that match the filter
-	Idle                      []*digest.Rank // of these, that are not listed
+	FitRanks                  int            // ranks that match the filter
+	Idle                      []*digest.Rank // matching ranks that are not listed
 	Peers                     []peerView
-	AllPeers, FitPeers        int // all, and those that match the filter
-	Silent                    int // of these, that never exchanged anything and are not listed
+	AllPeers, FitPeers        int // all peers, and those that match the filter
+	Silent                    int // matching peers that never exchanged anything, not listed
 	Latencies                 bool
-	// Failures are those shown, equal ones folded; AllFailures counts them before the bound.
+	// Failures are the groups shown; AllFailures counts all groups.
 	Failures    []failureView
 	AllFailures int
 	Entries     []Entry
@@ -61,7 +61,7 @@ type peerView struct {
 	*digest.Peer
 	Trips   trace
 	Latency Latency
-	// Known: Latency is.
+	// Known is set if Latency is known.
 	Known bool
 }
 
@@ -73,7 +73,7 @@ type cycleView struct {
 	More int
 }
 
-// show selects what is shown of a sample. The page's lock is held.
+// show selects the content shown of a sample. The caller holds the page's lock.
 func (p *Page) show(s *sample, q query) *shown {
 	d, f := s.digest, digest.NewFilter(q.Filter)
 	v := &shown{
@@ -110,7 +110,7 @@ func cycleOf(c digest.Cycle, waits []digest.Wait) cycleView {
 			break
 		}
 		next := c.Ranks[(i+1)%len(c.Ranks)]
-		for j := range waits { // the oldest come first
+		for j := range waits { // oldest first
 			if waits[j].Rank == rank && waits[j].Peer == next {
 				v.Links = append(v.Links, &waits[j])
 				break
@@ -120,7 +120,7 @@ func cycleOf(c digest.Cycle, waits []digest.Wait) cycleView {
 	return v
 }
 
-// failedFirst orders ranks whose kernel has failed before others.
+// failedFirst sorts ranks with a failed kernel before others.
 func failedFirst(a, b *digest.Rank) int {
 	switch {
 	case a.Failed() == b.Failed():

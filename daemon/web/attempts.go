@@ -11,19 +11,19 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// To check a password takes some 60 ms of a processor. So passwords that have not been found right before are checked
-// at a bounded rate, for each address and for all: guesses must not slow the ranks down.
+// Checking a password takes about 60 ms of CPU time. Credentials not known to be right are therefore checked at
+// a limited rate, for each address and in total: guesses must not slow the ranks down.
 const (
-	// guessEvery and guessBurst bound the checks for one address, allEvery and allBurst those for all.
+	// guessEvery and guessBurst limit the checks for one address, allEvery and allBurst all checks.
 	guessEvery, guessBurst = time.Second, 5
 	allEvery, allBurst     = 500 * time.Millisecond, 10
-	// maxKnown bounds the credentials, and the addresses, that are remembered.
+	// maxKnown limits the credentials, and the addresses, that are remembered.
 	maxKnown = 1024
 )
 
-// attempts bounds the rate at which passwords are checked.
+// attempts limits the rate at which passwords are checked.
 type attempts struct {
-	next http.Handler // checks passwords, and calls granted of those that are right
+	next http.Handler // checks passwords, and calls grant for right ones
 
 	mu      sync.Mutex
 	known   map[[sha256.Size]byte]bool // right before
@@ -45,10 +45,10 @@ type attempt struct {
 	granted bool
 }
 
-// attemptKey is the key of the attempt in the context of a request.
+// attemptKey is the context key of a request's attempt.
 type attemptKey struct{}
 
-// grant notes that the password of a request is right.
+// grant records that the password of a request is right.
 func grant(r *http.Request) {
 	if a, ok := r.Context().Value(attemptKey{}).(*attempt); ok {
 		a.granted = true
@@ -56,7 +56,7 @@ func grant(r *http.Request) {
 	}
 }
 
-// ServeHTTP has a password checked, unless that was done too often.
+// ServeHTTP passes a request on for its password to be checked, unless the rate limit is exceeded.
 func (l *attempts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	user, password, ok := r.BasicAuth()
 	if !ok {
@@ -76,7 +76,8 @@ func (l *attempts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// mayTry reports whether a password may be checked now. Those that were right before are not checked anew.
+// mayTry reports whether a password may be checked now. Credentials known to be right do not count against the
+// limits.
 func (l *attempts) mayTry(id [sha256.Size]byte, address string, now time.Time) bool {
 	client, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -90,7 +91,7 @@ func (l *attempts) mayTry(id [sha256.Size]byte, address string, now time.Time) b
 	limit := l.clients[client]
 	if limit == nil {
 		if len(l.clients) >= maxKnown {
-			clear(l.clients) // the limit of all still holds
+			clear(l.clients) // the limit on all checks still applies
 		}
 		limit = rate.NewLimiter(rate.Every(guessEvery), guessBurst)
 		l.clients[client] = limit
@@ -98,7 +99,7 @@ func (l *attempts) mayTry(id [sha256.Size]byte, address string, now time.Time) b
 	return limit.AllowN(now, 1) && l.all.AllowN(now, 1)
 }
 
-// note remembers whether a password was right.
+// note records whether a password was right.
 func (l *attempts) note(id [sha256.Size]byte, granted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,8 +113,8 @@ func (l *attempts) note(id [sha256.Size]byte, granted bool) {
 	l.known[id] = true
 }
 
-// guarded is the listener of a server. Before its first connection, package toolkit has set the server's handler to its
-// own, which checks passwords: attempts come before that.
+// guarded is the listener of a server. Before the first connection, the toolkit has replaced the server's
+// handler by one that checks passwords. guarded wraps that handler, so that attempts comes first.
 type guarded struct {
 	net.Listener
 	server *http.Server

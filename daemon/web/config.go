@@ -15,21 +15,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// webConfig is a web configuration file with the certificates and the key that it names. The
-// toolkit reads its configuration anew for every connection and request, and would refuse
-// both while one of the files is invalid. So it reads a copy, which is replaced when the
-// files have changed and are valid.
+// webConfig is a web configuration file, with the certificates and the key that it names. The toolkit reads its
+// configuration again for every connection and request, and would reject both while one of the files is
+// invalid. So it reads a copy, which is replaced when the files have changed and are valid.
 type webConfig struct {
 	file string
 	log  *slog.Logger
-	// tls: the server was started with TLS, which no change can enable or disable.
+	// tls is set if the server was started with TLS, which no change can enable or disable.
 	tls bool
-	// copy is nil where the system has no files without a name: the toolkit reads file.
+	// copy is nil if the system has no unnamed files: the toolkit reads file directly.
 	copy     *memoryFile
 	failures atomic.Uint64
 
 	mu sync.Mutex
-	// last is what the files had when they were read last: the copy made of them, or the error.
+	// last is the result of the last read of the files: the copy made from them, or the error.
 	last string
 }
 
@@ -59,7 +58,7 @@ func CheckConfig(file string) error {
 	return err
 }
 
-// path returns the path of the file that the toolkit is to read.
+// path returns the path of the file that the toolkit reads.
 func (c *webConfig) path() string {
 	if c.copy == nil {
 		return c.file
@@ -67,8 +66,8 @@ func (c *webConfig) path() string {
 	return c.copy.path()
 }
 
-// refresh reads the files again. If they have changed, it uses them, or logs and counts why
-// it does not. It may be called concurrently.
+// refresh reads the files again. If they have changed, it uses them, or logs and counts the reason why it does
+// not. It is safe for concurrent use.
 func (c *webConfig) refresh() {
 	if c.copy == nil {
 		return
@@ -108,7 +107,7 @@ func (c *webConfig) replace(text []byte, tls bool) error {
 	return c.copy.become(next)
 }
 
-// checkedCopy returns a file with the text, if the toolkit takes it.
+// checkedCopy returns a file with the text, if the toolkit accepts it.
 func checkedCopy(text []byte) (*memoryFile, error) {
 	m, err := newMemoryFile(text)
 	if err != nil {
@@ -121,14 +120,13 @@ func checkedCopy(text []byte) (*memoryFile, error) {
 	return m, nil
 }
 
-// inlined are the keys that name files, and those that have the same content in place.
+// inlined are keys with file names, and the keys that take the content instead.
 var inlined = []struct{ file, content string }{
 	{"cert_file", "cert"}, {"key_file", "key"}, {"client_ca_file", "client_ca"},
 }
 
-// assemble returns a web configuration with the content of the files that it names in it,
-// and whether it asks for TLS. What is not as expected stays as it is for the toolkit, whose
-// errors name it.
+// assemble returns a web configuration with the contents of the files that it names inlined, and whether it
+// enables TLS. Unexpected content is kept for the toolkit, which reports it.
 func assemble(path string) (text []byte, tls bool, err error) {
 	if text, err = os.ReadFile(path); err != nil {
 		return nil, false, err
@@ -161,10 +159,10 @@ func assemble(path string) (text []byte, tls bool, err error) {
 	return text, len(section) > 0, err
 }
 
-// values are those that YAML libraries quote in their errors.
+// values matches the values that YAML libraries quote in their errors.
 var values = regexp.MustCompile("`[^`]*`")
 
-// redacted returns err without the values of the file, which may be passwords and keys.
+// redacted returns err without values of the file, which may be passwords and keys.
 func redacted(err error) error {
 	if text := err.Error(); values.MatchString(text) {
 		return errors.New(values.ReplaceAllString(text, "a value"))

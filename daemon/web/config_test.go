@@ -141,8 +141,8 @@ func (l *lines) text() string {
 	return l.b.String()
 }
 
-// TestLogIsQuiet: who speaks no TLS to a TLS port is worth a line at level debug, and
-// the toolkit's own news none.
+// TestLogIsQuiet checks that a client without TLS at a TLS port gets a line at level debug, and that the
+// toolkit's info lines are dropped.
 func TestLogIsQuiet(t *testing.T) {
 	dir := t.TempDir()
 	certify(t, dir)
@@ -162,8 +162,8 @@ func TestLogIsQuiet(t *testing.T) {
 	}
 }
 
-// TestFilesAreReadAgain: changed files are used for new connections and requests, invalid ones
-// are not, and connections stay open.
+// TestFilesAreReadAgain checks that changed files are used for new connections and requests, invalid ones are
+// not, and connections stay open.
 func TestFilesAreReadAgain(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the toolkit itself reads the files on this system")

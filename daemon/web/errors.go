@@ -6,14 +6,13 @@ import (
 	"syscall"
 )
 
-// ListenError is the error of an address that cannot be bound.
+// ListenError reports an address that cannot be bound.
 type ListenError struct {
-	// Address is the address.
 	Address string
 	Err     error
 }
 
-// Error says what to do.
+// Error names the address, the cause, and a remedy.
 func (e *ListenError) Error() string {
 	what := fmt.Sprintf("http: listening at %s: %v", e.Address, e.Err)
 	switch {
@@ -29,7 +28,7 @@ func (e *ListenError) Error() string {
 
 func (e *ListenError) Unwrap() error { return e.Err }
 
-// ConfigError is the error of a web configuration file.
+// ConfigError reports an invalid web configuration file.
 type ConfigError struct {
 	Path string
 	Err  error

@@ -11,7 +11,7 @@ func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) {
 	plain(w, http.StatusOK, "zrlmpid is healthy.")
 }
 
-// ready answers whether messages can be exchanged.
+// ready reports whether messages can be exchanged.
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 	if err := s.opts.Ready(); err != nil {
 		plain(w, http.StatusServiceUnavailable, fmt.Sprintf("zrlmpid is not ready: %v.", err))
@@ -27,7 +27,7 @@ func plain(w http.ResponseWriter, code int, text string) {
 	fmt.Fprintln(w, text)
 }
 
-// handleProfiles mounts the profiles. They take as long as the client has asked for.
+// handleProfiles mounts the profiles, which take as long as the client requests.
 func (s *Server) handleProfiles() {
 	for path, f := range map[string]http.HandlerFunc{
 		"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace,

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// A page of another site can have its own name resolve to this server's address, and a browser then lets it read the
-// answers (DNS rebinding). So the names that a request may give as its host are those that such a site cannot have:
-// addresses, names without a dot, localhost, this host's own name, and what is configured. TLS needs no check: the
-// certificate is not the other site's.
+// A page of another site can make its own name resolve to this server's address, and a browser then lets it
+// read the answers (DNS rebinding). So a request is answered only if its Host is a name that such a site cannot
+// have: an address, a name without a dot, localhost, this host's own name, or a configured name. TLS needs no
+// check: the certificate does not match the other site.
 
-// namesOf returns the names by which the server may be addressed.
+// namesOf returns the names by which requests may address the server.
 func namesOf(listen string, configured []string) []string {
 	names := append([]string{"localhost", "*.localhost"}, configured...)
 	if host, _, err := net.SplitHostPort(listen); err == nil && host != "" {
@@ -29,8 +29,8 @@ func namesOf(listen string, configured []string) []string {
 	return names
 }
 
-// allowed reports whether a request that gives this host may be answered. HTTP/1.0 needs none; browsers always give
-// one.
+// allowed reports whether a request may be answered, judging by its Host. HTTP/1.0 requires none; browsers
+// always send one.
 func (s *Server) allowed(r *http.Request) bool {
 	if r.TLS != nil || r.Host == "" {
 		return true

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// TestHosts: a request is answered if a page of another site cannot have made it.
+// TestHosts checks that a request is answered only if a page of another site cannot have made it.
 func TestHosts(t *testing.T) {
 	s, _ := serve(t, Options{Listen: "127.0.0.1:0", Hosts: []string{"zrlmpid.example.org", "*.svc.cluster.local"},
 		Ready: func() error { return nil }}, nil)
@@ -44,7 +44,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestGuesses: of many wrong passwords at once few are checked, and the right one is answered meanwhile.
+// TestGuesses checks that few of many concurrent wrong passwords are checked, and that the right one is
+// accepted meanwhile.
 func TestGuesses(t *testing.T) {
 	hash, err := bcrypt.GenerateFromPassword([]byte("secret"), bcrypt.MinCost)
 	if err != nil {
@@ -94,7 +95,7 @@ func TestGuesses(t *testing.T) {
 	}
 }
 
-// TestAttempts: each address and all together have a rate, and the memory for them is bounded.
+// TestAttempts checks the rate limits per address and in total, and that their memory is bounded.
 func TestAttempts(t *testing.T) {
 	l := newAttempts(nil)
 	now := time.Unix(1, 0)

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// TestAnswersNotRead: clients that ask for much and read nothing hold more connections
-// than there may be, each with a request under way, and others are answered.
+// TestAnswersNotRead checks that clients are served while others, which request much and read nothing, hold
+// more connections than the limit, each with a request in progress.
 func TestAnswersNotRead(t *testing.T) {
-	much := make([]byte, 32<<20) // more than the buffers of a socket take
+	much := make([]byte, 32<<20) // more than the buffers of a socket hold
 	began := make(chan struct{}, maxConnections+20)
 	s, _ := serve(t, Options{}, func(s *Server) {
 		s.Handle("GET /much", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			began <- struct{}{}
-			_, _ = w.Write(much) // it fails when the connection is closed
+			_, _ = w.Write(much) // fails when the connection is closed
 		}))
 	})
 	for range cap(began) {
@@ -43,14 +43,14 @@ func TestAnswersNotRead(t *testing.T) {
 	}
 }
 
-// TestIdleTLSConnections: the bound holds for connections of HTTP/2 as well, and they
-// are idle between requests.
+// TestIdleTLSConnections checks that the limit applies to HTTP/2 connections as well, which are idle between
+// requests.
 func TestIdleTLSConnections(t *testing.T) {
 	dir := t.TempDir()
 	pool := certify(t, dir)
 	path := filepath.Join(dir, "web.yml")
 	write(t, path, "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n")
-	held := make(chan struct{}) // closed when all connections are there
+	held := make(chan struct{}) // closed when all connections exist
 	s, _ := serve(t, Options{Config: path}, func(s *Server) {
 		s.HandleStreams("GET /events", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusOK)
@@ -68,7 +68,7 @@ func TestIdleTLSConnections(t *testing.T) {
 	}
 	defer stream.Body.Close()
 	for i := range maxConnections + 20 {
-		resp, err := newClient(t, pool).Get(s.URL() + "-/healthy") // each a connection, which stays
+		resp, err := newClient(t, pool).Get(s.URL() + "-/healthy") // each has a connection, which stays open
 		if err != nil {
 			t.Fatalf("client %d: %v", i, err)
 		}

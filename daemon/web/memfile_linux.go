@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memoryFile is a file in memory without a name. No other user can open it.
+// memoryFile is an unnamed file in memory. No other user can open it.
 type memoryFile struct{ *os.File }
 
-// newMemoryFile returns a file with the given content.
+// newMemoryFile returns a memory file with the given content.
 func newMemoryFile(content []byte) (*memoryFile, error) {
 	fd, err := unix.MemfdCreate("zrlmpid-web", unix.MFD_CLOEXEC|unix.MFD_NOEXEC_SEAL)
 	if errors.Is(err, unix.EINVAL) { // before Linux 6.3
@@ -28,11 +28,11 @@ func newMemoryFile(content []byte) (*memoryFile, error) {
 	return m, nil
 }
 
-// path returns a path by which this process can open the file.
+// path returns a path at which this process can open the file.
 func (m *memoryFile) path() string { return fmt.Sprintf("/proc/self/fd/%d", m.Fd()) }
 
-// become gives m the content of another file. A process that opens it has either all of the
-// previous content or all of the new one.
+// become replaces the content of m by that of another file. A reader that opens it gets all of the old content
+// or all of the new one.
 func (m *memoryFile) become(other *memoryFile) error {
 	return os.NewSyscallError("dup3", unix.Dup3(int(other.Fd()), int(m.Fd()), unix.O_CLOEXEC))
 }

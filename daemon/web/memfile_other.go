@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// memoryFile is a file in memory without a name, which this system does not have.
+// memoryFile is an unnamed file in memory, which this system does not support.
 type memoryFile struct{ *os.File }
 
 func newMemoryFile([]byte) (*memoryFile, error) { return nil, errors.ErrUnsupported }

@@ -14,52 +14,52 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/connlimit"
 )
 
-// The limits for clients of the server.
+// Limits for clients of the server.
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
 	maxHeader     = 16 << 10
-	// maxConnections bounds the connections. A new one is always accepted: at the limit
-	// an older one is closed, idle ones first.
+	// maxConnections limits the connections. A new one is always accepted: at the limit an older one is closed,
+	// idle ones first.
 	maxConnections = 128
-	// maxRequests bounds the concurrent requests of an HTTP/2 connection.
+	// maxRequests limits the concurrent requests of an HTTP/2 connection.
 	maxRequests = 16
-	// answerTimeout bounds the time to write the answer to a short request.
+	// answerTimeout limits the time to write the answer to a short request.
 	answerTimeout = 30 * time.Second
-	// stopTimeout is how long requests may take to end when the server stops. Their
-	// contexts are cancelled first; then their connections are closed.
+	// stopTimeout is the time that requests have to finish when the server stops, after their contexts are
+	// cancelled. Then their connections are closed.
 	stopTimeout = time.Second
 )
 
-// Options configure a server.
+// Options configures a Server.
 type Options struct {
-	// Listen is an address as of http.listen in the configuration.
+	// Listen is an address in the form of http.listen.
 	Listen string
 	// Config is the path of a web configuration file, or empty.
 	Config string
-	// Pprof serves the profiles of the Go runtime.
+	// Pprof enables the profiles of the Go runtime.
 	Pprof bool
-	// Hosts are the names by which requests may address the server, besides addresses, names without a dot, and the
-	// host's own; *.name is all names that end in .name.
+	// Hosts are additional names by which requests may address the server; addresses, names without a dot, and
+	// the host's own name are always allowed. *.name matches all names that end in .name.
 	Hosts []string
-	// Ready returns why the daemon is not ready, or nil. It is called concurrently.
+	// Ready returns the reason why the daemon is not ready, or nil. It must be safe for concurrent use.
 	Ready func() error
-	// Log is the log of the server. It gets no value of the web configuration.
+	// Log is the log of the server. No value of the web configuration is written to it.
 	Log *slog.Logger
 }
 
-// Server is an HTTP server whose address is bound.
+// Server is an HTTP server with a bound address.
 type Server struct {
 	opts     Options
 	listener net.Listener
 	mux      *http.ServeMux
-	names    []string   // of the server, as of namesOf
-	config   *webConfig // nil without one
+	names    []string   // from namesOf
+	config   *webConfig // or nil
 }
 
-// Listen binds the address, and reads the web configuration, which is read again at every
-// connection and request. Nothing is answered before Serve. It returns a *ListenError or a *ConfigError.
+// Listen binds the address, and reads the web configuration, which is read again at every connection and
+// request. Requests are not answered before Serve. The error is a *ListenError or a *ConfigError.
 func Listen(opts Options) (*Server, error) {
 	s := &Server{opts: opts, mux: http.NewServeMux(), names: namesOf(opts.Listen, opts.Hosts)}
 	if opts.Config != "" {
@@ -81,10 +81,10 @@ func Listen(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// Addr is the address that the server is bound to.
+// Addr returns the address to which the server is bound.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// URL is where the server's pages are.
+// URL returns the URL of the server's root page.
 func (s *Server) URL() string {
 	scheme := "http"
 	if s.config != nil && s.config.tls {
@@ -93,24 +93,22 @@ func (s *Server) URL() string {
 	return fmt.Sprintf("%s://%v/", scheme, s.Addr())
 }
 
-// Handle mounts a handler for short requests, by a pattern of http.ServeMux. It must
-// be called before Serve.
+// Handle mounts a handler for short requests, by a pattern of http.ServeMux. It must be called before Serve.
 func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
 
-// HandleStreams mounts a handler of unlimited answers. The request's context ends when the
-// client disconnects or the server stops.
+// HandleStreams mounts a handler of unlimited answers. The request's context ends when the client disconnects
+// or the server stops.
 func (s *Server) HandleStreams(pattern string, h http.Handler) {
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		// The deadlines of the request would end the answer. An error here occurs
-		// again at the next write.
+		// The deadlines of the request would end the answer. An error here occurs again at the next write.
 		rc := http.NewResponseController(w)
 		_, _ = rc.SetReadDeadline(time.Time{}), rc.SetWriteDeadline(time.Time{})
 		h.ServeHTTP(w, r)
 	})
 }
 
-// ServeHTTP sets the deadline of every answer. The connection keeps that of the previous
-// request otherwise.
+// ServeHTTP sets the deadline of every answer. Otherwise, the connection would keep the deadline of the
+// previous request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.refresh()
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTimeout))
@@ -129,7 +127,7 @@ func (s *Server) refresh() {
 	}
 }
 
-// ConfigFailures returns how many changes of the web configuration were refused.
+// ConfigFailures returns the number of rejected changes of the web configuration.
 func (s *Server) ConfigFailures() uint64 {
 	if s.config == nil {
 		return 0
@@ -137,7 +135,7 @@ func (s *Server) ConfigFailures() uint64 {
 	return s.config.failures.Load()
 }
 
-// Close releases the address, unless Serve has been called, which does so.
+// Close releases the address. It is needed only if Serve is not called, which does so.
 func (s *Server) Close() error { return s.listener.Close() }
 
 // Serve answers requests until ctx is done, then ends open ones, and returns nil.
@@ -150,9 +148,8 @@ func (s *Server) Serve(ctx context.Context) error {
 		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: maxRequests},
 		BaseContext: func(net.Listener) context.Context { return streams },
 		ConnState: func(c net.Conn, state http.ConnState) {
-			// Before its TLS handshake, and before a request is authenticated. Further
-			// requests of an HTTP/2 connection that is never idle refresh it themselves,
-			// for those after them.
+			// Refresh before a TLS handshake, and before a request is authenticated. Later requests of an
+			// HTTP/2 connection that is never idle refresh it themselves, for the requests after them.
 			if state == http.StateNew || state == http.StateActive {
 				s.refresh()
 			}
@@ -177,7 +174,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	err := toolkit.Serve(&guarded{Listener: s.listener, server: server}, server,
 		&toolkit.FlagConfig{WebConfigFile: &path}, quiet(s.opts.Log))
-	if stop() { // the server has failed
+	if stop() { // the server failed
 		server.Close()
 		return fmt.Errorf("http: %v: %w", s.Addr(), err)
 	}

@@ -19,7 +19,7 @@ import (
 
 const testTimeout = 20 * time.Second
 
-// serve runs a server on a port of its own until the test ends or stop is called.
+// serve runs a server on a free port until the test ends or stop is called.
 func serve(t *testing.T, opts Options, mount func(*Server)) (s *Server, stop func() error) {
 	t.Helper()
 	opts.Listen = "127.0.0.1:0"
@@ -56,7 +56,7 @@ func serve(t *testing.T, opts Options, mount func(*Server)) (s *Server, stop fun
 	return s, stop
 }
 
-// newClient is a client whose connections end with the test.
+// newClient returns a client whose connections end with the test.
 func newClient(t *testing.T, trust *x509.CertPool) *http.Client {
 	tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trust}, ForceAttemptHTTP2: true}
 	t.Cleanup(tr.CloseIdleConnections)
@@ -141,8 +141,8 @@ func TestAddressTaken(t *testing.T) {
 	}
 }
 
-// TestStreamsEndWithTheServer: a request that never ends does not hold it up, and
-// the server ends without an error.
+// TestStreamsEndWithTheServer checks that an endless request does not delay the server's end, and that Serve
+// returns no error.
 func TestStreamsEndWithTheServer(t *testing.T) {
 	ended := make(chan struct{})
 	s, stop := serve(t, Options{}, func(s *Server) {
@@ -173,7 +173,7 @@ func TestStreamsEndWithTheServer(t *testing.T) {
 	}
 }
 
-// TestStubbornRequestsAreCutOff: nor does one that takes no notice.
+// TestStubbornRequestsAreCutOff checks the same for a request that ignores its context.
 func TestStubbornRequestsAreCutOff(t *testing.T) {
 	release, began := make(chan struct{}), make(chan struct{})
 	s, stop := serve(t, Options{}, func(s *Server) {
@@ -195,7 +195,7 @@ func TestStubbornRequestsAreCutOff(t *testing.T) {
 	}
 }
 
-// TestClosedSocketIsAnError: a server that ends by itself says so.
+// TestClosedSocketIsAnError checks that a server that ends by itself returns an error.
 func TestClosedSocketIsAnError(t *testing.T) {
 	s, err := Listen(Options{Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
-// BenchmarkPaced runs the two programs of Pires, Véstias and Neto with the largest problem of
-// each, on processors as slow as theirs: an operation takes 9 µs. A rank waits that long and
-// needs no core for it, so the times by number of ranks show what messages cost.
+// BenchmarkPaced runs the two programs of Pires, Véstias and Neto with their largest problem each, on processors that
+// are as slow as theirs: an operation takes 9 µs. A rank sleeps for that time and does not need a core, so the times
+// for different numbers of ranks show the cost of messages.
 func BenchmarkPaced(b *testing.B) {
 	const pace = 9 * time.Microsecond
 	const size, words = 300, 1 << 20
@@ -41,14 +41,14 @@ func BenchmarkPaced(b *testing.B) {
 			if err != nil {
 				return 0, err
 			}
-			return r.Solve, nil // the paper's times are those without dealing the rows out
+			return r.Solve, nil // the paper's times do not include dealing the rows out
 		},
 		func(ctx context.Context, world *mpi.Comm) error {
 			return backsub.Work[float32](ctx, world, backsub.Options{Words: words})
 		})
 }
 
-// paced runs a program on the numbers of ranks of the paper's tables, and reports the mean time.
+// paced runs a program with the numbers of ranks in the paper's tables, and reports the mean time.
 func paced(b *testing.B, name string, host func(context.Context, *mpi.Comm) (time.Duration, error), work func(context.Context, *mpi.Comm) error) {
 	for _, ranks := range []int{1, 2, 4, 6, 8} {
 		b.Run(fmt.Sprintf("%s/ranks=%d", name, ranks), func(b *testing.B) {

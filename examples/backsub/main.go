@@ -1,7 +1,6 @@
-// Command backsub solves linear equations whose matrix is an upper triangle: rank 0 deals
-// the rows out to all ranks, each of which computes unknowns and sends them to all others.
-// Kernel backsub of a stand-in takes rows, too. The messages are sent by Host and Work in
-// examples/apps/backsub.
+// Command backsub solves linear equations with an upper triangular matrix: rank 0 deals the rows out to all ranks, each
+// of which computes unknowns and sends them to all other ranks. A stand-in with kernel backsub can also be a worker.
+// Host and Work in examples/apps/backsub exchange the messages.
 package main
 
 import (
@@ -58,8 +57,7 @@ func solve(ctx context.Context, world *mpi.Comm) error {
 	return nil
 }
 
-// equations returns the same ones every time: a matrix and the right sides. The unknowns
-// are neither huge nor tiny.
+// equations returns a fixed matrix and its right sides. The unknowns are neither huge nor tiny.
 func equations(n int) (*backsub.Matrix[float32], []float32) {
 	random := rand.New(rand.NewPCG(1, 0))
 	matrix, right := &backsub.Matrix[float32]{Size: n, Numbers: make([]float32, n*n)}, make([]float32, n)

@@ -1,5 +1,5 @@
-/* Bcast, Scatter, Gather, Reduce and Allreduce over all ranks. Ranks are processes of this program, or FPGAs, whose
-   program makes of these calls what upstream's compiler does: collectives_role.c is one. Rank 0 checks the results. */
+/* Bcast, Scatter, Gather, Reduce and Allreduce over all ranks. Ranks are processes of this program, or FPGAs whose
+   program implements these calls as upstream's compiler does, such as collectives_role.c. Rank 0 checks the results. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

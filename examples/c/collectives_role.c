@@ -1,5 +1,5 @@
-/* The role of an FPGA for collectives.c, as the kernel exec: of a stand-in: each collective call is the Send and Recv that
-   upstream's compiler makes of it. docs/mpe_interface.md has the interface.
+/* The role of an FPGA for collectives.c, as the kernel exec: of a stand-in. Each collective call consists of the Send
+   and Recv that upstream's compiler generates for it. docs/mpe_interface.md describes the interface.
 
      cc -o collectives_role collectives_role.c        --stand-in exec:/path/to/collectives_role */
 #include <stdint.h>
@@ -12,10 +12,10 @@ enum { SEND_INT, RECV_INT, SEND_FLOAT, RECV_FLOAT, OK = 1, ROOT = 0, WORDS = 100
 static void must_read(void *p, size_t n)
 {
     if (n > 0 && fread(p, n, 1, stdin) != 1)
-        exit(0); /* the stand-in ends */
+        exit(0); /* end of file: the stand-in is gone */
 }
 
-/* call makes a call of words in the byte order of this machine, which is the wire's: least significant byte first. */
+/* call makes a call with words in this machine's byte order, which must be the wire's: least significant byte first. */
 static void call(uint8_t number, uint32_t count, void *words)
 {
     uint8_t head[9] = {number}, feedback[5];

@@ -1,6 +1,6 @@
 /* Jacobi iterations on a grid of integers: each inner cell becomes the mean of its four neighbours. Rank 0 has the grid;
-   in each iteration it sends every other rank its lines, with the one before and the one behind them, and receives the new
-   ones. Workers are processes of this program, FPGAs with upstream's example, or stand-ins with the kernel jacobi.
+   in each iteration it sends every other rank its lines, with one line before and one after them, and receives the new
+   lines. Workers are processes of this program, FPGAs with upstream's example, or stand-ins with the kernel jacobi.
 
      jacobi [width [iterations]] */
 #include <mpi.h>
@@ -40,7 +40,7 @@ static void work(void)
     free(to);
 }
 
-/* start returns a grid with room for lines that do not exist, as shares are rounded up. */
+/* start returns a grid with extra lines at the end, because shares are rounded up. */
 static int *start(int workers)
 {
     int *grid = (int *)calloc((size_t)(workers * lines + 2) * width, sizeof *grid) + width;
@@ -76,7 +76,7 @@ static void host(int workers, int iterations)
     }
     double took = MPI_Wtime() - began;
 
-    /* the same on this processor */
+    /* the same computation on this processor */
     int *one = start(workers), *next = start(workers);
     for (int i = 0; i < iterations; i++) {
         step(one, next, width - 2);

@@ -1,4 +1,4 @@
-! Computes pi by the midpoints of intervals, which the ranks share.
+! Computes pi by the midpoint rule. Each rank sums up a share of the intervals.
 program pi
     use mpi
     implicit none

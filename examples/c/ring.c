@@ -1,5 +1,5 @@
-/* Passes messages round, as examples/ring does: from rank 0 to rank 1, from each rank to the next, and from the last one
-   back to rank 0. The other ranks run this program as well, or are FPGAs or stand-ins with the kernel ring. */
+/* Passes messages around, as examples/ring does: from rank 0 to rank 1, from each rank to the next, and from the
+   last one back to rank 0. The other ranks also run this program, or are FPGAs or stand-ins with the kernel ring. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

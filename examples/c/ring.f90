@@ -1,4 +1,4 @@
-! A message goes round all ranks, each of which adds its number.
+! Passes a message around all ranks, each of which adds its number.
 program ring
     use mpi_f08
     implicit none

@@ -1,5 +1,5 @@
-// Command hello has ranks 0 and 1 send each other their numbers, and so 2 and 3. Instead
-// of an odd rank, a stand-in with kernel echo returns the number of rank 0.
+// Command hello makes ranks 0 and 1 send each other their numbers, and likewise ranks 2 and 3. In place of an odd rank,
+// a stand-in with kernel echo returns the number of rank 0.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Command jacobi computes the Jacobi iteration of a square grid: rank 0 has the grid, and
-// all others compute blocks of its lines. Kernel jacobi of a stand-in does so, too. The
-// messages are sent by Host and Work in examples/apps/jacobi.
+// Command jacobi computes the Jacobi iteration of a square grid: rank 0 has the grid, and all other ranks compute
+// blocks of its lines. A stand-in with kernel jacobi can also be a worker. Host and Work in examples/apps/jacobi
+// exchange the messages.
 package main
 
 import (

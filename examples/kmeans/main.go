@@ -1,6 +1,5 @@
-// Command kmeans divides vectors into clusters: every rank has a share of the vectors, and
-// rank 0 the centroids. Kernel kmeans of a stand-in takes a share, too. The messages are
-// sent by Host and Work in examples/apps/kmeans.
+// Command kmeans divides vectors into clusters: every rank has a share of the vectors, and rank 0 the centroids. A
+// stand-in with kernel kmeans can also be a worker. Host and Work in examples/apps/kmeans exchange the messages.
 package main
 
 import (
@@ -25,7 +24,7 @@ var (
 
 const (
 	dimensions = kmeans.DefaultDimensions
-	maxVectors = 1_000_000 // as many as in upstream's example
+	maxVectors = 1_000_000 // as in upstream's example
 )
 
 func main() {
@@ -69,9 +68,9 @@ func divide(ctx context.Context, world *mpi.Comm) error {
 	return nil
 }
 
-// randomVectors returns the same vectors every time, in as many heaps as there are clusters.
+// randomVectors returns fixed vectors, in as many heaps as there are clusters.
 func randomVectors() []int32 {
-	const space, width = 1000, 100 // heaps of this width, within this distance of 0
+	const space, width = 1000, 100 // the width of a heap, and the maximum distance of its centre from 0
 	random := rand.New(rand.NewPCG(1, 0))
 	heaps := make([]int32, *clusters*dimensions)
 	for i := range heaps {

@@ -1,6 +1,5 @@
-// Command matvec multiplies a matrix by a vector: rank 0 deals the rows out to all ranks,
-// and gathers the result. Kernel matvec of a stand-in takes rows, too. The messages are
-// sent by Host and Work in examples/apps/matvec.
+// Command matvec multiplies a matrix by a vector: rank 0 deals the rows out to all ranks, and gathers the result. A
+// stand-in with kernel matvec can also be a worker. Host and Work in examples/apps/matvec exchange the messages.
 package main
 
 import (
@@ -58,7 +57,7 @@ func multiply(ctx context.Context, world *mpi.Comm) error {
 	return nil
 }
 
-// randomNumbers returns the same numbers every time.
+// randomNumbers returns fixed numbers.
 func randomNumbers(n int) []float32 {
 	random := rand.New(rand.NewPCG(1, 0))
 	numbers := make([]float32, n)

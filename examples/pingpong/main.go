@@ -1,5 +1,5 @@
-// Command pingpong measures round trips: rank 0 sends messages to each other rank, which
-// sends them back, with tag 0. Kernel echo of a stand-in does the same as those ranks.
+// Command pingpong measures round trips: rank 0 sends messages to each other rank, which sends them back, with tag 0. A
+// stand-in with kernel echo does the same as those ranks.
 package main
 
 import (
@@ -22,7 +22,7 @@ func main() {
 
 func pingpong(ctx context.Context, world *mpi.Comm) error {
 	for rank := 1; rank < world.Size(); rank++ {
-		for _, words := range []int{1, 346, 347, 1000, 65536} { // 346 fit into one datagram
+		for _, words := range []int{1, 346, 347, 1000, 65536} { // 346 words fit into one datagram
 			var times []time.Duration
 			for i := range *count {
 				ball, back := slices.Repeat([]int32{int32(i + 1)}, words), make([]int32, words)

@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
-// A message that comes back changed is an error.
+// TestFindsChangedMessage checks the error for a message that comes back changed.
 func TestFindsChangedMessage(t *testing.T) {
 	for name, change := range map[string]func(ball []int32) []int32{
 		"other words": func(ball []int32) []int32 { ball[4]++; return ball },

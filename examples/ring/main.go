@@ -1,5 +1,5 @@
-// Command ring passes messages round: from rank 0 to rank 1, from each rank to the next,
-// and from the last one back to rank 0. Kernel ring of a stand-in passes them on as well.
+// Command ring passes messages around: from rank 0 to rank 1, from each rank to the next, and from the last one back to
+// rank 0. A stand-in with kernel ring also passes them on.
 package main
 
 import (

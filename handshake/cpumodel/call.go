@@ -8,17 +8,16 @@ import (
 )
 
 const (
-	// baseTimeout is how long the first wait lasts after the latest
-	// datagram, and incTimeout is added for each earlier time-out of the
-	// call.
+	// baseTimeout is the first time-out, counted from the latest datagram. incTimeout is added for each earlier
+	// time-out of the call.
 	baseTimeout = 100 * time.Millisecond
 	incTimeout  = time.Second
-	// maxInc is how many time-outs a call has.
+	// maxInc is the number of time-outs of a call.
 	maxInc = 3
 )
 
-// enter goes to a state, does what it begins with, and goes on from there if
-// the header that it waits for is there already.
+// enter enters a state and takes its first actions. It continues with the next state if the awaited header is already
+// there.
 func (m *Model) enter(s state) {
 	m.state = s
 	switch s {
@@ -52,13 +51,12 @@ func (m *Model) enter(s state) {
 	m.rearm()
 }
 
-// rearm has the next recvfrom begin. Each has the whole time-out.
+// rearm starts the next recvfrom. Each has the full time-out.
 func (m *Model) rearm() {
 	m.next = m.now + baseTimeout + time.Duration(m.inc)*incTimeout + m.cfg.Late[min(m.inc, maxInc-1)]
 }
 
-// deadline returns when the recvfrom in progress times out, and whether it
-// does.
+// deadline returns the time at which the recvfrom in progress times out, and false if it has no time-out.
 func (m *Model) deadline() (time.Duration, bool) {
 	switch m.state {
 	case waitClear, waitAck, waitData:
@@ -69,13 +67,13 @@ func (m *Model) deadline() (time.Duration, bool) {
 
 func (m *Model) stalled() bool { return m.now < m.runsAt }
 
-// run does what the process can do now.
+// run steps the process until it cannot make progress.
 func (m *Model) run() {
 	for m.crash == "" && !m.stalled() && m.step() {
 	}
 }
 
-// step does one thing, and reports whether there was one.
+// step takes one step, and reports whether there was one to take.
 func (m *Model) step() bool {
 	switch {
 	case m.state == idle:
@@ -102,7 +100,7 @@ func (m *Model) step() bool {
 	return false
 }
 
-// received goes on after a datagram, which has ended the wait or not.
+// received continues after a datagram; complete reports whether it ended the wait.
 func (m *Model) received(complete bool) {
 	switch {
 	case m.crash != "":
@@ -123,8 +121,8 @@ func (m *Model) received(complete bool) {
 	}
 }
 
-// timeOut retransmits what the wait began with. What has arrived of a message is
-// forgotten, but stays in the receive buffer.
+// timeOut retransmits the packet with which the wait began. The part of a message received so far is forgotten, but
+// remains in the receive buffer.
 func (m *Model) timeOut() {
 	m.inc++
 	if m.state == waitAck {
@@ -134,8 +132,7 @@ func (m *Model) timeOut() {
 	m.enter(m.state)
 }
 
-// sendNext transmits the next datagram of DATA. The process sleeps after each
-// one of a long message.
+// sendNext transmits the next datagram of DATA. In a long message the process sleeps after each one.
 func (m *Model) sendNext() {
 	if len(m.unsent) == 0 {
 		m.enter(waitAck)
@@ -161,8 +158,8 @@ func (m *Model) transmit(b []byte) {
 	m.out = append(m.out, Packet{To: m.peer, At: m.now, Bytes: slices.Clone(b)})
 }
 
-// Next returns when the process next does something if nothing arrives before:
-// a time-out expires, a pause or a stall ends. It returns false if it will not.
+// Next returns the time at which the process acts next if nothing arrives before: a time-out expires, or a pause or
+// stall ends. It returns false if there is none.
 func (m *Model) Next() (time.Duration, bool) {
 	switch {
 	case m.crash != "" || m.state == idle:
@@ -175,7 +172,7 @@ func (m *Model) Next() (time.Duration, bool) {
 	return m.deadline()
 }
 
-// advance lets the time pass until now, doing what is due on the way.
+// advance advances the time to now, and executes the steps due on the way.
 func (m *Model) advance(now time.Duration) {
 	for {
 		at, ok := m.Next()

@@ -11,14 +11,13 @@ import (
 type mpiCall struct {
 	recv bool
 	peer int
-	// words are sent, or must be in the buffer afterwards.
+	// words to send, or expected in the buffer.
 	words []uint32
 	// at is the earliest time of the call.
 	at time.Duration
 }
 
-// replay says what a capture does not: which ranks are CPUs and what their
-// programs do.
+// replay adds the information that is not in a capture: the ranks that are CPUs, and the calls of their programs.
 type replay struct {
 	name     string
 	programs map[int][]mpiCall // by CPU rank
@@ -30,8 +29,7 @@ type replay struct {
 	busy bool
 }
 
-// pingpong sends a round to a rank and receives it, changed by those it went
-// through, from another.
+// pingpong sends each round to a rank and receives it from another one, changed by the ranks in between.
 func pingpong(rounds, n, to, from int, change uint32) []mpiCall {
 	var calls []mpiCall
 	for i := range rounds {
@@ -41,7 +39,7 @@ func pingpong(rounds, n, to, from int, change uint32) []mpiCall {
 	return calls
 }
 
-// echo receives each round, to which others have added before, and sends it on.
+// echo receives each round, to which other ranks have added before, and sends it on.
 func echo(rounds, n, from, to int, before, change uint32) []mpiCall {
 	var calls []mpiCall
 	for i := range rounds {
@@ -59,7 +57,7 @@ func oneWay(recv bool, peer, owner, rounds, n int) []mpiCall {
 	return calls
 }
 
-// from has the first call of a program be made at a time.
+// from delays the first call of a program until the given time.
 func from(at time.Duration, calls []mpiCall) []mpiCall {
 	calls[0].at = at
 	return calls
@@ -78,8 +76,7 @@ func replays() []replay {
 	for i := range spoilt {
 		spoilt[i] = 0x9e3779b1 * uint32(i+1)
 	}
-	// The second datagram was lost, and the retransmitted first one was
-	// overwritten by the second that came behind it.
+	// The second datagram was lost, and the retransmitted first datagram was overwritten by the second one after it.
 	spoilt = slices.Concat(spoilt[:346], spoilt[700:], spoilt[346:700])
 	after := []uint32{0x1bdcb3da, 0xba142d8b, 0x584ba73c, 0xf68320ed, 0x94ba9a9e}
 
@@ -102,8 +99,7 @@ func replays() []replay {
 		{name: "ref_ref_late_start", undelivered: []int{0, 1}, late: late(3, 14, 0), programs: programs{
 			0: oneWay(false, 1, 0, 2, 5), 1: from(1219*ms, oneWay(true, 0, 0, 2, 5)),
 		}},
-		// The retransmitted SEND_REQUEST is deferred, and each later call finds
-		// the SEND_REQUEST of the call before.
+		// The retransmitted SEND_REQUEST is deferred, and each later call finds the SEND_REQUEST of the previous call.
 		{name: "ref_ref_late_recv_call", programs: programs{
 			0: oneWay(false, 1, 0, 3, 5), 1: from(343*ms, oneWay(true, 0, 0, 3, 5)),
 		}},
@@ -112,13 +108,11 @@ func replays() []replay {
 		}},
 		// The ACK was dropped before it was recorded.
 		{name: "loss_fpga_ack_lost", programs: programs{0: oneWay(false, 1, 0, 1, 100)}, late: late(2, 7, 236), busy: true},
-		// The first datagram of the first DATA was dropped before it was
-		// recorded.
+		// The first datagram of the first DATA was dropped before it was recorded.
 		{name: "loss_fpga_data_lost_multi", undelivered: []int{0, 1}, programs: programs{0: from(1327*ms, oneWay(true, 1, 1, 2, 1000))}, late: late(2, 108, 0)},
-		// The data of the FPGA was corrupted, not that of the CPU.
+		// The data of the FPGA was corrupted, not the CPU's.
 		{name: "loss_mid_to_fpga_corrupts", programs: programs{0: oneWay(false, 1, 0, 2, 1000)}},
-		// The time-out of 100 ms has not expired after 102 ms, and so the
-		// message does not start over.
+		// The time-out of 100 ms has not expired after 102 ms, so the message does not start over.
 		{name: "loss_bare_to_cpu_wrong_data", late: late(4, 0, 0), programs: programs{1: {
 			{recv: true, peer: 0, words: spoilt}, {recv: true, peer: 0, words: after},
 		}}},

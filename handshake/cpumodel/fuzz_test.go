@@ -9,8 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// FuzzModel drives a model through whatever calls, datagrams, stalls and waits
-// the input spells: it must not panic, nor hang, nor grow.
+// FuzzModel drives a model by arbitrary calls, datagrams, stalls and waits: it must not panic, hang or grow.
 func FuzzModel(f *testing.F) {
 	send := func(t protocol.Type, size uint32) []byte {
 		return append([]byte{2, 1, protocol.HeaderLen, 0}, modeltest.Header(t, 0, 1, size)...)
@@ -39,8 +38,7 @@ func FuzzModel(f *testing.F) {
 				now += time.Duration(n) * ms
 				m.Tick(now)
 			case 4:
-				// A control packet or a long DATA, which mutations
-				// rarely spell.
+				// A control packet or a long DATA, which mutations rarely produce.
 				b := modeltest.Header(protocol.Type(n%6), max(peer, 0), 1, uint32(n>>4))
 				if protocol.Type(n%6) == protocol.Data {
 					b = append(b, make([]byte, n%1500)...)

@@ -12,16 +12,14 @@ const (
 	mark      = 0x96
 )
 
-// header is what the library reads of one. Types and calls that are undefined
-// are as good as any.
+// header has the fields of a header that the library reads. Undefined types and calls are accepted.
 type header struct {
 	dst, src, size uint32
 	call           protocol.Call
 	typ            protocol.Type
 }
 
-// parse reads the first 32 bytes as the library does: both marks must be there,
-// and bytes 18 to 27 must be 0.
+// parse reads the first 32 bytes as the library does: both marks must be present, and bytes 18 to 27 must be 0.
 func parse(b []byte) (header, bool) {
 	for i := range 4 {
 		if b[i] != mark || b[28+i] != mark {
@@ -54,13 +52,11 @@ func (h header) bytes() []byte {
 	return b
 }
 
-// deferredHeaders are the headers that no wait wanted: one per source rank, the
-// newest.
+// deferredHeaders are the headers that no wait wanted: the newest one of each source rank.
 type deferredHeaders struct {
 	headers [maxRanks]header
 	skip    [maxRanks]bool
-	// num counts what is put in less what is found. A header that is
-	// overwritten stays counted.
+	// num is the number of headers put in, less the number found. An overwritten header remains counted.
 	num int
 }
 
@@ -72,8 +68,7 @@ func newDeferredHeaders() deferredHeaders {
 	return d
 }
 
-// put stores h under the rank that it names, and reports whether the library has
-// room for that rank.
+// put stores h under the rank that it names, and reports whether the library supports that rank.
 func (d *deferredHeaders) put(h header) bool {
 	if h.src >= maxRanks {
 		return false
@@ -84,7 +79,7 @@ func (d *deferredHeaders) put(h header) bool {
 	return true
 }
 
-// get returns the header of a rank. It stays until it is dropped.
+// get returns the header of a rank. It remains stored until it is dropped.
 func (d *deferredHeaders) get(rank int) (header, bool) {
 	if d.num == 0 || d.skip[rank] {
 		return header{}, false

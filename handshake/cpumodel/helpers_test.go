@@ -11,7 +11,7 @@ import (
 
 const ms = time.Millisecond
 
-// rig is a model under test, rank 1 among peers 0 and 2.
+// rig is a model under test, rank 1, with peers 0 and 2.
 type rig struct {
 	*Model
 	t *testing.T
@@ -37,7 +37,7 @@ func (r *rig) recv(src, count int) {
 	}
 }
 
-// cleared has the process wait for DATA of rank 0.
+// cleared makes the process wait for DATA of rank 0.
 func (r *rig) cleared(count int) {
 	r.t.Helper()
 	r.recv(0, count)
@@ -56,13 +56,13 @@ func (r *rig) after(d time.Duration) {
 	r.Tick(r.clock)
 }
 
-// wantOut checks what was transmitted since the last call.
+// wantOut checks the packets transmitted since the last call.
 func (r *rig) wantOut(want ...[]byte) {
 	r.t.Helper()
 	modeltest.WantPackets(r.t, sent(r.Out()), want)
 }
 
-// wantAck checks that the receive has returned, with an ACK and these words.
+// wantAck checks that the receive has returned these words and sent an ACK.
 func (r *rig) wantAck(words []uint32) {
 	r.t.Helper()
 	r.wantOut(modeltest.Header(protocol.Ack, 1, 0, 0))
@@ -76,7 +76,7 @@ func (r *rig) wantState(want string) {
 	}
 }
 
-// wantCrash checks that the verdict has want in it.
+// wantCrash checks that the reason of the crash contains want.
 func (r *rig) wantCrash(want string) {
 	r.t.Helper()
 	if why, crashed := r.Crashed(); !crashed || !strings.Contains(why, want) {
@@ -84,7 +84,7 @@ func (r *rig) wantCrash(want string) {
 	}
 }
 
-// wantStuck checks that the explanation has want in it; "" is for not stuck.
+// wantStuck checks that the reason contains want; "" means not stuck.
 func (r *rig) wantStuck(want string) {
 	r.t.Helper()
 	if why, got := r.Stuck(); got != (want != "") || !strings.Contains(why, want) {

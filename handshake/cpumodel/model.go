@@ -9,17 +9,16 @@ import (
 )
 
 const (
-	// maxRanks is how many ranks the library has room for.
+	// maxRanks is the number of ranks that the library supports.
 	maxRanks = 128
-	// maxCount is the longest call, in words; the library computes the
-	// bytes of a call as a signed number of 32 bits.
+	// maxCount is the maximum length of a call in words; the library computes the bytes of a call as a signed number of
+	// 32 bits.
 	maxCount = 1<<29 - 1024
-	// socketBytes is the receive buffer that the library asks for.
+	// socketBytes is the size of the receive buffer that the library asks for.
 	socketBytes = 16 << 20
-	// longMessage is how many words the library sends without pauses.
+	// longMessage is the number of words up to which the library sends without pauses.
 	longMessage = 65536
-	// pause is what the library means to wait after each datagram of a
-	// longer message.
+	// pause is the pause that the library asks for after each datagram of a longer message.
 	pause = 1100 * time.Nanosecond
 )
 
@@ -27,47 +26,42 @@ const (
 type Config struct {
 	// Rank is its own rank, 0–127.
 	Rank int
-	// Peers are the other ranks of the cluster, each with an IP address of
-	// its own.
+	// Peers are the other ranks of the cluster, each with its own IP address.
 	Peers []int
-	// SocketBytes bounds the datagrams that wait in the socket, in bytes of
-	// payload. 0: 16 MiB, which the library asks for. Linux grants twice
-	// net.core.rmem_max at most, and counts more bytes for a datagram than
-	// it carries.
+	// SocketBytes bounds the datagrams in the socket, in bytes of payload. 0 means 16 MiB, as the library asks for.
+	// Linux grants at most twice net.core.rmem_max, and accounts more bytes for a datagram than it carries.
 	SocketBytes int
-	// Pause is the wait after each datagram of a message of more than 65536
-	// words. 0: 1.1 µs, which the library asks for. On common kernels it
-	// takes about 130 µs.
+	// Pause is the pause after each datagram of a message of more than 65536 words. 0 means 1.1 µs, as the library asks
+	// for. On common kernels it takes about 130 µs.
 	Pause time.Duration
-	// Late is how much later than asked for the first, second and third
-	// time-out of a call expire. Linux counts in ticks, and in coarser ones
-	// for longer times: with 250 ticks a second the first expires up to 4 ms
-	// late, the second 32 ms, the third 256 ms.
+	// Late is the delay with which the first, second and third time-out of a call expire. Linux counts in ticks, which
+	// are coarser for longer times: with 250 ticks per second the first expires up to 4 ms late, the second 32 ms, the
+	// third 256 ms.
 	Late [maxInc]time.Duration
 }
 
 // Packet is a datagram that the model transmits.
 type Packet struct {
-	// To is the rank whose address it is sent to.
+	// To is the rank to whose address it is sent.
 	To int
-	// At is when it left, in the caller's time.
+	// At is the send time, in the caller's time.
 	At time.Duration
 	// Bytes is the UDP payload.
 	Bytes []byte
 }
 
 var (
-	// ErrBusy: the library's calls block, so a program has one at a time.
+	// ErrBusy: the library's calls block, so a program has one call at a time.
 	ErrBusy = errors.New("cpumodel: a call is still in progress")
-	// ErrRank: a rank that is not a peer. The library ends the process.
+	// ErrRank: the rank is not a peer. The library ends the process.
 	ErrRank = errors.New("cpumodel: rank is not a peer")
-	// ErrCount: more words than one call can carry.
+	// ErrCount: the number of words exceeds the maximum of one call.
 	ErrCount = errors.New("cpumodel: more words than one MPI call carries")
-	// ErrCrashed: the process is gone.
+	// ErrCrashed: the process has crashed.
 	ErrCrashed = errors.New("cpumodel: the process has crashed")
 )
 
-// state is where in a call the process is.
+// state is the state of the call in progress.
 type state uint8
 
 const (
@@ -85,22 +79,21 @@ func (s state) String() string {
 	}[s]
 }
 
-// Model is one CPU rank: a process with the library and its socket. The zero
-// value is not useful; call New. A Model is not safe for concurrent use.
+// Model is one CPU rank: a process with the library and its socket. The zero value is not useful; call New. A Model is
+// not safe for concurrent use.
 type Model struct {
 	cfg  Config
 	now  time.Duration
 	out  []Packet
 	sock socket
 
-	// runsAt is when the process runs again after a stall.
+	// runsAt is the end of the current stall.
 	runsAt time.Duration
-	// interrupted: recvfrom has failed with EINTR, which the process sees
-	// when it runs again.
+	// interrupted: recvfrom failed with EINTR, which the process sees when it runs again.
 	interrupted bool
 	crash       string
 
-	// The library's global variables.
+	// Global variables of the library.
 	deferred deferredHeaders
 
 	// The call in progress, or the latest one.
@@ -111,12 +104,11 @@ type Model struct {
 	done  bool
 	data  []byte // the program's words
 	buf   []byte // the receive buffer
-	// unsent is what is left of DATA while it is sent.
+	// unsent is the rest of DATA while it is being sent.
 	unsent []byte
-	// next is when the next datagram of DATA is sent, or the recvfrom in
-	// progress times out.
+	// next is the time at which the next datagram of DATA is sent, or the recvfrom in progress times out.
 	next time.Duration
-	// inc counts the time-outs of the call.
+	// inc is the number of time-outs of the call.
 	inc int
 	w   wait
 }
@@ -138,8 +130,8 @@ func New(cfg Config) *Model {
 	return &Model{cfg: cfg, sock: socket{limit: cfg.SocketBytes}, deferred: newDeferredHeaders(), w: wait{from: -1}}
 }
 
-// Send starts MPI_Send of words to rank dst. The words are copied. The error
-// wraps ErrBusy, ErrRank, ErrCount or ErrCrashed.
+// Send starts MPI_Send of words to rank dst. It copies the words. The error wraps ErrBusy, ErrRank, ErrCount or
+// ErrCrashed.
 func (m *Model) Send(now time.Duration, dst int, words []uint32) error {
 	if err := m.admit("send to", dst, len(words)); err != nil {
 		return err
@@ -154,8 +146,8 @@ func (m *Model) Send(now time.Duration, dst int, words []uint32) error {
 	return nil
 }
 
-// Recv starts MPI_Recv of count words from rank src. The program's buffer holds
-// zeros before. The error wraps ErrBusy, ErrRank, ErrCount or ErrCrashed.
+// Recv starts MPI_Recv of count words from rank src, into a zeroed buffer. The error wraps ErrBusy, ErrRank, ErrCount
+// or ErrCrashed.
 func (m *Model) Recv(now time.Duration, src, count int) error {
 	if err := m.admit("receive from", src, count); err != nil {
 		return err
@@ -191,28 +183,25 @@ func (m *Model) admit(what string, peer, count int) error {
 	return fmt.Errorf("rank %d: %s rank %d, %d words: %w", m.cfg.Rank, what, peer, count, err)
 }
 
-// Datagram hands in a UDP payload. fromRank is the rank whose IP address it
-// comes from, or -1 for an address of no rank. The bytes are copied. What does
-// not fit in the socket's buffer is dropped.
+// Datagram hands in a UDP payload. fromRank is the rank of the source IP address, or -1 for an unknown address. The
+// bytes are copied. Datagrams that do not fit into the socket's buffer are dropped.
 func (m *Model) Datagram(now time.Duration, fromRank int, b []byte) {
 	m.advance(now)
 	m.sock.offer(fromRank, b)
 	m.run()
 }
 
-// Stall has the process not run for d, as on a busy host. Datagrams that arrive
-// wait in the socket, and time-outs of the kernel's run on; when the process
-// runs again, a datagram in the socket is read although the time-out has
+// Stall suspends the process for d, as on a busy host. Incoming datagrams wait in the socket, and the kernel's
+// time-outs continue. When the process runs again, it reads a datagram from the socket even if the time-out has
 // expired.
 func (m *Model) Stall(now, d time.Duration) {
 	m.advance(now)
 	m.runsAt = max(m.runsAt, m.now+d)
 }
 
-// Stop is like Stall, of a process that a signal stops and another one
-// continues (SIGSTOP and SIGCONT, a debugger, the freezer of a container). A
-// wait with a time-out then ends with EINTR, which the library takes for a
-// datagram of -1 bytes.
+// Stop is like Stall, but for a process that is stopped and continued by signals (SIGSTOP and SIGCONT, a debugger, the
+// freezer of a container). A wait with a time-out then ends with EINTR, which the library mistakes for a datagram of -1
+// bytes.
 func (m *Model) Stop(now, d time.Duration) {
 	m.advance(now)
 	if _, timed := m.deadline(); timed && !m.stalled() {
@@ -221,23 +210,21 @@ func (m *Model) Stop(now, d time.Duration) {
 	m.runsAt = max(m.runsAt, m.now+d)
 }
 
-// Tick lets time pass. A time before that of an earlier call counts as that
-// one.
+// Tick advances the time to now. A time before that of an earlier call has no effect.
 func (m *Model) Tick(now time.Duration) { m.advance(now) }
 
-// Out returns what was transmitted since the last call, in order.
+// Out returns the packets transmitted since the last call, in order.
 func (m *Model) Out() []Packet {
 	out := m.out
 	m.out = nil
 	return out
 }
 
-// Busy reports whether a Send or Recv has not returned.
+// Busy reports whether a Send or Recv is in progress.
 func (m *Model) Busy() bool { return m.state != idle }
 
-// Result describes the latest call. done reports that it has returned. After a
-// Recv, words is what the program's buffer holds, as many as were posted, right
-// or wrong. After a Send, words is nil.
+// Result describes the latest call. done reports that it has returned. After a Recv, words is the content of the
+// program's buffer, of the posted length, right or wrong. After a Send, words is nil.
 func (m *Model) Result() (words []uint32, done bool) {
 	if !m.recv {
 		return nil, m.done
@@ -249,14 +236,14 @@ func (m *Model) Result() (words []uint32, done bool) {
 	return words, m.done
 }
 
-// Crashed reports whether the process has written outside its memory, and
-// where. On a real one this may show later, or not at all.
+// Crashed reports whether the process has written outside its memory, and where. A real process may crash later, or not
+// at all.
 func (m *Model) Crashed() (why string, crashed bool) { return m.crash, m.crash != "" }
 
-// Dropped returns how many datagrams have found the socket's buffer full.
+// Dropped returns the number of datagrams dropped because the socket's buffer was full.
 func (m *Model) Dropped() int { return m.sock.dropped }
 
-// State returns what the process does.
+// State returns the state of the process.
 func (m *Model) State() string {
 	if m.crash != "" {
 		return "crashed"

@@ -45,8 +45,7 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// Of a message of more than 65536 words each datagram is followed by a pause,
-// and nothing is read before the last one.
+// In a message of more than 65536 words, a pause follows each datagram, and nothing is read before the last pause.
 func TestLongMessagePauses(t *testing.T) {
 	r := newRig(t)
 	words := modeltest.Pattern(0, 1, 65537)
@@ -79,8 +78,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A message of one datagram delivers what has come, without looking at the
-// header's size: no more than was posted, and the rest of the buffer stays.
+// A message of one datagram delivers its payload regardless of the size in the header: at most the posted words, and
+// the rest of the buffer is unchanged.
 func TestOneDatagramOfAnyLength(t *testing.T) {
 	words := modeltest.Pattern(0, 0, 340)
 	for _, c := range []struct{ posted, sent, want int }{{5, 5, 5}, {5, 7, 5}, {5, 3, 3}, {5, 300, 5}, {300, 5, 5}} {
@@ -96,8 +95,8 @@ func TestOneDatagramOfAnyLength(t *testing.T) {
 	r.wantAck([]uint32{0x04030201, 5})
 }
 
-// A message of several datagrams is complete when all bytes that were posted
-// have arrived. What the header says does not matter.
+// A message of several datagrams is complete when as many bytes as posted have been received. The size in the header
+// does not matter.
 func TestShorterThanPosted(t *testing.T) {
 	r := newRig(t)
 	words := modeltest.Pattern(0, 0, 1000)
@@ -110,8 +109,8 @@ func TestShorterThanPosted(t *testing.T) {
 	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0))
 }
 
-// TestLostContinuation: the message starts over after 100 ms without a
-// datagram, and not before: what comes earlier is stored behind what has come.
+// TestLostContinuation: the message starts over after 100 ms without a datagram, and not before: an earlier
+// retransmission is stored after the bytes received.
 func TestLostContinuation(t *testing.T) {
 	words := modeltest.Pattern(0, 0, 1001)
 	d := modeltest.Message(0, 1, words)
@@ -129,7 +128,7 @@ func TestLostContinuation(t *testing.T) {
 	r.after(99 * ms)
 	r.in(0, d...)
 	r.wantAck(slices.Concat(words[:346], words[700:], words[346:700]))
-	// The rest is dropped by the next wait, and the header was deferred.
+	// The next wait drops the rest, and the header was deferred.
 	if h, ok := r.deferred.get(0); !ok || h.typ != protocol.Data {
 		t.Fatalf("deferred %v, %v", h, ok)
 	}
@@ -138,8 +137,8 @@ func TestLostContinuation(t *testing.T) {
 	r.wantAck([]uint32{7})
 }
 
-// TestLateContinuation: one that comes after the message has started over is
-// dropped before DATA, and stored after it.
+// TestLateContinuation: a continuation datagram that arrives after the message has started over is dropped before DATA,
+// and stored after it.
 func TestLateContinuation(t *testing.T) {
 	words := modeltest.Pattern(0, 0, 1001)
 	d := modeltest.Message(0, 1, words)
@@ -173,8 +172,7 @@ func TestContinuationFromAnyAddress(t *testing.T) {
 	}
 }
 
-// A header in mid-message is deferred, whatever it says, and overwritten by the
-// datagram after it.
+// A header in mid-message is deferred, whatever its contents, and overwritten by the next datagram.
 func TestHeaderInMidMessage(t *testing.T) {
 	for _, h := range [][]byte{request, modeltest.Header(protocol.SendRequest, 2, 1, 0), modeltest.Message(0, 1, modeltest.Pattern(9, 9, 300))[0]} {
 		r := newRig(t)
@@ -224,8 +222,8 @@ func TestSourceRankOutOfRangeOverruns(t *testing.T) {
 	r.wantCrash("source rank 128")
 }
 
-// One header is deferred per source rank that headers name; a newer one
-// overwrites it, and only the one that a wait is for is found.
+// One header is deferred per source rank named in headers. A newer one overwrites it, and a wait finds only the header
+// that it waits for.
 func TestDeferredHeaders(t *testing.T) {
 	r := newRig(t)
 	request2 := modeltest.Header(protocol.SendRequest, 2, 1, 0)
@@ -252,20 +250,19 @@ func TestDeferredHeaders(t *testing.T) {
 	r.recv(2, 1)
 	r.wantOut()
 	r.wantState("wait for SEND_REQUEST")
-	// It stays, since the wait is not for it, until the next header.
+	// It remains until the next header, since the wait is for another one.
 	if h, _ := r.deferred.get(2); h.typ != protocol.ClearToSend {
 		t.Fatalf("deferred %v", h)
 	}
 	r.in(2, request2, modeltest.Message(2, 1, []uint32{6})[0])
 	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 2, 0), modeltest.Header(protocol.Ack, 1, 2, 0))
-	// And is found by a send that never asked for it.
+	// A send that did not ask for it finds it.
 	r.send(2, []uint32{8})
 	r.wantOut(append([][]byte{modeltest.Header(protocol.SendRequest, 1, 2, 0)}, modeltest.Message(1, 2, []uint32{8})...)...)
 }
 
-// A retransmitted SEND_REQUEST is deferred, and draws a CLEAR_TO_SEND at the
-// next receive, before the next message is announced (capture
-// ref_ref_late_recv_stale_sr).
+// A retransmitted SEND_REQUEST is deferred, and causes a CLEAR_TO_SEND at the next receive, before the next message is
+// announced (capture ref_ref_late_recv_stale_sr).
 func TestStaleSendRequest(t *testing.T) {
 	r := newRig(t)
 	r.in(0, request, request)
@@ -277,8 +274,7 @@ func TestStaleSendRequest(t *testing.T) {
 	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0))
 }
 
-// The address is compared with that of the expected rank before a header is
-// used, but not of one that was deferred.
+// The address is compared with the address of the expected rank before a header is used, but not for a deferred header.
 func TestAddress(t *testing.T) {
 	r := newRig(t)
 	r.recv(0, 1)
@@ -293,8 +289,8 @@ func TestAddress(t *testing.T) {
 	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 2, 0))
 }
 
-// What a header must say to be used: its marks, zeros in bytes 18 to 27, both
-// ranks, type and call. Invalid ones are dropped, others deferred.
+// The conditions for a header to be used: its marks, zeros in bytes 18 to 27, both ranks, type and call. Invalid
+// headers are dropped, others deferred.
 func TestHeaderCheck(t *testing.T) {
 	for i := range protocol.HeaderLen {
 		r := newRig(t)
@@ -314,8 +310,8 @@ func TestHeaderCheck(t *testing.T) {
 	}
 }
 
-// Without payload a wait reads 32 bytes: a longer datagram is cut, and its
-// header counts; of a shorter one the rest is what was there before.
+// Without payload a wait reads 32 bytes: a longer datagram is truncated, and its header counts; for a shorter one the
+// rest is the previous content of the buffer.
 func TestWaitReads32Bytes(t *testing.T) {
 	r := newRig(t)
 	r.recv(0, 1)
@@ -340,8 +336,8 @@ func TestWaitReads32Bytes(t *testing.T) {
 	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0))
 }
 
-// A DATA of 28 bytes whose last four are there already is shorter than its
-// header, and delivers what is behind it; one of 29 resembles a time-out.
+// A DATA of 28 bytes whose last four are already in the buffer is shorter than its header, and delivers bytes after it;
+// one of 29 resembles a time-out.
 func TestDataShorterThanAHeader(t *testing.T) {
 	for n, want := range map[int]protocol.Type{28: protocol.Ack, 29: protocol.ClearToSend} {
 		r := newRig(t)
@@ -370,8 +366,7 @@ func TestTimeouts(t *testing.T) {
 		r.wantOut(modeltest.Header(protocol.SendRequest, 1, 0, 0))
 		r.wantStuck("")
 	}
-	// The count of time-outs is the same for DATA, and a datagram that is
-	// dropped has the time begin again.
+	// The count of time-outs is the same for DATA, and a dropped datagram restarts the time-out.
 	r.in(0, clear0)
 	r.wantOut(modeltest.Message(1, 0, []uint32{9})...)
 	r.after(2000 * ms)
@@ -402,8 +397,7 @@ func TestTimeouts(t *testing.T) {
 	r.wantStuck("wait for DATA")
 }
 
-// After its third time-out a receive waits for the rest of a message forever,
-// and takes a retransmission for it.
+// After its third time-out, a receive waits forever for the rest of a message, and mistakes a retransmission for it.
 func TestStuckInMidMessage(t *testing.T) {
 	r := newRig(t)
 	words := modeltest.Pattern(0, 0, 1001)
@@ -418,7 +412,7 @@ func TestStuckInMidMessage(t *testing.T) {
 	r.wantAck(slices.Concat(words[:346], words[700:], words[346:700]))
 }
 
-// No message is acknowledged twice, and a retransmitted DATA is deferred.
+// No message is acknowledged twice, and retransmitted DATA is deferred.
 func TestAcksOnce(t *testing.T) {
 	r := newRig(t)
 	r.cleared(1)
@@ -430,7 +424,7 @@ func TestAcksOnce(t *testing.T) {
 	r.wantOut()
 }
 
-// Between calls nothing is read, and the socket's buffer is bounded.
+// Nothing is read between calls, and the socket's buffer is bounded.
 func TestSocket(t *testing.T) {
 	r := &rig{Model: New(Config{Rank: 1, Peers: []int{0}, SocketBytes: 100}), t: t}
 	r.in(0, request, request, request, request)
@@ -442,8 +436,7 @@ func TestSocket(t *testing.T) {
 	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0), modeltest.Header(protocol.Ack, 1, 0, 0))
 }
 
-// What is in the socket when a stalled process runs again is read, although
-// the time-out has expired.
+// A process that resumes after a stall reads the datagrams in the socket, although the time-out has expired.
 func TestStall(t *testing.T) {
 	words := modeltest.Pattern(0, 0, 1001)
 	d := modeltest.Message(0, 1, words)
@@ -453,7 +446,7 @@ func TestStall(t *testing.T) {
 	r.after(10 * ms)
 	r.Stall(r.clock, 200*ms)
 	r.after(150 * ms)
-	r.in(0, d...) // 160 ms after the silence began
+	r.in(0, d...) // 160 ms after the last datagram
 	r.wantOut()
 	if at, ok := r.Next(); !ok || at != 210*ms {
 		t.Fatalf("runs again at %v, %v", at, ok)
@@ -461,7 +454,7 @@ func TestStall(t *testing.T) {
 	r.after(50 * ms)
 	r.wantAck(slices.Concat(words[:346], words[700:], words[346:700]))
 
-	// Without a datagram the time-out expires when it runs again.
+	// Without a datagram, the time-out expires when the process resumes.
 	r = newRig(t)
 	r.cleared(1001)
 	r.in(0, d[0], d[2])
@@ -487,9 +480,8 @@ func TestStalledBeforeACall(t *testing.T) {
 	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0))
 }
 
-// A signal that stops the process ends a wait with a time-out with EINTR, and
-// the library counts -1 bytes: in mid-message all later bytes are stored one too
-// early.
+// A signal that stops the process ends a wait with a time-out with EINTR, and the library counts -1 bytes: in
+// mid-message, all later bytes are stored one byte too early.
 func TestStop(t *testing.T) {
 	words := modeltest.Pattern(0, 0, 1001)
 	d := modeltest.Message(0, 1, words)
@@ -504,7 +496,7 @@ func TestStop(t *testing.T) {
 	want := slices.Concat(modeltest.Pack(words[:346])[:1383], modeltest.Pack(words[346:]), []byte{0xee})
 	r.wantAck(modeltest.Unpack(want))
 
-	// Before the first datagram, and without a time-out, it does no harm.
+	// Before the first datagram, or without a time-out, it does no harm.
 	r = newRig(t)
 	r.recv(0, 1001)
 	r.Stop(r.clock, ms)

@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake/modeltest"
 )
 
-// TestReplayCoversAllCaptures keeps a capture from being left out unseen.
+// TestReplayCoversAllCaptures checks that no capture is left out.
 func TestReplayCoversAllCaptures(t *testing.T) {
 	var names []string
 	for _, r := range replays() {
@@ -17,9 +17,8 @@ func TestReplayCoversAllCaptures(t *testing.T) {
 	modeltest.CheckCoverage(t, names)
 }
 
-// TestReplay puts the model in the place of each CPU rank in every capture: it
-// must send the recorded packets, byte for byte, in order and in time, and the
-// program must get the recorded words.
+// TestReplay replaces each CPU rank in every capture by the model: it must send the recorded packets, byte for byte, in
+// order and in time, and the program must get the recorded words.
 func TestReplay(t *testing.T) {
 	for _, r := range replays() {
 		t.Run(r.name, func(t *testing.T) {
@@ -49,7 +48,7 @@ type player struct {
 	now   time.Duration
 }
 
-// until makes the calls that can be made up to now.
+// until makes the calls that are possible up to now.
 func (p *player) until(now time.Duration) {
 	p.t.Helper()
 	for !p.m.Busy() {
@@ -100,7 +99,7 @@ func (r replay) play(t *testing.T, rank int, calls []mpiCall, packets []modeltes
 			p.until(rec.At)
 		}
 	}
-	const slack = 15 * ms // the real one ran as a process among others
+	const slack = 15 * ms // the real rank ran as a process among others
 	modeltest.Compare(t, rank, sent(p.m.Out()), want, slack)
 	return p
 }

@@ -2,7 +2,7 @@ package cpumodel
 
 import "slices"
 
-// datagram is one in the socket.
+// datagram is a datagram in the socket.
 type datagram struct {
 	from int
 	b    []byte

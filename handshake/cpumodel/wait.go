@@ -8,38 +8,35 @@ import (
 )
 
 const (
-	// maxDatagram is the longest datagram that the library sends; a message
-	// that is longer than that takes several.
+	// maxDatagram is the longest datagram that the library sends; a longer message needs several.
 	maxDatagram = protocol.MaxDatagram
-	// slack is how many bytes longer than the payload the receive buffer is.
+	// slack is the number of bytes by which the receive buffer exceeds the payload.
 	slack = headerLen + 32
 )
 
-// wait is a wait for one header, and for the payload behind it: what the
-// library keeps on the stack meanwhile.
+// wait is a wait for a header and its payload: the variables that the library has on its stack.
 type wait struct {
 	typ  protocol.Type
 	call protocol.Call
-	// into is what recvfrom writes to: 32 bytes without payload, the receive
-	// buffer with it. What an earlier datagram left there stays.
+	// into is the buffer of recvfrom: 32 bytes without payload, the receive buffer with payload. Data of an earlier
+	// datagram remains in it.
 	into []byte
-	// max is how many bytes recvfrom may write, and how many complete a
-	// message of several datagrams.
+	// max is the maximum number of bytes that recvfrom writes, and the length of a complete message of several
+	// datagrams.
 	max int
-	// several: the message takes more than one datagram.
+	// several: the message needs more than one datagram.
 	several bool
 	// from is the rank of the latest source address.
 	from int
-	// received and packets count the bytes and datagrams of the message.
+	// received and packets are the bytes and datagrams of the message so far.
 	received uint32
 	packets  int
-	// size is what the header says.
+	// size is the size in the header.
 	size uint32
 }
 
-// startWait begins a wait for a header, and searches for it among the deferred
-// ones, which are not checked for their source address. It reports whether one
-// was found.
+// startWait begins a wait for a header, and searches the deferred ones for it, without a check of their source.
+// It reports whether it was found.
 func (m *Model) startWait(typ protocol.Type, call protocol.Call) bool {
 	payload := 0
 	if typ == protocol.Data {
@@ -63,15 +60,13 @@ func (m *Model) startWait(typ protocol.Type, call protocol.Call) bool {
 	return true
 }
 
-// wants reports whether h is the header that the wait is for. The size is not
-// examined.
+// wants reports whether h is the awaited header. The size is not checked.
 func (m *Model) wants(h header) bool {
 	return h.src == uint32(m.peer) && h.dst == uint32(m.cfg.Rank) && h.typ == m.w.typ && h.call == m.w.call
 }
 
-// read takes what recvfrom returns: a datagram of n bytes, or -1 after a signal.
-// It stores a header that it does not want, and reports whether the wait is
-// over.
+// read handles the result of recvfrom: a datagram of n bytes, or -1 after a signal. It stores a header that is not the
+// awaited one, and reports whether the wait is over.
 func (m *Model) read(d datagram, n int) bool {
 	w := &m.w
 	if n >= 0 {
@@ -88,7 +83,7 @@ func (m *Model) read(d datagram, n int) bool {
 	case !valid && w.packets == 0:
 		return false
 	case !valid:
-		// Whatever its source and contents.
+		// Payload, whatever its source and contents.
 		return w.count(n)
 	case w.packets > 0 || w.from != m.peer || !m.wants(h):
 		if !m.deferred.put(h) {
@@ -107,12 +102,12 @@ func (w *wait) count(n int) bool {
 	return !w.several || int64(w.received) >= int64(w.max)
 }
 
-// timedOutResult is the result of a wait by which the library knows a time-out.
+// timedOutResult is the result of a wait that the library interprets as a time-out.
 const timedOutResult = -3
 
-// result is that of a wait which has ended with a header: the bytes of payload
-// that the library believes it has, negative if the datagram was shorter than a
-// header, and without payload the header's size.
+// result returns the result of a wait that ended with a header: without payload the size in the header, otherwise the
+// number of payload bytes that the library believes to have, which is negative if the datagram was shorter than a
+// header.
 func (w *wait) result() int32 {
 	if w.typ == protocol.Data {
 		return int32(w.received - headerLen)
@@ -120,8 +115,7 @@ func (w *wait) result() int32 {
 	return int32(w.size)
 }
 
-// deliver copies the payload to the program's buffer. The library compares
-// lengths without sign.
+// deliver copies the payload to the program's buffer. The library compares the lengths as unsigned numbers.
 func (m *Model) deliver() {
 	n := m.w.result()
 	length := uint64(math.MaxUint64)

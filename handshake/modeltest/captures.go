@@ -17,20 +17,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// captures is the directory of the captures, seen from a package beside this
-// one.
+// captures is the directory of the captures, relative to a package next to this one.
 const captures = "../../capture/testdata/captures"
 
-// Recorded is one packet of a capture. At is the time since its first packet;
-// From and To are ranks.
+// Recorded is one packet of a capture. At is the time since the first packet; From and To are ranks.
 type Recorded struct {
 	At       time.Duration
 	From, To int
 	Bytes    []byte
 }
 
-// ReadCapture decodes the capture with that name. The last byte of a rank's
-// address is one more than the rank.
+// ReadCapture decodes the capture of the given name. The last byte of a rank's address is the rank plus one.
 func ReadCapture(t *testing.T, name string) []Recorded {
 	t.Helper()
 	f, err := os.Open(filepath.Join(captures, name+".pcap"))
@@ -69,7 +66,7 @@ func ReadCapture(t *testing.T, name string) []Recorded {
 	}
 }
 
-// CheckCoverage fails the test unless names are those of all captures.
+// CheckCoverage fails the test unless names are the names of all captures.
 func CheckCoverage(t *testing.T, names []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(captures, "*.pcap"))
@@ -96,8 +93,8 @@ type Sent struct {
 	Bytes []byte
 }
 
-// Compare fails the test unless a rank sent the recorded packets, byte for byte
-// and in order, each at most slack before it was recorded.
+// Compare fails the test unless a rank sent the recorded packets, byte for byte and in order, each at most slack before
+// it was recorded.
 func Compare(t *testing.T, rank int, sent []Sent, want []Recorded, slack time.Duration) {
 	t.Helper()
 	for i, w := range want {

@@ -1,6 +1,5 @@
-// Package modeltest has what the tests of the models of deployed nodes share:
-// packets, the recorded captures, and comparisons of what a model sends with
-// what was recorded. It is for tests only.
+// Package modeltest has helpers for the tests of the models of deployed nodes: packets, the recorded captures, and
+// comparisons of a model's packets with the recording. It is for tests only.
 package modeltest
 
 import (
@@ -13,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Header returns a control packet, or DATA's header, with INT calls.
+// Header returns a control packet, or the header of DATA, with INT calls.
 func Header(t protocol.Type, src, dst int, size uint32) []byte {
 	c := protocol.SendInt
 	if t == protocol.ClearToSend || t == protocol.Ack {
@@ -24,8 +23,7 @@ func Header(t protocol.Type, src, dst int, size uint32) []byte {
 	})
 }
 
-// Message returns the datagrams of DATA, fragmented as upstream's CPU library
-// does.
+// Message returns the datagrams of DATA, fragmented as by upstream's CPU library.
 func Message(src, dst int, words []uint32) [][]byte {
 	b := append(Header(protocol.Data, src, dst, uint32(len(words))), Pack(words)...)
 	return slices.Collect(slices.Chunk(b, protocol.MaxDatagram))
@@ -49,8 +47,7 @@ func Unpack(b []byte) []uint32 {
 	return words
 }
 
-// Pattern returns n words as the programs in the captures send them in a round;
-// rank is the one that sent them first.
+// Pattern returns n words as the programs in the captures send them in a round; rank is the rank that sent them first.
 func Pattern(round, rank, n int) []uint32 {
 	words := make([]uint32, n)
 	for i := range words {
@@ -68,7 +65,7 @@ func Plus(n uint32, words []uint32) []uint32 {
 	return out
 }
 
-// Describe returns a packet in words, for messages of tests.
+// Describe describes a packet in words, for messages of tests.
 func Describe(b []byte) string {
 	if h, err := protocol.CloudFPGA.Decode(b); err == nil {
 		return fmt.Sprintf("%v and %d bytes", h, len(b)-protocol.HeaderLen)
@@ -76,8 +73,7 @@ func Describe(b []byte) string {
 	return fmt.Sprintf("%d bytes without a header", len(b))
 }
 
-// Diff names the first word in which a buffer is not as wanted; "" if there is
-// none.
+// Diff describes the first word that differs, or returns "" if the buffers are equal.
 func Diff(got, want []uint32) string {
 	for i := range min(len(got), len(want)) {
 		if got[i] != want[i] {

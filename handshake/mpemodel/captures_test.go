@@ -12,35 +12,32 @@ import (
 type mpiCall struct {
 	recv bool
 	peer int
-	// words are sent, or must be in the buffer afterwards.
+	// words to send, or expected in the buffer.
 	words []uint32
 }
 
-// replay says what a capture does not: which ranks are FPGAs and what their
-// programs do.
+// replay adds the information that is not in a capture: the ranks that are FPGAs, and the calls of their programs.
 type replay struct {
 	name     string
 	programs map[int][]mpiCall // by FPGA rank
 	split    bool
-	// from is when the program makes its first call.
+	// from is the time of the program's first call.
 	from time.Duration
-	// undelivered are the packets of the capture that did not reach the
-	// FPGA, and unrecorded those of the FPGA, counted from its first, that
-	// did not reach the capture.
+	// undelivered are the packets of the capture that did not reach the FPGA. unrecorded are the FPGA's packets,
+	// counted from its first one, that did not reach the capture.
 	undelivered, unrecorded []int
-	// slack is how much later than the model the real one may be, which ran
-	// as a program among others; 5 ms unless set.
+	// slack is the maximum delay of the real FPGA compared with the model, since it ran as a program among others; 5 ms
+	// unless set.
 	slack time.Duration
-	// clock is how fast the real one's clock ran, which counts cycles of a
-	// program: 1 unless set.
+	// clock is the speed of the real FPGA's clock, which counts cycles of a program; 1 unless set.
 	clock float64
 	// busy: the last call has not returned when the capture ends.
 	busy bool
-	// unplayable says why the model cannot take the FPGA's place.
+	// unplayable is the reason why the model cannot replace the FPGA, or "".
 	unplayable string
 }
 
-// echo receives each round from rank 0 and sends it on to rank to.
+// echo receives each round from rank 0 and sends it to rank to.
 func echo(rounds, n, to int, change func([]uint32) []uint32) map[int][]mpiCall {
 	var calls []mpiCall
 	for i := range rounds {
@@ -52,7 +49,7 @@ func echo(rounds, n, to int, change func([]uint32) []uint32) map[int][]mpiCall {
 
 func same(words []uint32) []uint32 { return words }
 
-// initiator sends a round to rank 1 and receives the answer.
+// initiator sends each round to rank 1 and receives the answer.
 func initiator(rounds, n int) []mpiCall {
 	var calls []mpiCall
 	for i := range rounds {
@@ -77,8 +74,8 @@ func oneWay(recv bool, rounds, n int) map[int][]mpiCall {
 func replays() []replay {
 	corrupt := oneWay(true, 2, 1000)
 	first := modeltest.Pattern(0, 0, 1000)
-	// The rest of the first transmission, then the second one's header and
-	// the start of its payload, until the count is reached.
+	// The rest of the first transmission, then the header of the second one and the beginning of its payload, until the
+	// count is reached.
 	corrupt[1][0].words = slices.Concat(first[:346], first[700:],
 		modeltest.Unpack(modeltest.Header(protocol.Data, 0, 1, 1000)), first[:346])
 
@@ -103,32 +100,27 @@ func replays() []replay {
 		{name: "mpe_ref_late_start", programs: oneWay(false, 2, 5)},
 		// The receive is called with two SEND_REQUESTs waiting in the FIFO.
 		{name: "ref_mpe_late_recv_call", programs: echo(3, 5, 0, same), from: 324 * ms},
-		// No rank had the port open when the first two were sent.
+		// No rank had opened its port when the first two were sent.
 		{name: "ref_mpe_late_start", programs: echo(2, 5, 0, same), undelivered: []int{0, 1}},
-		// The ACK was dropped. The program posts another receive, which
-		// discards the three retransmissions of DATA.
+		// The ACK was dropped. The program posts another receive, which discards the three retransmissions of DATA.
 		{
 			name: "loss_fpga_ack_lost", unrecorded: []int{1}, busy: true,
 			programs: map[int][]mpiCall{1: {{true, 0, modeltest.Pattern(0, 0, 100)}, {true, 0, modeltest.Pattern(1, 0, 100)}}},
 		},
-		// The first datagram of DATA, the one with the header, was
-		// dropped. The program that ran the MPE was held up while it
-		// waited, by 102 ms before its second SEND_REQUEST and by 145 ms
-		// before its second DATA.
+		// The first datagram of DATA, the one with the header, was dropped. The program that ran the MPE was stalled
+		// while it waited, by 102 ms before its second SEND_REQUEST and by 145 ms before its second DATA.
 		{
 			name: "loss_fpga_data_lost_multi", programs: oneWay(false, 2, 1000),
 			unrecorded: []int{3}, slack: 150 * ms,
 		},
-		// The second datagram of the first DATA was recorded, then dropped.
-		// See TestWhichDatagramWasDropped.
+		// The second datagram of the first DATA was recorded, then dropped. See TestWhichDatagramWasDropped.
 		{name: "loss_mid_to_fpga_corrupts", programs: corrupt, undelivered: []int{3}},
-		// A copy of the FPGA's SEND_REQUEST makes rank 0 receive when it
-		// should send; the program's second receive does not return.
+		// A copy of the FPGA's SEND_REQUEST makes rank 0 receive when it should send; the program's second receive does
+		// not return.
 		{name: "late_request_copy_deadlock", clock: 1.01, slack: 15 * ms, busy: true, programs: map[int][]mpiCall{1: {
 			{true, 0, []uint32{0x2732dcf4}}, {false, 0, []uint32{0x2732dcf4}}, {true, 0, []uint32{0}},
 		}}},
-		// The second datagram of the first DATA was lost. The FPGA had not
-		// timed out when DATA came again.
+		// The second datagram of the first DATA was lost. The FPGA had not timed out when DATA came again.
 		{name: "late_clear_lost_bare_to_fpga", clock: 0.8, programs: map[int][]mpiCall{1: {{true, 0, lateClear}}}},
 		{name: "fpga_zero_words_padding", unplayable: "the SEND_REQUEST and the first DATA were not recorded"},
 		// No FPGA takes part in these.

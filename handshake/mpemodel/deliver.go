@@ -3,24 +3,22 @@ package mpemodel
 import "encoding/binary"
 
 const (
-	// dataFIFOWords and maxDones are the depths of the FIFOs between the
-	// MPE and the dequeuer.
+	// dataFIFOWords and maxDones are the depths of the FIFOs between the MPE and the dequeuer.
 	dataFIFOWords = 256
 	maxDones      = 4
 )
 
-// dequeuer hands payload to the wrapper line by line. It knows only how many
-// lines a message has, not where one ends: words left over from one message
-// are the first of the next.
+// dequeuer hands payload to the wrapper line by line. It knows how many lines a message has, but not where one ends:
+// words left over from one message are the first of the next.
 type dequeuer struct {
 	fifo    []word
-	lengths []uint32 // in lines, of the messages to come
-	dones   int      // messages handed up that the MPE has not asked about
+	lengths []uint32 // of the next messages, in lines
+	dones   int      // messages handed up that the MPE has not yet fetched
 
 	active    bool
 	want, got uint32
-	second    []byte // second line of the word in hand, if it has one
-	full      bool   // a message is done, and no room to say so
+	second    []byte // second line of the current word, or nil
+	full      bool   // a message is done, but the FIFO for that is full
 }
 
 // room reports whether the MPE can write another word.
@@ -61,14 +59,14 @@ func (d *dequeuer) step(w *wrapper) bool {
 	return true
 }
 
-// deliver hands up one line, whole even where the datagram filled only a part
-// of it: a datagram that ends within a line shifts what follows by a zero word.
+// deliver hands up one whole line, even if the datagram filled only a part of it: a datagram that ends within a line
+// shifts the following data by a zero word.
 func (d *dequeuer) deliver(w *wrapper, line []byte) {
 	d.got++
 	last := d.got >= d.want
 	w.line(binary.LittleEndian.Uint32(line), binary.LittleEndian.Uint32(line[4:]), last)
 	if last {
-		// A second line in hand is lost.
+		// A second line of the current word is lost.
 		d.second = nil
 		d.active = false
 		d.full = true

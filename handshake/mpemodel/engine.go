@@ -2,13 +2,13 @@ package mpemodel
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// run lets all parts work until none of them can go on.
+// run steps all parts until none of them can make progress.
 func (m *Model) run() {
 	for m.in.pull() || m.step() || m.deq.step(&m.wrap) || m.wrap.step() {
 	}
 }
 
-// step is one step of the MPE's state machine; false means that it is blocked.
+// step executes one step of the MPE's state machine; false means that it is blocked.
 func (m *Model) step() bool {
 	switch m.state {
 	case idle:
@@ -62,15 +62,15 @@ func (m *Model) requestToSend() {
 	m.state = wait4Clear
 }
 
-// startData begins, or retransmits, DATA. It forgets what the peer has deferred: a
-// SEND_REQUEST that crossed with ours is lost (trap 3).
+// startData begins or retransmits DATA. It deletes the peer's deferred header: a SEND_REQUEST that crossed with ours is
+// lost (trap 3).
 func (m *Model) startData() {
 	m.cache.drop(m.want.src)
 	m.state = sendData
 }
 
-// transmitData sends the whole message. No ACK can be deferred here: startData
-// has emptied the line, and nothing was read since.
+// transmitData sends the whole message. No ACK can be deferred here: startData emptied the cache line, and nothing was
+// read since.
 func (m *Model) transmitData() {
 	m.transmit(m.wrap.appendLines(m.packet(protocol.Data, m.call.count)))
 	m.expect(protocol.Ack, m.call.call.Counterpart())
@@ -78,9 +78,8 @@ func (m *Model) transmitData() {
 	m.state = wait4Ack
 }
 
-// startReceive searches for a deferred SEND_REQUEST. Finding another header there it
-// goes to wait for an ACK, with the SEND_REQUEST still expected and the counter
-// as an earlier wait left it (trap 2).
+// startReceive searches for a deferred SEND_REQUEST. If it finds another header, it goes to the wait for ACK, with
+// SEND_REQUEST still expected and the counter as an earlier wait left it (trap 2).
 func (m *Model) startReceive() {
 	m.expect(protocol.SendRequest, m.call.call.Counterpart())
 	h, ok := m.cache.lookup(m.want.src)
@@ -94,7 +93,7 @@ func (m *Model) startReceive() {
 	}
 }
 
-// sendClear sends, or retransmits, CLEAR_TO_SEND.
+// sendClear sends or retransmits CLEAR_TO_SEND.
 func (m *Model) sendClear() {
 	m.cache.drop(m.want.src)
 	m.transmit(m.packet(protocol.ClearToSend, 0))
@@ -104,14 +103,13 @@ func (m *Model) sendClear() {
 	m.state = recvStart
 }
 
-// acknowledge ends a receive. It happens once per message: a retransmitted DATA is
-// never acknowledged again (trap 6).
+// acknowledge ends a receive. It happens once per message: retransmitted DATA is never acknowledged again (trap 6).
 func (m *Model) acknowledge() {
 	m.transmit(m.packet(protocol.Ack, 0))
 	m.finish()
 }
 
-// finish ends a call, from the MPE's point of view.
+// finish ends a call as far as the MPE is concerned.
 func (m *Model) finish() {
 	m.cache.drop(m.want.src)
 	m.wrap.feedback = append(m.wrap.feedback, feedbackOK)

@@ -9,8 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// FuzzModel drives a model with bounded FIFOs through whatever calls, datagrams
-// and waits the input spells: it must not panic, nor hang, nor grow.
+// FuzzModel drives a model with bounded FIFOs by arbitrary calls, datagrams and waits: it must not panic, hang or grow.
 func FuzzModel(f *testing.F) {
 	send := func(t protocol.Type, size uint32) []byte {
 		return append([]byte{2, 0, protocol.HeaderLen, 0}, modeltest.Header(t, 0, 1, size)...)
@@ -41,8 +40,7 @@ func FuzzModel(f *testing.F) {
 				now += time.Duration(n) * ms
 				m.Tick(now)
 			case 4:
-				// A control packet or a long DATA, which mutations
-				// rarely spell.
+				// A control packet or a long DATA, which mutations rarely produce.
 				b := modeltest.Header(protocol.Type(n%6), max(peer, 0), 1, uint32(n>>4))
 				if protocol.Type(n%6) == protocol.Data {
 					b = append(b, make([]byte, n%1500)...)

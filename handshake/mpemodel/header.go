@@ -2,7 +2,7 @@ package mpemodel
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// expectation is the one header that the MPE waits for.
+// expectation is the header that the MPE waits for.
 type expectation struct {
 	src  uint32
 	typ  protocol.Type
@@ -15,11 +15,11 @@ type verdict uint8
 const (
 	wanted  verdict = iota // 0 in the source
 	foreign                // 1: a header, but not the expected one; it is deferred
-	invalid                // 2: not a header; it is forgotten
+	invalid                // 2: not a header; it is discarded
 )
 
-// parse reads a header as the MPE does: calls and types that are undefined
-// are as good as any, but the source rank must have a cache line.
+// parse reads a header as the MPE does: it accepts undefined calls and types, but the source rank must have a cache
+// line.
 func parse(b []byte) (protocol.Header, bool) {
 	h, d := protocol.CloudFPGA.Parse(b)
 	switch d.Kind {
@@ -29,8 +29,7 @@ func parse(b []byte) (protocol.Header, bool) {
 	return h, false
 }
 
-// check compares a header with the expected one. The destination rank and,
-// here, the size are ignored (trap 11).
+// check compares a header with the expected one. It ignores the destination rank and, here, the size (trap 11).
 func (e expectation) check(h protocol.Header) verdict {
 	if h.Src != e.src || h.Type != e.typ || h.Call != e.call {
 		return foreign
@@ -44,8 +43,7 @@ type cache struct {
 	valid [protocol.MaxRanksFPGA]bool
 }
 
-// park stores h under the rank that it names, which is not always the rank
-// that it came from.
+// deferHeader stores h under the rank that it names, which may differ from the rank that it came from.
 func (c *cache) deferHeader(h protocol.Header) {
 	c.lines[h.Src] = h
 	c.valid[h.Src] = true

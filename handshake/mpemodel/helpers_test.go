@@ -13,7 +13,7 @@ const ms = time.Millisecond
 
 func plusOne(words []uint32) []uint32 { return modeltest.Plus(1, words) }
 
-// rig is a model under test, rank 1 among peers 0 and 2.
+// rig is a model under test, rank 1, with peers 0 and 2.
 type rig struct {
 	*Model
 	t *testing.T
@@ -50,7 +50,7 @@ func (r *rig) after(d time.Duration) {
 	r.Tick(r.clock)
 }
 
-// wantOut checks what was transmitted since the last call.
+// wantOut checks the packets transmitted since the last call.
 func (r *rig) wantOut(want ...[]byte) {
 	r.t.Helper()
 	modeltest.WantPackets(r.t, sent(r.Out()), want)
@@ -63,7 +63,7 @@ func (r *rig) wantState(want string) {
 	}
 }
 
-// wantWedged checks that the explanation has want in it; "" is for not wedged.
+// wantWedged checks that the reason contains want; "" means not wedged.
 func (r *rig) wantWedged(want string) {
 	r.t.Helper()
 	if why, got := r.Wedged(); got != (want != "") || !strings.Contains(why, want) {

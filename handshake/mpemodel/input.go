@@ -1,42 +1,40 @@
 package mpemodel
 
 const (
-	// lineLen is the width of the shell's data path, and wordLen that of
-	// the MPE's, in bytes.
+	// lineLen is the width of the shell's data path in bytes, wordLen the width of the MPE's.
 	lineLen = 8
 	wordLen = 2 * lineLen
 	// maxSources is the depth of the FIFO of source ranks.
 	maxSources = 32
 )
 
-// word is what the MPE reads at once: one or two lines of a datagram.
+// word is the unit in which the MPE reads: one or two lines of a datagram.
 type word struct {
 	b [wordLen]byte
-	// n is the number of bytes that are valid; the others are 0.
+	// n is the number of valid bytes; the rest is 0.
 	n int
 	// last: the datagram ends here.
 	last bool
 }
 
-// words returns how many 32-bit words the MPE takes w for.
+// words returns the number of 32-bit words that the MPE counts for w.
 func (w word) words() uint32 { return uint32((w.n + 3) / 4) }
 
-// input is what stands between the shell and the MPE: two FIFOs that nothing
-// keeps in step. Data and source ranks are read apart, and a reader that takes
-// a word too many or too few leaves them apart.
+// input is the interface between the shell and the MPE: two FIFOs without synchronization. Data and source ranks are
+// read separately, and a reader that reads a word too many or too few leaves them out of step.
 type input struct {
 	words   []word
 	sources []int
-	// held is the rest of a datagram that the FIFOs had no room for.
+	// held is the rest of a datagram that did not fit into the FIFOs.
 	held       []word
 	heldSource int
-	heldBegun  bool // its source is in the FIFO already
+	heldBegun  bool // its source is already in the FIFO
 
 	maxWords, maxSources int // 0: no bound
 	dropped              int
 }
 
-// offer hands in a datagram. While the shell holds one back it drops others.
+// offer hands in a datagram. While the shell holds one back, it drops further ones.
 func (in *input) offer(source int, b []byte) {
 	if len(in.held) > 0 {
 		in.dropped++
@@ -52,7 +50,7 @@ func (in *input) offer(source int, b []byte) {
 	in.heldSource, in.heldBegun = source, false
 }
 
-// pull moves into the FIFOs what there is room for.
+// pull moves as much as fits into the FIFOs.
 func (in *input) pull() bool {
 	moved := false
 	for len(in.held) > 0 && (in.maxWords == 0 || len(in.words) < in.maxWords) {
@@ -74,7 +72,7 @@ func (in *input) sourcesFull() bool {
 	return in.maxSources > 0 && len(in.sources) >= in.maxSources
 }
 
-// readable reports whether a wait would read: it wants data and a source.
+// readable reports whether a wait would read: it needs data and a source.
 func (in *input) readable() bool { return len(in.words) > 0 && len(in.sources) > 0 }
 
 func (in *input) popWord() (word, bool) {

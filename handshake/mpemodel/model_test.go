@@ -43,8 +43,8 @@ func TestCallErrors(t *testing.T) {
 	}
 }
 
-// TestFragmentsAreTheFPGAShape compares the queue's behaviour with the rule that
-// package protocol has for it, over three whole periods of the cut.
+// TestFragmentsAreTheFPGAShape compares the queue's behavior with the Shape of package protocol, over three whole
+// periods of the fragmentation.
 func TestFragmentsAreTheFPGAShape(t *testing.T) {
 	for _, split := range []bool{false, true} {
 		shape := protocol.FPGAShape(!split)
@@ -154,8 +154,8 @@ func TestHeaderCheck(t *testing.T) {
 	}
 }
 
-// A CLEAR_TO_SEND that is deferred because it seemed to come from elsewhere is
-// found when the time-out has made the MPE look.
+// A CLEAR_TO_SEND that was deferred because it seemed to come from elsewhere is found when the MPE searches for it
+// after the time-out.
 func TestDeferredClearToSendIsFoundAfterTheTimeOut(t *testing.T) {
 	r := newRig(t)
 	r.send(0, []uint32{1, 2})
@@ -183,8 +183,7 @@ func newBoundedRig(t *testing.T) *rig {
 	return &rig{Model: New(Config{Rank: 1, Peers: []int{0, 2}, FIFOBytes: 2048}), t: t}
 }
 
-// The deployed FIFO holds one large datagram and a bit; the shell holds back
-// one more and drops the others.
+// The deployed FIFO fits one large datagram and a little more; the shell holds back one more and drops the others.
 func TestBoundedFIFO(t *testing.T) {
 	r := newBoundedRig(t)
 	big := make([]byte, protocol.MaxDatagram)
@@ -205,8 +204,7 @@ func TestBoundedFIFO(t *testing.T) {
 	r.wantBuffer(modeltest.Pattern(0, 0, 1000))
 }
 
-// Datagrams of one word leave their sources behind, until there is no room for
-// another one: the FPGA is deaf.
+// Datagrams of one word leave their sources in the FIFO, until it is full: the FPGA is deaf.
 func TestEatenDatagramsFillTheFIFOOfSources(t *testing.T) {
 	r := newBoundedRig(t)
 	r.recv(0, 1)
@@ -222,7 +220,7 @@ func TestEatenDatagramsFillTheFIFOOfSources(t *testing.T) {
 	r.wantState("WAIT4REQ")
 }
 
-// A datagram much longer than its message fills the FIFO behind the MPE.
+// A datagram much longer than its message fills the FIFO after the MPE.
 func TestEndlessDatagramBlocksTheReceiver(t *testing.T) {
 	r := begin(t, 2)
 	r.in(0, append(modeltest.Message(0, 1, []uint32{1, 2})[0], make([]byte, 16*(dataFIFOWords+1))...))
@@ -231,8 +229,8 @@ func TestEndlessDatagramBlocksTheReceiver(t *testing.T) {
 	r.wantWedged("data FIFO is full")
 }
 
-// With the data FIFO exactly full behind a message, the next receive has no
-// time-out, because the mark of failure would find no room.
+// If the data FIFO is exactly full after a message, the next receive has no time-out, because the mark of failure would
+// not fit.
 func TestFullDataFIFOStopsTheTimeOut(t *testing.T) {
 	r := begin(t, 2)
 	r.in(0, append(modeltest.Message(0, 1, []uint32{1, 2})[0], make([]byte, 8+wordLen*dataFIFOWords)...))
@@ -243,7 +241,7 @@ func TestFullDataFIFOStopsTheTimeOut(t *testing.T) {
 	r.after(5000 * ms)
 	r.wantOut()
 	r.wantWedged("no time-out is left")
-	// The DATA itself sets the dequeuer going again.
+	// The DATA itself makes the dequeuer continue.
 	r.in(0, modeltest.Message(0, 1, []uint32{3, 4})[0])
 	r.wantOut(modeltest.Header(protocol.Ack, 1, 0, 0))
 	r.wantBuffer([]uint32{0, 0})

@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// transmit fragments a message into datagrams and gives them to the shell.
+// transmit fragments a message into datagrams and passes them to the shell.
 func (m *Model) transmit(msg []byte) {
 	to := int(m.call.peer)
 	if !slices.Contains(m.cfg.Peers, to) {
@@ -21,10 +21,9 @@ func (m *Model) transmit(msg []byte) {
 	}
 }
 
-// cut does what the MPE's output queue does to a message of whole lines. It
-// ends a datagram after 177 lines, but checks for that only in words that are
-// not the message's last: when the 177th line is the first half of that word,
-// the second half goes along, and the datagram has 1424 bytes.
+// cut fragments a message of whole lines as the MPE's output queue does. The queue ends a datagram after 177 lines, but
+// checks for that only in words other than the message's last one: if the 177th line is the first half of the last
+// word, the second half is sent along, and the datagram has 1424 bytes.
 func cut(msg []byte) [][]byte {
 	var datagrams [][]byte
 	start := 0

@@ -1,9 +1,8 @@
 package mpemodel
 
-// readHeader reads the next header in a wait state, 16 bytes at a time. The
-// first half is read as soon as it is there; then nothing but a second half
-// goes on from there, not even a time-out. It is taken from wherever the next
-// word comes from, so a datagram of one word eats the next one (trap 10).
+// readHeader reads the next header in a wait state, 16 bytes at a time. It reads the first half as soon as it is
+// available. From then on only a second half makes progress, not even a time-out. The second half is the next word of
+// any datagram, so a datagram of one word eats the next one (trap 10).
 func (m *Model) readHeader() bool {
 	if !m.half {
 		if !m.in.readable() {
@@ -11,8 +10,7 @@ func (m *Model) readHeader() bool {
 		}
 		m.source = m.in.popSource()
 		if m.state == recvStart && m.mid && m.source == m.midSource {
-			// Whatever this peer sends in mid-message is payload, a
-			// header as well (trap 4).
+			// In mid-message, every packet of this peer is payload, headers included (trap 4).
 			m.state = recvData
 			return true
 		}
@@ -31,9 +29,8 @@ func (m *Model) readHeader() bool {
 	return true
 }
 
-// judge acts on a complete header. ended: the datagram holds nothing more. A
-// control packet must end there, or is drained unread; DATA need not, and one
-// that does is waited for in readPayload.
+// judge handles a complete header. ended is set if the datagram has no more data. A control packet must end there;
+// otherwise its rest is drained unread. DATA need not end there; if it does, readPayload waits for its payload.
 func (m *Model) judge(ended bool) {
 	if !ended && m.state != recvStart {
 		m.drainThen(m.state)
@@ -59,7 +56,7 @@ func (m *Model) judge(ended bool) {
 	}
 }
 
-// accept acts on the control packet that was waited for.
+// accept handles the control packet that the MPE waited for.
 func (m *Model) accept() {
 	switch m.state {
 	case wait4Clear:
@@ -76,8 +73,7 @@ func (m *Model) drainThen(s state) {
 	m.state = drain
 }
 
-// startPayload trusts the header's size: it is never compared with what the
-// receiver posted (trap 12).
+// startPayload trusts the size in the header: it is never compared with the receiver's count (trap 12).
 func (m *Model) startPayload(size uint32) {
 	m.deq.lengths = append(m.deq.lengths, (size+1)/2)
 	m.wantWords, m.gotWords = size, 0
@@ -85,9 +81,8 @@ func (m *Model) startPayload(size uint32) {
 	m.state = recvData
 }
 
-// readPayload reads one word of payload. There is no time-out here: with no
-// data behind the header, the MPE waits for the next datagram and takes that
-// for payload (trap 8).
+// readPayload reads one word of payload. It has no time-out: if no data follows the header, the MPE waits for the next
+// datagram and treats it as payload (trap 8).
 func (m *Model) readPayload() bool {
 	if !m.deq.room() {
 		return false

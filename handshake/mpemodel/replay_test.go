@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestReplayCoversAllCaptures keeps a capture from being left out unseen.
+// TestReplayCoversAllCaptures checks that no capture is left out.
 func TestReplayCoversAllCaptures(t *testing.T) {
 	var names []string
 	for _, r := range replays() {
@@ -18,9 +18,8 @@ func TestReplayCoversAllCaptures(t *testing.T) {
 	modeltest.CheckCoverage(t, names)
 }
 
-// TestReplay puts the model in the FPGA's place in every capture: it must send
-// the recorded packets, byte for byte, in order and in time, and the program
-// must get the recorded words.
+// TestReplay replaces the FPGA in every capture by the model: it must send the recorded packets, byte for byte, in
+// order and in time, and the program must get the recorded words.
 func TestReplay(t *testing.T) {
 	for _, r := range replays() {
 		t.Run(r.name, func(t *testing.T) {
@@ -49,8 +48,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// wantNoFPGA checks that nobody pads DATA or makes it longer than a CPU does:
-// there is no part in the capture for the model.
+// wantNoFPGA checks that no rank pads DATA or sends longer datagrams than a CPU: the capture has no part for the model.
 func wantNoFPGA(t *testing.T, packets []modeltest.Recorded) {
 	t.Helper()
 	for i, p := range packets {
@@ -73,7 +71,7 @@ type player struct {
 	next  int
 }
 
-// proceed makes the calls that can be made.
+// proceed makes the calls that are possible now.
 func (p *player) proceed(now time.Duration) {
 	p.t.Helper()
 	for !p.m.Busy() {
@@ -145,11 +143,10 @@ func (r replay) compare(t *testing.T, rank int, got []Packet, want []modeltest.R
 	modeltest.Compare(t, rank, sent(got), want, slack)
 }
 
-// TestWhichDatagramWasDropped reasons about loss_mid_to_fpga_corrupts: all
-// three datagrams of the first DATA were recorded, and none of the packets shows
-// which one the FPGA missed. Only a missing continuation corrupts, as the
-// capture's name says, and the name's "mid" is the second of the three. A
-// missing third one would have corrupted the next message as well.
+// TestWhichDatagramWasDropped shows the reasoning about loss_mid_to_fpga_corrupts: all three datagrams of the first
+// DATA were recorded, and no packet shows which one the FPGA missed. Only a missing continuation corrupts data, as in
+// the capture's name, and "mid" in the name is the second of the three. If the third one were missing, the next message
+// would have been corrupted as well.
 func TestWhichDatagramWasDropped(t *testing.T) {
 	first, second := modeltest.Pattern(0, 0, 1000), modeltest.Pattern(1, 0, 1000)
 	header := modeltest.Unpack(modeltest.Header(protocol.Data, 0, 1, 1000))

@@ -1,7 +1,6 @@
 package mpemodel
 
-// state is where the MPE's state machine can stand still. The states that it
-// only passes through are steps of the functions in engine.go.
+// state is a state in which the MPE's state machine can wait. Transient states are steps of the functions in engine.go.
 type state uint8
 
 const (

@@ -2,31 +2,28 @@ package mpemodel
 
 import "time"
 
-// The MPE counts clock cycles of 6.4 ns; these are the same times.
+// The MPE counts clock cycles of 6.4 ns; these are the corresponding times.
 const (
 	// baseTimeout is the first time-out of rank 0.
 	baseTimeout = 100 * time.Millisecond
-	// rankTimeout is added once per rank below the own one, so that two
-	// FPGAs do not retransmit in step.
+	// rankTimeout is added for every lower rank, so that two FPGAs do not retransmit in step.
 	rankTimeout = 12500 * time.Microsecond
-	// retransmitTimeout is added for every retransmission so far.
+	// retransmitTimeout is added for every earlier retransmission.
 	retransmitTimeout = time.Second
-	// maxRetransmissions bounds the retransmissions of one call, all phases together.
+	// maxRetransmissions is the number of retransmissions of one call, in all phases together.
 	maxRetransmissions = 3
-	// ackFactor multiplies the individual time-out, not the part for
-	// retransmits, in the wait for ACK.
+	// ackFactor multiplies the rank's time-out in the wait for ACK, but not the part for retransmissions.
 	ackFactor = 2
 )
 
-// timer is the MPE's one time-out counter.
+// timer is the MPE's only time-out counter.
 type timer struct {
-	// left is what a wait must still last. It keeps its value while the
-	// MPE does something else, and from one call to the next.
+	// left is the remaining time of a wait. It keeps its value while the MPE does something else, and from one call to
+	// the next.
 	left time.Duration
-	// dead: the counter has passed zero. Nothing fires until it is set
-	// again.
+	// dead: the counter has passed zero. It does not fire until it is set again.
 	dead bool
-	// retransmissions of the current call.
+	// Retransmissions of the current call.
 	retransmissions int
 }
 
@@ -37,8 +34,8 @@ func (m *Model) arm(factor int) {
 	m.timer.dead = false
 }
 
-// counting reports whether the counter runs: only in a wait, only while there
-// is nothing to read, and not once half a header is read.
+// counting reports whether the counter runs: only in a wait, only while there is nothing to read, and not after half a
+// header was read.
 func (m *Model) counting() bool {
 	if m.half || m.in.readable() {
 		return false
@@ -52,7 +49,7 @@ func (m *Model) counting() bool {
 	return false
 }
 
-// advance lets the time pass until now, firing what is due on the way.
+// advance advances the time to now, and fires the time-outs on the way.
 func (m *Model) advance(now time.Duration) {
 	for m.counting() && !m.timer.dead && now > m.now {
 		if d := now - m.now; d < m.timer.left {
@@ -83,9 +80,8 @@ func (m *Model) timeOut() {
 			m.sendClear()
 			return
 		}
-		// The MPE abandons the message but neither asks again nor sets
-		// the counter again. The word it hands up as a mark of failure
-		// is empty, and the dequeuer takes it for a line of data.
+		// The MPE abandons the message, but neither asks again nor sets the counter again. The word that it hands up to
+		// mark the failure is empty, and the dequeuer mistakes it for a line of data.
 		m.wrap.feedback = append(m.wrap.feedback, feedbackFail)
 		m.deq.fifo = append(m.deq.fifo, word{last: true})
 		m.mid = false

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// times drains the packets and returns when they left.
+// times removes the pending packets and returns their send times.
 func (r *rig) times() []time.Duration {
 	var at []time.Duration
 	for _, p := range r.Out() {
@@ -18,8 +18,8 @@ func (r *rig) times() []time.Duration {
 	return at
 }
 
-// TestTimeOuts is the table of the deployed time-outs, as seen on the wire with
-// rank 1, and as the source has them for others.
+// TestTimeOuts has the table of the deployed time-outs: as seen on the wire for rank 1, and as in the source for other
+// ranks.
 func TestTimeOuts(t *testing.T) {
 	for _, c := range []struct {
 		rank             int
@@ -45,7 +45,7 @@ func TestTimeOuts(t *testing.T) {
 		check := func(what string, r *rig, want []time.Duration) {
 			t.Helper()
 			r.wantWedged("")
-			// All in one go, and then nothing more forever.
+			// All time-outs in one step, and then nothing more.
 			r.after(24 * time.Hour)
 			if got := r.times(); !slices.Equal(got, want) {
 				t.Errorf("rank %d: %s at %v, want %v", c.rank, what, got, want)
@@ -58,7 +58,7 @@ func TestTimeOuts(t *testing.T) {
 		r := start()
 		r.send(peer, []uint32{1})
 		check("SEND_REQUEST", r, c.request)
-		// It can still be freed.
+		// The model can still be freed.
 		r.in(peer, modeltest.Header(protocol.ClearToSend, peer, c.rank, 0), modeltest.Header(protocol.Ack, peer, c.rank, 0))
 		r.wantWedged("")
 		if r.Busy() {
@@ -87,7 +87,7 @@ func TestRetransmissionsAreSharedByThePhases(t *testing.T) {
 	}
 	r.in(0, modeltest.Header(protocol.ClearToSend, 0, 1, 0))
 	r.after(time.Hour)
-	// 2 × 112.5 ms, and 1 s for each of two retransmissions; that was the third.
+	// 2 × 112.5 ms, and 1 s for each of two retransmissions; that was the third one.
 	if got, want := r.times(), []time.Duration{1300 * ms, 3525 * ms}; !slices.Equal(got, want) {
 		t.Errorf("DATA at %v, want %v", got, want)
 	}
@@ -105,8 +105,7 @@ func TestRetransmissionsAreCountedPerCall(t *testing.T) {
 	}
 }
 
-// What arrives in a wait and is not the expected packet does not set the
-// counter again, and takes no time.
+// A packet that arrives in a wait and is not the expected one does not restart the counter, and takes no time.
 func TestOtherPacketsDoNotResetTheTimeOut(t *testing.T) {
 	r := newRig(t)
 	r.send(0, []uint32{1})
@@ -130,9 +129,8 @@ func TestTimeGoingBackwardsIsIgnored(t *testing.T) {
 	}
 }
 
-// A message that times out in the middle leaves one empty line in the program's
-// buffer and no mark of its end. The retransmission of the message is acknowledged, but
-// a part of it went into the first try, and the program waits forever.
+// A message that times out in the middle leaves an empty line in the program's buffer and no mark of its end. Its
+// retransmission is acknowledged, but a part of it went into the first attempt, and the program waits forever.
 func TestTimeOutInMidMessage(t *testing.T) {
 	words := modeltest.Pattern(0, 0, 1000)
 	d := modeltest.Message(0, 1, words)
@@ -154,17 +152,16 @@ func TestTimeOutInMidMessage(t *testing.T) {
 	r.wantOut(modeltest.Header(protocol.Ack, 1, 0, 0))
 	r.wantState("IDLE")
 	r.wantWedged("waits for more lines")
-	// 350 lines were there and the empty one, so 149 of the retransmission ended the
-	// first try. The 150th was the second half of a 16-byte word, and lost
-	// with it; the other 350 are the start of the second try.
+	// There were 350 lines and the empty one, so 149 lines of the retransmission ended the first attempt. The 150th was
+	// the second half of a 16-byte word, and lost with it; the other 350 are the start of the second attempt.
 	buf, overrun, done := r.Result()
 	if d := modeltest.Diff(buf, slices.Concat(words[300:], []uint32{0, 0}, words[:298])); d != "" || overrun || done {
 		t.Errorf("%s; overrun %v, done %v", d, overrun, done)
 	}
 }
 
-// Only where one single line is missing does the empty line end the first try,
-// and the retransmission arrives whole.
+// Only if a single line is missing does the empty line end the first attempt, and the retransmission is received
+// completely.
 func TestTimeOutWithOneLineMissing(t *testing.T) {
 	words := modeltest.Pattern(0, 0, 347)
 	d := modeltest.Message(0, 1, words)
@@ -178,9 +175,8 @@ func TestTimeOutWithOneLineMissing(t *testing.T) {
 	r.wantBuffer(modeltest.Pattern(1, 0, 3))
 }
 
-// Each of those leaves behind one word that a message is done. With the FIFO for
-// these full, the dequeuer stands still, and a message larger than the data FIFO
-// blocks for good.
+// Each of those leaves behind a word that reports a completed message. If the FIFO for such words is full, the dequeuer
+// stops, and a message larger than the data FIFO blocks forever.
 func TestFiveTimeOutsWithOneLineMissing(t *testing.T) {
 	r := newRig(t)
 	for i := range 5 {
@@ -205,7 +201,7 @@ func TestFiveTimeOutsWithOneLineMissing(t *testing.T) {
 	r.wantWedged("data FIFO is full")
 }
 
-// The rest of a message that was aborted is no longer payload.
+// The rest of an aborted message is no longer payload.
 func TestLateContinuationAfterTheTimeOutIsDrained(t *testing.T) {
 	d := modeltest.Message(0, 1, modeltest.Pattern(0, 0, 1000))
 	r := begin(t, 1000)

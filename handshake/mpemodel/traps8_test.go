@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// The second half of the list; see traps_test.go.
+// Second half of the list; see traps_test.go.
 
 func TestTrap8ReceiverOfNoWordsTakesTheNextPacketForPayload(t *testing.T) {
 	r := begin(t, 0)
@@ -55,8 +55,8 @@ func TestTrap10ShortDatagramEatsTheNextOne(t *testing.T) {
 		r.in(0, modeltest.Header(protocol.SendRequest, 0, 1, 0))
 		r.wantOut()
 		r.wantState("WAIT4REQ")
-		// From now on sources are read one datagram late: rank 2's packet
-		// counts as rank 0's, and is deferred instead of answered.
+		// From now on sources are read one datagram late: rank 2's packet counts as rank 0's, and is deferred instead
+		// of answered.
 		r.in(0, modeltest.Header(protocol.SendRequest, 0, 1, 0))
 		r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0))
 		r.in(0, modeltest.Message(0, 1, []uint32{9})[0])
@@ -105,7 +105,7 @@ func TestTrap10LongControlPacketIsDrained(t *testing.T) {
 		r.wantOut()
 		r.wantState("WAIT4REQ")
 		r.in(0, modeltest.Header(protocol.SendRequest, 0, 1, 0))
-		// Not even deferred.
+		// It is not even deferred.
 		r.in(2, long(modeltest.Header(protocol.SendRequest, 2, 1, 0)))
 		r.in(0, modeltest.Message(0, 1, []uint32{1})[0])
 		r.Out()

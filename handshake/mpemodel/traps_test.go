@@ -8,8 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Each test here is named after an entry of the list of what a good peer knows
-// about the deployed ones, and shows that the model has the flaw.
+// Each test is named after an entry of the list of traps of deployed nodes, and shows that the model has the flaw.
 
 func TestTrap1NewerHeaderOverwritesTheDeferredOne(t *testing.T) {
 	for _, overwritten := range []bool{false, true} {
@@ -58,12 +57,12 @@ func TestTrap2WrongDeferredHeaderSwallowsTheSendRequest(t *testing.T) {
 	r.wantWedged("waits for more lines")
 }
 
-// Without a SEND_REQUEST in time, what an earlier wait left of the time-out
-// makes the MPE send: it waits for the data of a program that receives.
+// Without a SEND_REQUEST in time, the rest of the time-out of an earlier wait makes the MPE send: it waits for data of
+// a program that receives.
 func TestTrap2TimeOutMakesTheReceiveIntoASend(t *testing.T) {
 	r := deferAck(t)
 	r.recv(2, 3)
-	// 225 ms for the ACK, of which 150 ms went by.
+	// 225 ms for the ACK, of which 150 ms have passed.
 	r.after(75*ms - 1)
 	r.wantState("WAIT4ACK")
 	r.after(1)
@@ -75,7 +74,7 @@ func TestTrap2TimeOutMakesTheReceiveIntoASend(t *testing.T) {
 	r.wantState("SEND_DATA_RD")
 }
 
-// One rank alone cannot do that: its own header is deleted when the call ends.
+// One rank alone cannot cause that: its own header is deleted when the call ends.
 func TestTrap2TakesThreeRanks(t *testing.T) {
 	r := newRig(t)
 	r.send(0, []uint32{1})
@@ -98,8 +97,7 @@ func TestTrap3CrossedSendRequestIsForgotten(t *testing.T) {
 	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0))
 }
 
-// After DATA has gone out, on the other hand, a SEND_REQUEST is forgotten only
-// with the ACK, and a retransmitted DATA forgets it too.
+// After DATA was sent, on the other hand, a SEND_REQUEST is deleted only by the ACK, and by retransmitted DATA.
 func TestTrap3SendRequestBeforeTheAckIsForgottenToo(t *testing.T) {
 	r := newRig(t)
 	r.send(0, []uint32{7, 8})
@@ -110,7 +108,7 @@ func TestTrap3SendRequestBeforeTheAckIsForgottenToo(t *testing.T) {
 	r.wantState("WAIT4REQ")
 }
 
-// begin lets rank 1 wait for the DATA of n words from rank 0.
+// begin makes rank 1 wait for the DATA of n words from rank 0.
 func begin(t *testing.T, n uint32) *rig {
 	r := newRig(t)
 	r.recv(0, n)
@@ -125,7 +123,7 @@ func TestTrap4RetransmissionAfterALostContinuationIsStoredAndAcknowledged(t *tes
 	header := modeltest.Unpack(d[0][:protocol.HeaderLen])
 	for lost, want := range map[int][2][]uint32{
 		1: {slices.Concat(words[:346], words[700:], header, words[:346]), next},
-		// What the dequeuer did not need is the start of the next message.
+		// Words that the dequeuer did not need are the start of the next message.
 		2: {slices.Concat(words[:700], header, words[:292]), slices.Concat(words[292:346], next[:946])},
 	} {
 		r := begin(t, 1000)
@@ -181,7 +179,7 @@ func TestTrap6NeverAcknowledgesTwice(t *testing.T) {
 	r.wantOut(modeltest.Header(protocol.Ack, 1, 0, 0))
 	r.in(0, d)
 	r.wantOut()
-	// Neither idle nor in the next call.
+	// Neither when idle nor in the next call.
 	r.recv(0, 3)
 	r.in(0, d)
 	r.wantOut()

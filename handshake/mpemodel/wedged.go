@@ -2,9 +2,8 @@ package mpemodel
 
 import "fmt"
 
-// Wedged reports whether the FPGA is in a state that it cannot leave by itself,
-// and why. "Forever" in the explanation means that no packet helps either;
-// otherwise it says which one does. An idle FPGA is not wedged, nor is one that
+// Wedged reports whether the FPGA is in a state that it cannot leave by itself, and the reason. "Forever" in the reason
+// means that no packet helps; otherwise it names the packet that does. An idle FPGA is not wedged, nor is one that
 // waits for a SEND_REQUEST, which has no time-out by design.
 func (m *Model) Wedged() (string, bool) {
 	if !m.Busy() {

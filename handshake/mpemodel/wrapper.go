@@ -7,14 +7,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// call is what the wrapper passes to the MPE about an MPI call.
+// call is the description of an MPI call that the wrapper passes to the MPE.
 type call struct {
 	peer  uint32
 	call  protocol.Call
 	count uint32 // words
 }
 
-// feedback is what the MPE returns to the wrapper about it.
+// feedback is the MPE's result of a call.
 type feedback uint8
 
 const (
@@ -22,7 +22,7 @@ const (
 	feedbackFail
 )
 
-// wrapper is the MPI library in the FPGA's role, for one blocking call.
+// wrapper is the MPI library in the FPGA's role, for a single blocking call.
 type wrapper struct {
 	call     call
 	posted   bool // the MPE has not taken the call yet
@@ -30,14 +30,14 @@ type wrapper struct {
 	done     bool
 	feedback []feedback
 
-	// Of a send: the message, and whether its lines wait for the MPE.
+	// For a send: the message, and whether its lines wait for the MPE.
 	words      []uint32
 	linesReady bool
 
-	// Of a receive: the user's buffer and the place in it.
+	// For a receive: the user's buffer and the position in it.
 	buf     []uint32
 	at      uint64
-	ended   bool // the last line has come; feedback decides
+	ended   bool // the last line was received; feedback decides
 	overrun bool
 }
 
@@ -53,11 +53,10 @@ func (w *wrapper) startRecv(c call) {
 		buf: make([]uint32, c.count)}
 }
 
-// reading reports whether the wrapper takes lines.
+// reading reports whether the wrapper accepts lines.
 func (w *wrapper) reading() bool { return w.active && w.call.call.IsRecv() && !w.ended }
 
-// line stores two words. It trusts the last mark, and checks the count only for
-// the upper word.
+// line stores two words. It trusts last, and checks the count for the upper word only.
 func (w *wrapper) line(lo, hi uint32, last bool) {
 	w.store(w.at, lo)
 	if w.at+1 < uint64(w.call.count) {
@@ -75,7 +74,7 @@ func (w *wrapper) store(at uint64, v uint32) {
 	w.buf[at] = v
 }
 
-// step reads the MPE's feedback, which it does only between messages.
+// step reads the MPE's feedback, but only between messages.
 func (w *wrapper) step() bool {
 	if !w.active || len(w.feedback) == 0 || w.reading() {
 		return false
@@ -93,9 +92,8 @@ func (w *wrapper) step() bool {
 	return true
 }
 
-// appendLines appends the message in whole lines, the last one filled up with
-// zeros. A message of 0 words still has one line (trap 8); the real one holds
-// whatever the memory behind the user's buffer does.
+// appendLines appends the message in whole lines, the last one padded with zeros. A message of 0 words still has one
+// line (trap 8); in the real wrapper its content is the memory after the user's buffer.
 func (w *wrapper) appendLines(b []byte) []byte {
 	for _, v := range w.words {
 		b = binary.LittleEndian.AppendUint32(b, v)

@@ -1,17 +1,16 @@
-// Package schedule enumerates schedules of faults, for tests that search all of them.
-// It knows no network: a test carries out each schedule on a world of its own.
+// Package schedule enumerates schedules of faults, for tests that search all of them. It has no network: a test
+// executes each schedule in a world of its choice.
 package schedule
 
 import "slices"
 
-// Fault is what befalls one packet: the nth of a run, counted from 0, and which of the
-// test's kinds of fault it meets.
+// Fault is a fault of one packet: Nth is the number of the packet in a run, counted from 0, and Kind one of the test's
+// kinds of fault.
 type Fault struct{ Nth, Kind int }
 
-// Each has run carry out every schedule of up to depth faults, of so many kinds, in the
-// order of packets. run returns how many packets there were, which may depend on
-// the faults: what is retransmitted meets faults as well. A packet that comes before the
-// last fault of a schedule must not depend on that fault.
+// Each calls run with every schedule of up to depth faults of the given number of kinds, in the order of packets. run
+// returns the number of packets in its run, which may depend on the faults: retransmissions can be faulty as well. The
+// packets before the last fault of a schedule must not depend on that fault.
 func Each(kinds, depth int, run func(faults []Fault) (packets int)) {
 	var from func(faults []Fault)
 	from = func(faults []Fault) {

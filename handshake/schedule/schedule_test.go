@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestEach: every schedule comes once, also of packets that exist because of a fault.
+// TestEach: every schedule is run once, including schedules of packets that exist because of a fault.
 func TestEach(t *testing.T) {
 	seen := map[string]int{}
 	Each(2, 3, func(faults []Fault) int {
@@ -23,7 +23,7 @@ func TestEach(t *testing.T) {
 			t.Errorf("%s: %d times", s, n)
 		}
 	}
-	// None; one of 2 packets; of two faults those of which the first adds a packet too.
+	// No fault; one fault, of 2 packets; two faults, of which the first may add a packet.
 	want := map[int]int{}
 	var count func(next, packets, depth int)
 	count = func(next, packets, depth int) {

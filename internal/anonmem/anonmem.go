@@ -1,20 +1,19 @@
-// Package anonmem gives buffers that take memory as they are written to, and give it
-// back to the system at once when they are not needed any more. They are not on Go's
-// heap: there a buffer takes all of its memory when it is made, and after it has been
-// dropped it takes it until the next collection.
+// Package anonmem provides buffers that occupy memory only as they are written to, and return it to the system as
+// soon as they are freed. They are outside of Go's heap, where a buffer occupies all of its memory from its
+// allocation, and after it has been dropped until the next collection.
 package anonmem
 
 import "math/bits"
 
-// Least is the length in bytes from which a buffer is outside Go's heap.
+// Least is the length in bytes from which buffers are outside of Go's heap.
 const Least = 64 << 10
 
-// steps is how many sizes of buffers there are for each power of two. What a buffer has
-// more than was asked for is less than 1/steps of it.
+// steps is the number of sizes of buffers for each power of two. It limits the excess of a buffer over the requested
+// length to less than 1/steps of the buffer.
 const steps = 8
 
-// size returns the size of a buffer of n bytes: those of about the same length can take
-// each other's place.
+// size returns the size of a buffer of n bytes. It is rounded up, so that buffers of similar lengths can replace each
+// other.
 func size(n int) int {
 	step := 1 << max(bits.Len(uint(n-1))-bits.Len(steps), 0)
 	return (n + step - 1) &^ (step - 1)

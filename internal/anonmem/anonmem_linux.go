@@ -10,17 +10,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 )
 
-// spare are buffers that were given back, by their size. They take no memory, but keep
-// their addresses: whatever still used one by mistake would end the process if these
-// were unmapped.
+// spare holds freed buffers, by size. They occupy no memory but keep their addresses: if these were unmapped, any
+// erroneous use of a freed buffer would crash the process.
 var spare = struct {
 	sync.Mutex
 	buffers map[int][][]byte
 }{buffers: make(map[int][][]byte)}
 
-// Get returns n bytes, which are 0. A part of them that has not been written to takes no
-// memory if they are Least or more. Without address space for them it returns a larger
-// buffer that was given back. The error names the limit of the address space.
+// Get returns n zero bytes. If n is at least Least, parts that were not written to occupy no memory. If the address
+// space is exhausted, Get returns a larger buffer that was freed, if there is one. The error names the limit of the
+// address space.
 func Get(n int) ([]byte, error) {
 	if n < Least {
 		return make([]byte, n), nil
@@ -39,7 +38,7 @@ func Get(n int) ([]byte, error) {
 	return b[:n], nil
 }
 
-// takeSpare returns a spare buffer of a size, or nil.
+// takeSpare returns a spare buffer of the given size, or nil.
 func takeSpare(size int) []byte {
 	spare.Lock()
 	defer spare.Unlock()
@@ -56,7 +55,7 @@ func takeSpare(size int) []byte {
 	return b
 }
 
-// largerSpare returns the smallest size above n of which there is a spare buffer, or 0.
+// largerSpare returns the smallest size above n with a spare buffer, or 0.
 func largerSpare(n int) (size int) {
 	spare.Lock()
 	defer spare.Unlock()
@@ -68,14 +67,14 @@ func largerSpare(n int) (size int) {
 	return size
 }
 
-// Put gives back what Get has returned, or a slice of the beginning of it. The memory is
-// the system's when it returns. Nothing may use the buffer any more.
+// Put frees a buffer that Get returned, or a slice of its beginning. It returns the memory to the system before it
+// returns. The buffer must not be used afterwards.
 func Put(b []byte) {
 	if cap(b) < Least {
 		return
 	}
 	b = b[:cap(b)]
-	if unix.Madvise(b, unix.MADV_DONTNEED) != nil { // locked memory, perhaps
+	if unix.Madvise(b, unix.MADV_DONTNEED) != nil { // as for locked memory
 		clear(b)
 	}
 	spare.Lock()
@@ -83,10 +82,10 @@ func Put(b []byte) {
 	spare.buffers[len(b)] = append(spare.buffers[len(b)], b)
 }
 
-// Trim returns the memory of the first n bytes of a buffer to the system, but for a part
-// at their end. They are undefined from then on.
+// Trim returns the memory of the first n bytes of a buffer to the system, except for a part of a page at their end.
+// Their content is undefined afterwards.
 func Trim(b []byte, n int) {
 	if n &^= os.Getpagesize() - 1; n > 0 && cap(b) >= Least {
-		_ = unix.Madvise(b[:n], unix.MADV_DONTNEED) // Put will do it, or clear
+		_ = unix.Madvise(b[:n], unix.MADV_DONTNEED) // Put retries, or clears
 	}
 }

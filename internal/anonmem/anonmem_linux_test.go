@@ -10,7 +10,7 @@ import (
 	"unsafe"
 )
 
-// resident is how much memory of the process there is in fact, in bytes.
+// resident returns the resident memory of the process in bytes.
 func resident(t *testing.T) int {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/statm")
@@ -36,8 +36,8 @@ func get(t *testing.T, n int) []byte {
 	return b
 }
 
-// TestGet: a large buffer takes as much memory as has been written to it, none of Go's
-// heap, and is used again, empty.
+// TestGet checks that a large buffer occupies as much memory as was written to it, none of it on Go's heap, and that
+// it is zero when it is reused.
 func TestGet(t *testing.T) {
 	const n, written = 1<<30 + 5, 8 << 20
 	var before, after runtime.MemStats
@@ -67,7 +67,7 @@ func TestGet(t *testing.T) {
 	Put(get(t, 0))
 }
 
-// TestPutReturnsMemory: what was written to takes no memory after Put.
+// TestPutReturnsMemory checks that Put returns the memory to the system.
 func TestPutReturnsMemory(t *testing.T) {
 	const n = 256 << 20
 	b := get(t, n)
@@ -81,7 +81,7 @@ func TestPutReturnsMemory(t *testing.T) {
 	}
 }
 
-// TestSize: a buffer is at most an eighth larger than what was asked for.
+// TestSize checks that a buffer exceeds the requested length by at most an eighth.
 func TestSize(t *testing.T) {
 	for _, n := range []int{Least, Least + 1, 100_000, 1<<20 - 1, 1 << 20, 1<<20 + 1, 256 << 20, 256<<20 + 1, 1<<30 - 1} {
 		if s := size(n); s < n || s > n+n/steps || size(s) != s {

@@ -2,11 +2,11 @@
 
 package anonmem
 
-// Get returns n bytes, which are 0.
+// Get returns n zero bytes.
 func Get(n int) ([]byte, error) { return make([]byte, n), nil }
 
-// Put gives back what Get has returned.
+// Put is a no-op.
 func Put([]byte) {}
 
-// Trim does nothing.
+// Trim is a no-op.
 func Trim([]byte, int) {}

@@ -10,55 +10,54 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/ctxerr"
 )
 
-// oversubscribedBudget is for how long a caller polls on an oversubscribed host. It costs little, as the caller
-// yields to other processes after every poll, and to be woken takes longer there. A shorter budget after long waits
-// has made broadcasts take 1.2 to 1.4 times as long.
+// oversubscribedBudget is how long a caller polls on an oversubscribed host. Polling costs little, because the caller
+// yields to other processes after every poll, and being woken up takes longer there. A shorter budget after long
+// waits made broadcasts take 1.2 to 1.4 times as long.
 //
-// Time in which other processes had the core does not count. While one of them computes or
-// copies, a caller polls once in each of its time slices, which costs less than to be woken.
+// Time during which other processes had the core does not count. While one of them computes or copies, a caller polls
+// once in each of its time slices, which costs less than being woken up.
 const oversubscribedBudget = 2 * time.Millisecond
 
 var (
-	// polling counts the callers in the process that poll. Each occupies a core.
+	// polling counts the callers in the process that poll. Each of them occupies a core.
 	polling atomic.Int32
-	// asleep counts those that wait and do not poll.
+	// asleep counts the callers that wait and do not poll.
 	asleep atomic.Int32
-	// scheduled is how many goroutines of the process may run at a time.
+	// scheduled is the number of goroutines of the process that may run at a time.
 	scheduled atomic.Int32
 )
 
-// cores is how many callers of the process may poll.
+// cores returns the number of callers of the process that may poll.
 func cores() int32 { return int32(min(runtime.GOMAXPROCS(0), runtime.NumCPU())) }
 
-// oversubscribedPollers is how many callers of a process may poll on an oversubscribed
-// host. One is enough, as it polls for those that are asleep as well; others would keep
-// cores from other processes, and from what it has woken. See Group.PollAlone.
+// oversubscribedPollers is the number of callers of a process that may poll on an oversubscribed host. One is enough,
+// because it polls for sleeping callers as well. More would take cores from other processes, and from goroutines that
+// it has woken up. See Group.PollAlone.
 const oversubscribedPollers = 1
 
-// SpinPolicy is for how long callers poll that wait for the same sources.
+// SpinPolicy determines how long the callers that wait for the same sources poll.
 type SpinPolicy struct {
 	oversubscribed bool
-	maxPollers     int32 // in the process, at most
-	// every is how many polls there are between two pauses.
+	maxPollers     int32 // maximum in the process
+	// every is the number of polls between two pauses.
 	every atomic.Int32
-	// alone is set if the policy is of an attached program, and without is how many polls its callers let pass between
-	// two yields.
+	// alone is set for an attached program. without is the number of polls between two yields of its callers.
 	alone   bool
 	without atomic.Int32
-	// avoided returns the processor that callers move away from, if it is not nil, and examined is when one has examined last whether
-	// it is on that.
+	// avoided returns the processor that callers move away from, unless it is nil. examined is the time of the last
+	// check whether a caller runs on that processor.
 	avoided  func() int
 	examined atomic.Int64
 
 	mu     sync.Mutex // guards policy
 	policy policy
-	// chosen is what the policy has returned last, in nanoseconds, or 0.
+	// chosen is the last result of policy in nanoseconds, or 0.
 	chosen atomic.Int64
-	wakeup func() time.Duration // what a wake-up costs
+	wakeup func() time.Duration // cost of a wake-up
 }
 
-// Init sets the policy up. Oversubscribed says that the host has more processes that poll
-// than cores: a caller that polls yields to other processes after every poll.
+// Init initializes the policy. oversubscribed means that the host has more polling processes than cores: callers then
+// yield to other processes after every poll.
 func (p *SpinPolicy) Init(oversubscribed bool) {
 	p.oversubscribed, p.maxPollers = oversubscribed, cores()
 	scheduled.Store(int32(runtime.GOMAXPROCS(0)))
@@ -69,7 +68,7 @@ func (p *SpinPolicy) Init(oversubscribed bool) {
 	}
 }
 
-// budget returns for how long to poll.
+// budget returns how long to poll.
 func (p *SpinPolicy) budget() time.Duration {
 	if p.oversubscribed {
 		return oversubscribedBudget
@@ -80,7 +79,7 @@ func (p *SpinPolicy) budget() time.Duration {
 	return price(p.wakeup())
 }
 
-// waited notes how long a wait has taken, unless another caller does so at the same time.
+// waited records the duration of a wait, unless another caller is recording one.
 func (p *SpinPolicy) waited(d time.Duration) {
 	if p.oversubscribed || !p.mu.TryLock() {
 		return
@@ -91,16 +90,16 @@ func (p *SpinPolicy) waited(d time.Duration) {
 	p.mu.Unlock()
 }
 
-// Sleep waits for a value on c, or for ctx, whose cause it returns, without polling. The
-// sender of the value must know c already. Polled is for how long the caller has polled before, as
-// Spin.End returned it; waits that were not polled for are not counted.
+// Sleep waits for a value on c without polling. If ctx ends first, it returns the context's cause. The sender of the
+// value must already know c. polled is how long the caller has polled before, as returned by Spin.End; waits without
+// polling are not recorded.
 func (p *SpinPolicy) Sleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error {
 	start := time.Now()
 	asleep.Add(1)
 	defer func() {
 		asleep.Add(-1)
 		if polled > 0 {
-			// What was waited for has come before the caller has continued.
+			// The event occurred before the caller continued.
 			p.waited(polled + max(time.Since(start)-p.wakeup(), 0))
 		}
 	}()

@@ -7,67 +7,67 @@ import (
 	"time"
 )
 
-// Source is what is polled. Its methods are called by one goroutine at a time: the owner.
+// Source is polled for events. Its methods are called by one goroutine at a time: the owner.
 type Source interface {
-	// Poll takes what has arrived, and returns how much that was. It does not wait. The error ErrEnded ends the
-	// source; after any other one it is not polled for a while.
+	// Poll handles all pending events, and returns their number. It does not block. The error ErrEnded ends the
+	// source; after any other error it is not polled for a while.
 	Poll() (int, error)
-	// Sleep announces that Poll will not be called before the descriptor is readable. It reports false if something
-	// has arrived already that Poll has not returned.
+	// Sleep announces that Poll will not be called until the descriptor is readable. It returns false if there
+	// already are events that Poll has not returned.
 	Sleep() bool
 }
 
-// Watch is a descriptor that the process's poller watches: from Arm until it has become readable once. It is for
-// descriptors that are read by callers that wait for what they bring, and have to be watched in the meantime only. Go's
-// own poller has no such thing: it wakes a thread for all that arrives, also while a caller polls for it anyway.
+// Watch is a descriptor that the process's poller watches, from Arm until it becomes readable once. It is for
+// descriptors that waiting callers read, which need to be watched only while no caller polls. Go's own poller has no
+// such mode: it wakes up a thread for every event, even while a caller polls for it anyway.
 type Watch interface {
-	// Arm has the descriptor watched until it is readable. It must not be called after Remove, nor at the same time as
-	// itself or unregister.
+	// Arm starts watching the descriptor until it is readable. It must not be called after Remove, or concurrently
+	// with itself or unregister.
 	Arm() error
-	// Remove ends the Watch. When it returns, what NewWatch was given is not being called, and never will be. The
-	// descriptor must still be open, and what is called must not call Remove.
+	// Remove ends the Watch. When it returns, the function passed to NewWatch is not running and will not be called
+	// again. The descriptor must still be open, and that function must not call Remove.
 	Remove()
-	// unregister has the kernel forget a descriptor that is not armed, until the next Arm. As long as it is registered,
-	// each datagram takes its sender 0.2 µs more on loopback, also if nothing waits for it.
+	// unregister removes a descriptor that is not armed from the kernel's set, until the next Arm. While it is
+	// registered, each datagram costs its sender another 0.2 µs on loopback, even if nothing waits for it.
 	unregister()
-	// postpone has it called after d, if it is to be called again at all.
+	// postpone delays the pending call of the function passed to NewWatch, if there is one, to after d.
 	postpone(d time.Duration)
 }
 
-// ErrEnded is what Poll returns when nothing will ever arrive again. Nothing polls the source any longer.
+// ErrEnded is returned by Poll when no event will ever arrive again. The source is no longer polled.
 var ErrEnded = errors.New("the source has ended")
 
-// ended is what poll returns then.
+// ended is the result of Driver.poll after ErrEnded.
 const ended = -1
 
-// retry is how long a source that has failed is not polled.
+// retry is how long a failed source is not polled.
 const retry = 10 * time.Millisecond
 
-// Callers come and go: between their calls, they compute. Being woken then by all that arrives would slow them down, and
-// so do polls on the same core. So the poller polls such a source at intervals, which Add names. What comes while callers compute
-// waits for no longer than that, or than the postponement after the last call.
+// Between their calls, callers compute. A wake-up for each event would then slow them down, and so would polls on the
+// same core. So the poller polls such a source at an interval, which is an argument of Add. Events that arrive while
+// callers compute wait no longer than the interval, or than the postponement after the last call.
 const (
-	// Network is the interval for packets of a network: peers whose time runs off wait for what they are answered.
+	// Network is the interval for network packets: peers have timeouts, within which they must be answered.
 	Network = 2 * time.Millisecond
-	// Memory is that for packets in shared memory, which are read where they are. On two processors a poll takes a program
-	// some 0.1 ms, as it wakes two threads.
+	// Memory is the interval for packets in shared memory, which are read in place. On two processors a poll costs a
+	// program some 0.1 ms, because it wakes up two threads.
 	Memory = 16 * time.Millisecond
 )
 
 const (
-	// postponeMost is how long a poll of the poller is postponed at most, and postponeEvery after how many polls that
-	// found something at once callers look at the clock for it.
+	// postponeMost limits the postponement of the poller's poll. postponeEvery is the number of polls that
+	// immediately found something after which callers read the clock to postpone it.
 	postponeMost  = 16 * time.Millisecond
 	postponeEvery = 16
-	// away is after what time without a look at the clock callers have been away.
+	// away is the time without reading the clock after which callers count as away.
 	away = time.Millisecond
 )
 
-// backgroundPolls bounds how often the poller polls at a time, and Drain.
+// backgroundPolls limits the consecutive polls of the poller, and of Drain.
 const backgroundPolls = 16
 
-// Driver says which goroutine polls a source: its owner, which is a caller that waits, or the poller. The poller
-// either watches the source's descriptor (armed), or polls it at intervals.
+// Driver determines the goroutine that polls a source: its owner, which is a waiting caller or the poller. The poller
+// either watches the source's descriptor (armed), or polls it at an interval.
 type Driver struct {
 	g     *Group
 	src   Source
@@ -75,31 +75,31 @@ type Driver struct {
 
 	owned atomic.Bool
 	armed atomic.Bool
-	// visits counts how often a caller owned the source, and seen is how many the poller
-	// has noted. The owner uses them.
+	// visits counts how often a caller owned the source, and seen is the count last seen by the poller. They belong
+	// to the owner.
 	visits, seen uint32
-	// calls is how many calls the owner of the group has had when the poller has polled last. The owner uses it.
+	// calls is the group owner's count of calls at the poller's last poll. It belongs to the source's owner.
 	calls uint32
 
-	// unarmed is how often callers have polled since it was armed last. The owner uses it.
+	// unarmed counts the polls of callers since the source was last armed. It belongs to the owner.
 	unarmed int
 
-	// interval is the time until the poller's next poll, if it polls at intervals.
+	// interval is the time between the poller's polls, if it polls at an interval.
 	interval time.Duration
 
-	// postponed is when callers have postponed the poller's polls last.
+	// postponed is the time at which callers last postponed the poller's polls.
 	postponed atomic.Int64
 
-	// broken is until when not to poll a source that has failed. The owner uses it.
+	// broken is the time until which a failed source is not polled. It belongs to the owner.
 	broken time.Duration
 }
 
-// acquire makes the caller the owner, if there is none.
+// acquire makes the caller the owner if there is no owner.
 func (d *Driver) acquire() bool { return d.owned.CompareAndSwap(false, true) }
 
-// unregisterAfter is how often callers poll a source, without one that sleeps in between, until the
-// system is no longer to watch its descriptor: that costs a packet more than to be polled for, but
-// a sleep more if it was not worthwhile.
+// unregisterAfter is the number of polls by callers, without a sleep in between, after which the system stops
+// watching the descriptor. Watching costs more per packet than polling; but unregistering makes the next sleep more
+// expensive.
 const unregisterAfter = 32
 
 // begin is acquire for callers that poll.
@@ -114,7 +114,7 @@ func (d *Driver) begin() bool {
 	return true
 }
 
-// visited ends the ownership of a caller that has polled. It reports whether it is time for the caller to look at the clock.
+// visited ends the ownership of a caller that has polled. It reports whether the caller should read the clock now.
 func (d *Driver) visited() (clock bool) {
 	d.visits++
 	clock = d.visits%postponeEvery == 0
@@ -122,7 +122,7 @@ func (d *Driver) visited() (clock bool) {
 	return clock
 }
 
-// release ends the ownership. If callers sleep, the poller watches the source from then on.
+// release ends the ownership. If callers sleep, the poller then watches the source.
 func (d *Driver) release() {
 	d.owned.Store(false)
 	if d.g.Waiting.Load() > 0 && !d.armed.Load() {
@@ -130,8 +130,8 @@ func (d *Driver) release() {
 	}
 }
 
-// poll takes what has arrived, and returns how much that was, or ended. The caller
-// is the owner, and stays so if it has ended.
+// poll polls the source, and returns the number of events, or ended. The caller must be the owner, and remains the
+// owner of an ended source.
 func (d *Driver) poll() int {
 	if d.broken != 0 && d.g.now() < d.broken {
 		return 0
@@ -143,14 +143,14 @@ func (d *Driver) poll() int {
 	case errors.Is(err, ErrEnded):
 		return ended
 	default:
-		d.broken = d.g.now() + retry // must not cost a core
+		d.broken = d.g.now() + retry // do not burn a core
 		d.g.failed(err)
 	}
 	return n
 }
 
-// drain polls until nothing is left, but not too often at a time. It reports false if
-// the source has ended. The caller is the owner.
+// drain polls until no event is left, but at most backgroundPolls times. It returns false at the end of the source.
+// The caller must be the owner.
 func (d *Driver) drain() bool {
 	for range backgroundPolls {
 		if n := d.poll(); n <= 0 {
@@ -160,14 +160,14 @@ func (d *Driver) drain() bool {
 	return true
 }
 
-// watchUnowned has the poller watch the source, unless it has an owner, which does so on release.
+// watchUnowned makes the poller watch the source, unless it has an owner, whose release does so.
 func (d *Driver) watchUnowned() {
 	if !d.armed.Load() && d.acquire() {
 		d.arm()
 	}
 }
 
-// arm has the poller watch the source, and releases it. The caller is the owner.
+// arm makes the poller watch the source, and releases it. The caller must be the owner.
 func (d *Driver) arm() {
 	for !d.src.Sleep() && d.broken == 0 {
 		if d.poll() == ended {
@@ -176,19 +176,19 @@ func (d *Driver) arm() {
 	}
 	d.unarmed = 0
 	if !d.armed.Swap(true) {
-		if err := d.watch.Arm(); err != nil { // it cannot be: the descriptor is open
+		if err := d.watch.Arm(); err != nil { // does not fail on an open descriptor
 			d.g.failed(err)
 		}
 		if d.g.owner != nil {
 			d.g.owner.Armed()
 		}
 	}
-	d.release() // which arms it again: the poller may have come already, and could not poll what is owned
+	d.release() // arms it again if needed: the poller could not poll while it was owned
 }
 
-// due is called by the poller when the source's descriptor is readable, and when the time is over that it has returned.
-// It returns the time until it is to be called again, if callers have polled or called since the last time; otherwise it
-// arms the source.
+// due is called by the poller when the source's descriptor is readable, and when the time that due returned last has
+// passed. If callers have polled, or made calls, since the last time, it returns the time until its next call.
+// Otherwise it arms the source.
 func (d *Driver) due(readable bool) time.Duration {
 	if readable {
 		d.armed.Store(false)

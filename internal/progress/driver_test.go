@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// What arrives while a source is being armed for a caller that sleeps is taken at once, not at the poller's next interval: the poller
-// has found that the source is owned.
+// TestArrivesWhileArmed checks that an event that arrives while a source is being armed for a sleeping caller is
+// handled at once, and not at the poller's next interval: the poller has found the source owned.
 func TestArrivesWhileArmed(t *testing.T) {
 	s := newSource(t)
 	g, o := newGroup(t, false)
@@ -32,7 +32,7 @@ func TestArrivesWhileArmed(t *testing.T) {
 			for g.Armed() {
 				runtime.Gosched()
 			}
-			if err := g.Heartbeat(t.Context()); err != nil { // the poller has come and is gone
+			if err := g.Heartbeat(t.Context()); err != nil { // the poller has tried
 				t.Error(err)
 			}
 			if taken.Load() {
@@ -47,8 +47,8 @@ func TestArrivesWhileArmed(t *testing.T) {
 	}
 }
 
-// The poller polls at times while callers return, and watches otherwise. A call that does not poll counts as well: what it wanted
-// was taken by the poller.
+// TestPolling checks that the poller polls at an interval while callers return, and watches otherwise. A call that
+// does not poll counts as well: the poller may have handled its event.
 func TestPolling(t *testing.T) {
 	for _, interval := range []time.Duration{Network, Memory} {
 		for name, come := range map[string]func(g *Group, o *fakeOwner){
@@ -76,7 +76,7 @@ func testPolling(t *testing.T, interval time.Duration, come func(g *Group, o *fa
 		{true, true, interval},
 		{false, true, interval},
 		{false, false, interval},
-		{false, false, 0}, // nobody was here
+		{false, false, 0}, // no caller was here
 	} {
 		if got := d.due(step.readable); got != step.want {
 			t.Errorf("call %d: again after %v, want %v", i, got, step.want)
@@ -96,7 +96,7 @@ func testPolling(t *testing.T, interval time.Duration, come func(g *Group, o *fa
 	}
 }
 
-// While a caller sleeps, the poller watches a source that was polled.
+// TestPollingForSleepers checks that the poller watches a polled source while a caller sleeps.
 func TestPollingForSleepers(t *testing.T) {
 	s := newSource(t)
 	g, _ := newGroup(t, false, s)
@@ -107,13 +107,13 @@ func TestPollingForSleepers(t *testing.T) {
 		t.Errorf("again after %v, armed %v", again, d.armed.Load())
 	}
 	d.armed.Store(false)
-	g.PollOnce() // which arms it when it ends
+	g.PollOnce() // arms it at its end
 	if !d.armed.Load() {
 		t.Error("the source is not watched while a caller sleeps")
 	}
 }
 
-// The poller does not poll a source that is owned, and comes again later.
+// TestPollerWithoutOwnership checks that the poller does not poll an owned source, and retries later.
 func TestPollerWithoutOwnership(t *testing.T) {
 	s := newSource(t)
 	g, _ := newGroup(t, false, s)
@@ -128,7 +128,7 @@ func TestPollerWithoutOwnership(t *testing.T) {
 	}
 }
 
-// What has arrived before a source sleeps is taken.
+// TestArmTakesWhatIsThere checks that events are handled that arrived before a source sleeps.
 func TestArmTakesWhatIsThere(t *testing.T) {
 	s := newSource(t)
 	g, _ := newGroup(t, false, s)
@@ -144,11 +144,11 @@ func TestArmTakesWhatIsThere(t *testing.T) {
 	}
 }
 
-// The poller takes what is there at once, but not without end.
+// TestBackgroundPolls checks that the poller handles pending events at once, but not endlessly.
 func TestBackgroundPolls(t *testing.T) {
 	s := newSource(t)
 	g, _ := newGroup(t, false, s)
-	g.PollOnce() // so that it does not arm, which takes the rest
+	g.PollOnce() // keeps it from arming, which would handle the rest
 	s.polls.Store(0)
 	s.put()
 	s.polled = func(n int) {
@@ -162,7 +162,7 @@ func TestBackgroundPolls(t *testing.T) {
 	}
 }
 
-// A source that fails is left alone for a while, and then asked again.
+// TestFailure checks that a failed source is not polled for a while, and then again.
 func TestFailure(t *testing.T) {
 	s := newSource(t)
 	g, o := newGroup(t, false, s)
@@ -186,7 +186,7 @@ func TestFailure(t *testing.T) {
 	if errs := o.failures(); len(errs) != 1 {
 		t.Error(errs)
 	}
-	// It may be readable all the time: it is not watched, unless a caller sleeps.
+	// It may be readable all the time, so it is not watched unless a caller sleeps.
 	s.fail(broken)
 	g.PollOnce()
 	d := g.drivers[0]
@@ -195,7 +195,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// Nothing gets ownership of a source that has ended, and everything returns.
+// TestEnd checks that an ended source is never owned again, and that everything returns.
 func TestEnd(t *testing.T) {
 	for name, end := range map[string]func(g *Group){
 		"poll": func(g *Group) { g.Poll(t.Context(), nil, make(chan struct{})) },
@@ -225,7 +225,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// Callers that poll postpone what the poller does, but not at every poll.
+// TestPostpone checks that polling callers postpone the poller's polls, but not at every poll.
 func TestPostpone(t *testing.T) {
 	s := newSource(t)
 	g, o := newGroup(t, false, s)
@@ -263,8 +263,8 @@ func TestPostpone(t *testing.T) {
 	}
 }
 
-// Callers that compute for some time between their calls postpone the poller's polls by the source's interval: in memory,
-// a timer is not moved for each call.
+// TestPostponeByInterval checks that callers that compute between their calls postpone the poller's polls by the
+// source's interval. In memory, the timer is not moved for each call.
 func TestPostponeByInterval(t *testing.T) {
 	for interval, want := range map[time.Duration]int{Network: 100, Memory: 13} {
 		s := newSource(t)
@@ -287,7 +287,8 @@ func TestPostponeByInterval(t *testing.T) {
 	}
 }
 
-// The longer callers have polled, the less often they do; one that was away begins anew.
+// TestPostponeForLonger checks that the longer callers have polled, the less often they postpone. A caller that was
+// away starts over.
 func TestPostponeForLonger(t *testing.T) {
 	s := newSource(t)
 	g, _ := newGroup(t, false, s)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// fakeOwner has a clock that goes on by step whenever it is asked.
+// fakeOwner has a clock that advances by step whenever it is read.
 type fakeOwner struct {
 	now, step    atomic.Int64
 	asked, ticks atomic.Int32
@@ -47,16 +47,16 @@ func (o *fakeOwner) failures() []error {
 	return o.errs
 }
 
-// fakeSource has what put has put. Each of it is a byte in a pipe, too, whose end is
-// the source's descriptor.
+// fakeSource returns the events of put. Each of them is also a byte in a pipe, whose reading end is the source's
+// descriptor.
 type fakeSource struct {
 	r, w  int
 	polls atomic.Int32
 
 	mu  sync.Mutex
 	n   int
-	err error // of the next Poll, and of all if it is ErrEnded
-	// polled is called by Poll with what there is, by the owner of the source.
+	err error // of the next Poll, and of all later ones if it is ErrEnded
+	// polled is called by Poll, on the owner's goroutine, with the number of events.
 	polled func(n int)
 }
 
@@ -106,7 +106,7 @@ func (s *fakeSource) Sleep() bool {
 	return s.n == 0
 }
 
-// newGroup returns a group of some sources, which nobody watches yet.
+// newGroup returns a group of some sources, which are not watched yet.
 func newGroup(t testing.TB, oversubscribed bool, sources ...*fakeSource) (*Group, *fakeOwner) {
 	t.Helper()
 	o := &fakeOwner{}

@@ -7,56 +7,57 @@ import (
 	"time"
 )
 
-// MaxDrivers is how many sources a group may have.
+// MaxDrivers limits the sources of a group.
 const MaxDrivers = 64 // bits of a mask
 
-// Owner is what the sources of a group belong to. Its methods are called concurrently.
+// Owner is the owner of a group's sources. Its methods are called concurrently.
 type Owner interface {
-	// Now is the time on the owner's clock.
+	// Now returns the time on the owner's clock.
 	Now() time.Duration
-	// Tick is called every few microseconds by callers that poll, and by the poller
-	// after each of its polls: here an owner does what is due.
+	// Tick is called every few microseconds by callers that poll, and by the poller after each of its polls. The
+	// owner then handles expired timers.
 	Tick(now time.Duration)
-	// Calls is how many calls callers have made: more than before if one has. A call need not poll: what it wanted may have
+	// Calls returns the number of calls that callers have made. A call need not poll: its event may already have
 	// arrived.
 	Calls() uint32
-	// Armed is called when the poller has begun to watch a source. If it watches
-	// all of them, Tick is not called until something arrives.
+	// Armed is called when the poller begins to watch a source. If it watches all of them, Tick is not called until
+	// the next event.
 	Armed()
-	// Failed is called with the error of a source, which is not polled for a while.
+	// Failed is called with the error of a source, which is then not polled for a while.
 	Failed(err error)
 }
 
-// Group has sources that are polled together. Set it up with Init and Add before any caller waits.
+// Group is a set of sources that are polled together. Init and Add must be called before any caller waits.
 type Group struct {
-	// Waiting counts the callers that wait and do not poll. While there are any, the
-	// poller watches the sources that have no owner.
+	// Waiting is the number of callers that wait without polling. While it is positive, the poller watches the
+	// sources without an owner.
 	Waiting atomic.Int32
 
 	owner   Owner
 	spin    SpinPolicy
 	drivers []*Driver
-	// looked is when callers have looked at the clock last, and since is when they have come back after they were away.
+	// looked is the time at which callers last read the clock, and since the time at which they came back after they
+	// were away.
 	looked, since atomic.Int64
 }
 
-// Init makes a group of no sources. Owner is nil if nothing but packets is to be done. Oversubscribed is as in
-// SpinPolicy.Init.
+// Init initializes a group without sources. owner may be nil if only the sources need handling. oversubscribed is as
+// in SpinPolicy.Init.
 func (g *Group) Init(owner Owner, oversubscribed bool) {
 	g.owner = owner
 	g.spin.Init(oversubscribed)
 }
 
-// PollAlone has callers poll on an oversubscribed host while those of other groups do as well: it is for
-// sources that nothing else polls, each with a caller of its own. Another process does for them what they wait
-// for: avoided returns the processor on which it polls, or a negative number, and may be nil.
+// PollAlone lets callers poll on an oversubscribed host even while callers of other groups do. It is for sources that
+// nothing else polls, each with its own caller, which waits for another process. avoided returns the processor on
+// which that process polls, or a negative number; avoided may be nil.
 func (g *Group) PollAlone(avoided func() int) {
 	g.spin.maxPollers, g.spin.alone, g.spin.avoided = cores(), true, avoided
 }
 
-// Add adds a source, whose descriptor becomes readable when something arrives. It
-// is watched from the next Watch on. While callers compute between their calls, the poller polls it at intervals. The error is of the
-// system, or that it has no poller.
+// Add adds a source, whose descriptor becomes readable when an event arrives. It is watched from the next Watch on.
+// While callers compute between their calls, the poller polls it at the interval. Add fails if the system has no
+// poller, or cannot watch the descriptor.
 func (g *Group) Add(fd int, src Source, interval time.Duration) error {
 	d := &Driver{g: g, src: src, interval: interval}
 	var err error
@@ -67,18 +68,18 @@ func (g *Group) Add(fd int, src Source, interval time.Duration) error {
 	return nil
 }
 
-// Len is how many sources there are.
+// Len returns the number of sources.
 func (g *Group) Len() int { return len(g.drivers) }
 
-// Remove has the poller forget the sources. When it returns, it does nothing with
-// them any longer. The descriptors are still open, and no source's Poll calls it.
+// Remove removes the sources from the poller. After it returns, the poller does not use them. The descriptors must
+// still be open, and no source's Poll may call Remove.
 func (g *Group) Remove() {
 	for _, d := range g.drivers {
 		d.watch.Remove()
 	}
 }
 
-// Close is Remove, and when it returns, no source is being polled, nor will be.
+// Close is Remove, and then waits until no source is being polled. None will be polled again.
 func (g *Group) Close() {
 	g.Remove()
 	for _, d := range g.drivers {
@@ -88,7 +89,7 @@ func (g *Group) Close() {
 	}
 }
 
-// Armed reports whether the poller watches all sources: then nothing calls Tick.
+// Armed reports whether the poller watches all sources, so that nothing calls Tick.
 func (g *Group) Armed() bool {
 	for _, d := range g.drivers {
 		if !d.armed.Load() {
@@ -98,15 +99,15 @@ func (g *Group) Armed() bool {
 	return true
 }
 
-// Watch has the poller watch all sources that have no owner.
+// Watch makes the poller watch all sources without an owner.
 func (g *Group) Watch() {
 	for _, d := range g.drivers {
 		d.watchUnowned()
 	}
 }
 
-// Poll polls the sources until done is set or c has a value, for as long as that is better than to be woken, and
-// while ctx lasts. Done or c may be nil. It returns for how long it has polled if the caller is to sleep now.
+// Poll polls the sources until done is set, c has a value, ctx ends, or sleeping becomes better than polling. done or
+// c may be nil. If the caller should sleep now, Poll returns how long it has polled, and otherwise 0.
 func (g *Group) Poll(ctx context.Context, done *atomic.Bool, c <-chan struct{}) (polled time.Duration) {
 	if len(g.drivers) == 0 || ctx.Err() != nil {
 		return 0
@@ -115,8 +116,8 @@ func (g *Group) Poll(ctx context.Context, done *atomic.Bool, c <-chan struct{}) 
 	if !g.spin.Begin(&s) {
 		return 0
 	}
-	var mine uint64      // the drivers that this call owns
-	signaled := c != nil // or len(c) is a call of the runtime for nothing, in each poll
+	var mine uint64      // the drivers owned by this call
+	signaled := c != nil // len of a nil channel would be a wasted runtime call in each poll
 	for {
 		for i, d := range g.drivers {
 			if mine&(1<<i) == 0 {
@@ -156,7 +157,7 @@ func (g *Group) Poll(ctx context.Context, done *atomic.Bool, c <-chan struct{}) 
 	return polled
 }
 
-// look is called by callers that have polled often. It returns the time.
+// look is called by callers that have polled many times. It returns the time.
 func (g *Group) look() time.Duration {
 	now := g.now()
 	if g.owner != nil {
@@ -180,9 +181,10 @@ func (g *Group) failed(err error) {
 	}
 }
 
-// postpone has the poller poll later, as a caller does: by an eighth of the time for which callers have polled and have not been away,
-// or by the interval of the source if that is longer, when half of the last postponement is over. Each time moves a timer of the
-// kernel, which takes several microseconds on a virtual machine: with 2 ms always, that was more than one message of a hundred.
+// postpone delays the poller's next poll, on behalf of a caller that polls: by an eighth of the time for which
+// callers have polled without being away, but at least by the source's interval, once half of the last postponement
+// has passed. Each postponement moves a kernel timer, which takes several microseconds on a virtual machine: with a
+// constant 2 ms, it delayed more than one message in a hundred.
 func (g *Group) postpone(now time.Duration) {
 	if now-time.Duration(g.looked.Load()) > away {
 		g.since.Store(int64(now))
@@ -197,7 +199,7 @@ func (g *Group) postpone(now time.Duration) {
 	}
 }
 
-// PollOnce polls once, for a caller that will not wait.
+// PollOnce polls once, for a caller that does not wait.
 func (g *Group) PollOnce() {
 	clock := false
 	for _, d := range g.drivers {
@@ -210,7 +212,7 @@ func (g *Group) PollOnce() {
 	}
 }
 
-// Drain polls until nothing is left, but not too often: there may be a flood. It skips sources that have an owner.
+// Drain polls until no event is left, but not too often: there may be a flood. It skips sources with an owner.
 func (g *Group) Drain() {
 	for _, d := range g.drivers {
 		if d.acquire() && d.drain() {
@@ -219,14 +221,14 @@ func (g *Group) Drain() {
 	}
 }
 
-// Sleep waits for a value on c, or for ctx, whose cause it returns, without polling. The sender of the value must
-// know c already, and the caller must be counted in Waiting. Polled is the result of Poll.
+// Sleep waits for a value on c without polling. If ctx ends first, it returns the context's cause. The sender of the
+// value must already know c, and the caller must be counted in Waiting. polled is the result of Poll.
 func (g *Group) Sleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error {
 	g.Watch()
 	return g.spin.Sleep(ctx, c, polled)
 }
 
-// Await waits for a value on c, or for ctx, whose cause it returns. It polls first.
+// Await polls and then sleeps until c has a value. If ctx ends first, it returns the context's cause.
 func (g *Group) Await(ctx context.Context, c <-chan struct{}) error {
 	polled := g.Poll(ctx, nil, c)
 	select {
@@ -237,15 +239,15 @@ func (g *Group) Await(ctx context.Context, c <-chan struct{}) error {
 	return g.AwaitAsleep(ctx, c, polled)
 }
 
-// AwaitAsleep is Await for a caller that has polled: polled is what Poll has returned.
+// AwaitAsleep is Await for a caller that has polled. polled is the result of Poll.
 func (g *Group) AwaitAsleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error {
 	g.Waiting.Add(1)
 	defer g.Waiting.Add(-1)
 	return g.Sleep(ctx, c, polled)
 }
 
-// Heartbeat reports whether the poller, which polls the sources when something arrives, is alive: it has until ctx is done
-// to show it.
+// Heartbeat returns an error unless the poller shows before ctx is done that it is alive. The poller polls the
+// sources when an event arrives.
 func (g *Group) Heartbeat(ctx context.Context) error {
 	if len(g.drivers) == 0 {
 		return nil

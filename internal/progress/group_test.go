@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// What comes soon is found without asking the clock each time, and without memory.
+// TestQuickFind checks that an event that arrives soon is found without reading the clock each time, and without
+// allocation.
 func TestQuickFind(t *testing.T) {
 	s := newSource(t)
 	g, o := newGroup(t, false, s)
@@ -45,7 +46,7 @@ func TestQuickFind(t *testing.T) {
 	}
 }
 
-// A value on a channel ends it, as the flag does.
+// TestPollForAChannel checks that a value on the channel ends polling, as the flag does.
 func TestPollForAChannel(t *testing.T) {
 	s := newSource(t)
 	g, _ := newGroup(t, false, s)
@@ -69,10 +70,10 @@ func TestBudgets(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
 		oversubscribed bool
-		waits          time.Duration // how long the last ones took, if there were any
-		served         bool          // after served something comes that is for others
-		want           time.Duration // for how long it polls
-		polled         time.Duration // since something has come
+		waits          time.Duration // duration of the last ones, if any
+		served         bool          // after served an event arrives that is for others
+		want           time.Duration // how long it polls
+		polled         time.Duration // since the last event
 	}{
 		{"at first", false, 0, false, price(wakeup), price(wakeup)},
 		{"short waits", false, 100 * time.Microsecond, false, 130 * time.Microsecond, 130 * time.Microsecond},
@@ -96,7 +97,7 @@ func TestBudgets(t *testing.T) {
 				}
 			}
 			polled := g.Poll(t.Context(), nil, make(chan struct{}))
-			// It begins when the clock is asked first.
+			// It begins with the first reading of the clock.
 			if got := time.Duration(o.now.Load()) - step; got != tt.want || polled != tt.polled {
 				t.Errorf("it polled for %v, %v of it in the end, want %v and %v", got, polled, tt.want, tt.polled)
 			}
@@ -110,8 +111,8 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// The polls between two pauses become as many as take about that long, and are so in
-// the next search.
+// TestPause checks that the number of polls between two pauses adapts to the length of a pause, and is kept for the
+// next Spin.
 func TestPause(t *testing.T) {
 	for _, tt := range []struct {
 		step time.Duration
@@ -124,7 +125,7 @@ func TestPause(t *testing.T) {
 			t.Fatal("there is no core")
 		}
 		for now, i := tt.step, 0; i < 40; i++ {
-			s.found = true // so that it lasts
+			s.found = true // keeps it polling
 			if !s.Continue(now) {
 				t.Fatal("it has ended")
 			}
@@ -144,7 +145,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// Time slices of other processes count as so many polls, not as their time.
+// TestTimeOfOthersDoesNotCount checks that time slices of other processes count as polls, not by their length.
 func TestTimeOfOthersDoesNotCount(t *testing.T) {
 	for _, tt := range []struct {
 		slice time.Duration
@@ -203,8 +204,7 @@ func TestNoPolling(t *testing.T) {
 	}
 }
 
-// Drain takes all that is there, within bounds in a flood, and does not poll what is
-// owned.
+// TestDrain checks that Drain handles all pending events, within bounds in a flood, and does not poll owned sources.
 func TestDrain(t *testing.T) {
 	s, taken, flood := newSource(t), newSource(t), newSource(t)
 	g, _ := newGroup(t, false, s, taken, flood)
@@ -227,7 +227,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// The end of a context is seen when the clock is asked.
+// TestContextEndsWhilePolling checks that the end of a context is noticed when the clock is read.
 func TestContextEndsWhilePolling(t *testing.T) {
 	s := newSource(t)
 	g, o := newGroup(t, true, s)
@@ -248,7 +248,8 @@ func TestContextEndsWhilePolling(t *testing.T) {
 	}
 }
 
-// One at a time polls a source, and a group's other sources are not delayed by that.
+// TestOwnership checks that only one caller at a time polls a source, and that this does not delay the group's other
+// sources.
 func TestOwnership(t *testing.T) {
 	a, b := newSource(t), newSource(t)
 	g, _ := newGroup(t, false, a, b)
@@ -270,13 +271,13 @@ func TestOwnership(t *testing.T) {
 		t.Error("a caller that did not own the source counts as a visitor")
 	}
 	before := b.polls.Load()
-	g.Poll(t.Context(), nil, make(chan struct{})) // nothing to poll: it returns
+	g.Poll(t.Context(), nil, make(chan struct{})) // returns: there is nothing to poll
 	if n := b.polls.Load(); n != before {
 		t.Errorf("%d polls without ownership", n-before)
 	}
 }
 
-// A caller that sleeps is woken by what arrives.
+// TestAwaitIsWoken checks that a sleeping caller is woken up by an event.
 func TestAwaitIsWoken(t *testing.T) {
 	s := newSource(t)
 	g, o := newGroup(t, false, s)
@@ -305,7 +306,7 @@ func TestAwaitIsWoken(t *testing.T) {
 	}
 }
 
-// A caller that polls does so for those that sleep, too, if the poller is blocked.
+// TestPollForSleepers checks that a polling caller polls for sleeping ones, too, if the poller is blocked.
 func TestPollForSleepers(t *testing.T) {
 	for _, oversubscribed := range []bool{false, true} {
 		held, release := make(chan struct{}), make(chan struct{})
@@ -318,7 +319,7 @@ func TestPollForSleepers(t *testing.T) {
 		if err := w.Arm(); err != nil {
 			t.Fatal(err)
 		}
-		<-held // the poller's goroutine is here
+		<-held // blocks the poller's goroutine
 
 		sleeper, polled := newSource(t), newSource(t)
 		a, _ := newGroup(t, false, sleeper)
@@ -354,7 +355,8 @@ func TestPollForSleepers(t *testing.T) {
 	}
 }
 
-// Of many waiters each is served, whichever of them owns the source when something arrives.
+// TestManyWaiters checks that each of many waiters is served, whichever of them owns the source when an event
+// arrives.
 func TestManyWaiters(t *testing.T) {
 	const waiters, each = 8, 300
 	sources := []*fakeSource{newSource(t), newSource(t)}

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A poller that is blocked has no heartbeat.
+// TestPollerHeartbeat checks that a blocked poller has no heartbeat.
 func TestPollerHeartbeat(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

@@ -13,21 +13,21 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/host.golden")
 
-// host is a host of two cores in simulated time. Ranks of the one core exchange messages with
-// those of the other one, and compute for a while before they answer. A core runs one rank at a
-// time, for a slice each if there are more, and one that is woken at once.
+// host simulates a host of two cores. Ranks on one core exchange messages with ranks on the other one, and compute
+// for a while before they answer. A core runs one rank at a time. If there are more, each gets a time slice, and a
+// rank that is woken up runs at once.
 type host struct {
 	perCore int
 	wakeup  time.Duration
 	compute time.Duration // before each answer
-	stolen  bool          // a neighbour takes a fifth of the cores, for 1 to 20 ms
+	stolen  bool          // a neighbor takes a fifth of the cores, for 1 to 20 ms
 	budget  func(p *policy, last time.Duration) time.Duration
 	rng     *rand.Rand
 
 	now   time.Duration
 	cores [2]core
 	ranks []*simRank
-	times []time.Duration // of messages, from their sending until the receiver continues
+	times []time.Duration // of messages, from the send until the receiver continues
 	slept int
 	spent time.Duration // by polling
 }
@@ -43,7 +43,7 @@ const (
 type core struct {
 	queue   []*simRank // the first one runs
 	since   time.Duration
-	taken   bool // by the neighbour
+	taken   bool // by the neighbor
 	changes time.Duration
 }
 
@@ -53,11 +53,11 @@ type simRank struct {
 	budget     time.Duration
 
 	left    time.Duration // to compute
-	began   time.Duration // the wait
+	began   time.Duration // start of the wait
 	asleep  bool
-	wakes   time.Duration // when it runs, if it is being woken
-	arrives time.Duration // a message
-	sent    time.Duration // when that was sent
+	wakes   time.Duration // time at which it runs, if it is being woken up
+	arrives time.Duration // arrival of a message
+	sent    time.Duration // time of its send
 	napped  bool          // in this wait
 }
 
@@ -73,7 +73,7 @@ func (h *host) run(messages int) {
 		}
 	}
 	for i, r := range h.ranks {
-		// All have slept through long waits.
+		// All ranks have slept through long waits.
 		for range 20 {
 			r.budget = h.budget(&r.policy, 100*time.Millisecond)
 		}
@@ -92,7 +92,7 @@ func (h *host) enqueue(r *simRank) {
 	c.queue = append(c.queue, r)
 }
 
-// step goes to what happens next.
+// step advances to the next event.
 func (h *host) step() {
 	next := far
 	for i := range h.cores {
@@ -116,7 +116,7 @@ func (h *host) step() {
 	}
 }
 
-// due is when the rank that runs on a core does something.
+// due returns the time of the next action of the rank that runs on a core.
 func (h *host) due(c *core) time.Duration {
 	if c.taken || len(c.queue) == 0 {
 		return far
@@ -138,7 +138,7 @@ func (h *host) due(c *core) time.Duration {
 // yields reports whether ranks yield after each poll.
 func (h *host) yields() bool { return h.perCore > 1 }
 
-// advance has time pass.
+// advance advances the time.
 func (h *host) advance(d time.Duration) {
 	h.now += d
 	for i := range h.cores {
@@ -157,7 +157,7 @@ func (h *host) advance(d time.Duration) {
 	}
 }
 
-// send answers, and begins to wait.
+// send sends an answer, and begins to wait.
 func (h *host) send(r *simRank) {
 	p := h.ranks[r.peer]
 	p.arrives, p.sent = h.now+transit, h.now
@@ -188,7 +188,7 @@ func (h *host) wake(r *simRank) {
 	}
 }
 
-// act has the rank that runs on a core poll, yield or sleep.
+// act makes the rank that runs on a core poll, yield or sleep.
 func (h *host) act(c *core) {
 	if c.taken || len(c.queue) == 0 {
 		return
@@ -222,7 +222,7 @@ func (h *host) act(c *core) {
 	}
 }
 
-// TestHost compares what the policy achieves with what fixed budgets do.
+// TestHost compares the policy with fixed budgets.
 func TestHost(t *testing.T) {
 	var out bytes.Buffer
 	fmt.Fprint(&out, `Time of a message in µs (median), share of the waits that sleep, polling in µs per message
@@ -273,7 +273,7 @@ func compareHost(t *testing.T, out *bytes.Buffer, setup host) {
 		func(*policy, time.Duration) time.Duration { return time.Hour },
 	} {
 		if i == 2 && setup.perCore > 1 {
-			break // to poll without end is no choice where ranks share a core
+			break // polling endlessly is no option if ranks share a core
 		}
 		h := setup
 		h.budget, h.rng = budget, rand.New(rand.NewPCG(3, 4))
@@ -283,7 +283,7 @@ func compareHost(t *testing.T, out *bytes.Buffer, setup host) {
 		fmt.Fprintf(out, " %8.1f  %.2f %6.1f", float64(median[i])/1e3, float64(h.slept)/float64(len(h.times)), float64(h.spent)/1e3/float64(len(h.times)))
 	}
 	fmt.Fprintln(out)
-	// A message is never slower by more than it may be: 1/32 of the wait of both sides.
+	// A message is never slower by more than the limit: 1/32 of the wait of both sides.
 	if setup.perCore == 1 && median[0] > median[2]+2*(setup.compute+median[2])/latencyPrice*2 {
 		t.Errorf("%d ranks a core, a wake-up costs %v, compute %v, stolen %v: %v, always polling %v", setup.perCore, setup.wakeup, setup.compute, setup.stolen, median[0], median[2])
 	}

@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// There is no poller on this system, and nothing of this is called: transports that are polled do not exist.
+// This system has no poller, and the functions below are not called: there are no polled transports.
 
 var errNoPoller = errors.New("this system has no epoll")
 
-// NewWatch returns an error.
 func NewWatch(int, func(bool) time.Duration) (Watch, error) { return nil, errNoPoller }
 
 func serveWatches() int               { return 0 }

@@ -6,26 +6,27 @@ import (
 	"time"
 )
 
-// A caller that polls uses a core. One that sleeps continues later, by what a wake-up costs.
-// latencyPrice is how many microseconds of a core a microsecond of latency is worth: a caller
-// sleeps where that makes its wait longer by less than 1/32.
+// latencyPrice is the price of a microsecond of latency, in microseconds of a core. A caller that polls uses a core.
+// One that sleeps continues later, by the cost of a wake-up. A caller sleeps if this extends its wait by less than
+// 1/32.
 const latencyPrice = 32
 
-// price is what a wait that sleeps costs, as time of a core.
+// price returns the cost of sleeping, as time of a core.
 func price(wakeup time.Duration) time.Duration { return latencyPrice * wakeup }
 
-// Waits are counted in classes by their length: class 0 has those below firstClass, and the next
-// ones are half a power of two wide.
+// Waits are counted in classes by length: class 0 is below firstClass, and the other classes are half a power of two
+// wide.
 const (
 	firstClass = time.Microsecond
-	classes    = 36 // the last one has those of 131 ms or more
-	// memory is how much a count is worth after another wait: about the last 16 count.
+	classes    = 36 // the last one is 131 ms or more
+	// memory is the factor by which another wait reduces the weight of a count: about the last 16 waits matter.
 	memory = 15. / 16
-	// chooseEvery is after how many waits that were short enough the budget is chosen again, as that takes 0.1 µs.
+	// chooseEvery is the number of waits within budget after which the budget is chosen again, because choosing takes
+	// 0.1 µs.
 	chooseEvery = 8
 )
 
-// ends has what is longer than the waits of each class. The last one has no end, and its value is not used.
+// ends has the upper limit of each class. The last class is unlimited, and its value is not used.
 var ends = func() (ends [classes]time.Duration) {
 	for c := range ends {
 		ends[c] = time.Duration(float64(firstClass) * math.Pow(2, float64(c)/2))
@@ -33,7 +34,7 @@ var ends = func() (ends [classes]time.Duration) {
 	return ends
 }()
 
-// classOf returns the class of waits that take d.
+// classOf returns the class of waits of length d.
 func classOf(d time.Duration) int {
 	if d < firstClass {
 		return 0
@@ -46,32 +47,32 @@ func classOf(d time.Duration) int {
 	return min(c, classes-1)
 }
 
-// policy chooses for how long to poll before sleeping, by how long the last waits have taken and
-// by what a wake-up costs. It is pure; its zero value has seen no wait.
+// policy chooses how long to poll before sleeping, from the lengths of recent waits and the cost of a wake-up. It is
+// pure; its zero value has seen no wait.
 //
-// A wait costs what is polled, and price more if it then sleeps. The policy chooses the budget, up to
-// price, that would have cost the least for the last waits. To poll for price and then sleep never costs
-// more than twice the best choice for a wait: that is the budget before the first one.
+// A wait costs the time polled, and price more if it then sleeps. The policy chooses the budget, up to price, that
+// would have cost the least for recent waits. Polling for price and then sleeping never costs more than twice the
+// best choice for a wait, so that is the budget before the first wait.
 //
-// The length of a wait is known also if it has slept. So two sides that both sleep learn what polling would have
-// saved, and begin to poll again, unless their wake-ups are less than 1/32 of what a message takes.
+// The length of a wait is known even if the caller slept. So if both sides sleep, they learn how much polling would
+// have saved, and begin to poll again, unless their wake-ups cost less than 1/32 of a message's time.
 type policy struct {
 	counts [classes]float64
 	recent int // waits since the budget was chosen
 	budget time.Duration
 }
 
-// waited notes how long a wait has taken, or would have taken a caller that polls. It reports whether
-// it is time to choose the budget again.
+// waited records how long a wait took, or would have taken a polling caller. It reports whether the budget should be
+// chosen again.
 func (p *policy) waited(d time.Duration) bool {
 	p.counts[classOf(d)]++
 	p.recent++
 	return d > p.budget || p.recent >= chooseEvery
 }
 
-// choose returns for how long to poll next. Sleep is the price of sleeping.
+// choose returns how long to poll from now on. sleep is the price of sleeping.
 func (p *policy) choose(sleep time.Duration) time.Duration {
-	longer := 0. // the waits that are longer than what is considered
+	longer := 0. // waits longer than the budget considered
 	for _, n := range p.counts {
 		longer += n
 	}

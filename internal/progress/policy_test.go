@@ -27,13 +27,13 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// waits are some that a policy may meet.
+// waits is a distribution of waits.
 type waits struct {
 	name string
 	next func(*rand.Rand) time.Duration
 }
 
-// between draws uniformly on a logarithmic scale.
+// between returns a random duration, uniform on a logarithmic scale.
 func between(r *rand.Rand, least, most time.Duration) time.Duration {
 	d := least
 	for d < most && r.IntN(8) != 0 {
@@ -67,7 +67,7 @@ func someWaits() []waits {
 	return all
 }
 
-// cost is what a wait costs with a budget.
+// cost returns the cost of a wait with a budget.
 func cost(wait, budget, wakeup time.Duration) time.Duration {
 	if wait <= budget {
 		return wait
@@ -75,8 +75,8 @@ func cost(wait, budget, wakeup time.Duration) time.Duration {
 	return budget + price(wakeup)
 }
 
-// Whatever the waits are, the policy costs at most twice what the best budget would have, which is
-// known only afterwards, and what it takes to learn of a change.
+// TestCompetitive checks that for any waits, the policy costs at most twice as much as the budget that is the best in
+// hindsight, plus the cost of learning a change.
 func TestCompetitive(t *testing.T) {
 	const n = 3000
 	for _, wakeup := range []time.Duration{2 * time.Microsecond, 10 * time.Microsecond, 50 * time.Microsecond, 200 * time.Microsecond} {
@@ -116,7 +116,7 @@ func TestCompetitive(t *testing.T) {
 	}
 }
 
-// After any past a few waits are enough for a change.
+// TestLearns checks that a few waits suffice to adapt to a change, whatever came before.
 func TestLearns(t *testing.T) {
 	const wakeup = 10 * time.Microsecond
 	for _, before := range []time.Duration{0, 20 * time.Microsecond, price(wakeup), time.Hour} {
@@ -143,7 +143,7 @@ func TestLearns(t *testing.T) {
 	}
 }
 
-// A wait that was short enough takes little more than to count it.
+// BenchmarkWaited measures the recording of a wait within budget, which takes little more than counting it.
 func BenchmarkWaited(b *testing.B) {
 	for _, d := range []time.Duration{10 * time.Microsecond, 10 * time.Millisecond} {
 		b.Run(d.String(), func(b *testing.B) {

@@ -20,38 +20,40 @@ import (
 // watch is a Watch of the process's poller.
 type watch struct {
 	p     *poller
-	fd    int // or -1, if it is only called when its time is over
+	fd    int // or -1, if only after calls due
 	due   func(readable bool) (again time.Duration)
 	armed atomic.Bool
-	again time.Duration // when due is to be called again, or 0; guarded by p.mu
-	// registered: the kernel knows it, and calls the epoll instance for all that arrives.
+	again time.Duration // time of the next timed call of due, or 0; guarded by p.mu
+	// registered means that the descriptor is in the kernel's set, so that the kernel notifies the epoll instance of
+	// every event.
 	registered bool
 
-	// busy is held while due is called, and guards removed.
+	// busy is held while due runs, and guards removed.
 	busy    sync.Mutex
 	removed bool
 }
 
-// poller is the process's only one. It is made when it is first needed, and stays; its goroutine runs while there are
-// watches. Go's poller waits for its epoll instance, which is itself a descriptor, so that it needs no thread. The
-// runtime would check a goroutine in a blocking system call every 20 µs. It reads no descriptor but its timer's.
+// poller is the process's only poller. It is made when it is first needed, and never destroyed; its goroutine runs
+// while there are watches. Go's poller waits for the epoll instance, which is itself a descriptor, so no thread is
+// needed. The runtime would check a goroutine in a blocking system call every 20 µs. The poller reads only its
+// timer's descriptor.
 type poller struct {
 	epfd  int
 	file  *os.File
 	raw   syscall.RawConn
-	armed atomic.Int32 // counts the watches that are
+	armed atomic.Int32 // number of armed watches
 	mu    sync.Mutex
-	// watches are by descriptor. What the kernel says of one that is closed may be taken for the next one of that
-	// number, which then finds nothing.
+	// watches is indexed by descriptor. An event of a closed descriptor may be taken for an event of the next
+	// descriptor with that number, whose poll then finds nothing.
 	watches map[int32]*watch
-	running bool // the goroutine; guarded by mu
+	running bool // the goroutine exists; guarded by mu
 	timer   timer
 }
 
 var process = sync.OnceValues(func() (*poller, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err == nil {
-		err = unix.SetNonblock(fd, true) // has os.NewFile hand it to Go's poller
+		err = unix.SetNonblock(fd, true) // makes os.NewFile hand it to Go's poller
 	}
 	if err != nil {
 		return nil, fmt.Errorf("making an epoll instance: %w", err)
@@ -66,8 +68,8 @@ var process = sync.OnceValues(func() (*poller, error) {
 	return p, nil
 })
 
-// NewWatch makes a descriptor known. It is not watched before Arm. Due is called when it is readable, once after each
-// Arm, and when the time is over that due has returned last, if that was more than 0. It must take little time.
+// NewWatch registers a descriptor. It is not watched before Arm. due is called when the descriptor is readable, once
+// after each Arm, and when the time that due returned last has passed, if that was positive. It must be fast.
 func NewWatch(fd int, due func(readable bool) (again time.Duration)) (Watch, error) {
 	p, err := process()
 	if err != nil {
@@ -81,7 +83,7 @@ func NewWatch(fd int, due func(readable bool) (again time.Duration)) (Watch, err
 	}
 	p.watches[int32(fd)] = w
 	if !p.running {
-		_ = p.file.SetReadDeadline(time.Time{}) // Go's poller has accepted the file
+		_ = p.file.SetReadDeadline(time.Time{}) // does not fail: Go's poller has accepted the file
 		p.running = true
 		go p.run()
 	}
@@ -112,11 +114,11 @@ func (w *watch) Arm() error {
 func (w *watch) unregister() {
 	if w.registered {
 		w.registered = false
-		_ = w.control(unix.EPOLL_CTL_DEL, 0) // it was added
+		_ = w.control(unix.EPOLL_CTL_DEL, 0) // does not fail: it was added
 	}
 }
 
-// disarmed notes that it is not armed any longer.
+// disarmed records that the watch is no longer armed.
 func (w *watch) disarmed() {
 	if w.armed.Swap(false) {
 		w.p.armed.Add(-1)
@@ -129,17 +131,17 @@ func (w *watch) Remove() {
 	delete(w.p.watches, int32(w.fd))
 	w.p.timer.remove(w)
 	if len(w.p.watches) == 0 {
-		_ = w.p.file.SetReadDeadline(time.Unix(1, 0)) // run ends
+		_ = w.p.file.SetReadDeadline(time.Unix(1, 0)) // makes run return
 	}
 	w.p.mu.Unlock()
-	_ = w.control(unix.EPOLL_CTL_DEL, 0) // unless it is unregistered
+	_ = w.control(unix.EPOLL_CTL_DEL, 0) // fails if it is unregistered
 	w.disarmed()
 	w.busy.Lock()
 	defer w.busy.Unlock()
 	w.removed = true
 }
 
-// run is the goroutine. It ends with the last watch.
+// run is the poller's goroutine. It ends with the last watch.
 func (p *poller) run() {
 	var events [64]unix.EpollEvent
 	n := 0
@@ -158,15 +160,15 @@ func (p *poller) run() {
 			}
 			continue
 		} else if err != nil {
-			panic(fmt.Sprintf("waiting for an epoll instance: %v", err)) // nor is the file
+			panic(fmt.Sprintf("waiting for an epoll instance: %v", err)) // nor the file
 		}
 		p.serve(events[:max(n, 0)])
-		// Goroutines that this has woken run before the next wait.
+		// Goroutines woken up here run before the next wait.
 		runtime.Gosched()
 	}
 }
 
-// unused notes that the goroutine ends, and reports true, unless a watch was added meanwhile.
+// unused records that the goroutine ends, and returns true, unless a watch was added meanwhile.
 func (p *poller) unused() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,8 +179,8 @@ func (p *poller) unused() bool {
 	return !p.running
 }
 
-// serveWatches serves the watches whose descriptors are readable, on the caller's goroutine, and returns how many. It is
-// for callers that keep a processor from the goroutine that would.
+// serveWatches serves the watches with readable descriptors on the caller's goroutine, and returns their number. It
+// is for callers that keep the poller's goroutine from running.
 func serveWatches() int {
 	p, err := process()
 	if err != nil || p.armed.Load() == 0 {
@@ -190,7 +192,7 @@ func serveWatches() int {
 	return max(n, 0)
 }
 
-// serve serves what is readable.
+// serve handles events of the epoll instance.
 func (p *poller) serve(events []unix.EpollEvent) {
 	for _, ev := range events {
 		if int(ev.Fd) == p.timer.fd {
@@ -219,16 +221,16 @@ func (w *watch) call(readable bool) {
 	}
 }
 
-// timer has watches called again. It is a timer of the kernel and not of the Go runtime: to move it takes a system call,
-// and no thread is woken as long as it is moved before it expires. A thread that waits for the next timer of the runtime
-// wakes up when that was due, although it has been moved.
+// timer makes timed calls of watches. It is a kernel timer and not a timer of the Go runtime: moving it takes a
+// system call, and wakes up no thread if it is moved before it expires. A thread that waits for the runtime's next
+// timer wakes up at the original time even if the timer was moved.
 type timer struct {
 	fd      int
-	pending []*watch      // those that are to be called again
-	next    time.Duration // when it expires, or 0
+	pending []*watch      // watches with a timed call
+	next    time.Duration // expiry, or 0
 }
 
-// init has the epoll instance wait for the timer.
+// init adds the timer to the epoll instance.
 func (t *timer) init(epfd int) (err error) {
 	if t.fd, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
 		return err
@@ -236,7 +238,7 @@ func (t *timer) init(epfd int) (err error) {
 	return unix.EpollCtl(epfd, unix.EPOLL_CTL_ADD, t.fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(t.fd)})
 }
 
-// after has a watch called after d, and returns when that is.
+// after schedules a call of a watch after d, and returns its time.
 func (w *watch) after(d time.Duration) time.Duration {
 	w.p.mu.Lock()
 	defer w.p.mu.Unlock()
@@ -255,14 +257,14 @@ func (w *watch) postpone(d time.Duration) {
 	}
 }
 
-// move has a watch called after d, and not when it was due before.
+// move reschedules the call of a watch to after d.
 func (t *timer) move(w *watch, d time.Duration) {
 	now := Clock()
 	w.again = now + d
 	t.set(now)
 }
 
-// remove has a watch not called again.
+// remove cancels the timed call of a watch.
 func (t *timer) remove(w *watch) {
 	if w.again != 0 {
 		w.again = 0
@@ -270,7 +272,7 @@ func (t *timer) remove(w *watch) {
 	}
 }
 
-// set has the timer expire when the first call is due.
+// set sets the timer to the first timed call.
 func (t *timer) set(now time.Duration) {
 	var next time.Duration
 	for _, w := range t.pending {
@@ -281,11 +283,11 @@ func (t *timer) set(now time.Duration) {
 	if next == t.next {
 		return
 	}
-	var in unix.ItimerSpec // 0 stops it
+	var in unix.ItimerSpec // zero stops it
 	if t.next = next; next != 0 {
 		in.Value = unix.NsecToTimespec(max(int64(next-now), 1))
 	}
-	_ = unix.TimerfdSettime(t.fd, 0, &in, nil) // it is a timer, and the time is valid
+	_ = unix.TimerfdSettime(t.fd, 0, &in, nil) // does not fail: it is a timer, and the time is valid
 }
 
 // expired calls all watches that are due.
@@ -305,7 +307,7 @@ func (p *poller) expired() {
 	}
 }
 
-// heartbeat reports whether the poller is alive: whether it notices before ctx is done that something has become readable.
+// heartbeat returns an error unless the poller detects a readable descriptor before ctx is done.
 func heartbeat(ctx context.Context) error {
 	fd, err := unix.Eventfd(1, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// recorder records how its watch is called.
+// recorder records calls of its watch.
 type recorder struct {
-	ready, tend chan time.Duration // what to answer, taken when called
+	ready, tend chan time.Duration // results of the calls, received when called
 }
 
 func newRecorder() *recorder {
@@ -24,7 +24,7 @@ func (r *recorder) due(readable bool) time.Duration {
 	return <-r.tend
 }
 
-// within receives what a handler is asked, or fails.
+// answer provides the result of the handler's next call, or fails if it is not called.
 func answer(t *testing.T, c chan time.Duration, d time.Duration) {
 	t.Helper()
 	select {
@@ -34,8 +34,7 @@ func answer(t *testing.T, c chan time.Duration, d time.Duration) {
 	}
 }
 
-// quiet fails if the handler is called. It waits for another descriptor's event, so
-// that there was time for it.
+// quiet fails if the handler is called. It waits for another descriptor's event, which gives the call time to happen.
 func quiet(t *testing.T, c chan time.Duration) {
 	t.Helper()
 	other := newRecorder()
@@ -75,7 +74,7 @@ func TestReadyOncePerArm(t *testing.T) {
 	defer w.Remove()
 	quiet(t, h.ready)
 	in.WriteString("a")
-	quiet(t, h.ready) // it was not armed
+	quiet(t, h.ready) // it is not armed
 	for range 3 {
 		if err := w.Arm(); err != nil {
 			t.Fatal(err)
@@ -105,7 +104,7 @@ func TestPollUntilItSaysNo(t *testing.T) {
 	answer(t, h.ready, 0)
 }
 
-// Remove waits for a handler that is being called, and nothing is called later.
+// TestRemove checks that Remove waits for a running handler, and that no handler is called later.
 func TestRemove(t *testing.T) {
 	for range 100 {
 		h := &slowHandler{begun: make(chan struct{}), end: make(chan struct{})}
@@ -125,7 +124,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// slowHandler is called for as long as end is open.
+// slowHandler runs until end is closed.
 type slowHandler struct {
 	begun, end    chan struct{}
 	mu            sync.Mutex
@@ -136,7 +135,7 @@ func (h *slowHandler) due(readable bool) time.Duration {
 	if !readable {
 		return h.again()
 	}
-	close(h.begun) // panics if it is called twice
+	close(h.begun) // panics on a second call
 	<-h.end
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -153,7 +152,7 @@ func (h *slowHandler) again() time.Duration {
 	return time.Nanosecond
 }
 
-// serveWatches calls handlers itself, also while the poller is blocked.
+// TestServeWatches checks that serveWatches calls handlers itself, even while the poller is blocked.
 func TestServeWatches(t *testing.T) {
 	holder := &slowHandler{begun: make(chan struct{}), end: make(chan struct{})}
 	w, _ := watched(t, holder, true)
@@ -189,7 +188,7 @@ func TestWatchRefusesWhatCannotBeWatched(t *testing.T) {
 	}
 }
 
-// A descriptor that was unregistered is watched again after Arm.
+// TestUnregister checks that an unregistered descriptor is watched again after Arm.
 func TestUnregister(t *testing.T) {
 	h := newRecorder()
 	w, in := watched(t, h, false)
@@ -207,25 +206,25 @@ func TestUnregister(t *testing.T) {
 	w.Remove()
 }
 
-// dueAt returns when a watch is to be called again, and whether the timer expires then.
+// dueAt returns the time of the next timed call of a watch, and whether the timer expires then.
 func (w *watch) dueAt() (at time.Duration, next bool) {
 	w.p.mu.Lock()
 	defer w.p.mu.Unlock()
 	next = w.again != 0 && w.p.timer.next != 0 && w.p.timer.next <= w.again
-	for _, v := range w.p.timer.pending { // but for that which measures wake-ups
+	for _, v := range w.p.timer.pending { // except for the one that measures wake-ups
 		next = next && (v.fd < 0 || v.again >= w.again)
 	}
 	return w.again, next
 }
 
-// postpone moves the time of the next call, if it is to be called.
+// TestPostponeWatch checks that postpone moves the next timed call, if there is one.
 func TestPostponeWatch(t *testing.T) {
 	h, other := newRecorder(), newRecorder()
 	w, _ := watched(t, h, true)
 	defer w.Remove()
 	v, _ := watched(t, other, true)
 	w.postpone(time.Microsecond)
-	quiet(t, h.tend) // it was not to be called
+	quiet(t, h.tend) // there is no call to postpone
 	for _, x := range []*watch{w, v} {
 		if err := x.Arm(); err != nil {
 			t.Fatal(err)
@@ -255,7 +254,7 @@ func TestPostponeWatch(t *testing.T) {
 	}
 }
 
-// TestGoroutineEnds: the goroutine ends with the last watch, and runs again for the next one.
+// TestGoroutineEnds checks that the goroutine ends with the last watch, and runs again for the next one.
 func TestGoroutineEnds(t *testing.T) {
 	p, err := process()
 	if err != nil {

@@ -17,7 +17,7 @@ func registered(t *testing.T, fd int) bool {
 	}
 	for _, name := range infos {
 		info, err := os.ReadFile(name)
-		if err != nil { // the descriptor of another test, closed meanwhile
+		if err != nil { // another test's descriptor, closed meanwhile
 			continue
 		}
 		for line := range strings.Lines(string(info)) {
@@ -30,7 +30,8 @@ func registered(t *testing.T, fd int) bool {
 	return false
 }
 
-// The system no longer watches a source that callers poll again and again, and does when a caller sleeps.
+// TestUnregistered checks that the system stops watching a source that callers poll repeatedly, and resumes when a
+// caller sleeps.
 func TestUnregistered(t *testing.T) {
 	s := newSource(t)
 	g, _ := newGroup(t, false, s)

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// Shared is polled by every caller of the process that polls, whatever it waits for.
+// Shared is polled by all polling callers of the process, whatever they wait for.
 type Shared interface {
-	// Visit polls unless another goroutine does, and reports whether it has found something. It must not wait.
+	// Visit polls unless another goroutine does, and reports whether it found something. It must not block.
 	Visit() bool
 }
 
-// shared are those of the process. The slice is replaced, not changed.
+// shared lists the process's Shareds. The slice is copied on write.
 var (
 	sharing sync.Mutex
 	shared  atomic.Pointer[[]Shared]
 )
 
-// Share has v polled from now on.
+// Share registers v to be polled.
 func Share(v Shared) {
 	sharing.Lock()
 	defer sharing.Unlock()
@@ -27,7 +27,7 @@ func Share(v Shared) {
 	shared.Store(&list)
 }
 
-// Unshare has v polled no longer. It may be visited once more by each caller that polls.
+// Unshare unregisters v. Each polling caller may visit it once more.
 func Unshare(v Shared) {
 	sharing.Lock()
 	defer sharing.Unlock()
@@ -42,8 +42,8 @@ func allShared() []Shared {
 	return nil
 }
 
-// visit polls what is shared, and reports whether something was found. What one has found may be
-// for another one, so those before it are polled once more: the caller is going to yield.
+// visit polls all Shareds, and reports whether something was found. An event found by one may concern another one, so
+// the ones before it are polled again: the caller is about to yield.
 func visit() (found bool) {
 	list, again := allShared(), 0
 	for i, v := range list {
@@ -57,12 +57,12 @@ func visit() (found bool) {
 	return found
 }
 
-// background is set while a caller of PollShared polls on an oversubscribed host. It is not
-// counted in polling, so that it never keeps another caller from that.
+// background is set while a caller of PollShared polls on an oversubscribed host. That caller is not counted in
+// polling, so that it never keeps another caller from polling.
 var background atomic.Bool
 
-// Poll polls until done reports true, for as long as that is better than to be woken. It returns for how long it has
-// polled if the caller is to sleep now.
+// Poll polls until done returns true, or sleeping becomes better than polling. If the caller should sleep now, it
+// returns how long it has polled, and otherwise 0.
 func (p *SpinPolicy) Poll(done func() bool) (polled time.Duration) {
 	var s Spin
 	if !p.Begin(&s) {
@@ -76,9 +76,9 @@ func (p *SpinPolicy) Poll(done func() bool) (polled time.Duration) {
 	return s.End()
 }
 
-// PollShared polls what is shared until c has a value, for as long as that is better than to
-// be woken. It reports false if other callers poll instead: on an oversubscribed host as
-// soon as there is one. Now is the time, on any clock. Polled is what Spin.End returns.
+// PollShared polls all Shareds until c has a value, or sleeping becomes better than polling. It returns false if
+// other callers poll instead: on an oversubscribed host as soon as there is one. now returns the time, on any clock.
+// polled is the result of Spin.End.
 func (p *SpinPolicy) PollShared(now func() time.Duration, c <-chan struct{}) (polled time.Duration, ok bool) {
 	var s Spin
 	switch {

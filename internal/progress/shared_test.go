@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// visits counts how often it was polled, and calls then with that. It finds something if finds is
-// that.
+// visits counts its visits, and calls then with the count. It finds something if the count is finds.
 type visits struct {
 	n     atomic.Int32
 	then  func(n int32)
@@ -24,13 +23,14 @@ func (v *visits) Visit() bool {
 	return n == v.finds
 }
 
-// newClock returns a clock that goes on by a step whenever it is asked.
+// newClock returns a clock that advances by step whenever it is read.
 func newClock(step time.Duration) func() time.Duration {
 	var now atomic.Int64
 	return func() time.Duration { return time.Duration(now.Add(int64(step))) }
 }
 
-// A caller that waits for something else polls what is shared, and no longer what was.
+// TestCallersPollShared checks that a caller that waits for something else polls all Shareds, but not ones that were
+// unshared.
 func TestCallersPollShared(t *testing.T) {
 	g, _ := newGroup(t, false, newSource(t))
 	v, w := new(visits), new(visits)
@@ -50,10 +50,10 @@ func TestCallersPollShared(t *testing.T) {
 	}
 }
 
-// What one has found may be for those that were polled before it.
+// TestVisitAgain checks that an event found by one Shared makes the ones before it be polled again.
 func TestVisitAgain(t *testing.T) {
 	for _, tt := range []struct {
-		finder int // or none
+		finder int // -1 is none
 		want   [3]int32
 	}{
 		{-1, [3]int32{1, 1, 1}},
@@ -81,7 +81,7 @@ func TestVisitAgain(t *testing.T) {
 	}
 }
 
-// PollShared ends when c has a value, and after the budget.
+// TestPollShared checks that PollShared ends when c has a value, and after the budget.
 func TestPollShared(t *testing.T) {
 	for _, oversubscribed := range []bool{false, true} {
 		var p SpinPolicy
@@ -108,7 +108,7 @@ func TestPollShared(t *testing.T) {
 	}
 }
 
-// On an oversubscribed host nothing polls beside another caller.
+// TestPollSharedGivesWay checks that on an oversubscribed host, PollShared does not poll while another caller does.
 func TestPollSharedGivesWay(t *testing.T) {
 	var p SpinPolicy
 	p.Init(true)

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// pause is about how long a caller polls between two times that it yields to other goroutines and reads the clock.
+// pause is roughly the time that a caller polls between yielding to other goroutines and reading the clock.
 const pause = 3 * time.Microsecond
 
-// The number of polls between two pauses is adapted, from firstPolls on, and kept
-// for the next Spin: most end before the first pause.
+// The number of polls between two pauses is adapted, beginning with firstPolls, and kept for the next Spin: most of
+// them end before the first pause.
 const (
 	firstPolls = 8
 	mostPolls  = 1 << 10
@@ -17,35 +17,35 @@ const (
 
 var begun = time.Now()
 
-// Clock is the time by which the process's waits are measured.
+// Clock returns the time by which the process's waits are measured.
 func Clock() time.Duration { return time.Since(begun) }
 
-// mostBetween is how much of the time between two polls a caller on an oversubscribed host is
-// charged for. The rest is that of processes that it has yielded to.
+// mostBetween limits the time between two polls that a caller on an oversubscribed host is charged for. The rest was
+// used by processes to which it yielded.
 const mostBetween = 20 * time.Microsecond
 
-// Spin is one wait of a caller that polls: it polls and calls Polled until it has found
-// what it waits for, or Continue reports false.
+// Spin is one wait of a polling caller: it polls and calls Polled until it has found the event, or Continue returns
+// false.
 type Spin struct {
 	p            *SpinPolicy
 	polls, every int
-	// Most do not need the clock: these are 0 until it was asked.
+	// Most spins do not need the clock: these are 0 until it is read.
 	start, last, end time.Duration
-	found            bool // something, since the clock was asked
-	ended            bool // its budget
-	// seldom is set if the caller yields less often while no other process wants its processor.
+	found            bool // something was found since the clock was read
+	ended            bool // the budget is used up
+	// seldom means that the caller yields less often while no other process wants its processor.
 	seldom bool
 	yields yields
 }
 
-// spin returns a spin that begins.
+// spin returns a new Spin.
 func (p *SpinPolicy) spin() Spin {
 	s := Spin{p: p, every: int(p.every.Load()), seldom: p.alone, yields: yields{without: int(p.without.Load())}}
 	s.yields.left = s.yields.without
 	return s
 }
 
-// Begin begins a spin, and reports whether there is a core for it. If so, End must be called.
+// Begin begins a spin, and reports whether there is a core for it. If there is, the caller must call End.
 func (p *SpinPolicy) Begin(s *Spin) bool {
 	if polling.Add(1) > p.maxPollers {
 		polling.Add(-1)
@@ -55,12 +55,12 @@ func (p *SpinPolicy) Begin(s *Spin) bool {
 	return true
 }
 
-// End ends the spin. It returns for how long the caller has polled if it is to sleep now,
-// because Continue reported false, and 0 otherwise.
+// End ends the spin. If the caller should sleep now, because Continue returned false, End returns how long it has
+// polled, and otherwise 0.
 func (s *Spin) End() (polled time.Duration) {
 	polling.Add(-1)
 	if s.ended {
-		if !s.p.oversubscribed { // where it does not matter
+		if !s.p.oversubscribed { // oversubscribed hosts do not use the cost
 			measureWakeups()
 		}
 		return s.end - s.start
@@ -71,8 +71,8 @@ func (s *Spin) End() (polled time.Duration) {
 	return 0
 }
 
-// Polled is to be called after each poll. If it reports true, other goroutines have
-// run if they need to, and Continue is to be called.
+// Polled must be called after each poll. If it returns true, other goroutines have had the opportunity to run, and
+// Continue must be called.
 func (s *Spin) Polled() bool {
 	s.polls++
 	if s.polls <= s.every && !s.p.oversubscribed {
@@ -81,10 +81,11 @@ func (s *Spin) Polled() bool {
 	return s.yieldToOthers()
 }
 
-// yieldToOthers polls for sleepers, yields to other processes on an oversubscribed host, and
-// to other goroutines if it is time or something has arrived for them.
+// yieldToOthers polls for sleeping callers, and yields to other processes on an oversubscribed host. It yields to
+// other goroutines if it is time, or if there is an event for them.
 func (s *Spin) yieldToOthers() bool {
-	// A caller that polls keeps the runtime from waiting for descriptors, and so the poller from waking sleepers.
+	// A polling caller keeps the runtime from waiting for descriptors, and so the poller from waking up sleeping
+	// callers.
 	if asleep.Load() > 0 && serveWatches() > 0 {
 		s.found, s.polls = true, s.every+1
 	} else if s.p.oversubscribed {
@@ -93,15 +94,15 @@ func (s *Spin) yieldToOthers() bool {
 	if s.polls <= s.every {
 		return false
 	}
-	// To yield to goroutines costs more than a poll does, and has the runtime wake a thread to find out whether there
-	// are any. So only if something was found that may be for others, or if there is no other core for them.
+	// Yielding to goroutines costs more than a poll, and makes the runtime wake up a thread to search for runnable
+	// ones. So yield only if an event may be for another goroutine, or if there is no other core for it.
 	if s.found && asleep.Load() > 0 || polling.Load() >= scheduled.Load() {
 		runtime.Gosched()
 	}
 	return true
 }
 
-// Continue reports whether further polling is worthwhile. Now is the time, on any clock.
+// Continue reports whether to continue polling. now is the time, on any clock.
 func (s *Spin) Continue(now time.Duration) bool {
 	s.polls, s.end = 0, now
 	switch {
@@ -110,7 +111,7 @@ func (s *Spin) Continue(now time.Duration) bool {
 	case s.found: // more may follow soon
 		s.p.waited(now - s.start)
 		s.start, s.found = now, false
-	case s.p.oversubscribed: // it has not polled while others had the core
+	case s.p.oversubscribed: // it did not poll while other processes had the core
 		s.start += max(now-s.last-mostBetween, 0)
 	}
 	if now-s.start >= s.p.budget() {

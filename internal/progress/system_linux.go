@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// yield lets other processes run that have the same core.
-func yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) } // it never fails
+// yield lets other processes run on the same core.
+func yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) } // never fails
 
-// Processor returns the number of the processor on which the caller runs, or -1 if that is not known.
+// Processor returns the number of the processor on which the caller runs, or -1 if it is unknown.
 func Processor() int {
 	var n uint32
 	if _, _, err := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&n)), 0, 0); err != 0 {
@@ -23,8 +23,8 @@ func Processor() int {
 	return int(n)
 }
 
-// leaveProcessor moves the caller's thread to another processor, if it may run on one: it is excluded from this one for a
-// moment. It does nothing if the system does not permit that.
+// leaveProcessor moves the caller's thread to another processor, by briefly excluding it from this one. It is a no-op
+// if there is no other processor or the system does not permit it.
 func leaveProcessor(n int) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -35,12 +35,12 @@ func leaveProcessor(n int) {
 	others := all
 	others.Clear(n)
 	if others.Count() > 0 && unix.SchedSetaffinity(0, &others) == nil {
-		_ = unix.SchedSetaffinity(0, &all) // which is what it was
+		_ = unix.SchedSetaffinity(0, &all) // restore
 	}
 }
 
-// Take makes a descriptor of its own of a connection, and closes conn. Go's poller does not know it: that one wakes a
-// thread for all that arrives, also while a goroutine polls. On few cores that thread preempts the polling one.
+// Take duplicates a connection's descriptor and closes conn. The duplicate is not known to Go's poller, which wakes
+// up a thread for every event, even while a goroutine polls. On few cores, that thread preempts the polling one.
 func Take(conn interface {
 	syscall.Conn
 	io.Closer

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// wakeupTimer measures how late the process's poller is woken by its timer: that is as much work for the system as a packet
-// is that arrives for a process that sleeps.
+// wakeupTimer measures how late its timer wakes up the process's poller. This is as much work for the system as a
+// packet for a sleeping process.
 type wakeupTimer struct {
 	wakeups
-	watch *watch       // of no descriptor
-	due   atomic.Int64 // when the timer expires
-	next  atomic.Int64 // when it may be started again
+	watch *watch       // without a descriptor
+	due   atomic.Int64 // expiry of the timer
+	next  atomic.Int64 // earliest time of the next measurement
 }
 
-// processWakeups is the process's. It is nil if there is no poller, and measures from the first use on.
+// processWakeups returns the process's wakeupTimer, or nil if there is no poller. It measures from the first use on.
 var processWakeups = sync.OnceValue(func() *wakeupTimer {
 	p, err := process()
 	if err != nil {
@@ -27,20 +27,20 @@ var processWakeups = sync.OnceValue(func() *wakeupTimer {
 	return w
 })
 
-// start has the timer expire after wakeupAfter.
+// start sets the timer to expire after wakeupAfter.
 func (w *wakeupTimer) start() { w.due.Store(int64(w.watch.after(wakeupAfter))) }
 
-// expired measures.
+// expired records a measurement.
 func (w *wakeupTimer) expired(bool) time.Duration {
 	late := Clock() - time.Duration(w.due.Load())
-	// While a caller polls, no thread has to be woken.
+	// While a caller polls, no thread needs to be woken up.
 	if polling.Load() == 0 && w.add(late) {
 		w.start()
 	}
 	return 0
 }
 
-// wakeupCost returns what a wake-up costs on this host.
+// wakeupCost returns the cost of a wake-up on this host.
 func wakeupCost() time.Duration {
 	if w := processWakeups(); w != nil {
 		return w.cost()
@@ -48,7 +48,7 @@ func wakeupCost() time.Duration {
 	return unknownWakeup
 }
 
-// measureWakeups measures again if it is time for that. It is called by callers that are about to sleep.
+// measureWakeups starts a measurement if wakeupInterval has passed. Callers that are about to sleep call it.
 func measureWakeups() {
 	w := processWakeups()
 	if w == nil {

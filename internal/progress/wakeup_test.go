@@ -32,9 +32,9 @@ func TestMedianWakeup(t *testing.T) {
 	}
 }
 
-// What a wake-up costs is measured by and by, from the first time on that it matters.
+// TestWakeupsAreMeasured checks that the cost of a wake-up is measured repeatedly, from its first use on.
 func TestWakeupsAreMeasured(t *testing.T) {
-	newGroup(t, false, newSource(t)) // or there is no poller
+	newGroup(t, false, newSource(t)) // makes the poller
 	w := processWakeups()
 	measured := func() int {
 		w.watch.busy.Lock()
@@ -51,7 +51,7 @@ func TestWakeupsAreMeasured(t *testing.T) {
 	}
 }
 
-// Waits are counted however they end: while the caller polls, and after it has slept.
+// TestWaitsAreCounted checks that waits are counted however they end: while the caller polls, and after it has slept.
 func TestWaitsAreCounted(t *testing.T) {
 	const (
 		wakeup = 20 * time.Microsecond

@@ -2,38 +2,37 @@ package progress
 
 import "time"
 
-// A caller on an oversubscribed host yields to other processes. To do so costs several times what a poll does, also
-// if no other process wants the processor. What a yield has taken shows whether one had it. The daemon's goroutine that polls
-// for attached programs, and these, yield less often while none wants it; ranks that exchange messages themselves do not: with 8 on
-// two cores, that was no faster.
+// A caller on an oversubscribed host yields to other processes. A yield costs several times as much as a poll, even
+// if no other process wants the processor. Its duration shows whether another one ran. The daemon's goroutine that
+// polls for attached programs, and these programs, yield less often while none wants it. Ranks that exchange messages
+// themselves do not: with 8 of them on two cores, that was no faster.
 const (
-	// quickYield is how long a yield takes at most after which no other process has run: two switches of processes take
-	// longer.
+	// quickYield is the longest duration of a yield without another process: two context switches take longer.
 	quickYield = time.Microsecond
-	// A caller that has the processor for itself spends 1/yieldPart of its time on yields, or more if polls are so short
-	// that these would be more than mostWithout polls apart: a poll that finds something takes much longer, and a process that
-	// comes is not to wait for many of them.
+	// A caller that has the processor for itself spends 1/yieldPart of its time on yields. It spends more if polls
+	// are so short that yields would be more than mostWithout polls apart: a poll that finds something takes much
+	// longer, and a new process must not wait for many of them.
 	yieldPart   = 8
 	mostWithout = 15
-	// examineEvery is how often a caller examines at most whether it is to move to another processor, which takes a system call. The
-	// kernel may move it back when it balances load.
+	// examineEvery is the minimum time between checks whether to move to another processor, which take a system call.
+	// The kernel may move the caller back when it balances load.
 	examineEvery = time.Millisecond
 )
 
-// yields says after which polls of a spin its caller yields.
+// yields determines after which polls of a spin its caller yields.
 type yields struct {
-	// without is how many polls there are between two yields, and left how many are to come before the next one.
+	// without is the number of polls between two yields, and left the number before the next one.
 	without, left int
-	last          time.Duration // when the last yield of the spin ended, or 0
+	last          time.Duration // end of the spin's last yield, or 0
 }
 
-// due reports whether to yield after a poll.
+// due reports whether to yield after this poll.
 func (y *yields) due() bool {
 	y.left--
 	return y.left < 0
 }
 
-// yielded notes a yield that has lasted from begin to end. It reports whether another process has had the processor
+// yielded records a yield that lasted from begin to end. It reports whether another process had the processor
 // meanwhile: then the caller yields after each poll.
 func (y *yields) yielded(begin, end time.Duration) (others bool) {
 	took := end - begin
@@ -50,7 +49,7 @@ func (y *yields) yielded(begin, end time.Duration) (others bool) {
 	return others
 }
 
-// yield yields to other processes, if that is due.
+// yield yields to other processes if that is due.
 func (s *Spin) yield() {
 	if !s.seldom {
 		yield()
@@ -70,7 +69,7 @@ func (s *Spin) yield() {
 	}
 }
 
-// move moves the caller, which shares its processor, to another one if that is the one to be avoided.
+// move moves the caller, which shares its processor, to another processor if it runs on the one to avoid.
 func (p *SpinPolicy) move(now time.Duration) {
 	last := p.examined.Load()
 	if p.avoided == nil || now-time.Duration(last) < examineEvery || !p.examined.CompareAndSwap(last, int64(now)) {

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A thread that leaves a processor goes on on another one, and may still run on all that it could run on before.
+// TestLeaveProcessor checks that a thread that leaves a processor continues on another one, and may still run on the
+// same set as before.
 func TestLeaveProcessor(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -37,7 +38,7 @@ func TestLeaveProcessor(t *testing.T) {
 	}
 }
 
-// A thread that may run on one processor stays there.
+// TestLeaveOnlyProcessor checks that a thread that may run on only one processor stays there.
 func TestLeaveOnlyProcessor(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// A caller that has its processor for itself spends an eighth of its time on yields; one that shares it yields after each poll.
+// TestYields checks that a caller that has its processor for itself spends an eighth of its time on yields, and that
+// one that shares it yields after each poll.
 func TestYields(t *testing.T) {
 	const alone, switched = 400 * time.Nanosecond, 3 * time.Microsecond
 	for _, tt := range []struct {
@@ -36,7 +37,7 @@ func TestYields(t *testing.T) {
 			last = now
 			count++
 		}
-		// Another process comes: from the next yield on each poll is followed by one.
+		// Another process starts: after the next yield, every poll is followed by one.
 		for !y.due() {
 			now += tt.poll
 		}
@@ -47,7 +48,7 @@ func TestYields(t *testing.T) {
 	}
 }
 
-// The next spin goes on with what the last one has determined.
+// TestYieldsAreKept checks that the next spin continues with the interval that the last one has determined.
 func TestYieldsAreKept(t *testing.T) {
 	var p SpinPolicy
 	p.Init(true)
@@ -60,11 +61,11 @@ func TestYieldsAreKept(t *testing.T) {
 	}
 }
 
-// Whether a caller is to move to another processor is examined now and again.
+// TestExamineProcessor checks that the processor is examined only at intervals.
 func TestExamineProcessor(t *testing.T) {
 	var p SpinPolicy
 	p.Init(true)
-	p.move(time.Hour) // which does nothing
+	p.move(time.Hour) // no-op
 	n := 0
 	p.avoided = func() int { n++; return -1 }
 	for i, tt := range []struct {

@@ -1,6 +1,4 @@
-// Package sharedmem makes memory that is handed to another process, and maps what another
-// process has handed over.
+// Package sharedmem creates memory to be handed to another process, and maps memory received from another process.
 //
-// It must never map memory that the other process can make shorter: an access behind its end
-// would end this process.
+// It must never map memory that the other process can shrink: an access beyond its end would crash this process.
 package sharedmem

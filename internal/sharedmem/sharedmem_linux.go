@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 )
 
-// Create returns a descriptor of n bytes of zeros that is sealed: its size never changes.
+// Create returns a descriptor of n zero bytes of memory. It is sealed: its size never changes.
 func Create(n int) (fd int, err error) {
 	fd, err = unix.MemfdCreate("zrlmpid", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -26,15 +26,15 @@ func Create(n int) (fd int, err error) {
 	return fd, nil
 }
 
-// Map maps memory that has to be of n bytes and to stay so.
+// Map maps memory, whose size must be n bytes and sealed against shrinking.
 func Map(fd, n int) ([]byte, error) { return mmap(fd, n, n, unix.PROT_READ|unix.PROT_WRITE) }
 
-// MapPart maps the first part bytes of memory that has to be of n bytes and to stay so.
+// MapPart maps the first part bytes of memory, whose size must be n bytes and sealed against shrinking.
 func MapPart(fd, n, part int) ([]byte, error) {
 	return mmap(fd, n, part, unix.PROT_READ|unix.PROT_WRITE)
 }
 
-// MapPartReadOnly is MapPart of memory that is not to be written to.
+// MapPartReadOnly is MapPart without write access.
 func MapPartReadOnly(fd, n, part int) ([]byte, error) { return mmap(fd, n, part, unix.PROT_READ) }
 
 func mmap(fd, n, part, access int) ([]byte, error) {
@@ -53,8 +53,8 @@ func mmap(fd, n, part, access int) ([]byte, error) {
 	return mem, nil
 }
 
-// Unmap is the end of Map, and does nothing with nil. Nothing may use the memory any more.
-// Memory that is mapped can be unmapped: there is no error to be had.
+// Unmap unmaps memory; nil is a no-op. The memory must not be used afterwards. Unmapping valid memory cannot fail, so
+// there is no error.
 func Unmap(mem []byte) {
 	if mem != nil {
 		_ = unix.Munmap(mem)

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestCreate: two mappings are the same memory, whose size no process can change.
+// TestCreate checks that two mappings are the same memory, whose size no process can change.
 func TestCreate(t *testing.T) {
 	const n = 8192
 	fd, err := Create(n)
@@ -37,7 +37,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestMapRefuses: memory that can be made shorter, or has another size, is not mapped.
+// TestMapRefuses checks that memory is not mapped if it can be shrunk, or has another size.
 func TestMapRefuses(t *testing.T) {
 	open, err := unix.MemfdCreate("test", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {

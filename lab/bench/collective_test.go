@@ -214,10 +214,10 @@ func TestBcastVerdicts(t *testing.T) {
 		"udp-by-left": {216, 900}, openMPITCP: {100, 4000},
 	})
 	for name, want := range map[string]string{
-		"broadcast, extended over UDP: time by atomic by that by chain":                                         "met: 0.900 (worst: 4 B)",
-		"broadcast, extended over UDP: time by atomic, ordered by what ranks have left, by that in fixed order": "missed: 1.20 (worst: 4 B)",
-		"broadcast, extended over UDP: time by the chosen algorithm by that of the best":                        "missed: 2.22 (worst: 1 MiB)",
-		"Broadcast to 8 ranks, over the default transport, UDP: time by Open MPI's over TCP":                    "missed: 1.10 (worst: 4 B)",
+		"broadcast, extended over UDP: time by atomic by that by chain":                                         "met: 0.900 (4 B)",
+		"broadcast, extended over UDP: time by atomic, ordered by what ranks have left, by that in fixed order": "missed: 1.20 (4 B)",
+		"broadcast, extended over UDP: time by the chosen algorithm by that of the best":                        "missed: 2.22 (1 MiB)",
+		"Broadcast to 8 ranks, over the default transport, UDP: time by Open MPI's over TCP":                    "missed: 1.10 (4 B)",
 		"broadcast, shared memory: time by the chosen algorithm by that of the best":                            "not measured",
 		"Broadcast to 8 ranks, a neighbour takes a fifth of each processor: p50 by that without it":             "not measured",
 	} {

@@ -5,6 +5,6 @@
 // after RankCommand to RunRank. The package compiles the programs for the other libraries and for the raw limits from
 // its folder c. Every message is verified.
 //
-// No test fails because of a measured value. TestTargetsOfRun compares the figures of a run with the targets of the
-// project; the program itself contains no targets.
+// No test fails because of a figure: a run that misses a target of the project is a result,
+// not an error.
 package bench

@@ -2,10 +2,8 @@ package bench
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -25,7 +23,7 @@ func TestSaved(t *testing.T) {
 	if r.Print(&a, Format{Markdown: true}) != nil || again.Print(&b, Format{Markdown: true}) != nil || a.String() != b.String() {
 		t.Errorf("%s\n%s", a.String(), b.String())
 	}
-	if err := again.Draw(filepath.Join(filepath.Dir(file), "plots")); err != nil {
+	if err := again.Draw(filepath.Join(filepath.Dir(file), "plots"), func(string) bool { return true }); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(filepath.Dir(file), "plots", "pingpong-latency-network.svg")); err != nil {
@@ -71,28 +69,6 @@ func runOf(version string, workloads ...string) *Report {
 	return all
 }
 
-// document returns text with blocks of those names.
-func document(names ...string) string {
-	var doc strings.Builder
-	for _, name := range names {
-		fmt.Fprintf(&doc, "about %s\n%s\nold %s\n%s\nmore of %s\n\n", name, beginMark(name), name, endMark(name), name)
-	}
-	return doc.String()
-}
-
-// update updates a file from a report, and returns its new content.
-func update(t *testing.T, r *Report, file string) string {
-	t.Helper()
-	if err := r.Update(file, "img"); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 func newDocument(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "doc.md")
@@ -102,142 +78,104 @@ func newDocument(t *testing.T, text string) string {
 	return file
 }
 
-// TestUpdate checks that the blocks of a report's workloads are replaced, and all other bytes are unchanged.
+// TestUpdate: the summary is replaced, and every other byte stays.
 func TestUpdate(t *testing.T) {
-	names := Workloads()
-	file := newDocument(t, document(names...))
-	full := update(t, runOf("one", Workloads()...), file)
-	if strings.Contains(full, "old ") || strings.Count(full, "zrlmpid one") != len(names) {
-		t.Fatalf("not every block is replaced, and says of which run it is:\n%s", full)
-	}
-	if again := update(t, runOf("one", Workloads()...), file); again != full {
-		t.Errorf("the second time it is different:\n%s", again)
-	}
-	for _, replaced := range [][]string{{"bcast", "bcast-busy"}, {"ring"}, {"stream", "pingpong"}} {
-		file := newDocument(t, full)
-		got := update(t, runOf("other", replaced...), file)
-		// With the blocks of the first run in place of the new ones, the document equals the original.
-		back := got
-		for _, b := range runOf("one", Workloads()...).blocks("img") {
-			if !slices.Contains(replaced, b.name) {
-				continue
-			}
-			next, err := b.into(back)
-			if err != nil || next == back {
-				t.Errorf("%v: block %s is not replaced: %v", replaced, b.name, err)
-			}
-			back = next
-		}
-		if back != full {
-			t.Errorf("%v: something else is changed:\n%s", replaced, got)
-		}
-		if n := strings.Count(got, "zrlmpid other"); n != len(replaced) {
-			t.Errorf("%v: %d blocks are of the other run", replaced, n)
+	file := newDocument(t, "before\n"+summaryBegin+"old\n"+summaryEnd+"\nafter\n")
+	for range 2 {
+		if err := runOf("one", "pingpong", "ring").Update(file); err != nil {
+			t.Fatal(err)
 		}
 	}
-}
-
-// TestBlocks checks that a block describes its run, and mentions no other workload.
-func TestBlocks(t *testing.T) {
-	r := runOf("one", "ring", "pingpong", "stream", "bcast")
-	r.Missing = []string{"ring, x: no ring", "pingpong, x: no ping-pong", "bcast, x: no broadcast", "One side is missing"}
-	r.Failed = []string{"pingpong, y: it failed"}
-	r.Results[3].Sides = nil // only the message about the missing side concerns bcast
-	r.finish()
-	text := map[string]string{}
-	for _, b := range r.blocks("img") {
-		text[b.name] = b.text
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if len(text) != 3 {
-		t.Errorf("%d blocks: %v", len(text), text)
+	doc := string(text)
+	if !strings.HasPrefix(doc, "before\n"+summaryBegin+"**Medians") || !strings.HasSuffix(doc, "\n"+summaryEnd+"\nafter\n") || strings.Contains(doc, "old") {
+		t.Error(doc)
 	}
-	for name, want := range map[string]string{
-		"ring": `
-**Peak memory of a process, in MiB**
-
-| cloudfpga | openmpi-tcp | raw-udp-gro |
-| --------: | ----------: | ----------: |
-|      2.00 |        2.00 |        2.00 |
-
-**The run**
-
-- median of 3 rounds, all sides in turn; time of one
-- 2 × Abacus, , , zrlmpid one
-- a wake-up of a thread that slept 1 ms: –
-- load average  before,  after
-- Version of openmpi-tcp
-- 3 000 messages, all verified
-- *** ring, x: no ring ***
-- *** bcast, x: no broadcast ***
-- *** One side is missing ***
-
-`,
-		"pingpong": `
-- *** pingpong, x: no ping-pong ***
-- *** bcast, x: no broadcast ***
-- *** One side is missing ***
-- *** FAILED: pingpong, y: it failed ***
-
-`,
+	for _, want := range []string{
+		"|                          | cloudFPGA | attached | UDP | TCP | Open MPI, TCP | shm | Open MPI, shm | MPICH, shm |\n",
+		"|        Ping-pong 4 B, µs |       300 |        – |   – |   – |           150 |   – |             – |          – |\n",
+		"\n2 × Abacus; ; ; zrlmpid one; median of 3 rounds; time of one; a wake-up",
 	} {
-		if !strings.HasSuffix(text[name], want) {
-			t.Errorf("%s:\n%s", name, text[name])
+		if !strings.Contains(doc, want) {
+			t.Errorf("no %q in\n%s", want, doc)
 		}
-	}
-	if !strings.HasPrefix(text["ring"], "![Time of a hop in a ring, over the network](img/ring-network.svg)\n\n") {
-		t.Errorf("there is no plot:\n%s", text["ring"])
 	}
 }
 
-// TestUpdateNoPlace checks that a document without a place for a block is unchanged, and that the error names the
-// missing block.
+// TestUpdateNoPlace: a document without exactly one place for the summary stays as it is.
 func TestUpdateNoPlace(t *testing.T) {
-	r := runOf("one", "ring", "rate")
-	good := document("ring", "rate", "pingpong")
-	for _, x := range []struct {
-		text string
-		says []string
-	}{
-		{document("rate", "targets"), []string{"there is no line <!-- bench: ring -->: write it where the block is to be, and <!-- end of bench: ring --> below it"}},
-		{document("run", "verdicts"), []string{"no line <!-- bench: ring -->", "no line <!-- bench: rate -->"}},
-		{strings.Replace(good, endMark("ring"), "", 1), []string{"the block of <!-- bench: ring --> has no end: write <!-- end of bench: ring -->"}},
-		{strings.Replace(good, endMark("ring"), "", 1) + endMark("ring"), []string{"the block of <!-- bench: ring --> has no end"}},
-		{good + document("rate"), []string{"there are two lines <!-- bench: rate -->"}},
-		{strings.Replace(good, beginMark("rate")+"\n", beginMark("rate"), 1), []string{"there is no line <!-- bench: rate -->"}},
+	r := runOf("one", "ring")
+	for _, x := range []struct{ text, says string }{
+		{"no marks\n", "no line <!-- bench: summary -->: write it above"},
+		{summaryBegin + "no end\n", "no line <!-- end of bench: summary --> below"},
+		{summaryBegin + summaryEnd + "\n" + summaryBegin + summaryEnd, "two lines <!-- bench: summary -->"},
 	} {
 		file := newDocument(t, x.text)
-		err := r.Update(file, "img")
-		if err == nil {
-			t.Errorf("there is no error that says %q", x.says)
-			continue
-		}
-		for _, says := range append(x.says, file+" is not changed: ") {
-			if !strings.Contains(err.Error(), says) {
-				t.Errorf("%q does not say %q", err, says)
-			}
+		if err := r.Update(file); err == nil || !strings.Contains(err.Error(), x.says) || !strings.Contains(err.Error(), file+" is unchanged: ") {
+			t.Errorf("%v instead of %s", err, x.says)
 		}
 		if text, err := os.ReadFile(file); err != nil || string(text) != x.text {
 			t.Errorf("%v: the document is changed:\n%s", err, text)
 		}
 	}
-	if err := r.Update("/does/not/exist", ""); !errors.Is(err, os.ErrNotExist) {
+	if err := r.Update("/does/not/exist"); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 }
 
-// TestDocument checks that docs/performance.md has a place for every block, and no other marks.
+// TestDocument: the summary of docs/performance.md is that of an archived run.
 func TestDocument(t *testing.T) {
 	text, err := os.ReadFile("../../docs/performance.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := append(Workloads(), targetsBlock)
-	for _, name := range names {
-		if _, _, _, err := cutBlock(string(text), name); err != nil {
-			t.Error(err)
+	_, summary, _, err := cutSummary(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range archived(t) {
+		if r.Summary() == summary {
+			return
 		}
 	}
-	if n := strings.Count(string(text), beginAny); n != len(names) {
-		t.Errorf("there are %d marks for %d blocks", n, len(names))
+	t.Errorf("the table is of no run in lab/results: make bench-docs writes both\n%s", summary)
+}
+
+// TestArchive: an archived run shows the same tables as before, and its verdicts.
+func TestArchive(t *testing.T) {
+	r := runOf("one", "pingpong", "stream", "ring")
+	file := filepath.Join(t.TempDir(), "run.json")
+	if err := r.Archive().Save(file); err != nil {
+		t.Fatal(err)
+	}
+	a, err := Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	var again strings.Builder
+	if err2 := a.WriteJSON(&again); err != nil || err2 != nil || again.String() != string(text) {
+		t.Errorf("%v, %v: it is saved as something else:\n%s\n%s", err, err2, text, again.String())
+	}
+	if !a.isArchived() || len(a.Targets) == 0 || len(a.Ratios) != len(r.Ratios) || len(a.Growth) != len(r.Growth) {
+		t.Errorf("%+v", a)
+	}
+	var before, after strings.Builder
+	if r.WithTargets().Print(&before, Format{}) != nil || a.Print(&after, Format{}) != nil {
+		t.Error("they are not printed")
+	}
+	head, _, _ := strings.Cut(before.String(), "Targets and")
+	if !strings.HasPrefix(after.String(), head) {
+		t.Errorf("%s\n%s", before.String(), after.String())
+	}
+	some, err := a.Select("ring")
+	if err != nil || len(some.Results) != 1 || some.Results[0].Workload != "ring" || len(a.Results) != 3 {
+		t.Errorf("%v, %+v", err, some)
+	}
+	if _, err := a.Select("rate"); err == nil || !strings.Contains(err.Error(), "has no figures of rate") {
+		t.Error(err)
 	}
 }

@@ -32,22 +32,22 @@ func TestVerdicts(t *testing.T) {
 	r.finish()
 	for name, want := range map[string]string{
 		"cloudfpga, 1 word: time by two raw round trips, polling":                                     "met: 1.25",
-		"cloudfpga, up to 64 KiB: time by that of the next longer or shorter message, the larger one": "met: 0.200 (worst: 4 B)",
+		"cloudfpga, up to 64 KiB: time by that of the next longer or shorter message, the larger one": "met: 0.200 (4 B)",
 		"cloudfpga, 1 word: time of upstream's library, sleeping, by ours":                            "met: 10.0",
 		"cloudfpga, 1 word: time of upstream's library at its best by ours":                           "missed: 1.50",
 		"cloudfpga, 1,000,000 words: bandwidth by a raw stream's with UDP_SEGMENT and UDP_GRO":        "met: 0.700",
 		"cloudfpga, 1,000,000 words: bandwidth by upstream's":                                         "met: 170",
-		"extended over UDP, up to 4 KiB: latency by Open MPI's over TCP":                              "met: 0.800 (worst: 4 B)",
-		"extended over UDP, from 64 KiB: bandwidth by Open MPI's over TCP":                            "met: 1.10 (worst: 64 KiB)",
-		"extended over UDP: message rate by Open MPI's over TCP, 64 in flight":                        "met: 2.00 (worst: 4 B)",
-		"extended over UDP, up to 16 KiB: p99 by Open MPI's over TCP":                                 "met: 0.640 (worst: 4 B)",
+		"extended over UDP, up to 4 KiB: latency by Open MPI's over TCP":                              "met: 0.800 (4 B)",
+		"extended over UDP, from 64 KiB: bandwidth by Open MPI's over TCP":                            "met: 1.10 (64 KiB)",
+		"extended over UDP: message rate by Open MPI's over TCP, 64 in flight":                        "met: 2.00 (4 B)",
+		"extended over UDP, up to 16 KiB: p99 by Open MPI's over TCP":                                 "met: 0.640 (4 B)",
 		"shared memory, 4 B: latency by a raw ring's":                                                 "missed: 3.00",
-		"shared memory, up to 4 KiB: latency by the better peer's":                                    "met: 2.00 (worst: 4 B)",
-		"shared memory, from 64 KiB: bandwidth by the better peer's":                                  "missed: 0.750 (worst: 4000000 B)",
-		"attached, two programs, up to 1 MiB: time that attaching adds by a round trip of a raw ring": "missed: 8.00 (worst: 64 KiB)",
-		"attached, two programs, up to 1 MiB: latency by that in process":                             "missed: 3.67 (worst: 64 KiB)",
+		"shared memory, up to 4 KiB: latency by the better peer's":                                    "met: 2.00 (4 B)",
+		"shared memory, from 64 KiB: bandwidth by the better peer's":                                  "missed: 0.750 (4000000 B)",
+		"attached, two programs, up to 1 MiB: time that attaching adds by a round trip of a raw ring": "missed: 8.00 (64 KiB)",
+		"attached, two programs, up to 1 MiB: latency by that in process":                             "missed: 3.67 (64 KiB)",
 		"attached, one program, up to 1 MiB: latency by that in process":                              "not measured",
-		"Ping-pong, a neighbour takes a fifth of each processor: p50 by that without it":              "missed: 2.00 (worst: cloudfpga, 4 B)",
+		"Ping-pong, a neighbour takes a fifth of each processor: p50 by that without it":              "missed: 2.00 (cloudfpga, 4 B)",
 		"Message rate, a neighbour takes a fifth of each processor: p50 by that without it":           "not measured",
 	} {
 		if got := verdictOf(r, name); got != want {
@@ -68,8 +68,8 @@ func TestVerdicts(t *testing.T) {
 // verdictOf returns the verdict on the target with that name.
 func verdictOf(r *Report, name string) string {
 	for _, v := range r.verdicts() {
-		if v.name == name {
-			return strings.Replace(strings.TrimSuffix(v.String(), "; target: "+v.target), ": "+name, "", 1)
+		if v.Name == name {
+			return strings.Replace(strings.TrimSuffix(v.String(), "; target: "+v.Target), ": "+name, "", 1)
 		}
 	}
 	return "there is no target " + name

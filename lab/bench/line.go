@@ -79,15 +79,24 @@ func (f *Figures) slowRounds(least float64) (slow []string, discarded int) {
 	return slow, discarded
 }
 
-// lineNotes describes the cache line times of the run, and the measurements that were repeated or count despite a slow
-// cache line.
+// lineNotes describes the time of a cache line during the run and its effect on some workloads.
 func (r *Report) lineNotes(results []Result) []string {
-	least := r.Machine.LineLeast
-	if least == 0 {
+	m := &r.Machine
+	if m.LineLeast == 0 {
 		return nil
 	}
-	again := 0
-	var notes []string
+	first := fmt.Sprintf("a cache line from one processor to another: at least %s ns, median %s ns", figure(m.LineLeast), figure(m.LineP50))
+	if r.isArchived() { // its notes have the rest
+		return []string{first}
+	}
+	again, notes := r.slowLines(results)
+	return append([]string{fmt.Sprintf("%s; measurements done again since it was slow: %d", first, again)}, notes...)
+}
+
+// slowLines returns the number of measurements of some workloads that were repeated because a cache line was
+// slow, and notes on the rounds that count although it was.
+func (r *Report) slowLines(results []Result) (again int, notes []string) {
+	least := r.Machine.LineLeast
 	for i := range results {
 		var sides, seen []string
 		note := func(name string, f *Figures) {
@@ -113,7 +122,5 @@ func (r *Report) lineNotes(results []Result) []string {
 			notes = append(notes, fmt.Sprintf("rounds of %s while a cache line took over %v times the least: %s", results[i].Workload, slowLine, strings.Join(sides, "; ")))
 		}
 	}
-	first := fmt.Sprintf("a cache line from one processor to another: at least %s ns, median %s ns; measurements done again since it was slow: %d",
-		figure(least), figure(r.Machine.LineP50), again)
-	return append([]string{first}, notes...)
+	return again, notes
 }

@@ -57,7 +57,7 @@ func TestDisturb(t *testing.T) {
 	s.Rounds = [][]Point{{{N: 2, P50: 20}, {N: 4, P50: 9}}}
 	r.finish()
 	want := "how many times the p50 without it: over the network\nranks              extended-udp\n    2  30.0 / 40.0 / 50.0 ×1.50\n    4                9.00 ×1.00\n"
-	if text := r.plain(); !strings.Contains(text, want) {
+	if text := printed(r); !strings.Contains(text, want) {
 		t.Errorf("there is no %q in\n%s", want, text)
 	}
 	s.Disturbed = &Figures{}

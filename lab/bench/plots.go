@@ -57,13 +57,16 @@ func unloadTime(p Point) float64 {
 	return p.Unload
 }
 
-// Draw writes the plots into a folder.
-func (r *Report) Draw(folder string) error {
+// Draw writes the plots into a folder: those whose names satisfy the condition.
+func (r *Report) Draw(folder string, wanted func(name string) bool) error {
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return err
 	}
 	for i := range r.Results {
 		for _, d := range r.plots(&r.Results[i]) {
+			if !wanted(d.name) {
+				continue
+			}
 			image, err := d.chart.SVG()
 			if err != nil {
 				return fmt.Errorf("%s: %w", d.name, err)
@@ -106,7 +109,11 @@ func (r *Report) plots(res *Result) []drawing {
 func (r *Report) chartOf(pic picture, res *Result, g Group) *chart.Chart {
 	note := pic.better
 	if r.Rounds > 1 {
-		note = fmt.Sprintf("median of %d rounds, bars: min–max; %s", r.Rounds, note)
+		bars := ", bars: min–max"
+		if r.isArchived() {
+			bars = ""
+		}
+		note = fmt.Sprintf("median of %d rounds%s; %s", r.Rounds, bars, note)
 	}
 	w, err := workloadNamed(res.Workload)
 	if err != nil {
@@ -195,6 +202,9 @@ func (m *Measured) points(value func(Point) float64) []chart.Point {
 	points := make([]chart.Point, len(m.Median))
 	for i, p := range m.Median {
 		q := chart.Point{X: float64(p.N), Y: value(p)}
+		if len(m.Rounds) == 0 { // archived
+			q.Low, q.High = q.Y, q.Y
+		}
 		for _, round := range m.Rounds {
 			v := value(round[i])
 			if q.Low == 0 || v < q.Low {

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -9,8 +10,7 @@ import (
 
 // Format is the output format of a report.
 type Format struct {
-	// Markdown selects the format of docs/performance.md, including the comments that mark its blocks, instead of the
-	// format for a terminal.
+	// Markdown is for documents; the default is for a terminal.
 	Markdown bool
 	// Images is the folder of the plots, relative to the document; "" omits them.
 	Images string
@@ -18,45 +18,37 @@ type Format struct {
 
 // Print writes the tables and the description of the run.
 func (r *Report) Print(out io.Writer, f Format) error {
-	var text string
-	if f.Markdown {
-		for _, b := range r.blocks(f.Images) {
-			text += b.marked() + "\n\n"
-		}
-	} else {
-		text = r.plain()
-	}
-	_, err := io.WriteString(out, text)
-	return err
-}
-
-// plain returns the report for a terminal.
-func (r *Report) plain() string {
-	var p printer
+	p := printer{markdown: f.Markdown}
 	p.run(r, r.Results)
 	for i := range r.Results {
 		res := &r.Results[i]
 		if len(res.Sides) == 0 {
 			continue
 		}
-		w, _ := workloadNamed(res.Workload) // checked before
-		p.line("== %s (%s) ==", w.title, w.name)
-		p.line("")
+		w, _ := workloadNamed(res.Workload) // checked when the report was loaded
+		if f.Markdown {
+			p.line("## %s\n", w.title)
+			if f.Images != "" {
+				p.images(r, res, f.Images)
+			}
+		} else {
+			p.line("== %s (%s) ==\n", w.title, w.name)
+		}
 		p.tables(r, res)
+		for _, n := range r.Notes {
+			if n.Workload == res.Workload {
+				p.paragraph(n.Text)
+			}
+		}
 	}
-	return p.text.String()
+	p.archivedParts(r)
+	_, err := io.WriteString(out, p.text.String())
+	return err
 }
 
 type printer struct {
 	text     strings.Builder
 	markdown bool
-}
-
-// take returns the text printed since its last call, as a block with that name.
-func (p *printer) take(name string) block {
-	b := block{name, p.text.String()}
-	p.text.Reset()
-	return b
 }
 
 func (p *printer) line(format string, args ...any) { fmt.Fprintf(&p.text, format+"\n", args...) }
@@ -72,13 +64,22 @@ func (p *printer) item(format string, args ...any) {
 // run describes the run that the figures of some of the workloads come from.
 func (p *printer) run(r *Report, results []Result) {
 	m := r.Machine
-	p.item("median of %s, all sides in turn; %s", rounds(r.Rounds), m.Time)
-	p.item("%s, %s, %s, zrlmpid %s", m.processors(), m.System, m.Go, m.Version)
+	if r.Command != "" {
+		p.item("%s", p.code(r.Command))
+	}
+	median := ""
+	if r.Rounds > 0 {
+		median = "median of " + rounds(r.Rounds) + ", all sides in turn; "
+	}
+	p.item("%s%s", median, m.Time)
+	p.item("%s, %s, %s, zrlmpid %s", m.processors(), cmp.Or(m.System, "unknown system"), cmp.Or(m.Go, "unknown Go"), cmp.Or(m.Version, "of unknown version"))
 	p.item("a wake-up of a thread that slept 1 ms: %s", m.wakeUp())
 	for _, text := range r.lineNotes(results) {
 		p.item("%s", text)
 	}
-	p.item("load average %s before, %s after", m.LoadBefore, m.LoadAfter)
+	if m.LoadBefore != "" {
+		p.item("load average %s before, %s after", m.LoadBefore, m.LoadAfter)
+	}
 	seen := map[string]bool{}
 	verified := 0
 	for _, res := range results {
@@ -90,7 +91,9 @@ func (p *printer) run(r *Report, results []Result) {
 			}
 		}
 	}
-	p.item("%s messages, all verified", count(verified))
+	if verified > 0 {
+		p.item("%s messages, all verified", count(verified))
+	}
 	concerned := func(text string) bool {
 		return slices.ContainsFunc(results, func(res Result) bool { return r.concerns(text, res.Workload) })
 	}

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -88,6 +89,13 @@ func (c *comparison) of(workload string) bool {
 // ratio compares a figure of the sides at a step.
 func (c *comparison) ratio(res *Result, n int, figure string) (Ratio, bool) {
 	r := Ratio{Workload: res.Workload, Side: c.side, N: n}
+	if figure == "p50" && res.archived != nil {
+		i := slices.IndexFunc(res.archived, func(v Ratio) bool { return v.Side == c.side && v.N == n && slices.Contains(c.bases, v.Base) })
+		if i < 0 {
+			return r, false
+		}
+		return res.archived[i], true
+	}
 	for _, key := range c.bases {
 		if v := res.side(c.side).multipleOf(res.side(key), n, figure); v > r.Value {
 			r.Base, r.Value = key, v

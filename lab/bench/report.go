@@ -13,12 +13,18 @@ import (
 // Report is the result of a run. WriteJSON writes it as JSON, and Load reads it back.
 type Report struct {
 	Machine Machine `json:"machine"`
-	Rounds  int     `json:"rounds"`
+	// Command is the command line of the run.
+	Command string `json:"command,omitempty"`
+	Rounds  int    `json:"rounds"`
 	// Missing lists the omitted measurements with the reasons.
 	Missing []string `json:"missing,omitempty"`
 	// Failed lists the sides that failed, with their workloads.
 	Failed  []string `json:"failed,omitempty"`
-	Results []Result `json:"results"`
+	Results []Result `json:"results,omitempty"`
+	// Targets, Tables and Notes are set in archived runs only.
+	Targets []Verdict `json:"targets,omitempty"`
+	Tables  []Table   `json:"tables,omitempty"`
+	Notes   []Note    `json:"notes,omitempty"`
 
 	// Derived from the results.
 
@@ -31,6 +37,9 @@ type Result struct {
 	Workload string     `json:"workload"`
 	Unit     string     `json:"unit"`
 	Sides    []Measured `json:"sides"`
+
+	// archived are the ratios of an archived run, whose rounds are gone.
+	archived []Ratio
 }
 
 // Measured is a side and its figures in a workload.
@@ -50,7 +59,7 @@ type Figures struct {
 	// Cut lists the steps that would have exceeded their share of time.
 	Cut    []Cut     `json:"cut,omitempty"`
 	Median []Point   `json:"median"`
-	Rounds [][]Point `json:"rounds"`
+	Rounds [][]Point `json:"rounds,omitempty"`
 	// Attempts lists all measurements in order, if the cache line time is known.
 	Attempts []Attempt `json:"attempts,omitempty"`
 }
@@ -96,7 +105,7 @@ func (f *Figures) finish() {
 
 // check returns an error unless all rounds have the same steps.
 func (f *Figures) check() error {
-	if len(f.Cut) == 0 && (len(f.Rounds) == 0 || len(f.Rounds[0]) == 0) {
+	if len(f.Cut) == 0 && len(f.Median) == 0 && (len(f.Rounds) == 0 || len(f.Rounds[0]) == 0) {
 		return errors.New("there are no figures")
 	}
 	for _, round := range f.Rounds {
@@ -107,15 +116,21 @@ func (f *Figures) check() error {
 	return nil
 }
 
-// finish computes all derived figures, and removes sides without results.
+// finish sums up, and removes sides without figures. An archived run has no rounds: it keeps its medians, ratios
+// and growth.
 func (r *Report) finish() {
+	archived := r.isArchived()
 	for i := range r.Results {
 		res := &r.Results[i]
-		res.Sides = slices.DeleteFunc(res.Sides, func(m Measured) bool { return len(m.Rounds)+len(m.Cut) == 0 })
+		if archived {
+			res.archived = slices.DeleteFunc(slices.Clone(r.Ratios), func(v Ratio) bool { return v.Workload != res.Workload })
+			continue
+		}
+		res.Sides = slices.DeleteFunc(res.Sides, func(m Measured) bool { return m.empty() })
 		for k := range res.Sides {
 			s := &res.Sides[k]
 			s.finish()
-			if s.Disturbed != nil && len(s.Disturbed.Rounds)+len(s.Disturbed.Cut) == 0 {
+			if s.Disturbed != nil && s.Disturbed.empty() {
 				s.Disturbed = nil // it failed
 			}
 			if s.Disturbed != nil {
@@ -123,9 +138,14 @@ func (r *Report) finish() {
 			}
 		}
 	}
-	r.Growth = r.growth()
-	r.Ratios = r.ratios()
+	if !archived {
+		r.Growth = r.growth()
+		r.Ratios = r.ratios()
+	}
 }
+
+// empty reports whether nothing was measured.
+func (f *Figures) empty() bool { return len(f.Rounds)+len(f.Cut) == 0 }
 
 // result returns the result of a workload, or nil.
 func (r *Report) result(workload string) *Result {
@@ -218,18 +238,24 @@ func (r *Report) Save(file string) error {
 	return f.Close()
 }
 
-// Load reads a report written by Save. It recomputes the derived figures.
+// Load reads a file that Save wrote. Medians, ratios and growth are computed again, except
+// for an archived run.
 func Load(file string) (*Report, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
+	return Parse(file, text)
+}
+
+// Parse parses the JSON of a report. Errors begin with the name of its file.
+func Parse(name string, text []byte) (*Report, error) {
 	var r Report
 	if err := json.Unmarshal(text, &r); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if err := r.check(); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	r.finish()
 	return &r, nil
@@ -237,7 +263,7 @@ func Load(file string) (*Report, error) {
 
 // check returns an error if the report cannot be turned into tables.
 func (r *Report) check() error {
-	if len(r.Results) == 0 {
+	if len(r.Results)+len(r.Targets)+len(r.Tables) == 0 {
 		return fmt.Errorf("there are no results in it")
 	}
 	for _, res := range r.Results {

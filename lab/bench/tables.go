@@ -33,11 +33,19 @@ var collectiveSheets = []sheet{
 }
 
 func spread(p *Point, _ *Measured) string {
+	if p.P999 == 0 { // of some archived runs
+		return figure(p.P50) + " / " + figure(p.P99)
+	}
 	return figure(p.P50) + " / " + figure(p.P99) + " / " + figure(p.P999)
 }
 func bandwidth(p *Point, _ *Measured) string { return figure(float64(p.N) / p.P50) }
 func thousands(p *Point, _ *Measured) string { return figure(1e3 / p.P50) }
-func processor(p *Point, _ *Measured) string { return figure(p.CPU) }
+func processor(p *Point, _ *Measured) string {
+	if p.CPU == 0 {
+		return none
+	}
+	return figure(p.CPU)
+}
 func unload(p *Point, _ *Measured) string {
 	if p.N == 0 {
 		return none
@@ -128,6 +136,7 @@ func (sh *sheet) table(res *Result, g Group) *table {
 	if len(sides) == 0 {
 		return nil
 	}
+	found := false
 	for _, n := range res.ns() {
 		row := []string{w.label(n)}
 		for _, s := range sides {
@@ -137,9 +146,13 @@ func (sh *sheet) table(res *Result, g Group) *table {
 			} else if c := s.cutAt(n); c != nil {
 				cell = c.String()
 			}
+			found = found || cell != none
 			row = append(row, cell)
 		}
 		t.add(row...)
+	}
+	if !found {
+		return nil
 	}
 	return t
 }

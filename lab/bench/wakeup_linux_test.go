@@ -20,8 +20,7 @@ func TestWakeUp(t *testing.T) {
 	}
 	m.WakeUp, m.WakeUpP90 = 3.21, 12.3
 	for _, x := range []struct{ text, want string }{
-		{r.plain(), "\na wake-up of a thread that slept 1 ms: 3.21 µs (p90 12.3 µs)\n"},
-		{r.blocks("")[0].text, "\n- a wake-up of a thread that slept 1 ms: 3.21 µs (p90 12.3 µs)\n"},
+		{printed(r), "\na wake-up of a thread that slept 1 ms: 3.21 µs (p90 12.3 µs)\n"},
 	} {
 		if !strings.Contains(x.text, x.want) {
 			t.Errorf("there is no %q in\n%s", x.want, x.text)

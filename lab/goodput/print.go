@@ -23,12 +23,7 @@ var titles = map[string]string{
 func (r *Report) Print(out io.Writer, markdown bool) error {
 	var b strings.Builder
 	for _, part := range Parts() {
-		var cells []*Cell
-		for i := range r.Cells {
-			if r.Cells[i].Part == part {
-				cells = append(cells, &r.Cells[i])
-			}
-		}
+		cells := r.of(part)
 		if len(cells) == 0 {
 			continue
 		}

@@ -72,6 +72,33 @@ func Load(files ...string) (*Report, error) {
 	return &all, nil
 }
 
+// Archive returns the report as lab/results keeps it: its tables.
+func (r *Report) Archive() *bench.Report {
+	a := &bench.Report{Machine: r.Machine, Failed: r.Failed}
+	for _, part := range Parts() {
+		rows := rows(part, r.of(part))
+		if len(rows) > 1 {
+			a.Tables = append(a.Tables, bench.Table{Title: titles[part], Command: "zrlbench goodput " + part, Columns: rows[0], Rows: rows[1:]})
+		}
+	}
+	for i := range r.Cells {
+		for k := range r.Cells[i].Runs {
+			a.Rounds = max(a.Rounds, len(r.Cells[i].Runs[k].Rounds))
+		}
+	}
+	return a
+}
+
+// of returns the cells of a part.
+func (r *Report) of(part string) (cells []*Cell) {
+	for i := range r.Cells {
+		if r.Cells[i].Part == part {
+			cells = append(cells, &r.Cells[i])
+		}
+	}
+	return cells
+}
+
 // add adds a cell, or merges its rounds into an equal one.
 func (r *Report) add(c Cell) {
 	i := slices.IndexFunc(r.Cells, func(have Cell) bool { return have.same(&c) })

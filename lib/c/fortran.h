@@ -1,41 +1,42 @@
-/* What the generated Fortran library needs besides what follows from the table of functions. It is compiled as a part of that file.
+/* The handwritten part of the Fortran library, included by the file generated from the table of functions.
 
-   Fortran passes everything by reference, and lengths of CHARACTER arguments by value after all others. A handle is an INTEGER with
-   the value of the C handle, a status the same five integers; a LOGICAL is 0 or 1. */
+   Fortran passes all arguments by reference, followed by the lengths of CHARACTER arguments by value. A handle is an
+   INTEGER with the value of the C handle, a status consists of the same five integers, and a LOGICAL is 0 or 1. */
 #include "mpi.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The names that compilers make of one. Those without P are weak, for libraries that replace them. */
+/* The symbols that compilers use for a name. Names without P are weak, so that libraries can replace them. */
 #define NAMES(lower, upper) \
     NAME(lower, PMPI_##upper, ) NAME(lower, pmpi_##lower, ) NAME(lower, pmpi_##lower##__, ) NAME(lower, MPI_##upper, weak, ) \
         NAME(lower, mpi_##lower, weak, ) NAME(lower, mpi_##lower##_, weak, ) NAME(lower, mpi_##lower##__, weak, )
 #define NAME(lower, name, ...) extern __typeof__(pmpi_##lower##_) name __attribute__((__VA_ARGS__ alias("pmpi_" #lower "_")));
 
-/* In mpi_f08 the last argument is optional. */
+/* In mpi_f08, the argument ierror is optional. */
 #define OPTIONAL(ierr) \
     MPI_Fint ignored; \
     if (ierr == NULL) \
         ierr = &ignored;
 
-/* The names of mpi_f08, where a weak one is what is called, and those with large counts. pmpir_ is what MPICH's module has for PMPI. */
+/* The names of mpi_f08, with and without large counts. Programs call the weak ones. MPICH's module uses pmpir_ for
+   PMPI. */
 #define NAMES_F08(lower) NAMES_F08_OF(lower, lower##_f08_)
 #define NAMES_F08_LARGE(lower) NAMES_F08_OF(lower##_c, lower##_f08_large_)
 #define NAMES_F08_OF(lower, name) NAME(lower, pmpi_##name, ) NAME(lower, pmpir_##name, ) NAME(lower, mpi_##name, weak, )
 
-/* A weak name of a procedure. */
+/* Defines a weak name for a procedure. */
 #define WEAK(name, procedure) extern __typeof__(procedure) name __attribute__((weak, alias(#procedure)));
 
-/* The common blocks of mpif.h: a program names a constant by passing its address. If an executable has the blocks, its own are used
-   here as well. Compilers align them like this. */
+/* The common blocks of mpif.h: a program denotes a constant by passing its address. If an executable defines the
+   blocks, the library uses the same ones. Compilers align them like this. */
 #define COMMON __attribute__((aligned(16)))
 COMMON struct { MPI_Fint bottom, in_place, status_ignore[MPI_F_STATUS_SIZE]; } mpipriv1_;
 COMMON struct { MPI_Fint statuses_ignore[MPI_F_STATUS_SIZE], errcodes_ignore[1]; } mpipriv2_;
 COMMON struct { char argvs_null, argv_null; } mpiprivc_;
 COMMON MPI_Fint mpifcmb5_, mpifcmb9_, mpifcmba_[1]; /* MPI_UNWEIGHTED, MPI_WEIGHTS_EMPTY, MPI_BUFFER_AUTOMATIC */
 
-/* The same in mpi_f08: variables with these names in MPICH's module, and in ours. */
+/* The same for mpi_f08: MPICH's module and this library's module have variables with these names. */
 extern MPI_F08_status MPIR_F08_MPI_STATUS_IGNORE_OBJ, MPIR_F08_MPI_STATUSES_IGNORE_OBJ[1];
 extern int MPIR_F08_MPI_IN_PLACE, MPIR_F08_MPI_BOTTOM;
 MPI_Fint __mpi_f08_link_constants_MOD_mpi_unweighted, __mpi_f08_link_constants_MOD_mpi_weights_empty;
@@ -55,7 +56,7 @@ static inline void *buffer_of(const void *p) {
     return p == &mpipriv1_.in_place || p == &MPIR_F08_MPI_IN_PLACE ? MPI_IN_PLACE : (void *)p;
 }
 
-/* The buffer that a call of mpi_f08 returns. */
+/* Converts a buffer that a call returns to its address in mpi_f08. */
 static inline void *f08_buffer(void *p) { return p == MPI_BUFFER_AUTOMATIC ? __mpi_f08_link_constants_MOD_mpi_buffer_automatic : p; }
 
 static inline MPI_Status *status_of(const void *p) {
@@ -74,7 +75,7 @@ static inline int *errcodes_of(MPI_Fint *p) {
     return p == mpipriv2_.errcodes_ignore || p == __mpi_f08_link_constants_MOD_mpi_errcodes_ignore ? MPI_ERRCODES_IGNORE : p;
 }
 
-/* A CHARACTER argument without the blanks at its end; to has room for length + 1. */
+/* Copies a CHARACTER argument without trailing blanks to a buffer of length + 1. */
 static inline char *string_of(char *to, const char *from, size_t length) {
     while (length > 0 && from[length - 1] == ' ')
         length--;
@@ -82,7 +83,7 @@ static inline char *string_of(char *to, const char *from, size_t length) {
     return memcpy(to, from, length);
 }
 
-/* The same without blanks at its beginning, as for keys and values of an info object. */
+/* The same without leading blanks, for keys and values of an info object. */
 static inline char *word_of(char *to, const char *from, size_t length) {
     for (; length > 0 && *from == ' '; length--)
         from++;
@@ -95,7 +96,8 @@ static inline void set_string(char *to, size_t length, const char *from) {
     memset(to + n, ' ', length - n);
 }
 
-/* An array of strings that ends with a blank one, stride strings apart: the arguments of a command. It is freed at once. */
+/* Converts the arguments of a command: an array of strings that ends with a blank one, stride strings apart. A single
+   free releases the result. */
 static char **arguments_of(const char *from, size_t length, size_t stride) {
     size_t n = 0;
     while (strspn(from + n * stride * length, " ") < length)
@@ -118,10 +120,10 @@ void pmpi_info_create_env_(MPI_Fint *info, MPI_Fint *ierr) { OPTIONAL(ierr) *ier
 
 void pmpi_pcontrol_(MPI_Fint *level) { PMPI_Pcontrol(*level); }
 
-/* Hides a buffer from optimizations of the compiler, which a call does. */
+/* Protects a buffer from compiler optimizations; the call itself has this effect. */
 void pmpi_f_sync_reg_(void *buffer) { (void)buffer; }
 
-/* An address that an INTEGER cannot hold is an error, but is set: differences of addresses are right. */
+/* An address that does not fit into an INTEGER is an error, but is stored: differences of addresses remain correct. */
 void pmpi_address_(void *location, MPI_Fint *address, MPI_Fint *ierr) {
     OPTIONAL(ierr)
     MPI_Aint a = 0;
@@ -131,8 +133,8 @@ void pmpi_address_(void *location, MPI_Fint *address, MPI_Fint *ierr) {
         *ierr = MPI_ERR_ARG;
 }
 
-/* Attributes. What Fortran has set is an integer; a predefined attribute is a pointer to one in C, and has a key of its own here,
-   which is the C key plus 1. */
+/* Attributes. Fortran sets integers. In C, a predefined attribute is a pointer to an integer; Fortran has a separate
+   key for it, which is the C key plus 1. */
 
 static int predefined(MPI_Fint key) { return (key & ~0xf) == (MPI_TAG_UB & ~0xf) || (key & ~0xf) == (MPI_WIN_BASE & ~0xf); }
 
@@ -167,8 +169,8 @@ SET_ATTRIBUTE(pmpi_type_set_attr_, PMPI_Type_set_attr, MPI_Aint)
 SET_ATTRIBUTE(pmpi_win_set_attr_, PMPI_Win_set_attr, MPI_Aint)
 SET_ATTRIBUTE(pmpi_attr_put_, PMPI_Attr_put, MPI_Fint)
 
-/* The callbacks of a key, which are called by reference, and its extra state. There is one for each key that a program creates, for as
-   long as the process: C does not say when the last attribute of a freed key is gone. */
+/* The callbacks of a key, which expect arguments by reference, and its extra state. It is never freed, because C
+   does not report when the last attribute of a freed key is deleted. */
 typedef void copy_function(MPI_Fint *object, MPI_Fint *key, void *extra, void *in, void *out, MPI_Fint *flag, MPI_Fint *ierr);
 typedef void delete_function(MPI_Fint *object, MPI_Fint *key, void *value, void *extra, MPI_Fint *ierr);
 struct keyval {
@@ -234,7 +236,7 @@ NULL_CALLBACKS(pmpi_win_, MPI_Aint)
 
 void pmpi_conversion_fn_null_(void) {}
 
-/* Generalized requests: freed with the request. */
+/* The callbacks of a generalized request, freed with the request. */
 struct grequest {
     void (*query)(MPI_Aint *extra, MPI_Status *status, MPI_Fint *ierr);
     void (*free)(MPI_Aint *extra, MPI_Fint *ierr);
@@ -277,7 +279,7 @@ void pmpi_grequest_start_(void (*query)(MPI_Aint *, MPI_Status *, MPI_Fint *), v
         free(g);
 }
 
-/* Strings whose length the caller names. C counts the null character. */
+/* Strings with a length argument. In C, it includes the null character. */
 
 void pmpi_info_get_(MPI_Fint *info, char *key, MPI_Fint *valuelen, char *value, MPI_Fint *flag, MPI_Fint *ierr, size_t key_length,
                     size_t value_length) {
@@ -349,7 +351,8 @@ void pmpi_comm_spawn_multiple_(MPI_Fint *count, char *commands, char *argvs, MPI
     free(names);
 }
 
-/* Data representations of a program need callbacks for files, of which there are none yet: C reports what is not supported. */
+/* User-defined data representations need callbacks for files, which do not exist yet: the C function reports the
+   error. */
 void pmpi_register_datarep_(char *datarep, void *read, void *write, void *extent, MPI_Aint *extra, MPI_Fint *ierr, size_t length) {
     OPTIONAL(ierr)
     char name[length + 1];
@@ -357,7 +360,7 @@ void pmpi_register_datarep_(char *datarep, void *read, void *write, void *extent
     *ierr = PMPI_Register_datarep(string_of(name, datarep, length), NULL, NULL, NULL, NULL);
 }
 
-/* A buffer of assumed rank, as gfortran passes it to a procedure that is not BIND(C), from version 9. Strides count spans. */
+/* A buffer of assumed rank, as passed by gfortran 9 and later to a procedure without BIND(C). Strides are in spans. */
 struct descriptor {
     void *base;
     size_t offset, element;
@@ -368,7 +371,7 @@ struct descriptor {
     struct { intptr_t stride, lower, upper; } dimension[];
 };
 
-/* Whether the elements are one block. If they are not, that is an error, also for a caller that passes no ierr. */
+/* Reports whether the elements are one block. If not, it raises an error, even if the caller does not pass ierr. */
 static int contiguous(struct descriptor *d, MPI_Fint *ierr) {
     intptr_t elements = 1;
     int block = d->rank == 0 || d->span == (intptr_t)d->element;
@@ -389,7 +392,7 @@ void pmpir_f_sync_reg_f08ts_(struct descriptor *buffer) { (void)buffer; }
 WEAK(mpi_f_sync_reg_f08ts_, pmpir_f_sync_reg_f08ts_)
 NAMES_F08(f_sync_reg)
 
-/* Comparisons, conversions and callbacks of MPICH's modules. A handle of mpi_f08 is an integer in memory, and so is one of mpi. */
+/* Comparisons, conversions and callbacks of MPICH's modules. In memory, handles of mpi_f08 and mpi are integers. */
 #define COMPARE_AS(name) \
     MPI_Fint name##eq(MPI_Fint *a, MPI_Fint *b) { return *a == *b; } \
     MPI_Fint name##neq(MPI_Fint *a, MPI_Fint *b) { return *a != *b; }
@@ -440,7 +443,7 @@ CALLBACKS(comm)
 CALLBACKS(type)
 CALLBACKS(win)
 
-/* MPI_SIZEOF of MPICH's modules, of a scalar and of an array (v). The argument itself does not matter. */
+/* MPI_SIZEOF of MPICH's modules, for scalars and arrays (v). The value of the argument is not used. */
 #define SIZEOF_BYTES(name, bytes) \
     void name(const void *x, MPI_Fint *size, MPI_Fint *ierr) { \
         (void)x; \

@@ -1,6 +1,7 @@
-/* Go code runs on small stacks of its own, and so does a thread of the program while it is in an MPI call. A signal handler has to run on the
-   alternate stack of its thread, which Go provides: with SA_ONSTACK. Programs install handlers without it, so these functions add it. They
-   are part of every library that programs link with, and precede libc in the loader's search. */
+/* Go code runs on small stacks, and so does a thread of the program during an MPI call. A signal handler must run on
+   the alternate stack of its thread, which Go provides; this requires SA_ONSTACK. Programs install handlers without
+   it, so these functions add it. They are part of every library that programs link with, and precede libc in the
+   loader's search. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -13,7 +14,7 @@ static sigaction_function *libc;
 
 __attribute__((constructor(101))) static void find_libc(void) { *(void **)&libc = dlsym(RTLD_NEXT, "sigaction"); }
 
-/* RTLD_NEXT is the next of these libraries if a process has several. */
+/* If a process has several of these libraries, RTLD_NEXT is the next one. */
 int sigaction(int sig, const struct sigaction *action, struct sigaction *old) {
     struct sigaction with;
     if (libc == NULL) /* called by a constructor that runs earlier */
@@ -42,6 +43,6 @@ sighandler_t signal(int sig, sighandler_t handler) { return install(sig, handler
 sighandler_t bsd_signal(int sig, sighandler_t handler) { return install(sig, handler, SA_RESTART); }
 sighandler_t ssignal(int sig, sighandler_t handler) { return install(sig, handler, SA_RESTART); }
 
-/* signal of programs compiled with _XOPEN_SOURCE alone. */
+/* The signal function of programs compiled with _XOPEN_SOURCE only. */
 sighandler_t sysv_signal(int sig, sighandler_t handler) { return install(sig, handler, SA_RESETHAND | SA_NODEFER); }
 sighandler_t __sysv_signal(int sig, sighandler_t handler) { return install(sig, handler, SA_RESETHAND | SA_NODEFER); }

@@ -25,14 +25,14 @@ const (
 
 var kindNames = [kinds]string{"communicator", "group", "datatype", "operation", "request", "error handler", "info", "key", "message", "session"}
 
-// abi is how the callers of a library write handles, statuses and constants.
+// abi describes the handles, statuses and constants of the callers of a library.
 type abi struct {
 	constants map[string]int64
-	// handleLen is the length of a handle in bytes. Handles of keys are ints in all ABIs.
+	// handleLen is the length of a handle in bytes. Keyvals are ints in all ABIs.
 	handleLen int
-	// base is the first handle of objects that a program makes. The others follow.
+	// base is the handle of the first object that a program makes. Later ones follow.
 	base [kinds]uint64
-	// null is the handle of none.
+	// null is the null handle of each kind.
 	null [kinds]uint64
 	// status is the layout of MPI_Status.
 	status statusLayout
@@ -42,15 +42,15 @@ type abi struct {
 	statusIgnore, statusesIgnore                 uintptr
 }
 
-// statusLayout has offsets in a status.
+// statusLayout holds the size and field offsets of a status.
 type statusLayout struct {
 	size, source, tag, err uintptr
-	// low and high are where the number of bytes is, in units: the bits from 32 on are
-	// in high, shifted left by one, and bit 0 of high is 1 for a request that was cancelled.
+	// low and high are the offsets of the number of bytes, which is split into two words: high holds the bits from 32
+	// on, shifted left by one, and its bit 0 is set for a cancelled request.
 	low, high uintptr
 }
 
-// ABI names an ABI, by the numbers that its shims give.
+// ABI identifies an ABI, by the number that its shims pass.
 type ABI int
 
 // The ABIs.
@@ -59,7 +59,7 @@ const (
 	Standard ABI = 2
 )
 
-// The tables that lib/gen makes the headers of the ABIs from.
+// Tables from which lib/gen makes the headers of the ABIs.
 //
 //go:embed abi/mpich.txt
 var mpichTable string
@@ -67,7 +67,7 @@ var mpichTable string
 //go:embed abi/standard.txt
 var standardTable string
 
-// constants returns the numbers that a table of an ABI names, without MPI_. Handles of type int have their sign.
+// constants returns the numbers named in the table of an ABI, without MPI_. Handles of type int are sign-extended.
 func constants(table string) map[string]int64 {
 	list, ints := make(map[string]int64, 512), map[string]bool{}
 	for line := range strings.Lines(table) {
@@ -75,7 +75,8 @@ func constants(table string) map[string]int64 {
 		name, value, _ := strings.Cut(rest, " ")
 		if typ == "handle" {
 			ints[name] = value == "int"
-		} else if v, err := strconv.ParseInt(value, 0, 64); err == nil { // others are comments, functions, and C types of integers
+		} else if v, err := strconv.ParseInt(value, 0, 64); err == nil {
+			// The rest are comments, functions, and C integer types.
 			if ints[typ] {
 				v = int64(int32(v))
 			}
@@ -91,8 +92,8 @@ func newABI(which ABI) *abi {
 	switch which {
 	case MPICH:
 		a.constants, a.handleLen = constants(mpichTable), 4
-		// The kind is in bits 26 to 29, and bits 30 and 31 are those of objects without limit. The first
-		// sixteen datatypes are the standard's pairs.
+		// The kind is in bits 26 to 29. Bits 30 and 31 denote dynamically allocated objects. The first sixteen
+		// datatypes are the standard's pairs.
 		for k, bits := range [kinds]uint64{1, 2, 3, 6, 11, 5, 7, 9, 11, 14} {
 			a.base[k] = 2<<30 | bits<<26
 		}
@@ -102,7 +103,7 @@ func newABI(which ABI) *abi {
 	default:
 		a.constants, a.handleLen = constants(standardTable), 8
 		for k := range a.base {
-			a.base[k] = 1 << 12 // below are the constants
+			a.base[k] = 1 << 12 // constants are below
 		}
 		a.status = statusLayout{size: 32, source: 0, tag: 4, err: 8, low: 12, high: 16}
 	}
@@ -116,7 +117,7 @@ func newABI(which ABI) *abi {
 	return a
 }
 
-// handle is a handle as an argument has it: those of an ABI with ints are extended with their sign.
+// handle returns a handle from an argument, in which an ABI with int handles sign-extends them.
 func (a *abi) handle(k kind, v int64) uint64 {
 	if a.handleLen == 4 || k == kindKeyval {
 		return uint64(uint32(v))

@@ -9,32 +9,32 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// args are the arguments of a call. They are used for one call after another.
+// args holds the arguments of a call. It is reused for later calls.
 type args struct {
 	l    *Library
 	list *[maxArgs]uint64
 	*numbered
-	// wide says that counts have 64 bits also where they are in memory, as in the calls whose names end with _c.
+	// wide is set if counts in memory have 64 bits, as in calls whose names end in _c.
 	wide bool
-	// comm is the communicator whose error handler is for the error of the call, or nil.
+	// comm is the communicator whose error handler handles errors of the call, or nil.
 	comm *comm
-	// handler is for errors of a call without a communicator, if the call has one, with the handle of what it belongs to.
+	// handler handles errors of a call without a communicator, if not nil; handlerOf is the handle of its object.
 	handler   *errhandler
 	handlerOf uint64
 	// inherited is the send buffer of the session whose group or communicator is an argument, or nil.
 	inherited *mpi.SendBuffer
-	// quiet: the error is the caller's alone, and no handler is called.
+	// quiet is set if only the caller gets the error, and no handler is called.
 	quiet bool
-	// operands are those of a collective call, in memory of their own, as other calls do not need it.
+	// operands are the operands of a collective call, allocated separately because other calls do not need them.
 	operands *operands
 }
 
-// maxArgs is the most that a call of the standard has, and a little more.
+// maxArgs exceeds the maximum number of arguments of a call of the standard.
 const maxArgs = 16
 
 func (a *args) int(i int) int { return int(int32(a.list[i])) }
 
-// count is a number of elements, a displacement or an address: 64 bits in any case.
+// count returns a number of elements, a displacement or an address, which always has 64 bits.
 func (a *args) count(i int) int64 { return int64(a.list[i]) }
 
 func (a *args) pointer(i int) unsafe.Pointer {
@@ -43,7 +43,7 @@ func (a *args) pointer(i int) unsafe.Pointer {
 
 func (a *args) result(v uint64) { a.list[0] = v }
 
-// where returns a pointer to what the call is to write, which must not be nil.
+// where returns a pointer to an output argument, which must not be nil.
 func (a *args) where(i int) unsafe.Pointer {
 	p := a.pointer(i)
 	if p == nil {
@@ -74,7 +74,7 @@ func (a *args) setFlag(i int, v bool) {
 	a.setInt(i, n)
 }
 
-// setCount writes a count. One that does not fit is MPI_UNDEFINED.
+// setCount writes a count, or MPI_UNDEFINED if it does not fit.
 func (a *args) setCount(i int, v int64) {
 	if v == mpi.Undefined {
 		v = int64(a.l.abi.undefined)
@@ -94,7 +94,7 @@ func (a *args) setWord(i int, v int64) { *(*int64)(a.where(i)) = v }
 
 func (a *args) setPointer(i int, v unsafe.Pointer) { *(*unsafe.Pointer)(a.where(i)) = v }
 
-// handle is a handle that is given by value.
+// handle returns a handle passed by value.
 func (a *args) handle(i int, k kind) uint64 { return a.l.abi.handle(k, int64(a.list[i])) }
 
 // handleAt reads element n of an array of handles.
@@ -118,7 +118,7 @@ func (a *args) handleIn(i int) uint64 { return a.l.handleAt(a.where(i), 0) }
 
 func (a *args) setHandle(i int, v uint64) { a.l.setHandleAt(a.where(i), 0, v) }
 
-// communicator is a communicator, whose error handler is that of the call from then on.
+// communicator returns a communicator argument. From then on, its error handler handles errors of the call.
 func (a *args) communicator(i int) *comm {
 	h := a.handle(i, kindComm)
 	if c := a.l.comms.get(h); c != nil {
@@ -146,7 +146,7 @@ func (l *Library) datatype(h uint64) *dtype {
 	return find(l.types, h, mpi.ErrType)
 }
 
-// committed is the datatype of a message.
+// committed returns the datatype of a message, which must be committed.
 func (a *args) committed(i int) *dtype { return a.l.committed(a.handle(i, kindDatatype)) }
 
 func (l *Library) committed(h uint64) *dtype {
@@ -157,7 +157,7 @@ func (l *Library) committed(h uint64) *dtype {
 	return t
 }
 
-// peer is a rank in a communicator, a source or MPI_PROC_NULL. Package mpi refuses MPI_ANY_SOURCE where it sends.
+// peer returns a rank in a communicator, a wildcard or MPI_PROC_NULL. Package mpi rejects MPI_ANY_SOURCE for sends.
 func (a *args) peer(i int) int { return a.l.abi.peer(a.int(i)) }
 
 func (a *abi) peer(r int) int {
@@ -174,7 +174,7 @@ func (a *abi) peer(r int) int {
 	}
 }
 
-// rootOf is the root of a collective call: MPI_ROOT too, and no rank on an intercommunicator.
+// rootOf returns the root of a collective call, which may be MPI_ROOT or, on an intercommunicator, MPI_PROC_NULL.
 func (a *args) rootOf(i int) int {
 	if a.int(i) == a.l.abi.root {
 		return mpi.Root
@@ -182,7 +182,7 @@ func (a *args) rootOf(i int) int {
 	return a.peer(i)
 }
 
-// tag is a tag, or MPI_ANY_TAG, which package mpi refuses where it sends.
+// tag returns a tag, or MPI_ANY_TAG, which package mpi rejects for sends.
 func (a *args) tag(i int) int { return a.l.abi.tag(a.int(i)) }
 
 func (a *abi) tag(t int) int {
@@ -198,7 +198,7 @@ func (a *abi) tag(t int) int {
 // inPlace reports whether a buffer is MPI_IN_PLACE.
 func (a *args) inPlace(i int) bool { return uintptr(a.list[i]) == a.l.abi.inPlace }
 
-// size is a count of elements, which must not be negative.
+// size returns a count of elements, which must not be negative.
 func (a *args) size(i int) int64 {
 	n := a.count(i)
 	if n < 0 {
@@ -207,14 +207,14 @@ func (a *args) size(i int) int64 {
 	return n
 }
 
-// counted is a count and a datatype of a message, which follow each other.
+// counted returns the count and datatype of a message, which are consecutive arguments.
 func (a *args) counted(i int) (int64, *datatype.Type) {
 	t := a.l.messageType(a.count(i), a.handle(i+1, kindDatatype))
 	return a.size(i), t
 }
 
-// messageType is the datatype of n elements of a message. MPICH accepts MPI_DATATYPE_NULL for no elements, and programs
-// rely on it.
+// messageType returns the datatype of n elements of a message. Like MPICH, it accepts MPI_DATATYPE_NULL for no
+// elements, because programs rely on it.
 func (l *Library) messageType(n int64, h uint64) *datatype.Type {
 	if n == 0 && h == l.abi.null[kindDatatype] {
 		return l.bytes
@@ -222,13 +222,13 @@ func (l *Library) messageType(n int64, h uint64) *datatype.Type {
 	return l.committed(h).Type
 }
 
-// buffer is a buffer of an address, a count and a datatype, which follow each other.
+// buffer returns a buffer whose address, count and datatype are consecutive arguments.
 func (a *args) buffer(i int) mpi.Buffer {
 	n, t := a.counted(i + 1)
 	return a.memory(i, n, t)
 }
 
-// memory is a buffer of n elements at an address, which is not MPI_IN_PLACE.
+// memory returns a buffer of n elements at an address, which must not be MPI_IN_PLACE.
 func (a *args) memory(i int, n int64, t *datatype.Type) mpi.Buffer {
 	if a.inPlace(i) {
 		panic(failf(mpi.ErrBuffer, "argument %d of MPI_%s is MPI_IN_PLACE, which it may not be", i+1, a.name))
@@ -236,13 +236,13 @@ func (a *args) memory(i int, n int64, t *datatype.Type) mpi.Buffer {
 	return mpi.Foreign.Memory(a.pointer(i), n, t)
 }
 
-// buffers is a buffer of so many such, one after another.
+// buffers returns a buffer that holds the given one times times, consecutively.
 func (a *args) buffers(i int, times int64) mpi.Buffer {
 	n, t := a.counted(i + 1)
 	return a.times(i, n, t, times)
 }
 
-// times is a buffer of so many times n elements.
+// times returns a buffer of times·n elements.
 func (a *args) times(i int, n int64, t *datatype.Type, times int64) mpi.Buffer {
 	if n > math.MaxInt64/max(times, 1) {
 		panic(failf(mpi.ErrCount, "the count is %d, %d times", n, times))
@@ -250,10 +250,10 @@ func (a *args) times(i int, n int64, t *datatype.Type, times int64) mpi.Buffer {
 	return a.memory(i, n*times, t)
 }
 
-// integers reads n integers of an array: counts, or displacements.
+// integers reads n counts or displacements from an array.
 func (a *args) integers(i, n int) []int { return a.array(i, n, a.wide) }
 
-// ints reads n ints, also in a call with wide counts.
+// ints reads n ints, even in a call with wide counts.
 func (a *args) ints(i, n int) []int { return a.array(i, n, false) }
 
 // addresses reads n displacements of 64 bits.
@@ -272,7 +272,7 @@ func (a *args) array(i, n int, wide bool) []int {
 	return list
 }
 
-// number reads how many elements an array has.
+// number returns the length of an array, which must not be negative.
 func (a *args) number(i int) int {
 	n := a.int(i)
 	if n < 0 {
@@ -281,7 +281,7 @@ func (a *args) number(i int) int {
 	return n
 }
 
-// countedInts reads an array of so many ints as another argument says.
+// countedInts reads an array of ints whose length is another argument.
 func (a *args) countedInts(count, i int) []int { return a.ints(i, a.number(count)) }
 
 func wideOf(list []int) []int64 {
@@ -312,7 +312,7 @@ func (a *args) datatypes(i, n int) []*datatype.Type {
 	return list
 }
 
-// text reads a string of C.
+// text reads a C string.
 func (a *args) text(i int) string { return textAt(a.where(i)) }
 
 func textAt(p unsafe.Pointer) string {
@@ -323,7 +323,7 @@ func textAt(p unsafe.Pointer) string {
 	return string(unsafe.Slice((*byte)(p), n))
 }
 
-// setText writes a string of C for which there is room for so many bytes, and returns its length without the 0 at its end.
+// setText writes a C string into room bytes, and returns its length without the terminating 0.
 func (a *args) setText(i int, s string, room int) int {
 	p := a.where(i)
 	if room <= 0 {
@@ -342,13 +342,13 @@ func (a *args) status(i int, s *mpi.Status) { a.l.status(a.pointer(i), s) }
 func (l *Library) status(p unsafe.Pointer, s *mpi.Status) {
 	if p != nil && uintptr(p) != l.abi.statusIgnore {
 		l.setStatus(p, s)
-		if s.Source == mpi.AnySource { // an empty status has MPI_SUCCESS; in others the call leaves it as it is
+		if s.Source == mpi.AnySource { // an empty status has MPI_SUCCESS; otherwise the error field is not changed
 			l.setError(p, 0)
 		}
 	}
 }
 
-// statuses is where an array of statuses is, or nil if they are to be ignored.
+// statuses returns the address of an array of statuses, or nil if they are to be ignored.
 func (a *args) statuses(i int) unsafe.Pointer {
 	p := a.pointer(i)
 	if uintptr(p) == a.l.abi.statusesIgnore {
@@ -357,7 +357,7 @@ func (a *args) statuses(i int) unsafe.Pointer {
 	return p
 }
 
-// setStatus writes a status, but for its error.
+// setStatus writes a status except for its error field.
 func (l *Library) setStatus(p unsafe.Pointer, s *mpi.Status) {
 	layout := &l.abi.status
 	source, tag := s.Source, s.Tag
@@ -378,7 +378,7 @@ func (l *Library) setStatus(p unsafe.Pointer, s *mpi.Status) {
 	l.setBytes(p, s.Bytes, s.Cancelled)
 }
 
-// unknownBytes is the number of bytes of a message whose length is not known.
+// unknownBytes encodes an unknown length of a message.
 const unknownBytes = 1<<62 - 1
 
 func (l *Library) setBytes(p unsafe.Pointer, n int64, cancelled bool) {
@@ -394,7 +394,7 @@ func (l *Library) setBytes(p unsafe.Pointer, n int64, cancelled bool) {
 	*(*uint32)(unsafe.Add(p, layout.high)) = high
 }
 
-// statusAt reads what of a status this library has written.
+// statusAt reads the parts of a status that only this library writes.
 func (l *Library) statusAt(p unsafe.Pointer) mpi.Status {
 	layout := &l.abi.status
 	high := *(*uint32)(unsafe.Add(p, layout.high))

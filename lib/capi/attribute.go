@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/caching"
 )
 
-// object has attributes: a communicator or a datatype.
+// object is an object with attributes: a communicator or a datatype.
 type object interface {
 	handleOf() uint64
 	attributesOf() *caching.Attributes[object]
@@ -20,13 +20,13 @@ func (c *comm) attributesOf() *caching.Attributes[object]  { return &c.attribute
 func (t *dtype) handleOf() uint64                          { return t.handle }
 func (t *dtype) attributesOf() *caching.Attributes[object] { return &t.attributes }
 
-// keyval is a key that a program has made.
+// keyval is a key made by the program.
 type keyval struct {
 	*caching.Key[object]
 	of kind
 }
 
-// keyvals are all keys that a program has made. A key that was freed may still be used to read or delete attributes.
+// keyvals holds all keys made by the program. A freed key can still be used to read or delete attributes.
 type keyvals struct {
 	mu   sync.Mutex
 	list []keyval
@@ -43,7 +43,7 @@ var _ = add(map[string]implementation{
 	"Type_set_attr":      func(a *args) { a.setAttr(a.typeObject) },
 	"Type_get_attr":      func(a *args) { a.getAttr(a.typeObject) },
 	"Type_delete_attr":   func(a *args) { a.deleteAttr(a.typeObject) },
-	// The names of MPI-1.
+	// MPI-1 names.
 	"Keyval_create": func(a *args) { a.newKeyval(kindComm) },
 	"Keyval_free":   (*args).freeKeyval,
 	"Attr_put":      func(a *args) { a.setAttr(a.commObject) },
@@ -51,10 +51,11 @@ var _ = add(map[string]implementation{
 	"Attr_delete":   func(a *args) { a.deleteAttr(a.commObject) },
 })
 
-// keepValue is the constant of the standard's ABI for a copy function that keeps the value.
+// keepValue is the standard ABI's constant for a copy function that keeps the value.
 const keepValue = 1
 
-// newKeyval: copy function, delete function, where the key goes, extra state.
+// newKeyval implements MPI_Comm_create_keyval(copy_fn, delete_fn, keyval, extra_state) and its counterpart for
+// datatypes.
 func (a *args) newKeyval(of kind) {
 	back, extra, copyFunction, deleteFunction := a.l.back, a.pointer(3), a.pointer(0), a.pointer(1)
 	k := &a.l.keyvals
@@ -82,7 +83,7 @@ func (a *args) newKeyval(of kind) {
 	a.setInt(2, number)
 }
 
-// codeError is what a function of the program has returned.
+// codeError returns the error for the return code of a user callback.
 func codeError(code int) error {
 	if code == 0 {
 		return nil
@@ -108,14 +109,14 @@ func (a *args) keyval(number int, of kind) *caching.Key[object] {
 func (a *args) freeKeyval() {
 	p := a.where(0)
 	k := a.keyval(int(*(*int32)(p)), kindKeyval)
-	_ = k.Free() // freeing it twice changes nothing
+	_ = k.Free() // a second Free has no effect
 	a.setInt(0, int(a.l.abi.constants["KEYVAL_INVALID"]))
 }
 
 func (a *args) commObject() (object, kind) { return a.communicator(0), kindComm }
 func (a *args) typeObject() (object, kind) { return a.datatype(0), kindDatatype }
 
-// keyed decodes an object and a key, which is not one of the library's own.
+// keyed decodes an object and a key, which must not be one of the library's.
 func (a *args) keyed(of func() (object, kind)) (object, *caching.Key[object]) {
 	o, which := of()
 	if a.fixedValue(a.int(1)) != nil {
@@ -124,7 +125,7 @@ func (a *args) keyed(of func() (object, kind)) (object, *caching.Key[object]) {
 	return o, a.keyval(a.int(1), which)
 }
 
-// attributeError is the error of a change of attributes: that of a function of the program, or of the key.
+// attributeError returns the error of a change of attributes: an invalid key, or the error of a user callback.
 func attributeError(err error) error {
 	if errors.Is(err, caching.ErrKey) {
 		return errorf(mpi.ErrKeyval, "%v", err)
@@ -151,21 +152,21 @@ func (a *args) deleteAttr(of func() (object, kind)) {
 	check(attributeError(o.attributesOf().Delete(o, k)))
 }
 
-// fixed are the values of the attributes that each communicator has, by their keys. A program gets pointers to them.
+// fixed maps keys to the values of attributes that each communicator has. A program gets pointers to the values.
 type fixed map[int]*int32
 
 func (l *Library) nameFixed() {
 	l.fixed = fixed{}
 	for name, value := range map[string]int{
 		"TAG_UB": mpi.TagUB, "HOST": l.abi.procNull, "IO": l.abi.anySource, "WTIME_IS_GLOBAL": 0,
-		"UNIVERSE_SIZE": 0, "LASTUSEDCODE": 0, "APPNUM": 0, // the first two are set once they are known
+		"UNIVERSE_SIZE": 0, "LASTUSEDCODE": 0, "APPNUM": 0, // the first two are set later
 	} {
 		v := int32(value)
 		l.fixed[int(l.abi.constants[name])] = &v
 	}
 }
 
-// fixedValue is the value of one of them, or nil for another key.
+// fixedValue returns the value of such an attribute, or nil for any other key.
 func (a *args) fixedValue(key int) *int32 {
 	l := a.l
 	value := l.fixed[key]

@@ -6,10 +6,10 @@ import (
 	"unsafe"
 )
 
-// attributeCalls are the calls for the attributes of a kind of object.
+// attributeCalls contains the calls for the attributes of one kind of object.
 type attributeCalls struct {
 	newKey, freeKey, set, get, remove string
-	// object makes an object, and dup and free are for it.
+	// object makes an object. dup and free are the calls for such objects.
 	object    func(r *rank, o out)
 	dup, free string
 	of        kind
@@ -25,14 +25,14 @@ func attributeFamilies() map[string]attributeCalls {
 	}
 }
 
-// key makes a key with numbers for its functions.
+// key makes a key, with numbers in place of its functions.
 func (f *attributeCalls) key(r *rank, copyFunction, deleteFunction any) int {
 	key, atKey := ints(0)
 	r.ok(f.newKey, copyFunction, deleteFunction, atKey, nil)
 	return int(key[0])
 }
 
-// value is an attribute, or -1 if there is none.
+// value returns an attribute, or -1 if there is none.
 func (f *attributeCalls) value(r *rank, o out, key int) int {
 	r.t.Helper()
 	value := newOut()
@@ -48,7 +48,7 @@ func (f *attributeCalls) value(r *rank, o out, key int) int {
 	return -1
 }
 
-// TestAttributes: values are set, replaced, copied and deleted, with the functions of their keys.
+// TestAttributes checks that values are set, replaced, copied and deleted with the functions of their keys.
 func TestAttributes(t *testing.T) {
 	for name, f := range attributeFamilies() {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestAttributes(t *testing.T) {
 				expect(d, -1, -1)
 				r.ok(f.free, d.at())
 				r.called()
-				r.ok(f.free, o.at()) // the attribute that was set last is deleted first
+				r.ok(f.free, o.at()) // the last attribute set is deleted first
 				r.called("delete 22 value 300", "delete 12 value 200")
 				if !o.null(r, f.of) {
 					r.t.Errorf("%#x was freed", o.get(r))
@@ -96,7 +96,7 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-// TestAttributeFunctionErrors: the error of a function is that of the call, and the attribute stays.
+// TestAttributeFunctionErrors checks that a call returns the error of a callback, and that the attribute is unchanged.
 func TestAttributeFunctionErrors(t *testing.T) {
 	for name, f := range attributeFamilies() {
 		t.Run(name, func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestAttributeFunctionErrors(t *testing.T) {
 	}
 }
 
-// TestAttributeKeys: keys that were freed, that are of another kind or the library's, or that are none.
+// TestAttributeKeys checks keys that were freed, that are for another kind of object, predefined or invalid.
 func TestAttributeKeys(t *testing.T) {
 	for name, f := range attributeFamilies() {
 		t.Run(name, func(t *testing.T) {
@@ -179,7 +179,7 @@ func TestAttributeKeys(t *testing.T) {
 				}
 				_, atNone := ints(int32(key + 100))
 				r.fails("ERR_KEYVAL", f.freeKey, atNone)
-				if _, ok := r.l.abi.constants["DUP_FN"]; ok { // a constant of the standard's ABI alone
+				if _, ok := r.l.abi.constants["DUP_FN"]; ok { // a constant only in the standard ABI
 					same := f.key(r, "DUP_FN", nil)
 					r.ok(f.set, o.get(r), same, 7)
 					r.ok(f.dup, o.get(r), d.at())
@@ -195,7 +195,7 @@ func TestAttributeKeys(t *testing.T) {
 	}
 }
 
-// TestFixedAttributes: those of the library have values, and cannot be changed.
+// TestFixedAttributes checks that the library's attributes have values and cannot be changed.
 func TestFixedAttributes(t *testing.T) {
 	onRanks(t, 2, func(r *rank) {
 		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")

@@ -9,13 +9,13 @@ import (
 )
 
 // sendBuffer is the buffer for buffered sends of the rank, a communicator or a session (MPI 4.1, section 3.6). Messages
-// are copied elsewhere: the program's memory is only its to have back.
+// are copied elsewhere: the program's memory is only kept to be returned.
 type sendBuffer struct {
 	*mpi.SendBuffer
 	memory unsafe.Pointer
 }
 
-// The calls of a communicator and of a session have the arguments of the rank's calls after the object.
+// Calls for a communicator or a session have the same arguments as the rank's calls, after the object.
 var _ = add(map[string]implementation{
 	"Buffer_attach":         func(a *args) { a.attachBuffer(&a.l.buffer, 0) },
 	"Buffer_detach":         func(a *args) { a.detachBuffer(&a.l.buffer, 0) },
@@ -31,7 +31,7 @@ var _ = add(map[string]implementation{
 	"Session_iflush_buffer": withBuffer((*args).sessionBuffer, (*args).iflushBuffer),
 })
 
-// withBuffer is a call on the buffer of the object of argument 0.
+// withBuffer returns a call on the buffer of the object in argument 0.
 func withBuffer(of func(*args) *sendBuffer, do func(a *args, b *sendBuffer, next int)) implementation {
 	return func(a *args) { do(a, of(a), 1) }
 }
@@ -50,7 +50,7 @@ func (a *args) commBuffer() *sendBuffer {
 
 func (a *args) sessionBuffer() *sendBuffer { return &a.session(a.handle(0, kindSession)).buffer }
 
-// end detaches a buffer whose user ends, if it is attached.
+// end detaches the buffer, if attached, because its user ends.
 func (b *sendBuffer) end() error {
 	b.memory = nil
 	if _, err := b.Detach(context.Background()); mpi.ClassOf(err) != mpi.ErrBuffer {
@@ -59,7 +59,7 @@ func (b *sendBuffer) end() error {
 	return nil
 }
 
-// attachBuffer: buffer, size.
+// attachBuffer decodes buffer, size.
 func (a *args) attachBuffer(b *sendBuffer, next int) {
 	n, memory := a.count(next+1), a.pointer(next)
 	if automatic := a.l.abi.constants["BUFFER_AUTOMATIC"]; automatic != 0 && int64(uintptr(memory)) == automatic {
@@ -72,7 +72,7 @@ func (a *args) attachBuffer(b *sendBuffer, next int) {
 	b.memory = memory
 }
 
-// detachBuffer: where the address and the size of the buffer go.
+// detachBuffer decodes buffer_addr, size.
 func (a *args) detachBuffer(b *sendBuffer, next int) {
 	a.where(next + 1)
 	to := a.where(next)
@@ -85,16 +85,16 @@ func (a *args) detachBuffer(b *sendBuffer, next int) {
 	a.setCount(next+1, int64(n))
 }
 
-// flushBuffer has no arguments.
+// flushBuffer implements the flush calls, which have no further arguments.
 func (a *args) flushBuffer(b *sendBuffer, _ int) { check(b.Flush(context.Background())) }
 
-// iflushBuffer: request.
+// iflushBuffer decodes request.
 func (a *args) iflushBuffer(b *sendBuffer, next int) {
 	r, handle := give(a, a.l.requests, next)
 	g := &general{l: a.l, end: make(chan struct{})}
 	r.own, r.comm = &special{general: g}, a.comm
 	go func() {
 		g.err = b.Flush(context.Background())
-		_ = g.complete(handle) // nothing is called
+		_ = g.complete(handle) // calls nothing, as there are no functions
 	}()
 }

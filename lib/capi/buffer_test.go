@@ -5,19 +5,19 @@ import (
 	"unsafe"
 )
 
-// TestSendBuffers: buffered sends use the buffer of their communicator, else of its session, else of the rank (MPI 4.1,
-// section 3.6).
+// TestSendBuffers checks that buffered sends use the buffer of their communicator, otherwise of its session, otherwise
+// of the rank (MPI 4.1, section 3.6).
 func TestSendBuffers(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		for _, c := range []string{"COMM_WORLD", "COMM_SELF"} {
 			r.ok("Comm_set_errhandler", c, "ERRORS_RETURN")
 		}
-		const n, bytes = 1 << 18, 4 << 18 // a message that waits for its receive
+		const n, bytes = 1 << 18, 4 << 18 // too long for an eager send
 		sent, at := ints(make([]int32, n)...)
 		in, to := ints(make([]int32, n)...)
 		sent[n-1] = 3
 		send := func(comm any) int { return r.call("Bsend", at, n, "INT", 0, 7, comm) }
-		lost := false // a receive of a message that was not sent would wait forever
+		lost := false // the receive of a message that was not sent would never return
 		sends := func(comm any) {
 			r.t.Helper()
 			if code := send(comm); code != 0 {
@@ -66,7 +66,7 @@ func TestSendBuffers(t *testing.T) {
 				receive(c)
 			}
 		}
-		r.ends(send(comm.get(r)), "ERR_BUFFER", "1048576 of the buffer's 1048576 are in use") // by the message of dup
+		r.ends(send(comm.get(r)), "ERR_BUFFER", "1048576 of the buffer's 1048576 are in use") // by the message in dup
 		r.ok("Comm_attach_buffer", comm.get(r), attach[0], bytes)
 		sends(comm.get(r))
 		request, status := r.requests(1), newStatuses(1)
@@ -113,7 +113,8 @@ func TestSendBuffers(t *testing.T) {
 	})
 }
 
-// TestMessageTypes: the datatype of a message is committed, and MPI_DATATYPE_NULL is accepted for no elements.
+// TestMessageTypes checks that the datatype of a message must be committed, and that MPI_DATATYPE_NULL is allowed
+// without elements.
 func TestMessageTypes(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")

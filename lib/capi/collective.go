@@ -8,19 +8,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// collectiveCall is a collective call of the standard. Each has a form that waits, one that begins with I and returns a request, and one
-// that ends with _init and returns a persistent request, which has an info as well. They are decoded alike.
+// collectiveCall describes a collective call of the standard. Each has a blocking form, a form that begins with I and
+// returns a request, and a form that ends in _init, which also has an info and returns a persistent request. All are
+// decoded alike.
 type collectiveCall struct {
-	// kind is what it is to the other members if it is refused: nothing, if they are not notified.
+	// kind is the collective of which the other members are notified if the call is rejected; 0 if they are not
+	// notified.
 	kind   coll.Collective
 	decode func(a *args, o *operands)
 	wait   func(o *operands) error
 	start  func(o *operands) (mpi.Request, error)
-	// Arguments from args on are those of the other forms: a request, or an info and a request.
+	// args is the index of the extra arguments of the other forms: a request, or an info and a request.
 	args int
 }
 
-// operands are the decoded arguments of a collective call, of which each has some.
+// operands holds the decoded arguments of a collective call. Each call uses some of them.
 type operands struct {
 	*comm
 	send, recv   mpi.Buffer
@@ -95,17 +97,17 @@ var _ = func() struct{} {
 			a.newRequest(c.args, must(c.start(o)), false)
 		}
 		calls[name+"_init"] = func(a *args) {
-			o := new(operands) // of each start, until the request is freed
+			o := new(operands) // used by each start, until the request is freed
 			c.decode(a, o)
-			r, _ := give(a, a.l.requests, c.args+1) // behind an info
+			r, _ := give(a, a.l.requests, c.args+1) // after an info
 			r.comm, r.own = a.comm, &special{persistent: true, begin: func() (mpi.Request, error) { return c.start(o) }}
 		}
 	}
 	return add(calls)
 }()
 
-// refuse ends the call if there is an error. The calls of the other members, which wait for this rank, end too, unless it
-// is not known which they are.
+// refuse fails the call if err is not nil. The calls of the other members, which would wait for this rank, fail too,
+// unless the communicator is unknown.
 func (c *collectiveCall) refuse(o *operands, err error) {
 	if err != nil && o.comm != nil && c.kind != 0 {
 		mpi.Foreign.Refuse(o.Comm, c.kind, classOf(err))
@@ -113,16 +115,16 @@ func (c *collectiveCall) refuse(o *operands, err error) {
 	check(err)
 }
 
-// barrier: comm.
+// barrier decodes comm.
 func (a *args) barrier(o *operands) { o.comm = a.communicator(0) }
 
-// bcast: buffer, count, datatype, root, comm.
+// bcast decodes buffer, count, datatype, root, comm.
 func (a *args) bcast(o *operands) {
 	o.comm, o.root = a.communicator(4), a.rootOf(3)
 	o.send = a.buffer(0)
 }
 
-// contribution decodes a buffer that is sent: MPI_IN_PLACE is one.
+// contribution decodes a send buffer, which may be MPI_IN_PLACE.
 func (a *args) contribution(i int, times int64) mpi.Buffer {
 	if a.inPlace(i) {
 		return mpi.InPlace
@@ -130,7 +132,7 @@ func (a *args) contribution(i int, times int64) mpi.Buffer {
 	return a.buffers(i, times)
 }
 
-// gather: sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm.
+// gather decodes sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm.
 func (a *args) gather(o *operands) {
 	o.comm, o.root = a.communicator(7), a.rootOf(6)
 	o.send = a.contribution(0, 1)
@@ -139,7 +141,7 @@ func (a *args) gather(o *operands) {
 	}
 }
 
-// blocks decodes a buffer with n blocks: an address, and arrays of counts and displacements in extents.
+// blocks decodes a buffer with n blocks: its address, and arrays of counts and of displacements in extents.
 func (a *args) blocks(n, buf, counts, displs, of int) mpi.Blocks {
 	lengths := a.integers(counts, n)
 	at := a.integers(displs, n)
@@ -155,13 +157,14 @@ func (a *args) blocks(n, buf, counts, displs, of int) mpi.Blocks {
 	return a.memoryBlocks(buf, list)
 }
 
-// memoryBlocks are blocks at an address, which is not MPI_IN_PLACE.
+// memoryBlocks returns blocks at an address, which must not be MPI_IN_PLACE.
 func (a *args) memoryBlocks(i int, list []mpi.Block) mpi.Blocks {
 	a.memory(i, 0, a.l.bytes)
 	return mpi.Foreign.MemoryBlocks(a.pointer(i), list)
 }
 
-// blocksOfTypes is blocks for a datatype of each, with displacements in bytes. They follow each other from argument buf on.
+// blocksOfTypes is blocks with a datatype for each block and displacements in bytes. The arguments are consecutive from
+// buf on.
 func (a *args) blocksOfTypes(n, buf int, displacements func(i, n int) []int) mpi.Blocks {
 	lengths := a.integers(buf+1, n)
 	at := displacements(buf+2, n)
@@ -174,7 +177,7 @@ func (a *args) blocksOfTypes(n, buf int, displacements func(i, n int) []int) mpi
 	return a.memoryBlocks(buf, list)
 }
 
-// gatherv: sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm.
+// gatherv decodes sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm.
 func (a *args) gatherv(o *operands) {
 	o.comm, o.root = a.communicator(8), a.rootOf(7)
 	o.send = a.contribution(0, 1)
@@ -183,7 +186,7 @@ func (a *args) gatherv(o *operands) {
 	}
 }
 
-// scatter: sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm.
+// scatter decodes sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm.
 func (a *args) scatter(o *operands) {
 	o.comm, o.root = a.communicator(7), a.rootOf(6)
 	o.recv = a.contribution(3, 1)
@@ -192,7 +195,7 @@ func (a *args) scatter(o *operands) {
 	}
 }
 
-// scatterv: sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm.
+// scatterv decodes sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm.
 func (a *args) scatterv(o *operands) {
 	o.comm, o.root = a.communicator(8), a.rootOf(7)
 	o.recv = a.contribution(4, 1)
@@ -201,28 +204,28 @@ func (a *args) scatterv(o *operands) {
 	}
 }
 
-// allgather: sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm.
+// allgather decodes sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm.
 func (a *args) allgather(o *operands) {
 	o.comm = a.communicator(6)
 	o.send = a.contribution(0, 1)
 	o.recv = a.buffers(3, int64(o.ranks()))
 }
 
-// allgatherv: sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm.
+// allgatherv decodes sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm.
 func (a *args) allgatherv(o *operands) {
 	o.comm = a.communicator(7)
 	o.send = a.contribution(0, 1)
 	o.recvs = a.blocks(o.ranks(), 3, 4, 5, 6)
 }
 
-// alltoall: sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm.
+// alltoall decodes sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm.
 func (a *args) alltoall(o *operands) {
 	o.comm = a.communicator(6)
 	o.send = a.contribution(0, int64(o.ranks()))
 	o.recv = a.buffers(3, int64(o.ranks()))
 }
 
-// alltoallv: sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm.
+// alltoallv decodes sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm.
 func (a *args) alltoallv(o *operands) {
 	o.comm = a.communicator(8)
 	if o.sends = mpi.InPlaceBlocks; !a.inPlace(0) {
@@ -231,7 +234,8 @@ func (a *args) alltoallv(o *operands) {
 	o.recvs = a.blocks(o.ranks(), 4, 5, 6, 7)
 }
 
-// alltoallw: the same with an array of datatypes, and displacements in bytes: those of MPI_Alltoallw_c have 64 bits.
+// alltoallw decodes the same with arrays of datatypes, and displacements in bytes, which have 64 bits in
+// MPI_Alltoallw_c.
 func (a *args) alltoallw(o *operands) {
 	o.comm = a.communicator(8)
 	if o.sends = mpi.InPlaceBlocks; !a.inPlace(0) {
@@ -240,7 +244,7 @@ func (a *args) alltoallw(o *operands) {
 	o.recvs = a.blocksOfTypes(o.ranks(), 4, a.integers)
 }
 
-// reductionBuffers decodes sendbuf, recvbuf, count, datatype and op, which follow each other.
+// reductionBuffers decodes the consecutive arguments sendbuf, recvbuf, count, datatype and op.
 func (a *args) reductionBuffers(o *operands, receives bool) {
 	r, n := a.reduction(), a.size(2)
 	o.op = r.op
@@ -251,7 +255,7 @@ func (a *args) reductionBuffers(o *operands, receives bool) {
 	}
 }
 
-// distinct wants buffers 0 and 1 of a reduction not to be the same memory, of which an algorithm would overwrite what it still needs.
+// distinct rejects a reduction whose buffers 0 and 1 are the same memory, which an algorithm might overwrite too early.
 func (a *args) distinct(n int64) {
 	if p := a.pointer(0); n > 0 && p != nil && p == a.pointer(1) {
 		panic(failf(mpi.ErrBuffer, "both buffers of MPI_%s are at one address: give MPI_IN_PLACE or other memory", a.name))
@@ -265,19 +269,19 @@ func (a *args) reduced(i int, n int64, of *datatype.Type) mpi.Buffer {
 	return a.memory(i, n, of)
 }
 
-// reduce: sendbuf, recvbuf, count, datatype, op, root, comm.
+// reduce decodes sendbuf, recvbuf, count, datatype, op, root, comm.
 func (a *args) reduce(o *operands) {
 	o.comm, o.root = a.communicator(6), a.rootOf(5)
 	a.reductionBuffers(o, o.receivesAt(o.root))
 }
 
-// toAll: sendbuf, recvbuf, count, datatype, op, comm.
+// toAll decodes sendbuf, recvbuf, count, datatype, op, comm.
 func (a *args) toAll(o *operands) {
 	o.comm = a.communicator(5)
 	a.reductionBuffers(o, true)
 }
 
-// reduceScatter: sendbuf, recvbuf, recvcounts, datatype, op, comm.
+// reduceScatter decodes sendbuf, recvbuf, recvcounts, datatype, op, comm.
 func (a *args) reduceScatter(o *operands) {
 	o.comm = a.communicator(5)
 	r := a.reduction()
@@ -292,14 +296,15 @@ func (a *args) reduceScatter(o *operands) {
 	a.scattered(o, r, int64(o.counts[o.Rank()]), all)
 }
 
-// reduceScatterBlock: sendbuf, recvbuf, recvcount, datatype, op, comm.
+// reduceScatterBlock decodes sendbuf, recvbuf, recvcount, datatype, op, comm.
 func (a *args) reduceScatterBlock(o *operands) {
 	o.comm = a.communicator(5)
 	r, n := a.reduction(), a.size(2)
 	a.scattered(o, r, n, n*int64(o.Size()))
 }
 
-// scattered sets the operands of a reduction of all elements, of which the caller gets its own ones. In place, all are in recvbuf.
+// scattered sets the operands of a reduction of all elements, of which the caller gets own. In place, recvbuf holds all
+// of them.
 func (a *args) scattered(o *operands, r *reduction, own, all int64) {
 	if a.inPlace(0) {
 		own = all

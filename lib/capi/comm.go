@@ -11,15 +11,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/caching"
 )
 
-// comm is a communicator and what only C programs have of it.
+// comm is a communicator with the state that only C programs use.
 type comm struct {
 	*mpi.Comm
 	l          *Library
 	handle     uint64
 	errhandler atomic.Pointer[errhandler] // nil is the initial one
 	attributes caching.Attributes[object]
-	// buffer is the buffer of MPI_Comm_attach_buffer, and session the one of the session that the communicator belongs
-	// to, or nil.
+	// buffer is the buffer attached by MPI_Comm_attach_buffer. session is the buffer of the communicator's session, or
+	// nil.
 	buffer  sendBuffer
 	session *mpi.SendBuffer
 }
@@ -33,7 +33,7 @@ func (c *comm) handler() *errhandler {
 
 var _ = add(map[string]implementation{
 	"Comm_size": func(a *args) { a.setInt(1, a.communicator(0).Size()) },
-	// Nothing starts processes, so no program has a parent. Programs ask whether they have one.
+	// Nothing starts processes, so no program has a parent. Programs do ask for it.
 	"Comm_get_parent":   func(a *args) { a.setHandle(0, a.l.abi.null[kindComm]) },
 	"Comm_rank":         func(a *args) { a.setInt(1, a.communicator(0).Rank()) },
 	"Comm_dup":          (*args).commDup,
@@ -43,7 +43,7 @@ var _ = add(map[string]implementation{
 	"Comm_split_type":   (*args).commSplitType,
 	"Comm_idup":         (*args).commIdup,
 	"Comm_idup_with_info": func(a *args) {
-		a.list[1], a.list[2] = a.list[2], a.list[3] // there are no hints
+		a.list[1], a.list[2] = a.list[2], a.list[3] // ignore hints
 		a.commIdup()
 	},
 	"Comm_free":         (*args).commFree,
@@ -61,7 +61,7 @@ var _ = add(map[string]implementation{
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// open begins with the world of a running rank.
+// open sets up the predefined communicators of a running rank.
 func (l *Library) open(world *mpi.Comm) {
 	for _, c := range []struct {
 		to      **comm
@@ -77,12 +77,13 @@ func (l *Library) open(world *mpi.Comm) {
 	*l.fixed[int(l.abi.constants["UNIVERSE_SIZE"])] = int32(world.Size())
 }
 
-// close calls what the program wants to have called at its end: the functions of the attributes of MPI_COMM_SELF.
+// close runs the callbacks for the end of the program: the delete functions of attributes of MPI_COMM_SELF.
 func (l *Library) close() error {
 	return l.self.attributes.Clear(l.self)
 }
 
-// newComm gives a communicator a handle; nil has that of none. One that cannot have a handle is freed.
+// newComm stores a handle for a communicator, or the null handle for nil. If there is no handle left, it frees the
+// communicator.
 func (a *args) newComm(i int, made *mpi.Comm, from *comm) *comm {
 	if made == nil {
 		a.setHandle(i, a.l.abi.null[kindComm])
@@ -93,8 +94,8 @@ func (a *args) newComm(i int, made *mpi.Comm, from *comm) *comm {
 	return c
 }
 
-// is makes c a communicator, which inherits the error handler of the one it was made of, if there is one, and the
-// call's session.
+// is sets up c as a communicator. It inherits the error handler of the communicator from which it was made, if any, and
+// the call's session.
 func (c *comm) is(a *args, made *mpi.Comm, handle uint64, from *comm) {
 	c.Comm, c.l, c.handle, c.session = made, a.l, handle, a.inherited
 	if c.session != nil {
@@ -109,14 +110,14 @@ func (c *comm) is(a *args, made *mpi.Comm, handle uint64, from *comm) {
 	}
 }
 
-// setComm gives a communicator that was made of the call's one a handle.
+// setComm stores a handle for a communicator that was made from the call's communicator.
 func (a *args) setComm(i int, made *mpi.Comm) { a.newComm(i, made, a.comm) }
 
 func (a *args) commDup() {
 	c := a.communicator(0)
 	d := a.newComm(1, must(c.Dup(context.Background())), c)
 	if err := c.attributes.CopyTo(&d.attributes, c); err != nil {
-		_ = d.Free() // the error of the function is the one to report
+		_ = d.Free() // report the error of the callback
 		a.l.release(d.errhandler.Load())
 		revoke(a, a.l.comms, 1, d.handle)
 		check(err)
@@ -132,8 +133,8 @@ func (a *args) commSplit() {
 	a.setComm(3, must(c.Split(context.Background(), color, a.int(2))))
 }
 
-// making decodes arguments of a call that makes a communicator of all members. If that fails, the calls of the others
-// end too.
+// making decodes arguments of a call that makes a communicator of all members. If that fails, the calls of the other
+// members fail too.
 func (a *args) making(decode func()) {
 	err := attempt(decode)
 	if err != nil && a.comm != nil {
@@ -151,7 +152,7 @@ func (a *args) commCreate() {
 func (a *args) commCreateGroup() {
 	tag := a.tag(2)
 	if tag >= 0 {
-		tag %= mpi.MaxCreateTag + 1 // those that are larger are as good as any
+		tag %= mpi.MaxCreateTag + 1 // larger tags can be mapped to any
 	}
 	a.create(3, func(c *comm, g *mpi.Group) (*mpi.Comm, error) { return c.Create(context.Background(), g, tag) })
 }
@@ -160,7 +161,7 @@ func (a *args) create(to int, do func(*comm, *mpi.Group) (*mpi.Comm, error)) {
 	a.setComm(to, must(do(a.communicator(0), a.group(1))))
 }
 
-// commSplitType: comm, type, key, info, new communicator.
+// commSplitType implements MPI_Comm_split_type(comm, split_type, key, info, newcomm).
 func (a *args) commSplitType() {
 	c := a.communicator(0)
 	var kind mpi.SplitType
@@ -168,11 +169,12 @@ func (a *args) commSplitType() {
 	a.setComm(4, must(c.SplitType(context.Background(), kind, a.int(2))))
 }
 
-// splitType is what the ranks of a communicator have in common. Of the resources of a host none is known by which to split, but its memory.
+// splitType decodes the property by which a communicator is split. Shared memory is the only hardware resource that is
+// known.
 func (a *args) splitType() mpi.SplitType {
 	known := a.l.abi.constants
 	switch kind := int64(a.int(1)); kind {
-	case 0: // no kind, and what the ABI does not name
+	case 0: // not a kind, and the value of kinds that the ABI does not name
 	case int64(a.l.abi.undefined), known["COMM_TYPE_HW_UNGUIDED"]:
 		return mpi.Undefined
 	case known["COMM_TYPE_SHARED"]:
@@ -196,10 +198,10 @@ func (a *args) splitType() mpi.SplitType {
 	panic(failf(mpi.ErrArg, "%d is no kind of ranks to split by", a.int(1)))
 }
 
-// mpichNeighborhood is MPIX_COMM_TYPE_NEIGHBORHOOD of MPICH: ranks that have a directory in common, as those of a host have.
+// mpichNeighborhood is MPICH's MPIX_COMM_TYPE_NEIGHBORHOOD: ranks that share a directory, as the ranks of a host do.
 const mpichNeighborhood = 4
 
-// hint is the value of a key in an info, or "".
+// hint returns the value of a key in an info, or "".
 func (a *args) hint(i int, key string) string {
 	n := a.l.infos.get(a.handle(i, kindInfo))
 	if n == nil {
@@ -213,10 +215,10 @@ func (a *args) hint(i int, key string) string {
 	return ""
 }
 
-// commIdup: comm, new communicator, request.
+// commIdup implements MPI_Comm_idup(comm, newcomm, request).
 func (a *args) commIdup() {
 	c := a.communicator(0)
-	// What can be refused is refused before the others' calls can complete.
+	// Make all checks before the calls of the other members can complete.
 	var d *comm
 	var handle uint64
 	err := attempt(func() {
@@ -255,7 +257,7 @@ func (a *args) commFree() {
 	revoke(a, a.l.comms, 0, h)
 }
 
-// comparison is a result of comparing, in the ABI.
+// comparison writes the result of a comparison.
 func (a *args) comparison(i int, c mpi.Comparison) {
 	names := [...]string{mpi.Ident: "IDENT", mpi.Congruent: "CONGRUENT", mpi.Similar: "SIMILAR", mpi.Unequal: "UNEQUAL"}
 	a.setInt(i, int(a.l.abi.constants[names[c]]))
@@ -266,7 +268,7 @@ func (a *args) commGetName() {
 	a.setInt(2, a.setText(1, c.Name(), int(a.l.abi.constants["MAX_OBJECT_NAME"])))
 }
 
-// ranks is how many blocks the buffers of collective calls have that have one for each rank.
+// ranks returns the number of blocks in a collective buffer with one block per rank.
 func (c *comm) ranks() int {
 	if c.IsInter() {
 		return c.RemoteSize()
@@ -282,11 +284,12 @@ func (c *comm) receivesAt(root int) bool {
 	return root == c.Rank()
 }
 
-// intercommCreate: local comm, local leader, peer comm, remote leader, tag, new communicator.
+// intercommCreate implements MPI_Intercomm_create(local_comm, local_leader, peer_comm, remote_leader, tag,
+// newintercomm).
 func (a *args) intercommCreate() {
 	c := a.communicator(0)
 	var peer *mpi.Comm
-	if c.Rank() == a.int(1) { // elsewhere it may be anything
+	if c.Rank() == a.int(1) { // significant at the leader only
 		peer = a.communicator(2).Comm
 	}
 	a.comm = c
@@ -298,7 +301,7 @@ func (a *args) intercommMerge() {
 	a.setComm(2, must(c.Merge(context.Background(), a.int(1) != 0)))
 }
 
-// intercommunicator is communicator for those alone.
+// intercommunicator is communicator, but rejects intracommunicators.
 func (a *args) intercommunicator(i int) *comm {
 	c := a.communicator(i)
 	if !c.IsInter() {

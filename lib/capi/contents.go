@@ -16,8 +16,8 @@ var combinerNames = [...]string{
 	datatype.CombinerSubarray: "SUBARRAY", datatype.CombinerDarray: "DARRAY", datatype.CombinerResized: "RESIZED",
 }
 
-// construction is how a datatype was constructed, as MPI_Type_get_envelope and contents describe it (MPI 4.0, section
-// 5.1.13).
+// construction describes how a datatype was constructed, for MPI_Type_get_envelope and MPI_Type_get_contents (MPI 4.0,
+// section 5.1.13).
 type construction struct {
 	combiner                   string
 	integers, addresses, large []int64
@@ -40,7 +40,7 @@ func (a *args) constructionOf(t *dtype) construction {
 	case datatype.CombinerSubarray: // dimensions, sizes, subsizes, starts, order
 		n := int(integers[0])
 		d.integers, d.large = []int64{integers[0], integers[1+3*n]}, integers[1:1+3*n]
-	case datatype.CombinerDarray: // ranks, rank, dimensions, sizes, and others
+	case datatype.CombinerDarray: // ranks, rank, dimensions, sizes, and the rest
 		n := int(integers[2])
 		d.integers, d.large = slices.Concat(integers[:3], integers[3+n:]), integers[3:3+n]
 	default:
@@ -58,8 +58,8 @@ func (a *args) construction() (t *dtype, d construction) {
 	return t, a.constructionOf(t)
 }
 
-// envelope: datatype, and where the numbers of integers, addresses, large counts (of the large form) and datatypes go,
-// and the combiner.
+// envelope implements MPI_Type_get_envelope(datatype, num_integers, num_addresses, num_datatypes, combiner). The large
+// form has num_large_counts before num_datatypes.
 func (a *args) envelope() {
 	_, d := a.construction()
 	lengths := []int{len(d.integers), len(d.addresses), len(d.large), len(d.types)}
@@ -72,7 +72,8 @@ func (a *args) envelope() {
 	a.setInt(1+len(lengths), int(a.l.abi.constants[d.combiner]))
 }
 
-// contents: datatype, the most integers, addresses, large counts (of the large form) and datatypes, and where they go.
+// contents implements MPI_Type_get_contents(datatype, max_integers, max_addresses, max_datatypes, array_of_integers,
+// array_of_addresses, array_of_datatypes). The large form has large counts before datatypes.
 func (a *args) contents() {
 	t, d := a.construction()
 	if d.combiner == "COMBINER_NAMED" {
@@ -113,7 +114,7 @@ func (a *args) setWords(i int, list []int64) {
 	copy(unsafe.Slice((*int64)(p), len(list)), list)
 }
 
-// setTypes writes an array of handles of datatypes. Those without a handle get one, which the program frees.
+// setTypes writes an array of datatype handles. A datatype without a handle gets one, which the program has to free.
 func (a *args) setTypes(i int, types []*datatype.Type) {
 	if len(types) == 0 {
 		return
@@ -138,7 +139,7 @@ func (a *args) setTypes(i int, types []*datatype.Type) {
 	}
 }
 
-// translate turns what a datatype was made of into constants of the ABI.
+// translate replaces values of package datatype by the ABI's constants.
 func (a *args) translate(combiner datatype.Combiner, integers []int64) {
 	c := a.l.abi.constants
 	last := len(integers) - 1
@@ -165,7 +166,7 @@ func (a *args) translate(combiner datatype.Combiner, integers []int64) {
 	}
 }
 
-// matchSize: class of types, size, datatype.
+// matchSize implements MPI_Type_match_size(typeclass, size, datatype).
 func (a *args) matchSize() {
 	var names string
 	switch c := a.l.abi.constants; int64(a.int(0)) {

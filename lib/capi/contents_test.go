@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// contents is what MPI_Type_get_envelope and contents say of a datatype.
+// contents is the result of MPI_Type_get_envelope and MPI_Type_get_contents for a datatype.
 type contents struct {
 	combiner  string
 	integers  []int32
@@ -14,7 +14,7 @@ type contents struct {
 	types     []handle
 }
 
-// contentsOf asks for them. Handles of derived datatypes are the caller's to free.
+// contentsOf returns the contents of a datatype. The caller must free handles of derived datatypes in them.
 func (r *rank) contentsOf(of any) contents {
 	r.t.Helper()
 	n, at := ints(-1, -1, -1, -1)
@@ -25,7 +25,7 @@ func (r *rank) contentsOf(of any) contents {
 			c.combiner = name[9:]
 		}
 	}
-	c.integers[n[0]], c.addresses[n[1]] = -77, -77 // nothing is written behind
+	c.integers[n[0]], c.addresses[n[1]] = -77, -77 // values after the end of the arrays must not change
 	handles := make([]uint64, n[2]+1)
 	r.l.setHandleAt(unsafe.Pointer(&handles[0]), int(n[2]), 77)
 	if c.combiner != "NAMED" {
@@ -41,10 +41,10 @@ func (r *rank) contentsOf(of any) contents {
 	return c
 }
 
-// words is an array of 64 bits.
+// words returns an array of 64-bit integers.
 func words(list ...int64) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(slices.Clone(list))) }
 
-// constants is an array of ints that the ABI names.
+// constants returns an array with the values of constants in the ABI.
 func (r *rank) constants(names ...string) (list []int32, at unsafe.Pointer) {
 	for _, name := range names {
 		list = append(list, int32(r.constant(name)))
@@ -52,8 +52,8 @@ func (r *rank) constants(names ...string) (list []int32, at unsafe.Pointer) {
 	return list, unsafe.Pointer(unsafe.SliceData(list))
 }
 
-// TestContents: each constructor's datatype has an envelope and contents as the standard lists them, and the datatype that is made of those
-// is the same one.
+// TestContents checks that the datatype of each constructor has the envelope and contents listed in the standard, and
+// that its copy in the contents of another datatype is equal.
 func TestContents(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")
@@ -96,7 +96,7 @@ func TestContents(t *testing.T) {
 			if got.combiner != test.want.combiner || !slices.Equal(got.integers, test.want.integers) || !slices.Equal(got.addresses, test.want.addresses) || !slices.Equal(got.types, test.want.types) {
 				r.t.Errorf("%s, %s: %+v, want %+v", r.abi, test.call, got, test.want)
 			}
-			// A datatype of it has a handle of its own among its contents, of the same datatype.
+			// The contents of a datatype made from it have a new handle for the same datatype.
 			outer := newOut()
 			r.ok("Type_contiguous", 2, made.get(r), outer.at())
 			inner := r.contentsOf(outer.get(r))
@@ -104,7 +104,7 @@ func TestContents(t *testing.T) {
 				r.t.Errorf("%s, %s: %+v", r.abi, test.call, inner)
 				continue
 			}
-			if len(test.want.types) == 0 && inner.types[0] != made.get(r) { // it is predefined, though it has no name
+			if len(test.want.types) == 0 && inner.types[0] != made.get(r) { // predefined, although it has no name
 				r.t.Errorf("%s, %s within another one: %#x, want %#x", r.abi, test.call, inner.types[0], made.get(r))
 			}
 			if again := r.contentsOf(inner.types[0]); again.combiner != got.combiner || !slices.Equal(again.integers, got.integers) || !slices.Equal(again.addresses, got.addresses) {
@@ -133,8 +133,8 @@ func TestContents(t *testing.T) {
 	})
 }
 
-// TestLargeContents: a datatype made by a call with large counts has them in the large forms of envelope and contents
-// alone (MPI 4.0, section 5.1.13), and one made by another call has none.
+// TestLargeContents checks that a datatype made with large counts has them only in the large forms of envelope and
+// contents (MPI 4.0, section 5.1.13), and that other datatypes have none.
 func TestLargeContents(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")

@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// costly are calls that programs make for each message, or in each step. Each entry is what a program does again and again: calls with
-// their arguments, which are set up once.
+// costly returns the calls that programs make for each message or in each step. Each entry is a sequence of calls that
+// a program makes repeatedly, with arguments that are prepared once.
 func costly(l *Library) map[string][]prepared {
 	number := func(name string) int {
 		for i := range l.calls {
@@ -68,7 +68,7 @@ func costly(l *Library) map[string][]prepared {
 	}
 }
 
-// kept is memory of which only addresses are known.
+// kept holds references to memory of which only addresses are stored elsewhere.
 var kept []any
 
 type prepared struct {
@@ -76,7 +76,7 @@ type prepared struct {
 	list   *[maxArgs]uint64
 }
 
-// libraries returns one for each rank of a world.
+// libraries returns a Library for each rank of a world.
 func libraries(tb testing.TB, which ABI, ranks int) []*Library {
 	devices, err := node.Local(ranks, protocol.Extended)
 	if err != nil {
@@ -106,7 +106,7 @@ func libraries(tb testing.TB, which ABI, ranks int) []*Library {
 	return list
 }
 
-// TestAllocations: such calls allocate nothing.
+// TestAllocations checks that frequent calls do not allocate memory.
 func TestAllocations(t *testing.T) {
 	for name, which := range map[string]ABI{"MPICH": MPICH, "standard": Standard} {
 		l := libraries(t, which, 1)[0]
@@ -141,7 +141,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// BenchmarkCallOfTwo: collective calls of two ranks that share memory.
+// BenchmarkCallOfTwo measures collective calls of two ranks that share memory.
 func BenchmarkCallOfTwo(b *testing.B) {
 	ranks := libraries(b, Standard, 2)
 	for _, name := range []string{"Barrier", "Bcast", "Reduce", "Allreduce", "Allgather", "Alltoall"} {

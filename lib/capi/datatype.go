@@ -11,30 +11,30 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// dtype is a datatype, and what only C programs have of it.
+// dtype is a datatype with the state that only C programs use.
 type dtype struct {
 	*datatype.Type
 	handle uint64
-	// name is what MPI_Type_get_name returns, which the program may change; predefined is that of the ABI's datatype that this is or
-	// was duplicated from, or empty.
+	// name is the name returned by MPI_Type_get_name, which the program may change. predefined is the name of the ABI's
+	// datatype that this is, or was duplicated from, or empty.
 	name, predefined string
-	// combiner and integers are what MPI_Type_get_envelope and contents say of a predefined datatype that has such.
+	// combiner and integers are set for predefined datatypes for which MPI_Type_get_envelope reports a constructor.
 	combiner string
 	integers []int
-	// combined is what a predefined operation sees as its elements, if that is something else: pairs whose end is padded.
+	// combined is the element type for predefined operations if it differs: for pairs with padding at the end.
 	combined   *datatype.Type
 	committed  bool
 	attributes caching.Attributes[object]
 }
 
-// bytesOf is how many bytes n basic elements of the datatype have.
+// bytesOf returns the number of bytes of n basic elements of the datatype.
 func (t *dtype) bytesOf(n int64) int64 {
 	per, _ := t.Elements(t.Size())
 	if per == 0 {
 		return 0
 	}
 	bytes := n / per * t.Size()
-	// The rest is a part of one element: the shortest one that has so many.
+	// The rest is a part of one element: the shortest part with that many basic elements.
 	low, high := int64(0), t.Size()
 	for low < high {
 		mid := (low + high) / 2
@@ -99,7 +99,7 @@ var _ = add(map[string]implementation{
 	"Pack_external_size": (*args).packExternalSize,
 })
 
-// basics are the predefined datatypes of the ABIs: their length and alignment in bytes, and what reductions call them.
+// basics lists the predefined datatypes of the ABIs, with size and alignment in bytes and the type in reductions.
 var basics = []struct {
 	names       string
 	size, align int64
@@ -125,10 +125,10 @@ var basics = []struct {
 	{"LB UB", 0, 1, 0},
 }
 
-// pairs are those whose elements have padding: a value and an int.
+// pairs lists the pairs of a value and an int whose elements have padding.
 var pairs = []struct {
 	name        string
-	value, size int64 // of the value, and of both with padding
+	value, size int64 // of the value, and of the pair with padding
 	element     op.Type
 }{
 	{"DOUBLE_INT", 8, 16, op.Float64Loc}, {"LONG_INT", 8, 16, op.Int64Loc}, {"SHORT_INT", 2, 8, op.Int16Loc}, {"LONG_DOUBLE_INT", 16, 32, 0},
@@ -144,7 +144,7 @@ func (l *Library) nameDatatypes() {
 	for _, p := range pairs {
 		t, err := datatype.Pair(p.name, p.value, p.size)
 		if err != nil {
-			panic(err) // they are what they are
+			panic(err) // cannot happen for these constants
 		}
 		l.nameDatatype(p.name, t, datatype.Basic(p.name, p.size, min(p.value, 16), p.element))
 	}
@@ -156,13 +156,13 @@ func (l *Library) nameDatatype(name string, t, combined *datatype.Type) {
 		return
 	}
 	h := l.abi.handle(kindDatatype, v)
-	if l.types.get(h) == nil { // else it has another name already
+	if l.types.get(h) == nil { // otherwise it has a name already
 		l.named[t] = h
 		l.types.name(h, &dtype{Type: t, handle: h, name: "MPI_" + name, predefined: name, combined: combined, committed: true})
 	}
 }
 
-// made returns a new datatype, or ends the call.
+// made returns a new datatype, or fails the call.
 func made(t *datatype.Type, err error) *datatype.Type {
 	if err != nil {
 		panic(failf(mpi.ErrArg, "%v", err))
@@ -170,7 +170,7 @@ func made(t *datatype.Type, err error) *datatype.Type {
 	return t
 }
 
-// setDatatype gives a datatype a handle.
+// setDatatype stores a handle for a datatype.
 func (a *args) setDatatype(i int, made *datatype.Type) {
 	t, handle := give(a, a.l.types, i)
 	if a.wide {
@@ -179,10 +179,10 @@ func (a *args) setDatatype(i int, made *datatype.Type) {
 	t.Type, t.handle = made, handle
 }
 
-// elements is how many elements the arrays of a call have: its first argument.
+// elements returns the length of a call's arrays, which is its first argument.
 func (a *args) elements() int { return max(int(a.count(0)), 0) }
 
-// lists reads the arrays of arguments 1 and 2, which have as many elements as argument 0 says.
+// lists reads the arrays in arguments 1 and 2, whose length is argument 0.
 func (a *args) lists(displacements func(i, n int) []int) (lengths, displs []int64) {
 	if a.count(0) < 0 {
 		panic(failf(mpi.ErrArg, "the count is %d", a.count(0)))
@@ -208,7 +208,7 @@ func (a *args) structure() {
 	a.setDatatype(4, made(datatype.Struct(lengths, displs, a.datatypes(3, a.elements()))))
 }
 
-// order is MPI_ORDER_C or MPI_ORDER_FORTRAN.
+// order decodes MPI_ORDER_C or MPI_ORDER_FORTRAN.
 func (a *args) order(i int) datatype.Order {
 	switch int64(a.int(i)) {
 	case a.l.abi.constants["ORDER_C"]:
@@ -263,7 +263,7 @@ func (a *args) typeSize() {
 	a.setCount(1, a.datatype(0).Size())
 }
 
-// typeBound writes one of the bounds of MPI-1.
+// typeBound writes one of the MPI-1 bounds.
 func (a *args) typeBound(of func(lb, extent int64) int64) {
 	t := a.datatype(0)
 	a.setWord(1, of(t.Bounds()))
@@ -276,7 +276,7 @@ func (a *args) typeBounds(of func(*datatype.Type) (lb, extent int64)) {
 	a.setWord(2, extent)
 }
 
-// typeAt is a datatype whose handle is in memory.
+// typeAt returns a datatype whose handle is in memory.
 func (a *args) typeAt(i int) *dtype { return a.l.datatype(a.handleIn(i)) }
 
 func (a *args) typeFree() {
@@ -304,13 +304,13 @@ func (a *args) typeGetName() {
 	a.setInt(2, a.setText(1, t.name, int(a.l.abi.constants["MAX_OBJECT_NAME"])))
 }
 
-// pack: inbuf, incount, datatype, outbuf, outsize, position, comm.
+// pack implements MPI_Pack(inbuf, incount, datatype, outbuf, outsize, position, comm).
 func (a *args) pack() {
 	b, t := a.packed(0, 1, 2, 6)
 	a.copyPacked(b, t, 3, 4, 5, true)
 }
 
-// unpack: inbuf, insize, position, outbuf, outcount, datatype, comm.
+// unpack implements MPI_Unpack(inbuf, insize, position, outbuf, outcount, datatype, comm).
 func (a *args) unpack() {
 	b, t := a.packed(3, 4, 5, 6)
 	a.copyPacked(b, t, 0, 1, 2, false)
@@ -321,7 +321,7 @@ type elementsAt struct {
 	count int64
 }
 
-// packed decodes elements in memory, and a communicator unless that is −1.
+// packed decodes elements in memory, and a communicator unless its index is −1.
 func (a *args) packed(buf, count, of, comm int) (elementsAt, *dtype) {
 	if comm >= 0 {
 		a.communicator(comm)
@@ -334,7 +334,7 @@ func (a *args) packed(buf, count, of, comm int) (elementsAt, *dtype) {
 	return elementsAt{a.pointer(buf), n}, t
 }
 
-// copyPacked copies between elements and a buffer, of so many bytes, at a position that moves on.
+// copyPacked copies between elements and a buffer of size bytes, and advances the position in it.
 func (a *args) copyPacked(b elementsAt, t *dtype, buf, size, position int, pack bool) {
 	at := a.position(position)
 	n, room := b.count*t.Size(), a.count(size)
@@ -355,7 +355,7 @@ func (a *args) copyPacked(b elementsAt, t *dtype, buf, size, position int, pack 
 	a.setPosition(position, at+n)
 }
 
-// position reads a position: 64 bits in the calls that end with _c and in those of the external form.
+// position reads a position. It has 64 bits in calls that end in _c and in calls for the external form.
 func (a *args) position(i int) int64 {
 	p := a.where(i)
 	if a.wide {
@@ -372,7 +372,7 @@ func (a *args) setPosition(i int, v int64) {
 	a.setInt(i, int(v))
 }
 
-// packSize: incount, datatype, comm, size.
+// packSize implements MPI_Pack_size(incount, datatype, comm, size).
 func (a *args) packSize() {
 	b, t := a.packed(0, 0, 1, 2)
 	a.setCount(3, b.count*t.Size())

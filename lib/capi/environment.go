@@ -45,7 +45,7 @@ func (a *args) init() {
 }
 
 func (a *args) initThread() {
-	// Any number of threads may call; a program is given what it asks for.
+	// Any thread level is supported; a program gets the level that it asks for.
 	c := a.l.abi.constants
 	a.l.threads = max(min(a.int(2), int(c["THREAD_MULTIPLE"])), int(c["THREAD_SINGLE"]))
 	check(a.l.initOnce())
@@ -63,7 +63,7 @@ func (l *Library) initOnce() error {
 	return err
 }
 
-// begin counts a user of the rank, which begins with the first.
+// begin adds a user of the rank. The first one starts it.
 func (l *Library) begin() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +74,7 @@ func (l *Library) begin() error {
 	case finalized:
 		return errorf(errUnsupported, "this process has been a rank, and cannot be one again: MPI_Finalize has ended it, as there was no session before")
 	}
-	if l.world != nil { // the rank has waited for another user
+	if l.world != nil { // the rank has been waiting for another user
 		l.users = 1
 		l.phase.Store(running)
 		return nil
@@ -102,8 +102,8 @@ func (l *Library) begin() error {
 	return nil
 }
 
-// end is that of a user. With the last one the rank ends, or waits for another one if the program uses sessions: the launcher and
-// the other ranks could not have it back.
+// end removes a user of the rank. The last one ends the rank, unless the program uses sessions: then the rank waits for
+// another user, because it could not rejoin the launcher and the other ranks.
 func (l *Library) end() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,12 +118,12 @@ func (l *Library) end() error {
 	return l.buffer.end()
 }
 
-// Exit ends a rank that waits for another user. It is called when the program ends.
+// Exit ends a rank that waits for another user. It is called when the program exits.
 func (l *Library) Exit() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.world == nil || l.phase.Load() != before {
-		return // it has not ended as it should
+		return // the program did not finalize
 	}
 	if err := l.finish(); err != nil {
 		fmt.Fprintf(l.errors, "zrlmpi: the end of rank %d: %v\n", l.world.Rank(), err)
@@ -230,7 +230,7 @@ func (a *args) addErrorString() {
 	c.added[a.int(0)] = text
 }
 
-// removeErrorClass removes a class of the program: its codes have to be removed before.
+// removeErrorClass removes a class of the program. Its codes must have been removed before.
 func (a *args) removeErrorClass() {
 	c, class := a.l.codes, a.int(0)
 	c.mu.Lock()
@@ -268,7 +268,7 @@ func (a *args) removeErrorString() {
 	c.added[code] = ""
 }
 
-// allocate: size, info, where the address goes.
+// allocate implements MPI_Alloc_mem(size, info, baseptr).
 func (a *args) allocate() {
 	n := a.count(0)
 	if n < 0 {

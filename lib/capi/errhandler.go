@@ -6,12 +6,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// errhandler is what is done about an error.
+// errhandler is an error handler.
 type errhandler struct {
 	handle   uint64
 	does     does
 	function unsafe.Pointer
-	// uses counts the handle and the objects that have the handler.
+	// uses counts the handle and the objects that use the handler.
 	uses int
 }
 
@@ -30,7 +30,7 @@ var _ = add(map[string]implementation{
 	"Comm_get_errhandler":    (*args).getErrhandler,
 	"Comm_call_errhandler":   func(a *args) { a.communicator(0); a.l.raise(a, userError(a.int(1))) },
 	"Errhandler_free":        (*args).freeErrhandler,
-	// The names of MPI-1.
+	// MPI-1 names.
 	"Errhandler_create": func(a *args) { a.newErrhandler(0, 1) },
 	"Errhandler_set":    (*args).setErrhandler,
 	"Errhandler_get":    (*args).getErrhandler,
@@ -78,7 +78,7 @@ func (a *args) getErrhandler() {
 	a.shareErrhandler(1, a.communicator(0).handler())
 }
 
-// shareErrhandler gives the program the handle of an error handler, which it frees.
+// shareErrhandler gives the program a handle of an error handler, which it has to free.
 func (a *args) shareErrhandler(i int, h *errhandler) {
 	a.setHandle(i, h.handle)
 	a.l.use(h)
@@ -91,13 +91,14 @@ func (a *args) freeErrhandler() {
 	a.l.setHandleAt(p, 0, a.l.abi.null[kindErrhandler])
 }
 
-// use counts a use of a handler, and release the end of one: the last one ends a handler of the program.
+// use adds a use of a handler.
 func (l *Library) use(h *errhandler) {
 	l.errhandlers.mu.Lock()
 	defer l.errhandlers.mu.Unlock()
 	h.uses++
 }
 
+// release removes a use of a handler. The last one removes a handler of the program.
 func (l *Library) release(h *errhandler) {
 	if h == nil || h.does != callsFunction {
 		return

@@ -12,7 +12,7 @@ func (r *rank) fault(c any) int {
 	return r.call("Send", at, 1, "INT", 99, 0, c)
 }
 
-// handlerOf is the error handler of a communicator, whose handle is freed.
+// handlerOf returns the error handler of a communicator, and frees this handle.
 func (r *rank) handlerOf(c any) handle {
 	r.t.Helper()
 	got := newOut()
@@ -26,8 +26,8 @@ func (r *rank) predefined(k kind, name string) handle {
 	return handle(r.l.abi.handle(k, r.l.abi.constants[name]))
 }
 
-// TestErrhandlers: a function of the program gets the handle of the communicator and the code that the call returns. It is called as long as an
-// object has it, and inherited by communicators that are made of one.
+// TestErrhandlers checks that an error handler is called with the handle of the communicator and the code that the call
+// returns. It is called as long as an object uses it, and new communicators inherit it from their parent.
 func TestErrhandlers(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		type call struct {
@@ -57,13 +57,13 @@ func TestErrhandlers(t *testing.T) {
 		function, other := unsafe.Pointer(new(int)), unsafe.Pointer(new(int))
 		first, second := newOut(), newOut()
 		r.ok("Comm_create_errhandler", function, first.at())
-		r.ok("Errhandler_create", other, second.at()) // the name of MPI-1
+		r.ok("Errhandler_create", other, second.at()) // the name in MPI-1
 		r.ok("Comm_set_errhandler", "COMM_WORLD", first.get(r))
 		if h := r.handlerOf(world); h != first.get(r) {
 			r.t.Errorf("%s: %#x, want %#x", r.abi, h, first.get(r))
 		}
 		handled("a call", function, world, r.fault(world))
-		// A handler that the program has freed stays as long as communicators have it.
+		// A handler that the program has freed remains while communicators use it.
 		freed := first.get(r)
 		r.ok("Errhandler_free", first.at())
 		if !first.null(r, kindErrhandler) {
@@ -82,7 +82,7 @@ func TestErrhandlers(t *testing.T) {
 			handled("inherited", function, c.get(r), r.fault(c.get(r)))
 		}
 		handled("another one", other, world, r.fault(world))
-		// The error of a request is its communicator's.
+		// The error of a request goes to the handler of its communicator.
 		_, at := ints(1, 2)
 		_, small := ints(0)
 		recv := newOut()
@@ -91,11 +91,11 @@ func TestErrhandlers(t *testing.T) {
 		code := r.call("Wait", recv.at(), "STATUS_IGNORE")
 		r.ends(code, "ERR_TRUNCATE")
 		handled("a request", function, dup.get(r), code)
-		// An error without an object is that of the world.
+		// An error without an object goes to the handler of COMM_WORLD.
 		handled("a datatype", other, world, r.call("Type_contiguous", -1, "INT", request.at()))
 		handled("no communicator", other, world, r.fault("COMM_NULL"))
 
-		// MPI_Comm_call_errhandler calls it with the code that is given, and succeeds.
+		// MPI_Comm_call_errhandler calls the handler with the given code, and succeeds.
 		own, atOwn := ints(0)
 		r.ok("Add_error_class", atOwn)
 		r.ok("Comm_call_errhandler", dup.get(r), int(own[0]))
@@ -103,7 +103,7 @@ func TestErrhandlers(t *testing.T) {
 		r.ok("Comm_call_errhandler", "COMM_WORLD", r.constant("ERR_TAG"))
 		handled("call", other, world, r.constant("ERR_TAG"))
 
-		// MPI_ERRORS_RETURN calls nothing.
+		// MPI_ERRORS_RETURN calls no function.
 		r.ok("Comm_set_errhandler", dup.get(r), "ERRORS_RETURN")
 		r.ends(r.fault(dup.get(r)), "ERR_RANK")
 		r.ok("Comm_call_errhandler", dup.get(r), r.constant("ERR_TAG"))
@@ -126,7 +126,8 @@ func TestErrhandlers(t *testing.T) {
 	})
 }
 
-// TestFatalHandlers: MPI_ERRORS_ARE_FATAL and MPI_ERRORS_ABORT end the process with the class of the error, after a line that names call and reason.
+// TestFatalHandlers checks that MPI_ERRORS_ARE_FATAL and MPI_ERRORS_ABORT exit with the class of the error, after a
+// line with the call and the reason.
 func TestFatalHandlers(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		for _, name := range []string{"ERRORS_ARE_FATAL", "ERRORS_ABORT"} {
@@ -150,7 +151,7 @@ func TestFatalHandlers(t *testing.T) {
 			r.called("exit " + itoa(r.constant("ERR_TAG")))
 			r.ok("Comm_free", twin.at())
 		}
-		// An operation on a file returns its error, whatever the handler of communicators.
+		// File operations return their errors, regardless of the communicator's handler.
 		file := newOut()
 		if code := r.call("File_open", "COMM_WORLD", nil, 0, "INFO_NULL", file.at()); code == 0 {
 			r.t.Errorf("%s: MPI_File_open succeeds", r.abi)

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// Error classes that package mpi has no calls for.
+// Error classes that package mpi does not have.
 const (
 	errUnsupported mpi.Class = 1000 + iota
 	errInfoKey
@@ -26,7 +26,7 @@ var ownClassNames = map[mpi.Class]string{
 	errSession: "ERR_SESSION", errConversion: "ERR_CONVERSION",
 }
 
-// callError is an error of a call that package mpi does not know of.
+// callError is an error detected in this package.
 type callError struct {
 	class mpi.Class
 	text  string
@@ -34,27 +34,27 @@ type callError struct {
 
 func (e *callError) Error() string { return e.text }
 
-// errorf is an error of a class.
+// errorf returns an error of a class.
 func errorf(class mpi.Class, format string, args ...any) error {
 	return &callError{class, fmt.Sprintf(format, args...)}
 }
 
-// A failure is the panic that ends a call early, with the call's error. It stays in this package: attempt recovers it.
+// A failure is the panic that ends a call early with its error. It does not leave this package: attempt recovers it.
 type failure struct{ err error }
 
-// failf is a failure of a class.
+// failf returns a failure of a class.
 func failf(class mpi.Class, format string, args ...any) failure {
 	return failure{errorf(class, format, args...)}
 }
 
-// check ends the call if there is an error.
+// check ends the call if err is not nil.
 func check(err error) {
 	if err != nil {
 		panic(failure{err})
 	}
 }
 
-// must returns v, or ends the call if there is an error.
+// must returns v, or ends the call if err is not nil.
 func must[T any](v T, err error) T {
 	check(err)
 	return v
@@ -67,7 +67,7 @@ func attempt(f func()) (err error) {
 	return nil
 }
 
-// catch recovers from a failure, whose error it sets. It is deferred.
+// catch recovers a failure and stores its error. It must be deferred.
 func catch(err *error) {
 	if r := recover(); r != nil {
 		f, ok := r.(failure)
@@ -78,7 +78,7 @@ func catch(err *error) {
 	}
 }
 
-// classOf is the class of an error of a call.
+// classOf returns the class of a call's error.
 func classOf(err error) mpi.Class {
 	if own, ok := errors.AsType[*callError](err); ok {
 		return own.class
@@ -86,17 +86,18 @@ func classOf(err error) mpi.Class {
 	return mpi.ClassOf(err)
 }
 
-// codes are the errors that a program may ask about: a code is a class, or in its upper bits the number of an error's text,
-// or a class or code that the program has added.
+// codes maps errors to codes. A code is a class with the number of an error's text in the upper bits, or a class or
+// code added by the program.
 type codes struct {
 	mu sync.Mutex
-	// classes has the number of each class in the ABI, and names its name.
+	// classes maps each class to its number in the ABI, and names maps these numbers to names.
 	classes map[mpi.Class]int
 	names   map[int]string
-	// texts are those of the last errors, the one of number n at n modulo the length.
+	// texts holds the texts of the last errors; number n is at n modulo the length.
 	texts [textsKept]string
 	next  int
-	// added are the codes of the program, with their texts, classOf the class of each, and codesOf how many each class has.
+	// added maps the program's codes to their texts, classOf to their classes, and codesOf counts the codes of each
+	// class.
 	added     map[int]string
 	classOf   map[int]int
 	codesOf   map[int]int
@@ -106,7 +107,7 @@ type codes struct {
 const (
 	classBits = 8
 	textsKept = 1 << 10
-	// maxText is the length of MPI_MAX_ERROR_STRING in both ABIs, the 0 at its end included.
+	// maxText is the value of MPI_MAX_ERROR_STRING in both ABIs, including the terminating 0.
 	maxText = 512
 )
 
@@ -120,7 +121,7 @@ func newCodes(a *abi) *codes {
 	for class, name := range ownClassNames {
 		c.class(class, name, a)
 	}
-	// All classes of the standard have a name, also those that no call of the library returns.
+	// All classes of the standard have names, even those that no call of the library returns.
 	for name, number := range a.constants {
 		if (strings.HasPrefix(name, "ERR_") || strings.HasPrefix(name, "T_ERR_")) && name != "ERR_LASTCODE" {
 			c.names[int(number)] = "MPI_" + name
@@ -131,20 +132,20 @@ func newCodes(a *abi) *codes {
 	return c
 }
 
-// lastCode is the largest code of the library itself, MPI_LASTUSEDCODE before a program adds any.
+// lastCode returns the largest code of the library itself, MPI_LASTUSEDCODE before a program adds any.
 func lastCode(a *abi) int {
 	return max(int(a.constants["ERR_LASTCODE"]), textsKept<<classBits|1<<classBits-1)
 }
 
 func (c *codes) class(class mpi.Class, name string, a *abi) {
 	number, ok := a.constants[name]
-	if !ok { // the ABI is older than the class
+	if !ok { // the class is newer than the ABI
 		number = a.constants["ERR_OTHER"]
 	}
 	c.classes[class] = int(number)
 }
 
-// code returns the code of an error, and keeps its text.
+// code returns the code of an error, and stores its text.
 func (c *codes) code(err error) int {
 	if err == nil {
 		return 0
@@ -165,7 +166,7 @@ func (c *codes) code(err error) int {
 	return c.next<<classBits | number
 }
 
-// fixedError is an error whose code is given.
+// fixedError is an error with a given code.
 type fixedError struct {
 	code int
 	text string
@@ -173,7 +174,7 @@ type fixedError struct {
 
 func (e *fixedError) Error() string { return e.text }
 
-// userError is a code that a function of the program has returned.
+// userError returns the error for a non-zero return code of a user callback.
 func userError(code int) error {
 	return &fixedError{code, fmt.Sprintf("a function of the program has returned error %d", code)}
 }
@@ -193,13 +194,13 @@ func (c *codes) classOfCode(code int) (int, bool) {
 	return class, ok && code >= 0 && code>>classBits < textsKept
 }
 
-// forget forgets a code or class of the program.
+// forget removes a code or class of the program.
 func (c *codes) forget(code int) {
 	delete(c.added, code)
 	delete(c.classOf, code)
 }
 
-// text is that of a code.
+// text returns the text of a code.
 func (c *codes) text(code int) (string, bool) {
 	class, ok := c.classOfCode(code)
 	if !ok {

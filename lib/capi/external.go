@@ -12,10 +12,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// The form external32 of the standard (section 14.5.2) has the most significant byte of each number first, and the standard's number of bytes,
-// which for some is another one than that of this machine.
+// In the standard's format external32 (section 14.5.2), numbers have the most significant byte first, and sizes that
+// for some types differ from the sizes on this machine.
 
-// number is one of the numbers of a basic datatype: how many bytes it has here and there, and how it becomes the other one.
+// number describes a number in a basic datatype: its size in memory and in external32, and the conversion.
 type number struct {
 	native, external int
 	kind             numberForm
@@ -26,11 +26,11 @@ type numberForm uint8
 const (
 	sameForm     numberForm = iota
 	signedForm              // an integer
-	unsignedForm            // likewise
-	extendedForm            // a floating-point number of 80 bits in memory, and 128 bits outside
+	unsignedForm            // an unsigned integer
+	extendedForm            // a floating-point number: 80 bits in memory, 128 bits in external32
 )
 
-// longDouble is what C calls so.
+// longDouble returns the description of a C long double.
 func longDouble() number {
 	if runtime.GOARCH == "amd64" || runtime.GOARCH == "386" {
 		return number{16, 16, extendedForm}
@@ -38,7 +38,7 @@ func longDouble() number {
 	return number{16, 16, sameForm}
 }
 
-// numbersOf are those of an element of a basic datatype.
+// numbersOf returns the numbers in an element of a basic datatype.
 func numbersOf(name string, size int) []number {
 	long, index := number{8, 4, signedForm}, number{4, 4, sameForm}
 	halves := []number{{size / 2, size / 2, sameForm}, {size / 2, size / 2, sameForm}}
@@ -68,7 +68,7 @@ func numbersOf(name string, size int) []number {
 	return []number{{size, size, sameForm}}
 }
 
-// numbersIn are those of an element of a basic datatype of the ABI.
+// numbersIn returns the numbers in an element of one of the ABI's basic datatypes.
 func (l *Library) numbersIn(t *datatype.Type) []number {
 	name := ""
 	if d := l.types.get(l.named[t]); d != nil {
@@ -77,7 +77,7 @@ func (l *Library) numbersIn(t *datatype.Type) []number {
 	return numbersOf(name, int(t.Size()))
 }
 
-// parts are the datatypes that an element of another one consists of, and how many there are of each.
+// parts calls each for the datatypes of which an element of t consists, with their counts.
 func parts(t *datatype.Type, each func(of *datatype.Type, n int64)) {
 	made := t.Contents()
 	if made.Combiner != datatype.CombinerStruct {
@@ -91,7 +91,7 @@ func parts(t *datatype.Type, each func(of *datatype.Type, n int64)) {
 	}
 }
 
-// externalSize is how many bytes an element has outside, which are at most as many as in memory.
+// externalSize returns the size of an element in external32, which is at most the size in memory.
 func (l *Library) externalSize(t *datatype.Type) (bytes int64) {
 	if t.Contents().Combiner == datatype.Named {
 		for _, n := range l.numbersIn(t) {
@@ -103,7 +103,7 @@ func (l *Library) externalSize(t *datatype.Type) (bytes int64) {
 	return bytes
 }
 
-// converter copies elements between what they are in memory, one after another, and external32.
+// converter converts elements between packed native form and external32.
 type converter struct {
 	l                *Library
 	native, external []byte
@@ -150,7 +150,7 @@ func (c *converter) one(n *number) {
 	}
 }
 
-// widen makes an integer of this machine of a shorter one.
+// widen converts an integer from external32 to a longer native one.
 func widen(to, from []byte, signed bool) {
 	fill := byte(0)
 	if signed && from[0]&0x80 != 0 {
@@ -164,7 +164,7 @@ func widen(to, from []byte, signed bool) {
 	}
 }
 
-// narrow does the opposite, and reports whether the number fits.
+// narrow is the inverse of widen, and reports whether the number fits.
 func narrow(to, from []byte, signed bool) bool {
 	n := len(to)
 	for i := range to {
@@ -182,11 +182,12 @@ func narrow(to, from []byte, signed bool) bool {
 	return true
 }
 
-// toQuad makes a number of 128 bits of one of 80. Both have exponents of 15 bits; the latter has the first bit of its significand, too.
+// toQuad converts an 80-bit number to 128 bits. Both have 15-bit exponents, but only the former stores the first bit of
+// the significand.
 func toQuad(to, from []byte) {
 	significand, exponent := binary.LittleEndian.Uint64(from), binary.LittleEndian.Uint16(from[8:])
 	if exponent&math.MaxInt16 == 0 && significand>>63 != 0 {
-		exponent++ // what this form has as a small number is a normal one there
+		exponent++ // a denormal here is a normal number there
 	}
 	binary.BigEndian.PutUint16(to, exponent)
 	fraction := significand << 1
@@ -194,14 +195,14 @@ func toQuad(to, from []byte) {
 	clear(to[10:])
 }
 
-// toExtended does the opposite. It rounds to the nearest number, and to an even one of two.
+// toExtended is the inverse of toQuad. It rounds to nearest, ties to even.
 func toExtended(to, from []byte) {
 	exponent := binary.BigEndian.Uint16(from)
 	high := binary.BigEndian.Uint64(from[2:])
 	rest := uint64(binary.BigEndian.Uint32(from[10:]))<<16 | uint64(binary.BigEndian.Uint16(from[14:])) // the last 48 bits of 112
 	significand, lost := high>>1, high&1<<48|rest
 	switch e := exponent & math.MaxInt16; {
-	case e == math.MaxInt16: // infinity, or no number
+	case e == math.MaxInt16: // infinity or NaN
 		significand |= 1 << 63
 		if lost != 0 {
 			significand |= 1
@@ -223,13 +224,13 @@ func toExtended(to, from []byte) {
 	clear(to[10:])
 }
 
-// packExternal: datarep, inbuf, incount, datatype, outbuf, outsize, position.
+// packExternal implements MPI_Pack_external(datarep, inbuf, incount, datatype, outbuf, outsize, position).
 func (a *args) packExternal() { a.external(1, 2, 3, 4, 5, 6, true) }
 
-// unpackExternal: datarep, inbuf, insize, position, outbuf, outcount, datatype.
+// unpackExternal implements MPI_Unpack_external(datarep, inbuf, insize, position, outbuf, outcount, datatype).
 func (a *args) unpackExternal() { a.external(4, 5, 6, 1, 2, 3, false) }
 
-// packExternalSize: datarep, incount, datatype, size.
+// packExternalSize implements MPI_Pack_external_size(datarep, incount, datatype, size).
 func (a *args) packExternalSize() {
 	a.external32()
 	b, t := a.packed(1, 1, 2, -1)
@@ -242,7 +243,7 @@ func (a *args) external32() {
 	}
 }
 
-// external copies between elements and a buffer, of so many bytes, at a position that moves on.
+// external copies between elements and a buffer of size bytes, and advances the position in it.
 func (a *args) external(buf, count, of, to, size, position int, pack bool) {
 	a.external32()
 	a.wide = true // positions have 64 bits in all of these calls

@@ -11,12 +11,12 @@ import (
 	"unsafe"
 )
 
-// external packs elements, and returns the bytes.
+// external packs elements and returns the bytes.
 func (r *rank) external(at unsafe.Pointer, n int, of any) []byte {
 	r.t.Helper()
 	size := make([]int64, 1)
 	r.ok("Pack_external_size", text("external32"), n, of, unsafe.Pointer(&size[0]))
-	out := bytes.Repeat([]byte{0xee}, int(size[0])+3) // and some bytes in front and behind
+	out := bytes.Repeat([]byte{0xee}, int(size[0])+3) // with extra bytes before and after
 	position := []int64{2}
 	r.ok("Pack_external", text("external32"), at, n, of, unsafe.Pointer(&out[0]), len(out), unsafe.Pointer(&position[0]))
 	if position[0] != 2+size[0] || out[0] != 0xee || out[1] != 0xee || out[len(out)-1] != 0xee {
@@ -25,7 +25,7 @@ func (r *rank) external(at unsafe.Pointer, n int, of any) []byte {
 	return out[2 : len(out)-1]
 }
 
-// internal does the opposite.
+// internal unpacks elements.
 func (r *rank) internal(in []byte, at unsafe.Pointer, n int, of any) {
 	r.t.Helper()
 	position := []int64{0}
@@ -35,10 +35,11 @@ func (r *rank) internal(in []byte, at unsafe.Pointer, n int, of any) {
 	}
 }
 
-// TestExternal32: basic datatypes have the standard's number of bytes, the most significant one first, and come back as they were.
+// TestExternal32 checks that basic datatypes have the standard's size, in big-endian order, and are unchanged after
+// unpacking.
 func TestExternal32(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
-		for _, test := range []struct{ of, native, external string }{ // in hex, native on this machine of 64 bits
+		for _, test := range []struct{ of, native, external string }{ // in hex; native is for this 64-bit machine
 			{"CHAR", "41", "41"}, {"BYTE", "ff", "ff"}, {"C_BOOL", "01", "01"}, {"PACKED", "07", "07"},
 			{"SHORT", "0201", "0102"}, {"UNSIGNED_SHORT", "feff", "fffe"}, {"INT", "04030201", "01020304"}, {"UNSIGNED", "04030201", "01020304"},
 			{"LONG", "0403020100000000", "01020304"}, {"LONG", "feffffffffffffff", "fffffffe"}, {"UNSIGNED_LONG", "feffffff00000000", "fffffffe"},
@@ -64,7 +65,8 @@ func TestExternal32(t *testing.T) {
 	})
 }
 
-// TestExternalDerived: derived datatypes, also of several basic ones, as elements in the order of the datatype.
+// TestExternalDerived checks derived datatypes, including those with several basic datatypes, whose elements are packed
+// in the order of the datatype.
 func TestExternalDerived(t *testing.T) {
 	type item struct {
 		c byte
@@ -93,7 +95,7 @@ func TestExternalDerived(t *testing.T) {
 	})
 }
 
-// newHandles is an array of handles of datatypes.
+// newHandles returns an array of handles of datatypes.
 func newHandles(r *rank, names ...string) unsafe.Pointer {
 	p := unsafe.Pointer(unsafe.SliceData(make([]uint64, len(names))))
 	for i, name := range names {
@@ -102,7 +104,7 @@ func newHandles(r *rank, names ...string) unsafe.Pointer {
 	return p
 }
 
-// TestExternalErrors: what does not fit is refused, and nothing is written.
+// TestExternalErrors checks that values and arguments that do not fit are rejected, and that nothing is written.
 func TestExternalErrors(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")
@@ -124,9 +126,9 @@ func TestExternalErrors(t *testing.T) {
 	})
 }
 
-// TestQuad: numbers of 80 bits become those of 128 bits of the same value, and back. Those that have more bits are rounded.
+// TestQuad converts 80-bit numbers to 128-bit numbers of the same value and back, with rounding if they have more bits.
 func TestQuad(t *testing.T) {
-	for _, test := range []struct{ extended, quad string }{ // the first one's bytes most significant first
+	for _, test := range []struct{ extended, quad string }{ // the bytes of extended, most significant first
 		{"3fffc000000000000000", "3fff8000" + strings.Repeat("0", 24)}, {"00000000000000000000", strings.Repeat("0", 32)},
 		{"bfff8000000000000001", "bfff0000000000000002000000000000"}, {"7fff8000000000000000", "7fff" + strings.Repeat("0", 28)},
 		{"ffffc000000000000000", "ffff8000" + strings.Repeat("0", 24)}, {"00000000000000000001", "00000000000000000002000000000000"},
@@ -142,13 +144,13 @@ func TestQuad(t *testing.T) {
 		}
 	}
 	for _, test := range []struct{ quad, extended string }{
-		{"3fff0000000000000001000000000000", "3fff8000000000000000"}, // half, to the even one
+		{"3fff0000000000000001000000000000", "3fff8000000000000000"}, // half, to even
 		{"3fff0000000000000003000000000000", "3fff8000000000000002"},
 		{"3fff0000000000000001000000000001", "3fff8000000000000001"},
 		{"3fffffffffffffffffff000000000000", "40008000000000000000"}, // to the next power of two
 		{"7ffeffffffffffffffff000000000000", "7fff8000000000000000"}, // infinity
-		{"0000ffffffffffffffff000000000000", "00018000000000000000"}, // the least normal one
-		{"7fff0000000000000000000000000001", "7fff8000000000000001"}, // no number stays none
+		{"0000ffffffffffffffff000000000000", "00018000000000000000"}, // the smallest normal number
+		{"7fff0000000000000000000000000001", "7fff8000000000000001"}, // NaN remains NaN
 	} {
 		quad, _ := hex.DecodeString(test.quad)
 		native := make([]byte, 16)

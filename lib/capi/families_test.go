@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// TestPersistent: requests that are started, and waits for any and some of them.
+// TestPersistent starts persistent requests, and waits for any and some of them.
 func TestPersistent(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		_, atSent := ints(7, 8)
@@ -46,7 +46,7 @@ func TestPersistent(t *testing.T) {
 	})
 }
 
-// TestNoElements: no elements of no datatype are an empty message.
+// TestNoElements checks that zero elements without a datatype are an empty message.
 func TestNoElements(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		_, at := ints(1)
@@ -55,7 +55,7 @@ func TestNoElements(t *testing.T) {
 	})
 }
 
-// TestMatchedProbe: a message is found, and received by its handle.
+// TestMatchedProbe finds a message and receives it with its handle.
 func TestMatchedProbe(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		_, atSent := ints(7, 8)
@@ -76,7 +76,7 @@ func TestMatchedProbe(t *testing.T) {
 	})
 }
 
-// TestPack: elements are put into a buffer behind each other, and taken out of it.
+// TestPack packs elements one after another into a buffer, and unpacks them.
 func TestPack(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		_, atIn := ints(7, 8)
@@ -96,7 +96,7 @@ func TestPack(t *testing.T) {
 	})
 }
 
-// TestCart: a grid of one row, which is a ring.
+// TestCart uses a grid with one row, which is a ring.
 func TestCart(t *testing.T) {
 	onRanks(t, 3, func(r *rank) {
 		me, atMe := ints(0)

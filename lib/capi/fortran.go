@@ -7,14 +7,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// The datatypes of Fortran's numbers by precision and range, which are those of gfortran's kinds.
+// Datatypes of Fortran's numbers by precision and range, which correspond to gfortran's kinds.
 var _ = add(map[string]implementation{
 	"Type_create_f90_integer": func(a *args) { a.numberOf(integerKinds, "F90_INTEGER", a.int(0)) },
 	"Type_create_f90_real":    func(a *args) { a.numberOf(realKinds, "F90_REAL", a.int(0), a.int(1)) },
 	"Type_create_f90_complex": func(a *args) { a.numberOf(complexKinds, "F90_COMPLEX", a.int(0), a.int(1)) },
 })
 
-// numberKind is a kind of numbers: its decimal digits and the largest power of ten, of integers the latter only.
+// numberKind is a kind of numbers: decimal digits (0 for integers) and the largest power of ten.
 type numberKind struct {
 	digits, power int
 	name          string
@@ -26,13 +26,13 @@ var (
 	complexKinds = []numberKind{{6, 37, "COMPLEX8"}, {15, 307, "COMPLEX16"}, {18, 4931, "C_LONG_DOUBLE_COMPLEX"}, {33, 4931, "COMPLEX32"}}
 )
 
-// fortranNumbers are the datatypes that were asked for: the same precision and range has the same one, which is predefined.
+// fortranNumbers holds the datatypes requested so far: equal precision and range give the same predefined datatype.
 type fortranNumbers struct {
 	mu   sync.Mutex
 	made map[numberKind]*dtype
 }
 
-// handle is that of one of them.
+// handle returns the handle of such a datatype.
 func (n *fortranNumbers) handle(of *datatype.Type) (uint64, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -44,7 +44,7 @@ func (n *fortranNumbers) handle(of *datatype.Type) (uint64, bool) {
 	return 0, false
 }
 
-// numberOf finds the first kind with the digits and power of ten of the arguments before the last one. One of MPI_UNDEFINED is any.
+// numberOf finds the first kind that has at least the wanted digits and power of ten. MPI_UNDEFINED matches any.
 func (a *args) numberOf(kinds []numberKind, combiner string, wanted ...int) {
 	last := len(wanted) - 1
 	least := numberKind{power: wanted[last], name: combiner}
@@ -58,7 +58,7 @@ func (a *args) numberOf(kinds []numberKind, combiner string, wanted ...int) {
 		}
 		of := a.l.types.get(a.l.abi.handle(kindDatatype, a.l.abi.constants[k.name]))
 		if of == nil {
-			break // the ABI has none of this length
+			break // the ABI has no datatype of this size
 		}
 		n := &a.l.numbers
 		n.mu.Lock()

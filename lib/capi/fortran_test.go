@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// TestNumbersOfFortran: a precision and range has one datatype, of the first kind that has them.
+// TestNumbersOfFortran checks that each precision and range has one datatype, of the first kind with both.
 func TestNumbersOfFortran(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		made := func(name string, wanted ...any) uint64 {

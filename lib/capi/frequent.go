@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// frequentCall is a call that programs make for each message or in each step.
+// frequentCall identifies a call that programs make for each message or in each step.
 type frequentCall uint8
 
 const (
@@ -34,9 +34,9 @@ var frequentCalls = map[string]frequentCall{
 	"Comm_rank": rankCall, "Comm_size": sizeCall, "Get_count": countCall,
 }
 
-// usual carries out a frequent call whose arguments are usual: they are decoded into variables, and all functions are called by their names,
-// which takes less time than operands and the call's implementation. done is false if anything is unusual, such as an invalid handle:
-// then nothing has been done, and the implementation determines the error, if it is one.
+// usual is the fast path for frequent calls with valid arguments. It decodes them into local variables and calls all
+// functions directly, which is faster than operands and the generic implementation. It returns false, with nothing
+// done, for anything unusual, such as an invalid handle: the generic implementation then determines the error, if any.
 func (a *args) usual() (done bool, err error) {
 	ctx := context.Background()
 	switch a.frequent {
@@ -80,13 +80,13 @@ func (a *args) usual() (done bool, err error) {
 	return a.usualMessage()
 }
 
-// usualComm is communicator, or nil.
+// usualComm returns a communicator argument, or nil.
 func (a *args) usualComm(i int) *comm {
 	a.comm = a.l.comms.get(a.handle(i, kindComm))
 	return a.comm
 }
 
-// usualBuffer is buffers, of so few elements that their number times that of the ranks is a number.
+// usualBuffer is buffers for a count that cannot overflow when multiplied by the number of ranks.
 func (a *args) usualBuffer(i int, times int64) (b mpi.Buffer, ok bool) {
 	n, t := a.count(i+1), a.l.types.get(a.handle(i+2, kindDatatype))
 	if t == nil || !t.committed || uint64(n) > math.MaxInt32 || a.inPlace(i) {
@@ -95,7 +95,8 @@ func (a *args) usualBuffer(i int, times int64) (b mpi.Buffer, ok bool) {
 	return mpi.Foreign.Memory(a.pointer(i), n*times, t.Type), true
 }
 
-// usualMessage: buf, count, datatype, rank, tag, comm, and a status or a request of calls that have one.
+// usualMessage performs calls with arguments buf, count, datatype, rank, tag, comm, optionally followed by a status or
+// a request.
 func (a *args) usualMessage() (done bool, err error) {
 	ctx := context.Background()
 	b, ok := a.usualBuffer(0, 1)
@@ -127,7 +128,8 @@ func (a *args) usualMessage() (done bool, err error) {
 	return true, a.l.newRequest(a.pointer(6), r, false, c)
 }
 
-// usualReduction: sendbuf, recvbuf, count, datatype, op, the root of MPI_Reduce, comm. The operation has been on this datatype before.
+// usualReduction performs reductions with arguments sendbuf, recvbuf, count, datatype, op, root (MPI_Reduce only),
+// comm, if the operation has been used with this datatype before.
 func (a *args) usualReduction() (done bool, err error) {
 	ctx := context.Background()
 	root, last := 0, 5
@@ -143,7 +145,7 @@ func (a *args) usualReduction() (done bool, err error) {
 	if r == nil || a.inPlace(1) || a.pointer(0) == a.pointer(1) {
 		return false, nil
 	}
-	send, recv := mpi.InPlace, mpi.Foreign.Memory(a.pointer(1), n, r.of) // recv is not used where it is not significant
+	send, recv := mpi.InPlace, mpi.Foreign.Memory(a.pointer(1), n, r.of) // recv is not used where it is insignificant
 	if !a.inPlace(0) {
 		send = mpi.Foreign.Memory(a.pointer(0), n, r.of)
 	}
@@ -153,7 +155,8 @@ func (a *args) usualReduction() (done bool, err error) {
 	return true, c.Reduce(ctx, send, recv, r.op, root)
 }
 
-// usualBlocks: sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm. Of one of the buffers, or both, each rank has a block.
+// usualBlocks performs calls with arguments sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm. recvbuf,
+// and in MPI_Alltoall also sendbuf, has a block for each rank.
 func (a *args) usualBlocks() (done bool, err error) {
 	ctx := context.Background()
 	c := a.usualComm(6)

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// byImplementation carries out a call as one that is not frequent.
+// byImplementation executes a call without the fast path for frequent calls.
 func (l *Library) byImplementation(number int, list unsafe.Pointer) int {
 	c := l.calls[number]
 	c.frequent = seldom
@@ -20,7 +20,8 @@ func (r *rank) number(name string) int {
 	return slices.IndexFunc(r.l.calls, func(c numbered) bool { return c.name == name })
 }
 
-// TestUsualMessages: calls of a message do what their implementations do with the same arguments, whatever they are.
+// TestUsualMessages checks that the fast path for calls with one message has the same results as their implementations,
+// for all kinds of arguments.
 func TestUsualMessages(t *testing.T) {
 	_, buf := ints(1, 2, 3)
 	usual := []any{buf, 1, "INT", 0, 7, "COMM_WORLD"}
@@ -46,7 +47,7 @@ func TestUsualMessages(t *testing.T) {
 	}
 	onRanks(t, 1, func(r *rank) {
 		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")
-		// outcome is what a call has done, with a message for it to receive.
+		// outcome returns the result of a call as text. There is a message for it to receive.
 		outcome := func(make func(number int, list unsafe.Pointer) int, name string, list []any, nowhere bool) string {
 			st, request := newStatuses(1), newOut()
 			r.l.setHandleAt(request.at(), 0, r.l.abi.null[kindRequest])
@@ -95,10 +96,10 @@ func TestUsualMessages(t *testing.T) {
 	})
 }
 
-// TestUsualCollectives: collective calls, and others that many programs call, do what their implementations do with the
-// same arguments, whatever they are.
+// TestUsualCollectives checks that the fast path for collective calls, and other calls that many programs make, has the
+// same results as their implementations, for all kinds of arguments.
 func TestUsualCollectives(t *testing.T) {
-	// Some arguments have names, as they differ from call to call.
+	// Arguments that differ from call to call have names.
 	const sends, receives, status, result = "send buffer", "receive buffer", "status", "result"
 	const on, root = "communicator", "root"
 	calls := map[string][]any{
@@ -112,7 +113,7 @@ func TestUsualCollectives(t *testing.T) {
 		"Comm_size": {on, result},
 		"Get_count": {status, "INT", result},
 	}
-	// instead are values that arguments have instead of the usual ones, by what those are.
+	// instead contains other values for the usual arguments.
 	instead := map[any][]any{
 		sends:    {"IN_PLACE", nil, receives},
 		receives: {"IN_PLACE", nil},
@@ -166,10 +167,10 @@ func TestUsualCollectives(t *testing.T) {
 			return fmt.Sprintf("%t %s sent %v received %v, handlers %v", code == 0, r.textOf(code), from, to, r.back.taken())
 		}
 		compare := func(name, what string, list []any, comm any) {
-			for range 2 { // the second time, the operation is known
+			for range 2 { // the second time, the operation is cached
 				want, got := outcome(r.l.byImplementation, name, list, comm), outcome(r.l.Call, name, list, comm)
 				if strings.Contains(want+got, "has abandoned") {
-					continue // the call is wrong on the other rank, which ends it here, or not in time
+					continue // the call is wrong on the other rank, which may or may not end it here in time
 				}
 				if got != want {
 					r.t.Errorf("%s: %s%s:\n%s, by the implementation\n%s", r.abi, name, what, got, want)
@@ -179,7 +180,7 @@ func TestUsualCollectives(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(calls)) {
 			for _, form := range []string{name, name + "_c"} {
 				if r.number(form) < 0 {
-					continue // some have one form
+					continue // some calls have only one form
 				}
 				compare(form, "", calls[name], "COMM_WORLD")
 				compare(form, " between groups", calls[name], inter.get(r))

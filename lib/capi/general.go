@@ -8,12 +8,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// general is a generalized request, which the program itself completes, or one of the library's, which has no
-// functions.
+// general is a generalized request, which the program itself completes, or one of the library, without functions.
 type general struct {
 	l                           *Library
 	query, freed, cancel, extra unsafe.Pointer
-	err                         error // of one without functions
+	err                         error // of a request without functions
 
 	once sync.Once
 	end  chan struct{}
@@ -26,7 +25,7 @@ var _ = add(map[string]implementation{
 	"Grequest_complete": (*args).generalComplete,
 })
 
-// generalStart: query function, free function, cancel function, extra state, request.
+// generalStart implements MPI_Grequest_start(query_fn, free_fn, cancel_fn, extra_state, request).
 func (a *args) generalStart() {
 	for i := range 3 {
 		a.where(i)
@@ -53,7 +52,8 @@ func (g *general) complete(h uint64) (err error) {
 	return err
 }
 
-// release frees the request with the last of MPI_Grequest_complete and MPI_Request_free: a program that has freed it completes it later.
+// release frees the request after both MPI_Grequest_complete and MPI_Request_free: a program may free a request and
+// complete it later.
 func (g *general) release(h uint64) error {
 	if g.releases.Add(1) < 2 {
 		return nil
@@ -71,7 +71,7 @@ func (g *general) completed() bool {
 	}
 }
 
-// finish waits until the program has completed the request, and asks it for the status.
+// finish waits until the program has completed the request, and queries its status.
 func (g *general) finish() (mpi.Status, error) {
 	<-g.end
 	st, err := g.status()
@@ -103,7 +103,7 @@ func (g *general) free() error {
 	return codeError(g.l.back.GeneralFree(g.freed, g.extra))
 }
 
-// stop is MPI_Cancel.
+// stop implements MPI_Cancel.
 func (g *general) stop() error {
 	if g.cancel == nil {
 		return nil
@@ -111,7 +111,7 @@ func (g *general) stop() error {
 	return codeError(g.l.back.GeneralCancel(g.cancel, g.extra, g.completed()))
 }
 
-// generalStatus is MPI_Request_get_status of a generalized request.
+// generalStatus implements MPI_Request_get_status for a generalized request.
 func (a *args) generalStatus(r *request) {
 	done := r.special().general.completed()
 	a.setFlag(1, done)

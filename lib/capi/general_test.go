@@ -13,7 +13,7 @@ func (r *rank) general() out {
 	return o
 }
 
-// elements is a query function that says how many elements were transferred, and returns a code.
+// elements returns a query function that sets the number of elements in the status, and returns a code.
 func (r *rank) elements(n, cancelled, code int) func(unsafe.Pointer) int {
 	return func(status unsafe.Pointer) int {
 		r.ok("Status_set_elements", status, "INT", n)
@@ -22,7 +22,7 @@ func (r *rank) elements(n, cancelled, code int) func(unsafe.Pointer) int {
 	}
 }
 
-// TestGeneralRequest: one that the program completes, whose functions are called at the right times.
+// TestGeneralRequest checks that the functions of a generalized request are called at the right times.
 func TestGeneralRequest(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		r.back.query = r.elements(3, 0, 0)
@@ -57,7 +57,7 @@ func TestGeneralRequest(t *testing.T) {
 	})
 }
 
-// TestGeneralCancel: the cancel function learns whether the request is complete.
+// TestGeneralCancel checks that the cancel function learns whether the request is complete.
 func TestGeneralCancel(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		r.back.query = r.elements(0, 1, 0)
@@ -77,7 +77,8 @@ func TestGeneralCancel(t *testing.T) {
 	})
 }
 
-// TestGeneralFree: the free function is called by the last of MPI_Request_free and MPI_Grequest_complete.
+// TestGeneralFree checks that the free function is called by MPI_Request_free or MPI_Grequest_complete, whichever is
+// called last.
 func TestGeneralFree(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")
@@ -100,7 +101,7 @@ func TestGeneralFree(t *testing.T) {
 	})
 }
 
-// TestGeneralErrors: errors of the query and free functions are those of the request.
+// TestGeneralErrors checks that the request fails with the errors of its query and free functions.
 func TestGeneralErrors(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")
@@ -130,13 +131,13 @@ func TestGeneralErrors(t *testing.T) {
 	})
 }
 
-// TestGeneralAmongOthers: the request that is complete is picked, with its status, and the other one stays.
+// TestGeneralAmongOthers checks that the complete request is returned with its status, and the other one is unchanged.
 func TestGeneralAmongOthers(t *testing.T) {
 	for _, call := range []string{"Waitany", "Testany", "Waitsome", "Testsome"} {
 		t.Run(call, func(t *testing.T) {
 			onRanks(t, 1, func(r *rank) {
 				r.back.query = r.elements(2, 0, 0)
-				list := r.requests(3) // the second one is MPI_REQUEST_NULL
+				list := r.requests(3) // the second request is MPI_REQUEST_NULL
 				r.ok("Grequest_start", 31, 32, 33, nil, list.at(0))
 				r.ok("Grequest_start", 31, 32, 33, nil, list.at(2))
 				if call[0] == 'T' {

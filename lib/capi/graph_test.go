@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// TestGraph: a graph of three nodes, 0 → 1, 2; 1 → 0; 2 → 0, 2, whose edges all ranks know.
+// TestGraph uses a graph of three nodes, 0 → 1, 2; 1 → 0; 2 → 0, 2, whose edges all ranks pass.
 func TestGraph(t *testing.T) {
 	onRanks(t, 4, func(r *rank) {
 		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")
@@ -16,7 +16,7 @@ func TestGraph(t *testing.T) {
 		graph, twin := newOut(), newOut()
 		r.ok("Graph_create", "COMM_WORLD", 3, index, edges, 0, graph.at())
 		kind, atKind := ints(9)
-		if me == 3 { // it is no node
+		if me == 3 { // not a node
 			if !graph.null(r, kindComm) {
 				r.t.Errorf("%s: rank 3 is in the graph", r.abi)
 			}
@@ -27,7 +27,7 @@ func TestGraph(t *testing.T) {
 			return
 		}
 		r.ok("Comm_dup", graph.get(r), twin.at())
-		for _, c := range []handle{graph.get(r), twin.get(r)} { // which a duplicate has as well
+		for _, c := range []handle{graph.get(r), twin.get(r)} { // a duplicate has the same graph
 			if r.ok("Topo_test", c, atKind); kind[0] != int32(r.constant("GRAPH")) {
 				r.t.Errorf("%s: topology %d", r.abi, kind[0])
 			}
@@ -65,7 +65,7 @@ func TestGraph(t *testing.T) {
 	})
 }
 
-// neighbors are those that MPI_Dist_graph_neighbors reports, with their weights, sorted in pairs.
+// neighbors is the result of MPI_Dist_graph_neighbors: pairs of rank and weight, sorted.
 type neighbors struct{ sources, destinations [][2]int32 }
 
 func (r *rank) distNeighbors(c handle, weighted bool) (got neighbors) {
@@ -93,7 +93,8 @@ func (r *rank) distNeighbors(c handle, weighted bool) (got neighbors) {
 	return neighbors{pairs(n[0], 0), pairs(n[1], 2*room)}
 }
 
-// TestDistGraph: the same graph, r → r+1 of weight 10+r and r → 0 of weight 20+r, given by each rank's edges and by those that any rank knows.
+// TestDistGraph makes the same graph, r → r+1 with weight 10+r and r → 0 with weight 20+r, from each rank's own edges
+// and from edges that arbitrary ranks pass.
 func TestDistGraph(t *testing.T) {
 	const ranks = 3
 	onRanks(t, ranks, func(r *rank) {
@@ -106,7 +107,7 @@ func TestDistGraph(t *testing.T) {
 		if me == 0 {
 			want.sources = append(want.sources, [2]int32{0, 20}, [2]int32{1, 21}, [2]int32{2, 22})
 		}
-		var flat [4][]int32 // as the calls have them
+		var flat [4][]int32 // in the format of the calls
 		for _, p := range want.sources {
 			flat[0], flat[1] = append(flat[0], p[0]), append(flat[1], p[1])
 		}
@@ -143,7 +144,7 @@ func TestDistGraph(t *testing.T) {
 		r.ok("Dist_graph_create_adjacent", "COMM_WORLD", len(flat[0]), at(0), "UNWEIGHTED", 2, at(2), "UNWEIGHTED", "INFO_NULL", 0, plain.at())
 		same("without weights", plain.get(r), false)
 
-		// Rank 1 knows the edges of 0 and 1, rank 2 its own.
+		// Rank 1 passes the edges of 0 and 1, and rank 2 its own.
 		switch me {
 		case 0:
 			r.ok("Dist_graph_create", "COMM_WORLD", 0, nil, nil, nil, "WEIGHTS_EMPTY", "INFO_NULL", 0, general.at())
@@ -162,7 +163,7 @@ func TestDistGraph(t *testing.T) {
 		}
 		same("of any rank's edges", general.get(r), true)
 
-		// What is received lies in the order of the sources.
+		// Received values are in the order of the sources.
 		got, atGot := ints(9, 9, 9, 9)
 		_, atMe := ints(me)
 		r.ok("Neighbor_allgather", atMe, 1, "INT", atGot, 1, "INT", adjacent.get(r))

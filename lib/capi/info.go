@@ -27,7 +27,7 @@ var _ = add(map[string]implementation{
 	"Info_get_nthkey":   (*args).infoKey,
 	"Info_create_env":   func(a *args) { a.newInfo(2, nil) },
 
-	"Comm_set_info":      func(a *args) { a.communicator(0) }, // hints, of which none are known
+	"Comm_set_info":      func(a *args) { a.communicator(0) }, // hints, none of which are supported
 	"Comm_get_info":      func(a *args) { a.communicator(0); a.newInfo(1, nil) },
 	"Comm_dup_with_info": func(a *args) { a.list[1] = a.list[2]; a.commDup() },
 })
@@ -49,7 +49,7 @@ func (n *info) find(key string) int {
 	return slices.IndexFunc(n.pairs, func(p [2]string) bool { return p[0] == key })
 }
 
-// key reads a key, without spaces around it.
+// key reads a key, without surrounding spaces.
 func (a *args) key(i int) string {
 	key := strings.TrimSpace(a.text(i))
 	if most := int(a.l.abi.constants["MAX_INFO_KEY"]); key == "" || len(key) >= most {
@@ -100,7 +100,7 @@ func (a *args) infoDelete() {
 	n.pairs = slices.Delete(n.pairs, i, i+1)
 }
 
-// value searches for the key of argument 1.
+// value looks up the key in argument 1.
 func (a *args) value() (value string, found bool) {
 	n := a.info()
 	key := a.key(1)
@@ -112,7 +112,7 @@ func (a *args) value() (value string, found bool) {
 	return "", false
 }
 
-// infoGet: info, key, length without the 0, value, flag.
+// infoGet implements MPI_Info_get(info, key, valuelen, value, flag). valuelen excludes the 0.
 func (a *args) infoGet() {
 	value, found := a.value()
 	if found {
@@ -121,7 +121,8 @@ func (a *args) infoGet() {
 	a.setFlag(4, found)
 }
 
-// infoGetString: info, key, length with the 0, which becomes that of the value, value, flag.
+// infoGetString implements MPI_Info_get_string(info, key, buflen, value, flag). buflen includes the 0, and becomes the
+// length of the value.
 func (a *args) infoGetString() {
 	value, found := a.value()
 	if found {

@@ -20,11 +20,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Callbacks call functions of the program, which are given by their addresses. Handles are those of the ABI.
+// Callbacks calls functions of the program by their addresses. Handles are values of the ABI.
 type Callbacks interface {
 	// Reduce calls a function of MPI_Op_create.
 	Reduce(f, in, inout unsafe.Pointer, count int64, wide bool, datatype uint64)
-	// Copy and Delete call functions of attributes, and return what they do.
+	// Copy and Delete call the functions of an attribute, and return their results.
 	Copy(f unsafe.Pointer, handle uint64, keyval int, extra, value unsafe.Pointer) (to unsafe.Pointer, keep bool, code int)
 	Delete(f unsafe.Pointer, handle uint64, keyval int, value, extra unsafe.Pointer) (code int)
 	// Handle calls an error handler.
@@ -33,15 +33,16 @@ type Callbacks interface {
 	GeneralQuery(f, extra, status unsafe.Pointer) (code int)
 	GeneralFree(f, extra unsafe.Pointer) (code int)
 	GeneralCancel(f, extra unsafe.Pointer, complete bool) (code int)
-	// LongDouble carries out an operation of the standard on numbers that Go has not, or returns false.
+	// LongDouble applies an operation of the standard to numbers of a type that Go does not have, or returns false.
 	LongDouble(operation, datatype string, in, inout unsafe.Pointer, count int64) bool
-	// Flush writes what the program has printed.
+	// Flush flushes the program's standard output.
 	Flush()
-	// HandlersOnStack makes the program's signal handlers run on alternate stacks: Go's are too small for them.
+	// HandlersOnStack makes the program's signal handlers run on alternate stacks, because Go's stacks are too small
+	// for them.
 	HandlersOnStack()
-	// AtExit has Library.Exit called when the program ends, which is called once.
+	// AtExit registers Library.Exit to be called when the program exits. It is called once.
 	AtExit()
-	// Allocate returns memory of C, or nil, and Free frees it.
+	// Allocate returns memory allocated by C, or nil, and Free frees it.
 	Allocate(bytes int64) unsafe.Pointer
 	Free(p unsafe.Pointer)
 }
@@ -49,7 +50,7 @@ type Callbacks interface {
 // Library is MPI for the callers of one ABI.
 type Library struct {
 	which ABI
-	// mixed: the process has loaded a library of another ABI as well.
+	// mixed is set if the process has also loaded a library of another ABI.
 	mixed atomic.Bool
 	abi   *abi
 	calls []numbered
@@ -72,36 +73,37 @@ type Library struct {
 	fixed   fixed
 
 	world, self *comm
-	// buffer is the rank's buffer of MPI_Buffer_attach.
+	// buffer is the rank's buffer, attached by MPI_Buffer_attach.
 	buffer   sendBuffer
 	launcher *pmi.Client
-	// spare are *args for later calls.
+	// spare is a pool of *args.
 	spare sync.Pool
-	// phase is that of the rank, which begins with the first of its users, MPI_Init and sessions, and ends with the last.
+	// phase is the phase of the rank. It starts with its first user, MPI_Init or a session, and ends with the last.
 	phase atomic.Int32
 	mu    sync.Mutex
 	users int
-	// sessioned: there has been a session. The rank waits for another user then, when the last one has ended, until the process ends.
+	// sessioned is set once there has been a session. From then on, the rank remains after its last user has finished,
+	// and waits for another user until the process exits.
 	sessioned atomic.Bool
 	atExit    sync.Once
-	// inited is the phase between MPI_Init and MPI_Finalize.
+	// inited is the phase with respect to MPI_Init and MPI_Finalize.
 	inited  atomic.Int32
 	threads int
-	// errors is where the text of a fatal error goes, and exit ends the process.
+	// errors receives the text of fatal errors. exit ends the process.
 	errors io.Writer
 	exit   func(code int)
 	// start opens the rank's device.
 	start func(l *Library) (mpe.Device, error)
-	// bytes is a datatype of one byte, and named has the handles of the ABI's datatypes.
+	// bytes is a datatype of one byte, and named maps the ABI's datatypes to their handles.
 	bytes *datatype.Type
 	named map[*datatype.Type]uint64
-	// line is set for a program for upstream's CPU library.
+	// line is set for a program written for upstream's CPU library.
 	line *line
-	// initial is the error handler of calls without an object, and of new worlds.
+	// initial is the error handler for calls without an object, and for new worlds.
 	initial *errhandler
 }
 
-// The phases of a program.
+// Phases of a program.
 const (
 	before int32 = iota
 	running
@@ -127,22 +129,24 @@ func New(which ABI, back Callbacks) *Library {
 	return l
 }
 
-// Loaded notes that the process has loaded the library of an ABI. It cannot be a rank if that is not the one of New:
-// the names of the functions are the same, so that calls of parts that were compiled for one ABI reach the other one.
+// Loaded records that the process has loaded the library of an ABI. If it differs from the ABI of New, the process
+// cannot be a rank: the functions have the same names, so calls from parts compiled for one ABI reach the other one.
 func (l *Library) Loaded(which ABI) {
 	if which != l.which {
 		l.mixed.Store(true)
 	}
 }
 
-// implementation is a call: it decodes its arguments and writes its results. It fails by a panic with a failure.
+// implementation implements a call: it decodes the arguments and writes the results. It fails by panicking with a
+// failure.
 type implementation func(*args)
 
-// implemented are all calls that there are, by their names without MPI_, of which each file adds its own.
+// implemented maps the names of all implemented calls, without MPI_, to their implementations. Each file adds its
+// calls.
 var implemented = map[string]implementation{}
 
-// add adds the calls of a file. One that ends with _c is the call without that, with wide counts, unless it is
-// named itself.
+// add adds the calls of a file. A call whose name ends in _c uses the implementation of the call without this suffix,
+// with wide counts, unless it is listed itself.
 func add(calls map[string]implementation) struct{} {
 	for name, f := range calls {
 		implemented[name] = f
@@ -150,18 +154,18 @@ func add(calls map[string]implementation) struct{} {
 	return struct{}{}
 }
 
-// numbered is a call by its number.
+// numbered is the entry of a call number.
 type numbered struct {
 	name string
 	wide bool
 	do   implementation
-	// frequent is which of the frequent calls it is, or seldom.
+	// frequent identifies a frequent call; otherwise it is seldom.
 	frequent frequentCall
-	// anytime: it may be called before Init and after Finalize.
+	// anytime is set if the call is allowed before Init and after Finalize.
 	anytime bool
 }
 
-// anytime are the calls that need no running rank, besides those whose names begin with T_.
+// anytime lists the calls that need no running rank. Calls whose names begin with T_ do not need one either.
 var anytime = map[string]bool{
 	"Init": true, "Session_init": true, "Init_thread": true, "Initialized": true, "Finalized": true, "Get_version": true, "Get_library_version": true,
 	"Abort": true, "Pcontrol": true, "Get_address": true, "Address": true, "Aint_add": true, "Aint_diff": true,
@@ -175,12 +179,13 @@ var anytime = map[string]bool{
 	"Alloc_mem": true, "Free_mem": true,
 }
 
-// functions is the table of the standard's functions that lib/gen makes the shims from. The number of a call is its place there.
+// functions is the table of the standard's functions from which lib/gen makes the shims. A call's number is its index
+// there.
 //
 //go:embed functions.txt
 var functions string
 
-// callTable returns all calls, in the order of the table. It is made when the first library is.
+// callTable returns all calls in table order. It is built when the first library is made.
 var callTable = sync.OnceValue(func() []numbered {
 	var list []numbered
 	for line := range strings.Lines(functions) {
@@ -204,7 +209,8 @@ var callTable = sync.OnceValue(func() []numbered {
 	return list
 })
 
-// Call carries out a call of the standard, and returns its error code. args are as many arguments as it has, at least one.
+// Call performs a call of the standard, and returns its error code. list holds its arguments, with space for at least
+// one result.
 func (l *Library) Call(number int, list unsafe.Pointer) int {
 	if uint(number) >= uint(len(l.calls)) {
 		return l.codes.code(errorf(mpi.ErrIntern, "there is no call %d: the library was built for another version of its table", number))
@@ -221,7 +227,8 @@ func (l *Library) Call(number int, list unsafe.Pointer) int {
 
 func (l *Library) carryOut(c *numbered, list unsafe.Pointer) int {
 	if c.frequent != seldom && l.phase.Load() == running {
-		a := args{l: l, list: (*[maxArgs]uint64)(list), numbered: c, wide: c.wide} // on the stack, as no function is called by its address
+		// The arguments are on the stack, as no function is called through a pointer.
+		a := args{l: l, list: (*[maxArgs]uint64)(list), numbered: c, wide: c.wide}
 		done, err := a.usual()
 		switch {
 		case err != nil:
@@ -251,7 +258,7 @@ func (l *Library) carryOut(c *numbered, list unsafe.Pointer) int {
 	if o.comm != nil {
 		*o = operands{}
 	}
-	*a = args{l: l, operands: o} // which keeps no pointer of the program
+	*a = args{l: l, operands: o} // keeps no pointer of the program
 	l.spare.Put(a)
 	return code
 }
@@ -263,7 +270,7 @@ func (a *args) run() (err error) {
 	return nil
 }
 
-// refused is the error of a call that cannot be carried out now, or at all.
+// refused returns the error of a call that is not supported, or not allowed in this phase.
 func (a *args) refused() error {
 	switch phase := a.l.phase.Load(); {
 	case a.do == nil:
@@ -281,10 +288,10 @@ func tooEarly(name string, phase int32) error {
 	return errorf(mpi.ErrOther, "MPI_%s was called after MPI_Finalize", name)
 }
 
-// raise has the error handler of the call's communicator handle an error, and returns its code.
+// raise passes an error to the error handler of the call's object, and returns its code.
 func (l *Library) raise(a *args, err error) int {
 	code := l.codes.code(err)
-	if strings.HasPrefix(a.name, "File_") { // the error handler of files is MPI_ERRORS_RETURN (MPI 4.1, 14.7)
+	if strings.HasPrefix(a.name, "File_") { // files have the error handler MPI_ERRORS_RETURN (MPI 4.1, 14.7)
 		return code
 	}
 	h, handle := l.initial, l.abi.null[kindComm]
@@ -320,7 +327,7 @@ func (l *Library) fatal(name string, err error, code int) {
 // abort ends all ranks of the job.
 func (l *Library) abort(code int) {
 	if code&0xff == 0 {
-		code = 1 // the system would take it for success
+		code = 1 // the system would treat it as success
 	}
 	if l.launcher != nil {
 		_ = l.launcher.Abort(code)
@@ -329,8 +336,8 @@ func (l *Library) abort(code int) {
 	l.exit(code & 0xff)
 }
 
-// startFromEnvironment opens the device that the environment describes: a rank of a launcher's job, one of a
-// daemon or a configuration, or the only rank of a world.
+// startFromEnvironment opens the device described by the environment: a rank of a launcher's job, a rank of a daemon or
+// a configuration, or the only rank of a world.
 func startFromEnvironment(l *Library) (mpe.Device, error) {
 	ctx := context.Background()
 	config := os.Getenv(job.EnvConfig)
@@ -355,7 +362,8 @@ func startFromEnvironment(l *Library) (mpe.Device, error) {
 	return job.Device(ctx)
 }
 
-// otherLauncher finds the variable by which launchers without PMI-1 give the number of ranks, if there is more than one.
+// otherLauncher finds the variable by which a launcher without PMI-1 announces the number of ranks, if that exceeds
+// one.
 func otherLauncher(getenv func(string) string) (name, size string) {
 	for _, name := range []string{"OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "SLURM_STEP_NUM_TASKS", "MV2_COMM_WORLD_SIZE"} {
 		if size := getenv(name); size != "" && size != "1" && size != "0" {

@@ -14,26 +14,26 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// rank is a rank that calls MPI as C does.
+// rank is a rank that calls MPI as from C.
 type rank struct {
 	t *testing.T
 	l *Library
-	// abi is the ABI's name, and back records what functions of the program were called.
+	// abi is the name of the ABI. back records the calls of the program's functions.
 	abi  string
 	back *recorder
 	text *strings.Builder
 }
 
-// functions are the functions of the test program, which have numbers for addresses.
+// recorder has the functions of the test program, with numbers as their addresses.
 type recorder struct {
 	mu     sync.Mutex
 	calls  []string
 	reduce func(in, inout unsafe.Pointer, n int64)
-	refuse int  // what Delete, Copy and GeneralFree return
-	drop   bool // Copy has the duplicate without the attribute
-	// handle is called by error handlers, if it is not nil.
+	refuse int  // returned by Delete, Copy and GeneralFree
+	drop   bool // Copy omits the attribute
+	// handle, if not nil, is called by error handlers.
 	handle func(f unsafe.Pointer, object uint64, code int)
-	// query is the function of generalized requests, if it is not nil.
+	// query, if not nil, is the query function of generalized requests.
 	query func(status unsafe.Pointer) int
 }
 
@@ -86,7 +86,7 @@ func (r *recorder) HandlersOnStack()                                          {}
 func (r *recorder) AtExit()                                                   { r.note("at exit") }
 func (r *recorder) Free(unsafe.Pointer)                                       {}
 
-// taken returns the calls that were recorded since the last time.
+// taken returns the calls recorded since it was last called.
 func (r *recorder) taken() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,7 +95,7 @@ func (r *recorder) taken() []string {
 	return list
 }
 
-// onRanks runs a program on n ranks of this process, with each ABI, from MPI_Init to MPI_Finalize.
+// onRanks runs a program on n ranks in this process, with each ABI, from MPI_Init to MPI_Finalize.
 func onRanks(t *testing.T, n int, program func(r *rank)) {
 	t.Helper()
 	onProcesses(t, n, func(r *rank) {
@@ -105,7 +105,7 @@ func onRanks(t *testing.T, n int, program func(r *rank)) {
 	})
 }
 
-// onProcesses runs a program on n processes that may become ranks.
+// onProcesses runs a program on n processes that can become ranks.
 func onProcesses(t *testing.T, n int, program func(r *rank)) {
 	t.Helper()
 	for which, name := range map[ABI]string{MPICH: "MPICH", Standard: "standard"} {
@@ -128,7 +128,7 @@ func onProcesses(t *testing.T, n int, program func(r *rank)) {
 	}
 }
 
-// call makes a call. Pointers have to be to what was allocated by new or make.
+// call makes a call. Pointers must point to memory allocated by new or make.
 func (r *rank) call(name string, list ...any) int {
 	r.t.Helper()
 	number := -1
@@ -140,7 +140,7 @@ func (r *rank) call(name string, list ...any) int {
 	return r.l.Call(number, unsafe.Pointer(r.arguments(name, list)))
 }
 
-// arguments are those of a call.
+// arguments returns the arguments of a call.
 func (r *rank) arguments(name string, list []any) *[maxArgs]uint64 {
 	r.t.Helper()
 	slots := new([maxArgs]uint64)
@@ -166,7 +166,7 @@ func (r *rank) arguments(name string, list []any) *[maxArgs]uint64 {
 	return slots
 }
 
-// ok makes a call that succeeds.
+// ok makes a call that must succeed.
 func (r *rank) ok(name string, list ...any) {
 	r.t.Helper()
 	if code := r.call(name, list...); code != 0 {
@@ -175,7 +175,7 @@ func (r *rank) ok(name string, list ...any) {
 	}
 }
 
-// fails makes a call that fails with an error of a class.
+// fails makes a call that must fail with an error of the given class.
 func (r *rank) fails(class, name string, list ...any) {
 	r.t.Helper()
 	code := r.call(name, list...)
@@ -185,7 +185,7 @@ func (r *rank) fails(class, name string, list ...any) {
 	}
 }
 
-// called checks what functions of the program were called since the last time.
+// called checks which functions of the program were called since it was last called.
 func (r *rank) called(want ...string) {
 	r.t.Helper()
 	if got := r.back.taken(); !slices.Equal(got, want) {
@@ -193,17 +193,17 @@ func (r *rank) called(want ...string) {
 	}
 }
 
-// null reports whether a handle is that of none.
+// null reports whether a handle is null.
 func (o out) null(r *rank, k kind) bool { return o.get(r) == handle(r.l.abi.null[k]) }
 
-// statuses is an array of statuses of either ABI.
+// statuses is an array of statuses for either ABI.
 type statuses struct{ memory []uint64 }
 
 func newStatuses(n int) statuses { return statuses{make([]uint64, 4*n)} }
 
 func (s statuses) at() unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(s.memory)) }
 
-// get returns what a status says: source, tag and class of the error.
+// get returns the source, tag and error class in a status.
 func (s statuses) get(r *rank, i int) (source, tag, class int) {
 	layout := &r.l.abi.status
 	p := unsafe.Add(s.at(), uintptr(i)*layout.size)
@@ -211,13 +211,13 @@ func (s statuses) get(r *rank, i int) (source, tag, class int) {
 	return int(*(*int32)(unsafe.Add(p, layout.source))), int(*(*int32)(unsafe.Add(p, layout.tag))), class
 }
 
-// constant is the value of a constant of the ABI.
+// constant returns the value of a constant in the ABI.
 func (r *rank) constant(name string) int { return int(r.l.abi.constants[name]) }
 
-// handle is a handle that a call has given.
+// handle is a handle that a call returned.
 type handle uint64
 
-// out is where a call puts a handle.
+// out is the memory for a handle that a call returns.
 type out struct{ memory *uint64 }
 
 func newOut() out { return out{new(uint64)} }
@@ -236,7 +236,7 @@ func ints(list ...int32) ([]int32, unsafe.Pointer) {
 	return list, unsafe.Pointer(unsafe.SliceData(list))
 }
 
-// TestCalls: ranks exchange messages and carry out collective calls, by the handles and constants of both ABIs.
+// TestCalls exchanges messages and makes collective calls, with the handles and constants of both ABIs.
 func TestCalls(t *testing.T) {
 	onRanks(t, 3, func(r *rank) {
 		me, atMe := ints(0)
@@ -291,7 +291,7 @@ func TestCalls(t *testing.T) {
 	})
 }
 
-// TestErrors: errors go to the handler of their communicator, and have the ABI's classes and a text that names what is wrong.
+// TestErrors checks that calls return errors with the ABI's classes and texts that name the mistake.
 func TestErrors(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")
@@ -342,7 +342,8 @@ func TestErrors(t *testing.T) {
 	})
 }
 
-// TestErrorClasses: each class of the standard is a code of itself with its name as the text, also if no call returns it.
+// TestErrorClasses checks that each error class in the standard is its own code with its name as the text, even if no
+// call returns it.
 func TestErrorClasses(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		class, atClass := ints(0)
@@ -360,7 +361,7 @@ func TestErrorClasses(t *testing.T) {
 	})
 }
 
-// TestRemovedErrors: classes, codes and texts that a program has added are gone when it has removed them, in this order: text, code, class.
+// TestRemovedErrors checks that texts, codes and classes that a program has added can be removed, in this order.
 func TestRemovedErrors(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")
@@ -391,7 +392,7 @@ func TestRemovedErrors(t *testing.T) {
 	})
 }
 
-// TestBeforeInit: calls that need a rank are refused without one.
+// TestBeforeInit checks that calls that need a rank are rejected without one.
 func TestBeforeInit(t *testing.T) {
 	r := &rank{t: t, l: New(Standard, new(recorder)), text: new(strings.Builder)}
 	r.l.errors, r.l.exit = r.text, func(int) {}

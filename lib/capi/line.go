@@ -21,16 +21,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// EnvTimeout is how long a call of a program for upstream's CPU library may last, as in 30s; 0 is forever.
+// EnvTimeout is an environment variable with the maximum duration of a call, such as 30s, in a program for upstream's
+// CPU library. 0 means no limit.
 const EnvTimeout = "ZRLMPI_TIMEOUT"
 
-// EnvPeer is what the other ranks are: fpga, cpu or software, as peer in a configuration.
+// EnvPeer is an environment variable with the kind of the other ranks: fpga, cpu or software, as peer in a
+// configuration.
 const EnvPeer = "ZRLMPI_PEER"
 
 const (
-	// lineTimeout is EnvTimeout where it is not set: longer than most programs compute between two messages.
+	// lineTimeout is the default of EnvTimeout. It exceeds the time that most programs compute between two messages.
 	lineTimeout = 5 * time.Minute
-	// lineWarning is after how long a call that waits is mentioned.
+	// lineWarning is the duration of a wait after which a call is reported.
 	lineWarning = 10 * time.Second
 )
 
@@ -38,17 +40,18 @@ const (
 type line struct {
 	*cluster.Line
 	watch *watchdog
-	// peer is EnvPeer.
+	// peer is the value of EnvPeer.
 	peer config.Peer
-	// dev is the rank's device, from when to the end, after which last is what it counted.
+	// dev is the rank's device, and from is its start time. last is the final statistics after the rank's end.
 	dev  mpe.Device
 	from time.Time
 	last string
 }
 
-// StartLine has MPI_Init make this process the rank that the start-up line of upstream's CPU library names. args are the program and
-// its arguments. It returns how many of them belong to the line, the program's name included; 0 after it has printed what is wrong.
-// Without a line, the environment may say which rank it is, as for other programs.
+// StartLine makes MPI_Init turn this process into the rank given by the start-up line of upstream's CPU library. args
+// are the program's name and its arguments. It returns the number of them that belong to the line, including the
+// program's name, or 0 after printing an error. Without a line, the environment may give the rank, as for other
+// programs.
 func (l *Library) StartLine(args []string, getenv func(string) string) (words int) {
 	ln := &line{watch: &watchdog{limit: lineTimeout, warning: lineWarning}, peer: config.Peer(getenv(EnvPeer))}
 	if text := getenv(EnvTimeout); text != "" {
@@ -78,13 +81,13 @@ func (l *Library) StartLine(args []string, getenv func(string) string) (words in
 	return ln.Words
 }
 
-// begin keeps the device for the statistics.
+// begin stores the device for the statistics.
 func (ln *line) begin(dev mpe.Device, err error) (mpe.Device, error) {
 	ln.dev, ln.from = dev, time.Now()
 	return dev, rlimit.Descriptor(err)
 }
 
-// open opens the rank: as one of a daemon, or in this process, by a configuration or the line alone.
+// open opens the rank, in a daemon or in this process, from a configuration or from the line alone.
 func (ln *line) open(ctx context.Context, socket, file string) (mpe.Device, error) {
 	if socket != "" {
 		dev, err := attach.Dial(ctx, socket, ln.Rank)
@@ -125,7 +128,7 @@ func lookup(ctx context.Context, host string) (netip.Addr, error) {
 	return addrs[0], nil
 }
 
-// Statistics returns the counters of the rank as text: those at its end, if it has ended.
+// Statistics returns the counters of the rank as text, or the final ones if the rank has ended.
 func (l *Library) Statistics() string {
 	if l.line == nil {
 		return ""
@@ -141,7 +144,7 @@ func (ln *line) statistics(now time.Time) string {
 		return ""
 	}
 	var b strings.Builder
-	// Upstream's statistics are between such lines as well, by which tools separate them from the program's output.
+	// Upstream's statistics have the same delimiters, by which tools separate them from the program's output.
 	fmt.Fprintf(&b, ">>>> ZRLMPI statistics: rank %d of %d, %.6f s since MPI_Init\n", ln.dev.Rank(), ln.dev.Size(), now.Sub(ln.from).Seconds())
 	reporter, ok := ln.dev.(interface{ Snapshot() state.Engine })
 	if !ok {
@@ -160,7 +163,7 @@ func (ln *line) statistics(now time.Time) string {
 	return b.String()
 }
 
-// waits says what the rank waits for.
+// waits describes the pending waits of the rank.
 func (ln *line) waits() string {
 	reporter, ok := ln.dev.(interface{ Snapshot() state.Engine })
 	if !ok {
@@ -182,7 +185,7 @@ func (ln *line) waits() string {
 	return strings.Join(texts, "; ")
 }
 
-// watchOver has the watchdog report calls that last long, and end the process because of one that lasts too long.
+// watchOver starts the watchdog, which reports long calls, and ends the process if a call lasts too long.
 func (l *Library) watchOver() {
 	who := fmt.Sprintf("zrlmpi: rank %d of %d: ", l.world.Rank(), l.world.Size())
 	l.line.watch.start(func(call string, limit time.Duration, over bool) {
@@ -197,7 +200,7 @@ func (l *Library) watchOver() {
 	})
 }
 
-// endLine keeps the statistics, and stops the watchdog.
+// endLine stores the statistics, and stops the watchdog.
 func (l *Library) endLine() {
 	l.line.watch.stop()
 	l.line.last = l.line.statistics(time.Now())

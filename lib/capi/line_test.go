@@ -36,7 +36,7 @@ func TestStartLineErrors(t *testing.T) {
 	}
 }
 
-// onLine makes a rank of this process one that was started by a line.
+// onLine returns a rank in this process that was started with a start-up line.
 func onLine(t *testing.T, dev mpe.Device) (*rank, *strings.Builder) {
 	t.Helper()
 	var text strings.Builder
@@ -44,14 +44,14 @@ func onLine(t *testing.T, dev mpe.Device) (*rank, *strings.Builder) {
 	r := &rank{t: t, l: New(Standard, back), abi: "standard", back: back, text: &text}
 	r.l.errors = &text
 	r.l.start = func(*Library) (mpe.Device, error) { return dev, nil }
-	// A launcher says which rank it is.
+	// The launcher sets the rank.
 	if n := r.l.StartLine([]string{"app", "argument"}, func(name string) string { return map[string]string{pmi.EnvFD: "3"}[name] }); n != 1 {
 		t.Fatalf("%d words: %s", n, text.String())
 	}
 	return r, &text
 }
 
-// TestLineStatistics: a program's messages are counted, also after its end.
+// TestLineStatistics checks that the messages of a program are counted, and that the counts remain after its end.
 func TestLineStatistics(t *testing.T) {
 	devices, err := node.Local(2, protocol.CloudFPGA)
 	if err != nil {
@@ -94,7 +94,8 @@ func TestLineStatistics(t *testing.T) {
 	}
 }
 
-// TestWatchdog: a call is mentioned once after the warning time and ends the process after the limit; calls that end in time are not.
+// TestWatchdog checks that a call is reported once after the warning time and ends the process after the limit, and
+// that shorter calls do neither.
 func TestWatchdog(t *testing.T) {
 	for _, tc := range []struct {
 		limit, call time.Duration
@@ -110,7 +111,7 @@ func TestWatchdog(t *testing.T) {
 			var text strings.Builder
 			w := &watchdog{limit: tc.limit, warning: 10 * time.Second}
 			w.start(func(call string, limit time.Duration, over bool) { fmt.Fprintln(&text, call, limit, over) })
-			for range 5 { // many short ones are no long one
+			for range 5 { // short calls must not add up
 				w.enter(&numbered{name: "Send"})
 				time.Sleep(min(tc.limit/4, 5*time.Second))
 				w.exit()

@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// TestManual: the manual pages have all options of the compilers and all variables.
+// TestManual checks that the manual pages contain all options of the compilers and all variables.
 func TestManual(t *testing.T) {
 	for page, want := range map[string][]string{
 		"../zrlmpicc.1.md": {"zrlmpicxx", "zrlmpifort", "-abi=standard|mpich|upstream", "-show", "-compile_info", "-link_info", "ZRLMPI_CC", "ZRLMPI_CXX", "ZRLMPI_FC"},

@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// message is one that a matched probe has found. One from MPI_PROC_NULL is nil.
+// message is a message found by a matched probe. The Message of MPI_MESSAGE_NO_PROC is nil.
 type message struct {
 	*mpi.Message
 	comm *comm
@@ -20,7 +20,7 @@ var _ = add(map[string]implementation{
 	"Imrecv":  (*args).imrecv,
 })
 
-// found gives a message a handle, and writes its status.
+// found stores a handle for a message, and writes its status.
 func (a *args) found(c *comm, m *mpi.Message, st *mpi.Status, to, status int) {
 	a.status(status, st)
 	if st.Source != mpi.ProcNull {
@@ -31,7 +31,7 @@ func (a *args) found(c *comm, m *mpi.Message, st *mpi.Status, to, status int) {
 	a.setHandle(to, a.l.abi.handle(kindMessage, a.l.abi.constants["MESSAGE_NO_PROC"]))
 }
 
-// mprobe: source, tag, comm, message, status.
+// mprobe implements MPI_Mprobe(source, tag, comm, message, status).
 func (a *args) mprobe() {
 	c := a.communicator(2)
 	a.where(3)
@@ -40,7 +40,7 @@ func (a *args) mprobe() {
 	a.found(c, m, &st, 3, 4)
 }
 
-// improbe: source, tag, comm, flag, message, status.
+// improbe implements MPI_Improbe(source, tag, comm, flag, message, status).
 func (a *args) improbe() {
 	c := a.communicator(2)
 	for i := 3; i <= 4; i++ {
@@ -54,7 +54,7 @@ func (a *args) improbe() {
 	a.setFlag(3, found)
 }
 
-// claimed takes the message of argument 3, which has no handle from then on. It is nil for one from MPI_PROC_NULL.
+// claimed consumes the message of argument 3, which loses its handle. The message is nil for MPI_MESSAGE_NO_PROC.
 func (a *args) claimed() (*mpi.Message, mpi.Buffer) {
 	p := a.where(3)
 	h := a.l.handleAt(p, 0)
@@ -78,7 +78,7 @@ func (a *args) forget(p unsafe.Pointer) { a.l.setHandleAt(p, 0, a.l.abi.null[kin
 
 var nullStatus = mpi.Status{Source: mpi.ProcNull, Tag: mpi.AnyTag}
 
-// mrecv: buf, count, datatype, message, status.
+// mrecv implements MPI_Mrecv(buf, count, datatype, message, status).
 func (a *args) mrecv() {
 	m, b := a.claimed()
 	st, err := nullStatus, error(nil)
@@ -89,7 +89,7 @@ func (a *args) mrecv() {
 	check(err)
 }
 
-// imrecv: buf, count, datatype, message, request.
+// imrecv implements MPI_Imrecv(buf, count, datatype, message, request).
 func (a *args) imrecv() {
 	a.where(4)
 	m, b := a.claimed()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestImprobe: a message is found without waiting, and received by a request.
+// TestImprobe finds a message without waiting, and receives it with a request.
 func TestImprobe(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		flag, atFlag := ints(9)
@@ -40,7 +40,7 @@ func TestImprobe(t *testing.T) {
 	})
 }
 
-// TestMessageOfNoProcess: a matched probe for MPI_PROC_NULL finds a message without data.
+// TestMessageOfNoProcess checks that a matched probe for MPI_PROC_NULL returns a message without data.
 func TestMessageOfNoProcess(t *testing.T) {
 	for _, probe := range []string{"Mprobe", "Improbe"} {
 		for _, receive := range []string{"Mrecv", "Imrecv"} {
@@ -85,7 +85,7 @@ func TestMessageOfNoProcess(t *testing.T) {
 	}
 }
 
-// TestMessageErrors: an argument that is wrong leaves the message to be received.
+// TestMessageErrors checks that a message can still be received after a call with an invalid argument.
 func TestMessageErrors(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")
@@ -110,7 +110,7 @@ func TestMessageErrors(t *testing.T) {
 		}
 		r.fails("ERR_TRUNCATE", "Mrecv", atGot, 1, "INT", message.at(), "STATUS_IGNORE")
 		*message.memory = found
-		r.fails("ERR_REQUEST", "Mrecv", atGot, 2, "INT", message.at(), "STATUS_IGNORE") // it has been received
+		r.fails("ERR_REQUEST", "Mrecv", atGot, 2, "INT", message.at(), "STATUS_IGNORE") // it has already been received
 		*message.memory = r.l.abi.null[kindMessage]
 		r.fails("ERR_REQUEST", "Mrecv", atGot, 2, "INT", message.at(), "STATUS_IGNORE")
 		r.fails("ERR_RANK", "Mprobe", 1, 4, "COMM_WORLD", message.at(), "STATUS_IGNORE")

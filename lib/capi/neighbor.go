@@ -2,7 +2,7 @@ package capi
 
 import "github.com/zrlmpi/zrlmpid/mpi"
 
-// neighbors decodes the communicator, and returns how many edges lead to the caller and from it.
+// neighbors decodes the communicator, and returns the numbers of the caller's incoming and outgoing edges.
 func (a *args) neighbors(o *operands, i int) (in, out int) {
 	c := a.communicator(i)
 	o.comm = c
@@ -21,35 +21,35 @@ func (a *args) neighbors(o *operands, i int) (in, out int) {
 	panic(failf(mpi.ErrTopology, "%v has no topology", c.Comm))
 }
 
-// neighborAllgather: sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm.
+// neighborAllgather decodes sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm.
 func (a *args) neighborAllgather(o *operands) {
 	in, _ := a.neighbors(o, 6)
 	o.send = a.buffer(0)
 	o.recv = a.buffers(3, int64(in))
 }
 
-// neighborAllgatherv: sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm.
+// neighborAllgatherv decodes sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm.
 func (a *args) neighborAllgatherv(o *operands) {
 	in, _ := a.neighbors(o, 7)
 	o.send = a.buffer(0)
 	o.recvs = a.blocks(in, 3, 4, 5, 6)
 }
 
-// neighborAlltoall: sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm.
+// neighborAlltoall decodes sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm.
 func (a *args) neighborAlltoall(o *operands) {
 	in, out := a.neighbors(o, 6)
 	o.send = a.buffers(0, int64(out))
 	o.recv = a.buffers(3, int64(in))
 }
 
-// neighborAlltoallv: sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm.
+// neighborAlltoallv decodes sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm.
 func (a *args) neighborAlltoallv(o *operands) {
 	in, out := a.neighbors(o, 8)
 	o.sends = a.blocks(out, 0, 1, 2, 3)
 	o.recvs = a.blocks(in, 4, 5, 6, 7)
 }
 
-// neighborAlltoallw: the same with an array of datatypes, and displacements in bytes of 64 bits.
+// neighborAlltoallw decodes the same with arrays of datatypes, and 64-bit displacements in bytes.
 func (a *args) neighborAlltoallw(o *operands) {
 	in, out := a.neighbors(o, 8)
 	o.sends = a.blocksOfTypes(out, 0, a.addresses)

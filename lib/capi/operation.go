@@ -12,21 +12,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// operation is an operation of reductions.
+// operation is a reduction operation.
 type operation struct {
 	mpi.Op
-	// function is the program's, or nil.
+	// function is the program's function, or nil.
 	function unsafe.Pointer
 	wide     bool
 	commutes bool
-	// oneSided: no reduction has it.
+	// oneSided is set if the operation cannot be used in reductions.
 	oneSided bool
 	name     string
-	// known are the reductions that calls have had of a predefined operation: what is computed of the names takes a short call a tenth of its time.
+	// known caches the reductions of a predefined operation. Looking them up by name would take a tenth of the time of
+	// a short call.
 	known atomic.Pointer[[]*reduction]
 }
 
-// reduction is an operation on elements of a predefined datatype, as package mpi sees them.
+// reduction is an operation on elements of a predefined datatype, in terms of package mpi.
 type reduction struct {
 	on *dtype
 	op mpi.Op
@@ -82,10 +83,10 @@ func (a *args) freeOperation() {
 	revoke(a, a.l.ops, 0, h)
 }
 
-// bitwise are the operations that MPI_BYTE has.
+// bitwise lists the operations that are defined for MPI_BYTE.
 var bitwise = []string{"BAND", "BOR", "BXOR"}
 
-// reduction is the operation and datatype of arguments 4 and 3, for package mpi: what it sees as that datatype.
+// reduction returns the reduction for the operation in argument 4 and the datatype in argument 3.
 func (a *args) reduction() *reduction {
 	o := a.operation(4)
 	t := a.committed(3)
@@ -94,7 +95,7 @@ func (a *args) reduction() *reduction {
 	}
 	op, of := a.newReduction(o, t)
 	r := &reduction{t, op, of}
-	if o.function == nil && t.Contents().Combiner == datatype.Named { // neither is freed
+	if o.function == nil && t.Contents().Combiner == datatype.Named { // neither can be freed
 		list := []*reduction{r}
 		known := o.known.Load()
 		if known != nil {
@@ -105,7 +106,7 @@ func (a *args) reduction() *reduction {
 	return r
 }
 
-// on returns the reduction that calls have had of a predefined operation on a datatype, or nil.
+// on returns the cached reduction of a predefined operation on a datatype, or nil.
 func (o *operation) on(t *dtype) *reduction {
 	if known := o.known.Load(); known != nil {
 		for _, r := range *known {
@@ -117,7 +118,7 @@ func (o *operation) on(t *dtype) *reduction {
 	return nil
 }
 
-// newReduction computes the reduction of an operation on a datatype.
+// newReduction makes the reduction of an operation on a datatype.
 func (a *args) newReduction(o *operation, t *dtype) (mpi.Op, *datatype.Type) {
 	if o.oneSided {
 		panic(failf(mpi.ErrOp, "MPI_%s is for one-sided communication only", o.name))
@@ -154,13 +155,13 @@ func (a *args) newReduction(o *operation, t *dtype) (mpi.Op, *datatype.Type) {
 	return o.Op, t.Type
 }
 
-// longDoubles are datatypes of numbers that only C can compute with.
+// longDoubles lists the datatypes of numbers that only C can compute with.
 var longDoubles = []string{"LONG_DOUBLE", "C_LONG_DOUBLE_COMPLEX", "CXX_LONG_DOUBLE_COMPLEX", "LONG_DOUBLE_INT"}
 
-// reductionOf is an operation and a datatype, by their names in the ABI.
+// reductionOf identifies a reduction by the ABI's names of operation and datatype.
 type reductionOf struct{ operation, datatype string }
 
-// ownReductions are those on Fortran's pairs, whose index is a number of the same type as the value.
+// ownReductions are reductions on Fortran's pairs, whose index has the same type as the value.
 var ownReductions = map[reductionOf]func(in, inout unsafe.Pointer, n int, t *datatype.Type) error{
 	{"MAXLOC", "2REAL"}:             located(4, func(in, have float64) bool { return in > have }),
 	{"MINLOC", "2REAL"}:             located(4, func(in, have float64) bool { return in < have }),
@@ -168,7 +169,7 @@ var ownReductions = map[reductionOf]func(in, inout unsafe.Pointer, n int, t *dat
 	{"MINLOC", "2DOUBLE_PRECISION"}: located(8, func(in, have float64) bool { return in < have }),
 }
 
-// located combines pairs of floats of so many bytes: the better value wins, and the lower index of equal ones.
+// located combines pairs of floats of size bytes: the better value wins, and the lower index if they are equal.
 func located(size int, better func(in, have float64) bool) func(in, inout unsafe.Pointer, n int, t *datatype.Type) error {
 	read := func(b []byte) float64 {
 		if size == 4 {
@@ -188,8 +189,7 @@ func located(size int, better func(in, have float64) bool) func(in, inout unsafe
 	}
 }
 
-// reduceLocal: inbuf, inoutbuf, count, datatype, op. It is a reduction of a world of one and another one: it is carried out by
-// the operation itself.
+// reduceLocal implements MPI_Reduce_local(inbuf, inoutbuf, count, datatype, op). It applies the operation directly.
 func (a *args) reduceLocal() {
 	r := a.reduction()
 	n := a.size(2)

@@ -6,11 +6,12 @@ import (
 	"unsafe"
 )
 
-// TestRenamedDatatype: what a reduction does with a predefined datatype, or a duplicate of it, does not depend on its name.
+// TestRenamedDatatype checks that a reduction with a predefined datatype, or a duplicate of it, does not depend on the
+// name of the datatype.
 func TestRenamedDatatype(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		if r.abi != "MPICH" {
-			return // it has Fortran's datatypes
+			return // only MPICH has Fortran's datatypes here
 		}
 		r.ok("Type_set_name", "2REAL", unsafe.Pointer(unsafe.StringData("mine\x00")))
 		made := new([2]int32)
@@ -26,7 +27,7 @@ func TestRenamedDatatype(t *testing.T) {
 	})
 }
 
-// TestOneSidedOperations: those of one-sided communication are operations, but of no reduction.
+// TestOneSidedOperations checks that the operations of one-sided communication exist, but not for reductions.
 func TestOneSidedOperations(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		flag, word := new(int32), new(int32)

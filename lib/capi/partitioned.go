@@ -13,7 +13,8 @@ var _ = add(map[string]implementation{
 	"Parrived":     (*args).arrived,
 })
 
-// partitionedInit: buffer, partitions, count of each, datatype, rank, tag, comm, info, request.
+// partitionedInit implements MPI_Psend_init(buf, partitions, count, datatype, dest, tag, comm, info, request) and
+// MPI_Precv_init.
 func (a *args) partitionedInit(describe func(c *mpi.Comm, b mpi.Buffer, partitions, peer, tag int) (*mpi.Partitioned, error), peer, tag int) {
 	c := a.communicator(6)
 	parts := a.number(1)
@@ -25,7 +26,7 @@ func (a *args) partitionedInit(describe func(c *mpi.Comm, b mpi.Buffer, partitio
 	r.own, r.comm = &special{persistent: true, partitioned: p, begin: p.Start}, c
 }
 
-// partitioned is the partitioned message of a request.
+// partitioned returns the partitioned message of a request.
 func (a *args) partitioned(i int) *mpi.Partitioned {
 	r := must(a.l.request(a.handle(i, kindRequest)))
 	if r == nil || r.special().partitioned == nil {
@@ -35,7 +36,7 @@ func (a *args) partitioned(i int) *mpi.Partitioned {
 	return r.special().partitioned
 }
 
-// readyList: length, partitions, request.
+// readyList implements MPI_Pready_list(length, array_of_partitions, request).
 func (a *args) readyList() {
 	list := a.countedInts(0, 1)
 	p := a.partitioned(2)
@@ -44,7 +45,7 @@ func (a *args) readyList() {
 	}
 }
 
-// arrived: request, partition, flag.
+// arrived implements MPI_Parrived(request, partition, flag).
 func (a *args) arrived() {
 	a.where(2)
 	if a.handle(0, kindRequest) == a.l.abi.null[kindRequest] { // MPI 4.0, section 4.2.2

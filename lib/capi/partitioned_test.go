@@ -5,7 +5,8 @@ import (
 	"unsafe"
 )
 
-// TestPartitioned: partitions are made ready one by one, as a range and as a list, and all arrive when all are ready.
+// TestPartitioned marks partitions ready one by one, as a range and as a list, and checks that all arrive when all are
+// ready.
 func TestPartitioned(t *testing.T) {
 	const parts, each = 6, 2
 	onRanks(t, 2, func(r *rank) {

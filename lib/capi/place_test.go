@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// live is how many objects of each kind the program has.
+// live returns the number of objects of each kind that the program has.
 func (r *rank) live() (n [8]int) {
 	l := r.l
 	for i, count := range []func() (used uint32, free int){
@@ -20,7 +20,8 @@ func (r *rank) live() (n [8]int) {
 	return n
 }
 
-// TestNoPlace: a call whose result has no place fails, and leaves nothing behind: no object, and no message or receive under way.
+// TestNoPlace checks that a call without a pointer for its result fails without side effects: no object is left, and no
+// message or receive is in flight.
 func TestNoPlace(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")
@@ -66,7 +67,7 @@ func TestNoPlace(t *testing.T) {
 				r.t.Errorf("%s, %s: there were %v, and are %v", r.abi, name, before, after)
 			}
 		}
-		// No message has been sent, so a probe finds none, and one that is sent is received by what is posted now.
+		// No message was sent, so a probe finds none, and a receive posted now gets the next message.
 		flag, atFlag := ints(1)
 		r.ok("Iprobe", "ANY_SOURCE", "ANY_TAG", "COMM_WORLD", atFlag, "STATUS_IGNORE")
 		if flag[0] != 0 {
@@ -76,7 +77,7 @@ func TestNoPlace(t *testing.T) {
 		buf[0] = 7
 		r.ok("Isend", at, 2, "INT", 0, 1, "COMM_WORLD", request.at())
 
-		// A matched probe leaves the message where it is.
+		// A failed matched probe leaves the message in place.
 		r.ends(r.call("Mprobe", 0, 1, "COMM_WORLD", nil, "STATUS_IGNORE"), "ERR_ARG")
 		r.ends(r.call("Improbe", 0, 1, "COMM_WORLD", atFlag, nil, "STATUS_IGNORE"), "ERR_ARG")
 		r.ends(r.call("Improbe", 0, 1, "COMM_WORLD", nil, to, "STATUS_IGNORE"), "ERR_ARG")
@@ -86,7 +87,7 @@ func TestNoPlace(t *testing.T) {
 		r.ok("Mrecv", to, 2, "INT", message.at(), "STATUS_IGNORE")
 		r.ok("Wait", request.at(), "STATUS_IGNORE")
 
-		// A request that has ended is not over before it is known where that is to be said.
+		// A complete request remains if the call has no pointer to report it.
 		list := r.requests(1)
 		index, atIndex := ints(9)
 		count, atCount := ints(9)
@@ -112,7 +113,8 @@ func TestNoPlace(t *testing.T) {
 	})
 }
 
-// TestIdupRefused: a Comm_idup that a rank refuses, as its attributes cannot be copied, ends on the others.
+// TestIdupRefused checks that Comm_idup fails on all ranks if one of them rejects it because its attributes cannot be
+// copied.
 func TestIdupRefused(t *testing.T) {
 	onRanks(t, 2, func(r *rank) {
 		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")

@@ -99,7 +99,7 @@ func (a *args) sendrecvReplace() {
 	check(err)
 }
 
-// both posts a receive and a send with one request.
+// both posts a receive and a send under one request.
 func (a *args) both(c *comm, recv mpi.Buffer, source, recvtag int, send mpi.Buffer, dest, sendtag int, to []byte, i int) {
 	a.where(i)
 	in := must(c.Irecv(recv, source, recvtag))
@@ -119,7 +119,8 @@ func (a *args) isendrecv() {
 	a.both(c, recv, a.peer(8), a.tag(9), send, a.peer(3), a.tag(4), nil, 11)
 }
 
-// isendrecvReplace: buf, count, datatype, dest, sendtag, source, recvtag, comm, request. It sends a copy.
+// isendrecvReplace implements MPI_Isendrecv_replace(buf, count, datatype, dest, sendtag, source, recvtag, comm,
+// request). It sends a copy.
 func (a *args) isendrecvReplace() {
 	c := a.communicator(7)
 	b := a.buffer(0)

@@ -7,20 +7,20 @@ import (
 	"testing"
 )
 
-// rankIn is the rank in a communicator.
+// rankIn returns the rank in a communicator.
 func (r *rank) rankIn(comm any) int {
 	me, at := ints(0)
 	r.ok("Comm_rank", comm, at)
 	return int(me[0])
 }
 
-// textOf is the text of an error.
+// textOf returns the text of an error.
 func (r *rank) textOf(code int) string {
 	text, _ := r.l.codes.text(code)
 	return text
 }
 
-// ends checks that a call has failed with an error of a class, whose text says something.
+// ends checks that a call has failed with an error of the given class, and that its text contains the given parts.
 func (r *rank) ends(code int, class string, says ...string) {
 	r.t.Helper()
 	number, _ := r.l.codes.classOfCode(code)
@@ -35,8 +35,9 @@ func (r *rank) ends(code int, class string, says ...string) {
 	}
 }
 
-// TestRefused: a collective call that one rank refuses ends on the others with an error of the same class, which names the rank
-// and the reason, whether they are in it or make it later. The next call is the same one on all ranks.
+// TestRefused checks that a collective call that one rank rejects fails on the other ranks with an error of the same
+// class that names the rank and the reason, whether they are already waiting in it or make it later. The next call must
+// match on all ranks.
 func TestRefused(t *testing.T) {
 	const ranks, bad = 3, 1
 	_, buf := ints(1, 2, 3)
@@ -67,7 +68,7 @@ func TestRefused(t *testing.T) {
 					comm := twin.get(r)
 					me := r.rankIn(comm)
 					says := test.says
-					if !first { // the members have agreed, and exchange messages at once
+					if !first { // the members have agreed, and now exchange messages immediately
 						r.ok("Barrier", comm)
 						says = strings.Replace(says, "call 1", "call 2", 1)
 					}
@@ -75,7 +76,7 @@ func TestRefused(t *testing.T) {
 					_, ownTo := ints(0, 0, 0)
 					with := func(list arguments, more ...any) []any {
 						list = slices.Clone(list)
-						for i := range list { // the ranks are in one process
+						for i := range list { // the ranks are in the same process
 							switch list[i] {
 							case buf:
 								list[i] = ownBuf
@@ -86,7 +87,7 @@ func TestRefused(t *testing.T) {
 						list[len(list)-1] = comm
 						return append(list, more...)
 					}
-					// Some calls end on ranks that need nothing of the others.
+					// Some calls succeed on ranks that need no data from the others.
 					alone := test.call == "Bcast" && test.class == "ERR_TYPE" || test.call == "Scan" && me == 0
 					if me == bad {
 						r.ends(r.call(test.call, with(test.wrong)...), test.class)
@@ -99,7 +100,7 @@ func TestRefused(t *testing.T) {
 					if sum[0] != 3 {
 						r.t.Errorf("%v", sum)
 					}
-					// The calls that do not wait are refused in the same way, also where there is no place for the request.
+					// Nonblocking calls are rejected in the same way, even without a pointer for the request.
 					request := newOut()
 					name := "I" + strings.ToLower(test.call)
 					if me == bad {
@@ -107,7 +108,7 @@ func TestRefused(t *testing.T) {
 						one[0] = 0
 					} else {
 						code := r.call(name, with(test.right, request.at())...)
-						if code == 0 { // it fails at once if the other rank was first
+						if code == 0 { // it fails immediately if the other rank was first
 							code = r.call("Wait", request.at(), "STATUS_IGNORE")
 						}
 						if code != 0 || !alone {
@@ -124,7 +125,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestMakingRefused: a call that makes a communicator ends on all if a rank refuses it, whether that is the first member or not, and the next one works.
+// TestMakingRefused checks that a call that makes a communicator fails on all ranks if one rejects it, whether it is
+// the first member or not, and that the next call succeeds.
 func TestMakingRefused(t *testing.T) {
 	_, two := ints(2, 2)
 	_, zero := ints(0, 0)
@@ -174,7 +176,7 @@ func TestMakingRefused(t *testing.T) {
 	}
 }
 
-// TestInvalidNumbers: errors say the rank and the tag that the program has given, or the constant.
+// TestInvalidNumbers checks that errors contain the rank and tag passed by the program, or the name of the constant.
 func TestInvalidNumbers(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")

@@ -9,26 +9,27 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// request is a request that a program has the handle of.
+// request is a request to which the program has a handle.
 type request struct {
 	mpi.Request
 	comm *comm
-	// own is what only some requests have; nil if there is none of it. Programs have millions of those.
+	// own holds the fields that only some requests need, or is nil: programs may have millions of ordinary requests.
 	own *special
 }
 
 // special has the fields that few requests need.
 type special struct {
-	// persistent: its handle is the program's until it frees the request.
+	// persistent is set if the handle remains valid until the program frees the request.
 	persistent bool
-	// send is the other half of MPI_Isendrecv, whose status is that of the receive, and to is the memory of what it sends.
+	// send is the other half of MPI_Isendrecv; the status is the receive's. to keeps the copied payload of the send
+	// alive.
 	send mpi.Request
 	to   []byte
-	// begin starts a persistent request of a collective call again.
+	// begin restarts a persistent request of a collective call or a partitioned message.
 	begin func() (mpi.Request, error)
-	// general is that of MPI_Grequest_start.
+	// general is set for MPI_Grequest_start.
 	general *general
-	// partitioned is that of MPI_Psend_init or MPI_Precv_init.
+	// partitioned is set for MPI_Psend_init and MPI_Precv_init.
 	partitioned *mpi.Partitioned
 }
 
@@ -37,7 +38,7 @@ var (
 	persistent = special{persistent: true}
 )
 
-// special returns what only some requests have, which is not to be changed.
+// special returns the fields that few requests need. The caller must not modify them.
 func (r *request) special() *special {
 	if r.own == nil {
 		return &ordinary
@@ -45,12 +46,12 @@ func (r *request) special() *special {
 	return r.own
 }
 
-// active reports whether the request is to be waited for.
+// active reports whether the request has to be waited for.
 func (r *request) active() bool {
 	return r.special().general != nil || r.Active() || r.special().send.Active()
 }
 
-// done reports whether all of it has ended, and changes nothing.
+// done reports whether the whole request is done, without changing it.
 func (r *request) done() bool {
 	if r.special().general != nil {
 		return r.special().general.completed()
@@ -60,8 +61,8 @@ func (r *request) done() bool {
 	return a && b
 }
 
-// finish waits for all of it. The standard gives the status of a send no source and no tag: unset leaves what the program has there, as
-// MPICH does, of whose programs some read it.
+// finish waits for the whole request. By the standard, the status of a send has no source and no tag. unset preserves
+// the program's values, as MPICH does, because some programs read them.
 func (r *request) finish() (mpi.Status, error) {
 	if r.special().general != nil {
 		return r.special().general.finish()
@@ -74,10 +75,10 @@ func (r *request) finish() (mpi.Status, error) {
 	return st, err
 }
 
-// unset is the source of a status of which setStatus sets nothing but whether the request was cancelled.
+// unset is a source for which setStatus writes only whether the request was cancelled.
 const unset = math.MinInt
 
-// await waits until one of the requests may have ended.
+// await waits until one of the requests may be done.
 func await(list []*request) {
 	var few [16]mpi.Request
 	parts, general := few[:0], false
@@ -94,15 +95,15 @@ func await(list []*request) {
 			}
 		}
 	}
-	if general { // its end wakes nobody who waits for several
+	if general { // its completion does not wake a caller that waits for several requests
 		time.Sleep(generalPoll)
 		return
 	}
 	mpi.Foreign.Await(context.Background(), parts)
 }
 
-// awaitAll waits until all of the requests have ended, or one has failed because its peer does not go on. It reports
-// whether it is to be waited for those that have not ended.
+// awaitAll waits until all requests are done, or one has failed because its peer cannot continue. It reports whether to
+// wait for requests that are still pending.
 func awaitAll(list []*request) bool {
 	var few [16]mpi.Request
 	parts := few[:0]
@@ -118,7 +119,7 @@ func awaitAll(list []*request) bool {
 	return mpi.Foreign.AwaitAll(context.Background(), parts)
 }
 
-// generalPoll is how often a caller that waits for several requests asks for generalized ones among them.
+// generalPoll is the polling interval for generalized requests in a wait for several requests.
 const generalPoll = 20 * time.Microsecond
 
 var _ = add(map[string]implementation{
@@ -137,12 +138,12 @@ var _ = add(map[string]implementation{
 	"Startall":           (*args).startall,
 })
 
-// newRequest gives a request that was started a handle, for which there is a place.
+// newRequest stores a handle for a started request at the address in argument i, which must be valid.
 func (a *args) newRequest(i int, r mpi.Request, again bool) {
 	check(a.l.newRequest(a.where(i), r, again, a.comm))
 }
 
-// newRequest does so where the handle is to be.
+// newRequest stores a handle for a started request at p.
 func (l *Library) newRequest(p unsafe.Pointer, r mpi.Request, again bool, c *comm) error {
 	made, handle, err := l.requests.take()
 	if err != nil {
@@ -156,17 +157,17 @@ func (l *Library) newRequest(p unsafe.Pointer, r mpi.Request, again bool, c *com
 	return nil
 }
 
-// cancelAll ends requests that the program cannot have.
+// cancelAll cancels requests that the program cannot get a handle for.
 func cancelAll(list ...mpi.Request) {
 	ended, end := context.WithCancel(context.Background())
 	end()
 	for _, r := range list {
-		_, _ = r.Wait(ended) // the error of the call is the one to report
-		_ = r.Free()         // if it is persistent
+		_, _ = r.Wait(ended) // report the error of the call
+		_ = r.Free()         // in case it is persistent
 	}
 }
 
-// request returns the request of a handle, or nil if that is MPI_REQUEST_NULL.
+// request returns the request of a handle, or nil for MPI_REQUEST_NULL.
 func (l *Library) request(h uint64) (*request, error) {
 	if h == l.abi.null[kindRequest] {
 		return nil, nil
@@ -187,7 +188,7 @@ func (a *args) requestIn() (r *request, p unsafe.Pointer, err error) {
 	return r, p, err
 }
 
-// validRequest is the request of element n of an array, which must not be MPI_REQUEST_NULL.
+// validRequest returns the request in element n of an array, which must not be MPI_REQUEST_NULL.
 func (a *args) validRequest(p unsafe.Pointer, n int) *request {
 	r := must(a.l.request(a.l.handleAt(p, n)))
 	if r == nil {
@@ -197,7 +198,7 @@ func (a *args) validRequest(p unsafe.Pointer, n int) *request {
 	return r
 }
 
-// over forgets the request of element n of an array, which has ended, unless it is persistent.
+// over removes the handle of a completed request in element n of an array, unless it is persistent.
 func (a *args) over(p unsafe.Pointer, n int, r *request) {
 	if !r.special().persistent {
 		a.forgetRequest(p, n)
@@ -211,7 +212,7 @@ func (a *args) forgetRequest(p unsafe.Pointer, n int) {
 
 var emptyStatus = mpi.Status{Source: mpi.AnySource, Tag: mpi.AnyTag}
 
-// wait is one of the frequent calls, which return their errors.
+// wait is a frequent call, and therefore returns its error.
 func (a *args) wait() error {
 	r, p, err := a.requestIn()
 	if err != nil {
@@ -246,7 +247,7 @@ func (a *args) test() {
 	check(err)
 }
 
-// free has the request go on by itself, if it is active.
+// free detaches the request from the program; an operation in progress continues.
 func (r *request) free() error {
 	switch {
 	case r.special().partitioned != nil:

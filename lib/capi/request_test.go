@@ -5,14 +5,14 @@ import (
 	"unsafe"
 )
 
-// requestArray is an array of requests, in memory as the ABI has it.
+// requestArray is an array of requests in the memory layout of the ABI.
 type requestArray struct {
 	r      *rank
 	n      int
 	memory []uint64
 }
 
-// requests returns an array of n times MPI_REQUEST_NULL.
+// requests returns an array of n requests, all MPI_REQUEST_NULL.
 func (r *rank) requests(n int) requestArray {
 	l := requestArray{r, n, make([]uint64, n)}
 	for i := range n {
@@ -29,7 +29,8 @@ func (l requestArray) get(i int) handle { return handle(l.r.l.handleAt(l.at(0), 
 
 func (l requestArray) null(i int) bool { return l.get(i) == handle(l.r.l.abi.null[kindRequest]) }
 
-// picked is what a call for one or some of several requests has said: the first one's index, and its status. flag is 1 if there is one.
+// picked is the result of a call for one or some of several requests: the index and status of the first one. flag is 1
+// if there is one.
 type picked struct{ code, flag, index, source, tag, class, count int }
 
 // pick calls MPI_Waitany, Testany, Waitsome or Testsome.
@@ -60,7 +61,8 @@ func (l requestArray) pick(call string) picked {
 	return p
 }
 
-// TestNoActiveRequest: arrays without an active request give empty statuses and MPI_UNDEFINED, and nothing waits.
+// TestNoActiveRequest checks that arrays without an active request return empty statuses and MPI_UNDEFINED, without
+// waiting.
 func TestNoActiveRequest(t *testing.T) {
 	for name, fill := range map[string]func(r *rank, l requestArray){
 		"null": func(*rank, requestArray) {},
@@ -145,7 +147,7 @@ func (r *rank) truncated() (requestArray, func()) {
 	return l, func() { r.ok("Waitall", 3, sends.at(0), "STATUSES_IGNORE") }
 }
 
-// TestErrorsInStatuses: the error of one of several requests is in its status, and the others succeed.
+// TestErrorsInStatuses checks that the error of one of several requests is in its status, and that the others succeed.
 func TestErrorsInStatuses(t *testing.T) {
 	for _, call := range []string{"Waitall", "Testall", "Waitsome", "Testsome"} {
 		t.Run(call, func(t *testing.T) {
@@ -198,7 +200,7 @@ func TestErrorsInStatuses(t *testing.T) {
 	}
 }
 
-// TestErrorOfOne: the error of the request that a call has picked is that of the call.
+// TestErrorOfOne checks that a call returns the error of the request that it selects.
 func TestErrorOfOne(t *testing.T) {
 	for _, call := range []string{"Waitany", "Testany"} {
 		t.Run(call, func(t *testing.T) {
@@ -227,7 +229,7 @@ func TestErrorOfOne(t *testing.T) {
 	}
 }
 
-// TestPendingRequests: tests of requests that have not ended change nothing; a receive is cancelled.
+// TestPendingRequests checks that tests of pending requests change nothing, and cancels a receive.
 func TestPendingRequests(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		_, at := ints(0)
@@ -269,7 +271,7 @@ func TestPendingRequests(t *testing.T) {
 	})
 }
 
-// TestRequestErrors: handles that are no requests, and counts that are none.
+// TestRequestErrors checks invalid handles and counts.
 func TestRequestErrors(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")
@@ -296,13 +298,13 @@ func TestRequestErrors(t *testing.T) {
 	})
 }
 
-// TestSetElements: MPI_Get_elements and MPI_Get_count return what MPI_Status_set_elements has been given.
+// TestSetElements checks that MPI_Get_elements and MPI_Get_count return the number passed to MPI_Status_set_elements.
 func TestSetElements(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		_, atLengths := ints(1, 2)
 		displs := new([2]int64)
 		displs[1] = 8
-		types := r.requests(2) // handles as well
+		types := r.requests(2) // also used for handles of datatypes
 		for i, name := range []string{"DOUBLE", "INT"} {
 			r.l.setHandleAt(types.at(0), i, r.l.abi.handle(kindDatatype, r.l.abi.constants[name]))
 		}
@@ -330,7 +332,8 @@ func TestSetElements(t *testing.T) {
 	})
 }
 
-// TestStatusFields: what is set in a status is where programs read it, and the rest of it stays.
+// TestStatusFields checks that fields set in a status are where programs read them, and that the other fields are
+// unchanged.
 func TestStatusFields(t *testing.T) {
 	onProcesses(t, 1, func(r *rank) { // also without a rank
 		st := newStatuses(1)
@@ -362,8 +365,9 @@ func TestStatusFields(t *testing.T) {
 	})
 }
 
-// TestStatusOfSend: the end of a send leaves source, tag and count as the program has them, as its last receive wrote them: programs for MPICH
-// read them after a loop of MPI_Waitany. That of an inactive request is empty.
+// TestStatusOfSend checks that the completion of a send leaves source, tag and count in the status as its last receive
+// wrote them, because programs for MPICH read them after a loop of MPI_Waitany. The status of an inactive request is
+// empty.
 func TestStatusOfSend(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		_, at := ints(7)

@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// requestList reads the requests of arguments 0 and 1: a count and an array.
+// requestList reads the requests of arguments 0 and 1, a count and an array.
 func (a *args) requestList(few *[fewRequests]*request) (p unsafe.Pointer, list []*request) {
 	n := a.int(0)
 	if n < 0 {
@@ -32,10 +32,10 @@ func (a *args) requestList(few *[fewRequests]*request) (p unsafe.Pointer, list [
 	return p, list
 }
 
-// fewRequests are as many as need no memory of their own.
+// fewRequests is the number of requests for which requestList does not allocate.
 const fewRequests = 32
 
-// all waits for, or tests, all requests.
+// all implements MPI_Waitall and MPI_Testall.
 func (a *args) all(statuses int, wait bool) {
 	var few [fewRequests]*request
 	p, list := a.requestList(&few)
@@ -64,11 +64,11 @@ func (a *args) all(statuses int, wait bool) {
 		}
 		failed = a.outcome(to, i, &st, err, failed)
 	}
-	// Those that ended before an error have a status as well.
+	// Requests completed before an error have statuses as well.
 	check(failed)
 }
 
-// errDepends is the error of a request that has not ended.
+// errDepends is the error of a request that is left pending.
 var errDepends = errorf(mpi.ErrPending, "the request has not ended: another one of the call has failed, on which it "+
 	"may depend. Wait for it again, or cancel it")
 
@@ -80,7 +80,7 @@ func (a *args) outcome(to unsafe.Pointer, i int, st *mpi.Status, err, failed err
 		code := 0
 		if err != nil {
 			code = a.l.codes.code(err)
-			if errors.Is(err, errDepends) { // programs compare the error of a status with it
+			if errors.Is(err, errDepends) { // programs compare the error field with MPI_ERR_PENDING
 				code = a.l.codes.classes[mpi.ErrPending]
 			}
 		}
@@ -95,14 +95,14 @@ func (a *args) outcome(to unsafe.Pointer, i int, st *mpi.Status, err, failed err
 	return &inStatusError{err}
 }
 
-// inStatusError is the error of a call whose statuses have the errors of its requests. The first one explains it.
+// inStatusError is the error of a call whose statuses hold the errors of its requests. It includes the first one.
 type inStatusError struct{ first error }
 
 func (e *inStatusError) Error() string {
 	return "the statuses have the errors; the first one is: " + e.first.Error()
 }
 
-// As makes it an error of its class.
+// As makes it an error of class ErrInStatus.
 func (e *inStatusError) As(to any) bool {
 	if own, ok := to.(**callError); ok {
 		*own = &callError{mpi.ErrInStatus, e.Error()}
@@ -111,7 +111,7 @@ func (e *inStatusError) As(to any) bool {
 	return false
 }
 
-// any waits for, or tests, one of several requests.
+// any implements MPI_Waitany and MPI_Testany.
 func (a *args) any(wait bool) {
 	var few [fewRequests]*request
 	p, list := a.requestList(&few)
@@ -119,7 +119,7 @@ func (a *args) any(wait bool) {
 	if !wait {
 		status = 4
 	}
-	for i := 2; i < status; i++ { // before a request is over
+	for i := 2; i < status; i++ { // check before a request is consumed
 		a.where(i)
 	}
 	for {
@@ -157,7 +157,7 @@ func (a *args) any(wait bool) {
 	}
 }
 
-// picked gives the index of one of several requests.
+// picked writes the index of one of several requests.
 func (a *args) picked(index int, wait bool, err error) {
 	a.setInt(2, index)
 	if !wait {
@@ -166,7 +166,7 @@ func (a *args) picked(index int, wait bool, err error) {
 	check(err)
 }
 
-// some waits for at least one of several requests, or tests them.
+// some implements MPI_Waitsome and MPI_Testsome.
 func (a *args) some(wait bool) {
 	var few [fewRequests]*request
 	p, list := a.requestList(&few)

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// session is a use of the rank besides that of MPI_Init.
+// session is a use of the rank in addition to MPI_Init.
 type session struct {
 	handle     uint64
 	errhandler atomic.Pointer[errhandler]
@@ -36,10 +36,10 @@ var _ = add(map[string]implementation{
 	"Intercomm_create_from_groups": (*args).intercommFromGroups,
 })
 
-// processSets are the names of those that a session has.
+// processSets lists the names of a session's process sets.
 var processSets = [...]string{"mpi://WORLD", "mpi://SELF"}
 
-// session is a session, whose error handler is that of the call from then on.
+// session returns a session argument. From then on, its error handler handles errors of the call.
 func (a *args) session(h uint64) *session {
 	s := a.l.sessions.get(h)
 	if s == nil {
@@ -65,7 +65,7 @@ func (a *args) sessionCallErrhandler() {
 	a.l.raise(a, userError(a.int(1)))
 }
 
-// sessionInit: info, error handler, session.
+// sessionInit implements MPI_Session_init(info, errhandler, session).
 func (a *args) sessionInit() {
 	h := a.errhandler(a.handle(1, kindErrhandler))
 	a.handler, a.handlerOf = h, a.l.abi.null[kindSession]
@@ -86,7 +86,7 @@ func (a *args) sessionFinalize() {
 	p := a.where(0)
 	s := a.session(a.l.handleAt(p, 0))
 	err := errors.Join(s.buffer.end(), a.l.end())
-	h := *a.handler // what is left of it if the session had it last
+	h := *a.handler // a copy, in case the session had the last use
 	a.l.release(a.handler)
 	a.handler = &h
 	revoke(a, a.l.sessions, 0, s.handle)
@@ -103,7 +103,8 @@ func (a *args) sessionSets() {
 	a.setInt(2, len(processSets))
 }
 
-// sessionSet: session, info, number, length with the 0, which becomes that of the name, name.
+// sessionSet implements MPI_Session_get_nth_pset(session, info, n, pset_len, pset_name). pset_len includes the 0, and
+// becomes the length of the name.
 func (a *args) sessionSet() {
 	a.session(a.handle(0, kindSession))
 	n := a.int(2)
@@ -117,7 +118,7 @@ func (a *args) sessionSet() {
 	a.setInt(3, len(processSets[n])+1)
 }
 
-// processSet is the group of the process set that argument 1 names.
+// processSet returns the group of the process set named by argument 1.
 func (a *args) processSet() *mpi.Group {
 	a.session(a.handle(0, kindSession))
 	name := a.text(1)
@@ -130,13 +131,14 @@ func (a *args) processSet() *mpi.Group {
 	panic(failf(mpi.ErrArg, "there is no process set %q: there are %v", name, processSets))
 }
 
-// commFromGroup: group, a name of the call, info, error handler, new communicator.
+// commFromGroup implements MPI_Comm_create_from_group(group, stringtag, info, errhandler, newcomm).
 func (a *args) commFromGroup() {
 	h, _, made := a.fromGroup(1, 3)
 	a.newHandledComm(4, made, h)
 }
 
-// fromGroup makes a communicator of the group of argument 0, by the name of the call, of which it returns a tag, and with an error handler for it.
+// fromGroup makes a communicator of the group in argument 0. It derives the tag from the string tag, and returns the
+// error handler for the communicator.
 func (a *args) fromGroup(name, handler int) (h *errhandler, tag int, made *mpi.Comm) {
 	h = a.errhandler(a.handle(handler, kindErrhandler))
 	a.handler, a.handlerOf = h, a.l.abi.null[kindComm]
@@ -148,7 +150,7 @@ func (a *args) fromGroup(name, handler int) (h *errhandler, tag int, made *mpi.C
 	return h, tag, must(a.l.world.Create(context.Background(), g, tag))
 }
 
-// newHandledComm gives a communicator a handle, and an error handler.
+// newHandledComm stores a handle for a communicator with an error handler.
 func (a *args) newHandledComm(i int, made *mpi.Comm, h *errhandler) {
 	if c := a.newComm(i, made, nil); c != nil {
 		a.l.use(h)
@@ -156,8 +158,8 @@ func (a *args) newHandledComm(i int, made *mpi.Comm, h *errhandler) {
 	}
 }
 
-// intercommFromGroups: local group, local leader, remote group and leader, which the local leader gives, a name of the call, info,
-// error handler, new communicator.
+// intercommFromGroups implements a call with arguments local group, local leader, remote group and remote leader
+// (significant at the local leader), string tag, info, error handler, new communicator.
 func (a *args) intercommFromGroups() {
 	h, tag, local := a.fromGroup(4, 6)
 	if local == nil {
@@ -167,7 +169,7 @@ func (a *args) intercommFromGroups() {
 	if local.Rank() == leader {
 		err := attempt(func() { remote = must(a.group(2).Translate([]int{a.peer(3)}, a.l.world.Group())) })
 		if err != nil {
-			remote = []int{mpi.Undefined} // the call that follows fails on all members
+			remote = []int{mpi.Undefined} // makes the next call fail on all members
 		}
 	}
 	made, err := local.IntercommCreate(context.Background(), leader, a.l.world.Comm, remote[0], tag)

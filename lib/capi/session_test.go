@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// TestSessions: they begin the rank if nothing has, and the last user ends it.
+// TestSessions checks that a session starts the rank if nothing else has, and that the last user ends it.
 func TestSessions(t *testing.T) {
 	for name, init := range map[string]bool{"alone": false, "with Init": true} {
 		t.Run(name, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestSessions(t *testing.T) {
 				if r.ok("Finalized", atFlag); (flag[0] != 0) != init {
 					r.t.Errorf("finalized: %d", flag[0])
 				}
-				if calls := r.back.taken(); len(calls) != 3 || calls[2] != "at exit" { // handles of no session are fatal, twice
+				if calls := r.back.taken(); len(calls) != 3 || calls[2] != "at exit" { // invalid handles, fatal twice
 					r.t.Errorf("%v", calls)
 				}
 				// The rank can be used again, by sessions and by the first MPI_Init.
@@ -76,7 +76,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// sessionSets looks at the process sets.
+// sessionSets checks the process sets.
 func (r *rank) sessionSets(s handle) {
 	r.t.Helper()
 	n, atN := ints(0)
@@ -118,7 +118,7 @@ func (r *rank) sessionSets(s handle) {
 	}
 }
 
-// TestIntercommFromGroups: two groups of different sizes, whose leaders alone know the other group.
+// TestIntercommFromGroups uses two groups of different sizes. Only their leaders know the other group.
 func TestIntercommFromGroups(t *testing.T) {
 	onRanks(t, 3, func(r *rank) {
 		me, atMe := ints(0)
@@ -160,7 +160,7 @@ func TestIntercommFromGroups(t *testing.T) {
 	})
 }
 
-// TestNoSession: a rank that had no session ends with MPI_Finalize.
+// TestNoSession checks that MPI_Finalize ends a rank that had no session.
 func TestNoSession(t *testing.T) {
 	onProcesses(t, 1, func(r *rank) {
 		r.ok("Init", nil, nil)
@@ -171,7 +171,8 @@ func TestNoSession(t *testing.T) {
 	})
 }
 
-// TestSessionErrors: errors of a session's calls are its handler's, which is inherited by nothing and may be changed.
+// TestSessionErrors checks that errors of a session's calls go to its handler, which can be changed and is not
+// inherited.
 func TestSessionErrors(t *testing.T) {
 	onProcesses(t, 1, func(r *rank) {
 		function, other := unsafe.Pointer(new(byte)), unsafe.Pointer(new(byte))
@@ -191,7 +192,7 @@ func TestSessionErrors(t *testing.T) {
 			r.t.Errorf("%s: handler %#x, want %#x", r.abi, got.get(r), first.get(r))
 		}
 		r.ok("Errhandler_free", got.at())
-		r.ok("Errhandler_free", first.at()) // the session has it still
+		r.ok("Errhandler_free", first.at()) // the session still uses it
 		raise(class("ERR_ARG"))
 		r.ok("Session_set_errhandler", s.get(r), second.get(r))
 		raise(class("ERR_ARG"))

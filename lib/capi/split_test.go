@@ -7,7 +7,7 @@ import (
 
 func text(s string) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData([]byte(s + "\x00"))) }
 
-// TestSplitType: the kinds of ranks, of which those without a resource that is known have no communicator.
+// TestSplitType checks the kinds of splits. Ranks without a known resource of the kind get no communicator.
 func TestSplitType(t *testing.T) {
 	onRanks(t, 2, func(r *rank) {
 		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")

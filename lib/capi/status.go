@@ -30,7 +30,7 @@ func (a *args) statusOf() mpi.Status {
 	return a.l.statusAt(p)
 }
 
-// statusField is a field of the status of argument 0: an int of the program's, whatever it is.
+// statusField returns a field of the status in argument 0, which may hold any value of the program.
 func (a *args) statusField(offset uintptr) *int32 {
 	a.statusOf()
 	return (*int32)(unsafe.Add(a.pointer(0), offset))

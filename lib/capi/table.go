@@ -8,11 +8,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// table has the objects of a kind that a program has made, by their handles. To find one takes no lock.
+// table maps handles to the objects of one kind. Lookups take no lock.
 type table[T any] struct {
 	kind kind
 	base uint64
-	// predefined are those that the ABI names, found by the lower bits of their handles.
+	// predefined holds the objects that the ABI names, indexed by the lower bits of their handles.
 	predefined [predefinedLen]entry[T]
 
 	chunks atomic.Pointer[[]*[chunkLen]slot[T]]
@@ -34,7 +34,7 @@ type slot[T any] struct {
 const (
 	predefinedLen = 1 << 10
 	chunkLen      = 256
-	// maxObjects of a kind at a time: the handles of MPICH's ABI have 24 bits for them.
+	// maxObjects is the maximum number of objects of a kind: handles of MPICH's ABI have 24 bits for them.
 	maxObjects = 1 << 24
 )
 
@@ -42,7 +42,7 @@ func newTable[T any](a *abi, k kind) *table[T] {
 	return &table[T]{kind: k, base: a.base[k]}
 }
 
-// name has a handle of the ABI be that of an object.
+// name assigns a predefined handle of the ABI to an object.
 func (t *table[T]) name(handle uint64, object *T) {
 	e := &t.predefined[handle%predefinedLen]
 	if e.object != nil && e.handle != handle {
@@ -59,7 +59,7 @@ func (t *table[T]) get(handle uint64) *T {
 	return t.made(handle)
 }
 
-// find returns the object of a handle, or ends the call with an error of the class.
+// find returns the object of a handle, or fails the call with an error of the class.
 func find[T any](t *table[T], handle uint64, class mpi.Class) *T {
 	object := t.get(handle)
 	if object == nil {
@@ -68,12 +68,12 @@ func find[T any](t *table[T], handle uint64, class mpi.Class) *T {
 	return object
 }
 
-// gone is the failure of a call with a handle of nothing.
+// gone returns the failure of a call with an invalid handle.
 func gone(class mpi.Class, k kind, handle uint64) failure {
 	return failf(class, "%#x is no %s, or has been freed", handle, kindNames[k])
 }
 
-// made returns an object that was taken, or nil.
+// made returns an object made by take, or nil.
 func (t *table[T]) made(handle uint64) *T {
 	s := t.slot(handle)
 	if s == nil || !s.used.Load() {
@@ -91,7 +91,7 @@ func (t *table[T]) slot(handle uint64) *slot[T] {
 	return &(*chunks)[i/chunkLen][i%chunkLen]
 }
 
-// take gives an object that is zero, and its handle.
+// take returns a new zero object and its handle.
 func (t *table[T]) take() (object *T, handle uint64, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -109,7 +109,7 @@ func (t *table[T]) take() (object *T, handle uint64, err error) {
 			if chunks != nil {
 				more = *chunks
 			}
-			more = append(more, new([chunkLen]slot[T])) // behind what readers see of it
+			more = append(more, new([chunkLen]slot[T])) // beyond the part that concurrent readers see
 			t.chunks.Store(&more)
 		}
 	}
@@ -119,7 +119,7 @@ func (t *table[T]) take() (object *T, handle uint64, err error) {
 	return &s.object, handle, nil
 }
 
-// give takes an object of a table, whose handle goes where an argument points to. Nothing is taken if that is nowhere.
+// give takes an object from a table, and stores its handle where argument i points. It takes nothing if that is null.
 func give[T any](a *args, t *table[T], i int) (object *T, handle uint64) {
 	p := a.where(i)
 	object, handle, err := t.take()
@@ -128,7 +128,7 @@ func give[T any](a *args, t *table[T], i int) (object *T, handle uint64) {
 	return object, handle
 }
 
-// giveOr is give, but calls undo before it fails: the error of the handle is the one to report.
+// giveOr is give, but calls undo if that fails.
 func giveOr[T any](a *args, t *table[T], i int, undo func()) (object *T, handle uint64) {
 	err := attempt(func() { object, handle = give(a, t, i) })
 	if err != nil {
@@ -138,13 +138,13 @@ func giveOr[T any](a *args, t *table[T], i int, undo func()) (object *T, handle 
 	return object, handle
 }
 
-// revoke removes an object that was given, and has its handle be that of none.
+// revoke removes an object made by give, and overwrites its handle with the null handle.
 func revoke[T any](a *args, t *table[T], i int, handle uint64) {
 	t.remove(handle)
 	a.l.setHandleAt(a.pointer(i), 0, a.l.abi.null[t.kind])
 }
 
-// remove forgets an object that was taken. One that the ABI names stays.
+// remove removes an object made by take. Predefined objects remain.
 func (t *table[T]) remove(handle uint64) {
 	s := t.slot(handle)
 	if s == nil || !s.used.Load() {

@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// tools is the tools interface, whose calls begin with MPI_T_. It has no variables, categories, events or sources, as the standard
-// permits: what this library counts is in its metrics. So there are no handles of such either.
+// tools is the state of the tools interface, whose calls begin with MPI_T_. It has no variables, categories, events or
+// sources, as the standard permits, and therefore no handles for them: this library reports its counters as metrics.
 type tools struct {
 	mu       sync.Mutex
-	users    int // of MPI_T_init_thread
+	users    int // calls of MPI_T_init_thread minus finalizations
 	sessions map[int64]bool
-	last     int64 // of the sessions
+	last     int64 // last session number
 }
 
 var _ = add(toolCalls())
@@ -52,12 +52,12 @@ func toolCalls() map[string]implementation {
 	return calls
 }
 
-// toolError is a call that fails with an error of the ABI.
+// toolError returns a call that fails with an error of the ABI.
 func toolError(name string) implementation {
 	return func(a *args) { panic(failure{&fixedError{int(a.l.abi.constants[name]), "MPI_" + name}}) }
 }
 
-// tool carries out a call of the tools interface. Its errors are the caller's alone.
+// tool performs a call of the tools interface. Only the caller gets its errors.
 func (a *args) tool(f implementation) {
 	a.quiet = true
 	a.l.tools.mu.Lock()
@@ -68,7 +68,7 @@ func (a *args) tool(f implementation) {
 	f(a)
 }
 
-// toolsInit: required, provided.
+// toolsInit implements MPI_T_init_thread(required, provided).
 func (a *args) toolsInit() {
 	a.quiet = true
 	a.setInt(1, int(a.l.abi.constants["THREAD_MULTIPLE"]))
@@ -77,7 +77,7 @@ func (a *args) toolsInit() {
 	a.l.tools.users++
 }
 
-// Handles of sessions are pointers in both ABIs.
+// toolSessionCreate implements MPI_T_pvar_session_create. Session handles are pointers in both ABIs.
 func (a *args) toolSessionCreate() {
 	t := &a.l.tools
 	if t.sessions == nil {
@@ -97,7 +97,7 @@ func (a *args) toolSessionFree() {
 	a.setWord(0, a.l.abi.constants["T_PVAR_SESSION_NULL"])
 }
 
-// toolSession is a call with a session, whose other arguments fail with an error.
+// toolSession checks the session of a call, and fails with the named error if the session is valid.
 func (a *args) toolSession(name string) {
 	if !a.l.tools.sessions[a.count(0)] {
 		name = "T_ERR_INVALID_SESSION"
@@ -107,7 +107,8 @@ func (a *args) toolSession(name string) {
 
 func (a *args) toolHandle() { a.toolSession("T_ERR_INVALID_HANDLE") }
 
-// toolAllHandles: session, handle, which may be all of them.
+// toolAllHandles implements calls with arguments session and handle. MPI_T_PVAR_ALL_HANDLES succeeds; no other handle
+// exists.
 func (a *args) toolAllHandles() {
 	if a.l.tools.sessions[a.count(0)] && a.count(1) == a.l.abi.constants["T_PVAR_ALL_HANDLES"] {
 		return

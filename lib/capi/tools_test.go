@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// TestTools: the tools interface has nothing, and says so by the errors that the standard has for that.
+// TestTools checks that the tools interface has no variables, and returns the standard's errors for this.
 func TestTools(t *testing.T) {
 	onProcesses(t, 1, func(r *rank) {
 		n, session := new(int32), new(int64)
@@ -52,7 +52,7 @@ func TestTools(t *testing.T) {
 	})
 }
 
-// TestToolsAreComplete: no call of the interface is missing.
+// TestToolsAreComplete checks that no call of the tools interface is missing.
 func TestToolsAreComplete(t *testing.T) {
 	for i, c := range callTable() {
 		if c.do == nil && strings.HasPrefix(c.name, "T_") {

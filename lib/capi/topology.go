@@ -67,7 +67,7 @@ func (a *args) dimsCreate() {
 	a.setInts(2, dims)
 }
 
-// grid decodes dims and periods behind their number.
+// grid decodes a communicator, and dims and periods after their number.
 func (a *args) grid() (c *comm, dims []int, periods []bool) {
 	return a.communicator(0), a.countedInts(1, 2), flags(a.countedInts(1, 3))
 }
@@ -85,7 +85,7 @@ func (a *args) cartMap() {
 	a.setInt(4, a.rank(must(c.CartMap(dims, periods))))
 }
 
-// first is at most n of a list, as the caller has room for.
+// first returns at most n elements of a list, the number that fits into the caller's array.
 func first(n int, list []int) []int { return list[:max(min(n, len(list)), 0)] }
 
 func (a *args) cartGet() {
@@ -97,7 +97,7 @@ func (a *args) cartGet() {
 	a.setInts(4, first(n, coords))
 }
 
-// cart decodes a communicator with a grid of some dimensions.
+// cart decodes a communicator with a grid, and returns its number of dimensions.
 func (a *args) cart() (c *comm, dims int) {
 	c = a.communicator(0)
 	list, _, _, err := c.Cart()
@@ -125,7 +125,7 @@ func (a *args) cartSub() {
 	a.setComm(2, must(c.CartSub(context.Background(), flags(remain))))
 }
 
-// edges decodes index and edges behind the number of nodes.
+// edges decodes a communicator, and index and edges after the number of nodes.
 func (a *args) edges() (c *comm, index, edges []int) {
 	c = a.communicator(0)
 	index = a.countedInts(1, 2)
@@ -162,10 +162,10 @@ func (a *args) graphGet() {
 	a.setInts(4, first(a.int(2), edges))
 }
 
-// neighborsOf are those of a rank in a graph.
+// neighborsOf returns the neighbours of a rank in a graph.
 func (a *args) neighborsOf() []int { return must(a.communicator(0).GraphNeighbors(a.int(1))) }
 
-// weights reads the weights of n edges, or none if the graph has no weights.
+// weights reads the weights of n edges, or returns nil if the graph has no weights.
 func (a *args) weights(i, n int) []int {
 	switch int64(a.list[i]) {
 	case a.l.abi.constants["UNWEIGHTED"]:
@@ -176,13 +176,14 @@ func (a *args) weights(i, n int) []int {
 	return a.ints(i, n)
 }
 
-// distGraphCreate: comm, n, sources, degrees, destinations, weights, info, reorder, new communicator.
+// distGraphCreate implements MPI_Dist_graph_create(comm, n, sources, degrees, destinations, weights, info, reorder,
+// newcomm).
 func (a *args) distGraphCreate() {
 	c := a.communicator(0)
 	var e [4][]int
 	err := attempt(func() { e = a.distributed() })
 	if err != nil {
-		mpi.Foreign.Refuse(c.Comm, coll.Alltoall, classOf(err)) // with which it begins
+		mpi.Foreign.Refuse(c.Comm, coll.Alltoall, classOf(err)) // the collective that the call begins with
 	}
 	check(err)
 	a.setComm(8, must(c.DistGraphCreate(context.Background(), e[0], e[1], e[2], e[3], a.int(7) != 0)))
@@ -202,7 +203,8 @@ func (a *args) distributed() (e [4][]int) {
 	return e
 }
 
-// distGraphAdjacent: comm, indegree, sources, sourceweights, outdegree, destinations, destweights, info, reorder, new communicator.
+// distGraphAdjacent implements MPI_Dist_graph_create_adjacent(comm, indegree, sources, sourceweights, outdegree,
+// destinations, destweights, info, reorder, newcomm).
 func (a *args) distGraphAdjacent() {
 	c := a.communicator(0)
 	var n mpi.Neighbors

@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// watchdog notices calls that last long. The calls of upstream's library return no errors, and so cannot end by themselves. It costs a
-// call three writes, and reads no clock.
+// watchdog detects calls that last long. The calls of upstream's library return no errors, so they cannot fail by
+// themselves. It costs three writes per call, and does not read a clock in calls.
 type watchdog struct {
-	// limit and warning are after how long report is called, once for a call each; 0: not at all.
+	// limit and warning are the durations after which report is called, once each per call; 0 disables them.
 	limit, warning time.Duration
 
-	// call is the call under way. number is odd during a call, and no two have the same one. Programs for upstream's library call from one thread.
+	// call is the call in progress. number is odd during a call, and unique for each call. Programs for upstream's
+	// library call from one thread.
 	call   atomic.Pointer[numbered]
 	number atomic.Uint64
 
@@ -27,7 +28,7 @@ func (w *watchdog) enter(c *numbered) {
 
 func (w *watchdog) exit() { w.number.Add(1) }
 
-// tick is how often calls are compared: a tenth of the shorter limit, and not more often than needed.
+// tick returns the interval of checks: a tenth of the shorter limit, within bounds.
 func (w *watchdog) tick() time.Duration {
 	shorter := w.warning
 	if w.limit > 0 && (shorter == 0 || w.limit < shorter) {
@@ -36,7 +37,7 @@ func (w *watchdog) tick() time.Duration {
 	return max(min(shorter/10, time.Second), time.Millisecond)
 }
 
-// start watches until stop. report is called by another goroutine than calls.
+// start watches calls until stop. report is called in a separate goroutine.
 func (w *watchdog) start(report func(call string, limit time.Duration, over bool)) {
 	w.ended = make(chan struct{})
 	w.wait.Go(func() {

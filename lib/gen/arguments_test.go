@@ -11,8 +11,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// Every function of every ABI is called under both its names, with a different value for each argument: the call and the values
-// that arrive are compared in C. No function can be packed wrongly. Those of answers make no call.
+// TestArguments calls every function of every ABI under both names, with a different value for each argument, and
+// compares the received call and values in C. This detects any error in the packing of arguments. Functions that return
+// constant answers make no call.
 func TestArguments(t *testing.T) {
 	cc := needs.Program(t, "arguments of the C library's functions", "cc", "gcc")
 	src := tables(t)
@@ -35,7 +36,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// C++ compiles the headers.
+// TestHeadersInCPlusPlus checks that the headers are valid in C++.
 func TestHeadersInCPlusPlus(t *testing.T) {
 	cxx := needs.Program(t, "mpi.h in C++", "c++", "g++")
 	src, dir := tables(t), t.TempDir()
@@ -65,7 +66,7 @@ func command(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// argumentsCheck is a program that has libzrlmpi's functions itself, and the number of calls that it makes.
+// argumentsCheck returns a program that contains its own libzrlmpi, and the number of its calls.
 func argumentsCheck(a *abi, table []function) (text string, calls int) {
 	var b strings.Builder
 	fmt.Fprintf(&b, `#include "mpi.h"
@@ -147,7 +148,7 @@ int main(void) {
 	return b.String(), calls
 }
 
-// value is the nth value of a parameter's type, and where it has to arrive.
+// value returns the nth value of a parameter's type, and the member that must receive it.
 func (a *abi) value(t ctype, n int) (string, class) {
 	if t.pointers == 0 && len(t.arrays) == 0 {
 		base, member := a.cBase(t.base)
@@ -156,7 +157,7 @@ func (a *abi) value(t ctype, n int) (string, class) {
 		}
 		return fmt.Sprintf("INTEGER(%s, %d)", base, n), member
 	}
-	// An array as a parameter is a pointer to what it has.
+	// An array parameter is a pointer to its element type.
 	name := strings.Repeat("*", t.pointers)
 	if len(t.arrays) > 0 {
 		name += "(*)"

@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// bin is what lib/build.sh has built, once for all tests.
+// bin is the result of lib/build.sh, which runs once for all tests.
 var bin struct {
 	once   sync.Once
 	folder string
@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// build runs lib/build.sh and returns the folder. libzrlmpi is one that prints the loaded ABI and its calls, and whose calls succeed:
-// what is tested are the shims, names and paths.
+// build runs lib/build.sh and returns the folder. Its libzrlmpi prints the loaded ABI and the calls, which all succeed,
+// because the tests are about the shims, names and paths.
 func build(t *testing.T) string {
 	t.Helper()
 	needs.Program(t, "build of the C library", "cc", "gcc")
@@ -57,7 +57,8 @@ exec cc -shared -fPIC -Wall -Wextra -Werror -I lib/c -Wl,-soname,libzrlmpi.so -o
 	return bin.folder
 }
 
-// coreOfTests prints calls with their names; some have arguments and results that show what a shim does with them.
+// coreOfTests prints the names of calls. For some calls it also uses arguments and results that show how a shim
+// converts them.
 func coreOfTests(table []function) string {
 	var b strings.Builder
 	b.WriteString("#include \"zrlmpi.h\"\n#include <stdio.h>\n#include <string.h>\n\n")
@@ -182,7 +183,8 @@ int zrl_call(int call, zrl_arg *a) {
 	return b.String()
 }
 
-// Programs are built by the wrappers and pkg-config, for both ABIs, and run without LD_LIBRARY_PATH.
+// TestBuild checks that the wrappers and pkg-config can build programs for both ABIs, and that these run without
+// LD_LIBRARY_PATH.
 func TestBuild(t *testing.T) {
 	folder := build(t)
 	program := filepath.Join(t.TempDir(), "program.c")
@@ -230,7 +232,7 @@ int main(int argc, char **argv) {
 	}
 }
 
-// Programs in Fortran call everything that C does not have in the same form, by mpif.h and by the module.
+// TestFortran calls everything that differs from C, with mpif.h and with the module.
 func TestFortran(t *testing.T) {
 	needs.Program(t, "MPI for Fortran", "gfortran", "gfortran")
 	folder := build(t)
@@ -256,7 +258,8 @@ func TestFortran(t *testing.T) {
 	}
 }
 
-// Programs use module mpi_f08 of ours, and call the procedures of MPICH's, whose buffers have descriptors.
+// TestFortran2008 checks that programs using our module mpi_f08 can call the procedures of MPICH's module, whose
+// buffers have descriptors.
 func TestFortran2008(t *testing.T) {
 	needs.Program(t, "module mpi_f08", "gfortran", "gfortran")
 	folder, dir := build(t), t.TempDir()

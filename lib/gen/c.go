@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// class is how a value is passed in a zrl_arg: its member.
+// class is the member of a zrl_arg by which a value is passed.
 type class string
 
 const (
@@ -15,7 +15,8 @@ const (
 	double  class = "d"
 )
 
-// cBase is the C type of a name in the tables, and how a value of it is passed. It is empty for a name that the ABI does not have.
+// cBase returns the C type of a name in the tables, and the class of its values. The type is empty if the ABI does not
+// have the name.
 func (a *abi) cBase(name string) (string, class) {
 	switch name {
 	case "int", "logical", "index":
@@ -44,7 +45,7 @@ func (a *abi) cBase(name string) (string, class) {
 	return "", ""
 }
 
-// classOf is how a parameter or result is passed; an error if there is no such type.
+// classOf returns the class of a parameter or result, or an error if there is no such type.
 func (a *abi) classOf(t ctype) (class, error) {
 	c, cl := a.cBase(t.base)
 	switch {
@@ -58,7 +59,7 @@ func (a *abi) classOf(t ctype) (class, error) {
 	return cl, nil
 }
 
-// declare is the declaration of a name, or of none.
+// declare returns the declaration of a name, or the type alone if name is empty.
 func (a *abi) declare(t ctype, name string) string {
 	text, _ := a.cBase(t.base)
 	if t.constant {
@@ -71,7 +72,7 @@ func (a *abi) declare(t ctype, name string) string {
 	return strings.TrimSuffix(text, " ")
 }
 
-// prototype is the declaration of a function with a prefix, MPI_ or PMPI_.
+// prototype returns the declaration of a function with a prefix, MPI_ or PMPI_.
 func (a *abi) prototype(f function, prefix string) string {
 	result := "int"
 	if f.result != "" {
@@ -79,7 +80,7 @@ func (a *abi) prototype(f function, prefix string) string {
 	}
 	params := make([]string, len(f.params))
 	for i, p := range f.params {
-		if strings.HasSuffix(p.name, "weights") { // may be MPI_UNWEIGHTED, of which gcc warns if the parameter is an array
+		if strings.HasSuffix(p.name, "weights") { // may be MPI_UNWEIGHTED: gcc warns if this is an array
 			p.typ.arrays, p.typ.pointers = nil, 1
 		}
 		if params[i] = "..."; p.name != "" {
@@ -92,10 +93,10 @@ func (a *abi) prototype(f function, prefix string) string {
 	return fmt.Sprintf("%s %s%s(%s)", result, prefix, f.name, strings.Join(params, ", "))
 }
 
-// maxArgs is the room that zrl_call may use.
+// maxArgs is the maximum number of arguments of zrl_call.
 const maxArgs = 16
 
-// check reports what of the table an ABI cannot express.
+// check returns an error for anything in the table that the ABI cannot express.
 func (a *abi) check(table []function) error {
 	for _, f := range table {
 		if !f.in(a.name) {
@@ -118,11 +119,11 @@ func (a *abi) check(table []function) error {
 	return nil
 }
 
-// answers are what functions return without a call of the library, which takes longer than to read the clock: programs that measure
-// themselves call them for each message.
+// answers maps functions to results that need no call of the library. Such a call takes longer than reading the clock,
+// and programs that time themselves read it for each message.
 var answers = map[string]string{"Wtime": "zrl_time()", "Wtick": "1e-9"}
 
-// shims are the functions of an ABI: each packs its arguments and calls zrl_call, but for answers.
+// shims returns the functions of an ABI: each packs its arguments and calls zrl_call, except for answers.
 func (a *abi) shims(table []function) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "/* The functions of the ABI %s, %s from functions.txt. */\n", a.name, generated)
@@ -148,7 +149,7 @@ func (a *abi) shims(table []function) string {
 		fmt.Fprintf(&b, "    zrl_arg a[%d];\n", maxArgs)
 		for i, p := range f.params {
 			if p.name == "" {
-				continue // nothing that varies has a meaning
+				continue // a variadic argument has no meaning
 			}
 			if cl, _ := a.classOf(p.typ); cl == pointer {
 				fmt.Fprintf(&b, "    a[%d].p = (void *)%s;\n", i, p.name)
@@ -168,10 +169,11 @@ func (a *abi) shims(table []function) string {
 	return b.String()
 }
 
-// weak ends a function, and has a library for profiling replace its name MPI_.
+// weak ends a function, and allows a profiling library to replace its MPI_ name.
 func weak(f function) string { return fmt.Sprintf("}\n#pragma weak MPI_%[1]s = PMPI_%[1]s\n", f.name) }
 
-// mpichSymbols are what binaries of MPICH import besides functions. The two pointers are compared and passed, never followed.
+// mpichSymbols are the symbols that binaries for MPICH import besides functions. The two pointers are compared and
+// passed, never dereferenced.
 const mpichSymbols = `
 #undef MPI_UNWEIGHTED
 #undef MPI_WEIGHTS_EMPTY
@@ -216,7 +218,7 @@ int PMPIX_GPU_query_support(int type, int *supported) {
 #pragma weak MPIX_GPU_query_support = PMPIX_GPU_query_support
 `
 
-// header is mpi.h.
+// header returns mpi.h.
 func (a *abi) header(table []function) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "/* MPI for C and C++, for the ABI %s. This file is %s. */\n", a.name, generated)
@@ -268,11 +270,11 @@ func (a *abi) header(table []function) string {
 	return b.String()
 }
 
-// A conversion is a function between C and Fortran (MPI 5.0, section 20.4). Few have symbols in an ABI, and every
-// program of C expects all.
+// A conversion is a function between C and Fortran (MPI 5.0, section 20.4). An ABI has symbols for only a few, but C
+// programs expect all of them.
 type conversion struct{ name, result, param, value string }
 
-// conversions are those of handles whose values are numbers, or that have a function for it.
+// conversions returns the conversions of handles whose values are numbers or that have a function for it.
 func (a *abi) conversions(table []function, prefix string) (list []conversion) {
 	for _, name := range a.order {
 		short, of := strings.Replace(name, "Datatype", "Type", 1), "MPI_"+name
@@ -285,9 +287,9 @@ func (a *abi) conversions(table []function, prefix string) (list []conversion) {
 	return list
 }
 
-// declareConversions declares them for mpi.h. Those of handles are macros in MPICH, and inline functions for the
-// standard's ABI, since programs take the addresses of some: neither imports a symbol. The library itself defines the
-// latter as symbols.
+// declareConversions returns the declarations of conversions for mpi.h. Conversions of handles are macros for MPICH,
+// and inline functions for the standard's ABI, because programs take the addresses of some: neither imports a symbol.
+// The library itself defines the inline functions as symbols.
 func (a *abi) declareConversions(table []function, prefix string) string {
 	var b strings.Builder
 	b.WriteString("\n")
@@ -308,7 +310,8 @@ func (a *abi) declareConversions(table []function, prefix string) string {
 	return b.String()
 }
 
-// conversionSymbols are for programs that were built with another header, or that ask the loader for conversions.
+// conversionSymbols returns symbols for programs built with another header, or that look up conversions with the
+// loader.
 func (a *abi) conversionSymbols(table []function) string {
 	var b strings.Builder
 	for _, c := range statusConversions {
@@ -326,7 +329,7 @@ func (a *abi) conversionSymbols(table []function) string {
 	return b.String()
 }
 
-// statusConversion is a function that converts a status between C and the two forms of Fortran. Its fields are the same
+// statusConversion is a function that converts a status between C and the two forms of Fortran. The fields are the same
 // in all of them.
 type statusConversion struct{ name, from, to, ignored string }
 
@@ -347,7 +350,7 @@ func (c *statusConversion) value() string {
 	return fmt.Sprintf("from == %s || to == 0 ? MPI_ERR_ARG : (__builtin_memcpy(to, from, sizeof(MPI_Status)), MPI_SUCCESS)", c.ignored)
 }
 
-// callbackTypes are the types of functions of a program that the library calls.
+// callbackTypes are the types of program functions that the library calls.
 const callbackTypes = `
 typedef void(MPI_User_function)(void *in, void *inout, int *count, MPI_Datatype *datatype);
 typedef void(MPI_User_function_c)(void *in, void *inout, MPI_Count *count, MPI_Datatype *datatype);
@@ -384,7 +387,8 @@ typedef void(MPI_T_event_dropped_cb_function)(MPI_Count, MPI_T_event_registratio
 
 `
 
-// standardDeclarations: this ABI has no Fortran, so no address stands for an ignored status of Fortran.
+// standardDeclarations end mpi.h of the standard's ABI. It has no Fortran binding, so no address stands for an ignored
+// Fortran status.
 const standardDeclarations = `
 #ifndef ZRLMPI_INLINE
 #define ZRLMPI_INLINE static __inline__

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// f08Module is module mpi_f08. Its generic procedures are those of the Fortran library with and without large counts.
+// f08Module returns module mpi_f08. Its generic procedures map to the procedures of the Fortran library, with and
+// without large counts.
 func (a *abi) f08Module(table []function) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "! Module mpi_f08, %s. A buffer that is no single block is copied before and after a call, also before one that\n"+
@@ -95,8 +96,8 @@ func comparison(operator, handle string) string {
 	return "differ_" + handle
 }
 
-// largeDiffers reports whether Fortran distinguishes a call with large counts from one without, by the kinds of arguments. Addresses, counts
-// and procedures make no difference.
+// largeDiffers reports whether Fortran can distinguish a call with large counts from the one without, by the kinds of
+// its arguments. Addresses, counts and procedures do not differ.
 func largeDiffers(f, large function) bool {
 	for i, p := range f.params {
 		if i < len(large.params) && p.typ.base == "int" && f08Type(large.params[i].typ.base) != "integer" {
@@ -106,7 +107,7 @@ func largeDiffers(f, large function) bool {
 	return len(f.params) != len(large.params)
 }
 
-// f08Type is the type of an argument, without its attributes.
+// f08Type returns the type of an argument, without attributes.
 func f08Type(base string) string {
 	switch base {
 	case "int", "index":
@@ -129,7 +130,7 @@ func f08Type(base string) string {
 	return "type(MPI_" + base + ")"
 }
 
-// f08Interface declares a procedure of the library.
+// f08Interface writes the declaration of a procedure of the library.
 func (a *abi) f08Interface(b *strings.Builder, f function, name string) {
 	kind, result, params := "subroutine", "", f.params
 	if f.name == "Init" || f.name == "Init_thread" || f.name == "Info_create_env" {
@@ -186,7 +187,7 @@ func (a *abi) f08Argument(b *strings.Builder, p param) {
 	fmt.Fprintf(b, "      %s%s :: %s%s\n", f08Type(t.base), attributes, p.name, shape)
 }
 
-// f08Variables are found by their addresses. MPICH's module has the same symbols.
+// f08Variables are recognized by their addresses. MPICH's module has the same symbols.
 const f08Variables = `  type(MPI_Status), bind(C, name="MPIR_F08_MPI_STATUS_IGNORE_OBJ"), target :: MPI_STATUS_IGNORE
   type(MPI_Status), bind(C, name="MPIR_F08_MPI_STATUSES_IGNORE_OBJ"), target :: MPI_STATUSES_IGNORE(1)
   integer, bind(C, name="MPIR_F08_MPI_BOTTOM"), target :: MPI_BOTTOM
@@ -202,7 +203,7 @@ const f08Variables = `  type(MPI_Status), bind(C, name="MPIR_F08_MPI_STATUS_IGNO
   external :: MPI_WIN_NULL_COPY_FN, MPI_WIN_DUP_FN, MPI_WIN_NULL_DELETE_FN, MPI_CONVERSION_FN_NULL
 `
 
-// f08Callbacks are the interfaces that procedures of a program may be declared with.
+// f08Callbacks are the interfaces with which procedures of a program may be declared.
 const f08Callbacks = `    subroutine MPI_User_function(invec, inoutvec, len, datatype)
       import
       type(c_ptr), value :: invec, inoutvec

@@ -15,7 +15,7 @@ func tables(t *testing.T) *source {
 	return src
 }
 
-// All functions of MPI 5.0 are in the table.
+// TestStandardIsComplete checks that all functions of MPI 5.0 are in the table.
 func TestStandardIsComplete(t *testing.T) {
 	n := 0
 	for _, f := range tables(t).table {
@@ -28,7 +28,7 @@ func TestStandardIsComplete(t *testing.T) {
 	}
 }
 
-// A fault of a table is reported with file and line.
+// TestFaults checks that errors in a table are reported with file and line.
 func TestFaults(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"Send", "no function"},
@@ -72,7 +72,7 @@ func wantLine(t *testing.T, err error, file string, line int, want string) {
 	}
 }
 
-// The parsers take any text.
+// FuzzTables checks that the parsers accept any text without panicking.
 func FuzzTables(f *testing.F) {
 	f.Add("Send(buf *const choice, n [][3]int, ...) Comm @mpich\nhandle Comm int\nComm COMM_NULL 0x8c000000\nstatus a b[5]")
 	f.Fuzz(func(_ *testing.T, text string) {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// abiName is one of the binary interfaces that shims are generated for.
+// abiName is a binary interface for which shims are generated.
 type abiName string
 
 const (
@@ -18,7 +18,7 @@ const (
 	standard abiName = "standard"
 )
 
-// A ctype is a type of the tables: dimensions of arrays, then pointers, then a name.
+// A ctype is a type in the tables: array dimensions, then pointers, then a name.
 type ctype struct {
 	arrays   []string // "" or a number, outermost first
 	pointers int
@@ -32,18 +32,18 @@ type param struct {
 	typ  ctype
 }
 
-// A function is a line of functions.txt. Its index there is the number of its call.
+// A function is a line of functions.txt. Its index is its call number.
 type function struct {
 	name   string
 	params []param
-	result string // name of a type, or empty for an error code
+	result string // type name, or empty for an error code
 	abi    abiName
 }
 
 // in reports whether an ABI has the function.
 func (f function) in(abi abiName) bool { return f.abi == "" || f.abi == abi }
 
-// A lineError is a fault of a table.
+// A lineError is an error in a table.
 type lineError struct {
 	file string
 	line int
@@ -53,7 +53,7 @@ type lineError struct {
 func (e *lineError) Error() string { return fmt.Sprintf("%s:%d: %v", e.file, e.line, e.err) }
 func (e *lineError) Unwrap() error { return e.err }
 
-// eachLine calls f for the lines that are neither empty nor comments.
+// eachLine calls f for each line that is neither empty nor a comment.
 func eachLine(file string, text []byte, f func(line string) error) error {
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for n := 1; lines.Scan(); n++ {
@@ -68,7 +68,7 @@ func eachLine(file string, text []byte, f func(line string) error) error {
 	return lines.Err()
 }
 
-// parseFunctions reads functions.txt, whose form its first lines describe.
+// parseFunctions parses functions.txt, whose format its first lines describe.
 func parseFunctions(file string, text []byte) ([]function, error) {
 	var table []function
 	err := eachLine(file, text, func(line string) error {
@@ -140,7 +140,7 @@ func parseFunction(line string) (function, error) {
 	return f, nil
 }
 
-// parseType reads a type such as [][3]int or **const char.
+// parseType parses a type such as [][3]int or **const char.
 func parseType(text string) (ctype, error) {
 	var t ctype
 	rest := text
@@ -171,25 +171,25 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// A constant is a name of the standard with the value of an ABI.
+// A constant is a name of the standard with its value in an ABI.
 type constant struct {
 	name  string
 	typ   ctype
 	value int64
-	text  string // of the value, as the file has it: a number or a function
+	text  string // the value as written in the file: a number or a function
 }
 
-// An abi is a file of the folder abi.
+// An abi is the contents of a file in the folder abi.
 type abi struct {
 	name      abiName
-	handles   map[string]string // tags of their structs; empty for int
-	order     []string          // names of the handles
+	handles   map[string]string // struct tags; empty for int
+	order     []string          // names of the handles, in order
 	integers  [][2]string       // name and C type
 	status    []string
 	constants []constant
 }
 
-// parseABI reads a file of the folder abi, whose form its first lines describe.
+// parseABI parses a file in the folder abi, whose format its first lines describe.
 func parseABI(name abiName, file string, text []byte) (*abi, error) {
 	a := &abi{name: name, handles: map[string]string{}}
 	seen := map[string]bool{}

@@ -2,13 +2,13 @@ package phases
 
 import "slices"
 
-// Histogram counts times in native buckets. It allocates only octaves that are not empty.
+// Histogram counts times in native buckets. It allocates only non-empty octaves.
 type Histogram struct {
-	Zero uint64 // times of 0
-	// Sum is that of all times, in nanoseconds. The sum for a million
-	// receives of a day each exceeds an integer.
+	Zero uint64 // number of times equal to 0
+	// Sum is the sum of all times in nanoseconds. It is a float: the sum of a million receives of a day each
+	// overflows an integer.
 	Sum float64
-	// at is where in chunks an octave is, counted from 1; 0 if it is empty.
+	// at is the position of an octave in chunks, counted from 1, or 0 if the octave is empty.
 	at     [octaves + 1]uint8
 	chunks [][PerOctave]uint64
 }
@@ -22,7 +22,7 @@ func (h *Histogram) Add(ns uint64) {
 	h.add(keyOf(ns), ns)
 }
 
-// add counts a time whose bucket is key.
+// add counts a time in the bucket key.
 func (h *Histogram) add(key int, ns uint64) {
 	h.Sum += float64(ns)
 	at := h.at[key/PerOctave]
@@ -38,17 +38,17 @@ func (h *Histogram) grow(octave int) uint8 {
 	return h.at[octave]
 }
 
-// Empty reports whether nothing was counted.
+// Empty reports whether no time was counted.
 func (h *Histogram) Empty() bool { return h.Zero == 0 && len(h.chunks) == 0 }
 
-// clone returns a copy that does not change.
+// clone returns an independent copy.
 func (h *Histogram) clone() Histogram {
 	c := *h
 	c.chunks = slices.Clone(h.chunks)
 	return c
 }
 
-// Buckets yields the native buckets that are not empty, by their indices.
+// Buckets yields the non-empty native buckets with their indexes.
 func (h *Histogram) Buckets(yield func(key int, n uint64) bool) {
 	for octave, at := range h.at {
 		if at == 0 {

@@ -1,6 +1,6 @@
-// Package phases counts how long the phases of messages take, in histograms. It knows nothing of who reads them.
+// Package phases counts the durations of message phases, in histograms. It does not know their readers.
 //
-// It must not cost a message more than some increments, or allocate by what peers do beyond its limit.
+// It must cost a message no more than a few increments. Whatever peers do, it must not allocate beyond its limit.
 package phases
 
 import "github.com/zrlmpi/zrlmpid/mpe"
@@ -19,46 +19,45 @@ const (
 	NumPhases
 )
 
-// Names are the phases by the direction of their message.
+// Names has the direction and the name of each phase.
 var Names = [NumPhases]struct{ Direction, Phase string }{
 	{"send", "clear"}, {"send", "data"}, {"send", "ack"}, {"send", "total"},
 	{"receive", "request"}, {"receive", "data"}, {"receive", "total"},
 }
 
-// Peer is what kind of peer a remote rank is.
+// Peer is the kind of a remote rank.
 type Peer struct{ Profile, Kind string }
 
-// Recorder counts how long the phases of one local rank's messages take. It is guarded by
-// the engine's lock, which the callers of Done and of a collector hold.
+// Recorder counts the durations of the phases of one local rank's messages. It is guarded by the engine's lock,
+// which callers of Done and of a collector hold.
 type Recorder struct {
 	rank  int
 	peers []recorded // by rank
-	// classes has the kinds of peers there are.
+	// classes are the kinds of peers in the cluster.
 	classes []*Class
-	// limit bounds the peers with series of their own, and own counts them.
+	// limit is the maximum number of peers with separate series, and own their current number.
 	limit, own int
 	// other is shared by all other peers.
 	other PerPeer
 }
 
-// recorded is the state of a peer: its class, and its histograms, which are nil before the
-// first message.
+// recorded is the state of a peer: its class, and its histograms, which are nil before the first message.
 type recorded struct {
 	class *Class
 	times *PerPeer
 }
 
-// PerPeer are the histograms of a peer, made when they are first needed.
+// PerPeer has the histograms of a peer, allocated on demand.
 type PerPeer [NumPhases]*Histogram
 
-// Class are the histograms of one kind of peers.
+// Class has the histograms of one kind of peers.
 type Class struct {
 	Peer
 	Times [NumPhases]Histogram
 }
 
-// NewRecorder returns a recorder for a rank of a cluster that peers lists in rank
-// order. limit is how many peers have series of their own.
+// NewRecorder returns a recorder for a rank of a cluster, whose peers are listed in rank order. limit is the
+// maximum number of peers with separate series.
 func NewRecorder(rank int, peers []Peer, limit int) *Recorder {
 	r := &Recorder{rank: rank, peers: make([]recorded, len(peers)), limit: limit}
 	known := make(map[Peer]*Class)
@@ -75,8 +74,8 @@ func NewRecorder(rank int, peers []Peer, limit int) *Recorder {
 	return r
 }
 
-// admit gives an active peer series of its own, or those of the other peers if the limit is
-// reached. A peer keeps its series.
+// admit assigns an active peer separate series, or the shared series if the limit is reached. A peer keeps its
+// series.
 func (r *Recorder) admit(peer int) *PerPeer {
 	p := &r.peers[peer]
 	switch {
@@ -90,8 +89,8 @@ func (r *Recorder) admit(peer int) *PerPeer {
 	return p.times
 }
 
-// Done counts a message that has ended, as mpe.Observer's Done. It ignores failed messages
-// and messages of the rank to itself.
+// Done counts a completed message, as reported to mpe.Observer.Done. It ignores failed messages and messages of
+// the rank to itself.
 func (r *Recorder) Done(s *mpe.Status, err error) {
 	if err != nil || s.Peer < 0 || s.Peer >= len(r.peers) || s.Peer == r.rank {
 		return
@@ -114,8 +113,8 @@ func (r *Recorder) Done(s *mpe.Status, err error) {
 	add(all, one, recvTotal, uint64(s.Elapsed()))
 }
 
-// between counts a phase with a beginning and an end. A phase of no duration is not counted:
-// an eager message is not cleared.
+// between counts a phase from its beginning to its end. It ignores a phase without a duration: an eager message
+// has no clear phase.
 func between(all *Class, one *PerPeer, ph Phase, from, to int64) {
 	if from > 0 && to > from {
 		add(all, one, ph, uint64(to-from))
@@ -151,13 +150,13 @@ func (r *Recorder) Classes() []Class {
 	return copied
 }
 
-// Known reports whether there is something of a peer.
+// Known reports whether a peer has series.
 func (r *Recorder) Known(peer int) bool { return r.peers[peer].times != nil }
 
-// Admit gives an active peer series of its own, and reports false if it has those of the other peers, as the limit is reached.
+// Admit assigns series to an active peer, and reports whether they are separate rather than shared.
 func (r *Recorder) Admit(peer int) (own bool) { return r.admit(peer) != &r.other }
 
-// Peer returns copies of the histograms of a peer, or of the other peers, where it has some.
+// Peer returns copies of the non-empty histograms of a peer, or of the shared series that it uses.
 func (r *Recorder) Peer(peer int) (copied PerPeer) {
 	if times := r.peers[peer].times; times != nil {
 		for ph, h := range times {

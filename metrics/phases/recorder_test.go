@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// counted returns how often each phase was counted, of a peer and of its class.
+// counted returns the number of times counted for each phase, of a peer and of its class.
 func counted(r *Recorder, peer int) (one, all [NumPhases]uint64) {
 	for ph := range NumPhases {
 		if times := r.peers[peer].times; times != nil && times[ph] != nil {
@@ -84,8 +84,8 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// TestPeersAreBounded: those that come first keep series of their own, and the others
-// share one, and memory.
+// TestPeersAreBounded checks that the first peers keep separate series, and that all others share series and
+// memory.
 func TestPeersAreBounded(t *testing.T) {
 	r := NewRecorder(0, manyPeers(1000), 3)
 	for _, peer := range []int{900, 7, 500, 1, 2, 3, 900} {
@@ -104,7 +104,7 @@ func TestPeersAreBounded(t *testing.T) {
 	}
 }
 
-// TestDoneDoesNotAllocate, once there is memory for such times.
+// TestDoneDoesNotAllocate checks that Done does not allocate once the buckets exist.
 func TestDoneDoesNotAllocate(t *testing.T) {
 	const peers = 64
 	r := NewRecorder(0, manyPeers(peers), peers/2)

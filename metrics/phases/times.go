@@ -5,13 +5,14 @@ import (
 	"fmt"
 )
 
-// Times are what a Recorder has counted, as JSON carries it to another process.
+// Times is the content of a Recorder, in the JSON form passed to another process.
 type Times struct {
 	Classes []Class         `json:"classes,omitempty"`
 	Peers   map[int]PerPeer `json:"peers,omitempty"`
 }
 
-// Recorder returns a recorder that has counted them, for a rank of a cluster of so many ranks. All peers have series of their own.
+// Recorder returns a recorder with the content of t, for a rank of a cluster of the given size. All peers have
+// separate series.
 func (t *Times) Recorder(rank, size int) *Recorder {
 	r := &Recorder{rank: rank, peers: make([]recorded, size), limit: size}
 	for i := range t.Classes {
@@ -25,7 +26,7 @@ func (t *Times) Recorder(rank, size int) *Recorder {
 	return r
 }
 
-// buckets are a Histogram in JSON.
+// buckets is the JSON form of a Histogram.
 type buckets struct {
 	Zero   uint64         `json:"zero,omitempty"`
 	Sum    float64        `json:"sum,omitempty"`

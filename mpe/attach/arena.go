@@ -5,26 +5,25 @@ import (
 	"sync"
 )
 
-// The arena is memory behind the rings, where payload lies that is not carried by frames: the
-// program says where in START. docs/attach.md specifies it.
+// The arena is memory after the rings, for payload that frames do not carry: START has its offset. docs/attach.md
+// specifies it.
 const (
-	// arenaLeast is the shortest payload that this client has there: what is shorter takes as long in frames.
+	// arenaLeast is the shortest payload that this client puts there. Shorter ones are as fast in frames.
 	arenaLeast = 16 << 10
-	// arenaBlock is what the lengths of this client's blocks are multiples of.
+	// arenaBlock is the granularity of this client's blocks.
 	arenaBlock = 4 << 10
 )
 
-// span is a part of an arena. Its length is 0 if there is none.
+// span is a part of an arena, or of length 0 for no part.
 type span struct{ at, n int }
 
 func (b span) end() int { return b.at + b.n }
 
-// arena is a client's: it says which blocks are in use. Its methods but write and close are called
-// with the client locked.
+// arena is a client's allocator of blocks. Its methods except write and close are called with the client locked.
 type arena struct {
-	free []span // in order, none of them adjacent
+	free []span // sorted, and never adjacent
 
-	// using guards mem, which is nil when the connection has ended.
+	// using guards mem, which is nil after the end of the connection.
 	using sync.RWMutex
 	mem   []byte
 }
@@ -36,8 +35,8 @@ func (a *arena) open(mem []byte) {
 	}
 }
 
-// take returns a block for n bytes, if there is one: the first, so that no more of the arena is
-// used than needed, and what processors have in their caches.
+// take returns a block for n bytes, or an empty span. First fit keeps the used part of the arena small, and in the
+// processors' caches.
 func (a *arena) take(n int) span {
 	n = (n + arenaBlock - 1) &^ (arenaBlock - 1)
 	for i := range a.free {
@@ -54,7 +53,7 @@ func (a *arena) take(n int) span {
 	return span{}
 }
 
-// put gives a block back, or none.
+// put frees a block. An empty span is ignored.
 func (a *arena) put(b span) {
 	if b.n == 0 {
 		return
@@ -83,7 +82,7 @@ func (a *arena) write(b span, payload []byte) {
 	}
 }
 
-// close returns when the memory is not used any longer.
+// close waits until the memory is no longer used.
 func (a *arena) close() {
 	a.using.Lock()
 	defer a.using.Unlock()

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestArena: blocks are as long as wanted, apart from each other, and as low as possible, and when
-// all are given back, the arena is what it was.
+// TestArena checks that blocks have the requested length, do not overlap and are as low as possible, and that the
+// arena is whole again when all are freed.
 func TestArena(t *testing.T) {
 	const blocks = 64
 	var a arena
@@ -58,7 +58,7 @@ func TestArena(t *testing.T) {
 		t.Errorf("free: %v", a.free)
 	}
 	a.close()
-	a.write(span{0, arenaBlock}, []byte("late")) // nothing is written to
+	a.write(span{0, arenaBlock}, []byte("late")) // must not write
 	var none arena
 	none.open(nil)
 	if b := none.take(1); b.n != 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// Client is a program's end: a rank of a running daemon. It is an mpe.Device.
+// Client is a program's connection to a rank of a running daemon. It is an mpe.Device.
 type Client struct {
 	mpe.Minimal
 	socket string
@@ -30,45 +30,45 @@ type Client struct {
 	arena   arena
 	peers   []mpe.PeerInfo
 
-	// spin is answerTime.
+	// spin is answerTime, except in tests.
 	spin time.Duration
 
-	// ended is closed when the connection has, and everything with it; then stop stops what writes.
+	// ended is closed when the connection and all operations are done. stop stops the writing goroutine.
 	ended chan struct{}
 	stop  context.CancelFunc
 
 	group  progress.Group
-	source wire.Polled // what the group polls
-	// done belongs to the goroutine that reads: one that polls for the group, or one of its own
-	// where the stream's Read waits.
+	source wire.Polled // polled by group
+	// done is scratch memory of the reading goroutine: the one that polls for the group, or a dedicated one if the
+	// stream's Read blocks.
 	done wire.Done
 
 	mu      sync.Mutex
 	ops     table
-	fewer   chan struct{} // has a value when there are fewer operations, for callers that wait for that
+	fewer   chan struct{} // signals callers that wait for the number of operations to drop
 	leaving bool
-	hung    error // why this side has closed the connection
+	hung    error // why this side closed the connection
 	err     error // why no operation can be started
 }
 
 var _ mpe.Device = (*Client)(nil)
 
-// attachTime is how long the daemon may take until a program has its rank: longer than it waits for programs that say
-// nothing.
+// attachTime limits how long the daemon may take to grant a rank. It exceeds the time that the daemon waits for the
+// HELLO of a silent program.
 const attachTime = 30 * time.Second
 
-// Dial attaches to a rank of the daemon that listens at socket, or to any of its ranks if that is AnyRank. The error is
-// a *RefusedError if the daemon refuses the program, and a *ForeignError if CheckServer refuses the daemon.
+// Dial attaches to a rank of the daemon that listens at socket, or to any of its ranks if rank is AnyRank. The error
+// is a *RefusedError if the daemon refuses the program, and a *ForeignError if CheckServer refuses the daemon.
 func Dial(ctx context.Context, socket string, rank int) (*Client, error) {
 	return dial(ctx, socket, rank, wire.FlagRings|wire.FlagArena, attachTime)
 }
 
-// DialSocket is Dial for a program that shares no memory with the daemon.
+// DialSocket is Dial without shared memory: frames go through the socket.
 func DialSocket(ctx context.Context, socket string, rank int) (*Client, error) {
 	return dial(ctx, socket, rank, 0, attachTime)
 }
 
-// dial is Dial with the flags of HELLO and the time that the daemon may take.
+// dial implements Dial. flags are the flags of HELLO; limit bounds the daemon's answer.
 func dial(ctx context.Context, socket string, rank int, flags uint32, limit time.Duration) (*Client, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit,
 		fmt.Errorf("no answer for %v: the daemon is stopped or overloaded, or no zrlmpid listens there: %w",
@@ -110,7 +110,7 @@ func dial(ctx context.Context, socket string, rank int, flags uint32, limit time
 	return c, nil
 }
 
-// DialStream attaches through a connection to a daemon's ServeStream, which it closes if it fails.
+// DialStream attaches through a connection to a daemon's ServeStream. It closes the stream if it fails.
 func DialStream(stream wire.Stream, rank int) (*Client, error) {
 	c := newClient("a stream", stream)
 	err := c.greet(stream, rank, 0)
@@ -128,8 +128,8 @@ func newClient(socket string, from io.Reader) *Client {
 	return &Client{socket: socket, in: wire.NewReader(from), ended: make(chan struct{}), fewer: make(chan struct{}, 1), spin: answerTime}
 }
 
-// open uses the connection from now on as a Stream. If it can be polled, goroutines that wait for an operation read the
-// daemon's frames meanwhile: see package progress.
+// open switches from the greeting to stream. If the stream can be polled, goroutines that wait for an operation read
+// the daemon's frames meanwhile: see package progress.
 func (c *Client) open(stream wire.Stream) error {
 	c.stream, c.out = stream, wire.NewOutbox(stream)
 	c.in.From(stream)
@@ -145,7 +145,7 @@ func (c *Client) open(stream wire.Stream) error {
 		c.in.FromSocket()
 		c.group.PollAlone(nil)
 	}
-	// A reader receives what the daemon sent before the connection ended, and then the end.
+	// A reader first receives the frames that the daemon sent before the connection ended.
 	c.out.Failed = func() {
 		stream.After(wire.FarewellTime, stream.HangUp)
 		c.group.Watch()
@@ -175,9 +175,9 @@ func rankName(rank int) string {
 	return fmt.Sprintf("rank %d", rank)
 }
 
-// greet asks for the rank and reads what the daemon says of it.
+// greet requests the rank and reads the daemon's answer.
 func (c *Client) greet(conn io.Writer, rank int, flags uint32) error {
-	// A daemon that refuses may have closed the connection before it was asked, and has said why.
+	// A daemon that refuses may have sent REFUSED and closed the connection before HELLO was written.
 	_, written := conn.Write(wire.HelloFrame(wire.Hello{Version: wire.Version, Rank: int32(rank), Flags: flags}))
 	if err := c.in.Next(); err != nil {
 		return errors.Join(written, err)
@@ -216,7 +216,7 @@ func (c *Client) Rank() int { return c.rank }
 // Size returns the number of ranks of the cluster.
 func (c *Client) Size() int { return len(c.peers) }
 
-// Limits returns what the daemon grants. Start refuses what is beyond it.
+// Limits returns the limits that the daemon granted. Start fails with mpe.ErrFull beyond them.
 func (c *Client) Limits() wire.Limits { return c.granted.Limits }
 
 // Peer describes a rank as it was when the client attached.
@@ -227,8 +227,8 @@ func (c *Client) Peer(rank int) (mpe.PeerInfo, error) {
 	return c.peers[rank], nil
 }
 
-// Close ends all operations with mpe.ErrClosed, gives the rank back, and returns when another program may have it. If
-// ctx ends first, it closes the connection, and returns the context's error.
+// Close ends all operations with mpe.ErrClosed, releases the rank, and returns when another program may take it. If
+// ctx ends first, Close closes the connection and returns the context's error.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
 	first := !c.leaving
@@ -248,7 +248,7 @@ func (c *Client) Close(ctx context.Context) error {
 	return ctxerr.Of(ctx)
 }
 
-// enter makes an operation: of a send or a receive, a probe, or a collective call.
+// enter allocates and numbers an operation: a send, a receive, a probe or a collective call.
 func (c *Client) enter(req wire.Start, call *collective.Operation) (*Op, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -262,7 +262,7 @@ func (c *Client) enter(req wire.Start, call *collective.Operation) (*Op, error) 
 		return nil, fmt.Errorf("rank %d: %w: a program may have %d under way", c.rank, mpe.ErrFull, c.granted.Limits.Operations)
 	}
 	op := spareOps.Get().(*Op)
-	op.mu.Lock() // the outbox may just be leaving the old one
+	op.mu.Lock() // the outbox may not have released its previous use yet
 	defer op.mu.Unlock()
 	req.ID, req.Length = c.ops.add(op), uint64(len(req.Buf))
 	op.c, op.req, op.block, op.got, op.opState = c, req, span{}, 0, opState{queued: true}
@@ -279,16 +279,15 @@ func (c *Client) enter(req wire.Start, call *collective.Operation) (*Op, error) 
 	return op, nil
 }
 
-// endPatience is how long an operation waits in its call for another one to end, if the program has as many as it may:
-// most do soon, as small sends.
+// endPatience is how long a new operation waits for another one to end if the program has reached its limit. Most
+// operations, such as small sends, end sooner.
 const endPatience = time.Second
 
-// endsAwaited is how many operations a caller waits for that there may be no more of, so that not each of the next ones
-// waits.
+// endsAwaited is the number of operations that awaitEnd waits for, so that not every subsequent call waits.
 const endsAwaited = 1024
 
-// awaitEnd waits until some operations have ended, or until none has for endPatience. The lock is held; it is not while
-// this waits.
+// awaitEnd waits until endsAwaited operations are done, or until none ends for endPatience. The caller holds the
+// lock, which is released during the wait.
 func (c *Client) awaitEnd() {
 	for most := c.granted.Limits.Operations; c.err == nil && c.ops.len() >= most-min(endsAwaited, most/2); {
 		had := c.ops.ended
@@ -301,10 +300,10 @@ func (c *Client) awaitEnd() {
 			break
 		}
 	}
-	wire.Notify(c.fewer) // others may wait as well
+	wire.Notify(c.fewer) // other callers may be waiting
 }
 
-// spareOps are operations that have been freed.
+// spareOps holds freed operations.
 var spareOps = sync.Pool{New: func() any { return &Op{over: make(chan struct{}, 1)} }}
 
 // find returns the operation with an id, or nil.

@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// FuzzClient: whatever a daemon sends, operations end and buffers stay whole.
+// FuzzClient checks that operations end and buffers stay intact, whatever a daemon sends.
 func FuzzClient(f *testing.F) {
 	const id, call = 1 << 32, 1<<32 | 1
 	f.Add(attachtest.DoneFrame(wire.Done{ID: id, Stored: 8}, "12345678"))

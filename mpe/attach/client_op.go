@@ -15,51 +15,51 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// answerTime is how long the daemon may take to answer a caller whose context
-// has ended: it needs to wait for nothing, and after that it hangs.
+// answerTime is how long the daemon may take to answer ABORT. It does not have to wait for anything, so a daemon that
+// takes longer hangs.
 const answerTime = 10 * time.Second
 
-// Op is an operation of a Client. When it has been freed it becomes another one.
+// Op is an operation of a Client. Its memory is reused once it has been freed.
 type Op struct {
 	c *Client
-	// req is what was posted; call has the rest of a collective call, and is kept for the next one.
+	// req is the posted operation. call describes a collective call, and its memory is reused.
 	req  wire.Start
 	call *collectiveOp
-	// block is where in the arena its payload is, if there is one.
+	// block is the arena block of the payload, or empty.
 	block span
-	// got is how much of a receive's payload, or of a call's result, has arrived, or is about to. It belongs to the
-	// goroutine that polls for the group.
+	// got is the number of bytes of a receive's payload, or of a call's result, that were read or are being read. It
+	// belongs to the goroutine that polls for the group.
 	got int
-	// over has a value when the operation has ended while it was waited for.
+	// over receives a value when the operation ends while a goroutine waits for it.
 	over chan struct{}
 
-	library any // as in Library
+	library any // see Library
 
 	mu sync.Mutex
 	opState
 }
 
-// opState is how far an operation is. The Op is locked.
+// opState is the progress of an operation. It is guarded by Op.mu.
 type opState struct {
-	// begun and sent record for the outbox what it has written of the operation; writing is set while it reads the
-	// buffer. queued: it may come back to it.
+	// begun and sent record how much of the operation the outbox has written. writing is set while the outbox reads
+	// the buffer, and queued while the outbox may still call Frame.
 	begun, writing, queued bool
 	sent                   int
-	// unread has a value when writing has ended, if a goroutine waits for that.
+	// unread receives a value when writing is reset, if a goroutine waits for that.
 	unread chan struct{}
-	// replied: the outcome is here. ended: and the buffer is the caller's. freed: the operation is for another one,
-	// when it is not queued.
+	// replied: the outcome was received. ended: the buffer belongs to the caller again, too. freed: the memory may be
+	// reused once queued is reset.
 	replied, ended, freed bool
 	cancelled             bool
-	waited                bool // a waiting goroutine is to be notified
+	waited                bool // a goroutine waits on over
 	notify                chan<- struct{}
 	outcome               wire.Done
 }
 
 var _ mpe.Op = (*Op)(nil)
 
-// Start posts a send or a receive. Its errors are those of the daemon's rank, which come with the operation's end,
-// mpe.ErrFull beyond the limits, and mpe.ErrClosed.
+// Start posts a send or a receive. It returns mpe.ErrFull beyond the limits, and mpe.ErrClosed. Errors of the
+// daemon's rank are reported when the operation ends.
 func (c *Client) Start(req mpe.Operation) (mpe.Op, error) {
 	switch {
 	case req.Kind < mpe.OpSend || req.Kind > mpe.OpRecv:
@@ -80,7 +80,7 @@ func (c *Client) Start(req mpe.Operation) (mpe.Op, error) {
 	return op, nil
 }
 
-// Probe probes for a message as mpe.Device says.
+// Probe implements mpe.Device.
 func (c *Client) Probe(ctx context.Context, m mpe.Match, wait bool) (mpe.Status, bool, error) {
 	switch {
 	case m.Source != int(int32(m.Source)):
@@ -100,7 +100,7 @@ func (c *Client) Probe(ctx context.Context, m mpe.Match, wait bool) (mpe.Status,
 	return st, found, err
 }
 
-// Free lets the operation's memory become another operation.
+// Free makes the operation's memory available for reuse.
 func (op *Op) Free() {
 	op.mu.Lock()
 	idle := op.ended && !op.freed && !op.queued
@@ -111,7 +111,7 @@ func (op *Op) Free() {
 	}
 }
 
-// Frame is the outbox's: the operation's next frame, or nothing if it has ended.
+// Frame implements wire.Item. It returns no frame if the operation has been answered.
 func (op *Op) Frame(b []byte) (head, payload []byte, more bool) {
 	op.mu.Lock()
 	head, payload, more = op.next(b)
@@ -147,7 +147,7 @@ func (op *Op) next(b []byte) (head, payload []byte, more bool) {
 	return wire.AppendStart(b, r, len(payload)), payload, more
 }
 
-// Written ends an operation whose outcome came while its last payload was being written.
+// Written implements wire.Item. It completes an operation whose outcome arrived during the write.
 func (op *Op) Written() {
 	op.mu.Lock()
 	defer op.mu.Unlock()
@@ -158,7 +158,7 @@ func (op *Op) Written() {
 	op.complete()
 }
 
-// reply is the operation's outcome.
+// reply records the operation's outcome.
 func (op *Op) reply(d *wire.Done) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
@@ -166,7 +166,7 @@ func (op *Op) reply(d *wire.Done) {
 	op.complete()
 }
 
-// complete ends the operation if it has its outcome and its buffer is not in use.
+// complete ends the operation if its outcome is known and its buffer is not in use.
 func (op *Op) complete() {
 	if op.ended || !op.replied || op.writing {
 		return
@@ -174,7 +174,7 @@ func (op *Op) complete() {
 	op.ended = true
 	op.req.Buf = nil
 	if op.waited {
-		op.over <- struct{}{} // there is room: it is notified once, and waited for
+		op.over <- struct{}{} // never blocks: sent once per wait
 		op.waited = false
 	}
 	if op.notify != nil {
@@ -183,7 +183,7 @@ func (op *Op) complete() {
 	}
 }
 
-// Test reports whether the operation has ended, and how.
+// Test reports whether the operation is done, with its status and error.
 func (op *Op) Test() (mpe.Status, bool, error) {
 	st, err := op.Ended()
 	if st == nil {
@@ -195,7 +195,7 @@ func (op *Op) Test() (mpe.Status, bool, error) {
 	return *st, true, err
 }
 
-// Notify sends a value to n when the operation ends, if n has room.
+// Notify sends a value to n, without blocking, when the operation ends.
 func (op *Op) Notify(n chan<- struct{}) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
@@ -206,7 +206,8 @@ func (op *Op) Notify(n chan<- struct{}) {
 	}
 }
 
-// Cancel asks for the operation to be canceled. Collective calls go on: the other ranks would wait for this one.
+// Cancel requests cancellation of the operation. It is a no-op for collective calls: the other ranks would wait for
+// this one.
 func (op *Op) Cancel() {
 	op.mu.Lock()
 	again, id := op.replied || op.cancelled || op.req.Kind == wire.OpCall, op.req.ID
@@ -217,8 +218,8 @@ func (op *Op) Cancel() {
 	}
 }
 
-// Await waits for the operation to end. When ctx ends first, the operation is
-// canceled, and the error is one that errors.As with *mpe.WaitError finds.
+// Await waits until the operation ends. If ctx ends first, Await cancels the operation and returns an error that
+// errors.As finds as *mpe.WaitError.
 func (op *Op) Await(ctx context.Context) (*mpe.Status, error) {
 	op.mu.Lock()
 	ended := op.ended
@@ -232,7 +233,7 @@ func (op *Op) Await(ctx context.Context) (*mpe.Status, error) {
 	return &op.outcome.Status, op.outcome.Err
 }
 
-// Ended is Test that does not poll.
+// Ended is Test without polling.
 func (op *Op) Ended() (*mpe.Status, error) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
@@ -242,10 +243,11 @@ func (op *Op) Ended() (*mpe.Status, error) {
 	return &op.outcome.Status, op.outcome.Err
 }
 
-// Library returns where a library keeps what belongs to the operation.
+// Library returns the slot in which a library keeps its data about the operation.
 func (op *Op) Library() *any { return &op.library }
 
-// abort takes an operation back. The daemon says what it waited for, or how it has ended after all.
+// abort aborts the operation because of cause. The daemon answers with the operation's wait, or with its outcome if
+// it ended first.
 func (op *Op) abort(cause error) {
 	op.c.out.PutNow(wire.Raw(wire.AbortFrame(op.req.ID, cause)))
 	spin, stop := context.WithTimeout(context.Background(), op.c.spin)
@@ -262,19 +264,19 @@ func (op *Op) abort(cause error) {
 	op.outcome.Err = op.because(op.outcome.Err, cause)
 }
 
-// because makes the error of a caller that waits no longer be the cause in the
-// caller's own terms, too: the daemon knows its text only.
+// because adds cause to the error of an aborted operation, so that errors.Is finds it: the daemon knows only its
+// text.
 func (op *Op) because(err, cause error) error {
 	e, ok := errors.AsType[*wire.Error](err)
 	if !ok {
 		return err
 	}
 	_, waited := errors.AsType[*mpe.WaitError](err)
-	if op.req.Kind == wire.OpCall { // one that waited for no rank has the cause alone
+	if op.req.Kind == wire.OpCall { // a call that waited for no rank has only the cause
 		waited = waited || strings.HasSuffix(e.Text, wire.Clip(cause.Error()))
 	}
 	if !waited && op.req.Kind != wire.OpProbe {
-		return err // it had failed before it was aborted
+		return err // it had failed before the abort
 	}
 	return &wire.Error{Text: e.Text, Set: e.Set, Parts: append(slices.Clip(e.Parts), cause)}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// pump handles the daemon's frames until there are no more, which is errNothing, or the connection ends. The caller is
-// the one that polls.
+// pump handles the daemon's frames until no whole frame is available, which is ErrNothing, or the connection ends.
+// The caller is the polling goroutine.
 func (c *Client) pump() (frames int, err error) {
 	for {
 		if err = c.in.Whole(); err == nil {
@@ -27,7 +27,7 @@ func (c *Client) pump() (frames int, err error) {
 	}
 }
 
-// frame handles a frame.
+// frame handles one frame.
 func (c *Client) frame() error {
 	if err := c.in.Next(); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (c *Client) frame() error {
 	return wire.Violationf("%v is not a frame that a daemon sends to a program that has a rank", c.in.Type)
 }
 
-// readDone ends an operation.
+// readDone handles DONE, which ends an operation.
 func (c *Client) readDone() error {
 	d := &c.done
 	if err := c.in.ReadDone(d); err != nil {
@@ -82,7 +82,7 @@ func (c *Client) readDone() error {
 	return nil
 }
 
-// store reads the rest of the frame into a receive's buffer, or to where the result of a call goes.
+// store reads the rest of the frame into a receive's buffer or a call's result.
 func (c *Client) store(id uint64) (*Op, error) {
 	op, n := c.find(id), c.in.Left
 	switch {
@@ -102,8 +102,8 @@ func (c *Client) store(id uint64) (*Op, error) {
 	return op, err
 }
 
-// given waits until a call's payload is not read any longer: the result may go to the same
-// memory. The daemon has all of it, so its writer is about to report that.
+// given waits until the outbox no longer reads a call's payload, because the result may go to the same memory. The
+// daemon has received the whole payload, so the outbox is about to call Written.
 func (op *Op) given() error {
 	op.mu.Lock()
 	writing, left := op.writing, op.call.give.left
@@ -123,7 +123,7 @@ func (op *Op) given() error {
 	return nil
 }
 
-// room is how many bytes more the daemon may send for an operation.
+// room returns the number of further bytes that the daemon may send for an operation.
 func (op *Op) room() int {
 	switch {
 	case op.req.Kind == wire.OpCall:
@@ -134,7 +134,7 @@ func (op *Op) room() int {
 	return len(op.req.Buf) - op.got
 }
 
-// end ends everything because the connection has ended with err.
+// end ends the client and all its operations. err is why the connection ended.
 func (c *Client) end(err error) {
 	c.out.Close()
 	c.mu.Lock()
@@ -153,7 +153,7 @@ func (c *Client) end(err error) {
 	close(c.ended)
 }
 
-// broken returns the error of operations after the connection has ended with err. The client is locked.
+// broken returns the error of operations after the connection failed with err. The client is locked.
 func (c *Client) broken(err error) error {
 	var refusal *wire.RefusedError
 	switch {
@@ -169,12 +169,12 @@ func (c *Client) broken(err error) error {
 	return fmt.Errorf("rank %d: %w: the connection to the zrlmpid at %s has ended: %w", c.rank, mpe.ErrClosed, c.socket, err)
 }
 
-// wait waits for a value on n.
+// wait waits for a value on n, without a limit.
 func (c *Client) wait(n <-chan struct{}) {
-	_ = c.Await(context.Background(), n) // which never ends
+	_ = c.Await(context.Background(), n) // the context never ends
 }
 
-// Await waits for a value on n, or for ctx, whose cause it returns.
+// Await waits for a value on n. If ctx ends first, it returns the context's cause.
 func (c *Client) Await(ctx context.Context, n <-chan struct{}) error {
 	if c.group.Len() == 0 {
 		return c.stream.Await(ctx, n)
@@ -182,10 +182,10 @@ func (c *Client) Await(ctx context.Context, n <-chan struct{}) error {
 	return c.group.Await(ctx, n)
 }
 
-// frames are a client's progress.Source.
+// frames is the client as a progress.Source.
 type frames Client
 
-// Poll handles what has come. When the connection ends, so does the client.
+// Poll handles all received frames. It ends the client when the connection ends.
 func (f *frames) Poll() (int, error) {
 	c := (*Client)(f)
 	c.out.Advance()

@@ -18,10 +18,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// polls makes the process's poller, which stays.
+// polls makes the process's poller, which is never destroyed.
 var polls sync.Once
 
-// fakeDaemon welcomes one client to rank 0 of 2 and follows the script.
+// fakeDaemon returns a client attached to rank 0 of 2, and its daemon, which the test plays.
 func fakeDaemon(t *testing.T) (c *Client, daemon *attachtest.RawClient) {
 	t.Helper()
 	socket := attachtest.ShortPath(t)
@@ -57,13 +57,13 @@ func fakeDaemon(t *testing.T) (c *Client, daemon *attachtest.RawClient) {
 	return c, daemon
 }
 
-// TestHostileDaemon: whatever the daemon says, the client's operations end.
+// TestHostileDaemon checks that the client's operations end, whatever the daemon sends.
 func TestHostileDaemon(t *testing.T) {
 	polls.Do(func() { fakeDaemon(t) })
 	attachtest.NoLeak(t)
 	for _, tt := range []struct {
 		name string
-		// frame is said when a receive of 8 bytes with the id is under way.
+		// frame is sent while a receive of 8 bytes with the id is in progress.
 		frame func(id uint64) []byte
 		text  string
 	}{
@@ -108,7 +108,7 @@ func TestHostileDaemon(t *testing.T) {
 	}
 }
 
-// TestHostileAnswers: to a call of which 100 bytes are given and 8 come back.
+// TestHostileAnswers does so for a call with 100 bytes of payload and a result of 8 bytes.
 func TestHostileAnswers(t *testing.T) {
 	polls.Do(func() { fakeDaemon(t) })
 	attachtest.NoLeak(t)
@@ -135,7 +135,7 @@ func TestHostileAnswers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		op.Cancel() // says nothing
+		op.Cancel() // sends nothing
 		daemon.Expect(wire.FrameCall)
 		called, err := daemon.In.ReadCall()
 		if err == nil {
@@ -159,7 +159,7 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// TestResultBeforePayload: a daemon cannot answer a call before it has all of its payload.
+// TestResultBeforePayload checks that a daemon may not answer a call before it has received the whole payload.
 func TestResultBeforePayload(t *testing.T) {
 	c, daemon := fakeDaemon(t)
 	data := make([]byte, 100*wire.ChunkLen)
@@ -181,7 +181,7 @@ func TestResultBeforePayload(t *testing.T) {
 	}
 }
 
-// TestHungDaemon: a caller whose context has ended gets its buffer back.
+// TestHungDaemon checks that a caller whose context ends gets its buffer back.
 func TestHungDaemon(t *testing.T) {
 	c, _ := fakeDaemon(t)
 	c.spin = 10 * time.Millisecond
@@ -205,7 +205,7 @@ func TestCloseHungDaemon(t *testing.T) {
 	}
 }
 
-// TestSmallPassesLarge: on the way to the daemon.
+// TestSmallPassesLarge checks that small frames to the daemon are not blocked by a large operation.
 func TestSmallPassesLarge(t *testing.T) {
 	c, daemon := fakeDaemon(t)
 	large := attachtest.Send(t, c, 1, 0, make([]byte, 40*wire.ChunkLen))
@@ -242,8 +242,7 @@ func TestSmallPassesLarge(t *testing.T) {
 	}
 }
 
-// TestEarlyEnd: a send that the daemon refuses at once stops, and its buffer is
-// the caller's.
+// TestEarlyEnd checks that a send that the daemon rejects at once stops, and that its buffer is the caller's again.
 func TestEarlyEnd(t *testing.T) {
 	c, daemon := fakeDaemon(t)
 	data := make([]byte, 100*wire.ChunkLen)
@@ -267,7 +266,7 @@ func TestEarlyEnd(t *testing.T) {
 	if _, err := op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrRank) {
 		t.Error(err)
 	}
-	clear(data) // a race, if it is still read
+	clear(data) // a race if it is still read
 	op = attachtest.Send(t, c, 1, 0, nil)
 	if n := <-pieces; n > 98 {
 		t.Errorf("%d pieces were sent", n)

@@ -12,12 +12,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// StartCollective posts a collective call as one: the daemon's rank carries it out, also
-// while the program computes. A function of the program that combines elements is called
-// by a goroutine of the client whenever the daemon asks for it.
+// StartCollective posts a collective call. The daemon's rank executes it, even while the program computes. If the
+// call reduces with a function of the program, a goroutine of the client calls it whenever the daemon asks for it.
 //
-// The error is one that Start may return, or one that Engine.StartCollective returns:
-// both check the call in the same way. The call is not made then.
+// It returns the errors of Start and of Engine.StartCollective: both sides check the call in the same way. No call is
+// posted if there is an error.
 func (c *Client) StartCollective(call *collective.Operation) (mpe.Op, error) {
 	m := collectives.Get().(*collective.Operation)
 	defer func() {
@@ -36,15 +35,15 @@ func (c *Client) StartCollective(call *collective.Operation) (mpe.Op, error) {
 	return op, nil
 }
 
-// collectives are for reuse.
+// collectives is a pool of call descriptions.
 var collectives = sync.Pool{New: func() any { return new(collective.Operation) }}
 
-// check reports what the daemon's rank would say of a call, without asking it. A call that
-// fails on one rank at once must not have been made by another one that gets its error later.
+// check returns the error with which the daemon's rank would reject the call. If a call fails at once on one rank, no
+// other rank may post it and learn of the error later.
 func (c *Client) check(m *collective.Operation) error {
 	m.Call.Order, m.Call.FPGAs, m.Call.Token = nil, nil, 0
 	limits, err := m.Check(c)
-	if err != nil || m.Algorithm == "tree" { // which depends on what only the daemon knows
+	if err != nil || m.Algorithm == "tree" { // tree depends on facts that only the daemon knows
 		return err
 	}
 	if err := m.CheckAlgorithm(); err != nil {
@@ -53,7 +52,7 @@ func (c *Client) check(m *collective.Operation) error {
 	if !limits.Words {
 		return nil
 	}
-	a, err := coll.ByOrder(&m.Call) // as engines choose
+	a, err := coll.ByOrder(&m.Call) // as the engine chooses
 	if m.Algorithm != "" {
 		a, err = coll.Find(m.Call.Collective, m.Algorithm)
 	}
@@ -66,19 +65,19 @@ func (c *Client) check(m *collective.Operation) error {
 // Wire implements collective.Caller.
 func (c *Client) Wire(rank int) (collective.Wire, error) { return mpe.WireOf(c.Peer(rank)) }
 
-// collectiveOp is a collective call that the daemon carries out.
+// collectiveOp is a collective call that the daemon executes.
 type collectiveOp struct {
 	wire.Call
-	// text is the description.
+	// text is the encoded description.
 	text []byte
-	// give is what goes out: the description, and blocks of the program's buffers; take is where the result goes. Of
-	// give, sent bytes are written; got bytes of take have come.
+	// give is the outgoing data: the description and the blocks of the program's buffers. take is the destination of
+	// the result.
 	give, take pieces
-	// user is the operation, if it is a function of the program.
+	// user is the reduction function, if it is a function of the program.
 	user func(in, inout []byte) error
 }
 
-// begin describes a call that can be.
+// begin describes a valid call.
 func (x *collectiveOp) begin(id uint64, m *collective.Operation, size int) {
 	var sh wire.Shape
 	x.text, sh = x.Describe(id, m, size, x.text[:0])
@@ -89,7 +88,7 @@ func (x *collectiveOp) begin(id uint64, m *collective.Operation, size int) {
 	x.blocks(m, &sh)
 }
 
-// blocks adds the blocks that go out and come back.
+// blocks adds the outgoing and the incoming blocks.
 func (x *collectiveOp) blocks(m *collective.Operation, s *wire.Shape) {
 	c := &m.Call
 	from, layout := m.Send, &c.Send
@@ -112,7 +111,7 @@ func (x *collectiveOp) blocks(m *collective.Operation, s *wire.Shape) {
 	}
 }
 
-// next makes the next frame of a call. Small pieces are copied behind each other.
+// next returns the next frame of a call. Small pieces are copied into one frame.
 func (x *collectiveOp) next(b []byte, begun bool, chunk int) (head, payload []byte, more bool) {
 	begin := len(b)
 	if begun {
@@ -137,22 +136,21 @@ func (x *collectiveOp) next(b []byte, begun bool, chunk int) (head, payload []by
 	return b, payload, x.give.left > 0
 }
 
-// pieces are places in memory that are one run of bytes on the socket.
+// pieces is a list of buffers that are one sequence of bytes on the connection.
 type pieces struct {
 	list [][]byte
-	// at is the piece that is next, which has been shortened by what has gone.
+	// at is the index of the next piece, which has been shortened by the bytes taken.
 	at int
-	// left is how many bytes there are.
+	// left is the number of bytes left.
 	left int
 }
 
-// reset drops all pieces. The program's memory is its own again.
+// reset drops all pieces and with them the references to the program's memory.
 func (p *pieces) reset() {
 	clear(p.list)
 	*p = pieces{list: p.list[:0]}
 }
 
-// add adds a piece.
 func (p *pieces) add(b []byte) {
 	if len(b) > 0 {
 		p.list = append(p.list, b)
@@ -167,7 +165,7 @@ func (p *pieces) addBlock(buf []byte, c *coll.Call, l *coll.Layout, i int) {
 	}
 }
 
-// addBlocks adds all blocks of a buffer. Those that lie one after another are one piece.
+// addBlocks adds all blocks of a buffer. Adjacent blocks become one piece.
 func (p *pieces) addBlocks(buf []byte, c *coll.Call, l *coll.Layout) {
 	if !c.Vector {
 		p.add(buf[:c.Ranks*c.Bytes])
@@ -187,7 +185,7 @@ func (p *pieces) addBlocks(buf []byte, c *coll.Call, l *coll.Layout) {
 	p.add(buf[begin:end])
 }
 
-// next takes the next bytes: a piece, or as much of it as most.
+// next takes the next piece, or at most bytes of it.
 func (p *pieces) next(most int) []byte {
 	if p.at == len(p.list) {
 		return nil
@@ -203,20 +201,20 @@ func (p *pieces) next(most int) []byte {
 	return b
 }
 
-// reducing is the memory of a REDUCE. In the program it is an item of the outbox: REDUCED.
+// reducing is one REDUCE of the daemon, and then the outbox's item that answers it: REDUCED.
 type reducing struct {
 	c    *Client
 	id   uint64
 	user func(in, inout []byte) error
-	// operands are in and inout, one behind the other, and in the daemon the result.
+	// operands holds in, followed by inout, which becomes the result.
 	operands []byte
 	err      error
 }
 
-// reducings are for reuse.
+// reducings is a pool.
 var reducings = sync.Pool{New: func() any { return new(reducing) }}
 
-// readReduce begins REDUCE, whose operands are read next.
+// readReduce handles REDUCE.
 func (c *Client) readReduce() error {
 	id, err := c.in.ReadID()
 	if err != nil {
@@ -238,8 +236,8 @@ func (c *Client) readReduce() error {
 	return nil
 }
 
-// run calls the program's function. It has a goroutine of its own: it may take as long as
-// it likes, and the caller of the collective call can still end that.
+// run calls the program's function. It runs in its own goroutine: the function may take any time, and the caller of
+// the collective call can still abort the call.
 func (x *reducing) run() {
 	x.err = errors.New("it has not returned")
 	defer func() {
@@ -252,7 +250,7 @@ func (x *reducing) run() {
 	x.err = x.user(x.operands[:half], x.operands[half:])
 }
 
-// Frame returns REDUCED.
+// Frame implements wire.Item: it returns REDUCED.
 func (x *reducing) Frame(b []byte) (head, payload []byte, more bool) {
 	payload = x.operands[len(x.operands)/2:]
 	if x.err != nil {

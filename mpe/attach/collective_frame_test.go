@@ -12,8 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// described is a call as a client describes it, on the ranks 1 to c.Ranks of a larger
-// world.
+// described returns a call as described by a client, on ranks 1 to c.Ranks of a larger world.
 func described(c coll.Call, algorithm string) (*collectiveOp, *collective.Operation) {
 	m := &collective.Operation{Call: c, Comm: 5, Tag: 6, Algorithm: algorithm}
 	for i := range c.Ranks {
@@ -26,7 +25,7 @@ func described(c coll.Call, algorithm string) (*collectiveOp, *collective.Operat
 	return x, m
 }
 
-// written is all that a client writes of a call.
+// written returns everything that a client writes for a call.
 func written(x *collectiveOp, chunk int) (b []byte) {
 	for more := true; more; {
 		var payload []byte
@@ -37,7 +36,7 @@ func written(x *collectiveOp, chunk int) (b []byte) {
 	return b
 }
 
-// TestCallFrames: what is written of a call is what is read, in pieces of any size.
+// TestCallFrames checks that calls are read as written, in pieces of any size.
 func TestCallFrames(t *testing.T) {
 	for i, calls := range attachtest.EveryCall(5, []int{0, 38, wire.CopyLen + 2}) {
 		for r := range calls {
@@ -77,7 +76,7 @@ func TestCallFrames(t *testing.T) {
 			if err := asked.Check(); err != nil {
 				t.Fatal(err)
 			}
-			// The daemon's buffers are as long as the checker wants those of the call.
+			// The daemon's buffers are as long as the checker requires for the call.
 			s := wire.ShapeOf(&asked)
 			send, recv := collcheck.Buffers(&asked)
 			if c.Collective == coll.Exscan && c.Rank == 0 && !c.InPlace {
@@ -90,7 +89,7 @@ func TestCallFrames(t *testing.T) {
 	}
 }
 
-// TestCallFrame: a call of a few bytes is one frame, which its payload is in.
+// TestCallFrame checks that a short call is one frame, which includes its payload.
 func TestCallFrame(t *testing.T) {
 	x, _ := described(coll.Call{Collective: coll.Allreduce, Ranks: 4, Bytes: 4, Elem: 4}, "")
 	head, payload, more := x.next(nil, false, wire.ChunkLen)
@@ -99,7 +98,7 @@ func TestCallFrame(t *testing.T) {
 	}
 }
 
-// TestWork: no algorithm takes more memory than is counted for it.
+// TestWork checks that no algorithm needs more memory than Work returns.
 func TestWork(t *testing.T) {
 	tight := 0
 	for of := coll.Barrier; of <= coll.Exscan; of++ {
@@ -119,7 +118,7 @@ func TestWork(t *testing.T) {
 						}
 					}
 					for _, c := range attachtest.CallsOf(c) {
-						c.Send.Offsets, c.Recv.Offsets = nil, nil // as the daemon has it
+						c.Send.Offsets, c.Recv.Offsets = nil, nil // as in the daemon
 						var s coll.Schedule
 						made := c
 						if a.Make(&s, &made) != nil {
@@ -142,7 +141,7 @@ func TestWork(t *testing.T) {
 	}
 }
 
-// TestWorkOfNonsense: what a frame claims does not overflow.
+// TestWorkOfNonsense checks that a frame's claims do not overflow.
 func TestWorkOfNonsense(t *testing.T) {
 	const most = 1<<64 - 1
 	for of := range coll.Collective(20) {

@@ -12,17 +12,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// EnvOwner names the user, by name or number, as which the daemon at a socket runs, if that is not root, this process's
-// user, or the user to whom root has given the directory of the socket in /run.
+// EnvOwner is the environment variable that names the daemon's user, by name or number. It is needed if that is
+// neither root, nor this process's user, nor the user to whom root has given the socket's directory in /run.
 const EnvOwner = "ZRLMPI_SOCKET_OWNER"
 
-// ForeignError: a process of a user who is not trusted listens on a socket.
+// ForeignError reports that the process that listens on a socket runs as an untrusted user.
 type ForeignError struct {
 	Socket string
 	UID    int
 }
 
-// Error names the user, and says how to trust it.
+// Error names the user and how to trust it.
 func (e *ForeignError) Error() string {
 	return fmt.Sprintf("%s: a process of user %d listens there, which is neither root nor user %d: nothing was "+
 		"sent to it; if that is the daemon's user, set %s=%d", e.Socket, e.UID, os.Geteuid(), EnvOwner, e.UID)
@@ -31,10 +31,9 @@ func (e *ForeignError) Error() string {
 // Is reports whether target is fs.ErrPermission.
 func (e *ForeignError) Is(target error) bool { return target == fs.ErrPermission }
 
-// CheckServer returns an error unless the process that listens at the other end of a connection to a socket is trusted:
-// it runs as root, as this process's user, as the user that EnvOwner names, or as the user to whom root has given the
-// socket's directory in /run, as the service manager does. It is a *ForeignError if the kernel says that it runs as
-// another user.
+// CheckServer returns an error unless the process that listens at the other end of conn is trusted: it runs as root,
+// as this process's user, as the user named by EnvOwner, or as the user to whom root has given the socket's directory
+// in /run, as the service manager does. The error is a *ForeignError if the process runs as another user.
 func CheckServer(conn *net.UnixConn, socket string) error {
 	uid, err := wire.OwnerOf(conn)
 	if err != nil {
@@ -57,7 +56,7 @@ func CheckServer(conn *net.UnixConn, socket string) error {
 	return &ForeignError{socket, uid}
 }
 
-// userID returns the number of a user.
+// userID returns the number of a user given by name or number.
 func userID(name string) (int, error) {
 	if id, err := strconv.ParseUint(name, 10, 32); err == nil {
 		return int(id), nil

@@ -30,7 +30,7 @@ func listenAs(t *testing.T, path string) net.Listener {
 	return l
 }
 
-// openPath is shortPath in a directory that every user can write to.
+// openPath returns a short path in a directory that every user can write to.
 func openPath(t *testing.T) string {
 	t.Helper()
 	path := attachtest.ShortPath(t)
@@ -40,8 +40,8 @@ func openPath(t *testing.T) string {
 	return path
 }
 
-// TestForeignServer: nothing is sent to a process of another user, unless it is the one that the environment names, or
-// to whom root has given the directory.
+// TestForeignServer checks that nothing is sent to another user's process, unless the environment names that user, or
+// root has given the directory to that user.
 func TestForeignServer(t *testing.T) {
 	path := openPath(t)
 	l := listenAs(t, path)
@@ -83,9 +83,10 @@ func TestForeignServer(t *testing.T) {
 	}
 }
 
-// TestServiceOwner: the user to whom root has given a directory in /run is trusted there, and nowhere else.
+// TestServiceOwner checks that the user to whom root has given a directory in /run is trusted there, and nowhere
+// else.
 func TestServiceOwner(t *testing.T) {
-	asuser.Do(t, asuser.Other, func() {}) // skips the test without root
+	asuser.Do(t, asuser.Other, func() {}) // skips the test if not root
 	for _, tt := range []struct {
 		name, dir string
 		mode      fs.FileMode
@@ -117,10 +118,10 @@ func TestServiceOwner(t *testing.T) {
 	}
 }
 
-// TestSilentServer: attaching to a daemon that does not answer ends.
+// TestSilentServer checks that attaching to a daemon that does not answer times out.
 func TestSilentServer(t *testing.T) {
 	path := attachtest.ShortPath(t)
-	l, err := net.Listen("unix", path) // the kernel accepts
+	l, err := net.Listen("unix", path) // the kernel accepts connections
 	if err != nil {
 		t.Fatal(err)
 	}

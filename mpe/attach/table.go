@@ -1,11 +1,11 @@
 package attach
 
-// table numbers a client's operations: the lower half of an id is a slot, and
-// the upper half counts the operations that have had the slot.
+// table numbers a client's operations. The lower half of an id is a slot; the upper half counts the operations that
+// have used the slot.
 type table struct {
 	slots []slot
 	free  []uint32
-	ended uint64 // how many were removed
+	ended uint64 // number of operations removed
 }
 
 type slot struct {
@@ -39,7 +39,7 @@ func (t *table) get(id uint64) *Op {
 	return t.slots[i].op
 }
 
-// remove removes an operation that is there.
+// remove removes an operation, which must be in the table.
 func (t *table) remove(id uint64) {
 	i := uint32(id)
 	t.slots[i].op = nil

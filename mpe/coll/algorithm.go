@@ -2,31 +2,31 @@ package coll
 
 import "fmt"
 
-// Algorithm is one way to carry out a collective.
+// Algorithm is one implementation of a collective.
 type Algorithm struct {
 	Collective Collective
-	// Name is what users call it, unique within the collective.
+	// Name is the name in calls and configurations, unique within the collective.
 	Name string
-	// Source says where it comes from.
+	// Source cites the algorithm's origin.
 	Source string
-	// Segmented: it cuts by Call.Segment.
+	// Segmented means that the algorithm uses Call.Segment.
 	Segmented bool
-	// Shares: the ranks read each other's shared buffers, and send no messages.
+	// Shares means that the ranks read each other's shared buffers, and send no messages.
 	Shares bool
 
-	// fits says what the call asks that the algorithm cannot do, or "". It has to
-	// come to the same on all ranks.
+	// fits returns the reason why the algorithm does not support the call, or "". The result must be the same on all
+	// ranks.
 	fits func(c *Call) string
-	// build makes the steps of a call of more than one rank.
+	// build adds the steps of a call of more than one rank.
 	build func(c *Call, s *Schedule)
-	// cost is the formula, for more than one rank; nil if nothing chooses by it.
+	// cost is the cost function for more than one rank, or nil if no choice uses it.
 	cost func(c *Call) Cost
 }
 
-// byCollective has algorithms by collective, of any value: each call looks its algorithm up.
+// byCollective is indexed by any value of Collective: every call looks up its algorithm.
 type byCollective [1 << 8][]*Algorithm
 
-// algorithms has those of each collective. The first fits every call.
+// algorithms lists the algorithms of each collective. The first one supports every call.
 var algorithms = listed(byCollective{
 	Barrier:       {barrierDissemination, barrierToggle, barrierShared},
 	Bcast:         {bcastBinomial, bcastFlat, bcastScatterAllgather, bcastChain, bcastAtomic, bcastTree, bcastShared},
@@ -41,7 +41,7 @@ var algorithms = listed(byCollective{
 	Exscan:        {exscanDoubling, exscanChain, exscanShared},
 })
 
-// listed sets the collective of each algorithm: that of the list it is in.
+// listed sets the collective of each algorithm.
 func listed(all byCollective) byCollective {
 	for c, list := range all {
 		for _, a := range list {
@@ -51,14 +51,13 @@ func listed(all byCollective) byCollective {
 	return all
 }
 
-// Algorithms gives those of a collective. The first fits every call.
+// Algorithms returns the algorithms of a collective. The first one supports every call.
 func Algorithms(c Collective) []*Algorithm { return append([]*Algorithm(nil), algorithms[c]...) }
 
-// ByOrder gives the first algorithm that can carry out the call, in which it fills in what
-// was left out, for ranks for which messages match by order alone, as deployed nodes:
-// before all others come algorithms in which no two ranks send to each other at a time. A
-// deployed node forgets the other's request then, which comes again after 100 ms. If none
-// can, the error is a *CallError.
+// ByOrder returns the first algorithm that supports the call, and fills in the call's defaults. It is for ranks that
+// match messages by order alone, such as deployed nodes. So it prefers algorithms in which no two ranks send to each
+// other at the same time: a deployed node then forgets the other's request, which is retransmitted only after 100 ms.
+// The error is a *CallError.
 func ByOrder(c *Call) (*Algorithm, error) {
 	for _, name := range [...]string{"flat", "toggle", "chain"} {
 		if a := Named(c.Collective, name); a != nil && a.Accepts(c) == nil {
@@ -77,7 +76,7 @@ func ByOrder(c *Call) (*Algorithm, error) {
 	return nil, all[0].Accepts(c)
 }
 
-// Named gives the algorithm of that name, or nil.
+// Named returns the algorithm of that name, or nil.
 func Named(c Collective, name string) *Algorithm {
 	for _, a := range algorithms[c] {
 		if a.Name == name {
@@ -87,7 +86,7 @@ func Named(c Collective, name string) *Algorithm {
 	return nil
 }
 
-// Find gives the algorithm of that name, or a *CallError.
+// Find returns the algorithm of that name, or a *CallError.
 func Find(c Collective, name string) (*Algorithm, error) {
 	if a := Named(c, name); a != nil {
 		return a, nil
@@ -99,11 +98,10 @@ func Find(c Collective, name string) (*Algorithm, error) {
 	return nil, &CallError{Collective: c, Algorithm: name, Problem: fmt.Sprintf("there is no such algorithm; there are %v", names)}
 }
 
-// Fits reports whether the algorithm can carry out the call, as a *CallError if it
-// cannot.
+// Fits returns nil if the algorithm supports the call, and a *CallError otherwise.
 func (a *Algorithm) Fits(c Call) error { return a.Accepts(&c) }
 
-// Accepts is Fits, and fills in what was left out of the call.
+// Accepts is Fits that fills in the call's defaults.
 func (a *Algorithm) Accepts(c *Call) error {
 	if c.Collective != a.Collective {
 		return &CallError{Collective: c.Collective, Algorithm: a.Name, Problem: "the algorithm is for " + a.Collective.String()}
@@ -120,9 +118,8 @@ func (a *Algorithm) Accepts(c *Call) error {
 	return nil
 }
 
-// Make makes the schedule of the rank that calls, in the memory of an earlier one, and
-// fills in what was left out of the call. The call is not to be touched until the schedule
-// has been read. The error is a *CallError.
+// Make makes the caller's schedule in s, reusing its memory, and fills in the call's defaults. The call must not be
+// modified until the schedule has been read. The error is a *CallError.
 func (a *Algorithm) Make(s *Schedule, c *Call) error {
 	if err := a.Accepts(c); err != nil {
 		return err
@@ -131,10 +128,10 @@ func (a *Algorithm) Make(s *Schedule, c *Call) error {
 	return nil
 }
 
-// Build is Make of a call that was accepted.
+// Build is Make for a call that was accepted.
 func (a *Algorithm) Build(s *Schedule, c *Call) {
 	steps, stages := s.steps[:0], s.memory[:0]
-	*s = Schedule{} // one with values would be made elsewhere, and copied
+	*s = Schedule{} // a composite literal with values would be copied
 	s.Window, s.token, s.steps, s.stages = 1, c.Token, steps, stages
 	switch {
 	case c.Ranks > 1:
@@ -145,10 +142,9 @@ func (a *Algorithm) Build(s *Schedule, c *Call) {
 	s.memory = s.stages
 }
 
-// Cost is what the call costs, by the formula, or a *CallError. Where ranks do not all
-// do the same, or blocks are of different sizes, it is a bound that may not be reached.
-// For calls with a Layout it needs all sizes, so only the root of Gather and Scatter can
-// ask.
+// Cost returns the cost of the call by the cost function. It is an upper bound if ranks do different work or blocks
+// differ in size. For calls with a Layout it needs all sizes, so in Gather and Scatter only the root can call it. The
+// error is a *CallError.
 func (a *Algorithm) Cost(c Call) (Cost, error) {
 	if err := a.Accepts(&c); err != nil {
 		return Cost{}, err
@@ -162,9 +158,9 @@ func (a *Algorithm) Cost(c Call) (Cost, error) {
 	return a.cost(&c), nil
 }
 
-// What algorithms have in common.
+// Conditions that several algorithms have in common.
 
-// uniform: only blocks of one size.
+// uniform requires blocks of one size.
 func uniform(c *Call) string {
 	if c.Vector {
 		return "blocks must be of one size"
@@ -172,7 +168,7 @@ func uniform(c *Call) string {
 	return ""
 }
 
-// unordered: only commutative operations.
+// unordered requires a commutative operation.
 func unordered(c *Call) string {
 	if c.Ordered {
 		return "the operation must be commutative"
@@ -180,7 +176,7 @@ func unordered(c *Call) string {
 	return ""
 }
 
-// chained: an Order must be one.
+// chained requires a valid Order, or none.
 func chained(c *Call) string {
 	if c.Order == nil {
 		return ""
@@ -198,7 +194,7 @@ func chained(c *Call) string {
 	return ""
 }
 
-// toRecv is a call of a single rank: what it gives is what it gets.
+// toRecv adds the steps of a call of a single rank, which copies its contribution.
 func toRecv(c *Call, s *Schedule) {
 	if c.InPlace {
 		return

@@ -1,9 +1,9 @@
 package coll
 
-// allgatherRing: every block goes round, from each rank to the next.
+// allgatherRing is Allgather in a ring: each rank passes every block on to the next rank.
 //
-//	T = (p−1)·(α + nβ), n bytes a block; with blocks of different sizes a bound,
-//	with n the greatest of them
+//	T = (p−1)·(α + nβ), n bytes a block; if blocks differ in size, n is the size of
+//	the largest, and T an upper bound
 var allgatherRing = &Algorithm{
 	Name:   "ring",
 	Source: "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.1",

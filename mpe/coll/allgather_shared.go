@@ -1,6 +1,6 @@
 package coll
 
-// allgatherShared: each rank reads the blocks of all.
+// allgatherShared is Allgather through shared buffers: each rank reads the blocks of all ranks.
 //
 //	T = α + (p + 1)·n·β, n bytes a block
 var allgatherShared = &Algorithm{

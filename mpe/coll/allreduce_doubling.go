@@ -1,7 +1,7 @@
 package coll
 
-// allreduceDoubling: in round k ranks whose numbers differ in bit k exchange all that
-// they have, and both combine it. With g the greatest power of two ≤ p:
+// allreduceDoubling is Allreduce by recursive doubling: in round k, ranks that differ in bit k exchange their partial
+// results and combine them. With g the greatest power of two ≤ p:
 //
 //	T = log₂ g·(α + nβ + nγ), and 2α + 2nβ + nγ more if g < p
 var allreduceDoubling = &Algorithm{
@@ -11,7 +11,7 @@ var allreduceDoubling = &Algorithm{
 		n, f := c.Bytes, newFold(c.Ranks, -1)
 		acc := Loc{Buf: RecvBuf}
 		s.Window = 3
-		// Two places to receive in, so that the next message finds its receive.
+		// Two receive buffers, so that the next receive is posted before its message arrives.
 		tmp := [2]Loc{s.reserve(n), s.reserve(n)}
 		ready := f.in(c, s, acc, tmp[1], n, start(c, s, acc, n))
 		if me, on := f.number(c.Rank); on {

@@ -1,9 +1,8 @@
 package coll
 
-// allreduceFlat: rank 0 receives from one rank after another, combines in the order of
-// ranks, and sends the result to each. No two ranks ever send to each other at a time,
-// which deployed nodes are slow at: one of them forgets the other's request, and it
-// comes again after 100 ms.
+// allreduceFlat is Allreduce by rank 0, which receives from the other ranks, combines in the order of ranks, and
+// sends the result to each of them. No two ranks ever send to each other at the same time. Deployed nodes are slow at
+// that: one of them forgets the other's request, which is retransmitted only after 100 ms.
 //
 //	T = (p−1)·(2α + 2nβ + nγ)
 var allreduceFlat = &Algorithm{

@@ -1,7 +1,7 @@
 package coll
 
-// allreduceRabenseifner: a reduce-scatter by recursive halving, then an allgather by
-// the same exchanges backwards. With g the greatest power of two ≤ p:
+// allreduceRabenseifner is a reduce-scatter by recursive halving, followed by an allgather by the same exchanges in
+// reverse order. With g the greatest power of two ≤ p:
 //
 //	T = 2·log₂ g·α + 2·(g−1)/g·nβ + (g−1)/g·nγ, and 2α + 2nβ + nγ more if g < p
 var allreduceRabenseifner = &Algorithm{
@@ -19,7 +19,7 @@ var allreduceRabenseifner = &Algorithm{
 			for i := len(halves) - 1; i >= 0; i-- {
 				h := halves[i]
 				s.send(h.peer, acc.at(at(lo)), at(hi)-at(lo), ready)
-				// What comes back is what was given away.
+				// The part received is the part given away before.
 				ready = s.join(ready, s.recv(h.peer, acc.at(at(h.lo)), at(h.hi)-at(h.lo), h.sent))
 				lo, hi = min(lo, h.lo), max(hi, h.hi)
 			}

@@ -1,8 +1,7 @@
 package coll
 
-// allreduceRing: every piece goes round once, and each rank adds its contribution to
-// it; then the finished pieces go round. The operation must be commutative, as each
-// piece begins at another rank.
+// allreduceRing is Allreduce in a ring: every piece travels around once, and each rank adds its contribution; then
+// the results travel around. The operation must be commutative, because each piece begins at another rank.
 //
 //	T = 2(p−1)·α + 2·(p−1)/p·nβ + (p−1)/p·nγ
 var allreduceRing = &Algorithm{
@@ -39,15 +38,15 @@ var allreduceRing = &Algorithm{
 					free[t] = ready
 				}
 			} else {
-				// What comes is received where the result goes, and our own is
-				// added to it: nothing is copied.
+				// The piece is received at the place of the result and combined with the contribution there: no copy
+				// is needed.
 				got := s.recv(left, acc.at(off), size)
 				ready = s.reduce(acc.at(off), own.at(off), size, got)
 			}
 			from = acc
 		})
-		// Piece rank+1 is finished here. What comes now takes the place of what was
-		// sent in the same round of the first part.
+		// Piece rank+1 is final on this rank. Each piece received from now on replaces the piece that was sent in the
+		// same round of the first part.
 		s.rounds(p-1, func(i int) {
 			off, size := at(c.Rank + 1 - i)
 			s.send(right, acc.at(off), size, ready)

@@ -1,6 +1,7 @@
 package coll
 
-// allreduceShared: each rank combines the whole vectors of all. For short vectors.
+// allreduceShared is Allreduce through shared buffers, for short vectors: each rank combines the vectors of all
+// ranks.
 //
 //	T = α + n·β + p·n·γ
 var allreduceShared = &Algorithm{
@@ -21,8 +22,8 @@ var allreduceShared = &Algorithm{
 	},
 }
 
-// allreduceSharedBlocks: each rank combines one block of the vectors of all, and then copies the
-// blocks that the others have combined. For long vectors.
+// allreduceSharedBlocks is Allreduce through shared buffers, for long vectors: each rank combines one block of all
+// vectors, and then copies the blocks that the other ranks have combined.
 //
 //	T = 2α + 2n·β + n·γ
 var allreduceSharedBlocks = &Algorithm{

@@ -1,8 +1,7 @@
 package coll
 
-// alltoallBruck: a block that has to go d ranks further goes 2^k ranks in round k if
-// bit k of d is set, together with all others of the kind. So there are few messages,
-// and each block is sent several times.
+// alltoallBruck is Bruck's Alltoall: in round k, all blocks whose distance to their destination has bit k set travel
+// 2^k ranks in one message. There are few messages, but each block is sent several times.
 //
 //	T = ⌈log₂ p⌉·α + m·nβ, n bytes a block, and m the number of bits set in 1 to p−1:
 //	about p/2·log₂ p
@@ -17,8 +16,8 @@ var alltoallBruck = &Algorithm{
 			return
 		}
 		own := c.input()
-		// tmp has at d what is to go d ranks further; after the last round, what
-		// has come from d ranks before.
+		// tmp has the block for the rank at distance d at index d, and after the last round the block from the rank d
+		// before this one.
 		tmp, out, in := s.reserve(p*n), s.reserve((p+1)/2*n), s.reserve((p+1)/2*n)
 		s.copy(tmp, own.at(r*n), (p-r)*n)
 		s.copy(tmp.at((p-r)*n), own, r*n)
@@ -63,7 +62,7 @@ var alltoallBruck = &Algorithm{
 	},
 }
 
-// bitsSet counts the numbers below p that have bit k.
+// bitsSet returns how many numbers below p have bit k set.
 func bitsSet(p, k int) int {
 	bit := 1 << k
 	return p/(2*bit)*bit + max(0, p%(2*bit)-bit)

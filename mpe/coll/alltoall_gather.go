@@ -1,13 +1,12 @@
 package coll
 
-// MostGathered is the most bytes that all blocks of an Alltoall may have together for rank 0 to
-// gather them: with more, the messages of one rank take as long as all.
+// MostGathered limits the total size of an Alltoall whose blocks rank 0 gathers. Beyond it, transferring one rank's
+// messages takes as long as transferring all.
 const MostGathered = 1 << 20
 
-// alltoallGatherScatter: rank 0 gathers the blocks of all ranks, sorts them by where they
-// go, and scatters them. There are 2(p−1) messages in all, the least that there can be, and
-// every other rank has two: that counts where the ranks share few cores, and for short
-// blocks, as each is sent twice. Rank 0 needs 2p²n bytes of scratch.
+// alltoallGatherScatter is Alltoall through rank 0, which gathers the blocks of all ranks, sorts them by destination,
+// and scatters them. It has the fewest possible messages, 2(p−1), and only two for every other rank. This pays off if
+// the ranks share few cores, and for short blocks, because each is sent twice. Rank 0 needs 2p²n bytes of scratch.
 //
 //	T = 2(p−1)·(α + pnβ), n bytes a block
 var alltoallGatherScatter = &Algorithm{

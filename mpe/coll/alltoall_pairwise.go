@@ -1,14 +1,12 @@
 package coll
 
-// exchangedAtOnce is how many bytes of blocks a rank sends and receives at a time, or one block if
-// that is longer.
+// exchangedAtOnce limits the bytes of blocks that a rank sends and receives at a time. It always allows one block.
 const exchangedAtOnce = 1 << 20
 
-// alltoallPairwise: in round i each rank sends to the one i further on and receives
-// from the one i before. Rounds of short blocks do not depend on each other: how many of them
-// are under way at a time is the executor's affair. A long block waits for the one some rounds
-// before, so that blocks are still in the cache when they are received. One round at a time
-// would have all ranks wait for the one that calls last.
+// alltoallPairwise is Alltoall in p−1 rounds: in round i each rank sends to the rank i after it and receives from the
+// rank i before it. Rounds of short blocks are independent of each other, and the executor determines how many of
+// them are in progress. A long block waits for a block some rounds earlier, so that blocks are still in the cache
+// when they are received. Strictly sequential rounds would make all ranks wait for the last rank to call.
 //
 //	T = (p−1)·(α + nβ), n bytes a block; with blocks of different sizes there is no
 //	formula that one rank could compute
@@ -20,7 +18,7 @@ var alltoallPairwise = &Algorithm{
 		s.Window = 3
 		buf, layout := Loc{Buf: SendBuf}, &c.Send
 		ready := 0
-		if c.InPlace { // everything is sent from a copy, as it is overwritten
+		if c.InPlace { // send from a copy: blocks are overwritten
 			layout = &c.Recv
 			end := 0
 			for i := range p {
@@ -48,7 +46,7 @@ var alltoallPairwise = &Algorithm{
 	},
 }
 
-// earlier returns which of the blocks that are received before one of n bytes it waits for, or 0.
+// earlier returns the receive in got that a block of n bytes waits for, or 0.
 func earlier(got []int, n int) int {
 	if back := max(1, exchangedAtOnce/max(n, 1)); back <= len(got) {
 		return got[len(got)-back]

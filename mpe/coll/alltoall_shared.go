@@ -1,6 +1,7 @@
 package coll
 
-// alltoallShared: each rank copies its blocks for others to its shared buffer, and reads its own of all others.
+// alltoallShared is Alltoall through shared buffers: each rank copies its blocks there, and reads its blocks from the
+// other ranks.
 //
 //	T = α + (2p − 1)·n·β, n bytes a block
 var alltoallShared = &Algorithm{

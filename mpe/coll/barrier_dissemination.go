@@ -1,7 +1,7 @@
 package coll
 
-// barrierDissemination: in round k each rank notifies the one 2^k further on that it has
-// arrived, and all ranks of which it knows. After log p rounds each rank knows of all.
+// barrierDissemination is Barrier by dissemination: in round k each rank notifies the rank 2^k after it, on behalf of
+// itself and of all ranks whose arrival it knows of. After ⌈log₂ p⌉ rounds each rank knows of all ranks.
 //
 //	T = ⌈log₂ p⌉·α, with p messages in each round
 var barrierDissemination = &Algorithm{
@@ -12,7 +12,7 @@ var barrierDissemination = &Algorithm{
 		known := 0
 		for d := 1; d < c.Ranks; d *= 2 {
 			s.sendToken((c.Rank+d)%c.Ranks, known)
-			// The receives need not wait: they are posted before they are needed.
+			// The receives have no dependencies: they are posted early.
 			known = s.join(known, s.recvToken((c.Rank-d+c.Ranks)%c.Ranks))
 		}
 	},

@@ -1,6 +1,6 @@
 package coll
 
-// barrierShared: each rank publishes, and awaits all.
+// barrierShared is Barrier through shared buffers: each rank publishes, and awaits all other ranks.
 //
 //	T = α
 var barrierShared = &Algorithm{

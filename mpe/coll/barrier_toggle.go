@@ -1,7 +1,7 @@
 package coll
 
-// barrierToggle: every rank notifies the master, rank 0, that it has arrived. When all
-// have, the master toggles the value for which they wait; here, it notifies each.
+// barrierToggle is Barrier by a master: every rank notifies rank 0 of its arrival. Then the paper's master toggles
+// the value for which they wait; here, rank 0 notifies each rank.
 //
 //	T = 2(p−1)·α
 var barrierToggle = &Algorithm{

@@ -1,19 +1,16 @@
 package coll
 
-// bcastAtomic: ranks synchronise once and then the data flows through the chain
-// without a handshake for each segment: the head sends, the body forwards, the tail
-// receives. The synchronisation is the flow's own (Step.Piece): every rank announces
-// the data to its successor at once, and the tail's leave to send goes up the chain,
-// each rank adding its own, so that the head knows that all are ready and have their
-// receives posted before a byte moves: all of them get the data, or none is sent
-// anything.
+// bcastAtomic is Bcast as a flow: ranks synchronize once, and then the data flows through the chain without a
+// handshake for each segment. The head sends, the body forwards, the tail receives. The flow synchronizes itself
+// (Step.Piece): every rank announces the data to its successor at once, and the tail's clearance to send travels up
+// the chain, each rank adding its own. So the head knows that all ranks are ready, with their receives posted, before
+// a byte moves: either all ranks get the data, or nothing is sent.
 //
 //	T = (2p − 1)·α + (n + (p−2)·b)·β, of which p·α are the synchronisation
 //
-// with b bytes of a piece. For data of no more than promised bytes all ranks have
-// promised room in advance, so that no leave is needed: it goes down the chain segment
-// by segment. TransmissionOrder gives the Order that changes with what ranks still have
-// to send.
+// with pieces of b bytes. For up to promised bytes all ranks have granted credit in advance, so no clearance is
+// needed, and the data is sent down the chain segment by segment. TransmissionOrder returns an Order that depends on
+// the data that ranks still have to send.
 var bcastAtomic = &Algorithm{
 	Name:      "atomic",
 	Source:    "Park, Efficient Pipelined Broadcast with Monitoring Processing Node Status (2019), 3.1",
@@ -50,10 +47,10 @@ var bcastAtomic = &Algorithm{
 	},
 }
 
-// promised is how many bytes every rank has room for before a receive is posted: the
-// least eager credit of the extended profile, by default (E20). In shared memory it is
-// less (E48), but there, too, leave for fewer bytes would cost more than it is worth.
+// promised is the credit in bytes that every rank grants before a receive is posted: the minimum eager credit of the
+// extended profile, by default (E20). In shared memory it is less (E48), but there, too, synchronization for fewer
+// bytes would cost more than it gains.
 const promised = 64 << 10
 
-// eager reports whether all ranks have promised room for the data of the call.
+// eager reports whether all ranks have granted credit for the data of the call.
 func (c *Call) eager() bool { return !c.NoCredit && c.Bytes <= promised }

@@ -1,11 +1,11 @@
 package coll
 
-// bcastChain: the data goes from rank to rank in segments, of which a rank sends one
-// on while the next arrives. Each segment is a message, with a handshake of its own.
+// bcastChain is Bcast along a chain of ranks, in segments: a rank sends one segment on while it receives the next
+// one. Each segment is a message with its own handshake.
 //
 //	T = (p − 2 + k)·α + (n + (p−2)·n/k)·β
 //
-// PipelineSegments gives the best k.
+// PipelineSegments returns the best k.
 var bcastChain = &Algorithm{
 	Name:      "chain",
 	Source:    "Barnett, Payne, van de Geijn, Watts, Broadcasting on Meshes with Wormhole Routing (1996)",

@@ -1,7 +1,7 @@
 package coll
 
-// bcastFlat: the root sends to one rank after another, in the order of ranks. It is
-// what upstream's compiler makes of MPI_Bcast, so it is what meets cloudfpga ranks.
+// bcastFlat is Bcast in which the root sends to the other ranks in order. Upstream's compiler implements MPI_Bcast
+// like this, so it is the counterpart of cloudfpga ranks.
 //
 //	T = (p−1)·(α + nβ)
 var bcastFlat = &Algorithm{

@@ -1,12 +1,11 @@
 package coll
 
-// bcastScatterAllgather: the data is scattered down a binomial tree, then the pieces
-// go round in a ring. A rank that has got more than its own piece from the tree, for
-// its children, is not sent those again: each byte reaches each rank once.
+// bcastScatterAllgather scatters the data down a binomial tree, and then passes the pieces around a ring. A rank that
+// received the pieces of its subtree from the tree is not sent these again: each byte reaches each rank once.
 //
 //	T ≤ (⌈log₂ p⌉ + p − 1)·α + 2·(p−1)/p·nβ
 //
-// which is reached where the last rank of the tree has the longest way in the ring.
+// which is reached if the last rank of the tree has the longest way in the ring.
 var bcastScatterAllgather = &Algorithm{
 	Name: "scatter-allgather",
 	Source: "van de Geijn's: Barnett, Gupta, Payne, Shuler, van de Geijn, Watts, Interprocessor Collective Communication " +
@@ -26,8 +25,8 @@ var bcastScatterAllgather = &Algorithm{
 			s.send(c.actual(w), data.at(at(w)), at(end)-at(w), got)
 		}
 		s.Window = 4
-		// In round i rank v is sent piece v−1−i, and needs it unless it is in its
-		// own subtree, which comes last.
+		// In round i, rank v is sent piece v−1−i. It needs the piece unless that is in its own subtree, whose pieces
+		// come last.
 		next := (v + 1) % p
 		mine, theirs := p-size, p-subtree(next, p)
 		last := got

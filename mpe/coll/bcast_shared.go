@@ -1,8 +1,8 @@
 package coll
 
-// bcastShared: the root copies the data to its shared buffer, segment by segment, and the others
-// copy each when it is there. With more segments than fit, the root writes over the oldest
-// when all have copied that.
+// bcastShared is Bcast through shared buffers: the root copies the data to its shared buffer, segment by segment, and
+// each other rank copies every segment from there. If there are more segments than fit, the root overwrites the
+// oldest one when all ranks have copied it.
 //
 //	T = α + (n + b)·β, segments of b bytes
 var bcastShared = &Algorithm{
@@ -27,7 +27,7 @@ var bcastShared = &Algorithm{
 			size -= size % c.Elem
 		}
 		count, fit := (c.Bytes+size-1)/size, c.Shared/size
-		if count == 1 { // without an allocation
+		if count == 1 { // avoids an allocation
 			c.bcastSegment(s, chunk{count: 1, n: c.Bytes, at: Loc{Buf: Shared}}, 1)
 			return
 		}
@@ -41,7 +41,7 @@ var bcastShared = &Algorithm{
 	},
 }
 
-// bcastSegment is what a rank does with a segment, if so many fit into the shared buffer.
+// bcastSegment adds a rank's steps for one segment. fit is the number of segments that fit into the shared buffer.
 func (c *Call) bcastSegment(s *Schedule, k chunk, fit int) {
 	data := Loc{RecvBuf, k.off}
 	if c.Rank != c.Root {

@@ -7,30 +7,30 @@ import (
 	"slices"
 )
 
-// Collective is an operation of MPI.
+// Collective is a collective operation of MPI.
 type Collective uint8
 
 const (
 	// Barrier has no buffers.
 	Barrier Collective = iota + 1
-	// Bcast: Bytes bytes of the root's receive buffer reach those of all.
+	// Bcast copies Bytes bytes of the root's receive buffer to all receive buffers.
 	Bcast
-	// Reduce: the send buffers, Bytes long, are combined into the root's receive
-	// buffer. Allreduce: into everybody's.
+	// Reduce combines the send buffers, of Bytes bytes, into the root's receive buffer, Allreduce into all receive
+	// buffers.
 	Reduce
 	Allreduce
-	// Gather: the block of each rank reaches the root's receive buffer.
+	// Gather copies the block of each rank to the root's receive buffer.
 	Gather
-	// Scatter: the blocks of the root's send buffer reach the receive buffers.
+	// Scatter copies the blocks of the root's send buffer to the receive buffers.
 	Scatter
-	// Allgather: the block of each rank reaches everybody's receive buffer.
+	// Allgather copies the block of each rank to all receive buffers.
 	Allgather
-	// Alltoall: block i of each rank's send buffer reaches rank i.
+	// Alltoall copies block i of each rank's send buffer to rank i.
 	Alltoall
-	// ReduceScatter: the send buffers are combined, and rank i gets block i.
+	// ReduceScatter combines the send buffers; rank i gets block i.
 	ReduceScatter
-	// Scan: rank i gets the send buffers of ranks 0 to i combined; Exscan: those
-	// of ranks 0 to i−1, and rank 0 nothing.
+	// Scan combines the send buffers of ranks 0 to i for rank i; Exscan those of ranks 0 to i−1, and has no result on
+	// rank 0.
 	Scan
 	Exscan
 )
@@ -45,7 +45,7 @@ func (c Collective) String() string {
 	return collectiveNames[c]
 }
 
-// Rooted reports whether one rank is different from the others.
+// Rooted reports whether the collective has a root.
 func (c Collective) Rooted() bool {
 	return c == Bcast || c == Reduce || c == Gather || c == Scatter
 }
@@ -53,12 +53,12 @@ func (c Collective) Rooted() bool {
 // ErrCall matches every *CallError.
 var ErrCall = errors.New("not a collective call")
 
-// CallError says what a call asks for that cannot be, or not with this algorithm.
+// CallError reports an invalid call, or a call that the algorithm does not support.
 type CallError struct {
 	Collective Collective
-	// Algorithm is empty if no algorithm could do it.
+	// Algorithm is empty if no algorithm supports the call.
 	Algorithm string
-	// Problem says what is wrong and what would be right.
+	// Problem names the mistake and the valid values.
 	Problem string
 }
 
@@ -73,74 +73,63 @@ func (e *CallError) Error() string {
 // Is reports whether target is ErrCall.
 func (e *CallError) Is(target error) bool { return target == ErrCall }
 
-// maxRanks is far beyond any cluster of ours. It bounds what a call allocates.
+// maxRanks is far beyond any cluster of ours. It bounds the memory of a call.
 const maxRanks = 1 << 16
 
-// Layout is how the blocks of ranks lie in a buffer, in bytes. The zero Layout has
-// blocks of Call.Bytes bytes, one after another.
+// Layout places the blocks of ranks in a buffer, in bytes. The zero Layout has adjacent blocks of Call.Bytes bytes.
 type Layout struct {
-	// Sizes has the size of every rank's block. Offsets has where they begin; nil
-	// is one after another.
+	// Sizes has the size of every rank's block, and Offsets its offset. With nil Offsets, blocks are adjacent.
 	Sizes, Offsets []int
 }
 
-// Call is a collective call of one rank. Ranks are those of the communicator.
-// Unless it is said otherwise, all ranks of a call must have the same values.
+// Call is a collective call of one rank. Ranks are ranks of the communicator. Unless documented otherwise, a field
+// must have the same value on all ranks of a call.
 type Call struct {
 	Collective Collective
-	// Rank is the caller, different on all ranks. Root means something for Bcast,
-	// Reduce, Gather and Scatter.
+	// Rank is the caller's rank. Root is used by Bcast, Reduce, Gather and Scatter.
 	Rank, Ranks, Root int
-	// Bytes is the length of the vector, or of one rank's block. In Gather and
-	// Scatter with a Layout it is the caller's own block, where the caller is not
-	// the root.
+	// Bytes is the length of the vector, or of one rank's block. In Gather and Scatter with a Layout, a rank other
+	// than the root sets it to the size of its own block.
 	Bytes int
-	// Send is the layout of the send buffer, for Scatter (significant at the
-	// root) and Alltoall; Recv of the receive buffer, for Gather (at the root),
-	// Allgather and Alltoall. For Alltoall they are the caller's own, and what
-	// one rank sends is what the other receives. For ReduceScatter Recv.Sizes are
-	// the blocks of the vector, one after another: Offsets is nil.
+	// Send is the layout of the send buffer, for Scatter (significant at the root) and Alltoall. Recv is the layout
+	// of the receive buffer, for Gather (significant at the root), Allgather and Alltoall. For Alltoall each rank has
+	// its own layouts, and the sizes of sender and receiver must match. For ReduceScatter, Recv.Sizes divides the
+	// vector into adjacent blocks, and Offsets is nil.
 	Send, Recv Layout
-	// Vector: the call has layouts (MPI's v-forms), and not all ranks may know
-	// them. It is set by all ranks, or by none.
+	// Vector is set for a call with layouts (MPI's v-forms), even on ranks that do not know them. All ranks set it,
+	// or none.
 	Vector bool
-	// Elem is the size of an element, of which Bytes, all sizes and offsets, and
-	// Segment are multiples; 0 is 1. Nothing is cut within an element.
+	// Elem is the size of an element; 0 means 1. Bytes, Segment, and all sizes and offsets are multiples of it. No
+	// element is ever split.
 	Elem int
-	// InPlace: the caller's contribution lies in the receive buffer, where its
-	// result will be or its block is (MPI_IN_PLACE). It may differ between ranks.
-	// With Scatter, it is the root's own block that stays in its send buffer.
+	// InPlace is MPI_IN_PLACE: the caller's contribution is in the receive buffer, at the place of its result or of
+	// its block. It may differ between ranks. With Scatter, the root's own block stays in its send buffer.
 	InPlace bool
-	// Ordered: the operation is not commutative. Contributions are combined in
-	// the order of ranks.
+	// Ordered means that the operation is not commutative: contributions are combined in the order of ranks.
 	Ordered bool
-	// Segment is the most bytes of one message of a segmented algorithm; 0 is all
-	// of it in one.
+	// Segment limits the bytes of one message of a segmented algorithm; 0 is no limit.
 	Segment int
-	// Order is the order of ranks in a chain, beginning with the root; nil is
-	// root, root+1, and so on around.
+	// Order is the order of ranks in a chain, beginning with the root; nil means root, root+1, …, root−1.
 	Order []int
-	// Form is how Order is determined by what ranks have to send: see
-	// TransmissionOrder. Schedules depend on Order alone.
+	// Form is how Order depends on the data that ranks still have to send: see TransmissionOrder. Schedules depend on
+	// Order alone.
 	Form OrderForm
-	// Flows: messages between all ranks can be forwarded while they arrive.
+	// Flows means that all ranks can forward a message while it arrives.
 	Flows bool
-	// NoCredit: the ranks promise no room before a receive is posted, so that a flow is
-	// synchronised whatever its length. FPGAs whose engines have no buffers are such ranks.
+	// NoCredit means that the ranks grant no credit before a receive is posted, so that a flow of any length is
+	// synchronized. FPGAs whose engines have no buffers are such ranks.
 	NoCredit bool
-	// FPGAs are the FPGA ranks of an upstream cluster in the order of its file,
-	// for the tree that upstream's compiler makes.
+	// FPGAs lists the FPGA ranks of an upstream cluster in the order of its file, for the tree of upstream's
+	// compiler.
 	FPGAs []int
-	// Shared is how many bytes the ranks' shared buffers have for the call: 0 if they have
-	// none, as they are not on one host.
+	// Shared is the number of bytes of the ranks' shared buffers for the call, or 0 if the ranks have none because
+	// they are on different hosts.
 	Shared int
-	// Token is how many bytes messages without content have, for peers that take
-	// no messages of 0 bytes.
+	// Token is the length of messages without content, for peers that do not accept messages of 0 bytes.
 	Token int
 }
 
-// Check reports what is wrong with the call whatever the algorithm, as a *CallError, and
-// fills in what was left out.
+// Check reports mistakes that do not depend on the algorithm, as a *CallError, and fills in defaults.
 func (c *Call) Check() error {
 	bad := func(format string, args ...any) error {
 		return &CallError{Collective: c.Collective, Problem: fmt.Sprintf(format, args...)}
@@ -195,7 +184,7 @@ func (c *Call) checkLayouts(bad func(string, ...any) error) error {
 	return nil
 }
 
-// Layouts returns the layouts that the caller's blocks have, the receive buffer's first, and nil for others.
+// Layouts returns the layouts that the caller uses, the receive buffer's first, and nil in unused places.
 func (c *Call) Layouts() (list [2]*Layout) {
 	if !c.Vector {
 		return list
@@ -256,7 +245,7 @@ func (c *Call) Block(l *Layout, i int) (off, size int) {
 	return l.Offsets[i], l.Sizes[i]
 }
 
-// before returns the length of all blocks before i.
+// before returns the total size of the blocks before i.
 func (l *Layout) before(i int) (n int) {
 	for _, size := range l.Sizes[:i] {
 		n += size
@@ -264,8 +253,8 @@ func (l *Layout) before(i int) (n int) {
 	return n
 }
 
-// Lengths returns how long the caller's buffers have to be, in bytes. The call must have
-// passed Check; its blocks may lie one after another.
+// Lengths returns the lengths of the caller's buffers in bytes. The call must have passed Check; its layouts may have
+// nil Offsets.
 func (c *Call) Lengths() (send, recv int) {
 	root, own := c.Rank == c.Root, c.Bytes
 	switch c.Collective {
@@ -316,7 +305,7 @@ func (c *Call) Lengths() (send, recv int) {
 	return send, recv
 }
 
-// extent is where the last of the blocks with layout l ends.
+// extent returns the end of the last block with layout l.
 func (c *Call) extent(l *Layout) (end int) {
 	if !c.Vector {
 		return c.Ranks * c.Bytes
@@ -332,7 +321,7 @@ func (c *Call) extent(l *Layout) (end int) {
 	return end
 }
 
-// input is where the caller's contribution to a reduction begins.
+// input returns the beginning of the caller's contribution to a reduction.
 func (c *Call) input() Loc {
 	if c.InPlace && (c.Rank == c.Root || !c.Collective.Rooted()) {
 		return Loc{Buf: RecvBuf}
@@ -340,15 +329,15 @@ func (c *Call) input() Loc {
 	return Loc{Buf: SendBuf}
 }
 
-// cut gives where piece i of parts begins when n bytes are cut into parts of about
-// the same number of elements. cut(n, parts, parts) is n.
+// cut returns the offset of piece i if n bytes are divided into parts pieces of about the same number of elements, or
+// n if i is parts.
 func (c *Call) cut(n, parts, i int) int {
 	elems := n / c.Elem
 	each, more := elems/parts, elems%parts
 	return (i*each + min(i, more)) * c.Elem
 }
 
-// segments gives how many segments n bytes have, and how long all but the last are.
+// segments returns the number of segments of n bytes, and the size of all segments except the last.
 func (c *Call) segments(n int) (count, size int) {
 	size = c.Segment
 	if size == 0 || size > n {
@@ -357,7 +346,7 @@ func (c *Call) segments(n int) (count, size int) {
 	return (n + size - 1) / size, size
 }
 
-// chain gives the ranks before and after the caller in Order, or −1.
+// chain returns the ranks before and after the caller in Order, or −1.
 func (c *Call) chain() (before, after int) {
 	before, after = -1, -1
 	i, at := c.virtual(), c.actual

@@ -43,7 +43,7 @@ func TestBadCalls(t *testing.T) {
 	}
 }
 
-// Few bytes go the way with few messages, many the way with few bytes.
+// TestChoose checks that short vectors use algorithms with few messages, and long vectors those that send few bytes.
 func TestChoose(t *testing.T) {
 	for _, test := range []struct {
 		c    coll.Call
@@ -66,8 +66,8 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// A long schedule is not kept: reading half a million steps allocates about as often as
-// reading four does.
+// TestScheduleIsMadeAsItIsRead checks that a long schedule is not kept in memory: reading half a million steps
+// allocates about as often as reading four.
 func TestScheduleIsMadeAsItIsRead(t *testing.T) {
 	a, err := coll.Find(coll.Bcast, "chain")
 	if err != nil {
@@ -93,7 +93,7 @@ func TestScheduleIsMadeAsItIsRead(t *testing.T) {
 	}
 }
 
-// FuzzSchedules proves whatever the fuzzer comes to.
+// FuzzSchedules proves arbitrary schedules.
 func FuzzSchedules(f *testing.F) {
 	f.Add(uint8(3), uint8(0), uint8(5), uint8(2), uint16(20), uint8(3), uint8(4))
 	f.Add(uint8(4), uint8(1), uint8(13), uint8(2), uint16(52), uint8(1), uint8(0))
@@ -109,7 +109,7 @@ func FuzzSchedules(f *testing.F) {
 		}
 		c.FPGAs = upstreamFPGAs(c.Ranks, c.Root)
 		c.Flows = true
-		if c.Root >= 0 && c.Root < c.Ranks { // in whatever order
+		if c.Root >= 0 && c.Root < c.Ranks { // in any order
 			c.Order = coll.TransmissionOrder(c.Root, coll.UnpackStatus([]byte{byte(n), bits, root, segment}, c.Ranks), coll.OrderForm(segment%3))
 		}
 		a := list[int(algorithm)%len(list)]

@@ -9,9 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/collcheck"
 )
 
-// compose is an operation that is associative, but not commutative: an element is an
-// affine function x → ax + b of integers modulo 256, and they are applied one after
-// another.
+// compose is an associative operation that is not commutative: an element is an affine function x → ax + b of
+// integers modulo 256, and the operation is composition.
 func compose(inout, in []byte) {
 	for i := 0; i+1 < len(inout); i += 2 {
 		a, b := in[i], in[i+1]
@@ -19,14 +18,14 @@ func compose(inout, in []byte) {
 	}
 }
 
-// add is a commutative one.
+// add is a commutative operation.
 func add(inout, in []byte) {
 	for i := range inout {
 		inout[i] += in[i]
 	}
 }
 
-// fold combines contributions one after another.
+// fold combines contributions sequentially.
 func fold(contributions [][]byte, op func(inout, in []byte)) []byte {
 	acc := bytes.Clone(contributions[len(contributions)-1])
 	for i := len(contributions) - 2; i >= 0; i-- {
@@ -35,7 +34,7 @@ func fold(contributions [][]byte, op func(inout, in []byte)) []byte {
 	return acc
 }
 
-// reference is what each rank must get.
+// reference returns the required result of each rank.
 func reference(c coll.Call, in [][]byte, op func(inout, in []byte)) [][]byte {
 	out := make([][]byte, c.Ranks)
 	n := c.Bytes
@@ -70,7 +69,7 @@ func reference(c coll.Call, in [][]byte, op func(inout, in []byte)) [][]byte {
 	return out
 }
 
-// The schedules, run on data, against the definition of the collectives.
+// TestData runs the schedules on data and compares with the definition of the collectives.
 func TestData(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	eachAlgorithm(t, func(t *testing.T, a *coll.Algorithm) {

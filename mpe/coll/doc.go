@@ -1,47 +1,36 @@
-// Package coll is the collectives of MPI as pure schedules: for one rank of one
-// call, the steps that it takes, on which bytes, and which of them have to be done
-// before which others. One executor runs them all on point-to-point operations, and
-// package collcheck proves them without running them.
+// Package coll describes the collectives of MPI as pure schedules: for one rank of one call, its steps, the bytes
+// that they access, and their dependencies. One executor runs all schedules on point-to-point operations, and package
+// collcheck proves them without running them.
 //
-// It is pure code. It must never send or receive, start a goroutine, read a clock,
-// use randomness, keep anything between calls, or know what a peer is. The
-// schedules of the ranks of a call are made apart from each other, so whatever
-// decides the form of a schedule must be the same on all ranks: the fields of Call
-// say which these are. What a call allocates does not grow with the length of its
-// buffers: long schedules are made as they are read, a round at a time.
+// The package never sends or receives, starts a goroutine, reads a clock, uses randomness, keeps state between calls,
+// or knows about peers. Each rank of a call makes its own schedule, so everything that determines its form must be
+// the same on all ranks: see the fields of Call. The memory of a schedule does not grow with the length of the
+// buffers: long schedules are made round by round while they are read.
 //
-// # How a schedule is run
+// # Running a schedule
 //
-// Steps are numbered from 1 in the order in which Next gives them. A step may begin
-// when the steps that it names in After are complete. The executor holds a window
-// of steps, which begins with the oldest that is not complete and has room for at
-// least Schedule.Window of them; any number in it may be under way. In this order,
-// two things are promised to peers:
+// Steps are numbered from 1 in the order of Next. A step may begin when the steps listed in its After are complete.
+// The executor holds a window of at least Schedule.Window steps, which begins with the oldest incomplete step; any
+// number of them may be in progress. The executor keeps two promises to peers:
 //
-//   - the sends to one peer begin in the order of their numbers, and so do the
-//     receives from one peer. So messages match by order alone, and tags are not
-//     needed, as cloudfpga peers have none;
-//   - of the steps in the window all that can begin do, in the order of their numbers,
-//     before it is noted that one has come to its end. So a receive that waits for
-//     nothing is posted before a message that waits for another.
+//   - The sends to one peer begin in the order of their numbers, and so do the receives from one peer. So messages
+//     match by order alone. Tags are not needed; cloudfpga peers have none.
+//   - All steps in the window that can begin do begin, in the order of their numbers, before any step is recorded as
+//     complete. So a receive without dependencies is posted before a message that depends on another one.
 //
-// A send is complete when its bytes may be overwritten, a receive when they are
-// there. Sends may wait for the receive to be posted: no schedule needs a message
-// to be kept by anyone. Schedules with a Window of 1 can be carried out by a rank
-// that does one step at a time and blocks in each. All that upstream's compiler
-// makes for cloudfpga ranks are of this kind ("flat", and the tree of upstream.go).
+// A send is complete when its bytes may be overwritten, a receive when its bytes are there. Sends may wait until the
+// receive is posted: no schedule relies on buffering. A rank that executes one blocking step at a time can run any
+// schedule with a Window of 1. All schedules of upstream's compiler for cloudfpga ranks are of this kind ("flat", and
+// the tree of upstream.go).
 //
 // # Costs
 //
-// Every algorithm that may be chosen by its cost has that as code, in the usual model: a
-// message of n bytes takes α + nβ, a reduction of n bytes nγ, a rank sends one message and
-// receives one at the same time. Package collcheck counts the same in the schedules, and
-// the tests compare.
+// Every algorithm that may be chosen by cost has a cost function in the usual model: a message of n bytes takes α +
+// nβ, a reduction of n bytes takes nγ, and a rank sends one message and receives one at the same time. Tests compare
+// these functions with the costs that package collcheck counts in the schedules.
 //
-// The files: step.go is what a step is, schedule.go the iteration, call.go what is
-// asked for, algorithm.go the list of algorithms and the choice among them, cost.go
-// the model; fold.go and tree.go are what several algorithms share; order.go
-// and pipeline.go the transmission order and the number of segments;
-// progress.go is how far a rank has come, for executors. Every
-// other file is one algorithm, or two that mirror each other.
+// The files: step.go defines steps, schedule.go the iteration, call.go calls, algorithm.go the list of algorithms and
+// the choice among them, cost.go the model; fold.go and tree.go are shared by several algorithms; order.go and
+// pipeline.go have the transmission order and the number of segments; progress.go tracks progress, for executors.
+// Every other file has one algorithm, or two that mirror each other.
 package coll

@@ -2,14 +2,14 @@ package coll
 
 import "math/bits"
 
-// fold lets algorithms for 2^k ranks run on any number: of the first 2·extra ranks,
-// each even one and its neighbour combine what they have, and one of the two goes on
-// for both. As neighbours are combined, the order of ranks is kept.
+// fold makes algorithms for 2^k ranks work for any number of ranks. Of the first 2·extra ranks, each even rank and
+// its neighbor combine their vectors, and one of the two continues for both. Combining neighbors keeps the order of
+// ranks.
 type fold struct {
-	// group is the greatest power of two that is not above the number of ranks,
-	// extra what is above it, steps the logarithm of group.
+	// group is the greatest power of two that does not exceed the number of ranks, extra is the number of ranks
+	// beyond it, and steps is the logarithm of group.
 	group, extra, steps int
-	// keep is a rank that goes on in any case, or −1.
+	// keep is a rank that always continues, or −1.
 	keep int
 }
 
@@ -18,7 +18,7 @@ func newFold(ranks, keep int) fold {
 	return fold{group: 1 << steps, extra: ranks - 1<<steps, steps: steps, keep: keep}
 }
 
-// actual is the rank that is number i of the group.
+// actual returns the rank with number i in the group.
 func (f fold) actual(i int) int {
 	if i >= f.extra {
 		return i + f.extra
@@ -29,7 +29,7 @@ func (f fold) actual(i int) int {
 	return 2*i + 1
 }
 
-// number is the rank's in the group, and whether it is in it at all.
+// number returns the rank's number in the group, and whether it is in the group.
 func (f fold) number(rank int) (int, bool) {
 	i := rank - f.extra
 	if rank < 2*f.extra {
@@ -38,11 +38,11 @@ func (f fold) number(rank int) (int, bool) {
 	return i, f.actual(i) == rank
 }
 
-// folds reports whether the rank has a neighbour to combine with.
+// folds reports whether the rank has a neighbor to combine with.
 func (f fold) folds(rank int) bool { return rank < 2*f.extra }
 
-// in combines the neighbours' vectors of n bytes in acc, which is complete after
-// ready. It gives what to wait for; of a rank that does not go on, its send.
+// in combines the neighbors' vectors of n bytes in acc, which is complete after ready. It returns the step to wait
+// for; on a rank that does not continue, this is its send.
 func (f fold) in(c *Call, s *Schedule, acc, tmp Loc, n, ready int) int {
 	if !f.folds(c.Rank) {
 		return ready
@@ -54,7 +54,7 @@ func (f fold) in(c *Call, s *Schedule, acc, tmp Loc, n, ready int) int {
 	return s.combine(c.Rank&1 == 1, acc, tmp, n, got, ready)
 }
 
-// out gives the neighbour its n bytes of the result.
+// out sends n bytes of the result to the neighbor.
 func (f fold) out(c *Call, s *Schedule, at Loc, n, ready int) {
 	if !f.folds(c.Rank) {
 		return
@@ -66,7 +66,7 @@ func (f fold) out(c *Call, s *Schedule, at Loc, n, ready int) {
 	}
 }
 
-// start copies the contribution to acc, where it is not there already.
+// start copies the contribution to acc unless it is already there.
 func start(c *Call, s *Schedule, acc Loc, n int) int {
 	if from := c.input(); from != acc {
 		return s.copy(acc, from, n)
@@ -74,18 +74,16 @@ func start(c *Call, s *Schedule, acc Loc, n int) int {
 	return 0
 }
 
-// half is one exchange of halve: what went to whom. lo and hi are blocks.
+// half is one exchange of halve: the peer, and the blocks lo to hi−1 sent to it.
 type half struct {
 	peer, lo, hi int
 	sent         int
 }
 
-// halve is a reduce-scatter in the group by recursive vector halving: in each
-// exchange a rank gives half of the blocks that it holds to a rank that holds the
-// same, and combines the other half with what it gets. Distances double, so that what
-// is combined are neighbouring ranges of ranks, and the order is kept. at gives where
-// block i begins; at(group) is the end. The rank ends with the blocks lo to hi−1, one
-// if there are as many as ranks.
+// halve adds a reduce-scatter in the group by recursive vector halving. In each exchange a rank sends half of its
+// blocks to a rank that holds the same blocks, and combines the other half with the received one. Distances double,
+// so adjacent ranges of ranks are combined, and their order is kept. at returns the offset of block i; at(group) is
+// the end. The rank ends with blocks lo to hi−1, which is a single block if there are as many blocks as ranks.
 func (f fold) halve(c *Call, s *Schedule, acc, tmp Loc, at func(i int) int, ready int) (done []half, lo, hi, last int) {
 	me, _ := f.number(c.Rank)
 	lo, hi = 0, f.group

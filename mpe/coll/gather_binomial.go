@@ -1,7 +1,7 @@
 package coll
 
-// gatherBinomial and scatterBinomial: a binomial tree, whose inner ranks collect the
-// blocks of their subtrees, or cut them up.
+// gatherBinomial and scatterBinomial use a binomial tree, whose inner ranks collect or divide the blocks of their
+// subtrees.
 //
 //	T = ⌈log₂ p⌉·α + (p−1)·nβ, n bytes a block
 var gatherBinomial = &Algorithm{
@@ -38,7 +38,7 @@ var gatherBinomial = &Algorithm{
 		s.Window = 2
 		s.send(c.actual(parent(v)), tmp, size*n, ready)
 	},
-	cost: allgatherBruck.cost, // each rank's block goes all the way
+	cost: allgatherBruck.cost, // each rank's block travels the whole way
 }
 
 var scatterBinomial = &Algorithm{
@@ -77,11 +77,11 @@ var scatterBinomial = &Algorithm{
 		}
 		s.copy(Loc{Buf: RecvBuf}, tmp, n, got)
 	},
-	cost: allgatherBruck.cost, // each rank's block goes all the way
+	cost: allgatherBruck.cost, // each rank's block travels the whole way
 }
 
-// wrapped gives where the root keeps the blocks of a subtree of size ranks from rank
-// w on: if they go on at rank 0, in scratch, and rest is how many do.
+// wrapped returns the root's location for the blocks of a subtree of size ranks from rank w on. If these continue at
+// rank 0, the location is in scratch, and rest is the number of ranks that wrap around.
 func (c *Call) wrapped(s *Schedule, w, size int) (at Loc, rest int) {
 	if w+size <= c.Ranks {
 		return Loc{RecvBuf, w * c.Bytes}, 0

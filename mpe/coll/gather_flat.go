@@ -1,9 +1,8 @@
 package coll
 
-// gatherFlat and scatterFlat: the root receives from, or sends to, one rank after
-// another in the order of ranks. It is what upstream's compiler makes of MPI_Gather
-// and MPI_Scatter, so it is what meets cloudfpga ranks, and it is the only one where
-// nobody but the root knows the sizes of all blocks.
+// gatherFlat and scatterFlat let the root receive from, or send to, the other ranks in order. Upstream's compiler
+// implements MPI_Gather and MPI_Scatter like this, so they are the counterpart of cloudfpga ranks. Only these
+// algorithms work if just the root knows the sizes of all blocks.
 //
 //	T = (p−1)·(α + nβ), n bytes a block
 var gatherFlat = &Algorithm{
@@ -48,8 +47,7 @@ var scatterFlat = &Algorithm{
 	cost: func(c *Call) Cost { return c.fromRoot(&c.Send) },
 }
 
-// fromRoot is the cost of a message between the root and each other rank whose block
-// is not empty.
+// fromRoot returns the cost of a message between the root and each other rank with a non-empty block.
 func (c *Call) fromRoot(l *Layout) Cost {
 	var cost Cost
 	for r := range c.Ranks {

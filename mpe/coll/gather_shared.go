@@ -1,7 +1,7 @@
 package coll
 
-// gatherShared and scatterShared: the root reads the blocks of all, or all read theirs of the
-// root's.
+// gatherShared and scatterShared use shared buffers: the root reads the blocks of all ranks, or all ranks read their
+// blocks from the root's buffer.
 //
 //	T = α + (p + 1)·n·β, n bytes a block
 var gatherShared = &Algorithm{
@@ -12,7 +12,7 @@ var gatherShared = &Algorithm{
 	build: func(c *Call, s *Schedule) {
 		s.inChunks(c, c.Bytes, 1, func(c *Call, s *Schedule, k chunk) {
 			if c.Rank != c.Root {
-				s.await(c.Root, k.number-1) // it has read the chunk before the last one
+				s.await(c.Root, k.number-1) // it has read chunk number−2
 				s.copy(k.at, Loc{SendBuf, k.off}, k.n)
 				s.publish()
 				return

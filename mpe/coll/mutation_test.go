@@ -9,8 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/collcheck"
 )
 
-// A checker that finds nothing is worth nothing: here are schedules that are wrong in
-// one place each.
+// TestCheckerFindsMistakes checks that the checker detects schedules with one mistake each.
 func TestCheckerFindsMistakes(t *testing.T) {
 	mutations := map[string]func(s *coll.Step) bool{
 		"left out": func(s *coll.Step) bool {
@@ -84,8 +83,8 @@ func TestCheckerFindsMistakes(t *testing.T) {
 	})
 }
 
-// Dependencies that are left out must be found wherever the step has others than those
-// of its like: here, all of a step's at once, for steps that reduce or send on.
+// TestCheckerFindsMissingDependencies removes all dependencies of one reduction at a time, and checks that the
+// checker detects it.
 func TestCheckerFindsMissingDependencies(t *testing.T) {
 	eachAlgorithm(t, func(t *testing.T, a *coll.Algorithm) {
 		c := coll.Call{Collective: a.Collective, Ranks: 8, Bytes: 16, FPGAs: upstreamFPGAs(8, 0), Flows: true, Shared: 8 * 8}
@@ -110,7 +109,8 @@ func TestCheckerFindsMissingDependencies(t *testing.T) {
 	})
 }
 
-// Two ranks that both send first block each other, unless they have room for both.
+// TestCheckerFindsDeadlock checks that two ranks that both send first deadlock with a window of 1, and not with a
+// larger one.
 func TestCheckerFindsDeadlock(t *testing.T) {
 	calls := eachRank(coll.Call{Collective: coll.Barrier, Ranks: 2})
 	both := func(peer, window int) collcheck.Program {

@@ -2,20 +2,20 @@ package coll
 
 import "slices"
 
-// Status is what a rank reports of the data that it has still to send: two bits, as in
-// the status register of the source (see bcastAtomic), 3.2.4.
+// Status is a rank's report of the data that it still has to send. It has two bits, as in the status register of the
+// source (see bcastAtomic), 3.2.4.
 type Status uint8
 
 const (
-	// Free: nothing is left.
+	// Free means that no data is left.
 	Free Status = iota
-	// BusyBelow512, BusyBelow1024 and BusyMore: so many bytes are left.
+	// BusyBelow512, BusyBelow1024 and BusyMore give the range of the bytes left.
 	BusyBelow512
 	BusyBelow1024
 	BusyMore
 )
 
-// StatusOf is the status of a rank that has so many bytes left to send.
+// StatusOf returns the status of a rank with that number of bytes left to send.
 func StatusOf(left int) Status {
 	switch {
 	case left <= 0:
@@ -28,8 +28,8 @@ func StatusOf(left int) Status {
 	return BusyMore
 }
 
-// PackStatus puts the status of each rank into two bits, rank 0 into the highest of the
-// first byte: as the source writes its register down.
+// PackStatus packs the status of each rank into two bits, beginning with the highest bits of the first byte, as the
+// source prints its register.
 func PackStatus(status []Status) []byte {
 	packed := make([]byte, (len(status)+3)/4)
 	for i, st := range status {
@@ -38,7 +38,7 @@ func PackStatus(status []Status) []byte {
 	return packed
 }
 
-// UnpackStatus is the reverse. Ranks for which there are no bits are Free.
+// UnpackStatus is the inverse of PackStatus. Ranks without bits are Free.
 func UnpackStatus(packed []byte, ranks int) []Status {
 	status := make([]Status, max(ranks, 0))
 	for i := range status {
@@ -49,20 +49,20 @@ func UnpackStatus(packed []byte, ranks int) []Status {
 	return status
 }
 
-// OrderForm is how the transmission order changes with the status of ranks.
+// OrderForm is how the transmission order depends on the status of ranks.
 type OrderForm uint8
 
 const (
-	// OrderFixed: it does not.
+	// OrderFixed does not depend on the status.
 	OrderFixed OrderForm = iota
-	// OrderFreeFirst: free ranks before busy ones (3.2.1).
+	// OrderFreeFirst puts free ranks before busy ones (3.2.1).
 	OrderFreeFirst
-	// OrderByLeft: busy ranks by what they have left, too (3.2.2).
+	// OrderByLeft also sorts busy ranks by the amount left (3.2.2).
 	OrderByLeft
 )
 
-// TransmissionOrder is the order of ranks in a chain from root on, a Call.Order. Equal
-// ranks are in numerical order. All ranks of a call must use the same status.
+// TransmissionOrder returns the order of ranks in a chain from root on, for Call.Order. Ranks of equal keys are in
+// numerical order. All ranks of a call must use the same status.
 func TransmissionOrder(root int, status []Status, form OrderForm) []int {
 	order := make([]int, 0, len(status))
 	if root < 0 || root >= len(status) {
@@ -78,7 +78,7 @@ func TransmissionOrder(root int, status []Status, form OrderForm) []int {
 	return order
 }
 
-// Key is what a rank is sorted by: the status of another one that it is as good as.
+// Key returns the sort key of a rank: a representative of all statuses that the form treats alike.
 func (f OrderForm) Key(s Status) Status {
 	switch f {
 	case OrderFreeFirst:

@@ -46,7 +46,7 @@ func TestTransmissionOrder(t *testing.T) {
 	}
 }
 
-// Without credit, also a short message is synchronised by its flow.
+// TestNoCredit checks that without credit even a short message is synchronized by its flow.
 func TestNoCredit(t *testing.T) {
 	atomic, err := coll.Find(coll.Bcast, "atomic")
 	if err != nil {
@@ -78,7 +78,7 @@ func TestPipelineSegments(t *testing.T) {
 			t.Errorf("%+v: %d", test, got)
 		}
 	}
-	// The number is the best: neighbours are not faster, by the formula of the chain.
+	// The number is optimal: neighboring numbers are not faster, by the formula of the chain.
 	chain, err := coll.Find(coll.Bcast, "chain")
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestPipelineSegments(t *testing.T) {
 	}
 }
 
-// A chain in the changed order is a schedule like others.
+// TestChainsInAnyOrder proves chains with a given order.
 func TestChainsInAnyOrder(t *testing.T) {
 	for _, name := range []string{"chain", "atomic"} {
 		a, err := coll.Find(coll.Bcast, name)
@@ -117,8 +117,8 @@ func TestChainsInAnyOrder(t *testing.T) {
 	}
 }
 
-// Data for which nobody has promised room flows, in any order: one message for each
-// rank, and none before the last is ready.
+// TestFlows checks that data beyond the promised credit flows in any order: one message for each rank, and none
+// before the last rank is ready.
 func TestFlows(t *testing.T) {
 	a, err := coll.Find(coll.Bcast, "atomic")
 	if err != nil {
@@ -137,7 +137,7 @@ func TestFlows(t *testing.T) {
 		if cost, _ := byFormula(t, a, c); cost.Messages != p-1 || cost.Rounds != 2*p-1 {
 			t.Errorf("%d ranks: %+v", p, cost)
 		}
-		// A rank that does not take part holds all of them back.
+		// A rank that does not take part blocks all ranks.
 		calls := eachRank(c)
 		programs, err := collcheck.Programs(a, calls)
 		if err != nil {

@@ -2,10 +2,9 @@ package coll
 
 import "math"
 
-// PipelineSegments is the number of segments with which a chain of p ranks is fastest:
-// equation 1 of the source of bcastAtomic. n is the length of the data and beta the
-// time of a unit of it, alpha that of a synchronisation. It is 1 at least and n at
-// most.
+// PipelineSegments returns the number of segments with which a chain of p ranks is fastest, by equation 1 of the
+// source of bcastAtomic. n is the length of the data, beta the time of a unit of it, and alpha the time of a
+// synchronization. The result is at least 1 and at most n.
 //
 //	k = √((p−2)·n·β/α)
 func PipelineSegments(p, n int, alpha, beta float64) int {
@@ -14,7 +13,7 @@ func PipelineSegments(p, n int, alpha, beta float64) int {
 	}
 	k := math.Sqrt(float64(p-2) * float64(n) * beta / max(alpha, 0))
 	switch {
-	case !(k >= 1): // k is not a number if alpha is none
+	case !(k >= 1): // also if alpha is NaN
 		return 1
 	case k > float64(n):
 		return n
@@ -22,8 +21,8 @@ func PipelineSegments(p, n int, alpha, beta float64) int {
 	return int(math.Round(k))
 }
 
-// PipelineSegment is the length of segments, in bytes, that makes about that many of n
-// bytes, whole elements of elem bytes each.
+// PipelineSegment returns the segment size in bytes that divides n bytes into about that many segments, of whole
+// elements of elem bytes each.
 func PipelineSegment(p, n, elem int, alpha, beta float64) int {
 	elem = max(elem, 1)
 	elems := n / elem

@@ -5,20 +5,19 @@ import (
 	"slices"
 )
 
-// Progress is how far a rank has come with a schedule. It returns to an executor what may
-// begin, and is notified of what is complete: see the package's comment for what is promised
-// to peers. It is not safe for concurrent use.
+// Progress tracks a rank's progress in a schedule. It gives an executor the steps that may begin, and the executor
+// reports the complete ones. The package comment lists the promises to peers. A Progress is not safe for concurrent
+// use.
 type Progress struct {
 	s *Schedule
-	// ring has the steps from the oldest that is not complete, number low+1, to the
-	// newest that was read, number read.
-	// The length of ring is a power of two.
+	// ring holds the steps from the oldest incomplete one, number low+1, to the newest that was read, number read.
+	// Its length is a power of two.
 	ring      []progressStep
 	low, read int
-	// next is the lowest number that may not have begun. Next has examined the steps from there up to examined since a
-	// step was complete: those that have not begun cannot. 0: it has examined none.
+	// next is the lowest number that may not have begun. examined is the last number that Next has examined since a
+	// step was completed: steps up to it that have not begun cannot begin yet. 0 means that none was examined.
 	next, examined int
-	// blocked are the peers whose next send or receive waits, of those that were examined.
+	// blocked lists the peers whose next send or receive must wait, among the steps examined.
 	blockedSends, blockedRecvs []int
 }
 
@@ -27,8 +26,8 @@ type progressStep struct {
 	begun, done bool
 }
 
-// minWindow is how many steps an executor looks at, at least: so many messages are under
-// way at a time where a schedule allows it.
+// minWindow is the least number of steps in an executor's window. It allows that many messages in flight if the
+// schedule does.
 const minWindow = 32
 
 // Begin begins a schedule.
@@ -40,13 +39,13 @@ func (p *Progress) Begin(s *Schedule) {
 	*p = Progress{s: s, ring: p.ring, blockedSends: p.blockedSends, blockedRecvs: p.blockedRecvs}
 }
 
-// Step is a step that has begun and is not complete. It is valid until that is.
+// Step returns a step that has begun and is not complete. It is valid until the step is complete.
 func (p *Progress) Step(number int) *Step { return &p.at(number).Step }
 
-// at is the step of a number in the window.
+// at returns a step in the window by its number.
 func (p *Progress) at(number int) *progressStep { return &p.ring[number&(len(p.ring)-1)] }
 
-// fill reads steps for as long as there is room.
+// fill reads steps until the window is full.
 func (p *Progress) fill() {
 	for p.read-p.low < len(p.ring) {
 		step, ok := p.s.Next()
@@ -59,8 +58,8 @@ func (p *Progress) fill() {
 	}
 }
 
-// Next gives the step that is to begin now, and its number; ok is false if there is none
-// before another one is complete. The step is valid until the next call.
+// Next returns the next step to begin and its number. ok is false if no step can begin before another one is
+// complete. The step is valid until the next call.
 func (p *Progress) Next() (step *Step, number int, ok bool) {
 	p.fill()
 	if p.examined == 0 {
@@ -80,7 +79,7 @@ func (p *Progress) Next() (step *Step, number int, ok bool) {
 			s.begun = true
 			return &s.Step, p.examined, true
 		}
-		// What comes later between the two must not overtake it.
+		// Later steps with the same peer must not overtake it.
 		if s.Sends() {
 			p.blockedSends = append(p.blockedSends, s.Dest())
 		}
@@ -102,7 +101,7 @@ func (p *Progress) ready(number int, s *progressStep) bool {
 	return !(s.Sends() && slices.Contains(p.blockedSends, s.Dest())) && !(s.Receives() && slices.Contains(p.blockedRecvs, s.Peer))
 }
 
-// Done says that a step that has begun is complete.
+// Done records that a step is complete.
 func (p *Progress) Done(number int) {
 	p.at(number).done, p.examined = true, 0
 	for p.low < p.read && p.at(p.low+1).done {

@@ -1,8 +1,7 @@
 package coll
 
-// reduceBinomial: a binomial tree upwards. Where the order matters, the tree has rank
-// 0 as its root, as only then a subtree is a range of ranks, and rank 0 sends the
-// result to the root.
+// reduceBinomial is Reduce up a binomial tree. If the order matters, the tree's root is rank 0, because only then a
+// subtree is a range of ranks; rank 0 sends the result to the call's root.
 //
 //	T = ⌈log₂ p⌉·(α + nβ + nγ), and α + nβ more if the order matters and the root
 //	is not 0
@@ -25,11 +24,11 @@ var reduceBinomial = &Algorithm{
 		if c.Rank == c.Root {
 			acc, own = Loc{Buf: RecvBuf}, c.input()
 		}
-		have := own // where the rank's part of the result is
+		have := own // location of the rank's partial result
 		free := 0
 		for d := 1; d < subtree(v, p); d *= 2 {
 			peer := actual(v + d)
-			if have != acc { // the first of them is received where the result goes
+			if have != acc { // receive the first one at the place of the result
 				ready = s.reduce(acc, own, n, s.recv(peer, acc, n))
 				have = acc
 				continue

@@ -1,8 +1,8 @@
 package coll
 
-// reduceFlat: the root receives from one rank after another and combines in the order
-// of ranks, its own contribution when it comes to itself. It is what upstream's
-// compiler makes of MPI_Reduce, so it is what meets cloudfpga ranks.
+// reduceFlat is Reduce in which the root receives from the other ranks in order and combines, with its own
+// contribution at its own place. Upstream's compiler implements MPI_Reduce like this, so it is the counterpart of
+// cloudfpga ranks.
 //
 //	T = (p−1)·(α + nβ + nγ)
 var reduceFlat = &Algorithm{
@@ -15,7 +15,7 @@ var reduceFlat = &Algorithm{
 			return
 		}
 		own, kept := c.input(), 0
-		if c.InPlace && c.Root != 0 { // the first message takes its place
+		if c.InPlace && c.Root != 0 { // the first message overwrites its place
 			own = s.reserve(n)
 			kept = s.copy(own, acc, n)
 		}

@@ -1,6 +1,6 @@
 package coll
 
-// reduceShared: the root combines the whole vectors of all.
+// reduceShared is Reduce through shared buffers: the root combines the vectors of all ranks.
 //
 //	T = α + n·β + p·n·γ
 var reduceShared = &Algorithm{
@@ -11,7 +11,7 @@ var reduceShared = &Algorithm{
 	build: func(c *Call, s *Schedule) {
 		s.inChunks(c, c.Bytes, 1, func(c *Call, s *Schedule, k chunk) {
 			if c.Rank != c.Root {
-				s.await(c.Root, k.number-1) // it has read the chunk before the last one
+				s.await(c.Root, k.number-1) // it has read chunk number−2
 			}
 			s.copy(k.at, c.input().at(k.off), k.n)
 			if c.Rank != c.Root {
@@ -30,8 +30,8 @@ var reduceShared = &Algorithm{
 	},
 }
 
-// reduceSharedBlocks: each rank combines one block of the vectors of all, and the root copies
-// them. For long vectors.
+// reduceSharedBlocks is Reduce through shared buffers, for long vectors: each rank combines one block of all vectors,
+// and the root copies the results.
 //
 //	T = 2α + 2n·β + n·γ
 var reduceSharedBlocks = &Algorithm{

@@ -1,17 +1,17 @@
 package coll
 
-// reduceScatterHalving: in each round a rank gives half of the blocks that it holds to
-// the rank that is half the distance away, and combines the other half with what it
-// gets. The operation must be commutative. With p a power of two:
+// reduceScatterHalving is a reduce-scatter by recursive halving: in each round a rank sends half of its blocks to the
+// rank half the distance away, and combines the other half with the received one. The operation must be commutative.
+// With p a power of two:
 //
 //	T = log₂ p·α + (p−1)/p·(nβ + nγ), n bytes in all
 //
-// Otherwise neighbours combine all that they have first, one of them goes on with the
-// blocks of both and gives the other its own at the end, at most
+// Otherwise neighbors first combine their vectors, one of them continues with the blocks of both, and sends the other
+// one its own block at the end. This adds at most
 //
-//	2α + n·(1 + 3/p)·(β + γ) more
+//	2α + n·(1 + 3/p)·(β + γ)
 //
-// where the halves of the exchanges are not equal, either.
+// In this case the halves exchanged differ in size, too.
 var reduceScatterHalving = &Algorithm{
 	Name:   "recursive-halving",
 	Source: "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.4",
@@ -20,7 +20,7 @@ var reduceScatterHalving = &Algorithm{
 		total, _ := c.vector(&c.Recv)
 		f := newFold(c.Ranks, -1)
 		s.Window = 4
-		// start of the blocks of number i of the group, in bytes
+		// at returns the offset of the blocks of number i in the group.
 		at := func(i int) int {
 			first := i + f.extra
 			if i < f.extra {
@@ -81,8 +81,8 @@ var reduceScatterHalving = &Algorithm{
 	},
 }
 
-// greaterHalves is how many bytes are exchanged if the halves are not equal: an exchange
-// takes as long as the greater of the two.
+// greaterHalves returns the number of bytes exchanged sequentially if the halves differ in size: an exchange takes as
+// long as the greater half.
 func (c *Call) greaterHalves(f fold) (bytes int) {
 	for width := f.group; width > 1; width /= 2 {
 		greater := 0
@@ -94,7 +94,7 @@ func (c *Call) greaterHalves(f fold) (bytes int) {
 	return bytes
 }
 
-// groupBlocks is how many bytes the blocks of numbers lo to hi−1 of a group have.
+// groupBlocks returns the total size of the blocks of numbers lo to hi−1 of a group.
 func (c *Call) groupBlocks(f fold, lo, hi int) (n int) {
 	for i := lo; i < hi; i++ {
 		_, size := c.Block(&c.Recv, f.actual(i))

@@ -1,11 +1,11 @@
 package coll
 
-// reduceScatterPairwise: in round i each rank sends to the one i further on the block
-// that is that one's, and receives its own from the one i before. Where the order
-// matters, all that comes is kept until it can be combined in the order of ranks.
+// reduceScatterPairwise is a reduce-scatter in p−1 rounds: in round i each rank sends the rank i after it that rank's
+// block, and receives a contribution to its own block from the rank i before it. If the order matters, all
+// contributions are kept until they can be combined in the order of ranks.
 //
-//	T = (p−1)·(α + nβ + nγ), n bytes a block; with blocks of different sizes a bound,
-//	with n the greatest of them
+//	T = (p−1)·(α + nβ + nγ), n bytes a block; if blocks differ in size, n is the size of
+//	the largest, and T an upper bound
 var reduceScatterPairwise = &Algorithm{
 	Name:   "pairwise",
 	Source: "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.4",
@@ -13,7 +13,7 @@ var reduceScatterPairwise = &Algorithm{
 		p, r := c.Ranks, c.Rank
 		own, acc := c.input(), Loc{Buf: RecvBuf}
 		off, n := c.Block(&c.Recv, r)
-		if c.InPlace { // blocks that are still to be sent lie where the result goes
+		if c.InPlace { // blocks still to be sent occupy the place of the result
 			acc = s.reserve(n)
 		}
 		s.Window = 4
@@ -40,8 +40,8 @@ var reduceScatterPairwise = &Algorithm{
 	},
 }
 
-// reduceScatterInOrder keeps what comes apart, and combines from the last rank to the
-// first, so that what is combined with is always of lower ranks.
+// reduceScatterInOrder stores the contributions separately, and combines them from the last rank to the first, so the
+// next operand is always of lower ranks.
 func reduceScatterInOrder(c *Call, s *Schedule, own, acc Loc) {
 	p, r := c.Ranks, c.Rank
 	off, n := c.Block(&c.Recv, r)
@@ -69,8 +69,7 @@ func reduceScatterInOrder(c *Call, s *Schedule, own, acc Loc) {
 	backInPlace(c, s, acc, n)
 }
 
-// backInPlace puts the result where the contribution was, when that is not needed any
-// more.
+// backInPlace copies the result to the place of the contribution, once that is no longer needed.
 func backInPlace(c *Call, s *Schedule, acc Loc, n int) {
 	if c.InPlace {
 		s.rounds(1, func(int) { s.copy(Loc{Buf: RecvBuf}, acc, n, Everything) })

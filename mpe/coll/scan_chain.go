@@ -1,8 +1,7 @@
 package coll
 
-// scanChain and exscanChain: what the ranks before have combined comes from the one
-// before, in segments, and goes on with the own contribution to the next. For long
-// vectors.
+// scanChain and exscanChain pass partial results along a chain of ranks, in segments: each rank receives the
+// combination of all ranks before it, and sends it on with its own contribution. They are for long vectors.
 //
 //	T = (p − 2 + k)·α + (n + (p−2)·b)·(β + γ), k segments of b bytes; in Exscan the last
 //	rank need not combine: one b less of γ

@@ -1,10 +1,10 @@
 package coll
 
-// scanDoubling and exscanDoubling: in round k each rank sends what it has combined,
-// which is that of the last 2^k ranks up to itself, to the rank 2^k further on.
+// scanDoubling and exscanDoubling use recursive doubling: in round k each rank sends its partial result, which
+// combines the last 2^k ranks up to itself, to the rank 2^k after it.
 //
-//	T = ⌈log₂ p⌉·(α + nβ + nγ); Exscan combines the result and what it sends on apart
-//	from each other, so up to twice the nγ
+//	T = ⌈log₂ p⌉·(α + nβ + nγ); Exscan combines the result and the value that it sends
+//	separately, so up to twice the nγ
 var scanDoubling = &Algorithm{
 	Name:   "doubling",
 	Source: "Hillis, Steele, Data Parallel Algorithms (1986)",
@@ -41,10 +41,10 @@ var exscanDoubling = &Algorithm{
 		tmp := [2]Loc{s.reserve(n), s.reserve(n)}
 		var free [2]int
 		ready := 0
-		if c.Rank < c.Ranks-1 { // the last rank's contribution is nobody's
+		if c.Rank < c.Ranks-1 { // no rank uses the last rank's contribution
 			ready = s.copy(part, c.input(), n)
 		}
-		whole := ready // the contribution may lie where the result goes
+		whole := ready // the contribution may be at the place of the result
 		for k, d := 0, 1; d < c.Ranks; k, d = k+1, 2*d {
 			t, sent := k%2, 0
 			if c.Rank+d < c.Ranks {
@@ -61,7 +61,7 @@ var exscanDoubling = &Algorithm{
 				from = tmp[t]
 				got = s.recv(c.Rank-d, from, n, free[t])
 			}
-			if c.Rank+2*d < c.Ranks { // it is needed once more
+			if c.Rank+2*d < c.Ranks { // part is sent once more
 				ready = s.reduce(part, from, n, ready, sent, got)
 			}
 			if k > 0 {

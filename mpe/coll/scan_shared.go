@@ -1,6 +1,6 @@
 package coll
 
-// scanShared and exscanShared: each rank combines the vectors of those before it.
+// scanShared and exscanShared use shared buffers: each rank combines the vectors of the ranks before it.
 //
 //	T = α + n·β + p·n·γ
 var scanShared = &Algorithm{
@@ -25,9 +25,9 @@ var exscanShared = &Algorithm{
 	cost: allreduceShared.cost,
 }
 
-// combineBefore combines what the ranks from 0 to last contribute, if there are any.
+// combineBefore combines the contributions of ranks 0 to last, if there are any.
 func (c *Call) combineBefore(s *Schedule, k chunk, last int) {
-	if c.Collective == Scan || c.Rank < c.Ranks-1 { // no rank reads the last one's
+	if c.Collective == Scan || c.Rank < c.Ranks-1 { // no rank reads the last rank's vector
 		s.copy(k.at, c.input().at(k.off), k.n)
 	}
 	s.publish()

@@ -1,22 +1,21 @@
 package coll
 
-// Schedule is what one rank does in one call. It is read once, with Next.
+// Schedule is the sequence of steps of one rank in one call. It is read once, with Next.
 type Schedule struct {
-	// Scratch is how many bytes of scratch the steps use.
+	// Scratch is the number of bytes of scratch that the steps use.
 	Scratch int
-	// Window is how many steps the executor must be able to look at, from the
-	// oldest that is not complete.
+	// Window is the number of steps, from the oldest incomplete one on, that the executor must be able to hold.
 	Window int
-	// InOrder: each step begins when the one before it is complete. So it is if ranks use each
-	// other's shared buffers, in schedules that have no messages.
+	// InOrder means that each step begins when the one before it is complete. It is set for schedules on shared
+	// buffers, which have no messages.
 	InOrder bool
 
 	token  int
-	steps  []Step // given out up to at, made again for each round
+	steps  []Step // steps of the current round; the ones before at were returned
 	at     int
 	made   int
 	stages []stage
-	// memory is where stages begins, which gets shorter from the front.
+	// memory is the array of stages, which gets shorter from the front.
 	memory []stage
 }
 
@@ -26,7 +25,7 @@ type stage struct {
 	make          func(round int)
 }
 
-// Next gives the next step, which is valid until the next call. Steps are numbered from 1 in this order.
+// Next returns the next step, which is valid until the next call. Steps are numbered from 1 in this order.
 func (s *Schedule) Next() (*Step, bool) {
 	for s.at == len(s.steps) {
 		if len(s.stages) == 0 {
@@ -45,29 +44,29 @@ func (s *Schedule) Next() (*Step, bool) {
 	return &s.steps[s.at-1], true
 }
 
-// rounds adds a part that is made when it is read: f is called with 0 to n−1. After
-// that, steps can be added by further parts only.
+// rounds adds a part of n rounds. f adds the steps of one round, and is called when the round is reached. After
+// rounds, only further parts may be added.
 func (s *Schedule) rounds(n int, f func(round int)) {
 	if n > 0 {
 		s.stages = append(s.stages, stage{rounds: n, make: f})
 	}
 }
 
-// reserve takes n bytes of scratch.
+// reserve allocates n bytes of scratch.
 func (s *Schedule) reserve(n int) Loc {
 	l := Loc{Scratch, s.Scratch}
 	s.Scratch += n
 	return l
 }
 
-// add adds a step and gives its number.
+// add adds a step and returns its number.
 func (s *Schedule) add(step Step, after []int) int {
 	n := 0
 	for _, a := range after {
 		switch {
 		case a == 0:
 			continue
-		case n == len(step.After): // what does not fit is joined
+		case n == len(step.After): // join the ones that do not fit
 			s.made++
 			s.steps = append(s.steps, Step{Kind: StepJoin, After: step.After})
 			step.After = [3]int{s.made}
@@ -81,8 +80,8 @@ func (s *Schedule) add(step Step, after []int) int {
 	return s.made
 }
 
-// The following add a step each and give its number, or 0, which waits for nothing,
-// if there are no bytes to it. Messages of no bytes are not sent: both sides know.
+// Each of the following methods adds a step and returns its number. If there are no bytes, it adds none and returns
+// 0, on which no step waits: empty messages are not sent, because both sides know their length.
 
 func (s *Schedule) send(peer int, from Loc, n int, after ...int) int {
 	if n == 0 {
@@ -105,7 +104,7 @@ func (s *Schedule) copy(into, from Loc, n int, after ...int) int {
 	return s.add(Step{Kind: StepCopy, From: from, Into: into, Len: n}, after)
 }
 
-// pack copies count pieces of n bytes, stride bytes apart, into one after another.
+// pack copies count pieces of n bytes, stride bytes apart, into adjacent ones.
 func (s *Schedule) pack(into, from Loc, n, count, stride int, after ...int) int {
 	if n == 0 || count == 0 {
 		return 0
@@ -116,7 +115,7 @@ func (s *Schedule) pack(into, from Loc, n, count, stride int, after ...int) int 
 	return s.add(Step{Kind: StepPack, From: from, Into: into, Len: n, Count: count, Stride: stride}, after)
 }
 
-// reduce is into = from ∘ into.
+// reduce sets into = from ∘ into.
 func (s *Schedule) reduce(into, from Loc, n int, after ...int) int {
 	if n == 0 {
 		return 0
@@ -124,8 +123,8 @@ func (s *Schedule) reduce(into, from Loc, n int, after ...int) int {
 	return s.add(Step{Kind: StepReduce, From: from, Into: into, Len: n}, after)
 }
 
-// combine is reduce if from is of lower ranks than into, and into = into ∘ from if
-// not.
+// combine is reduce if lower is set, which means that from is of lower ranks than into. Otherwise it sets into = into
+// ∘ from.
 func (s *Schedule) combine(lower bool, into, from Loc, n int, after ...int) int {
 	if n == 0 {
 		return 0
@@ -137,7 +136,7 @@ func (s *Schedule) combine(lower bool, into, from Loc, n int, after ...int) int 
 	return s.add(Step{Kind: kind, From: from, Into: into, Len: n}, after)
 }
 
-// join gives what waits for all of these.
+// join returns a step that waits for all of these, or 0.
 func (s *Schedule) join(after ...int) int {
 	last, n := 0, 0
 	for _, a := range after {
@@ -151,10 +150,10 @@ func (s *Schedule) join(after ...int) int {
 	return s.add(Step{Kind: StepJoin}, after)
 }
 
-// fence gives what waits for all steps so far.
+// fence returns a step that waits for all steps so far.
 func (s *Schedule) fence() int { return s.add(Step{Kind: StepJoin}, []int{Everything}) }
 
-// sendToken and recvToken are messages without content.
+// sendToken and recvToken add messages without content.
 func (s *Schedule) sendToken(peer int, after ...int) int {
 	return s.add(Step{Kind: StepSend, Peer: peer, From: Loc{Buf: Blank}, Len: s.token}, after)
 }

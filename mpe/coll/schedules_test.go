@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/collcheck"
 )
 
-// all is every collective.
+// all returns all collectives.
 func all() (list []coll.Collective) {
 	for c := coll.Barrier; c <= coll.Exscan; c++ {
 		list = append(list, c)
@@ -18,7 +18,7 @@ func all() (list []coll.Collective) {
 	return list
 }
 
-// eachRank makes the calls of all ranks from one.
+// eachRank returns the calls of all ranks.
 func eachRank(c coll.Call) []coll.Call {
 	calls := make([]coll.Call, c.Ranks)
 	for r := range calls {
@@ -28,12 +28,12 @@ func eachRank(c coll.Call) []coll.Call {
 	return calls
 }
 
-// prove proves an algorithm for a call and compares with its formula. It reports false
-// if the algorithm cannot do it.
+// prove proves an algorithm for a call and compares the cost with its formula. It returns false if the algorithm does
+// not support the call.
 func prove(t *testing.T, a *coll.Algorithm, c coll.Call) bool {
 	t.Helper()
 	c.Flows = true
-	if c.Shared == 0 { // as little as that the algorithms cut the data into chunks
+	if c.Shared == 0 { // so small that the algorithms use chunks
 		c.Shared = 4 * c.Ranks * max(c.Elem, 1)
 	}
 	calls := eachRank(c)
@@ -52,7 +52,7 @@ func prove(t *testing.T, a *coll.Algorithm, c coll.Call) bool {
 	return true
 }
 
-// byFormula is what a call should cost, and whether that is a bound.
+// byFormula returns the cost of a call by the formula, and whether that is only a bound.
 func byFormula(t *testing.T, a *coll.Algorithm, c coll.Call) (want collcheck.Cost, bound bool) {
 	t.Helper()
 	var err error
@@ -63,8 +63,8 @@ func byFormula(t *testing.T, a *coll.Algorithm, c coll.Call) (want collcheck.Cos
 	return want, bound
 }
 
-// compare holds what was counted against the formula: exactly, if the data can be cut
-// evenly. If not, a piece may be one element longer than others at each cut.
+// compare compares the counted cost with the formula: exactly if the data can be divided evenly. Otherwise a piece
+// may be one element longer at each division.
 func compare(t *testing.T, a *coll.Algorithm, c coll.Call, got, want collcheck.Cost, bound bool) {
 	t.Helper()
 	elem := max(c.Elem, 1)
@@ -95,7 +95,7 @@ func powerOfTwo(n int) int {
 	return p
 }
 
-// upstreamFPGAs are all ranks but the root.
+// upstreamFPGAs returns all ranks except the root.
 func upstreamFPGAs(ranks, root int) (list []int) {
 	for r := range ranks {
 		if r != root {
@@ -114,7 +114,7 @@ func eachAlgorithm(t *testing.T, f func(t *testing.T, a *coll.Algorithm)) {
 	}
 }
 
-// Every number of ranks up to 128, with a root somewhere.
+// TestAllRanks proves all algorithms for every number of ranks up to 128, with various roots.
 func TestAllRanks(t *testing.T) {
 	eachAlgorithm(t, func(t *testing.T, a *coll.Algorithm) {
 		t.Parallel()
@@ -157,7 +157,7 @@ func TestAllRanks(t *testing.T) {
 	})
 }
 
-// Roots, lengths, elements, orders and places, for fewer numbers of ranks.
+// TestAllShapes varies roots, lengths, elements, orders and places, for fewer numbers of ranks.
 func TestAllShapes(t *testing.T) {
 	eachAlgorithm(t, func(t *testing.T, a *coll.Algorithm) {
 		t.Parallel()
@@ -170,7 +170,7 @@ func TestAllShapes(t *testing.T) {
 				for _, n := range []int{0, 4, 12, 4 * p, 8 * p * powerOfTwo(p), 100} {
 					n = min(n, 600)
 					if n > 12 && a.Collective > coll.Allreduce && a.Collective < coll.Scan {
-						continue // a block of each rank is long enough
+						continue // the block of each rank is long enough
 					}
 					for bits := range 8 {
 						c := coll.Call{
@@ -199,8 +199,8 @@ func TestAllShapes(t *testing.T) {
 	})
 }
 
-// What meets ranks that upstream's compiler made does one thing at a time, as they do,
-// and sends no message that has no content.
+// TestUpstreamBlocks checks that schedules for ranks made by upstream's compiler execute one blocking step at a time,
+// and send no message without content.
 func TestUpstreamBlocks(t *testing.T) {
 	for _, collective := range []coll.Collective{coll.Bcast, coll.Reduce, coll.Gather, coll.Scatter} {
 		for _, name := range []string{"flat", "tree"} {
@@ -229,7 +229,8 @@ func TestUpstreamBlocks(t *testing.T) {
 	}
 }
 
-// The groups are those of the cluster file: of ten FPGAs, 1, 5 and 9 talk to the root.
+// TestUpstreamTree checks that groups follow the cluster file: of ten FPGAs, numbers 1, 5 and 9 exchange messages
+// with the root.
 func TestUpstreamTree(t *testing.T) {
 	a, err := coll.Find(coll.Bcast, "tree")
 	if err != nil {

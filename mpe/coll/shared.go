@@ -1,28 +1,27 @@
 package coll
 
-// What the algorithms have in common that use shared buffers: memory of each rank that the
-// others of its host map. A rank copies its contribution there and publishes that; the others
-// await the publication and read. There are no messages, so a call takes the copies, and each
-// rank that has to be scheduled once, which counts most where ranks share cores.
+// Helpers of the algorithms that use shared buffers: memory of each rank that the other ranks of its host map. A rank
+// copies its contribution there and publishes it; the other ranks await the publication and read. There are no
+// messages. So a call costs the copies, and one scheduling of each rank, which dominates if ranks share cores.
 //
-// Vectors that are too long for the buffer go in chunks, which use one half of it and the other
-// in turn. When a rank writes chunk i, the others may still read chunk i−1, but not chunk i−2: in
-// each algorithm, a rank publishes once more when it has read that, and the writer awaits it.
-// The executor takes care of what the call before has written there.
+// Vectors that are too long for the buffer are divided into chunks, which alternate between its two halves. While a
+// rank writes chunk i, the other ranks may still read chunk i−1, but not chunk i−2: in each algorithm, a rank
+// publishes again when it has read a chunk, and the writer awaits that. The executor protects data of the previous
+// call.
 
-// chunk is a part of the vectors, or of the blocks, of a call.
+// chunk is a part of the vectors or blocks of a call.
 type chunk struct {
-	// number is from 0 on, of count; off is where it begins and n its length in bytes.
+	// number counts from 0 to count−1. off is the chunk's offset, and n its length in bytes.
 	number, count, off, n int
-	// at is where it is in the shared buffer.
+	// at is its location in the shared buffer.
 	at Loc
 }
 
-// reused reports whether its place in the shared buffer is written to once more.
+// reused reports whether a later chunk overwrites this one in the shared buffer.
 func (k chunk) reused() bool { return k.number+2 < k.count }
 
-// inChunks cuts n bytes so that pieces of that length fit into the shared buffer, and adds a
-// part to the schedule for each chunk.
+// inChunks divides n bytes into chunks of which pieces fit into the shared buffer, and adds a part to the schedule
+// for each of them.
 func (s *Schedule) inChunks(c *Call, n, pieces int, part func(*Call, *Schedule, chunk)) {
 	s.InOrder = true
 	room := c.Shared / pieces
@@ -40,10 +39,10 @@ func (s *Schedule) inChunks(c *Call, n, pieces int, part func(*Call, *Schedule, 
 	})
 }
 
-// MostChunks bounds the chunks of a call. A rank makes two publications for each at most.
+// MostChunks limits the chunks of a call. A rank makes at most two publications for each.
 const MostChunks = 1 << 22
 
-// shares says whether there are shared buffers, with room for two chunks of so many pieces.
+// shares returns a problem unless there are shared buffers in which two chunks of that many pieces fit.
 func (c *Call) shares(pieces int) string {
 	switch {
 	case c.Shared == 0:
@@ -56,35 +55,34 @@ func (c *Call) shares(pieces int) string {
 	return uniform(c)
 }
 
-// sharesOne and sharesAll are shares of a vector, and of a block for each rank.
+// sharesOne is shares for one vector, and sharesAll for a block of each rank.
 func sharesOne(c *Call) string { return c.shares(1) }
 func sharesAll(c *Call) string { return c.shares(c.Ranks) }
 
-// publish publishes what was written.
+// publish adds a StepPublish.
 func (s *Schedule) publish() { s.add(Step{Kind: StepPublish}, nil) }
 
-// await waits until a rank has made so many publications in this call.
+// await waits until a rank has made count publications in this call.
 func (s *Schedule) await(peer, count int) {
 	if count > 0 {
 		s.add(Step{Kind: StepAwait, Peer: peer, Count: count}, nil)
 	}
 }
 
-// read copies from the shared buffer of a rank.
+// read copies from a rank's shared buffer.
 func (s *Schedule) read(rank int, from, into Loc, n int) {
 	s.add(Step{Kind: StepCopy, Peer: rank, From: from, Into: into, Len: n}, nil)
 }
 
-// reduceFrom is into = from ∘ into, with from in the shared buffer of a rank.
+// reduceFrom sets into = from ∘ into, with from in a rank's shared buffer.
 func (s *Schedule) reduceFrom(rank int, from, into Loc, n int) {
 	if n > 0 {
 		s.add(Step{Kind: StepReduce, Peer: rank, From: from, Into: into, Len: n}, nil)
 	}
 }
 
-// combineAll combines what the ranks 0 to last have at from, into a place that is not read.
-// It begins with the last one, so that the order of ranks is kept, and every rank that does so
-// gets the same bits.
+// combineAll combines the contributions of ranks 0 to last, which are at from, and stores the result at into. It
+// begins with the last one, which keeps the order of ranks and gives the same bits on every rank.
 func (s *Schedule) combineAll(last int, from, into Loc, n int) {
 	s.read(last, from, into, n)
 	for r := last - 1; r >= 0; r-- {
@@ -92,8 +90,8 @@ func (s *Schedule) combineAll(last int, from, into Loc, n int) {
 	}
 }
 
-// combineBlocks has each rank combine one block of the chunk, of all ranks, in its own shared
-// buffer. Two publications say that the chunk is there, and that the block is combined.
+// combineBlocks combines the rank's block of the chunk, of all ranks, in its own shared buffer. The first publication
+// means that the chunk is there, the second one that the block is combined.
 func (c *Call) combineBlocks(s *Schedule, k chunk) {
 	s.copy(k.at, c.input().at(k.off), k.n)
 	s.publish()
@@ -106,7 +104,7 @@ func (c *Call) combineBlocks(s *Schedule, k chunk) {
 	s.publish()
 }
 
-// takeBlocks copies the blocks that were combined to the receive buffer.
+// takeBlocks copies the combined blocks to the receive buffer.
 func (c *Call) takeBlocks(s *Schedule, k chunk) {
 	for i := range c.Ranks {
 		r := (c.Rank + i) % c.Ranks

@@ -1,6 +1,6 @@
 package coll
 
-// Kind says what a step does.
+// Kind is the kind of a step.
 type Kind uint8
 
 const (
@@ -8,27 +8,26 @@ const (
 	StepSend Kind = iota + 1
 	// StepRecv receives Len bytes from Peer into Into.
 	StepRecv
-	// StepForward receives Len bytes from Peer into Into, and sends them on to To, as
-	// soon as Piece bytes more are there. It is the middle of a flow: see Step.Piece.
+	// StepForward receives Len bytes from Peer into Into, and sends them on to To, in pieces of Piece bytes as they
+	// arrive. It is the middle of a flow: see Step.Piece.
 	StepForward
 	// StepCopy copies Len bytes from From to Into.
 	StepCopy
-	// StepReduce combines: Into = From ∘ Into. So From is of lower ranks, where the
-	// order matters, as with the functions of MPI's users (invec, inoutvec).
+	// StepReduce sets Into = From ∘ Into. So From is the contribution of lower ranks if the order matters, as for the
+	// reduction functions of MPI users (invec, inoutvec).
 	StepReduce
-	// StepReduceRight is Into = Into ∘ From. From is scratch and holds nothing of use
-	// afterwards, so a user's function may leave its result there first.
+	// StepReduceRight sets Into = Into ∘ From. From must be scratch and is undefined afterwards, so a user's function
+	// may store its result there first.
 	StepReduceRight
-	// StepJoin does nothing: steps that wait for it wait for all that it waits for.
+	// StepJoin is a no-op that combines dependencies: steps that wait for it wait for all that it waits for.
 	StepJoin
-	// StepPack copies Count pieces of Len bytes, which begin Stride bytes apart from From on,
-	// to Into, one behind the other.
+	// StepPack copies Count pieces of Len bytes to Into, without gaps. The first begins at From, the next ones Stride
+	// bytes apart.
 	StepPack
-	// StepPublish makes what the rank has written to its shared buffer so far visible to the
-	// others. A rank's publications are numbered from 1 in each call.
+	// StepPublish makes all that the rank has written to its shared buffer visible to the other ranks. A rank's
+	// publications are numbered from 1 in each call.
 	StepPublish
-	// StepAwait waits until Peer, or each other rank if that is Everyone, has made Count
-	// publications in this call.
+	// StepAwait waits until Peer, or every other rank if Peer is Everyone, has made Count publications in this call.
 	StepAwait
 )
 
@@ -41,7 +40,7 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// Buffer names a piece of memory of the rank.
+// Buffer names a buffer of the rank.
 type Buffer uint8
 
 const (
@@ -49,14 +48,13 @@ const (
 	SendBuf Buffer = iota + 1
 	// RecvBuf is the user's receive buffer; in Bcast, the only one.
 	RecvBuf
-	// Scratch is memory that the executor provides, Schedule.Scratch bytes of it,
-	// with whatever content.
+	// Scratch is memory of the executor, Schedule.Scratch bytes of arbitrary content.
 	Scratch
-	// Blank is the content of messages that have none: the executor sends any
-	// bytes, and throws received ones away. Call.Token says how many.
+	// Blank is the content of messages without content, of Call.Token bytes: the executor sends arbitrary bytes, and
+	// discards received ones.
 	Blank
-	// Shared is memory of a rank that the others of its host can read, Call.Shared bytes of it,
-	// with whatever content. A step writes to the rank's own, and reads that of the rank Peer.
+	// Shared is a rank's memory that the other ranks of its host can read, Call.Shared bytes of arbitrary content. A
+	// step writes to the rank's own buffer, and reads the buffer of rank Peer.
 	Shared
 )
 
@@ -69,45 +67,44 @@ func (b Buffer) String() string {
 	return bufferNames[b]
 }
 
-// Loc is a place in a buffer, in bytes from its beginning.
+// Loc is a location in a buffer. Off is in bytes.
 type Loc struct {
 	Buf Buffer
 	Off int
 }
 
-// at is the place off bytes further on.
+// at returns the location off bytes further on.
 func (l Loc) at(off int) Loc { return Loc{l.Buf, l.Off + off} }
 
-// Everything in Step.After stands for all steps of lower numbers.
+// Everything in Step.After stands for all steps with lower numbers.
 const Everything = -1
 
-// Everyone as the Peer of a StepAwait stands for all ranks but the caller.
+// Everyone as the Peer of a StepAwait stands for all ranks except the caller.
 const Everyone = -1
 
-// Step is one step of a schedule. Which fields mean something is said at its Kind.
+// Step is one step of a schedule. Its Kind determines which fields are used.
 type Step struct {
 	Kind Kind
 	// Peer and To are ranks.
 	Peer, To   int
 	From, Into Loc
-	// Len and Piece are in bytes. A StepSend or StepRecv with a Piece is an end of a flow
-	// that others forward. A flow synchronises itself: every rank announces it to the
-	// next as soon as its step begins, and lets the one before send when its receive is
-	// posted and it may itself send. So no byte moves before the last rank is ready.
+	// Len and Piece are in bytes. A StepSend or StepRecv with a Piece is an end of a flow that other ranks forward. A
+	// flow synchronizes itself: every rank announces it to the next one as soon as its step begins, and clears the
+	// one before to send when its receive is posted and it may send itself. So no byte moves before the last rank is
+	// ready.
 	Len, Piece int
-	// Count is of a StepPack and a StepAwait, Stride of a StepPack.
+	// Count is used by StepPack and StepAwait, Stride by StepPack.
 	Count, Stride int
-	// After has the numbers of steps that must be complete before this one
-	// begins: 0 is none, Everything all earlier ones. It is not used if the schedule is InOrder.
+	// After has the numbers of steps that must be complete before this one begins: 0 is none, Everything all earlier
+	// ones. It is ignored if the schedule is InOrder.
 	After [3]int
 }
 
-// Sends reports whether the step sends a message, Receives whether it receives one.
+// Sends reports whether the step sends a message, and Receives whether it receives one.
 func (s *Step) Sends() bool    { return s.Kind == StepSend || s.Kind == StepForward }
 func (s *Step) Receives() bool { return s.Kind == StepRecv || s.Kind == StepForward }
 
-// Extents are how many bytes of From and of Into, from there on, a step without a message
-// concerns.
+// Extents returns the number of bytes that a step without a message accesses from From on, and from Into on.
 func (s *Step) Extents() (from, into int) {
 	if s.Kind == StepPack {
 		return (s.Count-1)*s.Stride + s.Len, s.Count * s.Len
@@ -115,14 +112,14 @@ func (s *Step) Extents() (from, into int) {
 	return s.Len, s.Len
 }
 
-// Pack is what a StepPack does with the bytes of its Extents.
+// Pack executes a StepPack on the bytes of its Extents.
 func (s *Step) Pack(into, from []byte) {
 	for i := range s.Count {
 		copy(into[i*s.Len:(i+1)*s.Len], from[i*s.Stride:])
 	}
 }
 
-// Dest is the rank that a step which Sends sends to.
+// Dest returns the destination of a step that Sends.
 func (s *Step) Dest() int {
 	if s.Kind == StepForward {
 		return s.To

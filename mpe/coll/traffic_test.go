@@ -1,7 +1,7 @@
 package coll
 
-// Traffic gives how many messages and bytes all ranks of a call send, and whether the
-// formula of the algorithm's cost is a bound that may not be reached.
+// Traffic returns the number of messages and bytes that all ranks of a call send, and whether the formula of the
+// algorithm's cost is only an upper bound.
 func (a *Algorithm) Traffic(c Call) (messages, volume int, bound bool) {
 	p, n, h := c.Ranks, c.Bytes, log2(c.Ranks)
 	if a.Accepts(&c) != nil || p == 1 {
@@ -47,7 +47,7 @@ func (a *Algorithm) Traffic(c Call) (messages, volume int, bound bool) {
 			volume += subtree(v, p) * n
 		}
 		return p - 1, volume, false
-	case gatherTree, scatterTree: // each rank's block goes all the way
+	case gatherTree, scatterTree: // each rank's block travels the whole way
 		return p - 1, (2*len(c.FPGAs) - len(c.tree().groups)) * n, false
 	case allgatherBruck, allgatherDoubling:
 		return p * h, p * (p - 1) * n, false
@@ -70,7 +70,7 @@ func (a *Algorithm) Traffic(c Call) (messages, volume int, bound bool) {
 		return p * h, p * a.cost(&c).Bytes, false
 	case reduceScatterHalving:
 		return c.halvingTraffic(f)
-	case scanDoubling, exscanDoubling: // the pairs of ranks whose distance is a power of two
+	case scanDoubling, exscanDoubling: // pairs of ranks whose distance is a power of two
 		for d := 1; d < p; d *= 2 {
 			messages += p - d
 		}
@@ -79,7 +79,7 @@ func (a *Algorithm) Traffic(c Call) (messages, volume int, bound bool) {
 	return p - 1, (p - 1) * n, false
 }
 
-// halvingTraffic is that of reduceScatterHalving, where the halves may not be equal.
+// halvingTraffic is the Traffic of reduceScatterHalving, whose halves may differ in size.
 func (c *Call) halvingTraffic(f fold) (messages, volume int, bound bool) {
 	count := func(times, n int) {
 		if n > 0 {
@@ -93,7 +93,7 @@ func (c *Call) halvingTraffic(f fold) (messages, volume int, bound bool) {
 		count(1, size)
 	}
 	for width := f.group; width > 1; width /= 2 {
-		for lo := 0; lo < f.group; lo += width / 2 { // each half goes between width/2 pairs
+		for lo := 0; lo < f.group; lo += width / 2 { // width/2 pairs exchange each half
 			count(width/2, c.groupBlocks(f, lo, lo+width/2))
 		}
 	}

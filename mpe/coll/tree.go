@@ -2,20 +2,19 @@ package coll
 
 import "math/bits"
 
-// A binomial tree of n nodes with root 0: the parent of a node is the number without
-// its lowest bit, so that the subtree of a node is a range of numbers that begins
-// with it.
+// The functions below describe a binomial tree of n nodes with root 0. The parent of a node is its number without the
+// lowest bit, so the subtree of a node is a range of numbers that begins with the node.
 
-// virtual numbers the ranks from the root on.
+// virtual returns the caller's number, counted from the root.
 func (c *Call) virtual() int { return (c.Rank - c.Root + c.Ranks) % c.Ranks }
 
-// actual is the rank with the virtual number v.
+// actual returns the rank with virtual number v.
 func (c *Call) actual(v int) int { return (v + c.Root) % c.Ranks }
 
-// parent is that of node v > 0.
+// parent returns the parent of node v > 0.
 func parent(v int) int { return v & (v - 1) }
 
-// subtree is the number of nodes in the subtree of node v, itself included.
+// subtree returns the number of nodes in the subtree of node v, including v.
 func subtree(v, n int) int {
 	if v == 0 {
 		return n
@@ -23,8 +22,8 @@ func subtree(v, n int) int {
 	return min(v&-v, n-v)
 }
 
-// firstChild is the distance from node v to its farthest child, which is a power of
-// two; the others are at the lower powers. It is 0 if there is none.
+// firstChild returns the distance from node v to its farthest child, or 0. It is a power of two; the other children
+// are at the lower powers.
 func firstChild(v, n int) int {
 	size := subtree(v, n)
 	if size < 2 {

@@ -2,21 +2,20 @@ package coll
 
 import "slices"
 
-// The tree that upstream's compiler makes of Bcast, Scatter, Gather and Reduce with
-// com_opt ≥ 1 and two FPGAs or more. The FPGA ranks, in the order of the cluster file,
-// form groups of four; the first of each is the replicator. The root exchanges with
-// the replicators in their order, each replicator with its group in order. The root
-// is the one rank that is not an FPGA: any other would have nobody to talk to.
+// groupSize is the size of a group in the tree with which upstream's compiler implements Bcast, Scatter, Gather and
+// Reduce for com_opt ≥ 1 and at least two FPGAs. The FPGA ranks, in the order of the cluster file, form groups of
+// four; the first of each is the replicator. The root exchanges messages with the replicators in order, and each
+// replicator with its group in order. The root is the only rank that is not an FPGA: any other one would have no
+// peer.
 //
-// Scatter and Gather count blocks in the order of the cluster file, so this must be
-// that of the ranks.
+// Scatter and Gather count blocks in the order of the cluster file, so it must equal the order of ranks.
 const groupSize = 4
 
-// tree is a rank's place in it.
+// tree is the tree from a rank's point of view.
 type tree struct {
-	// groups are those that the root talks to; each begins with its replicator.
+	// groups are the groups, each beginning with its replicator.
 	groups [][]int
-	// mine is the caller's group, nil for the root.
+	// mine is the caller's group, or nil for the root.
 	mine []int
 }
 
@@ -32,7 +31,7 @@ func (c *Call) tree() tree {
 	return t
 }
 
-// grouped: the FPGAs must be all ranks but the root.
+// grouped requires that the FPGAs are all ranks except the root.
 func grouped(c *Call) string {
 	const problem = "the tree needs at least two FPGAs, which are all ranks but the root, each once"
 	if len(c.FPGAs) != c.Ranks-1 || c.Ranks < 3 {

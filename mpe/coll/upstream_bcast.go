@@ -1,12 +1,11 @@
 package coll
 
-// bcastTree and scatterTree: see upstream.go. With G groups, of which the last may be
-// the smaller one:
+// bcastTree and scatterTree use the tree of upstream.go. With G groups, of which the last may be smaller:
 //
 //	T ≈ (G + 3)·(α + nβ) for Bcast
 //	T ≈ (G + 3)·α + (p + 2)·nβ for Scatter, n bytes a block
 //
-// A test has them exactly.
+// A test has the exact formulas.
 var bcastTree = &Algorithm{
 	Name:   "tree",
 	Source: "upstream's compiler, com_opt 1",

@@ -1,13 +1,12 @@
 package coll
 
-// reduceTree and gatherTree: see upstream.go. With G groups, of which the last may be
-// the smaller one:
+// reduceTree and gatherTree use the tree of upstream.go. With G groups, of which the last may be smaller:
 //
 //	T = (G + min(3, p−2))·(α + nβ + nγ) for Reduce
 //	T ≈ (G + 3)·α + (p + 2)·nβ for Gather, n bytes a block
 //
-// A test has them exactly. A replicator and the root begin with their own
-// contribution and then combine in the order in which they receive.
+// A test has the exact formulas. A replicator and the root begin with their own contributions and combine in the
+// order of reception.
 var reduceTree = &Algorithm{
 	Name:   "tree",
 	Source: "upstream's compiler, com_opt 1",

@@ -1,7 +1,7 @@
 package coll
 
-// The formulas of the trees. Nothing chooses a tree by its cost: FPGAs that are built with
-// it know no other.
+// init sets the formulas of the trees. No choice uses them: FPGAs that are built with the tree support no other
+// algorithm.
 func init() {
 	bcastTree.cost = func(c *Call) Cost { return times(c.tree().down(1, 1, false), c.Bytes, 0) }
 	reduceTree.cost = func(c *Call) Cost { return times(c.tree().up(1, 1, false), c.Bytes, c.Bytes) }
@@ -15,10 +15,9 @@ func init() {
 	}
 }
 
-// down is the longest path when the root sends to each replicator in turn, and they
-// to their groups; up that of the same backwards, with the root receiving in the same
-// order. A message between root and replicator counts root, or root for each of the
-// group if whole is set; one within a group counts member.
+// down returns the longest path if the root sends to each replicator in turn, and each replicator to its group. up
+// returns it for the reverse, with the root receiving in the same order. A message between root and replicator counts
+// as root, or if whole is set as root for each member of the group; a message within a group counts as member.
 func (t tree) down(root, member int, whole bool) (longest int) {
 	at := 0
 	for _, g := range t.groups {

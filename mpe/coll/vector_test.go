@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/collcheck"
 )
 
-// sizes are block sizes with zeros and large ones between.
+// sizes returns random block sizes, some of them zero.
 func sizes(rng *rand.Rand, n, elem int) []int {
 	list := make([]int, n)
 	for i := range list {
@@ -19,7 +19,7 @@ func sizes(rng *rand.Rand, n, elem int) []int {
 	return list
 }
 
-// spread lays blocks out with gaps, in reverse order.
+// spread places blocks with gaps, in reverse order.
 func spread(sizes []int, elem int) []int {
 	offsets, at := make([]int, len(sizes)), elem
 	for i := len(sizes) - 1; i >= 0; i-- {
@@ -29,7 +29,7 @@ func spread(sizes []int, elem int) []int {
 	return offsets
 }
 
-// vectorCalls makes a call of a v-form with random layouts.
+// vectorCalls returns calls of a v-form with random layouts.
 func vectorCalls(rng *rand.Rand, c coll.Call) []coll.Call {
 	p, elem := c.Ranks, max(c.Elem, 1)
 	c.Vector = true
@@ -59,7 +59,7 @@ func vectorCalls(rng *rand.Rand, c coll.Call) []coll.Call {
 			column := make([]int, p)
 			for i := range column {
 				if c.InPlace && i > r {
-					matrix[i][r] = matrix[r][i] // what comes is as long as what goes
+					matrix[i][r] = matrix[r][i] // both directions have the same length
 				}
 				column[i] = matrix[i][r]
 			}

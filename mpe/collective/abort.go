@@ -7,27 +7,25 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// A rank whose call fails sends an abort of it to all other members of the communicator, so
-// that none of them waits for it forever. A rank whose call is ended by an abort sends none:
-// the sender of the abort has sent it to all members. So a call that fails on one rank costs
-// one small message per other rank, and at most one for each two ranks if it fails on all of
-// them independently.
+// A rank whose call fails sends an abort to all other members of the communicator, so that none of them waits for it
+// forever. A rank whose call is ended by an abort sends none, because the sender of the abort has sent it to all
+// members. So a call that fails on one rank costs one small message per other rank. If it fails on all of them
+// independently, it costs at most one message per ordered pair of ranks.
 //
-// An abort must not end another call of the same number: programs that use a rank one after
-// another number their communicators and calls in the same way. So when the members agree
-// how to choose algorithms, the first of them also gives the communicator a random epoch,
-// which aborts carry. A call that fails before is aborted without an epoch, which concerns
-// only members that have not agreed either, and again when they have: by the members whose
-// calls it has ended as well, since its sender may be gone by then.
+// An abort must not end another call with the same number: successive programs that use a rank number their
+// communicators and calls alike. So when the members agree how to choose algorithms, the first member also gives the
+// communicator a random epoch, which aborts carry. A call that fails before is aborted without an epoch. Such an
+// abort concerns only members that have not agreed either. It is sent once more when they have agreed, also by the
+// members whose calls it aborted, because its sender may be gone by then.
 //
 // The members of a communicator with peers whose profile carries no communicators, such as FPGAs, do not agree, so
-// there is no epoch. An abort concerns calls that are under way then, and the next ones of a program that has made one.
+// there is no epoch. Their aborts concern calls in progress, and the next calls of a program that has made one.
 // Nothing is sent to those peers: the engine has no message for them.
 
-// abortMsg is the abort of a call.
+// abortMsg is an abort of a call.
 type abortMsg struct {
-	// rank is the one whose call has failed, in the world. sender is that, or another one whose
-	// call its abort has ended.
+	// rank is the rank of the world whose call has failed. sender is the same rank, or another one whose call it
+	// aborted.
 	rank, sender int
 	epoch        uint64
 	comm         uint32
@@ -36,7 +34,7 @@ type abortMsg struct {
 	cause        FailureCause
 }
 
-// abortLen is the length of an abort on the wire, in bytes. No other report has it.
+// abortLen is the length of an abort on the wire, in bytes. No other report has this length.
 const abortLen = 20
 
 func (f *abortMsg) encode() []byte {
@@ -50,8 +48,7 @@ func (f *abortMsg) encode() []byte {
 	return binary.LittleEndian.AppendUint16(b, uint16(f.rank+1))
 }
 
-// Retractable reports whether payload, of a message of statusComm, is an abort without an
-// epoch.
+// Retractable reports whether payload, of a message in statusComm, is an abort without an epoch.
 func Retractable(payload []byte) bool {
 	return len(payload) == abortLen && decodeAbort(0, payload).epoch == 0
 }
@@ -67,8 +64,7 @@ func decodeAbort(sender int, b []byte) abortMsg {
 	return f
 }
 
-// sendAbort sends an abort to the other members of the communicator of a call that has
-// failed here with err.
+// sendAbort aborts the call at the other members of its communicator. err is why the call has failed on this rank.
 func (x *Execution) sendAbort(err error) {
 	e := x.e
 	if x.aborted || x.Request == nil || x.Call.Ranks == 1 {
@@ -83,9 +79,8 @@ func (x *Execution) sendAbort(err error) {
 	x.sendLater(&f)
 }
 
-// Refuse aborts a call that this rank does not make, as one of its arguments is wrong: it is over
-// here. Members that know no communicators are not notified, and so none is in a communicator
-// that has such.
+// Refuse aborts a call that this rank does not make because one of its arguments is invalid: the call ends here. It
+// is a no-op for a communicator with members that do not know communicators, which cannot be notified.
 func (e *Executor) Refuse(c *Operation, cause FailureCause) {
 	x := &Execution{execution: execution{Operation: *c, e: e}}
 	limits, err := x.checkMembers(e.engine)
@@ -93,7 +88,7 @@ func (e *Executor) Refuse(c *Operation, cause FailureCause) {
 		return
 	}
 	a := e.agreements[c.Comm]
-	if a == nil { // the other members cannot agree without this one
+	if a == nil { // the other members cannot agree without this rank
 		a = &agreement{comm: c.Comm, members: slices.Clone(c.Members)}
 		e.agreements[c.Comm] = a
 		e.agree(a, x)
@@ -106,15 +101,15 @@ func (e *Executor) Refuse(c *Operation, cause FailureCause) {
 	a.skip(&f)
 }
 
-// sendLater has an abort sent when the members have agreed, if they have not.
+// sendLater queues an abort to be sent when the members have agreed, unless they already have.
 func (x *Execution) sendLater(f *abortMsg) {
 	if a := x.agreement(); a != nil && !a.done && len(a.unsentAborts) < maxAborts {
 		a.unsentAborts = append(a.unsentAborts, *f)
 	}
 }
 
-// sendAborts sends an abort to all members. An abort is also a report of the status, which
-// is unchanged: engines that know only these take it for one.
+// sendAborts sends an abort to all members. An abort is also a report of the unchanged status, for engines that know
+// only reports.
 func (e *Executor) sendAborts(members []int, f *abortMsg) {
 	text := f.encode()
 	for _, rank := range members {
@@ -124,7 +119,7 @@ func (e *Executor) sendAborts(members []int, f *abortMsg) {
 	}
 }
 
-// newEpoch returns the epoch of communicators whose first member this rank is.
+// newEpoch returns the epoch of communicators whose first member is this rank.
 func (e *Executor) newEpoch() uint64 {
 	if e.epoch == 0 {
 		e.epoch = e.engine.Random()%maxEpoch + 1
@@ -132,10 +127,10 @@ func (e *Executor) newEpoch() uint64 {
 	return e.epoch
 }
 
-// maxEpoch: an epoch has 62 bits, as it is sent between two flags.
+// maxEpoch is the largest epoch. It has 62 bits, because it is sent between two flags.
 const maxEpoch = 1<<62 - 1
 
-// epoch returns that of the call's communicator, or 0 if the members have not agreed on one.
+// epoch returns the epoch of the call's communicator, or 0 if the members have not agreed on one.
 func (x *Execution) epoch() uint64 {
 	if a := x.agreement(); a != nil {
 		return a.epoch
@@ -143,9 +138,8 @@ func (x *Execution) epoch() uint64 {
 	return 0
 }
 
-// messageTag is the tag of the call's messages: its number, counted from a place that the
-// epoch determines. So a message of an earlier program's call does not match, even if it
-// arrives when the members have agreed (E51).
+// messageTag returns the tag of the call's messages: its number, offset by the epoch. So a message of an earlier
+// program's call does not match, even if it arrives after the members have agreed (E51).
 func (x *Execution) messageTag() int {
 	epoch := x.epoch()
 	if epoch == 0 || x.Tag == agreementTag || x.Tag > Tags {
@@ -154,7 +148,7 @@ func (x *Execution) messageTag() int {
 	return 1 + int((epoch+uint64(x.Tag)-1)%Tags)
 }
 
-// agreement is that of the call's communicator, if there is one.
+// agreement returns the agreement of the call's communicator, or nil.
 func (x *Execution) agreement() *agreement {
 	if x.agreed != nil {
 		return x.agreed

@@ -10,53 +10,50 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 )
 
-// Ranks that choose different algorithms for the same call wait for each other forever.
-// So before their first call in a communicator, its members find out whether all go by
-// the same configuration, and what they exchange messages through. If they do not, all
-// go by the default table. Communicators with deployed nodes have nothing to agree on:
-// these do as upstream's compiler has made them.
+// Ranks that choose different algorithms for the same call wait for each other forever. So before their first call in
+// a communicator, its members compare their configurations and how they exchange messages. If these differ, all
+// members use the default table. Communicators with deployed nodes do not agree: upstream's compiler has fixed the
+// algorithms of these nodes.
 
-// agreement is what the members of a communicator have agreed on.
+// agreement is the agreement of the members of a communicator.
 type agreement struct {
 	comm uint32
 	done bool
-	// freed: no further call is made.
+	// freed means that no further call will be made.
 	freed bool
-	// class is what all of their messages go through.
+	// class is the class of the messages between the members.
 	class choice.Class
-	// same: all of them are configured alike.
+	// same means that all members have the same configuration.
 	same  bool
 	table *choice.Table
-	// orders has the order of ordered broadcasts, by the rank of their root in the world.
+	// orders has the orders of ordered broadcasts, by the rank of the root in the world.
 	orders map[int]*Ordering
-	// call is the one by which they agree, until it has ended; waiting are those that
-	// were posted before.
+	// call is the call by which the members agree, until it ends. waiting lists the calls posted before its end.
 	call    *Execution
 	waiting []*Execution
-	// epoch distinguishes the communicator from others of the same number; 0 if not all
-	// members know of epochs. members are their ranks of the world, last is the number of
-	// the call that was made last. aborts are those of calls that were not made here yet,
-	// and unsentAborts this rank's, which are sent once more when there is an epoch.
+	// epoch distinguishes the communicator from others of the same number; it is 0 if a member does not support
+	// epochs. members are the members' ranks of the world, and last is the number of the last call made. aborts holds
+	// aborts of calls that were not made here yet; unsentAborts holds this rank's aborts, which are sent once more
+	// when there is an epoch.
 	epoch        uint64
 	members      []int
 	last         int
 	aborts       []abortMsg
 	unsentAborts []abortMsg
-	// sharing is nil if the members have no slot in common for their shared buffers.
+	// sharing is nil if the members have no common slot for their shared buffers.
 	sharing *sharing
 }
 
-// agreementTag is that of the messages by which the members agree. Calls have other tags,
-// and there is one agreement of a communicator. The messages wait for a receive, so that a
-// program that is gone before the members have agreed leaves none.
+// agreementTag is the tag of the messages by which the members agree. Calls have other tags, and a communicator has
+// one agreement. The messages wait for a receive, so that a program that is gone before the members have agreed
+// leaves none.
 const agreementTag = 0
 
-// What the members agree on is the bitwise AND of what each of them has: flags, a hash
-// of 32 bits each of the configuration and of the built-in table, which may be another one
-// in another version, and the complement of both. Between the flags the first member has the
-// epoch, and the others ones; so it is 0 if a member knows of no epochs. The flag of
-// oversubscribed hosts counts as a bit of the epoch: it is one in versions without the flag. The last 64 bits are the
-// slots of the shared buffers that are free.
+// The members agree on the bitwise AND of their values: flags; 32-bit hashes of the configuration and of the built-in
+// table, which may differ between versions; and the complement of both hashes. Between the flags, the first member
+// has the epoch, and the others have ones; so the epoch is 0 if a member does not support epochs. Versions without
+// the flag of oversubscribed hosts treat its bit as a bit of the epoch and set it. The last 64 bits are the free
+// slots of the shared buffers.
 const (
 	agreementLen       = 32
 	flagMemory         = 1
@@ -65,8 +62,7 @@ const (
 	slotsAt            = 24
 )
 
-// agreeAndBegin begins a call, or has it wait until the members have agreed. The error is
-// that of a call that cannot be.
+// agreeAndBegin begins a call, or queues it until the members have agreed. The error reports an invalid call.
 func (e *Executor) agreeAndBegin(x *Execution) error {
 	if x.limits.ByOrder || x.Call.Ranks == 1 {
 		if e.alone == nil {
@@ -81,9 +77,9 @@ func (e *Executor) agreeAndBegin(x *Execution) error {
 	}
 	a := e.agreements[x.Comm]
 	if b := e.engine.Shared(); b != nil && x.User == nil {
-		_, x.Call.Shared = b.Slots() // if the members agree on a slot
+		_, x.Call.Shared = b.Slots() // provided that the members agree on a slot
 	}
-	if a == nil || !a.done { // else begin detects the errors before anything is sent
+	if a == nil || !a.done { // otherwise begin detects errors before anything is sent
 		if err := x.CheckAlgorithm(); err != nil {
 			return err
 		}
@@ -105,9 +101,9 @@ func (e *Executor) agreeAndBegin(x *Execution) error {
 	return nil
 }
 
-// agree begins the call by which the members of a communicator agree. No member sends a
-// message of another call before all have made this one, and none makes it twice. So those that
-// have come in the communicator are of an earlier program, which had the same numbers.
+// agree begins the call by which the members of a communicator agree. No member sends a message of another call
+// before all have made this one, and none makes it twice. So messages received in the communicator are from an
+// earlier program that used the same numbers.
 func (e *Executor) agree(a *agreement, first *Execution) {
 	e.engine.Discard(first.Comm)
 	x := new(Execution)
@@ -124,7 +120,7 @@ func (e *Executor) agree(a *agreement, first *Execution) {
 	x.then = func(err error) { e.haveAgreed(a, all, err) }
 	x.reduce, _ = op.Lookup(x.Op, x.Type)
 	x.algorithm, _ = coll.Find(coll.Allreduce, "recursive-doubling")
-	if err := x.algorithm.Make(&x.schedule, &x.Call); err != nil { // it can be, whenever the first call can
+	if err := x.algorithm.Make(&x.schedule, &x.Call); err != nil { // cannot fail if the first call is valid
 		e.haveAgreed(a, nil, err)
 		return
 	}
@@ -132,7 +128,7 @@ func (e *Executor) agree(a *agreement, first *Execution) {
 	x.execute()
 }
 
-// offer is what this rank has to say.
+// offer returns this rank's value for the agreement.
 func (e *Executor) offer(x *Execution) []byte {
 	flags := ^uint64(0)
 	if x.Call.Rank == 0 {
@@ -153,10 +149,10 @@ func (e *Executor) offer(x *Execution) []byte {
 	return binary.LittleEndian.AppendUint64(b, e.freeSlots(x))
 }
 
-// fold makes 32 bits of 64.
+// fold reduces 64 bits to 32.
 func fold(hash uint64) uint64 { return (hash ^ hash>>32) & math.MaxUint32 }
 
-// haveAgreed begins the calls that have waited for it.
+// haveAgreed completes an agreement and begins the calls that have waited for it.
 func (e *Executor) haveAgreed(a *agreement, all []byte, err error) {
 	a.done, a.call = true, nil
 	if e.offered == a {
@@ -174,12 +170,12 @@ func (e *Executor) haveAgreed(a *agreement, all []byte, err error) {
 			a.same, a.table = true, e.table()
 		case alike>>32 == math.MaxUint32: // the default table
 			e.disagreements++
-		default: // the first algorithm that can
+		default: // use the first algorithm that supports the call
 			e.disagreements++
 			a.table = nil
 		}
 	} else {
-		delete(e.agreements, a.comm) // the next call tries again
+		delete(e.agreements, a.comm) // so that the next call tries again
 	}
 	if a.epoch != 0 {
 		for i := range a.unsentAborts {
@@ -187,7 +183,7 @@ func (e *Executor) haveAgreed(a *agreement, all []byte, err error) {
 			e.sendAborts(a.members, &a.unsentAborts[i])
 			a.skip(&a.unsentAborts[i])
 		}
-		// Now it is known which calls the aborts that came before are of.
+		// With the epoch it is known which calls the earlier aborts concern.
 		e.aborts = append(e.aborts, a.aborts...)
 	}
 	a.unsentAborts, a.aborts = nil, nil
@@ -208,7 +204,7 @@ func (e *Executor) haveAgreed(a *agreement, all []byte, err error) {
 	}
 }
 
-// table is the engine's own.
+// table returns the engine's table.
 func (e *Executor) table() *choice.Table {
 	if t := e.cfg.Table; t != nil {
 		return t
@@ -216,7 +212,7 @@ func (e *Executor) table() *choice.Table {
 	return e.defaultTable()
 }
 
-// defaultTable is the one that is built in.
+// defaultTable returns the built-in table.
 func (e *Executor) defaultTable() *choice.Table {
 	if e.builtIn != nil {
 		return e.builtIn
@@ -224,7 +220,7 @@ func (e *Executor) defaultTable() *choice.Table {
 	return choice.Default()
 }
 
-// hash is that of everything by which calls are chosen.
+// hash returns a hash of everything that affects the choice of algorithms.
 func (c *Config) hash() uint64 {
 	h := choice.Default().Hash()
 	if c.Table != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// Ranks of different versions may have different tables built in: then they go by what can
-// carry out every call.
+// TestVersionsDisagree checks that ranks of different versions, with different built-in tables, use the algorithms
+// that support every call.
 func TestVersionsDisagree(t *testing.T) {
 	flat := []choice.Span{{UpTo: math.MaxInt, By: []choice.Choice{{Algorithm: "flat"}}}}
 	w := newWorld(3, nil)
@@ -26,7 +26,7 @@ func TestVersionsDisagree(t *testing.T) {
 	}
 }
 
-// Ranks that are configured differently find out, and go by the default.
+// TestMembersDisagree checks that ranks with different configurations detect it, and use the default table.
 func TestMembersDisagree(t *testing.T) {
 	force := choice.Forced{coll.Bcast: {Algorithm: "flat"}}
 	w := newWorld(3, func(rank int, cfg *Config) {
@@ -58,8 +58,8 @@ func TestMembersDisagree(t *testing.T) {
 	}
 }
 
-// Ranks that share cores choose other algorithms, if all of them do: an agreed flag says so,
-// which leaves the epoch another one than 0.
+// TestOversubscribed checks that ranks choose the algorithms for oversubscribed hosts if all of them agree on it, and
+// that this flag does not make the epoch 0.
 func TestOversubscribed(t *testing.T) {
 	by := func(name string) choice.Rows {
 		spans := []choice.Span{{UpTo: math.MaxInt, By: []choice.Choice{{Algorithm: name}}}}

@@ -10,38 +10,35 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Caller is a rank that makes collective calls, as Operation.Check needs it.
+// Caller is a rank that makes collective calls, for Operation.Check.
 type Caller interface {
-	// Rank returns its number in the world.
+	// Rank returns the rank in the world.
 	Rank() int
-	// Wire returns what the messages to and from a rank of the world can be. The error says
-	// that there is no such rank.
+	// Wire describes the messages to and from a rank of the world. It returns an error if there is no such rank.
 	Wire(rank int) (Wire, error)
 }
 
-// Wire is what the messages between two ranks can be: Profile to NoEmpty are as in
-// mpe.PeerInfo. SingleCopy: payload is copied once, between the ranks' memories. Shared: they have shared
-// buffers. Clients of a daemon know neither.
+// Wire describes the messages between two ranks. Profile to NoEmpty are as in mpe.PeerInfo. SingleCopy means that
+// payload is copied once, between the ranks' memories, and Shared that the ranks have shared buffers. Clients of a
+// daemon set neither.
 type Wire struct {
 	Profile                 string
 	Words, NoComms, NoEmpty bool
 	SingleCopy, Shared      bool
 }
 
-// WireLimits is what the wires of some members cannot carry.
+// WireLimits are the limits of the wires to some members.
 type WireLimits struct {
-	// Words: some carry whole words only. ByOrder: some carry no communicators, so that
-	// messages match by their order alone. Any: some have one of these limits, or
-	// carry no empty messages.
+	// Words: a wire carries only whole words. ByOrder: a wire carries no communicators, so messages match by order
+	// alone. Any: a wire has one of these limits, or carries no empty messages.
 	Words, ByOrder, Any bool
 }
 
-// Check reports what is wrong with a call that rank makes, before anything is sent, and
-// fills in what was left out. It is the only check of a call: engines and clients of a
-// daemon refuse the same calls with the same errors.
+// Check reports mistakes in a call of rank before anything is sent, and fills in defaults. It is the only check of a
+// call: engines and clients of a daemon reject the same calls with the same errors.
 //
-// The error is a *coll.CallError, or matches handshake.ErrTag, op.ErrUndefined or the error of rank.Wire. An
-// algorithm that the call names is checked by CheckAlgorithm.
+// The error is a *coll.CallError, or matches handshake.ErrTag, op.ErrUndefined or the error of rank.Wire. Check does
+// not check the algorithm that the call names: see CheckAlgorithm.
 func (m *Operation) Check(rank Caller) (limits WireLimits, err error) {
 	if limits, err = m.checkMembers(rank); err != nil {
 		return limits, err
@@ -55,8 +52,8 @@ func (m *Operation) Check(rank Caller) (limits WireLimits, err error) {
 	case c.Token < 0 || c.Token > protocol.WordLen:
 		return limits, m.refuse("tokens of %d bytes: they have %d at most", c.Token, protocol.WordLen)
 	}
-	// All ranks must send tokens of the same size, although only some of them know of a
-	// peer that receives no empty messages.
+	// All ranks must send tokens of the same size, although only some ranks have a peer that receives no empty
+	// messages.
 	if limits.Any && c.Token == 0 {
 		c.Token = protocol.WordLen
 	}
@@ -76,7 +73,7 @@ func (m *Operation) Check(rank Caller) (limits WireLimits, err error) {
 	return limits, nil
 }
 
-// checkMembers checks the members, and returns what their wires cannot carry.
+// checkMembers checks the members, and returns the limits of their wires.
 func (m *Operation) checkMembers(rank Caller) (limits WireLimits, err error) {
 	c, self := &m.Call, rank.Rank()
 	if len(m.Members) != c.Ranks || c.Rank < 0 || c.Rank >= c.Ranks || m.Members[c.Rank] != self {
@@ -107,7 +104,7 @@ func (m *Operation) Reduces() bool {
 	return false
 }
 
-// checkOperation checks that there is an operation for the elements of a reduction.
+// checkOperation checks that a reduction's operation is defined for its elements.
 func (m *Operation) checkOperation() error {
 	if !m.Reduces() || m.User != nil {
 		return nil
@@ -119,8 +116,8 @@ func (m *Operation) checkOperation() error {
 	return err
 }
 
-// CheckAlgorithm reports whether the algorithm that the call names can carry it out. The
-// error is a *coll.CallError.
+// CheckAlgorithm returns an error unless the algorithm that the call names supports the call. The error is a
+// *coll.CallError.
 func (m *Operation) CheckAlgorithm() error {
 	if m.Algorithm == "" {
 		return nil
@@ -132,9 +129,9 @@ func (m *Operation) CheckAlgorithm() error {
 	return a.Accepts(&m.Call)
 }
 
-// CheckMessages reports whether the wires can carry the messages of an algorithm that accepts
-// the call: where limits.Words is set, all of them must be whole words. It uses the memory of
-// s. The error matches handshake.ErrLength.
+// CheckMessages returns an error unless the wires can carry the messages of an algorithm that accepts the call: if
+// limits.Words is set, all messages must be whole words. It reuses the memory of s. The error matches
+// handshake.ErrLength.
 func (m *Operation) CheckMessages(rank Caller, limits WireLimits, a *coll.Algorithm, s *coll.Schedule) error {
 	if !limits.Words || max(m.Call.Elem, 1)%protocol.WordLen == 0 {
 		return nil

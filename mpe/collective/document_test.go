@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// The document says what an abort is.
+// TestDocumentOfFailures compares the protocol document's description of aborts with the code.
 func TestDocumentOfFailures(t *testing.T) {
 	b, err := os.ReadFile("../../docs/ZRLMPI_protocol.md")
 	if err != nil {

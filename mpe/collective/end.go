@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Abort ends the call because its caller's context has ended with cause. The error is that
-// of its oldest message. No user's function may be running.
+// Abort ends the call because its caller's context ended with cause. The call's error is the error of its oldest
+// message. No function of the user may be running.
 func (x *Execution) Abort(cause error) {
 	x.setCause(cause)
 	of := x
@@ -36,15 +36,15 @@ func (x *Execution) Abort(cause error) {
 	x.endWith(err)
 }
 
-// setCause notes why the caller has abandoned the call.
+// setCause records why the caller has abandoned the call.
 func (x *Execution) setCause(cause error) {
 	if x.cause = x.e.engine.CauseOf(cause); x.cause == CauseOther {
-		x.cause = CauseCancelled // a context may end for whatever its owner likes
+		x.cause = CauseCancelled // a context's cause may be any error
 	}
 }
 
-// CancelComputing has a user's function that can be cancelled return, as the caller has
-// abandoned the call. It reports whether one is running, which has the call's buffers.
+// CancelComputing cancels the user's running functions, because the caller has abandoned the call. It reports whether
+// one is running, and so still uses the call's buffers.
 func (x *Execution) CancelComputing(cause error) bool {
 	if x.computing > 0 && x.CancelUser != nil {
 		x.setCause(cause)
@@ -53,7 +53,7 @@ func (x *Execution) CancelComputing(cause error) bool {
 	return x.computing > 0
 }
 
-// endWith ends a call that has not, with err.
+// endWith ends a call with err. The call must be in progress.
 func (x *Execution) endWith(err error) {
 	if x.begun {
 		x.failed = err
@@ -64,8 +64,7 @@ func (x *Execution) endWith(err error) {
 	x.end(err)
 }
 
-// cancelAll ends what is under way: it is cancelled, or goes on without the call's
-// memory.
+// cancelAll cancels all messages in flight. Messages that cannot be cancelled continue without the call's memory.
 func (x *Execution) cancelAll() {
 	for len(x.under) > 0 {
 		m := x.under[len(x.under)-1]
@@ -74,7 +73,7 @@ func (x *Execution) cancelAll() {
 	}
 }
 
-// end ends the call.
+// end ends the call and begins the calls that have waited for it.
 func (x *Execution) end(err error) {
 	e, then := x.e, x.then
 	if err != nil {
@@ -109,8 +108,7 @@ func (x *Execution) end(err error) {
 	}
 }
 
-// agreeing is the call by which the members of x's communicator agree, for which it
-// waits, or nil.
+// agreeing returns the agreement call that x waits for, or nil.
 func (e *Executor) agreeing(x *Execution) *Execution {
 	if a := e.agreements[x.Comm]; a != nil {
 		return a.call
@@ -118,20 +116,20 @@ func (e *Executor) agreeing(x *Execution) *Execution {
 	return nil
 }
 
-// dequeue removes a call from those that wait for an earlier one, or until the members
-// have agreed, which goes on.
+// dequeue removes a call from the queue in which it waits for an earlier call or an agreement. The agreement
+// continues.
 func (e *Executor) dequeue(x *Execution) {
 	is := func(y *Execution) bool { return x == y }
 	if x.order != nil {
 		x.order.waiting = slices.DeleteFunc(x.order.waiting, is)
-	} else if x.share != nil { // endShared does it
+	} else if x.share != nil { // endShared removes it
 		return
 	} else if a := e.agreements[x.Comm]; a != nil {
 		a.waiting = slices.DeleteFunc(a.waiting, is)
 	}
 }
 
-// remove takes an element out of a list whose order does not matter.
+// remove removes an element from an unordered list.
 func remove[T comparable](list *[]T, of T) {
 	if i := slices.Index(*list, of); i >= 0 {
 		last := len(*list) - 1

@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// TestEndedCalls: the last calls are kept, with what the members of one have to agree in.
+// TestEndedCalls checks that the last calls are kept, with the values in which the members of a call must agree.
 func TestEndedCalls(t *testing.T) {
 	w := newWorld(2, nil)
 	if list := (*w)[0].calls.EndedCalls(); len(list) != 0 {

@@ -8,55 +8,51 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// ErrMismatch: a message of a collective call is not as long as the call says, so its
-// sender has made another one.
+// ErrMismatch means that a message of a collective call has another length than this rank's call requires, so its
+// sender has made another call.
 var ErrMismatch = errors.New("not all ranks have made the same call")
 
-// ErrCallFailed: another rank has abandoned the collective call, so that it cannot complete
-// here.
+// ErrCallFailed means that another rank has abandoned the collective call, so it cannot complete on this rank.
 var ErrCallFailed = errors.New("another rank has abandoned the call")
 
-// CallFailedError is a collective call that has failed because it did on another rank.
+// CallFailedError reports a collective call that failed because another rank abandoned it.
 type CallFailedError struct {
-	// Rank is that rank, of the world.
+	// Rank is that rank, in the world.
 	Rank int
-	// Collective is what that rank has called, as number Number of communicator Comm.
+	// Collective is the call of that rank, with number Number in communicator Comm.
 	Collective coll.Collective
 	Comm       uint32
 	Number     int
-	// Cause is why it has abandoned the call.
+	// Cause is why that rank abandoned the call.
 	Cause FailureCause
 }
 
-// Error returns which rank has abandoned which call, and why.
 func (e *CallFailedError) Error() string {
 	return fmt.Sprintf("rank %d has abandoned %v, call %d in communicator %d: %v", e.Rank, e.Collective, e.Number, e.Comm, e.Cause)
 }
 
-// Is makes errors.Is(err, ErrCallFailed) true.
+// Is reports whether target is ErrCallFailed.
 func (e *CallFailedError) Is(target error) bool { return target == ErrCallFailed }
 
-// StepError is a step of a collective call that has failed, and the whole call with it.
-// Its cause is what the operation's error was: the *WaitError of one that the caller's
-// context has ended, for instance.
+// StepError reports a step that failed, and with it a collective call. Err is the error of the step's operation, such
+// as the *WaitError of an operation ended by the caller's context.
 type StepError struct {
 	Collective coll.Collective
-	// Algorithm is empty for the first call of a communicator that not all members have begun.
+	// Algorithm is empty for the first call of a communicator if some members have not begun it.
 	Algorithm string
-	// Number is the step's, from 1, and Kind what it was to do.
+	// Number is the number of the step, from 1, and Kind its kind.
 	Number int
 	Kind   coll.Kind
-	// Peer is the other rank, of the world, or −1 if the step has none.
+	// Peer is the other rank, in the world, or −1 if the step has none.
 	Peer int
-	// Bytes is the length of the step's message, or of what it combines.
+	// Bytes is the length of the step's message or operands.
 	Bytes int
-	// Others are the ranks of the world with which other messages were under way, or for the first
-	// call of a communicator those from which nothing has ever come.
+	// Others lists the ranks of the world with other messages in flight. For the first call of a communicator, it
+	// lists the ranks from which nothing was ever received.
 	Others []int
 	Err    error
 }
 
-// Error says which step of what has failed, with whom, and why.
 func (e *StepError) Error() string {
 	if e.Algorithm == "" {
 		text := fmt.Sprintf("%v, which not all ranks have begun: %v", e.Collective, e.Err)
@@ -84,15 +80,14 @@ func (e *StepError) Error() string {
 // Unwrap returns the cause.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// AwaitError is the wait of a call by shared buffers that its caller's context has ended.
+// AwaitError reports a call on shared buffers that was waiting when its caller's context ended.
 type AwaitError struct {
-	// Rank is the rank of the world that has not come so far.
+	// Rank is the rank of the world that the call was waiting for.
 	Rank int
-	// Cause is that of the context.
+	// Cause is the context's cause.
 	Cause error
 }
 
-// Error says for whom the call waits.
 func (e *AwaitError) Error() string {
 	return fmt.Sprintf("it waits for rank %d: %v", e.Rank, e.Cause)
 }
@@ -100,7 +95,7 @@ func (e *AwaitError) Error() string {
 // Unwrap returns the cause.
 func (e *AwaitError) Unwrap() error { return e.Cause }
 
-// describeRanks names some ranks.
+// describeRanks lists ranks as text, at most eight of them.
 func describeRanks(list []int) string {
 	const most = 8
 	s := "rank "
@@ -119,38 +114,39 @@ func describeRanks(list []int) string {
 	return s
 }
 
-// FailureCause is why a rank has abandoned a collective call.
+// FailureCause is the reason for which a rank abandoned a collective call.
 type FailureCause uint8
 
-// The causes. Their numbers are those of the wire (E51).
+// Causes. Their numbers are part of the wire format (E51).
 const (
-	// CauseOther: see the error on that rank.
+	// CauseOther means any other error; that rank has the details.
 	CauseOther FailureCause = iota
-	// CauseTimeout: its caller's deadline has passed.
+	// CauseTimeout means that the caller's deadline expired.
 	CauseTimeout
-	// CauseCancelled: its caller, or the program, has abandoned it.
+	// CauseCancelled means that the caller, or the program, abandoned the call.
 	CauseCancelled
-	// CauseMismatch: another rank has made another call.
+	// CauseMismatch means that another rank made another call.
 	CauseMismatch
-	// CauseTruncated: a message was longer than its call says.
+	// CauseTruncated means that a message was longer than the call requires.
 	CauseTruncated
-	// CausePeerLost: it has lost another rank.
+	// CausePeerLost means that the rank lost another rank.
 	CausePeerLost
-	// CauseClosing: it shuts down.
+	// CauseClosing means that the rank is shutting down.
 	CauseClosing
-	// CauseArgument: it has refused the call because of an argument. The others say which.
+	// CauseArgument means that the rank rejected the call because of an argument. The causes after it name the
+	// argument.
 	CauseArgument
 	CauseBuffer
 	CauseCount
 	CauseDatatype
 	CauseOperation
 	CauseRoot
-	// CauseRefused: it has refused the call for another reason.
+	// CauseRefused means that the rank rejected the call for another reason.
 	CauseRefused
 	numCauses
 )
 
-// refused reports whether it has not made the call.
+// refused reports whether the rank has not made the call.
 func (c FailureCause) refused() bool { return c >= CauseArgument && c < numCauses }
 
 var causeTexts = [numCauses]string{
@@ -160,7 +156,7 @@ var causeTexts = [numCauses]string{
 	"the operation is wrong there", "the root is wrong there", "it refuses the call",
 }
 
-// String says it in a few words.
+// String describes the cause in a few words.
 func (c FailureCause) String() string {
 	if c >= numCauses {
 		c = CauseOther

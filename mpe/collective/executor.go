@@ -1,17 +1,16 @@
-// Package collective executes collective operations: it has the schedules of a rank's calls
-// (package coll) under way, gives their messages to the engine of the rank, and ends the calls.
+// Package collective executes collective operations: it runs the schedules of a rank's calls (package coll), hands
+// their messages to the rank's engine, and ends the calls.
 //
-// An Executor has all calls of one rank. It acts in events only: the engine calls it when a
-// call is made (Start), when a message or a user's function of a call has ended (Ended,
-// Computed), and when a message of another rank's Executor has come (Opened, Arrived). What
-// follows from that begins when the engine calls Advance, at the end of the event: no step
-// begins in the middle of one. Everything that an Executor needs is in the interface Engine.
-// It has no lock, goroutine, clock or randomness; Check and Prepare may be called at any time.
+// An Executor has all calls of one rank. It acts only in events: the engine calls it when a call is made (Start),
+// when a message or a user's function ends (Ended, Computed), and when a message of another rank's Executor arrives
+// (Opened, Arrived). The engine calls Advance at the end of the event, which begins the steps that are now possible:
+// no step begins in the middle of an event. The interface Engine has everything that an Executor needs. An Executor
+// has no lock, goroutine, clock or randomness; Check and Prepare may be called at any time.
 //
-// The files, in the order in which a call meets them: operation.go and check.go describe and
-// check it; agree.go has the members of its communicator agree how to choose algorithms;
-// start.go chooses one, order.go the order of a broadcast's chain, step.go executes the steps,
-// shared.go those of schedules that use shared buffers; end.go ends it; abort.go and onabort.go abort it on the other ranks; report.go reports.
+// The files, in the order in which a call passes through them: operation.go and check.go describe and check it;
+// agree.go lets the members of its communicator agree how to choose algorithms; start.go chooses one; order.go
+// determines the order of a broadcast's chain; step.go executes steps, and shared.go the steps of schedules on shared
+// buffers; end.go ends the call; abort.go and onabort.go abort it on other ranks; report.go reports.
 package collective
 
 import (
@@ -20,47 +19,44 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// Engine is what an Executor needs of the engine of its rank. All methods are called in an
-// event of the engine. None of them calls Advance.
+// Engine is the engine of an Executor's rank. All methods are called within an event of the engine. None of them
+// calls Advance.
 type Engine interface {
 	Caller
-	// Now returns when the event at hand began.
+	// Now returns the start time of the current event.
 	Now() handshake.Instant
 	// Random returns 64 random bits.
 	Random() uint64
 
-	// Start posts a message. Unless it fails, its end is reported by Executor.Ended.
+	// Start posts a message. If it succeeds, Executor.Ended reports the end of the message.
 	Start(m *Message) error
-	// Forward posts two messages with the same buffer: what arrives in the first is sent on
-	// in the second while it arrives, in pieces of recv.Piece bytes at least. If send is so
-	// short that it is sent eagerly, later is true and only recv was posted.
+	// Forward posts two messages with the same buffer: data received by the first is sent on by the second while it
+	// arrives, in pieces of at least recv.Piece bytes. later is true if send is so short that it is sent eagerly;
+	// then only recv was posted.
 	Forward(recv, send *Message) (later bool, err error)
-	// Cancel ends a message without a report, if it was posted. Its buffer is not used any
-	// more when Cancel returns.
+	// Cancel ends a message without a report, if it was posted. After Cancel its buffer is no longer used.
 	Cancel(m *Message)
-	// WaitError returns the error of a message whose caller's context has ended with cause.
+	// WaitError returns the error of a message whose caller's context ended with cause.
 	WaitError(m *Message, cause error) error
-	// Answers reports whether anything has ever come from a rank of the world, or a connection to
-	// it was made.
+	// Answers reports whether anything was ever received from a rank of the world, or a connection to it was made.
 	Answers(rank int) bool
-	// CauseOf returns what other ranks are to know of an error.
+	// CauseOf returns the cause that other ranks are given for an error.
 	CauseOf(err error) FailureCause
 
-	// SendInternal sends a message of the Executor's own, if the engine is not closed. Its
-	// communicator is one for which Internal is true. Unless o is nil, its end is reported by
-	// Executor.Confirmed.
+	// SendInternal sends a message of the Executor, unless the engine is closed. Internal is true for its
+	// communicator. If o is not nil, Executor.Confirmed reports its end.
 	SendInternal(rank int, comm, tag uint32, payload []byte, o *Ordering)
-	// Discard drops the messages with tags 1 to Tags of a communicator that no receive has
-	// matched, and those with tag 0, but the newest of each rank.
+	// Discard drops unexpected messages of a communicator: all with tags 1 to Tags, and with tag 0 all except the
+	// newest of each rank.
 	Discard(comm uint32)
-	// Unsent returns how many bytes of messages there are of which not all was sent, about.
+	// Unsent returns the approximate number of bytes of messages that were not completely sent.
 	Unsent() int
 
 	// Shared returns the shared buffers of this rank's host, or nil if it has none.
 	Shared() SharedBuffers
 
-	// Compute has a goroutine call j.Run outside the event. Its end is reported by
-	// Executor.Computed, in an event of its own.
+	// Compute starts a goroutine that calls j.Run outside of the event. Executor.Computed reports its end, in a
+	// separate event.
 	Compute(j Job)
 	// Finish ends a call. The engine may reuse x.
 	Finish(x *Execution, err error)
@@ -72,22 +68,22 @@ type Message struct {
 	Call *Operation
 	Tag  int
 	Send bool
-	// Sync: it can be cancelled until a receive has matched it.
+	// Sync means that the send can be cancelled until a receive has matched it.
 	Sync bool
-	// Peer is the other rank, of the world.
+	// Peer is the other rank, in the world.
 	Peer int
 	Buf  []byte
-	// Piece is not 0 if the payload is forwarded, in pieces of so many bytes at least.
+	// Piece is not 0 if the payload is forwarded, in pieces of at least Piece bytes.
 	Piece int
-	// Request is the engine's, for its use while the message is under way.
+	// Request is for the engine's use while the message is in flight.
 	Request any
 
 	x    *Execution
 	step int
-	// id is greater than those of messages that began before.
+	// id increases in the order in which messages begin.
 	id uint64
-	// other is the other half of a forward, until one has ended. later: the other one begins
-	// when this one has.
+	// other is the other half of a forward, until one half ends. later means that the other half begins when this one
+	// is done.
 	other *Message
 	later bool
 }
@@ -96,40 +92,40 @@ type Message struct {
 type Executor struct {
 	engine Engine
 	cfg    Config
-	// calls are those under way, but for those by which members agree.
+	// calls lists the calls in progress, without the ones by which members agree.
 	calls []*Execution
-	// lastID is that of the message that began last, and spare are messages for reuse.
+	// lastID is the id of the newest message. spare holds messages for reuse.
 	lastID uint64
 	spare  []*Message
-	// woken are calls of which something has ended, ready are orderings that all members
-	// have learned of, and aborts are those that other ranks have sent.
+	// woken lists calls with an ended message or job, ready lists orderings that all members have received, and
+	// aborts lists the aborts received from other ranks.
 	woken  []*Execution
 	ready  []*Ordering
 	aborts []abortMsg
-	// ranks has an element for each rank of the world.
+	// ranks is indexed by rank of the world.
 	ranks []statuses
-	// epoch distinguishes communicators whose first member is this rank from earlier ones of
-	// the same number; 0: there are none.
+	// epoch distinguishes communicators whose first member is this rank from earlier ones of the same number; 0 means
+	// that there are none.
 	epoch         uint64
-	agreements    map[uint32]*agreement // of communicators
-	alone         *agreement            // for calls that need none
+	agreements    map[uint32]*agreement // by communicator
+	alone         *agreement            // for calls without an agreement
 	byOrder       byOrder
 	disagreements uint64
-	builtIn       *choice.Table // that of another version, in a test
+	builtIn       *choice.Table // another version's table, in a test
 	counts        map[*coll.Algorithm]*Count
-	// slots has the use of each slot of this rank's shared buffer; slotsInUse has a bit for
-	// each that has one. offered is the agreement whose members choose one of the others.
+	// slots has the use of each slot of this rank's shared buffer; slotsInUse has a bit for each slot in use. offered
+	// is the agreement whose members are choosing one of the free slots.
 	slots      [64]*sharing
 	slotsInUse uint64
 	offered    *agreement
-	// toBegin have calls by shared buffers that may begin.
+	// toBegin lists the users of slots whose next call may begin.
 	toBegin []*sharing
-	// ended has the calls that ended last; endedCount counts all.
+	// ended is a ring of the calls that ended last. endedCount counts all of them.
 	ended      [maxEnded]endedCall
 	endedCount uint64
 }
 
-// statuses are what a rank has last reported of what it has to send, and what was reported to it.
+// statuses has the last status that a rank has reported to this one, and the last status reported to it.
 type statuses struct{ status, reported coll.Status }
 
 // New returns the Executor of a rank of a world of the given size.
@@ -145,8 +141,8 @@ func (e *Executor) Pending() bool {
 	return len(e.woken) > 0 || len(e.ready) > 0 || len(e.toBegin) > 0 || len(e.aborts) > 0
 }
 
-// Advance begins what can begin. The engine calls it at the end of an event, after it has
-// reported all messages that have ended, until nothing is pending.
+// Advance begins everything that can begin. The engine calls it at the end of an event, after reporting all ended
+// messages, until nothing is pending.
 func (e *Executor) Advance() {
 	switch {
 	case len(e.ready) > 0:
@@ -167,20 +163,20 @@ func (e *Executor) Advance() {
 			x.advance()
 		}
 		e.woken = e.woken[:0]
-	case len(e.aborts) > 0: // last: a call that can complete does
+	case len(e.aborts) > 0: // last, so that calls that can complete do
 		f := e.aborts[0]
 		e.aborts = append(e.aborts[:0], e.aborts[1:]...)
 		e.onAbort(&f)
 	}
 }
 
-// Free notes that no further call is made in a communicator. Those under way go on.
+// Free records that no further call will be made in a communicator. Calls in progress continue.
 func (e *Executor) Free(comm uint32) {
 	a := e.agreements[comm]
 	switch {
 	case a == nil:
 	case !a.done:
-		a.freed = true // when the members have agreed
+		a.freed = true // freed when the members have agreed
 	default:
 		delete(e.agreements, comm)
 		if a.sharing != nil {
@@ -189,8 +185,8 @@ func (e *Executor) Free(comm uint32) {
 	}
 }
 
-// Reset drops what the members of communicators have agreed on, and the aborts of calls that
-// were not made here. Calls that wait until their members have agreed are not changed.
+// Reset drops the agreements of communicators, and the aborts of calls that were not made here. Calls that wait for
+// an agreement remain.
 func (e *Executor) Reset() {
 	for comm, a := range e.agreements {
 		if len(a.waiting) > 0 {
@@ -201,7 +197,7 @@ func (e *Executor) Reset() {
 		if x := a.call; x != nil {
 			a.call, x.then = nil, nil
 			x.cancelAll()
-			x.end(nil) // no program has made it
+			x.end(nil) // not a program's call
 		}
 	}
 	for _, s := range e.slots {
@@ -210,5 +206,5 @@ func (e *Executor) Reset() {
 		}
 	}
 	e.byOrder = byOrder{}
-	e.epoch = 0 // the next program's communicators get another one
+	e.epoch = 0 // the next program's communicators get a new epoch
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 )
 
-// A user's function runs between two events, and its result is that of the built-in operation.
+// TestComputes checks that a user's function runs between events, with the same result as the built-in operation.
 func TestComputes(t *testing.T) {
 	sum := func(in, inout []byte) error {
 		for i := range in {
@@ -41,8 +41,8 @@ func TestComputes(t *testing.T) {
 	}
 }
 
-// A call that a rank refuses ends on the others, on those that make it later, too, whether the members have agreed before or not.
-// The next one is made by all.
+// TestRefuse checks that a call that one rank rejects ends on all other ranks, even if they make it later, whether or
+// not the members have agreed before. All ranks make the next call.
 func TestRefuse(t *testing.T) {
 	for _, first := range []int{1, 2} {
 		w := newWorld(3, nil)
@@ -67,8 +67,8 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// TestRankMissing: when the first call of a communicator ends because a rank does not come, the
-// errors of all others name it, also where another one was waited for.
+// TestRankMissing checks that when the first call of a communicator ends because a rank is missing, the errors of all
+// other ranks name it, even those of ranks that waited for another one.
 func TestRankMissing(t *testing.T) {
 	w := newWorld(4, nil)
 	for _, f := range *w {
@@ -99,8 +99,8 @@ func TestRankMissing(t *testing.T) {
 	}
 }
 
-// A call that its caller abandons ends on all ranks, on those that make it later, too. The
-// calls after it are not concerned.
+// TestAbandoned checks that a call that its caller abandons ends on all ranks, even if they make it later, and that
+// later calls are not affected.
 func TestAbandoned(t *testing.T) {
 	w := newWorld(3, nil)
 	barrier := Operation{Call: coll.Call{Collective: coll.Barrier}, Tag: 1}

@@ -10,24 +10,23 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// world has Executors whose engines have a network in memory: messages arrive at once and
-// whole.
+// world is a set of Executors whose engines form a network in memory: messages arrive at once and as a whole.
 type world []*fakeEngine
 
 // fakeEngine is the Engine of a rank.
 type fakeEngine struct {
-	silent int // a rank from which nothing has come; 0 is none
+	silent int // a rank that has never sent anything, or 0
 	world  *world
 	rank   int
 	calls  *Executor
-	// posted are receives, and arrived are messages that no receive has matched.
+	// posted lists receives, and arrived lists unexpected messages.
 	posted, arrived []*Message
 	ended           []ended
 	jobs            []Job
 	now             handshake.Instant
-	// internal are this rank's own messages of which the others know nothing yet.
+	// internal lists this rank's internal messages that were not delivered yet.
 	internal []internal
-	// shared is the rank's shared buffer, nil if it has none. published are slots whose await has ended.
+	// shared is the rank's shared buffer, or nil.
 	shared *fakeBuffer
 }
 
@@ -90,7 +89,7 @@ func (f *fakeEngine) WaitError(_ *Message, cause error) error {
 	return fmt.Errorf("it waits: %w", cause)
 }
 
-// Start sends a copy, so that a send ends at once.
+// Start copies a message to its peer, so that a send ends at once.
 func (f *fakeEngine) Start(m *Message) error {
 	m.Request = f
 	if !m.Send {
@@ -107,7 +106,7 @@ func (f *fakeEngine) Start(m *Message) error {
 
 func (f *fakeEngine) Forward(recv, _ *Message) (later bool, err error) { return true, f.Start(recv) }
 
-// match gives receives the oldest messages that fit them.
+// match gives receives the oldest messages that match them.
 func (f *fakeEngine) match() {
 	f.posted = slices.DeleteFunc(f.posted, func(m *Message) bool {
 		i := slices.IndexFunc(f.arrived, func(in *Message) bool {
@@ -132,7 +131,7 @@ func (f *fakeEngine) SendInternal(rank int, comm, tag uint32, payload []byte, o 
 	f.internal = append(f.internal, internal{rank, comm, tag, slices.Clone(payload), o})
 }
 
-// outcome is what a caller has of a call: its error, once it has ended.
+// outcome is the result of a call for its caller.
 type outcome struct {
 	ended bool
 	err   error
@@ -142,7 +141,7 @@ func (f *fakeEngine) Finish(x *Execution, err error) {
 	*x.Request.(*outcome) = outcome{true, err}
 }
 
-// step does what rank has to do, and reports whether that was anything.
+// step executes the rank's pending work, and reports whether there was any.
 func (f *fakeEngine) step() bool {
 	did := len(f.ended) > 0 || f.calls.Pending() || len(f.jobs) > 0 || len(f.internal) > 0
 	if f.shared != nil && f.shared.report(f.calls) {
@@ -174,7 +173,7 @@ func (f *fakeEngine) step() bool {
 	return did
 }
 
-// run goes on until no rank has anything to do.
+// run continues until no rank has pending work.
 func (w *world) run() {
 	for again := true; again; {
 		again = false
@@ -184,7 +183,7 @@ func (w *world) run() {
 	}
 }
 
-// start has a rank of the world make a call in communicator 1.
+// start lets a rank of the world make a call in communicator 1.
 func (w *world) start(t *testing.T, rank int, o Operation) (*Execution, *outcome) {
 	t.Helper()
 	o.Comm = 1
@@ -194,7 +193,7 @@ func (w *world) start(t *testing.T, rank int, o Operation) (*Execution, *outcome
 	return w.startIn(t, rank, o)
 }
 
-// startIn has a rank of the world make a call in the communicator that the call names.
+// startIn lets a rank of the world make a call in the communicator of the call.
 func (w *world) startIn(t *testing.T, rank int, o Operation) (*Execution, *outcome) {
 	t.Helper()
 	f, x, end := (*w)[rank], new(Execution), new(outcome)
@@ -208,7 +207,7 @@ func (w *world) startIn(t *testing.T, rank int, o Operation) (*Execution, *outco
 	return x, end
 }
 
-// all has all ranks make a call, whose buffers are those of make, and waits for its end.
+// all lets all ranks make a call, described by operation, and waits for its end.
 func (w *world) all(t *testing.T, tag int, operation func(rank int) Operation) {
 	t.Helper()
 	ends := make([]*outcome, len(*w))
@@ -225,7 +224,7 @@ func (w *world) all(t *testing.T, tag int, operation func(rank int) Operation) {
 	}
 }
 
-// bcast is a broadcast of n bytes from a root, which has ones; check reports what is missing.
+// bcast broadcasts n ones from a root, and checks the result.
 func (w *world) bcast(t *testing.T, tag, root, n int) {
 	t.Helper()
 	bufs := make([][]byte, len(*w))

@@ -7,7 +7,7 @@ type fakeBuffer struct {
 	slots  []fakeSlot
 	locked bool
 	awaits map[int]fakeAwait
-	// absent are ranks whose buffer is not there yet.
+	// absent lists ranks whose buffers are not available yet.
 	absent map[int]bool
 }
 
@@ -23,10 +23,10 @@ type fakeAwait struct {
 	sequence uint64
 }
 
-// fakeHalf makes vectors of tests long.
+// fakeHalf is so short that vectors of tests exceed it.
 const fakeHalf = 64
 
-// share gives all ranks shared buffers with so many slots.
+// share gives all ranks shared buffers with that number of slots.
 func (w *world) share(slots int) *world {
 	for rank, f := range *w {
 		f.shared = &fakeBuffer{world: w, rank: rank, slots: make([]fakeSlot, slots), awaits: map[int]fakeAwait{}, absent: map[int]bool{}}
@@ -94,7 +94,7 @@ func (b *fakeBuffer) Await(rank, slot int, sequence uint64) {
 	b.awaits[slot] = fakeAwait{rank, sequence}
 }
 
-// report reports the awaits that have ended.
+// report reports the awaits that are over.
 func (b *fakeBuffer) report(calls *Executor) (any bool) {
 	for slot, a := range b.awaits {
 		if b.State(a.rank, slot, 0).Sequence >= a.sequence {

@@ -10,8 +10,8 @@ import (
 )
 
 // callWord describes a collective call in a word of shared memory, so that a rank that has made another call can name
-// both. From the top: 6 bits of the collective, 6 of the operation, 20 of the root and 32 of the bytes; values that do
-// not fit are the largest.
+// both. From the top: 6 bits of the collective, 6 of the operation, 20 of the root and 32 of the bytes; values that
+// do not fit are clamped.
 type callWord uint64
 
 func newCallWord(c *coll.Call, o op.Op) callWord {

@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// TestCallWord: a description of a call has what fits.
+// TestCallWord checks the description of calls, including values that do not fit.
 func TestCallWord(t *testing.T) {
 	for want, c := range map[string]coll.Call{
 		"Barrier":                       {Collective: coll.Barrier, Root: 3},
@@ -22,8 +22,8 @@ func TestCallWord(t *testing.T) {
 	}
 }
 
-// TestSharedAfterMismatch: the call after one that has failed on those who noticed a mismatch succeeds, also on the
-// root of a Bcast, which did not notice it.
+// TestSharedAfterMismatch checks that the call after a mismatch succeeds: on the ranks that noticed the mismatch and
+// failed, and on the root of the Bcast, which did not notice it.
 func TestSharedAfterMismatch(t *testing.T) {
 	w := newWorld(3, nil).share(1)
 	w.all(t, 1, func(int) Operation { return Operation{Call: coll.Call{Collective: coll.Barrier}} })
@@ -54,7 +54,8 @@ func TestSharedAfterMismatch(t *testing.T) {
 	}
 }
 
-// TestSharedRoots: two ranks that both call themselves the root of a Bcast await nobody in it. The call after it fails.
+// TestSharedRoots lets two ranks call themselves the root of a Bcast. They await nobody in it, so the next call
+// fails.
 func TestSharedRoots(t *testing.T) {
 	for _, next := range []coll.Collective{coll.Barrier, coll.Allreduce, coll.Gather} {
 		w := newWorld(3, nil).share(1)

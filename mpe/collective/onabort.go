@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// maxAborts bounds how many aborts of calls that were not made here yet are kept for a
-// communicator. An honest member is as far ahead as it has calls under way at a time.
+// maxAborts limits the aborts kept for calls of a communicator that were not made here yet. A correct member is at
+// most as many calls ahead as it has in progress.
 const maxAborts = 64
 
-// onAbort ends the call of an abort: the one under way, or one that is still to be made.
+// onAbort ends the aborted call if it is in progress, and keeps the abort if the call is still to be made.
 func (e *Executor) onAbort(f *abortMsg) {
 	for _, x := range e.calls {
 		if x.Comm == f.comm && x.Tag == f.number && x.epoch() == f.epoch {
@@ -26,7 +26,7 @@ func (e *Executor) onAbort(f *abortMsg) {
 	if a == nil && f.epoch == 0 {
 		e.byOrder.remember(f)
 	}
-	// Without an epoch, it may be from before this program: it concerns no later call.
+	// An abort without an epoch may be older than this program: it concerns no later call.
 	if a == nil || f.epoch == 0 || !slices.Contains(a.members, f.sender) {
 		return
 	}
@@ -34,14 +34,14 @@ func (e *Executor) onAbort(f *abortMsg) {
 		if a.epoch == f.epoch {
 			a.skip(f)
 		}
-		return // it is of other calls, or over
+		return // it concerns other calls, or an ended one
 	}
 	a.remember(f)
 }
 
-// stop ends a call because another rank has aborted it.
+// stop ends a call that another rank has aborted.
 func (x *Execution) stop(f *abortMsg) {
-	if x.failed != nil { // and a user's function has its buffers
+	if x.failed != nil { // a user's function still has its buffers
 		return
 	}
 	x.aborted = true
@@ -51,7 +51,7 @@ func (x *Execution) stop(f *abortMsg) {
 		again.sender = x.e.engine.Rank()
 		x.sendLater(&again)
 		x.e.dequeue(x)
-		if silent := x.silent(); len(silent) > 0 { // the rank that has aborted it has waited for them, or for one that has
+		if silent := x.silent(); len(silent) > 0 { // the aborting rank has waited for them, or for a rank that has
 			err = fmt.Errorf("%w; nothing has ever come from %s", err, describeRanks(silent))
 		}
 		x.end(err)
@@ -67,13 +67,12 @@ func (x *Execution) stop(f *abortMsg) {
 	}
 }
 
-// error is that of a call that an abort has ended.
+// error returns the error of a call ended by the abort.
 func (f *abortMsg) error() error {
 	return &CallFailedError{Rank: f.rank, Collective: f.collective, Comm: f.comm, Number: f.number, Cause: f.cause}
 }
 
-// ahead reports whether the number of a call comes after that of another. Numbers come
-// round.
+// ahead reports whether a call's number comes after another's. Numbers wrap around.
 func ahead(number, last int) bool {
 	d := distance(number, last)
 	return d > 0 && d < Tags/2
@@ -83,8 +82,8 @@ func distance(number, last int) int {
 	return ((number-last)%Tags + Tags) % Tags
 }
 
-// remember keeps an abort of a call that is still to be made. If there is no room, the abort
-// of the latest call is dropped.
+// remember keeps an abort of a call that is still to be made. If there are maxAborts, the abort of the latest call is
+// dropped.
 func (a *agreement) remember(f *abortMsg) {
 	if slices.ContainsFunc(a.aborts, func(g abortMsg) bool { return g.number == f.number && g.epoch == f.epoch }) {
 		return
@@ -104,20 +103,20 @@ func (a *agreement) remember(f *abortMsg) {
 	}
 }
 
-// byOrder is what is kept of calls in the communicator whose messages match by their order, of which there is one: the
-// world, with FPGAs in it.
+// byOrder is the state of calls in the one communicator whose messages match by order: the world, if it includes
+// FPGAs.
 type byOrder struct {
 	comm uint32
-	last int // number of the call that was made last; 0: none was
-	// aborts are those of the next calls. A member whose peer is in a dead end fails them at once, before others make
-	// them.
+	last int // number of the last call made, or 0
+	// aborts holds the aborts of the next calls. A member whose peer is in a dead end fails these calls at once,
+	// before other members make them.
 	aborts []abortMsg
 }
 
-// remember keeps an abort of one of the next calls because of a lost peer. The other causes concern the call at the
-// rank that aborted it: the program may go on there with a call that the others make as well. There is no epoch, so the
-// abort may be of an earlier program, if that made as many calls and its packets are still in transit. Before the first
-// call of a program, none is kept.
+// remember keeps an abort of one of the next calls because of a lost peer. Other causes concern only the call on the
+// rank that aborted it: the program there may continue with a call that the other ranks make as well. There is no
+// epoch, so the abort may be from an earlier program that made as many calls and whose packets are still in transit.
+// So none is kept before a program's first call.
 func (b *byOrder) remember(f *abortMsg) {
 	if f.cause != CausePeerLost || b.last == 0 || f.comm != b.comm || !ahead(f.number, b.last) ||
 		len(b.aborts) == maxAborts {
@@ -128,7 +127,7 @@ func (b *byOrder) remember(f *abortMsg) {
 	}
 }
 
-// begin notes a call that is made, and returns its abort or nil.
+// begin records a call that is made, and returns its abort or nil.
 func (b *byOrder) begin(x *Execution) (found *abortMsg) {
 	if x.Call.Ranks == 1 {
 		return nil
@@ -143,8 +142,7 @@ func (b *byOrder) begin(x *Execution) (found *abortMsg) {
 	return found
 }
 
-// pendingAbort returns the abort of a call that came before the call was made, or nil. Aborts
-// of earlier calls are dropped.
+// pendingAbort returns the abort that arrived before the call was made, or nil. It drops aborts of earlier calls.
 func (x *Execution) pendingAbort() *abortMsg {
 	a := x.agreement()
 	if a == nil || len(a.aborts) == 0 || !a.done {
@@ -160,12 +158,12 @@ func (x *Execution) pendingAbort() *abortMsg {
 	return found
 }
 
-// endAborted ends a call that begins and of which an abort has come already.
+// endAborted ends a call that was aborted before it began.
 func (x *Execution) endAborted(f *abortMsg) {
 	if a := x.agreement(); a != nil {
 		a.skip(f)
 	}
-	x.aborted, x.begun = true, true // in the turn of its order, if it has one
+	x.aborted, x.begun = true, true // begun, so that its order continues
 	x.failed = f.error()
 	x.end(x.failed)
 }

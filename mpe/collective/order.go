@@ -7,61 +7,59 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// The order of a broadcast's chain goes by what ranks have to send, as far as the root
-// knows. All ranks must know it when their part begins, so it cannot come with the data
-// without costing a message or a copy more at each of them. Instead it changes seldom,
-// and is announced:
+// The order of a broadcast's chain depends on the data that ranks have to send, as far as the root knows. All ranks
+// must know the order when their part begins. Sending it with the data would cost a message or a copy more on each of
+// them. Instead it changes rarely, and is announced:
 //
-//   - A rank that makes an ordered broadcast reports its status to the root, in a message
-//     that is not waited for, if it differs from the status that it has reported before.
-//   - The root announces the order that follows from the reported status to all members,
-//     in one broadcast, to be the order from the second broadcast after it on. It does
-//     not begin the first one before all members have the announcement.
-//   - A rank begins one ordered broadcast after the other. So when it comes to the
-//     second one, the root has begun the first, and it has the announcement.
+//   - A rank that makes an ordered broadcast reports its status to the root, without waiting for the message, if the
+//     status differs from the one reported before.
+//   - From the reported status the root derives an order, and announces it to all members in one broadcast. It applies
+//     from the second broadcast after that one. The root does not begin the first one before all members have the
+//     announcement.
+//   - A rank executes ordered broadcasts sequentially. So when it reaches the second one, the root has begun the first,
+//     and the rank has the announcement.
 //
-// Where nothing changes nothing is sent.
+// If nothing changes, nothing is sent.
 
-// The communicators of these messages. No communicator of a program has such a number.
+// Communicators of internal messages. No communicator of a program has such a number.
 const (
-	// statusComm: a message whose tag is a coll.Status. Its payload, if it has one, is the
-	// abort of a call (see sendAbort).
+	// statusComm has messages whose tag is a coll.Status. The payload, if any, is the abort of a call (see
+	// sendAbort).
 	statusComm = 1<<32 - 1
-	// orderComm: the communicator and the number of the first broadcast in question,
-	// of four bytes each, and the status of its members, two bits each.
+	// orderComm has the announcements: the communicator and the number of the first broadcast concerned, of four
+	// bytes each, and the status of the members, two bits each.
 	orderComm = 1<<32 - 3
 )
 
 const (
 	orderHeader = 8
-	// maxAnnounced bounds what a peer can have us keep. An honest one is two
-	// announcements ahead.
+	// maxAnnounced limits the announcements that a peer can make us keep. A correct peer is two announcements ahead.
 	maxAnnounced = 8
-	// maxOrder bounds the length of an announcement.
+	// maxOrder limits the length of an announcement.
 	maxOrder = 1 << 15
 )
 
 // Ordering is the order of the broadcasts of one root in a communicator.
 type Ordering struct {
-	// posted counts those that were posted here.
+	// posted counts the broadcasts posted here.
 	posted uint32
-	// status is what the order goes by; nil is all free. announced are the next ones.
+	// status determines the order; nil means that all ranks are free. announced lists the next statuses.
 	status    []coll.Status
 	announced []announced
-	// unconfirmed counts the members that do not have the root's announcement yet.
+	// unconfirmed is the number of members that do not have the root's announcement yet.
 	unconfirmed int
-	// busy: one is under way; waiting are those that come after it.
+	// busy means that a broadcast is in progress. waiting lists the broadcasts after it.
 	busy    bool
 	waiting []*Execution
 }
 
-// announced is what the order goes by from a broadcast on.
+// announced is the status that determines the order from a broadcast on.
 type announced struct {
 	from   uint32
 	status []coll.Status
 }
 
-// ordering gives that of a root, by its rank in the world.
+// ordering returns the ordering of a root, given by its rank in the world.
 func (a *agreement) ordering(root int) *Ordering {
 	if a.orders == nil {
 		a.orders = map[int]*Ordering{}
@@ -72,7 +70,7 @@ func (a *agreement) ordering(root int) *Ordering {
 	return a.orders[root]
 }
 
-// inTurn reports whether an ordered broadcast may begin now. If not, it does later.
+// inTurn reports whether an ordered broadcast may begin now. If not, it is queued.
 func (x *Execution) inTurn() bool {
 	o := x.order
 	if o.busy || o.unconfirmed > 0 || len(o.waiting) > 0 {
@@ -83,7 +81,7 @@ func (x *Execution) inTurn() bool {
 	return true
 }
 
-// nextInTurn begins the next one, if there is one and the root may.
+// nextInTurn begins the next queued broadcast, if there is one and it may begin.
 func (e *Executor) nextInTurn(o *Ordering) {
 	if o.busy || o.unconfirmed > 0 || len(o.waiting) == 0 {
 		return
@@ -94,7 +92,7 @@ func (e *Executor) nextInTurn(o *Ordering) {
 	x.carryOut()
 }
 
-// setOrder gives the call its order.
+// setOrder sets the call's order, and reports or announces changes of status.
 func (x *Execution) setOrder() {
 	c, o := &x.Call, x.order
 	for len(o.announced) > 0 && int32(x.position-o.announced[0].from) >= 0 {
@@ -111,7 +109,7 @@ func (x *Execution) setOrder() {
 	}
 }
 
-// report reports to a root what this rank has to send, if that has changed.
+// report reports this rank's status to a root, if it has changed.
 func (e *Executor) report(root int) {
 	if now, of := coll.StatusOf(e.engine.Unsent()), &e.ranks[root]; now != of.reported {
 		of.reported = now
@@ -119,11 +117,11 @@ func (e *Executor) report(root int) {
 	}
 }
 
-// announceOrder sends the order that follows from the reported status to the members.
+// announceOrder announces the order that follows from the reported statuses to the members, if it has changed.
 func (e *Executor) announceOrder(x *Execution) {
 	c, o := &x.Call, x.order
 	if len(o.announced) > 0 {
-		return // one after the other
+		return // one announcement at a time
 	}
 	status, changed := make([]coll.Status, c.Ranks), false
 	for i, rank := range x.Members {
@@ -148,18 +146,18 @@ func (e *Executor) announceOrder(x *Execution) {
 	}
 }
 
-// Confirmed notes that a member has an announcement, or will never have it.
+// Confirmed records that a member has an announcement, or will never get it.
 func (e *Executor) Confirmed(o *Ordering) {
 	if o.unconfirmed--; o.unconfirmed == 0 {
 		e.ready = append(e.ready, o)
 	}
 }
 
-// Internal reports whether the messages of a communicator are those of Executors.
+// Internal reports whether a communicator carries messages between Executors.
 func Internal(comm uint32) bool { return comm == statusComm || comm == orderComm }
 
-// Opened notes that a message of another rank's Executor is announced, and reports whether
-// its payload is to be handed to Arrived.
+// Opened records that a message of another rank's Executor was announced, and reports whether its payload must be
+// passed to Arrived.
 func (e *Executor) Opened(rank int, comm uint32, tag int32, bytes int64) bool {
 	if comm == statusComm {
 		e.ranks[rank].status = coll.Status(tag & 3)
@@ -168,7 +166,7 @@ func (e *Executor) Opened(rank int, comm uint32, tag int32, bytes int64) bool {
 	return bytes <= maxOrder
 }
 
-// Arrived reads the payload of such a message.
+// Arrived handles the payload of such a message.
 func (e *Executor) Arrived(rank int, comm uint32, b []byte) {
 	if comm == statusComm {
 		e.aborts = append(e.aborts, decodeAbort(rank, b))

@@ -10,18 +10,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Count counts the calls of a collective that were carried out by an algorithm.
+// Count counts the calls of a collective that used an algorithm.
 type Count struct {
 	Collective string `json:"collective"`
 	Algorithm  string `json:"algorithm"`
-	// Calls counts those that have begun, and Failures those of them that have failed.
+	// Calls is the number of calls begun, and Failures the number of these that failed.
 	Calls    uint64 `json:"calls"`
 	Failures uint64 `json:"failures,omitempty"`
-	// Bytes is the sum of their Call.Bytes.
+	// Bytes is the sum of Call.Bytes.
 	Bytes uint64 `json:"bytes"`
 }
 
-// Snapshot is a collective call that is under way.
+// Snapshot describes a collective call in progress.
 type Snapshot struct {
 	Collective string `json:"collective"`
 	// Algorithm is empty until the members have agreed how to choose one.
@@ -29,24 +29,26 @@ type Snapshot struct {
 	Comm      uint32  `json:"comm"`
 	Number    int     `json:"number"`
 	Seconds   float64 `json:"age_seconds"`
-	// Root is the root, as a rank of the world; nil for a collective without one. Bytes is Call.Bytes, or -1 in a v-form, where
-	// the members' may differ.
+	// Root is the root as a rank of the world, or nil for a collective without a root. Bytes is Call.Bytes, or -1 in
+	// a v-form, where the members' values may differ.
 	Root  *int `json:"root,omitempty"`
 	Bytes int  `json:"bytes"`
-	// Members are the ranks of the world that take part, by their number in the communicator; nil is all of them in order.
+	// Members lists the members as ranks of the world, by their rank in the communicator; nil means all ranks in
+	// order.
 	Members []int `json:"members,omitempty"`
-	// WaitsFor are the ranks of the world with which messages are under way, or the one that it waits for.
+	// WaitsFor lists the ranks of the world with messages in flight, or the rank that the call waits for.
 	WaitsFor []int `json:"waits_for,omitempty"`
 	// Text is set by Describe.
 	Text string `json:"text"`
 
-	// since is the age, silent the members from which nothing has ever come. computing: a user's operation computes.
+	// since is the call's age. silent lists the members from which nothing was ever received. computing is set while
+	// a user's function runs.
 	since     time.Duration
 	silent    []int
 	computing bool
 }
 
-// counted is the count of a call's algorithm.
+// counted returns the Count of a call's algorithm.
 func (e *Executor) counted(x *Execution) *Count {
 	n := e.counts[x.algorithm]
 	if n == nil {
@@ -56,7 +58,7 @@ func (e *Executor) counted(x *Execution) *Count {
 	return n
 }
 
-// Counts returns how many calls were carried out by each algorithm, in the order of their names.
+// Counts returns the number of calls by algorithm, sorted by name.
 func (e *Executor) Counts() []Count {
 	counts := make([]Count, 0, len(e.counts))
 	for _, n := range e.counts {
@@ -68,11 +70,10 @@ func (e *Executor) Counts() []Count {
 	return counts
 }
 
-// Disagreements returns how many communicators had members that are configured differently
-// for collectives.
+// Disagreements returns the number of communicators whose members had different configurations for collectives.
 func (e *Executor) Disagreements() uint64 { return e.disagreements }
 
-// Calls describes the calls under way.
+// Calls describes the calls in progress.
 func (e *Executor) Calls() (list []Snapshot) {
 	for _, x := range e.calls {
 		since := e.engine.Now() - x.posted
@@ -116,7 +117,7 @@ func (x *Execution) bytes() int {
 	return x.Call.Bytes
 }
 
-// Ended is a collective call that has ended. Its fields are as in Snapshot.
+// Ended describes a call that ended. Its fields are as in Snapshot.
 type Ended struct {
 	Collective string `json:"collective"`
 	Comm       uint32 `json:"comm"`
@@ -126,7 +127,7 @@ type Ended struct {
 	Failed     bool   `json:"failed,omitempty"`
 }
 
-// endedCall is an Ended in little memory: a call is noted without an allocation.
+// endedCall is a compact Ended, which is recorded without allocation.
 type endedCall struct {
 	of            coll.Collective
 	failed        bool
@@ -135,10 +136,10 @@ type endedCall struct {
 	root          int32
 }
 
-// maxEnded is how many calls that have ended are kept.
+// maxEnded is the number of ended calls that are kept.
 const maxEnded = 8
 
-// noteEnd keeps a call that ends.
+// noteEnd records a call that ends.
 func (e *Executor) noteEnd(x *Execution, err error) {
 	c := endedCall{of: x.Call.Collective, failed: err != nil, comm: x.Comm, number: x.Tag, bytes: x.bytes()}
 	if c.of.Rooted() {
@@ -148,7 +149,7 @@ func (e *Executor) noteEnd(x *Execution, err error) {
 	e.endedCount++
 }
 
-// EndedCalls returns the calls that ended last, the oldest first.
+// EndedCalls returns the calls that ended last, oldest first.
 func (e *Executor) EndedCalls() (list []Ended) {
 	for i := e.endedCount - min(e.endedCount, maxEnded); i < e.endedCount; i++ {
 		c := &e.ended[i%maxEnded]
@@ -161,8 +162,8 @@ func (e *Executor) EndedCalls() (list []Ended) {
 	return list
 }
 
-// silent returns the members from which nothing has ever come: a member that does not wait for
-// them itself cannot name them otherwise.
+// silent returns the members from which nothing was ever received. Otherwise only a member that waits for them itself
+// could name them.
 func (x *Execution) silent() (ranks []int) {
 	for _, rank := range x.Members {
 		if !x.e.engine.Answers(rank) {
@@ -172,14 +173,14 @@ func (x *Execution) silent() (ranks []int) {
 	return ranks
 }
 
-// Origin is the call that a message, or a wait by shared buffers, belongs to.
+// Origin is the call to which a message, or a wait on shared buffers, belongs.
 type Origin struct {
-	// Collective and Number are the call; Algorithm is empty for an agreement.
+	// Collective and Number identify the call; Algorithm is empty for an agreement.
 	Collective, Algorithm string
 	Number                int
 	Comm                  uint32
-	// Agreement: it is one by which the members of a communicator agree before their first call, which is Collective,
-	// or "" if the program has not made it.
+	// Agreement means that the members of a communicator agree before their first call. Collective is that call, or
+	// "" if this rank's program has not made it yet.
 	Agreement bool
 }
 
@@ -200,7 +201,7 @@ func (x *Execution) origin() Origin {
 	return Origin{Collective: x.Call.Collective.String(), Algorithm: x.algorithm.Name, Number: x.Tag, Comm: x.Comm}
 }
 
-// Of says which message it is, to follow the word.
+// Of describes the message's call, to follow the word "message".
 func (o *Origin) Of() string {
 	if o.Agreement {
 		return fmt.Sprintf(" with which it begins %s in communicator %d", o.firstCall(), o.Comm)
@@ -208,7 +209,7 @@ func (o *Origin) Of() string {
 	return fmt.Sprintf(" of call %d in communicator %d", o.Number, o.Comm)
 }
 
-// OfCall says, to end a sentence with, which call a message belongs to.
+// OfCall describes the message's call, to end a sentence.
 func (o *Origin) OfCall() string {
 	if o.Agreement {
 		return ", in " + o.firstCall()
@@ -216,15 +217,15 @@ func (o *Origin) OfCall() string {
 	return fmt.Sprintf(", in %s by %s", o.Collective, o.Algorithm)
 }
 
-// OfAwait says, to end a sentence with, which call waits by shared buffers.
+// OfAwait describes the call that waits on shared buffers, to end a sentence.
 func (o *Origin) OfAwait() string {
 	return fmt.Sprintf(" in %s by %s, call %d in communicator %d", o.Collective, o.Algorithm, o.Number, o.Comm)
 }
 
-// firstCall names the first call of a communicator. Programs know of their own calls only.
+// firstCall names the first call of a communicator. A rank knows only its own program's call.
 func (o *Origin) firstCall() string { return cmp.Or(o.Collective, "its first collective call") }
 
-// waitsFor returns the oldest call that waits until the members have agreed by x, or nil.
+// waitsFor returns the oldest call that waits for agreement x, or nil.
 func (e *Executor) waitsFor(x *Execution) *Execution {
 	if a := e.agreements[x.Comm]; a != nil && a.call == x && len(a.waiting) > 0 {
 		return a.waiting[0]
@@ -232,7 +233,7 @@ func (e *Executor) waitsFor(x *Execution) *Execution {
 	return nil
 }
 
-// partners are the ranks of the world with which messages are under way.
+// partners returns the ranks of the world that the call has messages in flight with, or waits for.
 func (x *Execution) partners() (ranks []int) {
 	for _, m := range x.under {
 		ranks = append(ranks, m.Peer)
@@ -244,7 +245,7 @@ func (x *Execution) partners() (ranks []int) {
 	return slices.Compact(ranks)
 }
 
-// awaits returns for which rank of the world a call by shared buffers waits, and since when.
+// awaits returns the rank of the world that a call on shared buffers waits for, and since when.
 func (x *Execution) awaits() (rank int, since handshake.Instant, waits bool) {
 	if x.share == nil || !x.begun || x.share.await.rank < 0 {
 		return -1, 0, false
@@ -252,7 +253,8 @@ func (x *Execution) awaits() (rank int, since handshake.Instant, waits bool) {
 	return x.share.members[x.share.await.rank], x.share.await.since, true
 }
 
-// EachAwait calls yield for each call by shared buffers that waits for a rank: which, since when, and which call it is.
+// EachAwait calls yield for each call on shared buffers that waits for a rank, with the rank, the start of the wait
+// and the call.
 func (e *Executor) EachAwait(yield func(rank int, since handshake.Instant, of Origin)) {
 	for _, x := range e.calls {
 		if rank, since, waits := x.awaits(); waits {
@@ -261,7 +263,6 @@ func (e *Executor) EachAwait(yield func(rank int, since handshake.Instant, of Or
 	}
 }
 
-// Describe sets Text.
 func (s *Snapshot) Describe() {
 	how := "by " + s.Algorithm
 	if s.Algorithm == "" {

@@ -10,128 +10,129 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Ranks of one host have shared buffers: each writes to its own, and reads those of the others. A shared
-// buffer has slots, one for each communicator; which one is part of what the members agree
-// on. A slot has a sequence number, which its owner advances as it publishes what it has written, and
-// memory in two halves. A communicator's calls by shared buffers are carried out one after another, in the order in
-// which they are made, and use one half and the other in turn. A rank writes to its half when all members have
-// ended the call before the last one: so no rank reads there any longer.
+// Ranks of one host have shared buffers: each rank writes to its own buffer and reads the other ranks' buffers. A
+// shared buffer has slots, one for each communicator; the members agree on the slot. A slot has a sequence number,
+// which its owner advances as it publishes data, and memory in two halves. A communicator's calls on shared buffers
+// are executed sequentially, in the order in which they are made, and alternate between the halves. A rank writes to
+// its half only after all members are done with the call before the last one, so that no rank still reads there.
 
-// SharedBuffers are those of the ranks of a host. The methods are called in events, but for what
-// they do to each other's memory they may be called by several ranks at once.
+// SharedBuffers are the shared buffers of the ranks of a host. Methods are called within events. Several ranks may
+// call them at once, and access each other's memory.
 type SharedBuffers interface {
-	// Slots returns how many slots each buffer has, up to 64, and the bytes of half a slot.
+	// Slots returns the number of slots of each buffer, up to 64, and the size of half a slot in bytes.
 	Slots() (slots, half int)
-	// Clear sets the sequence of this rank's slots, of which there is a bit in the mask, and the epoch of none.
+	// Clear sets the sequence of this rank's slots whose bits are set in mask, and clears their epochs.
 	Clear(mask, sequence uint64)
-	// Use sets the epoch of this rank's slot: which communicator's it is.
+	// Use sets the epoch of this rank's slot, which identifies the communicator.
 	Use(slot int, epoch uint64)
-	// Publish sets the sequence of this rank's slot, after all that was written to it, and wakes
-	// those of the members, ranks of the world, that sleep.
+	// Publish sets the sequence of this rank's slot, after everything that was written to it, and wakes up the
+	// sleeping members. Members are ranks of the world.
 	Publish(slot int, sequence uint64, members []int)
-	// Fail notes that this rank has failed the call of that number. It is to be published.
+	// Fail records that this rank has failed a call. The caller must publish it.
 	Fail(slot int, call uint64)
-	// Describe sets the digest and the description of what this rank calls in the call of that number, before it
-	// publishes anything in it or fails it.
+	// Describe sets the digest and the description of this rank's call with that number. It is called before the rank
+	// publishes anything in the call, or fails it.
 	Describe(slot int, call, digest, description uint64)
-	// State returns the state of a rank's slot for a call: all 0 if there is no such buffer yet. When there is one, that rank has
-	// this one's, too. What a process has published is there when it has ended, until another process is the rank.
+	// State returns the state of a rank's slot for a call, or zeros if that rank has no buffer yet. If it has one, it
+	// has mapped this rank's buffer, too. Data that a process has published remains after its end, until another
+	// process becomes the rank.
 	State(rank, slot int, call uint64) SlotState
-	// Described returns what Describe set last in the half of a call, for errors.
+	// Described returns the values that Describe set last in the half of a call, for errors.
 	Described(rank, slot int, call uint64) (digest, description uint64)
-	// View returns the memory of a rank's slot and the epoch, or nil if there is no such buffer yet. It stays until
-	// Release, which is to be called in any case.
+	// View returns the memory of a rank's slot and its epoch, or nil if there is no such buffer yet. The memory is
+	// valid until Release, which must be called in any case.
 	View(rank, slot int) (memory []byte, epoch uint64)
 	Release(rank int)
-	// Await has Executor.Published called, in an event, when the sequence of a rank's slot has come to a
-	// number or beyond. There is one wait for a slot: the last one counts. It may be called without reason, too.
+	// Await requests a call of Executor.Published, in an event, when the sequence of a rank's slot has reached a
+	// number. A slot has one wait: the last one replaces earlier ones. Spurious calls are allowed.
 	Await(rank, slot int, sequence uint64)
 }
 
-// SlotState is the state of a slot, for a call. Failed and Digest are those of the last call of the same half.
+// SlotState is the state of a slot for a call. Failed and Digest are from the last call of the same half.
 type SlotState struct {
 	Sequence uint64
-	// Epoch is that of the communicator which uses the slot.
+	// Epoch identifies the communicator that owns the slot.
 	Epoch uint64
-	// Failed is the number of the last call that the rank has failed, and BeforeFailed that in the other half.
+	// Failed is the number of the last call that the rank has failed, and BeforeFailed the same for the other half.
 	Failed, BeforeFailed uint64
-	// Digest identifies what the rank called last: other ranks made the same call if theirs is equal. BeforeDigest is
-	// the digest in the other half, of the call before or another one.
+	// Digest identifies the rank's last call: ranks that made the same call have equal digests. BeforeDigest is the
+	// digest in the other half, of the call before or of an older one.
 	Digest, BeforeDigest uint64
 }
 
-// sharing is how the members of a communicator use their shared buffers.
+// sharing is the state of a communicator whose members use shared buffers.
 type sharing struct {
 	buffers SharedBuffers
 	slot    int
 	half    int
 	members []int
 	self    int
-	// epoch is the communicator's: slots with another one are of another process, or of another
+	// epoch is the communicator's epoch. Slots with another epoch belong to another process, or to another
 	// communicator that uses the slot now.
 	epoch uint64
-	// freed: no further call is made.
+	// freed means that no further call will be made.
 	freed bool
-	// posted counts the calls that were made here, of which the last one has the number lastTag.
+	// posted counts the calls made here. lastTag is the number of the last one.
 	posted  uint64
 	lastTag int
-	// seen has the sequence of each member when it was looked at last, and this rank's own.
+	// seen has the last sequence seen of each member, and this rank's own.
 	seen []uint64
-	// made has what this rank has called last, by half.
+	// made has this rank's last call in each half.
 	made [2]made
-	// queue has the calls that have not ended, in their order. The first one has begun, or is about to.
+	// queue lists the pending calls, in order. The first one has begun, or is about to.
 	queue []queued
-	// lost has why members are not there any more.
+	// lost has the reason why a member is lost, by rank of the world.
 	lost map[int]error
 }
 
-// made is what a rank has called.
+// made identifies a call of a rank.
 type made struct {
 	digest      uint64
 	description callWord
 }
 
-// queued is a call in the order of those by shared buffers. call is nil if it has failed here.
+// queued is a call in the queue of calls on shared buffers. call is nil if it has failed here.
 type queued struct {
 	number uint64
 	made
 	call *Execution
 }
 
-// The sequence of a slot has the number of the call that its owner has come to, and how many
-// publications it has made in that, up to two for each of coll.MostChunks. The call before has ended.
+// countBits is the width of the lower part of a slot's sequence: the number of publications that its owner has made
+// in a call, up to two for each of coll.MostChunks. The upper part is the number of that call; the owner is done with
+// the call before it.
 const countBits = 24
 
 func sequence(call, publications uint64) uint64 { return call<<countBits | publications }
 
-// sequenceAfter is that of a rank that has ended a call.
+// sequenceAfter returns the sequence of a rank that is done with a call.
 func sequenceAfter(call uint64) uint64 { return sequence(call+1, 0) }
 
-// await is what a call by shared buffers waits for.
+// await is the wait of a call on shared buffers.
 type await struct {
-	// rank is the member, −1 if there is none.
+	// rank is the index of the member, or −1.
 	rank  int
 	since handshake.Instant
 }
 
-// share is what a call by shared buffers has of it.
+// share is the state of a call on shared buffers.
 type share struct {
 	*sharing
 	number uint64
-	// digest is that of the call.
+	// digest is the call's digest.
 	digest uint64
-	// step is the one at hand, nil if there is none.
+	// step is the current step, or nil.
 	step *coll.Step
-	// steps counts those that were begun, and published its publications.
+	// steps counts the steps begun, and published the call's publications.
 	steps     int
 	published uint64
-	// claimed: no rank reads this half of the buffer, or what the call of this half was, any longer.
+	// claimed means that no rank reads this half of the buffer, or the description of its previous call, any longer.
 	claimed bool
 	await   await
 }
 
-// freeSlots returns those that no communicator has, if all members of a call's share memory. Members of one
-// communicator at a time agree on a slot: one that agrees meanwhile gets none.
+// freeSlots returns the slots that no communicator uses, if all members of a call share memory. Only one agreement at
+// a time offers slots: a communicator that agrees meanwhile gets none.
 func (e *Executor) freeSlots(x *Execution) (mask uint64) {
 	b := e.engine.Shared()
 	if b == nil || e.offered != nil {
@@ -153,7 +154,7 @@ func (e *Executor) freeSlots(x *Execution) (mask uint64) {
 	return mask
 }
 
-// takeSlot has a communicator use a slot of those that all members have free.
+// takeSlot assigns the communicator one of the slots that are free on all members.
 func (e *Executor) takeSlot(a *agreement, mask uint64) {
 	if mask == 0 || a.epoch == 0 {
 		return
@@ -168,7 +169,7 @@ func (e *Executor) takeSlot(a *agreement, mask uint64) {
 	b.Use(slot, s.epoch)
 }
 
-// leaveSlot ends that.
+// leaveSlot withdraws the communicator's offer and releases its slot.
 func (e *Executor) leaveSlot(a *agreement) {
 	if e.offered == a {
 		e.offered = nil
@@ -178,13 +179,13 @@ func (e *Executor) leaveSlot(a *agreement) {
 	}
 }
 
-// release gives a slot back.
+// release releases a slot.
 func (e *Executor) release(s *sharing) {
 	e.slotsInUse &^= 1 << s.slot
 	e.slots[s.slot] = nil
 }
 
-// free notes that no further call is made. The slot can be used again when all members have ended the last one.
+// free records that no further call will be made. The slot can be reused when all members are done with the last one.
 func (s *sharing) free() {
 	s.freed = true
 	if end := sequenceAfter(s.posted); len(s.queue) == 0 && s.seen[s.self] < end {
@@ -192,8 +193,9 @@ func (s *sharing) free() {
 	}
 }
 
-// over reports whether no further call is made, and no member has one under way that reads this rank's slot. A
-// member whose slot has another epoch uses it for something else: so it has seen that as well.
+// over reports whether no further call will be made, and no member has a call in progress that reads this rank's
+// slot. A member whose slot has another epoch uses it for another communicator, so it is done with the last call as
+// well.
 func (s *sharing) over() bool {
 	if !s.freed || len(s.queue) > 0 {
 		return false
@@ -209,13 +211,12 @@ func (s *sharing) over() bool {
 	return true
 }
 
-// publish publishes a sequence.
 func (s *sharing) publish(sequence uint64) {
 	s.seen[s.self] = sequence
 	s.buffers.Publish(s.slot, sequence, s.members)
 }
 
-// enqueue has the call carried out when those before it have ended.
+// enqueue queues a call to be executed after the calls before it.
 func (x *Execution) enqueue(s *sharing) {
 	s.posted++
 	s.lastTag = x.Tag
@@ -227,8 +228,8 @@ func (x *Execution) enqueue(s *sharing) {
 	}
 }
 
-// skip counts a call that a member has refused, on all members: those that have not made it by shared buffers count it as failed. It cannot where a
-// later call was counted already; that one has another digest there.
+// skip counts a call that a member has rejected, on all members: members that have not made it on shared buffers
+// count it as failed. If a later call was counted already, skip does nothing; that call has another digest.
 func (a *agreement) skip(f *abortMsg) {
 	s := a.sharing
 	if s == nil || !f.cause.refused() || s.lastTag != 0 && !ahead(f.number, s.lastTag) {
@@ -242,17 +243,18 @@ func (a *agreement) skip(f *abortMsg) {
 	}
 }
 
-// refusedDigest is that of a call that was refused: the lower half is 0, as of no other.
+// refusedDigest returns the digest of a rejected call. Its lower half is 0, unlike any other digest's.
 func refusedDigest(tag int) uint64 { return uint64(tag) << 32 }
 
-// isRefused reports whether a digest is that of the call that another one is of, where it was refused.
+// isRefused reports whether digest is the digest of a rejected call with the same number as the call of digest of.
 func isRefused(digest, of uint64) bool { return uint32(digest) == 0 && digest>>32 == of>>32 }
 
-// endShared ends a call by shared buffers. One that has failed stays in the queue until beginNext has notified the others.
+// endShared ends a call on shared buffers. A failed call stays in the queue until beginNext has notified the other
+// members.
 func (x *Execution) endShared(failed bool) {
 	s := x.share
 	if !failed {
-		if s.published == 0 || s.freed { // else the first publication of the next call says so soon enough
+		if s.published == 0 || s.freed { // otherwise the next call's first publication follows soon
 			s.publish(sequenceAfter(s.number))
 		}
 		s.queue = append(s.queue[:0], s.queue[1:]...)
@@ -265,8 +267,8 @@ func (x *Execution) endShared(failed bool) {
 	}
 }
 
-// beginNext carries out the next calls, and ends those that have failed here: the members that are still in
-// them have to see that, so they have to be begun as all are.
+// beginNext begins the next call, and ends calls that have failed here. Members that are still in a failed call must
+// see its failure, so failed calls are processed in order, too.
 func (s *sharing) beginNext() {
 	for len(s.queue) > 0 {
 		t := s.queue[0]
@@ -282,30 +284,30 @@ func (s *sharing) beginNext() {
 		}
 		s.describe(&t)
 		s.buffers.Fail(s.slot, t.number)
-		s.made[t.number&1] = made{} // what has failed here is known
+		s.made[t.number&1] = made{} // no mismatch: this rank's failure is known
 		s.publish(sequenceAfter(t.number))
 		s.queue = append(s.queue[:0], s.queue[1:]...)
 	}
 }
 
-// describe shows the members what this rank calls.
+// describe publishes the description of this rank's call.
 func (s *sharing) describe(t *queued) {
 	s.made[t.number&1] = t.made
 	s.buffers.Describe(s.slot, t.number, t.digest, uint64(t.description))
 }
 
-// errFailed: a member has failed the call.
+// errFailed means that a member has failed the call.
 var errFailed = errors.New("the rank has failed the call")
 
-// errMismatchBefore: a member has made another call before this one. Neither has noticed it, as neither has awaited the
-// other.
+// errMismatchBefore means that a member has made another call before this one. Neither rank has noticed it, because
+// neither has awaited the other.
 var errMismatchBefore = fmt.Errorf("%w before", ErrMismatch)
 
-// look returns up to where a member has come, at most to the end of the call of that number, and what is wrong with what it has
-// published in that call: errFailed, ErrMismatch if it has another digest, or errMismatchBefore.
+// look returns the sequence of a member, clamped to the end of the call with that number, and any problem with the
+// member's publications in that call: errFailed, ErrMismatch if it has another digest, or errMismatchBefore.
 func (s *sharing) look(member int, number, digest uint64) (at uint64, problem error) {
 	state := s.buffers.State(s.members[member], s.slot, number)
-	if state.Epoch != s.epoch { // it is of another process
+	if state.Epoch != s.epoch { // another process's slot
 		return 0, nil
 	}
 	at = min(state.Sequence, sequenceAfter(number))
@@ -322,12 +324,12 @@ func (s *sharing) look(member int, number, digest uint64) (at uint64, problem er
 	return at, nil
 }
 
-// differs reports whether a digest is of the same call in the order of calls, but of another one.
+// differs reports whether a digest belongs to a different call with the same number.
 func (m *made) differs(digest uint64) bool {
 	return digest != m.digest && digest>>32 == m.digest>>32 && uint32(digest) != 0 && uint32(m.digest) != 0
 }
 
-// mismatch describes a mismatch with a rank in the call that is carried out, or the one before.
+// mismatch describes a mismatch with a rank in the current call or the one before.
 func (s *sharing) mismatch(rank int, problem error) error {
 	number, ours := s.queue[0].number, s.queue[0].made
 	if errors.Is(problem, errMismatchBefore) {
@@ -338,7 +340,7 @@ func (s *sharing) mismatch(rank int, problem error) error {
 	theirs := callWord(description)
 	text := "has called %[2]v, and this rank %[3]v"
 	switch {
-	case digest>>32 != ours.digest>>32 || theirs == 0: // it has published nothing in the call
+	case digest>>32 != ours.digest>>32 || theirs == 0: // the rank has published nothing in the call
 		text = "has made another call, and this rank %[3]v"
 	case theirs == ours.description:
 		text = "has called %[2]v, too, with another datatype, layout or algorithm"
@@ -346,7 +348,7 @@ func (s *sharing) mismatch(rank int, problem error) error {
 	return fmt.Errorf("rank %[1]d "+text+": %[4]w", rank, theirs, ours.description, problem)
 }
 
-// digest is the same for all ranks that have made the same call.
+// digest returns a hash that is the same on all ranks that have made the same call.
 func (x *Execution) digest() uint64 {
 	c := &x.Call
 	var h uint64
@@ -359,7 +361,7 @@ func (x *Execution) digest() uint64 {
 	return refusedDigest(x.Tag) | fold(h) | 1
 }
 
-// behind returns a member that has not ended the call before the one before number and is not lost, or −1.
+// behind returns a member that is not lost and not done with call number−2, or −1.
 func (s *sharing) behind(number uint64) int {
 	if number <= 2 {
 		return -1
@@ -376,7 +378,7 @@ func (s *sharing) behind(number uint64) int {
 	return -1
 }
 
-// Published notes that what was awaited in a slot was published.
+// Published records that a sequence awaited in a slot was reached.
 func (e *Executor) Published(slot int) {
 	s := e.slots[slot]
 	switch {
@@ -388,8 +390,8 @@ func (e *Executor) Published(slot int) {
 	}
 }
 
-// PeerLost notes that a rank is not there any more, or has started anew. What it has published before can be read; calls
-// that need more of it fail.
+// PeerLost records that a rank is lost or has restarted. Data that it published before can still be read; calls that
+// need more of it fail.
 func (e *Executor) PeerLost(rank int, err error) {
 	for _, s := range e.slots {
 		if s == nil || !slices.Contains(s.members, rank) {
@@ -403,7 +405,7 @@ func (e *Executor) PeerLost(rank int, err error) {
 	}
 }
 
-// advanceShared does the steps that it can, one after another, and ends the call after the last one.
+// advanceShared executes steps until one has to wait, and ends the call after the last one.
 func (x *Execution) advanceShared() {
 	s := x.share
 	for {
@@ -418,7 +420,7 @@ func (x *Execution) advanceShared() {
 		}
 		step := s.step
 		if !s.claimed && (step.Kind == coll.StepPublish || step.Into.Buf == coll.Shared) {
-			// Before the third call nobody has read there, and a member may not have taken its slot yet.
+			// Before the third call no rank has read there, and a member may not have taken its slot yet.
 			if s.number <= 2 && x.waitsForBuffers() || s.number > 2 && x.waitsFor(coll.Everyone, sequenceAfter(s.number-2)) {
 				return
 			}
@@ -444,14 +446,14 @@ func (x *Execution) advanceShared() {
 	}
 }
 
-// waitsForBuffers reports whether the call has to wait until this rank has the buffers of all members that are not lost. They
-// have this rank's then, and so what it publishes can be read when its process has ended. The exchange that took the slot
-// is no proof of that: it may have gone by way of other members.
+// waitsForBuffers reports whether the call must wait until this rank has the buffers of all members that are not
+// lost. Then these members have this rank's buffer, too, and can read its publications even after the end of its
+// process. The exchange that took the slot does not prove this: it may have used other members as intermediaries.
 func (x *Execution) waitsForBuffers() bool {
 	s := x.share
 	for i, rank := range s.members {
 		if i == s.self || s.lost[rank] != nil || s.buffers.State(rank, s.slot, s.number).Sequence > 0 {
-			continue // every member had set the sequence of its slot before one was taken
+			continue // every member set the sequence of its slot before the agreement
 		}
 		if s.await.rank != i {
 			s.await = await{i, x.e.engine.Now()}
@@ -463,15 +465,15 @@ func (x *Execution) waitsForBuffers() bool {
 	return false
 }
 
-// waitsFor reports whether the call has to wait until a member, or each other member, has come to a sequence number. A
-// member that has failed the call will not come to a publication in it.
+// waitsFor reports whether the call must wait until a member, or every other member, has reached a sequence. A member
+// that has failed the call will not reach a publication in it.
 func (x *Execution) waitsFor(member int, until uint64) bool {
 	s := x.share
 	first, last := member, member
 	if member == coll.Everyone {
 		first, last = 0, len(s.members)-1
 	}
-	for i := max(first, s.await.rank); i <= last; i++ { // those before were there
+	for i := max(first, s.await.rank); i <= last; i++ { // members before that have reached it
 		if i == s.self || s.seen[i] >= until {
 			continue
 		}
@@ -490,7 +492,7 @@ func (x *Execution) waitsFor(member int, until uint64) bool {
 			s.buffers.Await(rank, s.slot, until)
 		case !errors.Is(problem, errFailed):
 			x.failShared(rank, s.mismatch(rank, problem))
-		default: // its abort, or that of the rank that has failed first, is in transit
+		default: // the member's abort, or the one of the rank that failed first, is in transit
 		}
 		return true
 	}
@@ -498,7 +500,7 @@ func (x *Execution) waitsFor(member int, until uint64) bool {
 	return false
 }
 
-// moveShared copies or combines. The error says that this cannot be.
+// moveShared copies or combines the bytes of a step. The error means that they cannot be accessed.
 func (x *Execution) moveShared(step *coll.Step) error {
 	s := x.share
 	reads, writes := step.Extents()
@@ -526,7 +528,7 @@ func (x *Execution) moveShared(step *coll.Step) error {
 	return err
 }
 
-// move copies or combines bytes. A user's operation is not for shared buffers.
+// move copies or combines bytes. Shared buffers are not used with a user's function.
 func (x *Execution) move(step *coll.Step, into, from []byte) {
 	if step.Kind == coll.StepPack {
 		step.Pack(into, from)
@@ -535,22 +537,22 @@ func (x *Execution) move(step *coll.Step, into, from []byte) {
 	_ = x.combine(step.Kind, into, from)
 }
 
-// halfOf is the half of a slot that the call uses.
+// halfOf returns the half of a slot that the call uses.
 func (s *share) halfOf(slot []byte) []byte {
 	at := int(s.number&1) * s.half
 	return slot[at : at+s.half]
 }
 
-// errReplaced: another process has become the rank, which is about to be reported as lost.
+// errReplaced means that another process has become the rank, which is about to be reported as lost.
 var errReplaced = errors.New("its memory is that of another process")
 
-// failShared ends the call because of the step at hand.
+// failShared ends the call because the current step has failed.
 func (x *Execution) failShared(rank int, err error) {
 	x.failed = x.sharedError(rank, err)
 	x.end(x.failed)
 }
 
-// sharedError says which step has failed, and which rank it waits for, if it is not −1.
+// sharedError returns the error of the current step. rank is the rank that it waits for, or −1.
 func (x *Execution) sharedError(rank int, err error) *StepError {
 	e := &StepError{Collective: x.Call.Collective, Algorithm: x.algorithm.Name, Number: x.share.steps, Kind: coll.StepAwait, Peer: rank, Err: err}
 	if s := x.share.step; s != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 )
 
-// sumOf is an Allreduce of n bytes of which each is a function of the rank and the number of the call.
+// sumOf returns an Allreduce of n bytes, each of which depends on the rank and the number of the call.
 func sumOf(algorithm string, ranks, rank, tag, n int) (o Operation, want []byte) {
 	value := func(rank, i int) byte { return byte(rank*7 + i*3 + tag) }
 	send := make([]byte, n)
@@ -31,8 +31,8 @@ func sumOf(algorithm string, ranks, rank, tag, n int) (o Operation, want []byte)
 	}, want
 }
 
-// Calls by shared buffers, of one chunk and of several, one after another and several at a time, have the
-// right results, also between calls by messages.
+// TestShared checks the results of calls on shared buffers, of one chunk and of several, consecutive and concurrent,
+// and between calls with messages.
 func TestShared(t *testing.T) {
 	for _, ranks := range []int{2, 3, 5} {
 		w := newWorld(ranks, nil).share(3)
@@ -68,14 +68,15 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// A rank that has nothing to wait for in its first call, and ends, has published what others need only when they are able to read it.
+// TestSharedBeforeLinks lets a rank end that has nothing to wait for in its first call. It must not publish before
+// the others can read it.
 func TestSharedBeforeLinks(t *testing.T) {
 	const ranks = 3
 	for _, first := range []string{"none", "bcast"} {
 		w := newWorld(ranks, nil).share(1)
 		(*w)[0].shared.absent[2], (*w)[2].shared.absent[0] = true, true
 		tag := 1
-		if first == "bcast" { // in which only the root publishes, which has the buffers
+		if first == "bcast" { // only the root publishes, and it has the buffers
 			w.all(t, tag, func(rank int) Operation {
 				return Operation{Call: coll.Call{Collective: coll.Bcast, Bytes: 1, Elem: 1, Root: 1}, Recv: []byte{byte(rank)}, Algorithm: "shared"}
 			})
@@ -105,7 +106,7 @@ func TestSharedBeforeLinks(t *testing.T) {
 	}
 }
 
-// A user's operation, and communicators for which no slot is left, go by messages.
+// TestNotShared checks that calls with a user's function, and communicators without a slot, use messages.
 func TestNotShared(t *testing.T) {
 	w := newWorld(3, nil).share(1)
 	user := func(in, inout []byte) error { inout[0] += in[0]; return nil }
@@ -133,7 +134,8 @@ func TestNotShared(t *testing.T) {
 	}
 }
 
-// mixed is one of a sequence of calls of several kinds and lengths, and what the rank's receive buffer must have.
+// mixed returns one of a sequence of calls of several kinds and lengths, and the required content of the rank's
+// receive buffer.
 func mixed(i, ranks, rank int) (o Operation, want []byte) {
 	n, root := 1+i%3*2*fakeHalf, i%ranks
 	o, want = sumOf([]string{"shared", "shared-blocks"}[i%2], ranks, rank, i, n)
@@ -157,8 +159,8 @@ func mixed(i, ranks, rank int) (o Operation, want []byte) {
 	return o, want
 }
 
-// A call that a rank abandons fails on all that have not completed it, whenever they come to it, and those
-// after it have the right results.
+// TestSharedAbandoned checks that a call that one rank abandons fails on all ranks that have not completed it,
+// whenever they make it, and that later calls have correct results.
 func TestSharedAbandoned(t *testing.T) {
 	const ranks = 4
 	enough := errors.New("enough")
@@ -197,7 +199,7 @@ func TestSharedAbandoned(t *testing.T) {
 				}
 			}
 		}
-		for rank := range ranks { // the rest
+		for rank := range ranks { // make the remaining calls
 			for len(all[rank]) < calls {
 				start(rank)
 			}
@@ -218,7 +220,8 @@ func TestSharedAbandoned(t *testing.T) {
 	}
 }
 
-// What a rank has published before it is lost can be read; calls that need more of it fail, and so do later ones.
+// TestSharedPeerLost checks that data published by a rank that is lost can be read. Calls that need more of it fail,
+// and so do later ones.
 func TestSharedPeerLost(t *testing.T) {
 	w := newWorld(3, nil).share(1)
 	w.all(t, 1, func(int) Operation { return Operation{Call: coll.Call{Collective: coll.Barrier}} })
@@ -248,7 +251,7 @@ func TestSharedPeerLost(t *testing.T) {
 	if !ok || failed.Peer != 2 || !errors.Is(second.err, gone) {
 		t.Fatalf("%+v", second)
 	}
-	// Another process has become the rank, with the sequence that the other one would have.
+	// Another process becomes the rank, with the sequence that the lost one would have.
 	(*w)[2].shared.slots[0].epoch = 77
 	(*w)[2].shared.slots[0].sequence = sequence(9, 0)
 	third, b := bcast(1, 2)
@@ -263,7 +266,7 @@ func TestSharedPeerLost(t *testing.T) {
 	}
 }
 
-// Ranks that make different calls, or of which one has not made a call, get no result of the other call.
+// TestSharedMismatch checks that ranks that make different calls, or miss one call, get no result of the other call.
 func TestSharedMismatch(t *testing.T) {
 	for name, test := range map[string]struct {
 		second func(o *Operation)
@@ -297,8 +300,8 @@ func TestSharedMismatch(t *testing.T) {
 	}
 }
 
-// Communicators that are freed give their slots back, whenever their members do that and whichever calls are under
-// way; no rank writes where another one still reads.
+// TestSharedFreed checks that communicators release their slots when all members have freed them, whichever calls are
+// in progress, and that no rank overwrites data that another one still reads.
 func TestSharedFreed(t *testing.T) {
 	const ranks, slots, comms, most = 4, 2, 12, 4
 	shared := 0
@@ -311,7 +314,7 @@ func TestSharedFreed(t *testing.T) {
 			have, want []byte
 		}
 		var all []made
-		// Each rank has what it does, in the order of the communicators.
+		// Each rank executes its program in the order of the communicators.
 		var program [ranks][]func()
 		for comm := 2; comm < 2+comms; comm++ {
 			members := rng.Perm(ranks)[:2+rng.IntN(ranks-1)]
@@ -362,7 +365,8 @@ func TestSharedFreed(t *testing.T) {
 	}
 }
 
-// A call that waits says for whom, in reports and when its caller abandons it.
+// TestSharedReport checks that a waiting call names the rank that it waits for, in reports and in the error when its
+// caller abandons it.
 func TestSharedReport(t *testing.T) {
 	w := newWorld(3, nil).share(1)
 	w.all(t, 1, func(int) Operation { return Operation{Call: coll.Call{Collective: coll.Barrier}} })

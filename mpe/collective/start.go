@@ -8,55 +8,55 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Execution is a collective call under way. One that is over may be used for another call.
+// Execution is a collective call in progress. It can be reused for another call after its end.
 type Execution struct {
 	execution
-	// Request is what the caller waits for, for the engine's use. It is nil for a call by
-	// which members agree, which then has what is to be done in the end.
+	// Request is for the engine's use; the caller waits for it. It is nil for a call by which members agree: such a
+	// call uses then instead.
 	Request any
 
-	// The rest is memory that the next call uses: to make it for every call, and collect it,
-	// takes longer than the call.
+	// The remaining fields are memory reused by the next call: allocating and collecting it for every call takes
+	// longer than the call.
 	schedule coll.Schedule
 	progress coll.Progress
 	scratch  []byte
-	// ownShare is what share points to.
+	// ownShare is the memory of share.
 	ownShare share
-	// under are the messages under way.
+	// under lists the messages in flight.
 	under []*Message
-	// local are steps that can begin and have no message.
+	// local lists steps without a message that can begin.
 	local []localStep
 }
 
-// execution is what an Execution has of the call at hand.
+// execution is the part of an Execution that is reset for each call.
 type execution struct {
 	Operation
 	e         *Executor
 	then      func(err error)
 	posted    handshake.Instant
 	algorithm *coll.Algorithm
-	// wasted is where messages without content end.
+	// wasted receives messages without content.
 	wasted [protocol.WordLen]byte
-	// reduce is the operation, unless it is the user's.
+	// reduce is the operation, unless User is set.
 	reduce op.Func
 	limits WireLimits
-	// begun: the members have agreed, and there is a schedule.
+	// begun means that the members have agreed, and there is a schedule.
 	begun bool
-	// order is what a broadcast's chain goes by, and position the broadcast's number in it;
-	// nil if it is fixed.
+	// order determines the order of a broadcast's chain, or is nil if the order is fixed. position is the broadcast's
+	// number in it.
 	order    *Ordering
 	position uint32
-	// computing counts user's functions under way, each in a goroutine.
+	// computing is the number of running user's functions, each in its own goroutine.
 	computing int
 	failed    error
-	// agreed is what the members have agreed on, nil for a call that goes without. cause is
-	// why the caller has abandoned the call. aborted: another rank's abort has ended it.
+	// agreed is the members' agreement, or nil for a call without one. cause is why the caller has abandoned the
+	// call. aborted means that another rank has aborted it.
 	agreed  *agreement
 	cause   FailureCause
 	aborted bool
-	// woken: it is in Executor.woken.
+	// woken means that the call is in Executor.woken.
 	woken bool
-	// share is set if the call is carried out by shared buffers.
+	// share is not nil if the call uses shared buffers.
 	share *share
 }
 
@@ -66,7 +66,7 @@ type localStep struct {
 	number int
 }
 
-// execute begins the schedule, with scratch of whatever content.
+// execute begins the schedule. The content of scratch is arbitrary.
 func (x *Execution) execute() {
 	if n := x.schedule.Scratch; cap(x.scratch) < n {
 		x.scratch = make([]byte, n)
@@ -79,7 +79,7 @@ func (x *Execution) execute() {
 	x.advance()
 }
 
-// Prepare makes x a call. It needs no event. The error is that of Check.
+// Prepare sets x to a call. It needs no event. The error is Check's.
 func (x *Execution) Prepare(c *Operation, rank Caller) (err error) {
 	x.Operation = *c
 	if x.limits, err = x.Check(rank); err == nil && x.Reduces() && x.User == nil {
@@ -88,9 +88,8 @@ func (x *Execution) Prepare(c *Operation, rank Caller) (err error) {
 	return err
 }
 
-// Start begins a call that was prepared. Its end is reported by Engine.Finish, perhaps before
-// Start returns. If it cannot be, nothing was sent: the error is a *coll.CallError or matches
-// handshake.ErrLength.
+// Start begins a prepared call. Engine.Finish reports its end, perhaps before Start returns. If Start returns an
+// error, nothing was sent; the error is a *coll.CallError or matches handshake.ErrLength.
 func (e *Executor) Start(x *Execution, request any) error {
 	x.e, x.Request, x.posted = e, request, e.engine.Now()
 	e.calls = append(e.calls, x)
@@ -102,7 +101,7 @@ func (e *Executor) Start(x *Execution, request any) error {
 	return err
 }
 
-// begin makes the schedule, with what the members have agreed on.
+// begin chooses the algorithm by the members' agreement, and begins the call or queues it.
 func (x *Execution) begin(agreed *agreement) error {
 	if agreed.sharing == nil {
 		x.Call.Shared = 0
@@ -128,7 +127,7 @@ func (x *Execution) begin(agreed *agreement) error {
 	return nil
 }
 
-// carryOut makes the schedule and begins. The algorithm accepts the call.
+// carryOut makes the schedule and executes it. The algorithm must accept the call.
 func (x *Execution) carryOut() {
 	if f := x.pendingAbort(); f != nil {
 		x.count()
@@ -143,14 +142,13 @@ func (x *Execution) carryOut() {
 	x.execute()
 }
 
-// count counts a call that begins.
 func (x *Execution) count() {
 	n := x.e.counted(x)
 	n.Calls++
 	n.Bytes += uint64(x.Call.Bytes)
 }
 
-// choose gives the algorithm. All ranks come to the same.
+// choose returns the algorithm. It is the same on all ranks.
 func (x *Execution) choose(agreed *agreement) (*coll.Algorithm, error) {
 	c := &x.Call
 	switch {
@@ -173,8 +171,8 @@ func (x *Execution) choose(agreed *agreement) (*coll.Algorithm, error) {
 	return coll.Find(c.Collective, by.Algorithm)
 }
 
-// ordered has the order of a broadcast's chain go by status, if that is what the caller
-// wants, or all members are configured to.
+// ordered makes the order of a broadcast's chain depend on status, if the caller requests it or all members are
+// configured to.
 func (x *Execution) ordered(agreed *agreement) {
 	c := &x.Call
 	if c.Collective != coll.Bcast || !x.algorithm.Segmented || c.Order != nil || !c.Flows || c.Ranks < 3 || c.Bytes == 0 {
@@ -190,7 +188,7 @@ func (x *Execution) ordered(agreed *agreement) {
 	}
 }
 
-// chooseUpstream goes by what ranks that upstream's compiler has made do.
+// chooseUpstream returns the algorithm that corresponds to ranks made by upstream's compiler.
 func (x *Execution) chooseUpstream() (*coll.Algorithm, error) {
 	c := &x.Call
 	cfg := &x.e.cfg
@@ -200,15 +198,15 @@ func (x *Execution) chooseUpstream() (*coll.Algorithm, error) {
 	if x.Algorithm != "" {
 		return coll.Find(c.Collective, x.Algorithm)
 	}
-	// With two FPGAs and more that were built with the tree, nothing else will do: they
-	// would wait for it. A call that it does not fit is refused.
+	// Two or more FPGAs that were built with the tree support no other algorithm: they would wait for its messages.
+	// If the tree does not support the call, the call is rejected.
 	if len(c.FPGAs) > 1 && coll.Named(c.Collective, "tree") != nil {
 		return coll.Find(c.Collective, "tree")
 	}
 	return coll.ByOrder(c)
 }
 
-// membersOf gives the members that are in a list of ranks of the world, in its order.
+// membersOf returns the members that are in a list of ranks of the world, in the order of the list.
 func (x *Execution) membersOf(list []int) (members []int) {
 	for _, rank := range list {
 		for i, m := range x.Members {

@@ -7,8 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// advance begins all steps that can, and ends the call if there are none left. Messages
-// begin before steps without one.
+// advance begins all steps that can begin, and ends the call if no step is left. Steps with messages begin before
+// steps without one.
 func (x *Execution) advance() {
 	if x.share != nil {
 		x.advanceShared()
@@ -38,10 +38,10 @@ func (x *Execution) advance() {
 	}
 }
 
-// blanks is what messages without content are made of.
+// blanks is the content of messages without content.
 var blanks [16]byte
 
-// view gives the memory of a place.
+// view returns the memory of a location.
 func (x *Execution) view(at coll.Loc, n int) ([]byte, error) {
 	var b []byte
 	switch at.Buf {
@@ -60,7 +60,7 @@ func (x *Execution) view(at coll.Loc, n int) ([]byte, error) {
 	return x.within(b, at, n)
 }
 
-// within gives a part of a buffer.
+// within returns a part of a buffer.
 func (x *Execution) within(b []byte, at coll.Loc, n int) ([]byte, error) {
 	if at.Off < 0 || n < 0 || at.Off > len(b)-n {
 		return nil, x.refuse("it needs %d bytes at %d of the %v, which has %d", n, at.Off, at.Buf, len(b))
@@ -84,7 +84,7 @@ func (x *Execution) post(s *coll.Step, number int) {
 	default:
 		var buf []byte
 		if buf, err = x.view(s.Into, s.Len); err == nil {
-			if s.Into.Buf == coll.Blank { // another rank's token may be longer than ours
+			if s.Into.Buf == coll.Blank { // another rank's token may be longer
 				buf = x.wasted[:]
 			}
 			err = x.e.engine.Start(x.message(false, s.Peer, number, buf))
@@ -105,14 +105,14 @@ func (x *Execution) forward(s *coll.Step, number int) error {
 	recv.Piece, send.Piece = s.Piece, s.Piece
 	recv.other, send.other = send, recv
 	recv.later, err = x.e.engine.Forward(recv, send)
-	if recv.later { // whole
+	if recv.later { // send is sent as a whole
 		send.Piece = 0
 		remove(&x.under, send)
 	}
 	return err
 }
 
-// message makes a message to or from a rank of the communicator, under way until release.
+// message returns a new message to or from a rank of the communicator. It is in flight until release.
 func (x *Execution) message(send bool, peer, number int, buf []byte) *Message {
 	e := x.e
 	var m *Message
@@ -128,14 +128,14 @@ func (x *Execution) message(send bool, peer, number int, buf []byte) *Message {
 	return m
 }
 
-// release has a message under way no longer.
+// release removes a message from the ones in flight and recycles it.
 func (x *Execution) release(m *Message) {
 	remove(&x.under, m)
-	m.Call, m.Buf, m.Request, m.x, m.other = nil, nil, nil, nil, nil // message sets all of it
+	m.Call, m.Buf, m.Request, m.x, m.other = nil, nil, nil, nil, nil // message sets all fields
 	x.e.spare = append(x.e.spare, m)
 }
 
-// work does a step that has no message.
+// work executes a step without a message.
 func (x *Execution) work(s *localStep) {
 	reads, writes := s.Extents()
 	from, err := x.view(s.From, reads)
@@ -160,17 +160,17 @@ func (x *Execution) work(s *localStep) {
 			x.e.engine.Compute(Job{x, s.Kind, s.number, into, from})
 			return
 		}
-		_ = x.combine(s.Kind, into, from) // only the user's operation has errors
+		_ = x.combine(s.Kind, into, from) // only a user's function returns an error
 	}
 	x.progress.Done(s.number)
 }
 
-// combine does the work of a step on its bytes. The error is that of the user's operation.
+// combine executes a step on its bytes. The error is the user's function's.
 func (x *Execution) combine(kind coll.Kind, into, from []byte) error {
 	switch kind {
 	case coll.StepReduce:
 		return x.apply(from, into)
-	case coll.StepReduceRight: // from = into ∘ from, which may be lost
+	case coll.StepReduceRight: // from = into ∘ from, which may be overwritten
 		if err := x.apply(into, from); err != nil {
 			return err
 		}
@@ -196,10 +196,10 @@ type Job struct {
 	into, from []byte
 }
 
-// Run calls the function, which may take long. The error is the function's.
+// Run calls the function, which may take long, and returns its error.
 func (j *Job) Run() error { return j.x.combine(j.kind, j.into, j.from) }
 
-// Computed notes that a job has ended, with the error of Run.
+// Computed records that a job ended with the error of Run.
 func (e *Executor) Computed(j Job, err error) {
 	x := j.x
 	x.computing--
@@ -213,7 +213,7 @@ func (e *Executor) Computed(j Job, err error) {
 	x.wake()
 }
 
-// wake has Advance go on with the call.
+// wake makes Advance continue the call.
 func (x *Execution) wake() {
 	if !x.woken {
 		x.woken = true
@@ -221,8 +221,8 @@ func (x *Execution) wake() {
 	}
 }
 
-// Ended notes that a message has ended, with how many bytes, or with err. An error that
-// matches ErrCallFailed says that the peer has aborted the call.
+// Ended records that a message is complete, with its length or an error. An error that matches ErrCallFailed means
+// that the peer has aborted the call.
 func (e *Executor) Ended(m *Message, bytes int64, err error) {
 	x, number := m.x, m.step
 	x.aborted = x.aborted || errors.Is(err, ErrCallFailed)
@@ -236,7 +236,7 @@ func (e *Executor) Ended(m *Message, bytes int64, err error) {
 		x.fail(number, err)
 	case other == nil:
 		x.progress.Done(number)
-	default: // the other half of a forward is still under way
+	default: // the other half of a forward is still in flight
 		other.other = nil
 		if later {
 			x.under = append(x.under, other)
@@ -248,9 +248,8 @@ func (e *Executor) Ended(m *Message, bytes int64, err error) {
 	x.wake()
 }
 
-// fail has the call end because of a step: nothing more begins, and what is under way is
-// cancelled, or goes on without the call's memory. A user's function that cannot be cancelled
-// is waited for.
+// fail makes the call end because of a step: no further step begins, and messages in flight are cancelled, or
+// continue without the call's memory. The call waits for a user's function that cannot be cancelled.
 func (x *Execution) fail(number int, err error) {
 	if x.failed != nil {
 		return
@@ -262,7 +261,7 @@ func (x *Execution) fail(number int, err error) {
 	}
 }
 
-// stepError says which step has failed.
+// stepError returns the error of a step.
 func (x *Execution) stepError(number int, err error) *StepError {
 	s := x.progress.Step(number)
 	e := &StepError{Collective: x.Call.Collective, Algorithm: x.algorithm.Name, Number: number, Kind: s.Kind, Peer: -1, Bytes: s.Len, Err: err}

@@ -5,28 +5,25 @@ import (
 	"math/bits"
 )
 
-// buffers keeps memory for payload that has no other place: eager messages on
-// their way out, and those that no receive has matched. Both are bounded by
-// credit, so what is kept for later use is bounded here.
+// buffers holds payload that has no other memory: outgoing eager messages, and messages that no receive has
+// matched. Credit bounds both, so only the free lists need a bound.
 type buffers struct {
 	free [maxClass + 1][][]byte
 	held int
-	// given are buffers that Keep has returned, by their beginning, and what is called when the
-	// engine needs them no longer.
+	// given maps the first byte of each buffer that Keep has returned to its release function.
 	given map[*byte]func()
 }
 
 const (
-	// minClass and maxClass are the sizes of the buffers that are kept, as
-	// powers of two: 64 bytes to 64 KiB. Larger ones are left to the garbage
-	// collector.
+	// minClass and maxClass are the smallest and largest sizes kept for reuse, as powers of two: 64 bytes to
+	// 64 KiB. The garbage collector frees larger buffers.
 	minClass = 6
 	maxClass = 16
-	// maxHeld is how many bytes are kept for later.
+	// maxHeld is the maximum number of bytes kept for reuse.
 	maxHeld = 4 << 20
 )
 
-// get returns a buffer of n bytes, whose contents are undefined.
+// get returns a buffer of n bytes with undefined contents.
 func (b *buffers) get(n int) []byte {
 	c := max(bits.Len(uint(max(n, 1)-1)), minClass)
 	if c > maxClass {
@@ -43,8 +40,7 @@ func (b *buffers) get(n int) []byte {
 	return make([]byte, n, 1<<c)
 }
 
-// own returns a buffer with the same bytes that is the engine's: what keep returns, or a copy
-// if it is nil.
+// own returns a buffer of the engine with the same bytes: the result of keep, or a copy if keep is nil.
 func (b *buffers) own(buf []byte, keep Keep) []byte {
 	if keep == nil || len(buf) == 0 {
 		return bytes.Clone(buf)
@@ -57,7 +53,7 @@ func (b *buffers) own(buf []byte, keep Keep) []byte {
 	return buf
 }
 
-// put gives a buffer back that get or own returned.
+// put releases a buffer that get or own returned.
 func (b *buffers) put(buf []byte) {
 	if len(b.given) > 0 && len(buf) > 0 {
 		if release, ok := b.given[&buf[0]]; ok {

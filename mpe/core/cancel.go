@@ -1,8 +1,8 @@
 package core
 
-// EndWait ends a request for its caller, whose context has ended with cause, unless it has
-// ended. A transfer that goes on has what keep returns. The message that a receive has matched
-// goes to the next receive that it fits, unless the caller is gone: then it is dropped.
+// EndWait ends a pending request for its caller, whose context is done with cause. A transfer that cannot
+// be cancelled continues in the memory that keep returns. If a receive has already matched a message, the
+// next receive that fits gets it; if the caller is gone, the message is dropped.
 func (e *Core) EndWait(r *Request, cause error, keep Keep, gone bool) {
 	switch {
 	case r.Over:
@@ -15,7 +15,7 @@ func (e *Core) EndWait(r *Request, cause error, keep Keep, gone bool) {
 		e.gone = gone
 		if !e.cancel(r) {
 			err.InTransfer = true
-			revokePlacement(r) // before the caller has the buffer
+			revokePlacement(r) // before the caller reuses the buffer
 			e.detach(r, keep, gone)
 		}
 		e.finish(r, err)
@@ -24,8 +24,8 @@ func (e *Core) EndWait(r *Request, cause error, keep Keep, gone bool) {
 	e.flush()
 }
 
-// Cancelled cancels a request, if that is still possible. A call that was begun is not: the
-// other ranks would wait for it.
+// Cancelled cancels a request, if it still can be. A collective call cannot: the other ranks would wait for
+// it.
 func (e *Core) Cancelled(r *Request) {
 	if r.Over || r.kind == opCollective {
 		return
@@ -36,9 +36,8 @@ func (e *Core) Cancelled(r *Request) {
 	e.flush()
 }
 
-// cancel takes a request out of wherever it waits, and reports false if it is
-// too late for that. A peer of the extended profile that knows of the message is
-// asked to cancel it; the request then ends when the peer has answered.
+// cancel removes a request from its queue, and reports false if it is too late. If an extended peer knows of
+// the message, it is asked to cancel it; then the request ends when the peer has answered.
 func (e *Core) cancel(r *Request) bool {
 	switch {
 	case r.kind == OpRecv && r.in == nil:
@@ -49,7 +48,7 @@ func (e *Core) cancel(r *Request) bool {
 		return ok
 	case r.kind == OpRecv:
 		return r.in.p != nil && r.in.p.cancel(r)
-	case r.p == nil: // to this rank, and no receive has matched
+	case r.p == nil: // to this rank, and not matched
 		in := r.in
 		in.local = nil
 		_, ok := e.matching.of(in.comm).RemoveUnexpected(in.handle)
@@ -58,8 +57,8 @@ func (e *Core) cancel(r *Request) bool {
 	return r.p.cancel(r)
 }
 
-// detach gives the transfer of a request that cannot be cancelled a buffer of
-// its own. Drop says that no other receive gets the message of one.
+// detach moves the transfer of a request that cannot be cancelled to a private buffer. With drop, no other
+// receive gets the message.
 func (e *Core) detach(r *Request, keep Keep, drop bool) {
 	p := r.p
 	if !r.send() {
@@ -68,7 +67,7 @@ func (e *Core) detach(r *Request, keep Keep, drop bool) {
 	p.detach(r, keep, drop)
 }
 
-// abortQueued ends everything that has not begun to move.
+// abortQueued ends all requests that have not begun to transfer data.
 func (e *Core) abortQueued(err error) {
 	for _, m := range e.matching.all {
 		var waiting []*Request

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// TestCheck: an operation is refused exactly if the wire cannot carry it.
+// TestCheck checks that an operation is refused exactly if the wire cannot carry it.
 func TestCheck(t *testing.T) {
 	const longest = 1000
 	peers := []func(local, remote int) Peer{extendedPeer, software, v09, func(_, _ int) Peer {

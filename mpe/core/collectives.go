@@ -10,12 +10,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// Package collective executes collective calls. Its messages are requests as others are: when
-// one of them ends, it is put into core.ended, and flush, at the end of every event, reports
-// it and has the calls begin what can begin then.
+// Package collective executes collective calls. Their messages are ordinary requests. When one of them ends,
+// it is added to Core.ended. At the end of every event, flush reports these to their calls, which then start
+// their next steps.
 
-// Prepare makes r the request of a collective call, for StartCall, of which x has the memory. It is no event: it uses
-// only what does not change.
+// Prepare makes r the request of a collective call, for StartCall. x provides the memory of the call. Prepare
+// is not part of an event, and reads immutable state only.
 func (e *Core) Prepare(r *Request, x *collective.Execution, c *collective.Operation) error {
 	if err := x.Prepare(c, e); err != nil {
 		return err
@@ -28,7 +28,7 @@ func (e *Core) Prepare(r *Request, x *collective.Execution, c *collective.Operat
 	return nil
 }
 
-// StartCall starts a call that is prepared.
+// StartCall starts a prepared call.
 func (e *Core) StartCall(r *Request) error {
 	if e.state != running {
 		return fmt.Errorf("rank %d: %w", e.rank, ErrClosed)
@@ -43,7 +43,7 @@ func (e *Core) StartCall(r *Request) error {
 	return nil
 }
 
-// RefuseCall is Engine.RefuseCollective.
+// RefuseCall implements Engine.RefuseCollective.
 func (e *Core) RefuseCall(c *collective.Operation, cause collective.FailureCause) {
 	if e.state == running {
 		e.calls.Refuse(c, cause)
@@ -51,19 +51,20 @@ func (e *Core) RefuseCall(c *collective.Operation, cause collective.FailureCause
 	}
 }
 
-// FreeCommunicator is Engine.FreeCommunicator.
+// FreeCommunicator implements Engine.FreeCommunicator.
 func (e *Core) FreeCommunicator(comm uint32) {
 	if e.state == running {
 		e.calls.Free(comm)
 	}
 }
 
-// advanceCalls has calls whose messages have ended go on. It is called at the end of an event.
+// advanceCalls reports completed messages to their calls, and advances the calls. It runs at the end of an
+// event.
 func (e callEngine) advanceCalls() {
 	for len(e.ended) > 0 || e.calls.Pending() {
 		for i := 0; i < len(e.ended); i++ {
 			r := e.ended[i]
-			if m := r.message; m != nil { // else it was cancelled meanwhile
+			if m := r.message; m != nil { // nil if it was cancelled meanwhile
 				err := r.Err
 				if errors.Is(err, extended.ErrAborted) { // the peer's call has failed
 					err = fmt.Errorf("%w: %w", collective.ErrCallFailed, err)
@@ -87,15 +88,15 @@ func (e *Core) Wire(rank int) (collective.Wire, error) {
 	return e.peers[rank].wire, nil
 }
 
-// WireOf returns what collective calls depend on of what Device.Peer has returned.
+// WireOf extracts the properties that collective calls depend on from the result of Device.Peer.
 func WireOf(p PeerInfo, err error) (collective.Wire, error) {
 	return collective.Wire{Profile: p.Profile, Words: p.Words, NoComms: p.NoComms, NoEmpty: p.NoEmpty}, err
 }
 
-// callEngine is a core as its collective calls use it.
+// callEngine adapts a core for its collective calls.
 type callEngine struct{ *Core }
 
-// Shared returns the shared buffers of the transport that has some.
+// Shared returns the shared buffers, or nil.
 func (e callEngine) Shared() collective.SharedBuffers { return e.cfg.Shared }
 func (e callEngine) Random() uint64                   { return e.effects.Random() }
 func (e callEngine) Compute(j collective.Job) {
@@ -104,7 +105,7 @@ func (e callEngine) Compute(j collective.Job) {
 
 func (e callEngine) Start(m *collective.Message) error { return e.startMessage(e.message(m)) }
 
-// message makes the request of a message.
+// message returns the request of a message.
 func (e callEngine) message(m *collective.Message) *Request {
 	kind := OpRecv
 	switch {
@@ -174,7 +175,7 @@ func (e callEngine) Answers(rank int) bool {
 	return p == nil || p.packetsIn > 0 || p.extended != nil && p.extended.present
 }
 
-// causes say which errors are what, the first that fits.
+// causes maps errors to failure causes. The first match counts.
 var causes = []struct {
 	err   error
 	cause collective.FailureCause
@@ -198,7 +199,7 @@ func (e callEngine) CauseOf(err error) collective.FailureCause {
 			return c.cause
 		}
 	}
-	if _, ok := errors.AsType[*WaitError](err); ok { // a context may end for whatever its owner likes
+	if _, ok := errors.AsType[*WaitError](err); ok { // a context may end with any cause of its owner
 		return collective.CauseCancelled
 	}
 	return collective.CauseOther
@@ -218,14 +219,14 @@ func (e callEngine) Discard(comm uint32) {
 	newest := map[int32]bool{} // with tag 0, by rank
 	var stale [][2]int32       // rank and tag
 	m.EachUnexpected(func(source, tag int32, _ unexpected) bool {
-		if tag == 0 && !newest[source] { // the one before it is stale, if there is one
+		if tag == 0 && !newest[source] { // an older one with tag 0 is stale
 			newest[source] = true
-		} else if tag <= collective.Tags { // package mpi has messages with larger tags
+		} else if tag <= collective.Tags { // package mpi uses larger tags
 			stale = append(stale, [2]int32{source, tag})
 		}
 		return true
 	})
-	for _, s := range stale { // the oldest first, as receives get them
+	for _, s := range stale { // oldest first, as receives match them
 		e.matching.discard(comm, int(s[0]), int(s[1]))
 	}
 }
@@ -245,13 +246,13 @@ func (e callEngine) Finish(x *collective.Execution, err error) {
 	e.finish(r, err)
 }
 
-// Computed notes that a user's function has ended, with err.
+// Computed notes that a user's function has returned err.
 func (e *Core) Computed(j collective.Job, err error) {
 	e.calls.Computed(j, err)
 	e.flush()
 }
 
-// openInternal takes a message that another rank's calls send to this one's.
+// openInternal accepts a message between the collective calls of two ranks.
 func (e callEngine) openInternal(p *peer, in *inbound) {
 	in.accepted, in.room = true, 0
 	if e.calls.Opened(p.rank, in.comm, in.tag, in.bytes) {
@@ -261,7 +262,7 @@ func (e callEngine) openInternal(p *peer, in *inbound) {
 	e.pending.accepts = append(e.pending.accepts, in)
 }
 
-// internalArrived hands over one that is complete.
+// internalArrived delivers a complete internal message.
 func (e callEngine) internalArrived(p *peer, in *inbound) {
 	if in.own {
 		e.calls.Arrived(p.rank, in.comm, in.buf)

@@ -10,27 +10,26 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Core is the state of an engine, and what it does for each event: a call, packets, the
-// end of what a driver has done for it, or a deadline. It has neither lock nor clock nor
-// goroutine, waits for nothing, and draws no random numbers. Its driver begins each
-// event with Begin, which gives it the time, makes one event at a time, and ends it with
-// End. What it does at once goes through Effects; what can wait until the event ends is in
-// the Outcome that End returns.
+// Core is the state machine of an engine. An event is a call, a batch of packets, a deadline, or the
+// completion of an effect. The driver starts an event with Begin, which sets the time, makes one call of the
+// core, and ends the event with End. Actions that cannot wait go through Effects; the rest is in the Outcome
+// that End returns. A Core has no lock, clock or goroutine, never blocks, and draws no random numbers.
 type Core struct {
 	rank int
 	cfg  Config
-	// observed: the Observer or Calls is notified of every message that ends, but with peers that are unobserved.
+	// observed means that the Observer or Calls is notified of every completed message, except with
+	// unobserved peers.
 	observed bool
-	// observesMemory: also with some that messages reach by short headers.
+	// observesMemory means that this includes messages of some peers that use short headers.
 	observesMemory bool
-	noTags         bool // some peer's messages carry no tag
+	noTags         bool // the messages of some peer carry no tag
 	effects        Effects
 	out            Outcome
 
-	// at is when the event at hand began.
+	// at is the time at which the current event began.
 	at handshake.Instant
-	// due is when tick is to be called at the latest, or never, and known, by network, up to when all that had arrived was
-	// taken at the last tick.
+	// due is the latest time of the next Tick, or Never. known is, by network, the time up to which all
+	// received packets had been processed at the last Tick.
 	due    handshake.Instant
 	known  []handshake.Instant
 	peers  []*peer
@@ -39,10 +38,10 @@ type Core struct {
 	nextID handshake.ID
 	// timed are the peers that may have a deadline.
 	timed []*peer
-	drops state.DropCounts // from addresses that are no peer's
+	drops state.DropCounts // of packets from addresses that belong to no peer
 	state runState
-	// lastDrop is the last of drops, or nil, and lastEnd when an operation of the program last ended, or 0; lastFailed:
-	// with an error.
+	// lastDrop is the last drop counted in drops, or nil. lastEnd is the time at which an operation of the
+	// program last ended, or 0; lastFailed means that it failed.
 	lastDrop   *lastDrop
 	lastEnd    handshake.Instant
 	lastFailed bool
@@ -53,27 +52,26 @@ type Core struct {
 	Rooms    Rooms
 	buffers  buffers
 	Rests    RestingSends
-	// calls has the collective calls under way, and ended those of their messages that have
-	// ended. abortsDropped: Close does not wait until this rank's aborts are sent.
+	// calls are the pending collective calls, and ended their messages that have completed. abortsDropped
+	// means that Close no longer waits until this rank's aborts are sent.
 	calls         *collective.Executor
 	ended         []*Request
 	abortsDropped bool
 	Reports       Reports
-	// recordedCall is what Config.Calls is given.
+	// recordedCall is reused for the argument of Config.Calls.
 	recordedCall Call
-	// gone: the event at hand ends an operation of a program that is gone.
+	// gone means that the current event ends an operation of a program that no longer exists.
 	gone bool
 }
 
-// pending is what the end of an event (flush) has to do.
+// pending is the work of flush at the end of an event.
 type pending struct {
-	// touched are the peers that it deals with, and accepts the
-	// messages whose senders it clears.
+	// touched are the peers to process, and accepts the messages whose senders to clear.
 	touched []*peer
 	accepts []*inbound
-	// placements are the peers whose placements it has moved.
+	// placements are the peers whose placements have changed.
 	placements []*peer
-	// coalesced: packets of some of the touched wait for those of further sends.
+	// coalesced means that packets of some touched peers are held back for packets of further sends.
 	coalesced bool
 }
 
@@ -92,13 +90,13 @@ func (e *Core) Rank() int { return e.rank }
 // Size returns the number of ranks of the cluster.
 func (e *Core) Size() int { return len(e.peers) }
 
-// Begin begins an event.
+// Begin starts an event at the time now.
 func (e *Core) Begin(now handshake.Instant) { e.at = now }
 
-// Now is the time of the last event that was given one.
+// Now returns the time of the last event that was started with a time.
 func (e *Core) Now() handshake.Instant { return e.at }
 
-// IsRunning reports whether operations are accepted, and isClosed whether everything has ended.
+// IsRunning reports whether operations are accepted. IsClosed reports whether the core is shut down.
 func (e *Core) IsRunning() bool { return e.state == running }
 func (e *Core) IsClosed() bool  { return e.state == closed }
 
@@ -114,7 +112,7 @@ func (e *Core) End() *Outcome {
 	return &e.out
 }
 
-// New makes the core of the rank that cfg describes.
+// New returns the core of the rank that cfg describes.
 func New(cfg Config, effects Effects) *Core {
 	e := new(Core)
 	unobserved := 0
@@ -144,7 +142,7 @@ func New(cfg Config, effects Effects) *Core {
 		if pc.Network.Memory != nil {
 			e.observesMemory = e.observesMemory || e.observes(p)
 		}
-		if x := pc.Extended; x != nil { // the SEND_REQUESTs of other peers are counted in any case
+		if x := pc.Extended; x != nil { // SEND_REQUESTs of other peers are counted in any case
 			e.matching.limits.Unexpected += p.extended.conn.Config().Messages
 			if x.Room != nil {
 				room = max(room, x.Room.Limit())
@@ -155,7 +153,7 @@ func New(cfg Config, effects Effects) *Core {
 	return e
 }
 
-// ReceiveBatch takes a batch of packets.
+// ReceiveBatch processes a batch of packets from a network.
 func (e *Core) ReceiveBatch(network int, batch []RxPacket) {
 	if e.state == closed {
 		return
@@ -187,16 +185,15 @@ func (e *Core) receive(network int, a *RxPacket) {
 		return
 	}
 	if p.cfg.Network.ID != network {
-		// A peer is spoken to over one network; what comes over
-		// another one is not from it.
+		// Each peer is reached over one network; a packet from another network is not from this peer.
 		p.dropped(a, Drop{Reason: state.DropUnexpectedPayload})
 		return
 	}
 	p.receive(a)
 }
 
-// receiveAll feeds several datagrams, one by one where they are not the middle of a
-// message.
+// receiveAll feeds several datagrams to their peer. Runs in the middle of a message are fed as a whole, other
+// datagrams one by one.
 func (e *Core) receiveAll(network int, all *RxPacket) {
 	one := &e.pairs.one
 	*one = *all
@@ -210,7 +207,7 @@ func (e *Core) receiveAll(network int, all *RxPacket) {
 	}
 }
 
-// source finds the peer that a packet came from; nil if its address is no peer's.
+// source returns the peer that sent a packet, or nil if its address belongs to no peer.
 func (e *Core) source(a *RxPacket) *peer {
 	if a.Peer < 0 || a.Peer >= len(e.peers) {
 		return nil
@@ -218,7 +215,7 @@ func (e *Core) source(a *RxPacket) *peer {
 	return e.peers[a.Peer]
 }
 
-// touch has flush deal with a peer.
+// touch makes flush process a peer.
 func (e *Core) touch(p *peer) {
 	if !p.touched {
 		p.touched = true
@@ -226,9 +223,8 @@ func (e *Core) touch(p *peer) {
 	}
 }
 
-// flush ends every event: it clears the senders of matched messages, lets the
-// extended peers acknowledge, and notes deadlines. It deals with the touched peers
-// only.
+// flush ends every event: it clears the senders of matched messages, makes extended peers acknowledge, and
+// updates deadlines. It processes touched peers only.
 func (e *Core) flush() {
 	for i := 0; ; {
 		if len(e.ended) > 0 || e.calls.Pending() {
@@ -268,31 +264,32 @@ func (e *Core) acceptAll() {
 		in := e.pending.accepts[i]
 		e.pending.accepts[i] = nil
 		if p := in.p; p != nil {
-			p.extended.accept(in) // a handshake has cleared it
+			p.extended.accept(in) // a handshake has already cleared its sender
 		}
 	}
 	e.pending.accepts = e.pending.accepts[:0]
 }
 
-// busy reports whether data is on the move.
+// busy reports whether any peer has data in flight.
 func (e *Core) busy() bool {
 	return slices.ContainsFunc(e.peers, func(p *peer) bool {
 		return p != nil && p.busy() && !(e.abortsDropped && p.extended != nil && p.extended.onlyAborts())
 	})
 }
 
-// Drain begins to close: no new operation is accepted, and what has not begun to move ends.
+// Drain starts to close the core: new operations are refused, and pending ones that have not begun to
+// transfer data fail.
 func (e *Core) Drain() {
 	e.state = draining
 	e.abortQueued(ErrClosed)
 	e.flush()
 }
 
-// AbortTime is how long a driver waits until aborts of collective calls are sent, if nothing
-// else is under way: some of the ranks may be gone.
+// AbortTime is the time that a closing driver waits until the aborts of collective calls are sent, if nothing
+// else is in flight. Some of the ranks may no longer exist.
 const AbortTime = 250 * time.Millisecond
 
-// DropAborts: what is closing does not wait any longer for ranks that do not receive aborts.
+// DropAborts stops waiting, while the core is draining, for ranks that do not receive aborts.
 func (e *Core) DropAborts() {
 	if e.state == draining {
 		e.abortsDropped = true
@@ -300,7 +297,8 @@ func (e *Core) DropAborts() {
 	}
 }
 
-// Linger begins to do nothing but to answer peers that do not know that their messages have arrived.
+// Linger continues to close the core: it only answers peers that retransmit because an acknowledgement was
+// lost.
 func (e *Core) Linger() {
 	e.state = lingering
 	for _, p := range e.peers {
@@ -308,7 +306,7 @@ func (e *Core) Linger() {
 			if p.extended != nil { // the other profiles have no packet for it
 				p.extended.closeSession()
 			}
-			e.touch(p) // its deadline is another one
+			e.touch(p) // its deadline changes
 		}
 	}
 	e.flush()
@@ -325,7 +323,7 @@ func (e *Core) lingers() bool {
 	})
 }
 
-// AtRest reports whether there is nothing for which the present part of closing has to wait.
+// AtRest reports whether the current phase of closing is done.
 func (e *Core) AtRest() bool {
 	if e.state == lingering {
 		return !e.lingers()
@@ -333,7 +331,7 @@ func (e *Core) AtRest() bool {
 	return !e.busy()
 }
 
-// Shut ends everything that has not.
+// Shut ends everything that is still pending.
 func (e *Core) Shut() {
 	e.state = closed
 	for _, p := range e.peers {
@@ -341,10 +339,10 @@ func (e *Core) Shut() {
 			p.abort(ErrClosed, true)
 		}
 	}
-	callEngine{e}.advanceCalls() // calls whose messages have ended do, too
+	callEngine{e}.advanceCalls() // also end calls whose messages are done
 }
 
-// Reconfigure is Engine.Reconfigure.
+// Reconfigure implements Engine.Reconfigure.
 func (e *Core) Reconfigure(peers []Peer) {
 	if e.state == closed {
 		return
@@ -360,7 +358,7 @@ func (e *Core) Reconfigure(peers []Peer) {
 	e.flush()
 }
 
-// PeerFailed is Engine.PeerFailed.
+// PeerFailed implements Engine.PeerFailed.
 func (e *Core) PeerFailed(rank int, cause error) {
 	p, err := e.peers[rank], &PeerFailedError{Rank: rank, Err: cause}
 	sends, _ := p.load()
@@ -369,7 +367,7 @@ func (e *Core) PeerFailed(rank int, cause error) {
 	}
 }
 
-// Reset is Engine.Reset. A peer of the extended profile that was restarted has a new session.
+// Reset implements Engine.Reset. An extended peer that was restarted has a new session and needs no reset.
 func (e *Core) Reset(rank int) {
 	if l := e.peers[rank].handshake; l != nil {
 		l.reset()

@@ -17,26 +17,25 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Programs that block, on the ranks of a world: one of them runs at a time, and the seed
-// chooses which goes on where several can. Package mpi and the kernels run like this on their
-// Device.
+// Programs that block, on the ranks of a world. One of them runs at a time, and the seed chooses the next one
+// if several can run. Package mpi and the kernels run like this on their Device.
 
-// blocking is a program of a rank, or another goroutine. It runs from a value on resume, which
-// is closed if it is killed, to one on suspended.
+// blocking is a program of a rank, or another goroutine. It runs from a value on resume to a value on
+// suspended. resume is closed to kill it.
 type blocking struct {
 	run               func()
 	process           *process
 	resume, suspended chan struct{}
-	// ready reports whether the program can go on; it does at until at the latest.
+	// ready reports whether the program can continue; at the time until it does in any case.
 	ready                 func() bool
 	until                 handshake.Instant
 	running, over, killed bool
 }
 
-// process has the goroutines of a program: those that it starts, and those that these start.
+// process is the group of goroutines that a program starts, directly or indirectly.
 type process struct{ killed bool }
 
-// spawn adds a goroutine, in a process unless that is nil.
+// spawn adds a goroutine to a process, or to none if p is nil.
 func (w *world) spawn(p *process, run func()) *blocking {
 	b := &blocking{
 		run: run, process: p, ready: func() bool { return true }, until: Never,
@@ -46,10 +45,10 @@ func (w *world) spawn(p *process, run func()) *blocking {
 	return b
 }
 
-// runnable reports whether the program can go on.
+// runnable reports whether the program can continue.
 func (b *blocking) runnable(now handshake.Instant) bool { return now >= b.until || b.ready() }
 
-// proceed has the program go on until it waits, or has ended.
+// proceed runs the program until it waits or ends.
 func (b *blocking) proceed(w *world) {
 	before := w.current
 	w.current, b.running = b, true
@@ -71,7 +70,7 @@ func (b *blocking) proceed(w *world) {
 	w.forgetEnded()
 }
 
-// kill has programs run no longer. One that is running ends when it waits next.
+// kill ends programs. A running one ends when it waits next.
 func (w *world) kill(which func(b *blocking) bool) {
 	for _, b := range slices.Clone(w.programs) {
 		if b.over || b.killed || !which(b) {
@@ -83,7 +82,7 @@ func (w *world) kill(which func(b *blocking) bool) {
 			b.over = true
 		case !b.running:
 			before := w.current
-			w.current = b // while it calls what is deferred
+			w.current = b // during its deferred calls
 			close(b.resume)
 			<-b.suspended
 			w.current = before
@@ -92,16 +91,16 @@ func (w *world) kill(which func(b *blocking) bool) {
 	w.forgetEnded()
 }
 
-// forgetEnded forgets programs that have ended.
+// forgetEnded removes ended programs.
 func (w *world) forgetEnded() {
 	w.programs = slices.DeleteFunc(w.programs, func(b *blocking) bool { return b.over })
 }
 
-// suspend waits until ready reports true, or until a time. Of a caller that is no program, the
-// world goes on meanwhile; it reports false if nothing happens any more.
+// suspend waits until ready reports true, or until a time. If the caller is not a program, the simulation
+// runs meanwhile; then suspend reports false if nothing happens any more.
 func (w *world) suspend(until handshake.Instant, ready func() bool) bool {
 	if b := w.current; b != nil {
-		if b.killed { // it ends, and calls what is deferred
+		if b.killed { // unwind, and run deferred calls
 			runtime.Goexit()
 		}
 		b.ready, b.until = ready, until
@@ -119,15 +118,15 @@ func (w *world) suspend(until handshake.Instant, ready func() bool) bool {
 	return true
 }
 
-// Simulated is a cluster on simulated time, for programs that block.
+// Simulated is a cluster in simulated time, for programs that block.
 type Simulated struct {
 	w *world
-	// Messages counts sends and collective calls.
+	// Messages is the number of sends and collective calls.
 	Messages int
-	log      []sent // the last, and some more
+	log      []sent // at least the last maxLog
 }
 
-// sent is a datagram of which the network has done something.
+// sent is a datagram that the network has processed.
 type sent struct {
 	at       handshake.Instant
 	what     string
@@ -136,11 +135,11 @@ type sent struct {
 	header   protocol.Header // of profile cloudfpga, or 0
 }
 
-// maxLog is how many datagrams Log logs.
+// maxLog is the number of datagrams that Log prints.
 const maxLog = 200
 
-// SimulatedKind is a kind of Simulated. FPGA: all ranks but 0 are stand-ins for FPGAs. Tree:
-// their calls are those that upstream's compiler makes with com_opt 1.
+// SimulatedKind is a kind of Simulated. FPGA means that all ranks except 0 are stand-ins for FPGAs. Tree
+// means that their calls are those that upstream's compiler generates with com_opt 1.
 type SimulatedKind struct {
 	Name       string
 	FPGA, Tree bool
@@ -148,7 +147,7 @@ type SimulatedKind struct {
 	peer       func(local, remote int) Peer
 }
 
-// SimulatedKinds are the clusters that NewSimulated makes.
+// SimulatedKinds are the clusters that NewSimulated can create.
 var SimulatedKinds = []SimulatedKind{
 	{Name: "extended", peer: extendedPeer},
 	{Name: "extended, faults", peer: extendedPeer, net: faults{loss: 0.02, duplicate: 0.02, corrupt: 0.01, late: 0.02, stall: 0.01}},
@@ -162,10 +161,10 @@ var SimulatedKinds = []SimulatedKind{
 	{Name: "fpga, tree with streams", FPGA: true, Tree: true, peer: hostAndFPGAs, net: faults{stream: true, stall: 0.01, slow: 0.2}},
 }
 
-// hostAndFPGAs is rank 0 as a host of stand-ins.
+// hostAndFPGAs configures rank 0 as a host of stand-ins.
 func hostAndFPGAs(local, remote int) Peer { return hostAndFPGA(min(local, 1), min(remote, 1)) }
 
-// limitedPeer is of the profile cloudfpga for and on rank 0.
+// limitedPeer is a peer of the cloudfpga profile, for rank 0 and on it.
 func limitedPeer(local, remote int) Peer {
 	if min(local, remote) == 0 {
 		return software(local, remote)
@@ -173,7 +172,7 @@ func limitedPeer(local, remote int) Peer {
 	return extendedPeer(local, remote)
 }
 
-// NewSimulated makes a cluster.
+// NewSimulated creates a cluster.
 func NewSimulated(t *testing.T, k *SimulatedKind, seed uint64, n int) *Simulated {
 	s := &Simulated{w: newCores(t, seed, n, k.net, k.peer)}
 	for _, e := range s.w.cores {
@@ -194,7 +193,7 @@ func NewSimulated(t *testing.T, k *SimulatedKind, seed uint64, n int) *Simulated
 	return s
 }
 
-// Log logs what has happened on the network last.
+// Log prints the most recent datagrams of the network.
 func (s *Simulated) Log(t *testing.T) {
 	for _, d := range s.log[max(0, len(s.log)-maxLog):] {
 		if d.header.Type != 0 {
@@ -205,10 +204,10 @@ func (s *Simulated) Log(t *testing.T) {
 	}
 }
 
-// Transcript is the hash of everything that was sent, with the time.
+// Transcript returns the hash of all datagrams sent, with their times.
 func (s *Simulated) Transcript() []byte { return s.w.transcript.Sum(nil) }
 
-// Wedges returns how many packets were sent that would wedge an FPGA.
+// Wedges returns the number of packets sent that would wedge an FPGA.
 func (s *Simulated) Wedges() (n uint64) {
 	for _, e := range s.w.cores {
 		for _, p := range e.peers {
@@ -229,19 +228,19 @@ func (s *Simulated) Devices() []*SimulatedDevice {
 	return devices
 }
 
-// SimulatedDevice is a rank of a Simulated. A program may use it while Run runs it, and
-// others when Run does not run.
+// SimulatedDevice is a rank of a Simulated. A program may use it while Run runs it; other goroutines may use
+// it while Run does not run.
 type SimulatedDevice struct {
 	*Core
-	// Served: it is used by an attach.Server, which examines operations with a lock, and does
-	// not wait for one by examining it again and again.
+	// Served means that an attach.Server uses the device. It examines operations with a lock, and does not
+	// poll for their completion.
 	Served  bool
 	s       *Simulated
 	w       *world
 	watched []*SimulatedOp
 }
 
-// Run runs programs until all of them have ended, or nothing happens any more.
+// Run runs programs until all of them end, or nothing happens any more.
 func (d *SimulatedDevice) Run(programs ...func()) error { return d.s.Run(programs...) }
 
 // Run is as SimulatedDevice.Run.
@@ -270,12 +269,12 @@ func (d *SimulatedDevice) WithTimeout(ctx context.Context, after time.Duration) 
 	return ctx, func() { cancel(nil) }
 }
 
-// after calls do when some time has passed, and after what has to arrive before.
+// after calls do when the given time has passed, after all earlier arrivals.
 func (s *Simulated) after(d time.Duration, do func()) {
 	s.w.deliver(datagram{at: s.w.now + d, do: do})
 }
 
-// waits says what the ranks wait for.
+// waits describes the waits of the ranks.
 func (s *Simulated) waits() string {
 	var texts []string
 	for _, e := range s.w.cores {
@@ -294,7 +293,7 @@ func (d *SimulatedDevice) wait(ctx context.Context, ready func() bool) error {
 	return d.s.wait(ctx, ready)
 }
 
-// wait waits until ready reports true, or for ctx. A deadline of ctx is for programs that hang.
+// wait waits until ready reports true, or for ctx. The deadline of ctx is only for programs that hang.
 func (s *Simulated) wait(ctx context.Context, ready func() bool) error {
 	until := Never
 	if at, ok := ctx.Deadline(); ok {
@@ -314,7 +313,7 @@ func (s *Simulated) wait(ctx context.Context, ready func() bool) error {
 	return nil
 }
 
-// yield has a caller that polls come back a little later.
+// yield suspends a caller that polls for a short time.
 func (d *SimulatedDevice) yield(ready func() bool) {
 	if d.pending.coalesced {
 		d.event(func() { d.FlushCoalesced() })
@@ -322,7 +321,7 @@ func (d *SimulatedDevice) yield(ready func() bool) {
 	d.w.suspend(d.w.now+time.Duration(1+d.w.rng.IntN(50))*time.Microsecond, ready)
 }
 
-// event is an event of the rank's core.
+// event runs an event of the rank's core.
 func (d *SimulatedDevice) event(do func()) { d.w.event(d.rank, func(*Core) { do() }) }
 
 // Peer is as in mpe.Device.
@@ -394,10 +393,10 @@ func (d *SimulatedDevice) Probe(ctx context.Context, m Match, wait bool) (Status
 	}
 }
 
-// Yield has a caller that polls come back a little later.
+// Yield suspends a caller that polls for a short time.
 func (d *SimulatedDevice) Yield() { d.yield(func() bool { return false }) }
 
-// ProgramEnded is Engine.ProgramEnded.
+// ProgramEnded is as Engine.ProgramEnded.
 func (d *SimulatedDevice) ProgramEnded(clean bool) { d.event(func() { d.Core.ProgramEnded(clean) }) }
 
 // Await is as in mpe.Device.
@@ -435,7 +434,7 @@ func (d *SimulatedDevice) Close(ctx context.Context) error {
 	}
 	err := d.wait(ctx, quiet)
 	d.event(d.Shut)
-	d.w.ports[d.rank].stopped = Never // no reader and no timer are left
+	d.w.ports[d.rank].stopped = Never // no reader and no timer is left
 	return err
 }
 
@@ -449,7 +448,7 @@ type SimulatedOp struct {
 
 func (o *SimulatedOp) ended() bool { return o.Over }
 
-// Wait is as in mpe.Op.
+// Await is as in mpe.Op.
 func (o *SimulatedOp) Await(ctx context.Context) (*Status, error) {
 	if err := o.d.wait(ctx, o.ended); err != nil {
 		_, err = o.Detach(err, nil)
@@ -458,25 +457,25 @@ func (o *SimulatedOp) Await(ctx context.Context) (*Status, error) {
 	return &o.Status, o.Err
 }
 
-// Ended does not know without time that passes.
+// Ended returns nil, because completion takes simulated time.
 func (o *SimulatedOp) Ended() (*Status, error) { return nil, nil }
 
-// Library keeps nothing.
+// Library returns nil.
 func (o *SimulatedOp) Library() *any { return nil }
 
-// Detach is Request.Detach.
+// Detach is as Request.Detach.
 func (o *SimulatedOp) Detach(cause error, keep Keep) (Status, error) {
 	return o.detach(cause, keep, false)
 }
 
-// Abandon is Request.Abandon.
+// Abandon is as Request.Abandon.
 func (o *SimulatedOp) Abandon(cause error, keep Keep) (Status, error) {
 	return o.detach(cause, keep, true)
 }
 
 func (o *SimulatedOp) detach(cause error, keep Keep, gone bool) (Status, error) {
 	for o.kind == opCollective && !o.Over && o.Call.CancelComputing(cause) {
-		o.d.Yield() // the user's function has the buffers
+		o.d.Yield() // the user's function is using the buffers
 	}
 	o.d.event(func() { o.d.EndWait(o.Request, cause, keep, gone) })
 	return o.Status, o.Err
@@ -503,7 +502,7 @@ func (o *SimulatedOp) Notify(c chan<- struct{}) {
 	}
 }
 
-// OnEnd is mpe.Request.OnEnd.
+// OnEnd is as mpe.Request.OnEnd.
 func (o *SimulatedOp) OnEnd(then func()) {
 	if o.Over {
 		then()
@@ -519,10 +518,10 @@ func (o *SimulatedOp) watch() {
 	}
 }
 
-// Free is as in mpe.Op. The Request is left to the garbage collector: the tests may look at it.
+// Free is as in mpe.Op. The garbage collector frees the Request, because tests may still read it.
 func (o *SimulatedOp) Free() { o.then = nil }
 
-// notify sends a value to c, which may be nil, if there is room.
+// notify sends a value to c, which may be nil, without blocking.
 func notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -530,7 +529,7 @@ func notify(c chan<- struct{}) {
 	}
 }
 
-// Seeds returns the first seed of the simulation, and how many there are.
+// Seeds returns the first seed of the simulation, and the number of seeds.
 func Seeds() (first, n uint64) {
 	if testing.Short() {
 		return *firstSeed, uint64(min(*seeds, 5))
@@ -538,5 +537,5 @@ func Seeds() (first, n uint64) {
 	return *firstSeed, uint64(*seeds)
 }
 
-// Size is the number of ranks.
+// Size returns the number of ranks.
 func (s *Simulated) Size() int { return len(s.w.cores) }

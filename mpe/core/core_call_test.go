@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// TestCallOnSimulatedTime: a reduction by a user's function, which the driver calls.
+// TestCallOnSimulatedTime tests a reduction by a user's function, which the driver calls.
 func TestCallOnSimulatedTime(t *testing.T) {
 	const n = 4
 	w := newCores(t, 1, n, faults{loss: 0.05}, extendedPeer)
@@ -40,8 +40,8 @@ func TestCallOnSimulatedTime(t *testing.T) {
 	}
 }
 
-// TestAbortPassedOn: a rank that closes before the members of a communicator have agreed cannot
-// send its abort again when they have. The ranks whose calls it has ended do.
+// TestAbortPassedOn closes a rank before the members of a communicator have agreed. It cannot repeat its
+// abort after the agreement; the ranks whose calls it ended must do so.
 func TestAbortPassedOn(t *testing.T) {
 	const n = 4
 	w := newCores(t, 1, n, faults{}, extendedPeer)
@@ -67,7 +67,7 @@ func TestAbortPassedOn(t *testing.T) {
 	}
 }
 
-// TestWaitsOfCalls: what a call waits for names the call, not the tag of its messages.
+// TestWaitsOfCalls checks that the wait of a call names the call, not the tag of its messages.
 func TestWaitsOfCalls(t *testing.T) {
 	const n = 2
 	w := newCores(t, 1, n, faults{}, extendedPeer)
@@ -91,8 +91,8 @@ func TestWaitsOfCalls(t *testing.T) {
 	}
 }
 
-// TestNextProgram: a program that uses ranks after another one numbers its communicators and
-// calls in the same way. It gets none of the messages that the other one leaves behind.
+// TestNextProgram checks that a program that uses ranks after another one, and numbers its communicators and
+// calls in the same way, gets none of the messages that the other one left behind.
 func TestNextProgram(t *testing.T) {
 	for _, bytes := range []int{8, 320_000} {
 		w := newCores(t, 1, 2, faults{}, extendedPeer)
@@ -115,10 +115,10 @@ func TestNextProgram(t *testing.T) {
 			}
 			w.until(w.now + time.Second)
 		}
-		// Of other messages, none is lost.
+		// No other message is lost.
 		const other = collective.Tags + 1
 		w.start(t, 0, Operation{Kind: OpSend, Peer: 1, Comm: 7, Tag: other, Buf: make([]byte, 4)})
-		// The first program is gone while its ranks agree, the second in its second call.
+		// The first program ends during the agreement of its ranks, the second during its second call.
 		r := call(0, 1, 1000)
 		w.until(w.now + time.Second)
 		end(0, r)
@@ -135,7 +135,7 @@ func TestNextProgram(t *testing.T) {
 				t.Errorf("%d bytes: rank %d has %d, not 2", bytes, rank, sum)
 			}
 		}
-		if n := w.cores[1].peers[0].failed; n > 0 { // what is dropped was for no receive of this program
+		if n := w.cores[1].peers[0].failed; n > 0 { // dropped messages were not for a receive of this program
 			t.Errorf("%d bytes: %d receives of rank 1 have failed", bytes, n)
 		}
 		w.run(t, []*Request{w.start(t, 1, Operation{Kind: OpRecv, Peer: 0, Comm: 7, Tag: other, Buf: make([]byte, 4)})})

@@ -11,73 +11,71 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// faults are what a network does, as probabilities of a datagram.
+// faults are the faults of a network, as probabilities per datagram unless noted.
 type faults struct {
 	loss, duplicate, corrupt float64
-	// lose decides by the packet itself, unless it is nil.
+	// lose, if not nil, decides by the packet itself.
 	lose func(from, to int, b []byte) bool
-	// burst is that of it and up to 20 that follow on its path within a second being lost; repeat that of a
-	// SEND_REQUEST coming once more, up to 300 ms later.
+	// burst is the probability that a datagram, and up to 20 that follow on its path within a second, are
+	// lost. repeat is the probability that a SEND_REQUEST is duplicated, up to 300 ms later.
 	burst, repeat float64
-	// most is how many are lost or repeated in all, unless it is 0.
+	// most is the maximum total number of lost or duplicated datagrams; 0 means any number.
 	most int
-	// late is that of a delay of up to 300 ms, which others overtake.
+	// late is the probability of a delay of up to 300 ms, during which other datagrams overtake.
 	late float64
-	// cut is that of an outage of the path, or of both directions, for up to 3 s.
+	// cut is the probability of an outage of the path, or of both directions, for up to 3 s.
 	cut float64
-	// stall is that of the receiver being stopped for up to 400 ms when it is about to take
-	// a datagram, which waits in its socket with those that follow.
+	// stall is the probability that the receiver is stopped for up to 400 ms before it reads a datagram,
+	// which then waits in its socket together with those that follow.
 	stall float64
-	// hardware is a rank that is never stopped, unless it is 0.
+	// hardware is a rank that is never stopped; 0 means none.
 	hardware int
-	// room is how many datagrams a socket holds; 0 is any number.
+	// room is the number of datagrams that fit into a socket; 0 means any number.
 	room int
-	// jump is that of the receiver's clock jumping ahead by up to 5 s.
+	// jump is the probability that the receiver's clock jumps ahead by up to 5 s.
 	jump float64
-	// stream: each pair has a connection. It loses nothing, but breaks with the probability
-	// reset of a packet: then all that is in transit is lost, and what is sent until there is
-	// another one. None of the other faults of datagrams concerns it.
+	// stream means that each pair has a connection. It loses nothing, but breaks with probability reset per
+	// packet. Then all packets in transit are lost, and all that are sent until a new connection exists. The
+	// other faults of datagrams do not apply.
 	stream bool
 	reset  float64
-	// memory: it carries packets with short headers as well.
+	// memory means that the network also carries packets with short headers.
 	memory bool
-	// places: payload may be placed in the receiver's buffer.
+	// places means that payload may be placed in the receiver's buffer.
 	places bool
-	// slow is that of a DATA message being written in up to 400 ms, during which the core
-	// goes on.
+	// slow is the probability that writing a DATA message takes up to 400 ms, while the core continues.
 	slow float64
-	// mtus are the lengths of datagrams that paths may carry, nil for any. A path has one of them,
-	// and with the probability reroute of a datagram another one from then on. It loses longer
-	// datagrams silently unless they may be fragmented.
+	// mtus are the possible MTUs of paths; nil means no limit. A path has one of them, and changes to another
+	// with probability reroute per datagram. It silently loses longer datagrams unless they may be fragmented.
 	mtus    []int
 	reroute float64
-	// halt is that of the receiver being stopped forever, while the connection stays.
+	// halt is the probability that the receiver is stopped forever, while the connection stays.
 	halt float64
 }
 
-// datagram is one in transit, or a packet of a stream.
+// datagram is a datagram in transit, or a packet of a stream.
 type datagram struct {
 	at       handshake.Instant
 	from, to int
 	bytes    []byte
 	kind     RxKind
-	// do, if not nil, is what happens at that time instead.
+	// do, if not nil, is called at that time instead of a delivery.
 	do func()
 }
 
-// burst is how many more datagrams a burst of losses takes, and until when it does.
+// burst is the remaining number of datagrams that a burst of losses drops, and the time at which it ends.
 type burst struct {
 	left  int
 	until handshake.Instant
 }
 
-// of reports whether the datagram is from one of the ranks to the other.
+// of reports whether the datagram is between the two ranks.
 func (d *datagram) of(a, b int) bool { return d.from == a && d.to == b || d.from == b && d.to == a }
 
-// happens draws whether a fault meets the datagram that was sent last.
+// happens draws whether a fault affects the datagram that was sent last.
 func (w *world) happens(p float64) bool { return p > 0 && w.sent <= w.calm && w.rng.Float64() < p }
 
-// transmit puts a packet on the wire, or loses it.
+// transmit sends a packet, or loses it.
 func (w *world) transmit(from, to int, kind RxKind, b []byte) {
 	fmt.Fprintln(w.transcript, w.now, from, to)
 	w.transcript.Write(b)
@@ -141,7 +139,7 @@ func (w *world) transmit(from, to int, kind RxKind, b []byte) {
 	}
 }
 
-// carries reports whether a path carries a datagram of so many bytes.
+// carries reports whether a path carries a datagram of n bytes.
 func (w *world) carries(path [2]int, n int) bool {
 	if len(w.net.mtus) == 0 {
 		return true
@@ -152,20 +150,20 @@ func (w *world) carries(path [2]int, n int) bool {
 	return n <= w.mtu[path]
 }
 
-// latency is what a datagram takes.
+// latency returns a random latency of a datagram.
 func latency(w *world) time.Duration {
 	return 10*time.Microsecond + time.Duration(w.rng.IntN(40))*time.Microsecond
 }
 
-// inOrder returns when a datagram arrives that is sent now.
+// inOrder returns the arrival time of a datagram sent now.
 func (w *world) inOrder(path [2]int) handshake.Instant {
 	at := max(w.now+latency(w), w.last[path])
 	w.last[path] = at
 	return at
 }
 
-// reset breaks the connection of two ranks, which have another one after up to 200 ms. What
-// has arrived, and was not taken, may be lost as well.
+// reset breaks the connection of two ranks, which reconnect within 200 ms. Received packets that are unread
+// may be lost as well.
 func (w *world) reset(a, b int) {
 	until := w.now + time.Duration(w.rng.IntN(200_000))*time.Microsecond
 	w.wire = slices.DeleteFunc(w.wire, func(d datagram) bool { return d.of(a, b) })
@@ -185,15 +183,15 @@ func (w *world) traced(what string, d datagram) {
 	}
 }
 
-// deliver has a datagram arrive at its time.
+// deliver schedules the arrival of a datagram.
 func (w *world) deliver(d datagram) {
 	i, _ := slices.BinarySearchFunc(w.wire, d, func(a, b datagram) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), -1) // behind those of the same time
+		return cmp.Or(cmp.Compare(a.at, b.at), -1) // after those of the same time
 	})
 	w.wire = slices.Insert(w.wire, i, d)
 }
 
-// arrive puts a datagram into its receiver's socket.
+// arrive adds a datagram to its receiver's socket.
 func (w *world) arrive(d datagram) {
 	p := w.ports[d.to]
 	if p.node != nil {

@@ -11,23 +11,23 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// deployed is a model of a deployed node, which takes the place of a core.
+// deployed is a model of a deployed node, in place of a core.
 type deployed struct {
 	model
 	w    *world
 	rank int
-	// out returns what the model has sent since the last call.
+	// out returns the datagrams that the model has sent since the last call.
 	out func() []datagram
-	// send and recv begin a call, and result returns the words that a receive has got.
+	// send and recv begin a call. result returns the words that a receive got.
 	send   func(to int, words []uint32) error
 	recv   func(from, words int) error
 	result func() ([]uint32, error)
-	// stall has it not run for a while; nil if it is hardware.
+	// stall stops it for a while; nil if it is hardware.
 	stall func(lasts time.Duration)
-	// busy: a call has not returned. broken returns why it never will, or "".
+	// busy reports whether a call is pending. broken returns the reason why it never returns, or "".
 	busy   func() bool
 	broken func() string
-	// stuck: it is in a call that it cannot leave by itself, or has crashed.
+	// stuck reports whether it is in a call that it cannot leave by itself, or has crashed.
 	stuck func() bool
 }
 
@@ -37,10 +37,10 @@ type model interface {
 	Next() (time.Duration, bool)
 }
 
-// errOverrun: the wrapper has written behind its caller's buffer.
+// errOverrun means that the wrapper wrote beyond its caller's buffer.
 var errOverrun = errors.New("the buffer of the FPGA was overrun")
 
-// newFPGA is the model of an FPGA's MPE as a rank.
+// newFPGA returns the model of an FPGA's MPE as a rank.
 func newFPGA(w *world, rank int, peers []int) *deployed {
 	m := mpemodel.New(mpemodel.Config{Rank: rank, Peers: peers})
 	return &deployed{
@@ -66,7 +66,7 @@ func newFPGA(w *world, rank int, peers []int) *deployed {
 	}
 }
 
-// newUpstream is the model of a process on upstream's CPU library as a rank.
+// newUpstream returns the model of a process with upstream's CPU library as a rank.
 func newUpstream(w *world, rank int, peers []int) *deployed {
 	m := cpumodel.New(cpumodel.Config{Rank: rank, Peers: peers})
 	return &deployed{
@@ -87,7 +87,7 @@ func newUpstream(w *world, rank int, peers []int) *deployed {
 	}
 }
 
-// due returns when its next time-out is, or never.
+// due returns the time of its next time-out, or Never.
 func (n *deployed) due() handshake.Instant {
 	if at, ok := n.Next(); ok {
 		return max(at, n.w.now)
@@ -95,7 +95,7 @@ func (n *deployed) due() handshake.Instant {
 	return Never
 }
 
-// transmit puts what it has sent on the wire.
+// transmit transmits the datagrams that it has sent.
 func (n *deployed) transmit() {
 	for _, d := range n.out() {
 		n.w.transmit(n.rank, d.to, RxDatagram, d.bytes)
@@ -131,7 +131,7 @@ func (n *deployed) begin(o *posted) {
 	n.transmit()
 }
 
-// end ends the operation that is under way if the model has.
+// end ends the pending operation if the model has ended it.
 func (n *deployed) end(o *posted) {
 	if n.busy() {
 		return

@@ -18,28 +18,27 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// world runs the cores of some ranks in one goroutine, on simulated time and over a
-// simulated network. A seed determines all that happens.
+// world runs the cores of some ranks in one goroutine, in simulated time and over a simulated network. The
+// seed determines everything that happens.
 type world struct {
 	rng   *rand.Rand
 	now   handshake.Instant
 	net   faults
 	cores []*Core
 	ports []*port
-	wire  []datagram                   // in the order of their times
-	last  map[[2]int]handshake.Instant // when the last of a pair arrives: a path keeps the order
-	cut   map[[2]int]handshake.Instant // until when nothing of a pair arrives
-	bad   map[[2]int]burst             // the losses that a pair has
-	mtu   map[[2]int]int               // of faults.mtus
-	// programs are those that block, users' functions among them, and current is the one that
-	// runs, if any does.
+	wire  []datagram                   // in order of time
+	last  map[[2]int]handshake.Instant // last arrival between a pair: a path keeps the order
+	cut   map[[2]int]handshake.Instant // end of an outage between a pair
+	bad   map[[2]int]burst             // bursts of losses between a pair
+	mtu   map[[2]int]int               // one of faults.mtus
+	// programs are those that block, including users' functions. current is the running one, if any.
 	programs []*blocking
 	current  *blocking
-	// sent counts datagrams, and faulty those that were lost or repeated; from calm on none
-	// meets a fault.
+	// sent counts datagrams, and faulty the lost or duplicated ones. There are no faults from datagram
+	// number calm on.
 	sent, faulty, calm int
 	make               func(rank int) *Core
-	// transcript has every datagram with its time.
+	// transcript hashes every datagram with its time.
 	transcript hash.Hash
 	trace      func(what string, d datagram) // may be nil
 }
@@ -48,26 +47,26 @@ type world struct {
 type port struct {
 	w    *world
 	rank int
-	// socket has what has arrived and was not taken, and stopped is until when its process
-	// does not run. All that had arrived at known was taken.
+	// socket holds received datagrams that are unread. stopped is the time until which the rank's process
+	// does not run. All datagrams received by known have been read.
 	socket         []datagram
 	stopped, known handshake.Instant
-	// ahead is by how much its clock is. All times of the core are of that clock, and known.
+	// ahead is the offset of its clock. All times of the core are of that clock, and known.
 	ahead time.Duration
-	// dead: it belongs to a core that has crashed.
+	// dead means that the port belongs to a core that has crashed.
 	dead bool
-	// node is the model of a deployed node in place of a core; or nil.
+	// node is the model of a deployed node in place of a core, or nil.
 	node *deployed
-	// report is called when other ranks wait for a report; or nil.
+	// report is called when other ranks wait for a report; it may be nil.
 	report func()
-	// place and revoke are Effects' Place and Revoke, or nil.
+	// place and revoke implement the Effects of these names, unless nil.
 	place  func(Placement)
 	revoke func(peer int)
-	// writers has what waits behind a long write to a peer, nil if there is none.
+	// writers holds the packets queued behind a long write, by peer; nil if there is no such write.
 	writers map[int][]delayed
 }
 
-// ready returns when the rank takes what is in its socket, or never.
+// ready returns the time at which the rank reads its socket, or Never.
 func (p *port) ready() handshake.Instant {
 	if len(p.socket) == 0 {
 		return Never
@@ -75,7 +74,7 @@ func (p *port) ready() handshake.Instant {
 	return max(p.stopped, p.w.now)
 }
 
-// due returns when the rank acts on its deadlines, or never.
+// due returns the time at which the rank acts on its deadlines, or Never.
 func (p *port) due() handshake.Instant {
 	if p.node != nil {
 		return p.node.due()
@@ -101,7 +100,7 @@ func (p *port) sendHeader(peer int, header []byte) error {
 	return nil
 }
 
-// kind is what a packet of a handshake arrives as.
+// kind returns the kind with which a handshake packet arrives.
 func (p *port) kind(stream RxKind) RxKind {
 	if p.w.net.stream {
 		return stream
@@ -159,7 +158,7 @@ func (p *port) Packets(peer int, packets []Packet) (tooLong bool, err error) {
 	return false, nil
 }
 
-// LongestDatagram is what the first link carries, or what the system has heard of the path.
+// LongestDatagram returns the MTU of the first link, or the path MTU if it is known.
 func (p *port) LongestDatagram(peer int) int {
 	if n := p.w.mtu[[2]int{p.rank, peer}]; n > 0 && p.w.rng.IntN(2) == 0 {
 		return n
@@ -167,7 +166,7 @@ func (p *port) LongestDatagram(peer int) int {
 	return slices.Max(p.w.net.mtus)
 }
 
-// network is what a core has to know of the port.
+// network returns the Network of the port.
 func (p *port) network() Network {
 	net := p.w.net
 	n := Network{Reliable: net.stream, Datagrams: true, Places: net.places}
@@ -177,9 +176,9 @@ func (p *port) network() Network {
 	return n
 }
 
-// SendShort implements Memory. What is in the memory when a link breaks is lost.
+// SendShort implements Memory. The contents of the memory are lost when a link breaks.
 func (p *port) SendShort(peer int, h *protocol.ShortHeader, payload []byte) bool {
-	if p.w.rng.IntN(20) == 0 { // there is no room for it
+	if p.w.rng.IntN(20) == 0 { // the memory is full
 		return false
 	}
 	var b [protocol.ShortHeaderLen]byte
@@ -188,14 +187,13 @@ func (p *port) SendShort(peer int, h *protocol.ShortHeader, payload []byte) bool
 	return true
 }
 
-// delayed is a packet that waits behind a long write to the same peer.
+// delayed is a packet queued behind a long write to the same peer.
 type delayed struct {
 	header, payload []byte
 	data            handshake.ID // or 0
 }
 
-// write sends what waits for the peer, until nothing is left. Of a message, some time passes
-// before and after its packets.
+// write sends the queue of a peer until it is empty. Some time passes before and after the packets of a message.
 func (p *port) write(peer int) {
 	behind := p.writers[peer]
 	if len(behind) == 0 || p.dead {
@@ -246,14 +244,14 @@ func (p *port) Revoke(peer int) {
 	}
 }
 
-// What a port does not have.
+// Effects that a port does not have.
 
 func (p *port) LongPayload(int) int          { return 0 }
 func (p *port) Fetch(*RxPacket, []byte) bool { return false }
 func (p *port) Get(int, uint64, []byte) bool { return false }
 func (p *port) Invalidate(int, uint64)       {}
 
-// dealWith has programs do what is left of an event.
+// dealWith processes an outcome, and runs its jobs as programs.
 func (p *port) dealWith(out *Outcome) {
 	for _, wake := range out.Wake {
 		wake()
@@ -280,12 +278,10 @@ func (p *port) Random() uint64 { return p.w.rng.Uint64() }
 // NewRequest implements Effects.
 func (p *port) NewRequest() *Request { return new(Request) }
 
-// Release implements Effects. Tests may look at a request when it has ended.
+// Release implements Effects. Tests may read a request after its end.
 func (p *port) Release(*Request) {}
 
-// newCores starts n cores that are each other's peers.
-//
-// In place of a core, a rank may be a model of a deployed node.
+// newCores starts n cores that are each other's peers. A rank may also be a model of a deployed node.
 func newCores(t *testing.T, seed uint64, n int, net faults, peer func(local, remote int) Peer, nodes ...newNode) *world {
 	t.Helper()
 	w := &world{
@@ -320,7 +316,7 @@ func newCores(t *testing.T, seed uint64, n int, net faults, peer func(local, rem
 			cfg.Peers = append(cfg.Peers, peer)
 		}
 		e := New(cfg, p)
-		if seed/2%2 == 0 { // all that waits for a receive rests
+		if seed/2%2 == 0 { // every message that waits for a receive rests
 			e.matching.restAbove = -1
 		}
 		if old := w.ports[rank]; old != nil {
@@ -340,10 +336,10 @@ func newCores(t *testing.T, seed uint64, n int, net faults, peer func(local, rem
 	return w
 }
 
-// newNode makes the model of a deployed node; nil stands for a core.
+// newNode creates the model of a deployed node; nil stands for a core.
 type newNode func(w *world, rank int, peers []int) *deployed
 
-// members are the ranks of a cluster.
+// members returns the ranks of a cluster.
 func members(n int) []int {
 	all := make([]int, n)
 	for rank := range all {
@@ -352,7 +348,7 @@ func members(n int) []int {
 	return all
 }
 
-// event has a core take one event.
+// event runs one event of a core.
 func (w *world) event(rank int, do func(e *Core)) {
 	e := w.cores[rank]
 	e.Begin(w.now + w.ports[rank].ahead)
@@ -360,7 +356,7 @@ func (w *world) event(rank int, do func(e *Core)) {
 	w.ports[rank].dealWith(e.End())
 }
 
-// next returns when step has something to do, or never.
+// next returns the time of the next step, or Never.
 func (w *world) next() handshake.Instant {
 	at := Never
 	for _, p := range w.ports {
@@ -378,7 +374,7 @@ func (w *world) next() handshake.Instant {
 	return max(at, w.now)
 }
 
-// step does what is next, and reports false if there is nothing.
+// step runs the next event, and reports false if there is no event.
 func (w *world) step() bool {
 	at := w.next()
 	if at == Never {
@@ -394,7 +390,7 @@ func (w *world) step() bool {
 		}
 		return true
 	}
-	// What is ready and what is due at the same time has no order.
+	// Events at the same time have no order.
 	var events []func()
 	for _, p := range w.ports {
 		if p.ready() <= at {
@@ -413,7 +409,7 @@ func (w *world) step() bool {
 	return true
 }
 
-// stall has the rank not run for a while, with some probability.
+// stall stops the rank for a while, with some probability.
 func (p *port) stall(probability float64) {
 	hardware := p.rank > 0 && p.rank == p.w.net.hardware
 	if probability > 0 && !hardware && p.stopped != Never && p.w.rng.Float64() < probability {
@@ -421,7 +417,7 @@ func (p *port) stall(probability float64) {
 	}
 }
 
-// take has the core take some of what is in its socket.
+// take passes some packets of the socket to the core.
 func (p *port) take() {
 	n := 1 + p.w.rng.IntN(len(p.socket))
 	joins := p.w.rng.IntN(2) == 0
@@ -433,7 +429,7 @@ func (p *port) take() {
 	}
 	p.socket = p.socket[n:]
 	if len(p.socket) > 0 {
-		p.stall(3 * p.w.net.stall) // one that was stopped often is again
+		p.stall(3 * p.w.net.stall) // a rank that was stopped is likely to be stopped again
 	}
 	e := p.w.cores[p.rank]
 	if len(e.pending.touched) == 0 && p.w.now+p.ahead <= e.at+time.Millisecond { // as Engine.receiveBatch
@@ -444,8 +440,8 @@ func (p *port) take() {
 	}
 }
 
-// join appends a datagram to those before it, as a system does that reads several of one
-// length at once, of which the last may be shorter. It reports false if it cannot.
+// join appends a datagram to those before it, as a system does that reads several datagrams of one length at
+// once; the last one may be shorter. It reports false if it cannot.
 func (a *RxPacket) join(d *datagram) bool {
 	each := a.Each
 	if each == 0 {
@@ -458,7 +454,7 @@ func (a *RxPacket) join(d *datagram) bool {
 	return true
 }
 
-// tick has the core act on its deadlines.
+// tick makes the core act on its deadlines.
 func (p *port) tick() {
 	if p.node != nil {
 		p.node.tick()
@@ -499,14 +495,14 @@ func (w *world) call(t *testing.T, rank int, o *collective.Operation) *Request {
 	return r
 }
 
-// until does what there is to do until a time.
+// until runs all events until a time.
 func (w *world) until(at handshake.Instant) {
 	for w.next() < at && w.step() {
 	}
 	w.now = at
 }
 
-// run does what there is to do until all requests have ended.
+// run runs events until all requests are done.
 func (w *world) run(t *testing.T, requests []*Request) {
 	t.Helper()
 	for slices.ContainsFunc(requests, func(r *Request) bool { return !r.Over }) {
@@ -524,8 +520,7 @@ func (w *world) run(t *testing.T, requests []*Request) {
 	}
 }
 
-// software is a peer of the cloudfpga profile that repairs every loss, and extendedPeer
-// one of the extended profile.
+// software is a peer of the cloudfpga profile that repairs every loss, and extendedPeer one of the extended profile.
 func software(_, _ int) Peer {
 	rules := handshake.SoftwarePeer()
 	return Peer{Handshake: handshake.Config{
@@ -537,18 +532,18 @@ func extendedPeer(_, _ int) Peer {
 	return Peer{Extended: &extended.Config{MaxPayload: 1400}}
 }
 
-// boundedPeer lets two messages go ahead of their receives, and up to 120 of all peers of a rank if there are more.
+// boundedPeer accepts two messages ahead of their receives, and up to 120 of all peers of a rank if there are more.
 func boundedPeer(_, _ int) Peer {
 	return Peer{Extended: &extended.Config{MaxPayload: 1400, Messages: 2, Room: extended.NewRoom(120)}}
 }
 
-// discoveringPeer finds what the path carries.
+// discoveringPeer discovers the path MTU.
 func discoveringPeer(_, _ int) Peer {
 	return Peer{Extended: &extended.Config{MaxPayload: 65424, Discover: true}}
 }
 
-// TestCoresOnSimulatedTime: cores exchange messages without a goroutine or a clock, with
-// losses, and do the same again from the same seed.
+// TestCoresOnSimulatedTime checks that cores exchange messages without a goroutine or a clock, despite
+// losses, and that the same seed leads to the same transcript.
 func TestCoresOnSimulatedTime(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -593,11 +588,11 @@ func TestCoresOnSimulatedTime(t *testing.T) {
 	}
 }
 
-// TestStoppedOnSimulatedTime: a rank that was stopped takes what has arrived meanwhile before
-// its time-outs expire.
+// TestStoppedOnSimulatedTime checks that a rank that was stopped processes received packets before its
+// time-outs expire.
 func TestStoppedOnSimulatedTime(t *testing.T) {
 	for name, peer := range map[string]func(local, remote int) Peer{"cloudfpga": software, "extended": extendedPeer} {
-		for seed := range uint64(10) { // what is ready and what is due has a random order
+		for seed := range uint64(10) { // events at the same time have a random order
 			w := newCores(t, seed, 2, faults{}, peer)
 			for range 2 {
 				w.run(t, []*Request{

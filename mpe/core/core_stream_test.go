@@ -10,21 +10,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// SimulatedStream is an end of a connection between a program and a daemon on one host, as an
+// SimulatedStream is one end of a connection between a program and a daemon on one host. It implements
 // attach.Stream.
 type SimulatedStream struct {
 	s       *Simulated
 	in, out *pipe
 }
 
-// pipe is a direction of a connection, with bytes that can be read, and inTransit more. over:
+// pipe is a direction of a connection, with readable bytes, and further bytes inTransit. over means that
 // nothing more is written.
 type pipe struct {
 	bytes     []byte
 	inTransit int
 	room      int
 	over      bool
-	last      handshake.Instant // when what was written last can be read
+	last      handshake.Instant // time at which the last write becomes readable
 }
 
 func (p *pipe) free() int { return p.room - len(p.bytes) - p.inTransit }
@@ -128,7 +128,7 @@ func (e *SimulatedStream) Await(ctx context.Context, c <-chan struct{}) error {
 	})
 }
 
-// process returns that of the program which runs, or nil.
+// process returns the process of the running program, or nil.
 func (w *world) process() *process {
 	if w.current == nil {
 		return nil
@@ -136,11 +136,11 @@ func (w *world) process() *process {
 	return w.current.process
 }
 
-// Serve runs f as a goroutine of a daemon, which no program takes with it when it is killed.
+// Serve runs f as a goroutine of a daemon, which survives when a program is killed.
 func (s *Simulated) Serve(f func()) { s.w.spawn(nil, f) }
 
-// KillAfter kills the process of the program that runs when some time has passed, and calls
-// then what the system does then.
+// KillAfter kills the process of the running program after some time, and then calls then for the actions
+// of the system.
 func (s *Simulated) KillAfter(d time.Duration, then func()) {
 	p := s.w.process()
 	s.after(d, func() {
@@ -153,7 +153,7 @@ func (s *Simulated) KillAfter(d time.Duration, then func()) {
 // Pass lets some time pass.
 func (s *Simulated) Pass(d time.Duration) { s.w.until(s.w.now + d) }
 
-// Unexpected returns how many messages of a communicator no receive has matched.
+// Unexpected returns the number of messages of a communicator that no receive has matched.
 func (d *SimulatedDevice) Unexpected(comm uint32) (n int) {
 	d.matching.of(comm).EachUnexpected(func(_, _ int32, _ unexpected) bool {
 		n++
@@ -162,7 +162,7 @@ func (d *SimulatedDevice) Unexpected(comm uint32) (n int) {
 	return n
 }
 
-// Goroutines returns how many goroutines of daemons there are.
+// Goroutines returns the number of goroutines of daemons.
 func (s *Simulated) Goroutines() (n int) {
 	for _, b := range s.w.programs {
 		if b.process == nil {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestCoreIsPure: nothing here starts or waits for a goroutine, has a channel, takes a lock, reads a clock or draws a
-// random number. So the core can be run by a simulation, event by event.
+// TestCoreIsPure checks that nothing in this package starts or waits for a goroutine, has a channel, takes a
+// lock, reads a clock or draws a random number. So a simulation can run the core, event by event.
 func TestCoreIsPure(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
@@ -38,7 +38,7 @@ func TestCoreIsPure(t *testing.T) {
 	}
 }
 
-// TestImpure: the check finds what it is for.
+// TestImpure checks that impure finds violations.
 func TestImpure(t *testing.T) {
 	for _, tt := range []struct{ text, what string }{
 		{`import "sync"`, "it imports sync"},
@@ -66,13 +66,13 @@ func TestImpure(t *testing.T) {
 	}
 }
 
-// finding is what a core must not do.
+// finding is a violation of the rules of a core.
 type finding struct {
 	pos  token.Pos
 	text string
 }
 
-// impure finds what a core must not do.
+// impure finds violations of the rules of a core.
 func impure(f *ast.File) (found []finding) {
 	add := func(n ast.Node, text string) { found = append(found, finding{n.Pos(), text}) }
 	for _, i := range f.Imports {

@@ -6,10 +6,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// oldestPosted is how many posted receives of a communicator are examined, from
-// the oldest on, to find the oldest of each source. There may be a million.
+// oldestPosted is the number of posted receives of a communicator, oldest first, that are examined to find
+// the oldest one of each source. A communicator may have a million.
 const oldestPosted = 1024
 
+// RankCounters fills in the counters of the rank. posted, by source, receives the time of the oldest posted
+// receive, if any.
 func (e *Core) RankCounters(c *state.RankCounters, posted []handshake.Instant) {
 	*c = state.RankCounters{Rank: e.rank, Drops: e.drops, Collectives: e.calls.Counts(), Disagreements: e.calls.Disagreements()}
 	anySource := handshake.Instant(0)
@@ -35,6 +37,7 @@ func (e *Core) RankCounters(c *state.RankCounters, posted []handshake.Instant) {
 	}
 }
 
+// Depths implements Engine.Depths.
 func (e *Core) Depths() (d state.Depths) {
 	for _, m := range e.matching.all {
 		d.Posted += m.Posted()
@@ -49,7 +52,7 @@ func (e *Core) Depths() (d state.Depths) {
 	return d
 }
 
-// PeerCounters fills in the counters of a peer, and reports whether there is one of that rank.
+// PeerCounters fills in the counters of a peer, and reports whether rank is a peer.
 func (e *Core) PeerCounters(c *state.PeerCounters, rank int) bool {
 	p := e.peers[rank]
 	if p == nil {
@@ -68,7 +71,7 @@ func (p *peer) count(c *state.PeerCounters) {
 	p.counters(c)
 }
 
-// older sets *oldest to a wait that is older, or the first.
+// older sets *oldest to a wait that is older, or is the first.
 func older(e *Core, oldest *state.OldestWait, waitsFor protocol.Type, since handshake.Instant) {
 	if elapsed := e.at - since; !oldest.Waits || elapsed > oldest.Elapsed {
 		*oldest = state.OldestWait{Waits: true, For: waitsFor, Elapsed: elapsed}

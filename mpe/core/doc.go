@@ -1,29 +1,25 @@
-// Package core is the state of an engine and all that it decides: requests, matching,
-// buffers, completion and cancellation, for one local rank. It takes one event at a time,
-// with its time: a call, packets, a deadline, or the end of what its driver has done for
-// it. The driver is package mpe, or a simulation.
+// Package core implements the state machine of an engine: requests, matching, buffers, completion and
+// cancellation, for one local rank. It processes one event at a time, at a given time: a call, a batch of
+// packets, a deadline, or the completion of an effect. Its driver is package mpe, or a simulation.
 //
-// What an event does at once goes through the driver's Effects: packets, placements, copies
-// from a peer's memory. The rest is in the Outcome of the event: requests that have ended,
-// callers to wake, jobs, and the deadline.
+// An event takes effect in two ways. The core sends packets, places payload and copies from a peer's memory
+// at once, through the driver's Effects. Everything else is in the Outcome of the event: completed requests,
+// callers to wake, jobs to run, and the next deadline.
 //
-// A core must never have a goroutine, clock, lock, channel or randomness (a test reads the
-// source), never interpret a packet (packages handshake and extended do), never log (it
-// notifies an Observer), never write to a buffer that its caller has back, and never
-// allocate by what the wire claims. All methods of Core, but those whose comment says
-// otherwise, need the driver's lock.
+// A core must never have a goroutine, clock, lock, channel or randomness (a test reads the source), never
+// interpret a packet (packages handshake and extended do), never log (it notifies an Observer), never write
+// to a buffer that was returned to its caller, and never allocate by sizes that the wire claims. All methods
+// of Core need the driver's lock, unless their comment says otherwise.
 //
-// Read config.go and effects.go first: what a core is given, and what it gives back. The
-// other files, in the order in which a message meets them: core.go has the core, takes
-// packets in and ends every event (flush); operation.go is what callers ask for, post.go
-// starts it, and request.go is an operation that was started. peer.go is what is kept of
-// a peer, and its link, which peer_handshake*.go implements for the cloudfpga and v0.9
-// profiles and peer_extended*.go, packets.go, short.go, single_copy.go, inbox.go and
-// outbox.go for the extended one. match.go matches receives and messages, inbound.go is
-// a message that arrives, unexpected.go one that waits, placement.go where its payload
-// is placed, self.go what a rank sends to itself; timer.go acts on deadlines. cancel.go
-// cancels, probe.go probes, room.go refuses what a peer has no room for, and
-// restingsends.go keeps sends that libraries no longer follow. waits.go says what waits;
-// report.go, counters.go and status.go report. collectives.go gives package collective what it needs to execute collective calls, and
-// flow.go sends a message on while it arrives.
+// Read config.go and effects.go first: the inputs and the outputs of a core. The other files follow a
+// message. core.go has the Core, which accepts packets and ends every event (flush). operation.go defines the
+// operations that callers request, post.go starts them, and request.go is a started operation. peer.go is the
+// state kept per peer and the interface of its link. peer_handshake*.go implement the link for the cloudfpga
+// and v0.9 profiles; peer_extended*.go, packets.go, short.go, single_copy.go, inbox.go and outbox.go for the
+// extended profile. match.go matches receives and messages. inbound.go is an arriving message, unexpected.go
+// one that waits for a receive, placement.go direct placement of payload, and self.go a message to the rank
+// itself. timer.go acts on deadlines. cancel.go cancels, probe.go probes, room.go refuses sends for which a
+// peer has no memory, and restingsends.go keeps sends that libraries no longer follow. waits.go describes
+// pending operations; report.go, counters.go and status.go report. collectives.go connects package
+// collective, which executes collective calls, and flow.go forwards a message while it arrives.
 package core

@@ -5,51 +5,54 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// Effects is what a core does at once, beside what it does with memory that it shares (Network.Memory). Its packets' payload is its callers' memory, which is theirs again when their
-// request has ended, perhaps in the event at hand; so nothing of it may be kept.
+// Effects are the actions of a core that cannot wait until the end of the event, except those on shared
+// memory (Network.Memory). Payload is memory of the callers. They may reuse it when their request is
+// complete, perhaps in the current event, so an implementation must not retain it.
 type Effects interface {
-	// Header sends a packet of a handshake, in order with the other packets to the peer.
+	// Header sends a handshake packet, in order with other packets to the peer.
 	Header(peer int, header []byte) error
-	// Data sends a DATA message, or begins to: then sent is false, and the driver calls DataSent when the network has
-	// taken it. Otherwise at is when it had.
+	// Data sends a DATA message, or starts to: then sent is false, and the driver calls DataSent when the
+	// network has accepted it. Otherwise at is the time when the network accepted it.
 	Data(peer int, id handshake.ID, header, payload []byte) (at handshake.Instant, sent bool, err error)
-	// Reconnected drops what waits to be sent over the connection before.
+	// Reconnected drops packets queued for the previous connection.
 	Reconnected(peer int)
-	// Packets sends packets of the extended profile, which the network may lose. It reports whether one was too long for
-	// the first link.
+	// Packets sends packets of the extended profile, which the network may lose. It reports whether one was
+	// too long for the first link.
 	Packets(peer int, packets []Packet) (tooLong bool, err error)
-	// LongestDatagram returns how many bytes a packet may have, by what the system knows; 0 if that is nothing.
+	// LongestDatagram returns the maximum packet length in bytes known to the system, or 0 if it knows none.
 	LongestDatagram(peer int) int
-	// Place says where payload of a peer belongs; one without Buf ends that. What has been put there until Revoke is
-	// called counts as lost.
+	// Place sets the destination of a peer's payload; a Placement without Buf ends placement. Payload that
+	// was placed, but not yet processed when Revoke is called, counts as lost.
 	Place(at Placement)
 	Revoke(peer int)
 	// Random returns 64 random bits.
 	Random() uint64
-	// NewRequest returns a request that is empty but for its owner, and Release takes one back that nothing refers to.
+	// NewRequest returns an empty request with its owner set. Release frees a request that is no longer
+	// referenced.
 	NewRequest() *Request
 	Release(r *Request)
 }
 
-// Outcome is the rest of an event, for its driver.
+// Outcome is the result of an event for its driver.
 type Outcome struct {
-	// Ended are the requests that have ended, for their callers. The driver empties it.
+	// Ended are the requests completed by the event. The driver empties it.
 	Ended []*Request
-	// Rare: some of the following is set, up to Report.
+	// Rare means that one of the fields up to Report is set.
 	Rare bool
-	// Wake is called for what callers wait for besides requests.
+	// Wake are functions that wake callers which wait for something else than a request.
 	Wake []func()
-	// Jobs are users' functions to be called. The driver calls Computed then.
+	// Jobs are user functions to call. The driver reports their completion with Computed.
 	Jobs []collective.Job
-	// Report: other ranks wait for this rank's report. The driver calls ReportMade with it.
+	// Report means that other ranks wait for this rank's report. The driver passes it to Reports.Made.
 	Report bool
-	// Deadline is when tick is to be called at the latest, or never.
+	// Deadline is the latest time of the next Tick, or Never.
 	Deadline handshake.Instant
-	// Coalesced: packets wait for those of further sends. Poll: the driver is to poll soon, as its caller may not; it resets that.
+	// Coalesced means that packets are held back for packets of further sends. Poll asks the driver to poll
+	// soon, as its caller may not; the driver resets it.
 	Coalesced, Poll bool
 }
 
-// Clear empties what is rare, when the driver has dealt with it.
+// Clear resets the rare fields after the driver has processed them.
 func (o *Outcome) Clear() {
 	clear(o.Wake)
 	clear(o.Jobs)

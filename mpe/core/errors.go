@@ -9,39 +9,38 @@ import (
 )
 
 var (
-	// ErrClosed: the engine is closed or closing.
+	// ErrClosed means that the engine is closed or closing.
 	ErrClosed = errors.New("the rank is shut down")
-	// ErrRank: a rank that is not in the cluster, or the rank itself.
+	// ErrRank means that a rank is not in the cluster, or is the local rank.
 	ErrRank = errors.New("no such peer")
-	// ErrLength: a buffer that is not a whole number of words.
+	// ErrLength means that the length of a buffer is not a whole number of words.
 	ErrLength = handshake.ErrLength
-	// ErrTag: a tag that the wire cannot carry.
+	// ErrTag means that the wire cannot carry a tag.
 	ErrTag = handshake.ErrTag
-	// ErrComm: a communicator that the wire cannot carry.
+	// ErrComm means that the wire cannot carry a communicator.
 	ErrComm = errors.New("the peer's profile carries no communicator")
-	// ErrWildcard: a receive from any source whose tag the wire of some peers
-	// cannot carry.
+	// ErrWildcard means that a receive from any source has a tag that the wire of some peers cannot carry.
 	ErrWildcard = errors.New("a receive from any source needs tag 0 or any tag while there are peers that carry no tag")
-	// ErrCancelled: the operation was cancelled.
+	// ErrCancelled means that the operation was cancelled.
 	ErrCancelled = errors.New("the operation was cancelled")
-	// ErrFull: more operations or messages wait than the limits allow.
+	// ErrFull means that more operations or messages are waiting than the limits allow.
 	ErrFull = errors.New("too many operations wait")
 	// ErrPeerLost matches every *PeerLostError and *PeerFailedError.
 	ErrPeerLost = errors.New("the peer is gone")
 )
 
-// ErrTruncated matches every message that was longer than its receive's buffer.
+// ErrTruncated matches every message longer than the buffer of its receive.
 var ErrTruncated = handshake.ErrTruncated
 
-// TruncatedError is a message that was longer than the buffer of its receive,
-// which holds its beginning.
+// TruncatedError is the error of a receive whose buffer was shorter than the message. The buffer holds the
+// beginning of the message.
 type TruncatedError struct {
 	Source int
-	// Posted and Sent are in bytes. Posted is what was taken of the message.
+	// Posted and Sent are in bytes. Posted is the part of the message that was received.
 	Posted, Sent int64
 }
 
-// Error gives both sizes.
+// Error returns both sizes.
 func (e *TruncatedError) Error() string {
 	return fmt.Sprintf("rank %d sent %d bytes, but the receive had room for %d: the rest was dropped", e.Source, e.Sent, e.Posted)
 }
@@ -49,26 +48,24 @@ func (e *TruncatedError) Error() string {
 // Is makes errors.Is(err, ErrTruncated) true.
 func (e *TruncatedError) Is(target error) bool { return target == ErrTruncated }
 
-// WaitError is an operation that the caller's context ended. It says what the
-// operation was waiting for.
+// WaitError is the error of an operation ended by the caller's context. It describes the wait.
 type WaitError struct {
 	handshake.Wait
-	// Queued is how many operations of the same pair and direction were
-	// ahead, if the message's handshake had not begun.
+	// Queued is the number of operations of the same pair and direction that were ahead, if the handshake of
+	// the message had not begun.
 	Queued int
-	// InTransfer: the handshake had gone too far to be cancelled. A message
-	// being sent may still arrive; one being received goes to the next
-	// receive posted.
+	// InTransfer means that the handshake was too far advanced to be cancelled. A message being sent may still
+	// arrive; a message being received is matched by the next receive posted.
 	InTransfer bool
-	// Network is the last error of the network towards the peer, if any.
+	// Network is the last error of the network towards the peer, or nil.
 	Network error
-	// facts, as of at, are what Error makes its text of; nil if nothing is known.
+	// facts are the basis of Error's text, as of at; nil if nothing is known.
 	facts *state.WaitFacts
 	at    handshake.Instant
 	cause error
 }
 
-// Error says who waited for what, from whom, since when, and why it ended.
+// Error describes the operation, its peer, the time it has waited, and why it ended.
 func (e *WaitError) Error() string {
 	s, open := "", ""
 	if e.facts != nil {
@@ -90,7 +87,7 @@ func (e *WaitError) Error() string {
 // Unwrap returns the context's error.
 func (e *WaitError) Unwrap() error { return e.cause }
 
-// networkError adds what the network said to an error of the handshake.
+// networkError adds the network's error to an error of the handshake.
 type networkError struct {
 	error
 	network error

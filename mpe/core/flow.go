@@ -2,24 +2,22 @@ package core
 
 import "github.com/zrlmpi/zrlmpid/mpe/collective"
 
-// flow is a message that is sent on while it arrives: the Fwd of the engine in the
-// source of coll's "atomic". Both halves are requests. The send is announced at once;
-// the message before is let in when the next rank lets ours in; and what arrives may be
-// sent as soon as it is there (E49).
+// flow is a message that is forwarded while it arrives, like Fwd in the paper that describes coll's "atomic".
+// Both halves are requests. The send is announced at once. The sender of the receive is cleared when the next
+// rank clears the send. Received bytes may be sent at once (E49).
 type flow struct {
-	// recv and send are the halves; nil when one has ended.
+	// recv and send are the two halves; each is nil after its end.
 	recv, send *Request
-	// cleared: the next rank has sent CLEAR_TO_SEND. in is the message that waits for
-	// that, or nil.
+	// cleared means that the next rank has sent CLEAR_TO_SEND. in is the message waiting for it, or nil.
 	cleared bool
 	in      *inbound
-	// ready is how many bytes may be sent, and piece how many more there must be for
-	// the send to be continued.
+	// ready is the number of bytes that may be sent, and piece the minimum number of further bytes for which
+	// the send continues.
 	ready, piece int64
 }
 
-// Forward posts both halves. A short message goes eagerly, as its receiver has promised room
-// for it.
+// Forward posts both halves. A short message is sent eagerly instead, as its receiver has promised memory for
+// it; then Forward posts the receive only, and later is true.
 func (e callEngine) Forward(recv, send *collective.Message) (later bool, err error) {
 	if x := e.peers[send.Peer].extended; x != nil && x.conn.Short(int64(len(send.Buf))) {
 		return true, e.Start(recv)
@@ -33,7 +31,7 @@ func (e callEngine) Forward(recv, send *collective.Message) (later bool, err err
 	return false, e.startMessage(f.recv)
 }
 
-// flowEnded lets a flow's send go on when all has arrived.
+// flowEnded continues a flow's send when its receive is complete.
 func flowEnded(r *Request) {
 	f := r.flow
 	switch {
@@ -48,7 +46,7 @@ func flowEnded(r *Request) {
 	}
 }
 
-// flowed lets a flow's send go on, now that there are so many bytes, or all.
+// flowed continues a flow's send when enough further bytes have arrived, or all of them.
 func flowed(f *flow, bytes int64, all bool) {
 	if !all && bytes < f.ready+f.piece {
 		return
@@ -57,8 +55,7 @@ func flowed(f *flow, bytes int64, all bool) {
 	f.send.p.extended.machine().Ready(f.send.out, bytes)
 }
 
-// arriving lets a flow's send go on with what has come of its message, up to the first
-// gap.
+// arriving continues a flow's send with the contiguous bytes received so far.
 func arriving(in *inbound) {
 	if f := in.req.flow; f.send != nil && in.stored == in.got {
 		n := min(in.got, int64(len(in.buf)))
@@ -66,8 +63,8 @@ func arriving(in *inbound) {
 	}
 }
 
-// waits reports whether a message that was announced has to wait, as its receive is the
-// beginning of a flow that is not cleared yet.
+// waits reports whether an announced message has to wait because its receive is the first half of a flow that
+// is not cleared yet.
 func (r *Request) waits(in *inbound) bool {
 	f := r.flow
 	if f == nil || f.send == nil || f.cleared || in.eager {
@@ -77,7 +74,7 @@ func (r *Request) waits(in *inbound) bool {
 	return true
 }
 
-// onClearToSend notes that the next rank has sent CLEAR_TO_SEND for what a flow sends.
+// onClearToSend notes that the next rank has sent CLEAR_TO_SEND for a flow's send.
 func onClearToSend(e *Core, r *Request) {
 	if r == nil || r.flow == nil {
 		return

@@ -6,8 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/match"
 )
 
-// TestFlowed: the second half of a flow may send what has arrived of the first, in pieces, and all of it when all is
-// there.
+// TestFlowed checks that the second half of a flow may send the received bytes of the first, in pieces, and
+// all of them when the first is complete.
 func TestFlowed(t *testing.T) {
 	const length, piece = 100, 30
 	w := newCores(t, 1, 2, faults{}, extendedPeer)
@@ -73,7 +73,7 @@ func TestFlowed(t *testing.T) {
 	flowEnded(new(Request)) // of no flow
 }
 
-// TestFlowWaits: the message before is let in when the next rank lets the flow's own message in.
+// TestFlowWaits checks that the sender of a flow's receive is cleared when the next rank clears the flow's send.
 func TestFlowWaits(t *testing.T) {
 	for _, tt := range []struct {
 		name           string

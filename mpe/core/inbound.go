@@ -7,48 +7,45 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// inbound is a message that has been announced by its sender, from then until a
-// receive has all of it.
+// inbound is a message from its announcement until a receive has all of it.
 type inbound struct {
 	source int
 	comm   uint32
 	tag    int32
-	// bytes is the length that the sender announced, or UnknownLength.
+	// bytes is the announced length, or UnknownLength.
 	bytes    int64
 	datatype protocol.Datatype
 
-	// handle and order are its place among the unexpected messages.
+	// handle and order are its position among the unexpected messages.
 	handle match.Handle
 	order  uint64
-	// req is the receive that it was matched with, or nil.
+	// req is the matching receive, or nil.
 	req *Request
-	// buf is where its payload goes: the receive's buffer, or memory of the
-	// engine's (own) while there is no receive.
+	// buf is the destination of the payload: the receive's buffer, or the engine's memory (own) while there
+	// is no receive.
 	buf []byte
 	own bool
-	// room is how much of the message its sender is cleared to send.
+	// room is the number of bytes that the sender is cleared to send.
 	room int64
-	// got is the end of the last byte that has arrived, and stored how many
-	// have.
+	// got is the end of the highest byte received, and stored the number of bytes received.
 	got, stored int64
-	arrived     bool // all of it
-	// matchedBefore: it was matched by a receive whose caller no longer waited.
+	arrived     bool // completely
+	// matchedBefore means that it had matched a receive whose caller no longer waited.
 	matchedBefore bool
-	accepted      bool // a receive has matched it, and its sender is cleared
-	eager         bool // it comes without being asked for
-	// advertised, if not 0, is the number by which the transport gets all of it.
+	accepted      bool // a receive has matched, and the sender is cleared
+	eager         bool // sent without a request
+	// advertised is the number by which the transport copies all of it, or 0.
 	advertised uint64
 	phases     handshake.Phases
 
-	// What it is an announcement of: a SEND_REQUEST of p, which is deferred in
-	// its state machine; message num of p; or local, which this rank sends to
-	// itself. All nil: it is complete, in buf.
+	// Origin of the message: the SEND_REQUEST of p, deferred in its state machine; message num of p; or
+	// local, a send of this rank to itself. If all are nil, it is complete in buf.
 	p     *peer
 	num   extended.Message
 	local *Request
 }
 
-// status describes the message for the receive that gets it.
+// status returns the status for the receive that gets the message.
 func (in *inbound) status() Status {
 	s := Status{Peer: in.source, Datatype: in.datatype, Tag: int(in.tag), Comm: in.comm, Bytes: in.bytes, Phases: in.phases}
 	s.Words = wordsOf(in.bytes)
@@ -63,8 +60,8 @@ func wordsOf(bytes int64) uint32 {
 	return uint32((bytes + protocol.WordLen - 1) / protocol.WordLen)
 }
 
-// store writes payload where it belongs; what the buffer has no room for is
-// dropped, and reported when the message is complete.
+// store writes payload to its destination. Bytes beyond the buffer are dropped, and reported when the message
+// is complete.
 func (in *inbound) store(offset int64, payload []byte) {
 	if offset < int64(len(in.buf)) {
 		if to := in.buf[offset:]; !same(to, payload) { // unless it was placed there
@@ -75,7 +72,7 @@ func (in *inbound) store(offset int64, payload []byte) {
 	in.stored += int64(len(payload))
 }
 
-// deliver ends the receive of a message that is complete.
+// deliver ends the receive of a complete message.
 func (x *matching) deliver(in *inbound) {
 	r := in.req
 	in.req = nil
@@ -94,17 +91,16 @@ func (x *matching) deliver(in *inbound) {
 	x.inbounds.retire(in)
 }
 
-// keepTag gives a message from a peer that carries no tags the tag of the
-// receive that its order gave it to.
+// keepTag sets the tag of a message from a peer that carries no tags: it is the tag of the receive matched by
+// order.
 func (x *matching) keepTag(r *Request, in *inbound) {
 	if r.tag != AnyTag && in.source != x.c.rank && x.c.peers[in.source].noTags() {
 		in.tag = r.tag
 	}
 }
 
-// takeOver puts a receive in the place of the engine's own memory: what has
-// arrived is copied, the rest is written straight into the receive's buffer
-// (YAMPII's rule; E15).
+// takeOver makes a receive's buffer the destination of a message. Bytes in the engine's memory are copied;
+// the rest is written directly into the receive's buffer (YAMPII's rule; E15).
 func (x *matching) takeOver(in *inbound, r *Request) {
 	if in.own {
 		copy(r.buf, in.buf[:min(in.got, int64(len(in.buf)))])
@@ -119,7 +115,7 @@ func (x *matching) takeOver(in *inbound, r *Request) {
 	r.in = in
 }
 
-// accept lets the sender of a message that was matched send it, at the end of the event.
+// accept clears the sender of a matched message at the end of the event.
 func (x *matching) accept(in *inbound, r *Request) {
 	in.accepted = true
 	in.phases.Clear = x.c.at
@@ -129,18 +125,16 @@ func (x *matching) accept(in *inbound, r *Request) {
 	x.c.pending.accepts = append(x.c.pending.accepts, in)
 }
 
-// inboundPool has the memory of messages.
+// inboundPool recycles inbound records.
 type inboundPool struct {
-	// retired are messages that have ended in the event at hand, and spare are
-	// for the next ones.
+	// retired are messages that ended in the current event, and spare are free for reuse.
 	retired, spare []*inbound
 }
 
-// maxSpare is how many messages are kept for reuse: as many as a burst of small
-// ones has at a time.
+// maxSpare is the maximum number of records kept for reuse: enough for a burst of small messages.
 const maxSpare = 1024
 
-// get returns a message to be filled in.
+// get returns a record to fill in.
 func (b *inboundPool) get() *inbound {
 	if last := len(b.spare) - 1; last >= 0 {
 		in := b.spare[last]
@@ -150,11 +144,11 @@ func (b *inboundPool) get() *inbound {
 	return new(inbound)
 }
 
-// retire releases a message that has ended, at the end of the event: until then
-// others that the event has yet to deal with may refer to it.
+// retire releases an ended message at the end of the event. Until then, the rest of the event may refer to
+// it.
 func (b *inboundPool) retire(in *inbound) { b.retired = append(b.retired, in) }
 
-// recycle keeps the messages that have ended for others.
+// recycle makes the retired messages available for reuse.
 func (b *inboundPool) recycle() {
 	for _, in := range b.retired {
 		if len(b.spare) < maxSpare {

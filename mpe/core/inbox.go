@@ -2,11 +2,11 @@ package core
 
 import "github.com/zrlmpi/zrlmpid/extended"
 
-// inbox holds the messages of a peer that have begun to arrive. Most are there
-// for one packet, and then the next one comes: that one needs no map.
+// inbox holds the messages of a peer that have begun to arrive. Most consist of one packet and are gone
+// before the next one; such a message needs no map.
 type inbox struct {
 	num  extended.Message
-	in   *inbound // nil if there is none
+	in   *inbound // or nil
 	rest map[extended.Message]*inbound
 }
 

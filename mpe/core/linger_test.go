@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// closeRank does what Engine.Close does without a deadline, and returns how long that took.
+// closeRank does the same as Engine.Close without a deadline, and returns the time that this takes.
 func (w *world) closeRank(rank int) time.Duration {
 	began := w.now
 	w.event(rank, (*Core).Drain)
@@ -27,8 +27,9 @@ func (w *world) closeRank(rank int) time.Duration {
 	return w.now - began
 }
 
-// lastMessage has rank 0 send a message to rank 1, which closes as soon as it has it, and returns what became of the send, and how long
-// closing took. Of the datagrams after those of warm-up messages in both directions, lose gives the numbers of those that are lost.
+// lastMessage sends a message from rank 0 to rank 1, which closes as soon as it has the message. It returns
+// the result of the send, and the time that closing takes. lose selects the datagrams to lose by number,
+// after those of warm-up messages in both directions.
 func lastMessage(t *testing.T, peer func(local, remote int) Peer, bytes int, lose func(n, from int) bool) (took time.Duration, err error) {
 	n := -1
 	w := newCores(t, 1, 2, faults{lose: func(from, _ int, _ []byte) bool {
@@ -55,20 +56,21 @@ func lastMessage(t *testing.T, peer func(local, remote int) Peer, bytes int, los
 	return took, send.Err
 }
 
-// v09 is software of the profile v0.9.
+// v09 is software with the profile v0.9.
 func v09(local, remote int) Peer {
 	p := software(local, remote)
 	p.Handshake.Profile = protocol.V09
 	return p
 }
 
-// TestLinger: a send ends well if any datagram of its sender is lost, or up to three in turn of the receiver's, which closes as soon as it has
-// the message. Without a loss the rank closes within the time of one retransmission.
+// TestLinger checks that a send succeeds if any one datagram of its sender is lost, or up to three in a row
+// of the receiver, which closes as soon as it has the message. Without a loss, the rank closes within the
+// time of one retransmission.
 func TestLinger(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		peer func(local, remote int) Peer
-		// most is how long closing takes without a loss.
+		// most is the maximum closing time without a loss.
 		most time.Duration
 	}{
 		{"cloudfpga", software, 150 * time.Millisecond},
@@ -107,8 +109,8 @@ func TestLinger(t *testing.T) {
 	}
 }
 
-// TestLingerEnds: closing takes no longer than the times of the protocol, whatever the peer does, and nothing where there is
-// no need.
+// TestLingerEnds checks that closing takes no longer than the times of the protocol, whatever the peer does,
+// and no time if lingering is unnecessary.
 func TestLingerEnds(t *testing.T) {
 	timing := extended.DefaultTiming(false)
 	ack := handshake.DefaultTiming(handshake.SoftwarePeer()).Ack
@@ -126,7 +128,7 @@ func TestLingerEnds(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			lost := 0
-			took, err := lastMessage(t, tt.peer, 4000, func(_, from int) bool { // nothing reaches the sender from its DATA on
+			took, err := lastMessage(t, tt.peer, 4000, func(_, from int) bool { // after DATA, nothing arrives
 				if from == 1 {
 					lost++
 				}

@@ -6,29 +6,29 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/match"
 )
 
-// matcher joins the receives and messages of one communicator.
+// matcher matches the receives and messages of one communicator.
 type matcher = match.Matcher[*Request, unexpected]
 
-// matching joins receives and messages: it has the matchers of all communicators, and the memory of
-// messages that arrive.
+// matching matches receives and messages. It holds the matchers of all communicators, and the records of
+// arriving messages.
 type matching struct {
 	c        *Core
 	inbounds inboundPool
-	claims   int32 // the last tag of a message that was claimed
+	claims   int32 // tag of the last claimed message
 
 	all map[uint32]*matcher
-	// lastComm is the communicator that was used last, and last its matcher.
+	// lastComm is the communicator used last, and last its matcher.
 	lastComm uint32
 	last     *matcher
-	// limits bounds each; ownLimit is how many messages of its own a rank may have
-	// unexpected in a communicator.
+	// limits bounds each matcher. ownLimit is the maximum number of unexpected messages per communicator that
+	// a rank may send to itself.
 	limits   match.Limits
 	ownLimit int
-	// restAbove is the number of unexpected messages of a communicator above which they rest.
+	// restAbove is the number of unexpected messages in a communicator above which further ones rest.
 	restAbove int
 }
 
-// init takes the limits that are configured. Peers add to them.
+// init sets the configured limits, which peers then increase.
 func (x *matching) init(limits match.Limits, ranks int) {
 	if limits.Unexpected == 0 {
 		limits.Unexpected = match.DefaultLimit
@@ -39,8 +39,7 @@ func (x *matching) init(limits match.Limits, ranks int) {
 	x.limits.Unexpected += ranks
 }
 
-// of returns the communicator's, made when the first receive or message
-// names it.
+// of returns the matcher of a communicator. The first receive or message of a communicator creates it.
 func (x *matching) of(comm uint32) *matcher {
 	if comm == x.lastComm && x.last != nil {
 		return x.last
@@ -54,7 +53,7 @@ func (x *matching) of(comm uint32) *matcher {
 	return found
 }
 
-// postRecv gives a receive the oldest message that fits, or queues it.
+// postRecv matches a receive with the oldest message that fits, or queues it.
 func (x *matching) postRecv(r *Request) error {
 	m := x.of(r.comm)
 	u, ok, h, err := m.Post(int32(r.peer), r.matchTag(), r)
@@ -88,33 +87,32 @@ func (x *matching) posted(r *Request, u *unexpected, ok bool, h match.Handle) {
 	}
 	x.join(in, r)
 	if p := in.p; p != nil && p.handshake != nil {
-		p.handshake.perform(nil) // what this has brought about
+		p.handshake.perform(nil) // the actions of the match
 	}
 }
 
-// repost queues a receive in its old place: the message that it was matched with
-// does not exist.
+// repost returns a receive to its old position, because its message turned out not to exist.
 func (x *matching) repost(r *Request) {
 	x.inbounds.retire(r.in)
 	r.in = nil
 	u, ok, h, err := x.of(r.comm).Repost(int32(r.peer), r.matchTag(), r, r.order)
-	if err != nil { // its room was taken by receives that were posted since
+	if err != nil { // receives posted since fill the queue
 		x.c.finish(r, ErrFull)
 		return
 	}
 	x.posted(r, &u, ok, h)
 }
 
-// matchTag is the tag that the matcher knows a receive by.
+// matchTag returns the tag under which the matcher files a receive.
 func (r *Request) matchTag() int32 {
 	if r.tag != AnyTag && r.p.noTags() {
-		return 0 // all of the peer's messages have it
+		return 0 // the tag of all messages of the peer
 	}
 	return r.tag
 }
 
-// arrive has the posted receives matched with a message. Without one that fits it
-// waits among the unexpected ones; the error is match.ErrFull if it cannot.
+// arrive matches a message with the posted receives. Without a match, it joins the unexpected messages; the
+// error is match.ErrFull if there are too many.
 func (x *matching) arrive(in *inbound) error {
 	if in.p != nil {
 		in.p.broken, in.p.answered = nil, in.p.sendsDone
@@ -129,15 +127,13 @@ func (x *matching) arrive(in *inbound) error {
 	return nil
 }
 
-// restore announces a message again whose receive was detached. It has its old
-// place in the order.
+// restore announces a message again whose receive was detached. It keeps its position in the order.
 func (x *matching) restore(in *inbound) {
 	in.matchedBefore = true
 	m := x.of(in.comm)
 	r, ok, h, err := m.Restore(int32(in.source), in.tag, unexpected{in: in}, in.order)
 	if err != nil {
-		// Its own order is free, and its room was taken by messages that
-		// came since.
+		// Its order is free, but messages that arrived since fill the queue.
 		x.refused(in)
 		return
 	}
@@ -154,7 +150,7 @@ func (x *matching) arrived(in *inbound, r *Request, ok bool, h match.Handle) {
 	x.c.Probes.wake(in)
 }
 
-// join hands a message to the receive that it was matched with.
+// join hands a message to its matching receive.
 func (x *matching) join(in *inbound, r *Request) {
 	in.handle = match.Handle{}
 	switch {
@@ -162,13 +158,13 @@ func (x *matching) join(in *inbound, r *Request) {
 		x.joinSelf(in, r)
 	case in.p != nil:
 		in.p.matched(in, r)
-	default: // complete, from a receive that was detached
+	default: // complete; its receive was detached
 		x.takeOver(in, r)
 		x.deliver(in)
 	}
 }
 
-// refused reports that a message is lost for want of room.
+// refused reports that a message is lost because the queue is full.
 func (x *matching) refused(in *inbound) {
 	if in.p != nil {
 		in.p.failed++
@@ -177,7 +173,7 @@ func (x *matching) refused(in *inbound) {
 	x.forget(in)
 }
 
-// forget drops a message for which there is no receive and no room.
+// forget drops a message that can be neither matched nor queued.
 func (x *matching) forget(in *inbound) {
 	if in.own {
 		x.c.buffers.put(in.buf)

@@ -11,9 +11,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestQueue: what goes in comes out in order, and what has come out takes no memory for long.
+// TestQueue checks that items leave the queue in order, and that removed items are not retained for long.
 func TestQueue(t *testing.T) {
-	for _, ahead := range []int{0, 1, 64, 65, 66, 100, 1000} { // items that stay in it while others pass
+	for _, ahead := range []int{0, 1, 64, 65, 66, 100, 1000} { // items that stay in the queue while others pass through
 		var q queue[*int]
 		if q.pop() != nil || q.len() != 0 {
 			t.Fatal("an empty queue has an item")
@@ -31,7 +31,7 @@ func TestQueue(t *testing.T) {
 			if max(len(q.items), q.head) > 2*ahead+66 {
 				t.Fatalf("%d ahead: there is room for %d", ahead, len(q.items))
 			}
-			if ahead >= 100 && passed < ahead/2 && q.head == 0 { // it would take time of a square
+			if ahead >= 100 && passed < ahead/2 && q.head == 0 { // quadratic time
 				t.Fatalf("%d ahead: all were moved for item %d", ahead, passed)
 			}
 			if slices.ContainsFunc(q.items[:q.head], func(n *int) bool { return n != nil }) ||
@@ -51,7 +51,7 @@ func TestQueue(t *testing.T) {
 		removed bool
 		left    []int
 	}{
-		{0, false, []int{1, 2, 3, 4}}, // it came out
+		{0, false, []int{1, 2, 3, 4}}, // it was popped
 		{1, true, []int{2, 3, 4}},
 		{3, true, []int{2, 4}},
 		{4, true, []int{2}},
@@ -65,12 +65,12 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// TestBuffers: memory is reused by buffers of its size up to bounds, and a buffer is what was asked for.
+// TestBuffers checks that buffers are reused by size class up to the bounds, and have the requested length.
 func TestBuffers(t *testing.T) {
 	const least, most = 1 << minClass, 1 << maxClass
 	for _, tt := range []struct{ length, capacity int }{
 		{0, least}, {1, least}, {least - 1, least}, {least, least}, {least + 1, 2 * least},
-		{most/2 + 1, most}, {most, most}, {most + 1, 0}, // which is left to the garbage collector
+		{most/2 + 1, most}, {most, most}, {most + 1, 0}, // left to the garbage collector
 	} {
 		var b buffers
 		first := b.get(tt.length)
@@ -106,7 +106,8 @@ func TestBuffers(t *testing.T) {
 	}
 }
 
-// TestOwnBuffers: memory that a caller leaves to the engine is released once, when the engine needs it no longer.
+// TestOwnBuffers checks that memory that a caller leaves to the engine is released once, when the engine no
+// longer needs it.
 func TestOwnBuffers(t *testing.T) {
 	var b buffers
 	released := 0
@@ -145,7 +146,7 @@ func TestOwnBuffers(t *testing.T) {
 	}
 }
 
-// TestInbounds: messages that have ended are used again after the event, empty, and not too many are kept.
+// TestInbounds checks that ended messages are reused after the event, empty, and that their number is bounded.
 func TestInbounds(t *testing.T) {
 	var pool inboundPool
 	first, second := pool.get(), pool.get()
@@ -174,8 +175,8 @@ func TestInbounds(t *testing.T) {
 	}
 }
 
-// TestStore: payload that is in its place already stays, other payload is copied there, and what has no room is
-// dropped.
+// TestStore checks that placed payload stays, that other payload is copied to its destination, and that
+// payload beyond the buffer is dropped.
 func TestStore(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -214,7 +215,8 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestTakeOver: a receive gets what has arrived, and what is still to come is counted as copied once.
+// TestTakeOver checks that a receive gets the bytes received so far, and that the remaining bytes are counted
+// as copied once.
 func TestTakeOver(t *testing.T) {
 	for _, tt := range []struct {
 		name                string
@@ -263,7 +265,7 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// TestDiscardBuffer: the memory for what is dropped is as long as is asked for, and is used again.
+// TestDiscardBuffer checks that the discard buffer has the requested length, and is reused.
 func TestDiscardBuffer(t *testing.T) {
 	var b discardBuffer
 	first := b.room(100)
@@ -277,7 +279,7 @@ func TestDiscardBuffer(t *testing.T) {
 	}
 }
 
-// TestOutbox: an ID is one message until it is removed, and then another one.
+// TestOutbox checks that an ID belongs to one message until its removal, and then to another.
 func TestOutbox(t *testing.T) {
 	var b outbox
 	requests := []*Request{{buf: []byte("a")}, {buf: []byte("bc"), tag: 7}, {buf: nil}}
@@ -316,7 +318,8 @@ func TestOutbox(t *testing.T) {
 	}
 }
 
-// TestOutboundSteps: the steps of a message are those of its first SEND_REQUEST, its first DATA, and its last.
+// TestOutboundSteps checks that the phases of a message are the times of its first SEND_REQUEST, its first
+// DATA, and its last DATA.
 func TestOutboundSteps(t *testing.T) {
 	o := outbound{length: 30}
 	for i, tt := range []struct {
@@ -342,9 +345,8 @@ func TestOutboundSteps(t *testing.T) {
 	}
 }
 
-// TestKeptPayload: what is not acknowledged stays readable whatever is pushed behind it, in memory of a size that
-// what is
-// needed bounds.
+// TestKeptPayload checks that unacknowledged payload stays readable whatever is pushed after it, in memory
+// bounded by the needed size.
 func TestKeptPayload(t *testing.T) {
 	for _, window := range []int{0, 1, 100, 3000, minKept, 50_000} {
 		var k keptPayload
@@ -366,9 +368,8 @@ func TestKeptPayload(t *testing.T) {
 	}
 }
 
-// TestExposed: where ranks share memory, the payload of what is not eager may be read by the peer, and all of a
-// message
-// that it announces, unless that is sent on while it arrives, or may rest.
+// TestExposed checks that, between ranks that share memory, the peer may read the payload of a message that
+// is not eager, and the whole of an announced message, unless it is forwarded while it arrives, or may rest.
 func TestExposed(t *testing.T) {
 	const length = 4000
 	for _, tt := range []struct {
@@ -416,14 +417,15 @@ func TestExposed(t *testing.T) {
 	}
 }
 
-// TestPacketBatches: packets are handed to the network when there are packetBatchLen of them, or so many bytes.
+// TestPacketBatches checks that packets are handed to the network when there are packetBatchLen of them, or
+// enough bytes.
 func TestPacketBatches(t *testing.T) {
 	for _, length := range []int{0, 100, 4096, 4097, 60_000} {
 		w := newCores(t, 1, 2, faults{}, func(_, _ int) Peer { return Peer{Extended: &extended.Config{MaxPayload: 60_000}} })
 		l := w.cores[0].peers[1].extended
 		id := l.outs.add(&Request{buf: make([]byte, length)})
 		b := &l.p.e.conns.batch
-		each := 0 // packets that were handed over at a time
+		each := 0 // packets handed over at a time
 		for n := range 3 * packetBatchLen {
 			before := b.n
 			l.transmit(&extended.Action{ID: id, Header: protocol.ExtHeader{Type: protocol.Data},
@@ -434,7 +436,7 @@ func TestPacketBatches(t *testing.T) {
 			if b.n > before {
 				continue
 			}
-			at := before // before the packet, as there was no place for it
+			at := before // before the packet, because the batch was full
 			if b.n == 0 {
 				at++
 			}

@@ -1,19 +1,17 @@
 package core
 
-// Observer is notified of what happens in an engine. Its methods are called with the
-// engine's lock held: they must be quick, must not block and must not call the
-// engine.
+// Observer is notified of events in an engine. Its methods are called with the engine's lock held: they must
+// be quick, and must not block or call the engine.
 type Observer interface {
-	// Dropped: something that arrived was not used. peer is UnknownPeer if
-	// its address is no rank's.
+	// Dropped reports a packet that was dropped. peer is UnknownPeer if its address belongs to no rank.
 	Dropped(rank, peer int, d Drop)
-	// Noted: an event with peer.
+	// Noted reports an event with peer.
 	Noted(rank, peer int, n Note)
-	// Done: a message ended, with err or without.
+	// Done reports the end of a message, with err or nil.
 	Done(rank int, s Status, err error)
-	// CallFailed: a collective call ended with err. Done is called for its messages.
+	// CallFailed reports that a collective call has failed. Done is called for its messages.
 	CallFailed(rank int, err error)
-	// TransportError: the network refused to send or to receive.
+	// TransportError reports that the network failed to send or to receive.
 	TransportError(rank int, err error)
 }
 

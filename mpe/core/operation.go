@@ -12,30 +12,30 @@ const (
 	AnyTag    = -1
 )
 
-// Match is what a receive is matched by.
+// Match is the criterion by which a receive or probe matches messages.
 type Match struct {
 	// Source is a rank of the cluster, or AnySource.
 	Source int
 	// Tag is 0 to 2³¹−1, or AnyTag.
 	Tag int
-	// Comm is the communicator's number. 0 is the world, the only one that
-	// the cloudfpga and v0.9 profiles know.
+	// Comm is the communicator's number. 0 is the world, the only communicator of the cloudfpga and v0.9
+	// profiles.
 	Comm uint32
-	// Claim has a probe take the message out of the matching (a matched probe): Status.Claim of it is the tag of the one receive
-	// that gets it, from the status's peer in ClaimComm.
+	// Claim makes a probe a matched probe: it removes the message from matching. One receive gets the
+	// message: from the status's peer, in ClaimComm, with Status.Claim as its tag.
 	Claim bool
 }
 
-// ClaimComm is the number of a communicator that has the messages that probes have claimed. No message bears it.
+// ClaimComm is the number of the communicator that holds claimed messages. No message on the wire bears it.
 const ClaimComm = math.MaxUint32
 
-// OpKind says what an Operation does.
+// OpKind is the kind of an Operation.
 type OpKind uint8
 
 const (
-	// OpSend completes when the buffer may be used again.
+	// OpSend completes when its buffer may be reused.
 	OpSend OpKind = iota + 1
-	// OpSendSync completes when a receive has matched, too.
+	// OpSendSync completes when, in addition, a receive has matched.
 	OpSendSync
 	// OpRecv completes when the message is in the buffer.
 	OpRecv
@@ -46,44 +46,43 @@ const (
 // Operation is a send or a receive to be posted.
 type Operation struct {
 	Kind OpKind
-	// Peer is the destination of a send; the source of a receive, or
-	// AnySource.
+	// Peer is the destination of a send, or the source of a receive, which may be AnySource.
 	Peer int
 	// Tag and Comm are as in Match.
 	Tag  int
 	Comm uint32
 	// Buf is the payload of a send or the buffer of a receive, in bytes.
 	Buf []byte
-	// Datatype is what the wire calls the words of a message. A receive with
-	// AnyDatatype takes both. Only deployed nodes distinguish them.
+	// Datatype of the message's words on the wire. A receive with AnyDatatype accepts both types. Only
+	// deployed nodes distinguish them.
 	Datatype    protocol.Datatype
 	AnyDatatype bool
-	// Blocking: the caller is about to wait for it and for nothing else.
+	// Blocking means that the caller is about to wait for this operation only.
 	Blocking bool
-	// NoWait: its caller cannot wait in the call for room at the peer, of which it needs some to be sent. It fails
-	// later if there is none.
+	// NoWait means that the caller cannot wait in the call until the peer has memory for the message. If the
+	// peer has none, the operation fails later.
 	NoWait bool
 }
 
 // PeerInfo describes a rank to a library.
 type PeerInfo struct {
-	// Profile, Kind and Address are as people know them.
+	// Profile, Kind and Address are for display.
 	Profile, Kind, Address string
-	// Words: messages are whole numbers of 32-bit words.
+	// Words means that messages are whole numbers of 32-bit words.
 	Words bool
-	// NoTags: tags do not travel; messages match in the order in which they
-	// were posted. SmallTags: tags are 0 to 255.
+	// NoTags means that the wire carries no tags; messages match in the order in which they were posted.
+	// SmallTags means that tags are 0 to 255.
 	NoTags, SmallTags bool
-	// NoComms: messages belong to the world, communicator 0.
+	// NoComms means that all messages belong to the world, communicator 0.
 	NoComms bool
-	// NoLength: the length of a message is not known until it is received,
-	// so that a probe cannot report it.
+	// NoLength means that the length of a message is unknown until it is received, so that a probe cannot
+	// report it.
 	NoLength bool
-	// NoEmpty: messages of 0 bytes are refused.
+	// NoEmpty means that messages of 0 bytes are refused.
 	NoEmpty bool
 }
 
-// Keep returns memory for a transfer that goes on without its caller, with the bytes of buf:
-// buf itself, or a copy. Release is called when the engine needs the memory no longer. Neither may
-// call the engine, or wait. An engine that is closed meanwhile does not call release.
+// Keep returns memory with the bytes of buf for a transfer that continues without its caller: buf itself, or
+// a copy. The engine calls release when it no longer needs the memory, unless the engine is closed first.
+// Neither function may call the engine or block.
 type Keep func(buf []byte) (kept []byte, release func())

@@ -7,30 +7,30 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// outbound is a message in the hands of an extended peer's state machine.
+// outbound is an outgoing message in the state machine of an extended peer.
 type outbound struct {
-	// req is the send, or nil when its caller has its buffer back.
+	// req is the send, or nil after its buffer was returned to its caller.
 	req *Request
-	// buf is the payload: the caller's, or a copy of the engine's (own).
+	// buf is the payload: the caller's memory, or a copy of the engine's (own).
 	buf  []byte
 	own  bool
 	used bool
-	// out: the last of it has been sent.
+	// out means that the last byte has been sent.
 	out bool
-	// advertised: the peer may be reading buf. flowing: it is forwarded, so that it is not
-	// advertised whole.
+	// advertised means that the peer may be reading buf. flowing means that the message is forwarded during
+	// arrival, and therefore not advertised as a whole.
 	advertised, flowing bool
-	// isAbort: it is the abort of a collective call.
+	// isAbort marks the abort of a collective call.
 	isAbort bool
-	// ordering waits for it.
+	// ordering is confirmed when the message is acknowledged.
 	ordering *collective.Ordering
-	// length and tag describe it to people once req is gone.
+	// length and tag are for display when req is nil.
 	length int64
 	tag    int32
 	phases handshake.Phases
 }
 
-// sent notes the steps of the message that a packet stands for.
+// sent updates the phases of the message for a packet that is sent.
 func (o *outbound) sent(h *protocol.ExtHeader, length int64, now handshake.Instant) {
 	switch {
 	case h.Type == protocol.SendRequest && o.phases.Request == 0:
@@ -45,16 +45,16 @@ func (o *outbound) sent(h *protocol.ExtHeader, length int64, now handshake.Insta
 	}
 }
 
-// outbox holds the messages of a peer by their ID.
+// outbox holds the messages of a peer by ID.
 type outbox struct {
 	slots []outbound
 	free  []extended.ID
-	// kept are those with other IDs than places: they were sent with short headers, and have not become known
-	// as acknowledged soon.
+	// kept holds messages whose IDs are not indexes of slots: messages sent with short headers that were not
+	// acknowledged soon.
 	kept map[extended.ID]*outbound
 }
 
-// add makes room for a send.
+// add adds a send, and returns its ID.
 func (b *outbox) add(r *Request) extended.ID {
 	o := outbound{req: r, buf: r.buf, used: true, length: int64(len(r.buf)), tag: r.tag, flowing: r.message != nil && r.message.Piece > 0}
 	if last := len(b.free) - 1; last >= 0 {
@@ -67,7 +67,7 @@ func (b *outbox) add(r *Request) extended.ID {
 	return extended.ID(len(b.slots))
 }
 
-// addInternal makes room for a message of the engine's own.
+// addInternal adds a message of the engine itself.
 func (b *outbox) addInternal(payload []byte, o *collective.Ordering) extended.ID {
 	id := b.add(&Request{buf: payload})
 	out := b.at(id)
@@ -80,12 +80,12 @@ func (b *outbox) at(id extended.ID) *outbound {
 		if o := b.kept[id]; o != nil {
 			return o
 		}
-		return &outbound{own: true} // it was sent with a short header, and is not Kept
+		return &outbound{own: true} // sent with a short header, and not Kept
 	}
 	return &b.slots[id-1]
 }
 
-// addKept makes room for a message that was sent with a short header.
+// addKept adds a message that was sent with a short header.
 func (b *outbox) addKept(id extended.ID, o *outbound) {
 	if b.kept == nil {
 		b.kept = map[extended.ID]*outbound{}
@@ -93,7 +93,7 @@ func (b *outbox) addKept(id extended.ID, o *outbound) {
 	b.kept[id] = o
 }
 
-// remove gives the room back.
+// remove frees an ID.
 func (b *outbox) remove(id extended.ID) {
 	if id > extended.ID(len(b.slots)) {
 		delete(b.kept, id)

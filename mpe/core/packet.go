@@ -6,103 +6,95 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// RxPacket is one thing that the network brought.
+// RxPacket is a received packet, a part of one, or an event of the transport.
 type RxPacket struct {
 	Kind RxKind
-	// Peer is the rank that the rank map gives for the source address, or
-	// UnknownPeer.
+	// Peer is the rank of the source address according to the rank map, or UnknownPeer.
 	Peer int
 	// From is the source address.
 	From netip.AddrPort
-	// Bytes are the datagram (RxDatagram), a header (RxHeader) or
-	// a piece of a DATA message's payload (RxPayload).
+	// Bytes are the datagram (RxDatagram), a header (RxHeader) or a piece of the payload of a DATA message
+	// (RxPayload).
 	Bytes []byte
-	// Rest is the rest of a datagram whose beginning is Bytes, if it is not in
-	// one piece; and if Each is not 0, Bytes are several datagrams of so many
-	// bytes each, of which the last may be shorter.
+	// Rest is the rest of a datagram that begins with Bytes but is not contiguous. If Each is not 0, Bytes
+	// are several datagrams of Each bytes; the last one may be shorter.
 	Rest []byte
 	Each int
-	// Away, if not 0, is how many bytes of payload belong behind Bytes that are
-	// still where their sender has them: Fetch gets them by Ticket
-	// (a MemoryTransport).
+	// Away is the number of payload bytes after Bytes that are still in the sender's memory, if not 0. Fetch
+	// copies them, by Ticket (MemoryTransport only).
 	Away, Ticket int
-	// Advertised, if not 0, says that Bytes announce a message that Get copies
-	// by that number (a MemoryTransport).
+	// Advertised is the number by which Get copies the message that Bytes announce, if not 0 (MemoryTransport
+	// only).
 	Advertised uint64
-	// Checked: Bytes and Rest are a packet of the extended profile, and the transport has
-	// found it good for protocol.ParseExtended. To check it again would take as
-	// long as to copy it. If there is a Rest, Bytes are the header.
+	// Checked means that Bytes and Rest are a packet of the extended profile and that the transport has
+	// verified it for protocol.ParseExtended. Another check would take as long as copying the packet. If Rest
+	// is not empty, Bytes are the header.
 	Checked bool
 }
 
-// UnknownPeer is the Peer of an RxPacket whose source address is not in the rank
-// map.
+// UnknownPeer is the Peer of an RxPacket whose source address is not in the rank map.
 const UnknownPeer = -1
 
-// RxKind says how an RxPacket's bytes are to be read.
+// RxKind is the kind of an RxPacket, which determines the meaning of its bytes.
 type RxKind uint8
 
 const (
-	// RxDatagram: a UDP datagram, of which only the pair's state says
-	// whether it starts with a header.
+	// RxDatagram is a UDP datagram. Only the state of the pair determines whether it starts with a header.
 	RxDatagram RxKind = iota
-	// RxHeader and RxPayload: pieces of a stream, separated
-	// by its framing.
+	// RxHeader and RxPayload are pieces of a stream, split by its framing.
 	RxHeader
 	RxPayload
-	// RxConnected: a connection to the peer was made anew; what was
-	// under way on the old one is lost.
+	// RxConnected means that a new connection to the peer was made. Packets in flight on the old one are
+	// lost.
 	RxConnected
-	// RxTruncated: a datagram longer than any that a peer may send. Its
-	// bytes are cut off.
+	// RxTruncated is a datagram longer than any that a peer may send. Its bytes are incomplete.
 	RxTruncated
-	// RxShort: a packet of the extended profile with a short header (a MemoryTransport).
+	// RxShort is a packet of the extended profile with a short header (MemoryTransport only).
 	RxShort
-	// RxBroken: a stream lost its framing and was closed.
+	// RxBroken means that a stream lost its framing and was closed.
 	RxBroken
-	// RxPublished: a SharedBuffers' Await of the slot Ticket has ended.
+	// RxPublished means that SharedBuffers.Await of the slot Ticket is done.
 	RxPublished
-	// RxGone: no process is the peer, of the extended profile, any more. Its last connection
-	// has ended, and a new one was refused.
+	// RxGone means that the process of an extended peer no longer exists: its last connection was closed, and
+	// a new one was refused.
 	RxGone
-	// RxLeft is RxGone of a peer that has closed its transport before.
+	// RxLeft is RxGone of a peer that had closed its transport before.
 	RxLeft
-	// RxUnreachable: the transport has no way to the peer, of the extended profile. Bytes are the
-	// reason, a text. It comes again as long as that is so.
+	// RxUnreachable means that the transport cannot reach an extended peer. Bytes are the reason as text. It
+	// is repeated as long as the reason persists.
 	RxUnreachable
 )
 
-// Packet is one packet of the extended profile to be sent: a header, and the
-// payload that follows it.
+// Packet is an outgoing packet of the extended profile: a header, and the payload that follows it.
 type Packet struct {
 	Header  [protocol.ExtHeaderLen]byte
 	Payload []byte
-	// Advertised, if not empty, is a message that the packet announces. It is for a
-	// MemoryTransport, which may let the peer have it before it is asked for.
+	// Advertised is the message that the packet announces, or empty. A MemoryTransport may let the peer read
+	// it before the peer requests it.
 	Advertised []byte
-	// Fragment: a network that would lose the packet for its length may fragment it. It must
-	// not fragment others.
+	// Fragment allows fragmentation by a network that would otherwise lose the packet for its length. Packets
+	// without it must not be fragmented.
 	Fragment bool
-	// Exposed, if not 0, says that Payload and Advertised stay where and as they are until
-	// Invalidate is called with that number: a MemoryTransport may leave them there.
+	// Exposed, if not 0, promises that Payload and Advertised stay unchanged until Invalidate is called with
+	// that number, so that a MemoryTransport need not copy them.
 	Exposed uint64
 }
 
-// Placement is memory for payload that is expected of a peer: where it belongs.
+// Placement is the memory for payload that is expected from a peer.
 type Placement struct {
-	// Peer is the rank that it is expected from.
+	// Peer is the rank of the sender.
 	Peer int
-	// Head is how many bytes of each datagram come before the payload.
+	// Head is the number of bytes before the payload in each datagram.
 	Head int
-	// Message and Offset are what the header of the next packet says, of the extended
-	// profile: the number of the message, and how much of it has arrived.
+	// Message and Offset are the values in the header of the expected packet (extended profile only): the
+	// number of the message, and the number of its bytes received so far.
 	Message, Offset uint32
-	// Buf is where the payload of the next datagram belongs, and behind it
-	// that of those which follow. All of it may be written to.
+	// Buf is the destination of the payload of the next datagram and of those that follow it. All of Buf may
+	// be written to.
 	Buf []byte
 }
 
-// Expects reports whether a header is that of the next packet of the extended profile.
+// Expects reports whether h is the header of the expected packet of the extended profile.
 func (at *Placement) Expects(h *protocol.ExtHeader) bool {
 	return at.Head == protocol.ExtHeaderLen && h.Type == protocol.Data && h.Message == at.Message && h.Offset == at.Offset
 }

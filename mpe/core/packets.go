@@ -8,26 +8,25 @@ import (
 )
 
 const (
-	// packetBatchLen is how many packets are handed to a transport at a time, at most.
+	// packetBatchLen is the maximum number of packets handed to a transport at a time.
 	packetBatchLen = 64
-	// batchBytes is the payload in bytes from which they are handed over: the
-	// network has something to do while the checksums of the next are computed.
+	// batchBytes is the payload in bytes from which a batch is handed over early: the network is busy while
+	// the checksums of the next packets are computed.
 	batchBytes = 256 << 10
-	// streamBatchBytes is the same for a stream without such checksums: the kernel takes less
-	// time for one long write than for several.
+	// streamBatchBytes replaces batchBytes for a stream without such checksums: one long write takes the
+	// kernel less time than several short ones.
 	streamBatchBytes = packetBatchLen * protocol.MaxStreamPayload
 )
 
-// packetBatch has the packets of the extended profile that wait to be sent to the peer
-// at hand.
+// packetBatch holds outgoing packets of the extended profile to the current peer.
 type packetBatch struct {
 	packets [packetBatchLen]Packet
-	n       int // of them, with so many bytes of payload:
+	n       int // number of packets, with this much payload:
 	bytes   int
 }
 
-// transmit puts a packet into the batch, and what it is about at the
-// transport's disposal: its payload, or all of a message that it announces.
+// transmit adds a packet to the batch. The transport gets access to its payload, or to the whole of a message
+// that the packet announces.
 func (l *extendedLink) transmit(act *extended.Action) {
 	if act.ID == 0 {
 		l.packet(&act.Header, nil)
@@ -47,7 +46,7 @@ func (l *extendedLink) transmit(act *extended.Action) {
 	}
 	if l.memory != nil && act.Header.Flags&protocol.FlagEager == 0 {
 		o.advertised, pk.Exposed = true, uint64(act.ID)
-		// The peer would keep all that it knows of an advertised one, and there may be millions that rest.
+		// A peer keeps everything about an advertised message, and millions of sends may rest.
 		if act.Header.Type == protocol.SendRequest && !o.flowing && (o.req == nil || !o.req.MayRest) {
 			pk.Advertised = o.buf
 		}
@@ -57,7 +56,7 @@ func (l *extendedLink) transmit(act *extended.Action) {
 	}
 }
 
-// packet puts a packet into the batch, and returns it.
+// packet adds a packet to the batch, and returns it.
 func (l *extendedLink) packet(h *protocol.ExtHeader, payload []byte) *Packet {
 	b := &l.p.e.conns.batch
 	if b.n == len(b.packets) {
@@ -73,9 +72,8 @@ func (l *extendedLink) packet(h *protocol.ExtHeader, payload []byte) *Packet {
 	return pk
 }
 
-// sendBatch sends the batch. What a network refuses it has lost: packets are
-// retransmitted until they are acknowledged, and the error is kept to explain why
-// that does not happen.
+// sendBatch sends the batch. Packets that the network refuses count as lost: they are retransmitted until
+// they are acknowledged. The error is kept, to explain a missing acknowledgement.
 func (l *extendedLink) sendBatch() {
 	b := &l.p.e.conns.batch
 	if b.n == 0 {
@@ -92,23 +90,22 @@ func (l *extendedLink) sendBatch() {
 	}
 }
 
-// A program that posts many sends in a row has them go out together: one system
-// call for several packets, which the kernel may even carry as one.
+// Sends that a program posts in a row are transmitted together: one system call for several packets, which
+// the kernel may even send as one.
 
 const (
-	// coalesceAfter is how many sends to a peer go out at once, each by itself, before
-	// others are coalesced. A program that posts a few and then computes for
-	// long has them all on their way.
+	// coalesceAfter is the number of sends to a peer that are transmitted individually before further ones
+	// are coalesced. If a program posts a few and then computes for long, all of them are in flight.
 	coalesceAfter = 4
-	// coalesceMost is how many are coalesced at most.
+	// coalesceMost is the maximum number of sends coalesced.
 	coalesceMost = 16
-	// coalesceTime is how long a send is held back where nothing else happens.
-	// That is rare: a caller that posts so many soon waits, tests, or gets an answer.
+	// coalesceTime is the longest time that a send is held back if nothing else happens. This is rare: a
+	// caller that posts many sends soon waits, tests, or gets an answer.
 	coalesceTime = time.Millisecond
 )
 
-// coalesce reports whether the packets of the send that was just posted may wait for
-// those of further sends. The next flush sends them.
+// coalesce reports whether the packets of the send that was just posted may wait for packets of further
+// sends. The next flush sends them.
 func (l *extendedLink) coalesce() bool {
 	p := l.p
 	p.burst++
@@ -123,7 +120,7 @@ func (l *extendedLink) coalesce() bool {
 	return true // the peer is touched
 }
 
-// FlushCoalesced sends what was coalesced.
+// FlushCoalesced sends the coalesced packets.
 func (e *Core) FlushCoalesced() {
 	for _, p := range e.pending.touched {
 		p.burst = 0

@@ -9,51 +9,51 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// peer is what an engine keeps about one remote rank, whatever its profile. The engine's
-// lock guards it.
+// peer is the state kept per remote rank, whatever its profile. The engine's lock guards it.
 type peer struct {
 	link
-	// handshake and extended are the link, of which one is nil: for what only one kind of peer has.
+	// handshake and extended are the link with its concrete type; one of them is nil.
 	handshake *handshakeLink
 	extended  *extendedLink
 
 	e    *Core
 	rank int
 	cfg  Peer
-	// touched: an event has reached its state machine, so flush has to read its deadline.
-	// timed: it is among the engine's timed.
+	// touched means that an event has reached the peer's state machine, so that flush must read its deadline.
+	// timed means that the peer is in Core.timed.
 	touched, timed bool
-	// placed: its network can put long messages where they belong, and placement is where.
+	// placed means that the network can place long messages directly. placement is the current destination.
 	placed    bool
 	placement placement
 	profile   protocol.Profile
-	// limits is what its profile does not carry, longest the length of its longest message in bytes, and unlimited up to
-	// how many bytes it carries all messages, or -1.
+	// limits are the limitations of the profile. longest is the maximum length of a message in bytes.
+	// Messages of up to unlimited bytes need no further check; -1 means that all do.
 	limits    PeerInfo
 	longest   int64
 	unlimited int
-	// wire is what collective calls depend on of it.
+	// wire holds the properties of the peer that collective calls depend on.
 	wire collective.Wire
-	// burst counts the sends posted since anything else has happened.
+	// burst is the number of sends posted since anything else happened.
 	burst int
-	// refusedAt is when a message of the program was refused, as the peer had no room for it, unless a later one was
-	// accepted; otherwise 0.
+	// refusedAt is the time at which a message of the program was refused because the peer had no memory for
+	// it, or 0 if a later one was accepted.
 	refusedAt handshake.Instant
 
 	peerCounts
-	sendErr error // the last error of the transport, until a send succeeds
-	// broken is the failure of the peer's kernel that the next receive ends with, unless a message comes before.
-	// answered is sendsDone when the last message of the peer arrived.
+	sendErr error // last error of the transport; cleared when a send succeeds
+	// broken is the failure of the peer's kernel with which the next receive ends, unless a message arrives
+	// first. answered is the value of sendsDone when the last message of the peer arrived.
 	broken   error
 	answered uint64
-	// heard is when the last packet arrived, or 0, and lastDrop the last one that was dropped, or nil.
+	// heard is the time of the last received packet, or 0. lastDrop is the last dropped packet, or nil.
 	heard    handshake.Instant
 	lastDrop *lastDrop
-	// unreachableAt is when an operation or the link last ended because the peer did not answer, or 0.
+	// unreachableAt is the time at which an operation or the link last ended because the peer did not answer,
+	// or 0.
 	unreachableAt handshake.Instant
 }
 
-// peerCounts counts what every kind of peer has in common, since New.
+// peerCounts are the counters common to all profiles, since New.
 type peerCounts struct {
 	packetsOut                    [state.NumTypes]uint64
 	packetsIn, bytesIn, bytesOut  uint64
@@ -61,50 +61,49 @@ type peerCounts struct {
 	events                        state.EventCounts
 	sendsDone, recvsDone, failed  uint64
 	sentBytes, recvBytes          uint64 // payload of sendsDone and recvsDone
-	takenOver, takenOverRemaining uint64 // messages that a receive took over while they arrived
+	takenOver, takenOverRemaining uint64 // messages that a receive took over during arrival
 }
 
-// link is what the engine does with a peer. handshakeLink implements it for the cloudfpga
-// and v0.9 profiles, extendedLink for the extended one. Each reaches its state machine for an
-// event by a method that marks the peer as touched, because any event may change the deadline:
-// the end of the event (flush, which unlock calls if nothing else has) arms the timer for the
-// new one.
+// link is a profile's connection to a peer. handshakeLink implements it for the cloudfpga and v0.9 profiles,
+// extendedLink for the extended profile. A method that passes an event to the state machine marks the peer as
+// touched, because any event may change the deadline. The end of the event (flush, which unlock calls if
+// nothing else has) then rearms the timer.
 type link interface {
 	// receive feeds a packet to the state machine.
 	receive(a *RxPacket)
-	// send starts a send. It reports whether its packets may wait for those of further
-	// sends, which blocking forbids.
+	// send starts a send. It reports whether its packets may wait for packets of further sends, which
+	// blocking forbids.
 	send(r *Request, blocking bool) (coalesced bool)
-	// matched hands a message of the peer to the receive that matches it.
+	// matched hands a message of the peer to its matching receive.
 	matched(in *inbound, r *Request)
-	// cancel cancels a request if it is not too late; the message of a receive is in.p's. A
-	// peer that knows of a send may be asked to cancel it; the request then ends when it has
-	// answered.
+	// cancel cancels a request, unless it is too late; the message of a receive belongs to in.p. If the peer
+	// knows of a send, it may be asked to cancel it; then the request ends when the peer has answered.
 	cancel(r *Request) bool
-	// detach gives the transfer of a request that cannot be cancelled a buffer of its own, as
-	// buffers.own does. Drop: nothing else may receive the message of a receive.
+	// detach moves the transfer of a request that cannot be cancelled to a private buffer, as buffers.own
+	// does. With drop, no other receive gets the message.
 	detach(r *Request, keep Keep, drop bool)
-	// abort ends the sends of which the peer knows nothing, or everything.
+	// abort ends all requests, or only the sends that the peer does not know of.
 	abort(err error, everything bool)
 	// tick acts on deadlines up to horizon.
 	tick(horizon handshake.Instant)
-	// reconfigure is Engine.Reconfigure for the peer.
+	// reconfigure implements Engine.Reconfigure for the peer.
 	reconfigure(next *Peer)
 
-	// Questions, which change nothing.
+	// The remaining methods do not change anything.
 
-	// deadline is the next one.
+	// deadline returns the next deadline, if there is one.
 	deadline() (handshake.Instant, bool)
-	// lingerUntil returns until when the peer may still need an answer to what has arrived, and false if it does not.
+	// lingerUntil returns the time until which the peer may still need an answer to received packets, if it
+	// does.
 	lingerUntil() (handshake.Instant, bool)
-	// deadEnd returns why the peer cannot go on, or nil.
+	// deadEnd returns the reason why the peer cannot continue, or nil.
 	deadEnd() error
-	// load counts the sends that have not ended, and reports whether something is moving that
-	// Close has to wait for. A receive that waits for a message, and a send that waits for its
-	// receive, have not begun to move data and may wait forever.
+	// load returns the number of pending sends, and reports whether a transfer is in progress, for which
+	// Close has to wait. A receive without a message and a send without a receive have not begun to move
+	// data, and may wait forever.
 	load() (sends int, moving bool)
-	// sendWaits yields the sends that the peer has, from the oldest on and those that rest last, and recvWaits the
-	// receives that its messages have matched.
+	// sendWaits yields the pending sends, oldest first and resting ones last. recvWaits yields the receives
+	// that messages of the peer have matched.
 	sendWaits(yield func(*Waiting) bool)
 	recvWaits(yield func(*Waiting) bool)
 	counters(c *state.PeerCounters)
@@ -124,7 +123,7 @@ func newPeer(e *Core, rank int, cfg Peer) *peer {
 	return p
 }
 
-// configure sets what Config leaves to the core: the ranks and the network's nature.
+// configure fills in the ranks and the properties of the network.
 func (cfg *Peer) configure(local, remote int) {
 	cfg.Handshake.Local, cfg.Handshake.Remote = uint32(local), uint32(remote)
 	cfg.Handshake.Reliable = cfg.Network.Reliable
@@ -136,8 +135,8 @@ func (cfg *Peer) configure(local, remote int) {
 	}
 }
 
-// horizon is the time up to which everything that has arrived from the peer is known to
-// have been taken: a time-out must not expire before a packet that is there is read.
+// horizon returns the time up to which all packets of the peer are known to be processed. A time-out must not
+// expire while a packet that arrived in time is unread.
 func (p *peer) horizon(now handshake.Instant) handshake.Instant {
 	if id := p.cfg.Network.ID; id < len(p.e.known) {
 		return min(p.e.known[id], now)
@@ -145,11 +144,10 @@ func (p *peer) horizon(now handshake.Instant) handshake.Instant {
 	return now
 }
 
-// noTags reports whether the peer's messages carry no tag. A nil peer is this
-// rank or any.
+// noTags reports whether the peer's messages carry no tag. A nil peer stands for this rank or any rank.
 func (p *peer) noTags() bool { return p != nil && p.limits.NoTags }
 
-// CheckRank reports that a rank is not in the cluster.
+// CheckRank returns an error that matches ErrRank if rank is not in the cluster.
 func (e *Core) CheckRank(rank int) error {
 	if rank < 0 || rank >= len(e.peers) {
 		return fmt.Errorf("rank %d: %w: the cluster has ranks 0 to %d", rank, ErrRank, len(e.peers)-1)
@@ -163,14 +161,14 @@ func (p *peer) received(b []byte) {
 	p.bytesIn += uint64(len(b))
 }
 
-// receivedAll is received for datagrams of which each has so many bytes.
+// receivedAll is received for several datagrams, of which each is the length.
 func (p *peer) receivedAll(bytes, each int) {
 	p.heard = p.e.at
 	p.packetsIn += uint64((bytes + each - 1) / each)
 	p.bytesIn += uint64(bytes)
 }
 
-// silent reports whether the peer was unreachable, and no packet of it has arrived since.
+// silent reports whether the peer was declared unreachable and no packet of it was received since.
 func (p *peer) silent() bool { return p.unreachableAt > 0 && p.heard < p.unreachableAt }
 
 func (p *peer) sent(t protocol.Type, bytes int) {
@@ -178,7 +176,7 @@ func (p *peer) sent(t protocol.Type, bytes int) {
 	p.bytesOut += uint64(bytes)
 }
 
-// sendResult notes what the transport has answered to a send.
+// sendResult records the result of a send by the transport.
 func (p *peer) sendResult(err error) {
 	p.sendErr = err
 	if err != nil {
@@ -186,8 +184,7 @@ func (p *peer) sendResult(err error) {
 	}
 }
 
-// dropped counts and reports a packet that was not used. a is nil if a deadline brought
-// that about.
+// dropped counts and reports a dropped packet. a is nil if a deadline caused the drop.
 func (p *peer) dropped(a *RxPacket, d Drop) {
 	p.drops[d.Reason]++
 	if p.lastDrop == nil {
@@ -208,13 +205,13 @@ func (p *peer) noted(n Note) {
 	p.e.cfg.Observer.Noted(p.e.rank, p.rank, n)
 }
 
-// busy reports whether something is moving that Close has to wait for.
+// busy reports whether a transfer is in progress, for which Close has to wait.
 func (p *peer) busy() bool {
 	_, moving := p.load()
 	return moving
 }
 
-// PeerInfo is Device.Peer.
+// PeerInfo implements Device.Peer.
 func (e *Core) PeerInfo(rank int) (PeerInfo, error) {
 	if err := e.CheckRank(rank); err != nil {
 		return PeerInfo{}, err

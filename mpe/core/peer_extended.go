@@ -12,47 +12,47 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// extendedLink is the link to a peer of the extended profile: an extended.Conn, and the
-// messages that it has.
+// extendedLink is the link to a peer of the extended profile: an extended.Conn and its messages.
 type extendedLink struct {
 	p    *peer
 	conn *extended.Conn // events go through machine
-	// memory is Network.Memory, and kept has what was sent through it with short headers.
+	// memory is Network.Memory, and kept the payload sent through it with short headers.
 	memory Memory
 	kept   keptPayload
-	// maxRTO and ackDelay are those of conn.
+	// maxRTO and ackDelay are copied from conn's configuration.
 	maxRTO, ackDelay time.Duration
-	// discovers: packets have to fit into what the path carries.
+	// discovers means that packets must fit the path MTU.
 	discovers bool
-	// batchBytes is after how many bytes of payload packets are handed to the transport.
+	// batchBytes is the payload in bytes from which packets are handed to the transport.
 	batchBytes int
-	// present: a connection to the peer was made, and nothing shows since that it is gone.
+	// present means that a connection to the peer was made, and no event since shows that the peer is gone.
 	present bool
 	outs    outbox
 	ins     inbox
-	// resting is how many sends wait that a library left, and announced are those that were announced in this event.
+	// resting is the number of waiting sends that a library left. announced are those announced in this event.
 	resting   int
 	announced []uint32
-	// unsure are the program's sends for which there may be no room, and roomWait is the wait of the first one.
+	// unsure are the sends of the program for which the peer may have no memory. roomWait is the wait of
+	// the first one.
 	unsure   []unsureSend
 	roomWait roomWait
-	// questions are those of this rank to the peer that have not ended.
+	// questions are this rank's pending questions to the peer.
 	questions []*Question
 }
 
-// extendedActions are the actions of the event at hand, and what they use. The extended
-// peers of an engine share them.
+// extendedActions holds the actions of the current event and scratch memory. The extended peers of an
+// engine share it.
 type extendedActions struct {
 	list    []extended.Action
 	batch   packetBatch
 	discard discardBuffer
-	short   protocol.ShortHeader // of the packet that is sent, and op is its message
+	short   protocol.ShortHeader // of the packet being sent; op is its message
 	op      extended.SendOp
-	// recorded is the whole header of a packet with a short one, for a recorder.
+	// recorded is the whole header that replaces a short one for a recorder.
 	recorded [protocol.ExtHeaderLen]byte
 }
 
-// setExtended makes the peer one of the extended profile, which carries all messages up to a length.
+// setExtended sets up a peer of the extended profile, which carries every message up to a maximum length.
 func (p *peer) setExtended(cfg Peer) {
 	l := &extendedLink{
 		p: p, conn: extended.New(*cfg.Extended), memory: cfg.Network.Memory, discovers: cfg.Extended.Discover && cfg.Network.Datagrams,
@@ -95,7 +95,7 @@ func (l *extendedLink) receive(a *RxPacket) {
 		return
 	case RxGone, RxLeft:
 		switch job := l.conn.Config().Job; {
-		case !l.present && !job, l.deadEnd() != nil: // it has closed its session
+		case !l.present && !job, l.deadEnd() != nil: // the peer has closed its session
 			return
 		case a.Kind == RxLeft:
 			acts = l.machine().ProcessClosed(now, acts)
@@ -105,7 +105,7 @@ func (l *extendedLink) receive(a *RxPacket) {
 	case RxUnreachable:
 		l.present = false
 		acts = l.machine().Unreachable(now, string(a.Bytes), acts)
-	default: // what is no whole packet is dropped, with the reason that the machine finds
+	default: // the machine drops incomplete packets, with a reason
 		p.received(a.Bytes)
 		p.record(false, len(a.Bytes)+len(a.Rest)+a.Away, a.Bytes, a.Rest)
 		switch {
@@ -136,7 +136,7 @@ func (l *extendedLink) receive(a *RxPacket) {
 	l.perform(a)
 }
 
-// perform carries out the actions of the event at hand.
+// perform executes the actions of the current event.
 func (l *extendedLink) perform(a *RxPacket) {
 	p, e := l.p, l.p.e
 	e.touch(p)
@@ -153,7 +153,7 @@ func (l *extendedLink) perform(a *RxPacket) {
 		case extended.ClearedToSend:
 			onClearToSend(e, l.outs.at(act.ID).req)
 		case extended.SendDone:
-			// Packets that read the payload go first.
+			// Packets that read the payload are sent first.
 			l.sendBatch()
 			l.invalidate(act.ID)
 			l.sendDone(act)
@@ -196,13 +196,13 @@ func (l *extendedLink) perform(a *RxPacket) {
 		}
 	}
 	l.sendBatch()
-	for i := range e.conns.list { // lets go of payload; the rest may stay, and costs less so
+	for i := range e.conns.list { // release payload; the other fields may stay, which is cheaper
 		e.conns.list[i].Payload, e.conns.list[i].Err = nil, nil
 	}
 	e.conns.list = e.conns.list[:0]
 }
 
-// unreachableReason returns the reason in an RxUnreachable, or "" if a, which may be nil, is not one.
+// unreachableReason returns the reason in an RxUnreachable, or "" if a is nil or of another kind.
 func unreachableReason(a *RxPacket) string {
 	if a == nil || a.Kind != RxUnreachable {
 		return ""
@@ -210,7 +210,7 @@ func unreachableReason(a *RxPacket) string {
 	return string(a.Bytes)
 }
 
-// askLink has packets be no longer than what the first link carries.
+// askLink limits the length of packets to the MTU of the first link.
 func (l *extendedLink) askLink() {
 	longest := 0
 	if l.discovers {
@@ -219,8 +219,8 @@ func (l *extendedLink) askLink() {
 	l.machine().LinkLimit(longest)
 }
 
-// place has the rest of a long message placed in the receive's buffer, if all of it that
-// has been sent so far is there.
+// place starts direct placement of the rest of a long message in the receive's buffer, provided that the
+// bytes received so far are contiguous.
 func (l *extendedLink) place(in *inbound) {
 	end := min(in.bytes, int64(len(in.buf)))
 	if in.req != nil && !in.own && in.stored == in.got && end-in.got >= minPlacement && l.conn.Payload() >= minPlacement {
@@ -241,7 +241,7 @@ func (l *extendedLink) send(r *Request, blocking bool) (coalesced bool) {
 		ID: r.out, Length: int64(len(r.buf)), Comm: r.comm, Tag: uint32(r.tag), Datatype: r.datatype, Sync: r.kind == OpSendSync,
 		Partial: r.flow != nil && r.flow.send == r,
 	}
-	if l.memory != nil && len(r.buf) > m.Payload() { // it takes several packets, which may be longer
+	if l.memory != nil && len(r.buf) > m.Payload() { // several packets, which may be longer
 		m.LongPackets(l.memory.LongPayload(l.p.rank))
 	}
 	if full != extended.NotFull && r.message == nil {
@@ -250,7 +250,7 @@ func (l *extendedLink) send(r *Request, blocking bool) (coalesced bool) {
 	if r.kind == OpSend && r.message == nil && len(r.buf) <= extended.MaxInline {
 		op.Announce = blocking && m.Scarce()
 		if _, remote := m.Session(); !blocking && full == extended.NotFull && remote != 0 {
-			l.buffered(r.out) // a copy takes less memory than the request, which may have to wait
+			l.buffered(r.out) // a copy takes less memory than a request, which may have to wait
 		}
 	}
 	e.conns.list = m.Send(e.at, op, e.conns.list[:0])
@@ -261,8 +261,7 @@ func (l *extendedLink) send(r *Request, blocking bool) (coalesced bool) {
 	return !blocking && l.coalesce()
 }
 
-// buffered ends the send of an eager message: what may have to be retransmitted is
-// kept as a copy.
+// buffered completes the send of an eager message. A copy is kept for retransmissions.
 func (l *extendedLink) buffered(id extended.ID) {
 	e, o := l.p.e, l.outs.at(id)
 	r := o.req
@@ -276,7 +275,7 @@ func (l *extendedLink) buffered(id extended.ID) {
 	e.finish(r, nil)
 }
 
-// sendDone ends a message that the peer has, or will never have.
+// sendDone ends a message that the peer has received or never will.
 func (l *extendedLink) sendDone(act *extended.Action) {
 	p, e, o := l.p, l.p.e, l.outs.at(act.ID)
 	err := act.Err
@@ -292,7 +291,7 @@ func (l *extendedLink) sendDone(act *extended.Action) {
 		r.Status.Phases.Start, r.Status.Phases.Ack = r.posted, e.at
 		e.finish(r, err)
 	case err != nil && !errors.Is(err, ErrCancelled) && !o.isAbort:
-		// Its caller has seen it succeed.
+		// Its caller has seen the send succeed.
 		p.failed++
 		e.cfg.Observer.Done(e.rank, Status{Peer: p.rank, Send: true, Bytes: o.length, Words: wordsOf(o.length), Tag: int(o.tag)}, err)
 	}
@@ -305,7 +304,7 @@ func (l *extendedLink) sendDone(act *extended.Action) {
 	l.outs.remove(act.ID)
 }
 
-// opened announces a message, which a has brought if it is advertised.
+// opened announces a message. If the message is advertised, a is the packet that announces it.
 func (l *extendedLink) opened(act *extended.Action, a *RxPacket) {
 	p, e := l.p, l.p.e
 	in := e.matching.inbounds.get()
@@ -323,20 +322,18 @@ func (l *extendedLink) opened(act *extended.Action, a *RxPacket) {
 		return
 	}
 	if err := e.matching.arrive(in); err != nil {
-		// It cannot be: there is room for all that the peers have credit
-		// for. Its credit stays with it.
+		// This cannot happen: the limit includes the credit of all peers. The credit is not returned.
 		e.matching.refused(in)
 	}
 	if act.Eager && in.req == nil {
-		// As long as the peer's credit reaches, and no longer.
+		// The peer's credit bounds this memory.
 		in.buf, in.own = e.buffers.get(int(in.bytes)), true
 	} else if in.req == nil {
 		l.rest(in)
 	}
 }
 
-// matched hands a message to the receive that it was matched with. Its
-// sender is cleared at the end of the event (flush).
+// matched hands a message to its matching receive. Its sender is cleared at the end of the event (flush).
 func (l *extendedLink) matched(in *inbound, r *Request) {
 	e := l.p.e
 	e.matching.takeOver(in, r)
@@ -349,7 +346,7 @@ func (l *extendedLink) matched(in *inbound, r *Request) {
 	}
 }
 
-// accept lets the sender of a matched message send it.
+// accept clears the sender of a matched message.
 func (l *extendedLink) accept(in *inbound) {
 	p, e := l.p, l.p.e
 	if l.get(in) {
@@ -358,7 +355,7 @@ func (l *extendedLink) accept(in *inbound) {
 		e.conns.list = l.machine().Accept(e.at, in.num, in.room, e.conns.list[:0])
 	}
 	l.perform(nil)
-	if p.placed && in.got == 0 && in.req != nil { // what it asks for will be placed
+	if p.placed && in.got == 0 && in.req != nil { // the requested payload will be placed
 		l.place(in)
 	}
 }
@@ -370,7 +367,7 @@ func (l *extendedLink) arrived(m extended.Message) {
 	if in.req != nil {
 		l.ins.remove(m)
 		e.matching.deliver(in)
-	} else if in.accepted { // its receive was detached: it is complete, and no longer the peer's
+	} else if in.accepted { // its receive was detached; the message is complete, and no longer the peer's
 		l.ins.remove(m)
 		if collective.Internal(in.comm) {
 			callEngine{e}.internalArrived(l.p, in)
@@ -394,7 +391,7 @@ func (l *extendedLink) lost(act *extended.Action) {
 	if r := in.req; r != nil {
 		in.req = nil
 		r.Status = in.status()
-		if r.p == nil { // finish does not know whose it was
+		if r.p == nil { // finish does not know the peer
 			l.p.failed++
 		}
 		e.finish(r, act.Err)
@@ -417,7 +414,8 @@ func (l *extendedLink) cancelMessage(id extended.ID) bool {
 	return true
 }
 
-// cancel asks the peer to cancel what it knows of a send. The sender of a receive's message has been cleared.
+// cancel asks the peer to cancel a send that it knows of. It cannot cancel a receive, whose sender is
+// already cleared.
 func (l *extendedLink) cancel(r *Request) bool { return r.send() && l.cancelMessage(r.out) }
 
 func (l *extendedLink) detach(r *Request, keep Keep, drop bool) {
@@ -474,14 +472,14 @@ func (l *extendedLink) abortAll(err error) {
 	}
 }
 
-// tick has the machine act as of the present, which its packets carry (E30).
+// tick runs the machine at the present time, which its packets carry (E30), not at the horizon.
 func (l *extendedLink) tick(handshake.Instant) {
 	e := l.p.e
 	e.conns.list = l.machine().Tick(e.at, e.conns.list[:0])
 	l.perform(nil)
 }
 
-// endEvent sends what the event at hand has queued.
+// endEvent sends the packets that the current event has queued.
 func (l *extendedLink) endEvent() {
 	e := l.p.e
 	e.conns.list = l.machine().Flush(e.at, e.conns.list[:0])
@@ -501,7 +499,8 @@ func (l *extendedLink) reconfigure(next *Peer) {
 	}
 }
 
-// deadEnd returns why a rank of this rank's job sends nothing more. Another peer that is lost may return.
+// deadEnd returns the reason why a rank of this rank's job sends nothing more, or nil. Any other peer may
+// return after it was lost.
 func (l *extendedLink) deadEnd() error {
 	left, closed := l.conn.Left()
 	if !left {
@@ -518,8 +517,8 @@ func (l *extendedLink) deadline() (handshake.Instant, bool) {
 	return l.conn.Deadline()
 }
 
-// closeSession reports to the peer that the rank shuts down. Nothing is sent or received any more, but what the peer
-// retransmits until lingerUntil is answered.
+// closeSession notifies the peer that the rank shuts down. Nothing is sent or received any more, except
+// answers to retransmissions of the peer, until lingerUntil.
 func (l *extendedLink) closeSession() {
 	e := l.p.e
 	e.conns.list = l.machine().Close(e.at, e.conns.list[:0])
@@ -528,9 +527,9 @@ func (l *extendedLink) closeSession() {
 
 func (l *extendedLink) lingerUntil() (handshake.Instant, bool) { return l.conn.LingerUntil() }
 
-// What collective calls need besides requests. Other profiles have no communicators.
+// The following methods serve collective calls. The other profiles have no communicators.
 
-// sendInternal sends a message of the engine's own. o, if not nil, is to be confirmed when it has ended.
+// sendInternal sends a message of the engine itself. When it ends, o is confirmed, unless o is nil.
 func (l *extendedLink) sendInternal(comm, tag uint32, payload []byte, o *collective.Ordering) {
 	e := l.p.e
 	id := l.outs.addInternal(payload, o)
@@ -538,14 +537,14 @@ func (l *extendedLink) sendInternal(comm, tag uint32, payload []byte, o *collect
 	l.perform(nil)
 }
 
-// abortSend ends a send whose payload arrives bit by bit, and will not.
+// abortSend ends a send whose payload was to arrive piece by piece, and will not.
 func (l *extendedLink) abortSend(r *Request) {
 	e := l.p.e
 	e.conns.list = l.machine().Abort(e.at, r.out, e.conns.list[:0])
 	l.perform(nil)
 }
 
-// unsent returns how many bytes of messages there are of which not all was sent, about.
+// unsent returns the approximate size in bytes of the messages that are not completely sent.
 func (l *extendedLink) unsent() (bytes int) {
 	for i := range l.outs.slots {
 		if o := &l.outs.slots[i]; o.used && !o.out {
@@ -555,8 +554,8 @@ func (l *extendedLink) unsent() (bytes int) {
 	return bytes
 }
 
-// retractAborts cancels reports of failed calls that bear no epoch and of which nothing was sent: once they can be, the
-// calls may be another program's.
+// retractAborts cancels reports of failed calls that bear no epoch and of which nothing was sent. If they
+// were sent later, they might end calls of another program.
 func (l *extendedLink) retractAborts() {
 	for i := range l.outs.slots {
 		if o := &l.outs.slots[i]; o.isAbort && collective.Retractable(o.buf) {
@@ -565,7 +564,7 @@ func (l *extendedLink) retractAborts() {
 	}
 }
 
-// onlyAborts reports whether nothing but reports of failed calls is under way.
+// onlyAborts reports whether only reports of failed calls are in flight.
 func (l *extendedLink) onlyAborts() bool {
 	some := false
 	if len(l.outs.kept) > 0 || l.resting > 0 {

@@ -13,7 +13,7 @@ func (l *extendedLink) sendWaits(yield func(*Waiting) bool) {
 	w, more := Waiting{Moving: true, peer: l.p}, true
 	w.Send = true
 	l.conn.EachSend(func(st extended.SendState) bool {
-		// One that was sent at a time that is not known yet has just been sent.
+		// A send whose time is not known yet was sent just now.
 		st.Since = min(st.Since, l.p.e.at)
 		w.Wait, w.send = sendWait(&st), st
 		w.Behind = st.State == extended.Queued
@@ -24,12 +24,12 @@ func (l *extendedLink) sendWaits(yield func(*Waiting) bool) {
 	if !more {
 		return
 	}
-	if w, ok := l.restWait(); ok { // the oldest speaks for all
+	if w, ok := l.restWait(); ok { // the oldest represents all
 		yield(&w)
 	}
 }
 
-// sendWait translates a state of the extended profile into one of the handshake's.
+// sendWait translates a wait of the extended profile into a wait of the handshake.
 func sendWait(st *extended.SendState) handshake.Wait {
 	w := handshake.Wait{
 		Local: st.Local, Remote: st.Remote, Since: st.Since, Retransmissions: st.Retransmissions, Words: wordsOf(st.Length), Got: st.Done,
@@ -102,8 +102,8 @@ func (l *extendedLink) snapshot(s *state.Peer, now handshake.Instant) {
 	}
 }
 
-// scarce reports whether little credit is left, or was when the oldest send began, which waits for that although the peer may have
-// allowed more since.
+// scarce reports whether the credit is low, or was low when the oldest send began. That send waits for a
+// receive even if the peer has granted more credit since.
 func (l *extendedLink) scarce() bool {
 	scarce := l.conn.Scarce()
 	l.conn.EachSend(func(st extended.SendState) bool {
@@ -113,7 +113,7 @@ func (l *extendedLink) scarce() bool {
 	return scarce
 }
 
-// collect copies what waits for the peer are put into words by.
+// collect copies the facts that describe waits for the peer.
 func (l *extendedLink) collect(w *Waiting, f *state.ExtendedFacts) {
 	_, remote := l.conn.Session()
 	f.Send, f.Connected, f.Version = w.send, remote != 0, l.conn.ForeignVersion()

@@ -9,40 +9,38 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// handshakeLink is the link to a peer of the cloudfpga or v0.9 profile: a handshake.Pair,
-// which has one message of each direction at a time, and what waits for it.
+// handshakeLink is the link to a peer of the cloudfpga or v0.9 profile: a handshake.Pair, which handles one
+// message per direction at a time, and the queue for it.
 type handshakeLink struct {
 	p    *peer
 	pair *handshake.Pair // events go through machine
-	// sending and recving are handed to the pair; sendq waits behind sending
-	// in the order in which it was posted. deferred is the message of the
-	// SEND_REQUEST that is deferred in the pair while it is unexpected.
+	// sending and recving are in the pair. sendq waits behind sending, in the order of posting. deferred is
+	// the unexpected message whose SEND_REQUEST is deferred in the pair.
 	sending, recving *Request
 	sendq            queue[*Request]
 	deferred         *inbound
 	left             leftover
-	header           [protocol.HeaderLen]byte // of the packet at hand
-	// dataOut counts the datagrams of DATA messages, dataBytes the bytes in them, and
-	// unreachable the messages that the peer did not answer in time.
+	header           [protocol.HeaderLen]byte // of the current packet
+	// dataOut is the number of datagrams of DATA messages sent, dataBytes their size, and unreachable the
+	// number of messages that the peer did not answer in time.
 	dataOut, dataBytes, unreachable uint64
-	// foreign: the last packet that was dropped is of the extended profile.
+	// foreign means that the last dropped packet was of the extended profile.
 	foreign bool
-	// keeper keeps the pair's state, of which kept is what it has; it may be nil.
+	// keeper stores the state of the pair, or is nil. kept is the state stored last.
 	keeper Keeper
 	kept   handshake.Kept
 }
 
-// handshakeActions are the actions of the event at hand. The handshakes of an engine
-// share them.
+// handshakeActions holds the actions of the current event. The handshakes of an engine share it.
 type handshakeActions struct {
 	list []handshake.Action
-	// one is the datagram at hand of several that have arrived together.
+	// one is the current datagram of several that were received together.
 	one RxPacket
 	// reposts are receives whose messages turned out not to exist.
 	reposts []*Request
 }
 
-// setHandshake makes the peer one of the cloudfpga or v0.9 profile.
+// setHandshake sets up a peer of the cloudfpga or v0.9 profile.
 func (p *peer) setHandshake(cfg Peer) {
 	l := &handshakeLink{p: p, pair: handshake.New(cfg.Handshake)}
 	p.link, p.handshake, p.profile, p.longest = l, l, cfg.Handshake.Profile, math.MaxInt64
@@ -56,7 +54,8 @@ func (p *peer) setHandshake(cfg Peer) {
 	}
 }
 
-// keep keeps the pair's state if it has changed, as it is while next is transmitted. No packet is if next is empty.
+// keep stores the pair's state, as it is while next is transmitted, if it has changed. next is empty if there
+// is no packet to transmit.
 func (l *handshakeLink) keep(next protocol.Header) {
 	if l.keeper == nil {
 		return
@@ -80,7 +79,7 @@ func (l *handshakeLink) receive(a *RxPacket) {
 	case RxDatagram:
 		p.receivedPacket(a.Bytes)
 		if l.machine().Offer(e.at, a.Bytes) {
-			l.perform(nil) // a receive that is posted takes it
+			l.perform(nil) // a posted receive matches it
 			acts = e.pairs.list[:0]
 		}
 		acts = l.machine().Datagram(e.at, a.Bytes, acts)
@@ -104,8 +103,8 @@ func (l *handshakeLink) receive(a *RxPacket) {
 	l.perform(a)
 }
 
-// receiveRun feeds the datagrams at the beginning of rest, each of the given size, that continue a message, and sets
-// a.Bytes to them. It reports false, and does nothing, if the first does not.
+// receiveRun feeds the datagrams at the beginning of rest that continue a message, and sets a.Bytes to them.
+// Their length is each. It reports false, and has no effect, if the first datagram does not continue a message.
 func (l *handshakeLink) receiveRun(a *RxPacket, rest []byte, each int) bool {
 	e := l.p.e
 	n, acts := l.machine().Run(e.at, rest, each, e.pairs.list[:0])
@@ -120,13 +119,13 @@ func (l *handshakeLink) receiveRun(a *RxPacket, rest []byte, each int) bool {
 	return true
 }
 
-// perform carries out the actions of the event at hand, and those that they bring about.
+// perform executes the actions of the current event, and the actions that result from them.
 func (l *handshakeLink) perform(a *RxPacket) {
 	p, e := l.p, l.p.e
 	e.touch(p)
 	for i := 0; ; i++ {
 		if i == len(e.pairs.list) {
-			// Whatever happened may have deferred a SEND_REQUEST. It goes to receives that are posted again first.
+			// Any action may have deferred a SEND_REQUEST. Reposted receives match it first.
 			if len(e.pairs.reposts) > 0 || !l.announceDeferred() || i == len(e.pairs.list) {
 				break
 			}
@@ -163,9 +162,9 @@ func (l *handshakeLink) perform(a *RxPacket) {
 		}
 	}
 	l.keep(protocol.Header{})
-	clear(e.pairs.list) // lets go of payload and requests
+	clear(e.pairs.list) // release payload and requests
 	e.pairs.list = e.pairs.list[:0]
-	for len(e.pairs.reposts) > 0 { // which may act on another peer
+	for len(e.pairs.reposts) > 0 { // may act on another peer
 		r := e.pairs.reposts[0]
 		e.pairs.reposts = append(e.pairs.reposts[:0], e.pairs.reposts[1:]...)
 		e.matching.repost(r)
@@ -175,9 +174,8 @@ func (l *handshakeLink) perform(a *RxPacket) {
 	}
 }
 
-// transmit sends a handshake packet. A network that refuses it is treated like
-// one that loses it: the handshake retransmits it, and the error is kept to explain
-// a time-out.
+// transmit sends a handshake packet. A packet that the network refuses counts as lost: the handshake
+// retransmits it. The error is kept, to explain a time-out.
 func (l *handshakeLink) transmit(act handshake.Action) {
 	l.keep(act.Header)
 	l.p.profile.Put(l.header[:], act.Header)
@@ -200,7 +198,7 @@ func (l *handshakeLink) transmitData(act handshake.Action) {
 	}
 }
 
-// sentData counts a DATA message, and returns how many bytes it has on the wire.
+// sentData counts a DATA message, and returns its size on the wire.
 func (l *handshakeLink) sentData(bytes int) (wire int) {
 	p := l.p
 	p.sent(protocol.Data, protocol.HeaderLen+bytes)
@@ -214,15 +212,15 @@ func (l *handshakeLink) sentData(bytes int) (wire int) {
 	return wire
 }
 
-// HeaderSent notes what has become of a packet that Effects.Header did not send at once, and DataSent of a DATA
-// message of Effects.Data.
+// HeaderSent reports the result of a packet that Effects.Header did not send at once. DataSent does so for a
+// DATA message of Effects.Data.
 func (e *Core) HeaderSent(peer int, err error) { e.peers[peer].sendResult(err) }
 func (e *Core) DataSent(peer int, id handshake.ID, err error) {
 	e.peers[peer].handshake.dataSent(e.at, id, err)
 }
 
-// dataSent notes that the network had taken a DATA message at now, or has refused it. The
-// wait for its ACK begins, unless the send has ended meanwhile.
+// dataSent notes that the network accepted a DATA message at now, or refused it. The wait for the ACK begins,
+// unless the send ended meanwhile.
 func (l *handshakeLink) dataSent(now handshake.Instant, id handshake.ID, err error) {
 	l.p.sendResult(err)
 	l.p.e.at = now
@@ -231,14 +229,14 @@ func (l *handshakeLink) dataSent(now handshake.Instant, id handshake.ID, err err
 	}
 }
 
-// store writes payload where it belongs, unless it was placed there.
+// store writes payload to its destination, unless it was placed there.
 func (r *Request) store(act handshake.Action) {
 	if to := r.buf[act.Offset:]; !same(to, act.Payload) {
 		copy(to, act.Payload)
 	}
 }
 
-// place has the rest of a long message placed in the receive's buffer.
+// place starts direct placement of the rest of a long message in the receive's buffer.
 func (l *handshakeLink) place() {
 	r := l.recving
 	offset, left, ok := l.pair.Expects()
@@ -258,7 +256,7 @@ func (l *handshakeLink) send(r *Request, _ bool) (coalesced bool) {
 	return false
 }
 
-// nextSend hands the next queued send to the pair, if it is free for one.
+// nextSend hands the next queued send to the pair, if the pair is free.
 func (l *handshakeLink) nextSend() {
 	e := l.p.e
 	for l.sending == nil {
@@ -277,9 +275,8 @@ func (l *handshakeLink) nextSend() {
 	}
 }
 
-// announceDeferred announces the message whose SEND_REQUEST is deferred in an idle pair,
-// and reports whether a receive has matched it. While it waits for one, the same
-// request again is the same message (P5).
+// announceDeferred announces the message whose SEND_REQUEST is deferred in an idle pair, and reports whether
+// a receive has matched it. While the message waits, another copy of the request is the same message (P5).
 func (l *handshakeLink) announceDeferred() bool {
 	if l.recving != nil {
 		return false
@@ -288,7 +285,7 @@ func (l *handshakeLink) announceDeferred() bool {
 	h, at, ok := l.pair.Deferred()
 	old := l.deferred
 	if !ok {
-		if old != nil { // it was a duplicate
+		if old != nil { // the request was a duplicate
 			e.matching.of(old.comm).RemoveUnexpected(old.handle)
 			e.matching.inbounds.retire(old)
 			l.deferred = nil
@@ -298,7 +295,7 @@ func (l *handshakeLink) announceDeferred() bool {
 	if old != nil && old.tag == int32(h.Tag) && old.datatype == h.Call.Datatype() {
 		return false
 	}
-	if old != nil { // replaced by another
+	if old != nil { // replaced by another request
 		e.matching.of(old.comm).RemoveUnexpected(old.handle)
 	}
 	if l.isLeft() {
@@ -309,13 +306,12 @@ func (l *handshakeLink) announceDeferred() bool {
 	in.phases.Start, in.phases.Request = at, at
 	l.deferred = in
 	if err := e.matching.arrive(in); err != nil {
-		l.deferred = nil // the peer will ask again
+		l.deferred = nil // the peer retransmits its request
 	}
 	return l.recving != nil
 }
 
-// matched hands the receive that a deferred SEND_REQUEST was matched with to the pair,
-// which clears it.
+// matched hands the receive that matches a deferred SEND_REQUEST to the pair, which clears the sender.
 func (l *handshakeLink) matched(in *inbound, r *Request) {
 	e := l.p.e
 	l.deferred = nil
@@ -325,7 +321,7 @@ func (l *handshakeLink) matched(in *inbound, r *Request) {
 		ID: r.id, Words: r.words(), Datatype: r.datatype, Any: r.anyDatatype, Tag: uint8(in.tag),
 	}, e.pairs.list)
 	e.pairs.list = acts
-	if err != nil { // cannot be: recving was nil
+	if err != nil { // impossible: recving was nil
 		l.recving = nil
 		e.finish(r, err)
 	}
@@ -335,7 +331,7 @@ func (l *handshakeLink) sendDone(act handshake.Action) {
 	e, r := l.p.e, l.sending
 	l.sending = nil
 	r.Status.Phases = act.Phases
-	r.Status.Phases.Start = r.posted // the pair has not had it from the beginning
+	r.Status.Phases.Start = r.posted // it was queued before the pair had it
 	l.countUnreachable(act.Err)
 	if r.detached {
 		e.buffers.put(r.buf)
@@ -357,7 +353,7 @@ func (l *handshakeLink) recvDone(act handshake.Action) {
 		Peer: p.rank, Words: act.Words, Bytes: int64(act.Words) * protocol.WordLen,
 		Datatype: act.Header.Call.Datatype(), Tag: tag, Phases: act.Phases,
 	}
-	// The pair has had the receive only since its SEND_REQUEST was there.
+	// The pair has had the receive only since the SEND_REQUEST arrived.
 	r.Status.Phases.Start = r.posted
 	l.countUnreachable(act.Err)
 	switch {
@@ -370,7 +366,7 @@ func (l *handshakeLink) recvDone(act handshake.Action) {
 		e.matching.inbounds.retire(r.in)
 		e.finish(r, act.Err)
 	case act.Err == nil && !r.discards:
-		// It arrived for a detached receive: it goes to the next one that it fits.
+		// The message of a detached receive goes to the next receive that fits.
 		in := &inbound{
 			source: p.rank, tag: int32(act.Header.Tag), bytes: r.Status.Bytes, datatype: r.Status.Datatype,
 			buf: r.buf, own: true, room: int64(len(r.buf)), arrived: true, matchedBefore: true, phases: act.Phases,
@@ -387,8 +383,7 @@ func (l *handshakeLink) recvDone(act handshake.Action) {
 	}
 }
 
-// countUnreachable counts a message that has ended with err because the peer did not
-// answer.
+// countUnreachable counts a message that ended with err because the peer did not answer.
 func (l *handshakeLink) countUnreachable(err error) {
 	if errors.Is(err, handshake.ErrTimeout) || errors.Is(err, handshake.ErrPartial) {
 		l.unreachable++
@@ -425,7 +420,7 @@ func (l *handshakeLink) cancelRecv(r *Request) bool {
 	if !l.machine().CancelRecv(r.id) {
 		return l.p.e.gone && l.revokeRecv(r)
 	}
-	l.recving = nil // and its SEND_REQUEST is deferred again
+	l.recving = nil // its SEND_REQUEST is deferred again
 	l.perform(nil)
 	return true
 }
@@ -434,7 +429,7 @@ func (l *handshakeLink) detach(r *Request, keep Keep, drop bool) {
 	own := &Request{
 		kind: r.kind, peer: r.peer, p: r.p, tag: r.tag, comm: r.comm, datatype: r.datatype, anyDatatype: r.anyDatatype,
 		buf: l.p.e.buffers.own(r.buf, keep), posted: r.posted, id: r.id, in: r.in, detached: true, Status: r.Status,
-	} // which takes r's place in the pair
+	} // takes r's place in the pair
 	switch {
 	case r.send():
 		l.sending = own
@@ -471,7 +466,7 @@ func (l *handshakeLink) tick(horizon handshake.Instant) {
 
 func (l *handshakeLink) reconfigure(next *Peer) { l.machine().Reconfigure(&next.Handshake) }
 
-// reset is Engine.Reset for the peer.
+// reset implements Engine.Reset for the peer.
 func (l *handshakeLink) reset() {
 	l.dropLeft()
 	l.left = leftover{}

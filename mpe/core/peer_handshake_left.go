@@ -7,29 +7,32 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// leftover describes what a program that is gone leaves at a deployed node. The node goes on with it: it asks for the
-// DATA of a send, and sends messages for the program's receives, which are not for the next program. Only the order of
-// its packets shows which those are, so at most as many messages are discarded as that program could still receive.
+// leftover describes the operations that a program which is gone left open at a deployed node. The node
+// continues with them: it requests the DATA of a send, and sends messages for the program's receives, which
+// must not reach the next program. Only the order of packets identifies these messages, so no more are
+// discarded than the program could still receive.
 type leftover struct {
-	// Number of receives that were posted, and 1 if a message of the program may be answered by one.
+	// receives is the number of receives that were posted. replies is 1 if the node may answer a message of
+	// the program with one.
 	receives, replies int
 	since             handshake.Instant
-	// unanswered: the program has sent the peer a message, and received none since.
+	// unanswered means that the program has sent the peer a message, and received none since.
 	unanswered bool
 }
 
 const (
-	// leftTime is how long after its end a message may begin that is for the program that is gone. A deployed node's
-	// own retransmissions of SEND_REQUEST are over by then.
+	// leftTime is the time after the end of a program during which a message for it may begin. A deployed
+	// node has stopped retransmitting SEND_REQUEST by then.
 	leftTime = 4 * time.Second
-	// leftBusyTime is the same while the node does not take the next program's message: it is in an earlier call.
+	// leftBusyTime replaces leftTime while the node does not accept the next program's message: it is in an
+	// earlier call.
 	leftBusyTime = time.Minute
 )
 
 // deployed reports whether the peer does one thing at a time, and knows of no program but its own.
 func (l *handshakeLink) deployed() bool { return l.p.cfg.Handshake.Peer.OneAtATime }
 
-// leaveRecv notes that a receive which the peer's next message may be for was cancelled as its program is gone.
+// leaveRecv notes that a receive was cancelled because its program is gone. The peer's next message may be for it.
 func (l *handshakeLink) leaveRecv() {
 	if l.deployed() {
 		l.left.receives++
@@ -52,15 +55,15 @@ func (l *handshakeLink) replyDue() {
 	}
 }
 
-// leftSendDone notes the end of the transfer of a send whose caller is gone.
+// leftSendDone notes the end of a send whose caller is gone.
 func (l *handshakeLink) leftSendDone(r *Request, err error) {
 	if r.discards && err == nil {
 		l.replyDue()
 	}
 }
 
-// dropLeft cancels a send of a program that is gone, if the peer has not cleared it: the next program's send replaces
-// it. A deployed node keeps one SEND_REQUEST of the two.
+// dropLeft cancels a send of a program that is gone, unless the peer has cleared it. The next program's send
+// replaces it: a deployed node keeps one SEND_REQUEST of the two.
 func (l *handshakeLink) dropLeft() {
 	if !l.pair.SendLeft() {
 		return
@@ -74,7 +77,7 @@ func (l *handshakeLink) dropLeft() {
 	l.perform(nil)
 }
 
-// isLeft reports whether a message that the peer asks to send is for a program that is gone.
+// isLeft reports whether a message that the peer requests to send is for a program that is gone.
 func (l *handshakeLink) isLeft() bool {
 	if l.left.receives+l.left.replies == 0 {
 		return false
@@ -83,8 +86,8 @@ func (l *handshakeLink) isLeft() bool {
 	return age < leftTime || age < leftBusyTime && l.sending != nil && !l.sending.detached
 }
 
-// discardNext receives the message whose SEND_REQUEST is deferred, and drops it. It reports false if that has to wait,
-// as a send in progress may show that there is no such message.
+// discardNext receives and drops the message whose SEND_REQUEST is deferred. It reports false if this has to
+// wait, because a send in progress may show that the message does not exist.
 func (l *handshakeLink) discardNext() bool {
 	e := l.p.e
 	l.deferred = nil
@@ -99,7 +102,7 @@ func (l *handshakeLink) discardNext() bool {
 	l.recving = r
 	acts, err := l.machine().Recv(e.at, handshake.RecvOp{ID: r.id, Any: true, Tag: h.Tag}, e.pairs.list)
 	e.pairs.list = acts
-	if err != nil { // cannot be: recving was nil
+	if err != nil { // impossible: recving was nil
 		l.recving = nil
 		return false
 	}
@@ -107,14 +110,14 @@ func (l *handshakeLink) discardNext() bool {
 	return true
 }
 
-// discardRecving has the message that is arriving for a detached receive dropped.
+// discardRecving makes the pair drop the message that is arriving for a detached receive.
 func (l *handshakeLink) discardRecving() {
 	l.recving.discards = true
 	l.machine().LeaveRecv(l.p.e.at, l.recving.id)
 }
 
-// revokeRecv cancels a receive of a program that is gone although its sender has been cleared, if the peer is numbered.
-// The message stays with its sender.
+// revokeRecv cancels a receive of a program that is gone although its sender is cleared, provided that the
+// peer's messages are numbered. The message stays with its sender.
 func (l *handshakeLink) revokeRecv(r *Request) bool {
 	e := l.p.e
 	acts, ok := l.machine().RevokeRecv(e.at, r.id, e.pairs.list[:0])
@@ -125,8 +128,8 @@ func (l *handshakeLink) revokeRecv(r *Request) bool {
 	return ok
 }
 
-// programEnded notes that all operations of a program were cancelled: the rank is the next one's. Clean is as in
-// Engine.ProgramEnded.
+// programEnded notes that all operations of a program were cancelled, and that the next program may use the
+// rank. Clean is as in Engine.ProgramEnded.
 func (l *handshakeLink) programEnded(clean bool) {
 	if r := l.recving; r != nil && r.detached {
 		if l.revokeRecv(r) {
@@ -151,7 +154,7 @@ func (l *handshakeLink) programEnded(clean bool) {
 	l.perform(nil)
 }
 
-// leftOpen returns which operation a program that is gone left open, if any.
+// leftOpen returns the operation that a program which is gone left open, if any.
 func (l *handshakeLink) leftOpen() state.LeftOpen {
 	switch {
 	case l.sending != nil && l.sending.discards:

@@ -84,7 +84,7 @@ func (l *handshakeLink) snapshot(s *state.Peer, now handshake.Instant) {
 	}
 }
 
-// collect copies what waits for the peer are put into words by.
+// collect copies the facts that describe waits for the peer.
 func (l *handshakeLink) collect(f *state.HandshakeFacts) {
 	p := l.p
 	f.Profile, f.Address, f.Heard, f.Foreign = p.profile, p.cfg.Address, p.packetsIn > 0, l.foreign

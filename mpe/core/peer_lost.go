@@ -8,22 +8,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// PeerLostError is a receive that was posted to a peer, or a probe that waited for its
-// messages, when the peer was lost: what it has not sent by then does not come. A receive
-// that is posted later waits for the peer's return.
+// PeerLostError is the error of a receive posted to a peer, or of a probe waiting for its messages, when the
+// peer was lost: messages not sent by then never arrive. A receive posted later waits for the peer's return.
 type PeerLostError struct {
-	// Rank is the peer.
+	// Rank is the peer's.
 	Rank int
-	// Event shows that it was lost: EventSessionChanged, EventClosedByPeer, EventProcessEnded
-	// or EventUnreachable.
+	// Event is the evidence of the loss: EventSessionChanged, EventClosedByPeer, EventProcessEnded or
+	// EventUnreachable.
 	Event state.Event
-	// Reason why the transport has no way to the peer, after EventUnreachable; empty if the peer was silent.
+	// Reason is the transport's reason for EventUnreachable; empty if the peer was silent.
 	Reason string `json:",omitempty"`
-	// Left is true if the peer is a rank of this rank's job, and does not return.
+	// Left means that the peer is a rank of this rank's job, and does not return.
 	Left bool `json:",omitempty"`
 }
 
-// lostTexts are what the events show that end a session.
+// lostTexts are the meanings of events that end a session.
 var lostTexts = [state.NumEvents]string{
 	state.EventSessionChanged: "was restarted, or had declared us unreachable",
 	state.EventClosedByPeer:   "shut down",
@@ -31,7 +30,7 @@ var lostTexts = [state.NumEvents]string{
 	state.EventUnreachable:    "does not answer",
 }
 
-// Error says what became of the peer, and what to do.
+// Error describes what happened to the peer, and what to do.
 func (e *PeerLostError) Error() string {
 	text := "is gone"
 	if endsSession(e.Event) { // it may come from another version
@@ -49,8 +48,8 @@ func (e *PeerLostError) Error() string {
 	return fmt.Sprintf("rank %d %s, so it sends nothing for a receive that was posted before: post it again to wait for the rank's return", e.Rank, text)
 }
 
-// Is makes errors.Is(err, ErrPeerLost) true, and errors.Is with what the peer's messages under way
-// have ended with: extended.ErrTimeout if it cannot be reached, otherwise extended.ErrSession.
+// Is makes errors.Is(err, ErrPeerLost) true. It also matches the error of the peer's messages in flight:
+// extended.ErrTimeout if the peer is unreachable, otherwise extended.ErrSession.
 func (e *PeerLostError) Is(target error) bool {
 	ended := extended.ErrSession
 	if e.Event == state.EventUnreachable {
@@ -59,30 +58,30 @@ func (e *PeerLostError) Is(target error) bool {
 	return target == ErrPeerLost || target == ended
 }
 
-// endsSession reports whether an event ends what a peer was expected to send.
+// endsSession reports whether no message is expected from a peer after an event.
 func endsSession(e state.Event) bool { return int(e) < len(lostTexts) && lostTexts[e] != "" }
 
-// PeerFailedError is a receive that was posted to a stand-in of this process, or a probe that waited for its messages,
-// when the kernel of the stand-in failed; or, if there was none and its answer is due, the next receive. Later ones
-// wait for its next message.
+// PeerFailedError is the error of a receive posted to a stand-in of this process, or of a probe waiting for
+// its messages, when the stand-in's kernel failed. If there was none and an answer is due, the next receive
+// gets it. Later receives wait for the next message.
 type PeerFailedError struct {
 	// Rank is the stand-in, and Err the failure of its kernel.
 	Rank int
 	Err  error
 }
 
-// Error says why the message does not come.
+// Error describes why the message does not arrive.
 func (e *PeerFailedError) Error() string {
 	return fmt.Sprintf("the kernel of rank %d failed, so the message that was expected of it may not come: %v", e.Rank, e.Err)
 }
 
-// Is makes errors.Is(err, ErrPeerLost) true. The failure of the kernel is no property of the receive: that a message
-// was truncated there does not mean that one was here.
+// Is makes errors.Is(err, ErrPeerLost) true. It does not match the failure of the kernel, which is not the
+// receive's: a message truncated in the kernel does not mean that one was truncated here.
 func (e *PeerFailedError) Is(target error) bool { return target == ErrPeerLost }
 
-// lost ends the receives that are posted to the peer and that no message has matched, and the probes that wait for its
-// messages, because of an event, and for a reason that may be empty. Those from any source go on: another rank may send
-// what they wait for, and so may the peer when it returns.
+// lost ends the unmatched receives posted to the peer, and the probes waiting for its messages, because of an
+// event. reason may be empty. Receives from any source continue: another rank may send the message, and so
+// may the peer when it returns.
 func (p *peer) lost(why state.Event, reason string) {
 	err := &PeerLostError{Rank: p.rank, Event: why, Reason: reason, Left: p.deadEnd() != nil}
 	p.e.matching.endPosted(p.rank, err)
@@ -90,8 +89,8 @@ func (p *peer) lost(why state.Event, reason string) {
 	p.e.calls.PeerLost(p.rank, err)
 }
 
-// endPosted ends the receives from a source that no message has matched, and the probes that wait for its
-// messages. Those from any source end in the world only. It returns the number of receives.
+// endPosted ends the unmatched receives from a source, and the probes waiting for its messages. With
+// AnySource, it is limited to the world. It returns the number of receives.
 func (x *matching) endPosted(from int, err error) int {
 	var list []*Request
 	for comm, m := range x.all {
@@ -118,30 +117,30 @@ func (x *matching) endPosted(from int, err error) int {
 	return len(list)
 }
 
-// deadEnded ends what waits for a peer that cannot go on, and what waits for any peer if that is so of all. This
-// rank itself does not count: what it sends itself has to be posted, too.
+// deadEnded ends the operations that wait for a peer that cannot continue. If this is true of all peers, it also
+// ends receives from any source. This rank itself does not count: its messages to itself have to be posted, too.
 func (p *peer) deadEnded(err error) {
 	p.abort(err, false)
 	p.e.matching.endPosted(p.rank, err)
 	p.e.matching.endWildcards()
 }
 
-// endWildcards ends the receives from any source, and the probes, if no peer can send to them.
+// endWildcards ends the receives and probes from any source if no peer can send to them.
 func (x *matching) endWildcards() {
 	if err := x.c.NoSender(AnySource, 0); err != nil {
 		x.endPosted(AnySource, err)
 	}
 }
 
-// NoSender returns why a receive that is posted now, or a probe, gets no message: each peer that could send one
-// cannot go on. Otherwise it returns nil.
+// NoSender returns the reason why a receive or probe posted now gets no message: no peer that could send one
+// can continue. Otherwise it returns nil.
 func (e *Core) NoSender(source int, comm uint32) (err error) {
 	switch {
 	case source == e.rank:
 		return nil
 	case source != AnySource:
 		return e.peers[source].deadEnd()
-	case comm != 0: // peers that have dead ends send in the world
+	case comm != 0: // peers with dead ends send in the world
 		return nil
 	}
 	for _, p := range e.peers {

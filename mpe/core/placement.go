@@ -1,18 +1,17 @@
 package core
 
-// minPlacement is how many bytes of a message are still to come, at least, for the
-// transport to put them straight into the receive's buffer. Shorter ones are in
-// the cache when they are copied.
+// minPlacement is the number of remaining bytes of a message from which the transport places them directly in
+// the receive's buffer. Shorter payload is in the cache when it is copied.
 const minPlacement = 1 << 15
 
-// placement is the receive whose payload is expected next of a peer: the rest of a long message
-// that is arriving in order. A transport writes it where it belongs, outside of events, whatever
-// it may be that really arrives. So nothing of the rest may be there already, and the
-// memory must be the engine's until it is revoked.
+// placement is the receive whose payload is expected next from a peer: the rest of a long message that is
+// arriving in order. A transport writes the next payload there, outside of events, whatever message it turns
+// out to belong to. So no part of the rest may have been received already, and the memory must be the
+// engine's until the placement is revoked.
 type placement struct {
 	// req is the receive that the driver's placement belongs to, or nil.
 	req *Request
-	// next is where the placement will be after the event at hand, if it is moved.
+	// next is the placement after the current event, if moved.
 	next struct {
 		req *Request
 		at  Placement
@@ -20,7 +19,7 @@ type placement struct {
 	moved bool
 }
 
-// expect notes that more of a receive's message is to come from the peer, to where at says.
+// expect sets the destination of the rest of a receive's message.
 func (p *peer) expect(r *Request, at Placement) {
 	l := &p.placement
 	at.Peer = p.rank
@@ -34,14 +33,14 @@ func (p *peer) expect(r *Request, at Placement) {
 	}
 }
 
-// expectNothing notes that what was expected before is wrong now.
+// expectNothing cancels the expectation, because it is no longer valid.
 func (p *peer) expectNothing() {
 	if l := &p.placement; l.req != nil || l.next.req != nil {
 		p.expect(nil, Placement{})
 	}
 }
 
-// movePlacements puts the placements where the event at hand left them.
+// movePlacements passes the placements changed by the current event to the driver.
 func movePlacements(e *Core) {
 	for i, p := range e.pending.placements {
 		e.pending.placements[i] = nil
@@ -56,7 +55,7 @@ func movePlacements(e *Core) {
 	e.pending.placements = e.pending.placements[:0]
 }
 
-// revokePlacement takes the memory of a receive away that ends.
+// revokePlacement ends the placement of a receive that ends.
 func revokePlacement(r *Request) {
 	if r.placed != nil {
 		r.placed.revoke(r)
@@ -75,5 +74,5 @@ func (p *peer) revoke(r *Request) {
 	r.placed = nil
 }
 
-// same reports whether two slices that are not empty begin at the same place.
+// same reports whether two non-empty slices start at the same address.
 func same(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }

@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/extended"
 )
 
-// expected returns what is expected of rank 1 after the event at hand, and forgets it.
+// expected returns the placement expected of rank 1 after the current event, and resets it.
 func expected(e *Core) (r *Request, at Placement, moved bool) {
 	l := &e.peers[1].placement
 	r, at, moved = l.next.req, l.next.at, l.moved
@@ -15,7 +15,8 @@ func expected(e *Core) (r *Request, at Placement, moved bool) {
 	return r, at, moved
 }
 
-// TestPlaceExtended: the rest of a message is placed if it is long, in order, and has a receive with a buffer for it.
+// TestPlaceExtended checks that the rest of a message is placed if it is long, in order, and has a receive
+// with a buffer for it.
 func TestPlaceExtended(t *testing.T) {
 	const got = 1000
 	for _, tt := range []struct {
@@ -67,7 +68,8 @@ func TestPlaceExtended(t *testing.T) {
 	}
 }
 
-// TestPlaceHandshake: the rest of a DATA message is placed if it is long, and has a receive with a buffer for it.
+// TestPlaceHandshake checks that the rest of a DATA message is placed if it is long, and has a receive with a
+// buffer for it.
 func TestPlaceHandshake(t *testing.T) {
 	const bytes = 4 * minPlacement
 	w := newCores(t, 1, 2, faults{places: true}, software)
@@ -85,7 +87,7 @@ func TestPlaceHandshake(t *testing.T) {
 	expected(e)
 	for _, tt := range []struct {
 		name     string
-		buf      int64 // after what has arrived
+		buf      int64 // after the bytes received so far
 		detached bool
 		placed   int64
 	}{
@@ -103,7 +105,8 @@ func TestPlaceHandshake(t *testing.T) {
 	}
 }
 
-// TestPlacements: a placement is moved at the end of an event, and revoked when its receive ends, and others are not.
+// TestPlacements checks that a placement is changed at the end of an event, and that it alone is revoked when
+// its receive ends.
 func TestPlacements(t *testing.T) {
 	var placed []Placement
 	revoked := 0

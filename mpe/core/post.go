@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Init makes r, which is empty, the request of an operation. It is part of an event.
+// Init initializes r, which is empty, for an operation. It is part of an event.
 func (e *Core) Init(r *Request, op *Operation) {
 	r.kind, r.peer, r.tag, r.comm = op.Kind, op.Peer, int32(op.Tag), op.Comm
 	r.datatype, r.anyDatatype, r.buf = op.Datatype, op.AnyDatatype, op.Buf
@@ -18,15 +18,17 @@ func (e *Core) Init(r *Request, op *Operation) {
 	}
 }
 
-// Queues reports whether a receive is certain to wait for its message, so that its event may have the time of the last one.
+// Queues reports whether a receive is certain to wait for its message. Its event may then reuse the last
+// event's time.
 func (e *Core) Queues(r *Request) bool {
 	return !e.observes(r.p) && e.matching.of(r.comm).Unexpected() == 0
 }
 
-// Refuse ends a request that is not to start.
+// Refuse ends a request that is not started.
 func (e *Core) Refuse(r *Request, err error) { e.finish(r, err) }
 
-// Post starts a request, or ends it if sendShort has sent its message. Blocking is as in Operation.
+// Post starts a request. With short, SendShort has already sent its message, and Post only ends it. Blocking
+// is as in Operation.
 func (e *Core) Post(r *Request, short, blocking bool) error {
 	if short {
 		e.sentShort(r)
@@ -50,7 +52,7 @@ func (e *Core) startRequest(r *Request, blocking bool) (err error) {
 	switch {
 	case r.kind == OpRecv:
 		if err = e.matching.postRecv(r); r.handle.Index() != 0 && e.Quiet() {
-			return nil // it waits, and has brought about nothing
+			return nil // queued, without any other effect
 		}
 	case r.peer == e.rank:
 		err = e.matching.sendSelf(r)
@@ -66,7 +68,7 @@ func (e *Core) startRequest(r *Request, blocking bool) (err error) {
 	return nil
 }
 
-// Check refuses what the wire cannot carry. It needs no lock.
+// Check returns an error if the wire cannot carry an operation. It needs no lock.
 func (e *Core) Check(op *Operation) error {
 	if uint(op.Peer) < uint(len(e.peers)) && uint64(op.Tag) <= math.MaxInt32 {
 		if p := e.peers[op.Peer]; p != nil && len(op.Buf) <= p.unlimited {
@@ -97,7 +99,7 @@ func (e *Core) Check(op *Operation) error {
 	return nil
 }
 
-// check refuses what the profile of the peer cannot carry.
+// check returns an error if the peer's profile cannot carry an operation.
 func (p *peer) check(op *Operation) error {
 	switch {
 	case p.limits.NoComms && op.Comm != 0:

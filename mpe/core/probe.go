@@ -2,22 +2,23 @@ package core
 
 import "math"
 
-// Probe is a caller that waits for a message.
+// Probe is a caller waiting for a message.
 type Probe struct {
 	Match
-	// Wake is called when it is to look again, and Err is why it ends without a message.
+	// Wake is called when the caller should call Find again. Err is the reason if the wait ends without a
+	// message.
 	Wake func()
 	Err  error
 }
 
-// Add has a probe woken when there may be a message for it, until End.
+// Add registers a probe until End. It is woken when a message for it may have arrived.
 func (s *Probes) Add(p *Probe) { s.list = append(s.list, p) }
 
-// wake has the driver call a function when the event has ended.
+// wake makes the driver call f at the end of the event.
 func (e *Core) wake(f func()) { e.out.Wake, e.out.Rare = append(e.out.Wake, f), true }
 
-// Find describes the message that a receive would get, if there is one. A message of a peer without communicators cannot be
-// claimed: it exists by the peer's SEND_REQUEST only.
+// Find returns the status of the message that a receive would get, if there is one. A message of a peer
+// without communicators cannot be claimed: only the peer's SEND_REQUEST represents it.
 func (s *Probes) Find(m Match) (Status, bool) {
 	r := Request{tag: int32(m.Tag), peer: m.Source}
 	if m.Source != AnySource {
@@ -39,13 +40,13 @@ func (s *Probes) Find(m Match) (Status, bool) {
 		st.Claim = s.c.matching.claim(in)
 	}
 	if m.Tag != AnyTag {
-		st.Tag = m.Tag // a peer without tags has that of the receive
+		st.Tag = m.Tag // a peer without tags has the receive's
 	}
 	return st, true
 }
 
-// claim moves a message to the communicator of those that are claimed, and returns its tag there: 0 if there is no room, and the message stays
-// where it is. In all else it is as any unexpected message.
+// claim moves a message to ClaimComm, and returns its tag there. It returns 0, and leaves the message in
+// place, if ClaimComm is full. Otherwise a claimed message is an ordinary unexpected message.
 func (x *matching) claim(in *inbound) int {
 	to := x.of(ClaimComm)
 	if to.Unexpected() >= x.limits.Unexpected {
@@ -54,14 +55,14 @@ func (x *matching) claim(in *inbound) int {
 	x.of(in.comm).RemoveUnexpected(in.handle)
 	x.claims = x.claims%math.MaxInt32 + 1
 	in.comm, in.tag = ClaimComm, x.claims
-	if err := x.arrive(in); err != nil { // there is room
+	if err := x.arrive(in); err != nil { // impossible: the limit was checked
 		x.refused(in)
 		return 0
 	}
 	return int(in.tag)
 }
 
-// wake wakes the probes that may be waiting for the message.
+// wake wakes the probes that may be waiting for a message.
 func (s *Probes) wake(in *inbound) {
 	for _, p := range s.list {
 		if p.Comm == in.comm && (p.Source == AnySource || p.Source == in.source) {
@@ -70,6 +71,7 @@ func (s *Probes) wake(in *inbound) {
 	}
 }
 
+// End removes a probe, or does nothing if mine is nil.
 func (s *Probes) End(mine *Probe) {
 	for i, p := range s.list {
 		if p == mine {
@@ -79,7 +81,7 @@ func (s *Probes) End(mine *Probe) {
 	}
 }
 
-// Probes are the callers that wait for messages.
+// Probes are the callers waiting for messages.
 type Probes struct {
 	c    *Core
 	list []*Probe

@@ -1,6 +1,6 @@
 package core
 
-// ProgramEnded is Engine.ProgramEnded.
+// ProgramEnded implements Engine.ProgramEnded.
 func (e *Core) ProgramEnded(clean bool) {
 	e.calls.Reset()
 	e.matching.dropMatched()
@@ -16,8 +16,8 @@ func (e *Core) ProgramEnded(clean bool) {
 	e.flush()
 }
 
-// dropMatched drops messages that were matched by receives whose callers no longer waited: they are for the next
-// receives of the same program. Each is the oldest of its source and tag.
+// dropMatched drops messages that had matched receives whose callers no longer waited: they were kept for the
+// next receives of the same program. Each is the oldest of its source and tag.
 func (x *matching) dropMatched() {
 	for comm, m := range x.all {
 		var list []*inbound
@@ -40,7 +40,7 @@ func (x *matching) discard(comm uint32, source, tag int) {
 	r.discards = true
 	x.c.nextID++
 	r.id, r.posted = x.c.nextID, x.c.at
-	_ = x.postRecv(r) // there is a message for it, so it needs no room
+	_ = x.postRecv(r) // the message is there, so it is never queued
 }
 
 // leaveRecv notes that a receive of a program that is gone was cancelled.

@@ -12,7 +12,7 @@ func (q *queue[T]) len() int { return len(q.items) - q.head }
 
 func (q *queue[T]) push(item T) { q.items = append(q.items, item) }
 
-// pop returns the first item, or the zero value if there is none.
+// pop returns the first item, or the zero value if the queue is empty.
 func (q *queue[T]) pop() (item T) {
 	if q.head == len(q.items) {
 		return item
@@ -30,7 +30,7 @@ func (q *queue[T]) pop() (item T) {
 	return item
 }
 
-// remove takes the first item out that a function is true for, and reports whether there was one.
+// remove removes the first item for which is returns true, and reports whether there was one.
 func (q *queue[T]) remove(is func(T) bool) bool {
 	i := slices.IndexFunc(q.items[q.head:], is)
 	if i < 0 {

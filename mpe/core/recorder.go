@@ -6,48 +6,51 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// PacketRecorder is given the packets that are exchanged with a peer. Its method is called with the engine's lock held: it must be
-// quick, and must not block or call the engine.
+// PacketRecorder receives the packets exchanged with a peer. Its method is called with the engine's lock
+// held: it must be quick, and must not block or call the engine.
 type PacketRecorder interface {
-	// Packet: a packet was sent, or has arrived, at a time of the engine's clock. It has wire bytes, which begin with header, and go
-	// on with payload; both are valid during the call only. Several datagrams that continue a message, and a message that is
-	// handed to the transport as a whole, are one. A piece of a stream may be without header and payload.
+	// Packet records a packet sent or received at a time of the engine's clock. It has wire bytes, which
+	// start with header and continue with payload; both are valid during the call only. Several continuation
+	// datagrams of a message count as one packet, and so does a message handed to the transport as a whole. A
+	// piece of a stream may have neither header nor payload.
 	Packet(at handshake.Instant, sent bool, wire int, header, payload []byte)
 }
 
-// CallRecorder is given the operations that the rank's program has posted. Its method is called as that of PacketRecorder is.
+// CallRecorder receives the operations of the rank's program. Its method is called under the conditions of
+// PacketRecorder.
 type CallRecorder interface {
-	// Call: an operation was posted that has not ended at once, or one has ended. It is not called for sends to unobserved peers and receives
-	// from them, whose times are not known. c is valid during the call only.
+	// Call records that an operation was posted and is pending, or that it ended. It is not called for
+	// sends to and receives from unobserved peers, whose times are unknown. c is valid during the call only.
 	Call(c *Call)
 }
 
 // Call is an operation of a program: a send, a receive, or a collective call.
 type Call struct {
-	// ID distinguishes it from the others of its rank, unless it has ended at once.
+	// ID identifies the operation among those of its rank, unless it ended at once.
 	ID handshake.ID
-	// Collective is 0 for a message, of which Send is the direction.
+	// Collective is 0 for a message; then Send is its direction.
 	Collective coll.Collective
 	Send       bool
-	// Peer is AnySource for a collective call, and Tag is its number. A receive that waits has the source, the tag and the bytes that it was
-	// posted with, which may be AnySource and AnyTag. Bytes are -1 in a v-form.
+	// Peer is AnySource for a collective call, and Tag its number. A pending receive has the source, tag and
+	// bytes that it was posted with, which may be AnySource and AnyTag. Bytes is -1 for a v-form.
 	Peer, Tag int
 	Comm      uint32
 	Bytes     int64
-	// At is when it has ended, or was posted, which is Posted.
+	// At is the time at which it ended if Ended, otherwise the time at which it was posted. Posted is always
+	// the latter.
 	At, Posted handshake.Instant
 	Ended      bool
 	Err        error
 }
 
-// recordPosted records that a call was posted, unless it has ended.
+// recordPosted records that a call was posted, unless it is already over.
 func recordPosted(e *Core, r *Request) {
 	if e.cfg.Calls != nil && !r.Over {
 		recordCall(e, r, false)
 	}
 }
 
-// recordCall hands a call to the recorder.
+// recordCall passes a call to the recorder.
 func recordCall(e *Core, r *Request, ended bool) {
 	if r.message != nil || r.discards || r.kind != opCollective && !e.observes(r.p) {
 		return
@@ -69,20 +72,20 @@ func recordCall(e *Core, r *Request, ended bool) {
 	e.cfg.Calls.Call(c)
 }
 
-// record hands a packet to the peer's recorder, if there is one.
+// record passes a packet to the peer's recorder, if it has one.
 func (p *peer) record(sent bool, wire int, header, payload []byte) {
 	if r := p.cfg.Recorder; r != nil {
 		r.Packet(p.e.at, sent, wire, header, payload)
 	}
 }
 
-// receivedPacket counts and records a packet of a handshake.
+// receivedPacket counts and records a handshake packet.
 func (p *peer) receivedPacket(b []byte) {
 	p.received(b)
 	p.record(false, len(b), b, nil)
 }
 
-// recordShort records a packet with a short header as the one with a whole header that it stands for.
+// recordShort records a packet with a short header as the equivalent packet with a whole header.
 func (l *extendedLink) recordShort(sent bool, s *protocol.ShortHeader, payload []byte) {
 	x := &l.p.e.conns
 	local, remote := l.conn.Session()

@@ -10,21 +10,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Drop describes something that arrived and was not used.
+// Drop describes a dropped packet.
 type Drop struct {
 	Reason state.DropReason
-	// Packet is nil if a time-out brought the drop about. Its bytes are valid during the
-	// call only.
+	// Packet is nil if a time-out caused the drop. Its bytes are valid during the call only.
 	Packet *RxPacket
-	// Header is the packet's, or 0 if it has none that can be read. Extended is set if
-	// the peer's profile is extended, instead, and valid during the call only.
+	// Header is the packet's header, or zero if it has no readable one. For a peer of the extended profile,
+	// Extended is set instead; it is valid during the call only.
 	Header   protocol.Header
 	Extended *protocol.ExtHeader
-	// At is when, on the engine's clock, which began at Engine.Started.
+	// At is the time on the engine's clock, which started at Engine.Started.
 	At handshake.Instant
 }
 
-// Note describes an event that is worth counting.
+// Note describes an event that is counted.
 type Note struct {
 	Event state.Event
 	// Header, Extended and At are as in Drop.
@@ -34,7 +33,7 @@ type Note struct {
 	Err      error
 }
 
-// The state machines' reasons and events as the engine's: those of the same name.
+// The reasons and events of the state machines, translated to the engine's by name.
 var (
 	handshakeDrops  = [handshake.NumReasons]state.DropReason(translate[handshake.Reason, state.DropReason](handshake.NumReasons, state.NumDropReasons))
 	extendedDrops   = [extended.NumReasons]state.DropReason(translate[extended.Reason, state.DropReason](extended.NumReasons, state.NumDropReasons))

@@ -10,33 +10,34 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// How ranks ask each other for reports (E53). What a report says is its maker's and its reader's business: to the engine it is bytes.
+// Ranks ask each other for reports (E53). The contents of a report concern only its author and its reader: to
+// the engine, a report is bytes.
 
-// ErrNoReport and ErrNoQuestions are why a rank of the extended profile has no report: it has not answered, or is of an older version.
-// ErrNotExtended: the link to the rank is of another profile, of which no packet asks.
+// ErrNoReport means that a rank of the extended profile has not answered, ErrNoQuestions that it runs an older
+// version. ErrNotExtended means that the link to the rank has another profile, which has no packet for questions.
 var (
 	ErrNoReport    = extended.ErrNoReport
 	ErrNoQuestions = extended.ErrNoQuestions
 	ErrNotExtended = errors.New("its link is not of the profile extended, which alone has questions for reports")
 )
 
-// PeerReport is what a rank has answered.
+// PeerReport is the answer of a rank.
 type PeerReport struct {
 	Rank int
-	// Report is nil if there is none because of Err.
+	// Report is nil if Err is set.
 	Report []byte
 	Err    error
 }
 
-// reportEvery is the shortest time between two reports that a rank makes, however many ask.
+// reportEvery is the minimum time between two reports that a rank makes, however many ranks ask.
 const reportEvery = 100 * time.Millisecond
 
-// Reports is what a core has of the questions of other ranks, and of its own.
+// Reports holds the questions of other ranks, and the state of this rank's report.
 type Reports struct {
 	c *Core
 
-	// text is the report that was made last, at madeAt. making: the driver makes one for the askers; answers: they get
-	// the last one at the end of the event.
+	// text is the last report, made at madeAt. making means that the driver is making one for the askers.
+	// answers means that they get the last one at the end of the event.
 	text    []byte
 	madeAt  handshake.Instant
 	making  bool
@@ -48,10 +49,10 @@ type Reports struct {
 type Question struct {
 	Reports []PeerReport
 	left    int
-	wake    func() // is called when none is left
+	wake    func() // called when left reaches 0
 }
 
-// answered notes what a rank has answered.
+// answered records the answer of a rank.
 func (q *Question) answered(e *Core, rank int, report []byte, err error) {
 	i := slices.IndexFunc(q.Reports, func(r PeerReport) bool { return r.Rank == rank })
 	q.Reports[i].Report, q.Reports[i].Err = report, err
@@ -60,8 +61,7 @@ func (q *Question) answered(e *Core, rank int, report []byte, err error) {
 	}
 }
 
-// Ask asks ranks for their reports. All of them have to be peers, and none may come twice. Wake is called when all have
-// answered.
+// Ask asks ranks for their reports. All must be peers, without duplicates. It calls wake when all have answered.
 func (r *Reports) Ask(ranks []int, wake func()) *Question {
 	q := &Question{Reports: make([]PeerReport, len(ranks)), left: len(ranks), wake: wake}
 	if len(ranks) == 0 {
@@ -86,7 +86,7 @@ func (r *Reports) Ask(ranks []int, wake func()) *Question {
 	return q
 }
 
-// Forget drops a question that has not ended.
+// Forget drops a pending question.
 func (r *Reports) Forget(q *Question) {
 	for _, of := range q.Reports {
 		if l := r.c.peers[of.Rank].extended; l != nil {
@@ -95,7 +95,7 @@ func (r *Reports) Forget(q *Question) {
 	}
 }
 
-// reported ends the questions to a peer.
+// reported completes the questions to a peer.
 func (l *extendedLink) reported(act *extended.Action) {
 	for _, q := range l.questions {
 		q.answered(l.p.e, l.p.rank, bytes.Clone(act.Payload), act.Err)
@@ -103,7 +103,7 @@ func (l *extendedLink) reported(act *extended.Action) {
 	l.questions = nil
 }
 
-// onQuestion has a report made for a peer that asks, or sends the one that was just made.
+// onQuestion requests a report for a peer that asks, or schedules the recent one.
 func (r *Reports) onQuestion(l *extendedLink) {
 	if !r.c.cfg.Reports || r.c.state != running || slices.Contains(r.askers, l) {
 		return

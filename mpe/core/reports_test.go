@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/extended"
 )
 
-// reporting has rank 0 of n make reports, numbered from "1", when make is true.
+// reporting starts n ranks. Rank 0 makes reports, numbered from "1", while make is true.
 func reporting(t *testing.T, n int, peer func(local, remote int) Peer) (w *world, made *int, make *bool) {
 	w = newCores(t, 1, n, faults{}, peer)
 	made, make = new(int), new(true)
@@ -24,7 +24,7 @@ func reporting(t *testing.T, n int, peer func(local, remote int) Peer) (w *world
 	return w, made, make
 }
 
-// ask has a rank ask others, and returns their answers.
+// ask asks others for reports on behalf of a rank, and returns their answers.
 func (w *world) ask(t *testing.T, rank int, others ...int) []PeerReport {
 	t.Helper()
 	var q *Question
@@ -38,8 +38,7 @@ func (w *world) ask(t *testing.T, rank int, others ...int) []PeerReport {
 	return q.Reports
 }
 
-// TestReportsAreFresh: a report is made again when the last one is old, or is being made, and never while one is
-// made.
+// TestReportsAreFresh checks that a new report is made if the last one is old, unless one is already being made.
 func TestReportsAreFresh(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -70,7 +69,7 @@ func TestReportsAreFresh(t *testing.T) {
 			w.event(0, func(e *Core) {
 				e.touch(e.peers[2]) // by the packet
 				e.Reports.onQuestion(e.peers[2].extended)
-				e.Reports.onQuestion(e.peers[2].extended) // which is the same question
+				e.Reports.onQuestion(e.peers[2].extended) // the same question
 			})
 			if *made != 1+tt.made || len(e.Reports.askers) > 0 != tt.waits || len(e.Reports.askers) > 1 {
 				t.Errorf("%d more were made, not %d; %d wait", *made-1, tt.made, len(e.Reports.askers))
@@ -79,7 +78,7 @@ func TestReportsAreFresh(t *testing.T) {
 	}
 }
 
-// TestReports: each question gets an answer or an error.
+// TestReports checks that each question gets an answer or an error.
 func TestReports(t *testing.T) {
 	mixed := func(local, remote int) Peer {
 		if local+remote == 3 { // ranks 1 and 2
@@ -122,7 +121,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestForget: a question that its caller forgot wakes nobody, and another one to the same rank gets its answer.
+// TestForget checks that a forgotten question wakes no caller, and that another one to the same rank gets its answer.
 func TestForget(t *testing.T) {
 	w, _, _ := reporting(t, 3, func(local, remote int) Peer {
 		if local+remote == 3 {

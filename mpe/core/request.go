@@ -11,33 +11,30 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Status describes a message that has ended, or one that a Probe has found.
+// Status describes a completed message, or one that a probe has found.
 type Status struct {
 	// Peer is the other rank; Send is the direction.
 	Peer int
 	Send bool
-	// Bytes is the size of the message as its sender gave it, and Words the
-	// same in words, rounded up. What a truncated receive stored is its
-	// buffer's length. A Probe of a peer that announces no length says
-	// UnknownLength.
+	// Bytes is the size of the message as given by its sender, and Words the same in words, rounded up. A
+	// truncated receive stored only as much as its buffer holds. A probe returns UnknownLength if the peer
+	// does not announce lengths.
 	Bytes int64
 	Words uint32
-	// Datatype, Tag and Comm are the sender's; a peer that carries no tags
-	// has that of the receive.
+	// Datatype, Tag and Comm are the sender's. For a peer that carries no tags, Tag is the receive's.
 	Datatype protocol.Datatype
 	Tag      int
 	Comm     uint32
 	// Phases are the steps of the handshake, on the engine's clock.
 	Phases handshake.Phases
-	// Claim is as in Match: 0 if the message has not been claimed.
+	// Claim is set by a matched probe (see Match), or 0 if the message was not claimed.
 	Claim int
 }
 
-// UnknownLength is Status.Bytes of a message that was announced without its
-// length.
+// UnknownLength is Status.Bytes of a message announced without its length.
 const UnknownLength = -1
 
-// Elapsed is the time from posting a message to its end.
+// Elapsed returns the time from posting a message to its completion.
 func (s Status) Elapsed() time.Duration {
 	end := max(s.Phases.Ack, s.Phases.Data)
 	if end < s.Phases.Start {
@@ -48,62 +45,61 @@ func (s Status) Elapsed() time.Duration {
 
 // Request is a posted operation, or a message of a collective call.
 type Request struct {
-	// Owner is what its driver has of it. It stays when the request is released.
+	// Owner is the driver's object for the request. It stays when the request is released.
 	Owner any
 
 	kind OpKind
-	// peer is the other rank, or AnySource; p what is kept of it, nil for
-	// this rank itself and for AnySource.
+	// peer is the other rank, or AnySource. p is its state, or nil for this rank itself and for AnySource.
 	peer        int
 	p           *peer
 	tag         int32
 	comm        uint32
 	datatype    protocol.Datatype
 	anyDatatype bool
-	// buf is the payload of a send or the buffer of a receive. It is the
-	// caller's memory until the request ends or is detached.
+	// buf is the payload of a send or the buffer of a receive. It is the caller's memory until the request
+	// ends or is detached.
 	buf    []byte
 	posted handshake.Instant
 
-	// Where it stands: a receive is posted (handle) until a message has
-	// matched (in); a send is a handshake's (id) or an extended peer's (out).
+	// Progress: a receive is posted (handle) until a message matches (in); a send belongs to a handshake (id)
+	// or to an extended peer (out).
 	handle match.Handle
-	order  uint64 // the receive's place among all that were posted
+	order  uint64 // position of the receive among all that were posted
 	in     *inbound
 	id     handshake.ID
 	out    extended.ID
-	// Of a collective call: a request that is a call has it, and those of its messages
-	// have the message, and the flow if they are part of one.
+	// Call is the execution, if the request is a collective call. message is the message of a call, if the
+	// request is one, and flow the flow that it is part of, if any.
 	Call       *collective.Execution
-	collective coll.Collective // of a call, also when that has ended
+	collective coll.Collective // of a call, even after its end
 	message    *collective.Message
 	flow       *flow
-	// placed is the peer whose placement may be of this receive.
+	// placed is the peer whose placement may refer to this receive.
 	placed *peer
 
-	detached bool // without its caller, and still in transfer
-	discards bool // it has no caller: its message is dropped
-	MayRest  bool // a library may leave it
+	detached bool // transfer continues without the caller
+	discards bool // has no caller: its message is dropped
+	MayRest  bool // a library may leave it to the engine
 	// rest is the ref of a send that a library left, or 0.
 	rest uint32
 
-	// Over: it has ended, with status and err.
+	// Over means that the request is done, with Status and Err.
 	Over   bool
 	Status Status
 	Err    error
 }
 
-// words is the size of the payload or buffer.
+// words returns the size of the payload or buffer in words.
 func (r *Request) words() uint32 { return uint32(len(r.buf) / protocol.WordLen) }
 
-// Operation is the send or receive that the request is of.
+// Operation returns the operation that the request was posted for.
 func (r *Request) Operation() Operation {
 	return Operation{Kind: r.kind, Peer: r.peer, Tag: int(r.tag), Comm: r.comm, Buf: r.buf, Datatype: r.datatype}
 }
 
 func (r *Request) send() bool { return r.kind == OpSend || r.kind == OpSendSync }
 
-// observes reports whether the Observer is notified of messages with a peer, or, if that is nil, with any.
+// observes reports whether the Observer is notified of messages with a peer; of a nil peer, with any peer.
 func (e *Core) observes(p *peer) bool { return e.observed && (p == nil || !p.cfg.Unobserved) }
 
 // notifies reports whether the Observer is notified of the end of a request.
@@ -151,7 +147,7 @@ func (e *Core) finish(r *Request, err error) {
 	revokePlacement(r)
 	r.buf, r.in = nil, nil
 	r.Over = true
-	left := r.rest != 0 && e.Rests.moves[r.rest] == r // by a library, which does not wait for it then
+	left := r.rest != 0 && e.Rests.moves[r.rest] == r // a library left it, and does not wait for it
 	switch {
 	case r.message != nil:
 		e.ended = append(e.ended, r)

@@ -10,14 +10,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestCancel: an operation is cancelled for as long as nothing of its message has moved, and later it is too late.
+// TestCancel checks that an operation can be cancelled as long as no part of its message was transferred,
+// and not later.
 func TestCancel(t *testing.T) {
 	big := make([]byte, 100_000)
 	for _, tt := range []struct {
 		name string
 		peer func(local, remote int) Peer
 		op   Operation // of rank 0
-		// theirs is what rank 1 has begun before, if it is of a kind.
+		// theirs is an earlier operation of rank 1, if it has a kind.
 		theirs    Operation
 		cancelled bool
 	}{
@@ -61,7 +62,7 @@ func TestCancel(t *testing.T) {
 		if theirs != nil && theirs.Over == tt.cancelled {
 			t.Errorf("%s: the other rank's operation has ended: %v, %v", tt.name, theirs.Over, theirs.Err)
 		}
-		if theirs != nil && tt.cancelled { // and the message is there for others
+		if theirs != nil && tt.cancelled { // the message is available to others
 			op := tt.op
 			op.Datatype = tt.theirs.Datatype
 			w.run(t, []*Request{theirs, w.start(t, 0, op)})
@@ -69,7 +70,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestClaim: probes take messages out of the matching up to a bound, above which they stay for receives.
+// TestClaim checks that probes claim messages up to a limit; above it, messages stay available to receives.
 func TestClaim(t *testing.T) {
 	const limit = 3
 	w := newCores(t, 1, 2, faults{}, func(_, _ int) Peer { return Peer{Extended: &extended.Config{MaxPayload: 1400}} })
@@ -101,7 +102,7 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// TestSilent: a peer is silent from when it was unreachable until a packet arrives.
+// TestSilent checks that a peer is silent from the time it was declared unreachable until a packet arrives.
 func TestSilent(t *testing.T) {
 	for _, tt := range []struct {
 		unreachable, heard time.Duration
@@ -115,7 +116,7 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// TestPollsWhileItSends: a caller that only sends is to take what has arrived once in acksEvery messages.
+// TestPollsWhileItSends checks that a caller that only sends has to poll once in acksEvery messages.
 func TestPollsWhileItSends(t *testing.T) {
 	w := newCores(t, 2, 2, faults{}, extendedPeer)
 	e := w.cores[0]
@@ -135,8 +136,8 @@ func TestPollsWhileItSends(t *testing.T) {
 	}
 }
 
-// TestNeedsFlush: an event has an end to be dealt with if it has touched a peer, ended a message of a call, or
-// advanced one.
+// TestNeedsFlush checks that an event needs a flush if it has touched a peer, ended a message of a call, or
+// advanced a call.
 func TestNeedsFlush(t *testing.T) {
 	for name, change := range map[string]func(e *Core){
 		"":                    func(*Core) {},
@@ -151,7 +152,7 @@ func TestNeedsFlush(t *testing.T) {
 	}
 }
 
-// TestQueues: a receive is certain to wait for its message if none is there and nobody wants to know the time.
+// TestQueues checks that a receive is certain to wait if there is no message and no observer of the time.
 func TestQueues(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -179,9 +180,8 @@ func TestQueues(t *testing.T) {
 	}
 }
 
-// TestIsLeft: what a program that is gone may still receive is left until a time after its end, which is longer
-// while the peer
-// does not take the next program's message.
+// TestIsLeft checks that messages for a program that is gone are discarded until some time after its end,
+// which is longer while the peer does not accept the next program's message.
 func TestIsLeft(t *testing.T) {
 	const now = 2 * time.Hour
 	for _, tt := range []struct {
@@ -212,7 +212,7 @@ func TestIsLeft(t *testing.T) {
 	}
 }
 
-// TestCoalesce: of sends in a row, the first go out at once, and then one in so many.
+// TestCoalesce checks that the first sends of a burst are transmitted at once, and later ones coalesced.
 func TestCoalesce(t *testing.T) {
 	w := newCores(t, 1, 2, faults{}, extendedPeer)
 	e := w.cores[0]
@@ -232,7 +232,7 @@ func TestCoalesce(t *testing.T) {
 	}
 }
 
-// TestProbesWake: a probe looks again when a message arrives that it may be for.
+// TestProbesWake checks that a probe is woken when a message arrives that may match it.
 func TestProbesWake(t *testing.T) {
 	e := newCores(t, 1, 3, faults{}, extendedPeer).cores[0]
 	for _, tt := range []struct {
@@ -260,8 +260,8 @@ func TestProbesWake(t *testing.T) {
 	}
 }
 
-// TestDiscardsWhatIsLeft: as many messages are discarded as the program that is gone could still receive, and no
-// more.
+// TestDiscardsWhatIsLeft checks that exactly as many messages are discarded as the program that is gone could
+// still receive.
 func TestDiscardsWhatIsLeft(t *testing.T) {
 	for _, tt := range []struct{ receives, replies, discarded int }{
 		{0, 0, 0}, {1, 0, 1}, {2, 0, 2}, {3, 0, 3}, {0, 1, 1}, {1, 1, 1}, {2, 1, 2}, // a reply is the first of them

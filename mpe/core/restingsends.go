@@ -8,46 +8,46 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A program may have millions of sends that wait for receives. A library that can name such a send by a number leaves
-// its Request to the engine (Rest), and takes it back (Wake) for each call of the program that concerns it. Until the
-// peer answers, the engine keeps a record of 56 bytes in place of the Request.
+// A program may have millions of sends that wait for receives. A library that can refer to such a send by
+// number leaves its Request to the engine (Rest), and reacquires it (Wake) for each call of the program that
+// concerns it. Until the peer answers, the engine keeps a record of 56 bytes instead of the Request.
 
-// Resting is the number of a send that a library left to the engine. 0 is none.
+// Resting is the number of a send that a library left to the engine, or 0.
 type Resting uint64
 
-// Origin is the call that posted a send, as the library keeps it. Sends share it.
+// Origin identifies the call that posted a send, for the library. Sends share it.
 type Origin struct {
 	Comm any
 	Call string
 }
 
-// restState says where a send is that a library left.
+// restState is the state of a send that a library left.
 type restState uint8
 
 const (
 	restFree restState = iota
-	// restWaits: the record has all of it.
+	// restWaits means that the record is all that the engine keeps of it.
 	restWaits
-	// restMoves: the engine has a Request of it, as it has not been announced yet, or the peer has answered.
+	// restMoves means that the engine has a Request for it: it has not been announced yet, or the peer has answered.
 	restMoves
-	// restTaken: the library has a Request of it.
+	// restTaken means that the library has a Request for it.
 	restTaken
-	// restDone: it has ended. Its error, if any, is in errs.
+	// restDone means that it is done. Its error, if any, is in errs.
 	restDone
 )
 
-// restingSend is a send that a library left. There may be millions.
+// restingSend is the record of a send that a library left. There may be millions.
 type restingSend struct {
 	buf    *byte // while it waits
 	posted handshake.Instant
 	origin *Origin
 	length uint32
 	comm   uint32
-	number uint32 // the message's
-	id     uint32 // the lower half of the Request's
-	uses   uint32 // how many sends had the record before, so that numbers are not used twice
+	number uint32 // of the message
+	id     uint32 // lower half of the Request's
+	uses   uint32 // number of earlier sends with this record, so that numbers are not reused
 	tag    int32
-	peer   int32 // of a free record, the next free one
+	peer   int32 // in a free record, the next free one
 
 	state     restState
 	kind      OpKind
@@ -63,8 +63,8 @@ type RestingSends struct {
 	c *Core
 
 	pages []*[restPage]restingSend
-	used  uint32 // records so far
-	free  uint32 // the first free one, counted from 1, or 0
+	used  uint32 // records allocated so far
+	free  uint32 // first free record, counted from 1, or 0
 	moves map[uint32]*Request
 	errs  map[uint32]error
 }
@@ -96,7 +96,7 @@ func (q *RestingSends) remove(ref uint32) {
 	delete(q.errs, ref)
 }
 
-// ref returns the ref of a number, or 0 if there is no such send any more.
+// ref returns the ref of a number, or 0 if the send no longer exists.
 func (q *RestingSends) ref(n Resting) uint32 {
 	ref := uint32(n)
 	if ref == 0 || ref > q.used {
@@ -108,7 +108,7 @@ func (q *RestingSends) ref(n Resting) uint32 {
 	return ref
 }
 
-// move notes the Request of a send in the engine's hands.
+// move records the Request of a send that the engine handles.
 func (q *RestingSends) move(ref uint32, r *Request) {
 	if q.moves == nil {
 		q.moves = map[uint32]*Request{}
@@ -116,12 +116,13 @@ func (q *RestingSends) move(ref uint32, r *Request) {
 	q.at(ref).state, q.moves[ref], r.rest = restMoves, r, ref
 }
 
-// mayRest reports whether a request that is about to start is a send that may be left: it pays if the peer has many.
+// mayRest reports whether a request that is about to start is a send that may be left. It is worth it if the
+// peer has many.
 func (q *RestingSends) mayRest(r *Request) bool {
 	return r.p != nil && r.send() && r.p.extended != nil && r.p.extended.conn.Sends() > q.c.matching.restAbove
 }
 
-// Keep keeps a send that its library no longer follows. It may have ended already.
+// Keep keeps a send that its library no longer follows. The send may already be done.
 func (q *RestingSends) Keep(r *Request, o *Origin) Resting {
 	ref := r.rest
 	if ref == 0 {
@@ -139,7 +140,7 @@ func (q *RestingSends) Keep(r *Request, o *Origin) Resting {
 	return n
 }
 
-// ended keeps the outcome of a send that ends in the engine's hands.
+// ended stores the outcome of a send that ends without its library.
 func (q *RestingSends) ended(r *Request) {
 	ref := r.rest
 	delete(q.moves, ref)
@@ -157,7 +158,7 @@ func (q *RestingSends) ended(r *Request) {
 	}
 }
 
-// restSend gives the Request of a send back that waits for a receive of the peer.
+// restSend releases the Request of a send that waits for a receive of the peer.
 func (l *extendedLink) restSend(ref uint32) {
 	q := &l.p.e.Rests
 	r := q.moves[ref]
@@ -168,7 +169,7 @@ func (l *extendedLink) restSend(ref uint32) {
 	if !ok {
 		return
 	}
-	l.invalidate(r.out) // the peer asks for it
+	l.invalidate(r.out) // the peer requests the payload
 	l.outs.remove(r.out)
 	s := q.at(ref)
 	s.buf, s.length, s.posted, s.state = unsafe.SliceData(r.buf), uint32(len(r.buf)), r.posted, restWaits
@@ -178,7 +179,7 @@ func (l *extendedLink) restSend(ref uint32) {
 	l.p.e.effects.Release(r)
 }
 
-// wakeSend is the function of WakeSends.
+// wakeSend is the callback for extended.Conn.WakeSends.
 func (l *extendedLink) wakeSend(ref uint32) (extended.SendOp, handshake.Instant) {
 	r := l.p.e.Rests.restored(ref)
 	r.out = l.outs.add(r)
@@ -188,7 +189,7 @@ func (l *extendedLink) wakeSend(ref uint32) (extended.SendOp, handshake.Instant)
 	}, r.posted
 }
 
-// restored makes a Request of a send that waits or has ended, in the engine's hands.
+// restored returns a new Request for a send that waits or is done, without its library.
 func (q *RestingSends) restored(ref uint32) *Request {
 	s := q.at(ref)
 	r := q.c.effects.NewRequest()
@@ -206,7 +207,7 @@ func (q *RestingSends) restored(ref uint32) *Request {
 	return r
 }
 
-// Wake gives a library back what it left, or nil.
+// Wake returns a send that a library left, or nil.
 func (q *RestingSends) Wake(n Resting) (*Request, *Origin) {
 	ref := q.ref(n)
 	if ref == 0 || q.at(ref).state == restTaken {
@@ -225,13 +226,13 @@ func (q *RestingSends) Wake(n Resting) (*Request, *Origin) {
 	return r, s.origin
 }
 
-// Pending reports whether a send that was left has not ended, and is not awake.
+// Pending reports whether a send that was left is incomplete and not awake.
 func (q *RestingSends) Pending(n Resting) bool {
 	ref := q.ref(n)
 	return ref != 0 && (q.at(ref).state == restWaits || q.at(ref).state == restMoves)
 }
 
-// Forget frees what a library left, or has back, and reports false if there is nothing.
+// Forget frees a send that a library left or has reacquired. It reports false if there is no such send.
 func (q *RestingSends) Forget(n Resting) bool {
 	ref := q.ref(n)
 	if ref == 0 {
@@ -245,7 +246,7 @@ func (q *RestingSends) Forget(n Resting) bool {
 	return true
 }
 
-// eachRest yields the refs of the peer's sends that wait.
+// eachRest yields the refs of the peer's waiting sends.
 func (l *extendedLink) eachRest(yield func(ref uint32) bool) {
 	q := &l.p.e.Rests
 	for ref := uint32(1); ref <= q.used && l.resting > 0; ref++ {
@@ -255,14 +256,14 @@ func (l *extendedLink) eachRest(yield func(ref uint32) bool) {
 	}
 }
 
-// endRests ends the sends that wait, of which the state machine keeps nothing any more.
+// endRests ends the waiting sends, which the state machine has already forgotten.
 func (l *extendedLink) endRests(err error) {
 	for ref := range l.eachRest {
 		l.p.e.finish(l.p.e.Rests.restored(ref), err)
 	}
 }
 
-// cancelRests asks the peer to cancel the sends that wait.
+// cancelRests asks the peer to cancel the waiting sends.
 func (l *extendedLink) cancelRests(err error) {
 	q := &l.p.e.Rests
 	for ref := range l.eachRest {
@@ -274,7 +275,7 @@ func (l *extendedLink) cancelRests(err error) {
 	}
 }
 
-// restWait returns the oldest of the sends that wait. It looks at every record.
+// restWait returns the oldest waiting send. It examines every record.
 func (l *extendedLink) restWait() (w Waiting, ok bool) {
 	var oldest *restingSend
 	for ref := range l.eachRest {

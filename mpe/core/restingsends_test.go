@@ -8,7 +8,8 @@ import (
 	"unsafe"
 )
 
-// A program may have millions of sends that wait for receives.
+// TestRestingSendIsSmall checks the size of a record, because a program may have millions of sends that wait
+// for receives.
 func TestRestingSendIsSmall(t *testing.T) {
 	if n := unsafe.Sizeof(restingSend{}); n > 56 {
 		t.Errorf("a send that waits takes %d bytes", n)
@@ -18,14 +19,14 @@ func TestRestingSendIsSmall(t *testing.T) {
 	}
 }
 
-// TestRestingNumbers: a number is that of one send, in the states in which the engine has it.
+// TestRestingNumbers checks that a number refers to one send, in all states in which the engine has it.
 func TestRestingNumbers(t *testing.T) {
 	q := &RestingSends{}
 	for _, tt := range []struct {
 		name                   string
 		state                  restState
 		discarded              bool
-		known, pending, remain bool // remain: Forget leaves it to the engine until it has ended
+		known, pending, remain bool // remain: Forget leaves it to the engine until its end
 	}{
 		{name: "free", state: restFree},
 		{name: "waits", state: restWaits, known: true, pending: true, remain: true},
@@ -63,7 +64,7 @@ func TestRestingNumbers(t *testing.T) {
 	}
 }
 
-// TestRestingPages: records stay where they are however many there are, and free ones are used first.
+// TestRestingPages checks that records do not move when their number grows, and that free ones are used first.
 func TestRestingPages(t *testing.T) {
 	q := &RestingSends{}
 	var at []*restingSend
@@ -88,11 +89,10 @@ func TestRestingPages(t *testing.T) {
 	}
 }
 
-// TestRestsOfAPeer: sends that wait are found by their peer, the oldest is reported, and they end with the link, or
-// as the peer
-// agrees to cancel them.
+// TestRestsOfAPeer checks that waiting sends are found by peer, that the oldest is reported, and that they
+// end with the link, or when the peer agrees to cancel them.
 func TestRestsOfAPeer(t *testing.T) {
-	w := newCores(t, 2, 3, faults{}, extendedPeer) // of seed 2, nothing rests by itself
+	w := newCores(t, 2, 3, faults{}, extendedPeer) // with seed 2, nothing rests by itself
 	e := w.cores[0]
 	e.matching.restAbove = 1
 	w.until(time.Second)
@@ -117,14 +117,14 @@ func TestRestsOfAPeer(t *testing.T) {
 			}
 		}
 		for range l.eachRest {
-			break // one may do
+			break // one is enough
 		}
 		wait, ok := l.restWait()
 		if oldest := e.Rests.at(refs[0]).posted; !ok || wait.Since != oldest || wait.req.posted != oldest ||
 			int(wait.Remote) != peer {
 			t.Errorf("rank %d: %+v, %v", peer, wait.Wait, ok)
 		}
-		e.Rests.at(refs[n-1]).posted = 1 // they are in no order of their age
+		e.Rests.at(refs[n-1]).posted = 1 // records are not in order of age
 		if wait, _ := l.restWait(); wait.Since != 1 {
 			t.Errorf("rank %d: %+v", peer, wait.Wait)
 		}
@@ -156,11 +156,11 @@ func TestRestsOfAPeer(t *testing.T) {
 	}
 }
 
-// TestNothingToRest: a send that has ended meanwhile, or is to another peer, does not rest.
+// TestNothingToRest checks that a send that ended meanwhile, or has another peer, does not rest.
 func TestNothingToRest(t *testing.T) {
 	e := newCores(t, 1, 3, faults{}, extendedPeer).cores[0]
 	l, ref := e.peers[1].extended, e.Rests.add()
-	l.restSend(ref) // whose Request is gone
+	l.restSend(ref) // its Request was released
 	r := &Request{kind: OpSend, p: e.peers[2], peer: 2, out: 1}
 	e.peers[2].extended.outs.add(r)
 	e.Rests.move(ref, r)

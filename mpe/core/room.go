@@ -9,18 +9,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// What the extended profile accepts of a program arrives if a receive is posted for it: headers go ahead of receives,
-// so the peer's memory bounds how many. A send for which it has none left is not accepted.
+// A message that the extended profile accepts from a program arrives if a receive is posted for it. Headers
+// are sent ahead of receives, so the peer's memory bounds their number. A send that exceeds it is refused.
 
-// NoRoomError is a send that was refused, as more messages to the peer than the limits allow wait for receives, or to
-// be sent. It is an ErrFull.
+// NoRoomError is the error of a send that was refused because too many messages to the peer wait for
+// receives, or to be sent. It matches ErrFull.
 type NoRoomError struct {
 	Local, Peer int
-	// Queued, if not 0, is how many messages to the peer wait to be sent. Otherwise they wait for receives at the peer.
+	// Queued is the number of messages to the peer that wait to be sent. If 0, they wait for receives at the peer.
 	Queued int
 }
 
-// Error says what waits where, and what to do.
+// Error describes what is waiting where, and what to do.
 func (e *NoRoomError) Error() string {
 	if e.Queued > 0 {
 		return fmt.Sprintf("rank %d has %d messages to rank %d that wait to be sent, and none of them was sent for %v: wait for some first",
@@ -33,12 +33,12 @@ func (e *NoRoomError) Error() string {
 // Is makes errors.Is(err, ErrFull) true.
 func (e *NoRoomError) Is(target error) bool { return target == ErrFull }
 
-// RoomPatience is how long a send waits for room, in its call: the peer may just have made some, and its ACK be on the
-// way.
+// RoomPatience is the time that a call of a send waits for the peer's memory: the peer may just have freed
+// some, and its ACK may be in flight.
 const RoomPatience = time.Second
 
-// unsureSend is a send of the program that was accepted although there may be no room for it: by a caller that cannot
-// wait, or before the peer has said how much there is.
+// unsureSend is a send of the program that was accepted although the peer may have no memory for it: its
+// caller cannot wait, or the peer's limits are not known yet.
 type unsureSend struct {
 	id     extended.ID
 	posted handshake.Instant
@@ -50,13 +50,13 @@ func (l *extendedLink) waits(s unsureSend) bool {
 	return r != nil && r.posted == s.posted && l.conn.Queues(s.id)
 }
 
-// roomWait is from when a sender waits for room: since its message was posted, or another one began.
+// roomWait measures how long a sender has waited: since its message was posted, or since another message began.
 type roomWait struct {
 	since handshake.Instant
 	next  uint32
 }
 
-// ended reports whether a peer is known to have had no room for RoomPatience. Its silence says nothing of its room.
+// ended reports whether a peer is known to have been full for RoomPatience. A silent peer may have freed memory.
 func (w *roomWait) ended(l *extendedLink) bool {
 	if next := l.conn.Next(); next != w.next {
 		w.next, w.since = next, l.p.e.at
@@ -64,7 +64,7 @@ func (w *roomWait) ended(l *extendedLink) bool {
 	return l.conn.Full() == extended.CreditFull && l.conn.Confirmed() >= w.since+RoomPatience
 }
 
-// refuseUnsure forgets the unsure sends that were sent, and refuses those whose time has come.
+// refuseUnsure forgets the unsure sends that were sent, and refuses the others when their wait is over.
 func (l *extendedLink) refuseUnsure() {
 	p, e := l.p, l.p.e
 	for len(l.unsure) > 0 {
@@ -83,21 +83,21 @@ func (l *extendedLink) refuseUnsure() {
 	l.unsure = nil
 }
 
-// Sender is the caller of a send that waits for room at its peer.
+// Sender is the caller of a send that waits for memory at its peer.
 type Sender struct {
-	// Wake is called when there may be some.
+	// Wake is called when the peer may have freed memory.
 	Wake func()
 	p    *peer
-	// queued is how many messages waited to be sent if that is why, or 0.
+	// queued is the number of messages that waited to be sent, if that is the reason, or 0.
 	queued int
 	wait   roomWait
-	why    *NoRoomError // nil if there is room
+	why    *NoRoomError // nil if there is memory now
 }
 
-// Want returns the caller of a send for whose message its peer has no room, which may wait for some until
-// RoomWanted reports false. It is nil if there is room, and if a message was refused before and no operation of the
-// program has ended since; then err is why. A message that the program has received since may be the peer's, or that of
-// a rank which knows that the peer has made room.
+// Want registers the caller of a send for whose message the peer has no memory; it may wait until Wanted reports
+// false. Want returns nil if the peer has memory. It also returns nil, with the reason as err, if a message was
+// refused before and no operation of the program has completed since. Otherwise the caller waits again: a
+// message received since may be from the peer, or from a rank that knows that the peer has freed memory.
 func (w *Rooms) Want(peer int, now handshake.Instant) (s *Sender, err error) {
 	p := w.c.peers[peer]
 	why := p.noRoom()
@@ -110,23 +110,23 @@ func (w *Rooms) Want(peer int, now handshake.Instant) (s *Sender, err error) {
 	return s, nil
 }
 
-// Wanted reports whether a sender is to go on waiting.
+// Wanted reports whether a sender should continue to wait.
 func (w *Rooms) Wanted(s *Sender, now handshake.Instant) bool {
 	s.why = s.p.noRoom()
 	return s.why != nil && w.c.state == running && !s.wait.ended(s.p.extended) && (s.why.Queued == 0 || now < s.wait.since+RoomPatience)
 }
 
-// End ends the wait of a sender, and returns why its message is refused, or nil.
+// End ends the wait of a sender, and returns the reason why its message is refused, or nil.
 func (w *Rooms) End(s *Sender, now handshake.Instant) error {
 	w.senders = slices.DeleteFunc(w.senders, func(other *Sender) bool { return other == s })
 	s.p.wantCredit(false)
 	if w.c.state != running {
-		return nil // which refuses it
+		return nil // Post refuses it
 	}
 	return s.p.refuse(s.why, now)
 }
 
-// refuse notes whether a message of the program was refused, and returns why.
+// refuse records whether a message of the program was refused, and returns the reason.
 func (p *peer) refuse(why *NoRoomError, now handshake.Instant) error {
 	if why == nil {
 		p.refusedAt = 0
@@ -136,7 +136,7 @@ func (p *peer) refuse(why *NoRoomError, now handshake.Instant) error {
 	return why
 }
 
-// noRoom returns why a program's message to a peer is not to be sent now, or nil.
+// noRoom returns the reason why a program's message to a peer must not be sent now, or nil.
 func (p *peer) noRoom() *NoRoomError {
 	l := p.extended
 	if l == nil {
@@ -151,7 +151,7 @@ func (p *peer) noRoom() *NoRoomError {
 	return nil
 }
 
-// wake wakes the callers for which there is room now: not for one message only, if others wait to be sent.
+// wake wakes the callers that can send now. Callers behind a full queue wait until it has shrunk to half.
 func (w *Rooms) wake() {
 	for _, s := range w.senders {
 		if l := s.p.extended; s.p.noRoom() == nil && (s.queued == 0 || l.conn.Queued() <= s.queued/2) {
@@ -160,14 +160,14 @@ func (w *Rooms) wake() {
 	}
 }
 
-// wantCredit has the peer asked for its limits while a caller waits for room, also if it sends nothing.
+// wantCredit makes the link ask the peer for its limits while a caller waits for memory, even if it sends nothing.
 func (p *peer) wantCredit(wanted bool) {
 	if l := p.extended; l != nil {
 		l.machine().WantCredit(wanted || slices.ContainsFunc(p.e.Rooms.senders, func(s *Sender) bool { return s.p == p }))
 	}
 }
 
-// Rooms has the callers that wait for room at peers.
+// Rooms holds the callers that wait for memory at peers.
 type Rooms struct {
 	c       *Core
 	senders []*Sender

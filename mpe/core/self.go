@@ -2,7 +2,7 @@ package core
 
 import "math"
 
-// maxEager bounds what a rank buffers of a message to itself.
+// maxEager is the maximum size of a message to itself that a rank buffers.
 const maxEager = 64 << 10
 
 // sendSelf sends a message to this rank.
@@ -19,7 +19,7 @@ func (x *matching) sendSelf(r *Request) error {
 	}
 	if m := x.of(r.comm); in.local != nil && m.Unexpected() > x.ownLimit {
 		m.RemoveUnexpected(in.handle)
-		return ErrFull // the rest of the room is the peers'
+		return ErrFull // the rest of the limit is the peers'
 	}
 	if in.local != nil && r.kind == OpSend && len(r.buf) <= maxEager {
 		in.buf, in.own = x.c.buffers.get(len(r.buf)), true
@@ -30,7 +30,7 @@ func (x *matching) sendSelf(r *Request) error {
 	return nil
 }
 
-// joinSelf moves a message from this rank's send to its receive.
+// joinSelf copies a message from this rank's send to its receive.
 func (x *matching) joinSelf(in *inbound, r *Request) {
 	s := in.local
 	in.local = nil

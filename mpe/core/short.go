@@ -12,11 +12,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Messages of one packet between ranks that share memory. What is here is the shorter way through the
-// engine for those that nothing is out of the ordinary with: from the caller's buffer to the transport,
-// and from there to the receive that was posted. The others go the way of all packets.
+// Messages of one packet between ranks that share memory. This file is the fast path through the engine: from
+// the caller's buffer to the transport, and from there to the posted receive. All other messages take the
+// general path of packets.
 
-// shortLink returns the link of a peer to which messages may have short headers, or nil. It needs no lock.
+// shortLink returns the link of a peer that supports short headers, or nil. It needs no lock.
 func (p *peer) shortLink() *extendedLink {
 	if p == nil || p.extended == nil || p.extended.memory == nil {
 		return nil
@@ -24,8 +24,8 @@ func (p *peer) shortLink() *extendedLink {
 	return p.extended
 }
 
-// sendShort sends a message with a short header, if that may be done now. It needs no time: the driver begins the event then,
-// if NeedsTime reports true, and calls Post or SentNow.
+// sendShort sends a message with a short header, if possible now. It needs no time: afterwards, the driver
+// begins the event if NeedsTime reports true, and calls Post or SentNow.
 func (l *extendedLink) sendShort(buf []byte, comm uint32, tag int32, datatype protocol.Datatype) bool {
 	e := l.p.e
 	if e.state != running {
@@ -36,7 +36,7 @@ func (l *extendedLink) sendShort(buf []byte, comm uint32, tag int32, datatype pr
 	return l.conn.NextShort(&x.op, &x.short) && l.memory.SendShort(l.p.rank, &x.short, buf)
 }
 
-// SendShort is that of the message of a request.
+// SendShort is sendShort for the message of a request.
 func (e *Core) SendShort(r *Request, blocking bool) bool {
 	if r.kind != OpSend || r.flow != nil {
 		return false
@@ -46,22 +46,22 @@ func (e *Core) SendShort(r *Request, blocking bool) bool {
 		l.sendShort(r.buf, r.comm, r.tag, r.datatype)
 }
 
-// holdsBack reports whether a small message is to be announced, as its caller waits for it and the peer has little
-// room.
+// holdsBack reports whether a small message must be announced, because its caller waits for it and the peer's
+// credit is scarce.
 func (l *extendedLink) holdsBack(blocking bool, length int) bool {
 	return blocking && length <= extended.MaxInline && l.conn.Scarce()
 }
 
-// NeedsTime reports whether the driver has to begin the event before it goes on, after a message to a peer was sent with
-// a short header. Otherwise the time of the last event will do: nothing shows it, and a tick will come that gives the
-// message a time.
+// NeedsTime reports whether the driver must begin the event before it continues, after a message to a peer
+// was sent with a short header. Otherwise the time of the last event is good enough: it is not visible, and a
+// tick is due that gives the message a time.
 func (e *Core) NeedsTime(peer int) bool {
 	l := e.peers[peer].extended
 	return e.observes(l.p) || l.dueLater(l.maxRTO)
 }
 
-// MaySendNow reports whether a message of so many bytes may be sent without a request: with a short header, and without that
-// somebody is notified of its end. It needs no lock.
+// MaySendNow reports whether a message of length bytes may be sent without a request: with a short header,
+// and with no observer of its completion. It needs no lock.
 func (e *Core) MaySendNow(peer, tag, length int) bool {
 	if uint(peer) >= uint(len(e.peers)) || uint64(tag) > math.MaxInt32 {
 		return false
@@ -70,8 +70,8 @@ func (e *Core) MaySendNow(peer, tag, length int) bool {
 	return l != nil && length <= l.p.unlimited && !e.observes(l.p)
 }
 
-// SendNow sends a message for which MaySendNow is true with a short header and without a request, if that may be done now.
-// If needsTime, the driver has to begin the event then, and to call SentNow.
+// SendNow sends a message for which MaySendNow is true with a short header and without a request, if possible
+// now. If needsTime, the driver must then begin the event, and call SentNow.
 func (e *Core) SendNow(
 	peer, tag int, comm uint32, buf []byte, datatype protocol.Datatype, blocking bool,
 ) (sent, needsTime bool) {
@@ -86,7 +86,7 @@ func (e *Core) SendNow(
 	return true, false
 }
 
-// SentNow notes the message that SendNow has sent.
+// SentNow records the message that SendNow has sent.
 func (e *Core) SentNow(peer int, buf []byte) { e.peers[peer].extended.sentNow(buf) }
 
 func (l *extendedLink) sentNow(buf []byte) {
@@ -95,7 +95,7 @@ func (l *extendedLink) sentNow(buf []byte) {
 	l.p.sentBytes += uint64(len(buf))
 }
 
-// noteShort notes a message that sendShort has sent.
+// noteShort records a message that sendShort has sent.
 func (l *extendedLink) noteShort(buf []byte) {
 	p, e := l.p, l.p.e
 	l.conn.SentShort(&e.conns.op)
@@ -118,11 +118,11 @@ func (e *Core) sentShort(r *Request) {
 	e.finish(r, nil)
 }
 
-// acksEvery is how many messages are sent with short headers until a caller that only sends is to take
-// the acknowledgements: without them the window is full some day.
+// acksEvery is the number of messages sent with short headers after which a caller that only sends should
+// poll for acknowledgements. Without them, the window eventually fills up.
 const acksEvery = 64
 
-// transmitShort transmits a packet with a short header, if it may have one.
+// transmitShort transmits a packet with a short header, if its header can be short.
 func (l *extendedLink) transmitShort(h *protocol.ExtHeader, payload []byte) bool {
 	if h.Type != protocol.Data || h.Flags&^protocol.FlagPlain != protocol.FlagEager || int(h.Length) != len(payload) {
 		return false
@@ -143,13 +143,13 @@ func (l *extendedLink) transmitShort(h *protocol.ExtHeader, payload []byte) bool
 	return true
 }
 
-// keptPayload has copies of what was sent with short headers and is not acknowledged: the last bytes before end.
+// keptPayload holds copies of unacknowledged payload sent with short headers: the last bytes before end.
 type keptPayload struct {
 	buf []byte
 	end int
 }
 
-// push adds payload behind the last n bytes, which are still needed.
+// push appends payload to the last n bytes, which are still needed.
 func (k *keptPayload) push(payload []byte, n int) {
 	if k.end+len(payload) > len(k.buf) {
 		k.makeRoom(n, len(payload))
@@ -157,7 +157,7 @@ func (k *keptPayload) push(payload []byte, n int) {
 	k.end += copy(k.buf[k.end:], payload)
 }
 
-// makeRoom makes room for more bytes behind the last n. What the window holds bounds it.
+// makeRoom grows or compacts the buffer for more bytes after the last n. The window bounds its size.
 func (k *keptPayload) makeRoom(n, more int) {
 	needed, to := k.buf[k.end-n:k.end], k.buf
 	if 2*(n+more) > len(to) {
@@ -166,10 +166,10 @@ func (k *keptPayload) makeRoom(n, more int) {
 	k.buf, k.end = to, copy(to, needed)
 }
 
-// minKept is the least room for kept payload.
+// minKept is the minimum size of the buffer for kept payload.
 const minKept = 4096
 
-// onKept has a message go on like others that was sent with a short header.
+// onKept moves a message that was sent with a short header to the general path.
 func (l *extendedLink) onKept(act *extended.Action) {
 	begin := l.kept.end - int(act.Offset)
 	buf := l.p.e.buffers.get(int(act.Length))
@@ -177,7 +177,7 @@ func (l *extendedLink) onKept(act *extended.Action) {
 	l.outs.addKept(act.ID, &outbound{buf: buf, own: true, used: true, out: true, length: act.Length})
 }
 
-// receiveShort takes a packet with a short header.
+// receiveShort processes a packet with a short header.
 func (l *extendedLink) receiveShort(a *RxPacket) {
 	p, e := l.p, l.p.e
 	if l.memory == nil || len(a.Bytes) < protocol.ShortHeaderLen {
@@ -195,9 +195,9 @@ func (l *extendedLink) receiveShort(a *RxPacket) {
 	l.perform(a)
 }
 
-// ReceiveShorts takes the packets with short headers at the beginning of a batch that are delivered to receives that were
-// posted, and returns the rest. The time of the last event will do for it if that is recent. The driver begins the event then
-// if there is a rest, or NeedsFlush reports true.
+// ReceiveShorts delivers packets with short headers at the beginning of a batch to posted receives, and
+// returns the rest of the batch. The time of the last event is good enough for it, if recent. If there is a
+// rest, or if NeedsFlush reports true, the driver then begins the event.
 func (e *Core) ReceiveShorts(network int, batch []RxPacket) (rest []RxPacket) {
 	if e.observesMemory { // the time matters
 		return batch
@@ -219,12 +219,13 @@ func (e *Core) ReceiveShorts(network int, batch []RxPacket) (rest []RxPacket) {
 	return nil
 }
 
-// NeedsFlush reports whether the event at hand has brought about something that flush has to do.
+// NeedsFlush reports whether the current event requires a flush.
 func (e *Core) NeedsFlush() bool {
 	return len(e.pending.touched) > 0 || len(e.ended) > 0 || e.calls.Pending()
 }
 
-// deliversShort takes a packet with a short header, which it decodes, if it is the one that is expected and a receive was posted for its message.
+// deliversShort decodes a packet with a short header, and delivers it if it is the expected packet and a
+// receive for its message is posted.
 func (l *extendedLink) deliversShort(a *RxPacket) bool {
 	h, payload := &l.p.e.conns.short, a.Bytes[protocol.ShortHeaderLen:]
 	h.Decode((*[protocol.ShortHeaderLen]byte)(a.Bytes))
@@ -244,8 +245,8 @@ func (l *extendedLink) deliversShort(a *RxPacket) bool {
 	return true
 }
 
-// receiverOf returns the receive that was posted for the message of a short header, or nil if there is none
-// or the packet is not the one that is expected.
+// receiverOf returns the receive posted for the message of a short header. It returns nil if no receive is
+// posted, or if the packet is not the expected one.
 func (l *extendedLink) receiverOf(h *protocol.ShortHeader, length int) *Request {
 	if collective.Internal(h.Comm) || !l.conn.ExpectsShort(h, length) {
 		return nil
@@ -256,14 +257,14 @@ func (l *extendedLink) receiverOf(h *protocol.ShortHeader, length int) *Request 
 		return nil
 	}
 	r.handle = match.Handle{}
-	if r.flow != nil { // it is to be sent on
+	if r.flow != nil { // it is to be forwarded
 		_, _, r.handle, _ = m.Repost(int32(r.peer), r.matchTag(), r, r.order)
 		return nil
 	}
 	return r
 }
 
-// deliverShort ends the receive of a message that is in its buffer.
+// deliverShort completes the receive of a message that is in its buffer.
 func (l *extendedLink) deliverShort(r *Request, h *protocol.ShortHeader, length int) {
 	e, p, s := l.p.e, l.p, &r.Status
 	p.recvsDone++
@@ -277,15 +278,15 @@ func (l *extendedLink) deliverShort(r *Request, h *protocol.ShortHeader, length 
 	e.finish(r, err)
 }
 
-// afterShort has the end of the event deal with the peer, if that is necessary: to flush it, or as nothing is due within
-// a time, by which its deadline may be.
+// afterShort marks the peer as touched if that is necessary: because it needs a flush, or because no tick is
+// due within a time by which its deadline may expire.
 func (l *extendedLink) afterShort(flush bool, within time.Duration) {
 	if flush || l.dueLater(within) {
 		l.p.e.touch(l.p)
 	}
 }
 
-// dueLater reports whether no tick is known to come within a time.
+// dueLater reports whether no tick is known to be due within a time.
 func (l *extendedLink) dueLater(within time.Duration) bool {
 	return !l.p.timed || l.p.e.due > l.p.e.at+within
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// sharing starts two ranks that share memory, and know each other.
+// sharing starts two ranks that share memory, and are connected.
 func sharing(t *testing.T) *world {
 	w := newCores(t, 1, 2, faults{stream: true, memory: true}, extendedPeer)
 	for from := range 2 {
@@ -24,11 +24,11 @@ func sharing(t *testing.T) *world {
 	return w
 }
 
-// shortPacket has rank 0 send a message with a short header, and returns its packet.
+// shortPacket sends a message from rank 0 with a short header, and returns its packet.
 func (w *world) shortPacket(t *testing.T, tag int, payload []byte) RxPacket {
 	t.Helper()
 	w.wire = nil
-	for sent := false; !sent; { // its network may have no place for it
+	for sent := false; !sent; { // the network may be full
 		sent, _ = w.cores[0].SendNow(1, tag, 0, payload, protocol.Int, false)
 	}
 	for i := range w.wire {
@@ -40,12 +40,12 @@ func (w *world) shortPacket(t *testing.T, tag int, payload []byte) RxPacket {
 	return RxPacket{}
 }
 
-// TestReceiveShorts: a packet is delivered without an event exactly if nothing is out of the ordinary with it.
+// TestReceiveShorts checks that a packet is delivered without an event exactly if it needs no special treatment.
 func TestReceiveShorts(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		payload string
-		posted  int // bytes of the receive that was posted, or -1
+		posted  int // bytes of the posted receive, or -1
 		change  func(e *Core, a *RxPacket)
 		network int
 		taken   bool
@@ -82,7 +82,7 @@ func TestReceiveShorts(t *testing.T) {
 		if tt.change != nil {
 			tt.change(e, &a)
 		}
-		other := RxPacket{Kind: RxConnected, Peer: 0} // which stays in any case
+		other := RxPacket{Kind: RxConnected, Peer: 0} // always returned
 		rest := e.ReceiveShorts(tt.network, []RxPacket{a, other})
 		if taken := len(rest) == 1; taken != tt.taken {
 			t.Errorf("%s: taken %v", tt.name, taken)
@@ -103,8 +103,8 @@ func TestReceiveShorts(t *testing.T) {
 	}
 }
 
-// TestMaySendNow: a message is sent without a request only to a rank with which memory is shared, if nobody observes
-// it.
+// TestMaySendNow checks that a message is sent without a request only to a rank that shares memory, and only
+// if it is not observed.
 func TestMaySendNow(t *testing.T) {
 	sharing := sharing(t).cores[0]
 	for _, tt := range []struct {
@@ -138,7 +138,7 @@ func TestMaySendNow(t *testing.T) {
 	}
 }
 
-// copying is a Memory in which messages of others are found, or not.
+// copying is a Memory that provides the messages of other ranks, or none.
 type copying struct {
 	Memory
 	there   bool
@@ -152,8 +152,7 @@ func (c *copying) Get(_ int, advertised uint64, b []byte) bool {
 	return c.there && advertised == 9
 }
 
-// TestGet: a message that its sender advertises is copied to its receive if there is one with a buffer for some of
-// it.
+// TestGet checks that an advertised message is copied to its receive, if there is one with a buffer for some of it.
 func TestGet(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -191,7 +190,8 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// TestFetch: the payload of a packet goes where its message is expected, and otherwise nowhere.
+// TestFetch checks that the payload of a packet is copied to the expected destination of its message, and
+// otherwise discarded.
 func TestFetch(t *testing.T) {
 	w := newCores(t, 1, 2, faults{stream: true}, extendedPeer)
 	e := w.cores[0]
@@ -216,7 +216,7 @@ func TestFetch(t *testing.T) {
 	n := int(length)
 	for _, tt := range []struct {
 		name    string
-		room    int // of the receive, if it is shorter
+		room    int // size of the receive, if it is shorter
 		away    int
 		there   bool
 		without bool
@@ -246,7 +246,7 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// TestInbox: each message is found by its number until it is removed.
+// TestInbox checks that each message is found by its number until it is removed.
 func TestInbox(t *testing.T) {
 	var b inbox
 	var found extended.Message
@@ -305,8 +305,8 @@ func TestInbox(t *testing.T) {
 	check("removed again")
 }
 
-// TestFormsOfPackets: a packet is the same in one piece and in two, and whether or not its checksum was verified
-// before.
+// TestFormsOfPackets checks that a packet has the same effect in one piece and in two, with or without an
+// earlier check of its checksum.
 func TestFormsOfPackets(t *testing.T) {
 	const head = protocol.ExtHeaderLen
 	for name, form := range map[string]func(b []byte) RxPacket{
@@ -345,7 +345,7 @@ func TestFormsOfPackets(t *testing.T) {
 	}
 }
 
-// TestAdvertised: a message keeps the number by which its sender advertises it.
+// TestAdvertised checks that a message keeps the number by which its sender advertises it.
 func TestAdvertised(t *testing.T) {
 	for _, advertised := range []uint64{0, 1, 2, 1 << 40} {
 		w := newCores(t, 1, 2, faults{}, extendedPeer)

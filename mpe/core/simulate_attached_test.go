@@ -19,14 +19,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/mpitest"
 )
 
-// daemons are the ranks of a cluster that programs attach to, each with a daemon of its own.
+// daemons are the ranks of a cluster that programs attach to, each with a separate daemon.
 type daemons struct {
 	*core.Simulated
 	devices []mpe.Device
 	servers []*attach.Server
 }
 
-// daemonRank is the one rank of a daemon.
+// daemonRank is the only rank of a daemon.
 type daemonRank struct{ simulatedRank }
 
 // Hosts implements attach.Ranks.
@@ -49,14 +49,14 @@ func (d *daemons) device(rank int) simulatedRank {
 	return d.devices[rank].(simulatedRank)
 }
 
-// attached is a rank that a program has attached to.
+// attached is a rank with an attached program.
 type attached struct {
 	*client.Client
 	rank   simulatedRank
 	stream *core.SimulatedStream
 }
 
-// attach has a program attach to a rank.
+// attach attaches a program to a rank.
 func (d *daemons) attach(rank int) (*attached, error) {
 	program, daemon := d.Streams()
 	d.Serve(func() { d.servers[rank].ServeStream(context.Background(), daemon, attachwire.Credentials{}) })
@@ -64,7 +64,7 @@ func (d *daemons) attach(rank int) (*attached, error) {
 	return &attached{c, d.device(rank), program}, err
 }
 
-// Run and WithTimeout are those of the rank.
+// Run and WithTimeout are as those methods of the rank.
 func (a *attached) Run(programs ...func()) error { return a.rank.Run(programs...) }
 
 func (a *attached) WithTimeout(ctx context.Context, after time.Duration) (context.Context, context.CancelFunc) {
@@ -79,7 +79,7 @@ func (a *attached) StartCollective(c *collective.Operation) (mpe.Op, error) {
 	return a.polled(a.Client.StartCollective(c))
 }
 
-// polled returns an operation that a program may poll: time passes meanwhile.
+// polled returns an operation that a program may poll: time passes with each poll.
 func (a *attached) polled(op mpe.Op, err error) (mpe.Op, error) {
 	if err != nil {
 		return nil, err
@@ -102,11 +102,11 @@ func (o polled) Test() (mpe.Status, bool, error) {
 	return st, ended, err
 }
 
-// TestSimulationOfAttached: the tests of package mpi pass on ranks of daemons, and nothing is
-// left in a daemon of a program that has ended.
+// TestSimulationOfAttached checks that the tests of package mpi pass on ranks of daemons, and that nothing of
+// an ended program is left in a daemon.
 func TestSimulationOfAttached(t *testing.T) { eachSeed(t, 4, softwareKinds, simulateAttached) }
 
-// simulateAttached runs the test of a seed on ranks of which some are attached to.
+// simulateAttached runs the test of a seed on ranks, some of which belong to attached programs.
 func simulateAttached(t *testing.T, k *core.SimulatedKind, seed uint64) (s *core.Simulated) {
 	wire, err := devices(core.NewSimulated(t, k, seed, 2))[0].Peer(1)
 	if err != nil {
@@ -120,7 +120,7 @@ func simulateAttached(t *testing.T, k *core.SimulatedKind, seed uint64) (s *core
 		devices := slices.Clone(d.devices)
 		for rank := range devices {
 			if rng.IntN(4) == 0 {
-				d.device(rank).Served = false // a program with an engine of its own
+				d.device(rank).Served = false // a program with a private engine
 				continue
 			}
 			a, err := d.attach(rank)
@@ -138,7 +138,7 @@ func simulateAttached(t *testing.T, k *core.SimulatedKind, seed uint64) (s *core
 	return s
 }
 
-// check wants nothing to be left of programs, all of which have ended some time ago.
+// check checks that nothing is left of programs, all of which ended the given time ago.
 func (d *daemons) check(t *testing.T, ago time.Duration) {
 	d.Pass(ago)
 	if n := d.Goroutines(); n > 0 {
@@ -151,12 +151,12 @@ func (d *daemons) check(t *testing.T, ago time.Duration) {
 	}
 }
 
-// TestSimulationOfKilled: programs are killed at any time, and the programs after them have
-// right results. Each daemon has its memory back. If the next programs begin when packets of the
-// earlier ones may be in transit, they may fail, but not have wrong results.
+// TestSimulationOfKilled kills programs at random times, and checks that later programs have correct results,
+// and that each daemon regains its memory. Programs that begin while packets of earlier ones may be in
+// transit may fail, but must not have wrong results.
 func TestSimulationOfKilled(t *testing.T) { eachSeed(t, 4, extendedKinds, simulateKilled) }
 
-// attachedMemory is how much memory a daemon has in TestSimulationOfKilled.
+// attachedMemory is the memory limit of a daemon in TestSimulationOfKilled.
 const attachedMemory = 256 << 10
 
 func simulateKilled(t *testing.T, k *core.SimulatedKind, seed uint64) *core.Simulated {
@@ -188,8 +188,8 @@ func simulateKilled(t *testing.T, k *core.SimulatedKind, seed uint64) *core.Simu
 	return s
 }
 
-// program attaches to a rank and exchanges messages. Unless it is the last, it may be killed,
-// or see that another one is. Strict: it must not fail.
+// program attaches to a rank and exchanges messages. Unless it is the last, it may be killed, or be affected
+// when another one is. With strict, it must not fail.
 func (d *daemons) program(t *testing.T, rank, round int, last, strict bool, rng *rand.Rand) {
 	a, err := d.attach(rank)
 	if err != nil {
@@ -218,7 +218,7 @@ func (d *daemons) program(t *testing.T, rank, round int, last, strict bool, rng 
 	}
 }
 
-// neighbours exchanges three messages of n times that word with the next ranks, all at once.
+// neighbours exchanges three messages, of n times word, with the next ranks, all at once.
 func neighbours(ctx context.Context, c *mpi.Comm, tag int, word int32, n int) error {
 	right, left := (c.Rank()+1)%c.Size(), (c.Rank()+c.Size()-1)%c.Size()
 	sent := slices.Repeat([]int32{word}, n)
@@ -248,7 +248,7 @@ func neighbours(ctx context.Context, c *mpi.Comm, tag int, word int32, n int) er
 	return nil
 }
 
-// errWrong: a call has succeeded, and its result is wrong.
+// errWrong means that a call succeeded with a wrong result.
 var errWrong = errors.New("wrong result")
 
 // sumByProgram is mpi.Sum as a function of the program.

@@ -15,19 +15,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/mpitest"
 )
 
-// TestSimulationOfMPI: the tests of package mpi pass on simulated clusters, whatever the
-// network does and in whatever order ranks go on.
+// TestSimulationOfMPI checks that the tests of package mpi pass on simulated clusters, whatever the network
+// does and in whatever order ranks run.
 func TestSimulationOfMPI(t *testing.T) { eachSeed(t, 1, softwareKinds, simulateMPI) }
 
-// Kinds of clusters: without FPGAs, with them, with those that kernels are for, and of the profile
-// extended alone.
+// Kinds of clusters: without FPGAs, with FPGAs, with FPGAs for kernels, and with the extended profile only.
 func softwareKinds(k *core.SimulatedKind) bool { return !k.FPGA }
 func fpgaKinds(k *core.SimulatedKind) bool     { return k.FPGA }
 func kernelKinds(k *core.SimulatedKind) bool   { return k.FPGA && !k.Tree }
 func extendedKinds(k *core.SimulatedKind) bool { return strings.HasPrefix(k.Name, "extended") }
 
-// eachSeed simulates the programs of all seeds, or of one in so many of them where programs
-// take as many times as long, on each kind of cluster that is wanted.
+// eachSeed simulates the programs of all seeds, or of one in oneIn seeds if programs take that many times as
+// long, on each wanted kind of cluster.
 func eachSeed(t *testing.T, oneIn uint64, wanted func(k *core.SimulatedKind) bool, simulate func(t *testing.T, k *core.SimulatedKind, seed uint64) *core.Simulated) {
 	name := t.Name()
 	first, n := core.Seeds()
@@ -69,7 +68,7 @@ func simulateMPI(t *testing.T, k *core.SimulatedKind, seed uint64) (s *core.Simu
 	return s
 }
 
-// TestSimulationOfMPIAgain: a seed determines all that happens.
+// TestSimulationOfMPIAgain checks that a seed determines everything that happens.
 func TestSimulationOfMPIAgain(t *testing.T) {
 	seeds := uint64(6)
 	if race.Enabled {
@@ -89,7 +88,8 @@ func TestSimulationOfMPIAgain(t *testing.T) {
 	}
 }
 
-// TestNextProgramSplits: a program that is gone in a Split leaves nothing for that of the next.
+// TestNextProgramSplits checks that a program that ends during a Split leaves nothing behind for the next
+// program's Split.
 func TestNextProgramSplits(t *testing.T) {
 	s := core.NewSimulated(t, &core.SimulatedKinds[0], 1, 2)
 	devices := devices(s)

@@ -12,8 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// waits checks that the status names every operation that has not ended, and that nothing
-// waits for an ACK forever.
+// waits checks that the status names every pending operation, and that no operation waits for an ACK forever.
 func (p *program) waits() error {
 	if err := p.abandoned(); err != nil {
 		return err
@@ -36,7 +35,7 @@ func (p *program) waits() error {
 				overdue = new(*w)
 			}
 		})
-		// A call forwards what a rank that has closed was to send.
+		// A call forwards the messages that a closed rank was to send.
 		if overdue != nil && !(p.fpga && rank == 1) && !(p.collective && p.closes) {
 			return fmt.Errorf("rank %d: a send to rank %d waits for an ACK for %v", rank, overdue.Remote, p.now-overdue.Since)
 		}
@@ -49,8 +48,8 @@ func (p *program) waits() error {
 	return nil
 }
 
-// deadEnds checks that nothing waits for a peer in a dead end, and that a node which has not sent what it asked to send
-// is in one.
+// deadEnds checks that no operation waits for a peer in a dead end, and that a node which has not sent a
+// message that it requested to send is in one.
 func (p *program) deadEnds() error {
 	for rank, e := range p.cores {
 		if e == nil || p.halted(rank) {
@@ -68,7 +67,7 @@ func (p *program) deadEnds() error {
 			p.dead++
 			var waits *Waiting
 			eachWait(e, func(w *Waiting) {
-				// The one send that is tried with a program on upstream's library.
+				// One send is tried with a program that uses upstream's library.
 				tried := w.Send && w.State == handshake.WaitClear && p.now+p.ports[rank].ahead-w.Since <= 2*time.Second
 				if w.peer == peer && !tried {
 					waits = new(*w)
@@ -90,8 +89,8 @@ func (p *program) deadEnds() error {
 	return nil
 }
 
-// progress checks that a posted receive whose message was accepted is matched: no send that its receive waits for is
-// held back at its sender.
+// progress checks that a posted receive whose message was accepted is matched: no send that its receive is
+// waiting for may be held back at its sender.
 func (p *program) progress() (err error) {
 	if !p.floods {
 		return nil
@@ -130,8 +129,8 @@ func (p *program) progress() (err error) {
 	return err
 }
 
-// abandoned checks that no rank waits in a call that has failed on another one, unless ranks
-// have left: others may wait for their return.
+// abandoned checks that no rank waits in a call that has failed on another rank, unless ranks have detached:
+// others may wait for their return.
 func (p *program) abandoned() error {
 	failed := map[int]*posted{} // by the number of the call
 	for _, o := range p.posted {
@@ -153,14 +152,14 @@ func (p *program) abandoned() error {
 	return nil
 }
 
-// check returns what is wrong with what has happened.
+// check returns an error if the run violated an expectation.
 func (p *program) check() error {
 	if p.failure != nil {
 		return p.failure
 	}
-	gone := make([]bool, p.ranks) // those that have crashed, or were stopped forever
+	gone := make([]bool, p.ranks) // ranks that crashed, or were stopped forever
 	for rank := range p.ports {
-		// A clock that jumps may show that a peer has been silent for long.
+		// A clock that jumps may make a peer appear silent for long.
 		gone[rank] = p.halted(rank) || p.kind.net.jump > 0 && p.unreachable
 	}
 	for _, o := range p.posted {
@@ -174,7 +173,7 @@ func (p *program) check() error {
 		return err
 	}
 	if p.kind.net.loss+p.kind.net.stall > 0 && (p.fpga || p.nodes != nil) {
-		return nil // what was lost may have ended anything
+		return nil // losses may have ended any operation
 	}
 	for rank, port := range p.ports {
 		if port.node != nil && port.node.broken() != "" {
@@ -192,21 +191,19 @@ func (p *program) check() error {
 		}
 	}
 	if slices.Contains(gone, true) {
-		return nil // which ends operations of the others
+		return nil // this ends operations of other ranks
 	}
 	if p.kind.net.stall > 0 && p.ordered && !p.kind.net.stream {
-		return nil // a host that is stopped in mid-message has to start it over, each time
+		return nil // a host that is stopped in mid-message has to start it over each time
 	}
 	return p.checkEnds()
 }
 
-// checkContent checks that each message was received intact and once, and by the receiver if
-// its send has succeeded.
+// checkContent checks that each message was received intact and once, and by its receiver if its send succeeded.
 func (p *program) checkContent(gone []bool) error {
 	received := map[uint32]int{}
 	sends := map[uint32]*posted{}
-	// Messages of 0 words, by the pair: those that were received, all, and those sent
-	// with success.
+	// Messages of 0 words, by pair: those received, all of them, and those sent successfully.
 	empty, all, sent := map[[2]int]int{}, map[[2]int]int{}, map[[2]int]int{}
 	for _, o := range p.posted {
 		switch {
@@ -268,25 +265,24 @@ func (p *program) checkContent(gone []bool) error {
 	return nil
 }
 
-// checkEnds checks that nothing but its own deadline has ended an operation, and that
-// nothing is left of one.
+// checkEnds checks that only its own deadline has ended an operation, and that nothing is left of it.
 func (p *program) checkEnds() error {
 	cancelled := slices.ContainsFunc(p.posted, func(o *posted) bool { return !o.lost && o.op.Kind != OpRecv && o.r.Err != nil })
 	for _, o := range p.posted {
 		switch {
 		case o.lost:
-		case o.call != nil && !p.strict: // some rank's deadline has ended the call
+		case o.call != nil && !p.strict: // some rank's deadline ended the call
 		case o.r.Err == nil || errors.Is(o.r.Err, context.DeadlineExceeded) && !p.strict:
 		case errors.Is(o.r.Err, ErrCancelled) && o.revoke:
 		case p.refuses && errors.Is(o.r.Err, ErrFull) && o.op.Kind != OpRecv:
 		// its message was refused, or is not received before the end
 		case p.floods && errors.Is(o.r.Err, context.DeadlineExceeded):
 		case p.ordered && o.op.Kind == OpRecv && cancelled && errors.Is(o.r.Err, handshake.ErrTimeout):
-			// The SEND_REQUEST of a send that was cancelled has matched it.
+			// The SEND_REQUEST of a cancelled send matched it.
 		case p.kind.net.repeat > 0 && o.op.Kind == OpRecv && errors.Is(o.r.Err, handshake.ErrTimeout):
-			// A copy of a SEND_REQUEST has matched it.
+			// A duplicate of a SEND_REQUEST matched it.
 		case p.ordered && p.kind.net.loss > 0 && !p.strict && errors.Is(o.r.Err, handshake.ErrTimeout):
-			// Each time some datagram of a long message was lost.
+			// Each time, some datagram of a long message was lost.
 		default:
 			return fmt.Errorf("rank %d: an operation with rank %d has failed: %w", o.rank, o.op.Peer, o.r.Err)
 		}
@@ -307,11 +303,11 @@ func (p *program) checkEnds() error {
 	return nil
 }
 
-// firstWindow is how many packets may be in flight at first (E28).
+// firstWindow is the initial window in packets (E28).
 const firstWindow = 16
 
-// timedOut counts the peers for which a time-out has expired, and the windows that are
-// smaller than at first.
+// timedOut returns the number of peers with an expired time-out, and the number of windows smaller than
+// the initial one.
 func (p *program) timedOut() (peers, halved int) {
 	for _, e := range p.cores {
 		for _, peer := range e.peers {

@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/core"
 )
 
-// simulatedRank is a simulated rank as an mpe.Device.
+// simulatedRank is a simulated rank that implements mpe.Device.
 type simulatedRank struct {
 	mpe.Minimal
 	*core.SimulatedDevice
@@ -27,7 +27,7 @@ func devices(s *core.Simulated) []mpe.Device {
 func (d simulatedRank) Start(op mpe.Operation) (mpe.Op, error) {
 	o, err := d.SimulatedDevice.Start(op)
 	if err != nil {
-		return nil, err // not a nil pointer in an mpe.Op
+		return nil, err // avoids a nil pointer in an mpe.Op
 	}
 	return o, nil
 }

@@ -19,11 +19,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// TestSimulationOfKernels: what stand-ins compute with a host is right, and the host sends
-// nothing that would wedge an FPGA.
+// TestSimulationOfKernels checks that the results of stand-ins and a host are correct, and that the host
+// sends nothing that would wedge an FPGA.
 func TestSimulationOfKernels(t *testing.T) { eachSeed(t, 1, kernelKinds, simulateKernels) }
 
-// hosts are what rank 0 does with kernels.
+// hosts are the programs of rank 0, by kernel.
 var hosts = map[string]struct {
 	options func(rng *rand.Rand) config.KernelOptions
 	run     func(ctx context.Context, rank simulatedRank, rng *rand.Rand, o config.KernelOptions) error

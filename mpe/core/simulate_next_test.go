@@ -14,8 +14,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// TestSimulationOfNextProgram: programs end in the middle of all kinds of operations, and the programs after them
-// receive what was sent to them, all of it, in order, and nothing else. Each message says which program has sent it.
+// TestSimulationOfNextProgram ends programs in the middle of all kinds of operations, and checks that later
+// programs receive all messages sent to them, in order, and no others. Each message identifies the program
+// that sent it.
 func TestSimulationOfNextProgram(t *testing.T) {
 	eachSeed(t, 1, func(k *core.SimulatedKind) bool { return !k.Tree }, simulateNext)
 }
@@ -32,7 +33,7 @@ func simulateNext(t *testing.T, k *core.SimulatedKind, seed uint64) *core.Simula
 	}
 	rounds := 2 + rng.IntN(3)
 	pauses := []time.Duration{time.Second, 3 * time.Second}
-	if k.FPGA || s.Size() == 2 && !extendedKinds(k) { // others may retransmit what cancels a message
+	if k.FPGA || s.Size() == 2 && !extendedKinds(k) { // other kinds may retransmit a packet that cancels a message
 		pauses = append(pauses, time.Millisecond, 20*time.Millisecond)
 	}
 	for round := range rounds {
@@ -65,7 +66,7 @@ func simulateNext(t *testing.T, k *core.SimulatedKind, seed uint64) *core.Simula
 	return s
 }
 
-// echo makes the ranks but 0 return the messages that they receive from it, until stop is called.
+// echo makes all ranks except 0 return the messages that they receive from it, until stop is called.
 func (d *daemons) echo(t *testing.T) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	for rank := 1; rank < d.Size(); rank++ {
@@ -99,7 +100,7 @@ type next struct {
 	echo  bool // the other ranks return the messages that they receive
 	rng   *rand.Rand
 	world *mpi.Comm
-	// requests are pending, and received are their buffers, with the rank that each is from.
+	// requests are pending. received are their buffers, with the rank of each sender.
 	requests []mpi.Request
 	received []received
 	sent     int32
@@ -110,7 +111,7 @@ type received struct {
 	buf  []int32
 }
 
-// message is one that says from which program it is, and its number there.
+// message returns a message that identifies its program and its number there.
 func (p *next) message() []int32 {
 	p.sent++
 	m := make([]int32, []int{2, 2, 2, 400, 900}[p.rng.IntN(5)])
@@ -118,7 +119,7 @@ func (p *next) message() []int32 {
 	return m
 }
 
-// check returns an error if a message that was received is wrong.
+// check returns an error if a received message is wrong.
 func (p *next) check(r received) error {
 	if r.buf[0] != -1 && r.buf[0]>>8 != p.round {
 		return fmt.Errorf("%w: the message is of program %d of rank %d", errWrong, r.buf[0]>>8, r.buf[0]&0xff)
@@ -150,21 +151,21 @@ func (p *next) run(last bool) error {
 		if err := p.begin(); err != nil {
 			return err
 		}
-		for range p.rng.IntN(3) { // and some time passes
+		for range p.rng.IntN(3) { // let some time pass
 			a.rank.Yield()
 		}
 	}
 	ctx, stop := a.WithTimeout(p.t.Context(), time.Duration(p.rng.IntN(10))*time.Millisecond)
 	defer stop()
 	if p.rng.IntN(2) == 0 {
-		_ = mpi.Waitall(ctx, p.requests, nil) // which the other ranks may not let it
+		_ = mpi.Waitall(ctx, p.requests, nil) // the other ranks may prevent its success
 	}
 	for _, r := range p.received {
 		if err := p.check(r); err != nil {
 			return err
 		}
 	}
-	if p.rng.IntN(2) == 0 || p.echo { // which may owe an answer to a program that has ended well
+	if p.rng.IntN(2) == 0 || p.echo { // may owe an answer to a program that ended cleanly
 		a.stream.HangUp()
 		return nil
 	}
@@ -176,14 +177,14 @@ func (p *next) run(last bool) error {
 func (p *next) begin() error {
 	n := p.world.Size()
 	peer := (p.rank + 1 + p.rng.IntN(n-1)) % n
-	one, many := []int32{p.round << 8}, make([]int32, n) // of a call that meets other operations of the program
+	one, many := []int32{p.round << 8}, make([]int32, n) // of a call that may conflict with other operations
 	var r mpi.Request
 	var err error
 	switch p.rng.IntN(10) {
 	case 0, 1, 2:
 		send := mpi.Isend[int32]
 		if info, err := p.device(p.rank).Peer(peer); err == nil && info.Profile == "extended" {
-			send = mpi.Issend[int32] // others may be over, and wait for the next program
+			send = mpi.Issend[int32] // other ranks may be done, and wait for the next program
 		}
 		r, err = send(p.world, p.message(), peer, 0)
 	case 3, 4, 5:
@@ -209,7 +210,7 @@ func (p *next) begin() error {
 	return err
 }
 
-// exchange sends every other rank some messages, and receives theirs, or its own back.
+// exchange sends every other rank some messages, and receives theirs, or its own returned messages.
 func (p *next) exchange(ctx context.Context) error {
 	if p.echo {
 		return p.thereAndBack(ctx)

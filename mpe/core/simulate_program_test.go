@@ -21,36 +21,35 @@ type posted struct {
 	rank int
 	op   Operation
 	at   handshake.Instant
-	// cancel is when its caller's deadline expires; never if it has none.
+	// cancel is the time at which its caller's deadline expires; Never if it has none.
 	cancel handshake.Instant
 	r      *Request
 	id     uint32 // of the message of a send
 	ended  bool
-	// before is an operation that has to end before this one is posted; or nil.
+	// before is an operation that must end before this one is posted, or nil.
 	before *posted
-	// call is a collective call, and want its result. They are in place of op and id.
+	// call is a collective call, and want its result; they replace op and id.
 	call *collective.Operation
 	want []byte
-	// revoke: at the time cancel, the operation is cancelled, if that is still possible.
+	// revoke means that the operation is cancelled at the time cancel, if it still can be.
 	revoke bool
-	// probe: it is a receive of what a probe finds, which is waiting; and then found is what
-	// it has found.
+	// probe is the pending probe of a receive, or nil. The operation receives the message found.
 	probe   *Probe
 	woken   bool // the probe
 	waiting bool
 	found   Status
-	// event is what happens to the rank, in place of op; gone: it ends its operations. lost:
-	// the operation was under way then, or the event is over.
+	// event is an event of the rank, in place of op. gone means that it ends the rank's operations. lost
+	// means that the operation was pending then, or that the event is over.
 	event      func(o *posted)
 	gone, lost bool
-	// group: operations of the same one belong together, as a send and its receive do.
+	// group identifies operations that belong together, such as a send and its receive.
 	group int
 }
 
-// over reports whether it has ended, or will not.
+// over reports whether the operation is done, or never will be.
 func (o *posted) over() bool { return o.lost || o.r != nil && o.r.Over }
 
-// messageID is what a message is recognized by: its first word. All that have none are 0.
+// messageID returns the ID of a message: its first word, or 0 for an empty message.
 func messageID(b []byte) uint32 {
 	if len(b) == 0 {
 		return 0
@@ -58,7 +57,7 @@ func messageID(b []byte) uint32 {
 	return binary.LittleEndian.Uint32(b)
 }
 
-// fill writes a message that its ID determines.
+// fill writes the content of a message, which its ID determines.
 func fill(b []byte, id uint32) {
 	rng := rand.New(rand.NewPCG(uint64(id), 7))
 	for i := range b {
@@ -69,9 +68,8 @@ func fill(b []byte, id uint32) {
 	}
 }
 
-// newProgram makes the program of a seed. Those of odd seeds have short messages, no
-// deadlines, and a third of the losses: all of their operations have to succeed, unless an
-// FPGA takes part.
+// newProgram returns the program of a seed. Odd seeds have short messages, no deadlines, and a third of the
+// losses: all of their operations must succeed, unless an FPGA takes part.
 func newProgram(t *testing.T, k kind, seed uint64) *program {
 	strict := seed%2 == 1
 	if strict {
@@ -121,7 +119,7 @@ func newProgram(t *testing.T, k kind, seed uint64) *program {
 		}
 		words := sizes[p.rng.IntN(len(sizes))]
 		if k.nodes != nil && to != 1 && p.rng.IntN(8) == 0 {
-			words = 0 // an FPGA sends them, and cannot receive them
+			words = 0 // an FPGA sends empty messages, but cannot receive them
 		}
 		b := make([]byte, 4*words)
 		fill(b, id+1)
@@ -177,8 +175,8 @@ const (
 	afterFlood = 2000
 )
 
-// addFloods has rank 0 send messages that nothing receives before all is received, and then one whose receive is
-// posted: more than the peer has room for, and some are refused, or fewer, and none is.
+// addFloods adds messages from rank 0 that nothing receives until the end, and then one with a posted
+// receive. Either there are more than the peer has memory for, and some are refused, or fewer, and none is.
 func (p *program) addFloods(when func() handshake.Instant) {
 	group, at := p.nextGroup(), when()
 	words := 1 + p.rng.IntN(6)
@@ -203,7 +201,7 @@ func (p *program) addFloods(when func() handshake.Instant) {
 			cancel: Never, group: group})
 }
 
-// addProbes has ranks wait for messages, and then receive what they have found.
+// addProbes adds probes of ranks, and receives of the messages that they find.
 func (p *program) addProbes(when func() handshake.Instant) {
 	for range p.rng.IntN(4) {
 		at := when()
@@ -217,15 +215,15 @@ func (p *program) addProbes(when func() handshake.Instant) {
 	}
 }
 
-// addEvents has some event happen to some ranks. Gone: it ends the rank's operations.
+// addEvents adds an event for some ranks. gone means that it ends the rank's operations.
 func (p *program) addEvents(event func(o *posted), gone bool, when func() handshake.Instant) {
 	for range 1 + p.rng.IntN(3) {
 		p.posted = append(p.posted, &posted{rank: p.rng.IntN(p.ranks), at: when(), event: event, gone: gone, cancel: Never, group: p.nextGroup()})
 	}
 }
 
-// chain has the operations of deployed nodes, and of a stand-in for one, block, and gives the
-// receives of nodes the sizes of the messages.
+// chain makes the operations of deployed nodes, and of a stand-in for one, blocking, and gives the receives
+// of nodes the sizes of the messages.
 func (p *program) chain() {
 	byTime := func(ops []*posted) []*posted {
 		slices.SortStableFunc(ops, func(a, b *posted) int { return cmp.Compare(a.at, b.at) })
@@ -264,10 +262,10 @@ func (p *program) of(rank int) (ops []*posted) {
 	return ops
 }
 
-// nextGroup is the number of a group that no operation has yet.
+// nextGroup returns an unused group number.
 func (p *program) nextGroup() int { return p.posted[len(p.posted)-1].group + 1 }
 
-// addCalls has all ranks make some collective calls, in the same order.
+// addCalls adds some collective calls of all ranks, in the same order.
 func (p *program) addCalls(when func() handshake.Instant) {
 	last := make([]*posted, p.ranks)
 	for number := range 1 + p.rng.IntN(6) {
@@ -293,7 +291,7 @@ func (p *program) addCalls(when func() handshake.Instant) {
 	}
 }
 
-// algorithm names one that can carry out a call; half the time none.
+// algorithm returns the name of an algorithm that can run a call, or, half the time, "".
 func (p *program) algorithm(call *coll.Call) string {
 	if p.rng.IntN(2) == 0 {
 		return ""
@@ -307,8 +305,8 @@ func (p *program) algorithm(call *coll.Call) string {
 	return possible[p.rng.IntN(len(possible))]
 }
 
-// newCall is a rank's part in a call, with the result that it must have. Each rank's
-// element i is a function of the rank, of i and of salt.
+// newCall returns a rank's part of a call, with its expected result. Element i of each rank is a function of
+// the rank, i and salt.
 func newCall(call coll.Call, rank int, salt uint64, user bool) *posted {
 	call.Rank = rank
 	n := call.Bytes / 8

@@ -23,32 +23,30 @@ var (
 	firstSeed = flag.Uint64("seed", 0, "the first seed of the simulation")
 )
 
-// A simulated program posts random sends and receives on a few ranks, cancels some, and
-// in the end receives what is left. Then it is known of each message whether it was
-// received, and how both sides have reported it.
+// A simulated program posts random sends and receives on a few ranks, cancels some, and finally receives the
+// remaining messages. Then the test knows, for each message, whether it was received, and what both sides reported.
 
-// kind is a kind of cluster, and what its network may do.
+// kind is a kind of cluster, with the faults of its network.
 type kind struct {
 	name  string
 	ranks int
 	peer  func(local, remote int) Peer
 	net   faults
-	// ordered: messages have no tags and no communicators, and at least one word.
+	// ordered means that messages have no tags and no communicators, and at least one word.
 	ordered bool
-	// collective: ranks make collective calls as well.
+	// collective means that ranks also make collective calls.
 	collective bool
-	// restarts: ranks crash, and start again without what they knew. closes: they close.
-	// changes: they get other parameters.
+	// restarts means that ranks crash and restart without their state; closes, that they close; changes, that
+	// they get other parameters.
 	restarts, closes, changes bool
-	// oneWay: rank 0 sends short messages to the others, which answer with ACKs only.
+	// oneWay means that rank 0 sends short messages to the others, which answer with ACKs only.
 	oneWay bool
-	// floods: rank 0 sends many messages whose receives are posted in the end only, and may be refused some.
+	// floods means that rank 0 sends many messages that are received only at the end; some may be refused.
 	floods bool
-	// fpga: rank 1 is a stand-in with the quirks of a deployed FPGA. After a loss, it may
-	// wait forever.
+	// fpga means that rank 1 is a stand-in with the quirks of a deployed FPGA. After a loss, it may wait forever.
 	fpga bool
-	// nodes are models of deployed nodes, which exchange messages with rank 0 only. After a
-	// loss, they may wait forever, too.
+	// nodes are models of deployed nodes, which exchange messages with rank 0 only. After a loss, they may
+	// wait forever, too.
 	nodes []newNode
 }
 
@@ -97,8 +95,7 @@ var kinds = []kind{
 	{name: "extended, outages and stalls", ranks: 3, peer: extendedPeer, net: faults{loss: 0.02, late: 0.01, duplicate: 0.01, cut: 0.005, stall: 0.03, room: 60}},
 }
 
-// hostAndFPGA is rank 0 as a host, and rank 1 as a stand-in that knows no more of it than an
-// FPGA does.
+// hostAndFPGA configures rank 0 as a host, and rank 1 as a stand-in that knows no more about it than an FPGA does.
 func hostAndFPGA(local, _ int) Peer {
 	if local == 0 {
 		rules := handshake.FPGAPeer(1)
@@ -112,10 +109,10 @@ func hostAndFPGA(local, _ int) Peer {
 	}}
 }
 
-// nodes are one FPGA and one process on upstream's CPU library.
+// nodes are an FPGA and a process with upstream's CPU library.
 var nodes = []newNode{nil, newFPGA, newUpstream}
 
-// hostAndNodes is rank 0 as a host of nodes.
+// hostAndNodes configures rank 0 as a host of nodes.
 func hostAndNodes(_, remote int) Peer {
 	rules := handshake.FPGAPeer(1)
 	if remote == 2 {
@@ -126,21 +123,21 @@ func hostAndNodes(_, remote int) Peer {
 	}}
 }
 
-// program is what the ranks of a world do.
+// program is the program of the ranks of a world.
 type program struct {
 	kind
 	*world
 	posted []*posted
 	strict bool
-	// refuses: a rank has no room for some of the messages that are sent to it.
+	// refuses means that some rank has no memory for some of the messages sent to it.
 	refuses bool
-	// failure is what was wrong on the way, if anything was.
+	// failure is the first violation detected during the run, or nil.
 	failure error
-	// unreachable: some rank has declared another one so.
+	// unreachable means that some rank has declared another one unreachable.
 	unreachable bool
-	// all is how many groups of operations there are.
+	// all is the number of groups of operations.
 	all int
-	// dead counts events with a peer in a dead end.
+	// dead is the number of events with a peer in a dead end.
 	dead int
 	log  []string
 }
@@ -161,19 +158,19 @@ func (w watcher) Done(int, Status, error)   {}
 func (w watcher) TransportError(int, error) {}
 func (w watcher) CallFailed(int, error)     {}
 
-// node returns the model that a rank is, or nil.
+// node returns the model at a rank, or nil.
 func (p *program) node(rank int) *deployed { return p.ports[rank].node }
 
 // halted reports whether a rank was stopped forever.
 func (p *program) halted(rank int) bool { return p.ports[rank].stopped == Never }
 
-// note notes what happens, for the reader of a seed that fails.
+// note logs what happens, for a reader of a failing seed.
 func (p *program) note(format string, args ...any) {
 	p.log = append(p.log, fmt.Sprintf("%12v ", p.now)+fmt.Sprintf(format, args...))
 }
 
-// maxEvents is how many events a program may have at one time. After a stall, all that was sent meanwhile arrives at once: thousands of
-// packets.
+// maxEvents is the maximum number of events of a program at one time. After a stall, all packets sent
+// meanwhile arrive at once: thousands of them.
 const maxEvents = 20_000
 
 // run runs the program until end, or until nothing more happens.
@@ -203,8 +200,8 @@ func (p *program) run(end handshake.Instant) {
 	}
 }
 
-// nextOf returns the operation that is to be posted or cancelled next, and when; nil if there
-// is none before end.
+// nextOf returns the next operation to be posted or cancelled, and its time, or nil if there is no
+// operation before end.
 func (p *program) nextOf(end handshake.Instant) (next *posted, at handshake.Instant) {
 	at = end
 	for _, o := range p.posted {
@@ -226,7 +223,7 @@ func (p *program) nextOf(end handshake.Instant) (next *posted, at handshake.Inst
 	return next, at
 }
 
-// noteEnded notes the operations that have ended.
+// noteEnded logs completed operations.
 func (p *program) noteEnded() {
 	for _, o := range p.posted {
 		if o.r == nil || o.ended {
@@ -247,7 +244,7 @@ func (p *program) noteEnded() {
 	}
 }
 
-// do posts an operation, or has its deadline expire.
+// do posts an operation, or lets its deadline expire.
 func (p *program) do(o *posted) {
 	if o.event != nil {
 		o.lost = true
@@ -256,7 +253,7 @@ func (p *program) do(o *posted) {
 	}
 	if n := p.node(o.rank); n != nil || p.halted(o.rank) {
 		switch {
-		case n == nil || o.r != nil: // what has begun does not end any more
+		case n == nil || o.r != nil: // an operation that has begun does not end
 			o.lost = true
 		default:
 			p.note("rank %d: kind %d peer %d: calls, %d bytes, id %d", o.rank, o.op.Kind, o.op.Peer, len(o.op.Buf), o.id)
@@ -265,7 +262,7 @@ func (p *program) do(o *posted) {
 		return
 	}
 	for o.call != nil && o.r != nil && !o.over() && o.r.Call.CancelComputing(context.DeadlineExceeded) {
-		p.step() // an engine waits for the user's function, which has the buffers
+		p.step() // an engine waits for the user's function, which is using the buffers
 	}
 	p.event(o.rank, func(e *Core) {
 		switch {
@@ -301,7 +298,7 @@ func (p *program) probed(e *Core, o *posted) bool {
 	switch {
 	case ok && !notified:
 		p.failure = fmt.Errorf("rank %d: a probe was not notified of message from rank %d", o.rank, st.Peer)
-	case !ok && !notified: // its deadline
+	case !ok && !notified: // its deadline expired
 		o.lost = true
 	case !ok && !o.waiting:
 		o.waiting = true
@@ -335,7 +332,7 @@ func (p *program) call(e *Core, o *posted) {
 	}
 }
 
-// crash has a rank start again. What it had under way is lost.
+// crash restarts a rank. All of its operations in progress are lost.
 func (p *program) crash(o *posted) {
 	p.note("rank %d: crashes, and starts again", o.rank)
 	for _, other := range p.posted {
@@ -346,7 +343,7 @@ func (p *program) crash(o *posted) {
 	p.make(o.rank).cfg.Observer = watcher{p}
 }
 
-// close has a rank close: what has not begun to move ends, and the rest some time later.
+// close closes a rank: operations that have not begun to transfer data end at once, and the rest some time later.
 func (p *program) close(o *posted) {
 	e := p.cores[o.rank]
 	if e.state != running {
@@ -382,7 +379,7 @@ func (p *program) close(o *posted) {
 	after(0, advance)
 }
 
-// change has a rank use other parameters, or forget that its peers were unreachable.
+// change changes the parameters of a rank, or makes it forget that its peers were unreachable.
 func (p *program) change(o *posted) {
 	p.note("rank %d: has other parameters", o.rank)
 	p.event(o.rank, func(e *Core) {
@@ -409,7 +406,7 @@ func (p *program) change(o *posted) {
 	})
 }
 
-// finish ends what is left: it expires, and then all messages that are there are received.
+// finish ends the remaining operations: they expire, and then all remaining messages are received.
 func (p *program) finish() {
 	for _, o := range p.posted {
 		o.cancel = min(o.cancel, p.now)
@@ -420,7 +417,7 @@ func (p *program) finish() {
 			continue
 		}
 		for _, comm := range []uint32{0, 1, 2} {
-			for range len(p.posted) { // some fail: their sender has aborted them
+			for range len(p.posted) { // some fail, because their sender aborted them
 				if _, ok := e.Probes.Find(Match{Source: AnySource, Tag: AnyTag, Comm: comm}); !ok {
 					break
 				}
@@ -432,8 +429,8 @@ func (p *program) finish() {
 	}
 }
 
-// simulate runs the program of a seed: of it the groups of operations in kept, unless that
-// is nil, on a network that is without faults from the datagram number calm on.
+// simulate runs the program of a seed: only the groups of operations in kept, unless that is nil, on a
+// network that is without faults from datagram number calm on.
 func simulate(t *testing.T, k kind, seed uint64, kept []int, calm int) (*program, error) {
 	t.Helper()
 	p := newProgram(t, k, seed)
@@ -452,8 +449,8 @@ func simulate(t *testing.T, k kind, seed uint64, kept []int, calm int) (*program
 	return p, p.check()
 }
 
-// shrink searches for a part of a program that fails in the same way, with fewer faults. It
-// returns the last that it has run.
+// shrink searches for a part of a program that fails in the same way, with fewer faults. It returns the last
+// part that it ran.
 func shrink(t *testing.T, p *program, k kind, seed uint64, failure error) *program {
 	t.Helper()
 	sameAs := func(err error) bool {
@@ -495,8 +492,8 @@ func shrink(t *testing.T, p *program, k kind, seed uint64, failure error) *progr
 	return p
 }
 
-// TestSimulation: of every message its sender's report is true, and it is received at most
-// once and intact, whatever the network and the programs do.
+// TestSimulation checks that the sender's report about every message is true, and that the message is
+// received at most once and intact, whatever the network and the programs do.
 func TestSimulation(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
@@ -530,8 +527,8 @@ func TestSimulation(t *testing.T) {
 			}
 			t.Logf("%d programs, %d of them with a dead end, %d messages, of which %d have failed", n, dead,
 				messages, failed)
-			// Nothing was lost (E30). A receiver that takes all that has come at once, and
-			// acknowledges it once, does not show that.
+			// Nothing was lost (E30). This is not visible if a receiver processes many packets at once, and
+			// acknowledges them once.
 			if k.oneWay && 2*halved > late {
 				t.Errorf("of %d windows in which packets were late, %d were halved", late, halved)
 			}

@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// TestSimulationOfUpstreamCalls: collective calls of a host with FPGAs have the right results,
-// and nothing is sent that would wedge an FPGA.
+// TestSimulationOfUpstreamCalls checks that collective calls of a host with FPGAs have correct results, and
+// that nothing is sent that would wedge an FPGA.
 func TestSimulationOfUpstreamCalls(t *testing.T) { eachSeed(t, 1, fpgaKinds, simulateUpstreamCalls) }
 
 func simulateUpstreamCalls(t *testing.T, k *core.SimulatedKind, seed uint64) *core.Simulated {
@@ -50,11 +50,11 @@ func simulateUpstreamCalls(t *testing.T, k *core.SimulatedKind, seed uint64) *co
 	return s
 }
 
-// upstreamCall makes one of the calls that upstream's compiler knows, with rank 0 as its root,
-// and checks the result. Salt makes its words differ from those of other calls.
+// upstreamCall makes a call that upstream's compiler knows, with rank 0 as its root, and checks the result.
+// salt makes its words differ from the words of other calls.
 type upstreamCall func(ctx context.Context, world *mpi.Comm, salt int32) error
 
-// block is what a rank contributes: n words.
+// block returns the contribution of a rank: n words.
 func block(n, rank int, salt int32) []int32 {
 	words := make([]int32, n)
 	for i := range words {
@@ -63,7 +63,7 @@ func block(n, rank int, salt int32) []int32 {
 	return words
 }
 
-// blocks are those of all ranks.
+// blocks returns the contributions of all ranks.
 func blocks(n, ranks int, salt int32) (all []int32) {
 	for rank := range ranks {
 		all = append(all, block(n, rank, salt)...)

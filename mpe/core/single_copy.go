@@ -2,8 +2,8 @@ package core
 
 import "github.com/zrlmpi/zrlmpid/extended"
 
-// discardBuffer is memory for payload that is fetched and belongs nowhere: of packets that
-// the state machine is going to drop, mostly because they have arrived before.
+// discardBuffer is memory for payload that is fetched only to be discarded: of packets that the state machine
+// is going to drop, mostly duplicates.
 type discardBuffer struct{ buf []byte }
 
 func (s *discardBuffer) room(n int) []byte {
@@ -13,12 +13,11 @@ func (s *discardBuffer) room(n int) []byte {
 	return s.buf[:n]
 }
 
-// fetch gets the payload of a packet that is still with its sender, straight to where
-// it belongs. It returns nil if the packet is lost.
+// fetch copies the payload of a packet from its sender's memory directly to its destination. It returns nil
+// if the packet is lost.
 //
-// It is called with the lock held, so that the buffer cannot be taken away meanwhile;
-// and only what is missing is written to, as the sender's memory holds something else
-// once a packet has been acknowledged. The transport waits for nothing meanwhile.
+// It is called with the lock held, so that the buffer cannot be reused meanwhile. Only missing bytes are written,
+// because the sender's memory changes after a packet is acknowledged. The transport does not block meanwhile.
 func (l *extendedLink) fetch(a *RxPacket) []byte {
 	if l.memory == nil {
 		return nil
@@ -38,9 +37,8 @@ func (l *extendedLink) fetch(a *RxPacket) []byte {
 	return to
 }
 
-// get copies a message that its sender advertises straight to the receive that it was
-// matched with, which saves a round trip. It reports false if it has
-// not got all that there is room for: then that is to be asked for. Like fetch, it is
+// get copies a message that its sender advertises directly to the matching receive, which saves a round trip.
+// It reports false if it did not get all bytes that fit; then they must be requested. Like fetch, it is
 // called with the lock held.
 func (l *extendedLink) get(in *inbound) bool {
 	if l.memory == nil || in.advertised == 0 || in.room == 0 || in.req == nil {
@@ -53,7 +51,7 @@ func (l *extendedLink) get(in *inbound) bool {
 	return true
 }
 
-// invalidate ends the peer's reading of a message's payload.
+// invalidate ends the peer's access to a message's payload.
 func (l *extendedLink) invalidate(id extended.ID) {
 	if o := l.outs.at(id); o.advertised {
 		o.advertised = false

@@ -2,6 +2,7 @@ package core
 
 import "github.com/zrlmpi/zrlmpid/mpe/state"
 
+// Snapshot implements Engine.Snapshot, without the descriptions of state.Engine.Describe.
 func (e *Core) Snapshot() state.Engine {
 	s := state.Engine{
 		Rank: e.rank, Size: len(e.peers), Dropped: e.drops, LastDrop: e.lastDrop.snapshot(e.at),
@@ -45,8 +46,8 @@ func (e *Core) Snapshot() state.Engine {
 	return s
 }
 
-// keepFirst sets *first to a wait, or counts it in *more if there is one already. A send whose call has returned
-// does not hide one whose call waits.
+// keepFirst sets *first to the first wait, and counts further ones in *more. A send whose call has returned does not
+// hide one whose call waits.
 func keepFirst(e *Core, first **state.Wait, w *Waiting, more *int) {
 	if *first != nil {
 		if more != nil {
@@ -68,7 +69,7 @@ func keepFirst(e *Core, first **state.Wait, w *Waiting, more *int) {
 	*first = s
 }
 
-// common is the snapshot of what every kind of peer has. Its counters are filled in as well.
+// common returns the part of the snapshot that all profiles share. It also fills in the counters.
 func (p *peer) common(c *state.PeerCounters) state.Peer {
 	p.count(c)
 	s := state.Peer{

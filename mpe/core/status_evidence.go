@@ -8,10 +8,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxUnmatched bounds PeerSnapshot.Unmatched.
+// maxUnmatched is the maximum length of state.Peer.Unmatched.
 const maxUnmatched = 4
 
-// envelope returns the envelope of a wait's operation.
+// envelope returns the envelope of a waiting operation.
 func envelope(w *Waiting) state.Envelope {
 	r := w.req
 	if r == nil { // detached, or of a call by shared buffers
@@ -34,7 +34,7 @@ func envelope(w *Waiting) state.Envelope {
 	return v
 }
 
-// unexpected counts a message that no receive has matched, and keeps the envelopes of the oldest.
+// addUnexpected counts a message that no receive has matched, and stores the envelopes of the oldest.
 func addUnexpected(s *state.Peer, u *unexpected, comm uint32, p *peer) {
 	s.Unexpected++
 	if len(s.Unmatched) < maxUnmatched {
@@ -55,17 +55,17 @@ func age(now, at handshake.Instant) *float64 {
 	return new((now - at).Seconds())
 }
 
-// lastDrop is the last packet that was dropped.
+// lastDrop describes the last dropped packet.
 type lastDrop struct {
 	at     handshake.Instant
 	reason state.DropReason
 	from   netip.AddrPort
-	header [protocol.HeaderLen]byte // of a packet that begins as one
+	header [protocol.HeaderLen]byte // of a packet that begins with one
 	packet bool
-	of     protocol.Profile // the peer's
+	of     protocol.Profile // of the peer
 }
 
-// set notes a drop at the time now.
+// set records a drop at the time now.
 func (l *lastDrop) set(now handshake.Instant, of protocol.Profile, a *RxPacket, d *Drop) {
 	*l = lastDrop{at: now, reason: d.Reason, of: of}
 	if a != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestLastDrop: a dropped packet says from which rank it claims to come, and of which profile it is.
+// TestLastDrop checks that a dropped packet shows the rank that it claims to come from, and its profile.
 func TestLastDrop(t *testing.T) {
 	packet := func(p protocol.Profile) []byte {
 		return p.Append(nil, protocol.Header{Dst: 3, Src: 2, Type: protocol.Data, Size: 1, Tag: 9})

@@ -7,15 +7,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// Never is a time that is not reached.
+// Never is a time that is never reached.
 const Never = handshake.Instant(math.MaxInt64)
 
-// tickRetry is after how long to try again to act on what is due, if what has arrived has
-// yet to be taken.
+// tickRetry is the time until the next attempt to act on a deadline that had to wait because received packets
+// are unprocessed.
 const tickRetry = time.Millisecond
 
-// noteDeadline notes a peer's deadline. What is due early finds nothing to do, which
-// costs less than moving the time back at every packet.
+// noteDeadline records a peer's deadline. A tick that is too early has no effect, which is cheaper than
+// moving the time at every packet.
 func (e *Core) noteDeadline(p *peer) {
 	at, ok := e.deadline(p)
 	if !ok {
@@ -28,7 +28,7 @@ func (e *Core) noteDeadline(p *peer) {
 	e.due = min(e.due, at)
 }
 
-// deadline returns a peer's deadline, which may be that there is no need to linger for it any longer.
+// deadline returns a peer's deadline, which may be the end of lingering for it.
 func (e *Core) deadline(p *peer) (handshake.Instant, bool) {
 	at, ok := p.deadline()
 	if e.state == lingering {
@@ -39,8 +39,8 @@ func (e *Core) deadline(p *peer) (handshake.Instant, bool) {
 	return at, ok
 }
 
-// Tick lets peers act on their time-outs. Known is, by network, up to when all that had arrived was taken. It reports
-// whether some are due that have to wait until what has arrived was taken.
+// Tick lets peers act on their time-outs. known is, by network, the time up to which all received packets were
+// processed. Tick reports whether some time-outs are due but must wait until received packets are processed.
 func (e *Core) Tick(known []handshake.Instant) (wait bool) {
 	e.known = known
 	if e.state == closed {

@@ -6,11 +6,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// unexpected is a message among those that no receive has matched: a record of the engine, or what is left of one while
-// the message rests. There may be millions of the latter, so they have no pointers, no place in an inbox, and are as
-// small as can be.
+// unexpected is an entry of the queue of unexpected messages: a record of the engine, or a digest while the
+// message rests. There may be millions of the latter, so they have no pointers and no entry in an inbox, and
+// are as small as possible.
 type unexpected struct {
-	in *inbound // nil: it rests
+	in *inbound // nil if the message rests
 
 	num      extended.Message
 	since    handshake.Instant
@@ -18,16 +18,16 @@ type unexpected struct {
 	source   int32
 	tag      int32
 	datatype protocol.Datatype
-	eager    bool // it is complete, and payload has it
+	eager    bool // the message is complete, in payload
 	payload  [extended.MaxInline]byte
 }
 
-// defaultRestAbove is how many messages a communicator has unexpected before any of them rests: to rest does not pay
-// for a few, which are matched soon.
+// defaultRestAbove is the number of unexpected messages of a communicator from which messages rest. Resting
+// is not worth it for a few messages that are matched soon.
 const defaultRestAbove = 64
 
-// rest gives the record of a message back that waits for a receive: of one that is complete and small, or announced.
-// One that is advertised by its sender keeps it: there are 64 at most.
+// rest releases the record of a message that waits for a receive, if it is complete and small, or only
+// announced. An advertised message keeps its record: there are 64 at most.
 func (l *extendedLink) rest(in *inbound) {
 	m := l.p.e.matching.of(in.comm)
 	if m.Unexpected() <= l.p.e.matching.restAbove || in.handle.Index() == 0 || in.req != nil || in.accepted ||
@@ -47,8 +47,8 @@ func (l *extendedLink) rest(in *inbound) {
 	l.p.e.matching.inbounds.retire(in)
 }
 
-// record returns the record of an unexpected message in a communicator, whose place among all that arrived is order.
-// One that rests does not any more.
+// record returns the record of an unexpected message in a communicator; order is its position among all
+// arrived messages. A message that rests is woken.
 func (x *matching) record(u *unexpected, comm uint32, order uint64) *inbound {
 	if u.in != nil {
 		return u.in
@@ -70,7 +70,7 @@ func (x *matching) record(u *unexpected, comm uint32, order uint64) *inbound {
 	return in
 }
 
-// wake takes a message back that rested.
+// wake restores a message that rested.
 func (l *extendedLink) wake(in *inbound) {
 	l.machine().Wake(&extended.Woken{
 		Message: in.num, Comm: in.comm, Tag: uint32(in.tag), Length: in.bytes, Datatype: in.datatype, Since: in.phases.Start,
@@ -78,7 +78,7 @@ func (l *extendedLink) wake(in *inbound) {
 	l.ins.add(in.num, in)
 }
 
-// restLost forgets a message that rests and will never be complete, whose place in its queue is index.
+// restLost forgets a resting message that will never be complete; index is its position in its queue.
 func (l *extendedLink) restLost(num extended.Message, index uint32) {
 	for _, m := range l.p.e.matching.all {
 		if u, h, ok := m.UnexpectedAt(index); ok && u.in == nil && u.num == num && int(u.source) == l.p.rank {
@@ -88,14 +88,14 @@ func (l *extendedLink) restLost(num extended.Message, index uint32) {
 	}
 }
 
-// restsLost does so for all that rest and are not complete.
+// restsLost forgets all resting messages that are not complete.
 func (l *extendedLink) restsLost() {
 	for _, m := range l.p.e.matching.all {
 		m.DeleteUnexpected(func(u unexpected) bool { return u.in == nil && !u.eager && int(u.source) == l.p.rank })
 	}
 }
 
-// status describes the message for the probe that finds it.
+// status returns the status for the probe that finds the message.
 func (u *unexpected) status(comm uint32) Status {
 	if u.in != nil {
 		return u.in.status()

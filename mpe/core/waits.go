@@ -9,28 +9,26 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Waiting is an operation that has not ended, and what it waits for. Status, errors,
-// counters and warnings are made of it.
+// Waiting is a pending operation and the reason why it waits. Status, errors, counters and warnings are based on it.
 type Waiting struct {
 	state.Pending
-	// Behind: nothing of a send was sent, because of others or for want of credit.
+	// Behind means that nothing of a send was sent yet, because of earlier sends or for lack of credit.
 	Behind bool
-	// Moving: data is on the move, so that Close waits for it.
+	// Moving means that a transfer is in progress, so that Close waits for it.
 	Moving bool
-	// Elapsed is the time since Since. It and facts, for Text, are set in what the engine returns.
+	// Elapsed is the time since Since. It and facts, for Text, are set in the results of the engine's methods.
 	Elapsed time.Duration
 	facts   *state.WaitFacts
 
-	// blocks: no other operation of the pair and direction begins before it has ended.
+	// blocks means that no other operation of the pair and direction can begin before it ends.
 	blocks bool
-	peer   *peer              // nil: none, or any
+	peer   *peer              // nil for this rank or any
 	req    *Request           // nil if it is detached
 	send   extended.SendState // of a send of the extended profile
 }
 
-// eachWait calls yield for every operation that has not ended: those that the peers'
-// state machines have, and then receives that no message has matched, of each
-// communicator from the oldest on.
+// eachWait calls yield for every pending operation: first those in the peers' state machines, then the
+// receives that no message has matched, of each communicator in order of posting.
 func eachWait(e *Core, yield func(*Waiting)) {
 	for _, p := range e.peers {
 		if p == nil {
@@ -56,8 +54,7 @@ func eachWait(e *Core, yield func(*Waiting)) {
 	})
 }
 
-// postedWaits yields the receives of a communicator that no message has matched, from the
-// oldest on.
+// postedWaits yields the receives of a communicator that no message has matched, oldest first.
 func postedWaits(e *Core, m *matcher) func(yield func(*Waiting) bool) {
 	return func(yield func(*Waiting) bool) {
 		var w Waiting
@@ -80,7 +77,7 @@ func postedWait(e *Core, r *Request) Waiting {
 	return w
 }
 
-// waitOf returns what a request waits for that has not ended.
+// waitOf returns the wait of a pending request.
 func waitOf(e *Core, r *Request) Waiting {
 	switch {
 	case r.send() && r.p == nil: // to this rank
@@ -106,8 +103,7 @@ func waitOf(e *Core, r *Request) Waiting {
 	return w
 }
 
-// postedBefore counts the receives that a message for r would match first, if it
-// fitted them.
+// postedBefore returns the number of receives that would match a message for r first, if it fitted them.
 func postedBefore(e *Core, r *Request) int {
 	n := 0
 	if r.p != nil {
@@ -129,7 +125,7 @@ func postedBefore(e *Core, r *Request) int {
 	return n
 }
 
-// waitError is the error of a request whose caller's context has ended with cause.
+// waitError returns the error of a request whose caller's context is done with cause.
 func waitError(e *Core, r *Request, cause error) *WaitError {
 	w := waitOf(e, r)
 	err := &WaitError{Wait: w.Wait, Queued: w.Queued, facts: new(state.WaitFacts), at: e.at, cause: cause}
@@ -140,10 +136,10 @@ func waitError(e *Core, r *Request, cause error) *WaitError {
 	return err
 }
 
-// detached reports whether the caller of a send has ended it, and its transfer goes on.
+// detached reports whether a send continues without its caller.
 func (w *Waiting) detached() bool { return w.Send && (w.req == nil || w.req.detached) }
 
-// Text puts the wait into words, without its age. It is empty for a Waiting that is not an engine's.
+// Text describes the wait, without its age. It is empty for a Waiting that is not from an engine.
 func (w *Waiting) Text() string {
 	if w.facts == nil {
 		return ""
@@ -151,7 +147,7 @@ func (w *Waiting) Text() string {
 	return w.facts.Text()
 }
 
-// collect sets Elapsed, and copies what the wait is put into words by.
+// collect sets Elapsed, and copies the facts that describe the wait.
 func (w *Waiting) collect(e *Core, f *state.WaitFacts) {
 	w.Elapsed = e.at - w.Since
 	f.Pending, f.Detached = w.Pending, w.detached()
@@ -172,7 +168,7 @@ func (w *Waiting) collect(e *Core, f *state.WaitFacts) {
 	}
 }
 
-// Waits is Engine.Waits.
+// Waits implements Engine.Waits.
 func (e *Core) Waits(atLeast time.Duration) []Waiting {
 	var ws []Waiting
 	seen := make([]bool, len(e.peers)+1) // by source of a posted receive
@@ -188,7 +184,7 @@ func (e *Core) Waits(atLeast time.Duration) []Waiting {
 		case w.Call != nil:
 		case w.req == nil && !w.Send, w.Queued > 0:
 			return
-		case w.Behind: // one speaks for those behind it
+		case w.Behind: // one represents those behind it
 			if behind == w.peer {
 				return
 			}
@@ -203,7 +199,7 @@ func (e *Core) Waits(atLeast time.Duration) []Waiting {
 	return ws
 }
 
-// Moving returns the messages that keep Close waiting. The lock is held.
+// Moving returns the messages for which Close is waiting. The lock is held.
 func (e *Core) Moving() []Waiting {
 	var ws []Waiting
 	named := map[*peer]bool{}
@@ -216,7 +212,7 @@ func (e *Core) Moving() []Waiting {
 		}
 	})
 	for _, p := range e.peers {
-		if p != nil && p.busy() && !named[p] { // not of messages, but of what ends them
+		if p != nil && p.busy() && !named[p] { // no message is left, only its acknowledgement
 			var w Waiting
 			w.Local, w.Remote, w.Since = uint32(e.rank), uint32(p.rank), e.at
 			w.facts = &state.WaitFacts{Pending: w.Pending, Unacknowledged: true}

@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestOfManyWaits: a state has the first wait of each peer and direction, and the number of those behind it; counters
-// have the oldest.
+// TestOfManyWaits checks that a state has the first wait of each peer and direction, and the number of those
+// behind it, and that counters have the oldest.
 func TestOfManyWaits(t *testing.T) {
 	w := newCores(t, 1, 3, faults{}, software)
 	w.ports[2].stopped = Never
@@ -29,7 +29,7 @@ func TestOfManyWaits(t *testing.T) {
 	start(OpRecv, 2, 0)
 	start(OpRecv, AnySource, AnyTag)
 	start(OpRecv, AnySource, AnyTag)
-	start(OpSend, 0, 7) // which one from any rank gets
+	start(OpSend, 0, 7) // a receive from any source gets it
 	start(OpRecv, 0, 8)
 	w.until(began + 5500*time.Millisecond)
 	w.event(0, func(*Core) {})
@@ -82,8 +82,8 @@ func TestOfManyWaits(t *testing.T) {
 	}
 }
 
-// TestQueuedBehind: an operation waits behind those of its pair and direction that were posted before, and a receive
-// only behind those that would get its message.
+// TestQueuedBehind checks that an operation waits behind earlier ones of its pair and direction, and a
+// receive only behind those that would get its message.
 func TestQueuedBehind(t *testing.T) {
 	for name, peer := range map[string]func(local, remote int) Peer{"cloudfpga": software, "extended": extendedPeer} {
 		w := newCores(t, 1, 3, faults{}, peer)
@@ -91,7 +91,7 @@ func TestQueuedBehind(t *testing.T) {
 			w.ports[rank].stopped = Never
 		}
 		e := w.cores[0]
-		tags := peer(0, 1).Extended != nil // otherwise messages are matched by their order
+		tags := peer(0, 1).Extended != nil // otherwise messages match by order
 		for i, tt := range []struct {
 			kind            OpKind
 			peer, tag, comm int
@@ -118,7 +118,7 @@ func TestQueuedBehind(t *testing.T) {
 	}
 }
 
-// TestWithoutWaits: nothing waits in a new core.
+// TestWithoutWaits checks that nothing waits in a new core.
 func TestWithoutWaits(t *testing.T) {
 	e := newCores(t, 1, 2, faults{}, software).cores[0]
 	var c state.RankCounters
@@ -130,7 +130,7 @@ func TestWithoutWaits(t *testing.T) {
 	}
 }
 
-// TestOlder: the oldest of several waits is kept, and the first of equal ones.
+// TestOlder checks that the oldest of several waits is kept, and the first of equal ones.
 func TestOlder(t *testing.T) {
 	e := &Core{at: 100}
 	var oldest state.OldestWait
@@ -154,9 +154,8 @@ func TestOlder(t *testing.T) {
 	}
 }
 
-// TestRests: a message that waits for a receive gives its record back if there are many, and the record is all that
-// it
-// has.
+// TestRests checks that a message that waits for a receive releases its record if there are many, and is then
+// represented by its queue entry alone.
 func TestRests(t *testing.T) {
 	const above = 2
 	send := func(w *world, bytes int) {
@@ -173,7 +172,7 @@ func TestRests(t *testing.T) {
 		return n
 	}
 	for name, bytes := range map[string]int{"small": extended.MaxInline, "announced": 100_000} {
-		w := newCores(t, 2, 2, faults{}, extendedPeer) // of seed 2, the number is the core's own
+		w := newCores(t, 2, 2, faults{}, extendedPeer) // with seed 2, the number is the core's own
 		e := w.cores[0]
 		e.matching.restAbove = above
 		for n := 1; n <= above+2; n++ {

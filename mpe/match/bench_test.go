@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// load keeps a queue at a depth while a pattern works on it: step does one match
-// and one queueing. own is how many entries the pattern needs itself; the depth
-// is what is queued besides.
+// load keeps a queue at a constant depth while a pattern runs on it: a step does one match and one queueing.
+// own is the number of entries that the pattern itself needs; the depth is the number of further entries.
 type load struct {
 	name  string
 	own   int
@@ -21,9 +20,8 @@ var depths = []int{0, 256, 1000, 10000, 30000, 100000}
 // keyOf spreads n over 64 sources and any number of tags.
 func keyOf(n int) (source, tag int32) { return int32(n & 63), int32(n >> 6) }
 
-// picks returns a generator of positions to be matched. It costs about as much
-// as to read them from a table, which would compete with the queue for the
-// caches.
+// picks returns a generator of positions to match. It costs about as much as reading them from a table, which
+// would compete with the queue for the caches.
 func picks(depth int) func() int {
 	x, n := uint64(1), uint64(depth+1)
 	return func() int {
@@ -46,7 +44,7 @@ func mustArrive(m *Matcher[*item, *item], source, tag int32, msg *item) *item {
 	return r
 }
 
-// posted returns depth+1 receives, of which a step matches one and posts it again.
+// posted returns a matcher with depth+1 receives. A step matches one of them and posts it again.
 func posted(depth int, class func(n int) (source, tag int32)) *Matcher[*item, *item] {
 	m := New[*item, *item](Limits{})
 	items := make([]item, depth+1)
@@ -81,9 +79,9 @@ var loads = []load{
 			mustPost(m, s, t, mustArrive(m, s, t, nil))
 		}, m.Posted
 	}},
-	// The receives are of the four classes in turn, and an arrival has to
-	// compare four. That takes one receive of each class at least, at depth 0
-	// too; with fewer it would measure the number of classes, not the depth.
+	// The receives alternate between the four classes, and an arrival compares four heads. This needs at
+	// least one receive of each class, even at depth 0; with fewer, the benchmark would measure the number of
+	// classes, not the depth.
 	{"wildcard-heavy", 4, func(depth int) (func(), func() int) {
 		m, p := posted(depth+3, wildKey), picks(depth+3)
 		return func() {
@@ -131,8 +129,8 @@ func wildKey(n int) (source, tag int32) {
 	}
 }
 
-// unexpected posts receives of a class for random messages of the UMQ, each of
-// which then arrives again. numClasses means all classes in turn.
+// unexpected posts receives of a class for random messages of the UMQ; each matched message then arrives
+// again. numClasses means all classes in rotation.
 func unexpected(c class) func(depth int) (func(), func() int) {
 	return func(depth int) (func(), func() int) {
 		m, p, n := New[*item, *item](Limits{}), picks(depth), 0
@@ -159,7 +157,7 @@ func unexpected(c class) func(depth int) (func(), func() int) {
 			if !ok || err != nil {
 				panic("a receive did not match")
 			}
-			if k != exact { // the oldest that fits, not the one picked
+			if k != exact { // the oldest that fits, not the picked one
 				s, t = msg.source, msg.tag
 			}
 			arrive(s, t, msg)

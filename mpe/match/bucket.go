@@ -2,15 +2,13 @@ package match
 
 import "math/bits"
 
-// A bucket holds the heads of up to five FIFOs, each with a tag of 12 bits, and
-// compares all tags at once, the nearest that software has to an associative
-// memory. A look-up touches the node of another key once in a thousand times,
-// and no branch depends on where in the bucket a head is.
+// A bucket holds the heads of up to five FIFOs, each with a tag of 12 bits. It compares all tags at once, as
+// an associative memory does. About one lookup in a thousand touches the node of another key, and no branch
+// depends on the lane of a head.
 type bucket struct {
 	tags uint64 // five lanes; a lane in use has its top bit set
-	// heads are the heads by lane, 0 in a lane not in use. Behind them is the
-	// first of the heads that found no lane, so that the lane of no match
-	// leads there.
+	// heads are the heads by lane, 0 in an unused lane. The extra element is the first of the heads that
+	// found no lane: the lane number of a failed match leads there.
 	heads [lanes + 1]uint32
 }
 
@@ -22,20 +20,19 @@ const (
 	laneMask = 1<<laneBits - 1
 )
 
-// tagOf takes bits of a hash that do not choose its bucket.
+// tagOf extracts bits of a hash that do not choose its bucket.
 func tagOf(h uint64) uint64 {
 	return h>>40&(laneMask>>1) | 1<<(laneBits-1)
 }
 
-// match returns the top bits of the lanes with the tag of h, lowest first. A
-// lane above one that matches may be named wrongly.
+// match returns the top bits of the lanes with the tag of h. Only the lowest bit is reliable: a higher one
+// may be a false match.
 func (b *bucket) match(h uint64) uint64 {
 	x := b.tags ^ tagOf(h)*lowBits
 	return (x - lowBits) &^ x & topBits
 }
 
-// lane returns the number of the lowest lane of a match, or lanes if there is
-// none. It is a division by laneBits.
+// lane returns the number of the lowest lane of a match, or lanes if there is no match. It divides by laneBits.
 func lane(match uint64) uint32 { return uint32(bits.TrailingZeros64(match)) * 43 >> 9 }
 
 // free empties a lane.

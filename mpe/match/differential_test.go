@@ -12,10 +12,10 @@ import (
 // profile is a kind of random program.
 type profile struct {
 	name          string
-	share         int // of the steps, in thousandths
-	depth         int // the queues are steered to about this depth
+	share         int // of the steps, per thousand
+	depth         int // approximate depth of the queues
 	sources, tags int
-	wild          int // receives in a hundred with a wildcard
+	wild          int // percentage of receives with a wildcard
 	limits        Limits
 	seeds         int
 }
@@ -39,15 +39,15 @@ type walk struct {
 	*model
 	profile
 	*rand.Rand
-	fill  bool // the depth increases
-	posts int  // of a hundred steps
+	fill  bool // the depth is increasing
+	posts int  // per hundred steps
 }
 
 func (w *walk) key() (source, tag int32) {
 	return int32(w.IntN(w.sources)), int32(w.IntN(w.tags))
 }
 
-// receive returns a key for a receive: one that fits a queued message, or any.
+// receive returns a key for a receive: with fit, one that fits a queued message, otherwise any.
 func (w *walk) receive(fit bool) (source, tag int32) {
 	source, tag = w.key()
 	if fit && len(w.umq) > 0 {
@@ -67,7 +67,7 @@ func (w *walk) receive(fit bool) (source, tag int32) {
 	return source, tag
 }
 
-// message is the same for a message.
+// message returns a key for a message in the same way.
 func (w *walk) message(fit bool) (source, tag int32) {
 	source, tag = w.key()
 	if !fit || len(w.prq) == 0 {
@@ -125,7 +125,7 @@ func (w *walk) step() {
 	}
 }
 
-// mismatched makes an error of a panic of the model.
+// mismatched converts a panic of the model to an error.
 func mismatched(r any, step int) error {
 	switch m := r.(type) {
 	case nil:
@@ -137,7 +137,7 @@ func mismatched(r any, step int) error {
 	}
 }
 
-// run runs n steps and returns what differed.
+// run runs n steps, and returns the first mismatch.
 func (w *walk) run(n int) (err error) {
 	i := 0
 	defer func() {
@@ -154,7 +154,7 @@ func (w *walk) run(n int) (err error) {
 	return nil
 }
 
-// TestDifferential runs random programs against the model.
+// TestDifferential compares random programs with the model.
 func TestDifferential(t *testing.T) {
 	steps := 10_000_000
 	if race.Enabled {

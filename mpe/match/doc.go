@@ -1,50 +1,42 @@
-// Package match is the message matching of one communicator: the queue of
-// posted receives (PRQ) and the queue of unexpected messages (UMQ), keyed by
-// source and tag, with MPI's wildcards and MPI's order.
+// Package match implements the message matching of one communicator: the queue of posted receives (PRQ) and
+// the queue of unexpected messages (UMQ), keyed by source and tag, with MPI's wildcards and MPI's order.
 //
-// It is pure code. It must never lock, start a goroutine, read a clock, touch a
-// socket, log, or depend on the order of a Go map: the same calls give the same
-// results. It never reads the receives and messages it keeps, and keeps
-// none that was removed. A Matcher is not safe for concurrent use.
+// It is pure code. It must never lock, start a goroutine, read a clock, use a socket, log, or depend on the
+// order of a Go map: the same calls give the same results. It never reads the receives and messages that it
+// stores, and retains none after its removal. A Matcher is not safe for concurrent use.
 //
 // # Tables and order
 //
-// All entries of a queue are found through one hash table, whose buckets compare
-// five tags at once, as an associative memory does. A list links the entries of a
-// queue in the order of their numbers, which grow with time. Entries with equal keys
-// form a FIFO in the same order.
+// One hash table finds all entries of a queue. Its buckets compare five tags at once, as an associative
+// memory does. A list links the entries of a queue in the order of their numbers, which grow with time.
+// Entries with equal keys form a FIFO in the same order.
 //
-// A posted receive with a wildcard is in the same table under its own key
-// (source,*), (*,tag) or (*,*). Unexpected messages are found by source alone or by
-// tag alone through two more tables. Each is built when a receive or probe first
-// asks that way while messages are queued, in time linear in their number, once in
-// the life of the Matcher; from then on each queued message costs one more table
-// entry.
+// A posted receive with a wildcard is in the same table under its own key (source,*), (*,tag) or (*,*). Two
+// more tables find unexpected messages by source alone or by tag alone. Each is built when a receive or probe
+// first needs it while messages are queued, in time linear in their number, once in the lifetime of the
+// Matcher; from then on, each queued message costs one more table entry.
 //
 //  1. A message fits exactly the receives with the four keys (source,tag),
 //     (source,*), (*,tag), (*,*), so the lowest-numbered of the four heads is
 //     the oldest receive that fits.
 //  2. A receive fits exactly the messages in one FIFO of one of the four
-//     indexes of the UMQ, so the head of that is the oldest message that fits.
+//     indexes of the UMQ, so the head of this FIFO is the oldest message that fits.
 //
-// A message that fits a posted receive never waits and a receive that fits a
-// queued message is never queued, so the oldest pair always meets: messages of
-// one source do not overtake each other.
+// A message that fits a posted receive is never queued, and neither is a receive that fits a queued message.
+// So the oldest pair always matches, and messages of one source do not overtake each other.
 //
 // # Cost
 //
-// Every operation takes constant expected time at any depth and for any mix of
-// wildcards, except the build of an index described above, Restore, and the Each
-// methods. What grows with the depth is the memory in use, and with it the
-// share of operations that miss the processor's caches: a match touches one
-// bucket, the entry and its two neighbours in the order, and what is matched.
-// No operation allocates unless its queue is deeper than it ever was or holds
-// more different keys, and then by the page: tables grow by one bucket at a
-// time, so no operation pays for a rehash. Memory is bounded by Limits: with
-// pointers for R and M, about 30 kB to begin with, at most 68 bytes for each
-// entry of the greatest depth a queue had, and 32 more for each wildcard index
-// in use. It is kept for the next burst, not released, until the Matcher goes.
+// Every operation takes constant expected time at any depth and for any mix of wildcards, except the
+// construction of an index described above, Restore, Repost, DeleteUnexpected and the Each methods. The
+// memory in use grows with the depth, and with it the share of operations that miss the processor's caches: a
+// match touches one bucket, the entry and its two neighbours in the order, and the stored receive or message.
+// No operation allocates unless its queue is deeper than ever before or holds more different keys, and then
+// it allocates by the page. Tables grow by one bucket at a time, so no operation pays for a rehash. Limits
+// bounds the memory: with pointers for R and M, about 30 kB initially, at most 68 bytes per entry of the
+// greatest depth of a queue, and 32 more for each wildcard index in use. Memory is kept for the next burst,
+// and released with the Matcher.
 //
-// The hash has no secret: a program that chooses its own tags to collide slows
+// The hash has no secret: a program that chooses its own tags to collide slows down itself.
 // down itself.
 package match

@@ -1,7 +1,7 @@
 package match
 
-// enter puts entry i, whose node n is in the queue's order, into the FIFO of its key, at
-// the place that its seq gives it: nearly always the end.
+// enter inserts entry i, whose node n is in the queue's order, into the FIFO of its key, at the position of
+// its seq: nearly always the end.
 func (t *table) enter(i uint32, n *node) {
 	h := hash(n.key | t.wild)
 	b := t.bucket(h)
@@ -12,13 +12,13 @@ func (t *table) enter(i uint32, n *node) {
 	*t.link(i, n) = link{0, i | headBit}
 	t.place(b, h, i)
 	t.used++
-	if 4*t.used > 7*int(t.n) { // hardly a bucket runs out of lanes
+	if 4*t.used > 7*int(t.n) { // hardly any bucket runs out of lanes
 		t.split()
 	}
 }
 
-// join is enter if there is a FIFO of the key. f may be the head of another
-// key's.
+// join is enter for a key with a FIFO; it reports false if the key has no FIFO. f may be the head of
+// another key's FIFO.
 func (t *table) join(f head, h uint64, i uint32, n *node) bool {
 	if key := n.key | t.wild; f.n.key|t.wild != key {
 		if f = t.search(f.b, h, key); f.i == 0 {
@@ -38,7 +38,7 @@ func (t *table) join(f head, h uint64, i uint32, n *node) bool {
 	return true
 }
 
-// insert is join for an entry that is older than the last.
+// insert is join for an entry older than the last one.
 func (t *table) insert(f head, i uint32, n *node) {
 	first, own := t.link(f.i, f.n), t.link(i, n)
 	if n.seq < f.n.seq {
@@ -68,7 +68,7 @@ func (t *table) dropHead(f head) {
 	}
 }
 
-// drop takes entry i out, wherever in its FIFO it is.
+// drop removes entry i from its FIFO, at any position.
 func (t *table) drop(i uint32, n *node) {
 	l := t.link(i, n)
 	switch {

@@ -2,8 +2,8 @@ package match
 
 import "testing"
 
-// FuzzMatcher decodes a program, three bytes an operation, and runs it against
-// the model. Keys are few, so that they meet.
+// FuzzMatcher decodes a program, three bytes per operation, and compares it with the model. There are few
+// keys, so that matches are frequent.
 func FuzzMatcher(f *testing.F) {
 	f.Add([]byte{0, 0x12, 1, 1, 0x12, 1})
 	f.Add([]byte{0, 0xF2, 1, 0, 0x1F, 1, 0, 0xFF, 1, 1, 0x12, 0, 1, 0x12, 0, 1, 0x12, 0})
@@ -31,8 +31,7 @@ func FuzzMatcher(f *testing.F) {
 	})
 }
 
-// fuzzStep runs one operation. Posts and arrivals repeat, so that a short
-// program fills the queues.
+// fuzzStep runs one operation. Posts and arrivals are repeated, so that a short program fills the queues.
 func fuzzStep(o *model, op, key byte, n int) {
 	source, tag := int32(key>>4), int32(key&15)
 	wildSource, wildTag := source, tag

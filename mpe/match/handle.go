@@ -1,22 +1,22 @@
 package match
 
-// Handle names a queued entry; the zero Handle names none. Once the entry is
-// removed from its queue, by a match or otherwise, the handle is stale and every method
-// that takes it reports false, forever: a handle is never reused.
+// Handle identifies a queued entry; the zero Handle identifies none. Once the entry is removed from its
+// queue, by a match or otherwise, the handle is stale, and every method that takes it reports false: a handle
+// is never reused.
 type Handle struct {
 	seq   uint64
 	index uint32
-	gen   uint32 // of a restored entry; 0 of others, whose seq is new
+	gen   uint32 // of a restored entry; 0 for others, whose seq is new
 }
 
-// Index returns the number of the entry, which no other entry of its queue has while it is queued. It is 0 for
+// Index returns the number of the entry, which is unique in its queue while the entry is queued. It is 0 for
 // the zero Handle only.
 func (h Handle) Index() uint32 { return h.index }
 
-// Order returns the place of a queued message among all that arrived, as Matcher.Order does.
+// Order returns the position of a queued message among all that arrived, as Matcher.Order does.
 func (h Handle) Order() uint64 { return h.seq }
 
-// lookup returns the entry that a handle names, or 0.
+// lookup returns the entry of a handle, or 0.
 func (q *queue) lookup(h Handle) uint32 {
 	if h.index == 0 || h.index > q.last {
 		return 0

@@ -1,10 +1,9 @@
 package match
 
-// index finds the entries of a queue by a part of their keys. It has the queue's entries, and links of
-// its own.
+// index finds the entries of a queue by a part of their keys. It shares the queue's entries, and has separate links.
 type index struct{ table }
 
-// build makes the index of class c over what is queued.
+// build creates the index of class c for the queued entries.
 func (q *queue) build(c class) *index {
 	x := &index{}
 	x.slab, x.wild = q.slab, masks[c]
@@ -19,7 +18,7 @@ func (q *queue) build(c class) *index {
 
 // add enters entry i of the queue, whose node is n.
 func (x *index) add(q *queue, i uint32, n *node) {
-	x.slab = q.slab // which may have grown
+	x.slab = q.slab // may have grown
 	x.links.grow(i)
 	x.enter(i, n)
 }

@@ -13,7 +13,7 @@ const (
 	anyTagBits    uint64 = 0x00000000_FFFFFFFF
 )
 
-// class is which halves of a key are wildcards.
+// class is the set of wildcards in a key.
 type class uint8
 
 const (
@@ -24,9 +24,9 @@ const (
 	numClasses
 )
 
-const classBits = 2 // a class in so many bits
+const classBits = 2 // size of a class
 
-// masks turn the key of a message into the key of class c that fits it.
+// masks turn the key of a message into the matching key of class c.
 var masks = [numClasses]uint64{0, anyTagBits, anySourceBits, anySourceBits | anyTagBits}
 
 func makeKey(source, tag int32) uint64 {
@@ -41,10 +41,9 @@ func classOf(key uint64) class {
 	return class(uint32(key)>>31 | uint32(key>>63)<<1)
 }
 
-// hash folds two full products, so that tags that count up and sources at any
-// stride spread over the low bits, which choose a bucket, and the upper ones,
-// which make tags. One product is not enough for that. The factors are the
-// digits of pi and of the golden ratio, made odd.
+// hash folds two full products, so that consecutive tags, and sources at any stride, spread over the low
+// bits, which choose a bucket, and the upper ones, which form tags. One product is not enough. The factors
+// are digits of pi and of the golden ratio, made odd.
 func hash(key uint64) uint64 {
 	hi, lo := bits.Mul64(key^0x243F6A8885A308D3, 0x9E3779B97F4A7C15)
 	hi, lo = bits.Mul64(hi^lo, 0x13198A2E03707345)

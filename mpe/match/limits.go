@@ -6,12 +6,11 @@ import (
 	"math"
 )
 
-// DefaultLimit is how many entries a queue holds at most if Limits leaves it
-// open.
+// DefaultLimit is the maximum number of entries in a queue unless Limits sets another.
 const DefaultLimit = 1 << 20
 
-// Limits bound the memory of a Matcher. They count entries; 0 or less means
-// DefaultLimit, and more than 1<<30 means 1<<30.
+// Limits bounds the memory of a Matcher. It counts entries; 0 or less means DefaultLimit, and more than
+// 1<<30 means 1<<30.
 type Limits struct {
 	Posted     int // receives in the PRQ
 	Unexpected int // messages in the UMQ
@@ -30,11 +29,10 @@ func limit(n int) int {
 // maxLimit keeps entry numbers within 32 bits.
 const maxLimit = (math.MaxInt32 + 1) / 2
 
-// ErrFull is what a *FullError is to errors.Is.
+// ErrFull matches every *FullError.
 var ErrFull = errors.New("match: queue full")
 
-// FullError says that an entry had to be queued and that its queue is at its
-// limit. Nothing was queued.
+// FullError reports that an entry could not be queued because its queue was at its limit.
 type FullError struct {
 	Queue Queue
 	Limit int // entries
@@ -50,8 +48,8 @@ func (e *FullError) Error() string {
 // Unwrap returns ErrFull.
 func (e *FullError) Unwrap() error { return ErrFull }
 
-// KeyError says that a source or tag is not one: a message's must be 0 or
-// greater, a receive's may be AnySource or AnyTag as well.
+// KeyError reports an invalid source or tag. A message's must be 0 or greater; a receive's may also be
+// AnySource or AnyTag.
 type KeyError struct {
 	Queue       Queue // Unexpected for a message, Posted for a receive
 	Source, Tag int32
@@ -64,11 +62,11 @@ func (e *KeyError) Error() string {
 	return fmt.Sprintf("match: a receive from source %d with tag %d: both must be 0 or greater, or the wildcard -1", e.Source, e.Tag)
 }
 
-// OrderError says that a message to be restored, or a receive to be posted again,
-// has an order that Order or PostOrder never gave, or that another queued one has.
+// OrderError reports an invalid order of a message to restore, or of a receive to post again: Order or
+// PostOrder never returned it, or another queued entry has it.
 type OrderError struct {
 	Queue       Queue  // Unexpected for a message, Posted for a receive
-	Order, Last uint64 // what was asked for, and what was given last
+	Order, Last uint64 // the requested order, and the last one assigned
 }
 
 func (e *OrderError) Error() string {
@@ -78,7 +76,7 @@ func (e *OrderError) Error() string {
 	return fmt.Sprintf("match: a message cannot be restored to place %d: it is taken or was never given (the last was %d); use what Order returned after its Arrive", e.Order, e.Last)
 }
 
-// Queue names one of the two queues.
+// Queue identifies one of the two queues.
 type Queue uint8
 
 const (

@@ -37,7 +37,7 @@ func TestLimits(t *testing.T) {
 	if _, _, _, err := m.Restore(9, 9, 300, m.Order()); !errors.Is(err, ErrFull) {
 		t.Errorf("Restore at the limit: %v", err)
 	}
-	// A full queue still matches, and has room afterwards.
+	// A full queue still matches, and accepts entries afterwards.
 	if r, ok, _, err := m.Arrive(1, 5, 0); !ok || r != 0 || err != nil {
 		t.Errorf("an arrival for a posted receive: %d, %v, %v", r, ok, err)
 	}
@@ -109,7 +109,7 @@ func TestBadOrders(t *testing.T) {
 	}
 }
 
-// TestHandles cancels and withdraws at every place of both levels.
+// TestHandles cancels entries at every position of both queues.
 func TestHandles(t *testing.T) {
 	const n = 600
 	for _, at := range []int{0, 1, 254, 255, 256, 257, n - 2, n - 1} {
@@ -132,7 +132,7 @@ func TestHandles(t *testing.T) {
 			if msg, ok := m.RemoveUnexpected(waiting[at]); !ok || msg != at {
 				t.Errorf("RemoveUnexpected of %d gave %d, %v", at, msg, ok)
 			}
-			// The entries are used again at once; the handles are not.
+			// Entries are reused at once; handles are not.
 			m.Post(0, 3, -1)
 			m.Arrive(0, 4, -1)
 			if r, ok := m.CancelPosted(posted[at]); ok {

@@ -1,15 +1,15 @@
 package match
 
-// Matcher is the PRQ and the UMQ of a communicator. R stands for the caller's
-// receives and M for its messages; both are usually pointers. Nothing that was
-// removed is kept. A Matcher is not safe for concurrent use.
+// Matcher holds the PRQ and the UMQ of a communicator. R is the type of the caller's receives, and M that of
+// its messages; both are usually pointers. A removed entry is not retained. A Matcher is not safe for
+// concurrent use.
 type Matcher[R, M any] struct {
 	receives store[R]
 	messages store[M]
-	clock    uint64 // the last number given to an entry
-	arrival  uint64 // the last number given to a message
-	posting  uint64 // the last number given to a receive
-	taken    uint64 // the number of the message that a receive took last
+	clock    uint64 // last number assigned to an entry
+	arrival  uint64 // last number assigned to a message
+	posting  uint64 // last number assigned to a receive
+	taken    uint64 // number of the message that a receive took last
 	prqFull  *FullError
 	umqFull  *FullError
 	prq, umq queue
@@ -25,12 +25,11 @@ func New[R, M any](l Limits) *Matcher[R, M] {
 	return m
 }
 
-// Post posts a receive of messages from source with tag; either may be a
-// wildcard. If unexpected messages fit, the oldest of them leaves the UMQ and
-// is returned with ok; the handle is zero then. Otherwise the receive is queued
-// and its handle returned. The error is a *FullError if the PRQ is at its
-// limit, and a *KeyError if source or tag is below -1; nothing is queued then.
-// PostOrder returns the receive's place for Repost.
+// Post posts a receive of messages from source with tag; either may be a wildcard. If unexpected messages
+// fit, the oldest of them is removed from the UMQ and returned, ok is true, and the handle is zero. Otherwise
+// the receive is queued and its handle returned. The error is a *FullError if the PRQ is at its limit, and a
+// *KeyError if source or tag is below -1; then nothing is queued. PostOrder returns the position of the
+// receive, for Repost.
 func (m *Matcher[R, M]) Post(source, tag int32, r R) (msg M, ok bool, h Handle, err error) {
 	if source < AnySource || tag < AnyTag {
 		return msg, false, h, &KeyError{Queue: Posted, Source: source, Tag: tag}
@@ -51,15 +50,14 @@ func (m *Matcher[R, M]) Post(source, tag int32, r R) (msg M, ok bool, h Handle, 
 	return msg, false, Handle{seq: m.clock, index: i}, nil
 }
 
-// PostOrder returns the place that the last Post gave its receive among all that
-// were posted, whether it matched or was queued. It is 0 before the first Post.
+// PostOrder returns the position of the last posted receive among all that were posted, whether it matched or
+// was queued. It is 0 before the first Post.
 func (m *Matcher[R, M]) PostOrder() uint64 { return m.posting }
 
-// Repost is Post for a receive that was matched before with a message that does
-// not exist after all. If it is queued, it takes its old place, before every
-// receive that was posted after it; order is what PostOrder returned after its
-// Post. Besides the errors of Post there is *OrderError. Repost takes time linear
-// in the number of younger receives queued, and does not change PostOrder.
+// Repost is Post for a receive that had matched a message which turned out not to exist. If it is queued, it
+// regains its old position, before every receive that was posted after it; order is the result of PostOrder
+// after its Post. In addition to the errors of Post, it may return an *OrderError. Repost takes time linear
+// in the number of younger queued receives, and does not change PostOrder.
 func (m *Matcher[R, M]) Repost(source, tag int32, r R, order uint64) (msg M, ok bool, h Handle, err error) {
 	if source < AnySource || tag < AnyTag {
 		return msg, false, h, &KeyError{Queue: Posted, Source: source, Tag: tag}
@@ -83,12 +81,10 @@ func (m *Matcher[R, M]) Repost(source, tag int32, r R, order uint64) (msg M, ok 
 	return msg, false, h, nil
 }
 
-// Arrive presents a message from source with tag. If posted receives fit, the
-// oldest of them leaves the PRQ and is returned with ok; the handle is zero
-// then. Otherwise the message is queued and its handle returned. The error is a
-// *FullError if the UMQ is at its limit, and a *KeyError if source or tag is
-// negative; nothing is queued then. Order returns the message's place for
-// Restore.
+// Arrive presents a message from source with tag. If posted receives fit, the oldest of them is removed from
+// the PRQ and returned, ok is true, and the handle is zero. Otherwise the message is queued and its handle
+// returned. The error is a *FullError if the UMQ is at its limit, and a *KeyError if source or tag is
+// negative; then nothing is queued. Order returns the position of the message, for Restore.
 func (m *Matcher[R, M]) Arrive(source, tag int32, msg M) (r R, ok bool, h Handle, err error) {
 	if source < 0 || tag < 0 {
 		return r, false, h, &KeyError{Queue: Unexpected, Source: source, Tag: tag}
@@ -107,7 +103,7 @@ func (m *Matcher[R, M]) Arrive(source, tag int32, msg M) (r R, ok bool, h Handle
 	return r, false, Handle{seq: m.clock, index: i}, nil
 }
 
-// Match is Arrive for a message that is not to be queued if no receive fits it.
+// Match is Arrive for a message that must not be queued if no receive fits it.
 func (m *Matcher[R, M]) Match(source, tag int32) (r R, ok bool) {
 	if source < 0 || tag < 0 {
 		return r, false
@@ -115,19 +111,18 @@ func (m *Matcher[R, M]) Match(source, tag int32) (r R, ok bool) {
 	return m.meet(makeKey(source, tag))
 }
 
-// Order returns the place that the last Arrive gave its message among all that
-// arrived, whether it matched or was queued. It is 0 before the first Arrive.
+// Order returns the position of the last arrived message among all that arrived, whether it matched or was
+// queued. It is 0 before the first Arrive.
 func (m *Matcher[R, M]) Order() uint64 { return m.arrival }
 
-// TakenOrder returns the place among all that arrived of the queued message that a Post or Repost
-// took last. It is 0 before the first.
+// TakenOrder returns the position, among all that arrived, of the queued message that a Post or Repost took
+// last. It is 0 before the first.
 func (m *Matcher[R, M]) TakenOrder() uint64 { return m.taken }
 
-// Restore is Arrive for a message that was matched before and whose receive was
-// detached. If it is queued, it takes its old place, before every message that
-// arrived after it; order is what Order returned after its Arrive. Besides the
-// errors of Arrive there is *OrderError. Restore takes time linear in the
-// number of younger messages queued, and does not change Order.
+// Restore is Arrive for a message that had matched a receive which was then detached. If it is queued, it
+// regains its old position, before every message that arrived after it; order is the result of Order after
+// its Arrive. In addition to the errors of Arrive, it may return an *OrderError. Restore takes time linear in
+// the number of younger queued messages, and does not change Order.
 func (m *Matcher[R, M]) Restore(source, tag int32, msg M, order uint64) (r R, ok bool, h Handle, err error) {
 	if source < 0 || tag < 0 {
 		return r, false, h, &KeyError{Queue: Unexpected, Source: source, Tag: tag}
@@ -149,8 +144,8 @@ func (m *Matcher[R, M]) Restore(source, tag int32, msg M, order uint64) (r R, ok
 	return r, false, h, nil
 }
 
-// CancelPosted takes a receive out of the PRQ. It reports false if the handle
-// names no queued receive, for instance because it has matched.
+// CancelPosted removes a receive from the PRQ. It reports false if the handle identifies no queued receive,
+// for instance because it has matched.
 func (m *Matcher[R, M]) CancelPosted(h Handle) (r R, ok bool) {
 	i := m.prq.lookup(h)
 	if i == 0 {
@@ -160,8 +155,8 @@ func (m *Matcher[R, M]) CancelPosted(h Handle) (r R, ok bool) {
 	return m.receives.take(i), true
 }
 
-// RemoveUnexpected takes a message out of the UMQ that its sender has
-// withdrawn. It reports false if the handle names no queued message.
+// RemoveUnexpected removes from the UMQ a message that its sender has cancelled. It reports false if the
+// handle identifies no queued message.
 func (m *Matcher[R, M]) RemoveUnexpected(h Handle) (msg M, ok bool) {
 	i := m.umq.lookup(h)
 	if i == 0 {
@@ -171,8 +166,7 @@ func (m *Matcher[R, M]) RemoveUnexpected(h Handle) (msg M, ok bool) {
 	return m.messages.take(i), true
 }
 
-// Replace replaces a queued message by another value that stands for it. It reports false if the
-// handle names no queued message.
+// Replace replaces the stored value of a queued message. It reports false if the handle identifies no queued message.
 func (m *Matcher[R, M]) Replace(h Handle, msg M) bool {
 	i := m.umq.lookup(h)
 	if i == 0 {
@@ -182,8 +176,8 @@ func (m *Matcher[R, M]) Replace(h Handle, msg M) bool {
 	return true
 }
 
-// UnexpectedAt returns the queued message whose handle has the given Index, and that handle. It reports
-// false if there is none.
+// UnexpectedAt returns the queued message whose handle has the given Index, and its handle. It reports false
+// if no queued message has it.
 func (m *Matcher[R, M]) UnexpectedAt(index uint32) (msg M, h Handle, ok bool) {
 	if index == 0 || index > m.umq.last || m.umq.at(index).seq == 0 {
 		return msg, h, false
@@ -191,8 +185,8 @@ func (m *Matcher[R, M]) UnexpectedAt(index uint32) (msg M, h Handle, ok bool) {
 	return *m.messages.at(index), Handle{seq: m.umq.at(index).seq, index: index, gen: m.umq.rare(index).gen}, true
 }
 
-// DeleteUnexpected takes the messages out of the UMQ for which del returns true. It is called with all of them, oldest
-// first, and must not call methods that change the queues.
+// DeleteUnexpected removes from the UMQ the messages for which del returns true. It calls del with all of
+// them, oldest first; del must not call methods that change the queues.
 func (m *Matcher[R, M]) DeleteUnexpected(del func(msg M) bool) {
 	for i := m.umq.oldest(); i != 0; {
 		younger := m.umq.at(i).younger
@@ -213,7 +207,7 @@ func (m *Matcher[R, M]) Probe(source, tag int32) (msg M, ok bool) {
 	return msg, false
 }
 
-// ProbeHandle is Probe, and returns the message's handle as well.
+// ProbeHandle is Probe that also returns the message's handle.
 func (m *Matcher[R, M]) ProbeHandle(source, tag int32) (msg M, h Handle, ok bool) {
 	f := m.probe(source, tag)
 	if f.i == 0 {
@@ -229,7 +223,7 @@ func (m *Matcher[R, M]) probe(source, tag int32) (f head) {
 	return m.umq.message(makeKey(source, tag))
 }
 
-// meet takes the oldest receive that a message fits out of the PRQ.
+// meet removes from the PRQ the oldest receive that a message fits.
 func (m *Matcher[R, M]) meet(key uint64) (r R, ok bool) {
 	var f head
 	switch {

@@ -25,7 +25,7 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-// TestNoAllocationAtTheLimit holds a flood to its limit without allocating.
+// TestNoAllocationAtTheLimit checks that a flood at the limit does not allocate.
 func TestNoAllocationAtTheLimit(t *testing.T) {
 	m := New[int, int](Limits{Posted: 1, Unexpected: 1})
 	m.Post(1, 1, 0)
@@ -41,7 +41,7 @@ func TestNoAllocationAtTheLimit(t *testing.T) {
 	}
 }
 
-// TestNothingKept searches for receives and messages that were removed.
+// TestNothingKept checks that removed receives and messages are not retained.
 func TestNothingKept(t *testing.T) {
 	m := New[*int, *int](Limits{})
 	const n = 700
@@ -70,7 +70,7 @@ func TestNothingKept(t *testing.T) {
 	}
 }
 
-// TestMemoryIsReused fills and empties the queues over and over.
+// TestMemoryIsReused fills and empties the queues repeatedly.
 func TestMemoryIsReused(t *testing.T) {
 	m := New[int, int](Limits{})
 	round := func() {
@@ -91,9 +91,8 @@ func TestMemoryIsReused(t *testing.T) {
 	}
 }
 
-// TestHash counts how many keys of simple patterns have bits of the hash in
-// common, those that choose a bucket and those that make tags. With a random
-// function the pairs are n²/2m.
+// TestHash counts keys of simple patterns that collide in some bits of the hash: those that choose a bucket,
+// and those that form tags. A random function has n²/2m colliding pairs.
 func TestHash(t *testing.T) {
 	patterns := map[string]func(i int32) pair{
 		"tags count up":         func(i int32) pair { return pair{0, i} },

@@ -10,18 +10,17 @@ import (
 // entry is a receive or a message of the model.
 type entry struct {
 	source, tag int32
-	id          int // what it stands for
+	id          int // the stored value
 	order       uint64
 	handle      Handle
 }
 
-// fits reports whether a receive fits a message, by MPI's words.
+// fits reports whether a receive fits a message, according to the MPI standard.
 func fits(rsource, rtag, source, tag int32) bool {
 	return (rsource == AnySource || rsource == source) && (rtag == AnyTag || rtag == tag)
 }
 
-// model runs each operation on a Matcher and on plain slices, oldest first, and
-// panics with a mismatch where they differ.
+// model runs each operation on a Matcher and on plain slices, oldest first, and panics if the results differ.
 type model struct {
 	m        *Matcher[int, int]
 	limits   Limits
@@ -29,8 +28,8 @@ type model struct {
 	matched  []entry  // messages that may be restored
 	gone     []Handle // stale
 	id       int
-	matches  int // in all
-	deepest  int // of both queues
+	matches  int // total
+	deepest  int // maximum depth of the queues
 }
 
 type mismatch string
@@ -45,7 +44,7 @@ func (o *model) want(ok bool, format string, args ...any) {
 	}
 }
 
-// forget remembers a handle as stale.
+// forget records a handle as stale.
 func (o *model) forget(h Handle) {
 	if len(o.gone) == 64 {
 		o.gone = o.gone[:copy(o.gone, o.gone[32:])]
@@ -53,7 +52,7 @@ func (o *model) forget(h Handle) {
 	o.gone = append(o.gone, h)
 }
 
-// keep remembers a message that has matched.
+// keep records a message that has matched.
 func (o *model) keep(e entry) {
 	if len(o.matched) == 64 {
 		o.matched = o.matched[:copy(o.matched, o.matched[32:])]
@@ -114,7 +113,7 @@ func (o *model) arrive(source, tag int32) {
 	o.arrived(entry{source: source, tag: tag, id: o.id, order: order}, r, ok, h, err)
 }
 
-// arrived compares what Arrive or Restore gave for a message.
+// arrived checks the results of Arrive or Restore for a message.
 func (o *model) arrived(e entry, r int, ok bool, h Handle, err error) {
 	if i := o.receiveFor(e.source, e.tag); i >= 0 {
 		o.want(err == nil && ok && h == Handle{} && r == o.prq[i].id,
@@ -137,7 +136,7 @@ func (o *model) arrived(e entry, r int, ok bool, h Handle, err error) {
 	o.umq = slices.Insert(o.umq, at, e)
 }
 
-// restore restores one of the messages that have matched, chosen by pick.
+// restore restores one of the matched messages, chosen by pick.
 func (o *model) restore(pick int) {
 	if len(o.matched) == 0 {
 		o.restoreBad(pick)
@@ -152,7 +151,7 @@ func (o *model) restore(pick int) {
 	o.arrived(e, r, ok, h, err)
 }
 
-// restoreBad restores to a place that is taken or was never given.
+// restoreBad restores to a position that is occupied or was never assigned.
 func (o *model) restoreBad(pick int) {
 	order := []uint64{0, o.m.Order() + 1, math.MaxUint64}[pick%3]
 	if pick%4 == 3 && len(o.umq) > 0 && len(o.umq) < limit(o.limits.Unexpected) && o.receiveFor(0, 0) < 0 {
@@ -230,8 +229,7 @@ func (o *model) probe(source, tag int32, claim bool) {
 	}
 }
 
-// compare compares the whole of both queues, and checks the
-// invariants inside.
+// compare compares the complete queues with the model, and checks their internal invariants.
 func (o *model) compare() {
 	o.want(o.m.Posted() == len(o.prq), "Posted() = %d, want %d", o.m.Posted(), len(o.prq))
 	o.want(o.m.Unexpected() == len(o.umq), "Unexpected() = %d, want %d", o.m.Unexpected(), len(o.umq))

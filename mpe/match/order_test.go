@@ -10,9 +10,8 @@ type pair struct{ source, tag int32 }
 
 const any32 = AnySource
 
-// TestOldestReceiveFirst posts receives in order and lets one message arrive
-// again and again: it must meet those that fit, oldest first, whatever their
-// wildcards.
+// TestOldestReceiveFirst posts receives in order, and lets one message arrive repeatedly: it must match those
+// that fit, oldest first, whatever their wildcards.
 func TestOldestReceiveFirst(t *testing.T) {
 	kinds := []pair{{1, 2}, {1, any32}, {any32, 2}, {any32, any32}}
 	strangers := []pair{{2, 2}, {1, 3}, {2, any32}, {any32, 3}}
@@ -57,8 +56,8 @@ func TestOldestReceiveFirst(t *testing.T) {
 	}
 }
 
-// TestOldestMessageFirst is the same for the other queue: messages wait, and
-// each receive takes the oldest that fits.
+// TestOldestMessageFirst does the same with the other queue: messages wait, and each receive must get the
+// oldest that fits.
 func TestOldestMessageFirst(t *testing.T) {
 	arrivals := []pair{{1, 2}, {3, 2}, {1, 4}, {3, 4}, {1, 2}, {3, 4}}
 	tests := []struct {
@@ -136,8 +135,8 @@ func TestExtremeKeys(t *testing.T) {
 	}
 }
 
-// TestRestore takes all messages out and gives them back, in several orders:
-// they must wait at their old places, before those that arrived since.
+// TestRestore removes all messages and restores them, in several orders: they must regain their old
+// positions, before messages that arrived since.
 func TestRestore(t *testing.T) {
 	for _, n := range []int{1, 3, 256, 257, 700} {
 		backs := map[string]func(i int) int{
@@ -182,7 +181,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestRestoreMatches restores a message that a posted receive waits for.
+// TestRestoreMatches restores a message that fits a posted receive.
 func TestRestoreMatches(t *testing.T) {
 	m := New[int, int](Limits{})
 	_, _, h, _ := m.Arrive(1, 2, 10)
@@ -192,7 +191,7 @@ func TestRestoreMatches(t *testing.T) {
 	if r, ok, _, err := m.Restore(1, 2, 10, order); !ok || r != 20 || err != nil {
 		t.Errorf("Restore gave %d, %v, %v, want receive 20", r, ok, err)
 	}
-	// Its old handle stays stale even when it takes its old place.
+	// The old handle stays stale even when the message regains its old position.
 	_, _, again, _ := m.Restore(1, 2, 10, order)
 	if _, ok := m.RemoveUnexpected(h); ok {
 		t.Error("the handle from before the match is alive again")

@@ -1,16 +1,16 @@
 package match
 
-// queue is the PRQ or the UMQ without what is queued.
+// queue is the PRQ or the UMQ without the stored values.
 type queue struct {
 	table
 	free     uint32 // head of the list of freed entries
-	last     uint32 // entries up to this number have been handed out
+	last     uint32 // highest entry number in use so far
 	length   int
 	limit    int
 	count    [numClasses]int    // entries by class
 	extra    [numClasses]*index // of the UMQ: by source, by tag
-	extras   int                // how many of them are built
-	restored int                // entries that Restore has queued
+	extras   int                // number of indexes built
+	restored int                // entries queued by restore
 	gen      uint32             // of the last of them
 }
 
@@ -27,10 +27,9 @@ func (q *queue) youngest() uint32 { return q.at(0).older }
 // isExact reports whether no entry has a wildcard.
 func (q *queue) isExact() bool { return q.count[exact] == q.length }
 
-// receive returns the oldest posted receive that a message fits, where some have
-// wildcards. It compares the heads of all classes that there are. To skip a
-// class by the number of its oldest receive saves nothing: in a deep queue each
-// class has one that is older than the match, and fits other messages.
+// receive returns the oldest posted receive that a message fits, if some receives have wildcards. It compares
+// the heads of all classes in use. Skipping a class by the number of its oldest receive saves nothing: in a
+// deep queue, each class has one that is older than the match, but fits other messages.
 func (q *queue) receive(key uint64) head {
 	var found [numClasses]head
 	const none = never << classBits
@@ -56,8 +55,8 @@ func (q *queue) receive(key uint64) head {
 	return found[oldest&(1<<classBits-1)]
 }
 
-// lesser returns the lesser of two numbers below 1<<63. It does not branch, as
-// min would: which class has the oldest receive is as good as random.
+// lesser returns the lesser of two numbers below 1<<63. Unlike min, it does not branch: the class of the
+// oldest receive is practically random.
 func lesser(a, b uint64) uint64 {
 	return b + (a-b)&uint64(int64(a-b)>>63)
 }
@@ -79,10 +78,10 @@ func (q *queue) message(key uint64) head {
 	if i == 0 {
 		return head{}
 	}
-	return q.locate(i, q.at(i)) // the oldest by a part of its key is by all
+	return q.locate(i, q.at(i)) // the oldest by a part of the key is the oldest by the whole
 }
 
-// push queues a new entry before entry y, or behind all others if y is 0.
+// push queues a new entry before entry y, or at the end if y is 0.
 func (q *queue) push(key, seq uint64, y uint32) uint32 {
 	i := q.free
 	if i == 0 {
@@ -105,7 +104,7 @@ func (q *queue) push(key, seq uint64, y uint32) uint32 {
 	return i
 }
 
-// take removes an entry that has matched. The caller takes what it stands for.
+// take removes a matched entry. The caller takes the stored value.
 func (q *queue) take(f head) {
 	if f.n.next == 0 && f.lane < lanes {
 		f.b.free(f.lane)
@@ -116,15 +115,15 @@ func (q *queue) take(f head) {
 	q.release(f.i, f.n)
 }
 
-// remove removes any entry. The caller takes what it stands for.
+// remove removes any entry. The caller takes the stored value.
 func (q *queue) remove(i uint32) {
 	n := q.at(i)
 	q.drop(i, n)
 	q.release(i, n)
 }
 
-// release takes an entry that was removed from the table out of the rest, and puts it
-// into the free list: the next to be queued gets it, for its cache lines.
+// release removes an entry, which is no longer in the table, from the remaining structures, and adds it to
+// the free list. The next queued entry reuses it and its cache lines.
 func (q *queue) release(i uint32, n *node) {
 	q.at(n.older).younger = n.younger
 	q.at(n.younger).older = n.older

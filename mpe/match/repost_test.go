@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A receive that is posted again has its old place, also before one of another class,
-// and in a queue of several segments.
+// TestRepost checks that a reposted receive regains its old position, even before one of another class, and
+// in a queue of several segments.
 func TestRepost(t *testing.T) {
 	for _, behind := range []int{0, 1, segLen + 10} {
 		m := New[int, int](Limits{})
@@ -45,7 +45,7 @@ func TestRepost(t *testing.T) {
 	}
 }
 
-// It takes a message that has arrived since, and is refused as Post is.
+// TestRepostMeetsAndFails checks that Repost matches a message that arrived since, and fails like Post.
 func TestRepostMeetsAndFails(t *testing.T) {
 	m := New[int, int](Limits{Posted: 1})
 	if _, _, _, err := m.Post(1, 0, 1); err != nil {

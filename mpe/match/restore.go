@@ -1,7 +1,6 @@
 package match
 
-// restore queues an entry at the place that its seq gives it. It returns the
-// zero Handle if an entry has that place.
+// restore queues an entry at the position of its seq. It returns the zero Handle if that position is occupied.
 func (q *queue) restore(key, seq uint64) Handle {
 	older := q.before(seq)
 	if older != 0 && q.at(older).seq == seq {
@@ -28,7 +27,7 @@ func (q *queue) before(seq uint64) uint32 {
 	return i
 }
 
-// forget clears the gen of an entry that leaves, if it was restored.
+// forget clears the gen of a restored entry that is removed.
 func (q *queue) forget(i uint32) {
 	if r := q.rare(i); r.gen != 0 {
 		r.gen = 0

@@ -1,8 +1,7 @@
 package match
 
-// Entries are numbered from 1 and live in segments, so that growth copies
-// nothing. 0 is no entry: its node closes the ring of the queue's order and is
-// what a look-up that finds nothing reads.
+// Entries are numbered from 1 and stored in segments, so that growth copies nothing. Entry 0 is a sentinel:
+// its node closes the ring of the queue's order, and is read by a lookup that finds nothing.
 const (
 	segBits = 8
 	segLen  = 1 << segBits
@@ -17,21 +16,20 @@ type node struct {
 	older, younger uint32
 }
 
-// link is the place of an entry in a FIFO.
+// link is the position of an entry in a FIFO.
 type link struct {
 	next uint32
-	prev uint32 // a head's is the tail, with headBit
+	prev uint32 // in a head, the tail, with headBit
 }
 
 const headBit = 1 << 31
 
 const (
-	noKey = 0xFFFFFFFE_FFFFFFFE // nobody's
+	noKey = 0xFFFFFFFE_FFFFFFFE // not a valid key
 	never = 1<<61 - 1           // above every seq
 )
 
-// rare is what hardly any operation needs of an entry, kept apart so that it
-// takes no room in the caches.
+// rare holds the fields of an entry that hardly any operation needs. They are stored separately, to save cache.
 type rare struct {
 	chain uint32 // as in linkSegment
 	gen   uint32 // distinguishes the uses of an entry if seq is restored
@@ -49,15 +47,15 @@ func (s slab) at(i uint32) *node { return &s[i>>segBits].nodes[i&segMask] }
 
 func (s slab) rare(i uint32) *rare { return &s[i>>segBits].rares[i&segMask] }
 
-// grow makes room for entry i.
+// grow allocates memory up to entry i.
 func (s *slab) grow(i uint32) {
 	for int(i>>segBits) >= len(*s) {
 		*s = append(*s, new(segment))
 	}
 }
 
-// links are the places of the entries of a queue in the FIFOs of an index. They are dense, as every
-// entry that comes or goes touches those of its neighbours.
+// links are the positions of the entries of a queue in the FIFOs of an index. They are dense, because adding
+// or removing an entry touches the links of its neighbours.
 type links []*linkSegment
 
 type linkSegment struct {
@@ -65,7 +63,7 @@ type linkSegment struct {
 	chains [segLen]uint32 // of a head without a lane: the next such head in the bucket
 }
 
-// grow makes room for entry i.
+// grow allocates memory up to entry i.
 func (l *links) grow(i uint32) {
 	for int(i>>segBits) >= len(*l) {
 		*l = append(*l, new(linkSegment))

@@ -1,6 +1,6 @@
 package match
 
-// sound checks what must hold inside a queue after every operation.
+// sound checks the invariants of a queue that must hold after every operation.
 func (o *model) sound(q *queue) {
 	var older uint32
 	var last uint64
@@ -40,7 +40,7 @@ func (o *model) sound(q *queue) {
 	o.want(free+n == int(q.last), "%d free and %d queued of %d entries", free, n, q.last)
 }
 
-// inTable checks that entry i is in the FIFO of its key, and its links.
+// inTable checks that entry i is in the FIFO of its key, and that its links are consistent.
 func (o *model) inTable(t *table, i uint32) {
 	e := t.at(i)
 	key := e.key | t.wild

@@ -1,6 +1,6 @@
 package match
 
-// store keeps what the entries of a queue stand for, under their numbers.
+// store holds the values of a queue's entries, by entry number.
 type store[T any] []*[segLen]T
 
 func (s store[T]) at(i uint32) *T { return &s[i>>segBits][i&segMask] }
@@ -12,7 +12,7 @@ func (s *store[T]) put(i uint32, item T) {
 	*s.at(i) = item
 }
 
-// take empties an entry, so that the garbage collector is not held up.
+// take clears an entry, so that the garbage collector can free its value.
 func (s store[T]) take(i uint32) T {
 	p := s.at(i)
 	item := *p

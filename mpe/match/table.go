@@ -1,6 +1,6 @@
 package match
 
-// Buckets come in segments, like entries.
+// Buckets are stored in segments, like entries.
 const (
 	bucketBits = 7
 	bucketSeg  = 1 << bucketBits
@@ -11,19 +11,19 @@ const (
 // split at a time, so that no insertion pays for a rehash. It does not shrink.
 type table struct {
 	slab
-	links links  // of an index; otherwise none: the nodes have them
-	wild  uint64 // of an index: the half of the keys that does not count, as ones
+	links links  // of an index; otherwise unused: the nodes have the links
+	wild  uint64 // of an index: mask of the half of the keys to ignore
 	dir   []*[bucketSeg]bucket
 	n     uint32 // buckets
 	mask  uint32 // the lowest 2^k-1 that covers the bucket numbers
 	used  int    // FIFOs
 }
 
-// head is the oldest entry of a FIFO, and where it was found.
+// head is the oldest entry of a FIFO, and its location.
 type head struct {
 	n    *node
 	b    *bucket
-	i    uint32 // 0 if there is none
+	i    uint32 // 0 if there is no entry
 	lane uint32
 }
 
@@ -32,9 +32,8 @@ func (t *table) init() {
 	t.n, t.mask = bucketSeg, bucketSeg-1
 }
 
-// bucket returns the bucket for a hash: by all bits of the mask if there is a
-// bucket with this number, otherwise by all but the top one. Which it is cannot
-// be predicted, hence no branch.
+// bucket returns the bucket for a hash: by all bits of the mask if a bucket with this number exists,
+// otherwise by all but the top bit. The outcome is unpredictable, so the code has no branch.
 func (t *table) bucket(h uint64) *bucket {
 	b := uint32(h) & t.mask
 	b &= t.mask>>1 | uint32(int32(b-t.n)>>31)
@@ -43,7 +42,7 @@ func (t *table) bucket(h uint64) *bucket {
 
 func (t *table) bucketAt(b uint32) *bucket { return &t.dir[b>>bucketBits][b&bucketMask] }
 
-// link is the place of entry i, whose node is n, in the FIFO of its key.
+// link returns the position of entry i, whose node is n, in the FIFO of its key.
 func (t *table) link(i uint32, n *node) *link {
 	if t.wild == 0 {
 		return &n.link
@@ -51,7 +50,7 @@ func (t *table) link(i uint32, n *node) *link {
 	return &t.links[i>>segBits].links[i&segMask]
 }
 
-// chain is what follows entry i, which is a head without a lane.
+// chain returns the successor of entry i, which is a head without a lane.
 func (t *table) chain(i uint32) *uint32 {
 	if t.wild == 0 {
 		return &t.rare(i).chain
@@ -72,7 +71,7 @@ func (t *table) find(key uint64) head {
 	return head{n, b, i, l}
 }
 
-// locate returns the head that entry i is; n is its node.
+// locate returns the head at entry i; n is its node.
 func (t *table) locate(i uint32, n *node) head {
 	key := n.key | t.wild
 	h := hash(key)
@@ -83,15 +82,14 @@ func (t *table) locate(i uint32, n *node) head {
 	return t.search(b, h, key)
 }
 
-// stranger reports whether entry i has another key than this. It is one
-// branch, because whether there is an entry is often as good as random.
+// stranger reports whether entry i exists and has another key. It is one branch, because the existence of an
+// entry is often practically random.
 func stranger(has, key uint64, i uint32) bool {
 	x := has ^ key
 	return int64((x|-x)&-uint64(i)) < 0
 }
 
-// search is find for when two keys have a tag in common, or the bucket more
-// heads than lanes.
+// search is find for a key whose tag is not unique in its bucket, or whose bucket has more heads than lanes.
 func (t *table) search(b *bucket, h, key uint64) head {
 	for m := b.match(h); m != 0; m &= m - 1 {
 		if i := b.heads[lane(m)]; t.at(i).key|t.wild == key {
@@ -118,7 +116,7 @@ func (t *table) place(b *bucket, h uint64, i uint32) {
 	b.heads[l] = i
 }
 
-// replace puts another head, or 0, in the place of head f.
+// replace replaces head f by another head, or removes it if by is 0.
 func (t *table) replace(f head, by uint32) {
 	if f.lane < lanes {
 		f.b.heads[f.lane] = by
@@ -138,7 +136,7 @@ func (t *table) replace(f head, by uint32) {
 	}
 }
 
-// split adds a bucket and shares out the one whose hashes it takes over.
+// split adds a bucket, and redistributes the bucket that it splits.
 func (t *table) split() {
 	if t.n > t.mask {
 		t.mask = t.mask<<1 | 1

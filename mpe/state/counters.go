@@ -11,35 +11,33 @@ import (
 // NumTypes is the length of tables indexed by protocol.Type.
 const NumTypes = handshake.NumTypes
 
-// RankCounters are an engine's counters that belong to no peer in particular. They
-// count since New.
+// RankCounters are the counters of an engine that belong to no particular peer, since New.
 type RankCounters struct {
 	Rank int
-	// Posted and Unexpected are the depths of the matching queues now, of all
-	// communicators.
+	// Posted and Unexpected are the current depths of the matching queues of all communicators.
 	Posted, Unexpected int
-	// AnySource is the oldest receive from any source that waits.
+	// AnySource is the oldest waiting receive from any source.
 	AnySource OldestWait
-	// Drops counts what came from addresses that are no rank's.
+	// Drops counts packets from addresses that belong to no rank.
 	Drops DropCounts
-	// Collectives counts collective calls, and Disagreements the communicators whose
-	// members do not choose algorithms alike.
+	// Collectives counts collective calls, and Disagreements the communicators whose members choose
+	// algorithms differently.
 	Collectives   []collective.Count
 	Disagreements uint64
 }
 
-// MessageCounts are the counters of messages with one peer, in a state and for a scrape alike.
+// MessageCounts are the counters of messages with one peer, for states and for metrics.
 type MessageCounts struct {
-	// Sent and Received count messages that ended well. Failed counts the others; a message that is longer than its
-	// receive is received, and fails.
+	// Sent and Received count successful messages, and Failed the others. A message longer than its receive
+	// counts as received and as failed.
 	Sent     uint64 `json:"sent"`
 	Received uint64 `json:"received"`
 	Failed   uint64 `json:"failed"`
-	// Retransmissions counts packets that were retransmitted; all of a DATA message of a handshake is one.
+	// Retransmissions counts retransmitted packets. The whole DATA of a handshake message counts as one packet.
 	Retransmissions uint64 `json:"retransmissions"`
 }
 
-// Add adds other counts.
+// Add adds the counts of other.
 func (c *MessageCounts) Add(other *MessageCounts) {
 	c.Sent += other.Sent
 	c.Received += other.Received
@@ -47,51 +45,49 @@ func (c *MessageCounts) Add(other *MessageCounts) {
 	c.Retransmissions += other.Retransmissions
 }
 
-// PeerCounters are an engine's counters of one peer. They count since New.
+// PeerCounters are the counters of one peer of an engine, since New.
 type PeerCounters struct {
 	Rank int
-	// Extended: the peer's profile is extended.
+	// Extended means that the peer has the extended profile.
 	Extended bool
 	MessageCounts
 	// SentBytes and ReceivedBytes are the payload of Sent and Received.
 	SentBytes, ReceivedBytes uint64
-	// PacketsOut and PacketsIn count datagrams, or packets where the transport
-	// is a stream, by type; BytesOut and BytesIn the bytes in them, headers of
-	// the protocol included. What came and was no packet is in Drops only.
+	// PacketsOut and PacketsIn count datagrams, or packets if the transport is a stream, by type. BytesOut
+	// and BytesIn are their size, including headers of the protocol. Received data that is no packet is
+	// counted in Drops only.
 	PacketsOut, PacketsIn [NumTypes]uint64
 	BytesOut, BytesIn     [NumTypes]uint64
-	// Unreachable counts messages, and links of the extended profile, that ended
-	// because the peer did not answer.
+	// Unreachable counts messages, and links of the extended profile, that ended because the peer did not answer.
 	Unreachable uint64
-	// Silent: no packet of the peer has arrived since it was last unreachable.
+	// Silent means that no packet of the peer was received since it was last declared unreachable.
 	Silent bool
-	// Drops counts what came and was not used, and Events what else is worth counting.
+	// Drops counts dropped packets, and Events other notable events.
 	Drops  DropCounts
 	Events EventCounts
 
-	// How things stand now. QueuedSends are sends of which nothing was sent,
-	// InFlight the others that have not ended; InFlightPackets are those of an
-	// extended peer that are not acknowledged, and RoundTrip its smoothed round
-	// trip, 0 before the first.
+	// The current state. QueuedSends is the number of sends of which nothing was sent yet, and InFlight the
+	// number of other pending sends. InFlightPackets is the number of unacknowledged packets of an extended
+	// peer, and RoundTrip its smoothed round-trip time, 0 before the first sample.
 	QueuedSends, InFlight, InFlightPackets int
 	RoundTrip                              time.Duration
-	// OldestSend and OldestRecv are the oldest messages that wait.
+	// OldestSend and OldestRecv are the oldest waiting messages.
 	OldestSend, OldestRecv OldestWait
 }
 
 // Depths are the lengths of a rank's queues at one moment.
 type Depths struct {
-	// Posted and Unexpected are those of the matching queues, of all communicators.
+	// Posted and Unexpected are the lengths of the matching queues of all communicators.
 	Posted, Unexpected int
-	// Sends are those to other ranks that have not ended.
+	// Sends is the number of pending sends to other ranks.
 	Sends int
 }
 
-// OldestWait is for how long the oldest message of its kind has been waiting.
+// OldestWait is the age of the oldest waiting message of a kind.
 type OldestWait struct {
-	// Waits: there is one.
+	// Waits is false if no message is waiting.
 	Waits bool
-	// For is the packet that it waits for; 0 if it is held back behind others.
+	// For is the packet that the message waits for; 0 if it is held back behind others.
 	For     protocol.Type
 	Elapsed time.Duration
 }

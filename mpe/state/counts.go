@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// DropReason says why something that arrived was not used.
+// DropReason is the reason why a received packet was dropped.
 type DropReason uint8
 
 // Reasons for dropping, of all profiles. Packages handshake and extended describe them.
@@ -28,14 +28,14 @@ const (
 	DropUnsolicited
 	DropDuplicate
 	DropStale
-	// Of the cloudfpga and v0.9 profiles; DropStream of every stream.
+	// Cloudfpga and v0.9 profiles; DropStream for every stream.
 	DropSize
 	DropUnexpectedPayload
 	DropDatatype
 	DropGap
 	DropBarrier
 	DropStream
-	// Of the extended profile.
+	// Extended profile.
 	DropSession
 	DropWindow
 	DropAcknowledged
@@ -62,7 +62,8 @@ func (r DropReason) String() string { return nameOf("reason", dropNames[:], int(
 // MarshalText returns the name.
 func (r DropReason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText reads a name. One that this version does not know is beyond NumDropReasons.
+// UnmarshalText decodes a name. A name that this version does not know becomes a value not below
+// NumDropReasons.
 func (r *DropReason) UnmarshalText(name []byte) error {
 	*r = numDropReasons
 	if i := slices.Index(dropNames[:], string(name)); i >= 0 {
@@ -71,14 +72,14 @@ func (r *DropReason) UnmarshalText(name []byte) error {
 	return nil
 }
 
-// Event is something worth counting that is no error.
+// Event is a notable event that is not an error.
 type Event uint8
 
 // Events of all profiles. Packages handshake and extended describe them.
 const (
 	EventNone Event = iota
 	EventRetransmitted
-	// Of the cloudfpga and v0.9 profiles.
+	// Cloudfpga and v0.9 profiles.
 	EventReacked
 	EventCrossed
 	EventRequestTakenAsAck
@@ -97,9 +98,9 @@ const (
 	EventResumed
 	EventWouldWedge
 	EventWithdrawn
-	// EventDiscarded: a message of the peer was received for a program that has ended, and dropped.
+	// EventDiscarded means that a message was received for a program that no longer exists, and dropped.
 	EventDiscarded
-	// Of the extended profile.
+	// Extended profile.
 	EventConnected
 	EventSessionChanged
 	EventClosedByPeer
@@ -139,28 +140,28 @@ func nameOf(kind string, names []string, i int) string {
 	return fmt.Sprintf("%s(%d)", kind, i)
 }
 
-// DropCounts counts drops by reason, and EventCounts events. In JSON they are objects with
-// the names of those that are not 0.
+// DropCounts counts drops by reason, and EventCounts counts events. In JSON they are objects with the names
+// of the non-zero counts.
 type (
 	DropCounts  [NumDropReasons]uint64
 	EventCounts [NumEvents]uint64
 )
 
-// Add adds other counts.
+// Add adds the counts of other.
 func (c *DropCounts) Add(other *DropCounts) {
 	for i, n := range other {
 		c[i] += n
 	}
 }
 
-// Add adds other counts.
+// Add adds the counts of other.
 func (c *EventCounts) Add(other *EventCounts) {
 	for i, n := range other {
 		c[i] += n
 	}
 }
 
-// String lists the events that were counted, in the order of their numbers.
+// String lists the non-zero counts, in the order of event numbers.
 func (c EventCounts) String() string {
 	var counted []string
 	for event, n := range c {

@@ -8,40 +8,36 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Engine is what a rank is doing at one moment, in the form that the control
-// socket serves.
+// Engine is the state of a rank's engine at one moment, in the form that the control socket serves.
 type Engine struct {
 	Rank  int    `json:"rank"`
 	Size  int    `json:"size"`
 	Peers []Peer `json:"peers"`
-	// Posted and Unexpected are the depths of the matching queues, of all
-	// communicators.
+	// Posted and Unexpected are the depths of the matching queues of all communicators.
 	Posted     int `json:"posted"`
 	Unexpected int `json:"unexpected"`
-	// AnySource is the oldest receive from any source that waits.
+	// AnySource is the oldest waiting receive from any source.
 	AnySource *Wait `json:"any_source,omitempty"`
-	// Calls are the collective calls under way; Collectives counts all that there were.
+	// Calls are the pending collective calls. Collectives counts all calls since the start.
 	Calls       []collective.Snapshot `json:"calls,omitempty"`
 	Collectives []collective.Count    `json:"collectives,omitempty"`
-	// EndedCalls are the collective calls that ended last, the oldest first.
+	// EndedCalls are the most recently completed collective calls, oldest first.
 	EndedCalls []collective.Ended `json:"ended_calls,omitempty"`
-	// Disagreements counts communicators whose members are configured differently
-	// for collectives, so that they go by the default table.
+	// Disagreements counts communicators whose members are configured differently for collectives, and that
+	// therefore use the default table.
 	Disagreements uint64 `json:"disagreements,omitempty"`
-	// Dropped counts what came from addresses that are no rank's, by reason, and LastDrop is
-	// the last of them.
+	// Dropped counts packets from addresses that belong to no rank, by reason. LastDrop is the last of them.
 	Dropped  DropCounts `json:"dropped,omitzero"`
 	LastDrop *Drop      `json:"last_drop,omitempty"`
-	// Ended is how long ago the last operation of the rank's program ended, in seconds; nil if
-	// none has.
+	// Ended is the time in seconds since the last operation of the rank's program ended; nil if none has.
 	Ended *float64 `json:"ended_seconds"`
-	// LastFailed: that operation failed.
+	// LastFailed means that this operation failed.
 	LastFailed bool `json:"last_failed,omitempty"`
-	// Uptime is how long ago the engine started, in seconds; 0 if that is not known.
+	// Uptime is the time in seconds since the engine started; 0 if unknown.
 	Uptime float64 `json:"engine_uptime_seconds,omitempty"`
 }
 
-// Describe puts waits and calls into words: an engine leaves that to be done without its lock.
+// Describe sets the descriptions of waits and calls. An engine leaves this to be done without its lock.
 func (e *Engine) Describe() {
 	e.AnySource.describe()
 	for i := range e.Peers {
@@ -61,73 +57,69 @@ func (w *Wait) describe() {
 	}
 }
 
-// Peer is what a rank is doing with one peer.
+// Peer is the state of a rank's exchange with one peer.
 type Peer struct {
 	Rank    int     `json:"rank"`
 	Kind    Kind    `json:"kind"`
 	Address string  `json:"address"`
 	Profile Profile `json:"profile"`
-	// Transport is unknown to the engine: the owner of the engine's transports sets it.
+	// Transport is set by the owner of the engine's transports, because the engine does not know it.
 	Transport Transport `json:"transport,omitempty"`
-	// Sending and Receiving are the messages in the pair's hands, or the
-	// oldest ones of a peer of the extended profile. Receiving may be a
-	// receive that no message has matched.
+	// Sending and Receiving are the messages in the pair or, for a peer of the extended profile, the oldest
+	// ones. Receiving may be a receive that no message has matched.
 	Sending   *Wait `json:"sending,omitempty"`
 	Receiving *Wait `json:"receiving,omitempty"`
-	// QueuedSends and QueuedReceives wait besides.
+	// QueuedSends and QueuedReceives are the numbers of further waiting operations.
 	QueuedSends    int `json:"queued_sends"`
 	QueuedReceives int `json:"queued_receives"`
-	// Deferred is set while the peer's SEND_REQUEST waits for a receive of
-	// ours: the peer is blocked in a send.
+	// Deferred is set while the peer's SEND_REQUEST waits for a local receive: the peer is blocked in a send.
 	Deferred *Deferred `json:"deferred,omitempty"`
-	// UnansweredClear is set while the peer's CLEAR_TO_SEND waits for DATA that no send
-	// of this rank has: the peer is blocked in a receive.
+	// UnansweredClear is set while the peer's CLEAR_TO_SEND waits for DATA that no local send provides: the
+	// peer is blocked in a receive.
 	UnansweredClear *Deferred `json:"unanswered_clear,omitempty"`
 	MessageCounts
-	// PacketsOut counts packets by type; a DATA message is one.
+	// PacketsOut counts packets by type; a DATA message counts as one.
 	PacketsOut PacketCounts `json:"packets_out,omitzero"`
 	PacketsIn  uint64       `json:"packets_in"`
 	BytesIn    uint64       `json:"bytes_in"`
 	BytesOut   uint64       `json:"bytes_out"`
-	// Heard is how long ago the last packet of the peer arrived, used or not, in seconds; nil
-	// if none has.
+	// Heard is the time in seconds since the last packet of the peer was received, used or not; nil if
+	// there was none.
 	Heard *float64 `json:"heard_seconds"`
-	// Unreachable is how long ago an operation or the link last ended because the peer did not answer, in seconds;
-	// nil if none has.
+	// Unreachable is the time in seconds since an operation or the link last ended because the peer did not
+	// answer; nil if this has not happened.
 	Unreachable *float64 `json:"unreachable_seconds,omitempty"`
-	// Dropped counts what arrived and was not used, by reason, and LastDrop is the last of it;
-	// Events what else is worth knowing.
+	// Dropped counts dropped packets by reason, and LastDrop is the last of them. Events counts other notable events.
 	Dropped  DropCounts  `json:"dropped,omitzero"`
 	LastDrop *Drop       `json:"last_drop,omitempty"`
 	Events   EventCounts `json:"events,omitzero"`
-	// Unexpected counts messages from the peer that no receive has matched, and Unmatched are
-	// the oldest of them.
+	// Unexpected is the number of messages from the peer that no receive has matched. Unmatched are the
+	// oldest of them.
 	Unexpected int        `json:"unexpected"`
 	Unmatched  []Envelope `json:"unmatched,omitempty"`
-	// TakenOver counts messages that a receive took over while they were
-	// arriving, and TakenOverBytes what was spared a second copy.
+	// TakenOver counts messages that a receive took over while they were arriving, and TakenOverBytes their
+	// bytes that were not copied twice.
 	TakenOver      uint64 `json:"taken_over,omitempty"`
 	TakenOverBytes uint64 `json:"taken_over_bytes,omitempty"`
 	// Extended is set for a peer of the extended profile.
 	Extended *Extended `json:"extended,omitempty"`
-	// Left describes the operation with the peer that a program left open when it ended, LeftOpen.
+	// Left describes LeftOpen: the operation with the peer that a program left open when it ended.
 	Left     string   `json:"left,omitempty"`
 	LeftOpen LeftOpen `json:"-"`
-	// Refuses is the error that brought the peer into a dead end, if it is in one: operations with it are refused.
+	// Refuses is the error that put the peer into a dead end, if any: operations with the peer are refused.
 	Refuses string `json:"refuses,omitempty"`
 	// NetworkError is the last error of the network towards the peer.
 	NetworkError string `json:"network_error,omitempty"`
 }
 
-// RequestsCleared reports whether the peer asks to send although a message of it was cleared, and has not come: then both wait in
-// one message, of which packets are lost, or the peer began again.
+// RequestsCleared reports whether the peer requests to send although a message of it was cleared and has not
+// arrived. Then either both sides wait in one message, of which packets are lost, or the peer has started over.
 func (p *Peer) RequestsCleared() bool {
 	w := p.Receiving
 	return p.Deferred != nil && w != nil && (w.State == handshake.WaitData || w.State == handshake.Receiving)
 }
 
-// PacketCounts counts packets by protocol.Type. In JSON it is an object with the names of
-// those that are not 0.
+// PacketCounts counts packets by protocol.Type. In JSON it is an object with the names of the non-zero counts.
 type PacketCounts [NumTypes]uint64
 
 var typeNames = func() (names [NumTypes]string) {
@@ -143,46 +135,42 @@ func (c PacketCounts) MarshalJSON() ([]byte, error) { return marshalCounts(c[:],
 // UnmarshalJSON implements json.Unmarshaler. Names that this version does not know are ignored.
 func (c *PacketCounts) UnmarshalJSON(b []byte) error { return unmarshalCounts(c[:], typeNames[:], b) }
 
-// Extended is the state of a link of the extended profile. Times are in
-// seconds.
+// Extended is the state of a link of the extended profile. Times are in seconds.
 type Extended struct {
-	// Session and PeerSession are the two sides' numbers; PeerSession is 0
-	// until a packet of the peer has arrived.
+	// Session and PeerSession are the session numbers of the two sides. PeerSession is 0 until a packet of
+	// the peer is received.
 	Session     protocol.Session `json:"session"`
 	PeerSession protocol.Session `json:"peer_session"`
-	// RoundTrip is smoothed; TimeOut is after how long a packet is retransmitted.
+	// RoundTrip is smoothed. TimeOut is the time after which a packet is retransmitted.
 	RoundTrip float64 `json:"round_trip_seconds"`
 	TimeOut   float64 `json:"time_out_seconds"`
-	// Payload is the most bytes of payload that a packet has: over UDP what the path has
-	// been found to carry.
+	// Payload is the maximum payload of a packet in bytes: over UDP, the result of path MTU discovery.
 	Payload int `json:"payload_bytes"`
-	// Window is how many packets may be in flight, InFlight how many are.
+	// Window is the maximum number of packets in flight, and InFlight the current number.
 	Window   int `json:"window"`
 	InFlight int `json:"in_flight"`
-	// Queued are sends of which nothing was sent, Begun the others that have
-	// not ended.
+	// Queued is the number of sends of which nothing was sent yet, and Begun the number of other pending sends.
 	Queued int `json:"queued"`
 	Begun  int `json:"begun"`
-	// MessageCredit and EagerCredit are what the peer has room for.
+	// MessageCredit and EagerCredit are the messages and bytes that the peer still accepts.
 	MessageCredit uint32 `json:"message_credit"`
 	EagerCredit   uint32 `json:"eager_credit"`
-	// CreditScarce: so little message credit is left, or was when the oldest send began, that a blocking send waits until its message is
-	// received (E21).
+	// CreditScarce means that message credit is low, or was low when the oldest send began, so that a
+	// blocking send waits until its message is received (E21).
 	CreditScarce bool `json:"credit_scarce,omitempty"`
-	// Retransmissions, TimeOuts and Losses count packets; Hellos those that probe
-	// whether the peer is there.
+	// Retransmissions, TimeOuts and Losses count packets. Hellos counts packets that probe whether the peer is alive.
 	Retransmissions uint64 `json:"retransmissions"`
 	TimeOuts        uint64 `json:"time_outs"`
 	Losses          uint64 `json:"losses"`
 	OutOfOrder      uint64 `json:"out_of_order"`
 	Hellos          uint64 `json:"hellos"`
-	// Stalled is how long nothing was acknowledged, if a time-out has expired since; otherwise 0.
+	// Stalled is the time since the last acknowledgement, if a time-out has expired since; otherwise 0.
 	Stalled float64 `json:"stalled_seconds,omitempty"`
-	// Probes are of the path's MTU.
+	// Probes counts probes of the path MTU.
 	Probes uint64 `json:"probes"`
 }
 
-// MarshalJSON writes a round trip that is not known as null.
+// MarshalJSON encodes an unknown round trip as null.
 func (s Extended) MarshalJSON() ([]byte, error) {
 	type plain Extended
 	out := struct {
@@ -195,7 +183,7 @@ func (s Extended) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// Wait says what a message waits for.
+// Wait describes a waiting message.
 type Wait struct {
 	State handshake.State `json:"state"`
 	// WaitsFor is 0 while the message is held back.
@@ -203,52 +191,53 @@ type Wait struct {
 	Seconds         float64       `json:"age_seconds"`
 	Words           uint32        `json:"words"`
 	Retransmissions int           `json:"retransmissions"`
-	// Cancelled: the call of a send has ended, and its transfer goes on.
+	// Cancelled means that the call of a send has returned, and its transfer continues.
 	Cancelled bool `json:"cancelled,omitempty"`
-	// Got is how much of the message has arrived, or is acknowledged, in bytes.
+	// Got is the number of bytes received or acknowledged so far.
 	Got int64 `json:"got_bytes,omitempty"`
-	// Envelope is that of the operation. Its length is that of a send's message, or of a receive's buffer.
+	// Envelope is the envelope of the operation. Its length is the length of a send's message or of a
+	// receive's buffer.
 	Envelope Envelope `json:"envelope"`
 	// Deferred is the call of the peer's SEND_REQUEST that the posted receive does not match.
 	Deferred CallName `json:"deferred,omitempty"`
-	// Text is made of Facts by Engine.Describe.
+	// Text is the description of Facts, set by Engine.Describe.
 	Text  string     `json:"text"`
 	Facts *WaitFacts `json:"-"`
 }
 
-// Deferred describes a SEND_REQUEST or CLEAR_TO_SEND that waits for the
-// operation which it fits. Tag is that of its header, which only profile v0.9 carries.
+// Deferred describes a SEND_REQUEST or CLEAR_TO_SEND that waits for a matching operation. Tag is from its
+// header; only profile v0.9 carries one.
 type Deferred struct {
 	Call    CallName `json:"call"`
 	Tag     uint8    `json:"tag,omitempty"`
 	Seconds float64  `json:"age_seconds"`
 }
 
-// Envelope is by what a message and a receive match.
+// Envelope holds the attributes by which a message and a receive match.
 type Envelope struct {
-	// Tag is nil for any tag, for a message of a collective call, and where the wire carries none.
+	// Tag is nil for any tag, for a message of a collective call, and if the wire carries no tags.
 	Tag  *int   `json:"tag,omitempty"`
 	Comm uint32 `json:"comm,omitempty"`
-	// Datatype is empty for a receive of any.
+	// Datatype is empty for a receive of any datatype.
 	Datatype Datatype `json:"datatype,omitempty"`
 	// Bytes is the length, or UnknownLength.
 	Bytes int64 `json:"bytes"`
-	// Collective and Number are the call that the message is of. Agreement: it is one by which the members of a
-	// communicator agree before their first call, which is not named.
+	// Collective and Number identify the call that the message belongs to. Agreement means that the call is
+	// the one by which the members of a communicator agree before their first call; it has no name.
 	Collective string `json:"collective,omitempty"`
 	Number     int    `json:"number,omitempty"`
 	Agreement  bool   `json:"agreement,omitempty"`
 }
 
-// Drop describes a packet that was dropped.
+// Drop describes a dropped packet.
 type Drop struct {
 	Reason  DropReason `json:"reason"`
 	Seconds float64    `json:"age_seconds"`
-	// From is the address that it came from, if the transport knows it.
+	// From is the source address, if the transport knows it.
 	From string `json:"from,omitempty"`
-	// Source and Destination are the ranks that its header names; nil if it has none that can be read.
+	// Source and Destination are the ranks in the packet's header; nil if the header is unreadable.
 	Source      *uint32 `json:"source,omitempty"`
 	Destination *uint32 `json:"destination,omitempty"`
-	// Profile is the profile of which it is a packet, if that is another one than the peer's.
+	// Profile is the packet's profile, if it is not the peer's.
 	Profile Profile `json:"profile,omitempty"`
 }

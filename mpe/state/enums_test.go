@@ -9,7 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestReasonText: reasons are names in JSON, and one of another version is none of ours.
+// TestReasonText checks that reasons are names in JSON, and that a reason of another version matches none of
+// this version.
 func TestReasonText(t *testing.T) {
 	for r := range DropReason(NumDropReasons) {
 		text, err := json.Marshal(Drop{Reason: r})
@@ -27,7 +28,7 @@ func TestReasonText(t *testing.T) {
 	}
 }
 
-// TestNames: profiles, datatypes and calls are named as package protocol names them.
+// TestNames checks that profiles, datatypes and calls have the names of package protocol.
 func TestNames(t *testing.T) {
 	p, d, c := ProfileOf(protocol.V09), DatatypeOf(protocol.Float), CallOf(protocol.RecvFloat)
 	if p != "v0.9" || d != "float" || c != "RECV_FLOAT" {
@@ -35,7 +36,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestDescribe: an engine's state has all its texts once it is described.
+// TestDescribe checks that the description of an engine's state is complete.
 func TestDescribe(t *testing.T) {
 	wait := func(rank uint32) *Wait {
 		return &Wait{Facts: &WaitFacts{Unacknowledged: true, Pending: Pending{Wait: handshake.Wait{Remote: rank}}}}
@@ -61,7 +62,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestAddCounts: each count is added to its own.
+// TestAddCounts checks that each count is added to its counterpart.
 func TestAddCounts(t *testing.T) {
 	c := MessageCounts{Sent: 1, Received: 2, Failed: 3, Retransmissions: 4}
 	c.Add(&MessageCounts{Sent: 10, Received: 20, Failed: 30, Retransmissions: 40})
@@ -70,7 +71,7 @@ func TestAddCounts(t *testing.T) {
 	}
 }
 
-// TestTransportText: transports are listed in order.
+// TestTransportText checks that transports are listed in order.
 func TestTransportText(t *testing.T) {
 	r := RankInfo{Transports: []Transport{TransportUDP, TransportSHM}}
 	if got := r.TransportText(", "); got != "udp, shm" {

@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// MaxFailures is the number of failures that a daemon keeps.
+// MaxFailures is the maximum number of failures that a daemon keeps.
 const MaxFailures = 100
 
-// Failure is an operation that has ended with an error.
+// Failure is an operation that failed.
 type Failure struct {
-	// Time is when, of the last one if there were several.
+	// Time of the failure, or of the last one if Count is more than 1.
 	Time time.Time `json:"time"`
-	// Rank is the local rank, and Peer the other one; null if there is none in particular.
+	// Rank is the local rank, and Peer the other one, or nil if no particular peer was involved.
 	Rank      int       `json:"rank"`
 	Peer      *int      `json:"peer"`
 	Operation Operation `json:"operation"`
-	// State is what the operation was waiting in, as WAIT_CLEAR; empty if that is not known.
+	// State is the state in which the operation was waiting, such as WAIT_CLEAR; empty if unknown.
 	State string `json:"state,omitempty"`
 	// Reason is the error.
 	Reason string `json:"reason"`
-	// Count is how many failures in a row were the same.
+	// Count is the number of identical failures in a row.
 	Count int `json:"count"`
-	// Record is the path of a recording of the packets that led to it, while there is one.
+	// Record is the path of a recording of the packets that preceded the failure, while it exists.
 	Record string `json:"record,omitempty"`
 }
 
-// What returns the operation, its peer and its state in words: "send to rank 2, WAIT_CLEAR".
+// What describes the operation, its peer and its state: "send to rank 2, WAIT_CLEAR".
 func (f *Failure) What() string {
 	text := string(f.Operation)
 	switch {

@@ -2,7 +2,7 @@ package state
 
 import "testing"
 
-// TestFailureWhat: a failure names its peer where it has one.
+// TestFailureWhat checks that a failure names its peer if it has one.
 func TestFailureWhat(t *testing.T) {
 	two := 2
 	for _, tt := range []struct {

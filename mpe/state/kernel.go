@@ -5,37 +5,38 @@ import (
 	"fmt"
 )
 
-// Kernel counts what a stand-in's kernel has done that its engine does not count.
+// Kernel has the counters of a stand-in's kernel that its engine does not have.
 type Kernel struct {
-	// Errors counts failed operations, and a program's mistakes.
+	// Errors counts failed operations and mistakes of a program.
 	Errors uint64 `json:"errors"`
-	// Starts counts how often the program of an exec, rtl or rtl-net kernel was started.
+	// Starts counts starts of the program of an exec, rtl or rtl-net kernel.
 	Starts uint64 `json:"starts,omitempty"`
-	// Problem describes why the program of an exec kernel exchanges no messages, or is empty.
+	// Problem describes why the program of an exec kernel exchanges no messages; empty if it does.
 	Problem string `json:"problem,omitempty"`
 	// Simulation is the state of the role of an rtl or rtl-net kernel.
 	Simulation *Simulation `json:"simulation,omitempty"`
 }
 
-// Holds returns what the role, as a program or in simulation, holds the exchange of messages up with, or an empty
-// string.
+// Holds describes how the role, a program or a simulation, blocks the exchange of messages. It is empty if
+// the role does not.
 func (k Kernel) Holds() string { return cmp.Or(k.Problem, k.Simulation.Holds()) }
 
-// Simulation is the state of a role in simulation, of kernels rtl and rtl-net.
+// Simulation is the state of a simulated role, of kernels rtl and rtl-net.
 type Simulation struct {
-	// Cycle is how many cycles the simulation has taken since it was started last.
+	// Cycle is the number of cycles since the simulation was last started.
 	Cycle uint64 `json:"cycle"`
-	// Signal is the signal of the role that holds the exchange up, since cycle Since. It is
-	// empty while that waits for the network.
+	// Signal is the signal of the role that has blocked the exchange since cycle Since. It is empty while the
+	// exchange waits for the network.
 	Signal string `json:"signal,omitempty"`
 	Since  uint64 `json:"since_cycle"`
-	// Text describes what the exchange waits for.
+	// Text describes the wait of the exchange.
 	Text string `json:"text"`
-	// Fault: the role has broken the rules of its interface, and its rank exchanges nothing more.
+	// Fault means that the role has violated the protocol of its interface, and that its rank exchanges
+	// nothing more.
 	Fault bool `json:"fault,omitempty"`
-	// Datagrams counts those of a simulation with an MPE of its own.
+	// Datagrams counts the datagrams of a simulation that includes an MPE.
 	Datagrams *Datagrams `json:"datagrams,omitempty"`
-	// TCP counts chunks and connections of one with streams of TCP.
+	// TCP counts the chunks and connections of a simulation with TCP streams.
 	TCP *TCP `json:"tcp,omitempty"`
 }
 
@@ -45,46 +46,47 @@ type TCP struct {
 	Connections
 }
 
-// Connections counts TCP connections of a role.
+// Connections counts the TCP connections of a role.
 type Connections struct {
-	// Open are those that there are.
+	// Open is the number of open connections.
 	Open int `json:"connections"`
-	// Accepted were opened by other ranks, and Opened by the role.
+	// Accepted counts connections opened by other ranks, and Opened those opened by the role.
 	Accepted uint64 `json:"accepted"`
 	Opened   uint64 `json:"opened"`
-	// Unknown came from addresses that are no rank's, and Limit while there were as many as the shell has.
+	// Unknown counts connections closed because their address belongs to no rank, and Limit those closed at
+	// the shell's limit.
 	Unknown uint64 `json:"closed_unknown_address"`
 	Limit   uint64 `json:"closed_limit"`
-	// Failed is how often the role's bytes could not be written, as the connection was not opened or has ended, and Dropped how many
-	// they were.
+	// Failed counts writes of the role that failed because the connection was not opened or is closed.
+	// Dropped is their number of bytes.
 	Failed  uint64 `json:"failed"`
 	Dropped uint64 `json:"dropped_bytes"`
 }
 
 // Datagrams counts datagrams.
 type Datagrams struct {
-	// Received were handed to the role, and Sent came from it.
+	// Received were passed to the role, and Sent were sent by it.
 	Received uint64 `json:"received"`
 	Sent     uint64 `json:"sent"`
-	// Closed arrived while the role had not opened the port, Unknown from addresses that are no rank's, and
-	// Length were empty or too long.
+	// Closed were dropped because the role had not opened the port, Unknown because their address belongs to
+	// no rank, and Length because they were empty or too long.
 	Closed  uint64 `json:"dropped_port_closed"`
 	Unknown uint64 `json:"dropped_unknown_address"`
 	Length  uint64 `json:"dropped_length"`
-	// Refused came from the role for a rank or port that there is not.
+	// Refused were sent by the role to a rank or port that does not exist.
 	Refused uint64 `json:"dropped_refused"`
 }
 
 // Chunks counts chunks of TCP connections.
 type Chunks struct {
-	// Received were handed to the role, and Sent came from it.
+	// Received were passed to the role, and Sent were sent by it.
 	Received uint64 `json:"received"`
 	Sent     uint64 `json:"sent"`
-	// Refused came from the role for a rank that there is not.
+	// Refused were sent by the role to a rank that does not exist.
 	Refused uint64 `json:"dropped_refused"`
 }
 
-// Holds returns what the role holds the exchange up with, or an empty string.
+// Holds describes how the role blocks the exchange, or is empty.
 func (s *Simulation) Holds() string {
 	if s == nil || s.Signal == "" {
 		return ""

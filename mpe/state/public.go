@@ -17,39 +17,39 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// MaxReport is the most bytes of an encoded Public.
+// MaxReport is the maximum length of an encoded Public in bytes.
 const MaxReport = extended.MaxReport
 
 // Bounds of a Public.
 const (
-	// MaxPeers is the number of peers, and MaxCalls of pending collective calls.
+	// MaxPeers is the maximum number of peers, and MaxCalls that of pending collective calls.
 	MaxPeers = 64
 	MaxCalls = 16
-	// MaxPrograms is the number of processes.
+	// MaxPrograms is the maximum number of processes.
 	MaxPrograms = 8
-	// MaxText is the length of a string in bytes.
+	// MaxText is the maximum length of a string in bytes.
 	MaxText = 512
-	// maxDocument is the length of the JSON document in bytes. One of MaxPeers peers has about 64 KiB.
+	// maxDocument is the maximum length of the JSON document in bytes. With MaxPeers peers, it has about 64 KiB.
 	maxDocument = 256 << 10
 )
 
-// Public is the state of a rank as it answers another rank that asks what it waits for (E53 of docs/ZRLMPI_protocol.md): a
-// JSON document, compressed by DEFLATE (RFC 1951). Fields that a reader does not know are ignored, so that versions can
-// differ.
+// Public is the state of a rank in the form in which it answers another rank that asks for its waits (E53 of
+// docs/ZRLMPI_protocol.md): a JSON document, compressed by DEFLATE (RFC 1951). Readers ignore unknown fields,
+// so that versions can differ.
 //
-// It lists what may leave the process, so that a new field of a state does not: no payload, path, environment, session
-// number, or error of a program.
+// Public is an explicit list of the fields that may leave the process, so that a new field of a state does
+// not leave it by accident. It has no payload, path, environment, session number, or error of a program.
 type Public struct {
 	Rank    int    `json:"rank"`
 	Address string `json:"address"`
-	// As in RankInfo.
+	// Same as in RankInfo.
 	Role        Role            `json:"role"`
 	Kernel      string          `json:"kernel,omitempty"`
 	KernelState KernelState     `json:"kernel_state,omitempty"`
 	KernelHolds string          `json:"kernel_holds,omitempty"`
 	Programs    []PublicProgram `json:"programs,omitempty"`
 	Engine      PublicEngine    `json:"engine"`
-	// CutShort: peers and calls are missing, those of which the fewest wait, as there are more than the bounds.
+	// CutShort means that peers and calls were omitted because of the bounds, starting with the least important.
 	CutShort bool `json:"cut_short,omitempty"`
 }
 
@@ -59,7 +59,7 @@ type PublicProgram struct {
 	Stopped bool `json:"stopped,omitempty"`
 }
 
-// PublicEngine is the part of an engine's state that concerns waits, with the fields of Engine.
+// PublicEngine is the part of an engine's state that concerns waits. Fields are the same as in Engine.
 type PublicEngine struct {
 	Rank       int                   `json:"rank"`
 	Size       int                   `json:"size"`
@@ -75,7 +75,7 @@ type PublicEngine struct {
 	Uptime     float64               `json:"engine_uptime_seconds,omitempty"`
 }
 
-// PublicPeer is the part of a peer's state that concerns waits, with the fields of Peer.
+// PublicPeer is the part of a peer's state that concerns waits. Fields are the same as in Peer.
 type PublicPeer struct {
 	Rank            int             `json:"rank"`
 	Kind            Kind            `json:"kind"`
@@ -103,9 +103,10 @@ type PublicPeer struct {
 	NetworkError    string          `json:"network_error,omitempty"`
 }
 
-// PublicExtended is the part of a connection's state that concerns waits, with the fields of Extended.
+// PublicExtended is the part of a connection's state that concerns waits. Fields are the same as in Extended.
 type PublicExtended struct {
-	// PeerSession is 1 if a packet of the peer has arrived. Packets are believed by the numbers of sessions.
+	// PeerSession is 1 if a packet of the peer was received. The number itself is withheld, because packets
+	// are accepted by session numbers.
 	PeerSession     protocol.Session `json:"peer_session"`
 	InFlight        int              `json:"in_flight"`
 	Queued          int              `json:"queued"`
@@ -119,22 +120,23 @@ type PublicExtended struct {
 	Stalled         float64          `json:"stalled_seconds,omitempty"`
 }
 
-// Asked is a rank that was asked over a link. Report is nil if there is none because of Reason.
+// Asked is the result of asking a rank over a link. If Report is nil, Reason explains why.
 type Asked struct {
 	Rank   int     `json:"rank"`
 	Report *Public `json:"report,omitempty"`
 	Reason string  `json:"reason,omitempty"`
-	// Unanswered: the engine of rank By has asked its engine, which has not answered.
+	// Unanswered means that the engine of rank By asked its engine, which did not answer.
 	Unanswered bool `json:"unanswered,omitempty"`
 	By         int  `json:"by"`
 }
 
-// Reports are the answers of ranks that a rank, or a daemon, has asked for a tool.
+// Reports are the answers of ranks that a rank, or a daemon, has asked on behalf of a tool.
 type Reports struct {
 	Asked []Asked `json:"asked"`
 }
 
-// PublicOf returns what of a state another rank may know, within the bounds. The peers come first that most waits concern.
+// PublicOf returns the part of a state that another rank may know, within the bounds. The peers most relevant
+// to waits come first.
 func PublicOf(r *Rank) *Public {
 	engine := r.Engine
 	engine.Calls = engine.Calls[:min(len(engine.Calls), MaxCalls)]
@@ -165,7 +167,7 @@ func PublicOf(r *Rank) *Public {
 	return p
 }
 
-// State returns the state that p is of, without what p does not have.
+// State returns the state described by p. Fields that p does not have are zero.
 func (p *Public) State() *Rank {
 	r := &Rank{
 		RankInfo: RankInfo{
@@ -180,7 +182,7 @@ func (p *Public) State() *Rank {
 	return r
 }
 
-// fields returns a copy of from with those of its fields that To has too, by their names in JSON.
+// fields copies the fields of from that To also has, by their JSON names.
 func fields[To, From any](from From) (to To) {
 	text, err := json.Marshal(from)
 	if err == nil {
@@ -192,8 +194,8 @@ func fields[To, From any](from From) (to To) {
 	return to
 }
 
-// Encode returns the answer to another rank, of at most MaxReport bytes. It removes peers and calls from p until it
-// fits, and sets CutShort.
+// Encode returns the answer to another rank, of at most MaxReport bytes. It removes peers and calls from p
+// until the answer fits, and then sets CutShort.
 func (p *Public) Encode() []byte {
 	for {
 		text := p.compress()
@@ -203,7 +205,7 @@ func (p *Public) Encode() []byte {
 			return text
 		case len(s.Peers) > 0:
 			s.Peers, p.CutShort = s.Peers[:len(s.Peers)/2], true
-		default: // calls can be the longest: their members are not bounded
+		default: // calls can be the longest: their number of members is not bounded
 			s.Calls, s.EndedCalls, p.CutShort = s.Calls[:len(s.Calls)/2], nil, true
 		}
 	}
@@ -213,13 +215,13 @@ func (p *Public) compress() []byte {
 	var b bytes.Buffer
 	w, _ := flate.NewWriter(&b, flate.BestSpeed) // the level is valid
 	if err := json.NewEncoder(w).Encode(p); err != nil {
-		panic(fmt.Sprintf("a report is no JSON: %v", err)) // it has no type that could be
+		panic(fmt.Sprintf("a report is no JSON: %v", err)) // impossible for these types
 	}
 	_ = w.Close() // a Buffer returns no errors
 	return b.Bytes()
 }
 
-// weight is how much a peer matters.
+// weight returns the relevance of a peer.
 func weight(p *Peer) int {
 	switch {
 	case p.Sending != nil || p.Receiving != nil:
@@ -232,7 +234,7 @@ func weight(p *Peer) int {
 	return 0
 }
 
-// clip cuts all strings to MaxText bytes, and replaces what is no printable character.
+// clip truncates all strings to MaxText bytes, and replaces unprintable characters.
 func clip(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -262,11 +264,11 @@ func clean(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), MaxText)], "")
 }
 
-// ErrInvalid: what a rank has answered is no report of it.
+// ErrInvalid means that the answer of a rank is not a report of that rank.
 var ErrInvalid = errors.New("what it has answered is no report")
 
-// DecodePublic reads the answer of a rank of a cluster with the given number of ranks, of at most MaxReport bytes. The
-// error matches ErrInvalid.
+// DecodePublic decodes the answer of a rank, of at most MaxReport bytes. ranks is the number of ranks of its
+// cluster. The error matches ErrInvalid.
 func DecodePublic(text []byte, rank, ranks int) (*Public, error) {
 	if len(text) > MaxReport {
 		return nil, fmt.Errorf("%w: %d bytes, and a report has %d at most", ErrInvalid, len(text), MaxReport)
@@ -283,7 +285,7 @@ func DecodePublic(text []byte, rank, ranks int) (*Public, error) {
 	return p, nil
 }
 
-// check refuses what is beyond the bounds, or contradicts itself.
+// check returns an error if p exceeds the bounds, or contradicts itself.
 func (p *Public) check(rank, ranks int) error {
 	s := &p.Engine
 	foreign := func(rank int) bool { return rank < 0 || rank >= ranks }

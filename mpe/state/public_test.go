@@ -18,7 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// rankWith returns the state of rank 0 with a number of peers, of which every other one waits.
+// rankWith returns the state of rank 0 with the given number of peers; operations with every other one are waiting.
 func rankWith(peers int) *Rank {
 	r := &Rank{RankInfo: RankInfo{Rank: 0, Address: "10.0.0.1:2718", Role: "host", Attached: []Program{{PID: 7, UID: 9, Stopped: true}}}}
 	r.Engine.Size = peers + 1
@@ -38,7 +38,8 @@ func rankWith(peers int) *Rank {
 
 func encoded(r *Rank) []byte { return PublicOf(r).Encode() }
 
-// TestPublic: what concerns waits arrives as it is; what else there is, and sessions, do not.
+// TestPublic checks that the fields that concern waits are copied unchanged, and that other fields and
+// session numbers are not.
 func TestPublic(t *testing.T) {
 	r := rankWith(3)
 	r.Engine.Calls = []collective.Snapshot{{Collective: "Bcast", Number: 3, Root: new(2), WaitsFor: []int{2}, Members: []int{0, 2}, Text: "long"}}
@@ -51,7 +52,7 @@ func TestPublic(t *testing.T) {
 	want := rankWith(0)
 	want.Attached[0].UID = 0
 	want.Engine = r.Engine
-	want.Engine.Peers = []Peer{r.Engine.Peers[1], r.Engine.Peers[0], r.Engine.Peers[2]} // those that wait first
+	want.Engine.Peers = []Peer{r.Engine.Peers[1], r.Engine.Peers[0], r.Engine.Peers[2]} // peers with waits first
 	want.Engine.Collectives = nil
 	want.Engine.Calls[0].Text = ""
 	for i := range want.Engine.Peers {
@@ -64,8 +65,8 @@ func TestPublic(t *testing.T) {
 	}
 }
 
-// TestPublicFields: a field that is added to a type of a state does not leave the process before somebody has put it on
-// this list, with -update.
+// TestPublicFields checks that a new field in a type of a state does not leave the process until somebody
+// adds it to this list, with -update.
 func TestPublicFields(t *testing.T) {
 	var list []string
 	eachField(reflect.TypeFor[Public](), "", func(name string) { list = append(list, name) })
@@ -87,7 +88,7 @@ func TestPublicFields(t *testing.T) {
 
 var update = flag.Bool("update", false, "write the list of public fields")
 
-// eachField visits the fields of a type by their names in JSON, with those of the types within.
+// eachField visits the fields of a type, including nested ones, by their JSON names.
 func eachField(of reflect.Type, prefix string, visit func(name string)) {
 	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
 		of = of.Elem()
@@ -97,7 +98,7 @@ func eachField(of reflect.Type, prefix string, visit func(name string)) {
 	}
 	for f := range of.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if !f.IsExported() || name == "-" { // which JSON leaves out
+		if !f.IsExported() || name == "-" { // not in JSON
 			continue
 		}
 		visit(prefix + name)
@@ -105,7 +106,8 @@ func eachField(of reflect.Type, prefix string, visit func(name string)) {
 	}
 }
 
-// TestBounds: a report has no more than the bounds, whatever there is, and says that it was cut short. Those that wait stay.
+// TestBounds checks that a report is always within the bounds, reports that it was cut short, and keeps the
+// peers with waits.
 func TestBounds(t *testing.T) {
 	for peers, cut := range map[int]bool{0: false, 16: false, MaxPeers + 1: true, 5000: true} {
 		r := rankWith(peers)
@@ -152,7 +154,7 @@ func deflate(text string) []byte {
 	return b.Bytes()
 }
 
-// TestInvalid: what is no report of the rank is refused.
+// TestInvalid checks that an answer that is not a report of the rank is refused.
 func TestInvalid(t *testing.T) {
 	for name, text := range map[string][]byte{
 		"nothing":             nil,
@@ -180,13 +182,13 @@ func TestInvalid(t *testing.T) {
 		t.Errorf("what a later version has besides: %v", err)
 	}
 	longest := encoded(rankWith(3))
-	longest = append(longest, make([]byte, MaxReport-len(longest))...) // which nothing reads
+	longest = append(longest, make([]byte, MaxReport-len(longest))...) // never read
 	if _, err := DecodePublic(longest, 0, 4); err != nil {
 		t.Errorf("%d bytes: %v", len(longest), err)
 	}
 }
 
-// TestCheck: a report is refused exactly if it is beyond the bounds.
+// TestCheck checks that a report is refused exactly if it exceeds the bounds.
 func TestCheck(t *testing.T) {
 	const ranks = 100
 	for _, tt := range []struct {
@@ -215,7 +217,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCutShort: exactly what is beyond the bounds is left out, and a report that lacks it says so.
+// TestCutShort checks that exactly the excess is omitted, and that an incomplete report is marked.
 func TestCutShort(t *testing.T) {
 	calls := func(n, waitsFor int) (calls []collective.Snapshot) {
 		for range n {
@@ -247,7 +249,7 @@ func TestCutShort(t *testing.T) {
 	}
 }
 
-// TestWeight: peers come first in the order of what waits there.
+// TestWeight checks that peers are ordered by the waits that they have.
 func TestWeight(t *testing.T) {
 	for _, tt := range []struct {
 		peer Peer
@@ -272,7 +274,8 @@ func TestWeight(t *testing.T) {
 	}
 }
 
-// FuzzDecode: no answer of a rank leads to a panic, or to what is beyond the bounds. What was decoded can be encoded again.
+// FuzzDecode checks that no answer of a rank causes a panic or exceeds the bounds, and that a decoded report
+// can be encoded again.
 func FuzzDecode(f *testing.F) {
 	f.Add(encoded(rankWith(0)))
 	f.Add(encoded(rankWith(3)))
@@ -291,7 +294,7 @@ func FuzzDecode(f *testing.F) {
 			if r != nil || !errors.Is(err, ErrInvalid) {
 				t.Fatalf("%v, %v", r, err)
 			}
-			// Most inputs are no DEFLATE: as JSON they come further.
+			// Most inputs are not valid DEFLATE: used as JSON they reach more code.
 			if r, err = DecodePublic(deflate(string(text)), 0, 200); err != nil {
 				return
 			}

@@ -8,42 +8,39 @@ type Rank struct {
 	Engine Engine `json:"engine"`
 }
 
-// RankInfo is the state of a rank without that of its engine.
+// RankInfo is the state of a rank without its engine.
 type RankInfo struct {
 	Rank    int    `json:"rank"`
 	Role    Role   `json:"role"`
 	Address string `json:"address"`
-	// Kernel is what a stand-in runs, and KernelError why it failed.
+	// Kernel is the kernel of a stand-in, and KernelError the reason why it failed.
 	Kernel      string      `json:"kernel,omitempty"`
 	KernelState KernelState `json:"kernel_state,omitempty"`
 	KernelError string      `json:"kernel_error,omitempty"`
-	// KernelHolds is why the program of a kernel exec exchanges no messages, or the signal with
-	// which a role in simulation holds its messages up, since which cycle, and how. It is empty for
-	// other kernels.
+	// KernelHolds is Kernel.Holds: the reason why the program of an exec kernel exchanges no messages, or the
+	// signal, cycle and way in which a simulated role blocks messages. It is empty for other kernels.
 	KernelHolds string `json:"kernel_holds,omitempty"`
 	// KernelStats are the kernel's counters; nil for a host.
 	KernelStats *Kernel `json:"kernel_stats,omitempty"`
-	// Transports are those of its links.
+	// Transports are the transports of its links.
 	Transports []Transport `json:"transports"`
-	// ReceiveBuffer is the size in bytes that the kernel granted the rank's UDP socket,
-	// of ReceiveBufferRequested; both are 0 without one.
+	// ReceiveBuffer is the size in bytes that the kernel granted the rank's UDP socket, and
+	// ReceiveBufferRequested the requested size. Both are 0 without a UDP socket.
 	ReceiveBuffer          int `json:"receive_buffer"`
 	ReceiveBufferRequested int `json:"receive_buffer_requested"`
-	// SocketDrops counts datagrams that the kernel dropped because that buffer was full; nil if it does not count them.
-	// It is for metrics.
+	// SocketDrops counts datagrams that the kernel dropped because the buffer was full; nil if the kernel
+	// does not count them. It is for metrics.
 	SocketDrops *uint64 `json:"-"`
-	// Offload is what the kernel does for that socket; nil without one.
+	// Offload is the kernel's offload for the socket; nil without a UDP socket.
 	Offload *Offload `json:"offload,omitempty"`
-	// Ring is the size in bytes of the ring to each peer with which the rank shares
-	// memory; 0 without one.
+	// Ring is the size in bytes of the ring to each peer that shares memory with the rank, or 0.
 	Ring int `json:"shm_ring"`
-	// Shared is the number of peers with which the rank shares memory now, and SingleCopy
-	// the number of those whose long messages are copied once, from the sender's memory
-	// to the receiver's.
+	// Shared is the current number of peers that share memory with the rank. SingleCopy is the number of
+	// those whose long messages are copied once, from the sender's memory to the receiver's.
 	Shared     int `json:"shm_links"`
 	SingleCopy int `json:"shm_single_copy"`
-	// Oversubscribed: the configuration has more ranks on the rank's host than the host
-	// has cores, so that a poller yields to other processes.
+	// Oversubscribed means that the configuration has more ranks on the rank's host than the host has cores,
+	// so that a poller yields to other processes.
 	Oversubscribed bool `json:"oversubscribed"`
 	// Attached are the programs that use the rank.
 	Attached []Program `json:"attached,omitempty"`
@@ -58,18 +55,17 @@ func (r *RankInfo) TransportText(separator string) string {
 	return strings.Join(names, separator)
 }
 
-// Offload is what the kernel does for a UDP socket.
+// Offload is the kernel's offload for a UDP socket.
 type Offload struct {
-	// Batches: a system call moves many datagrams.
+	// Batches means that a system call moves many datagrams.
 	Batches bool `json:"batches"`
-	// Segmentation: the kernel cuts long messages into datagrams. Coalescing: the kernel
-	// joins received datagrams.
+	// Segmentation means that the kernel splits long messages into datagrams; Coalescing means that it joins
+	// received datagrams.
 	Segmentation bool `json:"segmentation"`
 	Coalescing   bool `json:"coalescing"`
-	// Disabled: both are disabled by limits.offload, the environment, or faults.
+	// Disabled means that limits.offload, the environment, or faults disable both.
 	Disabled bool `json:"disabled"`
-	// Refused are the peers to which the kernel refused to send segments; the rank sends
-	// them single datagrams.
+	// Refused are the peers to which the kernel refused to send segments. The rank sends them single datagrams.
 	Refused []OffloadRefused `json:"refused,omitempty"`
 }
 
@@ -80,24 +76,24 @@ type OffloadRefused struct {
 	Error string `json:"error"`
 }
 
-// Program is a program that is attached to a rank.
+// Program is a program attached to a rank.
 type Program struct {
 	PID int `json:"pid"`
 	UID int `json:"uid"`
 	// Seconds is the time since it attached.
 	Seconds float64 `json:"attached_seconds"`
-	// Operations counts its pending operations, Bytes their buffers.
+	// Operations is the number of its pending operations, and Bytes the size of their buffers.
 	Operations int   `json:"operations"`
 	Bytes      int64 `json:"bytes"`
-	// Stopped: a signal or a debugger has stopped it.
+	// Stopped means that a signal or a debugger has stopped it.
 	Stopped bool `json:"stopped,omitempty"`
 }
 
-// Depth is how much of a RankInfo is gathered.
+// Depth is the level of detail at which a RankInfo is gathered.
 type Depth uint8
 
 const (
-	// Scrape leaves out what takes a system call for each program, or concerns no metric.
+	// Scrape omits details that need a system call per program or that no metric uses.
 	Scrape Depth = iota
 	Full
 )

@@ -12,22 +12,21 @@ type Status struct {
 	PID     int    `json:"pid"`
 	// Config is the source of the configuration: a file name, or "standard input".
 	Config string `json:"config"`
-	// Started is when all sockets were bound. Uptime is the time since, in seconds.
+	// Started is the time at which all sockets were bound, and Uptime the time since, in seconds.
 	Started time.Time `json:"started"`
 	Uptime  float64   `json:"uptime_seconds"`
-	// LostLogLines counts log lines that were discarded because the log was full, or
-	// could not be written.
+	// LostLogLines counts log lines that were discarded because the log was full or not writable.
 	LostLogLines uint64 `json:"lost_log_lines"`
-	// Job is the name of a job; empty for a daemon. Then Version is that of the caller, and Silent are the ranks whose
-	// processes are on this host and do not answer.
+	// Job is the name of a job; empty for a daemon. For a job, Version is the caller's, and Silent are the
+	// ranks whose processes are on this host and do not answer.
 	Job    string `json:"job,omitempty"`
 	Silent []int  `json:"silent,omitempty"`
-	// Unread are the ranks whose answers were not read, as those of the job are too long together.
+	// Unread are the ranks whose answers were not read, because the answers of the job are too long in total.
 	Unread []int `json:"unread,omitempty"`
-	// Foreign is the user of a job that belongs to another user than the caller; nil otherwise. The processes of such a
-	// job may answer anything.
+	// Foreign is the owner of a job that belongs to another user than the caller; nil otherwise. The
+	// processes of such a job are not trustworthy.
 	Foreign *int `json:"foreign_user,omitempty"`
-	// SilentProcesses are the processes of Silent that could be found.
+	// SilentProcesses are the known processes of Silent.
 	SilentProcesses []SilentProcess `json:"silent_processes,omitempty"`
 	// HTTP is the URL of metrics, health and status page; empty if HTTP is disabled.
 	HTTP string `json:"http,omitempty"`
@@ -35,8 +34,7 @@ type Status struct {
 	Cluster []Member `json:"cluster"`
 	// Ranks lists the local ranks in rank order.
 	Ranks []Rank `json:"ranks"`
-	// Failures lists the last operations of the local ranks that failed, at most MaxFailures, the newest first. It is
-	// empty for a job.
+	// Failures lists the last failures of the local ranks, at most MaxFailures, newest first. It is empty for a job.
 	Failures []Failure `json:"recent_failures"`
 }
 
@@ -47,7 +45,7 @@ type Member struct {
 	Kind    Kind   `json:"kind"`
 	Role    Role   `json:"role,omitempty"`
 	Kernel  string `json:"kernel,omitempty"`
-	// Profile and Transport are those of the link from this daemon's lowest other rank.
+	// Profile and Transport describe the link from this daemon's lowest other rank.
 	Profile   Profile   `json:"profile,omitempty"`
 	Transport Transport `json:"transport,omitempty"`
 }
@@ -60,7 +58,7 @@ func (s *Status) Member(rank int) *Member {
 	return &s.Cluster[rank]
 }
 
-// Doubts returns why the status may be incomplete or wrong, each in a sentence; none for the status of a daemon.
+// Doubts returns the reasons why the status may be incomplete or wrong, as sentences. A daemon's status has none.
 func (s *Status) Doubts() []string {
 	var doubts []string
 	if s.Foreign != nil {
@@ -77,7 +75,7 @@ func (s *Status) Doubts() []string {
 	return doubts
 }
 
-// maxNumbers bounds a list of ranks in a sentence.
+// maxNumbers is the maximum length of a list of ranks in a sentence.
 const maxNumbers = 32
 
 func numbers(ranks []int) string {
@@ -92,6 +90,6 @@ func numbers(ranks []int) string {
 type SilentProcess struct {
 	Rank int `json:"rank"`
 	PID  int `json:"pid"`
-	// Stopped: a signal or a debugger has stopped it.
+	// Stopped means that a signal or a debugger has stopped it.
 	Stopped bool `json:"stopped"`
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// TestMember: only ranks of the cluster have entries.
+// TestMember checks that only ranks of the cluster have entries.
 func TestMember(t *testing.T) {
 	s := Status{Cluster: []Member{{Rank: 0}, {Rank: 1}}}
 	for rank, member := range map[int]*Member{-1: nil, 0: &s.Cluster[0], 1: &s.Cluster[1], 2: nil} {
@@ -20,7 +20,7 @@ func TestMember(t *testing.T) {
 	}
 }
 
-// TestDoubts: a status names exactly what may be missing or wrong.
+// TestDoubts checks that a status names exactly the parts that may be missing or wrong.
 func TestDoubts(t *testing.T) {
 	all := make([]int, maxNumbers+2)
 	for i := range all {
@@ -50,7 +50,7 @@ func TestDoubts(t *testing.T) {
 	}
 }
 
-// TestCounts: counts are objects of those that are not 0, and of a later version those that are known are read.
+// TestCounts checks that counts are objects of the non-zero values, and that names of a later version are ignored.
 func TestCounts(t *testing.T) {
 	drops, events := DropCounts{DropNone: 1, DropCode: 2}, EventCounts{EventRetransmitted: 3, EventBlackHole: 4}
 	for _, tt := range []struct {
@@ -91,7 +91,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestRoundTrip: a round trip that is not known is null.
+// TestRoundTrip checks that an unknown round trip is null.
 func TestRoundTrip(t *testing.T) {
 	for seconds, want := range map[float64]string{0: "null", 1e-9: "1e-9", 0.5: "0.5"} {
 		text, err := json.Marshal(Extended{RoundTrip: seconds})
@@ -105,7 +105,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestRequestsCleared: both sides wait in one message if the peer asks again to send what it was cleared to send.
+// TestRequestsCleared checks that both sides wait in one message if the peer requests again to send a message
+// that was cleared.
 func TestRequestsCleared(t *testing.T) {
 	for _, tt := range []struct {
 		deferred *Deferred
@@ -127,7 +128,8 @@ func TestRequestsCleared(t *testing.T) {
 	}
 }
 
-// TestHolds: what holds up the exchange of a kernel is the problem of its program, or a signal of its role.
+// TestHolds checks that the exchange of a kernel is blocked by the problem of its program, or by a
+// signal of its role.
 func TestHolds(t *testing.T) {
 	waits := &Simulation{Cycle: 90, Signal: "s", Since: 7, Text: "low"}
 	fault := &Simulation{Cycle: 90, Signal: "s", Since: 7, Text: "low", Fault: true}

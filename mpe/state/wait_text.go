@@ -10,77 +10,79 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Pending is an operation that has not ended, and the wait that it is in.
+// Pending is a pending operation, and its wait.
 type Pending struct {
 	handshake.Wait
-	// Send is the direction. Posted: it is a receive that no message has matched;
-	// AnySource: from any source, and Remote is undefined.
+	// Send is the direction. Posted means that it is a receive that no message has matched; AnySource, that
+	// its source is any, and Remote is undefined.
 	Send, Posted, AnySource bool
-	// Queued is how many operations of the same pair and direction are ahead of one
-	// whose handshake has not begun.
+	// Queued is the number of operations of the same pair and direction that are ahead, if its handshake
+	// has not begun.
 	Queued int
-	// Call is the collective call that waits for Remote by shared buffers, without a message; nil otherwise.
+	// Call is the collective call that waits for Remote through shared buffers, without a message; nil otherwise.
 	Call *collective.Origin
 }
 
-// WaitFacts has what a wait is put into words by. An engine copies it with its lock held; the words are made without.
+// WaitFacts holds the facts for the description of a wait. An engine copies them with its lock held, and
+// describes the wait without.
 type WaitFacts struct {
 	Pending
-	// Began is when the operation was posted, and Tag and Comm are those by which it matches.
+	// Began is the time at which the operation was posted. Tag and Comm are its matching attributes.
 	Began handshake.Instant
 	Tag   int
 	Comm  uint32
-	// Of is the collective call that a message belongs to, if InCall.
+	// Of is the collective call that the message belongs to, if InCall.
 	Of     collective.Origin
 	InCall bool
-	// Detached: the call of a send has ended, and its transfer goes on. Discarded: its program has ended.
+	// Detached means that the call of a send has returned, and its transfer continues; Discarded, that its
+	// program no longer exists.
 	Detached, Discarded bool
-	// Unacknowledged: no message waits, but packets that end earlier ones.
+	// Unacknowledged means that no message waits, but packets that complete earlier messages.
 	Unacknowledged bool
-	// Link says which of Handshake and Extended has the peer's part.
+	// Link selects Handshake or Extended for the facts about the peer.
 	Link      LinkKind
 	Handshake HandshakeFacts
 	Extended  ExtendedFacts
 }
 
-// LinkKind is the kind of state machine that a peer has.
+// LinkKind is the kind of state machine of a peer.
 type LinkKind uint8
 
-// The kinds of links. NoLink: the wait is for this rank, or for any.
+// Kinds of links. NoLink means that the wait is for this rank, or for any.
 const (
 	NoLink LinkKind = iota
 	HandshakeLink
 	ExtendedLink
 )
 
-// HandshakeFacts are what is known of a peer of the cloudfpga or v0.9 profile.
+// HandshakeFacts are facts about a peer of the cloudfpga or v0.9 profile.
 type HandshakeFacts struct {
 	Profile protocol.Profile
 	Address string
-	// Heard: a packet has arrived. Foreign: packets of the extended profile arrive.
+	// Heard means that a packet was received; Foreign, that the peer sends packets of the extended profile.
 	Heard, Foreign bool
-	// AsksOnce: the peer asks to send once only, and may have asked before this process started.
+	// AsksOnce means that the peer sends SEND_REQUEST only once, possibly before this process started.
 	AsksOnce bool
-	// Numbered: the peer learns that a send was cancelled.
+	// Numbered means that the peer is notified of a cancelled send.
 	Numbered bool
-	// Ahead is the receive that the pair has, if Receiving; its message is discarded if Discards. SendDiscarded: the
-	// pair's send is one of a program that has ended.
+	// Ahead is the receive in the pair, if Receiving. Discards means that its message is discarded.
+	// SendDiscarded means that the pair's send belongs to a program that no longer exists.
 	Ahead                              handshake.Wait
 	Receiving, Discards, SendDiscarded bool
 }
 
-// ExtendedFacts are what is known of a peer of the extended profile.
+// ExtendedFacts are facts about a peer of the extended profile.
 type ExtendedFacts struct {
 	// Send is the state of a send.
 	Send extended.SendState
-	// Connected: a packet has arrived. Otherwise Version is that of packets of another version, or 0.
+	// Connected means that a packet was received. Otherwise Version is the other version of its packets, or 0.
 	Connected bool
 	Version   byte
-	// NoCredit: the peer accepts no more messages for now.
+	// NoCredit means that the peer accepts no more messages for now.
 	NoCredit bool
 }
 
-// Text puts the wait into words, without its age.
+// Text describes the wait, without its age.
 func (w *WaitFacts) Text() string {
 	if w.Unacknowledged {
 		return fmt.Sprintf("rank %d has sent rank %d what it has not acknowledged", w.Local, w.Remote)
@@ -98,7 +100,7 @@ func (w *WaitFacts) Text() string {
 	return text
 }
 
-// TextAt puts the wait into words, as of now. As of its beginning, its age is left out.
+// TextAt describes the wait as of now. If now is the beginning of the wait, the age is omitted.
 func (w *WaitFacts) TextAt(now handshake.Instant) string {
 	var s string
 	switch {
@@ -127,8 +129,8 @@ func (w *WaitFacts) TextAt(now handshake.Instant) string {
 	return s
 }
 
-// LeavesOpen returns what a send of a profile without cancellation leaves at its peer when it ends after its
-// SEND_REQUEST, or "": a deployed node keeps that, and answers it when it receives.
+// LeavesOpen describes the remains, at the peer, of a send of a profile without cancellation that ends after its
+// SEND_REQUEST: a deployed node keeps the request, and answers it when it receives. It is "" if there are none.
 func (w *WaitFacts) LeavesOpen() string {
 	if !w.Send || w.State != handshake.WaitClear || w.Queued > 0 || w.Link != HandshakeLink || w.Handshake.Numbered {
 		return ""
@@ -139,20 +141,20 @@ func (w *WaitFacts) LeavesOpen() string {
 		w.Local)
 }
 
-// posted puts into words that no message has matched a receive.
+// posted describes a receive that no message has matched.
 func (w *WaitFacts) posted(now handshake.Instant) string {
 	source, tag, comm, of := int(w.Remote), w.Tag, w.Comm, ""
 	if w.AnySource {
 		source = int(match.AnySource)
 	}
-	if w.InCall { // the tag says nothing to a reader: see E51
+	if w.InCall { // the tag is meaningless to a reader: see E51
 		tag, comm, of = int(match.AnyTag), 0, w.Of.Of()
 	}
 	return fmt.Sprintf("rank %d %s a message%s%s", w.Local, handshake.WaitsFor(now-w.Since), DescribeMatch(source, tag,
 		comm), of)
 }
 
-// DescribeMatch puts what a receive waits for into words.
+// DescribeMatch describes the messages that a receive waits for.
 func DescribeMatch(source, tag int, comm uint32) string {
 	s := " from any rank"
 	if source != int(match.AnySource) {
@@ -178,7 +180,7 @@ func (h *HandshakeFacts) text(w *WaitFacts, now handshake.Instant) string {
 	case !w.Posted || !h.Receiving:
 		return s
 	}
-	// The receive is behind that one.
+	// The receive is queued behind Ahead.
 	if now == w.Since { // without ages
 		now = h.Ahead.Since
 	}
@@ -189,7 +191,7 @@ func (h *HandshakeFacts) text(w *WaitFacts, now handshake.Instant) string {
 	return s
 }
 
-// silence says what is known of a peer whose packets do not arrive, or are of another profile.
+// silence describes why no packets of the peer arrive, or that they are of another profile.
 func (h *HandshakeFacts) silence(w *WaitFacts) string {
 	switch {
 	case h.Foreign:
@@ -224,7 +226,7 @@ func (x *ExtendedFacts) text(w *WaitFacts, now handshake.Instant) string {
 	return s
 }
 
-// otherVersion says what the versions of both sides are, and what to do.
+// otherVersion describes the versions of both sides, and what to do.
 func (x *ExtendedFacts) otherVersion(rank uint32) string {
 	return fmt.Sprintf("rank %d speaks version 0x%02x of the extended profile, and this rank version 0x%02x: use "+
 		"the same release of zrlmpid for both",
@@ -266,18 +268,18 @@ func (x *ExtendedFacts) send(w *WaitFacts, now handshake.Instant) string {
 // LeftOpen is an operation with a peer that a program left open when it ended.
 type LeftOpen uint8
 
-// The operations that are left open.
+// Operations left open.
 const (
 	LeftNothing LeftOpen = iota
-	// LeftSend: the peer may ask for its DATA, or has not acknowledged it.
+	// LeftSend means that the peer may still request the DATA, or has not acknowledged it.
 	LeftSend
-	// LeftReceive: the peer was cleared to send a message.
+	// LeftReceive means that the peer was cleared to send a message.
 	LeftReceive
-	// LeftNext: a message that begins now is for the program that is gone.
+	// LeftNext means that a message which begins now is for the program that is gone.
 	LeftNext
 )
 
-// text puts the operation into words; empty for none.
+// text describes the operation; it is empty for LeftNothing.
 func (l LeftOpen) text(rank int) string {
 	switch l {
 	case LeftSend:

@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestWaitText: what is known of a wait is in its text, and its age where it is asked for.
+// TestWaitText checks that the text of a wait contains all known facts, and its age if requested.
 func TestWaitText(t *testing.T) {
 	sends := Pending{Wait: handshake.Wait{State: handshake.WaitClear, For: protocol.ClearToSend, Remote: 2,
 		Since: time.Second}, Send: true}
@@ -118,7 +118,7 @@ func TestWaitText(t *testing.T) {
 	}
 }
 
-// TestLeavesOpen: only a send whose SEND_REQUEST a deployed node may keep leaves something open.
+// TestLeavesOpen checks that only a send whose SEND_REQUEST a deployed node may keep is left open.
 func TestLeavesOpen(t *testing.T) {
 	open := WaitFacts{Pending: Pending{Wait: handshake.Wait{State: handshake.WaitClear, Remote: 2}, Send: true},
 		Link: HandshakeLink}

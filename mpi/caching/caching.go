@@ -11,15 +11,15 @@ import (
 	"sync/atomic"
 )
 
-// ErrKey: the key is nil, or has been freed.
+// ErrKey is returned for a key that is nil or has been freed.
 var ErrKey = errors.New("the key of the attribute is nil, or has been freed")
 
-// Copy is called when an object that has an attribute is duplicated. It returns the value of the new object's
-// attribute, and whether it is to have one. Its error ends the duplication.
+// Copy is called when an object with an attribute is duplicated. It returns the value of the new object's attribute,
+// and whether to set it. If it fails, the duplication fails.
 type Copy[O any] func(old O, k *Key[O], value any) (copied any, keep bool, err error)
 
-// Delete is called before an attribute is deleted, replaced, or its object freed. After an error the attribute
-// stays.
+// Delete is called before an attribute is deleted or replaced, or its object is freed. If it fails, the attribute
+// remains.
 type Delete[O any] func(o O, k *Key[O], value any) error
 
 // Key identifies an attribute of objects of type O (a keyval of the standard).
@@ -29,18 +29,18 @@ type Key[O any] struct {
 	freed  atomic.Bool
 }
 
-// NewKey returns a new key. Without a copy function duplicates do not have the attribute
-// (MPI_COMM_NULL_COPY_FN); KeepValue is one that keeps the value (MPI_COMM_DUP_FN). delete may be nil.
+// NewKey returns a new key. If copy is nil, duplicates do not have the attribute (MPI_COMM_NULL_COPY_FN); KeepValue
+// copies the value (MPI_COMM_DUP_FN). delete may be nil.
 func NewKey[O any](copy Copy[O], delete Delete[O]) *Key[O] {
 	return &Key[O]{copy: copy, delete: delete}
 }
 
-// KeepValue is a copy function: duplicates have the same value.
+// KeepValue is a Copy function that gives duplicates the same value.
 func KeepValue[O any](_ O, _ *Key[O], value any) (copied any, keep bool, err error) {
 	return value, true, nil
 }
 
-// Free ends the use of the key in Set. Attributes that exist stay, and its functions are called for them.
+// Free invalidates the key for Set. Existing attributes remain, and its functions are still called for them.
 func (k *Key[O]) Free() error {
 	if k == nil || k.freed.Swap(true) {
 		return ErrKey
@@ -48,8 +48,8 @@ func (k *Key[O]) Free() error {
 	return nil
 }
 
-// Attributes are those of one object. The zero value has none. Any number of goroutines may use them; functions of
-// keys are called without a lock, so they may use the attributes as well.
+// Attributes are the attributes of one object. The zero value is empty. Any number of goroutines may use them.
+// Functions of keys are called without a lock, so they may use the attributes as well.
 type Attributes[O any] struct {
 	mu   sync.Mutex
 	list []attribute[O] // in the order in which they were set
@@ -60,7 +60,7 @@ type attribute[O any] struct {
 	value any
 }
 
-// Set gives object o an attribute. One that it has already is deleted first.
+// Set sets an attribute of object o. An existing one is deleted first.
 func (a *Attributes[O]) Set(o O, k *Key[O], value any) error {
 	if k == nil || k.freed.Load() {
 		return ErrKey
@@ -70,12 +70,12 @@ func (a *Attributes[O]) Set(o O, k *Key[O], value any) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.remove(k) // what was set meanwhile
+	a.remove(k) // in case it was set meanwhile
 	a.list = append(a.list, attribute[O]{k, value})
 	return nil
 }
 
-// Get returns the value of an attribute, and whether there is one.
+// Get returns the value of an attribute, and whether it is set.
 func (a *Attributes[O]) Get(k *Key[O]) (any, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -85,7 +85,7 @@ func (a *Attributes[O]) Get(k *Key[O]) (any, bool) {
 	return nil, false
 }
 
-// Delete deletes an attribute, if there is one.
+// Delete deletes an attribute if it is set.
 func (a *Attributes[O]) Delete(o O, k *Key[O]) error {
 	if k == nil {
 		return ErrKey
@@ -105,8 +105,8 @@ func (a *Attributes[O]) Delete(o O, k *Key[O]) error {
 	return nil
 }
 
-// CopyTo gives the duplicate of an object its attributes, in the order in which they were set, by their copy
-// functions. It ends with the first error; the duplicate must not be used then.
+// CopyTo calls the copy functions of all attributes, in the order in which they were set, and stores the results in
+// duplicate. It stops at the first error; the duplicate must not be used then.
 func (a *Attributes[O]) CopyTo(duplicate *Attributes[O], old O) error {
 	a.mu.Lock()
 	list := slices.Clone(a.list)
@@ -128,8 +128,8 @@ func (a *Attributes[O]) CopyTo(duplicate *Attributes[O], old O) error {
 	return nil
 }
 
-// Clear deletes all attributes of an object that is to be freed, the one that was set last first. It ends with the
-// first error: that attribute and those before it stay.
+// Clear deletes all attributes of an object that is about to be freed, in reverse order of setting. It stops at the
+// first error: that attribute and earlier ones remain.
 func (a *Attributes[O]) Clear(o O) error {
 	for {
 		a.mu.Lock()

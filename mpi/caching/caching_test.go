@@ -14,7 +14,8 @@ type object struct {
 	caching.Attributes[*object]
 }
 
-// TestOrder: copies are made in the order of Set, deletions in reverse, and a value is deleted before it is replaced.
+// TestOrder checks that copies are made in the order of Set and deletions in reverse, and that a value is deleted
+// before it is replaced.
 func TestOrder(t *testing.T) {
 	var log []string
 	key := func(name string, keep bool) *caching.Key[*object] {
@@ -50,7 +51,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestErrors: what a function refuses stays as it is, and keys that are none are ErrKey.
+// TestErrors checks that an attribute is unchanged if its callback returns an error, and that an invalid key is ErrKey.
 func TestErrors(t *testing.T) {
 	refused := errors.New("refused")
 	k := caching.NewKey(func(*object, *caching.Key[*object], any) (any, bool, error) { return nil, true, refused },
@@ -85,7 +86,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestReplacedByFunction: a function may use the attributes itself.
+// TestReplacedByFunction checks that a callback may change the attributes itself.
 func TestReplacedByFunction(t *testing.T) {
 	x := &object{}
 	var k *caching.Key[*object]

@@ -5,30 +5,29 @@ import (
 	"slices"
 )
 
-// Order is how the elements of an array with several dimensions follow each other.
+// Order is the storage order of an array with several dimensions.
 type Order int
 
 // The orders of the standard.
 const (
-	OrderC       Order = iota // the last index changes first
-	OrderFortran              // the first one does
+	OrderC       Order = iota // the last index varies fastest
+	OrderFortran              // the first index varies fastest
 )
 
-// Distribution is how a dimension of an array is distributed over processes.
+// Distribution is the distribution of an array dimension over processes.
 type Distribution int
 
 // The distributions of the standard.
 const (
-	Block  Distribution = iota // one block for each process
-	Cyclic                     // blocks in turn
-	None                       // all of it
+	Block  Distribution = iota // one block per process
+	Cyclic                     // blocks dealt in turn
+	None                       // the whole dimension
 )
 
-// DefaultArgument is the length of blocks that the standard chooses: as many as needed for one block each, or
-// 1 in turn.
+// DefaultArgument selects the standard's default block length: one block per process for Block, and 1 for Cyclic.
 const DefaultArgument = -1
 
-// dimensions returns the numbers of the dimensions, the one that changes first in front.
+// dimensions returns the dimension numbers, fastest varying first.
 func (o Order) dimensions(n int) []int {
 	list := make([]int, n)
 	for i := range list {
@@ -40,7 +39,7 @@ func (o Order) dimensions(n int) []int {
 	return list
 }
 
-// Subarray is the part of an array of sizes that has subsizes and begins at starts.
+// Subarray returns the type of a subarray, with the given subsizes and starts, of an array of the given sizes.
 func Subarray(sizes, subsizes, starts []int64, order Order, of *Type) (*Type, error) {
 	n := len(sizes)
 	if n == 0 || len(subsizes) != n || len(starts) != n {
@@ -56,8 +55,8 @@ func Subarray(sizes, subsizes, starts []int64, order Order, of *Type) (*Type, er
 	return a.end(Contents{CombinerSubarray, slices.Concat([]int64{int64(n)}, sizes, subsizes, starts, []int64{int64(order)}), nil, []*Type{of}})
 }
 
-// Grid is a distribution of an array over a grid of processes, of which rank is one. There is one
-// of each for every dimension.
+// Grid is a distribution of an array over a grid of processes, as seen by one rank. Each slice has one entry per
+// dimension.
 type Grid struct {
 	Ranks, Rank   int64
 	Sizes         []int64
@@ -67,7 +66,7 @@ type Grid struct {
 	Order         Order
 }
 
-// Darray is the part of an array that a process has.
+// Darray returns the type of one process's part of a distributed array.
 func Darray(g *Grid, of *Type) (*Type, error) {
 	n := len(g.Sizes)
 	if n == 0 || len(g.Distributions) != n || len(g.Arguments) != n || len(g.Processes) != n {
@@ -94,7 +93,7 @@ func Darray(g *Grid, of *Type) (*Type, error) {
 	return a.end(Contents{CombinerDarray, integers, nil, []*Type{of}})
 }
 
-// coordinates are those of the process in the grid, in which the last one changes first.
+// coordinates returns the coordinates of the process in the grid, whose last coordinate varies fastest.
 func (g *Grid) coordinates() ([]int64, error) {
 	list := make([]int64, len(g.Processes))
 	rest, all := g.Rank, int64(1)
@@ -111,10 +110,10 @@ func (g *Grid) coordinates() ([]int64, error) {
 	return list, nil
 }
 
-// run is length elements so many times, at a distance of stride elements.
+// run is a block of length elements that is repeated, at a distance of stride elements.
 type run struct{ start, length, stride, times int64 }
 
-// distribute returns which elements of a dimension a process has.
+// distribute returns the elements of a dimension that belong to a process.
 func distribute(how Distribution, size, argument, processes, at int64) ([]run, error) {
 	bad := func() error {
 		return fmt.Errorf("%w: distribution %d of %d elements in blocks of %d over %d processes", ErrArgument, how, size, argument, processes)
@@ -141,7 +140,7 @@ func distribute(how Distribution, size, argument, processes, at int64) ([]run, e
 		if argument == DefaultArgument {
 			argument = 1
 		}
-		if argument > size/processes+1 { // a turn is more than all: it must not overflow
+		if argument > size/processes+1 { // a cycle exceeds the dimension: prevent an overflow
 			argument = min(argument, size)
 		}
 		start, stride := at*argument, processes*argument
@@ -158,16 +157,16 @@ func distribute(how Distribution, size, argument, processes, at int64) ([]run, e
 	return nil, bad()
 }
 
-// array is a type that grows by a dimension at a time.
+// array is a type under construction, which grows by one dimension at a time.
 type array struct {
 	t *Type
-	// unit is the distance of two of its elements in bytes.
+	// unit is the distance between consecutive elements in bytes.
 	unit int64
 	o    overflow
 	err  error
 }
 
-// dimension makes the array one of runs of it, in a dimension of a size.
+// dimension turns the array into runs of itself along a new dimension of the given size.
 func (a *array) dimension(size int64, runs ...run) {
 	if a.err != nil {
 		return
@@ -193,7 +192,7 @@ func (a *array) dimension(size int64, runs ...run) {
 	}
 }
 
-// end returns the type, whose extent is that of the whole array.
+// end returns the finished type, with the extent of the whole array.
 func (a *array) end(made Contents) (*Type, error) {
 	if a.err != nil {
 		return nil, a.err

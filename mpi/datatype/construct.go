@@ -11,8 +11,7 @@ type piece struct {
 	of           *Type
 }
 
-// build makes a type of pieces, in the order of their data. Padded has its extent be a multiple of
-// its alignment, as that of a struct in C.
+// build makes a type of pieces, in data order. padded makes its extent a multiple of its alignment, like a C struct.
 func build(made Contents, pieces []piece, padded bool) (*Type, error) {
 	t := &Type{align: 1, made: made}
 	var o overflow
@@ -72,7 +71,7 @@ func (t *Type) include(p *piece, o *overflow, first bool) error {
 func min64(a, b int64) int64 { return min(a, b) }
 func max64(a, b int64) int64 { return max(a, b) }
 
-// bound combines two bounds: one that was set counts more than those that were not.
+// bound combines two bounds: a bound that was set explicitly overrides one that was not.
 func bound(have, next int64, haveSet, nextSet, first bool, combine func(a, b int64) int64) (int64, bool) {
 	switch {
 	case first || nextSet && !haveSet:
@@ -83,19 +82,19 @@ func bound(have, next int64, haveSet, nextSet, first bool, combine func(a, b int
 	return combine(have, next), haveSet
 }
 
-// Dup is the same type again.
+// Dup returns a copy of a type.
 func Dup(of *Type) *Type {
 	t := *of
 	t.name, t.made, t.large = "", Contents{Combiner: CombinerDup, Types: []*Type{of}}, false
 	return &t
 }
 
-// Contiguous is count elements.
+// Contiguous returns the type of count consecutive elements.
 func Contiguous(count int64, of *Type) (*Type, error) {
 	return build(Contents{CombinerContiguous, []int64{count}, nil, []*Type{of}}, []piece{{count, 0, of}}, false)
 }
 
-// Vector is count blocks of length elements, at a distance of stride elements.
+// Vector returns the type of count blocks of length elements, at a distance of stride elements.
 func Vector(count, length, stride int64, of *Type) (*Type, error) {
 	var o overflow
 	bytes := o.mul(stride, of.Extent())
@@ -115,7 +114,7 @@ func vector(made Contents, count, length, stride int64, of *Type) (*Type, error)
 	if err != nil {
 		return nil, err
 	}
-	if count > 0 && length > 0 { // the distance of blocks is the stride
+	if count > 0 && length > 0 { // the stride is the distance between blocks
 		block = resized(block, block.lb, stride)
 		block.lbSet, block.ubSet = of.lbSet, of.ubSet
 	}
@@ -123,7 +122,7 @@ func vector(made Contents, count, length, stride int64, of *Type) (*Type, error)
 	if err != nil || count <= 0 || length <= 0 {
 		return t, err
 	}
-	// The last block is no longer than it is, whatever the stride.
+	// The stride must not extend the last block.
 	var o overflow
 	last := o.mul(count-1, stride)
 	bytes := o.mul(length-1, of.Extent())
@@ -132,7 +131,7 @@ func vector(made Contents, count, length, stride int64, of *Type) (*Type, error)
 	return t, o.check("%d blocks at a distance of %d bytes", count, stride)
 }
 
-// Indexed is blocks of lengths[i] elements, each displs[i] elements from the beginning.
+// Indexed returns the type of blocks with lengths[i] elements, each displs[i] elements from the beginning.
 func Indexed(lengths, displs []int64, of *Type) (*Type, error) {
 	made := Contents{CombinerIndexed, slices.Concat([]int64{int64(len(lengths))}, lengths, displs), nil, []*Type{of}}
 	return indexed(made, lengths, displs, of.Extent(), of)
@@ -144,7 +143,7 @@ func Hindexed(lengths, displs []int64, of *Type) (*Type, error) {
 	return indexed(made, lengths, displs, 1, of)
 }
 
-// IndexedBlock is Indexed with blocks of one length.
+// IndexedBlock is Indexed with blocks of equal length.
 func IndexedBlock(length int64, displs []int64, of *Type) (*Type, error) {
 	made := Contents{CombinerIndexedBlock, slices.Concat([]int64{int64(len(displs)), length}, displs), nil, []*Type{of}}
 	return indexed(made, slices.Repeat([]int64{length}, len(displs)), displs, of.Extent(), of)
@@ -171,8 +170,8 @@ func indexed(made Contents, lengths, displs []int64, unit int64, of *Type) (*Typ
 	return build(made, pieces, false)
 }
 
-// Struct is lengths[i] elements of types[i], displs[i] bytes from the beginning, for each i. Its extent is padded to
-// its alignment, as a C compiler does.
+// Struct returns the type of lengths[i] elements of types[i] at displs[i] bytes from the beginning, for each i. Its
+// extent is padded to its alignment, as by a C compiler.
 func Struct(lengths, displs []int64, types []*Type) (*Type, error) {
 	if len(lengths) != len(displs) || len(lengths) != len(types) {
 		return nil, fmt.Errorf("%w: %d lengths of blocks, %d displacements, %d types", ErrArgument, len(lengths), len(displs), len(types))
@@ -185,7 +184,7 @@ func Struct(lengths, displs []int64, types []*Type) (*Type, error) {
 	return build(made, pieces, true)
 }
 
-// Resized is a type with another lower bound and extent.
+// Resized returns a type with a different lower bound and extent.
 func Resized(of *Type, lb, extent int64) (*Type, error) {
 	var o overflow
 	o.add(lb, extent)
@@ -202,8 +201,8 @@ func resized(of *Type, lb, extent int64) *Type {
 	return &t
 }
 
-// Pair is a basic datatype of a value of so many bytes and an int32 behind it, as C lays them out: MPI_DOUBLE_INT and its
-// like, whose elements take size bytes.
+// Pair returns a basic datatype that consists of a value, of the given number of bytes, followed by an int32, laid out
+// as in C: MPI_DOUBLE_INT and similar types. Each element takes size bytes.
 func Pair(name string, value, size int64) (*Type, error) {
 	index := max(value, 4)
 	both, err := Struct([]int64{1, 1}, []int64{0, index}, []*Type{Basic(name, value, value, 0), Basic(name, 4, 4, 0)})

@@ -5,16 +5,15 @@ import (
 	"unsafe"
 )
 
-// Pack copies data of count elements of t from memory, beginning with byte number from of all of
-// their data, and fills packed with them. Memory is where the displacement is 0. It
-// returns how many bytes there were: fewer than packed has room for at the end of the data. Span has
-// to have no error for count.
+// Pack copies data of count elements of t from memory to packed. It begins at byte from of the elements' total data and
+// fills packed. memory is the address of displacement 0. It returns the number of bytes copied, which is smaller than
+// len(packed) at the end of the data. The caller must have checked count with Span.
 func (t *Type) Pack(packed []byte, memory unsafe.Pointer, count, from int64) int {
 	return t.transfer(packed, memory, count, from, true)
 }
 
-// Unpack copies packed data to count elements of t in memory, from byte number from of their
-// data on. It returns how many bytes it has copied: not more than there is room for.
+// Unpack copies packed data to count elements of t in memory, starting at byte from of their data. It returns the
+// number of bytes copied, which is limited by the size of the elements.
 func (t *Type) Unpack(memory unsafe.Pointer, count int64, packed []byte, from int64) int {
 	return t.transfer(packed, memory, count, from, false)
 }
@@ -34,13 +33,13 @@ func (t *Type) transfer(packed []byte, memory unsafe.Pointer, count, from int64,
 	return len(packed)
 }
 
-// copier copies one way, from or to memory.
+// copier copies in one direction, from or to memory.
 type copier struct {
 	memory unsafe.Pointer
 	pack   bool
 }
 
-// some copies data of a layout whose first repeat is at offset, from byte number from on.
+// some copies data of a layout, whose first iteration is at offset, starting at byte from.
 func (c *copier) some(l *layout, offset int64, packed []byte, from int64) {
 	i := from / l.unit
 	offset += i * l.stride
@@ -56,7 +55,7 @@ func (c *copier) some(l *layout, offset int64, packed []byte, from int64) {
 	}
 }
 
-// part copies a part of one repeat.
+// part copies a part of one iteration.
 func (c *copier) part(l *layout, offset int64, packed []byte, from int64) {
 	if l.block > 0 {
 		c.copy(offset+from, packed)
@@ -72,10 +71,10 @@ func (c *copier) part(l *layout, offset int64, packed []byte, from int64) {
 	}
 }
 
-// batch is how many iterations are copied a part at a time: few enough to stay in the nearest cache.
+// batch is the number of iterations whose parts are copied together: few enough to stay in the L1 cache.
 const batch = 64
 
-// whole copies n iterations.
+// whole copies n complete iterations.
 func (c *copier) whole(l *layout, offset int64, packed []byte, n int64) {
 	switch {
 	case l.block > 0:
@@ -102,8 +101,7 @@ func (c *copier) whole(l *layout, offset int64, packed []byte, n int64) {
 	}
 }
 
-// blocks copies n blocks of a length, which are at a distance of stride in memory and of step in
-// packed.
+// blocks copies n blocks of equal length, at a distance of stride in memory and of step in packed.
 func (c *copier) blocks(offset, stride int64, packed []byte, step, length, n int64) {
 	switch {
 	case n == 0:
@@ -122,7 +120,7 @@ func (c *copier) blocks(offset, stride int64, packed []byte, step, length, n int
 	}
 }
 
-// copy copies bytes.
+// copy copies one contiguous block.
 func (c *copier) copy(offset int64, packed []byte) {
 	memory := unsafe.Slice((*byte)(unsafe.Add(c.memory, offset)), len(packed))
 	if c.pack {
@@ -132,7 +130,7 @@ func (c *copier) copy(offset int64, packed []byte) {
 	}
 }
 
-// copyWords is blocks for words of a length that processors copy at once, aligned or not.
+// copyWords is blocks for word sizes that processors copy in one instruction, aligned or not.
 func copyWords[W [4]byte | [8]byte | [16]byte](c *copier, offset, stride int64, packed []byte, step, n int64) {
 	var word W
 	_ = packed[(n-1)*step+int64(len(word))-1]

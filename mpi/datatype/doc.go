@@ -1,11 +1,10 @@
-// Package datatype describes where in memory the elements of a message are (the derived
-// datatypes of the MPI standard, chapter 5), and copies them to and from contiguous memory. A
-// Type is made of others by the constructors of the standard. It never changes, and any number
-// of goroutines may use it.
+// Package datatype describes where in memory the elements of a message are (the derived datatypes of the MPI standard,
+// chapter 5), and copies them to and from contiguous memory. The standard's constructors make a Type from other types.
+// A Type is immutable and safe for concurrent use.
 //
-// Displacements and extents are in bytes, relative to the buffer that a call is given; elements
-// may lie in front of it. Sizes are int64: the standard's MPI_Count.
+// Displacements and extents are in bytes, relative to the buffer passed to a call. Elements may lie before its start.
+// Sizes are int64, like the standard's MPI_Count.
 //
-// It must never access memory outside of what a type describes, interpret an element, or take time
-// or memory in proportion to the number of its elements, other than to copy them.
+// The package must never access memory outside the elements that a type describes, interpret an element, or take time
+// or memory proportional to the number of elements, except to copy them.
 package datatype

@@ -1,25 +1,25 @@
 package datatype
 
-// layout is where the data of a type are: a loop over a block of bytes, or over parts, which are
-// copied one after another. An empty layout has no iterations.
+// layout locates the data of a type: a loop over a block of bytes, or over consecutive parts. An empty layout has no
+// iterations.
 type layout struct {
-	// offset is that of the first repeat, and stride that of each further one.
+	// offset is the offset of the first iteration, and stride the distance between iterations.
 	offset, stride int64
 	times          int64
 	// block is the length of a contiguous block of bytes, or 0 if there are parts.
 	block int64
 	parts []layout
-	// single says that each part is one block.
+	// single is set if each part is a single block.
 	single bool
-	// starts are how many bytes of data are in front of each part, and unit those of a repeat.
+	// starts holds the number of data bytes before each part, and unit the number per iteration.
 	starts []int64
 	unit   int64
 }
 
-// size is how many bytes of data there are.
+// size returns the number of data bytes.
 func (l *layout) size() int64 { return l.times * l.unit }
 
-// bytes is a layout of one block.
+// bytes returns the layout of one block.
 func bytes(n int64) layout {
 	if n == 0 {
 		return layout{}
@@ -27,30 +27,30 @@ func bytes(n int64) layout {
 	return layout{stride: n, times: 1, block: n, unit: n}
 }
 
-// at is the layout in another place.
+// at returns the layout moved by offset.
 func (l layout) at(offset int64) layout {
 	l.offset += offset
 	return l
 }
 
-// repeat is the layout n times, at a distance of stride.
+// repeat returns n repetitions of the layout, at a distance of stride.
 func (l layout) repeat(n, stride int64) layout { return l.loop(n, stride, nil) }
 
-// loop is repeat, where part is the layout at offset 0, or nil. With it no memory is allocated.
+// loop is repeat, where part is the layout at offset 0, or nil. If part is not nil, loop does not allocate.
 func (l layout) loop(n, stride int64, part []layout) layout {
 	switch {
 	case n == 0 || l.times == 0:
 		return layout{}
 	case n == 1:
 		return l
-	case l.times == 1 && l.block > 0 && l.block == stride: // one longer block
+	case l.times == 1 && l.block > 0 && l.block == stride: // merge into one longer block
 		l.block *= n
 		l.unit, l.stride = l.block, l.block
 		return l
 	case l.times == 1:
 		l.times, l.stride = n, stride
 		return l
-	case stride == l.times*l.stride: // they continue each other
+	case stride == l.times*l.stride: // each repetition continues the previous one
 		l.times *= n
 		return l
 	}
@@ -60,10 +60,10 @@ func (l layout) loop(n, stride int64, part []layout) layout {
 	return layout{offset: l.offset, stride: stride, times: n, parts: part, starts: atFront, unit: l.size()}
 }
 
-// atFront are the starts of a single part.
+// atFront is the starts slice of a single part.
 var atFront = []int64{0}
 
-// join is one layout after another.
+// join concatenates layouts.
 func join(parts []layout) layout {
 	var all []layout
 	for _, p := range parts {
@@ -89,7 +89,7 @@ func join(parts []layout) layout {
 	return l
 }
 
-// extend makes a layout of blocks one longer by another one that continues it.
+// extend merges next into a layout of blocks if it continues that layout, and reports whether it did.
 func (l *layout) extend(next *layout) bool {
 	if l.block == 0 || l.block != next.block && (l.times > 1 || next.times > 1) {
 		return false
@@ -112,7 +112,7 @@ func (l *layout) extend(next *layout) bool {
 	return true
 }
 
-// contiguous reports whether the data are one block, and where.
+// contiguous reports whether the data are one block, and returns its offset.
 func (l *layout) contiguous() (offset int64, ok bool) {
 	return l.offset, l.times == 0 || l.times == 1 && l.block > 0
 }

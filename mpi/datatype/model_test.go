@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 )
 
-// model is a type as the standard defines it: a list of basic elements and their displacements.
+// model is a type as defined in the standard: a list of basic elements and their displacements.
 type model struct {
 	entries      []entry
 	lb, ub       int64
@@ -47,7 +47,7 @@ func (m *model) put(count, displ int64, of *model, first *bool) {
 	}
 }
 
-// trueBounds are those of the data.
+// trueBounds returns the bounds of the data.
 func (m *model) trueBounds() (lb, ub int64) {
 	for i, e := range m.entries {
 		if i == 0 || e.displ < lb {
@@ -60,7 +60,7 @@ func (m *model) trueBounds() (lb, ub int64) {
 	return lb, ub
 }
 
-// bytes are the displacements of all bytes of count elements, in their order.
+// bytes returns the displacements of all bytes of count elements, in order.
 func (m *model) bytes(count int64) (list []int64) {
 	for i := range count {
 		for _, e := range m.entries {
@@ -83,7 +83,7 @@ var basics = []struct {
 	element     op.Type
 }{{1, 1, op.Int8}, {2, 2, op.Int16}, {4, 4, op.Int32}, {8, 8, op.Float64}, {16, 8, op.Complex128}, {3, 1, 0}}
 
-// generator makes types at random.
+// generator makes random types.
 type generator struct {
 	*rand.Rand
 	t *testing.T
@@ -182,7 +182,7 @@ func (g *generator) make(depth int) both {
 	return both{t, m}
 }
 
-// array is a part of an array of up to 3 dimensions.
+// array makes a part of an array of up to 3 dimensions.
 func (g *generator) array(of both, m *model) (*Type, error) {
 	n := 1 + g.IntN(3)
 	order := Order(g.IntN(2))
@@ -240,7 +240,7 @@ func (g *generator) array(of both, m *model) (*Type, error) {
 		}
 		t, err = Darray(grid, of.t)
 	}
-	// The index of the dimension that changes first is in front.
+	// The dimension that varies fastest comes first.
 	if order == OrderC {
 		slices.Reverse(sizes)
 		slices.Reverse(owned)
@@ -265,10 +265,10 @@ func (g *generator) array(of both, m *model) (*Type, error) {
 	return t, err
 }
 
-// mostBytes keeps a model small.
+// mostBytes limits the size of a model.
 const mostBytes = 20_000
 
-// TestModel: types of any depth are what the standard defines.
+// TestModel checks types of any depth against the model.
 func TestModel(t *testing.T) {
 	for seed := range uint64(30_000) {
 		check(t, seed)
@@ -315,7 +315,7 @@ func check(t *testing.T, seed uint64) {
 	if offset, ok := x.t.Contiguous(count); ok && (offset != begin || end-begin != int64(len(list)) || !slices.IsSorted(list)) {
 		t.Errorf("contiguous at %d, and uses %d to %d for %d bytes", offset, begin, end, len(list))
 	}
-	begin, end = min(begin, 0), max(end, 1) // with displacement 0, so that its pointer is valid
+	begin, end = min(begin, 0), max(end, 1) // includes displacement 0, so that its pointer is valid
 	memory := make([]byte, end-begin)
 	for i := range memory {
 		memory[i] = byte(g.Uint32())
@@ -340,7 +340,7 @@ func check(t *testing.T, seed uint64) {
 	unpack(t, g, x, count, list, begin, end)
 }
 
-// unpack checks what unpacking writes, where no two bytes are in one place.
+// unpack checks the bytes that Unpack writes, if no two of them have the same displacement.
 func unpack(t *testing.T, g *generator, x both, count int64, list []int64, begin, end int64) {
 	sorted := slices.Sorted(slices.Values(list))
 	if len(slices.Compact(sorted)) != len(list) {
@@ -369,7 +369,7 @@ func unpack(t *testing.T, g *generator, x both, count int64, list []int64, begin
 	}
 }
 
-// checkElements counts the basic elements of a part of the data.
+// checkElements checks the number of basic elements in a part of the data.
 func checkElements(t *testing.T, g *generator, x both) {
 	var whole, bytes int64
 	n := g.Int64N(2*x.t.Size() + 1)

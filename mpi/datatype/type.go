@@ -9,34 +9,34 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 )
 
-// ErrArgument is matched by the error of a constructor whose arguments do not fit.
+// ErrArgument is matched by the errors of constructors for invalid arguments.
 var ErrArgument = errors.New("invalid datatype")
 
-// Type is a datatype. Its element is size bytes of data, which are within the bounds of the
-// true extent, and elements of a message are at a distance of the extent.
+// Type is a datatype. An element has size bytes of data, all within its true extent. Consecutive elements of a message
+// are one extent apart.
 type Type struct {
 	layout layout
-	// part is the layout at offset 0, for a loop over it.
+	// part is the layout at offset 0, used for loops over it.
 	part []layout
 	size int64
-	// lb and ub are the bounds. They were set by Resized, also in a type that this one is made of, or
-	// else follow from the elements.
+	// lb and ub are the bounds. They were either set explicitly, by Resized of this type or of a component, or computed
+	// from the elements.
 	lb, ub       int64
 	lbSet, ubSet bool
 	trueLB       int64
 	trueUB       int64
 	align        int64
-	// count is how many basic elements there are, all of type basic unless that is 0.
+	// count is the number of basic elements. If basic is not 0, all have that type.
 	count int64
 	basic op.Type
 	name  string
-	// made is how the type was constructed, and large is set for one of MarkLarge.
+	// made records how the type was constructed, and large whether MarkLarge was called.
 	made  Contents
 	large bool
 }
 
-// Contents is how a type was constructed (MPI_Type_get_contents): the integers, addresses and
-// types that its constructor was given, in the order of the standard.
+// Contents describes how a type was constructed (MPI_Type_get_contents): the integers, addresses and types passed to
+// its constructor, in the standard's order.
 type Contents struct {
 	Combiner  Combiner
 	Integers  []int64
@@ -64,57 +64,56 @@ const (
 	CombinerResized
 )
 
-// Basic returns a type that is one element of what a language has: size bytes, which are aligned to
-// align bytes. Element is what reductions take it for, or 0 if they cannot.
+// Basic returns a type that consists of one element of a language's basic type: size bytes, aligned to align bytes.
+// element is its type in reductions, or 0 if it has none.
 func Basic(name string, size, align int64, element op.Type) *Type {
 	return &Type{
 		layout: bytes(size), size: size, ub: size, trueUB: size, align: align, count: 1, basic: element, name: name,
 	}
 }
 
-// Name is that of a basic type, or "".
+// Name returns the name of a basic type, or "".
 func (t *Type) Name() string { return t.name }
 
-// Size is how many bytes of data an element has.
+// Size returns the number of data bytes per element.
 func (t *Type) Size() int64 { return t.size }
 
-// Bounds are the lower bound and the extent.
+// Bounds returns the lower bound and the extent.
 func (t *Type) Bounds() (lb, extent int64) { return t.lb, t.ub - t.lb }
 
-// Extent is the distance of two elements in a message.
+// Extent returns the distance between consecutive elements in a message.
 func (t *Type) Extent() int64 { return t.ub - t.lb }
 
-// TrueBounds are the lower bound and the extent of the data alone.
+// TrueBounds returns the lower bound and the extent of the data alone.
 func (t *Type) TrueBounds() (lb, extent int64) { return t.trueLB, t.trueUB - t.trueLB }
 
-// Contents returns how the type was constructed. It must not be changed.
+// Contents returns how the type was constructed. The caller must not modify it.
 func (t *Type) Contents() Contents { return t.made }
 
-// MarkLarge records that the type was constructed by a call with large counts (the functions of C that end in _c). It
-// may be called only before the type is used.
+// MarkLarge records that the type was constructed by a call with large counts (C functions that end in _c). It must be
+// called before the type is used.
 func (t *Type) MarkLarge() { t.large = true }
 
 // Large reports whether the type was constructed by a call with large counts.
 func (t *Type) Large() bool { return t.large }
 
-// Element is what all basic elements are to a reduction, or 0 if they differ or have no such type.
+// Element returns the reduction type of all basic elements, or 0 if they differ or have none.
 func (t *Type) Element() op.Type { return t.basic }
 
-// Contiguous reports whether count elements are one block of memory, and at which offset it
-// begins.
+// Contiguous reports whether count elements are one block of memory, and returns the offset of the block.
 func (t *Type) Contiguous(count int64) (offset int64, ok bool) {
 	all := t.layout.loop(count, t.Extent(), t.part)
 	return all.contiguous()
 }
 
-// Dense reports whether elements follow each other without gaps, whatever their number, from displacement 0 on.
+// Dense reports whether any number of elements is contiguous, without gaps, from displacement 0 on.
 func (t *Type) Dense() bool {
 	l := &t.layout
 	return l.times == 1 && l.offset == 0 && l.block > 0 && l.block == t.ub-t.lb
 }
 
-// Span is the memory that count elements use: from the first byte of data to the end of the last
-// one, relative to the buffer.
+// Span returns the range of memory used by count elements, relative to the buffer: from the first to the end of the
+// last byte of data.
 func (t *Type) Span(count int64) (begin, end int64, err error) {
 	if count == 0 || t.size == 0 {
 		return 0, 0, nil
@@ -126,8 +125,7 @@ func (t *Type) Span(count int64) (begin, end int64, err error) {
 	return begin, end, o.check("%d elements of %d bytes", count, t.size)
 }
 
-// Elements returns how many basic elements the first n bytes of data have, and false if they end
-// within one.
+// Elements returns the number of basic elements in the first n bytes of data, and false if they end within one.
 func (t *Type) Elements(n int64) (int64, bool) {
 	if t.size == 0 {
 		return 0, n == 0
@@ -146,7 +144,7 @@ func (t *Type) Elements(n int64) (int64, bool) {
 	return elements, ok
 }
 
-// elements is Elements of less than one element.
+// elements is Elements for less than one element.
 func (c *Contents) elements(n int64) (elements int64, whole bool) {
 	if c.Combiner != CombinerStruct {
 		return c.Types[0].Elements(n)
@@ -162,7 +160,7 @@ func (c *Contents) elements(n int64) (elements int64, whole bool) {
 	return elements, true
 }
 
-// overflow notes whether a number does not fit into 64 bits.
+// overflow records whether a number exceeded 64 bits.
 type overflow bool
 
 func (o *overflow) mul(a, b int64) int64 {

@@ -13,7 +13,7 @@ import (
 
 var double = Basic("double", 8, 8, op.Float64)
 
-// TestArguments: what the standard forbids, and what 64 bits cannot hold, is refused.
+// TestArguments checks that arguments that the standard forbids or that do not fit into 64 bits are rejected.
 func TestArguments(t *testing.T) {
 	const most = math.MaxInt64
 	huge := resized(double, 0, most/2)
@@ -66,7 +66,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestContents: a type says how it was constructed, in the order of the standard.
+// TestContents checks that a type reports how it was constructed, in the order of the standard.
 func TestContents(t *testing.T) {
 	for _, x := range []struct {
 		make func() (*Type, error)
@@ -100,7 +100,7 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// TestLarge: a type takes no memory in proportion to the number of its elements.
+// TestLarge checks that the memory of a type does not depend on the number of its elements.
 func TestLarge(t *testing.T) {
 	const n = 1 << 40
 	v, err := Vector(n, 1, 2, double)
@@ -119,7 +119,7 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// BenchmarkPack copies 1 MiB of data, which is in cache, beside copy.
+// BenchmarkPack packs 1 MiB of data in the cache, and compares it with copy.
 func BenchmarkPack(b *testing.B) {
 	const size = 1 << 20
 	must := func(t *Type, err error) *Type {

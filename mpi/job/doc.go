@@ -8,6 +8,7 @@
 //
 // Main and Run call a function for each rank. Init returns the world communicator of one rank, and Device its device.
 //
-// The package links everything that a rank may consist of: transports, the configuration, the client of a daemon. A program
-// that makes its own mpe.Device needs package mpi only. It must never start a goroutine but those of Run.
+// The package links everything that a rank may need: transports, the configuration, and the client of a daemon. A
+// program that makes its own mpe.Device needs only package mpi. This package must never start goroutines other than
+// those in Run.
 package job

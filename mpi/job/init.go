@@ -16,23 +16,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// The environment variables that Init and Run read.
+// Environment variables read by Init and Run.
 const (
-	// EnvSocket names the Unix socket of a daemon to attach to. attach.EnvOwner names the daemon's user, if that is
+	// EnvSocket names the Unix socket of the daemon to attach to. attach.EnvOwner names the daemon's user, if it is
 	// neither root nor this process's user.
 	EnvSocket = "ZRLMPI_SOCKET"
 	// EnvConfig names a configuration file. The rank runs in this process.
 	EnvConfig = "ZRLMPI_CONFIG"
-	// EnvRank is the rank that the program is to be. With EnvConfig it is
-	// needed, unless a launcher has started the program: then node.JobRanks has its rank.
-	// With EnvSocket it may be left out, and the daemon chooses.
+	// EnvRank is the rank of the program. It is required with EnvConfig, unless a launcher has started the program:
+	// then node.JobRanks holds its rank. It is optional with EnvSocket; by default the daemon chooses.
 	EnvRank = "ZRLMPI_RANK"
 )
 
 // anyRank asks a daemon for any of its ranks.
 const anyRank = attach.AnyRank
 
-// The ways to a device.
+// Functions that open a device, replaced in tests.
 var (
 	openAttached = func(ctx context.Context, socket string, rank int) (mpe.Device, error) {
 		c, err := attach.Dial(ctx, socket, rank)
@@ -41,7 +40,7 @@ var (
 				config.AttachSocketBeside(socket))
 		}
 		if err != nil {
-			return nil, err // not a nil *attach.Client in a Device
+			return nil, err // not a Device that holds a nil *attach.Client
 		}
 		return c, nil
 	}
@@ -62,10 +61,10 @@ var (
 	}
 )
 
-// Init opens the rank that the environment describes, and returns its world communicator. The rank is a daemon's if
-// ZRLMPI_SOCKET is set, runs in this process if ZRLMPI_CONFIG and ZRLMPI_RANK are set, or belongs to the job of a launcher
-// that speaks PMI-1, such as zrlctl run and MPICH's mpiexec, with FPGAs among its ranks if ZRLMPI_CONFIG is set as well.
-// End it with Finalize. ctx limits the opening only. Most programs call Main instead.
+// Init opens the rank described by the environment, and returns its world communicator. If ZRLMPI_SOCKET is set, the
+// rank belongs to a daemon. If ZRLMPI_CONFIG and ZRLMPI_RANK are set, it runs in this process. Otherwise it belongs to
+// the job of a launcher that speaks PMI-1, such as zrlctl run or MPICH's mpiexec; if ZRLMPI_CONFIG is also set, the job
+// includes FPGAs. Finalize ends the rank. ctx applies to opening only. Most programs call Main instead.
 func Init(ctx context.Context) (*mpi.Comm, error) {
 	dev, err := Device(ctx)
 	if err != nil {
@@ -78,7 +77,7 @@ func Init(ctx context.Context) (*mpi.Comm, error) {
 	return worlds[0], nil
 }
 
-// Device opens the rank that the environment describes, as Init does, and returns its device.
+// Device opens the rank described by the environment, as Init does, and returns its device.
 func Device(ctx context.Context) (mpe.Device, error) {
 	socket, config := os.Getenv(EnvSocket), os.Getenv(EnvConfig)
 	rank, err := envRank()
@@ -124,7 +123,7 @@ func envRank() (int, error) {
 	return int(rank), nil
 }
 
-// errorf returns the error of a call that has no communicator.
+// errorf returns the error of a call without a communicator.
 func errorf(class mpi.Class, call, format string, args ...any) error {
 	return &mpi.Error{Class: class, Op: call, Peer: mpi.Undefined, Tag: mpi.Undefined, Err: fmt.Errorf(format, args...)}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// device is one that opens and closes.
+// device is a Device that can only be opened and closed.
 type device struct {
 	mpe.Device
 	size, closed int
@@ -75,7 +75,7 @@ func TestInit(t *testing.T) {
 	}
 }
 
-// TestWays: each way to a device is taken exactly where the environment describes it.
+// TestWays checks that each way to open a device is chosen exactly if the environment describes it.
 func TestWays(t *testing.T) {
 	oldAttached, oldInProcess, oldLaunched := openAttached, openInProcess, openLaunched
 	t.Cleanup(func() { openAttached, openInProcess, openLaunched = oldAttached, oldInProcess, oldLaunched })
@@ -96,7 +96,7 @@ func TestWays(t *testing.T) {
 		{"", "", "", "", ""},
 		{"", "", "", "7", "launched"},
 		{"", "", "10", "", ""},
-		{"", "", "10", "7", "launched"}, // of an outer job, as may be
+		{"", "", "10", "7", "launched"}, // from an outer job
 		{"", "c", "", "", ""},
 		{"", "c", "", "7", "launched c"},
 		{"", "c", "10", "", "in process c 10"},
@@ -128,7 +128,7 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// TestLaunched: a launcher that cannot be joined is an error of Init, with its cause.
+// TestLaunched checks that Init reports a launcher that cannot be joined, with the cause.
 func TestLaunched(t *testing.T) {
 	old := openLaunched
 	t.Cleanup(func() { openLaunched = old })
@@ -144,7 +144,7 @@ func TestLaunched(t *testing.T) {
 	}
 }
 
-// TestInitCloses: a device that New refuses is closed.
+// TestInitCloses checks that a device is closed if New rejects it.
 func TestInitCloses(t *testing.T) {
 	old := openAttached
 	t.Cleanup(func() { openAttached = old })

@@ -26,19 +26,17 @@ const (
 	exitStart   = 2 // no rank was started
 )
 
-// Main runs a program with Run, and ends the process: with exit code 0 if no rank
-// returned an error, 1 if a rank did, and 2 if the ranks could not be started, for
-// instance because the environment is wrong or no daemon answers. It prints the error to
-// standard error. SIGINT and SIGTERM end the context of the program, so that calls which
-// wait return an error that says what they waited for; a second signal ends the process
-// at once.
+// Main runs a program with Run and exits. The exit code is 0 if no rank returned an error, 1 if a rank did, and 2 if
+// the ranks could not be started, for instance because the environment is wrong or no daemon answers. It prints the
+// error to standard error. SIGINT and SIGTERM cancel the context of the program, so that blocking calls return an error
+// with the reason for their wait; a second signal terminates the process at once.
 //
 //	func main() { job.Main(4, program) }
 //
-// Main leaves flags and arguments to the program.
+// Main does not parse flags and arguments.
 func Main(n int, program func(ctx context.Context, world *mpi.Comm) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	context.AfterFunc(ctx, stop) // a second signal terminates the process at once
 	err := Run(ctx, n, program)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", filepath.Base(os.Args[0]), err)
@@ -46,17 +44,16 @@ func Main(n int, program func(ctx context.Context, world *mpi.Comm) error) {
 	os.Exit(exitCode(err))
 }
 
-// Run runs a program as one rank of a cluster or as all ranks of one, and returns the
-// first error of a rank.
+// Run runs a program as one rank of a cluster or as all ranks of one, and returns the first error of a rank.
 //
-// If one of ZRLMPI_SOCKET, ZRLMPI_CONFIG and ZRLMPI_RANK is set, or a launcher such as zrlctl run or MPICH's mpiexec has
-// started the program, it is the one rank that Init opens, and the world has the size of the cluster. Otherwise it runs n
-// times in this process, as n ranks of the extended profile side by side, each in a goroutine with its own world; the ranks
-// share the variables outside the function.
+// If ZRLMPI_SOCKET, ZRLMPI_CONFIG or ZRLMPI_RANK is set, or a launcher such as zrlctl run or MPICH's mpiexec has
+// started the program, the program is the one rank that Init opens, and the world has the size of the cluster.
+// Otherwise it runs n times in this process, as n ranks of the extended profile, each in a goroutine with its own
+// world; the ranks share the variables outside of the function.
 //
-// ctx reaches all ranks. It also ends when a rank of this process returns an error, so that the others do not wait for that
-// rank forever. When all ranks have returned, Run calls Finalize for each that has not done so. If ctx is done before
-// Finalize succeeds, the error is that of ctx.
+// The context of the ranks derives from ctx. It is also cancelled when a rank of this process returns an error, so that
+// the other ranks do not wait for it forever. When all ranks have returned, Run calls Finalize for each that has not
+// called it. If ctx is done before Finalize succeeds, Run returns the error of ctx.
 func Run(ctx context.Context, n int, program func(ctx context.Context, world *mpi.Comm) error) error {
 	if program == nil {
 		return &startError{errorf(mpi.ErrArg, "Run", "the program is nil")}
@@ -79,7 +76,7 @@ func Run(ctx context.Context, n int, program func(ctx context.Context, world *mp
 		return err
 	})
 	if err != nil {
-		_ = finalize(running, worlds) // running has ended: it aborts
+		_ = finalize(running, worlds) // running is cancelled, so this aborts
 		return first
 	}
 	if err := finalize(ctx, worlds); err != nil {
@@ -88,7 +85,7 @@ func Run(ctx context.Context, n int, program func(ctx context.Context, world *mp
 	return nil
 }
 
-// finalize ends the ranks that have not called Finalize themselves.
+// finalize calls Finalize for ranks that have not called it themselves.
 func finalize(ctx context.Context, worlds []*mpi.Comm) error {
 	return onAll(worlds, func(world *mpi.Comm) error {
 		if world.Finalized() {
@@ -98,8 +95,7 @@ func finalize(ctx context.Context, worlds []*mpi.Comm) error {
 	})
 }
 
-// onAll calls do for all worlds side by side, and returns their errors when all calls have
-// returned.
+// onAll calls do for all worlds concurrently, and returns their joined errors.
 func onAll(worlds []*mpi.Comm, do func(*mpi.Comm) error) error {
 	errs := make([]error, len(worlds))
 	var calls sync.WaitGroup
@@ -110,7 +106,7 @@ func onAll(worlds []*mpi.Comm, do func(*mpi.Comm) error) error {
 	return errors.Join(errs...)
 }
 
-// openWorlds returns the world of each rank that this process is.
+// openWorlds returns the worlds of the ranks in this process.
 func openWorlds(ctx context.Context, n int) ([]*mpi.Comm, error) {
 	for _, name := range []string{EnvSocket, EnvConfig, EnvRank, pmi.EnvFD} {
 		if os.Getenv(name) != "" {
@@ -125,7 +121,7 @@ func openWorlds(ctx context.Context, n int) ([]*mpi.Comm, error) {
 	return newWorlds(ctx, devices)
 }
 
-// newWorlds makes the worlds of devices, and closes all devices if one is refused.
+// newWorlds makes the worlds of devices, and closes all devices if New rejects one.
 func newWorlds(ctx context.Context, devices []mpe.Device) ([]*mpi.Comm, error) {
 	worlds := make([]*mpi.Comm, len(devices))
 	for i, d := range devices {
@@ -140,16 +136,16 @@ func newWorlds(ctx context.Context, devices []mpe.Device) ([]*mpi.Comm, error) {
 	return worlds, nil
 }
 
-// startError is an error before any rank ran.
+// startError is an error that occurred before any rank ran.
 type startError struct{ err error }
 
-// Error is the cause.
+// Error returns the text of the cause.
 func (e *startError) Error() string { return e.err.Error() }
 
 // Unwrap returns the cause.
 func (e *startError) Unwrap() error { return e.err }
 
-// exitCode returns the exit code of what Run returned.
+// exitCode returns the exit code for a result of Run.
 func exitCode(err error) int {
 	if err == nil {
 		return exitOK

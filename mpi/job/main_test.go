@@ -39,7 +39,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// One rank that fails ends all, and its error is the one that is returned.
+// TestRunFails checks that a failing rank ends all ranks, and that Run returns its error.
 func TestRunFails(t *testing.T) {
 	broken := errors.New("out of order")
 	var ended atomic.Int32
@@ -58,7 +58,7 @@ func TestRunFails(t *testing.T) {
 	}
 }
 
-// The end of the caller's context ends all ranks, which say what they waited for.
+// TestRunCancelled checks that cancelling the caller's context ends all ranks, whose errors name the calls that waited.
 func TestRunCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("interrupted"))
@@ -71,7 +71,7 @@ func TestRunCancelled(t *testing.T) {
 	}
 }
 
-// What is wrong with the call itself is an error; a program may call Finalize; and nothing runs on afterwards.
+// TestRunOfMistakes checks errors of the call itself, and that a program may call Finalize.
 func TestRunOfMistakes(t *testing.T) {
 	if err := job.Run(t.Context(), 2, nil); !errors.Is(err, mpi.ErrArg) {
 		t.Error(err)
@@ -89,7 +89,7 @@ func TestRunOfMistakes(t *testing.T) {
 	}
 }
 
-// A program that ignores the end of its context does not hide it.
+// TestRunCancelledInFinalize checks that Run reports the end of the context even if the program ignores it.
 func TestRunCancelledInFinalize(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
@@ -98,7 +98,7 @@ func TestRunCancelledInFinalize(t *testing.T) {
 		if err := world.AttachBuffer(5 * n); err != nil {
 			return err
 		}
-		err := mpi.Bsend(world, make([]int32, n), 0, 0) // no receive takes it
+		err := mpi.Bsend(world, make([]int32, n), 0, 0) // no receive is posted
 		cancel(enough)
 		return err
 	})
@@ -107,14 +107,14 @@ func TestRunCancelledInFinalize(t *testing.T) {
 	}
 }
 
-// program is the environment variable by which this test binary runs a program with Main.
+// program is the environment variable that makes this test binary run a program with Main.
 const program = "ZRLMPI_TEST_MAIN"
 
 func TestMain(m *testing.M) {
 	switch os.Getenv(program) {
 	case "":
 		for _, name := range []string{job.EnvSocket, job.EnvConfig, job.EnvRank, pmi.EnvFD} {
-			os.Unsetenv(name) // Run would take it for the description of a cluster
+			os.Unsetenv(name) // Run would read it as the description of a cluster
 		}
 		os.Exit(statetest.Run(m))
 	case "ok":
@@ -137,7 +137,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// runMain returns this test binary as a command that runs a program, and where it writes errors.
+// runMain returns a command that runs a program in this test binary, and its standard error.
 func runMain(t *testing.T, name string, env ...string) (*exec.Cmd, *strings.Builder) {
 	t.Helper()
 	binary, err := os.Executable()

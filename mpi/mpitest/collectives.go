@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// count gives n as a T, which may be complex.
+// count returns n as a T, which may be complex.
 func count[T mpi.Number](n int) T {
 	var v T
 	for range n {
@@ -15,11 +15,10 @@ func count[T mpi.Number](n int) T {
 	return v
 }
 
-// value is element i of what a rank has to give: small, so that sums of it fit into all
-// types and are exact.
+// value returns element i of a rank's contribution. Values are small, so that sums fit into all types and are exact.
 func value[T mpi.Number](rank, i int) T { return count[T]((5*rank + 3*i + rank*i) % 12) }
 
-// valuesOf are the first n elements of it.
+// valuesOf returns the first n elements of a rank's contribution.
 func valuesOf[T any](of func(rank, i int) T, rank, n int) []T {
 	list := make([]T, n)
 	for i := range list {
@@ -28,17 +27,17 @@ func valuesOf[T any](of func(rank, i int) T, rank, n int) []T {
 	return list
 }
 
-// location is a value with an index: no rank has the same twice.
+// location returns a value with an index, such that no rank has the same pair twice.
 func location(rank, i int) mpi.Float64Loc {
 	return mpi.Float64Loc{Value: float64((5*rank + 3*i) % 4), Index: int32(10*rank + i)}
 }
 
-// lengths of blocks, in elements: none, one, and some. long is more than goes at once.
+// lengths lists block lengths in elements: none, one, and several. long exceeds the eager limits.
 var lengths = []int{0, 1, 7}
 
 const long = 9000
 
-// movement: Bcast, Scatter, Gather, Allgather and Alltoall of all types.
+// movement tests Bcast, Scatter, Gather, Allgather and Alltoall with several types.
 func movement(r *rank) {
 	moves(r, r.Comm, value[int32])
 	moves(r, r.Comm, value[int32], long)
@@ -49,12 +48,12 @@ func movement(r *rank) {
 	moves(r, r.Comm, value[complex128])
 	moves(r, r.Comm, value[celsius])
 	moves(r, r.Comm, location)
-	// Ranks of a communicator are not those of the world.
+	// In this communicator, ranks differ from ranks of the world.
 	turned := got(r.Split(r.ctx, r.Rank()%2, -r.Rank()))(r)
 	moves(r, turned, value[int32])
 }
 
-// moves is for blocks of some lengths; those of lengths if there are none.
+// moves tests blocks of the given lengths, or of the default lengths.
 func moves[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, some ...int) {
 	if some == nil {
 		some = lengths
@@ -69,7 +68,7 @@ func moves[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, some ...
 	r.must(mpi.Barrier(r.ctx, c))
 }
 
-// bcasts give everybody what the root has.
+// bcasts tests that all ranks receive the root's contribution.
 func bcasts[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, n, root int) {
 	b := make([]T, n)
 	if c.Rank() == root {
@@ -79,7 +78,7 @@ func bcasts[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, n, root
 	same(r, "Bcast", b, valuesOf(of, root, n))
 }
 
-// scatters deal out what the root has, its own block in place every other time.
+// scatters tests that the root's blocks reach all ranks, with and without the root's own block in place.
 func scatters[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, n, root int) {
 	for _, inPlace := range []bool{false, true} {
 		var all []T
@@ -98,7 +97,7 @@ func scatters[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, n, ro
 	}
 }
 
-// gathers collect what all have, at the root and everywhere.
+// gathers tests that the contributions of all ranks arrive, at the root and everywhere.
 func gathers[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, n, root int) {
 	var want []T
 	for rank := range c.Size() {
@@ -126,7 +125,7 @@ func gathers[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, n, roo
 	}
 }
 
-// alltoalls give each what each has for it.
+// alltoalls tests that each rank receives its block from each rank.
 func alltoalls[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, n int) {
 	var want []T
 	for rank := range c.Size() {
@@ -140,7 +139,7 @@ func alltoalls[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, n in
 	same(r, "Alltoall in place", send, want)
 }
 
-// same wants two slices to be equal.
+// same checks that two slices are equal.
 func same[T comparable](r *rank, what string, got, want []T) {
 	r.t.Helper()
 	if slices.Equal(got, want) {

@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// apart wants messages with the same tag in two communicators of the same ranks
-// not to be mixed, whatever the order of receiving.
+// apart checks that messages with the same tag in two communicators of the same ranks are kept apart, in any order of
+// receiving.
 func (r *rank) apart(a, b *mpi.Comm) {
 	r.t.Helper()
 	right, left := (a.Rank()+1)%a.Size(), (a.Rank()+a.Size()-1)%a.Size()
@@ -44,8 +44,8 @@ func dup(r *rank) {
 	}
 }
 
-// dupDeadline: without all members Dup ends with its context, and the
-// communicator's other uses go on.
+// dupDeadline checks that Dup fails with its context if a member is missing, and that other uses of the communicator
+// still work.
 func dupDeadline(r *rank) {
 	c := got(r.Dup(r.ctx))(r)
 	if r.Rank() != 1 {
@@ -61,7 +61,7 @@ func dupDeadline(r *rank) {
 	r.apart(c, got(r.Dup(r.ctx))(r))
 }
 
-// split: two colors in reverse order, and some in none.
+// split tests two colors with reversed order, and ranks without a color.
 func split(r *rank) {
 	n := r.Size()
 	color := r.Rank() % 3
@@ -96,7 +96,7 @@ func split(r *rank) {
 		equal(r, "number", int(sum[0]), want[other])
 		r.apart(part, got(part.Dup(r.ctx))(r))
 	}
-	// Equal keys keep the order, and all of one color are similar to the world.
+	// Equal keys preserve the order, and a communicator of all ranks is congruent or similar to the world.
 	same := got(r.Split(r.ctx, 7, 0))(r)
 	equal(r, "comparison", same.Compare(r.Comm), mpi.Congruent)
 	turned := got(same.Split(r.ctx, 0, n-r.Rank()))(r)
@@ -108,7 +108,7 @@ func split(r *rank) {
 	}
 }
 
-// create makes a communicator of some, while the others do something else.
+// create tests a communicator of some ranks while the rest do something else.
 func create(r *rank) {
 	group := got(r.Group().Incl(3, 1, 2))(r)
 	if r.Rank() == 0 {
@@ -130,7 +130,7 @@ func create(r *rank) {
 	equal(r, "number", b[0], 9)
 }
 
-// creates makes overlapping communicators at the same time, again and again.
+// creates repeatedly makes overlapping communicators concurrently.
 func creates(r *rank) {
 	const tags, rounds = 6, 10
 	made := map[string]bool{r.String(): true}
@@ -169,8 +169,7 @@ func creates(r *rank) {
 	}
 }
 
-// talkInAll sends a message to all in all communicators at once. In each, those
-// of its own arrive.
+// talkInAll sends messages to all members in all communicators at once. Each must receive only its own messages.
 func (r *rank) talkInAll(comms []*mpi.Comm) {
 	r.t.Helper()
 	var requests []mpi.Request
@@ -201,7 +200,7 @@ func free(r *rank) {
 	r.must(mpi.Send(r.ctx, c, []int32{3}, other, 0))
 	again := got(mpi.RecvInit(c, b, other, 0))(r)
 	r.must(c.Free())
-	got(q.Wait(r.ctx))(r) // goes on
+	got(q.Wait(r.ctx))(r) // continues
 	equal(r, "number", b[0], 3)
 	r.class(mpi.Send(r.ctx, c, b, other, 0), mpi.ErrComm)
 	r.class(again.Start(), mpi.ErrComm)
@@ -211,7 +210,7 @@ func free(r *rank) {
 	r.apart(r.Comm, got(r.Dup(r.ctx))(r))
 }
 
-// threads: goroutines play ping-pong with the same communicator.
+// threads plays ping-pong in several goroutines on the same communicator.
 func threads(r *rank) {
 	const n, rounds = 8, 50
 	other := 1 - r.Rank()

@@ -1,4 +1,3 @@
-// Package mpitest tests what package mpi promises, on any kind of device: its
-// own, in memory, whose matching is a list that is searched from the front, and
-// the real ones. It is for tests only.
+// Package mpitest tests the guarantees of package mpi on any kind of device: its own in-memory device, which matches
+// messages by searching a list from the front, and the real ones. It is for tests only.
 package mpitest

@@ -14,22 +14,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/colltest"
 )
 
-// Options say what the devices of a Fabric are like.
+// Options are properties of the devices of a Fabric.
 type Options struct {
-	// Eager is the largest message, in bytes, that is done for its sender
-	// before a receive has matched.
+	// Eager is the size in bytes of the largest message whose send completes before a receive has matched.
 	Eager int
-	// Between describes what the wire between two ranks carries. nil: all.
+	// Between describes the limits of the wire between two ranks. If it is nil, there are none.
 	Between func(a, b int) mpe.PeerInfo
 }
 
-// Fabric is a cluster in memory. It matches messages in the most obvious way,
-// under one lock.
+// Fabric is a cluster in memory. It matches messages in the most obvious way, under one lock.
 type Fabric struct {
 	opts  Options
 	mu    sync.Mutex
 	ranks []*device
-	// kept counts operations that have been started and not freed.
+	// kept counts operations that were started and not freed.
 	kept atomic.Int64
 }
 
@@ -38,27 +36,25 @@ type device struct {
 	mpe.Minimal
 	f    *Fabric
 	rank int
-	// posted are the receives that have not matched; arrived the messages. Both
-	// are in the order in which they came.
+	// posted holds the receives that have not matched, and arrived the messages, both in order of arrival.
 	posted  []*op
 	arrived []*message
-	// probes are woken when a message arrives.
+	// probes holds channels that are notified when a message arrives.
 	probes map[chan struct{}]struct{}
 	closed bool
-	claims int // tags of messages that were claimed
+	claims int // tags of claimed messages
 }
 
-// message is what a receive may match.
+// message is a message that a receive may match.
 type message struct {
 	from int
-	// send is the sender's operation, if it has not ended; its buffer is the
-	// payload. Otherwise data is.
+	// send is the sender's operation if that is pending; its buffer is the payload. Otherwise data is the payload.
 	send *op
 	data []byte
 	op   mpe.Operation
 }
 
-// New makes the devices of a cluster of n ranks.
+// New returns the devices of a cluster of n ranks.
 func New(n int, opts Options) []mpe.Device {
 	f := &Fabric{opts: opts}
 	devices := make([]mpe.Device, n)
@@ -70,14 +66,14 @@ func New(n int, opts Options) []mpe.Device {
 	return devices
 }
 
-// World is New for the suite: it closes what is left open, and checks that every operation
-// of a test that has passed has been freed.
+// World is New for the suite: it closes devices that are still open, and checks that a test that passed has freed every
+// operation.
 func World(opts Options) func(t *testing.T, n int) []mpe.Device {
 	return func(t *testing.T, n int) []mpe.Device {
 		devices := New(n, opts)
 		t.Cleanup(func() {
 			for _, d := range devices {
-				_ = d.Close(context.Background()) // closed by the test already
+				_ = d.Close(context.Background()) // may have been closed by the test
 			}
 			if kept := devices[0].(*device).f.kept.Load(); kept != 0 && !t.Failed() {
 				t.Errorf("%d operations were not freed", kept)
@@ -97,7 +93,7 @@ func (d *device) Peer(rank int) (mpe.PeerInfo, error) {
 	return d.wire(rank), nil
 }
 
-// wire is what the wire to another rank carries.
+// wire returns the limits of the wire to another rank.
 func (d *device) wire(rank int) mpe.PeerInfo {
 	info := mpe.PeerInfo{Profile: "extended"}
 	if d.f.opts.Between != nil && rank != d.rank {
@@ -127,7 +123,7 @@ func (d *device) Start(o mpe.Operation) (mpe.Op, error) {
 	return x, nil
 }
 
-// check refuses what the wire cannot carry.
+// check rejects operations that the wire cannot carry.
 func (d *device) check(o mpe.Operation) error {
 	if o.Peer == mpe.AnySource && o.Kind == mpe.OpRecv {
 		for r := range d.f.ranks {
@@ -193,7 +189,7 @@ func (d *device) matches(r mpe.Operation, m *message) bool {
 		(!w.NoTags || r.AnyDatatype || r.Datatype == m.op.Datatype)
 }
 
-// status describes a message as its receiver sees it.
+// status returns the status of a message for its receiver.
 func (d *device) status(m *message) mpe.Status {
 	st := mpe.Status{Peer: m.from, Bytes: int64(len(m.payload())), Comm: m.op.Comm, Datatype: m.op.Datatype, Tag: m.op.Tag}
 	if d.wire(m.from).NoTags {
@@ -258,7 +254,7 @@ func (d *device) Close(context.Context) error {
 		r.end(mpe.Status{}, mpe.ErrClosed)
 	}
 	d.posted = nil
-	// What it sent and has not ended goes; what has ended still arrives.
+	// Pending sends of this rank fail; completed ones still arrive.
 	for _, other := range d.f.ranks {
 		kept := other.arrived[:0]
 		for _, m := range other.arrived {
@@ -293,7 +289,7 @@ func (d *device) Await(ctx context.Context, c <-chan struct{}) error {
 	}
 }
 
-// StartCollective carries the call out by messages of the fabric.
+// StartCollective executes the call by messages of the fabric.
 func (d *device) StartCollective(c *collective.Operation) (mpe.Op, error) {
 	return colltest.StartOn(d, c)
 }

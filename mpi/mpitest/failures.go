@@ -9,10 +9,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// truncation: the beginning of a message that is too long is stored.
+// truncation checks that the beginning of a message that is too long is stored.
 func truncation(r *rank) {
 	for i, n := range sizes[1:] {
-		for _, early := range []bool{true, false} { // the receive is posted first, or not
+		for _, early := range []bool{true, false} { // whether the receive is posted first
 			if r.Rank() == 0 {
 				if early {
 					r.await(1)
@@ -42,7 +42,7 @@ func truncation(r *rank) {
 			equal(r, "number behind the buffer", b[n-1], -7)
 		}
 	}
-	// What comes afterwards is whole.
+	// Later messages are complete.
 	if r.Rank() == 0 {
 		r.notify(1, 77)
 	} else {
@@ -50,12 +50,12 @@ func truncation(r *rank) {
 	}
 }
 
-// soon is a deadline that passes while a test waits.
+// soon returns a context with a deadline that expires during a test.
 func (r *rank) soon() (context.Context, context.CancelFunc) {
 	return r.withTimeout(r.ctx, 20*time.Millisecond)
 }
 
-// wantDeadline wants the error of a call whose context's deadline has passed.
+// wantDeadline checks the error of a call whose deadline has expired.
 func (r *rank) wantDeadline(err error) {
 	r.t.Helper()
 	r.class(err, mpi.ErrOther)
@@ -69,7 +69,7 @@ func (r *rank) wantDeadline(err error) {
 	equal(r, "the waiting rank", int(wait.Local), r.Rank())
 }
 
-// deadline: a call whose context ends takes its operation back.
+// deadline checks that a call whose context is done cancels its operation.
 func deadline(r *rank) {
 	const tag = 3
 	other := 1 - r.Rank()
@@ -87,14 +87,14 @@ func deadline(r *rank) {
 	_, err = mpi.Sendrecv(ctx, r.Comm, []int32{5}, mpi.ProcNull, tag, b, other, tag)
 	r.wantDeadline(err)
 	r.sync(other)
-	// None of the receives takes what comes now, and both ranks go on.
+	// None of the cancelled receives gets this message, and both ranks continue.
 	q := got(mpi.Isend(r.Comm, []int32{6}, other, tag))(r)
 	got(mpi.Recv(r.ctx, r.Comm, b, other, tag))(r)
 	equal(r, "number", b[0], 6)
 	got(q.Wait(r.ctx))(r)
 }
 
-// cause: the error of a call whose context was cancelled is context.Canceled, and the cause that the caller gave.
+// cause checks that the error of a call whose context was cancelled matches context.Canceled and the caller's cause.
 func cause(r *rank) {
 	const tag = 4
 	other := 1 - r.Rank()
@@ -108,7 +108,7 @@ func cause(r *rank) {
 	all := mpi.Waitall(ctx, []mpi.Request{q}, nil)
 	q = got(mpi.Irecv(r.Comm, b, other, tag))(r)
 	_, _, any := mpi.Waitany(ctx, []mpi.Request{q})
-	r.sync(other) // no receive of the other rank is left, which could match what is sent now
+	r.sync(other) // no receive of the other rank remains that could match the next message
 	for i, err := range []error{recv, probe, mpi.Ssend(ctx, r.Comm, b, other, tag), all, any} {
 		if !errors.Is(err, context.Canceled) || !errors.Is(err, enough) {
 			r.fatalf("call %d: %v", i, err)
@@ -117,7 +117,7 @@ func cause(r *rank) {
 	r.sync(other)
 }
 
-// cancel: what is cancelled is not received.
+// cancel checks that cancelled messages are not received.
 func cancel(r *rank) {
 	const tag = 5
 	other := 1 - r.Rank()
@@ -145,8 +145,7 @@ func cancel(r *rank) {
 		}
 		q := got(mpi.Issend(r.Comm, pattern(n, i), 1, tag))(r)
 		r.must(q.Cancel())
-		// No receive has been posted, so there is nothing that it could be
-		// too late for.
+		// No receive has been posted, so the cancellation cannot be too late.
 		st := got(q.Wait(r.ctx))(r)
 		equal(r, "cancelled", st.Cancelled, true)
 		r.notify(1, 1)
@@ -154,19 +153,19 @@ func cancel(r *rank) {
 	}
 	equal(r, "buffer of the cancelled receive", lost[0], -1)
 
-	// A receive that has ended is not cancelled.
+	// A completed receive cannot be cancelled.
 	b := []int32{0}
 	q = got(mpi.Irecv(r.Comm, b, other, tag))(r)
 	got(mpi.Sendrecv(r.ctx, r.Comm, []int32{8}, other, tag, []int32{}, mpi.ProcNull, 0))(r)
 	r.sync(other)
-	// The other's message was sent before its notification, so it has matched.
+	// The other rank sent its message before its notification, so the message has matched.
 	r.must(q.Cancel())
 	st = got(q.Wait(r.ctx))(r)
 	equal(r, "cancelled", st.Cancelled, false)
 	equal(r, "number", b[0], 8)
 }
 
-// arguments that are wrong are errors of the right class.
+// arguments checks the error classes of invalid arguments.
 func arguments(r *rank) {
 	b := []int32{1}
 	c := r.Comm

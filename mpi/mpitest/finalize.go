@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// finalize: what was sent before arrives.
+// finalize checks that messages sent before Finalize arrive.
 func finalize(t *testing.T, world WorldFunc) {
 	ctx, stop := context.WithTimeout(t.Context(), testTimeout)
 	defer stop()

@@ -8,7 +8,7 @@ import (
 
 var empty = mpi.Status{Source: mpi.AnySource, Tag: mpi.AnyTag}
 
-// nothing wants a handle to be of no request.
+// nothing checks that a handle refers to no request.
 func (r *rank) nothing(q mpi.Request) {
 	r.t.Helper()
 	equal(r, "status", got(q.Wait(r.ctx))(r), empty)
@@ -25,7 +25,7 @@ func (r *rank) nothing(q mpi.Request) {
 	r.class(q.Start(), mpi.ErrRequest)
 }
 
-// stale handles are of no request, whatever became of what they were of.
+// stale checks that stale handles refer to no request, whatever happened to the original one.
 func stale(r *rank) {
 	const tag, rounds = 4, 30
 	other := 1 - r.Rank()
@@ -37,18 +37,18 @@ func stale(r *rank) {
 		s := got(mpi.Isend(r.Comm, []int32{int32(i)}, other, tag))(r)
 		same := q
 		equal(r, "comparison of copies", same == q, true)
-		both := []mpi.Request{s, q, q} // one request is waited for once
+		both := []mpi.Request{s, q, q} // q is waited for only once
 		statuses := make([]mpi.Status, 3)
 		r.must(mpi.Waitall(r.ctx, both, statuses))
 		equal(r, "tag", statuses[1].Tag, tag)
 		equal(r, "status", statuses[2], empty)
 		old = append(old, same, s)
-		// Later requests are not those that the old handles were of.
+		// The old handles do not refer to later requests.
 		later := got(mpi.Irecv(r.Comm, c, other, tag))(r)
 		for _, q := range old {
 			r.nothing(q)
 		}
-		r.sync(other) // what is sent now matches the receive
+		r.sync(other) // the next message matches the receive
 		s = got(mpi.Isend(r.Comm, []int32{int32(i)}, other, tag))(r)
 		st := got(later.Wait(r.ctx))(r)
 		equal(r, "cancelled", st.Cancelled, false)
@@ -58,8 +58,7 @@ func stale(r *rank) {
 	}
 }
 
-// lateCancels cancels through handles that go stale meanwhile: it never hits
-// another request.
+// lateCancels cancels requests through handles that become stale meanwhile, which must not affect other requests.
 func lateCancels(r *rank) {
 	const rounds = 300
 	handles := make(chan mpi.Request, rounds)
@@ -78,7 +77,7 @@ func lateCancels(r *rank) {
 	}()
 	b := []int32{0}
 	for i := range rounds {
-		q := got(mpi.Irecv(r.Comm, b, 0, 1))(r) // of what no rank sends
+		q := got(mpi.Irecv(r.Comm, b, 0, 1))(r) // no rank sends this
 		handles <- q
 		st := got(q.Wait(r.ctx))(r)
 		equal(r, "cancelled", st.Cancelled, true)
@@ -93,7 +92,7 @@ func lateCancels(r *rank) {
 	r.must(<-failed)
 }
 
-// freed requests take the messages that they match all the same.
+// freed checks that freed requests still receive the messages that they match.
 func freed(r *rank) {
 	const tag, n = 6, 50
 	other := 1 - r.Rank()
@@ -123,7 +122,7 @@ func freed(r *rank) {
 	}
 }
 
-// waits of many that end one by one while the other rank is waited for.
+// waits tests waits for several requests that complete one by one.
 func waits(r *rank) {
 	const tag, n = 8, 6
 	other := 1 - r.Rank()

@@ -8,9 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// Limits tests what package mpi does about wires that do not carry everything:
-// those between rank 0 and the others of a world of three. It asks the devices
-// what the limits are, and wants at least one.
+// Limits tests package mpi on wires with limits, between rank 0 and the rest of a world of three. It asks the devices
+// for the limits, and expects at least one.
 func Limits(t *testing.T, world WorldFunc) {
 	var info mpe.PeerInfo
 	t.Run("world", func(t *testing.T) {
@@ -26,7 +25,7 @@ func Limits(t *testing.T, world WorldFunc) {
 	run(t, world, tests)
 }
 
-// limits are the tests of wires with the given limits.
+// limits returns the tests for the limits of a wire.
 func limits(wire mpe.PeerInfo) (tests []test) {
 	for _, c := range []struct {
 		limited bool
@@ -51,7 +50,7 @@ func limits(wire mpe.PeerInfo) (tests []test) {
 	return tests
 }
 
-// says wants an error to be of a class, and its text to have all of words.
+// says checks the class of an error, and that its text contains all words.
 func (r *rank) says(err error, want mpi.Class, words ...string) {
 	r.t.Helper()
 	r.class(err, want)
@@ -62,11 +61,10 @@ func (r *rank) says(err error, want mpi.Class, words ...string) {
 	}
 }
 
-// limitTag is one that the wire carries, or that need not be carried.
+// limitTag is a tag that every wire carries or does not need to carry.
 const limitTag = 3
 
-// hello checks that nothing of what was refused has been sent: the next message
-// is this one.
+// hello checks that no rejected message has been sent: its own message must be the next one.
 func (r *rank) hello() {
 	r.t.Helper()
 	switch r.Rank() {
@@ -102,8 +100,7 @@ func wholeWords(r *rank) {
 	r.hello()
 }
 
-// noTags: messages match in order, whatever the tags, and the status has the
-// tag that was asked for.
+// noTags checks that messages match in order regardless of tags, and that the status has the tag asked for.
 func noTags(r *rank) {
 	switch r.Rank() {
 	case 0:
@@ -140,7 +137,7 @@ func smallTags(r *rank) {
 	r.hello()
 }
 
-// noComms: the world works, and a communicator of the others does.
+// noComms checks that the world works, and so does a communicator of the remaining ranks.
 func noComms(r *rank) {
 	_, err := r.Dup(r.ctx)
 	r.says(err, mpi.ErrComm, "Create", "profile")
@@ -186,7 +183,7 @@ func noEmpty(r *rank) {
 	r.hello()
 }
 
-// datatypes: bytes receive floats and ints, others what they are.
+// datatypes checks that bytes receive floats and ints, and other types their own.
 func datatypes(r *rank) {
 	switch r.Rank() {
 	case 0:

@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// order: messages of all sizes and modes do not overtake each other.
+// order checks that messages of all sizes and modes do not overtake each other.
 func order(r *rank) {
 	const n = 300
 	if r.Rank() == 1 {
@@ -31,10 +31,10 @@ func order(r *rank) {
 	r.must(mpi.Waitall(r.ctx, requests, nil))
 }
 
-// tags receives in an order of its own, and compares with a list.
+// tags receives in random order, and compares with a list.
 func tags(r *rank) {
 	const n, kinds = 400, 5
-	random := rand.New(rand.NewPCG(1, 2)) // the same on both ranks
+	random := rand.New(rand.NewPCG(1, 2)) // same sequence on both ranks
 	var sent []int
 	for range n {
 		sent = append(sent, random.IntN(kinds))
@@ -69,7 +69,7 @@ func tags(r *rank) {
 	}
 }
 
-// wildcards: a receive from any source keeps each source's order.
+// wildcards checks that receives from any source keep the order of each source.
 func wildcards(r *rank) {
 	const n = 60
 	if r.Rank() > 0 {
@@ -85,7 +85,7 @@ func wildcards(r *rank) {
 	for i := range n * (r.Size() - 1) {
 		tag := mpi.AnyTag
 		if i < n/2 {
-			tag = i % 3 // of each there are as many
+			tag = i % 3 // each tag is sent equally often
 		}
 		b := make([]int32, 2)
 		st := got(mpi.Recv(r.ctx, r.Comm, b, mpi.AnySource, tag))(r)
@@ -99,7 +99,7 @@ func wildcards(r *rank) {
 	}
 }
 
-// postedOrder: a message goes to the first receive posted that it matches.
+// postedOrder checks that a message goes to the first posted receive that it matches.
 func postedOrder(r *rank) {
 	if r.Rank() == 0 {
 		r.await(1)
@@ -123,7 +123,7 @@ func postedOrder(r *rank) {
 	}
 }
 
-// probe finds a message's size, and then receives just that.
+// probe checks that Probe returns a message's size, and that a receive of that size gets the message.
 func probe(r *rank) {
 	const tag = 9
 	if r.Rank() > 0 {
@@ -157,7 +157,7 @@ func probe(r *rank) {
 	}
 }
 
-// self: a rank sends to itself.
+// self tests messages of a rank to itself.
 func self(r *rank) {
 	for i, n := range sizes {
 		b := make([]int32, n)
@@ -180,7 +180,7 @@ func self(r *rank) {
 	}
 }
 
-// procNull: every call with ProcNull succeeds at once and does nothing.
+// procNull checks that every call with ProcNull succeeds at once and does nothing.
 func procNull(r *rank) {
 	b := []int32{42}
 	null := mpi.Status{Source: mpi.ProcNull, Tag: mpi.AnyTag}

@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// sizes are counts of int32: below and above the eager limits that devices have.
+// sizes holds counts of int32, below and above the eager limits of devices.
 var sizes = []int{0, 1, 2, 347, 4097, 100_003}
 
 type number interface {
@@ -16,7 +16,7 @@ type number interface {
 	comparable
 }
 
-// modes sends every size in every mode.
+// modes sends messages of every size in every mode.
 func modes(r *rank) {
 	blocking := []func(b []int32, tag int) error{
 		func(b []int32, tag int) error { return mpi.Send(r.ctx, r.Comm, b, 1, tag) },
@@ -45,7 +45,7 @@ func modes(r *rank) {
 		for i, n := range sizes {
 			tag := 1 + mode*len(sizes) + i
 			if r.Rank() == 0 {
-				r.await(1) // so that ready mode is right
+				r.await(1) // so that ready mode is valid
 				r.must(send(pattern(n, tag), tag))
 				continue
 			}
@@ -64,7 +64,7 @@ func modes(r *rank) {
 
 type celsius float32
 
-// types sends every type of number.
+// types sends numbers of every type.
 func types(r *rank) {
 	exchange(r, []int8{math.MinInt8, -1, 127})
 	exchange(r, []int16{math.MinInt16, -1, math.MaxInt16})
@@ -95,7 +95,7 @@ func exchange[T number](r *rank, want []T) {
 	}
 }
 
-// synchronous: Ssend ends only when a receive has matched.
+// synchronous checks that Ssend completes only after a receive has matched.
 func synchronous(r *rank) {
 	const tag = 7
 	for _, n := range sizes[1:] {
@@ -117,7 +117,7 @@ func synchronous(r *rank) {
 	}
 }
 
-// buffered: Bsend ends at once, within the room that there is.
+// buffered checks that Bsend completes at once if the message fits into the buffer.
 func buffered(r *rank) {
 	const n, tag = 300_000, 7 // larger than any eager limit
 	if r.Rank() == 1 {
@@ -138,14 +138,14 @@ func buffered(r *rank) {
 	for i := range 2 {
 		b := pattern(n, i)
 		r.must(mpi.Bsend(r.Comm, b, 1, tag))
-		clear(b) // it is ours again
+		clear(b) // the caller owns it again
 	}
 	r.class(mpi.Bsend(r.Comm, pattern(n, 2), 1, tag), mpi.ErrBuffer)
 	_, err = mpi.Ibsend(r.Comm, pattern(n, 2), 1, tag)
 	r.class(err, mpi.ErrBuffer)
 	ctx, stop := r.soon()
 	defer stop()
-	_, err = r.DetachBuffer(ctx) // takes nothing back
+	_, err = r.DetachBuffer(ctx) // cancels nothing
 	r.says(err, mpi.ErrPending, "2 buffered messages", "rank 1", context.DeadlineExceeded.Error())
 	r.notify(1, 0)
 	equal(r, "size of the buffer", got(r.DetachBuffer(r.ctx))(r), 2*4*n+4)
@@ -155,7 +155,7 @@ func buffered(r *rank) {
 	equal(r, "size of the buffer", got(r.DetachBuffer(r.ctx))(r), 0)
 }
 
-// sendrecv shifts large messages around a ring.
+// sendrecv shifts large messages along a ring.
 func sendrecv(r *rank) {
 	right, left := (r.Rank()+1)%r.Size(), (r.Rank()+r.Size()-1)%r.Size()
 	for _, n := range sizes {
@@ -170,7 +170,7 @@ func sendrecv(r *rank) {
 		equal(r, "source", st.Source, left)
 		r.samePattern(b, n, left)
 	}
-	// A row with edges.
+	// A chain with two ends.
 	if r.Rank() == 0 {
 		left = mpi.ProcNull
 	}

@@ -6,8 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// everyCollective starts each of the collectives once, and gives what is to be compared
-// when they have ended.
+// everyCollective starts each collective once, and returns a function that checks the results.
 func everyCollective(r *rank, c *mpi.Comm) (requests []mpi.Request, check func()) {
 	const n = 40
 	ranks, me := c.Size(), c.Rank()
@@ -101,7 +100,7 @@ func everyCollective(r *rank, c *mpi.Comm) (requests []mpi.Request, check func()
 	q, err = mpi.Iscatterv(c, whole, b, counts, nil, 0)
 	start("Iscatterv", q, err, b, scattered[me*n:][:n])
 	for i := range counts {
-		counts[i] = -1 // they are ours again
+		counts[i] = -1 // the caller owns counts again
 	}
 	return requests, func() {
 		for _, f := range checks {
@@ -110,8 +109,8 @@ func everyCollective(r *rank, c *mpi.Comm) (requests []mpi.Request, check func()
 	}
 }
 
-// overlapping: all collectives are under way at a time, in two communicators, and each
-// rank waits for them in another way and order.
+// overlapping runs all collectives concurrently in two communicators. Each rank waits for them in a different way and
+// order.
 func overlapping(r *rank) {
 	twin := got(r.Dup(r.ctx))(r)
 	for round := range 4 {
@@ -147,8 +146,8 @@ func overlapping(r *rank) {
 	}
 }
 
-// carried: a rank that waits for something else carries its collectives, too: the other
-// rank waits for these before it does what the first one waits for.
+// carried checks that a rank also makes progress with its collectives while it waits for something else. The other rank
+// completes the collectives before it ends that wait.
 func carried(r *rank) {
 	other := 1 - r.Rank()
 	highest := mpi.OpOf(func(in, inout []int64) {
@@ -160,7 +159,7 @@ func carried(r *rank) {
 		b := []int64{int64(r.Rank()), 7, int64(-r.Rank())}
 		return []mpi.Request{
 			got(mpi.Iallreduce(r.Comm, b, b, highest))(r),
-			got(mpi.Ibarrier(r.Comm, mpi.By("toggle")))(r), // rank 0 answers the other
+			got(mpi.Ibarrier(r.Comm, mpi.By("toggle")))(r), // rank 0 must answer the other rank
 		}, b
 	}
 	one := []int32{1}
@@ -230,7 +229,7 @@ func carried(r *rank) {
 	}
 }
 
-// shared: several goroutines of a rank wait, each for something else, and come and go.
+// shared lets several goroutines of a rank wait for different operations at the same time.
 func shared(r *rank) {
 	const rounds = 50
 	other := 1 - r.Rank()

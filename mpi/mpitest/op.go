@@ -24,16 +24,15 @@ type op struct {
 	library any
 }
 
-// use checks that the operation has not been freed. It panics if it has: any goroutine may
-// have freed it, and would use another's operation if the device were a real one.
+// use panics if the operation has been freed. With a real device, the goroutine would be using another operation by
+// then.
 func (x *op) use(call string) {
 	if x.freed.Load() {
 		panic(fmt.Sprintf("mpitest: %s of an operation after its Free", call))
 	}
 }
 
-// Free marks the operation. What is used afterwards, or was not freed when the
-// test ends, is a mistake of the library's.
+// Free marks the operation as freed. A later use, or a missing Free at the end of a test, is a bug in the library.
 func (x *op) Free() {
 	if !x.ended() {
 		panic("mpitest: Free of an operation that has not ended")
@@ -44,7 +43,7 @@ func (x *op) Free() {
 	x.dev.f.kept.Add(-1)
 }
 
-// take gives the message to a receive that matches it, and ends both sides.
+// take delivers a message to a matching receive, and completes both sides.
 func (x *op) take(m *message) {
 	payload := m.payload()
 	st := x.dev.status(m)
@@ -115,7 +114,7 @@ func (x *op) Cancel() {
 	x.abort(mpe.ErrCancelled)
 }
 
-// abort ends the operation with err, if it has not ended.
+// abort ends a pending operation with err.
 func (x *op) abort(err error) {
 	f := x.dev.f
 	f.mu.Lock()
@@ -142,7 +141,7 @@ func (x *op) Notify(c chan<- struct{}) {
 	}
 }
 
-// waitError is a *mpe.WaitError that knows its cause.
+// waitError is a *mpe.WaitError with a cause.
 type waitError struct {
 	*mpe.WaitError
 	cause error

@@ -4,17 +4,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// affine is a function x → ax + b of integers modulo 2³², as one number: to apply one
-// after another is associative, but not commutative.
+// affine returns a function x → ax + b of integers modulo 2³², encoded as a number. Composition of such functions is
+// associative, but not commutative.
 func affine(rank, i int) uint64 { return uint64(2*(7*rank+i)+3)<<32 | uint64(rank+100*i+1) }
 
-// after is first a, and then b.
+// after returns the composition that applies a first, then b.
 func after(a, b uint64) uint64 {
 	a1, a0, b1, b0 := uint32(a>>32), uint32(a), uint32(b>>32), uint32(b)
 	return uint64(b1*a1)<<32 | uint64(b1*a0+b0)
 }
 
-// userOperators: functions of the program, of which one needs the order of ranks.
+// userOperators tests user functions, one of which is not commutative.
 func userOperators(r *rank) {
 	userFunctions(r, r.Comm)
 	userFunctions(r, got(r.Split(r.ctx, 0, -r.Rank()))(r))
@@ -44,7 +44,7 @@ func userFunctions(r *rank, c *mpi.Comm) {
 	}, []operator[mpi.Int16Loc]{{commuting, highest}})
 }
 
-// algorithms: whatever the name, the result is the same.
+// algorithms checks that all algorithms give the same result.
 func algorithms(r *rank) {
 	const n = 500
 	for _, o := range []struct {

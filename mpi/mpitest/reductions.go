@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// operator is an operation, and what it does to a single element: of lower ranks first.
+// operator is an operation and its effect on single elements; a comes from lower ranks.
 type operator[T any] struct {
 	op mpi.Op
 	f  func(a, b T) T
@@ -53,7 +53,7 @@ func ofIntegers[T integer]() []operator[T] {
 		operator[T]{mpi.BXor, func(a, b T) T { return a ^ b }})
 }
 
-// reductions: all operations on all types that they are defined for.
+// reductions tests all operations on all types for which they are defined.
 func reductions(r *rank) {
 	reduces(r, r.Comm, value[int8], ofIntegers[int8]())
 	reduces(r, r.Comm, value[int16], ofIntegers[int16]())
@@ -71,7 +71,7 @@ func reductions(r *rank) {
 	locations(r)
 }
 
-// someReductions: by more ranks, fewer types will do.
+// someReductions tests fewer types, for more ranks.
 func someReductions(r *rank) {
 	reduces(r, r.Comm, value[uint8], ofIntegers[uint8]())
 	reduces(r, r.Comm, value[float64], ofOrdered[float64]())
@@ -80,7 +80,7 @@ func someReductions(r *rank) {
 	reduces(r, turned, value[int32], ofNumbers[int32]())
 }
 
-// locations: a value, and who has it.
+// locations tests reductions of values with an index.
 func locations(r *rank) {
 	ops := func(less func(a, b mpi.Float64Loc) bool) func(a, b mpi.Float64Loc) mpi.Float64Loc {
 		return func(a, b mpi.Float64Loc) mpi.Float64Loc {
@@ -93,7 +93,7 @@ func locations(r *rank) {
 	highest := ops(func(a, b mpi.Float64Loc) bool { return a.Value < b.Value })
 	lowest := ops(func(a, b mpi.Float64Loc) bool { return a.Value > b.Value })
 	reduces(r, r.Comm, location, []operator[mpi.Float64Loc]{{mpi.MaxLoc, highest}, {mpi.MinLoc, lowest}})
-	// The other types are the same numbers.
+	// The other types hold the same numbers.
 	reduces(r, r.Comm, func(rank, i int) mpi.Int16Loc {
 		l := location(rank, i)
 		return mpi.Int16Loc{Value: int16(l.Value), Index: l.Index}
@@ -106,7 +106,7 @@ func locations(r *rank) {
 	located(r, func(l mpi.Float64Loc) mpi.Float32Loc { return mpi.Float32Loc{Value: float32(l.Value), Index: l.Index} })
 }
 
-// located finds the least of one value of each rank, and where it is.
+// located checks that MinLoc finds the lowest value and its rank.
 func located[T mpi.Element](r *rank, from func(l mpi.Float64Loc) T) {
 	mine := from(mpi.Float64Loc{Value: float64((r.Rank() + 2) % r.Size()), Index: int32(r.Rank())})
 	all := make([]T, 1)
@@ -115,7 +115,7 @@ func located[T mpi.Element](r *rank, from func(l mpi.Float64Loc) T) {
 	same(r, "the least", all, []T{want})
 }
 
-// fold combines what the first ranks give.
+// fold combines the contributions of the first ranks.
 func fold[T any](of func(rank, i int) T, f func(a, b T) T, ranks, n int) []T {
 	all := valuesOf(of, 0, n)
 	for rank := 1; rank < ranks; rank++ {
@@ -126,7 +126,7 @@ func fold[T any](of func(rank, i int) T, f func(a, b T) T, ranks, n int) []T {
 	return all
 }
 
-// reduces has operations carried out by every collective that reduces.
+// reduces tests operations with every reducing collective.
 func reduces[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, ops []operator[T], opts ...mpi.Option) {
 	for k, o := range ops {
 		root := k % c.Size()
@@ -141,7 +141,7 @@ func reduces[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, ops []
 
 func reducesOne[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, o operator[T], n, root int, inPlace bool, opts []mpi.Option) {
 	ranks, me := c.Size(), c.Rank()
-	// buffers gives what goes in and where the result goes: n elements.
+	// buffers returns a send and a receive buffer of n elements.
 	buffers := func(n int) (send, recv []T) {
 		send, recv = valuesOf(of, me, n), make([]T, n)
 		if inPlace {

@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// mistakes in the arguments of collectives are errors of the right class, and nothing is
-// sent: the calls after them are as if they had not been made.
+// mistakes checks the error classes of invalid arguments of collectives, and that nothing is sent: later calls are not
+// affected.
 func mistakes(r *rank) {
 	c, ctx := r.Comm, r.ctx
 	me, other := r.Rank(), 1-r.Rank()
@@ -88,8 +88,8 @@ func mistakes(r *rank) {
 	equal(r, "the sum", sum[0], 3)
 }
 
-// collectiveDeadline: the error of a call that its context ends says what it was, and who
-// waits for whom, or that another rank was the first to abandon it. The other calls go on.
+// collectiveDeadline checks the error of a call whose context is done: it names the call and the ranks that wait for
+// each other, or the rank that abandoned the call first. Other calls still work.
 func collectiveDeadline(r *rank) {
 	const n = 3
 	c := got(r.Dup(r.ctx))(r)
@@ -136,7 +136,7 @@ func collectiveDeadline(r *rank) {
 	equal(r, "the sum", int(sum[0]), r.Size())
 }
 
-// collectiveRequests cannot be cancelled, freed or started again while they are under way.
+// collectiveRequests checks that pending collective requests cannot be cancelled, freed or started again.
 func collectiveRequests(r *rank) {
 	b := []int32{int32(r.Rank())}
 	q := got(mpi.Ibcast(r.Comm, b, 1))(r)

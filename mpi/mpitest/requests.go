@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// persistent requests of all modes, started again and again.
+// persistent restarts persistent requests of all modes many times.
 func persistent(r *rank) {
 	const rounds, n = 20, 500
 	inits := []func(*mpi.Comm, []int32, int, int) (mpi.Request, error){
@@ -32,7 +32,7 @@ func persistent(r *rank) {
 			for i, b := range bufs {
 				copy(b, pattern(n, round*10+i))
 			}
-			r.await(1) // so that ready mode is right
+			r.await(1) // so that ready mode is valid
 		}
 		r.must(mpi.Startall(requests))
 		r.class(requests[0].Start(), mpi.ErrRequest)
@@ -59,8 +59,7 @@ func persistent(r *rank) {
 	r.class(mpi.Request{}.Cancel(), mpi.ErrRequest)
 }
 
-// yield lets other goroutines run between two tests of requests, and reports
-// whether there is time left.
+// yield lets other goroutines run between two tests of requests, and reports whether there is time left.
 func (r *rank) yield() bool {
 	runtime.Gosched()
 	return r.ctx.Err() == nil
@@ -68,8 +67,7 @@ func (r *rank) yield() bool {
 
 const many = 200
 
-// manyRecvs posts many receives, one per tag, of messages that rank 0 sends in
-// another order.
+// manyRecvs posts many receives, one per tag, for messages that rank 0 sends in another order.
 func (r *rank) manyRecvs() ([]mpi.Request, [][]int32) {
 	if r.Rank() == 0 {
 		random := rand.New(rand.NewPCG(3, 4))
@@ -114,7 +112,7 @@ func waitany(r *rank) {
 }
 
 func waitsome(r *rank) {
-	indices := make([]int, 0, many/2) // not enough for all
+	indices := make([]int, 0, many/2) // too small for all
 	for _, call := range []func([]mpi.Request, []mpi.Status) ([]int, error){
 		func(q []mpi.Request, s []mpi.Status) ([]int, error) { return mpi.Waitsome(r.ctx, q, indices, s) },
 		func(q []mpi.Request, s []mpi.Status) ([]int, error) {
@@ -145,7 +143,7 @@ func waitsome(r *rank) {
 	}
 }
 
-// waitall reports which of many have failed.
+// waitall checks that Waitall reports the requests that failed.
 func waitall(r *rank) {
 	requests, bufs := r.manyRecvs()
 	statuses := make([]mpi.Status, len(requests))
@@ -173,7 +171,7 @@ func waitall(r *rank) {
 	r.class(mpi.Waitall(r.ctx, short, statuses[:n-1]), mpi.ErrArg)
 	err := mpi.Waitall(r.ctx, short, statuses)
 	equal(r, "class", mpi.ClassOf(err), mpi.ErrInStatus)
-	r.class(err, mpi.ErrTruncate) // of the errors in it
+	r.class(err, mpi.ErrTruncate) // the class of errors in err
 	for i := range n {
 		want := mpi.Success
 		if i%2 == 1 {
@@ -185,7 +183,7 @@ func waitall(r *rank) {
 	r.must(mpi.Waitall(r.ctx, short, statuses)) // all are inactive now
 }
 
-// waitDeadline: a wait for many that its context ends cancels all of them.
+// waitDeadline checks that waits for several requests cancel all of them when the context is done.
 func waitDeadline(r *rank) {
 	other := 1 - r.Rank()
 	post := func(n int) []mpi.Request {
@@ -205,7 +203,7 @@ func waitDeadline(r *rank) {
 		}
 		r.wantDeadline(err)
 	}
-	last := []mpi.Request{{}, post(1)[0], requests[0]} // one is active
+	last := []mpi.Request{{}, post(1)[0], requests[0]} // only one is active
 	i, _, err := mpi.Waitany(ctx, last)
 	equal(r, "index", i, 1)
 	r.wantDeadline(err)
@@ -228,11 +226,11 @@ func waitDeadline(r *rank) {
 	}
 	r.wantDeadline(e)
 	r.sync(other)
-	// None of the receives takes what comes now.
+	// None of the cancelled receives gets this message.
 	got(mpi.Sendrecv(r.ctx, r.Comm, []int32{1}, other, 0, []int32{0}, other, 0))(r)
 }
 
-// inactive requests are nothing to wait for.
+// inactive checks that waits return at once for inactive requests.
 func inactive(r *rank) {
 	empty := mpi.Status{Source: mpi.AnySource, Tag: mpi.AnyTag}
 	q := got(mpi.Isend(r.Comm, []int32{1}, mpi.ProcNull, 0))(r)

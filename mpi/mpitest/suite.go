@@ -13,14 +13,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// WorldFunc makes the devices of a cluster of n ranks, in the order of their
-// ranks, and closes at the end of the test those that are still open.
+// WorldFunc returns the devices of a cluster of n ranks, in rank order. It closes devices that are still open at the
+// end of the test.
 type WorldFunc func(t *testing.T, n int) []mpe.Device
 
-// testTimeout is how long a test may take, for devices that hang.
+// testTimeout bounds the duration of a test, in case a device hangs.
 const testTimeout = 60 * time.Second
 
-// Conformance tests package mpi on devices whose wires carry everything.
+// Conformance tests package mpi on devices whose wires have no limits.
 func Conformance(t *testing.T, world WorldFunc) {
 	run(t, world, messages)
 	run(t, world, []test{{"creates at a time", 4, creates}, {"late cancels", 1, lateCancels}, {"threads", 2, threads}})
@@ -34,8 +34,8 @@ func Collectives(t *testing.T, world WorldFunc) {
 	run(t, world, []test{{"collectives of goroutines", 2, shared}})
 }
 
-// One is one of the tests of Conformance, or of Limits if the wires to rank 0 are limited,
-// that i chooses: each rank calls from one goroutine. It returns the test's name.
+// One runs one test of Conformance, or of Limits if the wires to rank 0 are limited, selected by i. Each rank calls
+// from one goroutine. It returns the test's name.
 func One(t *testing.T, world WorldFunc, i uint64, wire mpe.PeerInfo) string {
 	all := limits(wire)
 	if len(all) == 0 {
@@ -46,7 +46,7 @@ func One(t *testing.T, world WorldFunc, i uint64, wire mpe.PeerInfo) string {
 	return c.name
 }
 
-// The tests of Conformance in which each rank calls from one goroutine.
+// Tests of Conformance in which each rank calls from one goroutine.
 var (
 	messages = []test{
 		{"modes", 2, modes},
@@ -100,7 +100,7 @@ var (
 	}
 )
 
-// test runs on so many ranks.
+// test is a test that runs on a number of ranks.
 type test struct {
 	name  string
 	ranks int
@@ -113,9 +113,8 @@ func run(t *testing.T, world WorldFunc, tests []test) {
 	}
 }
 
-// runner is a device that runs the programs of all ranks itself, as one on simulated time
-// does. They return when all of them have ended; each calls from one goroutine. Contexts of
-// WithTimeout end by the programs' clock.
+// runner is a device that runs the programs of all ranks itself, as a device on simulated time does. Run returns when
+// all programs have returned; each calls from one goroutine. Contexts of WithTimeout follow the programs' clock.
 type runner interface {
 	Run(programs ...func()) error
 	WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
@@ -127,13 +126,13 @@ type rank struct {
 	ctx  context.Context
 	t    *testing.T
 	stop context.CancelCauseFunc
-	// withTimeout is context.WithTimeout, by the clock of the devices.
+	// withTimeout is context.WithTimeout on the clock of the devices.
 	withTimeout func(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
 }
 
 var errStopped = errors.New("another rank has failed")
 
-// each runs a test on all ranks of a world at once.
+// each runs a test on all ranks of a world concurrently.
 func each(t *testing.T, world WorldFunc, n int, run func(r *rank)) {
 	t.Helper()
 	timeout, release := context.WithTimeout(t.Context(), testTimeout)
@@ -179,7 +178,7 @@ func each(t *testing.T, world WorldFunc, n int, run func(r *rank)) {
 	}
 }
 
-// fatalf ends the rank, and soon the others.
+// fatalf ends this rank with an error, and soon the other ranks.
 func (r *rank) fatalf(format string, args ...any) {
 	r.t.Helper()
 	if !errors.Is(context.Cause(r.ctx), errStopped) {
@@ -196,7 +195,7 @@ func (r *rank) must(err error) {
 	}
 }
 
-// class wants err to be of a class.
+// class checks the class of an error.
 func (r *rank) class(err error, want mpi.Class) {
 	r.t.Helper()
 	if !errors.Is(err, want) {
@@ -211,7 +210,7 @@ func equal[T comparable](r *rank, what string, got, want T) {
 	}
 }
 
-// got gives the value of a call that must succeed.
+// got returns a function that returns the value of a call, which must have succeeded.
 func got[T any](v T, err error) func(r *rank) T {
 	return func(r *rank) T {
 		r.t.Helper()
@@ -220,7 +219,7 @@ func got[T any](v T, err error) func(r *rank) T {
 	}
 }
 
-// notify and await synchronize two ranks, apart from the tags of the tests.
+// tagTell is the tag of notify and await, which synchronize two ranks. Tests do not use it.
 const tagTell = 1 << 20
 
 func (r *rank) notify(to int, v int32) {
@@ -236,14 +235,14 @@ func (r *rank) await(from int) int32 {
 	return v[0]
 }
 
-// sync waits for a rank that waits for this one.
+// sync waits for another rank that calls sync as well.
 func (r *rank) sync(other int) {
 	r.t.Helper()
 	_, err := mpi.Sendrecv(r.ctx, r.Comm, []int32{0}, other, tagTell, []int32{0}, other, tagTell)
 	r.must(err)
 }
 
-// pattern fills a message so that every place of every message differs.
+// pattern fills a message with numbers that differ between positions and messages.
 func pattern(n int, seed int) []int32 {
 	b := make([]int32, n)
 	for i := range b {

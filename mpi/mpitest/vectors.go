@@ -4,7 +4,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// vectors: blocks of different lengths, some of them empty, anywhere in the buffer.
+// vectors tests blocks of different lengths, some of them empty, anywhere in the buffer.
 func vectors(r *rank) {
 	vector(r, r.Comm, value[int32])
 	vector(r, r.Comm, value[uint8])
@@ -12,13 +12,13 @@ func vectors(r *rank) {
 	vector(r, got(r.Split(r.ctx, 0, -r.Rank()))(r), value[float64])
 }
 
-// blocks are where the blocks of ranks lie.
+// blocks is the layout of the blocks of all ranks.
 type blocks struct {
 	counts, displs []int // displs may be nil
 	room           int
 }
 
-// packed lays blocks one after another, spread backwards and with gaps.
+// packed returns a layout of consecutive blocks.
 func packed(counts []int) blocks {
 	b := blocks{counts: counts}
 	for _, n := range counts {
@@ -27,6 +27,7 @@ func packed(counts []int) blocks {
 	return b
 }
 
+// spread returns a layout in reverse order with gaps.
 func spread(counts []int) blocks {
 	b := blocks{counts: counts, displs: make([]int, len(counts))}
 	for i := len(counts) - 1; i >= 0; i-- {
@@ -36,7 +37,7 @@ func spread(counts []int) blocks {
 	return b
 }
 
-// at gives block i of a buffer.
+// at returns block i of a buffer.
 func at[T any](b blocks, buf []T, i int) []T {
 	off := 0
 	if b.displs != nil {
@@ -49,7 +50,7 @@ func at[T any](b blocks, buf []T, i int) []T {
 	return buf[off:][:b.counts[i]]
 }
 
-// filled is a buffer with the blocks of all ranks, and zeros between them.
+// filled returns a buffer with the blocks of all ranks, and zeros in the gaps.
 func filled[T mpi.Element](b blocks, of func(rank, i int) T) []T {
 	buf := make([]T, b.room)
 	for i, n := range b.counts {
@@ -68,7 +69,7 @@ func vector[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T) {
 		root := i % ranks
 		for _, inPlace := range []bool{false, true} {
 			want := filled(b, of)
-			// Gatherv and Allgatherv; between the blocks nothing is written.
+			// Gatherv and Allgatherv, which must not write to the gaps.
 			own, all := valuesOf(of, me, counts[me]), make([]T, b.room)
 			if inPlace && me == root {
 				own = at(b, all, me)
@@ -105,14 +106,14 @@ func vector[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T) {
 	swaps(r, c, of)
 }
 
-// swaps: Alltoallv, where what rank i sends to rank j is as long as they are far apart.
+// swaps tests Alltoallv. The length of a block depends on the distance of the ranks.
 func swaps[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T) {
 	ranks, me := c.Size(), c.Rank()
 	counts := make([]int, ranks)
 	for i := range counts {
 		counts[i] = 3 * max(me-i, i-me)
 	}
-	// What goes from i to j begins with that of i and ends with that of j.
+	// A piece depends on both ranks.
 	piece := func(from, to, i int) T { return of(from, 10*to+i) }
 	for _, b := range []blocks{packed(counts), spread(counts)} {
 		to := filled(b, func(rank, i int) T { return piece(me, rank, i) })
@@ -120,7 +121,7 @@ func swaps[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T) {
 		recv := make([]T, b.room)
 		r.must(mpi.Alltoallv(r.ctx, c, to, b.counts, b.displs, recv, b.counts, b.displs))
 		same(r, "Alltoallv", recv, from)
-		// What is sent may lie otherwise than what is received.
+		// The layouts of sent and received blocks may differ.
 		clear(recv)
 		other := packed(counts)
 		send := filled(other, func(rank, i int) T { return piece(me, rank, i) })

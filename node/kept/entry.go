@@ -14,7 +14,7 @@ const (
 	sumAt    = entryLen - 4
 )
 
-// stored is an entry: its Instants are by clock.
+// stored is an entry of the file. Its Instants are readings of clock.
 type stored struct {
 	boot [bootLen]byte
 	handshake.Kept
@@ -29,7 +29,7 @@ const (
 	flagsEnd
 )
 
-// encode writes an entry to the entryLen bytes of b. All of them are written.
+// encode writes an entry to all of the entryLen bytes of b.
 func encode(b []byte, s *stored) {
 	le := binary.LittleEndian
 	_ = b[entryLen-1]
@@ -62,7 +62,7 @@ func encode(b []byte, s *stored) {
 	le.PutUint32(b[sumAt:], crc32.Checksum(b[:sumAt], castagnoli))
 }
 
-// decode reads an entry. The error is ErrCorrupt if no process has written it.
+// decode reads an entry. The error is ErrCorrupt unless a process has written the entry.
 func decode(b []byte) (stored, error) {
 	le := binary.LittleEndian
 	var s stored

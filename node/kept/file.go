@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 )
 
-// ErrCorrupt: a file is not one of this package and version, or was corrupted.
+// ErrCorrupt is returned for a file that has another format or version, or is corrupt.
 var ErrCorrupt = errors.New("not a file of this version, or corrupt")
 
 const (
@@ -26,11 +26,11 @@ const (
 
 	headerLen = 64
 	recordLen = 256
-	// maxPeers bounds the file of a rank: deployed clusters have up to 128 ranks, those of software ranks may have
+	// maxPeers bounds the file of a rank. Deployed clusters have at most 128 ranks; clusters of software ranks may have
 	// more.
 	maxPeers = 4096
 
-	// A record has the digest of its peer, the number of its valid entry, and two entries.
+	// A record consists of the digest of its peer, the index of its valid entry, and two entries.
 	digestLen = sha256.Size
 	indexAt   = digestLen
 	entriesAt = 64
@@ -38,7 +38,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Peer is a peer of a rank. What was kept of it is used as long as nothing of it changes.
+// Peer is a peer of a rank. Its state is used only as long as none of these fields changes.
 type Peer struct {
 	Rank                   int
 	Address, Kind, Profile string
@@ -48,13 +48,13 @@ func (p Peer) digest() [digestLen]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%d %q %q %q", p.Rank, p.Address, p.Kind, p.Profile))
 }
 
-// Owner is the rank that a file is of.
+// Owner is the rank that owns a file.
 type Owner struct {
 	Rank    int
 	Address string
 }
 
-// name is the name of the owner's file.
+// name returns the name of the owner's file.
 func (o Owner) name() string {
 	address := strings.Map(func(r rune) rune {
 		if strings.ContainsRune("0123456789abcdefghijklmnopqrstuvwxyz.", r) {
@@ -65,7 +65,7 @@ func (o Owner) name() string {
 	return fmt.Sprintf("rank%d-%s.kept", o.Rank, address)
 }
 
-// header returns the beginning of the owner's file with records of n peers.
+// header returns the header of the owner's file with records for n peers.
 func (o Owner) header(n int) []byte {
 	b := make([]byte, headerLen)
 	copy(b, magic)
@@ -84,16 +84,16 @@ type File struct {
 	name    string
 	made    fs.FileInfo
 	entries []*Entry
-	// Discarded says why the state that an earlier process kept is not used, or is nil.
+	// Discarded is the reason for which the state of an earlier process is not used, or nil.
 	Discarded error
 }
 
-// maxFiles bounds the files in a directory: those of ranks whose processes were killed stay until a process has the
+// maxFiles bounds the files in a directory: files of ranks whose processes were killed remain until a process has the
 // rank again.
 const maxFiles = 256
 
-// Open opens the file of a rank in a directory, which Close closes, and makes it if there is none. Only one process at
-// a time has a rank: what another one keeps is lost from now on.
+// Open opens the file of a rank in a directory, or creates it. Close closes both. Only one process at a time may have a
+// rank: state kept by another one from now on is lost.
 func Open(dir *privatedir.Dir, owner Owner, peers []Peer) (*File, error) {
 	if len(peers) > maxPeers {
 		return nil, fmt.Errorf("%d peers: at most %d are kept", len(peers), maxPeers)
@@ -129,7 +129,7 @@ func Open(dir *privatedir.Dir, owner Owner, peers []Peer) (*File, error) {
 	return f, nil
 }
 
-// read returns the records of the owner's file by digest. They are valid.
+// read returns the valid records of the owner's file by digest.
 func read(dir *privatedir.Dir, owner Owner) (map[[digestLen]byte][]byte, error) {
 	b, err := dir.ReadFile(owner.name(), headerLen+maxPeers*recordLen)
 	if err != nil {
@@ -163,11 +163,11 @@ func current(record []byte) (stored, error) {
 	return decode(record[entriesAt+int(i)*entryLen:][:entryLen])
 }
 
-// Peer returns the entry of the peer at an index of Open's.
+// Peer returns the entry of the peer at index i of Open's peers.
 func (f *File) Peer(i int) *Entry { return f.entries[i] }
 
-// Close ends the use of the file and the directory. It removes the file if nothing in it depends on this process: the
-// rank has answered its peers for as long as they could ask.
+// Close closes the file and the directory. It removes the file if nothing depends on its state: the rank has answered
+// its peers for as long as they could ask.
 func (f *File) Close() error {
 	if f.mem == nil {
 		return nil
@@ -187,7 +187,7 @@ func (f *File) Close() error {
 	return errors.Join(err, f.dir.Close())
 }
 
-// isCurrent reports whether no other process has made the file anew.
+// isCurrent reports whether no other process has replaced the file.
 func (f *File) isCurrent() bool {
 	file, err := f.dir.Open(f.name)
 	if err != nil {
@@ -210,19 +210,19 @@ func prune(dir *privatedir.Dir) {
 	}
 }
 
-// Entry is the state of a peer.
+// Entry is the kept state of a peer.
 type Entry struct {
 	boot [bootLen]byte
 	mem  []byte // a record; nil after Close
-	// base is added to an Instant of this process: the clock of all processes at its 0.
+	// base converts Instants of this process to readings of clock: it is the reading at Instant 0.
 	base handshake.Instant
 }
 
-// Restore returns the state that an earlier process kept, in Instants of this one, of which now is the present.
+// Restore returns the state kept by an earlier process, with its times as Instants of this process. now is the present.
 func (e *Entry) Restore(now handshake.Instant) handshake.Kept {
 	e.base = clock() - now
 	s, err := current(e.mem)
-	if err != nil { // Open has checked it
+	if err != nil { // cannot happen: Open has checked it
 		return handshake.Kept{}
 	}
 	k := s.Kept
@@ -248,7 +248,7 @@ func shift(k *handshake.Kept, by handshake.Instant) {
 	}
 }
 
-// Keep keeps k from now on.
+// Keep stores k as the state of the peer.
 func (e *Entry) Keep(k *handshake.Kept) {
 	if e.mem == nil {
 		return
@@ -258,11 +258,10 @@ func (e *Entry) Keep(k *handshake.Kept) {
 	index := (*uint32)(unsafe.Pointer(&e.mem[indexAt]))
 	next := 1 - atomic.LoadUint32(index)&1
 	encode(e.mem[entriesAt+int(next)*entryLen:][:entryLen], &s)
-	atomic.StoreUint32(index, next) // a process that ends before leaves the last entry valid
+	atomic.StoreUint32(index, next) // if the process ends before this, the previous entry stays valid
 }
 
-// Forget discards the state of a peer that was kept by a rank of which no process runs, and reports whether there was
-// anything.
+// Forget discards the state of a peer kept by a rank that no process has, and reports whether there was any.
 func Forget(dir *privatedir.Dir, owner Owner, peer Peer) (bool, error) {
 	records, err := read(dir, owner)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 )
 
-// bootID identifies this boot of the host.
+// bootID identifies the current boot of the host.
 func bootID() (id [bootLen]byte, err error) {
 	const path = "/proc/sys/kernel/random/boot_id"
 	text, err := os.ReadFile(path)
@@ -29,17 +29,17 @@ func bootID() (id [bootLen]byte, err error) {
 	return [bootLen]byte(b), nil
 }
 
-// clock is the time since the boot of the host, the same for all processes.
+// clock returns the time since the host booted, which is the same for all processes.
 func clock() handshake.Instant {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
-		return 0 // every kernel has it
+		return 0 // cannot happen: every kernel supports it
 	}
 	return time.Duration(ts.Nano())
 }
 
-// create makes a file with that content, in place of one of that name, and maps it. Its blocks are allocated: a write
-// to the memory does not fail when the file system is full.
+// create creates a file with the given content, replaces an existing one of that name, and maps the file. Its blocks
+// are allocated, so that writes to the memory do not fail when the file system is full.
 func create(dir *privatedir.Dir, name string, content []byte) (mem []byte, made fs.FileInfo, err error) {
 	removePartial(dir, name)
 	f, err := dir.Create(name)
@@ -69,7 +69,7 @@ func write(f *privatedir.File, content []byte) ([]byte, error) {
 	return mem, nil
 }
 
-// removePartial removes the files of processes that ended in create.
+// removePartial removes files of processes that ended during create.
 func removePartial(dir *privatedir.Dir, name string) {
 	files, err := dir.Files()
 	if err != nil {

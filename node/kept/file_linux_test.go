@@ -30,7 +30,7 @@ func directory(t testing.TB) *privatedir.Dir {
 
 func open(t testing.TB, d *privatedir.Dir, o Owner, ps []Peer) *File {
 	t.Helper()
-	own, err := privatedir.Open(d.Path()) // which Close closes
+	own, err := privatedir.Open(d.Path()) // to be closed by File.Close
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func open(t testing.TB, d *privatedir.Dir, o Owner, ps []Peer) *File {
 	return f
 }
 
-// example is a state with a value in each field.
+// example returns a state with a value in each field.
 func example(at handshake.Instant) handshake.Kept {
 	return handshake.Kept{
 		In: handshake.KeptMessage{Progress: handshake.Acknowledged, Call: protocol.SendFloat, Tag: 3, At: at},
@@ -53,8 +53,8 @@ func example(at handshake.Instant) handshake.Kept {
 	}
 }
 
-// TestNextProcess: what was kept last is there for the next process, in its own time, also if the first one did not
-// close the file.
+// TestNextProcess checks that the next process restores the most recent state, with its times converted, even if the
+// first one did not close the file.
 func TestNextProcess(t *testing.T) {
 	d := directory(t)
 	f := open(t, d, owner, peers)
@@ -87,7 +87,7 @@ func TestNextProcess(t *testing.T) {
 	}
 }
 
-// TestOtherPeer: state is not used for another peer or by another rank.
+// TestOtherPeer checks that state is not used for another peer or by another rank.
 func TestOtherPeer(t *testing.T) {
 	for name, change := range map[string]func(o *Owner, p *Peer){
 		"address": func(_ *Owner, p *Peer) { p.Address = "127.1.0.9:2718" },
@@ -111,7 +111,7 @@ func TestOtherPeer(t *testing.T) {
 	}
 }
 
-// TestReboot: after a reboot it is said that there was one, until something else is kept.
+// TestReboot checks that a reboot is reported until new state is kept.
 func TestReboot(t *testing.T) {
 	d := directory(t)
 	f := open(t, d, owner, peers)
@@ -132,8 +132,8 @@ func TestReboot(t *testing.T) {
 	}
 }
 
-// TestCorrupt: a file that is corrupt anywhere that is read, or is none, is not used; that is said, and the next one is
-// right.
+// TestCorrupt checks that a file that is corrupt or not a state file is reported and not used, and that the next file
+// is valid.
 func TestCorrupt(t *testing.T) {
 	d := directory(t)
 	f := open(t, d, owner, peers[:1])
@@ -150,7 +150,7 @@ func TestCorrupt(t *testing.T) {
 		if at >= headerLen+indexAt+4 && at < headerLen+entriesAt || at >= headerLen+entriesAt+2*entryLen ||
 			at >= headerLen+entriesAt && at < headerLen+entriesAt+entryLen ||
 			at >= headerLen && at < headerLen+digestLen {
-			continue // unused, the entry before, or another peer's
+			continue // unused, the previous entry, or another peer's
 		}
 		b := bytes.Clone(good)
 		b[at] ^= 0x82
@@ -173,7 +173,7 @@ func TestCorrupt(t *testing.T) {
 	}
 }
 
-// TestLink: a link or a file of somebody else in the place of the file is not followed or read.
+// TestLink checks that a symbolic link in place of the file is not followed.
 func TestLink(t *testing.T) {
 	d := directory(t)
 	target := filepath.Join(t.TempDir(), "target")
@@ -194,7 +194,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// TestInterrupted: a process that ends while it writes leaves the state from before.
+// TestInterrupted checks that a process that ends during a write leaves the previous state.
 func TestInterrupted(t *testing.T) {
 	d := directory(t)
 	f := open(t, d, owner, peers[:1])
@@ -207,21 +207,21 @@ func TestInterrupted(t *testing.T) {
 	second := handshake.Kept{Received: true, Size: 2}
 	f.Peer(0).Keep(&second)
 	after := bytes.Clone(record)
-	for n := range entryLen + 1 { // as many bytes of the entry are written
+	for n := range entryLen + 1 { // n bytes of the entry are written
 		copy(record, before)
 		at := entriesAt + int(1-index)*entryLen
 		copy(record[at:][:n], after[at:])
 		if k := open(t, d, owner, peers[:1]).Peer(0).Restore(0); k.Size != 1 {
 			t.Fatalf("after %d bytes: %+v", n, k)
 		}
-		// The new file has taken the name; the record belongs to the old one.
+		// A new file has the name now, but the record belongs to the old file.
 		if err := d.WriteFile(owner.name(), append(owner.header(1), before...)); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// TestClosed: after Close nothing is kept, and nothing fails.
+// TestClosed checks that calls after Close keep nothing and do not fail.
 func TestClosed(t *testing.T) {
 	f := open(t, directory(t), owner, peers)
 	if err := f.Close(); err != nil {
@@ -234,8 +234,8 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// TestNothingLeft: a file of which nothing depends is removed at the end, one of which something does is not, nor that
-// of another process; and there are not too many.
+// TestNothingLeft checks that Close removes a file without important state, but no other file and no file of another
+// process, and that the number of files is limited.
 func TestNothingLeft(t *testing.T) {
 	d := directory(t)
 	there := func() bool {

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// BenchmarkPacket is what it costs to record a packet: a header of the extended profile with 4 bytes.
+// BenchmarkPacket measures the recording of a packet: a header in the extended profile and 4 bytes.
 func BenchmarkPacket(b *testing.B) {
 	r := New(16<<20, []Plan{{Rank: 0, Peers: []Peer{{}, {Recorded: true}}}}).Rank(0)
 	p := r.Pair(1)

@@ -13,11 +13,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// Suffix ends the names of records in a spool.
+// Suffix is the suffix of the names of records in a spool.
 const Suffix = ".pcapng.gz"
 
-// Worth reports whether the packets before a failure may show its cause: a time-out, its caller's too, and a fragmented message that
-// was not acknowledged. Operations that end because of an earlier one are not.
+// Worth reports whether the packets before a failure may show its cause. It is true for a timeout, including the
+// caller's, and for a fragmented message that was not acknowledged. It is false for an operation that failed because an
+// earlier one did.
 func Worth(err error) bool {
 	if errors.Is(err, handshake.ErrDeadEnd) {
 		return false
@@ -26,8 +27,8 @@ func Worth(err error) bool {
 		errors.Is(err, extended.ErrTimeout) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// Name returns the name of the record of a failure of a rank with a peer, which is negative for none in particular. Names sort by time. of
-// distinguishes it from records of others in the same spool; it may be empty.
+// Name returns the name of the record of a failure of a rank with a peer; peer is negative for a failure that concerns
+// no peer. Names sort by time. of distinguishes the record from other records in the same spool, and may be empty.
 func Name(now time.Time, of string, rank, peer int) string {
 	name := now.UTC().Format("20060102T150405.000Z")
 	if of != "" {
@@ -42,10 +43,10 @@ func Name(now time.Time, of string, rank, peer int) string {
 
 var recordName = regexp.MustCompile(`^\d{8}T\d{6}\.\d{3}Z(-.+)?-rank\d+(-peer\d+)?$`)
 
-// IsName reports whether a name is one that Name returns.
+// IsName reports whether a name has the format of Name.
 func IsName(name string) bool { return recordName.MatchString(name) }
 
-// Encode returns a record as a compressed file of at most so many bytes: if it does not fit, it begins later.
+// Encode returns a record as a compressed file of at most most bytes. It omits the oldest entries if they do not fit.
 func Encode(r Recorded, most int64, now time.Time, comment string) ([]byte, error) {
 	for {
 		var b bytes.Buffer
@@ -63,20 +64,20 @@ func Encode(r Recorded, most int64, now time.Time, comment string) ([]byte, erro
 	}
 }
 
-// A few records may be written one after the other, and then one in each paceEvery: failures that go on do not displace the first of them
-// from the spool soon, or take much of a processor.
+// paceBurst records may be written in a burst, and then one per paceEvery. So repeated failures neither quickly
+// displace the first records from the spool nor use much processor time.
 const (
 	paceBurst = 4
 	paceEvery = time.Minute
 )
 
-// Pace says when a record may be written.
+// Pace limits the rate of records.
 type Pace struct {
-	// full is when as many as paceBurst may be.
+	// full is the time at which a full burst is available again.
 	full time.Time
 }
 
-// Take reports whether one may be written now, which it is then.
+// Take reports whether a record may be written now, and counts it.
 func (p *Pace) Take(now time.Time) bool {
 	if p.full.Before(now) {
 		p.full = now

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// TestPace: four records at once, and then one a minute; after a quiet time, four again.
+// TestPace checks that four records are allowed immediately and then one a minute, and four again after a quiet period.
 func TestPace(t *testing.T) {
 	var p Pace
 	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	for _, step := range []struct {
 		later   time.Duration
-		allowed int // of 10 that are asked for
+		allowed int // of 10 requests
 	}{{0, 4}, {30 * time.Second, 0}, {31 * time.Second, 1}, {2 * time.Minute, 2}, {time.Hour, 4}} {
 		now = now.Add(step.later)
 		n := 0

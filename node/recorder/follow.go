@@ -8,25 +8,27 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// followPause is how often a recording that goes on is written, and settleTime how old packets are then: those of ranks that are in the
-// middle of an event come with its time. The lengths of queues are read every depthsPause.
+// followPause is the interval at which a live recording is written. Packets are written when they are older than
+// settleTime, because ranks in the middle of an event add packets with the time of the event. The lengths of queues are
+// read every depthsPause.
 const (
 	followPause = 100 * time.Millisecond
 	settleTime  = 20 * time.Millisecond
 	depthsPause = 10 * time.Millisecond
 )
 
-// Queues are those of a rank.
+// Queues gives access to the lengths of a rank's queues.
 type Queues struct {
 	Rank   int
 	Depths func() state.Depths
 }
 
-// Follow writes what was recorded, then the lengths of all queues, and then what is recorded and which lengths change, until done is closed.
+// Follow writes the recorded entries, then the lengths of all queues, and then new entries and changed lengths, until
+// done is closed.
 func (rd *Reader) Follow(out *pcapng.Writer, r Recorded, queues []Queues, done <-chan struct{}) error {
 	tick := time.NewTicker(depthsPause)
 	defer tick.Stop()
-	written := slices.Repeat([]state.Depths{{Posted: -1}}, len(queues)) // so that each is written once at least
+	written := slices.Repeat([]state.Depths{{Posted: -1}}, len(queues)) // so that each is written at least once
 	depths := func(now time.Time) {
 		for i, q := range queues {
 			if d := q.Depths(); d != written[i] {

@@ -14,26 +14,26 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Addresses returns the addresses of a rank and of its peer, and what carries their packets. A packet through shared memory is read as
-// one of UDP.
+// Addresses returns the addresses of a rank and its peer, and the protocol of their packets. A packet through shared
+// memory counts as UDP.
 type Addresses func(rank, peer int) (local, remote netip.AddrPort, proto pcapng.Proto)
 
-// Reader reads what a recorder has as the units of a recording. It is not safe for concurrent use.
+// Reader converts the contents of a recorder to the units of a recording. It is not safe for concurrent use.
 type Reader struct {
 	rec  *Recorder
 	of   Addresses
 	base time.Time
-	// next has the number of the next entry of each ring of each rank.
+	// next holds the number of the next entry of each ring of each rank.
 	next [][]uint64
-	// begun: Read was called.
+	// begun is set after the first call of Read.
 	begun bool
 	lost  uint64
-	// comments wait for the next packet of their pair: an event came before the first one that is there.
+	// comments holds the events of each pair that precede its first packet. They are added to that packet.
 	comments map[[2]int32][]string
 	packets  int64
 }
 
-// Reader returns a reader that begins with the oldest packets. now gives the recording its clock.
+// Reader returns a reader that begins with the oldest packets. now is the clock of the recording.
 func (rec *Recorder) Reader(of Addresses, now time.Time) *Reader {
 	rd := &Reader{rec: rec, of: of, base: now, comments: map[[2]int32][]string{}}
 	for _, r := range rec.ranks {
@@ -46,36 +46,37 @@ func (rec *Recorder) Reader(of Addresses, now time.Time) *Reader {
 	return rd
 }
 
-// Reader is Recorder.Reader of one rank.
+// Reader is Recorder.Reader for one rank.
 func (r *Rank) Reader(of Addresses, now time.Time) *Reader {
 	return (&Recorder{ranks: []*Rank{r}}).Reader(of, now)
 }
 
-// Lost returns how many packets and events were overwritten after the reader had begun and before it read them.
+// Lost returns the number of packets and events that were overwritten before the reader could read them.
 func (rd *Reader) Lost() uint64 { return rd.lost }
 
-// found is an entry of a rank, and when it was.
+// found is an entry with its rank and time.
 type found struct {
 	entry
 	of   *Rank
 	wall int64 // in nanoseconds, relative to the reader's base
 }
 
-// Recorded is what a recorder has of a time.
+// Recorded is the contents of a recorder for a period.
 type Recorded struct {
-	// Units are packets, with events as comments, and Calls those of the ranks' programs, both in the order of time.
+	// Units holds the packets, with events as comments, and Calls the calls of the ranks' programs, both in order of
+	// time.
 	Units []pcapng.Unit
 	Calls []pcapng.Call
 }
 
-// Since returns what there is from a time on.
+// Since returns the part that begins at a time.
 func (r Recorded) Since(from time.Time) Recorded {
 	unit := slices.IndexFunc(r.Units, func(u pcapng.Unit) bool { return !u.Time.Before(from) })
 	call := slices.IndexFunc(r.Calls, func(c pcapng.Call) bool { return !c.Time.Before(from) })
 	return Recorded{tail(r.Units, unit), tail(r.Calls, call)}
 }
 
-// tail returns a list from an index on; nothing if that is -1.
+// tail returns the part of a list that begins at an index, or nil if that is -1.
 func tail[T any](list []T, from int) []T {
 	if from < 0 {
 		return nil
@@ -83,7 +84,7 @@ func tail[T any](list []T, from int) []T {
 	return list[from:]
 }
 
-// Read returns what there is up to a time and was not returned before.
+// Read returns the entries up to a time that have not been returned before.
 func (rd *Reader) Read(until time.Time) Recorded {
 	var all []found
 	gaps := map[*ring]int64{}
@@ -109,7 +110,8 @@ func (rd *Reader) Read(until time.Time) Recorded {
 	return rd.recorded(all)
 }
 
-// read returns the entries of a ring up to a time of its clock. gap: what was there before the first of them was overwritten.
+// read returns the entries of a ring up to a time on its clock. gap reports whether entries before the first one were
+// overwritten.
 func (rd *Reader) read(rank, number int, until int64) (list []entry, gap bool) {
 	r, next := &rd.rec.ranks[rank].rings[number], &rd.next[rank][number]
 	gap = !rd.begun && *next > 0
@@ -122,8 +124,9 @@ func (rd *Reader) read(rank, number int, until int64) (list []entry, gap bool) {
 	return list, gap
 }
 
-// half reports whether an entry is of two ranks of this process, each of which has what it sends in a ring of its own, and those of the
-// other one have a gap until later: half of a conversation is taken for a fault of it. gaps are when they end.
+// half reports whether only one side of an exchange between two ranks of this process is left: the ring of the other
+// rank has a gap that ends later than the entry. Analysis would mistake this for a fault. gaps holds the ends of the
+// gaps.
 func half(f *found, gaps map[*ring]int64) bool {
 	if f.kind.call() || f.peer < 0 {
 		return false
@@ -136,11 +139,11 @@ func half(f *found, gaps map[*ring]int64) bool {
 	return gap && f.wall < end
 }
 
-// recorded makes units and calls of entries, and comments of events.
+// recorded converts entries to units and calls, and events to comments.
 func (rd *Reader) recorded(all []found) Recorded {
 	var calls []pcapng.Call
 	units := make([]pcapng.Unit, 0, len(all))
-	last := map[[2]int32]int{} // the last unit of each pair
+	last := map[[2]int32]int{} // index of the last unit of each pair
 	for _, f := range all {
 		if f.kind.call() {
 			calls = append(calls, f.call(rd.base))
@@ -148,7 +151,7 @@ func (rd *Reader) recorded(all []found) Recorded {
 		}
 		key := [2]int32{min(int32(f.of.rank), f.peer), max(int32(f.of.rank), f.peer)}
 		if f.kind == entryCycle {
-			// Unless its packet was overwritten.
+			// The packet may have been overwritten.
 			if i, ok := last[key]; ok && units[i].Time.Equal(rd.base.Add(time.Duration(f.wall))) {
 				units[i].Comments = append(units[i].Comments, f.cycle().String())
 			}
@@ -171,7 +174,7 @@ func (rd *Reader) recorded(all []found) Recorded {
 	return Recorded{units, calls}
 }
 
-// call returns the call of an entry.
+// call returns the entry as a call.
 func (f *found) call(base time.Time) pcapng.Call {
 	c := pcapng.Call{
 		Time: base.Add(time.Duration(f.wall)), Rank: f.of.rank, Name: coll.Collective(f.code).String(), State: pcapng.Posted, Peer: int(f.peer),
@@ -194,23 +197,23 @@ func (f *found) call(base time.Time) pcapng.Call {
 	return c
 }
 
-// cycle returns the cycle of an entry.
+// cycle returns the entry as a cycle.
 func (f *found) cycle() pcapng.Cycle {
 	return pcapng.Cycle{
 		Rank: int(binary.LittleEndian.Uint32(f.data)), Simulation: binary.LittleEndian.Uint64(f.data[4:]), Cycle: binary.LittleEndian.Uint64(f.data[12:]),
 	}
 }
 
-// maxWaiting bounds the comments that wait for a packet of a pair.
+// maxWaiting bounds the comments of a pair that are kept for its first packet.
 const maxWaiting = 16
 
-// The most bytes of a unit: as many whole datagrams as an IP packet holds, or one of the extended profile.
+// Maximum sizes of a unit: the whole datagrams that fit into an IP packet, or one datagram of the extended profile.
 const (
 	longestUnit     = 45 * protocol.MaxDatagram
 	longestDatagram = 65507
 )
 
-// packet appends the unit of a packet; or several, if that is longer than any IP packet.
+// packet appends the unit of a packet, or several units if it is longer than an IP packet.
 func (rd *Reader) packet(units []pcapng.Unit, f found) []pcapng.Unit {
 	u := pcapng.Unit{Time: rd.base.Add(time.Duration(f.wall)), Proto: pcapng.UDP, Data: f.data}
 	if f.kind == entryForeign {
@@ -243,7 +246,7 @@ func (rd *Reader) packet(units []pcapng.Unit, f found) []pcapng.Unit {
 	}
 }
 
-// comment appends an event to the comments of a packet. The parts of an error make one.
+// comment appends an event to the comments of a packet. It joins the parts of an error.
 func (f *found) comment(list []string) []string {
 	switch n := len(list); {
 	case f.kind == entryDropped:

@@ -11,44 +11,44 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// minRing is the least size of a ring in bytes. A rank with more peers than there is room for has several of them share a ring.
+// minRing is the minimum size of a ring in bytes. Peers of a rank share rings if there are too many of them.
 const minRing = 16 << 10
 
-// Recorder has the rings of all ranks of a process.
+// Recorder holds the rings of all ranks of a process.
 type Recorder struct {
 	ranks []*Rank
 }
 
-// Rank has the rings of a rank. It is the rank's mpe.Observer beside another one.
+// Rank holds the rings of a rank. It is the rank's mpe.Observer and passes events on to another one.
 type Rank struct {
 	mpe.Observer
 	rank    int
 	started atomic.Pointer[time.Time]
 	rings   []ring
-	pairs   []*pair // by peer; nil if nothing is recorded of it
-	calls   *ring   // of the rank's program
+	pairs   []*pair // by peer; nil if the peer is not recorded
+	calls   *ring   // for calls of the rank's program
 	// cycle is nil unless the rank's kernel is a simulation.
 	cycle func() (simulation, cycle uint64)
 }
 
-// Peer says what is recorded of a peer.
+// Peer describes a peer for recording.
 type Peer struct {
-	// Recorded: packets with it are.
+	// Recorded is set if packets with the peer are recorded.
 	Recorded bool
-	// Extended: the peer's profile is.
+	// Extended is set if the peer has the extended profile.
 	Extended bool
 }
 
-// Plan is a rank and its peers.
+// Plan describes a rank and its peers.
 type Plan struct {
 	Rank int
-	// Peers has an entry for each rank of the cluster.
+	// Peers has one entry for each rank of the cluster.
 	Peers []Peer
 }
 
-// New returns a recorder that takes at most the given number of bytes, but at least one entry of each rank. It is
-// outside Go's heap, and is taken as entries are written; it is never given back. Where the address space is limited,
-// it takes at most an eighth of what is left.
+// New returns a recorder that uses at most the given number of bytes, but has at least one entry per rank. The memory
+// is outside of Go's heap; it is allocated as entries are written, and never released. If the address space is limited,
+// the recorder uses at most an eighth of the rest.
 func New(memory int, plans []Plan) *Recorder {
 	if left, limited := rlimit.AddressSpaceLeft(); limited {
 		memory = int(min(uint64(memory), left/8))
@@ -71,7 +71,8 @@ func New(memory int, plans []Plan) *Recorder {
 	return rec
 }
 
-// recorded returns how many pairs the rank has: those with its peers, one for packets from addresses that are no rank's, and one for calls.
+// recorded returns the number of pairs of the rank: one per recorded peer, one for unknown addresses, and one for
+// calls.
 func (p *Plan) recorded() int {
 	n := 2
 	for _, peer := range p.Peers {
@@ -88,9 +89,9 @@ func newRank(memory int, p *Plan) *Rank {
 	for i := range r.rings {
 		r.rings[i].slot = shortSlot
 	}
-	r.rings[0].slot = longSlot // packets from unknown addresses may be anything
+	r.rings[0].slot = longSlot // for packets from unknown addresses, which may be anything
 	r.calls = &r.rings[1%len(r.rings)]
-	// Peers that share rings share them with each other, unless there are too few.
+	// Rings for peers are shared only among peers, unless there are too few rings.
 	first := min(2, len(r.rings)-1)
 	n := 0
 	for peer, of := range p.Peers {
@@ -108,7 +109,7 @@ func newRank(memory int, p *Plan) *Rank {
 		r.rings[i].slots = max(memory/len(r.rings)/r.rings[i].slot, 1)
 		total += r.rings[i].size()
 	}
-	// Without address space each ring takes its memory from Go's heap.
+	// If address space runs out, each ring allocates its memory on Go's heap.
 	if mem, err := anonmem.Get(total); err == nil {
 		for i := range r.rings {
 			n := r.rings[i].size()
@@ -128,26 +129,28 @@ func (rec *Recorder) Rank(rank int) *Rank {
 	return nil
 }
 
-// Observe returns an observer that records the events of the rank's engine, and hands them on to the given one.
+// Observe returns an observer that records the events of the rank's engine, and passes them on to o.
 func (r *Rank) Observe(o mpe.Observer) mpe.Observer {
 	r.Observer = o
 	return r
 }
 
-// Start says when the engine's clock began, which is known after its start. Nothing of the rank is read before.
+// Start sets the start of the engine's clock, which is known only after the engine has started. Until then, nothing of
+// the rank is read.
 func (r *Rank) Start(began time.Time) { r.started.Store(&began) }
 
-// Simulate has packets of the rank, and those that other ranks of the recorder send to it, recorded with a cycle of its kernel's simulation.
-// cycle returns how often that was started, 0 for not yet, and the cycle that it has reported last; locks of engines and rings are held
-// then. Simulate is called before any rank starts.
+// Simulate adds the simulation cycle of the rank's kernel to each packet of the rank, and to packets that other ranks
+// of the recorder send to it. cycle returns the number of starts of the simulation, 0 if it has not started, and the
+// last cycle that it has reported. It is called with locks of engines and rings held. Simulate must be called before
+// any rank starts.
 func (r *Rank) Simulate(cycle func() (simulation, cycle uint64)) { r.cycle = cycle }
 
-// Pair returns what records the packets with a peer, or nil if none are.
+// Pair returns the recorder of packets with a peer, or nil if they are not recorded.
 func (r *Rank) Pair(peer int) mpe.PacketRecorder {
 	if p := r.pairs[peer]; p != nil {
 		return p
 	}
-	return nil // and no interface of a nil pointer
+	return nil // not an interface that holds a nil pointer
 }
 
 // pair is a peer of a rank.
@@ -155,7 +158,7 @@ type pair struct {
 	ring *ring
 	rank *Rank
 	peer int32
-	// remote is the peer, if that is a rank of the same process: what it sends is recorded there.
+	// remote is the peer if it is a rank of this process, which records the packets that it sends.
 	remote *Rank
 }
 
@@ -181,10 +184,10 @@ func (p *pair) Packet(at handshake.Instant, sent bool, wire int, header, payload
 	r.mu.Unlock()
 }
 
-// cycleLen is the length of the data of a cycle: rank, simulation and cycle.
+// cycleLen is the length of the data of a cycle entry: rank, simulation and cycle.
 const cycleLen = 4 + 8 + 8
 
-// cycleAt records the cycle of the rank's simulation behind a packet of a pair, whose lock is held.
+// cycleAt records the cycle of the rank's simulation after a packet of a pair. The caller holds the lock of the ring.
 func (r *Rank) cycleAt(at handshake.Instant, p *pair) {
 	if r.cycle == nil {
 		return
@@ -201,7 +204,7 @@ func (r *Rank) cycleAt(at handshake.Instant, p *pair) {
 	*length = cycleLen
 }
 
-// event records something that is no packet.
+// event records an entry that is not a packet.
 func (r *Rank) event(peer int, at handshake.Instant, kind entryKind, code uint8, text string) {
 	if peer < 0 || peer >= len(r.pairs) || r.pairs[peer] == nil {
 		return
@@ -213,7 +216,7 @@ func (r *Rank) event(peer int, at handshake.Instant, kind entryKind, code uint8,
 	*length = uint8(copy(data, text))
 }
 
-// Dropped implements mpe.Observer. A packet from an address that is no rank's has not been recorded before.
+// Dropped implements mpe.Observer. A packet from an unknown address has not been recorded yet.
 func (r *Rank) Dropped(rank, peer int, d mpe.Drop) {
 	if a := d.Packet; peer == mpe.UnknownPeer && a != nil {
 		r.foreign(d.At, a)
@@ -223,7 +226,7 @@ func (r *Rank) Dropped(rank, peer int, d mpe.Drop) {
 	r.Observer.Dropped(rank, peer, d)
 }
 
-// callHead is the length of the data of a call.
+// callHead is the length of the data of a call entry.
 const callHead = 33
 
 // Call implements mpe.CallRecorder.
@@ -268,10 +271,10 @@ func (r *Rank) Noted(rank, peer int, n mpe.Note) {
 	r.Observer.Noted(rank, peer, n)
 }
 
-// maxParts is how many slots an error takes at most.
+// maxParts is the maximum number of slots for an error.
 const maxParts = 8
 
-// Failed records that an operation with a peer has failed.
+// Failed records the failure of an operation with a peer.
 func (r *Rank) Failed(peer int, err error) {
 	began := r.started.Load()
 	if began == nil {

@@ -22,10 +22,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// noon is when the engines of these tests begin, and when a recording of them is read an hour later.
+// noon is the start time of the engines in these tests. Their recordings are read an hour later.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// addresses are those of ranks whose packets go over the given protocol.
+// addresses returns the addresses of ranks whose packets are sent over the given protocol.
 func addresses(proto pcapng.Proto) Addresses {
 	return func(rank, peer int) (local, remote netip.AddrPort, _ pcapng.Proto) {
 		of := func(n int) netip.AddrPort {
@@ -35,7 +35,7 @@ func addresses(proto pcapng.Proto) Addresses {
 	}
 }
 
-// nop is the observer behind a rank.
+// nop is the next observer of a rank.
 type nop struct{}
 
 func (nop) Dropped(int, int, mpe.Drop)  {}
@@ -50,7 +50,7 @@ func (r *Rank) begin(*testing.T) *Rank {
 	return r
 }
 
-// one returns rank 0 of a recorder, whose peers from rank 1 on are given.
+// one returns rank 0 of a recorder with the given peers, from rank 1 on.
 func one(memory int, peers ...Peer) *Rank {
 	return New(memory, []Plan{{0, append([]Peer{{}}, peers...)}}).Rank(0)
 }
@@ -65,7 +65,7 @@ func header(h protocol.Header) []byte { return protocol.CloudFPGA.Append(nil, h)
 
 func ms(n int) handshake.Instant { return time.Duration(n) * time.Millisecond }
 
-// lines returns what a test compares of units.
+// lines returns the parts of units that tests compare.
 func lines(units []pcapng.Unit) (list []string) {
 	for i := range units {
 		u := &units[i]
@@ -74,7 +74,8 @@ func lines(units []pcapng.Unit) (list []string) {
 	return list
 }
 
-// TestUnits: packets come in the order of time with their addresses and lengths, and events are comments of the packet before.
+// TestUnits checks that packets are in order of time with their addresses and lengths, and that events are comments of
+// the previous packet.
 func TestUnits(t *testing.T) {
 	r := one(1<<20, Peer{Recorded: true}, Peer{Recorded: true, Extended: true}, Peer{}).begin(t)
 	p, x := r.Pair(1), r.Pair(2)
@@ -104,7 +105,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestFailure: the whole text of an error is a comment, though it takes several slots.
+// TestFailure checks that a comment has the whole text of an error, even if it takes several slots.
 func TestFailure(t *testing.T) {
 	r := one(1<<20, Peer{Recorded: true}).begin(t)
 	r.Start(time.Now())
@@ -117,7 +118,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// TestLocalPeers: of a pair of which both ranks are here, each packet is recorded once.
+// TestLocalPeers checks that each packet between two local ranks is recorded once.
 func TestLocalPeers(t *testing.T) {
 	local := Peer{Recorded: true}
 	rec := New(1<<20, []Plan{{0, []Peer{{}, local}}, {1, []Peer{local, {}}}})
@@ -132,8 +133,8 @@ func TestLocalPeers(t *testing.T) {
 	}
 }
 
-// TestHalf: of a pair of which both ranks are here, there is nothing before what is left of the packets of either, as those of
-// the other one alone would seem to be without cause.
+// TestHalf checks that the packets between two local ranks start where those of both are present, because the older
+// packets of one rank would lack their context.
 func TestHalf(t *testing.T) {
 	local := Peer{Recorded: true}
 	rec := New(3*4*minRing, []Plan{{0, []Peer{{}, local, local}}, {1, []Peer{local, {}, local}}, {2, []Peer{local, local, {}}}})
@@ -163,7 +164,7 @@ func TestHalf(t *testing.T) {
 	if want := map[string]int{"10.0.0.1": slots, "10.0.0.2": 5, "10.0.0.3": 8}; !maps.Equal(count, want) || first != ms(7) {
 		t.Errorf("%v from %v on, want %v from 7ms on", count, first, want)
 	}
-	// And so where a reader is too late.
+	// The same holds if a reader is too late.
 	clear(count)
 	for i := 1000; i < 1000+slots+1; i++ {
 		rec.Rank(0).Pair(1).Packet(ms(2*i), true, 32, make([]byte, 32), nil)
@@ -177,7 +178,7 @@ func TestHalf(t *testing.T) {
 	}
 }
 
-// TestSharedRings: peers that share rings do not share them with packets of unknown addresses, or calls.
+// TestSharedRings checks that a ring shared by peers does not contain packets of unknown addresses, or calls.
 func TestSharedRings(t *testing.T) {
 	peers := make([]Peer, 40)
 	for i := range peers {
@@ -196,7 +197,7 @@ func TestSharedRings(t *testing.T) {
 	}
 }
 
-// TestBounded: whatever is sent, memory stays within its bound, and what is left are the last entries of each ring.
+// TestBounded checks that the rings use at most their memory limit for any packets, and at least half of it.
 func TestBounded(t *testing.T) {
 	const memory = 1 << 20
 	for _, ranks := range []int{1, 3, 100} {
@@ -232,7 +233,7 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestFollow: a reader gets each packet once, and knows how many it was too late for.
+// TestFollow checks that a reader gets each packet once, and the number of packets that it missed.
 func TestFollow(t *testing.T) {
 	r := one(minRing, Peer{Recorded: true}).begin(t)
 	slots := r.rings[len(r.rings)-1].slots
@@ -257,7 +258,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestCalls: calls are in the file of a recorder as they were, in the order of time, and displace no packets.
+// TestCalls checks that a recording has the calls in order of time, and that calls do not displace packets.
 func TestCalls(t *testing.T) {
 	r := one(1<<20, Peer{Recorded: true}).begin(t)
 	r.Pair(1).Packet(ms(1), true, 32, header(protocol.Header{Dst: 1, Type: protocol.SendRequest}), nil)
@@ -302,7 +303,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestNoAllocation: to record a packet allocates nothing, once the ring has its memory.
+// TestNoAllocation checks that recording a packet allocates no memory once the ring is allocated.
 func TestNoAllocation(t *testing.T) {
 	r := one(1<<20, Peer{Recorded: true}).begin(t)
 	p, b := r.Pair(1), make([]byte, 32)
@@ -317,8 +318,8 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-// TestFile: a message longer than an IP packet is complete in the file of a recorder, over UDP and TCP and in both profiles, although little of it was
-// recorded, and whatever its port is.
+// TestFile checks that a message longer than an IP packet is complete in a recording, although only a part of it was
+// recorded, over UDP and TCP, in both profiles and with any port.
 func TestFile(t *testing.T) {
 	const words = 100_000
 	for _, proto := range []pcapng.Proto{pcapng.UDP, pcapng.TCP} {
@@ -339,7 +340,7 @@ func TestFile(t *testing.T) {
 		var b [protocol.ExtHeaderLen]byte
 		protocol.PutExtended(b[:], &eager, payload[:20000])
 		x.Packet(ms(5), true, len(b)+20000, b[:], payload[:20000])
-		if proto == pcapng.UDP { // the longest datagram that a path may carry
+		if proto == pcapng.UDP { // the maximum length of a datagram on any path
 			eager.Number, eager.Message, eager.Length = 2, 2, 65504-protocol.ExtHeaderLen
 			protocol.PutExtended(b[:], &eager, payload[:eager.Length])
 			x.Packet(ms(6), true, len(b)+int(eager.Length), b[:], payload[:eager.Length])
@@ -365,7 +366,8 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestCycles: packets of a rank in simulation have its cycle, also those that a rank of the same process sends to it, and no other packet's.
+// TestCycles checks that packets of a simulated rank have its cycle, even if a rank of the same process sends them, and
+// that no other packets do.
 func TestCycles(t *testing.T) {
 	peer := Peer{Recorded: true}
 	rec := New(1<<20, []Plan{{0, []Peer{{}, peer, peer}}, {1, []Peer{peer, {}, peer}}})
@@ -376,7 +378,7 @@ func TestCycles(t *testing.T) {
 	send(1, host.Pair(1), true)
 	simulation, cycle = 1, 17
 	send(2, host.Pair(1), true)
-	send(3, role.Pair(0), false) // which is the one before
+	send(3, role.Pair(0), false) // the previous packet
 	role.Dropped(1, 0, mpe.Drop{Reason: state.DropStale, At: ms(3)})
 	cycle = 1<<63 + 1
 	send(4, role.Pair(0), true)
@@ -401,7 +403,7 @@ func TestCycles(t *testing.T) {
 	}
 }
 
-// TestCycleOfALostPacket: the cycle of a packet that was overwritten is not the next one's.
+// TestCycleOfALostPacket checks that the cycle of an overwritten packet is not applied to the next one.
 func TestCycleOfALostPacket(t *testing.T) {
 	r := one(minRing, Peer{Recorded: true}).begin(t)
 	cycle := uint64(0)
@@ -410,7 +412,7 @@ func TestCycleOfALostPacket(t *testing.T) {
 	for n := range slots {
 		r.Pair(1).Packet(ms(n), true, 32, make([]byte, 32), nil)
 	}
-	r.Noted(0, 1, mpe.Note{Event: state.EventPadding, At: ms(slots)}) // so that the oldest entry is a cycle
+	r.Noted(0, 1, mpe.Note{Event: state.EventPadding, At: ms(slots)}) // makes a cycle the oldest entry
 	units := readAll(r)
 	if len(units) != (slots-1)/2 {
 		t.Fatalf("%d packets in %d slots", len(units), slots)

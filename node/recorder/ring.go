@@ -7,18 +7,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A slot has an entry: a packet or an event. Rings are bytes, so that the garbage collector does not look at them, and slots are whole
-// cache lines: to record a packet costs little more than the misses that they cause.
+// A slot holds an entry: a packet, an event or a call. Rings are bytes, so that the garbage collector does not scan
+// them. Slots are whole cache lines, so that recording a packet costs little more than the cache misses.
 const (
-	// longSlot is for the extended profile: it has room for a header, and for the payload of an ACK with two ranges.
+	// longSlot is for the extended profile: it fits a header, and the payload of an ACK with two ranges.
 	longSlot = 128
-	// shortSlot is for the others: it has room for a header, and for three words.
+	// shortSlot is for other profiles: it fits a header and three words.
 	shortSlot = 64
-	// slotHead is what comes before the data.
+	// slotHead is the number of bytes before the data.
 	slotHead = 20
 )
 
-// SnapLength is how many bytes of a packet are kept at most; of one that is not of the extended profile, ShortSnapLength.
+// SnapLength is the maximum number of bytes kept of a packet; ShortSnapLength applies to profiles other than extended.
 const (
 	SnapLength      = longSlot - slotHead
 	ShortSnapLength = shortSlot - slotHead
@@ -30,13 +30,14 @@ const (
 	_ = uint(ShortSnapLength - protocol.HeaderLen)
 )
 
-// entry is what a slot has.
+// entry is the contents of a slot.
 type entry struct {
-	at   int64 // on the engine's clock, in nanoseconds
+	at   int64 // nanoseconds on the engine's clock
 	wire uint32
 	peer int32 // or mpe.UnknownPeer
 	kind entryKind
-	// code is an state.DropReason, state.Event or coll.Collective, or the number of a part of a text, by kind.
+	// code is a state.DropReason, a state.Event, a coll.Collective, or the number of a part of a text, depending on
+	// kind.
 	code uint8
 	data []byte
 }
@@ -46,20 +47,20 @@ type entryKind uint8
 const (
 	entrySent entryKind = iota + 1
 	entryReceived
-	// entryForeign is a packet from an address that is no rank's. Its data begins with the address: addressLen bytes.
+	// entryForeign is a packet from an unknown address. Its data begins with the address, addressLen bytes.
 	entryForeign
 	entryDropped
 	entryNoted
-	// entryFailed has a part of an error as data.
+	// entryFailed holds a part of an error.
 	entryFailed
-	// entryCycle has the cycle of a simulation at the time of the packet before.
+	// entryCycle is the simulation cycle at the time of the preceding packet.
 	entryCycle
 	// entryPosted and entryEnded are calls.
 	entryPosted
 	entryEnded
 )
 
-// codeSend is the code of a call that sends a message. That of a receive is 0.
+// codeSend is the code of a call that sends a message. The code of a receive is 0.
 const codeSend = 255
 
 // packet reports whether the entry is a packet.
@@ -71,20 +72,21 @@ func (k entryKind) call() bool { return k >= entryPosted }
 // addressLen is the length in bytes of an IPv6 address and a port.
 const addressLen = 16 + 2
 
-// ring has the last entries of one pair, or of several of a rank.
+// ring holds the last entries of one pair, or of several pairs of a rank.
 type ring struct {
 	mu    sync.Mutex
-	mem   []byte // nil before the first entry, if it is to be of Go's heap
-	slot  int    // bytes of a slot
+	mem   []byte // nil before the first entry if it is allocated on Go's heap
+	slot  int    // size of a slot in bytes
 	slots int
-	at    int    // where the next one begins in mem
-	total uint64 // how many entries there were
+	at    int    // offset of the next entry in mem
+	total uint64 // number of entries ever written
 }
 
-// size is how many bytes the ring has.
+// size returns the size of the ring in bytes.
 func (r *ring) size() int { return r.slot * r.slots }
 
-// next begins an entry in the slot that was the oldest, and returns the room for its data and for the length of that. The lock is held.
+// next begins an entry in the oldest slot, and returns the space for its data and for the data's length. The caller
+// holds the lock.
 func (r *ring) next(at int64, wire int, peer int32, kind entryKind, code uint8) (data []byte, length *byte) {
 	if r.mem == nil {
 		r.mem = make([]byte, r.size())
@@ -102,7 +104,7 @@ func (r *ring) next(at int64, wire int, peer int32, kind entryKind, code uint8) 
 	return s[slotHead:], &s[18]
 }
 
-// entryOf returns the entry of a slot.
+// entryOf decodes the entry of a slot.
 func entryOf(s []byte) entry {
 	return entry{
 		at: int64(binary.LittleEndian.Uint64(s)), wire: binary.LittleEndian.Uint32(s[8:]), peer: int32(binary.LittleEndian.Uint32(s[12:])),
@@ -110,18 +112,19 @@ func entryOf(s []byte) entry {
 	}
 }
 
-// oldest returns the number of the oldest entry that is there.
+// oldest returns the number of the oldest entry still present.
 func (r *ring) oldest() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.total - min(r.total, uint64(r.slots))
 }
 
-// readBatch is how many entries are copied at a time, so that the rank does not wait for long.
+// readBatch is the number of entries copied at a time, which bounds the time that the rank waits for the lock.
 const readBatch = 256
 
-// read appends entries from number from on, at most readBatch, and none after until, to list. It returns the number of the next one,
-// and how many were overwritten before they could be read. more: there are others.
+// read appends entries to list, beginning with number from: at most readBatch, and none after until. It returns the
+// number of the next entry, the number of entries that were overwritten before they could be read, and whether there
+// are more.
 func (r *ring) read(list []entry, from uint64, until int64) (read []entry, next, lost uint64, more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

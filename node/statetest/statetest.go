@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-// Run runs the tests of a package, and returns their exit code. Until then, ranks, jobs and daemons of this process and
-// of its children keep their state in a temporary directory.
+// Run runs the tests of a package, and returns their exit code. During the tests, ranks, jobs and daemons of this
+// process and its children keep their state in a temporary directory.
 func Run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "zrlmpid-state")
 	if err != nil {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	// of jobs; of the daemon, as systemd sets it
+	// The first is used by jobs, and the second by the daemon, as set by systemd.
 	for _, variable := range []string{"XDG_STATE_HOME", "STATE_DIRECTORY"} {
 		if err := os.Setenv(variable, dir); err != nil {
 			panic(err)

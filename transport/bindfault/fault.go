@@ -1,7 +1,6 @@
-// Package bindfault explains why a rank could not be bound to its address: who
-// holds the port, or which addresses this machine has instead and which ranks
-// they belong to. It searches only when a bind has failed, and must never try to
-// repair anything.
+// Package bindfault explains why a rank could not be bound to its address: who holds the port, or which
+// addresses this machine has instead and which ranks they belong to. It searches only after a bind has failed,
+// and must never try to repair anything.
 package bindfault
 
 import (
@@ -16,18 +15,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// ListenError is a failed bind: who has the port, which addresses the machine
-// has instead, and what to do.
+// ListenError is a failed bind, with its cause: who holds the port, or which addresses the machine has instead.
 type ListenError struct {
 	// Network is "udp" or "tcp".
 	Network string
 	Rank    int
 	Addr    netip.AddrPort
-	// Holder is the process that has the port, where that is the trouble and
-	// the system reports it; else nil.
+	// Holder is the process that holds the port, or nil if that is not the cause or not known.
 	Holder *Process
-	// Here lists this machine's addresses, where the trouble is that Addr is
-	// none of them.
+	// Here lists this machine's addresses if Addr is not among them.
 	Here []Address
 	// Err is the system's error.
 	Err error
@@ -39,24 +35,24 @@ type Process struct {
 	Name string `json:"name"`
 }
 
-// Socket is a socket that is bound to an address.
+// Socket is a socket bound to an address.
 type Socket struct {
-	// Holder is the process that has it; nil if the system does not report that.
+	// Holder is the process that owns the socket, or nil if the system does not report it.
 	Holder *Process
-	// Drops counts datagrams for which its receive buffer had no room.
+	// Drops counts the datagrams dropped because the receive buffer was full.
 	Drops uint64
 
 	inode string
 }
 
-// Address is an address of this machine, and the rank that the map gives it.
+// Address is an address of this machine, and its rank in the rank map.
 type Address struct {
 	IP netip.Addr
-	// Rank is rankmap.NoRank if the address is in no map or shared.
+	// Rank is rankmap.NoRank if the map does not have the address, or several ranks share it.
 	Rank int
 }
 
-// New explains err, which binding the given rank of m has returned.
+// New explains err, the error of binding the given rank of m.
 func New(network string, rank int, m *rankmap.Map, err error) *ListenError {
 	f := &ListenError{Network: network, Rank: rank, Addr: m.Addr(rank), Err: err}
 	switch {
@@ -70,7 +66,7 @@ func New(network string, rank int, m *rankmap.Map, err error) *ListenError {
 	return f
 }
 
-// here returns this machine's addresses, as far as they can be read.
+// here returns this machine's addresses, as far as they can be determined.
 func here(m *rankmap.Map) []Address {
 	ifAddrs, err := net.InterfaceAddrs()
 	if err != nil {
@@ -91,7 +87,7 @@ func here(m *rankmap.Map) []Address {
 // Unwrap returns the system's error.
 func (f *ListenError) Unwrap() error { return f.Err }
 
-// Error says what happened, where, and what to do.
+// Error names the rank and the address, the cause, and a remedy.
 func (f *ListenError) Error() string {
 	text := fmt.Sprintf("rank %d cannot listen on %s %v: ", f.Rank, f.Network, f.Addr)
 	switch {
@@ -116,7 +112,7 @@ func (f *ListenError) inUse() string {
 	return fmt.Sprintf("process %d (%s) holds the port: stop it, or change the port in the rank map", f.Holder.PID, f.Holder.Name)
 }
 
-// maxListed bounds a message on machines with very many addresses.
+// maxListed limits the addresses in a message.
 const maxListed = 16
 
 func (f *ListenError) notHere() string {

@@ -64,7 +64,7 @@ func TestManyAddresses(t *testing.T) {
 	}
 }
 
-// TestRealFaults has the system say it.
+// TestRealFaults checks faults reported by the system.
 func TestRealFaults(t *testing.T) {
 	taken, err := net.ListenPacket("udp4", "127.0.0.1:0")
 	if err != nil {

@@ -11,17 +11,17 @@ import (
 	"strings"
 )
 
-// Bound returns the socket that keeps others from an address, for "udp" or "tcp"; nil if there is none.
+// Bound returns the socket that occupies an address of network "udp" or "tcp", or nil.
 func Bound(network string, addr netip.AddrPort) *Socket { return proc("/proc").bound(network, addr) }
 
-// proc is a directory like /proc.
+// proc is the path of a directory like /proc.
 type proc string
 
-// bound returns the socket that keeps others from addr, if possible one whose process is known: without root, those of
-// its own user are.
+// bound returns the socket that occupies addr, preferably one with a known process. Without root, only
+// processes of the same user are known.
 func (p proc) bound(network string, addr netip.AddrPort) *Socket {
 	var found *Socket
-	// An IPv6 socket on the unspecified address takes the IPv4 port as well.
+	// An IPv6 socket on the unspecified address occupies the IPv4 port as well.
 	for _, table := range []string{network, network + "6"} {
 		for _, s := range p.sockets(table, addr) {
 			if s.Holder = p.owner(s.inode); s.Holder != nil {
@@ -35,7 +35,7 @@ func (p proc) bound(network string, addr netip.AddrPort) *Socket {
 	return found
 }
 
-// sockets returns the sockets in net/table, of the network namespace of the thread, that are bound to addr.
+// sockets returns the sockets bound to addr in net/table, of the thread's network namespace.
 func (p proc) sockets(table string, addr netip.AddrPort) []Socket {
 	file, err := os.Open(filepath.Join(string(p), "thread-self/net", table))
 	if err != nil {
@@ -44,7 +44,8 @@ func (p proc) sockets(table string, addr netip.AddrPort) []Socket {
 	defer file.Close()
 	var sockets []Socket
 	for lines := bufio.NewScanner(file); lines.Scan(); {
-		// sl local_address rem_address st queues tr:tm retrnsmt uid timeout inode ref pointer drops; TCP has others at the end
+		// Fields: sl local_address rem_address st queues tr:tm retrnsmt uid timeout inode ref pointer drops.
+		// TCP has other fields after inode.
 		fields := strings.Fields(lines.Text())
 		if len(fields) < 10 || fields[9] == "0" {
 			continue
@@ -64,8 +65,8 @@ func (p proc) sockets(table string, addr netip.AddrPort) []Socket {
 	return sockets
 }
 
-// parseProcAddr reads an address as /proc/net prints it: the IP as 32-bit
-// numbers of the machine's byte order, and the port, all in hexadecimal.
+// parseProcAddr parses an address as printed in /proc/net: the IP as 32-bit numbers in the machine's byte
+// order, and the port, all in hexadecimal.
 func parseProcAddr(s string) (netip.AddrPort, bool) {
 	ipText, portText, _ := strings.Cut(s, ":")
 	port, err := strconv.ParseUint(portText, 16, 16)

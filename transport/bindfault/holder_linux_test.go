@@ -11,7 +11,7 @@ import (
 )
 
 func TestHolderOfARealSocket(t *testing.T) {
-	udp, err := net.ListenPacket("udp", ":0") // the IPv6 table, where there is IPv6
+	udp, err := net.ListenPacket("udp", ":0") // in the IPv6 table, if the system has IPv6
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,5 +4,5 @@ package bindfault
 
 import "net/netip"
 
-// Bound knows no portable way to ask.
+// Bound returns nil: there is no portable way to find the socket.
 func Bound(string, netip.AddrPort) *Socket { return nil }

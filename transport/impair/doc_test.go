@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestDocument: docs/impair.md describes every word with what it is for, and its script and
-// rules can be read.
+// TestDocument checks that docs/impair.md describes every word and its media, and that its script and rules can
+// be parsed.
 func TestDocument(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "impair.md"))
 	if err != nil {

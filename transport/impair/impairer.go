@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Forever is the Fate.Delay of a packet that is never delivered.
+// Forever is the Delivery.After of a packet that is never delivered.
 const Forever = time.Duration(math.MaxInt64)
 
-// Impairer applies a script to the packets between some ranks. Directions do not affect each
-// other. It is not safe for concurrent use.
+// Impairer applies a script to the packets between some ranks. Directions do not affect each other. An Impairer
+// is not safe for concurrent use.
 type Impairer struct {
 	seed  uint64
 	rules []activeRule
 	flows map[direction]*flow
-	// out and next are what Datagram returns, and makes next.
+	// out is the result of Datagram, and next the buffer for building it.
 	out, next []Delivery
 }
 
-// activeRule is a rule with its ranks; nil: all of them.
+// activeRule is a rule with its ranks resolved; nil selects all ranks.
 type activeRule struct {
 	Rule
 	from, to []bool
@@ -33,73 +33,72 @@ type direction struct{ from, to int }
 type flow struct {
 	counts [numKinds]Count
 	rules  []ruleState
-	// ordered is when the last packet of a stream is delivered.
+	// ordered is the time at which the last packet of a stream is delivered.
 	ordered time.Duration
 }
 
 // ruleState is the state of a rule in one direction.
 type ruleState struct {
 	rng *rand.Rand
-	// seen is how many packets the rule was for.
+	// seen is the number of packets that the rule's other conditions have selected.
 	seen int
-	// bursting: the last datagram was lost in a burst.
+	// bursting is set if the last datagram was lost in a burst.
 	bursting bool
-	// free is when all that passed before has been sent, by the rule's rate.
+	// free is the time at which all earlier packets have been sent at the rule's rate.
 	free time.Duration
 }
 
-// Delivery is one arrival of a datagram.
+// Delivery is one delivery of a datagram.
 type Delivery struct {
-	// After is how long after it was sent.
+	// After is the delay from send to delivery.
 	After time.Duration
-	// Flip is the number of the bit that is inverted on the way, or -1.
+	// Flip is the index of a bit to invert, or -1.
 	Flip int
 }
 
-// Apply inverts the bit in b, if there is one.
+// Apply inverts the bit in b, if any.
 func (d Delivery) Apply(b []byte) {
 	if d.Flip >= 0 {
 		b[d.Flip/8] ^= 1 << (d.Flip % 8)
 	}
 }
 
-// Ending is what befalls a connection.
+// Ending is a fault of a connection.
 type Ending uint8
 
-// The endings of a connection.
+// Endings of a connection.
 const (
-	// Continues: none.
+	// Continues leaves the connection alone.
 	Continues Ending = iota
-	// Closes: its direction is closed behind the packet.
+	// Closes closes the connection's direction after the packet.
 	Closes
-	// Resets: it is reset, and the packet is lost.
+	// Resets resets the connection; the packet is lost.
 	Resets
 )
 
-// Fate is what befalls a packet of a stream.
+// Fate is the outcome for a packet of a stream.
 type Fate struct {
-	// Delivery says when it is delivered; never earlier than those before it.
+	// Delivery is the time of delivery, never earlier than for the packets before.
 	Delivery
 	Ending Ending
 }
 
-// New returns an Impairer for ranks with the given addresses. The error is that of
-// Script.Check.
+// New returns an Impairer for ranks with the given addresses. It returns the error of Script.Check.
 func New(s Script, m Medium, ranks []netip.Addr) (*Impairer, error) {
 	if err := s.Check(m, ranks); err != nil {
 		return nil, err
 	}
 	im := &Impairer{seed: uint64(s.Seed), rules: make([]activeRule, len(s.Rules)), flows: make(map[direction]*flow)}
 	for i, r := range s.Rules {
-		from, _ := r.From.resolve(ranks) // Check has
+		from, _ := r.From.resolve(ranks) // cannot fail after Check
 		to, _ := r.To.resolve(ranks)
 		im.rules[i] = activeRule{r, from, to}
 	}
 	return im, nil
 }
 
-// flow returns the state of a direction. Each rule has randomness of its own there, so that
-// what other directions and rules do changes nothing.
+// flow returns the state of a direction. Each rule has a separate random generator per direction, so that other
+// directions and rules do not affect it.
 func (im *Impairer) flow(from, to int) *flow {
 	d := direction{from, to}
 	f := im.flows[d]
@@ -113,7 +112,7 @@ func (im *Impairer) flow(from, to int) *flow {
 	return f
 }
 
-// selects reports whether a packet meets the faults of the rule.
+// selects reports whether the rule's faults apply to a packet.
 func (r *activeRule) selects(s *ruleState, now time.Duration, from, to int, k Kind) bool {
 	if now < r.After || r.For > 0 && now >= r.After+r.For || !r.Packets.has(k) ||
 		r.from != nil && !r.from[from] || r.to != nil && !r.to[to] {
@@ -123,9 +122,8 @@ func (r *activeRule) selects(s *ruleState, now time.Duration, from, to int, k Ki
 	return r.Nth.has(s.seen)
 }
 
-// Datagram decides about the next datagram of a direction, which is sent at now; now does not
-// decrease. It returns the deliveries of it, none if it is lost. The slice is valid until the
-// next call.
+// Datagram decides about the next datagram of a direction, sent at time now; now must not decrease. It returns
+// the deliveries of the datagram, none if it is lost. The slice is valid until the next call.
 func (im *Impairer) Datagram(now time.Duration, from, to int, b []byte) []Delivery {
 	f, k := im.flow(from, to), KindOf(b)
 	c := &f.counts[k]
@@ -147,7 +145,7 @@ func (im *Impairer) Datagram(now time.Duration, from, to int, b []byte) []Delive
 	return im.out
 }
 
-// datagram appends what a rule makes of a datagram that was to be delivered as d.
+// datagram appends the deliveries that a rule produces from delivery d of a datagram.
 func (r *activeRule) datagram(out []Delivery, s *ruleState, now time.Duration, length int, d Delivery, c *Count) []Delivery {
 	if r.Partition || r.Loss > 0 && r.loses(s) {
 		c.Lost++
@@ -183,7 +181,7 @@ func (r *activeRule) datagram(out []Delivery, s *ruleState, now time.Duration, l
 	return out
 }
 
-// alter applies the faults that streams meet as well.
+// alter applies the faults that exist for datagrams and streams.
 func (r *activeRule) alter(s *ruleState, d Delivery, length int, c *Count) Delivery {
 	if r.Delay.Max > 0 {
 		c.Delayed++
@@ -196,8 +194,8 @@ func (r *activeRule) alter(s *ruleState, d Delivery, length int, c *Count) Deliv
 	return d
 }
 
-// loses decides by the model of Gilbert and Elliott, whose bad state loses all and whose good
-// state none.
+// loses decides by the Gilbert-Elliott model, with all packets lost in the bad state and none in the good
+// state.
 func (r *activeRule) loses(s *ruleState) bool {
 	switch {
 	case r.Burst == 0:
@@ -212,7 +210,7 @@ func (r *activeRule) loses(s *ruleState) bool {
 	return s.bursting
 }
 
-// throttle returns when the last byte of a packet has been sent by the rule's rate.
+// throttle returns the time from now until the last byte of a packet has been sent at the rule's rate.
 func (r *activeRule) throttle(s *ruleState, now time.Duration, length int) time.Duration {
 	s.free = max(s.free, now) + time.Duration(float64(length)/float64(r.Rate)*float64(time.Second))
 	return s.free - now
@@ -227,8 +225,8 @@ func (s Span) pick(rng *rand.Rand) time.Duration {
 	return s.Min + time.Duration(rng.Int64N(int64(s.Max-s.Min)+1))
 }
 
-// Piece decides about the next packet of a direction over a stream, or the next piece of
-// one, which is sent at now; now does not decrease.
+// Piece decides about the next packet of a direction of a stream, or the next piece of one, sent at time now;
+// now must not decrease.
 func (im *Impairer) Piece(now time.Duration, from, to int, k Kind, length int) Fate {
 	f := im.flow(from, to)
 	c := &f.counts[k]
@@ -267,8 +265,7 @@ func (im *Impairer) Piece(now time.Duration, from, to int, k Kind, length int) F
 	return fate
 }
 
-// Connected says that a direction begins anew on another connection: nothing of the one
-// before delays what is sent on it.
+// Connected starts a new connection of a direction: packets of the previous connection do not delay it.
 func (im *Impairer) Connected(from, to int) {
 	f := im.flow(from, to)
 	f.ordered = 0
@@ -277,7 +274,7 @@ func (im *Impairer) Connected(from, to int) {
 	}
 }
 
-// Report returns what befell the packets so far, sorted by direction and type.
+// Report returns counts of packets and faults so far, sorted by direction and type.
 func (im *Impairer) Report() []Row {
 	var rows []Row
 	for d, f := range im.flows {

@@ -53,14 +53,14 @@ func TestKindOf(t *testing.T) {
 	}
 }
 
-// sent is a datagram of a scripted run: at a time, in a direction, of a type.
+// sent is a datagram of a scripted run: its time, direction and type.
 type sent struct {
 	at       time.Duration
 	from, to int
 	kind     Kind
 }
 
-// deliveries returns when each datagram is delivered, with "!" if it is corrupt.
+// deliveries returns the delivery times of each datagram, with "!" if it is corrupt.
 func deliveries(im *Impairer, all []sent) []string {
 	var got []string
 	for _, x := range all {
@@ -77,7 +77,7 @@ func deliveries(im *Impairer, all []sent) []string {
 	return got
 }
 
-// TestRules: each fault, and each condition, with what is certain.
+// TestRules tests each fault and each condition where the outcome is certain.
 func TestRules(t *testing.T) {
 	const ms, s = time.Millisecond, time.Second
 	three := []sent{{0, 0, 1, ack}, {s, 0, 1, ack}, {2 * s, 0, 1, ack}}
@@ -119,7 +119,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestPieces: the same over a stream, which stays in order.
+// TestPieces does the same over a stream, which keeps its order.
 func TestPieces(t *testing.T) {
 	const ms = time.Millisecond
 	type piece struct {
@@ -159,8 +159,7 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestOdds: shares and lengths of bursts are what the script says, within five standard
-// deviations.
+// TestOdds checks that shares and burst lengths are as the script specifies, within five standard deviations.
 func TestOdds(t *testing.T) {
 	const n = 200_000
 	for _, tt := range []struct {
@@ -203,9 +202,9 @@ func TestOdds(t *testing.T) {
 	}
 }
 
-// TestProperties: for random scripts and traffic, what is delivered is what was sent and
-// duplicated and not lost, and the same seed makes the same decisions in a direction,
-// whatever happens in others.
+// TestProperties checks, for random scripts and traffic, that delivered packets are the sent ones plus
+// duplicates minus losses, and that the same seed makes the same decisions in a direction, whatever happens in
+// others.
 func TestProperties(t *testing.T) {
 	for seed := range 300 {
 		rng := rand.New(rand.NewPCG(uint64(seed), 9))
@@ -251,7 +250,7 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// TestSeeds: another seed makes other decisions.
+// TestSeeds checks that another seed makes other decisions.
 func TestSeeds(t *testing.T) {
 	all := make([]sent, 100)
 	for i := range all {

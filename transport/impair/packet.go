@@ -8,18 +8,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Kind is what a rule calls the type of a packet: a protocol.Type, or Payload.
+// Kind is the type of a packet in a rule: a protocol.Type, or Payload.
 type Kind uint8
 
-// Payload is the Kind of what does not begin with a header: a continuation datagram, or a
-// piece of a stream behind a header.
+// Payload is the Kind of data that does not begin with a header: a continuation datagram, or a piece of a
+// stream after a header.
 const Payload Kind = 0
 
 const numKinds = int(protocol.Error) + 1
 
 // KindOf returns the kind of a datagram of any profile.
 func KindOf(b []byte) Kind {
-	profile := protocol.V09 // parses cloudfpga as well
+	profile := protocol.V09 // also parses cloudfpga
 	if protocol.IsExtended(b) {
 		profile = protocol.Extended
 	}
@@ -38,13 +38,13 @@ func (k Kind) String() string {
 	return protocol.Type(k).String()
 }
 
-// Kinds is a set of kinds. The zero value is all of them.
+// Kinds is a set of kinds. The zero value contains all kinds.
 type Kinds uint8
 
-// has reports whether the set has k.
+// has reports whether the set contains k.
 func (s Kinds) has(k Kind) bool { return s == 0 || s&(1<<k) != 0 }
 
-// parseKinds reads names of packet types, separated by commas, in any case.
+// parseKinds parses names of packet types, separated by commas, in any case.
 func parseKinds(text string) (s Kinds, err error) {
 	for name := range strings.SplitSeq(text, ",") {
 		found := false
@@ -69,7 +69,7 @@ func kindNames() []string {
 	return names
 }
 
-// String is the inverse of parseKinds; "" for all kinds.
+// String is the inverse of parseKinds, or "" for all kinds.
 func (s Kinds) String() string {
 	var names []string
 	for k := range Kind(numKinds) {

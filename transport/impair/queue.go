@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Queue holds what is delivered later. Its items leave in the order of their times, and those
-// of the same time in the order of Push. The zero value is empty.
+// Queue holds values that are due later. It returns them in the order of their times, and values of the same
+// time in the order of Push. The zero value is an empty queue.
 type Queue[T any] struct {
 	items timed[T]
 	next  uint64
@@ -18,13 +18,13 @@ type item[T any] struct {
 	value  T
 }
 
-// Push adds a value that is due at a time.
+// Push adds a value that is due at the given time.
 func (q *Queue[T]) Push(due time.Time, value T) {
 	heap.Push(&q.items, item[T]{due, q.next, value})
 	q.next++
 }
 
-// Pop removes the first value that is due at now, and reports whether there is one.
+// Pop removes and returns the first value if it is due at now.
 func (q *Queue[T]) Pop(now time.Time) (value T, ok bool) {
 	if len(q.items) == 0 || q.items[0].due.After(now) {
 		return value, false
@@ -32,7 +32,7 @@ func (q *Queue[T]) Pop(now time.Time) (value T, ok bool) {
 	return heap.Pop(&q.items).(item[T]).value, true
 }
 
-// Due returns when the first value is due, and reports whether there is one.
+// Due returns the time at which the first value is due, or false if the queue is empty.
 func (q *Queue[T]) Due() (time.Time, bool) {
 	if len(q.items) == 0 {
 		return time.Time{}, false

@@ -2,27 +2,27 @@ package impair
 
 import "cmp"
 
-// Count is what befell packets.
+// Count counts packets and their faults.
 type Count struct {
-	// Packets and Bytes are those that were sent.
+	// Packets and Bytes count all packets sent.
 	Packets uint64 `json:"packets"`
 	Bytes   uint64 `json:"bytes"`
-	// Lost are those that a loss or a partition took, Overflowed those that found no room
-	// in the queue of a rate. Duplicated counts additional deliveries.
+	// Lost counts packets dropped by a loss or a partition, and Overflowed packets for which the queue of a
+	// rate was full. Duplicated counts additional deliveries.
 	Lost       uint64 `json:"lost"`
 	Overflowed uint64 `json:"overflowed"`
 	Duplicated uint64 `json:"duplicated"`
 	Reordered  uint64 `json:"reordered"`
 	Delayed    uint64 `json:"delayed"`
 	Corrupted  uint64 `json:"corrupted"`
-	// Held are packets of a stream that a partition stalled, Resets and Closes those that
-	// ended their connection.
+	// Held counts packets of a stream stalled by a partition; Resets and Closes count packets that ended their
+	// connection.
 	Held   uint64 `json:"held"`
 	Resets uint64 `json:"resets"`
 	Closes uint64 `json:"closes"`
 }
 
-// Row is what befell the packets of one type in one direction.
+// Row is the Count for packets of one type in one direction.
 type Row struct {
 	From   int    `json:"src"`
 	To     int    `json:"dst"`
@@ -36,7 +36,7 @@ func compareRows(a, b Row) int {
 	return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.kind, b.kind))
 }
 
-// Add adds what befell other packets.
+// Add adds other to c.
 func (c *Count) Add(other Count) {
 	c.Packets += other.Packets
 	c.Bytes += other.Bytes

@@ -11,59 +11,57 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
-// Rule says which packets meet which faults. Its text form is a line of words, each with
-// its value: "from 2 to 0 packet ACK nth 3 loss 100%".
+// Rule selects packets and the faults that apply to them. Its text form is a line of words, each with its
+// value: "from 2 to 0 packet ACK nth 3 loss 100%".
 type Rule struct {
-	// From and To are the ranks that a packet is sent by and to.
+	// From and To select packets by sender and receiver.
 	From, To Ends
-	// Packets are the types of packets.
+	// Packets selects packets by type.
 	Packets Kinds
-	// Nth are the numbers of the packets that meet the faults, counted from 1 among those
-	// of one direction that the rest of the rule is for.
+	// Nth selects packets by number, counted from 1 in each direction among the packets that the rest of the
+	// rule selects.
 	Nth Range
-	// After is when the rule begins to act, and For how long it does; 0: without end.
+	// After is the time at which the rule takes effect, and For its duration; 0 means forever.
 	After, For time.Duration
 
-	// Loss is how many datagrams are lost. They are lost in bursts of Burst datagrams on
-	// average, or independently if that is 0.
+	// Loss is the share of datagrams lost. They are lost in bursts with a mean length of Burst, or
+	// independently if Burst is 0.
 	Loss  Percent
 	Burst float64
-	// Duplicate is how many datagrams are delivered twice, and Reorder how many are
-	// delayed by so much that others overtake them. Late is by how much a duplicate comes
-	// behind its original, and a reordered datagram behind its time; 0: at once, and 2 ms.
+	// Duplicate is the share of datagrams delivered twice, and Reorder the share delayed so that others
+	// overtake them. Late is the delay of a duplicate after its original, and of a reordered datagram; 0 means
+	// none for a duplicate, and 2 ms for a reordered datagram.
 	Duplicate, Reorder Percent
 	Late               Span
-	// Corrupt is how many packets have one random bit inverted.
+	// Corrupt is the share of packets in which one random bit is inverted.
 	Corrupt Percent
-	// Delay is by how much packets are delayed. Datagrams may overtake others if it
-	// varies; the order of a stream stays.
+	// Delay is the delay of packets. If it varies, datagrams may overtake others; the order of a stream is
+	// kept.
 	Delay Span
-	// Rate is how many bytes a second pass in each direction; 0: no limit. Queue is how
-	// many bytes of datagrams may wait for that, which is DefaultQueue if it is 0; others
-	// are lost.
+	// Rate limits the bytes per second in each direction; 0 means no limit. Queue limits the bytes of datagrams
+	// that wait for the rate, and datagrams beyond it are lost; 0 means DefaultQueue.
 	Rate, Queue bytesize.Size
-	// Partition has nothing pass: datagrams are lost, streams stall until the rule ends.
+	// Partition stops all packets: datagrams are lost, streams stall until the rule ends.
 	Partition bool
-	// Reset is how many packets reset the connection that they are sent on; Close is behind
-	// how many of them their direction of the connection is closed.
+	// Reset is the share of packets that reset their connection. Close is the share after which the packet's
+	// direction of the connection is closed.
 	Reset, Close Percent
 }
 
-// DefaultQueue is how many bytes of datagrams wait at a rule with a rate.
+// DefaultQueue is the default of Rule.Queue, in bytes.
 const DefaultQueue = 256 << 10
 
-// reorderBy is Rule.Late of a reordered datagram.
+// reorderBy is the default of Rule.Late for reordered datagrams.
 const reorderBy = 2 * time.Millisecond
 
-// Medium is what packets are sent on.
+// Medium is a set of kinds of networks.
 type Medium uint8
 
 // The media.
 const (
-	// Datagrams: UDP.
+	// Datagrams is UDP.
 	Datagrams Medium = 1 << iota
-	// Streams: TCP, which repairs what it loses, so that there is no loss, no duplicate
-	// and no other order.
+	// Streams is TCP, which repairs losses itself: it has no loss, duplicates or reordering.
 	Streams
 )
 
@@ -75,27 +73,27 @@ func (m Medium) String() string {
 	return "udp"
 }
 
-// Word is a word of a rule.
+// Word is a word of the rule language.
 type Word struct {
-	// Name is the word, Value what its value is, or "" if it has none.
+	// Name is the word itself, Value a name for its value, or "" if it takes none.
 	Name, Value string
-	// Fault says that it is a fault, or a property of one, and not a condition.
+	// Fault is set for a fault, or a property of one; other words are conditions.
 	Fault bool
-	// On is what it is for.
+	// On lists the media that the word applies to.
 	On Medium
-	// Help says what it does.
+	// Help describes its effect.
 	Help string
 
 	field
 }
 
-// field is what a word sets. get returns its value as text, or "" if it is not set.
+// field is the part of a Rule that a word sets. get returns its value as text, or "" if it is not set.
 type field struct {
 	set func(r *Rule, text string) error
 	get func(r *Rule) string
 }
 
-// at returns the field that at returns of a rule. format returns "" for the zero value.
+// at returns the field whose address in a rule is given by at. format returns "" for the zero value.
 func at[T any](at func(*Rule) *T, parse func(string) (T, error), format func(T) string) field {
 	return field{
 		set: func(r *Rule, text string) (err error) {
@@ -148,10 +146,10 @@ var words = []Word{
 		at(func(r *Rule) *Percent { return &r.Close }, parsePercent, Percent.String)},
 }
 
-// Words returns all words of rules, conditions first.
+// Words returns all words of the rule language, conditions first.
 func Words() []Word { return words[:len(words):len(words)] }
 
-// ParseRule reads the text form of a rule. A comma may follow a value.
+// ParseRule parses the text form of a rule. A value may be followed by a comma.
 func ParseRule(line string) (Rule, error) {
 	var r Rule
 	seen := make(map[string]bool)
@@ -181,7 +179,7 @@ func ParseRule(line string) (Rule, error) {
 	return r, r.complete(seen)
 }
 
-// complete checks that the words of a rule belong together.
+// complete checks the combination of words in a rule.
 func (r *Rule) complete(has map[string]bool) error {
 	fault := false
 	for i := range words {
@@ -202,8 +200,8 @@ func (r *Rule) complete(has map[string]bool) error {
 	return nil
 }
 
-// begin returns the probability that a burst begins behind a datagram that was not lost, so
-// that Loss of all are lost.
+// begin returns the probability that a burst begins after a datagram that was not lost, chosen so that Loss of
+// all datagrams are lost.
 func (r *Rule) begin() float64 {
 	if r.Loss == 100 {
 		return 1
@@ -245,14 +243,13 @@ func (r Rule) String() string {
 // MarshalText returns String.
 func (r Rule) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText is ParseRule.
+// UnmarshalText calls ParseRule.
 func (r *Rule) UnmarshalText(text []byte) (err error) {
 	*r, err = ParseRule(string(text))
 	return err
 }
 
-// Check reports why the rule cannot act on a medium between ranks with the given addresses,
-// or nil.
+// Check returns an error if the rule is not possible on a medium between ranks with the given addresses.
 func (r *Rule) Check(m Medium, ranks []netip.Addr) error {
 	for i := range words {
 		w := &words[i]

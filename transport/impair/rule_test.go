@@ -80,8 +80,8 @@ func TestParseRuleErrors(t *testing.T) {
 	}
 }
 
-// TestCheck: a rule with a fault that the medium cannot have, or with a rank that does not
-// exist, is refused.
+// TestCheck checks that a rule is rejected if the medium does not support its fault, or if a rank does not
+// exist.
 func TestCheck(t *testing.T) {
 	for _, tt := range []struct{ rule, udp, tcp string }{
 		{"loss 1%", "", "loss is not possible over tcp, which repairs what it loses: use delay, rate, corrupt, partition, reset or close"},
@@ -129,7 +129,7 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// FuzzParseRule: no text makes the parser panic, and what it accepts can be printed and read
+// FuzzParseRule checks that no text makes the parser panic, and that accepted rules can be printed, parsed
 // again unchanged, and applied.
 func FuzzParseRule(f *testing.F) {
 	for _, text := range []string{

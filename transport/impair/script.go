@@ -9,8 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
-// Script is a list of rules, and the seed of what they leave to chance. As a file it is
-// YAML:
+// Script is a list of rules, and the seed of their random decisions. As a file it is YAML:
 //
 //	seed: 7
 //	rules:
@@ -21,8 +20,8 @@ type Script struct {
 	Rules []Rule `yaml:"rules,omitempty"`
 }
 
-// Parse reads a script. name is the file's name in errors, which are *strictyaml.Error
-// joined, or wrap the reader's error.
+// Parse reads a script. name is the file name used in errors. An error joins values of type *strictyaml.Error,
+// or wraps the reader's error.
 func Parse(r io.Reader, name string) (Script, error) {
 	var s Script
 	if _, err := strictyaml.Decode(r, name, &s); err != nil {
@@ -31,8 +30,8 @@ func Parse(r io.Reader, name string) (Script, error) {
 	return s, nil
 }
 
-// Check reports every rule that cannot act on a medium between ranks with the given
-// addresses, or nil.
+// Check returns an error that joins those of all rules that are not possible on a medium between ranks with the
+// given addresses.
 func (s *Script) Check(m Medium, ranks []netip.Addr) error {
 	var errs []error
 	for i := range s.Rules {

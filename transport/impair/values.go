@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
-// Percent is a probability of 0 to 100 percent, written "5%".
+// Percent is a probability from 0 to 100 percent, written "5%".
 type Percent float64
 
 func parsePercent(text string) (Percent, error) {
@@ -23,7 +23,7 @@ func parsePercent(text string) (Percent, error) {
 	return Percent(x), nil
 }
 
-// String is the inverse of parsePercent; "" for 0.
+// String is the inverse of parsePercent, or "" for 0.
 func (p Percent) String() string {
 	if p == 0 {
 		return ""
@@ -31,12 +31,10 @@ func (p Percent) String() string {
 	return strconv.FormatFloat(float64(p), 'g', -1, 64) + "%"
 }
 
-// Span is a time that varies evenly between two bounds, written "1ms~5ms", or "5ms" if it
-// does not vary.
+// Span is a time uniformly distributed between two bounds, written "1ms~5ms", or "5ms" if constant.
 type Span struct{ Min, Max time.Duration }
 
-// longest bounds the times of a script, so that sums of them are within the range of their
-// type.
+// longest limits the times of a script, so that their sums do not overflow.
 const longest = 24 * time.Hour
 
 func parseTime(text string) (time.Duration, error) {
@@ -47,7 +45,7 @@ func parseTime(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// parsePositive is parseTime of what must not be 0.
+// parsePositive is parseTime for a time that must not be 0.
 func parsePositive(text string) (time.Duration, error) {
 	d, err := parseTime(text)
 	if err == nil && d == 0 {
@@ -56,7 +54,7 @@ func parsePositive(text string) (time.Duration, error) {
 	return d, err
 }
 
-// formatTime is the inverse of parsePositive; "" for 0.
+// formatTime is the inverse of parsePositive, or "" for 0.
 func formatTime(d time.Duration) string {
 	if d == 0 {
 		return ""
@@ -83,7 +81,7 @@ func parseSpan(text string) (s Span, err error) {
 	return s, nil
 }
 
-// String is the inverse of parseSpan; "" for 0s.
+// String is the inverse of parseSpan, or "" for 0s.
 func (s Span) String() string {
 	switch {
 	case s.Max == 0:
@@ -94,8 +92,8 @@ func (s Span) String() string {
 	return s.Min.String() + "~" + s.Max.String()
 }
 
-// Range is a range of whole numbers from 1 up, both ends included, written "3" or "3-7". The
-// zero value is all of them.
+// Range is a range of integers from 1, both ends included, written "3" or "3-7". The zero value contains all of
+// them.
 type Range struct{ First, Last int }
 
 func (r Range) has(n int) bool { return r.First == 0 || n >= r.First && n <= r.Last }
@@ -114,7 +112,7 @@ func parseRange(text string) (r Range, err error) {
 	return r, nil
 }
 
-// String is the inverse of parseRange; "" for the zero value.
+// String is the inverse of parseRange, or "" for the zero value.
 func (r Range) String() string {
 	switch r.First {
 	case 0:
@@ -125,7 +123,7 @@ func (r Range) String() string {
 	return fmt.Sprintf("%d-%d", r.First, r.Last)
 }
 
-// Ends are the ranks at one end of a direction: numbers, ranges and addresses. Nil is all.
+// Ends selects the ranks at one end of a direction, by numbers, ranges and addresses. Nil selects all ranks.
 type Ends []End
 
 // End is a range of ranks, or all ranks at an IP address if Addr is valid.
@@ -134,7 +132,7 @@ type End struct {
 	Addr        netip.Addr
 }
 
-// maxRank bounds the ranks that a rule can name.
+// maxRank is the largest rank that a rule can name.
 const maxRank = 1 << 20
 
 func parseEnds(text string) (ends Ends, err error) {
@@ -157,7 +155,7 @@ func parseEnds(text string) (ends Ends, err error) {
 	return ends, nil
 }
 
-// String is the inverse of parseEnds; "" for nil.
+// String is the inverse of parseEnds, or "" for nil.
 func (e Ends) String() string {
 	items := make([]string, len(e))
 	for i, x := range e {
@@ -173,8 +171,8 @@ func (e Ends) String() string {
 	return strings.Join(items, ",")
 }
 
-// resolve returns for each rank whether it is one of the ends; nil if all are. ranks has
-// the address of each rank.
+// resolve reports for each rank whether it is selected; nil means all ranks. ranks has the address of each
+// rank.
 func (e Ends) resolve(ranks []netip.Addr) ([]bool, error) {
 	if e == nil {
 		return nil, nil
@@ -205,7 +203,7 @@ func parseBurst(text string) (float64, error) {
 	return x, nil
 }
 
-// formatNumber is the inverse of parseBurst; "" for 0.
+// formatNumber is the inverse of parseBurst, or "" for 0.
 func formatNumber(x float64) string {
 	if x == 0 {
 		return ""
@@ -220,7 +218,7 @@ func parseSize(text string) (s bytesize.Size, err error) {
 	return s, err
 }
 
-// formatSize is the inverse of parseSize; "" for 0.
+// formatSize is the inverse of parseSize, or "" for 0.
 func formatSize(s bytesize.Size) string {
 	if s == 0 {
 		return ""

@@ -12,14 +12,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
-// Hook decides about one datagram from rank from to rank to. Every duration it
-// returns is a delivery: none loses the datagram, 0 delivers it at once, two
-// deliver it twice, and a positive one delivers it that much later. Datagrams
-// that fall due at the same time arrive in the order in which they were sent, so
-// the same delay for all is a longer cable, and a delay for some reorders.
+// Hook decides about one datagram from rank from to rank to. Every duration it returns is one delivery after
+// that delay: no durations lose the datagram, a single 0 delivers it at once, and two durations deliver it
+// twice. Datagrams due at the same time arrive in the order in which they were sent, so an equal delay for all
+// datagrams keeps their order, and a delay for some reorders them.
 //
-// b is the network's own copy: a Hook may change it to corrupt the datagram.
-// Hooks run one at a time and must not call the Net.
+// b is the network's own copy: a Hook may change it to corrupt the datagram. Hooks run one at a time and must
+// not call the Net.
 type Hook func(from, to int, b []byte) (deliveries []time.Duration)
 
 // Net is a network of ranks.
@@ -36,26 +35,25 @@ type delivery struct {
 	datagram mpe.RxPacket
 }
 
-// New returns a network of the given number of ranks, none of which is bound.
+// New returns a network of the given number of ranks, with none bound.
 func New(ranks int) *Net { return &Net{bound: make([]*transport, ranks)} }
 
-// Hook sets the Hook for every datagram sent from now on; nil delivers all at
-// once.
+// Hook sets the Hook for all datagrams sent from now on; nil delivers them at once.
 func (n *Net) Hook(h Hook) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.hook = h
 }
 
-// Transport carries the packets of all profiles.
+// Transport is one rank's end of a Net. It carries the packets of all profiles.
 type Transport interface {
 	mpe.HandshakeTransport
 	SendPackets(peer int, packets []mpe.Packet) (int, error)
 }
 
-// Transport binds a rank and returns its end of the network. Until then, and
-// after its Close, what is sent to the rank is lost. Binding a rank anew is a
-// restart: the transport it had before receives nothing more.
+// Transport binds a rank and returns its end of the network. Datagrams to the rank are lost before that, and
+// after the transport's Close. Binding a rank again models a restart: its previous transport receives nothing
+// more.
 func (n *Net) Transport(rank int) Transport {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -65,15 +63,15 @@ func (n *Net) Transport(rank int) Transport {
 	return t
 }
 
-// Addr returns the address that arrivals from the rank carry.
+// Addr returns the source address of packets from the rank.
 func Addr(rank int) netip.AddrPort {
 	const perByte = 250
 	a := netip.AddrFrom4([4]byte{127, 27, byte(rank / perByte), byte(rank%perByte + 1)})
 	return netip.AddrPortFrom(a, protocol.Port)
 }
 
-// Inject delivers a datagram to a rank at once, past the Hook, as if it came
-// from rank from. mpe.UnknownPeer is an address that is in no rank map.
+// Inject delivers a datagram to a rank at once, bypassing the Hook, as if rank from had sent it.
+// mpe.UnknownPeer stands for an address that is in no rank map.
 func (n *Net) Inject(from, to int, b []byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -88,7 +86,7 @@ func arrival(from int, b []byte) mpe.RxPacket {
 	return a
 }
 
-// send puts a datagram in transit. The caller holds n.mu; b is the network's.
+// send sends a datagram. The caller holds n.mu; b becomes the network's.
 func (n *Net) send(from, to int, b []byte) {
 	deliveries := []time.Duration{0}
 	if n.hook != nil {
@@ -104,7 +102,7 @@ func (n *Net) send(from, to int, b []byte) {
 	}
 }
 
-// deliverLate delivers everything that has fallen due.
+// deliverLate delivers all datagrams that are due.
 func (n *Net) deliverLate() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -114,7 +112,7 @@ func (n *Net) deliverLate() {
 	}
 }
 
-// deliver queues a datagram for its receiver, if there is one.
+// deliver queues a datagram for its receiver, if bound.
 func (n *Net) deliver(to int, a mpe.RxPacket) {
 	if t := n.bound[to]; t != nil {
 		t.queue = append(t.queue, a)
@@ -122,7 +120,7 @@ func (n *Net) deliver(to int, a mpe.RxPacket) {
 	}
 }
 
-// check says whether rank to can be sent to.
+// check returns an error if the network has no rank to.
 func (n *Net) check(to int) error {
 	if to < 0 || to >= len(n.bound) {
 		return fmt.Errorf("memnet: no rank %d: the network has ranks 0 to %d", to, len(n.bound)-1)

@@ -14,8 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
 
-// collect reads a transport until it is closed, and returns the datagrams and
-// when they came.
+// collect reads a transport until it is closed, and returns the datagrams and the final error.
 func collect(tr mpe.Transport) (<-chan mpe.RxPacket, <-chan error) {
 	got, end := make(chan mpe.RxPacket, 1000), make(chan error, 1)
 	go func() {
@@ -41,7 +40,7 @@ func header(text string) []byte {
 	return b
 }
 
-// texts reads what has arrived by now.
+// texts returns the datagrams that have arrived so far.
 func texts(got <-chan mpe.RxPacket) (s []string) {
 	synctest.Wait()
 	for len(got) > 0 {
@@ -55,8 +54,8 @@ func TestHook(t *testing.T) {
 	tests := []struct {
 		name string
 		hook memnet.Hook
-		at   []time.Duration // look then
-		want [][]string      // and see this
+		at   []time.Duration // times of the checks
+		want [][]string      // expected results
 	}{
 		{"none", nil, []time.Duration{0}, [][]string{{"a", "b", "c"}}},
 		{"lose b", func(_, _ int, b []byte) []time.Duration {
@@ -105,7 +104,7 @@ func TestHook(t *testing.T) {
 	}
 }
 
-// wait lets the bubble's time pass.
+// wait waits in the bubble's time.
 func wait(d time.Duration) { <-time.After(d) }
 
 func TestSendDataFragmentsAsUDP(t *testing.T) {

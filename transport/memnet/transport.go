@@ -22,7 +22,7 @@ type transport struct {
 // LocalAddr implements mpe.Transport.
 func (t *transport) LocalAddr() netip.AddrPort { return Addr(t.rank) }
 
-// Reliable implements mpe.Transport: like UDP, it is not.
+// Reliable implements mpe.Transport. It returns false, as for UDP.
 func (t *transport) Reliable() bool { return false }
 
 // SendHeader implements mpe.Transport.
@@ -36,8 +36,8 @@ func (t *transport) SendHeader(peer int, header []byte) error {
 	return nil
 }
 
-// SendData implements mpe.Transport. The first datagram carries the header, the
-// others payload without a header, padded and fragmented by shape.
+// SendData implements mpe.Transport. The first datagram carries the header, the others payload without a
+// header, padded and fragmented by shape.
 func (t *transport) SendData(peer int, header, payload []byte, shape protocol.Shape) error {
 	t.net.mu.Lock()
 	defer t.net.mu.Unlock()
@@ -50,7 +50,7 @@ func (t *transport) SendData(peer int, header, payload []byte, shape protocol.Sh
 		n := shape.Next(off, total)
 		b := make([]byte, int64(len(head))+n)
 		copy(b, head)
-		copy(b[len(head):], payload[min(off, int64(len(payload))):]) // what is left over is padding
+		copy(b[len(head):], payload[min(off, int64(len(payload))):]) // the rest is padding
 		t.net.send(t.rank, peer, b)
 		if off += n; off >= total {
 			return nil
@@ -58,7 +58,7 @@ func (t *transport) SendData(peer int, header, payload []byte, shape protocol.Sh
 	}
 }
 
-// SendPackets implements mpe.Transport: a packet is a datagram.
+// SendPackets implements mpe.Transport. Each packet is a datagram.
 func (t *transport) SendPackets(peer int, packets []mpe.Packet) (int, error) {
 	t.net.mu.Lock()
 	defer t.net.mu.Unlock()
@@ -76,7 +76,7 @@ func (t *transport) SendPackets(peer int, packets []mpe.Packet) (int, error) {
 	return len(packets), nil
 }
 
-// ready says whether a packet can be sent to the peer.
+// ready returns an error if no packet can be sent to the peer.
 func (t *transport) ready(peer int) error {
 	if t.closed {
 		return mpe.ErrTransportClosed

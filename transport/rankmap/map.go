@@ -9,42 +9,41 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Kind is what runs at a rank, which decides what its peers must expect.
+// Kind is the kind of node that runs a rank. It decides what its peers must expect.
 type Kind = state.Kind
 
-// The kinds of ranks.
+// Kinds of ranks.
 const (
 	FPGA     = state.KindFPGA
 	CPU      = state.KindCPU
 	Software = state.KindSoftware
 )
 
-// NoRank is the rank of an address that is in no map.
+// NoRank is returned for an address that is not in the map.
 const NoRank = -1
 
 // Entry is one rank of a cluster.
 type Entry struct {
 	// Rank counts from 0.
 	Rank int
-	// Addr is where the rank sends from and listens, for UDP and TCP alike.
+	// Addr is the address from which the rank sends and on which it listens, for UDP and TCP alike.
 	Addr netip.AddrPort
 	Kind Kind
 }
 
-// Map is an immutable rank map. Its methods are safe for concurrent use, and
-// take a rank that is not in the map without a panic.
+// Map is an immutable rank map. Its methods are safe for concurrent use, and accept ranks that are not in the
+// map.
 type Map struct {
 	entries []Entry
-	// byIP holds the only rank at an IP, or sharedIP.
+	// byIP maps an IP to its rank, or to sharedIP if several ranks have it.
 	byIP   map[netip.Addr]int
 	byAddr map[netip.AddrPort]int
 }
 
 const sharedIP = -2
 
-// New returns the map of the given entries, in any order. The error joins those of all
-// mistakes that make the map ambiguous or unusable. What deployed nodes do not support is
-// not checked here: see config.Config.Validate.
+// New returns the map of the given entries, in any order. The error joins all mistakes that make the map
+// ambiguous or unusable. Limits of deployed nodes are not checked here: see config.Config.Validate.
 func New(entries []Entry) (*Map, error) {
 	m := &Map{
 		entries: make([]Entry, len(entries)),
@@ -83,7 +82,7 @@ func New(entries []Entry) (*Map, error) {
 	return m, nil
 }
 
-// place makes e findable by its address.
+// place adds e to the indexes by address.
 func (m *Map) place(e Entry) error {
 	if first := m.entries[0]; first.Addr.Addr().Is4() != e.Addr.Addr().Is4() {
 		return fmt.Errorf("rank map: rank %d has the address %v and rank %d has %v: one of them is IPv4 and the other IPv6, and they cannot reach each other",
@@ -102,7 +101,7 @@ func (m *Map) place(e Entry) error {
 	return nil
 }
 
-// check returns what is wrong with the entry on its own, or nil.
+// check returns an error if the entry by itself is invalid.
 func (e *Entry) check() error {
 	ip := e.Addr.Addr()
 	var what string
@@ -125,14 +124,13 @@ func (e *Entry) check() error {
 	return fmt.Errorf("rank map: rank %d: %v %s", e.Rank, e.Addr, what)
 }
 
-// Size returns the number of ranks, which are 0 to Size()-1.
+// Size returns the number of ranks, numbered 0 to Size()-1.
 func (m *Map) Size() int { return len(m.entries) }
 
 // Has reports whether rank is in the map.
 func (m *Map) Has(rank int) bool { return rank >= 0 && rank < len(m.entries) }
 
-// Entry returns all that is known of rank, or a zero Entry if it is not in the
-// map.
+// Entry returns the entry of rank, or a zero Entry if it is not in the map.
 func (m *Map) Entry(rank int) Entry {
 	if !m.Has(rank) {
 		return Entry{}
@@ -140,8 +138,8 @@ func (m *Map) Entry(rank int) Entry {
 	return m.entries[rank]
 }
 
-// Addr returns the address of rank, with an IPv4-mapped IPv6 address unmapped;
-// it is not valid if rank is not in the map.
+// Addr returns the address of rank, with an IPv4-mapped IPv6 address unmapped. It is invalid if rank is not in
+// the map.
 func (m *Map) Addr(rank int) netip.AddrPort { return m.Entry(rank).Addr }
 
 // Kind returns the kind of rank, or "" if it is not in the map.
@@ -150,11 +148,9 @@ func (m *Map) Kind(rank int) Kind { return m.Entry(rank).Kind }
 // Entries returns a copy of the entries in rank order.
 func (m *Map) Entries() []Entry { return slices.Clone(m.entries) }
 
-// Resolve returns the rank that a packet from the given address comes from, or
-// NoRank. As upstream does, it goes by the IP and not by the port, as long as
-// one rank only has that IP; among ranks that share one, the port decides. An
-// IPv4-mapped IPv6 address counts as the IPv4 address, and an IPv6 zone is not
-// looked at. Resolve does not allocate.
+// Resolve returns the rank that sends from the given address, or NoRank. Like upstream, it ignores the port if
+// only one rank has the IP; among ranks that share an IP, the port decides. An IPv4-mapped IPv6 address equals
+// the IPv4 address, and IPv6 zones are ignored. Resolve does not allocate.
 func (m *Map) Resolve(from netip.AddrPort) int {
 	key := sourceKey(from)
 	rank, ok := m.byIP[key.Addr()]
@@ -167,8 +163,7 @@ func (m *Map) Resolve(from netip.AddrPort) int {
 	return rank
 }
 
-// sourceKey returns addr in the form in which two spellings of one address are
-// equal.
+// sourceKey returns the canonical form of addr, which is equal for all spellings of an address.
 func sourceKey(addr netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(addr.Addr().Unmap().WithZone(""), addr.Port())
 }

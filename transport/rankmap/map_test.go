@@ -12,7 +12,7 @@ func entry(rank int, addr string, kind Kind) Entry {
 	return Entry{Rank: rank, Addr: ap, Kind: kind}
 }
 
-// software returns n ranks, each at an IP of its own.
+// software returns n ranks with distinct IPs.
 func software(n int) []Entry {
 	entries := make([]Entry, n)
 	for i := range entries {

@@ -14,10 +14,9 @@ import (
 )
 
 const (
-	// acceptPause is the pause after an error of accept, which is mostly a lack
-	// of file descriptors.
+	// acceptPause is the pause after an error of accept, usually a lack of file descriptors.
 	acceptPause = 100 * time.Millisecond
-	// maxCallers is how many callers may be in the middle of their hello at once.
+	// maxCallers limits the callers that exchange hellos at the same time.
 	maxCallers = 256
 )
 
@@ -57,11 +56,11 @@ func (c *Conn) acceptAll() {
 	}
 }
 
-// call is a connection of two ranks that makes a link.
+// call is a connection of two ranks over which they set up a link.
 type call struct {
 	conn *net.UnixConn
 	mu   sync.Mutex
-	// linked: the peer has a link, or will have one when it has read what was sent.
+	// linked is set if the peer has a link, or will have one once it has read the last hello.
 	linked bool
 }
 
@@ -74,18 +73,18 @@ func (k *call) link(h hello) error {
 	return err
 }
 
-// hangUp closes the connection of a Conn that is closed, and says so to a peer that has a link: without that, the peer
-// takes it for the end of the process.
+// hangUp closes the connection when the Conn is closed. If the peer has a link, it is sent the closing message
+// first; without it, the peer would take the end of the connection for the end of the process.
 func (k *call) hangUp() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.linked {
-		_ = sendMessage(k.conn, closing, nil) // the peer may have ended
+		_ = sendMessage(k.conn, closing, nil) // the peer may be gone
 	}
 	k.conn.Close()
 }
 
-// answer does what a caller wants, and returns the link if that is one.
+// answer handles the request of a caller, and returns the new link if it asks for one, or nil.
 func (c *Conn) answer(k *call) *link {
 	conn := k.conn
 	h, err := receiveHello(conn)
@@ -94,7 +93,7 @@ func (c *Conn) answer(k *call) *link {
 	}
 	limit := ownLimit(err)
 	if err != nil && limit == nil {
-		return nil // whichever process it is
+		return nil // no valid hello: the caller is unknown
 	}
 	defer closeAll(h.handles)
 	p, peerErr := c.peer(h.src)
@@ -120,23 +119,24 @@ func (c *Conn) answer(k *call) *link {
 	return nil
 }
 
-// unableTo notes why no link to p, at the other end of conn, was made.
+// unableTo records why no link to p, at the other end of conn, was made, and reports a limit to p.
 func (c *Conn) unableTo(p *peer, conn *net.UnixConn, err error) {
 	c.refuse(p, conn, err)
 	c.failed(p, fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, err))
 }
 
-// refuseVersion notes that a peer is of another version, and says ours, so that it notes that as well.
+// refuseVersion records that a peer runs another version. It answers with our version, so that the peer records
+// the same.
 func (c *Conn) refuseVersion(conn *net.UnixConn, h hello, reason error) {
 	if p, err := c.peer(h.src); err == nil && h.dst == c.cfg.Rank {
 		p.failed(fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, reason))
-		_ = sendHello(conn, hello{purpose: hasLink, src: c.cfg.Rank, dst: p.rank}) // it may be gone
+		_ = sendHello(conn, hello{purpose: hasLink, src: c.cfg.Rank, dst: p.rank}) // the peer may be gone
 	}
 }
 
-// accept makes a link of the memory that p has handed over.
+// accept makes a link with the memory that p handed over.
 func (c *Conn) accept(p *peer, k *call, h hello) (*link, error) {
-	var mine [3]int // enter owns them
+	var mine [3]int // enter takes ownership
 	for i := range mine {
 		fd, err := unix.FcntlInt(uintptr(h.handles[i]), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {

@@ -8,41 +8,39 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// An advertised buffer is the descriptor of a whole message; it stands behind the packet
-// that announces it. That packet is read long before a receive may want the message, so the state is
-// not in its record but in a slot of its own, until the message is done. What the
-// record has in the state's place is the state in which the message may be copied. No
-// two advertised buffers of a link have the same, and it says which slot it is.
+// An advertised buffer is the descriptor of a whole message. It follows the packet that announces the message.
+// That packet is read long before a receive may match the message, so the state of the buffer is kept not in
+// the record but in a separate slot, until the message is done. In place of the state, the record has the value
+// that the slot must have for the message to be copied. The value is unique among the advertised buffers of a
+// link, and encodes the slot.
 const (
-	// advertSlots is how many advertised buffers there are at a time, of each side.
+	// advertSlots limits the advertised buffers of each side.
 	advertSlots = 64
-	// slotLen is a cache line: two advertised buffers do not disturb each other.
+	// slotLen is a cache line, so that two advertised buffers do not share one.
 	slotLen  = 64
 	slotsLen = advertSlots * slotLen
-	// advertBit is set in the length of such a record.
+	// advertBit is set in the length of a record with an advertised buffer.
 	advertBit = 1 << 30
-	// states is how many values of the state one advertised buffer has.
+	// states is the number of consecutive state values reserved for one advertised buffer.
 	states = 4
 )
 
-// slotAt returns the state in a slot.
+// slotAt returns the state in slot i.
 func slotAt(slots []byte, i int) *atomic.Uint64 { return word(slots[i*slotLen:]) }
 
-// adverts is what the writer remembers of its advertised buffers.
+// adverts is the writer's record of its advertised buffers.
 type adverts struct {
-	// slots are shared.
+	// slots are in shared memory.
 	slots []byte
-	// used has a bit for each slot that is taken, and ids the numbers by which
-	// invalidate ends those.
+	// used has a bit for each slot in use. ids are the numbers by which invalidate ends the buffers.
 	used uint64
 	ids  [advertSlots]uint64
-	// good are the states in which they may be copied, and made is how many there
-	// have been.
+	// good are the state values in which the buffers may be copied. made counts all buffers ever advertised.
 	good [advertSlots]uint64
 	made uint64
 }
 
-// find returns the slot of the advertised buffer of that number, or -1.
+// find returns the slot of the advertised buffer with number id, or -1.
 func (o *adverts) find(id uint64) int {
 	for left := o.used; left != 0; left &= left - 1 {
 		if i := bits.TrailingZeros64(left); o.ids[i] == id {
@@ -52,7 +50,7 @@ func (o *adverts) find(id uint64) int {
 	return -1
 }
 
-// add makes an advertised buffer, and returns its slot, or -1 if there is none left.
+// add creates an advertised buffer and returns its slot, or -1 if no slot is free.
 func (o *adverts) add(id uint64) int {
 	i := bits.TrailingZeros64(^o.used)
 	if i == advertSlots || len(o.slots) == 0 {
@@ -65,7 +63,7 @@ func (o *adverts) add(id uint64) int {
 	return i
 }
 
-// invalidate ends the advertised buffer of that number, or all of them if it is 0.
+// invalidate ends the advertised buffer with number id, or all of them if id is 0.
 func (o *adverts) invalidate(id uint64) {
 	for left := o.used; left != 0; left &= left - 1 {
 		if i := bits.TrailingZeros64(left); id == 0 || id == o.ids[i] {
@@ -75,9 +73,9 @@ func (o *adverts) invalidate(id uint64) {
 	}
 }
 
-// advertise writes a packet that announces a message whose payload stays where it is until
-// invalidate, or reports that there is no room for it. Where there is no slot left, the
-// packet says nothing of the payload. A message that is announced again has one advertised buffer.
+// advertise writes a packet that announces a message, whose payload stays in place until invalidate. It returns
+// false if the ring is full. If no slot is free, the packet does not mention the payload. A message that is
+// announced again keeps its advertised buffer.
 func (w *writer) advertise(header *[protocol.ExtHeaderLen]byte, payload []byte, id uint64) bool {
 	slot := w.adverts.find(id)
 	off, ok := w.place(recordLen(protocol.ExtHeaderLen + descriptorLen))
@@ -100,8 +98,7 @@ func (w *writer) advertise(header *[protocol.ExtHeaderLen]byte, payload []byte, 
 	return true
 }
 
-// resolve makes an advertised buffer of the descriptor that was read, and reports
-// whether that can be.
+// resolve turns a descriptor that was read into an advertised buffer, and reports whether it is valid.
 func (a *away) resolve(slots []byte) bool {
 	a.advertised, a.good = true, a.state.Load()
 	if a.good%states != live || len(slots) == 0 {
@@ -111,5 +108,5 @@ func (a *away) resolve(slots []byte) bool {
 	return true
 }
 
-// slot is that of an advertised buffer.
+// slot returns the slot of an advertised buffer.
 func (a *away) slot() int { return int(a.good / states % advertSlots) }

@@ -2,13 +2,13 @@ package shm
 
 // advertised is a message that the peer advertises.
 type advertised struct {
-	// number is what the advertised buffer is known by: no other one of the peer's has it.
+	// number identifies the advertised buffer among all that the peer has ever made.
 	number uint64
 	away
 }
 
-// note keeps an advertised buffer until another one has its slot, and returns its number, or 0 if
-// it cannot be taken.
+// note stores an advertised buffer until another one uses its slot. It returns the number of the buffer, or 0
+// if this rank cannot read the peer's memory.
 func (l *link) note(a away) uint64 {
 	if !l.fetches {
 		return 0
@@ -22,17 +22,16 @@ func (l *link) note(a away) uint64 {
 	return o.number
 }
 
-// Get copies the beginning of a message that peer advertises to dst, as much of it as dst
-// has room for. It may be called at any time, by anyone. It reports false if the
-// message is not available, or not any more, or is not in the peer's memory now, or if the Conn
-// is pipelined and the peer polls and is near, so that both had better copy: then what dst holds is undefined. What is advertised over a link is available as long as
-// that lasts, and to the first Get.
+// Get copies the first len(dst) bytes of a message that peer advertises. It is safe for concurrent use. It
+// returns false, with dst undefined, if the message is no longer available, if its pages are not resident, or
+// if a pipelined Conn should use the ring because the peer polls and is near. A message is available until the
+// first Get, and at most as long as its link.
 func (c *Conn) Get(peer int, advertised uint64, dst []byte) bool {
 	p, err := c.peer(peer)
 	if err != nil {
 		return false
 	}
-	// Only with mu is the link's memory sure to stay.
+	// mu keeps the link's memory mapped.
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := p.link
@@ -43,7 +42,7 @@ func (c *Conn) Get(peer int, advertised uint64, dst []byte) bool {
 	if advertised == 0 || o.number != advertised || uint64(len(dst)) > o.payload {
 		return false
 	}
-	// What is not there will be asked for instead.
+	// If the payload is not resident, the message is requested instead.
 	if !o.valid() || !p.reader.resident(l.pages, o.addr, len(dst)) {
 		return false
 	}
@@ -51,8 +50,7 @@ func (c *Conn) Get(peer int, advertised uint64, dst []byte) bool {
 	if !o.confirm() {
 		return false
 	}
-	// The message will be asked for instead. If it cannot be fetched then either, that
-	// is the end of the link.
+	// The message is requested instead. If it cannot be fetched then either, the link ends.
 	l.untrusted = err != nil
 	return err == nil
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// advertising is a packet that announces a message of n bytes that are all the same.
+// advertising returns a packet that announces a message of n equal bytes.
 func advertising(src, dst int, number uint32, n int) mpe.Packet {
 	p := transporttest.Packet(src, dst, number, 0)
 	p.Advertised, p.Exposed = bytes.Repeat([]byte{byte(number)}, n), uint64(number)
 	return p
 }
 
-// Messages are taken whole, or their beginning, in any order, and once.
+// TestGet copies whole messages, or their beginning, in any order, and each once.
 func TestGet(t *testing.T) {
 	a, b := exposing(t)
 	lengths := []int{1, 100, MaxPayload, maxSingleCopy}
@@ -71,8 +71,8 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// Where either side does not want it, nothing is advertised; and who does not want it takes
-// nothing from one who advertises nevertheless.
+// TestNoAdverts checks that nothing is advertised if either side has disabled single copies, and that such a
+// side takes nothing from a peer that advertises nevertheless.
 func TestNoAdverts(t *testing.T) {
 	t.Setenv(EnvSingleCopy, "auto")
 	m := transporttest.Map(t, 2)
@@ -100,7 +100,8 @@ func TestNoAdverts(t *testing.T) {
 	}
 }
 
-// Offers end with the link, at both ends, and those of the next one are others.
+// TestAdvertsEndWithTheLink checks that adverts end with the link, at both ends, and differ from those of the
+// next link.
 func TestAdvertsEndWithTheLink(t *testing.T) {
 	a, b := exposing(t)
 	x := deliver(t, a, b, advertising(0, 1, 1, 100))
@@ -125,7 +126,7 @@ func TestAdvertsEndWithTheLink(t *testing.T) {
 	}
 }
 
-// What is not there is not taken, and the link stays.
+// TestGetUnreadable checks that memory that is not resident is not copied, and that the link survives.
 func TestGetUnreadable(t *testing.T) {
 	a, b := exposing(t)
 	memory, err := unix.Mmap(-1, 0, MinSingleCopy, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
@@ -150,8 +151,8 @@ func TestGetUnreadable(t *testing.T) {
 	}
 }
 
-// The sender cancels what it advertises whenever it wants, and writes to the memory at
-// once: what was taken is what was advertised, or nothing.
+// TestInvalidateAdvertsRace has the sender cancel adverts at any time, and write to the memory at once: a copy
+// must equal the advertised message, or fail.
 func TestInvalidateAdvertsRace(t *testing.T) {
 	a, b := exposing(t)
 	const messages, size = 3000, 64 << 10
@@ -201,7 +202,7 @@ func TestInvalidateAdvertsRace(t *testing.T) {
 			runtime.Gosched()
 			continue
 		}
-		// Every other one is left there until it has been taken.
+		// Every other one stays until it was taken.
 		state := slotAt(a.peers[1].link.out.adverts.slots, 0)
 		for spins := number % 20 * 1000; number%2 == 0 || spins > 0; spins-- {
 			if state.Load()%states == taken || len(failed) > 0 {
@@ -219,8 +220,7 @@ func TestInvalidateAdvertsRace(t *testing.T) {
 	}
 }
 
-// advertiseAll advertises as many messages as it can, each from memory of its own, and then
-// waits for its end.
+// advertiseAll advertises as many messages as possible, each from separate memory, and then waits to be killed.
 func advertiseAll(c *Conn) error {
 	batch := make([]mpe.RxPacket, 1)
 	var memory [advertSlots + 1][]byte
@@ -244,8 +244,8 @@ func advertiseAll(c *Conn) error {
 	}
 }
 
-// What a process advertises is to be had while it is stopped, and nothing of it after it was
-// killed, whether its end is known or not.
+// TestAdvertiserStoppedAndKilled checks that a process's adverts are available while it is stopped, and not
+// after it was killed, whether its end is known or not.
 func TestAdvertiserStoppedAndKilled(t *testing.T) {
 	exposing(t)
 	m := transporttest.Map(t, 2)

@@ -8,8 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// advertiseTo advertises a message of 100 bytes under a number, and returns what the reader
-// sees of it.
+// advertiseTo advertises a message of 100 bytes under a number, and returns the reader's view of it.
 func advertiseTo(t *testing.T, w *writer, r *reader, id uint64) away {
 	t.Helper()
 	p, message := transporttest.Packet(0, 1, 1, 0), make([]byte, 100)
@@ -27,12 +26,13 @@ func advertiseTo(t *testing.T, w *writer, r *reader, id uint64) away {
 	return a
 }
 
-// An advertised buffer is good for the side that ends it first, however long after its record was read.
+// TestAdvert checks that an advertised buffer belongs to the side that ends it first, however long after its
+// record was read.
 func TestAdvert(t *testing.T) {
 	w, r := newRing(MinRing)
 	for _, tt := range []struct {
 		name      string
-		end       uint64 // invalidate is called with that before the message is copied
+		end       uint64 // argument of invalidate, called before the message is copied
 		valid     bool
 		confirmed bool
 	}{
@@ -41,7 +41,7 @@ func TestAdvert(t *testing.T) {
 		{"all invalidated", 0, false, false},
 	} {
 		a := advertiseTo(t, w, r, 7)
-		for range MinRing / 64 { // its record is written over
+		for range MinRing / 64 { // overwrite its record
 			p := transporttest.Packet(0, 1, 1, 100)
 			if !w.put(&p.Header, p.Payload) {
 				t.Fatal("there is no room")
@@ -62,7 +62,7 @@ func TestAdvert(t *testing.T) {
 	}
 }
 
-// There are so many advertised buffers at a time, and no two are the same.
+// TestAdvertSlots checks the limit of concurrent advertised buffers, and that no two are the same.
 func TestAdvertSlots(t *testing.T) {
 	w, r := newRing(MinRing)
 	seen := map[uint64]bool{}
@@ -100,7 +100,7 @@ func TestAdvertSlots(t *testing.T) {
 	}
 }
 
-// What there is no room for takes no slot.
+// TestAdvertToAFullRing checks that a packet that does not fit uses no slot.
 func TestAdvertToAFullRing(t *testing.T) {
 	w, _ := newRing(MinRing)
 	p := transporttest.Packet(0, 1, 1, 0)
@@ -112,8 +112,8 @@ func TestAdvertToAFullRing(t *testing.T) {
 	}
 }
 
-// An advertised buffer of nothing, or of more than may be, or that says of itself that it is over,
-// is no advertised buffer.
+// TestHostileAdverts checks that an advertised buffer is ignored if it is empty, too long, or claims to have
+// ended.
 func TestHostileAdverts(t *testing.T) {
 	for name, spoil := range map[string]func(*descriptor){
 		"nothing":    func(l *descriptor) { l.payload.Store(0) },
@@ -131,14 +131,14 @@ func TestHostileAdverts(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v", name, len(b), err)
 		}
 	}
-	// It need not fit into the ring.
+	// It need not fit in the ring.
 	w, r := newRing(MinRing)
 	p := transporttest.Packet(0, 1, 1, 0)
 	w.advertise(&p.Header, make([]byte, maxSingleCopy), 1)
 	if _, a, err := r.next(); err != nil || !a.advertised || a.payload != maxSingleCopy {
 		t.Errorf("the most: %+v, %v", a, err)
 	}
-	// Whatever slot it names is one.
+	// Any slot that it names is valid.
 	for slot := range uint64(advertSlots) {
 		w, r := newRing(MinRing)
 		p := transporttest.Packet(0, 1, 1, 0)

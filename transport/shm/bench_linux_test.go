@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// polled returns two Conns that know of each other and are polled by hand.
+// polled returns two linked Conns that the test polls.
 func polled(t testing.TB) (a, b *Conn) { return polledBy(t, Config{}) }
 
 func polledBy(t testing.TB, cfg Config) (a, b *Conn) {
@@ -27,7 +27,7 @@ func polledBy(t testing.TB, cfg Config) (a, b *Conn) {
 	return a, b
 }
 
-// wait polls until something arrives.
+// wait polls until a packet arrives.
 func (c *Conn) wait(batch []mpe.RxPacket) int {
 	for {
 		if n, err := c.Poll(batch, nil); n > 0 || err != nil {
@@ -36,7 +36,7 @@ func (c *Conn) wait(batch []mpe.RxPacket) int {
 	}
 }
 
-// One operation is a round trip of a packet of 76 bytes between two threads.
+// BenchmarkPingPong measures round trips of a packet of 76 bytes between two threads.
 func BenchmarkPingPong(b *testing.B) {
 	x, y := polled(b)
 	var other sync.WaitGroup
@@ -62,7 +62,7 @@ func BenchmarkPingPong(b *testing.B) {
 	other.Wait()
 }
 
-// One operation is a packet of 32 KiB, copied into the ring and out of it.
+// BenchmarkStream measures packets of 32 KiB, copied into the ring and out of it.
 func BenchmarkStream(b *testing.B) {
 	x, y := polled(b)
 	b.SetBytes(MaxPayload)

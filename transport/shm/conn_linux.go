@@ -21,38 +21,36 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// Conn is all the shared memory of one rank. It implements mpe.MemoryTransport and
-// mpe.PollTransport.
+// Conn holds all shared memory of one rank. It implements mpe.MemoryTransport and mpe.PollTransport.
 type Conn struct {
 	cfg   Config
 	local netip.AddrPort
-	// meeting is where the peers find ln.
+	// meeting is the directory in which the peers find ln.
 	meeting *meeting
 	ln      *net.UnixListener
-	// peers has an entry for every rank that is spoken to; others are nil.
+	// peers is indexed by rank; entries of ranks that are not peers are nil.
 	peers []*peer
 	// doorbellFD is the memory of our own doorbell, for the peers.
 	doorbellFD int
-	// shared are the shared buffers.
+	// shared are the shared buffers of all ranks.
 	shared *sharedBuffers
-	// nonce is where the peers try whether they can read our memory.
+	// nonce is read by the peers to test whether they can read our memory.
 	nonce *nonce
-	// linksChanged says that Poll has to examine more than the rings.
+	// linksChanged is set if Poll has to check more than the rings.
 	linksChanged atomic.Bool
 	closed       atomic.Bool
 
 	mu sync.Mutex
-	// fresh are links that Poll does not know yet, in the order in which they
-	// were made.
+	// fresh are the links that Poll does not know yet, oldest first.
 	fresh []*link
-	// unlinked are peers without a link that Poll does not know of yet.
+	// unlinked are events of peers without a link that Poll does not know yet.
 	unlinked []unlinked
-	// reserve is spent when the process has no other descriptor left.
+	// reserve is used when the process has run out of descriptors.
 	reserve rlimit.Reserve
 
 	inbox *inbox
 
-	// ctx is done when the Conn is closed; tasks are its goroutines.
+	// ctx is canceled when the Conn is closed; tasks are its goroutines.
 	ctx    context.Context
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
@@ -63,9 +61,8 @@ var (
 	_ mpe.PollTransport   = (*Conn)(nil)
 )
 
-// Listen makes the rank known to the other ranks of this host, and starts to call
-// the higher ones. It returns a *ListenError if the rank is taken, or the system does
-// not allow it.
+// Listen makes the rank known to the other ranks of this host, and starts to call the higher ones. It returns a
+// *ListenError if another process is the rank, or if the system does not allow it.
 func Listen(cfg Config) (*Conn, error) {
 	if cfg.Map == nil || !cfg.Map.Has(cfg.Rank) {
 		return nil, fmt.Errorf("shm: rank %d is not in the rank map", cfg.Rank)
@@ -114,12 +111,12 @@ func Listen(cfg Config) (*Conn, error) {
 			c.tasks.Go(func() { _ = c.requestCall(p) }) // p calls when it starts
 		}
 	}
-	// The last batch may be in use when the Conn is closed.
+	// The last batch may still be in use when the Conn is closed.
 	runtime.AddCleanup(c, (*inbox).free, c.inbox)
 	return c, nil
 }
 
-// openDoorbell makes our own doorbell, and the inbox behind it.
+// openDoorbell creates our own doorbell and the inbox.
 func (c *Conn) openDoorbell() (err error) {
 	if c.doorbellFD, err = sharedmem.Create(doorbellLen); err != nil {
 		return err
@@ -137,7 +134,7 @@ func (c *Conn) openDoorbell() (err error) {
 	return err
 }
 
-// listenError determines who has a rank that is taken.
+// listenError returns the error of a failed Listen, with the process that holds the rank if that is known.
 func listenError(rank int, addr netip.AddrPort, err error) *ListenError {
 	e := &ListenError{Rank: rank, Addr: addr, Err: err}
 	var taken *rendezvous.TakenError
@@ -150,18 +147,15 @@ func listenError(rank int, addr netip.AddrPort, err error) *ListenError {
 	return e
 }
 
-// LocalAddr returns the address that stands for the rank.
+// LocalAddr returns the address by which the rank is known.
 func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
 
-// Reliable returns true: while a link lasts, nothing is lost on it but what
-// SendPackets does not take.
+// Reliable returns true: while a link lasts, it loses no packet that SendPackets has accepted.
 func (c *Conn) Reliable() bool { return true }
 
-// Close ends all links, and returns when every goroutine of the Conn has ended, but for
-// one that waits for a peer's memory. What
-// is in the rings can be read by the peers nevertheless. The memory is given back by
-// the next Poll or Recv, which returns mpe.ErrTransportClosed, or when the Conn is no
-// longer used.
+// Close ends all links and returns when all goroutines of the Conn have exited, except one that waits for a
+// peer's memory. The peers can still read packets in the rings. The memory is released by the next Poll or
+// Recv, which returns mpe.ErrTransportClosed, or when the Conn becomes unreachable.
 func (c *Conn) Close() error {
 	if c.closed.Swap(true) {
 		return nil
@@ -175,7 +169,7 @@ func (c *Conn) Close() error {
 			l := p.link
 			p.mu.Unlock()
 			if l != nil {
-				_ = sendMessage(l.conn, closing, nil) // the peer may have ended
+				_ = sendMessage(l.conn, closing, nil) // the peer may be gone
 				l.end(mpe.ErrTransportClosed)
 			}
 			p.copier.end(mpe.ErrTransportClosed)
@@ -196,10 +190,10 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// closing is the message of a Conn that is closed over the socket of each link.
+// closing is the message that a closed Conn sends over the socket of each link.
 var closing = []byte{0}
 
-// notifyPoll has Poll examine what is new.
+// notifyPoll makes Poll check for new links and events.
 func (c *Conn) notifyPoll() {
 	c.linksChanged.Store(true)
 	c.inbox.mu.Lock()
@@ -207,7 +201,7 @@ func (c *Conn) notifyPoll() {
 	switch {
 	case c.inbox.freed:
 	case c.closed.Load():
-		c.inbox.doorbell.ring() // for all that ever wait
+		c.inbox.doorbell.ring() // wakes all waiters, now and later
 	default:
 		c.inbox.doorbell.wake()
 	}

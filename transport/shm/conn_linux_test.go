@@ -22,7 +22,7 @@ func listen(t testing.TB, cfg Config) *Conn {
 	return c
 }
 
-// pair returns the connected ends of ranks 0 and 1, in any order of their start.
+// pair returns the connected ends of ranks 0 and 1, started in any order.
 func pair(t testing.TB, cfg Config) (a, b *transporttest.End) {
 	t.Helper()
 	if cfg.Map == nil {
@@ -41,15 +41,15 @@ func pair(t testing.TB, cfg Config) (a, b *transporttest.End) {
 func TestPackets(t *testing.T) {
 	transporttest.RunPackets(t, transporttest.PacketKind{
 		Pair: func(t *testing.T) (_, _ *transporttest.End) {
-			// Lists of packets that are longer than a usual ring are sent.
+			// The test sends lists of packets that exceed a ring of default size.
 			return pair(t, Config{Ring: 4 << 20})
 		},
 		MaxPayload: MaxPayload,
 	})
 }
 
-// Ranks find each other, in any order of start, and again when one of them has been
-// away.
+// TestRestart checks that ranks find each other in any order of start, and again after one of them has
+// restarted.
 func TestRestart(t *testing.T) {
 	m := transporttest.Map(t, 3)
 	ends := make([]*transporttest.End, 3)
@@ -100,7 +100,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// What a rank has said before it closes arrives.
+// TestDrain checks that packets sent before a rank closes arrive.
 func TestDrain(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	a, b := listen(t, Config{Rank: 0, Map: m}), listen(t, Config{Rank: 1, Map: m})
@@ -124,7 +124,7 @@ func TestDrain(t *testing.T) {
 	for _, p := range packets {
 		end.WantPacket(t, 0, p)
 	}
-	end.WaitConnected(t, 0) // behind them
+	end.WaitConnected(t, 0) // after them
 }
 
 func TestTaken(t *testing.T) {
@@ -210,7 +210,7 @@ func TestWrongUse(t *testing.T) {
 	}
 }
 
-// Poll, Sleep and Wakeup after Close.
+// TestClose tests Poll, Sleep and Wakeup after Close.
 func TestClose(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	c := listen(t, Config{Rank: 0, Map: m})

@@ -4,11 +4,10 @@ package shm
 
 import "github.com/zrlmpi/zrlmpid/mpe"
 
-// Conn would be all the shared memory of one rank. There is none on this system, and so no
-// Conn.
+// Conn is never created: this system has no shared memory between ranks.
 type Conn struct{ mpe.Transport }
 
-// Listen fails with a *ListenError of ErrUnsupported.
+// Listen returns a *ListenError with ErrUnsupported.
 func Listen(cfg Config) (*Conn, error) {
 	return nil, &ListenError{Rank: cfg.Rank, Addr: cfg.Map.Addr(cfg.Rank), Err: ErrUnsupported}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// copyTime is how long memory may take to come. A page that its owner's system reads from
-// slow storage is there by then.
+// copyTime limits the wait for memory to become resident. It suffices for a page that the owner's system reads
+// from slow storage.
 const copyTime = 5 * time.Second
 
 var (
@@ -18,37 +18,36 @@ var (
 	errStalled = errors.New("its memory is not read any more, as a copy from there has not ended")
 )
 
-// copier waits for the memory of the processes that are a peer.
+// copier reads memory of a peer's processes that is not resident.
 //
-// To read memory that is not there takes until it is, which may be never: that is up to
-// the other process, and to what is behind its memory (userfaultfd, FUSE, storage). Until
-// then no signal but SIGKILL ends the system call, and the memory that it
-// was passed is not ours. So a goroutine of the copier's own makes it, into memory of its own, and
-// with no lock. If it does not come back it is the only one that is lost for the peer:
-// then nothing more is read from there.
+// Reading such memory blocks until the pages are resident, possibly forever: that depends on the other process
+// and on the backing of its memory (userfaultfd, FUSE, storage). Meanwhile only SIGKILL interrupts the system
+// call, and its destination must not be used. So the copier makes the call in a separate goroutine, into
+// private memory, and without a lock. If the call never returns, this one goroutine is lost for the peer, and
+// nothing more is read from its memory.
 type copier struct {
 	mu   sync.Mutex
 	jobs chan *job
 	last *job
-	// over says why there are no more jobs, if there are none.
+	// over is the reason why no more jobs are accepted, or nil.
 	over   error
 	exited chan struct{}
 	reader remoteReader
 }
 
-// job is something that takes until another process's memory is there.
+// job is an operation that blocks until memory of another process is resident.
 type job struct {
 	do func(*remoteReader) error
-	// then is called at the end, and when it is late.
+	// then is called at the end of the job, and at its deadline.
 	then  func()
 	until time.Time
 	timer *time.Timer
-	// ended is closed at the end, when err is set.
+	// ended is closed at the end of the job, after err is set.
 	ended chan struct{}
 	err   error
 }
 
-// start begins a job.
+// start starts a job.
 func (c *copier) start(do func(*remoteReader) error, then func()) (*job, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,7 +64,7 @@ func (c *copier) start(do func(*remoteReader) error, then func()) (*job, error) 
 	case c.jobs <- j:
 		c.last = j
 		return j, nil
-	default: // two are under way, of links that are no more
+	default: // two jobs of earlier links are pending
 		j.timer.Stop()
 		return nil, errStalled
 	}
@@ -81,8 +80,7 @@ func (c *copier) run() {
 	}
 }
 
-// result reports whether a job is over, or has taken too long. Then the copier is over,
-// too.
+// result reports whether a job is done or has missed its deadline, which ends the copier as well.
 func (c *copier) result(j *job) (over bool, err error) {
 	select {
 	case <-j.ended:
@@ -96,7 +94,7 @@ func (c *copier) result(j *job) (over bool, err error) {
 	return true, errLate
 }
 
-// end ends the copier, and waits for its goroutine unless that may be stuck.
+// end stops the copier, and waits for its goroutine unless that may be stuck.
 func (c *copier) end(reason error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,8 +113,7 @@ func (c *copier) end(reason error) {
 	}
 }
 
-// probe tries whether the system lets us read the memory of the process r, and opens what
-// says which of it is there.
+// probe tests whether the system allows reading the memory of the process r, and opens its pagemap.
 func (c *copier) probe(r remote) (*pagemap, error) {
 	if r.addr == 0 {
 		return nil, errOtherMemory
@@ -147,19 +144,19 @@ func (c *copier) probe(r remote) (*pagemap, error) {
 	}
 }
 
-// postponed is a packet whose payload was not in its sender's memory.
+// postponed is a packet whose payload was not resident.
 type postponed struct {
 	packet []byte
 	away
 }
 
-// postpone has a packet arrive when its payload is there.
+// postpone keeps a packet back until its payload is resident.
 func (l *link) postpone(w *pendingGet) {
 	l.postponed = append(l.postponed, postponed{packet: w.packet, away: w.away})
 }
 
-// resume returns the first packet that was postponed, if its payload is there. As long as
-// there are any, nothing else is read from the link.
+// resume returns the first postponed packet if its payload is available. Nothing else is read from the link
+// while packets are postponed.
 func (in *inbox) resume(l *link, batch []mpe.RxPacket) (n int) {
 	w := &l.postponed[0]
 	c := &l.peer.copier
@@ -189,7 +186,7 @@ func (in *inbox) resume(l *link, batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// wake causes a call of Poll soon, if there is none.
+// wake causes a call of Poll soon, if none is in progress.
 func (in *inbox) wake() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -198,7 +195,7 @@ func (in *inbox) wake() {
 	}
 }
 
-// ready reports whether Poll may find something by the link.
+// ready reports whether Poll may find a packet on the link.
 func (l *link) ready() bool {
 	if len(l.postponed) == 0 {
 		return l.in.ready()

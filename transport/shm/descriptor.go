@@ -7,14 +7,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A descriptor stands behind the header of a packet whose payload is not in the ring:
-// address and length of the payload in its sender's memory. The receiver copies it from there,
-// and then changes the state from live to taken. The copy is valid only if that
-// succeeded: a sender that needs its memory back changes the state from live to
-// over before. So neither has to wait for the other, however long it takes.
+// A descriptor follows the header of a packet whose payload is not in the ring. It has the address and the
+// length of the payload in its sender's memory. The receiver copies the payload from there, and then changes
+// the state from live to taken. The copy is valid only if that succeeds: a sender that needs its memory back
+// first changes the state from live to over. So neither side ever waits for the other, however long a copy
+// takes.
 //
-// The states have the record's position in them: a state of an older record
-// at the same place does not match.
+// A state includes the position of its record: the state of an older record at the same place does not match.
 type descriptor struct {
 	state         atomic.Uint64
 	addr, payload atomic.Uint64
@@ -22,27 +21,26 @@ type descriptor struct {
 
 const (
 	descriptorLen = 24
-	// descriptorOff is where in a record the descriptor is.
+	// descriptorOff is the offset of the descriptor in a record.
 	descriptorOff = wordLen + protocol.ExtHeaderLen
-	// descriptorBit is set in the length of such a record.
+	// descriptorBit is set in the length of a record with a descriptor.
 	descriptorBit = 1 << 31
-	// The states of the record at position 0.
+	// States of the record at position 0.
 	live, taken, over = 1, 2, 3
 )
 
-// MinSingleCopy is from how many bytes of payload on it is quicker to have the kernel copy
-// them once than to copy them twice.
+// MinSingleCopy is the payload length in bytes from which one copy by the kernel is faster than two copies.
 const MinSingleCopy = 8 << 10
 
-// nonceLen is the length in bytes of the number that a process is known by.
+// nonceLen is the length in bytes of the number that identifies a process.
 const nonceLen = 16
 
-// maxSingleCopy is the longest payload of a packet in bytes that is exposed for a single copy. Longer ones are
-// hardly faster, and the receiver does nothing else meanwhile.
+// maxSingleCopy is the longest payload in bytes of a packet that is exposed for a single copy. Longer ones are
+// hardly faster, and occupy the receiver meanwhile.
 const maxSingleCopy = 256 << 10
 
-// LongPayload is the longest payload of a packet in bytes that is exposed over a ring of
-// that size: it fits into the ring if the receiver cannot read it.
+// LongPayload returns the longest payload in bytes of a packet that is exposed over a ring of this size: it
+// fits in the ring, in case the receiver cannot read it from memory.
 func LongPayload(ring int) int { return min(ring/4, maxSingleCopy) }
 
 // descriptorAt returns the descriptor of the record at b.
@@ -50,19 +48,19 @@ func descriptorAt(b []byte) *descriptor {
 	return (*descriptor)(unsafe.Pointer(&b[descriptorOff : descriptorOff+descriptorLen][0]))
 }
 
-// away is payload that is still in its sender's memory, as the reader sees it. Shared
-// memory is read once, but for the state: the other side may change it.
+// away is payload that is still in its sender's memory, as seen by the reader. All shared memory but the state
+// is read once, since the other side may change it.
 type away struct {
-	// state is that of the descriptor, or of the slot of the advertised buffer.
+	// state is the state of the descriptor, or of the advertised buffer's slot.
 	state      *atomic.Uint64
 	advertised bool
-	short      bool // nothing is away: the packet has a short header
-	// good is the state in which it may be copied.
+	short      bool // no payload is away: the packet has a short header
+	// good is the state in which the payload may be copied.
 	good          uint64
 	addr, payload uint64
 }
 
-// readDescriptor reads the descriptor of the record at b, which has the position pos.
+// readDescriptor reads the descriptor of the record at b, which is at position pos.
 func readDescriptor(b []byte, pos uint64) away {
 	l := descriptorAt(b)
 	return away{state: &l.state, good: pos + live, addr: l.addr.Load(), payload: l.payload.Load()}
@@ -71,18 +69,17 @@ func readDescriptor(b []byte, pos uint64) away {
 // valid reports whether the payload may be copied.
 func (a *away) valid() bool { return a.state.Load() == a.good }
 
-// confirm reports whether the copy is valid. The descriptor has ended.
+// confirm ends the descriptor, and reports whether the copy is valid.
 func (a *away) confirm() bool { return a.state.CompareAndSwap(a.good, a.good-live+taken) }
 
-// exposedPacket is what the writer keeps of a descriptor.
+// exposedPacket is the writer's record of a descriptor.
 type exposedPacket struct {
 	pos uint64
-	// id is the number that ends it.
+	// id is the number by which invalidate ends it.
 	id uint64
 }
 
-// expose writes a packet whose payload stays where it is until invalidate, or reports that
-// there is no room for it.
+// expose writes a packet whose payload stays in place until invalidate. It returns false if the ring is full.
 func (w *writer) expose(header *[protocol.ExtHeaderLen]byte, payload []byte, id uint64) bool {
 	off, ok := w.place(recordLen(protocol.ExtHeaderLen + descriptorLen))
 	if !ok {
@@ -98,14 +95,14 @@ func (w *writer) expose(header *[protocol.ExtHeaderLen]byte, payload []byte, id 
 	return true
 }
 
-// invalidate ends the descriptors and the advertised buffer of that number, or all of them if it is 0, and
-// drops the descriptors at the beginning that have ended.
+// invalidate ends the descriptors and the advertised buffer with number id, or all of them if id is 0. It
+// forgets the oldest descriptors, up to the first that is still live.
 func (w *writer) invalidate(id uint64) {
 	w.adverts.invalidate(id)
 	first := 0
 	for i, k := range w.exposed {
 		ended := true
-		// Otherwise there is another record in its place: it has been read.
+		// Otherwise another record is at its place: it has been read.
 		if w.pos-k.pos < uint64(len(w.ring)) {
 			state := &descriptorAt(w.ring[k.pos&uint64(len(w.ring)-1):]).state
 			if id == 0 || id == k.id {

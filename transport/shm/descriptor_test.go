@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// exposeTo exposes a packet under a number, and returns what the reader sees of it.
+// exposeTo exposes a packet under a number, and returns the reader's view of it.
 func exposeTo(t *testing.T, w *writer, r *reader, id uint64) away {
 	t.Helper()
 	p := transporttest.Packet(0, 1, 1, 100)
@@ -24,13 +24,13 @@ func exposeTo(t *testing.T, w *writer, r *reader, id uint64) away {
 	return a
 }
 
-// A descriptor is good for the side that ends it first.
+// TestDescriptor checks that a descriptor belongs to the side that ends it first.
 func TestDescriptor(t *testing.T) {
 	w, r := newRing(MinRing)
 	for _, tt := range []struct {
 		name      string
-		end       uint64 // invalidate is called with that before the payload is copied
-		before    bool   // that it stands is asked before
+		end       uint64 // argument of invalidate, called before the payload is copied
+		before    bool   // valid is called before that
 		valid     bool
 		confirmed bool
 	}{
@@ -57,8 +57,8 @@ func TestDescriptor(t *testing.T) {
 	}
 }
 
-// The writer remembers descriptors as long as they can be read, and no longer; what comes
-// to lie in their place later is not touched.
+// TestDescriptorsAreForgotten checks that the writer tracks descriptors exactly as long as they can be read,
+// and does not touch later content at their place.
 func TestDescriptorsAreForgotten(t *testing.T) {
 	w, r := newRing(MinRing)
 	first := exposeTo(t, w, r, 1)
@@ -88,7 +88,7 @@ func TestDescriptorsAreForgotten(t *testing.T) {
 	}
 }
 
-// A descriptor of nothing, or of more than may be, is no descriptor.
+// TestHostileDescriptors checks that a descriptor that is empty or too long is rejected.
 func TestHostileDescriptors(t *testing.T) {
 	for _, payload := range []uint64{0, MinRing/4 + 1, 1 << 40, ^uint64(0)} {
 		w, r := newRing(MinRing)
@@ -101,7 +101,7 @@ func TestHostileDescriptors(t *testing.T) {
 	}
 }
 
-// What is exposed fits into the ring if it has to, wherever it is.
+// TestLongPayloadFits checks that exposed payload fits in the ring if necessary, at any position.
 func TestLongPayloadFits(t *testing.T) {
 	for ring := MinRing; ring <= MaxRing; ring *= 2 {
 		if record := recordLen(protocol.ExtHeaderLen + LongPayload(ring)); 2*record+recordAlign > ring {

@@ -16,9 +16,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// A rank that is not there is called again after minBackoff, then after twice as long
-// each time up to maxBackoff. It knocks when it starts; that is for a knock that went
-// astray.
+// A missing rank is called again after minBackoff, then after twice as long each time, up to maxBackoff. A rank
+// asks to be called when it starts (requestCall); the retries are for a request that was lost.
 const (
 	minBackoff = 20 * time.Millisecond
 	maxBackoff = time.Second
@@ -47,7 +46,7 @@ func (c *Conn) keepDialing(p *peer) {
 	}
 }
 
-// failed records why there is no link, and reports whether that is a limit of either process that lasts.
+// failed records why there is no link, and reports whether the cause is a lasting limit of either process.
 func (p *peer) failed(err error) (limited bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,7 +56,7 @@ func (p *peer) failed(err error) (limited bool) {
 	return p.limited.Lasts(err, time.Now())
 }
 
-// open connects to p's socket, if it is of our user.
+// open connects to p's socket, if it belongs to our user.
 func (c *Conn) open(p *peer) (*net.UnixConn, error) {
 	conn, err := c.meeting.connect(p)
 	if err != nil && !errors.Is(err, errNoProcess) {
@@ -66,8 +65,7 @@ func (c *Conn) open(p *peer) (*net.UnixConn, error) {
 	return conn, err
 }
 
-// dial makes a link to p and serves it until it ends. It reports whether there was
-// one.
+// dial makes a link to p and serves it until it ends. It reports whether a link was made.
 func (c *Conn) dial(p *peer) (lasted bool, err error) {
 	conn, err := c.open(p)
 	if err != nil {
@@ -91,7 +89,7 @@ func (c *Conn) dial(p *peer) (lasted bool, err error) {
 	return true, nil
 }
 
-// advertise hands memory to p.
+// advertise hands the memory of a link to p.
 func (c *Conn) advertise(p *peer, k *call, fd int) (*link, error) {
 	conn := k.conn
 	if err := sendHello(conn, c.linkHello(wantLink, p, c.cfg.Ring, fd)); err != nil {
@@ -120,8 +118,8 @@ func (c *Conn) advertise(p *peer, k *call, fd int) (*link, error) {
 	return l, nil
 }
 
-// linkHello says where our bell, our doorbell page, our shared buffer and our memory are, and hands over more
-// descriptors.
+// linkHello returns a hello that hands over our bell, doorbell page, shared buffer, and the descriptors in
+// more. It has the address of our nonce, unless single copies are disabled.
 func (c *Conn) linkHello(purpose purpose, p *peer, ring int, more ...int) hello {
 	h := hello{purpose: purpose, src: c.cfg.Rank, dst: p.rank, ring: ring, handles: append([]int{c.inbox.doorbell.bell, c.doorbellFD, c.shared.fd}, more...)}
 	if !c.cfg.NoSingleCopy {
@@ -130,8 +128,8 @@ func (c *Conn) linkHello(purpose purpose, p *peer, ring int, more ...int) hello 
 	return h
 }
 
-// enter maps what both sides have agreed on, and tries whether the peer's memory can
-// be read. It owns the first three handles of h: bell, doorbell page and shared buffer of the peer.
+// enter maps the memory of a new link, and tests whether the peer's memory can be read. It takes ownership of
+// the first three handles of h: bell, doorbell page and shared buffer of the peer.
 func (c *Conn) enter(p *peer, conn *net.UnixConn, fd, ring int, h hello) (*link, error) {
 	bell, doorbellFD, sharedFD := h.handles[0], h.handles[1], h.handles[2]
 	page, err := sharedmem.Map(doorbellFD, doorbellLen)
@@ -153,7 +151,7 @@ func (c *Conn) enter(p *peer, conn *net.UnixConn, fd, ring int, h hello) (*link,
 		err = checkBell(bell)
 	}
 	if err == nil {
-		// A full bell must not make us wait.
+		// A write to a full bell must not block.
 		err = unix.SetNonblock(bell, true)
 	}
 	if err != nil {
@@ -170,27 +168,27 @@ func (c *Conn) enter(p *peer, conn *net.UnixConn, fd, ring int, h hello) (*link,
 	return l, nil
 }
 
-// serve makes l the link to its peer until it ends.
+// serve makes l the link to its peer, and returns when it ends.
 func (c *Conn) serve(l *link) {
 	p := l.peer
 	c.mu.Lock()
 	p.mu.Lock()
 	before := p.link
 	if before != nil {
-		before.out.invalidate(0) // while nothing is exposed by the new one
+		before.out.invalidate(0) // while the new link exposes nothing
 	}
 	p.link, p.limited = l, rlimit.Watch{}
 	c.shared.set(p.rank, l.shared)
 	l.shared = nil
 	c.fresh = append(c.fresh, l)
-	l.peerDoorbell.wake() // Publish could not, while there was no link
+	l.peerDoorbell.wake() // Publish could not, without a link
 	p.mu.Unlock()
 	c.mu.Unlock()
 	if before != nil {
 		before.end(errReplaced)
 	}
 	c.notifyPoll()
-	// The peer sends nothing more, but that it closes.
+	// The peer sends nothing more but its closing message.
 	_, _, _, err := receive(l.conn, make([]byte, 1), nil)
 	if err == nil {
 		err = errClosed
@@ -206,15 +204,15 @@ func (c *Conn) serve(l *link) {
 	c.notifyPoll()
 }
 
-// errClosed: the peer has closed its Conn.
+// errClosed means that the peer has closed its Conn.
 var errClosed = errors.New("the peer has shut down")
 
 var errReplaced = errors.New("the peer has made a new one")
 
-// errNoProcess: the rank's socket is not bound.
+// errNoProcess means that no process has bound the rank's socket.
 var errNoProcess = errors.New("no process of this host")
 
-// reportGone has Poll report that no process is p any more, unless there is a link to the next one.
+// reportGone makes Poll report that the process of p is gone, unless there is a link to its successor.
 func (c *Conn) reportGone(p *peer) {
 	p.mu.Lock()
 	kind := mpe.RxGone
@@ -225,11 +223,11 @@ func (c *Conn) reportGone(p *peer) {
 	c.report(p, mpe.RxPacket{Kind: kind, Peer: p.rank, From: p.addr})
 }
 
-// report hands Poll a packet about p, unless there is a link to it.
+// report passes a packet about p to Poll, unless there is a link to p.
 func (c *Conn) report(p *peer, what mpe.RxPacket) {
 	c.mu.Lock()
 	p.mu.Lock()
-	if p.link == nil { // so that a later link is reported behind it
+	if p.link == nil { // so that a later link is reported after it
 		same := func(u unlinked) bool { return u.p == p && u.packet.Kind == what.Kind }
 		c.unlinked = append(slices.DeleteFunc(c.unlinked, same), unlinked{p, what})
 	}
@@ -238,7 +236,7 @@ func (c *Conn) report(p *peer, what mpe.RxPacket) {
 	c.notifyPoll()
 }
 
-// requestCall asks p, a lower rank, to call.
+// requestCall asks p, a lower rank, to call us.
 func (c *Conn) requestCall(p *peer) error {
 	conn, err := c.open(p)
 	if err == nil {
@@ -253,8 +251,8 @@ func (c *Conn) requestCall(p *peer) error {
 	return err
 }
 
-// answerOf returns the limit of the peer that conn, over which it was asked to call, brings. A peer that calls closes
-// it.
+// answerOf waits for the answer to a request on conn. It returns the limit that the peer reports, or nil if the
+// peer closes the connection to call us.
 func answerOf(conn *net.UnixConn) error {
 	h, err := receiveHello(conn)
 	closeAll(h.handles)
@@ -264,8 +262,8 @@ func answerOf(conn *net.UnixConn) error {
 	return nil
 }
 
-// afterLink determines whether p, a lower rank whose link has ended, is there. A process that
-// ends may close the link before its socket.
+// afterLink determines whether p, a lower rank whose link ended, still runs. A process that exits may close the
+// link before its listening socket.
 func (c *Conn) afterLink(p *peer) {
 	for wait := minBackoff; wait <= maxBackoff && c.ctx.Err() == nil; wait *= 2 {
 		p.mu.Lock()

@@ -5,42 +5,46 @@ import (
 	"time"
 )
 
-// What one processor has written takes another one some ten times as long to get if the two have no cache in common, and the host
-// of a virtual machine may move its processors at any time. Through the ring, long payload moves between processors
-// twice, but both sides copy at once; a single copy by the kernel moves it once. So the ring is
-// faster on near processors, and the single copy on far ones. Which they are, the sender sees by what it takes to copy into the ring.
+// A processor needs about ten times as long to read data written by another one if the two share no cache, and
+// the host of a virtual machine may move its processors at any time. Through the ring, long payload moves
+// between processors twice, but both sides copy at the same time; a single copy by the kernel moves it once. So
+// the ring is faster on near processors, and the single copy on far ones. The sender distinguishes them by the
+// time that a copy into the ring takes.
 
 const (
-	// minTimed is from how many bytes of payload on the time of a copy into the ring says something.
+	// minTimed is the payload length in bytes from which the time of a copy into the ring is significant.
 	minTimed = 16 << 10
-	// timedEvery is of how many such copies to a near peer one is timed, as that takes two readings of the clock.
+	// timedEvery is the number of copies to a near peer per timed copy, since timing reads the clock twice.
 	timedEvery = 8
-	// farCost is how many times as long as a copy within the process such a copy takes at least on far processors: 20 to 32 times were measured,
-	// 1 to 5 on near ones, and 6 is where both ways take the same. nearCost is how long it takes at most when it is back.
+	// farCost is the cost of a copy into the ring, relative to a copy within the process, from which the peer
+	// counts as far. It was 20 to 32 on far processors and 1 to 5 on near ones in measurements; at 6 both ways
+	// are equally fast. nearCost is the cost below which a far peer counts as near again.
 	farCost, nearCost = 8, 6
-	// enough copies decide, so that one that was interrupted does not.
+	// enough is the number of copies that decide, so that one interrupted copy does not.
 	enough = 16
-	// exposures is how many long payloads go by single copies until the ring is tried again. The first lap of copies
-	// then does not count: the ring's lines are in no cache.
+	// exposures is the number of long payloads sent by single copy before the ring is tried again. The first
+	// lap of copies is ignored then: the ring's lines are in no cache.
 	exposures, lap = 1024, 64
 )
 
-// distance decides by which way long payload goes to a peer.
+// distance decides how long payload goes to a peer.
 type distance struct {
-	// local is what a copy of minTimed bytes within the process takes.
+	// local is the time of a copy of minTimed bytes within the process.
 	local time.Duration
-	// far: by single copies.
+	// far is set if long payload goes by single copies.
 	far bool
-	// score is how many copies have been too slow one after another, or, in a trial of the ring, by how many more were fast than not.
+	// score is the number of consecutive slow copies or, while the ring is tried, the number of fast copies
+	// minus the others.
 	score int
-	// copies counts those into the ring, since the last trial began if the peer is far, and exposed the single copies since then.
+	// copies counts the copies into the ring, for a far peer since the last trial began, and exposed the single
+	// copies since then.
 	copies, exposed int
 }
 
-// exposing reports whether long payload goes by single copies for now.
+// exposing reports whether long payload currently goes by single copies.
 func (d *distance) exposing() bool { return d.far && d.exposed < exposures }
 
-// expose is exposing for the next payload.
+// expose is exposing for the next payload, which it counts.
 func (d *distance) expose() bool {
 	if !d.exposing() {
 		return false
@@ -49,7 +53,7 @@ func (d *distance) expose() bool {
 	return true
 }
 
-// times reports whether the next copy into the ring, of so many bytes, is to be timed.
+// times reports whether the next copy into the ring, of the given length, is to be timed.
 func (d *distance) times(bytes int) bool {
 	if bytes < minTimed {
 		return false
@@ -58,7 +62,7 @@ func (d *distance) times(bytes int) bool {
 	return d.far || d.score > 0 || d.copies%timedEvery == 0
 }
 
-// copied notes what a copy into the ring took.
+// copied records the time of a copy into the ring.
 func (d *distance) copied(bytes int, took time.Duration) {
 	cost := took * minTimed / time.Duration(bytes)
 	switch {
@@ -81,10 +85,10 @@ func (d *distance) copied(bytes int, took time.Duration) {
 	}
 }
 
-// change ends a decision or a trial.
+// change sets far, and restarts all counts.
 func (d *distance) change(far bool) { *d = distance{local: d.local, far: far} }
 
-// localCopy returns what a copy of minTimed bytes within the process takes, from cache to cache.
+// localCopy returns the time of a copy of minTimed bytes within the process, from cache to cache.
 var localCopy = sync.OnceValue(func() time.Duration {
 	const tries = 16
 	from, to := make([]byte, minTimed), make([]byte, minTimed)

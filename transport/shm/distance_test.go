@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ring is a ring whose copies take so many times a copy within the process.
+// ring simulates copies into the ring whose cost is relative to a copy within the process.
 func (d *distance) ring(t *testing.T, copies int, cost float64) {
 	t.Helper()
 	for range copies {
@@ -15,7 +15,8 @@ func (d *distance) ring(t *testing.T, copies int, cost float64) {
 	}
 }
 
-// TestDistance: payload goes by single copies when copies into the ring have been slow for long, and through the ring when they are fast again.
+// TestDistance checks that payload goes by single copies after copies into the ring have been slow for long,
+// and through the ring once they are fast again.
 func TestDistance(t *testing.T) {
 	d := distance{local: 300}
 	d.ring(t, 10_000, 4)
@@ -48,7 +49,7 @@ func TestDistance(t *testing.T) {
 	}
 	for d.expose() {
 	}
-	d.ring(t, lap, 25) // its lines are in no cache
+	d.ring(t, lap, 25) // the ring's lines are in no cache
 	d.ring(t, enough-1, 3)
 	if !d.far {
 		t.Fatal("too soon")
@@ -59,7 +60,7 @@ func TestDistance(t *testing.T) {
 	}
 }
 
-// TestDistanceOfShort: short copies say nothing.
+// TestDistanceOfShort checks that short copies are not timed.
 func TestDistanceOfShort(t *testing.T) {
 	d := distance{local: 300}
 	for range 1000 {

@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// What section 14 of docs/ZRLMPI_protocol.md says about this package is true.
+// TestDocumentNumbers checks the numbers in section 14 of docs/ZRLMPI_protocol.md.
 func TestDocumentNumbers(t *testing.T) {
 	b, err := os.ReadFile("../../docs/ZRLMPI_protocol.md")
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// dataPackets is how many packets of DATA have come to rank 1.
+// dataPackets returns the number of DATA packets received by rank 1.
 func dataPackets(e *mpe.Engine) (n uint64) {
 	e.PeerCounters(0, func(c *state.PeerCounters) { n = c.PacketsIn[protocol.Data] })
 	return n
 }
 
-// sync posts a synchronous send from rank 0.
+// sendSync posts a synchronous send from rank 0.
 func sendSync(t *testing.T, e *mpe.Engine, data []byte, tag int) mpe.Op {
 	t.Helper()
 	op, err := e.Start(mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Buf: data, Tag: tag})
@@ -28,12 +28,12 @@ func sendSync(t *testing.T, e *mpe.Engine, data []byte, tag int) mpe.Op {
 	return op
 }
 
-// readable is engines, if they can read each other's memory.
+// readable returns engines that can read each other's memory.
 func readable(t *testing.T) (conns [2]*Conn, es [2]*mpe.Engine) {
 	t.Helper()
 	exposing(t)
 	conns, es = engines(t, false)
-	// The first message goes by a link that is known.
+	// The first message makes the link known.
 	word := make([]byte, 4)
 	s := sendSync(t, es[0], word, 0)
 	if _, err := es[1].Recv(t.Context(), 0, word, mpe.Options{}); err != nil {
@@ -45,8 +45,8 @@ func readable(t *testing.T) (conns [2]*Conn, es [2]*mpe.Engine) {
 	return conns, es
 }
 
-// Messages that are announced come without DATA, whether the receive is posted before,
-// after, or after a probe, and has as much room or less.
+// TestAdvertisedMessages checks that announced messages are copied without DATA, whether the receive is posted
+// before, after, or after a probe, and whether its buffer is large enough or not.
 func TestAdvertisedMessages(t *testing.T) {
 	_, engines := readable(t)
 	before := dataPackets(engines[1])
@@ -98,8 +98,8 @@ func TestAdvertisedMessages(t *testing.T) {
 	}
 }
 
-// More messages than there are slots, and longer ones than may be advertised, are asked
-// for, and all of them are canceled if their sender wants that.
+// TestMoreThanIsAdvertised checks that messages beyond the number of slots, or too long to be advertised, are
+// requested, and that the sender can cancel all of them.
 func TestMoreThanIsAdvertised(t *testing.T) {
 	conns, engines := readable(t)
 	for _, canceled := range []bool{false, true} {
@@ -113,7 +113,7 @@ func TestMoreThanIsAdvertised(t *testing.T) {
 			}
 			sends = append(sends, sendSync(t, engines[0], bytes.Repeat([]byte{byte(i + 1)}, n), i))
 		}
-		// All have been announced when the last one has.
+		// When the last message was announced, all were.
 		if _, _, err := engines[1].Probe(t.Context(), mpe.Match{Source: 0, Tag: messages - 1}, true); err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +135,7 @@ func TestMoreThanIsAdvertised(t *testing.T) {
 			}
 		}
 		asked := dataPackets(engines[1]) - before
-		// The longest has two packets, and what was advertised has none.
+		// The longest has two packets, and advertised messages have none.
 		if want := map[bool]uint64{false: 2 + messages - advertSlots - 1, true: 0}[canceled]; asked != want {
 			t.Errorf("%d packets of DATA have come, want %d; canceled: %v", asked, want, canceled)
 		}
@@ -145,7 +145,7 @@ func TestMoreThanIsAdvertised(t *testing.T) {
 	}
 }
 
-// What was advertised over a link that is no more is asked for over the next one.
+// TestAdvertOfAnEndedLink checks that a message advertised over an ended link is requested over the next one.
 func TestAdvertOfAnEndedLink(t *testing.T) {
 	conns, engines := readable(t)
 	before := dataPackets(engines[1])
@@ -157,7 +157,7 @@ func TestAdvertOfAnEndedLink(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i == 0 {
-			// It is acknowledged when an answer to something else has been.
+			// It is acknowledged once an answer to another message was.
 			word := make([]byte, 4)
 			go engines[1].Send(t.Context(), 0, make([]byte, 4), mpe.Options{})
 			if _, err := engines[0].Recv(t.Context(), 1, word, mpe.Options{}); err != nil {
@@ -186,7 +186,7 @@ func TestAdvertOfAnEndedLink(t *testing.T) {
 	}
 }
 
-// linkTo is the link to a rank, or nil.
+// linkTo returns the link to a rank, or nil.
 func (c *Conn) linkTo(rank int) *link {
 	p := c.peers[rank]
 	p.mu.Lock()
@@ -194,7 +194,7 @@ func (c *Conn) linkTo(rank int) *link {
 	return p.link
 }
 
-// advertsTo is which slots are taken by what a rank is advertised.
+// advertsTo returns the slots in use for adverts to a rank.
 func (c *Conn) advertsTo(rank int) uint64 {
 	p := c.peers[rank]
 	p.mu.Lock()
@@ -202,8 +202,8 @@ func (c *Conn) advertsTo(rank int) uint64 {
 	return p.link.out.adverts.used
 }
 
-// A rank that cancels a send that no receive has matched has its buffer back at once, and the
-// peer nothing of what it writes to it.
+// TestAdvertInvalidated checks that a rank that cancels an unmatched send gets its buffer back at once, and
+// that the peer sees nothing written to it later.
 func TestAdvertInvalidated(t *testing.T) {
 	_, engines := readable(t)
 	const size = 100_000
@@ -224,7 +224,7 @@ func TestAdvertInvalidated(t *testing.T) {
 		if i%2 == 0 {
 			<-ended
 		}
-		// The message is canceled, or not any more.
+		// The message is canceled, or the cancel came too late.
 		buf := make([]byte, size)
 		recv, err := engines[1].Irecv(0, buf, mpe.Options{Tag: i})
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// engines returns the engines of two ranks, and what they share memory with.
+// engines returns the engines of two ranks, and their Conns.
 func engines(t *testing.T, pipelined bool) (conns [2]*Conn, engines [2]*mpe.Engine) {
 	t.Helper()
 	m := transporttest.Map(t, 2)
@@ -42,8 +42,8 @@ func engines(t *testing.T, pipelined bool) (conns [2]*Conn, engines [2]*mpe.Engi
 	return conns, engines
 }
 
-// Engines that lose their link in the middle of messages, again and again, lose none
-// of the messages, whether they fetch long payload or have it copied, or the peer's polling, or how far it is, decides that.
+// TestEnginesOverBrokenLinks checks that engines whose link breaks repeatedly in mid-message lose no message,
+// whether long payload is fetched, copied, or either as the peer's polling or distance decides.
 func TestEnginesOverBrokenLinks(t *testing.T) {
 	for _, tt := range []struct {
 		name, singleCopy string
@@ -59,7 +59,7 @@ func TestEnginesOverBrokenLinks(t *testing.T) {
 func enginesOverBrokenLinks(t *testing.T, pipelined, moves bool) {
 	conns, engines := engines(t, pipelined)
 	const messages = 300
-	// Every other message is short, and is sent without a request if that is possible.
+	// Every other message is short, and is sent without a request if possible.
 	length := func(i int) int { return i * 7919 % []int{700_000, 100}[i%2] }
 	failed := make(chan error, 2)
 	for rank, e := range engines {
@@ -105,8 +105,9 @@ func enginesOverBrokenLinks(t *testing.T, pipelined, moves bool) {
 	}
 }
 
-// A rank that calls between its computations is not rung for each packet, also if its calls find their messages without a poll: the
-// poller polls it at intervals, and watches it again after one without a call.
+// TestNotRungWhileItCalls checks that a rank that calls between computations is not rung for each packet, even
+// if its calls find their messages without a poll: the poller polls it at intervals, and watches it again after
+// one without a call.
 func TestNotRungWhileItCalls(t *testing.T) {
 	conns, engines := engines(t, false)
 	until := func(what func() bool) {
@@ -134,7 +135,7 @@ func TestNotRungWhileItCalls(t *testing.T) {
 	}
 }
 
-// SendNow sends what Send would, and counts it, or does nothing.
+// TestSendNow checks that SendNow sends and counts the same as Send, or does nothing.
 func TestSendNow(t *testing.T) {
 	_, engines := engines(t, false)
 	buf := make([]byte, 1<<16)
@@ -156,7 +157,7 @@ func TestSendNow(t *testing.T) {
 		t.Fatal(err)
 	}
 	recv(data)
-	for !sendNow(1, 3, data) { // the peer's answer is not there yet
+	for !sendNow(1, 3, data) { // the peer's answer has not arrived yet
 		engines[0].PollOnce()
 	}
 	var sent state.PeerCounters
@@ -165,7 +166,7 @@ func TestSendNow(t *testing.T) {
 		t.Errorf("%+v", sent)
 	}
 	for i := range data {
-		data[i] = 0 // it is the caller's again
+		data[i] = 0 // the buffer is the caller's again
 	}
 	recv([]byte("12345"))
 	for _, other := range []struct {
@@ -192,7 +193,8 @@ func TestSendNow(t *testing.T) {
 	}
 }
 
-// TestSynchronousSendWaits: MPI_Ssend does not end before its receive, also where a message could be sent without a request.
+// TestSynchronousSendWaits checks that MPI_Ssend does not return before its receive, even if a message could be
+// sent without a request.
 func TestSynchronousSendWaits(t *testing.T) {
 	_, engines := engines(t, false)
 	var worlds [2]*mpi.Comm
@@ -202,13 +204,13 @@ func TestSynchronousSendWaits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := mpi.Send(t.Context(), worlds[0], []int32{1}, 1, 1); err != nil { // the session is there
+	if err := mpi.Send(t.Context(), worlds[0], []int32{1}, 1, 1); err != nil { // the session exists now
 		t.Fatal(err)
 	}
 	if _, err := mpi.Recv(t.Context(), worlds[1], make([]int32, 1), 0, 1); err != nil {
 		t.Fatal(err)
 	}
-	for !engines[0].SendNow(1, 2, 7, nil, protocol.Int, false) { // messages can be sent so
+	for !engines[0].SendNow(1, 2, 7, nil, protocol.Int, false) { // until messages can be sent this way
 		engines[0].PollOnce()
 	}
 	ended, cancel := context.WithCancel(t.Context())

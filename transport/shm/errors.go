@@ -6,33 +6,33 @@ import (
 	"net/netip"
 )
 
-// The causes of a SendError.
+// Causes of a SendError.
 var (
-	// ErrNoPeer: packets go to other ranks of kind rankmap.Software.
+	// ErrNoPeer means that the receiver is not another rank of kind rankmap.Software.
 	ErrNoPeer = errors.New("this transport does not speak to that rank")
-	// ErrBadPacket: the packet is longer than any may be.
+	// ErrBadPacket means that the packet is too long.
 	ErrBadPacket = errors.New("not a packet")
 )
 
-// ErrUnsupported is in the error of Listen where the system has no shared memory as
-// this package needs it.
+// ErrUnsupported is wrapped by the error of Listen on a system without the shared memory that this package
+// needs.
 var ErrUnsupported = errors.New("shared memory between ranks takes Linux")
 
-// ListenError says why a rank cannot share memory.
+// ListenError reports why a rank cannot share memory.
 type ListenError struct {
 	Rank int
 	Addr netip.AddrPort
-	// PID is the process that is that rank already, where that is the trouble
-	// and the system reports it; else 0. Name is what it is called.
+	// PID is the process that already is the rank, or 0 if that is not the cause or not known. Name is its
+	// name.
 	PID  int
 	Name string
-	// Taken says that the rank is taken.
+	// Taken is set if another process already is the rank.
 	Taken bool
 	// Err is the system's error.
 	Err error
 }
 
-// Error says what happened, where, and what to do.
+// Error names the rank, the cause, and a remedy.
 func (e *ListenError) Error() string {
 	text := fmt.Sprintf("rank %d cannot share memory as %v: ", e.Rank, e.Addr)
 	switch {
@@ -47,10 +47,9 @@ func (e *ListenError) Error() string {
 // Unwrap returns the system's error.
 func (e *ListenError) Unwrap() error { return e.Err }
 
-// SendError says that a packet was not sent.
+// SendError reports that a packet was not sent.
 type SendError struct {
-	// Rank is the sender, Peer the receiver at Addr. Addr is not valid if the
-	// rank map has no such peer.
+	// Rank is the sender, Peer the receiver at Addr. Addr is invalid if the rank map does not list the peer.
 	Rank, Peer int
 	Addr       netip.AddrPort
 	// Err is ErrNoPeer, ErrBadPacket or mpe.ErrTransportClosed.

@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// TestGone: either side reports that no process is its peer any more, once, and behind all that
-// the peer has sent.
+// TestGone checks that either side reports the end of its peer's process, once, and after all packets of the
+// peer.
 func TestGone(t *testing.T) {
 	for gone := range 2 {
 		m := transporttest.Map(t, 2)
@@ -29,8 +29,9 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestHangUp: a Conn that is closed says so once the peer has a link, or will have one, and not before, when it would
-// be taken for a hello. The peer reads it also if its last hello arrived too late to be read.
+// TestHangUp checks that a closed Conn sends the closing message once the peer has a link, or will have one,
+// and not before, when it would be taken for a hello. The peer reads it even if its last hello arrived too
+// late.
 func TestHangUp(t *testing.T) {
 	ln, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: t.TempDir() + "/s", Net: "unixpacket"})
 	if err != nil {

@@ -15,51 +15,50 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 )
 
-// What two ranks say to each other over a Unix socket before they share memory.
-// Numbers are little-endian, of 32 bits, and the address of 64.
+// Two ranks exchange hellos over a Unix socket before they share memory. Numbers are little-endian, 32 bits
+// long; an address has 64.
 const (
-	// helloMagic is also the version: ranks whose memory is arranged differently
-	// do not meet.
+	// helloMagic includes the version: ranks with different memory layouts do not connect.
 	helloMagic = "zrlshm06"
-	helloName  = len("zrlshm") // what all versions begin with
+	helloName  = len("zrlshm") // the prefix shared by all versions
 	helloLen   = len(helloMagic) + 5*4 + 8 + nonceLen
-	// helloTimeout is how long the other side may take to say hello.
+	// helloTimeout limits the wait for a hello.
 	helloTimeout = 5 * time.Second
-	// maxHandles is more descriptors than a message has.
+	// maxHandles exceeds the number of descriptors in any message.
 	maxHandles = 5
 )
 
-// purpose says what a hello is for.
+// purpose is the purpose of a hello.
 type purpose uint32
 
 const (
-	// wantLink is the lower rank's, with its bell, its doorbell page, its shared buffer and the memory.
+	// wantLink is sent by the lower rank, with its bell, doorbell page, shared buffer and the memory of the
+	// link.
 	wantLink purpose = iota + 1
 	// giveLink is the answer, with the higher rank's bell, doorbell page and shared buffer.
 	giveLink
 	// requestCall asks the lower rank to call: the higher one has just started.
 	requestCall
-	// hasLink is the lower rank's answer to that.
+	// hasLink is the lower rank's last message: its link is ready.
 	hasLink
-	// refuseLink, of either rank at any time, says that its process has reached a limit, and so cannot make the link.
-	// The ring is the rlimit.Resource, and the address of the memory the limit.
+	// refuseLink, of either rank at any time, reports that a limit of its process prevents the link. The ring
+	// field has the rlimit.Resource, and the address field the limit.
 	refuseLink
 )
 
-// handles is how many descriptors come with it.
+// handles returns the number of descriptors in a hello.
 func (p purpose) handles() int {
 	return [...]int{wantLink: 4, giveLink: 3, requestCall: 0, hasLink: 0, refuseLink: 0}[p]
 }
 
-// hello is one message.
+// hello is one message of the exchange.
 type hello struct {
 	purpose  purpose
 	src, dst int
-	// ring is the size of each ring of the memory in bytes, 0 if there is none; in refuseLink, the resource.
+	// ring is the size in bytes of each ring, 0 if there is no memory; in refuseLink, the resource.
 	ring int
-	// memory says where to try to read the sender's memory, in wantLink and
-	// giveLink, and fetches whether the sender can read the other one's, in
-	// giveLink and hasLink.
+	// memory is the place for a test read of the sender's memory, in wantLink and giveLink. fetches reports whether
+	// the sender can read the receiver's memory, in giveLink and hasLink.
 	memory  memoryID
 	fetches bool
 	// handles are the bell, the doorbell page, the shared buffer and the memory.
@@ -73,7 +72,7 @@ var (
 	errHungUp    = errors.New("it closed the connection: it may be another version of zrlmpid, have another rank map, or run as another user")
 )
 
-// sendHello sends h, whose descriptors stay the caller's.
+// sendHello sends h. The caller keeps ownership of its descriptors.
 func sendHello(conn *net.UnixConn, h hello) error {
 	b := []byte(helloMagic)
 	fetches := 0
@@ -95,7 +94,8 @@ func sendHello(conn *net.UnixConn, h hello) error {
 	return sendMessage(conn, b, rights)
 }
 
-// sendMessage sends a message, without a SIGPIPE: the program of a rank may handle it, and this may run on its thread.
+// sendMessage sends a message without SIGPIPE: the program of a rank may handle the signal, and this may run on
+// its thread.
 func sendMessage(conn *net.UnixConn, b, rights []byte) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -109,8 +109,8 @@ func sendMessage(conn *net.UnixConn, b, rights []byte) error {
 	return cmp.Or(err, os.NewSyscallError("sendmsg", sent))
 }
 
-// receiveHello waits for a message of a process of our user. The descriptors in it are
-// the caller's to close. With errVersion and errors of rlimit, its ranks are known.
+// receiveHello waits for a hello from a process of our user. The caller must close the descriptors in h, also
+// if there is an error. With errVersion and errors of rlimit, src and dst are valid.
 func receiveHello(conn *net.UnixConn) (h hello, err error) {
 	if err := sameUser(conn); err != nil {
 		return h, err
@@ -134,8 +134,8 @@ func receiveHello(conn *net.UnixConn) (h hello, err error) {
 	return h, conn.SetReadDeadline(time.Time{})
 }
 
-// receive reads the next message. If the peer has closed the connection with a message of ours unread, the first read
-// fails by ECONNRESET, and the next ones return what the peer has sent before.
+// receive reads the next message. If the peer closed the connection before it read all our messages, the first
+// read fails with ECONNRESET, and later ones return the messages that the peer sent before.
 func receive(conn *net.UnixConn, b, rights []byte) (n, oobn, flags int, err error) {
 	n, oobn, flags, _, err = conn.ReadMsgUnix(b, rights)
 	if errors.Is(err, unix.ECONNRESET) {
@@ -144,7 +144,7 @@ func receive(conn *net.UnixConn, b, rights []byte) (n, oobn, flags int, err erro
 	return n, oobn, flags, err
 }
 
-// parse reads all but the descriptors, which are there unless some were lost.
+// parse decodes a hello except for its descriptors. lost is set if some descriptors were lost.
 func (h *hello) parse(b []byte, lost bool) error {
 	if len(b) != helloLen || string(b[:helloName]) != helloMagic[:helloName] {
 		return errNoHello
@@ -195,7 +195,7 @@ func closeAll(handles []int) {
 	}
 }
 
-// credentials says the process at the other end.
+// credentials returns the credentials of the process at the other end.
 func credentials(conn *net.UnixConn) (cred *unix.Ucred, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -207,7 +207,7 @@ func credentials(conn *net.UnixConn) (cred *unix.Ucred, err error) {
 	return cred, errors.Join(controlErr, err)
 }
 
-// sameUser returns an error unless a process of our user is at the other end.
+// sameUser returns an error unless the process at the other end belongs to our user.
 func sameUser(conn *net.UnixConn) error {
 	cred, err := credentials(conn)
 	if err == nil && cred.Uid != uint32(os.Geteuid()) {

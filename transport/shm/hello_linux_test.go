@@ -15,8 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// Nonsense on the socket changes nothing, and memory that is not as it should be is
-// refused.
+// TestHostileHello checks that garbage on the socket has no effect, and that invalid memory is rejected.
 func TestHostileHello(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	c := listen(t, Config{Rank: 1, Map: m})
@@ -106,7 +105,7 @@ func connect(t *testing.T, m *rankmap.Map, rank int) *net.UnixConn {
 	return conn
 }
 
-// handles returns what a link is made of, with the shortest ring.
+// handles returns the handles of a link with the shortest ring.
 func handles(t *testing.T) (bell, doorbell, shared, link int) {
 	t.Helper()
 	bell, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
@@ -117,7 +116,7 @@ func handles(t *testing.T) (bell, doorbell, shared, link int) {
 	return bell, memory(t, doorbellLen), memory(t, sharedLen), memory(t, linkLen(MinRing))
 }
 
-// memory returns the descriptor of so many bytes that can be shared.
+// memory returns the descriptor of n bytes of shared memory.
 func memory(t *testing.T, n int) int {
 	t.Helper()
 	fd, err := sharedmem.Create(n)
@@ -136,7 +135,7 @@ func otherVersion() []byte {
 	return b
 }
 
-// TestOtherVersion: a rank of another version is refused, and both sides learn both versions.
+// TestOtherVersion checks that a rank of another version is rejected, and that both sides learn both versions.
 func TestOtherVersion(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	listen(t, Config{Rank: 1, Map: m})

@@ -20,8 +20,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// A peer that exposes memory which never comes costs the receiver its link and nothing
-// else. The receiver is a process of its own: one that is stuck may do nothing any more.
+// TestMemoryThatNeverComes checks that a peer that exposes memory which never becomes resident costs the
+// receiver only its link. The receiver is a separate process, since a stuck process can do nothing more.
 func TestMemoryThatNeverComes(t *testing.T) {
 	exposing(t)
 	sizes := []string{hostileAdvert, hostileDescriptor}
@@ -56,12 +56,12 @@ func TestMemoryThatNeverComes(t *testing.T) {
 }
 
 const (
-	// liedTo is ranks 0 and 2, and the others rank 1, which sends a message that is
-	// advertised whole, or one that is not.
+	// liedTo runs ranks 0 and 2. The other roles run rank 1, which sends a message that is advertised whole, or
+	// one that is not.
 	liedTo, hostileAdvert, hostileDescriptor = "target", "hostile advert", "hostile descriptor"
-	// liarSize and its double are how long those messages are.
+	// liarSize and its double are the lengths of these messages.
 	liarSize = maxSingleCopy
-	// noFaults begins what is said if the system does not let us handle page faults.
+	// noFaults is the beginning of the output if the system does not let us handle page faults.
 	noFaults = "no userfaultfd: "
 )
 
@@ -88,7 +88,7 @@ func engineOf(m *rankmap.Map, rank int) (*Conn, *mpe.Engine, error) {
 	return c, e, err
 }
 
-// lie sends rank 0 a message whose memory never comes.
+// lie sends rank 0 a message whose memory never becomes resident.
 func lie(addrs string, n int) error {
 	_, e, err := engineOf(parseMap(addrs), 1)
 	if err != nil {
@@ -111,7 +111,7 @@ func lie(addrs string, n int) error {
 	return err
 }
 
-// neverThere returns n bytes whose page faults are handled by no goroutine.
+// neverThere returns n bytes whose page faults are never resolved.
 func neverThere(n int) ([]byte, error) {
 	const (
 		api, register        = 0xc018aa3f, 0xc020aa00
@@ -137,7 +137,7 @@ func neverThere(n int) ([]byte, error) {
 	return memory, nil
 }
 
-// beLiedTo receives from a liar, and does everything else as ever.
+// beLiedTo receives from a liar, and checks that everything else works.
 func beLiedTo(addrs string) error {
 	m := parseMap(addrs)
 	c, e, err := engineOf(m, 0)
@@ -158,7 +158,7 @@ func beLiedTo(addrs string) error {
 	if st, err := e.Recv(ctx, 1, text, mpe.Options{Tag: 1}); err != nil || st.Bytes > 0 {
 		return errors.Join(errors.New(string(text[:st.Bytes])), err)
 	}
-	// Two buffers: the message is for the first, and then for the second.
+	// The message is received into the first buffer and, after a cancel, into the second.
 	given, cut := context.WithCancel(ctx)
 	defer cut()
 	first, second := make([]byte, 2*liarSize), make([]byte, 2*liarSize)
@@ -175,7 +175,7 @@ func beLiedTo(addrs string) error {
 			return err
 		}
 	}
-	// The system has begun to wait.
+	// The system call is waiting now.
 	runtime.GC()
 	if err := e.Heartbeat(ctx); err != nil {
 		return err
@@ -185,7 +185,7 @@ func beLiedTo(addrs string) error {
 		return fmt.Errorf("canceling the receive returned %w", err)
 	}
 	for i := range first {
-		first[i] = 7 // it is ours
+		first[i] = 7 // the buffer is ours again
 	}
 	r, err = e.Irecv(1, second, mpe.Options{Tag: 2})
 	if err != nil {
@@ -200,7 +200,7 @@ func beLiedTo(addrs string) error {
 	if _, last := c.Link(1); c.linkTo(1) == nil && !errors.Is(last, errLate) {
 		return fmt.Errorf("the link has ended because of %w", last)
 	}
-	// It comes back, and is copied.
+	// The peer connects again, and the message is copied through the ring.
 	for c.linkTo(1) == nil {
 		if err := exchange(ctx, e, other); err != nil {
 			return err
@@ -217,7 +217,7 @@ func beLiedTo(addrs string) error {
 	if bytes.Count(first, []byte{7}) != len(first) {
 		return errors.New("a buffer was written to that had been given back")
 	}
-	// What is stuck keeps nothing from ending.
+	// The stuck goroutine does not prevent anything from ending.
 	for _, e := range []*mpe.Engine{e, other} {
 		if err := e.Close(given); err != nil && !errors.Is(err, context.Canceled) {
 			return err
@@ -226,7 +226,7 @@ func beLiedTo(addrs string) error {
 	return errors.New("well")
 }
 
-// waits is how many packets wait for the peer's memory, or 1 if a job does.
+// waits returns the number of packets that wait for the peer's memory, or 1 if a job does.
 func (p *peer) waits() int {
 	p.copier.mu.Lock()
 	defer p.copier.mu.Unlock()
@@ -240,7 +240,7 @@ func (p *peer) waits() int {
 	return 0
 }
 
-// exchange has two engines exchange long messages.
+// exchange sends long messages between two engines.
 func exchange(ctx context.Context, a, b *mpe.Engine) error {
 	const n = 100_000
 	data, buf := bytes.Repeat([]byte{3}, n), make([]byte, n)

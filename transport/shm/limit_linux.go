@@ -11,9 +11,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// A process that has reached a limit cannot make a link, and neither side would ever know of the other: the peer would
-// wait, and blame it. So the rank that cannot says that to the peer (refuseLink), and both report the peer as
-// unreachable, with the limit as the reason. Both go on trying to make the link.
+// A process that has reached a limit cannot make a link, and neither side would learn about the other: the peer
+// would wait, and blame it. So the rank reports its limit to the peer (refuseLink), and both report each other
+// as unreachable, with the limit as the reason. Both keep trying to make the link.
 
 // peerLimitError is a limit of the peer's process.
 type peerLimitError struct {
@@ -21,7 +21,7 @@ type peerLimitError struct {
 	limit *rlimit.Error
 }
 
-// Error names the limit, and whose it is.
+// Error names the limit and its rank.
 func (e *peerLimitError) Error() string { return fmt.Sprintf("at rank %d %v", e.rank, e.limit) }
 
 // Unwrap returns the limit.
@@ -35,7 +35,7 @@ func (h *hello) refusal() error {
 	return &peerLimitError{h.src, &rlimit.Error{Resource: rlimit.Resource(h.ring), Limit: h.memory.addr}}
 }
 
-// ownLimit returns the limit of this process that err is because of, or nil.
+// ownLimit returns the limit of this process that caused err, or nil.
 func ownLimit(err error) *rlimit.Error {
 	if _, remote := errors.AsType[*peerLimitError](err); remote {
 		return nil
@@ -44,16 +44,16 @@ func ownLimit(err error) *rlimit.Error {
 	return limit
 }
 
-// refuse reports to p, at the other end of conn, that this process has reached a limit, if err is because of that.
+// refuse reports to p, at the other end of conn, that this process has reached a limit, if that caused err.
 func (c *Conn) refuse(p *peer, conn *net.UnixConn, err error) {
 	if limit := ownLimit(err); limit != nil {
-		// p may have ended.
+		// p may be gone.
 		_ = sendHello(conn, hello{purpose: refuseLink, src: c.cfg.Rank, dst: p.rank, ring: int(limit.Resource),
 			memory: memoryID{addr: limit.Limit}})
 	}
 }
 
-// failed notes why there is no link to p. A limit of either process that lasts is reported.
+// failed records why there is no link to p. A lasting limit of either process is reported.
 func (c *Conn) failed(p *peer, err error) {
 	if err = rlimit.Descriptor(err); !p.failed(err) {
 		return
@@ -64,14 +64,14 @@ func (c *Conn) failed(p *peer, err error) {
 // acceptTimeout is the wait for a caller that was there a moment ago.
 const acceptTimeout = 100 * time.Millisecond
 
-// refuseCaller reports to the next caller that there is no descriptor for it.
+// refuseCaller reports to the next caller that this process has no descriptor for it.
 func (c *Conn) refuseCaller(err error) {
 	c.reserve.Spend(func() {
 		if c.ln.SetDeadline(time.Now().Add(acceptTimeout)) != nil {
 			return
 		}
 		conn, acceptErr := c.ln.AcceptUnix()
-		_ = c.ln.SetDeadline(time.Time{}) // it was possible before
+		_ = c.ln.SetDeadline(time.Time{}) // it worked before
 		if acceptErr != nil {
 			return
 		}
@@ -89,7 +89,7 @@ func (c *Conn) refuseCaller(err error) {
 	})
 }
 
-// refuseUncalled reports to p that this rank cannot call it, if that is because of err.
+// refuseUncalled reports to p that this rank cannot call it, if a limit caused err.
 func (c *Conn) refuseUncalled(p *peer, err error) {
 	if ownLimit(err) == nil {
 		return

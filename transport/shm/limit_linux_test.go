@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// wantUnreachable waits for the report that a peer cannot be reached, and wants a text in it.
+// wantUnreachable waits for the report that a peer is unreachable, and checks its text.
 func wantUnreachable(t *testing.T, e *transporttest.End, peer int, text string) {
 	t.Helper()
 	for a := e.Next(t); ; a = e.Next(t) {
@@ -26,7 +26,8 @@ func wantUnreachable(t *testing.T, e *transporttest.End, peer int, text string) 
 	}
 }
 
-// TestRefused: a peer that has reached a limit is reported with the limit, whichever side it is, as long as that lasts.
+// TestRefused checks that a peer that has reached a limit is reported with the limit, on either side, as long
+// as the limit lasts.
 func TestRefused(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	c := transporttest.Start(t, listen(t, Config{Rank: 1, Map: m}))
@@ -35,13 +36,13 @@ func TestRefused(t *testing.T) {
 		conn := connect(t, m, 1)
 		limit := memoryID{addr: 1500000 << 10}
 		_ = sendHello(conn, hello{purpose: refuseLink, src: 0, dst: 1, ring: int(rlimit.AddressSpace), memory: limit})
-		_, _ = conn.Read(make([]byte, 1)) // the answer is that it is closed
+		_, _ = conn.Read(make([]byte, 1)) // it is closed in answer
 		conn.Close()
 	}
 	wantUnreachable(t, c, 0, "at rank 0 the limit of the address space, 1500000 KiB, is reached")
 }
 
-// TestWithoutDescriptors: a rank whose peer has no descriptor left reports that limit.
+// TestWithoutDescriptors checks that a rank whose peer has run out of descriptors reports that limit.
 func TestWithoutDescriptors(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	addrs := fmt.Sprint(m.Addr(0), ",", m.Addr(1))
@@ -50,7 +51,7 @@ func TestWithoutDescriptors(t *testing.T) {
 	wantUnreachable(t, c, 1, "at rank 1 the limit of")
 }
 
-// beStarved is rank 1 with no descriptor left.
+// beStarved runs rank 1 without a descriptor left.
 func beStarved(addrs string) error {
 	c, err := Listen(Config{Rank: 1, Map: parseMap(addrs)})
 	if err != nil {

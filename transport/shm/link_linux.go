@@ -14,39 +14,37 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/sharedmem"
 )
 
-// peer is a rank that is spoken to.
+// peer is a rank with which a Conn has, or may have, a link.
 type peer struct {
 	rank int
 	addr netip.AddrPort
-	// call has an element when the peer has asked to be called.
+	// call has an element after the peer has asked to be called.
 	call chan struct{}
 
-	// mu is held to write into the link's memory.
+	// mu guards writes into the link's memory.
 	mu sync.Mutex
-	// link is where packets go, or nil.
+	// link carries the packets, or is nil.
 	link *link
-	// last says why there is none.
+	// last is the reason why there is no link.
 	last error
-	// closed: the peer has said that it shuts down, when the last link ended.
+	// closed is set if the peer had closed its Conn when the last link ended.
 	closed bool
-	// limited observes the limits that have kept the link from being made since it was last there.
+	// limited tracks the process limits that have prevented a link since the last one.
 	limited rlimit.Watch
 
-	// unreadable is the nonce of a process whose memory could not be read when it
-	// should have been.
+	// unreadable is the nonce of a process whose memory could not be read when that should have worked.
 	unreadable nonce
-	// adverts counts those that the peer has made over any link, and reader fetches
-	// them.
+	// adverts counts the buffers that the peer has advertised over all links; reader copies them.
 	adverts uint64
 	reader  remoteReader
-	// copier waits for the peer's memory.
+	// copier reads memory of the peer that is not resident.
 	copier copier
 
-	// newest is the last link that Poll knows. It is Poll's.
+	// newest is the last link known to Poll, which owns the field.
 	newest *link
 }
 
-// link is what two ranks share.
+// link is the memory that two ranks share.
 type link struct {
 	peer *peer
 	conn *net.UnixConn
@@ -55,44 +53,43 @@ type link struct {
 	in   reader
 	// peerDoorbell is the peer's doorbell.
 	peerDoorbell doorbell
-	// ended says that nothing more is written into in.
+	// ended is set when nothing more is written into in.
 	ended atomic.Bool
-	// distance says by which way long payload goes, and far has that for the peer; peerFar is the peer's.
+	// distance decides how long payload goes to the peer. far publishes the decision; peerFar is the peer's
+	// decision.
 	distance     distance
 	far, peerFar *atomic.Uint64
-	// exposes says that the peer can read our memory, and fetches that we can read
-	// its, that of remote.
+	// exposes is set if the peer can read our memory, and fetches if we can read the memory of remote.
 	exposes, fetches bool
 	remote           remote
-	// pages says which of the memory of remote is there, or is nil.
+	// pages reports which pages of remote are resident; it may be nil.
 	pages *pagemap
-	// shared is the peer's shared buffer, until it is handed on.
+	// shared is the peer's shared buffer, until sharedBuffers takes it over.
 	shared []byte
-	// advertised is what the peer advertises, by slot. Its peer's mu guards it.
+	// advertised are the buffers that the peer advertises, by slot. The peer's mu guards them.
 	advertised [advertSlots]advertised
-	// untrusted: something could not be read that should have been there. Its
-	// peer's mu guards it, too.
+	// untrusted is set after a read of the peer's memory failed that should have worked. The peer's mu guards
+	// it.
 	untrusted bool
 
-	// What follows is Poll's.
+	// Poll owns the fields below.
 
-	// before is the link to the same peer that this one took the place of, until
-	// what is in it has been read.
+	// before is the previous link to the same peer, until all its packets were read.
 	before *link
-	// reported says that Poll has reported the link, broken that it is invalid,
-	// and gone that Poll has removed it.
+	// reported is set once Poll has reported the link, broken if the link is invalid, and gone once Poll has
+	// removed it.
 	reported, broken, gone bool
-	// postponed are packets whose payload is not in the peer's memory yet, and job gets
-	// that of the first to late.
+	// postponed are packets whose payload is not resident in the peer's memory. job reads the payload of the
+	// first one into late.
 	postponed []postponed
 	job       *job
 	late      []byte
-	// unreadable says that it is broken because payload could not be fetched,
-	// which Poll has not reported yet.
+	// unreadable is set if the link is broken because payload could not be fetched, and Poll has not reported
+	// it yet.
 	unreadable bool
 }
 
-// newLink takes over the mappings.
+// newLink returns a link, which owns the mappings.
 func newLink(p *peer, conn *net.UnixConn, mem []byte, ring int, lower bool, peerDoorbell doorbell) *link {
 	l := &link{peer: p, conn: conn, mem: mem, peerDoorbell: peerDoorbell, distance: distance{local: localCopy()}}
 	slots := slotsAt(ring)
@@ -110,8 +107,8 @@ func newLink(p *peer, conn *net.UnixConn, mem []byte, ring int, lower bool, peer
 	return l
 }
 
-// end has nothing more written into the link. What is in it can still be read, but for
-// exposed payload: it will be retransmitted, and its descriptors would not end.
+// end stops writing into the link. Its packets can still be read, but not exposed payload: that will be
+// retransmitted, and its descriptors would never end.
 func (l *link) end(reason error) {
 	p := l.peer
 	p.mu.Lock()
@@ -123,7 +120,7 @@ func (l *link) end(reason error) {
 	l.conn.Close()
 }
 
-// free gives the memory of a link back.
+// free releases the memory of a link.
 func (l *link) free() {
 	p := l.peer
 	p.mu.Lock()
@@ -142,20 +139,20 @@ func (l *link) free() {
 	l.mem, l.in, l.out = nil, reader{}, writer{}
 }
 
-// doorbell is where a receiver says that it sleeps, and how to wake it.
+// doorbell shows whether a receiver sleeps, and wakes it.
 type doorbell struct {
 	page []byte
 	// bell is an eventfd.
 	bell int
-	// rung is what still has read.
+	// rung is the buffer for reading the eventfd.
 	rung [8]byte
 }
 
-// once is how an eventfd is rung.
+// once is the value written to the eventfd to ring the bell.
 var once = []byte{1, 0, 0, 0, 0, 0, 0, 0}
 
-// checkBell returns an error unless fd is an eventfd, as far as the system reports. A write
-// to something else may block forever, whatever its mode.
+// checkBell returns an error unless fd is an eventfd, as far as the system reports it. A write to another kind
+// of file may block forever, whatever its mode.
 func checkBell(fd int) error {
 	kind, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 	if err == nil && kind != "anon_inode:[eventfd]" {
@@ -167,16 +164,15 @@ func checkBell(fd int) error {
 // asleep is 1 while the receiver waits for the bell.
 func (d *doorbell) asleep() *atomic.Uint64 { return word(d.page) }
 
-// wake rings the bell of a receiver that sleeps, unless another peer has. The packet
-// has been written before.
+// wake rings the bell if the receiver sleeps and no other peer has rung it. Call it after the packet was
+// written.
 func (d *doorbell) wake() {
 	if d.asleep().Load() != 0 && d.asleep().CompareAndSwap(1, 0) {
 		d.ring()
 	}
 }
 
-// ring makes the bell readable. Its only error is that it has been rung so often that
-// it is so anyway.
+// ring makes the bell readable. Its only error is a full counter, with which the bell is readable anyway.
 func (d *doorbell) ring() { _, _ = unix.Write(d.bell, once) }
 
 // reset makes the bell unreadable.

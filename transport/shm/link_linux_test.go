@@ -1,8 +1,7 @@
 package shm
 
-// Link reports whether there is a link to the peer, and if not, what became of the
-// last one or of the last attempt to make one: nil if there was none yet, and
-// ErrNoPeer, in a *SendError, for a rank that is not spoken to.
+// Link reports whether there is a link to the peer. If not, last is the error that ended the last link or
+// attempt: nil if there was none yet, and ErrNoPeer, in a *SendError, for a rank that is not a peer.
 func (c *Conn) Link(peer int) (linked bool, last error) {
 	p, err := c.peer(peer)
 	if err != nil {
@@ -13,8 +12,8 @@ func (c *Conn) Link(peer int) (linked bool, last error) {
 	return p.link != nil, p.last
 }
 
-// SingleCopy reports whether the peer fetches long payload straight from our memory,
-// and we from its. Neither is so while there is no link.
+// SingleCopy reports whether the peer fetches long payload directly from our memory, and we from the peer's.
+// Both are false without a link.
 func (c *Conn) SingleCopy(peer int) (exposes, fetches bool) {
 	p, err := c.peer(peer)
 	if err != nil {

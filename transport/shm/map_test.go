@@ -7,8 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// parseMap returns the map of software ranks at the given addresses, with commas
-// between them.
+// parseMap returns the map of software ranks at the given addresses, separated by commas.
 func parseMap(addrs string) *rankmap.Map {
 	var entries []rankmap.Entry
 	for rank, addr := range strings.Split(addrs, ",") {

@@ -16,20 +16,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/rendezvous"
 )
 
-// folder is the directory of the ranks of configurations in a user's directory for sockets.
+// folder is the directory, in a user's directory for sockets, for the ranks of configurations.
 const folder = "ranks"
 
-// meeting is where the ranks of this host have their sockets: a directory of a job, or of a user. No other user can
-// write there.
+// meeting is the directory with the sockets of the ranks of this host: that of a job, or of a user. No other
+// user can write there.
 type meeting struct {
 	dir *rendezvous.Dir
-	// network is the network namespace, without which an address is not unique; empty for a job, whose ranks meet by
-	// their number.
+	// network identifies the network namespace, within which addresses are unique. It is empty for a job, whose
+	// ranks find each other by number.
 	network string
 	name    string // of our socket
 }
 
-// meetingOf returns where a rank meets its peers, and the path of that directory. It is not open yet.
+// meetingOf returns the meeting of a rank, not yet open, and the path of its directory.
 func meetingOf(cfg *Config) (m *meeting, path string, err error) {
 	m, path = new(meeting), cfg.Directory
 	if path == "" {
@@ -45,8 +45,7 @@ func meetingOf(cfg *Config) (m *meeting, path string, err error) {
 	return m, path, nil
 }
 
-// meet makes the socket of a rank where it meets its peers. The error is a *rendezvous.TakenError if another process is
-// the rank.
+// meet creates the socket of a rank. The error is a *rendezvous.TakenError if another process is the rank.
 func meet(cfg *Config) (*meeting, *net.UnixListener, error) {
 	m, path, err := meetingOf(cfg)
 	if err != nil {
@@ -64,10 +63,10 @@ func meet(cfg *Config) (*meeting, *net.UnixListener, error) {
 	}
 	m.dir = dir
 	if m.network != "" {
-		dir.Sweep() // the remains of killed processes; the launcher removes those of a job
+		dir.Sweep() // removes sockets of killed processes; the launcher does so for a job
 	}
 	f := os.NewFile(uintptr(fd), m.name)
-	defer f.Close() // FileListener has another descriptor
+	defer f.Close() // FileListener duplicates the descriptor
 	ln, err := net.FileListener(f)
 	if err != nil {
 		m.detach()
@@ -78,7 +77,7 @@ func meet(cfg *Config) (*meeting, *net.UnixListener, error) {
 
 // network identifies the network namespace of this process.
 func network() string {
-	name, _ := os.Readlink("/proc/self/ns/net") // without it, all count as one
+	name, _ := os.Readlink("/proc/self/ns/net") // on an error all namespaces count as one
 	return strings.Trim(name, "net:[]") + "-"
 }
 
@@ -90,7 +89,7 @@ func (m *meeting) socket(rank int, addr netip.AddrPort) string {
 	return m.network + addr.String()
 }
 
-// connect connects to the process of a peer. It does not wait.
+// connect connects to the process of a peer. It does not block.
 func (m *meeting) connect(p *peer) (*net.UnixConn, error) {
 	name := m.socket(p.rank, p.addr)
 	conn, _, err := m.dir.Connect(name, unix.SOCK_SEQPACKET)
@@ -104,8 +103,8 @@ func (m *meeting) connect(p *peer) (*net.UnixConn, error) {
 	return conn, err
 }
 
-// elsewhere connects to a socket in the directories of processes of this user that have another environment than the
-// one that uses here.
+// elsewhere connects to a socket in the directories used by processes of this user with a different
+// environment. It skips the directory here.
 func elsewhere(name, here string) (*net.UnixConn, rendezvous.Peer, error) {
 	for _, place := range privatedir.RuntimePlaces() {
 		d, err := rendezvous.Open(filepath.Join(place, folder))
@@ -114,7 +113,7 @@ func elsewhere(name, here string) (*net.UnixConn, rendezvous.Peer, error) {
 			continue
 		}
 		if err != nil {
-			continue // there is none, or it is not to be trusted
+			continue // missing, or not trustworthy
 		}
 		conn, peer, err := d.Connect(name, unix.SOCK_SEQPACKET)
 		d.Close()
@@ -125,5 +124,6 @@ func elsewhere(name, here string) (*net.UnixConn, rendezvous.Peer, error) {
 	return nil, rendezvous.Peer{}, rendezvous.ErrNoProcess
 }
 
-// detach removes our socket. It comes before the end of the listener: after that, another process may have its name.
+// detach removes our socket. Call it before the listener is closed: afterwards, the name may belong to another
+// process.
 func (m *meeting) detach() { _ = m.dir.Remove(m.name) } // a launcher may have removed it

@@ -28,8 +28,9 @@ func entries(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// TestMeeting: ranks of a job meet in its directory, whatever the length of its path, others by their addresses, also
-// in environments that differ; none of them meets a rank of another job, and nothing is left of them.
+// TestMeeting checks that ranks of a job meet in its directory, whatever the length of its path, and others by
+// their addresses, even with different environments. No rank meets a rank of another job, and no files are
+// left.
 func TestMeeting(t *testing.T) {
 	runtime := t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", runtime)
@@ -65,7 +66,7 @@ func TestMeeting(t *testing.T) {
 	}
 }
 
-// TestMeetingElsewhere: the socket of a rank that was started in another environment is found, and taken.
+// TestMeetingElsewhere checks that the socket of a rank with another environment is found, and counts as taken.
 func TestMeetingElsewhere(t *testing.T) {
 	other := privatedir.RuntimePlaces()[1] // without XDG_RUNTIME_DIR
 	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(t.TempDir(), "none"))
@@ -84,7 +85,8 @@ func TestMeetingElsewhere(t *testing.T) {
 	b.WaitConnected(t, 0)
 }
 
-// TestMeetingUnsafe: a directory that others may write to is refused, and the error says how to do without.
+// TestMeetingUnsafe checks that a directory writable by others is rejected, with an error that names the
+// alternative.
 func TestMeetingUnsafe(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "job")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -101,10 +103,11 @@ func TestMeetingUnsafe(t *testing.T) {
 	}
 }
 
-// strangerAddr has the socket to which the test binary connects as another user.
+// strangerAddr names the variable with the socket to which the test binary connects as another user.
 const strangerAddr = "ZRLMPI_TEST_STRANGER"
 
-// stranger says hello as rank 0 to rank 1, in a version that gets an answer, and prints how many bytes it was answered.
+// stranger says hello as rank 0 to rank 1, in a version that gets an answer, and prints the length of the
+// answer.
 func stranger(addr string) {
 	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Net: "unixpacket", Name: addr})
 	if err != nil {
@@ -117,7 +120,8 @@ func stranger(addr string) {
 	os.Exit(0)
 }
 
-// TestOtherUser: another user's process gets no memory of ours, even if a directory and a socket let it connect.
+// TestOtherUser checks that another user's process gets no memory of ours, even if a directory and a socket let
+// it connect.
 func TestOtherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can change its user")

@@ -9,17 +9,16 @@ import (
 )
 
 const (
-	// pagemapEntry is the length in bytes of what /proc/PID/pagemap says of a page, and
-	// pagePresent is in there if the page is in memory. See proc(5).
+	// pagemapEntry is the length in bytes of an entry of /proc/PID/pagemap. pagePresent is set in the entry of
+	// a page that is in memory. See proc(5).
 	pagemapEntry = 8
 	pagePresent  = 1 << 63
-	// minPage is the shortest page in bytes that a system has.
+	// minPage is the smallest page size in bytes of any system.
 	minPage = 4096
 )
 
-// pagemap says which memory of a process is there. It is about the memory that the process
-// had when it was opened: there is none of it any more if another program runs in its
-// place, or another process has its number.
+// pagemap reports which pages of a process are resident. It refers to the address space at the time it was
+// opened: once the process executes another program, or its PID is reused, no page is resident.
 type pagemap struct {
 	fd   int
 	page uint64 // its length in bytes
@@ -33,8 +32,8 @@ func openPagemap(pid int) (*pagemap, error) {
 	return &pagemap{fd: fd, page: uint64(os.Getpagesize())}, nil
 }
 
-// resident reports whether n bytes from addr on are there, so that to read them waits for
-// nothing. The answer is true of now. n is at most maxSingleCopy, and not 0.
+// resident reports whether n bytes at addr are resident at this moment, so that a read of them does not block.
+// n is 1 to maxSingleCopy.
 func (rr *remoteReader) resident(m *pagemap, addr uint64, n int) bool {
 	first, last := addr/m.page, (addr+uint64(n)-1)/m.page
 	pages := last - first + 1

@@ -8,51 +8,49 @@ import (
 )
 
 const (
-	// nearLinks is how many links every Poll examines: those that something came
-	// by last. Of the others it examines farLinks, in turn, so that a poll costs
-	// the same however many ranks there are.
+	// nearLinks is the number of links that every Poll reads: those that had packets last. Of the others it
+	// reads farLinks, in rotation, so that the cost of a poll does not depend on the number of ranks.
 	nearLinks, farLinks = 8, 8
 )
 
-// inbox is what Poll works on, and Poll's alone but for mu, freed and doorbell.
+// inbox is the state of Poll. Poll owns it, except for mu, freed and doorbell.
 type inbox struct {
-	// mu is held to free the inbox, and to use what goes with it.
+	// mu guards freed, and the use of resources that free releases.
 	mu       sync.Mutex
 	freed    bool
 	doorbell doorbell
 	// shared is freed with the inbox.
 	shared *sharedBuffers
 
-	// most is about how many bytes one Poll returns at most.
+	// most is the approximate number of bytes that one Poll returns at most.
 	most  int
 	links []*link
-	// unlinked are peers without a link that have to be reported.
+	// unlinked are events of peers without a link, to be reported.
 	unlinked []unlinked
-	// unreleased are the links whose bytes the last Poll has returned.
+	// unreleased are the links from whose rings the last Poll returned packets.
 	unreleased []*link
-	// away is the payload that was left with its sender of the packets that the
-	// last Poll has returned, and reader fetches it.
+	// away is the payload, still in its sender's memory, of packets that the last Poll returned; reader fetches
+	// it.
 	away   []pendingGet
 	reader remoteReader
-	// rotation and cursor say at which links to begin: the near, the far ones.
+	// rotation and cursor select the first near and the first far link to read.
 	rotation, cursor int
-	// all has the next Poll examine all links.
+	// all makes the next Poll read all links.
 	all bool
-	// linksPending: a link has to be reported, or to be removed, as soon as its
-	// time has come.
+	// linksPending is set if a link has to be reported or removed once it can be.
 	linksPending bool
-	// asleep: the flag was set when Sleep was last called, so the bell may have been rung.
+	// asleep is set if the flag was set when Sleep was last called, so that the bell may have been rung.
 	asleep bool
 }
 
 // CanPoll returns true.
 func (c *Conn) CanPoll() bool { return true }
 
-// Poll is Recv, but returns 0 if nothing has arrived.
+// Poll is like Recv, but returns 0 if nothing has arrived.
 func (c *Conn) Poll(batch []mpe.RxPacket, _ *mpe.Placements) (n int, err error) {
 	in := c.inbox
 	for _, l := range in.unreleased {
-		if len(l.postponed) == 0 { // they are still there
+		if len(l.postponed) == 0 { // postponed packets are still in the ring
 			l.in.release()
 		}
 	}
@@ -74,7 +72,7 @@ func (c *Conn) Poll(batch []mpe.RxPacket, _ *mpe.Placements) (n int, err error) 
 	return n, nil
 }
 
-// addFresh takes in the links that are new.
+// addFresh adds new links to the inbox.
 func (c *Conn) addFresh() {
 	if !c.linksChanged.Swap(false) {
 		return
@@ -92,13 +90,13 @@ func (c *Conn) addFresh() {
 	}
 }
 
-// updateLinks removes links that have ended, once they are empty, and reports new ones,
-// once their predecessors are removed.
+// updateLinks removes finished links once they are empty, and reports new ones once their predecessors are
+// removed.
 func (in *inbox) updateLinks(batch []mpe.RxPacket) (n int) {
 	in.linksPending = false
 	left := in.links[:0]
 	for _, l := range in.links {
-		ended := l.ended.Load() // before the last poll
+		ended := l.ended.Load() // load before the last poll
 		if l.unreadable && n < len(batch) {
 			l.unreadable = false
 			batch[n] = mpe.RxPacket{Kind: mpe.RxBroken, Peer: l.peer.rank, From: l.peer.addr}
@@ -128,13 +126,13 @@ func (in *inbox) updateLinks(batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// unlinked is a peer without a link, and the packet that Poll reports: its process is gone, or no link can be made.
+// unlinked is an event of a peer without a link: its process is gone, or no link can be made.
 type unlinked struct {
 	p      *peer
 	packet mpe.RxPacket
 }
 
-// reportUnlinked reports peers without a link, once all that they sent was read.
+// reportUnlinked reports events of peers without a link, once all packets from them were read.
 func (in *inbox) reportUnlinked(batch []mpe.RxPacket) (n int) {
 	left := in.unlinked[:0]
 	for _, u := range in.unlinked {
@@ -151,7 +149,7 @@ func (in *inbox) reportUnlinked(batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// take reads packets.
+// take reads packets from the links.
 func (in *inbox) take(batch []mpe.RxPacket) (n int) {
 	room := in.most
 	if len(in.links) == 1 {
@@ -186,7 +184,7 @@ func (in *inbox) take(batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// read reads what has come by a link, as long as there is room for bytes.
+// read reads packets from a link, until the batch or the limit on bytes is exhausted.
 func (in *inbox) read(l *link, batch []mpe.RxPacket, room *int) (n int) {
 	if !l.reported || l.broken || len(batch) == 0 {
 		return 0
@@ -227,7 +225,7 @@ func (in *inbox) read(l *link, batch []mpe.RxPacket, room *int) (n int) {
 	return n
 }
 
-// free gives back the memory of all links.
+// free releases the memory of all links.
 func (in *inbox) free() {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -19,8 +19,7 @@ import (
 
 const (
 	victimMap = "ZRLMPI_TEST_VICTIM_MAP"
-	// victimRole is what the victim does, "" or one of these: to expose, to fetch, to
-	// advertise.
+	// victimRole names the variable with the victim's role: empty, or one of the following.
 	victimRole = "ZRLMPI_TEST_VICTIM_ROLE"
 	exposer    = "exposer"
 	fetcher    = "fetcher"
@@ -28,7 +27,7 @@ const (
 	starved    = "starved"
 )
 
-// TestMain makes the test binary the process that is killed.
+// TestMain turns the test binary into the process to be killed, if the environment requests it.
 func TestMain(m *testing.M) {
 	if addrs := os.Getenv(victimMap); addrs != "" {
 		victim(addrs)
@@ -46,7 +45,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// victim is rank 1. Its input ends when its parent does.
+// victim runs rank 1. Its standard input is closed when its parent ends.
 func victim(addrs string) {
 	go func() {
 		bufio.NewReader(os.Stdin).ReadByte()
@@ -87,7 +86,7 @@ func victim(addrs string) {
 	os.Exit(1)
 }
 
-// sendAll sends without end, and reads what comes.
+// sendAll sends endlessly, and reads all packets.
 func sendAll(c *Conn) error {
 	batch := make([]mpe.RxPacket, 64)
 	for number := uint32(0); ; {
@@ -106,7 +105,7 @@ func sendAll(c *Conn) error {
 	}
 }
 
-// startVictim starts rank 1 in a process of its own.
+// startVictim starts rank 1 in a separate process.
 func startVictim(t *testing.T, addrs, role string) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -134,8 +133,8 @@ func startVictim(t *testing.T, addrs, role string) (*exec.Cmd, *bufio.Reader) {
 	return cmd, said
 }
 
-// A process that is killed in the middle of traffic leaves nothing behind, its rank
-// can start again, and what was sent up to then arrives whole.
+// TestKilled checks that a process killed under traffic leaves nothing behind, that its rank can start again,
+// and that packets sent before arrive complete.
 func TestKilled(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	addrs := fmt.Sprint(m.Addr(0), ",", m.Addr(1))
@@ -147,7 +146,7 @@ func TestKilled(t *testing.T) {
 		if _, err := Listen(Config{Rank: 1, Map: m}); err == nil || !strings.Contains(err.Error(), "process "+strconv.Itoa(cmd.Process.Pid)+" ") {
 			t.Fatalf("a second rank 1: %v", err)
 		}
-		// Until the link is forgotten, which it is when its ring is empty.
+		// Until the link is removed, once its ring is empty.
 		next, connected, killed := uint32(0), false, false
 		read := c.nap
 		for !killed || len(c.inbox.links) > 0 {
@@ -161,7 +160,7 @@ func TestKilled(t *testing.T) {
 					continue
 				}
 				if (a.Kind == mpe.RxGone || a.Kind == mpe.RxLeft) && (killed || life > 0 && !connected) {
-					continue // that of the process before comes before the next link
+					continue // the event of the previous process precedes the next link
 				}
 				h, _, d := protocol.ParseExtended(a.Bytes)
 				if a.Kind != mpe.RxDatagram || !d.OK() || h.Number != next || !connected {
@@ -184,7 +183,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// mappings counts the pieces of shared memory of this process.
+// mappings counts the shared memory mappings of this process.
 func mappings(t *testing.T) (n int) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/maps")
@@ -199,7 +198,7 @@ func mappings(t *testing.T) (n int) {
 	return n
 }
 
-// No file is made, and no descriptor is left.
+// TestNothingIsLeft checks that no file is created, and no descriptor leaked.
 func TestNothingIsLeft(t *testing.T) {
 	descriptors := func() int {
 		entries, err := os.ReadDir("/proc/self/fd")
@@ -233,8 +232,8 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// The memory of a Conn that no goroutine polls after Close, as it may be in use, goes when
-// the Conn does.
+// TestMemoryOfTheForgotten checks that the memory of a Conn that is not polled after Close, as it may be in
+// use, is released with the Conn.
 func TestMemoryOfTheForgotten(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	before := mappings(t)

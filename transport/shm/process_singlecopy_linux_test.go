@@ -14,17 +14,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// victimDescriptor is how many bytes the victims expose and fetch at a time.
+// victimDescriptor is the payload length in bytes that the victims expose and fetch.
 const victimDescriptor = 40000
 
-// number is that of the packet that has arrived.
+// number returns the number of the received packet.
 func number(a *mpe.RxPacket) uint32 {
 	h, _, _ := protocol.ParseExtendedHeader(a.Bytes)
 	return h.Number
 }
 
-// exposeAll exposes packets without end, each from memory of its own, and never takes
-// anything back.
+// exposeAll exposes packets endlessly, each from separate memory, and never cancels one.
 func exposeAll(c *Conn) error {
 	batch := make([]mpe.RxPacket, 8)
 	var memory [16][]byte
@@ -43,7 +42,7 @@ func exposeAll(c *Conn) error {
 		}
 		memory[n%16] = p.Payload
 		n++
-		// Until all of it was fetched, so that it can be used for something else.
+		// Wait until all of it was fetched, so that the memory can be reused.
 		for n%16 == 0 && c.exposed(0) > 0 {
 			if _, err := c.Poll(batch, nil); err != nil {
 				return err
@@ -53,7 +52,7 @@ func exposeAll(c *Conn) error {
 	}
 }
 
-// exposed is how many descriptors to the peer have not ended.
+// exposed returns the number of live descriptors to the peer.
 func (c *Conn) exposed(peer int) int {
 	c.Invalidate(peer, 1<<40)
 	p := c.peers[peer]
@@ -65,8 +64,8 @@ func (c *Conn) exposed(peer int) int {
 	return len(p.link.out.exposed)
 }
 
-// fetchAll fetches packets until one comes that is in the ring, and fails on what is not
-// as it was exposed. It says how many it has got, and how many were canceled.
+// fetchAll fetches packets until one comes through the ring, and fails if a payload differs from the exposed
+// one. It prints the numbers of fetched and canceled packets.
 func fetchAll(c *Conn) error {
 	batch, dst := make([]mpe.RxPacket, 1), make([]byte, victimDescriptor)
 	for got, lost := 0, 0; ; {
@@ -88,8 +87,8 @@ func fetchAll(c *Conn) error {
 	}
 }
 
-// A process that is killed while its memory is read: what was fetched is what it has
-// exposed, the rest is lost, and no goroutine waits.
+// TestExposerKilled kills a process while its memory is read: fetched payload is as exposed, the rest is lost,
+// and no goroutine waits.
 func TestExposerKilled(t *testing.T) {
 	exposing(t)
 	m := transporttest.Map(t, 2)
@@ -125,15 +124,15 @@ func TestExposerKilled(t *testing.T) {
 			if next > 200 && !killed {
 				killed, read = true, func(batch []mpe.RxPacket) (int, error) { return c.Poll(batch, nil) }
 				cmd.Process.Kill()
-				// It is not waited for: it may be in the middle of its end.
+				// Do not wait for it: it may be about to exit.
 			}
 		}
 		cmd.Wait()
 	}
 }
 
-// A receiver that is stopped does not stop a sender who wants its memory back, and
-// gets nothing of what is written there then.
+// TestFetcherStopped checks that a stopped receiver does not block a sender that needs its memory back, and
+// does not see later writes to it.
 func TestFetcherStopped(t *testing.T) {
 	exposing(t)
 	m := transporttest.Map(t, 2)

@@ -13,8 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// nap goes to sleep whenever there is nothing to be had, and fails if nothing comes
-// for long.
+// nap sleeps while there are no packets, and fails if none arrives for long.
 func (c *Conn) nap(batch []mpe.RxPacket) (int, error) {
 	for {
 		if n, err := c.Poll(batch, nil); n > 0 || err != nil {
@@ -30,7 +29,7 @@ func (c *Conn) nap(batch []mpe.RxPacket) (int, error) {
 	}
 }
 
-// A sender that finds a receiver about to sleep wakes it: no packet stays in the
+// TestSleepRace checks that a sender wakes a receiver that is about to sleep, so that no packet stays in the
 // ring. All peers send at once, to a receiver that sleeps after every packet.
 func TestSleepRace(t *testing.T) {
 	const peers, each = 3, 2000
@@ -88,7 +87,7 @@ func TestSleepRace(t *testing.T) {
 	}
 }
 
-// Many peers: a sender is found among many that do not send.
+// TestManyPeers checks that a sender is found among many silent peers.
 func TestManyPeers(t *testing.T) {
 	const ranks = 40
 	m := transporttest.Map(t, ranks)
@@ -116,7 +115,7 @@ func TestManyPeers(t *testing.T) {
 				if n == 1 {
 					break
 				}
-				// Its own side of the link is not ready yet.
+				// Its side of the link is not ready yet.
 				if _, err := others[rank].nap(batch); err != nil {
 					t.Fatal(err)
 				}
@@ -129,7 +128,7 @@ func TestManyPeers(t *testing.T) {
 	}
 }
 
-// Sending and polling allocate nothing.
+// TestAllocs checks that sends and polls do not allocate.
 func TestAllocs(t *testing.T) {
 	a, b := polled(t)
 	batch := make([]mpe.RxPacket, 64)
@@ -149,7 +148,7 @@ func TestAllocs(t *testing.T) {
 	}
 }
 
-// A link whose memory is invalid is ended, and made again.
+// TestBrokenLink checks that a link with invalid memory is ended, and made again.
 func TestBrokenLink(t *testing.T) {
 	a, b := polled(t)
 	batch := make([]mpe.RxPacket, 4)
@@ -185,8 +184,8 @@ func TestBrokenLink(t *testing.T) {
 	}
 }
 
-// Who polls between Sleep and the arrival takes nothing from who waits for the bell:
-// it rings, and stays readable until the next Sleep.
+// TestPollWhileAsleep checks that polls between Sleep and the arrival of a packet do not disturb a goroutine
+// that waits for the bell: it rings, and stays readable until the next Sleep.
 func TestPollWhileAsleep(t *testing.T) {
 	a, b := polled(t)
 	batch := make([]mpe.RxPacket, 4)
@@ -217,7 +216,7 @@ func TestPollWhileAsleep(t *testing.T) {
 	if !b.Sleep() || rung() {
 		t.Error("the bell rings for what has been read")
 	}
-	b.inbox.doorbell.ring() // by a peer that was interrupted after it had cleared the flag
+	b.inbox.doorbell.ring() // by a peer that was interrupted after it cleared the flag
 	if !rung() || !b.Sleep() || rung() {
 		t.Error("the bell that was rung late rings on")
 	}

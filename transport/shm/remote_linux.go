@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nonce is a random number in a process's memory. A reader that finds it
-// there reads the right process: the number of one that has ended may be another's.
+// nonce is a random number in a process's memory. A reader that finds it there reads the right process: the PID
+// of an exited process may be reused.
 type nonce [nonceLen]byte
 
 func newNonce() *nonce {
@@ -19,8 +19,8 @@ func newNonce() *nonce {
 	return n
 }
 
-// memoryID say where a process has its nonce, and what it is. The address is 0 if
-// its memory is not to be read.
+// memoryID has the address of a process's nonce, and its value. The address is 0 if the process's memory must
+// not be read.
 type memoryID struct {
 	addr  uint64
 	nonce nonce
@@ -36,20 +36,20 @@ type remote struct {
 	memoryID
 }
 
-// remoteReader reads other processes' memory. It keeps what a call needs, so that
-// none allocates.
+// remoteReader reads the memory of other processes. It holds the arguments of a call, so that a read does not
+// allocate.
 type remoteReader struct {
 	found nonce
 	to    [2]unix.Iovec
 	from  [2]unix.RemoteIovec
-	// entries are of the pages of what is read, at least as long as those of the system.
+	// entries holds the pagemap entries of the pages to read. Its length suffices for the smallest page size.
 	entries [(maxSingleCopy/minPage + 2) * pagemapEntry]byte
 }
 
 var errOtherMemory = errors.New("it is another process's memory")
 
-// read copies len(dst) bytes from addr of the process r, when they are there. What dst
-// holds is undefined if that fails.
+// read copies len(dst) bytes from addr in the process r; it blocks until they are resident. If it fails, dst is
+// undefined.
 func (rr *remoteReader) read(r *remote, dst []byte, addr uint64) error {
 	rr.found = nonce{}
 	rr.to[0].Base = &rr.found[0]
@@ -58,8 +58,8 @@ func (rr *remoteReader) read(r *remote, dst []byte, addr uint64) error {
 	return rr.readv(r, 0, dst, addr)
 }
 
-// readResident is read of memory that is there. That there is some says whose it is
-// (pagemap).
+// readResident is read for resident memory, without a check of the nonce: the pagemap refers to the right
+// process.
 func (rr *remoteReader) readResident(r *remote, dst []byte, addr uint64) error {
 	return rr.readv(r, 1, dst, addr)
 }
@@ -75,7 +75,7 @@ func (rr *remoteReader) readv(r *remote, first int, dst []byte, addr uint64) err
 	}
 	got, _, errno := unix.Syscall6(unix.SYS_PROCESS_VM_READV, uintptr(r.pid), uintptr(unsafe.Pointer(&rr.to[first])), uintptr(end-first),
 		uintptr(unsafe.Pointer(&rr.from[first])), uintptr(end-first), 0)
-	rr.to[1].Base = nil // it is the caller's memory: keep no hold of it
+	rr.to[1].Base = nil // the caller owns the memory: drop the reference
 	head := 0
 	if first == 0 {
 		head = nonceLen

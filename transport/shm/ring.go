@@ -8,44 +8,41 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A ring is written by one side and read by the other. It is a row of records, each
-// at a multiple of recordAlign: a word, and the packet behind it. The word is 0 until
-// the packet is there, so that the reader learns of it and gets its beginning by one
-// and the same cache line. Then it is the record's position, in units of recordAlign,
-// and the packet's length or, where the ring's rest is too short for the next packet,
-// padding. With descriptorBit or advertBit in the length, header and descriptor are all that is
-// there.
+// A ring is written by one side and read by the other. It is a sequence of records, each at a multiple of
+// recordAlign: a word, followed by the packet. The word is 0 until the packet is complete, so that the reader
+// polls and gets the start of the packet with one cache line. Then the word holds the record's position, in
+// units of recordAlign, and the packet's length or, if the end of the ring is too short for the next packet,
+// padding. With descriptorBit or advertBit in the length, the record has only a header and a descriptor.
 // Positions are counted from the start of the link and never wrap around.
 const (
 	// recordAlign is a cache line.
 	recordAlign = 64
 	wordLen     = 8
-	// padding is the length in a word that says that the next record is at the
-	// beginning of the ring.
+	// padding is the length that marks the next record as being at the start of the ring.
 	padding = 1<<32 - 1
-	// prepared is how many bytes prepare looks ahead.
+	// prepared is the number of bytes that prepare looks ahead.
 	prepared = 4 * recordAlign
-	// shortBit in the length says that a short header is there in the place of a header.
+	// shortBit in the length marks a record with a short header in place of a header.
 	shortBit = 1 << 29
-	// publishParts is by which part of the ring what was read may lie back before
-	// the writer sees: each update costs it a cache line.
+	// publishParts is the fraction of the ring that may be read before the reader updates the head: each update
+	// costs the writer a cache miss.
 	publishParts = 16
 )
 
-// errBroken says that what stands in a ring cannot be.
+// errBroken reports invalid content of a ring.
 var errBroken = errors.New("the shared memory is invalid")
 
-// word returns the 64 bits at b, which is aligned to them.
+// word returns the 64-bit word at b, which must be aligned.
 func word(b []byte) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&b[:wordLen][0])) }
 
-// recordLen is the length of the record of a packet of n bytes.
+// recordLen returns the length of the record of a packet of n bytes.
 func recordLen(n int) int { return (wordLen + n + recordAlign - 1) &^ (recordAlign - 1) }
 
-// ringSize reports whether a ring may have n bytes.
+// ringSize reports whether n is a valid ring size.
 func ringSize(n int) bool { return n >= MinRing && n <= MaxRing && n&(n-1) == 0 }
 
-// pollBytes is about how many bytes one Poll returns at most, so that the room of what
-// was read is given back while there is more to come.
+// pollBytes returns the approximate number of bytes that one Poll returns at most, so that space is released
+// while more packets are pending.
 func pollBytes(ring int) int { return min(ring/8, 64<<10) }
 
 // makeWord returns the word of a record.
@@ -53,20 +50,20 @@ func makeWord(pos uint64, length uint32) uint64 {
 	return pos/recordAlign<<32 | uint64(length)
 }
 
-// writer is the side of a ring that puts packets in.
+// writer is the sending side of a ring.
 type writer struct {
 	ring []byte
-	// head is shared: up to where the reader has read.
+	// head is in shared memory: the position up to which the reader has read.
 	head *atomic.Uint64
-	// pos is where the next record goes, and read the last that is known of head. The words of
-	// all multiples of recordAlign from pos up to clean are 0.
+	// pos is the position of the next record, and read the last known value of head. The words at all multiples
+	// of recordAlign from pos up to clean are 0.
 	pos, read, clean uint64
-	// exposed are those that may not have ended, the oldest first.
+	// exposed are the descriptors that may still be live, oldest first.
 	exposed []exposedPacket
 	adverts adverts
 }
 
-// putShort writes a packet with a short header, or reports that there is no room for it.
+// putShort writes a packet with a short header. It returns false if the ring is full.
 func (w *writer) putShort(h *protocol.ShortHeader, payload []byte) bool {
 	length := protocol.ShortHeaderLen + len(payload)
 	off, ok := w.place(recordLen(length))
@@ -80,7 +77,7 @@ func (w *writer) putShort(h *protocol.ShortHeader, payload []byte) bool {
 	return true
 }
 
-// put writes a packet, or reports that there is no room for it.
+// put writes a packet. It returns false if the ring is full.
 func (w *writer) put(header *[protocol.ExtHeaderLen]byte, payload []byte) bool {
 	length := protocol.ExtHeaderLen + len(payload)
 	off, ok := w.place(recordLen(length))
@@ -94,8 +91,7 @@ func (w *writer) put(header *[protocol.ExtHeaderLen]byte, payload []byte) bool {
 	return true
 }
 
-// place finds the room for the next record and returns where it is, or reports that
-// there is none.
+// place returns the offset of the next record, or false if it does not fit.
 func (w *writer) place(record int) (off int, ok bool) {
 	size := len(w.ring)
 	off = int(w.pos & uint64(size-1))
@@ -103,7 +99,7 @@ func (w *writer) place(record int) (off int, ok bool) {
 	if record > size-off {
 		pad = size - off
 	}
-	// The word behind the record has to be cleared, and so to be free.
+	// The word after the record is cleared as well, and so must be free.
 	if !w.room(pad + record + recordAlign) {
 		return 0, false
 	}
@@ -116,7 +112,7 @@ func (w *writer) place(record int) (off int, ok bool) {
 	return off, true
 }
 
-// publish lets the reader have the record at off, with so many bytes behind its word.
+// publish makes the record at off, with length bytes after its word, visible to the reader.
 func (w *writer) publish(off, length int, bit uint32) {
 	next := w.pos + uint64(recordLen(length))
 	w.clearUpTo(next)
@@ -124,7 +120,7 @@ func (w *writer) publish(off, length int, bit uint32) {
 	w.pos = next
 }
 
-// clearUpTo clears the word at pos, and those before it that will not be part of a record.
+// clearUpTo clears the word at pos. The words before it, from clean on, become part of a record.
 func (w *writer) clearUpTo(pos uint64) {
 	if pos < w.clean {
 		return
@@ -134,8 +130,8 @@ func (w *writer) clearUpTo(pos uint64) {
 	w.clean = pos + recordAlign
 }
 
-// prepare clears the words behind the next record, as far as there is room, so that short records find
-// them clear, and their lines in the cache: the reader has had them.
+// prepare clears the words after the next record, as far as they are free, so that short records find them
+// cleared and in the cache: the reader had the lines before.
 func (w *writer) prepare() {
 	for w.clean < w.pos+prepared && w.clean+recordAlign-w.read <= uint64(len(w.ring)) {
 		w.clearUpTo(w.clean)
@@ -150,31 +146,31 @@ func (w *writer) room(n int) bool {
 	}
 	head := w.head.Load()
 	if head > w.pos || head < w.read {
-		return false // it cannot be; it is the reader's loss
+		return false // invalid; the reader loses the packets
 	}
 	w.read = head
 	return w.pos+uint64(n)-w.read <= size
 }
 
-// reader is the side of a ring that takes packets out.
+// reader is the receiving side of a ring.
 type reader struct {
 	ring []byte
 	head *atomic.Uint64
-	// pos is where the next record will be, and published the value of head.
+	// pos is the position of the next record, and published the value of head.
 	pos, published uint64
-	// slots are shared: what became of the writer's advertised buffers.
+	// slots are in shared memory: the states of the writer's advertised buffers.
 	slots []byte
 }
 
-// ready reports whether there is something to be read.
+// ready reports whether a record is available.
 func (r *reader) ready() bool {
 	return word(r.ring[r.pos&uint64(len(r.ring)-1):]).Load() != 0
 }
 
-// nextInto returns the next packet, nil if there is none, or errBroken. The bytes are the
-// ring's, and valid until release; the other side may change them nevertheless. If
-// payload is not in the ring, of the packet or of the message that it announces, they are its
-// header, and a says where it is, or that the header is a short one.
+// nextInto returns the next packet, nil if there is none, or errBroken. The bytes are in the ring and valid
+// until release; the other side may still change them. If payload of the packet, or of the message that it
+// announces, is not in the ring, the bytes are the header, and a locates the payload. a also shows whether the
+// header is a short one.
 func (r *reader) nextInto(a *away) (packet []byte, err error) {
 	*a = away{}
 	size := len(r.ring)
@@ -229,7 +225,7 @@ func (r *reader) nextInto(a *away) (packet []byte, err error) {
 	}
 }
 
-// release gives back the room of all that next has returned.
+// release frees the space of all packets that nextInto returned.
 func (r *reader) release() {
 	if r.pos-r.published >= uint64(len(r.ring)/publishParts) {
 		r.published = r.pos

@@ -12,13 +12,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// newRing returns both sides of a ring of n bytes.
-// next is nextInto.
+// next is nextInto with its result returned.
 func (r *reader) next() (packet []byte, a away, err error) {
 	packet, err = r.nextInto(&a)
 	return packet, a, err
 }
 
+// newRing returns both sides of a ring of n bytes.
 func newRing(n int) (*writer, *reader) {
 	mem := make([]byte, pageAhead+n)
 	ring, slots := mem[pageAhead:], make([]byte, slotsLen)
@@ -33,7 +33,7 @@ const (
 
 func whole(p mpe.Packet) []byte { return append(p.Header[:], p.Payload...) }
 
-// What is put in comes out, for lengths that end anywhere, and many times around.
+// TestRing checks that packets are read as written, for lengths that end anywhere, and many times around.
 func TestRing(t *testing.T) {
 	w, r := newRing(MinRing)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -81,8 +81,8 @@ func TestRing(t *testing.T) {
 	}
 }
 
-// TestShortRing: short packets come out between others, also where old payload looks like the word of the next record,
-// and words that were cleared ahead are behind a longer record.
+// TestShortRing checks that short packets are read between others, even where old payload looks like the word
+// of the next record, and words that were cleared ahead follow a longer record.
 func TestShortRing(t *testing.T) {
 	w, r := newRing(MinRing)
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -98,7 +98,7 @@ func TestShortRing(t *testing.T) {
 			n = rng.IntN(MaxPayload + 1)
 		}
 		p := transporttest.Packet(0, 1, number, n)
-		// What the words at the same places are going to be a round later.
+		// The words at the same places one round later.
 		for at := 0; at+wordLen <= len(p.Payload); at += wordLen {
 			binary.LittleEndian.PutUint64(p.Payload[at:], makeWord(w.pos&^(recordAlign-1)+MinRing+uint64(at)&^(recordAlign-1), protocol.ShortHeaderLen|shortBit))
 		}
@@ -144,7 +144,7 @@ func TestShortRing(t *testing.T) {
 	}
 }
 
-// TestBadShortRecord: what cannot be the length of a short packet is refused.
+// TestBadShortRecord checks that an impossible length of a short packet is rejected.
 func TestBadShortRecord(t *testing.T) {
 	for _, length := range []uint32{0, protocol.ShortHeaderLen - 1, protocol.ShortHeaderLen + MaxPayload + 1, 1<<29 - 1} {
 		w, r := newRing(MinRing)
@@ -155,7 +155,7 @@ func TestBadShortRecord(t *testing.T) {
 	}
 }
 
-// A ring that no goroutine reads from takes what fits into it and keeps it.
+// TestFullRing checks that a ring without a reader accepts the packets that fit, and keeps them.
 func TestFullRing(t *testing.T) {
 	for _, payload := range []int{0, 4, 48, 49, 1000, MaxPayload} {
 		w, r := newRing(MinRing)
@@ -186,8 +186,8 @@ func TestFullRing(t *testing.T) {
 	}
 }
 
-// Window leaves room for whatever the extended profile can have in flight, for its
-// acknowledgements, and for what Poll has not given back yet.
+// TestWindowFits checks that Window leaves space for everything that the extended profile can have in flight,
+// for its acknowledgements, and for packets that Poll has not released yet.
 func TestWindowFits(t *testing.T) {
 	for ring := MinRing; ring <= MaxRing; ring *= 2 {
 		packets, payload := Window(ring)
@@ -208,7 +208,7 @@ func TestWindowFits(t *testing.T) {
 	}
 }
 
-// hostile are words that cannot be.
+// hostile are invalid words.
 var hostile = map[string]uint64{
 	"another position":           makeWord(recordAlign, 100),
 	"no header":                  makeWord(0, protocol.ExtHeaderLen-1),
@@ -232,7 +232,7 @@ func TestHostileWords(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v", name, len(b), err)
 		}
 	}
-	// A packet that ends behind the ring, and padding after padding.
+	// A packet that ends beyond the ring, and padding after padding.
 	_, r := newRing(MinRing)
 	r.pos = MinRing - recordAlign
 	word(r.ring[r.pos:]).Store(makeWord(r.pos, 100))
@@ -244,7 +244,7 @@ func TestHostileWords(t *testing.T) {
 	if b, _, err := r.next(); b != nil || err == nil {
 		t.Errorf("padding after padding: %d bytes, %v", len(b), err)
 	}
-	// A reader that claims to have read what was never there, or less than before.
+	// A reader that claims to have read more than was written, or less than before.
 	for _, head := range []uint64{1 << 40, ^uint64(0)} {
 		w, _ := newRing(MinRing)
 		w.head.Store(head)
@@ -257,8 +257,8 @@ func TestHostileWords(t *testing.T) {
 	}
 }
 
-// FuzzReader reads from rings with anything in them: it neither panics nor reads
-// outside, nor goes on forever.
+// FuzzReader reads from rings with arbitrary content: it must not panic, read outside the ring, or loop
+// forever.
 func FuzzReader(f *testing.F) {
 	w, _ := newRing(MinRing)
 	p := transporttest.Packet(0, 1, 1, 30)

@@ -8,10 +8,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// SendPackets writes packets into the ring to peer, and returns how many it took.
-// What there is no room for, or no link to go by, is lost, which is no error. The
-// error is a *SendError, for a caller's mistake or a closed Conn; nothing was taken
-// then.
+// SendPackets writes packets into the ring to peer, and returns the number accepted. Packets that do not fit,
+// or for which there is no link, are lost, which is not an error. The error is a *SendError, for a mistake of
+// the caller or a closed Conn; no packet was accepted then.
 func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (sent int, err error) {
 	p, err := c.peer(peer)
 	if err != nil {
@@ -43,8 +42,8 @@ func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (sent int, err error)
 	return sent, nil
 }
 
-// SendShort writes a packet with a short header into the ring to peer. It reports false if there is no
-// room for it, or no link.
+// SendShort writes a packet with a short header into the ring to peer. It returns false if the ring is full or
+// there is no link.
 func (c *Conn) SendShort(peer int, h *protocol.ShortHeader, payload []byte) bool {
 	if len(payload) > MaxPayload || peer < 0 || peer >= len(c.peers) || c.peers[peer] == nil {
 		return false
@@ -61,8 +60,7 @@ func (c *Conn) SendShort(peer int, h *protocol.ShortHeader, payload []byte) bool
 	return sent
 }
 
-// send writes a packet into the ring, or exposes its payload, or that of the message that
-// it announces.
+// send writes a packet into the ring, or exposes its payload or the payload of the message that it announces.
 func (l *link) send(p *mpe.Packet, pipelined bool) bool {
 	if len(p.Payload) > max(MaxPayload, LongPayload(len(l.out.ring))) {
 		return false
@@ -80,7 +78,7 @@ func (l *link) send(p *mpe.Packet, pipelined bool) bool {
 	return l.putTimed(p)
 }
 
-// putTimed writes a packet into the ring, and notes how long that takes.
+// putTimed writes a packet into the ring, and records the time that it takes.
 func (l *link) putTimed(p *mpe.Packet) bool {
 	began := time.Now()
 	if !l.out.put(&p.Header, p.Payload) {
@@ -91,7 +89,7 @@ func (l *link) putTimed(p *mpe.Packet) bool {
 	return true
 }
 
-// showDistance lets the peer know what has been decided.
+// showDistance publishes the decision to the peer.
 func (l *link) showDistance() {
 	far := uint64(0)
 	if l.distance.far {
@@ -102,7 +100,7 @@ func (l *link) showDistance() {
 	}
 }
 
-// peer returns a rank that is spoken to.
+// peer returns the peer with the given rank.
 func (c *Conn) peer(rank int) (*peer, error) {
 	if rank < 0 || rank >= len(c.peers) || c.peers[rank] == nil {
 		return nil, c.sendError(rank, fmt.Errorf("%w: it takes another rank of kind software", ErrNoPeer))

@@ -13,10 +13,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// A shared buffer is memory that its rank writes and all others of the host read, for collective calls
-// (collective.SharedBuffers). It begins with the state of each slot, on cache lines that no processor fetches together:
-// the sequence, the epoch, and for each half the call that has failed last, and the digest and description of the last
-// one. Behind that are the slots, of two halves each. Memory that nothing was written to is not used.
+// A shared buffer is memory that its rank writes and all other ranks of the host read, for collective calls
+// (collective.SharedBuffers). It begins with the state of each slot, on cache lines that no processor
+// prefetches together: the sequence, the epoch and, for each half, the last failed call, and the digest and
+// description of the last call. The slots follow, with two halves each. Memory that was never written is not
+// allocated.
 const (
 	sharedSlots   = 64
 	stateLen      = 128
@@ -25,17 +26,17 @@ const (
 	sharedLen     = sharedData + sharedSlots*sharedSlotLen
 )
 
-// sharedBuffers are those of all ranks.
+// sharedBuffers are the shared buffers of all ranks.
 type sharedBuffers struct {
 	fd  int
 	own []byte
-	// slots is how many slots of each buffer are mapped here, and mapped their length with the states. Members of a
-	// communicator agree on a slot that all of them have mapped.
+	// slots is the number of slots of each buffer that are mapped here, and mapped their length with the
+	// states. The members of a communicator agree on a slot that all of them have mapped.
 	slots, mapped int
-	// of has those of the peers, by rank. What a process has published is read also when it has
-	// ended, until another one is the rank.
+	// of has the peers' buffers by rank. The data of a process can be read after its end, until another process
+	// is the rank.
 	of []sharedBuffer
-	// awaited has a bit for each slot whose await is under way. Poll takes it away.
+	// awaited has a bit for each slot with a pending await. Poll clears it.
 	awaited atomic.Uint64
 	awaits  [sharedSlots]struct {
 		rank     atomic.Int64
@@ -43,7 +44,7 @@ type sharedBuffers struct {
 	}
 }
 
-// sharedBuffer is a peer's.
+// sharedBuffer is the shared buffer of a peer.
 type sharedBuffer struct {
 	mu  sync.Mutex
 	mem []byte
@@ -62,8 +63,8 @@ func newSharedBuffers(ranks int) (b *sharedBuffers, err error) {
 	return b, nil
 }
 
-// affordableSlots returns how many slots of the buffers of so many ranks fit into a quarter of the address space that
-// is left to the process.
+// affordableSlots returns the number of slots per buffer with which the buffers of all ranks fit in a quarter
+// of the address space that remains to the process.
 func affordableSlots(ranks int) int {
 	left, limited := rlimit.AddressSpaceLeft()
 	if !limited {
@@ -72,7 +73,7 @@ func affordableSlots(ranks int) int {
 	return int(min(left/4/uint64(ranks)/sharedSlotLen, sharedSlots))
 }
 
-// set makes mem that of a rank, and takes it over.
+// set makes mem the buffer of a rank, and takes ownership of it.
 func (b *sharedBuffers) set(rank int, mem []byte) {
 	of := &b.of[rank]
 	of.mu.Lock()
@@ -81,7 +82,7 @@ func (b *sharedBuffers) set(rank int, mem []byte) {
 	of.mem = mem
 }
 
-// free gives all of it back.
+// free unmaps all buffers.
 func (b *sharedBuffers) free() {
 	for rank := range b.of {
 		b.set(rank, nil)
@@ -90,7 +91,7 @@ func (b *sharedBuffers) free() {
 	b.own = nil
 }
 
-// The words of the state of a slot. Those for the other half follow.
+// Words of the state of a slot. A word that exists for each half is followed by the word of the other half.
 const (
 	sequenceWord = iota
 	epochWord
@@ -103,7 +104,7 @@ const (
 	stateWords
 )
 
-// stateWord is a word of the state of a slot.
+// stateWord returns word i of the state of a slot.
 func stateWord(mem []byte, slot, i int) *atomic.Uint64 { return word(mem[slot*stateLen+8*i:]) }
 
 func slotOf(mem []byte, slot int) []byte {
@@ -162,7 +163,7 @@ func (c *Conn) State(rank, slot int, call uint64) (s collective.SlotState) {
 	if of.mem == nil {
 		return s
 	}
-	s.Sequence = stateWord(of.mem, slot, sequenceWord).Load() // first: the rest was written before
+	s.Sequence = stateWord(of.mem, slot, sequenceWord).Load() // first: the rest was written before it
 	s.Epoch = stateWord(of.mem, slot, epochWord).Load()
 	s.Failed = stateWord(of.mem, slot, failedWord+int(call&1)).Load()
 	s.BeforeFailed = stateWord(of.mem, slot, failedWord+int((call^1)&1)).Load()
@@ -209,15 +210,15 @@ func (c *Conn) Await(rank, slot int, sequence uint64) {
 	a.rank.Store(int64(rank))
 	a.sequence.Store(sequence)
 	c.shared.awaited.Or(1 << slot)
-	// The peer may have published since the caller has looked. Then Sleep may have seen neither an await nor
-	// anything to be polled, and the peer will not ring again.
+	// The peer may have published after the caller checked. Then Sleep may have seen neither an await nor
+	// anything to poll, and the peer will not ring again.
 	if c.hasPublished(slot) {
 		c.inbox.wake()
 	}
 }
 
-// published reports the awaits that have ended. An await that takes the place of one that has is
-// reported with it, and is made again if need be.
+// published reports completed awaits. A new await that replaces a completed one is reported with it, and made
+// again if necessary.
 func (c *Conn) published(batch []mpe.RxPacket) (n int) {
 	for left := c.shared.awaited.Load(); left != 0 && n < len(batch); left &= left - 1 {
 		if slot := bits.TrailingZeros64(left); c.hasPublished(slot) {
@@ -229,13 +230,13 @@ func (c *Conn) published(batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// hasPublished reports whether the await of a slot, of which there is one, is over.
+// hasPublished reports whether the pending await of a slot is complete.
 func (c *Conn) hasPublished(slot int) bool {
 	a := &c.shared.awaits[slot]
 	return c.State(int(a.rank.Load()), slot, 0).Sequence >= a.sequence.Load()
 }
 
-// anyPublished reports whether any await is over.
+// anyPublished reports whether any await is complete.
 func (c *Conn) anyPublished() bool {
 	for left := c.shared.awaited.Load(); left != 0; left &= left - 1 {
 		if c.hasPublished(bits.TrailingZeros64(left)) {

@@ -23,7 +23,7 @@ func sharing(t *testing.T) (a, b *Conn) {
 	return a, b
 }
 
-// rung reports whether the bell of a Conn that sleeps was rung.
+// rung reports whether the bell of a sleeping Conn was rung.
 func (c *Conn) rung(t *testing.T) bool {
 	t.Helper()
 	bell := []unix.PollFd{{Fd: int32(c.Wakeup()), Events: unix.POLLIN}}
@@ -34,8 +34,8 @@ func (c *Conn) rung(t *testing.T) bool {
 	return n > 0
 }
 
-// TestAwaitAndSleep: an await is reported in whatever order one rank publishes, and the other awaits that and
-// its poller goes to sleep.
+// TestAwaitAndSleep checks that an await is reported in any order of one rank's publish, and the other rank's
+// await and its poller's sleep.
 func TestAwaitAndSleep(t *testing.T) {
 	const publishes, awaits, sleeps = 'p', 'a', 's'
 	for _, order := range []string{"pas", "psa", "aps", "asp", "spa", "sap", "spsa"} {
@@ -63,8 +63,8 @@ func TestAwaitAndSleep(t *testing.T) {
 	}
 }
 
-// TestAwaitBesideSleep: one goroutine awaits what another rank publishes, while another one polls
-// and sleeps. None is lost.
+// TestAwaitBesideSleep has one goroutine await data that another rank publishes, while another goroutine polls
+// and sleeps. No report may be lost.
 func TestAwaitBesideSleep(t *testing.T) {
 	const rounds = 20000
 	a, b := sharing(t)
@@ -99,7 +99,7 @@ func TestAwaitBesideSleep(t *testing.T) {
 	for i := range uint64(rounds) {
 		begin <- i + 1
 		for a.State(1, 0, 0).Sequence < i+1 {
-			if i%2 == 0 { // else the other goroutines have the processor first
+			if i%2 == 0 { // else the other goroutines run first
 				runtime.Gosched()
 			}
 			a.Await(1, 0, i+1)
@@ -108,8 +108,8 @@ func TestAwaitBesideSleep(t *testing.T) {
 	}
 }
 
-// TestWokenByLink: a peer that slept before there was a link is woken when there is one. What was published
-// before could not wake it.
+// TestWokenByLink checks that a peer that slept before there was a link is woken when there is one: an earlier
+// publish could not wake it.
 func TestWokenByLink(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	c := listen(t, Config{Rank: 1, Map: m})

@@ -6,8 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Sharing returns with how many peers there is a link, and with how many of those
-// long payload is fetched in both directions.
+// Sharing returns the number of links, and the number of links over which long payload is fetched in both
+// directions.
 func (c *Conn) Sharing() (links, singleCopy int) {
 	for _, p := range c.peers {
 		if p == nil {
@@ -25,8 +25,8 @@ func (c *Conn) Sharing() (links, singleCopy int) {
 	return links, singleCopy
 }
 
-// LongPayload returns the most payload in bytes of a packet to peer that is exposed, or 0
-// if none is, as the peer cannot fetch it, or the Conn is pipelined and the peer near. It may change with every packet.
+// LongPayload returns the longest payload in bytes of a packet to peer that is exposed. It is 0 if the peer
+// cannot fetch payload, or if the Conn is pipelined and the peer near. It may change with every packet.
 func (c *Conn) LongPayload(peer int) int {
 	p, err := c.peer(peer)
 	if err != nil {
@@ -40,8 +40,8 @@ func (c *Conn) LongPayload(peer int) int {
 	return LongPayload(len(p.link.out.ring))
 }
 
-// Invalidate invalidates what is exposed to peer under that number. Only the present
-// link has descriptors that have not ended.
+// Invalidate ends everything that is exposed to peer under a number. Only the current link has live
+// descriptors.
 func (c *Conn) Invalidate(peer int, number uint64) {
 	p, err := c.peer(peer)
 	if err != nil || number == 0 {
@@ -60,17 +60,16 @@ func (in *inbox) recordRemote(to *mpe.RxPacket, l *link, a away) {
 	in.away = append(in.away, pendingGet{link: l, packet: to.Bytes, away: a})
 }
 
-// pendingGet is the payload of a packet that Poll has returned without.
+// pendingGet is the payload, not fetched yet, of a packet that Poll has returned.
 type pendingGet struct {
 	link   *link
 	packet []byte
 	away
 }
 
-// Fetch copies payload that is away to dst. If it is not in its sender's memory now, the
-// packet arrives again, with its payload, when it is. A payload that cannot be read though
-// it should be there is the end of the link: the next one
-// retransmits, with copies, all that is not acknowledged.
+// Fetch copies payload that is away to dst. If it is not resident, Fetch returns false, and the packet arrives
+// again, with its payload, once it is. If a resident payload cannot be read, the link ends: the next one
+// retransmits, through the ring, all that is not acknowledged.
 func (c *Conn) Fetch(a *mpe.RxPacket, dst []byte) bool {
 	in := c.inbox
 	if a.Ticket < 0 || a.Ticket >= len(in.away) {
@@ -95,7 +94,7 @@ func (c *Conn) Fetch(a *mpe.RxPacket, dst []byte) bool {
 	return err == nil
 }
 
-// disableSingleCopy ends a link, and has no more links to that process fetch payload.
+// disableSingleCopy ends a link, and prevents single copies over later links to the same process.
 func (in *inbox) disableSingleCopy(l *link, err error) {
 	p := l.peer
 	p.mu.Lock()
@@ -105,8 +104,8 @@ func (in *inbox) disableSingleCopy(l *link, err error) {
 	l.end(fmt.Errorf("the link to rank %d has ended: %w", p.rank, err))
 }
 
-// remoteOf returns the process at the other end of a link, and which memory of it is
-// there, or nil if it cannot be read.
+// remoteOf returns the process at the other end of a link, and its pagemap, or nil if its memory cannot be
+// read.
 func (c *Conn) remoteOf(p *peer, pid int, w memoryID) (remote, *pagemap) {
 	r := remote{pid: pid, memoryID: w}
 	if c.cfg.NoSingleCopy {
@@ -120,7 +119,7 @@ func (c *Conn) remoteOf(p *peer, pid int, w memoryID) (remote, *pagemap) {
 	}
 	pages, err := p.copier.probe(r)
 	if err != nil {
-		return r, nil // all goes through the ring
+		return r, nil // all payload goes through the ring
 	}
 	return r, pages
 }

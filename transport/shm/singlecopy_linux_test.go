@@ -27,14 +27,14 @@ func exposingBy(t testing.TB, cfg Config) (a, b *Conn) {
 	return a, b
 }
 
-// exposedPayload is a packet whose payload of n bytes is all the same, and exposed.
+// exposedPayload returns a packet with an exposed payload of n equal bytes.
 func exposedPayload(src, dst int, number uint32, n int) mpe.Packet {
 	p := transporttest.Packet(src, dst, number, 0)
 	p.Payload, p.Exposed = bytes.Repeat([]byte{byte(number)}, n), uint64(number)
 	return p
 }
 
-// deliver sends a packet from a to b and returns what arrives.
+// deliver sends a packet from a to b and returns it as received.
 func deliver(t *testing.T, a, b *Conn, p mpe.Packet) mpe.RxPacket {
 	t.Helper()
 	batch := make([]mpe.RxPacket, 1)
@@ -47,7 +47,7 @@ func deliver(t *testing.T, a, b *Conn, p mpe.Packet) mpe.RxPacket {
 	return batch[0]
 }
 
-// Long payload that is exposed is fetched, and other payload comes along.
+// TestFetch checks that exposed long payload is fetched, and other payload is in the ring.
 func TestFetch(t *testing.T) {
 	a, b := exposing(t)
 	if links, singleCopy := a.Sharing(); links != 1 || singleCopy != 1 {
@@ -92,7 +92,7 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// Where either side does not want it, all payload is copied.
+// TestNoSingleCopy checks that all payload is copied if either side has disabled single copies.
 func TestNoSingleCopy(t *testing.T) {
 	t.Setenv(EnvSingleCopy, "auto")
 	m := transporttest.Map(t, 2)
@@ -138,15 +138,15 @@ func TestEnvSingleCopy(t *testing.T) {
 	}
 }
 
-// With a link its descriptors end: what it carried is retransmitted.
+// TestDescriptorsEndWithTheLink checks that descriptors end with their link: its packets are retransmitted.
 func TestDescriptorsEndWithTheLink(t *testing.T) {
 	a, b := exposing(t)
 	x := deliver(t, a, b, exposedPayload(0, 1, 1, MinSingleCopy))
 	a.peers[1].link.conn.Close()
 	batch := make([]mpe.RxPacket, 1)
-	for _, c := range []*Conn{a, b} { // up to the next one
+	for _, c := range []*Conn{a, b} { // up to the next link
 		if c == b {
-			continue // what it has returned stays valid
+			continue // packets that it returned stay valid
 		}
 		if n, err := c.nap(batch); n != 1 || err != nil || batch[0].Kind != mpe.RxConnected {
 			t.Fatalf("%d, %v, %+v", n, err, batch[0])
@@ -157,7 +157,7 @@ func TestDescriptorsEndWithTheLink(t *testing.T) {
 	}
 }
 
-// Memory that cannot be read is the end of the link, and the next one copies.
+// TestUnreadable checks that unreadable memory ends the link, and that the next one copies.
 func TestUnreadable(t *testing.T) {
 	a, b := exposing(t)
 	memory, err := unix.Mmap(-1, 0, 2*MinSingleCopy, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
@@ -197,7 +197,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// Another process than the one that said hello is not read from, nor one that is gone.
+// TestRemote checks that only the process that said hello is read, and only while it exists.
 func TestRemote(t *testing.T) {
 	exposing(t)
 	n, c := newNonce(), new(copier)
@@ -224,8 +224,8 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-// Pipelined Conns copy payload into the ring, and take a message that is advertised only while its sender
-// does not poll.
+// TestPipelined checks that pipelined Conns copy payload into the ring, and take an advertised message only
+// while its sender does not poll.
 func TestPipelined(t *testing.T) {
 	a, b := exposingBy(t, Config{Pipelined: true})
 	if n := a.LongPayload(1); n != 0 {
@@ -260,7 +260,7 @@ func (c *Conn) verdict(peer int, far bool) {
 	}
 }
 
-// TestFar: to a far peer, long payload goes by single copies, but for the trials of the ring.
+// TestFar checks that long payload goes to a far peer by single copies, except in trials of the ring.
 func TestFar(t *testing.T) {
 	a, b := exposingBy(t, Config{Pipelined: true})
 	a.verdict(1, true)

@@ -35,7 +35,7 @@ func (c *Conn) acceptAll() {
 	}
 }
 
-// dialerAt returns the peer at an IP, if it is one of those that dial us.
+// dialerAt returns the lower-ranked peer with the given IP, or nil. Only lower ranks dial us.
 func (c *Conn) dialerAt(ip netip.Addr) *peer {
 	for _, p := range c.peers[:c.cfg.Rank] {
 		if p == nil {
@@ -48,5 +48,5 @@ func (c *Conn) dialerAt(ip netip.Addr) *peer {
 	return nil
 }
 
-// sameIP compares without the zone, whose name differs from machine to machine.
+// sameIP compares two addresses without their zones, whose names differ from machine to machine.
 func sameIP(a, b netip.Addr) bool { return a.WithZone("") == b.WithZone("") }

@@ -25,7 +25,7 @@ func pair(t testing.TB, profile protocol.Profile, listen listener) (conns [2]*Co
 			t.Fatalf("%+v, %v", batch[0], err)
 		}
 	}
-	t.Cleanup(func() { // together: each waits for the other to close the connection
+	t.Cleanup(func() { // in parallel: each waits for the other to close the connection
 		var both sync.WaitGroup
 		for _, c := range conns {
 			both.Go(func() { c.Close() })
@@ -53,10 +53,10 @@ func noAllocationsOfPackets(t *testing.T, listen listener) {
 			got += n
 		}
 	}
-	for range 200 { // until every buffer is made
+	for range 200 { // until all buffers exist
 		message()
 	}
-	// The goroutines of both sides count too, and may make another buffer.
+	// The goroutines of both sides count too, and may allocate another buffer.
 	if n := testing.AllocsPerRun(500, message); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -85,10 +85,10 @@ func TestNoAllocations(t *testing.T) {
 			}
 		}
 	}
-	for range 100 { // until every buffer is made
+	for range 100 { // until all buffers exist
 		message()
 	}
-	// The reader's goroutine counts too, and may make another buffer.
+	// The reader's goroutine counts too, and may allocate another buffer.
 	if n := testing.AllocsPerRun(500, message); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -97,8 +97,7 @@ func TestNoAllocations(t *testing.T) {
 func BenchmarkPackets72(b *testing.B)    { benchmarkPackets(b, 64, 0) }
 func BenchmarkPackets32840(b *testing.B) { benchmarkPackets(b, 8, protocol.MaxStreamPayload) }
 
-// benchmarkPackets sends lists of packets one way, each when the one before has
-// arrived.
+// benchmarkPackets sends lists of packets one way, each after the previous one has arrived.
 func benchmarkPackets(b *testing.B, n, payload int) {
 	conns := pair(b, protocol.Extended, Listen)
 	packets := make([]mpe.Packet, n)

@@ -66,7 +66,7 @@ func (a *authority) pool() *x509.CertPool {
 	return pool
 }
 
-// valid is a certificate of a rank at the given addresses.
+// valid returns a certificate template of a rank at the given addresses.
 func valid(ips ...netip.Addr) *x509.Certificate {
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "a rank"},
@@ -79,21 +79,21 @@ func valid(ips ...netip.Addr) *x509.Certificate {
 	return c
 }
 
-// expired is one that was valid.
+// expired returns a template of an expired certificate.
 func expired(ip netip.Addr) *x509.Certificate {
 	c := valid(ip)
 	c.NotBefore, c.NotAfter = time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour)
 	return c
 }
 
-// forServers is one that only an accepting side may show.
+// forServers returns a template of a certificate that only an accepting side may present.
 func forServers(ip netip.Addr) *x509.Certificate {
 	c := valid(ip)
 	c.ExtKeyUsage = c.ExtKeyUsage[:1]
 	return c
 }
 
-// issue returns the certificate, signed, with its key, and the authority.
+// issue returns a signed certificate, its key, and the authority.
 func (a *authority) issue(t testing.TB, template *x509.Certificate) *TLS {
 	t.Helper()
 	key := newKey(t)
@@ -101,7 +101,7 @@ func (a *authority) issue(t testing.TB, template *x509.Certificate) *TLS {
 	return &TLS{Certificate: tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}, Authority: a.pool()}
 }
 
-// writeFiles writes what issue returned, and returns the paths for LoadTLS.
+// writeFiles writes the result of issue to files, and returns the paths for LoadTLS.
 func (a *authority) writeFiles(t testing.TB, s *TLS) (certificate, key, authority string) {
 	t.Helper()
 	dir := t.TempDir()

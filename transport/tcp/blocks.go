@@ -6,28 +6,26 @@ import (
 )
 
 const (
-	// blockLen is the length in bytes of the blocks that an outbox is made of:
-	// what waits is copied once, and never moved.
+	// blockLen is the length in bytes of the blocks of an outbox. Pending bytes are copied into a block once
+	// and never moved.
 	blockLen = 64 << 10
-	// writeBlocks is how many blocks one write takes at most, so that, as with
-	// writeLen, its deadline asks for progress and not for a speed.
+	// writeBlocks limits the blocks of one write, so that its deadline requires progress and not a speed, as
+	// with writeLen.
 	writeBlocks = writeLen / blockLen
-	// spareBlocks is how many empty blocks an outbox keeps for the next burst.
+	// spareBlocks is the number of empty blocks that an outbox keeps for the next burst.
 	spareBlocks = 128
 )
 
-// blocks is bytes that wait.
+// blocks is a bounded queue of bytes to be written.
 type blocks struct {
-	// list are the bytes, in order; only the last block has room.
+	// list holds the bytes in order; only its last block may be partly filled.
 	list [][]byte
-	// waiting is how many bytes wait or are being written, and limit how many
-	// may.
+	// waiting is the number of bytes queued or being written, and limit its maximum.
 	waiting, limit int
 	spare          [][]byte
 }
 
-// queue has the first packets wait, as many as there is room for, and returns how
-// many.
+// queue appends the first packets, as many as the limit allows, and returns their number.
 func (o *blocks) queue(packets []mpe.Packet) int {
 	for i := range packets {
 		p := &packets[i]
@@ -42,7 +40,7 @@ func (o *blocks) queue(packets []mpe.Packet) int {
 	return len(packets)
 }
 
-// append puts b behind what waits. It does not count it.
+// append copies b to the end of the queue, without counting it in waiting.
 func (o *blocks) append(b []byte) {
 	for len(b) > 0 {
 		last := len(o.list) - 1
@@ -69,14 +67,14 @@ func (o *blocks) block() []byte {
 	return block[:0]
 }
 
-// remove takes the first n blocks away.
+// remove drops the first n blocks from the list.
 func (o *blocks) remove(n int) {
 	rest := copy(o.list, o.list[n:])
 	clear(o.list[rest:])
 	o.list = o.list[:rest]
 }
 
-// recycle keeps a block, of which nothing waits any more, for the next burst.
+// recycle keeps a written block for the next burst.
 func (o *blocks) recycle(block []byte) {
 	if len(o.spare) < spareBlocks {
 		o.spare = append(o.spare, block)

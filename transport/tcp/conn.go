@@ -16,29 +16,29 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// Conn is all the TCP connections of one rank. It implements mpe.PollTransport.
+// Conn holds all TCP connections of one rank. It implements mpe.PollTransport.
 type Conn struct {
 	cfg   Config
 	local netip.AddrPort
 	ln    *net.TCPListener
-	// reserve is spent when the process has no other descriptor left.
+	// reserve is used when the process has run out of descriptors.
 	reserve rlimit.Reserve
-	// peers has an entry for every rank that is spoken to; others are nil.
+	// peers is indexed by rank; entries of ranks that are not peers are nil.
 	peers []*peer
 
-	// unknown stands for connections that are from no peer.
+	// unknown stands for connections from addresses of no peer.
 	unknown peer
 
 	queue queue
-	// taken are the events that the last Recv gave out.
+	// taken holds the events that the last Recv returned.
 	taken [recvBatch]event
 
-	// inbox is what a goroutine that waits for packets polls, or nil. If there is
-	// one, the queue is for events of unknown addresses alone.
+	// inbox is polled by goroutines that wait for packets, or nil. With an inbox, the queue carries only events
+	// that do not arrive on a connection.
 	inbox *inbox
 
-	// ctx is done when the Conn is closed, and dialing when it begins to be;
-	// tasks are its goroutines.
+	// ctx is canceled when the Conn is closed, and dialing when closing begins. tasks are the goroutines of the
+	// Conn.
 	ctx, dialing        context.Context
 	cancel, stopDialing context.CancelFunc
 	tasks               sync.WaitGroup
@@ -49,13 +49,12 @@ var (
 	_ mpe.PollTransport      = (*Conn)(nil)
 )
 
-// Listen binds the rank to its own IP and port in the rank map, and starts to
-// dial the higher software ranks. It returns a *ListenError if the address cannot
-// be had, a *SharedIPError if two software ranks share an IP, and a
-// *CredentialError if the peers would refuse the rank's certificate.
+// Listen binds the rank to its own IP and port in the rank map and starts to dial the higher software ranks. It
+// returns a *ListenError if it cannot bind the address, a *SharedIPError if two software ranks share an IP, and
+// a *CredentialError if the peers would reject the rank's certificate.
 func Listen(cfg Config) (*Conn, error) { return listen(cfg, true) }
 
-// listen is Listen, of a Conn that can be polled if that is possible and wanted.
+// listen implements Listen. The Conn can be polled if poll is set and all peers allow it.
 func listen(cfg Config, poll bool) (*Conn, error) {
 	if cfg.Map == nil || !cfg.Map.Has(cfg.Rank) {
 		return nil, fmt.Errorf("tcp: rank %d is not in the rank map", cfg.Rank)
@@ -122,9 +121,8 @@ func newConn(cfg Config, ln *net.TCPListener) *Conn {
 	return c
 }
 
-// pollable reports whether all that the peers send are packets of the extended
-// profile by plain TCP. Others are not worth the trouble: a write may block, and TLS
-// reads by itself.
+// pollable reports whether all peers exchange packets of the extended profile over plain TCP. Otherwise a write
+// may block, and TLS reads from the connection itself.
 func (c *Conn) pollable() bool {
 	peers := 0
 	for _, p := range c.peers {
@@ -150,18 +148,18 @@ func keepAlive() net.KeepAliveConfig {
 	return net.KeepAliveConfig{Enable: true, Idle: keepAliveIdle, Interval: keepAliveInterval, Count: keepAliveCount}
 }
 
-// LocalAddr returns the address that the rank is bound to.
+// LocalAddr returns the address to which the rank is bound.
 func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
 
-// Reliable returns true: while a connection lasts, nothing is lost on it.
+// Reliable returns true: nothing is lost on a connection while it lasts.
 func (c *Conn) Reliable() bool { return true }
 
-// Close closes the listener and all connections, and returns when every goroutine
-// of the Conn has ended. A Recv in progress returns mpe.ErrTransportClosed. The peers
-// have half a second to take what still waits for them, and to close the connection.
+// Close closes the listener and all connections, and returns when all goroutines of the Conn have exited. A
+// pending Recv returns mpe.ErrTransportClosed. The peers have half a second to read pending data and to close
+// the connection.
 func (c *Conn) Close() error {
 	c.stopDialing()
-	c.ln.Close() // its only error is that it is closed already
+	c.ln.Close() // its only error: already closed
 	if c.inbox != nil {
 		c.inbox.close()
 	} else {
@@ -173,8 +171,8 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// drain lets what waits in the outboxes reach the peers: acknowledgements that
-// they need to end well, and CLOSE packets.
+// drain waits until the outboxes are written: they hold CLOSE packets, and acknowledgements that the peers need
+// to finish cleanly.
 func (c *Conn) drain() {
 	var links []*link
 	for _, p := range c.peers {

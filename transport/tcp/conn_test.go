@@ -108,7 +108,7 @@ func TestIPv6(t *testing.T) {
 	}
 	addr := probe.Addr().(*net.TCPAddr).AddrPort()
 	probe.Close()
-	// There is one IPv6 loopback address only: the dialer is the rank itself.
+	// There is only one IPv6 loopback address: the rank dials itself.
 	m := transporttest.MapOf(t, addr)
 	e := start(t, Config{Map: m})
 	wantClosed(t, dial(t, addr.Addr(), addr))
@@ -125,7 +125,7 @@ func TestSharedIPs(t *testing.T) {
 	if !errors.As(err, &shared) || shared.Rank != 1 || shared.Other != 2 || !strings.Contains(err.Error(), "ranks 1 and 2 share "+a.Addr().String()) {
 		t.Errorf("the error is %v", err)
 	}
-	// Ranks that have no TCP do not matter.
+	// Ranks without TCP do not matter.
 	m, err := rankmap.New([]rankmap.Entry{
 		{Rank: 0, Addr: b, Kind: rankmap.Software}, {Rank: 1, Addr: a, Kind: rankmap.CPU}, {Rank: 2, Addr: sibling, Kind: rankmap.CPU}})
 	if err != nil {
@@ -150,7 +150,7 @@ func TestCloseEndsEveryGoroutine(t *testing.T) {
 func closeEndsEveryGoroutine(t *testing.T, profile protocol.Profile) {
 	m := transporttest.Map(t, 4)
 	var conns []*Conn
-	for rank := range 3 { // rank 3 is never there, and dialed without success
+	for rank := range 3 { // rank 3 is missing, and dialed without success
 		c, err := Listen(Config{Rank: rank, Map: m, Backoff: soon, Profile: func(int) protocol.Profile { return profile }})
 		if err != nil {
 			t.Fatal(err)
@@ -169,7 +169,7 @@ func closeEndsEveryGoroutine(t *testing.T, profile protocol.Profile) {
 		t.Fatal("the check sees no goroutine")
 	}
 	closed := make(chan error, len(conns))
-	for _, c := range conns { // together: each waits for the others to close the connection
+	for _, c := range conns { // in parallel: each waits for the others to close the connection
 		go func() { closed <- errors.Join(c.Close(), c.Close()) }()
 	}
 	for range conns {
@@ -177,7 +177,7 @@ func closeEndsEveryGoroutine(t *testing.T, profile protocol.Profile) {
 			t.Error(err)
 		}
 	}
-	// A goroutine is gone a moment after it has said so.
+	// A goroutine is removed a moment after it has reported its end.
 	for deadline := time.Now().Add(transporttest.Timeout); ; runtime.Gosched() {
 		left := ours()
 		if len(left) == 0 {
@@ -189,7 +189,7 @@ func closeEndsEveryGoroutine(t *testing.T, profile protocol.Profile) {
 	}
 }
 
-// ours returns the goroutines that run or were started by a Conn.
+// ours returns the goroutines that were started by a Conn, or run its code.
 func ours() []string {
 	buf := make([]byte, 1<<20)
 	buf = buf[:runtime.Stack(buf, true)]

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// keepDialing keeps a connection to p until the Conn is closed.
+// keepDialing keeps a connection to p open until the Conn is closed.
 func (c *Conn) keepDialing(p *peer) {
 	dialer := net.Dialer{
-		// The acceptor goes by the IP; the port is the system's choice.
+		// The acceptor identifies us by the IP; the system chooses the port.
 		LocalAddr:       &net.TCPAddr{IP: c.local.Addr().AsSlice(), Zone: c.local.Addr().Zone()},
 		Timeout:         dialTimeout,
 		KeepAliveConfig: keepAlive(),
@@ -21,8 +21,8 @@ func (c *Conn) keepDialing(p *peer) {
 		case err == nil:
 			connected = true
 			if c.serve(p, conn.(*net.TCPConn)) {
-				// A connection that the peer closes at once, because its rank
-				// map does not have us, say, does not start the back-off anew.
+				// A connection that the peer closes at once, for example because we are missing in its rank
+				// map, does not reset the back-off.
 				n = 0
 			}
 		case connected && isRefused(err):
@@ -42,7 +42,7 @@ func (c *Conn) keepDialing(p *peer) {
 	}
 }
 
-// dial connects to p where it is when the call begins, and aborts if it moves.
+// dial connects to the current address of p, and aborts if p moves.
 func (c *Conn) dial(dialer *net.Dialer, p *peer) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(c.dialing)
 	defer cancel()
@@ -50,7 +50,7 @@ func (c *Conn) dial(dialer *net.Dialer, p *peer) (net.Conn, error) {
 	return dialer.DialContext(ctx, network(addr), addr.String())
 }
 
-// serve serves a connection with p, whichever side made it, and reports whether it worked.
+// serve serves a connection with p, whichever side dialed, and reports whether it worked.
 func (c *Conn) serve(p *peer, conn *net.TCPConn) (worked bool) {
 	stream, err := c.secure(p, conn)
 	return err == nil && c.run(p, conn, stream)

@@ -9,33 +9,33 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// directPackets is how many packets are read straight to where their payload belongs at a time, at
-// most. If something else has come, there is room for it in the reader's buffer.
+// directPackets limits the packets whose payload one read places directly. Any other data that the read returns
+// fits in the reader's buffer.
 const directPackets = readMost / (protocol.ExtHeaderLen + protocol.MaxStreamPayload)
 
-// direct reads payload into a caller's memory: that of consecutive packets of one message,
-// as long as packets may be. Whatever else arrives is moved to the reader's buffer. A packet that is
-// expected, and of which only a part has come, stays where it is: the next read continues it, or leaves it
-// out if its place is not there any longer, as if the network had lost it.
+// direct reads payload straight into a caller's memory: the payload of consecutive packets of one message, each
+// of maximum length. All other data is moved to the reader's buffer. An expected packet of which only a part
+// has arrived stays in place: the next read continues it, or skips the rest if its placement is gone, as if the
+// network had lost the packet.
 type direct struct {
-	// begun is how many bytes of a packet have come of which the payload stays in its place; 0 is none. Its header
-	// is in head, and place is the address of its place, which is not kept from being freed.
+	// begun is the number of bytes received of a partial packet whose payload is in place, or 0. head is its
+	// header, and place the address of its payload, which does not keep the memory alive.
 	begun int
 	head  [protocol.ExtHeaderLen]byte
 	place uintptr
 
 	heads [directPackets][protocol.ExtHeaderLen]byte
-	// parts are where the payload of each packet goes.
+	// parts are the destinations of the packets' payloads.
 	parts [directPackets][]byte
 	iovs  [2 * directPackets]unix.Iovec
 	msg   unix.Msghdr
 }
 
-// read reads into the memory of a placement, and describes the whole packets in the batch, but
-// for their sender. It returns how many these are, and what wire.read does.
+// read reads into the memory of a placement and describes the complete packets in the batch, except for their
+// sender. It returns the number of these, and the results of recvmsg.
 func (d *direct) read(w *wire, to *mpe.Placement, batch []mpe.RxPacket) (taken, n int, errno unix.Errno) {
 	r, at := &w.in, *to
-	have := r.buf[r.start:r.end] // the beginning of the first packet, unless it is in its place
+	have := r.buf[r.start:r.end] // start of the first packet, unless it is in place
 	there := d.begun
 	d.heads[0] = d.head
 	packets := d.plan(at.Buf, min(len(batch), directPackets))
@@ -80,16 +80,16 @@ func (d *direct) read(w *wire, to *mpe.Placement, batch []mpe.RxPacket) (taken, 
 	if taken > 0 && !w.worked.Load() {
 		w.worked.Store(true)
 	}
-	clear(d.parts[:packets]) // the memory is the caller's: keep no hold of it
+	clear(d.parts[:packets]) // the caller owns the memory: drop the references
 	return taken, n, 0
 }
 
-// continues reports whether the packet of which a part is in its place goes on where a placement says.
+// continues reports whether at is the placement of the partial packet that is in place.
 func (d *direct) continues(at *mpe.Placement) bool {
 	return address(at.Buf) == d.place && expects(at, d.head[:], min(len(at.Buf), protocol.MaxStreamPayload))
 }
 
-// leaveOut has the rest of that packet skipped, which is lost then.
+// leaveOut makes the reader skip the rest of the partial packet, which is lost.
 func (d *direct) leaveOut(r *reader) {
 	_, payload, _ := protocol.ParseExtendedHeader(d.head[:])
 	r.offset += int64(d.begun)
@@ -97,16 +97,17 @@ func (d *direct) leaveOut(r *reader) {
 	d.begun = 0
 }
 
-// expects reports whether a header is that of the packet that a placement is for, with a payload of so many bytes.
+// expects reports whether head is the header of the packet that the placement is for, with the given payload
+// length.
 func expects(at *mpe.Placement, head []byte, payload int) bool {
 	h, bytes, defect := protocol.ParseExtendedHeader(head)
 	return defect.OK() && int(bytes) == payload && at.Expects(&h)
 }
 
-// address is where memory begins.
+// address returns the start address of memory.
 func address(memory []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(memory))) }
 
-// plan divides memory among packets, and returns how many they are, up to most.
+// plan divides buf among packets, and returns their number, at most most.
 func (d *direct) plan(buf []byte, most int) (packets int) {
 	for packets < most && len(buf) > 0 {
 		n := min(len(buf), protocol.MaxStreamPayload)
@@ -117,8 +118,7 @@ func (d *direct) plan(buf []byte, most int) (packets int) {
 	return packets
 }
 
-// gather moves what was read, so many bytes from the first packet on, to the reader's
-// buffer.
+// gather moves left bytes that were read, starting with packet first, to the reader's buffer.
 func (d *direct) gather(r *reader, first, left int) {
 	if len(r.buf) < left {
 		r.buf = make([]byte, readMost)
@@ -129,20 +129,20 @@ func (d *direct) gather(r *reader, first, left int) {
 	}
 }
 
-// recvmsg reads into what the iovs say.
+// recvmsg reads into the iovs. It returns 0 and no error at the end of the stream.
 func (w *wire) recvmsg(msg *unix.Msghdr, iovs []unix.Iovec) (int, unix.Errno) {
 	msg.Iov = &iovs[0]
 	msg.SetIovlen(len(iovs))
 	n, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(w.fd), uintptr(unsafe.Pointer(msg)), unix.MSG_DONTWAIT)
-	clear(iovs) // the memory is the caller's: keep no hold of it
+	clear(iovs) // the caller owns the memory: drop the references
 	if errno != 0 {
 		return 0, errno
 	}
 	return int(n), 0
 }
 
-// continues reports whether the next packet may be the one that a placement is for: nothing of it
-// was read, or its header and a part of its payload.
+// continues reports whether the next packet may be the one that the placement is for: the reader has nothing of
+// it, or its header and a part of its payload.
 func (r *reader) continues(at *mpe.Placement) bool {
 	have := r.buf[r.start:r.end]
 	if len(have) < protocol.ExtHeaderLen {

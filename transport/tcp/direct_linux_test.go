@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// dataPacket is a packet of DATA of a message, from an offset on.
+// dataPacket returns the DATA packet with a part of a message.
 func dataPacket(message uint32, all []byte, offset, length int) string {
 	h := protocol.ExtHeader{
 		Dst: 1, Type: protocol.Data, Session: 7, PeerSession: 9, Number: uint32(offset), Message: message,
@@ -24,7 +24,7 @@ func dataPacket(message uint32, all []byte, offset, length int) string {
 	return string(header[:]) + string(payload)
 }
 
-// dataPackets are those of a message, as long as they may be.
+// dataPackets returns the packets of a message, each of maximum length.
 func dataPackets(message uint32, all []byte) (packets []string) {
 	for offset := 0; offset < len(all); offset += protocol.MaxStreamPayload {
 		packets = append(packets, dataPacket(message, all, offset, min(len(all)-offset, protocol.MaxStreamPayload)))
@@ -32,24 +32,24 @@ func dataPackets(message uint32, all []byte) (packets []string) {
 	return packets
 }
 
-// placing is what an engine does with what it polls for: it puts together message 5.
+// placing polls like an engine: it assembles message 5.
 type placing struct {
 	polled
 	buf    []byte
 	stored int
-	// placed counts packets that were placed.
+	// placed counts packets whose payload was placed directly.
 	placed int
 	got    []string
 }
 
-// places is the placement of message 5 of rank 0, of which so many bytes have arrived.
+// places returns the placement of message 5 of rank 0, of which stored bytes have arrived.
 func places(stored int, buf []byte) *mpe.Placements {
 	var at mpe.Placements
 	at.Set(mpe.Placement{Head: protocol.ExtHeaderLen, Message: 5, Offset: uint32(stored), Buf: buf[stored:]})
 	return &at
 }
 
-// poll polls once, and returns the kinds of what has arrived.
+// poll polls once, and returns the kinds of the packets.
 func (p *placing) poll(most int) (kinds []mpe.RxKind) {
 	p.t.Helper()
 	batch := make([]mpe.RxPacket, most)
@@ -84,8 +84,8 @@ func (p *placing) poll(most int) (kinds []mpe.RxKind) {
 	return kinds
 }
 
-// Whatever a stream has, and however it is cut, it arrives as it was sent, and payload that is expected
-// where it belongs.
+// TestPollPlaces checks that any stream, cut anywhere, arrives as sent, and that expected payload is placed
+// directly.
 func TestPollPlaces(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	message, other := make([]byte, 12*protocol.MaxStreamPayload+500), make([]byte, 2*protocol.MaxStreamPayload)
@@ -127,7 +127,7 @@ func TestPollPlaces(t *testing.T) {
 				}
 				want := tt.placed
 				if cut > 0 && name == "one message" {
-					want-- // the one that is cut, if it is in its header
+					want-- // the one that is cut, if it is cut in its header
 				}
 				if (cut == 0 || name == "one message") && p.placed < want {
 					t.Errorf("%s, cut at %d, %d at a time: %d packets were placed, want %d", name, cut, most, p.placed, want)
@@ -146,13 +146,13 @@ func concat(packets []string) (all string) {
 	return all
 }
 
-// A packet of which a part has come stays in its place. If that is not there any longer, the rest is left out, wherever it was
-// cut and in whatever pieces it comes, and the packets behind it arrive.
+// TestPollPlacesLeavesOut checks a packet that is partly in place. If its placement is gone, the rest is
+// skipped, wherever it was cut and in whatever pieces it arrives, and the packets after it arrive.
 func TestPollPlacesLeavesOut(t *testing.T) {
 	message := make([]byte, 3*protocol.MaxStreamPayload)
 	rand.NewChaCha8([32]byte{}).Read(message)
-	// What is left out has what could be taken for the header of the packet behind it, where pieces begin, without a
-	// checksum of the payload.
+	// The skipped payload contains what looks like the header of the next packet, at the start of pieces and
+	// without a checksum of the payload.
 	h := protocol.ExtHeader{
 		Dst: 1, Type: protocol.Data, Flags: protocol.FlagPlain, Session: 7, PeerSession: 9, Message: 5,
 		Length: uint32(len(message)), Offset: 2 * protocol.MaxStreamPayload,
@@ -222,7 +222,7 @@ func TestPollPlacesLeavesOut(t *testing.T) {
 	}
 }
 
-// A stream that is invalid is closed, and so is one that ends.
+// TestPollPlacesBroken checks that an invalid stream is closed, and so is one that ends.
 func TestPollPlacesBroken(t *testing.T) {
 	message := make([]byte, 3*protocol.MaxStreamPayload)
 	stream := []byte(concat(dataPackets(5, message)))
@@ -256,8 +256,8 @@ func TestPollPlacesBroken(t *testing.T) {
 	}
 }
 
-// What several peers send is read to where it belongs in one poll, and what is not expected of one is
-// not for the others.
+// TestPollPlacesOfSeveralPeers checks that payload of several peers is placed in one poll, and that unexpected
+// payload of one is not placed for another.
 func TestPollPlacesOfSeveralPeers(t *testing.T) {
 	for _, expected := range []int{1, 2} {
 		c := newPolled(t, 3, nil)
@@ -358,7 +358,7 @@ func BenchmarkPollPlaces(b *testing.B) {
 						offset += len(a.Rest)
 					}
 					if n == 0 {
-						_, _ = conns[0].Poll(batch[:1], nil) // writes what waits
+						_, _ = conns[0].Poll(batch[:1], nil) // writes pending data
 					}
 				}
 			}

@@ -9,26 +9,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// The causes of a SendError.
+// Causes of a SendError.
 var (
-	// ErrNotConnected: there is no connection to the peer, or it broke while
-	// the packet was sent. An mpe.RxConnected follows when there is one
-	// again.
+	// ErrNotConnected means that there is no connection to the peer, or that it broke while the packet was
+	// sent. An mpe.RxConnected follows when there is one again.
 	ErrNotConnected = errors.New("not connected")
-	// ErrNoPeer: the rank map does not have the peer, or not as a software
-	// rank.
+	// ErrNoPeer means that the rank map does not list the peer, or not as a software rank.
 	ErrNoPeer = errors.New("no such peer on TCP")
-	// ErrProfile: the packets exchanged with the peer are of another profile
-	// than what was to be sent.
+	// ErrProfile means that the peer's profile has no packets of this kind.
 	ErrProfile = errors.New("the peer's profile does not allow it")
 )
 
-// ListenError says why a rank could not be bound to its address: who has the
-// port, which addresses the machine has instead, and what to do.
+// ListenError reports that a rank cannot be bound to its address: who holds the port, or which addresses the
+// machine has instead, and a remedy.
 type ListenError = bindfault.ListenError
 
-// SharedIPError says that two ranks on TCP have the same IP, by which their
-// peers are to distinguish them.
+// SharedIPError reports that two ranks on TCP have the same IP, so that their peers cannot distinguish them.
 type SharedIPError struct {
 	Rank, Other int
 	IP          netip.Addr
@@ -56,17 +52,15 @@ func checkIPs(m *rankmap.Map) error {
 	return nil
 }
 
-// SendError says that a packet was not sent.
+// SendError reports that a packet was not sent.
 type SendError struct {
-	// Rank is the sender, Peer the receiver at Addr. Addr is not valid if the
-	// rank map has no such peer.
+	// Rank is the sender, Peer the receiver at Addr. Addr is invalid if the rank map does not list the peer.
 	Rank, Peer int
 	Addr       netip.AddrPort
-	// Err is what is wrong: ErrNotConnected, ErrNoPeer, an error of package
-	// protocol, or mpe.ErrTransportClosed.
+	// Err is the cause: ErrNotConnected, ErrNoPeer, ErrProfile, an error of package protocol, or
+	// mpe.ErrTransportClosed.
 	Err error
-	// Last is what became of the last attempt to connect or to write; it may
-	// be nil.
+	// Last is the error of the last attempt to connect or to write, or nil.
 	Last error
 }
 

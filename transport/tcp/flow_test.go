@@ -14,8 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// TestBackPressure has a peer that sends without end to a rank that does not
-// receive: the writer must get stuck before long.
+// TestBackPressure has a peer send endlessly to a rank that does not receive: the writer must block before
+// long.
 func TestBackPressure(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	c, err := Listen(Config{Rank: 1, Map: m})
@@ -41,9 +41,9 @@ func TestBackPressure(t *testing.T) {
 	if sent >= most {
 		t.Fatalf("%d bytes went in and nobody received", sent)
 	}
-	// All of it is still there, and in order.
+	// Everything is still there, in order.
 	batch := make([]mpe.RxPacket, 64)
-	for got := -1; got < sent/protocol.HeaderLen; { // the first is the connection
+	for got := -1; got < sent/protocol.HeaderLen; { // the first one is the connection
 		n, err := c.Recv(batch)
 		if err != nil {
 			t.Fatal(err)
@@ -55,8 +55,7 @@ func TestBackPressure(t *testing.T) {
 	}
 }
 
-// stick sends c, of rank 1, packets until its reader waits for a buffer, and
-// returns the connection.
+// stick sends packets to c, of rank 1, until its reader waits for a buffer, and returns the connection.
 func stick(t *testing.T, c *Conn) *net.TCPConn {
 	t.Helper()
 	conn := dial(t, c.cfg.Map.Addr(0).Addr(), c.LocalAddr())
@@ -75,8 +74,8 @@ func stick(t *testing.T, c *Conn) *net.TCPConn {
 	return conn
 }
 
-// TestCloseWhileStuck closes a Conn whose reader waits for a buffer: for a packet,
-// or for the news of a connection.
+// TestCloseWhileStuck closes a Conn whose reader waits for a buffer: for a packet, or for the event of a
+// connection.
 func TestCloseWhileStuck(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		m := transporttest.Map(t, 2)
@@ -102,8 +101,8 @@ func TestCloseWhileStuck(t *testing.T) {
 	}
 }
 
-// TestReplaceWhileStuck has a new connection come while the old one's reader is
-// waiting for a buffer: what it read comes first, then the new connection.
+// TestReplaceWhileStuck makes a new connection while the old one's reader waits for a buffer: its data precedes
+// the new connection.
 func TestReplaceWhileStuck(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	c, err := Listen(Config{Rank: 1, Map: m, answers: gone})
@@ -130,8 +129,7 @@ func TestReplaceWhileStuck(t *testing.T) {
 	}
 }
 
-// TestExchange has two ranks send each other as much as the buffers are for before either
-// receives.
+// TestExchange has two ranks send each other as much as the buffers are designed for, before either receives.
 func TestExchange(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	const words = 1 << 20 / protocol.WordLen
@@ -153,7 +151,7 @@ func TestExchange(t *testing.T) {
 		if _, err := c.Recv(batch); err != nil || batch[0].Kind != mpe.RxConnected {
 			t.Fatalf("%+v, %v", batch[0], err)
 		}
-		// What the kernel holds must not hide what we do not.
+		// The kernel's buffers must not hide a lack of ours.
 		l, _ := c.peers[batch[0].Peer].current()
 		if err := errors.Join(l.conn.SetReadBuffer(1<<14), l.conn.SetWriteBuffer(1<<14)); err != nil {
 			t.Fatal(err)

@@ -11,17 +11,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// isRefused reports whether the host of a peer has answered that no process listens there.
+// isRefused reports whether the peer's host answered that no process listens on the port.
 func isRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
 
-// reportGone has Recv and Poll report that no process is p any more, which packets of the
-// extended profile alone have a rule for, unless there is a connection to the next one.
+// reportGone makes Recv and Poll report that the process of p is gone, unless there is a connection to its
+// successor. Only the extended profile has a rule for it; for other peers it is a no-op.
 func (c *Conn) reportGone(p *peer) {
 	if p.profile != protocol.Extended {
 		return
 	}
 	p.mu.Lock()
-	if p.link == nil { // so that a later connection is reported behind it
+	if p.link == nil { // so that a later connection is reported after it
 		c.queue.push(event{kind: mpe.RxGone, peer: p, from: p.addr})
 	}
 	p.mu.Unlock()
@@ -30,12 +30,12 @@ func (c *Conn) reportGone(p *peer) {
 	}
 }
 
-// goneAfter is how long a lower rank has to dial again before it is tried whether it is there.
-// It does so within 100 ms if only the connection was lost (C5).
+// goneAfter is the time that a lower rank has to dial again before afterConnection probes it. A rank that only
+// lost its connection dials within 100 ms (C5).
 const goneAfter = 250 * time.Millisecond
 
-// afterConnection determines whether p, a lower rank whose connection has ended, is there. It
-// reports p once.
+// afterConnection determines whether p, a lower rank whose connection was lost, still runs. It reports a missing
+// p once.
 func (c *Conn) afterConnection(p *peer) {
 	if p.profile != protocol.Extended {
 		return
@@ -53,7 +53,7 @@ func (c *Conn) afterConnection(p *peer) {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: c.local.Addr().AsSlice(), Zone: c.local.Addr().Zone()}}
 	addr, _ := p.at()
 	conn, err := dialer.DialContext(ctx, network(addr), addr.String())
-	if err == nil { // it is there, and reports a connection that it does not expect
+	if err == nil { // it runs, and reports an unexpected connection
 		conn.Close()
 	} else if isRefused(err) {
 		c.reportGone(p)

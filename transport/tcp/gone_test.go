@@ -7,8 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// TestGone: either side reports that no process is its peer any more, once, and behind all that
-// the peer has sent. While a process is there nothing is reported, whatever ends a connection.
+// TestGone checks that either side reports the end of its peer's process, once, and after all packets of the
+// peer. While the process exists nothing is reported, for whatever reason a connection ends.
 func TestGone(t *testing.T) {
 	bothWays(t, func(t *testing.T, listen listener) {
 		for gone := range 2 {

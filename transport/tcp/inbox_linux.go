@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// run is Conn.run, once conn is admitted, without a goroutine that reads: it makes conn
-// the connection to p, and waits until it has ended.
+// run is the part of Conn.run after admission, without a reading goroutine: it makes conn the connection to p,
+// and waits until the connection ends.
 func (in *inbox) run(p *peer, conn *net.TCPConn) (worked bool) {
 	from := remoteAddr(conn)
 	fd, err := progress.Take(conn)
@@ -36,8 +36,8 @@ func (in *inbox) run(p *peer, conn *net.TCPConn) (worked bool) {
 	return w.worked.Load()
 }
 
-// add has the next Poll report a new link, once all that has come by the one before
-// was read. It reports false if the inbox is closed.
+// add queues a new link; Poll reports it once all data of the link before it was read. It returns false if the
+// inbox is closed.
 func (in *inbox) add(l *link) bool {
 	in.freshMu.Lock()
 	defer in.freshMu.Unlock()
@@ -46,7 +46,7 @@ func (in *inbox) add(l *link) bool {
 	}
 	if old := l.peer.replace(l); old != nil {
 		old.close(errReplaced)
-		// One that was never read from is not reported.
+		// A link that was never read from is not reported.
 		if i := slices.Index(in.fresh, old); i >= 0 {
 			in.fresh = slices.Delete(in.fresh, i, i+1)
 			in.free(old)
@@ -58,7 +58,7 @@ func (in *inbox) add(l *link) bool {
 	return true
 }
 
-// notifyPoll has the next Poll examine what comes by no wire.
+// notifyPoll makes the next Poll check for events that do not arrive on a connection.
 func (in *inbox) notifyPoll() {
 	in.freshMu.Lock()
 	defer in.freshMu.Unlock()
@@ -67,17 +67,17 @@ func (in *inbox) notifyPoll() {
 	}
 }
 
-// once is how an eventfd is rung.
+// once is the value written to the eventfd to ring the bell.
 var once = []byte{1, 0, 0, 0, 0, 0, 0, 0}
 
-// ring wakes the waiting goroutine. It is called with freshMu held, so that the bell
-// is not readable when nothing has changed.
+// ring wakes the waiting goroutine. The caller holds freshMu, so that the bell is readable only if something
+// has changed.
 func (in *inbox) ring() {
 	in.linksChanged.Store(true)
-	_, _ = unix.Write(in.bell, once) // it fails if it has been rung too often
+	_, _ = unix.Write(in.bell, once) // it fails only if the counter is full
 }
 
-// reportChanges reports connections from unknown addresses and new links.
+// reportChanges reports queued events and new links.
 func (in *inbox) reportChanges(batch []mpe.RxPacket) (n int) {
 	in.freshMu.Lock()
 	defer in.freshMu.Unlock()
@@ -116,7 +116,7 @@ func (in *inbox) reportChanges(batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// watch begins to read from a link, unless it has ended already.
+// watch starts to read from a link, and reports whether the link is still open.
 func (in *inbox) watch(l *link) bool {
 	select {
 	case <-l.closing:
@@ -129,7 +129,7 @@ func (in *inbox) watch(l *link) bool {
 	err := unix.EpollCtl(in.epfd, unix.EPOLL_CTL_ADD, l.wire.fd, &ev)
 	l.wire.out.watched = err == nil
 	l.wire.mu.Unlock()
-	if err != nil { // for lack of memory
+	if err != nil { // out of memory
 		l.close(os.NewSyscallError("epoll_ctl", err))
 		in.free(l)
 		return false
@@ -139,14 +139,14 @@ func (in *inbox) watch(l *link) bool {
 	return true
 }
 
-// end notes that nothing more comes by a link.
+// end marks a link as finished: it delivers nothing more.
 func (in *inbox) end(l *link, reason error) {
 	l.close(reason)
 	l.wire.ended = true
 	in.ended = append(in.ended, l)
 }
 
-// sweep forgets the links that have ended.
+// sweep removes finished links.
 func (in *inbox) sweep() {
 	if len(in.ended) == 0 {
 		return
@@ -156,7 +156,7 @@ func (in *inbox) sweep() {
 		in.forget(l)
 	}
 	in.ended = in.ended[:0]
-	in.notifyPoll() // another may have taken the place of one of them
+	in.notifyPoll() // a new link may have replaced one of them
 }
 
 func (in *inbox) forget(l *link) {
@@ -173,12 +173,12 @@ func (in *inbox) forget(l *link) {
 	in.free(l)
 }
 
-// free gives back what a link has. Its reader is not used any more.
+// free releases the resources of a link, whose reader is not used any more.
 func (in *inbox) free(l *link) {
 	w := l.wire
 	w.mu.Lock()
 	if w.out.watched {
-		_ = unix.EpollCtl(in.epfd, unix.EPOLL_CTL_DEL, w.fd, nil) // it was added
+		_ = unix.EpollCtl(in.epfd, unix.EPOLL_CTL_DEL, w.fd, nil) // cannot fail: it was added
 		w.out.watched = false
 	}
 	in.ask(l, false)
@@ -188,7 +188,7 @@ func (in *inbox) free(l *link) {
 	close(l.done)
 }
 
-// close ends all links, when the peers have had time to take what waits for them.
+// close ends all links, after the peers have had time to read pending data.
 func (in *inbox) close() {
 	in.ending.Do(func() {
 		in.freshMu.Lock()
@@ -204,15 +204,15 @@ func (in *inbox) close() {
 			in.forget(l)
 		}
 		in.fresh, in.held, in.ended = nil, nil, nil
-		in.waiting.Lock() // a waiting goroutine sees the bell
+		in.waiting.Lock() // wait until the waiting goroutine has seen the bell
 		defer in.waiting.Unlock()
 		unix.Close(in.bell)
 		unix.Close(in.epfd)
 	})
 }
 
-// drain has the peers take what waits for them: acknowledgements that they need
-// to end well, and CLOSE packets. It returns when all have closed the connection, or their time is up.
+// drain gives the peers time to read pending data: CLOSE packets, and acknowledgements that they need to finish
+// cleanly. It returns when all peers have closed the connection, or after drainTime.
 func (in *inbox) drain(all []*link) {
 	deadline := time.Now().Add(drainTime)
 	scrap := make([]byte, readLen)
@@ -236,14 +236,14 @@ func (in *inbox) drain(all []*link) {
 	}
 }
 
-// drainLink writes what waits, shuts the sending side down, and reports
-// whether it has closed the connection then.
+// drainLink writes pending data, then shuts down the sending side. It reports whether the peer has closed the
+// connection.
 func (in *inbox) drainLink(l *link, scrap []byte) (over bool) {
 	w := l.wire
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.out.shutdown {
-		w.out.last = true // send takes nothing more
+		w.out.last = true // send rejects packets from now on
 		if in.flush(l) != nil {
 			return true
 		}
@@ -252,8 +252,7 @@ func (in *inbox) drainLink(l *link, scrap []byte) (over bool) {
 			_ = unix.Shutdown(w.fd, unix.SHUT_WR) // it fails if the peer has closed the connection
 		}
 	}
-	// Closed with something unread, the connection would be reset, and what was
-	// written lost.
+	// A close with unread data would reset the connection, and written data would be lost.
 	n, err := unix.Read(w.fd, scrap)
 	return n == 0 && err == nil || err != nil && err != unix.EAGAIN && err != unix.EINTR
 }

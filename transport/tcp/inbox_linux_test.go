@@ -16,8 +16,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// A new connection takes the place of the old one when all that has come by that was
-// given out.
+// TestPollReplaced checks that a new connection replaces the old one after all data of the old one was
+// returned.
 func TestPollReplaced(t *testing.T) {
 	c := newPolled(t, 2, func(cfg *Config) { cfg.answers = gone })
 	m := c.cfg.Map
@@ -25,11 +25,11 @@ func TestPollReplaced(t *testing.T) {
 	stream, packets := packetStream(10, 2000, 0)
 	write(t, old, append(stream, packets[0][:50]...))
 	var newest *net.TCPConn
-	for range 3 { // of which only the last is reported
+	for range 3 { // only the last one is reported
 		before, _ := c.peers[0].current()
 		fresh := dial(t, m.Addr(0).Addr(), c.LocalAddr())
 		for now := before; now == before; now, _ = c.peers[0].current() {
-			runtime.Gosched() // until it has taken the place
+			runtime.Gosched() // until it has replaced the link
 		}
 		if newest != nil {
 			wantClosed(t, newest)
@@ -56,8 +56,8 @@ func TestPollReplaced(t *testing.T) {
 	}
 }
 
-// With many links, all packets arrive in order, each from its peer, and one that
-// always has something does not keep the others out.
+// TestPollManyLinks checks that with many links all packets arrive in order, each from its peer, and that a
+// busy link does not starve the others.
 func TestPollManyLinks(t *testing.T) {
 	const peers = 40
 	c := newPolled(t, peers+1, nil)
@@ -96,7 +96,7 @@ func TestPollManyLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Others end.
+	// The other connections end.
 	for _, conn := range conns[1:] {
 		conn.Close()
 	}
@@ -148,7 +148,7 @@ func TestPollIsFair(t *testing.T) {
 	busy.Close()
 }
 
-// Connections that come and go during polls and sends leave nothing
+// TestPollWhileConnectionsChange checks that connections made and closed during polls and sends leave nothing
 // behind.
 func TestPollWhileConnectionsChange(t *testing.T) {
 	descriptors := func() int {
@@ -186,7 +186,7 @@ func TestPollWhileConnectionsChange(t *testing.T) {
 		peer := rng.IntN(3)
 		conn := dial(t, c.cfg.Map.Addr(peer).Addr(), c.LocalAddr())
 		conns = append(conns, conn)
-		_, _ = conn.Write(stream[:rng.IntN(len(stream))]) // it may have been replaced
+		_, _ = conn.Write(stream[:rng.IntN(len(stream))]) // it may be replaced already
 		switch i % 3 {
 		case 0:
 			conn.Close()

@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// failed records why there is no connection to p. A limit of this process that lasts is reported, and comes again as
-// long as it does: a peer of the extended profile is unreachable then.
+// failed records why there is no connection to p. An exhausted limit of this process is reported if it lasts,
+// again and again for as long as it lasts: a peer of the extended profile is unreachable then.
 func (c *Conn) failed(p *peer, err error) {
 	err = rlimit.Descriptor(err)
 	if !p.failed(err) || p.profile != protocol.Extended {
@@ -23,11 +23,12 @@ func (c *Conn) failed(p *peer, err error) {
 	}
 }
 
-// acceptTimeout is the time that refuseCaller waits for a peer: without descriptors, accept fails even if none is
-// there.
+// acceptTimeout is the time for which refuseCaller waits for a peer: without descriptors, accept fails even if
+// no peer is there.
 const acceptTimeout = 100 * time.Millisecond
 
-// refuseCaller resets the connection of the next peer, if accept has failed because the process has no descriptor left.
+// refuseCaller resets the next incoming connection, if accept failed because the process has no descriptor
+// left.
 func (c *Conn) refuseCaller(err error) {
 	if !rlimit.Is(err) {
 		return
@@ -37,7 +38,7 @@ func (c *Conn) refuseCaller(err error) {
 			return
 		}
 		conn, acceptErr := c.ln.AcceptTCP()
-		_ = c.ln.SetDeadline(time.Time{}) // it was possible before
+		_ = c.ln.SetDeadline(time.Time{}) // it worked before
 		if acceptErr != nil {
 			return
 		}

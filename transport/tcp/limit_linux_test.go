@@ -18,15 +18,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// envStarved makes the test the rank of that number, without descriptors. envStarvedMap has the addresses of both
-// ranks.
+// envStarved makes the test run the rank of that number, without descriptors. envStarvedMap has the addresses
+// of both ranks.
 const (
 	envStarved    = "ZRLMPI_TEST_STARVED"
 	envStarvedMap = "ZRLMPI_TEST_STARVED_MAP"
 )
 
-// TestWithoutDescriptors: a rank without a descriptor for a connection reports its peer as unreachable with that
-// reason, whichever side dials.
+// TestWithoutDescriptors checks that a rank without a descriptor for a connection reports its peer as
+// unreachable for that reason, whichever side dials.
 func TestWithoutDescriptors(t *testing.T) {
 	bothWays(t, func(t *testing.T, listen listener) {
 		if rank, err := strconv.Atoi(os.Getenv(envStarved)); err == nil {
@@ -71,7 +71,7 @@ func starved(t *testing.T, listen listener, rank int) {
 	first, second, _ := strings.Cut(os.Getenv(envStarvedMap), " ")
 	m := transporttest.MapOf(t, netip.MustParseAddrPort(first), netip.MustParseAddrPort(second))
 	limited := make(chan struct{})
-	again := func(int) time.Duration { // between attempts to connect, of which the first has failed
+	again := func(int) time.Duration { // after the first attempt to connect has failed
 		<-limited
 		return 10 * time.Millisecond
 	}

@@ -16,57 +16,55 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// peer is a rank that is spoken to.
+// peer is a rank to which a Conn has, or may have, a connection.
 type peer struct {
 	rank    int
 	profile protocol.Profile
-	// free are the chunks that wait to be filled; made, which only the
-	// running link's reader touches, is how many there are in all.
+	// free holds the empty chunks. made is the number of all chunks; only the reader of the current link uses
+	// it.
 	free chan *chunk
 	made int
-	// tail is the payload that this peer put on the queue last, if nothing
-	// followed and it is still there; broken is how many mpe.RxBroken are
-	// there. Both belong to the queue.
+	// tail is the chunk of the last payload or packet that this peer put on the queue, or nil if another event
+	// followed or it was taken. broken is the number of queued mpe.RxBroken. Both belong to the queue.
 	tail   *chunk
 	broken int
 
-	// parts is room for the two parts of what is sent, and buffers for what
-	// is left of them, so that sending allocates nothing.
+	// parts holds the two parts of a packet being sent, and buffers the unwritten rest, so that a send does not
+	// allocate.
 	parts   [2][]byte
 	buffers net.Buffers
 
-	// admission is held while a connection is about to become the link, and
-	// candidates is how many are.
+	// admission is held while a connection is about to become the link; candidates counts connections that want
+	// to.
 	admission  sync.Mutex
 	candidates atomic.Int32
 
-	// moved has a value if the peer is to be dialed anew.
+	// moved has a value if the peer is to be dialed at a new address.
 	moved chan struct{}
 
 	mu sync.Mutex
-	// addr is where it is; tls is nil where connections are plain.
+	// addr is the peer's address; tls is nil for plain connections.
 	addr netip.AddrPort
 	tls  *tls.Config
-	// stopDial ends an attempt to connect to where it was.
+	// stopDial cancels a pending dial of the previous address.
 	stopDial context.CancelFunc
 	link     *link // nil while there is no connection
 	// last is the error that ended the last connection or attempt.
 	last error
-	// limited observes the limits that have prevented a connection since there was one.
+	// limited tracks the process limits that have prevented a connection since the last link.
 	limited rlimit.Watch
-	// shaking are the connections on which TLS is not done yet, oldest first.
+	// shaking are the connections in their TLS handshake, oldest first.
 	shaking []*net.TCPConn
 }
 
-// current returns the link, or nil and what became of the last.
+// current returns the link, or nil and the error that ended the last connection or attempt.
 func (p *peer) current() (*link, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.link, p.last
 }
 
-// failed records why a connection failed, and reports whether there is none because of a limit of this process that
-// lasts.
+// failed records why a connection failed. It reports whether a lasting process limit prevents a connection.
 func (p *peer) failed(err error) (limited bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +72,7 @@ func (p *peer) failed(err error) (limited bool) {
 	return p.link == nil && p.limited.Lasts(err, time.Now())
 }
 
-// replace makes l the peer's link, and returns the one before.
+// replace makes l the peer's link, and returns the previous link or nil.
 func (p *peer) replace(l *link) *link {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,7 +81,7 @@ func (p *peer) replace(l *link) *link {
 	return old
 }
 
-// remove takes l, which is closed, away, unless another link has replaced it.
+// remove removes l, which is closed, unless another link has replaced it.
 func (p *peer) remove(l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,21 +100,20 @@ var (
 type link struct {
 	peer *peer
 	from netip.AddrPort
-	// wire is what packets go by if waiting goroutines poll for them. Then
-	// there are no conn, stream and out.
+	// wire carries the packets if goroutines poll for them; conn, stream and out are nil then.
 	wire *wire
 	conn *net.TCPConn
-	// stream is conn, or the TLS on it.
+	// stream is conn, or the TLS connection on top of it.
 	stream net.Conn
-	// begun says that something has arrived.
+	// begun is set once data has arrived.
 	begun bool
-	// out is what waits to be written, for a peer of the extended profile.
+	// out queues packets to be written to a peer of the extended profile.
 	out *outbox
-	// closing is closed at the first reason to give the connection up, and
-	// done when nothing of it reaches the queue, or the inbox, any more.
+	// closing is closed at the first reason to end the connection, and done when it delivers nothing more to
+	// the queue or the inbox.
 	closing, done chan struct{}
 	once          sync.Once
-	// reason is why closing is closed.
+	// reason is the reason for closing.
 	reason error
 }
 
@@ -133,7 +130,7 @@ func remoteAddr(conn *net.TCPConn) netip.AddrPort {
 	return netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
 }
 
-// Read reads from the stream, and explains what TLS has to do with an error.
+// Read reads from the stream, and explains an error that TLS has caused.
 func (l *link) Read(b []byte) (int, error) {
 	n, err := l.stream.Read(b)
 	if l.stream == net.Conn(l.conn) {
@@ -147,8 +144,8 @@ func (l *link) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// close ends the connection; the first reason counts. TLS is not informed, which
-// might have to wait for a peer that takes nothing.
+// close ends the connection; the first reason is kept. It sends no TLS alert, which could block on a peer that
+// does not read.
 func (l *link) close(reason error) {
 	l.once.Do(func() {
 		l.reason = reason
@@ -161,7 +158,7 @@ func (l *link) close(reason error) {
 	})
 }
 
-// closeWrite shuts the sending side down; it closes the connection then.
+// closeWrite shuts down the sending side, or closes the connection if that fails.
 func (l *link) closeWrite() {
 	half, ok := l.stream.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
@@ -169,10 +166,9 @@ func (l *link) closeWrite() {
 	}
 }
 
-// run makes conn, by way of stream, the connection to p and reads from it until it
-// ends. It reports whether the peer has sent a packet. What it puts on the queue
-// comes behind all that the connection before has put there; what waited to be
-// written to that is lost. If the one before is alive, conn is closed instead.
+// run makes conn, read and written through stream, the connection to p, and reads from it until it ends. It
+// reports whether the peer sent a packet. Its events follow all events of the previous connection on the queue;
+// data still to be written to that one is lost. If the previous connection is alive, conn is closed instead.
 func (c *Conn) run(p *peer, conn *net.TCPConn, stream net.Conn) (worked bool) {
 	if !c.admit(p, conn, stream) {
 		return false
@@ -208,8 +204,7 @@ func (c *Conn) run(p *peer, conn *net.TCPConn, stream net.Conn) (worked bool) {
 	return worked
 }
 
-// isBroken reports whether err is about what the peer has sent, and not about the
-// network.
+// isBroken reports whether err is about data that the peer sent, and not about the network.
 func isBroken(err error) bool {
 	var frame *protocol.FrameError
 	var tlsErr *TLSError

@@ -17,7 +17,7 @@ import (
 
 func TestNotConnected(t *testing.T) {
 	m := transporttest.Map(t, 2)
-	// The lower rank dials without success; it says so as soon as it knows.
+	// The lower rank dials without success, and reports that as soon as it knows.
 	low := start(t, Config{Rank: 0, Map: m})
 	for deadline := time.Now().Add(transporttest.Timeout); ; {
 		err := low.SendHeader(1, request(0, 1))
@@ -54,7 +54,7 @@ func TestReconnect(t *testing.T) {
 		want(t, low, mpe.RxHeader, 1)
 		high.Close()
 	}
-	// And the dialer going away.
+	// The dialer goes away as well.
 	low.Close()
 	high := start(t, Config{Rank: 1, Map: m})
 	for range 2 {
@@ -92,7 +92,7 @@ func TestNewConnectionReplacesTheOld(t *testing.T) {
 	}
 }
 
-// gone is the verdict on a connection whose other end does not answer.
+// gone is an answers function: the other end of the connection never answers.
 func gone(*Conn, *link) bool { return false }
 
 func write(t *testing.T, conn net.Conn, b []byte) {
@@ -119,8 +119,8 @@ func TestBrokenStreams(t *testing.T) {
 			t.Errorf("%s: sending then gives %v", name, err)
 		}
 	}
-	// A connection that ends between two packets, or within one, is lost and
-	// not broken: the next that arrives is the next connection.
+	// A connection that ends between two packets, or within one, is lost but not broken: the next event is the
+	// next connection.
 	for _, stream := range [][]byte{nil, request(0, 1)[:5]} {
 		conn := dial(t, m.Addr(0).Addr(), m.Addr(1))
 		want(t, high, mpe.RxConnected, 0)
@@ -131,7 +131,7 @@ func TestBrokenStreams(t *testing.T) {
 	want(t, high, mpe.RxConnected, 0)
 }
 
-// TestOnlyTheLowerRankDials: a connection from a higher rank would cross ours.
+// TestOnlyTheLowerRankDials checks that a connection from a higher rank, which would cross ours, is rejected.
 func TestOnlyTheLowerRankDials(t *testing.T) {
 	m := transporttest.Map(t, 3)
 	middle := start(t, Config{Rank: 1, Map: m})
@@ -151,7 +151,7 @@ func TestWriteTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	dial(t, m.Addr(0).Addr(), m.Addr(1)) // and never reads
+	dial(t, m.Addr(0).Addr(), m.Addr(1)) // and never read
 	if _, err := c.Recv(make([]mpe.RxPacket, 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -163,13 +163,13 @@ func TestWriteTimeout(t *testing.T) {
 	}
 }
 
-// TestPacketsWriteTimeout: a peer that takes no packets is ended, and let in when
-// it dials again.
+// TestPacketsWriteTimeout checks that the connection of a peer that reads no packets is closed, and that the
+// peer may dial again.
 func TestPacketsWriteTimeout(t *testing.T) {
 	bothWays(t, func(t *testing.T, listen listener) {
 		m := transporttest.Map(t, 2)
 		c := listen.start(t, Config{Rank: 1, Map: m, Profile: extended, WriteTimeout: 50 * time.Millisecond})
-		conn := dial(t, m.Addr(0).Addr(), m.Addr(1)) // and never reads
+		conn := dial(t, m.Addr(0).Addr(), m.Addr(1)) // and never read
 		want(t, c, mpe.RxConnected, 0)
 		long := transporttest.Packet(1, 0, 1, protocol.MaxStreamPayload)
 		for deadline := time.Now().Add(transporttest.Timeout); ; {
@@ -193,7 +193,7 @@ func TestPacketsWriteTimeout(t *testing.T) {
 	})
 }
 
-// TestPacketsReconnect has either side go away, and come back.
+// TestPacketsReconnect has either side go away and return.
 func TestPacketsReconnect(t *testing.T) {
 	bothWays(t, func(t *testing.T, listen listener) {
 		m := transporttest.Map(t, 2)

@@ -6,17 +6,17 @@ import (
 )
 
 const (
-	// answerTime is how long the peer's host has to answer a probe of the connection
-	// that there is, when another one comes (C2).
+	// answerTime is the time that the peer's host has to answer a probe of the existing connection when another
+	// one arrives (C2).
 	answerTime = time.Second
-	// maxCandidates is how many connections of one peer may wait until it is known
-	// whether the existing one is still alive; more are closed.
+	// maxCandidates limits the connections of one peer that wait for the liveness check of the existing one;
+	// more are closed.
 	maxCandidates = 4
 )
 
-// admit reports whether a connection of p may become its link, and if so holds
-// p.admission, which the caller releases when it has. An IP address is all that identifies
-// a peer: so a plain connection does not replace one that is alive.
+// admit reports whether a connection of p may become its link. If so, it returns with p.admission held, which
+// the caller releases once the link is in place. A peer is identified by its IP address alone: a plain
+// connection therefore does not replace one that is alive.
 func (c *Conn) admit(p *peer, conn *net.TCPConn, stream net.Conn) bool {
 	if p.candidates.Add(1) > maxCandidates {
 		p.candidates.Add(-1)
@@ -34,7 +34,7 @@ func (c *Conn) admit(p *peer, conn *net.TCPConn, stream net.Conn) bool {
 	return false
 }
 
-// refuse closes a connection, and says so.
+// refuse closes a connection, and reports it as mpe.RxBroken.
 func (c *Conn) refuse(p *peer, conn *net.TCPConn) {
 	c.queue.pushBroken(p, remoteAddr(conn))
 	if c.inbox != nil {

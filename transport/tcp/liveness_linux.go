@@ -7,24 +7,23 @@ import (
 )
 
 const (
-	// livenessInterval is the time between two checks whether the peer's host has answered.
+	// livenessInterval is the time between two checks for an answer of the peer's host.
 	livenessInterval = 20 * time.Millisecond
-	// livenessResolution is the resolution of the kernel's time of the last segment.
+	// livenessResolution is the resolution of the kernel's timestamp of the last segment.
 	livenessResolution = 10 * time.Millisecond
-	// tcpEstablished is the state in which neither side has closed.
+	// tcpEstablished is the state TCP_ESTABLISHED: neither side has closed.
 	tcpEstablished = 1
 )
 
-// connState is what the system knows of a connection.
+// connState is the kernel's state of a connection.
 type connState struct {
-	// open: neither side has closed it.
+	// open is set if neither side has closed the connection.
 	open bool
-	// silent is how long nothing has come from the peer's host, not even an
-	// acknowledgement.
+	// silent is the time since the last segment from the peer's host, acknowledgements included.
 	silent time.Duration
 }
 
-// verdict is what is known of a connection that was probed.
+// verdict is the result of probing a connection.
 type verdict int
 
 const (
@@ -33,8 +32,8 @@ const (
 	dead
 )
 
-// judge decides on a connection that was first, and is now, elapsed later, as seen. The
-// probe goes when nothing has come for a second; the answer may take another.
+// judge decides on a probed connection from its state at first, and its state now, elapsed later. The kernel
+// sends the probe after a second of silence; the answer may take another second.
 func judge(first, now connState, elapsed time.Duration) verdict {
 	switch {
 	case !now.open:
@@ -47,7 +46,7 @@ func judge(first, now connState, elapsed time.Duration) verdict {
 	return undecided
 }
 
-// answers probes a connection, and reports whether the peer's host still knows it.
+// answers probes a connection, and reports whether the peer's host still has it.
 func (c *Conn) answers(l *link) bool {
 	begun := time.Now()
 	clock := func() time.Duration { return time.Since(begun) }
@@ -66,15 +65,15 @@ func (c *Conn) answers(l *link) bool {
 		case <-l.closing:
 			return false
 		case <-c.ctx.Done():
-			return true // what comes now is too late
+			return true // closed: the result does not matter
 		}
 	}
 	return false
 }
 
-// observe returns the state of a connection, and a time before which it was not asked
-// for. So a connection that has been silent for longer than that has been silent since,
-// however long the answer took.
+// observe returns the state of a connection, and a time taken just before the state was read. A connection that
+// has been silent for longer than the time since then has been silent all the while, however long the read
+// took.
 func observe(clock func() time.Duration, state func() (connState, bool)) (s connState, at time.Duration, ok bool) {
 	at = clock()
 	s, ok = state()
@@ -96,22 +95,22 @@ func (l *link) withFD(f func(fd int)) {
 	}
 }
 
-// probe has the kernel probe a connection by which nothing has come for a second, once a
-// second, or as keepAlive says. One with data in transit needs none:
-// it is retransmitted until it is acknowledged.
+// probe makes the kernel probe a connection after a second of silence, once a second; off restores the settings
+// of keepAlive. A connection with data in transit needs no probe: the data is retransmitted until it is
+// acknowledged.
 func (l *link) probe(on bool) {
 	idle, interval := keepAliveIdle, keepAliveInterval
 	if on {
 		idle, interval = answerTime, answerTime
 	}
 	l.withFD(func(fd int) {
-		// They fail if the connection has ended, which state reports.
+		// These calls fail if the connection is closed, which state reports.
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, int(interval/time.Second))
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, int(idle/time.Second))
 	})
 }
 
-// state returns what the kernel knows of a connection, or false if that is closed.
+// state returns the kernel's state of a connection, or false if the connection is closed.
 func (l *link) state() (s connState, ok bool) {
 	l.withFD(func(fd int) {
 		info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)

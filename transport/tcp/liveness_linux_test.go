@@ -14,8 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// shutdown has a socket take nothing more from the network, so that its host does not answer
-// for it any more: as if it were gone.
+// shutdown makes a socket take nothing more from the network, so that its host no longer answers for it, as if
+// it were gone.
 func shutdown(t *testing.T, conn *net.TCPConn) {
 	t.Helper()
 	raw, err := conn.SyscallConn()
@@ -32,8 +32,8 @@ func shutdown(t *testing.T, conn *net.TCPConn) {
 	}
 }
 
-// probed is a Conn of rank 1, one way or the other, and a connection that rank 0 has
-// made. Packets of rank 0 arrive as the given kind.
+// probed returns a Conn of rank 1, of one kind or the other, and a connection from rank 0. Packets of rank 0
+// arrive as the given kind.
 func probed(t *testing.T, name string) (end *transporttest.End, old *net.TCPConn, packet []byte, kind mpe.RxKind) {
 	t.Helper()
 	cfg := Config{Rank: 1, Map: transporttest.Map(t, 2), Backoff: soon}
@@ -60,8 +60,8 @@ func probed(t *testing.T, name string) (end *transporttest.End, old *net.TCPConn
 
 var candidates = []string{"cloudfpga", "extended", "extended, polled"}
 
-// A connection from a rank's address does not take the place of one that is alive: it is
-// closed, and the other one goes on (C2).
+// TestLivingConnectionIsNotReplaced checks that a connection from a rank's address does not replace one that is
+// alive: it is closed, and the other one continues (C2).
 func TestLivingConnectionIsNotReplaced(t *testing.T) {
 	for _, name := range candidates {
 		t.Run(name, func(t *testing.T) {
@@ -86,8 +86,8 @@ func TestLivingConnectionIsNotReplaced(t *testing.T) {
 	}
 }
 
-// One whose host does not answer for a second makes room: a peer that was restarted, and
-// could not say so, gets in (C2).
+// TestSilentConnectionIsReplaced checks that a connection is replaced if its host does not answer for a second:
+// a peer that restarted without closing it gets in (C2).
 func TestSilentConnectionIsReplaced(t *testing.T) {
 	for _, name := range candidates {
 		t.Run(name, func(t *testing.T) {
@@ -108,15 +108,15 @@ func TestSilentConnectionIsReplaced(t *testing.T) {
 	}
 }
 
-// A peer that has closed the old connection need not wait, whether we have examined
-// that or not.
+// TestClosedConnectionIsReplacedAtOnce checks that a peer that has closed the old connection need not wait,
+// whether we have noticed that or not.
 func TestClosedConnectionIsReplacedAtOnce(t *testing.T) {
 	c := newPolled(t, 2, nil)
 	old := c.dialed(0)
 	before, _ := c.peers[0].current()
 	old.Close()
 	for s, ok := before.state(); ok && s.open; s, ok = before.state() {
-		runtime.Gosched() // until the kernel has the FIN
+		runtime.Gosched() // until the kernel has received the FIN
 	}
 	fresh := dial(t, c.cfg.Map.Addr(0).Addr(), c.LocalAddr())
 	if a := c.want(mpe.RxConnected, 0); a.From != transportAddr(fresh) {
@@ -124,7 +124,7 @@ func TestClosedConnectionIsReplacedAtOnce(t *testing.T) {
 	}
 }
 
-// While it is not known whether the old one lives, only a few others wait.
+// TestFewConnectionsWait checks that few connections wait until the verdict on the old one.
 func TestFewConnectionsWait(t *testing.T) {
 	asked, decide := make(chan struct{}), make(chan struct{})
 	m := transporttest.Map(t, 2)
@@ -140,7 +140,7 @@ func TestFewConnectionsWait(t *testing.T) {
 	for range maxCandidates + 1 {
 		dial(t, m.Addr(0).Addr(), m.Addr(1))
 	}
-	for range 2 { // of which two are too many
+	for range 2 { // two are too many
 		want(t, end, mpe.RxBroken, 0)
 	}
 	for i := range maxCandidates {
@@ -154,8 +154,8 @@ func TestFewConnectionsWait(t *testing.T) {
 	want(t, end, mpe.RxHeader, 0)
 }
 
-// A thread that is held up while it asks the kernel does not take a silent connection for
-// one that has answered.
+// TestObserveHeldUp checks that a thread that is delayed while it asks the kernel does not mistake a silent
+// connection for one that has answered.
 func TestObserveHeldUp(t *testing.T) {
 	const held = 50 * time.Millisecond
 	now := time.Second
@@ -178,12 +178,12 @@ func TestJudge(t *testing.T) {
 	}{
 		{0, 0, 0, true, dead},
 		{time.Hour, time.Hour, 0, false, undecided},
-		{time.Hour, 0, 5 * ms, false, undecided}, // the kernel's clock is not so fine
+		{time.Hour, 0, 5 * ms, false, undecided}, // the kernel's clock is coarser
 		{time.Hour, 0, 20 * ms, false, alive},
 		{time.Hour, 500 * ms, 600 * ms, false, alive},
 		{time.Hour, time.Hour + 999*ms, 999 * ms, false, undecided},
 		{time.Hour, time.Hour + 1000*ms, 1000 * ms, false, dead},
-		// Heard just before: the probe goes a second later only.
+		// Data arrived just before: the probe is sent only a second later.
 		{0, 1000 * ms, 1000 * ms, false, undecided},
 		{0, 1999 * ms, 1999 * ms, false, undecided},
 		{0, 2000 * ms, 2000 * ms, false, dead},

@@ -9,12 +9,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// Prepare makes out how to reach the peers where m has them, with credentials that
-// were read anew, and returns what has connections be made so. Those to peers that have
-// moved are closed, and others go on as they are. The error says why it cannot be: a
-// *SharedIPError, a *CredentialError, or that more is different than may be; then
-// nothing has happened. m has the same ranks as Config.Map, and this one where it was;
-// there are credentials if Config had some.
+// Prepare validates new peer addresses and credentials, and returns a function that applies them. move closes
+// the connections to peers that have moved, and keeps all others. The error is a *SharedIPError, a
+// *CredentialError, or reports a difference that is not allowed; nothing has changed then. m must have the same
+// ranks as Config.Map, and this rank at the same address; credentials must be non-nil if and only if Config.TLS
+// was.
 func (c *Conn) Prepare(m *rankmap.Map, credentials *TLS) (move func(), err error) {
 	if m.Size() != c.cfg.Map.Size() || m.Addr(c.cfg.Rank) != c.local || (credentials == nil) != (c.cfg.TLS == nil) {
 		return nil, fmt.Errorf("tcp: rank %d at %v: a listener stays where it is, in a cluster of %d ranks, with TLS or without",
@@ -45,15 +44,14 @@ func (c *Conn) Prepare(m *rankmap.Map, credentials *TLS) (move func(), err error
 	}, nil
 }
 
-// at returns where the peer is, and what connections with it are secured with, or nil.
+// at returns the peer's address, and the TLS configuration of its connections or nil.
 func (p *peer) at() (netip.AddrPort, *tls.Config) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.addr, p.tls
 }
 
-// dialFrom returns where the peer is. When it moves, cancel is called, unless the peer
-// was dialed anew since.
+// dialFrom returns the peer's address. cancel is called if the peer moves before the next dial.
 func (p *peer) dialFrom(cancel context.CancelFunc) netip.AddrPort {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,8 +59,8 @@ func (p *peer) dialFrom(cancel context.CancelFunc) netip.AddrPort {
 	return p.addr
 }
 
-// move notes where the peer is, and what to secure connections with. If that is
-// elsewhere, it is dialed there at once; its link is returned, if it has one.
+// move sets the peer's address and TLS configuration. If the address is new, the peer is dialed there at once,
+// and its link, if any, is returned to be closed.
 func (p *peer) move(addr netip.AddrPort, config *tls.Config) *link {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,15 +76,15 @@ func (p *peer) move(addr netip.AddrPort, config *tls.Config) *link {
 	case p.moved <- struct{}{}:
 	default:
 	}
-	// Shaking hands with TLS may take its time.
+	// A TLS handshake with the old address may take long.
 	for _, conn := range p.shaking {
 		conn.Close()
 	}
 	return p.link
 }
 
-// closeIfMoved closes a link that has become the peer's, if the peer is no longer at
-// the other end of it. One that dials us does so from any port.
+// closeIfMoved closes a link of a peer that is no longer at its remote address. A peer that dials us may use
+// any port.
 func (c *Conn) closeIfMoved(l *link) {
 	addr, _ := l.peer.at()
 	if !sameIP(addr.Addr(), l.from.Addr()) || l.peer.rank > c.cfg.Rank && addr.Port() != l.from.Port() {

@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// moving has the address of a rank changed for another one.
+// moving changes the rank map of an end.
 func moving(t *testing.T, e *transporttest.End, m *rankmap.Map, credentials *TLS) {
 	t.Helper()
 	move, err := e.Transport.(*Conn).Prepare(m, credentials)
@@ -25,7 +25,7 @@ func moving(t *testing.T, e *transporttest.End, m *rankmap.Map, credentials *TLS
 	move()
 }
 
-// waitLast waits until the connection to a peer has ended with an error that says so.
+// waitLast waits until the connection to a peer has ended with an error that contains text.
 func waitLast(t *testing.T, e *transporttest.End, peer int, text string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), transporttest.Timeout)
@@ -58,8 +58,8 @@ func connected(t *testing.T, e *transporttest.End, peers ...int) {
 	}
 }
 
-// A peer that has moved is dialed where it is, at once, and one that dials is taken
-// from there, and from nowhere else.
+// TestMove checks that a peer that has moved is dialed at its new address, at once, and that a peer that dials
+// is accepted from there only.
 func TestMove(t *testing.T) {
 	for name, profile := range map[string]protocol.Profile{"stream": protocol.CloudFPGA, "extended": protocol.Extended} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestMove(t *testing.T) {
 			connected(t, from, 1, 2)
 
 			zero.Close()
-			again := begin(0, m) // an unknown address
+			again := begin(0, m) // from an unknown address
 			if a := one.Next(t); a.Kind != mpe.RxBroken || a.Peer != mpe.UnknownPeer {
 				t.Errorf("%+v came from where rank 0 was", a)
 			}
@@ -99,7 +99,7 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// An attempt to connect to where a peer was does not last.
+// TestMoveWhileDialing checks that a pending dial of the old address is canceled.
 func TestMoveWhileDialing(t *testing.T) {
 	m := transporttest.MapOf(t, transporttest.FreeAddr(t), transporttest.FreeAddr(t))
 	p := &peer{rank: 1, addr: m.Addr(1), moved: make(chan struct{}, 1)}
@@ -117,7 +117,7 @@ func TestMoveWhileDialing(t *testing.T) {
 	}
 }
 
-// New credentials are for new connections; those that there are go on.
+// TestNewCredentials checks that new credentials apply to new connections; existing ones continue.
 func TestNewCredentials(t *testing.T) {
 	m := transporttest.Map(t, 3)
 	old, now := newAuthority(t), newAuthority(t)

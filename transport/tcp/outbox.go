@@ -8,18 +8,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// outbox is the packets of the extended profile that wait to be written to one
-// connection. It never waits for the network: what does not fit is not taken.
+// outbox queues packets of the extended profile to be written to one connection. It never waits for the
+// network: packets that do not fit are not accepted.
 type outbox struct {
 	mu sync.Mutex
 	blocks
 	// wake has an element if there may be something to write.
 	wake chan struct{}
-	// last says that nothing follows what waits.
+	// last is set if nothing more will be queued.
 	last bool
 
-	// writing are the blocks that are being written, and buffers what is left
-	// of them. Both are the writer's.
+	// writing holds the blocks being written, and buffers the unwritten rest. The writer owns both.
 	writing [writeBlocks][]byte
 	parts   [writeBlocks][]byte
 	buffers net.Buffers
@@ -29,7 +28,7 @@ func newOutbox(limit int) *outbox {
 	return &outbox{blocks: blocks{limit: limit}, wake: make(chan struct{}, 1)}
 }
 
-// add takes the first packets, as many as there is room for, and returns how many.
+// add queues the first packets, as many as fit, and returns their number.
 func (o *outbox) add(packets []mpe.Packet) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -41,8 +40,7 @@ func (o *outbox) add(packets []mpe.Packet) int {
 	return taken
 }
 
-// take moves the first blocks to writing, and returns how many; 0 if nothing
-// waits.
+// take moves the first blocks to writing and returns their number, 0 if the queue is empty.
 func (o *outbox) take() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -51,7 +49,7 @@ func (o *outbox) take() int {
 	return n
 }
 
-// done makes room for as much as the first n blocks of writing held.
+// done frees the first n blocks of writing.
 func (o *outbox) done(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -62,7 +60,7 @@ func (o *outbox) done(n int) {
 	}
 }
 
-// end has the writer shut the sending side down after what waits.
+// end makes the writer shut down the sending side once the queue is written.
 func (o *outbox) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -70,7 +68,7 @@ func (o *outbox) end() {
 	o.notify()
 }
 
-// notify has the writer examine the outbox.
+// notify wakes the writer.
 func (o *outbox) notify() {
 	select {
 	case o.wake <- struct{}{}:
@@ -78,14 +76,14 @@ func (o *outbox) notify() {
 	}
 }
 
-// ended reports whether everything was written that ever will be.
+// ended reports whether all data was written and no more will be queued.
 func (o *outbox) ended() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.last && o.waiting == 0
 }
 
-// writeAll writes what is put into the outbox, until l is closed.
+// writeAll writes the outbox to the connection until l is closed.
 func (c *Conn) writeAll(l *link) {
 	for {
 		n := l.out.take()
@@ -102,7 +100,7 @@ func (c *Conn) writeAll(l *link) {
 			}
 		}
 		if err := c.writeBlocks(l, n); err != nil {
-			// The peer may have a part of a packet: nothing more can follow.
+			// The peer may have received a part of a packet: nothing can follow it.
 			l.close(err)
 			return
 		}
@@ -112,7 +110,7 @@ func (c *Conn) writeAll(l *link) {
 
 func (c *Conn) writeBlocks(l *link, n int) error {
 	o := l.out
-	// WriteTo consumes the slice of slices that it is given.
+	// WriteTo consumes the slice that it is called on.
 	o.buffers = o.parts[:copy(o.parts[:n], o.writing[:n])]
 	if err := l.stream.SetWriteDeadline(time.Now().Add(c.cfg.WriteTimeout)); err != nil {
 		return err

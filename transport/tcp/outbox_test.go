@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// drain takes what can be written at once.
+// drain removes and returns the bytes of one write.
 func (o *outbox) drain() []byte {
 	n := o.take()
 	b := slices.Concat(o.writing[:n]...)

@@ -8,16 +8,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// offPayload is the place in a header of the extended profile of the number of
-// bytes that follow it.
+// offPayload is the offset, in a header of the extended profile, of the payload length in bytes.
 const offPayload = 20
 
-// SendPackets sends packets of the extended profile, and returns how many it took:
-// those that the kernel has, and those that wait for it to have room. Without
-// CanPoll, all of them wait for the connection's own goroutine. What does not fit
-// within Config.SendQueue, or has no connection to go by, is lost, which is no
-// error. The error is a *SendError, for a caller's mistake or a closed Conn;
-// nothing was taken then.
+// SendPackets sends packets of the extended profile and returns the number accepted: those that the kernel
+// took, and those queued until it can take more. Without CanPoll, all of them are queued for the connection's
+// writer. Packets that exceed Config.SendQueue, or for which there is no connection, are lost, which is not an
+// error. The error is a *SendError, for a mistake of the caller or a closed Conn; no packet was accepted then.
 func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (int, error) {
 	p, err := c.peer(peer)
 	if err != nil {
@@ -27,7 +24,7 @@ func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (int, error) {
 		return 0, c.sendError(peer, fmt.Errorf("%w: it is %v, which has no such packets", ErrProfile, p.profile), nil)
 	}
 	for i := range packets {
-		// What does not frame would break the stream for all that follows.
+		// A packet that cannot be framed would corrupt the stream.
 		n := len(packets[i].Payload)
 		if n > protocol.MaxStreamPayload {
 			return 0, c.sendError(peer, &protocol.StreamPayloadError{Bytes: uint32(n)}, nil)

@@ -89,8 +89,8 @@ func TestSendPacketsErrors(t *testing.T) {
 	}
 }
 
-// TestFullQueueLosesTheRest sends to a peer that takes nothing: the sender must
-// neither block nor keep more than its limit; what was taken arrives.
+// TestFullQueueLosesTheRest sends to a peer that does not read: the sender must neither block nor queue more
+// than its limit; accepted packets arrive.
 func TestFullQueueLosesTheRest(t *testing.T) { bothWays(t, fullQueueLosesTheRest) }
 
 func fullQueueLosesTheRest(t *testing.T, listen listener) {
@@ -115,7 +115,7 @@ func fullQueueLosesTheRest(t *testing.T, listen listener) {
 		if n < len(list) {
 			break
 		}
-		// The kernel's buffers take some megabytes.
+		// The kernel's buffers hold some megabytes.
 		if rounds > 1000 {
 			t.Fatalf("%d bytes went in and nobody received", len(want))
 		}
@@ -131,7 +131,7 @@ func fullQueueLosesTheRest(t *testing.T, listen listener) {
 	if !bytes.Equal(got, want) {
 		t.Error("what was taken did not arrive as it was")
 	}
-	// And there is room again.
+	// Packets are accepted again.
 	for deadline := time.Now().Add(transporttest.Timeout); ; {
 		n, err := c.SendPackets(0, list[:1])
 		if err != nil || time.Now().After(deadline) {
@@ -156,8 +156,8 @@ func readFull(t *testing.T, conn net.Conn, b []byte) {
 	}
 }
 
-// TestNewConnectionDiscardsTheQueue has packets wait for a peer that takes none and
-// connects anew: on the new connection it gets the new packets alone.
+// TestNewConnectionDiscardsTheQueue queues packets for a peer that does not read and connects again: the new
+// connection carries new packets only.
 func TestNewConnectionDiscardsTheQueue(t *testing.T) { bothWays(t, newConnectionDiscardsTheQueue) }
 
 func newConnectionDiscardsTheQueue(t *testing.T, listen listener) {
@@ -200,8 +200,8 @@ func newConnectionDiscardsTheQueue(t *testing.T, listen listener) {
 	old.Close()
 }
 
-// TestBrokenPacketStreams: after a packet that fails a check nothing on the stream
-// can be distinguished, so the connection ends, and the dialer makes another.
+// TestBrokenPacketStreams checks that the connection ends after a packet that fails a check, since packet
+// boundaries are unknown then, and that the dialer makes another.
 func TestBrokenPacketStreams(t *testing.T) { bothWays(t, brokenPacketStreams) }
 
 func brokenPacketStreams(t *testing.T, listen listener) {
@@ -233,7 +233,7 @@ func brokenPacketStreams(t *testing.T, listen listener) {
 			t.Errorf("%s: connected %v, last %v", name, connected, last)
 		}
 	}
-	// And the dialing side.
+	// The dialing side as well.
 	low := listen.start(t, Config{Rank: 0, Map: m, Profile: extended})
 	want(t, low, mpe.RxConnected, 1)
 	want(t, high, mpe.RxConnected, 0)
@@ -259,7 +259,7 @@ func brokenPacketStreams(t *testing.T, listen listener) {
 	}
 }
 
-// TestManySmallPackets has more packets wait than there are buffers.
+// TestManySmallPackets queues more packets than there are buffers.
 func TestManySmallPackets(t *testing.T) { bothWays(t, manySmallPackets) }
 
 func manySmallPackets(t *testing.T, listen listener) {
@@ -276,7 +276,7 @@ func manySmallPackets(t *testing.T, listen listener) {
 		p := transporttest.Packet(0, 1, number, int(number%50))
 		stream = append(append(stream, p.Header[:]...), p.Payload...)
 	}
-	write(t, conn, stream) // at once: nobody receives yet
+	write(t, conn, stream) // at once: nothing is received yet
 	batch := make([]mpe.RxPacket, 100)
 	next := uint32(0)
 	for first := true; next < many; {

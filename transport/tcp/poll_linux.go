@@ -11,61 +11,57 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// hasPoll says that the system has what an inbox takes.
+// hasPoll reports whether the system supports an inbox.
 const hasPoll = true
 
 const (
-	// nearLinks is how many links there are at most for every poll to read from
-	// all of them. Where there are more, it reads from the one that something came
-	// by last, and asks the epoll instance about the others: a poll costs the
-	// same however many ranks there are.
+	// nearLinks is the largest number of links at which every poll reads from all of them. With more, a poll
+	// reads from the link that last had data, and asks the epoll instance about the others: its cost does not
+	// depend on the number of ranks.
 	nearLinks = 2
-	// nearStreak is how many polls in a row may find something at the nearest
-	// link until the others are asked about.
+	// nearStreak limits consecutive successful polls of the nearest link before the others are checked.
 	nearStreak = 8
-	// readyLinks is how many links that have something the epoll instance reports
-	// of at a time.
+	// readyLinks limits the ready links that one epoll_wait reports.
 	readyLinks = 32
-	// bellID is the bell's number in the epoll instance, where links have their
-	// peer's rank.
+	// bellID identifies the bell in the epoll instance, where links are identified by their peer's rank.
 	bellID = -1
 )
 
-// inbox is what a goroutine that waits for packets polls.
+// inbox polls the connections of a Conn for packets, on behalf of goroutines that wait for them.
 type inbox struct {
 	c            *Conn
 	writeTimeout time.Duration
-	// epfd is an epoll instance that becomes readable when something arrives, and
-	// bell an eventfd in it for what comes by no wire.
+	// epfd is an epoll instance that becomes readable when something arrives. bell is an eventfd in it, for
+	// events that do not arrive on a connection.
 	epfd, bell int
-	// asking is how many links wait until the kernel has room.
+	// asking is the number of links that wait for space in the kernel's send buffer.
 	asking atomic.Int32
-	// closed says that nothing more arrives.
+	// closed is set when nothing more is delivered.
 	closed atomic.Bool
 	ending sync.Once
-	// waiting is held by Recv while it waits for the epoll instance.
+	// waiting is held by Recv while it waits on the epoll instance.
 	waiting sync.Mutex
 
-	// fresh are links that nothing is read from yet, at most one of each peer, and
-	// linksChanged says that there may be some, or that something else is to be seen to.
+	// fresh are new links that are not yet read from, at most one per peer. linksChanged is set if there may be
+	// some, or events that do not arrive on a connection.
 	freshMu      sync.Mutex
 	fresh        []*link
 	linksChanged atomic.Bool
 
-	// mu is held by Poll, Sleep and Close, for what follows.
+	// mu is held by Poll, Sleep and Close. It guards the fields below.
 	mu sync.Mutex
-	// links are those that are read from, and at says which is a rank's.
+	// links are the links that are read from, and at has them by rank.
 	links []*link
 	at    []*link
-	// near is the link that something came by last, streak how often in a row,
-	// and rotation which one is the first to be read from of those that are examined.
+	// near is the link that last had data, streak the number of consecutive polls that found data there, and
+	// rotation the index of the link to read first.
 	near             *link
 	streak, rotation int
-	// held is a link of which not all was given out that was read.
+	// held is a link with received packets that did not fit in the last batch.
 	held *link
-	// placements are those of the poll at hand, or nil.
+	// placements are those passed to the current Poll, or nil.
 	placements *mpe.Placements
-	// ended are links by which nothing more comes.
+	// ended are links that deliver nothing more and are to be removed.
 	ended  []*link
 	events [readyLinks]unix.EpollEvent
 }
@@ -88,14 +84,14 @@ func newInbox(c *Conn) (*inbox, error) {
 	return in, nil
 }
 
-// CanPoll reports whether waiting goroutines can poll for packets: all
-// peers are of the extended profile, without TLS, and the system is Linux.
+// CanPoll reports whether waiting goroutines can poll for packets: all peers use the extended profile without
+// TLS, and the system is Linux.
 func (c *Conn) CanPoll() bool { return c.inbox != nil }
 
-// Poll is Recv, but returns 0 if nothing has arrived.
+// Poll is like Recv, but returns 0 if nothing has arrived.
 func (c *Conn) Poll(batch []mpe.RxPacket, at *mpe.Placements) (int, error) {
 	in := c.inbox
-	if in.closed.Load() { // Close may take its time
+	if in.closed.Load() { // Close may take long
 		return 0, mpe.ErrTransportClosed
 	}
 	n := 0
@@ -105,12 +101,12 @@ func (c *Conn) Poll(batch []mpe.RxPacket, at *mpe.Placements) (int, error) {
 		n = in.poll(batch)
 		in.placements = nil
 	}
-	in.mu.Unlock() // not by defer: most polls find nothing, and this is all they do
+	in.mu.Unlock() // no defer: most polls find nothing, and do nothing else
 	return n, nil
 }
 
 func (in *inbox) poll(batch []mpe.RxPacket) (n int) {
-	// What was given out may be overwritten now, but not what this poll gives out.
+	// Packets of the last poll may be overwritten now, but not packets of this one.
 	if l := in.held; l != nil {
 		in.held = nil
 		if n = in.hand(l, batch); n > 0 {
@@ -132,7 +128,7 @@ func (in *inbox) poll(batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// readAll examines all links.
+// readAll reads from all links.
 func (in *inbox) readAll(batch []mpe.RxPacket) (n int) {
 	if in.rotation++; in.rotation >= len(in.links) {
 		in.rotation = 0
@@ -149,7 +145,7 @@ func (in *inbox) readAll(batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// readReady examines the nearest link, and otherwise those that have something.
+// readReady reads from the nearest link or, if that has nothing, from the links with data.
 func (in *inbox) readReady(batch []mpe.RxPacket) (n int) {
 	if in.near != nil && in.streak < nearStreak {
 		if n = in.read(in.near, batch); n > 0 {
@@ -162,13 +158,13 @@ func (in *inbox) readReady(batch []mpe.RxPacket) (n int) {
 	if err != nil {
 		return 0 // EINTR
 	}
-	// The epoll instance reports the links in the same order again while they have
-	// something, and the first one may fill the batch.
+	// While links have data, the epoll instance keeps reporting them in the same order, and the first one may
+	// fill the batch.
 	in.rotation++
 	for i := range ready {
 		ev := &in.events[(i+in.rotation)%ready]
 		if ev.Fd == bellID {
-			continue // its changes were handled before
+			continue // handled before, by reportChanges
 		}
 		l := in.at[ev.Fd]
 		if ev.Events&unix.EPOLLOUT != 0 {
@@ -185,7 +181,7 @@ func (in *inbox) readReady(batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// goOn writes what waits.
+// goOn resumes writing pending data.
 func (in *inbox) goOn(l *link) {
 	w := l.wire
 	w.mu.Lock()
@@ -199,7 +195,7 @@ func (in *inbox) goOn(l *link) {
 	}
 }
 
-// read reads what has come by a link.
+// read reads available data from a link, and returns the number of packets in the batch.
 func (in *inbox) read(l *link, batch []mpe.RxPacket) int {
 	w := l.wire
 	if w.ended {
@@ -229,8 +225,8 @@ func (in *inbox) read(l *link, batch []mpe.RxPacket) int {
 	return taken + in.hand(l, batch[taken:])
 }
 
-// placement returns the one that the next packet of a link may be for, or nil. The rest of a packet whose place is not there any longer
-// is left out.
+// placement returns the placement that the next packet of a link may be for, or nil. If the placement of a
+// partial packet is gone, the rest of the packet is skipped.
 func (in *inbox) placement(l *link) *mpe.Placement {
 	var at *mpe.Placement
 	if in.placements != nil {
@@ -247,7 +243,7 @@ func (in *inbox) placement(l *link) *mpe.Placement {
 	return at
 }
 
-// hand gives out what was read.
+// hand puts packets that were read into the batch.
 func (in *inbox) hand(l *link, batch []mpe.RxPacket) (n int) {
 	w := l.wire
 	if w.ended {
@@ -279,7 +275,7 @@ func (in *inbox) hand(l *link, batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// broken ends a link that is invalid.
+// broken ends a link on which invalid data arrived, and reports it.
 func (in *inbox) broken(l *link, batch []mpe.RxPacket, err error) int {
 	in.end(l, err)
 	batch[0] = mpe.RxPacket{Kind: mpe.RxBroken, Peer: l.peer.rank, From: l.from}

@@ -38,8 +38,8 @@ func TestWhatCanBePolled(t *testing.T) {
 	}
 }
 
-// A packet that arrives in two pieces is given out once it is whole, wherever it was
-// cut.
+// TestPollPartsOfPackets checks that a packet that arrives in two pieces is returned once it is complete,
+// wherever it was cut.
 func TestPollPartsOfPackets(t *testing.T) {
 	c := newPolled(t, 2, nil)
 	conn := c.dialed(0)
@@ -74,8 +74,8 @@ func TestPollPartsOfPackets(t *testing.T) {
 	}
 }
 
-// Sleep must report packets that were read and not returned, and a new connection; for
-// all else, the descriptor becomes readable.
+// TestPollSleep checks that Sleep reports packets that were read but not returned, and new connections; for
+// everything else, the descriptor becomes readable.
 func TestPollSleep(t *testing.T) {
 	c := newPolled(t, 2, nil)
 	if c.quiet(); !c.Sleep() || c.readable(0) {
@@ -110,7 +110,7 @@ func TestPollSleep(t *testing.T) {
 	if c.quiet(); !c.Sleep() || c.readable(0) {
 		t.Fatal("no sleep over a part of a packet")
 	}
-	// An unknown address.
+	// A connection from an unknown address.
 	wantClosed(t, dial(t, transporttest.FreeAddr(t).Addr(), c.LocalAddr()))
 	c.want(mpe.RxBroken, mpe.UnknownPeer)
 	conn.Close()
@@ -126,7 +126,7 @@ func TestPollSleep(t *testing.T) {
 	}
 }
 
-// What is given out stays as it is until the next Poll, and a batch is newest
+// TestPollBatches checks that returned packets are unchanged until the next Poll, and that a batch is never
 // exceeded.
 func TestPollBatches(t *testing.T) {
 	c := newPolled(t, 2, nil)

@@ -9,12 +9,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// hasPoll says that the system has what an inbox takes.
+// hasPoll reports whether the system supports an inbox.
 const hasPoll = false
 
 var errNoPoll = errors.New("tcp: polling for packets is not supported on this system")
 
-// wire and inbox are never made.
+// wire and inbox are never created.
 type (
 	wire  struct{}
 	inbox struct{}
@@ -29,13 +29,13 @@ func (*inbox) recv([]mpe.RxPacket) (int, error) { return 0, errNoPoll }
 func (*inbox) notifyPoll()                      {}
 func (*inbox) close()                           {}
 
-// CanPoll returns false: Poll, Wakeup and Sleep are not for this system.
+// CanPoll returns false: Poll, Wakeup and Sleep are not supported on this system.
 func (c *Conn) CanPoll() bool { return false }
 
-// Poll fails.
+// Poll returns an error.
 func (c *Conn) Poll([]mpe.RxPacket, *mpe.Placements) (int, error) { return 0, errNoPoll }
 
-// Wakeup returns no descriptor.
+// Wakeup returns -1.
 func (c *Conn) Wakeup() int { return -1 }
 
 // Sleep returns true.

@@ -35,7 +35,7 @@ func newPolled(t *testing.T, n int, change func(*Config)) polled {
 	return polled{c, t}
 }
 
-// readable waits until Wakeup's descriptor is, or reports false.
+// readable waits until Wakeup's descriptor is readable. It returns false after limit.
 func (c polled) readable(limit time.Duration) bool {
 	c.t.Helper()
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(c.Wakeup()), Events: unix.POLLIN}}, int(limit.Milliseconds()))
@@ -48,7 +48,7 @@ func (c polled) readable(limit time.Duration) bool {
 	return n > 0
 }
 
-// wake waits until there is something to examine.
+// wake waits until there is something to poll.
 func (c polled) wake() {
 	c.t.Helper()
 	if c.Sleep() && !c.readable(transporttest.Timeout) {
@@ -56,7 +56,7 @@ func (c polled) wake() {
 	}
 }
 
-// look polls until at most n have arrived, as they did, and something has.
+// look polls until something has arrived, and returns at most n packets in order.
 func (c polled) look(n int) []mpe.RxPacket {
 	c.t.Helper()
 	batch := make([]mpe.RxPacket, n)
@@ -82,7 +82,7 @@ func (c polled) want(kind mpe.RxKind, peer int) mpe.RxPacket {
 	return a
 }
 
-// dialed returns a connection from a peer of which c knows.
+// dialed returns a connection from a peer that c has reported.
 func (c polled) dialed(peer int) *net.TCPConn {
 	c.t.Helper()
 	conn := dial(c.t, c.cfg.Map.Addr(peer).Addr(), c.LocalAddr())
@@ -91,7 +91,7 @@ func (c polled) dialed(peer int) *net.TCPConn {
 	return conn
 }
 
-// quiet fails the test if Poll has something.
+// quiet fails the test if Poll returns something.
 func (c polled) quiet() {
 	c.t.Helper()
 	batch := make([]mpe.RxPacket, 4)
@@ -101,7 +101,8 @@ func (c polled) quiet() {
 	}
 }
 
-// withoutGone removes what comes at a time of its own, and returns how many are left.
+// withoutGone removes mpe.RxGone, which arrives at an unpredictable time, and returns the number of remaining
+// packets.
 func withoutGone(batch []mpe.RxPacket) int {
 	return len(slices.DeleteFunc(batch, func(a mpe.RxPacket) bool { return a.Kind == mpe.RxGone }))
 }
@@ -112,8 +113,7 @@ func (c polled) reader(peer int) *reader {
 	return &c.inbox.at[peer].wire.in
 }
 
-// fill sends c's peer 0 packets until some of them wait, and returns all bytes that
-// are on their way.
+// fill sends packets to c's peer 0 until some of them are queued, and returns all bytes in transit.
 func (c polled) fill() (stream []byte) {
 	c.t.Helper()
 	for number := uint32(1); ; number++ {

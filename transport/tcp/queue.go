@@ -7,36 +7,36 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// maxBroken is how many mpe.RxBroken of one peer, or of all unknown
-// addresses together, wait for Recv at most; more are not reported.
+// maxBroken limits the queued mpe.RxBroken of one peer, or of all unknown addresses together; more are not
+// reported.
 const maxBroken = 8
 
-// queue holds the arrivals of all peers until Recv takes them. Its length is
-// bounded by the chunks of each peer: all have one, or a part of one, but an
-// mpe.RxBroken, an mpe.RxGone, of which there is one for a connection at most, and an mpe.RxUnreachable.
+// queue holds the events of all peers until Recv takes them. Its length is bounded by the chunks of each peer:
+// every event needs a chunk or a part of one, except mpe.RxBroken, mpe.RxGone (at most one per connection), and
+// mpe.RxUnreachable.
 type queue struct {
 	mu sync.Mutex
-	// events[head:] wait.
+	// events[head:] are pending.
 	events []event
 	head   int
 	// ready has an element if there may be something to take.
 	ready chan struct{}
 }
 
-// event is an arrival that Recv has not returned yet.
+// event is an event that Recv has not returned yet.
 type event struct {
 	kind  mpe.RxKind
 	peer  *peer
 	from  netip.AddrPort
 	chunk *chunk // nil for mpe.RxBroken, mpe.RxGone and mpe.RxUnreachable
-	// start and end are the place in the chunk of an mpe.RxDatagram,
-	// which may share it with others; what else arrives has one of its own.
+	// start and end delimit an mpe.RxDatagram in its chunk, which packets may share. Events of other kinds have
+	// a whole chunk.
 	start, end int
-	// reason of an mpe.RxUnreachable.
+	// reason is the text of an mpe.RxUnreachable.
 	reason string
 }
 
-// bytes returns what arrived.
+// bytes returns the data of the event.
 func (ev *event) bytes() []byte {
 	switch {
 	case ev.kind == mpe.RxUnreachable:
@@ -49,23 +49,22 @@ func (ev *event) bytes() []byte {
 	return ev.chunk.buf[:ev.chunk.len]
 }
 
-// chunk is a buffer that goes from its peer's free list over the queue to Recv's
-// caller and back.
+// chunk is a receive buffer. It moves from its peer's free list through the queue to Recv's caller, and back.
 type chunk struct {
 	buf [chunkLen]byte
 	len int
-	// events is how many of them there are on the way.
+	// events is the number of pending events that use the chunk.
 	events int
 }
 
-// push puts ev at the end.
+// push appends ev.
 func (q *queue) push(ev event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.add(ev)
 }
 
-// pushOnce puts ev at the end, unless one of that kind and peer waits.
+// pushOnce appends ev, unless an event of the same kind and peer is pending.
 func (q *queue) pushOnce(ev event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -77,7 +76,7 @@ func (q *queue) pushOnce(ev event) {
 	q.add(ev)
 }
 
-// pushBroken puts an mpe.RxBroken at the end, unless there are many already.
+// pushBroken appends an mpe.RxBroken, unless maxBroken are pending.
 func (q *queue) pushBroken(p *peer, from netip.AddrPort) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -107,9 +106,8 @@ func (q *queue) add(ev event) {
 	}
 }
 
-// extend adds the start of b to the payload that p has last put on the queue, if
-// that still waits and has room, and returns how much it took. Without it, a
-// message that arrives in small pieces would use up the chunks.
+// extend appends b to the last payload of p on the queue, as much as fits if that is still pending, and returns
+// the number of bytes copied. Without it, a message that arrives in small pieces would use up the chunks.
 func (q *queue) extend(p *peer, b []byte) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -121,9 +119,8 @@ func (q *queue) extend(p *peer, b []byte) int {
 	return n
 }
 
-// addPacket puts a packet at the end, in the chunk of the packet that p has last
-// put on the queue, if that still waits and has room; otherwise it reports false.
-// Without it, small packets would use up the chunks.
+// addPacket queues a packet in the chunk of the last packet of p, if that is still pending and has space;
+// otherwise it returns false. Without it, small packets would use up the chunks.
 func (q *queue) addPacket(p *peer, from netip.AddrPort, b []byte) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -137,7 +134,7 @@ func (q *queue) addPacket(p *peer, from netip.AddrPort, b []byte) bool {
 	return true
 }
 
-// pop moves the first events to out and returns how many.
+// pop moves the first events to out and returns their number.
 func (q *queue) pop(out []event) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// take returns an empty chunk: a free one, a new one while there are few, or nil
-// if the link is closed before one is free.
+// take returns an empty chunk: a free one, a new one up to maxChunks, or nil if the link is closed before one
+// is free.
 func (p *peer) take(l *link) *chunk {
 	select {
 	case ch := <-p.free:
@@ -25,8 +25,8 @@ func (p *peer) take(l *link) *chunk {
 	}
 }
 
-// put puts what arrived on l on the queue, or reports false if l is closed before
-// there is a chunk for it. b is no longer than a chunk.
+// put queues data that arrived on l. It returns false if l is closed before a chunk is free. b must fit in a
+// chunk.
 func (c *Conn) put(p *peer, l *link, kind mpe.RxKind, b []byte) bool {
 	if kind == mpe.RxPayload {
 		if b = b[c.queue.extend(p, b):]; len(b) == 0 {
@@ -45,7 +45,7 @@ func (c *Conn) put(p *peer, l *link, kind mpe.RxKind, b []byte) bool {
 	return true
 }
 
-// read puts what arrives on l on the queue, until l ends, and says why it did.
+// read queues the data that arrives on l until l ends, and returns the reason.
 func (c *Conn) read(p *peer, l *link) (worked bool, err error) {
 	if p.profile == protocol.Extended {
 		return c.readPackets(p, l)
@@ -62,7 +62,7 @@ func (c *Conn) read(p *peer, l *link) (worked bool, err error) {
 			kind = mpe.RxPayload
 		}
 		if !c.put(p, l, kind, frame.Bytes) {
-			return worked, nil // l is closed, and has its reason
+			return worked, nil // l is closed, and its reason is set
 		}
 	}
 }
@@ -85,7 +85,7 @@ func (c *Conn) readPackets(p *peer, l *link) (worked bool, err error) {
 		}
 		worked = true
 		if !c.put(p, l, mpe.RxDatagram, packet) {
-			return worked, nil // l is closed, and has its reason
+			return worked, nil // l is closed, and its reason is set
 		}
 	}
 }

@@ -7,31 +7,29 @@ import (
 )
 
 const (
-	// readLen is the length in bytes of the buffer that a connection's packets
-	// are read into: the longest fits. readMost is what it grows to when one
-	// read has filled it.
+	// readLen is the initial length in bytes of the receive buffer of a connection; the longest packet fits.
+	// readMost is the length to which it grows when one read fills it.
 	readLen  = 64 << 10
 	readMost = 256 << 10
 )
 
-// reader splits the stream of a connection into packets of the extended profile,
-// where it lies.
+// reader splits the stream of a connection into packets of the extended profile, without copying them.
 type reader struct {
 	buf []byte
-	// buf[start:end] is what was read and not yet taken.
+	// buf[start:end] is data that was read but not consumed.
 	start, end int
-	// offset is the place in the stream of buf[start].
+	// offset is the position of buf[start] in the stream.
 	offset int64
-	header protocol.ExtHeader // of the packet that is examined
-	// skip is how many of the bytes that follow are of a packet that is left out.
-	// Nothing is read to where it belongs until they are gone: they could be taken for a header.
+	header protocol.ExtHeader // of the packet being examined
+	// skip is the number of following bytes that belong to a skipped packet. Nothing is placed directly until
+	// they are consumed: they could be mistaken for a header.
 	skip int
 }
 
-// room returns where to read to. What was taken may be overwritten then.
+// room returns the buffer for the next read. Packets returned before may be overwritten then.
 func (r *reader) room() []byte {
 	switch {
-	case r.end == len(r.buf) && len(r.buf) < readMost: // the first time, or filled
+	case r.end == len(r.buf) && len(r.buf) < readMost: // first use, or full
 		buf := make([]byte, max(readLen, min(readMost, len(r.buf)*readMost/readLen)))
 		r.end = copy(buf, r.buf[r.start:r.end])
 		r.buf, r.start = buf, 0
@@ -44,12 +42,11 @@ func (r *reader) room() []byte {
 	return r.buf[r.end:]
 }
 
-// filled says that so many bytes more were read.
+// filled records that n more bytes were read.
 func (r *reader) filled(n int) { r.end += n }
 
-// next takes a packet, which is good for protocol.ParseExtended and valid until
-// room is called. It returns nil if there is none, or only a part of one. The error
-// is a *protocol.FrameError; it is final.
+// next returns the next packet, valid for protocol.ParseExtended, or nil if no complete packet is available.
+// The packet may be used until room is called. The error is a *protocol.FrameError; it is final.
 func (r *reader) next() ([]byte, error) {
 	if r.skip > 0 {
 		skipped := min(r.skip, r.end-r.start)
@@ -73,7 +70,7 @@ func (r *reader) next() ([]byte, error) {
 		r.offset += int64(length)
 		return packet, nil
 	}
-	// A part of one, if it is one at all.
+	// A part of a packet, if it is one at all.
 	if _, _, d := protocol.ParseExtendedHeader(have[:protocol.ExtHeaderLen]); !d.OK() {
 		return nil, &protocol.FrameError{Offset: r.offset, Err: d.Err()}
 	}
@@ -83,10 +80,9 @@ func (r *reader) next() ([]byte, error) {
 	return nil, nil
 }
 
-// hasHeader reports whether next has to be called once more before it is known that
-// nothing is to be had.
+// hasHeader reports whether next may return a packet or an error: a complete header is available.
 func (r *reader) hasHeader() bool { return r.end-r.start >= protocol.ExtHeaderLen }
 
-// unread is how many bytes were read and not taken, and first the first of them.
+// unread returns the number of bytes read but not consumed; first returns the first of them.
 func (r *reader) unread() int { return r.end - r.start }
 func (r *reader) first() byte { return r.buf[r.start] }

@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// feed has a reader read in in pieces of the lengths of cuts, in turn, and returns
-// the packets, and the error that ended it.
+// feed makes a reader read in in pieces whose lengths cycle through cuts. It returns the packets, and the final
+// error.
 func feed(in []byte, cuts []int) (packets []string, err error) {
 	r := &reader{}
 	for next := 0; len(in) > 0; next++ {
@@ -37,7 +37,7 @@ func feed(in []byte, cuts []int) (packets []string, err error) {
 	return packets, nil
 }
 
-// packetStream is packets with payloads of the given lengths.
+// packetStream returns a stream of packets with payloads of the given lengths.
 func packetStream(lengths ...int) (stream []byte, packets []string) {
 	for i, n := range lengths {
 		p := transporttest.Packet(0, 1, uint32(i+1), n)
@@ -47,7 +47,7 @@ func packetStream(lengths ...int) (stream []byte, packets []string) {
 	return stream, packets
 }
 
-// A stream may be cut anywhere.
+// TestReaderCutsAtEveryByte checks that a stream may be cut anywhere.
 func TestReaderCutsAtEveryByte(t *testing.T) {
 	stream, want := packetStream(0, 1, 100, 0, 7)
 	for at := 1; at < len(stream); at++ {
@@ -60,8 +60,8 @@ func TestReaderCutsAtEveryByte(t *testing.T) {
 	}
 }
 
-// Packets of all lengths come out whole, whatever is in the buffer already, and the
-// buffer has its bound.
+// TestReaderOfLongPackets checks that packets of all lengths are returned complete, whatever the buffer holds,
+// and that the buffer is bounded.
 func TestReaderOfLongPackets(t *testing.T) {
 	const longest = protocol.MaxStreamPayload
 	var lengths []int
@@ -79,7 +79,7 @@ func TestReaderOfLongPackets(t *testing.T) {
 		r.filled(copy(r.room(), stream))
 		for packet, err := r.next(); packet != nil || err != nil; packet, err = r.next() {
 			if err != nil {
-				break // the stream begins anew in the middle of a packet
+				break // the stream restarts in the middle of a packet
 			}
 		}
 		if len(r.buf) > readMost {
@@ -115,8 +115,7 @@ func TestReaderAllocatesNothing(t *testing.T) {
 	}
 }
 
-// whole takes the packets of a stream that is there as a whole, and the place of the
-// first fault, or −1.
+// whole returns the packets of a stream, parsed at once, and the position of the first fault, or −1.
 func whole(in []byte) (packets []string, fault int64) {
 	rest := in
 	for len(rest) >= protocol.ExtHeaderLen {
@@ -173,8 +172,7 @@ func TestReaderFaults(t *testing.T) {
 	}
 }
 
-// plainDamaged is a packet with the flag PLAIN whose payload was corrupt, and one
-// without it.
+// plainDamaged returns a packet with the flag PLAIN and a corrupt payload, and one without the flag.
 func plainDamaged() []byte {
 	h := protocol.ExtHeader{Dst: 1, Type: protocol.Data, Flags: protocol.FlagPlain, Length: 8}
 	b := protocol.AppendExtended(nil, &h, make([]byte, 8))
@@ -183,7 +181,7 @@ func plainDamaged() []byte {
 	return protocol.AppendExtended(b, &h, make([]byte, 8))
 }
 
-// What its checksum does not cover is none of the reader's business (E43).
+// TestReaderTakesPlainPackets checks that the reader ignores data that the checksum does not cover (E43).
 func TestReaderTakesPlainPackets(t *testing.T) {
 	in := plainDamaged()
 	if got, err := feed(in, nil); err != nil || len(got) != 2 || got[0] != string(in[:88]) {
@@ -195,8 +193,7 @@ func TestReaderTakesPlainPackets(t *testing.T) {
 	}
 }
 
-// FuzzReader checks that it finds the packets, and the faults, that are in the whole
-// stream, however the stream is cut.
+// FuzzReader checks that the reader finds the same packets and faults, however the stream is cut.
 func FuzzReader(f *testing.F) {
 	good, _ := packetStream(0, 5, 344, 0)
 	f.Add(good, []byte{0, 31, 200})

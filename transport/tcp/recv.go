@@ -6,14 +6,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// recvBatch is how many arrivals one Recv returns at most.
+// recvBatch limits the events that one Recv returns.
 const recvBatch = 64
 
-// Recv waits for packets. Headers and payload come as mpe.RxHeader and
-// mpe.RxPayload, packets of the extended profile whole as
-// mpe.RxDatagram; a new connection as mpe.RxConnected; a stream that is
-// invalid, a connection that TLS refused, or one from an address that is not a
-// peer's, as mpe.RxBroken.
+// Recv waits for packets. Headers and payload are returned as mpe.RxHeader and mpe.RxPayload, packets of the
+// extended profile whole as mpe.RxDatagram. A new connection is an mpe.RxConnected. An invalid stream, a
+// connection that TLS rejected, or one from an unknown address is an mpe.RxBroken.
 func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 	if len(batch) == 0 {
 		return 0, fmt.Errorf("tcp: rank %d: Recv into an empty batch", c.cfg.Rank)
@@ -41,13 +39,13 @@ func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 	}
 }
 
-// release gives the chunks of the last Recv back to their peers.
+// release returns the chunks of the last Recv to their peers.
 func (c *Conn) release() {
 	for i, ev := range c.taken {
 		if ev.chunk != nil {
-			// It is no peer's tail any more, so no other goroutine counts.
+			// The chunk is no peer's tail any more, so no other goroutine changes the count.
 			if ev.chunk.events--; ev.chunk.events == 0 {
-				ev.peer.free <- ev.chunk // has room for every chunk there is
+				ev.peer.free <- ev.chunk // has space for all chunks
 			}
 		}
 		c.taken[i] = event{}

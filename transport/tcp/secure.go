@@ -10,12 +10,11 @@ import (
 	"time"
 )
 
-// secure does the TLS handshake of a new connection, if the rank has TLS, and
-// returns what packets go by. If the peer is refused the connection is closed, and
-// the reason noted; the error is a *TLSError.
+// secure performs the TLS handshake of a new connection, if the rank has TLS, and returns the stream that
+// carries packets. On failure it closes the connection and records the error, a *TLSError.
 //
-// The side that dialed is done before the other has examined its certificate: a
-// refusal is what it reads first.
+// The dialing side completes the handshake before the other side has checked its certificate: it sees a
+// rejection only when it reads.
 func (c *Conn) secure(p *peer, conn *net.TCPConn) (net.Conn, error) {
 	_, config := p.at()
 	if config == nil {
@@ -37,22 +36,22 @@ func (c *Conn) secure(p *peer, conn *net.TCPConn) (net.Conn, error) {
 		return stream, nil
 	}
 	tlsErr := &TLSError{Addr: remoteAddr(conn), Err: err}
-	if !errors.Is(err, net.ErrClosed) { // which is a matter of ours
+	if !errors.Is(err, net.ErrClosed) { // closed by us
 		p.failed(tlsErr)
 	}
 	if isTLSFault(err) {
 		c.queue.pushBroken(p, tlsErr.Addr)
 	}
-	if accepted && speaksNoTLS(err) { // one that we have called has had our hello
+	if accepted && speaksNoTLS(err) { // the dialed side has already seen our ClientHello
 		answerPlain(conn)
 	}
 	conn.Close()
 	return nil, tlsErr
 }
 
-// shake notes a connection that the peer has made and whose handshake is to begin.
-// So many are enough for a peer that dials again before we have seen its last
-// attempt end; what else has its IP shall not keep it out, and so the oldest goes.
+// shake records an accepted connection whose handshake begins. maxShaking connections are enough for a peer
+// that dials again before we see its last attempt end. Others with the same IP must not keep it out, so the
+// oldest is closed.
 func (p *peer) shake(conn *net.TCPConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,22 +62,21 @@ func (p *peer) shake(conn *net.TCPConn) {
 	p.shaking = append(p.shaking, conn)
 }
 
-// shaken notes the end of a handshake.
+// shaken records the end of a handshake.
 func (p *peer) shaken(conn *net.TCPConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.shaking = slices.DeleteFunc(p.shaking, func(other *net.TCPConn) bool { return other == conn })
 }
 
-// speaksNoTLS reports whether a handshake failed because the peer, as it seems,
-// has plain TCP.
+// speaksNoTLS reports whether a handshake failed because the peer seems to use plain TCP.
 func speaksNoTLS(err error) bool {
 	var record tls.RecordHeaderError
 	return errors.As(err, &record) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// answerPlain reports to a peer without TLS that we use it, by the alert of an
-// unexpected message, which such a peer of ours knows.
+// answerPlain reports to a peer without TLS that we use it, by an unexpected_message alert, which a zrlmpid rank
+// recognizes.
 func answerPlain(conn *net.TCPConn) {
 	if conn.SetDeadline(time.Now().Add(alertTimeout)) != nil {
 		return
@@ -86,20 +84,19 @@ func answerPlain(conn *net.TCPConn) {
 	if _, err := conn.Write([]byte{recordAlert, 3, 3, 0, 2, 2, 10}); err != nil || conn.CloseWrite() != nil {
 		return
 	}
-	// Closed with something unread, the connection would be reset, and the
-	// alert lost. What comes of it does not matter any more.
+	// A close with unread data would reset the connection, and the alert would be lost. Errors do not matter
+	// here.
 	_, _ = io.CopyN(io.Discard, conn, chunkLen)
 }
 
 const (
-	// alertTimeout is how long a peer without TLS has to take the alert.
+	// alertTimeout is the time that a peer without TLS has to read the alert.
 	alertTimeout = time.Second
-	// recordAlert and recordHandshake are the first bytes that TLS begins
-	// with: an alert, and the hello of either side. A header begins with
-	// neither.
+	// recordAlert and recordHandshake are the first bytes of a TLS stream: an alert, or the hello of either
+	// side. No ZRLMPI header begins with them.
 	recordAlert     = 21
 	recordHandshake = 22
 )
 
-// isTLSRecord reports whether a stream that begins with b is TLS.
+// isTLSRecord reports whether b, the first byte of a stream, begins a TLS record.
 func isTLSRecord(b byte) bool { return b == recordAlert || b == recordHandshake }

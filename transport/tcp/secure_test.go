@@ -17,8 +17,7 @@ import (
 
 func transportAddr(conn net.Conn) netip.AddrPort { return conn.LocalAddr().(*net.TCPAddr).AddrPort() }
 
-// wantLast waits until e's last connection with peer has ended for a reason that
-// says all of the texts.
+// wantLast waits until e's last connection with peer has ended with an error that contains all texts.
 func wantLast(t *testing.T, e *transporttest.End, peer int, texts ...string) {
 	t.Helper()
 	connected, last := e.Transport.(*Conn).Connection(peer)
@@ -32,7 +31,7 @@ func wantLast(t *testing.T, e *transporttest.End, peer int, texts ...string) {
 	}
 }
 
-// TestRefusedDialers has rank 0 call in every way that is not to be let in.
+// TestRefusedDialers has rank 0 dial in every way that must be rejected.
 func TestRefusedDialers(t *testing.T) {
 	a, other := newAuthority(t), newAuthority(t)
 	m := transporttest.Map(t, 2)
@@ -48,7 +47,7 @@ func TestRefusedDialers(t *testing.T) {
 		return with(func(cfg *tls.Config) { cfg.Certificates = []tls.Certificate{s.Certificate} })
 	}
 	for name, tt := range map[string]struct {
-		cfg   *tls.Config // nil: plain
+		cfg   *tls.Config // nil: plain TCP
 		sends []byte
 		text  string
 	}{
@@ -64,7 +63,7 @@ func TestRefusedDialers(t *testing.T) {
 		conn := net.Conn(dial(t, ip, m.Addr(1)))
 		if tt.cfg != nil {
 			conn = tls.Client(conn, tt.cfg)
-			// Whether it fails here or when reading is a matter of time.
+			// It fails here or when reading, depending on timing.
 			conn.SetDeadline(time.Now().Add(transporttest.Timeout))
 			_ = conn.(*tls.Conn).Handshake()
 		}
@@ -89,12 +88,12 @@ func TestRefusedDialers(t *testing.T) {
 			t.Errorf("%s: sending then gives %v", name, err)
 		}
 	}
-	// After all of them, the right one is let in.
+	// After all of them, a valid dialer is accepted.
 	conn := tls.Client(dial(t, ip, m.Addr(1)), good)
 	write(t, conn, request(0, 1))
 	want(t, high, mpe.RxConnected, 0)
 	want(t, high, mpe.RxHeader, 0)
-	// And is not disturbed by another attempt.
+	// Another attempt does not disturb it.
 	bad := tls.Client(dial(t, ip, m.Addr(1)), shows(other.issue(t, valid(ip))))
 	_ = bad.Handshake()
 	want(t, high, mpe.RxBroken, 0)
@@ -105,15 +104,14 @@ func TestRefusedDialers(t *testing.T) {
 	}
 }
 
-// write2 writes b, if there is any, whatever becomes of it.
+// write2 writes b, if it is not empty, and ignores errors.
 func write2(conn net.Conn, b []byte) {
 	if len(b) > 0 {
 		_, _ = conn.Write(b)
 	}
 }
 
-// TestRefusedAcceptors has rank 0 call a rank 1 that it must not talk to, again and
-// again, until that is another.
+// TestRefusedAcceptors has rank 0 dial a rank 1 that it must reject, repeatedly, until rank 1 is valid.
 func TestRefusedAcceptors(t *testing.T) {
 	a, other := newAuthority(t), newAuthority(t)
 	m := transporttest.Map(t, 2)
@@ -124,7 +122,7 @@ func TestRefusedAcceptors(t *testing.T) {
 	}
 	defer ln.Close()
 	low := start(t, Config{Rank: 0, Map: m, TLS: a.issue(t, valid(m.Addr(0).Addr())), HandshakeTimeout: transporttest.Timeout})
-	// accept has rank 1 answer the next call by cfg, or say b in plain.
+	// accept answers the next dial as rank 1, with TLS by cfg, or with b in plain.
 	accept := func(cfg *tls.Config, b []byte) net.Conn {
 		t.Helper()
 		ln.SetDeadline(time.Now().Add(transporttest.Timeout))
@@ -167,8 +165,7 @@ func TestRefusedAcceptors(t *testing.T) {
 			t.Fatal(name)
 		}
 	}
-	// A peer that closes the connection is no fault of TLS: nothing arrives, but the reason
-	// is there to see.
+	// A peer that closes the connection is no TLS fault: nothing is reported, but the reason is recorded.
 	accept(nil, nil).Close()
 	conn := accept(answers(a.issue(t, valid(ip))), nil)
 	want(t, low, mpe.RxConnected, 1)
@@ -176,8 +173,8 @@ func TestRefusedAcceptors(t *testing.T) {
 	want(t, low, mpe.RxHeader, 1)
 }
 
-// TestSilentPeers: one that takes no part in the handshake is ended, by the side
-// that accepted and by the one that dialed.
+// TestSilentPeers checks that a connection whose peer takes no part in the handshake is closed, on the
+// accepting and on the dialing side.
 func TestSilentPeers(t *testing.T) {
 	a := newAuthority(t)
 	m := transporttest.Map(t, 3)
@@ -188,7 +185,7 @@ func TestSilentPeers(t *testing.T) {
 	defer ln.Close()
 	middle := start(t, Config{Rank: 1, Map: m, TLS: a.issue(t, valid(m.Addr(1).Addr())), HandshakeTimeout: 50 * time.Millisecond,
 		Backoff: func(int) time.Duration { return time.Hour }})
-	want(t, middle, mpe.RxBroken, 2) // nobody has accepted yet
+	want(t, middle, mpe.RxBroken, 2) // no accept yet
 	wantLast(t, middle, 2, "tls with "+m.Addr(2).String(), "no answer to the handshake: has the peer tls, too?")
 	conn := dial(t, m.Addr(0).Addr(), m.Addr(1))
 	want(t, middle, mpe.RxBroken, 0)
@@ -201,7 +198,7 @@ func TestSilentPeers(t *testing.T) {
 	wantClosed(t, conn)
 }
 
-// TestRefusedByTheAcceptor: the dialer learns of it when it reads, and says so.
+// TestRefusedByTheAcceptor checks that the dialer learns of a rejection when it reads, and reports it.
 func TestRefusedByTheAcceptor(t *testing.T) {
 	a, other := newAuthority(t), newAuthority(t)
 	m := transporttest.Map(t, 2)
@@ -216,7 +213,7 @@ func TestRefusedByTheAcceptor(t *testing.T) {
 	wantLast(t, low, 1, "remote error: tls: ", "the peer has refused the connection, and knows why")
 }
 
-// TestTLSAndPlain has only one of two ranks have TLS: both say so.
+// TestTLSAndPlain gives only one of two ranks TLS: both report the mismatch.
 func TestTLSAndPlain(t *testing.T) {
 	a := newAuthority(t)
 	never := func(int) time.Duration { return time.Hour }
@@ -228,7 +225,7 @@ func TestTLSAndPlain(t *testing.T) {
 				rank = 1 - rank // the acceptor first
 				cfg := Config{Rank: rank, Map: m, Backoff: never, HandshakeTimeout: transporttest.Timeout,
 					Profile: func(int) protocol.Profile { return profile }}
-				if secured == 1 { // who waits for the first word of one that has none
+				if secured == 1 { // waits for the first data of a peer that sends none
 					cfg.HandshakeTimeout = 50 * time.Millisecond
 				}
 				if rank == secured {
@@ -240,7 +237,7 @@ func TestTLSAndPlain(t *testing.T) {
 			want(t, ends[plain], mpe.RxConnected, secured)
 			want(t, ends[plain], mpe.RxBroken, secured)
 			wantLast(t, ends[plain], secured, "the peer speaks TLS, and this rank does not: give tls to both, or to neither")
-			if secured == 1 { // a dialer whose connection is closed does not know why
+			if secured == 1 { // a dialer whose connection is closed does not know the reason
 				want(t, ends[secured], mpe.RxBroken, plain)
 			}
 			for deadline := time.Now().Add(transporttest.Timeout); ; {
@@ -256,8 +253,7 @@ func TestTLSAndPlain(t *testing.T) {
 	}
 }
 
-// TestSilentConnectionsDoNotBlockOthers: they say nothing, forever, from a peer's
-// address.
+// TestSilentConnectionsDoNotBlockOthers has connections from a peer's address that send nothing, forever.
 func TestSilentConnectionsDoNotBlockOthers(t *testing.T) {
 	a := newAuthority(t)
 	m := transporttest.Map(t, 3)
@@ -272,12 +268,12 @@ func TestSilentConnectionsDoNotBlockOthers(t *testing.T) {
 	for _, conn := range silent[:3] {
 		wantClosed(t, conn)
 	}
-	// Neither the rank at that address nor another is kept out.
+	// Neither the rank at that address nor another one is kept out.
 	for _, rank := range []int{0, 1} {
 		low := start(t, cfg(rank))
 		want(t, high, mpe.RxConnected, rank)
 		if err := low.SendHeader(2, request(rank, 2)); err != nil {
-			// The dialer may be connected a moment later than the acceptor.
+			// The dialer may be connected a moment after the acceptor.
 			want(t, low, mpe.RxConnected, 2)
 			if err := low.SendHeader(2, request(rank, 2)); err != nil {
 				t.Fatal(err)
@@ -286,7 +282,7 @@ func TestSilentConnectionsDoNotBlockOthers(t *testing.T) {
 		want(t, high, mpe.RxHeader, rank)
 		low.Close()
 	}
-	// And Close does not wait for them.
+	// Close does not wait for them either.
 	high.Close()
 	for _, conn := range silent {
 		wantClosed(t, conn)

@@ -8,20 +8,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// writeLen is how many bytes of a payload one write deadline is for, so that the
-// deadline asks for progress and not for a speed.
+// writeLen is the number of payload bytes written under one deadline, so that the deadline requires progress
+// and not a speed.
 const writeLen = 256 << 10
 
 // SendHeader sends one packet without a payload. Its error is a *SendError.
 func (c *Conn) SendHeader(peer int, header []byte) error { return c.send(peer, header, nil) }
 
-// SendData sends one DATA message. There is no shape on a stream: shape is not
-// examined. The error is a *SendError.
+// SendData sends one DATA message. A stream has no shape: the argument is ignored. The error is a *SendError.
 func (c *Conn) SendData(peer int, header, payload []byte, _ protocol.Shape) error {
 	return c.send(peer, header, payload)
 }
 
-// peer returns a rank that is spoken to.
+// peer returns the peer with the given rank.
 func (c *Conn) peer(rank int) (*peer, error) {
 	if rank < 0 || rank >= len(c.peers) || c.peers[rank] == nil {
 		return nil, c.sendError(rank, fmt.Errorf("%w: it takes another rank of kind software", ErrNoPeer), nil)
@@ -40,7 +39,7 @@ func (c *Conn) send(rank int, header, payload []byte) error {
 	if len(header) != protocol.HeaderLen {
 		return c.sendError(rank, fmt.Errorf("a header of %d bytes; a header has %d", len(header), protocol.HeaderLen), nil)
 	}
-	// What does not frame would break the stream for all that follows.
+	// A packet that cannot be framed would corrupt the stream.
 	h, defect := p.profile.Parse(header)
 	if !defect.OK() {
 		return c.sendError(rank, defect.Err(), nil)
@@ -56,7 +55,7 @@ func (c *Conn) send(rank int, header, payload []byte) error {
 		return c.sendError(rank, ErrNotConnected, last)
 	}
 	if err := c.write(p, l, header, payload); err != nil {
-		// The peer may have a part of the packet: nothing more can follow.
+		// The peer may have received a part of the packet: nothing can follow it.
 		l.close(err)
 		return c.sendError(rank, ErrNotConnected, err)
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Wakeup returns the descriptor of the epoll instance in which all connections are.
+// Wakeup returns the descriptor of the epoll instance that watches all connections.
 func (c *Conn) Wakeup() int { return c.inbox.epfd }
 
-// Sleep reports false if there is something to be had from Poll that Wakeup's
-// descriptor does not report. It is readable as long as there is anything else.
+// Sleep reports whether a caller may wait on Wakeup's descriptor. It returns false if Poll has packets that the
+// descriptor does not report.
 func (c *Conn) Sleep() bool {
 	in := c.inbox
 	in.mu.Lock()
@@ -21,7 +21,7 @@ func (c *Conn) Sleep() bool {
 	return in.held == nil && !in.linksChanged.Load()
 }
 
-// recv is Recv.
+// recv implements Recv.
 func (in *inbox) recv(batch []mpe.RxPacket) (int, error) {
 	for {
 		n, err := in.c.Poll(batch, nil)
@@ -42,7 +42,7 @@ func (in *inbox) wait() error {
 	in.waiting.Lock()
 	defer in.waiting.Unlock()
 	if in.closed.Load() {
-		return nil // and it may be gone
+		return nil // the epoll instance may be closed
 	}
 	_, err := unix.Poll([]unix.PollFd{{Fd: int32(in.epfd), Events: unix.POLLIN}}, -1)
 	if errors.Is(err, unix.EINTR) {

@@ -12,21 +12,18 @@ import (
 	"time"
 )
 
-// TLS is what the connections of a rank are secured with: TLS 1.3, by which either
-// side shows a certificate. The other's must be signed by the authority and bear
-// the IP address that the rank map gives for it.
+// TLS configures the security of a rank's connections: TLS 1.3 with certificates on both sides. The peer's
+// certificate must be signed by the authority and bear the IP address that the rank map has for it.
 type TLS struct {
-	// Certificate is shown to the peers, with its key. It is for both ends of a
-	// connection: if it names extended key usages, serverAuth and clientAuth
-	// are among them.
+	// Certificate is presented to the peers, with its key. It is used at both ends of a connection: if it lists
+	// extended key usages, serverAuth and clientAuth must be among them.
 	Certificate tls.Certificate
-	// Authority are the certificates that sign those of all ranks.
+	// Authority holds the certificates that sign the certificates of all ranks.
 	Authority *x509.CertPool
 }
 
-// LoadTLS reads the certificate, with those between it and the authority behind
-// it, its key, and the authority's certificates, all PEM. Its error is a
-// *CredentialError.
+// LoadTLS reads the certificate, followed by any intermediate certificates, its key, and the authority's
+// certificates, all in PEM. The error is a *CredentialError.
 func LoadTLS(certificate, key, authority string) (*TLS, error) {
 	var text [3][]byte
 	for i, file := range []struct{ what, path string }{{"certificate", certificate}, {"key", key}, {"authority", authority}} {
@@ -53,8 +50,7 @@ func LoadTLS(certificate, key, authority string) (*TLS, error) {
 	return &TLS{Certificate: pair, Authority: pool}, nil
 }
 
-// parseCertificates returns at least one certificate, and passes over none that it
-// does not understand.
+// parseCertificates returns at least one certificate. It fails on a certificate that it cannot parse.
 func parseCertificates(text []byte) (list []*x509.Certificate, err error) {
 	for {
 		var block *pem.Block
@@ -63,7 +59,7 @@ func parseCertificates(text []byte) (list []*x509.Certificate, err error) {
 			break
 		}
 		if block.Type != "CERTIFICATE" {
-			continue // a key may be in the same file
+			continue // the file may hold a key as well
 		}
 		c, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
@@ -77,8 +73,7 @@ func parseCertificates(text []byte) (list []*x509.Certificate, err error) {
 	return list, nil
 }
 
-// Check returns the error that peers would report for the certificate of a rank
-// at ip.
+// Check returns the error that peers would report for the certificate of a rank at ip.
 func (t *TLS) Check(ip netip.Addr) error {
 	fail := func(err error) error { return &CredentialError{What: "certificate", Err: err} }
 	if len(t.Certificate.Certificate) == 0 || t.Authority == nil {
@@ -105,27 +100,26 @@ func (t *TLS) Check(ip netip.Addr) error {
 	return nil
 }
 
-// config returns the settings for connections with a peer at ip, whichever side
-// made them.
+// config returns the TLS configuration for connections with a peer at ip, for either side.
 func (t *TLS) config(ip netip.Addr) *tls.Config {
 	return &tls.Config{
 		MinVersion:   tls.VersionTLS13,
 		Certificates: []tls.Certificate{t.Certificate},
-		// As the side that dialed.
+		// Used by the side that dials.
 		RootCAs:    t.Authority,
 		ServerName: hostOf(ip),
-		// As the side that accepted.
+		// Used by the side that accepts.
 		ClientCAs:  t.Authority,
 		ClientAuth: tls.RequireAndVerifyClientCert,
 		VerifyConnection: func(state tls.ConnectionState) error {
 			return state.PeerCertificates[0].VerifyHostname(hostOf(ip))
 		},
-		// Every connection shows its certificates.
+		// Every connection presents its certificates.
 		SessionTicketsDisabled: true,
-		// Small records at first are for browsers.
+		// Small first records help browsers only.
 		DynamicRecordSizingDisabled: true,
 	}
 }
 
-// hostOf returns the IP as certificates have it.
+// hostOf returns the IP in the form used in certificates.
 func hostOf(ip netip.Addr) string { return ip.Unmap().WithZone("").String() }

@@ -14,20 +14,19 @@ import (
 	"syscall"
 )
 
-// errSpeaksTLS is what a plain connection ends with on which TLS arrives.
+// errSpeaksTLS ends a plain connection on which TLS arrives.
 var errSpeaksTLS = errors.New("the peer speaks TLS, and this rank does not: give tls to both, or to neither")
 
-// CredentialError says what is wrong with a rank's own certificate, key or
-// authority.
+// CredentialError reports a fault of the rank's own certificate, key or authority.
 type CredentialError struct {
 	// What is "certificate", "key" or "authority".
 	What string
-	// Path is the file, or empty for what was not read from one.
+	// Path is the file, or empty if the value was not read from one.
 	Path string
 	Err  error
 }
 
-// Error names the file, the cause, and what to do.
+// Error names the file, the cause, and a remedy.
 func (e *CredentialError) Error() string {
 	text := "tls: " + e.What
 	if e.Path != "" {
@@ -39,15 +38,15 @@ func (e *CredentialError) Error() string {
 // Unwrap returns the cause.
 func (e *CredentialError) Unwrap() error { return e.Err }
 
-// TLSError says that a connection came to nothing because of TLS: the peer's
-// certificate is refused, or ours by the peer, or the peer speaks no TLS.
+// TLSError reports that TLS prevented a connection: one side rejected the certificate of the other, or the peer
+// does not use TLS.
 type TLSError struct {
 	// Addr is the peer's end of the connection.
 	Addr netip.AddrPort
 	Err  error
 }
 
-// Error names the peer, the cause, and what to do.
+// Error names the peer, the cause, and a remedy.
 func (e *TLSError) Error() string {
 	return fmt.Sprintf("tls with %v: %v%s", e.Addr, e.Err, e.advice())
 }
@@ -68,7 +67,7 @@ func (e *TLSError) advice() string {
 	return certificateAdvice(e.Err, "the peer")
 }
 
-// certificateAdvice says what to do about a certificate of whose.
+// certificateAdvice returns advice about an error with the certificate of whose.
 func certificateAdvice(err error, whose string) string {
 	var invalid x509.CertificateInvalidError
 	switch {
@@ -84,8 +83,8 @@ func certificateAdvice(err error, whose string) string {
 	return ""
 }
 
-// isTLSFault reports whether err, of a TLS connection, is about what the peer
-// sent or did not send, and not about a network or a peer that went away.
+// isTLSFault reports whether err, of a TLS connection, is about data that the peer sent or failed to send, and
+// not about the network or a peer that is gone.
 func isTLSFault(err error) bool {
 	return !slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE,
 		syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH, context.Canceled}, func(gone error) bool { return errors.Is(err, gone) })

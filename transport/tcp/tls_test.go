@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// TestTransportWithTLS: what holds for plain connections holds for these.
+// TestTransportWithTLS runs the transport tests with TLS.
 func TestTransportWithTLS(t *testing.T) {
 	a := newAuthority(t)
 	transporttest.Run(t, transporttest.Kind{
@@ -71,7 +71,7 @@ func TestOwnCertificateIsChecked(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// Several ranks may share one that has all their addresses.
+	// Several ranks may share a certificate that has all their addresses.
 	c, err := Listen(Config{Map: m, TLS: a.issue(t, valid(netip.MustParseAddr("10.0.0.1"), ip))})
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func TestLoadTLS(t *testing.T) {
 	}
 }
 
-// TestIPv6Names: what a certificate has is the IP without brackets, zone or mapping.
+// TestIPv6Names checks that certificates have the IP without brackets, zone or mapping.
 func TestIPv6Names(t *testing.T) {
 	a := newAuthority(t)
 	for in, want := range map[string]string{"fe80::1%eth0": "fe80::1", "::ffff:10.0.0.1": "10.0.0.1", "fd00::1:2": "fd00:0:0:0::1:2"} {
@@ -148,7 +148,7 @@ func TestIPv6Names(t *testing.T) {
 	}
 }
 
-// TestTLSCarriesLongMessages sends one of many records each way at once.
+// TestTLSCarriesLongMessages sends a message of many records each way at the same time.
 func TestTLSCarriesLongMessages(t *testing.T) {
 	a := newAuthority(t)
 	m := transporttest.Map(t, 2)

@@ -9,27 +9,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wire is a connection that Go's network poller does not know.
+// wire is a connection that is not registered with Go's network poller.
 //
-// It is read with the inbox's lock held, and written to with its own. Its
-// descriptor is closed with its own, when the inbox does not read it any more, or not
-// yet.
+// It is read with the inbox's lock held, and written with its own lock held. The descriptor is closed under its
+// own lock, while the inbox is not reading from it.
 type wire struct {
 	mu sync.Mutex
-	fd int // -1 when it is closed
-	// in are the packets that arrive, and direct those whose payload is read to where it belongs. They
-	// are the inbox's, and so is ended, which says that nothing more arrives.
+	fd int // -1 when closed
+	// in separates received packets, and direct places payload in callers' memory. The inbox owns both, and
+	// ended, which is set when the wire delivers nothing more.
 	in     reader
 	direct direct
 	ended  bool
-	// worked says that there was one.
+	// worked is set once a packet has arrived.
 	worked atomic.Bool
 
 	out outflow
 }
 
-// read reads into the reader. It returns how many bytes that were, and 0 with no
-// error at the end of the stream.
+// read reads into the reader. It returns the number of bytes, or 0 and no error at the end of the stream.
 func (w *wire) read() (int, unix.Errno) {
 	room := w.in.room()
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(w.fd), uintptr(unsafe.Pointer(&room[0])), uintptr(len(room)), unix.MSG_DONTWAIT, 0, 0)
@@ -40,18 +38,18 @@ func (w *wire) read() (int, unix.Errno) {
 	return int(n), 0
 }
 
-// shut ends both directions, of which the inbox takes notice when it has read what
-// has arrived, and the peer at once.
+// shut shuts down both directions. The peer notices at once, the inbox when it has read the data that has
+// arrived.
 func (w *wire) shut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.out.refuse()
 	if w.fd >= 0 {
-		_ = unix.Shutdown(w.fd, unix.SHUT_RDWR) // its only error is that it is so already
+		_ = unix.Shutdown(w.fd, unix.SHUT_RDWR) // its only error: already shut down
 	}
 }
 
-// close gives the descriptor back. It is called with the lock held.
+// close closes the descriptor. The caller holds the lock.
 func (w *wire) close() {
 	w.out.refuse()
 	if w.out.timer != nil {
@@ -63,19 +61,18 @@ func (w *wire) close() {
 	}
 }
 
-// outflow is what waits to be written to a wire, and how it is written.
+// outflow is the data queued for a wire, and the state of writing it.
 type outflow struct {
 	blocks
-	// off is how much of the first block was written.
+	// off is the number of bytes written of the first block.
 	off int
-	// last says that nothing more is taken, and shutdown that the peer was informed that
-	// nothing follows.
+	// last is set when no more packets are accepted, and shutdown when the sending side was shut down.
 	last, shutdown bool
-	// watched says that the inbox's epoll instance knows the wire, and asked
-	// that it was asked to report when the kernel takes more.
+	// watched is set if the wire is in the inbox's epoll instance, and asked if the instance reports when the
+	// kernel can take more.
 	watched, asked bool
-	// progress is when the kernel last took something, and timer checks whether
-	// that was too long ago. timing says that it runs.
+	// progress is the time at which the kernel last took data. timer checks whether that was too long ago;
+	// timing is set while it runs.
 	progress time.Time
 	timer    *time.Timer
 	timing   bool
@@ -84,7 +81,7 @@ type outflow struct {
 	iovs [2 * burst]unix.Iovec
 }
 
-// refuse takes nothing more, and forgets what waits.
+// refuse accepts no more packets, and drops queued data.
 func (o *outflow) refuse() {
 	o.last = true
 	o.blocks = blocks{}

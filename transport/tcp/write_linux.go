@@ -12,22 +12,21 @@ import (
 )
 
 const (
-	// burst is how many packets one system call writes at most.
+	// burst limits the packets written by one system call.
 	burst = 64
-	// flushWrites is how many system calls write what waits before something
-	// else follows.
+	// flushWrites limits the system calls of one flush.
 	flushWrites = 4
 )
 
-// send writes packets to l, and returns how many it took: those that the kernel has
-// no room for wait within Config.SendQueue.
+// send writes packets to l, and returns the number accepted. Packets that the kernel cannot take are queued, up
+// to Config.SendQueue.
 func (in *inbox) send(l *link, packets []mpe.Packet) int {
 	w := l.wire
 	w.mu.Lock()
 	n, err := in.sendLocked(l, packets)
 	w.mu.Unlock()
 	if err != nil {
-		// The peer may have a part of a packet: nothing more can follow.
+		// The peer may have received a part of a packet: nothing can follow it.
 		l.close(err)
 	}
 	return n
@@ -59,9 +58,8 @@ func (in *inbox) sendLocked(l *link, packets []mpe.Packet) (taken int, err error
 	return taken, nil
 }
 
-// put writes the first packets in one system call. It returns how many are on their
-// way, and whether the kernel has no room for more. What it has taken a part of
-// waits.
+// put writes the first packets in one system call. It returns the number accepted, and whether the kernel can
+// take no more. The rest of a partly written packet is queued.
 func (w *wire) put(packets []mpe.Packet) (taken int, full bool, err error) {
 	o := &w.out
 	parts, asked := 0, 0
@@ -96,17 +94,17 @@ func (w *wire) put(packets []mpe.Packet) (taken int, full bool, err error) {
 		}
 		sent -= length
 	}
-	return len(packets), true, nil // not reached: less was sent than asked
+	return len(packets), true, nil // unreachable: less was sent than asked
 }
 
-// sendmsg writes what the first iovs say, and returns how many bytes the kernel took. A call of 2 MiB
-// takes it some 0.2 ms, in which Go's scheduler has to wait for this thread. To let it give the
-// thread's place to another costs the message a twentieth, as it does so in every long call.
+// sendmsg writes the first parts iovs, and returns the number of bytes that the kernel took. A call with 2 MiB
+// takes about 0.2 ms, during which Go's scheduler cannot reuse this thread. Entering the scheduler, as for
+// every blocking call, would cost the message a twentieth of its time.
 func (w *wire) sendmsg(parts int) (int, error) {
 	o := &w.out
 	o.msg.Iov = &o.iovs[0]
 	o.msg.SetIovlen(parts)
-	defer clear(o.iovs[:parts]) // the memory is the caller's: keep no hold of it
+	defer clear(o.iovs[:parts]) // the caller owns the memory: drop the references
 	for {
 		n, _, errno := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(w.fd), uintptr(unsafe.Pointer(&o.msg)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 		switch errno {
@@ -121,8 +119,8 @@ func (w *wire) sendmsg(parts int) (int, error) {
 	}
 }
 
-// queueRest has the rest of a packet wait of which sent bytes are written. It must be
-// written whatever the limit: the stream would be corrupt.
+// queueRest queues the rest of a packet of which sent bytes were written. The limit does not apply: without the
+// rest, the stream would be corrupt.
 func (o *outflow) queueRest(p *mpe.Packet, sent int) {
 	o.waiting += protocol.ExtHeaderLen + len(p.Payload) - sent
 	if sent < protocol.ExtHeaderLen {
@@ -132,8 +130,7 @@ func (o *outflow) queueRest(p *mpe.Packet, sent int) {
 	o.append(p.Payload[sent-protocol.ExtHeaderLen:])
 }
 
-// flush writes what waits, as far as the kernel takes it. It is called with the
-// wire's lock held.
+// flush writes queued data, as much as the kernel takes. The caller holds the wire's lock.
 func (in *inbox) flush(l *link) error {
 	o := &l.wire.out
 	for range flushWrites {
@@ -165,7 +162,7 @@ func (in *inbox) flush(l *link) error {
 	return nil
 }
 
-// drop forgets the first bytes that wait: they are written.
+// drop removes the first sent bytes of the queue, which are written.
 func (o *outflow) drop(sent int) {
 	if sent == 0 {
 		return
@@ -187,8 +184,8 @@ func (o *outflow) drop(sent int) {
 	o.remove(done)
 }
 
-// await has what waits written when the kernel has room, and the link closed if it
-// has none for long.
+// await arranges that queued data is written when the kernel can take it, and that the link is closed if the
+// kernel takes none for the write timeout.
 func (in *inbox) await(l *link) {
 	o := &l.wire.out
 	if o.waiting == 0 {
@@ -209,7 +206,7 @@ func (in *inbox) await(l *link) {
 	}
 }
 
-// ask has the epoll instance report when the kernel takes more, or not any more.
+// ask turns reports of the epoll instance that the kernel can take more on or off.
 func (in *inbox) ask(l *link, yes bool) {
 	o := &l.wire.out
 	if o.asked == yes {
@@ -222,13 +219,13 @@ func (in *inbox) ask(l *link, yes bool) {
 		in.asking.Add(-1)
 	}
 	if o.watched {
-		// It cannot fail: the wire is open, and was added.
+		// It cannot fail: the wire is open and was added.
 		ev := l.interest()
 		_ = unix.EpollCtl(in.epfd, unix.EPOLL_CTL_MOD, l.wire.fd, &ev)
 	}
 }
 
-// interest is what the epoll instance is to report of l.
+// interest returns the events that the epoll instance is to report of l.
 func (l *link) interest() unix.EpollEvent {
 	events := uint32(unix.EPOLLIN)
 	if l.wire.out.asked {
@@ -237,7 +234,7 @@ func (l *link) interest() unix.EpollEvent {
 	return unix.EpollEvent{Events: events, Fd: int32(l.peer.rank)}
 }
 
-// stuck closes a link whose peer has taken nothing for long.
+// stuck closes a link whose peer has taken nothing for the write timeout.
 func (in *inbox) stuck(l *link) {
 	w := l.wire
 	w.mu.Lock()
@@ -254,7 +251,7 @@ func (in *inbox) stuckLocked(l *link) error {
 	if o.last || o.waiting == 0 {
 		return nil
 	}
-	if err := in.flush(l); err != nil { // it may be we who have not polled
+	if err := in.flush(l); err != nil { // perhaps nobody has polled
 		return err
 	}
 	if o.waiting == 0 {

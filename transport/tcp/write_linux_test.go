@@ -12,9 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// What the kernel does not take at once, of which it may have taken half a packet,
-// goes out when it has room: by a poll, when the descriptor is readable, or by the
-// next packets.
+// TestPollFlushes checks that data the kernel did not take at once, even half a packet, is written when it can
+// take more: by a poll, when the descriptor is readable, or with the next packets.
 func TestPollFlushes(t *testing.T) {
 	for name, next := range map[string]func(polled){
 		"poll": func(c polled) { c.quiet() },
@@ -54,7 +53,7 @@ func TestPollFlushes(t *testing.T) {
 	}
 }
 
-// The rest of a packet goes out even if it exceeds the limit.
+// TestPollTinyQueue checks that the rest of a packet is queued even if it exceeds the limit.
 func TestPollTinyQueue(t *testing.T) {
 	c := newPolled(t, 2, func(cfg *Config) { cfg.SendQueue = 1 })
 	conn := c.dialed(0)
@@ -84,7 +83,7 @@ func TestPollTinyQueue(t *testing.T) {
 	end.Close()
 }
 
-// Close lets the peer take what waits, and has a Poll in another goroutine end.
+// TestPollClose checks that Close lets the peer read pending data, and ends a Poll in another goroutine.
 func TestPollClose(t *testing.T) {
 	c := newPolled(t, 2, nil)
 	conn := c.dialed(0)
@@ -118,7 +117,7 @@ func TestPollClose(t *testing.T) {
 	}
 }
 
-// Close does not wait forever for a peer that takes nothing.
+// TestPollCloseWithPeerThatIsStuck checks that Close does not wait forever for a peer that does not read.
 func TestPollCloseWithPeerThatIsStuck(t *testing.T) {
 	c := newPolled(t, 2, nil)
 	c.dialed(0)
@@ -165,7 +164,7 @@ func TestNoAllocationsOfPolls(t *testing.T) {
 			c.Poll(batch, nil)
 		}
 	}
-	for range 5 { // until every buffer is made
+	for range 5 { // until all buffers exist
 		message()
 	}
 	if n := testing.AllocsPerRun(20, message); n != 0 {

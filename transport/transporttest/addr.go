@@ -12,9 +12,8 @@ import (
 
 var addrs atomic.Uint32
 
-// FreeAddr returns a loopback address of which neither the UDP nor the TCP port
-// is in use. Its IP is given out once a process and differs between processes,
-// so that packages may be tested at the same time.
+// FreeAddr returns a loopback address whose port is free for UDP and TCP. An IP is returned once per process
+// and differs between processes, so that packages can be tested in parallel.
 func FreeAddr(t testing.TB) netip.AddrPort {
 	t.Helper()
 	n := addrs.Add(1)

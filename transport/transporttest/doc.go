@@ -1,3 +1,3 @@
-// Package transporttest is what every mpe.Transport must do, as tests that they all run, and the helpers that tests over real sockets
-// share.
+// Package transporttest contains the tests that every mpe.Transport must pass, and helpers for tests over real
+// sockets.
 package transporttest

@@ -9,20 +9,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Timeout is how long a test waits for what must arrive.
+// Timeout limits the wait of a test for a packet.
 const Timeout = 10 * time.Second
 
-// End receives all that arrives at a transport.
+// End receives all packets that arrive at a transport.
 type End struct {
 	mpe.Transport
 	RxPackets chan mpe.RxPacket
-	// gone are the peers of which an mpe.RxGone or mpe.RxLeft has come, which is not among RxPackets: it comes
-	// at a time of its own.
+	// gone receives the peers of mpe.RxGone and mpe.RxLeft, which RxPackets does not carry, since they arrive
+	// at an unpredictable time.
 	gone chan int
 }
 
-// Start returns an End that receives from tr, whose Bytes it copies. At the end
-// of the test it closes tr and checks that Recv ends as it should.
+// Start returns an End that receives from tr, and copies the packets' Bytes. At the end of the test it closes
+// tr and checks the error of Recv.
 func Start(t testing.TB, tr mpe.Transport) *End {
 	t.Helper()
 	e := &End{tr, make(chan mpe.RxPacket, 1<<14), make(chan int, 1<<10)}
@@ -58,7 +58,7 @@ func (e *End) receive() error {
 	}
 }
 
-// Next returns the next arrival.
+// Next returns the next packet. It fails the test if none arrives within Timeout.
 func (e *End) Next(t testing.TB) mpe.RxPacket {
 	t.Helper()
 	a, ok := e.within(Timeout)
@@ -79,7 +79,7 @@ func (e *End) within(d time.Duration) (mpe.RxPacket, bool) {
 	}
 }
 
-// WaitGone waits until no process is the peer any more.
+// WaitGone waits for the report that the process of a peer is gone.
 func (e *End) WaitGone(t testing.TB, peer int) {
 	t.Helper()
 	select {
@@ -92,7 +92,7 @@ func (e *End) WaitGone(t testing.TB, peer int) {
 	}
 }
 
-// WaitConnected waits for the connection to a peer, if there are connections.
+// WaitConnected waits for the connection to a peer, if the transport has connections.
 func (e *End) WaitConnected(t testing.TB, peer int) {
 	t.Helper()
 	if !e.Reliable() {

@@ -74,7 +74,7 @@ func (k Kind) wrongUse(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if a.Reliable() { // a stream has no use for a shape
+	if a.Reliable() { // a stream ignores the shape
 		if err := b.collect(data, make([]byte, 4), protocol.CPUShape()); err != nil {
 			t.Error(err)
 		}
@@ -82,7 +82,7 @@ func (k Kind) wrongUse(t *testing.T) {
 	if _, err := a.Transport.Recv(nil); err == nil {
 		t.Error("Recv into nothing: no error")
 	}
-	// None of them has sent anything.
+	// None of these calls has sent anything.
 	if err := a.SendHeader(1, good); err != nil {
 		t.Fatal(err)
 	}

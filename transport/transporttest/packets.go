@@ -11,16 +11,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// PacketKind is a kind of transport that carries the packets of the extended
-// profile.
+// PacketKind is a kind of transport that carries the packets of the extended profile.
 type PacketKind struct {
 	// Pair returns the connected ends of ranks 0 and 1.
 	Pair func(t *testing.T) (a, b *End)
-	// MaxPayload is the most that follows a header, in bytes.
+	// MaxPayload is the longest payload of a packet, in bytes.
 	MaxPayload int
 }
 
-// RunPackets tests what SendPackets promises.
+// RunPackets tests the contract of SendPackets.
 func RunPackets(t *testing.T, k PacketKind) {
 	t.Run("whole and in order", k.whole)
 	t.Run("the caller's bytes", k.callersBytes)
@@ -29,8 +28,8 @@ func RunPackets(t *testing.T, k PacketKind) {
 	t.Run("after close", k.afterClose)
 }
 
-// Packet returns a good DATA packet with that number and so many bytes of payload,
-// which differ from packet to packet.
+// Packet returns a valid DATA packet with the given number and payload length. The payload differs from packet
+// to packet.
 func Packet(src, dst int, number uint32, payload int) mpe.Packet {
 	p := mpe.Packet{Payload: make([]byte, payload)}
 	for i := range p.Payload {
@@ -42,7 +41,7 @@ func Packet(src, dst int, number uint32, payload int) mpe.Packet {
 	return p
 }
 
-// SendHeader sends by the End's transport, and so do the others.
+// SendHeader sends a header over the End's transport.
 func (e *End) SendHeader(peer int, header []byte) error {
 	return e.Transport.(mpe.HandshakeTransport).SendHeader(peer, header)
 }
@@ -57,7 +56,7 @@ func (e *End) SendPackets(peer int, packets []mpe.Packet) (int, error) {
 	return e.Transport.SendPackets(peer, packets)
 }
 
-// SendAllPackets fails the test if the network does not take all of them.
+// SendAllPackets sends packets, and fails the test unless the transport accepts all of them.
 func (e *End) SendAllPackets(t testing.TB, peer int, packets []mpe.Packet) {
 	t.Helper()
 	if n, err := e.SendPackets(peer, packets); n != len(packets) || err != nil {
@@ -65,7 +64,7 @@ func (e *End) SendAllPackets(t testing.TB, peer int, packets []mpe.Packet) {
 	}
 }
 
-// WantPacket checks that the next arrival is the given packet of a peer.
+// WantPacket checks that the next packet to arrive is want, from the given peer.
 func (e *End) WantPacket(t testing.TB, peer int, want mpe.Packet) {
 	t.Helper()
 	if err := isPacket(e.Next(t), peer, want); err != nil {
@@ -84,7 +83,7 @@ func isPacket(a mpe.RxPacket, peer int, want mpe.Packet) error {
 	return nil
 }
 
-// whole sends lists of packets of all lengths.
+// whole sends batches of packets of all lengths.
 func (k PacketKind) whole(t *testing.T) {
 	a, b := k.Pair(t)
 	lengths := []int{0, 1, 7, 8, 1000, k.MaxPayload - 1, k.MaxPayload}
@@ -95,7 +94,7 @@ func (k PacketKind) whole(t *testing.T) {
 			number++
 			packets[i] = Packet(0, 1, number, lengths[i%len(lengths)])
 		}
-		// Datagrams may be lost, be it on a loaded machine only.
+		// Datagrams may be lost, if only on a loaded machine.
 		for try := 1; ; try++ {
 			a.SendAllPackets(t, 1, packets)
 			err := b.collectPackets(0, packets)
@@ -122,7 +121,7 @@ func (e *End) collectPackets(peer int, packets []mpe.Packet) error {
 	return nil
 }
 
-// callersBytes overwrites what it has sent.
+// callersBytes overwrites packets after it has sent them.
 func (k PacketKind) callersBytes(t *testing.T) {
 	a, b := k.Pair(t)
 	packets := []mpe.Packet{Packet(0, 1, 1, 100), Packet(0, 1, 2, k.MaxPayload)}
@@ -185,7 +184,7 @@ func (k PacketKind) wrongUse(t *testing.T) {
 			t.Errorf("%s: %d packets went, %v", name, n, err)
 		}
 	}
-	// None of them has sent anything.
+	// None of these calls has sent anything.
 	last := Packet(0, 1, 3, 8)
 	a.SendAllPackets(t, 1, []mpe.Packet{last})
 	b.WantPacket(t, 0, last)
@@ -197,7 +196,7 @@ func (k PacketKind) afterClose(t *testing.T) {
 	if n, err := b.SendPackets(0, []mpe.Packet{Packet(1, 0, 1, 8)}); n != 0 || !errors.Is(err, mpe.ErrTransportClosed) {
 		t.Errorf("%d packets went, %v", n, err)
 	}
-	// That the peer is gone is no error, because it may come back.
+	// A missing peer is no error, because it may return.
 	for i := range uint32(50) {
 		if _, err := a.SendPackets(1, []mpe.Packet{Packet(0, 1, i, k.MaxPayload)}); err != nil {
 			t.Fatal(err)

@@ -16,12 +16,12 @@ import (
 type Kind struct {
 	// Listen opens the transport of a rank.
 	Listen func(m *rankmap.Map, rank int) (mpe.Transport, error)
-	// FromUnknown reaches the given address from another, which it returns, and
-	// says as what that arrives.
+	// FromUnknown sends to the given address from an address that is in no rank map. It returns that address,
+	// and the kind of packet that must arrive.
 	FromUnknown func(t *testing.T, from netip.Addr, to netip.AddrPort) (netip.AddrPort, mpe.RxKind)
 }
 
-// Run tests a kind of transport.
+// Run tests the contract of mpe.Transport for a kind of transport.
 func Run(t *testing.T, k Kind) {
 	t.Run("headers", k.headers)
 	t.Run("data", k.data)
@@ -34,7 +34,7 @@ func Run(t *testing.T, k Kind) {
 	t.Run("wrong address", k.wrongAddress)
 }
 
-// Pair returns the connected ends of the two ranks of a map.
+// Pair returns the connected ends of ranks 0 and 1 of a new map.
 func (k Kind) Pair(t *testing.T) (a, b *End) {
 	t.Helper()
 	m := Map(t, 2)
@@ -54,13 +54,13 @@ func (k Kind) Pair(t *testing.T) (a, b *End) {
 	return ends[0], ends[1]
 }
 
-// numbered returns a header that carries a number and nothing else.
+// numbered returns a header that carries a number.
 func numbered(src, dst int, number uint32) []byte {
 	return protocol.CloudFPGA.Append(nil, protocol.Header{
 		Src: uint32(src), Dst: uint32(dst), Size: number, Type: protocol.SendRequest})
 }
 
-// wantHeader checks that the next arrival is the given header of a peer.
+// wantHeader checks that the next packet to arrive is the given header, from the given peer.
 func (e *End) wantHeader(t *testing.T, peer int, header []byte) {
 	t.Helper()
 	a := e.Next(t)
@@ -100,7 +100,7 @@ func (k Kind) data(t *testing.T) {
 				for i := range payload {
 					payload[i] = byte(i*7 + i>>8 + 1)
 				}
-				// Datagrams may be lost, be it on a loaded machine only.
+				// Datagrams may be lost, if only on a loaded machine.
 				for try := 1; ; try++ {
 					if err := a.SendData(1, header, payload, shape); err != nil {
 						t.Fatal(err)
@@ -155,7 +155,7 @@ func (e *End) collect(header, payload []byte, shape protocol.Shape) error {
 	return nil
 }
 
-// checkPiece checks one arrival of a message of which some bytes are there.
+// checkPiece checks one packet of a message of which there bytes have been received.
 func checkPiece(a mpe.RxPacket, stream bool, there int, lengths []int64) error {
 	kind := mpe.RxDatagram
 	switch {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Version is the version of the frames. Each side ends if the other has another one.
+// Version is the version of the frame format. Each side stops if the other has a different one.
 const Version = 2
 
 // Lengths in bytes. A frame is a head and a body.
@@ -17,25 +17,25 @@ const (
 	startLen  = 24
 	stepLen   = 20
 	resultLen = 48
-	// What a step and an answer have more with streams of TCP.
+	// Additional bytes of a step and a result with TCP streams.
 	stepTCPLen   = 8
 	resultTCPLen = 40
 )
 
-// MaxRecords is how many records a frame has at most, and MaxFrame its length with them.
+// MaxRecords limits the records of a frame, and MaxFrame its length in bytes.
 const (
 	MaxRecords = 4096
 	MaxFrame   = HeadLen + resultLen + resultTCPLen + MaxRecords*RecordLen
 )
 
-// magic begins a hello: "ZCOS".
+// magic is the first word of a hello: "ZCOS".
 const magic = 0x534f435a
 
 // Type is the type of a frame.
 type Type uint8
 
-// The types of frames. The simulator sends Hello once and Result as the answer to each Step;
-// the engine sends Start once, and Steps.
+// Types of frames. The simulator sends Hello once, and Result as the answer to each Step; the engine sends
+// Start once, and Steps.
 const (
 	TypeHello  Type = 1
 	TypeStart  Type = 2
@@ -57,24 +57,24 @@ func (t Type) String() string {
 	return fmt.Sprintf("type %d", uint8(t))
 }
 
-// Kind is the stream on which a record was, or is to be, transferred.
+// Kind is the stream of a record.
 type Kind uint8
 
-// The streams of the role's interface, by the names of upstream's templates.
+// Streams of the role's interface, with their names in upstream's templates.
 const (
-	// KindCall is soMPIif: a call, from the role.
+	// KindCall is soMPIif: a call from the role.
 	KindCall Kind = iota
-	// KindOut is soMPI_data: a line of a message that is sent, from the role.
+	// KindOut is soMPI_data: a line of an outgoing message, from the role.
 	KindOut
-	// KindIn is siMPI_data: a line of a message that is received, to the role.
+	// KindIn is siMPI_data: a line of an incoming message, to the role.
 	KindIn
 	// KindFeedback is siMPIFeB: the end of a call, to the role.
 	KindFeedback
 	kinds = 4
 )
 
-// The streams of the network, which have the directions of those of the role, by the names of the
-// shell.
+// Streams of the network, with their names in the shell. Their directions are those of the role's streams with
+// the same value.
 const (
 	// KindOutMeta is soROLE_Nrc_Udp_Meta: metadata of a datagram, from the role.
 	KindOutMeta = KindCall
@@ -84,40 +84,40 @@ const (
 	KindInData = KindIn
 	// KindInMeta is siNRC_Role_Udp_Meta: metadata of a datagram, to the role.
 	KindInMeta = KindFeedback
-	// KindPorts is no stream but poROL_Nrc_Udp_Rx_ports, from the role, when it has changed.
+	// KindPorts is no stream but the signal poROL_Nrc_Udp_Rx_ports, reported by the role after a change.
 	KindPorts Kind = kinds
-	// KindTCP is added to the kinds of UDP for those of TCP.
+	// KindTCP is the offset of the kinds of TCP streams from those of UDP.
 	KindTCP Kind = 8
 )
 
-// Boundary is where FPGA logic is cut between simulator and engine.
+// Boundary is the place at which FPGA logic is divided between simulator and engine.
 type Boundary uint32
 
-// The boundaries.
+// Boundaries.
 const (
 	// BoundaryRole has the streams between role and MPE.
 	BoundaryRole Boundary = iota
-	// BoundaryNetwork has those of UDP between role and shell: the MPE is simulated as well.
+	// BoundaryNetwork has the UDP streams between role and shell: the MPE is simulated as well.
 	BoundaryNetwork
-	// BoundaryTCP has those of TCP besides.
+	// BoundaryTCP has the TCP streams in addition.
 	BoundaryTCP
 	boundaries
 )
 
-// Network reports whether it is one between role and shell.
+// Network reports whether the boundary is between role and shell.
 func (b Boundary) Network() bool { return b != BoundaryRole }
 
-// The names of the streams: of the role, of UDP and of TCP.
+// kindNames are the names of the streams of the role, of UDP and of TCP.
 var kindNames = [...][kinds]string{
 	{"soMPIif", "soMPI_data", "siMPI_data", "siMPIFeB"},
 	{"soROLE_Nrc_Udp_Meta", "soNRC_Udp_Data", "siNRC_Udp_Data", "siNRC_Role_Udp_Meta"},
 	{"soROLE_Nrc_Tcp_Meta", "soNRC_Tcp_Data", "siNRC_Tcp_Data", "siNRC_Role_Tcp_Meta"},
 }
 
-// String returns the name of a stream of the role.
+// String returns the name of the role's stream.
 func (k Kind) String() string { return BoundaryRole.stream(k) }
 
-// stream returns the name of a stream of the boundary.
+// stream returns the name of a stream at the boundary.
 func (b Boundary) stream(k Kind) string {
 	switch {
 	case k < kinds && b.Network():
@@ -130,91 +130,90 @@ func (b Boundary) stream(k Kind) string {
 	return fmt.Sprintf("stream %d", uint8(k))
 }
 
-// Never is the cycle of what has not happened.
+// Never is the cycle of an event that has not occurred.
 const Never = ^uint64(0)
 
-// Record is one transfer on a stream: valid and ready at an edge of the clock. With a Rule, it is no transfer: the role
-// breaks the rule on the stream.
+// Record is one transfer on a stream: valid and ready at a clock edge. If Rule is set, it is not a transfer but
+// the report that the role breaks the rule on the stream.
 type Record struct {
-	// Data are the words of a line, the first in the low half. A call has its count in the low
-	// and its rank in the high half; feedback is in the lowest byte.
+	// Data holds the two words of a line, the first in the low half. A call has its count in the low and its
+	// rank in the high half; feedback is in the lowest byte.
 	Data uint64
-	// At is the number of cycles since the frame before, in which the simulator saw the
-	// transfer; 0 in a step.
+	// At is the number of cycles from the previous frame to the transfer; 0 in a step.
 	At uint32
-	// Keep says which bytes of a line are part of the message. It is the number of a call.
+	// Keep has a bit for each byte of a line that is part of the message. For a call, it is the call's number.
 	Keep uint8
-	// Last: the line ends its message.
+	// Last is set on the last line of a message.
 	Last bool
 	Kind Kind
 	Rule Rule
 }
 
-// Hello is what a simulator says of itself.
+// Hello describes a simulator.
 type Hello struct {
-	// Version is that of the frames.
+	// Version is the version of the frame format.
 	Version uint32
-	// FIFO is how many lines the simulator holds for the role, at least 1, and MinNetworkFIFO of
+	// FIFO is the number of lines that the simulator can hold for the role: at least 1, or MinNetworkFIFO for
 	// each of UDP and TCP.
 	FIFO uint32
-	// Boundary is which streams it has.
+	// Boundary determines the streams of the simulator.
 	Boundary Boundary
 }
 
-// Start is what a simulator gets to know of its rank.
+// Start describes the rank to its simulator.
 type Start struct {
 	Rank, Size uint32
-	// Stall is the percentage of cycles in which the simulator makes the role wait, on each
-	// stream, by random numbers from Seed.
+	// Stall is the percentage of cycles in which the simulator stalls the role, on each stream, at random. Seed
+	// is the seed of the random numbers.
 	Stall uint32
 	Seed  uint64
 }
 
-// Step lets the simulator run.
+// Step makes the simulator run.
 type Step struct {
-	// Cycles is how many at most. It returns sooner after Budget microseconds, and when a call
-	// or the last line of a message was transferred, or there is no room for more records; with
-	// More also when the role has taken all lines.
+	// Cycles is the maximum number of cycles. The step ends earlier after Budget microseconds, when a call or
+	// the last line of a message was transferred, or when no more records fit; with More, also when the role
+	// has taken all lines.
 	Cycles, Budget uint32
-	// Calls and Lines are how many transfers on soMPIif and soMPI_data the engine takes.
+	// Calls and Lines are the numbers of transfers that the engine can take on soMPIif and soMPI_data.
 	Calls, Lines uint32
 	More         bool
-	// TCPCalls and TCPLines are those of the streams of TCP.
+	// TCPCalls and TCPLines are the same for the TCP streams.
 	TCPCalls, TCPLines uint32
-	// Records are what is to be transferred to the role.
+	// Records are the transfers to the role.
 	Records []Record
 }
 
-// Held is how a simulator's streams stand.
+// Held is the state of a simulator's streams.
 type Held struct {
-	// Lines and Feedbacks are how many records to the role it has not taken yet.
+	// Lines and Feedbacks are the numbers of records that the role has not taken yet.
 	Lines, Feedbacks uint32
-	// Since has, for each Kind, the cycle since which valid is set and ready is not, or Never.
+	// Since has for each Kind the cycle since which valid is set and ready is not, or Never.
 	Since [kinds]uint64
 }
 
-// Result says what has happened in a step.
+// Result is the result of a step.
 type Result struct {
-	// Cycle is the number of cycles since the simulation began.
+	// Cycle is the number of cycles since the start of the simulation.
 	Cycle uint64
 	Held
-	// TCP is that of the streams of TCP.
+	// TCP is the state of the TCP streams.
 	TCP Held
-	// Records are what was transferred from the role.
+	// Records are the transfers from the role.
 	Records []Record
 }
 
-// ErrFrame is the error of a frame that breaks the specification.
+// ErrFrame reports a frame that violates the specification.
 var ErrFrame = errors.New("malformed frame from the simulator: its shim is not that of this version (zrlctl cosim new writes it)")
 
-// VersionError is the error of a simulator with other frames.
+// VersionError reports a simulator with a different frame format.
 type VersionError struct{ Got uint32 }
 
 func (e *VersionError) Error() string {
 	return fmt.Sprintf("the simulator's shim has version %d of the frames and this zrlmpid version %d: write it again with zrlctl cosim new, and build the simulator", e.Got, Version)
 }
 
-// BoundaryError is the error of a simulator with the streams of the other boundary.
+// BoundaryError reports a simulator with the streams of another boundary.
 type BoundaryError struct{ Got, Want Boundary }
 
 func (e *BoundaryError) Error() string {
@@ -224,8 +223,7 @@ func (e *BoundaryError) Error() string {
 	return "the simulator has the streams between role and MPE, and this kernel the network streams: write kernel: \"rtl:SIMULATOR\""
 }
 
-// ParseHead reads the head of a frame, and returns the length of its body, which is at most
-// MaxFrame - HeadLen.
+// ParseHead parses the head of a frame. It returns the length of the body, at most MaxFrame - HeadLen.
 func ParseHead(b []byte) (t Type, body int, err error) {
 	if len(b) < HeadLen {
 		return 0, 0, fmt.Errorf("%w: a head of %d bytes", ErrFrame, len(b))
@@ -237,7 +235,7 @@ func ParseHead(b []byte) (t Type, body int, err error) {
 	return t, int(n), nil
 }
 
-// ParseHello reads the body of a hello.
+// ParseHello parses the body of a hello.
 func ParseHello(b []byte) (Hello, error) {
 	if len(b) != helloLen || binary.LittleEndian.Uint32(b) != magic {
 		return Hello{}, fmt.Errorf("%w: hello % x", ErrFrame, b[:min(len(b), helloLen)])
@@ -254,7 +252,7 @@ func ParseHello(b []byte) (Hello, error) {
 	return h, nil
 }
 
-// AppendHello is the inverse of ParseHello, with a head.
+// AppendHello appends the frame of a hello.
 func AppendHello(b []byte, h Hello) []byte {
 	b = appendHead(b, TypeHello, helloLen)
 	for _, v := range []uint32{magic, h.Version, h.FIFO, uint32(h.Boundary)} {
@@ -272,7 +270,7 @@ func AppendStart(b []byte, s Start) []byte {
 	return binary.LittleEndian.AppendUint64(b, s.Seed)
 }
 
-// ParseStart reads the body of a start.
+// ParseStart parses the body of a start.
 func ParseStart(b []byte) (s Start, err error) {
 	if len(b) != startLen {
 		return s, fmt.Errorf("%w: start of %d bytes", ErrFrame, len(b))
@@ -283,7 +281,7 @@ func ParseStart(b []byte) (s Start, err error) {
 	}, nil
 }
 
-// AppendStep appends the frame of a step at a boundary, whose records are at most MaxRecords.
+// AppendStep appends the frame of a step at a boundary. It must have at most MaxRecords records.
 func AppendStep(b []byte, at Boundary, s *Step) []byte {
 	more := uint32(0)
 	if s.More {
@@ -298,7 +296,7 @@ func AppendStep(b []byte, at Boundary, s *Step) []byte {
 	return appendRecords(b, s.Records)
 }
 
-// stepLenAt is the length of a step without its records.
+// stepLenAt returns the length of a step without its records.
 func stepLenAt(at Boundary) int {
 	if at == BoundaryTCP {
 		return stepLen + stepTCPLen
@@ -306,7 +304,7 @@ func stepLenAt(at Boundary) int {
 	return stepLen
 }
 
-// ParseStep reads the body of a step at a boundary. The records are appended to s.Records[:0].
+// ParseStep parses the body of a step at a boundary. It appends the records to s.Records[:0].
 func ParseStep(b []byte, at Boundary, s *Step) (err error) {
 	n := stepLenAt(at)
 	if len(b) < n {
@@ -324,7 +322,7 @@ func ParseStep(b []byte, at Boundary, s *Step) (err error) {
 	return err
 }
 
-// AppendResult appends the frame of an answer at a boundary, whose records are at most MaxRecords.
+// AppendResult appends the frame of a result at a boundary. It must have at most MaxRecords records.
 func AppendResult(b []byte, at Boundary, s *Result) []byte {
 	n := resultLen
 	if at == BoundaryTCP {
@@ -347,7 +345,7 @@ func appendHeld(b []byte, h *Held) []byte {
 	return b
 }
 
-// ParseResult reads the body of an answer at a boundary. The records are appended to s.Records[:0].
+// ParseResult parses the body of a result at a boundary. It appends the records to s.Records[:0].
 func ParseResult(b []byte, at Boundary, s *Result) (err error) {
 	n, known := resultLen, kindBit(KindCall)|kindBit(KindOut)
 	checked := known | kindBit(KindIn) | kindBit(KindFeedback)
@@ -376,10 +374,10 @@ func ParseResult(b []byte, at Boundary, s *Result) (err error) {
 	return err
 }
 
-// nothingHeld is the Held of streams on which nothing is under way.
+// nothingHeld is the Held of idle streams.
 var nothingHeld = Held{Since: [kinds]uint64{Never, Never, Never, Never}}
 
-// parseHeld reads a Held of the streams from a kind on.
+// parseHeld parses a Held. from is the kind of its first stream.
 func parseHeld(b []byte, at Boundary, from Kind, cycle uint64, h *Held) error {
 	h.Lines, h.Feedbacks = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
 	for i := range h.Since {
@@ -410,10 +408,11 @@ func appendRecords(b []byte, records []Record) []byte {
 	return b
 }
 
-// kindBit is the bit of a kind in a set of kinds.
+// kindBit returns the bit of a kind in a set of kinds.
 func kindBit(k Kind) uint64 { return 1 << (k & 63) }
 
-// parseRecords reads records of transfers on the streams of the set known, and of broken rules on those of checked.
+// parseRecords parses records. Transfers must be on streams of the set known, reports of broken rules on
+// streams of the set checked.
 func parseRecords(records []Record, b []byte, known, checked uint64) ([]Record, error) {
 	if len(b)%RecordLen != 0 || len(b) > MaxRecords*RecordLen {
 		return records, fmt.Errorf("%w: %d bytes of records", ErrFrame, len(b))

@@ -57,7 +57,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// The bytes of the frames are those of docs/cosim.md and of the shim in C.
+// TestFrameBytes checks that the bytes of frames are those of docs/cosim.md and of the shim in C.
 func TestFrameBytes(t *testing.T) {
 	want := []byte{
 		4, 0, 0, 0, 64, 0, 0, 0,
@@ -106,7 +106,7 @@ func TestFramesRefused(t *testing.T) {
 		"rule of a step":     ParseStep(changed(step, len(step)-1, byte(RuleDefined)), BoundaryRole, new(Step)),
 		"ready stable":       parse(changed(changed(result, len(result)-2, byte(KindIn)), len(result)-1, byte(RuleStable))),
 	}
-	// A cycle of 6 in the place of Never has seven other bytes.
+	// A cycle of 6 in place of Never differs in seven other bytes.
 	late := bytes.Clone(result)
 	copy(late[16:], []byte{6, 0, 0, 0, 0, 0, 0, 0})
 	refused["later than now"] = parse(late)
@@ -126,7 +126,7 @@ func TestFramesRefused(t *testing.T) {
 func second(_ Type, _ int, err error) error { return err }
 func second2(_ Hello, err error) error      { return err }
 
-// Whatever a simulator sends is refused, or taken as what it says.
+// FuzzFrames checks that frames of a simulator are rejected, or encode to the same bytes again.
 func FuzzFrames(f *testing.F) {
 	f.Add(AppendHello(nil, Hello{Version: Version, FIFO: 7}))
 	f.Add(AppendResult(nil, BoundaryRole, &Result{Cycle: 5, Held: Held{Since: [kinds]uint64{5, Never, 0, 1}}, Records: []Record{{Data: 1, Kind: KindCall}}}))

@@ -10,37 +10,37 @@ import (
 )
 
 const (
-	// MaxDatagram is the longest datagram that is handed to a role, in bytes. Deployed MPEs send a line
-	// more than protocol.MaxDatagram when their shell lets them.
+	// MaxDatagram is the longest datagram passed to a role, in bytes. Deployed MPEs send up to a line more than
+	// protocol.MaxDatagram if their shell lets them.
 	MaxDatagram = protocol.MaxDatagram + protocol.LineLen
-	// MaxChunk is the longest chunk of a TCP connection that is handed to a role, in bytes: the FIFO of the shell.
+	// MaxChunk is the longest chunk of a TCP connection passed to a role, in bytes: the length of the shell's
+	// FIFO.
 	MaxChunk = 2000
-	// MaxSegment is the longest chunk of a TCP connection that comes from a role: the shell divides what is longer.
+	// MaxSegment is the longest chunk of a TCP connection sent by a role; the shell splits longer ones.
 	MaxSegment = 1352
-	// MinNetworkFIFO is the least Hello.FIFO at the boundaries of the network: room for a datagram, or a chunk.
+	// MinNetworkFIFO is the minimum Hello.FIFO at the boundaries of the network: a datagram or a chunk fits.
 	MinNetworkFIFO = 256
-	// metaFIFO is how many words of metadata wait for each other side.
+	// metaFIFO limits the pending words of metadata in each direction.
 	metaFIFO = 32
-	// maxStream is how many bytes of a datagram without a length come before tlast: its length would
-	// have 16 bits.
+	// maxStream limits the bytes before tlast of a datagram without a length: a length has 16 bits.
 	maxStream = 1 << 16
 )
 
-// linesOf is how many lines a datagram has.
+// linesOf returns the number of lines of a datagram.
 func linesOf(bytes int) int { return (bytes + lineLen - 1) / lineLen }
 
-// Datagram is one that the role sends, or that has arrived for it; or a chunk of a TCP connection.
+// Datagram is a datagram to or from the role, or a chunk of a TCP connection.
 type Datagram struct {
-	// Rank is the other rank, or negative if its address is that of none, and Port its UDP or TCP port.
+	// Rank is the other rank, negative if the address belongs to no rank. Port is its UDP or TCP port.
 	Rank int
 	Port uint16
 	// Own is the role's TCP port.
 	Own uint16
-	// Bytes are its payload.
+	// Bytes is the payload.
 	Bytes []byte
 }
 
-// meta is the metadata of a datagram, as NetworkMeta of cFDK: dst_rank, dst_port, src_rank, src_port, len.
+// meta is the metadata of a datagram, NetworkMeta in cFDK: dst_rank, dst_port, src_rank, src_port, len.
 type meta struct {
 	data  uint64
 	cycle uint64
@@ -51,12 +51,12 @@ func (m meta) dstPort() uint16 { return portOf(uint16(m.data >> 8)) }
 func (m meta) srcPort() uint16 { return portOf(uint16(m.data >> 32)) }
 func (m meta) length() int     { return int(uint16(m.data >> 48)) }
 
-// packMeta returns metadata as tdata.
+// packMeta encodes metadata as tdata.
 func packMeta(dstRank int, dstPort uint16, srcRank int, srcPort uint16, length int) uint64 {
 	return uint64(uint8(dstRank)) | uint64(dstPort)<<8 | uint64(uint8(srcRank))<<24 | uint64(srcPort)<<32 | uint64(uint16(length))<<48
 }
 
-// portOf returns the port of metadata: 0 is the first one, as for the shell.
+// portOf returns the port in metadata: as in the shell, 0 means the first one.
 func portOf(p uint16) uint16 {
 	if p == 0 {
 		return protocol.Port
@@ -67,13 +67,13 @@ func portOf(p uint16) uint16 {
 // Network is the shell's side of the role's network streams.
 type Network struct {
 	rank  int
-	ports []uint16 // of UDP, by rank
+	ports []uint16 // UDP, by rank
 
 	udp, tcp streams
-	// pending are the records that the next step hands over.
+	// pending are the records of the next step.
 	pending []Record
 	depth   uint32 // Hello.FIFO
-	// room is how many bytes the connections take.
+	// room is the number of bytes that the connections can take.
 	room int
 
 	cycle, moved uint64
@@ -82,41 +82,41 @@ type Network struct {
 	findings
 }
 
-// streams are those of UDP, or of TCP.
+// streams is the state of the streams of UDP or of TCP.
 type streams struct {
-	// kind is added to those of UDP, and most is the longest datagram that is handed to the role. The shell
-	// divides what is longer than split.
+	// kind is the offset of the kinds of these streams. most is the length of the longest datagram passed to
+	// the role. The shell splits data longer than split.
 	kind        Kind
 	most, split int
 
-	// open is poROL_Nrc_Udp_Rx_ports, since cycle changed: bit n opens port protocol.Port + n.
+	// open is the value of poROL_Nrc_Udp_Rx_ports since cycle changed: bit n opens port protocol.Port + n.
 	open    uint32
 	changed uint64
 
-	// What the simulator holds, and what is pending.
+	// Records held by the simulator, and pending ones.
 	held               Held
 	newLines, newMetas uint32
-	// granted is how many lines the role may transfer in the step.
+	// granted is the number of lines that the role may transfer in the step.
 	granted uint32
 
-	// From the role: metadata without lines, and lines without metadata.
+	// Transfers from the role: metadata without lines, and lines without metadata.
 	queued []meta
 	early  []early
-	// The datagram under way: its metadata, how many bytes have come, and those that were not sent yet.
+	// The datagram in progress: its metadata, the number of bytes received, and the bytes not sent yet.
 	busy    bool
 	current meta
 	come    int
-	refused string // why it is dropped
+	refused string // why the datagram is dropped, or empty
 	partial []byte
 
-	// sent are the datagrams of the last result, in arena.
+	// sent are the datagrams of the last result, stored in arena.
 	sent  []Datagram
 	arena []byte
 	stats state.Datagrams
 }
 
-// NewNetwork returns the network of a rank. ports are the UDP ports of all ranks, of which that of the
-// rank itself is one that a shell can open.
+// NewNetwork returns the network of a rank. ports are the UDP ports of all ranks. The rank's own port must be
+// one that a shell can open.
 func NewNetwork(rank int, ports []uint16) *Network {
 	return &Network{
 		rank: rank, ports: ports,
@@ -136,7 +136,7 @@ func (n *Network) hasRoom(s *streams) bool {
 	return n.fault == nil && s.held.Lines+s.newLines+uint32(most) <= n.depth && s.held.Feedbacks+s.newMetas < metaFIFO && len(n.pending)+1+most <= MaxRecords
 }
 
-// Deliver hands a datagram to the role with the next step. It reports whether the shell would.
+// Deliver passes a datagram to the role in the next step. It returns false if the shell would drop it.
 func (n *Network) Deliver(d Datagram) bool {
 	switch {
 	case d.Rank < 0:
@@ -154,10 +154,10 @@ func (n *Network) Deliver(d Datagram) bool {
 	return true
 }
 
-// DeliverTCP hands a chunk of 1 to MaxChunk bytes of a connection to the role with the next step.
+// DeliverTCP passes a chunk of 1 to MaxChunk bytes of a connection to the role in the next step.
 func (n *Network) DeliverTCP(d Datagram) { n.hand(&n.tcp, d) }
 
-// hand hands a datagram to the role.
+// hand appends the records of a datagram to pending.
 func (n *Network) hand(s *streams, d Datagram) {
 	s.stats.Received++
 	s.newMetas++
@@ -171,20 +171,19 @@ func (n *Network) hand(s *streams, d Datagram) {
 	}
 }
 
-// keepOf is tkeep of a line of so many bytes.
+// keepOf returns the tkeep of a line with the given number of bytes.
 func keepOf(bytes int) uint8 { return uint8(1<<bytes - 1) }
 
-// isOpen reports whether the role takes datagrams.
+// isOpen reports whether the role's port is open.
 func (n *Network) isOpen() bool { return n.udp.open>>(n.ports[n.rank]-protocol.Port)&1 == 1 }
 
-// AllowTCP sets how many bytes the connections take of the role in the next step.
+// AllowTCP sets the number of bytes that the connections can take from the role in the next step.
 func (n *Network) AllowTCP(bytes int) { n.room = bytes }
 
-// PortsTCP returns the TCP ports that the role opens: bit n is port protocol.Port + n.
+// PortsTCP returns the TCP ports opened by the role: bit n is port protocol.Port + n.
 func (n *Network) PortsTCP() uint32 { return n.tcp.open }
 
-// Fill sets the records and the room of a step. lines is the simulator's Hello.FIFO. The error is
-// always nil.
+// Fill sets the records and limits of a step. lines is the simulator's Hello.FIFO. The error is always nil.
 func (n *Network) Fill(s *Step, lines uint32) error {
 	n.depth = lines
 	*s = Step{Cycles: s.Cycles, Budget: s.Budget, Records: append(s.Records[:0], n.pending...)}
@@ -201,13 +200,13 @@ func (n *Network) Fill(s *Step, lines uint32) error {
 	return nil
 }
 
-// handed notes that the simulator has what was pending.
+// handed records that pending records were passed to the simulator.
 func (s *streams) handed() {
 	s.held.Lines, s.held.Feedbacks = s.held.Lines+s.newLines, s.held.Feedbacks+s.newMetas
 	s.newLines, s.newMetas, s.granted = 0, 0, 0
 }
 
-// Advance takes what a step had as its result. The error is a *FaultError, once, or ErrFrame.
+// Advance processes the result of a step. The error is a *FaultError, reported once, or ErrFrame.
 func (n *Network) Advance(r *Result) error {
 	before := n.cycle
 	if r.Cycle < before {
@@ -254,7 +253,7 @@ func (n *Network) Advance(r *Result) error {
 	return nil
 }
 
-// take takes a transfer from the role.
+// take processes a transfer from the role.
 func (n *Network) take(s *streams, r Record, at uint64) error {
 	kind := r.Kind - s.kind
 	switch {
@@ -280,13 +279,13 @@ func (n *Network) take(s *streams, r Record, at uint64) error {
 	return nil
 }
 
-// name returns the name of the stream of a kind of UDP.
+// name returns the name of a stream, given its kind in UDP.
 func (s *streams) name(kind Kind) string { return BoundaryTCP.stream(s.kind + kind) }
 
-// isTCP reports whether they are those of TCP.
+// isTCP reports whether these are the TCP streams.
 func (s *streams) isTCP() bool { return s.kind == KindTCP }
 
-// unit is what the streams carry.
+// unit returns the unit that the streams carry, for texts.
 func (s *streams) unit() string {
 	if s.isTCP() {
 		return "chunk"
@@ -294,7 +293,7 @@ func (s *streams) unit() string {
 	return "datagram"
 }
 
-// context says in which datagram the role is, for a fault.
+// context describes the datagram in progress, for the text of a fault.
 func (s *streams) context() string {
 	if !s.busy {
 		return ""
@@ -312,7 +311,7 @@ func (n *Network) begin(s *streams) {
 		s.refused = fmt.Sprintf("dst_rank is %d: the cluster has ranks 0 to %d", rank, len(n.ports)-1)
 	case rank == n.rank:
 		s.refused = fmt.Sprintf("dst_rank is %d, that of the role itself", rank)
-	case s.isTCP(): // a connection has any two ports
+	case s.isTCP(): // a connection may use any ports
 	case m.dstPort() != n.ports[rank]:
 		s.refused = fmt.Sprintf("dst_port is %d: rank %d is at port %d", m.dstPort(), rank, n.ports[rank])
 	case m.srcPort() != n.ports[n.rank]:
@@ -324,14 +323,14 @@ func (n *Network) begin(s *streams) {
 	}
 }
 
-// collect takes a line of a datagram.
+// collect processes a line of a datagram.
 func (n *Network) collect(s *streams, r Record, at uint64) *FaultError {
 	if !s.busy {
 		n.begin(s)
 	}
 	length, bytes := s.current.length(), bits.Len8(r.Keep)
 	s.come += bytes
-	// The shell reads no tlast of a chunk with a len, except of one that it drops.
+	// For a chunk with a len, the shell ignores tlast, unless it drops the chunk.
 	tlast := r.Last && (!s.isTCP() || length == 0 || s.refused != "")
 	last := tlast || length > 0 && s.come >= length
 	problem, signal := "", "tkeep"
@@ -362,7 +361,7 @@ func (n *Network) collect(s *streams, r Record, at uint64) *FaultError {
 	return nil
 }
 
-// emit sends what has come.
+// emit sends the bytes collected so far.
 func (s *streams) emit() {
 	from := len(s.arena)
 	s.arena = append(s.arena, s.partial...)
@@ -372,21 +371,21 @@ func (s *streams) emit() {
 	s.stats.Sent++
 }
 
-// Sent returns the datagrams that the last step has completed, in order. They are valid until the next
-// Advance.
+// Sent returns the datagrams completed in the last step, in order. They are valid until the next Advance.
 func (n *Network) Sent() []Datagram { return n.udp.sent }
 
-// SentTCP is Sent for chunks. Together they are no longer than AllowTCP said.
+// SentTCP returns the chunks completed in the last step, like Sent. Their total length is within the limit of
+// AllowTCP.
 func (n *Network) SentTCP() []Datagram { return n.tcp.sent }
 
-// Refusal returns why the last datagram or chunk was dropped that the role has sent for a rank or port that
-// there is not, or nil.
+// Refusal returns the reason for the last drop of a datagram or chunk of the role, such as an unknown rank or
+// port, or nil.
 func (n *Network) Refusal() *FaultError { return n.refusal }
 
-// Stats returns what was counted.
+// Stats returns counters of datagrams.
 func (n *Network) Stats() state.Datagrams { return n.udp.stats }
 
-// state.Chunks returns what was counted of chunks.
+// TCPStats returns counters of chunks.
 func (n *Network) TCPStats() state.Chunks {
 	return state.Chunks{Received: n.tcp.stats.Received, Sent: n.tcp.stats.Sent, Refused: n.tcp.stats.Refused}
 }
@@ -394,7 +393,8 @@ func (n *Network) TCPStats() state.Chunks {
 // Faulty reports whether the role has broken the rules of its interface.
 func (n *Network) Faulty() bool { return n.fault != nil }
 
-// Overdue reports whether the role holds up a datagram for as many cycles, and since when.
+// Overdue reports whether the role has delayed a datagram for the given number of cycles, and since which
+// cycle.
 func (n *Network) Overdue(cycles uint64) (since uint64, ok bool) {
 	if w := n.Wait(); n.fault == nil && w.Signal != "" {
 		return w.Since, n.cycle-w.Since >= cycles
@@ -402,17 +402,17 @@ func (n *Network) Overdue(cycles uint64) (since uint64, ok bool) {
 	return 0, false
 }
 
-// Between reports whether nothing is under way.
+// Between reports whether no datagram or chunk is in progress.
 func (n *Network) Between() bool { return n.udp.between() && n.tcp.between() }
 
 func (s *streams) between() bool {
 	return !s.busy && len(s.queued) == 0 && len(s.early) == 0 && s.held.Lines == 0 && s.held.Feedbacks == 0
 }
 
-// Cycle returns the cycle that the simulator has reported last.
+// Cycle returns the last cycle reported by the simulator.
 func (n *Network) Cycle() uint64 { return n.cycle }
 
-// Wait returns what the exchange waits for.
+// Wait returns the event that the exchange waits for.
 func (n *Network) Wait() Wait {
 	if n.fault != nil {
 		return Wait{n.fault.Signal, n.fault.Cycle, n.fault.Problem}
@@ -428,8 +428,8 @@ func (n *Network) Wait() Wait {
 	return Wait{Since: n.moved, Text: "no datagram is under way"}
 }
 
-// wait returns what the streams wait for, since the last transfer if nothing else is known; without a text,
-// they wait for nothing.
+// wait returns the event that the streams wait for. moved is the cycle of the last transfer, used if the start
+// of the wait is not known. The text is empty if they wait for nothing.
 func (s *streams) wait(moved uint64) Wait {
 	since := &s.held.Since
 	switch {

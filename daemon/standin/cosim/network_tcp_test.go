@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// tcpOf are the transfers on the streams of TCP.
+// tcpOf returns the transfers on the TCP streams.
 func tcpOf(transfers []Record) []Record {
 	tcp := append([]Record(nil), transfers...)
 	for i := range tcp {
@@ -20,12 +20,13 @@ func tcpOf(transfers []Record) []Record {
 	return tcp
 }
 
-// chunkTo is the metadata of a chunk to a port of a rank.
+// chunkTo returns the metadata of a chunk to a port of a rank.
 func chunkTo(rank int, port, own uint16, length int) Record {
 	return Record{Kind: KindOutMeta, Data: packMeta(rank, port, 1, own, length)}
 }
 
-// A chunk reaches the role with the two ports of its connection, and as the shell hands it over.
+// TestTCPReceives checks that a chunk reaches the role with the two ports of its connection, like from the
+// shell.
 func TestTCPReceives(t *testing.T) {
 	for _, n := range []int{1, 8, 9, 1352, MaxChunk} {
 		b := newNetBench(t)
@@ -55,7 +56,7 @@ func TestTCPReceives(t *testing.T) {
 	}
 }
 
-// A role that takes no chunk is handed no more than there is room for, and its datagrams as before.
+// TestTCPRoom checks that a role that takes no chunks is given no more than fit, and its datagrams as before.
 func TestTCPRoom(t *testing.T) {
 	b := newNetBench(t)
 	if err := b.step(); err != nil {
@@ -117,7 +118,7 @@ func TestTCPSends(t *testing.T) {
 	}
 }
 
-// Endless lines are no fault on TCP: they are sent by segments.
+// TestTCPEndless checks that endless lines are no fault on TCP: they are sent in segments.
 func TestTCPEndless(t *testing.T) {
 	b := newNetBench(t)
 	if err := b.step(tcpOf([]Record{chunkTo(2, 40000, 0, 0)})...); err != nil {
@@ -138,7 +139,7 @@ func TestTCPEndless(t *testing.T) {
 	}
 }
 
-// What the connections have no room for, the role keeps.
+// TestTCPStalls checks that the role keeps chunks that the connections cannot take.
 func TestTCPStalls(t *testing.T) {
 	b := newNetBench(t)
 	b.room = MaxSegment + 16
@@ -165,7 +166,7 @@ func TestTCPStalls(t *testing.T) {
 	}
 }
 
-// What a role sends to a rank that there is not is dropped, up to its tlast or len.
+// TestTCPRefuses checks that a chunk to an unknown rank is dropped, up to its tlast or len.
 func TestTCPRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		text string
@@ -189,7 +190,7 @@ func TestTCPRefuses(t *testing.T) {
 	}
 }
 
-// Faults and waits have the names of TCP's signals.
+// TestTCPFindings checks that faults and waits have the names of TCP's signals.
 func TestTCPFindings(t *testing.T) {
 	line := func(keep uint8, last bool) Record { return Record{Kind: KindOutData, Keep: keep, Last: last} }
 	for want, transfers := range map[string][]Record{
@@ -230,7 +231,7 @@ func TestTCPFindings(t *testing.T) {
 			t.Errorf("%+v, want %+v", w, tt.want)
 		}
 	}
-	// A role of TCP alone has no closed port.
+	// A role with TCP only has no closed port.
 	b := newNetBench(t)
 	if err := b.step(Record{Kind: KindPorts}, Record{Kind: KindTCP + KindPorts, Data: 5}); err != nil || b.network.PortsTCP() != 5 {
 		t.Fatal(err)

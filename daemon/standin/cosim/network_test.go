@@ -16,13 +16,13 @@ import (
 type netBench struct {
 	t       *testing.T
 	network *Network
-	got     []Record // what the role was handed
-	sent    [][]byte // what it has sent
+	got     []Record // records to the role
+	sent    [][]byte // datagrams from the role
 	to      []int
 	cycle   uint64
 	since   [kinds]uint64
-	held    [2]uint32 // lines and metadata that it does not take
-	tcp     Held      // the same of TCP
+	held    [2]uint32 // lines and metadata that the role does not take
+	tcp     Held      // the same for TCP
 	room    int       // of the connections
 	last    Step
 	chunks  []Datagram
@@ -36,7 +36,7 @@ func newNetBench(t *testing.T) *netBench {
 	return b
 }
 
-// step lets the role make transfers, one a cycle.
+// step makes the role's transfers, one per cycle.
 func (b *netBench) step(transfers ...Record) error {
 	b.t.Helper()
 	s := &b.last
@@ -60,7 +60,7 @@ func (b *netBench) step(transfers ...Record) error {
 	return err
 }
 
-// metaTo is the metadata of a datagram to a rank: port 0 is 2718, and rank 2 has another one.
+// metaTo returns the metadata of a datagram to a rank. Port 0 means 2718; rank 2 has another port.
 func metaTo(rank int, length int) Record {
 	port := uint16(0)
 	if rank == 2 {
@@ -69,7 +69,7 @@ func metaTo(rank int, length int) Record {
 	return Record{Kind: KindOutMeta, Data: packMeta(rank, port, 1, 0, length)}
 }
 
-// linesFrom are a datagram's lines, the last with tlast.
+// linesFrom returns the lines of a datagram, the last one with tlast.
 func linesFrom(payload []byte) (records []Record) {
 	for len(payload) > 0 {
 		var line [lineLen]byte
@@ -88,7 +88,8 @@ func payloadOf(n int) []byte {
 	return b
 }
 
-// A datagram reaches the role as the deployed shell hands it over: its metadata, and its bytes from bits 7-0 on.
+// TestNetworkReceives checks that a datagram reaches the role as from the deployed shell: its metadata, and its
+// bytes from bits 7-0 on.
 func TestNetworkReceives(t *testing.T) {
 	for _, n := range []int{1, 7, 8, 9, 32, 36, protocol.MaxDatagram, MaxDatagram} {
 		b := newNetBench(t)
@@ -129,7 +130,7 @@ func TestNetworkReceives(t *testing.T) {
 	}
 }
 
-// What the deployed shell drops does not reach the role.
+// TestNetworkDrops checks that the role does not get datagrams that the deployed shell drops.
 func TestNetworkDrops(t *testing.T) {
 	b := newNetBench(t)
 	for _, d := range []Datagram{{Rank: -1, Bytes: payloadOf(32)}, {Rank: 0}, {Rank: 0, Bytes: payloadOf(MaxDatagram + 1)}} {
@@ -154,7 +155,7 @@ func TestNetworkDrops(t *testing.T) {
 	}
 }
 
-// A role that takes nothing is handed no more than there is room for.
+// TestNetworkRoom checks that a role that takes nothing is given no more than fits.
 func TestNetworkRoom(t *testing.T) {
 	for _, n := range []int{8, protocol.MaxDatagram} {
 		b := newNetBench(t)
@@ -182,7 +183,7 @@ func TestNetworkRoom(t *testing.T) {
 
 func TestNetworkSends(t *testing.T) {
 	whole, long := payloadOf(protocol.MaxDatagram), payloadOf(MaxDatagram)
-	cut := linesFrom(payloadOf(40)) // len ends it
+	cut := linesFrom(payloadOf(40)) // terminated by len
 	for i := range cut {
 		cut[i].Last = false
 	}
@@ -228,7 +229,8 @@ func TestNetworkSends(t *testing.T) {
 	}
 }
 
-// The role's datagrams for a rank or port that there is not are dropped, and those behind them sent.
+// TestNetworkRefuses checks that the role's datagrams to an unknown rank or port are dropped, and later ones
+// sent.
 func TestNetworkRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		text string
@@ -257,7 +259,7 @@ func TestNetworkRefuses(t *testing.T) {
 	}
 }
 
-// What a role does wrong is named by signal and cycle, and nothing is exchanged from then on.
+// TestNetworkFaults checks that faults of a role are reported by signal and cycle, and stop the exchange.
 func TestNetworkFaults(t *testing.T) {
 	line := func(keep uint8, last bool) Record { return Record{Kind: KindOutData, Keep: keep, Last: last} }
 	endless := []Record{metaTo(2, 0)}
@@ -301,7 +303,7 @@ func TestNetworkFaults(t *testing.T) {
 	}
 }
 
-// What the exchange waits for is named by signal and cycle.
+// TestNetworkWaits checks that waits of the exchange are described by signal and cycle.
 func TestNetworkWaits(t *testing.T) {
 	waits := func(kind Kind) [kinds]uint64 {
 		since := never
@@ -342,7 +344,7 @@ func TestNetworkWaits(t *testing.T) {
 	}
 }
 
-// A simulator that reports what cannot be is refused.
+// TestNetworkRefusesFrames checks that impossible results of a simulator are rejected.
 func TestNetworkRefusesFrames(t *testing.T) {
 	many := make([]Record, metaFIFO+1)
 	for i := range many {
@@ -365,7 +367,8 @@ func TestNetworkRefusesFrames(t *testing.T) {
 	}
 }
 
-// A role that sends back what it is handed sends back each datagram, however its lines are spread over steps.
+// FuzzNetworkEcho checks that a role that echoes its records returns each datagram, however its lines are
+// spread over steps.
 func FuzzNetworkEcho(f *testing.F) {
 	f.Add([]byte{1, 2, 3}, uint8(1), false)
 	f.Add(payloadOf(1416), uint8(7), true)
@@ -400,7 +403,8 @@ func FuzzNetworkEcho(f *testing.F) {
 	})
 }
 
-// Whatever a simulator answers is refused, or ends in a bounded number of datagrams and chunks of a bounded length.
+// FuzzNetworkResult checks that any result of a simulator is rejected, or yields a bounded number of datagrams
+// and chunks of bounded length.
 func FuzzNetworkResult(f *testing.F) {
 	f.Add(AppendResult(nil, BoundaryTCP, &Result{Cycle: 5, Held: Held{Since: never}, TCP: nothingHeld, Records: append([]Record{metaTo(0, 0)}, linesFrom(payloadOf(20))...)})[HeadLen:], uint16(100))
 	f.Add(AppendResult(nil, BoundaryTCP, &Result{Cycle: 5, Held: Held{Since: never}, TCP: nothingHeld, Records: []Record{{Kind: KindPorts, Data: 1}, metaTo(7, 3)}})[HeadLen:], uint16(100))

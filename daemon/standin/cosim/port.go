@@ -8,18 +8,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// fifo is how many lines of a role wait for their call: the depth of the FIFO between role
-// and engine of upstream's templates.
+// fifo is the number of lines of a role that can wait for their call: the depth of the FIFO between role and
+// engine in upstream's templates.
 const fifo = 1 << 14
 
 // lineLen is the length of a line in bytes.
 const lineLen = 2 * protocol.WordLen
 
-// lastKeep is tkeep of the last line of a message by the words in it: what the deployed engine
-// takes from a datagram of a host. An FPGA that sends pads its messages to whole lines.
+// lastKeep is tkeep of a message's last line by the number of words in it, as the deployed engine sets it for a
+// datagram from a host. An FPGA that sends pads its messages to whole lines.
 var lastKeep = [3]uint8{0x00, 0x0f, 0xff}
 
-// The values of MPI_Feedback of upstream's wrapper.
+// Values of MPI_Feedback in upstream's wrapper.
 const (
 	feedbackOK   = 1
 	feedbackFail = 2
@@ -28,12 +28,12 @@ const (
 // Call is a call of the role.
 type Call struct {
 	protocol.Call
-	// Words is the count: the length of a message that is sent, the room for one that is
-	// received. Rank is the other rank.
+	// Words is the count: the length of an outgoing message, or of the buffer for an incoming one. Rank is the
+	// other rank.
 	Words, Rank uint32
-	// Cycle is when it was transferred.
+	// Cycle is the cycle of the transfer.
 	Cycle uint64
-	// during describes the call that was in progress then, or is empty.
+	// during describes a call that was in progress at the time, or is empty.
 	during string
 }
 
@@ -48,16 +48,16 @@ func (c Call) String() string {
 	return fmt.Sprintf("%v of %d words %s rank %d (cycle %d%s)", c.Call, c.Words, direction, c.Rank, c.Cycle, during)
 }
 
-// lines is how many lines a message has. One of 0 words has one, as of the deployed nodes.
+// lines returns the number of lines of a message. As on deployed nodes, a message of 0 words has one.
 func lines(words uint32) uint32 { return max(1, words/2+words%2) }
 
-// FaultError is the error of a role that breaks the rules of its interface. The engine then
-// waits forever, as a deployed one does or may do.
+// FaultError reports a role that breaks the rules of its interface. The engine then waits forever, as a
+// deployed one does or may do.
 type FaultError struct {
-	// Signal is the signal at fault, and Cycle when.
+	// Signal is the signal at fault, and Cycle the time of the fault.
 	Signal string
 	Cycle  uint64
-	// Problem says what is wrong, and what the role has to do.
+	// Problem describes the fault, and the correct behavior.
 	Problem string
 }
 
@@ -65,61 +65,62 @@ func (e *FaultError) Error() string {
 	return fmt.Sprintf("%s at cycle %d: %s", e.Signal, e.Cycle, e.Problem)
 }
 
-// Wait is what the exchange waits for.
+// Wait is an event that the exchange waits for.
 type Wait struct {
-	// Signal is the signal that holds it up, or empty if that is the network.
+	// Signal is the signal that delays the exchange, or empty if the network does.
 	Signal string
-	// Since is the cycle since which it does.
+	// Since is the cycle in which the wait began.
 	Since uint64
-	// Text describes it.
+	// Text describes the wait.
 	Text string
 }
 
-// phase is where a call is.
+// phase is the phase of a call.
 type phase int
 
 const (
 	idle       phase = iota // no call
-	collecting              // lines of a send
-	asked                   // the engine is to carry the call out
-	working                 // it does
-	answering               // the lines of a receive, and the feedback
-	faulty                  // for good
+	collecting              // collecting the lines of a send
+	asked                   // ready for the engine to execute the call
+	working                 // the engine executes it
+	answering               // sending the lines of a receive, and the feedback
+	faulty                  // permanent
 )
 
-// early is a line that came before its call.
+// early is a line that arrived before its call.
 type early struct {
 	record Record
 	cycle  uint64
 }
 
-// Port is the engine's side of the role's interface. It has one call at a time, as the deployed
-// engine, and room for the next one and its lines.
+// Port is the engine's side of the role's interface. Like the deployed engine, it has one call at a time; it
+// also stores the next call and its lines.
 type Port struct {
 	rank, size int
-	room       uint32 // the longest message in words
-	buf        []byte // the message
+	room       uint32 // longest message in words
+	buf        []byte // of the message
 
 	phase  phase
 	call   Call
 	next   Call
-	queued bool // next is a call that waits
+	queued bool // next is a pending call
 	early  []early
-	// done are the lines of the message that were collected, or handed over, of total.
+	// done is the number of lines of the message collected or handed over so far, of total.
 	done, total uint32
-	words       uint32 // of the message that is handed over
+	words       uint32 // of the message being handed over
 	feedback    uint8
 
-	cycle uint64 // the last that was reported
-	moved uint64 // the cycle of the last transfer of any stream
-	// lines and feedbacks are what the simulator holds for the role, since is Result.Since.
+	cycle uint64 // last one reported
+	moved uint64 // cycle of the last transfer on any stream
+	// lines and feedbacks are the numbers of records that the simulator holds for the role; since is
+	// Held.Since.
 	lines, feedbacks uint32
 	since            [kinds]uint64
 	fault            *FaultError
 	findings
 }
 
-// NewPort returns the port of a rank. buf has Room for messages of words words.
+// NewPort returns the port of a rank, for messages of up to words words. The length of buf must be Room(words).
 func NewPort(rank, size int, words uint32, buf []byte) *Port {
 	p := &Port{rank: rank, size: size, room: words, buf: buf}
 	for i := range p.since {
@@ -128,11 +129,10 @@ func NewPort(rank, size int, words uint32, buf []byte) *Port {
 	return p
 }
 
-// feedbackFIFO is how many feedbacks wait in the simulator at most.
+// feedbackFIFO limits the feedbacks pending in the simulator.
 const feedbackFIFO = 8
 
-// Fill sets the records and the room of a step. lines is the simulator's Hello.FIFO. The error is
-// a *FaultError.
+// Fill sets the records and limits of a step. lines is the simulator's Hello.FIFO. The error is a *FaultError.
 func (p *Port) Fill(s *Step, lines uint32) error {
 	s.Records, s.More, s.Calls, s.Lines = s.Records[:0], false, 0, 0
 	if p.phase == faulty {
@@ -154,7 +154,7 @@ func (p *Port) Fill(s *Step, lines uint32) error {
 	return nil
 }
 
-// hand appends the lines for which the simulator has room.
+// hand appends as many lines as the simulator can hold.
 func (p *Port) hand(s *Step, lines uint32) {
 	for ; p.done < p.total && p.lines < lines && len(s.Records) < MaxRecords-1; p.done++ {
 		r := Record{Kind: KindIn, Keep: 0xff, Last: p.done == p.total-1, Data: binary.LittleEndian.Uint64(p.buf[p.done*lineLen:])}
@@ -168,7 +168,7 @@ func (p *Port) hand(s *Step, lines uint32) {
 
 // finish ends a call that was answered.
 func (p *Port) finish() error {
-	if p.feedback == feedbackFail && p.call.IsSend() { // the role sends the lines once more
+	if p.feedback == feedbackFail && p.call.IsSend() { // the role sends the lines again
 		p.phase, p.done, p.total = collecting, 0, lines(p.call.Words)
 		return p.collectEarly()
 	}
@@ -180,7 +180,7 @@ func (p *Port) finish() error {
 	return p.begin(p.next)
 }
 
-// Advance takes what a step had as its result. The error is a *FaultError, once, or ErrFrame.
+// Advance processes the result of a step. The error is a *FaultError, reported once, or ErrFrame.
 func (p *Port) Advance(s *Result) error {
 	before := p.cycle
 	if s.Cycle < before || s.Lines > p.lines || s.Feedbacks > p.feedbacks {
@@ -203,7 +203,7 @@ func (p *Port) Advance(s *Result) error {
 	return nil
 }
 
-// fail makes a fault final.
+// fail records a fault, which is permanent.
 func (p *Port) fail(err error) error {
 	if f, ok := errors.AsType[*FaultError](err); ok {
 		p.phase, p.fault = faulty, f
@@ -211,7 +211,7 @@ func (p *Port) fail(err error) error {
 	return err
 }
 
-// take takes a transfer from the role.
+// take processes a transfer from the role.
 func (p *Port) take(r Record, at uint64) error {
 	switch {
 	case p.phase == faulty:
@@ -241,7 +241,7 @@ func (p *Port) take(r Record, at uint64) error {
 	return nil
 }
 
-// context says where in its call the role is on a stream, for a fault on it.
+// context describes the role's position in its call on a stream, for the text of a fault.
 func (p *Port) context(k Kind) string {
 	switch {
 	case p.phase == idle:
@@ -276,7 +276,7 @@ func (p *Port) begin(c Call) error {
 	return p.collectEarly()
 }
 
-// collectEarly collects lines that came before.
+// collectEarly collects lines that arrived before their call.
 func (p *Port) collectEarly() error {
 	n := 0
 	for ; n < len(p.early) && p.phase == collecting; n++ {
@@ -316,7 +316,7 @@ func (p *Port) collect(r Record, at uint64) error {
 	return nil
 }
 
-// Next returns the call that is to be carried out, once, and its message or the room for it.
+// Next returns a call to be executed, once, and its message or the buffer for it.
 func (p *Port) Next() (c Call, data []byte, ok bool) {
 	if p.phase != asked {
 		return c, nil, false
@@ -325,7 +325,7 @@ func (p *Port) Next() (c Call, data []byte, ok bool) {
 	return p.call, p.buf[:int(p.call.Words)*protocol.WordLen], true
 }
 
-// Sent ends a send. If it has failed, the role sends the lines once more.
+// Sent completes a send. If it failed, the role sends the lines again.
 func (p *Port) Sent(ok bool) {
 	p.phase, p.total, p.done, p.feedback = answering, 0, 0, feedbackOK
 	if !ok {
@@ -333,22 +333,22 @@ func (p *Port) Sent(ok bool) {
 	}
 }
 
-// Received ends a receive of a message of words words, which are in the room that Next has given.
+// Received completes a receive of words words, which the caller has written to the buffer returned by Next.
 func (p *Port) Received(words uint32) {
 	p.phase, p.words, p.total, p.done, p.feedback = answering, words, lines(words), 0, feedbackOK
 	clear(p.buf[int(words)*protocol.WordLen : int(p.total)*lineLen]) // the rest of the last line
 }
 
-// Retry has Next return a receive that has failed once more: the role waits for its lines.
+// Retry makes Next return a failed receive again: the role waits for its lines.
 func (p *Port) Retry() { p.phase = asked }
 
-// Room returns the length of a port's buffer for messages of up to words words: whole lines.
+// Room returns the length of a port's buffer for messages of up to words words, rounded up to whole lines.
 func Room(words uint32) int { return int(lines(words)) * lineLen }
 
 // Faulty reports whether the role has broken the rules of its interface.
 func (p *Port) Faulty() bool { return p.fault != nil }
 
-// Overdue reports whether the role holds up a message for as many cycles, and since when.
+// Overdue reports whether the role has delayed a message for the given number of cycles, and since which cycle.
 func (p *Port) Overdue(cycles uint64) (since uint64, ok bool) {
 	switch {
 	case p.phase == faulty:
@@ -365,20 +365,20 @@ func (p *Port) Overdue(cycles uint64) (since uint64, ok bool) {
 	return since, p.cycle-since >= cycles
 }
 
-// Between reports whether no call is under way.
+// Between reports whether no call is in progress.
 func (p *Port) Between() bool { return p.phase == idle && p.lines == 0 && p.feedbacks == 0 }
 
-// Cycle returns the cycle that the simulator has reported last.
+// Cycle returns the last cycle reported by the simulator.
 func (p *Port) Cycle() uint64 { return p.cycle }
 
-// Wait returns what the exchange waits for.
+// Wait returns the event that the exchange waits for.
 func (p *Port) Wait() Wait {
 	switch {
 	case p.fault != nil:
 		return Wait{p.fault.Signal, p.fault.Cycle, p.fault.Problem}
 	case p.since[KindIn] != Never:
 		text := "low, with a line offered"
-		if p.done >= p.lines { // not those of an earlier call
+		if p.done >= p.lines { // not lines of an earlier call
 			text = fmt.Sprintf("low, with line %d of %d of %v offered", p.done-p.lines+1, p.total, p.call)
 		}
 		return Wait{KindIn.String() + "_tready", p.since[KindIn], text}

@@ -10,16 +10,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// never is Result.Since while no stream waits.
+// never is Held.Since while no stream waits.
 var never = [kinds]uint64{Never, Never, Never, Never}
 
 // bench plays a simulator.
 type bench struct {
 	t    *testing.T
 	port *Port
-	// held are the records that the role has not taken.
+	// lines and feedbacks are the records that the role has not taken.
 	lines, feedbacks []Record
-	handed           []Record // all lines that it was given
+	handed           []Record // all lines passed to the role
 	cycle            uint64
 	fifo             uint32
 	since            [kinds]uint64
@@ -29,7 +29,7 @@ func newBench(t *testing.T, words uint32) *bench {
 	return &bench{t: t, port: NewPort(1, 3, words, make([]byte, Room(words))), fifo: 4, since: never}
 }
 
-// step lets the role make transfers, one a cycle, and take lines and feedbacks.
+// step makes the role's transfers, one per cycle, and takes lines and feedbacks.
 func (b *bench) step(lines, feedbacks int, transfers ...Record) error {
 	b.t.Helper()
 	var s Step
@@ -58,7 +58,7 @@ func call(c protocol.Call, words, rank uint32) Record {
 	return Record{Kind: KindCall, Keep: uint8(c), Data: uint64(words) | uint64(rank)<<32}
 }
 
-// message are the lines of a message of words 1, 2, 3…
+// message returns the lines of a message with the words 1, 2, 3…
 func message(words uint32) (records []Record) {
 	for i := range lines(words) {
 		r := Record{Kind: KindOut, Data: uint64(2*i+1) | uint64(2*i+2)<<32, Keep: 0xff, Last: i == lines(words)-1}
@@ -98,7 +98,8 @@ func TestPortSends(t *testing.T) {
 	}
 }
 
-// A send that has failed is answered by FAIL, and the role sends the lines once more.
+// TestPortSendFails checks that a failed send is answered with FAIL, and that the role then sends the lines
+// again.
 func TestPortSendFails(t *testing.T) {
 	b := newBench(t, 4)
 	b.step(0, 0, append([]Record{call(protocol.SendInt, 4, 0)}, message(4)...)...)
@@ -113,7 +114,8 @@ func TestPortSendFails(t *testing.T) {
 	}
 }
 
-// Lines that come before their call wait for it, as in the FIFO of a deployed role.
+// TestPortLinesBeforeCall checks that lines that precede their call wait for it, as in the FIFO of a deployed
+// role.
 func TestPortLinesBeforeCall(t *testing.T) {
 	b := newBench(t, 4)
 	b.step(0, 0, message(3)...)
@@ -125,10 +127,11 @@ func TestPortLinesBeforeCall(t *testing.T) {
 	}
 }
 
-// A call that was taken during another one names it, and a send behind a receive names both.
+// TestPortNamesCallsAtOnce checks that a call taken during another one names it, and a send after a receive
+// names both.
 func TestPortNamesCallsAtOnce(t *testing.T) {
 	b := newBench(t, 4)
-	b.step(0, 0, call(protocol.RecvInt, 4, 0), call(protocol.RecvInt, 4, 0)) // of a role that leaves valid set
+	b.step(0, 0, call(protocol.RecvInt, 4, 0), call(protocol.RecvInt, 4, 0)) // of a role that keeps valid set
 	b.port.Next()
 	b.port.Received(4)
 	b.step(2, 1)
@@ -144,7 +147,8 @@ func TestPortNamesCallsAtOnce(t *testing.T) {
 	}
 }
 
-// A second call waits until the first has ended; a third is not taken.
+// TestPortQueuesCall checks that a second call waits for the end of the first, and that a third one is not
+// taken.
 func TestPortQueuesCall(t *testing.T) {
 	b := newBench(t, 4)
 	b.step(0, 0, call(protocol.RecvInt, 4, 0), call(protocol.SendInt, 2, 2))
@@ -248,7 +252,7 @@ func TestPortFaults(t *testing.T) {
 		if w := b.port.Wait(); !b.port.Faulty() || w.Signal != tt.signal || w.Since != tt.cycle {
 			t.Errorf("%s: it waits for %+v", name, w)
 		}
-		// Nothing more is exchanged, and nothing more is reported.
+		// Nothing more is exchanged or reported.
 		if err := b.step(0, 0, message(2)...); err != nil {
 			t.Errorf("%s: then %v", name, err)
 		}
@@ -311,7 +315,7 @@ func TestPortRefusesAnswers(t *testing.T) {
 	}
 }
 
-// Whatever transfers a simulator claims, the port refuses them or keeps to its rooms.
+// FuzzPort checks that the port rejects any transfers of a simulator, or stays within its limits.
 func FuzzPort(f *testing.F) {
 	f.Add([]byte{0, 1, 4, 0, 1, 0xff, 0, 1, 0xff, 1, 2, 0})
 	f.Add([]byte{0, 0, 3, 0, 1, 0xff, 0, 1, 0x0f, 1, 2, 1})

@@ -2,22 +2,25 @@ package cosim
 
 import "fmt"
 
-// Rule is a rule of AXI4-Streams that a role breaks. The simulator reports each once for each stream.
+// Rule is a rule of AXI4-Stream that a role breaks. The simulator reports each rule once for each stream.
 type Rule uint8
 
 const (
-	// RuleNone marks a record of a transfer.
+	// RuleNone marks the record of a transfer.
 	RuleNone Rule = iota
-	// RuleKeepValid: valid stays 1 until ready is. Data is the cycle since which it was 1.
+	// RuleKeepValid requires that valid stays 1 until ready is 1. Data is the cycle since which it was 1.
 	RuleKeepValid
-	// RuleStable: data, keep and last do not change until ready is 1. Data, Keep and Last are the bits that did.
+	// RuleStable requires that data, keep and last do not change until ready is 1. Data, Keep and Last have the
+	// changed bits.
 	RuleStable
-	// RuleDefined: valid is 0 or 1, and so are data, keep and last with it, and ready while valid is 1. Data, Keep and
-	// Last are the other bits; without any, it is valid, or ready of a stream to the role.
+	// RuleDefined requires that valid is 0 or 1, and that data, keep, last and ready are while valid is 1. Data,
+	// Keep and Last have the undefined bits; if they are 0, the signal is valid, or ready on a stream to the
+	// role.
 	RuleDefined
-	// RuleIndependent: valid does not wait for ready. Data is the cycle in which ready was set. The simulator reports
-	// it when valid came within 16 cycles of ready after 4 holds of ready, of different lengths, and never in a hold. A
-	// role that breaks it exchanges messages with an engine whose ready does not wait for valid.
+	// RuleIndependent requires that valid does not wait for ready. Data is the cycle in which ready was set. The
+	// simulator reports it if valid came within 16 cycles of ready after each of 4 holds of ready, of different
+	// lengths, and never during a hold. Such a role still exchanges messages with an engine whose ready does not
+	// wait for valid.
 	RuleIndependent
 	rules
 )
@@ -33,18 +36,18 @@ func (r Rule) appliesTo(k Kind) bool {
 	return false
 }
 
-// findings are the faults of a role that do not stop its exchange.
+// findings are faults of a role that do not stop the exchange.
 type findings []*FaultError
 
-// Findings returns those since the last call.
+// Findings returns the findings since the last call.
 func (f *findings) Findings() []*FaultError {
 	list := *f
 	*f = nil
 	return list
 }
 
-// broken returns the fault of a record of a broken rule. context says in which call or datagram. The fault of
-// RuleIndependent is a finding, and broken returns nil.
+// broken returns the fault of a broken rule's record. context describes the call or datagram. For
+// RuleIndependent it records a finding and returns nil.
 func (f *findings) broken(b Boundary, r Record, at uint64, context string) *FaultError {
 	signal, problem := ruleProblem(b, r)
 	fault := &FaultError{b.signal(r.Kind, signal), at, problem + context}
@@ -55,7 +58,7 @@ func (f *findings) broken(b Boundary, r Record, at uint64, context string) *Faul
 	return fault
 }
 
-// ruleProblem returns the signal of a record of a broken rule, and what is wrong with it.
+// ruleProblem returns the signal at fault in a broken rule's record, and a description.
 func ruleProblem(b Boundary, r Record) (signal, problem string) {
 	signal = changedSignal(b, r)
 	switch {
@@ -73,9 +76,9 @@ func ruleProblem(b Boundary, r Record) (signal, problem string) {
 	return signal, "neither 0 nor 1 while tvalid is 1" + bitsOf(b, r)
 }
 
-// changedSignal returns the signal whose bits a record has, or an empty string.
+// changedSignal returns the signal whose bits are set in a record, or "".
 func changedSignal(b Boundary, r Record) string {
-	isCall := !b.Network() && r.Kind == KindCall // whose number is in Keep
+	isCall := !b.Network() && r.Kind == KindCall // with the number in Keep
 	switch {
 	case r.Data != 0 || isCall && r.Keep != 0:
 		return "tdata"
@@ -107,10 +110,10 @@ func bitsOf(b Boundary, r Record) string {
 	return ""
 }
 
-// upper has the names of signals of metadata.
+// upper maps signal names to their upper-case form, used for metadata.
 var upper = map[string]string{"tvalid": "TVALID", "tready": "TREADY", "tdata": "TDATA", "tkeep": "TKEEP", "tlast": "TLAST"}
 
-// signal returns the name of a signal of a stream: those of metadata are in upper case.
+// signal returns the name of a stream's signal. The signals of metadata are in upper case.
 func (b Boundary) signal(k Kind, name string) string {
 	if kind := k &^ KindTCP; b.Network() && (kind == KindOutMeta || kind == KindInMeta) {
 		name = upper[name]

@@ -1,7 +1,7 @@
-// Package wedgetest fails a test in which a stand-in was sent what would wedge a
-// deployed FPGA, or corrupt what it receives. A stand-in notes that by the rules that
-// handshake's tests hold against the model of the MPE. Tests that send such things on
-// purpose, or have the network duplicate packets, do without it.
+// Package wedgetest fails a test if a stand-in received packets that would wedge a deployed FPGA, or corrupt
+// the data that it receives. A stand-in detects such packets by the rules that handshake's tests check against
+// the model of the MPE. Tests that send such packets on purpose, or duplicate packets in the network, do not
+// use it.
 package wedgetest
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Check fails the test if the engine has noted any until now.
+// Check fails the test if the engine has detected such packets.
 func Check(t testing.TB, e *mpe.Engine) {
 	t.Helper()
 	rank := 0
@@ -25,8 +25,8 @@ func Check(t testing.TB, e *mpe.Engine) {
 	})
 }
 
-// Log returns a logger for a daemon: it writes to log, which may be nil, and fails the
-// test by what a stand-in of the daemon has noted.
+// Log returns a logger for a daemon. It writes to log, which may be nil, and fails the test if a stand-in of
+// the daemon detects such packets.
 func Log(t testing.TB, log *zap.Logger) *zap.Logger {
 	core := zapcore.Core(judge{t})
 	if log != nil {

@@ -3,7 +3,7 @@
 (() => {
   const $ = (id) => document.getElementById(id);
   const form = $('filter'), lamp = $('live'), clock = $('clock'), pause = $('pause');
-  const silentAfter = 5000; // ms without an event until the page says so
+  const silentAfter = 5000; // ms without an event until the page reports it
   let source = null, paused = false, watchdog = 0, retry = 0, typing = 0;
 
   const query = () => {
@@ -20,7 +20,7 @@
     lamp.textContent = text;
   };
 
-  // The server escapes what it sends, and the policy lets no other script run.
+  // The server escapes all texts, and the policy allows no other script.
   const parse = (html) => {
     const t = document.createElement('template');
     t.innerHTML = html;
@@ -36,7 +36,7 @@
     if (focused) details?.querySelector('summary').focus();
   };
 
-  // Only what differs is replaced, so that selections and the scroll position stay.
+  // Only changed elements are replaced, to keep selections and the scroll position.
   const morph = (old, now) => {
     if (old.className !== now.className) old.className = now.className;
     if (old.children.length !== now.children.length || old.children.length === 0) {
@@ -71,8 +71,8 @@
     });
   };
 
-  // The values of a chart are shown under the pointer. Its figure stays, its content is replaced.
-  const pointers = new Map(); // by figure: where the pointer is
+  // The values of a chart are shown at the pointer. Updates keep its figure and replace the content.
+  const pointers = new Map(); // position of the pointer, by figure
   const hover = (figure) => {
     figure.querySelectorAll('.hair, .tip').forEach((e) => e.remove());
     const chart = figure.querySelector('.chart'), x = pointers.get(figure);
@@ -118,7 +118,7 @@
     source = null;
   };
 
-  // An EventSource does not report why it was refused, so the status is fetched.
+  // An EventSource does not report why it was rejected, so the status is fetched.
   const refused = async (by) => {
     const asking = new AbortController();
     let again = silentAfter, full = false;
@@ -142,7 +142,7 @@
     const events = source = new EventSource('events' + (q && '?' + q));
     source.onmessage = (e) => apply(JSON.parse(e.data));
     source.onerror = () => {
-      // The browser reconnects after most errors, but not after a refusal.
+      // The browser reconnects after most errors, but not after a rejection.
       if (events.readyState === EventSource.CLOSED) refused(events);
       else show('lost', 'No response since');
     };

@@ -10,24 +10,24 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxCycles bounds the cycles that are reported.
+// maxCycles limits the cycles that are reported.
 const maxCycles = 8
 
-// Cycle is a ring of ranks in which each waits for the next, and the last for the
-// first. It is a deadlock unless one of them has another operation pending.
+// Cycle is a sequence of ranks in which each waits for the next, and the last for the first. It is a deadlock
+// unless one of them has another operation pending.
 type Cycle struct {
 	Ranks []int `json:"ranks"`
-	// Seconds is how long the cycle has been closed: the age of its youngest wait.
+	// Seconds is the age of the cycle: that of its youngest wait.
 	Seconds float64 `json:"age_seconds"`
-	// Text is the cycle in words, without its age.
+	// Text describes the cycle, without its age.
 	Text string `json:"text"`
 }
 
-// cycles returns the cycles of waits, and marks the waits in them. Brief waits do not
-// count, nor receives from any source, which any other rank may complete, nor sends whose call
-// has ended, which block nobody; and a receive that has cleared the message that its peer asks to send waits for
-// packets, not for another call. Each strongly connected component of the graph yields one cycle, a shortest through
-// its oldest wait.
+// cycles returns the cycles of waits, and marks the waits in them. It ignores brief waits, receives from any
+// source, which any other rank may complete, and sends whose call has ended, which block nothing. A receive
+// that has cleared the message its peer wants to send waits for packets, not for another call, and is ignored
+// as well. Each strongly connected component of the graph yields one cycle, a shortest one through its oldest
+// wait.
 func cycles(ws []Wait) []Cycle {
 	asks := make(map[pair]bool)
 	for i := range ws {
@@ -54,12 +54,12 @@ func cycles(ws []Wait) []Cycle {
 	found := []Cycle{}
 	part := g.Parts()
 	done := make(map[int]bool) // by part
-	for i := range ws {        // the oldest come first
+	for i := range ws {        // oldest first
 		w := &ws[i]
 		if len(found) == maxCycles {
 			break
 		}
-		// Only within a part is there a way back.
+		// A way back exists only within a component.
 		if !blocks(w) || part[w.Rank] != part[w.Peer] || done[part[w.Rank]] {
 			continue
 		}
@@ -69,7 +69,7 @@ func cycles(ws []Wait) []Cycle {
 	return found
 }
 
-// blocks reports whether its rank goes on only if its peer acts.
+// blocks reports whether the rank continues only after an action of its peer.
 func (w *Wait) blocks() bool { return w.Peer != AnyRank && w.Age() != Brief && !w.Cancelled }
 
 // closed returns the cycle of ranks, and marks its waits.
@@ -100,5 +100,5 @@ func cycleText(ranks []int) string {
 	return b.String()
 }
 
-// maxCycleText bounds the ranks of a cycle that its text names, beside the last.
+// maxCycleText limits the ranks in the text of a cycle, in addition to the last.
 const maxCycleText = 8

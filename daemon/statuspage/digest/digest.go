@@ -10,17 +10,17 @@ import (
 // AnyRank is the Peer of a receive from any source.
 const AnyRank = -1
 
-// Digest is a status as it is shown. It refers to the status, which must not change.
+// Digest is a status prepared for display. It refers to the status, which must not change.
 type Digest struct {
-	// Doubtful: the status may be incomplete or wrong, as Problems says.
+	// Doubtful is set if the status may be incomplete or wrong; Problems has the details.
 	Doubtful bool `json:"doubtful,omitempty"`
-	// Waits are the operations that wait, the oldest first.
+	// Waits are the operations that wait, oldest first.
 	Waits []Wait `json:"waits"`
-	// Cycles are ranks that wait for each other.
+	// Cycles are cycles of ranks that wait for each other.
 	Cycles []Cycle `json:"cycles"`
 	// Problems are sorted by severity, failures first.
 	Problems []Problem `json:"problems"`
-	// Hosts and StandIns count the local ranks by their role.
+	// Hosts and StandIns count the local ranks by role.
 	Hosts    int `json:"hosts"`
 	StandIns int `json:"stand_ins"`
 	// Ranks are the local ranks in rank order.
@@ -34,19 +34,18 @@ type Digest struct {
 	Unexpected int `json:"unexpected"`
 }
 
-// Rates are differences between two statuses, per second. A message between two
-// local ranks counts at both.
+// Rates are differences per second between two statuses. A message between two local ranks counts at both.
 type Rates struct {
-	// Known: there were two statuses of the same run of the daemon.
+	// Known is set if there were two statuses of the same run of the daemon.
 	Known    bool    `json:"known"`
 	Messages float64 `json:"messages_per_second"`
-	// Bytes are those of packets, headers included.
+	// Bytes counts packets with their headers.
 	Bytes           float64 `json:"bytes_per_second"`
 	Retransmissions float64 `json:"retransmissions_per_second"`
 	Drops           float64 `json:"drops_per_second"`
 }
 
-// MarshalJSON writes rates that are not known as null.
+// MarshalJSON writes unknown rates as null.
 func (r Rates) MarshalJSON() ([]byte, error) {
 	type known Rates
 	if r.Known {
@@ -62,8 +61,7 @@ func (r *Rates) add(o Rates) {
 	r.Drops += o.Drops
 }
 
-// Of returns the digest of a status. Rates are computed from the status before, which may
-// be nil.
+// Of returns the digest of a status. Rates are relative to the status before, which may be nil.
 func Of(s, before *state.Status) *Digest {
 	d := &Digest{Doubtful: len(s.Doubts()) > 0, Waits: waits(s), Problems: problems(s),
 		Ranks: make([]Rank, 0, len(s.Ranks)), Peers: []Peer{}}
@@ -101,16 +99,16 @@ func Of(s, before *state.Status) *Digest {
 	return d
 }
 
-// old returns the waits that are not brief, and the number of the others.
+// old returns the waits that are not brief, and the number of brief ones.
 func (d *Digest) old() (old []Wait, brief int) {
-	n := slices.IndexFunc(d.Waits, func(w Wait) bool { return w.Age() == Brief }) // the oldest come first
+	n := slices.IndexFunc(d.Waits, func(w Wait) bool { return w.Age() == Brief }) // oldest first
 	if n < 0 {
 		n = len(d.Waits)
 	}
 	return d.Waits[:n], len(d.Waits) - n
 }
 
-// Brief returns the number of waits that are too short to be shown.
+// Brief returns the number of waits too short to be shown.
 func (d *Digest) Brief() int {
 	_, brief := d.old()
 	return brief
@@ -119,8 +117,7 @@ func (d *Digest) Brief() int {
 // pair is a local rank and a peer.
 type pair struct{ rank, peer int }
 
-// elapsed returns the seconds between two statuses of the same run of a daemon, or 0 if
-// they are of different runs.
+// elapsed returns the seconds between two statuses of the same run of a daemon, or 0 if the runs differ.
 func elapsed(s, before *state.Status) float64 {
 	if before == nil || before.PID != s.PID || !before.Started.Equal(s.Started) {
 		return 0
@@ -128,7 +125,7 @@ func elapsed(s, before *state.Status) float64 {
 	return max(0, s.Uptime-before.Uptime)
 }
 
-// setOldestWaits gives each pair the age of its oldest wait.
+// setOldestWaits sets the age of each pair's oldest wait.
 func (d *Digest) setOldestWaits() {
 	oldest := make(map[pair]float64)
 	for i := range d.Waits {

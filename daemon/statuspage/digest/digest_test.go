@@ -16,7 +16,7 @@ import (
 
 var started = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// status is one of the given local ranks, of a cluster of ten.
+// status returns a status of the given local ranks, of a cluster of ten.
 func status(uptime float64, ranks ...state.Rank) *state.Status {
 	s := &state.Status{PID: 7, Started: started, Uptime: uptime, Ranks: ranks, Cluster: make([]state.Member, 10)}
 	for i := range s.Cluster {
@@ -54,8 +54,8 @@ func both(to int, seconds float64) state.Peer {
 	return p
 }
 
-// TestWaits: the oldest come first, kernels that wait for work do not count, and the wait
-// of a remote rank is listed once.
+// TestWaits checks that the oldest waits come first, that kernels that wait for work do not count, and that the
+// wait of a remote rank is listed once.
 func TestWaits(t *testing.T) {
 	any := host(0, sends(1, 5), state.Peer{Rank: 6, Deferred: &state.Deferred{Call: "MPI_SEND_INT", Seconds: 9}},
 		state.Peer{Rank: 7, UnansweredClear: &state.Deferred{Call: "RECV_INT", Seconds: 2}})
@@ -93,7 +93,7 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestWaitsOncePerPair: further operations of a pair are counted, but a send whose call has ended
+// TestWaitsOncePerPair checks that later operations of a pair are counted, but that a send whose call has ended
 // hides none, and closes no cycle.
 func TestWaitsOncePerPair(t *testing.T) {
 	gone := sends(1, 9)
@@ -115,7 +115,7 @@ func TestWaitsOncePerPair(t *testing.T) {
 	}
 }
 
-// TestPairsOnce: the entry of two local ranks has what is wrong on either side.
+// TestPairsOnce checks that the entry of two local ranks has the problems of both sides.
 func TestPairsOnce(t *testing.T) {
 	other := state.Peer{Rank: 0, MessageCounts: state.MessageCounts{Retransmissions: 2}, Refuses: "wedged", Unexpected: 1, PacketsIn: 1}
 	own := state.Peer{Rank: 1, MessageCounts: state.MessageCounts{Retransmissions: 3}, PacketsIn: 1}
@@ -188,7 +188,7 @@ func TestCycles(t *testing.T) {
 	}
 }
 
-// TestManyCycles: the reported cycles are bounded.
+// TestManyCycles checks that the reported cycles are bounded.
 func TestManyCycles(t *testing.T) {
 	var ranks []state.Rank
 	for i := 0; i < 4*maxCycles; i += 2 {
@@ -234,7 +234,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestNoProblems: operations that have failed are not ignored.
+// TestNoProblems checks that failed operations are not ignored.
 func TestNoProblems(t *testing.T) {
 	failed := func(n, each int) *state.Status {
 		s := &state.Status{}
@@ -256,7 +256,7 @@ func TestNoProblems(t *testing.T) {
 	}
 }
 
-// TestRates are differences over the daemon's own clock.
+// TestRates checks that rates are differences over the daemon's own clock.
 func TestRates(t *testing.T) {
 	counted := func(n uint64) state.Rank {
 		r := host(0, state.Peer{
@@ -280,7 +280,7 @@ func TestRates(t *testing.T) {
 	if d.Total.Messages != 200 || d.Total.Retransmissions != 150 || !d.Total.Known || d.Posted != 3 || d.Unexpected != 4 {
 		t.Errorf("%+v", d)
 	}
-	// Counters of another run, or that were set back, make no rate.
+	// Counters of another run, or that were set back, yield no rate.
 	restarted := status(12, counted(300))
 	restarted.Started = started.Add(time.Second)
 	for _, before := range []*state.Status{nil, now, restarted, status(13, counted(1))} {
@@ -291,13 +291,13 @@ func TestRates(t *testing.T) {
 	if d := Of(now, status(11, counted(400))); d.Total.Messages != 0 || !d.Total.Known {
 		t.Errorf("%+v", d.Total)
 	}
-	// A peer that was not there before has no rate.
+	// A new peer has no rate.
 	if d := Of(now, status(11, host(0))); d.Peers[0].Rates.Known {
 		t.Errorf("%+v", d.Peers[0])
 	}
 }
 
-// TestJSON has no null where a list is meant, and null for what was not measured.
+// TestJSON checks that lists are never null, and that values not measured are null.
 func TestJSON(t *testing.T) {
 	text, err := json.Marshal(Of(&state.Status{}, nil))
 	const unknown = `"total":{"known":false,"messages_per_second":null,"bytes_per_second":null,"retransmissions_per_second":null,"drops_per_second":null}`

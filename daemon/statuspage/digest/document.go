@@ -2,8 +2,8 @@ package digest
 
 import "github.com/zrlmpi/zrlmpid/mpe/state"
 
-// Document is a status as it is published in JSON, by /status.json and `zrlctl status --json`: the
-// state of the engines, and what follows from it.
+// Document is a status in the JSON form of /status.json and `zrlctl status --json`: the state of the engines,
+// and the conclusions from it.
 type Document struct {
 	*state.Status
 	Verdict  Verdict   `json:"verdict"`

@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// Filter selects waits, ranks and peers by words, all of which must match. A number is a
-// rank on either side, 2>17 is a pair, and any other word is part of an address, a
-// profile, an error or another text.
+// Filter selects waits, ranks and peers by words, all of which must match. A number matches a rank on either
+// side, 2>17 a pair, and any other word a part of an address, a profile, an error or another text.
 type Filter struct{ words []string }
 
-// NewFilter returns a filter of words that are separated by spaces.
+// NewFilter returns a filter of space-separated words.
 func NewFilter(text string) Filter { return Filter{strings.Fields(strings.ToLower(text))} }
 
-// match reports whether what is about two ranks, and consists of these texts, matches.
+// match reports whether an item about two ranks, with the given texts, matches.
 func (f Filter) match(rank, peer int, texts ...string) bool {
 	if len(f.words) == 0 {
 		return true
@@ -34,8 +33,8 @@ func (f Filter) match(rank, peer int, texts ...string) bool {
 	return true
 }
 
-// Waits returns the waits that match and are not brief, the oldest first, and how many of
-// those that are not brief do not match.
+// Waits returns the waits that match and are not brief, oldest first. others counts the waits that are not
+// brief and do not match.
 func (f Filter) Waits(d *Digest) (fit []*Wait, others int) {
 	old, _ := d.old()
 	for i := range old {
@@ -46,8 +45,8 @@ func (f Filter) Waits(d *Digest) (fit []*Wait, others int) {
 	return fit, len(old) - len(fit)
 }
 
-// Peers returns the peers that match, in an order, with each pair of local ranks once. If all is
-// not set, silent ones are only counted.
+// Peers returns the peers that match, in the given order, with each pair of local ranks once. Unless all is
+// set, silent peers are only counted.
 func (f Filter) Peers(d *Digest, o Order, all bool) (fit []*Peer, silent, others int) {
 	list := d.once()
 	for i := range list {
@@ -66,11 +65,11 @@ func (f Filter) Peers(d *Digest, o Order, all bool) (fit []*Peer, silent, others
 	return fit, silent, others
 }
 
-// manyRanks is how many local ranks are listed although they are idle.
+// manyRanks is the number of local ranks up to which idle ones are listed.
 const manyRanks = 8
 
-// Ranks returns the local ranks that match. If all is not set, of many ranks those that are idle
-// are returned apart.
+// Ranks returns the local ranks that match. With more than manyRanks local ranks, idle ones are returned
+// separately, unless all is set.
 func (f Filter) Ranks(d *Digest, all bool) (fit, idle []*Rank) {
 	waiting := make(map[int]bool)
 	for i := range d.Waits {

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// Order is the order in which peers are listed.
+// Order is a sort order of peers.
 type Order int
 
-// The orders.
+// Sort orders of peers.
 const (
-	// ByProblem lists unreachable peers first, then those with the oldest waits, the
-	// most retransmissions and drops, and the most traffic.
+	// ByProblem lists unreachable peers first, then peers by their oldest waits, retransmissions and drops, and
+	// traffic.
 	ByProblem Order = iota
 	// ByTraffic lists the peers with the most traffic first.
 	ByTraffic
@@ -40,7 +40,7 @@ func ParseOrder(name string) (Order, bool) {
 	return Order(max(i, 0)), i >= 0
 }
 
-// Sort sorts peers. Equal ones are in rank order.
+// Sort sorts peers. Equal peers are sorted by rank.
 func Sort(ps []*Peer, o Order) {
 	slices.SortFunc(ps, func(a, b *Peer) int {
 		byRank := cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Peer, b.Peer))
@@ -58,7 +58,7 @@ func Sort(ps []*Peer, o Order) {
 	})
 }
 
-// severity ranks the problems of a peer.
+// severity returns the severity of a peer's problems, 0 without problems.
 func (p *Peer) severity() int {
 	switch {
 	case p.Refuses != "":
@@ -71,7 +71,7 @@ func (p *Peer) severity() int {
 	return 0
 }
 
-// age returns the age of the oldest wait, or 0 for a brief one.
+// age returns the age of the oldest wait, or 0 if it is brief.
 func (p *Peer) age() float64 {
 	if AgeOf(p.OldestWait) == Brief {
 		return 0

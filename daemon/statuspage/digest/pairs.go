@@ -1,7 +1,7 @@
 package digest
 
-// once returns the peers with each pair of two local ranks once: the entry of the lower rank, with
-// what is wrong on the other side.
+// once returns the peers with each pair of local ranks once: the entry of the lower rank, with the problems of
+// the other side added.
 func (d *Digest) once() []Peer {
 	place := make(map[pair]int, len(d.Peers))
 	for i := range d.Peers {
@@ -22,7 +22,8 @@ func (d *Digest) once() []Peer {
 	return list
 }
 
-// join adds what the other rank of the pair knows. What one side has sent the other has received.
+// join adds the counts of the other rank of the pair, except packets and messages: one side has received
+// the packets that the other has sent.
 func (p *Peer) join(other *Peer) {
 	both := *p.State
 	p.Local = true

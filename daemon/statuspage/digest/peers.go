@@ -7,27 +7,27 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// State is the state of a peer, by a name that is none of a field of Peer.
+// State is an alias whose name does not collide with a field of Peer.
 type State = state.Peer
 
-// Peer is the state of a local rank and one of its peers.
+// Peer is a pair of a local rank and one of its peers.
 type Peer struct {
 	*State
 	// Rank is the local rank, Peer the remote one.
 	Rank int `json:"rank"`
 	Peer int `json:"peer"`
-	// PacketsSent counts packets of all types, Drops packets that arrived and were not
-	// used. Both include retransmissions.
+	// PacketsSent counts packets of all types, Drops received packets that were dropped. Both include
+	// retransmissions.
 	PacketsSent uint64 `json:"packets_sent"`
 	Drops       uint64 `json:"drops"`
-	// OldestWait is the age of the pair's oldest wait in seconds; 0 without one.
+	// OldestWait is the age of the pair's oldest wait in seconds, or 0.
 	OldestWait float64 `json:"oldest_wait_seconds,omitempty"`
 	Rates      Rates   `json:"rates"`
-	// Local: both are local ranks, and the entry is of both.
+	// Local is set if both are local ranks, and the entry is for both.
 	Local bool `json:"-"`
 }
 
-// Count is how often something happened.
+// Count is a number of occurrences.
 type Count struct {
 	What string
 	N    uint64
@@ -49,13 +49,13 @@ func peers(r *state.Rank) []Peer {
 	return ps
 }
 
-// DropReasons returns why packets were dropped, the most frequent reason first.
+// DropReasons returns the numbers of dropped packets by reason, most frequent first.
 func (p *Peer) DropReasons() []Count { return Counts[state.DropReason](p.Dropped[:]) }
 
-// EventCounts returns what else was counted of the peer, the most frequent first.
+// EventCounts returns the numbers of other events by kind, most frequent first.
 func (p *Peer) EventCounts() []Count { return Counts[state.Event](p.Events[:]) }
 
-// Counts returns the counts above 0 of a table indexed by K, the highest first.
+// Counts returns the counts above 0 of a table indexed by K, highest first.
 func Counts[K interface {
 	~uint8
 	String() string
@@ -70,7 +70,7 @@ func Counts[K interface {
 	return counts
 }
 
-// RoundTrip returns the smoothed round trip in seconds; 0 if it is unknown.
+// RoundTrip returns the smoothed round-trip time in seconds, or 0 if unknown.
 func (p *Peer) RoundTrip() float64 {
 	if p.Extended == nil {
 		return 0
@@ -96,7 +96,7 @@ func (p *Peer) since(before *Peer, seconds float64) Rates {
 	}
 }
 
-// Active reports whether a message, packet or error was ever exchanged with the peer.
+// Active reports whether any message, packet or error was ever exchanged with the peer.
 func (p *Peer) Active() bool {
 	return p.PacketsIn+p.PacketsSent+p.Failed+p.Drops > 0 || p.OldestWait > 0 || p.Unreachable() || p.Unexpected+p.QueuedSends > 0
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Severity is how bad a problem is.
+// Severity is the severity of a problem.
 type Severity int
 
-// A Failure does not go away by itself; a Warning may.
+// A Failure does not resolve itself; a Warning may.
 const (
 	Warning Severity = iota
 	Failure
 )
 
-// String returns the severity in words.
+// String returns "failure" or "warning".
 func (s Severity) String() string {
 	if s == Failure {
 		return "failure"
@@ -31,17 +31,17 @@ func (s Severity) String() string {
 // MarshalText returns String.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Problem is something that is broken or degraded.
+// Problem is a fault or a degradation.
 type Problem struct {
 	Severity Severity `json:"severity"`
 	// Rank is the local rank, or -1 for a problem of the daemon.
 	Rank int    `json:"rank"`
 	Text string `json:"text"`
-	// Action is what to do about it, empty if unknown.
+	// Action is the recommended action, or empty if unknown.
 	Action string `json:"action,omitempty"`
 }
 
-// NoProblems returns the line for a daemon without problems, which counts recent failures.
+// NoProblems returns the text for a daemon without problems, with the number of recent failures.
 func NoProblems(s *state.Status) string {
 	n := 0
 	for i := range s.Failures {

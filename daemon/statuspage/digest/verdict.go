@@ -6,28 +6,27 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
-// Verdict is a digest in a line.
+// Verdict is a one-line summary of a digest.
 type Verdict struct {
 	Level Level `json:"level"`
-	// Text is the most severe problem, More adds to it or is empty.
+	// Text is the most severe problem. More has details, or is empty.
 	Text string `json:"text"`
 	More string `json:"more,omitempty"`
-	// Announcement is both for screen readers: it does not change while only time
-	// passes.
+	// Announcement is the text for screen readers. It does not change as long as only time passes.
 	Announcement string `json:"announcement"`
 }
 
-// Level is how urgent a verdict is.
+// Level is the urgency of a verdict.
 type Level string
 
-// The levels of verdicts.
+// Levels of verdicts.
 const (
 	Good Level = "good"
 	Warn Level = "warn"
 	Bad  Level = "bad"
 )
 
-// maxVerdict bounds each text of a verdict, in characters.
+// maxVerdict limits each text of a verdict, in characters.
 const maxVerdict = 400
 
 // Verdict returns the digest's verdict.
@@ -61,7 +60,7 @@ func (d *Digest) Verdict() Verdict {
 			v.Level = Bad
 		}
 		v.Text += ", longest " + words.Duration(old[0].Seconds)
-		v.More = "" // the list of waits says what for
+		v.More = "" // the list of waits has the details
 		v.Announcement = words.Plural(len(old), "wait") + ". Longest: " + old[0].Text + "."
 	}
 	if n := len(failures); n > 0 {

@@ -17,33 +17,32 @@ type Wait struct {
 	// Rank waits for Peer, which is AnyRank for a receive from any source.
 	Rank int `json:"rank"`
 	Peer int `json:"peer"`
-	// Remote: Rank is not a rank of the daemon. Its wait is known from the packet that
-	// it sent.
+	// Remote is set if Rank is not a rank of the daemon. Its wait is inferred from a packet that it sent.
 	Remote    bool      `json:"remote,omitempty"`
 	Direction Direction `json:"direction"`
-	// For is 0 for a message that is held back.
+	// For is the type of the awaited packet, or 0 for a message that is held back.
 	For protocol.Type `json:"waits_for,omitempty"`
 	// Seconds is the age of the wait.
 	Seconds float64 `json:"age_seconds"`
-	// Bytes is the length of the message, or 0 if it is unknown.
+	// Bytes is the length of the message, or 0 if unknown.
 	Bytes int64 `json:"bytes,omitempty"`
-	// Retransmissions counts packets of the message, Queued the messages behind it.
+	// Retransmissions counts retransmitted packets of the message, Queued the messages queued behind it.
 	Retransmissions int `json:"retransmissions,omitempty"`
 	Queued          int `json:"queued,omitempty"`
-	// Cancelled: the call of a send has ended, and its transfer goes on.
+	// Cancelled is set if the call of a send has ended while its transfer continues.
 	Cancelled bool `json:"cancelled,omitempty"`
-	// Also counts further operations of the rank that wait for the peer, which began later.
+	// Also counts later operations of the rank that wait for the same peer.
 	Also int `json:"also,omitempty"`
-	// Text is the wait in words, without its age.
+	// Text describes the wait, without its age.
 	Text string `json:"text"`
-	// InCycle: the wait is part of a cycle.
+	// InCycle is set if the wait is part of a cycle.
 	InCycle bool `json:"in_cycle,omitempty"`
 }
 
-// Direction of a message.
+// Direction is the direction of a message.
 type Direction string
 
-// The directions of messages.
+// Directions of messages.
 const (
 	Send    Direction = "send"
 	Receive Direction = "receive"
@@ -52,14 +51,14 @@ const (
 // Age classifies waits by their duration.
 type Age int
 
-// A Brief wait is normal, a Long one needs attention.
+// A Brief wait is normal; a Long one needs attention.
 const (
 	Brief Age = iota
 	Medium
 	Long
 )
 
-// The lower bounds of Medium and Long in seconds.
+// Lower bounds of Medium and Long in seconds.
 const (
 	mediumSeconds = 1
 	longSeconds   = 10
@@ -79,7 +78,7 @@ func AgeOf(seconds float64) Age {
 // Age returns the age of the wait.
 func (w *Wait) Age() Age { return AgeOf(w.Seconds) }
 
-// Detail returns what Text does not say: length, retransmissions, queue.
+// Detail returns details that Text omits: length, retransmissions, queue.
 func (w *Wait) Detail() string {
 	var parts []string
 	if w.Bytes > 0 {
@@ -104,8 +103,8 @@ func (w *Wait) Detail() string {
 	return strings.Join(parts, ", ")
 }
 
-// waits returns the waits of a status, the oldest first: of a rank for a peer one, which counts the
-// others. The receive with which a stand-in's kernel waits for work is not one.
+// waits returns the waits of a status, oldest first, with one entry for each rank and peer that counts the
+// others. It omits the receive with which a stand-in's kernel waits for work.
 func waits(s *state.Status) []Wait {
 	ws := []Wait{}
 	local := make(map[int]bool, len(s.Ranks))
@@ -150,8 +149,8 @@ func waits(s *state.Status) []Wait {
 	return oncePerPair(ws)
 }
 
-// oncePerPair returns of sorted waits the first of each rank for each peer. A send whose call has
-// ended does not stand for another one.
+// oncePerPair keeps, of sorted waits, the first of each rank for each peer. A send whose call has ended has a
+// separate entry.
 func oncePerPair(ws []Wait) []Wait {
 	type key struct {
 		rank, peer int

@@ -1,5 +1,5 @@
-// Package appstest has what tests of the example programs share: ranks on the loopback interface, and messages as
-// upstream's programs send them.
+// Package appstest provides helpers for tests of the example programs: ranks on the loopback interface, and messages in
+// the format of upstream's programs.
 package appstest
 
 import (
@@ -26,7 +26,7 @@ func Worlds(t *testing.T, n int, profile protocol.Profile) []*mpi.Comm {
 		t.Cleanup(func() {
 			ended, stop := context.WithCancel(context.Background())
 			stop()
-			_ = d.Close(ended) // messages that are cut off are the test's business
+			_ = d.Close(ended) // the test handles messages that are cut off
 		})
 		if all[i], err = mpi.New(d); err != nil {
 			t.Fatal(err)
@@ -35,7 +35,7 @@ func Worlds(t *testing.T, n int, profile protocol.Profile) []*mpi.Comm {
 	return all
 }
 
-// Within returns a context that ends a test that hangs.
+// Within returns a context that ends a hanging test.
 func Within(t *testing.T) context.Context {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(stop)
@@ -47,7 +47,7 @@ func Send[T mpi.Number](ctx context.Context, c *mpi.Comm, to int, numbers ...T) 
 	return mpi.Send(ctx, c, numbers, to, 0)
 }
 
-// Want receives a message, and returns an error unless it has these numbers.
+// Want receives a message, and returns an error unless it consists of the given numbers.
 func Want[T mpi.Number](ctx context.Context, c *mpi.Comm, from int, numbers ...T) error {
 	buf := make([]T, len(numbers))
 	st, err := mpi.Recv(ctx, c, buf, from, 0)

@@ -19,7 +19,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// random makes equations whose unknowns are neither huge nor tiny.
+// random returns random equations whose unknowns are neither very large nor very small.
 func random[T backsub.Number](n int) (*backsub.Matrix[T], []T) {
 	r := rand.New(rand.NewPCG(uint64(n), 3))
 	a, b := &backsub.Matrix[T]{Size: n, Numbers: make([]T, n*n)}, make([]T, n)
@@ -40,12 +40,12 @@ func TestSerial(t *testing.T) {
 		numbers, b, want []float32
 	}{
 		{"one equation", 1, []float32{4}, []float32{-2}, []float32{-0.5}},
-		// What is below the diagonal does not count.
+		// The numbers below the diagonal are ignored.
 		{"by hand", 3, []float32{2, 3, 1, 99, 4, -2, 99, 99, 5}, []float32{11, 6, 5}, []float32{2, 2, 1}},
-		// float32 has 24 bits: 2²⁴ + 1 is 2²⁴. The last unknown is put in first.
+		// float32 has 24 bits: 2²⁴ + 1 is rounded to 2²⁴. The last unknown is substituted first.
 		{"from the last one on", 3, []float32{1, -1, 1 << 24, 0, 1, 0, 0, 0, 1}, []float32{1 << 24, 1, 1}, []float32{1, 1, 1}},
 		{"in this order", 3, []float32{1, 1 << 24, -1, 0, 1, 0, 0, 0, 1}, []float32{1 << 24, 1, 1}, []float32{0, 1, 1}},
-		// 4097² is 2²⁴ + 2¹³ + 1, and rounded one less.
+		// 4097² is 2²⁴ + 2¹³ + 1, which is rounded down by one.
 		{"products are rounded", 2, []float32{1, 4097, 0, 1}, []float32{1<<24 + 1<<13, 4097}, []float32{0, 4097}},
 	} {
 		x, err := backsub.Serial(t.Context(), &backsub.Matrix[float32]{Size: c.size, Numbers: c.numbers}, c.b, backsub.Options{})
@@ -55,7 +55,7 @@ func TestSerial(t *testing.T) {
 	}
 }
 
-// TestSolves: the unknowns solve the equations.
+// TestSolves checks that the unknowns solve the equations.
 func TestSolves(t *testing.T) {
 	a, b := random[float64](300)
 	x, err := backsub.Serial(t.Context(), a, b, backsub.Options{})
@@ -73,8 +73,8 @@ func TestSolves(t *testing.T) {
 	}
 }
 
-// parallel solves equations with all ranks, and compares all bits with Serial. Where
-// flat says so, a worker calls Send and Recv only.
+// parallel solves equations with all ranks, and compares the result with Serial bit by bit. If flat returns true, a
+// worker uses only Send and Recv.
 func parallel[T backsub.Number](t *testing.T, all []*mpi.Comm, size int, flat func(rank int) bool) {
 	t.Helper()
 	ctx := appstest.Within(t)
@@ -112,7 +112,7 @@ func TestParallel(t *testing.T) {
 					parallel[float64](t, all, size, func(int) bool { return false })
 				}
 				if profile == protocol.Extended {
-					return // such ranks distinguish collective calls from Send and Recv
+					return // these ranks distinguish collective calls from Send and Recv
 				}
 				parallel[float32](t, all, 17, func(int) bool { return true })
 				parallel[float64](t, all, 17, func(rank int) bool { return rank%2 == 1 })
@@ -156,7 +156,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestEnds: all sides end when the context does, and say who waits for whom.
+// TestEnds checks that all ranks return when the context ends, with an error about the wait.
 func TestEnds(t *testing.T) {
 	all := appstest.Worlds(t, 3, protocol.CloudFPGA)
 	cause := errors.New("enough")

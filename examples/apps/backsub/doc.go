@@ -1,17 +1,15 @@
-// Package backsub solves systems of linear equations whose matrix is an upper triangle,
-// by back substitution: from the last unknown to the first, each is computed from its
-// own row and then put into all rows above. Rank 0 deals the rows out to all ranks, one
-// after another and again from the first rank on. In each step the rank that has the row
-// computes the unknown, the pivot, and sends it to all others. At last rank 0 gathers
-// the unknowns.
+// Package backsub solves systems of linear equations with an upper triangular matrix by back substitution: from the
+// last unknown to the first, each is computed from its row and then substituted into all rows above. Rank 0 deals the
+// rows out to all ranks in turn. In each step, the rank that has the row computes the unknown, called the pivot, and
+// sends it to all other ranks. At the end, rank 0 gathers the unknowns.
 //
-// It is the program of Pires, Véstias and Neto, An Implementation of MPI on FPGA for
-// Distributed Memory Multiprocessing, whose listing 1 is Serial, but for a slip: its
-// outer loop has to count down. docs/examples.md lists the messages.
+// It follows Pires, Véstias and Neto, An Implementation of MPI on FPGA for Distributed Memory Multiprocessing. Listing
+// 1 of the paper is Serial, with one slip corrected: its outer loop has to count down. docs/examples.md lists the
+// messages.
 //
-// A row is one rank's, which subtracts the products in the order of the steps, as Serial
-// does, and rounds each of them. So the result is that of Serial to the last bit.
+// The rank that has a row subtracts the products in the order of the steps, as Serial does, and rounds each of them. So
+// the result is identical to Serial's, to the last bit.
 //
-// The package must never allocate without bounds by what a message says: Options.Words
-// is the longest that it takes, and a matrix has at most MaxSize rows.
+// The package must never let a message determine how much it allocates, beyond fixed bounds: Options.Words is the
+// longest message that it accepts, and a matrix has at most MaxSize rows.
 package backsub

@@ -12,15 +12,14 @@ import (
 
 // Result is the solution of a system of equations.
 type Result[T Number] struct {
-	// X are the unknowns.
+	// X holds the unknowns.
 	X []T
-	// Deal is how long it took to deal the matrix out, and Solve the rest: from the
-	// right sides to the unknowns.
+	// Deal is the time to deal the matrix out, and Solve the time for the rest, from the right sides to the unknowns.
 	Deal, Solve time.Duration
 }
 
-// Host solves the equations of a and the right sides b with all other ranks of c as
-// workers; it is for rank Root. Without other ranks it computes by itself.
+// Host solves the equations with matrix a and right sides b. It must run on rank Root; all other ranks of c are
+// workers. Without other ranks it computes everything itself.
 func Host[T Number](ctx context.Context, c *mpi.Comm, a *Matrix[T], b []T, o Options) (*Result[T], error) {
 	if err := a.check(b, o); err != nil {
 		return nil, err
@@ -58,8 +57,8 @@ func Host[T Number](ctx context.Context, c *mpi.Comm, a *Matrix[T], b []T, o Opt
 	return &Result[T]{x, dealt.Sub(begin), time.Since(dealt)}, nil
 }
 
-// rowsOf is a's rows from the diagonal on, by the ranks that get them. Each rank's are as
-// many numbers as those of rank 0; the last ones may be none of its rows.
+// rowsOf returns a's rows from the diagonal on, grouped by rank. Each group has the length of rank 0's group, and may
+// have unused numbers at its end.
 func rowsOf[T Number](d deal, a *Matrix[T]) []T {
 	all := make([]T, d.ranks*d.numbers())
 	for rank := range d.ranks {
@@ -71,7 +70,7 @@ func rowsOf[T Number](d deal, a *Matrix[T]) []T {
 	return all
 }
 
-// sidesOf is b by the ranks that get it, in the same way.
+// sidesOf returns b grouped by rank in the same way.
 func sidesOf[T Number](d deal, b []T) []T {
 	all := make([]T, d.ranks*d.share())
 	for i, side := range b {

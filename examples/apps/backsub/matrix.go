@@ -8,18 +8,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/examples/apps/internal/pace"
 )
 
-// Number is what matrices and vectors are made of.
+// Number is the element type of matrices and vectors.
 type Number interface{ float32 | float64 }
 
-// Matrix is square. What is below its diagonal is not read.
+// Matrix is a square matrix. Elements below its diagonal are not read.
 type Matrix[T Number] struct {
-	// Size is the number of rows, and of columns.
+	// Size is the number of rows and columns.
 	Size int
-	// Numbers are the rows, one after another.
+	// Numbers holds the rows, one after the other.
 	Numbers []T
 }
 
-// row is row i from the diagonal on.
+// row returns row i from the diagonal on.
 func (a *Matrix[T]) row(i int) []T { return a.Numbers[i*a.Size+i : (i+1)*a.Size] }
 
 func (a *Matrix[T]) check(b []T, o Options) error {
@@ -39,8 +39,7 @@ func (a *Matrix[T]) check(b []T, o Options) error {
 	return o.check()
 }
 
-// Serial solves the equations on one processor, as a reference for Host. b are the right
-// sides.
+// Serial solves the equations on one processor, as a reference for Host. b holds the right sides.
 func Serial[T Number](ctx context.Context, a *Matrix[T], b []T, o Options) ([]T, error) {
 	if err := a.check(b, o); err != nil {
 		return nil, err
@@ -59,8 +58,8 @@ func Serial[T Number](ctx context.Context, a *Matrix[T], b []T, o Options) ([]T,
 	return x, nil
 }
 
-// minus is b − x·a. The conversion rounds the product: without it some machines would
-// round the difference alone, depending on the code around.
+// minus returns b − x·a. The conversion rounds the product: without it, some machines would round only the difference,
+// depending on the surrounding code.
 func minus[T Number](b, x, a T) T {
 	return b - T(x*a) //nolint:unconvert // it rounds
 }

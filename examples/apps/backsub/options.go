@@ -10,41 +10,39 @@ import (
 	"github.com/zrlmpi/zrlmpid/examples/apps/internal/pace"
 )
 
-// Root is the rank that has the system of equations.
+// Root is the rank that has the equations.
 const Root = exchange.Root
 
-// MaxSize is how many unknowns there are at most. The matrix takes up to 1 GiB then, of
-// float32.
+// MaxSize is the maximum number of unknowns. A float32 matrix of this size takes 1 GiB.
 const MaxSize = 1 << 14
 
 // wordLen is the length of a word in bytes.
 const wordLen = 4
 
-// Options of a rank.
+// Options are the options of a rank.
 type Options struct {
-	// Pace has ranks wait, as if a multiplication with its subtraction took so long,
-	// or a division. Host sends it to the workers.
+	// Pace slows ranks down, as if each division, and each multiplication with its subtraction, took this time. Host
+	// sends it to the workers.
 	Pace time.Duration
-	// Words is the longest message that Work takes, in 32-bit words: a rank's rows,
-	// from the diagonal on, are one.
+	// Words is the length, in 32-bit words, of the longest message that Work accepts. The rows of a rank, from the
+	// diagonal on, are one message.
 	Words int
-	// Unrolled is how Work makes the collective calls where messages to some rank match by
-	// their order alone: with Send and Recv, as upstream's compiler puts them in their place,
-	// and not by those of package mpi.
+	// Unrolled makes Work use Send and Recv in place of collective calls, like the code of upstream's compiler, if
+	// messages to some rank match by their order alone. Otherwise Work uses the collective calls of package mpi.
 	Unrolled bool
-	// FPGAs are the ranks of FPGAs in the order of upstream's cluster file, if its
-	// compiler makes a tree of them (com_opt 1 and more), of which an unrolled worker has
-	// its part. With fewer than two all is flat (com_opt 0).
+	// FPGAs lists the FPGA ranks in the order of upstream's cluster file if upstream's compiler arranges them in a tree
+	// (com_opt 1 and higher). An unrolled worker then does its part in the tree. With fewer than two, there is no tree
+	// (com_opt 0).
 	FPGAs []int
 }
 
-// ErrOptions matches the errors of invalid equations and options.
+// ErrOptions is matched by errors for invalid equations and options.
 var ErrOptions = errors.New("backsub: wrong options")
 
-// ErrMessage matches the errors of invalid messages.
+// ErrMessage is matched by errors for invalid messages.
 var ErrMessage = errors.New("backsub: unexpected message")
 
-// Check returns an error if the options are not valid for a worker.
+// Check returns an error if the options are invalid for a worker.
 func (o Options) Check() error {
 	if o.Words < 1 {
 		return fmt.Errorf("%w: messages of at most %d words: a worker needs room for one", ErrOptions, o.Words)
@@ -52,7 +50,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// check returns an error if the options are not valid for Host or Serial.
+// check returns an error if the options are invalid for Host or Serial.
 func (o Options) check() error {
 	if o.Pace < 0 || o.Pace > pace.Longest {
 		return fmt.Errorf("%w: a pace of %v: 0 to %v are possible", ErrOptions, o.Pace, pace.Longest)
@@ -60,20 +58,19 @@ func (o Options) check() error {
 	return nil
 }
 
-// shape is the first message: how many unknowns there are, how many bytes a number has,
-// and Options.Pace. All are int32.
+// shape is the first message: the number of unknowns, the size of a number in bytes, and Options.Pace, all as int32.
 type shape struct {
 	unknowns, size int
 	pace           time.Duration
 }
 
-// words are those of the message.
+// words encodes the message.
 func (s shape) words() []int32 { return []int32{int32(s.unknowns), int32(s.size), int32(s.pace)} }
 
 // shapeWords is the length of the message.
 const shapeWords = 3
 
-// shapeOf reads the message at a worker of numbers T.
+// shapeOf decodes the message at a worker with numbers of type T.
 func shapeOf[T Number](words []int32) (s shape, err error) {
 	s = shape{int(words[0]), int(words[1]), time.Duration(words[2])}
 	var zero T

@@ -7,10 +7,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/examples/apps/internal/pace"
 )
 
-// deal is how the rows are dealt out: row i is that of rank i modulo ranks.
+// deal is the distribution of the rows: row i belongs to rank i modulo ranks.
 type deal struct{ unknowns, ranks int }
 
-// above is how many rows a rank has above row i, which may be the one behind the last.
+// above returns the number of a rank's rows above row i. i may be the number of rows.
 func (d deal) above(i, rank int) int {
 	if i <= rank {
 		return 0
@@ -18,11 +18,10 @@ func (d deal) above(i, rank int) int {
 	return (i - rank + d.ranks - 1) / d.ranks
 }
 
-// share is how many rows a rank has at most. Rank 0 has as many.
+// share returns the maximum number of rows of a rank, which is also the number of rank 0.
 func (d deal) share() int { return d.above(d.unknowns, 0) }
 
-// numbers is how many numbers the rows of rank 0 have, from the diagonal on. No rank has
-// more.
+// numbers returns the number of elements in the rows of rank 0 from the diagonal on, which is the maximum of all ranks.
 func (d deal) numbers() (n int) {
 	for i := 0; i < d.unknowns; i += d.ranks {
 		n += d.unknowns - i
@@ -30,20 +29,19 @@ func (d deal) numbers() (n int) {
 	return n
 }
 
-// rows are those of one rank.
+// rows holds the rows of one rank.
 type rows[T Number] struct {
 	deal
 	rank int
-	// numbers are the rows of the matrix from the diagonal on, one after another;
-	// starts has where each begins.
+	// numbers holds the rows of the matrix from the diagonal on, one after the other; starts holds their offsets.
 	numbers []T
 	starts  []int
-	// b are the right sides, and become the unknowns. Ranks that have a row less than
-	// others have a number more than rows.
+	// b holds the right sides, which are replaced by the unknowns. It has one element too many on ranks with one row
+	// less.
 	b []T
 }
 
-// newRows takes the rows as they have been dealt out.
+// newRows returns the rows as dealt out.
 func newRows[T Number](d deal, rank int, numbers, b []T) *rows[T] {
 	r := &rows[T]{deal: d, rank: rank, numbers: numbers, b: b, starts: make([]int, d.above(d.unknowns, rank))}
 	start := 0
@@ -54,8 +52,7 @@ func newRows[T Number](d deal, rank int, numbers, b []T) *rows[T] {
 	return r
 }
 
-// solve does all steps, together with the other ranks. It returns the unknowns of these
-// rows.
+// solve performs all steps, together with the other ranks. It returns the unknowns of the rank's rows.
 func (r *rows[T]) solve(ctx context.Context, ranks *exchange.Ranks, p pace.Processor) ([]T, error) {
 	var pivot [1]T
 	for i := r.unknowns - 1; i >= 0; i-- {

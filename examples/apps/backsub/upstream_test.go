@@ -14,9 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// What upstream's compiler makes of the program with com_opt: 0, as docs/examples.md has
-// it, for 4 unknowns on 3 ranks: walks over the ranks, one call at a time. The unknowns
-// are 1, 2, 3, 4.
+// The code that upstream's compiler generates with com_opt: 0, according to docs/examples.md, for 4 unknowns on 3
+// ranks: loops over the ranks, with one call at a time. The unknowns are 1, 2, 3, 4.
 var (
 	upstreamMatrix = backsub.Matrix[float32]{Size: 4, Numbers: []float32{2, 3, 4, 5, 0, 6, 7, 8, 0, 0, 9, 10, 0, 0, 0, 11}}
 	upstreamSides  = []float32{2 + 6 + 12 + 20, 12 + 21 + 32, 27 + 40, 44}
@@ -72,7 +71,7 @@ func TestHostOfUpstreamsWorkers(t *testing.T) {
 	}
 }
 
-// TestUnexpectedMessages: an invalid message is an error that says so.
+// TestUnexpectedMessages checks the errors for invalid messages.
 func TestUnexpectedMessages(t *testing.T) {
 	for name, c := range map[string]struct {
 		shape    []int32
@@ -106,7 +105,7 @@ func TestUnexpectedMessages(t *testing.T) {
 				}
 				return err
 			})
-			defer func() { _ = host.Wait() }() // what the worker does not receive ends with ctx
+			defer func() { _ = host.Wait() }() // ctx ends sends that the worker does not receive
 			defer stop()
 			if err := backsub.Work[float32](ctx, all[1], backsub.Options{Words: 8, Unrolled: true}); !errors.Is(err, c.want) {
 				t.Errorf("%v", err)

@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// Cell is what a grid is made of: int32, as upstream's, or float32.
+// Cell is the element type of a grid: int32, as in upstream's example, or float32.
 type Cell interface{ int32 | float32 }
 
 // Grid is a square of cells.
 type Grid[T Cell] struct {
-	// Size is the number of lines, and of columns.
+	// Size is the number of lines and columns.
 	Size int
-	// Cells are the lines, one after another.
+	// Cells holds the lines, one after the other.
 	Cells []T
 }
 
-// NewGrid returns a grid that is 0 but for its border.
+// NewGrid returns a grid that is 0 except for its border.
 func NewGrid[T Cell](size int, border T) *Grid[T] {
 	g := &Grid[T]{size, make([]T, size*size)}
 	for i := range size {
@@ -26,10 +26,10 @@ func NewGrid[T Cell](size int, border T) *Grid[T] {
 	return g
 }
 
-// Line is line i.
+// Line returns line i.
 func (g *Grid[T]) Line(i int) []T { return g.Cells[i*g.Size:][:g.Size] }
 
-// clone is a copy.
+// clone returns a copy of the grid.
 func (g *Grid[T]) clone() *Grid[T] {
 	return &Grid[T]{g.Size, slices.Clone(g.Cells)}
 }
@@ -52,7 +52,7 @@ func Serial[T Cell](g *Grid[T], iterations int) {
 	}
 }
 
-// relax computes a line but for its first and last cell.
+// relax computes a line except for its first and last cell.
 func relax[T Cell](to, above, line, below []T) {
 	switch to := any(to).(type) {
 	case []int32:

@@ -9,12 +9,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// Host computes iterations of the grid with all other ranks of c as workers; it
-// is for rank Root. The options must fit the grid and be those of the workers.
-// Without other ranks it computes by itself.
+// Host computes iterations of the grid. It must run on rank Root; all other ranks of c are workers with the same
+// options, which must fit the grid. Without other ranks it computes everything itself.
 //
-// What goes to one worker is in upstream's order. Workers are served
-// concurrently, where upstream's host serves one after another.
+// The messages to one worker are in upstream's order. Host serves workers concurrently, whereas upstream's host serves
+// one after the other.
 func Host[T Cell](ctx context.Context, c *mpi.Comm, g *Grid[T], iterations int, o Options) error {
 	if err := g.check(); err != nil {
 		return err
@@ -50,9 +49,9 @@ func Host[T Cell](ctx context.Context, c *mpi.Comm, g *Grid[T], iterations int, 
 	return nil
 }
 
-// serve has one worker compute its lines of next.
+// serve makes one worker compute its lines of next.
 func serve[T Cell](ctx context.Context, c *mpi.Comm, g, next *Grid[T], worker int, o Options) error {
-	first := (worker - 1) * o.Lines // the worker's own lines, and one around them
+	first := (worker - 1) * o.Lines // the exchange includes one line above and one below
 	outside := make([]T, g.Size)
 	for i := first - 1; i <= first+o.Lines; i++ {
 		line := outside
@@ -68,8 +67,7 @@ func serve[T Cell](ctx context.Context, c *mpi.Comm, g, next *Grid[T], worker in
 		if err := recvLine(ctx, c, line, o.Words, worker); err != nil {
 			return err
 		}
-		// The lines around belong to the neighbours, and upstream's workers do
-		// not set the border.
+		// The outer lines belong to the neighbours, and upstream's workers do not set the border.
 		if i >= max(first, 1) && i < min(first+o.Lines, g.Size-1) {
 			copy(next.Line(i)[1:g.Size-1], line[1:g.Size-1])
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// random fills a grid, with the same for all types.
+// random returns a grid with the same values for all types.
 func random[T jacobi.Cell](size int) *jacobi.Grid[T] {
 	r := rand.New(rand.NewPCG(uint64(size), 1))
 	g := jacobi.NewGrid[T](size, 0)
@@ -28,8 +28,7 @@ func random[T jacobi.Cell](size int) *jacobi.Grid[T] {
 }
 
 func TestSerial(t *testing.T) {
-	// By hand: in a grid of 4 x 4 all inner cells have two neighbours in the
-	// border, and two inner ones.
+	// Computed by hand: in a grid of 4 x 4, each inner cell has two neighbours in the border and two inner neighbours.
 	for _, c := range []struct {
 		border     int32
 		iterations int
@@ -59,7 +58,7 @@ func TestSerial(t *testing.T) {
 			}
 		}
 	}
-	// Which neighbours: each counts once.
+	// Each neighbour counts once.
 	g := &jacobi.Grid[int32]{Size: 3, Cells: []int32{1000, 4, 1000, 40, 1000, 400, 1000, 4000, 1000}}
 	jacobi.Serial(g, 1)
 	if g.Cells[4] != 1111 {
@@ -67,7 +66,7 @@ func TestSerial(t *testing.T) {
 	}
 }
 
-// parallel computes a grid with n ranks, and compares all bits with Serial.
+// parallel computes a grid with n ranks, and compares the result with Serial bit by bit.
 func parallel[T jacobi.Cell](t *testing.T, n int, profile protocol.Profile, size, iterations int, o jacobi.Options) {
 	ctx := appstest.Within(t)
 	got, want := random[T](size), random[T](size)
@@ -113,7 +112,7 @@ func TestParallel(t *testing.T) {
 	}
 }
 
-// TestNoIterations: the workers receive that number, and end.
+// TestNoIterations checks that the workers receive the number 0, and return.
 func TestNoIterations(t *testing.T) {
 	parallel[int32](t, 3, protocol.CloudFPGA, 8, 0, jacobi.Options{})
 }
@@ -152,7 +151,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestEnds: both sides end when the context does, and say who waits for whom.
+// TestEnds checks that both sides return when the context ends, with an error about the wait.
 func TestEnds(t *testing.T) {
 	all := appstest.Worlds(t, 2, protocol.CloudFPGA)
 	cause := errors.New("enough")

@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// sendLine sends a line of cells in messages of at most words.
+// sendLine sends a line of cells in messages of at most words words.
 func sendLine[T Cell](ctx context.Context, c *mpi.Comm, line []T, words, to int) error {
 	for part := range slices.Chunk(line, words) {
 		if err := mpi.Send(ctx, c, part, to, tag); err != nil {
@@ -18,7 +18,7 @@ func sendLine[T Cell](ctx context.Context, c *mpi.Comm, line []T, words, to int)
 	return nil
 }
 
-// recvLine receives one.
+// recvLine receives a line that sendLine has sent.
 func recvLine[T Cell](ctx context.Context, c *mpi.Comm, line []T, words, from int) error {
 	for part := range slices.Chunk(line, words) {
 		st, err := mpi.Recv(ctx, c, part, from, tag)

@@ -11,43 +11,39 @@ const Root = 0
 // DefaultColumns is the width of the grid in upstream's example.
 const DefaultColumns = 512
 
-// MaxColumns is the widest grid. A worker holds two blocks of cells, each of
-// which takes up to 1 GiB.
+// MaxColumns is the maximum width of a grid. A worker holds two blocks of cells of up to 1 GiB each.
 const MaxColumns = 1 << 14
 
-// minColumns leaves a cell within the border.
+// minColumns is the minimum width of a grid that has a cell inside of its border.
 const minColumns = 3
 
-// tag is upstream's. It does not travel by profile cloudfpga.
+// tag is upstream's tag. The cloudfpga profile does not transmit it.
 const tag = 0
 
-// Options are what all ranks must agree on: upstream compiles them into the
-// programs of hosts and FPGAs.
+// Options must be the same on all ranks: upstream compiles them into the programs of hosts and FPGAs.
 type Options struct {
 	// Columns is the width of the grid in cells; 0 is DefaultColumns.
 	Columns int
-	// Lines is how many lines a worker computes. 0 shares those of a square
-	// grid out evenly, rounded up; the last workers may have fewer then, or
-	// none, and compute on lines of zeros that are not used.
+	// Lines is the number of lines that a worker computes. 0 means an even share of a square grid, rounded up. The last
+	// workers may then have fewer lines of the grid or none, and compute unused lines of zeros instead.
 	Lines int
-	// Words is the longest message in words. Longer lines are cut. 0 is no
-	// limit.
+	// Words is the length of the longest message in words. Longer lines are split. 0 means no limit.
 	Words int
 }
 
-// ErrOptions matches the errors of invalid options.
+// ErrOptions is matched by errors for invalid options.
 var ErrOptions = errors.New("jacobi: wrong options")
 
-// ErrMessage matches the errors of messages that the options do not allow.
+// ErrMessage is matched by errors for messages that contradict the options.
 var ErrMessage = errors.New("jacobi: unexpected message")
 
-// Check returns an error if there is no cluster that the options are for.
+// Check returns an error if the options are invalid for every cluster.
 func (o Options) Check() error {
 	_, err := o.in(2)
 	return err
 }
 
-// in returns the options with nothing left open, for a cluster of so many ranks.
+// in returns the options with defaults filled in, for a cluster of the given number of ranks.
 func (o Options) in(ranks int) (Options, error) {
 	if o.Columns == 0 {
 		o.Columns = DefaultColumns

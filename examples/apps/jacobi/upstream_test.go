@@ -14,8 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// The messages of upstream's jacobi2d.cpp, as its source has them, for a small
-// grid: workers in rank order, one call at a time.
+// The messages of upstream's jacobi2d.cpp, according to its source, for a small grid: the workers in rank order, with
+// one call at a time.
 const (
 	dim     = 8
 	workers = 2
@@ -25,8 +25,7 @@ const (
 	edge    = 128
 )
 
-// upstreamHost plays rank 0. Its grid has a line more at each end, the borders of
-// which have the edge's value, too.
+// upstreamHost plays rank 0. Its grid has an extra line at each end, with the edge's value in the border too.
 func upstreamHost(ctx context.Context, c *mpi.Comm) ([dim + 2][dim]int32, error) {
 	var grid [dim + 2][dim]int32
 	for i := range grid {
@@ -89,8 +88,7 @@ func TestWorkersOfUpstreamsHost(t *testing.T) {
 	}
 }
 
-// upstreamWorker plays another rank. What upstream's worker does not set is
-// rubbish here.
+// upstreamWorker plays another rank. Cells that upstream's worker does not set have invalid values here.
 func upstreamWorker(ctx context.Context, c *mpi.Comm) error {
 	var n [1]int32
 	if _, err := mpi.Recv(ctx, c, n[:], 0, 0); err != nil {
@@ -141,7 +139,7 @@ func TestHostOfUpstreamsWorkers(t *testing.T) {
 	}
 }
 
-// TestUnexpectedMessages: what does not fit the options is an error that says so.
+// TestUnexpectedMessages checks the errors for messages that do not match the options.
 func TestUnexpectedMessages(t *testing.T) {
 	for name, messages := range map[string][][]int32{
 		"negative iterations": {{-1}},
@@ -173,10 +171,10 @@ func TestUnexpectedMessages(t *testing.T) {
 	})
 }
 
-// TestOneWorkerFails: the host does not wait for the others.
+// TestOneWorkerFails checks that the host does not wait for the other workers.
 func TestOneWorkerFails(t *testing.T) {
 	ctx, all := appstest.Within(t), appstest.Worlds(t, 3, protocol.Extended)
-	if err := mpi.Send(ctx, all[1], []int32{1, 2}, 0, 0); err != nil { // no line
+	if err := mpi.Send(ctx, all[1], []int32{1, 2}, 0, 0); err != nil { // not a line
 		t.Fatal(err)
 	}
 	err := jacobi.Host(ctx, all[0], jacobi.NewGrid[int32](8, 1), 1, jacobi.Options{})

@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// Work serves rank Root as a worker, once: as many iterations as it says.
+// Work serves rank Root as a worker, once, for the number of iterations that Root sends.
 func Work[T Cell](ctx context.Context, c *mpi.Comm, o Options) error {
 	o, err := o.in(c.Size())
 	if err != nil {
@@ -38,7 +38,7 @@ func Work[T Cell](ctx context.Context, c *mpi.Comm, o Options) error {
 	return nil
 }
 
-// block is a worker's lines, with one more above and one below.
+// block holds a worker's lines, and one line above and below.
 type block[T Cell] [][]T
 
 func newBlock[T Cell](o Options) block[T] {
@@ -49,7 +49,7 @@ func newBlock[T Cell](o Options) block[T] {
 	return b
 }
 
-// relax computes an iteration. What it cannot compute is copied.
+// relax computes an iteration. It copies cells that it cannot compute.
 func (b block[T]) relax(next block[T]) {
 	last := len(b) - 1
 	copy(next[0], b[0])

@@ -5,11 +5,11 @@ import (
 	"math"
 )
 
-// clusters are the centroids, and what an iteration computes for them.
+// clusters holds the centroids, and the intermediate results of an iteration.
 type clusters struct {
 	dimensions int
-	// centroids and sums are vectors, one after another. A sum is that of the
-	// vectors of a cluster, and counts says how many these are.
+	// centroids and sums hold vectors, one after the other. sums holds the sum of the vectors of each cluster, and
+	// counts their number.
 	centroids, sums, counts []int32
 }
 
@@ -17,8 +17,7 @@ func newClusters(dimensions, n int) *clusters {
 	return &clusters{dimensions, make([]int32, n*dimensions), make([]int32, n*dimensions), make([]int32, n)}
 }
 
-// seed takes vectors at equal distances in the list as centroids, as upstream's
-// example does.
+// seed chooses vectors at equal distances in the list as centroids, as in upstream's example.
 func (k *clusters) seed(vectors []int32) {
 	d := k.dimensions
 	step := len(vectors) / d / len(k.counts)
@@ -27,8 +26,7 @@ func (k *clusters) seed(vectors []int32) {
 	}
 }
 
-// nearest is the cluster of a vector: the lowest of those whose centroids are
-// equally near.
+// nearest returns the cluster of a vector. If several centroids are equally near, it returns the lowest cluster.
 func (k *clusters) nearest(vector []int32) int32 {
 	best, at := int64(math.MaxInt64), 0
 	for i := range k.counts {
@@ -39,7 +37,7 @@ func (k *clusters) nearest(vector []int32) int32 {
 	return int32(at)
 }
 
-// distance is the square of that between a and as much of b.
+// distance returns the square of the distance between a and the beginning of b.
 func distance(a, b []int32) (sum int64) {
 	for i, x := range a {
 		d := int64(x) - int64(b[i])
@@ -48,17 +46,16 @@ func distance(a, b []int32) (sum int64) {
 	return sum
 }
 
-// checkInterval is how many vectors are assigned between two checks of the context.
+// checkInterval is the number of vectors assigned between two checks of the context.
 const checkInterval = 1 << 10
 
-// clear begins an iteration.
+// clear resets sums and counts for an iteration.
 func (k *clusters) clear() {
 	clear(k.sums)
 	clear(k.counts)
 }
 
-// assign finds the cluster of each vector. It sets labels, and adds the vectors
-// up.
+// assign stores the cluster of each vector in labels, and adds the vectors up.
 func (k *clusters) assign(ctx context.Context, vectors, labels []int32) error {
 	d := k.dimensions
 	for i := range labels {
@@ -74,17 +71,15 @@ func (k *clusters) assign(ctx context.Context, vectors, labels []int32) error {
 	return nil
 }
 
-// add adds b to as much of a. It overflows as upstream's does.
+// add adds b to the beginning of a. It overflows like upstream's code.
 func add(a, b []int32) {
 	for i, x := range b {
 		a[i] += x
 	}
 }
 
-// move moves the centroids to the means of their vectors, and returns the square
-// of how far they moved in all, or the largest int32 if that is less. The
-// centroid of a cluster that has lost all its vectors stays; upstream's host
-// moves it to 0.
+// move moves the centroids to the means of their vectors, and returns the sum of the squared distances, at most the
+// largest int32. The centroid of a cluster without vectors does not move; upstream's host moves it to 0.
 func (k *clusters) move() int32 {
 	norm := int64(0)
 	d := k.dimensions

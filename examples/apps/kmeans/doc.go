@@ -1,15 +1,13 @@
-// Package kmeans divides vectors into clusters: each vector belongs to the
-// cluster whose centroid is nearest, and each centroid moves to the mean of its
-// vectors, until they move no more. Every rank has a share of the vectors; rank 0
-// has all of them at first, and computes the means.
+// Package kmeans divides vectors into clusters: each vector belongs to the cluster with the nearest centroid, and each
+// centroid repeatedly moves to the mean of its vectors, until all of them stop moving. Every rank has a share of the
+// vectors. Rank 0 initially has all of them, and computes the means.
 //
-// The messages are those that upstream's compiler makes of its example kmeans.cpp,
-// without optimisation of communication (com_opt: 0) or with it, so that a host built
-// from it finds workers in ranks that run Work. docs/examples.md lists them.
+// The messages are the same as in the code that upstream's compiler generates for its example kmeans.cpp, with or
+// without optimisation of communication (com_opt). So a host built from it can use ranks that run Work as workers.
+// docs/examples.md lists the messages.
 //
-// All is computed with whole numbers, so that the result does not depend on the
-// number of ranks.
+// All computations use integers, so the result does not depend on the number of ranks.
 //
-// The package must never allocate by what a message says: Options.Words is the
-// longest that it takes.
+// The package must never let a message determine how much it allocates: Options.Words is the longest message that it
+// accepts.
 package kmeans

@@ -25,19 +25,19 @@ func TestSerial(t *testing.T) {
 		o        kmeans.Options
 		want     kmeans.Result
 	}{
-		// By hand. The first centroids are 0 and 10; the means of 0, 1 and of
-		// 10, 12 are 0, rounded, and 11.
+		// Computed by hand. The first centroids are 0 and 10. The means of 0, 1 and of 10, 12 are 0, after rounding,
+		// and 11.
 		{"a line", []int32{0, 1, 10, 12}, 2, kmeans.Options{Dimensions: 1},
 			kmeans.Result{Centroids: []int32{0, 11}, Counts: []int32{2, 2}, Labels: []int32{0, 0, 1, 1}, Norms: []int32{1}}},
 		{"until nothing more than 1 moves", []int32{0, 1, 10, 12}, 2, kmeans.Options{Dimensions: 1, NormLimit: 1},
 			kmeans.Result{Centroids: []int32{0, 11}, Counts: []int32{2, 2}, Labels: []int32{0, 0, 1, 1}, Norms: []int32{1}}},
-		// 5 is as near to 0 as to 10, and the lower cluster gets it. The means
-		// are 2 and 10, so the centroids move by 4; then 10 and 2 stay.
+		// 5 is equally close to 0 and 10, so the lower cluster gets it. The means are 2 and 10, so the centroids move
+		// by 4. Then 10 and 2 are unchanged.
 		{"ties", []int32{0, 5, 10, 10}, 2, kmeans.Options{Dimensions: 1, NormLimit: 1},
 			kmeans.Result{Centroids: []int32{2, 10}, Counts: []int32{2, 2}, Labels: []int32{0, 0, 1, 1}, Norms: []int32{4, 0}}},
 		{"an end before that", []int32{0, 5, 10, 10}, 2, kmeans.Options{Dimensions: 1, NormLimit: 1, Iterations: 1},
 			kmeans.Result{Centroids: []int32{2, 10}, Counts: []int32{2, 2}, Labels: []int32{0, 0, 1, 1}, Norms: []int32{4}}},
-		// Both centroids are 7, so the second has no vectors, and stays.
+		// Both centroids are 7, so the second cluster has no vectors, and its centroid does not move.
 		{"an empty cluster", []int32{7, -7, 7, -8}, 2, kmeans.Options{Dimensions: 1, Iterations: 1},
 			kmeans.Result{Centroids: []int32{0, 7}, Counts: []int32{4, 0}, Labels: []int32{0, 0, 0, 0}, Norms: []int32{49}}},
 		{"a plane", []int32{0, 0, 3, 4, 100, 0, 100, 2}, 2, kmeans.Options{Dimensions: 2, NormLimit: 100},
@@ -52,7 +52,7 @@ func TestSerial(t *testing.T) {
 	}
 }
 
-// heaps makes vectors.
+// heaps returns random vectors in clusters.
 func heaps(n, dimensions int) []int32 {
 	r := rand.New(rand.NewPCG(uint64(n), 2))
 	v := make([]int32, n*dimensions)
@@ -136,7 +136,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestEnds: both sides end when the context does, and say who waits for whom.
+// TestEnds checks that both sides return when the context ends, with an error about the wait.
 func TestEnds(t *testing.T) {
 	all := appstest.Worlds(t, 2, protocol.CloudFPGA)
 	cause := errors.New("enough")
@@ -148,7 +148,7 @@ func TestEnds(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// In the middle of its computation, too.
+	// Also during its own computation.
 	if _, err := kmeans.Host(ctx, appstest.Worlds(t, 1, protocol.CloudFPGA)[0], heaps(4, 3), 1, kmeans.Options{}); !errors.Is(err, cause) {
 		t.Errorf("alone: %v", err)
 	}

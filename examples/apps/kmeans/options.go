@@ -11,43 +11,40 @@ import (
 // Root is the rank that has the vectors.
 const Root = exchange.Root
 
-// The values of upstream's example.
+// Defaults, as in upstream's example.
 const (
 	DefaultDimensions = 3
 	DefaultIterations = 128
 	DefaultNormLimit  = 10
 )
 
-// MaxDimensions is the longest vector.
+// MaxDimensions is the maximum length of a vector.
 const MaxDimensions = 1 << 10
 
-// Options are what all ranks must agree on: upstream compiles them into the
-// programs of hosts and FPGAs.
+// Options must be the same on all ranks: upstream compiles them into the programs of hosts and FPGAs.
 type Options struct {
 	// Dimensions is the length of a vector; 0 is DefaultDimensions.
 	Dimensions int
-	// Iterations is how often the centroids move at most; 0 is
-	// DefaultIterations.
+	// Iterations is the maximum number of iterations; 0 means DefaultIterations.
 	Iterations int
-	// NormLimit ends the iterations when the squares of what the coordinates
-	// of all centroids moved by sum up to no more; 0 is DefaultNormLimit.
+	// NormLimit ends the iteration when the sum of the squared movements of all coordinates of all centroids is at most
+	// this; 0 means DefaultNormLimit.
 	NormLimit int
-	// Words is the longest message that Work takes, in words.
+	// Words is the length in words of the longest message that Work accepts.
 	Words int
-	// FPGAs are the ranks of FPGAs in the order of upstream's cluster file, if its
-	// compiler makes a tree of them (com_opt 1 and more), of which Work has its part.
-	// With fewer than two, and where no messages match by their order alone, all is flat
-	// (com_opt 0).
+	// FPGAs lists the FPGA ranks in the order of upstream's cluster file if upstream's compiler arranges them in a tree
+	// (com_opt 1 and higher). Work then does its part in the tree. With fewer than two, or if no messages match by
+	// their order alone, there is no tree (com_opt 0).
 	FPGAs []int
 }
 
-// ErrOptions matches the errors of invalid options.
+// ErrOptions is matched by errors for invalid options.
 var ErrOptions = errors.New("kmeans: wrong options")
 
-// ErrMessage matches the errors of messages that the options do not allow.
+// ErrMessage is matched by errors for messages that contradict the options.
 var ErrMessage = errors.New("kmeans: unexpected message")
 
-// Check returns an error if the options are not valid for a worker.
+// Check returns an error if the options are invalid for a worker.
 func (o Options) Check() error {
 	if o.Words < 1 {
 		return fmt.Errorf("%w: messages of at most %d words: a worker needs room for one", ErrOptions, o.Words)
@@ -56,7 +53,7 @@ func (o Options) Check() error {
 	return err
 }
 
-// complete returns the options with nothing left open.
+// complete returns the options with defaults filled in.
 func (o Options) complete() (Options, error) {
 	for _, v := range []struct {
 		name          string
@@ -77,8 +74,8 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// goesOn says whether there is another iteration after so many, of which the last
-// moved the centroids by norm.
+// goesOn reports whether there is another iteration after the given number, the last of which moved the centroids by
+// norm.
 func (o *Options) goesOn(iterations int, norm int32) bool {
 	return int(norm) > o.NormLimit && iterations < o.Iterations
 }

@@ -10,20 +10,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// Result is what the vectors have been divided into.
+// Result is the division of vectors into clusters.
 type Result struct {
-	// Centroids are the means, one after another.
+	// Centroids holds the means, one after the other.
 	Centroids []int32
-	// Counts says how many vectors each cluster has, and Labels which cluster
-	// each vector belongs to: before the centroids moved for the last time.
+	// Counts holds the number of vectors in each cluster, and Labels the cluster of each vector, before the last move
+	// of the centroids.
 	Counts, Labels []int32
-	// Norms has an entry for each iteration: the square of how far the
-	// centroids moved in all.
+	// Norms has one entry per iteration: the sum of the squared distances by which the centroids moved.
 	Norms []int32
 }
 
-// Serial divides the vectors, which stand one after another, into n clusters on
-// one processor, as a reference for Host.
+// Serial divides vectors, which are stored one after the other, into n clusters on one processor, as a reference for
+// Host.
 func Serial(vectors []int32, n int, o Options) (*Result, error) {
 	o, err := o.check(vectors, n, 1)
 	if err != nil {
@@ -44,13 +43,11 @@ func Serial(vectors []int32, n int, o Options) (*Result, error) {
 	return r, nil
 }
 
-// Host divides the vectors into n clusters together with all other ranks of c; it
-// is for rank Root. The options must be those of the others. The sums of each
-// coordinate have to fit into an int32, because that is what ranks exchange.
+// Host divides vectors into n clusters together with all other ranks of c, which must have the same options. It must
+// run on rank Root. The sums of each coordinate must fit into an int32, because ranks exchange them as such.
 //
-// It makes its collective calls by package mpi, which knows what upstream's compiler has
-// made of those of FPGAs; and by Send and Recv, as Work does, where collective calls are
-// not messages like others.
+// It makes its collective calls with package mpi, which knows the form that upstream's compiler has given them on
+// FPGAs. If collective calls are not ordinary messages, it uses Send and Recv, as Work does.
 func Host(ctx context.Context, c *mpi.Comm, vectors []int32, n int, o Options) (*Result, error) {
 	o, err := o.check(vectors, n, c.Size())
 	if err != nil {
@@ -67,7 +64,7 @@ func Host(ctx context.Context, c *mpi.Comm, vectors []int32, n int, o Options) (
 	return h.run(ctx, vectors)
 }
 
-// check refuses what cannot be divided.
+// check validates the vectors and the number of clusters, and returns the options with defaults filled in.
 func (o Options) check(vectors []int32, n, ranks int) (Options, error) {
 	o, err := o.complete()
 	if err != nil {
@@ -85,15 +82,15 @@ func (o Options) check(vectors []int32, n, ranks int) (Options, error) {
 	return o, nil
 }
 
-// host is rank Root.
+// host is the state of rank Root.
 type host struct {
 	*clusters
 	ranks *exchange.Ranks
 	o     Options
 }
 
-// run makes the calls of upstream's source, in its order. All ranks have the same number
-// of vectors; those that are left over are Root's as well.
+// run makes the calls of upstream's source, in its order. All ranks get the same number of vectors; Root also keeps the
+// remainder.
 func (h *host) run(ctx context.Context, vectors []int32) (*Result, error) {
 	ranks, each := h.ranks.Size(), len(vectors)/h.dimensions/h.ranks.Size()
 	dealt, left := vectors[:ranks*each*h.dimensions], vectors[ranks*each*h.dimensions:]

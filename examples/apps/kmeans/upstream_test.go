@@ -15,10 +15,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// upstreamHost plays rank 0 of upstream's kmeans.cpp as its compiler unrolls it
-// with com_opt: 0, with the centroids given for each iteration instead of
-// computed. It returns what the workers answered: by rank, in the order of the
-// messages.
+// upstreamHost plays rank 0 of upstream's kmeans.cpp, as unrolled by its compiler with com_opt: 0. The centroids of
+// each iteration are given, not computed. It returns the answers of the workers, by rank, in the order of the messages.
 func upstreamHost(ctx context.Context, c *mpi.Comm, vectors []int32, each int, centroids [][]int32, norms []int32) ([][][]int32, error) {
 	answers := make([][][]int32, c.Size())
 	send := func(rank int, words []int32) error { return mpi.Send(ctx, c, words, rank, 0) }
@@ -100,7 +98,7 @@ func TestWorkersOfUpstreamsHost(t *testing.T) {
 	}
 }
 
-// TestUnexpectedMessages: what does not fit the options is an error that says so.
+// TestUnexpectedMessages checks the errors for messages that do not match the options.
 func TestUnexpectedMessages(t *testing.T) {
 	for name, c := range map[string]struct {
 		messages [][]int32

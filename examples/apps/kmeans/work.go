@@ -11,9 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// Work serves rank Root as a worker, once. How many vectors and clusters there
-// are it learns from the messages, so that it has Send and Recv in place of collective
-// calls.
+// Work serves rank Root as a worker, once. The messages determine the numbers of vectors and clusters, so it uses Send
+// and Recv in place of collective calls.
 func Work(ctx context.Context, c *mpi.Comm, o Options) error {
 	if err := o.Check(); err != nil {
 		return err
@@ -34,7 +33,7 @@ func Work(ctx context.Context, c *mpi.Comm, o Options) error {
 	if err = o.vectors(vectors, err); err != nil {
 		return err
 	}
-	vectors = slices.Clone(vectors) // the buffer is used again
+	vectors = slices.Clone(vectors) // the buffer is reused
 	labels := make([]int32, len(vectors)/o.Dimensions)
 	var k *clusters
 	norm := [1]int32{math.MaxInt32}
@@ -67,7 +66,7 @@ func Work(ctx context.Context, c *mpi.Comm, o Options) error {
 	return exchange.Gather(ctx, ranks, labels, nil)
 }
 
-// vectors checks a message that has to be a whole number of vectors, if there is one.
+// vectors checks that a message consists of whole vectors, if it was received.
 func (o *Options) vectors(words []int32, err error) error {
 	switch n := len(words); {
 	case errors.Is(err, mpi.ErrTruncate):

@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// Host computes the product of a and x with all other ranks of c as workers; it is for
-// rank Root. Without other ranks it computes by itself.
+// Host computes the product of a and x. It must run on rank Root; all other ranks of c are workers. Without other ranks
+// it computes everything itself.
 func Host[T Number](ctx context.Context, c *mpi.Comm, a *Matrix[T], x []T, o Options) ([]T, error) {
 	if err := a.check(x, o); err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func Host[T Number](ctx context.Context, c *mpi.Comm, a *Matrix[T], x []T, o Opt
 		} else {
 			dealt = append(make([]T, 0, all), dealt...)[:all] // the last round
 		}
-		first := dealt[:block] // which stays where it is
+		first := dealt[:block] // not copied
 		if err := exchange.Scatter(ctx, ranks, dealt, first); err != nil {
 			return nil, err
 		}
@@ -48,7 +48,7 @@ func Host[T Number](ctx context.Context, c *mpi.Comm, a *Matrix[T], x []T, o Opt
 	return gather(ctx, ranks, d, own)
 }
 
-// gather puts the numbers of all ranks where they belong.
+// gather returns the elements of all ranks in order.
 func gather[T Number](ctx context.Context, ranks *exchange.Ranks, d deal, own []T) ([]T, error) {
 	byRank := make([]T, d.ranks*d.share())
 	if err := exchange.Gather(ctx, ranks, own, byRank); err != nil {

@@ -7,13 +7,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/examples/apps/internal/pace"
 )
 
-// Number is what matrices and vectors are made of.
+// Number is the element type of matrices and vectors.
 type Number interface{ float32 | float64 }
 
-// Matrix is rows of numbers.
+// Matrix is a matrix of numbers.
 type Matrix[T Number] struct {
 	Rows, Columns int
-	// Numbers are the rows, one after another.
+	// Numbers holds the rows, one after the other.
 	Numbers []T
 }
 
@@ -41,14 +41,14 @@ func Serial[T Number](ctx context.Context, a *Matrix[T], x []T, o Options) ([]T,
 	return y, nil
 }
 
-// multiply computes as many numbers of the product as y has, from as many rows.
+// multiply computes len(y) elements of the product from the same number of rows.
 func multiply[T Number](ctx context.Context, p *pace.Processor, y, rows, x []T) error {
 	for i := range y {
 		row := rows[i*len(x):][:len(x)]
 		sum := T(0)
 		for j, v := range x {
-			// The conversion rounds the product: without it some machines
-			// would round the sum alone, depending on the code around.
+			// The conversion rounds the product: without it, some machines would round only the sum, depending on the
+			// surrounding code.
 			sum += T(row[j] * v) //nolint:unconvert // it rounds
 		}
 		y[i] = sum

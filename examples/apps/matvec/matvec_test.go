@@ -18,7 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// random makes a matrix and a vector of numbers that need rounding.
+// random returns a matrix and a vector of numbers whose products need rounding.
 func random[T matvec.Number](rows, columns int) (*matvec.Matrix[T], []T) {
 	r := rand.New(rand.NewPCG(uint64(rows), uint64(columns)))
 	a, x := &matvec.Matrix[T]{Rows: rows, Columns: columns, Numbers: make([]T, rows*columns)}, make([]T, columns)
@@ -40,9 +40,9 @@ func TestSerial(t *testing.T) {
 		{"one number", 1, 1, []float32{3}, []float32{-2}, []float32{-6}},
 		{"rows", 2, 3, []float32{1, 2, 3, 40, 50, 60}, []float32{1, 10, 100}, []float32{321, 6540}},
 		{"a column", 3, 1, []float32{1, 2, 3}, []float32{4}, []float32{4, 8, 12}},
-		// float32 has 24 bits: 2²⁴ + 1 is 2²⁴.
+		// float32 has 24 bits: 2²⁴ + 1 is rounded to 2²⁴.
 		{"from left to right", 2, 3, []float32{1 << 24, 1, -1 << 24, 1 << 24, -1 << 24, 1}, []float32{1, 1, 1}, []float32{0, 1}},
-		// 4097² is 2²⁴ + 2¹³ + 1, and rounded one less.
+		// 4097² is 2²⁴ + 2¹³ + 1, which is rounded down by one.
 		{"products are rounded", 1, 2, []float32{-1<<24 - 1<<13, 4097}, []float32{1, 4097}, []float32{0}},
 	} {
 		y, err := matvec.Serial(t.Context(), &matvec.Matrix[float32]{Rows: c.rows, Columns: c.columns, Numbers: c.numbers}, c.x, matvec.Options{})
@@ -52,8 +52,8 @@ func TestSerial(t *testing.T) {
 	}
 }
 
-// parallel computes a product with all ranks, and compares all bits with Serial. Where
-// flat says so, a worker calls Send and Recv only.
+// parallel computes a product with all ranks, and compares the result with Serial bit by bit. If flat returns true, a
+// worker uses only Send and Recv.
 func parallel[T matvec.Number](t *testing.T, all []*mpi.Comm, rows, columns, each int, flat func(rank int) bool) {
 	t.Helper()
 	ctx := appstest.Within(t)
@@ -92,14 +92,14 @@ func TestParallel(t *testing.T) {
 					"mixed":       func(rank int) bool { return rank%2 == 1 },
 				} {
 					if profile == protocol.Extended && name != "collectives" {
-						continue // such ranks distinguish collective calls from Send and Recv
+						continue // these ranks distinguish collective calls from Send and Recv
 					}
 					for _, c := range []struct{ rows, columns, each int }{
-						{1, 1, 0},   // less than ranks
-						{16, 16, 1}, // one row for each, or one more
+						{1, 1, 0},   // fewer rows than ranks
+						{16, 16, 1}, // one or two rows for each rank
 						{23, 7, 1},  // nothing divides evenly
 						{50, 50, 3},
-						{5, 400, 5},  // all rows at once, of two datagrams
+						{5, 400, 5},  // all rows at once, in two datagrams
 						{34, 3, 999}, // more than there are
 					} {
 						parallel[float32](t, all, c.rows, c.columns, c.each, flat)
@@ -146,7 +146,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestEnds: all sides end when the context does, and say who waits for whom.
+// TestEnds checks that all ranks return when the context ends, with an error about the wait.
 func TestEnds(t *testing.T) {
 	all := appstest.Worlds(t, 3, protocol.CloudFPGA)
 	cause := errors.New("enough")

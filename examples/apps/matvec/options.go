@@ -13,40 +13,37 @@ import (
 // Root is the rank that has the matrix and the vector.
 const Root = exchange.Root
 
-// MaxSize is how many rows and columns there are at most. The matrix takes up to 1 GiB
-// then, of float32.
+// MaxSize is the maximum number of rows and columns. A float32 matrix of this size takes 1 GiB.
 const MaxSize = 1 << 14
 
 // wordLen is the length of a word in bytes.
 const wordLen = 4
 
-// Options of a rank.
+// Options are the options of a rank.
 type Options struct {
-	// Rows is how many rows a rank gets at a time, at most an even share of all; 0 is
-	// 1, as in the paper. Host sends it to the workers.
+	// Rows is the number of rows that a rank gets at a time, at most an even share of all rows. 0 means 1, as in the
+	// paper. Host sends it to the workers.
 	Rows int
-	// Pace has ranks wait, as if a multiplication with its addition took so long.
-	// Host sends it to the workers.
+	// Pace slows ranks down, as if each multiplication with its addition took this time. Host sends it to the workers.
 	Pace time.Duration
-	// Words is the longest message that Work takes, in 32-bit words.
+	// Words is the length, in 32-bit words, of the longest message that Work accepts.
 	Words int
-	// Unrolled is how Work makes the collective calls where messages to some rank match by
-	// their order alone: with Send and Recv, as upstream's compiler puts them in their place,
-	// and not by those of package mpi.
+	// Unrolled makes Work use Send and Recv in place of collective calls, like the code of upstream's compiler, if
+	// messages to some rank match by their order alone. Otherwise Work uses the collective calls of package mpi.
 	Unrolled bool
-	// FPGAs are the ranks of FPGAs in the order of upstream's cluster file, if its
-	// compiler makes a tree of them (com_opt 1 and more), of which an unrolled worker has
-	// its part. With fewer than two all is flat (com_opt 0).
+	// FPGAs lists the FPGA ranks in the order of upstream's cluster file if upstream's compiler arranges them in a tree
+	// (com_opt 1 and higher). An unrolled worker then does its part in the tree. With fewer than two, there is no tree
+	// (com_opt 0).
 	FPGAs []int
 }
 
-// ErrOptions matches the errors of invalid matrices and options.
+// ErrOptions is matched by errors for invalid matrices and options.
 var ErrOptions = errors.New("matvec: wrong options")
 
-// ErrMessage matches the errors of invalid messages.
+// ErrMessage is matched by errors for invalid messages.
 var ErrMessage = errors.New("matvec: unexpected message")
 
-// Check returns an error if the options are not valid for a worker.
+// Check returns an error if the options are invalid for a worker.
 func (o Options) Check() error {
 	if o.Words < 1 {
 		return fmt.Errorf("%w: messages of at most %d words: a worker needs room for one", ErrOptions, o.Words)
@@ -54,7 +51,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// check returns an error if the options are not valid for Host or Serial.
+// check returns an error if the options are invalid for Host or Serial.
 func (o Options) check() error {
 	switch {
 	case o.Rows < 0:
@@ -65,17 +62,17 @@ func (o Options) check() error {
 	return nil
 }
 
-// shape is the first message: what there is to compute. All are int32.
+// shape is the first message, which describes the computation. All fields are sent as int32.
 type shape struct {
-	// rows and columns of the matrix; each is Options.Rows.
+	// rows and columns are the size of the matrix; each is Options.Rows.
 	rows, columns, each int
-	// size of a number in bytes.
+	// size is the size of a number in bytes.
 	size int
 	// pace is Options.Pace.
 	pace time.Duration
 }
 
-// words are those of the message.
+// words encodes the message.
 func (s shape) words() []int32 {
 	return []int32{int32(s.rows), int32(s.columns), int32(s.each), int32(s.size), int32(s.pace)}
 }
@@ -83,8 +80,7 @@ func (s shape) words() []int32 {
 // shapeWords is the length of the message.
 const shapeWords = 5
 
-// shapeOf reads the message at a worker of numbers T, which gets the rows of so many ranks
-// in one message.
+// shapeOf decodes the message at a worker with numbers of type T, which gets the rows of blocks ranks in one message.
 func shapeOf[T Number](words []int32, ranks, blocks int, o Options) (s shape, err error) {
 	s = shape{int(words[0]), int(words[1]), int(words[2]), int(words[3]), time.Duration(words[4])}
 	var zero T

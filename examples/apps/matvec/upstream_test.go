@@ -14,9 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// What upstream's compiler makes of the program with com_opt: 0, as docs/examples.md has
-// it, for 5 rows of 3 columns on 3 ranks: walks over the ranks, one call at a time. There
-// is no sixth row.
+// The code that upstream's compiler generates with com_opt: 0, according to docs/examples.md, for 5 rows of 3 columns
+// on 3 ranks: loops over the ranks, with one call at a time. There is no sixth row.
 var (
 	upstreamMatrix = matvec.Matrix[float32]{Rows: 5, Columns: 3, Numbers: []float32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}}
 	upstreamVector = []float32{1, 10, 100}
@@ -64,7 +63,7 @@ func TestHostOfUpstreamsWorkers(t *testing.T) {
 	}
 }
 
-// TestUnexpectedMessages: an invalid message is an error that says so.
+// TestUnexpectedMessages checks the errors for invalid messages.
 func TestUnexpectedMessages(t *testing.T) {
 	for name, c := range map[string]struct {
 		shape []int32
@@ -98,7 +97,7 @@ func TestUnexpectedMessages(t *testing.T) {
 				}
 				return err
 			})
-			defer func() { _ = host.Wait() }() // what the worker does not receive ends with ctx
+			defer func() { _ = host.Wait() }() // ctx ends sends that the worker does not receive
 			defer stop()
 			if err := matvec.Work[float32](ctx, all[1], matvec.Options{Words: 20, Unrolled: true}); !errors.Is(err, c.want) {
 				t.Errorf("%v", err)

@@ -9,8 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// Work serves rank Root as a worker, once. How large the matrix is it learns from the
-// messages.
+// Work serves rank Root as a worker, once. The messages determine the size of the matrix.
 func Work[T Number](ctx context.Context, c *mpi.Comm, o Options) error {
 	if err := o.Check(); err != nil {
 		return err

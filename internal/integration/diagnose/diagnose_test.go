@@ -23,8 +23,9 @@ var (
 // defaultSeeds take some ten seconds.
 const defaultSeeds = 600
 
-// few is of how many runs a group of the same evidence has to be, for what cannot be distinguished to be known.
-const few = 10
+// few returns the number of runs from which on a group with the same evidence shows what cannot be distinguished: in
+// a smaller group a rare cause has most likely not occurred.
+func few() int { return max(10, *seeds/1000) }
 
 // TestDiagnose: no answer is certain and wrong, and hardly a list is without the truth. With the default seeds, the
 // numbers of answers are those of testdata/answers.txt: a hypothesis that is taken out, or one of its
@@ -151,7 +152,7 @@ func newResults(all []answer) *results {
 		r.truths[a.evidence][a.class], r.runs[a.evidence][a.seed] = true, true
 	}
 	for i := range all {
-		if a := &all[i]; a.class != "" && len(r.runs[a.evidence]) >= few {
+		if a := &all[i]; a.class != "" && len(r.runs[a.evidence]) >= few() {
 			r.compare(a)
 		}
 	}
@@ -236,15 +237,16 @@ func (r *results) writeDocs(page string) error {
 func (r *results) tables() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d clusters (`make diagnose SEEDS=%d`), %d answers:\n\n", *seeds, *seeds, r.total.answers())
-	b.WriteString("| vantage | answers | certain and right | list with the truth | list without it | nothing said | certain and wrong |\n")
-	b.WriteString("|---|---|---|---|---|---|---|\n")
+	b.WriteString("| vantage | answers | certain and right | list with the truth | list without it | nothing said | certain and wrong " +
+		"| certain of those that can be | lists longer than necessary |\n")
+	b.WriteString("|---|---|---|---|---|---|---|---|---|\n")
 	names := map[string]string{"one": "one daemon", "links": "one daemon that asks over its links",
 		"some": "daemons, some of which are down", "all": "all daemons"}
 	for _, v := range vantageNames {
 		if c := r.kinds[[2]string{"", v}]; c != nil {
-			fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | %d |\n", names[v], c.answers(), c.verdicts[right],
-				c.verdicts[listed],
-				c.verdicts[missing], c.verdicts[silent], c.verdicts[wrong])
+			fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | %d | %d of %d | %d of %d |\n", names[v], c.answers(),
+				c.verdicts[right], c.verdicts[listed], c.verdicts[missing], c.verdicts[silent], c.verdicts[wrong],
+				r.decided[v], r.decidable[v], r.longer[v], r.lists[v])
 		}
 	}
 	b.WriteString("\n| injected | one daemon: right | list | over links: right | list | all: right | list | without the truth | wrong |\n")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,13 +16,12 @@ type benchOutput struct {
 	markdown bool
 	svg      string
 	save     string
-	into     string
 }
 
 func (o *benchOutput) flags(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.BoolVar(&o.markdown, "markdown", false, "output Markdown")
-	fl.StringVar(&o.svg, "svg", "", "draw the plots into this folder, and show them in the Markdown")
+	fl.StringVar(&o.svg, "svg", "", "draw the plots into this `folder`, and show them in the Markdown")
 }
 
 // benchCommand returns the root command: zrlbench [WORKLOAD…].
@@ -49,6 +47,7 @@ Exit codes: 0 everything was measured, 1 a measurement failed, 2 the command lin
   zrlbench pingpong --only extended-udp,openmpi-tcp --steps 4:10000,1048576:100
   zrlbench pingpong rate --disturb
   zrlbench show bench.json --markdown
+  zrlbench archive bench.json
   zrlbench tune --output table.yaml`,
 		Args: cobra.ArbitraryArgs, ValidArgs: bench.Workloads(),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -72,36 +71,12 @@ Exit codes: 0 everything was measured, 1 a measurement failed, 2 the command lin
 	return cmd
 }
 
-func (a *app) showCommand() *cobra.Command {
-	var out benchOutput
-	cmd := &cobra.Command{
-		Use: "show FILE", Short: "Print the tables of an earlier measurement, or put them into a document", Args: cobra.ExactArgs(1),
-		Long: `Print the tables of a measurement that zrlbench --save has written.
-
-With --into, put them into a document, in place of the text between the comments
-<!-- bench: WORKLOAD --> and <!-- end of bench: WORKLOAD -->: plots, tables, and which
-run they are of. Blocks of workloads that are not in FILE are not changed. If the
-document lacks a block, nothing is changed.`,
-		Example: `  zrlbench show bench.json
-  zrlbench show bench.json --into docs/performance.md --svg docs/img`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := bench.Load(args[0])
-			if err != nil {
-				return err
-			}
-			return a.writeBench(r, &out, cmd.OutOrStdout())
-		},
-	}
-	out.flags(cmd)
-	cmd.Flags().StringVar(&out.into, "into", "", "put the tables into this Markdown document instead of printing them")
-	return cmd
-}
-
 func (a *app) bench(ctx context.Context, o bench.Options, out *benchOutput, stdout, stderr io.Writer) error {
 	r, err := bench.Run(ctx, o, stderr)
 	if err != nil {
 		return err
 	}
+	r.Command = a.commandLine
 	if out.save != "" {
 		err = r.Save(out.save)
 	}
@@ -109,30 +84,14 @@ func (a *app) bench(ctx context.Context, o bench.Options, out *benchOutput, stdo
 	return errors.Join(err, a.writeBench(r, out, stdout), r.Err())
 }
 
-// writeBench prints a measurement, or updates a document, and draws its plots if requested.
+// writeBench prints a measurement, and draws its plots if asked to.
 func (a *app) writeBench(r *bench.Report, out *benchOutput, stdout io.Writer) error {
-	if out.into != "" { // first, so that no plot changes if the document lacks a block
-		images := ""
-		if out.svg != "" {
-			rel, err := filepath.Rel(filepath.Dir(out.into), out.svg)
-			if err != nil {
-				return err
-			}
-			images = filepath.ToSlash(rel)
-		}
-		if err := r.Update(out.into, images); err != nil {
-			return err
-		}
-	}
 	if out.svg != "" {
-		if err := r.Draw(out.svg); err != nil {
+		if err := r.Draw(out.svg, func(string) bool { return true }); err != nil {
 			return err
 		}
 	}
-	switch {
-	case out.into != "":
-		return nil
-	case a.json:
+	if a.json {
 		return r.WriteJSON(stdout)
 	}
 	return r.Print(stdout, bench.Format{Markdown: out.markdown, Images: out.svg})

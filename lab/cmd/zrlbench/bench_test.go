@@ -67,37 +67,46 @@ func TestBench(t *testing.T) {
 		t.Errorf("%d\n%s", code, text)
 	}
 	code, markdown, _ := zrlbench(t, "show", file, "--markdown")
-	if code != exitOK || !strings.Contains(markdown, "<!-- bench: ring -->\n**Time of a hop") {
+	if code != exitOK || !strings.Contains(markdown, "## Ring\n\n**Time of a hop") {
 		t.Errorf("%d\n%s", code, markdown)
 	}
-	// An emptied document is filled with the same content again.
-	var empty strings.Builder
-	for line := range strings.Lines(markdown) {
-		if strings.HasPrefix(line, "<!--") {
-			empty.WriteString(line)
-		}
-	}
-	if err := os.WriteFile(doc, []byte(empty.String()), 0o600); err != nil {
+	// A document gets the summary, and those plots that it shows.
+	const marks = "<!-- bench: summary -->\n<!-- end of bench: summary -->\n"
+	if err := os.WriteFile(doc, []byte(marks+"![ring](img/ring-network.svg)\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, _, errs = zrlbench(t, "show", file, "--into", doc)
-	if text, err := os.ReadFile(doc); code != exitOK || err != nil || strings.TrimSpace(string(text)) != strings.TrimSpace(strings.ReplaceAll(markdown, " -->\n\n<!--", " -->\n<!--")) {
+	images := filepath.Join(dir, "img")
+	code, _, errs = zrlbench(t, "show", file, "--into", doc, "--svg", images)
+	if text, err := os.ReadFile(doc); code != exitOK || err != nil || !strings.Contains(string(text), "Ping-pong 4 B, µs |") {
 		t.Errorf("%d, %v\n%s\n%s", code, err, errs, text)
 	}
-	// If a block has no place, neither the document nor the plots change.
-	lacks := strings.ReplaceAll(empty.String(), "bench: ring ", "bench: rings ")
-	if err := os.WriteFile(doc, []byte(lacks), 0o600); err != nil {
+	if files, err := os.ReadDir(images); err != nil || len(files) != 1 || files[0].Name() != "ring-network.svg" {
+		t.Errorf("%v, %v", files, err)
+	}
+	// Where there is no place for it, neither the document nor the plots change.
+	if err := os.WriteFile(doc, []byte("no marks\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	code, _, errs = zrlbench(t, "show", file, "--into", doc, "--svg", filepath.Join(dir, "other"))
-	if code != exitFailure || !strings.Contains(errs, doc+" is not changed: there is no line <!-- bench: ring -->: ") {
+	if code != exitFailure || !strings.Contains(errs, doc+" is unchanged: no line <!-- bench: summary -->: ") {
 		t.Errorf("%d\n%s", code, errs)
-	}
-	if text, err := os.ReadFile(doc); err != nil || string(text) != lacks {
-		t.Errorf("%v\n%s", err, text)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "other")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("plots are drawn: %v", err)
+	}
+	// An archived run shows the same figures, and knows its command.
+	runs := filepath.Join(dir, "runs")
+	code, name, errs := zrlbench(t, "archive", file, "--folder", runs)
+	if code != exitOK || filepath.Dir(name) != runs {
+		t.Fatalf("%d\n%s%s", code, name, errs)
+	}
+	code, again, errs := zrlbench(t, "show", strings.TrimSpace(name), "ring")
+	if _, tables, _ := strings.Cut(out, "== Ring (ring) =="); code != exitOK || !strings.Contains(again, strings.Split(tables, "\n\n")[1]) ||
+		!strings.HasPrefix(again, "zrlbench ring pingpong --quick ") || strings.Contains(again, "Ping-pong") {
+		t.Errorf("%d\n%s%s", code, again, errs)
+	}
+	if code, _, errs := zrlbench(t, "archive", file, "--folder", runs); code != exitFailure || !strings.Contains(errs, "exists already; replace it with --replace") {
+		t.Errorf("%d\n%s", code, errs)
 	}
 }
 
@@ -112,8 +121,14 @@ func TestBenchMistakes(t *testing.T) {
 		{"ring --only zrlmpid", exitUsage, `there is no side "zrlmpid"`},
 		{"--steps 4:1", exitUsage, "steps are of one workload"},
 		{"--depth 4", exitUsage, "unknown flag: --depth"},
-		{"show", exitUsage, "accepts 1 arg(s)"},
 		{"show /does/not/exist", exitFailure, "no such file"},
+		{"show does-not-exist.json", exitFailure, "no such file"},
+		{"show abacus", exitUsage, `no archived run matches "abacus"; "zrlbench show" lists all of them`},
+		{"show 2x", exitUsage, `"2x" matches the runs of several machines: `},
+		{"show family-25-model-17 latency", exitUsage, `there is no workload "latency"`},
+		{"archive", exitUsage, "accepts 1 arg(s)"},
+		{"archive /does/not/exist", exitFailure, "no such file"},
+		{"archive bench_test.go", exitFailure, "bench_test.go: invalid character"},
 		{"pingpong --only extended-udp --steps 5:1", exitFailure, "5 bytes are not a number of words"},
 	} {
 		code, _, errs := zrlbench(t, strings.Fields(x.args)...)

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -19,6 +20,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/bench"
 	"github.com/zrlmpi/zrlmpid/lab/goodput"
 	"github.com/zrlmpi/zrlmpid/lab/path"
+	"github.com/zrlmpi/zrlmpid/lab/results"
 	"github.com/zrlmpi/zrlmpid/lab/tune"
 )
 
@@ -37,7 +39,7 @@ func main() {
 
 // run is main with all its dependencies as arguments.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{rankOut: stdout}
+	a := &app{rankOut: stdout, commandLine: strings.Join(append([]string{"zrlbench"}, args...), " ")}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -63,6 +65,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // app is the state shared by the commands.
 type app struct {
 	json bool
+	// commandLine is recorded in the measurements.
+	commandLine string
 	// started means that flags and arguments were accepted and the command runs. Earlier errors are usage errors.
 	started bool
 	// rankOut is the unbuffered standard output for rank processes, whose parent waits for each line.
@@ -75,7 +79,7 @@ func (a *app) root() *cobra.Command {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.PersistentPreRun = func(*cobra.Command, []string) { a.started = true }
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "output JSON")
-	root.AddCommand(a.showCommand(), a.tuneCommand(), a.goodputCommand(), a.paperCommand(), a.versionCommand(),
+	root.AddCommand(a.showCommand(), a.archiveCommand(), a.tuneCommand(), a.goodputCommand(), a.paperCommand(), a.versionCommand(),
 		a.rankCommand(bench.RankCommand, bench.RunRank), a.rankCommand(tune.RankCommand, tune.RunRank),
 		a.rankCommand(goodput.FlowCommand, goodput.RunFlow), a.rankCommand(path.EmulatorCommand, path.RunEmulator))
 	return root
@@ -116,6 +120,9 @@ func isUsage(err error) bool {
 		return true
 	}
 	if _, ok := errors.AsType[*bench.UsageError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*results.NotFoundError](err); ok {
 		return true
 	}
 	if _, ok := errors.AsType[*goodput.UsageError](err); ok {

@@ -1,5 +1,6 @@
-/* The C++ API of upstream's CPU library (cloudFPGA/ZRLMPI), so that programs for it run on this library: docs/upstream.md. A message
-   has count words of 32 bits. Tags do not travel, and calls end the program instead of returning an error. */
+/* The C++ API of upstream's CPU library (cloudFPGA/ZRLMPI), for running its programs on this library: docs/upstream.md.
+   A message has count words of 32 bits. Tags are not transmitted, and calls terminate the program instead of returning
+   an error. */
 #ifndef ZRLMPI_HPP
 #define ZRLMPI_HPP
 
@@ -27,10 +28,11 @@ void zrlmpi_upstream_statistics(void);
 void zrlmpi_upstream_abort(int code);
 }
 
-/* The program. The library has main, which takes the start-up line from the arguments. */
+/* The program. The library provides main, which removes the start-up line from the arguments. */
 int app_main(int argc, char **argv);
 
-/* Only the first of these calls does something: that of main, or of a program without it, such as a library for Python. */
+/* Only the first call has an effect: usually main's, or the program's if it does not use main, such as a Python
+   module. */
 inline void MPI_Init(int *argc, char ***argv) {
     zrlmpi_upstream_init(argc ? *argc : 0, argv ? *argv : NULL);
 }
@@ -45,7 +47,7 @@ inline void MPI_Send(int *data, int count, MPI_Datatype datatype, int destinatio
     zrlmpi_upstream_send(data, count, datatype, destination);
 }
 
-/* The status is 1. */
+/* Sets the status to 1. */
 inline void MPI_Recv(int *data, int count, MPI_Datatype, int source, int, MPI_Comm, MPI_Status *status) {
     zrlmpi_upstream_recv(data, count, source);
     if (status != NULL)
@@ -61,10 +63,10 @@ inline void MPI_Finalize() {
     zrlmpi_upstream_statistics();
 }
 
-/* Not upstream's: ends the program with a code. */
+/* Not in upstream's API: terminates the program with a code. */
 inline void MPI_Abort(MPI_Comm, int code) { zrlmpi_upstream_abort(code); }
 
-/* What upstream's compiler makes of MPI_Reduce. */
+/* Upstream's compiler generates these for MPI_Reduce. */
 inline void MPI_SUM_INTEGER(int32_t *sum, int32_t *more, uint32_t count) {
     for (uint32_t i = 0; i < count; i++)
         sum[i] = (int32_t)((uint32_t)sum[i] + (uint32_t)more[i]);

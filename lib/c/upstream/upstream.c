@@ -1,13 +1,13 @@
-/* The library of ZRLMPI.hpp: its calls are calls of the standard, with the error handler MPI_ERRORS_ARE_FATAL. */
+/* Implements ZRLMPI.hpp by calls of the standard, with the error handler MPI_ERRORS_ARE_FATAL. */
 #include "mpi.h"
 #include "zrlmpi.h"
 #include <stdio.h>
 #include <stdlib.h>
 
-/* int app_main(int, char **) of C++. A program that is a library has none. */
+/* The C++ function int app_main(int, char **). It is missing if the program is a library. */
 extern int app_main(int, char **) __asm__("_Z8app_mainiPPc") __attribute__((weak));
 
-static int words; /* how many arguments were the start-up line; 0 before MPI_Init */
+static int words; /* number of arguments in the start-up line; 0 before MPI_Init */
 
 void zrlmpi_upstream_init(int argc, char **argv) {
     if (words != 0)
@@ -33,7 +33,7 @@ void zrlmpi_upstream_send(const int *data, int count, int datatype, int destinat
     PMPI_Send(data, count, datatype == 1 ? MPI_FLOAT : MPI_INT32_T, destination, 0, MPI_COMM_WORLD); /* 1 is MPI_FLOAT there */
 }
 
-/* Bytes match messages of both datatypes: upstream's library calls all of them INT. */
+/* Receives bytes, which match both datatypes, because upstream's library marks all messages as INT. */
 void zrlmpi_upstream_recv(int *data, int count, int source) {
     PMPI_Recv_c(data, (MPI_Count)count * 4, MPI_BYTE, source, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
@@ -47,7 +47,7 @@ void zrlmpi_upstream_end(void) {
 }
 
 void zrlmpi_upstream_statistics(void) {
-    static char text[1 << 15]; /* 128 ranks */
+    static char text[1 << 15]; /* enough for 128 ranks */
     zrl_statistics(text, sizeof text);
     fputs(text, stdout);
 }

@@ -1,2 +1,2 @@
-/* Programs include it by this name: all is in one file. */
+/* Programs include this name, but everything is in ZRLMPI.hpp. */
 #include "ZRLMPI.hpp"

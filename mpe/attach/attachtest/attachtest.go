@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Deadline is how long a test may take before it has failed.
+// Deadline limits a test.
 const Deadline = 60 * time.Second
 
 func Within(t testing.TB) context.Context {
@@ -27,8 +27,8 @@ func Within(t testing.TB) context.Context {
 	return ctx
 }
 
-// ShortPath is for a socket: t.TempDir has the test's name in it and may be
-// longer than the 107 bytes of a socket's path.
+// ShortPath returns a path for a socket. t.TempDir contains the test's name and may exceed the 107 bytes of a
+// socket's path.
 func ShortPath(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "zat")
@@ -39,7 +39,7 @@ func ShortPath(t testing.TB) string {
 	return filepath.Join(dir, "a")
 }
 
-// Until waits for something that another goroutine is about to do.
+// Until waits until ok returns true.
 func Until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(Deadline); !ok(); runtime.Gosched() {
@@ -77,7 +77,7 @@ func Wait(t testing.TB, op mpe.Op) mpe.Status {
 	return *st
 }
 
-// Pattern is data of which no two places look alike.
+// Pattern returns pseudo-random data.
 func Pattern(seed uint64, n int) []byte {
 	b := make([]byte, n)
 	r := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
@@ -92,14 +92,14 @@ func Same(t testing.TB, what string, got, want []byte) {
 	}
 }
 
-// RawClient says what it likes.
+// RawClient is a program that may send arbitrary bytes.
 type RawClient struct {
 	T    testing.TB
 	Conn RawConn
 	In   *wire.Reader
 }
 
-// RawConn is a socket, or a socket and rings.
+// RawConn is a socket, or a socket with rings.
 type RawConn interface {
 	net.Conn
 	CloseWrite() error
@@ -133,7 +133,7 @@ func (c *RawClient) Done() wire.Done {
 	return d
 }
 
-// Refusal reads up to the end of the connection, which REFUSED precedes.
+// Refusal reads REFUSED and then the end of the connection. It skips frames before REFUSED.
 func (c *RawClient) Refusal() *wire.RefusedError {
 	c.T.Helper()
 	for {
@@ -178,14 +178,14 @@ func DoneFrame(d wire.Done, payload string) []byte {
 	return append(wire.AppendDone(nil, &d, len(payload)), payload...)
 }
 
-// PlacedAt is s with its payload in the arena.
+// PlacedAt returns s with its payload in the arena, at offset at.
 func PlacedAt(s wire.Start, at uint64) wire.Start {
 	s.Placed, s.Place = true, at
 	return s
 }
 
-// CallsOf makes the calls of all ranks. Those with layouts have blocks of different
-// lengths with gaps between them, in reverse order.
+// CallsOf returns the calls of all ranks. Layouts have blocks of different lengths in reverse order, with gaps
+// between them.
 func CallsOf(c coll.Call) []coll.Call {
 	calls := make([]coll.Call, c.Ranks)
 	size := func(i, j int) int { return (i*7 + j*3) % 5 * c.Elem } // of the block from i to j
@@ -228,7 +228,7 @@ func CallsOf(c coll.Call) []coll.Call {
 	return calls
 }
 
-// calls are of every collective and kind that n ranks can make.
+// EveryCall returns calls of every collective and kind that the ranks can make.
 func EveryCall(ranks int, sizes []int) (list [][]coll.Call) {
 	for of := coll.Barrier; of <= coll.Exscan; of++ {
 		rooted := of == coll.Bcast || of == coll.Reduce || of == coll.Gather || of == coll.Scatter
@@ -250,7 +250,7 @@ func EveryCall(ranks int, sizes []int) (list [][]coll.Call) {
 	return list
 }
 
-// NoLeak fails if the test leaves goroutines behind.
+// NoLeak fails the test if goroutines are left at its end.
 func NoLeak(t *testing.T) {
 	t.Helper()
 	before := runtime.NumGoroutine()

@@ -10,23 +10,23 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// CallLen is the length in bytes of what CALL begins with.
+// CallLen is the length in bytes of the fixed fields of CALL.
 const CallLen = 72
 
-// The flags of CALL, beside flagAnyDatatype.
+// Flags of CALL, in addition to FlagAnyDatatype.
 const (
 	FlagInPlace = FlagAnyDatatype << (1 + iota)
 	FlagOrdered
 	FlagVector
-	// flagListed: the members are listed. Otherwise they are all ranks of the world.
+	// FlagListed means that the members are listed. Otherwise they are all ranks of the world.
 	FlagListed
-	// flagUser: the operation is a function of the program.
+	// FlagUser means that the reduction is a function of the program.
 	FlagUser
 	callFlags = FlagUser<<1 - 1
 )
 
-// Call posts a collective call. Behind its fields come its description, which is of
-// sizes, members and the algorithm's name, and its payload.
+// Call posts a collective call. Its fields are followed by its description (sizes of blocks, members, name of the
+// algorithm) and its payload.
 type Call struct {
 	ID         uint64
 	Collective coll.Collective
@@ -34,18 +34,18 @@ type Call struct {
 	Flags      uint16
 	Comm       uint32
 	Tag        int32
-	// Ranks, rank and root are those of the communicator.
+	// Ranks is the size of the communicator; Rank and Root are ranks in it.
 	Ranks, Rank, Root uint32
 	Op                op.Op
 	Type              op.Type
-	Name              uint8 // length of the algorithm's
+	Name              uint8 // length of the algorithm's name
 	Elem              uint32
 	Bytes, Segment    uint64
-	// Length is that of the description and the payload, result that of what comes back.
+	// Length is the length of the description and the payload, Result the length of the result.
 	Length, Result uint64
 }
 
-// Describe makes the call that a program with size ranks in its world makes, and appends its description to b.
+// Describe sets c to the call m of a program whose world has size ranks, and appends the description to b.
 func (c *Call) Describe(id uint64, m *collective.Operation, size int, b []byte) ([]byte, Shape) {
 	x, s := &m.Call, ShapeOf(&m.Call)
 	*c = Call{
@@ -63,7 +63,7 @@ func (c *Call) Describe(id uint64, m *collective.Operation, size int, b []byte) 
 	return b, s
 }
 
-// isWorld reports whether the members are all ranks of the world in their order.
+// isWorld reports whether the members are all ranks of the world, in order.
 func isWorld(members []int, size int) bool {
 	for i, m := range members {
 		if i != m {
@@ -73,7 +73,7 @@ func isWorld(members []int, size int) bool {
 	return len(members) == size
 }
 
-// AppendCall appends CALL, of whose description and payload piece bytes follow.
+// AppendCall appends CALL, to be followed by piece bytes of description and payload.
 func AppendCall(b []byte, c *Call, piece int) []byte {
 	b = AppendHeader(b, FrameCall, CallLen+piece)
 	b = Order.AppendUint64(b, c.ID)
@@ -90,7 +90,7 @@ func AppendCall(b []byte, c *Call, piece int) []byte {
 	return b
 }
 
-// ReadCall reads CALL up to its description. What a call may ask for is not looked at here.
+// ReadCall reads CALL up to its description. It does not check whether the call is valid.
 func (r *Reader) ReadCall() (c Call, err error) {
 	b, err := r.Take(CallLen)
 	if err != nil {
@@ -116,7 +116,7 @@ func (r *Reader) ReadCall() (c Call, err error) {
 	return c, err
 }
 
-// Asked is the call as package coll has it, but for the sizes of blocks. Numbers that are too large stay so.
+// Asked returns the call for package coll, without the sizes of blocks. Numbers that do not fit an int are clamped.
 func (c *Call) Asked() coll.Call {
 	return coll.Call{
 		Collective: c.Collective, Rank: number(uint64(c.Rank)), Ranks: number(uint64(c.Ranks)), Root: number(uint64(c.Root)),
@@ -125,18 +125,17 @@ func (c *Call) Asked() coll.Call {
 	}
 }
 
-// number is n, or the largest number there is.
+// number returns n, clamped to the largest int.
 func number(n uint64) int { return int(min(n, math.MaxInt)) }
 
 const (
 	sizeLen   = 8
 	MemberLen = 4
-	// AlignLen is of what the length of a description is a multiple, so that numbers
-	// behind it lie as machines want them.
+	// AlignLen is the granularity of a description's length. It keeps the numbers after it aligned.
 	AlignLen = 16
 )
 
-// Description is how many bytes the description has.
+// Description returns the length of the description in bytes.
 func (c *Call) Description() uint64 {
 	n := uint64(c.Name)
 	if c.Flags&FlagListed != 0 {
@@ -151,7 +150,7 @@ func (c *Call) Description() uint64 {
 	return (n + AlignLen - 1) / AlignLen * AlignLen
 }
 
-// AppendDescription appends the description of a call whose layouts are those of x.
+// AppendDescription appends the description of a call with the layouts of x.
 func (c *Call) AppendDescription(b []byte, x *coll.Call, members []int, algorithm string) []byte {
 	begin := len(b)
 	for _, l := range x.Layouts() {
@@ -173,9 +172,9 @@ func (c *Call) AppendDescription(b []byte, x *coll.Call, members []int, algorith
 	return b
 }
 
-// ReadDescription takes a description apart, which is as long as description says. The layouts of x get their sizes,
-// and blocks one after another, in the memory of ints, which it returns. Members are as in the frame; nil is all ranks of
-// the world. ok is false if what should be zero is not.
+// ReadDescription parses a description, whose length is Description. It sets the sizes of x's layouts, with adjacent
+// blocks, in memory appended to ints, which it returns. members is encoded as in the frame; nil means all ranks of
+// the world. ok is false if the padding is not zero.
 func (c *Call) ReadDescription(b []byte, x *coll.Call, ints []int) (members, name []byte, _ []int, ok bool) {
 	n := int(c.Ranks)
 	for _, l := range x.Layouts() {
@@ -183,14 +182,14 @@ func (c *Call) ReadDescription(b []byte, x *coll.Call, ints []int) (members, nam
 			continue
 		}
 		at := len(ints)
-		ints = slices.Grow(ints, 2*n)[:at+2*n] // what has been given before stays as it is
+		ints = slices.Grow(ints, 2*n)[:at+2*n] // never overwrites slices handed out before
 		sizes, offsets := ints[at:at+n:at+n], ints[at+n:]
 		end := 0
 		for i := range sizes {
 			sizes[i], offsets[i] = number(Order.Uint64(b[sizeLen*i:])), end
 			end += sizes[i]
 		}
-		if l.Sizes = sizes; c.Collective != coll.ReduceScatter { // which has none
+		if l.Sizes = sizes; c.Collective != coll.ReduceScatter { // it has no offsets
 			l.Offsets = offsets
 		}
 		b = b[sizeLen*n:]
@@ -203,15 +202,15 @@ func (c *Call) ReadDescription(b []byte, x *coll.Call, ints []int) (members, nam
 }
 
 const (
-	// OperandLen is the most bytes of an operand in REDUCE. Longer vectors are combined in pieces.
+	// OperandLen is the longest operand of REDUCE, in bytes. Longer vectors are combined in pieces.
 	OperandLen = ChunkLen / 2
-	// ReducedLen is the length in bytes of what REDUCED begins with.
+	// ReducedLen is the length in bytes of the fixed fields of REDUCED.
 	ReducedLen = 16
-	// FlagFailed of REDUCED: the text of an error follows instead of the result.
+	// FlagFailed of REDUCED means that the text of an error follows instead of the result.
 	FlagFailed = 1
 )
 
-// AppendReduced appends REDUCED, whose result, or text, of piece bytes follows.
+// AppendReduced appends REDUCED, to be followed by piece bytes of result or text.
 func AppendReduced(b []byte, id uint64, failed bool, piece int) []byte {
 	b = AppendHeader(b, FrameReduced, ReducedLen+piece)
 	b = Order.AppendUint64(b, id)

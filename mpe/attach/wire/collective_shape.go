@@ -8,23 +8,23 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Shape is what of the memory of a call crosses the socket. Blocks lie one after another
-// there, and in the daemon's buffers, whatever lies between them in the program's.
+// Shape describes the memory of a call that crosses the socket. Blocks are adjacent there and in the daemon's
+// buffers, whatever the gaps between them in the program's buffers.
 type Shape struct {
 	// Recv is the length of the daemon's receive buffer.
 	Recv int
-	// Payload is what the program gives. It is the send buffer, or lies in the
-	// receive buffer at at, if inRecv is set.
+	// Payload is the length of the program's data: the send buffer or, if InRecv is set, a part of the receive buffer
+	// at offset At.
 	Payload, At int
 	InRecv      bool
-	// Result is what comes back: so much of the receive buffer's beginning.
+	// Result is the length of the result, which is the beginning of the receive buffer.
 	Result int
 }
 
-// ShapeOf gives the shape of a call that can be.
+// ShapeOf returns the shape of a valid call.
 func ShapeOf(call *coll.Call) (s Shape) {
 	c := *call
-	c.Send.Offsets, c.Recv.Offsets = nil, nil // its blocks lie one after another
+	c.Send.Offsets, c.Recv.Offsets = nil, nil // blocks are adjacent
 	s.Payload, s.Recv = c.Lengths()
 	s.Result = s.Recv
 	root := c.Rank == c.Root
@@ -48,19 +48,19 @@ func ShapeOf(call *coll.Call) (s Shape) {
 		}
 	}
 	if c.Collective == coll.Exscan && c.Rank == 0 {
-		s.Result = 0 // it gets nothing
+		s.Result = 0 // rank 0 has no result
 	}
 	return s
 }
 
-// Work is the memory in bytes that the daemon may need to execute a call, besides what crosses
-// the socket, and to have the program combine elements. It is no less than what any algorithm takes, and as it is counted
-// before the call is understood, what does not make sense counts as it stands.
+// Work returns the memory in bytes that the daemon may need to execute a call and to have the program reduce, in
+// addition to the data that crosses the socket. It is an upper bound for every algorithm. Work is called before the
+// call is checked, so invalid values count as they are.
 func (c *Call) Work() (work uint64) {
 	ranks, vector := uint64(c.Ranks), c.Flags&FlagVector != 0
 	n := min(c.Bytes, Add(c.Length, c.Result))
 	switch c.Collective {
-	case coll.Bcast: // and the status of all ranks
+	case coll.Bcast: // plus the status of all ranks
 		work = Add(n, (ranks+15)/4)
 	case coll.Reduce, coll.Exscan:
 		work = mul(3, n)
@@ -81,7 +81,7 @@ func (c *Call) Work() (work uint64) {
 		}
 	case coll.ReduceScatter:
 		work = mul(2, c.Length)
-		if c.Flags&FlagOrdered != 0 { // the blocks of all ranks are kept apart
+		if c.Flags&FlagOrdered != 0 { // keeps the blocks of all ranks apart
 			work = max(work, mul(ranks+1, c.Result))
 		}
 		work = Add(work, c.Result)
@@ -92,7 +92,7 @@ func (c *Call) Work() (work uint64) {
 	return work
 }
 
-// Add and mul give the largest number for what is larger.
+// Add and mul saturate at the largest number.
 func Add(a, b uint64) uint64 {
 	if s, carry := bits.Add64(a, b, 0); carry == 0 {
 		return s
@@ -107,7 +107,7 @@ func mul(a, b uint64) uint64 {
 	return math.MaxUint64
 }
 
-// Room is how much memory is taken for what crosses the socket, in bytes.
+// Room returns the memory in bytes for the data that crosses the socket.
 func (c *Call) Room() uint64 {
 	if c.Result == 0 {
 		return c.Length
@@ -115,7 +115,7 @@ func (c *Call) Room() uint64 {
 	return Add(c.Length, Add(c.Result, AlignLen)) // the result is aligned
 }
 
-// Refuse returns the error of a call that cannot be.
+// Refuse returns the error of an invalid call.
 func (c *Call) Refuse(format string, args ...any) error {
 	return &coll.CallError{Collective: c.Collective, Problem: fmt.Sprintf(format, args...)}
 }

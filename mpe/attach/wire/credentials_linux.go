@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CredentialsOf returns the credentials of the process that connected, as they were at the
-// moment of connect(2). Source: SO_PEERCRED and SO_PEERGROUPS.
+// CredentialsOf returns the credentials of the connected process at the time of connect(2). Source: SO_PEERCRED and
+// SO_PEERGROUPS.
 func CredentialsOf(conn *net.UnixConn) (c Credentials, err error) {
 	err = getsockopt(conn, func(fd int) error {
 		u, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
@@ -22,7 +22,7 @@ func CredentialsOf(conn *net.UnixConn) (c Credentials, err error) {
 	return c, err
 }
 
-// groupsOf returns the supplementary groups, of which a user has 65536 at most.
+// groupsOf returns the supplementary groups. A user has at most 65536.
 func groupsOf(fd uintptr) ([]int, error) {
 	for n := 32; ; n *= 8 {
 		gids := make([]uint32, n)
@@ -45,8 +45,7 @@ func groupsOf(fd uintptr) ([]int, error) {
 	}
 }
 
-// OwnerOf returns the user of the process that listens at the other end of a connection, as it was when it began to
-// listen.
+// OwnerOf returns the user of the process that listens at the other end of a connection, at the time of listen(2).
 func OwnerOf(conn *net.UnixConn) (uid int, err error) {
 	c, err := CredentialsOf(conn)
 	return c.UID, err

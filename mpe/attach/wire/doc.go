@@ -1,6 +1,6 @@
-// Package wire has what both ends of an attached rank share: frames and what they say, the rings in memory and the
-// descriptor that is handed over for it, and the writing of frames. docs/attach.md specifies the bytes.
+// Package wire is shared by both sides of an attached rank: frames and their encoding, the rings in shared memory and
+// the descriptor handed over for them, and the writing of frames. docs/attach.md specifies the bytes.
 //
-// Neither end trusts the other one: nothing is allocated by what a frame claims, what is read from shared memory is read
-// once, and nothing waits for the other end without a bound.
+// Neither side trusts the other: no allocation depends on a frame's claims, each value in shared memory is read once,
+// and every wait for the other side is bounded.
 package wire

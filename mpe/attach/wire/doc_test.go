@@ -18,7 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// What docs/attach.md says about bytes is true.
+// The tests below compare the code with the tables of bytes in docs/attach.md.
 
 func specification(t *testing.T) []string {
 	t.Helper()
@@ -29,13 +29,13 @@ func specification(t *testing.T) []string {
 	return strings.Split(string(text), "\n")
 }
 
-// field is a row of a table of bytes. to is 0 if it goes on to the end.
+// field is a row of a table of bytes. to is 0 if the field extends to the end.
 type field struct {
 	from, to int
 	name     string
 }
 
-// fieldsOf returns the first table of bytes after a line that begins so.
+// fieldsOf returns the first table of bytes after a line that begins with heading.
 func fieldsOf(t *testing.T, heading string) (fields []field) {
 	t.Helper()
 	row := regexp.MustCompile(`^\| (\d+)(?:–(\d+))?(…?) \| ([a-z]*) ?\|`)
@@ -142,8 +142,7 @@ func TestDocumentFields(t *testing.T) {
 	}
 }
 
-// rows returns the second cells of the table with the given head, whose first
-// cells count from first.
+// rows returns the second column of the table with the given head. The first column must count from first.
 func rows(t *testing.T, head string, first int) (names []string) {
 	t.Helper()
 	begun := false
@@ -190,7 +189,7 @@ func TestDocumentNumbers(t *testing.T) {
 	}
 }
 
-// numbered lists names as the document does.
+// numbered lists names in the form of the document.
 func numbered[T interface {
 	~uint8
 	String() string
@@ -202,7 +201,7 @@ func numbered[T interface {
 	return strings.Join(names, ", ")
 }
 
-// TestDocumentRings: the rings are where the document says.
+// TestDocumentRings checks the layout of the rings against the document.
 func TestDocumentRings(t *testing.T) {
 	const n = MinRing
 	mem := make([]byte, MemoryLen(n))

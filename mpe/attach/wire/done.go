@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// DoneLen is the length in bytes of what DONE begins with.
+// DoneLen is the length in bytes of the fixed fields of DONE.
 const DoneLen = 96
 
 const (
@@ -19,13 +19,13 @@ const (
 type Done struct {
 	ID    uint64
 	Found bool
-	// Stored is the payload in the DATA frames before it and in this frame.
+	// Stored is the number of payload bytes in this frame and in the DATA frames before it.
 	Stored uint64
 	Status mpe.Status
 	Err    error
 }
 
-// AppendDone appends DONE, of whose payload piece bytes follow.
+// AppendDone appends DONE, to be followed by piece bytes of payload.
 func AppendDone(b []byte, d *Done, piece int) []byte {
 	var failure []byte
 	flags := bit(d.Found, flagFound)
@@ -52,7 +52,7 @@ func AppendDone(b []byte, d *Done, piece int) []byte {
 	return append(b, failure...)
 }
 
-// phases are the instants of a status, in the order of DONE.
+// phases returns the instants of a status in the order of DONE.
 func phases(s *mpe.Status) [5]*time.Duration {
 	p := &s.Phases
 	return [...]*time.Duration{&p.Start, &p.Request, &p.Clear, &p.Data, &p.Ack}
@@ -74,7 +74,7 @@ func (r *Reader) ReadDone(d *Done) error {
 	s.Tag, s.Comm = int(int32(Order.Uint32(b[32:]))), Order.Uint32(b[36:])
 	s.Bytes, s.Words = int64(Order.Uint64(b[40:])), Order.Uint32(b[48:])
 	s.Phases.Retransmissions = int(Order.Uint32(b[52:]))
-	s.Claim = 0 // the caller knows whether it is a matched probe's
+	s.Claim = 0 // set by the caller for a matched probe
 	for i, at := range phases(s) {
 		*at = time.Duration(Order.Uint64(b[56+8*i:]))
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// sentinels are the errors whose identity crosses the socket; the index is the number of the bit in a set of them.
-// New ones are appended, and the numbers of old ones never change: docs/attach.md has them.
+// sentinels are the errors whose identity crosses the socket. The index is the number of the bit in a set of them.
+// New ones are appended; the numbers of existing ones never change: they are part of docs/attach.md.
 var sentinels = [...]struct {
 	name string
 	err  error
@@ -55,7 +55,7 @@ var sentinels = [...]struct {
 	{"handshake.ErrRestart", handshake.ErrRestart},
 }
 
-// sentinelSet returns the set of those that err is.
+// sentinelSet returns the set of sentinels that errors.Is finds in err.
 func sentinelSet(err error) (set uint64) {
 	for i := range sentinels {
 		if errors.Is(err, sentinels[i].err) {
@@ -65,9 +65,9 @@ func sentinelSet(err error) (set uint64) {
 	return set
 }
 
-// Error is an error of the daemon, as it came over the socket, or that it makes for a program. It is
-// what it was there for errors.Is, and for errors.As with *mpe.WaitError,
-// *mpe.PeerLostError, *collective.StepError, *collective.CallFailedError, *coll.CallError and the error types of package handshake.
+// Error is an error of the daemon, received over the socket or made for a program. errors.Is finds the same sentinels
+// as at the daemon, and errors.As finds *mpe.WaitError, *mpe.PeerLostError, *collective.StepError,
+// *collective.CallFailedError, *coll.CallError and the error types of package handshake.
 type Error struct {
 	Text  string
 	Set   uint64
@@ -77,7 +77,7 @@ type Error struct {
 // Error returns the text of the daemon's error.
 func (e *Error) Error() string { return e.Text }
 
-// Is reports whether the error was the target at the daemon.
+// Is reports whether target was in the error's tree at the daemon.
 func (e *Error) Is(target error) bool {
 	for i := range sentinels {
 		if e.Set&(1<<i) != 0 && target == sentinels[i].err {
@@ -87,29 +87,29 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// Unwrap returns the structured errors in it.
+// Unwrap returns the structured errors.
 func (e *Error) Unwrap() []error { return e.Parts }
 
-// Reason is why a program was refused or disconnected.
+// Reason classifies why a program was refused or disconnected.
 type Reason uint16
 
-// The reasons of REFUSED.
+// Reasons of REFUSED.
 const (
-	// Violation: a frame broke the rules of the protocol.
+	// Violation means that a frame violated the protocol.
 	Violation Reason = 1 + iota
-	// WrongVersion: the daemon speaks another version.
+	// WrongVersion means that the daemon uses another version of the protocol.
 	WrongVersion
-	// NoRank: the daemon offers no such rank.
+	// NoRank means that the daemon does not offer the rank.
 	NoRank
-	// Busy: another program has the rank.
+	// Busy means that another program holds the rank.
 	Busy
-	// Permission: the program's user and groups may not attach, or not to this rank.
+	// Permission means that the program's user and groups may not attach, or not to this rank.
 	Permission
-	// Closing: the daemon is shutting down.
+	// Closing means that the daemon is shutting down.
 	Closing
-	// Late: HELLO did not come in time.
+	// Late means that HELLO did not arrive in time.
 	Late
-	// Failed: anything else on the daemon's side.
+	// Failed means any other failure of the daemon.
 	Failed
 	numReasons
 )
@@ -124,20 +124,20 @@ func (r Reason) String() string {
 	return fmt.Sprintf("reason(%d)", uint16(r))
 }
 
-// ErrBusy: another program has the rank.
+// ErrBusy means that another program holds the rank.
 var ErrBusy = errors.New("another program has the rank")
 
-// RefusedError: the daemon refused the program, or disconnected it.
+// RefusedError reports that the daemon refused or disconnected the program.
 type RefusedError struct {
 	Reason Reason
-	// Text is what the daemon says.
+	// Text is the daemon's explanation.
 	Text string
 }
 
 // Error returns the daemon's text.
 func (e *RefusedError) Error() string { return "zrlmpid: " + e.Text }
 
-// Is makes the error mpe.ErrRank, ErrBusy, fs.ErrPermission or mpe.ErrClosed, by its reason.
+// Is reports whether target is the sentinel of the reason: mpe.ErrRank, ErrBusy, fs.ErrPermission or mpe.ErrClosed.
 func (e *RefusedError) Is(target error) bool {
 	return target != nil && target == reasonErrors[e.Reason]
 }
@@ -149,21 +149,20 @@ func Refuse(reason Reason, format string, args ...any) *RefusedError {
 	return &RefusedError{Reason: reason, Text: fmt.Sprintf(format, args...)}
 }
 
-// RefusedFrame returns REFUSED.
+// RefusedFrame returns REFUSED with the reason and text of e.
 func RefusedFrame(e *RefusedError) []byte {
 	text := Clip(e.Text)
 	b := AppendHeader(nil, FrameRefused, 2+len(text))
 	return append(Order.AppendUint16(b, uint16(e.Reason)), text...)
 }
 
-// IsRefusal reports whether an answer, of which b is the beginning, is REFUSED: the socket is one by which programs
-// attach to ranks.
+// IsRefusal reports whether an answer that begins with b is REFUSED, which means that the socket is an attach socket.
 func IsRefusal(b []byte) bool {
 	return len(b) >= FrameHeaderLen && string(b[4:FrameHeaderLen]) == string([]byte{byte(FrameRefused), 0, 0, 0}) &&
 		Order.Uint32(b) <= 2+MaxText
 }
 
-// ReadRefused returns the error that REFUSED is, or another one.
+// ReadRefused reads REFUSED and returns it as a *RefusedError, or the error of reading it.
 func (r *Reader) ReadRefused() error {
 	b, err := r.Take(2)
 	if err != nil {
@@ -176,8 +175,8 @@ func (r *Reader) ReadRefused() error {
 	return e
 }
 
-// details are the structured errors in an error, as JSON. Those that are errors themselves travel as they are: see plain.
-// Errors are rare, so this may be slow.
+// details holds the structured errors of an error, as JSON. Fields of an error type are encoded as they are: see
+// plain. Errors are rare, so this may be slow.
 type details struct {
 	Wait           *waitDetails              `json:"wait,omitempty"`
 	Truncated      *mpe.TruncatedError       `json:"truncated,omitempty"`
@@ -189,13 +188,13 @@ type details struct {
 	Restart        *handshake.RestartError   `json:"restart,omitempty"`
 	DeadEnd        *deadEndDetails           `json:"dead_end,omitempty"`
 	Call           *coll.CallError           `json:"call,omitempty"`
-	// Step is that of a collective call which has failed because of the others.
+	// Step is the error of a collective call that failed because of another rank.
 	Step *stepDetails `json:"step,omitempty"`
-	// Failed is a collective call that has failed on another rank.
+	// Failed reports a collective call that failed on another rank.
 	Failed *collective.CallFailedError `json:"failed,omitempty"`
 }
 
-// stepDetails is collective.StepError, whose cause travels as its text and the set of what it is.
+// stepDetails is a collective.StepError. Its cause is encoded as a text and a set of sentinels.
 type stepDetails struct {
 	Collective  coll.Collective
 	Algorithm   string
@@ -207,17 +206,17 @@ type stepDetails struct {
 	Set         uint64 `json:",omitempty"`
 }
 
-// deadEndDetails is handshake.DeadEndError, whose cause travels as its text and the set of what it is.
+// deadEndDetails is a handshake.DeadEndError. Its cause is encoded as a text and a set of sentinels.
 type deadEndDetails struct {
 	Local, Remote uint32
 	Cause         string
 	Set           uint64 `json:",omitempty"`
 }
 
-// maxOthers is how many ranks stepDetails lists at most.
+// maxOthers limits the ranks in stepDetails.
 const maxOthers = 1000
 
-// waitDetails is mpe.WaitError, whose network error travels as a text.
+// waitDetails is an mpe.WaitError. Its network error is encoded as a text.
 type waitDetails struct {
 	handshake.Wait
 	Queued     int
@@ -225,10 +224,10 @@ type waitDetails struct {
 	Network    string `json:",omitempty"`
 }
 
-// maxDetails is the longest details, in bytes. Longer ones are left out.
+// maxDetails is the limit of the encoded details in bytes. Longer ones are omitted.
 const maxDetails = 32 << 10
 
-// plain are the fields that are errors.
+// plain returns the fields whose types are errors.
 func (d *details) plain() (fields []reflect.Value) {
 	for _, field := range reflect.ValueOf(d).Elem().Fields() {
 		if _, ok := field.Interface().(error); ok {
@@ -261,7 +260,7 @@ func detailsOf(err error) (d details) {
 	return d
 }
 
-// errors returns what errors.As is to find.
+// errors returns the errors for errors.As to find.
 func (d *details) errors() (list []error) {
 	if w := d.Wait; w != nil {
 		e := &mpe.WaitError{Wait: w.Wait, Queued: w.Queued, InTransfer: w.InTransfer}
@@ -289,14 +288,14 @@ func (d *details) errors() (list []error) {
 	return list
 }
 
-// encodeError returns an error as DONE carries it.
+// encodeError returns the encoding of an error in DONE.
 func encodeError(err error) []byte {
 	text := Clip(err.Error())
 	b := Order.AppendUint64(nil, sentinelSet(err))
 	b = Order.AppendUint32(b, uint32(len(text)))
 	b = append(b, text...)
 	if d := detailsOf(err); d != (details{}) {
-		// All of it can be encoded: plain fields of plain types.
+		// Marshal does not fail: the fields have plain types.
 		if js, err := json.Marshal(d); err == nil && len(js) <= maxDetails {
 			b = append(b, js...)
 		}
@@ -304,7 +303,7 @@ func encodeError(err error) []byte {
 	return b
 }
 
-// parseError is the inverse of encodeError. The first error is what was sent, the second why it cannot be read.
+// parseError is the inverse of encodeError. sent is the decoded error; err reports an invalid encoding.
 func parseError(b []byte) (sent, err error) {
 	if len(b) < 12 {
 		return nil, Violationf("an error of %d bytes", len(b))

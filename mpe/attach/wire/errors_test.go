@@ -22,7 +22,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// crossed returns an error as it is on the other side of the socket.
+// crossed returns an error as received on the other side of the socket.
 func crossed(t *testing.T, err error) error {
 	t.Helper()
 	got, bad := parseError(encodeError(err))
@@ -32,9 +32,9 @@ func crossed(t *testing.T, err error) error {
 	return got
 }
 
-// TestSentinels: each error that a rank may return has its number.
+// TestSentinels checks that each error that a rank may return has a number.
 func TestSentinels(t *testing.T) {
-	// Those of questions for reports end no operation of a program.
+	// Errors of report queries end no operation of a program.
 	known := map[string]bool{"extended.ErrNoReport": true, "extended.ErrNoQuestions": true, "mpe.ErrNotExtended": true}
 	for _, s := range sentinels {
 		known[s.name] = true
@@ -47,7 +47,7 @@ func TestSentinels(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, file := range files {
-			if strings.HasSuffix(file, "_test.go") || filepath.Base(file) == "names.go" { // which has those of mpe/core
+			if strings.HasSuffix(file, "_test.go") || filepath.Base(file) == "names.go" { // aliases
 				continue
 			}
 			tree, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
@@ -62,7 +62,7 @@ func TestSentinels(t *testing.T) {
 				for _, spec := range vars.Specs {
 					for _, name := range errorNames(pkg, spec.(*ast.ValueSpec)) {
 						found++
-						name = strings.Replace(name, "core.", "mpe.", 1) // by which others know it
+						name = strings.Replace(name, "core.", "mpe.", 1) // their public name
 						if !known[name] {
 							t.Errorf("%s has no number in wire.sentinels", name)
 						}
@@ -76,7 +76,7 @@ func TestSentinels(t *testing.T) {
 	}
 }
 
-// errorNames returns the errors that a declaration makes, or is another name of.
+// errorNames returns the errors that a declaration defines or aliases.
 func errorNames(pkg string, spec *ast.ValueSpec) (names []string) {
 	for i, name := range spec.Names {
 		if !strings.HasPrefix(name.Name, "Err") {
@@ -142,7 +142,7 @@ func TestStructuredErrorsCross(t *testing.T) {
 	}
 }
 
-// TestStepErrorsCross: and what is within them.
+// TestStepErrorsCross checks that a StepError is received with the errors in it.
 func TestStepErrorsCross(t *testing.T) {
 	wait := &mpe.WaitError{Wait: handshake.Wait{ID: 7, State: handshake.WaitData, Local: 1, Remote: 2}}
 	sent := &collective.StepError{
@@ -163,12 +163,13 @@ func TestStepErrorsCross(t *testing.T) {
 	if step, ok := errors.AsType[*collective.StepError](crossed(t, sent)); !ok || len(step.Others) != maxOthers {
 		t.Errorf("%v", step)
 	}
-	if got := crossed(t, &collective.StepError{}); got.Error() != (&collective.StepError{}).Error() { // without a cause it is a text
+	// Without a cause, only the text is sent.
+	if got := crossed(t, &collective.StepError{}); got.Error() != (&collective.StepError{}).Error() {
 		t.Errorf("%v", got)
 	}
 }
 
-// TestDeadEndsCross: with their causes.
+// TestDeadEndsCross checks that a DeadEndError is received with its cause.
 func TestDeadEndsCross(t *testing.T) {
 	cause := &handshake.PartialError{Remote: 3, Words: 1000, Datagrams: 3, FPGA: true}
 	sent := &handshake.DeadEndError{Local: 1, Remote: 3, Cause: cause}

@@ -8,16 +8,16 @@ import (
 	"io"
 )
 
-// Version is the version of the protocol, the only one that clients and servers speak.
+// Version is the version of the attach protocol. Clients and servers accept no other.
 const Version = 5
 
-// magic begins HELLO, so that a program that has the wrong socket gets an error.
+// magic begins HELLO, so that a program connected to the wrong socket gets an error.
 const magic = "ZRLMPIAT"
 
-// FrameType is what a frame says.
+// FrameType is the type of a frame.
 type FrameType uint8
 
-// The frames. HELLO and REFUSED are the same in every version.
+// Types of frames. HELLO and REFUSED are the same in every version.
 const (
 	FrameHello FrameType = 1 + iota
 	FrameWelcome
@@ -47,21 +47,21 @@ func (t FrameType) String() string {
 }
 
 const (
-	// FrameHeaderLen is the length in bytes of what every frame begins with.
+	// FrameHeaderLen is the length in bytes of a frame's header.
 	FrameHeaderLen = 8
-	// ChunkLen is the most payload that one frame carries, in bytes: small
-	// operations wait no longer than that many bytes behind a large one.
+	// ChunkLen is the limit of payload in one frame, in bytes. It bounds how long a small operation waits for a large
+	// one.
 	ChunkLen = 256 << 10
-	// MaxBody is the longest body of a frame: payload and what precedes it.
+	// MaxBody is the limit of a frame's body in bytes: the fields and the payload.
 	MaxBody = ChunkLen + 64<<10
-	// MaxText is the longest text in a frame, in bytes.
+	// MaxText is the limit of a text in a frame, in bytes.
 	MaxText = 4 << 10
 )
 
 // Order is the byte order of all numbers.
 var Order = binary.LittleEndian
 
-// ProtocolError is a frame that breaks the rules. Who sent it is disconnected.
+// ProtocolError reports a frame that violates the protocol. Its sender is disconnected.
 type ProtocolError struct{ text string }
 
 func (e *ProtocolError) Error() string { return e.text }
@@ -77,44 +77,45 @@ func AppendHeader(b []byte, t FrameType, length int) []byte {
 	return append(b, byte(t), 0, 0, 0)
 }
 
-// controlAnswer is what a daemon's control socket answers to HELLO begins with: it speaks HTTP. No frame is as long.
+// controlAnswer begins the answer of a daemon's control socket to HELLO, which is HTTP. No valid frame begins like
+// this: it would be too long.
 const controlAnswer = "HTTP/1.1"
 
-// ErrControlSocket: Dial was given the path of a daemon's control socket.
+// ErrControlSocket means that Dial was given the path of a daemon's control socket.
 var ErrControlSocket = errors.New("that is a daemon's control socket")
 
 // Reader splits a stream into frames.
 type Reader struct {
 	from io.Reader
 	br   *bufio.Reader
-	// ahead is how many bytes are read at a time that may be payload.
+	// ahead is the number of bytes read at a time where payload may follow.
 	ahead int
-	// ready returns nil if n bytes more than are buffered can be read, errNothing if they may come, and otherwise why
-	// they never will. It is nil where reads wait.
+	// ready returns nil if n bytes can be read in addition to the buffered ones, ErrNothing if they may still arrive,
+	// and otherwise the reason why they will not. It is nil if reads block.
 	ready func(n int) error
 	Type  FrameType
-	Left  int // of the body of the frame
+	Left  int // unread bytes of the frame's body
 }
 
-// peekLen is the longest run of bytes that take returns.
+// peekLen is the limit of Take.
 const peekLen = 64 << 10
 
-// directLen is how long a part of a payload is that is not read by way of the buffer, at least.
+// directLen is the shortest part of a payload that is read without the buffer.
 const directLen = 4 << 10
 
-// NewReader returns a Reader of a stream whose reads wait.
+// NewReader returns a Reader of a stream with blocking reads.
 func NewReader(r io.Reader) *Reader {
 	in := &Reader{from: r, ahead: peekLen}
 	in.br = bufio.NewReaderSize((*readAhead)(in), peekLen)
 	return in
 }
 
-// readAhead is what the buffer is filled from.
+// readAhead is the source of the buffer.
 type readAhead Reader
 
 func (r *readAhead) Read(b []byte) (int, error) { return r.from.Read(b[:min(len(b), r.ahead)]) }
 
-// Next reads the header of the next frame. It returns io.EOF if the stream ended between two frames.
+// Next reads the next frame's header. It returns io.EOF if the stream ended between two frames.
 func (r *Reader) Next() error {
 	if err := r.End(); err != nil {
 		return err
@@ -145,10 +146,10 @@ func (r *Reader) Next() error {
 // From replaces the stream from which frames are read.
 func (r *Reader) From(from io.Reader) { r.from = from }
 
-// FromRings has frames read from memory, where they are left until they have come as a whole.
+// FromRings switches to frames in rings, which are read once they are there as a whole.
 func (r *Reader) FromRings(from Rings) { r.ready, r.ahead = from.Ready, directLen }
 
-// FromSocket has frames read from a socket whose reads do not wait: there, they are buffered.
+// FromSocket switches to a socket with non-blocking reads. Frames are buffered until they are whole.
 func (r *Reader) FromSocket() {
 	r.br = bufio.NewReaderSize(r.br, FrameHeaderLen+MaxBody)
 	r.ready = func(n int) error {
@@ -157,8 +158,8 @@ func (r *Reader) FromSocket() {
 	}
 }
 
-// Whole returns nil if the next frame can be read without waiting, because it has come as a whole or breaks a rule, and
-// otherwise errNothing, or why it will not come.
+// Whole returns nil if the next frame can be read without blocking, because it is there as a whole or is invalid.
+// Otherwise it returns ErrNothing, or the reason why the frame will not arrive.
 func (r *Reader) Whole() error {
 	if r.ready == nil {
 		return nil
@@ -179,7 +180,7 @@ func (r *Reader) Whole() error {
 	return nil
 }
 
-// have returns nil if n bytes can be read without waiting.
+// have returns nil if n bytes can be read without blocking.
 func (r *Reader) have(n int) error {
 	if n -= r.br.Buffered(); n > 0 {
 		return r.ready(n)
@@ -187,7 +188,7 @@ func (r *Reader) have(n int) error {
 	return nil
 }
 
-// End checks that all of the frame has been read.
+// End returns an error unless the whole frame has been read.
 func (r *Reader) End() error {
 	if r.Left > 0 {
 		return Violationf("%v has %d bytes too many", r.Type, r.Left)
@@ -195,7 +196,7 @@ func (r *Reader) End() error {
 	return nil
 }
 
-// Take returns the next n bytes of the body, which are valid until the next call.
+// Take returns the next n bytes of the body. They are valid until the next call.
 func (r *Reader) Take(n int) ([]byte, error) {
 	if n > r.Left {
 		return nil, Violationf("%v is %d bytes too short", r.Type, n-r.Left)
@@ -232,14 +233,14 @@ func (r *Reader) Read(dst []byte) error {
 	return nil
 }
 
-// Skip throws the rest of the body away.
+// Skip discards the rest of the body.
 func (r *Reader) Skip() error {
 	n, err := r.br.Discard(r.Left)
 	r.Left -= n
 	return cutOff(err)
 }
 
-// Text returns the rest of the body, which is a text.
+// Text returns the rest of the body as a text.
 func (r *Reader) Text() (string, error) {
 	if r.Left > MaxText {
 		return "", Violationf("%v has a text of %d bytes: the longest has %d", r.Type, r.Left, MaxText)
@@ -248,7 +249,7 @@ func (r *Reader) Text() (string, error) {
 	return string(b), err
 }
 
-// cutOff is the error of a stream that ended in the middle of a frame.
+// cutOff turns the end of a stream within a frame into io.ErrUnexpectedEOF.
 func cutOff(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -256,7 +257,7 @@ func cutOff(err error) error {
 	return err
 }
 
-// Clip shortens a text to what a frame may carry.
+// Clip shortens a text to MaxText.
 func Clip(s string) string {
 	const cut = " …"
 	if len(s) > MaxText {
@@ -265,5 +266,5 @@ func Clip(s string) string {
 	return s
 }
 
-// ErrBye: the program has sent BYE.
+// ErrBye means that the program has sent BYE.
 var ErrBye = errors.New("detached cleanly")

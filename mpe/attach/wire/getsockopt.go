@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// getsockopt calls get, which reads an option of a socket, with the descriptor of a connection.
+// getsockopt calls get, which reads a socket option, with the connection's descriptor.
 func getsockopt(conn *net.UnixConn, get func(fd int) error) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {

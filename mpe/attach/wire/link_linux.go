@@ -13,23 +13,23 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/progress"
 )
 
-// Link is a program's connection, on a descriptor that Go's network poller does not know. Its Read does not wait.
+// Link is a program's connection on a descriptor outside of Go's network poller. Its Read does not block.
 type Link struct {
 	goroutines
 	fd int
-	// The descriptor's number may be another's after close. So reads are over
-	// by then, out is held during writes, and end during what may come late.
+	// After Close, the descriptor's number may be reused. So Close must follow the last read; out is held during
+	// writes, and end during shutdown, which may come late.
 	closed   atomic.Bool
 	out, end sync.Mutex
 }
 
-// NewLink makes a link of a connection, and closes conn.
+// NewLink makes a Link of a connection and closes conn.
 func NewLink(conn *net.UnixConn) (*Link, error) {
 	fd, err := progress.Take(conn)
 	return &Link{fd: fd}, err
 }
 
-// Read reads what is there; errNothing if that is nothing.
+// Read reads the available bytes. It returns ErrNothing if there are none.
 func (l *Link) Read(b []byte) (int, error) {
 	for {
 		n, err := unix.Read(l.fd, b)
@@ -46,7 +46,7 @@ func (l *Link) Read(b []byte) (int, error) {
 	}
 }
 
-// transmit sends on a socket, without a SIGPIPE: a program may handle it, and the call may run on one of its threads.
+// transmit sends on a socket without SIGPIPE, which a program may handle on the thread of this call.
 func transmit(fd int, b []byte) (int, unix.Errno) {
 	n, _, errno := unix.Syscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
 		unix.MSG_NOSIGNAL, 0, 0)
@@ -63,11 +63,11 @@ func (l *Link) TryWrite(b []byte) int {
 	if l.closed.Load() {
 		return 0
 	}
-	n, _ := transmit(l.fd, b) // an error is found again by who waits
+	n, _ := transmit(l.fd, b) // Read or Write report the error
 	return max(n, 0)
 }
 
-// Write writes all of b, and waits for room.
+// Write writes all of b. It blocks while the socket is full.
 func (l *Link) Write(b []byte) (int, error) {
 	l.out.Lock()
 	defer l.out.Unlock()
@@ -90,7 +90,7 @@ func (l *Link) Write(b []byte) (int, error) {
 	}
 }
 
-// HangUp implements Stream. It wakes waiting goroutines.
+// HangUp implements Stream. It wakes up waiting goroutines.
 func (l *Link) HangUp() { l.shutDown(unix.SHUT_RDWR) }
 
 // StopReading implements Stream.
@@ -100,7 +100,7 @@ func (l *Link) shutDown(how int) {
 	l.end.Lock()
 	defer l.end.Unlock()
 	if !l.closed.Load() {
-		_ = unix.Shutdown(l.fd, how) // of a peer that has gone there is nothing to shut down
+		_ = unix.Shutdown(l.fd, how) // fails if there is no peer any longer
 	}
 }
 
@@ -115,8 +115,8 @@ func (l *Link) Close() {
 	unix.Close(l.fd)
 }
 
-// Descriptor becomes readable when there is something to read. It is valid until close.
+// Descriptor becomes readable when there is something to read. It is valid until Close.
 func (l *Link) Descriptor() int { return l.fd }
 
-// Sleep returns true: what arrives keeps the descriptor readable.
+// Sleep returns true: the descriptor stays readable as long as there is something to read.
 func (l *Link) Sleep() bool { return true }

@@ -11,13 +11,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/sharedmem"
 )
 
-// Offer is memory that goes to a program.
+// Offer is shared memory to be handed to a program.
 type Offer struct {
 	mem []byte
 	fd  int
 }
 
-// NewOffer makes the memory of two rings, and of an arena of so many bytes.
+// NewOffer allocates the memory of two rings and of an arena of arena bytes.
 func NewOffer(arena int) (*Offer, error) {
 	n := MemoryLen(RingLen) + arena
 	fd, err := sharedmem.Create(n)
@@ -32,8 +32,8 @@ func NewOffer(arena int) (*Offer, error) {
 	return &Offer{mem, fd}, nil
 }
 
-// Stream writes b with the memory's descriptor, and returns what the connection is from then on. Unless it fails, it
-// closes conn. Otherwise it gives the memory back.
+// Stream sends b with the memory's descriptor and returns the connection through the rings. It closes conn if it
+// succeeds, and releases the memory if it fails.
 func (o *Offer) Stream(conn *net.UnixConn, b []byte) (Rings, error) {
 	n, _, err := conn.WriteMsgUnix(b, unix.UnixRights(o.fd), nil)
 	unix.Close(o.fd)
@@ -51,8 +51,7 @@ func (o *Offer) Stream(conn *net.UnixConn, b []byte) (Rings, error) {
 	return NewRingLink(l, o.mem, RingLen, false), nil
 }
 
-// Greeting is a connection to a daemon that has not been asked for a rank, or has not answered. It keeps the descriptor
-// that the daemon sends.
+// Greeting is a connection to a daemon before WELCOME. It keeps the descriptor that the daemon sends.
 type Greeting struct {
 	*net.UnixConn
 	FD int
@@ -68,7 +67,7 @@ func (g *Greeting) Read(b []byte) (int, error) {
 	if err == nil && n == 0 && len(b) > 0 {
 		err = io.EOF
 	}
-	messages, _ := unix.ParseSocketControlMessage(oob[:used]) // the system made them
+	messages, _ := unix.ParseSocketControlMessage(oob[:used]) // the kernel made them
 	for i := range messages {
 		fds, _ := unix.ParseUnixRights(&messages[i])
 		for _, fd := range fds {
@@ -81,7 +80,7 @@ func (g *Greeting) Read(b []byte) (int, error) {
 	return max(n, 0), err // -1 after an error
 }
 
-// setFD closes the descriptor and keeps another one, or -1.
+// setFD closes the descriptor and replaces it; -1 is none.
 func (g *Greeting) setFD(fd int) {
 	if g.FD >= 0 {
 		unix.Close(g.FD)
@@ -95,8 +94,8 @@ func (g *Greeting) Close() error {
 	return g.UnixConn.Close()
 }
 
-// Stream returns what the connection is from WELCOME on, whose rings and arena have those lengths. It closes the
-// connection unless it fails.
+// Stream returns the connection after WELCOME, with rings and an arena of these lengths. It closes the greeting's
+// connection if it succeeds.
 func (g *Greeting) Stream(length, arena uint64) (Polled, error) {
 	var mem []byte
 	if length > 0 {

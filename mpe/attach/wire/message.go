@@ -8,28 +8,26 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// The bodies of frames. What makes one makes the frame's header, too.
-
 const (
 	HelloLen = 20
-	// helloVersionLen is the length of HELLO up to its version, which is the same in every version.
+	// helloVersionLen is the length of HELLO up to its version. It is the same in every version.
 	helloVersionLen = 12
 	welcomeLen      = 40
 	startLen        = 32
-	placeLen        = 8 // of START: where its payload lies
+	placeLen        = 8 // offset of the payload, in START
 	ProbeLen        = 24
 	IDLen           = 8
-	// longestHello is what HELLO of a later version may grow to.
+	// longestHello limits the length of HELLO in later versions.
 	longestHello = 256
 )
 
-// flagRings of HELLO asks for memory with rings, and flagArena for an arena behind them.
+// FlagRings of HELLO requests memory with rings, and FlagArena an arena after them.
 const (
 	FlagRings = 1 << iota
 	FlagArena
 )
 
-// Hello asks for a rank.
+// Hello requests a rank.
 type Hello struct {
 	Version uint32
 	Rank    int32
@@ -45,9 +43,9 @@ func HelloFrame(h Hello) []byte {
 	return Order.AppendUint32(b, h.Flags)
 }
 
-// ReadHello reads the first frame. What follows the fields of this version is left to later ones.
+// ReadHello reads the first frame. It ignores fields of later versions.
 func (r *Reader) ReadHello() (h Hello, err error) {
-	// The header is examined as a whole: its length is nonsense if this is another protocol.
+	// The header is checked as a whole: in another protocol, its length is arbitrary.
 	b, err := r.br.Peek(FrameHeaderLen)
 	if err != nil {
 		return h, err
@@ -83,40 +81,39 @@ func (r *Reader) ReadHello() (h Hello, err error) {
 	return h, r.Skip()
 }
 
-// isHello reports whether a frame's header can be that of HELLO, of any version.
+// isHello reports whether a frame's header may be the header of HELLO, of any version.
 func isHello(t FrameType, length uint32) bool {
 	return t == FrameHello && length >= helloVersionLen && length <= longestHello
 }
 
-// byteOrder is the violation of a program whose HELLO has its numbers in the other byte order.
+// byteOrder is the violation of a HELLO with numbers in the other byte order.
 func byteOrder(field string, value uint32) error {
 	return Violationf("HELLO has its %s, %d, with the most significant byte first: numbers of the attach protocol have the least significant byte first",
 		field, bits.ReverseBytes32(value))
 }
 
-// Limits are what the daemon grants a program.
+// Limits are the limits of a program.
 type Limits struct {
-	// Operations is how many operations may be under way, probes included.
+	// Operations limits the operations in progress, probes included.
 	Operations int
-	// Bytes is how much payload all of them may have: the messages being sent and the buffers of receives.
+	// Bytes limits the payload of all operations: the messages being sent and the buffers of receives.
 	Bytes int64
 }
 
-// Welcome grants a rank. size PEER frames follow.
+// Welcome grants a rank. Size PEER frames follow.
 type Welcome struct {
 	Version, Rank, Size, Chunk uint32
 	Limits                     Limits
 	Flags                      uint32
-	// Ring is the length of each ring in bytes, or 0 if frames go through the socket, and arena
-	// that of the arena, which is there if asked is set: the program has asked for one.
+	// Ring is the length of each ring in bytes, or 0 if frames go through the socket. Arena is the length of the
+	// arena; the field is present if Asked is set, which means that the program requested an arena.
 	Ring, Arena uint64
 	Asked       bool
 }
 
-// FlagOversubscribed of WELCOME says that the host has more ranks and programs than cores.
+// FlagOversubscribed of WELCOME means that the host has more ranks and programs than cores.
 const FlagOversubscribed = 1
 
-// AppendWelcome appends WELCOME.
 func AppendWelcome(b []byte, w Welcome) []byte {
 	n := welcomeLen
 	if w.Asked {
@@ -134,7 +131,6 @@ func AppendWelcome(b []byte, w Welcome) []byte {
 	return b
 }
 
-// ReadWelcome reads WELCOME.
 func (r *Reader) ReadWelcome() (w Welcome, err error) {
 	n := welcomeLen
 	if w.Asked = r.Left > n; w.Asked {
@@ -161,12 +157,11 @@ func (r *Reader) ReadWelcome() (w Welcome, err error) {
 	return w, err
 }
 
-// peerFlags are the bits of PEER, in order.
+// peerFlags returns the flags of PEER in the order of their bits.
 func peerFlags(p *mpe.PeerInfo) []*bool {
 	return []*bool{&p.Words, &p.NoTags, &p.SmallTags, &p.NoComms, &p.NoLength, &p.NoEmpty}
 }
 
-// AppendPeer appends PEER.
 func AppendPeer(b []byte, rank int, p mpe.PeerInfo) []byte {
 	var flags uint32
 	for i, set := range peerFlags(&p) {
@@ -189,7 +184,7 @@ func AppendPeer(b []byte, rank int, p mpe.PeerInfo) []byte {
 	return b
 }
 
-// ReadPeer reads PEER of a rank.
+// ReadPeer reads PEER, which must be of this rank.
 func (r *Reader) ReadPeer(rank int) (p mpe.PeerInfo, err error) {
 	b, err := r.Take(8)
 	if err != nil {
@@ -214,21 +209,21 @@ func (r *Reader) ReadPeer(rank int) (p mpe.PeerInfo, err error) {
 	return p, nil
 }
 
-// The kinds of operations that package mpe has none for.
+// Kinds of operations in addition to package mpe's.
 const (
 	OpProbe mpe.OpKind = 254
 	OpCall  mpe.OpKind = 255
 )
 
-// Start posts an operation. Payload of a send follows in the frame, unless it is placed: then it
-// is in the arena at place, and so will be that of a receive. Buf of the operation does not travel.
+// Start posts an operation. A send's payload follows in the frame or, if Placed is set, is in the arena at offset
+// Place, where a receive's payload is stored, too. Operation.Buf is not encoded.
 type Start struct {
 	ID uint64
 	mpe.Operation
 	Length uint64
 	Placed bool
 	Place  uint64
-	// Wait and Claim are fields of PROBE, which has no payload: it waits for a message, and takes it out of the matching.
+	// Wait and Claim are fields of PROBE, which has no payload: wait for a message, and remove it from matching.
 	Wait, Claim bool
 }
 
@@ -237,7 +232,7 @@ const (
 	flagPlaced
 )
 
-// AppendStart appends START, of whose payload piece bytes follow.
+// AppendStart appends START, to be followed by piece bytes of payload.
 func AppendStart(b []byte, s *Start, piece int) []byte {
 	n := startLen + piece
 	if s.Placed {
@@ -254,7 +249,7 @@ func AppendStart(b []byte, s *Start, piece int) []byte {
 	return b
 }
 
-// appendMatch appends what START and PROBE are matched by, which readMatch reads.
+// appendMatch appends the fields of START and PROBE that are matched. readMatch is its inverse.
 func appendMatch(b []byte, peer, tag int, comm uint32) []byte {
 	b = Order.AppendUint32(b, uint32(peer))
 	b = Order.AppendUint32(b, uint32(tag))
@@ -293,12 +288,12 @@ func (r *Reader) ReadStart() (s Start, err error) {
 	return s, err
 }
 
-// AppendID appends DATA, REDUCE or CANCEL of an operation, of whose payload piece bytes follow.
+// AppendID appends DATA, REDUCE or CANCEL of an operation, to be followed by piece bytes of payload.
 func AppendID(b []byte, t FrameType, id uint64, piece int) []byte {
 	return Order.AppendUint64(AppendHeader(b, t, IDLen+piece), id)
 }
 
-// ReadID reads the id that DATA, REDUCE, CANCEL and ABORT begin with.
+// ReadID reads the id that begins DATA, REDUCE, CANCEL and ABORT.
 func (r *Reader) ReadID() (uint64, error) {
 	b, err := r.Take(IDLen)
 	if err != nil {
@@ -307,7 +302,7 @@ func (r *Reader) ReadID() (uint64, error) {
 	return Order.Uint64(b), nil
 }
 
-// AbortFrame returns the frame that takes an operation back because of cause.
+// AbortFrame returns ABORT of an operation because of cause.
 func AbortFrame(id uint64, cause error) []byte {
 	text := Clip(cause.Error())
 	b := AppendHeader(nil, FrameAbort, IDLen+8+len(text))
@@ -315,7 +310,6 @@ func AbortFrame(id uint64, cause error) []byte {
 	return append(Order.AppendUint64(b, sentinelSet(cause)), text...)
 }
 
-// ReadAbort reads ABORT.
 func (r *Reader) ReadAbort() (id uint64, cause error, err error) {
 	if id, err = r.ReadID(); err != nil {
 		return 0, nil, err
@@ -334,7 +328,6 @@ const (
 	flagClaim
 )
 
-// AppendProbe appends PROBE.
 func AppendProbe(b []byte, p *Start) []byte {
 	b = AppendHeader(b, FrameProbe, ProbeLen)
 	b = Order.AppendUint64(b, p.ID)
@@ -342,7 +335,6 @@ func AppendProbe(b []byte, p *Start) []byte {
 	return appendMatch(b, p.Peer, p.Tag, p.Comm)
 }
 
-// ReadProbe reads PROBE.
 func (r *Reader) ReadProbe() (p Start, err error) {
 	b, err := r.Take(ProbeLen)
 	if err != nil {
@@ -366,5 +358,5 @@ func bit(set bool, mask byte) byte {
 	return 0
 }
 
-// AnyRank asks for the lowest rank that no program has.
+// AnyRank requests the lowest rank that no program holds.
 const AnyRank = -1

@@ -4,18 +4,18 @@ package wire
 
 import "net"
 
-// On this system no program may attach: a daemon cannot learn who it is.
+// Programs cannot attach on this system: a daemon cannot determine their users.
 
 // CredentialsOf returns ErrNoCredentials.
 func CredentialsOf(*net.UnixConn) (Credentials, error) { return Credentials{}, ErrNoCredentials }
 
-// Link is a program's connection: there is none.
+// Link is not available on this system.
 type Link struct{ Polled }
 
 // NewLink returns ErrNoCredentials.
 func NewLink(*net.UnixConn) (*Link, error) { return nil, ErrNoCredentials }
 
-// Offer is memory that goes to a program: there is none.
+// Offer is not available on this system.
 type Offer struct{}
 
 // NewOffer returns ErrNoCredentials.
@@ -24,7 +24,7 @@ func NewOffer(int) (*Offer, error) { return nil, ErrNoCredentials }
 // Stream returns ErrNoCredentials.
 func (*Offer) Stream(*net.UnixConn, []byte) (Rings, error) { return nil, ErrNoCredentials }
 
-// Greeting is a connection to a daemon that has not answered.
+// Greeting is a connection to a daemon before WELCOME.
 type Greeting struct{ *net.UnixConn }
 
 // NewGreeting returns the Greeting of a connection.

@@ -6,50 +6,50 @@ import (
 	"sync/atomic"
 )
 
-// Item is something to be written: one frame, or several if it has much payload.
+// Item is an item of an Outbox: one frame, or several if its payload is long.
 type Item interface {
-	// Frame appends the item's next frame to b, but for the payload at its
-	// end, which is returned beside it. more says that further frames follow.
+	// Frame appends the item's next frame to b and returns it as head. The payload at the frame's end is returned
+	// separately. more reports whether further frames follow.
 	Frame(b []byte) (head, payload []byte, more bool)
-	// written says that the payload that frame returned is not needed any longer.
+	// Written is called when the payload returned by Frame is no longer used.
 	Written()
 }
 
 const (
-	// CopyLen is the longest payload that is copied to be written with its
-	// neighbours, in bytes: a system call costs as much as this copy.
+	// CopyLen is the longest payload in bytes that is copied to be written with other frames. A system call costs as
+	// much as this copy.
 	CopyLen = 16 << 10
-	// longWait is how many bytes of new items may pass an item that has begun.
+	// longWait is the number of bytes of new items that may overtake an item in progress.
 	longWait = 4 * ChunkLen
-	// BatchLen is how many bytes are gathered for one system call.
+	// BatchLen is the number of bytes written with one system call.
 	BatchLen = 64 << 10
 )
 
-// Outbox writes the items of a connection. New items go first; an item with more than one frame goes on behind the
-// others after each, so that small operations are not stuck behind a large one. The goroutine that puts an item may
-// write what the kernel has room for, if no other one is writing, which saves waking a goroutine; the rest is written
-// by run.
+// Outbox writes the items of a connection. New items are written first, and an item of several frames is queued again
+// after each of them, so that small operations do not wait for a large one. If no other goroutine is writing, the
+// goroutine that puts an item writes as much as the connection accepts without blocking, which avoids waking up a
+// goroutine; Run writes the rest.
 type Outbox struct {
 	to Stream
-	// Failed is called when the connection has failed.
+	// Failed is called when the connection fails.
 	Failed func()
 
 	mu     sync.Mutex
-	fresh  fifo // not begun
-	begun  fifo // to be gone on with
-	since  int  // bytes of fresh items since one of begun was written
-	busy   bool // a goroutine writes, or run has been woken to do it
+	fresh  fifo // items not begun
+	begun  fifo // items in progress
+	since  int  // bytes of fresh items written since the last frame of begun
+	busy   bool // a goroutine is writing, or Run has been woken up to write
 	closed bool
 	wake   chan struct{}
-	// Rings is where to, if it is polled: then what there is no room for is written by
-	// advance, and not by run. stalled is set while there is such.
+	// Rings is to if it is polled. Then Advance, instead of Run, writes the data that did not fit. Stalled is set
+	// while there is such data.
 	Rings   Rings
 	Stalled atomic.Bool
 
-	drained chan struct{} // is closed when the last item is written, if one was given
+	drained chan struct{} // if not nil, closed when the last item is written
 
-	// What follows belongs to the goroutine that writes: bytes to be written, and after
-	// them the payload of an item that was not worth copying.
+	// The fields below belong to the writing goroutine: the bytes to be written, and then the payload of an item that
+	// was too long to copy.
 	buf     []byte
 	payload []byte
 	owner   Item
@@ -63,25 +63,26 @@ func NewOutbox(to Stream) *Outbox {
 	}
 }
 
-// toRun wakes run. The channel has room: only who has made the outbox busy wakes.
+// toRun wakes up Run. It does not block: only the goroutine that has set busy calls it.
 func (o *Outbox) toRun() { o.wake <- struct{}{} }
 
-// PutNow writes an item, if no other goroutine is writing, and others that were put meanwhile. It never waits either:
-// what the kernel has no room for is left to run, and so are large payloads.
+// PutNow queues an item and, if no other goroutine is writing, writes the queued items. It never blocks: Run writes
+// large payloads and the data that the connection does not accept.
 func (o *Outbox) PutNow(it Item) {
 	if o.push(it, true) {
 		o.writeNow()
 	}
 }
 
-// PutOff queues an item for the next writer. The caller ensures that a goroutine does, by flush at the latest.
+// PutOff queues an item without writing it. The caller must ensure that it is written, by calling Flush at the
+// latest.
 func (o *Outbox) PutOff(it Item) { o.push(it, false) }
 
-// Flush is PutNow for items that were put off.
+// Flush writes the items queued by PutOff, as PutNow does.
 func (o *Outbox) Flush() { o.PutNow(nil) }
 
-// push queues an item, unless that is nil. A caller that can write has to if push returns true: no other goroutine is
-// writing.
+// push queues an item unless it is nil. It returns true if no other goroutine is writing: then a caller with canWrite
+// set must write.
 func (o *Outbox) push(it Item, canWrite bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -101,7 +102,7 @@ func (o *Outbox) writeNow() {
 			o.toRun()
 			return
 		}
-		// Either there is room now, or this side is woken when there is.
+		// Either the ring has free space now, or the other side will wake this one when it has.
 		if o.Rings.Waits() || !o.Stalled.CompareAndSwap(true, false) {
 			return
 		}
@@ -115,8 +116,8 @@ func (o *Outbox) Run(ctx context.Context) {
 	}
 }
 
-// write writes all that is queued, if it may wait. Otherwise it writes what there is room for, but not too much, and
-// reports whether there is nothing left.
+// write writes all queued items if it may wait. Otherwise it writes as much as the connection accepts, within a
+// limit, and reports whether nothing is left.
 func (o *Outbox) write(wait bool) bool {
 	most := BatchLen
 	if o.Rings != nil {
@@ -131,7 +132,7 @@ func (o *Outbox) write(wait bool) bool {
 		switch {
 		case o.owner != nil && o.Rings == nil && !wait:
 			return false
-		case n > 0 && o.owner == nil && len(o.buf) < BatchLen-CopyLen: // there may be more to be gathered
+		case n > 0 && o.owner == nil && len(o.buf) < BatchLen-CopyLen: // gather more
 		case !o.emit(wait):
 			return false
 		case n == 0 && o.rest():
@@ -141,7 +142,8 @@ func (o *Outbox) write(wait bool) bool {
 	return false
 }
 
-// emit writes what was gathered, or what there is room for, and reports whether that was all.
+// emit writes the gathered bytes, without wait as many as the connection accepts, and reports whether all were
+// written.
 func (o *Outbox) emit(wait bool) bool {
 	o.buf = o.buf[:copy(o.buf, o.buf[o.send(o.buf, wait):])]
 	if len(o.buf) > 0 {
@@ -161,8 +163,8 @@ func (o *Outbox) emit(wait bool) bool {
 	return true
 }
 
-// send writes b, or what there is room for, and returns how much that was. After an error there is nothing to write any
-// longer.
+// send writes b, without wait as much as the connection accepts, and returns the number of bytes written. After an
+// error, b counts as written.
 func (o *Outbox) send(b []byte, wait bool) int {
 	if !wait {
 		return o.to.TryWrite(b)
@@ -176,7 +178,7 @@ func (o *Outbox) send(b []byte, wait bool) int {
 	return len(b)
 }
 
-// stall leaves the rest to advance, if that is called.
+// stall leaves the rest to Advance. It returns false if nothing calls Advance.
 func (o *Outbox) stall() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -187,14 +189,14 @@ func (o *Outbox) stall() bool {
 	return true
 }
 
-// Advance writes what there was no room for. It is called with every poll.
+// Advance writes the data that did not fit. Every poll calls it.
 func (o *Outbox) Advance() {
 	if o.Stalled.Load() && o.Stalled.CompareAndSwap(true, false) {
 		o.writeNow()
 	}
 }
 
-// gather takes the next frame, and returns its length, or 0 if there is none. It queues the rest of its item.
+// gather takes the next frame and returns its length, or 0 if nothing is queued. It queues the rest of the item.
 func (o *Outbox) gather() int {
 	it, fresh := o.next()
 	if it == nil {
@@ -218,10 +220,10 @@ func (o *Outbox) gather() int {
 	if more && !o.closed {
 		o.begun.push(it)
 	}
-	return max(n, 1) // an item may have nothing to say any longer
+	return max(n, 1) // the item may have no frame left
 }
 
-// next takes the item that is next.
+// next removes the next item from its queue.
 func (o *Outbox) next() (it Item, fresh bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -232,7 +234,7 @@ func (o *Outbox) next() (it Item, fresh bool) {
 	return o.fresh.pop(), true
 }
 
-// rest ends the writing if there is nothing to write.
+// rest resets busy if nothing is queued, and reports whether it did.
 func (o *Outbox) rest() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -247,7 +249,7 @@ func (o *Outbox) rest() bool {
 	return true
 }
 
-// Close drops what is queued, and what is put from now on.
+// Close drops all queued items, and all items put afterwards.
 func (o *Outbox) Close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -255,7 +257,7 @@ func (o *Outbox) Close() {
 	o.fresh, o.begun = fifo{}, fifo{}
 }
 
-// CloseWith drops what is queued but for one last item, and waits until run has written it, or failed to.
+// CloseWith drops all queued items, queues last, and waits until Run has written it or failed to.
 func (o *Outbox) CloseWith(last Item) {
 	o.mu.Lock()
 	drained := make(chan struct{})
@@ -268,7 +270,7 @@ func (o *Outbox) CloseWith(last Item) {
 	if idle {
 		o.toRun()
 	}
-	_ = o.to.Await(context.Background(), drained) // which never ends
+	_ = o.to.Await(context.Background(), drained) // the context never ends
 }
 
 // fifo is a queue of items.
@@ -280,7 +282,7 @@ type fifo struct {
 func (q *fifo) len() int { return len(q.items) - q.head }
 
 func (q *fifo) push(it Item) {
-	if q.head > 64 && q.head > len(q.items)/2 { // mostly behind us
+	if q.head > 64 && q.head > len(q.items)/2 { // mostly empty
 		n := copy(q.items, q.items[q.head:])
 		clear(q.items[n:])
 		q.items, q.head = q.items[:n], 0
@@ -296,7 +298,7 @@ func (q *fifo) pop() Item {
 	q.items[q.head] = nil
 	if q.head++; q.head == len(q.items) {
 		q.items, q.head = q.items[:0], 0
-		if cap(q.items) > 4096 { // a rush is over
+		if cap(q.items) > 4096 { // shrink after a burst
 			q.items = nil
 		}
 	}

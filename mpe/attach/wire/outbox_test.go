@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// gatedWriter lets one write through at a time.
+// gatedWriter is a stream that permits one write at a time.
 type gatedWriter struct {
 	unused
 	goroutines
@@ -21,7 +21,7 @@ type gatedWriter struct {
 	err  error
 }
 
-// unused are the methods of a Stream that an outbox does not use.
+// unused has the methods of Stream that an outbox does not call.
 type unused struct{ Stream }
 
 func (w *gatedWriter) TryWrite([]byte) int { return 0 }
@@ -42,7 +42,7 @@ func (w *gatedWriter) text() string {
 	return w.got.String()
 }
 
-// parts is an item of several frames: a name and a payload each.
+// parts is an item of several frames, each with a name and a payload.
 type parts struct {
 	name    string
 	left    int
@@ -78,7 +78,7 @@ func newGated(t *testing.T) (*Outbox, *gatedWriter) {
 	return o, w
 }
 
-// squeeze replaces a run of payload by one letter.
+// squeeze replaces each ChunkLen bytes of payload by one letter.
 func squeeze(s string) string {
 	return strings.ReplaceAll(s, strings.Repeat("-", ChunkLen), "-")
 }
@@ -88,7 +88,7 @@ func TestOutboxInterleaves(t *testing.T) {
 	payload := bytes.Repeat([]byte("-"), ChunkLen)
 	o.put(&parts{name: "A", left: 4, payload: payload})
 	o.put(&parts{name: "B", left: 3, payload: payload})
-	for range 2 { // "A" and its first piece are out
+	for range 2 { // "A" and its first piece are written
 		w.gate <- struct{}{}
 	}
 	eventually(t, "A has begun", func() bool { return len(w.text()) == 1+ChunkLen })
@@ -98,8 +98,7 @@ func TestOutboxInterleaves(t *testing.T) {
 	close(w.gate)
 	eventually(t, "all is written", func() bool { return len(w.text()) == 4+3+7*ChunkLen+5 })
 	text := squeeze(w.text())
-	// The small ones wait for what had been begun and no more; A and B take
-	// ready.
+	// Small items wait only for the frame in progress. A and B alternate.
 	if small := strings.Index(text, "01234"); small < 0 || small > 5 {
 		t.Errorf("small ones come late: %s", text)
 	}
@@ -108,7 +107,7 @@ func TestOutboxInterleaves(t *testing.T) {
 	}
 }
 
-// TestOutboxStarves: small ones without end do not hold up a large one.
+// TestOutboxStarves checks that an endless stream of small items does not block a large one.
 func TestOutboxStarves(t *testing.T) {
 	o, w := newGated(t)
 	var small *parts
@@ -142,7 +141,7 @@ func TestOutboxFails(t *testing.T) {
 	o.put(Raw("x"))
 	<-failed
 	o.PutNow(Raw("y"))
-	o.CloseWith(Raw("z")) // does not wait forever
+	o.CloseWith(Raw("z")) // must not block
 	if w.text() != "" {
 		t.Errorf("%q", w.text())
 	}
@@ -156,7 +155,7 @@ func TestOutboxCloseWith(t *testing.T) {
 	eventually(t, "A has begun", func() bool { return len(w.text()) == 1+ChunkLen })
 	o.put(Raw("B"))
 	go func() {
-		for closed := false; !closed; runtime.Gosched() { // what is queued has been dropped then
+		for closed := false; !closed; runtime.Gosched() { // then the queued items were dropped
 			o.mu.Lock()
 			closed = o.closed
 			o.mu.Unlock()
@@ -195,7 +194,7 @@ func TestFIFO(t *testing.T) {
 	}
 }
 
-// put hands an item to run. It never waits.
+// put hands an item to Run. It never blocks.
 func (o *Outbox) put(it Item) {
 	if o.push(it, true) {
 		o.toRun()

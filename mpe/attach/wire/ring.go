@@ -5,47 +5,48 @@ import (
 	"unsafe"
 )
 
-// The memory that a daemon and a program share: a page of counters and flags, two rings of bytes,
-// the program's first, and the arena. docs/attach.md specifies it.
+// Layout of the memory shared by a daemon and a program: a page of counters and flags, two rings of bytes (the
+// program writes the first one), and the arena. docs/attach.md specifies it.
 const (
-	// RingLen is how long a ring is that a daemon makes, in bytes.
+	// RingLen is the length in bytes of the daemon's rings.
 	RingLen = 1 << 20
-	// MinRing and maxRing are the shortest and the longest that a program accepts. A ring has
-	// room for more than two frames of any length: see ringReader.done.
+	// MinRing and maxRing limit the length that a program accepts. More than two frames of any length fit into a
+	// ring: see ringReader.done.
 	MinRing, maxRing = 1 << 20, 1 << 30
-	// countersLen is the length of the page with the counters of both rings, and ringCounters that of those of one.
+	// countersLen is the length of the page with the counters of both rings, ringCounters the length of one ring's
+	// counters.
 	countersLen  = 4096
 	ringCounters = countersLen / 2
-	// Each counter and flag has two cache lines of its own, as processors fetch them in pairs.
+	// Each counter and flag occupies two cache lines, because processors prefetch pairs of lines.
 	writtenAt, readAt, readerSleepsAt, writerSleepsAt, processorAt = 0, 128, 256, 384, 512
-	// ArenaLen is how long an arena is that a daemon makes, in bytes.
+	// ArenaLen is the length in bytes of the daemon's arenas.
 	ArenaLen = 16 << 20
-	// maxArena is the longest that a program accepts.
+	// maxArena limits the length that a program accepts.
 	maxArena = 1 << 40
-	// wakePart is which part of a ring is free at least when a writer that sleeps is woken.
+	// wakePart: a sleeping writer is woken up once at least 1/wakePart of the ring is free.
 	wakePart = 2
 )
 
-// MemoryLen is the length of the memory with rings of n bytes, without the arena behind them.
+// MemoryLen returns the length of the memory with rings of n bytes, without the arena.
 func MemoryLen(n int) int { return countersLen + 2*n }
 
 // ringSize reports whether a ring may have n bytes.
 func ringSize(n int) bool { return n >= MinRing && n <= maxRing && n&(n-1) == 0 }
 
-// Ring is one direction of a connection, as both sides see it.
+// Ring is one direction of a connection.
 type Ring struct {
 	Data []byte
-	// Written and read count bytes since the beginning, and never go back. What is followed by a load that must not
-	// come before it is a Swap: with the race detector, a Store of memory that is not Go's is no fence.
+	// Written and Read count bytes since the connection began, and never decrease. A write that must precede a later
+	// load is a Swap: with the race detector, a Store to memory outside of Go's heap is not a fence.
 	Written, Read *atomic.Uint64
-	// ReaderSleeps and writerSleeps are 1 while that side is to be woken when there is
-	// something to be read, or room. The side that clears one of them wakes the other side.
+	// ReaderSleeps and WriterSleeps are 1 while that side waits to be woken up: the reader for data, the writer for
+	// space. The side that clears a flag wakes up the other one.
 	ReaderSleeps, WriterSleeps *atomic.Uint32
-	// Processor is that on which the writer has polled last, plus 1; 0 if the writer does not say.
+	// Processor is the processor on which the writer last polled, plus 1; 0 means unknown.
 	Processor *atomic.Uint32
 }
 
-// RingOf returns the ring with that number, 0 or 1, in memory with rings of n bytes.
+// RingOf returns ring 0 or 1 of memory with rings of n bytes.
 func RingOf(mem []byte, number, n int) Ring {
 	counters := mem[number*ringCounters : (number+1)*ringCounters]
 	begin := countersLen + number*n
@@ -59,15 +60,16 @@ func RingOf(mem []byte, number, n int) Ring {
 	}
 }
 
-// ringWriter is the side of a ring that writes. It does not believe what the other side may
-// write, and reads each value once.
+// ringWriter is the writing side of a ring. It does not trust values that the other side can write, and reads each of
+// them once.
 type ringWriter struct {
 	Ring
-	// pos is how much has been written, and seen the last valid value of read.
+	// pos is the number of bytes written, and seen the last valid value of Read.
 	pos, seen uint64
 }
 
-// room returns how many bytes may be written, which is at least want if there are so many.
+// room returns the number of bytes that can be written. It reads the other side's counter only if it knows of fewer
+// than want.
 func (w *ringWriter) room(want int) (int, error) {
 	size := uint64(len(w.Data))
 	if free := size - (w.pos - w.seen); free >= uint64(want) {
@@ -81,7 +83,7 @@ func (w *ringWriter) room(want int) (int, error) {
 	return int(size - (w.pos - read)), nil
 }
 
-// write writes as much of b as there is room for. The caller wakes the reader if wake is set.
+// write writes as much of b as fits. If wake is set, the caller must wake up the reader.
 func (w *ringWriter) write(b []byte) (n int, wake bool, err error) {
 	if n, err = w.room(len(b)); n == 0 || err != nil {
 		return 0, false, err
@@ -95,21 +97,22 @@ func (w *ringWriter) write(b []byte) (n int, wake bool, err error) {
 	return n, clears(w.ReaderSleeps), nil
 }
 
-// waits asks the reader to wake this side when there is room. It reports false if there is some now.
+// waits asks the reader to wake up this side when there is space. It returns false if there is some now.
 func (w *ringWriter) waits() bool {
 	w.WriterSleeps.Swap(1)
 	n, err := w.room(len(w.Data) / wakePart)
 	return n == 0 || err != nil
 }
 
-// ringReader is the side of a ring that reads, with the same caution.
+// ringReader is the reading side of a ring. It is as cautious as ringWriter.
 type ringReader struct {
 	Ring
-	// pos is how much has been read, and seen the last valid value of written.
+	// pos is the number of bytes read, and seen the last valid value of Written.
 	pos, seen uint64
 }
 
-// available returns how many bytes there are to be read, which is at least want if there are so many.
+// available returns the number of bytes to read. It reads the other side's counter only if it knows of fewer than
+// want.
 func (r *ringReader) available(want int) (int, error) {
 	if n := r.seen - r.pos; n >= uint64(want) {
 		return int(n), nil
@@ -122,7 +125,7 @@ func (r *ringReader) available(want int) (int, error) {
 	return int(written - r.pos), nil
 }
 
-// get reads what there is. The caller wakes the writer if wake is set.
+// get reads the available bytes. If wake is set, the caller must wake up the writer.
 func (r *ringReader) get(b []byte) (n int, wake bool, err error) {
 	if n, err = r.available(1); n == 0 || err != nil {
 		return 0, false, err
@@ -136,17 +139,18 @@ func (r *ringReader) get(b []byte) (n int, wake bool, err error) {
 	return n, r.done(), nil
 }
 
-// done reports whether the writer is to be woken now: not for the first byte of room, or it would be woken for each
-// frame. A reader that waits for the rest of a frame has less than half of the ring unread.
+// done reports whether to wake up the writer now. It does not for the first free byte, or the writer would be woken
+// up for each frame. A reader that waits for the rest of a frame has less than half of the ring unread, so it does
+// wake up the writer.
 func (r *ringReader) done() bool {
 	if r.WriterSleeps.Load() == 0 {
 		return false
 	}
-	unread, err := r.available(len(r.Data)) // all that there is
+	unread, err := r.available(len(r.Data)) // everything there is
 	return err == nil && unread <= len(r.Data)/wakePart && clears(r.WriterSleeps)
 }
 
-// waits asks the writer to wake this side when there is more than was seen. It reports false if there is now.
+// waits asks the writer to wake up this side when new data arrives. It returns false if there is some now.
 func (r *ringReader) waits() bool {
 	before := r.seen - r.pos
 	r.ReaderSleeps.Swap(1)
@@ -154,7 +158,6 @@ func (r *ringReader) waits() bool {
 	return uint64(n) == before && err == nil
 }
 
-// clears clears a flag and reports whether it was set.
 func clears(flag *atomic.Uint32) bool {
 	return flag.Load() != 0 && flag.CompareAndSwap(1, 0)
 }

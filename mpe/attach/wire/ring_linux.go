@@ -13,32 +13,32 @@ import (
 )
 
 const (
-	// socketPolls is after how many polls of an empty ring the socket is examined, which is
-	// how the end of the other side is noticed while this one does not sleep.
+	// socketPolls is the number of polls of an empty ring after which the socket is checked. The check detects the
+	// end of the other side while this side does not sleep.
 	socketPolls = 64
-	// roomTime is how long Write waits before it polls for room again.
+	// roomTime is the interval at which Write polls for space.
 	roomTime = time.Millisecond
 )
 
-// RingLink is a connection whose frames go through rings. Its Read does not wait. The socket
-// has a byte for a side that is to be woken, and shows that the other side has ended.
+// RingLink is a connection whose frames go through rings. Its Read does not block. The socket carries a byte to wake
+// up a side, and signals the end of the other side.
 type RingLink struct {
 	*Link
 	mem []byte
 	in  ringReader
 	out ringWriter
-	// polls counts those of an empty ring since the socket was examined, and look is set if
-	// the next one is to do it. over is why nothing is written to in any longer.
+	// polls counts the polls of an empty ring since the last check of the socket. look requests a check with the next
+	// poll. over is why in will receive no more data.
 	polls int
 	look  bool
 	over  error
-	// broken is the rule that the other side has broken, as far as writing shows it.
+	// broken is the violation of the other side that write found.
 	broken atomic.Pointer[error]
-	hung   atomic.Bool // after HangUp
+	hung   atomic.Bool // HangUp was called
 }
 
-// NewRingLink makes a connection of a socket and the memory that goes with it, with rings of n
-// bytes, of which the program writes the first. It takes both over.
+// NewRingLink makes a connection of a socket and its memory with rings of n bytes; the program writes the first ring.
+// It takes ownership of both.
 func NewRingLink(l *Link, mem []byte, n int, program bool) *RingLink {
 	read, written := RingOf(mem, 0, n), RingOf(mem, 1, n)
 	if program {
@@ -49,7 +49,7 @@ func NewRingLink(l *Link, mem []byte, n int, program bool) *RingLink {
 	return r
 }
 
-// Read reads what is there; errNothing if that is nothing.
+// Read reads the available bytes. It returns ErrNothing if there are none.
 func (r *RingLink) Read(b []byte) (int, error) {
 	if err := r.Ready(1); err != nil {
 		return 0, err
@@ -61,7 +61,8 @@ func (r *RingLink) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Ready returns nil if n bytes can be read, errNothing if they may come, and otherwise why they never will.
+// Ready returns nil if n bytes can be read, ErrNothing if they may still arrive, and otherwise the reason why they
+// will not.
 func (r *RingLink) Ready(n int) error {
 	for {
 		have, err := r.in.available(n)
@@ -77,8 +78,8 @@ func (r *RingLink) Ready(n int) error {
 	}
 }
 
-// nothing is called when too little is in the ring. It returns why Read does not wait for
-// more, or nil if the other side has just ended, and may have written more before.
+// nothing is called if the ring has too little data. It returns the error for Read, or nil if the other side has just
+// ended and may have written more before.
 func (r *RingLink) nothing() error {
 	if r.over != nil {
 		return r.over
@@ -98,21 +99,21 @@ func (r *RingLink) nothing() error {
 	return nil
 }
 
-// Arena implements rings.
+// Arena implements Rings.
 func (r *RingLink) Arena() []byte { return r.mem[MemoryLen(len(r.in.Data)):] }
 
-// TellProcessor has the other side know on which processor this one polls.
+// TellProcessor publishes the processor on which this side polls.
 func (r *RingLink) TellProcessor() { r.out.Processor.Store(uint32(progress.Processor() + 1)) }
 
-// OtherProcessor returns the processor on which the other side has polled last, or -1.
+// OtherProcessor returns the processor on which the other side last polled, or -1 if it is unknown.
 func (r *RingLink) OtherProcessor() int { return int(r.in.Processor.Load()) - 1 }
 
-// Sleep announces that Read will not be called before the socket is readable, which it stays until Sleep is called
-// again. It reports false if there is something to be read that ready has not seen.
+// Sleep announces that this side will not call Read until the socket becomes readable. The socket stays readable
+// until the next Sleep. Sleep returns false if there is data that Ready has not seen.
 func (r *RingLink) Sleep() bool {
 	var woken [64]byte
 	for n := len(woken); n == len(woken); {
-		n, _ = r.Link.Read(woken[:]) // its error is found by nothing
+		n, _ = r.Link.Read(woken[:]) // nothing() detects its error
 	}
 	r.look = true
 	return r.over == nil && r.in.waits()
@@ -124,7 +125,7 @@ func (r *RingLink) TryWrite(b []byte) int {
 	return n
 }
 
-// write writes what there is room for.
+// write writes as much of b as fits.
 func (r *RingLink) write(b []byte) (int, error) {
 	r.Link.out.Lock()
 	defer r.Link.out.Unlock()
@@ -136,14 +137,14 @@ func (r *RingLink) write(b []byte) (int, error) {
 		r.wake()
 	}
 	if err != nil {
-		broken := err // has this one take memory, and not each that is nil
+		broken := err // escapes only on this path
 		r.broken.Store(&broken)
 	}
 	return n, err
 }
 
-// Write writes all of b, and waits for room. It polls for that: it is for what is written when a session ends, and
-// nothing reads the socket any longer.
+// Write writes all of b. It polls for free space: it is used at the end of a session, when no goroutine reads the
+// socket.
 func (r *RingLink) Write(b []byte) (done int, err error) {
 	for !r.hung.Load() {
 		n, err := r.write(b[done:])
@@ -155,19 +156,19 @@ func (r *RingLink) Write(b []byte) (done int, err error) {
 	return done, net.ErrClosed
 }
 
-// Waits reports false if there is room, and otherwise has the other side wake this one when
-// there is, unless it has closed the connection.
+// Waits returns false if there is free space. Otherwise it asks the other side to wake up this one when there is,
+// unless the connection is closed.
 func (r *RingLink) Waits() bool {
 	r.Link.out.Lock()
 	defer r.Link.out.Unlock()
 	return r.closed.Load() || r.out.waits()
 }
 
-// awake is what wakes the other side.
+// awake is the byte that wakes up the other side.
 var awake = []byte{0}
 
-// wake wakes the other side. Its only error is that there is so much to be read from the
-// socket that it is woken anyway, or that it has gone.
+// wake wakes up the other side. The send fails only if the socket is full, so that the other side wakes up anyway, or
+// if there is no other side any longer.
 func (r *RingLink) wake() { _, _ = transmit(r.fd, awake) }
 
 // HangUp implements Stream.
@@ -179,7 +180,7 @@ func (r *RingLink) HangUp() {
 // Close implements Stream.
 func (r *RingLink) Close() {
 	r.HangUp()
-	r.Link.Close() // nothing writes any longer
+	r.Link.Close() // no goroutine writes any longer
 	sharedmem.Unmap(r.mem)
 	r.mem, r.in, r.out = nil, ringReader{}, ringWriter{}
 }

@@ -12,7 +12,7 @@ func newRing(n int) (*ringWriter, *ringReader) {
 	return &ringWriter{Ring: r}, &ringReader{Ring: r}
 }
 
-// TestRing: what is written is read, for pieces that end anywhere, and many times around.
+// TestRing checks that data is read as written, in pieces of arbitrary lengths, through many rounds of the ring.
 func TestRing(t *testing.T) {
 	const n = 1 << 12
 	w, r := newRing(n)
@@ -44,7 +44,7 @@ func TestRing(t *testing.T) {
 	}
 }
 
-// TestRingWakes: who announces that it sleeps is woken once, when there is something to do.
+// TestRingWakes checks that a sleeping side is woken up once, when there is something to do.
 func TestRingWakes(t *testing.T) {
 	const n = 1 << 12
 	w, r := newRing(n)
@@ -81,8 +81,8 @@ func TestRingWakes(t *testing.T) {
 	}
 }
 
-// FuzzRing: whatever the other side writes into its counters, what is read and written stays
-// inside the ring, and is not more than there can be.
+// FuzzRing checks that reads and writes stay within the ring and its length, whatever the other side writes into its
+// counters.
 func FuzzRing(f *testing.F) {
 	f.Add(uint64(0), uint64(0), uint64(1), uint64(0))
 	f.Add(uint64(1<<12), uint64(1<<12+1), ^uint64(0), uint64(1<<63))

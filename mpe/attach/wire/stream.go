@@ -9,51 +9,52 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/ctxerr"
 )
 
-// Stream is a connection between a program and a daemon, and runs the goroutines that serve it. Serve and Dial make
-// theirs of Unix sockets. Tests make others, such as one in simulated time that runs one goroutine at a time.
+// Stream is a connection between a program and a daemon. It also runs the goroutines that serve the connection. Serve
+// and Dial use Unix sockets; tests use other streams, such as one in simulated time that runs one goroutine at a
+// time.
 type Stream interface {
-	// Read and Write wait until there is something to read, and until all is written.
+	// Read waits until there is something to read, Write until all is written.
 	io.ReadWriter
-	// TryWrite writes what there is room for, and returns how many bytes that was.
+	// TryWrite writes as much of b as it can without waiting, and returns the number of bytes.
 	TryWrite(b []byte) int
-	// StopReading lets reads end with what has come, and HangUp writes as well.
+	// StopReading makes reads end after the data received so far. HangUp also ends writes.
 	StopReading()
 	HangUp()
-	// Close is HangUp when nothing reads any longer.
+	// Close releases the stream. It implies HangUp, and must follow the last Read.
 	Close()
 
-	// Go runs f in a goroutine. After does so when d has passed, if stop is not called before.
+	// Go runs f in a goroutine. After does so after d, unless stop is called before.
 	Go(f func())
 	After(d time.Duration, f func()) (stop func() bool)
-	// Await waits for a value on c, or for ctx, whose cause it returns.
+	// Await waits for a value on c. If ctx ends first, it returns the context's cause.
 	Await(ctx context.Context, c <-chan struct{}) error
 }
 
-// Polled is a Stream whose Read may be polled: it returns ErrNothing instead of waiting.
+// Polled is a Stream whose Read returns ErrNothing instead of waiting.
 type Polled interface {
 	Stream
-	// Descriptor becomes readable when there is something to read, after Sleep has returned
-	// true. It is valid until Close.
+	// Descriptor becomes readable when there is something to read, once Sleep has returned true. It is valid until
+	// Close.
 	Descriptor() int
 	Sleep() bool
 }
 
-// Rings is a Stream through memory.
+// Rings is a Stream through shared memory.
 type Rings interface {
 	Polled
-	// Ready returns nil if n bytes can be read, and otherwise what Read returns.
+	// Ready returns nil if n bytes can be read, and otherwise the error of Read.
 	Ready(n int) error
-	// Arena is the memory for payload that frames do not carry, until Close.
+	// Arena returns the memory for payload outside of frames. It is valid until Close.
 	Arena() []byte
-	// tellProcessor has the other side know on which processor this one polls. otherProcessor
-	// returns that of the other side, or -1 if that is not known.
+	// TellProcessor publishes the processor on which this side polls. OtherProcessor returns the other side's, or -1
+	// if it is unknown.
 	TellProcessor()
 	OtherProcessor() int
-	// Waits reports false if there is room for TryWrite. Otherwise the descriptor becomes readable when there is.
+	// Waits returns false if TryWrite can write. Otherwise the descriptor becomes readable when it can.
 	Waits() bool
 }
 
-// goroutines are those of the process, for a Stream.
+// goroutines implements the methods of Stream that run goroutines.
 type goroutines struct{}
 
 func (goroutines) Go(f func()) { go f() }
@@ -71,7 +72,7 @@ func (goroutines) Await(ctx context.Context, c <-chan struct{}) error {
 	}
 }
 
-// Notify sends a value to n, if it has room.
+// Notify sends a value to n without blocking.
 func Notify(n chan<- struct{}) {
 	select {
 	case n <- struct{}{}:
@@ -79,19 +80,19 @@ func Notify(n chan<- struct{}) {
 	}
 }
 
-// ErrNothing: nothing more has come.
+// ErrNothing means that there is nothing to read yet.
 var ErrNothing = errors.New("nothing has come")
 
-// FarewellTime is how long a program has to read why it is disconnected.
+// FarewellTime is how long a disconnected program has to read the reason.
 const FarewellTime = time.Second
 
-// Credentials identify the process at the other end of a socket, as the kernel reports.
+// Credentials identify the process at the other end of a socket, as the kernel reports it.
 type Credentials struct {
 	PID, UID, GID int
-	// Groups are the supplementary groups.
+	// Groups lists the supplementary groups.
 	Groups []int
 }
 
-// ErrNoCredentials: the system does not report the process at the other end of a Unix
-// socket, so that no program may attach.
+// ErrNoCredentials means that the system does not report the process at the other end of a Unix socket, so no program
+// can attach.
 var ErrNoCredentials = errors.New("this system does not report the process at the other end of a Unix socket: programs can attach on Linux only")

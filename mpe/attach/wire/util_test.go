@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// eventually waits for something that another goroutine is about to do.
+// eventually waits until ok returns true.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !ok(); runtime.Gosched() {
@@ -17,7 +17,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// random is data of which no two places look alike.
+// random returns pseudo-random data.
 func random(n int) []byte {
 	b := make([]byte, n)
 	r := rand.NewChaCha8([32]byte{})

@@ -8,23 +8,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Class is what ranks exchange messages through, and whether they share cores.
+// Class describes how ranks exchange messages, and whether they share cores.
 type Class string
 
-// The classes.
 const (
-	// Memory: all ranks of the call share memory.
+	// Memory means that all ranks of the call share memory.
 	Memory Class = "memory"
-	// Network: they do not, or not all.
+	// Network means that some ranks do not share memory.
 	Network Class = "network"
-	// OversubscribedMemory and OversubscribedNetwork: besides, the host of each rank has more
-	// ranks than cores. Then a call takes as long as all its messages together, rather than
-	// the longest path of them.
+	// OversubscribedMemory and OversubscribedNetwork mean, in addition, that the host of each rank has more ranks
+	// than cores. Then the time of a call is the sum of all its messages rather than its longest path.
 	OversubscribedMemory  Class = "oversubscribed_memory"
 	OversubscribedNetwork Class = "oversubscribed_network"
 )
 
-// Classes are all of them.
+// Classes lists all classes.
 var Classes = [...]Class{Memory, Network, OversubscribedMemory, OversubscribedNetwork}
 
 // ClassOf returns the class of ranks.
@@ -40,7 +38,7 @@ func ClassOf(memory, oversubscribed bool) Class {
 	return Network
 }
 
-// sibling is the class of the same ranks with more, or fewer, cores.
+// sibling returns the class of the same ranks with more, or fewer, cores.
 func (c Class) sibling() Class {
 	switch c {
 	case OversubscribedMemory:
@@ -53,28 +51,27 @@ func (c Class) sibling() Class {
 	return OversubscribedNetwork
 }
 
-// Choice is an algorithm, and how it cuts.
+// Choice is an algorithm and its segment size.
 type Choice struct {
-	// Algorithm is the name of one of the collective's.
+	// Algorithm is the name of one of the collective's algorithms.
 	Algorithm string
-	// Segment is a Call.Segment in bytes; 0 leaves the data whole. In a table it may
-	// be Auto.
+	// Segment is a Call.Segment in bytes; 0 does not divide the data. In a table it may be Auto.
 	Segment int
 }
 
-// Auto is the Segment of a chain that goes by the number of ranks, the length of the
-// data and the link's alpha and beta: coll.PipelineSegment.
+// Auto is a Segment computed from the number of ranks, the length of the data and the link's alpha and beta, by
+// coll.PipelineSegment.
 const Auto = -1
 
 const autoText = "auto"
 
-// AutoFor is the algorithm whose cost coll.PipelineSegment knows: the only one that has Auto.
+// AutoFor is the only algorithm that supports Auto, because coll.PipelineSegment models its cost.
 const AutoFor = "chain"
 
-// maxSegment keeps a length given in text within an int of any machine.
+// maxSegment limits sizes given as text to the range of int on every machine.
 const maxSegment = 1 << 30
 
-// String is "binomial", "chain:64KiB" or "chain:auto".
+// String returns the choice as "binomial", "chain:64KiB" or "chain:auto".
 func (c Choice) String() string {
 	switch c.Segment {
 	case 0:
@@ -88,8 +85,8 @@ func (c Choice) String() string {
 // MarshalText returns String.
 func (c Choice) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// UnmarshalText reads what String writes. Whether there is such an algorithm depends on
-// the collective.
+// UnmarshalText parses the output of String. It accepts unknown algorithms: which ones exist depends on the
+// collective.
 func (c *Choice) UnmarshalText(text []byte) error {
 	name, segment, cut := strings.Cut(string(text), ":")
 	*c = Choice{Algorithm: name}
@@ -108,7 +105,7 @@ func (c *Choice) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// algorithms are those of each collective. The first fits every call.
+// algorithms lists the algorithms of each collective. The first one supports every call.
 var algorithms = func() (all [coll.Exscan + 1][]*coll.Algorithm) {
 	for c := coll.Barrier; c <= coll.Exscan; c++ {
 		all[c] = coll.Algorithms(c)
@@ -116,10 +113,10 @@ var algorithms = func() (all [coll.Exscan + 1][]*coll.Algorithm) {
 	return all
 }()
 
-// Name is what tables and configurations call a collective: "bcast", "reduce_scatter".
+// Name returns the name of a collective in tables and configurations, such as "bcast" or "reduce_scatter".
 func Name(c coll.Collective) string { return strings.ToLower(c.String()) }
 
-// Names are those of all collectives.
+// Names returns the names of all collectives.
 func Names() (names []string) {
 	for c := coll.Barrier; c <= coll.Exscan; c++ {
 		names = append(names, Name(c))

@@ -8,31 +8,30 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Series is what calls of several lengths take if they are carried out by a choice.
+// Series has the times of one choice for calls of several lengths.
 type Series struct {
 	By Choice
-	// Micros has the time for each length, in microseconds; 0 where it is not known.
+	// Micros has the time for each length, in microseconds, or 0 if it is unknown.
 	Micros []float64
 }
 
-// times are what is known of a collective of so many ranks.
+// times has the known times of a collective for one number of ranks.
 type times struct {
 	bytes  []int
 	series []Series
 }
 
-// Decide returns the spans of a row from the times of its choices, for calls of so many
-// bytes each, in increasing order. From one length to the next, a choice remains the best
-// unless another one is faster by the factor worth; before the first length, the algorithm
-// that can carry out every call is the best. Where the best choice changes, the span ends
-// at the length at which both take the same time, on lines through their times. Behind the
-// best choice of a span come those that can carry out what it cannot, in the order of their
-// times, up to the algorithm that can carry out every call.
+// Decide returns the spans of a row from the times of its choices for calls of these lengths, which are in increasing
+// order. From one length to the next, the best choice remains the same unless another one is faster by the factor
+// worth. Before the first length, the best choice is the algorithm that supports every call. Where the best choice
+// changes, the span ends at the length at which both take the same time, by linear interpolation. In each span, the
+// best choice is followed by the ones that support other calls, in the order of their times, up to the algorithm that
+// supports every call.
 func Decide(of coll.Collective, bytes []int, series []Series, worth float64) (spans []Span) {
 	e := &times{bytes, series}
 	all := algorithms[of][0].Name
 	before := slices.IndexFunc(series, func(s Series) bool { return s.By == Choice{Algorithm: all} })
-	var best []int // for each length, which of the series
+	var best []int // index of the best series by length
 	for i := range bytes {
 		m := e.fastest(i)
 		if before >= 0 && (m < 0 || e.at(before, i) <= worth*e.at(m, i)) {
@@ -60,7 +59,7 @@ func Decide(of coll.Collective, bytes []int, series []Series, worth float64) (sp
 	return spans
 }
 
-// at is the time of a series at a length; infinite where there is none.
+// at returns the time of a series at a length, or infinity if it is unknown.
 func (e *times) at(series, length int) float64 {
 	if us := e.series[series].Micros[length]; us > 0 {
 		return us
@@ -68,7 +67,7 @@ func (e *times) at(series, length int) float64 {
 	return math.Inf(1)
 }
 
-// fastest is the series with the least time at a length, or −1.
+// fastest returns the series with the shortest time at a length, or −1.
 func (e *times) fastest(length int) int {
 	least := -1
 	for m := range e.series {
@@ -79,7 +78,7 @@ func (e *times) fastest(length int) int {
 	return least
 }
 
-// others are the choices behind the best one in a range of lengths.
+// others returns the choices after the best one in a range of lengths.
 func (e *times) others(all string, best, from, to int) (list []Choice) {
 	if e.series[best].By.Algorithm == all {
 		return nil
@@ -115,20 +114,20 @@ func (e *times) others(all string, best, from, to int) (list []Choice) {
 	return list
 }
 
-// crossing is the length, between that of number i and the next, up to which series a
-// is not slower than series b, which is faster from the next one on.
+// crossing returns the length, between the lengths i and i+1, up to which series a is not slower than series b, which
+// is faster at length i+1.
 func (e *times) crossing(a, b, i int) int {
 	low, high := e.bytes[i], e.bytes[i+1]
 	ahead, behind := e.at(b, i)-e.at(a, i), e.at(a, i+1)-e.at(b, i+1)
 	end := int(math.Sqrt(float64(max(low, 1)) * float64(high)))
 	if !math.IsInf(ahead, 0) && !math.IsInf(behind, 0) && !math.IsNaN(ahead) {
-		// One of both may be 0 or less, as what is not worth a change makes none.
+		// One of them may be 0 or negative, because a small advantage does not change the choice.
 		ahead, behind = max(ahead, 0), max(behind, 0)
 		if ahead+behind > 0 {
 			end = low + int(float64(high-low)*ahead/(ahead+behind))
 		}
 	}
-	if step := max(low/8, 1); end > low { // nobody needs to know it to the byte
+	if step := max(low/8, 1); end > low { // a round number is precise enough
 		end -= end % step
 	}
 	return min(max(end, low), high-1)

@@ -1,14 +1,14 @@
-// Package choice says which algorithm carries out a collective call: by a table that was
-// measured (zrlbench tune), or as somebody forces it.
+// Package choice chooses the algorithm of a collective call: from a table that was measured (zrlbench tune), or as
+// forced by the user.
 //
-// A choice is made on every rank apart, and all ranks of a call must come to the same.
-// So it depends only on the table and on what the ranks of a call have in common, and
-// Hash lets them find out whether their tables agree. Choosing allocates nothing.
+// Every rank chooses separately, and all ranks of a call must choose the same. So a choice depends only on the table
+// and on values that are the same on all ranks of a call, and Hash lets ranks check that their tables agree. Choosing
+// allocates nothing.
 //
-// The package must never measure, ask the clock, learn from the calls that it chooses
-// for, or choose what cannot carry out the call.
+// The package must never measure, read the clock, learn from calls, or choose an algorithm that does not support the
+// call.
 //
-// The package reads no file: config/collectives does. The built-in table has what "zrlbench
-// tune" has measured between ranks that share memory (measured.go), and, for networks, what
-// the formulas of package coll say (formula.go), evaluated when it is first needed.
+// The package reads no files: config/collectives does. The built-in table has the results of "zrlbench tune" for
+// oversubscribed hosts (measured.go), and otherwise the choices by the formulas of package coll (formula.go), which
+// are evaluated when the table is first needed.
 package choice

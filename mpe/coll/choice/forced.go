@@ -7,12 +7,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Forced are choices that no table is asked for. They must be the same on all ranks.
+// Forced has choices that override the table. They must be the same on all ranks.
 type Forced map[coll.Collective]Choice
 
-// Choose gives what is forced for the call; false if nothing is, or if it cannot carry
-// out the call: then it is the table's to choose, so that to force something makes no
-// call fail.
+// Choose returns the forced choice for the call. It returns false if there is none, or if the algorithm does not
+// support the call: then the table chooses, so that forcing an algorithm makes no call fail.
 func (f Forced) Choose(c *coll.Call) (Choice, bool) {
 	choice, ok := f[c.Collective]
 	if !ok || c.Ranks < 2 || !choice.can(c) {
@@ -22,7 +21,7 @@ func (f Forced) Choose(c *coll.Call) (Choice, bool) {
 	return choice, true
 }
 
-// String is "allreduce=ring,bcast=atomic:64KiB", in a fixed order.
+// String returns the choices as "allreduce=ring,bcast=atomic:64KiB", in a fixed order.
 func (f Forced) String() string {
 	var parts []string
 	for c, choice := range f {

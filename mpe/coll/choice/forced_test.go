@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// TestForcedChoose: what is forced is taken where it can carry out the call.
+// TestForcedChoose checks that a forced algorithm is chosen if it supports the call.
 func TestForcedChoose(t *testing.T) {
 	f, err := collectives.ParseForced("bcast=atomic:10,allreduce=ring")
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// What a message takes through a network of some 10 Gb/s between hosts, and through shared
-// memory, and what it takes to reduce a byte, in nanoseconds.
+// Costs in nanoseconds of messages through a network of some 10 Gb/s between hosts and through shared memory, and of
+// reducing a byte.
 var (
 	networkLink = Link{Alpha: 15000, Beta: 0.6}
 	memoryLink  = Link{Alpha: 1000, Beta: 0.1}
@@ -15,14 +15,14 @@ var (
 
 const reduceGamma = 0.3
 
-// publishAlpha is what a publication in a shared buffer takes of a message in shared memory: it is neither matched nor
-// acknowledged.
+// publishAlpha is the cost of a publication in a shared buffer, as a fraction of a message in shared memory: it is
+// neither matched nor acknowledged.
 const publishAlpha = 0.5
 
-// formulaShared is how long shared buffers are taken to be, in bytes.
+// formulaShared is the assumed length of shared buffers in bytes.
 const formulaShared = 256 << 10
 
-// The calls for which the formulas are evaluated.
+// Calls for which the formulas are evaluated.
 var (
 	formulaRanks    = []int{2, 3, 4, 8, 16}
 	formulaBytes    = []int{8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 2 << 20}
@@ -32,7 +32,7 @@ var (
 // formulaElem is the size of an element, in bytes.
 const formulaElem = 4
 
-// formula returns the rows of ranks with a core each, by the formulas of package coll.
+// formula returns the rows for ranks with a core each, from the formulas of package coll.
 func formula(link Link) Rows {
 	rows := Rows{Link: link}
 	for of := coll.Barrier; of <= coll.Exscan; of++ {
@@ -53,7 +53,7 @@ func formula(link Link) Rows {
 	return rows
 }
 
-// segments are those with which an algorithm is considered.
+// segments returns the segment sizes to consider for an algorithm.
 func segments(a *coll.Algorithm) []int {
 	switch {
 	case !a.Segmented:
@@ -64,7 +64,7 @@ func segments(a *coll.Algorithm) []int {
 	return formulaSegments[1:]
 }
 
-// costs evaluates the formula of an algorithm. The times are rounded to nanoseconds.
+// costs evaluates the formula of an algorithm. It rounds times to nanoseconds.
 func costs(a *coll.Algorithm, link Link, ranks, segment int, lengths []int) Series {
 	s := Series{By: Choice{a.Name, segment}, Micros: make([]float64, len(lengths))}
 	for i, n := range lengths {
@@ -83,7 +83,7 @@ func costs(a *coll.Algorithm, link Link, ranks, segment int, lengths []int) Seri
 		}
 		cost, err := a.Cost(c)
 		if link == memoryLink && a.Name == "flat" && (a.Collective == coll.Bcast || a.Collective == coll.Scatter) {
-			cost.Bytes = n // the receivers copy, all at once
+			cost.Bytes = n // the receivers copy simultaneously
 		}
 		if err == nil {
 			s.Micros[i] = math.Round(cost.Time(alpha, link.Beta, reduceGamma)) / 1000

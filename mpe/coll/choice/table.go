@@ -12,47 +12,46 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Table has the choices. It does not change, so any number of goroutines may use it. A
-// nil Table has no choices: what fits every call is taken.
+// Table is an immutable table of choices, safe for concurrent use. A nil Table has no choices: the first algorithm
+// that supports the call is chosen.
 type Table struct {
 	classes map[Class]*class
 	hash    uint64
 }
 
-// class is what is decided for a Class.
+// class has the decisions for a Class.
 type class struct {
 	link Link
-	rows [coll.Exscan + 1][]Row // in the order of ranks
+	rows [coll.Exscan + 1][]Row // sorted by ranks
 }
 
-// Link is what a message of n bytes takes: Alpha + n·Beta nanoseconds.
+// Link has the cost of a message: n bytes take Alpha + n·Beta nanoseconds.
 type Link struct {
 	Alpha, Beta float64
 }
 
-// Rows are what a table decides for a class.
+// Rows are the decisions of a table for a class.
 type Rows struct {
 	Link Link
 	Rows []Row
 }
 
-// Row is what is decided for a collective of so many ranks, once for each number.
+// Row has the decisions for a collective with a number of ranks. A table has at most one row for each number.
 type Row struct {
 	Collective coll.Collective
 	Ranks      int
 	Spans      []Span
 }
 
-// Span is what is decided for calls of up to UpTo bytes, that the span before does not
-// have. The last span has math.MaxInt. The first choice that can carry out the call is
-// taken.
+// Span has the choices for calls of up to UpTo bytes that exceed the preceding span. The last span has math.MaxInt.
+// The first choice that supports the call is taken.
 type Span struct {
 	UpTo int
 	By   []Choice
 }
 
-// New makes a table. Choices that there are not are left out. A class that it does not have
-// goes by the other one of the same ranks, with more cores or fewer.
+// New returns a table. It drops unknown algorithms. A class without rows uses the rows of its sibling: the same ranks
+// with more or fewer cores.
 func New(rows map[Class]Rows) *Table {
 	t := &Table{classes: map[Class]*class{}}
 	for name, r := range rows {
@@ -84,11 +83,11 @@ func (c *class) add(from *Rows) {
 	}
 }
 
-// Measured returns what the built-in table has by measurements. It must not be changed.
+// Measured returns the measured part of the built-in table. It must not be modified.
 func Measured() map[Class]Rows { return measured }
 
-// Default is the table of those who have none of their own: what was measured, and for more
-// ranks the formulas of package coll.
+// Default returns the built-in table: the measured choices for oversubscribed hosts, and the choices by the formulas
+// of package coll for other hosts and for more ranks.
 var Default = sync.OnceValue(func() *Table {
 	memory, network := formula(memoryLink), formula(networkLink)
 	return New(map[Class]Rows{
@@ -97,7 +96,7 @@ var Default = sync.OnceValue(func() *Table {
 	})
 })
 
-// beyond adds the rows of formulas for more ranks than were measured.
+// beyond adds the formulas' rows for more ranks than were measured.
 func beyond(measured, formula Rows) Rows {
 	measured.Rows = slices.Clone(measured.Rows)
 	for _, r := range formula.Rows {
@@ -108,19 +107,17 @@ func beyond(measured, formula Rows) Rows {
 	return measured
 }
 
-// Choose says how to carry out a valid call between ranks of a class. All ranks of a
-// call that have the same table and give the same class come to the same.
+// Choose returns the choice for a valid call between ranks of a class. All ranks of a call that use the same table
+// and the same class get the same choice.
 //
-// Of the numbers of ranks that were measured, the greatest counts that is not above the
-// call's, or the smallest if all are. Of its ranges of lengths, that counts in which
-// Call.Bytes is; the ends of ranges are part of the table. In it, the first choice
-// counts that can carry out the call. If none can, or nothing was measured, it is the
-// collective's first algorithm, which can always.
+// Choose takes the row with the greatest number of ranks that does not exceed the call's, or the first row if all
+// exceed it; then the span that includes Call.Bytes; then the first choice of the span that supports the call. If
+// there is no such row or choice, it returns the collective's first algorithm that supports the call.
 //
-// Calls with layouts count by the mean of the blocks where all ranks know it, in
-// Allgather and ReduceScatter. In others, it is the first algorithm that can.
+// For calls with layouts, the length is the mean block size if all ranks know it, in Allgather and ReduceScatter. For
+// others, Choose returns the first algorithm that supports the call.
 //
-// Segments are rounded to whole elements of the call, down but to one at least.
+// Segments are rounded down to whole elements of the call, but to at least one.
 func (t *Table) Choose(of Class, c *coll.Call) Choice {
 	if c.Collective < coll.Barrier || c.Collective > coll.Exscan {
 		return Choice{}
@@ -154,7 +151,7 @@ func (t *Table) Choose(of Class, c *coll.Call) Choice {
 	return first(c)
 }
 
-// row is the one that counts for the call, or nil.
+// row returns the row for the call, or nil.
 func (c *class) row(call *coll.Call) *Row {
 	rows := c.rows[call.Collective]
 	if len(rows) == 0 {
@@ -167,7 +164,7 @@ func (c *class) row(call *coll.Call) *Row {
 	return &rows[i]
 }
 
-// length is what the table counts by. It is false if not all ranks know it.
+// length returns the length that the table is searched for. It returns false if not all ranks know it.
 func length(c *coll.Call) (int, bool) {
 	if !c.Vector {
 		return c.Bytes, true
@@ -182,7 +179,7 @@ func length(c *coll.Call) (int, bool) {
 	return sum / len(c.Recv.Sizes), true
 }
 
-// can reports whether the choice can carry out the call.
+// can reports whether the choice's algorithm supports the call.
 func (c Choice) can(call *coll.Call) bool {
 	for _, a := range algorithms[call.Collective] {
 		if a.Name == c.Algorithm {
@@ -192,7 +189,7 @@ func (c Choice) can(call *coll.Call) bool {
 	return false
 }
 
-// first is the first algorithm that can carry out the call.
+// first returns the first algorithm that supports the call.
 func first(c *coll.Call) Choice {
 	for _, a := range algorithms[c.Collective] {
 		if a.Can(c) {
@@ -202,7 +199,7 @@ func first(c *coll.Call) Choice {
 	return Choice{Algorithm: algorithms[c.Collective][0].Name}
 }
 
-// whole rounds a segment to whole elements.
+// whole rounds a segment to whole elements, but to at least one.
 func whole(segment, elem int) int {
 	if segment == 0 || elem <= 1 {
 		return segment
@@ -210,8 +207,8 @@ func whole(segment, elem int) int {
 	return max(segment-segment%elem, elem)
 }
 
-// Hash returns the same for two tables if all that decides is the same in them, whatever
-// else their files say, and otherwise different values, within the limits of 64 bits.
+// Hash returns a hash of everything in the table that affects choices. Equal tables have the same hash, whatever else
+// their files contain; different tables have different ones, within the limits of 64 bits.
 func (t *Table) Hash() uint64 {
 	if t == nil {
 		return 0

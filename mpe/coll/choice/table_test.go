@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// small is a table in which every rule of Choose has something to show.
+// small is a table that exercises every rule of Choose.
 const small = `
 version: 1
 memory:
@@ -100,8 +100,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestFits: whatever the call, the choice can carry it out, is the same on all ranks,
-// and allocates nothing.
+// TestFits checks that every choice supports the call, is the same on all ranks, and allocates nothing.
 func TestFits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	tables := []*choice.Table{choice.Default(), load(t, small)}
@@ -140,7 +139,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// randomCall is a valid call, of the root where only that has layouts.
+// randomCall returns a valid call, of the root if only the root has layouts.
 func randomCall(rng *rand.Rand) coll.Call {
 	c := coll.Call{
 		Collective: coll.Barrier + coll.Collective(rng.IntN(int(coll.Exscan))),
@@ -181,7 +180,7 @@ func randomCall(rng *rand.Rand) coll.Call {
 	return c
 }
 
-// TestHash: what decides counts, and nothing else.
+// TestHash checks that the hash covers everything that affects choices, and nothing else.
 func TestHash(t *testing.T) {
 	base := load(t, small)
 	for _, x := range []struct {
@@ -210,7 +209,7 @@ func TestHash(t *testing.T) {
 			t.Errorf("%s -> %s: the same: %v", x.from, x.to, same)
 		}
 	}
-	// The order of entries is no decision either.
+	// The order of entries does not matter.
 	entries := strings.Split(small, "\n    - ")
 	entries[1], entries[2] = entries[2], entries[1]
 	if load(t, strings.Join(entries, "\n    - ")).Hash() != base.Hash() {
@@ -218,8 +217,7 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// TestDefault: the table of those who have none chooses by what was measured, and by the
-// formulas.
+// TestDefault checks that the default table chooses by measurements, and by the formulas.
 func TestDefault(t *testing.T) {
 	for _, x := range []struct {
 		class choice.Class

@@ -2,9 +2,9 @@ package collcheck
 
 import "github.com/zrlmpi/zrlmpid/mpe/coll"
 
-// Choose returns the algorithm that is fastest by the formulas. Alpha is the time of a
-// message, beta that of a byte, gamma that of reducing a byte, in the same unit. Calls that
-// have layouts get the first algorithm that fits, as not all ranks know what the others have.
+// Choose returns the algorithm that is fastest by the formulas. alpha is the time of a message, beta the time of a
+// byte, and gamma the time of reducing a byte, in the same unit. Calls with layouts get the first algorithm that
+// supports them, because not all ranks know the layouts of other ranks.
 func Choose(c coll.Call, alpha, beta, gamma float64) (best *coll.Algorithm, err error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -25,5 +25,5 @@ func Choose(c coll.Call, alpha, beta, gamma float64) (best *coll.Algorithm, err 
 			best, least = a, t
 		}
 	}
-	return best, nil // the first one can carry out every call
+	return best, nil // the first one supports every call
 }

@@ -8,9 +8,9 @@ import (
 // ErrSchedule matches every *Error.
 var ErrSchedule = errors.New("schedule is wrong")
 
-// Error says what is wrong with a schedule, and where.
+// Error reports a mistake in a schedule.
 type Error struct {
-	// Rank and Step say where; Step is 0 if it is the schedule as a whole.
+	// Rank and Step are its location; Step is 0 if it concerns the schedule as a whole.
 	Rank, Step int
 	Problem    string
 }

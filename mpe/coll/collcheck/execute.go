@@ -6,14 +6,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Data is the buffers of one rank.
+// Data has the buffers of one rank.
 type Data struct {
 	Send, Recv      []byte
 	scratch, shared []byte
 }
 
-// Execute runs the schedules on data. reduce is the operation: inout = in ∘ inout, on
-// whole elements.
+// Execute runs the schedules on data. reduce is the operation: inout = in ∘ inout, on whole elements.
 func Execute(a *coll.Algorithm, calls []coll.Call, data []Data, reduce func(inout, in []byte)) error {
 	programs, err := Programs(a, calls)
 	if err != nil {
@@ -30,7 +29,7 @@ func Execute(a *coll.Algorithm, calls []coll.Call, data []Data, reduce func(inou
 	return newWorld(programs, m, 0, false).run()
 }
 
-// bytesOf is a memory of data.
+// bytesOf is a memory that holds data.
 type bytesOf struct {
 	data []Data
 	op   func(inout, in []byte)

@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// blocks are where the blocks of a buffer lie.
+// block returns the location of block i of a buffer.
 func block(c *coll.Call, l *coll.Layout, i int) (off, n int) {
 	if !c.Vector {
 		return i * c.Bytes, c.Bytes
@@ -20,7 +20,7 @@ func block(c *coll.Call, l *coll.Layout, i int) (off, n int) {
 	return l.Offsets[i], l.Sizes[i]
 }
 
-// extent is how long a buffer with this layout must be.
+// extent returns the length of a buffer with this layout.
 func extent(c *coll.Call, l *coll.Layout) (end int) {
 	for i := range c.Ranks {
 		off, n := block(c, l, i)
@@ -29,7 +29,7 @@ func extent(c *coll.Call, l *coll.Layout) (end int) {
 	return end
 }
 
-// own is the size of the caller's block where only the root has the layout.
+// own returns the size of the caller's block if only the root has the layout.
 func own(c *coll.Call, l *coll.Layout) int {
 	if c.Rank == c.Root && c.Vector {
 		return l.Sizes[c.Rank]
@@ -37,7 +37,7 @@ func own(c *coll.Call, l *coll.Layout) int {
 	return c.Bytes
 }
 
-// Buffers gives how long the user's buffers of a call are, in bytes.
+// Buffers returns the lengths of the user's buffers of a call, in bytes.
 func Buffers(c *coll.Call) (send, recv int) {
 	root := c.Rank == c.Root
 	switch c.Collective {
@@ -89,8 +89,7 @@ func rooted(c *coll.Call) bool {
 	return c.Collective == coll.Reduce || c.Collective == coll.Gather || c.Collective == coll.Scatter
 }
 
-// contribution is where the caller's lies in its receive buffer if it is in place, and
-// how long it is.
+// contribution returns the offset and length of the caller's contribution in its receive buffer, if it is in place.
 func contribution(c *coll.Call) (off, n int) {
 	switch c.Collective {
 	case coll.Gather, coll.Allgather:
@@ -103,7 +102,7 @@ func contribution(c *coll.Call) (off, n int) {
 	return 0, c.Bytes
 }
 
-// newSymbols fills the buffers with what the ranks contribute.
+// newSymbols fills the buffers with the contributions of the ranks.
 func newSymbols(calls []coll.Call, programs []Program) *symbols {
 	c := &calls[0]
 	m := &symbols{elem: max(c.Elem, 1), ordered: c.Ordered, sets: newSets(len(calls)), bufs: make([][coll.Shared + 1][]symbol, len(calls))}
@@ -134,8 +133,8 @@ func newSymbols(calls []coll.Call, programs []Program) *symbols {
 	return m
 }
 
-// result fills in what a rank's receive buffer must have in the end. It reports false
-// for what may be anything.
+// result returns the required final content of a rank's receive buffer. loose reports whether byte i may have any
+// value.
 func (m *symbols) result(calls []coll.Call, r int) (want []symbol, loose func(i int) bool) {
 	c := &calls[r]
 	_, n := Buffers(c)
@@ -191,7 +190,7 @@ func (m *symbols) result(calls []coll.Call, r int) (want []symbol, loose func(i 
 	return want, loose
 }
 
-// verify compares all receive buffers with what they must have.
+// verify compares all receive buffers with their required content.
 func (m *symbols) verify(calls []coll.Call) error {
 	for r := range calls {
 		want, loose := m.result(calls, r)

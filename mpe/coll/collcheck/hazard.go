@@ -2,23 +2,22 @@ package collcheck
 
 import "github.com/zrlmpi/zrlmpid/mpe/coll"
 
-// hazards finds steps of a rank that touch the same bytes and do not wait for each
-// other. It goes through the steps once and knows of each byte who wrote it last, and
-// who has read it since: the next access must wait for these, and so waits for all
-// that they had to wait for.
+// hazards finds steps of a rank that access the same bytes without one waiting for the other. It visits the steps
+// once and records the last writer and the readers since then of each byte: the next access must wait for these
+// steps, and so waits for all the steps that they wait for.
 type hazards struct {
-	// before has a row of bits for each step: the steps that it waits for,
-	// directly or not. It is used again for the next rank.
+	// before has a row of bits for each step: the steps that it waits for, directly or indirectly. It is reused for
+	// the next rank.
 	before []uint64
 	bytes  [4][]touched
 	nodes  []reader
 }
 
-// touched is what is known of a byte: the number of the step that wrote it, and the
-// last of its readers since, a number in nodes; both from 1 on.
+// touched is the state of a byte: the number of the step that wrote it, and the last of its readers since then, as an
+// index of nodes. Both count from 1.
 type touched struct{ writer, readers int32 }
 
-// reader is one of a byte's readers, and the one before.
+// reader is one of a byte's readers, linked to the reader before it.
 type reader struct{ step, next int32 }
 
 func (h *hazards) check(rank int, p *Program) error {
@@ -53,7 +52,7 @@ func (h *hazards) check(rank int, p *Program) error {
 	return nil
 }
 
-// ancestors fills a step's row. It gives a dependency that is not an earlier step.
+// ancestors fills a step's row. It returns a dependency that is not an earlier step, or 0.
 func (h *hazards) ancestors(row []uint64, s *coll.Step, i, words int) int {
 	clear(row)
 	for _, a := range s.After {
@@ -76,8 +75,8 @@ func (h *hazards) ancestors(row []uint64, s *coll.Step, i, words int) int {
 	return 0
 }
 
-// touch notes an access of a step and gives another step that it does not wait for, but
-// should: itself, if both of its accesses are to the same bytes.
+// touch records an access of a step. It returns a step for which this one should wait and does not, or 0. That is the
+// step itself if both of its accesses are to the same bytes.
 func (h *hazards) touch(x access, step int, row []uint64) int {
 	waits := func(other int32) bool { return other == 0 || row[(other-1)/64]>>((other-1)%64)&1 != 0 }
 	b := &h.bytes[x.at.Buf]

@@ -9,7 +9,7 @@ type Program struct {
 	InOrder         bool
 }
 
-// Programs makes the schedules of all ranks.
+// Programs returns the schedules of all ranks.
 func Programs(a *coll.Algorithm, calls []coll.Call) ([]Program, error) {
 	programs := make([]Program, len(calls))
 	for i, c := range calls {
@@ -26,21 +26,21 @@ func Programs(a *coll.Algorithm, calls []coll.Call) ([]Program, error) {
 	return programs, nil
 }
 
-// access is what a step does to some bytes.
+// access is a step's access to a range of bytes.
 type access struct {
 	at    coll.Loc
 	n     int
 	write bool
 }
 
-// accesses gives those of a step: none, one or two.
+// accesses returns the accesses of a step: none, one or two.
 func accesses(s *coll.Step) (list [2]access) {
 	switch s.Kind {
 	case coll.StepSend:
 		list[0] = access{s.From, s.Len, false}
 	case coll.StepRecv, coll.StepForward:
 		list[0] = access{s.Into, s.Len, true}
-	case coll.StepPack: // what lies between the pieces counts as read: that can only find too much
+	case coll.StepPack: // gaps between the pieces count as read, which can only cause false alarms
 		reads, writes := s.Extents()
 		list = [2]access{{s.From, reads, false}, {s.Into, writes, true}}
 	case coll.StepCopy, coll.StepReduce:

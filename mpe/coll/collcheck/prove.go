@@ -6,16 +6,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Cost is what a call costs by its schedules, with the messages and bytes that all ranks
-// send.
+// Cost is the cost of a call by its schedules, with the number of messages and bytes that all ranks send.
 type Cost struct {
 	coll.Cost
 	Messages, Volume int
 }
 
-// Prove proves the schedules of all ranks of a call, calls[i] that of rank i, and gives
-// what they cost, unless they use shared buffers. An error is a *Error, or a *coll.CallError if the algorithm cannot do
-// it.
+// Prove proves the schedules of all ranks of a call, where calls[i] is the call of rank i. It returns their cost,
+// unless they use shared buffers. The error is a *Error, or a *coll.CallError if the algorithm does not support the
+// call.
 func Prove(a *coll.Algorithm, calls []coll.Call) (Cost, error) {
 	programs, err := Programs(a, calls)
 	if err != nil {
@@ -24,7 +23,7 @@ func Prove(a *coll.Algorithm, calls []coll.Call) (Cost, error) {
 	return ProvePrograms(calls, programs)
 }
 
-// ProvePrograms proves programs from anywhere.
+// ProvePrograms proves arbitrary programs.
 func ProvePrograms(calls []coll.Call, programs []Program) (Cost, error) {
 	if programs[0].InOrder {
 		return Cost{}, proveShared(calls, programs)
@@ -53,19 +52,19 @@ func ProvePrograms(calls []coll.Call, programs []Program) (Cost, error) {
 			return w.sum, err
 		}
 	}
-	// The same again, with all the room that an executor may have.
+	// Again, with an unlimited window.
 	fast := newWorld(programs, still{}, unlimited, false)
 	err := fast.run()
 	return fast.sum, err
 }
 
-// still is a memory that does not change.
+// still is a memory without content.
 type still struct{}
 
 func (still) move(int, coll.Loc, int, coll.Loc, int) error { return nil }
 func (still) reduce(int, int, *coll.Step) error            { return nil }
 
-// synchronised proves that nobody leaves a barrier before all have come.
+// synchronised proves that no rank leaves a barrier before all ranks have entered it.
 func (w *world) synchronised() error {
 	for _, p := range w.ranks {
 		left := make([]uint64, p.words)

@@ -7,28 +7,27 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// sharers carries out schedules that use shared buffers, one step of a rank at a time. It keeps vector
-// clocks: a rank's clock says of each other rank up to which of its steps all happened before, as the rank has
-// awaited what was published after them. So an access of a shared buffer that may meet another
-// one is found whatever the order in which the steps are carried out here.
+// sharers executes schedules on shared buffers, one step of a rank at a time. It uses vector clocks: a rank's clock
+// has, for each other rank, the last step that is known to have happened before, because the rank has awaited a
+// publication after it. So conflicting accesses to a shared buffer are found regardless of the order of execution
+// here.
 type sharers struct {
 	ranks []*sharer
 	mem   memory
 }
 
-// sharer is a rank.
 type sharer struct {
 	*Program
 	rank, next int
 	clock      []int
-	// published are the clocks at its publications.
+	// published has the clock at each publication.
 	published [][]int
-	// bytes are those of its shared buffer.
+	// bytes has the state of each byte of its shared buffer.
 	bytes []sharedByte
 }
 
-// sharedByte is what is known of a byte: the owner's step that wrote it last, and the last step of each rank
-// that has read it since.
+// sharedByte is the state of a byte: the owner's step that wrote it last, and the last step of each rank that has
+// read it since then.
 type sharedByte struct {
 	written int
 	read    map[int]int
@@ -42,7 +41,7 @@ func newSharers(programs []Program, mem memory, shared int) *sharers {
 	return w
 }
 
-// run goes on until no rank can.
+// run executes steps until no rank can continue.
 func (w *sharers) run() error {
 	for again := true; again; {
 		again = false
@@ -66,7 +65,7 @@ func (w *sharers) run() error {
 	return nil
 }
 
-// awaited are the ranks whose publications a step waits for.
+// awaited returns the ranks whose publications a step waits for.
 func (p *sharer) awaited(w *sharers, s *coll.Step) []*sharer {
 	switch {
 	case s.Kind != coll.StepAwait:
@@ -77,7 +76,7 @@ func (p *sharer) awaited(w *sharers, s *coll.Step) []*sharer {
 	return slices.Concat(w.ranks[:p.rank], w.ranks[p.rank+1:])
 }
 
-// ready reports whether the next step waits for nothing.
+// ready reports whether the next step can be executed.
 func (p *sharer) ready(w *sharers) bool {
 	s := &p.Steps[p.next]
 	for _, q := range p.awaited(w, s) {
@@ -139,7 +138,7 @@ func (w *sharers) step(p *sharer, s *coll.Step) error {
 	return nil
 }
 
-// reads checks that what p reads of q's shared buffer was written before.
+// reads checks that the bytes that p reads of q's shared buffer were written before.
 func (w *sharers) reads(p, q *sharer, off, n int) error {
 	for i := max(off, 0); i < off+n && i < len(q.bytes); i++ {
 		b := &q.bytes[i]
@@ -157,7 +156,7 @@ func (w *sharers) reads(p, q *sharer, off, n int) error {
 	return nil
 }
 
-// writes checks that all that have read what p writes over have done so before.
+// writes checks that all reads of the bytes that p overwrites happened before.
 func (p *sharer) writes(off, n int) error {
 	for i := max(off, 0); i < off+n && i < len(p.bytes); i++ {
 		b := &p.bytes[i]
@@ -171,7 +170,7 @@ func (p *sharer) writes(off, n int) error {
 	return nil
 }
 
-// proveShared proves schedules that use shared buffers.
+// proveShared proves schedules on shared buffers.
 func proveShared(calls []coll.Call, programs []Program) error {
 	m := newSymbols(calls, programs)
 	w := newSharers(programs, m, calls[0].Shared)

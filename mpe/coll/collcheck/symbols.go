@@ -9,24 +9,24 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// symbol is what a byte is made of: byte number elem of the contributions of a set of
-// ranks. The zero symbol is a byte that nobody has written.
+// symbol is the content of a byte: byte number elem of the contributions of a set of ranks. The zero symbol is an
+// unwritten byte.
 type symbol struct {
 	set  uint32
 	elem int32
 }
 
-// symbols is a memory of contributions.
+// symbols is a memory that holds contributions.
 type symbols struct {
 	elem    int
 	ordered bool
-	// once: no byte of a receive buffer is written twice.
+	// once means that no byte of a receive buffer may be written twice.
 	once bool
 	bufs [][coll.Shared + 1][]symbol
 	sets sets
 }
 
-// sets gives sets of ranks numbers from 1 on.
+// sets numbers sets of ranks from 1.
 type sets struct {
 	words  int
 	bits   [][]uint64
@@ -52,7 +52,7 @@ func (s *sets) of(set []uint64) uint32 {
 	return n
 }
 
-// ranks is the set of the ranks from first to last.
+// ranks returns the set of ranks first to last.
 func (s *sets) ranks(first, last int) uint32 {
 	set := make([]uint64, s.words)
 	for r := first; r <= last; r++ {
@@ -61,7 +61,7 @@ func (s *sets) ranks(first, last int) uint32 {
 	return s.of(set)
 }
 
-// bounds are the lowest and the highest rank of a set.
+// bounds returns the lowest and the highest rank of a set.
 func (s *sets) bounds(n uint32) (low, high int) {
 	low = -1
 	for i, w := range s.bits[n] {
@@ -75,8 +75,7 @@ func (s *sets) bounds(n uint32) (low, high int) {
 	return low, high
 }
 
-// union joins two sets that have nothing in common, and that follow each other if the
-// order matters.
+// union returns the union of two sets. They must be disjoint and, if the order matters, adjacent.
 func (s *sets) union(left, right uint32, ordered bool) (uint32, error) {
 	if n, ok := s.unions[[2]uint32{left, right}]; ok {
 		return n, nil
@@ -101,7 +100,7 @@ func (s *sets) union(left, right uint32, ordered bool) (uint32, error) {
 
 var errUnwritten = errors.New("reads bytes that nobody has written")
 
-// view gives n bytes of a buffer.
+// view returns n bytes of a buffer.
 func (m *symbols) view(rank int, at coll.Loc, n int) ([]symbol, error) {
 	if at.Buf < coll.SendBuf || at.Buf > coll.Shared || at.Buf == coll.Blank {
 		return nil, fmt.Errorf("buffer %d is not one", at.Buf)

@@ -7,67 +7,65 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// memory is what the ranks' buffers hold: contributions, or data.
+// memory is the content of the ranks' buffers: contributions, or data.
 type memory interface {
-	// move is a message, or a copy if the ranks are the same.
+	// move transfers a message, or copies if the ranks are the same.
 	move(fromRank int, from coll.Loc, rank int, into coll.Loc, n int) error
-	// reduce combines bytes of fromRank's with those of rank.
+	// reduce combines bytes of fromRank with bytes of rank.
 	reduce(fromRank, rank int, s *coll.Step) error
 }
 
-// clock is a time, once for each of α, β and γ alone.
+// clock is a time, counted separately for α, β and γ.
 type clock [3]int
 
 func (c clock) max(d clock) clock {
 	return clock{max(c[0], d[0]), max(c[1], d[1]), max(c[2], d[2])}
 }
 
-// message and reduction add what they cost.
+// message and reduction add their costs.
 func (c clock) message(n int) clock   { return clock{c[0] + 1, c[1] + n, c[2]} }
 func (c clock) reduction(n int) clock { return clock{c[0], c[1], c[2] + n} }
 
-// line is the steps of a rank that are done one after another, in their order.
+// line is a sequence of steps that a rank executes in order.
 type line struct {
 	steps []int
 	free  clock
 }
 
-// process is a rank that carries out its program.
+// process is a rank that executes its program.
 type process struct {
 	*Program
 	rank, window int
-	// low is the first step that is not complete; through[i] is when the steps up to
-	// i were.
+	// low is the first incomplete step. through[i] is the time at which the first i steps were complete.
 	low     int
 	done    []bool
 	end     []clock
 	through []clock
-	// begun is when the first half of a forward began, for those that have not
-	// sent yet.
+	// begun has the start times of forward steps that have received and not yet sent.
 	begun              map[int]clock
 	sends, recvs, work line
-	// needs has a row of bits for each step: the ranks without which it could not
-	// be complete. It is empty if nobody asks.
+	// needs has a row of bits for each step: the ranks without which it cannot be complete. It is empty unless
+	// requested.
 	needs []uint64
 	words int
 	woken bool
 }
 
-// world carries out the programs of all ranks.
+// world executes the programs of all ranks.
 type world struct {
 	ranks []*process
 	queue []*process
 	mem   memory
 	sum   Cost
-	// failed is what a rank did wrong.
+	// failed is the mistake of a rank, or nil.
 	failed error
 }
 
-// unlimited is a window that has room for everything.
+// unlimited is a window for any number of steps.
 const unlimited = math.MaxInt / 2
 
-// newWorld makes ranks that consider window steps at a time; 0 is what each program
-// asks for. needs is set to record which ranks each step needs.
+// newWorld makes ranks with a window of window steps; 0 means each program's own Window. If needs is set, it records
+// which ranks each step needs.
 func newWorld(programs []Program, mem memory, window int, needs bool) *world {
 	w := &world{mem: mem}
 	for r := range programs {
@@ -102,11 +100,10 @@ func newWorld(programs []Program, mem memory, window int, needs bool) *world {
 	return w
 }
 
-// run goes on until nothing more can be done, and reports which ranks
-// have not completed their programs.
+// run executes steps until no rank can continue, and returns an error if a rank has not completed its program.
 func (w *world) run() error {
 	for w.pass() {
-		// A flow may begin because of a rank far down the chain: all try again.
+		// A flow may begin because of a rank far down the chain, so all ranks try again.
 		for _, p := range w.ranks {
 			if p.low < len(p.Steps) {
 				w.wake(p)
@@ -127,7 +124,7 @@ func (w *world) run() error {
 	return nil
 }
 
-// pass has everybody do what can be done, and reports whether that was anything.
+// pass executes all steps that can be executed, and reports whether there were any.
 func (w *world) pass() (any bool) {
 	for len(w.queue) > 0 {
 		p := w.queue[len(w.queue)-1]
@@ -155,7 +152,7 @@ func (w *world) wake(p *process) {
 	}
 }
 
-// ready reports whether step i can begin, and when.
+// ready reports whether step i can begin, and at which time.
 func (p *process) ready(i int) (at clock, ok bool) {
 	if i >= p.low+p.window {
 		return at, false
@@ -192,7 +189,7 @@ func (p *process) finish(i int, at clock) {
 	}
 }
 
-// addNeeds adds to the needs of step i what step j of from had to wait for.
+// addNeeds adds the needs of step j of from, and from itself, to the needs of step i.
 func (p *process) addNeeds(i int, from *process, j int) {
 	row := p.needs[i*p.words : (i+1)*p.words]
 	row[from.rank/64] |= 1 << (from.rank % 64)
@@ -209,7 +206,7 @@ func (p *process) addNeeds(i int, from *process, j int) {
 	}
 }
 
-// step does one thing that the rank can do, or sends or receives for it.
+// step executes one step that the rank can execute, or transfers one message for it.
 func (w *world) step(p *process) (bool, error) {
 	if len(p.work.steps) > 0 {
 		i := p.work.steps[0]
@@ -236,7 +233,7 @@ func (w *world) step(p *process) (bool, error) {
 	return false, nil
 }
 
-// local does a step that concerns nobody else.
+// local executes a step that involves no other rank.
 func (w *world) local(p *process, i int, at clock) error {
 	s := &p.Steps[i]
 	p.work.steps = p.work.steps[1:]
@@ -264,9 +261,9 @@ func (w *world) local(p *process, i int, at clock) error {
 	return nil
 }
 
-// cleared returns when a rank has cleared step i of the rank before it in a flow: its own
-// receive is posted, the message has arrived, and its own send has been cleared. ok is
-// false if it has not yet.
+// cleared returns the time at which rank to cleared step i of the rank before it in a flow: its own receive is
+// posted, the message has been announced, and its own send has been cleared. ok is false if it has not been cleared
+// yet.
 func (w *world) cleared(from *process, i int, to *process) (at clock, ok bool) {
 	if len(to.recvs.steps) == 0 {
 		return at, false
@@ -286,8 +283,7 @@ func (w *world) cleared(from *process, i int, to *process) (at clock, ok bool) {
 	return at, true
 }
 
-// message carries the next message from one rank to the other, if both have come so
-// far.
+// message transfers the next message from one rank to the other, if both have reached it.
 func (w *world) message(from, to *process) (bool, error) {
 	if len(from.sends.steps) == 0 || len(to.recvs.steps) == 0 {
 		return false, nil
@@ -325,7 +321,7 @@ func (w *world) message(from, to *process) (bool, error) {
 	}
 	start := sent.max(posted).max(from.sends.free).max(to.recvs.free)
 	end := start.message(out.Len)
-	if out.Kind == coll.StepForward { // the last piece goes on after it has come
+	if out.Kind == coll.StepForward { // the last piece is sent on after it was received
 		end = end.max(from.end[i].message(min(out.Piece, out.Len)))
 	}
 	from.sends.free, to.recvs.free = end, end
@@ -336,7 +332,7 @@ func (w *world) message(from, to *process) (bool, error) {
 		to.addNeeds(j, from, i)
 	}
 	if in.Kind == coll.StepForward {
-		// It begins to send when a piece is there.
+		// It begins to send when the first piece is there.
 		if to.begun == nil {
 			to.begun = map[int]clock{}
 		}

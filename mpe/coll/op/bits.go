@@ -2,10 +2,10 @@ package op
 
 import "unsafe"
 
-// Bits do not know what type they belong to: the bitwise operations take 64 of them at
-// a time for all types. Sums of small integers do, too, if carries are kept apart.
+// Bitwise operations do not depend on the type, so they take 64 bits at a time. So do sums of small integers, if
+// carries are kept apart.
 
-// bitwise makes a Func of one on words and one on what is left over.
+// bitwise makes a Func of a function on words and one on the remaining bytes.
 func bitwise(words func(inout, in []uint64), rest Func) Func {
 	return func(inout, in []byte) {
 		n := min(len(inout), len(in))
@@ -54,9 +54,8 @@ func xor[T uint8 | uint64](inout, in []T) {
 	}
 }
 
-// sumLanes is the sum of integers of less than 64 bits, several in a word. high has the
-// highest bit of each: these are added without a carry, so that none gets into the next
-// integer.
+// sumLanes adds integers of less than 64 bits, several in a word. high has the highest bit of each integer: these
+// bits are added without carry, so that no carry reaches the next integer.
 func sumLanes[T integer](high uint64) Func {
 	return bitwise(func(inout, in []uint64) {
 		for len(inout) >= 4 && len(in) >= 4 {
@@ -73,7 +72,7 @@ func sumLanes[T integer](high uint64) Func {
 
 func addLanes(a, b, high uint64) uint64 { return (a&^high + b&^high) ^ (a^b)&high }
 
-// The logical operations take every value but 0 as true.
+// The logical operations treat every value except 0 as true.
 
 func logicalAnd[T integer](inout, in []T) {
 	for i, x := range in[:len(inout)] {

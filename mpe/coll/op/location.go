@@ -1,7 +1,6 @@
 package op
 
-// pair is a value and the index that belongs to it, laid out as C does. What lies
-// between the two is of no meaning.
+// pair is a value and its index, in C's layout. The padding between them is ignored.
 type pair[T scalar] struct {
 	value T
 	index int32
@@ -35,5 +34,5 @@ func leastAt[T scalar](inout, in []pair[T]) {
 	}
 }
 
-// same takes two values that are not numbers as equal.
+// same reports whether two values are equal or both NaN.
 func same[T scalar](x, y T) bool { return x == y || x != x && y != y }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// model computes one element apart from the code under test: from bytes to bytes.
+// model computes one element, from bytes to bytes, independently of the code under test.
 func model(o Op, t Type, in, inout []byte) []byte {
 	switch {
 	case t <= Uint64:
@@ -26,8 +26,8 @@ func model(o Op, t Type, in, inout []byte) []byte {
 	panic("no model")
 }
 
-// modelFloat is exact for float32, too: a sum or product of two of them, rounded to
-// float64 and then to float32, is as if rounded once.
+// modelFloat is exact for float32, too: rounding a sum or product of two of them to float64 and then to float32 is
+// the same as rounding once.
 func modelFloat(o Op, x, y float64) float64 {
 	switch o {
 	case Sum:
@@ -90,7 +90,7 @@ func modelInteger(o Op, t Type, in, inout []byte) []byte {
 	return out
 }
 
-// filled is n bytes, many of them 0, so that logical operations see both.
+// filled returns n bytes with many zeros, so that logical operations see both truth values.
 func filled(rng *rand.Rand, n int, t Type) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -108,7 +108,7 @@ func filled(rng *rand.Rand, n int, t Type) []byte {
 	return b
 }
 
-// nan reports whether two floats are both not numbers: which NaN is not defined.
+// nan reports whether both floats are NaN. Which NaN results is undefined.
 func nan(t Type, a, b []byte) bool {
 	switch t {
 	case Float32:
@@ -121,8 +121,8 @@ func nan(t Type, a, b []byte) bool {
 	return false
 }
 
-// Every operation on every type, at every length around those of the loops, wherever
-// the operands lie, against the model.
+// TestAgainstModel compares every operation on every type with the model, at every length around the lengths of the
+// loops, and for any alignment of the operands.
 func TestAgainstModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for o := Sum; o <= BXor; o++ {
@@ -266,7 +266,7 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-// plain is the loop that the others are measured against.
+// plain is the baseline of the benchmarks.
 func plain[T number](inout, in []T) {
 	for i, x := range in[:len(inout)] {
 		inout[i] = x + inout[i]

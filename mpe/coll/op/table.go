@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Op is an operation.
+// Op is a reduction operation.
 type Op uint8
 
 const (
@@ -50,8 +50,8 @@ const (
 	Float64
 	Complex64
 	Complex128
-	// The types of MAXLOC and MINLOC are a value and an int32 index, laid out as C
-	// does: the index is at a multiple of 4, and the size a multiple of the value's.
+	// The types of MAXLOC and MINLOC are a value and an int32 index in C's layout: the index is at a multiple of 4,
+	// and the size is a multiple of the value's size.
 	Int16Loc   // MPI_SHORT_INT, 8 bytes
 	Int32Loc   // MPI_2INT, 8 bytes
 	Int64Loc   // MPI_LONG_INT, 16 bytes
@@ -75,7 +75,7 @@ func (t Type) String() string {
 	return types[t].name
 }
 
-// Size is the size of an element in bytes.
+// Size returns the size of an element in bytes, or 0 for an unknown type.
 func (t Type) Size() int {
 	if int(t) >= len(types) {
 		return 0
@@ -83,16 +83,15 @@ func (t Type) Size() int {
 	return types[t].size
 }
 
-// Func combines two vectors of the same length, whole elements: inout = in ∘ inout. What
-// is beyond the shorter one, or beyond the last whole element, is left alone. The two
-// must be the same memory or not overlap.
+// Func combines two vectors of the same length in whole elements: inout = in ∘ inout. Bytes beyond the shorter
+// vector, or beyond the last whole element, remain unchanged. The two vectors must be the same memory or not overlap.
 type Func func(inout, in []byte)
 
-// ErrUndefined: MPI does not define this operation for this type.
+// ErrUndefined means that MPI does not define the operation for the type.
 var ErrUndefined = errors.New("operation is not defined for the type")
 
-// Lookup gives the function of an operation on elements of a type, or ErrUndefined. All
-// of them are commutative and, but for the rounding of floats, associative.
+// Lookup returns the function of an operation on elements of a type, or ErrUndefined. All functions are commutative
+// and, except for the rounding of floats, associative.
 func Lookup(o Op, t Type) (Func, error) {
 	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
 		return nil, fmt.Errorf("%v of %v: %w on a machine whose numbers are not those of the wire", o, t, ErrUndefined)
@@ -103,7 +102,7 @@ func Lookup(o Op, t Type) (Func, error) {
 	return functions[t][o], nil
 }
 
-// functions are all there are. They are made once, as calls look for them again and again.
+// functions has all functions. They are made once, because every call looks them up.
 var functions = func() (all [Float64Loc + 1][MinLoc + 1]Func) {
 	for o := Sum; o <= MinLoc; o++ {
 		for t, f := range map[Type]Func{

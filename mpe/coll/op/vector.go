@@ -2,9 +2,8 @@ package op
 
 import "unsafe"
 
-// Loops do eight elements a turn, on arrays, so that there is one check of bounds for
-// all of them and their loads do not wait for each other. An element is computed by
-// the same expression in any of them.
+// Loops handle eight elements per iteration, through arrays, so that bounds are checked once and loads do not depend
+// on each other. Every loop uses the same expression for an element.
 
 type integer interface {
 	int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64
@@ -18,8 +17,7 @@ type number interface {
 	scalar | complex64 | complex128
 }
 
-// on makes a Func of one on elements. Memory in which elements do not lie as the
-// machine wants them goes through a place where they do.
+// on makes a Func of a function on elements. Unaligned memory is copied through an aligned buffer.
 func on[T any](f func(inout, in []T)) Func {
 	return func(inout, in []byte) {
 		var zero T
@@ -75,7 +73,7 @@ func integers[T integer](o Op) Func {
 	var zero T
 	switch o {
 	case Sum:
-		switch unsafe.Sizeof(zero) { // of 32 bits on, one by one is as fast
+		switch unsafe.Sizeof(zero) { // from 32 bits on, sum is as fast
 		case 1:
 			return sumLanes[T](0x8080808080808080)
 		case 2:

@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// Bcast copies the root's buffer into those of all others. All are of one length, which
-// is not 0. In a tree only Root can broadcast, so the root sends to it first.
+// Bcast copies the root's buffer to the buffers of all other ranks. All buffers have the same nonzero length. In a tree
+// only Root can broadcast, so any other root first sends its buffer to Root.
 func Bcast[T mpi.Number](ctx context.Context, r *Ranks, buf []T, root int) error {
 	if !r.unrolled {
 		return bcast(ctx, r, buf, root)
@@ -35,8 +35,8 @@ func Bcast[T mpi.Number](ctx context.Context, r *Ranks, buf []T, root int) error
 	return pass(ctx, r, buf)
 }
 
-// bcast is Bcast by package mpi. Where the FPGAs have been built with the tree, a call
-// whose root is one of them is refused on all ranks, before anything is sent.
+// bcast implements Bcast with package mpi. If the FPGAs have been built with the tree, a call whose root is one of them
+// is rejected on all ranks before anything is sent.
 func bcast[T mpi.Number](ctx context.Context, r *Ranks, buf []T, root int) error {
 	if root == Root || !r.relayed {
 		err := mpi.Bcast(ctx, r.Comm, buf, root)
@@ -58,8 +58,8 @@ func bcast[T mpi.Number](ctx context.Context, r *Ranks, buf []T, root int) error
 	return mpi.Bcast(ctx, r.Comm, buf, Root)
 }
 
-// RecvBcast is Bcast of Root's for a rank that calls Send and Recv and does not know the
-// length, which is that of the result: the beginning of buf.
+// RecvBcast is Bcast from Root, for a rank that uses Send and Recv and does not know the length. The result is the
+// beginning of buf.
 func RecvBcast[T mpi.Number](ctx context.Context, r *Ranks, buf []T) ([]T, error) {
 	buf, err := recvSome(ctx, r, buf, r.above)
 	if err != nil {
@@ -68,7 +68,7 @@ func RecvBcast[T mpi.Number](ctx context.Context, r *Ranks, buf []T) ([]T, error
 	return buf, pass(ctx, r, buf)
 }
 
-// pass sends to all below.
+// pass sends to all ranks below.
 func pass[T mpi.Number](ctx context.Context, r *Ranks, buf []T) error {
 	for _, rank := range r.below {
 		if err := send(ctx, r, buf, rank); err != nil {
@@ -78,9 +78,8 @@ func pass[T mpi.Number](ctx context.Context, r *Ranks, buf []T) error {
 	return nil
 }
 
-// Scatter has each rank receive its own block of all, which is Root's and nil on others:
-// blocks as long as own, one after another. At Root own may be the first of them, which
-// stays where it is.
+// Scatter sends each rank its block of all, which is used on Root only and consists of blocks as long as own, one after
+// the other. At Root, own may be the first block of all, which is then not copied.
 func Scatter[T mpi.Number](ctx context.Context, r *Ranks, all, own []T) error {
 	switch {
 	case !r.unrolled:
@@ -99,9 +98,8 @@ func Scatter[T mpi.Number](ctx context.Context, r *Ranks, all, own []T) error {
 	return r.deal(len(own), func(from, end, rank int) error { return send(ctx, r, blocks[from:end], rank) })
 }
 
-// RecvScatter is Scatter for a rank that calls Send and Recv and does not know the length
-// of its block, which is that of the result: the beginning of buf. buf has to have room
-// for Blocks of them.
+// RecvScatter is Scatter for a rank that uses Send and Recv and does not know the length of its block. The result is
+// the beginning of buf, which must fit Blocks blocks.
 func RecvScatter[T mpi.Number](ctx context.Context, r *Ranks, buf []T) ([]T, error) {
 	blocks, err := recvSome(ctx, r, buf, r.above)
 	if err != nil {
@@ -114,7 +112,7 @@ func RecvScatter[T mpi.Number](ctx context.Context, r *Ranks, buf []T) ([]T, err
 	return blocks[:n], r.deal(n, func(from, end, rank int) error { return send(ctx, r, blocks[from:end], rank) })
 }
 
-// deal calls f with the place of the block of each rank below, behind our own.
+// deal calls f with the position of the block of each rank below, after this rank's block.
 func (r *Ranks) deal(n int, f func(from, end, rank int) error) error {
 	for i, rank := range r.below {
 		if err := f((i+1)*n, (i+2)*n, rank); err != nil {
@@ -143,8 +141,8 @@ func Gather[T mpi.Number](ctx context.Context, r *Ranks, own, all []T) error {
 	return send(ctx, r, blocks, r.above)
 }
 
-// Sum adds up the numbers of all ranks. The sums replace Root's numbers; those of
-// the others are undefined afterwards.
+// Sum adds up the numbers of all ranks. The sums replace Root's numbers; the numbers of other ranks are undefined
+// afterwards.
 func Sum(ctx context.Context, r *Ranks, own []int32) error {
 	if !r.unrolled {
 		var sums []int32
@@ -187,7 +185,7 @@ func recv[T mpi.Number](ctx context.Context, r *Ranks, buf []T, from int) error 
 	return err
 }
 
-// recvSome receives a message, which is the beginning of buf.
+// recvSome receives a message into the beginning of buf, which it returns.
 func recvSome[T mpi.Number](ctx context.Context, r *Ranks, buf []T, from int) ([]T, error) {
 	st, err := mpi.Recv(ctx, r.Comm, buf, from, tag)
 	if err != nil {

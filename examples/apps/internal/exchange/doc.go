@@ -1,12 +1,10 @@
-// Package exchange has the collective calls of the programs in folder apps, made in one
-// of two ways: by those of package mpi, or by Send and Recv as upstream's compiler puts
-// them in their place in the program of an FPGA. That has two forms: flat
-// (com_opt 0), where Root walks over the ranks, and a tree (com_opt 1 and more), where it
-// walks over the first of each four FPGAs, which forward what is for the others. Ranks
-// that use either way work together.
+// Package exchange provides the collective calls of the programs in folder apps, implemented in one of two ways: by
+// package mpi, or by Send and Recv, like the code that upstream's compiler generates for an FPGA. That code has two
+// forms: flat (com_opt 0), where Root exchanges with each rank, and a tree (com_opt 1 and higher), where it exchanges
+// with the first of each four FPGAs, which forward the data of the rest. Ranks that use different implementations work
+// together.
 //
-// Blocks are of one length on all ranks, as upstream knows no others.
+// All ranks have blocks of the same length, as in upstream's collectives.
 //
-// Receive buffers belong to the caller. The package must never allocate more than the
-// blocks of four ranks.
+// Receive buffers belong to the caller. The package must never allocate more than the blocks of four ranks.
 package exchange

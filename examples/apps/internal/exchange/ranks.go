@@ -7,38 +7,37 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// Root is the rank that Scatter sends from, and Gather and Reduce receive at.
+// Root is the rank that Scatter sends from, and that Gather and Sum send to.
 const Root = 0
 
-// tag is upstream's. It does not travel by profile cloudfpga.
+// tag is upstream's tag. The cloudfpga profile does not transmit it.
 const tag = 0
 
-// groupSize is how many FPGAs upstream's tree puts together.
+// groupSize is the number of FPGAs in a group of upstream's tree.
 const groupSize = 4
 
-// Ranks are the ranks of a call, as one of them knows them.
+// Ranks are the ranks of a call, as seen by one of them.
 type Ranks struct {
 	*mpi.Comm
-	// unrolled: this rank calls Send and Recv only.
+	// unrolled is set if this rank uses Send and Recv only.
 	unrolled bool
-	// above is the rank that Root's data comes from then, and that ours goes to; below
-	// are those whose data this rank forwards. tree: there are such ranks somewhere.
+	// above is the rank through which this rank exchanges data with Root, and below lists the ranks whose data this
+	// rank forwards. tree is set if any rank forwards data.
 	above int
 	below []int
 	tree  bool
-	// relayed: only Root can broadcast.
+	// relayed is set if only Root can broadcast.
 	relayed bool
-	// unexpected is in the errors of messages of another length than is expected.
+	// unexpected is wrapped by errors for messages of unexpected length.
 	unexpected error
 }
 
-// Library returns ranks of which this one makes the calls of package mpi.
+// Library returns ranks of which this one uses the collective calls of package mpi.
 func Library(c *mpi.Comm) *Ranks { return &Ranks{Comm: c} }
 
-// Unrolled returns ranks of which this one calls Send and Recv only. fpgas are those of the
-// tree in the order of upstream's cluster file; with fewer than two all is flat. In a tree
-// this rank has to be one of them. unexpected is in the errors of messages of a wrong
-// length.
+// Unrolled returns ranks of which this one uses Send and Recv only. fpgas lists the FPGAs of the tree in the order of
+// upstream's cluster file; with fewer than two, there is no tree. In a tree, this rank must be one of them. unexpected
+// is wrapped by errors for messages of unexpected length.
 func Unrolled(c *mpi.Comm, fpgas []int, unexpected error) (*Ranks, error) {
 	r := &Ranks{Comm: c, unrolled: true, above: Root, tree: len(fpgas) > 1, unexpected: unexpected}
 	if !r.tree {
@@ -57,9 +56,8 @@ func Unrolled(c *mpi.Comm, fpgas []int, unexpected error) (*Ranks, error) {
 	return r, nil
 }
 
-// ByOrder reports whether messages to some rank match by their order alone. Then the
-// collective calls of package mpi are messages like all others, and ranks that call Send
-// and Recv can take part in them; otherwise they cannot.
+// ByOrder reports whether messages to some rank match by their order alone. If so, the collective calls of package mpi
+// are ordinary messages, in which ranks that use Send and Recv can take part; otherwise they cannot.
 func ByOrder(c *mpi.Comm) bool {
 	for rank := range c.Size() {
 		if info, err := c.PeerInfo(rank); err == nil && info.NoComms && rank != c.Rank() {
@@ -69,11 +67,11 @@ func ByOrder(c *mpi.Comm) bool {
 	return false
 }
 
-// Blocks returns the number of ranks whose blocks of Scatter this one receives in one
-// message, and whose blocks of Gather it sends: itself, and those below.
+// Blocks returns the number of ranks whose blocks of Scatter this rank receives, and whose blocks of Gather it sends,
+// in one message: itself and the ranks below.
 func (r *Ranks) Blocks() int { return 1 + len(r.below) }
 
-// others calls f for all ranks but root, in their order.
+// others calls f for all ranks except root, in rank order.
 func (r *Ranks) others(root int, f func(rank int) error) error {
 	for rank := range r.Size() {
 		if rank == root {

@@ -1,6 +1,5 @@
-// Package pace makes a rank as slow as a processor that is much slower: it waits as long
-// as that one would take. The waits of ranks overlap, also where there are fewer cores than
-// ranks. It must never change what is computed.
+// Package pace makes a rank as slow as a processor that is much slower, by waiting for as long as that would take. The
+// waits of ranks overlap, even if there are fewer cores than ranks. It must never change the result of a computation.
 package pace
 
 import (
@@ -8,19 +7,19 @@ import (
 	"time"
 )
 
-// Longest is the longest time of an operation.
+// Longest is the maximum time of an operation.
 const Longest = time.Millisecond
 
-// Processor is what a rank is to be as slow as. The zero Processor is as fast as can be.
+// Processor is a model of a slow processor. The zero Processor does not wait.
 type Processor struct {
-	// Operation is how long a multiplication with an addition takes.
+	// Operation is the time of a multiplication with an addition.
 	Operation time.Duration
-	// owed is how long there is still to wait. It is less than 0 after a wait that
-	// was longer than asked for: the next one makes up for it.
+	// owed is the time that is left to wait. It is negative after a wait that took too long, which shortens the next
+	// one.
 	owed time.Duration
 }
 
-// Spend waits as long as operations take, or until ctx ends, and then returns its cause.
+// Spend waits for the time of operations. If ctx is done first, it returns the cause.
 func (p *Processor) Spend(ctx context.Context, operations int) error {
 	if p.owed += time.Duration(operations) * p.Operation; p.owed <= 0 {
 		return nil

@@ -33,7 +33,7 @@ func TestSpend(t *testing.T) {
 	}
 }
 
-// A wait that was too long is made up for.
+// TestOwed checks that earlier waits that took too long are deducted.
 func TestOwed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, start := Processor{Operation: time.Microsecond, owed: -10 * time.Microsecond}, time.Now()

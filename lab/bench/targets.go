@@ -1,74 +1,10 @@
 package bench
 
 import (
-	"flag"
 	"fmt"
 	"math"
 	"slices"
-	"strings"
-	"testing"
 )
-
-// TestTargetsOfRun compares the figures of a run with the targets of the project, and prints which are met. It fails
-// only if the figures cannot be read, since a missed target depends on the machine. `make bench-targets` runs it.
-func TestTargetsOfRun(t *testing.T) {
-	if *figures == "" {
-		t.Skip("no -figures: nothing to compare")
-	}
-	r, err := Load(*figures)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var p printer
-	p.verdicts(r.verdicts())
-	t.Logf("targets:\n%s", p.text.String())
-	if *into != "" {
-		if err := r.updateTargets(*into); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-var (
-	figures = flag.String("figures", "", "compare the figures in this `file`, which zrlbench --save has written, with the targets")
-	into    = flag.String("into", "", "put the figures into the table of targets of this Markdown `document`")
-)
-
-// verdict is the comparison of a figure with a target.
-type verdict struct {
-	// name describes the comparison, and where the step or side at which it is worst.
-	name, where string
-	// measured is nil if a required figure is missing.
-	measured *float64
-	target   string
-	met      bool
-}
-
-func (v *verdict) String() string {
-	where := ""
-	if v.where != "" {
-		where = " (" + v.where + ")"
-	}
-	switch {
-	case v.measured == nil:
-		return fmt.Sprintf("not measured: %s; target: %s", v.name, v.target)
-	case v.met:
-		return fmt.Sprintf("met: %s: %s%s; target: %s", v.name, figure(*v.measured), where, v.target)
-	}
-	return fmt.Sprintf("missed: %s: %s%s; target: %s", v.name, figure(*v.measured), where, v.target)
-}
-
-// cell formats the figure for a table, in bold if it misses the target.
-func (v *verdict) cell() string {
-	text := figure(*v.measured)
-	if !v.met {
-		text = "**" + text + "**"
-	}
-	if v.where != "" {
-		text += " (" + strings.TrimPrefix(v.where, "worst: ") + ")"
-	}
-	return text
-}
 
 // target is a bound for a figure.
 type target struct {
@@ -161,7 +97,7 @@ func attaching(key string) measure {
 				continue
 			}
 			if v := (attached.P50 - inProcess.P50) / (2 * ring.P50); !found || v > value {
-				value, where, found = v, "worst: "+size(n), true
+				value, where, found = v, size(n), true
 			}
 		}
 		return value, where, found
@@ -192,22 +128,22 @@ func disturbedTargets() (all []target) {
 	return all
 }
 
-// verdicts compares the figures with the targets of the workloads that were run.
-func (r *Report) verdicts() []verdict {
-	var all []verdict
+// verdicts compares the figures with the targets of all measured workloads.
+func (r *Report) verdicts() []Verdict {
+	var all []Verdict
 	for _, t := range targets {
 		res := r.result(t.workload)
 		if res == nil || t.beside != "" && r.result(t.beside) == nil {
 			continue
 		}
-		v := verdict{name: t.name, target: t.text()}
+		v := Verdict{Workload: t.workload, Name: t.name, Target: t.text()}
 		if value, where, ok := t.measure(r, res); ok {
 			bound := t.bound
 			if t.slow > 0 && r.Machine.WakeUp >= slowWakeUp {
 				bound = t.slow
 			}
-			v.measured, v.where = &value, where
-			v.met = value == bound || (value < bound) == t.atMost || math.Abs(value-bound) <= t.tolerance
+			v.Value, v.Where = &value, where
+			v.Met = value == bound || (value < bound) == t.atMost || math.Abs(value-bound) <= t.tolerance
 		}
 		all = append(all, v)
 	}
@@ -254,7 +190,7 @@ func worstOf(figure, side string, least, most int, bases ...string) measure {
 	return func(_ *Report, res *Result) (value float64, where string, found bool) {
 		for _, n := range res.ns() {
 			if v, ok := c.ratio(res, n, figure); ok && n >= least && n <= most && v.Value > value {
-				value, where, found = v.Value, "worst: "+size(n), true
+				value, where, found = v.Value, size(n), true
 			}
 		}
 		return value, where, found
@@ -284,7 +220,7 @@ func roughest(_ *Report, res *Result) (value float64, where string, found bool) 
 			}
 		}
 		if p.N <= longLeast && beside > 0 && p.P50/beside > value {
-			value, where, found = p.P50/beside, "worst: "+size(p.N), true
+			value, where, found = p.P50/beside, size(p.N), true
 		}
 	}
 	return value, where, found
@@ -303,7 +239,7 @@ func mostDisturbed(_ *Report, res *Result) (value float64, where string, found b
 				continue
 			}
 			if v := p.P50 / idle.P50; v > value {
-				value, where, found = v, "worst: "+s.Key+", "+w.label(p.N), true
+				value, where, found = v, s.Key+", "+w.label(p.N), true
 			}
 		}
 	}
@@ -333,7 +269,7 @@ func deepest(_ *Report, res *Result) (value float64, where string, found bool) {
 			continue
 		}
 		if v := last.P50 / first.P50; v > value {
-			value, where, found = v, "worst: "+s.Key+", "+count(last.N), true
+			value, where, found = v, s.Key+", "+count(last.N), true
 		}
 	}
 	return value, where, found
@@ -366,16 +302,9 @@ func idlest(_ *Report, res *Result) (value float64, where string, found bool) {
 		s := &res.Sides[i]
 		for _, p := range s.Median {
 			if v := max(p.Resting, p.Waiting); s.Kind == Ours && (!found || v > value) {
-				value, where, found = v, "worst: "+s.Key, true
+				value, where, found = v, s.Key, true
 			}
 		}
 	}
 	return value, where, found
-}
-
-func (p *printer) verdicts(all []verdict) {
-	for i := range all {
-		p.item("%s", all[i].String())
-	}
-	p.line("")
 }

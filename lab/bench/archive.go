@@ -1,0 +1,249 @@
+package bench
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/zrlmpi/zrlmpid/lab/results"
+)
+
+// Verdict compares a figure of a run with a target of the project.
+type Verdict struct {
+	Workload string `json:"workload"`
+	// Name says which figure is compared.
+	Name   string `json:"name"`
+	Target string `json:"target"`
+	// Value is nil if a figure that it needs is missing.
+	Value *float64 `json:"value,omitempty"`
+	// Where is the step or side with the worst figure, if there is a choice.
+	Where string `json:"where,omitempty"`
+	Met   bool   `json:"met"`
+}
+
+// String is as in "missed: NAME: 1.55 (4 B); target: at most 1.25".
+func (v *Verdict) String() string {
+	if v.Value == nil {
+		return fmt.Sprintf("not measured: %s; target: %s", v.Name, v.Target)
+	}
+	where := ""
+	if v.Where != "" {
+		where = " (" + v.Where + ")"
+	}
+	return fmt.Sprintf("%s: %s: %s%s; target: %s", v.outcome(), v.Name, figure(*v.Value), where, v.Target)
+}
+
+func (v *Verdict) outcome() string {
+	if v.Met {
+		return "met"
+	}
+	return "missed"
+}
+
+// Table is a table of an archived run that another program than zrlbench measured. Its columns name
+// their units.
+type Table struct {
+	Title string `json:"title"`
+	// Command measures it again.
+	Command string     `json:"command,omitempty"`
+	Columns []string   `json:"columns"`
+	Rows    [][]string `json:"rows"`
+}
+
+// Note is a remark on an archived run or, with Workload set, on one workload of it.
+type Note struct {
+	Workload string `json:"workload,omitempty"`
+	Text     string `json:"text"`
+}
+
+// isArchived reports whether the report holds medians only.
+func (r *Report) isArchived() bool {
+	found := len(r.Targets)+len(r.Tables) > 0
+	for i := range r.Results {
+		for k := range r.Results[i].Sides {
+			s := &r.Results[i].Sides[k]
+			if len(s.Rounds) > 0 {
+				return false
+			}
+			found = found || len(s.Median) > 0
+		}
+	}
+	return found
+}
+
+// Archive returns the report as lab/results keeps it: without the figures of single rounds, and with the
+// verdict on each target.
+func (r *Report) Archive() *Report {
+	if r.isArchived() {
+		return r
+	}
+	a := *r
+	a.Targets = slices.DeleteFunc(r.verdicts(), func(v Verdict) bool { return v.Value == nil })
+	a.Results = nil
+	for i := range r.Results {
+		res := r.Results[i]
+		again, notes := r.slowLines(r.Results[i : i+1])
+		if again > 0 {
+			text := fmt.Sprintf("measurements done again since a cache line was slow: %d", again)
+			notes = append([]string{text}, notes...)
+		}
+		for _, text := range notes {
+			a.Notes = append(a.Notes, Note{Workload: res.Workload, Text: text})
+		}
+		res.Sides = slices.Clone(res.Sides)
+		for k := range res.Sides {
+			s := &res.Sides[k]
+			s.Rounds, s.Attempts = nil, nil
+			if s.Disturbed != nil {
+				s.Disturbed = &Figures{Cut: s.Disturbed.Cut, Median: s.Disturbed.Median}
+			}
+		}
+		a.Results = append(a.Results, res)
+	}
+	a.finish()
+	return &a
+}
+
+// Name returns the name of an archived run, as in "2026-11-26-2x-amd-epyc-family-25-model-17".
+func (r *Report) Name() string {
+	date, _, _ := strings.Cut(r.Machine.Time, "T")
+	return cmp.Or(date, "undated") + "-" + Slug(r.Machine.processors())
+}
+
+// Slug returns a text as it is written in the names of archived runs: lower-case letters and digits, with
+// hyphens for everything else.
+func Slug(text string) string {
+	text = strings.ReplaceAll(text, " × ", "x ")
+	return strings.Join(strings.FieldsFunc(strings.ToLower(text), func(c rune) bool {
+		return c > unicode.MaxASCII || !unicode.IsLetter(c) && !unicode.IsDigit(c)
+	}), "-")
+}
+
+// Select returns the report without all other workloads.
+func (r *Report) Select(workloads ...string) (*Report, error) {
+	for _, name := range workloads {
+		if _, err := workloadNamed(name); err != nil {
+			return nil, usagef("%v", err)
+		}
+		hasTarget := slices.ContainsFunc(r.Targets, func(v Verdict) bool { return v.Workload == name })
+		if r.result(name) == nil && !hasTarget {
+			return nil, usagef("%s has no figures of %s", r.Name(), name)
+		}
+	}
+	other := func(name string) bool { return !slices.Contains(workloads, name) }
+	s := *r
+	s.Tables = nil
+	s.Results = slices.DeleteFunc(slices.Clone(r.Results), func(x Result) bool { return other(x.Workload) })
+	s.Targets = slices.DeleteFunc(slices.Clone(r.Targets), func(v Verdict) bool { return other(v.Workload) })
+	s.Notes = slices.DeleteFunc(slices.Clone(r.Notes), func(n Note) bool {
+		return n.Workload != "" && other(n.Workload)
+	})
+	s.Growth = slices.DeleteFunc(slices.Clone(r.Growth), func(g Growth) bool { return other(g.Workload) })
+	s.Ratios = slices.DeleteFunc(slices.Clone(r.Ratios), func(v Ratio) bool { return other(v.Workload) })
+	return &s, nil
+}
+
+// WithTargets returns the report with its verdict on each target.
+func (r *Report) WithTargets() *Report {
+	if r.isArchived() {
+		return r
+	}
+	a := *r
+	a.Targets = r.verdicts()
+	return &a
+}
+
+// PrintTargets writes one line for each target of the measured workloads.
+func (r *Report) PrintTargets(p func(line string) error) error {
+	for _, v := range r.WithTargets().Targets {
+		if err := p(v.String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// targetTable returns the table of targets, or nil.
+func (r *Report) targetTable() *table {
+	if len(r.Targets) == 0 {
+		return nil
+	}
+	t := &table{title: "Targets and the worst figure of each", headings: []string{"what", "target", "figure", "of", ""}}
+	for i := range r.Targets {
+		v := &r.Targets[i]
+		value, outcome := none, none
+		if v.Value != nil {
+			value, outcome = figure(*v.Value), v.outcome()
+		}
+		t.add(v.Name, v.Target, value, v.Where, outcome)
+	}
+	return t
+}
+
+// archivedParts prints the parts that archived runs alone have.
+func (p *printer) archivedParts(r *Report) {
+	for i := range r.Tables {
+		x := &r.Tables[i]
+		t := &table{title: x.Title, headings: x.Columns, rows: x.Rows}
+		t.write(&p.text, p.markdown)
+		if x.Command != "" {
+			p.line("Measured by: %s\n", p.code(x.Command))
+		}
+	}
+	if t := r.targetTable(); t != nil {
+		t.write(&p.text, p.markdown)
+	}
+	p.reasons(r)
+	for _, n := range r.Notes {
+		if n.Workload == "" {
+			p.paragraph(n.Text)
+		}
+	}
+}
+
+// reasons explains the missed targets.
+func (p *printer) reasons(r *Report) {
+	for _, why := range results.Reasons() {
+		var names []string
+		for i := range r.Targets {
+			if v := &r.Targets[i]; v.Value != nil && !v.Met && slices.Contains(why.Targets, v.Name) {
+				names = append(names, v.Name)
+			}
+		}
+		if len(names) > 0 {
+			p.paragraph("Missed: " + strings.Join(names, "; ") + ". " + why.Why)
+		}
+	}
+}
+
+// code marks a command in Markdown.
+func (p *printer) code(text string) string {
+	if p.markdown {
+		return "`" + text + "`"
+	}
+	return text
+}
+
+// paragraph prints a text of several sentences and an empty line.
+func (p *printer) paragraph(text string) {
+	const width = 100
+	column := 0
+	for i, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case column+1+n > width:
+			p.text.WriteByte('\n')
+			column = 0
+		default:
+			p.text.WriteByte(' ')
+			column++
+		}
+		p.text.WriteString(word)
+		column += n
+	}
+	p.text.WriteString("\n\n")
+}

@@ -1,0 +1,120 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// summaryColumns are the sides of the summary and their headings.
+var summaryColumns = []struct{ key, heading string }{
+	{cloudFPGA.key, "cloudFPGA"}, {"attached", "attached"}, {extendedUDP.key, "UDP"}, {extendedTCP.key, "TCP"},
+	{openMPITCP, "Open MPI, TCP"}, {extendedShm.key, "shm"}, {openMPIShm, "Open MPI, shm"}, {mpichShm, "MPICH, shm"},
+}
+
+// summaryRows are the steps of the summary.
+var summaryRows = []struct {
+	name, workload string
+	n              int
+	cell           func(*Point, *Measured) string
+}{
+	{"Ping-pong 4 B, µs", "pingpong", 4, median50},
+	{"Ping-pong 4 B, p99, µs", "pingpong", 4, func(p *Point, _ *Measured) string { return figure(p.P99) }},
+	{"Ping-pong 4 KiB, µs", "pingpong", 4 << 10, median50},
+	{"Ping-pong 64 KiB, µs", "pingpong", 64 << 10, median50},
+	{"Ping-pong 1 MiB, µs", "pingpong", 1 << 20, median50},
+	{"Rate 4 B, 1000/s", "rate", 4, thousands},
+	{"Stream 64 KiB, MB/s", "stream", 64 << 10, bandwidth},
+	{"Stream 1 MiB, MB/s", "stream", 1 << 20, bandwidth},
+	{"Ring of 8, a hop, µs", "ring", 8, median50},
+	{"30 000 posted, µs", "queues", 30000, median50},
+	{"Bcast, 4 × 4 B, µs", "bcast-4", 4, median50},
+	{"Bcast, 4 × 1 MiB, µs", "bcast-4", 1 << 20, median50},
+	{"Allreduce, 8 × 4 B, µs", "allreduce", 4, median50},
+	{"Allreduce, 8 × 1 MiB, µs", "allreduce", 1 << 20, median50},
+	{"Alltoall, 8 × 4 B, µs", "alltoall", 4, median50},
+	{"Alltoall, 8 × 1 MiB, µs", "alltoall", 1 << 20, median50},
+	{"Reduce, 8 × 4 B, µs", "reduce", 4, median50},
+	{"Gather, 8 × 4 B, µs", "gather", 4, median50},
+	{"Waiting rank, % CPU", "idle", 3000, func(p *Point, _ *Measured) string { return fmt.Sprintf("%.2f", p.Waiting) }},
+	{"Peak memory, MiB", "pingpong", 4, func(_ *Point, s *Measured) string { return figure(float64(s.Memory) / 1024) }},
+}
+
+func median50(p *Point, _ *Measured) string { return figure(p.P50) }
+
+// Summary returns the table of docs/performance.md as Markdown: a few figures of each workload, and the run
+// that they are from.
+func (r *Report) Summary() string {
+	t := &table{title: "Medians of one run", headings: []string{""}}
+	for _, c := range summaryColumns {
+		t.headings = append(t.headings, c.heading)
+	}
+	for _, row := range summaryRows {
+		cells := []string{row.name}
+		for _, c := range summaryColumns {
+			cell := none
+			if res := r.result(row.workload); res != nil {
+				if s := res.side(c.key); s.point(row.n) != nil {
+					cell = row.cell(s.point(row.n), s)
+				}
+			}
+			cells = append(cells, cell)
+		}
+		t.add(cells...)
+	}
+	p := printer{markdown: true}
+	t.write(&p.text, true)
+	m := r.Machine
+	origin := []string{
+		m.processors(), m.System, m.Go, "zrlmpid " + m.Version, "median of " + rounds(r.Rounds), m.Time,
+		"a wake-up of a sleeping thread: " + m.wakeUp(),
+	}
+	for i := range r.Results {
+		for k := range r.Results[i].Sides {
+			if s := &r.Results[i].Sides[k]; s.Kind == Peer && !slices.Contains(origin, s.Version) {
+				origin = append(origin, s.Version)
+			}
+		}
+	}
+	p.paragraph(strings.Join(origin, "; ") + ".")
+	return p.text.String()
+}
+
+// The marks between which a document has the summary.
+const (
+	summaryBegin = "<!-- bench: summary -->\n"
+	summaryEnd   = "<!-- end of bench: summary -->"
+)
+
+// Update replaces the summary of a document. If the document does not have exactly one place for it, the
+// document stays as it is.
+func (r *Report) Update(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	before, _, after, err := cutSummary(string(text))
+	if err != nil {
+		return fmt.Errorf("%s is unchanged: %w", file, err)
+	}
+	return os.WriteFile(file, []byte(before+summaryBegin+r.Summary()+summaryEnd+after), 0o666)
+}
+
+// cutSummary returns the summary of a document, and the text before and after its marks.
+func cutSummary(doc string) (before, text, after string, err error) {
+	begin := strings.TrimSpace(summaryBegin)
+	before, rest, ok := strings.Cut(doc, summaryBegin)
+	if !ok {
+		err := fmt.Errorf("no line %s: write it above the place of the table, and %s below", begin, summaryEnd)
+		return "", "", "", err
+	}
+	text, after, ok = strings.Cut(rest, summaryEnd)
+	switch {
+	case !ok:
+		return "", "", "", fmt.Errorf("no line %s below %s", summaryEnd, begin)
+	case strings.Contains(text+after, summaryBegin):
+		return "", "", "", fmt.Errorf("two lines %s: remove one of them", begin)
+	}
+	return before, text, after, nil
+}

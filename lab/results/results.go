@@ -1,0 +1,95 @@
+// Package results holds the archived measurements of zrlmpid, one file for each machine and date, and the
+// reasons why targets were missed. README.md describes the files.
+package results
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+//go:embed 2*.json
+var runs embed.FS
+
+//go:embed missed.json
+var missed []byte
+
+// Reason explains why a run missed some targets.
+type Reason struct {
+	Targets []string `json:"targets"`
+	Why     string   `json:"why"`
+}
+
+// Reasons returns the reasons for all targets that a run has missed.
+func Reasons() []Reason {
+	var all []Reason
+	if err := json.Unmarshal(missed, &all); err != nil {
+		panic(fmt.Sprintf("missed.json: %v", err)) // a test parses it
+	}
+	return all
+}
+
+// Names returns the names of all archived runs, the newest first.
+func Names() []string {
+	entries, err := runs.ReadDir(".")
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ".json"))
+	}
+	slices.Sort(names)
+	slices.Reverse(names)
+	return names
+}
+
+// Read returns the text of the run of that name.
+func Read(name string) ([]byte, error) { return runs.ReadFile(name + ".json") }
+
+// NotFoundError reports a query that does not match exactly one machine.
+type NotFoundError struct {
+	Query string
+	// Matches are the names of all matching runs, of several machines.
+	Matches []string
+}
+
+func (e *NotFoundError) Error() string {
+	if len(e.Matches) == 0 {
+		return fmt.Sprintf("no archived run matches %q; \"zrlbench show\" lists all of them", e.Query)
+	}
+	return fmt.Sprintf("%q matches the runs of several machines: %s", e.Query, strings.Join(e.Matches, ", "))
+}
+
+// Find returns the name of the run that a query means: the name of a run, or the name of a machine or a part of
+// it, for its newest run. Queries are written as the names are: "amd-epyc".
+func Find(query string) (string, error) {
+	names := Names()
+	if slices.Contains(names, query) {
+		return query, nil
+	}
+	if query == "" {
+		return "", &NotFoundError{Query: query}
+	}
+	// The whole name of a machine, its end, as in "model-1" but not model-17, or any part.
+	for _, matches := range []func(name string) bool{
+		func(name string) bool { return machine(name) == query },
+		func(name string) bool { return strings.HasSuffix(name, "-"+query) },
+		func(name string) bool { return strings.Contains(name, query) },
+	} {
+		found := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !matches(name) })
+		if len(found) == 0 {
+			continue
+		}
+		if slices.ContainsFunc(found, func(name string) bool { return machine(name) != machine(found[0]) }) {
+			return "", &NotFoundError{query, found}
+		}
+		return found[0], nil
+	}
+	return "", &NotFoundError{Query: query}
+}
+
+// machine returns the name of a run without its date.
+func machine(name string) string { return name[min(len(name), len("2006-01-02-")):] }
