@@ -140,8 +140,8 @@ func mpeRestarts(kind string) (all []restartCase) {
 	return all
 }
 
-// TestProcessIsRestartedBesideAnMPE repeats TestProcessIsRestarted and TestProgramCallsLaterThanItsPeerAsks with
-// simulated MPEs.
+// TestProcessIsRestartedBesideAnMPE runs TestProcessIsRestarted and TestProgramCallsLaterThanItsPeerAsks with simulated
+// MPEs.
 func TestProcessIsRestartedBesideAnMPE(t *testing.T) {
 	for kind, build := range simulatedMPEs {
 		t.Run(kind, func(t *testing.T) {

@@ -203,8 +203,8 @@ func (r *runner) prepare(tasks []task) {
 	}
 }
 
-// measureAll runs all measurements in all rounds and adds them to the report. It repeats measurements during slow cache
-// line transfers after the last round: by then the minimum is known, and the phase may be over.
+// measureAll runs all measurements in all rounds and adds them to the report. Measurements with a slow cache line are
+// run again after the last round: by then the minimum is known, and the phase may be over.
 func (r *runner) measureAll(ctx context.Context) error {
 	var todo []scheduled
 	for round := range r.Rounds {

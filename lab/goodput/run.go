@@ -18,8 +18,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/path"
 )
 
-// graceTime is the time that a process may take beyond its flow, and killTime the time that it may take to exit when
-// told to.
+// graceTime is the time that a process may take beyond its flow, and killTime the time that it may take to exit after
+// it was stopped.
 const (
 	graceTime = 20 * time.Second
 	killTime  = 5 * time.Second
@@ -67,9 +67,9 @@ type runner struct {
 	report    *Report
 }
 
-// measure executes a run. It repeats the run if the emulator was late, for example because the host of a virtual
-// machine withdrew its processors, and keeps the run with the least lateness. An error means that no further run is
-// possible.
+// measure executes a run. If the emulator was late, for example because the host of a virtual machine withdrew its
+// processors, it executes the run again, and keeps the one with the least lateness. An error means that no further run
+// is possible.
 func (r *runner) measure(ctx context.Context, c *Cell, run *Measured, seed int) error {
 	var best *Round
 	for range attempts {

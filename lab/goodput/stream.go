@@ -14,8 +14,8 @@ const messageLen = 128 << 10
 // and its queue.
 const messageWindow = 32
 
-// period is the number of bytes after which the stream repeats: a prime, so that no two messages close to each other
-// are equal.
+// period is the number of bytes after which the stream starts over: a prime, so that no two messages close to each
+// other are equal.
 const period = 1_048_583
 
 // stream is the data of every flow: pseudo-random bytes from a fixed seed, addressed by position.

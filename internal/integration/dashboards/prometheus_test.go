@@ -66,7 +66,7 @@ func startPrometheus(t *testing.T, path string, targets []string) *server {
 	t.Cleanup(func() {
 		cancel()
 		<-read
-		cmd.Wait() // it was told to exit
+		cmd.Wait() // it was interrupted
 		if t.Failed() {
 			t.Logf("Prometheus says:\n%s", &text)
 		}

@@ -30,7 +30,7 @@ const (
 	evilAddress = "127.66.1.9:9627"
 )
 
-// ask sends an HTTP request to the daemon, which cannot tell which user sends it, and returns the status code.
+// ask sends an HTTP request to the daemon, which does not know the sending user, and returns the status code.
 func (h *host) ask(name, password string) (code int) {
 	req, err := http.NewRequestWithContext(h.Context(), http.MethodGet, "http://"+webAddress+"/status.json", nil)
 	if err != nil {

@@ -70,7 +70,7 @@ static void bench_report(int n, const struct bench_point *p, long long cpu, long
 /* BENCH_WARM is as in step.go. */
 #define BENCH_WARM "warm:"
 
-/* bench_warm_up repeats a step until rank 0 has done so for ms milliseconds, like session.warmUp. */
+/* bench_warm_up runs a step again and again until rank 0 has done so for ms milliseconds, like session.warmUp. */
 static void bench_warm_up(struct bench_step s, void (*step)(struct bench_step, struct bench_point *), int ms) {
 	double began = bench_now();
 	int more;
