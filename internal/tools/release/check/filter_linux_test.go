@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// filteredArg makes the test binary a wrapper: it installs a filter for all system calls but the given ones, and
-// executes a program.
+// filteredArg makes the test binary a wrapper: it installs a filter that rejects all system calls but the given ones,
+// and then executes a program.
 const filteredArg = "run-with-system-calls"
 
 // filteredArgs returns the arguments for the wrapper. The wrapper itself enters the root folder, as its libraries do

@@ -11,7 +11,7 @@ import (
 )
 
 // TestLibraryPackages builds and installs the packages of the C library, and compiles and runs a program with them.
-// None of their files conflicts with Debian's MPICH.
+// None of their files is also in Debian's MPICH.
 func TestLibraryPackages(t *testing.T) {
 	needs(t, "the packages of the C library", "gfortran", "gfortran")
 	needs(t, "the packages of the C library", "dpkg", "dpkg")

@@ -15,7 +15,7 @@ import (
 )
 
 // network is a network namespace with only loopback addresses, so zrlmpid's default ports are free. Its functions run
-// one at a time on a thread in the namespace, and so do the processes that they start.
+// one at a time on a thread in the namespace. The processes that they start are in the namespace, too.
 type network struct{ jobs chan func() }
 
 func newNetwork(t *testing.T) *network {

@@ -125,8 +125,8 @@ func group(t *testing.T, root, name string) uint32 {
 	return 0
 }
 
-// TestPackage installs the package, runs the service like its unit, upgrades it with a modified configuration, and
-// removes it.
+// TestPackage installs the package, runs the service as its unit specifies, upgrades it with a modified configuration,
+// and removes it.
 func TestPackage(t *testing.T) {
 	needsRoot(t, "installing the package")
 	needs(t, "installing the package", "dpkg", "dpkg")
