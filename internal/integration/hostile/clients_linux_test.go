@@ -32,7 +32,7 @@ func init() {
 // letter is a message sent by root, which no other user may read.
 const letter = "letter of root"
 
-// commands lists the commands that use a daemon's control socket. They are meant for a socket without a real daemon.
+// commands returns all zrlctl commands that use a daemon's control socket, by name.
 func (h *host) commands(socket string) map[string][]string {
 	file := h.private + "/letter"
 	must(h.T, os.WriteFile(file, []byte(strings.Repeat(letter+"..", 1<<20)), 0o600)) // more than a socket buffers
@@ -122,8 +122,8 @@ func answerStatus(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// all concurrently runs all commands on one socket, and an attaching program on the other one, and returns the result
-// of each.
+// all runs all commands on one socket, and an attaching program on the other one, concurrently. It returns an error for
+// each that succeeded or did not exit in time, and nil for the others.
 func (h *host) all(control, attach string) map[string]error {
 	h.Helper()
 	results := map[string]error{}

@@ -88,7 +88,7 @@ func recordsOwned(h *host) {
 func recordNames(h *host) {
 	check := h.precious(h.private + "/precious")
 	records := filepath.Join(h.wide, "records")
-	must(h.T, os.Mkdir(records, 0o700), os.Chmod(records, 0o777)) // as created with an umask of 0
+	must(h.T, os.Mkdir(records, 0o700), os.Chmod(records, 0o777)) // as created with a umask of 0
 	// end of the planted names
 	end := time.Now()
 	h.attacker(func() error {
@@ -158,8 +158,8 @@ func socketInWide(h *host) {
 	}
 }
 
-// outputs: the output file of a tool, in a directory that others can write to and with the name in its help, is a link
-// to a file of root or a file of the other user.
+// outputs: the output file of a tool, in a directory that every user can write to, is a link to a file of root or a
+// file of the other user.
 func outputs(h *host) {
 	check := h.precious(h.private + "/precious")
 	d := h.start("--config", h.config(""), "--control", h.private+"/z.sock")
