@@ -98,7 +98,7 @@ var nodeCollectives = []nodeCollective{
 // nodeFault loses one datagram, numbered from the first in both directions, in calls of the given number of words.
 type nodeFault struct{ words, lost int }
 
-// nodeFaults loses SEND_REQUEST, CLEAR_TO_SEND, DATA or ACK of the first message, or a continuation datagram.
+// nodeFaults lose SEND_REQUEST, CLEAR_TO_SEND, DATA or ACK of the first message, or a continuation datagram.
 var nodeFaults = []nodeFault{{300, 0}, {300, 1}, {300, 2}, {300, 3}, {1000, 3}}
 
 type nodeRun struct {

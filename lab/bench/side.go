@@ -95,7 +95,7 @@ func (j *job) texts() []string {
 	return append([]string{warmPrefix + strconv.FormatInt(j.warm.Milliseconds(), 10)}, texts(j.steps)...)
 }
 
-// does returns those of the given steps that the side supports.
+// does returns the given steps that the side supports.
 func (s *side) does(w *workload, steps []step) []step {
 	if s.steps == nil {
 		return steps

@@ -9,7 +9,7 @@ import (
 // target is a bound for a figure.
 type target struct {
 	name, workload string
-	// beside is another workload whose figures are needed, or "".
+	// beside is a second workload whose figures are needed, or "".
 	beside string
 	// atMost means that bound is an upper bound, otherwise it is a lower bound.
 	bound  float64

@@ -3,7 +3,7 @@ package architecture
 // Rules for packages: their floors, the imports that each floor may have, and the prohibitions of single packages.
 // TestImports enforces them, and TestPage generates the list in docs/architecture.md from them.
 
-// floor is a layer of the architecture. A package imports packages of its own floor and of the floors below.
+// floor is a layer of the architecture. A package imports packages of its floor and of the floors below.
 type floor int
 
 const (
@@ -17,7 +17,7 @@ const (
 
 var floorNames = [...]string{"pure", "rank", "evidence", "daemon", "tools", "outside"}
 
-// floors maps folders to floors. It applies to all folders below, except those with an entry of their own.
+// floors maps folders to floors. It applies to all folders below, except folders that are listed separately.
 var floors = map[string]floor{
 	"protocol": pure, "handshake": pure, "extended": pure, "mpe/match": pure, "mpe/core": pure, "mpe/state": pure, "mpe/coll": pure, "mpe/collective": pure,
 	"capture/pcapng": pure, "internal/bytesize": pure, "internal/version": pure, "internal/words": pure,
