@@ -240,7 +240,7 @@ func upstreamFake(t *testing.T, text string) string {
 
 func TestUpstream(t *testing.T) {
 	o := Options{Workloads: []string{"pingpong"}, Only: []string{upstreamOneKey}, Steps: "4:10,4000000:100", Quick: true}
-	// 10 messages and 10 or 20 of warm-up, of each size, in both directions.
+	// 10 messages and 20 of warm-up, of each size, in both directions.
 	t.Setenv(EnvUpstream, upstreamFake(t, `test "$1 $2 $3 $5 $6" = "udp 127.0.76.$(($4+1)) 2 127.0.76.$((2-$4)) 4:10,4000000:10" || exit 3
 test $4 = 1 || printf 'a banner\npoint 4 p50 9 p99 9 p999 9 least 8 cpu 2\nnoise\npoint 4000000 p50 900 p99 901 p999 901 least 800 cpu 2\nmemory 7\nverified 120\n'`))
 	r, _ := quick(t, o)

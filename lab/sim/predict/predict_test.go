@@ -175,7 +175,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// between compares a table with the built-in one at lengths for which neither was made.
+// between compares a table with the built-in one at lengths for which it was not made.
 func between(t *testing.T, d *predict.Description, table *collectives.Table) {
 	t.Helper()
 	c := d.Cluster(d.Ranks, nil)
