@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector takes memory of its own, and has pools forget at random.
+// The race detector allocates memory itself, and makes pools drop items at random.
 
 package integration_test
 
@@ -12,9 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// TestNoAllocations: once two ranks have warmed up, no message allocates, on any
-// path: over any transport, in any profile, short and long, one by one, many in
-// flight, and by persistent requests. Both ranks are counted.
+// TestNoAllocations checks that no message allocates after a warm-up, on any path: over every transport and profile,
+// short and long, one at a time and with many in flight, and with persistent requests. It counts both ranks.
 func TestNoAllocations(t *testing.T) {
 	for name, link := range map[string]string{
 		"cloudfpga":    "profile: cloudfpga",
@@ -40,7 +39,7 @@ func TestNoAllocations(t *testing.T) {
 					"blocking": blocking, "window": window, "persistent": persistent, "collectives": together,
 				} {
 					if pattern == "collectives" && words > 1000 {
-						continue // schedules of long ones are made while they are read
+						continue // schedules of long calls are built while they are executed
 					}
 					near, far := play(ctx, world[0], make([]int32, words)), play(ctx, world[1], make([]int32, words))
 					const rounds = 20
@@ -80,7 +79,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// blocking is a message there and one back.
+// blocking sends a message and receives one back.
 func blocking(ctx context.Context, c *mpi.Comm, buf []int32) func() error {
 	other := 1 - c.Rank()
 	return func() error {
@@ -99,7 +98,7 @@ func blocking(ctx context.Context, c *mpi.Comm, buf []int32) func() error {
 	}
 }
 
-// window is several messages in flight, both ways.
+// window keeps several messages in flight in both directions.
 func window(ctx context.Context, c *mpi.Comm, buf []int32) func() error {
 	const inFlight = 8
 	other := 1 - c.Rank()
@@ -122,7 +121,7 @@ func window(ctx context.Context, c *mpi.Comm, buf []int32) func() error {
 	}
 }
 
-// together is some calls by each rank as a root, and by both.
+// together makes collective calls, some with each rank as the root.
 func together(ctx context.Context, c *mpi.Comm, buf []int32) func() error {
 	sum := make([]int32, len(buf))
 	return func() error {
@@ -141,7 +140,7 @@ func together(ctx context.Context, c *mpi.Comm, buf []int32) func() error {
 	}
 }
 
-// persistent is blocking with requests that are made once.
+// persistent is like blocking, with persistent requests.
 func persistent(ctx context.Context, c *mpi.Comm, buf []int32) func() error {
 	other := 1 - c.Rank()
 	send, err := mpi.SendInit(c, buf, other, 3)

@@ -18,7 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// offered are the ranks that programs may attach to.
+// offered lists the ranks that programs may attach to.
 type offered []*mpe.Engine
 
 func (o offered) Hosts() []int {
@@ -37,8 +37,8 @@ func (o offered) Device(rank int) (mpe.Device, error) {
 	return o[i], nil
 }
 
-// BenchmarkAmongAttached is a message of 4 bytes between two ranks of a process and one back, while so many
-// programs are attached to other ranks of it that do nothing. It ought to be the same for all numbers.
+// BenchmarkAmongAttached measures the round trip of 4 bytes between two ranks of a process, while idle programs are
+// attached to its other ranks. The time should not depend on their number.
 func BenchmarkAmongAttached(b *testing.B) {
 	for _, n := range []int{0, 1, 8, 32} {
 		b.Run(fmt.Sprintf("idle=%d", n), func(b *testing.B) {
@@ -79,7 +79,7 @@ func BenchmarkAmongAttached(b *testing.B) {
 	}
 }
 
-// attachIdle attaches a program to each rank.
+// attachIdle attaches a program to each rank and leaves it idle.
 func attachIdle(b *testing.B, ranks offered) {
 	b.Helper()
 	socket := filepath.Join(b.TempDir(), "s")

@@ -20,11 +20,11 @@ import (
 
 const victimSocket = "ZRLMPI_TEST_VICTIM_SOCKET"
 
-// testPrograms are what the test binary does in place of tests, by the environment variable that asks for it, whose
-// value they are given.
+// testPrograms maps environment variables to programs that the test binary runs instead of the tests. A program gets
+// the variable's value.
 var testPrograms = map[string]func(string){victimSocket: victim, earlierSocket: earlier}
 
-// TestMain makes the test binary a program that tests start.
+// TestMain runs the tests, or a test program.
 func TestMain(m *testing.M) {
 	for variable, program := range testPrograms {
 		if value := os.Getenv(variable); value != "" {
@@ -39,11 +39,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// atEnd are called when all tests have ended.
+// atEnd lists functions to call after all tests.
 var atEnd []func()
 
-// victim is in the middle of everything: receives that wait, a send that nobody
-// receives, and a large one that is being sent.
+// victim keeps operations of every kind in progress: waiting receives, a send without a receive, and a large send in
+// transfer.
 func victim(socket string) {
 	ctx := context.Background()
 	c, err := attach.Dial(ctx, socket, 0)
@@ -56,7 +56,7 @@ func victim(socket string) {
 	}
 	c.Start(mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Tag: 200, Buf: []byte("nobody receives it")})
 	for i := 0; ; i++ {
-		data := make([]byte, 16<<20>>(i%2)) // too long for the arena, or in it
+		data := make([]byte, 16<<20>>(i%2)) // too long for the arena, or within it
 		op, err := c.Start(mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: 300, Buf: data})
 		if err == nil {
 			_, err = op.Await(ctx)
@@ -71,7 +71,7 @@ func victim(socket string) {
 	}
 }
 
-// attachedWorld is a daemon with three hosts, and how to reach it.
+// attachedWorld starts a daemon with three hosts, and returns its socket and a client for it.
 func attachedWorld(t *testing.T) (socket string, client *control.Client) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "c.sock")
@@ -94,7 +94,7 @@ func dial(t *testing.T, socket string, rank int) *attach.Client {
 	return c
 }
 
-// exchange sends a message each way between two clients.
+// exchange sends a message in each direction between two clients.
 func exchange(t *testing.T, a, b *attach.Client) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -133,7 +133,7 @@ func TestAttachedProgramIsKilled(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		// Its first large message is received, and it is in the next one.
+		// Once its first large message is received, it is sending the next one.
 		sink := make([]byte, 16<<20)
 		r, err := one.Start(mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Tag: 300, Buf: sink})
 		if err != nil {
@@ -150,15 +150,15 @@ func TestAttachedProgramIsKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		cmd.Wait()
-		// The daemon learns of it from the socket, in its own time.
+		// The daemon notices through the socket, with some delay.
 		for s, err := client.Status(ctx); err != nil || len(s.Ranks[0].Attached) > 0; s, err = client.Status(ctx) {
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
-		exchange(t, one, two) // the others are sound
+		exchange(t, one, two) // the other programs are unaffected
 	}
-	// The rank is free again, nothing of the dead is left, and it works.
+	// The rank is free again, keeps no state of the dead program, and works.
 	zero := dial(t, socket, 0)
 	s, err := client.Status(ctx)
 	if err != nil {
@@ -170,7 +170,7 @@ func TestAttachedProgramIsKilled(t *testing.T) {
 	exchange(t, zero, one)
 }
 
-// Nonsense on the socket ends its own connection, and nothing else.
+// Garbage on the socket ends its own connection only.
 func TestHostileProgram(t *testing.T) {
 	socket, _ := attachedWorld(t)
 	one, two := dial(t, socket, 1), dial(t, socket, 2)

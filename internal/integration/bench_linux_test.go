@@ -21,9 +21,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// BenchmarkRawUDP is what the machine allows: the round trip of 32 bytes
-// between two UDP sockets on loopback, without any protocol. A message takes two
-// of them, one for SEND_REQUEST and CLEAR_TO_SEND, one for DATA and ACK.
+// BenchmarkRawUDP measures the limit of the machine: the round trip of 32 bytes between two UDP sockets on loopback,
+// without any protocol. A message takes two round trips, one for SEND_REQUEST and CLEAR_TO_SEND, and one for DATA and
+// ACK.
 func BenchmarkRawUDP(b *testing.B) {
 	b.Run("sleeping", func(b *testing.B) {
 		near, far := rawPair(b)
@@ -77,9 +77,8 @@ func BenchmarkRawUDP(b *testing.B) {
 	})
 }
 
-// BenchmarkPing is a message there and one back between two ranks. half-rtt-us
-// is the time of one message; two raw round trips are its floor, and half of one
-// that of an eager message.
+// BenchmarkPing measures the round trip of a message between two ranks. half-rtt-us is the time of one message. Its
+// lower bound is two raw round trips, or half of one for an eager message.
 func BenchmarkPing(b *testing.B) {
 	for _, kind := range []rankmap.Kind{rankmap.FPGA, rankmap.Software} {
 		for _, words := range []int{1, 346, 1000, 100_000} {
@@ -141,8 +140,8 @@ func pingEngines(b *testing.B, kind rankmap.Kind, profile protocol.Profile, tran
 	return engines
 }
 
-// BenchmarkProcessorTime is a message between two ranks that one goroutine polls in turn: what both
-// ranks do for it, one after the other, without waiting.
+// BenchmarkProcessorTime measures the processor time of a message at both ranks together: one goroutine polls them
+// alternately and never waits.
 func BenchmarkProcessorTime(b *testing.B) {
 	for _, side := range []struct {
 		name      string
@@ -176,7 +175,7 @@ func BenchmarkProcessorTime(b *testing.B) {
 				recv.Free()
 				send.Free()
 			}
-			message() // the session is there
+			message() // establish the session
 			b.ReportAllocs()
 			for b.Loop() {
 				message()
@@ -185,9 +184,8 @@ func BenchmarkProcessorTime(b *testing.B) {
 	}
 }
 
-// BenchmarkWindow is BenchmarkProcessorTime of messages of which 64 are under way at a time, by package mpi. An
-// operation is a message; the metrics are what its receive takes to be posted, its send to be
-// posted and to be waited for, and its receive to be waited for.
+// BenchmarkWindow is like BenchmarkProcessorTime with 64 messages in flight, through package mpi. An operation is a
+// message. The metrics are the times to post a receive, to post and complete a send, and to complete a receive.
 func BenchmarkWindow(b *testing.B) {
 	const window = 64
 	engines := pingEngines(b, rankmap.Software, protocol.Extended, "shm")
@@ -235,7 +233,7 @@ func BenchmarkWindow(b *testing.B) {
 	if _, err := engines[0].Isend(1, nil, mpe.Options{}); err != nil {
 		b.Fatal(err)
 	}
-	for received := false; !received; engines[0].PollOnce() { // the session is there
+	for received := false; !received; engines[0].PollOnce() { // until the session is established
 		engines[1].PollOnce()
 		_, found, err := mpi.Iprobe(worlds[1], 0, 0)
 		if err != nil {
@@ -265,7 +263,7 @@ func benchmarkPing(b *testing.B, kind rankmap.Kind, words int, profile protocol.
 	pingPong(b, engines[0], engines[1], words)
 }
 
-// pingPong sends a message to and fro.
+// pingPong sends a message back and forth.
 func pingPong(b *testing.B, near, far *mpe.Engine, words int) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())

@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// BenchmarkCollectivesInTurn is a collective call of ranks that share memory, which one goroutine carries out for one rank
-// after another: what all of them do for it, without waiting, and without changes from one process to another.
+// BenchmarkCollectivesInTurn measures the processor time of a collective call of ranks that share memory. One goroutine
+// runs all ranks in turn, so that no rank waits and no process switch occurs.
 func BenchmarkCollectivesInTurn(b *testing.B) {
 	for _, ranks := range []int{4, 8} {
 		worlds := worldsInMemory(b, ranks)

@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// allRanks has each rank do its work at the same time. When one fails, all end.
+// allRanks runs f on all ranks concurrently. A failure of one rank ends all.
 func allRanks(t *testing.T, worlds []*mpi.Comm, f func(ctx context.Context, world *mpi.Comm) error) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -33,7 +33,7 @@ func allRanks(t *testing.T, worlds []*mpi.Comm, f func(ctx context.Context, worl
 	}
 }
 
-// upTo are the ranks from first to the one before end.
+// upTo returns the ranks from first to end, excluding end.
 func upTo(first, end int) (ranks []int) {
 	for r := first; r < end; r++ {
 		ranks = append(ranks, r)
@@ -41,7 +41,7 @@ func upTo(first, end int) (ranks []int) {
 	return ranks
 }
 
-// library is a rank that has package mpi's collective calls.
+// library is a rank that uses package mpi's collective calls.
 type library[T word] struct {
 	world *mpi.Comm
 	root  int
@@ -64,8 +64,8 @@ func (x *library[T]) reduce(ctx context.Context, send, recv []T) error {
 	return mpi.Reduce(ctx, x.world, send, recv, mpi.Sum, x.root, x.by)
 }
 
-// meet has the hosts' collective calls, by an algorithm or by what their device chooses,
-// meet FPGAs that know Send and Recv alone.
+// meet makes collective calls between hosts, which use an algorithm or the choice of their device, and FPGAs that only
+// know Send and Recv.
 func meet[T word](t *testing.T, l layout, worlds []*mpi.Comm, by string, counts ...int) {
 	t.Helper()
 	allRanks(t, worlds, func(ctx context.Context, world *mpi.Comm) error {
@@ -77,8 +77,8 @@ func meet[T word](t *testing.T, l layout, worlds []*mpi.Comm, by string, counts 
 	})
 }
 
-// TestCollectivesMeetFPGAs: a host completes Bcast, Scatter, Gather and Reduce with
-// ranks that are programmed as upstream's compiler programs FPGAs.
+// TestCollectivesMeetFPGAs checks that a host completes Bcast, Scatter, Gather and Reduce with ranks that follow the
+// programs that upstream's compiler generates for FPGAs.
 func TestCollectivesMeetFPGAs(t *testing.T) {
 	layouts := []layout{
 		{5, 4, []int{4}, nil},                               // the host is the last rank
@@ -104,8 +104,8 @@ func TestCollectivesMeetFPGAs(t *testing.T) {
 	}
 }
 
-// TestCollectivesThroughLoss: the same where packets of one datagram get lost between
-// the host and the FPGAs. Longer messages to FPGAs must not be repeated.
+// TestCollectivesThroughLoss is TestCollectivesMeetFPGAs with lossy links between the host and the FPGAs. Only messages
+// of a single datagram are lost, as longer ones to FPGAs must not be retransmitted.
 func TestCollectivesThroughLoss(t *testing.T) {
 	for _, c := range []struct {
 		layout
@@ -126,8 +126,8 @@ func TestCollectivesThroughLoss(t *testing.T) {
 	}
 }
 
-// TestTreeOrNothing: FPGAs that were built with the tree wait for it, so that a call which
-// it cannot carry out is refused instead of made in another way.
+// TestTreeOrNothing checks that a call is refused if the tree does not support it. FPGAs built with the tree expect it,
+// so no other algorithm may be used.
 func TestTreeOrNothing(t *testing.T) {
 	for name, l := range map[string]layout{
 		"blocks in another order": {4, 0, []int{0}, groupsOf([]int{3, 1, 2})},
@@ -146,14 +146,14 @@ func TestTreeOrNothing(t *testing.T) {
 	}
 }
 
-// TestMixedCollectives: an FPGA among hosts takes part in all calls where an engine makes
-// them for it, as for a stand-in that attaches to a daemon.
+// TestMixedCollectives checks that an FPGA among hosts takes part in all calls if an engine makes them for it, as for a
+// stand-in that attaches to a daemon.
 func TestMixedCollectives(t *testing.T) {
 	for fpga := range 4 {
 		t.Run(fmt.Sprint("FPGA is rank ", fpga), func(t *testing.T) {
 			l := layout{ranks: 4, hosts: slices.DeleteFunc(upTo(0, 4), func(r int) bool { return r == fpga })}
-			// Ranks send to each other at the same time, and what an FPGA forgets must be
-			// retransmitted. Retransmissions are safe for a single datagram.
+			// Ranks send to each other at the same time, and packets that an FPGA forgets must be retransmitted.
+			// Retransmissions are safe for a single datagram.
 			allRanks(t, openWorlds(t, fpgaConfig(t, l, "", ""), deployed), func(ctx context.Context, world *mpi.Comm) error {
 				for root := range l.ranks {
 					l := l

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// valueOf is word i of what a rank gives to a call. Sums of such floats depend on the
-// order in which they are added.
+// valueOf returns word i of a rank's contribution to a call. Sums of such floats depend on the order of addition.
 func valueOf[T word](call, rank, i int) T {
 	x := uint32(call+1)*2654435761 ^ uint32(rank+1)*3266489917 ^ uint32(i)*2246822519
 	return T(int32(x)>>7) / 3
@@ -23,11 +22,11 @@ func valuesOf[T word](call, rank, n int) []T {
 	return words
 }
 
-// layout is who is what in a test of collectives.
+// layout assigns roles to the ranks of a collective test.
 type layout struct {
 	ranks, root int
 	hosts       []int
-	// groups are those of the tree; nil is flat.
+	// groups are the groups of the tree, or nil for flat.
 	groups [][]int
 }
 
@@ -42,7 +41,7 @@ func (l layout) String() string {
 	return fmt.Sprintf("%s, %d ranks, hosts %v, root %d", l.algorithm(), l.ranks, l.hosts, l.root)
 }
 
-// collectives is what a configuration says of it.
+// collectives returns the collectives section of a configuration.
 func (l layout) collectives() string {
 	if l.groups == nil {
 		return "collectives: {upstream: flat}"
@@ -50,16 +49,16 @@ func (l layout) collectives() string {
 	return "collectives: {upstream: tree, fpgas: " + list(slices.Concat(l.groups...)) + "}"
 }
 
-// list is a list of ranks in YAML and JSON.
+// list formats a list of ranks for YAML and JSON.
 func list(ranks []int) string { return strings.ReplaceAll(fmt.Sprint(ranks), " ", ",") }
 
-// blocks reports whether Scatter and Gather can be had: in the tree the blocks of ranks
-// stand in the order of the FPGAs, behind the root's.
+// blocks reports whether Scatter and Gather are supported. In the tree, the blocks of ranks are in the order of the
+// FPGAs, after the root's block.
 func (l layout) blocks() bool {
 	return l.groups == nil || l.root == 0 && slices.IsSorted(slices.Concat(l.groups...))
 }
 
-// sum is what Reduce makes of the words of all ranks, in upstream's order.
+// sum returns the result of Reduce over the words of all ranks, in upstream's order.
 func sum[T word](l layout, call, n int) []T {
 	add := func(a, b []T) []T {
 		for i := range a {
@@ -85,8 +84,7 @@ func sum[T word](l layout, call, n int) []T {
 	return all
 }
 
-// work makes each of the four calls with each number of words, and checks what comes
-// of it.
+// work makes each of the four calls with each number of words, and checks the results.
 func work[T word](ctx context.Context, c collectives[T], l layout, rank int, counts ...int) error {
 	for call, n := range counts {
 		fail := func(what string, got, want []T) error {

@@ -19,7 +19,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// place is where the ranks of a test are: the first three numbers of their addresses.
+// place is the network of a test's ranks: the first three bytes of their addresses.
 type place string
 
 func newPlace(t testing.TB) place { return place(loopback.Network(t)) }
@@ -39,14 +39,14 @@ func (p place) config(t *testing.T, n int, extra string) *config.Config {
 	return cfg
 }
 
-// ended is a context in which nothing is waited for.
+// ended returns a context that is already done.
 func ended() context.Context {
 	ctx, stop := context.WithCancel(context.Background())
 	stop()
 	return ctx
 }
 
-// inProcess opens every rank in this process, over real sockets.
+// inProcess opens all ranks in this process, over real sockets.
 func inProcess(link string) mpitest.WorldFunc {
 	return func(t *testing.T, n int) []mpe.Device {
 		t.Helper()
@@ -64,8 +64,7 @@ func inProcess(link string) mpitest.WorldFunc {
 	}
 }
 
-// startDaemon runs a daemon until the test ends, and returns when programs can
-// attach.
+// startDaemon runs a daemon until the test ends. It returns once programs can attach.
 func startDaemon(t *testing.T, cfg *config.Config) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -91,7 +90,7 @@ func startDaemon(t *testing.T, cfg *config.Config) {
 	}
 }
 
-// notify is a writer that notifies of each write.
+// notify is a writer that signals each write on a channel.
 type notify chan<- struct{}
 
 func (n notify) Write(b []byte) (int, error) {
@@ -119,8 +118,8 @@ func attached(t *testing.T, n int) []mpe.Device {
 	return devices
 }
 
-// TestMPI runs what the library promises on whole ranks: over UDP, TCP and shared
-// memory, in this process and attached to a daemon.
+// TestMPI runs the conformance tests of package mpi on complete ranks: over UDP, TCP and shared memory, in this process
+// and attached to a daemon.
 func TestMPI(t *testing.T) {
 	for name, world := range map[string]mpitest.WorldFunc{
 		"udp":      inProcess("profile: extended, transport: udp"),

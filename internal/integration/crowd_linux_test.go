@@ -21,16 +21,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// crowd is rank 0, which is one engine with one socket, and its many peers, all in
-// this process: stand-ins with an FPGA's quirks, from rank 1 on, and after them
-// ranks of the extended profile. All of them send back what they are sent.
+// crowd is rank 0, a single engine with one socket, and its many peers, all in this process: stand-ins with an FPGA's
+// quirks from rank 1 on, followed by ranks of the extended profile. All peers echo.
 type crowd struct {
 	engine        *mpe.Engine
 	conn          *udp.Conn
 	fpgas, others int
 	far           *farEnds
-	// before is how many goroutines there were before the engine was made, and
-	// goroutines how many came with it.
+	// before is the number of goroutines before the engine was created, and goroutines the number that the engine
+	// added.
 	before, goroutines int
 
 	standins []*mpe.Engine
@@ -38,18 +37,18 @@ type crowd struct {
 	kernels  sync.WaitGroup
 }
 
-// farWindow is how many packets each rank of the extended profile has in flight to
-// rank 0, so that what a thousand of them send at once fits into its socket: an
-// FPGA, whose packets go there as well, does not retransmit them for long.
+// farWindow is the number of packets that each rank of the extended profile may have in flight to rank 0. The bursts of
+// a thousand such ranks then fit into its socket: an FPGA, whose packets share it, does not retransmit lost ones for a
+// long time.
 const farWindow = 8
 
-// newCrowd starts it, on addresses 127.n.0.0 to 127.n.255.255.
+// newCrowd starts a crowd on the addresses 127.n.0.0 to 127.n.255.255.
 func newCrowd(t testing.TB, n byte, fpgas, others int) *crowd {
 	t.Helper()
 	c := &crowd{fpgas: fpgas, others: others}
 	far, addrs := newFarEnds(t, n, 1+fpgas, others, extended.Config{Window: farWindow, Messages: 64, EagerBytes: 64 << 10, Timing: patientExtended()})
 	c.far = far
-	// Another process with the same test has other addresses: it cannot take a free port.
+	// Another process running the same test uses other addresses, so it cannot take a free port.
 	own := byte(128 + os.Getpid()%128)
 	entries := make([]rankmap.Entry, 1+fpgas+others)
 	for rank := range entries {
@@ -124,7 +123,7 @@ func (c *crowd) startStandIns(t testing.TB, entries []rankmap.Entry) {
 	}
 }
 
-// freePort returns an address with a port that was free a moment ago.
+// freePort returns an address with a port that was just free.
 func freePort(t testing.TB, ip netip.Addr) netip.AddrPort {
 	t.Helper()
 	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(ip, 0)))
@@ -135,9 +134,9 @@ func freePort(t testing.TB, ip netip.Addr) netip.AddrPort {
 	return conn.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
-// close ends all of it. Nothing is under way.
+// close stops all ranks. No operation may be in progress.
 func (c *crowd) close(ctx context.Context, t testing.TB) {
-	soon, cancel := context.WithTimeout(ctx, time.Second) // by the patient times of its peers, their ACKs could be lost for a minute
+	soon, cancel := context.WithTimeout(ctx, time.Second) // its patient peers could take a minute
 	defer cancel()
 	if err := c.engine.Close(soon); err != nil {
 		t.Error(err)

@@ -13,14 +13,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// deployedNode is a deployed node as rank 1. Its program makes the calls that match those of rank 0.
+// deployedNode is a deployed node as rank 1. Its program makes calls that match those of rank 0.
 type deployedNode interface {
-	// finished returns the number of calls that have returned, and whether messages that were received were wrong.
+	// finished returns the number of calls that returned, and whether a received message was wrong.
 	finished() (n int, wrong bool)
 	stop()
 }
 
-// nodeCall is a call of a node, which sends words to rank 0, or expects to receive them.
+// nodeCall is a call of a node that sends words to rank 0, or expects to receive them.
 type nodeCall struct {
 	send  bool
 	words []uint32
@@ -41,7 +41,7 @@ func newNodeFPGA(t *testing.T, from int, program []nodeCall, own, peer string) *
 	at := func(ip string) *net.UDPAddr { return &net.UDPAddr{IP: net.ParseIP(ip), Port: protocol.Port} }
 	var conn *net.UDPConn
 	var err error
-	if !eventually(func() bool { // another test may have the address
+	if !eventually(func() bool { // another test may be using the address
 		conn, err = net.DialUDP("udp4", at(own), at(peer))
 		return err == nil
 	}) {
@@ -93,7 +93,7 @@ func (f *nodeFPGA) run(t *testing.T, program []nodeCall) {
 			calls++
 		}
 		for _, p := range m.Out() {
-			_, _ = f.conn.Write(p.Bytes) // what does not go is lost
+			_, _ = f.conn.Write(p.Bytes) // packets that cannot be sent are lost
 		}
 		deadline := time.Time{}
 		if next, ok := m.Next(); ok {
@@ -125,7 +125,7 @@ type nodeCPU struct {
 	wrong bool
 }
 
-// newNodeCPU starts the program of buildCalls.
+// newNodeCPU starts the program built by buildCalls.
 func newNodeCPU(t *testing.T, calls string, from int, program []nodeCall, own, peer string) *nodeCPU {
 	t.Helper()
 	p := &nodeCPU{ended: make(chan struct{}), callsProgram: startCalls(t, calls, 1, []string{peer, own})}

@@ -1,4 +1,3 @@
-// Package integration holds tests that need more than one package's doings:
-// whole engines on real sockets, and programs that are not ours. It has no code
-// of its own.
+// Package integration contains tests that span several packages: complete engines on real sockets, and foreign
+// programs. It contains only tests.
 package integration

@@ -13,10 +13,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// dosaEnv names a checkout of DOSA, whose host programs are on upstream's library.
+// dosaEnv names a checkout of DOSA, whose host programs use upstream's library.
 const dosaEnv = "ZRLMPI_UPSTREAM_DOSA"
 
-// TestDOSA: DOSA's template of a host program, a library that Python loads, meets a pipeline of five ranks that pass
+// TestDOSA runs DOSA's template of a host program, a library loaded by Python, with a pipeline of five ranks that pass
 // messages on.
 func TestDOSA(t *testing.T) {
 	for _, pair := range apiPairs(t) {
@@ -29,8 +29,8 @@ func TestDOSA(t *testing.T) {
 	}
 }
 
-// TestDOSAWithLosses: with ours on both sides no loss is noticed. With upstream's library on one side a loss may end in
-// an error, or upstream's programs wait forever, but in no wrong result.
+// TestDOSAWithLosses checks that losses go unnoticed with our library on both sides. With upstream's library on one
+// side, a loss may end in an error or make upstream's programs wait forever, but never gives a wrong result.
 func TestDOSAWithLosses(t *testing.T) {
 	const runs = 10
 	for i, pair := range apiPairs(t) {
@@ -67,16 +67,16 @@ func TestDOSAWithLosses(t *testing.T) {
 	}
 }
 
-// dosaRanks is the number of ranks, dosaRounds the number of rounds of the others, and dosaResult the output of the
-// host.
+// dosaRanks is the number of ranks, dosaRounds the number of rounds of the other ranks, and dosaResult the output of
+// the host.
 const (
 	dosaRanks  = 6
 	dosaRounds = "3x6-1"
 	dosaResult = "inferred [1, 101, 101, 101, 101]"
 )
 
-// dosaPrograms builds DOSA's host program, and that of the other ranks. The first is built by DOSA's makefile: with
-// upstream's library as DOSA does, with ours by two variables.
+// dosaPrograms builds DOSA's host program and the program of the other ranks. DOSA's makefile builds the former:
+// unchanged with upstream's library, and with two variables set for ours.
 func dosaPrograms(t *testing.T, pair [2]upstreamAPI) (host, others string) {
 	t.Helper()
 	checkout := os.Getenv(dosaEnv)
@@ -102,7 +102,7 @@ func dosaPrograms(t *testing.T, pair [2]upstreamAPI) (host, others string) {
 	return host, pair[1].build(t, "testdata/ring.cpp")
 }
 
-// copyFiles copies the files of a pattern into a folder.
+// copyFiles copies the files that match a pattern into a folder.
 func copyFiles(t *testing.T, pattern, to string) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -121,8 +121,8 @@ func copyFiles(t *testing.T, pattern, to string) {
 	}
 }
 
-// dosaHost does what DOSA's dosa_root.py does with the library, for 3 frames of 22 bytes, of which the last stays in
-// the pipeline. All results are in one place, as the template's test has it.
+// dosaHost calls the library like DOSA's dosa_root.py, for 3 frames of 22 bytes, of which the last stays in the
+// pipeline. All results go to one buffer, as in the template's test.
 const dosaHost = `
 import ctypes, os, sys
 library = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), "dosa_infer_pass.so"))

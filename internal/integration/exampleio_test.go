@@ -16,13 +16,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// example is one of upstream's that has collective calls, and what its rank 0 prints.
+// example is one of upstream's examples with collective calls, and the output of its rank 0.
 type example struct {
 	name string
-	// ours is a rank's part on collective calls of whatever kind. Rank 0 gives back
-	// what the program prints.
+	// ours runs a rank on any implementation of the collective calls. Rank 0 returns the output of the program.
 	ours func(ctx context.Context, world *mpi.Comm, c collectives[int32]) (any, error)
-	// args are the program's, read what it printed.
+	// args returns the program's arguments. read parses its output.
 	args func(t *testing.T) []string
 	read func(t *testing.T, out string) any
 	want func(t *testing.T, ranks int) any
@@ -59,14 +58,14 @@ var kmeansExample = example{
 	want: func(t *testing.T, ranks int) any { return serialKmeans(t, ranks) },
 }
 
-// serialJacobi are the cells after the iterations.
+// serialJacobi returns the cells after all iterations.
 func serialJacobi(size int) []int32 {
 	grid := jacobi.NewGrid[int32](size, jacobiBorder)
 	jacobi.Serial(grid, jacobiIterations)
 	return grid.Cells
 }
 
-// printedGrid reads what upstream's print_array printed last, less some columns.
+// printedGrid parses the last output of upstream's print_array, skipping the first columns.
 func printedGrid(t *testing.T, out string, skip int) (cells []int32) {
 	t.Helper()
 	_, out, _ = strings.Cut(out, "Done.")
@@ -91,7 +90,7 @@ func numbers(t *testing.T, fields []string) (all []int32) {
 	return all
 }
 
-// kmeansFile writes the file that upstream's k-means reads.
+// kmeansFile writes an input file for upstream's k-means.
 func kmeansFile(t *testing.T) []string {
 	t.Helper()
 	var b bytes.Buffer
@@ -107,7 +106,7 @@ func kmeansFile(t *testing.T) []string {
 	return []string{name}
 }
 
-// printedKmeans reads what upstream's k-means printed, which names each part.
+// printedKmeans parses the output of upstream's k-means, which names each part.
 func printedKmeans(t *testing.T, out string) any {
 	t.Helper()
 	r := new(kmeansResult)
@@ -134,8 +133,8 @@ func printedKmeans(t *testing.T, out string) any {
 	return r
 }
 
-// serialKmeans is the result on one processor. Rank 0 labels its share when the
-// centroids have moved for the last time, the others before.
+// serialKmeans computes the result on one processor. Rank 0 labels its share after the last move of the centroids, the
+// other ranks before it.
 func serialKmeans(t *testing.T, ranks int) *kmeansResult {
 	t.Helper()
 	all := kmeansInput()

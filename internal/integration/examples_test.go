@@ -9,8 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// Upstream's examples of collective calls, each for any rank: the calls are those that
-// the rank has.
+// Upstream's examples of collective calls, written for any rank and any implementation of the calls.
 
 // The problem of upstream's jacobi2d-col.cpp.
 const (
@@ -19,13 +18,13 @@ const (
 	jacobiIterations = 2
 )
 
-// jacobiBlocks has a block of lines on every rank. The grid is the root's, rank 0.
+// jacobiBlocks gives every rank a block of lines. The root, rank 0, has the whole grid.
 func jacobiBlocks(ctx context.Context, world *mpi.Comm, c collectives[int32], grid *jacobi.Grid[int32], iterations int) error {
 	const n = jacobiSize
 	rank, ranks := world.Rank(), world.Size()
 	lines := n / ranks
 	first, end := rank*lines, (rank+1)*lines
-	// A line more above and below.
+	// One more line above and below.
 	old := make([]int32, (lines+2)*n)
 	line := func(i int) []int32 { return old[(i-first+1)*n:][:n] }
 	next := make([]int32, lines*n)
@@ -63,7 +62,7 @@ func jacobiBlocks(ctx context.Context, world *mpi.Comm, c collectives[int32], gr
 	return nil
 }
 
-// jacobiRank is what a rank does: rank 0 says first how many iterations there are.
+// jacobiRank runs a rank. Rank 0 first sends the number of iterations.
 func jacobiRank(ctx context.Context, world *mpi.Comm, c collectives[int32], grid *jacobi.Grid[int32]) error {
 	iterations := []int32{jacobiIterations}
 	if world.Rank() != 0 {
@@ -80,7 +79,7 @@ func jacobiRank(ctx context.Context, world *mpi.Comm, c collectives[int32], grid
 	return jacobiBlocks(ctx, world, c, grid, int(iterations[0]))
 }
 
-// A smaller problem than that of upstream's kmeans.cpp, which takes long.
+// A smaller problem than in upstream's kmeans.cpp, which takes long.
 const (
 	kmeansVectors    = 2000
 	kmeansClusters   = 16
@@ -89,7 +88,7 @@ const (
 	kmeansNormLimit  = 10
 )
 
-// kmeansInput makes the vectors.
+// kmeansInput returns the vectors.
 func kmeansInput() []int32 {
 	r := rand.New(rand.NewPCG(1, 2))
 	vectors := make([]int32, kmeansVectors*kmeansDimensions)
@@ -99,10 +98,10 @@ func kmeansInput() []int32 {
 	return vectors
 }
 
-// kmeansResult is what rank 0 knows in the end.
+// kmeansResult is rank 0's final result.
 type kmeansResult struct{ norms, centroids, counts, labels []int32 }
 
-// kmeansRank has a share of the vectors on every rank. All vectors are the root's.
+// kmeansRank gives every rank a share of the vectors. The root has all vectors.
 func kmeansRank(ctx context.Context, world *mpi.Comm, c collectives[int32], all []int32) (*kmeansResult, error) {
 	const k, d = kmeansClusters, kmeansDimensions
 	each := kmeansVectors / world.Size()
@@ -168,7 +167,7 @@ func distance(a, b []int32) (sum int64) {
 	return sum
 }
 
-// move has the centroids go to the means, and returns how far they went.
+// move moves the centroids to the means, and returns the distance that they moved.
 func move(centroids, sums, counts []int32) int32 {
 	const d = kmeansDimensions
 	for c, n := range counts {

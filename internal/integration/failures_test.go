@@ -12,8 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/mpitest"
 )
 
-// When one rank gives a call up, all others fail, also the one that comes late; and in a
-// new communicator all goes on.
+// When one rank cancels a call, it fails on all other ranks, even on one that makes it later. A new communicator works.
 func TestFailuresAreTold(t *testing.T) {
 	const ranks, gone = 6, 2
 	for link, open := range map[string]mpitest.WorldFunc{
@@ -69,7 +68,7 @@ func TestFailuresAreTold(t *testing.T) {
 	}
 }
 
-// failedBecauseOf checks that a call has failed because another rank has cancelled it.
+// failedBecauseOf checks that a call failed because another rank cancelled it.
 func failedBecauseOf(err error, by int) error {
 	failed, ok := errors.AsType[*collective.CallFailedError](err)
 	if !ok || failed.Rank != by || failed.Cause != collective.CauseCancelled || !errors.Is(err, collective.ErrCallFailed) || !errors.Is(err, mpi.ErrOther) {

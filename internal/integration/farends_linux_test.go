@@ -13,24 +13,24 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// farEnds are many ranks of the extended profile that send every message back: a
-// socket and a state machine each, and a few goroutines for all of them.
+// farEnds is a set of ranks of the extended profile that echo every message. Each rank has a socket and a state
+// machine, and all ranks share a few goroutines.
 type farEnds struct {
 	t     testing.TB
 	ends  []*farEnd
 	epoch time.Time
 	stop  atomic.Bool
 	all   sync.WaitGroup
-	// retransmissions and losses are known after close.
+	// retransmissions and losses are set by close.
 	retransmissions, losses uint64
 }
 
-// farEnd is one of them.
+// farEnd is one of the ranks.
 type farEnd struct {
 	fd   int
 	conn *extended.Conn
 	acts []extended.Action
-	// ins are messages that arrive, outs those that go back, by their ID.
+	// ins are incoming messages, outs the echoes, by message ID.
 	ins, outs map[uint64]*farMessage
 	lastID    uint64
 	spare     []*farMessage
@@ -43,8 +43,8 @@ type farMessage struct {
 	datatype  protocol.Datatype
 }
 
-// newFarEnds binds n ranks, from rank first on, each to an address of its own and a
-// free port, and returns their addresses in rank order.
+// newFarEnds binds n ranks, from rank first on, each to a separate address and a free port, and returns their addresses
+// in rank order.
 func newFarEnds(t testing.TB, net byte, first, n int, cfg extended.Config) (*farEnds, []netip.AddrPort) {
 	t.Helper()
 	f := &farEnds{t: t, epoch: time.Now()}
@@ -74,7 +74,7 @@ func newFarEnds(t testing.TB, net byte, first, n int, cfg extended.Config) (*far
 	return f, addrs
 }
 
-// start has them talk to rank 0, with so many goroutines.
+// start connects the ranks to rank 0 and serves them with the given number of goroutines.
 func (f *farEnds) start(to netip.AddrPort, goroutines int) {
 	for _, e := range f.ends {
 		if err := unix.Connect(e.fd, &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())}); err != nil {
@@ -87,7 +87,7 @@ func (f *farEnds) start(to netip.AddrPort, goroutines int) {
 	}
 }
 
-// close ends the goroutines. Messages may be under way.
+// close stops the goroutines. Messages may still be in flight.
 func (f *farEnds) close() {
 	f.stop.Store(true)
 	f.all.Wait()
@@ -100,7 +100,7 @@ func (f *farEnds) close() {
 
 func (f *farEnds) now() extended.Instant { return time.Since(f.epoch) }
 
-// serve takes the packets of some of the ranks.
+// serve receives the packets of some of the ranks.
 func (f *farEnds) serve(ends []*farEnd) {
 	epfd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -140,7 +140,7 @@ func (f *farEnds) serve(ends []*farEnd) {
 	}
 }
 
-// receive takes what has arrived for a rank.
+// receive receives the pending packets of a rank.
 func (f *farEnds) receive(e *farEnd, buf []byte) {
 	now := f.now()
 	for range 64 {
@@ -160,7 +160,7 @@ func (f *farEnds) flush(e *farEnd, now extended.Instant) {
 	f.do(e, now)
 }
 
-// do carries out a rank's actions.
+// do performs the actions of a rank.
 func (f *farEnds) do(e *farEnd, now extended.Instant) {
 	for i := 0; i < len(e.acts); i++ {
 		a := e.acts[i]
@@ -172,7 +172,7 @@ func (f *farEnds) do(e *farEnd, now extended.Instant) {
 			}
 			p := append(e.packet[:protocol.ExtHeaderLen], payload...)
 			protocol.PutExtended(p, &a.Header, payload)
-			_, _ = unix.Write(e.fd, p) // what does not go is lost, and repeated
+			_, _ = unix.Write(e.fd, p) // packets that cannot be sent are lost, and retransmitted
 		case extended.Open:
 			m := e.message(a.Length)
 			m.comm, m.tag, m.datatype = a.Comm, a.Tag, a.Datatype
@@ -201,7 +201,7 @@ func (f *farEnds) do(e *farEnd, now extended.Instant) {
 	e.acts = e.acts[:0]
 }
 
-// message makes room for a message of n bytes.
+// message returns a message with a buffer of n bytes.
 func (e *farEnd) message(n int64) *farMessage {
 	for i, m := range e.spare {
 		if int64(cap(m.buf)) >= n {

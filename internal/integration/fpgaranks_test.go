@@ -17,12 +17,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// worldsWithFPGAs opens all ranks on real sockets: hosts, which talk to each other by
-// the extended profile, and stand-ins with an FPGA's quirks. What a test does on a
-// stand-in's communicator is what the FPGA's program does.
+// worldsWithFPGAs opens all ranks on real sockets: hosts, which use the extended profile among each other, and
+// stand-ins with an FPGA's quirks. A test acts as the FPGA's program on the communicator of a stand-in.
 //
-// Nothing is lost, and on a busy machine a rank may be held up for longer than a network
-// or an FPGA ever is: so no rank retransmits soon, or takes a message for aborted.
+// The network loses nothing, but on a busy machine a rank may be delayed for longer than by any network or FPGA. So no
+// rank retransmits early or treats a message as aborted.
 func worldsWithFPGAs(t *testing.T, l layout) []*mpi.Comm {
 	t.Helper()
 	cfg := fpgaConfig(t, l, ", timing: default", ", deadlines: {ack: 0s, data: 0s}")
@@ -33,8 +32,7 @@ func worldsWithFPGAs(t *testing.T, l layout) []*mpi.Comm {
 	})
 }
 
-// openWorlds opens all ranks of a configuration, with the time-outs that timing makes of
-// the configured ones.
+// openWorlds opens all ranks of a configuration, with time-outs adjusted by timing.
 func openWorlds(t *testing.T, cfg *config.Config, timing func(handshake.Timing) handshake.Timing) []*mpi.Comm {
 	t.Helper()
 	worlds := make([]*mpi.Comm, len(cfg.Ranks))
@@ -69,18 +67,18 @@ func openEngine(t *testing.T, cfg *config.Config, rank int, timing func(handshak
 	return r.Engine
 }
 
-// deployed leaves time-outs as they are.
+// deployed keeps the configured time-outs.
 func deployed(t handshake.Timing) handshake.Timing { return t }
 
-// fpgaConfig describes them. All are run by this process. What is said of stand-ins
-// and of all links begins with a comma, or is empty.
+// fpgaConfig returns a configuration whose ranks all run in this process. The settings for stand-ins and for all links
+// are empty or begin with a comma.
 func fpgaConfig(t *testing.T, l layout, standin, links string) *config.Config {
 	t.Helper()
 	p := newPlace(t)
 	var b strings.Builder
 	fmt.Fprintf(&b, "control: {socket: \"\"}\n%s\ndefaults: {profile: extended%s}\nranks:\n", l.collectives(), links)
 	for i := range l.ranks {
-		what := "run: standin, kernel: ring, link: {profile: cloudfpga}" + standin // the kernel does not run
+		what := "run: standin, kernel: ring, link: {profile: cloudfpga}" + standin // the kernel is not started
 		if slices.Contains(l.hosts, i) {
 			what = "run: host"
 		}

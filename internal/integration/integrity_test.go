@@ -31,11 +31,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// TestIntegrity sends messages both ways between all ranks of a cluster, over real sockets
-// and through the relay of zrlctl impair. Each arrives once, in order and intact, or, with
-// cloudfpga, its send ends with a documented error; what was sent with success has arrived.
-// ZRLMPI_INTEGRITY_MESSAGES sets how many there are in each case, and ZRLMPI_INTEGRITY_LOSS
-// the percentages of datagrams that are lost; `make soak` sends a million with 1, 5 and 20.
+// TestIntegrity sends messages in both directions between all ranks of a cluster, over real sockets and through the
+// relay of zrlctl impair. Each message is received once, in order and intact. With cloudfpga, a send may instead end
+// with a documented error, but a message whose send succeeded was received. ZRLMPI_INTEGRITY_MESSAGES sets the number
+// of messages per case, and ZRLMPI_INTEGRITY_LOSS the percentages of lost datagrams. `make soak` sends a million
+// messages with 1, 5 and 20 percent.
 func TestIntegrity(t *testing.T) {
 	messages, err := strconv.Atoi(cmp.Or(os.Getenv("ZRLMPI_INTEGRITY_MESSAGES"), "20000"))
 	if err != nil || messages < 2 {
@@ -51,14 +51,13 @@ func TestIntegrity(t *testing.T) {
 			}
 		})
 		t.Run("cloudfpga/udp/"+loss, func(t *testing.T) {
-			ranks, messages := 32, messages // a lost datagram costs 100 ms and more: many pairs
+			ranks, messages := 32, messages // a lost datagram costs 100 ms or more, so use many pairs
 			if few {
 				ranks, messages = 8, messages/20
 			}
-			// What this profile cannot detect (section 11 of the protocol) is left out:
-			// continuation datagrams that come twice, and packets that others overtake. On
-			// a busy machine, where round trips take longer than time-outs, a packet that
-			// is late by 2 ms may come within the next message.
+			// Faults that this profile cannot detect (section 11 of the protocol) are excluded: duplicate continuation
+			// datagrams, and reordered packets. On a busy machine, where round trips exceed time-outs, a packet delayed
+			// by 2 ms may be received during the next message.
 			x := newIntegrity(t, "udp", ranks, "loss "+loss+"%", "packet SEND_REQUEST,CLEAR_TO_SEND,DATA,ACK duplicate 5%")
 			x.handshakes(messages)
 			if c := x.report(); c.Lost == 0 || c.Duplicated == 0 {
@@ -87,7 +86,7 @@ func TestIntegrity(t *testing.T) {
 	})
 }
 
-// integrity is ranks with a relay between them.
+// integrity is a set of ranks connected by a relay.
 type integrity struct {
 	t       *testing.T
 	relay   *impaired.Relay
@@ -139,7 +138,7 @@ func relayed(t *testing.T, cfg *config.Config, transport string, rules ...string
 	return r, maps
 }
 
-// start starts the engines, with the peers of the given profile.
+// start starts the engines with peers of the given profile.
 func (x *integrity) start(profile protocol.Profile, peer func(seed uint64, tr mpe.Transport) mpe.Peer) {
 	x.t.Helper()
 	for rank, m := range x.maps {
@@ -169,7 +168,7 @@ func (x *integrity) start(profile protocol.Profile, peer func(seed uint64, tr mp
 	}
 }
 
-// report logs what befell the packets.
+// report logs and returns the fate of the packets.
 func (x *integrity) report() impair.Count {
 	r := x.relay.Report()
 	x.t.Logf("%.1f s: %+v; not asked for: %d datagrams lost in receive buffers, %d not sent, %d of unknown source",
@@ -177,7 +176,7 @@ func (x *integrity) report() impair.Count {
 	return r.Total
 }
 
-// extended sends messages of mixed size between all ranks, many at a time.
+// extended sends messages of mixed sizes between all ranks, many at a time.
 func (x *integrity) extended(messages int) {
 	t, n := x.t, len(x.maps)
 	x.start(protocol.Extended, func(seed uint64, tr mpe.Transport) mpe.Peer {
@@ -216,7 +215,7 @@ func (x *integrity) extended(messages int) {
 	}
 }
 
-// handshakes sends messages between all ranks, one at a time in each pair.
+// handshakes sends messages between all ranks, one at a time per pair.
 func (x *integrity) handshakes(messages int) {
 	t, n := x.t, len(x.maps)
 	x.start(protocol.CloudFPGA, func(_ uint64, tr mpe.Transport) mpe.Peer {
@@ -243,7 +242,7 @@ func (x *integrity) handshakes(messages int) {
 					}
 					if !ok {
 						failed.Add(1)
-						// Both programs begin anew, when nothing is in transit any more.
+						// Both programs start over once nothing is in transit.
 						wait(ctx, 200*time.Millisecond)
 						if err := errors.Join(p.ends[0].Reset(b), p.ends[1].Reset(a)); err != nil {
 							t.Error(err)
@@ -258,12 +257,11 @@ func (x *integrity) handshakes(messages int) {
 	t.Logf("%d messages, %d of them ended with an error", sent.Load(), failed.Load())
 }
 
-// pair is two ranks that send each other messages, one at a time. A message has its number and
-// what follows from that.
+// pair is two ranks that send messages to each other, one at a time. The content of a message follows from its number.
 type pair struct {
 	ends [2]*mpe.Engine
 	rng  *rand.Rand
-	// last is the number of the last message that each end has received, plus 1.
+	// last is the number of the last message received by each end, plus 1.
 	last [2]uint32
 }
 
@@ -271,7 +269,7 @@ func newPair(a, b *mpe.Engine) *pair {
 	return &pair{ends: [2]*mpe.Engine{a, b}, rng: rand.New(rand.NewPCG(uint64(a.Rank()), uint64(b.Rank())))}
 }
 
-// message returns a message: mostly of one datagram.
+// message returns a message, mostly of a single datagram.
 func (p *pair) message(number uint32) []byte {
 	rng := rand.New(rand.NewPCG(uint64(p.ends[0].Rank())<<8|uint64(p.ends[1].Rank()), uint64(number)))
 	words := 1 + rng.IntN(346)
@@ -286,8 +284,7 @@ func (p *pair) message(number uint32) []byte {
 	return b
 }
 
-// exchange sends a message in either direction, and reports whether that succeeded. The error
-// is of what must not happen.
+// exchange sends a message in a random direction and reports whether that succeeded. The error reports a violation.
 func (p *pair) exchange(ctx context.Context, number uint32) (ok bool, err error) {
 	from := p.rng.IntN(2)
 	receiving, cancel := context.WithCancel(ctx)
@@ -316,8 +313,8 @@ func (p *pair) exchange(ctx context.Context, number uint32) (ok bool, err error)
 	return failed == nil, err
 }
 
-// receive receives until the message with that number has come, or ctx ends. One that was sent
-// before, without success, may come first.
+// receive receives until it gets the message with that number or ctx is done. An earlier message whose send failed may
+// be received first.
 func (p *pair) receive(ctx context.Context, at int, number uint32) error {
 	buf := make([]byte, 2048*protocol.WordLen)
 	for {
@@ -348,7 +345,7 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// integrityLength is that of a message: mostly small, seldom many packets.
+// integrityLength returns a message length: mostly small, and rarely many packets.
 func integrityLength(rng *rand.Rand) int {
 	switch x := rng.IntN(1000); {
 	case x < 900:
@@ -359,7 +356,7 @@ func integrityLength(rng *rand.Rand) int {
 	return 12 + rng.IntN(100_000)
 }
 
-// A message is its number, the checksum of the rest, and the rest.
+// integritySend sends messages that consist of a number, the checksum of the rest, and the rest.
 func integritySend(ctx context.Context, t *testing.T, e *mpe.Engine, to, messages int) {
 	rng := rand.New(rand.NewPCG(uint64(e.Rank())<<8|uint64(to), 3))
 	noise := make([]byte, 100_012)

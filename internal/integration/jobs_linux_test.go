@@ -15,10 +15,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// jobTime is how long a job of a launcher may take.
+// jobTime is the time limit of a launcher's job.
 const jobTime = time.Minute
 
-// helloProgram is the program of examples/hello, and what ranks of a job print.
+// helloProgram returns the program of examples/hello, and the output of a job's ranks.
 func helloProgram(t *testing.T, ranks int) (program, want string) {
 	t.Helper()
 	program = filepath.Join(t.TempDir(), "hello")
@@ -37,7 +37,7 @@ func sortedLines(text []byte) string {
 	return strings.Join(lines, "")
 }
 
-// TestHydra: MPICH's mpiexec starts a program as the ranks of a job.
+// TestHydra runs a program as the ranks of a job of MPICH's mpiexec.
 func TestHydra(t *testing.T) {
 	hydra := needs.Program(t, "jobs of MPICH's launcher", "mpiexec.hydra", "mpich")
 	program, want := helloProgram(t, 4)
@@ -49,7 +49,7 @@ func TestHydra(t *testing.T) {
 	}
 }
 
-// TestHydraOnHosts: a job has ranks on three hosts, and the partner of each is on another one.
+// TestHydraOnHosts runs a job with ranks on three hosts. The partner of each rank is on another host.
 func TestHydraOnHosts(t *testing.T) {
 	hydra := needs.Program(t, "jobs on several hosts", "mpiexec.hydra", "mpich")
 	program, want := helloProgram(t, 6)
@@ -65,7 +65,7 @@ func TestHydraOnHosts(t *testing.T) {
 	}
 	ctx, stop := context.WithTimeout(t.Context(), jobTime)
 	defer stop()
-	// The launcher says what to start on which host.
+	// The launcher prints the command to start on each host.
 	launcher := exec.CommandContext(ctx, hydra, "-launcher", "manual", "-hosts", strings.Join(names, ","), "-localhost", names[0],
 		"-ppn", "1", "-n", "6", "-genv", "ZRLMPI_ADDRESS", "10.9.0.0/24", program)
 	pipe, err := launcher.StdoutPipe()

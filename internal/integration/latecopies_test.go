@@ -20,9 +20,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// TestLateCopies: a stand-in sends to a host, or echoes, while the relay of zrlctl impair delivers every tenth DATA
-// once more, up to 8 ms late. No other message is received in the place of the next one without a report.
-// ZRLMPI_COPIED_MESSAGES sets the number of messages of each case.
+// TestLateCopies runs a stand-in that sends to a host, or echoes, while the relay of zrlctl impair delivers every tenth
+// DATA a second time, up to 8 ms late. No copy is received in place of the next message without a report.
+// ZRLMPI_COPIED_MESSAGES sets the number of messages per case.
 func TestLateCopies(t *testing.T) {
 	messages, err := strconv.Atoi(cmp.Or(os.Getenv("ZRLMPI_COPIED_MESSAGES"), "300"))
 	if err != nil {
@@ -56,7 +56,7 @@ func TestLateCopies(t *testing.T) {
 	}
 }
 
-// copied is a host and a stand-in with the relay between them.
+// copied is a host and a stand-in, connected by the relay.
 type copied struct {
 	integrity
 }
@@ -97,7 +97,7 @@ func newCopied(t *testing.T) *copied {
 	return s
 }
 
-// copiedMessage is a message that no other one equals.
+// copiedMessage returns a message that differs from all others.
 func copiedMessage(number, words int) []byte {
 	b := make([]byte, words*protocol.WordLen)
 	for i := range words {
@@ -121,13 +121,13 @@ func (s *copied) standIn(ctx context.Context, words, messages int, echo bool) er
 	return nil
 }
 
-// host counts the messages that are not the next one, and those of them without a report from the message before to
-// the one after.
+// host counts the received messages that are not the next one, and how many of those went unreported from the message
+// before until the one after.
 func (s *copied) host(ctx context.Context, words, messages int, echo bool) (wrong, silent int, err error) {
 	buf := make([]byte, words*protocol.WordLen)
-	next, pending := 0, false // pending: a wrong message waits for its report
+	next, pending := 0, false // pending: a wrong message is not reported yet
 	before := uint64(0)
-	for range messages - messages/10 { // copies take the places of others
+	for range messages - messages/10 { // copies take the place of messages
 		if echo {
 			if _, err := s.engines[0].Send(ctx, 1, copiedMessage(next, words), mpe.Options{}); err != nil {
 				return wrong, silent, err
@@ -141,7 +141,7 @@ func (s *copied) host(ctx context.Context, words, messages int, echo bool) (wron
 			silent++
 		}
 		pending = false
-		ahead := 0 // those before were lost to copies
+		ahead := 0 // the skipped messages were lost to copies
 		for ahead < 5 && !bytes.Equal(buf, copiedMessage(next+ahead, words)) {
 			ahead++
 		}

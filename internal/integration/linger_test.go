@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// lastAckLost is a socket that loses the next packet with which a rank acknowledges, and its next close.
+// lastAckLost is a socket that loses a rank's next acknowledgement and its next close.
 type lastAckLost struct {
 	*udp.Conn
 	ack, end atomic.Bool
@@ -40,7 +40,8 @@ func (l *lastAckLost) SendPackets(peer int, packets []mpe.Packet) (int, error) {
 	return l.Conn.SendPackets(peer, packets)
 }
 
-// TestLastAckLost: a send ends well although the ACK for it is lost, and the receiver has ended when it has the message.
+// TestLastAckLost checks that a send succeeds even if its ACK is lost and the receiver closes as soon as it has the
+// message.
 func TestLastAckLost(t *testing.T) {
 	for _, profile := range []string{"cloudfpga", "v0.9", "extended"} {
 		t.Run(profile, func(t *testing.T) {
@@ -75,7 +76,7 @@ func TestLastAckLost(t *testing.T) {
 				}
 				return sent
 			}
-			for from := range 2 { // both know each other
+			for from := range 2 { // introduce the ranks to each other
 				if err := <-message(from); err != nil {
 					t.Fatal(err)
 				}
@@ -96,7 +97,7 @@ func TestLastAckLost(t *testing.T) {
 	}
 }
 
-// engineOn is the engine of a rank of a configuration, which sends through a socket.
+// engineOn returns the engine of a configured rank that sends through the given socket.
 func engineOn(t *testing.T, cfg *config.Config, rank int, socket *lastAckLost) *mpe.Engine {
 	t.Helper()
 	plan, err := node.Plan(cfg, cfg.Rank(rank))
@@ -108,7 +109,7 @@ func engineOn(t *testing.T, cfg *config.Config, rank int, socket *lastAckLost) *
 	}
 	peers := make([]mpe.Peer, len(cfg.Ranks))
 	for i, l := range plan.Links() {
-		l.Handshake.SameHost = false // it loses datagrams
+		l.Handshake.SameHost = false // the socket loses datagrams
 		peers[i] = mpe.Peer{Handshake: l.Handshake, Extended: l.Extended, Transport: socket}
 	}
 	e, err := mpe.New(mpe.Config{Rank: rank, Peers: peers})

@@ -16,11 +16,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// longCalls are lengths in words beyond 262,160, where upstream's compiler was to cut
-// calls and does not: a share of its k-means, and more.
+// longCalls are lengths in words beyond 262,160, at which upstream's compiler was meant to split calls but does not: a
+// share of its k-means, and a longer one.
 var longCalls = []int{600_000, 2_000_000}
 
-// echoProgram compiles a program for kernel exec that sends back what rank 0 sends.
+// echoProgram compiles an echo program for kernel exec.
 func echoProgram(t *testing.T) string {
 	t.Helper()
 	cc := needs.Program(t, "long calls of programs", "cc", "gcc libc6-dev")
@@ -31,7 +31,7 @@ func echoProgram(t *testing.T) string {
 	return program
 }
 
-// startKernel runs a stand-in with a kernel, and openRank's timing.
+// startKernel runs a stand-in with a kernel, and with the timing of openRank.
 func startKernel(t *testing.T, cfg *config.Config, rank int, kernel string, opts config.KernelOptions) {
 	t.Helper()
 	k, err := standin.New(kernel, opts, standin.Env{})
@@ -48,19 +48,19 @@ func startKernel(t *testing.T, cfg *config.Config, rank int, kernel string, opts
 	})
 }
 
-// late is patient, and DATA that a busy machine has not acknowledged yet is not lost.
+// late is like patient, and allows for slow ACKs on a busy machine.
 func late(t handshake.Timing) handshake.Timing {
 	t = patient(t)
 	t.Ack.First = 5 * time.Second
 	return t
 }
 
-// longLink is for long messages on a busy machine, where what comes too quickly is lost,
-// and who is late is not gone.
+// longLink holds link settings for long messages on a busy machine, where fast bursts are lost and slow peers are not
+// dead.
 const longLink = "pace: {per_datagram: 20us, over_words: 1000}, on_partial: retransmit"
 
-// TestLongCalls: a host and stand-ins exchange messages as long as deployed nodes do, with
-// nothing said about lengths.
+// TestLongCalls exchanges messages as long as on deployed nodes between a host and stand-ins, without configured length
+// limits.
 func TestLongCalls(t *testing.T) {
 	program := echoProgram(t)
 	for _, link := range []string{longLink, "profile: v0.9, " + longLink, "transport: tcp", "transport: tcp, profile: v0.9"} {
@@ -77,7 +77,7 @@ func TestLongCalls(t *testing.T) {
 	}
 }
 
-// sendAndReceive sends words to a rank, and wants so many of them back.
+// sendAndReceive sends words to a rank and expects the given number of words back.
 func sendAndReceive(t *testing.T, world *mpi.Comm, rank int, words []int32, back int) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -95,8 +95,8 @@ func sendAndReceive(t *testing.T, world *mpi.Comm, rank int, words []int32, back
 	}
 }
 
-// TestLongCallsAtOnce: ranks send to each other before any of them receives, around a ring,
-// on streams, which hold less than that.
+// TestLongCallsAtOnce sends around a ring of ranks before any of them receives, over streams whose buffers are smaller
+// than the messages.
 func TestLongCallsAtOnce(t *testing.T) {
 	for _, profile := range []string{"cloudfpga", "v0.9"} {
 		t.Run(profile, func(t *testing.T) {
@@ -128,15 +128,15 @@ func TestLongCallsAtOnce(t *testing.T) {
 	}
 }
 
-// TestTooLong: a kernel goes on when a message was too long for it, and a longer limit than
-// that which is built in can be set.
+// TestTooLong checks that a kernel continues after a message that was too long for it, and that a limit above the
+// default can be set.
 func TestTooLong(t *testing.T) {
 	const longer = standin.DefaultWords + 1
 	cfg := standinsOf(t, "defaults: {"+longLink+"}", "run: host", "kernel: ring, timing: default", "kernel: ring, timing: default")
 	startKernel(t, cfg, 1, "echo", config.KernelOptions{})
 	startKernel(t, cfg, 2, "echo", config.KernelOptions{Words: longer})
 	world := openRank(t, cfg, 0, late)
-	sendAndReceive(t, world, 1, make([]int32, longer), 0) // it is lost
+	sendAndReceive(t, world, 1, make([]int32, longer), 0) // lost
 	sendAndReceive(t, world, 1, make([]int32, 1000), 1000)
 	sendAndReceive(t, world, 2, valuesOf[int32](0, 0, longer), longer)
 }

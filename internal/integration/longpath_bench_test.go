@@ -14,8 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// longCable is a real transport whose packets reach the network a time later, in their
-// order.
+// longCable is a real transport that delays packets by a fixed time, in order.
 type longCable struct {
 	mpe.Transport
 	delay time.Duration
@@ -37,14 +36,14 @@ func newLongCable(b *testing.B, tr mpe.Transport, delay time.Duration) *longCabl
 				time.Sleep(wait)
 			}
 			if _, err := c.Transport.SendPackets(d.peer, []mpe.Packet{d.packet}); err != nil {
-				return // it is closed
+				return // the transport is closed
 			}
 		}
 	}()
 	return c
 }
 
-// SendPackets takes all packets.
+// SendPackets queues all packets.
 func (c *longCable) SendPackets(peer int, packets []mpe.Packet) (int, error) {
 	due := time.Now().Add(c.delay)
 	for _, p := range packets {
@@ -54,8 +53,7 @@ func (c *longCable) SendPackets(peer int, packets []mpe.Packet) (int, error) {
 	return len(packets), nil
 }
 
-// BenchmarkLongPath sends messages of 8 MiB over UDP, packets of 1416 bytes, on a path
-// of which nothing is lost.
+// BenchmarkLongPath sends messages of 8 MiB over UDP, in packets of 1416 bytes, on a path without loss.
 func BenchmarkLongPath(b *testing.B) {
 	for i, ms := range []int{12, 24, 25, 30, 50, 100} {
 		b.Run(fmt.Sprintf("rtt=%dms", 2*ms), func(b *testing.B) { benchLongPath(b, byte(140+i), time.Duration(ms)*time.Millisecond) })

@@ -13,26 +13,24 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// lossyLink is a host's socket that loses packets of the cloudfpga profile in both
-// directions, as far as deployed FPGAs can do without them. They acknowledge once, so
-// their ACKs arrive. They repeat three times in all for a message, so that of each at
-// most two packets are lost.
+// lossyLink is a host's socket that loses packets of the cloudfpga profile in both directions, as far as deployed FPGAs
+// tolerate it. FPGAs acknowledge once, so their ACKs are never lost. They retransmit at most three times per message,
+// so at most two packets of each message are lost.
 type lossyLink struct {
 	mpe.HandshakeTransport
 	mu   sync.Mutex
 	rng  *rand.Rand
-	safe []int // by peer: how many packets have to arrive before another one is lost
+	safe []int // by peer: number of packets that must pass before the next loss
 	lost int
 }
 
 const (
 	lossRate = 0.05
-	// safePackets is twice what a message takes, or what it takes and each of its
-	// packets again.
+	// safePackets is twice the number of packets of a message: the packets, and a retransmission of each.
 	safePackets = 8
 )
 
-// loses decides about a packet from or to a peer.
+// loses decides whether to lose a packet from or to a peer.
 func (l *lossyLink) loses(peer int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,7 +46,7 @@ func (l *lossyLink) loses(peer int) bool {
 	return true
 }
 
-// losses is how many packets it has lost.
+// losses returns the number of lost packets.
 func (l *lossyLink) losses() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,8 +91,8 @@ func (l *lossyLink) Recv(batch []mpe.RxPacket) (int, error) {
 	}
 }
 
-// lossyWorlds opens ranks as worldsWithFPGAs does, with rank 0 as the host, which has
-// a lossy link to all others. All time-outs are those of deployed nodes.
+// lossyWorlds opens ranks like worldsWithFPGAs, with rank 0 as the host, which has a lossy link to all other ranks. All
+// time-outs are as on deployed nodes.
 func lossyWorlds(t *testing.T, l layout, seed uint64) ([]*mpi.Comm, *lossyLink) {
 	t.Helper()
 	cfg := fpgaConfig(t, l, "", "")

@@ -15,13 +15,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
 
-// TestIdlePeersTakeLittle: what an engine keeps of a peer with which nothing has
-// been exchanged is a few kilobytes.
+// TestIdlePeersTakeLittle checks that an engine needs only a few kilobytes for a peer without traffic.
 func TestIdlePeersTakeLittle(t *testing.T) {
 	for _, tt := range []struct {
 		name          string
 		fpgas, others int
-		most          uint64 // bytes for each peer
+		most          uint64 // bytes per peer
 	}{
 		{"cloudfpga", 1064, 0, 4 << 10},
 		{"extended", 0, 1064, 6 << 10},
@@ -36,15 +35,14 @@ func TestIdlePeersTakeLittle(t *testing.T) {
 			if each > tt.most {
 				t.Errorf("each peer takes %d bytes, more than %d", each, tt.most)
 			}
-			if goroutines > 2 { // those of other tests may end meanwhile
+			if goroutines > 2 { // goroutines of other tests may exit meanwhile
 				t.Errorf("%d goroutines came with %d peers", goroutines, peers)
 			}
 		})
 	}
 }
 
-// engineOf makes an engine of so many peers, and returns how many bytes of memory
-// and how many goroutines that took.
+// engineOf creates an engine with the given peers, and returns the memory in bytes and the goroutines that it takes.
 func engineOf(t *testing.T, fpgas, others int) (bytes uint64, goroutines int) {
 	t.Helper()
 	tr := memnet.New(1 + fpgas + others).Transport(0)
@@ -69,7 +67,7 @@ func engineOf(t *testing.T, fpgas, others int) (bytes uint64, goroutines int) {
 	return after.TotalAlloc - before.TotalAlloc, goroutines
 }
 
-// hostPeer is a peer as a host sees it.
+// hostPeer returns a peer as seen by a host.
 func hostPeer(rank int, fpga bool) mpe.Peer {
 	if !fpga {
 		return mpe.Peer{
@@ -86,13 +84,12 @@ func hostPeer(rank int, fpga bool) mpe.Peer {
 	}
 }
 
-// crowdWords is the longest message to an FPGA.
+// crowdWords is the maximum length of a message to an FPGA.
 const crowdWords = 25_000
 
-// patient lets a message continue after a pause. With a thousand ranks on a few cores
-// one may pause longer than a network ever does, and what is retransmitted meanwhile may
-// not fit into its socket: so no rank stops to retransmit, as an FPGA would, and deadlines
-// are long.
+// patient allows for long pauses within a message. With a thousand ranks on a few cores, a rank may pause longer than
+// any network, and retransmissions may overflow its socket. So no rank stops to retransmit, as an FPGA would, and
+// deadlines are long.
 func patient(t handshake.Timing) handshake.Timing {
 	t.FragmentGap = time.Minute
 	t.AckDeadline, t.DataDeadline = time.Minute, time.Minute
@@ -104,7 +101,7 @@ func patient(t handshake.Timing) handshake.Timing {
 	return t
 }
 
-// patientExtended is the same for a peer of the extended profile.
+// patientExtended is the counterpart of patient for peers of the extended profile.
 func patientExtended() extended.Timing {
 	t := extended.DefaultTiming(false)
 	t.UnreachableAfter = time.Minute

@@ -22,17 +22,17 @@ import (
 
 const (
 	earlierSocket = "ZRLMPI_TEST_EARLIER_SOCKET"
-	// nextPauses are the pauses between programs in TestNextProgram, separated by commas, such as 0s,1s,3s. Without it,
-	// there is none, and fewer operations.
+	// nextPauses lists the pauses between programs in TestNextProgram, separated by commas, such as 0s,1s,3s. If it is
+	// not set, the test does not pause and tries fewer operations.
 	nextPauses = "ZRLMPI_NEXT_PROGRAM_PAUSES"
 )
 
-// earlierOps are the operations in which a program ends.
+// earlierOps lists the operations during which a program ends.
 var earlierOps = []struct {
 	name  string
 	begin func(world *mpi.Comm, peer int, one, many []int32) (mpi.Request, error)
-	// sends: it may be over as soon as it has begun, and then its messages, or what answers them, wait for the next
-	// program.
+	// sends is set if the operation may complete as soon as it has begun. Its messages, or the answers to them, then
+	// wait for the next program.
 	sends bool
 }{
 	{"Isend", func(w *mpi.Comm, peer int, one, _ []int32) (mpi.Request, error) {
@@ -87,14 +87,15 @@ var earlierOps = []struct {
 	}, true},
 }
 
-// fewOps is the number of earlierOps in each run.
+// fewOps is the number of earlierOps in each run by default.
 const fewOps = 6
 
-// earlierEnds are how it ends: killed while it waits, at once and silently, after an error of a wait, or by detaching.
+// earlierEnds lists the ways to end: killed while waiting, exit at once without notice, exit after an error of a wait,
+// or detach.
 var earlierEnds = []string{"kill", "exit", "error", "detach"}
 
-// earlier is the program that ends in the middle of an operation: its arguments are the rank, the operation, and the
-// end.
+// earlier is a program that ends in the middle of an operation. Its arguments are the rank, the operation, and the way
+// to end.
 func earlier(socket string) {
 	rank, _ := strconv.Atoi(os.Args[1])
 	c, err := attach.Dial(context.Background(), socket, rank)
@@ -127,8 +128,8 @@ func earlier(socket string) {
 	_ = c.Close(ended())
 }
 
-// TestNextProgram: after programs that have ended in the middle of an operation, the next ones on the same ranks
-// receive what they send each other, and nothing else.
+// TestNextProgram checks that after programs that ended in the middle of an operation, the next programs on the same
+// ranks receive exactly what they send each other.
 func TestNextProgram(t *testing.T) {
 	ops, pauses := len(earlierOps), []time.Duration{0}
 	if list := os.Getenv(nextPauses); list == "" {
@@ -146,7 +147,7 @@ func TestNextProgram(t *testing.T) {
 	for _, link := range []string{"transport: udp", "transport: tcp", "profile: v0.9", "profile: extended"} {
 		for _, peer := range []string{"host", "standin"} {
 			if peer == "standin" && strings.Contains(link, "profile") {
-				continue // of the other profiles, hosts suffice
+				continue // hosts suffice for the other profiles
 			}
 			t.Run(link+", "+peer, func(t *testing.T) {
 				t.Parallel()
@@ -162,7 +163,7 @@ func TestNextProgram(t *testing.T) {
 						}
 						for _, pause := range pauses {
 							n.end(t, i, end)
-							time.Sleep(pause) // the time that is tested
+							time.Sleep(pause) // the pause under test
 							if err := n.next(t); err != nil {
 								t.Fatalf("%v after %s, which was ended by %s: %v", pause, earlierOps[i].name, end, err)
 							}
@@ -174,7 +175,7 @@ func TestNextProgram(t *testing.T) {
 	}
 }
 
-// nextWorld is a daemon with two ranks, of which the first ones are hosts.
+// nextWorld is a daemon with two ranks, of which the first are hosts.
 type nextWorld struct {
 	socket string
 	hosts  int
@@ -198,7 +199,7 @@ func (n *nextWorld) start(t *testing.T, link, peer string) {
 	startDaemon(t, cfg)
 }
 
-// end runs a program on each host until it has ended in the middle of an operation.
+// end runs a program on each host until it ends in the middle of an operation.
 func (n *nextWorld) end(t *testing.T, op int, end string) {
 	t.Helper()
 	var programs []*exec.Cmd
@@ -229,7 +230,7 @@ func (n *nextWorld) end(t *testing.T, op int, end string) {
 	}
 }
 
-// attach returns a client when the daemon has noticed that the program before it is gone.
+// attach returns a client as soon as the daemon has noticed that the previous program is gone.
 func (n *nextWorld) attach(ctx context.Context, rank int) (*attach.Client, error) {
 	for {
 		c, err := attach.Dial(ctx, n.socket, rank)
@@ -240,7 +241,7 @@ func (n *nextWorld) attach(ctx context.Context, rank int) (*attach.Client, error
 	}
 }
 
-// next runs the next programs: rank 1 sends 0, 1, 2 to rank 0, or a stand-in sends them back.
+// next runs the next programs: rank 1 sends 0, 1, 2 to rank 0, or a stand-in echoes them.
 func (n *nextWorld) next(t *testing.T) error {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()

@@ -28,7 +28,7 @@ const (
 	collectiveTime  = 60 * time.Second
 )
 
-// hostWord and nodeWord are word i of message k of the host and of the node.
+// hostWord and nodeWord return word i of message k of the host and of the node.
 func hostWord(k, i int) int32 { return int32(7000003*(k+1) + i) }
 func nodeWord(k, i int) int32 { return int32(100000*k + i) }
 
@@ -39,14 +39,14 @@ func wordsOf[T int32 | uint32](n int, word func(i int) int32) (words []T) {
 	return words
 }
 
-// nodeCollective is a collective call of a host, the root, with one node, whose program makes the calls that upstream's
-// compiler puts in its place.
+// nodeCollective is a collective call of a host, the root, and one node, whose program makes the calls that upstream's
+// compiler substitutes for it.
 type nodeCollective struct {
 	name string
-	// node are the node's calls that match call number k, of which the first one is its call number at.
+	// node returns the node's calls that match call number k. The first of them is its call number at.
 	node func(k, at, n int) []nodeCall
-	// host makes the call on communicator c with the n words of a, and of the node in a[n:]. It returns what has to be
-	// want.
+	// host makes the call on communicator c with the n words in a, and the node's words in a[n:]. It returns the result
+	// and its expected value.
 	host func(ctx context.Context, c *mpi.Comm, k, n int, a []int32) (got, want []int32, err error)
 }
 
@@ -95,10 +95,10 @@ var nodeCollectives = []nodeCollective{
 	}},
 }
 
-// nodeFault loses a datagram, counted in both directions from the first, of calls of so many words.
+// nodeFault loses one datagram, numbered from the first in both directions, in calls of the given number of words.
 type nodeFault struct{ words, lost int }
 
-// nodeFaults are SEND_REQUEST, CLEAR_TO_SEND, DATA and ACK of the first message, and a continuation datagram.
+// nodeFaults lose SEND_REQUEST, CLEAR_TO_SEND, DATA or ACK of the first message, or a continuation datagram.
 var nodeFaults = []nodeFault{{300, 0}, {300, 1}, {300, 2}, {300, 3}, {1000, 3}}
 
 type nodeRun struct {
@@ -116,14 +116,14 @@ func (r *nodeRun) String() string {
 	return fmt.Sprintf("%s of %d words, %s, %s, datagram %d lost", r.name, r.words, language, r.node, r.lost)
 }
 
-// collectiveLab runs collective calls at addresses of its own.
+// collectiveLab runs collective calls at separate addresses.
 type collectiveLab struct {
 	t                   *testing.T
-	calls, mpe, program string // of nodes on upstream's library, the simulator, the program in C
+	calls, mpe, program string // programs on upstream's library, the simulator, the program in C
 	ips                 [4]string
 }
 
-// verdict runs a host and a node, and returns how the calls of the host have ended.
+// verdict runs a host and a node, and returns the outcome of the host's calls.
 func (l *collectiveLab) verdict(r *nodeRun) string {
 	host, hostRelayed, program, nodeRelayed := l.ips[0], l.ips[1], l.ips[2], l.ips[3]
 	var rel *relay
@@ -247,8 +247,8 @@ func (l *collectiveLab) inC(ctx context.Context, r *nodeRun, file string) (lines
 	return lines
 }
 
-// TestCollectivesOfDeployedNodes: a host and a deployed node make a collective call twice while a datagram is lost.
-// Each call ends, with the right words or an error.
+// TestCollectivesOfDeployedNodes makes a collective call twice between a host and a deployed node while a datagram is
+// lost. Each call completes with the right words or an error.
 func TestCollectivesOfDeployedNodes(t *testing.T) {
 	program := ""
 	if *allCollectives {
@@ -291,7 +291,7 @@ func TestCollectivesOfDeployedNodes(t *testing.T) {
 					l := lab
 					l.t = t
 					for i := int(next.Add(1)) - 1; i < len(runs); i = int(next.Add(1)) - 1 {
-						l.ips = labIPs(t) // others for each run, as what is kept of a node belongs to its address
+						l.ips = labIPs(t) // new addresses for each run, as state of a node is kept per address
 						v := l.verdict(&runs[i])
 						mu.Lock()
 						tally[v]++

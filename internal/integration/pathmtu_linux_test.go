@@ -33,7 +33,7 @@ func newNetHost(t testing.TB) netHost {
 	return netHost{n}
 }
 
-// ip runs lines of the program ip.
+// ip runs commands of the program ip.
 func (h netHost) ip(t testing.TB, lines ...string) {
 	t.Helper()
 	if err := h.IP(lines...); err != nil {
@@ -41,7 +41,7 @@ func (h netHost) ip(t testing.TB, lines ...string) {
 	}
 }
 
-// wire connects two hosts by a pair of devices, each with an MTU.
+// wire connects two hosts by a pair of devices with the given MTUs.
 func wire(t testing.TB, a, b netHost, nameA, nameB string, mtuA, mtuB int) {
 	t.Helper()
 	a.ip(t, fmt.Sprintf("link add %s type veth peer name %s netns %s", nameA, nameB, b.Name()),
@@ -62,7 +62,7 @@ func direct(t testing.TB, mtuA, mtuB int) (a, b netHost) {
 	return a, b
 }
 
-// routed returns two hosts with a router between them. A silent one reports nothing.
+// routed returns two hosts connected by a router. A silent router sends no ICMP errors.
 func routed(t testing.TB, near, far int, silent bool) (a, router, b netHost) {
 	a, router, b = newNetHost(t), newNetHost(t), newNetHost(t)
 	wire(t, a, router, "eth0", "eth0", near, near)
@@ -79,7 +79,7 @@ func routed(t testing.TB, near, far int, silent bool) (a, router, b netHost) {
 	return a, router, b
 }
 
-// startRanks starts the ranks of a configuration, each on a host.
+// startRanks starts the ranks of a configuration, each on a separate host.
 func startRanks(t testing.TB, text string, hosts ...netHost) (ranks []*node.Rank) {
 	t.Helper()
 	for i, h := range hosts {
@@ -126,7 +126,7 @@ ranks:
 defaults: {profile: %s}
 `
 
-// swap sends a message each way between the first two ranks.
+// swap sends a message in each direction between the first two ranks.
 func swap(t *testing.T, ranks []*node.Rank, size int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -156,7 +156,7 @@ func swap(t *testing.T, ranks []*node.Rank, size int) {
 
 func payload(r *node.Rank) int { return r.Engine.Snapshot().Peers[0].Extended.Payload }
 
-// swapUntil exchanges messages until packets of the first rank have so many bytes of payload.
+// swapUntil exchanges messages until the payload per packet of the first rank is within the given bounds.
 func swapUntil(t *testing.T, ranks []*node.Rank, least, most int) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; {
@@ -171,7 +171,7 @@ func swapUntil(t *testing.T, ranks []*node.Rank, least, most int) {
 	}
 }
 
-// Packets are as long as the path lets, and nothing but probes is lost to find that.
+// Packets grow to the path MTU, and only probes are lost to find it.
 func TestPathMTU(t *testing.T) {
 	t.Run("direct", func(t *testing.T) {
 		for _, mtu := range []int{576, 1280, 1500, 9000, 65535} {
@@ -196,7 +196,7 @@ func TestPathMTU(t *testing.T) {
 			})
 		}
 	})
-	// The far end drops what is longer than its own MTU and a tag of a VLAN.
+	// The far end drops packets longer than its own MTU plus a VLAN tag.
 	t.Run("switch", func(t *testing.T) {
 		a, b := direct(t, 9000, 1500)
 		ranks := startRanks(t, fmt.Sprintf(twoRanks, "10.9.0.1:2718", "10.9.0.2:2718", "extended"), a, b)
@@ -211,7 +211,7 @@ func TestPathMTU(t *testing.T) {
 	}
 }
 
-// A path that carries less from some time on loses no message, and packets become shorter.
+// When the MTU of a path shrinks, no message is lost and packets become shorter.
 func TestPathMTUShrinks(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		t.Run(fmt.Sprintf("router, silent %v", silent), func(t *testing.T) {
@@ -248,8 +248,8 @@ func TestPathMTUShrinks(t *testing.T) {
 	})
 }
 
-// Datagrams of cloudfpga are fragmented on a link that is too small for them, also by a rank that
-// has a peer of the extended profile, whose are not.
+// Datagrams of cloudfpga are fragmented on a link with a smaller MTU, even if the rank also has a peer of the extended
+// profile, whose packets are not.
 func TestPathMTUOfOtherProfiles(t *testing.T) {
 	a, b := direct(t, 1280, 1280)
 	b.ip(t, "addr add 10.9.0.3/24 dev eth0")
@@ -272,7 +272,7 @@ ranks:
 	}
 }
 
-// BenchmarkPathMTU sends messages of 1 MB between two hosts that are connected by a wire.
+// BenchmarkPathMTU sends messages of 1 MB between two hosts on one wire.
 func BenchmarkPathMTU(b *testing.B) {
 	for _, mtu := range []int{1280, 1500, 9000} {
 		b.Run(fmt.Sprint(mtu), func(b *testing.B) {

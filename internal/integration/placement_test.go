@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// pattern fills a message so that every word identifies its message and position.
+// pattern fills a message with words that identify the message and the position.
 func pattern(buf []byte, from, number int) {
 	for i := 0; i+4 <= len(buf); i += 4 {
 		binary.LittleEndian.PutUint32(buf[i:], uint32(i/4)*2654435761+uint32(from)<<24+uint32(number))
@@ -31,9 +31,9 @@ func checkPattern(buf []byte, from, number int) error {
 	return nil
 }
 
-// TestDirectPlacement: payload is written straight into receives' buffers while other
-// peers' packets arrive, and callers give receives up. Every message is whole, and
-// a buffer that is its caller's again is left alone.
+// TestDirectPlacement checks that payload is written directly into the buffers of receives while packets of other peers
+// are received and callers cancel receives. Every message is intact, and no buffer is modified after it was returned to
+// its caller.
 func TestDirectPlacement(t *testing.T) {
 	const senders, messages = 3, 60
 	for _, profile := range []protocol.Profile{protocol.CloudFPGA, protocol.Extended} {
@@ -85,7 +85,7 @@ func send(ctx context.Context, d mpe.Device, to int, buf []byte) error {
 	return err
 }
 
-// receiveAll receives a rank's messages, and gives every third receive up soon.
+// receiveAll receives a rank's messages, and cancels every third receive early.
 func receiveAll(ctx context.Context, d mpe.Device, from, messages int) error {
 	rng := rand.New(rand.NewPCG(uint64(from), 2))
 	var ours [][]byte
@@ -112,7 +112,7 @@ func receiveAll(ctx context.Context, d mpe.Device, from, messages int) error {
 		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
-		// It is ours again: what is written now must stay.
+		// The buffer is ours again: later changes must stay.
 		for k := range buf {
 			buf[k] = 0xEE
 		}

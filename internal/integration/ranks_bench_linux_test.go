@@ -8,9 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// BenchmarkAmongIdlePeers is a message of 8 bytes to one rank of the extended profile
-// and back, while the engine has so many other peers with which it has exchanged
-// messages before. It ought to be the same for all numbers of them.
+// BenchmarkAmongIdlePeers measures the round trip of 8 bytes to one rank of the extended profile, while the engine has
+// a number of idle peers with which it exchanged messages before. The time should not depend on their number.
 func BenchmarkAmongIdlePeers(b *testing.B) {
 	for _, n := range []struct{ fpgas, others int }{{0, 1}, {1, 1}, {0, 65}, {64, 1001}} {
 		b.Run(fmt.Sprintf("idle=%d", n.fpgas+n.others-1), func(b *testing.B) {
@@ -43,8 +42,7 @@ func BenchmarkAmongIdlePeers(b *testing.B) {
 	}
 }
 
-// BenchmarkAmongBusyPeers is a message of 8 bytes to every peer and back, all of them
-// at the same time.
+// BenchmarkAmongBusyPeers measures concurrent round trips of 8 bytes to all peers.
 func BenchmarkAmongBusyPeers(b *testing.B) {
 	for _, n := range []int{1, 64, 1000} {
 		b.Run(fmt.Sprintf("peers=%d", n), func(b *testing.B) {

@@ -13,8 +13,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestManyPeers: a rank with one socket exchanges messages with 64 FPGAs and 1,000
-// ranks of the extended profile at once, and has no goroutine for any of them.
+// TestManyPeers exchanges messages between a rank with one socket and 64 FPGAs and 1,000 ranks of the extended profile
+// at once. The rank has no goroutine per peer.
 func TestManyPeers(t *testing.T) {
 	const fpgas, others = 64, 1000
 	rounds := [][]int{{8, 1000, 4, 400}, {8, 1000, 100_000, 4}, {4, 1200, 4, 8}}
@@ -35,7 +35,7 @@ func TestManyPeers(t *testing.T) {
 		each += uint64(len(sizes))
 		t.Logf("round %d: %v", number, time.Since(start).Round(time.Millisecond))
 	}
-	// The timers of the stand-ins may have some at the moment.
+	// The timers of the stand-ins may be running a few.
 	if n := runtime.NumGoroutine() - c.before; n > fpgas+10 {
 		t.Errorf("there are %d goroutines more than before", n)
 	}
@@ -56,26 +56,23 @@ func TestManyPeers(t *testing.T) {
 	t.Logf("%d messages there and back, in %d groups of peers; %d packets retransmitted", messages, len(x.groups), retransmissions)
 }
 
-// roundTrips are messages that go to many peers, and come back.
+// roundTrips sends messages to many peers and receives the echoes.
 type roundTrips struct {
 	c *crowd
-	// groups are how many peers take part at the same time.
+	// groups are the numbers of peers that take part at the same time.
 	groups []int
-	// noise is what messages are parts of, and bufs have room for what comes
-	// back.
+	// noise is the source of message contents, and bufs are buffers for the echoes.
 	noise []byte
 	bufs  [][]byte
 	ops   []*mpe.Request
 }
 
-// newRoundTrips prepares them. They are with all peers at the same time, if what
-// these send fits into the rank's socket.
+// newRoundTrips divides the peers into groups such that the packets of a group fit into the rank's socket.
 func newRoundTrips(c *crowd) *roundTrips {
 	peers := c.fpgas + c.others
 	x := &roundTrips{c: c, noise: make([]byte, 4*peers+1_000_000)}
 	pattern(x.noise, 0, 0)
-	// What the kernel reckons for a datagram is more than its bytes. An FPGA
-	// sends all of a message at once.
+	// The kernel accounts for more than the bytes of a datagram. An FPGA sends all datagrams of a message at once.
 	const datagram = 2304
 	_, granted := c.conn.ReceiveBuffer()
 	room := 0
@@ -92,14 +89,13 @@ func newRoundTrips(c *crowd) *roundTrips {
 	return x
 }
 
-// data is a message, which differs from all others of its round, and from those of
-// other rounds.
+// data returns a message that differs from all others of its round and of other rounds.
 func (x *roundTrips) data(number, rank, i, size int) []byte {
 	from := 4 * (rank + 2000*((8*number+i)%100))
 	return x.noise[from : from+size]
 }
 
-// round sends messages of these sizes to every peer, and receives them back.
+// round sends messages of these sizes to every peer and receives the echoes.
 func (x *roundTrips) round(ctx context.Context, number int, sizes []int) error {
 	first := 1
 	for _, n := range x.groups {
@@ -116,7 +112,7 @@ func (x *roundTrips) group(ctx context.Context, number, first, n int, sizes []in
 	for rank := first; rank < first+n; rank++ {
 		for i, size := range x.lengths(rank, sizes) {
 			buf := x.buf(len(x.ops)/2, size)
-			// A long message may come back after the one behind it.
+			// A long message may be echoed after the next one.
 			opts := mpe.Options{Tag: i}
 			r, err := x.c.engine.Irecv(rank, buf, opts)
 			if err != nil {
@@ -145,8 +141,7 @@ func (x *roundTrips) group(ctx context.Context, number, first, n int, sizes []in
 	return nil
 }
 
-// lengths are those of the messages to a rank. A thousand long ones would take minutes on
-// a busy machine.
+// lengths returns the message lengths for a rank. A thousand long messages would take minutes on a busy machine.
 func (x *roundTrips) lengths(rank int, sizes []int) []int {
 	if rank <= x.c.fpgas {
 		return sizes
@@ -158,7 +153,7 @@ func (x *roundTrips) lengths(rank int, sizes []int) []int {
 	return short
 }
 
-// buf is the buffer of a receive, cleared.
+// buf returns the cleared buffer of a receive.
 func (x *roundTrips) buf(i, size int) []byte {
 	if i == len(x.bufs) {
 		x.bufs = append(x.bufs, nil)

@@ -27,35 +27,36 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Restarts of real processes: a rank exchanges messages with a deployed node, and its process is killed at a packet.
+// Restarts of real processes: a rank exchanges messages with a deployed node, and its process is killed at a particular
+// packet.
 
 var allRestarts = flag.Bool("all-restarts", false, "kill a rank at each packet of all exchanges")
 
-// restartOrder is the environment variable with what a process of a rank is to do.
+// restartOrder is the environment variable that holds the order for a rank's process.
 const restartOrder = "ZRLMPI_TEST_RESTART"
 
 func init() { testPrograms[restartOrder] = restarted }
 
-// order is the program of a process with rank 0.
+// order is the program of a process that runs rank 0.
 type order struct {
-	// Config is the configuration of a job, or of a daemon.
+	// Config is the configuration of a job or of a daemon.
 	Config string
 	Daemon bool
 	State  string
-	// Calls exchange messages of Words each with rank 1.
+	// Calls exchange messages of Words words each with rank 1.
 	Calls []restartCall
 	Words int
-	// Later is when, from the start of the process.
+	// Later is the time of the calls after the start of the process.
 	Later time.Duration
 }
 
-// restartCall sends a message, or receives it.
+// restartCall sends or receives a message.
 type restartCall struct {
 	Send    bool
 	Message int
 }
 
-// restarted executes an order, and prints a line when it is ready and for each call that has returned.
+// restarted executes an order. It prints a line when it is ready, and one for each completed call.
 func restarted(text string) {
 	var o order
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
@@ -87,7 +88,7 @@ func restarted(text string) {
 		fmt.Println("done", c.Message, hex.EncodeToString(buf[:min(len(buf), 64)]))
 	}
 	fmt.Println("end")
-	select {} // until it is killed
+	select {} // until killed
 }
 
 // open opens rank 0.
@@ -114,7 +115,7 @@ func (o *order) open() (mpe.Device, error) {
 	return attach.Dial(context.Background(), cfg.AttachSocket(), 0)
 }
 
-// restartWords is message i.
+// restartWords returns message i.
 func restartWords(n, i int) []uint32 {
 	rng := rand.New(rand.NewPCG(uint64(i), 7))
 	words := make([]uint32, n)
@@ -124,13 +125,13 @@ func restartWords(n, i int) []uint32 {
 	return words
 }
 
-// restartCase is a run.
+// restartCase is a test run.
 type restartCase struct {
 	node         string // fpga or cpu, or one of simulatedMPEs
-	daemon, send bool   // the rank sends messages, which an MPE in simulation sends back
+	daemon, send bool   // the rank sends messages, which a simulated MPE echoes
 	words        int
-	peer         bool // the node is killed, not the rank
-	sent         bool // at the nth packet that the rank sends, else receives
+	peer         bool // kill the node instead of the rank
+	sent         bool // kill at the nth packet sent by the rank, otherwise at the nth received
 	nth          int
 	down, later  time.Duration
 }
@@ -155,8 +156,8 @@ func (c restartCase) String() string {
 	return fmt.Sprintf("%s %s %d words, %s, killed when packet %d is %s, up after %v, calls %v later", who, does, c.words, c.node, c.nth, at, c.down, c.later)
 }
 
-// restartCases are all runs of a kind of node: two messages in a row, and either side killed at each packet of the
-// first.
+// restartCases returns all runs with a kind of node: two consecutive messages, with either side killed at each packet
+// of the first.
 func restartCases(kind string, peer bool) (all []restartCase) {
 	for _, send := range []bool{true, false} {
 		for _, words := range []int{1, 346, 1000} {
@@ -185,7 +186,7 @@ func (c restartCase) calls() (calls []restartCall) {
 	return calls
 }
 
-// program returns the calls of the node, beginning with the given one.
+// program returns the calls of the node, starting with call number from.
 func (c restartCase) program(from int) (program []nodeCall) {
 	for i := from; i < restartMessages; i++ {
 		program = append(program, nodeCall{!c.send, restartWords(c.words, i)})
@@ -193,7 +194,7 @@ func (c restartCase) program(from int) (program []nodeCall) {
 	return program
 }
 
-// restartLab runs cases at addresses of its own.
+// restartLab runs cases at separate addresses.
 type restartLab struct {
 	t     *testing.T
 	calls string // the program on upstream's library
@@ -202,7 +203,7 @@ type restartLab struct {
 	n     int
 }
 
-// verdict runs a case.
+// verdict runs a case and returns its outcome.
 func (l *restartLab) verdict(c restartCase) string {
 	l.n++
 	dir := filepath.Join(l.t.TempDir(), fmt.Sprint(l.n))
@@ -289,7 +290,7 @@ func (l *restartLab) verdict(c restartCase) string {
 	return l.judge(c, n, l.start(o))
 }
 
-// judge returns how the calls of a process have ended, the last one.
+// judge returns the outcome of the last process's calls.
 func (l *restartLab) judge(c restartCase, n deployedNode, again *restartProcess) string {
 	defer again.kill()
 	for {
@@ -325,10 +326,10 @@ func (l *restartLab) judge(c restartCase, n deployedNode, again *restartProcess)
 	}
 }
 
-// restartText is what an error says of a restart of the rank, and of its peer.
+// restartText is the error text about a restart of the rank (false) and of its peer (true).
 var restartText = map[bool]string{false: "an earlier process of rank 0", true: "restart"}
 
-// restartProcess is a process with an order.
+// restartProcess is a process that executes an order.
 type restartProcess struct {
 	cmd  *exec.Cmd
 	out  chan string
@@ -371,7 +372,7 @@ func (l *restartLab) start(o order) *restartProcess {
 	return p
 }
 
-// kill kills the process, and waits until it is gone.
+// kill kills the process and waits until it is gone.
 func (p *restartProcess) kill() {
 	p.once.Do(func() {
 		_ = p.cmd.Process.Kill()
@@ -379,7 +380,7 @@ func (p *restartProcess) kill() {
 	})
 }
 
-// lines returns what a process has printed that was killed.
+// lines returns the remaining output of a killed process.
 func (p *restartProcess) lines() (all []string) {
 	for line := range p.out {
 		all = append(all, line)
@@ -387,8 +388,8 @@ func (p *restartProcess) lines() (all []string) {
 	return all
 }
 
-// TestProcessIsRestarted: a rank of a job, or of a daemon, whose process is killed at a packet of an exchange, and that
-// is back soon, goes on with the exchange, or says within 30 s that the restart is why it cannot.
+// TestProcessIsRestarted kills the process of a rank, of a job or of a daemon, at a packet of an exchange and restarts
+// it soon. The rank completes the exchange, or reports within 30 s that the restart prevents that.
 func TestProcessIsRestarted(t *testing.T) {
 	for _, kind := range []string{"fpga", "cpu"} {
 		t.Run(kind, func(t *testing.T) {
@@ -405,8 +406,8 @@ func TestProcessIsRestarted(t *testing.T) {
 	}
 }
 
-// TestProgramCallsLaterThanItsPeerAsks: the process is killed when the peer has sent CLEAR_TO_SEND, and the next
-// program sends after the peer's last CLEAR_TO_SEND.
+// TestProgramCallsLaterThanItsPeerAsks kills the process after the peer sent CLEAR_TO_SEND. The next program sends
+// after the peer's last CLEAR_TO_SEND.
 func TestProgramCallsLaterThanItsPeerAsks(t *testing.T) {
 	for _, kind := range []string{"fpga", "cpu"} {
 		t.Run(kind, func(t *testing.T) {

@@ -15,11 +15,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// restartPace is the clock of an MPE in simulation in Hz. At this clock its time-outs take as long as those of a
+// restartPace is the clock frequency of a simulated MPE in Hz. At this frequency, its time-outs take as long as on a
 // deployed MPE.
 const restartPace = 500_000
 
-// simulatedMPEs are the MPEs in simulation, each with a role that sends back what it receives.
+// simulatedMPEs are the simulated MPEs, each with a role that echoes messages.
 var simulatedMPEs = map[string]func(t *testing.T) (simulator string){
 	"upstream's MPE": func(t *testing.T) string {
 		return simulators.MPE(t, "peer", simulators.Echo, simulators.TimeOut(restartPace/10))
@@ -33,16 +33,16 @@ func init() { atEnd = append(atEnd, simulators.RemoveAll) }
 
 func (c restartCase) simulated() bool { return simulatedMPEs[c.node] != nil }
 
-// restartMPE is an MPE in simulation, in a daemon of this process. What it has done is seen at the relay.
+// restartMPE is a simulated MPE, in a daemon of this process. Its progress is observed at the relay.
 type restartMPE struct {
 	cancel context.CancelFunc
 	ended  chan error
 
 	mu    sync.Mutex
-	calls []restartCall // of the rank, that the MPE has not done its part of
+	calls []restartCall // of the rank, and not yet served by the MPE
 	n     int
 	words int
-	bytes int // of the message of the rank that is in transit
+	bytes int // of the rank's message in transit
 }
 
 func newRestartMPE(t *testing.T, c restartCase, simulator, own, peer string) *restartMPE {
@@ -55,7 +55,7 @@ func newRestartMPE(t *testing.T, c restartCase, simulator, own, peer string) *re
 	return m
 }
 
-// start runs a daemon with a simulator, at its own address, and returns when that takes packets.
+// start runs a daemon with a simulator at a separate address, and returns once the simulator receives packets.
 func (m *restartMPE) start(t *testing.T, simulator, own, peer string) {
 	t.Helper()
 	text := fmt.Sprintf("control: {socket: \"\"}\nhttp: {listen: \"\"}\nranks:\n  - {rank: 0, address: %q, peer: software}\n  - {rank: 1, address: %q, run: standin, kernel: \"rtl-net:cycles_per_second=%d %s\"}\n",
@@ -83,7 +83,7 @@ func (m *restartMPE) start(t *testing.T, simulator, own, peer string) {
 		return k != nil && k.Simulation != nil && k.Simulation.Text == "no datagram is under way"
 	}
 	opened := false
-	for range 5 { // as long as that, on a busy machine
+	for range 5 { // the maximum time on a busy machine
 		opened = opened || eventually(open)
 	}
 	if !opened {
@@ -96,7 +96,7 @@ func (m *restartMPE) stop() {
 	<-m.ended
 }
 
-// see looks at a packet for the MPE: with all of a message, or with an ACK, it comes to its next call.
+// see observes a packet to the MPE. A complete message, or an ACK, takes the MPE to its next call.
 func (m *restartMPE) see(fromHost bool, b []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -123,7 +123,7 @@ func (m *restartMPE) finished() (n int, wrong bool) {
 	return m.n, false
 }
 
-// mpeRestarts are all runs with an MPE in simulation: the rank is killed at each packet of the first message and of its
+// mpeRestarts returns all runs with a simulated MPE: the rank is killed at each packet of the first message and of its
 // echo.
 func mpeRestarts(kind string) (all []restartCase) {
 	for _, words := range []int{1, 346, 1000} {
@@ -140,8 +140,8 @@ func mpeRestarts(kind string) (all []restartCase) {
 	return all
 }
 
-// TestProcessIsRestartedBesideAnMPE: as TestProcessIsRestarted, with MPEs in simulation; and as
-// TestProgramCallsLaterThanItsPeerAsks.
+// TestProcessIsRestartedBesideAnMPE runs TestProcessIsRestarted and TestProgramCallsLaterThanItsPeerAsks with simulated
+// MPEs.
 func TestProcessIsRestartedBesideAnMPE(t *testing.T) {
 	for kind, build := range simulatedMPEs {
 		t.Run(kind, func(t *testing.T) {

@@ -21,13 +21,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// rowsMatrix is a matrix of numbers that need rounding.
+// rowsMatrix returns a matrix and a vector whose product needs rounding.
 func rowsMatrix(rows, columns int) (*matvec.Matrix[float32], []float32) {
 	a := &matvec.Matrix[float32]{Rows: rows, Columns: columns, Numbers: valuesOf[float32](0, rows, rows*columns)}
 	return a, valuesOf[float32](1, rows, columns)
 }
 
-// rowsEquations are some whose unknowns need rounding.
+// rowsEquations returns a system of equations whose solution needs rounding.
 func rowsEquations(n int) (*backsub.Matrix[float32], []float32) {
 	a := &backsub.Matrix[float32]{Size: n, Numbers: valuesOf[float32](2, n, n*n)}
 	for i := range n {
@@ -36,8 +36,7 @@ func rowsEquations(n int) (*backsub.Matrix[float32], []float32) {
 	return a, valuesOf[float32](3, n, n)
 }
 
-// rowsRun is rank 0's part in a program, and compares its result with that of one
-// processor, to the last bit.
+// rowsRun runs rank 0 of a program, and compares its result with a computation on one processor, to the last bit.
 type rowsRun func(ctx context.Context, world *mpi.Comm) error
 
 func runMatvec(rows, columns, each int) rowsRun {
@@ -95,7 +94,7 @@ func differs(err error, got, want any) error {
 	return err
 }
 
-// standinsOf is a configuration of rank 0 and of stand-ins, with what is said of each. Ports are free ones.
+// standinsOf returns a configuration of rank 0 and stand-ins with the given settings, on free ports.
 func standinsOf(t *testing.T, more, rank0 string, standins ...string) *config.Config {
 	t.Helper()
 	p := newPlace(t)
@@ -117,7 +116,7 @@ func standinsOf(t *testing.T, more, rank0 string, standins ...string) *config.Co
 	return cfg
 }
 
-// openHost is rank 0, in this process.
+// openHost opens rank 0 in this process.
 func openHost(t *testing.T, cfg *config.Config) *mpi.Comm {
 	t.Helper()
 	d, err := node.Open(cfg, 0, nil)
@@ -128,17 +127,16 @@ func openHost(t *testing.T, cfg *config.Config) *mpi.Comm {
 	return worldOf(t, d)
 }
 
-// upstreamForms are what a configuration says of collective calls with FPGAs, for six.
+// upstreamForms maps names to settings for collective calls with six FPGAs.
 var upstreamForms = map[string]string{
 	"flat": "",
 	"tree": "collectives: {upstream: tree}",
-	// As the cluster file of upstream says it.
+	// as in upstream's cluster file
 	"tree, listed": "collectives: {upstream: tree, fpgas: [1, 2, 3, 4, 5, 6]}",
 }
 
-// TestKernelsFollowUpstream: hosts of all programs, in their own process and attached, and
-// stand-ins with the programs' kernels, by all forms that upstream gives to collective
-// calls. The kernels serve one run after another.
+// TestKernelsFollowUpstream runs the hosts of all programs, in this process and attached, with stand-ins that run the
+// programs' kernels, for all forms of upstream's collective calls. Each kernel serves several runs in sequence.
 func TestKernelsFollowUpstream(t *testing.T) {
 	for name, form := range upstreamForms {
 		for kernel, runs := range map[string][]rowsRun{
@@ -191,8 +189,8 @@ func allRuns(t *testing.T, world *mpi.Comm, runs []rowsRun) {
 	}
 }
 
-// fpgaRows is the part of an FPGA that has a program of its own and knows Send and Recv
-// only, as upstream's compiler puts them in the place of its collective calls.
+// fpgaRows runs an FPGA whose program uses only Send and Recv, as upstream's compiler substitutes them for collective
+// calls.
 type fpgaRows struct {
 	world   *mpi.Comm
 	ints    *unrolled[int32]
@@ -232,8 +230,8 @@ func (f *fpgaRows) matvec(ctx context.Context) error {
 	return f.numbers.gather(ctx, y, nil)
 }
 
-// backsub solves equations. In a tree, where only rank 0 can be a root, the rank that has
-// computed an unknown sends it to rank 0.
+// backsub solves equations. In a tree, where only rank 0 can be a root, the rank that computed an unknown sends it to
+// rank 0.
 func (f *fpgaRows) backsub(ctx context.Context) error {
 	shape := make([]int32, 3) // unknowns, bytes of a number, pace
 	if err := f.ints.bcast(ctx, shape); err != nil {
@@ -280,7 +278,7 @@ func (f *fpgaRows) backsub(ctx context.Context) error {
 	return f.numbers.gather(ctx, b, nil)
 }
 
-// TestRowsMeetFPGAs: our hosts, and FPGAs that know nothing of how our kernels are made.
+// TestRowsMeetFPGAs runs our hosts with FPGAs whose programs are independent of our kernels.
 func TestRowsMeetFPGAs(t *testing.T) {
 	for _, ranks := range []int{2, 3, 5, 7, 10} {
 		for _, groups := range [][][]int{nil, groupsOf(upTo(1, ranks))} {
@@ -311,8 +309,7 @@ func TestRowsMeetFPGAs(t *testing.T) {
 	}
 }
 
-// TestExtendedKernels: where collective calls are distinguished from other messages, the
-// kernels make them.
+// TestExtendedKernels checks that kernels make collective calls if the profile distinguishes them from other messages.
 func TestExtendedKernels(t *testing.T) {
 	for kernel, run := range map[string]rowsRun{"matvec": runMatvec(23, 7, 2), "backsub": runBacksub(20), "kmeans": runKmeans(100)} {
 		t.Run(kernel, func(t *testing.T) {
@@ -324,8 +321,8 @@ func TestExtendedKernels(t *testing.T) {
 	}
 }
 
-// TestUpstreamHostsMeetTreeKernels: upstream's host of k-means as its compiler makes it
-// with com_opt 1, and our stand-ins with that kernel, in two groups.
+// TestUpstreamHostsMeetTreeKernels runs upstream's host of k-means, compiled by upstream's compiler with com_opt 1,
+// with our stand-ins and their kernel, in two groups.
 func TestUpstreamHostsMeetTreeKernels(t *testing.T) {
 	const fpgas = 7
 	p := newUpstreamSource(t).build("kmeans", fpgas, 1)

@@ -16,8 +16,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// A collective call by shared buffers fails on all ranks when one of them ends before it has made the call, and the error
-// names that rank or one that has named it. A call that the rank had completed its part of does not fail.
+// A collective call over shared buffers fails on all ranks if one rank closes before making the call. The error names
+// that rank, or one that has named it. A call fails nowhere if the rank had completed its part.
 func TestSharedBuffersOfARankThatEnds(t *testing.T) {
 	const ranks, last = 4, 3
 	devices := inProcess("profile: extended")(t, ranks)
@@ -35,7 +35,7 @@ func TestSharedBuffersOfARankThatEnds(t *testing.T) {
 		_, err := o.Await(ctx)
 		return err
 	}
-	// The last rank is the root, and ends when it has published the data.
+	// The last rank is the root. It closes after publishing the data.
 	first := colltest.New(coll.Allreduce, "shared", ranks, 0, 5)
 	var ops []mpe.Op
 	for rank := range ranks {
@@ -73,8 +73,8 @@ func TestSharedBuffersOfARankThatEnds(t *testing.T) {
 	}
 }
 
-// TestSharedBuffersOfManyCommunicators: communicators that are freed give their slots of the shared buffers back, so
-// that a program may make more of them, one after another, than there are slots.
+// TestSharedBuffersOfManyCommunicators checks that freed communicators release their slots of the shared buffers, so a
+// program may create more communicators in sequence than there are slots.
 func TestSharedBuffersOfManyCommunicators(t *testing.T) {
 	const ranks, comms, calls = 4, 200, 3
 	devices := inProcess("profile: extended")(t, ranks)

@@ -19,9 +19,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// TestLongMessagesBothWaysOverTCP has two ranks send each other more than all
-// buffers between them hold, at the same time. Neither may stop reading because
-// it is writing.
+// TestLongMessagesBothWaysOverTCP sends more data between two ranks than all buffers between them hold, in both
+// directions at once. A rank must not stop reading because it is writing.
 func TestLongMessagesBothWaysOverTCP(t *testing.T) {
 	const words = 8 << 20
 	entries := []rankmap.Entry{
@@ -53,7 +52,7 @@ func TestLongMessagesBothWaysOverTCP(t *testing.T) {
 	for rank := range mine {
 		mine[rank] = bytes.Repeat([]byte{byte(rank), 2, 3, 4, 5, 6, 7}, words*4/7+1)[:words*4]
 	}
-	for range 5 { // the requests must cross, which is likely each time
+	for range 5 { // the requests must cross, which is likely in each round
 		var all sync.WaitGroup
 		start := make(chan struct{})
 		for rank, e := range engines {
@@ -65,7 +64,7 @@ func TestLongMessagesBothWaysOverTCP(t *testing.T) {
 			all.Go(func() {
 				<-start
 				st, err := e.Send(ctx, 1-rank, mine[rank], mpe.Options{})
-				if err != nil || st.Phases.Retransmissions > 1 { // one for the request before the connection
+				if err != nil || st.Phases.Retransmissions > 1 { // for the request before the connection
 					t.Errorf("rank %d sends: %v, %d packets repeated", rank, err, st.Phases.Retransmissions)
 				}
 			})
@@ -80,9 +79,9 @@ func TestLongMessagesBothWaysOverTCP(t *testing.T) {
 	}
 }
 
-// TestSendToDeadStreamEnds has a peer over TCP clear a long message and fail in the middle
-// of DATA: it dies, it closes the connection, or it keeps it and reads nothing, so that the
-// window is full. The send ends with an error, and the engine goes on meanwhile.
+// TestSendToDeadStreamEnds has a peer over TCP clear a long message and fail in the middle of DATA: it dies, closes the
+// connection, or stops reading so that the window fills up. The send must end with an error, and the engine must remain
+// usable meanwhile.
 func TestSendToDeadStreamEnds(t *testing.T) {
 	const write, ack = 300 * time.Millisecond, 500 * time.Millisecond
 	for name, test := range map[string]struct {
@@ -141,9 +140,9 @@ func TestSendToDeadStreamEnds(t *testing.T) {
 	}
 }
 
-// clearAndFail clears the message of the first connection, and then reads nothing of it,
-// or closes it having read a little, or dies: then there are no more connections. It
-// answers nothing on later ones. It returns when the listener is closed.
+// clearAndFail clears the message of the first connection. It then stops reading, or closes the connection after
+// reading a little, or dies and accepts no more connections. It answers nothing on later connections, and returns when
+// the listener is closed.
 func clearAndFail(t *testing.T, ln *net.TCPListener, closes, dies bool) {
 	for first := true; ; first = false {
 		conn, err := ln.Accept()
@@ -166,7 +165,7 @@ func clearAndFail(t *testing.T, ln *net.TCPListener, closes, dies bool) {
 			t.Error(err)
 			return
 		}
-		if _, err := io.ReadFull(conn, b); err != nil { // DATA has begun
+		if _, err := io.ReadFull(conn, b); err != nil { // DATA has started
 			t.Error(err)
 			return
 		}

@@ -24,12 +24,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// upstreamEnv names a program: testdata/pingpong.cpp, built with upstream's CPU
-// library as its users build theirs.
+// upstreamEnv names a program: testdata/pingpong.cpp, built with upstream's CPU library like users' programs.
 const upstreamEnv = "ZRLMPI_UPSTREAM_PINGPONG"
 
-// upstream returns the program. Upstream's library comes from no package, so no
-// machine has it unless its user has built it.
+// upstream returns the path of the program. No package contains upstream's library, so it is only available if the user
+// has built it.
 func upstream(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv(upstreamEnv)
@@ -39,17 +38,17 @@ func upstream(t *testing.T) string {
 	return path
 }
 
-// The two ranks. Upstream's library counts ports up from 2718 only when ranks
-// share an IP, so these have addresses of their own, that nothing else uses.
+// Addresses of the two ranks. Upstream's library increments ports from 2718 only for ranks that share an IP address, so
+// these are separate addresses that no other test uses.
 var upstreamIPs = []string{"127.0.77.1", "127.0.77.2"}
 
-// engine starts our side of a cluster of two.
+// engine starts our rank in a cluster of two.
 func engine(t *testing.T, rank int, kind rankmap.Kind, peer handshake.Config) *mpe.Engine {
 	t.Helper()
 	return engineAt(t, upstreamIPs, rank, kind, peer)
 }
 
-// engineAt is engine at other addresses.
+// engineAt is like engine, at other addresses.
 func engineAt(t *testing.T, ips []string, rank int, kind rankmap.Kind, peer handshake.Config) *mpe.Engine {
 	t.Helper()
 	entries := make([]rankmap.Entry, len(ips))
@@ -80,7 +79,7 @@ func engineAt(t *testing.T, ips []string, rank int, kind rankmap.Kind, peer hand
 	return e
 }
 
-// paceToCPU is the pace that a rank has by default towards an upstream CPU rank.
+// paceToCPU returns the default pacing towards an upstream CPU rank.
 func paceToCPU(t *testing.T) udp.Pacing {
 	t.Helper()
 	cfg := config.New(config.Rank{Rank: 0, Run: config.RunHost}, config.Rank{Rank: 1, Peer: config.PeerCPU})
@@ -91,8 +90,7 @@ func paceToCPU(t *testing.T) udp.Pacing {
 	return udp.Pacing{PerDatagram: l.Pace.PerDatagram, OverWords: uint32(l.Pace.OverWords)}
 }
 
-// start runs the program as a rank of the cluster. end waits for it to end, and
-// returns what it printed.
+// start runs the program as a rank of the cluster. end waits for it to exit and returns its output.
 func start(ctx context.Context, t *testing.T, path string, rank int, arg string) (end func() (string, error)) {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, path, "udp", upstreamIPs[rank], "2", fmt.Sprint(rank), upstreamIPs[1-rank], arg)
@@ -114,7 +112,7 @@ var upstreamSizes = []struct {
 
 func TestUpstreamProgramMeetsAStandIn(t *testing.T) { meetAStandIn(t, upstream(t), math.MaxInt) }
 
-// meetAStandIn runs the program as a host of an FPGA, with messages of up to so many words.
+// meetAStandIn runs the program as the host of an FPGA, with messages of up to the given number of words.
 func meetAStandIn(t *testing.T, path string, words int) {
 	t.Helper()
 	for _, size := range upstreamSizes {
@@ -146,7 +144,7 @@ func meetAStandIn(t *testing.T, path string, words int) {
 	}
 }
 
-// facingUpstream is how a host treats a peer that the configuration calls cpu.
+// facingUpstream returns a host's default settings for a peer configured as cpu.
 func facingUpstream() handshake.Config {
 	rules := handshake.CPUPeer()
 	return handshake.Config{Peer: rules, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(rules)}
@@ -154,7 +152,7 @@ func facingUpstream() handshake.Config {
 
 func TestUpstreamProgramMeetsAHost(t *testing.T) { meetAHost(t, upstream(t)) }
 
-// meetAHost runs the program as another rank of a host.
+// meetAHost runs the program as the peer of a host.
 func meetAHost(t *testing.T, path string) {
 	t.Helper()
 	for _, size := range upstreamSizes {

@@ -21,8 +21,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// upstreamCluster is one of n ranks at port 2718, where upstream's programs are. This
-// daemon runs all but rank 0.
+// upstreamCluster returns a cluster of n ranks at port 2718, which upstream's programs use. The daemon runs all ranks
+// but rank 0.
 func upstreamCluster(t *testing.T, n int, rank0, others, more string) *config.Config {
 	t.Helper()
 	p := newPlace(t)
@@ -45,7 +45,7 @@ func upstreamCluster(t *testing.T, n int, rank0, others, more string) *config.Co
 	return cfg
 }
 
-// runHost runs a program as rank 0, as its users do, and returns what it printed.
+// runHost runs a program as rank 0 from the command line, and returns its output.
 func runHost(t *testing.T, cfg *config.Config, program string, args ...string) string {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -63,7 +63,7 @@ func runHost(t *testing.T, cfg *config.Config, program string, args ...string) s
 	return out.String()
 }
 
-// TestExamplesMeetFPGAs: our host's part of upstream's examples, and our FPGAs'.
+// TestExamplesMeetFPGAs runs our implementations of upstream's examples, of the host and of the FPGAs.
 func TestExamplesMeetFPGAs(t *testing.T) {
 	for _, x := range []example{jacobiExample, kmeansExample} {
 		for _, groups := range [][][]int{nil, groupsOf(upTo(1, 8))} {
@@ -86,8 +86,7 @@ func TestExamplesMeetFPGAs(t *testing.T) {
 	}
 }
 
-// TestUpstreamHostsMeetKernels: upstream's host programs, and our stand-ins with the
-// kernels of their names.
+// TestUpstreamHostsMeetKernels runs upstream's host programs with our stand-ins and the kernels of the same names.
 func TestUpstreamHostsMeetKernels(t *testing.T) {
 	source := newUpstreamSource(t)
 	t.Run("jacobi2d", func(t *testing.T) {
@@ -108,9 +107,9 @@ func TestUpstreamHostsMeetKernels(t *testing.T) {
 	})
 }
 
-// TestUpstreamCollectives: what upstream's compiler makes of its examples, for hosts and
-// for FPGAs, flat and as a tree. Its hosts meet its FPGAs' programs in our stand-ins,
-// and our own Send and Recv of the same order; and our host meets its FPGAs' programs.
+// TestUpstreamCollectives runs the code that upstream's compiler generates from its examples, for hosts and FPGAs, flat
+// and as a tree. Its hosts run with its FPGA programs in our stand-ins, and with our own Send and Recv in the same
+// order. Our host runs with its FPGA programs.
 func TestUpstreamCollectives(t *testing.T) {
 	source := newUpstreamSource(t)
 	const fpgas = 7

@@ -13,8 +13,7 @@ import (
 	"testing"
 )
 
-// buildCalls builds testdata/calls.cpp with upstream's library, in such a way that
-// writing outside of a buffer ends the program.
+// buildCalls builds testdata/calls.cpp with upstream's library, such that a write outside of a buffer ends the program.
 func buildCalls(t *testing.T) string {
 	t.Helper()
 	checkout := os.Getenv(sourceEnv)
@@ -24,7 +23,7 @@ func buildCalls(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "calls")
 	library := filepath.Join(checkout, "LIB/SW")
 	cmd := exec.CommandContext(t.Context(), "g++", "-std=c++11", "-g", "-w", "-pthread", "-fsanitize=address",
-		// MPI_Init uses the memory of a string that is gone.
+		// MPI_Init uses the memory of a destroyed string.
 		"-fno-sanitize-address-use-after-scope",
 		"-I", library, "-o", path, "testdata/calls.cpp",
 		filepath.Join(library, "ZRLMPI.cpp"), filepath.Join(library, "zrlmpi_common.cpp"))
@@ -38,15 +37,15 @@ func buildCalls(t *testing.T) string {
 type callsProgram struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
-	// returned has what it prints when calls return. It is closed when the program
-	// has ended; err is then why.
+	// returned carries the lines that the program prints when calls return. It is closed when the program exits; err is
+	// then the exit error.
 	returned chan string
 	err      error
 	stderr   bytes.Buffer
 }
 
-// startCalls starts the program as a rank of a cluster of so many addresses, and
-// waits until it has its socket.
+// startCalls starts the program as a rank of the cluster with these addresses, and waits until it has opened its
+// socket.
 func startCalls(t *testing.T, path string, rank int, ips []string) *callsProgram {
 	t.Helper()
 	args := []string{"udp", ips[rank], strconv.Itoa(len(ips)), strconv.Itoa(rank)}
@@ -91,19 +90,19 @@ func (p *callsProgram) read(stdout io.Reader) {
 	close(p.returned)
 }
 
-// kill ends the program, and waits for that.
+// kill kills the program and waits for it to exit.
 func (p *callsProgram) kill() {
 	_ = p.cmd.Process.Kill()
 	for range p.returned {
 	}
 }
 
-// recv starts a receive. The program prints what receivedLine says.
+// recv starts a receive. The program prints receivedLine when it returns.
 func (p *callsProgram) recv(source, words int) {
 	fmt.Fprintf(p.stdin, "recv %d %d\n", source, words)
 }
 
-// send starts a send. The program prints "sent".
+// send starts a send. The program prints "sent" when it returns.
 func (p *callsProgram) send(destination int, words []uint32) {
 	fmt.Fprintf(p.stdin, "send %d %s\n", destination, hexWords(words))
 }
@@ -118,8 +117,7 @@ func hexWords(words []uint32) string {
 	return b.String()
 }
 
-// overran reports whether it has ended because it wrote outside of a buffer.
-// The channel returned must be closed.
+// overran reports whether the program exited because it wrote outside of a buffer. The channel returned must be closed.
 func (p *callsProgram) overran() bool {
 	return p.err != nil && strings.Contains(p.stderr.String(), "AddressSanitizer")
 }

@@ -40,11 +40,11 @@ var libraryMade = sync.OnceValues(func() (string, error) {
 // upstreamAPI is a library with upstream's C++ API: upstream's own, or ours.
 type upstreamAPI struct {
 	name string
-	// compile is the beginning of a command, link its end.
+	// compile starts a compiler command, and link ends it.
 	compile, link []string
 }
 
-// ourAPI is libzrlmpi_upstream.
+// ourAPI returns libzrlmpi_upstream.
 func ourAPI(t *testing.T) upstreamAPI {
 	t.Helper()
 	if testing.Short() {
@@ -58,7 +58,7 @@ func ourAPI(t *testing.T) upstreamAPI {
 	return upstreamAPI{"ours", []string{filepath.Join(dir, "zrlmpicxx"), "-abi=upstream"}, nil}
 }
 
-// itsAPI is upstream's library, of a checkout.
+// itsAPI returns upstream's library from a checkout.
 func itsAPI(t *testing.T) upstreamAPI {
 	t.Helper()
 	checkout := os.Getenv(sourceEnv)
@@ -70,7 +70,7 @@ func itsAPI(t *testing.T) upstreamAPI {
 		[]string{filepath.Join(dir, "ZRLMPI.cpp"), filepath.Join(dir, "zrlmpi_common.cpp")}}
 }
 
-// build compiles a program, as upstream does.
+// build compiles a program like upstream.
 func (a upstreamAPI) build(t *testing.T, source string, options ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")
@@ -81,14 +81,14 @@ func (a upstreamAPI) build(t *testing.T, source string, options ...string) strin
 	return path
 }
 
-// apiPairs are the libraries of rank 0 and of the other ranks.
+// apiPairs returns pairs of libraries: for rank 0, and for the other ranks.
 func apiPairs(t *testing.T) [][2]upstreamAPI {
 	t.Helper()
 	ours, its := ourAPI(t), itsAPI(t)
 	return [][2]upstreamAPI{{ours, ours}, {ours, its}, {its, ours}}
 }
 
-// lines are the start-up lines of n ranks at addresses that nothing else has.
+// startUpLines returns the start-up lines of n ranks at unused addresses.
 func startUpLines(t testing.TB, n int) [][]string {
 	p := newPlace(t)
 	lines := make([][]string, n)
@@ -103,7 +103,7 @@ func startUpLines(t testing.TB, n int) [][]string {
 	return lines
 }
 
-// runProgram runs a program as its users do, and returns what it printed.
+// runProgram runs a program from the command line and returns its output.
 func runProgram(ctx context.Context, program string, env []string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = append(os.Environ(), env...)
@@ -114,7 +114,8 @@ func runProgram(ctx context.Context, program string, env []string, args ...strin
 	return out.String(), err
 }
 
-// runRanks runs rank 0 and the other ranks, whose program is another, and returns what rank 0 printed. All have to end without an error.
+// runRanks runs rank 0 and the other ranks, which use another program, and returns rank 0's output. All must exit
+// without an error.
 func runRanks(t *testing.T, n int, rank0, others string, env []string, args ...string) string {
 	t.Helper()
 	out, err := runLines(t.Context(), startUpLines(t, n), rank0, others, env, args...)
@@ -124,7 +125,7 @@ func runRanks(t *testing.T, n int, rank0, others string, env []string, args ...s
 	return out
 }
 
-// runLines is runRanks with start-up lines, and returns the first error of a rank, which ends the others.
+// runLines is like runRanks with start-up lines. It returns the first error of a rank, which ends the other ranks.
 func runLines(ctx context.Context, lines [][]string, rank0, others string, env []string, args ...string) (string, error) {
 	ctx, stop := context.WithTimeout(ctx, 2*time.Minute)
 	defer stop()
@@ -147,10 +148,11 @@ func runLines(ctx context.Context, lines [][]string, rank0, others string, env [
 	return printed[0], err
 }
 
-// asCPU is what ranks on our library take others for that are on upstream's, and asSoftware those that are on ours.
+// asCPU makes ranks on our library treat the other ranks as using upstream's library, and asSoftware as using ours.
 var asCPU, asSoftware = []string{"ZRLMPI_PEER=cpu"}, []string{"ZRLMPI_PEER=software"}
 
-// TestUpstreamAPI: a program for upstream's library runs on ours on both sides, whatever each takes the other for.
+// TestUpstreamAPI runs a program written for upstream's library on our library on both sides, for each assumption about
+// the other side.
 func TestUpstreamAPI(t *testing.T) {
 	program := ourAPI(t).build(t, "testdata/pingpong.cpp")
 	for _, env := range [][]string{nil, asCPU, asSoftware} {
@@ -162,18 +164,20 @@ func TestUpstreamAPI(t *testing.T) {
 	}
 }
 
-// TestUpstreamAPIMeets: it runs as a host of a stand-in with the deployed FPGA's quirks, and as another rank of a host.
+// TestUpstreamAPIMeets runs the program as the host of a stand-in with the deployed FPGA's quirks, and as the peer of a
+// host.
 func TestUpstreamAPIMeets(t *testing.T) {
 	program := ourAPI(t).build(t, "testdata/pingpong.cpp")
-	// The stand-in retransmits after an FPGA's time-outs, in real time: a host with far more to do than cores may take as long for longer messages.
+	// The stand-in retransmits after an FPGA's time-outs, in real time. An oversubscribed host may exceed these for
+	// longer messages.
 	t.Run("a stand-in", func(t *testing.T) { meetAStandIn(t, program, 600_000) })
 	t.Run("a host", func(t *testing.T) {
-		t.Setenv("ZRLMPI_PEER", "cpu") // the host takes it for upstream's
+		t.Setenv("ZRLMPI_PEER", "cpu") // the host treats it as upstream's
 		meetAHost(t, program)
 	})
 }
 
-// TestUpstreamAPIFails: what would be a hang is a line that says why, and an exit code.
+// TestUpstreamAPIFails checks that situations that would hang give an error line with the reason, and an exit code.
 func TestUpstreamAPIFails(t *testing.T) {
 	api := ourAPI(t)
 	calls, pingpong := api.build(t, "testdata/calls.cpp"), api.build(t, "testdata/pingpong.cpp")
@@ -230,7 +234,8 @@ func TestUpstreamAPIFails(t *testing.T) {
 	})
 }
 
-// TestUpstreamAPILosses: between two programs on our library no loss of a datagram is noticed but as an error, and hardly one as that.
+// TestUpstreamAPILosses checks that between two programs on our library, a lost datagram has no effect, or in rare
+// cases ends in an error.
 func TestUpstreamAPILosses(t *testing.T) {
 	calls := ourAPI(t).build(t, "testdata/calls.cpp")
 	t.Setenv("ZRLMPI_PEER", "software")
@@ -241,8 +246,8 @@ func TestUpstreamAPILosses(t *testing.T) {
 	}
 }
 
-// TestUpstreamAPILossesWithUpstream: with upstream's library on one side, a loss may end in an error, and upstream's program wait
-// forever, but in no wrong words at ours.
+// TestUpstreamAPILossesWithUpstream checks losses with upstream's library on one side. A loss may end in an error or
+// make upstream's program wait forever, but never gives wrong words on our side.
 func TestUpstreamAPILossesWithUpstream(t *testing.T) {
 	ours, its := ourAPI(t).build(t, "testdata/calls.cpp"), buildCalls(t)
 	t.Setenv("ZRLMPI_PEER", "cpu")
@@ -251,7 +256,7 @@ func TestUpstreamAPILossesWithUpstream(t *testing.T) {
 	loseBetween(t, 30, its, ours)
 }
 
-// loseBetween has one program send messages to the other, of which a datagram is lost each.
+// loseBetween makes one program send messages to the other, each with one lost datagram.
 func loseBetween(t *testing.T, losses int, sender, receiver string) *lossTally {
 	t.Helper()
 	tally := &lossTally{outcomes: map[outcome]int{}}
@@ -311,7 +316,7 @@ func loseOne(t *testing.T, i int, sender, receiver string) (outcome, string, err
 	return failed, lost, fmt.Errorf("both wait: %s%s", from.stderr.String(), to.stderr.String())
 }
 
-// next waits for a line of a program, which may end instead, or for as long as any time-out.
+// next waits for a line of a program, until the program exits or lossTimeout expires.
 func next(p *callsProgram) (string, bool) {
 	select {
 	case line, ok := <-p.returned:
@@ -321,7 +326,8 @@ func next(p *callsProgram) (string, bool) {
 	}
 }
 
-// asProgram makes one of upstream's plain examples a program for its library, by what its compiler replaces in them.
+// asProgram turns one of upstream's plain examples into a program for its library, with the replacements made by its
+// compiler.
 func asProgram(t *testing.T, example string) (source string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -340,7 +346,8 @@ func asProgram(t *testing.T, example string) (source string) {
 	return filepath.Join(dir, example+".c")
 }
 
-// TestUpstreamExamplesOnOurLibrary: upstream's examples with its library on one side and ours on the other, and ours on both.
+// TestUpstreamExamplesOnOurLibrary runs upstream's examples with its library on one side and ours on the other, and
+// with ours on both sides.
 func TestUpstreamExamplesOnOurLibrary(t *testing.T) {
 	pairs := apiPairs(t)
 	examples := upstreamExamples(t)
@@ -353,7 +360,8 @@ func TestUpstreamExamplesOnOurLibrary(t *testing.T) {
 	}
 }
 
-// TestUpstreamExamplesWithLosses: with ours on both sides they do not notice that every hundredth datagram is lost.
+// TestUpstreamExamplesWithLosses checks that upstream's examples with our library on both sides are unaffected by the
+// loss of every hundredth datagram.
 func TestUpstreamExamplesWithLosses(t *testing.T) {
 	api := ourAPI(t)
 	itsAPI(t)
@@ -370,8 +378,9 @@ func TestUpstreamExamplesWithLosses(t *testing.T) {
 	}
 }
 
-// lossyNetwork makes a network in which every hundredth datagram to a rank is lost, and returns what makes a program one that runs there.
-// They are not lost at random: a message of which both DATA and an ACK are lost may end with an error, if it is the receiver's last one.
+// lossyNetwork creates a network that loses every hundredth datagram to a rank, and returns a function that turns a
+// program into one that runs there. Losses are not random: if both DATA and an ACK of the receiver's last message are
+// lost, the message may end with an error.
 func lossyNetwork(t *testing.T) func(program string) string {
 	t.Helper()
 	needs.Root(t, "upstream's programs with losses", "makes a network namespace")
@@ -400,7 +409,8 @@ func lossyNetwork(t *testing.T) func(program string) string {
 	}
 }
 
-// lossyLines are start-up lines of ranks that do not take each other for ranks of one host, where nothing is lost.
+// lossyLines returns start-up lines of ranks that do not treat each other as ranks of one host, where no datagram is
+// lost.
 func lossyLines(t testing.TB, n int) [][]string {
 	lines := startUpLines(t, n)
 	for _, line := range lines {
@@ -413,7 +423,7 @@ func lossyLines(t testing.TB, n int) [][]string {
 	return lines
 }
 
-// upstreamExample is one of upstream's programs, all of whose ranks are CPU ranks here.
+// upstreamExample is one of upstream's programs. All its ranks are CPU ranks here.
 type upstreamExample struct {
 	name  string
 	ranks int
@@ -464,8 +474,8 @@ func upstreamExamples(t *testing.T) []upstreamExample {
 	}
 }
 
-// TestUpstreamHostsOnOurLibraryMeetKernels: upstream's host programs on our library, and our stand-ins with the programs that its
-// compiler makes for FPGAs.
+// TestUpstreamHostsOnOurLibraryMeetKernels runs upstream's host programs on our library, with our stand-ins and the
+// programs that upstream's compiler generates for FPGAs.
 func TestUpstreamHostsOnOurLibraryMeetKernels(t *testing.T) {
 	api, source := ourAPI(t), newUpstreamSource(t)
 	const fpgas = 7

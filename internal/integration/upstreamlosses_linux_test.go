@@ -27,20 +27,19 @@ import (
 )
 
 const (
-	// lossesEnv is how many datagrams are lost in all.
+	// lossesEnv sets the total number of lost datagrams.
 	lossesEnv = "ZRLMPI_UPSTREAM_LOSSES"
-	// busyEnv has processes use all processors meanwhile: so many for each one.
+	// busyEnv sets the number of busy processes per processor that run at the same time.
 	busyEnv     = "ZRLMPI_UPSTREAM_BUSY"
 	lossWorkers = 6
 	// lossTimeout is longer than any time-out of a host or of upstream's library.
 	lossTimeout = 20 * time.Second
 )
 
-// TestLossesBetweenAHostAndUpstream exchanges messages of 347 to 5001 words between a
-// host and a program on upstream's CPU library, with a relay between them that loses
-// one datagram of each exchange, whichever it is. Either side may report an error or
-// wait forever for what the library does not retransmit, but none may take wrong words
-// for the message.
+// TestLossesBetweenAHostAndUpstream exchanges messages of 347 to 5001 words between a host and a program on upstream's
+// CPU library. A relay between them loses one datagram of each exchange, chosen at random. Either side may report an
+// error or wait forever for a packet that the library does not retransmit, but neither may accept wrong words as the
+// message.
 func TestLossesBetweenAHostAndUpstream(t *testing.T) {
 	path := buildCalls(t)
 	losses, err := strconv.Atoi(cmpEnv(lossesEnv, "60"))
@@ -71,7 +70,7 @@ func cmpEnv(name, otherwise string) string {
 	return otherwise
 }
 
-// keepBusy has processes that compute until the test has ended.
+// keepBusy runs busy processes until the test ends.
 func keepBusy(t *testing.T) {
 	t.Helper()
 	n, err := strconv.Atoi(cmpEnv(busyEnv, "0"))
@@ -90,7 +89,7 @@ func keepBusy(t *testing.T) {
 	}
 }
 
-// outcome is what became of an exchange. Several may hold; the first counts.
+// outcome is the result of an exchange. If several apply, the first counts.
 type outcome string
 
 const (
@@ -102,7 +101,7 @@ const (
 	delivered outcome = "delivered right"
 )
 
-// lossTally counts outcomes, in all and by what was lost.
+// lossTally counts outcomes, in total and by lost datagram.
 type lossTally struct {
 	mu       sync.Mutex
 	outcomes map[outcome]int
@@ -145,8 +144,8 @@ func (c *lossTally) report(t *testing.T, losses int) {
 	}
 }
 
-// labIPs are addresses: of the host, of the relay for the program, of the relay for
-// the host, of the program.
+// labIPs returns four addresses: of the host, of the relay in place of the host, of the program, and of the relay in
+// place of the program.
 func labIPs(t testing.TB) [4]string {
 	network := newPlace(t)
 	var ips [4]string
@@ -191,8 +190,8 @@ func (l *lossLab) stop() {
 	l.r = nil
 }
 
-// lossyExchange exchanges messages until a datagram has been lost. The library may have
-// sent one of them before.
+// lossyExchange exchanges messages until a datagram is lost. An exchange may lose none, as the library may have sent
+// one of its datagrams earlier.
 func (l *lossLab) lossyExchange(rng *rand.Rand) (outcome, string, error) {
 	for {
 		if o, lost, err := l.exchange(rng); lost != "" || o != delivered {
@@ -201,7 +200,7 @@ func (l *lossLab) lossyExchange(rng *rand.Rand) (outcome, string, error) {
 	}
 }
 
-// exchange sends a message one way or the other.
+// exchange sends a message in a random direction.
 func (l *lossLab) exchange(rng *rand.Rand) (o outcome, detail string, err error) {
 	if l.r == nil {
 		l.start()
@@ -234,7 +233,7 @@ func (l *lossLab) exchange(rng *rand.Rand) (o outcome, detail string, err error)
 func (l *lossLab) toUpstream(ctx context.Context, words []uint32) (outcome, error) {
 	l.p.recv(0, len(words))
 	_, err := l.e.Send(ctx, 1, wordBytes(words), mpe.Options{})
-	// After an error the program has returned or crashed already or never does.
+	// After an error, the program has already returned or crashed, or never will.
 	timeout := lossTimeout
 	if err != nil {
 		timeout = time.Second
@@ -273,8 +272,7 @@ func (l *lossLab) fromUpstream(ctx context.Context, words []uint32) (outcome, er
 	return delivered, nil
 }
 
-// line returns what the program prints when its call returns. ended reports that the
-// program has ended.
+// line returns the program's output when its call returns. ended reports whether the program exited.
 func (l *lossLab) line(timeout time.Duration) (line string, returned, ended bool) {
 	select {
 	case line, returned = <-l.p.returned:
@@ -292,21 +290,20 @@ func wordBytes(words []uint32) []byte {
 	return b
 }
 
-// relay stands between two ranks. To each it has the other's address.
+// relay forwards datagrams between two ranks. It presents each rank to the other under a separate address.
 type relay struct {
 	a, b *net.UDPConn
 	wg   sync.WaitGroup
 
 	mu   sync.Mutex
-	left int    // how many datagrams pass before one is lost, if not negative
-	lost string // which one was
+	left int    // number of datagrams to forward before one is lost, if not negative
+	lost string // description of the lost datagram
 
-	// passing is called before each datagram passes; it may be nil.
+	// passing is called before each datagram is forwarded; it may be nil.
 	passing func(fromA bool, b []byte)
 }
 
-// newRelay relays between a, which knows b as bRelayed, and b, which knows a as
-// aRelayed.
+// newRelay starts a relay between a, which reaches b at bRelayed, and b, which reaches a at aRelayed.
 func newRelay(a, bRelayed, aRelayed, b string) (*relay, error) {
 	at := func(ip string) *net.UDPAddr { return &net.UDPAddr{IP: net.ParseIP(ip), Port: protocol.Port} }
 	connA, err := net.ListenUDP("udp4", at(bRelayed))
@@ -361,8 +358,8 @@ func (r *relay) loses(b []byte) bool {
 	return true
 }
 
-// lose has a datagram lost after so many others, or none. It returns what was lost since
-// the last call.
+// lose makes the relay lose one datagram after forwarding the given number of them, or none if it is negative. It
+// returns the datagram lost since the last call.
 func (r *relay) lose(after int) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

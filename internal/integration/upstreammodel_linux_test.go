@@ -22,17 +22,16 @@ import (
 const (
 	modelScripts = 240
 	modelWorkers = 4
-	// tick is how far from what was asked for the kernel's time-outs begin.
+	// tick is the maximum deviation of the kernel's time-outs from the requested time.
 	tick = 10 * time.Millisecond
 )
 
-// errLate: the machine was too busy for the script's time-outs to be distinguished.
+// errLate reports that the machine was too busy to distinguish the script's time-outs.
 var errLate = errors.New("the machine is too busy")
 
-// TestModelAgreesWithUpstream plays random scripts of calls, datagrams, time-outs and
-// stops by signals to the model of upstream's library and to the library: both must
-// send the same packets and deliver the same words, and one must overrun its buffer
-// where the other does.
+// TestModelAgreesWithUpstream runs random scripts of calls, datagrams, time-outs and stop signals on the model of
+// upstream's library and on the library itself. Both must send the same packets and deliver the same words, and overrun
+// their buffers in the same cases.
 func TestModelAgreesWithUpstream(t *testing.T) {
 	path := buildCalls(t)
 	var c scriptCounts
@@ -63,21 +62,19 @@ func TestModelAgreesWithUpstream(t *testing.T) {
 
 type scriptCounts struct{ agreed, crashes, packets, timeouts, returned, late atomic.Int64 }
 
-// script is the library as rank 1 and its model, side by side. Ranks 0 and 2, and an
-// address of no rank, are ours. Time in the model passes only when both are to time
-// out: in between the library must be given all that happens sooner than that.
+// script runs the library as rank 1, together with its model. Ranks 0 and 2, and an address of no rank, belong to the
+// test. Model time only advances when both are about to time out: until then, the library must get all earlier events.
 type script struct {
 	*rand.Rand
 	c     *scriptCounts
 	p     *callsProgram
 	m     *cpumodel.Model
 	addr  *net.UDPAddr
-	conns []*net.UDPConn // of ranks 0 and 2, and of none
+	conns []*net.UDPConn // of ranks 0 and 2, and of no rank
 	now   time.Duration
-	// peer is the index of the rank that the call is with, posted how many words
-	// it receives.
+	// peer is the index of the peer rank of the current call, posted the number of words that it receives.
 	peer, posted int
-	// since is when the library's recvfrom in progress began, or earlier.
+	// since is the start of the library's current recvfrom, or an earlier time.
 	since time.Time
 
 	mu   sync.Mutex
@@ -87,7 +84,7 @@ type script struct {
 	log  []string
 }
 
-// ranks are those of the addresses.
+// ranks are the ranks of the addresses.
 var ranks = []int{0, 2, -1}
 
 func runScript(t *testing.T, path string, seed uint64, network place, c *scriptCounts) error {
@@ -98,7 +95,7 @@ func runScript(t *testing.T, path string, seed uint64, network place, c *scriptC
 		got:  map[int][][]byte{}, want: map[int][][]byte{},
 	}
 	for i, last := range []int{1, 3, 9} {
-		// A program that is being started has the test's sockets for a moment.
+		// A program that is being started briefly shares the test's sockets.
 		var conn *net.UDPConn
 		var err error
 		if !eventually(func() bool {
@@ -145,8 +142,7 @@ func (s *script) note(format string, args ...any) {
 	s.log = append(s.log, fmt.Sprintf(format, args...))
 }
 
-// play makes calls until the script is at its end or the library in a call that it
-// does not leave.
+// play makes calls until the script ends or the library does not return from a call.
 func (s *script) play() error {
 	for range 3 {
 		if err := s.call(); err != nil {
@@ -167,7 +163,7 @@ func (s *script) play() error {
 			return err
 		}
 	}
-	time.Sleep(20 * time.Millisecond) // for packets that should not come
+	time.Sleep(20 * time.Millisecond) // for packets that must not be sent
 	if err := s.compare(); err != nil {
 		return err
 	}
@@ -212,13 +208,13 @@ func (s *script) words(n int) []uint32 {
 	return words
 }
 
-// incoming is a datagram, and the index of its source.
+// incoming is a datagram and the index of its source.
 type incoming struct {
 	from int
 	b    []byte
 }
 
-// event has something happen.
+// event performs a random event.
 func (s *script) event() error {
 	_, timed := s.m.Next()
 	switch n := s.IntN(20); {
@@ -242,7 +238,7 @@ func controlPacket(typ protocol.Type, src, dst int) []byte {
 	return protocol.CloudFPGA.Append(nil, protocol.Header{Dst: uint32(dst), Src: uint32(src), Call: call, Type: typ})
 }
 
-// helpful is what the call waits for, more or less.
+// helpful returns datagrams that the current call is likely to be waiting for.
 func (s *script) helpful() []incoming {
 	peer := s.peer
 	rank := ranks[peer]
@@ -286,31 +282,31 @@ func (s *script) message(rank, n int) [][]byte {
 	return slices.Collect(slices.Chunk(b, protocol.MaxDatagram))
 }
 
-// disturbing is what no rank is waiting for, or almost what one is waiting for.
+// disturbing returns datagrams that no rank is waiting for, or near misses.
 func (s *script) disturbing() []incoming {
 	from := s.IntN(len(ranks))
 	rank := s.IntN(3)
 	switch s.IntN(9) {
-	case 0, 1, 2: // any control packet, perhaps longer than that
+	case 0, 1, 2: // any control packet, possibly too long
 		b := controlPacket(protocol.Type(s.IntN(7)), rank, s.IntN(2))
 		b[16] = byte(s.IntN(3))
 		return []incoming{{from, append(b, make([]byte, s.IntN(2)*s.IntN(40))...)}}
-	case 3: // a header with one byte changed
+	case 3: // a header with one modified byte
 		b := controlPacket(protocol.Type(1+s.IntN(4)), rank, 1)
 		i := s.IntN(len(b))
 		if i >= 9 && i < 12 {
-			i = 8 // no source rank of a million, whose place may be anywhere
+			i = 8 // not a source rank of a million, whose table entry may be anywhere in memory
 		}
 		b[i] ^= byte(1 + s.IntN(255))
 		if b[8] > 140 {
-			b[8] = 130 // which certainly is outside
+			b[8] = 130 // certainly out of bounds
 		}
 		return []incoming{{from, b}}
-	case 4: // a header with parts of it in two datagrams
+	case 4: // a header followed by a truncated one
 		b := controlPacket(protocol.Type(1+s.IntN(4)), rank, 7)
 		d := controlPacket(protocol.Type(1+s.IntN(4)), rank, 1)
 		return []incoming{{from, b}, {from, d[:s.IntN(len(d)+1)]}}
-	case 5, 6: // DATA of somebody's
+	case 5, 6: // a datagram of a DATA message from any rank
 		d := s.message(rank, scriptSizes[s.IntN(len(scriptSizes))])
 		return []incoming{{from, d[s.IntN(len(d))]}}
 	}
@@ -318,11 +314,11 @@ func (s *script) disturbing() []incoming {
 	for i := range b {
 		b[i] = byte(s.Uint32())
 	}
-	b[0] = 0 // the library may complete a start mark from what was there before
+	b[0] = 0 // the library may combine it with earlier memory contents to a start mark
 	return []incoming{{from, b}}
 }
 
-// burst hands datagrams to both.
+// burst delivers datagrams to both.
 func (s *script) burst(in []incoming) error {
 	before := time.Now()
 	for _, d := range in {
@@ -341,7 +337,7 @@ func (s *script) burst(in []incoming) error {
 	return s.awaitModel()
 }
 
-// inTime reports that the library's time-out may have expired.
+// inTime returns errLate if the library's time-out may have expired.
 func (s *script) inTime() error {
 	at, timed := s.m.Next()
 	if timed && time.Since(s.since) > at-s.now-tick {
@@ -371,7 +367,7 @@ func (s *script) timeOut() error {
 	return nil
 }
 
-// stop stops the library by a signal, and continues it.
+// stop stops the library by a signal and continues it.
 func (s *script) stop() error {
 	s.note("stopped and continued")
 	before := time.Now()
@@ -395,7 +391,7 @@ func (s *script) stop() error {
 	return s.awaitModel()
 }
 
-// awaitModel waits until the library has sent what the model has, and waits again.
+// awaitModel waits until the library has sent the model's packets and waits again.
 func (s *script) awaitModel() error {
 	for _, p := range s.m.Out() {
 		s.want[p.To] = append(s.want[p.To], p.Bytes)
@@ -417,8 +413,8 @@ func (s *script) awaitModel() error {
 	return s.compare()
 }
 
-// settled reports whether the library has ended, or has sent, read what the call in
-// progress reads, and sleeps.
+// settled reports whether the library has exited, or has sent its packets, read its socket as far as the current call
+// does, and sleeps.
 func (s *script) settled() bool {
 	if s.runState() == 'Z' {
 		return true
@@ -439,8 +435,7 @@ func eventually(f func() bool) bool {
 	return false
 }
 
-// runState is the state of the library's process: S for asleep, T for stopped, Z for
-// ended.
+// runState returns the state of the library's process: S for sleeping, T for stopped, Z for exited.
 func (s *script) runState() byte {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.p.cmd.Process.Pid))
 	if _, after, ok := bytes.Cut(b, []byte(") ")); ok && err == nil {
@@ -449,7 +444,7 @@ func (s *script) runState() byte {
 	return 'Z'
 }
 
-// unread returns how many bytes are in the library's socket.
+// unread returns the number of bytes in the library's socket.
 func (s *script) unread() int {
 	b, err := os.ReadFile("/proc/net/udp")
 	if err != nil {
@@ -470,7 +465,7 @@ func (s *script) unread() int {
 	return -1
 }
 
-// compare compares all that was sent so far.
+// compare compares all packets sent so far.
 func (s *script) compare() error {
 	if err := s.inTime(); err != nil {
 		return err

@@ -9,30 +9,30 @@ import (
 	"testing"
 )
 
-// sourceEnv names a checkout of upstream's repository, with its submodule.
+// sourceEnv names a checkout of upstream's repository including its submodule.
 const sourceEnv = "ZRLMPI_UPSTREAM_SOURCE"
 
-// upstreamTools is where upstream's compiler is in its repository.
+// upstreamTools is the path of upstream's compiler in its repository.
 const upstreamTools = "TOOLS/ZRLMPI.CC"
 
-// edit is a change to a file of upstream's. What is replaced must stand in it once.
+// edit is a change to a file of upstream's. The old text must occur exactly once.
 type edit struct{ file, old, new string }
 
-// repairs are needed for anything to work.
+// repairs are the edits without which nothing works.
 var repairs = []edit{
 	// The compiler: the variable is no longer defined.
 	{upstreamTools + "/zrlmpi_cc1.py", "    os.popen(patch_cmd).read()\n", ""},
-	// k-means: the compiler takes these arguments out, and the CPU library reads them.
+	// k-means: the compiler removes these arguments, which the CPU library reads.
 	{upstreamTools + "/examples/kmeans.cpp", "MPI_Init(NULL, NULL);", "MPI_Init(&argc, &argv);"},
-	// k-means: of three counts two begin with what the memory held.
+	// k-means: two of three counts start with uninitialized memory.
 	{upstreamTools + "/examples/kmeans.cpp", "      counts[i] = 0;", "      counts[i/VECTOR_DIM] = 0;"},
-	// Jacobi with collective calls: the compiler finds no other main function, and
-	// leaves out all that stands before it, in the program for FPGAs.
+	// Jacobi with collective calls: the compiler recognizes no other form of main, and in the program for FPGAs omits
+	// everything before it.
 	{upstreamTools + "/examples/jacobi2d-col.cpp", "void main( int argc", "int main( int argc"},
 	{upstreamTools + "/examples/jacobi2d-col.hpp", "void main( int argc", "int main( int argc"},
 }
 
-// wishes have programs say more, of a problem that takes less time.
+// wishes are edits that make programs print more, for a smaller problem.
 var wishes = []edit{
 	{upstreamTools + "/examples/kmeans.hpp", "#define NR_VECTORS 1000000", fmt.Sprint("#define NR_VECTORS ", kmeansVectors)},
 	{upstreamTools + "/examples/kmeans.hpp", "#define K_STATIC 512", fmt.Sprint("#define K_STATIC ", kmeansClusters)},
@@ -49,14 +49,14 @@ var wishes = []edit{
 		print_array((const int*) &grid[1][0], DIM, DIM);`},
 }
 
-// upstreamSource is a copy of the checkout, to build programs in.
+// upstreamSource is a copy of the checkout in which programs are built.
 type upstreamSource struct {
 	*testing.T
 	dir string
 }
 
-// newUpstreamSource copies it. No package has it and nothing is fetched, so that it is
-// where somebody has put it only.
+// newUpstreamSource copies the checkout. No package contains it and the tests download nothing, so the user must
+// provide it.
 func newUpstreamSource(t *testing.T) upstreamSource {
 	t.Helper()
 	checkout := os.Getenv(sourceEnv)
@@ -108,11 +108,11 @@ func (s upstreamSource) run(dir, name string, args ...string) {
 	}
 }
 
-// programs are what upstream's compiler makes of an example: that of CPU ranks, on
-// upstream's library, and that of FPGAs, for kernel exec.
+// programs are the programs that upstream's compiler generates from an example: for CPU ranks, with upstream's library,
+// and for FPGAs, for kernel exec.
 type programs struct{ host, role, dir string }
 
-// build compiles an example for rank 0 and so many FPGAs.
+// build compiles an example for rank 0 and the given number of FPGAs.
 func (s upstreamSource) build(example string, fpgas, comOpt int) programs {
 	s.Helper()
 	out := s.TempDir()
@@ -133,8 +133,7 @@ func (s upstreamSource) build(example string, fpgas, comOpt int) programs {
 	p := programs{host: to("host"), role: to("role"), dir: out}
 	library := s.path("LIB/SW")
 	common := filepath.Join(library, "zrlmpi_common.cpp")
-	// Without -O, as upstream builds them: main functions that return nothing where
-	// they should rely on it.
+	// Without -O, like upstream: main functions that lack a return statement rely on it.
 	compile := []string{"-std=c++11", "-g", "-w", "-pthread", "-D_XOPEN_SOURCE=700"}
 	s.run(out, "g++", append(compile, "-DZRLMPI_SW_ONLY", "-I", library, "-o", p.host,
 		"app_sw.cpp", filepath.Join(library, "ZRLMPI.cpp"), common)...)

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Checks what changed since BASE, by default since the branch left main: golangci-lint of the
-# changed packages, retired words, and the short tests of the changed packages and of those that
-# import them directly; of internal/integration and examples only if they have changed themselves.
+# Checks the changes since BASE, by default since the branch diverged from main. Runs golangci-lint on the changed
+# packages, the check for retired words, and the short tests of the changed packages and of their direct importers.
+# Packages below internal/integration and examples are tested only if they changed themselves.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 go=${GO:-go}
 module=$($go list -m)
 base=${BASE:-$(git merge-base HEAD main 2>/dev/null || echo HEAD)}
 
-# The package of a file is that of the nearest folder above it that has Go files.
+# A file belongs to the package in the nearest folder above it that contains Go files.
 changed=$({ git diff --name-only "$base"; git ls-files --others --exclude-standard; } |
   while read -r file; do
     dir=$(dirname "$file")
@@ -16,7 +16,7 @@ changed=$({ git diff --name-only "$base"; git ls-files --others --exclude-standa
     [ "$dir" = . ] || echo "$module/$dir"
   done | sort -u)
 
-# Nested modules have packages of their own: only those of this module count.
+# Only packages of this module count, not those of nested modules.
 packages=$($go list -f '{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... |
   awk -v changed="$changed" '
     BEGIN { n = split(changed, a, "\n"); for (i = 1; i <= n; i++) is[a[i]] = 1 }
@@ -27,7 +27,7 @@ packages=$($go list -f '{{.ImportPath}} {{join .Imports " "}} {{join .TestImport
 lint=$(sed -n "s|^changed $module|.|p" <<<"$packages")
 test=$(sed -n "s|^test $module|.|p" <<<"$packages")
 
-for nested in lab internal/tools; do # modules of their own
+for nested in lab internal/tools; do # nested modules
   if [ -f "$nested/go.mod" ] && ! git diff --quiet "$base" -- "$nested"; then $go -C "$nested" vet ./...; fi
 done
 $go -C internal/tools run ./words

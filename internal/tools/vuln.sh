@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs govulncheck on the main module and the lab's. A machine that cannot reach the
-# vulnerability database reports that, and does not fail.
+# Runs govulncheck on the main module and on the lab module. If the vulnerability database cannot be reached, it reports
+# that and succeeds.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startOn starts a program that stays on the processor of that number among those
-// that it may use, counted on from 0.
+// startOn starts a program that is bound to one processor: number counts from 0 among the processors that this process
+// may use.
 func startOn(number int, p *program) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -16,16 +16,16 @@ func startOn(number int, p *program) error {
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
 		return err
 	}
-	// The child has the affinity of the thread that starts it.
+	// The child inherits the affinity of the thread that starts it.
 	if err := stayOn(number); err != nil {
 		return err
 	}
-	defer func() { _ = unix.SchedSetaffinity(0, &all) }() // it was so before
+	defer func() { _ = unix.SchedSetaffinity(0, &all) }() // restore
 	return p.Start()
 }
 
-// stayOn keeps this thread on the processor of that number among those that it may use,
-// counted from 0, or on the last one if there are fewer.
+// stayOn binds this thread to one processor: number counts from 0 among the processors that it may use. If there are
+// fewer, it uses the last one.
 func stayOn(number int) error {
 	var all, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {

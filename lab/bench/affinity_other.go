@@ -2,8 +2,8 @@
 
 package bench
 
-// stayOn does nothing where threads have no processors of their own.
+// stayOn does nothing on systems without thread affinity.
 func stayOn(int) error { return nil }
 
-// startOn starts a program, wherever the system puts it.
+// startOn starts a program on any processor.
 func startOn(_ int, p *program) error { return p.Start() }

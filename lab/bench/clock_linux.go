@@ -8,18 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clockRoot is when time.Since counts from, and what the clock that all processes of this
-// machine have in common said then.
+// clockRoot holds a reference time of time.Since, and the reading of the machine's common clock at that time.
 var clockRoot = sync.OnceValue(func() (root struct {
 	at     time.Time
 	shared time.Duration
 }) {
-	// Both are readings of the same clock, so that they go alike. The two that were
-	// closest together count.
+	// Both read the same clock, so they advance alike. Of 100 attempts, the one with the shortest interval between the
+	// two readings counts.
 	for least, i := time.Duration(math.MaxInt64), 0; i < 100; i++ {
 		var t unix.Timespec
 		before := time.Now()
-		_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // there is one
+		_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // always supported
 		if took := time.Since(before); took < least {
 			least, root.at, root.shared = took, before, time.Duration(t.Nano())-took/2
 		}
@@ -27,15 +26,15 @@ var clockRoot = sync.OnceValue(func() (root struct {
 	return root
 })
 
-// threadTime is the time that this thread has used of a processor.
+// threadTime returns the processor time used by this thread.
 func threadTime() time.Duration {
 	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // there is one
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // always supported
 	return time.Duration(t.Nano())
 }
 
-// sharedNow is a time that all processes of this machine have in common; in c/stats.h
-// it is bench_now. It is no system call, as it is none there.
+// sharedNow returns a time that all processes of this machine share; it is bench_now in c/stats.h. Neither makes a
+// system call.
 func sharedNow() time.Duration {
 	root := clockRoot()
 	return root.shared + time.Since(root.at)

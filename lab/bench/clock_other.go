@@ -4,8 +4,8 @@ package bench
 
 import "time"
 
-// threadTime is a time that goes on while this thread runs.
+// threadTime approximates the processor time used by this thread by elapsed time.
 func threadTime() time.Duration { return sharedNow() }
 
-// sharedNow is a time that all processes of this machine have in common.
+// sharedNow returns a time that all processes of this machine share.
 func sharedNow() time.Duration { return time.Duration(time.Now().UnixNano()) }

@@ -8,14 +8,13 @@ import (
 	"sync/atomic"
 )
 
-// configure is Configure for the link.
+// configure calls Configure with the settings of the link.
 func (l *link) configure(file, control string, n int) error {
 	return Configure(file, l.profile, l.transport, control, n)
 }
 
-// Configure writes a configuration of n ranks of this machine, on addresses that no
-// other has and ports that are free, which talk to each other by a profile and over a
-// transport. With a control socket it is a daemon's.
+// Configure writes a configuration of n ranks of this machine, on unique addresses and free ports, with a profile and a
+// transport. If control is not empty, it is the configuration of a daemon.
 func Configure(file, profile, transport, control string, n int) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "control: {socket: %q}\nhttp: {listen: \"\"}\nranks:\n", control)
@@ -33,8 +32,8 @@ func Configure(file, profile, transport, control string, n int) error {
 
 var clusters atomic.Uint32
 
-// loopback returns addresses of this machine that no other cluster has, so that a
-// port that is free there stays so until the rank binds it.
+// loopback returns addresses of this machine that no other cluster uses, so a free port stays free until the rank binds
+// it.
 func loopback(n int) []string {
 	cluster := uint32(os.Getpid())<<5 + clusters.Add(1)
 	addresses := make([]string, n)

@@ -8,18 +8,16 @@ import (
 )
 
 const (
-	// busyBytes is what rank 1 has to send to rank 2 when an operation begins.
-	// It takes longer than a broadcast of short data.
+	// busyBytes is the length of the data that rank 1 has to send to rank 2 when an operation begins. Sending it takes
+	// longer than a broadcast of short data.
 	busyBytes = 1 << 20
-	// methodParts is the number of parts of a step. Each part runs all methods, one after
-	// another.
+	// methodParts is the number of parts of a step. Each part runs all methods in sequence.
 	methodParts = 10
-	// stampRanks is how many blocks what is stamped on them distinguishes: those of each
-	// of 8 ranks for each other.
+	// stampRanks is the number of blocks that stamps distinguish: from each of 8 ranks to each.
 	stampRanks = 64
 )
 
-// The tags of the other messages.
+// Tags of auxiliary messages.
 const (
 	tagReady = iota + 1
 	tagBusy
@@ -30,11 +28,11 @@ const (
 // operation is a collective operation of MPI.
 type operation struct {
 	name string
-	// sends and receives are how many blocks a rank of so many has for it and gets.
+	// sends and receives return the number of blocks in a rank's send and receive buffer.
 	sends, receives func(ranks int) int
-	// gives and result report whether a rank has something for others, and gets something.
+	// gives and result report whether a rank contributes data, and whether it gets a result.
 	gives, result func(rank int) bool
-	// parts are which blocks are combined in block k of the rank's result.
+	// parts returns the blocks that are combined into block k of the rank's result.
 	parts func(k, rank, ranks int) []int
 	call  func(*collectiveCalls, []mpi.Option) error
 }
@@ -44,7 +42,7 @@ func each(ranks int) int   { return ranks }
 func atRoot(rank int) bool { return rank == 0 }
 func atAll(int) bool       { return true }
 
-// blocksOf are block 0 of each rank.
+// blocksOf returns block 0 of each rank.
 func blocksOf(_, _, ranks int) []int {
 	all := make([]int, ranks)
 	for r := range all {
@@ -53,7 +51,7 @@ func blocksOf(_, _, ranks int) []int {
 	return all
 }
 
-// operations are those that are measured, with rank 0 as the root.
+// operations are the measured operations, with rank 0 as the root.
 var operations = []*operation{
 	{
 		"bcast", one, one, atRoot, func(rank int) bool { return rank > 0 }, func(int, int, int) []int { return []int{0} },
@@ -85,14 +83,15 @@ var operations = []*operation{
 	},
 }
 
-// inTurn reports whether no rank ends a call before all have made it, so that calls follow each other
+// inTurn reports whether no rank completes a call before all ranks have made it, so that calls can follow each other
 // without messages in between.
 func (c *operation) inTurn() bool { return c.gives(1) && c.result(1) }
 
-// atRoot reports whether only rank 0 gets something. The others would begin further calls before it has ended this one.
+// atRoot reports whether only rank 0 gets a result. Other ranks could start further calls before rank 0 has completed
+// this one.
 func (c *operation) atRoot() bool { return !c.result(1) }
 
-// results is how many of the ranks get something.
+// results returns the number of ranks that get a result.
 func (c *operation) results(ranks int) int {
 	n := 0
 	for r := range ranks {
@@ -103,21 +102,20 @@ func (c *operation) results(ranks int) int {
 	return n
 }
 
-// collectiveWarmup is how often an operation is called before it is timed: long ones are
-// timed a few times only.
+// collectiveWarmup returns the number of calls before timing begins. It is small for long operations, which are timed
+// only a few times.
 func collectiveWarmup(st step) int { return min(warmup, st.iterations) }
 
-// collectiveStep measures an operation of so many ranks, while rank 1 has so many bytes of
-// its own to send, or none. c/collective.c is the same, by one method.
+// collectiveStep measures an operation of the given number of ranks, while rank 1 has busy bytes of other data to send.
+// c/collective.c is its counterpart, for a single method.
 //
-// The time is that from the first call of a rank that has something to give until the last rank has its
-// result, by the clock that all processes of a machine have in common. All others have said before
-// rank 0 calls that they are about to call, rank 1 last of all: no rank is late, and only rank 1 has
-// anything else to do.
+// The time runs from the first call of a contributing rank until the last rank has its result, by the clock shared by
+// all processes of a machine. Before rank 0 calls, all other ranks announce that they are about to call, rank 1 last.
+// So no rank is late, and only rank 1 has other work.
 //
-// Where every rank gives and gets something, the calls follow each other, and the time is that from one call of rank 0 to the end of
-// the next. On a host with fewer processors than ranks, ranks work before others get to call: a time that began with the call
-// of one of them would not contain what the others have done by then.
+// If every rank contributes and gets a result, the calls follow each other, and the time runs from one call of rank 0
+// to the end of the next. On a host with fewer processors than ranks, some ranks work before others get to call. A time
+// that began with the call of one rank would then not include the earlier work of the others.
 func collectiveStep(s *session, st step, op *operation, ranks, busy int) ([]Point, error) {
 	c, err := newCollectiveCalls(s, st, op, ranks, busy)
 	if err != nil {
@@ -140,23 +138,23 @@ func collectiveStep(s *session, st step, op *operation, ranks, busy int) ([]Poin
 	return points, nil
 }
 
-// collectiveCalls is a rank's part in the operations of a step.
+// collectiveCalls runs the operations of a step on one rank.
 type collectiveCalls struct {
 	*session
 	step
 	op          *operation
 	rank, ranks int
-	// words are those of a block.
+	// words is the number of words of a block.
 	words int
-	// done is how many rounds were.
+	// done is the number of completed rounds.
 	done int
-	// send and recv are the blocks of the operation, and own what rank 1 sends to rank 2,
-	// or nothing. A broadcast has recv only.
+	// send and recv hold the blocks of the operation. own is the data that rank 1 sends to rank 2, or empty. A
+	// broadcast uses only recv.
 	send, recv, own []int32
-	// parts are those of each block that is received.
+	// parts are the parts of each received block.
 	parts [][]int
-	// starts are when each operation by each method began on rank 0, and ends when this
-	// rank had its result.
+	// starts are the times at which each operation began on rank 0, by method, and ends the times at which this rank
+	// had its result.
 	starts, ends [][]int64
 }
 
@@ -188,10 +186,9 @@ func newCollectiveCalls(s *session, st step, op *operation, ranks, busy int) (*c
 	return c, nil
 }
 
-// block returns block k.
 func (c *collectiveCalls) block(all []int32, k int) []int32 { return all[k*c.words : (k+1)*c.words] }
 
-// sent returns which block the rank's block k is, among those of all ranks.
+// sent returns the index of the rank's block k among the blocks of all ranks.
 func (c *collectiveCalls) sent(k int) int {
 	if c.op.sends(c.ranks) == 1 {
 		return c.rank
@@ -199,7 +196,7 @@ func (c *collectiveCalls) sent(k int) int {
 	return c.rank*c.ranks + k
 }
 
-// part calls some operations by a method.
+// part makes some of the calls with a method.
 func (c *collectiveCalls) part(method, from, to int) error {
 	defer c.account(method)()
 	m := &c.methods[method]
@@ -208,7 +205,7 @@ func (c *collectiveCalls) part(method, from, to int) error {
 	for i := from; i < to; i++ {
 		c.pace(c.n, c.done, len(c.methods)*all)
 		c.done++
-		// No two operations have the same number.
+		// Each operation has a unique number.
 		start, end, err := c.round(options, i*len(c.methods)+method, i == from && from < 0 || i == c.iterations-1)
 		if err != nil {
 			return fmt.Errorf("round %d: %w", i, err)
@@ -221,8 +218,7 @@ func (c *collectiveCalls) part(method, from, to int) error {
 	return nil
 }
 
-// use has the operations from now on carried out by a method, with the options that are
-// returned.
+// use selects the method for the following operations, and returns its options.
 func (c *collectiveCalls) use(m *method) []mpi.Option {
 	if c.order != nil {
 		c.order.form = m.order.Form()
@@ -230,10 +226,10 @@ func (c *collectiveCalls) use(m *method) []mpi.Option {
 	return m.options()
 }
 
-// stamp returns what the first and the last word of a block hold in a round.
+// stamp returns the first and last word of a block in a round.
 func (c *collectiveCalls) stamp(i, block int) int32 { return int32(i*stampRanks + block) }
 
-// round is an operation of a number. It returns when it began and ended.
+// round executes operation i, and returns the times at which it began and ended.
 func (c *collectiveCalls) round(options []mpi.Option, i int, all bool) (start, end time.Duration, err error) {
 	start = sharedNow()
 	if c.op.name != "bcast" || c.rank == 0 {
@@ -266,7 +262,7 @@ func (c *collectiveCalls) round(options []mpi.Option, i int, all bool) (start, e
 	return start, end, c.check(i, all)
 }
 
-// check verifies the rank's result, the first and the last word of each block or all.
+// check verifies the rank's result: the first and the last word of each block, or all words.
 func (c *collectiveCalls) check(i int, all bool) error {
 	if !c.op.result(c.rank) {
 		return nil
@@ -297,8 +293,8 @@ func (c *collectiveCalls) check(i int, all bool) error {
 	return nil
 }
 
-// ready returns when this rank is to call. Rank 1 then has begun to send what it has,
-// and rank 2 is ready to receive it.
+// ready returns when this rank may call. Rank 1 has then started sending its own data, and rank 2 is ready to receive
+// it.
 func (c *collectiveCalls) ready(i int) (own *mpi.Request, err error) {
 	if c.op.atRoot() {
 		if err := c.awaitRoot(); err != nil {
@@ -332,7 +328,7 @@ func (c *collectiveCalls) ready(i int) (own *mpi.Request, err error) {
 	return &r, err
 }
 
-// awaitRoot returns when rank 0 has ended the call before.
+// awaitRoot waits until rank 0 has completed the previous call.
 func (c *collectiveCalls) awaitRoot() error {
 	if c.rank > 0 {
 		_, err := c.session.recv(0, tagGo)
@@ -346,7 +342,7 @@ func (c *collectiveCalls) awaitRoot() error {
 	return nil
 }
 
-// point has rank 0 collect when each rank called and had its result.
+// point makes rank 0 collect the times of calls and results from all ranks.
 func (c *collectiveCalls) point(method int) (Point, error) {
 	starts, ends := c.starts[method], c.ends[method]
 	if c.rank > 0 {

@@ -18,7 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// TestMethods: what a method is called is what a rank reads.
+// TestMethods checks that a rank can parse the name of every method.
 func TestMethods(t *testing.T) {
 	var names []string
 	for _, m := range extendedUDP.methods {
@@ -50,14 +50,14 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// asked is a device that keeps what it was asked for.
+// asked is a device that records the requested operation.
 type asked struct {
 	noDevice
 	mpe.Minimal
 	call collective.Operation
 }
 
-// noDevice has the methods that are not called.
+// noDevice provides the methods that are never called.
 type noDevice struct{ mpe.Device }
 
 func (a *asked) Size() int                      { return 8 }
@@ -70,8 +70,8 @@ func (a *asked) StartCollective(c *collective.Operation) (mpe.Op, error) {
 
 var errNo = errors.New("no")
 
-// TestUse: a broadcast goes by the method's algorithm, segment and order, whatever the
-// one before went by.
+// TestUse checks that a broadcast uses the algorithm, segment size and order of its method, regardless of the previous
+// one.
 func TestUse(t *testing.T) {
 	dev := new(asked)
 	order := &orderer{Device: dev}
@@ -103,8 +103,7 @@ func TestUse(t *testing.T) {
 	}
 }
 
-// TestParts: a side for a method takes part in broadcasts alone, and can be measured
-// alone.
+// TestParts checks that a side for a method only takes part in broadcasts, and can be measured alone.
 func TestParts(t *testing.T) {
 	r, _ := quick(t, Options{Workloads: []string{"bcast-busy", "ring"}, Only: []string{"udp-by-left", "tcp-atomic", "extended-tcp"}})
 	for workload, want := range map[string][]string{"bcast-busy": {"udp-by-left", "extended-tcp", "tcp-atomic"}, "ring": {"extended-tcp"}} {
@@ -124,7 +123,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestPartsFail: all sides of a run that fails have.
+// TestPartsFail checks that a failed run counts as a failure of all its sides.
 func TestPartsFail(t *testing.T) {
 	var progress strings.Builder
 	r, err := Run(t.Context(), Options{Workloads: []string{"bcast"}, Steps: "5:1", Only: []string{"extended-udp", "udp-flat"}, Rounds: 1}, &progress)
@@ -133,8 +132,7 @@ func TestPartsFail(t *testing.T) {
 	}
 }
 
-// TestCollectiveLies: a result that is not the right one, or what a busy rank has sent,
-// ends the measurement.
+// TestCollectiveLies checks that a wrong result, or wrong data from the busy rank, ends the measurement.
 func TestCollectiveLies(t *testing.T) {
 	for _, x := range []struct {
 		name         string
@@ -166,17 +164,17 @@ func TestCollectiveLies(t *testing.T) {
 							return err
 						}
 						x.lie(c)
-						_, _, _ = c.round(nil, -1, true) // it may be cancelled
+						_, _, _ = c.round(nil, -1, true) // may be cancelled
 						return nil
 					case x.honest:
-						defer cancel() // the others wait for it
+						defer cancel() // the other ranks wait for it
 						_, err := collectiveStep(s, step{64, 1}, x.op, bcastRanks, busyBytes)
 						if want := `by "": round -1: ` + x.says; err == nil || !strings.Contains(err.Error(), want) {
 							return fmt.Errorf("rank %d: %w", rank, errors.Join(errNoLie, err))
 						}
 						return nil
 					}
-					_, _ = collectiveStep(s, step{64, 1}, x.op, bcastRanks, busyBytes) // it fails by the abort, or is cancelled
+					_, _ = collectiveStep(s, step{64, 1}, x.op, bcastRanks, busyBytes) // fails or is cancelled
 					return nil
 				})
 			}
@@ -189,8 +187,7 @@ func TestCollectiveLies(t *testing.T) {
 
 var errNoLie = errors.New("the lie is not found")
 
-// bcastReport has broadcasts of two lengths by all sides that are named, in the times
-// given.
+// bcastReport returns a report of broadcasts of two lengths with the given times for each side.
 func bcastReport(workload string, times map[string][2]float64) *Report {
 	r := &Report{Rounds: 1, Results: []Result{{Workload: workload}}}
 	for i := range links {
@@ -209,8 +206,8 @@ func bcastReport(workload string, times map[string][2]float64) *Report {
 	return r
 }
 
-// TestBcastVerdicts: the best of all methods counts, and where the chosen one is the
-// furthest from it.
+// TestBcastVerdicts checks that the best of all methods counts, at the length where the chosen one is worst relative to
+// it.
 func TestBcastVerdicts(t *testing.T) {
 	r := bcastReport("bcast", map[string][2]float64{
 		"extended-udp": {110, 2000}, "udp-binomial": {100, 5000}, "udp-flat": {105, 6000}, "udp-chain": {200, 4000}, "udp-atomic": {180, 1000},
@@ -243,8 +240,8 @@ func TestBcastVerdicts(t *testing.T) {
 	}
 }
 
-// TestPaired: rounds are compared one by one if both sides were in the same processes,
-// and else by their medians.
+// TestPaired checks that rounds are compared one by one if both sides ran in the same processes, and by their medians
+// otherwise.
 func TestPaired(t *testing.T) {
 	of := func(key, with string, times ...float64) Measured {
 		m := Measured{Side: Side{Key: key, With: with}}
@@ -278,7 +275,7 @@ func TestPaired(t *testing.T) {
 	}
 }
 
-// TestBcastPlots: methods are fine lines, and a multiple is one of Open MPI's median.
+// TestBcastPlots checks that methods are thin lines, and that multiples are relative to Open MPI's median.
 func TestBcastPlots(t *testing.T) {
 	p := bcastReport("bcast-busy", map[string][2]float64{
 		"extended-udp": {50, 2000}, "udp-flat": {100, 6000}, "extended-tcp": {1, 1}, "shm-flat": {3, 4}, openMPITCP: {100, 4000},

@@ -2,12 +2,12 @@ package bench
 
 import "fmt"
 
-// bcastRanks is how many ranks most collective operations have.
+// bcastRanks is the number of ranks of most collective operations.
 const bcastRanks = 8
 
 var (
-	// Short operations are many: the first 30 ms of a step are those in which the ranks connect, and the system spreads them over
-	// the processors.
+	// Short operations need many iterations: in the first 30 ms of a step, the ranks connect and the system spreads
+	// them over the processors.
 	bcastSteps = []step{
 		{4, 2000}, {16, 1000}, {64, 1000}, {256, 1000}, {1 << 10, 1000}, {4 << 10, 600}, {16 << 10, 300},
 		{64 << 10, 150}, {256 << 10, 80}, {1 << 20, 40}, {4 << 20, 20},
@@ -23,7 +23,7 @@ var (
 	collectiveQuick = []step{{4, 10}, {64 << 10, 3}}
 )
 
-// collectiveWorkload is an operation of so many ranks.
+// collectiveWorkload returns the workload of an operation with the given number of ranks.
 func collectiveWorkload(name, title string, op *operation, ranks, busy int) *workload {
 	results := op.results(ranks)
 	if busy > 0 {
@@ -38,15 +38,15 @@ func collectiveWorkload(name, title string, op *operation, ranks, busy int) *wor
 	}
 }
 
-// broadcastWorkload is a broadcast to 8 ranks by several methods.
+// broadcastWorkload returns the workload of a broadcast to 8 ranks by several methods.
 func broadcastWorkload(name, title string, busy int, full []step) *workload {
 	w := collectiveWorkload(name, title, operations[0], bcastRanks, busy)
 	w.full, w.methods, w.inProcess, w.weight = full, true, false, 10
 	return w
 }
 
-// collectiveWorkloads are the operations of 8 ranks and of 4; that of 8 has the
-// operation's name.
+// collectiveWorkloads returns the workloads of all operations with 8 and with 4 ranks. With 8 ranks, the workload has
+// the operation's name.
 func collectiveWorkloads() []*workload {
 	all := []*workload{
 		broadcastWorkload("bcast", "Broadcast to 8 ranks", 0, bcastSteps),

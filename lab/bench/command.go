@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// killTime is how long a program may take to end when it is asked to.
+// killTime is the time that a program may take to exit when it is interrupted.
 const killTime = 5 * time.Second
 
-// saidLimit is how much is kept of what a program says when it fails.
+// saidLimit is the number of bytes kept of a program's error output.
 const saidLimit = 8 << 10
 
-// program is a command that is asked to end before it is killed, so that a
-// launcher can end its ranks, and then is killed with all that it has started.
+// program is a command that is interrupted before it is killed, so that a launcher can end its ranks. It is then killed
+// together with all processes that it started.
 type program struct {
 	*exec.Cmd
 	killGroup func()
 	said      tail
 }
 
-// installed reports whether there is a program of that name.
+// installed reports whether a program with that name is installed.
 func installed(name string) bool {
 	_, err := exec.LookPath(name)
 	return err == nil
@@ -37,7 +37,7 @@ func command(ctx context.Context, name string, args ...string) *program {
 	return p
 }
 
-// run runs it to its end. The error has what it said on its standard error.
+// run runs the program to its end. The error contains its error output.
 func (p *program) run() error {
 	if err := p.Start(); err != nil {
 		return fmt.Errorf("%v: %w", p.Cmd, err)
@@ -45,7 +45,7 @@ func (p *program) run() error {
 	return p.wait()
 }
 
-// wait waits for its end.
+// wait waits for the program to exit.
 func (p *program) wait() error {
 	err := p.Wait()
 	if err == nil {
@@ -55,7 +55,7 @@ func (p *program) wait() error {
 	return fmt.Errorf("%v: %w\n%s", p.Cmd, err, bytes.TrimSpace(p.said.text))
 }
 
-// output runs it and returns what it prints.
+// output runs the program and returns its output.
 func (p *program) output() ([]byte, error) {
 	var out bytes.Buffer
 	p.Stdout = &out
@@ -63,7 +63,7 @@ func (p *program) output() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the last bytes written to it.
 type tail struct{ text []byte }
 
 func (t *tail) Write(b []byte) (int, error) {

@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
-# Compares the Go benchmarks of the work tree with those of another revision,
-# alternately, so that other load of the machine affects both alike. `make bench-compare`
-# calls it.
+# Compares the Go benchmarks of the work tree with another revision. The runs alternate,
+# so that other load on the machine affects both alike. `make bench-compare` runs it.
 #
-#   BASE       the revision to compare with
-#   COUNT      how often each benchmark is run
-#   BENCH      which: a pattern of `go test -bench`
-#   BENCHTIME  how long each of them takes
-#   PACKAGES   where they are; those that the base does not have are left out
-#   THRESHOLD  fail if a median is worse by more than so many percent, and the
-#              difference is significant; empty never fails
+#   BASE       revision to compare with
+#   COUNT      number of runs of each benchmark
+#   BENCH      benchmarks to run: a pattern of `go test -bench`
+#   BENCHTIME  duration of each benchmark
+#   PACKAGES   packages to test; packages missing in the base are skipped
+#   THRESHOLD  fail if a median is worse by more than this percentage, and the
+#              difference is significant; if empty, never fail
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 GO=${GO:-go}
@@ -38,7 +37,7 @@ for pkg in $PACKAGES; do
   done
 done
 for ((i = 1; i <= COUNT; i++)); do
-  # Neither is always the first.
+  # Alternate the order.
   sides=(base new)
   ((i % 2)) || sides=(new base)
   for pkg in "${packages[@]}"; do

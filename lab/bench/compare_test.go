@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// csv is what benchstat prints.
+// csv is a sample output of benchstat.
 const csv = `goos: linux
 pkg: example.com/x
 ,base,,new,,,
@@ -28,7 +28,7 @@ pkg: example.com/y
 D-2,0,0%,1,0%,?,p=0.002 n=6
 `
 
-// TestWorse: what is worse by more than the threshold is found, and nothing else.
+// TestWorse checks that exactly the changes for the worse beyond the threshold are found.
 func TestWorse(t *testing.T) {
 	awk, err := exec.LookPath("awk")
 	if err != nil {
@@ -58,7 +58,7 @@ worse by more than 25 %: example.com/y D-2: 1 allocs/op instead of 0
 	}
 }
 
-// TestCompareMistakes: the script reports wrong arguments.
+// TestCompareMistakes checks that the script reports invalid arguments.
 func TestCompareMistakes(t *testing.T) {
 	for _, program := range []string{"bash", "git"} {
 		if _, err := exec.LookPath(program); err != nil {

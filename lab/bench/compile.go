@@ -11,7 +11,7 @@ import (
 //go:embed c
 var sources embed.FS
 
-// compiler makes programs of the sources, each once.
+// compiler builds programs from the sources, each once.
 type compiler struct {
 	name string
 	args []string
@@ -23,7 +23,7 @@ func newCompiler(dir, name string, args ...string) *compiler {
 	return &compiler{name: name, args: args, dir: dir, made: map[string]string{}}
 }
 
-// program returns the path of the program that is made of a source.
+// program returns the path of the program built from a source.
 func (c *compiler) program(ctx context.Context, source string) (string, error) {
 	if path, ok := c.made[source]; ok {
 		return path, nil

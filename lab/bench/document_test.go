@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestSaved: what was saved says the same when it is loaded.
+// TestSaved checks that a saved report is unchanged when it is loaded.
 func TestSaved(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "new", "out.json")
 	r := testReport("pingpong", [2]int{4, million}, "cloudfpga", "upstream", rawPoll)
@@ -50,7 +50,7 @@ func TestSaved(t *testing.T) {
 	}
 }
 
-// runOf is a run of some workloads; version says which.
+// runOf returns a run of some workloads, identified by its version.
 func runOf(version string, workloads ...string) *Report {
 	all := &Report{Rounds: 3, Machine: Machine{CPU: "Abacus", Cores: 2, Version: version, Time: "time of " + version}}
 	for i, w := range workloads {

@@ -5,14 +5,12 @@ import "math"
 // fit is a straight line: y = intercept + slope × x.
 type fit struct {
 	intercept, slope float64
-	// deviation is the root mean square of how far points are from the line, as
-	// a part of them.
+	// deviation is the root mean square of the relative deviations of the points from the line.
 	deviation float64
 }
 
-// fitLine is the line for which the sum of the squares of relative deviations is
-// least: sizes and times are of many magnitudes, and each of them is to count.
-// There is none for fewer than three points, which say nothing of a line.
+// fitLine returns the line that minimizes the sum of squared relative deviations, as sizes and times span many orders
+// of magnitude. It fails for fewer than three points.
 func fitLine(x, y []float64) (fit, bool) {
 	var sw, sx, sy, sxx, sxy float64
 	for i := range x {
@@ -27,7 +25,7 @@ func fitLine(x, y []float64) (fit, bool) {
 		sxy += w * x[i] * y[i]
 	}
 	d := sw*sxx - sx*sx
-	// What is left of equal places by rounding is no difference.
+	// A difference between equal values is due to rounding.
 	if len(x) < 3 || !(d > 1e-12*sw*sxx) {
 		return fit{}, false
 	}

@@ -1,25 +1,23 @@
 package bench
 
-// Growth is what a figure of a side grows by: a straight line through the medians
-// of a workload's steps, fitted by least squares of relative deviations.
+// Growth describes how a figure of a side grows: a straight line through the medians of a workload's steps, which
+// minimizes the squares of relative deviations.
 type Growth struct {
 	Workload string `json:"workload"`
 	Side     string `json:"side"`
-	// Figure is the point's figure, p50 or unload.
+	// Figure is the figure of the point, p50 or unload.
 	Figure string `json:"figure"`
-	// Intercept is what a message costs by itself, in µs, and Slope what each
-	// byte, rank or posted receive adds, in ns.
+	// Intercept is the fixed cost of a message in µs, and Slope the cost per byte, rank or posted receive in ns.
 	Intercept float64 `json:"intercept_us"`
 	Slope     float64 `json:"slope_ns"`
-	// Deviation is how far the points are from the line: the root mean square,
-	// as a part of them.
+	// Deviation is the root mean square of the relative deviations of the points from the line.
 	Deviation float64 `json:"deviation"`
 }
 
-// grows says what is fitted for a workload.
+// grows describes a fit for a workload.
 type grows struct {
 	workload, figure string
-	// title is of the table; per is what the slope is for.
+	// title is the title of the table, per the unit of the slope.
 	title, per string
 }
 
@@ -54,8 +52,7 @@ func (r *Report) growth() []Growth {
 	return all
 }
 
-// series returns a figure against the steps; where nothing is unloaded there is no
-// time to do so.
+// series returns a figure for all steps. Without posted receives there is no time to unload them.
 func (m *Measured) series(figure string) (x, y []float64) {
 	for i := range m.Median {
 		p := &m.Median[i]
@@ -77,5 +74,5 @@ func (r *Report) grown(workload, side, figure string) *Growth {
 	return nil
 }
 
-// at is where the line is.
+// at returns the value of the line at n.
 func (g *Growth) at(n float64) float64 { return g.Intercept + g.Slope/1e3*n }

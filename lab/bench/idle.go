@@ -6,12 +6,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// restTime is the part of idleness that is not measured: after it, the spin budget of a
-// rank that has polled since its last message is used up.
+// restTime is the initial part of idleness that is not measured. After it, the spin budget of a rank is used up.
 const restTime = time.Second
 
-// idleStep measures what a rank uses of a processor that has nothing to do, and
-// one that waits for a message. c/idle.c is the same.
+// idleStep measures the processor usage of an idle rank and of one that waits for a message. c/idle.c is its
+// counterpart.
 func idleStep(s *session, st step) (Point, error) {
 	share := []float64{0}
 	if s.comm.Rank() == 0 {
@@ -34,20 +33,20 @@ func idleStep(s *session, st step) (Point, error) {
 	return Point{}, mpi.Send(s.ctx, s.comm, share, 0, 0)
 }
 
-// mark is what had been used at a time.
+// mark is the processor time used up to a point in time.
 type mark struct {
 	at   time.Time
 	used time.Duration
 	now  func() time.Duration
 }
 
-// mark lets the first second pass.
+// mark waits for restTime and returns a mark.
 func (s *session) mark() mark {
 	time.Sleep(restTime)
 	return mark{time.Now(), s.used(), s.used}
 }
 
-// percent is what was used of a processor since then.
+// percent returns the processor usage since the mark.
 func (m mark) percent() float64 {
 	return 100 * float64(m.now()-m.used) / float64(time.Since(m.at))
 }

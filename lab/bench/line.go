@@ -7,39 +7,38 @@ import (
 	"strings"
 )
 
-// A host moves the processors of a virtual machine among its own, and a cache line takes
-// several times longer between some of these than between others. Such a phase lasts for a
-// tenth of a second to minutes, and slows down whatever side is measured meanwhile.
+// A host moves the processors of a virtual machine among its own, and a cache line takes several times longer between
+// some of these than between others. Such a phase lasts from a tenth of a second to minutes, and slows down the side
+// that is measured at the time.
 const (
-	// slowLine is by how many times a cache line may exceed its least time of the run, before
-	// and after a measurement.
+	// slowLine is the ratio to the minimum of the run above which the time of a cache line counts as slow, before or
+	// after a measurement.
 	slowLine = 1.5
-	// againMost is how often a measurement is done again.
+	// againMost is the maximum number of repetitions of a measurement.
 	againMost = 3
 )
 
 // Attempt is a measurement of a side in a round.
 type Attempt struct {
-	// Round is counted from 1.
+	// Round is the number of the round, from 1.
 	Round int `json:"round"`
-	// LineBefore and LineAfter are the times in ns in which a cache line moved from one
-	// processor to another, before the measurement and after it.
+	// LineBefore and LineAfter are the times in ns that a cache line took from one processor to another, before and
+	// after the measurement.
 	LineBefore float64 `json:"cache_line_before_ns"`
 	LineAfter  float64 `json:"cache_line_after_ns"`
-	// Discarded: it was measured again, since the cache line was slow, and its Points do not
-	// count. Those that do are among the side's rounds, and not here.
+	// Discarded means that the cache line was slow, so the measurement was repeated and its Points do not count. The
+	// points that count are among the side's rounds, not here.
 	Discarded bool    `json:"discarded,omitempty"`
 	Points    []Point `json:"points,omitempty"`
 }
 
-// line returns the longer time of a cache line; 0 is unknown.
+// line returns the longer cache line time, or 0 if unknown.
 func (a *Attempt) line() float64 { return max(a.LineBefore, a.LineAfter) }
 
-// slow reports whether a cache line took too long, compared with its least time.
+// slow reports whether a cache line took too long compared with the minimum.
 func (a *Attempt) slow(least float64) bool { return a.line() > slowLine*least }
 
-// discardSlow discards what was measured last where a cache line was slow, and returns what
-// is to be measured again.
+// discardSlow discards the latest measurements with a slow cache line, and returns those to repeat.
 func discardSlow(done []scheduled, least float64) (again []scheduled) {
 	for _, t := range done {
 		if t.failed || t.last == nil || !t.last.slow(least) {
@@ -51,8 +50,7 @@ func discardSlow(done []scheduled, least float64) (again []scheduled) {
 	return again
 }
 
-// lineTime returns how long it takes to move a cache line now, in ns. 0 is unknown, as it is
-// after an error.
+// lineTime measures the current cache line time in ns. It is 0 if unknown, as after an error.
 func (r *runner) lineTime() float64 {
 	ns, err := r.moveLine()
 	if err != nil {
@@ -68,8 +66,7 @@ func (r *runner) lineTime() float64 {
 	return ns
 }
 
-// slowRounds returns the rounds that count although a cache line was slow, compared with its
-// least time, and how many attempts were discarded.
+// slowRounds returns the rounds that count although the cache line was slow, and the number of discarded attempts.
 func (f *Figures) slowRounds(least float64) (slow []string, discarded int) {
 	for _, a := range f.Attempts {
 		switch {
@@ -113,7 +110,7 @@ func (r *Report) slowLines(results []Result) (again int, notes []string) {
 			s := &results[i].Sides[k]
 			name := cmp.Or(s.With, s.Key)
 			if slices.Contains(seen, name) {
-				continue // it was measured together with one before
+				continue // measured together with a previous side
 			}
 			seen = append(seen, name)
 			note(name, &s.Figures)

@@ -11,28 +11,27 @@ import (
 )
 
 const (
-	// lineRoundTrips is how often a cache line moves there and back in a stretch, and
-	// lineStretches how many of these are timed: a millisecond in all, or a few.
+	// lineRoundTrips is the number of round trips of a cache line per stretch, and lineStretches the number of
+	// stretches. Together they take one or a few milliseconds.
 	lineRoundTrips = 500
 	lineStretches  = 20
 )
 
-// measureLine measures how long it takes to move a cache line from one processor to
-// another, in ns: two threads, on the first two processors that this process may use,
-// answer each other by a word of the line. The fastest stretch counts, since an interrupt
-// makes others slower. It is 0 where there are no two processors.
+// measureLine measures the time in ns that a cache line takes from one processor to another. Two threads, on the first
+// two processors that this process may use, alternately write a word of the line. The fastest stretch counts, since
+// interrupts slow down others. The result is 0 if there are fewer than two processors.
 func measureLine() (ns float64, err error) {
 	var all unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
 		return 0, fmt.Errorf("sched_getaffinity: %w", err)
 	}
 	if min(all.Count(), runtime.GOMAXPROCS(0)) < 2 {
-		return 0, nil // a thread that waits would keep the other one from its processor
+		return 0, nil // a waiting thread would keep the other one off the processor
 	}
 	var line bouncedLine
 	bound, begin, least := make(chan error, 2), make(chan bool), make(chan time.Duration, 1)
 	thread := func(processor int, bounce func()) {
-		runtime.LockOSThread() // for good: the thread ends with it
+		runtime.LockOSThread() // never unlocked: the thread exits with the goroutine
 		bound <- stayOn(processor)
 		if <-begin {
 			bounce()
@@ -49,16 +48,15 @@ func measureLine() (ns float64, err error) {
 	return float64(<-least) / (2 * lineRoundTrips), nil
 }
 
-// bouncedLine is a word alone in its cache line, and in the one beside, which some
-// processors fetch with it.
+// bouncedLine is a word with padding, so that it is alone in its cache line and in the adjacent line, which some
+// processors fetch together with it.
 type bouncedLine struct {
 	_    [128]byte
 	word atomic.Uint32
 	_    [128]byte
 }
 
-// ask writes odd numbers and waits for the even ones, and returns how long the fastest
-// stretch takes.
+// ask writes odd numbers, waits for the even ones, and returns the duration of the fastest stretch.
 func (l *bouncedLine) ask() time.Duration {
 	var least time.Duration
 	next := uint32(1)

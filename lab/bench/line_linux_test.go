@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMeasureLine: a cache line takes some time where there are two processors, and is not
-// measured on one.
+// TestMeasureLine checks that a cache line transfer takes some time between two processors, and is not measured on one.
 func TestMeasureLine(t *testing.T) {
 	var all unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {

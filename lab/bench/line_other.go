@@ -2,5 +2,5 @@
 
 package bench
 
-// measureLine measures nothing here.
+// measureLine always returns 0.
 func measureLine() (ns float64, err error) { return 0, nil }

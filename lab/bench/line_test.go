@@ -21,8 +21,8 @@ func TestSlowLine(t *testing.T) {
 		{75, 75, 50, false},
 		{76, 50, 50, true},
 		{50, 76, 50, true},
-		{160, 160, 160, false}, // nothing faster was seen
-		{50, 0, 50, false},     // it failed after that
+		{160, 160, 160, false}, // no faster transfer was seen
+		{50, 0, 50, false},     // failed after that
 		{0, 0, 0, false},
 	} {
 		if got := (&Attempt{LineBefore: x.before, LineAfter: x.after}).slow(x.least); got != x.want {
@@ -31,8 +31,8 @@ func TestSlowLine(t *testing.T) {
 	}
 }
 
-// lineRun is a run of two sides, the second by two methods, whose times are the numbers of the measurements. A
-// cache line takes the times given, before the first measurement, after it, and so on.
+// lineRun runs two sides, the second with two methods. Their times are the numbers of the measurements. The cache line
+// takes the given times, before the first measurement, after it, and so on.
 func lineRun(t *testing.T, o Options, lines ...float64) (*Report, string) {
 	t.Helper()
 	o.Workloads, o.Steps = []string{"ring"}, "2:1"
@@ -77,7 +77,7 @@ func lineRun(t *testing.T, o Options, lines ...float64) (*Report, string) {
 	return r.report, progress.String()
 }
 
-// p50s are those of the rounds of a side.
+// p50s returns the p50 of each round of a side.
 func p50s(r *Report, key string) (all []float64) {
 	for _, round := range r.result("ring").side(key).Rounds {
 		all = append(all, round[0].P50)
@@ -85,8 +85,8 @@ func p50s(r *Report, key string) (all []float64) {
 	return all
 }
 
-// TestMeasuredAgain: what was measured while cache lines were slow is measured again at the
-// end, three times at most, and is not lost.
+// TestMeasuredAgain checks that measurements with a slow cache line are repeated at the end, at most three times, and
+// are not lost.
 func TestMeasuredAgain(t *testing.T) {
 	near, far, slowly := []float64{50, 50}, []float64{50, 160}, []float64{160, 160, 160, 160, 160, 160}
 	of := func(all ...[]float64) []float64 { return slices.Concat(all...) }
@@ -94,7 +94,7 @@ func TestMeasuredAgain(t *testing.T) {
 		name     string
 		o        Options
 		lines    []float64
-		one, two []float64 // which measurements are their rounds
+		one, two []float64 // numbers of the measurements that are their rounds
 	}{
 		{"fast", Options{Rounds: 2}, of(near, near, near, near), []float64{1, 3}, []float64{2, 4}},
 		{"slow after", Options{Rounds: 2}, of(far, near, near, near, near), []float64{5, 3}, []float64{2, 4}},
@@ -130,8 +130,8 @@ func TestMeasuredAgain(t *testing.T) {
 	}
 }
 
-// TestCutLater: what is cut is removed from what was measured before, but not from what is
-// discarded; rounds are in their order, also those measured again.
+// TestCutLater checks that a cut step is removed from earlier measurements, but not from discarded ones, and that
+// rounds are in order, including repeated ones.
 func TestCutLater(t *testing.T) {
 	w, err := workloadNamed("ring")
 	if err != nil {
@@ -163,8 +163,8 @@ func TestCutLater(t *testing.T) {
 	}
 }
 
-// TestLineUnknown: if it is not known how long a cache line takes, the report is the one
-// without it; an error is reported once.
+// TestLineUnknown checks that the report does not mention the cache line if its time is unknown, and that an error is
+// reported once.
 func TestLineUnknown(t *testing.T) {
 	r, _ := lineRun(t, Options{Rounds: 2}, make([]float64, 8)...)
 	if r.Machine.LineLeast != 0 || r.result("ring").side("one").Attempts != nil || r.lineNotes(r.Results) != nil {
@@ -176,8 +176,7 @@ func TestLineUnknown(t *testing.T) {
 	}
 }
 
-// TestLineNotes: a report says what was measured while cache lines were slow, also after it
-// was saved.
+// TestLineNotes checks that a report lists the measurements with a slow cache line, even after it was saved and loaded.
 func TestLineNotes(t *testing.T) {
 	r, _ := lineRun(t, Options{Rounds: 2}, 160, 160, 50, 50, 50, 50, 50, 160, 50, 50, 50, 90, 50, 90, 50, 90)
 	one := r.result("ring").side("one")

@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/version"
 )
 
-// Machine is where figures come from. What cannot be determined is empty.
+// Machine describes the machine and the time of a run. Unknown values are empty.
 type Machine struct {
 	CPU     string `json:"cpu"`
 	Cores   int    `json:"cores"`
@@ -19,20 +19,20 @@ type Machine struct {
 	Go      string `json:"go"`
 	Version string `json:"version"`
 	Time    string `json:"time"`
-	// WakeUp is the time in µs from the call that wakes a thread, which has slept for a
-	// millisecond, until it runs, and WakeUpP90 that of the slower ones: p50 and p90.
+	// WakeUp is the median time in µs from a call that wakes a thread, which slept for a millisecond, until the thread
+	// runs. WakeUpP90 is the 90th percentile.
 	WakeUp    float64 `json:"wakeup_p50_us,omitempty"`
 	WakeUpP90 float64 `json:"wakeup_p90_us,omitempty"`
-	// LineLeast is the least time in ns in which a cache line moved from one processor to
-	// another during the run, and LineP50 the median; 0 is unknown.
+	// LineLeast and LineP50 are the minimum and the median time in ns that a cache line took from one processor to
+	// another during the run, or 0 if unknown.
 	LineLeast float64 `json:"cache_line_least_ns,omitempty"`
 	LineP50   float64 `json:"cache_line_p50_ns,omitempty"`
-	// LoadBefore and LoadAfter are load averages of 1, 5 and 15 minutes.
+	// LoadBefore and LoadAfter are the load averages over 1, 5 and 15 minutes.
 	LoadBefore string `json:"load_before"`
 	LoadAfter  string `json:"load_after"`
 }
 
-// DescribeMachine says what this machine is.
+// DescribeMachine returns a description of this machine.
 func DescribeMachine() Machine {
 	return Machine{
 		CPU: cpuModel(), Cores: runtime.NumCPU(), System: system(),
@@ -41,7 +41,7 @@ func DescribeMachine() Machine {
 	}
 }
 
-// measure measures what a wake-up costs on this machine.
+// measure measures the cost of a wake-up on this machine.
 func (m *Machine) measure() error {
 	p50, p90, err := measureWakeUp()
 	m.WakeUp, m.WakeUpP90 = micros(p50), micros(p90)
@@ -51,7 +51,7 @@ func (m *Machine) measure() error {
 	return nil
 }
 
-// wakeUp says what a wake-up costs.
+// wakeUp formats the cost of a wake-up.
 func (m *Machine) wakeUp() string {
 	if m.WakeUp == 0 {
 		return none
@@ -59,10 +59,10 @@ func (m *Machine) wakeUp() string {
 	return duration(m.WakeUp) + " (p90 " + duration(m.WakeUpP90) + ")"
 }
 
-// processors says how many there are, and which.
+// processors formats the number and the model of the processors.
 func (m *Machine) processors() string { return fmt.Sprintf("%d × %s", m.Cores, m.CPU) }
 
-// cpuModel is what Linux calls the processor.
+// cpuModel returns the name of the processor on Linux, or else GOARCH.
 func cpuModel() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -71,8 +71,8 @@ func cpuModel() string {
 	return cpuName(string(text))
 }
 
-// cpuName returns the name of the first processor in the text of /proc/cpuinfo. Virtual machines give processors of several
-// generations one name, and code takes twice as long on some of them: family and model distinguish them.
+// cpuName returns the name of the first processor in the text of /proc/cpuinfo, with family and model. Virtual machines
+// give processors of several generations the same name, although code takes twice as long on some of them.
 func cpuName(cpuinfo string) string {
 	first, _, _ := strings.Cut(cpuinfo, "\n\n")
 	of := map[string]string{}
@@ -96,7 +96,7 @@ func system() string {
 	return "Linux " + strings.TrimSpace(string(release))
 }
 
-// loadAverage returns the load averages of the machine, which show other load.
+// loadAverage returns the load averages of the machine, which reveal other load.
 func loadAverage() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

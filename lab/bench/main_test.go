@@ -18,7 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node/statetest"
 )
 
-// TestMain lets the test binary be a rank, as the program is.
+// TestMain runs a rank if the test binary is started as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == RankCommand {
 		if err := RunRank(context.Background(), os.Args[2:], os.Stdin, os.Stdout); err != nil {
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	// Ranks of a program with the race detector would sleep a second at their end.
+	// With the race detector, ranks would sleep for a second at exit.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	os.Exit(statetest.Run(m))
 }
@@ -52,8 +52,7 @@ func quick(t *testing.T, o Options) (*Report, string) {
 // keysOf returns the keys of a family.
 func keysOf(f family) []string { return f.keys }
 
-// TestOurs measures a little in every way of ours: there are figures, and all
-// messages are verified.
+// TestOurs makes a small measurement over each of our links: there are figures, and all messages are verified.
 func TestOurs(t *testing.T) {
 	for _, w := range workloads {
 		if w.name == "idle" {
@@ -61,7 +60,7 @@ func TestOurs(t *testing.T) {
 		}
 		t.Run(w.name, func(t *testing.T) {
 			rounds := 2
-			if w.collective { // so many ranks take long with the race detector
+			if w.collective { // the race detector makes many ranks slow
 				rounds = 1
 			}
 			r, progress := quick(t, Options{Workloads: []string{w.name}, Only: keysOf(ourFamily()), Rounds: rounds})
@@ -100,7 +99,7 @@ func TestOurs(t *testing.T) {
 	}
 }
 
-// TestIdle has nothing to do, in all ways of ours at once.
+// TestIdle runs idle ranks on all our links at once.
 func TestIdle(t *testing.T) {
 	for _, l := range links {
 		if len(l.workloads) > 0 {
@@ -140,12 +139,12 @@ func TestRaw(t *testing.T) {
 			}
 		}
 	}
-	if sides != 7 { // shared memory does both
+	if sides != 7 { // shared memory supports both
 		t.Errorf("%d sides\n%s", sides, progress)
 	}
 }
 
-// TestRawMistakes: the raw programs refuse nonsense, whichever process notices.
+// TestRawMistakes checks that the raw programs reject invalid input in any process.
 func TestRawMistakes(t *testing.T) {
 	dir := t.TempDir()
 	compiler := newCompiler(dir, "cc")
@@ -175,12 +174,12 @@ func TestPeers(t *testing.T) {
 			if m := l.missing(); m != "" {
 				needs.Missing(t, l.name, m)
 			}
-			// All workloads in one way, and one in the other.
+			// All workloads over one link, and one over the other.
 			first, second := l.ways[1].key, l.ways[0].key
 			r, _ := quick(t, Options{Only: []string{first}})
 			for _, w := range workloads {
 				res := r.result(w.name)
-				// Sides that poll time out where others have work; that is reported.
+				// Sides that poll may time out on a loaded machine, which is reported.
 				slow := slices.ContainsFunc(r.Missing, func(m string) bool { return strings.HasPrefix(m, w.name+", ") })
 				if len(res.Sides) == 0 && !slow && !(l.spins && w.ranks != nil) {
 					t.Errorf("%s: nothing was measured", w.name)
@@ -202,8 +201,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestMissing: without a compiler, peers and upstream the run goes on, and reports
-// what is missing.
+// TestMissing checks that without a compiler, peers and upstream the run continues and reports them as missing.
 func TestMissing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv(EnvUpstream, "")
@@ -230,7 +228,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// upstreamFake is a program that behaves as one with upstream's library.
+// upstreamFake returns a program that behaves like one with upstream's library.
 func upstreamFake(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "pingpong")
@@ -242,20 +240,20 @@ func upstreamFake(t *testing.T, text string) string {
 
 func TestUpstream(t *testing.T) {
 	o := Options{Workloads: []string{"pingpong"}, Only: []string{upstreamOneKey}, Steps: "4:10,4000000:100", Quick: true}
-	// 10 and 10 messages and 20 of warm-up, of each size, there and back.
+	// 10 messages and 20 of warm-up, of each size, in both directions.
 	t.Setenv(EnvUpstream, upstreamFake(t, `test "$1 $2 $3 $5 $6" = "udp 127.0.76.$(($4+1)) 2 127.0.76.$((2-$4)) 4:10,4000000:10" || exit 3
 test $4 = 1 || printf 'a banner\npoint 4 p50 9 p99 9 p999 9 least 8 cpu 2\nnoise\npoint 4000000 p50 900 p99 901 p999 901 least 800 cpu 2\nmemory 7\nverified 120\n'`))
 	r, _ := quick(t, o)
 	if s := r.Results[0].side(upstreamOneKey); s == nil || s.Median[1].P50 != 900 || s.Memory != 7 {
 		t.Errorf("%+v", r.Results)
 	}
-	// What fails is missing, and no failure.
+	// A failure is reported as missing, not as a failure.
 	t.Setenv(EnvUpstream, upstreamFake(t, "echo no good >&2; exit 3"))
 	r, _ = quick(t, o)
 	if len(r.Missing) != 1 || !strings.Contains(r.Missing[0], "exit status 3\nno good") || len(r.Results[0].Sides) != 0 {
 		t.Errorf("%+v", r)
 	}
-	// It may block forever.
+	// The program may block forever.
 	o.Timeout = 50 * time.Millisecond
 	t.Setenv(EnvUpstream, upstreamFake(t, "exec sleep 60"))
 	r, _ = quick(t, o)
@@ -264,7 +262,7 @@ test $4 = 1 || printf 'a banner\npoint 4 p50 9 p99 9 p999 9 least 8 cpu 2\nnoise
 	}
 }
 
-// TestRunCommand: what a program says when it fails is not lost, nor all kept.
+// TestRunCommand checks that the error output of a failed program is kept, up to a limit.
 func TestRunCommand(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
@@ -285,7 +283,7 @@ func TestRunCommand(t *testing.T) {
 	}
 }
 
-// TestProfile writes profiles of both ranks.
+// TestProfile checks that both ranks write profiles.
 func TestProfile(t *testing.T) {
 	prefix := filepath.Join(t.TempDir(), "p")
 	quick(t, Options{Workloads: []string{"ring"}, Only: []string{"extended-udp"}, Steps: "2:1", CPUProfile: prefix})
@@ -317,7 +315,7 @@ func worldsOf(t *testing.T, n int) []*mpi.Comm {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			// The other ranks may be gone: what they have not acknowledged is lost.
+			// The other ranks may be gone, so unacknowledged messages are lost.
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 			defer cancel()
 			_ = all[rank].Finalize(ctx)

@@ -14,14 +14,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// method is a way to carry out a broadcast. The zero method lets zrlmpid choose.
+// method is a broadcast method. The zero method leaves the choice to zrlmpid.
 type method struct {
 	by choice.Choice
-	// order is how the order of a chain changes with what ranks have to send.
+	// order determines how the order of a chain adapts to the ranks' backlog.
 	order config.Order
 }
 
-// String is as in "chain:32KiB" or "atomic:32KiB/by-left".
+// String returns the method's name, such as "chain:32KiB" or "atomic:32KiB/by-left".
 func (m method) String() string {
 	text := m.by.String()
 	if m.order != "" {
@@ -30,7 +30,7 @@ func (m method) String() string {
 	return text
 }
 
-// title returns the method for people, as in "chain, 32 KiB segments".
+// title returns a readable name, such as "chain, 32 KiB segments".
 func (m method) title() string {
 	text := m.by.Algorithm
 	if m.by.Segment > 0 {
@@ -45,7 +45,7 @@ func (m method) title() string {
 	return text
 }
 
-// parseMethod reads what String writes; "" is the zero method.
+// parseMethod parses the result of String; "" is the zero method.
 func parseMethod(text string) (m method, err error) {
 	if text == "" {
 		return m, nil
@@ -58,7 +58,7 @@ func parseMethod(text string) (m method, err error) {
 	return m, err
 }
 
-// options are those of package mpi.
+// options returns the options for package mpi.
 func (m *method) options() (all []mpi.Option) {
 	if m.by.Algorithm != "" {
 		all = append(all, mpi.By(m.by.Algorithm))
@@ -69,8 +69,7 @@ func (m *method) options() (all []mpi.Option) {
 	return all
 }
 
-// orderer is a device whose broadcasts go in an order that can be changed from one to
-// the next, and not by its configuration.
+// orderer is a device whose broadcast order can be changed between calls, independent of its configuration.
 type orderer struct {
 	mpe.Device
 	form coll.OrderForm
@@ -87,11 +86,11 @@ type namedMethod struct {
 	method
 }
 
-// methodNames are those of the methods that are compared.
+// methodNames are the names of the compared methods.
 var methodNames = []string{"binomial", "flat", "scatter", "chain", "atomic", "free-first", "by-left"}
 
-// methods are those of the names given, or all, with keys that begin with a prefix. A
-// chain cuts the data into segments, and a flow is sent on by pieces, of so many bytes.
+// methods returns the methods with the given names, or all, with a prefix for their keys. segment is the segment size
+// of a chain, and piece the piece size of a flow, in bytes.
 func methods(prefix string, segment, piece int, names ...string) (some []namedMethod) {
 	for _, name := range methodNames {
 		m := method{by: choice.Choice{Algorithm: name}}
@@ -112,7 +111,7 @@ func methods(prefix string, segment, piece int, names ...string) (some []namedMe
 	return some
 }
 
-// methodVariant returns the variant of a method, which is the same over all links.
+// methodVariant returns the chart variant of a method, which is the same for all links.
 func methodVariant(key string) int {
 	_, name, _ := strings.Cut(key, "-")
 	return max(slices.Index(methodNames, name), 0)

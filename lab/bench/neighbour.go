@@ -11,22 +11,21 @@ import (
 	"time"
 )
 
-// neighbourCommand follows RankCommand for the neighbour of a disturbed measurement. Its
-// argument is a seed.
+// neighbourCommand follows RankCommand to start the neighbour of a disturbed measurement. Its argument is a seed.
 const neighbourCommand = "neighbour"
 
-// The neighbour uses each processor in bursts from burstLeast to burstMost, so long apart
-// that they take 1 / neighbourShare of it.
+// The neighbour uses each processor in bursts of burstLeast to burstMost, for 1 / neighbourShare of the time on
+// average.
 const (
 	burstLeast     = time.Millisecond
 	burstMost      = 20 * time.Millisecond
 	neighbourShare = 5
-	// behindMost is how late a burst may be: those after it are then later, too, so that
-	// a neighbour of busy processes still pauses.
+	// behindMost is the maximum delay of a burst. Beyond it, all later bursts are postponed, so that the neighbour also
+	// pauses between busy processes.
 	behindMost = 100 * time.Millisecond
 )
 
-// bursts are the times at which a neighbour uses a processor, the same for the same seed.
+// bursts is the sequence of times at which a neighbour uses a processor. It is determined by the seed.
 type bursts struct {
 	random *rand.Rand
 	end    time.Duration
@@ -36,20 +35,19 @@ func newBursts(seed, processor uint64) *bursts {
 	return &bursts{random: rand.New(rand.NewPCG(seed, processor))}
 }
 
-// next returns when the next burst begins, since the first one could, and how much time of
-// the processor it takes.
+// next returns the start of the next burst, relative to the beginning, and the processor time that it takes.
 func (b *bursts) next() (start, length time.Duration) {
 	between := func(least, most time.Duration) time.Duration {
 		return least + time.Duration(b.random.Int64N(int64(most-least)+1))
 	}
-	const pauses = neighbourShare - 1 // of as many bursts, on average
+	const pauses = neighbourShare - 1 // in units of the mean burst
 	start = b.end + between(pauses*burstLeast, pauses*burstMost)
 	length = between(burstLeast, burstMost)
 	b.end = start + length
 	return start, length
 }
 
-// runNeighbour uses all processors in bursts until ctx ends.
+// runNeighbour uses all processors in bursts until ctx is done.
 func runNeighbour(ctx context.Context, seed string) error {
 	n, err := strconv.ParseUint(seed, 10, 64)
 	if err != nil {
@@ -59,7 +57,7 @@ func runNeighbour(ctx context.Context, seed string) error {
 	var all sync.WaitGroup
 	for i := range errs {
 		all.Go(func() {
-			runtime.LockOSThread() // for good: the thread ends with it
+			runtime.LockOSThread() // never unlocked: the thread exits with the goroutine
 			if errs[i] = stayOn(i); errs[i] == nil {
 				disturb(ctx, newBursts(n, uint64(i)))
 			}
@@ -69,7 +67,7 @@ func runNeighbour(ctx context.Context, seed string) error {
 	return errors.Join(errs...)
 }
 
-// disturb uses this thread's processor in bursts until ctx ends.
+// disturb uses this thread's processor in bursts until ctx is done.
 func disturb(ctx context.Context, b *bursts) {
 	for began := time.Now(); ctx.Err() == nil; {
 		at, length := b.next()
@@ -87,8 +85,8 @@ func disturb(ctx context.Context, b *bursts) {
 	}
 }
 
-// startNeighbour starts a neighbour; stop ends it. The error of stop is that it was not
-// there all the time.
+// startNeighbour starts a neighbour, and stop stops it. The error of stop means that the neighbour did not run all the
+// time.
 func startNeighbour(ctx context.Context, self string, seed int) (stop func() error, err error) {
 	cmd := command(ctx, self, RankCommand, neighbourCommand, strconv.Itoa(seed))
 	stdin, err := cmd.StdinPipe()
@@ -99,7 +97,7 @@ func startNeighbour(ctx context.Context, self string, seed int) (stop func() err
 		return nil, err
 	}
 	return func() error {
-		stdin.Close() // which ends it
+		stdin.Close() // stops it
 		return cmd.wait()
 	}, nil
 }

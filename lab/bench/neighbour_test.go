@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestBursts: bursts are of 1 to 20 ms and take a fifth of the time; their times depend on
-// the seed and the processor alone.
+// TestBursts checks that bursts take 1 to 20 ms and a fifth of the time, and that their times depend only on the seed
+// and the processor.
 func TestBursts(t *testing.T) {
 	b, same, other, beside := newBursts(7, 0), newBursts(7, 0), newBursts(8, 0), newBursts(7, 1)
 	var end, used time.Duration
@@ -43,7 +43,7 @@ func TestNeighbour(t *testing.T) {
 	}
 }
 
-// TestDisturb measures once alone and once with a neighbour, and shows both.
+// TestDisturb measures with and without a neighbour, and checks that both are shown.
 func TestDisturb(t *testing.T) {
 	r, progress := quick(t, Options{Workloads: []string{"ring", "idle"}, Only: []string{"extended-udp"}, Disturb: true, Rounds: 2})
 	if strings.Count(progress, "ring, extended-udp, disturbed\n") != 2 || strings.Contains(progress, "idle, extended-udp, disturbed") {

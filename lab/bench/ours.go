@@ -19,22 +19,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// link is a way in which ranks of zrlmpid talk to each other.
+// link is a way for ranks of zrlmpid to communicate.
 type link struct {
 	key, name, profile, transport string
 	group                         Group
-	// attached: the ranks are those of a daemon; together: one program uses all of them.
+	// attached means that the ranks belong to a daemon, together that one program uses all of them.
 	attached, together bool
-	// workloads are those that it does; none is all.
+	// workloads lists the supported workloads. The default is all.
 	workloads []string
-	// tags: messages can have them.
+	// tags reports whether messages can have tags.
 	tags bool
-	// methods are those that a broadcast is made by, beside the one that is chosen.
+	// methods are the broadcast methods measured in addition to the default choice.
 	methods []namedMethod
 }
 
-// With which segments of a chain and pieces of a flow 8 ranks on two processors are
-// fastest, about.
+// Approximately the fastest segment sizes of a chain and piece sizes of a flow, for 8 ranks on two processors.
 const (
 	networkPiece  = 32 << 10
 	memoryPiece   = 128 << 10
@@ -84,7 +83,7 @@ func findOurs(_ context.Context, dir string, wanted func(string) bool) (found []
 	return found, missing, nil
 }
 
-// probe reports whether this version knows the link.
+// probe checks that this version supports the link.
 func (l *link) probe(dir string) error {
 	file := filepath.Join(dir, l.key+".probe.yaml")
 	if err := l.configure(file, "", 2); err != nil {
@@ -98,7 +97,7 @@ func (l *link) probe(dir string) error {
 	return err
 }
 
-// parts are the sides that it is: itself, and one for each method.
+// parts returns the sides of the link: itself, and one for each method.
 func (l *link) parts() []part {
 	how := "node.Open in a process for each rank"
 	if l.attached {
@@ -120,12 +119,12 @@ func (l *link) parts() []part {
 	return all
 }
 
-// does reports whether its ranks can do a workload.
+// does reports whether the link supports a workload.
 func (l *link) does(w *workload) bool {
 	return (!w.tags || l.tags) && (!w.inProcess || !l.attached) && (len(l.workloads) == 0 || slices.Contains(l.workloads, w.name))
 }
 
-// methodKeys are those of the sides that it is for its methods.
+// methodKeys returns the keys of the sides for the link's methods.
 func (l *link) methodKeys() (keys []string) {
 	for _, m := range l.methods {
 		keys = append(keys, m.key)
@@ -133,7 +132,7 @@ func (l *link) methodKeys() (keys []string) {
 	return keys
 }
 
-// side is how zrlmpid takes part by this link.
+// side returns the link as a side of the measurement.
 func (l *link) side(self string, wanted func(string) bool) side {
 	all := l.parts()
 	s := side{Side: all[0].Side}
@@ -155,7 +154,7 @@ func (l *link) side(self string, wanted func(string) bool) side {
 	return s
 }
 
-// run runs all ranks. What rank 0 prints goes to out.
+// run runs all ranks. Rank 0's output goes to out.
 func (l *link) run(ctx context.Context, self string, j job, out io.Writer) (err error) {
 	base := filepath.Join(j.dir, l.key)
 	file, control := base+".yaml", ""
@@ -168,7 +167,7 @@ func (l *link) run(ctx context.Context, self string, j job, out io.Writer) (err 
 		return err
 	}
 	if l.attached {
-		pid, stop, failed := startDaemon(ctx, self, file) // err is what run returns
+		pid, stop, failed := startDaemon(ctx, self, file) // err is the result of run
 		if failed != nil {
 			return failed
 		}
@@ -199,7 +198,7 @@ func runRanks(ctx context.Context, self string, common []string, key string, j j
 		}
 		group.Go(func() error {
 			cmd := command(ctx, self, append(args, j.texts()...)...)
-			// It ends with us, since its standard input does.
+			// The rank exits with this process, when its standard input is closed.
 			stdin, err := cmd.StdinPipe()
 			if err != nil {
 				return err
@@ -229,7 +228,7 @@ func startDaemon(ctx context.Context, self, file string) (pid int, stop func() e
 		return 0, nil, err
 	}
 	stop = func() error {
-		stdin.Close() // which ends it
+		stdin.Close() // stops it
 		return cmd.wait()
 	}
 	ready, err := bufio.NewReader(stdout).ReadString('\n')

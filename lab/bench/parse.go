@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-// outcome is what the programs of a side have printed.
+// outcome is the parsed output of a side's programs.
 type outcome struct {
-	// points are those of each of the side's parts.
+	// points has the points of each part of the side.
 	points   [][]Point
 	verified int
-	// memory is the most that a process has had, in KiB; 0 is unknown.
+	// memory is the maximum memory of a process in KiB, or 0 if unknown.
 	memory int
-	// cut are the steps that would not have ended in their share of time, and reduced
-	// those that were done with fewer iterations, so that they did.
+	// cut lists the steps that would have exceeded their share of time, and reduced the steps that were run with fewer
+	// iterations to stay within it.
 	cut     []Cut
 	reduced []step
 }
 
-// add adds what was printed for other steps.
+// add adds the outcome of other steps.
 func (o *outcome) add(other *outcome) {
 	for i, points := range other.points {
 		o.points[i] = append(o.points[i], points...)
@@ -32,10 +32,9 @@ func (o *outcome) add(other *outcome) {
 	o.memory = max(o.memory, other.memory)
 }
 
-// parseOutput reads what rank 0 has printed, in Go or C: for each step, in order, a line
-// of each part; the memory, and how many messages were verified. Other lines, such as how
-// far a step is, and those with which a launcher may surround them, are not read.
-// Anything else is an error: a program that ended early has measured nothing.
+// parseOutput parses the output of rank 0, in Go or C: for each step, in order, a line per part; then the memory and
+// the number of verified messages. It skips other lines, such as the progress of a step or lines added by a launcher.
+// An incomplete output is an error, as the program ended early.
 func parseOutput(out []byte, w *workload, steps []step, parts int) (outcome, error) {
 	var o outcome
 	var points []Point
@@ -66,7 +65,7 @@ func parseOutput(out []byte, w *workload, steps []step, parts int) (outcome, err
 	return o, o.check(points, w, steps, parts)
 }
 
-// parsePoint reads a step's number and figures.
+// parsePoint parses a step's number and figures.
 func parsePoint(words []string, w *workload) (Point, error) {
 	var p Point
 	n, err := strconv.Atoi(words[0])
@@ -95,13 +94,13 @@ func parsePoint(words []string, w *workload) (Point, error) {
 	return p, nil
 }
 
-// parseCount reads a number that is 0 or more, and adds it to what there was before.
+// parseCount parses a non-negative number and combines it with the previous value.
 func parseCount(text string, before int, add func(a, b int) int) (int, error) {
 	n, err := strconv.ParseUint(text, 10, 32)
 	return add(before, int(n)), err
 }
 
-// check compares what was printed with what was asked for.
+// check compares the output with the request.
 func (o *outcome) check(points []Point, w *workload, steps []step, parts int) error {
 	if want := parts * len(steps); len(points) != want {
 		return fmt.Errorf("%d figures for %d steps", len(points), want)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// things is a workload whose steps have as many messages as their n.
+// things is a workload whose steps have n messages.
 var things = &workload{unit: "things", messages: func(s step) int { return s.n }, needs: []string{"p50", "cpu"}}
 
 func TestParseOutput(t *testing.T) {
@@ -46,7 +46,7 @@ func TestParseOutput(t *testing.T) {
 	}
 }
 
-// TestWrite: what a rank prints is what is read.
+// TestWrite checks that the printed output of a rank can be parsed.
 func TestWrite(t *testing.T) {
 	var b strings.Builder
 	want := Point{N: 3, P50: 1.25, P99: 17, P999: 18, Least: 1, Unload: 0.5, Resting: 2, Waiting: 3, CPU: 4}

@@ -10,19 +10,17 @@ import (
 	"strings"
 )
 
-// library is an MPI library to compare with, as Debian installs it.
+// library is an MPI library to compare with, as installed by Debian.
 type library struct {
 	name, compiler, launcher, packages string
-	// versionLine is how the line of the launcher's --version begins that has
-	// the version.
+	// versionLine is the start of the line with the version in the output of the launcher's --version.
 	versionLine string
-	// ways are those in which it is measured.
+	// ways are the ways in which the library is measured.
 	ways []way
-	// yields are the launcher's arguments where there are more ranks than
-	// processors.
+	// yields are the launcher's arguments if there are more ranks than processors.
 	yields []string
-	// spins: it polls without yielding, so that more ranks than processors take
-	// milliseconds for a message, or block forever.
+	// spins means that the library polls without yielding: with more ranks than processors, a message takes
+	// milliseconds or never completes.
 	spins bool
 }
 
@@ -33,14 +31,14 @@ type way struct {
 	args, env []string
 }
 
-// The sides that others are compared with.
+// Keys of the sides used as references.
 const (
 	openMPITCP = "openmpi-tcp"
 	openMPIShm = "openmpi"
 	mpichShm   = "mpich"
 )
 
-// asRoot lets Open MPI run as root, and on fewer processors than ranks.
+// asRoot allows Open MPI to run as root, and with more ranks than processors.
 var asRoot = []string{"--allow-run-as-root", "--oversubscribe"}
 
 var libraries = []library{
@@ -48,7 +46,7 @@ var libraries = []library{
 		name: "Open MPI", compiler: "mpicc.openmpi", launcher: "mpirun.openmpi", packages: "openmpi-bin libopenmpi-dev", versionLine: "mpirun.openmpi",
 		yields: []string{"--mca", "mpi_yield_when_idle", "1"},
 		ways: []way{
-			// ob1 is the layer that uses byte transfer layers, such as tcp.
+			// ob1 is the layer that uses byte transfer layers such as tcp.
 			{key: openMPITCP, name: "Open MPI, TCP", group: Network, args: append([]string{"--mca", "pml", "ob1", "--mca", "btl", "tcp,self"}, asRoot...)},
 			{key: openMPIShm, name: "Open MPI, shared memory", group: Memory, args: asRoot},
 		},
@@ -57,7 +55,7 @@ var libraries = []library{
 		name: "MPICH", compiler: "mpicc.mpich", launcher: "mpirun.mpich", packages: "mpich libmpich-dev", versionLine: "Version:",
 		spins: true,
 		ways: []way{
-			// Debian's is built on UCX, which takes its transports from the environment.
+			// Debian's build uses UCX, which reads its transports from the environment.
 			{key: "mpich-tcp", name: "MPICH, TCP", group: Network, env: []string{"MPIR_CVAR_NOLOCAL=1", "MPIR_CVAR_CH4_NETMOD=ucx", "UCX_TLS=tcp,self"}},
 			{key: mpichShm, name: "MPICH, shared memory", group: Memory},
 		},
@@ -84,7 +82,7 @@ func (l *library) find(ctx context.Context, dir string, _ func(string) bool) (fo
 	return found, nil, nil
 }
 
-// missing says which of the library's programs are not there, or returns "".
+// missing describes the library's programs that are not installed, or returns "".
 func (l *library) missing() string {
 	var names []string
 	for _, name := range []string{l.compiler, l.launcher} {
@@ -99,7 +97,7 @@ func (l *library) missing() string {
 		l.name, strings.Join(names, " and "), l.packages)
 }
 
-// side is a way to run the library.
+// side returns a way to run the library as a side of the measurement.
 func (l *library) side(w way, compiler *compiler, version string) side {
 	s := side{Side: Side{
 		Key: w.key, Name: w.name, Kind: Peer, Group: w.group, Version: version,
@@ -135,7 +133,7 @@ func (l *library) side(w way, compiler *compiler, version string) side {
 	return s
 }
 
-// askVersion returns the library's name and version, as far as known.
+// askVersion returns the library's name, and its version if known.
 func (l *library) askVersion(ctx context.Context) string {
 	out, err := command(ctx, l.launcher, "--version").output()
 	if err != nil {

@@ -7,9 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// pingPong measures the time that a message of a size takes. c/pingpong.c is the
-// same. Every message bears a number in its first and last word; all of its words
-// are compared in the first and the last round of a size.
+// pingPong measures the time of a message of one size. c/pingpong.c is its counterpart. Every message has a number in
+// its first and last word. In the first and the last round of a size, all words are compared.
 func pingPong(s *session, st step) (Point, error) {
 	words, err := wordsOf(st.n)
 	if err != nil {
@@ -37,7 +36,7 @@ func pingPong(s *session, st step) (Point, error) {
 	return newPoint(st, half), nil
 }
 
-// exchange is a message from rank 0 and one back.
+// exchange sends a message from rank 0 to rank 1 and one back.
 func (s *session) exchange(out, in []int32, peer int) error {
 	if peer == 1 {
 		if err := mpi.Send(s.ctx, s.comm, out, peer, 0); err != nil {

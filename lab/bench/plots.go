@@ -9,19 +9,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/chart"
 )
 
-// Which end of an axis is the better one.
+// The better direction of an axis.
 const lower, higher = "lower is better", "higher is better"
 
-// picture is a plot of a workload's sides.
+// picture describes a plot of a workload's sides.
 type picture struct {
 	workload, name, title, y, better string
 	unit                             chart.Unit
 	value                            func(Point) float64
-	// figure is what the line of least squares is of, "" draws none.
+	// figure is the figure that the fitted line belongs to; "" draws no line.
 	figure string
-	// sides are those that are drawn; none is all.
+	// sides lists the sides to draw. The default is all.
 	sides []string
-	// bases are the sides of which it is a multiple: for each group one.
+	// bases lists the sides, one per group, whose values the plot is relative to.
 	bases []string
 }
 
@@ -42,14 +42,14 @@ var pictures = []picture{
 
 var (
 	openMPI = []string{openMPITCP, openMPIShm}
-	// bcastSides are the ways to broadcast over UDP and shared memory, and the peers.
+	// bcastSides are the broadcast methods over UDP and shared memory, and the peers.
 	bcastSides = slices.Concat([]string{extendedUDP.key, extendedShm.key, "mpich-tcp", mpichShm}, extendedUDP.methodKeys(), extendedShm.methodKeys(), openMPI)
 )
 
 func p50(p Point) float64         { return p.P50 }
 func bandwidthOf(p Point) float64 { return float64(p.N) / p.P50 * 1e6 }
 
-// unloadTime is 0, and so not drawn, where there is nothing to unload.
+// unloadTime returns 0, which is not drawn, if there is nothing to unload.
 func unloadTime(p Point) float64 {
 	if p.N == 0 {
 		return 0
@@ -85,7 +85,7 @@ type drawing struct {
 	chart *chart.Chart
 }
 
-// plots returns the plots of a workload: of each group of sides that is there.
+// plots returns the plots of a workload, one for each group of sides.
 func (r *Report) plots(res *Result) []drawing {
 	var all []drawing
 	for _, pic := range pictures {
@@ -105,7 +105,7 @@ func (r *Report) plots(res *Result) []drawing {
 	return all
 }
 
-// chartOf returns the chart of a value of all sides of a group.
+// chartOf returns the chart of a value for all sides of a group.
 func (r *Report) chartOf(pic picture, res *Result, g Group) *chart.Chart {
 	note := pic.better
 	if r.Rounds > 1 {
@@ -150,14 +150,14 @@ func (r *Report) chartOf(pic picture, res *Result, g Group) *chart.Chart {
 	return p
 }
 
-// variants distinguish the sides of a kind that are in the same plots.
+// variants distinguishes sides of the same kind that appear in the same plots.
 var variants = map[string]int{
 	"raw-udp-sleep": 1, "raw-udp-segment": 1, rawGRO: 2,
 	"v0.9": 1, "extended-udp": 2, "extended-tcp": 3, "attached": 4, "attached-one": 5, "extended-shm": 2,
 	"mpich-tcp": 1, mpichShm: 1, upstreamKey: 2, upstreamOneKey: 3,
 }
 
-// multiple makes the picture's value one of the group's base, or is nil.
+// multiple returns the picture's value relative to the base of the group, or nil.
 func (r *Result) multiple(pic picture, g Group) func(Point) float64 {
 	for _, key := range pic.bases {
 		if base := r.side(key); base != nil && base.Group == g {
@@ -172,7 +172,7 @@ func (r *Result) multiple(pic picture, g Group) func(Point) float64 {
 	return nil
 }
 
-// lineKind returns how a side is drawn.
+// lineKind returns the line style of a side.
 func (s *Side) lineKind() chart.Kind {
 	switch {
 	case s.Method != "":
@@ -185,7 +185,7 @@ func (s *Side) lineKind() chart.Kind {
 	return chart.Peer
 }
 
-// legend returns the name of the side for people.
+// legend returns the readable name of the side.
 func (s *Side) legend() string {
 	if s.Method == "" {
 		return s.Name
@@ -197,7 +197,7 @@ func (s *Side) legend() string {
 	return m.title()
 }
 
-// points returns the medians of a value, each with a bar over its values in the rounds.
+// points returns the medians of a value, with bars that span the rounds.
 func (m *Measured) points(value func(Point) float64) []chart.Point {
 	points := make([]chart.Point, len(m.Median))
 	for i, p := range m.Median {

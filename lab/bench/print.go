@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Format is how a report is printed.
+// Format is the output format of a report.
 type Format struct {
 	// Markdown is for documents; the default is for a terminal.
 	Markdown bool
-	// Images is the folder of the plots as Markdown names it; "" shows none.
+	// Images is the folder of the plots, relative to the document; "" omits them.
 	Images string
 }
 
-// Print writes the tables, and which run they are of.
+// Print writes the tables and the description of the run.
 func (r *Report) Print(out io.Writer, f Format) error {
 	p := printer{markdown: f.Markdown}
 	p.run(r, r.Results)
@@ -53,7 +53,7 @@ type printer struct {
 
 func (p *printer) line(format string, args ...any) { fmt.Fprintf(&p.text, format+"\n", args...) }
 
-// item is a line of a list.
+// item prints a line of a list.
 func (p *printer) item(format string, args ...any) {
 	if p.markdown {
 		format = "- " + format
@@ -61,7 +61,7 @@ func (p *printer) item(format string, args ...any) {
 	p.line(format, args...)
 }
 
-// run says where the figures of some of the workloads come from.
+// run describes the run that the figures of some of the workloads come from.
 func (p *printer) run(r *Report, results []Result) {
 	m := r.Machine
 	if r.Command != "" {
@@ -110,7 +110,7 @@ func (p *printer) run(r *Report, results []Result) {
 	p.line("")
 }
 
-// rounds returns how many rounds there were.
+// rounds formats a number of rounds.
 func rounds(n int) string {
 	if n == 1 {
 		return "1 round"
@@ -118,8 +118,8 @@ func rounds(n int) string {
 	return fmt.Sprintf("%d rounds", n)
 }
 
-// concerns reports whether a text about what is missing or has failed belongs to a
-// workload: it does not if it is about another one.
+// concerns reports whether a message about missing or failed measurements is relevant for a workload. It is irrelevant
+// if it names another workload.
 func (r *Report) concerns(text, workload string) bool {
 	for _, res := range r.Results {
 		if len(res.Sides) > 0 && strings.HasPrefix(text, res.Workload+", ") {

@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// clock counts measurements, and how many there are to do as far as is known.
+// clock counts the completed and the known measurements.
 type clock struct{ done, all int }
 
-// reportProgress writes which measurement begins, the first of the rest, and the estimated
-// time left.
+// reportProgress writes the next measurement, the first of rest, and the estimated time left.
 func (r *runner) reportProgress(rest []scheduled) {
 	r.clock.done++
 	left := ""
@@ -19,8 +18,8 @@ func (r *runner) reportProgress(rest []scheduled) {
 	fmt.Fprintf(r.out, "[%d/%d%s] round %d of %d: %v\n", r.clock.done, r.clock.all, left, rest[0].round+1, r.Rounds, rest[0].measurement)
 }
 
-// left is the time that the rest takes. What was measured before takes as long again; of the
-// others it is known how they compare.
+// left estimates the time that the rest takes. Measurements done before take as long as last time. Others are estimated
+// by their relative weights.
 func (r *runner) left(rest []scheduled) (left time.Duration) {
 	var took time.Duration
 	var weight float64

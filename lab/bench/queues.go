@@ -6,17 +6,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// The tags of the queues workload.
+// Tags of the queues workload.
 const (
 	tagPing = iota + 1
 	tagPong
 	tagControl
-	tagPosted = 1000 // and more: one for each posted receive
+	tagPosted = 1000 // and above, one for each posted receive
 )
 
-// queuesStep measures what receives that wait cost a message that is for none of
-// them, and how long it takes to empty them from the back: the preposted latency
-// benchmark of Underwood and Brightwell (ICPP 2004). c/queues.c is the same.
+// queuesStep measures the cost of posted receives for a message that matches none of them, and the time to match them
+// in reverse order: the preposted latency benchmark of Underwood and Brightwell (ICPP 2004). c/queues.c is its
+// counterpart.
 func queuesStep(s *session, st step) (Point, error) {
 	if s.comm.Rank() == 0 {
 		return queuesNear(s, st)
@@ -24,7 +24,7 @@ func queuesStep(s *session, st step) (Point, error) {
 	return Point{}, queuesFar(s, st)
 }
 
-// queuesNear is rank 0, which measures.
+// queuesNear runs rank 0, which measures.
 func queuesNear(s *session, st step) (Point, error) {
 	if _, err := s.recv(1, tagControl); err != nil { // the receives are posted
 		return Point{}, err
@@ -53,13 +53,13 @@ func queuesNear(s *session, st step) (Point, error) {
 			return Point{}, err
 		}
 	}
-	_, err := s.recv(1, tagControl) // all have arrived
+	_, err := s.recv(1, tagControl) // all were received
 	p := newPoint(st, half)
 	p.Unload = micros(time.Since(start))
 	return p, err
 }
 
-// queuesFar is rank 1, which has the queue.
+// queuesFar runs rank 1, which has the queue.
 func queuesFar(s *session, st step) error {
 	values := make([]int32, st.n)
 	posted := requests(mpi.Irecv[int32], st.n)

@@ -23,35 +23,33 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// RankCommand is the first argument of the running program when it is started as
-// one of zrlmpid's ranks, as the daemon that ranks attach to, or as the neighbour that
-// disturbs them. Users do not type it.
+// RankCommand is the first argument with which a program starts itself as a rank of zrlmpid, as the daemon that ranks
+// attach to, or as the neighbour that disturbs them. It is not meant for users.
 const RankCommand = "bench-rank"
 
-// daemonCommand is what follows it for the daemon.
+// daemonCommand follows RankCommand to start the daemon.
 const daemonCommand = "daemon"
 
-// closeTime is how long a rank waits for its last messages to be acknowledged.
+// closeTime limits the wait of a rank for the acknowledgement of its last messages.
 const closeTime = 5 * time.Second
 
-// rankFlags are the arguments of a rank.
+// rankFlags holds the arguments of a rank.
 type rankFlags struct {
 	config, workload, attach, profile string
 	rank, daemon, together            int
 	methods                           []method
 	warm                              time.Duration
-	// uncounted: another rank counts what the process uses.
+	// uncounted means that another rank counts the resource usage of the process.
 	uncounted bool
 }
 
-// RunRank is a rank: the steps of a workload, in a process of its own. args are
-// those after RankCommand. It ends when ctx does, or when standard input does,
-// which is how a rank notices that the process that started it has ended.
+// RunRank runs the steps of a workload on a rank, in a separate process; args are the arguments after RankCommand. It
+// returns when ctx is done or when stdin is closed, which also happens if the parent process exits.
 func RunRank(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
-		_, _ = io.Copy(io.Discard, stdin) // however it ends
+		_, _ = io.Copy(io.Discard, stdin) // any error ends it as well
 		cancel()
 	}()
 	if len(args) == 2 {
@@ -64,7 +62,7 @@ func RunRank(ctx context.Context, args []string, stdin io.Reader, stdout io.Writ
 	}
 	var f rankFlags
 	set := flag.NewFlagSet(RankCommand, flag.ContinueOnError)
-	set.SetOutput(io.Discard) // the error says it
+	set.SetOutput(io.Discard) // the returned error contains it
 	set.StringVar(&f.config, "config", "", "configuration `file`")
 	set.IntVar(&f.rank, "rank", 0, "which of its ranks")
 	set.StringVar(&f.attach, "attach", "", "attach to a daemon by this `socket` instead")
@@ -109,8 +107,7 @@ func RunRank(ctx context.Context, args []string, stdin io.Reader, stdout io.Writ
 	return f.runAll(ctx, w, steps, stdout)
 }
 
-// runAll runs the rank, or all ranks of the process. What the process uses is counted by
-// the first of them.
+// runAll runs the rank, or all ranks of the process. The first rank counts the resource usage of the process.
 func (f *rankFlags) runAll(ctx context.Context, w *workload, steps []step, stdout io.Writer) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range max(f.together, 1) {
@@ -122,7 +119,7 @@ func (f *rankFlags) runAll(ctx context.Context, w *workload, steps []step, stdou
 	return group.Wait()
 }
 
-// run opens the rank, does the steps, and closes it.
+// run opens the rank, runs the steps, and closes the rank.
 func (f *rankFlags) run(ctx context.Context, w *workload, steps []step, stdout io.Writer) error {
 	dev, err := f.open(ctx)
 	if err != nil {
@@ -154,12 +151,12 @@ func (f *rankFlags) open(ctx context.Context) (mpe.Device, error) {
 	}
 	c, err := attach.Dial(ctx, f.attach, f.rank)
 	if err != nil {
-		return nil, err // not a nil *attach.Client in a Device
+		return nil, err // avoid a non-nil Device with a nil *attach.Client
 	}
 	return c, nil
 }
 
-// used is the processor time of this rank, and of the daemon if it counts.
+// used returns the processor time of this rank, and of the daemon if this rank counts it.
 func (f *rankFlags) used() time.Duration {
 	if f.uncounted {
 		return 0
@@ -179,7 +176,7 @@ func (f *rankFlags) memory() int {
 	return kib
 }
 
-// runDaemon is a daemon until ctx ends. It says on stdout when it is ready.
+// runDaemon runs a daemon until ctx is done. It reports on stdout when it is ready.
 func runDaemon(ctx context.Context, file string, stdout io.Writer) error {
 	cfg, err := config.Load(file)
 	if err != nil {
@@ -192,13 +189,13 @@ func runDaemon(ctx context.Context, file string, stdout io.Writer) error {
 	return d.Run(ctx)
 }
 
-// startProfile profiles until the returned function is called, which writes the file.
+// startProfile starts a CPU profile. stop ends it and writes the file.
 func startProfile(path string) (stop func() error, err error) {
 	f, err := os.Create(path)
 	if err != nil {
 		return nil, err
 	}
-	var profile bytes.Buffer // the profiler does not return errors of writing
+	var profile bytes.Buffer // the profiler does not return write errors
 	if err := pprof.StartCPUProfile(&profile); err != nil {
 		f.Close()
 		return nil, err

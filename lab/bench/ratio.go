@@ -6,37 +6,34 @@ import (
 	"strings"
 )
 
-// Ratio is the time of a message of a side as a multiple of that of another one:
-// below 1 is faster. Bandwidths and rates compare inversely. Of sides that were measured
-// in the same processes it is the median of the rounds' ratios, and of others that of
-// their medians.
+// Ratio is the time of a message of a side relative to another side; a value below 1 means faster. Bandwidths and rates
+// compare inversely. For sides that were measured in the same processes it is the median of the rounds' ratios,
+// otherwise the ratio of the medians.
 type Ratio struct {
 	Workload string `json:"workload"`
 	Side     string `json:"side"`
-	// Base is the key of the other side: the better one of those that count.
+	// Base is the key of the other side, the better one if there are several.
 	Base  string  `json:"base"`
 	N     int     `json:"n"`
 	Value float64 `json:"value"`
 }
 
-// comparison is which sides are compared.
+// comparison selects the sides to compare.
 type comparison struct {
 	side string
-	// bases are the other side, or several of which the better one counts, and called
-	// what they are together.
+	// bases lists the other side, or several of which the better one counts. called is their common name.
 	bases  []string
 	called string
-	// times is how many of the base's messages one of the side's has to wait
-	// for; 0 is 1.
+	// times is the number of the base's messages that one message of the side is compared with; 0 means 1.
 	times float64
-	// workloads are those that it is for; none is all.
+	// workloads selects workloads. The default is all.
 	workloads []string
 }
 
 var bcasts = []string{"bcast", "bcast-busy"}
 
-// A cloudfpga message is two round trips: SEND_REQUEST and CLEAR_TO_SEND, DATA and
-// ACK. That is four times half a round trip.
+// A cloudfpga message takes two round trips: SEND_REQUEST and CLEAR_TO_SEND, DATA and ACK. These are four times half a
+// round trip.
 const cloudFPGAPackets = 4
 
 var comparisons = []comparison{
@@ -65,7 +62,7 @@ var comparisons = []comparison{
 	{side: "extended-shm", bases: []string{rawRing}},
 }
 
-// name is the comparison's heading in a table.
+// name returns the heading of the comparison in a table.
 func (c *comparison) name() string {
 	base := c.bases[0]
 	switch {
@@ -108,9 +105,8 @@ func (c *comparison) ratio(res *Result, n int, figure string) (Ratio, bool) {
 	return r, r.Base != ""
 }
 
-// multipleOf is a figure of a side at a step as a multiple of that of another: of the
-// medians, or the median of what it was in each round, if both were measured in the same
-// processes. 0 is unknown.
+// multipleOf returns a figure of a side at a step relative to the base: the ratio of the medians, or the median of the
+// rounds' ratios if both sides were measured in the same processes. It is 0 if unknown.
 func (m *Measured) multipleOf(base *Measured, n int, figure string) float64 {
 	p, q := m.point(n), base.point(n)
 	if p == nil || q == nil || *p.figure(figure) == 0 || *q.figure(figure) == 0 {
@@ -127,7 +123,7 @@ func (m *Measured) multipleOf(base *Measured, n int, figure string) float64 {
 	return median(all)
 }
 
-// ratios compares all that can be.
+// ratios returns all ratios that the results allow.
 func (r *Report) ratios() []Ratio {
 	var all []Ratio
 	for i := range r.Results {

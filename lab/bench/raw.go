@@ -9,17 +9,16 @@ import (
 	"strings"
 )
 
-// rawUDPMost is the longest message whose packet, with a header, is one datagram.
+// rawUDPMost is the maximum length of a message that fits into one datagram together with a header.
 const rawUDPMost = 65507 - 32
 
-// raw is a limit of the machine, measured by a program of two processes without
-// any MPI.
+// raw is a limit of the machine, measured by a program with two processes without MPI.
 type raw struct {
 	key, name string
 	group     Group
-	// programs are the source and the first arguments for each workload.
+	// programs holds the source and the first arguments for each workload.
 	programs map[string][]string
-	// most is the largest step, 0 is any.
+	// most is the largest step; 0 means no limit.
 	most int
 }
 
@@ -34,7 +33,7 @@ var raws = []raw{
 	}},
 }
 
-// The limits that others are compared with.
+// Keys of the limits used as references.
 const (
 	rawPoll = "raw-udp-poll"
 	rawGRO  = "raw-udp-gro"

@@ -10,16 +10,15 @@ import (
 	"slices"
 )
 
-// Report is the result of a run. Its JSON form is what WriteJSON writes
-// and Load reads.
+// Report is the result of a run. WriteJSON writes it as JSON, and Load reads it back.
 type Report struct {
 	Machine Machine `json:"machine"`
 	// Command is the command line of the run.
 	Command string `json:"command,omitempty"`
 	Rounds  int    `json:"rounds"`
-	// Missing says what was not measured, and why.
+	// Missing lists the omitted measurements with the reasons.
 	Missing []string `json:"missing,omitempty"`
-	// Failed says which sides have failed in which workloads.
+	// Failed lists the sides that failed, with their workloads.
 	Failed  []string `json:"failed,omitempty"`
 	Results []Result `json:"results,omitempty"`
 	// Targets, Tables and Notes are set in archived runs only.
@@ -27,13 +26,13 @@ type Report struct {
 	Tables  []Table   `json:"tables,omitempty"`
 	Notes   []Note    `json:"notes,omitempty"`
 
-	// What follows from the results.
+	// Derived from the results.
 
 	Growth []Growth `json:"growth,omitempty"`
 	Ratios []Ratio  `json:"ratios,omitempty"`
 }
 
-// Result is what a workload has given.
+// Result is the result of a workload.
 type Result struct {
 	Workload string     `json:"workload"`
 	Unit     string     `json:"unit"`
@@ -43,25 +42,25 @@ type Result struct {
 	archived []Ratio
 }
 
-// Measured is a side with its figures in a workload.
+// Measured is a side and its figures in a workload.
 type Measured struct {
 	Side
-	// Verified is how many messages were, in all rounds and all attempts: every one.
+	// Verified is the number of messages in all rounds and attempts, each of which was verified.
 	Verified int `json:"verified_messages"`
-	// Memory is the most that a process of the side has had, in KiB.
+	// Memory is the peak memory of a process of the side, in KiB.
 	Memory int `json:"peak_memory_kib,omitempty"`
 	Figures
-	// Disturbed are its figures with a neighbour on the same processors, or nil.
+	// Disturbed are the figures with a neighbour on the same processors, or nil.
 	Disturbed *Figures `json:"disturbed,omitempty"`
 }
 
-// Figures are those of a side in the rounds.
+// Figures are the figures of a side over all rounds.
 type Figures struct {
-	// Cut are the steps that would not have ended in their share of time.
+	// Cut lists the steps that would have exceeded their share of time.
 	Cut    []Cut     `json:"cut,omitempty"`
 	Median []Point   `json:"median"`
 	Rounds [][]Point `json:"rounds,omitempty"`
-	// Attempts are all measurements, in order, if it is known how long a cache line took.
+	// Attempts lists all measurements in order, if the cache line time is known.
 	Attempts []Attempt `json:"attempts,omitempty"`
 }
 
@@ -87,7 +86,7 @@ func (f *Figures) cut(c Cut) {
 	f.Rounds = slices.DeleteFunc(f.Rounds, func(points []Point) bool { return len(points) == 0 })
 }
 
-// cutAt returns what is known of a step that was cut, or nil.
+// cutAt returns the cut of a step, or nil.
 func (f *Figures) cutAt(n int) *Cut {
 	i := slices.IndexFunc(f.Cut, func(c Cut) bool { return c.N == n })
 	if i < 0 {
@@ -104,7 +103,7 @@ func (f *Figures) finish() {
 	}
 }
 
-// check reports whether all rounds have the same steps.
+// check returns an error unless all rounds have the same steps.
 func (f *Figures) check() error {
 	if len(f.Cut) == 0 && len(f.Median) == 0 && (len(f.Rounds) == 0 || len(f.Rounds[0]) == 0) {
 		return errors.New("there are no figures")
@@ -148,7 +147,7 @@ func (r *Report) finish() {
 // empty reports whether nothing was measured.
 func (f *Figures) empty() bool { return len(f.Rounds)+len(f.Cut) == 0 }
 
-// result returns what a workload has given, or nil.
+// result returns the result of a workload, or nil.
 func (r *Report) result(workload string) *Result {
 	for i := range r.Results {
 		if r.Results[i].Workload == workload {
@@ -158,7 +157,7 @@ func (r *Report) result(workload string) *Result {
 	return nil
 }
 
-// disturbed returns the figures with a neighbour, of the sides that have them.
+// disturbed returns the figures with a neighbour, for the sides that have them.
 func (r *Result) disturbed() *Result {
 	d := &Result{Workload: r.Workload, Unit: r.Unit}
 	for _, s := range r.Sides {
@@ -170,8 +169,7 @@ func (r *Result) disturbed() *Result {
 	return d
 }
 
-// side returns the side of that key, or nil.
-// Nil has no points.
+// side returns the side with that key, or nil. A nil side has no points.
 func (r *Result) side(key string) *Measured {
 	for i := range r.Sides {
 		if r.Sides[i].Key == key {
@@ -181,7 +179,7 @@ func (r *Result) side(key string) *Measured {
 	return nil
 }
 
-// ns returns the numbers of all steps, in order.
+// ns returns the n of all steps, sorted.
 func (r *Result) ns() []int {
 	var ns []int
 	for _, s := range r.Sides {
@@ -263,7 +261,7 @@ func Parse(name string, text []byte) (*Report, error) {
 	return &r, nil
 }
 
-// check refuses a file from which no table can be made.
+// check returns an error if the report cannot be turned into tables.
 func (r *Report) check() error {
 	if len(r.Results)+len(r.Targets)+len(r.Tables) == 0 {
 		return fmt.Errorf("there are no results in it")

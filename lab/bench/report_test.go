@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/chart"
 )
 
-// testReport has two steps of a workload and three sides: ours, and two others.
+// testReport returns a report with two steps of a workload and three sides, one of them ours.
 func testReport(workload string, ns [2]int, ours, theirs, others string) *Report {
 	points := func(a, b float64) []Point {
 		return []Point{
@@ -90,7 +90,7 @@ func TestPrintPingPong(t *testing.T) {
 	}
 }
 
-// TestPrintIdle: sides are rows.
+// TestPrintIdle checks that sides are rows.
 func TestPrintIdle(t *testing.T) {
 	r := testReport("idle", [2]int{1, 2}, "attached", "openmpi", "x")
 	for i := range r.Results[0].Sides {
@@ -110,8 +110,7 @@ func TestPrintIdle(t *testing.T) {
 	}
 }
 
-// TestPrintTargets: a verdict says whether the target is met, by which figure, and where it
-// is worst.
+// TestPrintTargets checks that a verdict gives the figure, whether the target is met, and where it is worst.
 func TestPrintTargets(t *testing.T) {
 	idle := testReport("idle", [2]int{1, 2}, "attached", "openmpi", "x")
 	for i := range idle.Results[0].Sides {
@@ -146,7 +145,7 @@ func TestPrintTargets(t *testing.T) {
 	}
 }
 
-// drawn returns all plots by their names.
+// drawn returns all plots by name.
 func (r *Report) drawn() map[string]*chart.Chart {
 	all := map[string]*chart.Chart{}
 	for i := range r.Results {
@@ -157,7 +156,7 @@ func (r *Report) drawn() map[string]*chart.Chart {
 	return all
 }
 
-// TestPlots: what is drawn are the medians, with whiskers over all rounds.
+// TestPlots checks that plots show the medians, with whiskers over all rounds.
 func TestPlots(t *testing.T) {
 	p := testReport("queues", [2]int{0, 30000}, "extended-udp", "openmpi-tcp", "x").drawn()
 	got := p["queues-latency-network"].Series[0].Points
@@ -190,8 +189,8 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestLeft: what was measured takes as long again, and of the rest it is known how
-// it compares.
+// TestLeft checks that measurements are expected to take as long as last time, and others in proportion to their
+// weights.
 func TestLeft(t *testing.T) {
 	one, three := &workload{weight: 1}, &workload{weight: 3}
 	r := &runner{Options: Options{Rounds: 2}, measurements: []*measurement{{w: one}, {w: three}, {w: three, failed: true}}}
@@ -214,7 +213,7 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// TestUsageOfMachine: this process has used something.
+// TestUsageOfMachine checks that this process has used processor time and memory.
 func TestUsageOfMachine(t *testing.T) {
 	for range 1000 {
 		_ = make([]byte, 1<<20)
@@ -235,7 +234,7 @@ func TestUsageOfMachine(t *testing.T) {
 	}
 }
 
-// TestProfileOnFullDisk: a profile that cannot be written is an error.
+// TestProfileOnFullDisk checks that a profile that cannot be written is an error.
 func TestProfileOnFullDisk(t *testing.T) {
 	const full = "/dev/full"
 	if _, err := os.Stat(full); err != nil {
@@ -250,8 +249,7 @@ func TestProfileOnFullDisk(t *testing.T) {
 	}
 }
 
-// TestDaemonFails: what the daemon of attached ranks reports at its end is an error of the
-// measurement.
+// TestDaemonFails checks that errors reported by the daemon of attached ranks at exit are errors of the measurement.
 func TestDaemonFails(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
@@ -273,7 +271,7 @@ func TestDaemonFails(t *testing.T) {
 	}
 }
 
-// Each of our sides has its own colour.
+// Each of our sides has a different colour.
 func TestColours(t *testing.T) {
 	for key, v := range variants {
 		if n := chart.Ours.Colours(); v >= n {

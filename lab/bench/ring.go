@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// ringStep measures a token that goes round all ranks, each of which adds one to
-// it. c/ring.c is the same. The time is that of a hop.
+// ringStep measures a token that travels around all ranks, each of which increments it. c/ring.c is its counterpart.
+// The time is the time of a hop.
 func ringStep(s *session, st step) (Point, error) {
 	rank, ranks := s.comm.Rank(), s.comm.Size()
 	if ranks != st.n {

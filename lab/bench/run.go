@@ -11,44 +11,42 @@ import (
 	"time"
 )
 
-// Options say what to measure.
+// Options select the measurements.
 type Options struct {
-	// Workloads are names; none is all.
+	// Workloads lists names. The default is all.
 	Workloads []string
-	// Rounds is how often all sides are measured, in turn; 0 is 3, or 1 if Quick.
+	// Rounds is the number of rounds, each of which measures all sides in turn; 0 means 3, or 1 if Quick is set.
 	Rounds int
-	// Quick makes a few small steps, to see that everything works.
+	// Quick runs only a few small steps, as a check that everything works.
 	Quick bool
-	// Only are the keys of the sides to measure; none is all.
+	// Only lists the keys of the sides to measure. The default is all.
 	Only []string
-	// Steps are those of the one workload instead of its own: N:ITERATIONS,
-	// with commas between.
+	// Steps replaces the steps of a single workload. It lists N:ITERATIONS, separated by commas.
 	Steps string
-	// Disturb measures all of it twice in each round, the second time with a neighbour
-	// that takes a fifth of each processor, in bursts of 1 to 20 ms.
+	// Disturb measures everything twice in each round, the second time with a neighbour that takes a fifth of each
+	// processor, in bursts of 1 to 20 ms.
 	Disturb bool
-	// Timeout is how long a side may take for a workload in a round; 0 is five
-	// minutes, or 30 seconds if Quick.
+	// Timeout limits the time of a side for a workload in a round; 0 means five minutes, or 30 seconds if Quick is set.
 	Timeout time.Duration
-	// CPUProfile is the beginning of the names of CPU profiles of zrlmpid's
-	// ranks in the last round, PREFIX.WORKLOAD.SIDE.RANK.pprof; "" writes none.
+	// CPUProfile is the prefix of the names of CPU profiles of zrlmpid's ranks in the last round,
+	// PREFIX.WORKLOAD.SIDE.RANK.pprof; "" writes none.
 	CPUProfile string
 }
 
-// The defaults of Options.
+// Defaults of Options.
 const (
 	defaultRounds  = 3
 	defaultTimeout = 5 * time.Minute
 	quickTimeout   = 30 * time.Second
 )
 
-// task is a workload with the steps to do.
+// task is a workload and the steps to run.
 type task struct {
 	*workload
 	steps []step
 }
 
-// plan reads the options. Errors are *UsageError.
+// plan evaluates the options. Errors are *UsageError.
 func (o *Options) plan() ([]task, error) {
 	switch {
 	case o.Rounds < 0:
@@ -95,11 +93,10 @@ func (o *Options) plan() ([]task, error) {
 	return tasks, nil
 }
 
-// Run measures, and reports its progress. All sides are measured in each
-// round, so that what else the machine does falls on all alike. What was measured while
-// cache lines moved slowly is measured again. A side that fails is left out from then on;
-// the report says so, and its Err is not nil. The other errors are a *UsageError, what
-// keeps anything from being measured, or ctx's.
+// Run measures and writes its progress. Each round measures all sides, so that other load on the machine affects all of
+// them alike. Measurements during slow cache line transfers are repeated. A side that fails is omitted from then on; it
+// is listed in the report, whose Err is then not nil. Other errors are a *UsageError, an error that makes any
+// measurement impossible, or ctx's.
 func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
 	tasks, err := o.plan()
 	if err != nil {
@@ -133,7 +130,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
 	return r.report, nil
 }
 
-// runner is a run.
+// runner executes a run.
 type runner struct {
 	Options
 	dir          string
@@ -142,28 +139,26 @@ type runner struct {
 	report       *Report
 	measurements []*measurement
 	clock        clock
-	// moveLine measures how long it takes to move a cache line, in ns; 0 is unknown. lines
-	// are all that it has measured.
+	// moveLine measures the time in ns to move a cache line; 0 means unknown. lines are all its results.
 	moveLine func() (float64, error)
 	lines    []float64
 }
 
-// measurement is what a side does in a workload.
+// measurement is the measurement of a side in a workload.
 type measurement struct {
 	w     *workload
 	side  *side
 	parts []part
 	steps []step
 	share time.Duration
-	// disturbed: it is done with a neighbour.
+	// disturbed means that it is done with a neighbour.
 	disturbed bool
-	// workload and at are where its figures go, those of the first part; the others
-	// follow.
+	// workload and at locate the figures of the first part in the report. The figures of the other parts follow.
 	workload, at int
 	failed       bool
-	// took is how long it took last; 0 is unknown.
+	// took is the duration of the last measurement, or 0 if there was none.
 	took time.Duration
-	// attempts are all that has been measured, and cut what is removed from it.
+	// attempts are all attempts, and cut the steps removed from them.
 	attempts []*attempt
 	cut      []Cut
 }
@@ -174,14 +169,14 @@ type attempt struct {
 	points [][]Point
 }
 
-// scheduled is a measurement in a round, and what it has given last, or nil.
+// scheduled is a measurement in a round, and its latest attempt, or nil.
 type scheduled struct {
 	*measurement
 	round int
 	last  *attempt
 }
 
-// prepare makes a measurement of each side that can do a workload.
+// prepare adds a measurement for each side that supports a workload.
 func (r *runner) prepare(tasks []task) {
 	for _, t := range tasks {
 		result := Result{Workload: t.name, Unit: t.unit}
@@ -208,9 +203,8 @@ func (r *runner) prepare(tasks []task) {
 	}
 }
 
-// measureAll does all measurements in all rounds, and puts them into the report. Those during
-// which cache lines moved slowly are done again after the last round: the least time is known
-// then, and the phase may be over.
+// measureAll runs all measurements in all rounds and adds them to the report. Measurements with a slow cache line are
+// run again after the last round: by then the minimum is known, and the phase may be over.
 func (r *runner) measureAll(ctx context.Context) error {
 	var todo []scheduled
 	for round := range r.Rounds {
@@ -219,7 +213,7 @@ func (r *runner) measureAll(ctx context.Context) error {
 		}
 	}
 	again := againMost
-	if r.Quick { // its figures do not count
+	if r.Quick { // quick figures do not count
 		again = 0
 	}
 	r.clock.all = len(todo)
@@ -248,11 +242,11 @@ func (r *runner) measureAll(ctx context.Context) error {
 	return nil
 }
 
-// measure does a measurement once. The error is that nothing more can be done.
+// measure runs a measurement once. An error means that no further measurement is possible.
 func (r *runner) measure(ctx context.Context, t *scheduled) error {
 	m, round := t.measurement, t.round
 	j := job{w: m.w, parts: m.parts, share: m.share, dir: r.dir}
-	if len(m.w.needs) > 0 { // idle ranks have nothing to do
+	if len(m.w.needs) > 0 { // idle ranks have no work
 		if j.warm = warmTime; r.Quick {
 			j.warm = quickWarmTime
 		}
@@ -270,8 +264,7 @@ func (r *runner) measure(ctx context.Context, t *scheduled) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%v: %w", m, ctx.Err())
 	case limited.Err() != nil:
-		// Those that poll are slow where others have work, and it is no fault
-		// of ours.
+		// Libraries that poll are slow if other processes are running, which is not our failure.
 		optional = optional || m.side.Kind == Peer
 		err = fmt.Errorf("it took more than %v: raise --timeout", r.Timeout)
 	}
@@ -294,18 +287,18 @@ func (r *runner) measure(ctx context.Context, t *scheduled) error {
 	results := r.results(m)
 	for i := range results {
 		result := &results[i]
-		result.Verified += o.verified / len(results) // all have the same
+		result.Verified += o.verified / len(results) // all parts have the same number
 		result.Memory = max(result.Memory, o.memory)
 	}
 	return nil
 }
 
-// results returns where the figures of a measurement's parts go.
+// results returns the report's entries for the parts of a measurement.
 func (r *runner) results(m *measurement) []Measured {
 	return r.report.Results[m.workload].Sides[m.at:][:len(m.parts)]
 }
 
-// collect puts what was measured into the report, in the order of the rounds.
+// collect adds the attempts of a measurement to the report, in the order of the rounds.
 func (r *runner) collect(m *measurement) {
 	slices.SortStableFunc(m.attempts, func(a, b *attempt) int { return a.Round - b.Round })
 	results := r.results(m)
@@ -320,7 +313,7 @@ func (r *runner) collect(m *measurement) {
 	}
 }
 
-// outcome measures, with a neighbour if there is to be one.
+// outcome runs a measurement, with a neighbour if it is to be disturbed.
 func (r *runner) outcome(ctx context.Context, m *measurement, j job, round int) (o outcome, ended error) {
 	if m.disturbed {
 		self, err := os.Executable()
@@ -336,7 +329,7 @@ func (r *runner) outcome(ctx context.Context, m *measurement, j job, round int) 
 	return m.side.measure(ctx, j, m.steps)
 }
 
-// figures returns where the measurement's go.
+// figures returns the figures that a measurement contributes to.
 func (m *measurement) figures(of *Measured) *Figures {
 	if !m.disturbed {
 		return &of.Figures
@@ -347,7 +340,7 @@ func (m *measurement) figures(of *Measured) *Figures {
 	return of.Disturbed
 }
 
-// String is as in "pingpong, extended-udp" or "pingpong, extended-udp, disturbed".
+// String returns a name such as "pingpong, extended-udp" or "pingpong, extended-udp, disturbed".
 func (m *measurement) String() string {
 	text := m.w.name + ", " + m.side.Key
 	if m.disturbed {
@@ -356,9 +349,8 @@ func (m *measurement) String() string {
 	return text
 }
 
-// plan removes what was cut in a round from those that follow, and from those that were
-// before, so that all have the same steps; what was done with fewer iterations is done
-// with as many from then on.
+// plan removes the steps that were cut in a round from all rounds, so that all have the same steps. Steps that were
+// reduced keep their lower number of iterations.
 func (r *runner) plan(m *measurement, o outcome) {
 	for _, s := range o.reduced {
 		i := slices.IndexFunc(m.steps, func(other step) bool { return other.n == s.n })
@@ -373,13 +365,13 @@ func (r *runner) plan(m *measurement, o outcome) {
 	m.failed = len(m.steps) == 0
 }
 
-// miss reports what is not measured.
+// miss reports a missing measurement.
 func (r *runner) miss(text string) {
 	r.report.Missing = append(r.report.Missing, text)
 	fmt.Fprintf(r.out, "\n*** %s ***\n\n", text)
 }
 
-// Err says which sides have failed, or is nil.
+// Err returns an error that lists the failed sides, or nil.
 func (r *Report) Err() error {
 	if len(r.Failed) == 0 {
 		return nil

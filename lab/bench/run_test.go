@@ -34,7 +34,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestFailure: a side that fails is reported, and the others are measured.
+// TestFailure checks that a failed side is reported, and the other sides are measured.
 func TestFailure(t *testing.T) {
 	var progress strings.Builder
 	r, err := Run(t.Context(), Options{Workloads: []string{"pingpong"}, Steps: "5:1", Only: []string{"extended-udp"}, Rounds: 2}, &progress)
@@ -67,7 +67,7 @@ func (w watcher) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestInterrupt: an interrupted run ends at once, and so do its programs.
+// TestInterrupt checks that an interrupted run ends immediately, including its programs.
 func TestInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	start := time.Now()
@@ -77,7 +77,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// TestOrphan: a rank ends when the process that started it does.
+// TestOrphan checks that a rank exits with its parent process.
 func TestOrphan(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	if err := extendedUDP.configure(file, "", 2); err != nil {

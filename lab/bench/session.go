@@ -10,39 +10,36 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// session is a rank's part in a workload.
+// session runs a workload on a rank.
 type session struct {
 	ctx  context.Context
 	comm *mpi.Comm
 	out  io.Writer
-	// methods are those by which broadcasts are carried out, in turn: one at least.
+	// methods are the broadcast methods to use in turn. There is at least one.
 	methods []method
-	// costs are what the methods have cost in a step. A workload without methods
-	// has all in the first.
+	// costs are the costs of each method in a step. A workload without methods uses the first.
 	costs []cost
-	// warm is for how long the first step is done before it is measured.
+	// warm is the time for which the first step is repeated before it is measured.
 	warm time.Duration
-	// order is that of broadcasts by methods; nil where there are none.
+	// order sets the order of broadcasts with methods, or is nil.
 	order *orderer
-	// verified is how many messages this rank has verified.
+	// verified is the number of messages verified by this rank.
 	verified int
-	// used returns the processor time of this rank's processes, and memory the
-	// most that one of them has had, in KiB.
+	// used returns the processor time of this rank's processes, and memory the peak memory of one of them in KiB.
 	used    func() time.Duration
 	memory  func() int
 	numbers struct{ out, in [1]int32 }
-	// paced is when the step began, and when it was last printed how far it is.
+	// paced holds the start of the step, and the time at which its progress was last printed.
 	paced struct{ began, last time.Time }
 }
 
-// cost is processor time, and how many messages were verified for it.
+// cost is processor time, and the number of messages verified for it.
 type cost struct {
 	used     time.Duration
 	verified int
 }
 
-// account counts what a method costs from now on until the returned function is
-// called.
+// account charges a method with the cost from now on until end is called.
 func (s *session) account(method int) (end func()) {
 	used, verified := s.used(), s.verified
 	return func() {
@@ -52,8 +49,8 @@ func (s *session) account(method int) (end func()) {
 	}
 }
 
-// run does the steps. After each, rank 0 collects what all ranks have counted, and prints
-// it with the points of the methods; c/bench.h does the same.
+// run runs the steps. After each step, rank 0 collects the counts of all ranks, and prints them with the points of the
+// methods. c/bench.h is its counterpart.
 func (s *session) run(w *workload, steps []step) error {
 	if len(steps) > 0 && s.warm > 0 {
 		if err := s.warmUp(w, steps[0]); err != nil {
@@ -73,7 +70,7 @@ func (s *session) run(w *workload, steps []step) error {
 	return nil
 }
 
-// warmUp does a step until rank 0 has done so for long enough, and forgets what it has given.
+// warmUp runs a step again and again until rank 0 has done so for long enough, and discards the results.
 func (s *session) warmUp(w *workload, st step) error {
 	for began, more := time.Now(), true; more; {
 		s.costs = make([]cost, len(s.methods))
@@ -88,7 +85,7 @@ func (s *session) warmUp(w *workload, st step) error {
 	return nil
 }
 
-// decide returns on all ranks what rank 0 has decided.
+// decide returns rank 0's decision on all ranks.
 func (s *session) decide(yes bool) (bool, error) {
 	if s.comm.Rank() > 0 {
 		got, err := s.recv(0, 0)
@@ -106,9 +103,9 @@ func (s *session) decide(yes bool) (bool, error) {
 	return yes, nil
 }
 
-// report collects what all ranks have counted in a step. Rank 0 prints it.
+// report collects the counts of all ranks in a step. Rank 0 prints them.
 func (s *session) report(points []Point) error {
-	// For each method the processor time in ns and the messages; then the memory.
+	// For each method the processor time in ns and the number of messages; then the memory.
 	mine := make([]int64, 2*len(s.costs)+1)
 	for m, c := range s.costs {
 		mine[2*m], mine[2*m+1] = int64(c.used), int64(c.verified)
@@ -134,8 +131,7 @@ func (s *session) report(points []Point) error {
 	return err
 }
 
-// collect adds up what all ranks have counted; of the memory, the last number, the
-// most counts.
+// collect adds up the counts of all ranks. For the memory, the last number, it takes the maximum.
 func (s *session) collect(mine []int64) error {
 	last := len(mine) - 1
 	theirs := make([]int64, len(mine))
@@ -151,8 +147,8 @@ func (s *session) collect(mine []int64) error {
 	return nil
 }
 
-// pace prints, on rank 0, how many of all rounds of the step of n are done: before the
-// first one, and then now and again, so that a fast one prints nothing else.
+// pace prints, on rank 0, the number of completed rounds of the step of n: before the first round, and then at
+// intervals, so that a fast step prints nothing else.
 func (s *session) pace(n, done, all int) {
 	now := time.Now()
 	switch {
@@ -167,7 +163,7 @@ func (s *session) pace(n, done, all int) {
 	fmt.Fprintln(s.out, pace{n, done, all, now.Sub(s.paced.began)})
 }
 
-// plain is a workload without methods.
+// plain adapts the run function of a workload without methods.
 func plain(run func(*session, step) (Point, error)) func(*session, step) ([]Point, error) {
 	return func(s *session, st step) ([]Point, error) {
 		defer s.account(0)()
@@ -197,7 +193,7 @@ func (s *session) expect(what string, got, want int32) error {
 	return nil
 }
 
-// receive receives a number that must be the one that is wanted.
+// receive receives one number and verifies it.
 func (s *session) receive(what string, from, tag int, want int32) error {
 	got, err := s.recv(from, tag)
 	if err != nil {

@@ -10,35 +10,32 @@ import (
 	"time"
 )
 
-// Each step has a share of the time of a run. A side whose first rounds show that it
-// would take much longer does fewer rounds, or the step is cut.
+// Each step has a share of the time of a run. If the first rounds of a side show that it would take much longer, the
+// step is run with fewer iterations or cut.
 const (
-	// shareFactor is the share of a workload as a multiple of what it usually takes, and
-	// shareLeast that of any step. Quick steps of others have quickShare.
+	// shareFactor is the ratio of a workload's share to its usual duration, and shareLeast the minimum share of a step.
+	// Quick steps of other sides have quickShare.
 	shareFactor = 4
 	shareLeast  = 2 * time.Second
 	quickShare  = 5 * time.Second
-	// The pace of a step is not judged before 1 / judgedAfter of its share: the first
-	// messages open connections, and neighbours take the processor for tens of ms.
+	// The pace of a step is not judged before 1 / judgedAfter of its share: the first messages open connections, and
+	// neighbours may take the processor for tens of ms.
 	judgedAfter = 2
-	// overrun is by how many times its share a step may exceed it: to begin anew takes
-	// longer.
+	// overrun is the factor by which a step may exceed its share, as starting over would take longer.
 	overrun = 2
-	// enough is the least number of timed rounds that has a median.
+	// enough is the minimum number of timed rounds for a median.
 	enough = 5
-	// stuckLeast is how long a side may take for a round at least.
+	// stuckLeast is the minimum time that a side may take for a round.
 	stuckLeast = 10 * time.Second
-	// cutsMost is after how many steps in a row that are cut the others are, too.
+	// cutsMost is the number of consecutive cut steps after which all further steps are cut, too.
 	cutsMost = 3
 )
 
-// paceEvery is how often a program prints how far it is; in c/bench.h it is
-// BENCH_PACE_EVERY.
+// paceEvery is the interval at which a program prints its progress. In c/bench.h it is BENCH_PACE_EVERY.
 const paceEvery = 250 * time.Millisecond
 
-// share returns how long each step of a workload may take on a side; 0 is any time: of
-// steps that a user has given, and of zrlmpid's quick ones, which are to show whether
-// everything works.
+// share returns the time that each step of a workload may take on a side, or 0 for no limit. Steps given by a user have
+// no limit, and neither have zrlmpid's quick steps, which only check that everything works.
 func (o *Options) share(w *workload, of Kind) time.Duration {
 	switch {
 	case o.Steps != "", o.Quick && of == Ours:
@@ -49,7 +46,7 @@ func (o *Options) share(w *workload, of Kind) time.Duration {
 	return max(time.Duration(shareFactor*w.weight/float64(len(w.full))*float64(time.Second)), shareLeast)
 }
 
-// pace is how far a side is in the step of n: done of all rounds, in a time.
+// pace is the progress of a side in the step of n: done of all rounds, and the time taken.
 type pace struct {
 	n, done, all int
 	took         time.Duration
@@ -68,12 +65,12 @@ func parsePace(text string) (p pace, err error) {
 	return p, nil
 }
 
-// round returns how long a round takes, on average.
+// round returns the average time of a round.
 func (p pace) round() time.Duration { return p.took / time.Duration(max(p.done, 1)) }
 
-// fit returns with how many iterations a step of so many, done by so many methods in
-// turn, ends within its share of time: the same if it does at this pace, or does not
-// exceed it by much; 0 if they are too few for a median.
+// fit returns the number of iterations with which a step, run by several methods in turn, stays within its share of
+// time. It returns the same number if the step is expected to exceed its share by little or not at all, and 0 if too
+// few iterations would remain for a median.
 func (p pace) fit(iterations, methods int, share time.Duration) int {
 	if share == 0 || p.done == 0 || p.took < share/judgedAfter || p.round()*time.Duration(p.all) <= overrun*share {
 		return iterations
@@ -86,17 +83,16 @@ func (p pace) fit(iterations, methods int, share time.Duration) int {
 	return min(fewer, iterations)
 }
 
-// Cut is a step that was ended before it had figures, since it would not have ended in
-// its share of time.
+// Cut is a step that was stopped without figures, as it would have exceeded its share of time.
 type Cut struct {
 	N int `json:"n"`
-	// Message is the time of a message in µs, on average; 0 is unknown.
+	// Message is the average time of a message in µs, or 0 if unknown.
 	Message float64 `json:"message_us,omitempty"`
-	// Stuck: not one message has arrived in the time of many.
+	// Stuck means that no message was received in the time of many.
 	Stuck bool `json:"stuck,omitempty"`
 }
 
-// String is what a table says in the place of the figure.
+// String returns the text that a table shows in place of the figure.
 func (c *Cut) String() string {
 	switch {
 	case c.Stuck:
@@ -107,11 +103,10 @@ func (c *Cut) String() string {
 	return "cut: " + duration(c.Message) + " a message"
 }
 
-// errSlow ends a program whose step does not end in its share of time.
+// errSlow is the cause of stopping a program whose step exceeds its share of time.
 var errSlow = errors.New("the step would not end in its share of time")
 
-// watch reads what rank 0 prints while it does, and ends the program when a step would
-// exceed its share of time.
+// watch reads the output of rank 0 while it runs, and stops the program when a step would exceed its share of time.
 type watch struct {
 	job
 	cancel context.CancelCauseFunc
@@ -119,12 +114,11 @@ type watch struct {
 
 	mu  sync.Mutex
 	out bytes.Buffer
-	// read is how much of it was read, and kept how much is of the steps that have
-	// ended; done is how many these are, and last how far the next one is.
+	// read is the length of the output that was processed, and kept the length of the output of complete steps. done is
+	// the number of complete steps, and last the progress of the next one.
 	read, kept, done int
 	last             pace
-	// isSlow: the next one is too slow, and is to be done with fewer iterations, or is
-	// cut if that is 0.
+	// isSlow means that the next step is too slow. It is run again with fewer iterations, or cut if fewer is 0.
 	isSlow bool
 	fewer  int
 }
@@ -136,22 +130,22 @@ func newWatch(j job, cancel context.CancelCauseFunc) *watch {
 	return w
 }
 
-// alive has the program ended if it prints nothing for long from now on.
+// alive restarts the timer that stops a silent program.
 func (w *watch) alive() {
 	if w.stuck.Stop(); w.share > 0 {
 		w.stuck.Reset(max(overrun*w.share, stuckLeast))
 	}
 }
 
-// onStuck ends a program that has printed nothing for long. Its figures are complete if all steps
-// have ended: MPICH sometimes does not return from MPI_Finalize.
+// onStuck stops a program that has been silent for too long. Its figures are complete if all steps are: MPICH sometimes
+// does not return from MPI_Finalize.
 func (w *watch) onStuck() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.slow(0)
 }
 
-// slow ends the program. Its step, if there is one left, may be done again with fewer iterations.
+// slow stops the program. Its current step, if any, may be repeated with fewer iterations.
 func (w *watch) slow(fewer int) {
 	w.cancel(errSlow)
 	if !w.isSlow && w.done < len(w.steps) {
@@ -177,7 +171,7 @@ func (w *watch) Write(b []byte) (int, error) {
 	}
 }
 
-// line is a line of a program. What a launcher prints beside is none of them.
+// line processes a line of output. Lines added by a launcher are ignored.
 func (w *watch) line(text string) {
 	switch {
 	case strings.HasPrefix(text, "verified "):
@@ -185,7 +179,7 @@ func (w *watch) line(text string) {
 	case strings.HasPrefix(text, "pace "):
 		p, err := parsePace(text)
 		if err != nil || w.done >= len(w.steps) || p.n != w.steps[w.done].n {
-			return // parseOutput reports what is wrong
+			return // parseOutput reports the problem
 		}
 		w.last = p
 		iterations := w.steps[w.done].iterations
@@ -195,16 +189,15 @@ func (w *watch) line(text string) {
 	}
 }
 
-// slowStep is a step that would not have ended in its share of time, after so many that
-// have ended.
+// slowStep is a step that would have exceeded its share of time, after a number of complete steps.
 type slowStep struct {
 	done int
-	// iterations are those with which it is to be done again; with none it is cut.
+	// iterations is the number of iterations to repeat it with. If it is 0, the step is cut.
 	iterations int
 	cut        Cut
 }
 
-// end returns what was printed of the steps that have ended: all, unless one was too slow.
+// end returns the output of the complete steps: of all, unless one was too slow.
 func (w *watch) end() (out []byte, slow *slowStep) {
 	w.stuck.Stop()
 	w.mu.Lock()

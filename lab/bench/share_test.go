@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestFewer: a step that would exceed its share by much has fewer iterations, or none.
+// TestFewer checks that a step that would exceed its share by much gets fewer iterations, or none.
 func TestFewer(t *testing.T) {
 	const share = 4 * time.Second
 	for _, x := range []struct {
@@ -41,8 +41,7 @@ func TestFewer(t *testing.T) {
 	}
 }
 
-// TestShare: the slower a workload, the more time each of its steps has; what a user asks
-// for takes any time.
+// TestShare checks that slower workloads have more time per step, and that steps given by a user have no limit.
 func TestShare(t *testing.T) {
 	w := &workload{weight: 20, full: make([]step, 8)}
 	for _, x := range []struct {
@@ -64,7 +63,7 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// TestPace: C and Go print what is read.
+// TestPace checks that the progress printed by C and Go can be parsed.
 func TestPace(t *testing.T) {
 	want := pace{4, 7, 320, 1500 * time.Millisecond}
 	if got, err := parsePace(want.String()); err != nil || got != want {
@@ -81,11 +80,10 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// slowSide is a side that takes a time for each round of a step, on a clock of its own. A
-// step for which that is 0 is done at once.
+// slowSide is a side whose rounds take a given time on a fake clock. Steps with a time of 0 complete immediately.
 type slowSide struct {
 	round map[int]time.Duration
-	// ran are the steps of each of its runs.
+	// ran lists the steps of each run.
 	ran []string
 }
 
@@ -110,8 +108,8 @@ func (s *slowSide) run(ctx context.Context, j job, out io.Writer) error {
 	return nil
 }
 
-// TestSlow: what is too slow is cut, or done with fewer iterations; what ended before is
-// kept, and what follows is done.
+// TestSlow checks that slow steps are cut or run with fewer iterations, complete steps are kept, and later steps are
+// run.
 func TestSlow(t *testing.T) {
 	w := &workload{name: "things", unit: "things", messages: func(s step) int { return 2 * (warmup + s.iterations) }, needs: []string{"p50"}}
 	steps := []step{{1, 300}, {2, 300}, {3, 300}, {4, 300}, {5, 300}, {6, 300}, {7, 300}, {8, 300}}
@@ -153,7 +151,7 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// TestStuck: a side that is stuck is ended; what it prints while it is has no effect.
+// TestStuck checks that a stuck side is stopped, and that its output after that has no effect.
 func TestStuck(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	j := job{w: things, parts: make([]part, 1), share: time.Second, steps: []step{{10, 1}, {20, 1}}}
@@ -167,7 +165,7 @@ func TestStuck(t *testing.T) {
 	if string(out) != first || !reflect.DeepEqual(slow, &slowStep{done: 1, cut: Cut{N: 20, Stuck: true}}) || context.Cause(ctx) != errSlow {
 		t.Errorf("%q, %+v, %v", out, slow, context.Cause(ctx))
 	}
-	// One that has ended is not.
+	// A side that is complete is not stuck.
 	w = newWatch(j, cancel)
 	fmt.Fprint(w, first+"pace 20 0 21 0\npoint 20 p50 1\nmemory 1\nverified 20\n")
 	w.onStuck()
@@ -176,7 +174,7 @@ func TestStuck(t *testing.T) {
 	}
 }
 
-// TestDoesNotEnd: the figures of a program that does not end after its last step are complete.
+// TestDoesNotEnd checks that the figures are complete if a program does not exit after its last step.
 func TestDoesNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &side{run: func(ctx context.Context, j job, out io.Writer) error {
@@ -191,7 +189,7 @@ func TestDoesNotEnd(t *testing.T) {
 	})
 }
 
-// TestNothingPrinted: a program is ended that prints nothing for long, from its start on, and between steps.
+// TestNothingPrinted checks that a silent program is stopped, at its start and between steps.
 func TestNothingPrinted(t *testing.T) {
 	for printed, want := range map[string]slowStep{
 		"": {cut: Cut{N: 10, Stuck: true}},
@@ -216,7 +214,7 @@ func TestNothingPrinted(t *testing.T) {
 	}
 }
 
-// TestCutTables: the table says what was cut, in the place of its figures.
+// TestCutTables checks that tables show cuts in place of figures.
 func TestCutTables(t *testing.T) {
 	r := testReport("ring", [2]int{2, 8}, "extended-udp", "openmpi-tcp", "x")
 	sides := r.Results[0].Sides

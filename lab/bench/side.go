@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// Kind says what a side is.
+// Kind is the kind of a side.
 type Kind string
 
-// The kinds of sides.
+// Kinds of sides.
 const (
-	// Ours is zrlmpid, by one of its links.
+	// Ours is zrlmpid, over one of its links.
 	Ours Kind = "ours"
-	// Limit is what the machine allows, without any MPI.
+	// Limit is a limit of the machine, without MPI.
 	Limit Kind = "limit"
 	// Peer is another MPI library.
 	Peer Kind = "peer"
@@ -27,31 +27,31 @@ const (
 	Upstream Kind = "upstream"
 )
 
-// Group says by what a side's messages go, and so with what it is compared.
+// Group is the medium of a side's messages. Sides of the same group are compared.
 type Group string
 
-// The groups of sides.
+// Groups of sides.
 const (
 	Network Group = "network"
 	Memory  Group = "memory"
 )
 
-// Side is one of those that are compared, in one way.
+// Side is a participant of the comparison.
 type Side struct {
-	// Key is short and unique, Name is for people.
+	// Key is short and unique. Name is for people.
 	Key     string `json:"key"`
 	Name    string `json:"name"`
 	Kind    Kind   `json:"kind"`
 	Group   Group  `json:"group"`
 	Version string `json:"version,omitempty"`
 	Command string `json:"command"`
-	// Method is how it carries out a broadcast, if it is a side for no other reason,
-	// and With the key of the side in whose processes it does.
+	// Method is the broadcast method, if the side exists only for it. With is the key of the side in whose processes it
+	// is measured.
 	Method string `json:"method,omitempty"`
 	With   string `json:"with,omitempty"`
 }
 
-// together reports whether both are measured in the same processes, in turn.
+// together reports whether both sides are measured in the same processes, in turn.
 func (s *Side) together(other *Side) bool {
 	return cmp.Or(s.With, s.Key) == cmp.Or(other.With, other.Key)
 }
@@ -59,44 +59,43 @@ func (s *Side) together(other *Side) bool {
 // side is a Side that can be run.
 type side struct {
 	Side
-	// parts returns what it is in a workload, if that is not itself alone: sides that
-	// are measured in one run of the same ranks, in turn.
+	// parts returns the sides that are measured in turn in one run of the same ranks, for a workload. If it is nil,
+	// that is only the side itself.
 	parts func(*workload) []part
-	// steps returns those of a workload's steps that it can do; nil does all.
+	// steps returns the steps of a workload that the side supports. If it is nil, it supports all.
 	steps func(*workload, []step) []step
-	// optional: it may fail, and is then missing.
+	// optional means that a failure is reported as missing.
 	optional bool
-	// run runs all ranks. What rank 0 prints goes to the writer at once.
+	// run runs all ranks. Rank 0's output is written immediately.
 	run func(context.Context, job, io.Writer) error
 }
 
-// part is one of the sides that are measured in one run, and by which method.
+// part is one of the sides that are measured in one run, with its method.
 type part struct {
 	Side
 	method method
 }
 
-// job is steps of a workload that have the same number of ranks.
+// job is a group of steps of a workload with the same number of ranks.
 type job struct {
 	w     *workload
 	parts []part
 	ranks int
 	steps []step
-	// share is how long a step may take, about; 0 is any time.
+	// share is the approximate time limit of a step; 0 means none.
 	share time.Duration
-	// warm is for how long the ranks of an MPI do the first step before it is measured.
+	// warm is the time for which the ranks of an MPI repeat the first step before it is measured.
 	warm time.Duration
-	// dir is where files may be put, and profile the beginning of the names of
-	// CPU profiles, or "".
+	// dir is a directory for files. profile is the prefix of the names of CPU profiles, or "".
 	dir, profile string
 }
 
-// texts are the arguments of the ranks of an MPI: for how long to warm up, and the steps.
+// texts returns the arguments of the ranks of an MPI: the warm-up time and the steps.
 func (j *job) texts() []string {
 	return append([]string{warmPrefix + strconv.FormatInt(j.warm.Milliseconds(), 10)}, texts(j.steps)...)
 }
 
-// does returns the steps that a side does of those given.
+// does returns the given steps that the side supports.
 func (s *side) does(w *workload, steps []step) []step {
 	if s.steps == nil {
 		return steps
@@ -104,7 +103,7 @@ func (s *side) does(w *workload, steps []step) []step {
 	return s.steps(w, steps)
 }
 
-// in returns what the side is in a workload.
+// in returns the parts of the side in a workload.
 func (s *side) in(w *workload) []part {
 	if s.parts == nil {
 		return []part{{Side: s.Side}}
@@ -117,9 +116,8 @@ func upTo(n int, steps []step) []step {
 	return slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return s.n > n })
 }
 
-// measure does the steps of a workload, and returns their points. A step that would
-// exceed its share of time is done with fewer iterations, or is cut, and after several
-// of these the others are not tried.
+// measure runs the steps of a workload and returns their points. A step that would exceed its share of time is run with
+// fewer iterations or cut. After several consecutive cuts, the remaining steps are not tried.
 func (s *side) measure(ctx context.Context, j job, steps []step) (outcome, error) {
 	sum := outcome{points: make([][]Point, len(j.parts))}
 	steps = slices.Clone(steps)
@@ -162,7 +160,7 @@ func (s *side) measure(ctx context.Context, j job, steps []step) (outcome, error
 	return sum, nil
 }
 
-// attempt does the steps of a job, all or those before one that is too slow.
+// attempt runs the steps of a job, up to the first one that is too slow.
 func (s *side) attempt(ctx context.Context, j job) (outcome, *slowStep, error) {
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -179,8 +177,7 @@ func (s *side) attempt(ctx context.Context, j job) (outcome, *slowStep, error) {
 	return o, slow, err
 }
 
-// findSides returns all that are there, and says what is missing. Those that only
-// does not name are not looked for.
+// findSides returns all available sides, and describes the missing ones. If only is not empty, it looks up only these.
 func findSides(ctx context.Context, dir string, only []string) (sides []side, missing []string, err error) {
 	wanted := func(key string) bool { return len(only) == 0 || slices.Contains(only, key) }
 	known := []string{}
@@ -198,7 +195,7 @@ func findSides(ctx context.Context, dir string, only []string) (sides []side, mi
 			return nil, nil, err
 		}
 		for _, s := range found {
-			if wanted(s.Key) || s.parts != nil { // which has those only that are wanted
+			if wanted(s.Key) || s.parts != nil { // its parts are filtered by wanted
 				sides = append(sides, s)
 			}
 		}
@@ -212,14 +209,14 @@ func findSides(ctx context.Context, dir string, only []string) (sides []side, mi
 	return sides, missing, nil
 }
 
-// family is sides that are found together.
+// family is a set of sides that are looked up together.
 type family struct {
 	keys []string
-	// find prepares them, and says what is missing.
+	// find prepares the sides, and describes the missing ones.
 	find func(ctx context.Context, dir string, wanted func(key string) bool) (found []side, missing []string, err error)
 }
 
-// UsageError is a mistake in the options.
+// UsageError reports invalid options.
 type UsageError struct{ text string }
 
 func (e *UsageError) Error() string { return e.text }

@@ -7,25 +7,24 @@ import (
 	"time"
 )
 
-// warmup is how many messages go each way before the ones that are timed, and
-// warmupWindows how many windows, as in c/stats.h.
+// warmup is the number of messages in each direction before the timed ones, and warmupWindows the number of windows, as
+// in c/stats.h.
 const (
 	warmup        = 20
 	warmupWindows = 2
 )
 
-// warmTime is for how long the ranks of an MPI do their first step before it is measured, and warmPrefix
-// precedes that in milliseconds, before the steps of a program. Meanwhile the system distributes the ranks over the processors,
-// connections adapt, and the monitor of Go's runtime, which looks every 20 to 80 µs at first whether there is
-// work, comes to do so every 10 ms. quickWarmTime is that of quick steps.
+// warmTime is the time for which the ranks of an MPI repeat their first step before it is measured. warmPrefix precedes
+// it, in milliseconds, in the arguments before the steps. In this time the system distributes the ranks over the
+// processors, connections adapt, and the monitor of Go's runtime slows down from a check every 20 to 80 µs to one every
+// 10 ms. quickWarmTime is the time for quick steps.
 const (
 	warmTime      = 100 * time.Millisecond
 	quickWarmTime = time.Millisecond
 	warmPrefix    = "warm:"
 )
 
-// step is one setting of a workload: a depth or a size, and how often to do there
-// what is timed. Its text is N:ITERATIONS.
+// step is one setting of a workload: a depth or a size, and the number of timed iterations. Its text is N:ITERATIONS.
 type step struct{ n, iterations int }
 
 func (s step) String() string { return fmt.Sprintf("%d:%d", s.n, s.iterations) }
@@ -38,7 +37,7 @@ func parseStep(text string) (step, error) {
 	return s, nil
 }
 
-// parseSteps reads a list with commas between.
+// parseSteps parses a comma-separated list.
 func parseSteps(list string) ([]step, error) {
 	var steps []step
 	for text := range strings.SplitSeq(list, ",") {
@@ -51,7 +50,7 @@ func parseSteps(list string) ([]step, error) {
 	return steps, nil
 }
 
-// parseWarm reads how long to do the first step before it is measured.
+// parseWarm parses the warm-up time.
 func parseWarm(text string) (time.Duration, error) {
 	ms, err := strconv.ParseUint(strings.TrimPrefix(text, warmPrefix), 10, 16)
 	if err != nil {
@@ -60,7 +59,7 @@ func parseWarm(text string) (time.Duration, error) {
 	return time.Duration(ms) * time.Millisecond, nil
 }
 
-// texts are the steps as arguments of a program.
+// texts returns the steps as arguments of a program.
 func texts(steps []step) []string {
 	args := make([]string, len(steps))
 	for i, s := range steps {

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// table is rows of text under headings. All columns are aligned to the right.
+// table is a table of text with headings. All columns are right-aligned.
 type table struct {
 	title    string
 	headings []string
@@ -49,7 +49,7 @@ func (t *table) write(b *strings.Builder, markdown bool) {
 	b.WriteString("\n")
 }
 
-// figure writes a number with three significant digits, or more before the point.
+// figure formats a number with three significant digits, or more if it has a longer integer part.
 func figure(v float64) string {
 	switch {
 	case v >= 100:
@@ -62,7 +62,7 @@ func figure(v float64) string {
 	return fmt.Sprintf("%.3f", v)
 }
 
-// duration writes a time in µs, in the largest unit in which it is at least 1.
+// duration formats a time in µs in the largest unit in which it is at least 1.
 func duration(us float64) string {
 	switch {
 	case us >= 1e6:
@@ -73,7 +73,7 @@ func duration(us float64) string {
 	return figure(us) + " µs"
 }
 
-// signed is figure for numbers of either sign.
+// signed is like figure, for numbers of either sign.
 func signed(v float64) string {
 	if v < 0 {
 		return "-" + figure(-v)
@@ -81,7 +81,7 @@ func signed(v float64) string {
 	return figure(v)
 }
 
-// count writes a number with blanks between thousands.
+// count formats a number with spaces between thousands.
 func count(n int) string {
 	text := fmt.Sprint(n)
 	for i := len(text) - 3; i > 0; i -= 3 {
@@ -90,7 +90,7 @@ func count(n int) string {
 	return text
 }
 
-// size writes a number of bytes, in a unit of which it is a whole number.
+// size formats a number of bytes in the largest unit in which it is an integer.
 func size(n int) string {
 	switch {
 	case n >= 1<<20 && n%(1<<20) == 0:

@@ -2,8 +2,7 @@ package bench
 
 import "fmt"
 
-// sheet is a table of a workload, or of several: a row for each step, and a column for each side
-// of a group.
+// sheet describes a table of one or several workloads: a row for each step, and a column for each side of a group.
 type sheet struct {
 	workload, title string
 	cell            func(p *Point, s *Measured) string
@@ -27,7 +26,7 @@ var sheets = []sheet{
 	{"queues", "Time to unload the queue in reverse order, in ms", unload},
 }
 
-// collectiveSheets are those of all collective operations.
+// collectiveSheets are the sheets of all collective operations.
 var collectiveSheets = []sheet{
 	{"", "Time of the operation in µs, p50 / p99 / p99.9", spread},
 	{"", "Processor time in µs, all processes, for each rank that gets a result", processor},
@@ -57,10 +56,10 @@ func timesFirst(p *Point, s *Measured) string {
 	return fmt.Sprintf("%s ×%.2f", spread(p, s), p.P50/s.Median[0].P50)
 }
 
-// none stands for a figure that was not measured.
+// none is printed in place of a missing figure.
 const none = "–"
 
-// tables returns a workload's tables.
+// tables returns the tables of a workload.
 func (r *Report) tables(res *Result) []*table {
 	var all []*table
 	if res.Workload == "idle" {
@@ -91,7 +90,7 @@ func (r *Report) tables(res *Result) []*table {
 	return all
 }
 
-// tables returns one for each group of sides that is there.
+// tables returns a table for each group with sides.
 func (sh *sheet) tables(res *Result) (all []*table) {
 	for _, g := range []Group{Network, Memory} {
 		if t := sh.table(res, g); t != nil {
@@ -101,7 +100,7 @@ func (sh *sheet) tables(res *Result) (all []*table) {
 	return all
 }
 
-// disturbedTables returns the times with a neighbour, beside those without it.
+// disturbedTables returns the times with a neighbour, compared with the times without it.
 func disturbedTables(res *Result) []*table {
 	sh := sheet{
 		title: "With a neighbour that takes a fifth of each processor: time in µs, p50 / p99 / p99.9, and how many times the p50 without it",
@@ -158,7 +157,7 @@ func (sh *sheet) table(res *Result, g Group) *table {
 	return t
 }
 
-// idleTable has a row for each side.
+// idleTable returns a table with a row for each side.
 func idleTable(res *Result) *table {
 	t := &table{title: "Percent of a processor after the first second", headings: []string{"", "idle", "waits in a receive"}}
 	for i := range res.Sides {
@@ -172,7 +171,7 @@ func idleTable(res *Result) *table {
 	return t
 }
 
-// ratioSheet is a table of ratios of a figure between sides, of a workload or of all.
+// ratioSheet describes a table of ratios of a figure between sides, for one workload or all.
 type ratioSheet struct{ workload, figure, title string }
 
 var ratioSheets = []ratioSheet{
@@ -218,7 +217,7 @@ func (sh *ratioSheet) table(res *Result) *table {
 	return t
 }
 
-// growthTables returns the least-squares lines of a workload.
+// growthTables returns the fitted lines of a workload.
 func (r *Report) growthTables(res *Result) []*table {
 	var all []*table
 	for _, g := range growths {
@@ -246,7 +245,7 @@ func memoryTable(res *Result) *table {
 	t := &table{title: "Peak memory of a process, in MiB"}
 	var row []string
 	for i := range res.Sides {
-		// That of a method is in the memory of the side that chooses.
+		// The memory of a method is included in its side's.
 		if s := &res.Sides[i]; s.Method == "" && s.Memory > 0 {
 			t.headings, row = append(t.headings, s.Key), append(row, figure(float64(s.Memory)/1024))
 		}

@@ -6,31 +6,31 @@ import (
 	"slices"
 )
 
-// target is what a figure is compared with.
+// target is a bound for a figure.
 type target struct {
 	name, workload string
-	// beside is another workload whose figures it needs, "" is none.
+	// beside is a second workload whose figures are needed, or "".
 	beside string
-	// atMost: the figure is to be bound or less, else bound or more.
+	// atMost means that bound is an upper bound, otherwise it is a lower bound.
 	bound  float64
 	atMost bool
-	// slow is the bound where a wake-up takes slowWakeUp or more; 0 is the same.
+	// slow is the bound where a wake-up takes slowWakeUp or longer; 0 means the same bound.
 	slow float64
-	// goal is a better figure than bound that the project works towards, 0 is none;
-	// tolerance is by how much the figure may miss bound, for noise.
+	// goal is a better value that the project works towards, or 0. tolerance is the noise by which the figure may miss
+	// bound.
 	goal, tolerance float64
-	// unit is written behind the bound.
+	// unit is printed after the bound.
 	unit string
-	// measure returns the figure, and where it is the worst one.
+	// measure returns the figure, and where it is worst.
 	measure func(r *Report, res *Result) (value float64, where string, ok bool)
 }
 
-// The lengths that targets are about.
+// Message lengths of the targets.
 const (
 	shortMost = 4096
 	longLeast = 64 << 10
 	tailMost  = 16 << 10
-	// attachedMost is the longest one of those of attached programs.
+	// attachedMost is the maximum length for attached programs.
 	attachedMost = 1 << 20
 	million      = 4_000_000 // bytes of a million words
 )
@@ -67,18 +67,18 @@ var targets = slices.Concat([]target{
 	{name: "idle: processor time of a rank after a second", workload: "idle", bound: idlePercent, atMost: true, unit: " % (which is 0 %)", measure: idlest},
 }, attachedTargets(), collectiveTargets(), disturbedTargets())
 
-// anyLength is longer than all messages, idlePercent what is 0 %, rounded, and noise the
-// difference between two equal sides that are measured in the same processes.
+// anyLength exceeds all messages. idlePercent is 0 %, with rounding. noise is the difference between two equal sides
+// that are measured in the same processes.
 const (
 	anyLength   = 1 << 62
 	idlePercent = 0.5
 	noise       = 0.05
 )
 
-// slowWakeUp is the p50 of a wake-up in µs from which polling gains much.
+// slowWakeUp is the p50 of a wake-up in µs from which on polling gains much.
 const slowWakeUp = 10
 
-// attachedTargets are those of programs that use ranks of a daemon.
+// attachedTargets returns the targets of programs that use ranks of a daemon.
 func attachedTargets() (all []target) {
 	for _, x := range []struct{ key, name string }{{"attached-one", "one program"}, {"attached", "two programs"}} {
 		all = append(all,
@@ -88,8 +88,7 @@ func attachedTargets() (all []target) {
 	return all
 }
 
-// attaching compares what attaching adds to a message with a round trip of a raw ring of the
-// same length.
+// attaching compares the time that attaching adds to a message with a round trip of a raw ring of the same length.
 func attaching(key string) measure {
 	return func(_ *Report, res *Result) (value float64, where string, found bool) {
 		for _, n := range res.ns() {
@@ -105,11 +104,11 @@ func attaching(key string) measure {
 	}
 }
 
-// collectiveTargets are those of the operations that are compared with Open MPI's.
+// collectiveTargets returns the targets of the operations that are compared with Open MPI's.
 func collectiveTargets() (all []target) {
 	for _, name := range []string{"bcast", "bcast-4", "allreduce", "allreduce-4", "alltoall", "alltoall-4"} {
 		of := func(what string, bound float64, m measure) {
-			w, _ := workloadNamed(name) // there is one
+			w, _ := workloadNamed(name) // always found
 			all = append(all, target{name: w.title + ", " + what, workload: name, bound: bound, atMost: true, measure: m})
 		}
 		of("over the default transport, UDP: time by Open MPI's over TCP", 1.05, worst(extendedUDP.key, 0, anyLength, openMPITCP))
@@ -119,7 +118,7 @@ func collectiveTargets() (all []target) {
 	return all
 }
 
-// disturbedTargets are those of a neighbour that takes a fifth of each processor.
+// disturbedTargets returns the targets with a neighbour that takes a fifth of each processor.
 func disturbedTargets() (all []target) {
 	for _, w := range workloads {
 		if len(w.needs) > 0 {
@@ -171,7 +170,7 @@ func (t *target) text() string {
 
 type measure = func(*Report, *Result) (float64, string, bool)
 
-// atStep compares a side's time at a step with so many times the best of others.
+// atStep compares a side's time at a step with a multiple of the best of others.
 func atStep(side string, n int, times float64, bases ...string) measure {
 	c := comparison{side: side, bases: bases, times: times}
 	return func(_ *Report, res *Result) (float64, string, bool) {
@@ -180,13 +179,12 @@ func atStep(side string, n int, times float64, bases ...string) measure {
 	}
 }
 
-// worst compares a side's times at all steps from least to most with the best of
-// others.
+// worst compares a side's times at all steps from least to most with the best of others.
 func worst(side string, least, most int, bases ...string) measure {
 	return worstOf("p50", side, least, most, bases...)
 }
 
-// worstOf is worst of another figure.
+// worstOf is like worst, for another figure.
 func worstOf(figure, side string, least, most int, bases ...string) measure {
 	c := comparison{side: side, bases: bases}
 	return func(_ *Report, res *Result) (value float64, where string, found bool) {
@@ -199,7 +197,7 @@ func worstOf(figure, side string, least, most int, bases ...string) measure {
 	}
 }
 
-// inverse makes a ratio of bandwidths, or of rates, of one of times.
+// inverse turns a ratio of times into a ratio of bandwidths or rates.
 func inverse(m measure) measure {
 	return func(r *Report, res *Result) (float64, string, bool) {
 		v, where, ok := m(r, res)
@@ -207,8 +205,8 @@ func inverse(m measure) measure {
 	}
 }
 
-// roughest compares the time of each message up to 64 KiB with the larger one of those of
-// the next shorter and the next longer one.
+// roughest compares the time of each message up to 64 KiB with the larger one of the times of the next shorter and the
+// next longer message.
 func roughest(_ *Report, res *Result) (value float64, where string, found bool) {
 	s := res.side(cloudFPGA.key)
 	if s == nil {
@@ -228,8 +226,7 @@ func roughest(_ *Report, res *Result) (value float64, where string, found bool) 
 	return value, where, found
 }
 
-// mostDisturbed compares the times with a neighbour with those without it, of zrlmpid's
-// links.
+// mostDisturbed compares the times with a neighbour with the times without it, for zrlmpid's links.
 func mostDisturbed(_ *Report, res *Result) (value float64, where string, found bool) {
 	w, err := workloadNamed(res.Workload)
 	if err != nil {
@@ -259,7 +256,7 @@ func streamShare(r *Report, res *Result) (float64, string, bool) {
 	return raw.P50 / ours.P50, "", true
 }
 
-// deepest compares the latencies of the longest and the empty queue.
+// deepest compares the latencies with the longest and the empty queue.
 func deepest(_ *Report, res *Result) (value float64, where string, found bool) {
 	ns := res.ns()
 	for i := range res.Sides {
@@ -299,7 +296,7 @@ func unloading(_ *Report, res *Result) (float64, string, bool) {
 	return ours.Unload / best, extendedUDP.key + ", " + count(last), true
 }
 
-// idlest is what the busiest of our idle ranks uses of a processor.
+// idlest returns the processor usage of the busiest of our idle ranks.
 func idlest(_ *Report, res *Result) (value float64, where string, found bool) {
 	for i := range res.Sides {
 		s := &res.Sides[i]

@@ -16,27 +16,23 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// EnvUpstream names a program: internal/integration/testdata/pingpong.cpp, built with
-// upstream's CPU library.
+// EnvUpstream names a program: internal/integration/testdata/pingpong.cpp, built with upstream's CPU library.
 const EnvUpstream = "ZRLMPI_UPSTREAM_PINGPONG"
 
-// The two sides of upstream's library: its ranks wait in the kernel, which is
-// fast where both are on one processor.
+// The two sides of upstream's library. Its ranks wait in the kernel, which is fast if both run on one processor.
 const (
 	upstreamKey    = "upstream"
 	upstreamOneKey = "upstream-one"
 )
 
-// upstreamTime is how long it may take for a round: it blocks forever if a
-// packet is lost at the wrong moment.
+// upstreamTime is the time limit of a round. The library blocks forever if a packet is lost at the wrong moment.
 const upstreamTime = 90 * time.Second
 
-// upstreamBytes is about how many bytes of a size are sent: it takes 40 ns for
-// each of the long ones.
+// upstreamBytes is the approximate number of bytes sent per size. For long messages, the library takes 40 ns per byte.
 const upstreamBytes = 40 << 20
 
-// upstreamIPs are addresses that nothing else uses: upstream's port is 2718, and
-// counts up only where ranks share an address.
+// upstreamIPs are otherwise unused addresses. Upstream's port is 2718, and is incremented only for ranks that share an
+// address.
 var upstreamIPs = []string{"127.0.76.1", "127.0.76.2"}
 
 func upstreamFamily() family {
@@ -69,7 +65,7 @@ func findUpstream(_ context.Context, _ string, _ func(string) bool) (found []sid
 	return found, nil, nil
 }
 
-// upstreamSteps has fewer iterations of long messages.
+// upstreamSteps reduces the iterations of long messages.
 func upstreamSteps(w *workload, steps []step) []step {
 	if w.name != "pingpong" {
 		return nil
@@ -81,8 +77,7 @@ func upstreamSteps(w *workload, steps []step) []step {
 	return some
 }
 
-// runUpstream runs both ranks, each on a processor, rank 1 first: rank 0 begins at
-// once.
+// runUpstream runs both ranks, each bound to a processor. Rank 1 is started first, as rank 0 begins immediately.
 func runUpstream(ctx context.Context, path string, processors [2]int, j job, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, upstreamTime)
 	defer cancel()
@@ -95,7 +90,7 @@ func runUpstream(ctx context.Context, path string, processors [2]int, j job, out
 		}
 		if err := startOn(processors[rank], cmd); err != nil {
 			cancel()
-			// The other one may have failed before, which is why.
+			// An earlier failure of the other rank may be the cause.
 			return errors.Join(group.Wait(), err)
 		}
 		group.Go(cmd.wait)

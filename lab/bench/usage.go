@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// threadsTime is the processor time of all threads of another process, to the
-// nanosecond, as Linux reports it; 0 elsewhere.
+// threadsTime returns the processor time of all threads of another process in nanoseconds on Linux, and 0 on other
+// systems.
 func threadsTime(pid int) time.Duration {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil {
@@ -20,7 +20,7 @@ func threadsTime(pid int) time.Duration {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			continue // the thread has ended
+			continue // the thread has exited
 		}
 		ns, _, _ := strings.Cut(string(text), " ")
 		if n, err := strconv.ParseInt(ns, 10, 64); err == nil {
@@ -30,8 +30,7 @@ func threadsTime(pid int) time.Duration {
 	return sum
 }
 
-// peakMemory is the most memory in KiB that a process has had, as Linux reports it;
-// 0 elsewhere. "self" is this process.
+// peakMemory returns the peak memory of a process in KiB on Linux, and 0 on other systems. "self" is this process.
 func peakMemory(pid string) int {
 	text, err := os.ReadFile("/proc/" + pid + "/status")
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// processorTime is not known here.
+// processorTime returns 0: it is unknown on this system.
 func processorTime() time.Duration { return 0 }
 
-// inGroup does nothing where there are no groups of processes.
+// inGroup does nothing on systems without process groups.
 func inGroup(*exec.Cmd) (killGroup func()) { return func() {} }
 
-// interrupt ends a process.
+// interrupt kills a process.
 func interrupt(p *os.Process) error { return p.Kill() }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// processorTime is the user and system time of this process.
+// processorTime returns the user and system time of this process.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
@@ -18,8 +18,7 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// inGroup gives a command's process a group of its own, so that what it starts can
-// be ended with it. Returned is the end of all that is left of it.
+// inGroup puts a command's process into a new process group. killGroup kills the processes left in the group.
 func inGroup(cmd *exec.Cmd) (killGroup func()) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return func() {
@@ -29,5 +28,5 @@ func inGroup(cmd *exec.Cmd) (killGroup func()) {
 	}
 }
 
-// interrupt asks a process to end.
+// interrupt sends SIGINT to a process.
 func interrupt(p *os.Process) error { return p.Signal(syscall.SIGINT) }

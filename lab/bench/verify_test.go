@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// sessionOf is a rank's part in a test.
+// sessionOf returns the session of a rank in a test.
 func sessionOf(ctx context.Context, c *mpi.Comm) *session {
 	return &session{
 		ctx: ctx, comm: c, out: io.Discard, methods: []method{{}},
@@ -22,8 +22,7 @@ func sessionOf(ctx context.Context, c *mpi.Comm) *session {
 	}
 }
 
-// TestLies: a message that is not what was sent ends the measurement, at either
-// end.
+// TestLies checks that a wrong message ends the measurement, at either end.
 func TestLies(t *testing.T) {
 	say := func(tag int, values ...int32) func(*session) error {
 		return func(s *session) error { return mpi.Send(s.ctx, s.comm, values, 1-s.comm.Rank(), tag) }
@@ -48,7 +47,7 @@ func TestLies(t *testing.T) {
 	}
 	for _, x := range []struct {
 		name, workload string
-		rank           int // which is measured; the other one lies
+		rank           int // the measured rank; the other one lies
 		step           step
 		lie            func(*session) error
 		says           string
@@ -90,7 +89,8 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// TestWarmUp: the first step is done, before it is measured, for as long as rank 0 says, and nothing of that counts.
+// TestWarmUp checks that the first step is repeated for as long as rank 0 decides before it is measured, and that these
+// repetitions do not count.
 func TestWarmUp(t *testing.T) {
 	worlds := worlds(t)
 	w, err := workloadNamed("pingpong")
@@ -104,7 +104,7 @@ func TestWarmUp(t *testing.T) {
 	for rank, world := range worlds {
 		s := sessionOf(t.Context(), world)
 		s.out = &out[rank]
-		if sessions[rank] = s; rank == 0 { // the other one goes by what it says
+		if sessions[rank] = s; rank == 0 { // follows rank 0's decision
 			s.warm = 20 * time.Millisecond
 		} else {
 			s.warm = time.Nanosecond
@@ -124,7 +124,7 @@ func TestWarmUp(t *testing.T) {
 	}
 }
 
-// TestSameNumbers: C and Go count alike.
+// TestSameNumbers checks that the constants in C and Go agree.
 func TestSameNumbers(t *testing.T) {
 	text, err := sources.ReadFile("c/stats.h")
 	if err != nil {

@@ -12,15 +12,13 @@ import (
 )
 
 const (
-	// wakeUps is how many wake-ups are measured, and wakeUpSleep how long the thread has
-	// slept before each.
+	// wakeUps is the number of measured wake-ups, and wakeUpSleep the time for which the thread sleeps before each.
 	wakeUps     = 300
 	wakeUpSleep = time.Millisecond
 )
 
-// measureWakeUp measures what it takes to wake a thread that has slept in the kernel: from
-// before one thread writes to an eventfd until the other, which waits in a read of it,
-// runs. Each has a processor of its own, if there are two.
+// measureWakeUp measures the time to wake a thread that sleeps in the kernel: from before one thread writes to an
+// eventfd until the other thread, blocked in a read, runs. Each thread has its own processor, if there are two.
 func measureWakeUp() (p50, p90 time.Duration, err error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	if err != nil {
@@ -31,7 +29,7 @@ func measureWakeUp() (p50, p90 time.Duration, err error) {
 	var start atomic.Int64
 	go func() {
 		defer close(awake)
-		runtime.LockOSThread() // for good: the thread ends with it
+		runtime.LockOSThread() // never unlocked: the thread exits with the goroutine
 		if err := stayOn(0); err != nil {
 			failed <- err
 			return

@@ -7,9 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// windowStep measures messages that are sent together, as many as a window has,
-// and one that answers all of them. The receives of a window are posted before
-// the window is asked for. c/window.c is the same.
+// windowStep measures windows of messages that are sent together, each answered by a single message. The receives of a
+// window are posted before the window is requested. c/window.c is its counterpart.
 func windowStep(s *session, st step, size int) (Point, error) {
 	words, err := wordsOf(st.n)
 	if err != nil {
@@ -32,9 +31,8 @@ func windowStep(s *session, st step, size int) (Point, error) {
 	return newPoint(st, times), nil
 }
 
-// pairsStep is windows of messages of one word between several pairs at once:
-// rank r of the first half sends to rank r of the second. The time of a message
-// is that of all by their number.
+// pairsStep measures concurrent windows of one-word messages between several pairs: rank r of the first half sends to
+// rank r of the second. The time of a message is the total time divided by the number of messages.
 func pairsStep(s *session, st step) (Point, error) {
 	rank, pairs := s.comm.Rank(), st.n
 	w := window{session: s, step: st, size: rateWindow, words: 1, peer: rank + pairs}
@@ -60,7 +58,7 @@ func pairsStep(s *session, st step) (Point, error) {
 	return Point{N: st.n, P50: micros(time.Since(begin)) / float64(rateWindow*st.iterations*pairs)}, nil
 }
 
-// together waits until the first n ranks are here.
+// together is a barrier of the first n ranks.
 func (s *session) together(n int) error {
 	if s.comm.Rank() > 0 {
 		if err := s.send(0, 0, 0); err != nil {
@@ -89,10 +87,10 @@ type window struct {
 	size, words, peer int
 }
 
-// message returns the words of message k among those of several windows.
+// message returns the words of message k in a buffer of windows.
 func (w *window) message(all []int32, k int) []int32 { return all[k*w.words : (k+1)*w.words] }
 
-// send sends the windows. After each it calls timed with the time until the answer.
+// send sends the windows. After each window it calls timed with the time until the answer.
 func (w *window) send(timed func(i int, took time.Duration) error) error {
 	if err := w.session.receive("what says that receives are posted", w.peer, 0, 0); err != nil {
 		return err
@@ -131,11 +129,11 @@ func (w *window) send(timed func(i int, took time.Duration) error) error {
 	return nil
 }
 
-// requests returns room for n requests of a function that starts them.
+// requests allocates n requests of the type that a function returns.
 func requests[B, R any](_ func(*mpi.Comm, B, int, int) (R, error), n int) []R { return make([]R, n) }
 
-// receive receives the windows. The receives of the next are posted before one is
-// verified, so it has room for two.
+// receive receives the windows. The receives of the next window are posted before the last one is verified, so its
+// buffer holds two.
 func (w *window) receive() error {
 	in := make([]int32, 2*w.size*w.words)
 	posted := requests(mpi.Irecv[int32], 2*w.size)

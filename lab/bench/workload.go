@@ -6,57 +6,51 @@ import (
 	"strings"
 )
 
-// workload is what some ranks do, in C and in Go.
+// workload is a benchmark of some ranks, implemented in C and in Go.
 type workload struct {
 	name, title string
-	// unit is what a step's n counts, and axis the same on a plot; bytes are written with
-	// their unit.
+	// unit is the unit of a step's n, and axis its name on a plot. bytes means that n is a number of bytes.
 	unit, axis string
 	bytes      bool
-	// full and quick are the steps; quick is for tests.
+	// full and quick are the steps. Quick ones are for tests.
 	full, quick []step
-	// ranks is how many a step has; nil is two.
+	// ranks returns the number of ranks of a step. If it is nil, there are two.
 	ranks func(step) int
-	// messages is how many messages a step has, all of which are verified.
+	// messages returns the number of messages of a step, all of which are verified.
 	messages func(step) int
-	// source is the C program for MPI, and args are its arguments before the
-	// steps.
+	// source is the C program for MPI, and args are its arguments before the steps.
 	source string
 	args   []string
-	// needs are the figures of a point that a side must give.
+	// needs lists the figures that each point must have.
 	needs []string
-	// tags: it cannot be done without tags.
+	// tags means that the workload needs tags.
 	tags bool
-	// collective: it is one of the collective operations; inProcess: the ranks of a daemon
-	// do not take part.
+	// collective means that it is a collective operation, and inProcess that attached ranks are not measured.
 	collective, inProcess bool
-	// methods: a side of ours does it by several methods in turn, each of which is a
-	// side of its own in the report.
+	// methods means that our sides run it with several methods in turn, each of which is a separate side in the report.
 	methods bool
-	// weight is how long a full round takes, in seconds for each side, about;
-	// progress is guessed by it.
+	// weight is the approximate duration of a full round in seconds per side. It is used to estimate progress.
 	weight float64
-	// run is a step, on any of the ranks: a point of each method. Those of rank 0
-	// count.
+	// run runs a step on one rank, and returns a point for each method. Only rank 0's points count.
 	run func(*session, step) ([]Point, error)
 }
 
-// The numbers of messages in a window.
+// Numbers of messages in a window.
 const (
 	rateWindow   = 64
 	streamWindow = 4
 )
 
-// times are the figures of a workload that times single messages.
+// times lists the figures of a workload that times single messages.
 var times = []string{"p50", "p99", "p999", "least", "cpu"}
 
-// workloads are all, in the order in which they are run.
+// workloads lists all workloads in the order in which they are run.
 var workloads = slices.Concat([]*workload{
 	{
 		name: "pingpong", title: "Ping-pong", unit: "message", axis: "message length", bytes: true, source: "pingpong.c", needs: times, weight: 1.5,
 		full: []step{
 			{4, 20000}, {16, 3000}, {64, 3000}, {256, 3000}, {1024, 3000},
-			{1384, 3000}, {1388, 3000}, // 346 words are one datagram of cloudfpga, and 347 two
+			{1384, 3000}, {1388, 3000}, // 346 words fit one datagram of cloudfpga, 347 need two
 			{4096, 3000}, {16384, 1000}, {65536, 500}, {262144, 200}, {1 << 20, 100},
 			{4_000_000, 50}, // 1,000,000 words
 		},
@@ -111,7 +105,7 @@ var workloads = slices.Concat([]*workload{
 	},
 })
 
-// windows counts the messages of a step of windows, answers included.
+// windows returns a function that counts the messages of a step of windows, including answers.
 func windows(size int) func(step) int {
 	return func(s step) int { return (warmupWindows+s.iterations)*(size+1) + 1 }
 }
@@ -133,7 +127,7 @@ func workloadNamed(name string) (*workload, error) {
 	return workloads[i], nil
 }
 
-// size returns how many ranks a step has.
+// size returns the number of ranks of a step.
 func (w *workload) size(s step) int {
 	if w.ranks == nil {
 		return 2
@@ -141,7 +135,7 @@ func (w *workload) size(s step) int {
 	return w.ranks(s)
 }
 
-// total is how many messages all steps have.
+// total returns the number of messages of all steps.
 func (w *workload) total(steps []step) int {
 	n := 0
 	for _, s := range steps {
@@ -150,12 +144,12 @@ func (w *workload) total(steps []step) int {
 	return n
 }
 
-// perRound is how many messages a round of a step has.
+// perRound returns the number of messages in a round of a step.
 func (w *workload) perRound(n int) int {
-	return w.messages(step{n, warmup + 1}) - w.messages(step{n, warmup}) // the warm-up is the same
+	return w.messages(step{n, warmup + 1}) - w.messages(step{n, warmup}) // the warm-up cancels out
 }
 
-// label writes a step's n.
+// label formats a step's n.
 func (w *workload) label(n int) string {
 	if w.bytes {
 		return size(n)

@@ -1,7 +1,6 @@
-# Reads what `benchstat -format csv` prints of two files, and fails if a median of
-# the second is worse than that of the first by more than threshold percent, where
-# the difference is significant. A rate is worse if it is less, all else if it is
-# more.
+# Reads the output of `benchstat -format csv` for two files, and fails if a median of the
+# second is significantly worse than in the first, by more than threshold percent. For
+# rates, lower is worse; for all other figures, higher is worse.
 BEGIN { FS = "," }
 /^pkg: / { pkg = substr($0, 6) }
 $1 == "" && $2 != "" && $2 != "base" { unit = $2 }

@@ -1,6 +1,6 @@
-// Package browsertest opens pages in Chromium, for the tests in the folders below it: what
-// a page shows, which errors it reports, and what it loads. It must never load anything
-// that a test did not ask for, nor be part of a program.
+// Package browsertest opens pages in Chromium for the tests in the folders below it. It checks the content of a page,
+// the errors that it reports, and the addresses that it loads. It must never load anything that a test did not ask for,
+// nor be part of a program.
 package browsertest
 
 import (
@@ -21,8 +21,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// Start starts Chromium, with a directory of its own, until the test ends. Without
-// Chromium the test is skipped, but not where everything must be tested.
+// Start starts Chromium with a temporary user directory until the test ends. If Chromium is not installed, the test is
+// skipped, or fails where everything must be tested.
 func Start(t *testing.T) context.Context {
 	t.Helper()
 	if testing.Short() {
@@ -56,8 +56,7 @@ func find(t *testing.T) string {
 	return ""
 }
 
-// Screen is the screen that shows a page: its size in pixels, and the preferences of its
-// user.
+// Screen describes the display of a page: its size in pixels, and the preferences of the user.
 type Screen struct {
 	Width, Height         int64
 	Dark, Still, NoScript bool
@@ -78,7 +77,7 @@ type Tab struct {
 	requests []string
 }
 
-// Open opens the page at url, which may load addresses with the prefix own.
+// Open opens the page at url. The page may only load addresses with the prefix own.
 func Open(t *testing.T, ctx context.Context, own, url string, s Screen) *Tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(ctx)
@@ -129,7 +128,7 @@ func (p *Tab) Do(actions ...chromedp.Action[chromedp.Void]) {
 	p.Check(chromedp.Do(p.Ctx, actions...))
 }
 
-// Run runs an action that has a result.
+// Run runs an action and returns its result.
 func Run[T any](p *Tab, action chromedp.Action[T]) T {
 	p.T.Helper()
 	v, err := chromedp.Run(p.Ctx, action)
@@ -137,14 +136,14 @@ func Run[T any](p *Tab, action chromedp.Action[T]) T {
 	return v
 }
 
-// Call sends the browser a command.
+// Call sends a command to the browser.
 func Call[P, R any](p *Tab, command cdp.Command[P, R], params P) {
 	p.T.Helper()
 	_, err := chromedp.Call(p.Ctx, command, params)
 	p.Check(err)
 }
 
-// Eval evaluates an expression in the page, and waits for it if it is a promise.
+// Eval evaluates an expression in the page. If it is a promise, Eval waits for it.
 func Eval[T any](p *Tab, expression string) T {
 	p.T.Helper()
 	return Run(p, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
@@ -158,14 +157,14 @@ func (p *Tab) Check(err error) {
 	}
 }
 
-// Said returns the errors and warnings of the page.
+// Said returns the errors and warnings reported by the page.
 func (p *Tab) Said() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string(nil), p.problems...)
 }
 
-// Quiet checks that the page has reported no error, and loaded nothing from elsewhere.
+// Quiet checks that the page reported no error and loaded no foreign address.
 func (p *Tab) Quiet() {
 	p.T.Helper()
 	if problems := p.Said(); len(problems) > 0 {

@@ -8,15 +8,15 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// logScale is a logarithmic axis from low to high. 0, which has no logarithm, has a place
-// at the beginning of the axis if low is 0; least is the smallest value above it.
+// logScale is a logarithmic axis from low to high. If low is 0, the start of the axis represents 0, which has no
+// logarithm, and least is the smallest positive value.
 type logScale struct{ low, least, high float64 }
 
 // zeroShare is the part of the axis between 0 and least.
 const zeroShare = 0.08
 
-// newLogScale returns a scale that holds the values, with a margin at both ends by which the values are multiplied,
-// less if they are close to each other.
+// newLogScale returns a scale that covers the values. It extends the range at both ends by the factor margin, or less
+// if the values are close together.
 func newLogScale(values []float64, margin float64) logScale {
 	s := logScale{least: math.Inf(1)}
 	zero := false
@@ -40,7 +40,7 @@ func newLogScale(values []float64, margin float64) logScale {
 	return s
 }
 
-// Normalize returns the place of v on the axis, from 0 to 1.
+// Normalize returns the position of v on the axis, from 0 to 1.
 func (s logScale) Normalize(_, _, v float64) float64 {
 	if v <= 0 {
 		return 0
@@ -52,20 +52,18 @@ func (s logScale) Normalize(_, _, v float64) float64 {
 	return zeroShare + (1-zeroShare)*part
 }
 
-// Unit is how the numbers of an axis are written.
+// Unit is the unit of an axis.
 type Unit uint8
 
-// The units.
-
 const (
-	// Counts are numbers of things.
+	// Counts formats plain numbers.
 	Counts Unit = iota
-	// Microseconds are written in ns, µs, ms or s.
+	// Microseconds is formatted in ns, µs, ms or s.
 	Microseconds
-	// BytesPerSecond and PerSecond are written in powers of 1000.
+	// BytesPerSecond and PerSecond are formatted in powers of 1000.
 	BytesPerSecond
 	PerSecond
-	// MessageBytes, the length of a message, is written in powers of 1024.
+	// MessageBytes, the length of a message, is formatted in powers of 1024.
 	MessageBytes
 	// Multiple is a ratio.
 	Multiple
@@ -87,8 +85,8 @@ func (u Unit) format(v float64) string {
 	return digits(v)
 }
 
-// prefixed writes v in the largest of the units in which it is at least 1. The first unit
-// is worth first, and each is worth step of the one before.
+// prefixed formats v in the largest unit in which it is at least 1. The first unit has the value first, and each
+// further one is step times its predecessor.
 func prefixed(v, first, step float64, units ...string) string {
 	v /= first
 	i := 0
@@ -99,8 +97,7 @@ func prefixed(v, first, step float64, units ...string) string {
 	return digits(v) + "\u00a0" + units[i]
 }
 
-// digits writes a number with at most three digits after the point, and with spaces
-// between thousands.
+// digits formats a number with at most three decimals, and with spaces between thousands.
 func digits(v float64) string {
 	text := strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64)
 	for i := len(strconv.Itoa(int(v))) - 3; i > 0; i -= 3 {
@@ -109,20 +106,20 @@ func digits(v float64) string {
 	return text
 }
 
-// ticker makes the ticks of a logarithmic axis, at its values above 0 from least. values
-// are those of the points on it.
+// ticker places the ticks of a logarithmic axis at its positive values, from least on. values are the values of the
+// points on the axis.
 type ticker struct {
 	unit   Unit
 	least  float64
 	values []float64
 }
 
-// enoughTicks is how many labelled ticks an axis has at least.
+// enoughTicks is the minimum number of labelled ticks on an axis.
 const enoughTicks = 4
 
 // Ticks returns the ticks up to high.
 func (t ticker) Ticks(_, high float64) []plot.Tick {
-	if t.unit == Counts && t.values != nil { // a few steps, whose numbers mean something
+	if t.unit == Counts && t.values != nil { // few distinct values, each of which matters
 		return t.steps(high)
 	}
 	var ticks []plot.Tick
@@ -137,10 +134,10 @@ func (t ticker) Ticks(_, high float64) []plot.Tick {
 	return ticks
 }
 
-// labelShare is the part of the axis that the label of a step needs.
+// labelShare is the part of the axis that a step's label occupies.
 const labelShare = 0.045
 
-// steps returns a tick for each value, with a label where it does not lie upon the one before.
+// steps returns a tick for each value. A tick has a label if it does not overlap the previous label.
 func (t ticker) steps(high float64) []plot.Tick {
 	ticks := make([]plot.Tick, len(t.values))
 	labelled := math.Inf(-1)
@@ -154,8 +151,7 @@ func (t ticker) steps(high float64) []plot.Tick {
 	return ticks
 }
 
-// powersOf4 returns the powers of 4 up to high. If there are many, every other one has a
-// label.
+// powersOf4 returns the powers of 4 up to high. If there are many, only every other one has a label.
 func (t ticker) powersOf4(high float64) (ticks []plot.Tick) {
 	all := math.Log(high/t.least)/math.Log(4) < 2*enoughTicks
 	for k := range 31 {
@@ -172,7 +168,7 @@ func (t ticker) powersOf4(high float64) (ticks []plot.Tick) {
 	return ticks
 }
 
-// mantissaSteps are the mantissas of ticks, the widest steps first.
+// mantissaSteps are the mantissas of ticks, from the widest steps to the narrowest.
 var mantissaSteps = [][]float64{{1}, {1, 3}, {1, 2, 5}, {1, 1.5, 2, 3, 4, 5, 7}, mantissas(0.5), mantissas(0.25), mantissas(0.1)}
 
 func mantissas(by float64) (all []float64) {
@@ -182,8 +178,7 @@ func mantissas(by float64) (all []float64) {
 	return all
 }
 
-// decades returns the ticks from low, which is above 0, to high that have one of the
-// mantissas.
+// decades returns the ticks with one of the mantissas from low, which must be positive, to high.
 func (t ticker) decades(low, high float64, mantissas []float64) (ticks []plot.Tick) {
 	for e := math.Floor(math.Log10(low)); e <= math.Log10(high); e++ {
 		for _, m := range mantissas {

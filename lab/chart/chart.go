@@ -1,4 +1,4 @@
-// Package chart draws lines over logarithmic axes as SVG, for measurements and simulations.
+// Package chart draws line charts with logarithmic axes as SVG, for measurements and simulations.
 package chart
 
 import (
@@ -16,17 +16,17 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Chart is lines over two logarithmic axes. Points whose X is below 0 or whose Y is not above 0 are not drawn, and a
-// series without a point that can be drawn is not in the legend.
+// Chart is a set of lines over two logarithmic axes. Points with a negative X, or with a Y of 0 or less, are not drawn.
+// A series without any drawable point is left out of the legend.
 type Chart struct {
 	Title string
-	// Note is the line below the title.
+	// Note is a line of text below the title.
 	Note   string
 	X, Y   Axis
 	Series []Series
 }
 
-// Axis is the quantity on an axis.
+// Axis describes an axis.
 type Axis struct {
 	Name string
 	Unit Unit
@@ -36,29 +36,29 @@ type Axis struct {
 type Series struct {
 	Name string
 	Kind Kind
-	// Variant selects colour, dashes and marker among those of the kind.
+	// Variant selects colour, dashes and marker within the kind.
 	Variant int
 	Points  []Point
-	// Fit is a curve that is drawn thin from the first point to the last, or nil.
+	// Fit is a curve drawn as a thin line from the first point to the last, or nil.
 	Fit func(x float64) float64
 }
 
-// Point is a marker of a series, with a bar from Low to High if High is above Low.
+// Point is a marker of a series. It has a bar from Low to High if High exceeds Low.
 type Point struct{ X, Y, Low, High float64 }
 
-// Kind is how a line is drawn.
+// Kind is the style of a line.
 type Kind uint8
 
-// The kinds, in the order in which they are drawn.
+// Kinds, in drawing order.
 const (
-	Limit  Kind = iota // what the machine allows
+	Limit  Kind = iota // a limit of the machine
 	Peer               // another library
 	Method             // an algorithm of zrlmpid
 	Ours               // zrlmpid
 	Model              // a simulation
 )
 
-// The measures of a chart, in points, and of how many points a curve has at most.
+// Dimensions of a chart in points, and the maximum number of points of a curve.
 const (
 	chartWidth   vg.Length = 800
 	chartHeight  vg.Length = 400
@@ -68,8 +68,8 @@ const (
 	fitPoints              = 50
 )
 
-// lineStyles are the variants of each kind. People with colour-blindness can distinguish
-// the colours; dashes and markers can be distinguished without colours.
+// lineStyles are the variants of each kind. The colours are distinguishable with colour blindness, and dashes and
+// markers without colours.
 var lineStyles = [...]struct {
 	width   vg.Length
 	colours []color.Color
@@ -91,10 +91,10 @@ func rgb(v uint32) color.Color {
 	return color.RGBA{R: uint8(v >> 16), G: uint8(v >> 8), B: uint8(v), A: 0xff}
 }
 
-// Colours returns the number of colours that variants of a kind have.
+// Colours returns the number of colours of a kind.
 func (k Kind) Colours() int { return len(lineStyles[k].colours) }
 
-// of returns what the i-th variant has of a list.
+// of returns the element of a list for the i-th variant.
 func of[T any](list []T, i int) T { return list[i%len(list)] }
 
 func (s *Series) lineStyle() draw.LineStyle {
@@ -118,7 +118,7 @@ func (s *Series) drawable() []Point {
 // bar reports whether d has a bar.
 func (d Point) bar() bool { return d.Low > 0 && d.High > d.Low && !math.IsInf(d.High, 0) }
 
-// SVG returns the chart as a document.
+// SVG returns the chart as an SVG document.
 func (c *Chart) SVG() ([]byte, error) {
 	plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"}
 	p := plot.New()
@@ -145,7 +145,7 @@ func (c *Chart) SVG() ([]byte, error) {
 			return nil, err
 		}
 	}
-	// The legend has the order of the lines at their right ends.
+	// The legend lists the lines in the order of their right ends.
 	slices.SortStableFunc(drawn, func(a, b Series) int { return -cmp.Compare(a.last().Y, b.last().Y) })
 	for i := range drawn {
 		s := &drawn[i]
@@ -168,7 +168,7 @@ func (c *Chart) SVG() ([]byte, error) {
 	if _, err := image.WriteTo(&b); err != nil {
 		return nil, err
 	}
-	// Where the font is not installed, the viewer takes a similar one.
+	// Viewers without the font use a similar one.
 	return bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif")), nil
 }
 
@@ -210,8 +210,8 @@ func (s *Series) add(p *plot.Plot, y logScale) error {
 	return nil
 }
 
-// curve returns the pieces of the fit that are within the axis y, from the first point to
-// the last. A logarithmic axis has no 0, so from there it begins at the next point.
+// curve returns the segments of the fit that lie within the axis y, from the first point to the last. It skips a first
+// point at 0, as a logarithmic axis has no 0.
 func (s *Series) curve(points []Point, y logScale) (pieces []plotter.XYs) {
 	if points[0].X == 0 {
 		points = points[1:]
@@ -238,7 +238,7 @@ func (s *Series) curve(points []Point, y logScale) (pieces []plotter.XYs) {
 	return pieces
 }
 
-// xs returns the X of all points that are drawn, in order.
+// xs returns the X values of all drawn points, sorted.
 func (c *Chart) xs() []float64 {
 	var all []float64
 	for i := range c.Series {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// textsOf reads an SVG document, and returns the texts in it.
+// textsOf parses an SVG document and returns its texts.
 func textsOf(t *testing.T, svg []byte) []string {
 	t.Helper()
 	for _, bad := range []string{"NaN", "Inf", "%!"} {
@@ -42,8 +42,8 @@ func textsOf(t *testing.T, svg []byte) []string {
 	}
 }
 
-// TestChart: the document has title, note, axes, ticks and a name for each series that has
-// a point, in the order of the lines at their right ends.
+// TestChart checks that the document has a title, note, axes, ticks, and a legend entry for each series with a point,
+// in the order of the lines' right ends.
 func TestChart(t *testing.T) {
 	c := &Chart{
 		Title: "Cats & dogs", Note: "lower is better", X: Axis{"receives", Counts}, Y: Axis{"time", Microseconds},
@@ -72,7 +72,7 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// TestChartDegenerate: the document is sound whatever the points are.
+// TestChartDegenerate checks that the document is valid for any points.
 func TestChartDegenerate(t *testing.T) {
 	for name, all := range map[string][]Series{
 		"nothing":            nil,
@@ -94,7 +94,7 @@ func TestChartDegenerate(t *testing.T) {
 	}
 }
 
-// TestLogScale: equal ratios are equal distances, and 0 is at the beginning.
+// TestLogScale checks that equal ratios are equal distances, and that 0 is at the start.
 func TestLogScale(t *testing.T) {
 	for _, x := range []struct {
 		values []float64

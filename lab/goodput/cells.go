@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/path"
 )
 
-// The sides.
+// Names of the sides.
 const (
 	tcpCubic    = "tcp-cubic"
 	extendedUDP = "extended-udp"
@@ -18,7 +18,7 @@ const (
 
 var sides = []string{tcpCubic, extendedUDP, extendedTCP}
 
-// The parts of a measurement.
+// Parts of a measurement.
 const (
 	partLoss    = "loss"
 	partMTU     = "mtu"
@@ -30,15 +30,15 @@ const (
 // Parts returns the names of the parts of a measurement.
 func Parts() []string { return []string{partLoss, partMTU, partReorder, partShares, partIntact} }
 
-// The path of all cells. 100 Mbit/s are 8,333 packets of 1500 bytes a second.
+// Path of all cells. 100 Mbit/s are 8,333 packets of 1500 bytes per second.
 const (
 	rate       = 100_000_000 / 8
 	defaultMTU = 1500
 )
 
-// Times of a flow. Long lossy paths have few losses in a second, so a lossy cell takes more
-// round trips. Of two flows the first seconds do not count: their shares are those of
-// flows under way, over several periods of CUBIC's window, which take 5 s here.
+// Durations of a flow. Long lossy paths have few losses per second, so a lossy cell runs for additional round trips.
+// Measurements of two flows skip the first seconds: shares are measured in the steady state, over several periods of
+// CUBIC's window, which take 5 s here.
 const (
 	cellTime   = 4 * time.Second
 	lossyTrips = 40
@@ -48,13 +48,13 @@ const (
 	intactTime = 2 * time.Minute // at most
 )
 
-// intactBytes are sent as a whole in the part intact: more than a window of messages.
+// intactBytes is the length of the transfer in the part intact, which exceeds a window of messages.
 const intactBytes, quickBytes = 100_000_000, 5_000_000
 
-// Cell is a path, and what is measured on it.
+// Cell is a path and the measurements on it.
 type Cell struct {
 	Part string `json:"part"`
-	// RTT, Late: milliseconds. Loss, Reorder, Duplicate: percent. Rate: bytes a second.
+	// RTT and Late are in milliseconds, Loss, Reorder and Duplicate in percent, Rate in bytes per second.
 	RTT       float64    `json:"rtt_ms"`
 	Loss      float64    `json:"loss_percent"`
 	MTU       int        `json:"mtu"`
@@ -64,36 +64,36 @@ type Cell struct {
 	Late      float64    `json:"late_ms,omitempty"`
 	Runs      []Measured `json:"runs"`
 
-	// time is how long a flow sends, and skip how much of it does not count. If bytes is
-	// not 0, it ends when these have arrived.
+	// time is the duration of a flow, and skip the initial part that does not count. If bytes is not 0, the flow ends
+	// once that number of bytes is received.
 	time, skip time.Duration
 	bytes      int64
 }
 
-// Measured is one flow or several at once.
+// Measured is a measurement of one flow or of several concurrent flows.
 type Measured struct {
-	// Flows are their sides.
+	// Flows lists the sides of the flows.
 	Flows  []string `json:"flows"`
 	Rounds []Round  `json:"rounds"`
 }
 
-// Round is what a run has given once.
+// Round is one repetition of a measurement.
 type Round struct {
-	// Seed decides what is lost: it is the same for all runs of a cell in a round.
+	// Seed selects the lost packets. All runs of a cell use the same seed in a round.
 	Seed  int      `json:"seed"`
 	Flows []Flow   `json:"flows"`
 	Path  path.Use `json:"path"`
 }
 
-// Flow is what has arrived, verified, and in which time.
+// Flow is the number of bytes received and verified, and the time that it took.
 type Flow struct {
 	Bytes   int64   `json:"bytes"`
 	Seconds float64 `json:"seconds"`
-	// CPU is the processor time of the sender's and the receiver's process in seconds.
+	// CPU is the processor time of the sender's and the receiver's process, in seconds.
 	CPU float64 `json:"cpu_seconds"`
 }
 
-// goodput returns 10⁶ bytes a second.
+// goodput returns the goodput in 10⁶ bytes per second.
 func (f *Flow) goodput() float64 {
 	if f.Seconds <= 0 {
 		return 0
@@ -101,10 +101,10 @@ func (f *Flow) goodput() float64 {
 	return float64(f.Bytes) / f.Seconds / 1e6
 }
 
-// same reports whether two cells are of the same path and part.
+// same reports whether two cells have the same path and part.
 func (c *Cell) same(other *Cell) bool { return c.String() == other.String() }
 
-// String names the cell, as in "loss, 20 ms, 0.1 %, MTU 1500".
+// String returns a description such as "loss, 20 ms, 0.1 %, MTU 1500".
 func (c *Cell) String() string {
 	s := fmt.Sprintf("%s, %g ms, %g %%, MTU %d", c.Part, c.RTT, c.Loss, c.MTU)
 	if c.Reorder > 0 {
@@ -116,23 +116,23 @@ func (c *Cell) String() string {
 	return s
 }
 
-// config is that of the cell's path in a round, in which all sides have the same seed.
+// config returns the configuration of the cell's path in a round. All sides use the same seed.
 func (c *Cell) config(seed int) path.Config {
 	return path.Config{
 		RTT: millis(c.RTT), Rate: c.Rate, MTU: c.MTU, Loss: c.Loss, Reorder: c.Reorder, Duplicate: c.Duplicate, Late: millis(c.Late),
 		Seed: seed, TCP: "cubic",
-		// Buffers do not limit TCP, and a connection does not begin with what the kernel
-		// remembers of earlier ones.
+		// Buffers do not limit TCP, and a connection does not start with metrics that the kernel saved from earlier
+		// ones.
 		Settings: map[string]string{
 			"net.ipv4.tcp_no_metrics_save": "1", "net.ipv4.tcp_rmem": "4096 131072 33554432", "net.ipv4.tcp_wmem": "4096 65536 33554432",
 		},
 	}
 }
 
-// millis returns a number of milliseconds.
+// millis converts a number of milliseconds.
 func millis(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// cells returns the cells of the options.
+// cells returns the cells that the options select.
 func (o *Options) cells() []Cell {
 	var all []Cell
 	single := func(c Cell) {
@@ -183,10 +183,10 @@ func (o *Options) cells() []Cell {
 	return slices.DeleteFunc(all, func(c Cell) bool { return len(c.Runs) == 0 })
 }
 
-// middleRTT is the round trip in milliseconds of the parts that have one only.
+// middleRTT is the round trip in milliseconds of the parts with a single round trip.
 const middleRTT = 20
 
-// pairs returns the runs of two flows.
+// pairs returns the runs with two flows.
 func (o *Options) pairs() (runs []Measured) {
 	for _, flows := range [][]string{{tcpCubic, tcpCubic}, {extendedUDP, extendedUDP}, {extendedUDP, tcpCubic}, {extendedTCP, tcpCubic}} {
 		if len(o.only(flows)) == len(flows) {
@@ -196,15 +196,14 @@ func (o *Options) pairs() (runs []Measured) {
 	return runs
 }
 
-// only returns those of some sides that the options name.
+// only returns the given sides that the options select.
 func (o *Options) only(some []string) []string {
 	return slices.DeleteFunc(slices.Clone(some), func(s string) bool { return len(o.Only) > 0 && !slices.Contains(o.Only, s) })
 }
 
-// tolerance is by how much packets may be late on average: a twentieth of the round trip,
-// and no more than a millisecond, since TCP ends slow start when the round trip grows by
-// 4 ms.
+// tolerance returns the acceptable mean lateness of packets: a twentieth of the round trip, but at most 1 ms, as TCP
+// ends slow start when the round trip grows by 4 ms.
 func (c *Cell) tolerance() time.Duration { return min(millis(c.RTT)/20, time.Millisecond) }
 
-// name writes the flows of a run.
+// name returns the sides of a run's flows.
 func (r *Measured) name() string { return strings.Join(r.Flows, " + ") }

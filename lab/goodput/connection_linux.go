@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// connection is one end of a flow of TCP without MPI.
+// connection runs one end of a plain TCP flow.
 func (j *job) connection(ctx context.Context, c *counter) error {
 	if j.Rank == 0 {
 		return j.send(ctx, c)
@@ -21,7 +21,7 @@ func (j *job) connection(ctx context.Context, c *counter) error {
 	return j.receive(ctx, c)
 }
 
-// send sends until ctx ends, or all is sent. The receiver may not be there yet.
+// send sends until ctx is done or all bytes are sent. The receiver may not be listening yet.
 func (j *job) send(ctx context.Context, c *counter) error {
 	conn, err := dial(ctx, j.Address)
 	if err != nil {
@@ -58,8 +58,7 @@ func dial(ctx context.Context, address string) (*net.TCPConn, error) {
 	}
 }
 
-// usesCubic returns an error if a connection has another congestion control: the path
-// decides which it is.
+// usesCubic returns an error if a connection uses another congestion control than the path should have set.
 func usesCubic(conn syscall.Conn) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -78,8 +77,8 @@ func usesCubic(conn syscall.Conn) error {
 	return nil
 }
 
-// receive accepts a connection, and reads until the time is over, or all has arrived. The
-// connection ends with the process.
+// receive accepts a connection and reads until the deadline, or until all bytes are received. The connection is closed
+// when the process exits.
 func (j *job) receive(ctx context.Context, c *counter) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", j.Address)
 	if err != nil {

@@ -1,11 +1,10 @@
-// Package goodput measures how many bytes a second zrlmpid moves over long and lossy
-// paths, beside TCP CUBIC through the same emulated path in the same run.
+// Package goodput measures the goodput of zrlmpid over long and lossy paths, compared with TCP CUBIC through the same
+// emulated path in the same run.
 //
-// Each measurement has a path of its own (package path): two network namespaces with
-// nothing else in them. The sender of a flow is a process in one, and its receiver in the
-// other; both are the running program, which passes the arguments after FlowCommand to
-// RunFlow. In a round, all sides are measured in turn with the same seed, so that the
+// Each measurement has a separate path (package path): two network namespaces with nothing else in them. The sender of
+// a flow is a process in one namespace, and its receiver a process in the other. Both are the running program, which
+// passes the arguments after FlowCommand to RunFlow. In a round, all sides are measured in turn with the same seed, so
 // packets with the same numbers are lost. Every byte is verified.
 //
-// It needs Linux, root and the program ip. No test fails because of a figure.
+// It requires Linux, root and the program ip. No test fails because of a measured value.
 package goodput

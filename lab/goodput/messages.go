@@ -12,11 +12,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// closeTime is how long a rank waits for its last messages to be acknowledged.
+// closeTime limits the wait of a rank for the acknowledgement of its last messages.
 const closeTime = 10 * time.Second
 
-// configure writes the configuration of the two ranks of a flow. Each flow has a number of
-// its own.
+// configure writes the configuration of a flow's two ranks. Each flow has a unique number.
 func configure(file, side string, flow int) error {
 	transport := "udp"
 	if side == extendedTCP {
@@ -32,10 +31,10 @@ defaults: {profile: extended, transport: %[4]s}
 	return os.WriteFile(file, []byte(text), 0o600)
 }
 
-// port returns that of a flow.
+// port returns the port of a flow.
 func port(flow int) int { return 2718 + flow }
 
-// messages is one end of a flow of zrlmpid.
+// messages runs one end of a flow of zrlmpid.
 func (j *job) messages(ctx context.Context, c *counter) error {
 	dev, err := node.OpenFile(j.Config, j.Rank)
 	if err != nil {
@@ -51,15 +50,14 @@ func (j *job) messages(ctx context.Context, c *counter) error {
 		err = receiveMessages(ctx, world, c)
 	}
 	if err != nil || j.Bytes == 0 {
-		return err // messages are under way, which end with the process
+		return err // pending messages end with the process
 	}
 	end, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
 	return world.Finalize(end)
 }
 
-// sendMessages begins when the receiver is ready, and says when it does: the time until
-// then does not count.
+// sendMessages waits until the receiver is ready, and then announces its start. The time before that does not count.
 func sendMessages(ctx context.Context, world *mpi.Comm, c *counter) error {
 	one := make([]byte, 1)
 	if _, err := mpi.Recv(ctx, world, one, 1, 0); err != nil {
@@ -120,7 +118,7 @@ func receiveMessages(ctx context.Context, world *mpi.Comm, c *counter) error {
 			return err
 		}
 		if c.Bytes > 0 && c.position+(messageWindow-1)*messageLen >= c.Bytes {
-			continue // the receives of all that will be sent are posted
+			continue // all remaining receives are posted
 		}
 		if under[i], err = mpi.Irecv(world, buffers[i], 0, 0); err != nil {
 			return err

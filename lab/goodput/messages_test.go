@@ -29,7 +29,7 @@ func worlds(t *testing.T) (both [2]*mpi.Comm) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			// The other rank may be gone: what it has not acknowledged is lost.
+			// The other rank may be gone, so unacknowledged messages are lost.
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 			defer cancel()
 			_ = both[rank].Finalize(ctx)
@@ -38,8 +38,8 @@ func worlds(t *testing.T) (both [2]*mpi.Comm) {
 	return both
 }
 
-// TestMessages: a flow with an end arrives as a whole, and one without is counted until it
-// is stopped.
+// TestMessages checks that a flow with a limit is received completely, and that one without a limit counts until it is
+// stopped.
 func TestMessages(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -73,7 +73,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestWrongByte: a byte that is not what was sent ends the measurement.
+// TestWrongByte checks that a corrupt byte ends the measurement.
 func TestWrongByte(t *testing.T) {
 	both := worlds(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -91,7 +91,7 @@ func TestWrongByte(t *testing.T) {
 	<-sent
 }
 
-// TestRunFlow: what is no job is an error.
+// TestRunFlow checks that an invalid job is an error.
 func TestRunFlow(t *testing.T) {
 	for _, tt := range []struct {
 		args []string

@@ -6,35 +6,34 @@ import (
 	"strings"
 )
 
-// Options say what to measure.
+// Options select the measurements.
 type Options struct {
-	// Parts are names of Parts; none is all.
+	// Parts selects from Parts(). The default is all.
 	Parts []string
-	// RTTs in milliseconds and Losses in percent are those of the part loss, MTUs those of
-	// the part mtu. None is 2, 20 and 100; 0, 0.1, 1 and 5; 1280 and 9000,
-	// as 1500 is the MTU of the other parts.
+	// RTTs in milliseconds and Losses in percent belong to the part loss, MTUs to the part mtu. The defaults are 2, 20
+	// and 100; 0, 0.1, 1 and 5; 1280 and 9000. The other parts use an MTU of 1500.
 	RTTs   []float64
 	Losses []float64
 	MTUs   []int
-	// Only are sides; none is all.
+	// Only selects sides. The default is all.
 	Only []string
-	// Rounds is how often all is measured; 0 is 3, or 1 if Quick. Seed is that of the first,
-	// and those of the others follow.
+	// Rounds is the number of repetitions; 0 means 3, or 1 if Quick is set. Seed is the seed of the first round. Each
+	// further round increments it.
 	Rounds, Seed int
-	// Quick measures a few cells for a second, to see that everything works.
+	// Quick measures only a few cells for one second, as a check that everything works.
 	Quick bool
 }
 
 const defaultRounds = 3
 
-// UsageError is a mistake in the options.
+// UsageError reports invalid options.
 type UsageError struct{ text string }
 
 func (e *UsageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
 
-// complete fills in what was left out. Errors are *UsageError.
+// complete fills in the defaults. Errors are *UsageError.
 func (o *Options) complete() error {
 	if o.Rounds == 0 {
 		o.Rounds = defaultRounds
@@ -75,7 +74,7 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// whole returns some, or all if there are none.
+// whole returns some, or all if some is empty.
 func whole[T any](some, all []T) []T {
 	if len(some) == 0 {
 		return all

@@ -7,10 +7,10 @@ import (
 	"text/tabwriter"
 )
 
-// none stands for a figure that was not measured.
+// none is printed in place of a missing value.
 const none = "–"
 
-// titles are those of the parts.
+// titles are the titles of the parts.
 var titles = map[string]string{
 	partLoss:    "Goodput in MB/s (10⁶ bytes), and as a multiple of TCP CUBIC's, by round trip and loss",
 	partMTU:     "By MTU",
@@ -19,7 +19,7 @@ var titles = map[string]string{
 	partIntact:  "A transfer with an end: every byte as it was sent",
 }
 
-// Print writes the tables, for a terminal or as Markdown.
+// Print writes the tables, formatted for a terminal or as Markdown.
 func (r *Report) Print(out io.Writer, markdown bool) error {
 	var b strings.Builder
 	for _, part := range Parts() {
@@ -40,7 +40,7 @@ func (r *Report) Print(out io.Writer, markdown bool) error {
 	return err
 }
 
-// origin says which run the figures are of.
+// origin describes the run that the figures come from.
 func (r *Report) origin(b *strings.Builder, markdown bool) {
 	item := ""
 	if markdown {
@@ -71,7 +71,7 @@ func (r *Report) origin(b *strings.Builder, markdown bool) {
 	}
 }
 
-// rows returns a table, its headings first.
+// rows returns a table with its header row.
 func rows(part string, cells []*Cell) [][]string {
 	switch part {
 	case partShares:
@@ -110,7 +110,7 @@ func rows(part string, cells []*Cell) [][]string {
 	return all
 }
 
-// path describes the path of a cell without its part.
+// path returns the description of a cell's path.
 func (c *Cell) path() string {
 	_, text, _ := strings.Cut(c.String(), ", ")
 	return text
@@ -141,7 +141,7 @@ func intactRows(cells []*Cell) [][]string {
 	return all
 }
 
-// cell writes the median of a figure.
+// cell formats the median of a figure.
 func cell(r *Measured, figure func(*Round) float64, format string) string {
 	v, ok := r.median(figure)
 	if !ok {
@@ -150,7 +150,7 @@ func cell(r *Measured, figure func(*Round) float64, format string) string {
 	return fmt.Sprintf(format, v)
 }
 
-// queue writes how long packets waited in the queue: mean / p99.
+// queue formats the queueing delay as mean / p99.
 func queue(r *Measured) string {
 	return cell(r, queueMean, "%.1f") + " / " + cell(r, queueP99, "%.1f")
 }
@@ -161,7 +161,7 @@ func writeRows(out *strings.Builder, rows [][]string, markdown bool) {
 		for _, row := range rows {
 			fmt.Fprintln(w, strings.Join(row, "\t"))
 		}
-		_ = w.Flush() // a Builder takes everything
+		_ = w.Flush() // a Builder never fails
 		return
 	}
 	for i, row := range rows {

@@ -13,16 +13,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/bench"
 )
 
-// Report is the result of a measurement. Its JSON form is what WriteJSON writes and Load
-// reads.
+// Report is the result of a measurement. WriteJSON writes it as JSON, and Load reads it back.
 type Report struct {
 	Machine bench.Machine `json:"machine"`
-	// Failed says which runs have failed.
+	// Failed lists the failed runs.
 	Failed []string `json:"failed,omitempty"`
 	Cells  []Cell   `json:"cells"`
 }
 
-// Err says which runs have failed, or is nil.
+// Err returns an error that lists the failed runs, or nil.
 func (r *Report) Err() error {
 	if len(r.Failed) == 0 {
 		return nil
@@ -46,8 +45,8 @@ func (r *Report) Save(file string) error {
 	return errors.Join(r.WriteJSON(f), f.Close())
 }
 
-// Load reads what Save has written, from one file or several: the rounds of the same cell
-// are put together. The machine is that of the first.
+// Load reads reports written by Save from one or more files, and merges the rounds of equal cells. The machine is taken
+// from the first file.
 func Load(files ...string) (*Report, error) {
 	var all Report
 	for i, file := range files {
@@ -100,7 +99,7 @@ func (r *Report) of(part string) (cells []*Cell) {
 	return cells
 }
 
-// add puts the rounds of a cell to those of the same one.
+// add adds a cell, or merges its rounds into an equal one.
 func (r *Report) add(c Cell) {
 	i := slices.IndexFunc(r.Cells, func(have Cell) bool { return have.same(&c) })
 	if i < 0 {
@@ -116,7 +115,7 @@ func (r *Report) add(c Cell) {
 	}
 }
 
-// run returns the run of these flows, or nil.
+// run returns the run with these flows, or nil.
 func (c *Cell) run(flows ...string) *Measured {
 	for i := range c.Runs {
 		if slices.Equal(c.Runs[i].Flows, flows) {
@@ -126,7 +125,7 @@ func (c *Cell) run(flows ...string) *Measured {
 	return nil
 }
 
-// median returns the median of a figure over the rounds; ok is false without any.
+// median returns the median of a figure over the rounds; ok is false if there are no rounds.
 func (r *Measured) median(figure func(*Round) float64) (value float64, ok bool) {
 	if r == nil || len(r.Rounds) == 0 {
 		return 0, false
@@ -138,7 +137,7 @@ func (r *Measured) median(figure func(*Round) float64) (value float64, ok bool) 
 	return median(values), true
 }
 
-// median sorts the values, of which there is one at least.
+// median sorts values, which must not be empty, and returns their median.
 func median(values []float64) float64 {
 	slices.Sort(values)
 	half := len(values) / 2
@@ -148,21 +147,21 @@ func median(values []float64) float64 {
 	return values[half]
 }
 
-// of returns the rounds of a seed.
+// of returns the rounds with a seed.
 func (r *Measured) of(seed int) *Measured {
 	return &Measured{Rounds: slices.DeleteFunc(slices.Clone(r.Rounds), func(x Round) bool { return x.Seed != seed })}
 }
 
-// goodput returns that of a flow of a round.
+// goodput returns a figure: the goodput of a flow of a round.
 func goodput(flow int) func(*Round) float64 {
 	return func(r *Round) float64 { return r.Flows[flow].goodput() }
 }
 
-// queueMean and queueP99 are those of the direction in which bytes are sent.
+// queueMean and queueP99 return the queueing delay in the direction of the data.
 func queueMean(r *Round) float64 { return r.Path.Directions[0].QueueMean }
 func queueP99(r *Round) float64  { return r.Path.Directions[0].QueueP99 }
 
-// share returns which part of all bytes a second is that of the first flow.
+// share returns the first flow's share of the total goodput.
 func share(r *Round) float64 {
 	sum := 0.0
 	for i := range r.Flows {
@@ -174,9 +173,8 @@ func share(r *Round) float64 {
 	return r.Flows[0].goodput() / sum
 }
 
-// ratio returns the goodput of a side by that of TCP CUBIC: the median of the ratios of the
-// seeds that both were measured with, since what is lost makes more difference than the
-// sides.
+// ratio returns the goodput of a side relative to TCP CUBIC: the median of the ratios over the seeds that both were
+// measured with. The choice of lost packets makes more difference than the sides.
 func (c *Cell) ratio(side string) (value float64, ok bool) {
 	ours, base := c.run(side), c.run(tcpCubic)
 	if ours == nil || base == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/path"
 )
 
-// round makes a round of flows that have moved so many MB in a second.
+// round returns a round of flows with the given goodputs in MB/s.
 func round(megabytes ...float64) Round {
 	r := Round{Path: path.Use{CPU: 7}}
 	r.Path.Directions[0] = path.Traffic{QueueMean: 3, QueueP99: 19.5, LateP99: 105}
@@ -23,7 +23,7 @@ func round(megabytes ...float64) Round {
 	return r
 }
 
-// seeded gives rounds the seeds 0, 1 and so on.
+// seeded numbers the seeds of rounds from 0.
 func seeded(rounds ...Round) []Round {
 	for i := range rounds {
 		rounds[i].Seed = i
@@ -31,7 +31,7 @@ func seeded(rounds ...Round) []Round {
 	return rounds
 }
 
-// TestRatio: sides are compared seed by seed.
+// TestRatio checks that sides are compared seed by seed.
 func TestRatio(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -119,15 +119,14 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// TestLoad: what is loaded is what was saved, and the rounds of several files are put
-// together.
+// TestLoad checks that Load returns what Save wrote, and merges the rounds of several files.
 func TestLoad(t *testing.T) {
 	one, two := filepath.Join(t.TempDir(), "1.json"), filepath.Join(t.TempDir(), "2.json")
 	r := testReport()
 	if err := r.Save(one); err != nil {
 		t.Fatal(err)
 	}
-	r.Cells[1].Runs[2].Rounds = []Round{round(7)} // and all others again
+	r.Cells[1].Runs[2].Rounds = []Round{round(7)} // with all other rounds unchanged
 	r.Cells[2].Runs[0].Flows = []string{extendedTCP}
 	r.Cells = append(r.Cells, Cell{Part: partMTU, RTT: 20, MTU: 9000, Runs: []Measured{{Flows: []string{tcpCubic}, Rounds: []Round{round(5)}}}})
 	if err := r.Save(two); err != nil {
@@ -159,7 +158,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestCells: what is measured, for how long.
+// TestCells checks the number of cells and runs and their duration.
 func TestCells(t *testing.T) {
 	for _, tt := range []struct {
 		name string

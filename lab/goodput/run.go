@@ -18,19 +18,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/path"
 )
 
-// graceTime is how much longer than its flow a process may take, and killTime how long it
-// may take to end when it is asked to.
+// graceTime is the time that a process may take beyond its flow, and killTime the time that it may take to exit after
+// it was stopped.
 const (
 	graceTime = 20 * time.Second
 	killTime  = 5 * time.Second
 )
 
-// attempts is how often a run is measured at most in a round while the emulator is late.
+// attempts is the maximum number of times that a run is measured in a round if the emulator is late.
 const attempts = 3
 
-// Run measures, and reports its progress. A run of flows that fails is not repeated; the
-// report says so, and its Err is not nil. The other errors are a *UsageError, what keeps
-// anything from being measured, or ctx's.
+// Run measures and writes its progress. A failed run of flows is not repeated; it is listed in the report, whose Err is
+// then not nil. Other errors are a *UsageError, an error that makes any measurement impossible, or ctx's.
 func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -49,7 +48,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
 		for i := range r.report.Cells {
 			c := &r.report.Cells[i]
 			if c.bytes > 0 && round > 0 {
-				continue // once is enough to see that all arrives
+				continue // once is enough to verify a transfer
 			}
 			fmt.Fprintf(progress, "round %d of %d: %v\n", round+1, o.Rounds, c)
 			for k := range c.Runs {
@@ -62,15 +61,15 @@ func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
 	return r.report, nil
 }
 
-// runner is a measurement.
+// runner executes a measurement.
 type runner struct {
 	dir, self string
 	report    *Report
 }
 
-// measure does a run once, or again if the emulator was late, as when the host of a virtual
-// machine takes its processors away: then the least late one counts. The error is that
-// nothing more can be measured.
+// measure executes a run. If the emulator was late, for example because the host of a virtual machine withdrew its
+// processors, it executes the run again, and keeps the one with the least lateness. An error means that no further run
+// is possible.
 func (r *runner) measure(ctx context.Context, c *Cell, run *Measured, seed int) error {
 	var best *Round
 	for range attempts {
@@ -89,7 +88,7 @@ func (r *runner) measure(ctx context.Context, c *Cell, run *Measured, seed int) 
 		if best == nil || round.Path.Late() < best.Path.Late() {
 			best = round
 		}
-		if c.bytes > 0 || best.Path.Late() <= c.tolerance() { // in a transfer of bytes, time is not what counts
+		if c.bytes > 0 || best.Path.Late() <= c.tolerance() { // a transfer is not timed
 			break
 		}
 	}
@@ -98,7 +97,7 @@ func (r *runner) measure(ctx context.Context, c *Cell, run *Measured, seed int) 
 	return nil
 }
 
-// once does a run once, and closes the path.
+// once executes a run once and closes the path.
 func (r *runner) once(ctx context.Context, p *path.Path, c *Cell, run *Measured) (*Round, error) {
 	flows, err := r.flows(ctx, p, c, run)
 	use, closed := p.Close()
@@ -108,7 +107,7 @@ func (r *runner) once(ctx context.Context, p *path.Path, c *Cell, run *Measured)
 	return &Round{Flows: flows, Path: use}, nil
 }
 
-// flows runs the flows of a run at the same time.
+// flows runs all flows of a run concurrently.
 func (r *runner) flows(ctx context.Context, p *path.Path, c *Cell, run *Measured) ([]Flow, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.time+graceTime)
 	defer cancel()
@@ -118,7 +117,7 @@ func (r *runner) flows(ctx context.Context, p *path.Path, c *Cell, run *Measured
 		go func() {
 			err := r.flow(ctx, p, c, side, i, &results[i])
 			if err != nil {
-				cancel() // the others, which have nothing to be compared with
+				cancel() // the other flows have nothing to be compared with
 			}
 			ends <- err
 		}()
@@ -130,12 +129,12 @@ func (r *runner) flows(ctx context.Context, p *path.Path, c *Cell, run *Measured
 		}
 	}
 	if len(errs) > 0 {
-		return nil, errs[0] // the others follow from it
+		return nil, errs[0] // later errors follow from the first
 	}
 	return results, nil
 }
 
-// flow runs the two processes of a flow until the receiver has seen enough.
+// flow runs the two processes of a flow until the receiver has enough.
 func (r *runner) flow(ctx context.Context, p *path.Path, c *Cell, side string, number int, result *Flow) error {
 	j := job{
 		Side: side, Config: filepath.Join(r.dir, fmt.Sprintf("%s.%d.yaml", side, number)), Address: netip.AddrPortFrom(path.Addr(1), uint16(port(number))).String(),
@@ -178,7 +177,7 @@ type process struct {
 	err   bytes.Buffer
 }
 
-// start starts an end of a flow in the namespace of its end of the path.
+// start starts one end of a flow in the namespace of its end of the path.
 func (r *runner) start(ctx context.Context, p *path.Path, j job, rank int) (*process, error) {
 	j.Rank = rank
 	text, err := json.Marshal(j)
@@ -200,13 +199,13 @@ func (r *runner) start(ctx context.Context, p *path.Path, j job, rank int) (*pro
 	return proc, nil
 }
 
-// end ends the process, and waits for it.
+// end stops the process and waits for it to exit.
 func (p *process) end() error {
 	p.stdin.Close()
 	return p.wait()
 }
 
-// wait waits for the end of the process. The error has what it has printed.
+// wait waits for the process to exit. The error contains its output on stderr.
 func (p *process) wait() error {
 	if err := p.cmd.Wait(); err != nil {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(p.err.String()))
@@ -214,7 +213,7 @@ func (p *process) wait() error {
 	return nil
 }
 
-// used returns the processor time of a process that has ended, in seconds.
+// used returns the processor time of an exited process, in seconds.
 func (p *process) used() float64 {
 	return (p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()).Seconds()
 }

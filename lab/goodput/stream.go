@@ -6,20 +6,19 @@ import (
 	"math/rand/v2"
 )
 
-// messageLen is the length of a message, and at most how much is read from a connection at
-// a time. It is more than is sent eagerly, as long messages are, and short enough that many
-// arrive in a few seconds at 100 kB/s.
+// messageLen is the length of a message, and the maximum length of a read from a connection. It exceeds the eager
+// limit, so messages take the path of long ones, and is short enough for many of them in a few seconds at 100 kB/s.
 const messageLen = 128 << 10
 
-// messageWindow is how many messages a sender has under way: together more than fit into
-// the path and its queue.
+// messageWindow is the number of messages that a sender keeps in flight. Together they exceed the capacity of the path
+// and its queue.
 const messageWindow = 32
 
-// period is after how many bytes the stream begins again: a prime, so that no two messages in
-// reach are the same.
+// period is the number of bytes after which the stream starts over: a prime, so that no two messages close to each
+// other are equal.
 const period = 1_048_583
 
-// stream is what every flow carries: bytes of a fixed seed, by their position.
+// stream is the data of every flow: pseudo-random bytes from a fixed seed, addressed by position.
 type stream []byte
 
 func newStream() stream {
@@ -30,10 +29,10 @@ func newStream() stream {
 	return s
 }
 
-// at returns n bytes, at most messageLen, from a position on.
+// at returns n bytes, at most messageLen, starting at position.
 func (s stream) at(position int64, n int) []byte { return s[position%period:][:n] }
 
-// verify compares what has arrived from a position on.
+// verify compares received bytes with the stream at position.
 func (s stream) verify(position int64, b []byte) error {
 	want := s.at(position, len(b))
 	if bytes.Equal(b, want) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestStream: messages in reach of each other differ, and one byte that is wrong is found.
+// TestStream checks that messages close to each other differ, and that a single wrong byte is found.
 func TestStream(t *testing.T) {
 	s := newStream()
 	seen := make(map[string]int64)
@@ -33,13 +33,13 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestCounter: what counts of a flow, and which time it took.
+// TestCounter checks the bytes that count and their time.
 func TestCounter(t *testing.T) {
 	begin := time.Unix(0, 0)
 	for _, tt := range []struct {
 		name     string
 		job      job
-		at       []time.Duration // when 1000 bytes have arrived each
+		at       []time.Duration // arrival times of blocks of 1000 bytes
 		want     Flow
 		complete bool
 		late     string

@@ -10,9 +10,9 @@ import (
 
 var figures = flag.String("figures", "", "compare the figures in these `files`, which zrlbench goodput --save has written, with the targets; separated by commas")
 
-// TestTargetsOfRun compares the figures of a measurement with the targets of the project,
-// and prints which are met. It fails only if the figures cannot be read: a missed target
-// depends on the machine. `make goodput-targets` runs it.
+// TestTargetsOfRun compares the figures of a measurement with the targets of the project, and prints which are met. It
+// fails only if the figures cannot be read, since a missed target depends on the machine. `make goodput-targets` runs
+// it.
 func TestTargetsOfRun(t *testing.T) {
 	if *figures == "" {
 		t.Skip("no -figures: nothing to compare")
@@ -31,7 +31,7 @@ const (
 	leastShare   = 0.4
 )
 
-// verdicts compares with the targets: the worst cell of each.
+// verdicts compares the worst cell of each kind with its target.
 func (r *Report) verdicts() []string {
 	return []string{
 		verdict("extended over UDP: goodput by that of TCP CUBIC", leastRatio, r.worst(partLoss, func(c *Cell) (float64, bool) { return c.ratio(extendedUDP) })),
@@ -54,14 +54,14 @@ func (r *Report) verdicts() []string {
 	}
 }
 
-// smaller returns the smaller one of the shares of two flows.
+// smaller returns a figure: the smaller share of two flows.
 func smaller(flows ...string) func(*Cell) (float64, bool) {
 	return func(c *Cell) (float64, bool) {
 		return c.run(flows...).median(func(r *Round) float64 { return min(share(r), 1-share(r)) })
 	}
 }
 
-// worst is the least value of a figure in the cells of a part; the cell is nil without any.
+// worst is the smallest value of a figure in the cells of a part. cell is nil if there are no cells.
 type worst struct {
 	value float64
 	cell  *Cell

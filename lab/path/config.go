@@ -6,40 +6,40 @@ import (
 	"time"
 )
 
-// EmulatorCommand is the first argument of the running program when it is started as the
-// emulator of a path. Users do not type it.
+// EmulatorCommand is the first argument with which a program starts itself as the emulator of a path. It is not meant
+// for users.
 const EmulatorCommand = "path-emulator"
 
-// Config describes a path. Both directions are alike.
+// Config describes a path. Both directions have the same properties.
 type Config struct {
-	// RTT is the time of a round trip of small packets while the queues are empty.
+	// RTT is the round-trip time of small packets while the queues are empty.
 	RTT time.Duration
-	// Rate is how many bytes of IP packets pass in a second.
+	// Rate is the capacity in bytes of IP packets per second.
 	Rate int
-	// Queue is how many bytes may wait or be under transmission; packets beyond that are
-	// lost. 0 is the product of Rate and RTT, and at least minPackets packets.
+	// Queue is the number of bytes that may be queued or in transmission. Packets beyond it are dropped. If it is 0, it
+	// is the product of Rate and RTT, but at least minPackets packets.
 	Queue int
-	// MTU is the length of the longest packet.
+	// MTU is the maximum packet length.
 	MTU int
-	// Loss, Reorder and Duplicate are percentages of packets behind the queue. Reordered
-	// packets and the second ones of duplicates are delayed by Late.
+	// Loss, Reorder and Duplicate are percentages of the packets that leave the queue. Reordered packets and the second
+	// copies of duplicates are delayed by Late.
 	Loss, Reorder, Duplicate float64
 	Late                     time.Duration
-	// Seed decides which packets these are: by their numbers in their direction.
+	// Seed selects the affected packets, by their numbers in each direction.
 	Seed int
-	// TCP is the congestion control of connections through the path, as Linux names it; ""
-	// is the default of this machine.
+	// TCP is the congestion control of connections through the path, by its Linux name. If it is "", the default of
+	// this machine is used.
 	TCP string
-	// Settings are those of sysctl in the namespaces, such as net.ipv4.tcp_wmem. Those
-	// that this kernel does not have are ignored.
+	// Settings are sysctl values in the namespaces, such as net.ipv4.tcp_wmem. Settings that this kernel does not have
+	// are ignored.
 	Settings map[string]string
 }
 
-// minPackets is how many packets of the MTU a queue holds at least: at 2 ms the product of
-// rate and round trip is few packets, and hosts send several in a row.
+// minPackets is the minimum queue length in packets of the MTU. At 2 ms, the product of rate and round trip is only a
+// few packets, and hosts send several back to back.
 const minPackets = 16
 
-// The bounds of a Config. 576 bytes are what every host takes by RFC 791.
+// Bounds of a Config. Every host accepts packets of 576 bytes (RFC 791).
 const (
 	minMTU  = 576
 	maxMTU  = 65535
@@ -47,14 +47,13 @@ const (
 	maxRate = 10 << 30
 )
 
-// Check returns an error that says which value is out of range, or nil.
+// Check returns an error that names the value out of range, or nil.
 func (c Config) Check() error {
 	_, err := c.complete()
 	return err
 }
 
-// complete returns the configuration with its defaults. The error says which value is out
-// of range.
+// complete returns the configuration with its defaults filled in. The error names the value out of range.
 func (c Config) complete() (Config, error) {
 	switch {
 	case c.RTT < 0 || c.RTT > maxRTT:
@@ -79,7 +78,7 @@ func (c Config) complete() (Config, error) {
 	return c, nil
 }
 
-// Addr returns the address of an end of a path, 0 or 1.
+// Addr returns the address of one end of a path, 0 or 1.
 func Addr(end int) netip.Addr { return ends[end] }
 
 // ends are the addresses of the two ends.

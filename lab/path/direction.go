@@ -7,33 +7,31 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
-// Direction is one direction of a path. It copies packets, and keeps no more of them than
-// the queue and the delay hold. It is not safe for concurrent use.
+// Direction is one direction of a path. It copies packets, and buffers no more of them than the queue and the delay
+// hold. It is not safe for concurrent use.
 type Direction struct {
 	rate  float64
 	epoch time.Time
-	// bottleneck decides about the queue and the rate, and wire about what befalls the
-	// packets that have left the queue.
+	// bottleneck models the queue and the rate. wire models the loss, delay, reordering and duplication of packets that
+	// left the queue.
 	bottleneck, wire *impair.Impairer
-	// free is when all packets that were accepted have been sent.
+	// free is the time at which all accepted packets are sent.
 	free time.Time
 	late impair.Queue[[]byte]
-	// taken is what Deliver returned last, and spare are buffers for later packets.
+	// taken is the packet returned by the last Deliver. spare holds buffers for reuse.
 	taken []byte
 	spare [][]byte
 	mtu   int
-	// counts are complete but for what follows from depth and late.
+	// counts lacks the figures derived from depth and lateness.
 	counts Traffic
-	// depth is how many bytes each packet has found in the queue, and lateness by how many
-	// microseconds packets were delivered too late.
+	// depth records the queue length in bytes that each packet found, lateness the delay of deliveries in microseconds.
 	depth, lateness histogram
 }
 
-// latenessBound is the greatest lateness that is distinguished.
+// latenessBound is the upper bound of the lateness histogram.
 const latenessBound = 10 * time.Millisecond
 
-// newDirection returns a direction of a complete configuration. number is 0 or 1, for the
-// one and the other direction. Times begin at epoch.
+// newDirection returns a direction of a complete configuration. number is 0 or 1. Times are relative to epoch.
 func newDirection(c Config, number int, epoch time.Time) (*Direction, error) {
 	seed := 2*c.Seed + number
 	bottleneck, err := impair.New(impair.Script{Seed: seed, Rules: []impair.Rule{{Rate: bytesize.Size(c.Rate), Queue: bytesize.Size(c.Queue)}}}, impair.Datagrams, ends)
@@ -54,7 +52,7 @@ func newDirection(c Config, number int, epoch time.Time) (*Direction, error) {
 	}, nil
 }
 
-// Send takes a packet at now, which does not decrease.
+// Send accepts a packet at the time now, which must not decrease.
 func (d *Direction) Send(now time.Time, packet []byte) {
 	d.counts.Packets++
 	d.counts.Bytes += uint64(len(packet))
@@ -85,8 +83,7 @@ func (d *Direction) buffer() []byte {
 	return make([]byte, 0, d.mtu)
 }
 
-// Deliver returns the next packet that is due at now, until it is called again, and
-// reports whether there is one.
+// Deliver returns the next packet that is due at the time now, if any. The packet is valid until the next call.
 func (d *Direction) Deliver(now time.Time) (packet []byte, ok bool) {
 	if d.taken != nil {
 		d.spare, d.taken = append(d.spare, d.taken[:0]), nil
@@ -100,5 +97,5 @@ func (d *Direction) Deliver(now time.Time) (packet []byte, ok bool) {
 	return d.taken, true
 }
 
-// Due returns when the next packet is to be delivered, and reports whether there is one.
+// Due returns the time at which the next packet is due, if any.
 func (d *Direction) Due() (time.Time, bool) { return d.late.Due() }

@@ -13,8 +13,7 @@ import (
 
 const ms = time.Millisecond
 
-// kilo is a path on which a packet of 1000 bytes takes a millisecond to send, and 10 to
-// arrive.
+// kilo is a path that takes 1 ms to send a packet of 1000 bytes and 10 ms to deliver it.
 var kilo = Config{RTT: 20 * ms, Rate: 1_000_000, MTU: 1500}
 
 var epoch = time.Unix(0, 0)
@@ -32,7 +31,7 @@ func mustDirection(t testing.TB, c Config, number int) *Direction {
 	return d
 }
 
-// numbered returns a packet that begins with a number.
+// numbered returns a packet that starts with a number.
 func numbered(number, length int) []byte {
 	b := make([]byte, length)
 	binary.BigEndian.PutUint32(b, uint32(number))
@@ -41,7 +40,7 @@ func numbered(number, length int) []byte {
 
 func numberOf(b []byte) int { return int(binary.BigEndian.Uint32(b)) }
 
-// drain delivers everything, each packet when it is due, as "number@time".
+// drain delivers all packets, each when it is due, formatted as "number@time".
 func drain(d *Direction) (all []string) {
 	for due, ok := d.Due(); ok; due, ok = d.Due() {
 		if b, early := d.Deliver(due.Add(-1)); early {
@@ -53,7 +52,7 @@ func drain(d *Direction) (all []string) {
 	return all
 }
 
-// TestDeliveries: when packets leave the path.
+// TestDeliveries checks the times at which packets leave the path.
 func TestDeliveries(t *testing.T) {
 	with := func(change func(*Config)) Config {
 		c := kilo
@@ -96,7 +95,7 @@ func TestDeliveries(t *testing.T) {
 	}
 }
 
-// TestBytes: packets arrive as they were sent, whatever their buffers have held before.
+// TestBytes checks that packets arrive unchanged, whatever their buffers held before.
 func TestBytes(t *testing.T) {
 	c := kilo
 	c.Duplicate, c.Reorder, c.Late, c.Queue = 30, 30, 3*ms, 1<<20
@@ -112,7 +111,7 @@ func TestBytes(t *testing.T) {
 		}
 		sent[i] = bytes.Clone(b)
 		d.Send(now, b)
-		clear(b) // the caller's again
+		clear(b) // the caller reuses its buffer
 		for got, ok := d.Deliver(now); ok; got, ok = d.Deliver(now) {
 			arrived++
 			if !bytes.Equal(got, sent[numberOf(got)]) {
@@ -126,7 +125,7 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestSaturated: twice the rate fills the queue, the rate passes, and the counts say so.
+// TestSaturated sends at twice the rate: the queue fills, packets leave at the rate, and the counts match.
 func TestSaturated(t *testing.T) {
 	d := mustDirection(t, kilo, 0)
 	var bytes, packets int
@@ -137,20 +136,20 @@ func TestSaturated(t *testing.T) {
 			bytes, packets = bytes+len(b), packets+1
 		}
 	}
-	// A packet a millisecond for one second, but those of the last 10 ms are under way.
+	// One packet per millisecond for one second, except the last 10 ms, which are in flight.
 	if bytes != 989_000 && bytes != 990_000 {
 		t.Errorf("%d bytes have passed", bytes)
 	}
 	got := d.traffic()
-	// The product of rate and round trip is 20,000 bytes, which are less than 16 packets of
-	// the MTU: 24,000 bytes, or 24 ms.
+	// The product of rate and round trip is 20,000 bytes. The queue holds 16 packets of the MTU, which is more: 24,000
+	// bytes, or 24 ms.
 	if got.Packets != 2000 || got.Bytes != 2_000_000 || got.Overflowed < 970 || got.Overflowed > 980 || got.Lost != 0 ||
 		got.QueueMean < 22 || got.QueueMean > 24 || got.QueueP99 < 23 || got.QueueP99 > 24 || got.LateMean != 0 || got.LateP99 != 0 {
 		t.Errorf("%+v", got)
 	}
 }
 
-// TestLateness: what is delivered too late is counted.
+// TestLateness checks that late deliveries are counted.
 func TestLateness(t *testing.T) {
 	d := mustDirection(t, kilo, 0)
 	for i := range 100 {
@@ -165,8 +164,8 @@ func TestLateness(t *testing.T) {
 	}
 }
 
-// TestSeeds: which packets are lost depends on the seed, the direction and their numbers,
-// and not on when they are sent.
+// TestSeeds checks that the choice of lost packets depends on the seed, the direction and the packet numbers, and not
+// on the time.
 func TestSeeds(t *testing.T) {
 	c := kilo
 	c.Loss, c.Queue = 20, 1<<20

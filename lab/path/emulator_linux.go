@@ -12,32 +12,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// firstTUN is the descriptor of the TUN device of end 0 in the emulator's process. That of
-// end 1 follows.
+// firstTUN is the file descriptor of end 0's TUN device in the emulator's process. End 1 has the next one.
 const firstTUN = 3
 
-// readBatch is how many packets are read from a device before what is due is delivered.
+// readBatch is the maximum number of packets read from a device before due packets are delivered.
 const readBatch = 64
 
-// ready is what the emulator prints when it carries packets. When it ends, it prints what
-// has passed, as JSON.
+// ready is printed by the emulator once it forwards packets. At its end it prints its Use as JSON.
 const ready = "ready\n"
 
-// emulator carries packets between two devices.
+// emulator forwards packets between two devices.
 type emulator struct {
 	tuns       [2]int
 	directions [2]*Direction
 	buffer     []byte
-	// stopped is a descriptor that can be read from when the emulator is to end.
+	// stopped is a file descriptor that becomes readable when the emulator must stop.
 	stopped int
-	// refused counts packets that a device did not take.
+	// refused counts packets that a device did not accept.
 	refused uint64
 }
 
-// RunEmulator is the emulator of a path, in a process of its own: args are those after
-// EmulatorCommand. It ends when ctx or stdin does. Its process has a real-time priority,
-// so that all threads of the Go scheduler have it: every 10 ms another one has to run, or
-// the emulator does not continue.
+// RunEmulator runs the emulator of a path in a separate process; args are the arguments after EmulatorCommand. It stops
+// when ctx is done or stdin is closed. The process has a real-time priority, and so do all threads of the Go scheduler.
+// The emulator depends on this: every 10 ms another thread must run for it to continue.
 func RunEmulator(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
 	if len(args) != 1 {
 		return fmt.Errorf("%s: %d arguments instead of one", EmulatorCommand, len(args))
@@ -58,7 +55,7 @@ func RunEmulator(ctx context.Context, args []string, stdin io.Reader, stdout io.
 	defer cancel()
 	context.AfterFunc(ctx, func() { unix.Close(wake[1]) })
 	go func() {
-		_, _ = io.Copy(io.Discard, stdin) // however it ends
+		_, _ = io.Copy(io.Discard, stdin) // any error ends it as well
 		cancel()
 	}()
 	e := emulator{tuns: [2]int{firstTUN, firstTUN + 1}, buffer: make([]byte, c.MTU), stopped: wake[0]}
@@ -86,7 +83,7 @@ func RunEmulator(ctx context.Context, args []string, stdin io.Reader, stdout io.
 	return json.NewEncoder(stdout).Encode(use)
 }
 
-// run carries packets until the emulator is to end.
+// run forwards packets until the emulator is stopped.
 func (e *emulator) run() error {
 	for {
 		for i, d := range e.directions {
@@ -103,7 +100,7 @@ func (e *emulator) run() error {
 	}
 }
 
-// read sends the packets of a device into a direction.
+// read passes the packets of a device to a direction.
 func (e *emulator) read(tun int, d *Direction) error {
 	for range readBatch {
 		n, errno := raw(unix.SYS_READ, tun, e.buffer)
@@ -120,7 +117,7 @@ func (e *emulator) read(tun int, d *Direction) error {
 	return nil
 }
 
-// deliver writes the packets of a direction that are due to a device.
+// deliver writes the due packets of a direction to a device.
 func (e *emulator) deliver(d *Direction, tun int) {
 	for p, ok := d.Deliver(time.Now()); ok; p, ok = d.Deliver(time.Now()) {
 		if _, errno := raw(unix.SYS_WRITE, tun, p); errno != 0 {
@@ -129,11 +126,11 @@ func (e *emulator) deliver(d *Direction, tun int) {
 	}
 }
 
-// longestWait bounds a call of wait, during which the garbage collector cannot begin.
+// longestWait is the maximum duration of a call of wait, during which a garbage collection cannot start.
 const longestWait = 10 * time.Millisecond
 
-// wait waits for a packet of a device, or until one is due, at most longestWait. It
-// reports whether the emulator is to end.
+// wait waits until a device has a packet or a packet is due, for at most longestWait. It reports whether the emulator
+// must stop.
 func (e *emulator) wait() (stopped bool, err error) {
 	left := longestWait
 	for _, d := range e.directions {
@@ -152,8 +149,8 @@ func (e *emulator) wait() (stopped bool, err error) {
 	return errno == 0 && fds[2].Revents != 0, nil
 }
 
-// raw makes a system call with a packet. Raw calls, that of wait too, do not release the
-// thread's processor of the Go scheduler, and so do not wait for one afterwards.
+// raw makes a system call with a packet. Raw calls, including the one in wait, keep the thread's processor of the Go
+// scheduler, and so need not reacquire one afterwards.
 func raw(call uintptr, fd int, packet []byte) (int, unix.Errno) {
 	n, _, errno := unix.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(packet))), uintptr(len(packet)))
 	return int(n), errno

@@ -1,10 +1,10 @@
 package path
 
-// histogramCells is into how many equal ranges a histogram divides its values.
+// histogramCells is the number of equal ranges that a histogram divides its values into.
 const histogramCells = 2000
 
-// histogram counts values from 0 to a bound. It keeps their sum, and their distribution
-// to one part in 2000 of the bound. Greater values count as the bound in the latter.
+// histogram counts values from 0 to a bound. It keeps their sum, and their distribution with a resolution of 1/2000 of
+// the bound. In the distribution, values above the bound count as the bound.
 type histogram struct {
 	bound      int
 	cells      []uint64
@@ -23,7 +23,7 @@ func (h *histogram) add(value int) {
 	h.cells[min(value, h.bound)*histogramCells/h.bound]++
 }
 
-// mean returns the mean of all values, 0 without any.
+// mean returns the mean of all values, or 0 if there are no values.
 func (h *histogram) mean() float64 {
 	if h.count == 0 {
 		return 0
@@ -31,8 +31,7 @@ func (h *histogram) mean() float64 {
 	return float64(h.sum) / float64(h.count)
 }
 
-// quantile returns the value below which a share of all values is, from 0 to 1; 0 without
-// any.
+// quantile returns the value below which the given share (0 to 1) of all values lies, or 0 if there are no values.
 func (h *histogram) quantile(share float64) float64 {
 	if h.count == 0 {
 		return 0

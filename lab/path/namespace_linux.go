@@ -18,14 +18,14 @@ import (
 // device is the name of the TUN device in each namespace.
 const device = "tun0"
 
-// deviceQueue is how many packets the kernel keeps for a TUN device until they are read.
-// A host may send the window of a connection at once.
+// deviceQueue is the number of packets that the kernel queues for a TUN device. A host may send the whole window of a
+// connection at once.
 const deviceQueue = 10_000
 
 // namespace has a loopback and a TUN device.
 type namespace struct {
 	*netns.Namespace
-	// tun is the device, which this process does not read.
+	// tun is the device. This process does not read it.
 	tun *os.File
 }
 
@@ -42,13 +42,13 @@ func newNamespace(own netip.Addr, c *Config) (*namespace, error) {
 	return n, nil
 }
 
-// close ends the namespace when the processes in it have ended.
+// close releases the namespace, which disappears when the processes in it exit.
 func (n *namespace) close() {
 	n.Close()
-	n.tun.Close() // nil returns an error
+	n.tun.Close() // a nil file returns an error
 }
 
-// configure makes the devices. Without IPv6 the kernel sends nothing on its own.
+// configure creates the devices. IPv6 is disabled so that the kernel sends no packets by itself.
 func (n *namespace) configure(own netip.Addr, c *Config) error {
 	settings := maps.Clone(c.Settings)
 	if settings == nil {
@@ -79,8 +79,8 @@ func (n *namespace) configure(own netip.Addr, c *Config) error {
 	return nil
 }
 
-// openTUN makes the TUN device. Its packets have no header of the driver, so the kernel
-// segments and checksums them before they are read.
+// openTUN creates the TUN device. Its packets carry no driver header, so the kernel segments and checksums them before
+// they are read.
 func (n *namespace) openTUN() error {
 	const file = "/dev/net/tun"
 	fd, err := unix.Open(file, unix.O_RDWR|unix.O_CLOEXEC, 0)
@@ -99,15 +99,15 @@ func (n *namespace) openTUN() error {
 	return nil
 }
 
-// drops returns how many packets the TUN device has dropped: those that were to be sent,
-// because the emulator has not read them in time.
+// drops returns the number of outgoing packets that the TUN device dropped because the emulator did not read them in
+// time.
 func (n *namespace) drops() (count int, err error) {
 	n.Do(func() { count, err = deviceDrops("/proc/thread-self/net/dev") })
 	return count, err
 }
 
-// sentDrops is which number of a device in /proc/net/dev it is, from 0: those of
-// reception are the first eight, then bytes, packets, errors and drops of sending.
+// sentDrops is the index of the transmit drops of a device in /proc/net/dev. The eight receive counters come first,
+// then transmitted bytes, packets, errors and drops.
 const sentDrops = 8 + 3
 
 func deviceDrops(file string) (int, error) {

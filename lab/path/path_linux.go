@@ -14,8 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// realtimePriority lets the emulator run as soon as a packet is due, also while ranks poll
-// on every processor.
+// realtimePriority allows the emulator to run as soon as a packet is due, even while ranks poll on every processor.
 const realtimePriority = 1
 
 // Path is an emulated path. Its two ends are network namespaces.
@@ -27,8 +26,8 @@ type Path struct {
 	said     bytes.Buffer
 }
 
-// Open makes a path. It needs root, and the program ip of iproute2. The running program
-// must pass the arguments after EmulatorCommand to RunEmulator.
+// Open creates a path. It requires root and the program ip of iproute2. The running program must pass the arguments
+// after EmulatorCommand to RunEmulator.
 func Open(c Config) (*Path, error) {
 	if err := c.Check(); err != nil {
 		return nil, fmt.Errorf("path: %w", err)
@@ -49,7 +48,7 @@ func Open(c Config) (*Path, error) {
 	return &p, nil
 }
 
-// start starts the emulator, and waits until it is ready.
+// start starts the emulator and waits until it is ready.
 func (p *Path) start(c Config) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -72,7 +71,7 @@ func (p *Path) start(c Config) error {
 	p.stdout = bufio.NewReader(stdout)
 	started := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread, whose priority the process inherits, ends with the goroutine
+		runtime.LockOSThread() // never unlocked: the process inherits the thread's priority, and the thread then exits
 		err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: realtimePriority}, 0)
 		if err != nil {
 			started <- fmt.Errorf("cannot get a real-time priority: %w; run as root, with CAP_SYS_NICE", err)
@@ -90,13 +89,12 @@ func (p *Path) start(c Config) error {
 	return nil
 }
 
-// Do runs f on a thread that is in the network namespace of an end, and waits for it. The
-// sockets and processes that f makes are in that namespace. Goroutines that f starts are
-// not.
+// Do runs f on a thread in the network namespace of an end, and waits for it. Sockets and processes created by f are in
+// that namespace. Goroutines started by f are not.
 func (p *Path) Do(end int, f func()) { p.ends[end].Do(f) }
 
-// Close ends the path, and returns what has passed. The error is that packets were lost
-// that the path should have carried, or that the emulator has failed.
+// Close tears down the path and returns its Use. The error reports a failed emulator, or packets lost that the path
+// should have carried.
 func (p *Path) Close() (Use, error) {
 	var u Use
 	p.stdin.Close()

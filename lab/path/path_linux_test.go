@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// TestMain lets the test binary be the emulator, as a program is.
+// TestMain runs the emulator if the test binary is started as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == EmulatorCommand {
 		if err := RunEmulator(context.Background(), os.Args[2:], os.Stdin, os.Stdout); err != nil {
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// open makes a path, and skips the test where that is not possible.
+// open creates a path, and skips the test where that is not possible.
 func open(t *testing.T, c Config) *Path {
 	t.Helper()
 	const what = "emulated paths"
@@ -41,7 +41,7 @@ func open(t *testing.T, c Config) *Path {
 	return p
 }
 
-// sockets returns a UDP socket at each end, connected to the other one.
+// sockets returns a pair of connected UDP sockets, one at each end.
 func sockets(t *testing.T, p *Path) (both [2]*net.UDPConn) {
 	t.Helper()
 	for end := range both {
@@ -61,8 +61,8 @@ func sockets(t *testing.T, p *Path) (both [2]*net.UDPConn) {
 // udpHeaders is the length of the IP and UDP headers.
 const udpHeaders = 28
 
-// TestPath: packets of every length pass in both directions, take at least the time of the
-// path, and are counted.
+// TestPath checks that packets of every length pass in both directions, take at least the delay of the path, and are
+// counted.
 func TestPath(t *testing.T) {
 	for _, mtu := range []int{1280, 1500, 9000} {
 		t.Run(fmt.Sprint(mtu), func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// TestPathLoss: those packets are lost that the pure direction loses, by their numbers.
+// TestPathLoss checks that the path loses exactly the packets that a pure Direction loses.
 func TestPathLoss(t *testing.T) {
 	c := Config{RTT: 2 * time.Millisecond, Rate: 12_500_000, Queue: 1 << 20, MTU: 1500, Loss: 30, Seed: 7}
 	const packets = 300
@@ -139,8 +139,7 @@ func TestPathLoss(t *testing.T) {
 	}
 }
 
-// TestSettings: connections through the path have the congestion control and the settings
-// that were asked for.
+// TestSettings checks that connections through the path have the configured congestion control and settings.
 func TestSettings(t *testing.T) {
 	p := open(t, Config{RTT: time.Millisecond, Rate: 1 << 20, MTU: 1500, TCP: "reno", Settings: map[string]string{"net.ipv4.tcp_wmem": "4096 5000 6000", "net.none": "1"}})
 	var text []byte
@@ -160,7 +159,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestDeviceDrops: the drops of sending are read from the table of the kernel.
+// TestDeviceDrops checks that transmit drops are read from the kernel's table.
 func TestDeviceDrops(t *testing.T) {
 	const head = "Inter-|   Receive                                                |  Transmit\n face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n"
 	for _, tt := range []struct {

@@ -13,16 +13,16 @@ var errUnsupported = errors.New("path: emulation needs the network namespaces an
 // Path is an emulated path, on Linux.
 type Path struct{}
 
-// Open returns an error: the emulator needs network namespaces.
+// Open returns an error: the emulator requires Linux.
 func Open(Config) (*Path, error) {
 	return nil, errUnsupported
 }
 
-// Do is for Linux.
+// Do does nothing.
 func (*Path) Do(int, func()) {}
 
-// Close is for Linux.
+// Close does nothing.
 func (*Path) Close() (Use, error) { return Use{}, nil }
 
-// RunEmulator is for Linux.
+// RunEmulator returns an error.
 func RunEmulator(context.Context, []string, io.Reader, io.Writer) error { return errUnsupported }

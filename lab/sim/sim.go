@@ -1,21 +1,19 @@
-// Package sim is the core of discrete-event models of hardware: a clock in cycles, events, and
-// queues. A model on it is deterministic: events of one cycle happen in the
-// order in which they were scheduled.
+// Package sim is the core of discrete-event models of hardware: a clock in cycles, events, and queues. A model is
+// deterministic: events of one cycle happen in the order in which they were scheduled.
 //
-// The simulations of faults in the tests of packages handshake, extended and mpe do without it: a
-// node there says when it is to be called next, which each packet may change, and a Clock takes no
-// event back.
+// The fault simulations in the tests of packages handshake, extended and mpe do not use it: a node there reports when
+// to call it next, each packet may change that time, and a Clock cannot cancel an event.
 package sim
 
 // Cycle is a point in time, or a duration.
 type Cycle int64
 
-// Clock has the events that are still to come. The zero Clock is at cycle 0.
+// Clock holds the pending events. The zero Clock is at cycle 0.
 type Clock struct {
 	now       Cycle
 	scheduled uint64
 	happened  uint64
-	// events is a heap: each is before those at twice its index, plus 1 and plus 2.
+	// events is a binary heap: the event at index i precedes those at 2i+1 and 2i+2.
 	events []event
 }
 
@@ -30,10 +28,10 @@ func (e *event) before(f *event) bool { return e.at < f.at || e.at == f.at && e.
 // Now returns the current cycle.
 func (c *Clock) Now() Cycle { return c.now }
 
-// Events returns how many events have happened.
+// Events returns the number of events executed.
 func (c *Clock) Events() uint64 { return c.happened }
 
-// After schedules an event d cycles from now; a negative d is 0.
+// After schedules an event d cycles from now; a negative d counts as 0.
 func (c *Clock) After(d Cycle, do func()) {
 	c.scheduled++
 	c.events = append(c.events, event{c.now + max(d, 0), c.scheduled, do})
@@ -47,7 +45,7 @@ func (c *Clock) After(d Cycle, do func()) {
 	}
 }
 
-// Run executes events until there are none.
+// Run executes events until none are pending.
 func (c *Clock) Run() {
 	for len(c.events) > 0 {
 		next := c.pop()
@@ -60,7 +58,7 @@ func (c *Clock) Run() {
 func (c *Clock) pop() event {
 	first, last := c.events[0], len(c.events)-1
 	c.events[0] = c.events[last]
-	c.events[last] = event{} // keeps nothing alive
+	c.events[last] = event{} // releases the callback
 	c.events = c.events[:last]
 	for i := 0; ; {
 		least := i
@@ -83,7 +81,7 @@ type FIFO[T any] struct{ items []T }
 // Push appends an item.
 func (q *FIFO[T]) Push(item T) { q.items = append(q.items, item) }
 
-// Len returns how many items there are.
+// Len returns the number of items.
 func (q *FIFO[T]) Len() int { return len(q.items) }
 
 // Head returns the oldest item. The queue must not be empty.

@@ -75,7 +75,7 @@ func BenchmarkClock(b *testing.B) {
 			c.After(sim.Cycle(left%7), again)
 		}
 	}
-	for range min(64, b.N) { // that many are scheduled at any time
+	for range min(64, b.N) { // number of pending events at any time
 		c.After(0, again)
 	}
 	b.ReportAllocs()

@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// job is what ranks are to do: the call once, verified, and then Iterations times.
+// job is a request to the ranks: make the call once and verify it, and then make it Iterations times.
 type job struct {
 	Collective string        `json:"collective"`
 	By         choice.Choice `json:"by"`
@@ -23,9 +23,9 @@ type job struct {
 	Iterations int           `json:"iterations"`
 }
 
-// answer is the result of a job on a rank.
+// answer is a rank's reply to a job.
 type answer struct {
-	// Nanos are the times of the calls on this rank.
+	// Nanos are the durations of the calls on this rank.
 	Nanos []int64 `json:"nanos"`
 	Error string  `json:"error,omitempty"`
 }
@@ -44,8 +44,7 @@ type process struct {
 	out   *json.Decoder
 }
 
-// startCluster starts n ranks that talk to each other over a transport. What they say
-// when they fail goes to stderr.
+// startCluster starts n ranks that communicate over a transport. Their error output goes to stderr.
 func startCluster(ctx context.Context, dir, transport string, n int, stderr io.Writer) (*cluster, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -88,10 +87,10 @@ func start(cmd *exec.Cmd) (*process, error) {
 	return &process{cmd, stdin, json.NewEncoder(stdin), json.NewDecoder(stdout)}, nil
 }
 
-// measure does a job on all ranks. The result has for each call the time of the rank
-// for which it took longest, in ns. After an error, the cluster cannot be used any more.
+// measure executes a job on all ranks. For each call it returns the time of the slowest rank, in nanoseconds. After an
+// error the cluster is unusable.
 func (c *cluster) measure(ctx context.Context, j job) ([]int64, error) {
-	release := context.AfterFunc(ctx, c.stop) // ends the wait for an answer
+	release := context.AfterFunc(ctx, c.stop) // unblocks the wait for an answer
 	defer release()
 	answers := make([]answer, len(c.ranks))
 	ends := make(chan error, len(c.ranks))
@@ -102,7 +101,7 @@ func (c *cluster) measure(ctx context.Context, j job) ([]int64, error) {
 	for range c.ranks {
 		if err := <-ends; err != nil && first == nil {
 			first = err
-			c.stop() // the others may wait for this rank
+			c.stop() // the other ranks may be waiting for this one
 		}
 	}
 	if first != nil {
@@ -117,7 +116,7 @@ func (c *cluster) measure(ctx context.Context, j job) ([]int64, error) {
 	return longest, nil
 }
 
-// do runs a job on the rank.
+// do sends a job to the rank and reads its answer.
 func (p *process) do(rank int, j job, a *answer) error {
 	if err := p.in.Encode(j); err != nil {
 		return fmt.Errorf("rank %d ends: %w", rank, err)
@@ -134,11 +133,11 @@ func (p *process) do(rank int, j job, a *answer) error {
 	return nil
 }
 
-// close ends the ranks, and waits for them. Their exit codes are ignored: every job has
-// been answered, or has returned an error.
+// close stops the ranks and waits for them. It ignores their exit codes, as every job was answered or returned an
+// error.
 func (c *cluster) close() {
 	for _, p := range c.ranks {
-		p.stdin.Close() // which ends it
+		p.stdin.Close() // stops the rank
 	}
 	for _, p := range c.ranks {
 		_ = p.cmd.Wait()

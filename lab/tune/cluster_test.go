@@ -19,8 +19,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestRun measures a little, for real: every algorithm of every collective, over all
-// transports, is right.
+// TestRun makes a small real measurement: every algorithm of every collective gives a correct result over all
+// transports.
 func TestRun(t *testing.T) {
 	for _, transports := range [][]string{{"shm", "udp"}, {"tcp"}} {
 		t.Run(strings.Join(transports, " "), func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestClusterMistakes(t *testing.T) {
 	}
 }
 
-// TestRankDies: a rank that dies ends the measurement, also while others wait for it.
+// TestRankDies checks that the death of a rank ends the measurement, even while other ranks wait for it.
 func TestRankDies(t *testing.T) {
 	c := aCluster(t, 3)
 	if _, err := c.measure(t.Context(), binomial(8, 1)); err != nil {
@@ -110,7 +110,7 @@ func TestRankDies(t *testing.T) {
 	}
 }
 
-// TestTimeOfAJob: a job that takes too long ends the ranks.
+// TestTimeOfAJob checks that a job over its deadline ends the ranks.
 func TestTimeOfAJob(t *testing.T) {
 	c := aCluster(t, 2)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -135,7 +135,7 @@ func TestNoCluster(t *testing.T) {
 	}
 }
 
-// TestRankMistakes: a rank that is started wrongly says why.
+// TestRankMistakes checks the errors of a rank with invalid arguments.
 func TestRankMistakes(t *testing.T) {
 	for args, says := range map[string]string{"-x": "-x", "-config /does/not/exist": "no such file"} {
 		err := RunRank(t.Context(), strings.Fields(args), strings.NewReader(""), &strings.Builder{})
@@ -145,20 +145,20 @@ func TestRankMistakes(t *testing.T) {
 	}
 }
 
-// TestOrphan: a rank ends when the process that started it does, in the middle of a job.
+// TestOrphan checks that a rank exits with its parent process, even during a job.
 func TestOrphan(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	if err := bench.Configure(file, "extended", "udp", "", 2); err != nil {
 		t.Fatal(err)
 	}
-	// The other rank is not there, so the job never ends.
+	// The other rank does not run, so the job never completes.
 	in := `{"collective": "bcast", "by": "binomial", "bytes": 8, "iterations": 1}`
 	if err := RunRank(t.Context(), []string{"-config", file, "-rank", "1"}, strings.NewReader(in), &strings.Builder{}); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestVerify: a word that is wrong is found, wherever it is and whatever the call.
+// TestVerify checks that a wrong word is found at any position, for every collective.
 func TestVerify(t *testing.T) {
 	devices, err := node.Local(1, protocol.Extended)
 	if err != nil {
@@ -170,7 +170,7 @@ func TestVerify(t *testing.T) {
 	}
 	defer world.Finalize(t.Context())
 	const words = 5
-	for of := coll.Bcast; of < coll.Exscan; of++ { // of Exscan, rank 0 gets nothing
+	for of := coll.Bcast; of < coll.Exscan; of++ { // rank 0 of Exscan has no result
 		w := worker{comm: world}
 		if err := w.prepare(of, words)(t.Context(), nil); err != nil {
 			t.Fatal(err)

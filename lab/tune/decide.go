@@ -10,11 +10,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// worth is how many times faster another choice must have been measured to be taken: where
-// one measures twice, smaller differences come and go.
+// worth is the factor by which another choice must be faster to replace the current one. Smaller differences do not
+// reproduce from one measurement to the next.
 const worth = 1.1
 
-// decide makes the table of what was measured in so many rounds.
+// decide makes the table from the given number of rounds.
 func (t *tuner) decide(m bench.Machine, rounds int) error {
 	d := &collectives.Document{Version: collectives.Version, Measured: collectives.Measured{
 		CPU: m.CPU, Cores: m.Cores, System: m.System, Version: m.Version, Time: m.Time, Rounds: rounds,
@@ -37,7 +37,7 @@ func (t *tuner) decide(m bench.Machine, rounds int) error {
 	return nil
 }
 
-// entries gives those of the group's collectives of which something was measured.
+// entries returns an entry for each collective of the group that has measurements.
 func (g *group) entries(rounds int) (list []collectives.Entry) {
 	for of := coll.Barrier; of <= coll.Exscan; of++ {
 		e := collectives.Entry{Collective: collectives.Collective(of), Ranks: g.ranks}
@@ -55,7 +55,7 @@ func (g *group) entries(rounds int) (list []collectives.Entry) {
 				i = len(e.Medians)
 				e.Medians = append(e.Medians, collectives.Series{By: c.by, Micros: make([]float64, len(e.Bytes))})
 			}
-			// A round that was cut has not measured all.
+			// An incomplete round does not count.
 			e.Medians[i].Micros[slices.Index(e.Bytes, c.bytes)] = rounded(median(slices.Clone(c.micros[:rounds])))
 		}
 		if e.Decide(worth); len(e.Choose) > 0 {

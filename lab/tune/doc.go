@@ -1,16 +1,13 @@
-// Package tune measures which algorithm is the fastest for a collective call on this
-// machine, and makes a table for mpe/coll/choice: every algorithm, segment,
-// length and number of ranks, over the transports of both classes, in rounds, of which
-// it takes medians.
+// Package tune finds the fastest algorithm for each collective call on this machine, and makes a table for
+// mpe/coll/choice. It measures every algorithm, segment size, length and number of ranks, over the transports of both
+// classes, in several rounds, and uses the medians.
 //
-// Its ranks are processes of their own, which are the running program again: a program
-// that uses the package passes the arguments after RankCommand to RunRank. Ranks read jobs
-// from their standard input, one after another, and answer on their standard output; the
-// first call of every job is verified.
+// Each rank is a process, which runs the same program again: a program that uses the package passes the arguments after
+// RankCommand to RunRank. Ranks read jobs from standard input in sequence, and answer on standard output. The first
+// call of every job is verified.
 //
-// It makes a table, and must never change which table zrlmpid uses: the configuration does.
+// The package makes a table, but never changes the table that zrlmpid uses. The configuration selects it.
 //
-// The files: options.go is what to measure, plan.go the list of it, tune.go the rounds,
-// link.go the time of a message, cluster.go the processes, rank.go and work.go what they
-// do, print.go the tables for people.
+// Files: options.go has the options, plan.go the list of measurements, tune.go the rounds, link.go the time of a
+// message, cluster.go the processes, rank.go and work.go the ranks, and print.go the tables for people.
 package tune

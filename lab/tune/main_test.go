@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestMain lets the test binary be a rank, as the program is.
+// TestMain runs a rank if the test binary is started as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == RankCommand {
 		if err := RunRank(context.Background(), os.Args[2:], os.Stdin, os.Stdout); err != nil {
@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	// Ranks of a program with the race detector would sleep a second at their end.
+	// With the race detector, ranks would sleep for a second at exit.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	os.Exit(m.Run())
 }

@@ -11,23 +11,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// Options say what to measure.
+// Options select the measurements.
 type Options struct {
-	// Transports are what ranks exchange messages over: shm for the classes of ranks that share
-	// memory, and udp or tcp for the others. None is shm and udp.
+	// Transports are the transports between ranks: shm for the classes of ranks that share memory, udp or tcp for
+	// the other classes. The default is shm and udp.
 	Transports []string
-	// Ranks are the numbers of ranks; none is 2, 4 and 8, or 2 and 4 if Quick.
+	// Ranks are the numbers of ranks. The default is 2, 4 and 8, or 2 and 4 if Quick is set.
 	Ranks []int
-	// Collectives are names, as in a table; none is all.
+	// Collectives are names, as in a table. The default is all.
 	Collectives []string
-	// MaxBytes is the longest vector, or all blocks of one; 0 is 2 MiB, or 32 KiB if
-	// Quick.
+	// MaxBytes is the maximum length of a vector, or of all blocks together; 0 means 2 MiB, or 32 KiB if Quick is set.
 	MaxBytes int
-	// Rounds is how often all is measured; 0 is 5, or 1 if Quick.
+	// Rounds is the number of repetitions; 0 means 5, or 1 if Quick is set.
 	Rounds int
-	// Limit is the time after which no more is measured; 0 is 30 minutes.
+	// Limit is the time after which no new measurement starts; 0 means 30 minutes.
 	Limit time.Duration
-	// Quick measures little, to see that everything works.
+	// Quick measures only a little, as a check that everything works.
 	Quick bool
 }
 
@@ -37,9 +36,9 @@ const (
 	defaultRounds   = 5
 	defaultLimit    = 30 * time.Minute
 
-	// minBytes is the shortest vector or block.
+	// minBytes is the minimum length of a vector or block.
 	minBytes = 8
-	// growth is by what lengths grow.
+	// growth is the factor between successive lengths.
 	growth      = 4
 	quickGrowth = 64
 
@@ -48,18 +47,17 @@ const (
 	maxRounds = 1000
 )
 
-// sharesMemory are the transports, and whether they are those of ranks that share memory.
+// sharesMemory reports for each transport whether its ranks share memory.
 var sharesMemory = map[string]bool{"shm": true, "udp": false, "tcp": false}
 
-// UsageError is a mistake in the options.
+// UsageError reports invalid options.
 type UsageError struct{ text string }
 
 func (e *UsageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
 
-// complete fills in what was left out, and gives the collectives. Errors are
-// *UsageError.
+// complete fills in the defaults and returns the collectives. Errors are *UsageError.
 func (o *Options) complete() ([]coll.Collective, error) {
 	set(&o.Rounds, defaultRounds, 1, o.Quick)
 	set(&o.MaxBytes, defaultMaxBytes, quickMaxBytes, o.Quick)
@@ -122,7 +120,7 @@ func (o *Options) complete() ([]coll.Collective, error) {
 	return all, nil
 }
 
-// set gives an option that is 0 its default.
+// set replaces an option that is 0 by its default.
 func set(option *int, usually, quick int, isQuick bool) {
 	switch {
 	case *option != 0:

@@ -56,7 +56,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestPlan: what is measured of a collective, and in which order.
+// TestPlan checks the measurements of a collective and their order.
 func TestPlan(t *testing.T) {
 	link := collectives.Link{Alpha: 1000, Beta: 1}
 	for _, x := range []struct {
@@ -69,9 +69,9 @@ func TestPlan(t *testing.T) {
 		{coll.Scan, 3, 32 << 10, "scan of 8 by doubling, scan of 8 by chain, scan of 32 by doubling, scan of 32 by chain, scan of 128 by doubling, scan of 128 by chain, " +
 			"scan of 512 by doubling, scan of 512 by chain, scan of 2KiB by doubling, scan of 2KiB by chain, scan of 8KiB by doubling, scan of 8KiB by chain, scan of 8KiB by chain:auto, " +
 			"scan of 32KiB by doubling, scan of 32KiB by chain:auto, scan of 32KiB by chain:8KiB"},
-		// Blocks: all of them together are not longer than the longest vector.
+		// All blocks together are at most as long as the longest vector.
 		{coll.Gather, 4, 128, "gather of 8 by flat, gather of 8 by binomial, gather of 32 by flat, gather of 32 by binomial"},
-		// What cannot be done is not tried.
+		// Unsupported calls are not tried.
 		{coll.Allgather, 3, 8, "allgather of 8 by ring, allgather of 8 by bruck"},
 	} {
 		o := Options{MaxBytes: x.max}
@@ -88,7 +88,7 @@ func TestPlan(t *testing.T) {
 	if cells := o.plan(coll.Allreduce, 3, "shm", link); len(cells) == 0 || cells[len(cells)-1].String() != "allreduce of 8 by shared-blocks" {
 		t.Errorf("%v", cells)
 	}
-	// The longest are cut in every way.
+	// The longest vectors are tried with all segment sizes.
 	o = Options{MaxBytes: 2 << 20}
 	var ways []string
 	for _, c := range o.plan(coll.Bcast, 8, "udp", link) {
@@ -111,7 +111,7 @@ func TestLine(t *testing.T) {
 		want collectives.Link
 	}{
 		{[]float64{1100, 2000, 11000}, collectives.Link{Alpha: 1000, Beta: 0.1}},
-		{[]float64{10, 2000, 11000}, collectives.Link{Alpha: 1, Beta: 0.133}}, // no message takes less than nothing
+		{[]float64{10, 2000, 11000}, collectives.Link{Alpha: 1, Beta: 0.133}}, // alpha has a lower bound
 		{[]float64{1000, 1000, 1000}, collectives.Link{Alpha: 1000, Beta: 0.001}},
 	} {
 		if got := line([]float64{1000, 10000, 100000}, x.y); got.Alpha != x.want.Alpha || max(got.Beta/x.want.Beta, x.want.Beta/got.Beta) > 1.01 {

@@ -11,35 +11,34 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/shm"
 )
 
-// group is what one cluster measures: so many ranks over a transport.
+// group is the set of measurements that one cluster makes: one number of ranks over one transport.
 type group struct {
 	transport string
 	ranks     int
 	cells     []*cell
-	// took is how long it took last; 0 is unknown.
+	// took is the duration of the last round, or 0 if there was none.
 	took time.Duration
 }
 
-// cell is a call to be measured.
+// cell is a call to measure.
 type cell struct {
 	of    coll.Collective
 	bytes int
 	by    choice.Choice
-	// segment is by.Segment, or what it comes to for choice.Auto.
+	// segment is the effective segment size: by.Segment, or its value for choice.Auto.
 	segment int
-	// iterations are of how many calls a median is taken; 0 is not known yet.
+	// iterations is the number of calls per median, or 0 if not yet determined.
 	iterations int
-	// micros are the medians of the rounds.
+	// micros are the medians, one per round.
 	micros []float64
 	failed bool
 }
 
-// segments are tried of algorithms that cut the data, in bytes; 0 is the data as it is,
-// which is tried up to the least of them.
+// segments are the segment sizes tried for algorithms that can segment their data, in bytes. Unsegmented data is tried
+// up to the smallest of them.
 var segments = []int{8 << 10, 64 << 10, 512 << 10}
 
-// lengths gives those at which a collective of so many ranks is measured, in bytes of a
-// vector or block.
+// lengths returns the vector or block lengths in bytes at which a collective is measured.
 func (o *Options) lengths(of coll.Collective, ranks int) (list []int) {
 	if of == coll.Barrier {
 		return []int{0}
@@ -59,12 +58,12 @@ func (o *Options) lengths(of coll.Collective, ranks int) (list []int) {
 	return list
 }
 
-// plan lists what is measured of a collective: choices of one length together, so that
-// what else the machine does falls on all alike.
+// plan returns the measurements of a collective. The choices for one length are adjacent, so that disturbances on the
+// machine affect all of them alike.
 func (o *Options) plan(of coll.Collective, ranks int, transport string, link collectives.Link) (cells []*cell) {
 	for _, n := range o.lengths(of, ranks) {
 		for _, a := range coll.Algorithms(of) {
-			// FPGAs there are none, so the trees of upstream's compiler are not tried.
+			// There are no FPGAs, so the trees of upstream's compiler are not tried.
 			call := coll.Call{Collective: of, Ranks: ranks, Bytes: n, Elem: elemLen, Flows: true}
 			if sharesMemory[transport] {
 				call.Shared = shm.SharedHalf
@@ -84,7 +83,7 @@ func (o *Options) plan(of coll.Collective, ranks int, transport string, link col
 	return cells
 }
 
-// variants are the ways in which an algorithm can cut the data.
+// variants returns the segment sizes to try for an algorithm.
 func variants(a *coll.Algorithm, call *coll.Call, link collectives.Link) (list []choice.Choice) {
 	if !a.Segmented || call.Bytes <= segments[0] {
 		list = append(list, choice.Choice{Algorithm: a.Name})
@@ -103,10 +102,10 @@ func variants(a *coll.Algorithm, call *coll.Call, link collectives.Link) (list [
 	return list
 }
 
-// autoFor is the algorithm that can go by choice.Auto.
+// autoFor is the only algorithm that supports choice.Auto.
 const autoFor = "chain"
 
-// String is what a cell is called in messages.
+// String returns the name of a cell in messages.
 func (c *cell) String() string {
 	name := choice.Name(c.of)
 	if c.of == coll.Barrier {

@@ -14,8 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// Print writes a table for people: for each collective the medians of all algorithms, and
-// which one is taken.
+// Print writes a table for people: for each collective, the medians of all algorithms and the choice.
 func Print(w io.Writer, table *collectives.Table) error {
 	var b strings.Builder
 	d := table.Document()
@@ -44,12 +43,12 @@ func Print(w io.Writer, table *collectives.Table) error {
 	return err
 }
 
-// printCollective writes the entries of a collective: of each algorithm the time with the
-// segments with which it was fastest.
+// printCollective writes the entries of a collective. For each algorithm it writes the time with the fastest segment
+// size.
 func printCollective(b *strings.Builder, entries []collectives.Entry) {
 	of := coll.Collective(entries[0].Collective)
 	fmt.Fprintf(b, "\n%s\n", choice.Name(of))
-	var names []string // of all entries, in the order of the first that has them
+	var names []string // of all entries, in the order of first appearance
 	for _, e := range entries {
 		for _, s := range e.Medians {
 			if !slices.Contains(names, s.By.Algorithm) {
@@ -70,16 +69,16 @@ func printCollective(b *strings.Builder, entries []collectives.Entry) {
 			}
 			row(fmt.Sprint(e.Ranks), length(of, n), cells, taken(&e, n))
 		}
-		if len(e.Bytes) == 0 { // decided by hand
+		if len(e.Bytes) == 0 { // configured by hand
 			for _, d := range e.Choose {
 				row(fmt.Sprint(e.Ranks), end(d), slices.Repeat([]string{none}, len(names)), d.By[0].String())
 			}
 		}
 	}
-	_ = t.Flush() // a Builder takes all
+	_ = t.Flush() // a Builder never fails
 }
 
-// fastest returns the least time of an algorithm at a length, and by which segments.
+// fastest returns the shortest time of an algorithm at a length, and its segment size.
 func fastest(e *collectives.Entry, algorithm string, i int) string {
 	least, by := 0.0, choice.Choice{}
 	for _, s := range e.Medians {
@@ -94,7 +93,7 @@ func fastest(e *collectives.Entry, algorithm string, i int) string {
 	return text
 }
 
-// taken is what an entry decides for a length.
+// taken returns the choice of an entry for a length.
 func taken(e *collectives.Entry, n int) string {
 	for _, d := range e.Choose {
 		if d.UpTo == nil || n <= int(*d.UpTo) {
@@ -118,10 +117,10 @@ func end(d collectives.Decision) string {
 	return "≤" + d.UpTo.String()
 }
 
-// none stands where nothing was measured.
+// none is printed in place of a missing measurement.
 const none = "-"
 
-// micros writes a time with three significant digits, or more before the point.
+// micros formats a time with three significant digits, or more if it has a longer integer part.
 func micros(us float64) string {
 	switch {
 	case us == 0:

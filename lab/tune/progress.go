@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// shared lets ranks that fail write to the progress output.
+// shared serializes writes of failing ranks to the progress output.
 type shared struct {
 	mu sync.Mutex
 	io.Writer
@@ -20,12 +20,12 @@ func (s *shared) Write(b []byte) (int, error) {
 	return s.Writer.Write(b)
 }
 
-// clock guesses how long a run will take.
+// clock counts group measurements, to estimate the remaining time.
 type clock struct{ done, all int }
 
 func (t *tuner) begin() { t.clock.all = len(t.groups) * t.Rounds }
 
-// reportProgress writes which group is measured now, and the estimated time left.
+// reportProgress writes the group that is measured next, and the estimated time left.
 func (t *tuner) reportProgress(g *group, round int) {
 	t.clock.done++
 	left := ""
@@ -40,8 +40,8 @@ func (t *tuner) reportProgress(g *group, round int) {
 		t.clock.done, t.clock.all, left, round+1, t.Rounds, g.transport, g.ranks, turns, len(g.cells))
 }
 
-// left is the time that this group and those after it take. What was measured before
-// takes as long again; others are taken to need as long for a cell and rank.
+// left estimates the time that this group and the following ones take. Groups measured before take as long as last
+// time. For new groups it assumes the average time per cell and rank.
 func (t *tuner) left(now *group, round int) time.Duration {
 	var took time.Duration
 	weight := 0

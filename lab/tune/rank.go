@@ -13,19 +13,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// RankCommand is the first argument of the running program when it is started as one of
-// the ranks. Users do not type it.
+// RankCommand is the first argument with which a program starts itself as a rank. It is not meant for users.
 const RankCommand = "tune-rank"
 
-// closeTime is how long a rank waits for its last messages to be acknowledged.
+// closeTime limits the wait of a rank for the acknowledgement of its last messages.
 const closeTime = 5 * time.Second
 
-// RunRank runs a rank: it reads jobs from stdin, and answers on stdout.
-// args are those after RankCommand. It ends when ctx does, or when stdin does, which is
-// also how a rank notices that the process that started it has ended.
+// RunRank runs a rank that reads jobs from stdin and answers on stdout; args are the arguments after RankCommand. It
+// returns when ctx is done, or when stdin is closed, which also happens if the parent process exits.
 func RunRank(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
 	set := flag.NewFlagSet(RankCommand, flag.ContinueOnError)
-	set.SetOutput(io.Discard) // the error says it
+	set.SetOutput(io.Discard) // the returned error contains it
 	file := set.String("config", "", "configuration `file`")
 	rank := set.Int("rank", 0, "which of its ranks")
 	if err := set.Parse(args); err != nil {
@@ -47,7 +45,7 @@ func RunRank(ctx context.Context, args []string, stdin io.Reader, stdout io.Writ
 		for in := json.NewDecoder(stdin); ; {
 			var j job
 			if in.Decode(&j) != nil {
-				return // the process that started it has ended
+				return // the parent process exited
 			}
 			select {
 			case jobs <- j:
@@ -62,7 +60,7 @@ func RunRank(ctx context.Context, args []string, stdin io.Reader, stdout io.Writ
 	return errors.Join(err, world.Finalize(end))
 }
 
-// serve answers jobs until ctx ends, or one fails.
+// serve answers jobs until ctx is done or a job fails.
 func serve(ctx context.Context, w *worker, jobs <-chan job, stdout io.Writer) error {
 	out := json.NewEncoder(stdout)
 	for {
@@ -75,7 +73,7 @@ func serve(ctx context.Context, w *worker, jobs <-chan job, stdout io.Writer) er
 			case err == nil:
 				err = out.Encode(answer{Nanos: nanos})
 			case errors.Is(err, context.Canceled):
-				return nil // the process that started it has ended
+				return nil // the parent process exited
 			default:
 				err = errors.Join(fmt.Errorf("%s: %w", j.Collective, err), out.Encode(answer{Error: err.Error()}))
 			}

@@ -10,7 +10,7 @@ import (
 //go:embed shipped.yaml
 var shipped []byte
 
-// Shipped returns the measurements that the engine's built-in table was made of.
+// Shipped returns the measurements from which the engine's built-in table was made.
 func Shipped() *collectives.Table {
 	t, err := collectives.Load(bytes.NewReader(shipped), "shipped.yaml")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// A measurement of a cell takes about budget, by so many calls.
+// Bounds of a cell's measurement: its approximate duration, and the number of calls.
 const (
 	budget        = 20 * time.Millisecond
 	quickBudget   = time.Millisecond
@@ -24,21 +24,20 @@ const (
 	maxIterations = 500
 )
 
-// jobTime is how long ranks may take for one job: calls that wait for each other forever
-// end then.
+// jobTime limits the duration of a job, so that deadlocked calls end.
 const jobTime = time.Minute
 
-// Report is what a measurement came to.
+// Report is the result of a run.
 type Report struct {
-	// Table is what was measured.
+	// Table is the table with its measurements.
 	Table *collectives.Table
-	// Failed says what could not be measured.
+	// Failed lists the failed measurements.
 	Failed []string
-	// Cut: the deadline expired, so there are fewer rounds than were requested.
+	// Cut reports whether the deadline expired before all requested rounds were complete.
 	Cut bool
 }
 
-// Err says what has failed, or is nil.
+// Err returns an error that lists the failures, or nil.
 func (r *Report) Err() error {
 	if len(r.Failed) == 0 {
 		return nil
@@ -46,16 +45,16 @@ func (r *Report) Err() error {
 	return errors.New("failed: " + strings.Join(r.Failed, "\nfailed: "))
 }
 
-// ErrLimit is the error of a measurement for whose first round the time was too short.
+// ErrLimit reports that the deadline expired before the first round was complete.
 var ErrLimit = errors.New("the deadline expired before everything was measured once: increase --limit, or measure less")
 
-// measurer is a cluster, or what a test puts in its place.
+// measurer is a cluster, or a substitute in tests.
 type measurer interface {
 	measure(context.Context, job) ([]int64, error)
 	close()
 }
 
-// tuner is a run.
+// tuner executes a run.
 type tuner struct {
 	Options
 	out    io.Writer
@@ -66,9 +65,8 @@ type tuner struct {
 	report Report
 }
 
-// Run measures, and reports its progress. A measurement that fails is not repeated;
-// the report says so, and its Err is not nil. The other errors are a *UsageError,
-// ErrLimit, what keeps anything from being measured, or ctx's.
+// Run measures and writes its progress. A failed measurement is not repeated; it is listed in the report, whose Err is
+// then not nil. Other errors are a *UsageError, ErrLimit, an error that makes any measurement impossible, or ctx's.
 func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
 	t := &tuner{Options: o, out: &shared{Writer: progress}, links: map[string]collectives.Link{}}
 	collectives, err := t.complete()
@@ -88,7 +86,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
 	return t.run(ctx, limited, collectives)
 }
 
-// run is Run for options that are complete. When limited ends, the time has run out.
+// run implements Run with complete options. limited is done when the time limit expires.
 func (t *tuner) run(ctx, limited context.Context, collectives []coll.Collective) (*Report, error) {
 	machine := bench.DescribeMachine()
 	for _, transport := range t.Transports {
@@ -127,7 +125,7 @@ func (t *tuner) run(ctx, limited context.Context, collectives []coll.Collective)
 	return &t.report, t.decide(machine, rounds)
 }
 
-// over makes the error of a run that cannot go on.
+// over returns the error of a run that cannot continue.
 func over(ctx, limited context.Context, err error) error {
 	if ctx.Err() == nil && limited.Err() != nil {
 		return ErrLimit
@@ -135,8 +133,7 @@ func over(ctx, limited context.Context, err error) error {
 	return err
 }
 
-// measureGroup measures the cells of a group once. The error is that nothing more can be
-// done.
+// measureGroup measures the cells of a group once. An error means that no further measurement is possible.
 func (t *tuner) measureGroup(ctx context.Context, g *group, round int) error {
 	t.reportProgress(g, round)
 	start := time.Now()
@@ -153,7 +150,7 @@ func (t *tuner) measureGroup(ctx context.Context, g *group, round int) error {
 		if m == nil {
 			var err error
 			if m, err = t.launch(ctx, g.transport, g.ranks); err != nil {
-				m = nil // not a nil *cluster in it
+				m = nil // avoid a non-nil interface with a nil *cluster
 				return err
 			}
 		}
@@ -174,7 +171,7 @@ func (t *tuner) measureGroup(ctx context.Context, g *group, round int) error {
 	return nil
 }
 
-// fail notes that a cell cannot be measured.
+// fail records the failure of a cell.
 func (t *tuner) fail(g *group, c *cell, err error) {
 	c.failed = true
 	text := fmt.Sprintf("%s, %d ranks: %v: %v", g.transport, g.ranks, c, err)
@@ -182,8 +179,8 @@ func (t *tuner) fail(g *group, c *cell, err error) {
 	fmt.Fprintf(t.out, "\n*** FAILED: %s ***\n\n", text)
 }
 
-// median measures a cell, in microseconds. How often the call is made is determined
-// when it is measured for the first time.
+// median measures a cell and returns the time in microseconds. The first measurement of a cell determines its number of
+// iterations.
 func (t *tuner) median(ctx context.Context, m measurer, c *cell) (float64, error) {
 	if c.iterations == 0 {
 		us, err := t.calls(ctx, m, c, 1)
@@ -199,7 +196,7 @@ func (t *tuner) median(ctx context.Context, m measurer, c *cell) (float64, error
 	return t.calls(ctx, m, c, c.iterations)
 }
 
-// calls gives the median of so many calls.
+// calls returns the median duration of n calls.
 func (t *tuner) calls(ctx context.Context, m measurer, c *cell, n int) (float64, error) {
 	limited, cancel := context.WithTimeout(ctx, jobTime)
 	defer cancel()
@@ -218,7 +215,7 @@ func (t *tuner) calls(ctx context.Context, m measurer, c *cell, n int) (float64,
 	return median(micros), nil
 }
 
-// median is that of the values, whose order it changes.
+// median sorts values and returns their median.
 func median(values []float64) float64 {
 	slices.Sort(values)
 	n := len(values)

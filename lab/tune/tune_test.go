@@ -17,11 +17,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/shm"
 )
 
-// pretence is clusters whose calls take what a function says, in µs.
+// pretence launches fake clusters whose calls take the time that a function returns, in µs.
 type pretence struct {
 	t      *testing.T
 	takes  func(transport string, ranks, round int, j job) (float64, error)
-	rounds map[string]int // how often each job was done
+	rounds map[string]int // number of times that each job ran
 	log    []string
 	open   int
 }
@@ -52,7 +52,7 @@ func (c *pretended) measure(ctx context.Context, j job) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Once in a while it takes much longer, as it does on machines.
+	// One call takes much longer, as happens on real machines.
 	nanos := slices.Repeat([]int64{int64(us * 1000)}, j.Iterations)
 	if len(nanos) > 1 {
 		nanos[0] *= 100
@@ -71,7 +71,7 @@ func pretend(t *testing.T, o Options, takes func(transport string, ranks, round 
 	return p, tn, all
 }
 
-// byFormula has messages of 1 µs and 1 ns for each byte, in memory ten times as quick.
+// byFormula models messages of 1 µs plus 1 ns per byte, and a tenth of that in memory.
 func byFormula(transport string, ranks, _ int, j job) (float64, error) {
 	of, err := collectives.ParseName(j.Collective)
 	if err != nil {
@@ -93,7 +93,7 @@ func byFormula(transport string, ranks, _ int, j job) (float64, error) {
 	return us, err
 }
 
-// networkEntries are those of ranks that do not share memory, whatever the number of cores.
+// networkEntries returns the entries of ranks that do not share memory, for any number of cores.
 func networkEntries(d *collectives.Document) (list []collectives.Entry) {
 	for _, t := range []*collectives.ClassTable{d.Network, d.OversubscribedNetwork} {
 		if t != nil {
@@ -103,7 +103,7 @@ func networkEntries(d *collectives.Document) (list []collectives.Entry) {
 	return list
 }
 
-// TestTable: what was measured is in the table, and the fastest is chosen.
+// TestTable checks that the table contains the measurements and chooses the fastest algorithm.
 func TestTable(t *testing.T) {
 	_, tn, all := pretend(t, Options{Rounds: 3, Ranks: []int{2, 8}, MaxBytes: 1 << 20}, byFormula)
 	r, err := tn.run(t.Context(), t.Context(), all)
@@ -134,7 +134,7 @@ func TestTable(t *testing.T) {
 	if entries != 2*2*int(coll.Exscan) {
 		t.Errorf("%d entries", entries)
 	}
-	// The table chooses what the formulas do.
+	// The table agrees with the formulas.
 	class := choice.ClassOf(false, 8 > d.Measured.Cores)
 	link := (*d.Class(class)).Link
 	for _, n := range []int{8, 1 << 20} {
@@ -150,8 +150,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestRounds: each round begins with new clusters, has the choices of one length one
-// after another, and the medians are those of all rounds.
+// TestRounds checks that each round starts new clusters and measures the choices of one length in sequence, and that
+// the medians are taken over all rounds.
 func TestRounds(t *testing.T) {
 	takes := func(_ string, _, round int, j job) (float64, error) {
 		return map[string][]float64{"dissemination": {1, 30, 40, 50}, "toggle": {1, 25, 24, 90}, "binomial": {1, 1, 1, 1}}[j.By.Algorithm][round], nil
@@ -178,8 +178,7 @@ func TestRounds(t *testing.T) {
 	}
 }
 
-// TestFailure: a failure is reported and not repeated, and the rest is measured by another
-// cluster.
+// TestFailure checks that a failure is reported and not repeated, and that a new cluster measures the rest.
 func TestFailure(t *testing.T) {
 	bad := errors.New("word 3 is 4 instead of 5")
 	takes := func(tr string, n, round int, j job) (float64, error) {
@@ -204,7 +203,7 @@ func TestFailure(t *testing.T) {
 	if !slices.Equal(e.Bytes, []int{8, 32}) || e.Medians[0].Micros[0] == 0 || e.Medians[0].Micros[1] != 0 || e.Medians[1].Micros[1] == 0 {
 		t.Errorf("%+v", e)
 	}
-	// All of a collective: there is a table without it.
+	// If all measurements of a collective fail, the table has no entry for it.
 	_, tn, all = pretend(t, Options{Transports: []string{"udp"}, Ranks: []int{4}, Collectives: []string{"gather", "scan"}, MaxBytes: 8}, func(tr string, n, round int, j job) (float64, error) {
 		if j.Collective == "gather" {
 			return 0, bad
@@ -216,10 +215,10 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// TestLimit: rounds that are complete when the time is over count, if there are any.
+// TestLimit checks that the rounds complete at the deadline count, if there are any.
 func TestLimit(t *testing.T) {
 	for _, x := range []struct {
-		until  string // the job after which it is over
+		until  string // the job after which the deadline expires
 		rounds int
 	}{{"binomial 8 0", 0}, {"toggle 0 1", 0}, {"toggle 0 2", 1}, {"toggle 0 3", 2}} {
 		limited, over := context.WithCancel(t.Context())
@@ -244,7 +243,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestCancelled: an interrupted run has no report.
+// TestCancelled checks that an interrupted run has no report.
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p, tn, all := pretend(t, Options{Quick: true}, func(tr string, n, round int, j job) (float64, error) {
@@ -258,7 +257,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestLeft: what was measured takes as long again.
+// TestLeft checks the estimate of the remaining time.
 func TestLeft(t *testing.T) {
 	g := func(cells, ranks int, took time.Duration) *group {
 		return &group{ranks: ranks, cells: make([]*cell, cells), took: took}

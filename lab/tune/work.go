@@ -10,21 +10,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// elemLen is the size in bytes of what is sent, int32.
+// elemLen is the size in bytes of an element, an int32.
 const elemLen = 4
 
-// root is that of calls that have one.
+// root is the root of calls that have one.
 const root = 0
 
-// worker does jobs on a rank.
+// worker executes jobs on a rank.
 type worker struct {
 	comm *mpi.Comm
-	// send and recv are used again for every job.
+	// send and recv are reused by all jobs.
 	send, recv []int32
 }
 
-// do makes the call once and verifies it, and then Iterations times, each time
-// after all ranks have come.
+// do makes the call once and verifies it. It then makes the call Iterations times, each time after a barrier.
 func (w *worker) do(ctx context.Context, j job) ([]int64, error) {
 	of, err := collectives.ParseName(j.Collective)
 	if err != nil {
@@ -58,11 +57,10 @@ func (w *worker) do(ctx context.Context, j job) ([]int64, error) {
 	return nanos, nil
 }
 
-// word is one of what a rank contributes.
+// word returns the i-th word that a rank contributes.
 func word(rank, i int) int32 { return int32(uint32(i+1)*2654435761 + uint32(rank)*40503) }
 
-// prepare fills the buffers for a call of vectors, or blocks, of so many words, and
-// gives the call.
+// prepare fills the buffers for a call with vectors or blocks of the given number of words, and returns the call.
 func (w *worker) prepare(of coll.Collective, words int) func(context.Context, []mpi.Option) error {
 	c, p := w.comm, w.comm.Size()
 	send, recv := words, words
@@ -102,7 +100,7 @@ func (w *worker) prepare(of coll.Collective, words int) func(context.Context, []
 	}[of]
 }
 
-// grown gives n words of what is kept, which grows if it is too short.
+// grown returns the first n words of a buffer, which it replaces by a longer one if necessary.
 func grown(kept *[]int32, n int) []int32 {
 	if len(*kept) < n {
 		*kept = make([]int32, n)
@@ -113,7 +111,7 @@ func grown(kept *[]int32, n int) []int32 {
 // verify checks the receive buffer after the call.
 func (w *worker) verify(of coll.Collective, words int) error {
 	me, p := w.comm.Rank(), w.comm.Size()
-	// sum is that of the words that so many ranks have at i.
+	// sum is the sum of the first ranks' words at i.
 	sum := func(ranks, i int) (n int32) {
 		for r := range ranks {
 			n += word(r, i)
@@ -151,7 +149,7 @@ func (w *worker) verify(of coll.Collective, words int) error {
 		want = func(i int) int32 { return sum(me+1, i) }
 	case coll.Exscan:
 		if me == 0 {
-			return nil // it gets nothing
+			return nil // rank 0 has no result
 		}
 		want = func(i int) int32 { return sum(me, i) }
 	}

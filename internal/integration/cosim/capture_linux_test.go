@@ -12,7 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 )
 
-// Each packet of a capture has the cycle of the role: the echo goes out when the role has taken all lines, and has sent as many.
+// Each packet of a capture has the cycle of the role: the echo is sent once the role has received all lines and sent
+// the same number.
 func TestCapture(t *testing.T) {
 	const words = 1000
 	c := start(t, build(t, "vhdl"), "", "")
@@ -23,7 +24,7 @@ func TestCapture(t *testing.T) {
 	}
 }
 
-// packets returns the cycle of the last packet of each type and sender of a capture, in which each has one.
+// packets returns the cycle of the last packet of each type and sender in a capture. Each packet must have one.
 func packets(t *testing.T, c *cluster) map[string]uint64 {
 	t.Helper()
 	body, profile, err := c.Client.Capture(within(t, time.Minute), control.CaptureRequest{})
@@ -59,7 +60,7 @@ func packets(t *testing.T, c *cluster) map[string]uint64 {
 			}
 		}
 		if found == nil && cycle == 0 {
-			continue // before the simulator runs
+			continue // before the simulator starts
 		}
 		if len(found) != 1 || found[0].Rank != 1 || found[0].Simulation != 1 || found[0].Cycle > last {
 			t.Errorf("packet %d has comments %q, now is cycle %d", u.Packet, u.Comments, last)

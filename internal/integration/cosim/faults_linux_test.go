@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/diagnosis"
 )
 
-// broken is what is logged of a role that breaks a rule.
+// broken is the log message about a role that breaks a rule.
 const broken = "role breaks the rules of its interface"
 
 // onLast changes what a role does on the last line of a message.
@@ -25,8 +25,8 @@ var faultyRoles = map[string]struct {
 	changes []change
 	words   int
 	signal  string
-	text    string // of the cause
-	logged  string // the message of the finding
+	text    string // in the cause
+	logged  string // message of the finding in the log
 }{
 	"drops last": {
 		[]change{onLast("out_last <= '0';")}, 1000, "soMPI_data_tlast at cycle", "not set on line 500 of 500 of SEND_INT of 1000 words to rank 0", broken,
@@ -57,7 +57,7 @@ var faultyRoles = map[string]struct {
 	},
 }
 
-// The cause of a wait for a role with a bug names the signal and the cycle, and so do the log and, of a fault, the
+// For a role with a bug, the cause of the wait names the signal and the cycle. So does the log, and for a fault the
 // error of the exchange.
 func TestFaultyRoles(t *testing.T) {
 	for name, tt := range faultyRoles {
@@ -90,8 +90,7 @@ func TestFaultyRoles(t *testing.T) {
 			if !strings.Contains(found.Text, tt.signal) {
 				t.Errorf("%s does not name the signal: want %s", found.Text, tt.signal)
 			}
-			// The role is out of reset from cycle 16 on. Before its first transfer, a role holds its signals since the
-			// beginning.
+			// The role leaves reset in cycle 16. Before its first transfer, its signals are unchanged since the start.
 			m := regexp.MustCompile(`since cycle (\d+)`).FindStringSubmatch(found.Text)
 			if m == nil {
 				t.Fatalf("%s names no cycle", found.Text)
@@ -111,8 +110,8 @@ func TestFaultyRoles(t *testing.T) {
 	}
 }
 
-// checkFault sends a message to a role that breaks a rule. The error of the exchange names the signal and the cycle,
-// and so do the state of the simulation, the failures of its rank and the log.
+// checkFault sends a message to a role that breaks a rule. The signal and the cycle must appear in the error of the
+// exchange, the state of the simulation, the failures of its rank, and the log.
 func checkFault(t *testing.T, c *cluster, words int, signal, text string) {
 	t.Helper()
 	failed := c.fails(t, words)
@@ -136,7 +135,7 @@ func checkFault(t *testing.T, c *cluster, words int, signal, text string) {
 	if len(sides) != 4 || !strings.Contains(failed, signal) {
 		t.Errorf("it failed with %q, want %s; %d sides know it", failed, signal, len(sides))
 	}
-	// A line takes a cycle at least, and the reset 16.
+	// A line takes at least one cycle, and the reset takes 16.
 	m := regexp.MustCompile(`at cycle (\d+)`).FindStringSubmatch(failed)
 	if m == nil {
 		t.Fatalf("%s names no cycle", failed)
@@ -146,7 +145,7 @@ func checkFault(t *testing.T, c *cluster, words int, signal, text string) {
 	}
 }
 
-// What a role breaks is an error of the exchange, at both sides.
+// A broken rule is an error of the exchange, on both sides.
 func TestBrokenExchanges(t *testing.T) {
 	hls := brokenRole(t, "hls")[0]
 	for name, tt := range map[string]struct {
@@ -168,7 +167,7 @@ func TestBrokenExchanges(t *testing.T) {
 				t.Errorf("the exchange ends with %q, want %q", failed, want)
 			}
 		}
-		c.ping(t, 22, 1, "int") // it was started again
+		c.ping(t, 22, 1, "int") // the simulator was restarted
 	})
 	t.Run("count too small", func(t *testing.T) {
 		c := start(t, hls, "", "")
@@ -193,7 +192,7 @@ func TestBrokenExchanges(t *testing.T) {
 	})
 }
 
-// A paced simulation takes no more cycles than its pace, and exchanges messages.
+// A paced simulation does not exceed its pace, and exchanges messages.
 func TestPace(t *testing.T) {
 	const rate = 200_000
 	began := time.Now()

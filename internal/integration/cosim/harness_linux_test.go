@@ -39,32 +39,31 @@ func build(t testing.TB, language string, changes ...change) string {
 	return simulators.Role(t, language, changes...)
 }
 
-// cluster is a daemon with a role as rank 1, and what it has logged.
+// cluster is a daemon with a role as rank 1, and its log.
 type cluster struct {
 	*daemontest.Running
 	logs *observer.ObservedLogs
-	// net is the beginning of the ranks' addresses; then 1 follows, 2, and so on.
+	// net is the prefix of the ranks' addresses, to which 1, 2 and so on are appended.
 	net string
 }
 
-// start starts a host, a stand-in with a simulator, and further ranks. Options are those of the simulation; more is what the stand-in has besides.
+// start starts a host, a stand-in with a simulator, and further ranks. options configure the simulation, and more adds
+// settings to the stand-in.
 func start(t testing.TB, simulator, options, more string, ranks ...string) *cluster {
 	t.Helper()
 	return startKernel(t, "run: host", role(simulator, options, more), ranks...)
 }
 
-// startNetwork is start for a simulator with an MPE of its own.
+// startNetwork is like start, for a simulator that includes an MPE.
 func startNetwork(t testing.TB, simulator, options, more string, ranks ...string) *cluster {
 	t.Helper()
 	return startKernel(t, "run: host", fmt.Sprintf("\"rtl-net:%s %s\"%s", options, simulator, more), ranks...)
 }
 
-// role is the kernel of a role, and what its rank has besides.
+// role returns the kernel setting of a role, and further settings of its rank.
 func role(simulator, options, more string) string {
 	return fmt.Sprintf("\"rtl:%s %s\", kernel_options: {words: 8192}%s", options, simulator, more)
 }
-
-// network is the first bytes of the addresses of a test's ranks.
 
 // startKernel starts rank 0, a stand-in with a kernel, and further ranks.
 func startKernel(t testing.TB, rank0, kernel string, ranks ...string) *cluster {
@@ -81,14 +80,14 @@ func startKernel(t testing.TB, rank0, kernel string, ranks ...string) *cluster {
 	return &cluster{daemontest.Start(t, daemon.Options{Log: zap.New(core)}, "", all...), logs, net}
 }
 
-// within is a context for a part of a test.
+// within returns a context with a timeout for a part of a test.
 func within(t testing.TB, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// ping sends messages to rank 1, whose echoes are compared.
+// ping sends messages to rank 1 and verifies the echoes.
 func (c *cluster) ping(t testing.TB, words, count int, datatype string) {
 	t.Helper()
 	verified, failed := 0, ""
@@ -105,7 +104,7 @@ func (c *cluster) ping(t testing.TB, words, count int, datatype string) {
 	}
 }
 
-// fails sends a message to rank 1 whose echo does not come back, and returns the error.
+// fails sends a message to rank 1, expects no echo, and returns the error.
 func (c *cluster) fails(t testing.TB, words int) (failed string) {
 	t.Helper()
 	err := c.Client.Ping(within(t, time.Minute), control.PingRequest{From: 0, To: 1, Words: words, Count: 1, Datatype: "int", Timeout: "0s"}, func(trip control.Trip) error {
@@ -136,7 +135,7 @@ func (c *cluster) around(t testing.TB, words int, datatype string) {
 	}
 }
 
-// simulation is the state of rank 1's.
+// simulation returns the state of rank 1's simulation.
 func (c *cluster) simulation(t testing.TB) *state.Simulation {
 	t.Helper()
 	s, err := c.Client.Status(within(t, time.Minute))
@@ -146,7 +145,8 @@ func (c *cluster) simulation(t testing.TB) *state.Simulation {
 	return s.Ranks[1].KernelStats.Simulation
 }
 
-// lostOne waits until one datagram of messages of so many words has been lost in a direction, "0 to 1" or "1 to 0": the last ACK may be under way.
+// lostOne waits until one datagram of the messages of that many words was lost in a direction, "0 to 1" or "1 to 0".
+// The last ACK may still be in flight.
 func (c *cluster) lostOne(t testing.TB, direction string, words int) {
 	t.Helper()
 	until(t, "the one that is lost", func() bool {
@@ -159,14 +159,14 @@ func (c *cluster) lostOne(t testing.TB, direction string, words int) {
 			return role.Sent-host.PacketsIn == 1
 		}
 		sent := host.PacketsOut[protocol.Data] * uint64(protocol.CPUShape().Datagrams(uint32(words))-1)
-		for _, n := range host.PacketsOut { // a message is one
+		for _, n := range host.PacketsOut { // a message counts as one packet
 			sent += n
 		}
 		return sent-role.Received-role.Closed == 1
 	})
 }
 
-// retransmissions returns how many packets all ranks have retransmitted.
+// retransmissions returns the number of packets that all ranks retransmitted.
 func (c *cluster) retransmissions(t testing.TB) (n uint64) {
 	t.Helper()
 	s, err := c.Client.Status(within(t, time.Minute))
@@ -181,7 +181,7 @@ func (c *cluster) retransmissions(t testing.TB) (n uint64) {
 	return n
 }
 
-// said is what was logged.
+// said returns the log.
 func (c *cluster) said() string {
 	var b strings.Builder
 	for _, e := range c.logs.All() {
@@ -190,7 +190,7 @@ func (c *cluster) said() string {
 	return b.String()
 }
 
-// until waits for a condition that another process brings about.
+// until waits for a condition that depends on another process.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)

@@ -24,17 +24,18 @@ import (
 const (
 	mpeScripts = 60
 	mpeWorkers = 2
-	// The MPE's time-outs have so many times fewer cycles, and a cycle takes so many times 6.4 ns.
+	// The MPE's time-outs are divided by mpeFaster, and a cycle of 6.4 ns is multiplied by it.
 	mpeFaster = 100
 	mpeCycle  = mpeFaster * 6400 * time.Nanosecond / 1000
-	// mpeSlack is for how many cycles the MPE may be late, as its work takes time, and the model's does not.
+	// mpeSlack is the number of cycles by which the MPE may lag behind the model, which needs no time for its work.
 	mpeSlack = 30_000
 )
 
-// TestModelAgreesWithUpstreamMPE plays random scripts of calls, datagrams and time-outs to the model of the deployed FPGA
-// and to upstream's sources of it: both must send the same datagrams, deliver the same words and come to the same state.
+// TestModelAgreesWithUpstreamMPE runs random scripts of calls, datagrams and time-outs on the model of the deployed
+// FPGA and on upstream's source code for it. Both must send the same datagrams, deliver the same words and reach the
+// same state.
 func TestModelAgreesWithUpstreamMPE(t *testing.T) {
-	// A receive of one word that gets more of them overruns this one.
+	// A longer message overruns the buffer of a receive of one word.
 	room := simulators.Edit{File: simulators.WrapperFile, Change: change{"uint32_t words[64];", "uint32_t words[1 << 16];"}}
 	path := simulators.MPE(t, "script", simulators.TimeOut(15625000/mpeFaster), room)
 	var c mpeCounts
@@ -53,7 +54,7 @@ func TestModelAgreesWithUpstreamMPE(t *testing.T) {
 	t.Logf("%d datagrams sent, %d calls returned, %d time-outs, %d overruns; states met: %v", c.packets.Load(), c.returned.Load(), c.timeouts.Load(), c.overruns.Load(), &c)
 }
 
-// mpeCounts is what the scripts have met.
+// mpeCounts counts events and states that occurred in the scripts.
 type mpeCounts struct {
 	packets, returned, timeouts, overruns atomic.Int64
 	mu                                    sync.Mutex
@@ -77,13 +78,13 @@ func (c *mpeCounts) String() string {
 	return b.String()
 }
 
-// mpeStates are the states in which the MPE can be when nothing moves, by their numbers in upstream's mpe.hpp.
+// mpeStates maps the numbers of upstream's mpe.hpp to the states in which an idle MPE can be.
 var mpeStates = map[int]string{
 	1: "IDLE", 7: "WAIT4CLEAR", 8: "WAIT4CLEAR_1", 11: "SEND_DATA_RD", 16: "WAIT4ACK", 17: "WAIT4ACK_1", 21: "WAIT4REQ", 22: "WAIT4REQ_1",
 	26: "RECV_DATA_START", 27: "RECV_DATA_START_1", 28: "RECV_DATA_RD", 29: "RECV_DATA_WRD", 33: "MPE_DRAIN_DATA_STREAM",
 }
 
-// mpeScript is upstream's MPE as rank 1 among ranks 0 and 2, and its model, side by side.
+// mpeScript runs upstream's MPE as rank 1 of ranks 0 to 2, together with its model.
 type mpeScript struct {
 	*rand.Rand
 	c     *mpeCounts
@@ -91,7 +92,7 @@ type mpeScript struct {
 	in    io.Writer
 	out   *bufio.Scanner
 	cycle uint64
-	// peer is the rank that the call is with, posted how many words it has.
+	// peer is the peer rank of the current call, posted its number of words.
 	peer, posted int
 	datatype     protocol.Datatype
 	log          []string
@@ -165,7 +166,7 @@ func (s *mpeScript) call() error {
 	if s.IntN(5) == 0 {
 		s.datatype = protocol.Float
 	}
-	number := 0 // of the wrapper
+	number := 0 // the wrapper's number
 	if s.datatype == protocol.Float {
 		number = 1
 	}
@@ -180,7 +181,7 @@ func (s *mpeScript) call() error {
 	})
 }
 
-// event has something happen.
+// event performs a random event.
 func (s *mpeScript) event() error {
 	at, timed := s.m.Next()
 	soon := timed && at-s.now() < 2*mpeSlack*mpeCycle
@@ -200,7 +201,7 @@ func (s *mpeScript) wait(cycles uint64) error {
 	return s.both(fmt.Sprint("cycles ", cycles), func() error { return nil })
 }
 
-// mpeDatagram is a datagram, and the other rank.
+// mpeDatagram is a datagram, and the peer that sends or receives it.
 type mpeDatagram struct {
 	rank int
 	b    []byte
@@ -218,7 +219,7 @@ func (s *mpeScript) arrive(in []mpeDatagram) error {
 	return nil
 }
 
-// packet encodes a header, in the datatype of the call.
+// packet encodes a header in the datatype of the current call.
 func (s *mpeScript) packet(typ protocol.Type, src int, size uint32) []byte {
 	call := s.datatype.Send()
 	if typ == protocol.ClearToSend || typ == protocol.Ack {
@@ -227,12 +228,12 @@ func (s *mpeScript) packet(typ protocol.Type, src int, size uint32) []byte {
 	return protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 1, Src: uint32(src), Size: size, Call: call, Type: typ})
 }
 
-// message returns the datagrams of DATA.
+// message returns the datagrams of a DATA message.
 func (s *mpeScript) message(src, n int) [][]byte {
 	return slices.Collect(slices.Chunk(append(s.packet(protocol.Data, src, uint32(n)), modeltest.Pack(s.words(n))...), protocol.MaxDatagram))
 }
 
-// helpful is what the call waits for, more or less.
+// helpful returns datagrams that the current call is likely to be waiting for.
 func (s *mpeScript) helpful() []mpeDatagram {
 	one := func(typ protocol.Type) []mpeDatagram { return []mpeDatagram{{s.peer, s.packet(typ, s.peer, 0)}} }
 	switch strings.TrimSuffix(s.m.State(), "_1") {
@@ -265,11 +266,11 @@ func (s *mpeScript) helpful() []mpeDatagram {
 	return in
 }
 
-// disturbing is what no call waits for, or almost what one waits for.
+// disturbing returns datagrams that no call is waiting for, or near misses.
 func (s *mpeScript) disturbing() []mpeDatagram {
 	from, named := 2*s.IntN(2), s.IntN(3)
 	switch s.IntN(8) {
-	case 0, 1, 2, 3: // any control packet, perhaps longer than that
+	case 0, 1, 2, 3: // any control packet, possibly too long
 		b := s.packet(protocol.Type(s.IntN(7)), named, 0)
 		if s.IntN(2) == 0 {
 			b = s.packet(protocol.Type(1+s.IntN(4)), from, 0)
@@ -279,20 +280,20 @@ func (s *mpeScript) disturbing() []mpeDatagram {
 			b = append(b, make([]byte, s.IntN(40))...)
 		}
 		return []mpeDatagram{{from, b}}
-	case 4: // a header with one byte changed
+	case 4: // a header with one modified byte
 		b := s.packet(protocol.Type(1+s.IntN(4)), from, 0)
 		b[s.IntN(len(b))] ^= byte(1 + s.IntN(255))
 		return []mpeDatagram{{from, b}}
-	case 5: // a part of one
+	case 5: // a truncated header
 		b := s.packet(protocol.Type(1+s.IntN(4)), from, 0)
 		return []mpeDatagram{{from, b[:1+s.IntN(len(b))]}}
 	}
-	// DATA of somebody's
+	// a datagram of a DATA message from any rank
 	d := s.message(from, mpeSizes[s.IntN(len(mpeSizes))])
 	return []mpeDatagram{{from, d[s.IntN(len(d))]}}
 }
 
-// both has the same happen to the MPE and to its model, and compares them.
+// both applies an event to the MPE and to its model, and compares the results.
 func (s *mpeScript) both(line string, model func() error) error {
 	s.log = append(s.log, line[:min(len(line), 100)])
 	inCall := s.m.Busy() || strings.HasPrefix(line, "send ") || strings.HasPrefix(line, "recv ")
@@ -323,27 +324,27 @@ func (s *mpeScript) both(line string, model func() error) error {
 	return nil
 }
 
-// resultLine is what the script prints when a call of the model has returned.
+// resultLine returns the script's output for a completed call of the model.
 func (s *mpeScript) resultLine(words []uint32, overrun bool) string {
 	if words == nil {
 		return "sent"
 	}
 	behind := 0
-	if overrun && s.posted > 1 { // for less, the wrapper has a buffer of its own
+	if overrun && s.posted > 1 { // for shorter receives, the wrapper uses a separate buffer
 		behind = 1
 		s.c.overruns.Add(1)
 	}
 	return fmt.Sprintf("received -%x %d", modeltest.Pack(words), behind)
 }
 
-// mpeAnswer is what upstream's MPE has done.
+// mpeAnswer is the reaction of upstream's MPE.
 type mpeAnswer struct {
-	sent     []mpeDatagram // by the rank that each goes to
+	sent     []mpeDatagram // by destination rank
 	returned string
 	state    int
 }
 
-// ask has the script do what a line says.
+// ask sends a line to the script and reads the answer.
 func (s *mpeScript) ask(line string) (a mpeAnswer, err error) {
 	if _, err := io.WriteString(s.in, line+"\n"); err != nil {
 		return a, err

@@ -23,7 +23,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// A host exchanges messages of all lengths with a role and its MPE, which wait at random for the network.
+// A host exchanges messages of all lengths with a role and its MPE, with random stalls towards the network.
 func TestNetwork(t *testing.T) {
 	for _, language := range []string{"verilog-mpe", "vhdl-mpe"} {
 		for _, stalls := range []string{"", "stall_percent=30 seed=7 "} {
@@ -45,13 +45,13 @@ func testNetwork(t *testing.T, language, options string) {
 	if sim == nil || sim.Datagrams == nil || sim.Fault || sim.Cycle == 0 {
 		t.Fatalf("%+v", sim)
 	}
-	// Two messages of each length in each direction: four packets at least.
+	// Two messages of each length in each direction, of at least four packets each.
 	if d := sim.Datagrams; d.Received < uint64(8*len(sizes)) || d.Sent < uint64(8*len(sizes)) || d.Unknown+d.Length+d.Refused != 0 {
 		t.Errorf("%+v", d)
 	}
 }
 
-// Each packet of a message may be lost once, in each direction: the MPE in simulation or the host sends it again.
+// Each packet of a message may be lost once in each direction. The simulated MPE or the host retransmits it.
 func TestNetworkLoss(t *testing.T) {
 	for _, from := range []string{"0 to 1", "1 to 0"} {
 		for packet, words := range map[string]int{"SEND_REQUEST": 100, "CLEAR_TO_SEND": 100, "DATA": 100, "ACK": 100, "PAYLOAD": 1000} {
@@ -67,8 +67,8 @@ func TestNetworkLoss(t *testing.T) {
 	}
 }
 
-// deployed starts a daemon with a simulation as rank 1, for which rank 0 is elsewhere, and opens rank 0 in this process, for which
-// rank 1 is an FPGA at its address.
+// deployed starts a daemon with a simulation as rank 1, which treats rank 0 as remote, and opens rank 0 in this
+// process, which treats rank 1 as an FPGA.
 func deployed(t *testing.T, kernel string) (*cluster, *mpi.Comm) {
 	t.Helper()
 	at := loopback.Network(t)
@@ -94,7 +94,7 @@ func deployed(t *testing.T, kernel string) (*cluster, *mpi.Comm) {
 	return c, world
 }
 
-// The sender and the receiver in Verilog are FPGAs to a program on package mpi.
+// The sender and the receiver in Verilog act as FPGAs towards a program that uses package mpi.
 func TestNetworkSender(t *testing.T) {
 	for _, words := range []int{1, 2, 3, 346, 347, 1000} {
 		_, world := deployed(t, fmt.Sprintf("rtl-net:stall_percent=20 seed=3 %s +sender +words=%d", build(t, "verilog-mpe"), words))
@@ -102,7 +102,7 @@ func TestNetworkSender(t *testing.T) {
 		for i := range want {
 			want[i] = uint32(i)
 		}
-		for range 3 { // the next one comes when the last was acknowledged
+		for range 3 { // each is sent after the previous one was acknowledged
 			got := make([]uint32, words)
 			st, err := mpi.Recv(within(t, time.Minute), world, got, 1, 0)
 			if err != nil || st.Bytes != int64(4*words) || !slices.Equal(got, want) {
@@ -123,7 +123,8 @@ func TestNetworkReceiver(t *testing.T) {
 	}
 }
 
-// A program in HLS C++ exchanges datagrams of all lengths with a socket: its streams have their bytes, lengths and metadata.
+// A program in HLS C++ exchanges datagrams of all lengths with a socket. Bytes, lengths and metadata match on its
+// streams.
 func TestNetworkHLS(t *testing.T) {
 	source, err := os.ReadFile(filepath.Join("testdata", "datagrams.cpp"))
 	if err != nil {
@@ -167,7 +168,7 @@ func TestNetworkHLS(t *testing.T) {
 	}
 }
 
-// The simulation goes on when the role of a program in HLS C++ has done its work, and waits for no stream any more.
+// The simulation continues after the role of a program in HLS C++ completed its work and waits for no stream.
 func TestNetworkHLSEnds(t *testing.T) {
 	const program = `#include "hls_stream.h"
 int main() {
@@ -183,7 +184,7 @@ int main() {
 	})
 }
 
-// What the MPE does wrong, or its role does not do, is named by signal and cycle.
+// Violations by the MPE, and omissions by its role, are reported with signal and cycle.
 func TestNetworkFindings(t *testing.T) {
 	for fault, tt := range map[string]struct {
 		changes []change
@@ -222,10 +223,10 @@ func TestNetworkFindings(t *testing.T) {
 	}
 }
 
-// Packets of a rank with an MPE of its own are recorded, with its cycles.
+// Packets of a rank with a simulated MPE are recorded with its cycles.
 func TestNetworkCapture(t *testing.T) {
 	c := startNetwork(t, build(t, "verilog-mpe"), "", "")
-	c.ping(t, 347, 2, "int") // the first SEND_REQUEST may come before the first cycle
+	c.ping(t, 347, 2, "int") // the first SEND_REQUEST may precede the first cycle
 	seen := packets(t, c)
 	for _, want := range []string{
 		"SEND_REQUEST 0", "CLEAR_TO_SEND 1", "DATA 0", "ACK 1", "SEND_REQUEST 1", "CLEAR_TO_SEND 0", "DATA 1", "ACK 0",

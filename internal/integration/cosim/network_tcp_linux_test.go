@@ -21,7 +21,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// tcpRole runs a role that sends chunks of TCP connections back, as rank 1. Rank 0 is the test.
+// tcpRole runs a role that echoes chunks of TCP connections, as rank 1. The test is rank 0.
 func tcpRole(t *testing.T, language, file, network, options, arguments string) *daemontest.Running {
 	t.Helper()
 	source, err := os.ReadFile(filepath.Join("testdata", file))
@@ -41,7 +41,7 @@ func simulationOf(t *testing.T, c *daemontest.Running) *state.Simulation {
 	return s.Ranks[0].KernelStats.Simulation
 }
 
-// connect opens a connection from an address, as soon as the port is open.
+// connect opens a connection from an address as soon as the port is open.
 func connect(t *testing.T, from, to string) net.Conn {
 	t.Helper()
 	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.MustParseAddrPort(from + ":0"))}
@@ -60,7 +60,7 @@ func connect(t *testing.T, from, to string) net.Conn {
 	return conn
 }
 
-// echoed sends bytes, and compares what comes back.
+// echoed sends bytes and verifies the echo.
 func echoed(t *testing.T, conn net.Conn, n int) {
 	t.Helper()
 	sent, got := make([]byte, n), make([]byte, n)
@@ -73,7 +73,7 @@ func echoed(t *testing.T, conn net.Conn, n int) {
 	}
 }
 
-// A role in Verilog sends back what arrives over TCP, and over UDP beside it.
+// A role in Verilog echoes data over TCP, and at the same time over UDP.
 func TestNetworkTCP(t *testing.T) {
 	for _, options := range []string{"", "stall_percent=30 seed=7"} {
 		for _, arguments := range []string{"", "+len"} {
@@ -95,7 +95,7 @@ func TestNetworkTCP(t *testing.T) {
 					t.Fatal(err)
 				}
 				echoed(t, datagrams, 100)
-				// A peer that ends in the middle of what it gets back.
+				// A peer closes its connection in the middle of the echo.
 				if _, err := second.Write(make([]byte, 50_000)); err != nil {
 					t.Fatal(err)
 				}
@@ -113,7 +113,7 @@ func TestNetworkTCP(t *testing.T) {
 	}
 }
 
-// A role that sends first opens the connection, over which it gets the answer.
+// A role that sends first opens the connection, and receives the answer on it.
 func TestNetworkTCPOpens(t *testing.T) {
 	at := loopback.Network(t)
 	l, err := net.Listen("tcp", at+"1:4000")
@@ -137,7 +137,7 @@ func TestNetworkTCPOpens(t *testing.T) {
 	}
 }
 
-// What a role does wrong on TCP is named by signal and cycle.
+// A violation by a role on TCP is reported with signal and cycle.
 func TestNetworkTCPFault(t *testing.T) {
 	at := loopback.Network(t)
 	c := tcpRole(t, "verilog-mpe", "tcp.v", at, "", "+hole")
@@ -150,7 +150,7 @@ func TestNetworkTCPFault(t *testing.T) {
 	}
 }
 
-// The same in VHDL and HLS C++, of roles that use no UDP.
+// TCP roles in VHDL and HLS C++ that do not use UDP.
 func TestNetworkTCPLanguages(t *testing.T) {
 	for language, file := range map[string]string{"vhdl-mpe": "tcp.vhdl", "hls": "tcp.cpp"} {
 		t.Run(language, func(t *testing.T) {

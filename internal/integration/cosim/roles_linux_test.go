@@ -14,10 +14,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/deploy/cosim"
 )
 
-// sizes are lengths at which messages are divided into datagrams and lines in different ways.
+// sizes are message lengths, in words, that divide into datagrams and lines in different ways.
 var sizes = []int{1, 2, 3, 345, 346, 347, 348, 349, 1000, 5001}
 
-// The changes that make the roles wait at random, as they would for a memory.
+// Changes that make the roles stall at random, as if they waited for memory.
 var (
 	verilogGaps = []change{
 		{"module role (", brokenVerilog + "module echo ("},
@@ -34,7 +34,7 @@ var (
 		{"            elsif out_valid = '0' or soMPI_data_tready = '1' then", "            elsif out_valid = '1' and soMPI_data_tready = '1' and lfsr(3) = '1' then\n              out_valid <= '0';\n" +
 			"            elsif (out_valid = '0' and lfsr(5) = '1') or soMPI_data_tready = '1' then"},
 	}
-	// The changes of a role that passes messages on, from the rank below to the one above.
+	// Changes that make a role forward messages from the rank below to the rank above.
 	verilogRing = []change{
 		{"state == CALL_RECV ? {32'd0, ", "state == CALL_RECV ? {rank - 32'd1, "},
 		{": {32'd0, words", ": {(rank + 32'd1) % size, words"},
@@ -47,11 +47,11 @@ var (
 	}
 )
 
-// source is what the role of a language is changed by.
+// source lists the changes for the role of a language.
 type source struct {
 	gaps, ring []change
 	float      change // FLOAT in place of INT, or:
-	floats     string // the argument for that
+	floats     string // the argument with the same effect
 }
 
 var sources = map[string]source{
@@ -60,10 +60,10 @@ var sources = map[string]source{
 	"hls":     {float: change{"DATATYPE = 0;", "DATATYPE = 2;"}},
 }
 
-// rtl are the languages whose roles are circuits.
+// rtl lists the languages of circuits.
 var rtl = []string{"verilog", "vhdl"}
 
-// simulators builds a role that waits at random, with changes, and returns its simulators by datatype.
+// simulators builds a role with random stalls and further changes, and returns its simulators by datatype.
 func (s source) simulators(t *testing.T, language string, changes ...change) map[string]string {
 	t.Helper()
 	changes = append(slices.Clone(s.gaps), changes...)
@@ -75,7 +75,7 @@ func (s source) simulators(t *testing.T, language string, changes ...change) map
 	return map[string]string{"int": ints, "float": floats}
 }
 
-// A host exchanges messages of all lengths with roles that make each other wait at random.
+// A host exchanges messages of all lengths with roles, with random stalls on both sides.
 func TestRoles(t *testing.T) {
 	for language, source := range sources {
 		t.Run(language, func(t *testing.T) {
@@ -89,11 +89,11 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// lossy is a stand-in whose network loses packets. Only a rank that sends whole messages again gets those of several datagrams through, so it
-// has none of the FPGA's flaws.
+// lossy configures a stand-in with a lossy network. Messages of several datagrams get through only if they are
+// retransmitted whole, so the stand-in has no quirks of the FPGA.
 const lossy = ", quirks: off, link: {on_partial: retransmit}, faults: {seed: 3, rules: [loss 1%]}"
 
-// The same through a network that loses packets.
+// A host exchanges messages with roles through a lossy network.
 func TestRolesSurviveLoss(t *testing.T) {
 	for _, language := range rtl {
 		t.Run(language, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestRolesSurviveLoss(t *testing.T) {
 	}
 }
 
-// A message goes from the host through a role and a software stand-in, and back to the host, also through a network that loses packets.
+// A message passes from the host through a role and a software stand-in back to the host, also through a lossy network.
 func TestRing(t *testing.T) {
 	for _, language := range rtl {
 		for name, more := range map[string]string{"sound": "", "lossy": lossy} {
@@ -132,8 +132,8 @@ func TestRing(t *testing.T) {
 	}
 }
 
-// Upstream's own program on its CPU library sends messages of all lengths to roles, and compares what comes back. The library calls all words
-// integers on the wire, those of MPI_FLOAT as well, so that the roles receive INT.
+// Upstream's program on its CPU library sends messages of all lengths to roles, and verifies the echoes. The library
+// marks all words as integers on the wire, even those of MPI_FLOAT, so the roles receive INT.
 func TestUpstreamProgramMeetsRoles(t *testing.T) {
 	program := upstreamProgram(t)
 	for _, language := range rtl {
@@ -148,7 +148,8 @@ func TestUpstreamProgramMeetsRoles(t *testing.T) {
 	}
 }
 
-// What zrlctl cosim new writes makes the first echo without an edit, and its role works alone.
+// The project that zrlctl cosim new generates produces the first echo without an edit, and its role works without
+// zrlmpid.
 func TestProject(t *testing.T) {
 	bin := t.TempDir()
 	if out, err := exec.Command("go", "build", "-o", bin, "github.com/zrlmpi/zrlmpid/cmd/zrlmpid", "github.com/zrlmpi/zrlmpid/cmd/zrlctl").CombinedOutput(); err != nil {
@@ -160,12 +161,12 @@ func TestProject(t *testing.T) {
 }
 
 func testProject(t *testing.T, bin, language string) {
-	build(t, language) // or says what is missing
+	build(t, language) // or skip the test if a tool is missing
 	dir := filepath.Join(t.TempDir(), "my role")
 	if out, err := exec.Command(filepath.Join(bin, "zrlctl"), "cosim", "new", "--language", language, dir).CombinedOutput(); err != nil || !strings.Contains(string(out), "role.vhdl") {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	// Other tests have 127.0.0.1 at the same time.
+	// Other tests use 127.0.0.1 at the same time.
 	config := filepath.Join(dir, "cluster.yaml")
 	text, err := os.ReadFile(config)
 	if err != nil {

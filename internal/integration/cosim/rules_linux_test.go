@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// The roles that break rule N of their streams after a message of N lines. That in Verilog is part of verilogGaps, and
-// needs an argument: to build another one takes long.
+// Roles that break rule N of their streams after a message of N lines. The one in Verilog is part of verilogGaps and
+// activated by an argument, as building another one takes long.
 var (
 	//go:embed testdata/broken.v
 	brokenVerilog string
@@ -22,7 +22,7 @@ var (
 	brokenHLS string
 )
 
-// brokenRole builds such a role, and returns the command of its simulator.
+// brokenRole builds such a role and returns the command line of its simulator.
 func brokenRole(t *testing.T, language string) []string {
 	t.Helper()
 	switch language {
@@ -35,7 +35,7 @@ func brokenRole(t *testing.T, language string) []string {
 	return []string{build(t, language, change{1: brokenHLS})}
 }
 
-// alone runs a simulator without zrlmpid, and returns its findings.
+// alone runs a simulator without zrlmpid and returns its findings.
 func alone(t *testing.T, simulator []string, messages, words, stall int) (findings string, err error) {
 	t.Helper()
 	cmd := exec.CommandContext(within(t, time.Minute), simulator[0], simulator[1:]...)
@@ -46,13 +46,13 @@ func alone(t *testing.T, simulator []string, messages, words, stall int) (findin
 	return stderr.String(), err
 }
 
-// streamRule is a rule that a role of testdata breaks: at which cycle in VHDL without stalls, and the signal.
+// streamRule is a rule that a role in testdata breaks: the signal, the problem, and the cycle in VHDL without stalls.
 type streamRule struct {
 	cycle           int
 	signal, problem string
 }
 
-// streamRules has the rules by their numbers.
+// streamRules maps the numbers of rules.
 var streamRules = map[int]streamRule{
 	1: {27, "soMPI_data_tvalid", "withdrawn before tready"},
 	2: {28, "soMPI_data_tdata", "changed before tready"},
@@ -62,7 +62,7 @@ var streamRules = map[int]streamRule{
 	6: {29, "soMPIif_tvalid", "withdrawn before tready"},
 	7: {30, "soMPIif_tdata", "changed before tready"},
 	8: {1865, "soMPIif_tvalid", "follows tready"},
-	// Only VHDL has signals that are neither 0 nor 1.
+	// Only VHDL has signal values other than 0 and 1.
 	9:  {29, "soMPI_data_tvalid", "neither 0 nor 1"},
 	10: {35, "soMPI_data_tdata", "neither 0 nor 1"},
 	11: {36, "soMPI_data_tkeep", "neither 0 nor 1"},
@@ -73,7 +73,7 @@ var streamRules = map[int]streamRule{
 	16: {36, "siMPIFeB_tready", "neither 0 nor 1"},
 }
 
-// Each rule that a role breaks is named by signal and cycle, with and without stalls.
+// Each rule that a role breaks is reported with signal and cycle, with and without stalls.
 func TestStreamRules(t *testing.T) {
 	found := regexp.MustCompile(`^zrlmpi_cosim: (\S+) at cycle (\d+): (.*)\n$`)
 	for _, language := range []string{"verilog", "vhdl", "hls"} {
@@ -101,7 +101,7 @@ func TestStreamRules(t *testing.T) {
 	}
 }
 
-// A million transfers of sound roles break no rule.
+// Correct roles break no rule in a million transfers.
 func TestSoundRoles(t *testing.T) {
 	simulators := map[string]string{
 		"verilog": build(t, "verilog", verilogGaps...),

@@ -16,8 +16,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// upstreamPeer is the simulator of upstream's MPE and wrapper, and the arguments of their program: it passes messages of lengths
-// in words from a rank to another, each length as often and in such datatypes.
+// upstreamPeer returns the simulator of upstream's MPE and wrapper, with the arguments of their program. It forwards
+// messages of the given lengths in words from one rank to another, each length the given number of times per datatype.
 func upstreamPeer(t *testing.T, from, to, times int, lengths []int, datatypes ...string) string {
 	t.Helper()
 	command := fmt.Sprint(simulators.MPE(t, "peer", simulators.Echo), " ", from, " ", to)
@@ -29,7 +29,7 @@ func upstreamPeer(t *testing.T, from, to, times int, lengths []int, datatypes ..
 	return command
 }
 
-// Upstream's own MPE, of its sources, is an FPGA to a host that sends messages of all lengths.
+// Upstream's MPE, simulated from its source code, acts as an FPGA towards a host that sends messages of all lengths.
 func TestUpstreamMPE(t *testing.T) {
 	for _, options := range []string{"time_scale=20", "time_scale=20 stall_percent=30 seed=7"} {
 		c := startNetwork(t, upstreamPeer(t, 0, 0, 3, sizes, "int", "float"), options, "")
@@ -38,7 +38,7 @@ func TestUpstreamMPE(t *testing.T) {
 				c.ping(t, words, 3, datatype)
 			}
 		}
-		// The program has ended; the MPE has not.
+		// The program has exited; the MPE is still running.
 		last := c.simulation(t).Cycle
 		until(t, "another cycle", func() bool { return c.simulation(t).Cycle > last })
 		if sim := c.simulation(t); sim.Fault {
@@ -47,7 +47,7 @@ func TestUpstreamMPE(t *testing.T) {
 	}
 }
 
-// A message goes from the host through upstream's MPE and a software stand-in, and back to the host.
+// A message passes from the host through upstream's MPE and a software stand-in back to the host.
 func TestUpstreamMPERing(t *testing.T) {
 	c := startNetwork(t, upstreamPeer(t, 0, 2, 3, sizes, "int", "float"), "time_scale=20", "", "run: standin, kernel: ring")
 	for _, datatype := range []string{"int", "float"} {
@@ -59,7 +59,7 @@ func TestUpstreamMPERing(t *testing.T) {
 	}
 }
 
-// Upstream's own program on its CPU library exchanges messages of all lengths with its own MPE, through the shell.
+// Upstream's program on its CPU library exchanges messages of all lengths with upstream's MPE, through the shell.
 func TestUpstreamProgramMeetsUpstreamMPE(t *testing.T) {
 	program := upstreamProgram(t)
 	c := startKernel(t, "peer: cpu", fmt.Sprintf("\"rtl-net:stall_percent=30 seed=7 %s\"", upstreamPeer(t, 0, 0, 3, sizes, "int")))
@@ -68,7 +68,7 @@ func TestUpstreamProgramMeetsUpstreamMPE(t *testing.T) {
 	}
 }
 
-// One datagram is lost between a host and upstream's MPE, whichever it is, and retransmitted.
+// Any datagram lost between a host and upstream's MPE is retransmitted.
 func TestUpstreamMPELoss(t *testing.T) {
 	for _, direction := range []string{"0 to 1", "1 to 0"} {
 		for _, lost := range []struct {
@@ -76,7 +76,7 @@ func TestUpstreamMPELoss(t *testing.T) {
 			packet string
 		}{{100, "SEND_REQUEST"}, {100, "CLEAR_TO_SEND"}, {100, "DATA"}, {100, "ACK"}, {1000, "DATA"}, {1000, "PAYLOAD"}} {
 			if direction == "0 to 1" && lost.packet == "PAYLOAD" {
-				continue // TestUpstreamMPEWedges
+				continue // see TestUpstreamMPEWedges
 			}
 			t.Run(fmt.Sprintf("from %s %s of %d words", direction, lost.packet, lost.words), func(t *testing.T) {
 				t.Parallel()
@@ -89,8 +89,8 @@ func TestUpstreamMPELoss(t *testing.T) {
 	}
 }
 
-// A message of several datagrams of which upstream's MPE loses one other than the first is not retransmitted, as it would take the
-// header for payload: the host reports that, for this message and the next one.
+// If upstream's MPE loses a datagram of a message other than the first, the message is not retransmitted, as the MPE
+// would read the header as payload. The host reports that for this message and the next one.
 func TestUpstreamMPEWedges(t *testing.T) {
 	c := startNetwork(t, upstreamPeer(t, 0, 0, 4, []int{1000}, "int"), "", ", faults: {rules: [from 0 to 1 packet PAYLOAD nth 3 loss 100%]}")
 	c.ping(t, 1000, 1, "int")
@@ -118,7 +118,8 @@ func upstreamProgram(t *testing.T) string {
 	return program
 }
 
-// runUpstream runs the program as rank 0: it sends messages of a length, as 347 or 347f for FLOAT, to rank 1, and compares what comes back.
+// runUpstream runs the program as rank 0. It sends messages of a length, such as 347 or 347f for FLOAT, to rank 1, and
+// verifies the echoes.
 func (c *cluster) runUpstream(t *testing.T, program, length string) {
 	t.Helper()
 	out, err := exec.CommandContext(within(t, time.Minute), program, "udp", c.net+"1", "2", "0", c.net+"2", length).CombinedOutput()

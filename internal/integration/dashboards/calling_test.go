@@ -13,8 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// startCalling starts a daemon with two programs, which make collective calls again and
-// again.
+// startCalling starts a daemon with two programs that keep making collective calls.
 func startCalling(t *testing.T) *running {
 	n := newNetwork(t)
 	d := startDaemon(t, daemon.Options{}, "defaults: {profile: extended}",

@@ -20,17 +20,17 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(statetest.Run(m)) }
 
-// network is a place for ranks: the first three numbers of addresses.
+// network is the prefix of ranks' addresses: their first three bytes.
 type network string
 
 func newNetwork(t testing.TB) network { return network(loopback.Network(t)) }
 
-// address returns the n-th address.
+// address returns the i-th address.
 func (n network) address(i int) netip.AddrPort {
 	return netip.MustParseAddrPort(fmt.Sprintf("%s%d:2718", n, i+1))
 }
 
-// running is a daemon that a test has started.
+// running is a daemon started by a test.
 type running struct {
 	*daemon.Daemon
 	target string // for Prometheus
@@ -51,7 +51,7 @@ func startDaemon(t *testing.T, opts daemon.Options, extra string, ranks ...strin
 	return &running{d.Daemon, m[1], d.Client, d.Socket}
 }
 
-// keep does something again and again, until the test ends. What it does may fail.
+// keep calls do in a loop until the test ends. Failures are ignored.
 func keep(t *testing.T, do func(ctx context.Context)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -68,8 +68,7 @@ func keep(t *testing.T, do func(ctx context.Context)) {
 	})
 }
 
-// ping sends messages to an echo kernel and waits for them, for as long as the test
-// runs.
+// ping sends messages to an echo kernel and waits for the echoes, until the test ends.
 func (r *running) ping(t *testing.T, peer int) {
 	keep(t, func(ctx context.Context) {
 		req := control.PingRequest{From: 0, To: peer, Words: 100, Count: 1000, Datatype: "int", Timeout: "0s"}
@@ -77,14 +76,14 @@ func (r *running) ping(t *testing.T, peer int) {
 	})
 }
 
-// send sends to a peer again and again.
+// send sends to a peer in a loop.
 func (r *running) send(t *testing.T, peer int) {
 	keep(t, func(ctx context.Context) {
 		r.client.Send(ctx, control.SendRequest{From: 0, To: peer}, strings.NewReader("wordword"))
 	})
 }
 
-// socket is a UDP socket of the test's own.
+// socket opens a UDP socket for the test.
 func socket(t *testing.T, address netip.AddrPort) *net.UDPConn {
 	t.Helper()
 	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(address))

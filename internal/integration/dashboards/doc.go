@@ -1,4 +1,3 @@
-// Package dashboards holds the test of deploy/prometheus and deploy/grafana as a
-// whole: a real Prometheus asks real daemons, sound ones and such with faults. It has no
-// code of its own.
+// Package dashboards tests deploy/prometheus and deploy/grafana as a whole: a real Prometheus scrapes real daemons,
+// both healthy and faulty ones. It contains only tests.
 package dashboards

@@ -19,8 +19,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// startSound starts a daemon with nothing wrong, which has work to do. Deadlines
-// are long, so that nothing fails because the machine is busy.
+// startSound starts a healthy daemon under load. Its deadlines are long, so that operations do not fail because the
+// machine is busy.
 func startSound(t *testing.T) *running {
 	n := newNetwork(t)
 	d := startDaemon(t, daemon.Options{}, "defaults: {deadlines: {ack: 60s, data: 60s}}",
@@ -32,7 +32,7 @@ func startSound(t *testing.T) *running {
 	return d
 }
 
-// startFaulty starts a daemon that has every fault which can be had quickly.
+// startFaulty starts a daemon with every fault that can be produced quickly.
 func startFaulty(t *testing.T) *running {
 	n, far := newNetwork(t), newNetwork(t)
 	way := newRelay(t, n.address(0), far.address(0), 0.1, 80*time.Millisecond)
@@ -49,15 +49,15 @@ func startFaulty(t *testing.T) *running {
 		fmt.Sprintf("address: %q, run: host", n.address(0)),
 		fmt.Sprintf("address: %q, peer: fpga", n.address(1)),
 		fmt.Sprintf("address: %q, %s}", n.address(2), software),
-		// Nobody is at the next two. The two after them ask for a message, and die.
+		// The next two ranks do not run. The two after them ask for a message and die.
 		fmt.Sprintf("address: %q, peer: fpga", n.address(3)),
 		fmt.Sprintf("address: %q, %s, deadlines: {ack: 0s}}", n.address(4), software),
 		fmt.Sprintf("address: %q, peer: fpga, link: {deadlines: {ack: 0s}}", n.address(5)),
 		fmt.Sprintf("address: %q, peer: fpga, link: {deadlines: {ack: 300ms}}", n.address(6)),
-		// One sends to a rank without a program, which is flooded by strangers besides.
+		// This one sends to a rank without a program, which strangers flood at the same time.
 		fmt.Sprintf("address: %q, run: host", n.address(7)),
 		fmt.Sprintf("address: %q, run: standin, kernel: source, kernel_options: {peer: 7, words: 1}", n.address(8)),
-		// A kernel ends after one message.
+		// A kernel exits after one message.
 		fmt.Sprintf("address: %q, run: standin, kernel: source, kernel_options: {peer: 10, words: 1, count: 1}", n.address(9)),
 		fmt.Sprintf("address: %q, run: standin, kernel: sink, kernel_options: {peer: 9}", n.address(10)))
 	for _, echo := range []int{1, 2} {
@@ -82,7 +82,7 @@ func startFaulty(t *testing.T) *running {
 	other, direction := request, request
 	other.Src, direction.Call = 3, protocol.RecvInt
 	corrupt := protocol.CloudFPGA.Append(nil, request)
-	corrupt[17] = 99 // no type
+	corrupt[17] = 99 // not a type
 	stranger := socket(t, n.address(20))
 	tick := time.NewTicker(20 * time.Millisecond)
 	t.Cleanup(tick.Stop)
@@ -90,7 +90,7 @@ func startFaulty(t *testing.T) *running {
 		for _, p := range [][]byte{protocol.CloudFPGA.Append(nil, other), protocol.CloudFPGA.Append(nil, direction), corrupt} {
 			front.WriteToUDPAddrPort(p, n.address(0))
 		}
-		for range 200 { // more than its socket holds
+		for range 200 { // more than the socket can buffer
 			stranger.WriteToUDPAddrPort(make([]byte, 1400), n.address(7))
 		}
 		select {
@@ -101,7 +101,7 @@ func startFaulty(t *testing.T) *running {
 	return d
 }
 
-// faults are the alerts that must fire for the faulty daemon.
+// faults lists the alerts that must fire for the faulty daemon.
 var faults = []string{
 	"ZrlmpidReloadFailed",
 	"ZrlmpiSendWaits rank 0 peer 3", "ZrlmpiSendWaits rank 8 peer 7", "ZrlmpiSendHeldBack rank 0 peer 4", "ZrlmpiMessageStalled rank 0 peer 5",
@@ -112,12 +112,12 @@ var faults = []string{
 	"ZrlmpiAckSlow rank 0", "ZrlmpiRoundTripSlow rank 0 peer 2", "ZrlmpiOffloadOff rank 0",
 }
 
-// nobody is a target where no daemon is.
+// nobody is a target without a daemon.
 const nobody = "127.0.0.1:1"
 
-// TestLive: a real Prometheus with the shipped rules asks a sound daemon, one for whose
-// programs it makes collective calls, one with faults, and one that is not there. All queries of the dashboard find something, all
-// faults are named, and nothing is said of the sound daemon.
+// TestLive runs a real Prometheus with the shipped rules on a healthy daemon, a daemon whose programs make collective
+// calls, a faulty daemon, and a missing one. All queries of the dashboard return data, all faults raise alerts, and the
+// healthy daemon raises none.
 func TestLive(t *testing.T) {
 	path := findPrometheus(t)
 	sound, collective, faulty := startSound(t), startCalling(t), startFaulty(t)
@@ -140,7 +140,7 @@ func TestLive(t *testing.T) {
 		}
 	})
 	t.Run("faults", func(t *testing.T) {
-		seen := make(map[string]bool) // some come and go
+		seen := make(map[string]bool) // some fire only intermittently
 		eventually(t, func(ctx context.Context) string {
 			firing, err := p.firing(ctx, faulty.target)
 			if err != nil {
@@ -166,7 +166,7 @@ func TestLive(t *testing.T) {
 			return ""
 		})
 	})
-	// Whatever Prometheus has made of a busy machine passes.
+	// Alerts caused by a busy machine resolve.
 	t.Run("sound", func(t *testing.T) {
 		eventually(t, func(ctx context.Context) string {
 			firing, err := p.firing(ctx, sound.target)
@@ -179,7 +179,7 @@ func TestLive(t *testing.T) {
 			}
 			var complaints []string
 			for _, a := range firing {
-				// The machine may have no offload, and says so.
+				// The machine may lack offload, which raises an alert.
 				if a.Labels["alertname"] != "ZrlmpiOffloadOff" {
 					complaints = append(complaints, a.String()+": "+a.Annotations["description"])
 				}
@@ -189,7 +189,7 @@ func TestLive(t *testing.T) {
 	})
 }
 
-// without says which alerts were not seen.
+// without lists the alerts that were not seen.
 func without(alerts []string, seen map[string]bool) string {
 	var missing []string
 	for _, a := range alerts {
@@ -203,7 +203,7 @@ func without(alerts []string, seen map[string]bool) string {
 	return fmt.Sprintf("these do not fire: %s\nthese did: %v", strings.Join(missing, ", "), slices.Sorted(maps.Keys(seen)))
 }
 
-// checkText: Prometheus could fill in what the alert says.
+// checkText checks that Prometheus could expand the alert's templates.
 func checkText(t *testing.T, a alert) {
 	t.Helper()
 	for _, name := range []string{"summary", "description", "runbook_url"} {
@@ -213,10 +213,10 @@ func checkText(t *testing.T, a alert) {
 	}
 }
 
-// panelQuery is a query of the dashboard, as Grafana asks it.
+// panelQuery is a query of the dashboard, as sent by Grafana.
 type panelQuery struct{ panel, expr string }
 
-// queries returns all of the dashboard, with its variables at All.
+// queries returns all queries of the dashboard, with its variables set to All.
 func queries(t *testing.T) (all []panelQuery) {
 	t.Helper()
 	var d struct {

@@ -19,7 +19,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// testTimeout is how long a test waits for what must happen soon.
+// testTimeout is the time limit of a wait in a test.
 const testTimeout = 2 * time.Minute
 
 // server is a running Prometheus.
@@ -29,14 +29,13 @@ type server struct {
 
 var listensOn = regexp.MustCompile(`msg="Listening on".* address=(127\.0\.0\.1:\d+)`)
 
-// findPrometheus returns the program's path.
+// findPrometheus returns the path of Prometheus.
 func findPrometheus(t *testing.T) string {
 	t.Helper()
 	return needs.Program(t, "what dashboard and alerts show", "prometheus", "prometheus")
 }
 
-// startPrometheus runs Prometheus with the shipped rules on the targets until the test
-// ends.
+// startPrometheus runs Prometheus with the shipped rules on the targets until the test ends.
 func startPrometheus(t *testing.T, path string, targets []string) *server {
 	t.Helper()
 	dir := t.TempDir()
@@ -67,7 +66,7 @@ func startPrometheus(t *testing.T, path string, targets []string) *server {
 	t.Cleanup(func() {
 		cancel()
 		<-read
-		cmd.Wait() // it was asked to end
+		cmd.Wait() // it was interrupted
 		if t.Failed() {
 			t.Logf("Prometheus says:\n%s", &text)
 		}
@@ -83,7 +82,7 @@ func startPrometheus(t *testing.T, path string, targets []string) *server {
 	return nil
 }
 
-// knowsKey reports whether this Prometheus knows scrape_native_histograms.
+// knowsKey reports whether this version of Prometheus supports scrape_native_histograms.
 func knowsKey(t *testing.T, path string) bool {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), path, "--version").CombinedOutput()
@@ -96,8 +95,7 @@ func knowsKey(t *testing.T, path string) bool {
 	return major > 3 || major == 3 && minor >= 8
 }
 
-// configure puts the shipped configuration into dir, with other targets, and the rules,
-// with less time to wait.
+// configure copies the shipped configuration into dir with other targets, and the rules with shorter delays.
 func configure(t *testing.T, dir string, targets []string, key bool) {
 	t.Helper()
 	const shipped = "../../../deploy/prometheus/"
@@ -122,7 +120,7 @@ func configure(t *testing.T, dir string, targets []string, key bool) {
 	write(t, filepath.Join(dir, "zrlmpid-alerts.rules.yml"), alerts)
 }
 
-// change replaces what must be there.
+// change replaces a text that must occur.
 func change(t *testing.T, text, from, to string) string {
 	t.Helper()
 	if !strings.Contains(text, from) {
@@ -147,7 +145,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// get asks the HTTP API.
+// get queries the HTTP API.
 func (s *server) get(ctx context.Context, path string, query url.Values, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/api/v1/"+path+"?"+query.Encode(), nil)
 	if err != nil {
@@ -171,7 +169,7 @@ func (s *server) get(ctx context.Context, path string, query url.Values, into an
 	return json.Unmarshal(answer.Data, into)
 }
 
-// alert is one that is pending or fires.
+// alert is a pending or firing alert.
 type alert struct {
 	Labels, Annotations map[string]string
 	State               string
@@ -201,7 +199,7 @@ func (s *server) firing(ctx context.Context, instance string) (firing []alert, e
 	return firing, nil
 }
 
-// holds reports whether an expression has a value now that is a number, or a histogram.
+// holds reports whether an expression currently has a value that is a number or a histogram.
 func (s *server) holds(ctx context.Context, expr string) (bool, error) {
 	var answer struct {
 		ResultType string
@@ -221,8 +219,7 @@ func (s *server) holds(ctx context.Context, expr string) (bool, error) {
 	return false, nil
 }
 
-// eventually calls look again and again until it returns "", or else fails the test with
-// what it said last.
+// eventually calls look until it returns "". After a timeout it fails the test with the last result.
 func eventually(t *testing.T, look func(ctx context.Context) (missing string)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)

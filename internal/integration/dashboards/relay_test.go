@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// relay is a bad way between rank 0 of one daemon and ranks of another. To either side
-// it has the addresses of the ranks of the other.
+// relay is a bad network between rank 0 of one daemon and ranks of another. It presents the ranks of each side to the
+// other side under its own addresses.
 type relay struct {
 	rank0  netip.AddrPort
-	back   *net.UDPConn  // rank 0, as the others see it
-	odds   float64       // that a packet is lost
-	late   time.Duration // by how much packets of rank 0 are delayed
+	back   *net.UDPConn  // stands for rank 0
+	odds   float64       // probability that a packet is lost
+	late   time.Duration // delay of rank 0's packets
 	mu     sync.Mutex
-	fronts map[netip.AddrPort]*net.UDPConn // the others, as rank 0 sees them, by their real addresses
+	fronts map[netip.AddrPort]*net.UDPConn // sockets that stand for the other ranks, by their real addresses
 }
 
-// newRelay returns a relay to nobody yet. back is where rank 0 seems to be.
+// newRelay returns a relay without destinations. back is the address that stands for rank 0.
 func newRelay(t *testing.T, rank0, back netip.AddrPort, odds float64, late time.Duration) *relay {
 	t.Helper()
 	r := &relay{rank0: rank0, back: socket(t, back), odds: odds, late: late, fronts: make(map[netip.AddrPort]*net.UDPConn)}
@@ -36,7 +36,7 @@ func newRelay(t *testing.T, rank0, back netip.AddrPort, odds float64, late time.
 	return r
 }
 
-// to relays to the rank at real, which seems to be at front.
+// to relays to the rank at real, for which front stands.
 func (r *relay) to(t *testing.T, front, real netip.AddrPort) *net.UDPConn {
 	t.Helper()
 	conn := socket(t, front)
@@ -52,7 +52,7 @@ func (r *relay) to(t *testing.T, front, real netip.AddrPort) *net.UDPConn {
 	return conn
 }
 
-// pump hands packets on until the socket is closed.
+// pump passes packets to each until the socket is closed.
 func pump(conn *net.UDPConn, each func(p []byte, from netip.AddrPort)) {
 	go func() {
 		b := make([]byte, 64<<10)

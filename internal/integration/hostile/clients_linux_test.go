@@ -29,13 +29,13 @@ func init() {
 	)
 }
 
-// letter is the message that root sends, which nobody else may read.
+// letter is a message sent by root, which no other user may read.
 const letter = "letter of root"
 
-// commands are those that talk to a daemon's control socket, with the exit codes that an answer of nobody may have.
+// commands returns all zrlctl commands that use a daemon's control socket, by name.
 func (h *host) commands(socket string) map[string][]string {
 	file := h.private + "/letter"
-	must(h.T, os.WriteFile(file, []byte(strings.Repeat(letter+"..", 1<<20)), 0o600)) // more than a socket holds
+	must(h.T, os.WriteFile(file, []byte(strings.Repeat(letter+"..", 1<<20)), 0o600)) // more than a socket buffers
 	at := func(command ...string) []string {
 		return append(append([]string{}, command[:1]...), append([]string{"--socket", socket}, command[1:]...)...)
 	}
@@ -65,7 +65,7 @@ type squatter struct {
 	listener              net.Listener
 }
 
-// squat listens at a path as the other user. Without an answer, it accepts connections and reads nothing.
+// squat listens at a path as the other user. If answer is nil, it accepts connections but never reads.
 func (h *host) squat(path string, answer http.HandlerFunc) *squatter {
 	h.Helper()
 	s := &squatter{}
@@ -78,7 +78,7 @@ func (h *host) squat(path string, answer http.HandlerFunc) *squatter {
 	})
 	h.Cleanup(func() { s.listener.Close() })
 	if answer == nil {
-		return s // the kernel accepts
+		return s // connections are accepted by the kernel
 	}
 	server := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -86,7 +86,7 @@ func (h *host) squat(path string, answer http.HandlerFunc) *squatter {
 			answer(w, r)
 		}),
 		ConnState: func(_ net.Conn, state http.ConnState) {
-			if state == http.StateActive { // a byte has come
+			if state == http.StateActive { // a byte was received
 				s.connections.Add(1)
 			}
 		},
@@ -103,7 +103,7 @@ func answerEmpty(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprint(w, "{}")
 }
 
-// answerStatus answers as a daemon of two ranks would.
+// answerStatus answers like a daemon of two ranks.
 func answerStatus(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Zrlmpid-Version", "v1")
 	w.Header().Set("Zrlmpid-Profile", "cloudfpga")
@@ -122,8 +122,8 @@ func answerStatus(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// all runs all commands at a socket and a program that attaches at the other one, at the same time, and returns
-// the result of each.
+// all runs all commands on one socket, and an attaching program on the other one, concurrently. It returns an error for
+// each that succeeded or did not exit in time, and nil for the others.
 func (h *host) all(control, attach string) map[string]error {
 	h.Helper()
 	results := map[string]error{}
@@ -150,7 +150,7 @@ func (h *host) all(control, attach string) map[string]error {
 	return results
 }
 
-// squatted tries all commands, and an attaching program, at a socket of the other user in a directory of each kind.
+// squatted runs all commands and an attaching program on sockets of the other user, in each kind of directory.
 func (h *host) squatted(answer http.HandlerFunc) {
 	for _, dir := range []string{h.open, h.wide} {
 		control, attached := h.squat(dir+"/z.sock", answer), h.squat(dir+"/z-attach.sock", answer)
@@ -167,7 +167,7 @@ func (h *host) squatted(answer http.HandlerFunc) {
 	}
 }
 
-// nameTaken: a daemon in /tmp was stopped, and the other user listens at its name before it starts again.
+// nameTaken: a daemon in /tmp was stopped, and the other user listens at its path before it restarts.
 func nameTaken(h *host) {
 	path := h.open + "/z.sock"
 	d := h.start("--config", h.config(""), "--control", path)
@@ -185,8 +185,8 @@ func nameTaken(h *host) {
 	}
 }
 
-// stopped: a daemon of root is stopped, as by a debugger. This is no attack, but no client waits for it without end
-// either.
+// stopped: a daemon of root is stopped, as by a debugger. This is not an attack, but clients must not wait for it
+// forever either.
 func stopped(h *host) {
 	d := h.start("--config", h.config(""), "--control", h.private+"/z.sock")
 	must(h.T, d.cmd.Process.Signal(syscall.SIGSTOP))
@@ -198,10 +198,10 @@ func stopped(h *host) {
 	}
 }
 
-// envProgram makes the test binary the program of a rank.
+// envProgram makes the test binary run the program of a rank.
 const envProgram = "ZRLMPI_TEST_HOSTILE_PROGRAM"
 
-// program runs a program of root that is a rank and sends a message, with further variables.
+// program runs a program of root as a rank that sends a message, with additional environment variables.
 func (h *host) program(more ...string) (code int, output string) {
 	h.Helper()
 	return h.run(func(ctx context.Context) *exec.Cmd {
@@ -212,7 +212,7 @@ func (h *host) program(more ...string) (code int, output string) {
 	})
 }
 
-// program is the program of a rank.
+// program is the main function of a rank's program.
 func program(out io.Writer) int {
 	ctx := context.Background()
 	world, err := job.Init(ctx)

@@ -21,28 +21,29 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// limit bounds a command: it is longer than any client waits for a daemon that does not answer.
+// limit bounds the run time of a command. It exceeds the time for which any client waits for a daemon that does not
+// answer.
 const limit = 2 * time.Minute
 
-// attack is an attack of another user, with the checks that it failed.
+// attack is an attack by another user, including the checks that it failed.
 type attack struct {
 	name string
 	run  func(h *host)
-	// once: the protections of the kernel make no difference.
+	// once is set if the kernel's protections make no difference.
 	once bool
 }
 
-// attacks are all attacks. Files append to it.
+// attacks lists all attacks. Each file appends its own.
 var attacks []attack
 
-// protections are the settings of the kernel for links and files in sticky directories.
+// protections are the kernel settings for links and files in sticky directories.
 var protections = []string{"protected_symlinks", "protected_hardlinks", "protected_regular"}
 
-// envInside is set in the process that is in a network namespace.
+// envInside is set in the process inside the network namespace.
 const envInside = "ZRLMPI_TEST_HOSTILE_INSIDE"
 
-// TestAttacks tries every attack without the kernel's protections, and with them, in a process that has a network
-// namespace and a mount namespace: addresses, ports, names of abstract sockets and root's jobs are its own.
+// TestAttacks runs every attack without and with the kernel's protections, in a process with a network namespace and a
+// mount namespace. Addresses, ports, abstract socket names and root's jobs are private to it.
 func TestAttacks(t *testing.T) {
 	needs.Root(t, "attacks of other users", "can be another user")
 	if os.Getenv(envInside) == "" {
@@ -63,7 +64,7 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// inside runs the test in a process in a network namespace.
+// inside reruns the test in a process in a network namespace.
 func inside(t *testing.T) {
 	needs.Program(t, "attacks of other users", "ip", "iproute2")
 	if dir, err := binaries(); err != nil {
@@ -90,7 +91,7 @@ func inside(t *testing.T) {
 	}
 }
 
-// emptyRun hides root's jobs on this host from root's jobs in this mount namespace.
+// emptyRun hides root's jobs on this host from the mount namespace.
 func emptyRun(t *testing.T) {
 	t.Helper()
 	must(t, syscall.Mount("tmpfs", "/run", "tmpfs", 0, "mode=755"))
@@ -115,10 +116,10 @@ func protect(t *testing.T, value string) {
 	}
 }
 
-// built is the directory of the binaries that the test has built, or empty.
+// built is the directory of binaries built by the test, or empty.
 var built string
 
-// binaries is the directory of zrlmpid and zrlctl, which every user can run.
+// binaries returns the directory of zrlmpid and zrlctl, which every user can run.
 var binaries = sync.OnceValues(func() (string, error) {
 	if dir := os.Getenv("HOSTILE_BIN"); dir != "" {
 		return dir, nil
@@ -136,7 +137,8 @@ var binaries = sync.OnceValues(func() (string, error) {
 	return dir, os.Chmod(dir, 0o755)
 })
 
-// TestMain makes the test binary the program of a rank, or removes the binaries at the end.
+// TestMain runs the program of a rank if the test binary is started as one. Otherwise it runs the tests and removes the
+// binaries.
 func TestMain(m *testing.M) {
 	if os.Getenv(envProgram) != "" {
 		os.Exit(program(os.Stderr))
@@ -152,7 +154,7 @@ func TestMain(m *testing.M) {
 type host struct {
 	*testing.T
 	bin string
-	// open is a directory with the sticky bit, to which every user can write, as /tmp; wide is the same without that
+	// open is a directory with the sticky bit that every user can write to, like /tmp. wide is one without the sticky
 	// bit.
 	open, wide string
 	// private is a directory of root.
@@ -164,7 +166,7 @@ func newHost(t *testing.T) *host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "h") // short, for sockets
+	dir, err := os.MkdirTemp("", "h") // short enough for socket paths
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,13 +201,13 @@ func (h *host) command(ctx context.Context, program string, args []string) *exec
 	return cmd
 }
 
-// zrlctl runs a command of root, and returns its exit code and everything that it prints.
+// zrlctl runs a command of root, and returns its exit code and its output.
 func (h *host) zrlctl(args ...string) (code int, output string) {
 	h.Helper()
 	return h.run(func(ctx context.Context) *exec.Cmd { return h.command(ctx, "zrlctl", args) })
 }
 
-// run runs a command, which must end in time.
+// run runs a command, which must exit within the limit.
 func (h *host) run(command func(context.Context) *exec.Cmd) (code int, output string) {
 	h.Helper()
 	ctx, stop := context.WithTimeout(h.Context(), limit)
@@ -222,7 +224,7 @@ func (h *host) run(command func(context.Context) *exec.Cmd) (code int, output st
 	return 0, string(out)
 }
 
-// config writes the configuration of a host, and of an FPGA that does not run, and returns its path. more is further
+// config writes a configuration with a host and an FPGA that does not run, and returns its path. more is additional
 // YAML.
 func (h *host) config(more string) string {
 	path := filepath.Join(h.private, "z.yaml")
@@ -240,7 +242,7 @@ type daemon struct {
 	exited chan struct{}
 }
 
-// start starts a daemon, and waits until it is ready or exits.
+// start starts a daemon and waits until it is ready or exits.
 func (h *host) start(args ...string) *daemon {
 	h.Helper()
 	d := &daemon{h: h, cmd: h.command(context.Background(), "zrlmpid", args), log: &lines{},
@@ -265,7 +267,7 @@ func (d *daemon) ended() bool {
 	}
 }
 
-// await waits until the log has a text, or the daemon exits.
+// await waits until the log contains a text or the daemon exits.
 func (d *daemon) await(text string) {
 	d.h.Helper()
 	late := time.After(limit)
@@ -288,11 +290,11 @@ func (d *daemon) stop() {
 	<-d.exited
 }
 
-// lines is the output of a process.
+// lines collects the output of a process.
 type lines struct {
 	mu      sync.Mutex
 	b       bytes.Buffer
-	written chan struct{} // closed by the next Write; nil if no caller waits for it
+	written chan struct{} // closed by the next Write; nil if no caller is waiting
 }
 
 func (l *lines) Write(b []byte) (int, error) {
@@ -305,7 +307,7 @@ func (l *lines) Write(b []byte) (int, error) {
 	return l.b.Write(b)
 }
 
-// state returns the output so far, and a channel that is closed when there is more.
+// state returns the output so far, and a channel that is closed when more is written.
 func (l *lines) state() (printed string, written <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -324,7 +326,7 @@ func (l *lines) String() string {
 // secret is the content of a file of root.
 const secret = "root's own\n"
 
-// precious makes a file of root, and returns a function that checks that it is as it was.
+// precious creates a file of root, and returns a function that checks that it is unchanged.
 func (h *host) precious(path string) (check func()) {
 	h.Helper()
 	must(h.T, os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(secret), 0o600))
@@ -336,7 +338,7 @@ func (h *host) precious(path string) (check func()) {
 	}
 }
 
-// belongsToRoot reports files below a directory that the other user can read or that belong to it.
+// belongsToRoot checks that the other user neither owns nor can read any file below a directory.
 func (h *host) belongsToRoot(dir string) {
 	h.Helper()
 	must(h.T, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
@@ -351,7 +353,7 @@ func (h *host) belongsToRoot(dir string) {
 	}))
 }
 
-// drain reads a connection until it ends, and counts the bytes.
+// drain reads a connection to its end and returns the number of bytes.
 func drain(r io.Reader) int64 {
 	n, _ := io.Copy(io.Discard, r)
 	return n

@@ -39,10 +39,10 @@ func init() {
 	)
 }
 
-// envRank makes the test binary a rank of a job.
+// envRank makes the test binary run a rank of a job.
 const envRank = "ZRLMPI_TEST_HOSTILE_RANK"
 
-// rank sends its number to its neighbour, and receives that of the other one.
+// rank sends its number to one neighbour and receives the number of the other one.
 func rank(out io.Writer) int {
 	ctx := context.Background()
 	world, err := job.Init(ctx)
@@ -67,7 +67,7 @@ func rank(out io.Writer) int {
 	return 0
 }
 
-// abstractNames returns an error if a socket of this process has an abstract name, which every user can take.
+// abstractNames returns an error if this process has a socket with an abstract name, which every user could take.
 func abstractNames() error {
 	own := map[string]bool{}
 	links, err := filepath.Glob("/proc/self/fd/*")
@@ -75,7 +75,7 @@ func abstractNames() error {
 		return err
 	}
 	for _, link := range links {
-		target, _ := os.Readlink(link) // of those that are still open
+		target, _ := os.Readlink(link) // fails for descriptors closed meanwhile
 		own[target] = true
 	}
 	table, err := os.ReadFile("/proc/net/unix")
@@ -98,10 +98,10 @@ func abstractNames() error {
 	return nil
 }
 
-// user is the victim where root's places cannot be taken.
+// user is the victim in tests where root's directories cannot be taken.
 const user = asuser.Other + 1
 
-// asUser runs zrlctl as the victim, without a session and without a home directory.
+// asUser runs zrlctl as the victim, without a session or a home directory.
 func (h *host) asUser(args ...string) (code int, output string) {
 	h.Helper()
 	return h.run(func(ctx context.Context) *exec.Cmd {
@@ -113,7 +113,7 @@ func (h *host) asUser(args ...string) (code int, output string) {
 	})
 }
 
-// ranks returns a copy of the test binary that every user can run.
+// ranks returns the path of a copy of the test binary that every user can run.
 func (h *host) ranks() string {
 	h.Helper()
 	data, err := os.ReadFile(os.Args[0])
@@ -122,18 +122,18 @@ func (h *host) ranks() string {
 	return path
 }
 
-// places are where the sockets of a user without a session and a home directory are.
+// places returns the directories for sockets of a user without a session or a home directory.
 func places(uid int) []string {
 	name := fmt.Sprintf("zrlmpi-%d", uid)
 	return []string{"/tmp/" + name, "/dev/shm/" + name}
 }
 
-// placesTaken: the other user has made the directories for the victim's sockets, in which a job waits.
+// placesTaken: the other user created the directories for the victim's sockets, and a job in them.
 func placesTaken(h *host) {
 	h.takePlaces(func(place string) error { return os.MkdirAll(place+"/jobs", 0o777) })
 }
 
-// placesLinked: they are links to directories of the other user.
+// placesLinked: the directories are links to directories of the other user.
 func placesLinked(h *host) {
 	h.takePlaces(func(place string) error {
 		target := filepath.Join(h.open, filepath.Base(filepath.Dir(place)))
@@ -163,7 +163,7 @@ func (h *host) takePlaces(take func(place string) error) {
 			h.Errorf("%q: exit code %d, %s", command, code, out)
 		}
 	}
-	for _, dir := range []string{"/tmp", "/dev/shm"} { // nothing is left in the directories for temporary files
+	for _, dir := range []string{"/tmp", "/dev/shm"} { // no temporary files are left
 		list, err := filepath.Glob(dir + "/zrlctl_*")
 		for _, path := range list {
 			if info, err := os.Stat(path); err == nil && info.Sys().(*syscall.Stat_t).Uid == user {
@@ -174,7 +174,8 @@ func (h *host) takePlaces(take func(place string) error) {
 	}
 }
 
-// abstractTaken: sockets of the other user have the names that earlier versions used, and no job uses such names.
+// abstractTaken: sockets of the other user have the abstract names that earlier versions used. Jobs no longer use such
+// names.
 func abstractTaken(h *host) {
 	h.attacker(func() error {
 		for _, name := range []string{"@zrlmpi/0/prod/0", "@zrlmpid-shm/127.0.0.1:2718"} {
@@ -200,12 +201,13 @@ func abstractTaken(h *host) {
 	}
 }
 
-// wellReport is the answer of a rank that claims another process, and has escapes for terminals in its texts.
+// wellReport is the answer of a rank that claims to be another process, and contains terminal escape sequences.
 const wellReport = `{"pid": 1, "started": "2020-01-01T00:00:00Z", "rank": 0, "role": "host", ` +
 	`"address": "10.66.0.1:2718\u001b[2J\u001b]0;x\u0007", "transports": ["udp\nno problems found"], ` +
 	`"cluster": [{"address": "10.66.0.1:2718", "kind": "software"}], "engine": {"Rank": 0}}`
 
-// answering returns a server of an answer, which ends the connection, or of one without an end if it is nil.
+// answering returns a server that sends an answer and closes the connection, or one that sends data endlessly if answer
+// is nil.
 func answering(answer []byte) func(net.Conn) {
 	return func(conn net.Conn) {
 		defer conn.Close()
@@ -224,7 +226,7 @@ func answering(answer []byte) func(net.Conn) {
 	}
 }
 
-// serveJob has rank 0 of a job of the other user answer, in a place of that user.
+// serveJob serves rank 0 of a job of the other user, in one of that user's directories.
 func (h *host) serveJob(place, name string, serve func(net.Conn)) {
 	h.Helper()
 	var l net.Listener
@@ -251,12 +253,12 @@ func (h *host) serveJob(place, name string, serve func(net.Conn)) {
 }
 
 const (
-	// maxMemory is the most memory of zrlctl, in KiB, and maxTime how long it may take, on a busy host.
+	// maxMemory is the maximum memory of zrlctl in KiB, and maxTime its maximum run time on a busy host.
 	maxMemory = 200 << 10
 	maxTime   = 20 * time.Second
 )
 
-// bounded runs zrlctl as root, and checks how much memory and time it takes.
+// bounded runs zrlctl as root and checks its memory and run time.
 func (h *host) bounded(args ...string) (code int, output string) {
 	h.Helper()
 	var cmd *exec.Cmd
@@ -273,7 +275,7 @@ func (h *host) bounded(args ...string) (code int, output string) {
 	return code, output
 }
 
-// foreignJob: a job of the other user answers something, and root asks.
+// foreignJob: root asks a job of the other user, which sends the answer.
 func (h *host) foreignJob(answer []byte) {
 	place := places(asuser.Other)[0]
 	h.Cleanup(func() { os.RemoveAll(place) })
@@ -303,12 +305,12 @@ func (h *host) foreignJob(answer []byte) {
 	}
 }
 
-// manyObjects: each of three bytes becomes a structure of hundreds.
+// manyObjects: every three bytes of the answer become a structure of hundreds of bytes.
 func manyObjects(h *host) {
 	h.foreignJob([]byte(`{"cluster": [{}], "engine": {"peers": [` + strings.Repeat(`{},`, 1<<20) + `{}]}}`))
 }
 
-// mostObjects: there are no more of them than ranks may answer with.
+// mostObjects: the answer has the maximum number of objects that ranks may send.
 func mostObjects(h *host) {
 	const n = 30_000
 	object := `{"kind":"` + strings.Repeat("a", 50) + `"},`
@@ -316,7 +318,7 @@ func mostObjects(h *host) {
 		strings.Repeat(object, n) + `{}]}}`))
 }
 
-// manyJobs: the other user has 3,000 jobs, of which root names one.
+// manyJobs: the other user has 3,000 jobs, one of which root names.
 func manyJobs(h *host) {
 	const n = 3000
 	place := places(asuser.Other)[0]

@@ -24,12 +24,12 @@ func init() {
 	)
 }
 
-// recordOf is the name of the record of a failure at a time.
+// recordOf returns the name of the record of a failure at a time.
 func recordOf(at time.Time) string {
 	return at.UTC().Format("20060102T150405.000Z") + "-rank0-peer1.pcapng.gz"
 }
 
-// fail lets a send fail, so that the daemon writes a record.
+// fail makes a send fail, so that the daemon writes a record.
 func (h *host) fail(socket string) {
 	h.Helper()
 	if code, out := h.zrlctl("--socket", socket, "send", "1", "--words", "4"); code == 0 {
@@ -45,14 +45,14 @@ func (d *daemon) settled() {
 	}
 }
 
-// recordsLink: the records directory of a socket in /tmp is a link to a directory of root, which has captures.
+// recordsLink: the records directory of a socket in /tmp is a link to a directory of root that contains captures.
 func recordsLink(h *host) {
 	for _, dir := range []string{h.open, h.wide} {
 		captures := filepath.Join(h.private, "captures of "+filepath.Base(dir))
 		mine := filepath.Join(captures, recordOf(time.Now().Add(-time.Hour)))
 		check := h.precious(mine)
 		big := filepath.Join(captures, "old.pcapng.gz")
-		must(h.T, os.WriteFile(big, nil, 0o600), os.Truncate(big, 64<<20)) // beyond the size of the spool
+		must(h.T, os.WriteFile(big, nil, 0o600), os.Truncate(big, 64<<20)) // larger than the spool
 		h.attacker(func() error { return os.Symlink(captures, dir+"/z-records") })
 		d := h.start("--config", h.config(""), "--control", dir+"/z.sock")
 		if !d.ended() {
@@ -88,7 +88,7 @@ func recordsOwned(h *host) {
 func recordNames(h *host) {
 	check := h.precious(h.private + "/precious")
 	records := filepath.Join(h.wide, "records")
-	must(h.T, os.Mkdir(records, 0o700), os.Chmod(records, 0o777)) // as an umask of 0 makes it
+	must(h.T, os.Mkdir(records, 0o700), os.Chmod(records, 0o777)) // as created with a umask of 0
 	// end of the planted names
 	end := time.Now()
 	h.attacker(func() error {
@@ -110,13 +110,13 @@ func recordNames(h *host) {
 	check()
 }
 
-// recordsReplaced: the records directory is moved away after the daemon has started, and a link takes its place.
+// recordsReplaced: after the daemon has started, the records directory is renamed and replaced by a link.
 func recordsReplaced(h *host) {
 	check := h.precious(h.private + "/captures/" + recordOf(time.Now()))
 	d := h.start("--config", h.config(fmt.Sprintf("record: {spool: {directory: %q}}", h.wide+"/records")), "--control",
 		h.private+"/z.sock")
 	h.attacker(func() error {
-		_ = os.Rename(h.wide+"/records", h.wide+"/old") // there is none if the daemon has refused it
+		_ = os.Rename(h.wide+"/records", h.wide+"/old") // fails if the daemon rejected the directory
 		return os.Symlink(h.private+"/captures", h.wide+"/records")
 	})
 	h.fail(h.private + "/z.sock")
@@ -128,7 +128,7 @@ func recordsReplaced(h *host) {
 	}
 }
 
-// spoolOfRoot: a directory of root that has its own captures is the spool: only records are deleted.
+// spoolOfRoot: the spool is a directory of root that contains other captures. Only records are deleted.
 func spoolOfRoot(h *host) {
 	records := h.private + "/captures"
 	check := h.precious(records + "/0-mine.pcapng.gz")
@@ -146,7 +146,7 @@ func spoolOfRoot(h *host) {
 	h.belongsToRoot(records)
 }
 
-// socketInWide: no socket is made in a directory in which another user can replace it.
+// socketInWide: the daemon creates no socket in a directory in which another user could replace it.
 func socketInWide(h *host) {
 	h.attacker(func() error { return os.Symlink(h.private, h.wide+"/link") })
 	for _, path := range []string{h.wide + "/z.sock", h.wide + "/link/z.sock", h.wide + "/new/z.sock"} {
@@ -158,8 +158,8 @@ func socketInWide(h *host) {
 	}
 }
 
-// outputs: the output file of a tool, where others write and under the name in its help, is a link to a file of root or
-// a file of the other user.
+// outputs: the output file of a tool, in a directory that every user can write to, is a link to a file of root or a
+// file of the other user.
 func outputs(h *host) {
 	check := h.precious(h.private + "/precious")
 	d := h.start("--config", h.config(""), "--control", h.private+"/z.sock")
@@ -189,7 +189,7 @@ func outputs(h *host) {
 	}
 }
 
-// recordsOfJob: the names in /tmp of the records of a job are taken.
+// recordsOfJob: the names for a job's records in /tmp are taken.
 func recordsOfJob(h *host) {
 	check := h.precious(h.private + "/captures/" + recordOf(time.Now().Add(-time.Hour)))
 	name := fmt.Sprintf("%s/zrlmpi-records-%d", h.open, os.Geteuid())

@@ -24,13 +24,13 @@ func init() {
 	)
 }
 
-// webAddress is where the daemon serves HTTP, and evilAddress where the other user does.
+// webAddress is the daemon's HTTP address, evilAddress an HTTP address of the other user.
 const (
 	webAddress  = "127.66.1.1:9627"
 	evilAddress = "127.66.1.9:9627"
 )
 
-// ask asks the daemon, which does not know which user does, and returns the status code of the answer.
+// ask sends an HTTP request to the daemon, which does not know the sending user, and returns the status code.
 func (h *host) ask(name, password string) (code int) {
 	req, err := http.NewRequestWithContext(h.Context(), http.MethodGet, "http://"+webAddress+"/status.json", nil)
 	if err != nil {
@@ -47,11 +47,11 @@ func (h *host) ask(name, password string) (code int) {
 		return 0
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, resp.Body) // the code is what counts
+	_, _ = io.Copy(io.Discard, resp.Body) // only the code matters
 	return resp.StatusCode
 }
 
-// rebinding: a page in a browser of this host addresses the daemon by a name of the other user, as DNS rebinding does.
+// rebinding: a browser page on this host addresses the daemon by a name of the other user, as in DNS rebinding.
 func rebinding(h *host) {
 	h.start("--config", h.config(""), "--control", h.private+"/z.sock", "--http", webAddress)
 	for name, want := range map[string]int{webAddress: 200, "evil.example": 421, "evil.example:9627": 421} {
@@ -61,7 +61,8 @@ func rebinding(h *host) {
 	}
 }
 
-// guesses: 40 wrong passwords at once cost the daemon the time of a few, and the right one is accepted afterwards.
+// guesses: 40 concurrent wrong passwords cost the daemon the time of only a few, and the right one is accepted
+// afterwards.
 func guesses(h *host) {
 	hash, err := bcrypt.GenerateFromPassword([]byte("right"), bcrypt.DefaultCost)
 	must(h.T, err)
@@ -97,7 +98,7 @@ func guesses(h *host) {
 	}
 }
 
-// processorTime returns the processor time that the daemon has used.
+// processorTime returns the daemon's processor time so far.
 func (d *daemon) processorTime() time.Duration {
 	d.h.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", d.cmd.Process.Pid))
@@ -108,7 +109,7 @@ func (d *daemon) processorTime() time.Duration {
 	return time.Duration(ns)
 }
 
-// endlessStatus: root asks a host of the other user for its status.
+// endlessStatus: root asks a host of the other user for its status, which never ends.
 func endlessStatus(h *host) {
 	more := bytes.Repeat([]byte(`{"ranks":[`), 1<<16)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -1,3 +1,3 @@
-// Package life has tests in which processes end, stop and come back: zrlmpid and attached
-// programs, between and within messages. It must not be imported.
+// Package life tests processes that exit, stop and restart: zrlmpid and attached programs, between messages and in the
+// middle of one. It must not be imported.
 package life

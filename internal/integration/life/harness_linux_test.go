@@ -21,10 +21,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/node/statetest"
 )
 
-// limit is how long a test waits for what must happen soon, on a busy machine.
+// limit is the time limit of a wait in a test, on a busy machine.
 const limit = 30 * time.Second
 
-// TestMain makes the test binary an attached program.
+// TestMain runs an attached program if the test binary is started as one.
 func TestMain(m *testing.M) {
 	if socket := os.Getenv(programSocket); socket != "" {
 		program(socket)
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(statetest.Run(m))
 }
 
-// zrlmpid is the path of the program, built once.
+// zrlmpid returns the path of the program, which is built once.
 var zrlmpid = sync.OnceValues(func() (string, error) {
 	folder, err := os.MkdirTemp("", "zrlmpid-life")
 	if err != nil {
@@ -46,26 +46,25 @@ var zrlmpid = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// place is where ranks are: the first three numbers of their addresses.
+// place is the network of a test's ranks: the first three bytes of their addresses.
 type place string
 
 func newPlace(t testing.TB) place { return place(loopback.Network(t)) }
 
 func (p place) addr(rank int) string { return fmt.Sprintf("%s%d:2718", p, rank+1) }
 
-// process is a zrlmpid.
+// process is a zrlmpid process.
 type process struct {
 	t      testing.TB
 	config string
 	socket string
 	log    string
-	cmd    *exec.Cmd // nil while it does not run
+	cmd    *exec.Cmd // nil if it is not running
 	exited chan struct{}
 	client *control.Client
 }
 
-// newProcess prepares a zrlmpid. ranks are the entries of the configuration, more is what it
-// says besides.
+// newProcess prepares a zrlmpid. ranks are the entries of the configuration, and more is additional YAML.
 func newProcess(t testing.TB, more string, ranks ...string) *process {
 	t.Helper()
 	folder := t.TempDir()
@@ -82,7 +81,7 @@ func newProcess(t testing.TB, more string, ranks ...string) *process {
 	return p
 }
 
-// start starts the process, and waits until it is ready.
+// start starts the process and waits until it is ready.
 func (p *process) start() {
 	p.t.Helper()
 	path, err := zrlmpid()
@@ -113,7 +112,6 @@ func (p *process) start() {
 	}
 }
 
-// signal sends a signal.
 func (p *process) signal(s syscall.Signal) {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {
@@ -121,7 +119,7 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
-// stop stops the process as a debugger does, and waits until it stands still.
+// stop stops the process like a debugger, and waits until it is stopped.
 func (p *process) stop() {
 	p.t.Helper()
 	p.signal(syscall.SIGSTOP)
@@ -131,7 +129,7 @@ func (p *process) stop() {
 	})
 }
 
-// kill ends the process, if it runs, without notice to it.
+// kill kills the process if it is running.
 func (p *process) kill() {
 	if p.cmd != nil {
 		_ = p.cmd.Process.Kill()
@@ -139,7 +137,7 @@ func (p *process) kill() {
 	}
 }
 
-// terminate ends the process as systemd does.
+// terminate ends the process like systemd.
 func (p *process) terminate() {
 	p.t.Helper()
 	p.signal(syscall.SIGCONT)
@@ -147,14 +145,14 @@ func (p *process) terminate() {
 	p.wait()
 }
 
-// wait waits for the end of the process.
+// wait waits for the process to exit.
 func (p *process) wait() {
 	<-p.exited
 	p.cmd = nil
 	p.client.Close()
 }
 
-// attachSocket is the socket by which programs attach.
+// attachSocket returns the path of the socket for attaching programs.
 func (p *process) attachSocket() string {
 	return strings.TrimSuffix(p.socket, ".sock") + "-attach.sock"
 }
@@ -172,7 +170,7 @@ func (p *process) attach(rank int) *attach.Client {
 	return c
 }
 
-// rank returns what the rank's engine is doing.
+// rank returns the state of a rank's engine.
 func (p *process) rank(rank int) state.Engine {
 	p.t.Helper()
 	return p.local(rank).Engine
@@ -196,14 +194,14 @@ func (p *process) local(rank int) state.Rank {
 	return state.Rank{}
 }
 
-// over returns a context that has ended.
+// over returns a context that is already done.
 func over() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }
 
-// until waits for a state that can be observed.
+// until waits until an observable condition holds.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -228,7 +226,7 @@ func begin(t testing.TB, d mpe.Device, op mpe.Operation) mpe.Op {
 	return o
 }
 
-// outcome waits for an operation that must end by itself, and returns its error.
+// outcome waits for an operation to complete and returns its error.
 func outcome(t testing.TB, o mpe.Op) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -241,7 +239,7 @@ func outcome(t testing.TB, o mpe.Op) error {
 	return err
 }
 
-// transfer sends data from one device to another, with a receive that names its source.
+// transfer sends data from one device to another, which receives from that source.
 func transfer(t testing.TB, from, to mpe.Device, data []byte) {
 	t.Helper()
 	buf := make([]byte, len(data))

@@ -13,15 +13,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
 )
 
-// The environment of a process that is a program.
+// Environment variables of a process that runs program.
 const (
 	programSocket = "ZRLMPI_TEST_LIFE_SOCKET"
 	programRank   = "ZRLMPI_TEST_LIFE_RANK"
 )
 
-// program attaches to a rank, and sends every message back until it is killed or its rank ends.
+// program attaches to a rank and echoes every message until it is killed or its rank ends.
 func program(socket string) {
-	go func() { // it ends with its parent
+	go func() { // exit with the parent
 		_, _ = os.Stdin.Read(make([]byte, 1))
 		os.Exit(0)
 	}()
@@ -29,7 +29,7 @@ func program(socket string) {
 	var c *attach.Client
 	if err == nil {
 		c, err = attach.Dial(context.Background(), socket, rank)
-		for errors.Is(err, attach.ErrBusy) { // until the daemon knows that the one before was killed
+		for errors.Is(err, attach.ErrBusy) { // until the daemon notices that the previous program was killed
 			pause(context.Background(), time.Millisecond)
 			c, err = attach.Dial(context.Background(), socket, rank)
 		}
@@ -42,8 +42,8 @@ func program(socket string) {
 	os.Exit(1)
 }
 
-// echo sends every message back until ctx or the device ends, with the tag that is its first
-// word. What goes wrong with one is its sender's to notice.
+// echo echoes every message until ctx or the device ends, with the tag in its first word. It ignores errors of single
+// messages, which their senders notice.
 func echo(ctx context.Context, d mpe.Device) error {
 	buf := make([]byte, maxMessage)
 	for {

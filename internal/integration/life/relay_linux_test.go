@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// relay loses and duplicates packets between ranks. Each rank has an address of the relay, which
-// is its address for all others: what they send there the relay sends to the rank, from its
-// address for the sender.
+// relay loses and duplicates packets between ranks. Each rank has a front address at the relay, which is its address
+// for all other ranks. The relay forwards packets sent there to the rank, from the front address of the sender.
 type relay struct {
 	ranks      map[netip.AddrPort]int // by their own addresses
 	own        []netip.AddrPort
@@ -20,7 +19,7 @@ type relay struct {
 	passed, lost, copied atomic.Uint64
 }
 
-// newRelay returns a relay that works until the test ends.
+// newRelay returns a relay that runs until the test ends.
 func newRelay(t testing.TB, own, front []string, lose, twice float64) *relay {
 	t.Helper()
 	r := &relay{ranks: map[netip.AddrPort]int{}, lose: lose, copy: twice}
@@ -32,7 +31,7 @@ func newRelay(t testing.TB, own, front []string, lose, twice float64) *relay {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = conn.SetReadBuffer(1 << 20) // as much as the system grants
+		_ = conn.SetReadBuffer(1 << 20) // up to the system's limit
 		t.Cleanup(func() { conn.Close() })
 		r.conns = append(r.conns, conn)
 	}
@@ -42,7 +41,7 @@ func newRelay(t testing.TB, own, front []string, lose, twice float64) *relay {
 	return r
 }
 
-// pass passes on what is sent to a rank.
+// pass forwards the packets sent to a rank.
 func (r *relay) pass(to int) {
 	b := make([]byte, 1<<16)
 	for {
@@ -66,7 +65,7 @@ func (r *relay) pass(to int) {
 		}
 		for range times {
 			r.passed.Add(1)
-			_, _ = r.conns[sender].WriteToUDPAddrPort(b[:n], r.own[to]) // to a rank that is down it may fail
+			_, _ = r.conns[sender].WriteToUDPAddrPort(b[:n], r.own[to]) // may fail if the rank is down
 		}
 	}
 }

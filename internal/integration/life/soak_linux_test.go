@@ -29,38 +29,37 @@ import (
 const (
 	// soakDuration is the environment variable with the duration of TestSoak.
 	soakDuration = "ZRLMPI_LIFE_DURATION"
-	// ranksEach is how many ranks a daemon has.
+	// ranksEach is the number of ranks per daemon.
 	ranksEach = 4
-	// maxMessage is the length of the longest message, in bytes. Those over 64 KiB go by
-	// rendezvous.
+	// maxMessage is the maximum message length in bytes. Messages over 64 KiB use rendezvous.
 	maxMessage = 150_000
-	// replyTime is how long a program waits for a reply until it asks whether the peer is
-	// there: what it sends then ends the receive if the peer is not.
+	// replyTime is the time after which a program without a reply checks whether the peer is there. If it is not, the
+	// packets of the check end the receive.
 	replyTime = 3 * time.Second
-	// hangTime is how long an exchange may take in all.
+	// hangTime is the time limit of an exchange.
 	hangTime = 40 * time.Second
 
 	tagRequest = 1
-	// replies have a communicator of their own, and a tag that the request names.
+	// replies use a separate communicator, and a tag named in the request.
 	commReplies = 2
 )
 
-// cluster is what the soak runs.
+// cluster is the set of processes in the soak test.
 type cluster struct {
 	t       *testing.T
 	ranks   int
 	daemons []*process
 	relay   *relay
 	http    []string
-	// steady is how many daemons are not ended, the first ones. The programs of some of their
-	// ranks are (isProgram).
+	// steady is the number of daemons, from the first one on, that are never ended. Programs of some of their ranks are
+	// (isProgram).
 	steady int
 
 	exchanges, lost atomic.Uint64
 	failures        chan error
 }
 
-// newCluster starts so many daemons.
+// newCluster starts the given number of daemons.
 func newCluster(t *testing.T, daemons int) *cluster {
 	c := &cluster{t: t, ranks: daemons * ranksEach, steady: daemons * 3 / 4, failures: make(chan error, 16)}
 	at, front, pages := newPlace(t), newPlace(t), newPlace(t)
@@ -89,23 +88,23 @@ func newCluster(t *testing.T, daemons int) *cluster {
 	return c
 }
 
-// isProgram reports whether the program of a rank is a process that is killed.
+// isProgram reports whether the program of a rank is a process that gets killed.
 func (c *cluster) isProgram(rank int) bool {
 	d := rank / ranksEach
 	return d < c.steady && d >= c.steady*2/3 && rank%ranksEach == ranksEach-1
 }
 
-// isSteady reports whether neither a rank nor its program is ended.
+// isSteady reports whether neither the rank nor its program is ever ended.
 func (c *cluster) isSteady(rank int) bool { return rank/ranksEach < c.steady && !c.isProgram(rank) }
 
-// member is the program of a rank, attached again whenever the rank was ended.
+// member runs the program of a rank, and attaches it again whenever the rank was ended.
 func (c *cluster) member(ctx context.Context, rank int) {
 	socket := c.daemons[rank/ranksEach].attachSocket()
 	for ctx.Err() == nil {
 		dialing, cancel := context.WithTimeout(ctx, time.Second)
 		d, err := attach.Dial(dialing, socket, rank)
 		cancel()
-		if err != nil { // it is being started
+		if err != nil { // the daemon is starting
 			pause(ctx, 20*time.Millisecond)
 			continue
 		}
@@ -117,7 +116,7 @@ func (c *cluster) member(ctx context.Context, rank int) {
 	}
 }
 
-// pause waits. It is not to wait for a state: it says how busy the soak is.
+// pause waits. It sets the load of the soak, and must not be used to wait for a state.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -166,7 +165,7 @@ func (c *cluster) fail(err error) {
 	}
 }
 
-// fill makes a message that no other one equals. Its first word is the tag of its reply.
+// fill fills in a message that differs from all others. Its first word is the tag of its reply.
 func fill(b []byte, rank, number uint32) {
 	rng := rand.New(rand.NewPCG(uint64(rank), uint64(number)))
 	for i := range b {
@@ -180,7 +179,7 @@ var (
 	errNoReply = errors.New("the peer is there, and its program has lost the message")
 )
 
-// exchange sends a request and receives its reply, from its destination by name.
+// exchange sends a request and receives its reply from the destination.
 func (c *cluster) exchange(ctx context.Context, d mpe.Device, peer int, number uint32, request, reply []byte) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, hangTime, errHangs)
 	defer cancel()
@@ -205,8 +204,8 @@ func (c *cluster) exchange(ctx context.Context, d mpe.Device, peer int, number u
 		_, err := receive.Await(ctx)
 		return err
 	}
-	// The request may have been lost with a process. A synchronous send to its rank shows
-	// whether the rank is there: then its program is, or comes.
+	// The request may have been lost with a process. A synchronous send shows whether the rank is there; then its
+	// program is there too, or will be.
 	if _, err := operate(ctx, d, mpe.Operation{Kind: mpe.OpSendSync, Peer: peer, Tag: tagRequest, Buf: again(request, number)}); err != nil {
 		_, _ = receive.Await(over())
 		return err
@@ -224,7 +223,7 @@ func (c *cluster) exchange(ctx context.Context, d mpe.Device, peer int, number u
 	return err
 }
 
-// again is a request whose reply is not received.
+// again returns a request whose reply will not be received.
 func again(request []byte, number uint32) []byte {
 	b := slices.Clone(request[:8])
 	binary.LittleEndian.PutUint32(b, number|1<<30)
@@ -244,7 +243,7 @@ func drain(ctx context.Context, d mpe.Device, buf []byte) {
 	}
 }
 
-// child is the program of a rank, as a process.
+// child is the program of a rank in a separate process.
 type child struct{ cmd *exec.Cmd }
 
 func startChild(t *testing.T, socket string, rank int) *child {
@@ -272,12 +271,12 @@ func (c *child) kill() {
 	_ = c.cmd.Wait()
 }
 
-// sample is what the steady processes use.
+// sample is the resource usage of the steady processes.
 type sample struct {
 	at time.Duration
-	// of each steady daemon, and of the test's process; memory in KiB
+	// for each steady daemon and the test process; memory in KiB
 	heap, anonymous, shared, descriptors, goroutines []int
-	// files are those in /dev/shm, and in the folders of the sockets
+	// files counts the files in /dev/shm and in the socket folders
 	files int
 }
 
@@ -318,7 +317,7 @@ func (c *cluster) take(begun time.Time) sample {
 	return s
 }
 
-// residentOf returns a kind of a process's resident memory in KiB.
+// residentOf returns a kind of resident memory of a process, in KiB.
 func residentOf(t *testing.T, pid int, kind string) (kib int) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -332,7 +331,7 @@ func residentOf(t *testing.T, pid int, kind string) (kib int) {
 	return kib
 }
 
-// metricsOf returns a function that returns a daemon's metrics, as they are now.
+// metricsOf fetches a daemon's metrics and returns a function that looks them up.
 func metricsOf(t *testing.T, url string) func(name string) int {
 	t.Helper()
 	resp, err := http.Get(url)
@@ -355,13 +354,12 @@ func metricsOf(t *testing.T, url string) func(name string) int {
 	}
 }
 
-// maxShared is the most memory in KiB that a program and its daemon share: two rings and an arena.
+// maxShared is the maximum memory in KiB that a program shares with its daemon: two rings and an arena.
 const maxShared = 19 << 10
 
-// judge compares the last quarter of the samples with the second: what a process uses must not
-// have grown but for noise. What is shared with programs fills as it is used the first time, up to
-// its length. So does what the race detector has for each byte that is touched, which is why only the
-// heap is judged with it.
+// judge compares the last quarter of the samples with the second. The resource usage of a process must not have grown
+// beyond noise. Memory shared with programs fills up to its length on first use. So does the race detector's memory for
+// each byte that is touched, so with it only the heap is judged.
 func judge(t *testing.T, ranks int, samples []sample) {
 	t.Helper()
 	quarter := len(samples) / 4
@@ -404,9 +402,9 @@ func judge(t *testing.T, ranks int, samples []sample) {
 	compare("files", func(s sample) []int { return []int{s.files} }, 1, 0)
 }
 
-// TestSoak has ranks exchange messages through loss while daemons and programs are killed, stopped,
-// terminated and started again. Between ranks that are not ended nothing fails; every other
-// operation ends; and nothing that the processes use grows.
+// TestSoak exchanges messages between ranks over a lossy network while daemons and programs are killed, stopped,
+// terminated and restarted. No operation fails between ranks that are not ended, every other operation completes, and
+// the resource usage of the processes does not grow.
 func TestSoak(t *testing.T) {
 	duration, daemons := 6*time.Second, 4
 	if s := os.Getenv(soakDuration); s != "" {

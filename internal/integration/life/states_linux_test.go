@@ -17,14 +17,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// pair is two daemons of one rank each, and a program attached to either. The first one
-// survives, and the other one's process ends or stops.
+// pair is two daemons with one rank each, and a program attached to each. The first daemon survives, and the process of
+// the other one exits or stops.
 type pair struct {
 	t                *testing.T
 	survivor, victim *process
 	a, b             *attach.Client // of ranks 0 and 1
 	round            byte
-	// arriving is a receive of the victim's program that is under way, with its buffer.
+	// arriving is the victim's pending receive, with its buffer.
 	arriving mpe.Op
 	buf      []byte
 	calls    int
@@ -62,31 +62,31 @@ func (p *pair) exchange() {
 	}
 }
 
-// peer is what the survivor knows of the victim's rank.
+// peer returns the survivor's state of the victim's rank.
 func (p *pair) peer() state.Peer {
 	p.t.Helper()
 	return p.survivor.rank(0).Peers[0]
 }
 
-// big is the length of a message that is stopped in transit.
+// big is the length of a message that is interrupted in transit.
 const big = 32 << 20
 
-// inState is an operation of the survivor in some state.
+// inState is an operation of the survivor in a particular state.
 type inState struct {
 	op  mpe.Op
 	buf []byte // of a receive
-	// complete does what the operation waits for, and after what is left to do then, if anything.
+	// complete performs the action that the operation waits for. after, if not nil, performs the rest.
 	complete, after func()
-	want            []byte // what buf then has
+	want            []byte // final content of buf
 }
 
 const tag = 5
 
-// states bring an operation of the survivor into each state that depends on the victim.
+// states puts an operation of the survivor into each state that depends on the victim.
 var states = []struct {
 	name  string
 	begin func(p *pair) inState
-	// posted: nothing of the message is in transit. late: it was posted when the victim
+	// posted means that no part of the message is in transit. late means that the operation was posted after the victim
 	// was gone.
 	posted, late bool
 }{
@@ -167,7 +167,7 @@ var states = []struct {
 	}},
 }
 
-// send sends to the survivor, and receive receives from it.
+// send sends to the survivor.
 func (p *pair) send(data []byte) {
 	p.t.Helper()
 	if err := outcome(p.t, begin(p.t, p.b, mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: tag, Buf: data})); err != nil {
@@ -187,7 +187,7 @@ func (p *pair) receive(want []byte) {
 	p.arriving = nil
 }
 
-// sendOther sends the survivor a message that its operation does not match.
+// sendOther sends the survivor a message that does not match its operation.
 func (p *pair) sendOther() {
 	p.t.Helper()
 	if err := outcome(p.t, begin(p.t, p.b, mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: tag + 2, Buf: []byte("four")})); err != nil {
@@ -198,7 +198,7 @@ func (p *pair) sendOther() {
 	}
 }
 
-// barrier begins a barrier of both ranks. Each pair of calls has a communicator of its own.
+// barrier starts a barrier of both ranks. Each pair of calls uses a separate communicator.
 func (p *pair) barrier(d *attach.Client) mpe.Op {
 	p.t.Helper()
 	o, err := d.StartCollective(&collective.Operation{
@@ -210,14 +210,14 @@ func (p *pair) barrier(d *attach.Client) mpe.Op {
 	return o
 }
 
-// probed is a probe that waits, as an operation.
+// probed wraps a blocking probe as an operation.
 type probed struct {
 	mpe.Op
 	done chan struct{}
 	err  error
 }
 
-// probing begins a probe.
+// probing starts a probe.
 func probing(t *testing.T, d mpe.Device, m mpe.Match) mpe.Op {
 	o := &probed{done: make(chan struct{})}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*limit)
@@ -249,20 +249,20 @@ func (o *probed) Test() (mpe.Status, bool, error) {
 
 func (o *probed) Free() {}
 
-// isOver reports whether an operation has ended.
+// isOver reports whether an operation is complete.
 func isOver(o mpe.Op) bool {
 	_, ended, _ := o.Test()
 	return ended
 }
 
-// isLost reports whether an error says that the peer was lost.
+// isLost reports whether an error means that the peer was lost.
 func isLost(err error) bool {
 	return errors.Is(err, mpe.ErrPeerLost) || errors.Is(err, extended.ErrSession) || errors.Is(err, extended.ErrTimeout)
 }
 
-// TestStates ends, stops and starts again a daemon while an operation of another one is in each
-// state that depends on it. Each operation ends with the right result or error, what is posted
-// to a rank that is gone waits for its return, and the rank that returns works.
+// TestStates ends, stops and restarts a daemon while an operation of another one is in each state that depends on it.
+// Each operation completes with the right result or error, operations posted to a missing rank wait for its return, and
+// the returned rank works.
 func TestStates(t *testing.T) {
 	for _, transport := range []string{"udp", "tcp", "shm"} {
 		t.Run(transport, func(t *testing.T) {
@@ -271,7 +271,7 @@ func TestStates(t *testing.T) {
 				p.stopped(i)
 				p.ended(i, transport, "killed")
 				p.ended(i, transport, "terminated")
-				if t.Failed() { // what is left over would fail the rest
+				if t.Failed() { // leftovers would fail the rest
 					break
 				}
 			}
@@ -279,7 +279,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// bring brings an operation into a state with the victim stopped.
+// bring puts an operation into a state and stops the victim.
 func (p *pair) bring(i int) inState {
 	p.t.Helper()
 	p.calls++
@@ -289,7 +289,7 @@ func (p *pair) bring(i int) inState {
 		if s.op == nil || !isOver(s.op) {
 			return s
 		}
-		// The message has arrived before the process stood still.
+		// The message was received before the process stopped.
 		p.victim.signal(syscall.SIGCONT)
 		if err := outcome(p.t, s.op); err != nil {
 			p.t.Fatal(err)
@@ -317,7 +317,7 @@ func (p *pair) stopped(i int) {
 	})
 }
 
-// run runs a case as a test of its own, after which both ranks work.
+// run runs a case as a subtest, after which both ranks must work.
 func (p *pair) run(name string, f func()) {
 	outer := p.t
 	defer func() { p.t = outer }()
@@ -334,7 +334,7 @@ func (p *pair) run(name string, f func()) {
 	})
 }
 
-// ended ends the victim and starts it again.
+// ended ends and restarts the victim.
 func (p *pair) ended(i int, transport, how string) {
 	state := &states[i]
 	p.run(state.name+", "+how, func() {
@@ -345,13 +345,13 @@ func (p *pair) ended(i int, transport, how string) {
 		} else {
 			p.victim.terminate()
 		}
-		// Over UDP nothing says that a process was killed, but what it does not answer.
+		// Over UDP, only missing answers show that a process was killed.
 		silent := transport == "udp" && how == "killed"
 		unknown := silent && (state.posted || s.op == nil)
 		complete := false
 		if s.op != nil && !state.late && !unknown {
 			switch err := outcome(t, s.op); {
-			case err == nil && !state.posted: // all of it was sent before the end, or in stop_timeout
+			case err == nil && !state.posted: // all of it was sent before the end, or within stop_timeout
 				if s.want != nil && !bytes.Equal(s.buf, s.want) {
 					t.Error("wrong data")
 				}
@@ -376,7 +376,7 @@ func (p *pair) ended(i int, transport, how string) {
 			if err := outcome(t, s.op); !errors.Is(err, mpe.ErrPeerLost) {
 				t.Errorf("error %v", err)
 			}
-		case complete && silent: // what is sent to the one that has ended is lost
+		case complete && silent: // packets to the previous process are lost
 			p.sendOther()
 		case state.late:
 			if isOver(s.op) {
@@ -391,8 +391,8 @@ func (p *pair) ended(i int, transport, how string) {
 	})
 }
 
-// TestDeployedProfile: the cloudfpga profile has no sign that a peer has ended. A posted receive, and
-// a send that waits for CLEAR_TO_SEND, wait for the rank that is started again.
+// TestDeployedProfile checks posted receives, and sends waiting for CLEAR_TO_SEND, in the cloudfpga profile, which does
+// not signal the end of a peer. They wait until the rank is restarted.
 func TestDeployedProfile(t *testing.T) {
 	p := newPair(t, "cloudfpga", "udp")
 	for _, how := range []string{"stopped", "killed", "terminated"} {
@@ -439,8 +439,8 @@ func TestDeployedProfile(t *testing.T) {
 	}
 }
 
-// TestProgramKilled: a rank outlives its program. What the program had not received waits for the
-// next one, and receives from the rank wait for what the next one sends.
+// TestProgramKilled checks that a rank outlives its program. Messages that the program had not received are kept for
+// the next program, and receives from the rank wait for messages of the next program.
 func TestProgramKilled(t *testing.T) {
 	p := newPair(t, "extended", "shm")
 	if err := p.b.Close(t.Context()); err != nil {
@@ -479,7 +479,7 @@ func TestProgramKilled(t *testing.T) {
 	}
 }
 
-// TestOwnDaemonKilled: the operations of a program end with its daemon, and it attaches again.
+// TestOwnDaemonKilled checks that the operations of a program end with its daemon, and that it can attach again.
 func TestOwnDaemonKilled(t *testing.T) {
 	p := newPair(t, "extended", "udp")
 	receive := begin(t, p.b, mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: make([]byte, 4)})
@@ -492,6 +492,6 @@ func TestOwnDaemonKilled(t *testing.T) {
 	}
 	p.victim.start()
 	p.b = p.victim.attach(1)
-	p.sendOther() // until then nothing shows that the rank was killed
+	p.sendOther() // until then there is no sign that the rank was killed
 	p.exchange()
 }

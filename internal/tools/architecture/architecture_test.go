@@ -1,5 +1,5 @@
-// Package architecture holds what the source consists of to docs/architecture.md: floors, dependencies, and bounds that
-// only shrink.
+// Package architecture enforces the rules of docs/architecture.md on the source: floors, dependencies, and bounds that
+// may only shrink.
 package architecture
 
 import (
@@ -28,19 +28,19 @@ const (
 
 var update = flag.Bool("update", false, "write the lists in testdata")
 
-// pkg is a package as the go command lists it.
+// pkg is a package as listed by the go command.
 type pkg struct {
 	ImportPath string
 	Dir        string
 	Imports    []string
-	Doc        string // the first sentence of its doc comment
+	Doc        string // first sentence of the doc comment
 	Standard   bool
 }
 
-// path is the folder of the package.
+// path returns the folder of the package.
 func (p *pkg) path() string { return strings.TrimPrefix(p.ImportPath, module+"/") }
 
-// list asks the go command for packages.
+// list runs go list with args.
 func list(t *testing.T, args ...string) []pkg {
 	t.Helper()
 	cmd := exec.Command("go", append([]string{"list", "-json"}, args...)...)
@@ -61,7 +61,7 @@ func list(t *testing.T, args ...string) []pkg {
 	}
 }
 
-// floorOf is the floor of a folder, that of the nearest one above it which has one.
+// floorOf returns the floor of the folder, or of the nearest parent that has one.
 func floorOf(folder string) (floor, bool) {
 	for {
 		if f, ok := floors[folder]; ok {
@@ -75,7 +75,7 @@ func floorOf(folder string) (floor, bool) {
 	}
 }
 
-// inModule are the folders that a package imports of this module.
+// inModule returns the folders of this module that a package imports.
 func inModule(p *pkg) []string {
 	var folders []string
 	for _, path := range p.Imports {
@@ -86,7 +86,7 @@ func inModule(p *pkg) []string {
 	return folders
 }
 
-// compare reports what is new among found, and what is not there any more of those that are known.
+// compare reports the elements of found that are not known, and the known ones that were not found.
 func compare(t *testing.T, what string, found, known []string) {
 	t.Helper()
 	for _, f := range found {
@@ -101,7 +101,7 @@ func compare(t *testing.T, what string, found, known []string) {
 	}
 }
 
-// TestFloors: every package is on a floor, and imports go down or sideways.
+// TestFloors checks that every package is on a floor, and that imports go down or sideways.
 func TestFloors(t *testing.T) {
 	for _, p := range list(t, "./...") {
 		of, ok := floorOf(p.path())
@@ -116,12 +116,12 @@ func TestFloors(t *testing.T) {
 	}
 }
 
-// below reports whether path is one of folders, or below one.
+// below reports whether path is one of the folders or inside one.
 func below(path string, folders []string) bool {
 	return slices.ContainsFunc(folders, func(f string) bool { return path == f || strings.HasPrefix(path, f+"/") })
 }
 
-// TestBarred: no package imports what its floor bars.
+// TestBarred checks that no package imports a package that its floor bars.
 func TestBarred(t *testing.T) {
 	var found []string
 	for _, p := range list(t, "./...") {
@@ -139,8 +139,8 @@ func TestBarred(t *testing.T) {
 	compare(t, "an import that the floor bars", found, excepted)
 }
 
-// TestImports: every import of this module's packages, and of others that are not of the standard library, is listed; of
-// pure packages those of the standard library are as well. -update writes the list.
+// TestImports checks that all imports of this module's packages and of third-party packages are listed, and for pure
+// packages also the imports from the standard library. With -update it writes the list.
 func TestImports(t *testing.T) {
 	var text strings.Builder
 	for _, p := range list(t, "./...") {
@@ -159,7 +159,8 @@ func TestImports(t *testing.T) {
 	golden(t, "imports", text.String())
 }
 
-// TestPage: the list of packages in docs/architecture.md is up to date: their doc comments, and rules. -update writes it.
+// TestPage checks that the package list in docs/architecture.md matches the doc comments and the rules. With -update it
+// writes the list.
 func TestPage(t *testing.T) {
 	const begin, end = "<!-- packages: begin -->\n", "<!-- packages: end -->\n"
 	file := filepath.Join(root, "docs/architecture.md")
@@ -184,7 +185,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// packageList lists the packages of each floor in Markdown.
+// packageList returns the packages of each floor in Markdown.
 func packageList(t *testing.T) string {
 	var text strings.Builder
 	packages := list(t, "-tags", "manual", "./...")
@@ -212,7 +213,7 @@ func packageList(t *testing.T) string {
 	return text.String()
 }
 
-// isClause is the first sentence of a doc comment without "Package x is" or "Command x".
+// isClause returns the first sentence of a doc comment without its leading "Package x is" or "Command x".
 func isClause(doc string) string {
 	words := strings.SplitN(doc, " ", 4)
 	if len(words) < 4 || words[0] != "Package" && words[0] != "Command" {
@@ -224,7 +225,7 @@ func isClause(doc string) string {
 	return words[2] + " " + words[3]
 }
 
-// wrap breaks a text into lines of at most width characters; all but the first begin with indent.
+// wrap breaks a text into lines of at most width characters. All lines but the first are indented.
 func wrap(text string, width int, indent string) string {
 	var lines []string
 	line := ""
@@ -242,7 +243,8 @@ func wrap(text string, width int, indent string) string {
 	return strings.Join(append(lines, line), "\n") + "\n"
 }
 
-// TestFolders: no two folders at the top import each other, and there are no more of them, nor packages, than before.
+// TestFolders checks that no two top-level folders import each other, and that the numbers of folders and packages do
+// not grow.
 func TestFolders(t *testing.T) {
 	imports, product, top := map[[2]string]bool{}, 0, map[string]bool{}
 	of := func(folder string) string { name, _, _ := strings.Cut(folder, "/"); return name }
@@ -268,7 +270,7 @@ func TestFolders(t *testing.T) {
 	bound(t, "folders at the top", len(top), folders)
 }
 
-// bound reports a figure that is not what is known of it.
+// bound reports a figure that differs from its known value.
 func bound(t *testing.T, what string, n, known int) {
 	t.Helper()
 	switch {
@@ -279,7 +281,7 @@ func bound(t *testing.T, what string, n, known int) {
 	}
 }
 
-// TestDependencies: what is linked with a package is listed. -update writes the lists.
+// TestDependencies checks that the packages linked with a program are listed. With -update it writes the lists.
 func TestDependencies(t *testing.T) {
 	for _, name := range closures {
 		var text strings.Builder
@@ -295,7 +297,7 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// golden compares text with a file in testdata. -update writes the file.
+// golden compares text with a file in testdata. With -update it writes the file.
 func golden(t *testing.T, name, text string) {
 	t.Helper()
 	file := filepath.Join("testdata", name+".txt")
@@ -315,7 +317,7 @@ func golden(t *testing.T, name, text string) {
 	}
 }
 
-// difference lists the lines that only one of two texts has.
+// difference lists the lines that occur in only one of two texts.
 func difference(known, found string) string {
 	var text strings.Builder
 	in := func(s string) []string { return strings.Split(strings.TrimSpace(s), "\n") }
@@ -332,7 +334,7 @@ func difference(known, found string) string {
 	return text.String()
 }
 
-// TestMethods: types have no more methods than before.
+// TestMethods checks that types do not gain methods.
 func TestMethods(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(methods)) {
 		folder, typ, _ := strings.Cut(name, ".")
@@ -340,7 +342,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// TestTransports: an engine asks for no more kinds of transports than before.
+// TestTransports checks that an engine does not require more kinds of transports.
 func TestTransports(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "mpe/transport.go"), nil, parser.SkipObjectResolution)
 	if err != nil {
@@ -356,7 +358,7 @@ func TestTransports(t *testing.T) {
 	bound(t, "interfaces of transports", n, transports)
 }
 
-// countMethods counts the methods of a type in a folder, tests left out, also those of an interface.
+// countMethods counts the methods of a struct or interface type in a folder, excluding tests.
 func countMethods(t *testing.T, folder, typ string) int {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))

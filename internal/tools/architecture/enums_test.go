@@ -13,15 +13,15 @@ import (
 	load "golang.org/x/tools/go/packages"
 )
 
-// TestEnums: in no package of the product is a value of an enum, or a string of a state, compared with a string literal, or an enum by
-// its name.
+// TestEnums checks that no package of the product compares an enum value or a string of a state with a string literal,
+// or an enum by its name.
 func TestEnums(t *testing.T) {
 	for _, c := range comparisons(t, nil, "./...") {
 		t.Errorf("%s: use a constant of the type", c)
 	}
 }
 
-// TestEnumsFound: each form of comparison with text that TestEnums searches for is found, and others are not.
+// TestEnumsFound checks that TestEnums finds each form of comparison with text, and nothing else.
 func TestEnumsFound(t *testing.T) {
 	const planted = `package diagnosis
 
@@ -70,7 +70,7 @@ func planted(p *state.Peer, r *state.RankInfo, d *state.Drop) int {
 	}
 }
 
-// comparisons returns the places where packages compare an enum with text, with files of overlay added to them.
+// comparisons returns the positions at which packages compare an enum with text. overlay adds files to the packages.
 func comparisons(t *testing.T, overlay map[string][]byte, pattern string) (found []string) {
 	t.Helper()
 	dir, err := filepath.Abs(root)
@@ -85,7 +85,7 @@ func comparisons(t *testing.T, overlay map[string][]byte, pattern string) (found
 		for _, e := range p.Errors {
 			t.Fatal(e)
 		}
-		if f, _ := floorOf(strings.TrimPrefix(p.PkgPath, module+"/")); f == outside { // a test kit reads text
+		if f, _ := floorOf(strings.TrimPrefix(p.PkgPath, module+"/")); f == outside { // test kits parse text
 			continue
 		}
 		c := comparer{info: p.TypesInfo}
@@ -105,7 +105,7 @@ func comparisons(t *testing.T, overlay map[string][]byte, pattern string) (found
 	return found
 }
 
-// comparer collects where a package compares enums with text.
+// comparer collects the comparisons of enums with text in a package.
 type comparer struct {
 	info  *types.Info
 	found []token.Pos
@@ -136,7 +136,7 @@ func (c *comparer) visit(n ast.Node) bool {
 	return true
 }
 
-// isText reports whether a value is compared with other by its text, and not by a constant of its type.
+// isText reports whether a value is compared with other as text instead of with a constant of its type.
 func (c *comparer) isText(value, other ast.Expr) bool {
 	if c.isName(value) {
 		return !isEmpty(other)
@@ -144,7 +144,7 @@ func (c *comparer) isText(value, other ast.Expr) bool {
 	return isLiteral(other) && !isEmpty(other) && (isEnum(c.info.TypeOf(value)) || c.isStateField(value))
 }
 
-// isName reports whether an expression is the text of an enum: a conversion, or a call of its method String.
+// isName reports whether an expression is the text of an enum: a conversion, or a call of its String method.
 func (c *comparer) isName(e ast.Expr) bool {
 	call, ok := ast.Unparen(e).(*ast.CallExpr)
 	if !ok {
@@ -157,7 +157,7 @@ func (c *comparer) isName(e ast.Expr) bool {
 	return to.IsType() && types.Identical(to.Type, types.Typ[types.String]) && isEnum(c.info.TypeOf(call.Args[0]))
 }
 
-// isEnum reports whether a type of this module is one of strings or numbers that has constants.
+// isEnum reports whether a type of this module is a string or number type with constants.
 func isEnum(t types.Type) bool {
 	named, ok := types.Unalias(t).(*types.Named)
 	if !ok || named.Obj().Pkg() == nil || !strings.HasPrefix(named.Obj().Pkg().Path(), module) {
@@ -174,7 +174,7 @@ func isEnum(t types.Type) bool {
 	})
 }
 
-// isStateField reports whether an expression is a field of package state that is a string.
+// isStateField reports whether an expression is a string field of package state.
 func (c *comparer) isStateField(e ast.Expr) bool {
 	s, ok := ast.Unparen(e).(*ast.SelectorExpr)
 	if !ok {
@@ -190,7 +190,7 @@ func isLiteral(e ast.Expr) bool {
 	return ok && l.Kind == token.STRING
 }
 
-// isEmpty reports whether an expression is "", which is no constant's text.
+// isEmpty reports whether an expression is an empty string literal, which is not the text of any constant.
 func isEmpty(e ast.Expr) bool {
 	l, ok := ast.Unparen(e).(*ast.BasicLit)
 	return ok && (l.Value == `""` || l.Value == "``")

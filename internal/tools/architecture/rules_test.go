@@ -1,23 +1,23 @@
 package architecture
 
-// The rules of packages: their floors, what each floor may import, and what single packages must never do. TestImports
-// holds the source to them, and TestPage generates the list in docs/architecture.md from them.
+// Rules for packages: their floors, the imports that each floor may have, and the prohibitions of single packages.
+// TestImports enforces them, and TestPage generates the list in docs/architecture.md from them.
 
-// floor is a floor of the house: a package imports its own floor and those below.
+// floor is a layer of the architecture. A package imports packages of its floor and of the floors below.
 type floor int
 
 const (
-	pure     floor = iota // no input, output, clock, goroutine or lock
-	rank                  // what a rank consists of, and what programs link with
-	evidence              // what reads states, packets and the system
-	service               // the daemon, and what it measures
-	tools                 // programs, and what is deployed
-	outside               // test kits and integration tests: no rule
+	pure     floor = iota // no I/O, clock, goroutine or lock
+	rank                  // the parts of a rank, which programs link with
+	evidence              // readers of states, packets and the system
+	service               // the daemon and its metrics
+	tools                 // programs and deployment
+	outside               // test kits and integration tests, without rules
 )
 
 var floorNames = [...]string{"pure", "rank", "evidence", "daemon", "tools", "outside"}
 
-// floors are the floors of folders, with all below them but for those that are named themselves.
+// floors maps folders to floors. It applies to all folders below, except folders that are listed separately.
 var floors = map[string]floor{
 	"protocol": pure, "handshake": pure, "extended": pure, "mpe/match": pure, "mpe/core": pure, "mpe/state": pure, "mpe/coll": pure, "mpe/collective": pure,
 	"capture/pcapng": pure, "internal/bytesize": pure, "internal/version": pure, "internal/words": pure,
@@ -31,7 +31,7 @@ var floors = map[string]floor{
 
 	"cmd": tools, "deploy": tools, "lib/gen": tools, "internal/manual": tools,
 
-	// Test kits are beside what they test.
+	// Test kits, which live next to the packages that they test.
 	"capture/capturetest": outside, "capture/reporttest": outside, "daemon/daemontest": outside,
 	"daemon/standin/wedgetest": outside, "deploy/cosim/simulators": outside, "handshake/cpumodel": outside,
 	"handshake/modeltest": outside, "handshake/mpemodel": outside, "handshake/schedule": outside,
@@ -40,7 +40,7 @@ var floors = map[string]floor{
 	"internal/testkit": outside, "internal/integration": outside,
 }
 
-// barred lists what packages of a floor, and of those below it, do not import: paths, with all below them.
+// barred lists the packages that a floor and the floors below it must not import, including all packages below them.
 var barred = map[floor][]string{
 	pure: {
 		"context", "crypto", "io/fs", "log", "math/rand", "net/url", "os", "runtime", "sync", "syscall",
@@ -50,17 +50,17 @@ var barred = map[floor][]string{
 	evidence: {"github.com/prometheus"},
 }
 
-// excepted lists the imports that a floor bars, and one package has all the same.
+// excepted lists the imports that a floor bars, with the packages exempt from it.
 var excepted = []string{
-	"internal/version imports runtime/debug", // the build information
-	"mpe/coll/choice imports sync",           // a table is prepared once
-	"mpe/core imports context",               // the errors of contexts, by which it names causes
+	"internal/version imports runtime/debug", // for the build information
+	"mpe/coll/choice imports sync",           // to prepare a table once
+	"mpe/core imports context",               // for the errors of contexts, as causes
 }
 
 // readsYAML lists the packages of the floor rank that may import the YAML library.
 var readsYAML = []string{"config", "config/collectives", "internal/strictyaml"}
 
-// never has what packages must never do. Their doc comments say what they are.
+// never lists the things that a package must never do. Its doc comment describes the package.
 var never = map[string]string{
 	"protocol":                "keep state between packets, import another package of this module",
 	"handshake":               "have a goroutine, clock, socket, randomness, or a payload",
@@ -135,5 +135,5 @@ var never = map[string]string{
 	"internal/manual":         "be part of a program that is shipped",
 }
 
-// mutual lists the folders at the top that import each other: there are none.
+// mutual lists the pairs of top-level folders that import each other. It must stay empty.
 var mutual []string

@@ -11,14 +11,15 @@ import (
 	"testing"
 )
 
-// waitFields are names of fields: of a wait, one of each line says for whom, for what and since when.
+// waitFields lists typical field names of a type that describes a wait: one from each line gives the peer, the object,
+// and the start or duration.
 var waitFields = [][]string{
 	{"peer", "remote", "to", "on"},
 	{"for", "what", "state", "missing", "waitsfor"},
 	{"since", "seconds", "elapsed", "age"},
 }
 
-// eachFile calls visit for every file of the product that is no test and not generated.
+// eachFile calls visit for every file of the product, except tests and generated files.
 func eachFile(t *testing.T, visit func(folder string, fset *token.FileSet, f *ast.File)) {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -45,7 +46,7 @@ func eachFile(t *testing.T, visit func(folder string, fset *token.FileSet, f *as
 	}
 }
 
-// TestWaits: no more types than before describe a wait. A type that embeds another is not one more.
+// TestWaits checks that the number of types that describe a wait does not grow. A type that embeds one does not count.
 func TestWaits(t *testing.T) {
 	var found []string
 	eachFile(t, func(folder string, _ *token.FileSet, f *ast.File) {
@@ -59,8 +60,8 @@ func TestWaits(t *testing.T) {
 	compare(t, "a type that describes a wait", found, waits)
 }
 
-// describesWait reports whether a type is a struct with a field of each line of waitFields, or of two and Wait in its
-// name.
+// describesWait reports whether a type is a struct with a field from each line of waitFields, or from two lines if its
+// name contains Wait.
 func describesWait(s *ast.TypeSpec) bool {
 	typ, ok := s.Type.(*ast.StructType)
 	if !ok {
@@ -81,7 +82,7 @@ func describesWait(s *ast.TypeSpec) bool {
 	return fields == len(waitFields) || fields == len(waitFields)-1 && strings.Contains(s.Name.Name, "Wait")
 }
 
-// TestSizes: no file, and no function, is longer than the longest one was, in tens of lines.
+// TestSizes checks that no file or function grows beyond the length of the longest one, in tens of lines.
 func TestSizes(t *testing.T) {
 	var file, function size
 	eachFile(t, func(folder string, fset *token.FileSet, f *ast.File) {
@@ -97,7 +98,7 @@ func TestSizes(t *testing.T) {
 	bound(t, fmt.Sprintf("lines (in tens) of %s, the longest function", function.name), (function.lines+9)/10, functionTens)
 }
 
-// size is the longest of what was noted.
+// size is the longest item noted.
 type size struct {
 	name  string
 	lines int

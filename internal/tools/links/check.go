@@ -14,8 +14,7 @@ var (
 	function = regexp.MustCompile("\\| `(?:([A-Za-z]+)\\.)?([A-Za-z]+)` \\| `([a-z0-9_/]+\\.go)` \\|")
 )
 
-// check returns the broken references of all Markdown files. What changed a file's name is
-// history in CHANGELOG.md.
+// check returns the broken references of all Markdown files, except CHANGELOG.md, which may mention renamed files.
 func check(repository fs.StatFS) (broken []string, err error) {
 	err = fs.WalkDir(repository, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -66,8 +65,8 @@ func checkLine(repository fs.StatFS, name, line string) (problems []string) {
 	return problems
 }
 
-// isPath returns whether what is in backquotes is a path from the root of the repository:
-// its first folder is one there, and built files are not meant.
+// isPath reports whether a text in backquotes is a path from the root of the repository: its first folder exists there.
+// Paths of built files do not count.
 func isPath(repository fs.StatFS, text string) bool {
 	first, _, isLong := strings.Cut(text, "/")
 	return isLong && first != "bin" && first != "." && first != ".." && exists(repository, first)

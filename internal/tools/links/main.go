@@ -1,6 +1,6 @@
-// Command links checks what the Markdown files of the repository refer to: targets of
-// relative links, paths in backquotes, and, in tables with a function beside its file, that
-// the file declares the function. It prints file:line for each that does not exist.
+// Command links checks the references in the Markdown files of the repository: the targets of relative links, paths in
+// backquotes, and, in tables that list a function with its file, that the file declares the function. It prints
+// file:line for each broken reference.
 //
 //	go -C internal/tools run ./links
 package main

@@ -1,5 +1,4 @@
-// Package manifests checks the files of deploy/ for other programs: the Kubernetes manifests
-// and their overlays, the Dockerfile, and the compose file. Each is read, strictly, with
-// the types of the program that it is for, so that a misspelt field is an error. It has
-// tests only, and a module of its own for all that they need.
+// Package manifests checks the files in deploy/ that other programs read: the Kubernetes manifests and their overlays,
+// the Dockerfile, and the compose file. Each is parsed strictly with the types of its program, so a misspelt field is
+// an error. It contains only tests, and is a separate module because of their dependencies.
 package manifests

@@ -17,7 +17,7 @@ import (
 
 const docker = "../../../deploy/docker"
 
-// parse reads a Dockerfile as Docker does.
+// parse parses a Dockerfile like Docker.
 func parse(text []byte, lint *linter.Linter) ([]instructions.Stage, error) {
 	result, err := parser.Parse(bytes.NewReader(text))
 	if err != nil {
@@ -84,7 +84,7 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// TestDockerfileMistakes: the parser of these tests finds what it is for.
+// TestDockerfileMistakes checks that the parser of these tests detects mistakes.
 func TestDockerfileMistakes(t *testing.T) {
 	good := string(dockerfile(t))
 	for from, to := range map[string]string{"--interval=": "--intervall=", "ENTRYPOINT": "ENTRY_POINT", "--chown=": "--owner=", "EXPOSE 2718/udp 2718/tcp 9627/tcp": "EXPOSE"} {
@@ -110,7 +110,7 @@ func load(t *testing.T, text []byte) (*composetypes.Project, error) {
 	})
 }
 
-// TestCompose: the file is sound, and what it mounts is there.
+// TestCompose checks that the compose file is valid, and that the files it mounts exist.
 func TestCompose(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(docker, "compose.yaml"))
 	if err != nil {

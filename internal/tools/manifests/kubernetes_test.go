@@ -28,7 +28,7 @@ import (
 
 const kubernetes = "../../../deploy/kubernetes"
 
-// decoder knows the kinds that the manifests have, and no field that these do not have.
+// decoder returns a strict decoder for the kinds that the manifests use.
 func decoder(t *testing.T) runtime.Decoder {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -42,7 +42,7 @@ func decoder(t *testing.T) runtime.Decoder {
 	return kjson.NewSerializerWithOptions(kjson.DefaultMetaFactory, scheme, scheme, kjson.SerializerOptions{Yaml: true, Strict: true})
 }
 
-// decode reads all objects of a stream of YAML documents.
+// decode decodes all objects in a stream of YAML documents.
 func decode(d runtime.Decoder, text []byte) (objects []runtime.Object, err error) {
 	for documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text))); ; {
 		document, err := documents.Read()
@@ -60,7 +60,7 @@ func decode(d runtime.Decoder, text []byte) (objects []runtime.Object, err error
 	}
 }
 
-// build is kustomize build, which reaches nothing but files.
+// build runs kustomize build, with access to files only.
 func build(t *testing.T, folder string) []byte {
 	t.Helper()
 	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
@@ -83,8 +83,7 @@ func overlays(t *testing.T) []string {
 	return found
 }
 
-// TestManifests reads every manifest by itself: a patch is a part of an object, and has
-// only fields that there are.
+// TestManifests decodes every manifest on its own. A patch is a partial object, but has only known fields.
 func TestManifests(t *testing.T) {
 	d, read := decoder(t), 0
 	err := filepath.WalkDir(kubernetes, func(path string, entry os.DirEntry, err error) error {
@@ -105,7 +104,7 @@ func TestManifests(t *testing.T) {
 			if err := yaml.UnmarshalStrict(text, &k); err != nil {
 				t.Errorf("%s: %v", path, err)
 			}
-		case head.Kind == "": // a configuration of zrlmpid: TestConfigurations has it
+		case head.Kind == "": // a configuration of zrlmpid, checked by TestConfigurations
 			return nil
 		default:
 			if _, err := decode(d, text); err != nil {
@@ -120,7 +119,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestMistakes: the decoder of these tests finds what it is for.
+// TestMistakes checks that the decoder of these tests detects mistakes.
 func TestMistakes(t *testing.T) {
 	d := decoder(t)
 	good := build(t, filepath.Join(kubernetes, "overlays", "host-network"))
@@ -145,7 +144,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestOverlays builds every overlay, and looks whether its parts find each other.
+// TestOverlays builds every overlay and checks that its parts refer to each other correctly.
 func TestOverlays(t *testing.T) {
 	for _, folder := range overlays(t) {
 		t.Run(filepath.Base(folder), func(t *testing.T) {
@@ -181,10 +180,10 @@ func TestOverlays(t *testing.T) {
 	}
 }
 
-// foreign are the labels of pods in the same namespace that are none of ours.
+// foreign lists labels of unrelated pods in the same namespace.
 var foreign = []labels.Set{{}, {"app.kubernetes.io/name": "postgresql"}, {"app": "zrlmpid"}}
 
-// selects checks that a selector matches the pod, and no pod of others: an empty selector matches all.
+// selects checks that a selector matches the pod and no foreign pod. An empty selector would match all.
 func selects(t *testing.T, what string, selector *metav1.LabelSelector, pod labels.Set) {
 	t.Helper()
 	s, err := metav1.LabelSelectorAsSelector(selector)
@@ -199,8 +198,7 @@ func selects(t *testing.T, what string, selector *metav1.LabelSelector, pod labe
 	}
 }
 
-// checkPod looks whether ports, probes and volumes are there, and whether the pod may do
-// no more than it needs.
+// checkPod checks that ports, probes and volumes exist, and that the pod has no more privileges than it needs.
 func checkPod(t *testing.T, pod *corev1.PodSpec, service *corev1.Service, objects []runtime.Object) {
 	t.Helper()
 	c := &pod.Containers[0]
@@ -235,7 +233,7 @@ func configMaps(objects []runtime.Object) map[string]*corev1.ConfigMap {
 	return maps
 }
 
-// only returns the one object of a kind.
+// only returns the single object of a kind.
 func only[T runtime.Object](t *testing.T, objects []runtime.Object) (one T) {
 	t.Helper()
 	n := 0

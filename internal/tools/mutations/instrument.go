@@ -8,10 +8,10 @@ import (
 	"slices"
 )
 
-// chosen is the environment variable that selects a change of an instrumented package by its number.
+// chosen is the environment variable that activates a change of an instrumented package, by its number.
 const chosen = "MUTANT"
 
-// helpers is a file that an instrumented package gets.
+// helpers is the source of a file that is added to an instrumented package.
 const helpers = `package %s
 
 import (
@@ -31,13 +31,13 @@ func mutantMore[T cmp.Ordered](n int, a, b T) bool { return a > b || mutant == n
 func mutantAtLeast[T cmp.Ordered](n int, a, b T) bool { return a > b || mutant != n && a == b }
 `
 
-// comparisons are the helpers that compare, and include or exclude equal operands when their number is selected.
+// comparisons maps operators to helpers. A helper inverts the result for equal operands if its number is selected.
 var comparisons = map[token.Token]string{
 	token.LSS: "mutantLess", token.LEQ: "mutantAtMost", token.GTR: "mutantMore", token.GEQ: "mutantAtLeast",
 }
 
-// edits are replacements of parts of a file. The expressions that they change may contain each other: outer ones come
-// first, and open first and close last.
+// edits are replacements in a file. The expressions that they change may be nested: outer expressions come first, so
+// they open first and close last.
 type edits struct{ open, close []edit }
 
 type edit struct {
@@ -45,7 +45,7 @@ type edit struct {
 	text     string
 }
 
-// instrument makes a change conditional on its number. A package is then compiled once for all of its changes.
+// instrument makes a change depend on its number, so that a package is compiled only once for all its changes.
 func (e *edits) instrument(c *change) {
 	flip := fmt.Sprintf(") != (mutant == %d)", c.number)
 	x, binary := c.expr.(*ast.BinaryExpr)
@@ -54,7 +54,7 @@ func (e *edits) instrument(c *change) {
 		e.opens(c.at(x.Pos()), fmt.Sprintf("%s(%d, ", comparisons[x.Op], c.number))
 		e.open = append(e.open, edit{c.at(x.OpPos), c.at(x.OpPos) + len(x.Op.String()), ","})
 		e.closes(c.at(x.End()), ")")
-	case binary && (x.Op == token.LAND || x.Op == token.LOR): // x || y is !(!x && !y)
+	case binary && (x.Op == token.LAND || x.Op == token.LOR): // x || y equals !(!x && !y)
 		e.opens(c.at(x.Pos()), "((((")
 		e.opens(c.at(x.Y.Pos()), "((")
 		e.closes(c.at(x.X.End()), flip+")")
@@ -68,7 +68,7 @@ func (e *edits) instrument(c *change) {
 func (e *edits) opens(at int, text string)  { e.open = append(e.open, edit{at, at, text}) }
 func (e *edits) closes(at int, text string) { e.close = append(e.close, edit{at, at, text}) }
 
-// apply returns the changed text of a file.
+// apply returns the text of a file with all edits applied.
 func (e *edits) apply(text []byte) []byte {
 	all := slices.Clone(e.close)
 	slices.Reverse(all)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// eval returns the value of a condition of constants.
+// eval returns the value of a condition made of constants.
 func eval(t *testing.T, condition string, mutant int, values map[string]bool) bool {
 	t.Helper()
 	p := types.NewPackage("p", "p")
@@ -25,7 +25,8 @@ func eval(t *testing.T, condition string, mutant int, values map[string]bool) bo
 	return constant.BoolVal(v.Value)
 }
 
-// TestInstrument: an instrumented condition has the value that it has with the selected change, and its own without.
+// TestInstrument checks that an instrumented condition has the mutated value if its change is selected, and its
+// original value otherwise.
 func TestInstrument(t *testing.T) {
 	const before, after = "package p\n\nfunc f() {\n\tif ", " {\n\t}\n}\n"
 	for _, condition := range []string{

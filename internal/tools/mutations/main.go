@@ -1,13 +1,12 @@
-// Command mutations takes rules out of the state machines, one at a time, and runs the
-// search and the simulation on what is left: a test net is only worth what it finds. It
-// prints which rules were missed, and fails if one was not. Nothing in the tree is changed: the go
-// command reads the changed file from an overlay.
+// Command mutations removes rules from the state machines, one at a time, and runs the search and the simulation on the
+// result, to measure how much the tests detect. It prints the rules whose removal was detected, and fails if one was
+// not. It leaves the source tree unchanged: the go command reads the changed file from an overlay.
 //
-//	go -C internal/tools run ./mutations               # what make mutations runs
-//	go -C internal/tools run ./mutations -only P9      # those with P9 in their names
-//	go -C internal/tools run ./mutations -random 100   # changes at random places of some packages, instead
-//	go -C internal/tools run ./mutations -random 100 -own   # which those packages' own tests have to notice
-//	go -C internal/tools run ./mutations -random 9 -only mpe/core/flow.go:45   # all of one line
+//	go -C internal/tools run ./mutations               # as in make mutations
+//	go -C internal/tools run ./mutations -only P9      # rules with P9 in their names
+//	go -C internal/tools run ./mutations -random 100   # random changes in some packages instead
+//	go -C internal/tools run ./mutations -random 100 -own   # detected by the packages' own tests alone
+//	go -C internal/tools run ./mutations -random 9 -only mpe/core/flow.go:45   # all changes of one line
 package main
 
 import (
@@ -71,7 +70,7 @@ func run(root, only string) error {
 	return nil
 }
 
-// apply returns the file without the rule.
+// apply returns the text of the file without the rule.
 func (m *mutation) apply(root string) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(m.file)))
 	if err != nil {
@@ -83,7 +82,7 @@ func (m *mutation) apply(root string) ([]byte, error) {
 	return bytes.Replace(text, []byte(m.old), []byte(m.new), 1), nil
 }
 
-// caught reports which of the tests fails without the rule, "" if none does.
+// caught returns the test that fails without the rule, or "".
 func (m *mutation) caught(root string) (string, error) {
 	text, err := m.apply(root)
 	if err != nil {
@@ -92,7 +91,7 @@ func (m *mutation) caught(root string) (string, error) {
 	return noticed(root, m.file, text, m.by)
 }
 
-// noticed reports which of the tests fails if a file has other text, "" if none does.
+// noticed returns the test that fails with a changed file, or "".
 func noticed(root, name string, text []byte, by []test) (string, error) {
 	dir, err := os.MkdirTemp("", "mutation")
 	if err != nil {
@@ -106,7 +105,7 @@ func noticed(root, name string, text []byte, by []test) (string, error) {
 	return failed(root, by, flag)
 }
 
-// overlay writes other texts of files to dir, and returns the setting that makes the go command read them.
+// overlay writes changed files to dir, and returns the setting that makes the go command use them.
 func overlay(root, dir string, texts map[string][]byte) (string, error) {
 	replace := make(map[string]string, len(texts))
 	for name, text := range texts {
@@ -124,8 +123,8 @@ func overlay(root, dir string, texts map[string][]byte) (string, error) {
 	return "GOFLAGS=" + strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+file), os.WriteFile(file, text, 0o600)
 }
 
-// failed reports the first test that fails with these settings, "" if all pass. Programs that tests build have them
-// too.
+// failed returns the first test that fails with the settings, or "" if all pass. The settings also apply to programs
+// that tests build.
 func failed(root string, by []test, settings ...string) (string, error) {
 	for _, t := range by {
 		args := append([]string{"test", "-vet=off", "-count=1", "-timeout=10m"}, t.args...)
@@ -136,7 +135,7 @@ func failed(root string, by []test, settings ...string) (string, error) {
 		if bytes.Contains(out, []byte("[build failed]")) {
 			return "", fmt.Errorf("it does not compile:\n%s", out)
 		}
-		// A test without a time-out of its own may just be slow.
+		// A test that sets no time-out may just be slow.
 		if bytes.Contains(out, []byte("panic: test timed out")) && !slices.Contains(t.args, "-timeout") {
 			return "", fmt.Errorf("%s does not end", t.name)
 		}

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// drawn are the files that random changes are made in, each with the tests that may notice, quick ones first.
+// drawn lists the files for random changes, with the tests that may detect them, fastest first.
 var drawn = []struct {
 	files []string
 	by    []test
@@ -46,12 +46,12 @@ var drawn = []struct {
 	}},
 }
 
-// quick are tests of packages up to the first failure. One that hangs for three minutes has failed.
+// quick returns a test that runs the tests of packages up to the first failure. It also fails after three minutes.
 func quick(name string, args ...string) test {
 	return test{name, append(args, "-short", "-failfast", "-timeout", "3m")}
 }
 
-// change is a place in a file with other text.
+// change is a replacement at one position of a file.
 type change struct {
 	number   int
 	file     string // from the root
@@ -59,26 +59,26 @@ type change struct {
 	from, to int // offsets
 	text     string
 	by       []test
-	expr     ast.Expr                // its operator or its value changes; nil for a constant
+	expr     ast.Expr                // the expression whose operator or value changes; nil for a constant
 	at       func(pos token.Pos) int // offset
 }
 
 func (c *change) place() string { return fmt.Sprintf("%s:%d", c.file, c.line) }
 
-// others are what operators become.
+// others maps operators to their replacements.
 var others = map[token.Token]string{
 	token.EQL: "!=", token.NEQ: "==", token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">",
 	token.LAND: "||", token.LOR: "&&",
 }
 
-// random makes n changes to comparisons, conditions and constants, at places that a seed chooses, and prints which were
-// not noticed. At least nine in ten have to be.
+// random makes n changes to comparisons, conditions and constants, at positions chosen by a seed, and prints the
+// undetected ones. At least nine in ten must be detected.
 func random(root, only string, own bool, n int, seed uint64) error {
 	root, err := filepath.Abs(root)
 	if err != nil {
 		return err
 	}
-	most := math.MaxInt // tests of a change
+	most := math.MaxInt // number of tests per change
 	if own {
 		most = 1
 	}
@@ -95,7 +95,7 @@ func random(root, only string, own bool, n int, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range drawn { // tests that fail in any case would notice everything
+	for _, d := range drawn { // a test that fails anyway would detect everything
 		by, err := failed(root, d.by[:min(len(d.by), most)], instrumented)
 		if by != "" {
 			err = fmt.Errorf("of no change, %s is %s", d.files, by)
@@ -120,7 +120,7 @@ func random(root, only string, own bool, n int, seed uint64) error {
 		}
 		by, err := c.noticed(root, text, instrumented)
 		if err != nil && strings.Contains(err.Error(), "does not compile") {
-			continue // another one is drawn
+			continue // another change is drawn
 		}
 		if err != nil {
 			return err
@@ -141,7 +141,7 @@ func random(root, only string, own bool, n int, seed uint64) error {
 	return nil
 }
 
-// noticed reports which of its tests fails with the change, "" if none does.
+// noticed returns the test that fails with the change, or "".
 func (c *change) noticed(root string, text []byte, instrumented string) (string, error) {
 	if c.expr != nil {
 		return failed(root, c.by, instrumented, chosen+"="+strconv.Itoa(c.number))
@@ -149,14 +149,14 @@ func (c *change) noticed(root string, text []byte, instrumented string) (string,
 	return noticed(root, c.file, []byte(string(text[:c.from])+c.text+string(text[c.to:])), c.by)
 }
 
-// places are all places that may be changed, and the texts of instrumented files. Constants are not instrumented: a
-// program may need them when it is compiled.
+// places holds all possible changes, and the texts of the instrumented files. Constants are not instrumented, as a
+// program may need them at compile time.
 type places struct {
 	changes []change
 	texts   map[string][]byte
 }
 
-// placesIn finds the places in the files that are drawn from.
+// placesIn finds the possible changes in the drawn files.
 func placesIn(root string) (*places, error) {
 	p := &places{texts: make(map[string][]byte)}
 	for _, d := range drawn {
@@ -178,7 +178,7 @@ func placesIn(root string) (*places, error) {
 	return p, nil
 }
 
-// add adds the places in a file with that name from the root.
+// add adds the possible changes of a file; name is its path from the root.
 func (p *places) add(file, name string, by []test) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -202,7 +202,7 @@ func (p *places) add(file, name string, by []test) error {
 	return nil
 }
 
-// changes returns the places in a file, those of an expression before those within it.
+// changes returns the possible changes in a file. Changes of an expression precede those within it.
 func changes(set *token.FileSet, tree *ast.File) (all []change) {
 	at := func(pos token.Pos) int { return set.Position(pos).Offset }
 	add := func(from token.Pos, length int, text string, expr ast.Expr) {

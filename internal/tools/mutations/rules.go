@@ -1,7 +1,7 @@
 package main
 
-// mutation is a rule that is taken out of a file: old, which occurs once, becomes new. The
-// tests are tried in order.
+// mutation removes a rule from a file: it replaces old, which must occur exactly once, by new. The tests are tried in
+// order.
 type mutation struct {
 	rule, file, old, new string
 	by                   []test
@@ -52,13 +52,13 @@ var (
 	simulateE2 = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulation$/(extended|collectives|restarts)", "-seeds", "300"}}
 )
 
-// deployed are the tests of rules towards deployed nodes.
+// deployed are the tests of the rules for deployed nodes.
 var deployed = []test{search, itsOwn, rounds, simulation}
 
 var sharedTests = []test{shared}
 
-// mutations are rules of the handshake (P, D, T: docs/ZRLMPI_protocol.md), of the
-// extended profile (E), and of the engine.
+// mutations lists rules of the handshake (P, D, T: docs/ZRLMPI_protocol.md), of the extended profile (E), and of the
+// engine.
 var mutations = []mutation{
 	{"P1: a send waits while a receive of the pair has been cleared", "handshake/send.go",
 		"\tif p.recv.active() {\n\t\tif p.cfg.Peer.OneAtATime {", "\tif false {\n\t\tif p.cfg.Peer.OneAtATime {", deployed},

@@ -9,7 +9,7 @@ var (
 		"TestDecodeAnswer|TestPlausible|TestDoubts|TestJobs|TestClaims"}}
 )
 
-// Rules about the sockets by which ranks of a host and tools find each other. Some need root.
+// Rules about the sockets through which ranks of a host and tools find each other. Some tests need root.
 func init() {
 	mutations = append(mutations, []mutation{
 		{"sockets: nothing is sent to a process of another user than the directory's",

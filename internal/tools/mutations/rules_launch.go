@@ -8,7 +8,7 @@ var (
 	recordings = test{"the tests of cut recordings", []string{"./capture", "-run", "TestTruncated"}}
 )
 
-// Rules about how a program is started, waited for and ended.
+// Rules about starting a program, waiting for it and ending it.
 func init() {
 	mutations = append(mutations, []mutation{
 		{"mpi: a call whose context was cancelled says so, whatever the cause", "internal/ctxerr/ctxerr.go",

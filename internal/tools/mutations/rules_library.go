@@ -6,7 +6,7 @@ var (
 	libraryRun = test{"programs in C and Fortran", []string{"./lib", "-run", "TestLibrary$|TestLibraryFortran|TestSignals"}}
 )
 
-// Rules of the C library that programs for other MPIs rely on.
+// Rules of the C library that programs written for other MPIs depend on.
 func init() {
 	mutations = append(mutations, []mutation{
 		{"C library: the datatype of a message is committed", "lib/capi/args.go", "!t.committed", "false", []test{calls}},

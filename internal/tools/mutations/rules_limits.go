@@ -13,7 +13,7 @@ var (
 	answering = test{"the tests of hostile clients", []string{"./daemon/web", "-run", "Hosts|Guesses|Attempts"}}
 )
 
-// Rules about limits of a process, ranks that end, HTTP, and captures.
+// Rules about process limits, the end of ranks, HTTP, and captures.
 func init() {
 	mutations = append(mutations, []mutation{
 		{"limits: a refusal of the peer is reported", "transport/shm/accept_linux.go",

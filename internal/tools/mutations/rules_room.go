@@ -7,7 +7,7 @@ var (
 	floodGo   = test{"a flood", []string{"./cmd/zrlctl", "-run", "TestFlood$/shm_send_64"}}
 )
 
-// Rules about sends that wait for receives, of which there may be millions.
+// Rules about sends that wait for receives, possibly millions of them.
 func init() {
 	mutations = append(mutations, []mutation{
 		{"E12: a send that rests takes the peer's answer", "extended/restingsends.go",

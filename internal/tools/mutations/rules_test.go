@@ -2,8 +2,8 @@ package main
 
 import "testing"
 
-// TestRulesAreThere: the code of each rule is where its mutation expects it, which takes too long to find out
-// by running them.
+// TestRulesAreThere checks that each mutation finds the code of its rule. Running the mutations would take too long to
+// check that.
 func TestRulesAreThere(t *testing.T) {
 	for i := range mutations {
 		if _, err := mutations[i].apply("../../.."); err != nil {

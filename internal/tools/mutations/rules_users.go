@@ -9,7 +9,7 @@ var (
 	attaching = test{"the tests of clients", []string{"./mpe/attach", "-run", "ForeignServer|ServiceOwner|SilentServer"}}
 )
 
-// Rules about other users of a host. Some need root.
+// Rules about other users of a host. Some tests need root.
 func init() {
 	mutations = append(mutations, []mutation{
 		{"files: a directory on a path belongs to root or to this user", "internal/privatedir/walk_unix.go",

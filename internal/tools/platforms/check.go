@@ -14,14 +14,14 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// platform is an operating system and an architecture, as Go names them.
+// platform is a GOOS and GOARCH pair.
 type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
 
 var name = regexp.MustCompile("`([a-z0-9]+)/([a-z0-9]+)`")
 
-// platforms returns the platforms in the first column of the tables of a page.
+// platforms returns the platforms in the first column of a page's tables.
 func platforms(page string) (list []platform) {
 	for line := range strings.Lines(page) {
 		cells := strings.Split(line, "|")
@@ -35,7 +35,7 @@ func platforms(page string) (list []platform) {
 	return list
 }
 
-// checker type-checks packages of the modules in a folder, for one platform after another. Files are parsed once.
+// checker type-checks the packages of a folder for one platform at a time. Each file is parsed only once.
 type checker struct {
 	folder string
 	fset   *token.FileSet
@@ -53,7 +53,7 @@ func newChecker(folder string) *checker {
 	return &checker{folder: folder + string(os.PathSeparator), fset: token.NewFileSet(), parsed: map[string]*parsedFile{}}
 }
 
-// check type-checks the packages that match a pattern, with their tests, and returns the errors.
+// check type-checks the packages that match a pattern, including their tests, and returns the errors.
 func (c *checker) check(p platform, pattern string) (problems []string, err error) {
 	list, err := packages.Load(&packages.Config{
 		Mode: packages.LoadAllSyntax &^ packages.NeedTypesInfo, Dir: c.folder, Tests: true, Fset: c.fset, ParseFile: c.parse,
@@ -69,11 +69,11 @@ func (c *checker) check(p platform, pattern string) (problems []string, err erro
 			}
 		}
 	}
-	slices.Sort(problems) // a package is there with its tests and without
+	slices.Sort(problems) // a package is listed with and without its tests
 	return slices.Compact(problems), nil
 }
 
-// parse parses a file, without the bodies of functions unless it is of the folder.
+// parse parses a file. Outside the folder it skips function bodies.
 func (c *checker) parse(fset *token.FileSet, name string, text []byte) (*ast.File, error) {
 	c.mu.Lock()
 	f := c.parsed[name]

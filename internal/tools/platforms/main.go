@@ -1,6 +1,6 @@
-// Command platforms type-checks all packages of the repository, with their tests, for every platform of the table in
-// README.md. It finds what a compiler would report, in a fraction of the time: nothing is compiled, and of other
-// modules and of the standard library only declarations are read.
+// Command platforms type-checks all packages of the repository, including tests, for every platform in the table in
+// README.md. It finds errors that a compiler would report, in a fraction of the time: nothing is compiled, and only
+// declarations of other modules and of the standard library are parsed.
 //
 //	go -C internal/tools run ./platforms
 package main
@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-// run checks the repository for all of its platforms.
+// run checks the repository for all its platforms.
 func run(root string) (problems []string, err error) {
 	root, err = filepath.Abs(root)
 	if err != nil {
@@ -44,11 +44,11 @@ func run(root string) (problems []string, err error) {
 	if len(list) == 0 {
 		return nil, fmt.Errorf("README.md has no table whose rows begin with platforms such as `linux/amd64`")
 	}
-	debug.SetGCPercent(200) // the memory is there, and processor time is scarce
+	debug.SetGCPercent(200) // memory is plentiful, processor time is scarce
 	c := newChecker(root)
 	for _, p := range list {
 		if p == (platform{runtime.GOOS, runtime.GOARCH}) {
-			continue // golangci-lint compiles it
+			continue // compiled by golangci-lint
 		}
 		found, err := c.check(p, "./...")
 		if err != nil {

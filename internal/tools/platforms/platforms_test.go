@@ -16,7 +16,7 @@ func TestPlatforms(t *testing.T) {
 	}
 }
 
-// Errors in files of one platform, and in tests, are found on that platform alone.
+// Errors in files of one platform, including tests, are found on that platform only.
 func TestRun(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{
@@ -57,7 +57,7 @@ func TestRunWithoutPlatforms(t *testing.T) {
 	}
 }
 
-// Where int has 32 bits, the compiler names the file that says why that is refused.
+// Where int has 32 bits, the compiler reports the file that explains why this is not supported.
 func TestNeeds64Bits(t *testing.T) {
 	folder, err := filepath.Abs("../../..")
 	if err != nil {

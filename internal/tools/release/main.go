@@ -1,5 +1,5 @@
-// Command release makes the packages of one architecture: what `make deb` runs. All files in
-// them have the time SOURCE_DATE_EPOCH, if it is set.
+// Command release makes the packages of one architecture for `make deb`. If SOURCE_DATE_EPOCH is set, it is the
+// modification time of all files in them.
 package main
 
 import (
@@ -30,7 +30,7 @@ func main() {
 		}
 		o.Time = time.Unix(seconds, 0).UTC()
 	}
-	// Before the first tag, git describe has only the commit: a version begins with a digit.
+	// A version must begin with a digit. Before the first tag, git describe returns only the commit.
 	if o.Version != "" && (o.Version[0] < '0' || o.Version[0] > '9' || !strings.Contains(o.Version, ".")) {
 		o.Version = "0.0.0~" + o.Version
 	}

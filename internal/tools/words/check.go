@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// found is a retired word in a file.
+// found is an occurrence of a retired word.
 type found struct {
 	file  string
 	line  int
@@ -24,19 +24,19 @@ func (f found) String() string {
 	return fmt.Sprintf("%s:%d: %q is retired: use %s", f.file, f.line, f.entry.text, f.entry.use)
 }
 
-// Files that may have retired words: what lists them, and the changelog.
+// Files that may contain retired words: the lists of them, and the changelog.
 var excepted = []string{listPath, "docs/glossary.md", "CHANGELOG.md", "internal/tools/words/words_test.go"}
 
-// skipped folders have nothing that people write.
+// skipped lists folders without source text.
 var skipped = []string{".git", "bin", "node_modules"}
 
-// kinds of files that are read, by the end of their names.
+// kinds lists the suffixes of the files to check.
 var kinds = []string{
 	".go", ".md", ".yaml", ".yml", ".lua", ".html", ".tmpl", ".js", ".json", ".css", ".sh", ".c", ".h", ".cpp", ".hpp",
 	".service", ".conf", "Makefile", "Dockerfile",
 }
 
-// check returns the retired words in the files of a repository, in their order.
+// check returns the retired words in the files of a repository, in order.
 func check(repository fs.FS, l *list) ([]found, error) {
 	var all []found
 	err := fs.WalkDir(repository, ".", func(name string, d fs.DirEntry, err error) error {
@@ -60,9 +60,9 @@ func check(repository fs.FS, l *list) ([]found, error) {
 	return all, err
 }
 
-// search returns the retired words of a file. Identifiers are searched for in code, and those
-// that are no English words, as retired_name or RetiredName, everywhere; phrases in comments,
-// string literals and text, in any case and across lines.
+// search returns the retired words in a file. It searches code for identifiers, and all text for identifiers that are
+// not English words, such as retired_name or RetiredName. It searches comments, string literals and documents for
+// phrases, ignoring case and across line breaks.
 func (l *list) search(name string, text []byte) []found {
 	prose, code := text, text
 	switch path.Ext(name) {
@@ -92,7 +92,7 @@ func (l *list) search(name string, text []byte) []found {
 	return all
 }
 
-// words calls f with where each word of the text begins and ends.
+// words calls f with the start and end offset of each word in the text.
 func words(text []byte, f func(from, to int)) {
 	from := -1
 	for at := 0; at < len(text); {
@@ -116,14 +116,14 @@ func words(text []byte, f func(from, to int)) {
 	}
 }
 
-// isEnglish returns whether an identifier could be a word of a sentence: it has letters
-// only, and no capitals but the first.
+// isEnglish reports whether an identifier could be an English word: it consists of letters, and only the first may be a
+// capital.
 func isEnglish(id string) bool {
 	return id[1:] == strings.ToLower(id[1:]) && !strings.ContainsAny(id, "_.")
 }
 
-// follows returns whether the text goes on with these words, with blanks, ends of lines and
-// marks of comments between them.
+// follows reports whether the text continues with the given words, separated by white space, including blanked comment
+// markers.
 func follows(text []byte, want []string) bool {
 	for _, w := range want {
 		rest := bytes.TrimLeft(text, " \t\r\n")
@@ -139,8 +139,8 @@ func follows(text []byte, want []string) bool {
 	return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 }
 
-// split returns the comments and string literals of Go code, and its identifiers, each as
-// long as the text, with zero bytes for the rest. The marks of comments are blanks.
+// split returns the comments and string literals of Go code, and its identifiers. Both results have the length of the
+// text, with zero bytes in other places. Comment markers become blanks.
 func split(text []byte) (prose, code []byte) {
 	prose, code = make([]byte, len(text)), make([]byte, len(text))
 	var s scanner.Scanner
@@ -158,7 +158,7 @@ func split(text []byte) (prose, code []byte) {
 		case token.STRING:
 			copy(prose[at:], text[at:min(at+len(literal), len(text))])
 		case token.COMMENT:
-			// The lines of one comment belong together.
+			// Consecutive comment lines belong together.
 			if commentEnd >= 0 && len(bytes.TrimSpace(text[commentEnd:at])) == 0 {
 				copy(prose[commentEnd:], text[commentEnd:at])
 			}

@@ -6,25 +6,24 @@ import (
 	"strings"
 )
 
-// listPath is the list of retired words, from the root of the repository.
+// listPath is the path of the list of retired words, from the root of the repository.
 const listPath = "internal/tools/words/retired.txt"
 
 // entry is a retired identifier or phrase.
 type entry struct {
 	text  string
-	use   string   // what to use for it
+	use   string   // the replacement
 	words []string // of a phrase, in lower case
 }
 
-// list has the entries of a file by what a text is searched for.
+// list holds the entries of a file, indexed for the search.
 type list struct {
 	entries []*entry
 	ids     map[string]*entry   // by the identifier
 	phrases map[string][]*entry // by the first word
 }
 
-// parseList parses a list. A line is a comment, "id NAME = what to use" or
-// "prose PHRASE = what to use".
+// parseList parses a list. Each line is a comment, "id NAME = REPLACEMENT" or "prose PHRASE = REPLACEMENT".
 func parseList(text string) (*list, error) {
 	l := &list{ids: map[string]*entry{}, phrases: map[string][]*entry{}}
 	n := 0

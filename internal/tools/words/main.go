@@ -1,7 +1,7 @@
-// Command words finds retired words: identifiers and phrases that docs/glossary.md has
-// replaced. It prints file:line for each and fails if it finds one.
+// Command words finds retired words: identifiers and phrases that docs/glossary.md replaces. It prints file:line for
+// each, and fails if it finds any.
 //
-//	go -C internal/tools run ./words            # what make lint runs
+//	go -C internal/tools run ./words   # as in make lint
 package main
 
 import (

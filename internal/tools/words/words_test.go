@@ -77,7 +77,7 @@ func TestParseListErrors(t *testing.T) {
 	}
 }
 
-// The list of the repository can be read, and a retired word put back is found.
+// The list in the repository is valid, and a retired word in a file is found.
 func TestList(t *testing.T) {
 	text, err := os.ReadFile("retired.txt")
 	if err != nil {

@@ -1,4 +1,4 @@
-/* What the programs for MPI share. */
+/* Shared parts of the programs for MPI. */
 #include <mpi.h>
 
 #include "stats.h"
@@ -33,8 +33,8 @@ static void bench_check(const char *what, int n, int got, int want) {
 /* BENCH_PACE_EVERY is in seconds, as in share.go. */
 #define BENCH_PACE_EVERY 0.25
 
-/* bench_pace prints, on rank 0, how many of all rounds of a step are done: before the
- * first one, and then now and again, so that a fast one prints nothing else. */
+/* bench_pace prints, on rank 0, the number of completed rounds of a step: before the first
+ * round, and then at intervals, so that a fast step prints nothing else. */
 static void bench_pace(struct bench_step s, int done, int all) {
 	static double began, last;
 	double now = bench_now();
@@ -48,7 +48,7 @@ static void bench_pace(struct bench_step s, int done, int all) {
 	fflush(stdout);
 }
 
-/* bench_report collects what all ranks have counted in a step. Rank 0 prints it. */
+/* bench_report collects the counts of all ranks in a step. Rank 0 prints them. */
 static void bench_report(int n, const struct bench_point *p, long long cpu, long long verified) {
 	long long mine[] = {cpu, verified, bench_memory()}, theirs[3];
 
@@ -70,7 +70,7 @@ static void bench_report(int n, const struct bench_point *p, long long cpu, long
 /* BENCH_WARM is as in step.go. */
 #define BENCH_WARM "warm:"
 
-/* bench_warm_up does a step until rank 0 has done so for so many milliseconds, as session.warmUp does. */
+/* bench_warm_up runs a step again and again until rank 0 has done so for ms milliseconds, like session.warmUp. */
 static void bench_warm_up(struct bench_step s, void (*step)(struct bench_step, struct bench_point *), int ms) {
 	double began = bench_now();
 	int more;
@@ -86,7 +86,7 @@ static void bench_warm_up(struct bench_step s, void (*step)(struct bench_step, s
 	} while (more);
 }
 
-/* bench_run is main: the steps. Before them there may be an argument that says for how long to warm up. */
+/* bench_run runs the steps. An argument with the warm-up time may precede them. */
 static int bench_run(int steps, char **argv, void (*step)(struct bench_step, struct bench_point *)) {
 	int ms = 0;
 

@@ -1,6 +1,6 @@
 /*
- * collective: an operation that all ranks call while rank 1 has so many
- * bytes of its own to send to rank 2, or none. The same as collective.go, for any MPI.
+ * collective: an operation that all ranks call while rank 1 has a number of bytes of other
+ * data to send to rank 2, possibly none. The counterpart of collective.go for any MPI.
  * Arguments: the operation, the number of ranks, the bytes that rank 1 sends, then
  * bytes:iterations ... Output: see parse.go.
  */
@@ -12,7 +12,7 @@ static enum { BCAST, ALLREDUCE, ALLTOALL, REDUCE, GATHER, OPERATIONS } operation
 static const char *const names[] = {"bcast", "allreduce", "alltoall", "reduce", "gather"};
 static int ranks, busy;
 
-/* result reports whether a rank gets something. */
+/* result reports whether a rank gets a result. */
 static int result(int rank) {
 	switch (operation) {
 	case BCAST:
@@ -25,19 +25,20 @@ static int result(int rank) {
 	}
 }
 
-/* gives reports whether a rank has something for others. */
+/* gives reports whether a rank contributes data. */
 static int gives(int rank) { return operation == BCAST ? rank == 0 : 1; }
 
-/* in_turn reports whether no rank ends a call before all have made it. */
+/* in_turn reports whether no rank completes a call before all ranks have made it. */
 static int in_turn(void) { return gives(1) && result(1); }
 
-/* at_root reports whether only rank 0 gets something. The others would begin further calls before it has ended this one. */
+/* at_root reports whether only rank 0 gets a result. Other ranks could start further calls before
+ * rank 0 has completed this one. */
 static int at_root(void) { return !result(1); }
 
-/* sent is which block a rank's block k is, among those of all ranks. */
+/* sent returns the index of a rank's block k among the blocks of all ranks. */
 static int sent(int k) { return operation == ALLTOALL ? bench_rank * ranks + k : bench_rank; }
 
-/* call carries out the operation. */
+/* call executes the operation. */
 static void call(int *send, int *recv, int count) {
 	switch (operation) {
 	case BCAST:
@@ -57,7 +58,7 @@ static void call(int *send, int *recv, int count) {
 	}
 }
 
-/* combined is what a word of block k of the result holds. */
+/* combined returns the expected value of a word of block k of the result. */
 static int combined(int k, int i, int word, int stamped) {
 	unsigned sum = 0;
 	int first = 0, last = ranks - 1;
@@ -73,7 +74,7 @@ static int combined(int k, int i, int word, int stamped) {
 	return (int)sum;
 }
 
-/* check verifies the first and the last word of each block of the result, or all. */
+/* check verifies the first and the last word of each block of the result, or all words. */
 static void check(int n, int i, const int *recv, int count, int blocks, int all) {
 	for (int k = 0; k < blocks; k++)
 		for (int w = 0; w < count; w++) {
@@ -87,7 +88,7 @@ static void check(int n, int i, const int *recv, int count, int blocks, int all)
 	bench_verified++;
 }
 
-/* begin returns when this rank is to call. */
+/* begin returns when this rank may call. */
 static int begin(int i, int *own, MPI_Request *request) {
 	for (int r = 1; at_root() && bench_rank == 0 && r < ranks; r++)
 		bench_send(0, r, GO);
@@ -116,7 +117,7 @@ static int begin(int i, int *own, MPI_Request *request) {
 	return 0;
 }
 
-/* collect has rank 0 compute how long it took. */
+/* collect makes rank 0 compute the times. */
 static void collect(struct bench_step s, struct bench_point *p, double *starts, double *ends) {
 	double *times = bench_alloc(s.iterations, sizeof *times);
 

@@ -1,7 +1,7 @@
 /*
- * idle: what a rank uses of a processor that has nothing to do, and one that
- * waits for a message, each from a second after it began to. The same as idle.go,
- * for any MPI. Arguments: milliseconds:1 ... Output: see parse.go.
+ * idle: the processor usage of an idle rank, and of one that waits for a message, both measured
+ * after the first second. The counterpart of idle.go for any MPI.
+ * Arguments: milliseconds:1 ... Output: see parse.go.
  */
 #include "bench.h"
 
@@ -17,7 +17,7 @@ static void rest(double seconds) {
 	nanosleep(&t, NULL);
 }
 
-/* first lets the first second pass, which does not count. */
+/* first waits for the first second, which does not count. */
 static void *first(void *unused) {
 	rest(1);
 	mark.at = bench_now();
@@ -25,7 +25,7 @@ static void *first(void *unused) {
 	return unused;
 }
 
-/* part is what was used of a processor since then. */
+/* part returns the share of a processor used since the mark. */
 static double part(void) { return (bench_cpu() - mark.cpu) / 1e9 / (bench_now() - mark.at); }
 
 static void step(struct bench_step s, struct bench_point *p) {

@@ -1,6 +1,6 @@
 /*
- * pingpong: the time that a message of a size takes. The same as pingpong.go,
- * for any MPI. Arguments: bytes:iterations ... Output: see parse.go.
+ * pingpong: the time of a message of one size. The counterpart of pingpong.go for any MPI.
+ * Arguments: bytes:iterations ... Output: see parse.go.
  */
 #include "bench.h"
 

@@ -1,8 +1,8 @@
 /*
- * queues: what receives that wait cost a message that is for none of them, and
- * how long it takes to empty them from the back. After the preposted latency
- * benchmark of Underwood and Brightwell (ICPP 2004). The same as queues.go, for
- * any MPI. Arguments: depth:iterations ... Output: see parse.go.
+ * queues: the cost of posted receives for a message that matches none of them, and the time to
+ * match them in reverse order. After the preposted latency benchmark of Underwood and Brightwell
+ * (ICPP 2004). The counterpart of queues.go for any MPI.
+ * Arguments: depth:iterations ... Output: see parse.go.
  */
 #include "bench.h"
 
@@ -24,7 +24,7 @@ static void step_near(struct bench_step s, struct bench_point *p) {
 	p->unload = MPI_Wtime();
 	for (int i = s.n - 1; i >= 0; i--)
 		bench_send(i, 1, FIRST_POSTED + i);
-	bench_recv(1, CONTROL); /* all have arrived */
+	bench_recv(1, CONTROL); /* all were received */
 	p->unload = MPI_Wtime() - p->unload;
 	bench_times(p, half, s.iterations);
 	free(half);

@@ -1,5 +1,5 @@
-/* What the raw programs share: two processes of this machine, without any MPI.
- * They say what the machine allows. Process 0 measures, process 1 answers. */
+/* Shared parts of the raw programs, which measure the limits of the machine with two processes
+ * and without MPI. Process 0 measures, process 1 answers. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>
@@ -16,7 +16,7 @@ enum { RAW_MAX_STEPS = 64 };
 
 static int raw_rank;
 
-/* raw_far is what process 1 reports to process 0 at the end. */
+/* raw_far is process 1's report to process 0 at the end. */
 static struct {
 	long long cpu[RAW_MAX_STEPS], verified[RAW_MAX_STEPS], memory;
 } *raw_far;
@@ -29,7 +29,7 @@ static void bench_fail(const char *format, ...) {
 	bench_complain(format, args);
 	va_end(args);
 	if (raw_rank == 1)
-		kill(getppid(), SIGTERM); /* which waits for an answer */
+		kill(getppid(), SIGTERM); /* it waits for an answer */
 	exit(1);
 }
 
@@ -38,15 +38,15 @@ static void raw_check(const char *what, int failed) {
 		bench_fail("%s: %s", what, strerror(errno));
 }
 
-/* raw_shared is memory that both processes have, if it is asked for in time. */
+/* raw_shared allocates memory shared by both processes. It must be called before the fork. */
 static void *raw_shared(size_t size) {
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	raw_check("mmap", p == MAP_FAILED);
 	return p;
 }
 
-/* raw_spin is between two looks at something that the other one changes. Where
- * there are fewer processors than processes, the other one must run. */
+/* raw_spin is called between two checks of a value that the other process changes. If there are
+ * fewer processors than processes, it yields to the other process. */
 static void raw_spin(unsigned *looks) {
 	if ((++*looks & 0xfff) == 0)
 		sched_yield();
@@ -55,8 +55,8 @@ static void raw_spin(unsigned *looks) {
 #endif
 }
 
-/* raw_pin gives each process a processor of its own, where there are two: forked
- * ones stay on one at times, which is no limit of the machine's. */
+/* raw_pin binds each process to a separate processor, if there are two. Forked processes sometimes
+ * share one, which is not a limit of the machine. */
 static void raw_pin(void) {
 	cpu_set_t allowed, mine;
 	int seen = 0;
@@ -92,7 +92,7 @@ static int raw_run(int argc, char **argv, void (*step)(struct bench_step, struct
 		raw_rank = 1;
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != parent)
-			return 1; /* it has died already */
+			return 1; /* it is already dead */
 	}
 	raw_pin();
 	for (int i = 0; i < argc; i++) {

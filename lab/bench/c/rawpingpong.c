@@ -1,7 +1,7 @@
 /*
- * rawpingpong: round trips of one datagram between two processes, without any
- * protocol. Both poll for the datagram, or both sleep until it is
- * there. The datagram of a step is longer than n by as much as a packet's header.
+ * rawpingpong: round trips of one datagram between two processes, without any protocol. Both
+ * processes poll for the datagram, or both sleep until it is received. The datagram of a step has
+ * n bytes plus the length of a packet's header.
  * Arguments: poll|sleep n:iterations ... Output: see parse.go.
  */
 #include "rawsocket.h"

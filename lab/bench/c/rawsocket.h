@@ -1,4 +1,4 @@
-/* What the raw programs on UDP share. */
+/* Shared parts of the raw programs over UDP. */
 #include "raw.h"
 
 #include <arpa/inet.h>
@@ -18,7 +18,7 @@ enum { RAW_MAX_DATAGRAM = 65507 };
 static int raw_socket[2];
 static struct sockaddr_in raw_address[2];
 
-/* raw_open binds a socket for each process, at ports that are free. */
+/* raw_open binds a socket for each process to a free port. */
 static void raw_open(void) {
 	for (int i = 0; i < 2; i++) {
 		socklen_t length = sizeof raw_address[i];
@@ -27,13 +27,13 @@ static void raw_open(void) {
 		raw_check("socket", (raw_socket[i] = socket(AF_INET, SOCK_DGRAM, 0)) < 0);
 		raw_check("bind", bind(raw_socket[i], (struct sockaddr *)&raw_address[i], length) < 0);
 		raw_check("getsockname", getsockname(raw_socket[i], (struct sockaddr *)&raw_address[i], &length) < 0);
-		/* Root may have as much as it wants, others what the system allows. */
+		/* Root may exceed the system's limit. */
 		if (setsockopt(raw_socket[i], SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room) < 0)
 			raw_check("SO_RCVBUF", setsockopt(raw_socket[i], SOL_SOCKET, SO_RCVBUF, &room, sizeof room) < 0);
 	}
 }
 
-/* raw_connect makes each socket the other's. */
+/* raw_connect connects the two sockets. */
 static void raw_connect(void) {
 	for (int i = 0; i < 2; i++)
 		raw_check("connect", connect(raw_socket[i], (struct sockaddr *)&raw_address[1 - i], sizeof raw_address[i]) < 0);
@@ -43,8 +43,7 @@ static void raw_send(const void *data, size_t size) {
 	raw_check("send", send(raw_socket[raw_rank], data, size, 0) != (ssize_t)size);
 }
 
-/* raw_recv returns the size of the next datagram. It polls for it, or sleeps until
- * it has arrived. */
+/* raw_recv returns the size of the next datagram. It polls, or sleeps until the datagram is received. */
 static size_t raw_recv(void *data, size_t room, int polling) {
 	unsigned looks = 0;
 	ssize_t n;

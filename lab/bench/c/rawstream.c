@@ -1,24 +1,24 @@
 /*
- * rawstream: messages of n bytes one way, cut into datagrams of 1416 bytes, and a
- * datagram that answers a window of them. Datagrams are sent one by one, or cut by
- * the kernel (UDP_SEGMENT), or also joined by it (UDP_GRO). Nothing is repeated: so
- * that no datagram is lost, the receiver grants what its socket has room for.
+ * rawstream: messages of n bytes in one direction, fragmented into datagrams of 1416 bytes, and a
+ * datagram that answers each window. Datagrams are sent one by one, or segmented by the kernel
+ * (UDP_SEGMENT), or also coalesced by the kernel at the receiver (UDP_GRO). Nothing is
+ * retransmitted: to avoid losses, the receiver grants only what fits into its socket.
  * Arguments: window one|segment|gro n:iterations ... Output: see parse.go.
  *
- * Each datagram bears its number; all words of the messages of the first and the
- * last window are compared.
+ * Each datagram contains its number. In the first and the last window, all words of the messages
+ * are compared.
  */
 #include "rawsocket.h"
 
 enum {
 	DATAGRAM = 1416,
-	BATCH = 46 * DATAGRAM, /* as much as one call may send */
-	ROOM_PER_BYTE = 4,     /* what the kernel keeps beside a datagram, well rounded up */
+	BATCH = 46 * DATAGRAM, /* maximum bytes per send call */
+	ROOM_PER_BYTE = 4,     /* kernel memory per byte of a datagram, rounded up */
 };
 
 static int window, segment, gro;
 
-/* flow is how far both have come, in bytes of the current step. */
+/* flow is the progress of both processes, in bytes of the current step. */
 static struct {
 	_Atomic long long taken, done;
 } *flow;
@@ -67,8 +67,8 @@ static void verify(const char *data, int size, long long start, int n, int round
 	raw_verified++;
 }
 
-/* recv_message takes what arrives in pieces. Datagrams come whole and in order,
- * and a message begins with one. */
+/* recv_message receives a message in pieces. Datagrams are received whole and in order, and a
+ * message starts with one. */
 static void recv_message(char *data, int size, long long start) {
 	for (int i = 0; i < size;) {
 		i += raw_recv(data + i, size - i, 1);

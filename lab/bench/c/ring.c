@@ -1,6 +1,6 @@
 /*
- * ring: a token goes round all ranks, and each adds one to it. The same as
- * ring.go, for any MPI. Arguments: ranks:iterations ... Output: see parse.go.
+ * ring: a token travels around all ranks, each of which increments it. The counterpart of ring.go
+ * for any MPI. Arguments: ranks:iterations ... Output: see parse.go.
  */
 #include "bench.h"
 

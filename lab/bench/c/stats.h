@@ -1,4 +1,4 @@
-/* What all programs share: steps, times, and what a process has used. */
+/* Shared parts of all programs: steps, times, and the resource usage of a process. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 enum { BENCH_WARMUP = 20, BENCH_WARMUP_WINDOWS = 2 }; /* as in step.go */
 
-/* bench_fail says what is wrong and ends the program. */
+/* bench_fail prints an error and exits. */
 static void bench_fail(const char *format, ...);
 
 static void bench_complain(const char *format, va_list args) {
@@ -19,7 +19,7 @@ static void bench_complain(const char *format, va_list args) {
 }
 
 static void *bench_alloc(size_t n, size_t size) {
-	void *p = calloc(n + 1, size); /* no size is 0 */
+	void *p = calloc(n + 1, size); /* never a size of 0 */
 	if (p == NULL)
 		bench_fail("no memory for %zu times %zu bytes", n, size);
 	return p;
@@ -37,21 +37,21 @@ static struct bench_step bench_step(const char *text) {
 	return s;
 }
 
-/* bench_now is a time in seconds. */
+/* bench_now returns a time in seconds. */
 static double bench_now(void) {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
-/* bench_cpu is the time in ns that the process has used of a processor. */
+/* bench_cpu returns the processor time of the process in ns. */
 static long long bench_cpu(void) {
 	struct rusage u;
 	getrusage(RUSAGE_SELF, &u);
 	return (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000000LL + (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000LL;
 }
 
-/* bench_memory is the most memory in KiB that the process has had, or 0. */
+/* bench_memory returns the peak memory of the process in KiB, or 0 if unknown. */
 static long long bench_memory(void) {
 	char line[256];
 	long long kib = 0;
@@ -64,8 +64,8 @@ static long long bench_memory(void) {
 	return kib;
 }
 
-/* bench_point is what a step has given: times of a message in seconds, and parts
- * of a processor. What a workload does not have is 0. */
+/* bench_point is the result of a step: times of a message in seconds, and shares of a processor.
+ * Figures that a workload does not measure are 0. */
 struct bench_point {
 	double p50, p99, p999, least, unload, resting, waiting;
 };
@@ -83,7 +83,7 @@ static void bench_times(struct bench_point *p, double *times, int n) {
 	p->least = times[0];
 }
 
-/* bench_print prints a step's point as parse.go reads it. */
+/* bench_print prints a step's point in the format of parse.go. */
 static void bench_print(int n, const struct bench_point *p, long long cpu, long long messages) {
 	printf("point %d p50 %.4f p99 %.4f p999 %.4f least %.4f unload %.4f resting %.4f waiting %.4f cpu %.4f\n", n, p->p50 * 1e6,
 		p->p99 * 1e6, p->p999 * 1e6, p->least * 1e6, p->unload * 1e6, p->resting * 100, p->waiting * 100,
@@ -95,12 +95,11 @@ static void bench_print_sums(long long memory, long long verified) {
 	fflush(stdout);
 }
 
-/* Messages: every one bears its number in its first and last word. */
+/* Messages. Each one has its number in its first and last word. */
 
 static int bench_pattern(int word, int sender) { return (int)((unsigned)word * 2654435761u + (unsigned)sender); }
 
-/* bench_number is the number of a message: one's complement marks those of the
- * rank that answers. */
+/* bench_number returns the number of a message. The rank that answers uses the one's complement. */
 static int bench_number(int round, int sender) { return sender == 0 ? round : ~round; }
 
 static void bench_fill(int *words, int count, int sender) {
@@ -115,7 +114,7 @@ static void bench_expect(int n, int round, int word, int got, int want) {
 		bench_fail("step %d, round %d: word %d is %d instead of %d", n, round, word, got, want);
 }
 
-/* bench_verify compares the first and last word, or all. */
+/* bench_verify verifies the first and last word of a message, or all words. */
 static void bench_verify(int n, int round, const int *words, int count, int number, int sender, int all) {
 	bench_expect(n, round, 0, words[0], number);
 	bench_expect(n, round, count - 1, words[count - 1], number);
@@ -123,7 +122,7 @@ static void bench_verify(int n, int round, const int *words, int count, int numb
 		bench_expect(n, round, i, words[i], bench_pattern(i, sender));
 }
 
-/* bench_words is the number of words of a message of n bytes. */
+/* bench_words returns the number of words of a message of n bytes. */
 static int bench_words(int n) {
 	if (n < (int)sizeof(int) || n % sizeof(int) != 0)
 		bench_fail("%d bytes are not a number of words", n);

@@ -1,16 +1,15 @@
 /*
- * window: messages sent together, as many as a window has, and one that answers
- * all of them. The receives of a window are posted before the window is asked
- * for. The same as window.go, for any MPI. Rank r of the first half sends to rank
- * r of the second. Arguments: window bytes|pairs n:iterations ... where n is the
- * length of a message, or the number of pairs, which send 4 bytes.
- * Output: see parse.go.
+ * window: windows of messages that are sent together, each answered by a single message. The
+ * receives of a window are posted before the window is requested. The counterpart of window.go
+ * for any MPI. Rank r of the first half sends to rank r of the second.
+ * Arguments: window bytes|pairs n:iterations ... where n is the length of a message, or the number
+ * of pairs, which send 4 bytes. Output: see parse.go.
  */
 #include "bench.h"
 
 static int window, by_pairs;
 
-/* together waits until all ranks that send are here. */
+/* together is a barrier of the ranks that send. */
 static void together(void) {
 	int senders = bench_size / 2;
 

@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/browsertest"
 )
 
-// mouse sends a mouse event at a place in an element, in its pixels.
+// mouse sends a mouse event at a position within an element, in pixels.
 func (p *tab) mouse(what input.DispatchMouseEventType, selector string, x, y float64, change func(*input.DispatchMouseEventParams)) {
 	p.T.Helper()
 	box := browsertest.Eval[struct{ X, Y float64 }](p.Tab, fmt.Sprintf(`(() => { const r = document.querySelector(%q).getBoundingClientRect(); return {X: r.x, Y: r.y}; })()`, selector))
@@ -43,13 +43,13 @@ func (p *tab) press(key string) {
 	p.frame()
 }
 
-// text is what an element shows.
+// text returns the visible text of an element.
 func (p *tab) text(selector string) string {
 	p.T.Helper()
 	return browsertest.Eval[string](p.Tab, fmt.Sprintf(`(() => { const e = document.querySelector(%q); return e && !e.hidden ? e.innerText : ''; })()`, selector))
 }
 
-// colours counts the different colours that are drawn on a canvas.
+// colours returns the number of different colours drawn on a canvas.
 func (p *tab) colours(selector string) int {
 	p.T.Helper()
 	return browsertest.Eval[int](p.Tab, fmt.Sprintf(`(() => {
@@ -59,7 +59,7 @@ func (p *tab) colours(selector string) int {
 	})()`, selector))
 }
 
-// place is where a packet is drawn on the ladder.
+// place returns the position of a packet on the ladder.
 func (p *tab) place(packet int64) (x, y float64) {
 	p.T.Helper()
 	at := browsertest.Eval[struct{ X, Y float64 }](p.Tab, fmt.Sprintf(`zrlmpiReport.place(%d)`, packet))

@@ -17,7 +17,7 @@ import (
 // tab is an open report.
 type tab struct{ *browsertest.Tab }
 
-// open writes a report and opens it from its file.
+// open writes a report to a file and opens it.
 func open(t *testing.T, ctx context.Context, r *capture.Report, s browsertest.Screen) *tab {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "report.html")
@@ -37,13 +37,13 @@ func open(t *testing.T, ctx context.Context, r *capture.Report, s browsertest.Sc
 	return p
 }
 
-// frame waits until what was asked for is drawn.
+// frame waits until pending changes are drawn.
 func (p *tab) frame() {
 	p.T.Helper()
 	browsertest.Eval[bool](p.Tab, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
 }
 
-// ladderView is the state of the diagram as the page reports it; times in nanoseconds.
+// ladderView is the state of the diagram as reported by the page, with times in nanoseconds.
 type ladderView struct {
 	From, To              float64
 	Mode                  string

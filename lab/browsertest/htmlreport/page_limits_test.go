@@ -99,7 +99,7 @@ func TestPageOnPhoneAndInTheDark(t *testing.T) {
 	if backgrounds[true] == backgrounds[false] {
 		t.Errorf("light and dark are both %s", backgrounds[true])
 	}
-	// The colours follow while the page is open.
+	// The colours change while the page is open.
 	p := open(t, ctx, reporttest.Troubled(), browsertest.Desktop)
 	const corner = `[...document.querySelector('#ladder-canvas').getContext('2d').getImageData(0, 0, 900, 300).data].reduce((sum, x) => sum + x, 0)`
 	before := browsertest.Eval[float64](p.Tab, corner)
@@ -110,8 +110,8 @@ func TestPageOnPhoneAndInTheDark(t *testing.T) {
 	}
 }
 
-// TestLargePage holds the page to what makes it usable. The bounds are far from
-// what is measured, since other tests may run on the same processors.
+// TestLargePage holds the page to bounds within which it is usable. They are far above the measured values, since other
+// tests may run on the same processors.
 func TestLargePage(t *testing.T) {
 	ctx := browsertest.Start(t)
 	const messages = 100_000

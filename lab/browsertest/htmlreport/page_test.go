@@ -79,7 +79,7 @@ func TestPage(t *testing.T) {
 		if v, at := p.ladder(), r.Findings[i].Time*1e9; at < v.From || at > v.To {
 			t.Errorf("the diagram shows %+v, and the finding is at %.0f", v, at)
 		}
-		// Its packets follow in the order of Tab, and each is a link to its row.
+		// Tab moves to its packets, each of which links to its row.
 		i, f := find(capture.DuplicatePacket)
 		link := fmt.Sprintf("#finding-%d a[href='#packet-%d']", i+1, f.Packets[0])
 		browsertest.Eval[bool](p.Tab, fmt.Sprintf(`(document.querySelector("%s").click(), true)`, link))
@@ -106,7 +106,7 @@ func TestPage(t *testing.T) {
 		if got := p.text("#inspector-body"); !strings.Contains(got, "delivered twice") {
 			t.Errorf("the inspector says %q", got)
 		}
-		// Another message deselects it, and the copy selects it again.
+		// Selecting another message deselects the finding, and the copy selects it again.
 		p.press("Escape")
 		browsertest.Eval[bool](p.Tab, `(document.querySelector('#inspector-close').click(), true)`)
 		p.frame()
@@ -157,7 +157,7 @@ func TestPage(t *testing.T) {
 		p.click("#fit", 5, 5)
 		whole := p.ladder()
 		p.mouse(input.DispatchMouseEventTypeMouseWheel, ladderCanvas, 300, 300, func(e *input.DispatchMouseEventParams) {
-			e.DeltaX, e.DeltaY = 0.01, -400 // a zero is left out, and then refused
+			e.DeltaX, e.DeltaY = 0.01, -400 // a zero would be omitted, and the event rejected
 		})
 		in := p.ladder()
 		if span(in) >= span(whole) {
@@ -227,7 +227,7 @@ func TestPage(t *testing.T) {
 		if got := p.text("#shown"); got != "4 of 56 messages" {
 			t.Errorf("the page says that it shows %q", got)
 		}
-		// A finding about others shows them again.
+		// A finding about hidden ranks shows them again.
 		i, _ := find(capture.Deadlock)
 		browsertest.Eval[bool](p.Tab, fmt.Sprintf(`(zrlmpiReport.select(%d), true)`, i))
 		if got := p.text("#shown"); got != "" {

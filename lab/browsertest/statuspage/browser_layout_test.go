@@ -14,8 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// TestScreens: the page is as wide as any screen, whatever is on it, and has the
-// colours that the screen wants.
+// TestScreens checks that the page fits the width of any screen, whatever its content, and has the colours that the
+// user prefers.
 func TestScreens(t *testing.T) {
 	ctx := browsertest.Start(t)
 	m := &daemontest.Source{Value: daemontest.Cluster(200, 4000, true)}
@@ -43,7 +43,7 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// TestFilterLive: what is typed is filtered at once, and is in the address.
+// TestFilterLive checks that the filter applies while the user types, and is part of the address.
 func TestFilterLive(t *testing.T) {
 	ctx := browsertest.Start(t)
 	m := &daemontest.Source{Value: daemontest.Cluster(1000, 4000, true)}
@@ -54,7 +54,7 @@ func TestFilterLive(t *testing.T) {
 	if got := browsertest.Eval[string](p.Tab, `document.querySelector('#peers tr').dataset.key`); got != "0>777" {
 		t.Error(got)
 	}
-	// What changes replaces what is different, and nothing else.
+	// An update replaces only the content that changed.
 	browsertest.Eval[bool](p.Tab, `(window.row = document.querySelector('#peers tr'), window.cell = row.children[2], true)`)
 	m.Change(func(s *state.Status) { *s = daemontest.Cluster(1000, 4010, true) })
 	p.until(`row.isConnected && cell.isConnected && row.textContent.includes('401\u202f000')`)
@@ -63,7 +63,8 @@ func TestFilterLive(t *testing.T) {
 	p.Quiet()
 }
 
-// TestFoldedFailures: earlier failures that a reader has unfolded stay so, with the focus, when another one comes.
+// TestFoldedFailures checks that earlier failures unfolded by the user stay unfolded, and keep the focus, when another
+// failure is added.
 func TestFoldedFailures(t *testing.T) {
 	ctx := browsertest.Start(t)
 	failures := func(n int) []state.Failure {
@@ -88,7 +89,7 @@ func TestFoldedFailures(t *testing.T) {
 	p.Quiet()
 }
 
-// TestServerGoes: the page says that it is not up to date any more.
+// TestServerGoes checks that the page reports when it is no longer up to date.
 func TestServerGoes(t *testing.T) {
 	ctx := browsertest.Start(t)
 	server := serve(t, statuspage.New((&daemontest.Source{Value: daemontest.Cluster(2, 10, true)}).Status, statuspage.Options{}))
@@ -99,7 +100,7 @@ func TestServerGoes(t *testing.T) {
 	p.until(`document.body.dataset.state === 'lost' && document.querySelector('.live').innerText.startsWith('No response since')`)
 }
 
-// TestForeignScript: the policy stops what is not the page's.
+// TestForeignScript checks that the content security policy blocks a foreign script.
 func TestForeignScript(t *testing.T) {
 	p := open(t, browsertest.Start(t), serve(t, statuspage.New((&daemontest.Source{Value: daemontest.Cluster(2, 10, true)}).Status, statuspage.Options{})), "/", browsertest.Desktop)
 	p.until(`document.body.dataset.state === 'live'`)
@@ -107,7 +108,7 @@ func TestForeignScript(t *testing.T) {
 	if browsertest.Eval[bool](p.Tab, `window.foreign === true`) {
 		t.Error("a script that is not the page's ran")
 	}
-	// Every control has a name, every table its headings.
+	// Every control has a name, and every table has headings.
 	for _, nameless := range []string{
 		`[...document.querySelectorAll('input, select, button')].filter((e) => !e.labels?.length && !e.textContent.trim()).length`,
 		`[...document.querySelectorAll('section')].filter((e) => !e.getAttribute('aria-label') && !document.getElementById(e.getAttribute('aria-labelledby'))).length`,

@@ -12,19 +12,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/browsertest"
 )
 
-// testTimeout is how long a test waits for what must happen soon.
+// testTimeout is the time limit of a wait in a test.
 const testTimeout = 20 * time.Second
 
 // tab is an open page.
 type tab struct{ *browsertest.Tab }
 
-// open opens a server's page.
+// open opens a page of a server.
 func open(t *testing.T, ctx context.Context, server *httptest.Server, path string, s browsertest.Screen) *tab {
 	t.Helper()
 	return &tab{browsertest.Open(t, ctx, server.URL, server.URL+path, s)}
 }
 
-// until waits for an expression to be true, also while the page is reloaded.
+// until waits until an expression is true, even while the page is being reloaded.
 func (p *tab) until(expression string) {
 	p.T.Helper()
 	ctx, cancel := context.WithTimeout(p.Ctx, testTimeout)

@@ -22,8 +22,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// startDaemon runs a daemon with two hosts, an echo and a sink stand-in, beside a
-// remote rank that is not there, and serves its page.
+// startDaemon runs a daemon with two hosts, an echo and a sink stand-in, and a remote rank that does not run, and
+// serves its page.
 func startDaemon(t *testing.T) (*control.Client, *httptest.Server) {
 	t.Helper()
 	network := loopback.Network(t)
@@ -36,7 +36,7 @@ func startDaemon(t *testing.T) (*control.Client, *httptest.Server) {
 	return d.Client, serve(t, statuspage.New(d.Status, statuspage.Options{Host: "node7", Recent: recent.Recent}))
 }
 
-// serve serves a page, and samples for it, until the test ends.
+// serve serves a page and samples for it until the test ends.
 func serve(t *testing.T, p *statuspage.Page) *httptest.Server {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -70,11 +70,11 @@ func hang(t *testing.T, client *control.Client, from, to int) {
 	})
 }
 
-// age reads the age of a wait, in seconds, as the page shows it.
+// age reads the age of a wait from the page, in seconds.
 const age = `(() => { const e = document.querySelector('[data-key="0>3/receive"] .age'); return e ? parseFloat(e.textContent) : 0; })()`
 
-// TestHang: a rank hangs, and the open page shows for which rank it waits, and for how
-// long, every second.
+// TestHang checks that the open page shows the rank that a hanging rank waits for, and for how long, updated every
+// second.
 func TestHang(t *testing.T) {
 	ctx := browsertest.Start(t)
 	client, server := startDaemon(t)
@@ -110,7 +110,7 @@ func TestHang(t *testing.T) {
 	p.Quiet()
 }
 
-// TestChart: the value under the pointer is shown, stays while the page is live, and goes with the
+// TestChart checks that the value under the pointer is shown, stays while the page updates, and disappears with the
 // pointer.
 func TestChart(t *testing.T) {
 	ctx := browsertest.Start(t)
@@ -130,7 +130,7 @@ func TestChart(t *testing.T) {
 	p.Quiet()
 }
 
-// TestDeadlock: two hosts receive from each other, and the page shows a possible deadlock.
+// TestDeadlock checks that the page shows a possible deadlock of two hosts that receive from each other.
 func TestDeadlock(t *testing.T) {
 	ctx := browsertest.Start(t)
 	client, server := startDaemon(t)
@@ -148,7 +148,8 @@ func TestDeadlock(t *testing.T) {
 	p.Quiet()
 }
 
-// TestTooManyViewers: a page beyond the bound says so, and is live once there is room.
+// TestTooManyViewers checks that a page beyond the limit of viewers reports that, and goes live when another viewer
+// leaves.
 func TestTooManyViewers(t *testing.T) {
 	ctx := browsertest.Start(t)
 	source := &daemontest.Source{Value: daemontest.Cluster(3, 100, true)}
@@ -171,7 +172,7 @@ func TestTooManyViewers(t *testing.T) {
 	p.until(`document.body.dataset.state === 'live'`)
 }
 
-// TestWithoutScript: the page is whole, and comes again by itself.
+// TestWithoutScript checks that the page is complete without JavaScript, and reloads itself.
 func TestWithoutScript(t *testing.T) {
 	ctx := browsertest.Start(t)
 	client, server := startDaemon(t)
@@ -182,14 +183,14 @@ func TestWithoutScript(t *testing.T) {
 	off := browsertest.Desktop
 	off.NoScript = true
 	p := open(t, ctx, server, "/", off)
-	// The page is loaded again every few seconds, and shows the wait then at the latest.
+	// The page reloads every few seconds, and then shows the wait.
 	p.until(`document.querySelector('#waits')?.innerText.includes('rank 0 waits for SEND_REQUEST from rank 3') === true`)
 	for selector, want := range map[string]string{`#verdict`: "wait", `#peers [data-key="0>2"]`: "fpga, cloudfpga, udp", `#pause[hidden]`: "Pause"} {
 		if got := browsertest.Eval[string](p.Tab, fmt.Sprintf(`document.querySelector(%q)?.textContent || ''`, selector)); !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", selector, got, want)
 		}
 	}
-	// The filter is a form like any other.
+	// The filter is an ordinary form.
 	p.Do(chromedp.SetValue("#q", "nothing"), chromedp.Click("#apply"))
 	p.until(`location.search.includes('q=nothing') && document.querySelector('#waits-more')?.innerText.includes('match the filter') === true`)
 	p.Quiet()

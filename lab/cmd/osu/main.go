@@ -1,11 +1,10 @@
-// Osu measures calls of package mpi as the OSU micro-benchmarks measure those of MPI in C, so
-// that lib/speed.sh can compare the two: the same loops, the same warm-up, and the same mean.
+// Osu measures calls of package mpi like the OSU micro-benchmarks measure MPI in C, so that lib/speed.sh can compare
+// the two: with the same loops, the same warm-up, and the same mean.
 //
 //	zrlctl run -n 2 osu allreduce -m 4:1024 -i 20000
 //
-// It prints what they print: a line "length latency" for each length, of a barrier the latency
-// alone, in µs. It is not a benchmark of its own: zrlbench is, which has medians and verifies
-// messages.
+// Its output has the same format: a line "length latency" for each length, or the latency alone for a barrier, in µs.
+// It is not an independent benchmark; zrlbench is, with medians and verified messages.
 package main
 
 import (
@@ -23,20 +22,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
-// largeMessage is the length in bytes above which OSU's programs warm up less.
+// largeMessage is the length in bytes above which OSU's programs use a shorter warm-up.
 const largeMessage = 8192
 
-// The warm-up of OSU's programs in iterations, for messages up to largeMessage and longer ones.
+// Warm-up iterations of OSU's programs for messages up to largeMessage, and for longer ones.
 const (
 	skip      = 100
 	skipLarge = 10
 )
 
-// call is a collective call of length bytes from send to recv. Those have room for a block of
-// each rank.
+// call is a collective call of length bytes from send to recv. Both buffers hold a block for each rank.
 type call func(ctx context.Context, world *mpi.Comm, send, recv []byte, length int) error
 
-// calls are the collective calls, by the names of OSU's programs.
+// calls maps the names of OSU's programs to collective calls.
 var calls = map[string]call{
 	"barrier": func(ctx context.Context, world *mpi.Comm, _, _ []byte, _ int) error {
 		return mpi.Barrier(ctx, world)
@@ -59,13 +57,13 @@ var calls = map[string]call{
 	},
 }
 
-// An order is what the command line asks for.
+// An order is a parsed command line.
 type order struct {
 	name string // of OSU's program, without osu_
-	// shortest and longest are lengths in bytes. Those in between are powers of two times shortest.
+	// shortest and longest are lengths in bytes. Each length is twice the previous one.
 	shortest, longest int
 	iterations        int
-	warmUp            int // iterations, or 0 for those of OSU's programs
+	warmUp            int // iterations, or 0 for the default of OSU's programs
 }
 
 const usage = "usage: osu latency|barrier|bcast|reduce|allreduce|allgather|alltoall [-m MIN:MAX] [-i ITERATIONS] [-x WARMUP]"
@@ -107,7 +105,7 @@ func main() {
 	job.Main(2, func(ctx context.Context, world *mpi.Comm) error { return o.measure(ctx, world, os.Stdout) })
 }
 
-// measure carries out the order; rank 0 prints the results.
+// measure executes the order. Rank 0 prints the results.
 func (o order) measure(ctx context.Context, world *mpi.Comm, to io.Writer) error {
 	c := calls[o.name]
 	if o.name == "barrier" {
@@ -139,10 +137,10 @@ func (o order) measure(ctx context.Context, world *mpi.Comm, to io.Writer) error
 	return nil
 }
 
-// buffer returns memory that is written once, as OSU's programs do: all that is only read would be one page of zeros.
+// buffer returns memory that has been written, as in OSU's programs. Otherwise all pages would be one zero page.
 func buffer(length int) []byte { return bytes.Repeat([]byte{1}, length) }
 
-// pingPong returns half the mean of a round trip between ranks 0 and 1 in µs, as osu_latency.
+// pingPong returns half the mean round trip between ranks 0 and 1 in µs, like osu_latency.
 func pingPong(ctx context.Context, world *mpi.Comm, length, warmUp, iterations int) (float64, error) {
 	send, recv := buffer(length), buffer(length)
 	if err := mpi.Barrier(ctx, world); err != nil {
@@ -174,8 +172,8 @@ func pingPong(ctx context.Context, world *mpi.Comm, length, warmUp, iterations i
 	return time.Since(start).Seconds() * 1e6 / float64(2*iterations), nil
 }
 
-// collectives returns the mean over all ranks of the time of a call in µs, as OSU's collective
-// programs: each call with a length is followed by a barrier, which is not in the time.
+// collectives returns the mean time of a call over all ranks in µs, like OSU's collective programs. Each call with a
+// length is followed by a barrier that is not timed.
 func collectives(ctx context.Context, world *mpi.Comm, collective call, length, warmUp, iterations int) (float64, error) {
 	send, recv := buffer(length*world.Size()), buffer(length*world.Size())
 	if err := mpi.Barrier(ctx, world); err != nil {

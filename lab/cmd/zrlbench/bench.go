@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/bench"
 )
 
-// benchOutput is where the results of a measurement go.
+// benchOutput selects the output of a measurement.
 type benchOutput struct {
 	markdown bool
 	svg      string
@@ -24,7 +24,7 @@ func (o *benchOutput) flags(cmd *cobra.Command) {
 	fl.StringVar(&o.svg, "svg", "", "draw the plots into this `folder`, and show them in the Markdown")
 }
 
-// benchCommand is the program itself: zrlbench [WORKLOAD…].
+// benchCommand returns the root command: zrlbench [WORKLOAD…].
 func (a *app) benchCommand() *cobra.Command {
 	var o bench.Options
 	var out benchOutput

@@ -19,19 +19,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/node/statetest"
 )
 
-// TestMain lets the test binary be a rank that is measured, as the program is.
+// TestMain runs a rank if the test binary is started as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && slices.Contains([]string{bench.RankCommand, tune.RankCommand, goodput.FlowCommand, path.EmulatorCommand}, os.Args[1]) {
 		main()
 	}
-	// Ranks of a program with the race detector would sleep a second at their end.
+	// With the race detector, ranks would sleep for a second at exit.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	os.Exit(statetest.Run(m))
 }
 
 const testTimeout = 20 * time.Second
 
-// zrlbench runs the program to its end.
+// zrlbench runs the program to completion.
 func zrlbench(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)

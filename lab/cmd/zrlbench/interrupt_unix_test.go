@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestBenchInterrupted: Ctrl-C ends a measurement and all of its processes.
+// TestBenchInterrupted checks that Ctrl-C ends a measurement and all its processes.
 func TestBenchInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan string, 1)

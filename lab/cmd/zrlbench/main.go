@@ -1,5 +1,5 @@
-// Command zrlbench measures zrlmpid on this machine, beside the limits of the machine
-// and other MPI libraries, and measures the algorithms of collectives.
+// Command zrlbench measures zrlmpid on this machine, compared with the limits of the machine and other MPI libraries,
+// and measures the algorithms of collectives.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/tune"
 )
 
-// The exit codes.
+// Exit codes.
 const (
 	exitOK      = 0
 	exitFailure = 1
@@ -37,7 +37,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run is main with everything that it touches as an argument.
+// run is main with all its dependencies as arguments.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{rankOut: stdout, commandLine: strings.Join(append([]string{"zrlbench"}, args...), " ")}
 	root := a.root()
@@ -47,8 +47,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetOut(out)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	// A bufio.Writer returns its first error again, also when it is flushed: a command whose
-	// output is incomplete has failed, even if it ignored the error.
+	// A bufio.Writer returns its first error again, even from Flush. So a command whose output is incomplete fails even
+	// if it ignored the error.
 	if failed := out.Flush(); failed != nil && !errors.Is(err, failed) {
 		err = errors.Join(err, failed)
 	}
@@ -62,16 +62,14 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return exitFailure
 }
 
-// app is what the commands share.
+// app is the state shared by the commands.
 type app struct {
 	json bool
 	// commandLine is recorded in the measurements.
 	commandLine string
-	// started: flags and arguments were accepted, and the command runs. Errors before that
-	// are mistakes on the command line.
+	// started means that flags and arguments were accepted and the command runs. Earlier errors are usage errors.
 	started bool
-	// rankOut is the unbuffered standard output, for the processes of ranks: the process
-	// that started them waits for each line.
+	// rankOut is the unbuffered standard output for rank processes, whose parent waits for each line.
 	rankOut io.Writer
 }
 
@@ -87,8 +85,8 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// rankCommand is a hidden command: the program starts itself with it for each rank. Its
-// arguments are not flags of zrlbench.
+// rankCommand returns a hidden command with which the program starts itself for each rank. Its arguments are not flags
+// of zrlbench.
 func (a *app) rankCommand(name string, run func(context.Context, []string, io.Reader, io.Writer) error) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Hidden: true, DisableFlagParsing: true,

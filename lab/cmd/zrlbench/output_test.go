@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// fullDisk is a writer that takes so many bytes and no more.
+// fullDisk is a writer that accepts a limited number of bytes.
 type fullDisk struct{ room int }
 
 func (f *fullDisk) Write(b []byte) (int, error) {
@@ -20,7 +20,7 @@ func (f *fullDisk) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// TestFullDisk: a command whose output is incomplete fails, and reports the reason once.
+// TestFullDisk checks that a command whose output is incomplete fails, and reports the reason once.
 func TestFullDisk(t *testing.T) {
 	for _, room := range []int{0, 10} {
 		for _, args := range []string{"--help", "version", "version --json", "completion bash", "tune show", "tune show --json", "tune --help", "show --help"} {
@@ -33,7 +33,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestFullFile: results that cannot be saved are printed, and the error is reported.
+// TestFullFile checks that results are printed even if they cannot be saved, and that the error is reported.
 func TestFullFile(t *testing.T) {
 	const full = "/dev/full"
 	if _, err := os.Stat(full); err != nil {

@@ -86,7 +86,7 @@ control message or a word in a cycle.`,
 	return cmd
 }
 
-// busyNodes reads what --busy has.
+// busyNodes parses the value of --busy.
 func busyNodes(list []string) (map[int]int, error) {
 	left := map[int]int{}
 	for _, item := range list {
@@ -138,7 +138,7 @@ func (a *app) paperBcast(out io.Writer, setup bcast.Setup, clock float64) error 
 	return w.Flush()
 }
 
-// chainNodes is how many nodes of an order are printed.
+// chainNodes is the maximum number of nodes of an order to print.
 const chainNodes = 16
 
 func chainText(order []int) string {

@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/match"
 )
 
-// matchBenchmarks are what paper match measures, for a design and for the engine.
+// matchBenchmarks are the benchmarks of paper match, for a design and for the engine.
 var matchBenchmarks = map[string]struct {
 	simulate func(twolevel.Design, int) (twolevel.Measured, error)
 	measure  func(m *match.Matcher[int, int], depth int) (time.Duration, error)
@@ -120,7 +120,7 @@ func writeMatches(out io.Writer, results []simulatedMatch) error {
 	return w.Flush()
 }
 
-// measureEngine returns how many nanoseconds a benchmark of the engine's matching takes.
+// measureEngine returns the duration of a benchmark of the engine's matching, in nanoseconds.
 func measureEngine(depth int, measure func(*match.Matcher[int, int], int) (time.Duration, error)) (float64, error) {
 	m := match.New[int, int](match.Limits{})
 	for i := range depth {
@@ -132,7 +132,7 @@ func measureEngine(depth int, measure func(*match.Matcher[int, int], int) (time.
 	return float64(d.Nanoseconds()), err
 }
 
-// matchLast returns the time of a match of the last receive, which is posted again.
+// matchLast returns the time to match the last receive and post it again.
 func matchLast(m *match.Matcher[int, int], depth int) (time.Duration, error) {
 	const rounds = 20000
 	last, began := int32(depth-1), time.Now()
@@ -148,7 +148,7 @@ func matchLast(m *match.Matcher[int, int], depth int) (time.Duration, error) {
 	return time.Since(began) / rounds, nil
 }
 
-// matchAll returns the time in which all receives are matched, last ones first.
+// matchAll returns the time to match all receives, last first.
 func matchAll(m *match.Matcher[int, int], depth int) (time.Duration, error) {
 	began := time.Now()
 	for i := depth - 1; i >= 0; i-- {

@@ -68,10 +68,10 @@ measured within 1.25 times the fastest, and the ratios of predicted to measured 
 	return cmd
 }
 
-// maxLength is the longest vector or block, in bytes.
+// maxLength is the maximum length of a vector or block, in bytes.
 const maxLength = 1 << 30
 
-// request reads what is to be predicted.
+// request parses the flags into a prediction request.
 func (f *scaleFlags) request(ctx context.Context) (q predict.Request, err error) {
 	for _, name := range f.collectives {
 		of, err := collectives.ParseName(name)
@@ -106,7 +106,7 @@ func (f *scaleFlags) request(ctx context.Context) (q predict.Request, err error)
 	return q, err
 }
 
-// readFile reads a file by a function that takes its name for errors, which are the user's.
+// readFile reads a file with load, which gets the name for its errors. These become usage errors.
 func readFile[T any](name string, load func(io.Reader, string) (T, error)) (T, error) {
 	var none T
 	file, err := os.Open(name)
@@ -121,7 +121,7 @@ func readFile[T any](name string, load func(io.Reader, string) (T, error)) (T, e
 	return v, nil
 }
 
-// readFits fits the model to a table, if there is one.
+// readFits fits the model to a table, if one is given.
 func readFits(ctx context.Context, name string) ([]*predict.Fit, error) {
 	if name == "" {
 		return nil, nil
@@ -173,12 +173,12 @@ func (a *app) paperScale(ctx context.Context, out io.Writer, f *scaleFlags) erro
 	return w.Flush()
 }
 
-// microseconds is a time in microseconds, with three significant digits or to the nanosecond.
+// microseconds formats a time in microseconds, with three significant digits or to the nanosecond.
 func microseconds(ns float64) string {
 	return strconv.FormatFloat(ns/1000, 'f', max(0, min(3, 3-len(strconv.Itoa(int(ns/1000))))), 64)
 }
 
-// scaleRows returns the points of each algorithm and length, which are one after another.
+// scaleRows groups consecutive points of the same algorithm and length.
 func scaleRows(points []predict.Point) (rows [][]predict.Point) {
 	for i, p := range points {
 		if i > 0 {
@@ -192,7 +192,7 @@ func scaleRows(points []predict.Point) (rows [][]predict.Point) {
 	return rows
 }
 
-// lengthText is a number of bytes with its unit.
+// lengthText formats a number of bytes with its unit.
 func lengthText(n int) string {
 	if text := bytesize.Size(n).String(); text[len(text)-1] == 'B' {
 		return text
@@ -330,7 +330,7 @@ func (a *app) paperChoose(ctx context.Context, out io.Writer, name, measured, fi
 	return err
 }
 
-// paperUpstream is paperChoose for FPGAs.
+// paperUpstream implements paper choose for FPGAs.
 func (a *app) paperUpstream(ctx context.Context, out io.Writer, d *predict.Description) error {
 	by, all, err := predict.ChooseUpstream(ctx, d)
 	if err != nil {

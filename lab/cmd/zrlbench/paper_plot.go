@@ -17,7 +17,7 @@ type chartFile struct {
 	chart chart.Chart
 }
 
-// drawAll writes charts into a folder, which it makes if there is none; "" draws nothing.
+// drawAll writes charts into a folder, creating it if necessary; "" draws nothing.
 func drawAll(folder string, charts []chartFile) error {
 	if folder == "" {
 		return nil
@@ -42,7 +42,7 @@ func svgFlag(cmd *cobra.Command, folder *string) {
 	cmd.Flags().StringVar(folder, "svg", "", "draw plots into this `folder`")
 }
 
-// addLine begins a line of a chart, with its own colour, dashes and marker.
+// addLine adds a line with a separate colour, dashes and marker to a chart.
 func addLine(c *chart.Chart, name string) {
 	c.Series = append(c.Series, chart.Series{Name: name, Kind: chart.Model, Variant: len(c.Series)})
 }
@@ -52,7 +52,7 @@ func addPoint(c *chart.Chart, i int, x, y float64) {
 	c.Series[i].Points = append(c.Series[i].Points, chart.Point{X: x, Y: y})
 }
 
-// figureCharts has a chart for each number of nodes, as figures 18 to 21 of the source.
+// figureCharts returns a chart for each number of nodes, as in figures 18 to 21 of the source.
 func figureCharts(cells []bcast.Cell) (charts []chartFile) {
 	for i, c := range cells {
 		if i == 0 || cells[i-1].Nodes != c.Nodes {
@@ -70,7 +70,7 @@ func figureCharts(cells []bcast.Cell) (charts []chartFile) {
 	return charts
 }
 
-// matchChart has a line for each design, and for the engine.
+// matchChart returns a chart with a line for each design, and one for the engine.
 func matchChart(benchmark string, results []simulatedMatch) []chartFile {
 	c := chart.Chart{
 		Title: "Message matching: " + benchmark,
@@ -92,7 +92,7 @@ func matchChart(benchmark string, results []simulatedMatch) []chartFile {
 	return []chartFile{{"match-" + benchmark + ".svg", c}}
 }
 
-// programChart has a line for each size.
+// programChart returns a chart with a line for each size.
 func programChart(program string, results []simulatedProgram) []chartFile {
 	c := chart.Chart{
 		Title: program + " on processors with a shared memory",

@@ -23,7 +23,7 @@ func simulate(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	return out.String(), errs.String(), code
 }
 
-// The same parameters have the same bytes as results.
+// Equal parameters give identical results.
 func TestPaperGolden(t *testing.T) {
 	for _, test := range []struct {
 		golden string
@@ -109,7 +109,7 @@ func TestPaperEngine(t *testing.T) {
 	}
 }
 
-// A comparison has what is fitted and what is not, and the counts of all.
+// A comparison covers fitted and other calls, and the totals.
 func TestPaperCompare(t *testing.T) {
 	stdout, stderr, code := simulate(t, "scale", "--compare", "testdata/paper/measured.yaml", "--json")
 	var got struct {
@@ -144,7 +144,7 @@ func TestPaperCompare(t *testing.T) {
 	}
 }
 
-// chosenTable returns the name of a table that paper choose has written.
+// chosenTable returns the name of a table written by paper choose.
 func chosenTable(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "table.yaml")
@@ -154,7 +154,7 @@ func chosenTable(t *testing.T) string {
 	return file
 }
 
-// The engine reads what paper choose writes.
+// The engine can read the table written by paper choose.
 func TestPaperChosenTable(t *testing.T) {
 	file, err := os.Open(chosenTable(t))
 	if err != nil {
@@ -211,7 +211,7 @@ func TestPaperPlots(t *testing.T) {
 	}
 }
 
-// The plots of docs/papers.md are those that the commands draw.
+// The plots in docs/papers.md are up to date.
 func TestPaperPlotsOfDocs(t *testing.T) {
 	if testing.Short() || race.Enabled {
 		t.Skip("simulates all cells of the papers, in one goroutine")

@@ -91,13 +91,13 @@ which algorithm is chosen. By default print the built-in table.`,
 
 func (a *app) tune(ctx context.Context, o tune.Options, output string, stdout, stderr io.Writer) (err error) {
 	var file *os.File
-	if output != "" { // first: a file that cannot be made fails before minutes of measuring
+	if output != "" { // first, so that an unwritable file fails before minutes of measuring
 		if file, err = os.CreateTemp(filepath.Dir(output), ".zrlbench-tune-"); err != nil {
 			return err
 		}
 		defer func() {
 			file.Close()
-			_ = os.Remove(file.Name()) // it exists only if the table was not written
+			_ = os.Remove(file.Name()) // exists only if the table was not written
 		}()
 	}
 	r, err := tune.Run(ctx, o, stderr)
@@ -118,7 +118,7 @@ func (a *app) writeTable(t *collectives.Table, stdout io.Writer) error {
 	return tune.Print(stdout, t)
 }
 
-// saveTable writes a table to a file at path, when it is complete.
+// saveTable writes a table to a file at path, and replaces it only when complete.
 func saveTable(t *collectives.Table, path string) error {
 	file, err := os.CreateTemp(filepath.Dir(path), ".zrlbench-")
 	if err != nil {
@@ -132,7 +132,7 @@ func saveTable(t *collectives.Table, path string) error {
 
 // save writes a table to file, and renames file to path when it is complete.
 func save(t *collectives.Table, file *os.File, path string) error {
-	const readable = 0o644 // CreateTemp makes it 0600
+	const readable = 0o644 // CreateTemp creates it with 0600
 	if err := errors.Join(t.Write(file), file.Chmod(readable), file.Close()); err != nil {
 		return err
 	}

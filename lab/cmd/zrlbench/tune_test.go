@@ -17,7 +17,7 @@ func TestTune(t *testing.T) {
 	if code != exitOK {
 		t.Fatalf("exit code %d\n%s%s", code, out, errs)
 	}
-	// How wide the columns are depends on what was measured.
+	// Column widths depend on the measurements.
 	words := strings.Join(strings.Fields(out), " ")
 	for _, want := range []string{"network, over udp: ", " barrier RANKS ", " allreduce RANKS BYTES recursive-doubling rabenseifner ring flat TAKEN 2 8 ", " 3 512 "} {
 		if !strings.Contains(words, want) {
@@ -45,7 +45,7 @@ func TestTune(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(filepath.Dir(file), ".*")); err != nil || left != nil {
 		t.Errorf("%v, %v", left, err)
 	}
-	// The table that is built in.
+	// The built-in table.
 	if code, out, _ := zrlbench(t, "tune", "show"); code != exitOK || !strings.Contains(out, "== oversubscribed_memory, over shm: ") || !strings.Contains(out, "\nexscan\n") {
 		t.Errorf("%d\n%s", code, out)
 	}

@@ -1,9 +1,8 @@
-// Package bcast models the hardware of Park, Efficient Pipelined Broadcast with Monitoring
-// Processing Node Status (2019): nodes with message passing engines on a crossbar, whose
-// broadcasts follow the schedules of mpe/coll.
+// Package bcast models the hardware of Park, Efficient Pipelined Broadcast with Monitoring Processing Node Status
+// (2019): nodes with message passing engines on a crossbar, whose broadcasts follow the schedules of mpe/coll.
 //
-// What the source leaves open is said in docs/papers.md. There is no constant in the model but a
-// cycle for each thing that happens.
+// docs/papers.md describes the assumptions made where the source is silent. The only constants of the model are the
+// single cycles that each action takes.
 package bcast
 
 import (
@@ -14,12 +13,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Variant is one of the source's broadcasts.
+// Variant is one of the source's broadcast algorithms.
 type Variant uint8
 
-// The variants: conventional pipelined broadcast with a synchronisation for each of k segments
-// (2.2), atomic pipelined broadcast (3.1), and this with the initial (3.2.1) and the full change of
-// the transmission order (3.2.2).
+// The variants: conventional pipelined broadcast, which synchronizes each of k segments (2.2); atomic pipelined
+// broadcast (3.1); and atomic broadcast with the initial (3.2.1) and the full change of the transmission order (3.2.2).
 const (
 	Pipelined Variant = iota
 	Atomic
@@ -50,27 +48,26 @@ func (v Variant) String() string {
 // MarshalText returns the name of the variant.
 func (v Variant) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// The bounds of a Setup.
+// Bounds of a Setup.
 const (
 	MaxNodes = 256
 	MaxBytes = 64 << 10
 )
 
-// Setup is what is broadcast on which machine.
+// Setup describes a broadcast and the machine that it runs on.
 type Setup struct {
-	// Nodes is the number of nodes, and Root the one that has the data.
+	// Nodes is the number of nodes. Root is the node that has the data.
 	Nodes, Root int
-	// Bytes is the length of the data, and Word that of what a hop carries in a cycle.
+	// Bytes is the length of the data. Word is the number of bytes that a hop carries per cycle.
 	Bytes, Word int
-	// Left has how many bytes nodes have still to send when the broadcast begins, by node. Nodes
-	// that are left out have none.
+	// Left maps a node to the number of bytes that it still has to send when the broadcast begins. The default is 0.
 	Left map[int]int
 }
 
 // ErrSetup matches every *SetupError.
 var ErrSetup = errors.New("impossible setup")
 
-// SetupError says what of a Setup is impossible.
+// SetupError describes an invalid Setup.
 type SetupError struct{ Problem string }
 
 func (e *SetupError) Error() string { return e.Problem }
@@ -103,18 +100,18 @@ func (s *Setup) check() error {
 	return nil
 }
 
-// Result is what a broadcast takes.
+// Result is the outcome of a simulated broadcast.
 type Result struct {
 	Variant Variant
-	// Cycles is how long it takes until the last node has completed it.
+	// Cycles is the time until the last node has completed the broadcast.
 	Cycles sim.Cycle
-	// Segments is into how many messages the data is cut, k of equation 1, and Sync the cycles that
-	// a node spends on their synchronisation if it waits for no other, those of equation 2.
+	// Segments is the number of messages into which the data is split (k of equation 1). Sync is the number of cycles
+	// that a node spends on synchronizing them if it waits for no other node (equation 2).
 	Segments int
 	Sync     sim.Cycle
 	// Order is the order of nodes in the chain.
 	Order []int
-	// Events is how many events the model has had.
+	// Events is the number of events simulated.
 	Events uint64
 }
 
@@ -142,7 +139,7 @@ func Run(setup Setup, v Variant) (Result, error) {
 		return Result{}, err
 	}
 	m := machine{word: setup.Word, nodes: make([]*node, setup.Nodes)}
-	calls := make([]coll.Call, setup.Nodes) // schedules read them
+	calls := make([]coll.Call, setup.Nodes) // the schedules refer to them
 	for r := range m.nodes {
 		n := &node{machine: &m}
 		m.nodes[r], calls[r] = n, call
@@ -163,9 +160,9 @@ func Run(setup Setup, v Variant) (Result, error) {
 	return result, nil
 }
 
-// begin schedules when nodes issue the operations of the broadcast. A node's issue queue has what it
-// has still to send first. With a fixed order, a barrier comes before a broadcast: it begins when
-// the status register has all nodes free.
+// begin schedules the time at which each node issues its operations. A node first sends the data that is left in its
+// issue queue. With a fixed order, a barrier precedes the broadcast, which begins once the status register shows all
+// nodes free.
 func (m *machine) begin(setup Setup, form coll.OrderForm) {
 	var all sim.Cycle
 	free := make([]sim.Cycle, len(m.nodes))

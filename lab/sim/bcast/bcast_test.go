@@ -24,7 +24,7 @@ func run(t testing.TB, setup bcast.Setup, v bcast.Variant) bcast.Result {
 	return result
 }
 
-// The cells of the source's table 2.
+// TestTable2 reproduces the cells of the source's table 2.
 func TestTable2(t *testing.T) {
 	rows, err := bcast.Table2()
 	if err != nil {
@@ -42,8 +42,8 @@ func TestTable2(t *testing.T) {
 	}
 }
 
-// formula is the closed form of atomic broadcasts: a node is first needed a cycle later for each
-// node before it but the root.
+// formula is the closed form of atomic broadcasts: each node is first needed one cycle after its predecessor, not
+// counting the root.
 func formula(order []int, setup bcast.Setup, changes bool) sim.Cycle {
 	words := func(bytes int) int { return (bytes + 3) / 4 }
 	wait := 0
@@ -84,7 +84,7 @@ func TestNobodyBusy(t *testing.T) {
 	}
 }
 
-// The saving is N − 2 cycles at most, and reached when P1 is busy for longer.
+// The saving is at most N − 2 cycles, reached when P1 is busy for at least as long.
 func TestSaving(t *testing.T) {
 	for _, nodes := range []int{3, 4, 8, 16, 32} {
 		for left := 4; left <= 2048; left *= 2 {
@@ -97,8 +97,8 @@ func TestSaving(t *testing.T) {
 	}
 }
 
-// With several busy nodes, the full change of the order is better than the initial one, if what
-// they have left is in different classes of the status register, and the same if not.
+// With several busy nodes, the full change of the order beats the initial one if the nodes' remaining bytes fall into
+// different classes of the status register. Otherwise both are equal.
 func TestSeveralBusy(t *testing.T) {
 	for _, test := range []struct {
 		left   map[int]int
@@ -117,8 +117,8 @@ func TestSeveralBusy(t *testing.T) {
 	}
 }
 
-// The source's figures 8 to 14: how many cycles a broadcast waits for what is under way. In figures 11, 12 and
-// 14 the source has 2, 0 and 1.
+// The source's figures 8 to 14: the number of cycles for which a broadcast waits for data in flight. The source has 2,
+// 0 and 1 in figures 11, 12 and 14.
 func TestOrderFigures(t *testing.T) {
 	busy := map[int]int{1: 12, 2: 12, 3: 8, 4: 8} // at most 3 cycles of 4 bytes
 	busier := map[int]int{1: 24, 2: 12, 3: 8, 4: 8}
@@ -162,8 +162,8 @@ func TestHeadline(t *testing.T) {
 	}
 }
 
-// A conventional broadcast is a pipeline of N − 2 + k steps, each with a synchronisation; the last
-// node is not in any further step, and so does not wait until its sender has read its message.
+// A conventional broadcast is a pipeline of N − 2 + k steps, each with a synchronization. The last node takes no part
+// in a further step, so it does not wait until its sender has read its message.
 func TestPipelined(t *testing.T) {
 	for _, nodes := range []int{3, 4, 8, 32} {
 		for bytes := 4; bytes <= 2048; bytes *= 2 {
@@ -180,8 +180,8 @@ func TestPipelined(t *testing.T) {
 	}
 }
 
-// What the source says of its figures 18 to 21: the ratio is at most that of table 2 or near it, and
-// falls as messages get longer.
+// The source's claims about its figures 18 to 21: the ratio does not exceed table 2's by much, and falls as messages
+// get longer.
 func TestFigures(t *testing.T) {
 	points, err := bcast.Figures()
 	if err != nil {

@@ -5,30 +5,30 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// A message passing engine (MPE) takes a cycle to read a control message and one to compose an
-// answer. The crossbar takes one to carry a control message or a word over a hop.
+// A message passing engine (MPE) takes one cycle to read a control message and one to compose a reply. The crossbar
+// takes one cycle per hop to carry a control message or a word.
 const (
 	readCycles    sim.Cycle = 1
 	composeCycles sim.Cycle = 1
 	hopCycles     sim.Cycle = 1
 )
 
-// syncCycles is what one message over one hop takes beside its data: request; read it, compose
-// and carry the ready message, read it; compose, carry and read the complete message. It is m of
-// equation 2, and α of equation 1.
+// syncCycles is the time that a message takes over one hop, excluding its data: carry and read the request; compose,
+// carry and read the ready message; compose, carry and read the complete message. It is m of equation 2 and α of
+// equation 1.
 const syncCycles = hopCycles + readCycles + composeCycles + hopCycles + readCycles + composeCycles + hopCycles + readCycles
 
-// machine is the crossbar with its nodes.
+// machine is the crossbar and its nodes.
 type machine struct {
 	clock sim.Clock
 	word  int
 	nodes []*node
-	// ended is when the last operation was complete.
+	// ended is the cycle in which the last operation completed.
 	ended sim.Cycle
 }
 
-// node is the MPE of a node. Its issue queue has the operations of a schedule; those that have
-// begun hold, one at a time and in order, the port that they receive or send through.
+// node is the MPE of a node. Its issue queue holds the operations of a schedule. The operations that have begun occupy
+// the receive and send ports one at a time, in order.
 type node struct {
 	machine  *machine
 	schedule coll.Schedule
@@ -41,15 +41,15 @@ type operation struct {
 	node   *node
 	number int
 	step   coll.Step
-	// up and down are the operations before and behind this one on its path.
+	// up and down are the previous and the next operation on the path.
 	up, down *operation
-	// requested: the request of the node before has arrived.
+	// requested reports whether the request of the previous node was received.
 	requested bool
-	// words is how many words have left the head, or have arrived elsewhere.
+	// words is the number of words that left the head or reached another node of the path.
 	words int
 }
 
-// issue puts the operations that may begin now into effect.
+// issue starts all operations that may begin now.
 func (n *node) issue() {
 	for {
 		step, number, ok := n.progress.Next()
@@ -68,9 +68,8 @@ func (n *node) issue() {
 	}
 }
 
-// request carries the request of the operation that holds the output port to the next node, if
-// that receives from this one now. The request of a Fwd goes on when one has arrived: so the path
-// is held from head to tail.
+// request sends the request of the operation that holds the output port to the next node if that node is now receiving
+// from n. A Fwd passes its request on only after it has received one, so the path is reserved from head to tail.
 func (n *node) request() {
 	if n.out.Len() == 0 {
 		return
@@ -88,7 +87,7 @@ func (n *node) request() {
 	n.machine.clock.After(hopCycles, to.onRequest)
 }
 
-// accept has the node from which the input port is to receive request again.
+// accept retries the request of the node from which the input port expects data.
 func (n *node) accept() {
 	if n.in.Len() > 0 {
 		n.machine.nodes[n.in.Head().step.Peer].request()
@@ -104,8 +103,8 @@ func (o *operation) onRequest() {
 	o.node.machine.clock.After(readCycles+composeCycles+hopCycles, o.head().onReady)
 }
 
-// head returns the first operation of the path. The path is held, so that control messages pass
-// its body in the cycle in which they are sent.
+// head returns the first operation of the path. The whole path is reserved, so control messages cross its body within
+// the cycle in which they are sent.
 func (o *operation) head() *operation {
 	for o.up != nil {
 		o = o.up
@@ -115,7 +114,7 @@ func (o *operation) head() *operation {
 
 func (o *operation) onReady() { o.node.machine.clock.After(readCycles, o.sendWord) }
 
-// sendWord sends a word of the head's data in each cycle.
+// sendWord sends the head's data, one word per cycle.
 func (o *operation) sendWord() {
 	clock := &o.node.machine.clock
 	clock.After(hopCycles, o.down.onWord)
@@ -136,7 +135,7 @@ func (o *operation) onWord() {
 	}
 }
 
-// onComplete ends the operations of the path whose tail is o. The head reads the message first.
+// onComplete ends all operations of the path with tail o. The head first reads the message.
 func (o *operation) onComplete() {
 	for o.up != nil {
 		up := o.up
@@ -146,7 +145,7 @@ func (o *operation) onComplete() {
 	o.node.machine.clock.After(readCycles, o.end)
 }
 
-// end leaves the ports to the next operations.
+// end releases the ports to the next operations.
 func (o *operation) end() {
 	n := o.node
 	if o.step.Sends() {
@@ -162,7 +161,7 @@ func (o *operation) end() {
 	n.accept()
 }
 
-// total is how many words the operation moves.
+// total returns the number of words that the operation moves.
 func (o *operation) total() int { return words(o.step.Len, o.node.machine.word) }
 
 func words(bytes, word int) int { return (bytes + word - 1) / word }

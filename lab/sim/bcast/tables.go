@@ -1,19 +1,19 @@
 package bcast
 
-// Nanoseconds of a cycle of the source's machine, and bytes of its words.
+// Cycle time in nanoseconds and word size in bytes of the source's machine.
 const (
 	SourceNanoseconds = 10
 	SourceWord        = 4
 )
 
-// Cell is a comparison of atomic broadcasts without and with a change of the transmission order, on
-// the source's machine: the root is P0, and only P1 is busy.
+// Cell compares atomic broadcasts with and without the change of the transmission order, on the source's machine. The
+// root is P0, and only P1 is busy.
 type Cell struct {
 	Nodes  int `json:"nodes"`
 	Bytes  int `json:"bytes"`
 	Left   int `json:"left_bytes"`
 	Atomic int `json:"atomic_ns"`
-	// Changed is with the full change of the order; with one busy node, the initial one is the same.
+	// Changed is the time with the full change of the order. With one busy node, the initial change gives the same.
 	Changed int     `json:"changed_ns"`
 	Ratio   float64 `json:"ratio"`
 }
@@ -47,8 +47,7 @@ func Table2() ([]Cell, error) {
 	return rows, nil
 }
 
-// Figures returns the points of the source's figures 18 to 21, by nodes, bytes under way, and
-// length.
+// Figures returns the points of the source's figures 18 to 21, by nodes, bytes in flight, and length.
 func Figures() ([]Cell, error) {
 	var points []Cell
 	for _, nodes := range [...]int{4, 8, 16, 32} {

@@ -8,71 +8,72 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/sim"
 )
 
-// Link is what a message takes between two ranks. Times are in nanoseconds.
+// Link holds the LogGOPS parameters of a message between two ranks. Times are in nanoseconds.
 type Link struct {
-	// Latency is L: from the interface of the sender to that of the receiver.
+	// Latency (L) is the time from the sender's interface to the receiver's.
 	Latency float64
-	// Overhead is o: the processor time of a message at each end; OverheadByte is O, that of a byte.
+	// Overhead (o) is the processor time per message at each end, OverheadByte (O) the processor time per byte.
 	Overhead, OverheadByte float64
-	// Gap is g: the time for which a message holds an interface at least; GapByte is G, that of a byte.
+	// Gap (g) is the minimum time for which a message occupies an interface, GapByte (G) the time per byte.
 	Gap, GapByte float64
-	// Eager is S: longer messages wait for their receive, and are acknowledged. Below 0, all do.
+	// Eager (S) is the maximum length of an eager message. Longer ones wait for their receive and are acknowledged. If
+	// it is negative, all messages do.
 	Eager int
-	// Pulls: the receiver of a message longer than Eager copies it from the sender's memory.
+	// Pulls reports whether the receiver of a message longer than Eager copies it from the sender's memory.
 	Pulls bool
 }
 
-// Host is what ranks do without messages. Times are in nanoseconds.
+// Host holds the costs of local work on a host. Times are in nanoseconds.
 type Host struct {
-	// Call is what a call takes in itself.
+	// Call is the fixed cost of a call.
 	Call float64
-	// Copy and Reduce are what a byte takes that is copied, or combined with another.
+	// Copy and Reduce are the costs per byte of copying and of reducing.
 	Copy, Reduce float64
-	// Publish is what it takes to publish in a shared buffer, or to read that something was
-	// published, and Visible the time until others can.
+	// Publish is the cost of publishing in a shared buffer, and of reading a publication. Visible is the delay until
+	// other ranks see it.
 	Publish, Visible float64
-	// Switch is the time slice of a rank that waits, on hosts with fewer cores than ranks: it polls
-	// once and yields.
+	// Switch is the time slice of a waiting rank on a host with fewer cores than ranks: the rank polls once and yields.
 	Switch float64
 }
 
-// Parameters are what is fitted to measurements.
+// Parameters are the model parameters that are fitted to measurements.
 type Parameters struct {
 	Host Host
-	// Memory is between ranks of a host, and Network between hosts.
+	// Memory connects ranks of one host, Network ranks of different hosts.
 	Memory, Network Link
 }
 
-// Cluster is ranks on hosts. Ranks of a host have successive numbers.
+// Cluster describes ranks on hosts. Ranks of a host are numbered consecutively.
 type Cluster struct {
 	Ranks int
-	// PerHost is how many ranks a host has, and Cores how many cores; 0 is one for each rank.
+	// PerHost is the number of ranks per host, Cores the number of cores per host. 0 cores means one for each rank.
 	PerHost, Cores int
-	// Loopback: ranks of a host exchange messages by Network as well, without an interface, and
-	// share no memory.
+	// Loopback means that ranks of one host also communicate over Network, without using an interface, and share no
+	// memory.
 	Loopback bool
-	// Blocking: ranks do one step at a time, as FPGAs with the profile cloudfpga do.
+	// Blocking means that ranks execute one step at a time, like FPGAs with the profile cloudfpga.
 	Blocking bool
-	// PerSwitch is how many hosts a switch has; 0 is all. Messages between switches take Uplink in
-	// addition, of which Latency, Gap and GapByte count.
+	// PerSwitch is the number of hosts per switch; 0 means one switch for all. Messages between switches also cross an
+	// Uplink, for which only Latency, Gap and GapByte are used.
 	PerSwitch int
-	// Barrier: a rank begins the call when it has ended a barrier, as in measurements. Otherwise all begin at once.
+	// Barrier means that each rank begins the call after a barrier, as in measurements. Otherwise all ranks begin at
+	// the same time.
 	Barrier bool
 	Uplink  Link
 	Parameters
 }
 
-// The bounds of a Cluster.
+// Bounds of a Cluster.
 const (
 	MaxRanks = 1 << 16
-	// maxTime is the longest time that a parameter may have, in nanoseconds.
+	// maxTime is the maximum of each time parameter, in nanoseconds.
 	maxTime = 1e9
 )
 
 // ErrCluster matches every *ClusterError.
 var ErrCluster = errors.New("impossible cluster")
 
-// ClusterError says what of a Cluster is impossible.
+// ClusterError describes an invalid Cluster.
 type ClusterError struct{ Problem string }
 
 func (e *ClusterError) Error() string { return e.Problem }
@@ -80,7 +81,7 @@ func (e *ClusterError) Error() string { return e.Problem }
 // Is reports whether target is ErrCluster.
 func (e *ClusterError) Is(target error) bool { return target == ErrCluster }
 
-// Check returns what is wrong with the cluster, as a *ClusterError.
+// Check validates the cluster. The error is a *ClusterError.
 func (c *Cluster) Check() error {
 	bad := func(format string, args ...any) error { return &ClusterError{fmt.Sprintf(format, args...)} }
 	switch {
@@ -116,19 +117,19 @@ func (l *Link) times() []*float64 {
 	return []*float64{&l.Latency, &l.Overhead, &l.OverheadByte, &l.Gap, &l.GapByte}
 }
 
-// hosts returns how many there are.
+// hosts returns the number of hosts.
 func (c *Cluster) hosts() int { return (c.Ranks + c.PerHost - 1) / c.PerHost }
 
 // Shared reports whether all ranks share memory.
 func (c *Cluster) Shared() bool { return c.hosts() == 1 && !c.Loopback }
 
-// The shared buffers of the ranks of a host: for so many ranks, and so many bytes of a call.
+// Limits of the shared buffers of a host: number of ranks, and bytes per call.
 const (
 	sharedRanks = 64
 	sharedBytes = 256 << 10
 )
 
-// SharedBytes is coll.Call.Shared of calls of all ranks.
+// SharedBytes returns the value of coll.Call.Shared for calls of all ranks.
 func (c *Cluster) SharedBytes() int {
 	if c.Shared() && c.Ranks <= sharedRanks {
 		return sharedBytes
@@ -142,5 +143,5 @@ func (c *Cluster) Oversubscribed() bool {
 	return c.Cores > 0 && min(c.PerHost, last) > c.Cores
 }
 
-// cycles is a time in cycles.
+// cycles converts nanoseconds to cycles.
 func cycles(ns float64) sim.Cycle { return sim.Cycle(math.Round(ns * 1000)) }

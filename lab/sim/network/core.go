@@ -6,26 +6,27 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/sim"
 )
 
-// core serves the ranks that share it round-robin. A rank that waits polls once and yields, which takes a time slice. One that has
-// work keeps the core until that is done, and then a time slice. No event happens while all of them wait.
+// core schedules the ranks that share it round-robin. A waiting rank polls once and yields, which takes a time slice. A
+// rank with work keeps the core until the work is done, and then for one more time slice. While all ranks wait, no
+// event is simulated.
 type core struct {
 	clock *sim.Clock
 	ranks []*rank
 	slice sim.Cycle
-	// work has a bit for each rank with work.
+	// work is a bitmap of the ranks that have work.
 	work []uint64
-	// serves: the rank with the number at has the core, and work. Otherwise its work has ended at since, and from then on it, and
-	// those after it, have had a time slice each.
+	// serves reports whether the core is executing the work of rank at. Otherwise that work ended at since, and from
+	// then on rank at and the ranks after it have each used one time slice.
 	serves bool
 	at     int
 	since  sim.Cycle
-	// next is the first of the ranks with work to get the core, or negative, and when that is. Then arrives is called.
+	// next is the rank with work that gets the core first, at the time when, or −1. arrives is the callback for it.
 	next    int
 	when    sim.Cycle
 	arrives func()
 }
 
-// init sets the core up at the time of the clock, without ranks.
+// init resets the core to the current time of the clock, without ranks.
 func (c *core) init(clock *sim.Clock, slice sim.Cycle) {
 	if c.arrives == nil {
 		c.arrives = c.arrive
@@ -33,7 +34,7 @@ func (c *core) init(clock *sim.Clock, slice sim.Cycle) {
 	*c = core{clock: clock, ranks: c.ranks[:0], work: c.work[:0], slice: slice, since: clock.Now(), next: -1, arrives: c.arrives}
 }
 
-// add adds a rank to those that share the core.
+// add assigns a rank to the core.
 func (c *core) add(r *rank) {
 	r.core, r.place = c, len(c.ranks)
 	c.ranks = append(c.ranks, r)
@@ -42,14 +43,14 @@ func (c *core) add(r *rank) {
 	}
 }
 
-// ready notes that a rank has work.
+// ready marks a rank as having work.
 func (c *core) ready(r *rank) {
 	c.work[r.place/64] |= 1 << (r.place % 64)
 	if c.serves {
 		return
 	}
 	now := c.clock.Now()
-	passed := 1 // time slices that have begun, at least
+	passed := 1 // time slices begun, at least 1
 	if c.slice > 0 {
 		passed = max(1, int((now-c.since+c.slice-1)/c.slice))
 	}
@@ -59,19 +60,19 @@ func (c *core) ready(r *rank) {
 	}
 }
 
-// distance returns how many ranks there are from one on, which may be counted round and round, to another.
+// distance returns the number of round-robin positions from one rank to another.
 func (c *core) distance(from, to int) int {
 	n := len(c.ranks)
 	return ((to-from)%n + n) % n
 }
 
-// goTo has the core come to a rank at a time.
+// goTo schedules the core to reach a rank at the given time.
 func (c *core) goTo(place int, when sim.Cycle) {
 	c.next, c.when = place, when
 	c.clock.After(when-c.clock.Now(), c.arrives)
 }
 
-// arrive begins to serve the next rank, unless one before it has got work since that was scheduled.
+// arrive starts serving the next rank, unless it was rescheduled to an earlier one.
 func (c *core) arrive() {
 	if c.serves || c.next < 0 || c.when != c.clock.Now() {
 		return
@@ -80,7 +81,7 @@ func (c *core) arrive() {
 	c.ranks[c.at].run()
 }
 
-// yield has the rank that is served give the core away, as it has no more work.
+// yield releases the core after the current rank has run out of work.
 func (c *core) yield() {
 	c.work[c.at/64] &^= 1 << (c.at % 64)
 	c.serves, c.since = false, c.clock.Now()
@@ -89,7 +90,7 @@ func (c *core) yield() {
 	}
 }
 
-// following returns the first rank with work after the one that has been served, or −1.
+// following returns the next rank with work after the one just served, or −1.
 func (c *core) following() int {
 	first := c.at / 64
 	before := uint64(1)<<(c.at%64) - 1

@@ -1,14 +1,13 @@
-// Package network predicts what collective calls take on clusters. It executes the schedules of
-// mpe/coll with the engine's own coll.Progress, and has the time of what their steps do from the
-// model LogGOPS: Culler and others, LogP (1993); Alexandrov and others, LogGP (1995); Hoefler,
-// Schneider, Lumsdaine, LogGOPSim (2010).
+// Package network predicts the duration of collective calls on clusters. It executes the schedules of mpe/coll with the
+// engine's coll.Progress, and takes the time of each step from the LogGOPS model: Culler and others, LogP (1993);
+// Alexandrov and others, LogGP (1995); Hoefler, Schneider, Lumsdaine, LogGOPSim (2010).
 //
-// A message takes processor time of its sender and of its receiver, o and O a byte, an interface for
-// g or G a byte, and a latency of L. A message longer than S waits for its receive. Beside it there is
-// what the engine's schedules have: copies, reductions, and publications in shared buffers. Levels are
-// hosts, whose ranks share cores, memory and an interface, and switches, whose hosts share an uplink.
-// A core that several ranks share serves them round-robin; a result is the mean of some distributions of ranks to cores.
+// A message costs processor time at the sender and the receiver (o, and O per byte), time at an interface (g, and G per
+// byte), and a latency L. A message longer than S waits for its receive. The model adds the other steps of the engine's
+// schedules: copies, reductions, and publications in shared buffers. It has two levels: hosts, whose ranks share cores,
+// memory and an interface, and switches, whose hosts share an uplink. A core serves the ranks that share it
+// round-robin. A result is the mean over several assignments of ranks to cores.
 //
-// A cycle of its clock is a picosecond. Its randomness has a fixed seed. Package predict has the parameters from
-// what was measured.
+// A clock cycle is one picosecond. Random numbers come from a fixed seed. Package predict derives the parameters from
+// measurements.
 package network

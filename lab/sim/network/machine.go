@@ -5,7 +5,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// machine is the ranks of a cluster in a call.
+// machine is a cluster that executes a call.
 type machine struct {
 	Cluster
 	algorithm, barrier *coll.Algorithm
@@ -16,52 +16,52 @@ type machine struct {
 	free               *message
 }
 
-// port is an interface: when it is free to send, and to receive.
+// port is a network interface: the times at which it is next free to send and to receive.
 type port struct{ out, in sim.Cycle }
 
-// host is the interface of its ranks, and the cores that they share if there are fewer of them.
+// host is the network interface of a host, and its cores if the ranks outnumber them.
 type host struct {
 	port
 	cores []core
 }
 
-// kind is what a message is.
+// kind is the type of a message.
 type kind uint8
 
 const (
-	// kindEager has data that does not wait for its receive.
+	// kindEager carries data that does not wait for its receive.
 	kindEager kind = iota
-	// kindRequest announces data, kindClear asks for it, and kindAck says that it has come.
+	// kindRequest announces data, kindClear asks for it, and kindAck acknowledges it.
 	kindRequest
 	kindClear
 	kindData
 	kindAck
-	// kindFlowRequest and kindFlowClear synchronise a flow, of which kindPiece is a part.
+	// kindFlowRequest and kindFlowClear synchronize a flow. kindPiece carries a part of it.
 	kindFlowRequest
 	kindFlowClear
 	kindPiece
-	// kindNotice is that something was published.
+	// kindNotice notifies a waiting rank of a publication.
 	kindNotice
 )
 
-// message is under way between two ranks.
+// message is a message in flight between two ranks.
 type message struct {
 	machine  *machine
 	kind     kind
 	from, to *rank
-	// bytes is what it carries, and length the data that it is about.
+	// bytes is the number of bytes on the wire, length the length of the data that the message refers to.
 	bytes, length int
-	// send and recv are the numbers of the steps at both ends.
+	// send and recv are the step numbers at the sender and the receiver.
 	send, recv int
-	// first and last are when its first burst and its last byte have come so far.
+	// first and last are the times at which the first burst and the last byte got through the stages so far.
 	first, last sim.Cycle
-	// next is what happens to it next; happens calls it.
+	// next is the next stage of the message. happens calls it.
 	next    func(*message)
 	happens func()
 	chain   *message
 }
 
-// message returns one that is in no use.
+// message returns a new or recycled message.
 func (m *machine) message(k kind, from, to *rank, bytes int) *message {
 	p := m.free
 	if p == nil {
@@ -76,13 +76,13 @@ func (m *machine) message(k kind, from, to *rank, bytes int) *message {
 
 func (p *message) release() { p.chain, p.machine.free = p.machine.free, p }
 
-// at schedules what happens to the message at a time.
+// at schedules the next stage of the message at the given time.
 func (p *message) at(t sim.Cycle, next func(*message)) {
 	p.next = next
 	p.machine.clock.After(t-p.machine.clock.Now(), p.happens)
 }
 
-// link is that between both ranks.
+// link returns the link between the two ranks.
 func (p *message) link() *Link {
 	if p.from.host == p.to.host && !p.machine.Loopback {
 		return &p.machine.Memory
@@ -90,24 +90,24 @@ func (p *message) link() *Link {
 	return &p.machine.Network
 }
 
-// burst is how many bytes come before a receiver can begin with a message.
+// burst is the number of bytes after which a receiver can start on a message.
 const burst = 16 << 10
 
-// processor is the processor time of n bytes at an end.
+// processor returns the processor time of n bytes at one end.
 func (l *Link) processor(n int) sim.Cycle { return cycles(l.Overhead + float64(n)*l.OverheadByte) }
 
-// begin has the sender's processor begin at a time, which it ends after a processor time.
+// begin starts the sender's processor on the message at time t, for the given cost.
 func (p *message) begin(t, cost sim.Cycle) {
 	p.last = t + cost
 	p.at(t+p.link().processor(min(p.bytes, burst)), (*message).depart)
 }
 
-// times returns the time of the message's first burst, and of all its bytes.
+// times returns the time that the first burst takes, and the time of all bytes, at a cost per byte.
 func (p *message) times(byte float64) (first, all sim.Cycle) {
 	return cycles(float64(min(p.bytes, burst)) * byte), cycles(float64(p.bytes) * byte)
 }
 
-// depart has the interfaces send the message as soon as they are free.
+// depart sends the message as soon as the sender's interfaces are free.
 func (p *message) depart() {
 	m, l := p.machine, p.link()
 	now := m.clock.Now()
@@ -142,7 +142,7 @@ func (m *machine) switchOf(host int) int {
 	return host / m.PerSwitch
 }
 
-// enter has the receiver's interface take the message.
+// enter receives the message at the receiver's interface.
 func (p *message) enter() {
 	m, l := p.machine, p.link()
 	first, all := p.times(l.GapByte)
@@ -153,7 +153,7 @@ func (p *message) enter() {
 	p.at(max(p.first, begin+first), (*message).arrive)
 }
 
-// arrive has the receiver's processor take the message. It ends when the last burst has come.
+// arrive hands the message to the receiver's processor, which is busy at least until the last burst is received.
 func (p *message) arrive() {
 	if p.kind == kindNotice {
 		p.to.work(item{kind: itemStep, cost: p.machine.publish(), number: p.recv})

@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Parameters with which each term of a time can be seen: a message takes 2·100 + 1000 and, a byte, 1
-// at each end.
+// parameters returns parameters with which each term of a time is visible: a message takes 2·100 + 1000, plus 1 per
+// byte at each end.
 func parameters() network.Parameters {
 	return network.Parameters{
 		Host:    network.Host{Copy: 1, Reduce: 2, Publish: 10, Visible: 40, Switch: 50},
@@ -42,8 +42,7 @@ func run(t testing.TB, c network.Cluster, of coll.Collective, name string, bytes
 	return r.Nanoseconds
 }
 
-// The time of a call follows from its schedule: a message takes a = 1200 from its step to the end of its
-// receive.
+// The time of a call follows from its schedule: a message takes a = 1200 from its step to the end of its receive.
 func TestTime(t *testing.T) {
 	const a = 1200
 	shared := flat(2)
@@ -89,8 +88,7 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// Levels: an interface serves the ranks of a host one after another, and an uplink the hosts of a
-// switch.
+// An interface serves the ranks of a host sequentially, and an uplink the hosts of a switch.
 func TestLevels(t *testing.T) {
 	// Ranks 0 to 3 send to 4 to 7, in the first exchange of halves of 8.
 	bytes := func(c *network.Cluster) { c.Network.GapByte = 1 }
@@ -114,7 +112,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// A receiver's interface, and the uplink of its switch, take messages of several senders one after another.
+// The interface of a receiver, and the uplink of its switch, accept messages of several senders sequentially.
 func TestReceivers(t *testing.T) {
 	c := flat(3)
 	c.Network.GapByte = 1
@@ -128,12 +126,12 @@ func TestReceivers(t *testing.T) {
 	}
 }
 
-// Ranks that share a core are served round-robin; one that waits for a message gets it in its next time slice.
+// Ranks that share a core are served round-robin. A rank that waits for a message receives it in its next time slice.
 func TestSharedCores(t *testing.T) {
 	c := flat(2)
 	c.PerHost, c.Cores, c.Loopback = 2, 1, true
-	// Rank 0 sends from 50 to 150, its message comes at 1150, and rank 1 polls at 200, 300 and so on. Or rank 1 begins at
-	// 50, and rank 0 sends from 100 to 200. The result is the mean of 6 distributions.
+	// Rank 0 sends from 50 to 150, its message is received at 1150, and rank 1 polls at 200, 300 and so on. Or rank 1
+	// begins at 50, and rank 0 sends from 100 to 200. The result is the mean of 6 assignments.
 	first, last := 1200.0+100-200, 1250.0+100-50
 	seen := false
 	for k := 1.0; k < 6; k++ {
@@ -143,7 +141,7 @@ func TestSharedCores(t *testing.T) {
 		t.Errorf("%v ns: no mean of %v and %v", run(t, c, coll.Bcast, "binomial", 8), first, last)
 	}
 	c.Host.Switch = 0
-	if got, want := run(t, c, coll.Bcast, "binomial", 8), 1200.0-100; got != want { // rank 1 begins when rank 0 has sent
+	if got, want := run(t, c, coll.Bcast, "binomial", 8), 1200.0-100; got != want { // rank 1 begins after the send
 		t.Errorf("time slices of 0: %v ns, want %v", got, want)
 	}
 	c.Host.Switch = 50
@@ -158,13 +156,13 @@ func TestSharedCores(t *testing.T) {
 		}
 		before = got
 	}
-	// A round of more ranks takes longer, and what they do, too.
+	// With more ranks, a round and its work take longer.
 	many := c
 	many.Ranks, many.PerHost = 16, 16
 	if got, few := run(t, many, coll.Allreduce, "recursive-doubling", 8), run(t, four, coll.Allreduce, "recursive-doubling", 8); got < 3*few {
 		t.Errorf("16 ranks of a core: %v ns, 4: %v", got, few)
 	}
-	// More than 64, of which one after another has work.
+	// More than 64 ranks, of which only one at a time has work.
 	most := c
 	most.Ranks, most.PerHost, most.Host.Switch = 200, 200, 1
 	if got := run(t, most, coll.Scan, "chain", 8); got < 199*1200 || got > 199*(1200+200+2*8) {
@@ -175,7 +173,7 @@ func TestSharedCores(t *testing.T) {
 	}
 }
 
-// After a barrier, ranks do not begin at once: where they share a core, the first to end it wait for the others.
+// After a barrier, ranks do not begin at once: on a shared core, the first to complete it wait for the rest.
 func TestBarrier(t *testing.T) {
 	c := flat(8)
 	c.Barrier = true
@@ -190,7 +188,7 @@ func TestBarrier(t *testing.T) {
 	}
 }
 
-// A flow moves no byte before the last rank is ready, and then passes all in pieces.
+// A flow moves no byte before the last rank is ready, and then forwards all data in pieces.
 func TestFlow(t *testing.T) {
 	c := flat(4)
 	c.Network.GapByte = 1
@@ -199,13 +197,13 @@ func TestFlow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A request, three clears, and the pieces through three hops.
+	// A request, three clears, and the pieces over three hops.
 	if want := 4*1200.0 + 3*(1200+piece) + n - piece; r.Nanoseconds != want {
 		t.Errorf("%v ns, want %v", r.Nanoseconds, want)
 	}
 }
 
-// clusters are of all kinds.
+// clusters returns one cluster of each kind.
 func clusters(ranks int) map[string]network.Cluster {
 	hosts, memory, cores, loopback, switches, fpga := flat(ranks), flat(ranks), flat(ranks), flat(ranks), flat(ranks), flat(ranks)
 	hosts.PerHost = 3
@@ -219,7 +217,7 @@ func clusters(ranks int) map[string]network.Cluster {
 	return map[string]network.Cluster{"flat": flat(ranks), "hosts": hosts, "memory": memory, "cores": cores, "loopback": loopback, "switches": switches, "fpga": fpga, "barrier": barrier}
 }
 
-// Every algorithm completes on every kind of cluster, twice in the same time with as many events.
+// Every algorithm completes on every kind of cluster. A second run takes the same time and number of events.
 func TestAlgorithms(t *testing.T) {
 	for _, ranks := range []int{2, 3, 5, 8, 17} {
 		for name, c := range clusters(ranks) {
@@ -249,7 +247,7 @@ func TestAlgorithms(t *testing.T) {
 	}
 }
 
-// blocking reports whether ranks can do the steps of an algorithm one at a time.
+// blocking reports whether ranks can execute the steps of an algorithm one at a time.
 func blocking(a *coll.Algorithm) bool {
 	for rank := range 3 {
 		var s coll.Schedule
@@ -285,7 +283,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A broadcast of the most ranks takes 16 messages one after another.
+// A broadcast to the maximum number of ranks takes the time of 16 messages.
 func TestMostRanks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some seconds")

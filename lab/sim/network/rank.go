@@ -7,32 +7,32 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// rank executes its schedule of a call.
+// rank executes its schedule for a call.
 type rank struct {
 	machine      *machine
 	number, host int
-	// core is the one that it shares, of whose ranks it is the one with the number place, or nil.
+	// core is the core that the rank shares, or nil. place is the rank's position on it.
 	core      *core
 	place     int
 	schedule  coll.Schedule
-	call      coll.Call // which the schedule reads
+	call      coll.Call // referenced by the schedule
 	inBarrier bool
 	progress  coll.Progress
 	underWay  int
-	// queue has the work of its processor from head on; active: it has work, and a core or waits
-	// for one.
+	// queue holds the pending work of the rank's processor, from head on. active reports whether it has work and holds
+	// a core or waits for one.
 	queue  []item
 	head   int
 	active bool
 	ended  func()
-	// began is when it has begun the call, and over when it has ended it.
+	// began and over are the times at which the rank began and completed the call.
 	began, over sim.Cycle
-	// posted are receives without a message, and unexpected messages without a receive, the oldest
-	// of each sender, from which a chain leads to the next ones.
+	// posted lists receives without a message. unexpected maps a sender to its oldest message without a receive; chain
+	// links the messages after it.
 	posted     []posted
 	unexpected map[int]*message
-	// published counts publications; waiting are the ranks that wait for one, and missing is how
-	// many this rank waits for.
+	// published counts this rank's publications, waiting lists the ranks that wait for one, and missing counts the
+	// publications that this rank still waits for.
 	published int
 	waiting   []waiter
 	missing   int
@@ -41,19 +41,19 @@ type rank struct {
 
 type posted struct{ peer, number int }
 
-// waiter is a rank that waits for so many publications with a step.
+// waiter is a rank whose step waits for the given count of publications.
 type waiter struct {
 	rank          *rank
 	count, number int
 }
 
-// flow is the rank's part in a message that is forwarded while it arrives.
+// flow is the rank's part of a message that is forwarded while it is being received.
 type flow struct {
-	// step has begun, with a number; announced: the rank before has announced its data.
+	// step is the step in progress, with its number. announced reports whether the previous rank announced its data.
 	step      coll.Step
 	number    int
 	announced bool
-	// cleared: the next rank has asked for the data; got and sent count bytes.
+	// cleared reports whether the next rank asked for the data. got and sent count bytes.
 	cleared   bool
 	got, sent int
 }
@@ -66,24 +66,24 @@ const (
 	// itemStep is a step without a message, itemPublish a publication.
 	itemStep
 	itemPublish
-	// itemSend and itemReceive are the ends of a message, itemCopy copies an unexpected one, and
-	// itemPull copies one from its sender.
+	// itemSend and itemReceive are the two ends of a message. itemCopy copies an unexpected message, and itemPull
+	// copies one from the sender's memory.
 	itemSend
 	itemReceive
 	itemCopy
 	itemPull
 )
 
-// item is work of a rank's processor: of a step, or of so many more with the next numbers.
+// item is work of a rank's processor: one step, or more+1 steps with consecutive numbers.
 type item struct {
 	kind         itemKind
 	cost         sim.Cycle
-	until        sim.Cycle // it does not end before
+	until        sim.Cycle // earliest time of completion
 	number, more int
 	message      *message
 }
 
-// start has the rank begin the barrier, if there is one before the call, or else the call.
+// start begins the call, or the barrier before it if the cluster has one.
 func (r *rank) start() {
 	r.published, r.flow = 0, flow{}
 	if r.inBarrier = r.machine.Barrier; !r.inBarrier {
@@ -101,13 +101,12 @@ func (r *rank) beginCall() {
 	r.begin()
 }
 
-// begin begins the schedule.
 func (r *rank) begin() {
 	r.progress.Begin(&r.schedule)
 	r.work(item{kind: itemBegin, cost: cycles(r.machine.Host.Call)})
 }
 
-// work queues work of the rank.
+// work queues work for the rank's processor.
 func (r *rank) work(w item) {
 	r.queue = append(r.queue, w)
 	if !r.active {
@@ -120,8 +119,8 @@ func (r *rank) work(w item) {
 	}
 }
 
-// compute queues a step without a message. Steps that follow each other, which may be as many as
-// ranks, are one work.
+// compute queues a step without a message. Consecutive steps, which may be as many as there are ranks, are merged into
+// one item.
 func (r *rank) compute(cost sim.Cycle, number int) {
 	if last := len(r.queue) - 1; last > r.head && r.queue[last].kind == itemStep && r.queue[last].number+r.queue[last].more+1 == number {
 		r.queue[last].cost += cost
@@ -131,7 +130,7 @@ func (r *rank) compute(cost sim.Cycle, number int) {
 	r.work(item{kind: itemStep, cost: cost, number: number})
 }
 
-// run begins with the oldest work.
+// run starts the oldest work.
 func (r *rank) run() {
 	w := &r.queue[r.head]
 	begin := r.machine.clock.Now()
@@ -144,7 +143,7 @@ func (r *rank) run() {
 	r.machine.clock.After(max(begin+w.cost, w.until)-r.machine.clock.Now(), r.ended)
 }
 
-// end ends the oldest work.
+// end completes the oldest work.
 func (r *rank) end() {
 	w := r.queue[r.head]
 	r.head++
@@ -195,7 +194,7 @@ func (r *rank) done(number int) {
 	}
 }
 
-// issue begins the steps that may begin.
+// issue starts all steps that may begin.
 func (r *rank) issue() {
 	for !(r.schedule.InOrder || r.machine.Blocking) || r.underWay == 0 {
 		step, number, ok := r.progress.Next()
@@ -224,7 +223,7 @@ func (r *rank) issue() {
 	}
 }
 
-// transmit queues a message, with whose departure a step completes unless that is 0.
+// transmit queues a message. Its departure completes the step with that number, unless the number is 0.
 func (r *rank) transmit(p *message, number int) {
 	r.work(item{kind: itemSend, cost: p.link().processor(p.bytes), number: number, message: p})
 }
@@ -239,13 +238,13 @@ func (r *rank) send(to *rank, n, number int) {
 	r.transmit(p, 0)
 }
 
-// reply sends a message about the same data back.
+// reply sends a message about the same data back to its sender.
 func (r *rank) reply(p *message, k kind) {
 	p.kind, p.from, p.to, p.bytes = k, p.to, p.from, 0
 	r.transmit(p, 0)
 }
 
-// post posts a receive.
+// post posts a receive, or matches it with an unexpected message.
 func (r *rank) post(peer, number int) {
 	p := r.unexpected[peer]
 	switch {
@@ -265,7 +264,7 @@ func (r *rank) post(peer, number int) {
 	r.fetch(p, number)
 }
 
-// receive is what a message does whose receiver has taken it.
+// receive handles a message after the receiver's processor has accepted it.
 func (r *rank) receive(p *message) {
 	switch p.kind {
 	case kindEager, kindRequest:
@@ -302,7 +301,7 @@ func (r *rank) match(p *message) {
 	r.done(number)
 }
 
-// keep keeps a message until its receive is posted.
+// keep queues a message until its receive is posted.
 func (r *rank) keep(p *message) {
 	p.chain = nil
 	last := r.unexpected[p.from.number]
@@ -319,7 +318,7 @@ func (r *rank) keep(p *message) {
 	last.chain = p
 }
 
-// fetch asks for the data of a request, or copies it.
+// fetch asks for the data of a request, or copies it from the sender's memory.
 func (r *rank) fetch(p *message, number int) {
 	if l := p.link(); l.Pulls {
 		r.work(item{kind: itemPull, cost: cycles(float64(p.length) * l.OverheadByte), number: number, message: p})
@@ -331,7 +330,7 @@ func (r *rank) fetch(p *message, number int) {
 
 // Flows.
 
-// beginFlow begins a flow's step: the rank announces the data to the next one.
+// beginFlow starts a flow's step by announcing the data to the next rank.
 func (r *rank) beginFlow(step *coll.Step, number int) {
 	f := &r.flow
 	f.step, f.number = *step, number
@@ -341,7 +340,7 @@ func (r *rank) beginFlow(step *coll.Step, number int) {
 	r.ask()
 }
 
-// ask asks the rank before for data if that has announced it and this rank may itself send.
+// ask asks the previous rank for data if it has announced it and this rank is itself cleared to send.
 func (r *rank) ask() {
 	f := &r.flow
 	if f.number > 0 && f.step.Receives() && f.announced && (f.cleared || !f.step.Sends()) {
@@ -373,7 +372,7 @@ func (r *rank) flowed(p *message) {
 	}
 }
 
-// forward sends what has arrived.
+// forward sends the bytes received so far.
 func (r *rank) forward() {
 	f := &r.flow
 	for f.sent < f.got {
@@ -389,7 +388,7 @@ func (r *rank) forward() {
 
 // Shared buffers.
 
-// publish makes a publication, of which those learn that wait for it.
+// publish counts a publication and notifies the ranks whose wait it completes.
 func (r *rank) publish() {
 	r.published++
 	r.waiting = slices.DeleteFunc(r.waiting, func(w waiter) bool {
@@ -405,7 +404,7 @@ func (r *rank) publish() {
 	})
 }
 
-// await waits for publications.
+// await waits for the publications that a step needs.
 func (r *rank) await(step *coll.Step, number int) {
 	first, last := step.Peer, step.Peer
 	if step.Peer == coll.Everyone {

@@ -8,24 +8,24 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Result is what a call takes.
+// Result is the predicted cost of a call.
 type Result struct {
-	// Nanoseconds is the time of the rank for which the call takes longest; where ranks share cores, its mean over
-	// distributions of ranks to cores.
+	// Nanoseconds is the time that the slowest rank takes. Where ranks share cores, it is the mean over assignments of
+	// ranks to cores.
 	Nanoseconds float64
-	// Events is how many events the model has had.
+	// Events is the number of events simulated.
 	Events uint64
 }
 
-// distributions is how many distributions of ranks to cores a result is the mean of, with up to distributedRanks ranks. With more
-// there is one, which is different on each host.
+// distributions is the number of assignments of ranks to cores that a result averages, for up to distributedRanks
+// ranks. With more ranks there is only one, which differs between hosts.
 const (
 	distributions    = 6
 	distributedRanks = 1024
 )
 
-// Run executes a call by an algorithm. The call's Ranks, Rank and Shared are the cluster's. The error is
-// a *ClusterError, or a *coll.CallError if the algorithm cannot carry out the call.
+// Run simulates a call with an algorithm. It sets the call's Ranks, Rank and Shared from the cluster. The error is a
+// *ClusterError, or a *coll.CallError if the algorithm does not support the call.
 func (c *Cluster) Run(a *coll.Algorithm, call coll.Call) (Result, error) {
 	if err := c.Check(); err != nil {
 		return Result{}, err
@@ -72,8 +72,7 @@ func newMachine(c *Cluster, a *coll.Algorithm, call *coll.Call) (*machine, error
 	return m, nil
 }
 
-// run executes the call with a distribution of ranks to cores. It returns the time of the rank for which the call takes
-// longest.
+// run executes the call with one assignment of ranks to cores, and returns the time of the slowest rank.
 func (m *machine) run(distribution uint64) (longest sim.Cycle, err error) {
 	for i := range m.hosts {
 		m.distribute(i, distribution)
@@ -92,11 +91,12 @@ func (m *machine) run(distribution uint64) (longest sim.Cycle, err error) {
 	return longest, nil
 }
 
-// shares reports whether so many ranks of a host share its cores.
+// shares reports whether that number of ranks on a host must share its cores.
 func (m *machine) shares(ranks int) bool { return m.Cores > 0 && ranks > m.Cores }
 
-// distribute distributes the ranks of a host to its cores if they share them. The kernel has a rank on the core on which it was
-// woken, and balances the cores only after many milliseconds: so each rank is on any core, and cores have more or fewer ranks.
+// distribute assigns the ranks of a host to its cores if they must share them. The kernel runs a rank on the core on
+// which it was woken and rebalances only after many milliseconds, so the assignment is random and cores have different
+// numbers of ranks.
 func (m *machine) distribute(number int, distribution uint64) {
 	first := number * m.PerHost
 	ranks := m.ranks[first:min(first+m.PerHost, m.Ranks)]
@@ -111,7 +111,7 @@ func (m *machine) distribute(number int, distribution uint64) {
 		h.cores[i].init(&m.clock, cycles(m.Host.Switch))
 	}
 	random := rand.New(rand.NewPCG(distribution, uint64(number)))
-	for _, i := range random.Perm(len(ranks)) { // a core serves its ranks in any order
+	for _, i := range random.Perm(len(ranks)) { // a core serves its ranks in random order
 		h.cores[random.IntN(m.Cores)].add(&ranks[i])
 	}
 }

@@ -12,11 +12,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// MostChosen is for how many ranks Choose makes a table.
+// MostChosen is the maximum number of ranks that Choose supports.
 const MostChosen = 1024
 
-// The calls that Choose predicts: of these lengths, of which all blocks have chooseBytes at most, and
-// cut into segments of these.
+// Lengths and segment sizes that Choose tries. All blocks of a call together have at most chooseBytes.
 var (
 	chooseLengths  = []int{8, 64, 512, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 2 << 20}
 	chooseSegments = []int{choice.Auto, 8 << 10, 64 << 10, 512 << 10}
@@ -24,7 +23,7 @@ var (
 
 const chooseBytes = 2 << 20
 
-// Chosen is what a table says of calls of one length, beside the built-in table.
+// Chosen is the table's choice for calls of one length, and the built-in table's.
 type Chosen struct {
 	Class      choice.Class           `json:"class"`
 	Collective collectives.Collective `json:"collective"`
@@ -37,9 +36,9 @@ type Chosen struct {
 	BuiltInNanoseconds float64 `json:"built_in_ns"`
 }
 
-// Choose makes the table of a cluster: for communicators of 2, 4, 8 and so on up to all ranks, which
-// algorithm and segment take the least time in the model. No entry of Chosen takes more time than
-// the built-in table's choice. The error is a *network.ClusterError, ErrFPGA, or ctx's.
+// Choose makes the table of a cluster: the algorithm and segment size that are fastest in the model, for communicators
+// of 2, 4, 8 and so on up to all ranks. No entry is slower than the choice of the built-in table. The error is a
+// *network.ClusterError, ErrFPGA, or ctx's.
 func Choose(ctx context.Context, d *Description, fits []*Fit) (*collectives.Table, []Chosen, error) {
 	if d.FPGA() {
 		return nil, nil, ErrFPGA
@@ -49,12 +48,12 @@ func Choose(ctx context.Context, d *Description, fits []*Fit) (*collectives.Tabl
 	var all []Chosen
 	for _, ranks := range Powers(d.Ranks) {
 		c := d.subset(ranks, fits)
-		class := choice.ClassOf(c.Shared(), whole.Oversubscribed()) // which is by hosts, not by communicators
+		class := choice.ClassOf(c.Shared(), whole.Oversubscribed()) // depends on hosts, not on communicators
 		t := doc.Class(class)
 		if *t == nil {
 			*t = &collectives.ClassTable{Over: "model", Link: collectives.Link(linkOf(&c))}
 		}
-		link := choice.Link((*t).Link) // the engine has one for the class
+		link := choice.Link((*t).Link) // the engine has one link per class
 		for op := coll.Barrier; op <= coll.Exscan; op++ {
 			e, chosen, err := chooseOne(ctx, &c, class, op, link)
 			if err != nil {
@@ -71,7 +70,7 @@ func Choose(ctx context.Context, d *Description, fits []*Fit) (*collectives.Tabl
 	return table, all, err
 }
 
-// chooseOne makes the entry of a collective.
+// chooseOne makes the table entry of a collective.
 func chooseOne(ctx context.Context, c *network.Cluster, class choice.Class, of coll.Collective, link choice.Link) (collectives.Entry, []Chosen, error) {
 	e := collectives.Entry{Collective: collectives.Collective(of), Ranks: c.Ranks, Bytes: lengths(of, c.Ranks)}
 	var all []Chosen
@@ -115,7 +114,7 @@ func chooseOne(ctx context.Context, c *network.Cluster, class choice.Class, of c
 	return e, all, nil
 }
 
-// lengths returns those of the calls that are predicted of a collective.
+// lengths returns the lengths at which calls of a collective are predicted.
 func lengths(of coll.Collective, ranks int) (list []int) {
 	longest := chooseBytes
 	switch of {
@@ -132,17 +131,17 @@ func lengths(of coll.Collective, ranks int) (list []int) {
 	return list
 }
 
-// builtIn returns what the built-in table has for a call.
+// builtIn returns the built-in table's choice for a call.
 func builtIn(c *network.Cluster, class choice.Class, of coll.Collective, n int) choice.Choice {
 	call := coll.Call{Collective: of, Ranks: c.Ranks, Bytes: n, Elem: elem, Flows: true, Shared: c.SharedBytes()}
 	return choice.Default().Choose(class, &call)
 }
 
-// hopeless is by how many times the formula of a choice must be above the least of all for the choice
-// not to be tried.
+// hopeless is the factor by which the estimate of a choice must exceed the smallest estimate for the choice to be
+// skipped.
 const hopeless = 10
 
-// candidates returns the choices for a call, the built-in table's among them.
+// candidates returns the choices to try for a call, including the built-in table's.
 func candidates(c *network.Cluster, of coll.Collective, n int, builtIn choice.Choice) []choice.Choice {
 	var list []choice.Choice
 	var times []float64
@@ -174,20 +173,20 @@ func candidates(c *network.Cluster, of coll.Collective, n int, builtIn choice.Ch
 	return tried
 }
 
-// chosen returns what an entry has for a call that its first choices can carry out.
+// chosen returns an entry's first choice for a length.
 func chosen(e *collectives.Entry, n int) choice.Choice {
 	for _, d := range e.Choose {
 		if d.UpTo == nil || n <= int(*d.UpTo) {
 			return d.By[0]
 		}
 	}
-	return choice.Choice{} // the last decision is for all lengths
+	return choice.Choice{} // unreachable: the last decision covers all lengths
 }
 
-// The schedules that upstream's compiler has for FPGAs, as collectives.upstream names them.
+// Values of collectives.upstream: the schedules of upstream's compiler for FPGAs.
 var upstreams = [...]string{"flat", "tree"}
 
-// Upstream is what the collectives of upstream's compiler take on FPGAs, in nanoseconds.
+// Upstream holds the predicted times of the collectives of upstream's compiler on FPGAs, in nanoseconds.
 type Upstream struct {
 	Collective collectives.Collective `json:"collective"`
 	Ranks      int                    `json:"ranks"`
@@ -196,7 +195,7 @@ type Upstream struct {
 	Tree       float64                `json:"tree_ns"`
 }
 
-// fpgaCall is a call of rank 0 and FPGAs.
+// fpgaCall returns a call in which all ranks but rank 0 are FPGAs.
 func fpgaCall(of coll.Collective, ranks, n int) coll.Call {
 	fpgas := make([]int, ranks-1)
 	for i := range fpgas {
@@ -205,11 +204,11 @@ func fpgaCall(of coll.Collective, ranks, n int) coll.Call {
 	return coll.Call{Collective: of, Ranks: ranks, Bytes: n, Elem: elem, Token: elem, FPGAs: fpgas, NoCredit: true}
 }
 
-// fpgaAlgorithms are those in which FPGAs do one step at a time.
+// fpgaAlgorithms are the algorithms in which FPGAs execute one step at a time.
 var fpgaAlgorithms = [...]string{"flat", "toggle", "chain", "tree"}
 
-// ChooseUpstream returns which collectives.upstream takes less time for a cluster with FPGAs, over
-// all calls by the mean of the logarithms. The error is a *network.ClusterError or ctx's.
+// ChooseUpstream returns the value of collectives.upstream that is faster for a cluster with FPGAs, judged by the mean
+// of the logarithms over all calls. The error is a *network.ClusterError or ctx's.
 func ChooseUpstream(ctx context.Context, d *Description) (string, []Upstream, error) {
 	c := d.Cluster(d.Ranks, nil)
 	var all []Upstream

@@ -8,22 +8,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// Near is how many times the best measured time that of a good prediction takes at most.
+// Near is the maximum ratio of a good prediction's measured time to the best measured time.
 const Near = 1.25
 
-// Comparison is the model beside what was measured of a class with so many ranks.
+// Comparison compares the model with the measurements of a class at one number of ranks.
 type Comparison struct {
 	Class choice.Class `json:"class"`
 	Ranks int          `json:"ranks"`
-	// Fitted: the model is fitted to these calls.
+	// Fitted reports whether the model was fitted to these calls.
 	Fitted bool `json:"fitted"`
-	// Cases are calls of a collective and a length. In NearBest of them, what the model has as the
-	// fastest was measured within Near times the fastest; Worst is the largest such ratio.
+	// Cases is the number of pairs of collective and length. In NearBest of them, the choice that the model ranks first
+	// was measured within Near times the fastest. Worst is the largest such ratio.
 	Cases    int     `json:"cases"`
 	NearBest int     `json:"near_best"`
 	Worst    float64 `json:"worst"`
-	// Low, Median and High are what 10, 50 and 90 % of the ratios of predicted to measured times
-	// are at most.
+	// Low, Median and High are the 10th, 50th and 90th percentiles of the ratio of predicted to measured times.
 	Low    float64 `json:"p10"`
 	Median float64 `json:"p50"`
 	High   float64 `json:"p90"`
@@ -31,7 +30,7 @@ type Comparison struct {
 	errors []float64
 }
 
-// Compared is all that was measured beside the model.
+// Compared compares all measurements with the model.
 type Compared struct {
 	Parameters  []ClassParameters `json:"parameters"`
 	Comparisons []Comparison      `json:"comparisons"`
@@ -39,7 +38,7 @@ type Compared struct {
 	Cases       []ClassCases      `json:"cases"`
 }
 
-// ClassParameters are those fitted to a class, in nanoseconds, and Deviation is Fit.Deviation.
+// ClassParameters are the parameters fitted to a class, in nanoseconds. Deviation is Fit.Deviation.
 type ClassParameters struct {
 	Class     choice.Class `json:"class"`
 	Deviation float64      `json:"deviation"`
@@ -53,7 +52,7 @@ type ClassCases struct {
 	Cases []Case       `json:"cases"`
 }
 
-// Compare compares fits with what they are fitted to, and with calls of more ranks.
+// Compare compares fits with the calls that they are fitted to, and with calls of more ranks.
 func Compare(fits []*Fit) Compared {
 	var all Compared
 	for _, f := range fits {

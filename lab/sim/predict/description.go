@@ -9,48 +9,48 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/sim/network"
 )
 
-// Engines.
+// Values of Description.Engine.
 const (
 	engineSoftware = "software"
 	engineFPGA     = "fpga"
 )
 
-// Description is a cluster as a file has it.
+// Description is the description of a cluster in a file.
 type Description struct {
-	// Ranks is how many there are; Hosts on how many hosts, 0 is one each. Ranks of a host have
-	// successive numbers.
+	// Ranks is the number of ranks. Hosts is the number of hosts; 0 means one per rank. Ranks of a host are numbered
+	// consecutively.
 	Ranks int `yaml:"ranks"`
 	Hosts int `yaml:"hosts"`
-	// Cores is how many each host has; 0 is one for each of its ranks.
+	// Cores is the number of cores per host; 0 means one for each of its ranks.
 	Cores int `yaml:"cores"`
-	// Switches is on how many switches the hosts are; 0 is one.
+	// Switches is the number of switches that connect the hosts; 0 means one.
 	Switches int `yaml:"switches"`
-	// Engine is "software", or "fpga" where all ranks but rank 0 are FPGAs with the profile
-	// cloudfpga.
+	// Engine is "software" or "fpga". With "fpga", all ranks but rank 0 are FPGAs with the profile cloudfpga.
 	Engine string `yaml:"engine"`
-	// Link is that of a host, and Uplink that of a switch.
+	// Link is the link of each host, Uplink the link of each switch.
 	Link   Speed `yaml:"link"`
 	Uplink Speed `yaml:"uplink"`
-	// Overhead is the processor time of a message at each end; 0 is that of the parameters.
+	// Overhead is the processor time per message at each end. If it is 0, the value of the parameters is used.
 	Overhead time.Duration `yaml:"overhead"`
 }
 
-// Speed is what a link takes: from end to end, and in gigabits a second. 0 is that of a link by default.
+// Speed is the end-to-end latency of a link, and its bandwidth in gigabits per second. A value of 0 is replaced by the
+// default.
 type Speed struct {
 	Latency time.Duration `yaml:"latency"`
 	Gbps    float64       `yaml:"gbps"`
 }
 
-// gapByte returns how many nanoseconds a byte takes.
+// gapByte returns the time per byte in nanoseconds.
 func (s *Speed) gapByte() float64 { return 8 / s.Gbps }
 
-// The links by default.
+// Default links.
 var (
 	defaultLink   = Speed{10 * time.Microsecond, 10}
 	defaultUplink = Speed{time.Microsecond, 100}
 )
 
-// Default is a rank on each of so many hosts, with 10 Gb/s.
+// Default describes one rank on each host, with 10 Gb/s.
 func Default(ranks int) *Description { return (&Description{Ranks: ranks}).completed() }
 
 func (d *Description) completed() *Description {
@@ -77,8 +77,8 @@ func (s *Speed) complete(by Speed) {
 	}
 }
 
-// Load reads a description. name is the file's in errors, which are *strictyaml.Error joined, or
-// wrap strictyaml.ErrTooLarge or the reader's.
+// Load reads a description. Errors, which contain the file's name, are joined *strictyaml.Error, wrap
+// strictyaml.ErrTooLarge, or come from the reader.
 func Load(r io.Reader, name string) (*Description, error) {
 	var d Description
 	source, err := strictyaml.Decode(r, name, &d)
@@ -126,8 +126,8 @@ func Load(r io.Reader, name string) (*Description, error) {
 // FPGA reports whether all ranks but rank 0 are FPGAs.
 func (d *Description) FPGA() bool { return d.Engine == engineFPGA }
 
-// Cluster returns the cluster with so many ranks, as many on each host, and hosts on each switch, as
-// described. Without fits, and for FPGAs, the parameters are those of Software and FPGA.
+// Cluster returns a cluster with the given number of ranks, with as many ranks per host and hosts per switch as
+// described. Without fits, and for FPGAs, its parameters are those returned by Software and FPGA.
 func (d *Description) Cluster(ranks int, fits []*Fit) network.Cluster {
 	perHost := divided(d.Ranks, d.Hosts)
 	c := network.Cluster{Ranks: ranks, PerHost: perHost, Cores: d.Cores, Parameters: Software()}
@@ -147,11 +147,11 @@ func (d *Description) Cluster(ranks int, fits []*Fit) network.Cluster {
 	return c
 }
 
-// measuredParameters takes what fits have, of ranks that share cores where those of the cluster do.
-// What a link takes is that of the cluster: it was measured on one host.
+// measuredParameters copies parameters from fits, preferring fits in which ranks share cores if they do in the cluster.
+// The link's own parameters stay the cluster's, as the fits were measured on a single host.
 func measuredParameters(c *network.Cluster, fits []*Fit) {
 	shares := c.Cores > 0 && c.PerHost > c.Cores
-	for _, right := range [...]bool{false, true} { // those of the right kind last
+	for _, right := range [...]bool{false, true} { // the matching kind last, so that it wins
 		for _, f := range fits {
 			if (oversubscribed(f.Class) == shares) != right {
 				continue
@@ -166,7 +166,7 @@ func measuredParameters(c *network.Cluster, fits []*Fit) {
 				}
 			}
 			if !oversubscribed(f.Class) {
-				c.Host.Switch = change // which it does not have
+				c.Host.Switch = change // the class has no time slice
 			}
 		}
 	}
@@ -174,11 +174,11 @@ func measuredParameters(c *network.Cluster, fits []*Fit) {
 
 func divided(n, by int) int { return (n + by - 1) / by }
 
-// ErrFPGA is the error of a table for FPGAs.
+// ErrFPGA reports that ranks with FPGAs do not use a table.
 var ErrFPGA = errors.New("ranks with FPGAs read no table: set collectives.upstream")
 
-// subset returns ranks of a cluster that make a communicator of their own: on one host if they fit
-// there, or else spread over all of them.
+// subset returns a cluster of some of the ranks that form a communicator: on one host if they fit, otherwise spread
+// over all hosts.
 func (d *Description) subset(ranks int, fits []*Fit) network.Cluster {
 	c := d.Cluster(ranks, fits)
 	if ranks > c.PerHost {

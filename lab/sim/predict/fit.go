@@ -15,18 +15,18 @@ import (
 // elem is the size of an element, in bytes.
 const elem = 4
 
-// The calls that a class is fitted to: those of up to fitRanks ranks and fitBytes bytes.
+// Bounds of the calls that a class is fitted to: number of ranks, and bytes.
 const (
 	fitRanks = 4
 	fitBytes = 512 << 10
 )
 
-// Case is a collective call, by the choices that were measured. Times are in nanoseconds.
+// Case is a collective call with all choices that were measured for it. Times are in nanoseconds.
 type Case struct {
 	Collective collectives.Collective `json:"collective"`
 	Ranks      int                    `json:"ranks"`
 	Bytes      int                    `json:"bytes"`
-	// By has the choices; Measured their medians and Predicted what the model has.
+	// By lists the choices, Measured their medians, and Predicted the model's times.
 	By        []choice.Choice `json:"by"`
 	Measured  []float64       `json:"measured_ns"`
 	Predicted []float64       `json:"predicted_ns"`
@@ -35,21 +35,20 @@ type Case struct {
 // Fit is the model fitted to the measurements of a class.
 type Fit struct {
 	Class choice.Class
-	// Cores are those of the machine.
+	// Cores is the number of cores of the machine.
 	Cores      int
 	Parameters network.Parameters
-	// Deviation is the mean of |ln(predicted / measured)| of the calls that it is fitted to.
+	// Deviation is the mean of |ln(predicted / measured)| over the calls that the model is fitted to.
 	Deviation float64
-	// Cases are all that were measured, and Fitted is up to how many ranks the fit has used them.
+	// Cases are all measured cases. Fitted is the largest number of ranks that the fit used.
 	Cases  []Case
 	Fitted int
 }
 
-// ErrNotMeasured is the error of a fit to a table without measurements.
+// ErrNotMeasured reports a table without measurements.
 var ErrNotMeasured = errors.New("the table has no measurements with their machine: have zrlbench tune write one")
 
-// Fits fits the model to each class of a table, one after another. The error is ErrNotMeasured, or
-// the context's.
+// Fits fits the model to each class of a table in turn. The error is ErrNotMeasured or ctx's.
 func Fits(ctx context.Context, d *collectives.Document) (fits []*Fit, err error) {
 	if d.Estimated || d.Measured.Cores < 1 {
 		return nil, ErrNotMeasured
@@ -66,7 +65,7 @@ func Fits(ctx context.Context, d *collectives.Document) (fits []*Fit, err error)
 	return fits, err
 }
 
-// measured returns what a table was made of.
+// measured returns the measurements in a table.
 func measured(t *collectives.ClassTable) (all []Case) {
 	for _, e := range t.Collectives {
 		for i, n := range e.Bytes {
@@ -84,7 +83,7 @@ func measured(t *collectives.ClassTable) (all []Case) {
 	return all
 }
 
-// whole replaces a segment that goes by the link.
+// whole replaces an automatic segment size by its value for the link.
 func whole(by choice.Choice, ranks, n int, link choice.Link) choice.Choice {
 	if by.Segment == choice.Auto {
 		by.Segment = coll.PipelineSegment(ranks, n, elem, link.Alpha, link.Beta)
@@ -100,7 +99,7 @@ func oversubscribed(class choice.Class) bool {
 	return class == choice.OversubscribedMemory || class == choice.OversubscribedNetwork
 }
 
-// run executes a call of n bytes by a choice.
+// run simulates a call of n bytes with a choice.
 func run(c *network.Cluster, of coll.Collective, n int, by choice.Choice) (network.Result, error) {
 	a, err := coll.Find(of, by.Algorithm)
 	if err != nil {
@@ -109,7 +108,7 @@ func run(c *network.Cluster, of coll.Collective, n int, by choice.Choice) (netwo
 	return c.Run(a, coll.Call{Collective: of, Bytes: n, Elem: elem, Segment: by.Segment, Flows: true})
 }
 
-// predict has the model execute a case as it was measured: all ranks are on the machine, and each call follows a barrier.
+// predict simulates a case as it was measured: all ranks are on one machine, and each call follows a barrier.
 func (f *Fit) predict(c *Case) error {
 	cluster := network.Cluster{Ranks: c.Ranks, PerHost: c.Ranks, Loopback: !sharesMemory(f.Class), Barrier: true, Parameters: f.Parameters}
 	if oversubscribed(f.Class) {
@@ -126,8 +125,8 @@ func (f *Fit) predict(c *Case) error {
 	return nil
 }
 
-// deviation is how far the model is from the cases: the mean of |ln(predicted / measured)|. Where that is most or more, not all
-// cases are executed.
+// deviation returns the distance of the model from the cases: the mean of |ln(predicted / measured)|. It stops early
+// once the result is at least most.
 func (f *Fit) deviation(cases []Case, most float64) (float64, error) {
 	n := 0
 	for i := range cases {
@@ -149,7 +148,7 @@ func (f *Fit) deviation(cases []Case, most float64) (float64, error) {
 	return sum, nil
 }
 
-// fitted returns the parameters that messages and calls of the class depend on.
+// fitted returns the parameters that the calls of the class depend on.
 func (f *Fit) fitted() []*float64 {
 	h, l := &f.Parameters.Host, &f.Parameters.Network
 	all := []*float64{&h.Call, &h.Copy, &h.Reduce}
@@ -163,16 +162,16 @@ func (f *Fit) fitted() []*float64 {
 	return append(all, &l.Latency, &l.Overhead, &l.OverheadByte)
 }
 
-// steps are the factors by which fit changes a parameter, one after another.
+// steps are the factors by which fit changes a parameter, from coarse to fine.
 var steps = [...]float64{2, 1.4, 1.15, 1.05}
 
-// Bounds of a fit: rounds for a step, and values that have an effect.
+// Bounds of a fit: rounds per step, and smallest and largest parameter that has an effect.
 const (
 	fitRounds         = 8
 	fitLeast, fitMost = 1e-3, 1e8
 )
 
-// fit changes one parameter after another for as long as that brings the model closer to the cases.
+// fit changes one parameter at a time for as long as the model gets closer to the cases.
 func (f *Fit) fit(ctx context.Context) error {
 	f.Fitted = max(fitRanks, slices.MinFunc(f.Cases, func(a, b Case) int { return a.Ranks - b.Ranks }).Ranks)
 	cases := slices.DeleteFunc(slices.Clone(f.Cases), func(c Case) bool { return c.Ranks > f.Fitted || c.Bytes > fitBytes })
@@ -205,7 +204,7 @@ func (f *Fit) fit(ctx context.Context) error {
 	return err
 }
 
-// move multiplies a parameter by a factor for as long as that is better.
+// move multiplies a parameter by a factor for as long as that improves the fit.
 func (f *Fit) move(ctx context.Context, p *float64, factor float64, cases []Case) (better bool, err error) {
 	for {
 		before := *p

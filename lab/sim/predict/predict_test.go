@@ -27,7 +27,7 @@ func load(t testing.TB, text string) *predict.Description {
 	return d
 }
 
-// What the model has of the engine is what the engine has.
+// The model's constants equal the engine's.
 func TestEngineLimits(t *testing.T) {
 	if got := predict.Software().Memory.Eager; got != shm.MinSingleCopy {
 		t.Errorf("messages in memory of up to %d bytes are eager, the engine's up to %d", got, shm.MinSingleCopy)
@@ -38,7 +38,7 @@ func TestEngineLimits(t *testing.T) {
 	}
 }
 
-// table has the calls of a cluster in the model as if they were measured, with 2 cores.
+// table returns a table in which the model's times stand for measurements, of a machine with 2 cores.
 func table(t *testing.T, p network.Parameters) *collectives.Document {
 	t.Helper()
 	d := &collectives.Document{Version: collectives.Version, Measured: collectives.Measured{Cores: 2}}
@@ -75,8 +75,8 @@ func table(t *testing.T, p network.Parameters) *collectives.Document {
 	return d
 }
 
-// A fit to what the model has said itself is near it. Of ranks that share cores, calls of one number of
-// ranks do not distinguish all that a call and a change of ranks take.
+// A fit to the model's own predictions is close to them. For ranks that share cores, calls of one number of ranks do
+// not determine all parameters of calls and time slices.
 func TestFit(t *testing.T) {
 	p := predict.Software()
 	p.Host = network.Host{Call: 900, Copy: 0.05, Reduce: 0.5, Publish: 250, Visible: 100, Switch: 1500}
@@ -127,7 +127,7 @@ func TestFitErrors(t *testing.T) {
 	}
 }
 
-// A comparison counts what was measured of the choice that the model has as the fastest.
+// A comparison uses the measured time of the choice that the model ranks first.
 func TestCompare(t *testing.T) {
 	f := &predict.Fit{Class: choice.Network, Fitted: 4, Cases: []predict.Case{
 		{Ranks: 4, By: make([]choice.Choice, 2), Measured: []float64{100, 120}, Predicted: []float64{30, 24}},
@@ -146,8 +146,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// No choice takes more time in the model than that of the built-in table, at the lengths for which it
-// was made; nor do all together at the lengths between these.
+// No choice is slower in the model than the built-in table's, at the lengths for which it was made. At the lengths
+// between, the sum over all choices is not slower either.
 func TestChoose(t *testing.T) {
 	for _, text := range []string{
 		"{ranks: 16}",
@@ -208,7 +208,7 @@ func between(t *testing.T, d *predict.Description, table *collectives.Table) {
 	}
 }
 
-// A table has the classes of communicators of all sizes, and can be written and read.
+// A table covers the classes of communicators of all sizes, and can be written and read back.
 func TestTable(t *testing.T) {
 	table, _, err := predict.Choose(t.Context(), load(t, "{ranks: 12, hosts: 3, cores: 2}"), nil)
 	if err != nil {
@@ -241,7 +241,7 @@ func TestUpstream(t *testing.T) {
 	if err != nil || by != "tree" || len(all) == 0 {
 		t.Errorf("%v, %v", by, err)
 	}
-	// With two FPGAs, a tree has a hop more.
+	// With two FPGAs, a tree has one more hop.
 	if by, _, err := predict.ChooseUpstream(t.Context(), load(t, "{ranks: 3, engine: fpga}")); err != nil || by != "flat" {
 		t.Errorf("%v, %v", by, err)
 	}
@@ -250,7 +250,7 @@ func TestUpstream(t *testing.T) {
 	}
 }
 
-// Measured parameters are taken from the class that is like the cluster; a link is the cluster's.
+// Measured parameters are taken from the class that resembles the cluster; the link is the cluster's.
 func TestMeasuredParameters(t *testing.T) {
 	fit := func(class choice.Class, n float64) *predict.Fit {
 		f := &predict.Fit{Class: class, Parameters: predict.Software()}
@@ -304,7 +304,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// FPGAs do one step at a time: what would have them do more is not predicted.
+// FPGAs execute one step at a time: algorithms that need more are not predicted.
 func TestScaleFPGA(t *testing.T) {
 	q := predict.Request{Cluster: load(t, "{ranks: 9, engine: fpga}"), Ranks: []int{3, 9}, Bytes: []int{8, 4096}}
 	for of := coll.Barrier; of <= coll.Exscan; of++ {

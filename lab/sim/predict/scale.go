@@ -11,11 +11,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// MostLinear is for how many ranks algorithms are predicted that are not Logarithmic: the model has
-// events for each step.
+// MostLinear is the maximum number of ranks for algorithms that are not Logarithmic, as the model simulates every step.
 const MostLinear = 4096
 
-// Point is what a call is predicted to take.
+// Point is the predicted time of a call.
 type Point struct {
 	Collective  collectives.Collective `json:"collective"`
 	Ranks       int                    `json:"ranks"`
@@ -25,7 +24,7 @@ type Point struct {
 	Events      uint64                 `json:"events"`
 }
 
-// Request is what Scale is to predict.
+// Request selects the calls that Scale predicts.
 type Request struct {
 	Cluster     *Description
 	Fits        []*Fit
@@ -34,9 +33,9 @@ type Request struct {
 	Bytes       []int
 }
 
-// Scale predicts the calls of all algorithms, in the order of collectives, bytes, algorithms and ranks. An
-// algorithm that cannot carry out a call has no Point, nor one that is not logarithmic if there are
-// more than MostLinear ranks. The error is a *network.ClusterError or ctx's.
+// Scale predicts the calls of all algorithms, in the order of collectives, bytes, algorithms and ranks. It skips
+// algorithms that do not support a call, and with more than MostLinear ranks those that are not logarithmic. The error
+// is a *network.ClusterError or ctx's.
 func Scale(ctx context.Context, q Request) (points []Point, err error) {
 	for _, of := range q.Collectives {
 		lengths := q.Bytes
@@ -63,7 +62,7 @@ func Scale(ctx context.Context, q Request) (points []Point, err error) {
 	return points, nil
 }
 
-// point predicts a call by an algorithm, in segments of the length that its pipeline is fastest with.
+// point predicts a call with an algorithm, in segments of the length at which its pipeline is fastest.
 func (q *Request) point(a *coll.Algorithm, ranks, n int) (Point, bool, error) {
 	c := q.Cluster.Cluster(ranks, q.Fits)
 	of := a.Collective
@@ -90,7 +89,7 @@ func (q *Request) point(a *coll.Algorithm, ranks, n int) (Point, bool, error) {
 	return Point{collectives.Collective(of), ranks, n, by, r.Nanoseconds, r.Events}, err == nil, err
 }
 
-// linkOf returns what a message takes between most ranks of a cluster, as tables have it.
+// linkOf returns the link between most ranks of a cluster, in the form that tables use.
 func linkOf(c *network.Cluster) choice.Link {
 	l := &c.Network
 	if c.Shared() {
@@ -99,8 +98,8 @@ func linkOf(c *network.Cluster) choice.Link {
 	return choice.Link{Alpha: l.Latency + 2*l.Overhead, Beta: max(l.GapByte, l.OverheadByte)}
 }
 
-// Logarithmic reports whether the ranks of a call by an algorithm have steps in proportion to the
-// logarithm of their number, on average. Those of one that cuts its data depend on more.
+// Logarithmic reports whether the average number of steps of a rank grows with the logarithm of the number of ranks. It
+// returns false for algorithms that segment their data, whose steps depend on more than that.
 func Logarithmic(a *coll.Algorithm) bool {
 	if a.Segmented {
 		return false

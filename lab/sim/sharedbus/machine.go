@@ -6,41 +6,40 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/sim"
 )
 
-// Costs are what things take on a processor, in cycles.
+// Costs are the costs of a processor's actions, in cycles.
 type Costs struct {
-	// Bus is how long an access holds the bus, and Word what a processor takes for one beside.
+	// Bus is the time for which an access holds the bus. Word is the processor time per access in addition to it.
 	Bus, Word sim.Cycle
-	// Envelope is what a processor takes for an envelope beside accesses to it: before it writes one, or
-	// when it has read the value for which it waits.
+	// Envelope is the processor time for an envelope in addition to accessing it: before writing one, or after reading
+	// the expected value.
 	Envelope sim.Cycle
-	// Element is what a step of the inner loop takes.
+	// Element is the cost of one step of the inner loop.
 	Element sim.Cycle
 }
 
-// machine is processors with a shared memory on a bus that serves them in turn.
+// machine consists of processors and a shared memory. The bus serves the processors round-robin.
 type machine struct {
 	clock  sim.Clock
 	costs  Costs
 	memory []uint32
-	// block is how many words each pair has: a tag, and data.
+	// block is the number of words of a pair's block: a tag and data.
 	block int
 	procs []*proc
-	// busy: an access is under way; last is the processor that made the last.
+	// busy reports whether an access is in progress. last is the processor that made the latest access.
 	busy bool
 	last int
 }
 
-// proc is a processor. Its program is a sequence of actions, each of which it begins when the one
-// before has ended.
+// proc is a processor. Its program is a sequence of actions that it executes strictly in order.
 type proc struct {
 	machine *machine
 	rank    int
 	next    func() (action, bool)
-	// access is what the processor waits for the bus for.
+	// access is the access for which the processor waits for the bus, or nil.
 	access func()
 }
 
-// action is a time that the processor computes, or an access to the memory.
+// action is a computation of some cycles, followed by an access to the memory if access is not nil.
 type action struct {
 	cycles sim.Cycle
 	access func()
@@ -75,7 +74,7 @@ func (p *proc) step() {
 	})
 }
 
-// serve has the next processor in turn access the memory.
+// serve lets the next waiting processor access the memory.
 func (m *machine) serve() {
 	if m.busy {
 		return

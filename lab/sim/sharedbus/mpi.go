@@ -5,27 +5,27 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// rank is a processor's end of the library. Its calls return false when the program is not to go on.
+// rank is a processor's view of the library. Its methods return false when the program must stop.
 type rank struct {
 	m           *machine
 	rank, ranks int
 	yield       func(action) bool
-	// made counts the processor's publications, and before those before the collective call. At its
-	// end all processors have made as many.
+	// made counts the processor's publications. before is the value of made at the start of the collective call. At the
+	// end of a call, all processors have made the same number.
 	made, before uint32
 }
 
-// The values of an envelope: those of messages, and behind them the numbers of publications.
+// Values of an envelope. Values from publication on are numbers of publications.
 const (
 	free uint32 = iota
 	full
 	publication
 )
 
-// semaphore is where processor 0 publishes that all have arrived at a barrier. The blocks are behind it.
+// semaphore is the address at which processor 0 publishes that all processors reached a barrier. The blocks follow it.
 const semaphore = 0
 
-// envelope returns where the block of a pair begins. Its data is behind.
+// envelope returns the address of a pair's block: its envelope, followed by its data.
 func (r *rank) envelope(sender, receiver int) int {
 	at := receiver*(r.ranks-1) + sender
 	if sender > receiver {
@@ -34,7 +34,7 @@ func (r *rank) envelope(sender, receiver int) int {
 	return semaphore + 1 + at*r.m.block
 }
 
-// published returns the envelope in which a processor publishes.
+// published returns the address at which a processor publishes.
 func (r *rank) published(by int) int {
 	if by == 0 {
 		return r.envelope(0, 1)
@@ -44,7 +44,7 @@ func (r *rank) published(by int) int {
 
 func (r *rank) compute(cycles sim.Cycle) bool { return r.yield(action{cycles: cycles}) }
 
-// until reads an envelope until its value is right, and handles it.
+// until polls an envelope until its value is right, and then processes it.
 func (r *rank) until(at int, right func(value uint32) bool) bool {
 	for found := false; !found; {
 		if !r.yield(action{r.m.costs.Word, func() { found = right(r.m.memory[at]) }}) {
@@ -54,7 +54,7 @@ func (r *rank) until(at int, right func(value uint32) bool) bool {
 	return r.compute(r.m.costs.Envelope)
 }
 
-// set makes an envelope and writes it.
+// set prepares an envelope and writes it.
 func (r *rank) set(at int, value uint32) bool {
 	return r.compute(r.m.costs.Envelope) && r.yield(action{r.m.costs.Word, func() { r.m.memory[at] = value }})
 }
@@ -69,7 +69,7 @@ func (r *rank) move(words int) bool {
 	return true
 }
 
-// parts calls f for the parts of words that a block has room for.
+// parts calls f for each part of the words that fits a block.
 func (r *rank) parts(words int, f func(words int) bool) bool {
 	for ; words > 0; words -= r.m.block - 1 {
 		if !f(min(words, r.m.block-1)) {
@@ -98,13 +98,13 @@ func (r *rank) publish(at int) bool {
 	return r.set(at, publication+r.made)
 }
 
-// await waits until there have been so many publications in this call. A message in the same envelope
-// was sent behind them: those before have been received.
+// await waits until count publications were made in this call. A message in the same envelope was sent after those
+// publications, and so implies them.
 func (r *rank) await(at int, count uint32) bool {
 	return r.until(at, func(value uint32) bool { return value == full || value >= publication+r.before+count })
 }
 
-// awaitAll has processor 0 wait so for each of the others.
+// awaitAll makes processor 0 wait for count publications of each other processor.
 func (r *rank) awaitAll(count uint32) bool {
 	for other := 1; count > 0 && other < r.ranks; other++ {
 		if !r.await(r.published(other), count) {
@@ -114,13 +114,13 @@ func (r *rank) awaitAll(count uint32) bool {
 	return true
 }
 
-// collective executes a call of all by a schedule of the engine, one step after another.
+// collective executes a collective call with a schedule of the engine, step by step.
 func (r *rank) collective(of coll.Collective, name string, c coll.Call) bool {
 	var s coll.Schedule
 	c.Collective, c.Rank, c.Ranks = of, r.rank, r.ranks
 	algorithm, err := coll.Find(of, name)
 	if err != nil || algorithm.Make(&s, &c) != nil {
-		return false // which Run reports
+		return false // reported by Run
 	}
 	r.before = r.made
 	for step, ok := s.Next(); ok; step, ok = s.Next() {
@@ -131,8 +131,8 @@ func (r *rank) collective(of coll.Collective, name string, c coll.Call) bool {
 	return true
 }
 
-// do executes a step. A message without content is a publication, and one of processor 0 is the same
-// for all: that to the first.
+// do executes a step. A message without content is a publication. Processor 0 makes one publication for all others,
+// when the schedule sends to processor 1.
 func (r *rank) do(step *coll.Step) bool {
 	words := step.Len / wordBytes
 	switch token := step.From.Buf == coll.Blank || step.Into.Buf == coll.Blank; step.Kind {
@@ -168,8 +168,8 @@ func (r *rank) do(step *coll.Step) bool {
 	return true
 }
 
-// bcast synchronises all, and has processor 0 write the data into a block once, part by part, which all
-// others read. As the engine's executor does, it has processor 0 wait until all have read the last part.
+// bcast synchronizes all processors. Processor 0 then writes the data into a block once, part by part, and all others
+// read it. Like the engine's executor, processor 0 waits until all have read the last part.
 func (r *rank) bcast(words int) bool {
 	if r.ranks == 1 {
 		return true
@@ -185,7 +185,7 @@ func (r *rank) bcast(words int) bool {
 	return r.awaitAll(r.made - r.before)
 }
 
-// gather has all send their part of words to processor 0.
+// gather collects each processor's share of the words at processor 0.
 func (r *rank) gather(words int) bool {
 	sizes := make([]int, r.ranks)
 	for i := range sizes {
@@ -194,5 +194,5 @@ func (r *rank) gather(words int) bool {
 	return r.collective(coll.Gather, "flat", coll.Call{Bytes: sizes[r.rank], Vector: true, Recv: coll.Layout{Sizes: sizes}})
 }
 
-// share returns how many of n things processor r has that are dealt in turn.
+// share returns the number of items that processor r gets of n dealt round-robin.
 func share(n, r, ranks int) int { return (n - r + ranks - 1) / ranks }

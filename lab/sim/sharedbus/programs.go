@@ -1,7 +1,6 @@
-// Package sharedbus models processors with local memories and one shared memory, which they reach
-// by a bus that serves them in turn: those of an MPI library for soft processors on an FPGA. The
-// memory is divided into N × (N − 1) blocks, one for each sender and receiver, with an envelope and
-// data each.
+// Package sharedbus models an MPI library for soft processors on an FPGA. The processors have local memories and one
+// shared memory, on a bus that serves them round-robin. The shared memory is divided into N × (N − 1) blocks, one for
+// each pair of sender and receiver, each with an envelope and data.
 package sharedbus
 
 import (
@@ -11,14 +10,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/sim"
 )
 
-// What the source says of the hardware.
+// Hardware parameters given by the source.
 const (
 	MHz         = 100
 	wordBytes   = 4
 	memoryWords = 8 << 10 / wordBytes
 )
 
-// The bounds of a program.
+// Bounds of a program.
 const (
 	MaxSize       = 1000
 	MaxProcessors = 16
@@ -27,14 +26,13 @@ const (
 // Program is one of the source's programs.
 type Program struct {
 	Name string
-	// Costs are those that Run uses by default.
+	// Costs are the costs that Run uses by default.
 	Costs Costs
 	run   func(r *rank, n int) bool
 }
 
-// Costs of all programs. The bus arbitrates in 3 cycles (Xilinx, AXI Interconnect, PG059). Other costs are
-// fitted to the times that the source has for one and two processors, where the bus makes no
-// difference.
+// Costs common to all programs. The bus arbitrates in 3 cycles (Xilinx, AXI Interconnect, PG059). The other costs are
+// fitted to the source's times for one and two processors, where the bus makes no difference.
 const (
 	busCycles      sim.Cycle = 3
 	wordCycles     sim.Cycle = 45
@@ -51,7 +49,7 @@ func BackSub() Program {
 	return Program{"backsub", Costs{busCycles, wordCycles, envelopeCycles, 925}, backsub}
 }
 
-// Result is what a program takes.
+// Result is the cost of a program.
 type Result struct {
 	Cycles sim.Cycle
 	Events uint64
@@ -85,8 +83,8 @@ func (p Program) Run(n, processors int) (Result, error) {
 	return Result{cycles, m.clock.Events()}, nil
 }
 
-// matvec multiplies a matrix by a vector. Processor 0 broadcasts the vector, sends each of the
-// others a row at a time, which are dealt in turn, and gathers the products.
+// matvec multiplies a matrix by a vector. Processor 0 broadcasts the vector, deals the rows to the processors one at a
+// time, and gathers the products.
 func matvec(r *rank, n int) bool {
 	if !r.bcast(n) {
 		return false
@@ -111,8 +109,8 @@ func matvec(r *rank, n int) bool {
 	return r.gather(n)
 }
 
-// backsub solves a triangular system. In each step processor 0 broadcasts a column and its pivot,
-// and all update their elements of the right-hand side, which are dealt in turn.
+// backsub solves a triangular system. In each step processor 0 broadcasts a column and its pivot, and all processors
+// update their elements of the right-hand side, which are dealt round-robin.
 func backsub(r *rank, n int) bool {
 	for i := n - 1; i >= 0; i-- {
 		if !r.bcast(i+1) || !r.compute(sim.Cycle(share(i, r.rank, r.ranks))*r.m.costs.Element) {

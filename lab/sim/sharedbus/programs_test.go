@@ -12,7 +12,7 @@ import (
 
 var processors = [...]int{1, 2, 4, 6, 8}
 
-// source has the tables of the source: milliseconds, tables II and V.
+// source holds the source's tables II and V, in milliseconds.
 var source = map[string]map[int][5]float64{
 	"matvec": {
 		50: {22, 12, 9, 7, 6}, 100: {88, 47, 30, 25, 23}, 150: {200, 106, 65, 53, 50},
@@ -24,14 +24,14 @@ var source = map[string]map[int][5]float64{
 	},
 }
 
-// outside has the cells that are more than 10 % and 1 ms away.
+// outside lists the cells that deviate by more than 10 % and 1 ms.
 var outside = map[string][][2]int{"matvec": {{50, 4}, {50, 6}, {100, 4}}}
 
 func programs() []sharedbus.Program {
 	return []sharedbus.Program{sharedbus.MatVec(), sharedbus.BackSub()}
 }
 
-// deviation returns by how many times its limit, 10 % or 1 ms, a time differs from the source's.
+// deviation returns the difference of a time from the source's, in units of its limit (10 % or 1 ms).
 func deviation(got, want float64) float64 { return (got - want) / max(want/10, 1) }
 
 func run(t testing.TB, p sharedbus.Program, n, processors int) sharedbus.Result {
@@ -43,7 +43,8 @@ func run(t testing.TB, p sharedbus.Program, n, processors int) sharedbus.Result 
 	return r
 }
 
-// All cells but three are within 10 % or 1 ms, those of up to 300 rows also if the bus is faster, or half as fast.
+// All cells but three are within 10 % or 1 ms. Cells of up to 300 rows are so even if the bus is faster, or half as
+// fast.
 func TestTables(t *testing.T) {
 	buses := []sim.Cycle{sharedbus.MatVec().Costs.Bus}
 	if !testing.Short() {
@@ -72,8 +73,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// The costs of words, envelopes and elements are those with the least squares of the deviations for one
-// and two processors.
+// The costs of words, envelopes and elements minimize the squared deviations for one and two processors.
 func TestFit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs all columns of two processors a dozen times")
@@ -103,7 +103,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// Back substitution is fastest with 6 processors, a matrix by a vector with 8.
+// Back substitution is fastest with 6 processors, matrix by vector with 8.
 func TestTurn(t *testing.T) {
 	for _, p := range programs() {
 		fastest, least := 0, math.Inf(1)
@@ -118,8 +118,8 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// There is no turn if envelopes cost no more than words do: it is that of blocks that are shorter, for
-// each of which processor 0 examines an envelope of each other processor.
+// The optimum number of processors disappears if envelopes cost no more than words. It is due to shorter blocks, for
+// each of which processor 0 examines an envelope of every other processor.
 func TestEnvelopes(t *testing.T) {
 	p := sharedbus.BackSub()
 	p.Costs.Envelope = 0
@@ -128,7 +128,7 @@ func TestEnvelopes(t *testing.T) {
 	}
 }
 
-// Processors wait for each other on a slow bus, and two do not.
+// Processors wait for each other on a slow bus; two do not.
 func TestContention(t *testing.T) {
 	slow, fast := sharedbus.BackSub(), sharedbus.BackSub()
 	word := fast.Costs.Bus + fast.Costs.Word
@@ -142,7 +142,7 @@ func TestContention(t *testing.T) {
 	}
 }
 
-// One processor takes what its elements do, and uses no bus.
+// One processor takes the time of its elements and does not use the bus.
 func TestOneProcessor(t *testing.T) {
 	for _, p := range programs() {
 		want := map[string]int{"matvec": 100 * 100, "backsub": 100 * 99 / 2}[p.Name]
@@ -152,7 +152,7 @@ func TestOneProcessor(t *testing.T) {
 	}
 }
 
-// Any number of processors ends, also if there are more than rows, with the same result each time.
+// A program completes on any number of processors, even more than rows, with the same result each time.
 func TestSizes(t *testing.T) {
 	for _, p := range programs() {
 		for count := 1; count <= sharedbus.MaxProcessors; count++ {

@@ -6,15 +6,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/sim"
 )
 
-// Design is a queue that the source measured.
+// Design is a queue design that the source measured.
 type Design struct {
 	Name  string
 	Lists int
-	// MHz is the clock that the source reports for it.
+	// MHz is the clock frequency reported by the source.
 	MHz float64
 }
 
-// Designs returns those of the source.
+// Designs returns the source's designs.
 func Designs() []Design {
 	return []Design{{"two-level", 1, 321.3}, {"parallel-4", 4, 234}, {"parallel-64", 64, 168}}
 }
@@ -22,22 +22,22 @@ func Designs() []Design {
 // Nanoseconds returns the duration of cycles.
 func (d Design) Nanoseconds(cycles sim.Cycle) float64 { return float64(cycles) * 1000 / d.MHz }
 
-// Measured is what a benchmark takes.
+// Measured is the cost of a benchmark.
 type Measured struct {
 	Cycles sim.Cycle
 	Events uint64
 }
 
-// MaxDepth is the most receives that can be posted.
+// MaxDepth is the maximum number of posted receives.
 const MaxDepth = CAM + ListEntries
 
-// Preposted is the preposted latency benchmark: the search for the last of depth posted receives.
+// Preposted runs the preposted latency benchmark: the search for the last of depth posted receives.
 func (d Design) Preposted(depth int) (Measured, error) { return d.unload(depth, 1) }
 
-// Unload is the unload benchmark: the last of depth posted receives is matched until there is none.
+// Unload runs the unload benchmark, which matches the last of depth posted receives until the queue is empty.
 func (d Design) Unload(depth int) (Measured, error) { return d.unload(depth, depth) }
 
-// unload posts depth receives and matches so many of them, last ones first.
+// unload posts depth receives and then matches the given number of them, last first.
 func (d Design) unload(depth, matches int) (Measured, error) {
 	if depth < 1 || depth > MaxDepth {
 		return Measured{}, fmt.Errorf("depth %d: must be 1 to %d", depth, MaxDepth)

@@ -1,6 +1,6 @@
-// Package twolevel models the hardware queue of Xiong, Skjellum, Herbordt, Accelerating MPI Message
-// Matching Through FPGA Offload (2018): an associative memory (CAM) of 256 entries, and linked lists
-// behind it, from which entries move up as slots become free. There are no wildcards.
+// Package twolevel models the hardware queue of Xiong, Skjellum, Herbordt, Accelerating MPI Message Matching Through
+// FPGA Offload (2018): an associative memory (CAM) of 256 entries, backed by linked lists from which entries move up as
+// slots become free. It has no wildcards.
 package twolevel
 
 import (
@@ -10,36 +10,36 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/sim"
 )
 
-// What the source says of the hardware.
+// Hardware parameters given by the source.
 const (
-	// CAM is how many entries the first level has, and ListEntries the second, in all lists.
+	// CAM is the number of entries in the first level, ListEntries the number in all lists of the second.
 	CAM         = 256
 	ListEntries = 32768
-	// A search of the CAM, an insertion, and a move from a list to the CAM take a cycle. A search
-	// of a list takes three for each element.
+	// A search of the CAM, an insertion, and a move from a list to the CAM take one cycle. A search of a list takes
+	// three cycles per element.
 	camCycles     sim.Cycle = 1
 	insertCycles  sim.Cycle = 1
 	moveCycles    sim.Cycle = 1
 	elementCycles sim.Cycle = 3
 )
 
-// MaxLists is the most lists that a Queue can have.
+// MaxLists is the maximum number of lists of a Queue.
 const MaxLists = ListEntries
 
-// Queue is a queue of posted receives, or of unexpected messages, by header.
+// Queue is a queue of posted receives or of unexpected messages, keyed by header.
 type Queue struct {
 	clock sim.Clock
-	// commands are those that have not begun.
+	// commands holds the commands that have not begun.
 	commands sim.FIFO[Command]
 	outcomes []Outcome
-	// cam has the entries of the first level, oldest first.
+	// cam holds the entries of the first level, oldest first.
 	cam []uint64
-	// lists are searched at the same time, and filled and emptied in turn.
+	// lists are searched in parallel, and filled and emptied round-robin.
 	lists          [][]uint64
 	listed         int
 	insertAt, move int
-	// moving: an entry leaves its list for the CAM. busy: a command is under way. No move begins
-	// then, as an entry must not leave a list between the searches of the two levels.
+	// moving reports whether an entry is moving from its list to the CAM, busy whether a command is in progress. No
+	// move begins while busy, as an entry must not leave a list between the searches of the two levels.
 	moving, busy bool
 }
 
@@ -49,13 +49,13 @@ type Command struct {
 	Header uint64
 }
 
-// Outcome is how many cycles a command took, and whether there was such an entry, or room for it.
+// Outcome is the duration of a command, and whether it found its entry or had space to insert it.
 type Outcome struct {
 	Cycles sim.Cycle
 	OK     bool
 }
 
-// New returns an empty queue with so many lists, 1 to MaxLists.
+// New returns an empty queue with 1 to MaxLists lists.
 func New(lists int) (*Queue, error) {
 	if lists < 1 || lists > MaxLists {
 		return nil, fmt.Errorf("%d lists: must be 1 to %d", lists, MaxLists)
@@ -63,11 +63,10 @@ func New(lists int) (*Queue, error) {
 	return &Queue{lists: make([][]uint64, lists)}, nil
 }
 
-// Events returns how many events the model has had.
+// Events returns the number of events simulated.
 func (q *Queue) Events() uint64 { return q.clock.Events() }
 
-// Do executes commands one after another and returns the outcome of each. Entries move up beside
-// the next command.
+// Do executes commands in order and returns their outcomes. Entries move up in parallel with the next command.
 func (q *Queue) Do(commands ...Command) []Outcome {
 	q.outcomes = make([]Outcome, 0, len(commands))
 	for _, c := range commands {
@@ -117,7 +116,7 @@ func (q *Queue) insert(header uint64) bool {
 	return true
 }
 
-// match ends a command after the search of the CAM.
+// match completes a command after the search of the CAM.
 func (q *Queue) match(header uint64, end func(ok bool)) {
 	if i := slices.Index(q.cam, header); i >= 0 {
 		q.cam = slices.Delete(q.cam, i, i+1)
@@ -135,15 +134,15 @@ func (q *Queue) match(header uint64, end func(ok bool)) {
 	})
 }
 
-// search returns the list in which a header is found first, or −1, and how many elements have been
-// compared in it, or in the longest list.
+// search returns the list in which a header is found first, or −1, and the number of elements compared in that list, or
+// in the longest list.
 func (q *Queue) search(header uint64) (list, steps int) {
 	list = -1
 	for i := range q.lists {
-		i = (q.move + i) % len(q.lists) // from the list that was filled first on
+		i = (q.move + i) % len(q.lists) // starting at the list that was filled first
 		l := q.lists[i]
 		if list >= 0 {
-			l = l[:min(len(l), steps-1)] // all end when the first has found it
+			l = l[:min(len(l), steps-1)] // all searches end when one succeeds
 		}
 		switch at := slices.Index(l, header); {
 		case at >= 0:
@@ -155,7 +154,7 @@ func (q *Queue) search(header uint64) (list, steps int) {
 	return list, steps
 }
 
-// moveUp moves entries up, one a cycle, for as long as there is room and no command.
+// moveUp moves entries up, one per cycle, while the CAM has free slots and no command is in progress.
 func (q *Queue) moveUp() {
 	if q.moving || q.busy || q.listed == 0 || len(q.cam) == CAM {
 		return

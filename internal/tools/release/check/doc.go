@@ -1,5 +1,4 @@
-// Package check tests what operators install: the unit of systemd, the image, and the
-// packages, as far as one machine without systemd and Docker can. It has tests only.
-// They need root, for folders of their own as root folders and for networks of their
-// own; without it they are skipped, but never in CI.
+// Package check tests the deliverables for operators: the systemd unit, the image, and the packages, as far as a
+// machine without systemd and Docker allows. It contains only tests. They require root, for separate root folders and
+// networks. Without root they are skipped, or fail in CI.
 package check

@@ -16,19 +16,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// filteredArg has the test binary be another program: one that has the kernel refuse all
-// system calls but the given ones, and becomes the program behind them.
+// filteredArg makes the test binary a wrapper: it installs a filter that rejects all system calls but the given ones,
+// and then executes a program.
 const filteredArg = "run-with-system-calls"
 
-// filteredArgs are the arguments for that. The program cannot be started in the root
-// folder, where its libraries are not: it goes there.
+// filteredArgs returns the arguments for the wrapper. The wrapper itself enters the root folder, as its libraries do
+// not exist there.
 func filteredArgs(root string, who account, calls string, command []string) []string {
 	return append([]string{filteredArg, root, fmt.Sprint(who.uid), fmt.Sprint(who.gid), calls}, command...)
 }
 
-// runFiltered makes args the process: a root folder, a user, a group, the numbers of the
-// system calls that pass, with commas between, and the command. It returns only if
-// something fails.
+// runFiltered executes a command in place of the process. args are a root folder, a user, a group, the numbers of the
+// allowed system calls separated by commas, and the command. It returns only on failure.
 func runFiltered(args []string) error {
 	if len(args) < 5 {
 		return errors.New("arguments are missing")
@@ -47,10 +46,10 @@ func runFiltered(args []string) error {
 	return filtered(args[3], args[4:])
 }
 
-// filtered executes the command with a filter of system calls.
+// filtered executes the command with a system call filter.
 func filtered(numbers string, command []string) error {
 	runtime.LockOSThread()
-	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}} // the number
+	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}} // the system call number
 	for word := range strings.SplitSeq(numbers, ",") {
 		n, err := strconv.ParseUint(word, 10, 32)
 		if err != nil {
@@ -71,8 +70,7 @@ func filtered(numbers string, command []string) error {
 	return syscall.Exec(command[0], command, os.Environ())
 }
 
-// allowed returns the numbers of the system calls that the unit lets pass, as
-// systemd-analyze knows its sets.
+// allowed returns the numbers of the system calls that the unit allows, using the sets known to systemd-analyze.
 func allowed(t *testing.T, analyze string, u unit) string {
 	t.Helper()
 	known := systemCalls(t)
@@ -96,7 +94,7 @@ func allowed(t *testing.T, analyze string, u unit) string {
 	return strings.Join(numbers, ",")
 }
 
-// expand notes what a system call, or a set of them, is worth.
+// expand records whether a system call, or a set of them, passes.
 func expand(t *testing.T, analyze string, calls map[string]bool, name string, pass bool) {
 	t.Helper()
 	if !strings.HasPrefix(name, "@") {
@@ -117,8 +115,7 @@ func expand(t *testing.T, analyze string, calls map[string]bool, name string, pa
 
 var constant = regexp.MustCompile(`(?m)^\s+SYS_([A-Z0-9_]+)\s+= (\d+)$`)
 
-// systemCalls returns the number of every system call of this machine, as package unix
-// has them.
+// systemCalls returns the number of every system call of this machine, from package unix.
 func systemCalls(t *testing.T) map[string]string {
 	t.Helper()
 	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", "golang.org/x/sys/unix").Output()

@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// instruction is a line of a Dockerfile, such as COPY and what stands behind it.
+// instruction is an instruction of a Dockerfile and its arguments.
 type instruction struct{ name, rest string }
 
-// readDockerfile reads the instructions of a Dockerfile. tools/manifests reads it as
-// Docker does; this knows what our own uses.
+// readDockerfile reads the instructions of a Dockerfile. It supports only the syntax of our Dockerfile; package
+// manifests parses it like Docker.
 func readDockerfile(t *testing.T) []instruction {
 	t.Helper()
 	text, err := os.ReadFile(from("deploy/docker/Dockerfile"))
@@ -41,7 +41,7 @@ func readDockerfile(t *testing.T) []instruction {
 	return all
 }
 
-// image is a built image: its root folder, and how it is started.
+// image is a built image: its root folder and its start-up settings.
 type image struct {
 	root, out         string
 	who               account
@@ -49,8 +49,8 @@ type image struct {
 	entry, cmd, check []string
 }
 
-// buildImage does what the Dockerfile says. The stage that builds has the repository as
-// its working folder, and the folders that it writes are in a temporary one.
+// buildImage executes the Dockerfile. The build stage has the repository as its working directory, and its output
+// folders are temporary.
 func buildImage(t *testing.T) *image {
 	t.Helper()
 	m := &image{root: t.TempDir(), out: t.TempDir()}
@@ -78,7 +78,7 @@ func buildImage(t *testing.T) *image {
 	return m
 }
 
-// build runs a command of the stage that builds.
+// build runs a command of the build stage.
 func (m *image) build(t *testing.T, args []string, command string) {
 	t.Helper()
 	for _, folder := range []string{"/out/", "/run-out/", "/state-out/"} {
@@ -91,7 +91,7 @@ func (m *image) build(t *testing.T, args []string, command string) {
 	}
 }
 
-// take carries out an instruction of the image itself.
+// take executes an instruction of the final stage.
 func (m *image) take(t *testing.T, i instruction) {
 	t.Helper()
 	words := strings.Fields(i.rest)
@@ -136,8 +136,7 @@ func number(t *testing.T, word string) uint32 {
 	return uint32(n)
 }
 
-// TestImage builds what the Dockerfile says, and runs it in a folder that has nothing
-// else: no library, no shell, no /proc.
+// TestImage builds the image and runs it in a folder with nothing else: no library, shell or /proc.
 func TestImage(t *testing.T) {
 	needsRoot(t, "the image")
 	m := buildImage(t)
@@ -154,7 +153,7 @@ func TestImage(t *testing.T) {
 	s.stops()
 }
 
-// configure gives an image a configuration of the repository, with a rank 4 that is not there.
+// configure installs a configuration of the repository, with an additional rank 4 that does not run.
 func (m *image) configure(t *testing.T, name string) {
 	t.Helper()
 	text, err := os.ReadFile(from(name))
@@ -167,7 +166,7 @@ func (m *image) configure(t *testing.T, name string) {
 	}
 }
 
-// records checks that a failure leaves a record, which the status names.
+// records checks that a failure leaves a record, and that the status mentions it.
 func (s *service) records(who account, env []string) {
 	s.t.Helper()
 	out, err := s.tryWith(who, env, "/usr/bin/zrlctl", "send", "4", "--words", "1", "--timeout", "200ms")
@@ -181,7 +180,7 @@ func (s *service) records(who account, env []string) {
 	}
 }
 
-// TestImageOfAPod runs the image as deploy/kubernetes does: its root can only be read, and /dev/shm has 64 MiB.
+// TestImageOfAPod runs the image like deploy/kubernetes: with a read-only root and a /dev/shm of 64 MiB.
 func TestImageOfAPod(t *testing.T) {
 	needsRoot(t, "the image in a pod")
 	m := buildImage(t)

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestLibraryPackages makes the packages of the C library, installs them, and compiles and runs a program with them. No file of theirs is
-// one of Debian's MPICH.
+// TestLibraryPackages builds and installs the packages of the C library, and compiles and runs a program with them.
+// None of their files is also in Debian's MPICH.
 func TestLibraryPackages(t *testing.T) {
 	needs(t, "the packages of the C library", "gfortran", "gfortran")
 	needs(t, "the packages of the C library", "dpkg", "dpkg")
@@ -48,7 +48,7 @@ func TestLibraryPackages(t *testing.T) {
 			}
 		}
 	}
-	for file := range installed { // the same bytes wherever it was built: make reproducible
+	for file := range installed { // identical bytes in every build folder: make reproducible
 		if data, err := os.ReadFile(filepath.Join(root, file)); err == nil && bytes.Contains(data, []byte(repository)) {
 			t.Errorf("%s names the folder in which it was built", file)
 		}

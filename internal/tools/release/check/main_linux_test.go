@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// testTimeout is how long anything may take.
+// testTimeout limits every operation.
 const testTimeout = time.Minute
 
 // repository is the root of the repository, as an absolute path.
 var repository string
 
-// programs is the folder of zrlmpid, zrlctl and zrlbench, as packages and image have them:
-// without any library.
+// programs is the folder of zrlmpid, zrlctl and zrlbench as shipped in packages and the image: without shared
+// libraries.
 var programs string
 
 func TestMain(m *testing.M) {
@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// missing skips the test as something is missing, but never in CI.
+// missing skips the test because a prerequisite is missing. In CI the test fails.
 func missing(t *testing.T, what, why string) {
 	t.Helper()
 	message := "NOT TESTED: " + what + ": " + why
@@ -66,7 +66,7 @@ func needsRoot(t *testing.T, what string) {
 	}
 }
 
-// needs returns the path of a program.
+// needs returns the path of a program, or calls missing.
 func needs(t *testing.T, what, program, debian string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -76,7 +76,7 @@ func needs(t *testing.T, what, program, debian string) string {
 	return path
 }
 
-// from returns the path of a file of the repository.
+// from returns the absolute path of a file in the repository.
 func from(path string) string { return filepath.Join(repository, path) }
 
 func copyFile(t *testing.T, into, file string, mode os.FileMode) {
@@ -89,7 +89,7 @@ func copyFile(t *testing.T, into, file string, mode os.FileMode) {
 		err = os.WriteFile(into, data, mode)
 	}
 	if err == nil {
-		err = os.Chmod(into, mode) // whatever the umask
+		err = os.Chmod(into, mode) // independent of the umask
 	}
 	if err != nil {
 		t.Fatal(err)

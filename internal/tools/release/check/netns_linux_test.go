@@ -14,9 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// network is a network of its own, with loopback addresses and nothing else: the ports
-// that zrlmpid uses by default are free there. Its functions run one at a time, on a
-// thread that is in it, and so are the processes that they start.
+// network is a network namespace with only loopback addresses, so zrlmpid's default ports are free. Its functions run
+// one at a time on a thread in the namespace. The processes that they start are in the namespace, too.
 type network struct{ jobs chan func() }
 
 func newNetwork(t *testing.T) *network {
@@ -24,7 +23,7 @@ func newNetwork(t *testing.T) *network {
 	n := &network{jobs: make(chan func())}
 	ready := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked, so that the thread exits with the goroutine
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			ready <- fmt.Errorf("a network of its own: %w", err)
 			return
@@ -41,7 +40,7 @@ func newNetwork(t *testing.T) *network {
 	return n
 }
 
-// do runs f in the network, and waits for it.
+// do runs f in the network and waits for it.
 func (n *network) do(f func()) {
 	done := make(chan struct{})
 	n.jobs <- func() {
@@ -69,7 +68,7 @@ func loopbackUp() error {
 	return nil
 }
 
-// get asks a server in the network for a page.
+// get requests a page from a server in the network.
 func (n *network) get(ctx context.Context, addr, path string) (status int, body string, err error) {
 	n.do(func() {
 		var conn net.Conn

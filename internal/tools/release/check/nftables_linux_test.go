@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPacketFilter: the rules of docs/security.md let datagrams to a rank pass from addresses
-// of the rank map and from the daemon's group, and no others.
+// TestPacketFilter checks that the rules in docs/security.md allow datagrams to a rank only from addresses of the rank
+// map and from the daemon's group.
 func TestPacketFilter(t *testing.T) {
 	const what = "the packet filter of docs/security.md"
 	needsRoot(t, what)
@@ -42,7 +42,7 @@ func TestPacketFilter(t *testing.T) {
 			t.Errorf("nft: %v\n%s", err, out)
 			return
 		}
-		// send sends a datagram from an address to a port, and returns whether it arrives.
+		// send sends a datagram from an address to a port, and reports whether it is received.
 		send := func(address string, gid, port int) bool {
 			if err := unix.Setfsgid(gid); err != nil {
 				t.Error(err)
@@ -63,7 +63,7 @@ func TestPacketFilter(t *testing.T) {
 			if _, err := conn.Write([]byte{1}); err != nil && !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ECONNREFUSED) {
 				t.Error(err)
 			}
-			// What passes is there when Write returns.
+			// A datagram that passes is available when Write returns.
 			if err := rank.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
 				t.Error(err)
 			}

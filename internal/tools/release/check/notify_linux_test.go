@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestUnitNotify: the unit is Type=notify with a watchdog, and the daemon notifies systemd
-// as that needs.
+// TestUnitNotify checks that the unit is Type=notify with a watchdog, and that the daemon sends the notifications that
+// this requires.
 func TestUnitNotify(t *testing.T) {
 	needsRoot(t, "what the daemon notifies systemd of")
 	list := exec.Command("go", "list", "-deps", "./cmd/zrlmpid")
@@ -32,7 +32,7 @@ func TestUnitNotify(t *testing.T) {
 	if err := os.Chmod(path, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	// expect waits until the daemon has sent a notification, and ignores others before it.
+	// expect waits for a notification of the daemon, and skips others before it.
 	expect := func(want string) {
 		t.Helper()
 		if err := conn.SetReadDeadline(time.Now().Add(testTimeout)); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/tools/release/pack"
 )
 
-// manual makes the manual pages and completions, once.
+// manual builds the manual pages and completions once.
 var manual = sync.OnceValue(func() error {
 	cmd := exec.Command("make", "man")
 	cmd.Dir = repository
@@ -23,8 +23,8 @@ var manual = sync.OnceValue(func() error {
 	return nil
 })
 
-// makePackage makes a package as `make deb` does. Compressing takes most of the time, so
-// where nothing is started, the binaries are others: two words.
+// makePackage makes a package like `make deb`. Compression takes most of the time, so unless real is set the binaries
+// are just two words of text.
 func makePackage(t *testing.T, version, format string, real bool) string {
 	t.Helper()
 	if err := manual(); err != nil {
@@ -39,7 +39,7 @@ func makePackage(t *testing.T, version, format string, real bool) string {
 			}
 		}
 	}
-	t.Chdir(repository) // where the paths of the configuration begin
+	t.Chdir(repository) // the base of paths in the configuration
 	made, err := pack.Make(pack.Options{
 		Config: ".goreleaser.yaml", Arch: runtime.GOARCH, Version: version,
 		Binaries: binaries, Formats: []string{format}, Into: t.TempDir(),
@@ -50,11 +50,11 @@ func makePackage(t *testing.T, version, format string, real bool) string {
 	return made[0]
 }
 
-// hostPrograms are what the scripts of the package and the unit call, taken from this machine, so
-// that the test needs no network for a root folder.
+// hostPrograms are the programs that the unit and the package's scripts call. They are copied from this machine, so the
+// test needs no network to make a root folder.
 var hostPrograms = []string{"/bin/sh", "/usr/bin/getent", "/usr/sbin/groupadd", "/bin/kill"}
 
-// debianRoot is a root folder in which dpkg can install the package.
+// debianRoot returns a root folder in which dpkg can install the package.
 func debianRoot(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -97,7 +97,7 @@ func debianRoot(t *testing.T) string {
 	return root
 }
 
-// dpkg runs dpkg on a root folder. What the package depends on is not in its database.
+// dpkg runs dpkg on a root folder. The package's dependencies are not in its database.
 func dpkg(t *testing.T, root string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("dpkg", append([]string{"--root=" + root, "--force-depends"}, args...)...)
@@ -109,7 +109,7 @@ func dpkg(t *testing.T, root string, args ...string) string {
 	return string(out)
 }
 
-// group returns the number of a group in a root folder.
+// group returns the ID of a group in a root folder.
 func group(t *testing.T, root, name string) uint32 {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "etc/group"))
@@ -125,8 +125,8 @@ func group(t *testing.T, root, name string) uint32 {
 	return 0
 }
 
-// TestPackage installs the package, runs the service as its unit says, upgrades it over
-// a configuration that was changed, and removes it.
+// TestPackage installs the package, runs the service as its unit specifies, upgrades it with a modified configuration,
+// and removes it.
 func TestPackage(t *testing.T) {
 	needsRoot(t, "installing the package")
 	needs(t, "installing the package", "dpkg", "dpkg")
@@ -170,7 +170,7 @@ func TestPackage(t *testing.T) {
 	}
 }
 
-// TestContents: both packages have what belongs to them.
+// TestContents checks the contents of both packages.
 func TestContents(t *testing.T) {
 	deb, rpm := makePackage(t, "1.2.3", "deb", false), makePackage(t, "1.2.3", "rpm", false)
 	want := []string{

@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// account is who a process runs as.
+// account is the user and the groups of a process.
 type account struct {
 	uid, gid uint32
 	groups   []uint32
 }
 
-// service is a running zrlmpid in a root folder and a network of its own.
+// service is a running zrlmpid in a separate root folder and network.
 type service struct {
 	t    *testing.T
 	net  *network
@@ -29,7 +29,7 @@ type service struct {
 	log  output
 }
 
-// output is what a process writes, read while it runs.
+// output collects the output of a process. It may be read while the process runs.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -47,7 +47,7 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// waitFor waits until the process has written something.
+// waitFor waits until the process has written the text.
 func (o *output) waitFor(t *testing.T, text string) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -59,9 +59,8 @@ func (o *output) waitFor(t *testing.T, text string) {
 	}
 }
 
-// start starts the command in root, as who, with env and nothing else in its
-// environment, and waits until zrlctl has an answer. If calls is not empty, the kernel
-// refuses all other system calls than those.
+// start starts the command in root as who, with exactly env as its environment, and waits until zrlctl gets an answer.
+// If calls is not empty, only these system calls are allowed.
 func start(t *testing.T, net *network, root string, who account, calls string, env []string, command ...string) *service {
 	t.Helper()
 	s := &service{t: t, net: net, root: root}
@@ -90,10 +89,10 @@ func start(t *testing.T, net *network, root string, who account, calls string, e
 	return s
 }
 
-// command is a process in the service's root folder.
+// command returns a command that runs in the service's root folder.
 func (s *service) command(ctx context.Context, who account, command ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Path, cmd.Err = command[0], nil // it is looked for in the root folder only
+	cmd.Path, cmd.Err = command[0], nil // the path applies inside the root folder only
 	cmd.Dir = "/"
 	cmd.Env = []string{}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -103,7 +102,7 @@ func (s *service) command(ctx context.Context, who account, command ...string) *
 	return cmd
 }
 
-// try runs a command beside the service.
+// try runs a command in the service's root folder and network.
 func (s *service) try(who account, command ...string) (string, error) {
 	return s.tryWith(who, []string{}, command...)
 }
@@ -128,8 +127,8 @@ func (s *service) run(who account, command ...string) string {
 	return out
 }
 
-// works looks whether the service does what users want of it: ranks answer, and so do
-// the pages for Prometheus and Kubernetes.
+// works checks the service from a user's point of view: ranks answer, and so do the pages for Prometheus and
+// Kubernetes.
 func (s *service) works(who account) {
 	s.t.Helper()
 	var status struct {
@@ -151,7 +150,7 @@ func (s *service) works(who account) {
 	}
 }
 
-// attaches has a program, which is no other than an example, attach to rank 0.
+// attaches builds an example program and attaches it to rank 0.
 func (s *service) attaches(who account) (string, error) {
 	s.t.Helper()
 	program := filepath.Join(s.root, "pingpong")
@@ -163,7 +162,7 @@ func (s *service) attaches(who account) (string, error) {
 	return s.tryWith(who, []string{"ZRLMPI_SOCKET=/run/zrlmpid/control-attach.sock"}, "/pingpong")
 }
 
-// stops ends the service as systemd and Docker do.
+// stops stops the service like systemd and Docker.
 func (s *service) stops() {
 	s.t.Helper()
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -14,7 +14,7 @@ import (
 
 const unitFile = "deploy/systemd/zrlmpid.service"
 
-// unit has the values of each key of each section of a unit, in their order.
+// unit maps sections and keys of a unit to the values, in order.
 type unit map[string]map[string][]string
 
 func readUnit(t *testing.T) unit {
@@ -43,7 +43,7 @@ func readUnit(t *testing.T) unit {
 
 var exposure = regexp.MustCompile(`Overall exposure level for zrlmpid\.service: ([0-9.]+)`)
 
-// TestUnitSecurity: systemd finds that the service may do little.
+// TestUnitSecurity checks that systemd rates the service as well confined.
 func TestUnitSecurity(t *testing.T) {
 	analyze := needs(t, "the exposure of the service", "systemd-analyze", "systemd")
 	out, err := exec.Command(analyze, "security", "--offline=true", "--no-pager", from(unitFile)).CombinedOutput()
@@ -56,7 +56,7 @@ func TestUnitSecurity(t *testing.T) {
 	}
 }
 
-// verify has systemd read the unit, beside those of this machine.
+// verify runs systemd-analyze verify on the unit, together with the units of this machine.
 func verify(t *testing.T, root string) (string, error) {
 	t.Helper()
 	analyze := needs(t, "whether systemd takes the unit", "systemd-analyze", "systemd")
@@ -71,7 +71,7 @@ func verify(t *testing.T, root string) (string, error) {
 	return string(out), err
 }
 
-// TestUnitVerify: systemd understands every line of the unit, and would find a mistake.
+// TestUnitVerify checks that systemd understands every line of the unit, and would report a mistake.
 func TestUnitVerify(t *testing.T) {
 	root := func(t *testing.T, change func(string) string) string {
 		dir := t.TempDir()
@@ -102,7 +102,7 @@ func TestUnitVerify(t *testing.T) {
 	}
 }
 
-// memory is a configuration with ranks that share memory, and a program as a kernel.
+// memory is a configuration with ranks that share memory, and with a program as a kernel.
 const memory = `
 ranks:
   - {rank: 0, address: 127.0.0.1, run: host}
@@ -111,9 +111,8 @@ ranks:
 defaults: {profile: extended}
 `
 
-// TestUnitSystemCalls: the daemon and a program that is a kernel do all that they do
-// with the system calls that the unit lets pass. They run as the unit has it: as a user
-// with the group of the sockets, and without a capability.
+// TestUnitSystemCalls checks that the daemon and a kernel program need only the system calls that the unit allows. They
+// run as in the unit: as a user with the sockets' group, and without capabilities.
 func TestUnitSystemCalls(t *testing.T) {
 	const what = "the service with its filter of system calls"
 	needsRoot(t, what)
@@ -139,7 +138,7 @@ func TestUnitSystemCalls(t *testing.T) {
 	})
 	t.Run("shared memory and programs", func(t *testing.T) {
 		root := emptyRoot(t, who)
-		proc := filepath.Join(root, "proc") // through which sockets are made in directories that were checked
+		proc := filepath.Join(root, "proc") // needed to create sockets in verified directories
 		if err := os.MkdirAll(proc, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +165,7 @@ func TestUnitSystemCalls(t *testing.T) {
 	})
 }
 
-// reloads checks that the unit's reload succeeds, and fails where the daemon refuses the configuration.
+// reloads checks that the unit's reload succeeds, and that it fails if the daemon rejects the configuration.
 func (s *service) reloads(who account, u unit) {
 	s.t.Helper()
 	env := []string{"RUNTIME_DIRECTORY=/run/zrlmpid"}
@@ -195,7 +194,8 @@ func (s *service) reloads(who account, u unit) {
 	}
 }
 
-// TestUnitRestarts: what may pass is tried again without a limit, and what only an edit can fix is not.
+// TestUnitRestarts checks that transient failures are retried without limit, and failures that only an edit can fix are
+// not.
 func TestUnitRestarts(t *testing.T) {
 	u := readUnit(t)
 	for _, want := range [][3]string{
@@ -207,8 +207,7 @@ func TestUnitRestarts(t *testing.T) {
 	}
 }
 
-// emptyRoot is a root folder with the programs, and what systemd would make for the
-// service.
+// emptyRoot returns a root folder with the programs and the directories that systemd would create for the service.
 func emptyRoot(t *testing.T, who account) string {
 	t.Helper()
 	root := t.TempDir()
@@ -224,7 +223,7 @@ func emptyRoot(t *testing.T, who account) string {
 	return root
 }
 
-// runtimeDirectory makes /run/zrlmpid as systemd does.
+// runtimeDirectory creates /run/zrlmpid like systemd.
 func runtimeDirectory(t *testing.T, root string, who account) {
 	t.Helper()
 	u := readUnit(t)

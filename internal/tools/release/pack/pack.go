@@ -1,7 +1,6 @@
-// Package pack makes the Debian and RPM packages that .goreleaser.yaml describes, with
-// the library that goreleaser makes them with. Compiling goreleaser takes minutes, and
-// this does not: so tests can install what users install. It must never publish
-// anything.
+// Package pack makes the Debian and RPM packages described in .goreleaser.yaml, with the same library as goreleaser.
+// Unlike goreleaser, it does not take minutes to compile, so tests can install the packages that users install. It must
+// never publish anything.
 package pack
 
 import (
@@ -22,32 +21,30 @@ import (
 	_ "github.com/goreleaser/nfpm/v2/rpm" // registers the format
 )
 
-// Options say what to make.
+// Options configure the packages.
 type Options struct {
-	// Config is the path of .goreleaser.yaml. Paths in it begin at the working
-	// directory.
+	// Config is the path of .goreleaser.yaml. Paths in it are relative to the working directory.
 	Config string
-	// Arch is as GOARCH. Version may begin with a v.
+	// Arch is a GOARCH value. Version may begin with a v.
 	Arch, Version string
-	// Binaries is the folder of the binaries to be packed.
+	// Binaries is the folder of the binaries to package.
 	Binaries string
-	// Formats are those to make, deb or rpm; none: all that the configuration names.
+	// Formats selects deb or rpm. The default is all formats in the configuration.
 	Formats []string
-	// Into is the folder that takes the packages. It is made if there is none.
+	// Into is the output folder. It is created if necessary.
 	Into string
-	// Time is that of the commit, which all files in the packages have. Zero: files keep
-	// their own times.
+	// Time is the time of the commit, which becomes the modification time of all files in the packages. If it is zero,
+	// files keep their own times.
 	Time time.Time
 }
 
-// commitDate is the only mtime that the configuration may have.
+// commitDate is the only mtime supported in the configuration.
 const commitDate = "{{ .CommitDate }}"
 
-// ErrUnsupported: the configuration uses something that this package does not know,
-// and goreleaser does.
+// ErrUnsupported reports a setting that goreleaser supports and this package does not.
 var ErrUnsupported = errors.New("only goreleaser itself can do that")
 
-// Make makes all packages, and returns their paths.
+// Make makes all packages and returns their paths.
 func Make(o Options) ([]string, error) {
 	project, err := config.Load(o.Config)
 	if err != nil {
@@ -75,7 +72,7 @@ func Make(o Options) ([]string, error) {
 	return made, nil
 }
 
-// one makes one package.
+// one makes a single package.
 func one(project *config.Project, p *config.NFPM, format string, o Options) (file string, err error) {
 	if err := supported(p); err != nil {
 		return "", err
@@ -89,7 +86,7 @@ func one(project *config.Project, p *config.NFPM, format string, o Options) (fil
 	info.Depends, info.Recommends = p.Overrides[format].Dependencies, p.Overrides[format].Recommends
 	info.Scripts = nfpm.Scripts{PostInstall: p.Scripts.PostInstall, PreRemove: p.Scripts.PreRemove, PostRemove: p.Scripts.PostRemove}
 	for _, c := range p.Contents {
-		mode := cmp.Or(c.FileInfo.Mode, 0o644) // whatever the umask of the checkout was
+		mode := cmp.Or(c.FileInfo.Mode, 0o644) // independent of the umask of the checkout
 		info.Contents = append(info.Contents, &files.Content{Source: c.Source, Destination: c.Destination, Type: c.Type, Packager: c.Packager,
 			FileInfo: &files.ContentFileInfo{Mode: mode}})
 	}
@@ -116,7 +113,7 @@ func one(project *config.Project, p *config.NFPM, format string, o Options) (fil
 	return file, errors.Join(packager.Package(info, out), out.Close())
 }
 
-// supported returns an error if p has settings that one does not carry over.
+// supported returns an error if p has settings that one ignores.
 func supported(p *config.NFPM) error {
 	rest := *p
 	rest.ID, rest.IDs, rest.PackageName, rest.Formats, rest.Bindir = "", nil, "", nil, ""

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/tools/release/pack"
 )
 
-// TestRefused: what only goreleaser can do is an error, and is not left out.
+// TestRefused checks that unsupported settings are errors instead of being ignored.
 func TestRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name, nfpm, want string
