@@ -14,7 +14,7 @@ var (
 	function = regexp.MustCompile("\\| `(?:([A-Za-z]+)\\.)?([A-Za-z]+)` \\| `([a-z0-9_/]+\\.go)` \\|")
 )
 
-// check returns the broken references of all Markdown files, except CHANGELOG.md, which may mention renamed files.
+// check returns the broken references of all Markdown files.
 func check(repository fs.StatFS) (broken []string, err error) {
 	err = fs.WalkDir(repository, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -22,7 +22,7 @@ func check(repository fs.StatFS) (broken []string, err error) {
 			return err
 		case d.IsDir() && (d.Name() == ".git" || d.Name() == "bin" || d.Name() == "node_modules"):
 			return fs.SkipDir
-		case d.IsDir() || path.Ext(name) != ".md" || name == "CHANGELOG.md":
+		case d.IsDir() || path.Ext(name) != ".md":
 			return nil
 		}
 		text, err := fs.ReadFile(repository, name)
