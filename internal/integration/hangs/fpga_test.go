@@ -17,7 +17,7 @@ func TestFPGA(t *testing.T) {
 		{"posts no receive", sends, fault{dir: out, kind: request}, neverHeard},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := &hang{row: &row{host: tt.host, faults: []fault{tt.fault}}, partner: &modelMPE}
+			h := &nodeHang{row: &row{host: tt.host, faults: []fault{tt.fault}}, partner: &modelMPE}
 			h.setUp(t)
 			h.runHost()
 			h.explained(tt.want)

@@ -1,7 +1,6 @@
 package hangs_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,8 +19,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/verdict"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
-
-var write = flag.Bool("write", false, "write the table of hangs on several hosts in docs/reliability.md")
 
 // hang is a hang of three ranks, each on its host, with its cause.
 type hang struct {

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net"
 	"net/netip"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,36 +21,23 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/diagnosis"
 	"github.com/zrlmpi/zrlmpid/diagnosis/infer"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/verdict"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
 var (
 	only  = flag.String("only", "", "run hangs whose name matches this regular expression")
-	show  = flag.String("show", "", "log the answers with this verdict: right, listed, silent, missing or wrong; or all")
+	show  = flag.String("show", "", "log the answers with this verdict: verdict.Right, listed, silent, missing or wrong; or all")
 	write = flag.Bool("write", false, "write the tables of docs/reliability.md")
 )
 
-// moments are when the host is asked, from the beginning of its program. A call that has lasted for hangsAfter hangs.
-var moments = []time.Duration{1500 * time.Millisecond, 6 * time.Second}
+// nodeMoments are when the host is asked, from the beginning of its program. A call that has lasted for hangsAfter hangs.
+var nodeMoments = []time.Duration{1500 * time.Millisecond, 6 * time.Second}
 
 const hangsAfter = 1200 * time.Millisecond
 
-// verdict is how an answer compares with the truth.
-type verdict uint8
-
-const (
-	right   verdict = iota // certain, and the truth
-	listed                 // a list with the truth
-	silent                 // nothing was said
-	missing                // the truth is not in the list
-	wrong                  // certain, and not the truth
-	verdicts
-)
-
-func (v verdict) String() string { return []string{"right", "listed", "silent", "missing", "wrong"}[v] }
-
-// hang is a run of a row of the table: rank 0 is a host of this process, rank 1 a node, with a relay between them.
-type hang struct {
+// nodeHang is a run of a row of the table: rank 0 is a host of this process, rank 1 a node, with a relay between them.
+type nodeHang struct {
 	*cluster
 	*row
 	partner *partner
@@ -76,12 +62,12 @@ type hang struct {
 type answer struct {
 	from    string // fromHost or fromRecording
 	at      time.Duration
-	verdict verdict
+	verdict verdict.Verdict
 	text    string
 }
 
 // at is an address of the hang's network.
-func (h *hang) at(last string) netip.AddrPort {
+func (h *nodeHang) at(last string) netip.AddrPort {
 	if !strings.Contains(last, ":") {
 		last += ":2718"
 	}
@@ -89,7 +75,7 @@ func (h *hang) at(last string) netip.AddrPort {
 }
 
 // setUp starts the host, the relay and the node. The host's program runs when the node is ready.
-func (h *hang) setUp(t *testing.T) {
+func (h *nodeHang) setUp(t *testing.T) {
 	t.Helper()
 	h.cluster = newCluster(t)
 	t.Cleanup(h.close)
@@ -123,15 +109,15 @@ func (h *hang) setUp(t *testing.T) {
 	}
 }
 
-func (h *hang) relay() *relay { return h.relays[len(h.relays)-1] }
+func (h *nodeHang) relay() *relay { return h.relays[len(h.relays)-1] }
 
-func (h *hang) startNode() {
+func (h *nodeHang) startNode() {
 	host, program := h.at(cmp.Or(h.nodeMap, "2")), cmp.Or(h.row.node, mirror(h.host))
 	h.nodes = append(h.nodes, h.partner.start(h.t, 1, h.at("3"), host, program))
 }
 
 // close ends all.
-func (h *hang) close() {
+func (h *nodeHang) close() {
 	h.cluster.close()
 	for _, n := range h.nodes {
 		n.stop()
@@ -146,7 +132,7 @@ func (h *hang) close() {
 }
 
 // runHost runs the host's program.
-func (h *hang) runHost() {
+func (h *nodeHang) runHost() {
 	ended := make(chan struct{})
 	ctx, cancel := context.WithCancel(h.ctx)
 	h.endProgram, h.programEnded = cancel, ended
@@ -183,13 +169,13 @@ func (c call) make(ctx context.Context, world *mpi.Comm) (err error) {
 }
 
 // hangs reports whether the host's program hangs in a call.
-func (h *hang) hangs() bool {
+func (h *nodeHang) hangs() bool {
 	since := h.since.Load()
 	return since != 0 && time.Since(time.Unix(0, since)) >= hangsAfter
 }
 
 // advance does what is due, and reports whether the hang has been looked at for the last time.
-func (h *hang) advance() bool {
+func (h *nodeHang) advance() bool {
 	if h.began.IsZero() {
 		if slices.ContainsFunc(h.nodes, func(n deployedNode) bool { return !n.ready() }) {
 			return false
@@ -204,22 +190,22 @@ func (h *hang) advance() bool {
 		h.acted = true
 		h.do(h)
 	}
-	for h.asked < len(moments) && elapsed >= moments[h.asked] {
+	for h.asked < len(nodeMoments) && elapsed >= nodeMoments[h.asked] {
 		if h.hangs() {
 			h.ask(moments[h.asked])
 		}
 		h.asked++
 	}
-	return h.asked == len(moments) && (!h.goesOn() || h.since.Load() == 0 || elapsed > causeTime)
+	return h.asked == len(nodeMoments) && (!h.goesOn() || h.since.Load() == 0 || elapsed > causeTime)
 }
 
 // goesOn reports whether the host's program is to go on by itself, or to fail.
-func (h *hang) goesOn() bool { return strings.Contains(h.ends, h.partner.kind) }
+func (h *nodeHang) goesOn() bool { return strings.Contains(h.ends, h.partner.kind) }
 
 // ask asks the host.
-func (h *hang) ask(at time.Duration) {
+func (h *nodeHang) ask(at time.Duration) {
 	d := diagnosis.Of(h.sources(0), time.Second)
-	a := answer{from: fromHost, at: at, verdict: silent, text: d.Text()}
+	a := answer{from: fromHost, at: at, verdict: verdict.Silent, text: d.Text()}
 	for i := range d.Findings {
 		f := &d.Findings[i]
 		a.judge(h, f.Certain, diagnosis.Possibility{Cause: infer.Cause(f.Cause), Rank: f.Rank, Peer: f.Peer}, f.Possible)
@@ -230,23 +216,23 @@ func (h *hang) ask(at time.Duration) {
 const fromHost, fromRecording = "host", "recording"
 
 // judge compares a cause that is certain, or those that are possible, with the truth.
-func (a *answer) judge(h *hang, certain bool, cause diagnosis.Possibility, possible []diagnosis.Possibility) {
-	v := missing
+func (a *answer) judge(h *nodeHang, certain bool, cause diagnosis.Possibility, possible []diagnosis.Possibility) {
+	v := verdict.Missing
 	switch {
 	case certain && h.isTrue(cause):
-		v = right
+		v = verdict.Right
 	case certain:
-		v = wrong
+		v = verdict.Wrong
 	case slices.ContainsFunc(possible, h.isTrue):
-		v = listed
+		v = verdict.Listed
 	}
-	if a.verdict == silent || v == wrong || a.verdict != wrong && v < a.verdict {
+	if a.verdict == verdict.Silent || v == verdict.Wrong || a.verdict != verdict.Wrong && v < a.verdict {
 		a.verdict = v
 	}
 }
 
 // analyze judges the recording at the host's interface.
-func (h *hang) analyze() {
+func (h *nodeHang) analyze() {
 	var units []pcapng.Unit
 	for _, r := range h.relays {
 		units = append(units, r.recording()...)
@@ -259,7 +245,7 @@ func (h *hang) analyze() {
 	if err := analysis.Follow(&recording{units: units, end: time.Now()}); err != nil {
 		h.t.Fatal(err)
 	}
-	a := answer{from: fromRecording, at: moments[len(moments)-1], verdict: silent}
+	a := answer{from: fromRecording, at: nodeMoments[len(nodeMoments)-1], verdict: verdict.Silent}
 	for _, f := range analysis.Report().Findings {
 		a.text += fmt.Sprintf("%s: %s\n", f.Kind, f.Text)
 		cause, ok := kindCauses[f.Kind]
@@ -309,16 +295,16 @@ func (r *recording) Close() error         { return nil }
 func TestNodes(t *testing.T) {
 	filter := regexp.MustCompile(*only)
 	var mu sync.Mutex
-	byNode := map[string][]*hang{}
+	byNode := map[string][]*nodeHang{}
 	t.Run("with", func(t *testing.T) {
 		for i := range partners {
 			p := &partners[i]
 			t.Run(p.name, func(t *testing.T) {
 				t.Parallel()
 				p.prepare(t)
-				var hangs []*hang
+				var hangs []*nodeHang
 				for i, r := range rows() {
-					h := &hang{row: &r, partner: p}
+					h := &nodeHang{row: &r, partner: p}
 					if i%p.every == 0 && (r.kinds == "" || r.kinds == p.kind) && filter.MatchString(r.name) {
 						hangs = append(hangs, h)
 					}
@@ -334,18 +320,18 @@ func TestNodes(t *testing.T) {
 }
 
 // runAll runs all hangs at once: each begins when the node of the one before is ready.
-func runAll(t *testing.T, hangs []*hang) {
+func runAll(t *testing.T, hangs []*nodeHang) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	var closing sync.WaitGroup
 	defer closing.Wait()
-	var run []*hang
+	var run []*nodeHang
 	for ; len(hangs)+len(run) > 0; <-tick.C {
 		if len(hangs) > 0 && (len(run) == 0 || !run[len(run)-1].began.IsZero()) {
 			hangs[0].setUp(t)
 			run, hangs = append(run, hangs[0]), hangs[1:]
 		}
-		run = slices.DeleteFunc(run, func(h *hang) bool {
+		run = slices.DeleteFunc(run, func(h *nodeHang) bool {
 			done := h.advance()
 			if done {
 				h.verify()
@@ -357,7 +343,7 @@ func runAll(t *testing.T, hangs []*hang) {
 }
 
 // verify verifies that the host hangs, unless it is to go on.
-func (h *hang) verify() {
+func (h *nodeHang) verify() {
 	h.t.Helper()
 	if h.hangs() && !h.refuses { // or packets pass the host's interface of which the relay does not know
 		h.analyze()
@@ -379,7 +365,7 @@ func (h *hang) verify() {
 		if a.verdict.String() == *show || *show == "all" {
 			h.t.Logf("%s: %s at %v: %v\n%s", h.row.name, a.from, a.at, a.verdict, a.text)
 		}
-		if a.verdict == wrong || a.verdict == missing && !h.goesOn() {
+		if a.verdict == verdict.Wrong || a.verdict == verdict.Missing && !h.goesOn() {
 			h.t.Errorf("%s: %s at %v: %v, the truth is %v\n%s", h.row.name, a.from, a.at, a.verdict, h.truths, a.text)
 		}
 	}
@@ -388,10 +374,10 @@ func (h *hang) verify() {
 // tally counts answers.
 type tally struct {
 	hangs, goOn    int
-	why, recording [verdicts]int
+	why, recording [verdict.Wrong + 1]int
 }
 
-func tallyOf(hangs []*hang, group string) (c tally) {
+func tallyOf(hangs []*nodeHang, group string) (c tally) {
 	for _, h := range hangs {
 		switch {
 		case group != "" && h.group != group:
@@ -413,11 +399,11 @@ func tallyOf(hangs []*hang, group string) (c tally) {
 }
 
 // report logs the tables, and writes them to docs/reliability.md.
-func report(t *testing.T, byNode map[string][]*hang) {
+func report(t *testing.T, byNode map[string][]*nodeHang) {
 	var b strings.Builder
 	b.WriteString("| node | asked | hangs | goes on | certain and right | list with the truth | list without it " +
 		"| nothing said | certain and wrong |\n|---|---|---|---|---|---|---|---|---|\n")
-	var all []*hang
+	var all []*nodeHang
 	for i := range partners {
 		name := partners[i].name
 		if byNode[name] == nil {
@@ -425,10 +411,10 @@ func report(t *testing.T, byNode map[string][]*hang) {
 		}
 		all = append(all, byNode[name]...)
 		c := tallyOf(byNode[name], "")
-		for i, v := range [][verdicts]int{c.why, c.recording} {
+		for i, v := range [][verdict.Wrong + 1]int{c.why, c.recording} {
 			who := []string{"`why`", "`analyze`"}[i]
-			fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %d | %d | %d | %d |\n", name, who, c.hangs, c.goOn, v[right], v[listed],
-				v[missing], v[silent], v[wrong])
+			fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %d | %d | %d | %d |\n", name, who, c.hangs, c.goOn, v[verdict.Right], v[verdict.Listed],
+				v[verdict.Missing], v[verdict.Silent], v[verdict.Wrong])
 		}
 	}
 	b.WriteString("\n| injected | hangs | goes on | `why`: right | list | nothing | wrong " +
@@ -440,8 +426,8 @@ func report(t *testing.T, byNode map[string][]*hang) {
 	for _, g := range slices.Sorted(maps.Keys(groups)) {
 		c := tallyOf(all, g)
 		fmt.Fprintf(&b, "| %s | %d | %d |", g, c.hangs, c.goOn)
-		for _, v := range [][verdicts]int{c.why, c.recording} {
-			fmt.Fprintf(&b, " %d | %d | %d | %d |", v[right], v[listed], v[silent], v[wrong]+v[missing])
+		for _, v := range [][verdict.Wrong + 1]int{c.why, c.recording} {
+			fmt.Fprintf(&b, " %d | %d | %d | %d |", v[verdict.Right], v[verdict.Listed], v[verdict.Silent], v[verdict.Wrong]+v[verdict.Missing])
 		}
 		b.WriteString("\n")
 	}
@@ -450,23 +436,8 @@ func report(t *testing.T, byNode map[string][]*hang) {
 	case *write && len(byNode) < len(partners):
 		t.Log("NOT WRITTEN: docs/reliability.md has the answers with all nodes, and some are missing here")
 	case *write:
-		writeDocs(t, b.String())
-	}
-}
-
-// writeDocs writes the tables to docs/reliability.md.
-func writeDocs(t *testing.T, tables string) {
-	const page, begin, end = "../../../docs/reliability.md", "<!-- nodes -->\n", "<!-- /nodes -->\n"
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(text), begin)
-	_, after, also := strings.Cut(rest, end)
-	if !ok || !also {
-		t.Fatalf("%s has no place for the tables", page)
-	}
-	if err := os.WriteFile(page, []byte(before+begin+tables+end+after), 0o644); err != nil {
-		t.Fatal(err)
+		if err := verdict.Write("../../../docs/reliability.md", "nodes", b.String()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

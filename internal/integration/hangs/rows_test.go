@@ -27,7 +27,7 @@ type row struct {
 	// refuses: the system of the node's host reports that nothing listens there, once that is so.
 	refuses, nodeDown, hostDown bool
 	// do happens in the middle: after a time, or when a fault strikes.
-	do    func(h *hang)
+	do    func(h *nodeHang)
 	after time.Duration
 	// truths are the injected cause, by the names that a diagnosis may give it. ends are the kinds of nodes with which the
 	// host's program goes on by itself, or gets an error: those are no hangs.
@@ -50,15 +50,15 @@ func (r *row) isTrue(p infer.Possibility) bool {
 	})
 }
 
-// of is a cause at a rank, and ofPair one between the two.
-func of(rank int, causes ...string) (list []truth) {
+// causedBy is a cause at a rank, and ofPair one between the two.
+func causedBy(rank int, causes ...string) (list []truth) {
 	for _, c := range causes {
 		list = append(list, truth{c, rank, anyPeer})
 	}
 	return list
 }
 
-func ofPair(causes ...string) []truth { return of(anyPeer, causes...) }
+func ofPair(causes ...string) []truth { return causedBy(anyPeer, causes...) }
 
 // lostIn are the names of packets of a direction that do not arrive.
 func lostIn(d direction) []truth {
@@ -72,7 +72,7 @@ func mark(d direction, kind protocol.Type, nth int, mutes bool) []fault {
 
 // What happens in the middle.
 
-func kills(h *hang) {
+func kills(h *nodeHang) {
 	last := len(h.nodes) - 1
 	h.nodes[last].stop()
 	h.nodes = h.nodes[:last]
@@ -81,30 +81,30 @@ func kills(h *hang) {
 	}
 }
 
-func stops(h *hang) { h.nodes[len(h.nodes)-1].pause() }
+func stops(h *nodeHang) { h.nodes[len(h.nodes)-1].pause() }
 
-func restarts(h *hang) {
+func restarts(h *nodeHang) {
 	kills(h)
 	h.startNode()
 	h.relay().mute(false)
 }
 
-func starts(h *hang) { h.startNode() }
+func starts(h *nodeHang) { h.startNode() }
 
-func startsHost(h *hang) {
+func startsHost(h *nodeHang) {
 	h.start(here{}, h.text, 0)
 	h.runHost()
 }
 
 // endsProgram ends the host's program, of which its daemon remains, and runs the next one.
-func endsProgram(h *hang) {
+func endsProgram(h *nodeHang) {
 	h.endProgram()
 	<-h.programEnded
 	h.ranks[0].Engine.ProgramEnded(false)
 	h.runHost()
 }
 
-func restartsHost(h *hang) {
+func restartsHost(h *nodeHang) {
 	h.endProgram()
 	<-h.programEnded
 	h.stop(0, time.Millisecond)
@@ -153,7 +153,7 @@ func rows() (list []row) {
 				for how, program := range map[string]string{"one way": short[:3], "there and back": short[:3] + mirror(short[:3])} {
 					add("late copy", fmt.Sprintf("%v after %v, %s", kind, late, how), row{host: strings.Repeat(program, rounds),
 						faults: []fault{{dir: d, kind: kind, nth: 2, times: 1, copied: late}},
-						truths: of(1, diagnosis.DeadEnd), ends: both})
+						truths: causedBy(1, diagnosis.DeadEnd), ends: both})
 				}
 			}
 		}
@@ -195,7 +195,7 @@ func rows() (list []row) {
 
 		add("wrong rank map", "host has a host that is down", row{hostMap: "9", truths: ofPair(diagnosis.WrongAddress)})
 		add("wrong rank map", "host has a host that refuses", row{hostMap: "9", refuses: true,
-			truths: append(ofPair(diagnosis.WrongAddress), of(1, diagnosis.NetworkError)...)})
+			truths: append(ofPair(diagnosis.WrongAddress), causedBy(1, diagnosis.NetworkError)...)})
 		add("wrong rank map", "host has a port", row{hostMap: "4:2730", truths: ofPair(diagnosis.WrongAddress)})
 		add("wrong rank map", "host has ranks 1 and 2 swapped", row{swapped: true, truths: ofPair(diagnosis.WrongAddress)})
 		add("wrong rank map", "node has another host", row{nodeMap: "9", truths: ofPair(diagnosis.WrongAddress)})
@@ -204,7 +204,7 @@ func rows() (list []row) {
 			defaults: "profile: v0.9, deadlines: {clear: 1m, data: 1m, ack: 1m}"})
 		add("wrong profile", "host has extended", row{peer: "software", defaults: extendedUDP, truths: profile})
 
-		count := of(1, diagnosis.Count)
+		count := causedBy(1, diagnosis.Count)
 		other, cycle := ofPair(diagnosis.Datatype, diagnosis.OtherCall), ofPair(diagnosis.Cycle, diagnosis.OtherCall)
 		if sends {
 			add("wrong datatype", "FLOAT for INT", row{kinds: "fpga", host: "s4 s4f", node: "r4 r4", truths: other})
@@ -212,19 +212,19 @@ func rows() (list []row) {
 			add("wrong count", "node receives more, of 1000 words",
 				row{host: "s1000 s1000", node: "r1000 r1400", truths: count, ends: "fpga"})
 			add("wrong order of calls", "both send", row{host: "s4 s4", node: "r4 s4", truths: cycle})
-			add("program computes", "after a message", row{node: "r4", truths: of(1, diagnosis.Computes)})
-			add("program ended", "after a message", row{node: "r4 e", truths: of(1, diagnosis.ProcessEnded)})
+			add("program computes", "after a message", row{node: "r4", truths: causedBy(1, diagnosis.Computes)})
+			add("program ended", "after a message", row{node: "r4 e", truths: causedBy(1, diagnosis.ProcessEnded)})
 		} else {
 			add("wrong datatype", "FLOAT for INT", row{kinds: "fpga", host: "r4 r4f", node: "s4 s4", truths: other})
 			add("wrong count", "host receives less", row{host: "r4 r4", node: "s4 s9", truths: count, ends: both})
 			add("wrong order of calls", "both receive", row{host: "r4 r4", node: "s4 r4", truths: cycle})
-			add("program computes", "after a message", row{node: "s4", truths: of(1, diagnosis.Computes)})
-			add("program ended", "after a message", row{node: "s4 e", truths: of(1, diagnosis.ProcessEnded)})
+			add("program computes", "after a message", row{node: "s4", truths: causedBy(1, diagnosis.Computes)})
+			add("program ended", "after a message", row{node: "s4 e", truths: causedBy(1, diagnosis.ProcessEnded)})
 			add("started late", "host", row{hostDown: true, do: startsHost, after: 4300 * ms, // when the node does not ask again
-				truths: of(0, diagnosis.StartedLate, diagnosis.ProcessEnded)})
+				truths: causedBy(0, diagnosis.StartedLate, diagnosis.ProcessEnded)})
 		}
-		down := of(1, diagnosis.ProcessEnded)
-		refused := of(1, diagnosis.ProcessEnded, diagnosis.NetworkError)
+		down := causedBy(1, diagnosis.ProcessEnded)
+		refused := causedBy(1, diagnosis.ProcessEnded, diagnosis.NetworkError)
 		add("never started", "silent", row{nodeDown: true, truths: down})
 		add("never started", "refused", row{kinds: "cpu", nodeDown: true, refuses: true, truths: refused})
 		add("started late", "node", row{nodeDown: true, do: starts, after: 2500 * ms, truths: down, ends: both})
@@ -255,16 +255,16 @@ func rows() (list []row) {
 				host = "cpu" // an FPGA takes the next message for the rest of this one
 			}
 			add("node restarted", m.name,
-				row{host: program, faults: at(true), do: restarts, truths: of(1, diagnosis.Restarted), ends: node})
+				row{host: program, faults: at(true), do: restarts, truths: causedBy(1, diagnosis.Restarted), ends: node})
 			add("host's process restarted", m.name, row{host: program, node: twice, faults: at(true), do: restartsHost,
-				truths: of(0, diagnosis.Restarted), ends: host})
+				truths: causedBy(0, diagnosis.Restarted), ends: host})
 			add("host's program ended", m.name, row{host: program, node: twice, faults: at(false), do: endsProgram,
-				truths: of(0, diagnosis.Restarted), ends: both})
+				truths: causedBy(0, diagnosis.Restarted), ends: both})
 			if i < 2 {
 				add("process killed", m.name+", refused", row{kinds: "cpu", host: program, faults: at(true), do: kills,
 					refuses: true, truths: refused})
 				add("process stopped", m.name, row{kinds: "cpu", host: program, faults: at(true), do: stops,
-					truths: of(1, diagnosis.Stopped)})
+					truths: causedBy(1, diagnosis.Stopped)})
 			}
 		}
 	}
