@@ -306,7 +306,21 @@ func TestLongAgo(t *testing.T) {
 		"another session since": {func(r []state.Rank) {
 			r[1].Engine.Uptime, r[0].Engine.Peers[0].Events[state.EventSessionChanged] = 30, 1
 		}, false},
+		"another session, in a report of a second ago": {func(r []state.Rank) {
+			r[1].Engine.Uptime, r[0].Engine.Peers[0].Events[state.EventSessionChanged] = attached+0.5, 1
+		}, false},
+		"it lacks a message that was acknowledged": {func(r []state.Rank) {
+			r[1].Engine.Uptime, r[0].Engine.Peers[0].Sent, r[1].Engine.Peers[0].Received = 30, 3, 2
+		}, false},
+		"it has all messages that were acknowledged": {func(r []state.Rank) {
+			r[1].Engine.Uptime, r[0].Engine.Peers[0].Sent, r[1].Engine.Peers[0].Received = 30, 3, 3
+		}, true},
 		"started after the others": {func(r []state.Rank) { r[1].Engine.Uptime = 30 }, true},
+		"both before their first collective call": {func(r []state.Rank) {
+			for i := range r {
+				r[i].Engine.Peers[0].Receiving.Envelope.Agreement = true
+			}
+		}, false},
 	} {
 		ranks := []state.Rank{host(0, peer(1, receiving(since))), host(1, peer(0, receiving(since)))}
 		for i := range ranks {

@@ -327,7 +327,8 @@ func (v *view) restarts(path []*edge) (list []Possibility) {
 			continue
 		}
 		for _, s := range []side{{e.from, e.to, from, to}, {e.to, e.from, to, from}} {
-			if s.hasForgotten() && v.isYounger(s.rank, s.other) { // earlier programs are nobody's concern
+			// Earlier programs are nobody's concern. Reports of ranks may be After old.
+			if up := v.ranks[s.rank].Engine.Uptime; s.hasForgotten() && up > 0 && up < v.programAge(s.other)+After.Seconds() {
 				list = append(list, possibility(infer.Restarted, s.rank, s.other, "rank %d began again after rank %d had "+
 					"exchanged messages with it", s.rank, s.other))
 			}
@@ -393,21 +394,42 @@ func (v *view) programs(path []*edge) (list []Possibility) {
 // oneCall lists the messages that may be lost if all waits of a cycle are in the same collective call, whose
 // schedule has no cycle.
 func (v *view) oneCall(path []*edge) (list []Possibility) {
+	var call *collective.Snapshot
 	for _, e := range path {
-		if e.call == nil || e.call.Comm != path[0].call.Comm || e.call.Number != path[0].call.Number {
+		switch {
+		case e.call == nil && (e.wait == nil || !e.wait.Envelope.Agreement || e.wait.Envelope.Comm != path[0].comm()):
 			return nil
+		case e.call == nil: // the call is not known: it is the first one of the communicator
+		case call != nil && e.call.Number != call.Number || e.call.Comm != path[0].comm():
+			return nil
+		default:
+			call = e.call
 		}
 		for _, pair := range [][2]int{{e.to, e.from}, {e.from, e.to}} {
 			list = append(list, doNotArrive(pair[0], pair[1]))
 		}
 	}
-	for _, rank := range v.membersOf(path[0].call) {
+	if call == nil {
+		return list
+	}
+	for _, rank := range v.membersOf(call) {
 		if r := v.ranks[rank]; r != nil && v.isYounger(rank, path[0].from) {
 			list = append(list, possibility(infer.Restarted, rank, path[0].from, "rank %d began again %s ago", rank,
 				words.Duration(r.Engine.Uptime)))
 		}
 	}
 	return list
+}
+
+// comm returns the communicator of a wait.
+func (e *edge) comm() uint32 {
+	switch {
+	case e.call != nil:
+		return e.call.Comm
+	case e.wait != nil:
+		return e.wait.Envelope.Comm
+	}
+	return 0
 }
 
 // hasForgotten reports whether the other end has exchanged messages with the rank of which the rank knows nothing.

@@ -145,6 +145,17 @@ func (o *Observation) begun() bool {
 // heardSince reports whether a packet of the peer has come since the wait began.
 func (o *Observation) heardSince() bool { return o.Heard != nil && *o.Heard <= o.Waited }
 
+// blocks reports whether the peer is a deployed node in a send to the waiter, which has not cleared it: all of its calls
+// block, for as long as it takes.
+func (o *Observation) blocks() bool {
+	return o.RetransmitsRequest && o.Kind != state.KindSoftware && !o.begun()
+}
+
+// asksSo returns that the peer asks to send, and so waits for nothing else.
+func asksSo(o *Observation) string {
+	return fmt.Sprintf("rank %d asks to send, so it is in no receive", o.Peer)
+}
+
 // talks returns that the peer has sent something lately, or an empty string.
 func (o *Observation) talks() string {
 	if o.Heard == nil || *o.Heard > recent {
@@ -165,8 +176,8 @@ func program(o *Observation) string {
 		return fmt.Sprintf("the engine of rank %d does not answer, which does not depend on its program", o.Peer)
 	case o.begun():
 		return fmt.Sprintf("the message has begun at rank %d", o.Peer)
-	case o.RetransmitsRequest:
-		return fmt.Sprintf("rank %d retransmits SEND_REQUEST", o.Peer)
+	case o.blocks():
+		return fmt.Sprintf("rank %d is in the send for which it retransmits SEND_REQUEST", o.Peer)
 	case o.Clears:
 		return fmt.Sprintf("rank %d has cleared a message, and waits for it", o.Peer)
 	case o.RetransmitsData:
@@ -235,6 +246,8 @@ var hypotheses = []hypothesis{
 			return inapplicable // Lost
 		case o.RetransmitsData:
 			return retransmitsData(o)
+		case o.Sends && o.blocks():
+			return asksSo(o)
 		case o.Sends && o.heardSince() && !o.Extended:
 			return o.talks()
 		}
@@ -245,7 +258,7 @@ var hypotheses = []hypothesis{
 		case o.begun():
 			return inapplicable
 		case o.Kind != state.KindSoftware && o.Sends && o.RetransmitsRequest:
-			return fmt.Sprintf("rank %d asks to send, so it is in no receive", o.Peer)
+			return asksSo(o)
 		case o.Acknowledged && o.talks() == "":
 			return fmt.Sprintf("rank %d has acknowledged all that was sent to it, and retransmits nothing", o.Peer)
 		}
@@ -269,7 +282,7 @@ var hypotheses = []hypothesis{
 		case o.State == handshake.Receiving:
 			return fmt.Sprintf("a part of the DATA of rank %d has come", o.Peer)
 		case o.State == handshake.WaitAck && o.Asks && !o.Clears:
-			return fmt.Sprintf("rank %d asks to send, so it is in no receive", o.Peer)
+			return asksSo(o)
 		}
 		return ""
 	}, text: func(o *Observation) string { return packetLostText(o, o.Waiter, o.Peer) }},
@@ -278,7 +291,7 @@ var hypotheses = []hypothesis{
 		case !o.begun() || o.State == handshake.Receiving:
 			return inapplicable
 		case o.State == handshake.WaitAck && o.Asks && !o.Clears:
-			return fmt.Sprintf("rank %d asks to send, so it is in no receive", o.Peer)
+			return asksSo(o)
 		}
 		return ""
 	}, text: func(o *Observation) string {
@@ -289,7 +302,7 @@ var hypotheses = []hypothesis{
 		case !o.Long || !o.Sends || o.Heard == nil || !o.Extended && o.State != handshake.WaitAck:
 			return inapplicable
 		case o.State == handshake.WaitAck && o.Asks && !o.Clears:
-			return fmt.Sprintf("rank %d asks to send, so it is in no receive", o.Peer)
+			return asksSo(o)
 		}
 		return ""
 	}, text: func(o *Observation) string { return mtuText(o.Waiter, o.Peer) }},
@@ -309,7 +322,7 @@ var hypotheses = []hypothesis{
 		case o.Kind == state.KindSoftware || o.Extended || o.State != handshake.WaitAck:
 			return inapplicable
 		case o.Asks && !o.Clears:
-			return fmt.Sprintf("rank %d asks to send, so it is in no receive", o.Peer)
+			return asksSo(o)
 		}
 		return ""
 	}, text: of("receives more words than the message has")},
@@ -329,6 +342,8 @@ var hypotheses = []hypothesis{
 			return fmt.Sprintf("nothing listens at the address of rank %d", o.Peer)
 		case o.Extended:
 			return stopped(o)
+		case o.Sends && o.blocks():
+			return asksSo(o)
 		}
 		return o.talks()
 	}, text: of("is stopped, by a signal or a debugger")},
@@ -366,6 +381,8 @@ var hypotheses = []hypothesis{
 			return fmt.Sprintf("no packet has ever come from rank %d", o.Peer)
 		case o.RetransmitsRequest && o.State == handshake.WaitData:
 			return fmt.Sprintf("rank %d asks to send", o.Peer)
+		case o.Sends && o.blocks():
+			return asksSo(o)
 		case o.RetransmitsData:
 			return retransmitsData(o)
 		}

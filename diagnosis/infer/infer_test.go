@@ -27,12 +27,22 @@ func TestExplain(t *testing.T) {
 		"an FPGA asks to send, too": {
 			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: talks, Worked: true, Asks: true,
 				RetransmitsRequest: true},
-			"cycle restarted fpga_dead_end",
+			"cycle restarted",
 		},
 		"an FPGA asks to send, too, and no message has ended yet": {
 			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: talks, Asks: true,
 				RetransmitsRequest: true},
-			"cycle restarted fpga_dead_end wrong_address",
+			"cycle restarted wrong_address",
+		},
+		"an FPGA asked to send, too, and is quiet": {
+			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: quiet, Worked: true, Asks: true,
+				RetransmitsRequest: true},
+			"cycle process_ended restarted",
+		},
+		"a host asks to send, too, and may do something else meanwhile": {
+			Observation{Kind: state.KindSoftware, Sends: true, State: handshake.WaitClear, Heard: talks, Worked: true,
+				Asks: true, RetransmitsRequest: true},
+			"cycle program_computes waits_elsewhere other_call packets_blocked restarted",
 		},
 		"an FPGA asks again for what was cleared": {
 			Observation{Kind: state.KindFPGA, State: handshake.WaitData, Heard: talks, Asks: true, RetransmitsRequest: true,
