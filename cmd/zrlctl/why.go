@@ -118,8 +118,8 @@ func result(d *diagnosis.Diagnosis) error {
 	return nil
 }
 
-// ask queries all daemons concurrently. It fails if the daemon or job of this host does not answer, unless there is none
-// and other daemons are named.
+// ask queries all daemons concurrently. It fails if the daemon or job of this host does not answer, unless there is
+// none and other daemons are named.
 func (w *why) ask(ctx context.Context) (*diagnosis.Diagnosis, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTime, control.Errorf(control.Timeout, "no answer for %s", words.Duration(answerTime.Seconds())))
 	defer cancel()
