@@ -63,7 +63,7 @@ func TestExtendedEvents(t *testing.T) {
 		Ack(1, protocol.Range{First: 6, End: 8}).
 		Send(0, ext{Type: protocol.Ack, Call: protocol.RecvInt, Flags: protocol.FlagHello, Tag: 9}, protocol.AppendAck(nil, &protocol.AckInfo{MessageLimit: 5})).
 		Send(1, ext{Type: protocol.Ack, Call: protocol.RecvInt, Tag: 9, Length: 36}, make([]byte, 24)).
-		Send(1, ext{Type: protocol.Ack, Call: protocol.RecvInt, Tag: 9, Length: 36, Offset: 24}, make([]byte, 12)). // as long as an ACK payload
+		Send(1, ext{Type: protocol.Ack, Call: protocol.RecvInt, Tag: 9, Length: 36, Offset: 24}, make([]byte, 12)). // as long as what an ACK has
 		Raw(0, corrupt).Raw(0, corrupt[:80]).Raw(0, corrupt[:79])
 	want := []string{
 		"ACK 0→1 RECV_INT HELLO ack=0 session=00000000000000a0 to 0000000000000000, new session",
