@@ -48,7 +48,7 @@ type Analysis struct {
 	perKind   map[Kind]int
 	all       pairSummary
 	pairs     map[[2]int]*pairSummary
-	truncated error // of a recording that was cut off, or is corrupt from some place on
+	truncated error // at the end of a truncated or corrupt recording
 	stats     Stats
 }
 

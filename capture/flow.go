@@ -25,7 +25,7 @@ type flow struct {
 	pair  *handshake.Pair
 	node  *identity // the node at from
 	sent  bool      // a message has been seen
-	heard time.Time // when its last datagram was recorded
+	heard time.Time // time of its last recorded datagram
 	// ipFragments is true once a datagram in IP fragments was reported. acked is the length of the longest datagram of
 	// an acknowledged message.
 	ipFragments bool
@@ -35,7 +35,7 @@ type flow struct {
 	late *Event
 
 	msg  *message // in progress
-	last *message // the one before, for copies and retransmissions of it
+	last *message // the previous message, for its copies and retransmissions
 	redo bool     // DATA of last is being retransmitted
 	// withdrawn is the number of the last revoked SEND_REQUEST plus 1.
 	withdrawn uint32

@@ -148,7 +148,7 @@ func (f *flow) harm(m *message, when, what, inTime string) string {
 	switch {
 	case n.pads != 0:
 		return fmt.Sprintf(": %srank %d, which pads as an FPGA does, %s", when, m.Dst, fpga)
-	case f.to.Port() == protocol.Port && n.headerless == 0 && !n.insists: // what an FPGA does
+	case f.to.Port() == protocol.Port && n.headerless == 0 && !n.insists: // like an FPGA
 		return fmt.Sprintf(": %san FPGA %s; upstream's CPU library %s; rank %d may be either", when, fpga, library, m.Dst)
 	case !n.insists:
 		return fmt.Sprintf(": %supstream's CPU library, which rank %d may run, %s", when, m.Dst, library)

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// Bounds of the packets held until other recordings have had a chance to show them.
+// Bounds of the packets held because other recordings may still show them.
 const (
 	// mergeWindow is the longest delay of a packet between two vantage points. A packet not seen within it is lost.
 	mergeWindow = time.Second
@@ -326,7 +326,7 @@ func (p *heldPacket) see(r *vantageReader, u *pcapng.Unit) int {
 	if len(u.Comments) > 0 && len(p.unit.Comments) == 0 {
 		p.unit.Comments = u.Comments
 	}
-	if p.unit.Truncated > 0 && u.Truncated < p.unit.Truncated { // this recording has more of it
+	if p.unit.Truncated > 0 && u.Truncated < p.unit.Truncated { // this recording has more bytes
 		more := len(u.Data) - len(p.data)
 		p.data = append(p.data[:0], u.Data...)
 		p.unit.Data, p.unit.Truncated = p.data, u.Truncated

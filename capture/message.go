@@ -33,10 +33,10 @@ type message struct {
 	firstDataEnd                     time.Time // dataEnd without retransmissions
 	lastRequest, lastClear, lastData time.Time
 	dataPackets                      int
-	longest                          int // datagram of DATA, in bytes
+	longest                          int // longest datagram of DATA, in bytes
 	dataPacket                       int64
 	sum                              uint32 // of the payload in the first datagram
-	duplicateAt                      int64  // a continuation datagram that equals the one before it
+	duplicateAt                      int64  // continuation datagram that equals the previous one
 	again                            []int64
 	lastAgain                        time.Time
 	lost                             string // name of a packet that must have been lost

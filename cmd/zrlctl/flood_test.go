@@ -191,7 +191,7 @@ func TestFlood(t *testing.T) {
 					t.Fatalf("exit code %d\n%s%s", code, &stdout, &stderr)
 				}
 				t.Log(strings.ReplaceAll(stdout.String(), "\n", "; "))
-				// 130 to 150 bytes each, and some 15 MB in total, or less without sockets.
+				// 130 to 150 bytes each, plus some 15 MB once; less without sockets.
 				most := 500
 				if transport == "shm" {
 					most = 300

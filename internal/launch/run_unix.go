@@ -82,7 +82,7 @@ type event struct {
 	line   string
 	end    *os.ProcessState
 	err    error
-	closed error // why there are no more lines
+	closed error // reason for the end of the lines
 }
 
 // Run runs the job until all of its ranks have ended. The error is a *RankError if a rank failed or could not be

@@ -47,8 +47,8 @@ func (e Edit) apply(t testing.TB, dir string) {
 	}
 }
 
-// Echo is an edit for the MPE's program whose role passes messages from one rank to another; their lengths in words are
-// arguments. It makes the wrapper call the role.
+// Echo is the edit that makes the wrapper call the role, which passes messages from one rank to another. Their lengths
+// in words are arguments of the program.
 var Echo = Edit{WrapperFile, Change{CallLine, "app_main(soMPIif, siMPIFeB, soMPI_data, siMPI_data);"}}
 
 // TimeOut sets the time-outs of the MPE for a clock with the given number of cycles in 100 ms.
