@@ -21,7 +21,7 @@ const (
 	generatedLine = 0.8
 )
 
-// Start of the generated recordings.
+// generatedStart is the start time of generated recordings.
 var generatedStart = time.Date(2024, 5, 17, 9, 0, 0, 0, time.UTC)
 
 // Generate writes a pcap file of about size bytes: 32 pairs of ranks at 10.12.0.1 and up, each of which exchanges

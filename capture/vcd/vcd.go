@@ -30,7 +30,7 @@ type Packet struct {
 // ErrFormat reports that the waves are not a VCD.
 var ErrFormat = errors.New("not a value change dump (VCD)")
 
-// The identifier codes are longer than those of simulators.
+// declaration declares the signals of the packets. Their identifier codes are longer than the codes of simulators.
 const declaration = "$scope module zrlmpi $end\n$var string 1 zrlmpi_sent sent $end\n$var string 1 zrlmpi_received received $end\n$upscope $end\n"
 
 // writer writes packets at their times.

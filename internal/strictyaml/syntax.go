@@ -14,7 +14,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The YAML library reports the line of a syntax error only in its text, and not for the first line.
+// yamlLine matches the beginning of an error of the YAML library, which has the line only in its text, and not for the
+// first line.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
 // parserErrors are the library's errors whose line is one too low.
