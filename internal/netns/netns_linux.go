@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Namespace is a network namespace. Functions run in it one at a time, on a single thread, as do the sockets and
-// processes that they create.
+// Namespace is a network namespace. Do runs functions one at a time on a thread in the namespace. Sockets and processes
+// that they create belong to it.
 type Namespace struct {
 	jobs   chan func()
 	thread int
