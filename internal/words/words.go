@@ -1,6 +1,6 @@
 // Package words formats quantities and lists for people: times, numbers of bytes, counts.
 //
-// It must never know what a number is of.
+// It must never know the meaning of a number.
 package words
 
 import (
