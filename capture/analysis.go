@@ -17,25 +17,24 @@ import (
 // AnalysisOptions configure an Analysis.
 type AnalysisOptions struct {
 	Profile protocol.Profile
-	// KeepMessages is how many messages are kept for Messages. Those beyond are
-	// counted only.
+	// KeepMessages is the maximum number of messages kept for Report.Messages; further messages are only counted.
 	KeepMessages int
-	// KeepSteps is how many steps of each message are kept.
+	// KeepSteps is the maximum number of steps kept for each message.
 	KeepSteps int
-	// KeepTrace is how many messages of the extended profile, lengths of queues, and calls are kept for Report.Extended, Depths and Calls.
+	// KeepTrace is the maximum number of elements kept in each of Report.Extended, Report.Depths and Report.Calls.
 	KeepTrace int
-	// OnMessage and OnFinding, if not nil, are given each message and each finding as it is reported.
+	// OnMessage and OnFinding, if not nil, are called with each message and each finding as it is reported.
 	OnMessage func(*Message)
 	OnFinding func(*Finding)
 }
 
-// maxFindings is how many findings of a kind are kept; more are counted.
+// maxFindings is the maximum number of findings kept for each kind; further findings are only counted.
 const maxFindings = 1000
 
-// maxPairs is how many pairs of ranks have a summary of their own.
+// maxPairs is the maximum number of pairs of ranks with a separate summary.
 const maxPairs = 1 << 13
 
-// Analysis is what a recording shows.
+// Analysis collects the messages and findings of a recording.
 type Analysis struct {
 	opts    AnalysisOptions
 	tracker *Tracker
@@ -49,7 +48,7 @@ type Analysis struct {
 	perKind   map[Kind]int
 	all       pairSummary
 	pairs     map[[2]int]*pairSummary
-	truncated error // of a recording that was cut off, or is corrupt from some place on
+	truncated error // at the end of a truncated or corrupt recording
 	stats     Stats
 }
 
@@ -59,10 +58,10 @@ type pairSummary struct {
 	phases [numPhases]histogram
 }
 
-// numPhases is how many phases a message has.
+// numPhases is the number of phases of a message.
 const numPhases = 4
 
-// NewAnalysis returns an analysis of nothing yet. name is the recording's.
+// NewAnalysis returns an empty analysis of the recording with the given name.
 func NewAnalysis(name string, opts AnalysisOptions) *Analysis {
 	a := &Analysis{
 		opts: opts, source: name, messages: []Message{}, findings: []Finding{}, perKind: map[Kind]int{}, pairs: map[[2]int]*pairSummary{},
@@ -76,7 +75,7 @@ func NewAnalysis(name string, opts AnalysisOptions) *Analysis {
 	return a
 }
 
-// kept appends an element to a list that has room for so many.
+// kept appends an element to a list of at most room elements; further elements are dropped.
 func kept[T any](list []T, element *T, room int) []T {
 	if len(list) == room {
 		return list
@@ -84,7 +83,7 @@ func kept[T any](list []T, element *T, room int) []T {
 	return append(list, *element)
 }
 
-// Note keeps what the recording has of a rank beside packets. It is for Options.OnNote of the source that is followed.
+// Note keeps a depth of a queue or a call of the recording. Use it as Options.OnNote of the source passed to Follow.
 func (a *Analysis) Note(n pcapng.RankNote) {
 	switch n := n.(type) {
 	case *pcapng.Depths:
@@ -94,8 +93,8 @@ func (a *Analysis) Note(n pcapng.RankNote) {
 	}
 }
 
-// Follow analyses a whole source. A recording that was cut off, or is corrupt behind its first packets, is analysed up
-// to there, and is no error: Report says so.
+// Follow analyzes a source until it ends. A recording that is cut off, or corrupt after its first packets, is analyzed
+// up to that place and is no error: see Summary.Truncated.
 func (a *Analysis) Follow(src Source) error {
 	err := a.tracker.Follow(src)
 	a.stats = src.Stats()
@@ -113,7 +112,7 @@ func (a *Analysis) Follow(src Source) error {
 	return err
 }
 
-// Open returns the waits that have lasted for a time at least.
+// Open returns the waits that have lasted for at least the given time.
 func (a *Analysis) Open(atLeast time.Duration) []OpenWait { return a.tracker.Open(atLeast) }
 
 func (a *Analysis) message(m *Message) {
@@ -158,7 +157,7 @@ func (p *pairSummary) add(m *Message) {
 	}
 }
 
-// drop makes the quantiles approximate.
+// drop switches the phases to approximate quantiles, which need no samples.
 func (p *pairSummary) drop() {
 	for i := range p.phases {
 		p.phases[i].drop()
@@ -175,54 +174,50 @@ func (a *Analysis) finding(f *Finding) {
 	}
 }
 
-// Report is an analysis in the form that is printed.
+// Report is the result of an analysis, in the form that is printed.
 type Report struct {
 	Source string `json:"source"`
-	// Comment is what the recording says of itself.
+	// Comment is the comment stored in the recording.
 	Comment string    `json:"comment,omitempty"`
 	Start   time.Time `json:"start"`
-	// Joined says how several recordings were joined.
+	// Joined describes how several recordings were joined.
 	Joined   *Joined   `json:"joined,omitempty"`
 	Summary  Summary   `json:"summary"`
 	Messages []Message `json:"messages"`
 	Findings []Finding `json:"findings"`
-	// Extended, Depths and Calls are those that were kept, in the order of the recording.
+	// Extended, Depths and Calls are the elements kept, in the order of the recording.
 	Extended []ExtendedMessage `json:"-"`
 	Depths   []pcapng.Depths   `json:"-"`
 	Calls    []pcapng.Call     `json:"-"`
 }
 
-// Summary puts a recording into numbers.
+// Summary has the totals of a recording.
 type Summary struct {
-	// Packets counts the recorded packets, Units what of them may be ZRLMPI,
-	// Skipped the rest by reason.
+	// Packets counts the recorded packets, Units the datagrams and pieces of a stream that may be ZRLMPI, Skipped the
+	// remaining packets by reason.
 	Packets int64            `json:"packets"`
 	Units   int64            `json:"units"`
 	Bytes   int64            `json:"bytes"`
 	Skipped map[string]int64 `json:"skipped,omitempty"`
-	// NotFollowed counts units of conversations beyond the number that is
-	// followed.
+	// NotFollowed counts units of conversations beyond the maximum number followed.
 	NotFollowed int64 `json:"not_followed,omitempty"`
-	// Seconds is the time from the first unit to the last.
+	// Seconds is the time from the first unit to the last one.
 	Seconds float64 `json:"span_seconds"`
-	// Truncated says where the recording was cut off or is corrupt, if it is. Nothing behind that was read.
+	// Truncated describes where the recording is cut off or corrupt, if it is. The rest of the recording was not read.
 	Truncated string `json:"truncated,omitempty"`
-	// FindingsByKind counts the findings, those that are not listed too.
+	// FindingsByKind counts all findings, including those not listed.
 	FindingsByKind map[Kind]int `json:"findings_by_kind,omitempty"`
-	// MessagesNotListed and FindingsNotListed count what was left out of the
-	// report's lists.
+	// MessagesNotListed and FindingsNotListed count messages and findings left out of the report's lists.
 	MessagesNotListed int64 `json:"messages_not_listed,omitempty"`
 	FindingsNotListed int64 `json:"findings_not_listed,omitempty"`
-	// All sums up all messages, Pairs those of each pair of ranks.
+	// All summarizes all messages, Pairs the messages of each pair of ranks.
 	All   PairSummary   `json:"all"`
 	Pairs []PairSummary `json:"pairs"`
-	// Extended sums up the pairs that used the extended profile; their
-	// messages are in no other number.
+	// Extended summarizes the pairs that used the extended profile. No other field counts their messages.
 	Extended []ExtendedPair `json:"extended,omitempty"`
 }
 
-// PairSummary sums up the messages from one rank to another; Src and Dst are -1
-// where they are all ranks.
+// PairSummary summarizes the messages from one rank to another. Src and Dst are -1 in the summary of all ranks.
 type PairSummary struct {
 	Src             int   `json:"src"`
 	Dst             int   `json:"dst"`
@@ -230,25 +225,25 @@ type PairSummary struct {
 	Complete        int64 `json:"complete"`
 	Words           int64 `json:"words"`
 	Retransmissions int64 `json:"retransmissions"`
-	// Phases are the times of the steps, in seconds.
+	// Durations of the phases, in seconds.
 	RequestToClear Quantiles `json:"request_to_clear"`
 	ClearToData    Quantiles `json:"clear_to_data"`
 	DataToAck      Quantiles `json:"data_to_ack"`
 	Total          Quantiles `json:"total"`
 }
 
-// Quantiles of a phase, in seconds: by nearest rank, or if Approximate within 3.2 %.
+// Quantiles are the quantiles of a phase, in seconds. They are exact (nearest rank), or within 3.2 % if Approximate.
 type Quantiles struct {
 	Count uint64  `json:"count"`
 	P50   float64 `json:"p50_seconds"`
 	P90   float64 `json:"p90_seconds"`
 	P99   float64 `json:"p99_seconds"`
 	Max   float64 `json:"max_seconds"`
-	// Approximate: the recording has more than a million messages.
+	// Approximate is true if the recording has more than a million messages.
 	Approximate bool `json:"approximate,omitempty"`
 }
 
-// MarshalJSON writes what was not measured as null.
+// MarshalJSON encodes values that were not measured as null.
 func (q Quantiles) MarshalJSON() ([]byte, error) {
 	type measured Quantiles
 	if q.Count > 0 {
@@ -257,7 +252,7 @@ func (q Quantiles) MarshalJSON() ([]byte, error) {
 	return []byte(`{"count":0,"p50_seconds":null,"p90_seconds":null,"p99_seconds":null,"max_seconds":null}`), nil
 }
 
-// Report returns what was found: messages by their IDs, findings by time.
+// Report returns the results so far: messages by ID, findings by time.
 func (a *Analysis) Report() *Report {
 	slices.SortFunc(a.messages, func(x, y Message) int { return cmp.Compare(x.ID, y.ID) })
 	slices.SortStableFunc(a.findings, func(x, y Finding) int { return cmp.Compare(x.Time, y.Time) })
@@ -289,8 +284,8 @@ func (a *Analysis) Report() *Report {
 	return r
 }
 
-// WriteJSON writes the report as one JSON object, message by message, so that a
-// long list is not held twice.
+// WriteJSON writes the report as one JSON object. It encodes messages one by one, to avoid a second copy of a long
+// list.
 func (r *Report) WriteJSON(w io.Writer) error {
 	head := *r
 	head.Messages = nil
@@ -318,7 +313,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return err
 }
 
-// Clean reports whether nothing was found.
+// Clean reports whether there are no findings and the recording is complete.
 func (r *Report) Clean() bool { return len(r.Findings) == 0 && r.Summary.Truncated == "" }
 
 func (p *pairSummary) summary() PairSummary {

@@ -24,7 +24,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// recorded reads the units of a capture by other means than the package's own.
+// recorded reads the units of a capture independently of the package.
 func recorded(t testing.TB, name string) []pcapng.Unit {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata/captures", name+".pcap"))
@@ -59,7 +59,7 @@ func recorded(t testing.TB, name string) []pcapng.Unit {
 	}
 }
 
-// renumber gives the units of a corrupt capture their packet numbers.
+// renumber sets the packet numbers of modified units.
 func renumber(units []pcapng.Unit) []pcapng.Unit {
 	for i := range units {
 		units[i].Packet = int64(i + 1)
@@ -95,7 +95,7 @@ func (s *unitSource) Next(u *pcapng.Unit) error {
 func (s *unitSource) Stats() capture.Stats { return capture.Stats{} }
 func (s *unitSource) Close() error         { return nil }
 
-// brief is a message in short: who, how much, how often retransmitted, and how.
+// brief summarizes a message: ranks, words, retransmissions and verdict.
 func brief(m capture.Message) string {
 	s := fmt.Sprintf("%d→%d %d", m.Src, m.Dst, m.Words)
 	if m.Retransmissions > 0 {
@@ -186,7 +186,7 @@ func check(t *testing.T, r *capture.Report, messages []string, findings []captur
 	}
 }
 
-// drop, double and change damage a capture at packet n, counted from 1.
+// drop, double and change modify a capture at packet n, counted from 1.
 func drop(units []pcapng.Unit, n ...int) []pcapng.Unit {
 	var out []pcapng.Unit
 	for i, u := range units {
@@ -214,7 +214,7 @@ func change(units []pcapng.Unit, n int, edit func(u *pcapng.Unit)) []pcapng.Unit
 	return renumber(out)
 }
 
-// packet makes a unit of a handshake packet between ranks at 127.0.0.(rank+1).
+// packet returns a unit with a handshake packet between ranks at 127.0.0.(rank+1).
 func packet(at time.Duration, typ protocol.Type, call protocol.Call, src, dst int, payload ...byte) pcapng.Unit {
 	addr := func(r int) netip.AddrPort {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, byte(r + 1)}), protocol.Port)
@@ -228,7 +228,7 @@ func packet(at time.Duration, typ protocol.Type, call protocol.Call, src, dst in
 
 const ms = time.Millisecond
 
-// whole is a complete message of one word.
+// whole returns a complete message of one word.
 func whole(at time.Duration, src, dst int) []pcapng.Unit {
 	return []pcapng.Unit{
 		packet(at, protocol.SendRequest, protocol.SendInt, src, dst),
@@ -238,8 +238,7 @@ func whole(at time.Duration, src, dst int) []pcapng.Unit {
 	}
 }
 
-// TestFindings corrupts sound recordings: each kind of finding has its damage,
-// and each damage shows as exactly that finding.
+// TestFindings modifies valid recordings: each modification yields exactly the finding of its kind.
 func TestFindings(t *testing.T) {
 	one := recorded(t, "ref_ref_pingpong_1")    // SR CTS DATA ACK, and back, three times
 	cut := recorded(t, "ref_ref_pingpong_1000") // SR CTS DATA data data ACK …
@@ -345,7 +344,7 @@ func TestFindings(t *testing.T) {
 }
 
 func TestSegmentationOffload(t *testing.T) {
-	// On the sender's machine a fragmented message may be recorded in one piece.
+	// On the sender's machine a fragmented message may be recorded as one packet.
 	units := recorded(t, "ref_ref_pingpong_1000") // SR CTS DATA data data ACK …
 	var merged []pcapng.Unit
 	for _, u := range units {

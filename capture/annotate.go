@@ -10,14 +10,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxComments is how many comments of findings a recording gets at most; there may be a finding for each packet.
+// maxComments is the maximum number of comments added to a recording; there may be a finding for each packet.
 const maxComments = 10000
 
-// comment returns a finding as a comment of a packet.
+// comment returns the finding as the text of a packet comment.
 func (f *Finding) comment() string { return fmt.Sprintf("%s: %s", f.Kind, f.Text) }
 
-// Annotate analyses a recording whose units are packets, from packet 1 on, and adds each finding to the comments of the
-// packets that it names. The recording ended at end, or with its last unit if that is zero. It returns the findings, in
+// Annotate analyzes a recording in which unit i is packet i+1, and adds each finding to the comments of its packets.
+// end is the time at which the recording ended; if it is zero, the last unit ends it. Annotate returns the findings in
 // the order in which they were found.
 func Annotate(units []pcapng.Unit, end time.Time, profile protocol.Profile) []Finding {
 	var findings []Finding
@@ -34,7 +34,7 @@ func Annotate(units []pcapng.Unit, end time.Time, profile protocol.Profile) []Fi
 		}
 	}})
 	for i := range units {
-		u := units[i] // which following takes apart
+		u := units[i] // Tracker.Unit changes it
 		u.Packet = int64(i + 1)
 		t.Unit(&u)
 	}
@@ -43,9 +43,10 @@ func Annotate(units []pcapng.Unit, end time.Time, profile protocol.Profile) []Fi
 	return findings
 }
 
-// CopyAnnotated writes a source to a file while the source grows, each packet when it comes, and each finding as a comment of the packet
-// that shows it, with the numbers of the others; what is found at the end, as a comment of the end. It ends with the source, whose error
-// it returns unless that is io.EOF. open makes the source with the given options.
+// CopyAnnotated copies a growing source to a file, each packet as soon as it arrives. It adds each finding as a
+// comment, with the numbers of the other packets involved, to the packet that shows it; findings made at the end are
+// comments of the end. It returns when the source ends, with the error of the source unless that is io.EOF. open opens
+// the source with the given options.
 func CopyAnnotated(out io.Writer, o pcapng.WriterOptions, open func(Options) (Source, error), profile protocol.Profile) error {
 	var found []string
 	t := NewTracker(TrackerOptions{Profile: profile, OnFinding: func(f *Finding) {
@@ -58,7 +59,7 @@ func CopyAnnotated(out io.Writer, o pcapng.WriterOptions, open func(Options) (So
 	w := pcapng.NewWriter(out, o)
 	src, err := open(Options{OnNote: func(n pcapng.RankNote) {
 		w.Note(n)
-		_ = w.Flush() // whose error the next one has as well
+		_ = w.Flush() // the next Flush returns the same error
 	}})
 	if err != nil {
 		return err
@@ -82,7 +83,7 @@ func CopyAnnotated(out io.Writer, o pcapng.WriterOptions, open func(Options) (So
 			return errors.Join(err, w.Flush())
 		}
 		u.Packet = n
-		part := u // which following takes apart
+		part := u // Tracker.Unit changes it
 		found = nil
 		t.Unit(&part)
 		u.Comments = append(u.Comments[:len(u.Comments):len(u.Comments)], found...)
@@ -92,7 +93,7 @@ func CopyAnnotated(out io.Writer, o pcapng.WriterOptions, open func(Options) (So
 	}
 }
 
-// endOf returns the end of a source whose last packet was at a time.
+// endOf returns the end of a source. last is the time of its last packet.
 func endOf(s Stats, last time.Time) *pcapng.Ending {
 	e := &pcapng.Ending{Time: s.End, Lost: uint64(s.Skipped[SkipKernelDrops])}
 	if e.Time.IsZero() {
@@ -101,7 +102,7 @@ func endOf(s Stats, last time.Time) *pcapng.Ending {
 	return e
 }
 
-// numbers lists packets.
+// numbers returns a comma-separated list of packet numbers.
 func numbers(packets []int64) string {
 	s := ""
 	for i, p := range packets {

@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// unanswered are the units of a SEND_REQUEST that was retransmitted once.
+// unanswered returns a SEND_REQUEST and one retransmission.
 func unanswered() []pcapng.Unit {
 	request := protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 1, Type: protocol.SendRequest})
 	units := make([]pcapng.Unit, 2)
@@ -27,7 +27,7 @@ func unanswered() []pcapng.Unit {
 	return units
 }
 
-// write writes units to a file.
+// write returns a file with the given units.
 func write(t *testing.T, units []pcapng.Unit, o pcapng.WriterOptions, end *pcapng.Ending) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -44,7 +44,7 @@ func write(t *testing.T, units []pcapng.Unit, o pcapng.WriterOptions, end *pcapn
 	return b.Bytes()
 }
 
-// unitsOf returns what there is of a file that may be cut off.
+// unitsOf returns the units of a file that may be truncated.
 func unitsOf(t *testing.T, file []byte) []pcapng.Unit {
 	t.Helper()
 	units, _, err := readAll(t, Options{}, file)
@@ -54,13 +54,13 @@ func unitsOf(t *testing.T, file []byte) []pcapng.Unit {
 	return units
 }
 
-// TestCommentsAreReadBack: what a file says of itself and of its packets, and when it ended.
+// TestCommentsAreReadBack: the comments of a file and of its packets are read back, and the end of the recording.
 func TestCommentsAreReadBack(t *testing.T) {
 	end := &pcapng.Ending{Time: noon.Add(time.Minute), Lost: 3, Comments: []string{"the end"}}
 	units := unanswered()
 	units[1].Comments = append(units[1].Comments, "another\x1b[2J", strings.Repeat("long ", 100))
 	for i := range units {
-		// Of a file of our own, all ports are read.
+		// All ports of our own files are read.
 		units[i].Src, units[i].Dst = netip.AddrPortFrom(addrA.Addr(), 40000), netip.AddrPortFrom(addrB.Addr(), 40001)
 	}
 	file := write(t, units, pcapng.WriterOptions{Comment: "what it is", SnapLength: 100}, end)
@@ -79,14 +79,15 @@ func TestCommentsAreReadBack(t *testing.T) {
 		s.Comment != "what it is" || !s.End.Equal(end.Time) || s.Skipped[SkipKernelDrops] != 3 {
 		t.Errorf("%q, %+v", got, s)
 	}
-	// One that is cut in the comments of a packet has that packet.
+	// A file truncated within the comments of a packet still has the packet.
 	cut := file[:bytes.LastIndex(file, []byte("long "))]
 	if n := len(unitsOf(t, cut)); n != 2 {
 		t.Errorf("cut off in a comment, the file has %d packets", n)
 	}
 }
 
-// TestLongUnits: a piece of a stream that no packet has room for is read back whole, and a datagram is an error.
+// TestLongUnits: a piece of a stream that does not fit in a packet is read back completely; a datagram that does not is
+// an error.
 func TestLongUnits(t *testing.T) {
 	from, to := netip.MustParseAddrPort("127.0.0.1:1"), netip.MustParseAddrPort("127.0.0.2:2")
 	data := bytes.Repeat([]byte("0123456789"), 14_000)
@@ -117,7 +118,7 @@ func TestLongUnits(t *testing.T) {
 	}
 }
 
-// TestAnnotate: each packet that a finding names has it as a comment, and waits last until the end of the recording.
+// TestAnnotate: each packet named by a finding has it as a comment, and waits last until the end of the recording.
 func TestAnnotate(t *testing.T) {
 	units := unanswered()
 	found := Annotate(units, noon.Add(5*time.Second), protocol.CloudFPGA)
@@ -131,7 +132,7 @@ func TestAnnotate(t *testing.T) {
 	}
 }
 
-// growing is a source that looks at what was written before it gives the next unit, and ends with err.
+// growing is a source that calls look before it returns the next unit, and ends with err.
 type growing struct {
 	units []pcapng.Unit
 	look  func()
@@ -150,8 +151,8 @@ func (g *growing) Next(u *pcapng.Unit) error {
 func (g *growing) Stats() Stats { return Stats{} }
 func (g *growing) Close() error { return nil }
 
-// TestCopyAnnotated: each packet is written before the next one comes, what it shows is its comment, and what the end shows is that of
-// the end, whatever ends it.
+// TestCopyAnnotated: each packet is written before the next one arrives. A finding is a comment of the packet that
+// shows it, or of the end, regardless of the error that ends the source.
 func TestCopyAnnotated(t *testing.T) {
 	broken := errors.New("broken")
 	for _, end := range []error{io.EOF, broken} {

@@ -7,24 +7,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxSums bounds the checksums that are kept of a message's datagrams.
+// maxSums bounds the number of checksums kept of a message's datagrams.
 const maxSums = 256
 
-// arrival is what has arrived of a message since its last DATA header.
+// arrival is the part of a message received since its last DATA header.
 type arrival struct {
 	datagrams int64
 	bytes     int64
-	// tail is true if the last datagram came before its place: one between is
-	// missing.
+	// tail is true if the last datagram arrived although an earlier one is missing.
 	tail   bool
 	stream bool // over TCP, which has no datagrams
-	// sums are the checksums of the continuation datagrams, the first maxSums of
-	// them, in the order in which they came.
+	// sums are the checksums of the first maxSums continuation datagrams, in the order of their arrival.
 	sums []uint32
 }
 
-// shape is how the sender of a flow fragments its messages into datagrams, as far as the
-// recording shows it.
+// shape returns the way in which the sender of the flow fragments messages, as far as the recording shows it.
 func (f *flow) shape() protocol.Shape {
 	if f.t.ranks.isFPGA(f.from) {
 		return protocol.FPGAShape(true)
@@ -32,20 +29,19 @@ func (f *flow) shape() protocol.Shape {
 	return protocol.CPUShape()
 }
 
-// began notes the datagram with the DATA header.
+// began records the datagram with the DATA header.
 func (f *flow) began(m *message, e *Event) {
 	f.sums = f.sums[:0]
 	m.arrival = arrival{datagrams: 1, bytes: e.Bytes, stream: e.Proto == pcapng.TCP, sums: f.sums}
 }
 
-// continued notes a continuation datagram at its place. In a retransmission, the first
-// that is not the one that came there before shows what was missing then, unless the
-// one before it has the same bytes.
+// continued records a continuation datagram. In a retransmission, the first datagram that differs from the one received
+// before at this position shows where one was missing then, unless the datagram before it has the same bytes.
 func (f *flow) continued(m *message, sum uint32, truncated int) {
 	a, before := &m.arrival, m.broken
 	n := len(a.sums)
 	if truncated > 0 || int64(n) != a.datagrams-2 || n == maxSums {
-		return // not all sums are known
+		return // the sums are incomplete
 	}
 	if before != nil && !m.compared && n <= len(before.sums) && (n == len(before.sums) || before.sums[n] != sum) {
 		m.compared = true
@@ -57,7 +53,7 @@ func (f *flow) continued(m *message, sum uint32, truncated int) {
 	f.sums = a.sums
 }
 
-// loseDatagram notes that a part of a message's DATA was lost.
+// loseDatagram records that a part of the message's DATA was lost.
 func (f *flow) loseDatagram(m *message) {
 	if m.lost == "" {
 		before := m.arrival
@@ -67,8 +63,7 @@ func (f *flow) loseDatagram(m *message) {
 	m.lose(datagramOfData)
 }
 
-// arrived says how much of DATA came, and which part of it did not, as far as that is
-// known: datagrams have no numbers.
+// arrived describes how much of DATA arrived, and which part is missing if that is known: datagrams have no numbers.
 func (f *flow) arrived(m *message, a *arrival) string {
 	total := int64(m.Words) * protocol.WordLen
 	if a.stream {
@@ -87,7 +82,7 @@ func (f *flow) arrived(m *message, a *arrival) string {
 		}
 		return shape.Next(0, shape.PayloadBytes(m.Words)) + (datagram-2)*int64(shape.MaxDatagram)
 	}
-	// All that is known is that the missing ones are among these.
+	// The missing datagrams are among first to last.
 	first, last := int64(2), count
 	switch {
 	case m.gap > 0 && missing == 1:
@@ -95,7 +90,7 @@ func (f *flow) arrived(m *message, a *arrival) string {
 	case a.tail:
 		last = count - 1
 	case missing == 1 && shape.PayloadBytes(m.Words)-offset(count) != int64(shape.MaxDatagram):
-		first = count // by its length it would have been known
+		first = count // its length differs from all others
 	}
 	where := fmt.Sprintf("datagram %d", first)
 	switch among := last - first + 1; {
@@ -111,7 +106,7 @@ func (f *flow) arrived(m *message, a *arrival) string {
 	return fmt.Sprintf("%s, %s (bytes %d–%d) %s missing", text, where, offset(first), offset(last+1)-1, verb)
 }
 
-// counted is a number of things in words.
+// counted returns a number and its noun, in the plural unless n is 1.
 func counted(n int64, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -15,13 +15,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/capturetest"
 )
 
-// benchBytes is the size of the generated recording; ZRLMPI_BENCH_BYTES sets
-// another.
+// benchBytes is the size of the generated recording; ZRLMPI_BENCH_BYTES overrides it.
 const benchBytes = 128 << 20
 
-// BenchmarkAnalyze analyses a generated recording with zrlctl, and reads the
-// same file with `tshark -T fields`, where it is installed, in turns. MB is the
-// most memory that the program had resident.
+// BenchmarkAnalyze analyzes a generated recording with zrlctl and, where it is installed, with `tshark -T fields`,
+// alternately. MB is the maximum resident memory of the program.
 func BenchmarkAnalyze(b *testing.B) {
 	size := int64(benchBytes)
 	if s := os.Getenv("ZRLMPI_BENCH_BYTES"); s != "" {

@@ -7,82 +7,81 @@ import (
 	"time"
 )
 
-// How the clocks of two recordings are compared. Times are in nanoseconds.
+// Parameters of the comparison of two recordings' clocks. Times are in nanoseconds.
 const (
-	// maxComparedFlows is how many flows two clocks are compared by.
+	// maxComparedFlows is the maximum number of flows compared.
 	maxComparedFlows = 64
-	// maxCandidates bounds the offsets tried for a flow, maxEvaluated the datagrams on which each one is scored.
+	// maxCandidates bounds the offsets tried for a flow, maxEvaluated the datagrams that score each of them.
 	maxCandidates = 1024
 	maxEvaluated  = 256
-	// sharp is how well times agree that are of the same packets, but for a shift; half of the weight of a datagram is
-	// lost at that.
+	// sharp is the difference between an offset and a datagram's times at which the datagram counts half.
 	sharp = 20e3
-	// alike is how much the offsets of two flows differ at most, by the delays of both directions, before a pair of
-	// them has half its weight.
+	// alike is the difference between the offsets of two flows, due to the delays of both directions, at which their
+	// agreement counts half.
 	alike = 10e6
-	// tolerance is how much the delay of a datagram differs from the usual one, if others have the same bytes; else it
-	// is loose.
+	// tolerance bounds the deviation of a datagram's delay from the usual one if other datagrams have the same bytes;
+	// loose is the bound otherwise.
 	tolerance, loose = 20e6, 1e9
-	// steady is how much delays differ at most, by their median, where two recordings do not overlap by their own
-	// clocks.
+	// steady bounds the median deviation of delays if the recordings do not overlap by their own clocks.
 	steady = 200e3
 )
 
-// clockLink is what the packets that two recordings have in common say of their clocks.
+// clockLink relates the clocks of two recordings by their common packets.
 type clockLink struct {
-	// offset is the second clock minus the first one at the first one's time since, and drift how much it grows in a
-	// nanosecond.
+	// offset is the second clock minus the first one at time since of the first clock. drift is the growth of the
+	// offset per nanosecond.
 	offset, drift float64
 	since         float64
-	// uncertainty is half of the shortest round trip: how wrong the offset is if all delay is in one direction. It is
-	// infinite if packets of only one direction are in common.
+	// uncertainty is half of the shortest round trip, the error of the offset if one direction has all of the delay. It
+	// is infinite if all common packets have the same direction.
 	uncertainty float64
-	// there and back are how many packets the first one saw first, and the second one. Of those in oneWay, that is not
-	// known.
+	// Number of packets that the first recording saw first (there), that the second one saw first (back), and for which
+	// the order is unknown (oneWay).
 	there, back, oneWay int
-	// spread is the median difference of delays from the median of their flow, and share how many of the datagrams
-	// that may be in both recordings are.
+	// spread is the median deviation of delays from the median of their flow. share is the fraction of candidate
+	// datagrams found in both recordings.
 	spread, share float64
-	// byID has the flows whose IP packets have identifications, which stay the same on the way.
+	// byID has the flows whose IP packets have identifications, which do not change along the path.
 	byID  map[flowKey]bool
 	flows map[flowKey]flowLink
 }
 
-// flowLink is a flow in two recordings.
+// flowLink is a flow seen in both recordings.
 type flowLink struct {
-	// first is 1 if the first recording sees its packets first, -1 if the second one does, and 0 if that is not known.
+	// first is 1 if the first recording sees the packets first, -1 if the second one does, and 0 if the order is
+	// unknown.
 	first int
-	// delay is the median of the second one's time minus the first one's, on the first one's clock.
+	// delay is the median of the second recording's time minus the first one's, on the first one's clock.
 	delay   float64
 	packets int
 }
 
-// at returns the offset of the second clock at a time of the first one.
+// at returns the offset of the second clock at time t of the first one.
 func (l *clockLink) at(t float64) float64 { return l.offset + l.drift*(t-l.since) }
 
-// keyGroup are the datagrams with the same key in two recordings, each in the order of time.
+// keyGroup holds the datagrams with the same key in two recordings, each in order of time.
 type keyGroup struct{ a, b []sample }
 
-// comparedFlow is a flow whose datagrams are in two recordings.
+// comparedFlow is a flow with datagrams in both recordings.
 type comparedFlow struct {
 	flowKey
 	groups []keyGroup
-	weight int // how many datagrams are in both at most
+	weight int // upper bound of the datagrams in both
 	best   []candidate
 	pairs  []timePair
 	median float64
 	first  int
 }
 
-// candidate is an offset, and how many of the flow's datagrams agree with it.
+// candidate is an offset and the number of the flow's datagrams that agree with it.
 type candidate struct{ offset, score float64 }
 
-// timePair is a packet with its times in two recordings.
+// timePair is the time of a packet in the first recording, and its difference in the second one.
 type timePair struct{ a, d float64 }
 
-// compareClocks compares the clocks of two recordings by samples of them. It returns nil if they have no packet in
-// common. Recordings that do not overlap by their own clocks have one only if it is sure: the same program may just
-// have run twice.
+// compareClocks relates the clocks of two recordings by their samples. It returns nil if the recordings have no packet
+// in common. If the recordings do not overlap by their own clocks, it also returns nil if the result is not sure: the
+// same program may have run twice.
 func compareClocks(a, b *vantage) *clockLink {
 	used, usedByB := idFlows(a.samples), idFlows(b.samples)
 	for k := range used {
@@ -98,7 +97,7 @@ func compareClocks(a, b *vantage) *clockLink {
 		}
 		return l
 	}
-	// A middlebox may have given packets other identifications.
+	// A middlebox may have changed the identifications.
 	plain := linkOf(slices.Clone(a.samples), slices.Clone(b.samples))
 	if plain != nil && (l == nil || plain.packets() > 2*l.packets()) {
 		return plain
@@ -106,7 +105,7 @@ func compareClocks(a, b *vantage) *clockLink {
 	return l
 }
 
-// idFlows returns the flows whose packets have identifications that distinguish them.
+// idFlows returns the flows whose packets are distinguished by IP identifications.
 func idFlows(list []sample) map[flowKey]bool {
 	first := map[flowKey]uint16{}
 	differ := map[flowKey]bool{}
@@ -124,9 +123,9 @@ func idFlows(list []sample) map[flowKey]bool {
 	return differ
 }
 
-// apart reports whether recordings that do not overlap, and whose packets have no identifications, are of two places:
-// they are of different series of files, or have all packets in common, and times that agree as they do not of two
-// rounds of a program. The clocks of two hosts hardly differ by more than a minute.
+// apart reports whether two recordings that do not overlap, and whose packets have no identifications, were made at
+// different places. Either they are from different series of files, or they have all packets in common with times that
+// agree better than in two runs of a program. The clocks of two hosts rarely differ by more than a minute.
 func (l *clockLink) apart(a, b *vantage) bool {
 	const most, same = 60e9, 20e3
 	sameSeries := slices.ContainsFunc(a.files, func(s *survey) bool {
@@ -138,7 +137,7 @@ func (l *clockLink) apart(a, b *vantage) bool {
 
 func (l *clockLink) packets() int { return l.there + l.back + l.oneWay }
 
-// decidedByID reports whether most packets were compared by their identifications.
+// decidedByID reports whether most packets were matched by their identifications.
 func (l *clockLink) decidedByID() bool {
 	n := 0
 	for k, f := range l.flows {
@@ -149,7 +148,7 @@ func (l *clockLink) decidedByID() bool {
 	return 2*n > l.packets()
 }
 
-// identified makes the identifications of IP packets a part of the keys, in flows that use them.
+// identified adds the IP identification to the keys of samples, in flows that use it.
 func identified(list []sample, used map[flowKey]bool) []sample {
 	list = slices.Clone(list)
 	for i := range list {
@@ -162,7 +161,7 @@ func identified(list []sample, used map[flowKey]bool) []sample {
 
 func identifiedKey(key uint64, id uint16) uint64 { return key + uint64(id)*0x9e3779b97f4a7c15 }
 
-// usual returns the delay between both recordings.
+// usual returns the estimated delay between the two places.
 func (l *clockLink) usual() float64 {
 	if math.IsInf(l.uncertainty, 1) {
 		return 0
@@ -174,7 +173,7 @@ func linkOf(a, b []sample) *clockLink {
 	if len(a) == 0 || len(b) == 0 {
 		return nil
 	}
-	base := a[0].at // floating-point numbers have no nanoseconds of times since 1970
+	base := a[0].at // a float64 cannot represent nanoseconds since 1970
 	for _, list := range [][]sample{a, b} {
 		for i := range list {
 			list[i].at -= base
@@ -206,7 +205,7 @@ func linkOf(a, b []sample) *clockLink {
 	return l
 }
 
-// commonFlows returns the flows of which datagrams may be in both recordings, those with most of them first.
+// commonFlows returns the flows that may have datagrams in both recordings, in descending order of common datagrams.
 func commonFlows(a, b []sample) []comparedFlow {
 	sortSamples(a)
 	sortSamples(b)
@@ -244,7 +243,7 @@ func commonFlows(a, b []sample) []comparedFlow {
 	return flows[:min(len(flows), maxComparedFlows)]
 }
 
-// run returns how many samples at the beginning have the same key.
+// run returns the number of samples at the beginning of list with the same key.
 func run(list []sample) int {
 	n := 1
 	for n < len(list) && list[n].key == list[0].key {
@@ -253,15 +252,15 @@ func run(list []sample) int {
 	return n
 }
 
-// findCandidates finds the offsets that most of the flow's datagrams agree with. Datagrams whose bytes are rare say
-// most.
+// findCandidates finds the offsets with which most of the flow's datagrams agree. It tries datagrams with rare contents
+// first: they are the most significant.
 func (f *comparedFlow) findCandidates() {
 	slices.SortStableFunc(f.groups, func(x, y keyGroup) int {
 		return cmp.Compare(len(x.a)*len(x.b), len(y.a)*len(y.b))
 	})
 	var offsets []float64
 	for _, g := range f.groups {
-		// The first ones of one recording are somewhere in the other one, unless they were lost.
+		// The first datagrams of one recording are somewhere in the other one, unless they were lost.
 		const few, many = 4, 128
 		for _, a := range g.a[:min(len(g.a), few)] {
 			for _, b := range g.b[:min(len(g.b), many)] {
@@ -285,8 +284,8 @@ func (f *comparedFlow) findCandidates() {
 	f.best = f.best[:min(len(f.best), 32)]
 }
 
-// score returns how many datagrams of the first recording are in the second one with an offset. Those that are a
-// little beside count less.
+// score returns the number of datagrams of the first recording found in the second one with the given offset. A
+// datagram that deviates from the offset counts less than 1.
 func (f *comparedFlow) score(offset float64) float64 {
 	left, score := maxEvaluated, 0.0
 	for _, g := range f.groups {
@@ -312,7 +311,7 @@ func (f *comparedFlow) score(offset float64) float64 {
 	return score
 }
 
-// agreed returns the offset that most flows agree with, but for the delay of the path.
+// agreed returns the offset with which most flows agree, apart from the delay of the path.
 func agreed(flows []comparedFlow) (offset float64, found bool) {
 	best := 0.0
 	for i := range flows {
@@ -333,7 +332,7 @@ func agreed(flows []comparedFlow) (offset float64, found bool) {
 	return offset, found
 }
 
-// nearest returns the flow's own offset, which differs from that of others by delays.
+// nearest returns the flow's best offset near the common one. It differs from the offsets of other flows by delays.
 func (f *comparedFlow) nearest(offset float64) float64 {
 	best, own := -1.0, offset
 	for _, c := range f.best {
@@ -344,7 +343,7 @@ func (f *comparedFlow) nearest(offset float64) float64 {
 	return own
 }
 
-// match pairs the datagrams of both recordings by an offset, each at most once, in the order of time.
+// match pairs the datagrams of both recordings by an offset, each at most once, in order of time.
 func (f *comparedFlow) match(offset float64) {
 	f.pairs = f.pairs[:0]
 	for _, g := range f.groups {
@@ -379,9 +378,8 @@ func median[T any](list []T, of func(T) float64) float64 {
 	return values[len(values)/2]
 }
 
-// orderDirections decides which recording sees the packets of each flow first: of the two directions between two
-// addresses, the one whose differences are greater has the delay of the path added, and the other one has it taken
-// off.
+// orderDirections decides which recording sees the packets of each flow first. Of the two directions between two
+// addresses, the delay of the path increases the time difference in one and decreases it in the other.
 func orderDirections(flows []comparedFlow) {
 	for i := range flows {
 		f := &flows[i]
@@ -397,7 +395,7 @@ func orderDirections(flows []comparedFlow) {
 	}
 }
 
-// fit computes offset and drift.
+// fit computes the offset and drift.
 func (l *clockLink) fit(flows []comparedFlow) {
 	var there, back, other []timePair
 	for i := range flows {
@@ -412,7 +410,7 @@ func (l *clockLink) fit(flows []comparedFlow) {
 	}
 	l.there, l.back, l.oneWay = len(there), len(back), len(other)
 	if len(there) == 0 || len(back) == 0 {
-		// The delay cannot be taken out: the least difference is regarded as that of the clocks.
+		// The delay cannot be eliminated: attribute the least difference to the clocks.
 		l.offset, l.uncertainty = least(other, 0, 1), math.Inf(1)
 		return
 	}
@@ -445,8 +443,8 @@ func (l *clockLink) fit(flows []comparedFlow) {
 	l.offset, l.uncertainty = l.middle(there, back)
 }
 
-// middle returns the offset between the shortest differences of both directions, as NTP takes it, and half of the
-// round trip. The drift is taken out.
+// middle returns the mean of the shortest differences in the two directions, as NTP does, and half of the round trip.
+// The drift is subtracted first.
 func (l *clockLink) middle(there, back []timePair) (offset, uncertainty float64) {
 	a, b := l.least(there, 1), l.least(back, -1)
 	return (a + b) / 2, math.Abs(a-b) / 2
@@ -460,7 +458,7 @@ func (l *clockLink) least(list []timePair, sign float64) float64 {
 	return least(flat, 0.01, sign)
 }
 
-// least returns the least difference, or the greatest one if the sign is negative, without a share of outliers.
+// least returns the least difference, or the greatest one if sign is negative, after it ignores a fraction of outliers.
 func least(list []timePair, outliers, sign float64) float64 {
 	values := make([]float64, len(list))
 	for i, p := range list {
@@ -470,7 +468,7 @@ func least(list []timePair, outliers, sign float64) float64 {
 	return sign * values[int(outliers*float64(len(values)))]
 }
 
-// describe fills in what the offset shows of the flows.
+// describe computes the delays and the direction of each flow, and the spread and share of the link.
 func (l *clockLink) describe(flows []comparedFlow, possible int) {
 	var off []float64
 	matched := 0
@@ -490,5 +488,5 @@ func (l *clockLink) describe(flows []comparedFlow, possible int) {
 	l.spread, l.share = median(off, func(x float64) float64 { return x }), float64(matched)/float64(max(possible, 1))
 }
 
-// sure reports whether the delays of packets, and how many were found, are those of the same packets at two places.
+// sure reports whether the delays and the number of matched packets show that both recordings have the same packets.
 func (l *clockLink) sure() bool { return l.spread <= steady && l.share >= 0.8 && l.packets() >= 4 }

@@ -14,18 +14,18 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// maxWindow is the longest history in bytes that a compressed file may ask for: that of zstd -22 or --long, and twice
-// that of xz -9. Decompression needs no more memory than a few times this, whatever the file claims.
+// maxWindow is the longest history, in bytes, that a compressed file may ask for: the window of zstd -22 or --long, and
+// twice the window of xz -9. Decompression needs at most a few times this memory, whatever the file claims.
 const maxWindow = 128 << 20
 
-// compression is a format in which recordings are compressed.
+// compression is a compression format of recordings.
 type compression struct {
 	name  string
 	magic string
 	open  func(*bufio.Reader) (io.Reader, error)
 }
 
-// compressions are known by their first bytes, whatever the name of the file.
+// compressions are the supported formats, recognized by the first bytes of a file and not by its name.
 var compressions = []compression{
 	{"gzip", "\x1f\x8b", func(b *bufio.Reader) (io.Reader, error) { return gzip.NewReader(b) }},
 	{"zstd", "\x28\xb5\x2f\xfd", func(b *bufio.Reader) (io.Reader, error) {
@@ -39,15 +39,15 @@ var compressions = []compression{
 	}},
 }
 
-// compressedReader reads a compressed file. Its error is io.EOF at the end, io.ErrUnexpectedEOF if the file is cut
-// off, that of the file if it cannot be read, and a *corruptError otherwise.
+// compressedReader reads a compressed file. Read returns io.EOF at the end, io.ErrUnexpectedEOF if the file is cut off,
+// the error of the underlying reader if that fails, and a *corruptError otherwise.
 type compressedReader struct {
 	format string
 	in     *inputReader
 	out    io.Reader
 }
 
-// corruptError says that a file cannot be decompressed from some place on.
+// corruptError reports that a file cannot be decompressed any further.
 type corruptError struct {
 	format string
 	err    error
@@ -56,7 +56,7 @@ type corruptError struct {
 func (e *corruptError) Error() string { return fmt.Sprintf("corrupt %s file: %v", e.format, e.err) }
 func (e *corruptError) Unwrap() error { return e.err }
 
-// inputReader keeps the error of the file that is read, which decompressors may hide.
+// inputReader keeps the error of the underlying reader, which decompressors may hide.
 type inputReader struct {
 	r   io.Reader
 	err error
@@ -70,8 +70,8 @@ func (i *inputReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// decompress examines the first bytes of r, and decompresses the formats that it knows. The name of the format is ""
-// if r is not compressed.
+// decompress returns a reader of the decompressed contents of r. It recognizes the format by the first bytes; format is
+// "" if r is not compressed.
 func decompress(r io.Reader) (out io.Reader, format string, err error) {
 	in := &inputReader{r: r}
 	b := bufio.NewReaderSize(in, 64<<10)
@@ -100,7 +100,7 @@ func (z *compressedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// failed returns the error for one of a decompressor.
+// failed converts an error of a decompressor.
 func (z *compressedReader) failed(err error) error {
 	switch {
 	case err == io.EOF: //nolint:errorlint // as a Reader returns it
@@ -121,22 +121,23 @@ var (
 	errXZIndex   = errors.New("its index is invalid")
 )
 
-// maxWindowPerByte is how many bytes of dictionaries a file of many blocks may ask for, for each of its bytes: each
-// block takes its own. Blocks of zeros that xz -T writes need a third of that.
+// maxWindowPerByte is the number of bytes of dictionaries that a file with many blocks may ask for, per byte of the
+// file: each block has its own dictionary. Blocks of zeros written by xz -T need a third of that.
 const maxWindowPerByte = 8192
 
-// xzGuard passes an xz file on up to a block whose dictionary is too long. The decompressor would take memory for it
-// as the file claims, up to 4 GiB.
+// xzGuard passes an xz file through, up to a block whose dictionary is too long. The decompressor would allocate as
+// much as the file claims, up to 4 GiB.
 type xzGuard struct {
 	b *bufio.Reader
-	// next reads what the file has next, and returns its length. left is what is still to be passed on of that.
+	// next reads the next element of the file and returns its length. left is the number of bytes of it still to be
+	// passed on.
 	next func(*xzGuard) (int, error)
 	left int
-	// check is the length of a block's checksum, size that of its chunks so far.
+	// check is the length of a block's checksum, size the length of its chunks so far.
 	check, size int
-	// passed is how many bytes were passed on, and windows the sum of the dictionaries of all blocks.
+	// passed is the number of bytes passed on, windows the sum of the dictionaries of all blocks.
 	passed, windows uint64
-	// numbers is how many numbers of the index are still to come, and index the length of the index so far, modulo 4.
+	// numbers is the number of index entries still to come, index the length of the index so far, modulo 4.
 	numbers uint64
 	index   int
 }
@@ -151,7 +152,7 @@ func (g *xzGuard) Read(p []byte) (int, error) {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return 0, err
 		}
-		if err != nil { // the decompressor says what is missing
+		if err != nil { // the decompressor reports the truncation
 			return g.b.Read(p)
 		}
 		g.left = n
@@ -162,7 +163,7 @@ func (g *xzGuard) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// stream reads the header of a stream, or the padding before it.
+// stream reads the header of a stream, or padding before it.
 func (g *xzGuard) stream() (int, error) {
 	g.next = (*xzGuard).stream
 	h, err := g.b.Peek(12)
@@ -172,13 +173,13 @@ func (g *xzGuard) stream() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	// The length of a checksum by its kind.
+	// Length of the checksum by its type.
 	g.check = [16]int{0, 4, 4, 4, 8, 8, 8, 16, 16, 16, 32, 32, 32, 64, 64, 64}[h[7]&0xf]
 	g.next = (*xzGuard).block
 	return len(h), nil
 }
 
-// block reads the header of a block, or the beginning of the index behind the last one.
+// block reads the header of a block, or the beginning of the index that follows the last block.
 func (g *xzGuard) block() (int, error) {
 	h, err := g.b.Peek(1)
 	if err != nil {
@@ -212,7 +213,7 @@ func (g *xzGuard) block() (int, error) {
 	return len(h), nil
 }
 
-// chunk reads the header of a chunk of a block. Behind the last one are padding and the checksum.
+// chunk reads the header of a chunk of a block. Padding and the checksum follow the last chunk.
 func (g *xzGuard) chunk() (int, error) {
 	h, err := g.b.Peek(1)
 	if err != nil {
@@ -242,7 +243,7 @@ func (g *xzGuard) chunk() (int, error) {
 	return n, nil
 }
 
-// records reads how many records the index has, of two numbers each.
+// records reads the number of records of the index. Each record consists of two numbers.
 func (g *xzGuard) records() (int, error) {
 	v, n, err := g.number()
 	if v > 1<<60 {
@@ -252,7 +253,7 @@ func (g *xzGuard) records() (int, error) {
 	return n, err
 }
 
-// record reads a number of the index. Behind the last one are padding, a checksum and the end of the stream.
+// record reads a number of the index. Padding, a checksum and the stream footer follow the last number.
 func (g *xzGuard) record() (int, error) {
 	if g.numbers == 0 {
 		g.next = (*xzGuard).stream

@@ -19,7 +19,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/capturetest"
 )
 
-// squeeze compresses a file with a writer.
+// squeeze compresses a file.
 func squeeze(t testing.TB, file []byte, open func(io.Writer) (io.WriteCloser, error)) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -36,7 +36,7 @@ func squeeze(t testing.TB, file []byte, open func(io.Writer) (io.WriteCloser, er
 	return out.Bytes()
 }
 
-// writers compress, by the names of formats in Source's errors.
+// writers has a compressor for each format, by its name in errors of a Source.
 var writers = map[string]func(io.Writer) (io.WriteCloser, error){
 	"gzip": func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil },
 	"zstd": func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) },
@@ -44,7 +44,7 @@ var writers = map[string]func(io.Writer) (io.WriteCloser, error){
 	"xz":   blocksOfXZ,
 }
 
-// squeezed returns a file in every format that is read.
+// squeezed returns a file in every supported format.
 func squeezed(t testing.TB, file []byte) map[string][]byte {
 	all := map[string][]byte{}
 	for name, open := range writers {
@@ -53,13 +53,13 @@ func squeezed(t testing.TB, file []byte) map[string][]byte {
 	return all
 }
 
-// blocksOfXZ writes files of several blocks.
+// blocksOfXZ returns a writer of xz files with several blocks.
 func blocksOfXZ(w io.Writer) (io.WriteCloser, error) {
 	return xz.WriterConfig{BlockSize: 1001, DictCap: 1 << 16}.NewWriter(w)
 }
 
-// TestCompressed: a recording is the same in every format, also if the file is several that were concatenated, and
-// nothing of it is lost where the file is cut off: what was decompressed up to there is read.
+// TestCompressed: a recording is the same in every format, also if several files are concatenated. A truncated file is
+// read up to the last byte that can be decompressed.
 func TestCompressed(t *testing.T) {
 	c := capturetest.New(capturetest.Ethernet)
 	for i := range 200 {
@@ -83,8 +83,7 @@ func TestCompressed(t *testing.T) {
 	}
 }
 
-// TestCorruptCompressed: a file that is corrupt in the middle is read up to the damage, or to the checksum that shows
-// it.
+// TestCorruptCompressed: a corrupt file is read up to the corruption, or up to the checksum that shows it.
 func TestCorruptCompressed(t *testing.T) {
 	c := capturetest.New(capturetest.Ethernet)
 	for i := range 200 {
@@ -104,10 +103,10 @@ func TestCorruptCompressed(t *testing.T) {
 	}
 }
 
-// TestWindowTooLong: a file that asks for more history than the limit is refused before memory is taken for it, also
-// behind its first block, or if many blocks ask for it.
+// TestWindowTooLong: a file that asks for a longer history than allowed is rejected before memory is allocated for it,
+// also after its first block, or if many blocks ask for it.
 func TestWindowTooLong(t *testing.T) {
-	head, records := capturetest.New(capturetest.Raw).Pcap(capturetest.Format{}), make([]byte, 16*200) // that are empty
+	head, records := capturetest.New(capturetest.Raw).Pcap(capturetest.Format{}), make([]byte, 16*200) // empty records
 	// withWindow returns an xz file whose first block claims the dictionary.
 	withWindow := func(bits byte) []byte {
 		z := squeeze(t, records, blocksOfXZ)
@@ -140,7 +139,7 @@ func TestWindowTooLong(t *testing.T) {
 	}
 }
 
-// TestBomb: a file that is much longer than what it is compressed to is read as a stream.
+// TestBomb: a file that is much longer than its compressed form is read as a stream.
 func TestBomb(t *testing.T) {
 	const zeros = 32 << 20
 	file := append(capturetest.New(capturetest.Raw).Pcap(capturetest.Format{}), make([]byte, zeros)...)

@@ -14,23 +14,22 @@ const (
 	etherIPv6  = 0x86dd
 	etherVLAN  = 0x8100
 	etherQinQ  = 0x88a8
-	etherQinQ2 = 0x9100 // before 802.1ad had a number
+	etherQinQ2 = 0x9100 // used before 802.1ad
 )
 
 const (
 	ethernetHeader = 14
 	vlanTag        = 4
-	// maxVLANTags and maxTunnels bound how deep a packet is decoded.
-	// More than two tags, or a tunnel in a tunnel, are rare.
+	// maxVLANTags and maxTunnels bound the nesting of a packet. More than two tags, or a tunnel in a tunnel, are rare.
 	maxVLANTags = 4
 	maxTunnels  = 3
 )
 
-// decoder takes packets apart. It checks no checksum: those of a packet recorded
-// where it was sent are often filled in later, by the network card.
+// decoder decodes packets. It verifies no checksums: in a packet recorded on its sender, the network card often fills
+// them in later.
 //
-// The layers of gopacket are not used. With them, reading a recording took a tenth to three quarters longer; they allocate
-// for a TCP header that was cut short, panic over a Linux "any" header, and lose packets whose length the card fills in
+// The layers of gopacket are not used. They slow the reading of a recording down by a tenth to three quarters, allocate
+// for a truncated TCP header, panic on a Linux "any" header, and lose packets whose length the card fills in
 // (layers_test.go).
 type decoder struct {
 	ports    [1 << 16 / 64]uint64
@@ -45,7 +44,7 @@ type decoder struct {
 	allPorts bool
 	// id is the identification of the innermost IPv4 packet, or 0.
 	id uint16
-	// segments: TCP segments are not put in order, but left in segment.
+	// segments is true if TCP segments are not reassembled but stored in segment.
 	segments bool
 	segment  flowSegment
 }
@@ -72,12 +71,12 @@ func (o Options) ports() []uint16 {
 	return ports
 }
 
-// wanted reports whether a packet between these ports is to be read.
+// wanted reports whether packets between these ports are decoded.
 func (d *decoder) wanted(src, dst uint16) bool {
 	return d.allPorts || d.ports[src/64]>>(src%64)&1 != 0 || d.ports[dst/64]>>(dst%64)&1 != 0
 }
 
-// decode takes one packet apart and, if it completes a unit, fills in u.
+// decode decodes one packet and, if the packet completes a unit, fills in u.
 func (d *decoder) decode(rec *pcapng.Record, packet int64, u *pcapng.Unit) verdict {
 	d.now, d.packet, d.unit, d.tunnels, d.id = rec.Time, packet, u, 0, 0
 	d.cut = max(min(rec.Wire, pcapng.MaxPacket)-len(rec.Data), 0)
@@ -96,13 +95,13 @@ func (d *decoder) decode(rec *pcapng.Record, packet int64, u *pcapng.Unit) verdi
 	return v
 }
 
-// finish drops what is incomplete, at the end of the recording.
+// finish drops incomplete datagrams and segments at the end of the recording.
 func (d *decoder) finish() {
 	d.skipped.byVerdict[skipFragment] += d.frags.dropAll()
 	d.tcp.skipAll()
 }
 
-// link takes off the link layer's header.
+// link removes the link-layer header.
 func (d *decoder) link(t pcapng.LinkType, b []byte) verdict {
 	switch t {
 	case pcapng.LinkEthernet:
@@ -111,9 +110,8 @@ func (d *decoder) link(t pcapng.LinkType, b []byte) verdict {
 		if len(b) < 4 {
 			return skipMalformed
 		}
-		// The family is 2 for IPv4, and for IPv6 a number that differs
-		// between systems. It is in the byte order of the machine that
-		// recorded it. All that matters is what the packet says.
+		// The family is 2 for IPv4, and for IPv6 a number that depends on the system, in the byte order of the
+		// recording machine. The version in the IP header is enough.
 		return d.ip(b[4:])
 	case pcapng.LinkSLL:
 		if len(b) < 16 {
@@ -137,7 +135,7 @@ func (d *decoder) ethernet(b []byte) verdict {
 	return d.ether(binary.BigEndian.Uint16(b[12:]), b[ethernetHeader:])
 }
 
-// ether reads what follows an EtherType.
+// ether decodes the payload of an Ethernet frame by its EtherType.
 func (d *decoder) ether(kind uint16, b []byte) verdict {
 	for range maxVLANTags {
 		if kind != etherVLAN && kind != etherQinQ && kind != etherQinQ2 {
@@ -159,7 +157,7 @@ func (d *decoder) ether(kind uint16, b []byte) verdict {
 	return skipNotIP
 }
 
-// ip reads a packet that says itself which IP it is.
+// ip decodes an IP packet by the version in its header.
 func (d *decoder) ip(b []byte) verdict {
 	if len(b) == 0 {
 		return skipMalformed

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// IP protocol numbers, and those of IPv6's extension headers.
+// IP protocol numbers, including those of IPv6 extension headers.
 const (
 	protoHopByHop = 0
 	protoTCP      = 6
@@ -30,8 +30,7 @@ func (d *decoder) ipv4(b []byte) verdict {
 	}
 	header, total := int(b[0]&0xf)*4, int(binary.BigEndian.Uint16(b[2:]))
 	if total == 0 {
-		// Segmentation is left to the network card, and the packet was
-		// recorded before: it is as long as it is.
+		// The packet was recorded before segmentation offload: use its actual length.
 		total = len(b) + d.cut
 	}
 	if header < ipv4Header || header > len(b) || header > total {
@@ -57,8 +56,8 @@ func (d *decoder) ipv4(b []byte) verdict {
 	return d.joined(e, &whole, whole.proto, whole.data, whole.length)
 }
 
-// joined is transport for a datagram that came in fragments. The unit says so, unless it was in a tunnel, whose end
-// joins them.
+// joined decodes the transport header of a datagram reassembled from fragments, and records the fragments in the unit.
+// It does not if the unit was in a tunnel: then the end of the tunnel reassembles them.
 func (d *decoder) joined(e ends, whole *datagram, proto uint8, b []byte, length int) verdict {
 	tunnels := d.tunnels
 	v := d.transport(e, proto, b, length)
@@ -83,8 +82,8 @@ func (d *decoder) ipv6(b []byte) verdict {
 	return d.ipv6Payload(e, proto, b[:min(length, len(b))], length)
 }
 
-// ipv6Payload goes through the extension headers to the transport. length is what
-// the payload b had on the wire.
+// ipv6Payload skips the extension headers and decodes the transport header. length is the length of payload b on the
+// wire.
 func (d *decoder) ipv6Payload(e ends, proto uint8, b []byte, length int) verdict {
 	var joined datagram
 	for range maxExtensions {
@@ -125,7 +124,7 @@ func (d *decoder) ipv6Payload(e ends, proto uint8, b []byte, length int) verdict
 	return skipNesting
 }
 
-// defragment collects a fragment. The verdict is gotUnit if the datagram is whole.
+// defragment adds a fragment. The verdict is gotUnit if that completes the datagram.
 func (d *decoder) defragment(f *fragment) (datagram, verdict) {
 	whole, v, lost := d.frags.add(f, d.now)
 	d.skipped.byVerdict[skipFragment] += lost

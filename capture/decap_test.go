@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// one returns what becomes of a single packet.
+// one returns the units of a single packet, or the reason why it was skipped.
 func one(t *testing.T, o Options, linkType int, frame []byte, cut int) ([]pcapng.Unit, string) {
 	t.Helper()
 	c := capturetest.New(linkType).Add(noon, frame)
@@ -103,7 +103,7 @@ func TestSkipReasons(t *testing.T) {
 			t.Errorf("%s: %d units, skipped as %q, want %q", name, len(units), reason, c.want)
 		}
 	}
-	// What the recorder cut off is not damage.
+	// A packet cut by the recorder is not malformed.
 	if _, reason := one(t, Options{}, 101, datagram[:24], 36); reason != "cut_short" {
 		t.Errorf("cut in the UDP header: %q", reason)
 	}
@@ -132,7 +132,7 @@ func TestOptionsPorts(t *testing.T) {
 	}
 }
 
-// What a short snapshot length cut off is counted, through every encapsulation.
+// Bytes cut off by a short snapshot length are counted in every encapsulation.
 func TestTruncatedPayload(t *testing.T) {
 	payload := []byte("0123456789abcdef0123456789abcdef")
 	v4, v6 := capturetest.UDP(addrA, addrB, payload), capturetest.UDP(addrA6, addrB6, payload)
@@ -145,7 +145,7 @@ func TestTruncatedPayload(t *testing.T) {
 			}
 		}
 	}
-	// The smaller one of two lengths holds.
+	// The smaller one of two lengths applies.
 	short := bytes.Clone(v4)
 	short[25] = 8 + 4
 	if units, _ := one(t, Options{}, capturetest.Raw, short, 0); string(units[0].Data) != "0123" || units[0].Truncated != 0 {

@@ -11,16 +11,14 @@ const (
 	udpHeader   = 8
 	tcpHeader   = 20
 	vxlanHeader = 8
-	// vxlanPort is IANA's, and vxlanPortLinux what Linux took before.
+	// vxlanPort is assigned by IANA; vxlanPortLinux is the older default of Linux.
 	vxlanPort      = 4789
 	vxlanPortLinux = 8472
-	// vxlanFlags are the flags byte of a VXLAN header with a network
-	// identifier, the only kind in use.
+	// vxlanFlags is the flags byte of a VXLAN header with a network identifier, the only kind in use.
 	vxlanFlags = 0x08
 )
 
-// transport reads what an IP packet carries: b, which had length bytes on the
-// wire.
+// transport decodes b, the payload of an IP packet, which had length bytes on the wire.
 func (d *decoder) transport(e ends, proto uint8, b []byte, length int) verdict {
 	switch proto {
 	case protoUDP:
@@ -36,8 +34,7 @@ func (d *decoder) udp(e ends, b []byte, length int) verdict {
 		return skipMalformed
 	}
 	src, dst := binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])
-	// The length is 0 in datagrams that segmentation offload makes, which
-	// may be longer than the field can say.
+	// Segmentation offload sets the length to 0 in datagrams, which may be too long for the field.
 	if claimed := int(binary.BigEndian.Uint16(b[4:])); claimed != 0 {
 		if claimed < udpHeader {
 			return skipMalformed

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Bounds of what is kept of fragmented datagrams: 64 of 64 KiB are 4 MiB.
+// Bounds of the memory for fragmented datagrams: 64 datagrams of 64 KiB are 4 MiB.
 const (
 	maxDatagrams = 64
 	maxDatagram  = 65535
-	// fragmentAge is how long the fragments of a datagram may be apart, by
-	// the packets' times. Linux waits as long.
+	// fragmentAge is the longest time between the first and the last fragment of a datagram, by the time stamps of
+	// packets. Linux has the same limit.
 	fragmentAge = 30 * time.Second
-	// maxSpans bounds the disorder in one datagram.
+	// maxSpans bounds the number of separate byte ranges of one datagram.
 	maxSpans = 64
 )
 
@@ -28,56 +28,52 @@ type fragment struct {
 	key    fragKey
 	offset int
 	more   bool
-	// data is what was recorded of length bytes.
+	// data is the recorded part of length bytes.
 	data   []byte
 	length int
 	proto  uint8
 }
 
-// datagram is the payload of a reassembled IP packet, valid until recycle. data
-// is what was recorded of length bytes, up to the first byte that was not.
+// datagram is the payload of a reassembled IP packet, valid until recycle. data is the recorded prefix of length bytes.
 type datagram struct {
 	proto  uint8
 	data   []byte
 	length int
-	// fragments is how many there were, and longest the length of the longest one.
+	// fragments is the number of fragments, longest the length of the longest one.
 	fragments, longest int
 }
 
-// defragmenter puts IP fragments together. Corrupt datagrams are dropped whole:
-// fragments that overlap in part are an attack or a mistake, and whichever of
-// them is used, another reader uses the other one.
+// defragmenter reassembles IP fragments. It drops corrupt datagrams as a whole: fragments that overlap in part are an
+// attack or a bug, and receivers differ in which bytes they use.
 type defragmenter struct {
-	// pending are in the order of their first fragments. There are few: a
-	// search beats a map.
+	// pending is in the order of the first fragments. It is short: a linear search is faster than a map.
 	pending []*partial
-	// done are whole, and their buffers in use until the next packet.
+	// done are complete datagrams whose buffers are in use until the next packet.
 	done, free []*partial
 }
 
-// partial is a datagram of which fragments are missing.
+// partial is a datagram with missing fragments.
 type partial struct {
 	key     fragKey
 	first   time.Time
 	packets int64
 	longest int // of the fragments
 	proto   uint8
-	// data[:end] has what came, with holes; spans say where. total is the
-	// length, once the last fragment has arrived, or -1.
+	// data[:end] has the received bytes, with holes; spans are the ranges received. total is the length, or -1 until
+	// the last fragment arrives.
 	data  []byte
 	spans []byteRange
 	total int
-	// recorded is the first byte that the file does not have because the
-	// fragment was truncated.
+	// recorded is the offset of the first byte missing from the file because its fragment was truncated.
 	recorded int
 }
 
-// byteRange is a range of bytes, from inclusive, to exclusive.
+// byteRange is the range of bytes [from, to).
 type byteRange struct{ from, to int }
 
-// add takes a fragment. The verdict is gotUnit with the datagram that it
-// completes, or heldBack, or skipFragment or skipMalformed if the fragment is of
-// no use. lost is how many earlier packets were dropped for it.
+// add adds a fragment. The verdict is gotUnit, with the datagram, if the fragment completes it, heldBack if others are
+// missing, and skipFragment or skipMalformed if the fragment is unusable. lost is the number of earlier packets
+// dropped.
 func (d *defragmenter) add(f *fragment, now time.Time) (whole datagram, v verdict, lost int64) {
 	to := f.offset + f.length
 	if f.length <= 0 || to > maxDatagram || (f.more && f.length%8 != 0) {
@@ -113,8 +109,7 @@ func (d *defragmenter) find(key fragKey) int {
 	return slices.IndexFunc(d.pending, func(p *partial) bool { return p.key == key })
 }
 
-// expire drops datagrams that have waited for too long, and returns how many
-// packets that were.
+// expire drops datagrams older than fragmentAge and returns the number of their packets.
 func (d *defragmenter) expire(now time.Time) (lost int64) {
 	for len(d.pending) > 0 && now.Sub(d.pending[0].first) > fragmentAge {
 		lost += d.drop(0)
@@ -122,7 +117,7 @@ func (d *defragmenter) expire(now time.Time) (lost int64) {
 	return lost
 }
 
-// dropAll drops everything.
+// dropAll drops all pending datagrams and returns the number of their packets.
 func (d *defragmenter) dropAll() (lost int64) {
 	for len(d.pending) > 0 {
 		lost += d.drop(0)
@@ -130,7 +125,7 @@ func (d *defragmenter) dropAll() (lost int64) {
 	return lost
 }
 
-// drop removes a datagram, and returns how many packets of it there were.
+// drop removes a datagram and returns the number of its packets.
 func (d *defragmenter) drop(i int) int64 {
 	p := d.pending[i]
 	d.remove(i)
@@ -142,13 +137,13 @@ func (d *defragmenter) remove(i int) {
 	d.pending = append(d.pending[:i], d.pending[i+1:]...)
 }
 
-// recycle recycles the datagrams that were returned.
+// recycle makes the buffers of completed datagrams available again.
 func (d *defragmenter) recycle() {
 	d.free = append(d.free, d.done...)
 	d.done = d.done[:0]
 }
 
-// fresh returns an empty datagram, with the buffer of an earlier one if there is.
+// fresh returns an empty datagram. It reuses the buffer of an earlier one if possible.
 func (d *defragmenter) fresh(key fragKey, now time.Time) *partial {
 	var p *partial
 	if n := len(d.free); n > 0 {
@@ -161,7 +156,7 @@ func (d *defragmenter) fresh(key fragKey, now time.Time) *partial {
 	return p
 }
 
-// store copies a fragment's bytes to their place.
+// store copies the bytes of a fragment into the datagram.
 func (p *partial) store(f *fragment) {
 	if f.offset == 0 {
 		p.proto = f.proto
@@ -169,8 +164,8 @@ func (p *partial) store(f *fragment) {
 	if len(f.data) < f.length {
 		p.recorded = min(p.recorded, f.offset+len(f.data))
 	}
-	// The gap that this leaves may hold bytes of an earlier datagram. They
-	// are overwritten, or lie behind recorded, before anybody sees them.
+	// The gap that this leaves may hold bytes of an earlier datagram. They are overwritten, or lie beyond recorded,
+	// before the datagram is used.
 	if end := f.offset + f.length; end > cap(p.data) {
 		grown := make([]byte, end, min(2*end, maxDatagram+1))
 		copy(grown, p.data)

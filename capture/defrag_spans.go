@@ -2,24 +2,24 @@ package capture
 
 import "slices"
 
-// placement says how a fragment fits those that are there.
+// placement is the result of adding a fragment to a datagram.
 type placement uint8
 
 const (
 	placedNew placement = iota
-	// placedBefore: its bytes are there already.
+	// placedBefore: all of its bytes are already present.
 	placedBefore
-	// misplaced: it overlaps others in part, contradicts what is known of
-	// the datagram's length, or makes too many holes.
+	// misplaced: the fragment overlaps others in part, contradicts the known length of the datagram, or makes too many
+	// holes.
 	misplaced
 )
 
-// place enters the bytes from inclusive to exclusive of a fragment.
+// place adds the byte range [from, to) of a fragment.
 func (p *partial) place(from, to int, more bool) placement {
 	if p.total >= 0 && to > p.total || !more && p.total >= 0 && to != p.total {
 		return misplaced
 	}
-	// i is the first span that ends at or behind from.
+	// i is the first span that ends at from or later.
 	i := 0
 	for i < len(p.spans) && p.spans[i].to < from {
 		i++
@@ -42,7 +42,7 @@ func (p *partial) place(from, to int, more bool) placement {
 	return p.insert(i, byteRange{from, to})
 }
 
-// insert puts s, which overlaps no other span, before span i or in one with it.
+// insert inserts s, which overlaps no span, at index i and merges it with adjacent spans.
 func (p *partial) insert(i int, s byteRange) placement {
 	touchesLeft := i < len(p.spans) && p.spans[i].to == s.from
 	right := i

@@ -18,7 +18,7 @@ func pattern(n int) []byte {
 	return b
 }
 
-// Fragments in any order, some of them twice, make the datagram once.
+// Fragments in any order, some of them duplicated, yield the datagram once.
 func TestFragmentsInAnyOrder(t *testing.T) {
 	payload := pattern(1400)
 	r := rand.New(rand.NewPCG(1, 1))
@@ -26,8 +26,7 @@ func TestFragmentsInAnyOrder(t *testing.T) {
 		for range 300 {
 			f := capturetest.Fragments(ip, 5, 8*(1+r.IntN(40)))
 			n := len(f)
-			// Only up to the fragment that completes: a late duplicate
-			// would start the next datagram.
+			// Only before the completing fragment: a later duplicate would start another datagram.
 			r.Shuffle(n, func(i, j int) { f[i], f[j] = f[j], f[i] })
 			c := capturetest.New(capturetest.Raw)
 			dups := 0
@@ -89,7 +88,7 @@ func TestIncompleteFragments(t *testing.T) {
 	}
 }
 
-// A fragment that the recorder cut short ends what is known of the datagram.
+// A fragment cut by the recorder ends the recorded part of the datagram.
 func TestTruncatedFragments(t *testing.T) {
 	payload := pattern(1400)
 	f := capturetest.Fragments(capturetest.UDP(addrA, addrB, payload), 5, 480)
@@ -100,8 +99,7 @@ func TestTruncatedFragments(t *testing.T) {
 	}
 }
 
-// No number of incomplete datagrams takes more than its share of memory, and the
-// oldest goes first.
+// Incomplete datagrams use bounded memory, and the oldest one is dropped first.
 func TestFragmentBounds(t *testing.T) {
 	d := &defragmenter{}
 	add := func(id uint32, off int, more bool) (verdict, int64) {
@@ -122,7 +120,7 @@ func TestFragmentBounds(t *testing.T) {
 	if d.pending[0].key.id != 10000-maxDatagrams {
 		t.Errorf("the oldest is %d", d.pending[0].key.id)
 	}
-	// Every second piece: more holes than are kept.
+	// Every second piece: more holes than allowed.
 	spans := 0
 	for off := 0; off < 16*1000; off += 16 {
 		add(20000, off, true)

@@ -1,13 +1,10 @@
-// Package capture reads recorded and live packets and reports what ZRLMPI did in
-// them: which message each packet belongs to, how long each phase of its
-// handshake took, what went wrong, and which rank waits for whom at the end.
+// Package capture reads recorded and live packets and reports what ZRLMPI did in them: the message of each packet, the
+// duration of each handshake phase, errors, and the ranks still waiting at the end.
 //
-// It is layers, each a stream: a Source gives the UDP datagrams and TCP stream
-// pieces of a file or an interface (Unit), a Tracker follows every pair with the
-// state machine that drives live ranks and says of each unit what it is
-// (Event), and an Analysis makes messages and findings of the events.
+// It consists of layers, each a stream. A Source yields the UDP datagrams and pieces of TCP streams of a file or an
+// interface (Unit). A Tracker follows every pair of ranks with the state machine that drives live ranks, and classifies
+// each unit (Event). An Analysis derives messages and findings from the events.
 //
-// It must never hold more than it needs to go on: a file of any size is read in
-// constant memory. It must never trust a length in a file, and never panic or
-// hang over one.
+// It must never hold more than it needs to go on: a file of any size is read in constant memory. It must never trust a
+// length in a file, and never panic or hang over one.
 package capture

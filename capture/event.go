@@ -9,16 +9,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// EventKind says what a unit, or a part of one, turned out to be.
+// EventKind is the kind of an event.
 type EventKind uint8
 
 const (
-	// PacketEvent: a header, in a DATA datagram with the beginning of the
-	// payload.
+	// PacketEvent: a header, in a DATA datagram followed by the beginning of the payload.
 	PacketEvent EventKind = iota + 1
 	// PayloadEvent: payload without a header.
 	PayloadEvent
-	// BadEvent: bytes that are neither.
+	// BadEvent: neither a valid packet nor expected payload.
 	BadEvent
 )
 
@@ -27,50 +26,44 @@ func (k EventKind) String() string {
 	return [...]string{"", "packet", "payload", "bad"}[k]
 }
 
-// Event is one ZRLMPI packet or piece of payload in a recording. It is valid
-// until the callback that it is given to returns.
+// Event is one ZRLMPI packet or piece of payload in a recording. It is valid only during the callback that receives it.
 type Event struct {
 	Packet   int64
 	Time     time.Time
 	Proto    pcapng.Proto
 	Src, Dst netip.AddrPort
-	// Length is the unit's, in bytes as on the wire; for TCP, that of the
-	// header or piece of payload.
+	// Length is the length of the unit on the wire in bytes; for TCP, the length of the header or piece of payload.
 	Length int
 	Kind   EventKind
-	// Header is that of a PacketEvent, and what could be read of it in a
-	// BadEvent. HasRanks reports that the ranks are known, which payload without a header
-	// has from its message.
+	// Header is the header of a PacketEvent, or the readable part of it for a BadEvent. HasRanks reports whether the
+	// ranks are known; payload without a header has the ranks of its message.
 	Header   protocol.Header
 	HasRanks bool
-	// Message is the ID of the message that this belongs to, 0 if none.
+	// Message is the ID of the event's message, or 0.
 	Message int64
-	// InData is true for DATA and payload without a header whose message is known. Offset
-	// is the payload's place in the message, Bytes its length without
-	// Padding, Total the message's, all in bytes. DataPacket is the number of
-	// the packet with the DATA header. Completes is true for the last piece.
+	// InData is true for DATA, and for payload without a header whose message is known. Offset is the position of the
+	// payload in the message, Bytes its length without Padding, and Total the length of the message, all in bytes.
+	// DataPacket is the number of the packet with the DATA header. Completes is true for the last piece.
 	InData               bool
 	Offset, Bytes, Total int64
 	Padding              int
 	DataPacket           int64
 	Completes            bool
-	// Retransmitted is true for a packet that the message had before:
-	// retransmitted after a time-out or, if Duplicate, copied by the network.
+	// Retransmitted is true for a packet seen before in the message: a retransmission or, if Duplicate, a copy made by
+	// the network.
 	Retransmitted, Duplicate bool
-	// Reason says why a live rank would have dropped it; Byte is the
-	// offending byte of a header.
+	// Reason is the reason for which a live rank would drop the packet; Byte is the offending byte of its header.
 	Reason handshake.Reason
 	Byte   uint8
-	// Extended is what a packet of the extended profile has beyond a Header;
-	// nil for any other.
+	// Extended has the additional fields of a packet of the extended profile; nil otherwise.
 	Extended *Extended
-	// Data are the bytes themselves.
+	// Data has the bytes of the packet or payload.
 	Data []byte
-	// Trail is the unit's: where several recordings have seen it, or nil.
+	// Trail lists the recordings that have the unit, or is nil if there is one recording.
 	Trail *pcapng.Trail
 }
 
-// fate says what became of the packet between several recordings.
+// fate returns whether the packet was delivered, lost or copied between several recordings.
 func (e *Event) fate() pcapng.Fate {
 	if e.Trail == nil {
 		return pcapng.FateUnknown
@@ -78,8 +71,8 @@ func (e *Event) fate() pcapng.Fate {
 	return e.Trail.Fate
 }
 
-// isCopy reports whether a packet that equals one a time ago is a copy that the network made, rather than a
-// retransmission: if several recordings do not show it, by that time.
+// isCopy reports whether a packet that equals one recorded earlier, by the given time, is a copy made by the network
+// and not a retransmission. The time decides only if the recordings do not show it.
 func (e *Event) isCopy(since time.Duration) bool {
 	switch e.fate() {
 	case pcapng.Copied:

@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A recording is analysed: its messages, and what went wrong.
+// Analyze a recording: list its messages and findings.
 func ExampleAnalysis() {
 	source, err := capture.Options{}.OpenFile("testdata/captures/loss_mid_to_fpga_corrupts.pcap")
 	if err != nil {

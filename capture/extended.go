@@ -9,35 +9,32 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Extended is what an Event has of a packet of the extended profile. Like the
-// Event it is valid until the callback returns.
+// Extended has the fields of an Event for a packet of the extended profile. Like the Event, it is valid only during the
+// callback.
 type Extended struct {
-	// Header is decoded even if the packet is corrupt, unless its marks or
-	// its version are.
+	// Header is decoded even if the packet is corrupt, unless its marks or version are.
 	Header protocol.ExtHeader
-	// Payload is the number of bytes behind the header.
+	// Payload is the number of bytes after the header.
 	Payload int
-	// Ack is the payload of an ACK; HasAck reports that it could be read.
+	// Ack is the payload of an ACK; HasAck reports whether it could be decoded.
 	Ack    protocol.AckInfo
 	HasAck bool
-	// Defect is why a BadEvent's packet is dropped. Checked reports that all of
-	// the packet was recorded, without which a checksum says nothing.
+	// Defect is the reason for which the packet of a BadEvent is dropped. Checked reports whether all of the packet was
+	// recorded; otherwise its checksum cannot be verified.
 	Defect  protocol.Defect
 	Checked bool
-	// OutOfOrder is true for a packet that came behind one that was sent
-	// after it, and was not retransmitted.
+	// OutOfOrder is true for a packet received after one with a higher number, unless it is a retransmission.
 	OutOfOrder bool
 	// NewSession is true for the first packet of a session.
 	NewSession bool
-	// OldSession is true for a packet of a session that has ended.
+	// OldSession is true for a packet of an earlier session.
 	OldSession bool
 
 	ranges [protocol.MaxAckRanges]protocol.Range
 }
 
-// isExtended reports whether a datagram is a packet of the extended profile. In
-// the middle of a message of another one, payload may resemble it by chance:
-// then the checksum has to be right too.
+// isExtended reports whether a datagram is a packet of the extended profile. Within a message of another profile,
+// payload may resemble one by chance: then the checksum has to be correct as well.
 func (t *Tracker) isExtended(c *conversation, forward bool, u *pcapng.Unit) bool {
 	if !protocol.IsExtended(u.Data) {
 		return false
@@ -50,9 +47,8 @@ func (t *Tracker) isExtended(c *conversation, forward bool, u *pcapng.Unit) bool
 	return true
 }
 
-// extendedDatagram follows a datagram of the extended profile. With segmentation
-// offload, a recording on the sender's machine has several in one piece, which
-// their lengths distinguish.
+// extendedDatagram follows a datagram of the extended profile. With segmentation offload, a recording made on the
+// sender's machine has several packets in one datagram; their length fields separate them.
 func (t *Tracker) extendedDatagram(c *conversation, forward bool, u *pcapng.Unit) {
 	for b := u.Data; len(b) > 0; {
 		n, truncated := len(b), u.Truncated
@@ -67,7 +63,7 @@ func (t *Tracker) extendedDatagram(c *conversation, forward bool, u *pcapng.Unit
 		}
 		t.extendedPacket(c, forward, u, b[:n], truncated)
 		if b = b[n:]; len(b) == 0 && d.OK() && truncated < u.Truncated {
-			// The packets behind it were not recorded.
+			// The packets that follow were not recorded.
 			out, in := sides(c.ext, forward)
 			out.counts.Unrecorded += int64(u.Truncated - truncated)
 			out.blind, in.blind = true, true
@@ -75,8 +71,7 @@ func (t *Tracker) extendedDatagram(c *conversation, forward bool, u *pcapng.Unit
 	}
 }
 
-// extendedPacket follows one packet, of which truncated bytes at the end were
-// not recorded.
+// extendedPacket follows one packet. Its last truncated bytes were not recorded.
 func (t *Tracker) extendedPacket(c *conversation, forward bool, u *pcapng.Unit, b []byte, truncated int) protocol.Defect {
 	e := t.begin(u, b)
 	defer t.emit(e)
@@ -116,7 +111,7 @@ func (t *Tracker) extendedPacket(c *conversation, forward bool, u *pcapng.Unit, 
 	return protocol.Defect{}
 }
 
-// decodeExtended decodes a packet into the tracker's scratch.
+// decodeExtended decodes a packet into t.ext.
 func (t *Tracker) decodeExtended(b []byte, truncated int) *Extended {
 	x := &t.ext
 	*x = Extended{Payload: max(len(b)+truncated-protocol.ExtHeaderLen, 0), Checked: truncated == 0}
@@ -135,7 +130,7 @@ func (t *Tracker) decodeExtended(b []byte, truncated int) *Extended {
 	return x
 }
 
-// text prints the packet as decode does.
+// text formats the packet for zrlctl decode.
 func (x *Extended) text() string {
 	var s strings.Builder
 	s.WriteString(x.Header.Describe(x.Payload))
@@ -160,8 +155,8 @@ func (x *Extended) text() string {
 	return s.String()
 }
 
-// ExtendedLine is what decode prints as JSON of a packet of the extended
-// profile. Ranges are pairs of a first number and the one behind the last.
+// ExtendedLine is the JSON form of a packet of the extended profile, as printed by zrlctl decode. Each of the Ranges is
+// half open: its first number and the number after its last one.
 type ExtendedLine struct {
 	Number       uint32           `json:"number,omitempty"`
 	Acknowledged uint32           `json:"acknowledged"`
@@ -175,7 +170,7 @@ type ExtendedLine struct {
 	Flags        []string         `json:"flags,omitempty"`
 	Session      protocol.Session `json:"session"`
 	PeerSession  protocol.Session `json:"peer_session"`
-	// MessageLimit to Ranges are ACK's.
+	// MessageLimit to Ranges are fields of ACK.
 	MessageLimit *uint32     `json:"message_limit,omitempty"`
 	EagerLimit   *uint32     `json:"eager_limit,omitempty"`
 	DelayMicros  *int64      `json:"delay_us,omitempty"`
@@ -206,8 +201,7 @@ func (x *Extended) line() *ExtendedLine {
 	return l
 }
 
-// reason is why a live rank would have dropped the event's packet, "" if it
-// would not.
+// reason returns the reason for which a live rank would drop the event's packet, or "".
 func (e *Event) reason() string {
 	switch {
 	case e.Extended != nil && !e.Extended.Defect.OK():
@@ -218,7 +212,7 @@ func (e *Event) reason() string {
 	return ""
 }
 
-// namesByte reports whether one byte of the header is to blame.
+// namesByte reports whether the defect is in one byte of the header.
 func (e *Event) namesByte() bool {
 	if e.Kind != BadEvent {
 		return false

@@ -9,20 +9,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// The follower of the extended profile. Every packet says what it is, so there
-// is no state machine to run: it counts, and keeps the messages that are open.
+// Tracking of the extended profile. Its packets describe themselves, so no state machine is needed: the tracker counts
+// packets and keeps open messages.
 
 const (
-	// oldSessions is how many ended sessions of a rank are known by their
-	// numbers (E6).
+	// oldSessions is the number of earlier sessions remembered for each rank (E6).
 	oldSessions = 4
-	// maxOpenMessages bounds the memory for open messages of all pairs
-	// together; those beyond are not followed.
+	// maxOpenMessages bounds the number of open messages of all pairs; further ones are not followed.
 	maxOpenMessages = 1 << 17
 )
 
-// extFlow is the packets from one address to another, and the messages that go
-// that way.
+// extFlow is the packets from one address to another, and the messages sent in this direction.
 type extFlow struct {
 	t        *Tracker
 	from, to netip.AddrPort
@@ -31,18 +28,18 @@ type extFlow struct {
 	old      [oldSessions]protocol.Session
 	numbers  numberSet
 	open     map[uint32]*extMessage
-	// retransmitted, lost and copied are the first packets of each kind.
+	// retransmitted, lost and copied sample the packets of each kind.
 	retransmitted, lost, copied packetSample
-	// gone are packets that several recordings show to be lost between the places goneFrom and goneTo.
+	// gone samples packets that several recordings show to be lost between places goneFrom and goneTo.
 	gone             packetSample
 	goneFrom, goneTo string
 	bye              bool
-	// blind is true if packets of the pair are not in the recording although they
-	// were on the wire: it cannot show what was lost, or never came.
+	// blind is true if packets of the pair were on the wire but are not in the recording, which therefore cannot show
+	// losses.
 	blind bool
 }
 
-// packetSample is how many packets there were, and the numbers of the first.
+// packetSample counts packets and keeps the numbers of the first ones.
 type packetSample struct {
 	n     int64
 	list  []int64
@@ -58,17 +55,17 @@ func (s *packetSample) add(e *Event) {
 	}
 }
 
-// extMessage is a message that has begun and is not complete.
+// extMessage is a message in progress.
 type extMessage struct {
 	number                uint32
 	length, comm, tag     uint32
 	eager, asked, cleared bool
-	takes                 uint32 // that the receiver asked for
+	takes                 uint32 // length accepted by the receiver
 	got                   uint64
 	firstPacket           int64
 	begun, last           time.Time
-	matched               time.Time // when CLEAR_TO_SEND came
-	end                   bool      // its last byte was there
+	matched               time.Time // time of CLEAR_TO_SEND
+	end                   bool      // the last byte was recorded
 	beforeRecording       bool
 }
 
@@ -88,7 +85,7 @@ func (f *extFlow) packet(e *Event, back *extFlow) {
 	if h.Type == protocol.Ack {
 		f.counts.Acks++
 	}
-	if e.fate() == pcapng.Lost { // its receiver has nothing of it
+	if e.fate() == pcapng.Lost { // never reached its receiver
 		f.gone.add(e)
 		f.goneFrom, f.goneTo = e.Trail.From, e.Trail.To
 		return
@@ -105,7 +102,7 @@ func (f *extFlow) packet(e *Event, back *extFlow) {
 	case e.Retransmitted && seen:
 		f.retransmitted.add(e)
 	case e.Retransmitted:
-		// The retransmission is the first that was recorded of it.
+		// The original of this retransmission is not in the recording.
 		f.counts.Lost++
 		f.lost.add(e)
 	case seen:
@@ -130,8 +127,8 @@ func (f *extFlow) packet(e *Event, back *extFlow) {
 	}
 }
 
-// inSession notes the sessions that a packet names. It is false for one that no
-// rank uses: of a session that has ended.
+// inSession records the sessions named by a packet. It returns false if the packet belongs to an earlier session: ranks
+// drop it.
 func (f *extFlow) inSession(e *Event, back *extFlow) bool {
 	h := &e.Extended.Header
 	if h.Session == f.session {
@@ -156,7 +153,7 @@ func (f *extFlow) inSession(e *Event, back *extFlow) bool {
 	return true
 }
 
-// begins takes SEND_REQUEST and DATA.
+// begins handles SEND_REQUEST and DATA.
 func (f *extFlow) begins(e *Event) {
 	h := &e.Extended.Header
 	m := f.message(e, h.Message)
@@ -168,7 +165,7 @@ func (f *extFlow) begins(e *Event) {
 		m.asked = true
 	} else {
 		m.eager = m.eager || h.Flags&protocol.FlagEager != 0
-		// Without its SEND_REQUEST, it began before the recording.
+		// Its SEND_REQUEST precedes the recording.
 		m.beforeRecording = !m.eager && !m.asked
 		m.got += uint64(e.Extended.Payload)
 		m.end = m.end || uint64(h.Offset)+uint64(e.Extended.Payload) == uint64(h.Length)
@@ -177,7 +174,7 @@ func (f *extFlow) begins(e *Event) {
 	f.finish(m)
 }
 
-// matched takes a CLEAR_TO_SEND that came back for a message.
+// matched handles a CLEAR_TO_SEND, the answer to a SEND_REQUEST of this flow.
 func (f *extFlow) matched(e *Event) {
 	h := &e.Extended.Header
 	m := f.open[h.Message]
@@ -188,7 +185,7 @@ func (f *extFlow) matched(e *Event) {
 	f.finish(m)
 }
 
-// failed takes an ERROR. f is where it was sent.
+// failed handles an ERROR sent in direction f.
 func (f *extFlow) failed(e *Event, back *extFlow) {
 	h := &e.Extended.Header
 	switch h.Code() {
@@ -215,7 +212,7 @@ func (f *extFlow) failed(e *Event, back *extFlow) {
 	}
 }
 
-// message finds or opens a message.
+// message returns the open message with the given number, or opens it. It returns nil if there are too many.
 func (f *extFlow) message(e *Event, number uint32) *extMessage {
 	if m := f.open[number]; m != nil || number == 0 {
 		return m
@@ -231,7 +228,7 @@ func (f *extFlow) message(e *Event, number uint32) *extMessage {
 	return m
 }
 
-// finish closes a message of which all is there.
+// finish removes the message if all of its bytes have been recorded.
 func (f *extFlow) finish(m *extMessage) {
 	want := m.length
 	switch {
@@ -253,7 +250,7 @@ func (f *extFlow) remove(m *extMessage, o Outcome) {
 	f.t.extOpen--
 }
 
-// drop ends all open messages: the session has ended.
+// drop ends all open messages at the end of their session.
 func (f *extFlow) drop() {
 	f.reportAll(SessionEnded)
 	f.counts.Ended += int64(len(f.open))
@@ -261,7 +258,7 @@ func (f *extFlow) drop() {
 	clear(f.open)
 }
 
-// closed handles the ERROR that is not retransmitted.
+// closed handles ERROR with CodeClose, which is not retransmitted.
 func (f *extFlow) closed(e *Event, back *extFlow) {
 	if f.bye {
 		return
@@ -273,7 +270,7 @@ func (f *extFlow) closed(e *Event, back *extFlow) {
 	back.drop()
 }
 
-// corrupt takes a packet that every rank drops.
+// corrupt handles a packet that every rank drops.
 func (f *extFlow) corrupt(e *Event) {
 	f.counts.Packets++
 	d := e.Extended.Defect

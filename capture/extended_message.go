@@ -10,20 +10,20 @@ import (
 // ExtendedMessage is a message of the extended profile as the recording shows it.
 type ExtendedMessage struct {
 	Src, Dst int
-	// Number is that of the message in its session.
+	// Number is the number of the message in its session.
 	Number    uint32
 	Comm, Tag uint32
 	Bytes     int64
-	// Begun is the time of the first packet, and Ended that of the packet that ended the message, or the end of the recording. Matched is
-	// when CLEAR_TO_SEND answered its SEND_REQUEST; zero if there was none.
+	// Begun is the time of the first packet. Ended is the time of the packet that ended the message, or the end of the
+	// recording. Matched is the time of the CLEAR_TO_SEND that answered its SEND_REQUEST, or zero.
 	Begun, Matched, Ended time.Time
 	Outcome               Outcome
 }
 
-// Outcome says how a message of the extended profile has ended.
+// Outcome is the way in which a message of the extended profile ended.
 type Outcome string
 
-// The outcomes.
+// Outcomes of a message.
 const (
 	Complete     Outcome = "complete"
 	Canceled     Outcome = "canceled"
@@ -33,7 +33,7 @@ const (
 	StillOpen    Outcome = "open at the end"
 )
 
-// report hands a message over, which ends with the packet at hand.
+// report reports a message that ends with the current packet.
 func (f *extFlow) report(m *extMessage, o Outcome) {
 	if f.t.opts.OnExtended == nil {
 		return
@@ -48,7 +48,7 @@ func (f *extFlow) report(m *extMessage, o Outcome) {
 	f.t.opts.OnExtended(&r)
 }
 
-// reportAll hands over all open messages, in the order in which they began.
+// reportAll reports all open messages, in the order in which they began.
 func (f *extFlow) reportAll(o Outcome) {
 	if f.t.opts.OnExtended == nil {
 		return

@@ -1,7 +1,6 @@
 package capture
 
-// seenSpan is how far behind the highest packet number it is remembered which
-// arrived: twice the window of 512.
+// seenSpan is the number of packet numbers remembered, up to the highest one: twice the window of 512.
 const seenSpan = 1024
 
 // numberSet remembers which packet numbers of a session were recorded.
@@ -15,8 +14,8 @@ func (s *numberSet) bit(n uint32) (word *uint64, mask uint64) {
 	return &s.bits[n%seenSpan/64], 1 << (n % 64)
 }
 
-// add notes a number. seen reports that it was noted before, or is too old to
-// know; behind, that a higher one was.
+// add adds a number. seen reports whether it was added before or is too old to know; behind reports whether a higher
+// one was added before.
 func (s *numberSet) add(n uint32) (seen, behind bool) {
 	if !s.begun {
 		s.begun, s.highest = true, n

@@ -6,18 +6,16 @@ import (
 	"slices"
 )
 
-// ExtendedPair sums up the packets of the extended profile from one rank to
-// another.
+// ExtendedPair summarizes the packets of the extended profile from one rank to another.
 type ExtendedPair struct {
 	Src uint32 `json:"src"`
 	Dst uint32 `json:"dst"`
-	// Sessions counts those that the source had with the destination.
+	// Sessions counts the sessions of the source with the destination.
 	Sessions int64 `json:"sessions"`
 	Packets  int64 `json:"packets"`
 	Acks     int64 `json:"acks"`
-	// Messages counts those that began; Complete, Open, Canceled, Refused
-	// and Ended, with the session, what became of them. NotFollowed counts
-	// packets of messages for which there was no room.
+	// Messages counts the messages that began. Complete, Open, Canceled, Aborted, Refused and Ended (with the session)
+	// count them by outcome. NotFollowed counts packets of messages that exceed the bound on open messages.
 	Messages    int64 `json:"messages"`
 	Complete    int64 `json:"complete"`
 	Open        int64 `json:"open"`
@@ -26,26 +24,24 @@ type ExtendedPair struct {
 	Refused     int64 `json:"refused,omitempty"`
 	Ended       int64 `json:"ended,omitempty"`
 	NotFollowed int64 `json:"not_followed,omitempty"`
-	// Bytes are those of messages, each counted once.
+	// Bytes counts the payload of messages, without retransmissions.
 	Bytes int64 `json:"bytes"`
-	// Retransmissions counts packets with the flag RETRANSMIT; Lost, those of them whose
-	// original is not in the recording.
+	// Retransmissions counts packets with flag RETRANSMIT, Lost the retransmissions whose original is not in the
+	// recording.
 	Retransmissions int64 `json:"retransmissions"`
 	Lost            int64 `json:"lost"`
 	Duplicates      int64 `json:"duplicates"`
 	OutOfOrder      int64 `json:"out_of_order"`
-	// Corrupt counts packets with a wrong checksum, Bad those with another
-	// defect, and OldSession those of a session that had ended.
+	// Corrupt counts packets with a wrong checksum, Bad packets with another defect, OldSession packets of an earlier
+	// session.
 	Corrupt    int64 `json:"corrupt"`
 	Bad        int64 `json:"bad,omitempty"`
 	OldSession int64 `json:"old_session,omitempty"`
-	// Unrecorded are the bytes of offloaded packets that the snapshot length
-	// left nothing of.
+	// Unrecorded counts the bytes of offloaded packets cut off entirely by the snapshot length.
 	Unrecorded int64 `json:"unrecorded,omitempty"`
 }
 
-// extendedFlows returns the flows of the extended profile in an order that does
-// not change from run to run.
+// extendedFlows returns the flows of the extended profile in a deterministic order.
 func (t *Tracker) extendedFlows() []*extFlow {
 	var flows []*extFlow
 	for _, c := range t.convs {
@@ -59,7 +55,7 @@ func (t *Tracker) extendedFlows() []*extFlow {
 	return flows
 }
 
-// Extended sums up each pair that used the extended profile, by its ranks.
+// Extended returns a summary of each pair that used the extended profile, sorted by rank.
 func (t *Tracker) Extended() []ExtendedPair {
 	var pairs []ExtendedPair
 	for _, f := range t.extendedFlows() {
@@ -75,7 +71,7 @@ func (t *Tracker) Extended() []ExtendedPair {
 	return pairs
 }
 
-// judgeExtended reports what was retransmitted, and what is open at the end.
+// judgeExtended reports retransmissions, losses and duplicates, and the messages open at the end.
 func (t *Tracker) judgeExtended() {
 	for _, f := range t.extendedFlows() {
 		if f.gone.n > 0 {
@@ -105,8 +101,7 @@ func (f *extFlow) judgeSample(kind Kind, s *packetSample, what string) {
 	f.t.find(kind, e, count+"%s", f.counts.Src, f.counts.Dst, what).packets(s.list)
 }
 
-// judgeOpen reports the messages that no receive has matched, and those that have
-// not arrived as a whole.
+// judgeOpen reports the messages that no receive matched, and those not received completely.
 func (f *extFlow) judgeOpen() {
 	var unmatched, incomplete []*extMessage
 	for _, m := range f.open {
@@ -120,13 +115,12 @@ func (f *extFlow) judgeOpen() {
 	f.judgeMessages(Waiting, incomplete, f.incompleteText)
 }
 
-// judgeMessages makes one finding of all messages that have the same outcome.
+// judgeMessages makes one finding of all messages with the same outcome.
 func (f *extFlow) judgeMessages(kind Kind, list []*extMessage, describe func(*extMessage) string) {
 	if len(list) == 0 {
 		return
 	}
-	// The numbers of a session begin at 1; over their end the order of
-	// packets is that of time.
+	// Message numbers start at 1 and wrap around; packet numbers are in order of time.
 	slices.SortFunc(list, func(a, b *extMessage) int { return cmp.Compare(a.firstPacket, b.firstPacket) })
 	text := describe(list[0])
 	if more := len(list) - 1; more > 0 {

@@ -6,10 +6,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// streamExtended takes what a stream has next of a packet of the extended
-// profile, follows the packet when it is whole, and returns what is behind it.
-// A packet is held as a whole because only its checksum shows that it is one; its
-// length is bounded by that of a packet on a stream.
+// streamExtended adds bytes of a stream to the current packet of the extended profile, follows the packet when it is
+// complete, and returns the remaining bytes. A packet is buffered as a whole because only its checksum shows that it is
+// one. Its length is bounded by the maximum payload on a stream.
 func (t *Tracker) streamExtended(c *conversation, forward bool, u *pcapng.Unit, s *stream, b []byte) []byte {
 	b = s.fill(b, protocol.ExtHeaderLen)
 	if len(s.packet) < protocol.ExtHeaderLen {
@@ -25,13 +24,13 @@ func (t *Tracker) streamExtended(c *conversation, forward bool, u *pcapng.Unit, 
 			return b
 		}
 	}
-	// Behind a bad packet the stream has lost its framing.
+	// The stream loses its framing at a bad packet.
 	s.lost = !t.extendedPacket(c, forward, u, s.packet, s.cut).OK()
 	s.packet, s.cut = nil, 0
 	return b
 }
 
-// fill moves bytes from b until the packet has n of them.
+// fill moves bytes from b to the packet until the packet has n bytes.
 func (s *stream) fill(b []byte, n int) []byte {
 	n = min(max(n-len(s.packet), 0), len(b))
 	s.packet = append(s.packet, b[:n]...)

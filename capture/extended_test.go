@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// source reads the packets of a recording that was made here.
+// source returns the packets of a synthetic recording.
 func source(t testing.TB, c *capturetest.Capture) capture.Source {
 	t.Helper()
 	src, err := capture.Options{}.NewReader(bytes.NewReader(c.Pcap(capturetest.Format{Nano: true})), "test")
@@ -34,7 +34,7 @@ func analyzeTalk(t testing.TB, talk *capturetest.Talk) *capture.Report {
 	return a.Report()
 }
 
-// texts are the lines that decode prints, without the addresses.
+// texts returns the lines printed by decode, without addresses.
 func texts(t testing.TB, c *capturetest.Capture, profile protocol.Profile) (lines []string) {
 	t.Helper()
 	tr := capture.NewTracker(capture.TrackerOptions{Profile: profile, OnEvent: func(e *capture.Event) {
@@ -93,7 +93,7 @@ func TestExtendedEvents(t *testing.T) {
 	}
 }
 
-// The same packets mean the same on a stream, however it is cut.
+// Packets on a stream are decoded the same, however the stream is segmented.
 func TestExtendedStream(t *testing.T) {
 	build := func(stream bool, segment int) *capturetest.Talk {
 		talk := capturetest.NewTalk(stream)
@@ -117,7 +117,7 @@ func TestExtendedStream(t *testing.T) {
 			t.Errorf("segments of %d: %+v\n%+v", segment, r.Summary.Extended, r.Findings)
 		}
 	}
-	// Behind a hole, the next whole packet is found again.
+	// After a hole, the next complete packet is found.
 	talk := build(true, 0)
 	talk.Capture.Drop(9)
 	got := texts(t, talk.Capture, protocol.CloudFPGA)
@@ -126,7 +126,7 @@ func TestExtendedStream(t *testing.T) {
 			t.Errorf("behind the hole, %s is missing in\n%s", line, strings.Join(got, "\n"))
 		}
 	}
-	// A corrupt packet, and one that announces too much.
+	// A corrupt packet, and one that announces too many bytes.
 	for _, at := range []int{100, 20 + 2} {
 		talk := build(true, 0)
 		talk.Capture.Edit(7, func(b []byte) []byte { b[len(b)-1336-80+at] = 0xff; return b })
@@ -136,7 +136,7 @@ func TestExtendedStream(t *testing.T) {
 	}
 }
 
-// With segmentation offload, one piece is several packets of any length.
+// With segmentation offload, a datagram consists of several packets of any length.
 func TestExtendedSegmentationOffload(t *testing.T) {
 	talk := capturetest.NewTalk(false).Rendezvous(0, 1, make([]byte, 9000), 2000)
 	want := texts(t, talk.Capture, protocol.CloudFPGA)
@@ -151,7 +151,7 @@ func TestExtendedSegmentationOffload(t *testing.T) {
 	if got := texts(t, whole.Capture, protocol.CloudFPGA); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	// Of a short snapshot, those whose headers were recorded are known.
+	// With a short snapshot length, packets with recorded headers are decoded.
 	whole.Capture.Snap(14 + 20 + 8 + 2072 + 100)
 	got := texts(t, whole.Capture, protocol.CloudFPGA)
 	short := slices.Concat(want[:3], []string{want[3] + ", cut short by the recorder"}, want[7:])
@@ -160,8 +160,7 @@ func TestExtendedSegmentationOffload(t *testing.T) {
 	}
 }
 
-// A recording with a short snapshot length has all headers, and no checksum can
-// be verified.
+// A recording with a short snapshot length has all headers, but no checksum can be verified.
 func TestExtendedShortSnapshots(t *testing.T) {
 	talk := capturetest.NewTalk(false).Rendezvous(0, 1, make([]byte, 3000), 1336)
 	talk.Capture.Snap(14 + 20 + 8 + 100)
@@ -262,7 +261,7 @@ func TestExtendedFindings(t *testing.T) {
 	}
 }
 
-// Numbers wrap around, and what is too old to know is taken for seen.
+// Numbers wrap around, and a number that is too old counts as seen.
 func TestExtendedNumbersComeRound(t *testing.T) {
 	talk := capturetest.NewTalk(false)
 	talk.Numbers[0] = 1<<32 - 3
@@ -281,8 +280,7 @@ func TestExtendedNumbersComeRound(t *testing.T) {
 	}
 }
 
-// In the middle of a message of another profile, payload may resemble a header
-// of this one.
+// Within a message of another profile, payload may resemble a header of the extended profile.
 func TestExtendedLookalike(t *testing.T) {
 	talk := capturetest.NewTalk(false)
 	looks := protocol.AppendExtended(nil, &ext{Type: protocol.Data}, nil)
@@ -322,7 +320,7 @@ func TestExtendedLine(t *testing.T) {
 	}
 }
 
-// However many messages are open, what is held of them is bounded.
+// The memory for open messages is bounded.
 func TestExtendedOpenMessagesAreBounded(t *testing.T) {
 	const most, more = 1 << 17, 100
 	a := capture.NewAnalysis("test", capture.AnalysisOptions{})

@@ -14,12 +14,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestFaults: of recordings of exchanges into which a known fault was put, the findings are right, and no others.
+// TestFaults: recordings with a known fault yield the expected findings and no others.
 func TestFaults(t *testing.T) {
 	for name, want := range map[string][]struct {
 		kind     capture.Kind
 		text     string
-		possible string // a cause that is left, and the rank that it names first
+		possible string // a possible cause, and the first rank that it names
 	}{
 		"ack_lost_behind": {
 			{capture.LostPacket, "ACK was lost, or is not in the recording", ""},
@@ -129,8 +129,8 @@ func TestPossible(t *testing.T) {
 	}
 }
 
-// TestLateRequest: a SEND_REQUEST soon after DATA is a copy of the one before, or of the next message if the ACK between
-// them was not recorded. What comes next decides.
+// TestLateRequest: a SEND_REQUEST soon after DATA is a late copy, or belongs to the next message if the ACK was not
+// recorded. The next packet decides.
 func TestLateRequest(t *testing.T) {
 	const (
 		ms    = time.Millisecond
@@ -196,7 +196,7 @@ func TestLateRequest(t *testing.T) {
 	}
 }
 
-// TestAnotherRank: an ACK, or an address, of another rank than was asked is none of its message.
+// TestAnotherRank: an ACK from another rank or address than the peer's is not part of the message.
 func TestAnotherRank(t *testing.T) {
 	start := time.Unix(1e9, 0)
 	rank0, rank1 := netip.MustParseAddrPort("127.0.0.1:2718"), netip.MustParseAddrPort("127.0.0.2:2718")
@@ -214,7 +214,7 @@ func TestAnotherRank(t *testing.T) {
 		unit(1, rank0, rank1, request), unit(2, rank1, rank0, clear), unit(3, rank0, rank1, data), unit(4, rank1, rank0, ack),
 	}), []string{"0→1 2 incomplete"}, []capture.Kind{capture.WrongSource, capture.Waiting})
 
-	// It speaks before it is spoken to.
+	// The peer sends before it receives.
 	request.Dst = 3
 	check(t, analyze([]pcapng.Unit{
 		unit(1, rank1, rank0, protocol.Header{Type: protocol.SendRequest, Call: protocol.SendInt, Src: 1}), unit(2, rank0, rank1, request),

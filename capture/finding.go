@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// find makes a finding of an event.
+// find makes a finding about an event.
 func (t *Tracker) find(kind Kind, e *Event, format string, args ...any) *Finding {
 	f := &Finding{Kind: kind, Text: fmt.Sprintf(format, args...), Packets: []int64{e.Packet}, Time: t.seconds(e.Time)}
 	if e.Message != 0 {
@@ -15,7 +15,7 @@ func (t *Tracker) find(kind Kind, e *Event, format string, args ...any) *Finding
 	return f
 }
 
-// findIn makes a finding of a message and its retransmissions.
+// findIn makes a finding about a message and its retransmissions.
 func (t *Tracker) findIn(kind Kind, m *message, format string, args ...any) {
 	at := m.lastAgain
 	if at.IsZero() {
@@ -27,7 +27,7 @@ func (t *Tracker) findIn(kind Kind, m *message, format string, args ...any) {
 	})
 }
 
-// about adds a message and the packets that show the finding.
+// about adds a message to the finding, and replaces the packets that show it.
 func (f *Finding) about(m *message, packets ...int64) {
 	f.Messages = appendNew(f.Messages, m.ID)
 	if len(packets) > 0 {
@@ -47,7 +47,7 @@ func appendNew(list []int64, n int64) []int64 {
 	return append(list, n)
 }
 
-// deliver reports what was found in the last unit.
+// deliver reports the findings of the last unit.
 func (t *Tracker) deliver() {
 	for i, f := range t.pending {
 		if t.opts.OnFinding != nil {
@@ -58,9 +58,8 @@ func (t *Tracker) deliver() {
 	t.pending = t.pending[:0]
 }
 
-// holdUnsolicited keeps the finding of a CLEAR_TO_SEND or ACK that the sender did
-// not ask for back: if the sender is an FPGA, that packet may be why it does not
-// answer from here on.
+// holdUnsolicited holds back the finding of a CLEAR_TO_SEND or ACK that the sender did not expect. If the sender is an
+// FPGA, this packet may be the reason why it stops answering.
 func (f *flow) holdUnsolicited() {
 	n := len(f.t.pending)
 	if n == 0 {
@@ -71,7 +70,7 @@ func (f *flow) holdUnsolicited() {
 	f.t.pending = f.t.pending[:len(f.t.pending)-1]
 }
 
-// reportUnsolicited reports it after all: the sender went on.
+// reportUnsolicited reports the held finding, because the sender continued.
 func (f *flow) reportUnsolicited() {
 	if f.unsolicited != nil {
 		f.t.pending = append(f.t.pending, f.unsolicited)

@@ -11,51 +11,48 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// duplicateWindow is how soon a packet must come after the one that it equals to be a
-// duplicate: half of the shortest time-out of any node. A later one is a retransmission.
+// duplicateWindow is the longest time after which a packet equal to an earlier one counts as a duplicate: half of the
+// shortest time-out of any node. A later one is a retransmission.
 const duplicateWindow = 50 * time.Millisecond
 
-// flow is the messages of one direction of a conversation: SEND_REQUEST and DATA
-// go from from to to, CLEAR_TO_SEND and ACK come back.
+// flow tracks the messages sent in one direction of a conversation: SEND_REQUEST and DATA travel from from to to,
+// CLEAR_TO_SEND and ACK in the opposite direction.
 type flow struct {
 	t        *Tracker
 	from, to netip.AddrPort
 	back     *flow // the messages of the other direction
-	// pair is the receiver's half of a live rank. It decides which bytes of
-	// which message a datagram carries.
+	// pair is the receiving half of a live rank. It decides which bytes of which message a datagram carries.
 	pair  *handshake.Pair
-	node  *identity // at from
+	node  *identity // the node at from
 	sent  bool      // a message has been seen
-	heard time.Time // when its last datagram was recorded
-	// ipFragments: a datagram came in IP fragments, which was reported. acked is the length of the longest datagram of
+	heard time.Time // time of its last recorded datagram
+	// ipFragments is true once a datagram in IP fragments was reported. acked is the length of the longest datagram of
 	// an acknowledged message.
 	ipFragments bool
 	acked       int
-	// late is a SEND_REQUEST that may be a late copy of that of a message whose ACK is not there yet, or of the next
-	// message.
+	// late is a SEND_REQUEST that is either a late copy from the current message, whose ACK is missing so far, or the
+	// first packet of the next message.
 	late *Event
 
 	msg  *message // in progress
-	last *message // the one before, for copies and retransmissions of it
+	last *message // the previous message, for its copies and retransmissions
 	redo bool     // DATA of last is being retransmitted
-	// withdrawn is 1 more than the number of the last SEND_REQUEST that was revoked.
+	// withdrawn is the number of the last revoked SEND_REQUEST plus 1.
 	withdrawn uint32
 	// early are CLEAR_TO_SENDs that answer no request so far.
 	early clears
-	// sum and length are those of the last continuation datagram; sums is memory for those
-	// of a message.
+	// sum and length describe the last continuation datagram; sums is reusable memory for the sums of a message.
 	sum    uint32
 	length int
 	sums   []uint32
-	// unsolicited is a copy of a CLEAR_TO_SEND or ACK to the sender, which may
-	// have wedged it: trap 2.
+	// unsolicited is the held finding about a CLEAR_TO_SEND or ACK that may have wedged the sender (trap 2).
 	unsolicited *Finding
 
 	acts   []handshake.Action
 	header [protocol.HeaderLen]byte
 }
 
-// clears are CLEAR_TO_SENDs that wait for an explanation.
+// clears are unexplained CLEAR_TO_SENDs.
 type clears struct {
 	n           int
 	first, last time.Time
@@ -65,8 +62,8 @@ type clears struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// expectsPayload decides whether a datagram is payload without a header of the message in
-// progress, as package handshake does for a live rank.
+// expectsPayload reports whether a datagram is payload without a header of the current message. It decides as package
+// handshake does for a live rank.
 func (f *flow) expectsPayload(u *pcapng.Unit, h protocol.Header, defect protocol.Defect) bool {
 	m := f.current()
 	if m == nil || f.pair == nil {
@@ -79,8 +76,8 @@ func (f *flow) expectsPayload(u *pcapng.Unit, h protocol.Header, defect protocol
 	length := len(u.Data) + u.Truncated
 	left := int64(w.Words)*protocol.WordLen - w.Got
 	if !defect.OK() {
-		// A packet with a corrupt header is still one, if a packet could
-		// be here and no payload of its length.
+		// A datagram with a corrupt header counts as a packet if it resembles one and payload of its length is not
+		// expected here.
 		return !(length == protocol.HeaderLen && left != protocol.HeaderLen && almostHeader(u.Data))
 	}
 	ours := h.Src == uint32(m.Src) && h.Dst == uint32(m.Dst)
@@ -95,7 +92,7 @@ func (f *flow) expectsPayload(u *pcapng.Unit, h protocol.Header, defect protocol
 	return true
 }
 
-// current is the message that payload belongs to.
+// current returns the message to which payload belongs.
 func (f *flow) current() *message {
 	if f.redo {
 		return f.last
@@ -103,7 +100,7 @@ func (f *flow) current() *message {
 	return f.msg
 }
 
-// request takes a SEND_REQUEST.
+// request handles a SEND_REQUEST.
 func (f *flow) request(e *Event) {
 	f.sent, f.redo = true, false
 	f.reportUnsolicited()
@@ -135,15 +132,15 @@ func (f *flow) next(e *Event) {
 	}
 }
 
-// wasNext decides that a SEND_REQUEST which may have been a late copy was that of the next message, as the sender goes
-// on with that: the ACK before it is not in the recording.
+// wasNext decides that late began the next message, because the sender continues with that message: the ACK before it
+// is not in the recording.
 func (f *flow) wasNext(e *Event) {
 	late, m := f.late, f.msg
 	if late == nil || m == nil {
 		return
 	}
 	if e.Header.Type == protocol.SendRequest && e.Time.Sub(late.Time) < duplicateWindow {
-		return // one copy more
+		return // another copy
 	}
 	f.late = nil
 	m.lose("ACK")
@@ -151,18 +148,17 @@ func (f *flow) wasNext(e *Event) {
 	f.next(late)
 }
 
-// wasCopy decides that it was a copy.
+// wasCopy decides that late was a copy.
 func (f *flow) wasCopy() {
 	late := f.late
 	f.late = nil
 	f.copied(f.msg, late)
 }
 
-// requestedAgain handles a SEND_REQUEST while a message is in progress. It
-// reports false if a new message begins.
+// requestedAgain handles a SEND_REQUEST while a message is in progress. It returns false if a new message begins.
 func (f *flow) requestedAgain(m *message, e *Event) bool {
 	since := e.Time.Sub(m.lastRequest)
-	if m.unclear && m.state == requested { // as its CLEAR_TO_SEND was revoked
+	if m.unclear && m.state == requested { // its CLEAR_TO_SEND was revoked
 		m.unclear = false
 		m.lastRequest = e.Time
 		m.requests = retransmissions{}
@@ -170,7 +166,7 @@ func (f *flow) requestedAgain(m *message, e *Event) bool {
 		m.step(e, "SEND_REQUEST", true, false)
 		return true
 	}
-	if e.Header.Size > m.number && m.state != received { // the one before was revoked, which is not in the recording
+	if e.Header.Size > m.number && m.state != received { // the revocation of m is not in the recording
 		m.verdict("withdrawn by its sender")
 		m.withdrawn = true
 		f.end(m, e, false)
@@ -179,8 +175,7 @@ func (f *flow) requestedAgain(m *message, e *Event) bool {
 	switch m.state {
 	case requested, cleared:
 		if m.crossed && m.state == requested && f.back.msg == nil {
-			// The other side's message is done, and has made an FPGA
-			// forget this request.
+			// The message of the other side is done, and made an FPGA forget this request.
 			f.retransmitted(m, e)
 			break
 		}
@@ -219,8 +214,7 @@ func (f *flow) requestedAgain(m *message, e *Event) bool {
 			e.Message, e.Duplicate = m.ID, true
 			return true
 		}
-		// The peer does one thing at a time: it has the ACK that is not in
-		// the recording.
+		// The peer does one thing at a time: it has received the ACK, which is not in the recording.
 		m.lose("ACK")
 		f.end(m, e, false)
 		return false
@@ -229,17 +223,17 @@ func (f *flow) requestedAgain(m *message, e *Event) bool {
 	return true
 }
 
-// clear takes a CLEAR_TO_SEND.
+// clear handles a CLEAR_TO_SEND.
 func (f *flow) clear(e *Event) {
 	f.reportUnsolicited()
 	f.wasNext(e)
 	m := f.msg
-	if m != nil && int(e.Header.Src) != m.Dst { // another rank than was asked, which was reported
+	if m != nil && int(e.Header.Src) != m.Dst { // not the rank asked, which was reported
 		e.Reason = handshake.ReasonSourceRank
 		return
 	}
 	if f.withdrawn > 0 && e.Header.Size < f.withdrawn || m != nil && m.unclear {
-		e.Reason = handshake.ReasonStale // it answers a SEND_REQUEST that was revoked
+		e.Reason = handshake.ReasonStale // answers a revoked SEND_REQUEST
 		return
 	}
 	if m == nil && f.last != nil && e.fate() == pcapng.Copied {
@@ -278,7 +272,7 @@ func (f *flow) clear(e *Event) {
 	m.lastClear = e.Time
 }
 
-// takeEarly gives a message the CLEAR_TO_SENDs that came before it.
+// takeEarly assigns the early CLEAR_TO_SENDs to a message.
 func (f *flow) takeEarly(m *message) {
 	m.state, m.clear, m.lastClear = cleared, f.early.first, f.early.last
 	m.Retransmissions += f.early.n - 1
@@ -295,7 +289,7 @@ func (f *flow) takeEarly(m *message) {
 	f.early = clears{packets: f.early.packets[:0]}
 }
 
-// ack takes an ACK.
+// ack handles an ACK.
 func (f *flow) ack(e *Event) {
 	m := f.msg
 	if f.late != nil && m != nil {
@@ -306,7 +300,7 @@ func (f *flow) ack(e *Event) {
 		e.Reason = handshake.ReasonSourceRank
 		return
 	case m == nil && f.redo:
-		// The answer to a retransmission of the last message.
+		// ACK of a retransmission of the last message.
 		f.redo = false
 		f.arrives(f.last, e, protocol.Ack)
 		f.retransmitted(f.last, e)
@@ -352,7 +346,7 @@ func (f *flow) copied(m *message, e *Event) {
 	m.step(e, e.Header.Type.String(), e.Header.Type == protocol.SendRequest || e.Header.Type == protocol.Data, true)
 	harm := ""
 	if e.Header.Type == protocol.Data && m.fragmented() {
-		// What does not fit from here on, does not because of this.
+		// This explains all payload that does not fit from here on.
 		m.explained = true
 		m.verdict("DATA was delivered twice")
 		harm = fmt.Sprintf(", and has %d datagrams", f.shape().Datagrams(m.Words)) + f.harm(m, "", "the second header", "")
@@ -364,7 +358,7 @@ func (f *flow) copied(m *message, e *Event) {
 	f.t.find(DuplicatePacket, e, "%v arrived twice %s%s", e.Header, text, harm).about(m, e.Packet)
 }
 
-// checkCall compares an answer's datatype with the request's.
+// checkCall compares the datatype of an answer with the datatype of the request.
 func (f *flow) checkCall(m *message, e *Event) {
 	call := e.Header.Call
 	if call.IsRecv() {

@@ -12,9 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// FuzzTracker follows anything. Each unit of the input is a byte for who speaks
-// and over what, one for the time since the last, two for the length, and the
-// data.
+// FuzzTracker tracks arbitrary units. Each unit of the input is a byte for the sender and transport, one for the time
+// since the previous unit, two for the length, and the data.
 func FuzzTracker(f *testing.F) {
 	for _, name := range []string{"ref_ref_pingpong_347", "ref_mpe_echo_1", "loss_fpga_data_lost_multi", "ref_ref_late_recv_stale_sr", "ring3_cpu0_fpga1_cpu2_347"} {
 		var seed []byte
@@ -35,7 +34,7 @@ func FuzzTracker(f *testing.F) {
 		talk := capturetest.NewTalk(true).Ack(0).Ack(1).Eager(0, 1, []byte("hello"), 3).Rendezvous(1, 1, make([]byte, 100), 40)
 		var seed []byte
 		for _, p := range talk.Capture.Packets {
-			packet := p.Data[14+20+20:] // behind Ethernet, IP and TCP
+			packet := p.Data[14+20+20:] // after Ethernet, IP and TCP
 			h, _, _ := protocol.ParseExtended(packet)
 			seed = append(seed, byte(h.Src)|byte(h.Dst)<<2|stream, 1)
 			seed = binary.LittleEndian.AppendUint16(seed, uint16(len(packet)))

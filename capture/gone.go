@@ -11,19 +11,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// gonePacket is a packet that was lost on the way, as several recordings show.
+// gonePacket is a packet lost between two places, as several recordings show.
 type gonePacket struct {
 	packet         int64
 	what, from, to string
 }
 
-// What of a message is lost with a continuation datagram, and with the one that has the header.
+// Parts of a message lost with a continuation datagram, and with the datagram that has the header.
 const (
 	datagramOfData = "a datagram of DATA"
 	firstOfData    = "the first datagram of DATA"
 )
 
-// lostPacket notes a packet that was lost.
+// lostPacket records a lost packet of the message.
 func (m *message) lostPacket(e *Event, what string) {
 	if len(m.gone) < maxPackets {
 		m.gone = append(m.gone, gonePacket{e.Packet, what, e.Trail.From, e.Trail.To})
@@ -34,8 +34,8 @@ func (m *message) lostPacket(e *Event, what string) {
 	m.lastAgain = e.Time
 }
 
-// arrives notes a packet with a header that has arrived, or may have. What it answers has arrived as well: if only
-// lost ones are known of that, the recording lacks them, and the result is true.
+// arrives records a packet with a header that arrived, or may have arrived. If so, the packet that it answers arrived
+// as well. The result is true if all known copies of that packet counted as lost: then a recording lacks them.
 func (f *flow) arrives(m *message, e *Event, typ protocol.Type) (lacking bool) {
 	if e.fate() != pcapng.Lost {
 		m.came[typ]++
@@ -48,13 +48,13 @@ func (f *flow) arrives(m *message, e *Event, typ protocol.Type) (lacking bool) {
 		f.lacks(m, protocol.ClearToSend.String(), m.came[protocol.ClearToSend] == 0)
 	case protocol.Ack:
 		f.lacks(m, protocol.Data.String(), m.came[protocol.Data] == 0)
-		f.lacks(m, datagramOfData, m.datas.n == 0) // otherwise an FPGA may have taken a second header for payload
+		f.lacks(m, datagramOfData, m.datas.n == 0) // otherwise an FPGA may have stored a second header as payload
 	case protocol.SendRequest, protocol.Error:
 	}
 	return len(m.gone) < before
 }
 
-// lacks takes packets from those that were lost, if they were not.
+// lacks removes packets from m.gone and counts them as unrecorded, if arrived.
 func (f *flow) lacks(m *message, what string, arrived bool) {
 	if !arrived || len(m.gone) == 0 {
 		return
@@ -76,7 +76,7 @@ func (f *flow) lacks(m *message, what string, arrived bool) {
 	})
 }
 
-// findUnrecorded reports the packets that have arrived, as they were answered, where a recording lacks them.
+// findUnrecorded reports packets missing from a recording although an answer shows that they arrived there.
 func (t *Tracker) findUnrecorded() {
 	for _, name := range slices.Sorted(maps.Keys(t.unrecorded)) {
 		s := t.unrecorded[name]
@@ -85,7 +85,7 @@ func (t *Tracker) findUnrecorded() {
 	}
 }
 
-// goneText says which packets of the message were lost where, those between the same places together.
+// goneText lists the lost packets of the message, grouped by the places between which they were lost.
 func (m *message) goneText() string {
 	var texts []string
 	for i, g := range m.gone {
@@ -109,19 +109,19 @@ func (m *message) goneText() string {
 	return strings.Join(texts, "; ")
 }
 
-// findGone reports the packets of a message that were lost.
+// findGone reports the lost packets of a message.
 func (f *flow) findGone(m *message) {
 	m.verdict(m.gone[0].what + " lost")
 	f.t.findIn(LostPacket, m, "message %d from rank %d to rank %d: %s%s",
 		m.ID, m.Src, m.Dst, m.goneText(), f.retransmissionText(m))
 }
 
-// endsGone reports whether the last packet of the message was lost, so that its wait has no other cause.
+// endsGone reports whether the last packet of the message was lost, which explains the wait.
 func (m *message) endsGone() bool {
 	return len(m.gone) > 0 && m.gone[len(m.gone)-1].packet >= m.lastPacket
 }
 
-// requestsGone reports whether no SEND_REQUEST of the message has arrived.
+// requestsGone reports whether all SEND_REQUESTs of the message were lost.
 func (m *message) requestsGone() bool {
 	n := 0
 	for _, g := range m.gone {
@@ -132,8 +132,8 @@ func (m *message) requestsGone() bool {
 	return n > 0 && n == min(m.requests.n+1, maxPackets)
 }
 
-// dataLost takes a datagram with the header of DATA that was lost, where it is known which message it is of: its
-// receiver has nothing of it. It is false otherwise.
+// dataLost handles a lost datagram with the header of DATA. It returns false if the message of the datagram is not
+// known.
 func (f *flow) dataLost(e *Event, payload []byte) bool {
 	m := f.msg
 	switch {
@@ -146,7 +146,7 @@ func (f *flow) dataLost(e *Event, payload []byte) bool {
 	again := m.dataPackets+m.lostData > 0
 	m.Words = e.Header.Size
 	m.lostData++
-	if m.firstDataEnd.IsZero() { // from here on, its sender waits
+	if m.firstDataEnd.IsZero() { // the sender starts to wait
 		m.firstDataEnd = e.Time
 	}
 	if again {

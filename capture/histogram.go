@@ -10,14 +10,13 @@ import (
 // perOctave is the number of buckets per doubling: quantiles are within 3.2 %.
 const perOctave = 32
 
-// exactMessages is up to how many messages of a recording quantiles are exact.
+// exactMessages is the maximum number of messages of a recording with exact quantiles.
 const exactMessages = 1_000_000
 
-// histogram counts durations. It keeps all of them until drop, and counts in
-// constant memory as well. Octaves are allocated as they are needed, so that thousands of them
-// cost little.
+// histogram counts durations. Until drop it keeps every duration, in addition to counts in constant memory. It
+// allocates octaves on demand, so thousands of histograms cost little.
 type histogram struct {
-	// durations are all that were added, unless dropped.
+	// durations has every duration added, unless dropped.
 	durations []time.Duration
 	dropped   bool
 	count     uint64
@@ -41,10 +40,10 @@ func (h *histogram) add(d time.Duration) {
 	h.max = max(h.max, d)
 }
 
-// drop drops the durations: quantiles are approximate then.
+// drop drops the durations and makes quantiles approximate.
 func (h *histogram) drop() { h.durations, h.dropped = nil, true }
 
-// quantiles returns the quantiles: by nearest rank, or if the durations were dropped within 3.2 %.
+// quantiles returns the quantiles: exact (nearest rank), or within 3.2 % after drop.
 func (h *histogram) quantiles() Quantiles {
 	q := Quantiles{Count: h.count, Max: h.max.Seconds(), Approximate: h.dropped}
 	at := h.quantile
@@ -61,11 +60,11 @@ func (h *histogram) quantiles() Quantiles {
 	return q
 }
 
-// nearestRank returns the place of a quantile among n sorted values, at least one.
+// nearestRank returns the index of quantile q among n sorted values; n is at least 1.
 func nearestRank(q float64, n uint64) uint64 { return max(uint64(math.Ceil(q*float64(n))), 1) - 1 }
 
-// bucket returns the place of a duration: its power of two, and the five bits
-// behind the leading one.
+// bucket returns the octave of a duration (its power of two) and the bucket in it (the five bits after the leading
+// one).
 func bucket(d time.Duration) (octave, b int) {
 	n := uint64(d)
 	if n < perOctave {
@@ -75,8 +74,7 @@ func bucket(d time.Duration) (octave, b int) {
 	return octave, int(n>>(octave-5)) & (perOctave - 1)
 }
 
-// quantile returns the smallest bucket's upper edge under which at least the q-th
-// part of what was counted lies, but no more than the maximum.
+// quantile returns the upper edge of the bucket that holds quantile q, or the maximum if that is less.
 func (h *histogram) quantile(q float64) time.Duration {
 	if h.count == 0 {
 		return 0

@@ -36,8 +36,8 @@ func TestHistogramQuantiles(t *testing.T) {
 	}
 }
 
-// TestQuantiles: they are values that were measured, by nearest rank, up to a million messages, and
-// say so beyond.
+// TestQuantiles: quantiles are measured values (nearest rank) up to a million messages, and marked as approximate
+// beyond.
 func TestQuantiles(t *testing.T) {
 	a := NewAnalysis("test", AnalysisOptions{})
 	add := func(ms int) {

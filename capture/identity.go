@@ -9,35 +9,34 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxIdentities bounds what is remembered of who is who.
+// maxIdentities bounds the number of remembered addresses and ranks.
 const maxIdentities = 1 << 16
 
-// identities know which address speaks for which rank. Ranks of several clusters
-// in one recording are distinguished by their peers.
+// identities maps ranks to addresses. Ranks of several clusters in one recording are distinguished by their peers.
 type identities struct {
 	addrs map[rankAt]netip.AddrPort
 	nodes map[netip.AddrPort]*identity
 }
 
-// identity is what is known of the node at an address.
+// identity describes the node at an address.
 type identity struct {
-	// rank is the one it speaks for, once it spoke.
+	// rank is the source rank in the node's packets, valid once it spoke.
 	rank  uint32
 	spoke bool
-	// named is the rank by which the first packet to it calls it, if called.
+	// named is the destination rank in the first packet to the node, valid once called.
 	named  uint32
 	called bool
-	// misnamed: a packet has called it another rank than it speaks for.
+	// misnamed is true if a packet named another rank than the node uses as its source.
 	misnamed bool
-	// pads and headerless are the packets of the first message of an odd number of
-	// words that it sent with padding, and without; 0 before.
+	// pads and headerless are the packets of the first message with an odd number of words that the node sent with and
+	// without padding, or 0.
 	pads, headerless int64
 	reported         bool
-	// insists: it goes on sending SEND_REQUEST again, which no deployed node does.
+	// insists is true if the node keeps retransmitting SEND_REQUEST, which no deployed node does.
 	insists bool
 }
 
-// rankAt is a rank as one address knows it.
+// rankAt is a rank as seen by one address.
 type rankAt struct {
 	at   netip.AddrPort
 	rank uint32
@@ -47,7 +46,7 @@ func newIdentities() identities {
 	return identities{addrs: map[rankAt]netip.AddrPort{}, nodes: map[netip.AddrPort]*identity{}}
 }
 
-// node returns what is known of the node at an address.
+// node returns the identity of the node at an address.
 func (i *identities) node(at netip.AddrPort) *identity {
 	n := i.nodes[at]
 	if n == nil {
@@ -59,14 +58,14 @@ func (i *identities) node(at netip.AddrPort) *identity {
 	return n
 }
 
-// address is where the rank is, as the address at knows it.
+// address returns the address of a rank, as seen by address at.
 func (i *identities) address(rank uint32, at netip.AddrPort) netip.AddrPort {
 	return i.addrs[rankAt{at, rank}]
 }
 
-// identify checks that a header's source rank comes from the address that it always came from, and that its
-// destination is the rank that speaks from there. If the source is known by another address, it returns the
-// conversation with that one.
+// identify checks that the source rank of a header comes from the same address as before, and that the destination rank
+// is the rank used by the node there. If the source rank has another address, identify returns the conversation with
+// that address.
 func (t *Tracker) identify(e *Event, from, to *flow) *conversation {
 	if len(t.ranks.addrs) > maxIdentities {
 		return nil
@@ -98,7 +97,7 @@ func (t *Tracker) identify(e *Event, from, to *flow) *conversation {
 	return nil
 }
 
-// checkName reports, once for each node, that packets call it another rank than it speaks for.
+// checkName reports, once for each node, that packets to it name another rank than it uses.
 func (t *Tracker) checkName(e *Event, n *identity, named uint32, at netip.AddrPort) {
 	if n.misnamed || !n.spoke || !n.called || n.rank == named {
 		return
@@ -109,8 +108,8 @@ func (t *Tracker) checkName(e *Event, n *identity, named uint32, at netip.AddrPo
 		"or the node has become another rank", at, named, at, n.rank)
 }
 
-// padding notes whether an address pads its payload to lines of 8 bytes. An FPGA
-// always does, and no other node: check an address that does both.
+// padding records whether an address pads its payload to lines of 8 bytes. An FPGA always does, and other nodes never:
+// an address that does both is reported.
 func (t *Tracker) padding(from netip.AddrPort, m *message, e *Event) {
 	n := t.ranks.node(from)
 	if m.Words%2 == 0 && m.Words != 0 || n.reported || e.Proto == pcapng.TCP {
@@ -128,21 +127,20 @@ func (t *Tracker) padding(from netip.AddrPort, m *message, e *Event) {
 	}
 }
 
-// retransmitted notes that an address has sent a SEND_REQUEST n times more. One more
-// than deployed nodes send may be the first of a program that was started again.
+// retransmitted records that an address has retransmitted a SEND_REQUEST n times. One more than deployed nodes send may
+// be the first SEND_REQUEST of a restarted program.
 func (i *identities) retransmitted(from netip.AddrPort, n int) {
 	if n > deployedRetransmissions+1 {
 		i.node(from).insists = true
 	}
 }
 
-// isFPGA reports whether the node at an address pads as the MPE does.
+// isFPGA reports whether the node at an address pads its payload as the MPE does.
 func (i *identities) isFPGA(at netip.AddrPort) bool { return i.node(at).pads != 0 }
 
-// harm says what a second DATA header or datagram of a fragmented message does at its
-// receiver, as far as it may be a deployed node: it takes what it does not expect for
-// the next part. when is the condition for that, and inTime a further one for upstream's
-// CPU library.
+// harm describes the damage that a second DATA header or datagram of a fragmented message does at its receiver, if that
+// may be a deployed node: such a node stores it as the next part. when is the condition, inTime a further condition for
+// upstream's CPU library.
 func (f *flow) harm(m *message, when, what, inTime string) string {
 	n := f.t.ranks.node(f.to)
 	fpga := fmt.Sprintf("stores %s as payload and acknowledges corrupt data, and the next message may be corrupt too (trap 4)", what)
@@ -150,7 +148,7 @@ func (f *flow) harm(m *message, when, what, inTime string) string {
 	switch {
 	case n.pads != 0:
 		return fmt.Sprintf(": %srank %d, which pads as an FPGA does, %s", when, m.Dst, fpga)
-	case f.to.Port() == protocol.Port && n.headerless == 0 && !n.insists: // what an FPGA does
+	case f.to.Port() == protocol.Port && n.headerless == 0 && !n.insists: // like an FPGA
 		return fmt.Sprintf(": %san FPGA %s; upstream's CPU library %s; rank %d may be either", when, fpga, library, m.Dst)
 	case !n.insists:
 		return fmt.Sprintf(": %supstream's CPU library, which rank %d may run, %s", when, m.Dst, library)

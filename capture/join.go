@@ -13,78 +13,76 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// Joined is how several recordings were joined.
+// Joined describes how several recordings were joined.
 type Joined struct {
-	// Vantages are the places where packets were recorded, in the order in which their first files were given.
+	// Vantages are the places of recording, in the order in which their first files were given.
 	Vantages []Vantage `json:"vantages"`
-	// Packets is the number of ZRLMPI packets, each counted once, and Common how many of them are in recordings of
-	// several places.
+	// Packets is the number of distinct ZRLMPI packets, Common the number of packets recorded at several places.
 	Packets int64 `json:"packets"`
 	Common  int64 `json:"common"`
-	// Missing counts packets that a recording has and that of the next place has not, although it goes on: they were
-	// lost between both, or by the recorder there.
+	// Missing counts packets recorded at one place and not at the next one, although its recording continues. They were
+	// lost between the two, or by the second recorder.
 	Missing []Missing `json:"missing,omitempty"`
-	// OneWay are the flows of which one place has none, although it has packets of the other direction.
+	// OneWay lists flows missing at a place that has packets of the opposite direction.
 	OneWay []OneWay `json:"one_way,omitempty"`
-	// Undecided counts packets of which too many were in flight to know what became of them.
+	// Undecided counts packets whose fate is unknown because too many were in flight.
 	Undecided int64 `json:"undecided,omitempty"`
 }
 
-// Vantage is a place where packets were recorded.
+// Vantage is a place of recording.
 type Vantage struct {
-	// Files are those that were recorded there, in the order of time.
+	// Files are the files recorded there, in order of time.
 	Files []string `json:"files"`
-	// Packets is the number of ZRLMPI packets, and Only how many of them no other place has.
+	// Packets is the number of ZRLMPI packets, Only the number of packets recorded at no other place.
 	Packets int64 `json:"packets"`
 	Only    int64 `json:"only"`
-	// Clock compares its clock with that of the first place, which all times are on. It is nil for the first place,
-	// and where no packet is in common: then times are as recorded.
+	// Clock compares the clock with the reference, the clock of the first place. It is nil for the first place, and if
+	// no packet is in common: then times are not corrected.
 	Clock *Clock `json:"clock,omitempty"`
-	// Dropped is the number of packets that the recorders lost, as far as the files say so.
+	// Dropped is the number of packets lost by the recorders, as far as the files record it.
 	Dropped int64 `json:"dropped,omitempty"`
 }
 
-// Clock is a clock compared with another one.
+// Clock compares a clock with another one.
 type Clock struct {
-	// Offset is how much it is ahead, in seconds.
+	// Offset is the number of seconds by which the clock is ahead.
 	Offset float64 `json:"offset_seconds"`
-	// Uncertainty is half of the shortest round trip, in seconds; nil if packets of only one direction are in both
-	// recordings, and the delay of the path cannot be distinguished from the offset.
+	// Uncertainty is half of the shortest round trip, in seconds. It is nil if all common packets have the same
+	// direction: then the offset includes the delay of the path.
 	Uncertainty *float64 `json:"uncertainty_seconds"`
-	// Drift is how much faster it goes, in seconds per second.
+	// Drift is the rate difference in seconds per second; positive if the clock is faster.
 	Drift float64 `json:"drift"`
-	// Packets is the number of packets by which the clocks were compared.
+	// Packets is the number of packets used for the comparison.
 	Packets int `json:"packets"`
 }
 
-// Missing counts packets that are in one recording and not in another one.
+// Missing counts packets in one recording that are missing in another one.
 type Missing struct {
 	From    string `json:"from"`
 	To      string `json:"to"`
 	Packets int64  `json:"packets"`
 }
 
-// OneWay is a flow of which one place has nothing.
+// OneWay is a flow missing at one place.
 type OneWay struct {
 	Src string `json:"src_address"`
 	Dst string `json:"dst_address"`
-	// In is a file that has its packets, and NotIn one that has only those of the other direction.
+	// In is a file with packets of the flow, NotIn a file with packets of the opposite direction only.
 	In      string `json:"in"`
 	NotIn   string `json:"not_in"`
 	Packets int64  `json:"packets"`
 }
 
-// text puts the flow into words.
+// text describes the flow.
 func (o *OneWay) text() string {
 	return fmt.Sprintf("none of the %s from %s to %s in %s is in %s, which has those of the other direction: all were "+
 		"lost between them, or that recording has one direction only", counted(o.Packets,
 		"packet"), o.Src, o.Dst, o.In, o.NotIn)
 }
 
-// OpenFiles opens several recordings as one, or a single one as OpenFile does. Files of one place that were recorded
-// one after the other are read so. Those of several places are merged in the order of time: their clocks are compared
-// by the packets that they have in common, and a packet that several places have is given once, with a Trail. All
-// files are read twice.
+// OpenFiles opens several recordings as one Source, or a single recording like OpenFile. Files recorded in sequence at
+// one place are read in that order. Recordings of several places are merged in order of time: their clocks are compared
+// by common packets, and a packet recorded at several places is returned once, with a Trail. All files are read twice.
 func (o Options) OpenFiles(ctx context.Context, paths []string) (Source, error) {
 	if len(paths) == 1 {
 		return o.OpenFile(paths[0])
@@ -101,7 +99,7 @@ func (o Options) OpenFiles(ctx context.Context, paths []string) (Source, error) 
 	for _, s := range files {
 		prefix = min(prefix, s.recorded)
 	}
-	if prefix < math.MaxInt { // some packets are truncated: compare the prefix that every file has
+	if prefix < math.MaxInt { // some packets are truncated: compare their common prefix
 		if files, err = o.surveyFiles(ctx, paths, prefix); err != nil {
 			return nil, err
 		}
@@ -121,7 +119,7 @@ func (o Options) surveyFiles(ctx context.Context, paths []string, prefix int) (f
 	return files, nil
 }
 
-// joined returns how the recordings were joined.
+// joined returns a description of how the recordings were joined.
 func (m *merger) joined() *Joined {
 	j := &Joined{Packets: m.packets, Common: m.common, Undecided: m.undecided}
 	for i, v := range m.vantages {
@@ -146,7 +144,7 @@ func (m *merger) joined() *Joined {
 	return j
 }
 
-// vantageReader reads the files of a vantage point one after the other.
+// vantageReader reads the files of a vantage point in order of time.
 type vantageReader struct {
 	*vantage
 	index int
@@ -154,8 +152,7 @@ type vantageReader struct {
 	short map[*survey]string
 	files []*survey // still to be read
 	src   *source
-	// unit is the next packet, or the source's decoder has a segment, at a time on the clock of the first vantage
-	// point.
+	// unit is the next packet, unless the source's decoder has a segment. at is its time on the reference clock.
 	unit      pcapng.Unit
 	verdict   verdict
 	at        int64
@@ -202,7 +199,7 @@ func (r *vantageReader) next() error {
 	}
 }
 
-// open opens a file. Notes on ranks get times on the clock of the first vantage point.
+// open opens a file. It converts the times of notes to the reference clock.
 func (r *vantageReader) open(s *survey) (err error) {
 	o := r.opts
 	if note := o.OnNote; note != nil {
@@ -226,7 +223,7 @@ func (r *vantageReader) toReferenceTime(t time.Time) time.Time {
 	return t.Add(time.Duration(r.toReference(at) - at))
 }
 
-// close closes the file at hand, and adds what was read to the counts.
+// close closes the current file and adds its counts to stats.
 func (r *vantageReader) close() {
 	if r.src == nil {
 		return
@@ -258,5 +255,5 @@ func (s *Stats) add(t *Stats) {
 	}
 }
 
-// oneLine returns the text of an error that may be several.
+// oneLine returns the text of an error, joined errors in one line.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// FuzzJoin joins files that nobody has written on purpose: no panic, no hang, no more memory than the bounds allow,
-// and counts that are consistent.
+// FuzzJoin joins arbitrary files: it must not panic, hang or exceed the memory bounds, and the counts must be
+// consistent.
 func FuzzJoin(f *testing.F) {
 	for _, c := range recordings(f) {
 		c.Packets = c.Packets[:6]

@@ -22,21 +22,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// places are two recordings of the packets of one: at the host that its first packet is from, on whose clock the times
-// of the recording are, and at the other one.
+// places derives two recordings from one: the recording at the host of its first packet, with the original times, and
+// the recording at the other host.
 type places struct {
 	c *capturetest.Capture
-	// offset is how much the second clock is ahead, drift how much faster it goes.
+	// offset is the time by which the second clock is ahead, drift its rate difference.
 	offset time.Duration
 	drift  float64
-	// delay is how long packets take at least, and jitter how much longer at most.
+	// delay is the minimum delay of packets, jitter the maximum additional delay.
 	delay, jitter time.Duration
-	// notHere and notThere are numbers of packets that only the second host has recorded, and only the first one.
+	// notHere and notThere are the packets recorded only by the second host, and only by the first host.
 	notHere, notThere []int
 	anonymous         bool // IP packets have no identifications
 }
 
-// The places of an IPv4 packet's identification and source in a frame.
+// Offsets of the identification and the source of an IPv4 packet in a frame.
 const ipID, ipSrc = 14 + 4, 14 + 12
 
 func (p places) split(tb testing.TB) (here, there *capturetest.Capture) {
@@ -71,7 +71,7 @@ func (p places) split(tb testing.TB) (here, there *capturetest.Capture) {
 	return here, there
 }
 
-// files writes recordings into a folder.
+// files writes recordings to a folder.
 func files(tb testing.TB, recordings map[string][]byte) (dir string) {
 	tb.Helper()
 	dir = tb.TempDir()
@@ -83,7 +83,7 @@ func files(tb testing.TB, recordings map[string][]byte) (dir string) {
 	return dir
 }
 
-// joined analyses recordings as one.
+// joined analyzes recordings as one.
 func joined(tb testing.TB, paths ...string) *capture.Report {
 	tb.Helper()
 	src, err := capture.Options{}.OpenFiles(context.Background(), paths)
@@ -98,7 +98,7 @@ func joined(tb testing.TB, paths ...string) *capture.Report {
 	return a.Report()
 }
 
-// join analyses two recordings as one.
+// join analyzes the two recordings as one.
 func (p places) join(tb testing.TB) *capture.Report {
 	tb.Helper()
 	here, there := p.split(tb)
@@ -107,7 +107,7 @@ func (p places) join(tb testing.TB) *capture.Report {
 	return joined(tb, filepath.Join(dir, "here.pcap"), filepath.Join(dir, "there.pcap"))
 }
 
-// near checks that two messages are the same, and their phases within 50 µs.
+// near checks that two messages are equal, with phases that differ by at most 50 µs.
 func near(t *testing.T, got, want capture.Message) {
 	t.Helper()
 	for _, phase := range []struct{ got, want **float64 }{
@@ -129,7 +129,7 @@ func near(t *testing.T, got, want capture.Message) {
 	}
 }
 
-// deployedCaptures are recordings of deployed nodes in which all packets are.
+// deployedCaptures returns complete recordings of deployed nodes.
 func deployedCaptures(t *testing.T) map[string]*capturetest.Capture {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/captures/*.pcap")
@@ -147,8 +147,8 @@ func deployedCaptures(t *testing.T) map[string]*capturetest.Capture {
 	return all
 }
 
-// TestJoinClocks: recordings at both ends of an exchange, whose clocks differ by 300 ms, show the messages, findings
-// and times of one whose clocks agree, and of a single one, whether IP packets have identifications or not.
+// TestJoinClocks: recordings at both ends of an exchange, with clocks that differ by 300 ms, show the same messages,
+// findings and times as recordings with equal clocks and as a single recording, with and without IP identifications.
 func TestJoinClocks(t *testing.T) {
 	for name, c := range deployedCaptures(t) {
 		for _, anonymous := range []bool{false, true} {
@@ -229,8 +229,8 @@ func send(c *capturetest.Capture, at time.Duration, typ protocol.Type, words uin
 	c.UDP(time.Unix(1700000001, 0).Add(at), from, to, append(protocol.CloudFPGA.Append(nil, h), payload...))
 }
 
-// TestJoinLost: a packet that only its sender's recording has was lost between both, and the finding says which one of
-// several with the same bytes.
+// TestJoinLost: a packet recorded only at its sender was lost in between. The finding names the right one of several
+// packets with the same bytes.
 func TestJoinLost(t *testing.T) {
 	const before = 10 * 5 // packets of the exchange
 	sr, cts, data, ack := protocol.SendRequest, protocol.ClearToSend, protocol.Data, protocol.Ack
@@ -249,7 +249,7 @@ func TestJoinLost(t *testing.T) {
 				{103 * ms, ack, false}},
 			"SEND_REQUEST (packet 51) was lost between here.pcap and there.pcap; 1 packet was retransmitted", true,
 		},
-		"second request": { // whose answer is late
+		"second request": { // with a late answer
 			[]packet{{0, sr, false}, {100 * ms, sr, true}, {101 * ms, cts, false}, {102 * ms, data, false},
 				{103 * ms, ack, false}},
 			"SEND_REQUEST (packet 52) was lost between here.pcap and there.pcap; 1 packet was retransmitted", true,
@@ -277,7 +277,7 @@ func TestJoinLost(t *testing.T) {
 	} {
 		for _, offset := range []time.Duration{0, 300 * ms} {
 			p := places{c: exchange(10), delay: 40 * time.Microsecond, jitter: 10 * time.Microsecond, offset: offset}
-			// Both recordings go on behind it.
+			// Both recordings continue after it.
 			for i, packet := range tt.packets {
 				send(p.c, packet.at, packet.typ, 1, map[bool][]byte{true: {1, 2, 3, 4}}[packet.typ == data]...)
 				switch {
@@ -308,8 +308,8 @@ func TestJoinLost(t *testing.T) {
 	}
 }
 
-// TestJoinEnd: what is missing behind the last packet of a recording was lost if the file says that it was recorded
-// longer.
+// TestJoinEnd: a packet missing after the last packet of a recording was lost if the recording ended later, according
+// to the file.
 func TestJoinEnd(t *testing.T) {
 	p := places{c: exchange(10), delay: 40 * time.Microsecond, offset: 300 * ms, notThere: []int{50}} // an ACK
 	here, there := p.split(t)
@@ -328,8 +328,8 @@ func TestJoinEnd(t *testing.T) {
 	}
 }
 
-// after analyses what the packets of a message from rank 0 to rank 1 show behind an exchange, and before one of
-// another pair.
+// after analyzes packets of a message from rank 0 to rank 1 that follow an exchange and precede an exchange of another
+// pair.
 func after(t *testing.T, packets []sentPacket) *capture.Report {
 	t.Helper()
 	p := places{c: exchange(10), delay: 3 * time.Microsecond, offset: 300 * ms}
@@ -358,7 +358,7 @@ type sentPacket struct {
 	lost bool
 }
 
-// TestJoinWaits: two recordings show whether a packet that is waited for was not sent, or lost.
+// TestJoinWaits: two recordings show whether an expected packet was not sent or was lost.
 func TestJoinWaits(t *testing.T) {
 	sr, cts := protocol.SendRequest, protocol.ClearToSend
 	for want, packets := range map[string][]sentPacket{
@@ -377,14 +377,14 @@ func TestJoinWaits(t *testing.T) {
 			t.Errorf("%s, want %q", last.Text, want)
 		}
 	}
-	// One that comes so soon again that it might be a copy is a retransmission.
+	// A repetition soon enough to be a copy is a retransmission.
 	r := after(t, []sentPacket{{0, sr, false}, {20 * ms, sr, false}, {21 * ms, cts, false}})
 	if r.Messages[10].Retransmissions != 1 || strings.Contains(fmt.Sprint(r.Findings), "arrived twice") {
 		t.Errorf("%+v", r.Findings)
 	}
 }
 
-// TestJoinDropped: where a recorder says that it dropped packets, nothing that it lacks is said to be lost on the way.
+// TestJoinDropped: if a recorder reports dropped packets, packets missing from its recording are not reported as lost.
 func TestJoinDropped(t *testing.T) {
 	here, there := places{c: exchange(10), delay: 40 * time.Microsecond, offset: 300 * ms, notThere: []int{50}}.split(t)
 	dir := files(t, map[string][]byte{
@@ -397,7 +397,7 @@ func TestJoinDropped(t *testing.T) {
 	}
 }
 
-// ended returns a recording as a file that says when it ended, and how many packets were lost.
+// ended returns a recording as a file with its end time and the number of lost packets.
 func ended(t *testing.T, c *capturetest.Capture, lost uint64, end time.Time) []byte {
 	t.Helper()
 	var file bytes.Buffer
@@ -421,10 +421,10 @@ func ended(t *testing.T, c *capturetest.Capture, lost uint64, end time.Time) []b
 	return file.Bytes()
 }
 
-// TestJoinDatagramLost: of a message of several datagrams, the one that was lost is known by its number.
+// TestJoinDatagramLost: in a message of several datagrams, the lost one is identified by its number.
 func TestJoinDatagramLost(t *testing.T) {
 	p := places{c: exchange(10), delay: 3 * time.Microsecond, offset: 300 * ms, notThere: []int{24}}
-	again := slices.Clone(p.c.Packets[22:24]) // DATA of message 5, of whose ACK nothing is known yet
+	again := slices.Clone(p.c.Packets[22:24]) // DATA of message 5, not acknowledged yet
 	for i := range p.c.Packets[24:] {
 		p.c.Packets[24+i].Time = p.c.Packets[24+i].Time.Add(200 * ms)
 	}
@@ -442,7 +442,7 @@ func TestJoinDatagramLost(t *testing.T) {
 	}
 }
 
-// TestJoinUnrecordedTail: so it is of a message whose last datagram shows that one is missing.
+// TestJoinUnrecordedTail: the same applies to a message whose last datagram shows that an earlier one is missing.
 func TestJoinUnrecordedTail(t *testing.T) {
 	c := capturetest.New(capturetest.Ethernet)
 	for i := range 3 {
@@ -456,8 +456,8 @@ func TestJoinUnrecordedTail(t *testing.T) {
 	}
 }
 
-// TestJoinUnrecorded: a packet that is not in the recording where it should have arrived, but was answered, is lacking
-// there, and was not lost on the way.
+// TestJoinUnrecorded: a packet that was answered, although it is not in the recording at its destination, is reported
+// as unrecorded and not as lost.
 func TestJoinUnrecorded(t *testing.T) {
 	p := places{c: exchange(10), delay: 3 * time.Microsecond, offset: 300 * ms}
 	// A SEND_REQUEST, DATA, two continuation datagrams and a CLEAR_TO_SEND.
@@ -476,8 +476,7 @@ func TestJoinUnrecorded(t *testing.T) {
 	}
 }
 
-// TestJoinCopy: a packet that arrived once more than it was sent is a copy, however late it is, and no retransmission
-// is one.
+// TestJoinCopy: a packet received more often than it was sent has a copy, however late. Retransmissions are not copies.
 func TestJoinCopy(t *testing.T) {
 	p := places{c: exchange(10), delay: 40 * time.Microsecond, offset: 300 * ms}
 	request := p.c.Packets[40] // of message 9
@@ -493,14 +492,14 @@ func TestJoinCopy(t *testing.T) {
 		!strings.Contains(r.Findings[0].Text, "arrived twice at there.pcap: its copy was made behind here.pcap") {
 		t.Errorf("%d messages, %+v", len(r.Messages), r.Findings)
 	}
-	// Without identifications it may be a packet that the first recording lacks.
+	// Without identifications it may be a packet missing from the first recording.
 	p.anonymous = true
 	if r := p.join(t); strings.Contains(fmt.Sprint(r.Findings), "copy was made") {
 		t.Errorf("%+v", r.Findings)
 	}
 }
 
-// TestJoinRotated: files of two places, each rotated, are sorted out in whatever order they are given.
+// TestJoinRotated: rotated files of two places are grouped correctly, regardless of their order.
 func TestJoinRotated(t *testing.T) {
 	for _, anonymous := range []bool{false, true} {
 		testJoinRotated(t, anonymous)
@@ -556,7 +555,7 @@ func testJoinRotated(t *testing.T, anonymous bool) {
 	}
 }
 
-// TestJoinDrift: a clock that goes 50 ppm too fast is followed.
+// TestJoinDrift: a clock that is 50 ppm too fast is tracked.
 func TestJoinDrift(t *testing.T) {
 	p := places{c: exchange(4000), delay: 40 * time.Microsecond, jitter: 10 * time.Microsecond, offset: 300 * ms}
 	p.drift = 50e-6
@@ -569,7 +568,7 @@ func TestJoinDrift(t *testing.T) {
 	}
 }
 
-// TestJoinOneDirection: of clocks that are compared by packets of one direction, the uncertainty is not known.
+// TestJoinOneDirection: the uncertainty is unknown if clocks are compared by packets of one direction.
 func TestJoinOneDirection(t *testing.T) {
 	p := places{c: exchange(10), delay: 40 * time.Microsecond, offset: 300 * ms}
 	for i, packet := range p.c.Packets {
@@ -589,7 +588,7 @@ func TestJoinOneDirection(t *testing.T) {
 	}
 }
 
-// TestJoinPieces: the kernel of one host has datagrams in one piece, and the other recording is cut short.
+// TestJoinPieces: the kernel of one host coalesces datagrams, and the other recording is truncated.
 func TestJoinPieces(t *testing.T) {
 	at := time.Unix(1700000000, 0)
 	offloaded, plain := capturetest.New(capturetest.Ethernet), capturetest.New(capturetest.Ethernet)
@@ -614,8 +613,8 @@ func TestJoinPieces(t *testing.T) {
 	}
 }
 
-// TestJoinExtended: packets of the extended profile over UDP are matched as others are, and a lost one is named;
-// segments of a TCP stream that both recordings have are one stream, whatever segments they are in.
+// TestJoinExtended: UDP packets of the extended profile are matched like others, and a lost one is named. TCP segments
+// in both recordings are one stream, however it is segmented.
 func TestJoinExtended(t *testing.T) {
 	talk := func(stream bool, segment int) *capturetest.Capture {
 		talk := capturetest.NewTalk(stream)
@@ -664,7 +663,7 @@ func TestJoinTruncated(t *testing.T) {
 	}
 }
 
-// TestJoinTrail: what decode prints of a packet.
+// TestJoinTrail checks the line printed by decode for a packet of joined recordings.
 func TestJoinTrail(t *testing.T) {
 	here, there := places{c: exchange(10), delay: 3 * time.Microsecond, offset: 300 * ms, notThere: []int{24}}.split(t)
 	nano := capturetest.Format{Nano: true}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Lines says how recordings were joined: what they have in common, then a line for each place and for each pair of
+// Lines describes how recordings were joined: their common packets, then a line for each place and for each pair of
 // places of which the second one misses packets.
 func (j *Joined) Lines() []string {
 	if len(j.Vantages) == 1 {
@@ -41,7 +41,7 @@ func (j *Joined) Lines() []string {
 	return lines
 }
 
-// text says how the clock differs.
+// text describes the difference of the clock.
 func (c *Clock) text() string {
 	way := "ahead"
 	if c.Offset < 0 {

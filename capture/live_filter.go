@@ -9,19 +9,17 @@ import (
 )
 
 const (
-	// maxFilterRanges is how many ranges of ports the kernel's filter distinguishes
-	// apart: a program has at most 4096 instructions. With more it lets every
-	// UDP and TCP packet pass, and the decoder sorts them.
+	// maxFilterRanges is the maximum number of port ranges in the kernel's filter, whose programs have at most 4096
+	// instructions. With more ranges the filter passes all UDP and TCP packets, and the decoder selects.
 	maxFilterRanges = 32
-	// filterVLANTags is how many tags the filter skips. The outermost
-	// one, the kernel has taken off already.
+	// filterVLANTags is the number of tags that the filter skips. The kernel has already removed the outermost one.
 	filterVLANTags = 2
 )
 
 // portRange is a range of ports, both ends included.
 type portRange struct{ from, to uint16 }
 
-// portRanges joins neighbouring ports.
+// portRanges merges adjacent ports.
 func portRanges(ports []uint16) []portRange {
 	sorted := slices.Compact(slices.Sorted(slices.Values(ports)))
 	var ranges []portRange
@@ -35,10 +33,9 @@ func portRanges(ports []uint16) []portRange {
 	return ranges
 }
 
-// liveFilter returns the program by which the kernel drops what the decoder
-// would pass over: all but UDP and TCP on the ports, VXLAN, and IP fragments,
-// of which only the first has ports. Packets start with an Ethernet header, or
-// with their IP header. It may let more pass, and must not let less.
+// liveFilter returns the filter program for the kernel. It drops packets that the decoder would ignore: all but UDP and
+// TCP on the ports, VXLAN, and IP fragments, of which only the first has ports. Packets start with an Ethernet or IP
+// header. The filter may pass too many packets but never too few.
 func (o Options) liveFilter(ethernet bool) ([]bpf.RawInstruction, error) {
 	var ranges []portRange
 	if !o.AllPorts {
@@ -89,7 +86,7 @@ var (
 	filterPass = bpf.RetConstant{Val: pcapng.MaxPacket}
 )
 
-// filterIPv4 judges an IPv4 packet at offset ip. It does not fall through.
+// filterIPv4 returns a filter for an IPv4 packet at offset ip. It does not fall through.
 func filterIPv4(ip uint32, ranges []portRange) []bpf.Instruction {
 	ports := filterPorts(ip, ranges)
 	return append([]bpf.Instruction{
@@ -104,7 +101,7 @@ func filterIPv4(ip uint32, ranges []portRange) []bpf.Instruction {
 	}, ports...)
 }
 
-// filterIPv6 does the same for IPv6. Packets with extension headers pass.
+// filterIPv6 does the same for IPv6. It passes packets with extension headers.
 func filterIPv6(ip uint32, ranges []portRange) []bpf.Instruction {
 	ports := filterPorts(ip, ranges)
 	load := bpf.LoadAbsolute{Off: ip + 6, Size: 1}
@@ -121,8 +118,7 @@ func filterIPv6(ip uint32, ranges []portRange) []bpf.Instruction {
 	}, ports...)
 }
 
-// filterPorts judges the ports at offset ip plus the length of the IP header,
-// which is in register X.
+// filterPorts returns a filter for the ports at offset ip plus the length of the IP header in register X.
 func filterPorts(ip uint32, ranges []portRange) []bpf.Instruction {
 	if ranges == nil {
 		return []bpf.Instruction{filterPass}

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// passes runs a filter program on a packet, as the kernel does.
+// passes runs a filter program on a packet like the kernel.
 func passes(t *testing.T, o Options, ethernet bool, packet []byte) bool {
 	t.Helper()
 	raw, err := o.liveFilter(ethernet)
@@ -100,8 +100,7 @@ func TestLiveFilter(t *testing.T) {
 	}
 }
 
-// Whatever the decoder would read, the filter lets pass: it is tried with changed
-// bytes in the headers.
+// The filter passes every packet that the decoder would read. The test modifies bytes in the headers.
 func TestLiveFilterLetsNoLessPass(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	read := 0

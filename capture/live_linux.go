@@ -19,37 +19,32 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// liveBuffer is how many bytes of packets the kernel may keep for us, which is
-// some ten milliseconds of a 10 Gbit/s link.
+// liveBuffer is the size in bytes of the kernel's receive buffer, some ten milliseconds of a 10 Gbit/s link.
 const liveBuffer = 16 << 20
 
-// liveReader records from an interface. pcapgo's EthernetHandle is not used: its
-// Close does not wake a reader, it truncates packets at the interface's MTU, and on a
-// loopback interface it sees every packet twice.
+// liveReader captures packets from an interface. pcapgo's EthernetHandle is not used: its Close does not wake a reader,
+// it truncates packets at the interface's MTU, and on a loopback interface it sees every packet twice.
 type liveReader struct {
 	file  *os.File
 	conn  syscall.RawConn
 	ctx   context.Context
 	stop  func() bool
 	link  pcapng.LinkType
-	skip  bool // packets on their way out, which come in again
+	skip  bool // outgoing packets, which are received as well
 	buf   []byte
 	oob   []byte
 	drops atomic.Int64
-	// closed is kept here, because the error of a closed RawConn is internal
-	// to the standard library.
+	// closed is needed because the error of a closed RawConn is internal to the standard library.
 	closed atomic.Bool
 }
 
-// OpenLive records from a network interface, which needs the capability CAP_NET_RAW; without
-// it the error is fs.ErrPermission and says so. Only Linux has packet sockets; elsewhere the
-// error is errors.ErrUnsupported.
+// OpenLive captures packets from a network interface, which requires the capability CAP_NET_RAW; without it, the error
+// is fs.ErrPermission and explains this. Only Linux has packet sockets; elsewhere the error is errors.ErrUnsupported.
 //
-// The recording goes on until ctx ends, which is its regular end: Next then returns io.EOF.
-// Close ends it too, and may be called while Next waits.
+// The capture continues until ctx is done; then Next returns io.EOF. Close ends it as well, and may be called
+// concurrently with Next.
 //
-// Where the kernel joins datagrams or segments for speed, as it does on a loopback
-// interface, a unit holds several of them.
+// If the kernel coalesces datagrams or segments, as it does on a loopback interface, a unit holds several of them.
 func (o Options) OpenLive(ctx context.Context, name string) (Source, error) {
 	fail := func(err error) (Source, error) {
 		return nil, fmt.Errorf("record from interface %s: %w", name, err)
@@ -66,7 +61,7 @@ func (o Options) OpenLive(ctx context.Context, name string) (Source, error) {
 		return fail(err)
 	}
 	l.ctx = ctx
-	// A deadline in the past ends a read that waits, and all later ones.
+	// A deadline in the past ends the pending read and all later ones.
 	l.stop = context.AfterFunc(ctx, func() { l.file.SetReadDeadline(time.Unix(1, 0)) }) //nolint:errcheck // closed already
 	return &source{name: name, decoder: newDecoder(o), records: l, closer: l, drops: l.dropped}, nil
 }
@@ -78,11 +73,11 @@ func (o Options) newLiveReader(iface *net.Interface) (*liveReader, error) {
 		buf: make([]byte, pcapng.MaxPacket),
 		oob: make([]byte, unix.CmsgSpace(int(unsafe.Sizeof(unix.Timespec{})))),
 	}
-	kind := unix.SOCK_DGRAM // without link layer, whatever that is
+	kind := unix.SOCK_DGRAM // without the link layer
 	if loopback || len(iface.HardwareAddr) == 6 {
 		kind, l.link = unix.SOCK_RAW, pcapng.LinkEthernet
 	}
-	// Protocol 0 receives nothing, until the filter is set.
+	// Protocol 0 receives nothing until the filter is set and the socket is bound.
 	fd, err := unix.Socket(unix.AF_PACKET, kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
@@ -98,7 +93,7 @@ func (o Options) newLiveReader(iface *net.Interface) (*liveReader, error) {
 	return l, nil
 }
 
-// setUp filters and binds a packet socket.
+// setUp attaches the filter to a packet socket and binds it.
 func (o Options) setUp(fd, iface int, ethernet bool) error {
 	filter, err := o.liveFilter(ethernet)
 	if err != nil {
@@ -131,8 +126,7 @@ func setFilter(fd int, program []bpf.RawInstruction) error {
 // Next implements records.
 func (l *liveReader) Next(rec *pcapng.Record) error {
 	for {
-		// Between two packets the deadline is ignored: a stream of
-		// packets would never end.
+		// A read that never blocks ignores the deadline: a continuous stream of packets would not end.
 		if l.ctx.Err() != nil {
 			return io.EOF
 		}
@@ -162,7 +156,7 @@ func (l *liveReader) Next(rec *pcapng.Record) error {
 	}
 }
 
-// stamp returns the time at which the kernel saw a packet.
+// stamp returns the kernel's time stamp of a packet.
 func stamp(oob []byte) time.Time {
 	if len(oob) >= unix.CmsgSpace(int(unsafe.Sizeof(unix.Timespec{}))) {
 		ts := (*unix.Timespec)(unsafe.Pointer(&oob[unix.CmsgSpace(0)]))
@@ -171,10 +165,10 @@ func stamp(oob []byte) time.Time {
 	return time.Now().UTC()
 }
 
-// dropped returns how many packets the kernel had no room for, so far.
+// dropped returns the number of packets dropped by the kernel so far.
 func (l *liveReader) dropped() int64 {
 	l.conn.Control(func(fd uintptr) { //nolint:errcheck // closed: the count stays
-		// The kernel starts counting anew with each question.
+		// Reading the statistics resets the kernel's counters.
 		if s, err := unix.GetsockoptTpacketStats(int(fd), unix.SOL_PACKET, unix.PACKET_STATISTICS); err == nil {
 			l.drops.Add(int64(s.Drops))
 		}
@@ -182,7 +176,7 @@ func (l *liveReader) dropped() int64 {
 	return l.drops.Load()
 }
 
-// Close ends the recording, and a Next that waits.
+// Close ends the capture and unblocks Next.
 func (l *liveReader) Close() error {
 	l.stop()
 	l.closed.Store(true)

@@ -16,8 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// liveLoopback records from the loopback interface. Where that is not allowed the
-// test is skipped: it needs CAP_NET_RAW.
+// liveLoopback captures from the loopback interface. It skips the test without CAP_NET_RAW.
 func liveLoopback(t *testing.T, ctx context.Context, o Options) Source {
 	t.Helper()
 	s, err := o.OpenLive(ctx, "lo")
@@ -34,8 +33,7 @@ func liveLoopback(t *testing.T, ctx context.Context, o Options) Source {
 	return s
 }
 
-// chatter is two UDP sockets and a TCP connection on loopback addresses that no
-// other test uses.
+// chatter is two UDP sockets and a TCP connection on loopback addresses that no other test uses.
 type chatter struct {
 	a, b     *net.UDPConn
 	from, to netip.AddrPort
@@ -94,7 +92,7 @@ func TestLiveUDP(t *testing.T) {
 	if stats := s.Stats(); stats.Packets < 3 || stats.Skipped[SkipKernelDrops] != 0 {
 		t.Errorf("%+v", stats)
 	}
-	// Each packet was seen once: next comes what is sent next.
+	// Each packet was seen once: the next one is the next sent.
 	c.send(t, "again")
 	for u.Src = c.to; u.Src != c.from; {
 		if err := s.Next(&u); err != nil {
@@ -158,7 +156,7 @@ func TestLiveTCP(t *testing.T) {
 	}
 }
 
-// A Next that waits ends with the context, and with Close.
+// A pending Next returns when the context is done, and after Close.
 func TestLiveEnd(t *testing.T) {
 	for name, end := range map[string]func(context.CancelFunc, Source){
 		"context": func(cancel context.CancelFunc, _ Source) { cancel() },

@@ -13,8 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// dataUnits are the datagrams of a DATA from rank 0 to rank 1, 20 µs apart. Its words are
-// all different, or all 0.
+// dataUnits returns the datagrams of a DATA from rank 0 to rank 1, 20 µs apart. Its words are all different, or all 0.
 func dataUnits(at time.Duration, words uint32, shape protocol.Shape, zeros bool) (units []pcapng.Unit) {
 	payload := make([]byte, shape.PayloadBytes(words))
 	for i := range words {
@@ -37,7 +36,7 @@ func dataUnits(at time.Duration, words uint32, shape protocol.Shape, zeros bool)
 	return units
 }
 
-// fragmented is a message from rank 0 to rank 1 without its ACK.
+// fragmented returns a message from rank 0 to rank 1 without its ACK.
 func fragmented(words uint32, shape protocol.Shape) []pcapng.Unit {
 	return append([]pcapng.Unit{
 		packet(0, protocol.SendRequest, protocol.SendInt, 0, 1), packet(1*ms, protocol.ClearToSend, protocol.RecvInt, 1, 0),
@@ -48,8 +47,8 @@ func acked(at time.Duration, units ...[]pcapng.Unit) []pcapng.Unit {
 	return renumber(append(slices.Concat(units...), packet(at, protocol.Ack, protocol.RecvInt, 1, 0)))
 }
 
-// oneFinding checks that there is one finding, of the kind and with the texts, which may
-// begin with "not ".
+// oneFinding checks that there is exactly one finding, of the given kind and with the given texts; a text that begins
+// with "not " must be absent.
 func oneFinding(t *testing.T, units []pcapng.Unit, kind capture.Kind, texts ...string) {
 	t.Helper()
 	r := analyze(units)
@@ -62,8 +61,7 @@ func oneFinding(t *testing.T, units []pcapng.Unit, kind capture.Kind, texts ...s
 	}
 }
 
-// TestLostDatagram: the finding says how much had arrived, and which part had not as far
-// as that can be known.
+// TestLostDatagram: the finding describes how much arrived, and which part is missing as far as that can be known.
 func TestLostDatagram(t *testing.T) {
 	cpu, fpga := protocol.CPUShape(), protocol.FPGAShape(true)
 	padding := func(units []pcapng.Unit) []pcapng.Unit { // after a message that shows that rank 0 pads
@@ -115,8 +113,8 @@ func TestLostDatagram(t *testing.T) {
 	})
 }
 
-// TestDuplicatedData: a copy of DATA is one finding, which says what it does at a
-// receiver that may be a deployed node.
+// TestDuplicatedData: a copy of DATA is one finding, which describes its effect at a receiver that may be a deployed
+// node.
 func TestDuplicatedData(t *testing.T) {
 	const (
 		fpga    = "stores the second header as payload and acknowledges corrupt data, and the next message may be corrupt too (trap 4)"
@@ -125,7 +123,7 @@ func TestDuplicatedData(t *testing.T) {
 	sound := fragmented(1000, protocol.CPUShape())
 	pads := whole(-10*ms, 1, 0)
 	pads[2].Data = append(pads[2].Data, 0, 0, 0, 0)
-	insists := []pcapng.Unit{} // rank 1 asks for longer than deployed nodes do
+	insists := []pcapng.Unit{} // rank 1 retransmits longer than deployed nodes
 	for _, at := range []time.Duration{-30000, -29900, -28800, -26700, -23700, -20700, -17700} {
 		insists = append(insists, packet(at*ms, protocol.SendRequest, protocol.SendInt, 1, 0))
 	}
@@ -167,8 +165,8 @@ func TestDuplicatedData(t *testing.T) {
 	})
 }
 
-// TestRequestsAreCounted: whether a sender waits forever is said by what it did, not by how
-// often deployed nodes ask.
+// TestRequestsAreCounted: a sender's own packets decide whether it waits forever, not the number of retransmissions of
+// deployed nodes.
 func TestRequestsAreCounted(t *testing.T) {
 	asking := func(seconds ...float64) (units []pcapng.Unit) {
 		for _, s := range seconds {
@@ -176,7 +174,7 @@ func TestRequestsAreCounted(t *testing.T) {
 		}
 		return units
 	}
-	// Two other ranks that go on show how long the sender has been quiet.
+	// Later packets of two other ranks show how long the sender has been silent.
 	others := func(at float64) (units []pcapng.Unit) {
 		units = whole(time.Duration(at*float64(time.Second)), 0, 1)
 		for i := range units {

@@ -13,16 +13,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// Bounds of what is kept of packets that other recordings may still have.
+// Bounds of the packets held because other recordings may still show them.
 const (
-	// mergeWindow is how late a packet is at most at the next vantage point. One that was not seen there until then is
-	// lost.
+	// mergeWindow is the longest delay of a packet between two vantage points. A packet not seen within it is lost.
 	mergeWindow = time.Second
 	maxHeld     = 1 << 16
 	maxHeldData = 64 << 20
-	// leastWindow is the same where more packets than that would have to be held back.
+	// leastWindow replaces mergeWindow if more packets than that would be held.
 	leastWindow = 20 * time.Millisecond
-	// meetWindow is how long after a packet a copy of it may come.
+	// meetWindow is the longest time after which a copy of a packet may arrive.
 	meetWindow = 2 * time.Second
 )
 
@@ -37,14 +36,14 @@ type merger struct {
 	flows map[flowKey]*mergedFlow
 	last  *mergedFlow
 	tcp   *reassembler
-	// queue are packets in the order of time, from head on; pending are those that were not seen at all vantage points
-	// yet.
+	// queue has packets in order of time, from index head on; pending has the packets not yet seen at all vantage
+	// points.
 	queue    []*heldPacket
 	head     int
 	heldData int
 	pending  map[uint64][]*heldPacket
 	free     []*heldPacket
-	// recent is when a datagram was given out last, by its key, and given their order.
+	// recent is the time at which a datagram was last delivered, by key; given is the order of deliveries.
 	recent map[uint64]int64
 	given  []givenPacket
 
@@ -62,43 +61,44 @@ type merger struct {
 	trail     pcapng.Trail
 }
 
-// mergedFlow is a flow and the vantage points that its packets pass.
+// mergedFlow is a flow and the vantage points on its path.
 type mergedFlow struct {
 	flowKey
 	hash uint64
-	// route are the vantage points in the order in which packets pass them. ordered: that order is known.
+	// route lists the vantage points in the order in which packets pass them. ordered reports whether the order is
+	// known.
 	route   []station
 	ordered bool
 	byID    bool
 }
 
-// station is a vantage point, and how long after the first one of the route packets pass it.
+// station is a vantage point on a route, with its delay after the first one.
 type station struct {
 	vantage int
 	delay   int64
 }
 
-// heldPacket is a packet that is held back.
+// heldPacket is a packet held by the merger.
 type heldPacket struct {
 	unit  pcapng.Unit
 	data  []byte
-	flow  *mergedFlow // nil of a segment of a TCP stream
+	flow  *mergedFlow // nil for a segment of a TCP stream
 	seg   flowSegment
 	key   uint64
 	id    uint16
-	at    int64 // when it was seen first
-	first int   // the index in the route of where, or -1
+	at    int64 // time of the first sighting
+	first int   // index of the first sighting in the route, or -1
 	seen  uint64
 	trail []pcapng.Sighting
 }
 
-// givenPacket is a datagram that was given out.
+// givenPacket is a delivered datagram.
 type givenPacket struct {
 	key uint64
 	at  int64
 }
 
-// maxVantages is how many vantage points there may be: heldPacket.seen has a bit for each.
+// maxVantages is the maximum number of vantage points: heldPacket.seen has a bit for each.
 const maxVantages = 64
 
 func newMerger(o Options, files []*survey, list []*vantage, links map[[2]int]*clockLink, prefix int) (*merger, error) {
@@ -118,8 +118,7 @@ func newMerger(o Options, files []*survey, list []*vantage, links map[[2]int]*cl
 	return m, nil
 }
 
-// findOneWay finds the flows of which a vantage point has nothing, although it has packets of the other direction that
-// are in common.
+// findOneWay finds flows missing at a vantage point that has common packets of the opposite direction.
 func (m *merger) findOneWay() {
 	for pair, l := range m.links {
 		for k := range l.flows {
@@ -145,7 +144,7 @@ func (m *merger) addOneWay(k flowKey, in, notIn *vantage, n int64) {
 	})
 }
 
-// flow returns a flow, with its route.
+// flow returns a flow and its route.
 func (m *merger) flow(k flowKey) *mergedFlow {
 	if m.last != nil && m.last.flowKey == k {
 		return m.last
@@ -162,8 +161,8 @@ func (m *merger) flow(k flowKey) *mergedFlow {
 	return f
 }
 
-// route finds the vantage points of a flow: those that have packets in common with one of them, and all have packets
-// of the flow.
+// route determines the vantage points of a flow: all that have packets of the flow, and packets in common with one of
+// them.
 func (m *merger) route(f *mergedFlow) {
 	for base := range m.vantages {
 		if m.vantages[base].datagrams(f.flowKey) == 0 {
@@ -186,8 +185,8 @@ func (m *merger) route(f *mergedFlow) {
 	slices.SortFunc(f.route, func(a, b station) int { return cmp.Compare(a.delay, b.delay) })
 }
 
-// between returns which of two vantage points sees a flow first, as flowLink has it, and how much later the other one
-// does; less than 0 if it is the other one.
+// between reports which of two vantage points sees a flow first, encoded as flowLink.first, and the delay from base to
+// other, which is negative if other sees it first.
 func (m *merger) between(k flowKey, l *clockLink, base, other int) (first int, delay int64) {
 	fl, ok := l.flows[k]
 	if !ok {
@@ -205,7 +204,7 @@ func (m *merger) between(k flowKey, l *clockLink, base, other int) (first int, d
 	case m.endOf(k, base, other) || b.near[src] && !b.near[dst] || a.near[dst] && !a.near[src]:
 		first = -1
 	}
-	// Where the delay is within the error of the clocks, the direction decides.
+	// If the delay is within the error of the clocks, the direction decides.
 	switch {
 	case first > 0:
 		delay = max(delay, 1)
@@ -221,8 +220,8 @@ func (m *merger) between(k flowKey, l *clockLink, base, other int) (first int, d
 	return first, delay
 }
 
-// endOf reports whether a vantage point is nearer to the destination of a flow than another one: what the destination
-// sends is there, and not at the other one.
+// endOf reports whether vantage point near is nearer to the destination of a flow than away: near has packets from the
+// destination, and away has none.
 func (m *merger) endOf(k flowKey, near, away int) bool {
 	return m.vantages[near].datagrams(k.reverse()) > 0 && m.vantages[away].datagrams(k.reverse()) == 0
 }
@@ -256,7 +255,7 @@ func (m *merger) Next(u *pcapng.Unit) error {
 	}
 }
 
-// read takes the next packet of all recordings.
+// read reads the next packet of all recordings.
 func (m *merger) read() error {
 	if !m.started {
 		m.started = true
@@ -286,7 +285,7 @@ func (m *merger) read() error {
 	return r.next()
 }
 
-// end decides how the recordings end.
+// end sets the error returned at the end of the recordings.
 func (m *merger) end() {
 	m.err = io.EOF
 	var failed []error
@@ -298,7 +297,7 @@ func (m *merger) end() {
 	}
 }
 
-// datagram takes a datagram of a vantage point: one that was seen before elsewhere, or a new one.
+// datagram handles a datagram of a vantage point, which is new or was seen at another one before.
 func (m *merger) datagram(r *vantageReader, u *pcapng.Unit, id uint16) {
 	r.datagrams++
 	f := m.flow(flowKey{u.Src, u.Dst})
@@ -321,13 +320,13 @@ func (m *merger) datagram(r *vantageReader, u *pcapng.Unit, id uint16) {
 	}
 }
 
-// see notes that a packet is in a recording. It returns how many bytes more that has of it than those before.
+// see adds a sighting of a packet, and returns the number of additional bytes in this recording.
 func (p *heldPacket) see(r *vantageReader, u *pcapng.Unit) int {
 	p.trail = append(p.trail, pcapng.Sighting{Recording: r.name, Packet: u.Packet, Time: time.Unix(0, r.at).UTC()})
 	if len(u.Comments) > 0 && len(p.unit.Comments) == 0 {
 		p.unit.Comments = u.Comments
 	}
-	if p.unit.Truncated > 0 && u.Truncated < p.unit.Truncated { // this recording has more of it
+	if p.unit.Truncated > 0 && u.Truncated < p.unit.Truncated { // this recording has more bytes
 		more := len(u.Data) - len(p.data)
 		p.data = append(p.data[:0], u.Data...)
 		p.unit.Data, p.unit.Truncated = p.data, u.Truncated
@@ -336,8 +335,8 @@ func (p *heldPacket) see(r *vantageReader, u *pcapng.Unit) int {
 	return 0
 }
 
-// find returns the packet that a datagram is at another vantage point: among those that have its bytes, the one whose
-// delay is nearest to the usual one. Retransmissions, which have the same bytes, are distinguished so.
+// find returns the pending packet that equals a datagram seen at another vantage point. Of several packets with the
+// same bytes, such as retransmissions, it is the one whose delay is nearest to the usual one.
 func (m *merger) find(f *mergedFlow, key uint64, u *pcapng.Unit, id uint16, at int64, station int) *heldPacket {
 	var best *heldPacket
 	least := int64(mergeWindow)
@@ -358,7 +357,7 @@ func (m *merger) find(f *mergedFlow, key uint64, u *pcapng.Unit, id uint16, at i
 	return best
 }
 
-// forget takes a packet from those that are to be seen elsewhere.
+// forget removes a packet from pending.
 func (m *merger) forget(p *heldPacket) {
 	list := m.pending[p.key]
 	i := slices.Index(list, p)
@@ -372,7 +371,7 @@ func (m *merger) forget(p *heldPacket) {
 	m.pending[p.key] = list
 }
 
-// hold puts a packet into the queue.
+// hold adds a packet to the queue.
 func (m *merger) hold(u *pcapng.Unit) *heldPacket {
 	var p *heldPacket
 	if n := len(m.free); n > 0 {
@@ -391,8 +390,8 @@ func (m *merger) hold(u *pcapng.Unit) *heldPacket {
 	return p
 }
 
-// holdSegment puts a segment of a TCP stream into the queue. All vantage points have one stream: what several have is
-// taken once.
+// holdSegment adds a segment of a TCP stream to the queue. All vantage points share one stream: the reassembler ignores
+// segments seen before.
 func (m *merger) holdSegment(r *vantageReader) {
 	seg := r.src.decoder.segment
 	p := m.hold(&pcapng.Unit{Data: seg.data})
@@ -401,7 +400,7 @@ func (m *merger) holdSegment(r *vantageReader) {
 	p.at = r.at
 }
 
-// decide says what became of the first packet of the queue, once that is known.
+// decide returns the fate of the first packet of the queue; decided is false if it is not known yet.
 func (m *merger) decide(p *heldPacket) (fate pcapng.Fate, from, to int, decided bool) {
 	f := p.flow
 	if f == nil || len(f.route) < 2 || p.first < 0 {
@@ -433,8 +432,8 @@ func (m *merger) decide(p *heldPacket) (fate pcapng.Fate, from, to int, decided 
 			return pcapng.Lost, f.route[last].vantage, f.route[i].vantage, true
 		}
 	}
-	// Only an identification distinguishes a copy from the same packet of another message, which the first place may not
-	// have recorded.
+	// Only an IP identification distinguishes a copy from an equal packet of another message, which the first place may
+	// not have recorded.
 	if at, again := m.recent[p.copyKey()]; again && f.byID && p.id != 0 && p.at-at <= int64(meetWindow) {
 		for i := p.first - 1; i >= 0; i-- {
 			if m.recorded(p, i) {
@@ -456,8 +455,8 @@ func (m *merger) recorded(p *heldPacket, i int) bool {
 	return v.covers(at + (at - v.toReference(at)))
 }
 
-// give gives out the first packet of the queue. It is false for a segment of a TCP stream, whose units come from the
-// reassembler.
+// give delivers the first packet of the queue in u. It returns false for a segment of a TCP stream whose units come
+// from the reassembler.
 func (m *merger) give(u *pcapng.Unit, fate pcapng.Fate, from, to int) bool {
 	p := m.queue[m.head]
 	m.queue[m.head] = nil
@@ -491,7 +490,7 @@ func (m *merger) give(u *pcapng.Unit, fate pcapng.Fate, from, to int) bool {
 	return true
 }
 
-// giveSegment puts a segment in order. It reports whether it is in u.
+// giveSegment passes a segment to the reassembler, and reports whether u has a unit.
 func (m *merger) giveSegment(u *pcapng.Unit, p *heldPacket) bool {
 	m.tcp.expire(p.seg.time)
 	switch m.tcp.add(p.seg.tcpFlow, p.seg.tcpSegment, p.seg.syn, u) {
@@ -507,7 +506,7 @@ func (m *merger) giveSegment(u *pcapng.Unit, p *heldPacket) bool {
 	return false
 }
 
-// remember notes that a datagram was given out, for copies of it.
+// remember records the delivery of a datagram, to recognize copies.
 func (m *merger) remember(p *heldPacket) {
 	if !p.flow.byID || p.id == 0 {
 		return
@@ -523,10 +522,10 @@ func (m *merger) remember(p *heldPacket) {
 	m.given = append(m.given, givenPacket{p.copyKey(), p.at})
 }
 
-// copyKey is the key of all copies of a packet that has an identification, and of those alone.
+// copyKey returns a key shared only by copies of a packet with an IP identification.
 func (p *heldPacket) copyKey() uint64 { return identifiedKey(p.key, p.id) }
 
-// nameAt returns the name of the file that a vantage point recorded when a packet passed.
+// nameAt returns the name of the file recorded at a vantage point when a packet passed.
 func (m *merger) nameAt(vantage int, p *heldPacket) string {
 	v := m.vantages[vantage]
 	at := p.at + (p.at - v.toReference(p.at))
@@ -539,7 +538,7 @@ func (m *merger) nameAt(vantage int, p *heldPacket) string {
 	return name
 }
 
-// miss counts a packet that is not in the second of two recordings.
+// miss counts a packet missing in the second of two recordings.
 func (m *merger) miss(from, to string) {
 	for _, l := range m.missing {
 		if l.From == from && l.To == to {

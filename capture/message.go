@@ -8,20 +8,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxPackets bounds the packet numbers that a finding lists.
+// maxPackets bounds the packet numbers listed by a finding.
 const maxPackets = 16
 
-// progress is how far a message has come.
+// progress is the phase of a message.
 type progress uint8
 
 const (
 	requested progress = iota
 	cleared
 	receiving // some of DATA has arrived
-	received  // all of it
+	received  // all of DATA has arrived
 )
 
-// message is a Message in the making.
+// message is a Message in progress.
 type message struct {
 	Message
 	call        protocol.Call
@@ -30,59 +30,56 @@ type message struct {
 	keep        int
 
 	request, clear, dataEnd, ack     time.Time
-	firstDataEnd                     time.Time // dataEnd is the last, if it was retransmitted
+	firstDataEnd                     time.Time // dataEnd without retransmissions
 	lastRequest, lastClear, lastData time.Time
 	dataPackets                      int
-	longest                          int // datagram of DATA, in bytes
+	longest                          int // longest datagram of DATA, in bytes
 	dataPacket                       int64
 	sum                              uint32 // of the payload in the first datagram
-	duplicateAt                      int64  // a continuation datagram that equals the one before it
+	duplicateAt                      int64  // continuation datagram that equals the previous one
 	again                            []int64
 	lastAgain                        time.Time
-	lost                             string // what a retransmission or an answer shows to be lost
+	lost                             string // name of a packet that must have been lost
 	verdicts                         string
 	stale, crossed, mixed            bool
-	// number of its SEND_REQUEST (P28). unclear: its CLEAR_TO_SEND was revoked, and it was not requested since.
-	// withdrawn: its SEND_REQUEST was revoked.
+	// number is the number of its SEND_REQUEST (P28). unclear is true if its CLEAR_TO_SEND was revoked and it was not
+	// requested since, withdrawn if its SEND_REQUEST was revoked.
 	number              uint32
 	unclear, withdrawn  bool
 	explained, reported bool
-	// next is when its sender made another call without having been cleared, with nextPacket.
+	// next and nextPacket identify the next call of a sender that was never cleared.
 	next       time.Time
 	nextPacket int64
-	// requests and datas are what the sender has sent of each, again and again.
+	// requests and datas track the sender's transmissions of each.
 	requests, datas retransmissions
 	arrival         arrival
-	// broken is what had arrived when a datagram of DATA turned out to be lost,
-	// gap the number of that datagram, counted from 1, if a retransmission has
-	// shown it, which compared records.
+	// broken is the part received when the loss of a datagram of DATA showed. gap is the number of that datagram,
+	// counted from 1, if a retransmission showed it; compared is true then.
 	broken   *arrival
 	gap      int64
 	compared bool
-	// headless and headlessBytes count continuation datagrams that came without
-	// the one with the header.
+	// headless and headlessBytes count continuation datagrams received without the one that has the header.
 	headless, headlessBytes int64
-	lastPacket              int64 // that has a header
-	// gone are the packets that several recordings show to be lost, lostData how many of them have the header of DATA.
-	// arrived is the last SEND_REQUEST that they show to have arrived, and arrivedAt where.
+	lastPacket              int64 // last packet with a header
+	// gone are the packets that several recordings show to be lost; lostData counts those with the header of DATA.
+	// arrived is the last SEND_REQUEST shown to have arrived, at arrivedAt.
 	gone      []gonePacket
 	lostData  int
 	arrived   int64
 	arrivedAt string
-	// came counts the packets that have arrived, or may have, by their types.
+	// came counts the packets that arrived, or may have arrived, by type.
 	came [protocol.Error + 1]int
 }
 
-// retransmissions are the packets of one kind that a sender has sent since its
-// schedule of time-outs began.
+// retransmissions counts the packets of one kind sent since the sender's schedule of time-outs began.
 type retransmissions struct {
 	n    int
 	last time.Time
 	gap  time.Duration
 }
 
-// sent notes a packet. The time-outs of a schedule grow: after a shorter one, the
-// packet before was the first of a new schedule, as of a program started again.
+// sent records a packet. The time-outs of a schedule grow: after a shorter one, the packet before was the first of a
+// new schedule, for example of a restarted program.
 func (r *retransmissions) sent(at time.Time) {
 	gap := at.Sub(r.last)
 	switch {
@@ -119,7 +116,7 @@ func (f *flow) open(e *Event) *message {
 	return m
 }
 
-// retransmitted notes that a packet was retransmitted.
+// retransmitted records a retransmission.
 func (f *flow) retransmitted(m *message, e *Event) {
 	switch e.Header.Type {
 	case protocol.SendRequest:
@@ -138,21 +135,21 @@ func (f *flow) retransmitted(m *message, e *Event) {
 	m.step(e, e.Header.Type.String(), e.Header.Type == protocol.SendRequest || e.Header.Type == protocol.Data, true)
 }
 
-// lose notes what must have been lost; the first is the cause of the others.
+// lose records a packet that must have been lost. Only the first counts: it caused the others.
 func (m *message) lose(what string) {
 	if m.lost == "" {
 		m.lost = what
 	}
 }
 
-// verdict notes what was wrong with the message; the first counts.
+// verdict records a problem of the message. Only the first counts.
 func (m *message) verdict(text string) {
 	if m.verdicts == "" {
 		m.verdicts = text
 	}
 }
 
-// step keeps a packet for the diagram.
+// step adds a packet to the steps of the message.
 func (m *message) step(e *Event, typ string, fromSender, retransmitted bool) {
 	e.Message, m.lastPacket = m.ID, e.Packet
 	switch e.fate() {
@@ -172,7 +169,7 @@ func (m *message) step(e *Event, typ string, fromSender, retransmitted bool) {
 	})
 }
 
-// data adds payload to the DATA step that it belongs to.
+// data adds payload to its DATA step.
 func (m *message) data(e *Event) {
 	for i := len(m.Steps) - 1; i >= 0; i-- {
 		if s := &m.Steps[i]; s.Type == "DATA" {
@@ -186,8 +183,7 @@ func (m *message) data(e *Event) {
 	}
 }
 
-// end closes a message. It is reported when the next one of the flow begins:
-// until then it may still be retransmitted.
+// end closes a message. It is reported when the next one of the flow begins: until then, a packet may be retransmitted.
 func (f *flow) end(m *message, e *Event, complete bool) {
 	e.Message = m.ID
 	if m.Complete = complete; !complete {
@@ -195,11 +191,11 @@ func (f *flow) end(m *message, e *Event, complete bool) {
 	}
 	f.msg, f.last = nil, m
 	if f.pair != nil && !f.pair.RecvIdle() {
-		f.pair = nil // it still waits for a part that was not recorded
+		f.pair = nil // still waiting for a part that was not recorded
 	}
 }
 
-// reportLast reports the message that ended last, and what its retransmissions mean.
+// reportLast reports the last closed message and explains its retransmissions.
 func (f *flow) reportLast() {
 	m := f.last
 	if m == nil || m.reported {
@@ -225,7 +221,7 @@ func (f *flow) reportLast() {
 	f.report(m)
 }
 
-// lossText says what had arrived of a message of which a datagram was lost.
+// lossText describes the part received of a message with a lost datagram.
 func (f *flow) lossText(m *message) string {
 	switch {
 	case m.broken != nil:
@@ -259,7 +255,7 @@ func packetsWere(n int) string {
 	return fmt.Sprintf("%d packets were", n)
 }
 
-// report hands a message over.
+// report fills in the verdict and phases of a message and calls OnMessage.
 func (f *flow) report(m *message) {
 	if m.Verdict = m.verdicts; m.Verdict == "" {
 		m.Verdict = "ok"
@@ -276,8 +272,7 @@ func (f *flow) report(m *message) {
 	m.Steps = nil
 }
 
-// between is the time from a to b in seconds, nil if one of them is not known or
-// they are the wrong way round.
+// between returns the time from a to b in seconds, or nil if one of them is unknown or b is before a.
 func between(a, b time.Time) *float64 {
 	if a.IsZero() || b.IsZero() || b.Before(a) {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Nothing returns why the report has no ZRLMPI packet, and what to do about it; "" if it has any.
-// Advice names the flags of zrlctl.
+// Nothing explains why the report has no ZRLMPI packet and suggests flags of zrlctl. It returns "" if the report has
+// any.
 func (r *Report) Nothing() string {
 	s := &r.Summary
 	if s.All.Messages > 0 || len(s.Extended) > 0 || len(r.Findings) > 0 {
@@ -18,7 +18,7 @@ func (r *Report) Nothing() string {
 	return stats.Nothing()
 }
 
-// Nothing returns why a recording of these counts has no ZRLMPI packet, if none was found, and what to do about it.
+// Nothing explains why no ZRLMPI packet was found in a recording with these counts, and suggests flags of zrlctl.
 func (s *Stats) Nothing() string {
 	switch {
 	case s.Packets == 0:
@@ -29,7 +29,7 @@ func (s *Stats) Nothing() string {
 	return fmt.Sprintf("none of %s is one of ZRLMPI: give the ports of the ranks with --port, or the other --profile", counted(s.Packets, "packet"))
 }
 
-// ignoredAdvice says what to do about the most frequent reason for which packets were ignored.
+// ignoredAdvice returns advice for the most frequent reason of ignored packets.
 func (s *Stats) ignoredAdvice() string {
 	most := ""
 	for _, reason := range slices.Sorted(maps.Keys(s.Skipped)) {
@@ -46,14 +46,13 @@ func (s *Stats) ignoredAdvice() string {
 	return "record IP packets on an interface between the ranks"
 }
 
-// Ignored is that of Stats.
+// Ignored returns Stats.Ignored for the skipped packets.
 func (s *Summary) Ignored() []string {
 	stats := Stats{Skipped: s.Skipped}
 	return stats.Ignored()
 }
 
-// Ignored returns the reasons for which packets were ignored, with their number, in the order of
-// their names.
+// Ignored returns the reasons for which packets were ignored and their counts, sorted by name.
 func (s *Stats) Ignored() []string {
 	var words []string
 	for _, reason := range slices.Sorted(maps.Keys(s.Skipped)) {

@@ -18,8 +18,7 @@ import (
 // offloadedWords are the lengths of the messages of an offloaded recording.
 var offloadedWords = []uint32{1, 346, 347, 348, 702, 1000, 22000}
 
-// offloaded is a recording of whole messages whose datagrams the kernel had in
-// pieces of up to 45.
+// offloaded returns a recording of complete messages whose datagrams the kernel coalesced, up to 45 at a time.
 func offloaded(link int) *capturetest.Capture {
 	c := capturetest.New(link)
 	for i, words := range offloadedWords {
@@ -44,8 +43,7 @@ func analyzeFile(t *testing.T, file []byte) *capture.Report {
 	return a.Report()
 }
 
-// expectOffloaded checks that a recording of offloaded messages shows all of them,
-// and nothing amiss.
+// expectOffloaded checks that a recording of offloaded messages shows all of them, without findings.
 func expectOffloaded(t *testing.T, file []byte) {
 	t.Helper()
 	var want []string
@@ -55,8 +53,8 @@ func expectOffloaded(t *testing.T, file []byte) {
 	check(t, analyzeFile(t, file), want, nil)
 }
 
-// TestOffloadAndSnapLength: a recording whose packets are cut short has sound messages,
-// also where a packet is many datagrams, or does not say in its own header how long it is.
+// TestOffloadAndSnapLength: a recording with truncated packets has valid messages, even if a packet has many datagrams
+// or lacks its length in the header.
 func TestOffloadAndSnapLength(t *testing.T) {
 	for _, snap := range []int{64, 68, 74, 96, 200, 1500, 1 << 17} {
 		for name, link := range map[string]int{"ethernet": capturetest.Ethernet, "raw": capturetest.Raw, "any": capturetest.SLL} {
@@ -79,7 +77,7 @@ func TestOffloadAndSnapLength(t *testing.T) {
 	}
 }
 
-// TestTooLittleRecorded: what is too short to be known is counted, and is no finding.
+// TestTooLittleRecorded: packets too short to be identified are counted, and are no findings.
 func TestTooLittleRecorded(t *testing.T) {
 	r := analyzeFile(t, offloaded(capturetest.Ethernet).Snap(14+28+19).Pcap(capturetest.Format{}))
 	check(t, r, nil, nil)
@@ -88,8 +86,7 @@ func TestTooLittleRecorded(t *testing.T) {
 	}
 }
 
-// TestWriterKeepsTheLength: what is written of a packet that was cut short says how
-// long the packet was.
+// TestWriterKeepsTheLength: a truncated packet that is written to a file keeps its length.
 func TestWriterKeepsTheLength(t *testing.T) {
 	for _, snap := range []int{74, 1 << 17} {
 		src, err := capture.Options{}.NewReader(bytes.NewReader(offloaded(capturetest.Ethernet).Snap(snap).Pcap(capturetest.Format{})), "test")
@@ -111,8 +108,8 @@ func TestWriterKeepsTheLength(t *testing.T) {
 	}
 }
 
-// TestOffloadIsSplit: a packet of several datagrams is several events, each at its
-// place, as the wire has them. A last datagram of 1424 bytes stays one.
+// TestOffloadIsSplit: a packet of several datagrams yields several events, at their offsets as on the wire. A last
+// datagram of 1424 bytes is not split.
 func TestOffloadIsSplit(t *testing.T) {
 	from, to := netip.MustParseAddrPort("10.0.0.1:2718"), netip.MustParseAddrPort("10.0.0.2:2718")
 	for _, tt := range []struct {
@@ -144,8 +141,8 @@ func TestOffloadIsSplit(t *testing.T) {
 	}
 }
 
-// TestExtendedOffloadAndSnapLength: packets of the extended profile of which nothing was
-// recorded are neither lost nor awaited.
+// TestExtendedOffloadAndSnapLength: packets of the extended profile of which no byte was recorded are not reported as
+// lost or missing.
 func TestExtendedOffloadAndSnapLength(t *testing.T) {
 	record := func() *capturetest.Talk {
 		talk := capturetest.NewTalk(false)

@@ -9,13 +9,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// OpenWait is a wait that goes on.
+// OpenWait is a wait that has not ended.
 type OpenWait struct {
 	Since time.Time
 	Text  string
 }
 
-// Open returns the waits that have lasted for a time at least, the oldest first. It changes nothing.
+// Open returns the waits that have lasted for at least the given time, the oldest first. It does not change the
+// tracker.
 func (t *Tracker) Open(atLeast time.Duration) []OpenWait {
 	var list []OpenWait
 	add := func(since time.Time, text string) {
@@ -45,7 +46,7 @@ func (t *Tracker) Open(atLeast time.Duration) []OpenWait {
 // unmatched reports whether no receive has matched the message.
 func (m *extMessage) unmatched() bool { return m.asked && !m.cleared && m.got == 0 }
 
-// unmatchedText and incompleteText put the wait for a message into words.
+// unmatchedText and incompleteText describe the wait for a message.
 func (f *extFlow) unmatchedText(m *extMessage) string {
 	return fmt.Sprintf("rank %d has waited %v for CLEAR_TO_SEND from rank %d: no receive has matched message %d, tag %d, communicator %d, %d bytes",
 		f.counts.Src, handshake.Round(f.t.now.Sub(m.begun)), f.counts.Dst, m.number, m.tag, m.comm, m.length)

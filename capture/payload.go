@@ -9,11 +9,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// data takes DATA with a header.
+// data handles DATA with a header.
 func (f *flow) data(e *Event, payload []byte, truncated int) {
 	f.sent = true
 	if f.late != nil && f.msg != nil {
-		// DATA soon after it is of the next message, even with the same bytes: a retransmission comes later.
+		// DATA soon after late belongs to the next message, even if its bytes are the same: a retransmission comes
+		// later.
 		if e.Time.Sub(f.late.Time) >= duplicateWindow && f.msg.sameData(e, payload) {
 			f.wasCopy()
 		} else {
@@ -21,7 +22,7 @@ func (f *flow) data(e *Event, payload []byte, truncated int) {
 		}
 	}
 	m := f.msg
-	if m != nil && m.unclear { // it answers the CLEAR_TO_SEND that was revoked
+	if m != nil && m.unclear { // answers the revoked CLEAR_TO_SEND
 		e.Reason = handshake.ReasonUnsolicited
 		return
 	}
@@ -68,17 +69,17 @@ func (f *flow) data(e *Event, payload []byte, truncated int) {
 	f.take(m, e, payload, true)
 }
 
-// retransmitsLast reports whether DATA without a request is the last message again.
+// retransmitsLast reports whether DATA without a request retransmits the last message.
 func (f *flow) retransmitsLast(e *Event, payload []byte) bool {
 	return f.last != nil && f.last.sameData(e, payload)
 }
 
-// sameData reports whether DATA is that of the message again.
+// sameData reports whether DATA retransmits the DATA of the message.
 func (m *message) sameData(e *Event, payload []byte) bool {
 	return m.dataPackets > 0 && m.Words == e.Header.Size && m.sum == crc32.Checksum(payload, castagnoli)
 }
 
-// dataAgain handles DATA of a message that has had it.
+// dataAgain handles DATA of a message that has received DATA before.
 func (f *flow) dataAgain(m *message, e *Event) {
 	if e.isCopy(e.Time.Sub(m.lastData)) {
 		f.copied(m, e)
@@ -95,11 +96,11 @@ func (f *flow) dataAgain(m *message, e *Event) {
 	}
 }
 
-// payload takes payload without a header, or what must be some.
+// payload handles payload without a header, or a datagram that must be payload.
 func (f *flow) payload(e *Event, b []byte, truncated int) {
 	e.Kind = PayloadEvent
 	m := f.current()
-	if m != nil && m.unclear { // of DATA that answers the CLEAR_TO_SEND that was revoked
+	if m != nil && m.unclear { // of DATA that answers the revoked CLEAR_TO_SEND
 		e.Message, e.Reason = m.ID, handshake.ReasonUnexpectedPayload
 		return
 	}
@@ -120,8 +121,7 @@ func (f *flow) payload(e *Event, b []byte, truncated int) {
 	if m == nil || f.pair == nil {
 		e.Reason = handshake.ReasonUnexpectedPayload
 		if m == nil && f.last != nil && e.Time.Sub(f.last.lastData) < duplicateWindow {
-			// The rest of a copy, or of a message of which one datagram
-			// too many arrived.
+			// The remainder of a copy, or of a message with one datagram too many.
 			e.Message, e.Duplicate = f.last.ID, true
 		}
 		return
@@ -142,7 +142,7 @@ func (f *flow) payload(e *Event, b []byte, truncated int) {
 	}
 }
 
-// surplus explains payload of a message that expects none any more.
+// surplus explains payload of a message that expects no more.
 func (f *flow) surplus(m *message, e *Event, same bool) {
 	e.Message, e.Reason = m.ID, handshake.ReasonUnexpectedPayload
 	if m.state != received || m.explained || e.Proto == pcapng.TCP {
@@ -159,8 +159,7 @@ func (f *flow) surplus(m *message, e *Event, same bool) {
 	f.t.find(SizeMismatch, e, "message %d from rank %d to rank %d announces %d words, but more bytes arrived", m.ID, m.Src, m.Dst, m.Words).about(m, e.Packet)
 }
 
-// whole returns payload with the bytes that the snapshot length cut off, as
-// zeros.
+// whole returns payload with the bytes cut off by the snapshot length replaced by zeros.
 func (t *Tracker) whole(b []byte, truncated int) []byte {
 	if truncated == 0 {
 		return b
@@ -172,7 +171,7 @@ func (t *Tracker) whole(b []byte, truncated int) []byte {
 	return t.scratch
 }
 
-// take has the receiver's half place payload in its message.
+// take passes payload to the receiving half, which determines its position in the message.
 func (f *flow) take(m *message, e *Event, b []byte, begins bool) {
 	now := f.t.instant(e.Time)
 	e.Message, e.InData, e.DataPacket = m.ID, true, m.dataPacket
@@ -217,7 +216,7 @@ func (f *flow) take(m *message, e *Event, b []byte, begins bool) {
 	}
 }
 
-// ready puts the receiver's half into the state of one that has cleared.
+// ready brings the receiving half into the state after CLEAR_TO_SEND.
 func (f *flow) ready(m *message, now handshake.Instant, reliable bool) {
 	if f.pair == nil || f.pair.Config().Reliable != reliable || f.pair.Config().Remote != uint32(m.Src) || f.pair.Config().Local != uint32(m.Dst) {
 		f.pair = handshake.New(handshake.Config{
@@ -238,7 +237,7 @@ func (f *flow) ready(m *message, now handshake.Instant, reliable bool) {
 	f.acts = f.pair.Datagram(now, f.header[:], f.acts[:0])
 }
 
-// feed gives the receiver's half a DATA header and what follows it.
+// feed passes a DATA header and its payload to the receiving half.
 func (f *flow) feed(now handshake.Instant, e *Event, m *message, b []byte) handshake.Reason {
 	h := e.Header
 	h.Call, h.Type, h.Size = m.call, protocol.Data, m.Words
@@ -252,7 +251,7 @@ func (f *flow) feed(now handshake.Instant, e *Event, m *message, b []byte) hands
 	return f.place(e, b)
 }
 
-// place reads from the receiver's actions what became of payload.
+// place derives the position of payload, or the reason why it was dropped, from the receiving half's actions.
 func (f *flow) place(e *Event, b []byte) handshake.Reason {
 	reason := handshake.ReasonNone
 	for _, a := range f.acts {
@@ -273,7 +272,7 @@ func (f *flow) place(e *Event, b []byte) handshake.Reason {
 	return reason
 }
 
-// badLength explains a datagram that does not fit its place.
+// badLength explains a datagram of unexpected length.
 func (f *flow) badLength(m *message, e *Event, n int64, begins bool) {
 	if m.explained {
 		return
@@ -297,8 +296,7 @@ func (f *flow) badLength(m *message, e *Event, n int64, begins bool) {
 	}
 }
 
-// lastTooSoon notes the last datagram of a message, with n bytes of it, where one
-// between is missing.
+// lastTooSoon records that the last datagram of a message, with n bytes, arrived although an earlier one is missing.
 func (f *flow) lastTooSoon(m *message, n int64) {
 	m.arrival.datagrams++
 	m.arrival.bytes += n

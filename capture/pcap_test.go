@@ -26,7 +26,7 @@ func TestPcapVariants(t *testing.T) {
 			t.Errorf("%+v: %+v", f, units)
 		}
 	}
-	// A frame check sequence is noted in the upper bits of the link type.
+	// The upper bits of the link type describe a frame check sequence.
 	file := c.Pcap(capturetest.Format{})
 	file[23] = 0x24
 	if units := mustRead(t, file); len(units) != 2 {
@@ -65,8 +65,7 @@ func TestPcapngInterfaces(t *testing.T) {
 				t.Errorf("packet %d is at %v, want %v", u.Packet, u.Time, noon.Add(want[i]))
 			}
 		}
-		// A second section has other interfaces, and may have another
-		// byte order.
+		// A second section has other interfaces, and may have another byte order.
 		other := c.Pcapng(capturetest.Format{BigEndian: !f.BigEndian})
 		if n := len(mustRead(t, append(c.Pcapng(f), other...))); n != 8 {
 			t.Errorf("two sections: %d units", n)
@@ -81,7 +80,7 @@ const (
 	maxInterfaces  = 1 << 16
 )
 
-// block makes a pcapng block, little endian, of any claimed length.
+// block returns a little-endian pcapng block with any claimed length.
 func block(kind, total uint32, body []byte) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, kind)
 	b = binary.LittleEndian.AppendUint32(b, total)
@@ -97,7 +96,7 @@ func words(w ...uint32) []byte {
 	return b
 }
 
-// Lengths are not believed: an error, at once, and nothing large is allocated.
+// Lengths are not trusted: an error is returned immediately, without a large allocation.
 func TestHostileLengths(t *testing.T) {
 	c := capturetest.New(capturetest.Raw).UDP(noon, addrA, addrB, make([]byte, 32))
 	pcap, ng := c.Pcap(capturetest.Format{}), c.Pcapng(capturetest.Format{})
@@ -161,7 +160,7 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-// A file may declare many interfaces, but not any number.
+// A file may declare many interfaces, but the number is bounded.
 func TestTooManyInterfaces(t *testing.T) {
 	ng := capturetest.New(capturetest.Raw).Pcapng(capturetest.Format{})
 	one := block(1, 20, words(101, 0))
@@ -172,7 +171,7 @@ func TestTooManyInterfaces(t *testing.T) {
 	}
 }
 
-// Simple packets have no time, and obsolete ones a short interface number.
+// Simple packets have no time, and obsolete ones have a short interface number.
 func TestOtherPacketBlocks(t *testing.T) {
 	ng := capturetest.New(capturetest.Raw).UDP(noon, addrA, addrB, []byte("1")).Pcapng(capturetest.Format{})
 	ip := capturetest.UDP(addrA, addrB, []byte("5678")) // of 32 bytes

@@ -12,8 +12,8 @@ import (
 // longDatagram is the length in bytes of the longest datagram that every path carries (RFC 791).
 const longDatagram = 548
 
-// possible returns the causes of a wait that one recording leaves: it shows which packets were sent, and not whether
-// they have arrived. Where several recordings show that, their findings say so.
+// possible returns the possible causes of a wait according to one recording, which shows the packets sent but not
+// whether they arrived. If several recordings show arrivals, their findings name the cause, and possible returns nil.
 func (t *Tracker) possible(w wait) []infer.Possibility {
 	m, f := w.m, w.f
 	if t.joined {
@@ -26,7 +26,7 @@ func (t *Tracker) possible(w wait) []infer.Possibility {
 	if t.ranks.node(w.from).insists { // no deployed node
 		o.Kind = state.KindSoftware
 	}
-	peer := f.back // what the peer of the waiting sender sends
+	peer := f.back // packets sent by the peer of the waiting sender
 	switch m.state {
 	case requested:
 		o.State, o.Sends, o.Abandoned = handshake.WaitClear, true, f.last.isAbandoned() || f.back.last.isAbandoned()

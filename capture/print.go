@@ -11,16 +11,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Line is an Event in the form that zrlctl decode prints as JSON. What does not
-// apply is left out.
+// Line is an Event in the JSON form printed by zrlctl decode. Fields that do not apply are omitted.
 type Line struct {
 	Packet int64     `json:"packet"`
 	Time   time.Time `json:"time"`
 	Proto  string    `json:"proto"`
 	Src    string    `json:"src_address"`
 	Dst    string    `json:"dst_address"`
-	// Length is in bytes: the datagram's, or that of a header or piece of
-	// payload on a stream.
+	// Length is the length of the datagram, or of a header or piece of payload on a stream, in bytes.
 	Length int `json:"length"`
 	// Kind is packet, payload or bad.
 	Kind    string  `json:"kind"`
@@ -28,15 +26,15 @@ type Line struct {
 	Call    string  `json:"call,omitempty"`
 	SrcRank *uint32 `json:"src,omitempty"`
 	DstRank *uint32 `json:"dst,omitempty"`
-	// Size is that of the header, in words.
+	// Size is the size in the header, in words.
 	Size *uint32 `json:"size,omitempty"`
 	Tag  *uint8  `json:"tag,omitempty"`
-	// Revokes names the packet that the packet revokes.
+	// Revokes names the packet revoked by this one.
 	Revokes string `json:"revokes,omitempty"`
-	// Message numbers the messages of the recording from 1.
+	// Message is the number of the message in the recording, from 1.
 	Message int64 `json:"message,omitempty"`
-	// Offset, Bytes, Padding and Total place payload in its message, in
-	// bytes; DataPacket is the packet with the message's header.
+	// Offset, Bytes, Padding and Total are the position of payload in its message, in bytes; DataPacket is the packet
+	// with the message's header.
 	Offset        *int64 `json:"offset,omitempty"`
 	Bytes         *int64 `json:"bytes,omitempty"`
 	Padding       *int   `json:"padding,omitempty"`
@@ -45,26 +43,25 @@ type Line struct {
 	Complete      bool   `json:"complete,omitempty"`
 	Retransmitted bool   `json:"retransmitted,omitempty"`
 	Duplicate     bool   `json:"duplicate,omitempty"`
-	// Reason says why a live rank would drop it; Byte is the offending byte
-	// of its header.
+	// Reason is the reason for which a live rank would drop the packet; Byte is the offending byte of its header.
 	Reason string `json:"reason,omitempty"`
 	Byte   *uint8 `json:"byte,omitempty"`
-	// Extended is the rest of a packet of the extended profile.
+	// Extended has the additional fields of a packet of the extended profile.
 	Extended *ExtendedLine `json:"extended,omitempty"`
-	// Seen has the recordings in which the packet is, if there are several, and Fate is delivered, lost or copied if
-	// they show that.
+	// Seen lists the recordings that have the packet, if there are several. Fate is delivered, lost or copied, if they
+	// show it.
 	Seen []Seen `json:"seen,omitempty"`
 	Fate string `json:"fate,omitempty"`
 }
 
-// Seen is a packet in one of several recordings, at a time on the clock of the first one.
+// Seen is a sighting of a packet in one of several recordings. Time is on the clock of the first one.
 type Seen struct {
 	Recording string    `json:"recording"`
 	Packet    int64     `json:"packet"`
 	Time      time.Time `json:"time"`
 }
 
-// Line returns the event for printing as JSON.
+// Line returns the event in its JSON form.
 func (e *Event) Line() Line {
 	l := Line{
 		Packet: e.Packet, Time: e.Time, Proto: e.Proto.String(), Src: e.Src.String(), Dst: e.Dst.String(),
@@ -96,13 +93,13 @@ func (e *Event) Line() Line {
 	return l
 }
 
-// IsPacket reports whether the event shows a packet of ZRLMPI, valid or not, rather than bytes of something else.
+// IsPacket reports whether the event is a ZRLMPI packet, valid or not, as opposed to other bytes.
 func (e *Event) IsPacket() bool {
 	return e.Extended != nil || e.hasHeader() ||
 		e.Kind == BadEvent && e.Reason != handshake.ReasonShort && e.Reason != handshake.ReasonStartMark
 }
 
-// hasHeader reports whether the event has a header that could be read.
+// hasHeader reports whether the header of the event was decoded.
 func (e *Event) hasHeader() bool {
 	if e.Extended != nil {
 		return e.Header.Type != 0
@@ -110,7 +107,7 @@ func (e *Event) hasHeader() bool {
 	return e.Kind == PacketEvent || e.Kind == BadEvent && (e.Reason == handshake.ReasonReserved || e.Reason == handshake.ReasonLength)
 }
 
-// Text describes the event in a line, without its time.
+// Text describes the event in one line, without its time.
 func (e *Event) Text() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s > %s %v %d: ", shortAddr(e.Src), shortAddr(e.Dst), e.Proto, e.Length)
@@ -161,7 +158,7 @@ func (e *Event) Text() string {
 	return s.String()
 }
 
-// trailText says where several recordings have seen the packet, and how long it took.
+// trailText appends the sightings of the packet in several recordings, and its delays.
 func (e *Event) trailText(s *strings.Builder) {
 	if e.Trail == nil {
 		return
@@ -181,7 +178,7 @@ func (e *Event) trailText(s *strings.Builder) {
 	}
 }
 
-// span prints the bytes of a part: "0–1383", or "none".
+// span formats a range of bytes: "0–1383", or "none".
 func span(off, n int64) string {
 	if n == 0 {
 		return "none"
@@ -189,7 +186,7 @@ func span(off, n int64) string {
 	return fmt.Sprintf("%d–%d", off, off+n-1)
 }
 
-// shortAddr leaves out the standard port.
+// shortAddr formats an address without the standard port.
 func shortAddr(a netip.AddrPort) string {
 	if a.Port() == protocol.Port {
 		return a.Addr().String()

@@ -8,24 +8,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// Bounds of what is kept of TCP streams. A hole in a stream is a segment that
-// came out of order, or that the recording does not have; which of them it is
-// shows when it is filled, or when one of these bounds is reached.
+// Bounds of the memory for TCP streams. A hole in a stream is due to a segment that is out of order, or not in the
+// recording. Which of the two shows when the hole is filled, or when a bound is reached.
 const (
-	// maxStreams is room for the two directions of 128 ranks, all connected
-	// to each other, at a few hundred bytes each.
+	// maxStreams fits both directions of all connections between 128 ranks, at a few hundred bytes each.
 	maxStreams = 1 << 15
-	// maxHeldStream is a window's worth of bytes behind a hole, and
-	// maxHeldTotal the same for all streams.
+	// maxHeldStream is the maximum number of bytes held after a hole, about a window; maxHeldTotal is the maximum of
+	// all streams.
 	maxHeldStream = 2 << 20
 	maxHeldTotal  = 8 << 20
-	// segmentCost is what keeping a segment costs besides its bytes.
+	// segmentCost is the overhead of a held segment in bytes.
 	segmentCost = 128
-	// holeAge is how long a hole may stay, by the packets' times. The
-	// retransmission that fills it comes within a few time-outs.
+	// holeAge is the longest lifetime of a hole, by the time stamps of packets. A retransmission fills it within a few
+	// time-outs.
 	holeAge = 10 * time.Second
-	// maxJump is farther than a sequence number can be ahead or behind in
-	// any window that is in use: a new connection without its SYN.
+	// maxJump exceeds the distance between sequence numbers in any window in use. A greater distance means a new
+	// connection whose SYN was not recorded.
 	maxJump = 64 << 20
 )
 
@@ -34,18 +32,17 @@ type tcpFlow struct {
 	src, dst netip.AddrPort
 }
 
-// tcpSegment is what a packet carries of a stream.
+// tcpSegment is the part of a stream carried by a packet.
 type tcpSegment struct {
 	seq uint32
-	// data are the bytes that were recorded, and missing is how many follow
-	// that were not.
+	// data are the recorded bytes, missing is the number of bytes after them that were not recorded.
 	data    []byte
 	missing int
 	packet  int64
 	time    time.Time
 }
 
-// flowSegment is a segment and the stream that it belongs to.
+// flowSegment is a segment and its stream.
 type flowSegment struct {
 	tcpFlow
 	tcpSegment
@@ -55,7 +52,7 @@ type flowSegment struct {
 func (s *tcpSegment) length() int { return len(s.data) + s.missing }
 func (s *tcpSegment) cost() int   { return len(s.data) + segmentCost }
 
-// trim takes n bytes off the front.
+// trim removes n bytes from the front.
 func (s *tcpSegment) trim(n int) {
 	s.seq += uint32(n)
 	k := min(n, len(s.data))
@@ -63,18 +60,16 @@ func (s *tcpSegment) trim(n int) {
 	s.missing -= n - k
 }
 
-// reassembler puts TCP segments in order, each direction for itself, in memory
-// that does not grow with the recording.
+// reassembler puts the TCP segments of each direction in order, in bounded memory.
 type reassembler struct {
 	streams map[tcpFlow]*tcpStream
-	// recent has the streams in the order of their last packets, oldest
-	// first.
+	// recent has the streams in the order of their last packets, oldest first.
 	recent list.List
-	// holes has the streams that have holes, oldest hole first.
+	// holes has the streams with holes, oldest hole first.
 	holes list.List
-	// held is the cost of all segments behind holes.
+	// held is the cost of all segments held after holes.
 	held int
-	// ready are units that are complete and not yet given out, from next on.
+	// ready are complete units, from index next on not yet delivered.
 	ready []pcapng.Unit
 	next  int
 }
@@ -83,8 +78,8 @@ func newReassembler() *reassembler {
 	return &reassembler{streams: make(map[tcpFlow]*tcpStream)}
 }
 
-// add takes a segment. If the verdict is gotUnit it was in order, and is in u;
-// more units may be there to pop, before this one or after it.
+// add adds a segment. If the verdict is gotUnit, u has the segment, which was in order. More units may be ready for pop
+// in either case.
 func (r *reassembler) add(f tcpFlow, seg tcpSegment, syn bool, u *pcapng.Unit) verdict {
 	s := r.stream(f, &seg, syn)
 	if syn {
@@ -107,7 +102,7 @@ func (r *reassembler) add(f tcpFlow, seg tcpSegment, syn bool, u *pcapng.Unit) v
 	seg.trim(-ahead)
 	in := s.unit(&seg, 0)
 	if len(r.ready) > 0 {
-		// Units of an earlier connection go first.
+		// Units of an earlier connection come first.
 		in.Data = append([]byte(nil), in.Data...)
 		r.ready = append(r.ready, in)
 		r.drain(s, &seg)
@@ -118,8 +113,7 @@ func (r *reassembler) add(f tcpFlow, seg tcpSegment, syn bool, u *pcapng.Unit) v
 	return gotUnit
 }
 
-// stream finds the stream of a flow, or makes it. A SYN starts it anew, unless
-// that SYN was seen before.
+// stream returns the stream of a flow, new if necessary. A SYN restarts it, unless this SYN was seen before.
 func (r *reassembler) stream(f tcpFlow, seg *tcpSegment, syn bool) *tcpStream {
 	first := seg.seq
 	if syn {
@@ -144,21 +138,20 @@ func (r *reassembler) stream(f tcpFlow, seg *tcpSegment, syn bool) *tcpStream {
 	return s
 }
 
-// restart voids what is known of a stream, and lets it begin at seq.
+// restart flushes a stream and restarts it at seq.
 func (r *reassembler) restart(s *tcpStream, seq uint32) {
 	r.flushAll(s)
 	s.next, s.fresh, s.synSeen = seq, true, false
 }
 
-// evict forgets a stream, to make room.
+// evict removes a stream to free memory.
 func (r *reassembler) evict(s *tcpStream) {
 	r.flushAll(s)
 	r.recent.Remove(s.recent)
 	delete(r.streams, s.flow)
 }
 
-// hold keeps a segment that is behind a hole, until the hole is filled or
-// skipped.
+// hold keeps a segment after a hole until the hole is filled or skipped.
 func (r *reassembler) hold(s *tcpStream, seg tcpSegment) verdict {
 	if !s.insert(seg) {
 		return skipRetransmission
@@ -174,9 +167,8 @@ func (r *reassembler) hold(s *tcpStream, seg tcpSegment) verdict {
 	return heldBack
 }
 
-// drain gives out the segments that are in order now. They take the packet and
-// time of the segment that filled the hole; if by is nil the hole was skipped,
-// and they keep their own.
+// drain moves the segments that are now in order to ready. They get the packet and time of by, the segment that filled
+// the hole, or keep their own if by is nil because the hole was skipped.
 func (r *reassembler) drain(s *tcpStream, by *tcpSegment) {
 	moved := false
 	for len(s.pending) > 0 {
@@ -199,7 +191,7 @@ func (r *reassembler) drain(s *tcpStream, by *tcpSegment) {
 	r.redate(s, moved)
 }
 
-// take removes the first segment of a stream from those that are held.
+// take removes the first held segment of a stream.
 func (r *reassembler) take(s *tcpStream) tcpSegment {
 	seg := s.pending[0]
 	s.pending[0] = tcpSegment{}
@@ -209,8 +201,7 @@ func (r *reassembler) take(s *tcpStream) tcpSegment {
 	return seg
 }
 
-// redate puts a stream in its place among those with holes after its segments
-// have moved.
+// redate updates the position of a stream in holes after its segments have moved.
 func (r *reassembler) redate(s *tcpStream, moved bool) {
 	switch {
 	case s.hole == nil || !moved:
@@ -223,7 +214,7 @@ func (r *reassembler) redate(s *tcpStream, moved bool) {
 	}
 }
 
-// skipHole gives out what follows a stream's first hole, with a Gap.
+// skipHole skips the first hole of a stream: the unit after it has a Gap.
 func (r *reassembler) skipHole(s *tcpStream) {
 	seg := r.take(s)
 	gap := int(seg.seq - s.next)
@@ -238,7 +229,7 @@ func (r *reassembler) flushAll(s *tcpStream) {
 	}
 }
 
-// expire skips the holes that are too old.
+// expire skips holes older than holeAge.
 func (r *reassembler) expire(now time.Time) {
 	for e := r.holes.Front(); e != nil; e = r.holes.Front() {
 		s := e.Value.(*tcpStream)
@@ -249,14 +240,14 @@ func (r *reassembler) expire(now time.Time) {
 	}
 }
 
-// skipAll skips all holes, at the end of the recording.
+// skipAll skips all holes at the end of the recording.
 func (r *reassembler) skipAll() {
 	for e := r.holes.Front(); e != nil; e = r.holes.Front() {
 		r.flushAll(e.Value.(*tcpStream))
 	}
 }
 
-// pop fills in a unit that is ready, and reports whether there was one.
+// pop fills in the next ready unit, and reports whether there was one.
 func (r *reassembler) pop(u *pcapng.Unit) bool {
 	if r.next == len(r.ready) {
 		return false

@@ -12,24 +12,21 @@ import (
 // tcpStream is one direction of a TCP connection.
 type tcpStream struct {
 	flow tcpFlow
-	// next is the sequence number of the next byte to give out, and first
-	// that of the first byte after the SYN.
+	// next is the sequence number of the next byte to deliver, first the number of the first byte after the SYN.
 	next, first uint32
 	synSeen     bool
-	// fresh is true until the first unit was given out.
+	// fresh is true until the first unit is delivered.
 	fresh bool
-	// pending are the segments behind a hole by sequence number, and held
-	// is what they cost.
+	// pending has the segments after a hole, sorted by sequence number; held is their cost.
 	pending []tcpSegment
 	held    int
-	// holeSince is the time of the first segment behind the hole, and hole
-	// the stream's place in the list of those that have one.
+	// holeSince is the time of the first segment after the hole. hole is the stream's element in the list of streams
+	// with holes.
 	holeSince    time.Time
 	hole, recent *list.Element
 }
 
-// unit makes the next unit of a segment that starts gap bytes behind what was
-// given out.
+// unit returns the next unit, made of a segment that starts gap bytes after the previous one.
 func (s *tcpStream) unit(seg *tcpSegment, gap int) pcapng.Unit {
 	u := pcapng.Unit{
 		Packet: seg.packet, Time: seg.time, Src: s.flow.src, Dst: s.flow.dst, Proto: pcapng.TCP,
@@ -40,10 +37,9 @@ func (s *tcpStream) unit(seg *tcpSegment, gap int) pcapng.Unit {
 	return u
 }
 
-// insert keeps a copy of a segment, and reports whether it holds anything that
-// another does not.
+// insert keeps a copy of a segment, and reports whether it has bytes that no other segment has.
 func (s *tcpStream) insert(seg tcpSegment) bool {
-	// From the end: most segments come in order even behind a hole.
+	// Search from the end: even after a hole, most segments are in order.
 	i := len(s.pending)
 	for i > 0 && int32(s.pending[i-1].seq-seg.seq) > 0 {
 		i--
@@ -60,8 +56,7 @@ func (s *tcpStream) insert(seg tcpSegment) bool {
 	return true
 }
 
-// covers reports whether s has all the bytes of t, recorded ones for recorded
-// ones.
+// covers reports whether s has all bytes of t, and all recorded bytes of t recorded.
 func (s *tcpSegment) covers(t *tcpSegment) bool {
 	off := int(int32(t.seq - s.seq))
 	return off >= 0 && off+len(t.data) <= len(s.data) && off+t.length() <= s.length()

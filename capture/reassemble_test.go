@@ -14,8 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// put places a unit's bytes in a copy of the stream as its gaps say, and fails
-// if they are not those that were sent.
+// checkStream checks that the bytes of units, placed by their gaps, are the bytes sent.
 func checkStream(t *testing.T, sent []byte, units []pcapng.Unit) (got, gaps int) {
 	t.Helper()
 	at := 0
@@ -37,8 +36,8 @@ func checkStream(t *testing.T, sent []byte, units []pcapng.Unit) (got, gaps int)
 	return got, gaps
 }
 
-// A stream that is cut, reordered, retransmitted and partly lost comes out as it was
-// sent, with gaps where nothing was recorded, and only there.
+// A stream that is segmented, reordered, retransmitted and partly lost is restored, with gaps exactly where nothing was
+// recorded.
 func TestReassemblyProperty(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -65,7 +64,7 @@ func TestReassemblyProperty(t *testing.T) {
 			for range copies {
 				segments = append(segments, s)
 			}
-			if copies > 0 && at > 0 && r.IntN(10) == 0 { // a retransmission, cut otherwise
+			if copies > 0 && at > 0 && r.IntN(10) == 0 { // a retransmission with other segments
 				from := r.IntN(at)
 				to := min(at+n, from+1+r.IntN(3000))
 				segments = append(segments, capturetest.Segment{Seq: first + 1 + uint32(from), Payload: sent[from:to]})
@@ -90,7 +89,7 @@ func TestReassemblyProperty(t *testing.T) {
 		}
 		missing := 0
 		for end := len(sent) - 1; end >= 0 && lost[end]; end-- {
-			missing-- // nothing shows what the end of the stream was
+			missing-- // the end of the stream is unknown
 		}
 		for _, l := range lost {
 			if l {
@@ -110,7 +109,7 @@ func TestReassemblyProperty(t *testing.T) {
 	}
 }
 
-// stream makes a recording of segments of the given offsets into a pattern.
+// streamOf returns a recording of segments, given as ranges of a pattern.
 func streamOf(at time.Time, seq uint32, pieces ...[2]int) *capturetest.Capture {
 	c := capturetest.New(capturetest.Raw)
 	sent := pattern(4096)
@@ -157,7 +156,7 @@ func TestReassembly(t *testing.T) {
 		"1:10 restart", "5:6", "5:9", "5:15")
 }
 
-// A hole is ended when its time is over, and what follows it goes on.
+// A hole is skipped after holeAge, and the rest of the stream continues.
 func TestHoleAge(t *testing.T) {
 	c := streamOf(noon, 0, [2]int{0, 10}, [2]int{20, 30})
 	c.UDP(noon.Add(holeAge), addrB, addrA, make([]byte, 5))
@@ -205,7 +204,7 @@ func TestTruncatedSegments(t *testing.T) {
 	}
 }
 
-// Streams with holes, and streams at all, take no more memory than their share.
+// Streams, with and without holes, use bounded memory.
 func TestReassemblyBounds(t *testing.T) {
 	r := newReassembler()
 	var u pcapng.Unit
@@ -251,7 +250,7 @@ func TestReassemblyBounds(t *testing.T) {
 	}
 }
 
-// Evicting a stream gives out what it held.
+// Evicting a stream delivers its held segments.
 func TestEvictionGivesOut(t *testing.T) {
 	r := newReassembler()
 	var u pcapng.Unit

@@ -6,40 +6,36 @@ import (
 	"github.com/zrlmpi/zrlmpid/diagnosis/infer"
 )
 
-// Message is one message as the recording shows it.
+// Message is a message reconstructed from the recording.
 type Message struct {
-	// ID numbers the messages of a recording from 1, in the order of their
-	// first packets.
+	// ID is the number of the message in the recording, from 1, in the order of first packets.
 	ID  int64 `json:"id"`
 	Src int   `json:"src"`
 	Dst int   `json:"dst"`
-	// Words is the size that DATA announced; 0 if no DATA was recorded.
+	// Words is the size announced by DATA, or 0 if no DATA was recorded.
 	Words uint32 `json:"words"`
-	// Call is the sender's: "SEND_INT" or "SEND_FLOAT".
+	// Call is the sender's call: "SEND_INT" or "SEND_FLOAT".
 	Call string `json:"call"`
 	Tag  int    `json:"tag,omitempty"`
-	// Start is the time of the first packet, in seconds since the first
-	// packet of the recording.
+	// Start is the time of the first packet, in seconds since the first packet of the recording.
 	Start float64 `json:"start_seconds"`
-	// Phases are in seconds; null where a step is not in the recording.
+	// Phases are in seconds, or null if a step is not in the recording.
 	Phases Phases `json:"phases"`
-	// Retransmissions counts the retransmitted packets, SEND_REQUESTs,
-	// CLEAR_TO_SENDs, DATAs and ACKs together; a DATA counts once, however
-	// many datagrams it is fragmented into.
+	// Retransmissions counts retransmitted packets of all types. A DATA counts once, even if it is fragmented into
+	// several datagrams.
 	Retransmissions int `json:"retransmissions"`
 	// Complete is true if an ACK ended the message.
 	Complete bool `json:"complete"`
-	// Verdict says in a few words how the message went: "ok", or what is
-	// wrong with it.
+	// Verdict is "ok", or a few words about the problem.
 	Verdict string `json:"verdict"`
-	// Ended is the time of the packet by which the pair went on without an ACK of the message. It is zero if the
+	// Ended is the time of the packet with which the pair continued although the message had no ACK. It is zero if the
 	// message is complete, or open at the end of the recording.
 	Ended time.Time `json:"-"`
-	// Steps are the message's packets in order, as far as they are kept.
+	// Steps are the first packets of the message, in order, up to KeepSteps.
 	Steps []Step `json:"-"`
 }
 
-// Phases are the parts of a message's time, in seconds.
+// Phases are the durations of a message's phases, in seconds.
 type Phases struct {
 	RequestToClear *float64 `json:"request_to_clear_seconds"`
 	ClearToData    *float64 `json:"clear_to_data_seconds"`
@@ -47,45 +43,42 @@ type Phases struct {
 	Total          *float64 `json:"total_seconds"`
 }
 
-// Step is one packet of a message. A DATA that is fragmented into datagrams is one
-// step, from its first datagram to its last.
+// Step is one packet of a message. A DATA fragmented into several datagrams is one step.
 type Step struct {
-	// Packet is the number of the step's first packet, Packets how many
-	// there are.
+	// Packet is the number of the first packet of the step, Packets the number of its packets.
 	Packet  int64
 	Packets int
-	// Time and End are those of its first and last packet.
+	// Time and End are the times of the first and the last packet.
 	Time, End time.Time
-	// Type is the packet type's name, "SEND_REQUEST" and so on.
+	// Type is the name of the packet type, such as "SEND_REQUEST".
 	Type string
 	// FromSender is true for SEND_REQUEST and DATA.
 	FromSender bool
-	// Retransmitted is true if the message had such a packet before.
+	// Retransmitted is true if the message had this packet before.
 	Retransmitted bool
-	// Bytes is the payload that the step carried, padding not counted.
+	// Bytes is the number of payload bytes, without padding.
 	Bytes int64
 }
 
-// Finding is something that went wrong, or is worth knowing.
+// Finding is a problem, or another fact worth knowing.
 type Finding struct {
 	// Kind is one of the Kind constants.
 	Kind Kind `json:"kind"`
 	// Packets are the numbers of the packets that show it.
 	Packets []int64 `json:"packets"`
-	// Text says what happened, in words.
+	// Text describes what happened.
 	Text string `json:"text"`
-	// Messages are the IDs of the messages that it concerns.
+	// Messages are the IDs of the affected messages.
 	Messages []int64 `json:"messages,omitempty"`
 	// Time is in seconds since the first packet of the recording.
 	Time float64 `json:"time_seconds"`
-	// Possible are the causes that the recording leaves for the wait of a message that has not ended, the likeliest first.
+	// Possible lists the possible causes of the wait of an open message, the likeliest first.
 	Possible []infer.Possibility `json:"possible,omitempty"`
-	// Waits are the waits that the finding is about: those of messages that have not
-	// ended.
+	// Waits are the waits of open messages that the finding describes.
 	Waits []Wait `json:"-"`
 }
 
-// Wait is a rank that waits in a message at the end of the recording.
+// Wait is a rank waiting in a message at the end of the recording.
 type Wait struct {
 	// Message is the ID of the message.
 	Message int64
@@ -95,59 +88,54 @@ type Wait struct {
 	Since      time.Time
 }
 
-// Kind names a kind of finding.
+// Kind is a kind of finding.
 type Kind string
 
-// The kinds of findings.
+// Kinds of findings.
 const (
-	// LostPacket: a retransmission or a missing datagram shows that one was lost.
+	// LostPacket: a retransmission or a missing datagram shows that a packet was lost.
 	LostPacket Kind = "lost_packet"
 	// RetransmittedPacket: a packet was retransmitted after a time-out.
 	RetransmittedPacket Kind = "retransmitted_packet"
 	// DuplicatePacket: the network delivered a packet twice.
 	DuplicatePacket Kind = "duplicate_packet"
-	// StaleHeader: a CLEAR_TO_SEND or ACK that answers nothing, or DATA that
-	// was not cleared.
+	// StaleHeader: a CLEAR_TO_SEND or ACK that answers nothing, or DATA that was not cleared.
 	StaleHeader Kind = "stale_header"
-	// WrongSource: a header's source rank comes from another address than
-	// before, or one address speaks for two ranks.
+	// WrongSource: a source rank has another address than before, or one address uses two source ranks.
 	WrongSource Kind = "wrong_source"
-	// WrongDestination: a packet names another rank than the one that speaks from its destination.
+	// WrongDestination: a packet names another rank than the one at its destination address.
 	WrongDestination Kind = "wrong_destination"
-	// Fragmented: a datagram was split into IP fragments, which an FPGA does not join.
+	// Fragmented: a datagram was split into IP fragments, which an FPGA does not reassemble.
 	Fragmented Kind = "fragmented"
-	// DatatypeMismatch: INT meets FLOAT.
+	// DatatypeMismatch: INT against FLOAT.
 	DatatypeMismatch Kind = "datatype_mismatch"
-	// ReservedByte: a byte that must be 0 is not; deployed nodes drop the
-	// packet silently.
+	// ReservedByte: a byte that must be 0 is not. Deployed nodes drop the packet silently.
 	ReservedByte Kind = "reserved_byte"
 	// BadHeader: another defect of a header.
 	BadHeader Kind = "bad_header"
-	// Padding: a node pads its payload, as FPGAs do.
+	// Padding: a node pads some messages and not others.
 	Padding Kind = "padding"
 	// SizeMismatch: more or fewer bytes arrived than DATA announced.
 	SizeMismatch Kind = "size_mismatch"
 	// CrossedRequests: both ranks of a pair asked to send at the same time.
 	CrossedRequests Kind = "crossed_requests"
-	// RetransmissionsExhausted: a sender stopped retransmitting, and got no answer.
+	// RetransmissionsExhausted: a sender without an answer stopped retransmitting.
 	RetransmissionsExhausted Kind = "retransmissions_exhausted"
 	// NeverCleared: a SEND_REQUEST was never answered.
 	NeverCleared Kind = "never_cleared"
 	// Corrupt: the checksum of a packet of the extended profile is wrong.
 	Corrupt Kind = "corrupt"
-	// SessionChanged: a rank has a new session with a peer of the extended
-	// profile: it was restarted, or has given the peer up.
+	// SessionChanged: a rank has a new session with a peer of the extended profile, because it was restarted or had
+	// declared the peer unreachable.
 	SessionChanged Kind = "session_changed"
-	// ClosedByPeer: a rank of the extended profile said that it shuts down.
+	// ClosedByPeer: a rank of the extended profile announced that it shuts down.
 	ClosedByPeer Kind = "closed_by_peer"
 	// Refused: a receiver of the extended profile refused a message.
 	Refused Kind = "refused"
-	// Wedged: a node is in a state that it cannot leave by itself; the text
-	// says which trap of the protocol document explains it.
+	// Wedged: a node is in a state that it cannot leave by itself. The text names the trap of the protocol document.
 	Wedged Kind = "wedged"
-	// Waiting: at the end of the recording a rank still waits.
+	// Waiting: a rank is still waiting at the end of the recording.
 	Waiting Kind = "waiting"
-	// Deadlock: at the end of the recording ranks wait for each other in a
-	// circle.
+	// Deadlock: ranks wait for each other in a cycle at the end of the recording.
 	Deadlock Kind = "deadlock"
 )

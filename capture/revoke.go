@@ -7,13 +7,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// revocation returns the type and the number of the packet that one with call BARRIER revokes (P28), if it revokes one.
+// revocation returns the type and number of the packet that a packet with call BARRIER revokes (P28), if it does.
 func revocation(h protocol.Header) (revoked protocol.Type, number uint32, ok bool) {
 	ok = h.Call == protocol.Barrier && h.Size > 0 && (h.Type == protocol.SendRequest || h.Type == protocol.ClearToSend)
 	return h.Type, h.Size - 1, ok
 }
 
-// revocationText names the packet that an event revokes; it is empty for other events.
+// revocationText names the packet revoked by an event, or returns "".
 func (e *Event) revocationText() string {
 	if e.Extended != nil {
 		return ""
@@ -25,19 +25,19 @@ func (e *Event) revocationText() string {
 	return fmt.Sprintf("revokes %v, number %d", revoked, number)
 }
 
-// unrequest takes the revocation of a SEND_REQUEST: its sender no longer sends the message.
+// unrequest handles the revocation of a SEND_REQUEST: its sender no longer sends the message.
 func (f *flow) unrequest(e *Event) {
 	f.reportUnsolicited()
 	f.withdrawn = max(f.withdrawn, e.Header.Size)
 	m := f.msg
-	if m == nil || m.number >= e.Header.Size { // again, as the peer has answered the request that was revoked
+	if m == nil || m.number >= e.Header.Size { // a repetition, because the peer answered the revoked request
 		e.Reason = handshake.ReasonStale
 		return
 	}
 	m.step(e, "SEND_REQUEST revoked", true, false)
 	m.verdict("withdrawn by its sender")
 	m.withdrawn = true
-	// A program that has waited for less has changed its mind.
+	// After a shorter wait, the program has changed its mind.
 	if waited := e.Time.Sub(m.request); m.state == requested && waited >= duplicateWindow {
 		f.t.find(NeverCleared, e, "message %d from rank %d to rank %d: its sender withdrew it after %v without "+
 			"CLEAR_TO_SEND: %s", m.ID, m.Src, m.Dst, handshake.Round(waited), m.whyUncleared()).about(m, m.firstPacket, e.Packet)
@@ -45,7 +45,8 @@ func (f *flow) unrequest(e *Event) {
 	f.end(m, e, false)
 }
 
-// unclear takes the revocation of a CLEAR_TO_SEND: the receive is gone, and the sender asks again with the next number.
+// unclear handles the revocation of a CLEAR_TO_SEND: the receive was canceled, and the sender requests again with the
+// next number.
 func (f *flow) unclear(e *Event) {
 	f.reportUnsolicited()
 	m := f.msg

@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// verdict says what became of a recorded packet.
+// verdict is the result of decoding a recorded packet.
 type verdict uint8
 
 const (
@@ -15,9 +15,9 @@ const (
 	gotUnit verdict = iota
 	// heldBack: the packet is part of a unit that is not complete yet.
 	heldBack
-	// gotSegment: the packet is a segment of a TCP stream, which was not put in order.
+	// gotSegment: the packet is a segment of a TCP stream, not reassembled.
 	gotSegment
-	// The rest are the reasons for which a packet is ignored.
+	// The packet is ignored.
 	skipNotIP
 	skipNotUDPTCP
 	skipOtherPort
@@ -43,19 +43,19 @@ var skipNames = [numVerdicts]string{
 	skipRetransmission: "tcp_retransmission",
 }
 
-// SkipKernelDrops is the key of Stats.Skipped for packets that a live capture
-// lost because it was not read fast enough. They are in no other count.
+// SkipKernelDrops is the key of Stats.Skipped for packets lost in a live capture because it was not read fast enough.
+// No other counter includes them.
 const SkipKernelDrops = "dropped_by_kernel"
 
-// skipCounts counts packets by verdict, and those of unknown link types apart.
-// Counting in arrays keeps map look-ups off the path of a packet.
+// skipCounts counts packets by verdict, and packets of unknown link types separately. Arrays avoid a map look-up for
+// each packet.
 type skipCounts struct {
 	byVerdict [numVerdicts]int64
 	byLink    map[pcapng.LinkType]int64
 }
 
-// link counts a packet of a link type that is not understood. A file declares a
-// bounded number of interfaces, so the map is bounded.
+// link counts a packet of an unknown link type. The map is bounded because a file declares a bounded number of
+// interfaces.
 func (c *skipCounts) link(t pcapng.LinkType) {
 	if c.byLink == nil {
 		c.byLink = make(map[pcapng.LinkType]int64)
@@ -63,7 +63,7 @@ func (c *skipCounts) link(t pcapng.LinkType) {
 	c.byLink[t]++
 }
 
-// named returns the counts as Stats shows them.
+// named returns the counts by their keys in Stats.Skipped.
 func (c *skipCounts) named() map[string]int64 {
 	named := make(map[string]int64)
 	for v, name := range skipNames {

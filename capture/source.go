@@ -9,21 +9,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// Options say what a Source gives. The zero Options are good for every cluster
-// that uses ZRLMPI's ports.
+// Options configure a Source. The zero Options suit every cluster that uses ZRLMPI's ports.
 type Options struct {
-	// Ports are the UDP and TCP ports that carry ZRLMPI: a packet is read if
-	// it goes to or comes from one. None means 2718 to 2845, one for each of
-	// the 128 ranks that may share an address.
+	// Ports are the UDP and TCP ports that carry ZRLMPI: a packet is read if its source or destination port is one of
+	// them. The default is 2718 to 2845, one port for each of the 128 ranks that may share an address.
 	Ports []uint16
-	// AllPorts reads every UDP datagram and TCP stream.
+	// AllPorts reads all UDP datagrams and TCP streams.
 	AllPorts bool
-	// OnNote, if not nil, is given what a file of this package has of ranks beside packets, in the order of the file, while Next reads on.
+	// OnNote, if not nil, is called during Next with each note about a rank in a file of this package, in the order of
+	// the file.
 	OnNote func(pcapng.RankNote)
 }
 
-// OpenFile opens a pcap or pcapng file, or one of them compressed with gzip, zstd, xz or lz4, whatever its name is; "-"
-// is standard input. Its error is a *FormatError if the file is something else.
+// OpenFile opens a pcap or pcapng file, which may be compressed with gzip, zstd, xz or lz4; its name does not matter.
+// "-" is standard input. For other files the error is a *FormatError.
 func (o Options) OpenFile(path string) (Source, error) {
 	if path == "-" {
 		return o.NewReader(os.Stdin, "standard input")
@@ -40,8 +39,8 @@ func (o Options) OpenFile(path string) (Source, error) {
 	return s, nil
 }
 
-// NewReader reads what OpenFile reads from r, which need not be seekable; name
-// is for errors. Close does not close r.
+// NewReader reads the same formats as OpenFile from r, which need not be seekable. name is for errors. Close does not
+// close r.
 func (o Options) NewReader(r io.Reader, name string) (Source, error) {
 	return o.newFileSource(r, name, nil)
 }
@@ -61,27 +60,27 @@ func (o Options) newFileSource(r io.Reader, name string, c io.Closer) (Source, e
 	return s, nil
 }
 
-// records are the packets of a file or an interface. At their end, Next returns io.EOF.
+// records yields the packets of a file or an interface. Next returns io.EOF at the end.
 type records interface {
 	Next(*pcapng.Record) error
 }
 
-// source makes units of records.
+// source converts records to units.
 type source struct {
 	name    string
 	records records
 	closer  io.Closer
-	format  string // in which it is compressed, or ""
+	format  string // of the compression, or ""
 	rec     pcapng.Record
 	decoder *decoder
 	stats   Stats
-	// drops asks a live interface how many packets it has lost.
+	// drops returns the number of packets lost by a live interface.
 	drops func() int64
-	// about is what a file says of itself, or nil. anyPort: the packets of a file of our own, which has no others, are read
-	// whatever their ports are.
+	// about is the metadata of a file, or nil. anyPort is true if packets of our own files are read on any port,
+	// because such files have no others.
 	about   *pcapng.About
 	anyPort bool
-	// err is why the records ended.
+	// err is the error that ended the records.
 	err error
 }
 
@@ -102,7 +101,7 @@ func (s *source) Next(u *pcapng.Unit) error {
 	}
 }
 
-// packet reads the next packet. If it is a unit, it is in u. At the end, it sets err.
+// packet reads the next packet into u if it is a unit. At the end of the records it sets err.
 func (s *source) packet(u *pcapng.Unit) verdict {
 	if err := s.records.Next(&s.rec); err != nil {
 		s.err = s.explain(err)
@@ -121,7 +120,7 @@ func (s *source) packet(u *pcapng.Unit) verdict {
 	return v
 }
 
-// explain turns the error of its records into the one that Next returns.
+// explain converts an error of the records to the error returned by Next.
 func (s *source) explain(err error) error {
 	offset := int64(unknownOffset)
 	at, _ := errors.AsType[*pcapng.Error](err)

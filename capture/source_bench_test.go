@@ -10,8 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// BenchmarkSource reads generated recordings, from memory: what it measures is
-// taking packets apart.
+// BenchmarkSource measures the decoding of generated recordings in memory.
 func BenchmarkSource(b *testing.B) {
 	var mixed bytes.Buffer
 	if _, err := capturetest.Generate(&mixed, 64<<20, 1); err != nil {

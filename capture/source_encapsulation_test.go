@@ -10,15 +10,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// ipOf is the IP packet in a frame of the recorded captures.
+// ipOf returns the IP packet in a frame of the recorded captures.
 func ipOf(frame []byte) []byte { return frame[14:] }
 
-// An encapsulation wraps an IP packet into frames of a link type.
+// encapsulations wrap an IP packet in frames of a link type.
 var encapsulations = []struct {
 	name     string
 	linkType int
 	wrap     func(ip []byte) [][]byte
-	// frames is how many a packet becomes, if that is known.
+	// frames is the number of frames of a packet, or 0 if it varies.
 	frames int
 }{
 	{"null", capturetest.Null, linkOnly(capturetest.Null), 1},
@@ -83,7 +83,7 @@ func inVXLAN(ip []byte, vtep netip.AddrPort) []byte {
 	return capturetest.VXLAN(vtepA, vtep, 42, capturetest.Frame(capturetest.Ethernet, ip))
 }
 
-// pieceOf is a length of fragments that makes several of every packet.
+// pieceOf returns a fragment length that splits every packet.
 func pieceOf(ip []byte) int {
 	if len(ip) < 500 {
 		return 16
@@ -107,7 +107,7 @@ func fragmented(linkType int, backwards bool) func([]byte) [][]byte {
 	}
 }
 
-// Whatever is around them, and in whatever file, the same units come out.
+// Every encapsulation and file format yields the same units.
 func TestEncapsulations(t *testing.T) {
 	for name, c := range recordings(t) {
 		want := mustRead(t, c.Pcap(capturetest.Format{Nano: true}))
@@ -147,7 +147,8 @@ func TestEncapsulations(t *testing.T) {
 	}
 }
 
-// TestFragmentsAreReportedOnce: for a flow, however many of its datagrams come in fragments; and not in a tunnel, whose end joins them.
+// TestFragmentsAreReportedOnce: fragments are reported once for a flow, and not in a tunnel, whose end reassembles
+// them.
 func TestFragmentsAreReportedOnce(t *testing.T) {
 	tunnel := func(ip []byte) [][]byte {
 		var frames [][]byte

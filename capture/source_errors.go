@@ -4,25 +4,23 @@ import (
 	"fmt"
 )
 
-// unknownOffset is the Offset of an error whose place in the file is not known.
+// unknownOffset is the Offset of an error at an unknown position of the file.
 const unknownOffset = -1
 
-// TruncatedError says that a recording ends in the middle of something. What
-// came before was read, and is good. A recorder that is still at work, or was
-// killed, leaves such a file.
+// TruncatedError reports that a recording ends in the middle of a block. Everything before it was read. A recorder that
+// is still running, or was killed, leaves such a file.
 type TruncatedError struct {
-	// Name is the recording's, as it was opened.
+	// Name is the name of the recording, as it was opened.
 	Name string
-	// Packet is how many whole packets were read.
+	// Packet is the number of complete packets read.
 	Packet int64
-	// Offset is the byte of the file at which the incomplete part begins,
-	// or -1 if it is not known, as in a compressed file.
+	// Offset is the offset in bytes of the incomplete part, or -1 if it is unknown, as in a compressed file.
 	Offset int64
 	// Err is io.ErrUnexpectedEOF.
 	Err error
 }
 
-// Error says how many packets were read.
+// Error returns the position and the number of packets read.
 func (e *TruncatedError) Error() string {
 	return fmt.Sprintf("%s: recording is cut off%s, after %s", e.Name, at(e.Offset), counted(e.Packet, "packet"))
 }
@@ -30,23 +28,21 @@ func (e *TruncatedError) Error() string {
 // Unwrap returns Err.
 func (e *TruncatedError) Unwrap() error { return e.Err }
 
-// FormatError says that a file is not a recording, is one of an unknown kind, or
-// is invalid from a certain byte on.
+// FormatError reports that a file is not a recording, has an unknown format, or is corrupt.
 type FormatError struct {
-	// Name is the recording's, as it was opened.
+	// Name is the name of the recording, as it was opened.
 	Name string
-	// Packet is how many packets were read before the fault.
+	// Packet is the number of packets read before the error.
 	Packet int64
-	// Offset is the byte of the file where the fault is, or -1 if it is not
-	// known.
+	// Offset is the offset of the error in bytes, or -1 if it is unknown.
 	Offset int64
-	// Reason says what the file is, or what is wrong with it.
+	// Reason describes the file or the defect.
 	Reason string
 	// Err is the error of the decompressor, or nil.
 	Err error
 }
 
-// Error says what is wrong, where, and how many packets were good.
+// Error returns the defect, its position and the number of valid packets.
 func (e *FormatError) Error() string {
 	s := e.Reason
 	if e.Err != nil {

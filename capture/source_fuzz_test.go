@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// FuzzSource reads files that nobody has written on purpose: no panic, no hang,
-// no more memory than the bounds allow, and consistent counts.
+// FuzzSource reads arbitrary files: it must not panic, hang or exceed the memory bounds, and the counts must be
+// consistent.
 func FuzzSource(f *testing.F) {
 	for _, c := range recordings(f) {
 		c.Packets = c.Packets[:6]

@@ -26,7 +26,7 @@ var (
 	noon   = time.Date(2024, 5, 17, 12, 0, 0, 123456000, time.UTC)
 )
 
-// readAll returns copies of the units of a file in memory, and how it ended.
+// readAll returns copies of the units of a file in memory, and the error at the end.
 func readAll(t testing.TB, o Options, file []byte) ([]pcapng.Unit, Stats, error) {
 	t.Helper()
 	s, err := o.NewReader(bytes.NewReader(file), "test")
@@ -48,7 +48,7 @@ func drainSource(s Source) ([]pcapng.Unit, Stats, error) {
 	}
 }
 
-// mustRead is readAll for a recording that is whole.
+// mustRead is readAll for a complete recording.
 func mustRead(t testing.TB, file []byte) []pcapng.Unit {
 	t.Helper()
 	units, _, err := readAll(t, Options{}, file)
@@ -88,7 +88,7 @@ func same(t *testing.T, got, want []pcapng.Unit) {
 	}
 }
 
-// The units of the captures are what the bytes at fixed places say.
+// The units of the captures match the bytes at fixed offsets.
 func TestUnits(t *testing.T) {
 	for name, c := range recordings(t) {
 		for i, u := range mustRead(t, c.Pcap(capturetest.Format{})) {
@@ -139,7 +139,7 @@ func TestOpenFile(t *testing.T) {
 	}
 }
 
-// A slow pipe is read as it comes: no packet waits for the next one.
+// A slow pipe is read packet by packet: no packet is delayed until the next one.
 func TestReaderOfPipe(t *testing.T) {
 	c := capturetest.New(capturetest.Raw)
 	for range 3 {
@@ -240,7 +240,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// A file that is cut off anywhere is read up to there.
+// A truncated file is read up to its last complete packet, wherever it is cut.
 func TestTruncatedAtEveryByte(t *testing.T) {
 	c := capturetest.New(capturetest.Ethernet)
 	for i := range 4 {
@@ -254,7 +254,7 @@ func TestTruncatedAtEveryByte(t *testing.T) {
 		if len(whole) != 4 {
 			t.Fatalf("%s: %d units", name, len(whole))
 		}
-		complete, boundary := 0, 0 // boundary is where the last complete block ends
+		complete, boundary := 0, 0 // boundary is the end of the last complete block
 		for n := range file {
 			units, stats, err := readAll(t, Options{}, file[:n])
 			var cut *TruncatedError
@@ -285,7 +285,7 @@ func TestTruncatedAtEveryByte(t *testing.T) {
 	}
 }
 
-// The end is the end, however often one asks.
+// After the end, Next returns the same error again.
 func TestEndIsFinal(t *testing.T) {
 	file := capturetest.New(capturetest.Raw).UDP(noon, addrA, addrB, nil).Pcap(capturetest.Format{})
 	for _, n := range []int{len(file), len(file) - 1} {

@@ -8,15 +8,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// stream is one direction of a TCP connection: headers, and behind those of DATA
-// the payload.
+// stream parses one direction of a TCP connection: headers, and payload after the headers of DATA.
 type stream struct {
 	header [protocol.HeaderLen]byte
 	have   int   // bytes of the header
 	left   int64 // payload bytes still to come
-	lost   bool  // the place in the stream is not known
-	// packet is what there is of a packet of the extended profile, as long as
-	// it is not whole; nil otherwise. cut is how many of its bytes were not recorded.
+	lost   bool  // the framing is lost
+	// packet is the incomplete packet of the extended profile, or nil. cut is the number of its bytes that were not
+	// recorded.
 	packet []byte
 	cut    int
 }
@@ -73,7 +72,7 @@ func (t *Tracker) streamed(c *conversation, forward bool, u *pcapng.Unit) {
 	}
 }
 
-// streamHeader follows the header that a stream has come to.
+// streamHeader follows a complete header.
 func (t *Tracker) streamHeader(u *pcapng.Unit, s *stream, out, in *flow) {
 	e := t.begin(u, s.header[:])
 	defer t.emit(e)
@@ -93,7 +92,7 @@ func (t *Tracker) streamHeader(u *pcapng.Unit, s *stream, out, in *flow) {
 	}
 }
 
-// resync searches for the next header behind a hole in the stream.
+// resync searches for the next header after a hole in the stream.
 func (t *Tracker) resync(u *pcapng.Unit, s *stream, b []byte) []byte {
 	mark := []byte{protocol.Mark, protocol.Mark, protocol.Mark, protocol.Mark}
 	for at := 0; ; at++ {

@@ -6,8 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// streamTruncated follows the bytes of a stream that were on the wire behind those that were recorded. The stream keeps its framing
-// where they are payload whose length is known.
+// streamTruncated follows bytes of a stream that were on the wire but not recorded. The stream keeps its framing if
+// they are payload of known length.
 func (t *Tracker) streamTruncated(c *conversation, forward bool, u *pcapng.Unit, s *stream) {
 	n := u.Truncated
 	switch {

@@ -12,20 +12,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Bounds of what a survey keeps. Samples of the same packets are kept of all recordings, as their keys decide.
+// Bounds of a survey. Keys decide which packets are sampled, so that all recordings sample the same packets.
 const (
 	maxSamples = 1 << 17
-	// maxSamplesPerKey is of packets with the same bytes, such as all SEND_REQUESTs of a pair.
+	// maxSamplesPerKey bounds the samples of packets with the same bytes, such as all SEND_REQUESTs of a pair.
 	maxSamplesPerKey = 4096
 	maxSurveyFlows   = 1 << 16
 )
 
-// flowKey is one direction between two addresses.
+// flowKey identifies one direction between two addresses.
 type flowKey struct{ src, dst netip.AddrPort }
 
 func (k flowKey) reverse() flowKey { return flowKey{k.dst, k.src} }
 
-// survey is what is known of a recording before it is joined with others: it has been read once.
+// survey is the result of the first pass over a recording, before it is joined with others.
 type survey struct {
 	name    string
 	stats   Stats
@@ -37,18 +37,18 @@ type survey struct {
 	mask    uint64 // keys with any of these bits have no samples
 	// begin and end are the times of the first and the last packet, in nanoseconds since 1970.
 	begin, end int64
-	// until is the end of the recording, as it says itself, or that of the last packet.
+	// until is the end of the recording according to the file, or the time of the last packet.
 	until int64
-	// pause is the longest time between two packets, and series the number of the series of files.
+	// pause is the longest time between two packets, series the number of the series of files.
 	pause  int64
 	series int
-	// prefix is the number of bytes of a datagram that keys are made of.
+	// prefix is the number of bytes of a datagram that contribute to its key.
 	prefix int
-	// recorded is the fewest bytes that were recorded of a datagram whose end was not.
+	// recorded is the smallest number of bytes recorded of a truncated datagram.
 	recorded int
 }
 
-// surveyFlow is a flow in a recording, and its datagrams.
+// surveyFlow is a flow of a recording and the number of its datagrams.
 type surveyFlow struct {
 	flowKey
 	hash      uint64
@@ -63,7 +63,8 @@ type sample struct {
 	id   uint16 // of the IP packet, or 0
 }
 
-// surveyFile reads a recording. Its error is that of a file that is no recording, or cannot be opened.
+// surveyFile reads a recording. It returns an error if the file cannot be opened or is no recording; a corrupt file is
+// read up to the defect.
 func (o Options) surveyFile(ctx context.Context, path string, prefix int) (*survey, error) {
 	o.OnNote = nil
 	src, err := o.openSegments(path)
@@ -102,7 +103,7 @@ func (o Options) surveyFile(ctx context.Context, path string, prefix int) (*surv
 	}
 }
 
-// openSegments opens a recording of which TCP segments are not put in order.
+// openSegments opens a recording without reassembly of TCP segments.
 func (o Options) openSegments(path string) (*source, error) {
 	opened, err := o.OpenFile(path)
 	if err != nil {
@@ -113,7 +114,8 @@ func (o Options) openSegments(path string) (*source, error) {
 	return src, nil
 }
 
-// eachDatagram takes a unit apart that the kernel had in one piece: recordings at two places have different pieces.
+// eachDatagram calls visit with each datagram of a unit that the kernel coalesced: recordings at two places are
+// coalesced differently.
 func eachDatagram(u *pcapng.Unit, visit func(*pcapng.Unit)) {
 	switch {
 	case protocol.IsExtended(u.Data):
@@ -137,8 +139,7 @@ func eachDatagram(u *pcapng.Unit, visit func(*pcapng.Unit)) {
 	}
 }
 
-// partID returns the identification of a datagram's IP packet, or 0 if the kernel had the datagram in one piece with
-// others.
+// partID returns the identification of a datagram's IP packet, or 0 if the datagram was coalesced with others.
 func partID(u, datagram *pcapng.Unit, id uint16) uint16 {
 	if datagram.Wire() != u.Wire() {
 		return 0
@@ -146,7 +147,7 @@ func partID(u, datagram *pcapng.Unit, id uint16) uint16 {
 	return id
 }
 
-// add notes a datagram.
+// add adds a datagram.
 func (s *survey) add(u *pcapng.Unit, at int64, id uint16) {
 	f := s.flow(flowKey{u.Src, u.Dst})
 	if f == nil {
@@ -173,7 +174,7 @@ func (s *survey) add(u *pcapng.Unit, at int64, id uint16) {
 	}
 }
 
-// thinOut drops half of the keys, or more.
+// thinOut drops at least half of the keys.
 func (s *survey) thinOut() {
 	for len(s.samples) > maxSamples/2 {
 		s.mask = s.mask<<1 | 1
@@ -186,7 +187,7 @@ func (s *survey) thinOut() {
 	}
 }
 
-// flow returns a flow, or nil beyond the limit.
+// flow returns a flow, or nil if there are too many.
 func (s *survey) flow(k flowKey) *surveyFlow {
 	if s.last != nil && s.last.flowKey == k {
 		return s.last
@@ -204,7 +205,7 @@ func (s *survey) flow(k flowKey) *surveyFlow {
 	return f
 }
 
-// hash returns a number that two flows hardly have in common.
+// hash returns a hash of the flow; collisions are unlikely.
 func (k flowKey) hash() uint64 {
 	var b [36]byte
 	src, dst := k.src.Addr().As16(), k.dst.Addr().As16()
@@ -215,8 +216,7 @@ func (k flowKey) hash() uint64 {
 	return uint64(crc32.ChecksumIEEE(b[:]))<<32 | uint64(crc32.Checksum(b[:], castagnoli))
 }
 
-// datagramKey returns the key of a datagram: of its flow, its length, and its first bytes. Two datagrams that differ
-// in these hardly have the same one.
+// datagramKey returns the key of a datagram, a hash of its flow, length and first bytes. Collisions are unlikely.
 func datagramKey(flow uint64, u *pcapng.Unit, prefix int) uint64 {
 	sum := crc32.Checksum(u.Data[:min(prefix, len(u.Data))], castagnoli)
 	x := flow ^ (uint64(sum)<<32 | uint64(uint32(u.Wire())))
@@ -227,7 +227,7 @@ func datagramKey(flow uint64, u *pcapng.Unit, prefix int) uint64 {
 	return x ^ x>>31
 }
 
-// sortSamples puts the samples into the order of their keys, and those with the same key into that of time.
+// sortSamples sorts samples by key and time.
 func sortSamples(list []sample) {
 	slices.SortFunc(list, func(a, b sample) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.at, b.at)) })
 }

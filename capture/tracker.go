@@ -11,32 +11,30 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TrackerOptions configure a Tracker. A nil callback is not called.
+// TrackerOptions configure a Tracker. Callbacks may be nil.
 type TrackerOptions struct {
-	// Profile is the dialect of the headers. Packets of the extended profile
-	// are known by themselves, whatever it is; protocol.Extended means
-	// CloudFPGA for the others.
+	// Profile is the dialect of the headers. Packets of the extended profile are recognized with any Profile;
+	// protocol.Extended means CloudFPGA for other packets.
 	Profile protocol.Profile
-	// OnEvent is given every packet and piece of payload, in order.
+	// OnEvent is called with every packet and piece of payload, in order.
 	OnEvent func(*Event)
-	// OnMessage is given every message when it has ended, or at the end of
-	// the recording.
+	// OnMessage is called with every message when it ends, or at the end of the recording.
 	OnMessage func(*Message)
-	// OnExtended is given every message of the extended profile when it has ended, or at the end of the recording.
+	// OnExtended is called with every message of the extended profile when it ends, or at the end of the recording.
 	OnExtended func(*ExtendedMessage)
-	// OnFinding is given every finding.
+	// OnFinding is called with every finding.
 	OnFinding func(*Finding)
-	// KeepSteps is how many Steps of a message are kept.
+	// KeepSteps is the maximum number of Steps kept for a message.
 	KeepSteps int
 }
 
-// Tracker follows every pair of a recording. It holds a constant amount for each
-// pair of addresses, of which it follows maxConversations.
+// Tracker follows every pair of a recording. It needs constant memory for each pair of addresses, and follows at most
+// maxConversations pairs.
 type Tracker struct {
 	opts  TrackerOptions
 	convs map[convKey]*conversation
 	last  *conversation // packets come in runs
-	// ranks knows who speaks for which rank: see identity.go.
+	// ranks maps ranks to addresses: see identity.go.
 	ranks identities
 
 	start, now time.Time
@@ -44,35 +42,33 @@ type Tracker struct {
 	event      Event
 	pending    []*Finding
 	scratch    []byte // payload whose end was not recorded
-	data       []byte // DATA as the receiver's half is given it
+	data       []byte // DATA passed to the receiving half
 	ended      bool
-	ext        Extended // the event's, and room for its ranges
+	ext        Extended // of the event, with space for ranges
 	extOpen    int      // open messages of the extended profile
-	// joined: the units are of several recordings, which show what became of packets.
+	// joined is true if the units are from several recordings, which show the fate of packets.
 	joined bool
-	// unrecorded are packets that recordings lack, by their names.
+	// unrecorded has the packets missing in each recording, by name.
 	unrecorded map[string]*packetSample
-	// notFollowed counts units of conversations beyond the limit, and cutShort
-	// those of which too little was recorded to know the packet by.
+	// notFollowed counts units of conversations beyond the limit, cutShort packets recorded too short to be identified.
 	notFollowed, cutShort int64
-	head                  [protocol.HeaderLen]byte // one whose end was not recorded
+	head                  [protocol.HeaderLen]byte // of a truncated packet
 }
 
-// maxConversations bounds the memory of a recording of anything: a full cluster
-// of 128 ranks has 8128.
+// maxConversations bounds the memory for an arbitrary recording. A full cluster of 128 ranks has 8128 pairs.
 const maxConversations = 1 << 15
 
 type convKey struct{ a, b netip.AddrPort }
 
-// conversation is what two addresses say to each other: messages both ways.
+// conversation tracks two addresses and their messages in both directions.
 type conversation struct {
 	key   convKey
 	flows [2]flow // from a to b, from b to a
 	tcp   [2]*stream
-	ext   *[2]extFlow // nil until a packet of the extended profile comes
+	ext   *[2]extFlow // nil until the first packet of the extended profile
 }
 
-// NewTracker returns a Tracker of nothing yet.
+// NewTracker returns a Tracker for a new recording.
 func NewTracker(opts TrackerOptions) *Tracker {
 	if opts.Profile == protocol.Extended {
 		opts.Profile = protocol.CloudFPGA
@@ -80,18 +76,18 @@ func NewTracker(opts TrackerOptions) *Tracker {
 	return &Tracker{opts: opts, convs: map[convKey]*conversation{}, ranks: newIdentities()}
 }
 
-// Start returns the time of the first unit, and End that of the last.
+// Start returns the time of the first unit.
 func (t *Tracker) Start() time.Time { return t.start }
 
 // End returns the time of the last unit.
 func (t *Tracker) End() time.Time { return t.now }
 
-// instant is a unit's time on the state machines' clock.
+// instant converts the time of a unit to the clock of the state machines.
 func (t *Tracker) instant(at time.Time) handshake.Instant {
 	return at.Sub(t.start) + time.Second // never 0
 }
 
-// seconds is a time in seconds since the first packet.
+// seconds converts a time to seconds since the first packet.
 func (t *Tracker) seconds(at time.Time) float64 { return at.Sub(t.start).Seconds() }
 
 // Unit follows the next unit of the recording.
@@ -118,7 +114,7 @@ func (t *Tracker) Unit(u *pcapng.Unit) {
 	t.deliver()
 }
 
-// segments follows the datagrams of a unit that the kernel had in one piece.
+// segments follows the datagrams of a unit coalesced by the kernel.
 func (t *Tracker) segments(c *conversation, forward bool, u *pcapng.Unit) {
 	for rest := *u; rest.Wire() > 0; {
 		part := take(&rest, protocol.MaxDatagram)
@@ -126,7 +122,7 @@ func (t *Tracker) segments(c *conversation, forward bool, u *pcapng.Unit) {
 	}
 }
 
-// conversation finds what a unit belongs to. forward is true from a to b.
+// conversation returns the conversation of a unit. forward is true from a to b.
 func (t *Tracker) conversation(u *pcapng.Unit) (c *conversation, forward bool) {
 	key := convKey{u.Src, u.Dst}
 	if forward = u.Src.Compare(u.Dst) <= 0; !forward {
@@ -151,8 +147,7 @@ func (t *Tracker) conversation(u *pcapng.Unit) (c *conversation, forward bool) {
 	return c, forward
 }
 
-// sides returns the flow whose sender sent the unit, and the one whose receiver
-// did.
+// sides returns the flow whose sender sent the unit, and the flow whose receiver did.
 func sides[T any](flows *[2]T, forward bool) (out, in *T) {
 	if forward {
 		return &flows[0], &flows[1]
@@ -170,7 +165,7 @@ func (t *Tracker) begin(u *pcapng.Unit, data []byte) *Event {
 	return &t.event
 }
 
-// Skipped returns the packets that a source has skipped, by reason, and those that the tracker could not use.
+// Skipped returns the number of packets skipped by a source and by the tracker, by reason.
 func (t *Tracker) Skipped(bySource map[string]int64) map[string]int64 {
 	if t.cutShort == 0 {
 		return bySource
@@ -182,7 +177,7 @@ func (t *Tracker) Skipped(bySource map[string]int64) map[string]int64 {
 	return all
 }
 
-// NotFollowed returns the number of packets that are in no event, as there are too many pairs of addresses.
+// NotFollowed returns the number of packets without an event because there are too many pairs of addresses.
 func (t *Tracker) NotFollowed() int64 { return t.notFollowed }
 
 func (t *Tracker) emit(e *Event) {
@@ -191,8 +186,8 @@ func (t *Tracker) emit(e *Event) {
 	}
 }
 
-// datagram follows a UDP datagram. Whether it is payload is decided as a live
-// receiver decides: by the state of its message.
+// datagram follows a UDP datagram. It decides like a live receiver whether the datagram is payload: by the state of its
+// message.
 func (t *Tracker) datagram(c *conversation, forward bool, u *pcapng.Unit) {
 	out, in := sides(&c.flows, forward)
 	e := t.begin(u, u.Data)
@@ -209,8 +204,7 @@ func (t *Tracker) datagram(c *conversation, forward bool, u *pcapng.Unit) {
 	case defect.OK():
 		e.Kind = PacketEvent
 	case defect.Kind == protocol.DefectReserved:
-		// A deployed node drops it; what follows shows whether this one
-		// did. So it is followed as if it were valid.
+		// A deployed node drops it. Later packets show whether this one did, so it is followed like a valid one.
 		e.Kind, e.Reason, e.Byte = BadEvent, handshake.Reason(defect.Kind), defect.Offset
 		e.Header = t.lenient(d.Data)
 		asTag := ""
@@ -219,7 +213,7 @@ func (t *Tracker) datagram(c *conversation, forward bool, u *pcapng.Unit) {
 		}
 		t.find(ReservedByte, e, "%s: byte %d of the header is 0x%02x, not 0: a deployed node drops the packet silently%s", e.Header, defect.Offset, defect.Got, asTag)
 	case out.sent && likePayload(u.Data):
-		out.payload(e, u.Data, u.Truncated) // the rest of something
+		out.payload(e, u.Data, u.Truncated) // part of an unknown message
 		return
 	case d.Truncated > 0 && len(d.Data) < protocol.HeaderLen:
 		e.Kind, e.Reason = BadEvent, handshake.Reason(defect.Kind)
@@ -239,14 +233,13 @@ func (t *Tracker) datagram(c *conversation, forward bool, u *pcapng.Unit) {
 		t.ipFragments(e, out, u)
 	}
 	if other := t.identify(e, out, in); other != nil {
-		// The header names a rank that is known by another address. It is
-		// followed as what it says it is.
+		// The header names a rank known at another address. Follow it in the conversation of that rank.
 		out, in = sides(&other.flows, other.key.a == t.ranks.address(e.Header.Src, e.Dst))
 	}
 	t.header(e, out, in, d.Data[protocol.HeaderLen:], d.Truncated)
 }
 
-// ipFragments reports, once for each flow, that a datagram came in fragments.
+// ipFragments reports, once for each flow, a datagram in IP fragments.
 func (t *Tracker) ipFragments(e *Event, f *flow, u *pcapng.Unit) {
 	if f.ipFragments {
 		return
@@ -258,15 +251,14 @@ func (t *Tracker) ipFragments(e *Event, f *flow, u *pcapng.Unit) {
 		"datagram", u.Wire(), e.Header.Src, e.Header.Dst, u.Fragments, u.Fragment)
 }
 
-// tagOffset is the byte of the header that is the tag in profile v0.9.
+// tagOffset is the offset of the tag in the header of profile v0.9.
 const tagOffset = 18
 
-// withHeader returns a datagram whose header the snapshot length has truncated with a
-// whole one, if enough of it was recorded to know the packet by. What is missing of
-// a header has the same value in all packets of deployed nodes.
+// withHeader returns a datagram with a complete header if the header was truncated by the snapshot length, but enough
+// of it was recorded to identify the packet. The missing part has the same value in all packets of deployed nodes.
 func (t *Tracker) withHeader(u *pcapng.Unit) pcapng.Unit {
 	const (
-		known   = 20 // up to what identifies the extended profile
+		known   = 20 // includes the mark of the extended profile
 		endMark = 28
 	)
 	missing := protocol.HeaderLen - len(u.Data)
@@ -314,7 +306,7 @@ func (t *Tracker) header(e *Event, out, in *flow, payload []byte, truncated int)
 	}
 }
 
-// lenient decodes a header in spite of its reserved bytes.
+// lenient decodes a header and ignores its reserved bytes.
 func (t *Tracker) lenient(b []byte) protocol.Header {
 	var clean [protocol.HeaderLen]byte
 	copy(clean[:], b)
@@ -323,24 +315,23 @@ func (t *Tracker) lenient(b []byte) protocol.Header {
 	return h
 }
 
-// almostHeader reports whether bytes were meant to be a header: one of the marks
-// is there.
+// almostHeader reports whether b resembles a header: it has at least one of the marks.
 func almostHeader(b []byte) bool {
 	mark := []byte{protocol.Mark, protocol.Mark, protocol.Mark, protocol.Mark}
 	return bytes.HasPrefix(b, mark) || len(b) >= protocol.HeaderLen && bytes.Equal(b[28:32], mark)
 }
 
-// likePayload reports whether bytes resemble nothing but payload.
+// likePayload reports whether b does not resemble a header.
 func likePayload(b []byte) bool { return !almostHeader(b) }
 
-// EndAt says when the recording has ended, if that was after its last packet: waits last until then.
+// EndAt sets the end of the recording, if that is after its last packet: waits last until then.
 func (t *Tracker) EndAt(end time.Time) {
 	if !t.start.IsZero() && end.After(t.now) {
 		t.now = end
 	}
 }
 
-// Finish ends the recording: what is still open is judged.
+// Finish ends the recording and reports open messages and waits.
 func (t *Tracker) Finish() {
 	if t.ended {
 		return
@@ -352,8 +343,7 @@ func (t *Tracker) Finish() {
 	t.deliver()
 }
 
-// Follow feeds a whole source to a tracker and finishes it. It returns the
-// source's error, nil at a proper end.
+// Follow feeds a source to the tracker and finishes it. It returns the source's error, or nil at io.EOF.
 func (t *Tracker) Follow(src Source) error {
 	var u pcapng.Unit
 	for {

@@ -8,13 +8,13 @@ import (
 	"slices"
 )
 
-// vantage is a place where packets were recorded: the files that were written there one after the other.
+// vantage is a place of recording, with the files recorded there in sequence.
 type vantage struct {
 	files   []*survey
 	samples []sample
-	// near and far are addresses that other recordings are farther from than this one, and nearer to.
+	// near has the addresses closer to this place than to other recordings, far the addresses closer to others.
 	near, far map[netip.Addr]bool
-	// linked: clock says how its clock goes, which is that of the first vantage point otherwise.
+	// clock converts times to the clock of the first vantage point, if linked; otherwise times are not converted.
 	linked bool
 	clock  clockLink
 }
@@ -22,8 +22,8 @@ type vantage struct {
 func (v *vantage) begin() int64 { return v.files[0].begin }
 func (v *vantage) end() int64   { return v.files[len(v.files)-1].end }
 
-// findSeries numbers series of files: those that overlap by their own clocks, or follow each other after no longer a
-// pause than twice the longest one in them.
+// findSeries numbers series of files. Files belong to one series if they overlap by their own clocks, or if the pause
+// between them is at most twice the longest pause in them.
 func findSeries(inTime []*survey) {
 	series, end, pause := 0, int64(math.MinInt64), int64(0)
 	for i, s := range inTime {
@@ -35,10 +35,10 @@ func findSeries(inTime []*survey) {
 	}
 }
 
-// vantageOf returns the place of one file.
+// vantageOf returns a vantage point with a single file.
 func vantageOf(s *survey) *vantage { return &vantage{files: []*survey{s}, samples: s.samples} }
 
-// toReference returns a time of the vantage point on the clock of the first one.
+// toReference converts a time of the vantage point to the clock of the first one.
 func (v *vantage) toReference(at int64) int64 {
 	if !v.linked {
 		return at
@@ -47,20 +47,20 @@ func (v *vantage) toReference(at int64) int64 {
 	return at - int64(math.Round(v.clock.at(t)))
 }
 
-// covers reports whether a file of the vantage point was recorded at a time on its own clock, as far as its packets and
-// its end say so.
+// covers reports whether a file of the vantage point covers a time on its own clock, as far as its packets and its end
+// show.
 func (v *vantage) covers(at int64) bool {
 	return slices.ContainsFunc(v.files, func(s *survey) bool { return s.begin <= at && at <= s.until })
 }
 
-// sees reports whether any packet between two addresses is in the recordings.
+// sees reports whether the recordings have a packet between two addresses, in either direction.
 func (v *vantage) sees(k flowKey) bool {
 	return slices.ContainsFunc(v.files, func(s *survey) bool {
 		return s.flows[k] != nil || s.flows[k.reverse()] != nil
 	})
 }
 
-// datagrams returns how many datagrams of a flow are in the recordings.
+// datagrams returns the number of datagrams of a flow in the recordings.
 func (v *vantage) datagrams(k flowKey) (n int64) {
 	for _, s := range v.files {
 		if f := s.flows[k]; f != nil {
@@ -70,7 +70,7 @@ func (v *vantage) datagrams(k flowKey) (n int64) {
 	return n
 }
 
-// dropped returns how many packets were lost by the recorders.
+// dropped returns the number of packets lost by the recorders.
 func (v *vantage) dropped() (n int64) {
 	for _, s := range v.files {
 		n += s.stats.Skipped[SkipKernelDrops]
@@ -78,10 +78,11 @@ func (v *vantage) dropped() (n int64) {
 	return n
 }
 
-// fileLinks are the links between files, of each pair once.
+// fileLinks has the links between files, one for each pair.
 type fileLinks map[[2]*survey]*clockLink
 
-// linkFiles compares all files. Those that do not overlap by their own clocks are only linked if it is sure.
+// linkFiles compares all pairs of files. Files that do not overlap by their own clocks are linked only if the result is
+// sure.
 func linkFiles(files []*survey) fileLinks {
 	links := fileLinks{}
 	for i, a := range files {
@@ -94,8 +95,8 @@ func linkFiles(files []*survey) fileLinks {
 	return links
 }
 
-// vantages decides which files are of the same vantage point: those that have no packet in common, follow each other
-// in time, and are at the same end of the paths that other files are at as well.
+// vantages groups files by vantage point. Files of one vantage point have no packet in common, follow each other in
+// time, and are at the same end of the paths to other files.
 func vantages(files []*survey) []*vantage {
 	inTime := slices.Clone(files)
 	slices.SortStableFunc(inTime, func(a, b *survey) int { return cmp.Compare(a.begin, b.begin) })
@@ -152,7 +153,7 @@ func vantages(files []*survey) []*vantage {
 	return list
 }
 
-// common returns how many addresses are in both.
+// common returns the number of addresses in both sets.
 func common(a, b map[netip.Addr]bool) (n int) {
 	for x := range a {
 		if b[x] {
@@ -162,7 +163,7 @@ func common(a, b map[netip.Addr]bool) (n int) {
 	return n
 }
 
-// shared returns how many of a file's flows, at most 999, the vantage point has seen as well.
+// shared returns the number of a file's flows, at most 999, that the vantage point has seen as well.
 func (v *vantage) shared(s *survey) (n int) {
 	for _, f := range s.order {
 		if v.sees(f.flowKey) {
@@ -172,8 +173,8 @@ func (v *vantage) shared(s *survey) (n int) {
 	return min(n, 999)
 }
 
-// setClocks finds how the clock of each vantage point goes: by the packets that it has in common with one whose clock
-// is known. The links that it used or that say more of flows are returned, of each pair in the order of the list.
+// setClocks determines the clock of each vantage point by the packets in common with one whose clock is known. It
+// returns the links between all vantage points, keyed by their indices in ascending order.
 func setClocks(list []*vantage) map[[2]int]*clockLink {
 	links := map[[2]int]*clockLink{}
 	for i := range list {
@@ -215,7 +216,7 @@ func setClocks(list []*vantage) map[[2]int]*clockLink {
 	return links
 }
 
-// then returns how a clock goes relative to the reference, where c is how a known clock does, and l compares both: the
+// then returns a clock relative to the reference. c is the clock of a known vantage point, and l compares the two: the
 // known one is the first of l if forward.
 func (c clockLink) then(l *clockLink, forward bool) clockLink {
 	sum := clockLink{uncertainty: c.uncertainty + l.uncertainty, since: l.since}
@@ -231,7 +232,7 @@ func (c clockLink) then(l *clockLink, forward bool) clockLink {
 	return sum
 }
 
-// baseNames returns names of files as short as they are distinct.
+// baseNames returns the base names of files, or their full names if the base names are not unique.
 func baseNames(files []*survey) map[*survey]string {
 	names := map[*survey]string{}
 	times := map[string]int{}

@@ -11,24 +11,24 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// deployedRetransmissions is after how many retransmissions in a wait a deployed node sends
-// nothing more and waits forever.
+// deployedRetransmissions is the number of retransmissions in a wait after which a deployed node stops and waits
+// forever.
 const deployedRetransmissions = 3
 
-// insistence is the longest time between two SEND_REQUESTs of a zrlmpid that has not
-// been answered: 3 s by default, and what a busy host adds.
+// insistence is the longest time between two SEND_REQUESTs of a zrlmpid without an answer: 3 s by default, plus the
+// delays of a busy host.
 const insistence = 4 * time.Second
 
-// newCall is after how long without a SEND_REQUEST the next one is of another call, if it was retransmitted before as often as any node
-// does: two may be lost.
+// newCall is the time without a SEND_REQUEST after which the next one belongs to another call, provided that the last
+// one was retransmitted as often as any node does. It allows for two lost packets.
 const newCall = 3 * insistence
 
-// wait is a Wait with its message.
+// wait is a Wait and its message.
 type wait struct {
 	Wait
 	f        *flow
 	m        *message
-	at, from netip.AddrPort // where Rank and Peer are
+	at, from netip.AddrPort // addresses of Rank and Peer
 }
 
 func (t *Tracker) describe(w wait) string {
@@ -38,15 +38,15 @@ func (t *Tracker) describe(w wait) string {
 	return fmt.Sprintf("rank %d has waited %v for %s from rank %d", w.Rank, handshake.Round(t.now.Sub(w.Since)), w.For, w.Peer)
 }
 
-// noRetransmission is how long a wait of any node lasts at least before it retransmits.
+// noRetransmission is the shortest time after which any node retransmits.
 const noRetransmission = 100 * time.Millisecond
 
-// endsHere reports whether a recording ends too soon after the beginning of a wait to judge it.
+// endsHere reports whether the recording ends too soon after the beginning of a wait to judge it.
 func (t *Tracker) endsHere(w wait) bool {
 	return t.now.Sub(w.Since) < noRetransmission && w.m.requests.n+w.m.datas.n == 0
 }
 
-// judgeOpen reports what has ended last, and which rank waits for whom.
+// judgeOpen reports the last messages, and the waits that have not ended.
 func (t *Tracker) judgeOpen() {
 	var open []wait
 	for _, f := range t.sortedFlows() {
@@ -86,8 +86,7 @@ func (t *Tracker) judgeOpen() {
 	}
 }
 
-// sortedFlows returns all flows in an order that does not change from run to
-// run.
+// sortedFlows returns all flows in a deterministic order.
 func (t *Tracker) sortedFlows() []*flow {
 	flows := make([]*flow, 0, 2*len(t.convs))
 	for _, c := range t.convs {
@@ -99,7 +98,7 @@ func (t *Tracker) sortedFlows() []*flow {
 	return flows
 }
 
-// waits says which rank waits for what in a message that has not ended.
+// waits returns the wait of an open message.
 func (f *flow) waits(m *message) wait {
 	sender := wait{Wait{Message: m.ID, Rank: m.Src, Peer: m.Dst}, f, m, f.from, f.to}
 	receiver := wait{Wait{Message: m.ID, Rank: m.Dst, Peer: m.Src, For: "DATA"}, f, m, f.to, f.from}
@@ -124,7 +123,7 @@ func (f *flow) waits(m *message) wait {
 	return sender
 }
 
-// judgeWait reports a wait that is in no circle.
+// judgeWait reports a wait that is not part of a cycle.
 func (t *Tracker) judgeWait(w wait) {
 	m := w.m
 	e := &Event{Time: t.now, Packet: m.firstPacket}
@@ -138,7 +137,7 @@ func (t *Tracker) judgeWait(w wait) {
 			found.Possible = t.possible(w)
 		}
 	}
-	unsolicited := w.f.back.unsolicited // what the waiting sender sent the one it waits for
+	unsolicited := w.f.back.unsolicited // sent by the waiting rank to its peer
 	switch {
 	case m.state != receiving && unsolicited == nil && t.endsHere(w):
 		say(Waiting, "recording ends", "")
@@ -159,7 +158,7 @@ func (t *Tracker) judgeWait(w wait) {
 	}
 }
 
-// notArriving says which packets do not reach the other side, if it retransmits the one that they answer.
+// notArriving names the packets that do not reach the other side, if it retransmits the packet that they answer.
 func (f *flow) notArriving(m *message) string {
 	switch {
 	case m.endsGone():
@@ -189,7 +188,7 @@ func (f *flow) abandoned(m *message) {
 		m.ID, m.Src, m.Dst, m.Retransmissions+1, handshake.Round(m.lastRequest.Sub(m.request)), handshake.Round(m.next.Sub(m.lastRequest)), m.nextPacket)
 }
 
-// unanswered judges a SEND_REQUEST that got no answer, by what its sender did about it.
+// unanswered judges a SEND_REQUEST without an answer by its retransmissions.
 func (f *flow) unanswered(m *message) (kind Kind, verdict, text string) {
 	n, quiet := m.requests.n, f.t.now.Sub(m.requests.last)
 	insists := f.t.ranks.node(f.from).insists
@@ -218,7 +217,7 @@ func (f *flow) unanswered(m *message) (kind Kind, verdict, text string) {
 	return NeverCleared, "never cleared", text
 }
 
-// whyUncleared lists what leaves a SEND_REQUEST without an answer.
+// whyUncleared lists possible reasons for a SEND_REQUEST without an answer.
 func (m *message) whyUncleared() string {
 	switch {
 	case m.requestsGone():
@@ -248,9 +247,8 @@ func (t *Tracker) deadlock(circle []wait) {
 	fd.Text = strings.Join(texts, "; ")
 }
 
-// circles finds ranks that wait for each other in a circle, each circle once,
-// from its lowest message. A rank that waits for two others at once is stuck if
-// any of them is, because a deployed node does one thing at a time.
+// circles returns the cycles of ranks that wait for each other, each once, starting at its lowest message. A rank with
+// two waits is stuck if one of them is, because a deployed node does one thing at a time.
 func circles(open []wait) [][]wait {
 	byWho := map[netip.AddrPort][]int{}
 	for i, w := range open {

@@ -16,21 +16,20 @@ import (
 // Packet is one recorded packet.
 type Packet struct {
 	Time time.Time
-	// Data is what is recorded of the packet.
+	// Data is the recorded part of the packet.
 	Data []byte
-	// Cut is how many bytes of it are not recorded.
+	// Cut is the number of bytes that are not recorded.
 	Cut int
-	// Interface is the index of the interface, 0 but in pcapng.
+	// Interface is the index of the interface; 0 unless pcapng.
 	Interface int
 }
 
 // Interface is one of the interfaces of a pcapng recording.
 type Interface struct {
 	LinkType int
-	// Resolution is the option if_tsresol; 0 stands for microseconds, and
-	// leaves the option out.
+	// Resolution is the value of option if_tsresol; 0 means microseconds, without the option.
 	Resolution byte
-	// Offset is the option if_tsoffset in seconds.
+	// Offset is the value of option if_tsoffset in seconds.
 	Offset int64
 }
 
@@ -40,12 +39,12 @@ type Capture struct {
 	Packets    []Packet
 }
 
-// New returns an empty recording of one interface.
+// New returns an empty recording with one interface.
 func New(linkType int) *Capture {
 	return &Capture{Interfaces: []Interface{{LinkType: linkType}}}
 }
 
-// ReadFile reads a small pcap file of a kind that pcapgo can read.
+// ReadFile reads a small pcap file supported by pcapgo.
 func ReadFile(path string) (*Capture, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -69,7 +68,7 @@ func ReadFile(path string) (*Capture, error) {
 	}
 }
 
-// Add appends packets as they are, link layer included.
+// Add appends frames, including the link layer.
 func (c *Capture) Add(t time.Time, frames ...[]byte) *Capture {
 	for _, f := range frames {
 		c.Packets = append(c.Packets, Packet{Time: t, Data: f})
@@ -77,7 +76,7 @@ func (c *Capture) Add(t time.Time, frames ...[]byte) *Capture {
 	return c
 }
 
-// AddIP appends IP packets, in a frame of the first interface's link type.
+// AddIP appends IP packets in frames of the first interface's link type.
 func (c *Capture) AddIP(t time.Time, packets ...[]byte) *Capture {
 	for _, ip := range packets {
 		c.Add(t, Frame(c.Interfaces[0].LinkType, ip))
@@ -101,13 +100,13 @@ func (c *Capture) Drop(n int) *Capture {
 	return c
 }
 
-// Duplicate inserts a copy of packet n behind it.
+// Duplicate inserts a copy of packet n after it.
 func (c *Capture) Duplicate(n int) *Capture {
 	c.Packets = slices.Insert(c.Packets, n, c.Packets[n-1])
 	return c
 }
 
-// Swap exchanges the contents of packets n and m; the times stay.
+// Swap swaps the contents of packets n and m, but not their times.
 func (c *Capture) Swap(n, m int) *Capture {
 	a, b := &c.Packets[n-1], &c.Packets[m-1]
 	*a, *b = *b, *a
@@ -115,14 +114,14 @@ func (c *Capture) Swap(n, m int) *Capture {
 	return c
 }
 
-// Edit replaces the bytes of packet n by what edit makes of a copy of them.
+// Edit replaces the bytes of packet n with the result of edit, which receives a copy.
 func (c *Capture) Edit(n int, edit func([]byte) []byte) *Capture {
 	p := &c.Packets[n-1]
 	p.Data = edit(bytes.Clone(p.Data))
 	return c
 }
 
-// Snap truncates all packets to n bytes, as a recorder does with a snapshot length.
+// Snap truncates all packets to n bytes, like a snapshot length.
 func (c *Capture) Snap(n int) *Capture {
 	for i := range c.Packets {
 		p := &c.Packets[i]
@@ -133,8 +132,8 @@ func (c *Capture) Snap(n int) *Capture {
 	return c
 }
 
-// Map returns a recording of the given link type of what f makes of each packet;
-// a packet may become several or none. Times stay.
+// Map returns a recording of the given link type with the result of f for each packet, which may be several packets or
+// none. Times do not change.
 func (c *Capture) Map(linkType int, f func(frame []byte) [][]byte) *Capture {
 	m := New(linkType)
 	for _, p := range c.Packets {

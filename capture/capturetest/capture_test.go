@@ -26,7 +26,7 @@ var (
 	at = time.Date(2024, 5, 17, 12, 0, 0, 123456000, time.UTC)
 )
 
-// gopacket, which shares nothing with the builders, understands what they make.
+// gopacket, which shares no code with the builders, decodes their frames.
 func TestFramesDecode(t *testing.T) {
 	payload := []byte("payload")
 	for name, c := range map[string]struct {
@@ -145,8 +145,7 @@ func TestGzip(t *testing.T) {
 	}
 }
 
-// What is generated are whole handshakes, message by message for each pair, in
-// the order of time, and the same for the same seed.
+// Generated recordings have complete handshakes, in order of time, and depend only on the seed.
 func TestGenerate(t *testing.T) {
 	const size = 4 << 20
 	var file, again, other bytes.Buffer
@@ -240,7 +239,7 @@ func TestGenerateReportsErrors(t *testing.T) {
 	}
 }
 
-// Link types that gopacket does not know are as the formats' specification says.
+// Link types that gopacket does not support match the specification of the formats.
 func TestFrameLayout(t *testing.T) {
 	ip := UDP(a, b, nil)
 	f := Frame(SLL2, ip)

@@ -1,6 +1,5 @@
-// Package capturetest makes recordings for tests: packet by packet, by corrupting
-// a recorded one, or large ones of traffic between many ranks (Generate).
+// Package capturetest makes recordings for tests: packet by packet, by corrupting a recorded one, or large ones of
+// traffic between many ranks (Generate).
 //
-// It shares no code with the reader that it tests. It trusts its caller, and is
-// not for anything but tests: bad arguments make it panic.
+// It shares no code with the reader under test. It is for tests only and panics on invalid arguments.
 package capturetest

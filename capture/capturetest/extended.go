@@ -7,15 +7,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Talk records packets of the extended profile between ranks 0 and 1 at
-// 10.12.0.1 and 10.12.0.2, 100 µs apart.
+// Talk records packets of the extended profile between ranks 0 and 1 at 10.12.0.1 and 10.12.0.2, 100 µs apart.
 type Talk struct {
 	Capture *Capture
-	// Sessions are those of the two ranks; Numbers the last packet numbers.
+	// Sessions are the sessions of the two ranks; Numbers their last packet numbers.
 	Sessions [2]protocol.Session
 	Numbers  [2]uint32
-	// Stream puts the packets on a TCP connection, SegmentLen bytes a
-	// segment, or a packet each if that is 0.
+	// Stream sends the packets on a TCP connection, in segments of SegmentLen bytes, or one segment per packet if that
+	// is 0.
 	Stream     bool
 	SegmentLen int
 
@@ -23,25 +22,23 @@ type Talk struct {
 	sequence [2]uint32
 }
 
-// NewTalk returns a recording of nothing yet, between ranks that know each
-// other's sessions.
+// NewTalk returns an empty recording of two ranks that know each other's sessions.
 func NewTalk(stream bool) *Talk {
 	return &Talk{Capture: New(Ethernet), Sessions: [2]protocol.Session{0xa0, 0xb1}, Stream: stream, at: generatedStart}
 }
 
-// Address is that of a rank.
+// Address returns the address of a rank.
 func (t *Talk) Address(rank int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 12, 0, byte(rank + 1)}), protocol.Port)
 }
 
-// Later lets time go by.
+// Later advances the time.
 func (t *Talk) Later(d time.Duration) *Talk {
 	t.at = t.at.Add(d)
 	return t
 }
 
-// Send records a packet from a rank. Ranks and sessions are filled in, and the
-// number of a numbered packet unless it has one.
+// Send records a packet from a rank. It fills in ranks and sessions, and the number of a numbered packet if that is 0.
 func (t *Talk) Send(from int, h protocol.ExtHeader, payload []byte) *Talk {
 	h.Src, h.Dst = uint32(from), uint32(1-from)
 	h.Session, h.PeerSession = t.Sessions[from], t.Sessions[1-from]
@@ -72,16 +69,14 @@ func (t *Talk) Raw(from int, b []byte) *Talk {
 	return t
 }
 
-// Eager records a message from a rank that is sent at once, in packets of size
-// bytes, and the ACK that answers.
+// Eager records an eager message from a rank, in packets of size bytes, and its ACK.
 func (t *Talk) Eager(from int, message uint32, payload []byte, size int) *Talk {
 	h := protocol.ExtHeader{Type: protocol.Data, Flags: protocol.FlagEager, Message: message, Tag: 5, Length: uint32(len(payload))}
 	t.pieces(from, h, payload, size)
 	return t.Ack(1 - from)
 }
 
-// Rendezvous records a message that is announced first, and the ACK that
-// answers.
+// Rendezvous records a message from a rank that starts with a SEND_REQUEST, and its ACK.
 func (t *Talk) Rendezvous(from int, message uint32, payload []byte, size int) *Talk {
 	h := protocol.ExtHeader{Type: protocol.SendRequest, Message: message, Tag: 5, Length: uint32(len(payload))}
 	t.Send(from, h, nil)
@@ -105,8 +100,7 @@ func (t *Talk) pieces(from int, h protocol.ExtHeader, payload []byte, size int) 
 	}
 }
 
-// Ack records an ACK from a rank of all that was sent to it, and of ranges
-// beyond.
+// Ack records an ACK from a rank of all packets sent to it, and of the given ranges beyond.
 func (t *Talk) Ack(from int, ranges ...protocol.Range) *Talk {
 	payload := protocol.AppendAck(nil, &protocol.AckInfo{MessageLimit: 65537, EagerLimit: 1 << 20, Delay: 250 * time.Microsecond, Ranges: ranges})
 	return t.Send(from, protocol.ExtHeader{Type: protocol.Ack, Call: protocol.RecvInt, Acknowledged: t.Numbers[1-from] + 1}, payload)

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 )
 
-// The link types that Frame can make, as the pcap formats number them.
+// Link types supported by Frame, as numbered by the pcap formats.
 const (
 	Null     = 0
 	Ethernet = 1
@@ -27,8 +27,8 @@ const (
 	protoFragment = 44
 )
 
-// Frame puts a link layer header before an IP packet; on Ethernet and Linux
-// "any" interfaces, behind VLAN tags, the outermost first.
+// Frame adds a link layer header to an IP packet. On Ethernet and Linux "any" interfaces it adds VLAN tags, the
+// outermost first.
 func Frame(linkType int, ip []byte, vlans ...uint16) []byte {
 	v6 := ip[0]>>4 == 6
 	kind := uint16(0x0800)
@@ -36,7 +36,7 @@ func Frame(linkType int, ip []byte, vlans ...uint16) []byte {
 	if v6 {
 		kind, family = 0x86dd, 30
 	}
-	// Tags are what EtherType, tag, EtherType, tag, ..., EtherType make.
+	// tags is the sequence tag, EtherType, …, tag, EtherType that follows the first EtherType.
 	var tags []byte
 	first := kind
 	for i := len(vlans) - 1; i >= 0; i-- {
@@ -70,7 +70,7 @@ func Frame(linkType int, ip []byte, vlans ...uint16) []byte {
 	return append(append(b, tags...), ip...)
 }
 
-// IP makes an IPv4 or IPv6 packet.
+// IP returns an IPv4 or IPv6 packet.
 func IP(src, dst netip.Addr, proto uint8, payload []byte) []byte {
 	if src.Is6() {
 		b := []byte{0x60, 0, 0, 0, 0, 0, proto, 64}
@@ -85,7 +85,7 @@ func IP(src, dst netip.Addr, proto uint8, payload []byte) []byte {
 	return append(b, payload...)
 }
 
-// UDP makes an IP packet with a UDP datagram, without UDP checksum.
+// UDP returns an IP packet with a UDP datagram, without a UDP checksum.
 func UDP(src, dst netip.AddrPort, payload []byte) []byte {
 	b := binary.BigEndian.AppendUint16(nil, src.Port())
 	b = binary.BigEndian.AppendUint16(b, dst.Port())
@@ -110,7 +110,7 @@ type Segment struct {
 	Payload []byte
 }
 
-// TCP makes an IP packet with a TCP segment, without TCP checksum.
+// TCP returns an IP packet with a TCP segment, without a TCP checksum.
 func TCP(src, dst netip.AddrPort, s Segment) []byte {
 	b := binary.BigEndian.AppendUint16(nil, src.Port())
 	b = binary.BigEndian.AppendUint16(b, dst.Port())
@@ -119,15 +119,15 @@ func TCP(src, dst netip.AddrPort, s Segment) []byte {
 	return IP(src.Addr(), dst.Addr(), ProtoTCP, append(b, s.Payload...))
 }
 
-// VXLAN makes an IP packet with a VXLAN datagram around an Ethernet frame.
+// VXLAN returns an IP packet with a VXLAN datagram around an Ethernet frame.
 func VXLAN(src, dst netip.AddrPort, network uint32, frame []byte) []byte {
 	b := append([]byte{8, 0, 0, 0}, 0, 0, 0, 0)
 	binary.BigEndian.PutUint32(b[4:], network<<8)
 	return UDP(src, dst, append(b, frame...))
 }
 
-// Fragments splits an IP packet without options or extension headers into fragments
-// with size bytes of payload, a multiple of 8.
+// Fragments splits an IP packet without options or extension headers into fragments with size bytes of payload, a
+// multiple of 8.
 func Fragments(ip []byte, id uint32, size int) [][]byte {
 	if size%8 != 0 || size <= 0 {
 		panic("a fragment must carry a multiple of 8 bytes")
@@ -145,7 +145,7 @@ func Fragments(ip []byte, id uint32, size int) [][]byte {
 	return fragments
 }
 
-// Fragment makes one fragment of the packet that starts with the given IP header.
+// Fragment returns one fragment of the packet with the given IP header.
 func Fragment(header []byte, id uint32, offset int, more bool, payload []byte) []byte {
 	b := append([]byte(nil), header...)
 	if b[0]>>4 == 6 {
@@ -172,7 +172,7 @@ func Fragment(header []byte, id uint32, offset int, more bool, payload []byte) [
 	return append(b, payload...)
 }
 
-// checksum is that of an IPv4 header whose own is 0.
+// checksum returns the checksum of an IPv4 header whose checksum field is 0.
 func checksum(b []byte) uint16 {
 	var sum uint32
 	for i := 0; i+1 < len(b); i += 2 {

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Generated says what Generate has done.Bytes.
+// Generated has the totals of a recording written by Generate.
 type Generated struct {
 	Packets, Messages, Bytes int64
 }
@@ -17,22 +17,21 @@ type Generated struct {
 const (
 	generatedPairs = 32
 	generatedChunk = 256 << 10
-	// generatedLine is how many nanoseconds a byte takes at 10 Gbit/s.
+	// generatedLine is the transmission time of a byte at 10 Gbit/s in nanoseconds.
 	generatedLine = 0.8
 )
 
-// Start of the generated recordings.
+// generatedStart is the start time of generated recordings.
 var generatedStart = time.Date(2024, 5, 17, 9, 0, 0, 0, time.UTC)
 
-// Generate writes a pcap file of about size bytes: 32 pairs of ranks at 10.12.0.1
-// and up, each of which sends messages of 1 to 50,000 words, in either direction,
-// ints and floats, in whole and undisturbed handshakes. The same seed gives the
-// same file.
+// Generate writes a pcap file of about size bytes: 32 pairs of ranks at 10.12.0.1 and up, each of which exchanges
+// messages of 1 to 50,000 words, in both directions, ints and floats, in complete handshakes without errors. The file
+// depends only on size and seed.
 func Generate(w io.Writer, size int64, seed uint64) (Generated, error) {
 	g := newGenerator(seed)
 	var done Generated
 	for {
-		// The next packet is the one of the pair that is next.
+		// The next packet belongs to the pair with the earliest one.
 		var p *generatedPair
 		for i := range g.pairs {
 			q := &g.pairs[i]
@@ -56,7 +55,7 @@ func Generate(w io.Writer, size int64, seed uint64) (Generated, error) {
 	}
 }
 
-// generator holds what the packets are made of.
+// generator is the state of Generate.
 type generator struct {
 	rand    *rand.Rand
 	out     []byte
@@ -64,7 +63,7 @@ type generator struct {
 	pairs   [generatedPairs]generatedPair
 }
 
-// generatedPair is two ranks and the message between them.
+// generatedPair is two ranks and their current message.
 type generatedPair struct {
 	at    time.Duration // of the next packet, since the start
 	ranks [2]uint32     // sender, receiver
@@ -74,7 +73,7 @@ type generatedPair struct {
 	sent  int64
 }
 
-// generatedStep is the packet that comes next.
+// generatedStep is the type of the next packet.
 type generatedStep uint8
 
 const (
@@ -102,7 +101,7 @@ func (g *generator) between(from, to time.Duration) time.Duration {
 	return from + time.Duration(g.rand.Int64N(int64(to-from)))
 }
 
-// words draws the length of a message: many small ones, some large ones.
+// words returns a random message length: many are short, some long.
 func (g *generator) words() uint32 {
 	switch k := g.rand.IntN(100); {
 	case k < 20:
@@ -116,7 +115,7 @@ func (g *generator) words() uint32 {
 	}
 }
 
-// emit writes a pair's next packet, and reports whether it ends a message.
+// emit writes the next packet of a pair, and reports whether it ends a message.
 func (g *generator) emit(p *generatedPair) bool {
 	h := protocol.Header{Src: p.ranks[0], Dst: p.ranks[1]}
 	switch p.step {
@@ -162,7 +161,7 @@ func (g *generator) emit(p *generatedPair) bool {
 	return false
 }
 
-// packet writes a record with an Ethernet frame around one datagram.
+// packet writes a record with one datagram in an Ethernet frame.
 func (g *generator) packet(at time.Duration, h protocol.Header, withHeader bool, payload []byte) {
 	size := len(payload)
 	if withHeader {

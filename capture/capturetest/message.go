@@ -8,22 +8,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// MaxOffload is how many datagrams Linux has in one piece where it leaves their
-// segmentation to the network card, and how many of a received message it joins.
+// MaxOffload is the maximum number of datagrams that Linux passes to the network card for segmentation at once, and
+// that it coalesces on receipt.
 const MaxOffload = 45
 
-// Message is a message of rank Src, at From, to rank Dst, at To.
+// Message is a message from rank Src, at address From, to rank Dst, at address To.
 type Message struct {
 	Src, Dst uint32
 	From, To netip.AddrPort
 	Words    uint32
 	Shape    protocol.Shape
-	// Together is how many datagrams of DATA at most are recorded as one packet.
+	// Together is the maximum number of DATA datagrams recorded as one packet.
 	Together int
 }
 
-// Message appends the packets of a whole handshake, 10 µs apart. The words count
-// from 0.
+// Message appends the packets of a complete handshake, 10 µs apart. The payload words count from 0.
 func (c *Capture) Message(t time.Time, m Message) *Capture {
 	send := func(from, to netip.AddrPort, payload []byte) {
 		c.UDP(t, from, to, payload)

@@ -11,7 +11,7 @@ import (
 // Format is a variant of a file format.
 type Format struct {
 	BigEndian bool
-	// Nano writes nanoseconds; only for pcap.
+	// Nano writes time stamps in nanoseconds; only for pcap.
 	Nano bool
 }
 
@@ -27,8 +27,8 @@ func (f Format) order() byteOrder {
 	return binary.LittleEndian
 }
 
-// Pcap returns the recording as a pcap file. It has the first interface's link
-// type, and the packets of all of them.
+// Pcap returns the recording as a pcap file. It has the link type of the first interface, and the packets of all
+// interfaces.
 func (c *Capture) Pcap(f Format) []byte {
 	o := f.order()
 	magic, tick := uint32(0xa1b2c3d4), time.Microsecond
@@ -55,7 +55,7 @@ func appendPcapHeader(b []byte, o byteOrder, magic uint32, linkType int) []byte 
 	return o.AppendUint32(b, uint32(linkType))
 }
 
-// Pcapng returns the recording as a pcapng file of one section.
+// Pcapng returns the recording as a pcapng file with one section.
 func (c *Capture) Pcapng(f Format) []byte {
 	o := f.order()
 	section := o.AppendUint32(nil, 0x1a2b3c4d)
@@ -78,7 +78,7 @@ func (c *Capture) Pcapng(f Format) []byte {
 	return b
 }
 
-// appendBlock pads body and puts the block's type and lengths around it.
+// appendBlock appends a block with the given body, which it pads.
 func appendBlock(b []byte, o byteOrder, kind uint32, body []byte) []byte {
 	padding := -len(body) & 3
 	total := uint32(12 + len(body) + padding)
@@ -107,7 +107,7 @@ func (i Interface) block(o byteOrder) []byte {
 	return o.AppendUint32(b, 0)
 }
 
-// ticks returns a time as the interface counts it.
+// ticks converts a time to ticks of the interface's clock.
 func (i Interface) ticks(t time.Time) uint64 {
 	r := i.Resolution
 	if r == 0 {

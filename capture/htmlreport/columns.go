@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// place returns the number of a text in a list, to which it adds it if it is not there.
-// With a limit, everything beyond it gets the last number.
+// place returns the index of text in the list, and appends text if necessary. If the list has reached limit, which is
+// not 0, it returns the last index instead.
 func place(list *[]string, text string, limit int) int {
 	if i := slices.Index(*list, text); i >= 0 {
 		return i
@@ -18,11 +18,10 @@ func place(list *[]string, text string, limit int) int {
 	return len(*list) - 1
 }
 
-// digits is a column of small numbers, written as a string with a digit of base
-// 32 for each.
+// digits is a column of small numbers, encoded as a string with one digit of base 32 each.
 type digits []byte
 
-// MarshalJSON writes the string.
+// MarshalJSON encodes the string.
 func (d digits) MarshalJSON() ([]byte, error) {
 	b := append(make([]byte, 0, len(d)+2), '"')
 	for _, n := range d {

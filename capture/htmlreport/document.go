@@ -7,9 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture"
 )
 
-// document is the data that the page's script reads: a column per field, so that
-// names are not repeated, with times as differences, in nanoseconds. What is not
-// known is -1.
+// document is the data for the page's script. It has a column per field, so that names are not repeated, with times as
+// differences in nanoseconds. Unknown values are -1.
 type document struct {
 	Span     int64          `json:"span"`
 	Messages messageColumns `json:"messages"`
@@ -19,50 +18,49 @@ type document struct {
 	Waits    []openWait     `json:"waits"`
 	// Listed is false if the recording has more messages than the report.
 	Listed bool `json:"listed"`
-	// Approximate: quantiles are.
+	// Approximate is true if quantiles are approximate.
 	Approximate bool `json:"approximate,omitempty"`
 }
 
-// messageColumns have an entry per message.
+// messageColumns has an entry per message.
 type messageColumns struct {
-	ID    []int64  `json:"id"` // difference to the one before
+	ID    []int64  `json:"id"` // difference from the previous one
 	Src   []int    `json:"src"`
 	Dst   []int    `json:"dst"`
 	Words []uint32 `json:"words"`
 	Tag   []int    `json:"tag"`
-	// Call and Verdict are places in Calls and Verdicts.
+	// Call and Verdict are indices into Calls and Verdicts.
 	Call     []int    `json:"call"`
 	Calls    []string `json:"calls"`
 	Verdict  []int    `json:"verdict"`
 	Verdicts []string `json:"verdicts"`
-	Start    []int64  `json:"start"` // difference to the one before
+	Start    []int64  `json:"start"` // difference from the previous one
 	// Phases are request to clear, clear to data, data to ACK, and total.
 	Phases          [4][]int64 `json:"phases"`
 	Retransmissions []int      `json:"retransmissions"`
 	Complete        digits     `json:"complete"`
-	// Steps is how many of the steps are the message's.
+	// Steps is the number of steps of each message.
 	Steps []int `json:"steps"`
 }
 
-// stepColumns have an entry per step, message by message.
+// stepColumns has an entry per step, message by message.
 type stepColumns struct {
-	// Time is the difference to the message's step before, or to its start.
+	// Time is the difference from the previous step of the message, or from its start.
 	Time []int64 `json:"time"`
 	// Length is the time from the first packet to the last.
 	Length  []int64 `json:"length"`
-	Packet  []int64 `json:"packet"` // difference to the one before
+	Packet  []int64 `json:"packet"` // difference from the previous one
 	Packets []int   `json:"packets"`
 	Bytes   []int64 `json:"bytes"`
-	// Type is a place in Types, Flags are the flag constants; both are a
-	// digit of base 32 each.
+	// Type is an index into Types, Flags a set of flag constants.
 	Type  digits   `json:"type"`
 	Types []string `json:"types"`
 	Flags digits   `json:"flags"`
 }
 
-// findingColumns have an entry per finding.
+// findingColumns has an entry per finding.
 type findingColumns struct {
-	// First is the finding at which the page opens, or -1.
+	// First is the finding selected when the page opens, or -1.
 	First    int       `json:"first"`
 	Kind     []int     `json:"kind"`
 	Kinds    []kindRow `json:"kinds"`
@@ -72,7 +70,7 @@ type findingColumns struct {
 	Messages [][]int64 `json:"messages"` // IDs
 }
 
-// pairRow is the summary of a pair of ranks, or of all.
+// pairRow is the summary of a pair of ranks, or of all ranks.
 type pairRow struct {
 	Src             int   `json:"src"`
 	Dst             int   `json:"dst"`
@@ -80,17 +78,17 @@ type pairRow struct {
 	Complete        int64 `json:"complete"`
 	Words           int64 `json:"words"`
 	Retransmissions int64 `json:"retransmissions"`
-	// Phases are count, p50, p90, p99 and maximum of each phase.
+	// Phases are the count, p50, p90, p99 and maximum of each phase.
 	Phases [4][5]int64 `json:"phases"`
 }
 
 // mostTime bounds times, in nanoseconds, so that their differences do not overflow.
 const mostTime = 1 << 61
 
-// maxTypes is how many types of packets are distinguished: as many as a digit can name.
+// maxTypes is the maximum number of packet types, bounded by a digit.
 const maxTypes = 32
 
-// noTime stands for a time that is not known.
+// noTime is an unknown time.
 const noTime = -1
 
 func newDocument(r *capture.Report) *document {
@@ -157,9 +155,8 @@ func newPairRow(p *capture.PairSummary) pairRow {
 	return row
 }
 
-// nanoseconds turns seconds into nanoseconds. What is no number becomes 0, what
-// is out of range the largest there is: a corrupt time stamp must not cost the
-// report.
+// nanoseconds converts seconds to nanoseconds. NaN becomes 0, and the result is limited to ±mostTime: a corrupt time
+// stamp must not break the report.
 func nanoseconds(s float64) int64 {
 	n := math.Round(s * 1e9)
 	switch {

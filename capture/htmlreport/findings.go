@@ -11,14 +11,13 @@ import (
 // kindRow is a kind of finding.
 type kindRow struct {
 	Name capture.Kind `json:"name"`
-	// Level is 0 for what stops or corrupts an exchange, 1 for what delays
-	// it, 2 for what is worth knowing.
+	// Level is 0 if the finding stops or corrupts an exchange, 1 if it delays one, and 2 for information.
 	Level int `json:"level"`
-	// Total counts those that are not listed too.
+	// Total includes findings that are not listed.
 	Total int `json:"total"`
 }
 
-// levels has the kinds that are not of level 0.
+// levels has the kinds with a level other than 0.
 var levels = map[capture.Kind]int{
 	capture.LostPacket:          1,
 	capture.RetransmittedPacket: 1,
@@ -30,18 +29,19 @@ var levels = map[capture.Kind]int{
 	capture.ClosedByPeer:        2,
 }
 
-// maxStatic bounds the findings that can be read without the script.
+// maxStatic bounds the number of findings readable without the script.
 const maxStatic = 100
 
-// staticFinding is a finding as the page shows it without the script.
+// staticFinding is a finding as shown without the script.
 type staticFinding struct {
 	Number                  int // from 1
 	Level                   int
-	First                   bool // the one at which the page opens
+	First                   bool // selected when the page opens
 	Kind, Time, Text, Where string
 }
 
-// firstFinding returns the place of the finding at which the page opens: the first of the most serious, or -1.
+// firstFinding returns the index of the finding selected when the page opens, the first of the most serious ones, or
+// -1.
 func firstFinding(findings []capture.Finding) int {
 	first := -1
 	for i := range findings {
@@ -65,7 +65,7 @@ func newStaticFindings(r *capture.Report) []staticFinding {
 	return list
 }
 
-// textOf returns the text of a finding, with the causes that are left.
+// textOf returns the text of a finding, including its possible causes.
 func textOf(f *capture.Finding) string {
 	text := f.Text
 	for i := range f.Possible {
@@ -79,7 +79,7 @@ func textOf(f *capture.Finding) string {
 	return text
 }
 
-// listed returns numbers in words: "packets 4, 5".
+// listed formats a list of numbers: "packets 4, 5".
 func listed(word string, numbers []int64) string {
 	texts := make([]string, len(numbers))
 	for i, n := range numbers {
@@ -110,7 +110,7 @@ func newFindings(r *capture.Report) findingColumns {
 		c.Kind = append(c.Kind, k)
 		c.Time = append(c.Time, nanoseconds(f.Time))
 		c.Text = append(c.Text, textOf(f))
-		c.Packets = append(c.Packets, append([]int64{}, f.Packets...)) // empty and not null
+		c.Packets = append(c.Packets, append([]int64{}, f.Packets...)) // [] instead of null
 		c.Messages = append(c.Messages, append([]int64{}, f.Messages...))
 	}
 	for i := range c.Kinds {
@@ -120,8 +120,7 @@ func newFindings(r *capture.Report) findingColumns {
 	return c
 }
 
-// openWait is a rank that waits at the end of the recording: the message's ID, who
-// waits for what from whom, and since when in nanoseconds.
+// openWait is a rank waiting at the end of the recording. Since is in nanoseconds.
 type openWait struct {
 	Message int64  `json:"message"`
 	Who     int    `json:"who"`

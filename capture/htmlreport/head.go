@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture"
 )
 
-// head is the text at the top of the page, which can be read without the script.
+// head is the text at the top of the page, readable without the script.
 type head struct {
 	Name, Source string
 	Verdict      string
@@ -25,7 +25,7 @@ type head struct {
 // fact is a number about the recording.
 type fact struct {
 	Name, Value string
-	// Detail is empty if there is nothing to add.
+	// Detail may be empty.
 	Detail string
 }
 
@@ -69,7 +69,7 @@ func newHead(r *capture.Report) head {
 	return h
 }
 
-// verdict is the answer to the first question, and how it is marked.
+// verdict returns the verdict and its class.
 func verdict(r *capture.Report) (text, state string) {
 	n := int64(len(r.Findings)) + r.Summary.FindingsNotListed
 	switch {
@@ -83,7 +83,7 @@ func verdict(r *capture.Report) (text, state string) {
 	return "clean", "clean"
 }
 
-// extended says what is counted, and not drawn.
+// extended describes the messages of the extended profile, which are counted but not drawn.
 func extended(pairs []capture.ExtendedPair) string {
 	var packets, messages, complete, retransmissions int64
 	for i := range pairs {
@@ -132,7 +132,7 @@ func seconds(s float64) string {
 	return strconv.FormatFloat(max(s, 0)*1e6, 'f', 1, 64) + " µs"
 }
 
-// count prints a number with a thin space between thousands.
+// count formats a number with thin spaces between thousands.
 func count(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -164,7 +164,7 @@ func share(part, whole int64) string {
 	if whole <= 0 {
 		return ""
 	}
-	// Rounded down: 100 % means all of them.
+	// Round down: 100 % means all.
 	tenths := math.Floor(float64(part) / float64(whole) * 1000)
 	return strconv.FormatFloat(tenths/10, 'f', -1, 64) + " %"
 }

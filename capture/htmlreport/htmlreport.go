@@ -18,8 +18,7 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// scripts are the parts of the page's script, in the order in which they are put
-// together: all of them share one function's scope.
+// scripts are the parts of the page's script, in the order of concatenation. They share the scope of one function.
 var scripts = []string{
 	"format.js", "data.js", "scale.js", "store.js", "canvas.js", "tooltip.js", "ladder_lanes.js", "ladder_marks.js",
 	"ladder_arrows.js", "ladder_density.js", "ladder.js", "ladder_input.js", "minimap.js", "findings.js", "inspector.js",
@@ -29,10 +28,10 @@ var scripts = []string{
 // ErrNoReport is returned by Write for a nil report.
 var ErrNoReport = errors.New("htmlreport: there is no report to write")
 
-// page is what the template is given.
+// page is the argument of the template.
 type page struct {
 	head
-	// Findings are those that can be read without the script.
+	// Findings are the findings readable without the script.
 	Findings []staticFinding
 	Style    template.CSS
 	Script   template.JS
@@ -40,7 +39,7 @@ type page struct {
 	Policy   string
 }
 
-// parts are the same for every report.
+// parts is the constant content of reports.
 type parts struct {
 	template *template.Template
 	style    template.CSS
@@ -48,11 +47,10 @@ type parts struct {
 	policy   string
 }
 
-// static is read once, and only by a program that writes a report.
+// static loads the parts once, when the first report is written.
 var static = sync.OnceValue(loadParts)
 
-// loadParts reads the embedded files; that they are there and parse is a property
-// of the build, which every test of this package checks.
+// loadParts reads the embedded files. It panics if one is missing or invalid, which every test of this package checks.
 func loadParts() parts {
 	read := func(name string) string {
 		b, err := assets.ReadFile("assets/" + name)
@@ -68,8 +66,7 @@ func loadParts() parts {
 	}
 	js.WriteString("})();\n")
 	css := read("style.css")
-	// The policy names the one script and the one style sheet by their
-	// hashes: nothing else runs, even if it got into the page.
+	// The policy names the script and the style sheet by their hashes: no other one runs, even if it got into the page.
 	policy := fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; base-uri 'none'; form-action 'none'",
 		hash(js.String()), hash(css))
 	return parts{
@@ -83,14 +80,12 @@ func hash(text string) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// Write writes r as an HTML page. The same report gives the same bytes. Errors are
-// ErrNoReport and those of w.
+// Write writes r as an HTML page. The output depends only on r. The error is ErrNoReport or an error of w.
 func Write(w io.Writer, r *capture.Report) error {
 	if r == nil {
 		return ErrNoReport
 	}
-	// Marshal writes <, > and & as escapes, so that no text can end the
-	// script element that holds the data.
+	// Marshal escapes <, > and &, so that no text can end the script element that holds the data.
 	data, err := json.Marshal(newDocument(r))
 	if err != nil {
 		return fmt.Errorf("htmlreport: encode %q: %w", r.Source, err)

@@ -29,7 +29,7 @@ func page(t *testing.T, r *capture.Report) string {
 
 var dataElement = regexp.MustCompile(`(?s)<script type="application/json" id="data">(.*?)</script>`)
 
-// data returns the data in a page, as the script reads it.
+// data returns the data in a page, as decoded by the script.
 func data(t *testing.T, page string) map[string]any {
 	t.Helper()
 	m := dataElement.FindStringSubmatch(page)
@@ -63,7 +63,7 @@ func TestTextCannotBreakOut(t *testing.T) {
 		}
 		d := data(t, got)
 		findings := d["findings"].(map[string]any)
-		// As runes, every byte that is no UTF-8 is U+FFFD.
+		// In a conversion to runes, each invalid byte of UTF-8 becomes U+FFFD.
 		if got, want := findings["text"].([]any)[0], string([]rune(text)); got != want {
 			t.Errorf("the finding's text is %q, want %q", got, want)
 		}
@@ -133,7 +133,8 @@ func TestHeadCanBeReadWithoutScript(t *testing.T) {
 	}
 }
 
-// TestFindingsCanBeReadWithoutScript: the page opens at the first of the most serious, and each has its packets.
+// TestFindingsCanBeReadWithoutScript: the page opens at the first of the most serious findings, and each finding lists
+// its packets.
 func TestFindingsCanBeReadWithoutScript(t *testing.T) {
 	r := &capture.Report{Findings: []capture.Finding{
 		{Kind: capture.Padding, Text: "rank 1 pads", Packets: []int64{3}},
@@ -209,7 +210,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestEveryScriptIsInThePage finds a script that was added, but not to the list.
+// TestEveryScriptIsInThePage finds scripts that are missing from the list.
 func TestEveryScriptIsInThePage(t *testing.T) {
 	html := page(t, &capture.Report{})
 	files, err := os.ReadDir("assets")

@@ -7,30 +7,29 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture"
 )
 
-// Flags of a step; the script knows them by the same numbers.
+// Flags of a step. The script uses the same numbers.
 const (
 	flagFromSender = 1 << iota
 	// flagRetransmitted: retransmitted after a time-out.
 	flagRetransmitted
 	// flagDuplicate: delivered twice by the network.
 	flagDuplicate
-	// flagLost: recorded, but a retransmission shows that it, or a part of it, did
-	// not arrive.
+	// flagLost: recorded, but a retransmission shows that it, or a part of it, did not arrive.
 	flagLost
-	// flagMissing: not recorded at all; what followed shows that it was sent.
+	// flagMissing: not recorded, but later packets show that it was sent.
 	flagMissing
 )
 
 // wireOrder has the packet types of a message in the order of the handshake.
 var wireOrder = []string{"SEND_REQUEST", "CLEAR_TO_SEND", "DATA", "ACK"}
 
-// step is a step with what the diagram shows besides.
+// step is a step and its flags.
 type step struct {
 	capture.Step
 	flags byte
 }
 
-// copiedPackets are the packets that the network delivered twice.
+// copiedPackets returns the packets delivered twice by the network.
 func copiedPackets(r *capture.Report) map[int64]bool {
 	copies := map[int64]bool{}
 	for i := range r.Findings {
@@ -43,7 +42,7 @@ func copiedPackets(r *capture.Report) map[int64]bool {
 	return copies
 }
 
-// drawn returns a message's steps, with what its verdict says about them.
+// drawn returns the steps of a message, with flags derived from its verdict.
 func drawn(m *capture.Message, copies map[int64]bool) []step {
 	if len(m.Steps) == 0 {
 		return nil
@@ -66,7 +65,7 @@ func drawn(m *capture.Message, copies map[int64]bool) []step {
 	if !ok {
 		return steps
 	}
-	// "DATA or its ACK" is drawn at DATA: which of them it was is not known.
+	// "DATA or its ACK" is drawn at DATA because the lost one of the two is not known.
 	what, _, _ = strings.Cut(what, " or ")
 	for place, typ := range wireOrder {
 		if !strings.Contains(what, typ) {
@@ -81,8 +80,8 @@ func drawn(m *capture.Message, copies map[int64]bool) []step {
 	return steps
 }
 
-// recordedBeyond reports whether a packet type was recorded although it is not
-// among the steps, because not all steps are kept.
+// recordedBeyond reports whether a packet type was recorded although it is not among the steps, because not all steps
+// are kept.
 func recordedBeyond(m *capture.Message, place int) bool {
 	p := &m.Phases
 	switch place {
@@ -96,7 +95,7 @@ func recordedBeyond(m *capture.Message, place int) bool {
 	return m.Complete
 }
 
-// insertMissing puts a step that was not recorded between its neighbours.
+// insertMissing inserts a step that was not recorded between its neighbors.
 func insertMissing(steps []step, place int) []step {
 	at := slices.IndexFunc(steps, func(s step) bool {
 		return slices.Index(wireOrder, s.Type) > place

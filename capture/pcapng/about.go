@@ -7,27 +7,27 @@ import (
 	"unicode/utf8"
 )
 
-// applicationName is how a file says that it was written here.
+// applicationName is the value of the option shb_userappl that marks files written by a Writer.
 const applicationName = "zrlmpid"
 
-// About are the properties of a file, beside its packets. Those that a file does not have are zero.
+// About has the properties of a file other than its packets. Missing properties are zero.
 type About struct {
-	// Own: a Writer wrote the file, so that it has no packets but ZRLMPI's.
+	// Own is true if a Writer wrote the file: then all of its packets are ZRLMPI packets.
 	Own     bool
 	Comment string
 	// End of the recording.
 	End time.Time
-	// Number of packets that were lost.
+	// Number of packets lost by the recorder.
 	Dropped int64
 }
 
-// The longest options that are read, in bytes, of a packet and of another block. What is longer is ignored.
+// Maximum length in bytes of the options of a packet and of another block. Longer options are ignored.
 const (
 	maxPacketOptions = 16 << 10
 	maxBlockOptions  = 64 << 10
 )
 
-// options yields the options of a block up to one that is invalid.
+// options yields the options of a block up to the first invalid one.
 func (g *ngReader) options(b []byte) iter.Seq2[uint16, []byte] {
 	return func(yield func(uint16, []byte) bool) {
 		for len(b) >= 4 {
@@ -41,7 +41,7 @@ func (g *ngReader) options(b []byte) iter.Seq2[uint16, []byte] {
 	}
 }
 
-// describe reads the options of the section header at hand.
+// describe reads the options of the current section header.
 func (g *ngReader) describe(total uint32) {
 	const fixed = 24
 	g.about = About{}
@@ -50,7 +50,7 @@ func (g *ngReader) describe(total uint32) {
 	}
 	b, err := g.w.need(int(total) - 4)
 	if err != nil {
-		return // which closeBlock reports
+		return // closeBlock reports the error
 	}
 	for code, value := range g.options(b[fixed:]) {
 		switch code {
@@ -62,7 +62,7 @@ func (g *ngReader) describe(total uint32) {
 	}
 }
 
-// comments returns those of the packet at hand, whose data ends at offset end of a block of so many bytes.
+// comments returns the comments of the current packet. Its data ends at offset end of a block of total bytes.
 func (g *ngReader) comments(end int, total uint32) (list []string) {
 	from := (end + 3) &^ 3
 	left := int64(total) - 4 - int64(from)
@@ -71,7 +71,7 @@ func (g *ngReader) comments(end int, total uint32) (list []string) {
 	}
 	b, err := g.w.need(from + int(left))
 	if err != nil {
-		return nil // which closeBlock reports, behind the packet
+		return nil // closeBlock reports the error after the packet
 	}
 	for code, value := range g.options(b[from:]) {
 		if code == optComment {
@@ -81,7 +81,7 @@ func (g *ngReader) comments(end int, total uint32) (list []string) {
 	return list
 }
 
-// statistics reads when the recording of an interface ended, and how many packets it has lost.
+// statistics reads the end time, the number of lost packets and notes from an interface statistics block.
 func (g *ngReader) statistics(total uint32) error {
 	const fixed = 20
 	if total < fixed+4 || total > fixed+4+maxBlockOptions {
@@ -115,7 +115,7 @@ func (g *ngReader) statistics(total uint32) error {
 	return nil
 }
 
-// text returns what a file has as a text, without what a terminal would act on.
+// text converts a text of a file to a string without control characters, which could affect a terminal.
 func text(b []byte) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r >= ' ' && r < 0x7f || r > 0x9f && r != utf8.RuneError {

@@ -5,22 +5,21 @@ import (
 	"time"
 )
 
-// ngClock is how an interface of a pcapng file counts time.
+// ngClock is the clock of an interface in a pcapng file.
 type ngClock struct {
-	// second is how many ticks a second has.
+	// second is the number of ticks per second.
 	second uint64
-	// offset is to be added, in seconds.
+	// offset is added to the time, in seconds.
 	offset int64
 }
 
-// maxDecimalDigits is the largest power of ten that fits 64 bits.
+// maxDecimalDigits is the largest exponent of a power of ten that fits in 64 bits.
 const maxDecimalDigits = 19
 
-// defaultClock counts microseconds, as a file means that says nothing.
+// defaultClock returns a clock with a resolution of one microsecond, the default of the format.
 func defaultClock() ngClock { return ngClock{second: 1e6} }
 
-// setResolution takes the value of the option if_tsresol, and reports whether a
-// 64-bit clock can have it.
+// setResolution applies the value of option if_tsresol. It returns false if the resolution does not fit in 64 bits.
 func (c *ngClock) setResolution(v byte) bool {
 	digits, base, most := v&0x7f, uint64(10), byte(maxDecimalDigits)
 	if v&0x80 != 0 {
@@ -36,7 +35,7 @@ func (c *ngClock) setResolution(v byte) bool {
 	return true
 }
 
-// time returns the time of a tick, to the nanosecond.
+// time converts ticks to a time, rounded down to the nanosecond.
 func (c *ngClock) time(ticks uint64) time.Time {
 	hi, lo := bits.Mul64(ticks%c.second, 1e9)
 	ns, _ := bits.Div64(hi, lo, c.second)

@@ -14,14 +14,14 @@ const (
 	udpLen, tcpLen   = 8, 20
 )
 
-// headers describes the headers of an IP packet with UDP or TCP.
+// headers describes the IP and UDP or TCP headers of a packet.
 type headers struct {
 	proto    byte
 	src, dst netip.AddrPort
-	seq, ack uint32 // of TCP
+	seq, ack uint32 // TCP only
 }
 
-// lengths returns the lengths of the IP header, and of the UDP or TCP header.
+// lengths returns the lengths of the IP header and of the UDP or TCP header.
 func (h *headers) lengths() (ip, transport int) {
 	ip, transport = ipv6Len, udpLen
 	if h.src.Addr().Is4() && h.dst.Addr().Is4() {
@@ -33,7 +33,7 @@ func (h *headers) lengths() (ip, transport int) {
 	return ip, transport
 }
 
-// addresses returns the addresses of the IP header. If one is IPv6, an IPv4 address is mapped.
+// addresses returns the addresses of the IP header. If only one is IPv4, it is mapped to IPv6.
 func (h *headers) addresses(ip int) (source, destination []byte) {
 	src, dst := h.src.Addr(), h.dst.Addr()
 	if ip == ipv4Len {
@@ -43,7 +43,7 @@ func (h *headers) addresses(ip int) (source, destination []byte) {
 	return s[:], d[:]
 }
 
-// maxPayload returns the most bytes of payload in a packet. The length field of IPv6 excludes its own header.
+// maxPayload returns the maximum payload of a packet. The length field of IPv6 excludes its own header.
 func (h *headers) maxPayload() int {
 	ip, transport := h.lengths()
 	if ip == ipv6Len {
@@ -52,7 +52,8 @@ func (h *headers) maxPayload() int {
 	return math.MaxUint16 - ip - transport
 }
 
-// append appends the headers of a packet with length bytes of payload, of which all but the first, data, are 0.
+// append appends the headers of a packet with length bytes of payload. The payload starts with data; the checksum
+// assumes that the rest is 0.
 func (h *headers) append(b, data []byte, length int) []byte {
 	ip, transport := h.lengths()
 	length += transport
@@ -86,13 +87,13 @@ func (h *headers) append(b, data []byte, length int) []byte {
 	pseudo := sum(sum(uint64(h.proto)+uint64(length), source), destination)
 	value := ^fold(sum(sum(pseudo, b[at:]), data))
 	if value == 0 && h.proto == udpNumber {
-		value = 0xffff // 0 says that there is none
+		value = 0xffff // 0 means no checksum
 	}
 	binary.BigEndian.PutUint16(b[checksum:], value)
 	return b
 }
 
-// sum adds bytes in pairs, of which the last is padded, to the sum of an Internet checksum (RFC 1071).
+// sum adds the 16-bit words of b, padded if its length is odd, to the sum of an Internet checksum (RFC 1071).
 func sum(to uint64, b []byte) uint64 {
 	for ; len(b) > 1; b = b[2:] {
 		to += uint64(binary.BigEndian.Uint16(b))

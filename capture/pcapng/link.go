@@ -1,9 +1,9 @@
 package pcapng
 
-// LinkType is a LINKTYPE number of the pcap formats: the header that a packet starts with.
+// LinkType is a LINKTYPE number of the pcap formats: the type of a packet's first header.
 type LinkType uint32
 
-// The link types that package capture decodes.
+// Link types decoded by package capture.
 const (
 	LinkNull     LinkType = 0 // BSD loopback: an address family in host order
 	LinkEthernet LinkType = 1

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// RankNote is a note on a rank at a time: *Depths or *Call. A file has it as a comment of interface statistics.
+// RankNote is a note about a rank, *Depths or *Call. It is stored as a comment of interface statistics.
 type RankNote interface {
-	// Of returns the rank, and the time.
+	// Of returns the rank and the time of the note.
 	Of() (rank int, at time.Time)
-	// comment is how a file has it.
+	// comment returns the text of the comment.
 	comment() string
 }
 
-// Depths are the lengths of a rank's queues at a time: receives that no message has matched, messages that no receive
-// has matched, and pending sends.
+// Depths are the lengths of a rank's queues: receives that no message has matched, messages that no receive has
+// matched, and pending sends.
 type Depths struct {
 	Time                            time.Time
 	Rank, Posted, Unexpected, Sends int
@@ -29,35 +29,35 @@ func (d *Depths) comment() string {
 	return fmt.Sprintf(depthsFormat, d.Rank, d.Posted, d.Unexpected, d.Sends)
 }
 
-// Call is an operation of a rank's program that was posted or has ended: a send, a receive, or a collective call.
+// Call is an operation posted or completed by a rank's program: a send, a receive, or a collective call.
 type Call struct {
 	Time time.Time
 	Rank int
-	// ID distinguishes it from the others of its rank, unless it has ended at once.
+	// ID distinguishes the pending calls of a rank. It is not unique for a call that completed at once.
 	ID int64
-	// Name is Send, Receive, or that of the collective operation.
+	// Name is Send, Receive, or the name of the collective operation.
 	Name  string
 	State CallState
-	// Took is the time since it was posted.
+	// Took is the time since the call was posted.
 	Took time.Duration
-	// Peer is -1 for a receive from any source and for a collective call, whose number is Tag. Tag is -1 if any
-	// matches, and Bytes is -1 if it may differ between ranks.
+	// Peer is -1 for a receive from any source and for a collective call. Tag is the number of a collective call, or -1
+	// if any tag matches. Bytes is -1 if it may differ between ranks.
 	Peer, Tag int
 	Comm      uint32
 	Bytes     int64
 }
 
-// CallState says what has become of a call.
+// CallState is the state of a call.
 type CallState string
 
-// The states of calls.
+// States of a call.
 const (
 	Posted CallState = "posted"
 	Ended  CallState = "ended"
 	Failed CallState = "failed"
 )
 
-// The names of calls that are messages.
+// Names of point-to-point calls.
 const (
 	SendCall    = "Send"
 	ReceiveCall = "Receive"
@@ -72,7 +72,7 @@ func (c *Call) comment() string {
 	return fmt.Sprintf(callFormat, c.Rank, c.ID, c.Name, c.State, c.Took.Nanoseconds(), c.Peer, c.Tag, c.Comm, c.Bytes)
 }
 
-// String says what the call is, such as "Allreduce, 4096 bytes, communicator 0".
+// String describes the call, for example "Allreduce, 4096 bytes, communicator 0".
 func (c *Call) String() string {
 	text := c.Name
 	switch {
@@ -89,7 +89,7 @@ func (c *Call) String() string {
 	return text + fmt.Sprintf(", communicator %d", c.Comm)
 }
 
-// Note adds what a file has of a rank beside packets.
+// Note adds a note about a rank.
 func (w *Writer) Note(n RankNote) {
 	_, at := n.Of()
 	w.ng.begin(blockStatistics)
@@ -99,7 +99,7 @@ func (w *Writer) Note(n RankNote) {
 	w.ng.end()
 }
 
-// parseRankNote reads a comment. It returns nil if that is another one.
+// parseRankNote parses a comment. It returns nil if the comment is not a RankNote.
 func parseRankNote(comment string, at time.Time) RankNote {
 	d := Depths{Time: at}
 	if _, err := fmt.Sscanf(comment, depthsFormat, &d.Rank, &d.Posted, &d.Unexpected, &d.Sends); err == nil {

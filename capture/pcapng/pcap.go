@@ -9,12 +9,11 @@ import (
 	"time"
 )
 
-// MaxPacket is the longest recorded packet in bytes that is accepted: libpcap's
-// own limit. No network has longer ones; a larger number is corrupt.
+// MaxPacket is the maximum length in bytes of a recorded packet, the same as in libpcap. No network has longer packets;
+// a greater length is corrupt.
 const MaxPacket = 256 << 10
 
-// The magic numbers of the two file formats, as the first four bytes read most
-// significant byte first.
+// Magic numbers of the two file formats: the first four bytes, most significant byte first.
 const (
 	magicMicro        = 0xa1b2c3d4
 	magicMicroSwapped = 0xd4c3b2a1
@@ -31,7 +30,7 @@ const (
 )
 
 // NewReader returns a reader of r, a pcap or pcapng file. If onNote is not nil, Next calls it with the notes in a file
-// that a Writer wrote, in the order of the file.
+// written by a Writer, in the order of the file.
 func NewReader(r io.Reader, onNote func(RankNote)) (Reader, error) {
 	w := newWindow(r)
 	start, err := w.need(4)
@@ -57,15 +56,14 @@ func NewReader(r io.Reader, onNote func(RankNote)) (Reader, error) {
 	return nil, &Error{Reason: foreign(w.buf[:min(w.hi, 16)])}
 }
 
-// pcapReader reads the classic pcap format. pcapgo's reader is not used: it
-// allocates what the file's snapshot length says, up to 4 GiB, and refuses files
-// whose packets are longer than that.
+// pcapReader reads the classic pcap format. pcapgo's reader is not used: it allocates the snapshot length claimed by
+// the file, up to 4 GiB, and rejects files with longer packets.
 type pcapReader struct {
 	w     *window
 	order binary.ByteOrder
 	tick  time.Duration
 	link  LinkType
-	// taken is the length of the record that was given out last.
+	// taken is the length of the last record returned.
 	taken int
 }
 
@@ -86,7 +84,7 @@ func newPcapReader(w *window, order binary.ByteOrder, tick time.Duration) (Reade
 	return &pcapReader{w: w, order: order, tick: tick, link: link}, nil
 }
 
-// About implements Reader. The format has no such properties.
+// About implements Reader. The format has no properties.
 func (p *pcapReader) About() *About { return new(About) }
 
 // Next implements Reader.
@@ -115,7 +113,7 @@ func (p *pcapReader) Next(rec *Record) error {
 	return nil
 }
 
-// failed gives err its place: the start of the record that could not be read.
+// failed adds the offset of the unreadable record to err.
 func (p *pcapReader) failed(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.EOF
@@ -127,7 +125,7 @@ func tooLong(length uint32) string {
 	return fmt.Sprintf("a packet claims %d bytes, more than any network carries", length)
 }
 
-// foreignFormats are files that users mistake for recordings.
+// foreignFormats are file formats that users mistake for recordings.
 var foreignFormats = []struct{ start, is string }{
 	{"\xa1\xb2\xcd\x34", "a pcap file with Alexey Kuznetzov's changes"},
 	{"\x34\xcd\xb2\xa1", "a pcap file with Alexey Kuznetzov's changes"},
@@ -136,7 +134,7 @@ var foreignFormats = []struct{ start, is string }{
 	{"PK\x03\x04", "a zip archive"},
 }
 
-// foreign says what a file is that is no recording.
+// foreign describes a file that is not a recording.
 func foreign(start []byte) string {
 	const not = "not a pcap or pcapng file: "
 	if len(start) == 0 {

@@ -16,8 +16,8 @@ import (
 	"github.com/google/gopacket/pcapgo"
 )
 
-// The tests in this file show why pcapgo 1.1.19 does not read pcapng here: each has a fault of pcapgo that Reader does
-// not have. A newer version of pcapgo that fails one has repaired the fault.
+// The tests in this file show why pcapgo 1.1.19 is not used to read pcapng: each has a bug of pcapgo that Reader does
+// not have. If one fails with a newer version of pcapgo, the bug is fixed there.
 
 // recording returns a file of one packet with a comment, and the offsets of the blocks of the interface and the packet.
 func recording(t *testing.T) (file []byte, iface, packet int) {
@@ -36,7 +36,7 @@ func recording(t *testing.T) (file []byte, iface, packet int) {
 	return file, iface, iface + int(binary.LittleEndian.Uint32(file[iface+4:]))
 }
 
-// read returns the first packet of a file, and the error behind it or in place of it.
+// read returns the first packet of a file and the error that follows it, or the error if there is no packet.
 func read(t *testing.T, file []byte) (Record, error) {
 	t.Helper()
 	r, err := NewReader(bytes.NewReader(file), nil)
@@ -50,7 +50,7 @@ func read(t *testing.T, file []byte) (Record, error) {
 	return first, r.Next(&rest)
 }
 
-// pcapgoRead returns what pcapgo reads of a pcapng file: the link type and the first packet.
+// pcapgoRead returns the link type and the first packet of a pcapng file as read by pcapgo.
 func pcapgoRead(file []byte) (link layers.LinkType, data []byte, info gopacket.CaptureInfo, err error) {
 	r, err := pcapgo.NewNgReader(bytes.NewReader(file), pcapgo.DefaultNgReaderOptions)
 	if err != nil {
@@ -60,7 +60,7 @@ func pcapgoRead(file []byte) (link layers.LinkType, data []byte, info gopacket.C
 	return r.LinkType(), data, info, err
 }
 
-// TestPcapgoPanics: pcapgo divides by 0 over a clock of 2⁻⁶⁴ seconds.
+// TestPcapgoPanics: pcapgo divides by 0 for a clock of 2⁻⁶⁴ seconds.
 func TestPcapgoPanics(t *testing.T) {
 	file, _, _ := recording(t)
 	resolution := bytes.Index(file, []byte{optResolution, 0, 1, 0, 9})
@@ -76,7 +76,7 @@ func TestPcapgoPanics(t *testing.T) {
 	_, _, _, _ = pcapgoRead(file)
 }
 
-// TestPcapgoEndsSilently: wherever a packet is cut off, pcapgo says that the file is complete.
+// TestPcapgoEndsSilently: pcapgo reports a truncated file as complete, wherever a packet is cut.
 func TestPcapgoEndsSilently(t *testing.T) {
 	file, _, packet := recording(t)
 	for end := packet + 1; end < len(file); end++ {
@@ -89,7 +89,7 @@ func TestPcapgoEndsSilently(t *testing.T) {
 	}
 }
 
-// TestPcapgoLinkTypes: pcapgo has 8 bits for a link type, of which LINUX_SLL2 has 9.
+// TestPcapgoLinkTypes: pcapgo stores a link type in 8 bits, but LINUX_SLL2 has 9.
 func TestPcapgoLinkTypes(t *testing.T) {
 	file, iface, _ := recording(t)
 	binary.LittleEndian.PutUint16(file[iface+8:], uint16(LinkSLL2))
@@ -101,11 +101,11 @@ func TestPcapgoLinkTypes(t *testing.T) {
 	}
 }
 
-// TestPcapgoBelievesLengths: pcapgo allocates as many bytes as a block claims, up to 4 GiB; this one claims 64 MiB.
+// TestPcapgoBelievesLengths: pcapgo allocates the length claimed by a block, up to 4 GiB; this one claims 64 MiB.
 func TestPcapgoBelievesLengths(t *testing.T) {
 	const claimed = 64 << 20
 	file, _, packet := recording(t)
-	for _, at := range []int{4, 20, 24} { // the lengths of the block, of what was recorded and of the packet
+	for _, at := range []int{4, 20, 24} { // lengths of the block, of the recorded part and of the packet
 		binary.LittleEndian.PutUint32(file[packet+at:], claimed)
 	}
 	if n := allocated(func() { _, _ = read(t, file) }); n > 1<<20 {
@@ -116,7 +116,7 @@ func TestPcapgoBelievesLengths(t *testing.T) {
 	}
 }
 
-// allocated returns how many bytes a function allocates.
+// allocated returns the number of bytes allocated by a function.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -125,7 +125,7 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestPcapgoLosesComments: pcapgo has no place for the comments of packets.
+// TestPcapgoLosesComments: pcapgo does not return the comments of packets.
 func TestPcapgoLosesComments(t *testing.T) {
 	file, _, _ := recording(t)
 	if rec, err := read(t, file); !slices.Equal(rec.Comments, []string{"a comment"}) || err != io.EOF {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The block types of pcapng that matter here. All others are ignored.
+// Block types of pcapng used here. All others are ignored.
 const (
 	blockSection        = magicNG
 	blockInterface      = 1
@@ -20,36 +20,35 @@ const (
 
 const (
 	byteOrderMagic = 0x1a2b3c4d
-	// blockOverhead is a block's type and length, and the length behind it.
+	// blockOverhead is the length of the block type and of the block length, which occurs twice.
 	blockOverhead = 12
-	// maxInterfaceBlock is the longest description of an interface in bytes.
+	// maxInterfaceBlock is the maximum length of an interface description in bytes.
 	maxInterfaceBlock = 128 << 10
-	// maxInterfaces bounds what a hostile file can make us remember.
+	// maxInterfaces bounds the interfaces remembered for a hostile file.
 	maxInterfaces = 1 << 16
 )
 
-// ngReader reads pcapng. pcapgo's reader is not used: it allocates what a block claims, panics over short options and
-// clocks of 2⁻⁶⁴ seconds, reports no file as cut off, and has no comments (pcapgo_test.go).
+// ngReader reads pcapng. pcapgo's reader is not used: it allocates the length claimed by a block, panics on short
+// options and on clocks of 2⁻⁶⁴ seconds, reports no file as truncated, and does not return comments (pcapgo_test.go).
 type ngReader struct {
 	w *window
-	// order is that of the section.
+	// order is the byte order of the section.
 	order  binary.ByteOrder
 	ifaces []ngInterface
-	// begin is the byte of the file at which the last block begins.
+	// begin is the offset of the last block in the file.
 	begin int64
-	// left is how many bytes there are in front of the end of the block that
-	// was given out last, and total its length.
+	// total is the length of the last block returned, left the number of bytes up to its trailing length.
 	left  int64
 	total uint32
 	open  bool
-	// last is the time of the last packet, for those that carry none.
+	// last is the time of the last packet, used for packets without a time.
 	last  time.Time
 	about About
-	// onNote is that of NewReader.
+	// onNote is the argument of NewReader.
 	onNote func(RankNote)
 }
 
-// ngInterface is what the packets of an interface have in common.
+// ngInterface describes an interface.
 type ngInterface struct {
 	link    LinkType
 	snaplen uint32
@@ -89,7 +88,7 @@ func (g *ngReader) block(rec *Record) (bool, error) {
 		return false, err
 	}
 	kind := g.order.Uint32(b)
-	if binary.BigEndian.Uint32(b) == blockSection { // reads the same in both orders
+	if binary.BigEndian.Uint32(b) == blockSection { // a palindrome: the same in both orders
 		return false, g.section()
 	}
 	total := g.order.Uint32(b[4:])
@@ -111,13 +110,13 @@ func (g *ngReader) block(rec *Record) (bool, error) {
 	return false, err
 }
 
-// opened remembers a block of which n bytes are read.
+// opened records a block of which n bytes were read.
 func (g *ngReader) opened(total uint32, n int) {
 	g.open, g.total, g.left = true, total, int64(total)-int64(n)-4
 }
 
-// closeBlock goes to the end of the block that was read last. It is done no
-// sooner than for the next one, because the packet in it must stay in the window.
+// closeBlock skips to the end of the last block. Next calls it only for the next block, because the packet must remain
+// in the window until then.
 func (g *ngReader) closeBlock() error {
 	if !g.open {
 		return nil
@@ -165,7 +164,7 @@ func (g *ngReader) section() error {
 	return nil
 }
 
-// interfaceBlock learns of an interface.
+// interfaceBlock reads the description of an interface.
 func (g *ngReader) interfaceBlock(total uint32) error {
 	if total < 20 || total > maxInterfaceBlock {
 		return g.corrupt("the description of an interface claims %d bytes", total)
@@ -187,7 +186,7 @@ func (g *ngReader) interfaceBlock(total uint32) error {
 	return nil
 }
 
-// interfaceOptions reads an interface's clock.
+// interfaceOptions reads the clock of an interface.
 func (g *ngReader) interfaceOptions(iface *ngInterface, b []byte) error {
 	for len(b) >= 4 {
 		code, length := g.order.Uint16(b), int(g.order.Uint16(b[2:]))
@@ -211,7 +210,7 @@ func (g *ngReader) interfaceOptions(iface *ngInterface, b []byte) error {
 	return nil
 }
 
-// packet reads one of the three blocks that hold a packet.
+// packet reads one of the three kinds of packet blocks.
 func (g *ngReader) packet(rec *Record, kind, total uint32) error {
 	fixed := 28
 	if kind == blockSimplePacket {
@@ -261,12 +260,12 @@ func (g *ngReader) packet(rec *Record, kind, total uint32) error {
 		return whole(err)
 	}
 	rec.Time, rec.Link, rec.Data = g.last, iface.link, b[fixed:]
-	// The packet's bytes are skipped with the rest of the block.
+	// closeBlock skips the packet's bytes with the rest of the block.
 	g.opened(total, 0)
 	return nil
 }
 
-// whole is err for the inside of a block, where no end of the file is good.
+// whole converts io.EOF inside a block to io.ErrUnexpectedEOF.
 func whole(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -10,29 +10,29 @@ type Record struct {
 	Data []byte
 	// Wire is the length in bytes of the packet on the wire.
 	Wire int
-	// Comments of the packet in the file.
+	// Comments are the comments of the packet in the file.
 	Comments []string
 }
 
 // Reader reads the packets of a file.
 type Reader interface {
-	// Next fills in the next packet. Its error is io.EOF at the end, and an *Error if the file is cut off or invalid.
+	// Next fills in the next packet. The error is io.EOF at the end, and an *Error if the file is truncated or invalid.
 	Next(*Record) error
-	// About returns the properties of the file, as far as it has been read. Next updates them.
+	// About returns the properties of the file read so far. Next updates them.
 	About() *About
 }
 
-// Error is a fault of a file, or of reading it.
+// Error is an error in a file, or in reading it.
 type Error struct {
-	// Offset is the byte of the file at which the fault is, or where the incomplete part begins.
+	// Offset is the offset in bytes of the error or of the incomplete part.
 	Offset int64
-	// Reason says what is wrong, unless Err does.
+	// Reason describes the error, unless Err is set.
 	Reason string
-	// Err is io.ErrUnexpectedEOF if the file is cut off, the reader's error if it cannot be read, or nil.
+	// Err is io.ErrUnexpectedEOF if the file is truncated, the reader's error if it cannot be read, or nil.
 	Err error
 }
 
-// Error returns the reason.
+// Error returns the text of Err, or Reason.
 func (e *Error) Error() string {
 	if e.Err != nil {
 		return e.Err.Error()

@@ -5,20 +5,19 @@ import (
 	"io"
 )
 
-// windowSize is the size in bytes of the buffer through which a file is read. It
-// is all that reading a file ever allocates, whatever lengths the file claims,
-// and large enough that a read from the page cache costs little per byte.
+// windowSize is the size in bytes of the buffer through which a file is read. A reader allocates no more, whatever
+// lengths the file claims. The buffer is large enough to make a read from the page cache cheap per byte.
 const windowSize = 512 << 10
 
-// maxEmptyReads is how often in a row a reader may return nothing before reading fails.
+// maxEmptyReads is the number of consecutive empty reads after which reading fails.
 const maxEmptyReads = 100
 
-// window shows a stream a piece at a time, without copying what fits.
+// window is a buffer that moves along a stream.
 type window struct {
 	r      io.Reader
 	buf    []byte
 	lo, hi int
-	// offset is the place in the stream of buf[lo].
+	// offset is the position of buf[lo] in the stream.
 	offset int64
 	err    error
 }
@@ -27,10 +26,9 @@ func newWindow(r io.Reader) *window {
 	return &window{r: r, buf: make([]byte, windowSize)}
 }
 
-// need returns the next n bytes, which stay in front until advance, and are valid
-// until the next call of need or skip. n is at most windowSize. If the stream
-// ends before, the error is io.EOF or io.ErrUnexpectedEOF, depending on whether
-// there is anything left.
+// need returns the next n bytes without consuming them. They are valid until the next call of need or skip. n is at
+// most windowSize. If the stream ends earlier, the error is io.EOF if no byte is left, and io.ErrUnexpectedEOF
+// otherwise.
 func (w *window) need(n int) ([]byte, error) {
 	if w.hi-w.lo < n {
 		if err := w.fill(n); err != nil {
@@ -40,7 +38,7 @@ func (w *window) need(n int) ([]byte, error) {
 	return w.buf[w.lo : w.lo+n], nil
 }
 
-// fill reads until there are n bytes.
+// fill reads until n bytes are buffered.
 func (w *window) fill(n int) error {
 	if w.lo > 0 {
 		w.hi = copy(w.buf, w.buf[w.lo:w.hi])
@@ -62,7 +60,7 @@ func (w *window) fill(n int) error {
 	return nil
 }
 
-// ended returns the error for a stream that ended with so many bytes left.
+// ended returns the error for a stream that ends with left bytes buffered.
 func (w *window) ended(left int) error {
 	if left > 0 && errors.Is(w.err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -70,13 +68,13 @@ func (w *window) ended(left int) error {
 	return w.err
 }
 
-// advance puts n bytes behind, that need has returned.
+// advance consumes n bytes returned by need.
 func (w *window) advance(n int) {
 	w.lo += n
 	w.offset += int64(n)
 }
 
-// skip puts n bytes behind, any number.
+// skip consumes n bytes, of which any number may be buffered.
 func (w *window) skip(n int64) error {
 	for n > 0 {
 		if w.lo == w.hi {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Writer writes units to a pcapng file: as IP packets, without the link layer,
-// VLAN tags, tunnels and fragmentation that they were recorded in.
+// Writer writes units to a pcapng file as IP packets, without the link layer, VLAN tags, tunnels and fragmentation of
+// the original packets.
 type Writer struct {
 	ng  *ngWriter
 	buf []byte
@@ -16,30 +16,30 @@ type Writer struct {
 	seq map[[2]netip.AddrPort]uint32
 }
 
-// WriterOptions say what a file is. The zero WriterOptions are good for packets that were not cut.
+// WriterOptions configure a Writer. The zero WriterOptions suit complete packets.
 type WriterOptions struct {
-	// Comment says what the file is, or why there is one.
+	// Comment describes the file, or the reason for it.
 	Comment string
-	// SnapLength is how many bytes of each packet are recorded at most, IP header included; 0: all.
+	// SnapLength is the maximum number of bytes recorded of each packet, including the IP header; 0 means no limit.
 	SnapLength int
 }
 
-// Ending is what is known at the end of a recording.
+// Ending has the facts known at the end of a recording.
 type Ending struct {
-	// Time is when the recording ended, which may be long after the last packet.
+	// Time is the end of the recording, which may be long after the last packet.
 	Time time.Time
-	// Lost counts packets that are not in it.
+	// Lost counts packets missing from the recording.
 	Lost uint64
 	// Comments are about the recording as a whole.
 	Comments []string
 }
 
-// NewWriter begins a file. What cannot be written is an error of Unit or Flush.
+// NewWriter begins a file. Unit and Flush return errors of w.
 func NewWriter(w io.Writer, o WriterOptions) *Writer {
 	return &Writer{ng: newNgWriter(w, o), seq: map[[2]netip.AddrPort]uint32{}}
 }
 
-// Unit adds a unit: one packet, or several if it is a piece of a stream that is longer.
+// Unit adds a unit as one packet, or as several if a piece of a stream is too long.
 func (w *Writer) Unit(u *Unit) error {
 	h := headers{proto: udpNumber, src: u.Src, dst: u.Dst}
 	if u.Proto == TCP {
@@ -55,7 +55,7 @@ func (w *Writer) Unit(u *Unit) error {
 	for left := u.Wire(); ; {
 		length := min(left, most)
 		part := data[:min(length, len(data))]
-		// The headers have the length on the wire, so that a reader knows it too.
+		// The headers have the length on the wire, so that a reader detects the truncation.
 		w.buf = append(h.append(w.buf[:0], part, length), part...)
 		w.ng.packet(u.Time, w.buf, len(w.buf)-len(part)+length, comments)
 		h.seq += uint32(length)
@@ -70,8 +70,8 @@ func (w *Writer) Unit(u *Unit) error {
 	return w.ng.err
 }
 
-// End adds how the recording ended. It comes last.
+// End adds the end of the recording. It must be the last call before Flush.
 func (w *Writer) End(e *Ending) { w.ng.statistics(e) }
 
-// Flush writes what is buffered.
+// Flush writes buffered data.
 func (w *Writer) Flush() error { return w.ng.flush() }

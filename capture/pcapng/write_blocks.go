@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The options of pcapng blocks that are written and read here.
+// Options of pcapng blocks used here.
 const (
 	optEnd         = 0
 	optComment     = 1
@@ -19,14 +19,14 @@ const (
 	optDropped     = 5  // of statistics
 )
 
-// maxOption is the most bytes that an option has.
+// maxOption is the maximum length of an option in bytes.
 const maxOption = 1<<16 - 1
 
-// ngWriter writes pcapng of one interface of raw IP packets, with time stamps in nanoseconds. pcapgo's writer is not
-// used: it writes no comments.
+// ngWriter writes a pcapng section with one interface for raw IP packets and time stamps in nanoseconds. pcapgo's
+// writer is not used: it writes no comments.
 type ngWriter struct {
 	w     *bufio.Writer
-	block []byte // the one at hand
+	block []byte // the current block
 	err   error
 }
 
@@ -36,7 +36,7 @@ func newNgWriter(w io.Writer, o WriterOptions) *ngWriter {
 	g.begin(blockSection)
 	g.uint32(byteOrderMagic)
 	g.uint32(1)          // version 1.0
-	g.uint32(0xffffffff) // the length of the section is not known
+	g.uint32(0xffffffff) // unknown length of the section
 	g.uint32(0xffffffff)
 	g.option(optComment, o.Comment)
 	g.option(optApplication, applicationName)
@@ -49,7 +49,7 @@ func newNgWriter(w io.Writer, o WriterOptions) *ngWriter {
 	return g
 }
 
-// packet writes a packet that had wire bytes, of which data was recorded.
+// packet writes a packet of wire bytes, of which data was recorded.
 func (g *ngWriter) packet(at time.Time, data []byte, wire int, comments []string) {
 	g.begin(blockEnhancedPacket)
 	g.uint32(0) // the interface
@@ -63,7 +63,7 @@ func (g *ngWriter) packet(at time.Time, data []byte, wire int, comments []string
 	g.end()
 }
 
-// statistics writes when the recording ended, and how many packets are missing.
+// statistics writes the end time of the recording and the number of missing packets.
 func (g *ngWriter) statistics(s *Ending) {
 	g.begin(blockStatistics)
 	g.uint32(0)
@@ -82,7 +82,7 @@ func (g *ngWriter) statistics(s *Ending) {
 
 func (g *ngWriter) begin(kind uint32) {
 	g.block = binary.LittleEndian.AppendUint32(g.block[:0], kind)
-	g.uint32(0) // the length, when it is known
+	g.uint32(0) // the length, set by end
 }
 
 func (g *ngWriter) uint32(v uint32) { g.block = binary.LittleEndian.AppendUint32(g.block, v) }
@@ -98,7 +98,7 @@ func (g *ngWriter) timeBytes(at time.Time) []byte {
 	return binary.LittleEndian.AppendUint32(b, uint32(ns))
 }
 
-// padded appends bytes up to a multiple of 4.
+// padded appends b, padded to a multiple of 4 bytes.
 func (g *ngWriter) padded(b []byte) {
 	g.block = append(g.block, b...)
 	for len(g.block)%4 != 0 {
@@ -106,7 +106,7 @@ func (g *ngWriter) padded(b []byte) {
 	}
 }
 
-// option appends an option, unless it is empty.
+// option appends an option unless its value is empty.
 func (g *ngWriter) option(code uint16, value string) {
 	if value == "" {
 		return
@@ -117,7 +117,7 @@ func (g *ngWriter) option(code uint16, value string) {
 	g.padded([]byte(value))
 }
 
-// end writes the block. The end of options is optional in a block without options, and does no harm there.
+// end writes the block. The end of options is optional in a block without options, and harmless.
 func (g *ngWriter) end() {
 	g.uint32(optEnd)
 	g.uint32(uint32(len(g.block) + 4))
@@ -127,7 +127,7 @@ func (g *ngWriter) end() {
 	}
 }
 
-// flush writes what is buffered.
+// flush writes buffered blocks.
 func (g *ngWriter) flush() error {
 	if err := g.w.Flush(); err != nil && g.err == nil {
 		g.err = fmt.Errorf("write recording: %w", err)

@@ -9,28 +9,28 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// maxOpenCalls bounds how many calls are remembered that have not ended, whatever a file claims. Further ones are not in the trace unless they end.
+// maxOpenCalls bounds the number of pending calls, whatever a file claims. Further calls are written only if they end.
 const maxOpenCalls = 1 << 16
 
-// callKey identifies a call that has not ended.
+// callKey identifies a pending call.
 type callKey struct {
 	rank int
 	id   int64
 }
 
-// openCalls are those that were posted and have not ended.
+// openCalls has the pending calls.
 type openCalls map[callKey]pcapng.Call
 
-// endedCall is a call with its end.
+// endedCall is a call and its outcome.
 type endedCall struct {
 	pcapng.Call
 	outcome string
 }
 
-// posted returns when the call was.
+// posted returns the time at which the call was posted.
 func (c *endedCall) posted() time.Time { return c.Time.Add(-c.Took) }
 
-// add notes what has become of a call, and returns it when it has ended.
+// add records the state of a call, and returns the call if it has ended.
 func (o openCalls) add(c *pcapng.Call) (endedCall, bool) {
 	key := callKey{c.Rank, c.ID}
 	if c.State != pcapng.Posted {
@@ -43,7 +43,7 @@ func (o openCalls) add(c *pcapng.Call) (endedCall, bool) {
 	return endedCall{}, false
 }
 
-// rest returns those that have not ended by the end of the recording, in the order in which they were posted.
+// rest returns the calls pending at the end of the recording, in the order in which they were posted.
 func (o openCalls) rest(end time.Time) []endedCall {
 	var list []endedCall
 	for _, c := range o {
@@ -73,7 +73,7 @@ func (t *trace) allCalls(r *capture.Report) []endedCall {
 	return list
 }
 
-// call adds the slice of a call, with times since one.
+// call adds the slice of a call. Times are relative to since.
 func (t *trace) call(c *endedCall, since time.Time) {
 	to := int64(c.Time.Sub(since))
 	from := to - c.Took.Nanoseconds()

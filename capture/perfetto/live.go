@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Live writes a trace while its recording grows. A message is written when it has ended, and everything is written at once: what is in the
-// file is a valid trace whatever ends the process. Times are in nanoseconds since 1970.
+// Live writes a trace while its recording grows. It writes a message when the message ends, without buffering: the file
+// is a valid trace whenever the process ends. Times are in nanoseconds since 1970.
 type Live struct {
 	trace    trace
 	out      *bufio.Writer
@@ -24,12 +24,12 @@ type Live struct {
 	findings int64
 }
 
-// maxTracks bounds what a trace remembers of ranks and pairs, whatever packets claim. A trace that has more ends with the error.
+// maxTracks bounds the memory for ranks and pairs, whatever packets claim. A trace with more tracks ends with an error.
 const maxTracks = 1 << 20
 
 var errTracks = fmt.Errorf("the trace has %d tracks, and has ended: trace fewer ranks", maxTracks)
 
-// NewLive begins a trace of packets, of which those that are not of the extended profile have the given one.
+// NewLive begins a trace of packets. profile is the dialect of packets that are not of the extended profile.
 func NewLive(to io.Writer, profile protocol.Profile) *Live {
 	l := &Live{out: bufio.NewWriter(to)}
 	l.trace = newTrace(l.out)
@@ -37,10 +37,11 @@ func NewLive(to io.Writer, profile protocol.Profile) *Live {
 	return l
 }
 
-// Err returns the first error of writing.
+// Err returns the first write error.
 func (l *Live) Err() error { return l.trace.w.err }
 
-// Follow writes what a source has, until that ends or writing fails. It returns the source's error, unless that is io.EOF.
+// Follow writes the packets of a source until the source ends or writing fails. It returns the source's error, unless
+// that is io.EOF.
 func (l *Live) Follow(src capture.Source) error {
 	var u pcapng.Unit
 	for l.trace.w.err == nil {
@@ -63,16 +64,16 @@ func (l *Live) Follow(src capture.Source) error {
 	return nil
 }
 
-// Messages returns how many messages were written, Calls how many calls, and Findings how many findings.
+// Messages returns the number of messages written.
 func (l *Live) Messages() int64 { return l.messages }
 
-// Calls returns how many calls were written.
+// Calls returns the number of calls written.
 func (l *Live) Calls() int64 { return l.called }
 
-// Findings returns how many findings were written.
+// Findings returns the number of findings written.
 func (l *Live) Findings() int64 { return l.findings }
 
-// Note writes the lengths of a rank's queues, or a call that has ended. It is for capture.Options of the source.
+// Note writes the lengths of a rank's queues, or a call that has ended. Use it as capture.Options.OnNote of the source.
 func (l *Live) Note(n pcapng.RankNote) {
 	switch n := n.(type) {
 	case *pcapng.Depths:

@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// recorded returns a file with the packets of three ranks, and with the lengths of queues before, between and behind them.
+// recorded returns a file with the packets of three ranks, and with queue lengths before, between and after them.
 func recorded(t *testing.T) []byte {
 	t.Helper()
 	src, err := capture.Options{}.OpenFile(filepath.Join("..", "testdata", "captures", "ref_ring3_347.pcap"))
@@ -64,12 +64,12 @@ func written(t *testing.T, recording []byte) []byte {
 	return trace.Bytes()
 }
 
-// TestQueues: the lengths of queues that a recording has are counters, from its beginning on.
+// TestQueues: the queue lengths of a recording are counters, from its beginning.
 func TestQueues(t *testing.T) {
 	golden(t, "queues", written(t, recorded(t)))
 }
 
-// TestLive: what is written at any time is a whole trace of whole messages, and at the end it has everything.
+// TestLive: at any time the output is a valid trace of complete messages, and at the end it has all of them.
 func TestLive(t *testing.T) {
 	file := recorded(t)
 	var trace bytes.Buffer
@@ -96,7 +96,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// opened returns the tracks that have more beginnings than ends.
+// opened returns the tracks with more beginnings than ends.
 func opened(t *testing.T, trace []byte) []uint64 {
 	open := map[uint64]int{}
 	for _, p := range packets(t, trace) {
@@ -118,7 +118,7 @@ func opened(t *testing.T, trace []byte) []uint64 {
 	return list
 }
 
-// watched is a source that is looked at before each of its units.
+// watched is a source that calls look before each unit.
 type watched struct {
 	capture.Source
 	look func()
@@ -129,7 +129,7 @@ func (w *watched) Next(u *pcapng.Unit) error {
 	return w.Source.Next(u)
 }
 
-// TestLiveWriteError: a trace that cannot be written ends, whatever the recording has.
+// TestLiveWriteError: a trace that cannot be written ends, even if the recording continues.
 func TestLiveWriteError(t *testing.T) {
 	live := NewLive(broken{}, protocol.CloudFPGA)
 	src, err := capture.Options{OnNote: live.Note}.NewReader(bytes.NewReader(recorded(t)), "")
@@ -141,7 +141,7 @@ func TestLiveWriteError(t *testing.T) {
 	}
 }
 
-// packetOf returns a packet of the extended profile from one rank to another one.
+// packetOf returns a packet of the extended profile from one rank to another.
 func packetOf(ms, from, to int, h protocol.ExtHeader, payload string) pcapng.Unit {
 	h.Src, h.Dst, h.Session, h.PeerSession = uint32(from), uint32(to), protocol.Session(from+7), protocol.Session(to+7)
 	u := pcapng.Unit{Time: time.Unix(1000, int64(ms)*1e6).UTC(), Proto: pcapng.UDP, Data: protocol.AppendExtended(nil, &h, []byte(payload))}
@@ -152,8 +152,8 @@ func packetOf(ms, from, to int, h protocol.ExtHeader, payload string) pcapng.Uni
 	return u
 }
 
-// TestExtended: messages of the extended profile are slices; those that overlap have tracks of their own, and those that have not ended
-// last until the end.
+// TestExtended: messages of the extended profile are slices. Overlapping ones have separate tracks, and open ones last
+// until the end.
 func TestExtended(t *testing.T) {
 	var file bytes.Buffer
 	w := pcapng.NewWriter(&file, pcapng.WriterOptions{})
@@ -202,8 +202,8 @@ func TestLiveTracks(t *testing.T) {
 	}
 }
 
-// TestCalls: calls are slices on a track of their rank, also those that were posted before the first packet and those that have not ended; the
-// live trace has them when they end, or at its end.
+// TestCalls: calls are slices on a track of their rank, including calls posted before the first packet and pending
+// calls. The live trace has them when they end, or at its end.
 func TestCalls(t *testing.T) {
 	var file bytes.Buffer
 	w := pcapng.NewWriter(&file, pcapng.WriterOptions{})
@@ -242,7 +242,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestOpenCallsAreBounded: a file that claims ever more calls that do not end takes no more memory.
+// TestOpenCallsAreBounded: a file that claims ever more pending calls uses bounded memory.
 func TestOpenCallsAreBounded(t *testing.T) {
 	live := NewLive(io.Discard, protocol.CloudFPGA)
 	for id := range int64(2 * maxOpenCalls) {

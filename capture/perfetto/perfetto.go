@@ -13,8 +13,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Write writes the messages, calls, findings and lengths of queues of a report. Times are in nanoseconds since the first packet of the
-// recording, or since a call that was posted before. Messages and calls that are open at the end last until then.
+// Write writes the messages, calls, findings and queue lengths of a report. Times are in nanoseconds since the first
+// packet of the recording, or since an earlier call. Messages and calls that are open at the end last until then.
 func Write(to io.Writer, r *capture.Report) error {
 	t := newTrace(to)
 	calls := t.allCalls(r)
@@ -58,7 +58,7 @@ func newTrace(to io.Writer) trace {
 	return trace{w: writer{to: to}, lanes: map[side][]lane{}, ranks: map[int]*rank{}, calls: openCalls{}}
 }
 
-// write writes the events.
+// write writes and clears the events.
 func (t *trace) write() {
 	for i := range t.events {
 		t.w.event(&t.events[i])
@@ -68,36 +68,36 @@ func (t *trace) write() {
 
 func nanoseconds(seconds float64) int64 { return int64(seconds*1e9 + 0.5) }
 
-// trace is a trace that is being made.
+// trace is a trace under construction.
 type trace struct {
 	w        writer
 	events   []event
-	tracks   uint64 // how many there are
+	tracks   uint64 // number of tracks
 	ranks    map[int]*rank
 	lanes    map[side][]lane
 	calls    openCalls
-	findings uint64 // the track of findings, or 0
+	findings uint64 // track of findings, or 0
 }
 
 // rank is the process of a rank.
 type rank struct {
 	track uint64
-	// changes are those of what it has under way.
+	// changes are the changes of its messages in flight.
 	changes []change
-	// queues are the tracks of the lengths of its queues; 0 before the first.
+	// queues are the tracks of its queue lengths; 0 before the first one.
 	queues [len(queueNames)]uint64
 }
 
-// queueNames are the names of counters.
+// queueNames are the names of the counters.
 var queueNames = [...]string{"posted receives", "unexpected messages", "sends in flight"}
 
-// change is a message that begins or ends.
+// change is the beginning or end of a message.
 type change struct {
 	at              int64
 	messages, words int64
 }
 
-// side is one end of the messages from one rank to another one, or the calls of a rank, with callsPeer as its peer.
+// side is one end of the messages from one rank to another, or, with peer callsPeer, the calls of a rank.
 type side struct {
 	rank, peer int
 	sends      bool
@@ -108,10 +108,10 @@ const callsPeer = -1
 // lane is a track of a side. Its slices do not overlap.
 type lane struct {
 	track uint64
-	until int64 // when its last slice ends
+	until int64 // end of its last slice
 }
 
-// span is the time of a slice.
+// span is a named interval of time.
 type span struct {
 	name     string
 	from, to int64
@@ -122,13 +122,13 @@ func (t *trace) newTrack() uint64 {
 	return t.tracks
 }
 
-// rank returns a rank, whose process is described when it is needed first.
+// rank returns a rank. It describes the process of a new rank.
 func (t *trace) rank(number int) *rank {
 	r := t.ranks[number]
 	if r == nil {
 		r = &rank{track: t.newTrack()}
 		t.ranks[number] = r
-		t.w.process(r.track, number+1, fmt.Sprintf("rank %d", number)) // a process 0 would be the system's idle one
+		t.w.process(r.track, number+1, fmt.Sprintf("rank %d", number)) // process 0 is the system's idle process
 	}
 	return r
 }
@@ -158,21 +158,21 @@ func (t *trace) lane(s side, from, to int64) uint64 {
 	return l.track
 }
 
-// passage is a message in transit from one rank to another.
+// passage is a message from one rank to another.
 type passage struct {
 	span
 	src, dst int
 	words    int64
-	// id is that of its arrow.
+	// id is the number of its arrow.
 	id    uint64
 	notes []annotation
-	// phases are those that are known, and begun is when its receiver has something of it.
+	// phases are the known phases. begun is the beginning of the message on the receiver's side.
 	phases []span
 	begun  int64
 }
 
-// ofHandshake is a message of a profile with handshake, in a recording that begins and ends at these times since one.
-// A message without an ACK lasts until its pair goes on.
+// ofHandshake returns the passage of a message of a profile with handshake. The recording lasts from start to end;
+// times are relative to since. A message without an ACK lasts until its pair continues.
 func ofHandshake(m *capture.Message, since time.Time, start, end int64) passage {
 	p := passage{
 		src: m.Src, dst: m.Dst, words: int64(m.Words), id: uint64(m.ID),
@@ -204,22 +204,22 @@ func ofHandshake(m *capture.Message, since time.Time, start, end int64) passage 
 	}
 	p.to = max(p.to, at)
 	p.begun = p.from
-	if c := m.Phases.RequestToClear; c != nil { // before, the receiver has nothing of it
+	if c := m.Phases.RequestToClear; c != nil { // the receiver's side begins here
 		p.begun = min(p.from+nanoseconds(*c), p.to)
 	}
 	return p
 }
 
-// The phases that both kinds of messages have.
+// Phases common to both kinds of messages.
 const (
 	requestPhase = "SEND_REQUEST to CLEAR_TO_SEND"
 	dataPhase    = "CLEAR_TO_SEND to DATA"
 )
 
-// extendedArrows is the number of the first arrow of a message of the extended profile.
+// extendedArrows is the number of the first arrow of the extended profile.
 const extendedArrows = 1 << 62
 
-// ofExtended is a message of the extended profile, with times since one.
+// ofExtended returns the passage of a message of the extended profile. Times are relative to since.
 func ofExtended(m *capture.ExtendedMessage, number int64, since time.Time) passage {
 	p := passage{
 		src: m.Src, dst: m.Dst, words: (m.Bytes + protocol.WordLen - 1) / protocol.WordLen, id: extendedArrows + uint64(number),
@@ -243,7 +243,7 @@ func (t *trace) passage(p *passage) {
 	t.slice(t.lane(side{p.dst, p.src, false}, p.begun, p.to), span{p.name, p.begun, p.to}, p.id, p.notes, nil)
 }
 
-// underWay counts a message for counters.
+// underWay adds a message to the counters of its ranks.
 func (t *trace) underWay(p *passage) {
 	for _, number := range []int{p.src, p.dst} {
 		r := t.rank(number)
@@ -251,7 +251,7 @@ func (t *trace) underWay(p *passage) {
 	}
 }
 
-// slice adds a slice with others inside.
+// slice adds a slice and the slices inside it.
 func (t *trace) slice(track uint64, s span, flow uint64, notes []annotation, inside []span) {
 	t.events = append(t.events, event{at: s.from, kind: typeBegin, track: track, name: s.name, flow: flow, notes: notes})
 	for _, in := range inside {
@@ -260,7 +260,7 @@ func (t *trace) slice(track uint64, s span, flow uint64, notes []annotation, ins
 	t.events = append(t.events, event{at: s.to, kind: typeEnd, track: track})
 }
 
-// finding adds a finding to their track.
+// finding adds a finding to the track of findings.
 func (t *trace) finding(f *capture.Finding, at int64) {
 	if t.findings == 0 {
 		t.findings = t.newTrack()
@@ -281,7 +281,7 @@ func (t *trace) depths(d *pcapng.Depths, at int64) {
 	}
 }
 
-// counters adds what each rank has under way.
+// counters adds the counters of messages and words in flight for each rank.
 func (t *trace) counters() {
 	for _, number := range slices.Sorted(maps.Keys(t.ranks)) {
 		r := t.ranks[number]

@@ -38,7 +38,7 @@ func analysis(t *testing.T, name string) *capture.Report {
 	return a.Report()
 }
 
-// TestGolden: the bytes of a trace, and what they say.
+// TestGolden compares the bytes of a trace, and its decoded form.
 func TestGolden(t *testing.T) {
 	for _, name := range []string{"ref_ring3_347", "loss_fpga_ack_lost"} {
 		var trace bytes.Buffer
@@ -49,8 +49,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestNesting: slices of a track end in the reverse order of their beginnings, arrows have two ends, and counters end at 0, also with messages
-// that overlap, have no length, or have not ended.
+// TestNesting: slices of a track end in the reverse order of their beginnings, arrows have two ends, and counters end
+// at 0, even if messages overlap, have no length, or are open.
 func TestNesting(t *testing.T) {
 	s := func(v float64) *float64 { return &v }
 	r := &capture.Report{Findings: []capture.Finding{{Kind: capture.Waiting, Text: "rank 0 waits", Time: 3}}}
@@ -114,7 +114,7 @@ func TestNesting(t *testing.T) {
 	}
 }
 
-// TestWithoutAck: a message without an ACK ends where its pair goes on, so that messages of a pair share a track.
+// TestWithoutAck: a message without an ACK ends when its pair continues, so that the messages of a pair share a track.
 func TestWithoutAck(t *testing.T) {
 	c := capturetest.New(capturetest.Ethernet)
 	const messages = 20
@@ -166,7 +166,7 @@ func TestWriteError(t *testing.T) {
 	}
 }
 
-// packet is a packet of a trace: an event, or the name of a track.
+// packet is a decoded packet of a trace: an event, or the name of a track.
 type packet struct {
 	at    uint64
 	event *event
@@ -233,7 +233,7 @@ func packets(t *testing.T, trace []byte) (list []packet) {
 	return list
 }
 
-// track describes a track in words.
+// track describes a track.
 func track(t *testing.T, b []byte) string {
 	t.Helper()
 	var uuid, parent uint64
@@ -262,7 +262,7 @@ func track(t *testing.T, b []byte) string {
 	return fmt.Sprintf("%s %d in %d: %s", kind, uuid, parent, name)
 }
 
-// text is a trace in words.
+// text returns a trace in readable form.
 func text(t *testing.T, trace []byte) string {
 	t.Helper()
 	var b strings.Builder
@@ -281,7 +281,7 @@ func text(t *testing.T, trace []byte) string {
 	return b.String()
 }
 
-// golden compares a trace, and what it says, with files.
+// golden compares a trace and its readable form with files.
 func golden(t *testing.T, name string, trace []byte) {
 	t.Helper()
 	for suffix, got := range map[string][]byte{".perfetto": trace, ".txt": []byte(text(t, trace))} {

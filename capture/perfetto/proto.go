@@ -40,7 +40,7 @@ const (
 	annotationName  = 10
 )
 
-// The values of TrackEvent.Type.
+// Values of TrackEvent.Type.
 const (
 	typeBegin   = 1
 	typeEnd     = 2
@@ -48,10 +48,10 @@ const (
 	typeCounter = 4
 )
 
-// sequence is the number of the one sequence of packets.
+// sequence is the number of the only packet sequence.
 const sequence = 1
 
-// message is a message of protobuf that is being written.
+// message is an encoded protobuf message under construction.
 type message []byte
 
 func (m message) number(field protowire.Number, v uint64) message {
@@ -70,7 +70,7 @@ func (m message) sub(field protowire.Number, s message) message {
 	return protowire.AppendBytes(protowire.AppendTag(m, field, protowire.BytesType), s)
 }
 
-// writer writes the packets of a trace. Its error is that of the first write that has failed.
+// writer writes the packets of a trace. err is the first write error.
 type writer struct {
 	to  io.Writer
 	err error
@@ -82,7 +82,7 @@ func (w *writer) packet(m message) {
 	}
 }
 
-// track describes a track. Parent is 0 for none.
+// track describes a track. parent is 0 for a top-level track.
 func (w *writer) track(uuid, parent uint64, name string) {
 	m := message(nil).number(trackUUID, uuid).text(trackName, name)
 	if parent != 0 {
@@ -109,13 +109,13 @@ type event struct {
 	kind  uint64
 	track uint64
 	name  string
-	// flow is the number of the message that an arrow follows, or 0.
+	// flow is the number of the message whose arrow passes the slice, or 0.
 	flow  uint64
 	value int64        // of a counter
 	notes []annotation // of a slice
 }
 
-// annotation is a value that the reader shows with a slice: a number, or a text.
+// annotation is a value shown with a slice: a number or a text.
 type annotation struct {
 	name   string
 	number int64

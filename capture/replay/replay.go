@@ -1,6 +1,6 @@
-// Package replay plays one side of a recording against a live peer: it sends
-// what the rank sent, and waits for and compares what the rank received. It never
-// sends anything that is not in the recording, nor to any other peer.
+// Package replay plays one side of a recording against a live peer: it sends the rank's packets, and waits for and
+// compares the packets that the rank received. It never sends anything that is not in the recording, nor to any other
+// peer.
 package replay
 
 import (
@@ -18,55 +18,49 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// Config says what is played.
+// Config configures a replay.
 type Config struct {
-	// As is the rank whose packets are sent; Peer the rank that is live, or -1
-	// for the first one that As exchanges packets with.
+	// As is the rank whose packets are sent. Peer is the rank of the live peer, or -1 for the first one that exchanges
+	// packets with As.
 	As, Peer int
 	// To is the live peer's address.
 	To netip.AddrPort
-	// Bind is the local address, by which the peer knows who is speaking. If
-	// it is not valid, it is the recorded one.
+	// Bind is the local address, by which the peer identifies the rank. The default is the recorded address.
 	Bind netip.AddrPort
 	// Full sends without the recorded pauses.
 	Full bool
-	// Timeout is how long a packet of the peer is waited for beyond its
-	// recorded time.
+	// Timeout is the longest wait for a packet of the peer beyond its recorded time.
 	Timeout time.Duration
-	// Linger is how long to listen at the end for packets that the recording
-	// does not have.
+	// Linger is the time to wait at the end for packets that are not in the recording.
 	Linger time.Duration
 	// Profile is the dialect of the headers.
 	Profile protocol.Profile
 }
 
-// Result is how a replay ended.
+// Result is the result of a replay.
 type Result struct {
 	// Sent and Received count datagrams: a recorded packet may be several.
 	Sent     int `json:"sent"`
 	Received int `json:"received"`
-	// ReceiveBuffer is the size in bytes that the kernel granted the socket of the
-	// udp.DefaultReceiveBuffer that were asked for. What does not fit into it is
-	// lost.
+	// ReceiveBuffer is the size in bytes granted by the kernel of the udp.DefaultReceiveBuffer requested. Datagrams
+	// that do not fit are lost.
 	ReceiveBuffer int `json:"receive_buffer"`
-	// Difference is the first packet that was not the recorded one, nil if
-	// there is none.
+	// Difference is the first difference from the recording, or nil.
 	Difference *Difference `json:"difference,omitempty"`
 }
 
-// Difference is where the live peer did something else than the recorded one.
+// Difference is a difference between the live peer and the recorded one.
 type Difference struct {
-	// Packet is the number of the recorded packet, 0 for one that came after
-	// the recording's end.
+	// Packet is the number of the recorded packet, or 0 for a packet after the end of the recording.
 	Packet int64 `json:"packet"`
-	// Want is what was recorded and Got what came, both in words.
+	// Want describes the recorded packet, Got the received one.
 	Want string `json:"want,omitempty"`
 	Got  string `json:"got,omitempty"`
 	// Offset is the first byte that differs, if both are datagrams.
 	Offset int `json:"offset"`
 }
 
-// String says what was expected and what came.
+// String describes the expected and the received packet.
 func (d *Difference) String() string {
 	switch {
 	case d.Want == "":
@@ -77,15 +71,15 @@ func (d *Difference) String() string {
 	return fmt.Sprintf("packet %d is %s in the recording, but %s came; byte %d is the first that differs", d.Packet, d.Want, d.Got, d.Offset)
 }
 
-// ErrNothing: the recording has no packets of the rank.
+// ErrNothing reports that the recording has no packets of the rank.
 var ErrNothing = errors.New("the recording has no UDP packets between these ranks")
 
-// maxDatagrams bounds what is held of a recording.
+// maxDatagrams bounds the number of datagrams read from a recording.
 const maxDatagrams = 1 << 20
 
-// longTail is the length of the only datagram over protocol.MaxDatagram that a deployed
-// node sends: the last one of an MPE's message of some lengths. A recording may also
-// have 1416 and 8 bytes that the kernel has joined; so the shell of an FPGA sends it.
+// longTail is the length of the only datagram over protocol.MaxDatagram that a deployed node sends: the last one of an
+// MPE's message of certain lengths. In a recording it may also be 1416 and 8 bytes, as sent by the shell of an FPGA,
+// that the kernel coalesced.
 const longTail = protocol.MaxDatagram + protocol.LineLen
 
 // recorded is a datagram of the recording.
@@ -96,8 +90,8 @@ type recorded struct {
 	ours     bool
 	data     []byte
 	cut      int // bytes that were not recorded
-	// pads is true if padding was seen in it, and tail if it may be an MPE's last
-	// datagram of longTail bytes.
+	// pads is true if the datagram has padding, tail if it may be the last datagram of an MPE's message, of longTail
+	// bytes.
 	pads, tail bool
 }
 
@@ -127,8 +121,8 @@ func Run(ctx context.Context, src capture.Source, cfg Config) (*Result, error) {
 	return &r.result, err
 }
 
-// load reads the datagrams between the two ranks, and As's address. What the kernel had
-// in one piece is split as the wire has it.
+// load reads the datagrams between the two ranks, and the address of As. Datagrams coalesced by the kernel are split as
+// on the wire.
 func load(src capture.Source, cfg *Config) (list []recorded, from netip.AddrPort, err error) {
 	var all []recorded
 	var peer netip.AddrPort
@@ -168,15 +162,14 @@ func load(src capture.Source, cfg *Config) (list []recorded, from netip.AddrPort
 	return list, from, err
 }
 
-// endsLong reports whether DATA ends with a longer datagram than others, as the MPE
-// cuts it.
+// endsLong reports whether DATA ends with a longer datagram than usual, as fragmented by the MPE.
 func endsLong(e *capture.Event) bool {
 	shape := protocol.FPGAShape(true)
 	total := shape.PayloadBytes(uint32(e.Total / protocol.WordLen))
 	return e.Completes && e.Offset+shape.Next(e.Offset, total) == total
 }
 
-// between returns the datagrams from one address to the other and back.
+// between returns the datagrams between two addresses, in both directions.
 func between(all []recorded, from, peer netip.AddrPort) (list []recorded, err error) {
 	pads := false // an MPE pads all messages of an odd number of words
 	for i := range all {
@@ -238,8 +231,7 @@ func (r *run) play(ctx context.Context, list []recorded) error {
 	return err
 }
 
-// timeout is how long to wait for a packet: as long as the recorded peer took,
-// and the time-out.
+// timeout returns the time to wait for a packet: the recorded delay plus the configured time-out.
 func (r *run) timeout(list []recorded, i int) time.Duration {
 	if i == 0 {
 		return r.cfg.Timeout
@@ -247,8 +239,7 @@ func (r *run) timeout(list []recorded, i int) time.Duration {
 	return list[i].at.Sub(list[i-1].at) + r.cfg.Timeout
 }
 
-// receiveAs waits for a datagram like a recorded one. That of longTail bytes may come in
-// two.
+// receiveAs waits for a datagram like the recorded one. A datagram of longTail bytes may arrive as two.
 func (r *run) receiveAs(d recorded, timeout time.Duration) (got []byte, datagrams int, err error) {
 	got, err = r.receive(timeout)
 	if err != nil || len(d.data) != longTail || len(got) != protocol.MaxDatagram || !bytes.HasPrefix(d.data, got) {
@@ -259,7 +250,7 @@ func (r *run) receiveAs(d recorded, timeout time.Duration) (got []byte, datagram
 	return append(got, rest...), 2, err
 }
 
-// receive waits for a datagram from the peer; nil if none comes.
+// receive waits for a datagram from the peer. It returns nil on time-out.
 func (r *run) receive(timeout time.Duration) ([]byte, error) {
 	if err := r.conn.SetReadDeadline(time.Now().Add(timeout)); err != nil {
 		return nil, err
@@ -292,7 +283,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// compare returns how a datagram differs from the recorded one.
+// compare returns the difference between a datagram and the recorded one, or nil.
 func compare(profile protocol.Profile, d recorded, got []byte) *Difference {
 	if got == nil {
 		return &Difference{Packet: d.packet, Want: describe(profile, d.data)}
@@ -307,7 +298,7 @@ func compare(profile protocol.Profile, d recorded, got []byte) *Difference {
 	return &Difference{Packet: d.packet, Want: describe(profile, d.data), Got: describe(profile, got), Offset: offset}
 }
 
-// describe names a datagram by its header or its first bytes.
+// describe formats the header of a datagram, or its first bytes.
 func describe(profile protocol.Profile, b []byte) string {
 	if h, defect := profile.Parse(b); defect.OK() {
 		return fmt.Sprintf("%v (%d bytes)", h, len(b))

@@ -43,7 +43,7 @@ func peer(t *testing.T, shape protocol.Shape) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// It sends nothing a second time because this machine is busy.
+	// It must not retransmit because this machine is busy.
 	const never = time.Hour
 	once := handshake.Backoff{First: never, Retransmissions: 1}
 	timing := handshake.Timing{Clear: once, Ack: once, Data: once, FragmentGap: never}
@@ -84,9 +84,8 @@ func playFile(t *testing.T, name string, change func(*replay.Config)) (*replay.R
 	return replay.Run(t.Context(), src, cfg)
 }
 
-// record writes a recording of an echo of each length: rank 0 cuts its messages as the
-// CPU library does, rank 1 by its shape. The kernel has up to together datagrams in a
-// piece.
+// record writes a recording of an echo of each length. Rank 0 fragments its messages like the CPU library, rank 1 by
+// its shape. The kernel coalesces up to together datagrams.
 func record(t *testing.T, shape protocol.Shape, together int, words ...uint32) string {
 	t.Helper()
 	c := capturetest.New(capturetest.Raw)
@@ -109,8 +108,7 @@ func write(t *testing.T, c *capturetest.Capture) string {
 	return name
 }
 
-// TestOffloaded: what the kernel had in one piece is sent and awaited as the datagrams
-// that the wire has.
+// TestOffloaded: coalesced datagrams are sent and expected as separate datagrams, as on the wire.
 func TestOffloaded(t *testing.T) {
 	peer(t, protocol.CPUShape())
 	name := record(t, protocol.CPUShape(), capturetest.MaxOffload, 1, 347, 348, 702, 1000, 22000)
@@ -124,13 +122,12 @@ func TestOffloaded(t *testing.T) {
 	}
 }
 
-// TestLongTail: datagrams of 1424 bytes are sent as such for an MPE only, and taken in
-// one piece or in two.
+// TestLongTail: datagrams of 1424 bytes are sent only for an MPE, and accepted as one or two.
 func TestLongTail(t *testing.T) {
 	cpu, mpe := protocol.CPUShape(), protocol.FPGAShape(true)
 	for name, c := range map[string]struct {
 		shape protocol.Shape // rank 1's in the recording
-		live  protocol.Shape // and the live one's
+		live  protocol.Shape // rank 1's live
 		words []uint32
 	}{
 		"as it is":                {mpe, mpe, []uint32{347, 348, 1055, 1056}},
@@ -173,8 +170,8 @@ func TestLongTail(t *testing.T) {
 	}
 }
 
-// receiver plays rank 1, and takes what comes however it is cut. The function that it
-// returns ends it, and returns the lengths of the datagrams of DATA.
+// receiver plays rank 1, and accepts datagrams of any length. The returned function ends it, and returns the lengths of
+// the datagrams of DATA.
 func receiver(t *testing.T) func() []int {
 	t.Helper()
 	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(them))
@@ -215,7 +212,7 @@ func receiver(t *testing.T) func() []int {
 	}
 }
 
-// TestReceiveBuffer: the socket gets what a rank's gets.
+// TestReceiveBuffer: the socket has the same receive buffer as a rank's.
 func TestReceiveBuffer(t *testing.T) {
 	m, err := rankmap.New([]rankmap.Entry{{Rank: 0, Addr: us, Kind: rankmap.Software}})
 	if err != nil {
@@ -233,8 +230,7 @@ func TestReceiveBuffer(t *testing.T) {
 	}
 }
 
-// TestNotPlayable: what a deployed node cannot send is not sent, and what was not recorded
-// is not made up.
+// TestNotPlayable: packets that no deployed node sends are not sent, and bytes that were not recorded are not made up.
 func TestNotPlayable(t *testing.T) {
 	packet := protocol.AppendExtended(nil, &protocol.ExtHeader{Dst: 1, Type: protocol.Data, Session: 1, Number: 1, Length: 4000}, make([]byte, 4000))
 	for want, file := range map[string]*capturetest.Capture{
@@ -265,7 +261,7 @@ func TestAsRecorded(t *testing.T) {
 }
 
 func TestFirstDifference(t *testing.T) {
-	peer(t, protocol.FPGAShape(true)) // pads, which the recorded one does not
+	peer(t, protocol.FPGAShape(true)) // pads, unlike the recorded rank
 	r, err := play(t, "ref_ref_pingpong_1", nil)
 	if err != nil || r.Difference == nil || r.Difference.Packet != 7 || r.Difference.Offset != 36 {
 		t.Fatalf("%+v, %v", r, err)

@@ -1,5 +1,5 @@
-// Package reporttest makes reports of recordings that never were, for tests of what shows
-// reports. It must not be part of a program.
+// Package reporttest makes reports of recordings that never were, for tests of code that shows reports. It must not be
+// part of a program.
 package reporttest
 
 import (
@@ -12,10 +12,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture"
 )
 
-// RecordedAt is when the recordings begin.
+// RecordedAt is the start of the recordings.
 var RecordedAt = time.Date(2026, 3, 14, 9, 26, 53, 589_793_000, time.UTC)
 
-// Hostile are texts that would break out of the places where texts go.
+// Hostile are texts that break out of markup or code if they are not escaped.
 var Hostile = []string{
 	`</script><script>alert(1)</script>`,
 	`</ScRiPt ><img src=x onerror=alert(1)>`,
@@ -25,15 +25,14 @@ var Hostile = []string{
 	"line\u2028paragraph\u2029end", "zero\x00byte", "\u202egnp.exe", "Größe 大小 🧮", "bad \xff\xfe utf-8",
 }
 
-// Traffic makes the report of a recording that never was: a rank that talks to
-// all the others, or all to all, in bursts with pauses between them. About one
-// message in lossEvery loses a packet and waits for a time-out.
+// Traffic describes a synthetic recording: one rank exchanges messages with all others, or all ranks with all, in
+// bursts with pauses between them. About one message in LossEvery loses a packet and waits for a time-out.
 type Traffic struct {
 	Ranks, Messages, LossEvery int
 	AllToAll                   bool
 }
 
-// Report returns the report. The same traffic gives the same report.
+// Report returns the report. It depends only on the traffic.
 func (tr Traffic) Report() *capture.Report {
 	g := &generator{rng: rand.New(rand.NewPCG(2718, uint64(tr.Messages))), free: make([]float64, tr.Ranks)}
 	for i := range tr.Messages {
@@ -54,7 +53,7 @@ func (tr Traffic) Report() *capture.Report {
 
 type generator struct {
 	rng      *rand.Rand
-	free     []float64 // when each rank is free again, in seconds
+	free     []float64 // time at which each rank is free, in seconds
 	messages []capture.Message
 	findings []capture.Finding
 }
@@ -66,7 +65,7 @@ func (g *generator) pause() {
 	}
 }
 
-// around is a time around a typical one, now and then much longer.
+// around returns a random time around a typical one, occasionally much longer.
 func (g *generator) around(seconds float64) float64 {
 	t := seconds * (0.6 + 0.8*g.rng.Float64())
 	if g.rng.IntN(200) == 0 {
@@ -127,7 +126,7 @@ func when(seconds float64) time.Time {
 	return RecordedAt.Add(time.Duration(seconds * 1e9))
 }
 
-// finish numbers messages and packets by their times, and sums up.
+// finish numbers messages and packets by their times, and computes the summaries.
 func (g *generator) finish(name string) *capture.Report {
 	slices.SortStableFunc(g.messages, func(a, b capture.Message) int { return cmp.Compare(a.Start, b.Start) })
 	var steps []*capture.Step
@@ -198,8 +197,8 @@ func sumUp(src, dst int, list []*capture.Message) capture.PairSummary {
 	return p
 }
 
-// Troubled is a small report with one of everything that the diagram shows: a
-// loss, a copy, a packet that was not recorded, ranks that wait for each other.
+// Troubled returns a small report with all elements of the diagram: a loss, a copy, a packet that was not recorded, and
+// ranks that wait for each other.
 func Troubled() *capture.Report {
 	g := &generator{rng: rand.New(rand.NewPCG(1, 1)), free: make([]float64, 4)}
 	for i := range 12 {

@@ -1,5 +1,6 @@
-// Package vcd adds packets to the waves of a simulation, in the format of value change dumps (VCD) of IEEE 1800, so that a viewer shows both
-// on one time axis. The packets are two strings, sent and received, of a scope of their own: strings are an extension that GTKWave reads.
+// Package vcd adds packets to the waves of a simulation, in the format of value change dumps (VCD) of IEEE 1800, so
+// that a viewer shows both on one time axis. Packets are the values of two strings, sent and received, in a separate
+// scope. Strings are an extension of the format that GTKWave reads.
 //
 // It must never need memory that grows with the waves.
 package vcd
@@ -19,31 +20,32 @@ import (
 
 // Packet is a packet of the rank whose role is simulated.
 type Packet struct {
-	// Cycle is that of the simulation.
+	// Cycle is the cycle of the simulation.
 	Cycle uint64
 	Sent  bool
-	// Text has no blanks.
+	// Text must not contain blanks.
 	Text string
 }
 
-// ErrFormat is the error of waves that are no VCD.
+// ErrFormat reports that the waves are not a VCD.
 var ErrFormat = errors.New("not a value change dump (VCD)")
 
-// The codes of the signals are longer than those that simulators take.
+// declaration declares the signals of the packets. Their identifier codes are longer than the codes of simulators.
 const declaration = "$scope module zrlmpi $end\n$var string 1 zrlmpi_sent sent $end\n$var string 1 zrlmpi_received received $end\n$upscope $end\n"
 
 // writer writes packets at their times.
 type writer struct {
 	out     *bufio.Writer
 	period  uint64
-	packets []Packet // that are left, by cycle
+	packets []Packet // still to be written, by cycle
 }
 
-// Write copies waves to out, with packets. A cycle takes period units of time of the waves. The order of packets of a cycle is kept.
+// Write copies waves to out and inserts packets. A cycle takes period time units of the waves. Packets of the same
+// cycle keep their order.
 func Write(out io.Writer, waves io.Reader, period uint64, packets []Packet) error {
 	w := &writer{bufio.NewWriter(out), period, slices.Clone(packets)}
 	slices.SortStableFunc(w.packets, func(a, b Packet) int { return cmp.Compare(a.Cycle, b.Cycle) })
-	if n := len(packets); n > 0 && w.packets[n-1].Cycle > math.MaxInt64/period { // times of GTKWave have a sign
+	if n := len(packets); n > 0 && w.packets[n-1].Cycle > math.MaxInt64/period { // times in GTKWave are signed
 		return fmt.Errorf("cycle %d with %d units of time for each: the time is too great for a value change dump", w.packets[n-1].Cycle, period)
 	}
 	if err := w.copy(bufio.NewReaderSize(waves, 1<<16)); err != nil {
@@ -53,7 +55,7 @@ func Write(out io.Writer, waves io.Reader, period uint64, packets []Packet) erro
 	return w.out.Flush()
 }
 
-// copy copies the whole lines of waves, with the packets up to their last time.
+// copy copies the complete lines of waves, with the packets up to the last time.
 func (w *writer) copy(in *bufio.Reader) error {
 	const end = "$enddefinitions"
 	declared, begins, number := false, true, 1
@@ -63,7 +65,7 @@ func (w *writer) copy(in *bufio.Reader) error {
 		case errors.Is(err, io.EOF) && !declared:
 			return fmt.Errorf("waves: %w: it has no %s", ErrFormat, end)
 		case errors.Is(err, io.EOF):
-			return nil // what is left has no end: the simulator goes on writing
+			return nil // the last line is incomplete: the simulator is still writing
 		case err != nil && !errors.Is(err, bufio.ErrBufferFull):
 			return fmt.Errorf("waves: %w", err)
 		}
@@ -91,7 +93,7 @@ func (w *writer) copy(in *bufio.Reader) error {
 	}
 }
 
-// until writes the packets up to a time, each with its time.
+// until writes the packets up to time end, each with its time.
 func (w *writer) until(end uint64) {
 	for len(w.packets) > 0 && w.packets[0].Cycle*w.period <= end {
 		fmt.Fprintf(w.out, "#%d\n", w.packets[0].Cycle*w.period)

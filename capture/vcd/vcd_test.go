@@ -10,7 +10,7 @@ import (
 	"testing/iotest"
 )
 
-// packets are in the order of a recording, which is not quite that of cycles.
+// packets are in the order of a recording, which differs slightly from the order of cycles.
 var packets = []Packet{
 	{2, false, "1:SEND_REQUEST:0>1"},
 	{2, true, "2:CLEAR_TO_SEND:1>0"},
@@ -43,7 +43,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// A line that is longer than any buffer is copied, and what is in it is no time.
+// A line longer than any buffer is copied, and its contents are not parsed as times.
 func TestLongLine(t *testing.T) {
 	long := strings.Repeat("#7", 100_000)
 	got := written(t, strings.NewReader("$enddefinitions $end\n#0\nb"+long+" !\n#100\n"), 10)
@@ -78,7 +78,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// limited takes nothing.
+// limited is a writer that accepts no bytes.
 type limited struct{}
 
 func (*limited) Write([]byte) (int, error) { return 0, io.ErrShortWrite }

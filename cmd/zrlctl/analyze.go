@@ -31,7 +31,7 @@ type analyzeFlags struct {
 	progress bool
 }
 
-// errFindings ends an analysis with findings. They were printed.
+// errFindings ends an analysis with findings, which were already printed.
 var errFindings = errors.New("problems found")
 
 func (a *app) analyzeCommand() *cobra.Command {
@@ -101,7 +101,7 @@ func (a *app) analyze(ctx context.Context, f *analyzeFlags, args []string, stdin
 	if f.perfetto != "" {
 		opts.KeepTrace = f.limit
 	}
-	// Memory grows by small objects that stay: less garbage than usual is enough.
+	// The heap grows by small, long-lived objects: trade CPU time for less garbage.
 	defer debug.SetGCPercent(debug.SetGCPercent(50))
 	live := f.input.iface != ""
 	var printed *liveReport
@@ -139,7 +139,7 @@ func (a *app) analyze(ctx context.Context, f *analyzeFlags, args []string, stdin
 	return nil
 }
 
-// writeFiles writes the files that were asked for.
+// writeFiles writes the requested files.
 func (f *analyzeFlags) writeFiles(r *capture.Report) error {
 	for _, file := range []struct {
 		name  string
@@ -155,13 +155,13 @@ func (f *analyzeFlags) writeFiles(r *capture.Report) error {
 	return nil
 }
 
-// writeTrace writes a trace, of many small packets.
+// writeTrace writes a trace. It is buffered because a trace consists of many small packets.
 func writeTrace(out io.Writer, r *capture.Report) error {
 	buffered := bufio.NewWriterSize(out, 1<<16)
 	return flushed(perfetto.Write(buffered, r), buffered)
 }
 
-// follow feeds a source to an analysis. A live one ends when it is interrupted.
+// follow feeds a source to an analysis. A live source ends when it is interrupted.
 func follow(ctx context.Context, analysis *capture.Analysis, src capture.Source, live bool, progress io.Writer) error {
 	if progress != nil {
 		src = &reporting{Source: src, out: progress, start: time.Now()}
@@ -169,7 +169,7 @@ func follow(ctx context.Context, analysis *capture.Analysis, src capture.Source,
 	return endOfRecording(ctx, analysis.Follow(src), live)
 }
 
-// reporting prints the progress of a source.
+// reporting is a source that prints its progress.
 type reporting struct {
 	capture.Source
 	out         io.Writer
@@ -218,7 +218,8 @@ func printMessages(out io.Writer, r *capture.Report) {
 	fmt.Fprintln(out)
 }
 
-// printMessageHead prints the heads of columns of a fixed width: measuring them would take all rows in memory.
+// printMessageHead prints the column heads. The columns have a fixed width, because measuring them would need all rows
+// in memory.
 func printMessageHead(out io.Writer) {
 	fmt.Fprintf(out, "%8s %13s %5s %4s %9s %13s %13s %13s %13s %8s  %s\n", "MESSAGE", "START (s)", "FROM", "TO", "WORDS",
 		"req-clr (µs)", "clr-dat (µs)", "dat-ack (µs)", "total (µs)", "RETRANS", "VERDICT")
@@ -318,7 +319,7 @@ func printFinding(out io.Writer, f *capture.Finding) {
 	fmt.Fprintf(out, "%34s%s\n", "", packetList(f.Packets))
 }
 
-// printDecodeHint prints how to see the packets of a finding, with those of the first as the example.
+// printDecodeHint prints a command that shows the packets of a finding, with the first finding as the example.
 func printDecodeHint(out io.Writer, r *capture.Report) {
 	i := slices.IndexFunc(r.Findings, func(f capture.Finding) bool { return len(f.Packets) > 0 })
 	if i < 0 {

@@ -9,8 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
-// printExtended prints a row for each direction of each pair that used the
-// extended profile.
+// printExtended prints a row for each direction of each pair that used the extended profile.
 func printExtended(out io.Writer, pairs []capture.ExtendedPair) {
 	if len(pairs) == 0 {
 		return

@@ -10,17 +10,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// liveReport prints messages, findings and waits of an interface as they come.
+// liveReport prints messages, findings and waits of an interface as they occur.
 type liveReport struct {
 	out      *bufio.Writer
 	messages bool
 	analysis *capture.Analysis
 	start    time.Time
-	looked   time.Time // when waits were looked for last
+	looked   time.Time // last check for waits
 	shown    map[time.Time]bool
 }
 
-// longWait is how long a wait has to last to be printed.
+// longWait is the shortest wait printed.
 const longWait = time.Second
 
 func newLiveReport(out io.Writer, name string, messages bool, opts capture.AnalysisOptions) *liveReport {
@@ -41,7 +41,7 @@ func (l *liveReport) message(m *capture.Message) {
 
 func (l *liveReport) finding(f *capture.Finding) { printFinding(l.out, f) }
 
-// end prints the summary. What was found at the end was printed as everything else.
+// end prints the summary. Findings at the end were already printed.
 func (l *liveReport) end(r *capture.Report) error {
 	fmt.Fprintln(l.out)
 	printSummary(l.out, r)
@@ -51,7 +51,7 @@ func (l *liveReport) end(r *capture.Report) error {
 	return l.out.Flush()
 }
 
-// waits prints those that have become long, once each.
+// waits prints each wait once, when it has become long.
 func (l *liveReport) waits(now time.Time) {
 	if l.start.IsZero() {
 		l.start = now
@@ -70,7 +70,7 @@ func (l *liveReport) waits(now time.Time) {
 	l.shown = open
 }
 
-// liveSource has what was found printed before it waits for the next packet.
+// liveSource is a source that flushes the report before it waits for the next packet.
 type liveSource struct {
 	capture.Source
 	report *liveReport

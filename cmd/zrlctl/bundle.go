@@ -57,7 +57,7 @@ processes and beginnings of messages are in it: read it before you publish it.`,
 	return cmd
 }
 
-// packetsPart is what the daemon's flight recorder has.
+// packetsPart returns the packets of the daemon's flight recorder.
 func (e *examination) packetsPart(ctx context.Context) bundle.Part {
 	part := bundle.Part{Name: "packets.pcapng", What: "last packets of the daemon's ranks"}
 	client := control.NewClient(e.socket)
@@ -110,7 +110,7 @@ func jsonBytes(v any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// versions returns those of the programs and the system.
+// versions returns the versions of the programs and the system.
 func (e *examination) versions() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "zrlctl %s\n", version.String())
@@ -126,7 +126,7 @@ func (e *examination) versions() []byte {
 	return b.Bytes()
 }
 
-// metricsTime bounds the request for metrics, and maxMetrics its answer in bytes.
+// metricsTime bounds the duration of the request for metrics, maxMetrics its response in bytes.
 const (
 	metricsTime = 5 * time.Second
 	maxMetrics  = 64 << 20
@@ -161,7 +161,7 @@ func (e *examination) metrics(ctx context.Context) ([]byte, error) {
 	return text, err
 }
 
-// writeBundle writes a file that only its owner may read.
+// writeBundle writes a file readable only by its owner.
 func writeBundle(name string, parts []bundle.Part) error {
 	file, err := privatedir.Output(name, 0o600)
 	if err != nil {
@@ -170,7 +170,7 @@ func writeBundle(name string, parts []bundle.Part) error {
 	return errors.Join(bundle.Write(file, parts, time.Now()), file.Close())
 }
 
-// listBundle prints what a bundle contains.
+// listBundle prints the contents of a bundle.
 func listBundle(out io.Writer, name string, parts []bundle.Part) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, p := range parts {

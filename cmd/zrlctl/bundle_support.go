@@ -15,8 +15,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/query"
 )
 
-// support returns the end of the daemon's log and the list of its records. Without a daemon, systemd's journal and the
-// directory that the configuration names have them.
+// support returns the end of the daemon's log and the list of its records. Without a daemon, it reads systemd's journal
+// and the configured directory.
 func (e *examination) support(ctx context.Context) (log, records bundle.Part) {
 	log = bundle.Part{Name: "log.txt", What: "end of the daemon's log"}
 	records = bundle.Part{Name: "records.txt", What: "list of the records of failures"}
@@ -45,7 +45,7 @@ func (e *examination) support(ctx context.Context) (log, records bundle.Part) {
 	return log, records
 }
 
-// recordList returns the files of a spool as lines.
+// recordList returns the files of a spool as lines of text.
 func recordList(r *control.Records) []byte {
 	var b bytes.Buffer
 	total := int64(0)
@@ -59,7 +59,7 @@ func recordList(r *control.Records) []byte {
 	return b.Bytes()
 }
 
-// readRecords lists the directory of records that the configuration names.
+// readRecords lists the configured directory of records.
 func (e *examination) readRecords() ([]byte, error) {
 	if e.config == nil || e.config.SpoolDirectory() == "" {
 		return nil, errors.New("the configuration names no directory of records")
@@ -77,13 +77,13 @@ func (e *examination) readRecords() ([]byte, error) {
 	return recordList(&r), nil
 }
 
-// journalTime bounds the time to read the journal, and journalLines what is read.
+// journalTime bounds the time to read the journal, journalLines the number of lines.
 const (
 	journalTime  = 10 * time.Second
 	journalLines = "1000"
 )
 
-// journal returns the end of the log of the service.
+// journal returns the end of the service's log.
 func journal(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, journalTime)
 	defer cancel()

@@ -84,22 +84,22 @@ func (a *app) capture(ctx context.Context, f *captureFlags, stdout io.Writer) er
 	return a.describeCapture(f.output, profile, stdout)
 }
 
-// copyPackets writes packets as they come, with a comment where something was found, until ctx ends or the daemon or job does.
+// copyPackets writes packets as they arrive, with findings as comments, until ctx is done or the daemon or job ends.
 func copyPackets(ctx context.Context, out io.Writer, p *packets) error {
 	return endOfRecording(ctx, capture.CopyAnnotated(out, recorder.File("packets as they came, from zrlmpid"), p.open, p.profile), true)
 }
 
-// captured is what was written to a file.
+// captured describes a file of packets.
 type captured struct {
 	File    string `json:"file"`
 	Packets int64  `json:"packets"`
 	// Seconds is the time from the first packet to the end.
 	Seconds float64 `json:"duration_seconds"`
-	// Findings counts what analyze finds.
+	// Findings is the number of findings of zrlctl analyze.
 	Findings int `json:"findings"`
 }
 
-// describeCapture prints what is in a file that was written.
+// describeCapture prints a summary of a file of packets.
 func (a *app) describeCapture(path string, profile protocol.Profile, stdout io.Writer) error {
 	src, err := capture.Options{}.OpenFile(path)
 	if err != nil {

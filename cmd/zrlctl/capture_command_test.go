@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// TestCaptureCommand: a user who had no tool running gets the packets of a message that failed, and analyze says why.
+// TestCaptureCommand: a user without a running tool gets the packets of a failed message, and analyze names the cause.
 func TestCaptureCommand(t *testing.T) {
 	socket := startDaemon(t)
 	dir := t.TempDir()
@@ -52,7 +52,7 @@ func TestCaptureCommand(t *testing.T) {
 	}
 }
 
-// TestCaptureFollow: packets are in the file while it grows, and it is whole when the user interrupts.
+// TestCaptureFollow: packets are added to the file as they arrive, and the file is complete when the user interrupts.
 func TestCaptureFollow(t *testing.T) {
 	socket := startDaemon(t)
 	file := filepath.Join(t.TempDir(), "file.pcapng")
@@ -76,7 +76,7 @@ func TestCaptureFollow(t *testing.T) {
 	}
 }
 
-// packetsIn counts the packets of a recording that may grow, or not be there yet.
+// packetsIn counts the packets of a recording that may grow or not exist yet.
 func packetsIn(file string) (n int) {
 	src, err := capture.Options{}.OpenFile(file)
 	if err != nil {

@@ -19,7 +19,7 @@ type captureInput struct {
 	profile  string
 	ports    []uint
 	allPorts bool
-	// onNote is that of the source's options.
+	// onNote is the OnNote of capture.Options.
 	onNote func(pcapng.RankNote)
 }
 
@@ -41,7 +41,7 @@ func (in *captureInput) flags(cmd *cobra.Command) {
 	}
 }
 
-// open opens the files or the interface. Closing the context ends a live one.
+// open opens the files or the interface. The source is closed when ctx is done.
 func (in *captureInput) open(ctx context.Context, args []string, stdin io.Reader) (capture.Source, string, error) {
 	opts := capture.Options{AllPorts: in.allPorts, OnNote: in.onNote}
 	for _, p := range in.ports {
@@ -78,7 +78,7 @@ func (in *captureInput) dialect() (protocol.Profile, error) {
 	return p, nil
 }
 
-// unreadableError is the error of a recording that cannot be read.
+// unreadableError reports that a recording cannot be read.
 type unreadableError struct{ error }
 
 func (e *unreadableError) Unwrap() error { return e.error }

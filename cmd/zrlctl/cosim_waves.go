@@ -52,7 +52,7 @@ once, the packets are those of its last start.`,
 	return cmd
 }
 
-// rolePackets are those of a role in a capture.
+// rolePackets describes the packets of a role in a capture.
 type rolePackets struct {
 	File       string `json:"file"`
 	Rank       int    `json:"rank"`
@@ -92,7 +92,7 @@ func (a *app) cosimWaves(ctx context.Context, f *wavesFlags, args []string, stdi
 	return a.print(stdout, r, "%s: %s of rank %d, simulation %d; look at it with: gtkwave %s\n", r.File, words.Plural(r.Packets, "packet"), r.Rank, r.Simulation, r.File)
 }
 
-// sameFile reports whether two names are of a file that exists.
+// sameFile reports whether two names are the same existing file.
 func sameFile(a, b string) bool {
 	one, err1 := os.Stat(a)
 	other, err2 := os.Stat(b)
@@ -106,7 +106,7 @@ type cyclePacket struct {
 	cycles []pcapng.Cycle
 }
 
-// cyclePackets are those of a capture, and the addresses of ranks.
+// cyclePackets are the packets of a capture, with the addresses of ranks.
 type cyclePackets struct {
 	list  []cyclePacket
 	addrs map[int]netip.AddrPort
@@ -141,7 +141,7 @@ func (f *wavesFlags) read(ctx context.Context, args []string, stdin io.Reader) (
 			return nil, &unreadableError{err}
 		}
 		text = ""
-		part := u // which following takes apart
+		part := u // Tracker.Unit changes it
 		tracker.Unit(&part)
 		p := cyclePacket{src: u.Src, text: fmt.Sprintf("%d:%s", u.Packet, text)}
 		for _, comment := range u.Comments {
@@ -155,7 +155,7 @@ func (f *wavesFlags) read(ctx context.Context, args []string, stdin io.Reader) (
 	}
 }
 
-// eventName names an event without blanks.
+// eventName returns a name of an event without blanks.
 func eventName(e *capture.Event) string {
 	l := e.Line()
 	name := l.Type
@@ -168,7 +168,7 @@ func eventName(e *capture.Event) string {
 	return fmt.Sprintf("%s:%d>%d", name, *l.SrcRank, *l.DstRank)
 }
 
-// last returns the last simulation of a rank, or of the only one if it is negative.
+// last returns the last simulation of a rank, or of the only rank if rank is negative.
 func (c *cyclePackets) last(rank int) (pcapng.Cycle, error) {
 	found := map[int]pcapng.Cycle{}
 	for _, p := range c.list {

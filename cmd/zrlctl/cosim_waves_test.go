@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// roleCapture writes a capture of a message to rank 1, and of one to rank 2, and returns its path.
+// roleCapture writes a capture with a message to rank 1 and one to rank 2, and returns its path.
 func roleCapture(t *testing.T) string {
 	t.Helper()
 	var file bytes.Buffer

@@ -107,7 +107,7 @@ func (a *app) decode(ctx context.Context, f *decodeFlags, args []string, stdin i
 	return &unreadableError{fmt.Errorf("%s: %s", name, stats.Nothing())}
 }
 
-// printIgnored prints what of a recording is in no line.
+// printIgnored prints the number of packets that are in no line.
 func printIgnored(out io.Writer, s *capture.Stats, notFollowed int64, asJSON bool) (err error) {
 	if len(s.Skipped) == 0 && notFollowed == 0 {
 		return nil
@@ -127,14 +127,14 @@ func printIgnored(out io.Writer, s *capture.Stats, notFollowed int64, asJSON boo
 	return err
 }
 
-// decoding is a recording and a filter.
+// decoding prints or copies the matching packets of a recording.
 type decoding struct {
 	src     capture.Source
 	profile protocol.Profile
 	match   func(*capture.Event) bool
 	live    bool
 	tracker *capture.Tracker
-	found   bool // a packet of ZRLMPI
+	found   bool // the recording has a ZRLMPI packet
 }
 
 // print prints a line for each event.
@@ -160,14 +160,14 @@ func (d *decoding) print(ctx context.Context, stdout io.Writer, clock *clock, as
 	return flushed(d.follow(ctx, event, unit), out)
 }
 
-// write makes a recording of the units that have an event.
+// write writes the units that have a matching event to a recording.
 func (d *decoding) write(ctx context.Context, out io.Writer) error {
 	writer := pcapng.NewWriter(out, pcapng.WriterOptions{})
 	return flushed(d.follow(ctx, func(*capture.Event) error { return nil }, writer.Unit), writer)
 }
 
-// follow calls event with each event that matches, and unit with each unit that had one,
-// to the end of the recording or the first error.
+// follow calls event with each matching event, and unit with each unit that has one, until the end of the recording or
+// the first error.
 func (d *decoding) follow(ctx context.Context, event func(*capture.Event) error, unit func(*pcapng.Unit) error) error {
 	var err error
 	matched := false
@@ -194,7 +194,7 @@ func (d *decoding) follow(ctx context.Context, event func(*capture.Event) error,
 	}
 }
 
-// endOfRecording returns the error of the end of a source.
+// endOfRecording converts the error at the end of a source.
 func endOfRecording(ctx context.Context, err error, live bool) error {
 	interrupted := live && ctx.Err() != nil
 	if err == nil || interrupted || errors.Is(err, io.EOF) {
@@ -203,7 +203,7 @@ func endOfRecording(ctx context.Context, err error, live bool) error {
 	return &unreadableError{err}
 }
 
-// filter returns what the flags select.
+// filter returns a function that reports whether an event matches the flags.
 func (f *decodeFlags) filter() (func(*capture.Event) bool, error) {
 	var a, b uint32
 	if f.pair != "" {
@@ -249,7 +249,7 @@ func typeName(e *capture.Event) string {
 	return e.Header.Type.String()
 }
 
-// clock prints times in one of the modes.
+// clock formats times in one of the modes.
 type clock struct {
 	mode        string
 	first, last time.Time

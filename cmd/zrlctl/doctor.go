@@ -54,16 +54,16 @@ Exit codes: 0 nothing is wrong; 1 something is; otherwise as zrlctl. Unknown is 
 	return cmd
 }
 
-// examination is what doctor and bundle examine.
+// examination is the subject of doctor and bundle.
 type examination struct {
 	plan   *doctor.Plan
-	config *config.Config // nil if it cannot be read
+	config *config.Config // nil if unreadable
 	status *state.Status  // nil without a daemon
-	facts  *doctor.Facts  // once report has gathered them
+	facts  *doctor.Facts  // nil until report
 	socket string         // of the daemon
 }
 
-// examination reads the given configuration, or that of the running daemon.
+// examination reads the given configuration, or the configuration of the running daemon.
 func (a *app) examination(ctx context.Context, file string) (*examination, error) {
 	e := new(examination)
 	if file != "" {
@@ -85,7 +85,8 @@ func (a *app) examination(ctx context.Context, file string) (*examination, error
 	if err := e.ask(ctx, a.socket); err != nil {
 		return nil, fmt.Errorf("%w; without a daemon, give its configuration with --config", err)
 	}
-	// A daemon that was started with -cluster, or from standard input, has no file, and another directory other paths.
+	// There is no file if the daemon was started with --cluster or reads standard input. A relative path is of no use
+	// in another directory.
 	if name := e.status.Config; filepath.IsAbs(name) {
 		if cfg, err := config.Load(name); err == nil {
 			e.config, e.plan = cfg, doctor.FromConfig(name, cfg)
@@ -96,7 +97,7 @@ func (a *app) examination(ctx context.Context, file string) (*examination, error
 	return e, nil
 }
 
-// ask asks the daemon at a socket for its status.
+// ask queries the status of the daemon at a socket.
 func (e *examination) ask(ctx context.Context, socket string) error {
 	e.socket = socket
 	client := control.NewClient(socket)
@@ -108,7 +109,7 @@ func (e *examination) ask(ctx context.Context, socket string) error {
 	return err
 }
 
-// report gathers the facts, and examines them.
+// report gathers the facts and examines them.
 func (e *examination) report(ctx context.Context) *doctor.Report {
 	pid := 0
 	if e.status != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
 )
 
-// TestDoctor: the exit code says whether something is wrong, of a running daemon and of a file.
+// TestDoctor: the exit code reports problems, for a running daemon and for a file.
 func TestDoctor(t *testing.T) {
 	socket := startDaemon(t)
 	code, stdout, stderr := zrlctl(t, "", "doctor", "--socket", socket, "--json")
@@ -56,7 +56,7 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// TestBundle: the output lists what the file has, and what is missing.
+// TestBundle: the output lists the contents of the file, and the missing parts.
 func TestBundle(t *testing.T) {
 	tail := func() []byte { return []byte("something went wrong\n") }
 	socket := daemontest.Start(t, daemon.Options{LogTail: tail}, "", `address: "127.77.3.1:4000", run: host`).Socket
@@ -112,7 +112,7 @@ func bundled(t *testing.T, bundle, name string) string {
 	}
 }
 
-// TestBundleWithoutDaemon: a configuration by its relative name, and the records that its directory has.
+// TestBundleWithoutDaemon: the bundle has a configuration named by a relative path, and the records of its directory.
 func TestBundleWithoutDaemon(t *testing.T) {
 	dir := t.TempDir()
 	records := filepath.Join(dir, "records")

@@ -22,8 +22,8 @@ import (
 
 var updateDocuments = flag.Bool("update-documents", false, "write testdata/documents")
 
-// TestDocuments: the keys of the JSON documents that scripts read, and the kinds of their values, are what they were.
-// -update-documents writes what they are.
+// TestDocuments: the keys of JSON documents for scripts, and the kinds of their values, are unchanged.
+// -update-documents writes the current ones.
 func TestDocuments(t *testing.T) {
 	for name, document := range map[string]any{
 		"status":   digest.Document{},
@@ -58,7 +58,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// difference are the lines that only one of two texts has.
+// difference returns the lines that only one of two texts has.
 func difference(before, after string) string {
 	var b strings.Builder
 	lines := func(in, other, mark string) {
@@ -74,7 +74,7 @@ func difference(before, after string) string {
 	return b.String()
 }
 
-// shape is what a document consists of: lines of "path kind", where a key ends with ? if it may be left out.
+// shape describes a document by lines of "path kind", where a key ends with ? if it may be omitted.
 type shape struct{ lines []string }
 
 var (
@@ -82,7 +82,7 @@ var (
 	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// add adds a value of a type, within the types that are given.
+// add adds a value of a type nested in the types within.
 func (s *shape) add(path string, typ reflect.Type, within []reflect.Type) {
 	switch {
 	case slices.Contains(within, typ):
@@ -147,7 +147,7 @@ func (s *shape) addFields(path string, typ reflect.Type, within []reflect.Type) 
 	}
 }
 
-// addOwn adds a value that encodes itself: one whose numbers are all 1.
+// addOwn adds a value with its own encoding, with all numbers set to 1.
 func (s *shape) addOwn(path string, typ reflect.Type) {
 	v := reflect.New(typ)
 	fill(v.Elem())

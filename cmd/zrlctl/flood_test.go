@@ -28,9 +28,9 @@ const (
 	afterTag = 8
 )
 
-// flood is the program of TestFlood: its arguments are a mode, how many messages, and how many words each has. Rank 0
-// starts the sends and sends a message with another tag, which rank 1 receives first. In mode bound it starts sends
-// until one is refused, and later the same again.
+// flood is the program of TestFlood. Its arguments are a mode, the number of messages, and the number of words of each.
+// Rank 0 starts the sends and sends a message with another tag, which rank 1 receives first. In mode bound it starts
+// sends until one is rejected, and does the same again later.
 func flood(ctx context.Context, world *mpi.Comm) error {
 	mode := os.Args[2]
 	n, _ := strconv.Atoi(os.Args[3])
@@ -53,7 +53,7 @@ func flood(ctx context.Context, world *mpi.Comm) error {
 			}
 			count[0] = int32(len(requests))
 		}
-		if err := mpi.Bcast(ctx, world, count, 0); err != nil { // collective calls go on
+		if err := mpi.Bcast(ctx, world, count, 0); err != nil { // collective calls still work
 			return err
 		}
 		got := []int32{int32(round)}
@@ -88,7 +88,7 @@ func flood(ctx context.Context, world *mpi.Comm) error {
 	return nil
 }
 
-// startFlood starts n sends, or until one is refused, for the reason that is expected.
+// startFlood starts n sends, or as many as possible until one is rejected for the expected reason.
 func startFlood(world *mpi.Comm, mode string, n, words int, values []int32, requests []mpi.Request) ([]mpi.Request, error) {
 	start := mpi.Isend[int32]
 	if mode == "ssend" {
@@ -132,7 +132,7 @@ func drainFlood(ctx context.Context, world *mpi.Comm, n, words int) error {
 	return nil
 }
 
-// resident returns how much memory the process has, in bytes, or 0 where that is not known.
+// resident returns the resident memory of the process in bytes, or 0 if it is unknown.
 func resident() float64 {
 	text, _ := os.ReadFile("/proc/self/statm")
 	fields := strings.Fields(string(text))
@@ -143,9 +143,9 @@ func resident() float64 {
 	return pages * float64(os.Getpagesize())
 }
 
-// TestFlood: the receive of a Go program gets its message although many others of the same sender wait for receives,
-// which then get theirs in order. Where fewer may wait, the sender's call fails with the named error, all that was
-// accepted is received, and sends are accepted again.
+// TestFlood: a receive of a Go program gets its message although many other messages of the same sender are waiting for
+// receives, which are then received in order. If the number is limited, the sender's call fails with the documented
+// error, all accepted messages are received, and sends are accepted again.
 func TestFlood(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
@@ -191,7 +191,7 @@ func TestFlood(t *testing.T) {
 					t.Fatalf("exit code %d\n%s%s", code, &stdout, &stderr)
 				}
 				t.Log(strings.ReplaceAll(stdout.String(), "\n", "; "))
-				// 130 to 150 bytes, and some 15 MB once, or less without sockets.
+				// 130 to 150 bytes each, plus some 15 MB once; less without sockets.
 				most := 500
 				if transport == "shm" {
 					most = 300

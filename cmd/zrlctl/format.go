@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// formatter returns the function that writes a message in the given format.
+// formatter returns a function that writes a message in the given format.
 func formatter(name string) (func(io.Writer, []byte) error, error) {
 	switch name {
 	case "raw":
@@ -31,7 +31,7 @@ func formatter(name string) (func(io.Writer, []byte) error, error) {
 	return nil, usagef("--format %q: must be hex, int, float or raw", name)
 }
 
-// perWord writes a line for each word.
+// perWord returns a function that writes a line for each word.
 func perWord(format func(line []byte, word uint32) []byte) func(io.Writer, []byte) error {
 	return func(w io.Writer, data []byte) error {
 		buffered := bufio.NewWriter(w)
@@ -44,10 +44,10 @@ func perWord(format func(line []byte, word uint32) []byte) func(io.Writer, []byt
 	}
 }
 
-// hexLine is how many bytes a line of hex has.
+// hexLine is the number of bytes in a line of hex.
 const hexLine = 32
 
-// writeHex writes the bytes in the order of the wire.
+// writeHex writes the bytes in wire order.
 func writeHex(w io.Writer, data []byte) error {
 	buffered := bufio.NewWriter(w)
 	for len(data) > 0 {
@@ -57,7 +57,7 @@ func writeHex(w io.Writer, data []byte) error {
 			if off+protocol.WordLen >= n {
 				end = "\n"
 			}
-			// Flush returns its error.
+			// Flush returns the error.
 			_, _ = buffered.WriteString(hex.EncodeToString(data[off:min(off+protocol.WordLen, n)]) + end)
 		}
 		data = data[n:]

@@ -20,7 +20,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
-// reportEvery is how often impair prints a report with -v.
+// reportEvery is the interval of reports with -v.
 const reportEvery = time.Second
 
 type impairFlags struct {
@@ -118,7 +118,7 @@ func (a *app) impair(cmd *cobra.Command, f *impairFlags, file string) error {
 	return a.printImpaired(out, r)
 }
 
-// plan reads the configuration, and gives the ranks their addresses.
+// plan reads the configuration and assigns the addresses of the relay.
 func (f *impairFlags) plan(file string, stdin io.Reader) (*relay.Plan, error) {
 	var cfg *config.Config
 	var err error
@@ -139,7 +139,7 @@ func (f *impairFlags) plan(file string, stdin io.Reader) (*relay.Plan, error) {
 	return relay.NewPlan(cfg, pool, f.transport)
 }
 
-// read returns the rules of the file, of --rule and of the flags, in that order.
+// read returns the rules of the file, of --rule and of the flags, in this order.
 func (f *impairFlags) read(fl *pflag.FlagSet) (script impair.Script, err error) {
 	if f.script != "" {
 		file, err := os.Open(f.script)
@@ -191,14 +191,14 @@ func printConfig(out io.Writer, plan *relay.Plan, ranks []int) error {
 	return err
 }
 
-// relayed is a rank as the relay has it.
+// relayed is a rank with its real address and its address at the relay.
 type relayed struct {
 	Rank    int    `json:"rank"`
 	Address string `json:"address"`
 	Seen    string `json:"seen"`
 }
 
-// printReady prints where the ranks are, and by which rules packets are impaired.
+// printReady prints the addresses of the ranks and the rules.
 func (a *app) printReady(out io.Writer, plan *relay.Plan, script impair.Script) error {
 	ranks, rules := make([]relayed, plan.Size()), make([]string, len(script.Rules))
 	for rank := range ranks {
@@ -232,7 +232,7 @@ func (a *app) printReady(out io.Writer, plan *relay.Plan, script impair.Script) 
 	return err
 }
 
-// follow prints reports, when requested and every second if verbose, until ctx ends.
+// follow prints reports on request, and every second if verbose, until ctx is done.
 func (a *app) follow(ctx context.Context, out io.Writer, r *relay.Relay, requested <-chan os.Signal, verbose bool) error {
 	var every <-chan time.Time
 	if verbose {

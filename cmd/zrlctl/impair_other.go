@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// reportSignals make impair print a report.
+// reportSignals are the signals that request a report.
 var reportSignals []os.Signal

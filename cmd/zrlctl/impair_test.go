@@ -65,7 +65,7 @@ func TestImpairUsage(t *testing.T) {
 	}
 }
 
-// TestImpair runs the command, sends through it, and interrupts it.
+// TestImpair runs the command, sends through the relay, and interrupts it.
 func TestImpair(t *testing.T) {
 	cfg, script := impairFiles(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// reportSignals make impair print a report.
+// reportSignals are the signals that request a report.
 var reportSignals = []os.Signal{syscall.SIGUSR1}

@@ -11,11 +11,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 )
 
-// TestInterrupted: the exit code of a command that a signal ends is that of shells, and the error
-// of a send says what it leaves open. What runs until it is interrupted ends well.
+// TestInterrupted: a command ended by a signal has the same exit code as in a shell, and the error of a send states
+// what is unknown. A command that runs until it is interrupted succeeds.
 func TestInterrupted(t *testing.T) {
 	socket := startDaemon(t)
-	// waits returns once rank 0 waits for a peer.
+	// waits returns once rank 0 is waiting for a peer.
 	waits := func(peer int) func(*wakingWriter) {
 		return func(*wakingWriter) {
 			client := control.NewClient(socket)
@@ -60,7 +60,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// wakingWriter is an output that notifies of its first write.
+// wakingWriter is an output that signals its first write.
 type wakingWriter struct{ written chan struct{} }
 
 func (w *wakingWriter) Write(b []byte) (int, error) {

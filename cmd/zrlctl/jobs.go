@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// jobHelp is what the help of commands that show a daemon or a job says of jobs.
+// jobHelp is the help about jobs of commands that show a daemon or a job.
 const jobHelp = `
 
 With --job, or if there is one job of this user on this host and no daemon, the state is that of the
@@ -24,15 +24,15 @@ job: zrlctl run, MPICH's mpiexec and srun start jobs. Its local ranks are those 
 Root names a job of another user as NAME@NUMBER, with the number of the user; its processes
 may answer anything.`
 
-// target is what a command shows: a daemon, or a job.
+// target is the daemon or job shown by a command.
 type target struct {
 	app *app
 	job string
-	// named: the user has named the daemon's socket.
+	// named is true if the user named the daemon's socket.
 	named bool
 }
 
-// targetFlags adds the flag that names a job to a command, and returns its target.
+// targetFlags adds the flag --job to a command and returns its target.
 func (a *app) targetFlags(cmd *cobra.Command) *target {
 	t := &target{app: a}
 	cmd.Flags().StringVar(&t.job, "job", "", "show this job in place of a daemon")
@@ -40,7 +40,7 @@ func (a *app) targetFlags(cmd *cobra.Command) *target {
 	return t
 }
 
-// open returns a function that queries the target, after what the command line says.
+// open returns a function that queries the target. It must be called after the command line is parsed.
 func (t *target) open(cmd *cobra.Command) func(context.Context) (state.Status, error) {
 	t.findNamed(cmd)
 	return t.status
@@ -51,8 +51,8 @@ func (t *target) findNamed(cmd *cobra.Command) {
 		os.Getenv(config.EnvControlSocket) != ""
 }
 
-// handle is the query.Handler of the target: the daemon or the job, or if neither is named, the daemon, or where there is
-// none the only job.
+// handle is the query.Handler of the target: the named daemon or job. If neither is named, it is the daemon, or the
+// only job if there is no daemon.
 func (t *target) handle(ctx context.Context, r query.Request) query.Response {
 	name := t.job
 	if name == "" {
@@ -75,8 +75,8 @@ func (t *target) handle(ctx context.Context, r query.Request) query.Response {
 	return j.Handle(ctx, r)
 }
 
-// soleJob returns the name of the only job of a list that was read with listErr, where there is no daemon because of
-// err.
+// soleJob returns the name of the only job in a list that was read with listErr. err is the reason why there is no
+// daemon.
 func soleJob(list []*control.Job, err, listErr error) (string, error) {
 	switch {
 	case listErr != nil:
@@ -90,12 +90,13 @@ func soleJob(list []*control.Job, err, listErr error) (string, error) {
 	return list[0].Name, nil
 }
 
-// status queries the target.
+// status queries the target's status.
 func (t *target) status(ctx context.Context) (state.Status, error) {
 	return query.Get[state.Status](ctx, t.handle, query.Request{Kind: query.Status})
 }
 
-// onlyJob returns a job, or the only one of this user without a name. Its ranks are not asked.
+// onlyJob returns the job with the given name, or this user's only job if name is empty. It does not query the job's
+// ranks.
 func onlyJob(name string) (*control.Job, error) {
 	list, err := control.FindJobs(name)
 	if err != nil {
@@ -116,10 +117,10 @@ func onlyJob(name string) (*control.Job, error) {
 	return nil, control.Errorf(control.Usage, "there is no job %q on this host: there are %s", name, jobsText(list))
 }
 
-// maxJobs bounds the jobs that an error names.
+// maxJobs bounds the number of jobs listed in an error.
 const maxJobs = 16
 
-// jobsText lists jobs in a sentence.
+// jobsText lists jobs for an error message.
 func jobsText(list []*control.Job) string {
 	parts := make([]string, min(len(list), maxJobs))
 	for i := range parts {

@@ -20,7 +20,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/version"
 )
 
-// The exit codes.
+// Exit codes.
 const (
 	exitOK          = 0
 	exitFailure     = 1
@@ -71,19 +71,19 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return code
 }
 
-// printed reports whether an error was printed as the result of the command.
+// printed reports whether an error was already printed as the result of the command.
 func printed(err error) bool {
 	return errors.Is(err, errFindings) || errors.Is(err, errDiffers) || errors.Is(err, errWaits) ||
 		errors.Is(err, errUnanswered) || errors.Is(err, errDoubts)
 }
 
-// isJob reports whether an error is of a job, which has an exit code of its own.
+// isJob reports whether an error is from a job, whose exit code takes precedence.
 func isJob(err error) bool {
 	_, ok := errors.AsType[*jobError](err)
 	return ok
 }
 
-// app is the state that the commands share.
+// app is the state shared by all commands.
 type app struct {
 	socket string
 	json   bool
@@ -119,7 +119,7 @@ func newRoot() (*cobra.Command, *app) {
 	root := &cobra.Command{
 		Use: "zrlctl", Short: "Control a zrlmpid", Long: longHelp,
 		SilenceUsage: true, SilenceErrors: true, Version: version.String(),
-		// Before a command, --socket is a flag of zrlctl.
+		// Before the command, --socket is a flag of zrlctl.
 		TraverseChildren: true,
 		Args:             unknownCommand,
 		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -141,15 +141,15 @@ func newRoot() (*cobra.Command, *app) {
 
 const socketName = "socket"
 
-// socketFlag adds the flag that names the daemon to a command that uses it.
+// socketFlag adds the flag --socket to a command that uses the daemon.
 func (a *app) socketFlag(cmd *cobra.Command, socket string) {
 	cmd.Flags().StringVar(&a.socket, socketName, socket, "control socket of the daemon (or set "+config.EnvControlSocket+")")
 }
 
 func (a *app) client() *control.Client { return control.NewClient(a.socket) }
 
-// operation marks the errors of a command's function as failures of the operation. All
-// others are cobra's, and mistakes on the command line.
+// operation wraps the errors of a command's function in operationError. All other errors are cobra's, about the command
+// line.
 func operation(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := f(cmd, args); err != nil {
@@ -159,19 +159,19 @@ func operation(f func(cmd *cobra.Command, args []string) error) func(*cobra.Comm
 	}
 }
 
-// operationError is the error of an operation.
+// operationError is an error of an operation.
 type operationError struct{ error }
 
 func (e *operationError) Unwrap() error { return e.error }
 
-// usageError is a mistake on the command line.
+// usageError is an error in the command line.
 type usageError struct{ error }
 
 func (e *usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
-// exitCode returns the exit code of a command's error.
+// exitCode returns the exit code for an error.
 func exitCode(err error) int {
 	if err == nil {
 		return exitOK

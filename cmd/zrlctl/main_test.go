@@ -26,7 +26,7 @@ import (
 
 const testTimeout = 20 * time.Second
 
-// TestMain lets the test binary be top on a terminal of its own, and run, which another program takes the place of.
+// TestMain makes the test binary run as top on a separate terminal, and as run, which another program replaces.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && (os.Args[1] == "top" || os.Args[1] == "run") {
 		main()
@@ -37,13 +37,13 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "flood" {
 		job.Main(1, flood)
 	}
-	// A program with the race detector would sleep a second at its end.
+	// A program with the race detector would sleep for a second when it ends.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	os.Exit(statetest.Run(m))
 }
 
-// greetFPGAs is the program of ranks: rank 0 sends all other ranks a word, and gets it back. So do the others, or they
-// send it to rank 0 alone.
+// greetFPGAs is the program of ranks: rank 0 sends a word to each other rank and receives it back. The other ranks do
+// the same, or only with rank 0 unless all is true.
 func greetFPGAs(ctx context.Context, world *mpi.Comm, all bool) error {
 	for peer := range world.Size() {
 		if peer == world.Rank() || world.Rank() > 0 && peer > 0 && !all {
@@ -58,8 +58,8 @@ func greetFPGAs(ctx context.Context, world *mpi.Comm, all bool) error {
 	return nil
 }
 
-// startDaemon runs a daemon with a host, two echo stand-ins and a sink, beside a
-// remote rank that is not there, and returns its control socket.
+// startDaemon runs a daemon with a host, two echo stand-ins, a sink and an absent remote rank, and returns its control
+// socket.
 func startDaemon(t *testing.T) string {
 	t.Helper()
 	network := loopback.Network(t)
@@ -70,7 +70,7 @@ func startDaemon(t *testing.T) string {
 	return daemontest.Start(t, daemon.Options{}, "", ranks...).Socket
 }
 
-// zrlctl runs the command to its end.
+// zrlctl runs a command to its end.
 func zrlctl(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
@@ -204,7 +204,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestStatusText has all kinds of problems at once.
+// TestStatusText shows all kinds of problems at once.
 func TestStatusText(t *testing.T) {
 	var s state.Status
 	if err := json.Unmarshal([]byte(`{

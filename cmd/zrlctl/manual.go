@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/version"
 )
 
-// With the build tag manual, the program writes the manual pages and completions of zrlctl
-// into a folder, so that the generators are not part of zrlctl. `make man` runs it.
+// With the build tag manual, the program writes the manual pages and completions of zrlctl into a folder, so that the
+// generators are not part of zrlctl. `make man` runs it.
 func init() {
 	if len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "usage: go run -tags manual ./cmd/zrlctl FOLDER")

@@ -76,7 +76,7 @@ func serveMetrics(ctx context.Context, listen string, stderr io.Writer) error {
 	return s.Serve(ctx)
 }
 
-// jobMetrics returns the jobs of this host as they are now.
+// jobMetrics returns the current metrics of the jobs on this host.
 func jobMetrics(ctx context.Context) ([]metrics.Job, error) {
 	found, err := control.JobMetrics(ctx)
 	list := make([]metrics.Job, len(found))

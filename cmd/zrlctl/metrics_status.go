@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// serveJobStatus serves the state of a job's ranks on this host, as that of a daemon, for zrlctl why on other hosts. The path names
-// the job, which is this user's; without a name it is the only one.
+// serveJobStatus serves the state of a job's ranks on this host in the same form as a daemon, for zrlctl why on other
+// hosts. The path names a job of this user; without a name it is the only job.
 func serveJobStatus(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("job")
 	if strings.Contains(name, "@") {
@@ -31,5 +31,5 @@ func serveJobStatus(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(status) // the client has gone
+	_ = json.NewEncoder(w).Encode(status) // fails only if the client has disconnected
 }

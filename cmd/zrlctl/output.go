@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 )
 
-// output is standard output. It keeps the first write error, which cobra does not return: a
-// command with incomplete output has failed.
+// output is standard output. It keeps the first write error, which cobra does not return: a command with incomplete
+// output has failed.
 type output struct {
 	io.Writer
 	mu  sync.Mutex
@@ -30,7 +30,7 @@ func (o *output) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// failed returns the error of a command, or that of its output.
+// failed returns the error of a command joined with the error of its output.
 func (o *output) failed(err error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -43,8 +43,7 @@ func (o *output) failed(err error) error {
 	return errors.Join(err, o.err)
 }
 
-// createFile creates a file with the output of write. It returns all errors, including those
-// of Close.
+// createFile creates a file with the output of write. It returns all errors, including the error of Close.
 func createFile(name string, write func(io.Writer) error) error {
 	file, err := privatedir.Output(name, 0o666)
 	if err != nil {
@@ -70,8 +69,8 @@ func (a *app) print(out io.Writer, v any, format string, args ...any) error {
 	return err
 }
 
-// flushed flushes out, and joins the error with err. A buffer whose writer has failed returns
-// the same error again, which is not joined twice.
+// flushed flushes out and joins the error with err. A buffer whose writer failed returns the same error again, which is
+// not joined twice.
 func flushed(err error, out interface{ Flush() error }) error {
 	failed := out.Flush()
 	if failed == nil || errors.Is(err, failed) {

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// fullDisk is a writer that takes so many bytes and no more.
+// fullDisk is a writer that accepts room bytes and then fails.
 type fullDisk struct{ room int }
 
 func (f *fullDisk) Write(b []byte) (int, error) {
@@ -26,8 +26,7 @@ func (f *fullDisk) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// onFullDisk runs a command whose output does not fit, and expects it to fail and to say
-// why, once.
+// onFullDisk runs a command whose output does not fit. The command must fail and name the reason once.
 func onFullDisk(t *testing.T, room int, args ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
@@ -39,8 +38,7 @@ func onFullDisk(t *testing.T, room int, args ...string) {
 	}
 }
 
-// TestFullDisk: a command whose output is incomplete fails, whatever it has printed it
-// with, and however much of it.
+// TestFullDisk: a command with incomplete output fails, for every command and amount of output.
 func TestFullDisk(t *testing.T) {
 	socket := startDaemon(t)
 	replay := "replay " + captures + "ref_mpe_echo_1.pcap --as 0 --to 127.0.82.4:2999 --bind 127.0.82.3:0 --timeout 10ms --speed full"
@@ -73,7 +71,7 @@ func TestFullDisk(t *testing.T) {
 	help(root)
 }
 
-// TestFullDiskAndFailure: what went wrong besides is not hidden, and decides the exit code.
+// TestFullDiskAndFailure: an earlier error is reported as well, and determines the exit code.
 func TestFullDiskAndFailure(t *testing.T) {
 	var errs bytes.Buffer
 	code := run(t.Context(), []string{"decode", "/no/such/file", "--help=false"}, strings.NewReader(""), &fullDisk{}, &errs)
@@ -90,7 +88,7 @@ func TestFullDiskAndFailure(t *testing.T) {
 	}
 }
 
-// TestFullFile: a file that cannot be written to the end is an error.
+// TestFullFile: a file that cannot be written completely is an error.
 func TestFullFile(t *testing.T) {
 	const full = "/dev/full"
 	if _, err := os.Stat(full); err != nil {
@@ -121,7 +119,7 @@ func TestFullFile(t *testing.T) {
 	if code, _, stderr := zrlctl(t, "", "decode", "-o", full, cut); code != exitUsage || !strings.Contains(stderr, "cut off") || !strings.Contains(stderr, "no space left") {
 		t.Errorf("of a recording that is cut off: exit code %d, %q", code, stderr)
 	}
-	// What there is of a recording that is cut off is written.
+	// The packets of a truncated recording are written.
 	part := filepath.Join(t.TempDir(), "part.pcapng")
 	if code, _, stderr := zrlctl(t, "", "decode", "-o", part, cut); code != exitUsage || !strings.Contains(stderr, "cut off") {
 		t.Errorf("exit code %d, %q", code, stderr)

@@ -18,8 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// defaultTimeout is the default of --timeout: longer than a deployed node retransmits a
-// lost packet.
+// defaultTimeout is the default of --timeout. It is longer than a deployed node retransmits a lost packet.
 const defaultTimeout = 10 * time.Second
 
 type pingFlags struct {
@@ -84,7 +83,7 @@ func (a *app) ping(ctx context.Context, out io.Writer, f *pingFlags, args []stri
 		return err
 	}
 	report := newReport(out, a.json)
-	// An error of one rank must not stop the pings of the others.
+	// An error of one rank must not stop the pings of other ranks.
 	var wg sync.WaitGroup
 	for _, peer := range peers {
 		one := func() {
@@ -119,7 +118,7 @@ func (f *pingFlags) series(ctx context.Context, client *control.Client, peer, wo
 	return s
 }
 
-// pingPeers reads the arguments: ranks, or all but the sender.
+// pingPeers parses the arguments: ranks, or all ranks but the sender.
 func pingPeers(ctx context.Context, client *control.Client, from int, args []string) ([]int, error) {
 	var peers []int
 	for word := range strings.SplitSeq(strings.Join(args, ","), ",") {
@@ -167,7 +166,7 @@ func parseRank(s string) (int, error) {
 	return rank, nil
 }
 
-// report prints series as they end, and collects errors.
+// report prints each series when it ends, and collects errors.
 type report struct {
 	mu   sync.Mutex
 	out  io.Writer
@@ -194,7 +193,7 @@ func (r *report) trip(t control.Trip) error {
 	return r.json.Encode(t)
 }
 
-// add takes a series that has ended.
+// add adds a complete series.
 func (r *report) add(s *series) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -211,7 +210,7 @@ func (r *report) add(s *series) {
 	fmt.Fprint(r.out, s.row())
 }
 
-// end returns the errors, time-outs last: the first error decides the exit code.
+// end returns the errors, time-outs last, because the first error determines the exit code.
 func (r *report) end() error {
 	slices.SortStableFunc(r.errs, func(a, b error) int { return exitRank(a) - exitRank(b) })
 	return errors.Join(r.errs...)

@@ -8,8 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
-// The table is printed row by row, as the series end, so its columns are of
-// fixed width.
+// The columns have a fixed width because a row is printed as soon as its series ends.
 const (
 	tableHead = "" +
 		"               ROUND TRIP (µs)   |         OUT (µs)         |        BACK (µs)\n" +
@@ -59,7 +58,7 @@ func (s *series) row() string {
 		step(func(t control.Trip) control.Micros { return t.Back.DataToAck }), verified)
 }
 
-// median returns the middle of sorted values, of which there is at least one.
+// median returns the median of sorted values; there must be at least one.
 func median(sorted []float64) float64 {
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2

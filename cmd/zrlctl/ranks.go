@@ -38,7 +38,7 @@ with an error.`,
 	return cmd
 }
 
-// rankRow is a line of the table.
+// rankRow is a row of the table.
 type rankRow struct {
 	state.Member
 	Sent     uint64 `json:"sent"`
@@ -56,8 +56,8 @@ func (r *rankRow) role() string {
 	return string(r.Role)
 }
 
-// rankRows counts each rank's messages: a local one's by its own engine, a
-// remote one's by what the local ranks have exchanged with it.
+// rankRows counts the messages of each rank: for a local rank, by its engine; for a remote one, the messages exchanged
+// with local ranks.
 func rankRows(s *state.Status) []rankRow {
 	rows := make([]rankRow, len(s.Cluster))
 	for i, m := range s.Cluster {

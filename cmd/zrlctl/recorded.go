@@ -13,18 +13,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// packets are those that a daemon, or a job, has recorded.
+// packets are the packets recorded by a daemon or a job.
 type packets struct {
-	// profile is that of packets that are not of the extended profile.
+	// profile is the profile of packets other than extended ones.
 	profile protocol.Profile
-	// body is the file that a daemon answers with, or nil.
+	// body is the daemon's response, or nil.
 	body   io.ReadCloser
 	client *control.Client
-	// job are those of a job.
+	// job has the packets of a job, or is nil.
 	job *control.JobPackets
 }
 
-// recorded asks a job for packets, or the daemon if none is named.
+// recorded requests the packets of a job, or of the daemon if job is empty.
 func (a *app) recorded(ctx context.Context, job string, req control.CaptureRequest) (*packets, error) {
 	if job == "" {
 		p := &packets{client: a.client()}
@@ -46,7 +46,7 @@ func (a *app) recorded(ctx context.Context, job string, req control.CaptureReque
 	return &packets{profile: j.Profile(), job: source}, nil
 }
 
-// open reads them.
+// open returns the packets as a source.
 func (p *packets) open(o capture.Options) (capture.Source, error) {
 	if p.body != nil {
 		return o.NewReader(p.body, "the daemon's packets")
@@ -65,7 +65,7 @@ func (p *packets) Close() {
 	p.client.Close()
 }
 
-// writeJob writes the packets that the ranks of a job have recorded.
+// writeJob writes the packets recorded by the ranks of a job.
 func writeJob(ctx context.Context, out io.Writer, p *packets, job string) error {
 	var recorded recorder.Recorded
 	p.job.OnNote = func(n pcapng.RankNote) {

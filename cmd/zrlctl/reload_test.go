@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// reloader is a daemon of which only the reload is asked.
+// reloader is a daemon that only supports reload.
 type reloader struct {
 	control.Backend
 	answer control.Reloaded

@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// errDiffers ends a replay in which the peer deviated. The difference was printed.
+// errDiffers ends a replay in which the peer deviated. The difference was already printed.
 var errDiffers = errors.New("the peer deviated from the recording")
 
 func (a *app) replayCommand() *cobra.Command {
@@ -91,7 +91,7 @@ Exit codes: 0 the peer behaved as recorded, 1 it deviated, 2 the recording canno
 	return cmd
 }
 
-// address reads an IP address with or without a port.
+// address parses an IP address with or without a port.
 func address(s string) (netip.AddrPort, error) {
 	if !strings.Contains(s, ":") || strings.HasSuffix(s, "]") || strings.Count(s, ":") > 1 && !strings.HasPrefix(s, "[") {
 		ip, err := netip.ParseAddr(strings.Trim(s, "[]"))

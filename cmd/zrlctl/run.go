@@ -27,7 +27,7 @@ type runFlags struct {
 	cluster clusterFlags
 }
 
-// programFlags are those of a program, before the first one and after each colon.
+// programFlags are the flags of one program. They precede the first program, and follow each colon.
 type programFlags struct {
 	ranks int
 	env   []string
@@ -35,7 +35,7 @@ type programFlags struct {
 }
 
 func (p *programFlags) add(fl *pflag.FlagSet) {
-	fl.SetInterspersed(false) // what follows the program is its own
+	fl.SetInterspersed(false) // later flags are arguments of the program
 	fl.IntVarP(&p.ranks, "ranks", "n", 0, "number of ranks that run the program; also -np")
 	fl.StringArrayVar(&p.env, "env", nil, "variable of the program's environment, NAME=VALUE; may be given several times")
 	fl.StringVar(&p.dir, "wdir", "", "working directory of the program")
@@ -193,7 +193,7 @@ func (w *lockedWriter) Write(b []byte) (int, error) {
 	return w.to.Write(b)
 }
 
-// jobError is the error of a job, whose exit code is that of a rank.
+// jobError is the error of a job, whose exit code is the exit code of a rank.
 type jobError struct{ error }
 
 func (e *jobError) Unwrap() error { return e.error }
@@ -205,10 +205,10 @@ func asJobError(err error) error {
 	return &jobError{err}
 }
 
-// maxJob is the largest number of ranks of a job.
+// maxJob is the maximum number of ranks of a job.
 const maxJob = 4096
 
-// parsePrograms reads the programs of a job. First are the flags of the first one.
+// parsePrograms parses the programs of a job. first has the flags of the first one.
 func parsePrograms(first programFlags, args []string) (programs []launch.Program, err error) {
 	total := 0
 	for f, rest := first, args; ; {
@@ -241,7 +241,7 @@ func parsePrograms(first programFlags, args []string) (programs []launch.Program
 	}
 }
 
-// spelledOut returns arguments in which -np, as other launchers have it, is -n. Those of programs stay as they are.
+// spelledOut replaces -np, which other launchers use, with -n. It does not change the arguments of programs.
 func spelledOut(fl *pflag.FlagSet, args []string) []string {
 	args = slices.Clone(args)
 	for i := 0; i < len(args); i++ {
@@ -266,7 +266,7 @@ func spelledOut(fl *pflag.FlagSet, args []string) []string {
 	return args
 }
 
-// parseNext reads the flags that follow a colon.
+// parseNext parses the flags after a colon.
 func parseNext(args []string) (p programFlags, rest []string, err error) {
 	fl := pflag.NewFlagSet("", pflag.ContinueOnError)
 	fl.Usage = func() {}

@@ -25,7 +25,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// clusterFlags say which ranks a job has beside its processes.
+// clusterFlags define the ranks of a job other than its processes.
 type clusterFlags struct {
 	cluster, config, addresses, standIn string
 	fpgas                               []int
@@ -41,19 +41,18 @@ func (f *clusterFlags) add(fl *pflag.FlagSet) {
 	fl.StringVar(&f.standIn, "stand-in", "", `kernel that plays the FPGAs on this host: echo, ring, sink, source, jacobi, kmeans, matvec, backsub, "exec:/path/prog args", "rtl:/path/simulator args" or "rtl-net:/path/simulator args"`)
 }
 
-// jobCluster are all ranks of a job.
+// jobCluster has all ranks of a job.
 type jobCluster struct {
 	cfg *config.Config
-	// file is the configuration that the processes read; empty: one that is to be written.
+	// file is the configuration read by the processes, or empty if it has to be written.
 	file string
-	// ranks are those of the processes.
+	// ranks are the ranks of the processes.
 	ranks []int
-	// fpgaTimeout is how long FPGAs may not answer, and stand-ins only fail; 0: forever.
+	// fpgaTimeout bounds the time without an answer of an FPGA, and with only failures of a stand-in; 0 means no limit.
 	fpgaTimeout time.Duration
 }
 
-// load returns the ranks that the flags name, or nil if they name none. Its errors are those of the command line and of
-// files.
+// load returns the ranks named by the flags, or nil if there are none. Its errors are about the command line and files.
 func (f *clusterFlags) load() (*jobCluster, error) {
 	switch {
 	case f.fpgaTimeout < 0:
@@ -114,7 +113,7 @@ func (f *clusterFlags) fromConfig() (cfg *config.Config, file string, err error)
 	return cfg, file, nil
 }
 
-// places returns the ranks of the processes.
+// places returns the ranks and addresses of the processes.
 func (c *jobCluster) places() []launch.Place {
 	places := make([]launch.Place, len(c.ranks))
 	for i, rank := range c.ranks {
@@ -123,7 +122,7 @@ func (c *jobCluster) places() []launch.Place {
 	return places
 }
 
-// fits wants a process for each CPU rank.
+// fits returns an error unless there is one process for each CPU rank.
 func (c *jobCluster) fits(programs []launch.Program) error {
 	n := 0
 	for _, p := range programs {
@@ -135,7 +134,7 @@ func (c *jobCluster) fits(programs []launch.Program) error {
 	return usagef("the cluster has %d CPU ranks %v, and the programs are for %d: give them as many with -n", len(c.ranks), c.ranks, n)
 }
 
-// loopbackRanks are those of a job of processes alone, at loopback addresses.
+// loopbackRanks returns the ranks of a job that consists of processes only, at loopback addresses.
 func loopbackRanks(programs []launch.Program) *jobCluster {
 	c := new(jobCluster)
 	var ranks []config.Rank
@@ -151,8 +150,8 @@ func loopbackRanks(programs []launch.Program) *jobCluster {
 	return c
 }
 
-// start checks the addresses of the processes, and starts the stand-ins of a job and its recording. end ends them, and
-// returns why they have failed.
+// start checks the addresses of the processes, and starts the job's stand-ins and recording. end stops them and returns
+// their errors.
 func (c *jobCluster) start(
 	ctx context.Context, j *launch.Job, directory, record string, stderr io.Writer, signals chan<- os.Signal,
 ) (end func() error, err error) {
@@ -217,8 +216,8 @@ func (c *jobCluster) path() (path string, remove func() error, err error) {
 	return f.Name(), func() error { return os.Remove(f.Name()) }, nil
 }
 
-// standIns runs the stand-ins in this process, and returns when they are ready, nil for none. failed is called if they end before
-// stop is called, which returns why.
+// standIns runs the stand-ins in this process, and returns when they are ready; d is nil if there are none. If they end
+// early, failed is called, and stop returns the reason.
 func (c *jobCluster) standIns(
 	ctx context.Context, directory string, stderr io.Writer, failed func(),
 ) (d *daemon.Daemon, stop func() error, err error) {
@@ -273,7 +272,7 @@ type standInError struct{ error }
 
 func (e *standInError) Unwrap() error { return e.error }
 
-// closing is a writer that closes a channel when it is written to.
+// closing is a writer that closes a channel on the first write.
 type closing struct{ done chan struct{} }
 
 func (c closing) Write(b []byte) (int, error) {
@@ -281,7 +280,7 @@ func (c closing) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// standInLog has what goes wrong in stand-ins.
+// standInLog returns a logger for warnings and errors of stand-ins.
 func standInLog(to io.Writer) *zap.Logger {
 	encoder := zapcore.NewConsoleEncoder(zapcore.EncoderConfig{MessageKey: "message", LevelKey: "level", EncodeLevel: func(l zapcore.Level, e zapcore.PrimitiveArrayEncoder) {
 		e.AppendString("zrlctl: stand-ins: " + l.String())

@@ -13,17 +13,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// elsewhere is a job that the launcher of another project is to run.
+// elsewhere is a job to be run by an external launcher.
 type elsewhere struct {
-	// why says where the job is to run, and how that is known.
+	// why names the hosts and the reason for them.
 	why string
-	// bySrun is for the nodes of a Slurm allocation; otherwise hydra is the launcher.
+	// bySrun is true for the nodes of a Slurm allocation; otherwise the launcher is hydra.
 	bySrun bool
-	// hosts are those that hydra logs in to.
+	// hosts are the hosts that hydra logs in to.
 	hosts []string
 }
 
-// elsewhere returns where a job is to run that is none of this host alone, or nil.
+// elsewhere returns the external launch of the job, or nil if it runs on this host only.
 func (f *runFlags) elsewhere() (*elsewhere, error) {
 	if f.hosts != nil {
 		return &elsewhere{why: "--hosts " + strings.Join(f.hosts, ","), hosts: f.hosts}, nil
@@ -41,7 +41,7 @@ func (f *runFlags) elsewhere() (*elsewhere, error) {
 	return nil, nil
 }
 
-// onHosts runs a job there, by the launcher of another project. It does not return unless that fails.
+// onHosts replaces this process with an external launcher. It returns only on failure.
 func (f *runFlags) onHosts(ctx context.Context, e *elsewhere, j *launch.Job, cluster *jobCluster, say func(string)) error {
 	if f.cluster.cluster != "" || f.cluster.standIn != "" || f.trace != "" {
 		return usagef("%s: --cluster, --stand-in and --trace are for a job on one host: give a configuration that all hosts have with --config", e.why)
@@ -71,7 +71,7 @@ func (f *runFlags) onHosts(ctx context.Context, e *elsewhere, j *launch.Job, clu
 	return launch.Replace(args, env)
 }
 
-// checkHosts wants names in a list of hosts.
+// checkHosts returns an error if a host has no valid name.
 func checkHosts(hosts []string) error {
 	if hosts != nil && len(hosts) == 0 {
 		hosts = []string{""}

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestRunHosts: a job on several hosts is run by hydra or srun, which are scripts here that print how they were called. An ssh
-// that is a script executes on this host what it is asked to.
+// TestRunHosts: hydra or srun runs a job on several hosts. Here they are scripts that print their arguments; ssh is a
+// script that executes its command on this host.
 func TestRunHosts(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

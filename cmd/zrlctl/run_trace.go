@@ -20,13 +20,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 )
 
-// overUDP has all messages of the ranks of a job in packets that can be recorded: those that would go through shared
-// memory go over UDP.
+// overUDP makes all messages of a job's ranks recordable: UDP replaces shared memory.
 func (c *jobCluster) overUDP() {
 	if c.cfg.Defaults.Transport != nil {
 		return
 	}
-	c.file = "" // the processes need this configuration, and not that of the user
+	c.file = "" // the processes need this configuration instead of the user's
 	c.cfg.Ranks = c.cfg.WithLinks(c.ranks, func(l *config.LinkOptions) {
 		if l.Transport == nil {
 			l.Transport = new(config.TransportUDP)
@@ -34,7 +33,7 @@ func (c *jobCluster) overUDP() {
 	})
 }
 
-// drainTime is how long packets of a job may take from the kernel to its trace after its end.
+// drainTime is the time to wait for the last packets after the end of a job.
 const drainTime = 200 * time.Millisecond
 
 // trace records the packets between the ranks of a job.
@@ -44,7 +43,7 @@ type trace struct {
 	stop    context.CancelFunc
 	sources []capture.Source
 	readers sync.WaitGroup
-	// standIns runs the stand-ins of the job, which know the cycles of their simulations.
+	// standIns runs the job's stand-ins, and has the cycles of their simulations.
 	standIns atomic.Pointer[daemon.Daemon]
 
 	mu     sync.Mutex
@@ -52,7 +51,7 @@ type trace struct {
 	err    error
 }
 
-// startTrace begins a recording of all interfaces of this host.
+// startTrace starts to record all interfaces of this host.
 func (c *jobCluster) startTrace(ctx context.Context, path string) (*trace, error) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	t := &trace{stop: stop, ranks: map[netip.AddrPort]int{}}
@@ -100,7 +99,7 @@ func (t *trace) read(source capture.Source) {
 			src, fromRank := t.ranks[u.Src]
 			dst, toRank := t.ranks[u.Dst]
 			if !fromRank || !toRank {
-				continue // it is of something else
+				continue // not a packet of the job
 			}
 			u.Comments = t.cycles(u.Comments[:0], u.Time, src, dst)
 		}
@@ -118,7 +117,7 @@ func (t *trace) read(source capture.Source) {
 	}
 }
 
-// cycles appends the cycles of those of the ranks whose roles are simulated.
+// cycles appends the cycles of the given ranks, as far as their roles are simulated.
 func (t *trace) cycles(comments []string, at time.Time, ranks ...int) []string {
 	d := t.standIns.Load()
 	if d == nil {
@@ -151,7 +150,7 @@ func (t *trace) end() error {
 	return nil
 }
 
-// close releases what is open.
+// close releases all resources.
 func (t *trace) close() error {
 	t.stop()
 	for _, source := range t.sources {

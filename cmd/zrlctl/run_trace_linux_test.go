@@ -47,7 +47,7 @@ func TestRunTrace(t *testing.T) {
 	}
 }
 
-// TestRunTraceCycles: each packet from or to a role in simulation has its cycle.
+// TestRunTraceCycles: each packet from or to a simulated role has its cycle.
 func TestRunTraceCycles(t *testing.T) {
 	const what = "a trace of a job with a role in simulation"
 	needs.Program(t, what, "make", "make")
@@ -111,7 +111,7 @@ func TestRunTraceCycles(t *testing.T) {
 		}
 		last = c
 	}
-	// A message to the role and its echo: four packets each, of which the first may be too early.
+	// A message to the role and its echo have four packets each, the first of which may be too early.
 	if simulated < 7 || others == 0 || last.Cycle < 16 {
 		t.Errorf("%d packets of the role, the last at %q, and %d others", simulated, last, others)
 	}

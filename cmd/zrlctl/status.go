@@ -48,7 +48,7 @@ OVERSUBSCRIBED hosts have more ranks than cores: waiting ranks yield the process
 	return cmd
 }
 
-// status returns what query does. With a time it waits that long for the daemon.
+// status calls query. If wait is positive, it waits up to this time for the daemon to be ready instead.
 func (a *app) status(ctx context.Context, wait time.Duration, query func(context.Context) (state.Status, error)) (state.Status, error) {
 	if wait <= 0 {
 		return query(ctx)
@@ -104,8 +104,8 @@ func calls(s *state.Status) []string {
 	return lines
 }
 
-// unexpected returns the peers whose messages no receive has matched. A message of the
-// handshake is listed as a wait of its sender.
+// unexpected lists the peers with messages that no receive has matched. A message with a handshake is listed as a wait
+// of its sender.
 func unexpected(d *digest.Digest) []string {
 	var lines []string
 	for i := range d.Peers {
@@ -116,7 +116,7 @@ func unexpected(d *digest.Digest) []string {
 	return lines
 }
 
-// attached returns the programs that use ranks.
+// attached lists the programs that use ranks.
 func attached(d *digest.Digest) []string {
 	var lines []string
 	for i := range d.Ranks {
@@ -127,7 +127,7 @@ func attached(d *digest.Digest) []string {
 	return lines
 }
 
-// drops returns how many packets each local rank has dropped, by reason.
+// drops lists the packets dropped by each local rank, by reason.
 func drops(s *state.Status) []string {
 	var lines []string
 	for _, r := range s.Ranks {

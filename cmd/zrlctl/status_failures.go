@@ -8,10 +8,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// shownFailures is how many failures status prints.
+// shownFailures is the maximum number of failures printed by status.
 const shownFailures = 10
 
-// failures returns the last operations that failed, the newest first, and nothing if there is none.
+// failures lists the last operations that failed, the newest first.
 func failures(s *state.Status) []string {
 	if len(s.Failures) == 0 {
 		return nil
@@ -34,5 +34,5 @@ func failures(s *state.Status) []string {
 	return append(lines, "")
 }
 
-// maxReason bounds an error, in characters.
+// maxReason bounds the length of an error in characters.
 const maxReason = 500

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// localTable writes how the local ranks are connected.
+// localTable writes the table of local ranks and their transports.
 func localTable(out *strings.Builder, ranks []digest.Rank) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "RANK\tTRANSPORTS\tOFFLOAD\tRECEIVE BUFFER\tSHM RING\tSINGLE COPY\tOVERSUBSCRIBED")
@@ -35,8 +35,8 @@ func bufferText(r *state.RankInfo) string {
 	return text
 }
 
-// singleCopyText returns the number of peers with single copy, of those with which a rank
-// shares memory.
+// singleCopyText returns the number of peers with single copy, and the number of peers with which the rank shares
+// memory.
 func singleCopyText(r *state.RankInfo) string {
 	if r.Ring == 0 {
 		return "-"

@@ -71,11 +71,11 @@ type sample struct {
 	at     time.Time
 	status *state.Status
 	digest *digest.Digest
-	// causes are why ranks wait.
+	// causes are the reasons for waits.
 	causes []diagnosis.Finding
 }
 
-// next queries the daemon. Rates are computed from the sample before, which may be nil.
+// next queries the daemon. It computes rates from the previous sample, which may be nil.
 func (t *top) next(ctx context.Context, before *sample) (*sample, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTime,
 		control.Errorf(control.Timeout, "no answer from the daemon for %s", words.Duration(answerTime.Seconds())))
@@ -92,7 +92,7 @@ func (t *top) next(ctx context.Context, before *sample) (*sample, error) {
 	return &sample{time.Now(), &s, digest.Of(&s, past), causes}, nil
 }
 
-// print writes samples, until ctx is done or count is reached.
+// print writes samples until ctx is done or count is reached.
 func (t *top) print(ctx context.Context, asJSON bool) error {
 	tick := time.NewTicker(t.interval)
 	defer tick.Stop()

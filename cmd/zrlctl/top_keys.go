@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// key is a pressed key: a character, or one of those below.
+// key is a pressed key: a character, or one of the constants.
 type key rune
 
 // Keys that are not characters.
@@ -24,7 +24,7 @@ const (
 	keySuspend
 )
 
-// sequences are what terminals send after ESC [ or ESC O.
+// sequences are the keys by the characters that follow ESC [ or ESC O.
 var sequences = map[string]key{
 	"A": keyUp, "B": keyDown, "H": keyHome, "F": keyEnd, "5~": keyPageUp, "6~": keyPageDown, "1~": keyHome, "4~": keyEnd, "7~": keyHome, "8~": keyEnd,
 }
@@ -36,11 +36,11 @@ var controls = map[byte]key{
 // maxSequence bounds the length of an escape sequence.
 const maxSequence = 16
 
-// keyParser parses the input of a terminal, in pieces of any length.
+// keyParser parses terminal input, in pieces of any length.
 type keyParser struct{ rest []byte }
 
-// parse returns the keys in a piece. An incomplete sequence is kept for the next piece,
-// except for an ESC at the end, which is the key.
+// parse returns the keys in a piece. It keeps an incomplete sequence for the next piece, except for ESC at the end,
+// which is a key.
 func (p *keyParser) parse(piece []byte) []key {
 	in := append(p.rest, piece...)
 	p.rest = nil
@@ -81,7 +81,7 @@ func (p *keyParser) parse(piece []byte) []key {
 	return keys
 }
 
-// edit changes a line by a key, and reports whether it is finished.
+// edit applies a key to a line, and reports whether the line is finished.
 func edit(line string, k key) (string, bool) {
 	switch {
 	case k == keyEnter:

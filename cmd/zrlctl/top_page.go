@@ -9,16 +9,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
-// topPage is a sample as it is shown.
+// topPage is the displayed form of a sample.
 type topPage struct {
 	*sample
 	order  digest.Order
 	filter string
-	// width of the terminal in characters; 0 is none, and lines are not wrapped.
+	// width is the width of the terminal in characters; 0 means no wrapping.
 	width int
 }
 
-// hanging is the indentation of a wrapped line's continuation.
+// hanging is the indentation of the continuation of a wrapped line.
 const hanging = 4
 
 // head returns the lines that do not scroll: the daemon and the verdict.
@@ -46,7 +46,7 @@ func (p *topPage) body() []text {
 	return append(append(lines, p.ranks()...), p.peers()...)
 }
 
-// maxCauses bounds the causes that are shown. zrlctl why shows all.
+// maxCauses bounds the number of causes shown. zrlctl why shows all.
 const maxCauses = 4
 
 // traffic returns the rates of all ranks.
@@ -62,7 +62,7 @@ func (p *topPage) traffic() []text {
 	return lines
 }
 
-// causes returns why ranks wait; nothing if none does.
+// causes returns the reasons for waits, or nil.
 func (p *topPage) causes() []text {
 	if len(p.sample.causes) == 0 {
 		return nil
@@ -119,7 +119,7 @@ func (p *topPage) waits() []text {
 	return lines
 }
 
-// waitText returns a wait in words.
+// waitText describes a wait.
 func waitText(w *digest.Wait) string {
 	s := w.Text
 	if w.InCycle {
@@ -193,7 +193,7 @@ func (p *topPage) peers() []text {
 	return lines
 }
 
-// peerState returns the state of a peer in a word or two.
+// peerState returns the state of a peer in a few words, and its style.
 func peerState(p *digest.Peer) (string, style) {
 	switch age := digest.AgeOf(p.OldestWait); {
 	case p.Refuses != "":
@@ -212,7 +212,7 @@ func peerState(p *digest.Peer) (string, style) {
 	return "idle", faint
 }
 
-// rate returns one of some rates in words, or a dash if they are unknown.
+// rate formats a rate, or returns a dash if the rates are unknown.
 func rate(r *digest.Rates, value float64) string {
 	if !r.Known {
 		return "-"

@@ -21,8 +21,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// oracle answers as a daemon in which rank 0 waits for rank 1 since the beginning, and
-// exchanges ten messages a second with each other rank.
+// oracle answers like a daemon in which rank 0 has been waiting for rank 1 since the start, and exchanges ten messages
+// a second with each other rank.
 type oracle struct {
 	start time.Time
 	ranks int
@@ -62,7 +62,7 @@ func (o *oracle) status(context.Context) (state.Status, error) {
 	return s, o.err
 }
 
-// screen is a terminal whose content a test reads.
+// screen is a terminal whose content a test can read.
 type screen struct {
 	mu                sync.Mutex
 	width, height     int
@@ -108,21 +108,21 @@ func (s *screen) Draw(frame string) error {
 
 var escapes = regexp.MustCompile(`\x1b\[[0-9;]*[mK]`)
 
-// shown is what is on the screen, without colours.
+// shown returns the text on the screen, without colors.
 func (s *screen) shown() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return escapes.ReplaceAllString(s.frame, "")
 }
 
-// press types, and waits until that has been dealt with.
+// press sends keys and waits until they have been handled.
 func (s *screen) press(t *testing.T, keys string) {
 	t.Helper()
 	s.keys <- []byte(keys)
 	synctest.Wait()
 }
 
-// watching runs top on a screen until the test's function returns.
+// watching runs top on a screen until f returns.
 func watching(t *testing.T, ranks int, f func(s *screen, o *oracle)) error {
 	t.Helper()
 	o, s := &oracle{start: time.Now(), ranks: ranks}, newScreen()
@@ -148,7 +148,7 @@ func expect(t *testing.T, shown string, want ...string) {
 	}
 }
 
-// TestTopWatch: what is shown grows with the wait; keys do what they say.
+// TestTopWatch: the displayed age grows with the wait, and keys have their documented effect.
 func TestTopWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		err := watching(t, 5, func(s *screen, o *oracle) {
@@ -197,15 +197,14 @@ func TestTopWatch(t *testing.T) {
 	})
 }
 
-// after lets time pass, and what happens then happen.
+// after waits for d, and for everything that happens then.
 func after(d time.Duration) {
 	timer := time.NewTimer(d)
 	<-timer.C
 	synctest.Wait()
 }
 
-// TestTopFits: no line is longer than the screen, and nothing is drawn below it,
-// whatever its size.
+// TestTopFits: no line is longer than the screen, and nothing is drawn below it, for any size.
 func TestTopFits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		err := watching(t, 300, func(s *screen, _ *oracle) {
@@ -238,7 +237,7 @@ func TestTopFits(t *testing.T) {
 	})
 }
 
-// TestTopCauseFirst: the whole cause of a hang is shown before the numbers, and lines are as wide as the terminal.
+// TestTopCauseFirst: the complete cause of a hang is shown before the numbers, and lines are as wide as the terminal.
 func TestTopCauseFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		err := watching(t, 5, func(s *screen, o *oracle) {
@@ -273,8 +272,8 @@ func TestTopCauseFirst(t *testing.T) {
 	})
 }
 
-// TestTopEnds by keys, when the terminal goes, after count refreshes; a mistake of the
-// program's own does not leave the terminal taken.
+// TestTopEnds: top ends by keys, when the terminal closes, and after count refreshes. A bug in the program does not
+// leave the terminal in its mode.
 func TestTopEnds(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, s *screen){
 		"q":      func(_ *testing.T, s *screen) { s.keys <- []byte("q") },
@@ -319,7 +318,7 @@ func TestTopEnds(t *testing.T) {
 	})
 }
 
-// TestTopPrint: without a terminal, samples are printed one after another.
+// TestTopPrint: without a terminal, samples are printed in sequence.
 func TestTopPrint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -350,7 +349,7 @@ func TestTopPrint(t *testing.T) {
 				t.Errorf("sample %d: the causes are %+v", i, l.Causes)
 			}
 		}
-		// The end by a signal is not an error.
+		// A signal ends it without an error.
 		ctx, cancel := context.WithCancel(t.Context())
 		w.count = 0
 		ended := make(chan error, 1)
@@ -364,7 +363,7 @@ func TestTopPrint(t *testing.T) {
 		if err := w.print(t.Context(), false); err == nil || err.Error() != "it is gone" {
 			t.Error(err)
 		}
-		// A daemon that does not answer is one that has gone.
+		// The daemon no longer answers.
 		w.query = func(ctx context.Context) (state.Status, error) {
 			<-ctx.Done()
 			return state.Status{}, context.Cause(ctx)

@@ -10,7 +10,7 @@ import (
 // maxLine bounds a piece of a line, in characters.
 const maxLine = 1000
 
-// style is the style of text on a terminal: the parameters of an SGR sequence.
+// style is a text style of a terminal: the parameters of an SGR sequence.
 type style string
 
 const (
@@ -24,7 +24,7 @@ const (
 	marked style = "7"
 )
 
-// span is a piece of a line. Characters that move the cursor are not shown.
+// span is a piece of a line. Characters that would move the cursor are not shown.
 type span struct {
 	text  string
 	style style
@@ -46,8 +46,8 @@ func plainText(lines []text) string {
 	return b.String()
 }
 
-// wrap breaks a line at spaces into lines of at most width characters, but for words that are longer. Lines behind the
-// first are indented. A width of 0 is no limit.
+// wrap breaks a line at spaces into lines of at most width characters, except for longer words. All lines but the first
+// are indented. A width of 0 means no limit.
 func (l text) wrap(width, indent int) []text {
 	if width <= 2*indent {
 		return []text{l}
@@ -74,7 +74,7 @@ func (l text) wrap(width, indent int) []text {
 	return append(lines, line)
 }
 
-// draw writes as much of a line as fits, with or without colours.
+// draw writes the part of a line that fits in width, with or without colors.
 func (l text) draw(b *strings.Builder, width int, colours bool) {
 	for _, s := range l {
 		if width <= 0 {
@@ -93,7 +93,7 @@ func (l text) draw(b *strings.Builder, width int, colours bool) {
 	}
 }
 
-// table is a table. Columns whose names begin with > are aligned right.
+// table is a table. Columns whose names begin with > are right-aligned.
 type table struct {
 	names  []string
 	rows   [][]string
@@ -104,11 +104,11 @@ func (t *table) add(s style, cells ...string) {
 	t.rows, t.styles = append(t.rows, cells), append(t.styles, s)
 }
 
-// minWrapped is the least width of a column whose cells are wrapped.
+// minWrapped is the minimum width of a column with wrapped cells.
 const minWrapped = 24
 
-// lines returns the table at a width, 0 for no limit. The cells of the last column are wrapped if that leaves them
-// enough of a width; other lines that are too long are left to draw.
+// lines returns the table as lines of the given width; 0 means no limit. It wraps the cells of the last column if they
+// have at least minWrapped characters; draw truncates other long lines.
 func (t *table) lines(width int) []text {
 	names := make([]string, len(t.names))
 	widths := make([]int, len(names))

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/term"
 )
 
-// The control sequences of the alternate screen without a cursor.
+// Control sequences of the alternate screen, without a cursor.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[2J"
 	leaveScreen = "\x1b[0m\x1b[?25h\x1b[?1049l"
@@ -20,15 +20,15 @@ const (
 // tty is a terminal.
 type tty struct {
 	in, out *os.File
-	state   *term.State // the original one; nil before Enter
+	state   *term.State // the original state; nil before Enter
 	keys    chan []byte
 	read    sync.Once
 	resized chan struct{}
-	ignore  func() // resizes
+	ignore  func() // stops resize notifications
 }
 
-// newTTY returns the terminal of a command, or nil if input or output is none, or it has no
-// control sequences.
+// newTTY returns the terminal of a command, or nil if its input or output is not a terminal or does not support control
+// sequences.
 func newTTY(stdin io.Reader, stdout io.Writer) terminal {
 	if o, wraps := stdout.(*output); wraps {
 		stdout = o.Writer
@@ -79,8 +79,7 @@ func (t *tty) Suspend() error {
 	return t.Enter()
 }
 
-// readKeys reads until the terminal is closed, or the program ends: a pending read cannot
-// be cancelled.
+// readKeys reads until the terminal is closed or the program ends: a pending read cannot be canceled.
 func (t *tty) readKeys() {
 	defer close(t.keys)
 	buf := make([]byte, 256)
@@ -101,7 +100,7 @@ func (t *tty) Keys() <-chan []byte { return t.keys }
 // Resized implements terminal.
 func (t *tty) Resized() <-chan struct{} { return t.resized }
 
-// Size implements terminal. If it is unknown, it is 80 by 24.
+// Size implements terminal. It returns 80 by 24 if the size is unknown.
 func (t *tty) Size() (width, height int) {
 	width, height, err := term.GetSize(int(t.out.Fd()))
 	if err != nil || width <= 0 || height <= 0 {

@@ -41,7 +41,7 @@ func openPTY(t *testing.T) (master, slave *os.File) {
 	return master, slave
 }
 
-// onTTY is zrlctl on a terminal of its own.
+// onTTY is a zrlctl with a separate terminal.
 type onTTY struct {
 	t             *testing.T
 	cmd           *exec.Cmd
@@ -103,8 +103,7 @@ func (o *onTTY) resize(width, height uint16) {
 	}
 }
 
-// until waits for output that matches a regular expression, after the output that it
-// waited for before.
+// until waits for output that matches a regular expression, after the output matched before.
 func (o *onTTY) until(pattern string) string {
 	o.t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -136,7 +135,7 @@ func (o *onTTY) press(keys string) {
 	}
 }
 
-// end waits for the program, and checks that the terminal is as it was.
+// end waits for the program, and checks that the terminal is restored.
 func (o *onTTY) end() {
 	o.t.Helper()
 	if err := o.cmd.Wait(); err != nil {
@@ -152,8 +151,8 @@ func (o *onTTY) end() {
 	}
 }
 
-// TestTopOnTerminal: on a real one it draws, follows its size, takes keys, and leaves
-// it as it was, however it ends.
+// TestTopOnTerminal: on a real terminal, top draws, follows the size, reads keys, and restores the terminal, however it
+// ends.
 func TestTopOnTerminal(t *testing.T) {
 	socket := startDaemon(t)
 	for name, end := range map[string]func(o *onTTY){
@@ -191,8 +190,8 @@ func signalTo(o *onTTY, s syscall.Signal) {
 	}
 }
 
-// TestTopSuspends: Ctrl-Z gives the terminal back, and takes it again when the program
-// goes on. Here that is at once: there is no shell that could have it go on.
+// TestTopSuspends: Ctrl-Z restores the terminal, and the program takes it again when it continues. Here it continues
+// immediately, because there is no shell.
 func TestTopSuspends(t *testing.T) {
 	o := startOnTTY(t, "top", "--interval", "100ms", "--socket", startDaemon(t))
 	o.until(` every 100ms `)
@@ -203,7 +202,7 @@ func TestTopSuspends(t *testing.T) {
 	o.end()
 }
 
-// TestTopOnDumbTerminal: what cannot be drawn on is printed to.
+// TestTopOnDumbTerminal: on a terminal without control sequences, top prints samples.
 func TestTopOnDumbTerminal(t *testing.T) {
 	_, slave := openPTY(t)
 	t.Setenv("TERM", "dumb")

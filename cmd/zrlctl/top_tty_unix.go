@@ -32,8 +32,8 @@ func notifyResize(resized chan<- struct{}) func() {
 // stopTime bounds the time until a stop takes effect.
 const stopTime = 100 * time.Millisecond
 
-// suspend stops all processes of the job, as Ctrl-Z does, until the shell continues it.
-// Without a shell that could, the kernel does not stop it.
+// suspend stops all processes of the job, as Ctrl-Z does, until the shell continues it. If there is no job-control
+// shell, the kernel does not stop it.
 func suspend() error {
 	goesOn := make(chan os.Signal, 1)
 	signal.Notify(goesOn, syscall.SIGCONT)

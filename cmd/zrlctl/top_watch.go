@@ -12,16 +12,15 @@ import (
 
 // terminal is the terminal of an interactive top.
 type terminal interface {
-	// Enter switches to the alternate screen, and Restore returns to the state before.
+	// Enter switches to the alternate screen; Restore restores the previous state.
 	Enter() error
 	Restore() error
 	// Suspend stops the program, as Ctrl-Z does, until it is continued.
 	Suspend() error
-	// Keys receives input, and is closed with the terminal. Resized receives a value when
-	// the size has changed.
+	// Keys receives input, and is closed with the terminal. Resized receives a value when the size changes.
 	Keys() <-chan []byte
 	Resized() <-chan struct{}
-	// Size is in characters.
+	// Size returns the size in characters.
 	Size() (width, height int)
 	// Draw replaces the screen.
 	Draw(frame string) error
@@ -37,7 +36,7 @@ type watcher struct {
 	scroll int
 	paused bool
 	help   bool
-	typing bool // a filter
+	typing bool // the user is typing a filter
 	// err is the error of the last query, or nil.
 	err     error
 	samples int
@@ -109,7 +108,7 @@ func (w *watcher) run(ctx context.Context) error {
 	return nil
 }
 
-// take shows an answer. During a pause it is discarded.
+// take shows an answer, or discards it during a pause.
 func (w *watcher) take(a answer) {
 	if w.paused {
 		return

@@ -51,13 +51,13 @@ over a network: zrlctl run, MPICH's mpiexec and srun start jobs.`,
 	return cmd
 }
 
-// traced is what was written to a trace.
+// traced describes a trace file.
 type traced struct {
 	File     string `json:"file"`
 	Messages int64  `json:"messages"`
 	Calls    int64  `json:"calls"`
 	Findings int64  `json:"findings"`
-	// Seconds is how long it took.
+	// Seconds is the duration of the trace.
 	Seconds float64 `json:"duration_seconds"`
 }
 
@@ -81,7 +81,7 @@ func (a *app) trace(ctx context.Context, f *traceFlags, stdout io.Writer) error 
 		live := perfetto.NewLive(out, p.profile)
 		note := func(n pcapng.RankNote) {
 			if live.Note(n); live.Err() != nil {
-				stop() // or a packet would be awaited
+				stop() // do not wait for the next packet
 			}
 		}
 		src, err := p.open(capture.Options{OnNote: note})

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestTrace: while it grows, a trace of a daemon has messages with their phases, and the queues of a send that waits; it ends when the user
-// interrupts.
+// TestTrace: a growing trace of a daemon has messages with their phases, and the queues of a pending send. It ends when
+// the user interrupts.
 func TestTrace(t *testing.T) {
 	socket := startDaemon(t)
 	file := filepath.Join(t.TempDir(), "file.perfetto-trace")
@@ -30,7 +30,7 @@ func TestTrace(t *testing.T) {
 		if len(ended) > 0 {
 			t.Fatal(out.String(), errs.String())
 		}
-		text, _ = os.ReadFile(file) // it may not be there yet
+		text, _ = os.ReadFile(file) // it may not exist yet
 	}
 	interrupt()
 	if code := <-ended; code != exitOK || !strings.Contains(out.String(), "; open it with https://ui.perfetto.dev") {
@@ -59,7 +59,7 @@ func TestTraceCommand(t *testing.T) {
 	}
 }
 
-// TestCaptureFollowHasQueues: a recording that was followed has the lengths of queues, which analyze puts into its trace.
+// TestCaptureFollowHasQueues: a recording made with --follow has queue lengths, which analyze writes to its trace.
 func TestCaptureFollowHasQueues(t *testing.T) {
 	socket := startDaemon(t)
 	dir := t.TempDir()

@@ -12,12 +12,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
-// lineError is a command line of a wrong form. It is followed by the command's usage.
+// lineError is an error in the form of the command line. The command's usage is printed after it.
 type lineError struct{ error }
 
 func linef(format string, args ...any) error { return &lineError{fmt.Errorf(format, args...)} }
 
-// usageLine returns the usage of a command in a line.
+// usageLine returns the usage of a command in one line.
 func usageLine(cmd *cobra.Command) string {
 	line := "usage: " + cmd.UseLine()
 	if cmd.HasAvailableSubCommands() {
@@ -26,7 +26,7 @@ func usageLine(cmd *cobra.Command) string {
 	return line + fmt.Sprintf("; %s --help describes it", cmd.CommandPath())
 }
 
-// arguments returns a check of the number of a command's arguments; most below 0 is no limit.
+// arguments returns a check of the number of a command's arguments. A negative most means no limit.
 func arguments(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -39,7 +39,7 @@ func arguments(least, most int) cobra.PositionalArgs {
 	}
 }
 
-// missing returns the name of an argument in a command's usage.
+// missing returns the name of argument n in a command's usage.
 func missing(cmd *cobra.Command, n int) string {
 	var names []string
 	for word := range strings.FieldsSeq(cmd.Use) {
@@ -54,7 +54,7 @@ func missing(cmd *cobra.Command, n int) string {
 	return "an argument"
 }
 
-// oneFlag returns an error unless the user has given exactly one of some flags.
+// oneFlag returns an error unless exactly one of the named flags was given.
 func oneFlag(cmd *cobra.Command, names ...string) error {
 	var given []string
 	for _, name := range names {
@@ -71,7 +71,7 @@ func oneFlag(cmd *cobra.Command, names ...string) error {
 	return linef("%s: give only one of %s", cmd.Name(), strings.Join(given, ", "))
 }
 
-// needFlags returns an error if the user has not given all of some flags.
+// needFlags returns an error unless all named flags were given.
 func needFlags(cmd *cobra.Command, names ...string) error {
 	for _, name := range names {
 		if !cmd.Flags().Changed(name) {
@@ -81,7 +81,7 @@ func needFlags(cmd *cobra.Command, names ...string) error {
 	return nil
 }
 
-// unknownCommand is the check of the arguments of a command that has commands below it.
+// unknownCommand checks the arguments of a command that has subcommands.
 func unknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -95,7 +95,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	return linef("there is no command %q%s", args[0], strictyaml.DidYouMean(args[0], names))
 }
 
-// flagError puts an error of the library that reads flags into words.
+// flagError converts an error of package pflag.
 func flagError(cmd *cobra.Command, err error) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return err
@@ -118,7 +118,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return &lineError{err}
 }
 
-// valueHint says what the value of a flag is to be.
+// valueHint describes the valid values of a flag.
 func valueHint(f *pflag.Flag, err error) string {
 	switch kind := f.Value.Type(); kind {
 	case "int", "int64":

@@ -63,7 +63,7 @@ user; otherwise as zrlctl.`,
 	return cmd
 }
 
-// why asks for states, and explains them.
+// why queries states and explains the waits.
 type why struct {
 	rank    int // or -1
 	daemons []string
@@ -75,7 +75,7 @@ type why struct {
 	out     io.Writer
 }
 
-// take reads the command line.
+// take parses the command line.
 func (w *why) take(args []string) (err error) {
 	w.rank = -1
 	if len(args) > 0 {
@@ -95,7 +95,7 @@ var (
 	errDoubts     = errors.New("what the ranks say is not certain")
 )
 
-// causesText returns why ranks wait, as a part of the status.
+// causesText returns the reasons for waits, as a part of the status.
 func causesText(s *state.Status) string {
 	d := diagnosis.Of([]diagnosis.Source{{Status: s}}, diagnosis.After)
 	if len(d.Findings) == 0 {
@@ -105,7 +105,7 @@ func causesText(s *state.Status) string {
 	return "CAUSES\n  " + strings.ReplaceAll(text, "\n", "\n  ") + "\n"
 }
 
-// result returns the error whose exit code says what was found.
+// result returns the error for the exit code of a diagnosis.
 func result(d *diagnosis.Diagnosis) error {
 	switch {
 	case len(d.Findings) > 0:
@@ -118,7 +118,8 @@ func result(d *diagnosis.Diagnosis) error {
 	return nil
 }
 
-// ask asks all daemons at the same time. Without any answer it fails.
+// ask queries all daemons concurrently. It fails if the daemon or job of this host does not answer, unless there is
+// none and other daemons are named.
 func (w *why) ask(ctx context.Context) (*diagnosis.Diagnosis, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTime, control.Errorf(control.Timeout, "no answer for %s", words.Duration(answerTime.Seconds())))
 	defer cancel()
@@ -140,7 +141,7 @@ func (w *why) ask(ctx context.Context) (*diagnosis.Diagnosis, error) {
 		if len(w.daemons) == 0 || !none || w.target.named || w.target.job != "" {
 			return nil, sources[0].Err
 		}
-		sources = sources[1:] // this host has none
+		sources = sources[1:] // no daemon on this host
 	}
 	ranks, answered := 0, false
 	for _, s := range sources {
@@ -158,7 +159,8 @@ func (w *why) ask(ctx context.Context) (*diagnosis.Diagnosis, error) {
 	return d, nil
 }
 
-// asks returns the rank of a job that is to ask the ranks of other hosts: one that answers. A daemon chooses itself.
+// asks returns the rank of a job that queries the ranks of other hosts: one that answers. A daemon chooses the rank
+// itself.
 func asks(s *state.Status) int {
 	if s.Job == "" || len(s.Ranks) == 0 {
 		return query.AnyRank
@@ -166,7 +168,7 @@ func asks(s *state.Status) int {
 	return s.Ranks[0].Rank
 }
 
-// unknown reports whether there are ranks of which no source has the state, and no process that does not answer.
+// unknown reports whether the state of a rank is in no source. Ranks whose processes do not answer count as known.
 func unknown(sources []diagnosis.Source) bool {
 	ranks, known := 0, map[int]bool{}
 	for _, src := range sources {
@@ -183,7 +185,7 @@ func unknown(sources []diagnosis.Source) bool {
 	return len(known) < ranks
 }
 
-// redacted returns the address of a daemon without a password.
+// redacted returns the address of a daemon without its password.
 func redacted(address string) string {
 	if u, err := url.Parse(address); err == nil {
 		return u.Redacted()
@@ -191,10 +193,10 @@ func redacted(address string) string {
 	return address
 }
 
-// statusAge is how old the state of a daemon may be that serves it by HTTP.
+// statusAge is the maximum age of a state served by HTTP.
 const statusAge = time.Second
 
-// source asks for a state.
+// source queries a state.
 func source(name string, ask func() (state.Status, error)) diagnosis.Source {
 	s, err := ask()
 	if err != nil {
@@ -217,10 +219,10 @@ func (w *why) write(d *diagnosis.Diagnosis) error {
 	return err
 }
 
-// watchInterval is the time between two queries of --watch.
+// watchInterval is the time between two queries with --watch.
 const watchInterval = time.Second
 
-// run prints the diagnosis whenever its causes have changed, until ctx is done.
+// run prints the diagnosis whenever its causes change, until ctx is done.
 func (w *why) run(ctx context.Context) error {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()

@@ -23,7 +23,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// serveRank has a rank of two answer the tools, which has waited so long for the other one. If asked is nil, it asks no others.
+// serveRank serves the state of one of two ranks, which has waited for the other one for the given time. It queries no
+// other ranks if asked is nil.
 func serveRank(t *testing.T, job string, rank int, seconds float64, asked ...state.Asked) {
 	t.Helper()
 	cluster := []state.Member{{Address: "10.0.0.1:2718", Kind: "software"}, {Rank: 1, Address: "10.0.0.2:2718", Kind: "software"}}
@@ -55,7 +56,8 @@ func serveRank(t *testing.T, job string, rank int, seconds float64, asked ...sta
 	t.Cleanup(func() { c.Close() })
 }
 
-// TestWhy: the causes are printed, of this host alone and with those of others, and the exit code says whether there are any.
+// TestWhy: the causes are printed, for this host and with those of others, and the exit code reports whether there are
+// any.
 func TestWhy(t *testing.T) {
 	name := func(of string) string { return fmt.Sprintf("why_test_%s_%d", of, os.Getpid()) }
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
@@ -116,7 +118,7 @@ func TestWhy(t *testing.T) {
 	}
 }
 
-// TestAsks: of a job, a rank asks that has answered, as others may be stuck.
+// TestAsks: a rank that has answered queries the others of a job, because other ranks may be stuck.
 func TestAsks(t *testing.T) {
 	answered := []state.Rank{{RankInfo: state.RankInfo{Rank: 3}}}
 	for _, tt := range []struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
-// flags are the command line.
+// flags are the values of the command line flags.
 type flags struct {
 	config, control, logLevel string
 	checkConfig, printConfig  bool
@@ -27,8 +27,7 @@ type flags struct {
 	standins                   bool
 }
 
-// rankList returns the function that reads a flag such as 0,3 into list. An empty one is an
-// empty list, not none.
+// rankList returns a function that parses a flag such as 0,3 into list. An empty flag sets an empty list, not nil.
 func rankList(list *[]int) func(string) error {
 	return func(s string) error {
 		*list = []int{}
@@ -68,8 +67,7 @@ const usageLines = `usage: zrlmpid --config FILE [flags]
        zrlmpid --cluster FILE [--addresses POOL] [--standins] [flags]
 `
 
-// parseFlags reads the command line. The error is flag.ErrHelp if help was requested, which
-// is then printed.
+// parseFlags parses the command line. If help is requested, it prints the help and returns flag.ErrHelp.
 func parseFlags(args []string, stderr io.Writer) (*flags, error) {
 	f := new(flags)
 	set := f.set()
@@ -84,7 +82,7 @@ func parseFlags(args []string, stderr io.Writer) (*flags, error) {
 	return f, f.check(set)
 }
 
-// printFlags lists the flags, with two dashes, as zrlctl's. One is taken as well.
+// printFlags lists the flags with two dashes, as zrlctl does. A single dash is accepted as well.
 func printFlags(out io.Writer, set *flag.FlagSet) {
 	set.VisitAll(func(fl *flag.Flag) {
 		value, text := flag.UnquoteUsage(fl)
@@ -92,12 +90,12 @@ func printFlags(out io.Writer, set *flag.FlagSet) {
 	})
 }
 
-// lineError is a command line of a wrong form. It is followed by the usage.
+// lineError is an error in the form of the command line. The usage is printed after it.
 type lineError struct{ error }
 
 func linef(format string, args ...any) error { return &lineError{fmt.Errorf(format, args...)} }
 
-// flagError puts an error of the library that reads flags into words.
+// flagError converts an error of package flag.
 func flagError(err error, set *flag.FlagSet) error {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
@@ -115,7 +113,7 @@ func flagError(err error, set *flag.FlagSet) error {
 	return linef("%s", strings.Replace(text, " -", " --", 1))
 }
 
-// set returns the flag set.
+// set returns a flag set that sets f.
 func (f *flags) set() *flag.FlagSet {
 	set := flag.NewFlagSet("zrlmpid", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
@@ -136,7 +134,7 @@ func (f *flags) set() *flag.FlagSet {
 	return set
 }
 
-// check refuses flags that have no effect.
+// check rejects flags that have no effect.
 func (f *flags) check(set *flag.FlagSet) error {
 	given := make(map[string]bool)
 	set.Visit(func(fl *flag.Flag) { given[fl.Name] = true })
@@ -185,7 +183,7 @@ func (f *flags) load(stdin io.Reader) (cfg *config.Config, source string, err er
 	return cfg, source, f.override(cfg)
 }
 
-// absolute returns a source for those who do not know the directory of this process.
+// absolute returns the absolute path of a source, for readers that do not know the working directory.
 func (f *flags) absolute(source string) string {
 	if f.config == "-" {
 		return source
@@ -196,8 +194,8 @@ func (f *flags) absolute(source string) string {
 	return source
 }
 
-// override applies the flags that override the configuration, which is valid. An error names the
-// flag, and not the file.
+// override applies the flags that override the configuration, which is valid. Its errors name the flag instead of the
+// file.
 func (f *flags) override(cfg *config.Config) error {
 	for _, o := range []struct {
 		flag  string
@@ -223,8 +221,8 @@ func (f *flags) override(cfg *config.Config) error {
 	return nil
 }
 
-// reload returns a function that reads the configuration again, with the same flags. It is
-// nil for standard input.
+// reload returns a function that reads the configuration again with the same flags, or nil if it is read from standard
+// input.
 func (f *flags) reload() func() (*config.Config, error) {
 	if f.config == "-" {
 		return nil

@@ -10,8 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon"
 )
 
-// newLogger returns a logger that writes to w as configured, and its level, which may be
-// changed.
+// newLogger returns a logger that writes to w as configured, and its level, which can be changed.
 func newLogger(c config.Log, w *daemon.LogWriter) (*zap.Logger, *zap.AtomicLevel, error) {
 	level, err := zap.ParseAtomicLevel(c.Level)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 )
 
-// stuckPipe returns the writing end of a pipe that is full and has no reader.
+// stuckPipe returns the writing end of a full pipe without a reader.
 func stuckPipe(t *testing.T) *os.File {
 	t.Helper()
 	r, w := pipe(t)
@@ -31,7 +31,7 @@ func stuckPipe(t *testing.T) *os.File {
 	return w
 }
 
-// closedPipe returns the writing end of a pipe whose reader has gone.
+// closedPipe returns the writing end of a pipe whose reading end is closed.
 func closedPipe(t *testing.T) *os.File {
 	t.Helper()
 	r, w := pipe(t)
@@ -52,7 +52,7 @@ func pipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-// fullDevice returns a file that takes nothing.
+// fullDevice returns a file on which every write fails.
 func fullDevice(t *testing.T) *os.File {
 	t.Helper()
 	f, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -63,15 +63,15 @@ func fullDevice(t *testing.T) *os.File {
 	return f
 }
 
-// TestOutputCannotBeWritten: whatever happens to its log and to its standard output, the
-// daemon exchanges messages, reads its configuration again and ends on SIGTERM.
+// TestOutputCannotBeWritten: even if its log and standard output cannot be written, the daemon exchanges messages,
+// reloads its configuration and ends on SIGTERM.
 func TestOutputCannotBeWritten(t *testing.T) {
 	const stopTimeout = 10 * time.Second
 	program := build(t)
 	for _, tt := range []struct {
 		name   string
 		output func(t *testing.T) *os.File
-		// fails: a write fails at once, so that its line is lost.
+		// fails is true if a write fails immediately, so that its line is lost.
 		fails bool
 	}{
 		{"stuck pipe", stuckPipe, false},
@@ -93,7 +93,7 @@ func TestOutputCannotBeWritten(t *testing.T) {
 			go func() { ended <- cmd.Wait() }()
 			client := control.NewClient(socket)
 			defer client.Close()
-			// until waits for something to succeed.
+			// until waits for try to succeed.
 			until := func(what string, try func() error) {
 				t.Helper()
 				for {
@@ -110,7 +110,7 @@ func TestOutputCannotBeWritten(t *testing.T) {
 					}
 				}
 			}
-			until("reload", func() error { // it is refused until the daemon is ready
+			until("reload", func() error { // refused until the daemon is ready
 				_, err := client.Reload(ctx)
 				return err
 			})
@@ -146,7 +146,7 @@ func TestOutputCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestAnswerCannotBeWritten: what is printed on request is printed, or the command fails.
+// TestAnswerCannotBeWritten: a command whose requested output cannot be written fails.
 func TestAnswerCannotBeWritten(t *testing.T) {
 	text, _, _ := testConfig(t)
 	path := file(t, "z.yaml", text)

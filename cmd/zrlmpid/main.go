@@ -29,7 +29,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/bindfault"
 )
 
-// The exit codes.
+// Exit codes.
 const (
 	exitOK      = 0
 	exitFailure = 1
@@ -38,7 +38,7 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	// A second signal ends the process at once.
+	// A second signal ends the process immediately.
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
@@ -68,7 +68,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err != nil {
 		return fail(stderr, err, exitUsage)
 	}
-	// From here on SIGHUP does not end the process; the daemon handles it when it is ready.
+	// From here on SIGHUP does not end the process. The daemon handles it when ready.
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
@@ -108,8 +108,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return exitOK
 }
 
-// exitCode returns the exit code of a daemon that could not run: exitUsage for what only an edit of its configuration
-// can fix, after which a service manager does not start it again.
+// exitCode returns the exit code of a daemon that could not run. exitUsage means that only an edit of the configuration
+// can fix the error; a service manager does not restart the daemon.
 func exitCode(err error) int {
 	if _, ok := errors.AsType[*config.Error](err); ok {
 		return exitUsage
@@ -123,14 +123,14 @@ func exitCode(err error) int {
 // errMayPass is appended to errors that may be temporary, such as an address that is not configured yet.
 var errMayPass = errors.New("exit code 1: zrlmpid.service starts it again every second, until the reason has passed or it is stopped")
 
-// underSystemd reports whether systemd has started this process for a unit.
+// underSystemd reports whether systemd started this process for a unit.
 func underSystemd() bool { return os.Getenv("SYSTEMD_EXEC_PID") == strconv.Itoa(os.Getpid()) }
 
-// serviceState is the state directory of a daemon that root starts.
+// serviceState is the state directory of a daemon that runs as root.
 const serviceState = "/var/lib/zrlmpid"
 
-// stateDirectory returns the daemon's state directory: the one that systemd made, /var/lib/zrlmpid for root, or
-// the user's. It is empty if the user has no home directory.
+// stateDirectory returns the daemon's state directory: the one created by systemd, /var/lib/zrlmpid for root, or the
+// user's. It is empty if the user has no home directory.
 func stateDirectory() string {
 	first, _, _ := strings.Cut(os.Getenv("STATE_DIRECTORY"), ":")
 	switch {
@@ -141,7 +141,7 @@ func stateDirectory() string {
 	}
 	directory, err := privatedir.StatePlace()
 	if err != nil {
-		return "" // a user without a home directory, and nothing is kept
+		return "" // the user has no home directory: keep no state
 	}
 	return directory
 }
@@ -159,7 +159,7 @@ func checked(cfg *config.Config, source string) string {
 	return b.String()
 }
 
-// show prints the requested text.
+// show prints a text that is the result of the command.
 func show(stdout, stderr io.Writer, text string) int {
 	if _, err := io.WriteString(stdout, text); err != nil {
 		return fail(stderr, fmt.Errorf("standard output: %w", err), exitFailure)
@@ -167,7 +167,7 @@ func show(stdout, stderr io.Writer, text string) int {
 	return exitOK
 }
 
-// fail prints every error that err joins on a line of its own.
+// fail prints each error joined in err on a separate line, and returns code.
 func fail(stderr io.Writer, err error, code int) int {
 	for line := range strings.SplitSeq(rlimit.Descriptor(err).Error(), "\n") {
 		fmt.Fprintf(stderr, "zrlmpid: %s\n", line)

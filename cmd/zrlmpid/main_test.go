@@ -26,7 +26,7 @@ import (
 
 const testTimeout = 20 * time.Second
 
-// testConfig is a configuration on addresses and a socket of its own.
+// testConfig returns a configuration with unused addresses and a separate socket.
 func testConfig(t *testing.T) (text, addr1, socket string) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "c.sock")
@@ -145,7 +145,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// readyWriter is a standard output that notifies of each write.
+// readyWriter is a standard output that signals each write.
 type readyWriter struct{ lines chan string }
 
 func (w readyWriter) Write(p []byte) (int, error) {
@@ -189,7 +189,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestForABugReport: a daemon names its configuration so that others find it, and has the end of its log.
+// TestForABugReport: a daemon reports the absolute path of its configuration and the end of its log.
 func TestForABugReport(t *testing.T) {
 	text, _, socket := testConfig(t)
 	path := file(t, "z.yaml", text)
@@ -229,8 +229,8 @@ func TestPortTaken(t *testing.T) {
 	}
 }
 
-// TestExitCodes: an address that comes late may pass, which is said under systemd; what only an edit can fix has exit
-// code 2.
+// TestExitCodes: an address that is missing may appear later, which is explained under systemd; an error that only an
+// edit can fix has exit code 2.
 func TestExitCodes(t *testing.T) {
 	good, addr, _ := testConfig(t)
 	late := strings.Replace(good, addr, "192.0.2.1:2718", 1)

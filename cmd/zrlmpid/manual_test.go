@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestManual: the manual page and the completions, which are written by hand, have all flags.
+// TestManual: the handwritten manual page and completions have all flags.
 func TestManual(t *testing.T) {
 	for file, form := range map[string]string{
 		"zrlmpid.8.md":             "\n**--NAME**",

@@ -30,14 +30,14 @@ func build(t *testing.T) string {
 	return program
 }
 
-// process is the program, running.
+// process is a running zrlmpid.
 type process struct {
 	*exec.Cmd
 	t   *testing.T
 	log *bufio.Scanner
 }
 
-// runProgram starts the program, and waits until it is ready.
+// runProgram starts the program and waits until it is ready.
 func runProgram(t *testing.T, args ...string) *process {
 	t.Helper()
 	program := build(t)
@@ -53,13 +53,13 @@ func runProgram(t *testing.T, args ...string) *process {
 	}
 	t.Cleanup(func() {
 		cancel()
-		_ = p.Wait() // again, if the test has got that far
+		_ = p.Wait() // a second call fails
 	})
 	p.says("zrlmpid ready")
 	return p
 }
 
-// says waits for a line of the log, and returns it.
+// says waits for a line of the log and returns it.
 func (p *process) says(text string) string {
 	p.t.Helper()
 	var all bytes.Buffer
@@ -80,8 +80,8 @@ func (p *process) signal(s os.Signal) {
 	}
 }
 
-// TestHangupRereads: SIGHUP reads the file again, with the flags of the start, and a
-// file that is wrong, or needs a restart, changes nothing.
+// TestHangupRereads: SIGHUP reads the file again, with the original flags. An invalid file, or one that needs a
+// restart, changes nothing.
 func TestHangupRereads(t *testing.T) {
 	text, addr, socket := testConfig(t)
 	path := file(t, "z.yaml", text)
@@ -99,7 +99,7 @@ func TestHangupRereads(t *testing.T) {
 			t.Errorf("the log says %q, want %q", line, want)
 		}
 	}
-	hangup("stop_timeout: 5s\nlog: {level: error}\n"+text, `"stop_timeout: 2s -> 5s"]`) // the flag counts
+	hangup("stop_timeout: 5s\nlog: {level: error}\n"+text, `"stop_timeout: 2s -> 5s"]`) // the flag takes precedence
 	hangup("stop_timeot: 5s\n"+text, `unknown key`)
 	hangup(strings.Replace(text, addr, "127.0.0.1:9", 1), "rank 1: address: "+addr+" -> 127.0.0.1:9")
 	client := control.NewClient(socket)
@@ -116,8 +116,8 @@ func TestHangupRereads(t *testing.T) {
 	}
 }
 
-// TestSecondSignal: after the first signal messages in progress may complete, and the
-// second ends the process immediately.
+// TestSecondSignal: after the first signal, messages in progress may complete; the second one ends the process
+// immediately.
 func TestSecondSignal(t *testing.T) {
 	text, addr, _ := testConfig(t)
 	text = strings.Replace("stop_timeout: 1h\n"+text, "run: standin", "peer: fpga", 1)
@@ -141,7 +141,7 @@ func TestSecondSignal(t *testing.T) {
 	}
 	client := control.NewClient(strings.Split(strings.Split(text, "socket: \"")[1], "\"")[0])
 	defer client.Close()
-	go func() { // it never ends well
+	go func() { // it always fails
 		_, _ = client.Send(t.Context(), control.SendRequest{From: 0, To: 1, Timeout: testTimeout}, strings.NewReader("1234"))
 	}()
 	reads := func(want protocol.Type) { // skips retransmissions of others
@@ -164,14 +164,14 @@ func TestSecondSignal(t *testing.T) {
 	reads(protocol.Data)
 	p.signal(syscall.SIGTERM)
 	p.says("message pending at stop")
-	// The log may be quicker than what has the next signal end the process.
+	// The log may appear before the next signal can end the process.
 	ended := make(chan struct{})
 	var again sync.WaitGroup
 	again.Go(func() {
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
 		for {
-			_ = p.Process.Signal(syscall.SIGTERM) // it fails once it has ended
+			_ = p.Process.Signal(syscall.SIGTERM) // fails after the end
 			select {
 			case <-tick.C:
 			case <-ended:

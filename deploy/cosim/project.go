@@ -1,5 +1,5 @@
-// Package cosim has the simulator's side of a role in simulation, and the projects that
-// `zrlctl cosim new` writes around it.
+// Package cosim has the simulator's side of a role in simulation, and the projects that `zrlctl cosim new` writes
+// around it.
 package cosim
 
 import (
@@ -15,22 +15,22 @@ import (
 	"strings"
 )
 
-// files: shim has zrlmpi_cosim, which all simulators share, and one more file for each. They are in
-// a folder without Go, as Go takes C files for its own.
+// files has the files of projects. Folder shim has zrlmpi_cosim, shared by all simulators, and the file of each
+// simulator. They are in folders without Go files, because the go command would compile the C files.
 //
 //go:embed shim project verilog vhdl hls verilog-mpe vhdl-mpe
 var files embed.FS
 
-// language is what a project of a language has beside what all have.
+// language has the parts of a project that depend on the language.
 type language struct {
 	role  string   // the file of the role
-	shims []string // its part of folder shim
-	waves string   // how to see waves, for the README
-	mpe   bool     // the role has an MPE of its own
+	shims []string // its files in folder shim
+	waves string   // instructions for waves, for the README
+	mpe   bool     // the role includes an MPE
 }
 
-// Languages are the languages of a role, in the order of documentation. Those of verilog-mpe and vhdl-mpe have a Message
-// Passing Engine of their own.
+// Languages are the languages of a role, in the order of the documentation. Roles of verilog-mpe and vhdl-mpe include a
+// Message Passing Engine.
 var Languages = []string{"verilog", "vhdl", "hls", "verilog-mpe", "vhdl-mpe"}
 
 const verilatorWaves = "Waves: `make clean role WAVES=1`; then each run writes `waves.fst`, for GTKWave, and `waves.fst.old` with earlier cycles when it has 256 MiB " +
@@ -44,9 +44,9 @@ var languages = map[string]language{
 	"vhdl-mpe":    {"role.vhdl", []string{"cosim_network.vhdl", "ghdl.c"}, "Waves: `kernel: \"rtl-net:time_scale=20 ./role --fst=waves.fst\"` in `cluster.yaml`, for GTKWave. A cycle takes 6.4 ns in it. Its size has no bound.", true},
 }
 
-// Write writes a project with a role in a language into a folder, which is made, and returns
-// the paths of its files. The programs are looked for in PATH, and then in folder bin. No file
-// that exists is changed: the error is then a fs.ErrExist.
+// Write creates a folder, writes a project with a role in the given language into it, and returns the paths of its
+// files. The Makefile searches for the programs in PATH, and then in folder bin. It never changes an existing file: the
+// error is fs.ErrExist then.
 func Write(dir, lang, bin string) (written []string, err error) {
 	l, ok := languages[lang]
 	if !ok {
@@ -69,7 +69,7 @@ func Write(dir, lang, bin string) (written []string, err error) {
 	return writeNew(dir, from, fill)
 }
 
-// writeNew writes files, of which none may exist.
+// writeNew writes files. It writes none if one of them exists.
 func writeNew(dir string, from map[string]string, fill *strings.Replacer) (written []string, err error) {
 	for name := range from {
 		at := filepath.Join(dir, name)

@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// shipped is the file that Grafana loads.
+// shipped is the file loaded by Grafana.
 const shipped = "zrlmpid.json"
 
 // columnsOfGrid is the width of a dashboard.
@@ -26,7 +26,7 @@ const columnsOfGrid = 24
 // datasource is a reference to a data source.
 type datasource struct{ Type, UID string }
 
-// prometheus is the data source that the user selects.
+// prometheus is the data source selected by the user.
 var prometheus = datasource{"prometheus", "${datasource}"}
 
 func read(t *testing.T, path string) []byte {
@@ -38,7 +38,7 @@ func read(t *testing.T, path string) []byte {
 	return b
 }
 
-// dashboard is what the tests read of a dashboard.
+// dashboard has the parts of a dashboard that the tests read.
 type dashboard struct {
 	Title, UID    string
 	SchemaVersion int
@@ -69,8 +69,7 @@ func load(t *testing.T) *dashboard {
 	return d
 }
 
-// TestPanelsAreComplete: each has a place and a number of its own, asks for something,
-// and says what it is, in which unit.
+// TestPanelsAreComplete: each panel has a position, a unique number, a query, a description and a unit.
 func TestPanelsAreComplete(t *testing.T) {
 	d := load(t)
 	if d.UID == "" || d.Title == "" || d.SchemaVersion < 39 {
@@ -127,8 +126,7 @@ func TestPanelsAreComplete(t *testing.T) {
 	}
 }
 
-// TestPanelsAreDocumented: docs/operations.md goes through the rows and names the panels
-// of each.
+// TestPanelsAreDocumented: docs/operations.md describes the rows and names the panels of each.
 func TestPanelsAreDocumented(t *testing.T) {
 	manual := string(read(t, "../../docs/operations.md"))
 	section := ""
@@ -147,7 +145,7 @@ func TestPanelsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestPanelsHaveUnits that Grafana knows.
+// TestPanelsHaveUnits: Grafana supports all units.
 func TestPanelsHaveUnits(t *testing.T) {
 	known := []string{"none", "short", "s", "bytes", "Bps", "pps", "mps", "cps", "percentunit", "string"}
 	for _, p := range load(t).Panels {
@@ -162,8 +160,7 @@ var (
 	metricName   = regexp.MustCompile(`\bzrlmpi_\w+`)
 )
 
-// TestQueriesUseWhatThereIs: variables that the dashboard or Grafana has, and metrics
-// that are documented.
+// TestQueriesUseWhatThereIs: queries use existing variables and documented metrics.
 func TestQueriesUseWhatThereIs(t *testing.T) {
 	d := load(t)
 	names := []string{"__rate_interval", "__range"}
@@ -213,7 +210,7 @@ func TestQueriesUseWhatThereIs(t *testing.T) {
 	}
 }
 
-// TestQueriesParse: Prometheus reads them all, as rules.
+// TestQueriesParse: Prometheus parses all queries as rules.
 func TestQueriesParse(t *testing.T) {
 	promtool := needs.Program(t, "whether the dashboard's queries parse", "promtool", "prometheus")
 	type rule struct {

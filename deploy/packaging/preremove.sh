@@ -1,6 +1,6 @@
 #!/bin/sh
 # Before the removal of the files: stop the service. In an upgrade, postinstall restarts it.
-# Called by dpkg with "remove" or "upgrade", by rpm with how many versions remain.
+# Called by dpkg with "remove" or "upgrade", by rpm with the number of remaining versions.
 set -e
 case "$1" in
 remove | 0) ;;

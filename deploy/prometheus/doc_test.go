@@ -1,2 +1,2 @@
-// Package prometheus_test has Prometheus check its configuration, rules and alerts.
+// Package prometheus_test makes Prometheus check its configuration, rules and alerts.
 package prometheus_test

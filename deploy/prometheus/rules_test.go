@@ -15,11 +15,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// docs is where runbook_url leads.
+// docs is the prefix of runbook_url.
 const docs = "https://github.com/zrlmpi/zrlmpid/blob/main/docs/operations.md#"
 
-// promtool runs Prometheus' own checker. Without it the test is skipped, but never in
-// CI.
+// promtool runs Prometheus' checker. Without it the test is skipped, or fails in CI.
 func promtool(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	path := needs.Program(t, "the rules", "promtool", "prometheus")
@@ -27,7 +26,7 @@ func promtool(t *testing.T, args ...string) (string, error) {
 	return string(out), err
 }
 
-// ruleFile is what the tests want to know of a file of rules.
+// ruleFile has the parts of a rule file that the tests read.
 type ruleFile struct {
 	Groups []struct {
 		Name  string
@@ -41,7 +40,7 @@ type rule struct {
 	Annotations              map[string]string
 }
 
-// rules returns all rules that there are.
+// rules returns all rules.
 func rules(t *testing.T) (all []rule) {
 	t.Helper()
 	files := glob(t, "*.rules.yml")
@@ -78,8 +77,8 @@ func read(t *testing.T, path string) []byte {
 	return b
 }
 
-// TestConfig: Prometheus takes the configuration, with the rules. An older one does when
-// the key is out that it does not know, as the comment says.
+// TestConfig: Prometheus accepts the configuration with the rules. An older version accepts it without the key that it
+// does not support, as the comment says.
 func TestConfig(t *testing.T) {
 	text := read(t, "prometheus.yml")
 	dir := t.TempDir()
@@ -117,12 +116,12 @@ func TestRulesAreSound(t *testing.T) {
 	}
 }
 
-// TestAlertsFire: each on its fault, and on none without.
+// TestAlertsFire: each alert fires on its fault, and not without it.
 func TestAlertsFire(t *testing.T) {
 	for _, path := range glob(t, "tests/*.test.yml") {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".test.yml"), func(t *testing.T) {
 			t.Parallel()
-			read(t, path) // go test caches by what the test itself opens
+			read(t, path) // go test caches results by the files opened
 			if out, err := promtool(t, "test", "rules", path); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
@@ -130,8 +129,7 @@ func TestAlertsFire(t *testing.T) {
 	}
 }
 
-// TestTestsCanFail: promtool finds an alert that should fire and does not, so that the
-// tests above mean something.
+// TestTestsCanFail: promtool detects an alert that should fire and does not, so that the tests above are meaningful.
 func TestTestsCanFail(t *testing.T) {
 	dir := t.TempDir()
 	for _, path := range glob(t, "*.rules.yml") {
@@ -150,8 +148,8 @@ func TestTestsCanFail(t *testing.T) {
 	}
 }
 
-// TestAlertsAreComplete: each says how bad it is, what is wrong and what to do, has a
-// section of the documentation, and fires in a test.
+// TestAlertsAreComplete: each alert has a severity, a description, a remedy and a section of the documentation, and
+// fires in a test.
 func TestAlertsAreComplete(t *testing.T) {
 	var tests []byte
 	for _, path := range glob(t, "tests/*.test.yml") {
@@ -195,7 +193,7 @@ var (
 	recordedName = regexp.MustCompile(`\bzrlmpi:[\w:]+`)
 )
 
-// TestMetricsExist: rules use metrics that are documented, and what other rules record.
+// TestMetricsExist: rules use documented metrics and the records of other rules.
 func TestMetricsExist(t *testing.T) {
 	manual := string(read(t, "../../docs/metrics.md"))
 	recorded := make(map[string]bool)

@@ -14,8 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// sharkdTree returns all that Wireshark's engine shows of the given frames, one
-// after the other, in that order. The dissector is installed as the README says.
+// sharkdTree returns the tree that Wireshark's engine shows for each of the given frames, in that order. The dissector
+// is installed as described in the README.
 func sharkdTree(t *testing.T, file string, numbers []int) []string {
 	t.Helper()
 	path := needs.Program(t, "random access", "sharkd", "tshark")
@@ -75,8 +75,7 @@ func sharkdTree(t *testing.T, file string, numbers []int) []string {
 	return trees
 }
 
-// A user clicks on frames in any order, and on some again: each looks as it did
-// in order.
+// A user selects frames in any order, some of them repeatedly: each looks the same as in order.
 func TestRandomAccess(t *testing.T) {
 	t.Parallel()
 	m := message()

@@ -17,10 +17,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// The captures of the deployed stack, against what follows from protocol.Parse
-// and from counting bytes.
+// The captures of the deployed stack, compared with protocol.Parse and byte counts.
 
-// recorded is one packet of a capture.
+// recorded is a packet of a capture.
 type recorded struct {
 	info gopacket.CaptureInfo
 	data []byte
@@ -47,7 +46,7 @@ func read(t *testing.T, file string) (packets []recorded) {
 	}
 }
 
-// payload returns the addresses of a UDP packet, and its payload.
+// payload returns the addresses and the payload of a UDP packet.
 func (r recorded) payload(t *testing.T) (src, dst string, b []byte) {
 	t.Helper()
 	p := gopacket.NewPacket(r.data, layers.LayerTypeEthernet, gopacket.DecodeOptions{NoCopy: true})
@@ -58,7 +57,7 @@ func (r recorded) payload(t *testing.T) (src, dst string, b []byte) {
 	return p.NetworkLayer().NetworkFlow().Src().String(), p.NetworkLayer().NetworkFlow().Dst().String(), u.Payload
 }
 
-// reference follows captures in which no packet is corrupt. It knows no times.
+// reference follows captures without corrupt packets. It ignores times.
 type reference struct {
 	messages int
 	current  map[string]*referenceMessage // by source and destination
@@ -72,7 +71,7 @@ type referenceMessage struct {
 	acked                    bool
 }
 
-// packet returns the fields that the dissector shows.
+// packet returns the fields that the dissector must show.
 func (r *reference) packet(number int, src, dst string, b []byte) frame {
 	m := r.current[src+dst]
 	h, err := protocol.CloudFPGA.Decode(b)
@@ -114,7 +113,7 @@ func (r *reference) packet(number int, src, dst string, b []byte) frame {
 		}
 	case protocol.ClearToSend:
 		if m = r.current[dst+src]; m.acked {
-			// It answers nothing, but the next message may go out on it.
+			// It answers nothing, but it may clear the next message.
 			r.current[dst+src] = &referenceMessage{acked: true, clear: number}
 			return f
 		}
@@ -152,8 +151,8 @@ func (r *reference) take(m *referenceMessage, set func(string, any), b []byte, l
 	set("data.complete", map[bool]int{true: 1}[n == left])
 }
 
-// notReferred are recordings that the reference does not understand: datagrams in them
-// do not fit, or the beginning of a message is missing. TestDecodeSaysTheSame has them.
+// notReferred are recordings that the reference does not support: their datagrams do not fit, or the beginning of a
+// message is missing. TestDecodeSaysTheSame covers them.
 var notReferred = []string{"loss_bare_to_cpu_wrong_data.pcap", "late_clear_lost_bare_to_fpga.pcap", "fpga_zero_words_padding.pcap"}
 
 func TestCaptures(t *testing.T) {
@@ -179,7 +178,7 @@ func TestCaptures(t *testing.T) {
 						continue // see TestLinksAndTimes
 					case "zrlmpi.clear_in":
 						if ref.current[src+dst] != nil && want.one(t, "zrlmpi.clear_in") == "" {
-							continue // a CLEAR_TO_SEND that came before its message
+							continue // a CLEAR_TO_SEND before its message
 						}
 					}
 					if got, want := frames[i].one(t, field), want.one(t, field); got != want {
@@ -211,7 +210,7 @@ func TestInfoColumn(t *testing.T) {
 	}
 }
 
-// Expert infos of the captures: what the recording of it says that happened.
+// Expert infos of the captures, as expected from the description of each recording.
 func TestExpertsOfCaptures(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]map[int]string{
@@ -232,8 +231,7 @@ func TestExpertsOfCaptures(t *testing.T) {
 	}
 }
 
-// The second pass knows what came later, and the times are those of the
-// packets' time stamps.
+// The second pass knows later packets, and times are derived from the packets' time stamps.
 func TestLinksAndTimes(t *testing.T) {
 	t.Parallel()
 	for _, file := range captures(t) {

@@ -12,21 +12,20 @@ import (
 
 const millisecond = time.Millisecond
 
-// message is a whole message of 4000 bytes in three datagrams: 1384, 1416 and
-// 1200 of them.
+// message returns a complete message of 4000 bytes in three datagrams of 1384, 1416 and 1200 bytes.
 func message() []packet {
 	p := words(4000)
 	return []packet{request(), clearing(), data(1000, p[:1384]), bare(p[1384:2800]), bare(p[2800:]), ack()}
 }
 
-// short is a message of one datagram.
+// short returns a message of one datagram.
 func short() []packet {
 	return []packet{request(), clearing(), data(3, words(12)), ack()}
 }
 
 func join(parts ...[]packet) []packet { return slices.Concat(parts...) }
 
-// insert puts packets before the packet of index i.
+// insert inserts packets before the packet with index i.
 func insert(list []packet, i int, packets ...packet) []packet {
 	return slices.Insert(slices.Clone(list), i, packets...)
 }
@@ -39,20 +38,20 @@ func replace(list []packet, i int, p packet) []packet {
 	return list
 }
 
-// damage is a capture with something wrong in it.
+// damage is a capture with a fault.
 type damage struct {
 	name    string
 	packets []packet
 	want    map[int]string // expert infos by frame
-	// messages are the numbers of the messages of the frames, and offsets
-	// those of their payload; "-" is none. Empty: not compared.
+	// messages are the message numbers of the frames, and offsets the offsets of their payload; "-" means none. If
+	// empty, they are not compared.
 	messages, offsets string
 	options           []string
 }
 
 var v09 = []string{"-o", "zrlmpi.profile:v0.9"}
 
-// lookalike is a sound header that a message may carry as payload.
+// lookalike returns payload that resembles a valid header.
 func lookalike(n int) []byte {
 	return append(header(protocol.Data, 0, 1, protocol.SendInt, 5), words(n-protocol.HeaderLen)...)
 }
@@ -66,7 +65,7 @@ func damages() []damage {
 	return []damage{
 		{name: "nothing", packets: join(m, s, s), messages: "1 1 1 1 1 1 2 2 2 2 3 3 3 3", offsets: "- - 0 1384 2800 - - - 0 - - - 0 -"},
 
-		// Retransmissions and copies.
+		// Retransmissions and duplicates.
 		{name: "request retransmitted", packets: insert(m, 1, request().later(100*millisecond)), want: map[int]string{2: "retransmitted_packet"}, messages: "1 1 1 1 1 1 1"},
 		{name: "request duplicated", packets: insert(m, 1, request()), want: map[int]string{2: "duplicate_packet"}, messages: "1 1 1 1 1 1 1"},
 		{name: "clear retransmitted", packets: insert(m, 2, clearing().later(60*millisecond)), want: map[int]string{3: "retransmitted_packet"}},
@@ -82,7 +81,7 @@ func damages() []damage {
 		{name: "retransmission after a lost datagram", packets: join(m[:4], []packet{m[2].later(100 * millisecond)}, m[3:]),
 			want: map[int]string{5: "retransmitted_packet"}, offsets: "- - 0 1384 0 1384 2800 -"},
 
-		// What is missing.
+		// Missing packets.
 		{name: "no ack was recorded", packets: join(m[:5], s), messages: "1 1 1 1 1 2 2 2 2"},
 		{name: "no request was recorded", packets: s[1:], want: map[int]string{1: "stale_header"}, messages: "- 1 1"},
 		{name: "no clear was recorded", packets: drop(s, 1), want: map[int]string{2: "unsolicited_data"}, messages: "1 1 1"},
@@ -97,7 +96,7 @@ func damages() []damage {
 		{name: "broken off, and another data", packets: append(slices.Clone(m[:4]), data(2, words(8)).later(60*millisecond)),
 			want: map[int]string{5: "unsolicited_data"}, messages: "1 1 1 1 2", offsets: "- - 0 1384 0"},
 
-		// What is too much.
+		// Additional packets.
 		{name: "stale clear", packets: append(slices.Clone(s), clearing()), want: map[int]string{5: "stale_header"}, messages: "1 1 1 1 -"},
 		{name: "stale clear is used", packets: join(s, []packet{clearing(), request(), s[2], ack()}), want: map[int]string{5: "stale_header"}, messages: "1 1 1 1 - 2 2 2"},
 		{name: "clear behind the data", packets: []packet{request(), s[2].edit(32, 9), clearing()}, want: map[int]string{2: "unsolicited_data", 3: "stale_header"}},
@@ -176,7 +175,7 @@ func damages() []damage {
 			options: []string{"-o", "zrlmpi.max_datagram:512"}, offsets: "- - 0 480 992 -"},
 		{name: "smaller datagrams than expected", packets: join(s[:2], []packet{data(250, p[:480])}), want: map[int]string{3: "size_mismatch"}},
 
-		// What is a packet, and what is payload (D8).
+		// Packets and payload (D8).
 		{name: "request in mid-message", packets: insert(m, 4, request()), want: map[int]string{5: "duplicate_packet"}, offsets: "- - 0 1384 - 2800 -"},
 		{name: "request breaks off a message", packets: insert(m[:4], 4, request().later(60*millisecond)), messages: "1 1 1 1 2"},
 		{name: "32 bytes that resemble a request", packets: join(m[:2], []packet{data(354, tail[:1384]), request(), ack()}), offsets: "- - 0 1384 -"},
@@ -216,7 +215,7 @@ func TestCorruptCaptures(t *testing.T) {
 	}
 }
 
-// expectFields compares a field of all frames with what want lists.
+// expectFields compares a field of all frames with want.
 func expectFields(t *testing.T, frames []frame, field, want string) {
 	t.Helper()
 	if want == "" {
@@ -235,7 +234,7 @@ func expectFields(t *testing.T, frames []frame, field, want string) {
 	}
 }
 
-// DATA that goes out on a stale CLEAR_TO_SEND links to it.
+// DATA sent in response to a stale CLEAR_TO_SEND links to it.
 func TestStaleClearIsLinked(t *testing.T) {
 	t.Parallel()
 	frames := dissect(t, write(t, join(short(), []packet{clearing()}, drop(short(), 1))...))
@@ -243,7 +242,7 @@ func TestStaleClearIsLinked(t *testing.T) {
 	expectFields(t, frames, "zrlmpi.time_data", "- - 0.000100000 - - - 0.000200000 -")
 }
 
-// The same packets mean the same below any network, and side by side.
+// The same packets are decoded the same over any network, and several networks in one capture.
 func TestNetworks(t *testing.T) {
 	t.Parallel()
 	plain := dissect(t, write(t, message()...))
@@ -271,10 +270,10 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// ipv6 is the IPv6 address of a rank's IPv4 one.
+// ipv6 returns an IPv6 address for a rank's IPv4 address.
 func ipv6(addr string) string { return "fd00::" + addr[strings.LastIndexByte(addr, '.')+1:] }
 
-// port gives each rank's address a port.
+// port adds a port to each rank's address.
 func port(addr string, ports ...int) string {
 	return addr + " " + itoa(ports[addr[len(addr)-1]-'1'])
 }
@@ -305,8 +304,7 @@ func TestConversationsSideBySide(t *testing.T) {
 	}
 }
 
-// A datagram of which only the beginning was recorded still counts with its
-// whole length.
+// A datagram of which only the beginning was recorded counts with its full length.
 func TestShortSnapshots(t *testing.T) {
 	t.Parallel()
 	packets := message()
@@ -324,7 +322,7 @@ func TestShortSnapshots(t *testing.T) {
 	}
 }
 
-// An ICMP error quotes a packet; that is not the packet once more.
+// An ICMP error quotes a packet, which must not count as a retransmission.
 func TestQuotedPackets(t *testing.T) {
 	t.Parallel()
 	quoted := request()
@@ -335,7 +333,7 @@ func TestQuotedPackets(t *testing.T) {
 	expectFields(t, frames, "zrlmpi.type", "1 1 2 3 4")
 }
 
-// The ports from 2719 on are not ours alone.
+// Ports from 2719 on are also used by other protocols.
 func TestOtherProtocolsKeepTheirPorts(t *testing.T) {
 	t.Parallel()
 	mgcp := packet{src: "10.0.0.1 5000", dst: "10.0.0.2 2727", payload: []byte("AUEP 1200 *@example.net MGCP 1.0\r\n")}

@@ -11,12 +11,11 @@ import (
 	"sync"
 	"testing"
 
-	// zrlctl decode is made of it: results are not to outlive a change of it.
+	// zrlctl decode depends on it: test results must not be cached across its changes.
 	_ "github.com/zrlmpi/zrlmpid/capture"
 )
 
-// The dissector and `zrlctl decode` are two programs in two languages. They have
-// to say the same.
+// The dissector and `zrlctl decode` are two programs in two languages. They must agree.
 
 // decoded is a line of `zrlctl decode --json`.
 type decoded struct {
@@ -70,7 +69,7 @@ func decode(t *testing.T, file string, args ...string) (lines []decoded) {
 	return lines
 }
 
-// number returns a field as decode prints it, "" for none.
+// number formats a field like decode, "" for nil.
 func number(n *int) string {
 	if n == nil {
 		return ""
@@ -88,7 +87,7 @@ func positive(n int) string {
 var types = map[string]string{"1": "SEND_REQUEST", "2": "CLEAR_TO_SEND", "3": "DATA", "4": "ACK", "5": "ERROR"}
 var calls = map[string]string{"0": "SEND_INT", "1": "RECV_INT", "2": "SEND_FLOAT", "3": "RECV_FLOAT", "4": "BARRIER"}
 
-// disagreements compares the frame of a single datagram with decode's line.
+// disagreements compares the frame of a single datagram with the line of decode.
 func disagreements(t *testing.T, f frame, d decoded) (list []string) {
 	t.Helper()
 	compare := func(name, dissector, decode string) {

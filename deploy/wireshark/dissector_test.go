@@ -1,6 +1,5 @@
-// Package wireshark_test runs the dissector in tshark: over the captures of the
-// deployed stack, over corrupt ones that it makes itself, and over noise. It
-// must never pass because nothing was dissected.
+// Package wireshark_test runs the dissector in tshark on the captures of the deployed stack, on corrupt captures made
+// here, and on noise. It must never pass because nothing was dissected.
 package wireshark_test
 
 import (
@@ -19,8 +18,7 @@ import (
 
 const script = "zrlmpi.lua"
 
-// fields are all fields of the dissector, in the order in which tshark is asked
-// for them.
+// fields are all fields of the dissector, in the order requested from tshark.
 var fields = []string{
 	"zrlmpi.mark.start", "zrlmpi.dst_rank", "zrlmpi.src_rank", "zrlmpi.size", "zrlmpi.call", "zrlmpi.type", "zrlmpi.tag",
 	"zrlmpi.reserved", "zrlmpi.mark.end", "zrlmpi.payload", "zrlmpi.data.offset", "zrlmpi.data.bytes", "zrlmpi.data.padding",
@@ -33,18 +31,17 @@ var fields = []string{
 	"zrlmpi.ext.eager_limit", "zrlmpi.ext.delay", "zrlmpi.ext.range.first", "zrlmpi.ext.range.end",
 }
 
-// experts are the names behind "zrlmpi.expert.".
+// experts are the names that follow "zrlmpi.expert.".
 var experts = []string{
 	"bad_header", "reserved_byte", "wrong_call", "wrong_source", "wrong_destination", "datatype_mismatch", "size_mismatch",
 	"padding", "retransmitted_packet", "duplicate_packet", "stale_header", "unsolicited_data", "unexpected_payload", "gap",
 	"crossed_requests", "revocation", "error_packet", "bad_checksum",
 }
 
-// frame is what tshark shows of a frame: of each field its values, in the
-// order of the packets in the frame.
+// frame is a frame as shown by tshark: the values of each field, in the order of the packets in the frame.
 type frame map[string][]string
 
-// one returns the only value of a field, "" if there is none.
+// one returns the only value of a field, or "".
 func (f frame) one(t *testing.T, field string) string {
 	t.Helper()
 	if len(f[field]) > 1 {
@@ -64,8 +61,7 @@ func (f frame) experts() (names []string) {
 	return names
 }
 
-// tshark runs tshark with the dissector and returns its output. Without tshark
-// the test is skipped, but never in CI.
+// tshark runs tshark with the dissector and returns its output. Without tshark the test is skipped, or fails in CI.
 func tshark(t *testing.T, args ...string) string {
 	t.Helper()
 	return runTshark(t, script, args...)
@@ -75,10 +71,9 @@ func runTshark(t *testing.T, script string, args ...string) string {
 	t.Helper()
 	path := needs.Program(t, "the dissector", "tshark", "tshark")
 	track(t, script)
-	// "-G" has to come first.
+	// "-G" must be the first argument.
 	cmd := exec.Command(path, append(args, "-n", "-X", "lua_script:"+script)...)
-	// A home of its own: the user's may have preferences, or the dissector
-	// installed.
+	// A separate home: the user's may have preferences, or an installed dissector.
 	home := t.TempDir()
 	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "LC_ALL=C.UTF-8", "TZ=UTC")
 	var stdout, stderr bytes.Buffer
@@ -92,9 +87,8 @@ func runTshark(t *testing.T, script string, args ...string) string {
 	return stdout.String()
 }
 
-// track makes go test aware that the result depends on a file that only another
-// program opens: without it, a result from before the file was changed would
-// stand.
+// track makes go test aware that the result depends on a file opened by another program. Without it, a result cached
+// before a change of the file would be reused.
 func track(t *testing.T, file string) {
 	t.Helper()
 	if _, err := os.Stat(file); err != nil {
@@ -102,8 +96,7 @@ func track(t *testing.T, file string) {
 	}
 }
 
-// hasLuaError reports whether tshark's output, or what it wrote to stderr,
-// has an error in a Lua script.
+// hasLuaError reports whether tshark's output, on stdout or stderr, contains an error of a Lua script.
 func hasLuaError(output string) bool {
 	return strings.Contains(output, "Lua Error") || strings.Contains(output, "lua:") || strings.Contains(output, ".lua\"]:")
 }
@@ -152,7 +145,7 @@ func captures(t *testing.T) []string {
 	return files
 }
 
-// A script that fails must not resemble one that has nothing to say.
+// A failing script must not resemble one without results.
 func TestScriptErrorsAreSeen(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile(script)
@@ -180,7 +173,7 @@ func TestScriptErrorsAreSeen(t *testing.T) {
 	}
 }
 
-// The lists above are those of the script.
+// The lists above match the script.
 func TestFieldsAreComplete(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{}
@@ -206,7 +199,7 @@ func TestFieldsAreComplete(t *testing.T) {
 	}
 }
 
-// differences compares what tshark shows of two runs over one file.
+// differences compares tshark's output of two runs on one file.
 func differences(a, b []frame, ignore ...string) error {
 	if len(a) != len(b) {
 		return fmt.Errorf("%d frames, and %d", len(a), len(b))

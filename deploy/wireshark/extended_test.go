@@ -12,10 +12,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// sessions are those of the two ranks.
+// sessions are the sessions of the two ranks.
 var sessions = [2]protocol.Session{0x5be6f7a8a1b2c3d4, 0x9c8d7e6f01020304}
 
-// extended is a packet of the extended profile.
+// extended returns a packet of the extended profile.
 func extended(h protocol.ExtHeader, payload []byte) packet {
 	h.Dst = 1 - h.Src
 	h.Session, h.PeerSession = sessions[h.Src], sessions[h.Dst]
@@ -23,9 +23,8 @@ func extended(h protocol.ExtHeader, payload []byte) packet {
 	return from(h.Src, protocol.AppendExtended(nil, &h, payload))
 }
 
-// extendedTalk is a rendezvous of 3000 bytes from rank 0, an eager message of 5
-// back, and a close; and behind them a packet whose checksum covers its header
-// alone, and a question and the two parts of its report.
+// extendedTalk returns a rendezvous of 3000 bytes from rank 0, an eager message of 5 bytes back, and a close. They are
+// followed by a packet whose checksum covers only its header, and by a question and the two parts of its report.
 func extendedTalk() []packet {
 	type h = protocol.ExtHeader
 	ack := protocol.AppendAck(nil, &protocol.AckInfo{MessageLimit: 65537, EagerLimit: 1 << 20, Delay: 1250 * time.Microsecond,
@@ -51,21 +50,21 @@ func extendedTalk() []packet {
 	}
 }
 
-// resealed gives a packet the checksum of its bytes.
+// resealed updates the checksum of a packet.
 func resealed(p packet) packet {
 	clear(p.payload[24:28])
 	binary.LittleEndian.PutUint32(p.payload[24:], crc32.Checksum(p.payload, crc32.MakeTable(crc32.Castagnoli)))
 	return p
 }
 
-// extendedLookalike is a sound header of the extended profile in other bytes.
+// extendedLookalike returns payload that resembles a valid header of the extended profile.
 func extendedLookalike(n int) []byte {
 	b := protocol.AppendExtended(nil, &protocol.ExtHeader{Type: protocol.Data, Length: 1 << 20}, words(n-protocol.ExtHeaderLen))
 	b[n-1]++
 	return b
 }
 
-// expectExtended compares a frame with what the codec says of its packet.
+// expectExtended compares a frame with its packet as decoded by the codec.
 func expectExtended(t *testing.T, n int, f frame, packet []byte) {
 	t.Helper()
 	h, payload, d := protocol.ParseExtended(packet)
@@ -170,8 +169,8 @@ func TestExtendedStreams(t *testing.T) {
 	}
 }
 
-// With segmentation offload, a sender's own recording has several packets in one
-// piece; a short snapshot has their headers.
+// With segmentation offload, a recording made by the sender has several packets in one datagram. With a short snapshot
+// length it has their headers.
 func TestExtendedPieces(t *testing.T) {
 	t.Parallel()
 	talk := extendedTalk()
@@ -190,7 +189,7 @@ func TestExtendedPieces(t *testing.T) {
 	expectFields(t, frames, "zrlmpi.ext.offset", "0,1336")
 }
 
-// With PLAIN, damage to the payload is no fault, and damage to the flag is one.
+// With PLAIN, corrupt payload is no error, but a corrupt flag is.
 func TestExtendedPlain(t *testing.T) {
 	t.Parallel()
 	plain := extendedTalk()[12]
@@ -198,7 +197,7 @@ func TestExtendedPlain(t *testing.T) {
 	expectExperts(t, frames, map[int]string{3: "bad_checksum", 4: "bad_checksum"})
 }
 
-// The dissector and decode say the same of the extended profile too.
+// The dissector and decode agree on the extended profile as well.
 func TestExtendedDecodeSaysTheSame(t *testing.T) {
 	t.Parallel()
 	file := write(t, join(extendedTalk(), []packet{extendedTalk()[4].edit(100, 1)})...)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// buildDir is where the tests build programs.
+// buildDir is the directory of programs built by the tests.
 var buildDir string
 
 func TestMain(m *testing.M) {

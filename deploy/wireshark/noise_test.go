@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// noise makes a capture of good packets, most of which it then spoils: bytes
-// flipped, beginnings and ends lost, packets doubled, lost and moved.
+// noise returns packets, most of which it corrupts: bytes are flipped, beginnings and ends are cut off, packets are
+// duplicated, lost and reordered.
 func noise(random *rand.Rand, n int, tcp bool) (packets []packet) {
 	byte32 := func() byte { return byte(random.Uint32()) }
 	for len(packets) < n {
@@ -54,7 +54,7 @@ func noise(random *rand.Rand, n int, tcp bool) (packets []packet) {
 				}
 			}
 			if p.tcp = tcp; tcp {
-				// Half of the segments begin in the middle of a packet.
+				// Half of the segments begin within a packet.
 				if at := random.IntN(len(p.payload) + 1); random.IntN(2) == 0 {
 					first := p
 					first.payload, p.payload = p.payload[:at], p.payload[at:]
@@ -70,8 +70,7 @@ func noise(random *rand.Rand, n int, tcp bool) (packets []packet) {
 	return packets
 }
 
-// Whatever arrives, the script does not fail, and it says the same when asked
-// again.
+// Whatever the input is, the script does not fail, and repeated queries yield the same result.
 func TestNoise(t *testing.T) {
 	t.Parallel()
 	for seed, c := range []struct {

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// everything is a capture of all damages one after the other, each between
-// addresses of its own.
+// everything returns a capture with all kinds of damage in sequence, each between separate addresses.
 func everything(t *testing.T) string {
 	t.Helper()
 	var all []packet
@@ -31,7 +30,7 @@ func readme(t *testing.T) string {
 	return string(text)
 }
 
-// The filters in the README are filters, and each finds something.
+// The filters in the README are valid, and each matches a frame.
 func TestReadmeFilters(t *testing.T) {
 	t.Parallel()
 	_, table, _ := strings.Cut(readme(t), "## Filters")

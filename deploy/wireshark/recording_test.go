@@ -17,9 +17,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Captures that the tests write.
+// Captures written by the tests.
 
-// packet is one to be written.
+// packet is a packet to be written.
 type packet struct {
 	at       time.Duration
 	src, dst string // an IP address, and a port unless it is protocol.Port
@@ -28,9 +28,9 @@ type packet struct {
 	vlans []uint16
 	// tcp sends the payload on a TCP stream.
 	tcp bool
-	// cut is how many bytes of the packet were not recorded.
+	// cut is the number of bytes of the packet that are not recorded.
 	cut int
-	// quoted packs the packet into an ICMP error that its destination sends.
+	// quoted wraps the packet in an ICMP error from its destination.
 	quoted bool
 }
 
@@ -41,7 +41,7 @@ func header(typ protocol.Type, src, dst uint32, call protocol.Call, size uint32)
 	return protocol.CloudFPGA.Append(nil, protocol.Header{Type: typ, Src: src, Dst: dst, Call: call, Size: size})
 }
 
-// words returns bytes of payload that are different everywhere.
+// words returns payload without repeated words.
 func words(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -50,7 +50,7 @@ func words(n int) []byte {
 	return b
 }
 
-// The packets of a message from rank 0 to rank 1 of INTs.
+// Packets of a message of INTs from rank 0 to rank 1.
 func request() packet { return from(0, header(protocol.SendRequest, 0, 1, protocol.SendInt, 0)) }
 func clearing() packet {
 	return from(1, header(protocol.ClearToSend, 1, 0, protocol.RecvInt, 0))
@@ -60,26 +60,25 @@ func data(size uint32, payload []byte) packet {
 	return from(0, append(header(protocol.Data, 0, 1, protocol.SendInt, size), payload...))
 }
 
-// bare is payload from rank 0 to rank 1.
+// bare returns payload from rank 0 to rank 1.
 func bare(payload []byte) packet { return from(0, payload) }
 
-// from sends a payload from rank 0 to rank 1, or from rank 1 to rank 0.
+// from returns a packet from rank 0 to rank 1, or from rank 1 to rank 0.
 func from(n uint32, payload []byte) packet {
 	return packet{src: rank(n), dst: rank(1 - n), payload: payload}
 }
 
-// later moves a packet by some time from the one before it.
+// later delays a packet relative to the previous one.
 func (p packet) later(d time.Duration) packet { p.at = d; return p }
 
-// edit changes a copy of the payload's bytes.
+// edit replaces bytes in a copy of the payload.
 func (p packet) edit(at int, value ...byte) packet {
 	p.payload = slices.Clone(p.payload)
 	copy(p.payload[at:], value)
 	return p
 }
 
-// write makes a capture of packets that are 100 µs apart unless they say
-// otherwise.
+// write writes a capture of packets, 100 µs apart by default.
 func write(t *testing.T, packets ...packet) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "capture.pcap")
@@ -181,8 +180,7 @@ func endpoint(t *testing.T, s string) (net.IP, int) {
 	return addr, port
 }
 
-// expectExperts compares all expert infos; want names those of a frame, with
-// spaces between several.
+// expectExperts compares all expert infos; want has the names for a frame, separated by spaces.
 func expectExperts(t *testing.T, frames []frame, want map[int]string) {
 	t.Helper()
 	for i, f := range frames {

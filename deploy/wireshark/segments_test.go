@@ -13,8 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestSegments: of a recording on a machine that leaves segmentation to the kernel, the datagrams are those of a recording
-// on the wire.
+// TestSegments: a recording on a machine with segmentation offload shows the same datagrams as a recording on the wire.
 func TestSegments(t *testing.T) {
 	t.Parallel()
 	record := func(together int) string {
@@ -43,7 +42,7 @@ func TestSegments(t *testing.T) {
 	expectExperts(t, host, nil)
 }
 
-// values returns those of a field in all frames.
+// values returns the values of a field in all frames.
 func values(frames []frame, field string) (all []string) {
 	for _, f := range frames {
 		all = append(all, f[field]...)

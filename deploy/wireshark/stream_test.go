@@ -11,8 +11,7 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// stream sends bytes from rank 0 to rank 1 in segments that end after the given
-// numbers of bytes.
+// stream sends bytes from rank 0 to rank 1 in segments that end at the given offsets.
 func stream(b []byte, ends ...int) (packets []packet) {
 	begin := 0
 	for _, end := range append(ends, len(b)) {
@@ -32,10 +31,10 @@ func TestStreams(t *testing.T) {
 	asking, clears, acks := request().payload, clearing().payload, ack().payload
 	p := words(20000)
 	long := append(header(protocol.Data, 0, 1, protocol.SendInt, 5000), p...)
-	// Padding does not exist on a stream, and 12 bytes are enough for 3 words.
+	// There is no padding on a stream: 12 bytes are enough for 3 words.
 	small := append(header(protocol.Data, 0, 1, protocol.SendInt, 3), p[:12]...)
 	sized := slices.Clone(asking)
-	sized[12] = 200 // nothing follows but DATA, whatever the size says
+	sized[12] = 200 // only DATA is followed by payload, whatever the size
 	for _, c := range []struct {
 		name                       string
 		packets                    []packet

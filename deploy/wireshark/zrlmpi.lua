@@ -1,8 +1,9 @@
 -- Wireshark dissector for ZRLMPI, the message passing protocol of cloudFPGA clusters.
 --
--- Only the first datagram of a DATA message has a header. What the continuation datagrams behind it are follows from what went
--- before between the same two sockets, and by that alone. So every frame is judged once, on the first pass and in order
--- (section "Judging"); what comes out is kept by frame number, and displaying a frame later only looks it up.
+-- Only the first datagram of a DATA message has a header. The meaning of its continuation datagrams depends on the
+-- earlier packets between the same two sockets, and on nothing else. So every frame is judged once, on the first pass
+-- and in order (section "Judging"). The result is stored by frame number, and displaying a frame later only looks it
+-- up.
 --
 -- D8, P7 and so on are rules of docs/ZRLMPI_protocol.md.
 
@@ -12,7 +13,7 @@ local HEADER_LEN, WORD_LEN, LINE_LEN = 32, 4, 8
 local EXT_HEADER_LEN, EXT_VERSION, EXT_MAX_STREAM_PAYLOAD = 80, 0xE2, 32768 -- E1
 local ACK_LEN, RANGE_LEN, MAX_RANGES = 12, 8, 32 -- E25
 local MARK = "\x96\x96\x96\x96"
-local FIRST_PORT, LAST_PORT = 2718, 2845 -- A3: 128 CPU ranks at most may share an address
+local FIRST_PORT, LAST_PORT = 2718, 2845 -- A3: at most 128 CPU ranks share an address
 local MAX_STREAM_WORDS = 67108864 -- D12
 local SEND_REQUEST, CLEAR_TO_SEND, DATA, ACK, ERROR = 1, 2, 3, 4, 5
 local BARRIER = 4
@@ -124,19 +125,19 @@ for _, e in pairs(E) do expert_list[#expert_list + 1] = e end
 zrlmpi.experts = expert_list
 
 -- State of the first pass, and its results.
-local judged       -- frame number → judgement of the first packet in the frame; of a full datagram, DATA
-local offsets      -- frame number → its offset in the message, of a full datagram
+local judged       -- frame number → judgement of the first packet in the frame; for a full datagram, DATA
+local offsets      -- frame number → offset of a full datagram in its message
 local keys         -- frame number → position of that packet in the frame
-local judged_later -- frame number → position in the frame → judgement, of the packets behind the first
-local payload_only -- frame number → offset → true, of datagrams that resemble the extended profile, but are payload
+local judged_later -- frame number → position in the frame → judgement, of packets after the first
+local payload_only -- frame number → offset → true, for payload that resembles the extended profile
 local sockets      -- address → port → socket
 local flows        -- source address → destination address → ports → flow
 local messages     -- number of messages
-local columns_asked, columns_wanted -- when it was asked whether columns are wanted, and the answer
+local columns_asked, columns_wanted -- time of the last check whether columns are wanted, and its result
 
--- Preferences. Reading one takes as long as looking up a flow, and a change begins a new first pass.
+-- Preferences. Reading one takes as long as looking up a flow, and a change restarts the first pass.
 local max_datagram, max_gap, is_v09, checks_checksum
-local dissector -- this one, as an object of Wireshark's
+local dissector -- this dissector as a Wireshark object
 
 function zrlmpi.init()
     judged, offsets, keys, judged_later, payload_only = {}, {}, {}, {}, {}
@@ -149,24 +150,24 @@ end
 
 ---------------------------------------------------------------------------------------------------------------- Header
 
--- The functions below work on strings, and on a position `at` of a buffer from which `have` bytes were recorded: an object
--- of Wireshark's for each field or part of the buffer takes ten times as long.
+-- The following functions work on strings, and on a position `at` of a buffer from which `have` bytes were recorded. A
+-- Wireshark object for each field or part of the buffer would take ten times as long.
 
 local byte = string.byte
-local raw, length, reported_length = Tvb.raw, Tvb.len, Tvb.reported_len -- tvb:raw takes a lookup more
+local raw, length, reported_length = Tvb.raw, Tvb.len, Tvb.reported_len -- tvb:raw needs an additional lookup
 
--- head returns the bytes of a header, or as many of them as were recorded.
+-- head returns the bytes of a header, as far as they were recorded.
 local function head(tvb, at, have) return raw(tvb, at, have < HEADER_LEN and have or HEADER_LEN) end
 
 -- begins reports whether a buffer has the start mark at a position.
 local function begins(tvb, at, have) return have >= 4 and raw(tvb, at, 4) == MARK end
 
--- marked reports whether one of the marks is there: the bytes were meant to be a header.
+-- marked reports whether the bytes have one of the marks, and so were meant to be a header.
 local function marked(bytes)
     return bytes:sub(1, 4) == MARK or bytes:sub(29, 32) == MARK
 end
 
--- wrong_byte names the first of the bytes from..to of a header that is not the one wanted.
+-- wrong_byte describes the first of the bytes from..to of a header that differs from the one wanted.
 local function wrong_byte(bytes, from, to, want, rule)
     for i = from, to do
         local b = byte(bytes, i + 1)
@@ -181,8 +182,8 @@ end
 
 local header = {}
 
--- parse returns the header in some bytes, valid until the next call, and its defect, in the order of H12: the name of an
--- expert field, and words.
+-- parse returns the header in some bytes, valid until the next call, and its defect, checked in the order of H12: the
+-- name of an expert field, and a description.
 local function parse(bytes, have)
     if have < HEADER_LEN then
         return nil, "bad_header", string.format("%d bytes, but a header has %d", have, HEADER_LEN)
@@ -219,14 +220,14 @@ end
 
 ------------------------------------------------------------------------------------------------------ Extended profile
 
--- is_extended reports whether bytes begin a packet of the extended profile: no other has bit 7 of byte 19.
+-- is_extended reports whether bytes begin a packet of the extended profile: no other packet has bit 7 of byte 19 set.
 local function is_extended(bytes)
     local version, flags = byte(bytes, 19, 20)
     return flags and version == EXT_VERSION and flags >= 0x80 and bytes:sub(1, 4) == MARK
 end
 
--- CRC-32C, 16 bytes at a time: what takes long are the calls of Wireshark's bit library, whose numbers have a sign.
--- slices[n][b] is the checksum of byte b and n zeros behind it.
+-- CRC-32C, 16 bytes at a time: calls of Wireshark's bit library, whose numbers are signed, are slow. slices[n][b] is
+-- the checksum of byte b followed by n zeros.
 local slices
 
 local function make_slices()
@@ -271,14 +272,14 @@ local function crc32c(bytes)
     return bit.bnot(c) % 2^32
 end
 
--- ext_checksum returns the checksum of a whole packet, or with the flag PLAIN of its header (E43).
+-- ext_checksum returns the checksum of a whole packet, or with flag PLAIN of its header (E43).
 local function ext_checksum(bytes)
     local last = bit.band(byte(bytes, 20), 0x20) ~= 0 and EXT_HEADER_LEN or #bytes
     return crc32c(bytes:sub(1, 24) .. "\0\0\0\0" .. bytes:sub(29, last))
 end
 
--- parse_extended returns the header at a position in a buffer, and its defect, as parse does, in the order of E2 but for
--- length and checksum.
+-- parse_extended returns the header at a position in a buffer, and its defect, like parse. It checks in the order of
+-- E2, except for length and checksum.
 local function parse_extended(tvb, at, have)
     if have < EXT_HEADER_LEN then
         return nil, "bad_header", string.format("%d bytes, but a header of the extended profile has %d", have, EXT_HEADER_LEN)
@@ -305,11 +306,11 @@ end
 
 local function ext_flag(h, n) return bit.band(h.flags, bit.lshift(1, n - 1)) ~= 0 end
 
--- question and report say whether a packet asks for a report, or has a part of one.
+-- question and report report whether a packet requests a report, or has a part of one.
 local function question(h) return h.type == ACK and h.tag ~= 0 and ext_flag(h, 4) end
 local function report(h) return h.type == ACK and h.tag ~= 0 and not ext_flag(h, 4) end
 
--- ack_ranges returns how many ranges the payload of an ACK has, nil if it is none.
+-- ack_ranges returns the number of ranges in the payload of an ACK, or nil for other packets.
 local function ack_ranges(h)
     local n = (h.payload - ACK_LEN) / RANGE_LEN
     if h.type == ACK and not report(h) and n >= 0 and n <= MAX_RANGES and n == math.floor(n) then return n end
@@ -359,17 +360,18 @@ end
 
 -- p is the packet being dissected: number and times of its frame, tcp, and its flow.
 --
--- A judgement j of a datagram or stream packet: message, notes or nil, and where they apply request_in, clear_in, frame and
--- the times in seconds; of payload also data, offset and bytes, and padding if there is some.
+-- A judgement j of a datagram or stream packet has message, notes or nil, and where applicable request_in, clear_in,
+-- frame and the times in seconds; for payload also data, offset, bytes, and padding if there is any.
 --
--- A socket: name, ip, rank = the first that sent from it, sources = by rank, the address from which that first sent to
--- the socket. A flow, one direction between two sockets: from, to, back = the other direction, rx = DATA being received,
--- pair = whose messages it carries, pairs = by ranks, talks = it has carried ZRLMPI. On TCP a rank has its own address
--- (C3), and another port for each connection: the port does not count.
+-- A socket has name, ip, rank = the first rank that sent from it, and sources = by rank, the address from which that
+-- rank first sent to the socket. A flow, one direction between two sockets, has from, to, back = the opposite
+-- direction, rx = DATA being received, pair = the pair whose messages it carries, pairs = by ranks, and talks = it has
+-- carried ZRLMPI. On TCP a rank has a separate address (C3) and another port for each connection: the port does not
+-- matter.
 --
--- A pair of ranks: cur = message, prev = the one before, stale = unused CLEAR_TO_SEND. A message has a stamp of each of
--- its packets, { number, abs, rel }; asked and cleared are stamps of the last retransmission. The stamp of DATA has the
--- times of the last datagram, and describes the payload.
+-- A pair of ranks has cur = message, prev = the previous one, and stale = unused CLEAR_TO_SEND. A message has a stamp
+-- of each of its packets, { number, abs, rel }; asked and cleared are stamps of the last retransmission. The stamp of
+-- DATA has the times of the last datagram, and describes the payload.
 
 local function note(j, name, text, ...)
     if not j.notes then j.notes = {} end
@@ -417,8 +419,8 @@ end
 
 local function stamp() return { number = p.number, abs = p.abs, rel = p.rel, acks = nil } end
 
--- since returns the seconds from a stamp to p. The absolute times are rounded to a fraction of a microsecond; the
--- relative ones are exact, but begin anew where the user has set a time reference.
+-- since returns the seconds from a stamp to p. Absolute times are rounded to a fraction of a microsecond. Relative
+-- times are exact, but restart where the user has set a time reference.
 local function since(earlier)
     local rounded, exact = p.abs - earlier.abs, p.rel - earlier.rel
     local error = rounded - exact
@@ -435,23 +437,23 @@ end
 
 local function open_message(pair, h)
     messages = messages + 1
-    if pair.prev and pair.prev.data then pair.prev.data.first = nil end -- messages are kept forever; bytes are not
+    if pair.prev and pair.prev.data then pair.prev.data.first = nil end -- keep messages forever, but not their bytes
     if pair.cur then pair.prev = pair.cur end
-    -- Large captures have many messages: usual ones have 8 fields, which a table takes without growing in steps.
+    -- Large captures have many messages. Most have 8 fields: preallocate them to avoid growing the table in steps.
     pair.cur = {
         id = messages, call = h.call, tag = h.tag, number = nil, request = nil, clear = nil, data = nil, ack = nil,
     }
     return pair.cur
 end
 
--- in_progress: nothing shows that the sender is done with the message. With its last byte the receiver has acknowledged
--- it, whether the ACK was recorded or not.
+-- in_progress reports whether the sender may not be done with the message. The receiver has acknowledged a complete
+-- message, even if the ACK was not recorded.
 local function in_progress(m)
     return m and not (m.ack or m.ended or m.data and m.data.complete)
 end
 
--- again notes a packet that was seen before: a duplicate if it comes sooner than any time-out, unless the
--- sender had another reason to send it at once.
+-- again notes a packet seen before. It is a duplicate if it arrives sooner than any time-out, unless the sender had
+-- another reason to send it immediately.
 local function again(j, what, earlier, has_reason)
     local name, how = "retransmitted_packet", "retransmitted"
     if not has_reason and soon(earlier) then name, how = "duplicate_packet", "delivered twice" end
@@ -472,12 +474,12 @@ local function on_request(j, h)
     local pair, reverse = pair_of(flow, h.src, h.dst), pair_of(flow.back, h.dst, h.src)
     local m = pair.cur
     flow.pair = pair
-    -- A sender does not ask again once it sends DATA: if this comes later than a duplicate, it has aborted.
+    -- A sender does not repeat its request once it sends DATA: a later one than a duplicate means that it has aborted.
     if in_progress(m) and m.reopened then
         j.request_in, m.reopened = m.request and m.request.number, nil
         m.asked = stamp()
     elseif in_progress(m) and m.request and h.size <= m.number and (not m.data or soon(m.data)) then
-        -- A crossed request is retransmitted right after the peer's message (P3): that is no duplicate.
+        -- A crossed request is retransmitted right after the peer's message (P3): it is no duplicate.
         local asked = m.asked or m.request
         again(j, "SEND_REQUEST", asked, asked.acks ~= (reverse.acks or 0))
         j.request_in = m.request.number
@@ -524,27 +526,27 @@ local function on_clear(j, h)
     m.clear = stamp()
 end
 
--- length_fits is D9 for n bytes of payload at an offset of a message; `have` of them were recorded, at a position of tvb.
+-- length_fits checks D9 for n bytes of payload at an offset of a message; `have` of them were recorded, at a position
+-- of tvb.
 local function length_fits(offset, total, n, tvb, at, have)
     local full = max_datagram - (offset == 0 and HEADER_LEN or 0)
     local left = total - offset
     if n < left then return n == full end
     if n > full + LINE_LEN then return false end
     if n == left then return true end
-    if total == 0 then return n <= LINE_LEN end -- the FPGA's padding of nothing is not zero
+    if total == 0 then return n <= LINE_LEN end -- an FPGA pads an empty message with nonzero bytes
     if n - left > LINE_LEN - WORD_LEN then return false end
     return left >= have or not tvb:raw(at + left, have - left):find("[^%z]")
 end
 
--- skips reports whether n bytes of payload end a message of which left bytes are to come after full datagrams that are
--- missing.
+-- skips reports whether n bytes of payload end a message with left bytes to come, if full datagrams are missing.
 local function skips(left, n)
     local full = max_datagram
     if full == 0 or n == 0 or n >= left or n == full or n > full + LINE_LEN then return false end
     return (left - n) % full == 0 or (left + -left % LINE_LEN - n) % full == 0
 end
 
--- take counts n bytes of payload to the message that a flow receives.
+-- take adds n bytes of payload to the message that a flow is receiving.
 local function take(j, n)
     local flow = p.flow
     local data = flow.rx
@@ -558,7 +560,7 @@ local function take(j, n)
     if n >= left then data.complete, flow.rx = true, nil end
 end
 
--- same_data reports whether DATA is that of a message again; on a stream, call and size must do (C8).
+-- same_data reports whether DATA retransmits the DATA of a message; on a stream, only call and size are compared (C8).
 local function same_data(m, h, first)
     return m and m.data and m.data.size == h.size and m.data.call == h.call and m.data.first == first
 end
@@ -568,7 +570,7 @@ local function on_data(j, h, tvb, at, have, n)
     local pair = pair_of(flow, h.src, h.dst)
     local m, total = pair.cur, h.size * WORD_LEN
     flow.pair = pair
-    -- D8 compares a checksum; the bytes themselves are at hand here.
+    -- D8 compares a checksum; here the bytes themselves are available.
     local first = ""
     if not p.tcp and have > HEADER_LEN then first = tvb:raw(at + HEADER_LEN, have - HEADER_LEN) end
     local unsolicited
@@ -611,7 +613,7 @@ end
 local function on_ack(j, h)
     local pair = pair_of(p.flow.back, h.dst, h.src)
     local m, prev = pair.cur, pair.prev
-    -- An ACK that comes behind the next SEND_REQUEST may be that of the message before.
+    -- An ACK after the next SEND_REQUEST may belong to the previous message.
     if m and not m.data and not m.clear and prev and prev.data then m = prev end
     if not m or not m.data then
         if m and m.clear then m.ack, j.message = stamp(), m end
@@ -634,7 +636,7 @@ local function on_ack(j, h)
     pair.acks = (pair.acks or 0) + 1
 end
 
--- on_error ends the send of the rank that gets the ERROR, or else its receive (P12).
+-- on_error ends the send of the rank that receives the ERROR, or else its receive (P12).
 local function on_error(j, h)
     note(j, "error_packet", "ERROR: deployed nodes never send it; it ends the operation in progress")
     for _, pair in ipairs({ pair_of(p.flow.back, h.dst, h.src), pair_of(p.flow, h.src, h.dst) }) do
@@ -647,12 +649,13 @@ local function on_error(j, h)
     note(j, "stale_header", "ERROR answers nothing in progress")
 end
 
--- on_revocation ends the message of a SEND_REQUEST, or has its sender ask again, which a CLEAR_TO_SEND had cleared (P28).
+-- on_revocation ends the message of a revoked SEND_REQUEST. For a revoked CLEAR_TO_SEND it expects another request of
+-- the sender (P28).
 local function on_revocation(j, h)
     note(j, "revocation", "revokes %s, number %d", TYPES[h.type], h.size - 1)
     local pair = h.type == SEND_REQUEST and pair_of(p.flow, h.src, h.dst) or pair_of(p.flow.back, h.dst, h.src)
     local m = pair.cur
-    if not m or m.ack or m.ended or not m.number or m.number >= h.size then return end -- it was revoked before
+    if not m or m.ack or m.ended or not m.number or m.number >= h.size then return end -- revoked before
     j.message = m
     if h.type == SEND_REQUEST then
         m.ended = p.number
@@ -661,7 +664,7 @@ local function on_revocation(j, h)
     end
 end
 
--- compare_source is A5 without a rank map: what was said first holds.
+-- compare_source checks A5 without a rank map: the first packets define it.
 local function compare_source(j, h)
     local from, to = p.flow.from, p.flow.to
     local source = to.sources[h.src]
@@ -677,8 +680,8 @@ local function compare_source(j, h)
     to.sources[h.src] = source or from.ip
 end
 
--- on_packet handles a packet with a valid header and n bytes of payload; `have` bytes of it were recorded, at a position
--- of tvb.
+-- on_packet handles a packet with a valid header and n bytes of payload; `have` bytes of it were recorded, at a
+-- position of tvb.
 local function on_packet(j, h, tvb, at, have, n)
     if not p.tcp and h.type ~= DATA and n > 0 then
         note(j, "size_mismatch", "a %s of %d bytes is dropped: it must have %d",
@@ -705,7 +708,7 @@ local function on_packet(j, h, tvb, at, have, n)
     else on_error(j, h) end
 end
 
--- on_continuation takes a datagram that is no packet, in the middle of a message: it is payload.
+-- on_continuation handles a datagram that is no packet within a message: it is payload.
 local function on_continuation(j, tvb, at, have, n)
     local flow = p.flow
     local data = flow.rx
@@ -728,7 +731,7 @@ local function on_continuation(j, tvb, at, have, n)
     end
 end
 
--- on_payload takes a datagram that is no packet while no message expects any.
+-- on_payload handles a datagram that is no packet while no message expects payload.
 local function on_payload(j, bytes, n, defect, text)
     local pair = p.flow.pair
     if not pair or marked(bytes) then
@@ -745,7 +748,7 @@ local function on_payload(j, bytes, n, defect, text)
     end
 end
 
--- is_packet is D8 for a datagram of n bytes with a valid header.
+-- is_packet applies D8 to a datagram of n bytes with a valid header.
 local function is_packet(tvb, at, have, n, h)
     local data = p.flow.rx
     if not data then return true end
@@ -753,14 +756,14 @@ local function is_packet(tvb, at, have, n, h)
     return n == HEADER_LEN and data.total - data.got ~= HEADER_LEN
         or h.type == DATA and h.size == data.size and h.call == data.call
             and (have > HEADER_LEN and tvb:raw(at + HEADER_LEN, have - HEADER_LEN) or "") == data.first
-        or not soon(data) -- the receiver has given that message up
+        or not soon(data) -- the receiver has aborted this message
 end
 
--- full is the judgement of a full datagram in the middle of a message, valid until the next one: most are of this kind.
+-- full is the judgement of a full datagram within a message, the most frequent kind. It is valid until the next one.
 local full = {}
 
--- judge_datagram examines a datagram of n bytes; `have` of them were recorded, at a position of tvb. begun: it has the
--- start mark.
+-- judge_datagram judges a datagram of n bytes; `have` of them were recorded, at a position of tvb. begun is true if it
+-- has the start mark.
 local function judge_datagram(tvb, at, have, n, begun)
     local flow = p.flow
     local data = flow.rx
@@ -773,7 +776,7 @@ local function judge_datagram(tvb, at, have, n, begun)
     end
     local bytes = head(tvb, at, have)
     local h, defect, text = parse(bytes, have)
-    -- As for a message: 4 fields at once.
+    -- Preallocate 4 fields, as for a message.
     local j = { header = nil, message = nil, request_in = nil, time_clear = nil }
     if not defect and is_packet(tvb, at, have, n, h) then
         j.header = true
@@ -781,7 +784,7 @@ local function judge_datagram(tvb, at, have, n, begun)
     elseif h and defect and marked(bytes) and (not data or n == HEADER_LEN and data.total - data.got ~= HEADER_LEN) then
         note(j, defect, "%s", text)
         j.header, j.bad = true, true
-        -- Only what follows shows whether this receiver drops it, so it is tracked like a valid one.
+        -- Later packets show whether this receiver drops it, so it is tracked like a valid one.
         if defect == "reserved_byte" and CALLS[h.call] and TYPES[h.type] then
             on_packet(j, h, tvb, at, have, n - HEADER_LEN)
         end
@@ -803,8 +806,8 @@ local function judge_stream_packet(tvb, at, have, h, defect, text)
     return j
 end
 
--- judge_extended examines one packet of the extended profile of n bytes, by itself: nothing is followed. `have` bytes of
--- it were recorded, at a position of tvb.
+-- judge_extended judges one packet of the extended profile of n bytes by itself, without state. `have` bytes of it were
+-- recorded, at a position of tvb.
 local function judge_extended(tvb, at, have, n)
     local j = { extended = true }
     local h, defect, text = parse_extended(tvb, at, have)
@@ -836,10 +839,11 @@ local function judge_extended(tvb, at, have, n)
     return j
 end
 
--- key returns what distinguishes the packets of a frame, of a stream or in a tunnel: the position and length of one.
+-- key returns a key that distinguishes the packets of a frame, a stream or a tunnel: the position and length of a
+-- packet.
 local function key(tvb, at, n) return tvb:offset() + at + n * 2^24 end
 
--- recall returns the judgement of a packet, or nil the first time; then keep takes it.
+-- recall returns the judgement of a packet, or nil the first time; then keep stores it.
 local function recall(k)
     local number = p.number
     local first = judged[number]
@@ -946,12 +950,13 @@ local function add_extended(tree, tvb, h)
     end
 end
 
--- wants_columns reports whether a frame's columns are wanted. Asking is slow. In the first pass they are wanted of all
--- frames or of none, unless a window that wants them is opened during a capture: there it asks once a second.
+-- wants_columns reports whether a frame's columns are wanted, which is slow to check. In the first pass, they are
+-- wanted for all frames or for none, unless a window that wants them is opened during a capture. So it checks once a
+-- second.
 local function wants_columns(pinfo)
     local now = not pinfo.visited and os.time()
     if now and now == columns_asked then return columns_wanted end
-    -- Without columns, the name of one is in the place of its text.
+    -- Without columns, the text of a column is its name.
     local wanted = tostring(pinfo.cols.info) ~= "(info)"
     if now then columns_asked, columns_wanted = now, wanted end
     return wanted
@@ -977,7 +982,7 @@ local function show(tvb, at, have, pinfo, tree, j)
     else
         text = summary(j, h, tvb:reported_len())
     end
-    -- Several packets in a frame: the first one clears what the layer below has said.
+    -- The first of several packets in a frame replaces the text of the lower layer.
     if pinfo.private.zrlmpi then
         pinfo.cols.info:append("; " .. text)
     else
@@ -1012,7 +1017,7 @@ local function show(tvb, at, have, pinfo, tree, j)
     if m then
         generated(sub, F.message, m.id)
         generated(sub, F.request_in, j.request_in)
-        -- What came later is known when the frame is displayed again.
+        -- Later packets are known when the frame is displayed again.
         local asks = h and h.type == SEND_REQUEST
         generated(sub, F.clear_in, j.clear_in or asks and m.clear and m.clear.number or nil)
         if (asks or data) and m.ack then generated(sub, F.ack_in, m.ack.number) end
@@ -1025,7 +1030,7 @@ local function show(tvb, at, have, pinfo, tree, j)
     for _, n in ipairs(j.notes or {}) do sub:add_proto_expert_info(E[n[1]], n[2]) end
 end
 
--- dissect_quoted shows what an ICMP error quotes. It was sent before, and changes nothing.
+-- dissect_quoted shows a packet quoted in an ICMP error. It was sent earlier, and changes no state.
 local function dissect_quoted(tvb, tree)
     local have = tvb:len()
     local bytes = head(tvb, 0, have)
@@ -1042,10 +1047,10 @@ local function dissect_quoted(tvb, tree)
     return have
 end
 
-local others = {} -- port → the dissector that had it
+local others = {} -- port → previous dissector
 
--- takes_extended reports whether a datagram that resembles one of the extended profile is interpreted as one. In the
--- middle of a message of another profile, payload may resemble one: then the checksum has to be right.
+-- takes_extended reports whether a datagram that resembles the extended profile is interpreted as such. Within a
+-- message of another profile, payload may resemble it: then the checksum has to be correct.
 local function takes_extended(tvb, visited)
     local at = tvb:offset()
     local payload = payload_only[p.number]
@@ -1058,14 +1063,15 @@ local function takes_extended(tvb, visited)
     return false
 end
 
--- dissect_extended shows the packets of a datagram: with segmentation offload, a sender's own recording has several.
+-- dissect_extended shows the packets of a datagram. With segmentation offload, a recording made by the sender has
+-- several.
 local function dissect_extended(tvb, pinfo, tree)
     local at, len, total = 0, tvb:len(), tvb:reported_len()
     while at < len do
         local n = total - at
         local h, defect = parse_extended(tvb, at, len - at)
         local size = h and EXT_HEADER_LEN + h.payload
-        -- What is behind it may not be recorded.
+        -- The packets that follow may not be recorded.
         if not defect and size < n and (at + size >= len or is_extended(head(tvb, at + size, len - at - size))) then
             n = size
         end
@@ -1076,8 +1082,9 @@ local function dissect_extended(tvb, pinfo, tree)
     return len
 end
 
--- dissect_segments shows the datagrams of a frame: with segmentation offload, a sender's own recording has several in one
--- piece, of which all but the last have the greatest length. No rank sends a longer one, but for an MPE's last of a message.
+-- dissect_segments shows the datagrams of a frame. With segmentation offload, a recording made by the sender has
+-- several in one frame, of which all but the last have the maximum length. No rank sends longer ones, except for the
+-- last datagram of an MPE's message.
 local function dissect_segments(tvb, pinfo, tree, len, begun)
     local total, most = reported_length(tvb), max_datagram
     if most <= HEADER_LEN or total <= most or total == most + LINE_LEN then most = total end
@@ -1098,7 +1105,7 @@ local function dissect_datagram(tvb, pinfo, tree)
     if begun and is_extended(head(tvb, 0, len)) and takes_extended(tvb, pinfo.visited) then
         return dissect_extended(tvb, pinfo, tree)
     end
-    -- The ports behind the first belong to others as well.
+    -- All ports but the first are also used by other protocols.
     if not p.flow.talks and not p.flow.back.talks and pinfo.src_port ~= FIRST_PORT and pinfo.dst_port ~= FIRST_PORT
         and select(2, parse(head(tvb, 0, len), len)) then
         local other = others[pinfo.dst_port] or others[pinfo.src_port]
@@ -1116,7 +1123,7 @@ local function dissect_stream(tvb, pinfo, tree)
         local may_begin = MARK:sub(1, have) == bytes:sub(1, 4)
         local extended = is_extended(bytes)
         if (have < HEADER_LEN and may_begin or extended and have < EXT_HEADER_LEN) and pinfo.can_desegment > 0 then
-            -- Not HEADER_LEN - have: TCP does not extend a packet twice within one segment, and the payload is to follow.
+            -- Not HEADER_LEN - have: TCP does not extend a packet twice within one segment, and the payload follows.
             pinfo.desegment_offset, pinfo.desegment_len = at, DESEGMENT_ONE_MORE_SEGMENT
             return len
         end
@@ -1134,7 +1141,7 @@ local function dissect_stream(tvb, pinfo, tree)
         end
         local length = HEADER_LEN
         if defect then
-            length = have -- behind it headers cannot be found
+            length = have -- no header can be found after it
         elseif extended then
             length = EXT_HEADER_LEN + h.payload
         elseif h.type == DATA then
@@ -1143,7 +1150,7 @@ local function dissect_stream(tvb, pinfo, tree)
         if length > have then
             if pinfo.can_desegment > 0 then
                 pinfo.desegment_offset = at
-                pinfo.desegment_len = math.min(length - have, 0x0ffffff0) -- numbers above have a meaning of their own
+                pinfo.desegment_len = math.min(length - have, 0x0ffffff0) -- greater numbers have a special meaning
                 return len
             end
             length = have
@@ -1175,7 +1182,7 @@ zrlmpi:register_heuristic("udp", function(tvb, pinfo, tree)
     local bytes = head(tvb, 0, have)
     local extended = is_extended(bytes) and not select(2, parse_extended(tvb, 0, have))
     if not extended and select(2, parse(bytes, have)) then return false end
-    if not pinfo.in_error_pkt then pinfo.conversation = zrlmpi end -- the continuation datagrams have nothing to be known by
+    if not pinfo.in_error_pkt then pinfo.conversation = zrlmpi end -- continuation datagrams cannot be recognized
     return zrlmpi.dissector(tvb, pinfo, tree) > 0
 end)
 

@@ -1,4 +1,4 @@
-// Package bytesize reads and writes numbers of bytes as people write them.
+// Package bytesize parses and formats sizes in bytes, such as 64KiB.
 package bytesize
 
 import (
@@ -15,7 +15,7 @@ var sizeUnits = []struct {
 	bytes  int64
 }{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
 
-// UnmarshalText reads a size.
+// UnmarshalText parses a size.
 func (s *Size) UnmarshalText(text []byte) error {
 	number, unit := string(text), int64(1)
 	for _, u := range sizeUnits {
@@ -32,10 +32,10 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// cut bounds what an error quotes of a text.
+// cut bounds the length of a text quoted in an error.
 func cut(s string) string { return s[:min(len(s), 64)] }
 
-// String returns the size in the largest unit that keeps it whole.
+// String returns the size in the largest unit of which it is a whole multiple.
 func (s Size) String() string {
 	for _, u := range sizeUnits[:3] {
 		if s != 0 && int64(s)%u.bytes == 0 {

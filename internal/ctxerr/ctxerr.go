@@ -6,8 +6,8 @@ import (
 	"errors"
 )
 
-// Of returns nil if ctx is not done. Otherwise the text of the error is that of context.Cause, and errors.Is and
-// errors.As find the cause and ctx.Err, so that a test for context.Canceled holds whatever cause the caller gave.
+// Of returns nil if ctx is not done. Otherwise the error has the text of context.Cause, and errors.Is and errors.As
+// find both the cause and ctx.Err: a test for context.Canceled succeeds whatever the cause is.
 func Of(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if cause == nil || errors.Is(cause, err) {
@@ -16,11 +16,11 @@ func Of(ctx context.Context) error {
 	return &causeError{cause, err}
 }
 
-// causeError is a cause and the error of the context that it ended.
+// causeError combines a cause with the error of its context.
 type causeError struct{ cause, err error }
 
 // Error returns the text of the cause.
 func (e *causeError) Error() string { return e.cause.Error() }
 
-// Unwrap returns both.
+// Unwrap returns both errors.
 func (e *causeError) Unwrap() []error { return []error{e.cause, e.err} }

@@ -19,7 +19,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/rendezvous"
 )
 
-// Budget is the number of bytes that may still be read of answers, by any number of goroutines.
+// Budget is the number of bytes that may still be read from answers. Any number of goroutines may share one.
 type Budget struct{ left atomic.Int64 }
 
 // NewBudget returns a budget of the given number of bytes.
@@ -29,9 +29,9 @@ func NewBudget(bytes int64) *Budget {
 	return b
 }
 
-// Ask makes a request of Request.Rank, and returns the document of its answer, and the process that has answered. The
-// error is ErrTooLong if one of the budgets is used up, and an *OlderError if the process does not know the request.
-// Without an answer, the process is the one that should have answered, or 0.
+// Ask sends a request to Request.Rank and returns the document of the answer, and the process that answered. The error
+// is ErrTooLong if a budget is exhausted, and an *OlderError if the process does not know the request. Without an
+// answer, pid is the process that should have answered, or 0.
 func (j *Job) Ask(ctx context.Context, r query.Request, budgets ...*Budget) (text []byte, pid int, err error) {
 	conn, in, pid, err := j.request(ctx, r)
 	if err != nil {
@@ -39,7 +39,7 @@ func (j *Job) Ask(ctx context.Context, r query.Request, budgets ...*Budget) (tex
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	if err := conn.SetReadDeadline(time.Time{}); err != nil { // ctx bounds the rest
+	if err := conn.SetReadDeadline(time.Time{}); err != nil { // ctx bounds the remaining time
 		return nil, pid, err
 	}
 	part := make([]byte, 32<<10)
@@ -60,7 +60,7 @@ func (j *Job) Ask(ctx context.Context, r query.Request, budgets ...*Budget) (tex
 	}
 }
 
-// Stream makes a request whose answer is a stream. The caller closes it.
+// Stream sends a request whose answer is a stream, which the caller must close.
 func (j *Job) Stream(ctx context.Context, r query.Request) (io.ReadCloser, error) {
 	conn, in, _, err := j.request(ctx, r)
 	if err != nil {
@@ -78,8 +78,8 @@ func (j *Job) Stream(ctx context.Context, r query.Request) (io.ReadCloser, error
 // maxHead bounds the first line of an answer, in bytes.
 const maxHead = 4096
 
-// request sends a request to a rank, and reads the head of the answer: in has the rest. It does not wait for a process
-// that accepts no connections.
+// request sends a request to a rank and reads the head of the answer; the returned reader has the rest. It does not
+// wait for a process that accepts no connections.
 func (j *Job) request(ctx context.Context, r query.Request) (_ *net.UnixConn, _ *bufio.Reader, pid int, err error) {
 	d, err := j.open()
 	if err != nil {

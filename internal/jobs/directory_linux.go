@@ -17,7 +17,7 @@ import (
 // folder is the directory of jobs in a user's directory for sockets.
 const folder = "jobs"
 
-// Propose returns the path of a directory for a job, which nobody has made yet.
+// Propose returns an unused path for the directory of a job.
 func Propose(launcher string) (path string, err error) {
 	base, err := privatedir.Runtime()
 	if err != nil {
@@ -27,9 +27,9 @@ func Propose(launcher string) (path string, err error) {
 	return filepath.Join(base.Path(), folder, newID(launcher)), nil
 }
 
-// Make makes a directory for a job, and removes the remains of killed processes of others. Where the usual places
-// cannot be used, as another user has taken them, it is in a directory for temporary files: then the job runs, and
-// tools do not find it. The error of such a job is warning. The caller removes the directory.
+// Make makes a directory for a job, and removes the sockets of killed processes of other jobs. If the usual places are
+// unusable, because another user has taken them, the directory is in a directory for temporary files: the job runs, but
+// tools do not find it, and warning is the reason. The caller must remove the directory.
 func Make(launcher string) (path string, warning, err error) {
 	Sweep()
 	if path, warning = Propose(launcher); warning == nil {
@@ -57,18 +57,18 @@ func makeDirectory(path string) error {
 	return d.Close()
 }
 
-// Remove removes the directory of a job that is over, with the sockets that are in it.
+// Remove removes the directory of a finished job, with its sockets.
 func Remove(directory string) error { return os.RemoveAll(directory) }
 
-// RemoveEmpty removes the directory of a job if no rank has a socket there any more.
+// RemoveEmpty removes the directory of a job if it has no sockets.
 func RemoveEmpty(directory string) { _ = unix.Rmdir(directory) }
 
-// Sweep removes the remains of killed processes of this user's jobs.
+// Sweep removes the sockets and directories left behind by killed processes of this user's jobs.
 func Sweep() {
 	for _, place := range privatedir.RuntimePlaces() {
 		d, err := rendezvous.Open(filepath.Join(place, folder))
 		if err != nil {
-			continue // there is none, or it is not to be trusted
+			continue // missing or unsafe
 		}
 		ids, _ := d.Names(fs.ModeDir)
 		for _, id := range ids {
@@ -83,8 +83,8 @@ func Sweep() {
 	}
 }
 
-// Find returns this user's jobs on this host, with the ranks that listen. The error is an *UnsafeError if none is found
-// and jobs may have used other directories.
+// Find returns this user's jobs on this host, with the ranks that listen. The error is an *UnsafeError if no job is
+// found, and jobs may have used other directories.
 func Find() ([]Job, error) {
 	Sweep()
 	var found []Job
@@ -97,7 +97,7 @@ func Find() ([]Job, error) {
 			unsafe = append(unsafe, err)
 			continue
 		default:
-			continue // there is none
+			continue // missing
 		}
 		jobs, err := jobsIn(d, rendezvous.Open)
 		d.Close()
@@ -112,8 +112,8 @@ func Find() ([]Job, error) {
 	return found, nil
 }
 
-// FindOf returns the jobs of another user, of whose processes nothing is known but that they are that user's. name is
-// that of a job or of its directory.
+// FindOf returns the jobs of another user. All that is known of their processes is that they belong to this user. name
+// is the name of a job or of its directory.
 func FindOf(uid int, name string) ([]Job, error) {
 	open := func(path string) (*rendezvous.Dir, error) { return rendezvous.OpenOf(path, uid) }
 	var found []Job
@@ -150,7 +150,7 @@ func matches(directory, name string) bool {
 	return ok && (of == name || filepath.Base(directory) == name)
 }
 
-// Matches reports whether a user names the job by name: the name of the job or of its directory.
+// Matches reports whether name is the name of the job or of its directory.
 func (j *Job) Matches(name string) bool { return matches(j.Directory, name) }
 
 // jobsIn returns the jobs in a directory that have ranks.
@@ -167,7 +167,7 @@ func jobsIn(d *rendezvous.Dir, open func(path string) (*rendezvous.Dir, error)) 
 		}
 		j, err := open(filepath.Join(d.Path(), id))
 		if err != nil {
-			continue // it is over
+			continue // the job has ended
 		}
 		if ranks, near := ranksIn(j); len(ranks) > 0 {
 			found = append(found, Job{Name: name, UID: j.UID(), Directory: j.Path(), Ranks: ranks, Near: near})
@@ -205,7 +205,7 @@ func ranksIn(d *rendezvous.Dir) (ranks []int, near bool) {
 	return ranks, near
 }
 
-// isNear reports whether a process has the network namespace of this one.
+// isNear reports whether a process is in the same network namespace as this one.
 func isNear(pid int) bool {
 	own, err := os.Readlink("/proc/self/ns/net")
 	if err != nil {

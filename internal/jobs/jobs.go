@@ -12,57 +12,60 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/query"
 )
 
-// EnvDirectory names an environment variable with the directory of a job, which its launcher has made for the ranks on
-// this host.
+// EnvDirectory is the environment variable with the directory of a job, made by its launcher for the ranks on this
+// host.
 const EnvDirectory = "ZRLMPI_JOB_DIRECTORY"
 
-// Job is a job that has ranks on this host.
+// Job is a job with ranks on this host.
 type Job struct {
-	// Name of its launcher, as the function Name returns it.
+	// Name is the name of its launcher, as returned by Name.
 	Name string
 	UID  int
-	// Directory is the path of the directory in which its ranks have their sockets.
+	// Directory is the path of the directory that has the sockets of its ranks.
 	Directory string
-	// Ranks are those whose processes listen, in ascending order.
+	// Ranks are the ranks whose processes listen, in ascending order.
 	Ranks []int
-	// Near: a process of the job has the caller's network namespace, as that of the same container.
+	// Near is true if a process of the job is in the caller's network namespace, for example in the same container.
 	Near bool
 }
 
-// ID is the name of the job's directory: the name of the job and a random part, by which jobs of one name differ.
+// ID returns the name of the job's directory: the name of the job and a random part, which distinguishes jobs of the
+// same name.
 func (j *Job) ID() string { return filepath.Base(j.Directory) }
 
-// head is the first line of an answer. What follows without an Error is a document, or a stream.
+// head is the first line of an answer. Unless it has an Error, a document or a stream follows.
 type head struct {
-	// Version is that of the process that answers.
+	// Version is the version of the process that answers.
 	Version int    `json:"version"`
 	Error   string `json:"error,omitempty"`
-	// Unknown: the process does not know the request, as its version is an earlier one.
+	// Unknown is true if the process does not know the request, because its version is older.
 	Unknown bool `json:"unknown,omitempty"`
 }
 
-// OlderError: a process does not know a request, as it runs an earlier version of zrlmpid.
+// OlderError reports that a process does not know a request, because it runs an older version of zrlmpid.
 type OlderError struct{ Kind query.Kind }
 
-// Error says which request is not known.
+// Error names the unknown request.
 func (e *OlderError) Error() string {
 	return fmt.Sprintf("the process runs an older version of zrlmpid, which does not know the request %q", e.Kind)
 }
 
-// ErrNoAnswer: a process has ended the connection without an answer.
+// ErrNoAnswer reports that a process closed the connection without an answer.
 var ErrNoAnswer = errors.New("the process has answered nothing: it has ended, or runs an older version of zrlmpid")
 
-// ErrTooLong: an answer has more bytes than the caller wants.
+// ErrTooLong reports that an answer exceeds the caller's limit.
 var ErrTooLong = errors.New("the answer is too long")
 
 const (
-	// maxJob is the most bytes of the name of a job.
+	// maxJob is the maximum length of the name of a job in bytes.
 	maxJob = 64
-	// separator is between the name of a job and the random part of its directory's name. No random part has it.
+	// separator separates the name of a job from the random part of its directory's name. It does not occur in the
+	// random part.
 	separator = "."
 )
 
-// Name returns the name of a job as tools have it: that of its launcher, in characters that all tools take.
+// Name returns the name of a job for tools: the name of its launcher, with other characters than letters, digits, "-",
+// "." and "_" replaced.
 func Name(launcher string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '.' || r == '_' {
@@ -76,7 +79,7 @@ func Name(launcher string) string {
 // newID returns a name for the directory of a job, with 130 random bits.
 func newID(launcher string) string { return Name(launcher) + separator + rand.Text() }
 
-// NameOf returns the name of the job that has a directory.
+// NameOf returns the name of the job to which a directory belongs.
 func NameOf(directory string) (name string, ok bool) {
 	id := filepath.Base(directory)
 	i := strings.LastIndex(id, separator)
@@ -86,8 +89,8 @@ func NameOf(directory string) (name string, ok bool) {
 	return id[:i], true
 }
 
-// HandedOver returns the directory that the launcher of a job has handed over in the environment, or "": that of
-// another job, whose process started this job's launcher, is none.
+// HandedOver returns the directory that the launcher of a job passed in the environment, or "". It ignores the
+// directory of another job, whose process started this job's launcher.
 func HandedOver(launcher string, getenv func(string) string) string {
 	dir := getenv(EnvDirectory)
 	if name, ok := NameOf(dir); !ok || name != Name(launcher) || !filepath.IsAbs(dir) {
@@ -96,14 +99,14 @@ func HandedOver(launcher string, getenv func(string) string) string {
 	return dir
 }
 
-// rankOf reads the name of a rank's socket.
+// rankOf parses the name of a rank's socket.
 func rankOf(socket string) (rank int, ok bool) {
 	n, err := strconv.ParseUint(socket, 10, 31)
 	return int(n), err == nil && socket == strconv.Itoa(int(n))
 }
 
-// UnsafeError: there may be jobs of this user that are not found, as another user has taken a place of their
-// directories, or could replace it.
+// UnsafeError reports that jobs of this user may exist that were not found, because another user has taken a place of
+// their directories or could replace it.
 type UnsafeError struct{ Errs []error }
 
 // Error names the places.

@@ -22,7 +22,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/starve"
 )
 
-// makeJob makes a job's directory in one of the test's own.
+// makeJob makes a job's directory, which is removed after the test.
 func makeJob(t *testing.T, launcher string) string {
 	t.Helper()
 	directory, warning, err := Make(launcher)
@@ -32,7 +32,7 @@ func makeJob(t *testing.T, launcher string) string {
 	return directory
 }
 
-// find returns the only job in the test's directories: others may run on this host.
+// find returns the only job in the test's directories: others may be running on this host.
 func find(t *testing.T) *Job {
 	t.Helper()
 	found, err := Find()
@@ -45,7 +45,7 @@ func find(t *testing.T) *Job {
 	return &found[0]
 }
 
-// TestServe: ranks are found as long as they are served, and answer each request.
+// TestServe: ranks are found while they are served, and answer each request.
 func TestServe(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	directory := makeJob(t, "a job")
@@ -123,7 +123,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestWithoutDescriptors: a rank that has had no descriptor for a tool answers when it has.
+// TestWithoutDescriptors: a rank that had no descriptor for a tool answers once it has one.
 func TestWithoutDescriptors(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	directory := makeJob(t, "a job")
@@ -148,7 +148,7 @@ func TestWithoutDescriptors(t *testing.T) {
 	if _, err := unix.Write(tool, []byte("{}\n")); err != nil {
 		t.Fatal(err)
 	}
-	// The rank fails to accept, unless accept has had a descriptor at hand.
+	// The rank fails to accept, unless accept has already reserved a descriptor.
 	fds := []unix.PollFd{{Fd: int32(tool), Events: unix.POLLIN}}
 	if _, err := unix.Poll(fds, int(2*acceptPause.Milliseconds())); err != nil && err != unix.EINTR {
 		t.Fatal(err)
@@ -170,14 +170,14 @@ func TestWithoutDescriptors(t *testing.T) {
 	}
 }
 
-// TestBounds: no more is read of answers than the budgets allow, an endless answer ends with its context, and a rank
-// that is stuck keeps no tool waiting, nor its own end.
+// TestBounds: answers are not read beyond the budgets, an endless answer ends with its context, and a stuck rank blocks
+// neither tools nor its own end.
 func TestBounds(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	directory := makeJob(t, "bounds")
 	stuck := make(chan struct{})
 	defer close(stuck)
-	long := answering(strings.Repeat("x", 1<<20-2)) // and two quotes
+	long := answering(strings.Repeat("x", 1<<20-2)) // plus two quotes
 	waits := func(context.Context, query.Request) query.Response { <-stuck; return query.Response{} }
 	for rank, h := range []query.Handler{long, waits} {
 		c, err := Serve(directory, rank, h)
@@ -208,7 +208,7 @@ func answering(text string) query.Handler {
 	return func(context.Context, query.Request) query.Response { return query.Response{Document: text} }
 }
 
-// TestRequests: what is no request is answered by an error.
+// TestRequests: an invalid request is answered with an error.
 func TestRequests(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	directory := makeJob(t, "requests")
@@ -236,7 +236,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestAnswers: what a process answers is believed only as far as it is an answer, and its age is named if it says so.
+// TestAnswers: an invalid answer is an error, and an older version is reported if the answer names it.
 func TestAnswers(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	directory := makeJob(t, "answers")
@@ -275,7 +275,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestCancelled: a request may be cancelled at any moment, also while it fails.
+// TestCancelled: a request may be canceled at any time, even while it fails.
 func TestCancelled(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	directory := makeJob(t, "cancelled")
@@ -307,7 +307,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestSweep: the remains of killed processes are removed a minute later, and nothing else.
+// TestSweep: the sockets of killed processes are removed after a minute, and nothing else.
 func TestSweep(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	old := time.Now().Add(-2 * time.Minute)
@@ -372,7 +372,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-// TestHandedOver: a directory that was handed over to another job is not used.
+// TestHandedOver: a directory passed to another job is not used.
 func TestHandedOver(t *testing.T) {
 	id := newID("job_1")
 	for dir, want := range map[string]string{

@@ -10,48 +10,48 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/query"
 )
 
-// Budget is the number of bytes that may still be read of answers.
+// Budget is the number of bytes that may still be read from answers.
 type Budget struct{}
 
 // NewBudget returns a budget.
 func NewBudget(int64) *Budget { return new(Budget) }
 
-// Propose has no directory to propose.
+// Propose returns errors.ErrUnsupported.
 func Propose(string) (string, error) { return "", errors.ErrUnsupported }
 
-// Make has no directory to make.
+// Make does nothing.
 func Make(string) (path string, warning, err error) { return "", nil, nil }
 
-// Remove has nothing to remove.
+// Remove does nothing.
 func Remove(string) error { return nil }
 
-// RemoveEmpty has nothing to remove.
+// RemoveEmpty does nothing.
 func RemoveEmpty(string) {}
 
-// Sweep has nothing to remove.
+// Sweep does nothing.
 func Sweep() {}
 
-// Serve has nothing to answer on.
+// Serve returns errors.ErrUnsupported.
 func Serve(string, int, query.Handler) (io.Closer, error) { return nil, errors.ErrUnsupported }
 
-// Find finds nothing.
+// Find returns no jobs.
 func Find() ([]Job, error) { return nil, nil }
 
-// FindOf finds nothing.
+// FindOf returns no jobs.
 func FindOf(int, string) ([]Job, error) { return nil, nil }
 
-// Ranks finds nothing.
+// Ranks returns no ranks.
 func Ranks(string) []int { return nil }
 
-// Matches reports whether a user names the job by name.
+// Matches reports whether name is the name of the job.
 func (j *Job) Matches(name string) bool { return j.Name == name }
 
-// Ask cannot ask.
+// Ask returns errors.ErrUnsupported.
 func (*Job) Ask(context.Context, query.Request, ...*Budget) (text []byte, pid int, err error) {
 	return nil, 0, errors.ErrUnsupported
 }
 
-// Stream cannot ask.
+// Stream returns errors.ErrUnsupported.
 func (*Job) Stream(context.Context, query.Request) (io.ReadCloser, error) {
 	return nil, errors.ErrUnsupported
 }

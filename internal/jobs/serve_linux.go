@@ -17,29 +17,29 @@ import (
 )
 
 const (
-	// requestTime bounds the time in which a tool must send its request.
+	// requestTime bounds the time for a tool to send its request.
 	requestTime = time.Second
-	// answerTime bounds the time in which a tool must read a part of an answer.
+	// answerTime bounds the time for a tool to read a part of an answer.
 	answerTime = 5 * time.Second
-	// acceptPause is the pause after an error of accept, which is mostly a lack of descriptors.
+	// acceptPause is the pause after an error of accept, which is usually a lack of descriptors.
 	acceptPause = 100 * time.Millisecond
-	// maxTools is the number of tools served at a time; further ones are answered that it is busy.
+	// maxTools is the maximum number of tools served at a time. Further ones receive an error.
 	maxTools = 16
-	// maxRequest is longer than any request, in bytes.
+	// maxRequest exceeds the length of any request, in bytes.
 	maxRequest = 256
 )
 
-// listener is the socket of a rank. A thread waits in accept, and not the runtime's poller: while anything waits there,
-// Go's scheduler asks it again and again, which delays ranks that poll for messages.
+// listener is the socket of a rank. A thread blocks in accept instead of the runtime's poller: while the poller has a
+// waiter, Go's scheduler polls it repeatedly, which delays ranks that poll for messages.
 type listener struct {
 	dir  *rendezvous.Dir
 	name string
 	fd   int
-	// closing is closed before the socket, and ended when nothing uses it any more.
+	// closing is closed before the socket, ended when the socket is no longer in use.
 	closing, ended chan struct{}
 }
 
-// Serve answers the tools of this user and root until it is closed.
+// Serve answers requests of tools of this user and of root until the Closer is closed.
 func Serve(directory string, rank int, h query.Handler) (io.Closer, error) {
 	name := strconv.Itoa(rank)
 	dir, fd, err := rendezvous.Listen(directory, name, unix.SOCK_STREAM)
@@ -51,18 +51,18 @@ func Serve(directory string, rank int, h query.Handler) (io.Closer, error) {
 	return l, nil
 }
 
-// Close removes the socket and ends the answers.
+// Close removes the socket and stops serving.
 func (l *listener) Close() error {
 	close(l.closing)
 	err := l.dir.Remove(l.name)
-	if shutdownErr := unix.Shutdown(l.fd, unix.SHUT_RDWR); err == nil { // it ends accept
+	if shutdownErr := unix.Shutdown(l.fd, unix.SHUT_RDWR); err == nil { // unblocks accept
 		err = shutdownErr
 	}
 	<-l.ended
 	return errors.Join(err, l.dir.Close())
 }
 
-// serve answers the connections of this user and of root, and closes them.
+// serve answers connections of this user and of root, and closes them.
 func (l *listener) serve(h query.Handler) {
 	defer close(l.ended)
 	defer unix.Close(l.fd)
@@ -85,7 +85,7 @@ func (l *listener) serve(h query.Handler) {
 		}
 		select {
 		case tools <- struct{}{}:
-			go func() { // a tool that does not read keeps no other waiting
+			go func() { // a tool that does not read must not block others
 				if accepted(fd) {
 					answer(fd, h)
 				}
@@ -99,7 +99,7 @@ func (l *listener) serve(h query.Handler) {
 	}
 }
 
-// accepted reports whether the other end of a connection gets an answer, and bounds the time of its request and of each
+// accepted reports whether the peer of a connection gets an answer. It bounds the time of its request and of each
 // write.
 func accepted(fd int) bool {
 	peer, err := rendezvous.PeerOf(fd)
@@ -111,7 +111,7 @@ func accepted(fd int) bool {
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &out) == nil
 }
 
-// answer answers a request. A tool that does not read in time, or is gone, needs no answer.
+// answer answers a request. Write errors are ignored: the tool has disconnected or does not read.
 func answer(fd int, h query.Handler) {
 	to := connection(fd)
 	first := head{Version: query.Version}
@@ -138,7 +138,7 @@ func answer(fd int, h query.Handler) {
 	}
 }
 
-// clip bounds the text of an error, so that a head has it.
+// clip bounds the text of an error so that it fits in a head.
 func clip(text string) string { return text[:min(len(text), maxHead/8)] }
 
 // begin writes the first line of an answer.
@@ -150,7 +150,7 @@ func (c connection) begin(h head) error {
 	return err
 }
 
-// request returns the line of a tool, or "".
+// request returns the line sent by a tool, or "".
 func request(fd int) string {
 	var b [maxRequest]byte
 	for n := 0; n < len(b); {
@@ -169,7 +169,7 @@ func request(fd int) string {
 	return ""
 }
 
-// stream writes packets until the tool is gone. It discards further bytes from the tool: it waits for the end of the
+// stream writes packets until the tool disconnects. It discards further input, and reads only to detect the end of the
 // connection.
 func stream(fd int, follow func(context.Context, io.Writer)) {
 	if unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, new(unix.Timeval)) != nil {
@@ -186,14 +186,14 @@ func stream(fd int, follow func(context.Context, io.Writer)) {
 		}
 	}()
 	follow(ctx, connection(fd))
-	_ = unix.Shutdown(fd, unix.SHUT_RDWR) // it ends the read
+	_ = unix.Shutdown(fd, unix.SHUT_RDWR) // unblocks the read
 	<-ctx.Done()
 }
 
 // connection is a connection to a tool.
 type connection int
 
-// Write writes all of b, or fails.
+// Write writes all of b or returns an error.
 func (c connection) Write(b []byte) (written int, err error) {
 	for written < len(b) {
 		n, err := unix.SendmsgN(int(c), b[written:], nil, nil, unix.MSG_NOSIGNAL)

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processAttributes are those of the process of a rank: in a process group of its own, and
-// killed when the thread ends that has started it.
+// processAttributes returns the attributes of a rank's process: it is in a separate process group, and killed when the
+// thread that started it ends.
 func processAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
@@ -26,7 +26,7 @@ func cores() (list []int, err error) {
 	return list, nil
 }
 
-// bind binds what the calling thread starts to a core.
+// bind binds processes started by the calling thread to a core.
 func bind(core int) error {
 	var one unix.CPUSet
 	one.Set(core)

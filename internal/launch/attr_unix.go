@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// processAttributes are those of the process of a rank: in a process group of its own.
+// processAttributes returns the attributes of a rank's process: it is in a separate process group.
 func processAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 func cores() ([]int, error) { return nil, errors.ErrUnsupported }

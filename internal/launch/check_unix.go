@@ -19,10 +19,10 @@ import (
 	"time"
 )
 
-// checkTime is how long a check of all hosts may take.
+// checkTime bounds the time to check all hosts.
 const checkTime = 20 * time.Second
 
-// look is what a host executes for the check: its arguments are a PATH and, for each program, a folder and the program.
+// look is the shell script of the check. Its arguments are a PATH and, for each program, a folder and the program.
 const look = `PATH=$1; shift
 while [ $# -gt 0 ]; do
   cd -- "$1" 2>/dev/null || { echo "has no folder \"$1\""; exit 9; }
@@ -30,9 +30,9 @@ while [ $# -gt 0 ]; do
   shift 2
 done`
 
-// CheckHosts logs in to hosts by ssh, as hydra does, and searches there for the folders and programs of a job. hydra waits
-// forever for a host that does not answer. Hosts that are this one are not asked. It checks nothing where hydra uses
-// another program than ssh, as HYDRA_LAUNCHER or a scheduler says.
+// CheckHosts logs in to hosts by ssh, as hydra does, and searches there for the folders and programs of a job. Without
+// it, hydra would wait forever for a host that does not answer. It skips this host, and checks nothing if hydra uses
+// another program than ssh because of HYDRA_LAUNCHER or a scheduler.
 func (j *Job) CheckHosts(ctx context.Context, hosts []string) error {
 	if !bySSH(os.Getenv) {
 		return nil
@@ -65,7 +65,7 @@ func bySSH(getenv func(string) string) bool {
 	return true
 }
 
-// firstOf returns the first error, and says how many more there are.
+// firstOf returns the first error, with the number of further ones.
 func firstOf(errs []error) (first error) {
 	more := 0
 	for _, err := range errs {
@@ -82,7 +82,7 @@ func firstOf(errs []error) (first error) {
 	return first
 }
 
-// lookCommand is the check as a command of a host's shell.
+// lookCommand returns the check as a shell command.
 func (j *Job) lookCommand() (string, error) {
 	args := []string{"sh", "-c", look, "sh", os.Getenv("PATH")}
 	for _, p := range j.Programs {
@@ -127,20 +127,20 @@ func lastLine(b *bytes.Buffer) string {
 	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }
 
-// hostOf is a host of a list, without its number of ranks.
+// hostOf returns a host of a list without its number of ranks.
 func hostOf(text string) string {
 	host, _, _ := strings.Cut(text, ":")
 	return host
 }
 
-// isLocal reports whether a name or address is one of this host, as hydra has it.
+// isLocal reports whether a name or address is one of this host, by hydra's rules.
 func isLocal(ctx context.Context, host string) bool {
 	if name, err := os.Hostname(); err == nil && host == name || host == "localhost" {
 		return true
 	}
 	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
-		return false // ssh may know it
+		return false // ssh may have an alias
 	}
 	own, err := net.InterfaceAddrs()
 	if err != nil {
@@ -154,8 +154,7 @@ func isLocal(ctx context.Context, host string) bool {
 	return false
 }
 
-// Replace runs a program in the place of this one, with further variables in its environment. It returns only if
-// that fails.
+// Replace replaces this process with a program, with additional environment variables. It returns only on failure.
 func Replace(args, env []string) error {
 	path, err := exec.LookPath(args[0])
 	if err != nil {

@@ -18,7 +18,7 @@ func connect() *pmi.Client {
 	return c
 }
 
-// try ends a rank that has failed.
+// try ends a rank after an error.
 func try(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

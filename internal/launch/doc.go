@@ -1,6 +1,5 @@
-// Package launch runs the ranks of a job on this host: it starts a process for each of them,
-// serves them as their launcher (package pmi), merges what they print by lines, and ends all of
-// them when one fails.
+// Package launch runs the ranks of a job on this host: it starts a process for each of them, serves them as their
+// launcher (package pmi), merges their output by lines, and ends all of them when one fails.
 //
-// It must never leave a process behind, or take a job for a success of which a rank has failed.
+// It must never leave a process behind, or report success for a job with a failed rank.
 package launch

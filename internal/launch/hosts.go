@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// EnvHostFile names a file with the hosts of a job, for hydra: one a line, and comments after #.
+// EnvHostFile is hydra's environment variable with the name of a host file: one host a line, and comments after #.
 const EnvHostFile = "HYDRA_HOST_FILE"
 
-// HostsOf returns the hosts that the text of such a file names.
+// HostsOf returns the hosts named in the text of a host file.
 func HostsOf(text string) (hosts []string) {
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "#")
@@ -19,8 +19,8 @@ func HostsOf(text string) (hosts []string) {
 	return hosts
 }
 
-// Hydra returns the command line by which MPICH's launcher runs a job on hosts. Each is a name or an address, and may
-// have a colon and the number of ranks that it gets at a time. Without any, they are those of the host file.
+// Hydra returns the command line by which MPICH's launcher runs a job on hosts. Each host is a name or an address,
+// optionally with a colon and the number of ranks it gets at a time. If hosts is empty, hydra reads the host file.
 func (j *Job) Hydra(hosts []string) []string {
 	args := []string{"mpiexec.hydra"}
 	if len(hosts) > 0 {
@@ -54,8 +54,8 @@ func hydraEnv(option string, env []string) (args []string) {
 	return args
 }
 
-// Srun returns the command line by which Slurm runs a job on the nodes of an allocation, and the variables that its
-// environment has to have beside those of this process.
+// Srun returns the command line by which Slurm runs a job on the nodes of an allocation, and the environment variables
+// that it needs in addition to those of this process.
 func (j *Job) Srun() (args, env []string, err error) {
 	if len(j.Programs) > 1 {
 		return nil, nil, fmt.Errorf("%d programs: zrlctl has srun start one program for all ranks: call srun --mpi=pmi2 --multi-prog, or give --hosts", len(j.Programs))
@@ -74,8 +74,8 @@ func (j *Job) Srun() (args, env []string, err error) {
 	return append(args, p.Args...), append(append(env, j.Env...), p.Env...), nil
 }
 
-// Allocation names the Slurm allocation whose nodes are to run a job that this process is asked to start, as they are
-// several, or other hosts than this one; empty: there is none.
+// Allocation describes the Slurm allocation whose nodes run the job. It returns "" if there is none, or if the
+// allocation is this host only.
 func Allocation(getenv func(string) string) string {
 	job, nodes := getenv("SLURM_JOB_ID"), getenv("SLURM_JOB_NUM_NODES")
 	if job == "" || nodes == "" || nodes == "1" && getenv("SLURMD_NODENAME") != "" {

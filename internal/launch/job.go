@@ -9,39 +9,39 @@ import (
 	"syscall"
 )
 
-// Program is a program that some of the ranks run.
+// Program is a program run by some of the ranks.
 type Program struct {
 	Ranks int
 	// Args are the program, which is searched for in PATH, and its arguments.
 	Args []string
-	// Env are variables of its environment (NAME=VALUE) beside those of this process.
+	// Env are environment variables (NAME=VALUE) in addition to those of this process.
 	Env []string
-	// Dir is its working directory; empty: that of this process.
+	// Dir is the working directory; the default is the directory of this process.
 	Dir string
 }
 
-// Job is what to run. Ranks are numbered in the order of the programs.
+// Job describes a job. Ranks are numbered in the order of the programs.
 type Job struct {
 	Programs []Program
-	// Name identifies the job on this host; empty: it has a name of its process.
+	// Name identifies the job on this host; the default is derived from the process ID.
 	Name string
-	// Places are the ranks of the processes, if others, such as FPGAs, are among them; nil: the
-	// processes are all ranks.
+	// Places are the ranks of the processes, if the job has other ranks, such as FPGAs; nil if the processes are all
+	// ranks.
 	Places []Place
-	// Env are variables of all programs (NAME=VALUE).
+	// Env are environment variables of all programs (NAME=VALUE).
 	Env []string
-	// Stdin is what rank 0 reads; the others read nothing.
+	// Stdin is the input of rank 0; other ranks have none.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Label has each line begin with the rank that has printed it.
+	// Label prefixes each line with the rank that printed it.
 	Label bool
 	// Bind binds the ranks to cores in turn.
 	Bind bool
-	// Signals are passed on to all ranks. An interrupt or a request to end ends the job.
+	// Signals are forwarded to all ranks. An interrupt or termination signal ends the job.
 	Signals <-chan os.Signal
-	// Progress is called with what the job waits for if that takes long.
+	// Progress is called with the ranks that the job is waiting for if that takes long.
 	Progress func(text string)
-	// Verbose is called with the MPI library that a rank of each program uses; may be nil.
+	// Verbose is called with the MPI library used by a rank of each program; may be nil.
 	Verbose func(text string)
 }
 
@@ -59,7 +59,7 @@ func (j *Job) number(process int) int {
 	return j.Places[process].Rank
 }
 
-// size is the number of ranks.
+// size returns the number of processes.
 func (j *Job) size() (n int) {
 	for _, p := range j.Programs {
 		n += p.Ranks
@@ -79,27 +79,27 @@ func (j *Job) program(process int) *Program {
 	return nil
 }
 
-// The exit codes of failures that are not those of a rank, as shells have them.
+// Exit codes of failures without an exit code of a rank, as in shells.
 const (
 	CodeCannotStart = 126
 	CodeNotFound    = 127
-	codeSignal      = 128 // and the signal
+	codeSignal      = 128 // plus the signal
 )
 
-// RankError is the failure of a rank, the first one of the job.
+// RankError is the first failure of a rank in a job.
 type RankError struct {
 	Rank    int
 	process int
 	Program string
-	// Code is its exit code, or that of the job if the rank itself has none.
+	// Code is the exit code of the rank, or of the job if the rank has none.
 	Code int
-	// Err says how it has failed.
+	// Err describes the failure.
 	Err error
-	// Ended is how many other ranks were ended because of it.
+	// Ended is the number of other ranks that were ended because of it.
 	Ended int
 }
 
-// Error says which rank has failed, and how.
+// Error names the rank and describes the failure.
 func (e *RankError) Error() string {
 	text := fmt.Sprintf("rank %d (%s) %v", e.Rank, e.Program, e.Err)
 	switch e.Ended {
@@ -112,18 +112,18 @@ func (e *RankError) Error() string {
 	return text
 }
 
-// Unwrap returns how it has failed.
+// Unwrap returns Err.
 func (e *RankError) Unwrap() error { return e.Err }
 
-// SignalError is a job that has ended because of a signal to the launcher.
+// SignalError reports that a signal to the launcher ended the job.
 type SignalError struct{ Signal syscall.Signal }
 
-// Error says which signal it was.
+// Error names the signal.
 func (e *SignalError) Error() string {
 	return fmt.Sprintf("the job was ended by a signal: %v", e.Signal)
 }
 
-// ExitCode is the exit code of a launcher for the error of a job.
+// ExitCode returns the exit code of a launcher for the error of a job.
 func ExitCode(err error) int {
 	if err == nil {
 		return 0
@@ -137,7 +137,7 @@ func ExitCode(err error) int {
 	return 1
 }
 
-// ranksText names the ranks of processes in a sentence, and where they are if that is known.
+// ranksText lists the ranks of processes, with their addresses if where is true and they are known.
 func (j *Job) ranksText(processes []int, where bool) string {
 	const most = 8
 	var b strings.Builder

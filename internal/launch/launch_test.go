@@ -22,7 +22,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/pmi"
 )
 
-// TestMain lets the test binary be a rank.
+// TestMain makes the test binary run as a rank.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "rank" {
 		programs[os.Args[2]]()
@@ -31,9 +31,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// programs are what ranks do.
+// programs are the programs of ranks.
 var programs = map[string]func(){
-	// numbers are exchanged, and printed.
+	// exchange exchanges and prints numbers.
 	"exchange": func() {
 		c := connect()
 		try(c.Put(ctx, fmt.Sprint("k", c.Rank()), fmt.Sprint(c.Rank()*c.Rank())))
@@ -48,7 +48,7 @@ var programs = map[string]func(){
 	"fail": func() { os.Exit(9) },
 	"exit": func() { os.Exit(only(2, 7)) },
 	"kill": func() { try(syscall.Kill(os.Getpid(), syscall.Signal(only(1, int(syscall.SIGKILL))))); forever() },
-	// one rank does not finalize.
+	// leave does not finalize on one rank.
 	"leave": func() {
 		c := connect()
 		if c.Rank() != 1 {
@@ -88,7 +88,7 @@ var programs = map[string]func(){
 		}
 		forever()
 	},
-	"deaf": func() { // it does not end when it is asked to
+	"deaf": func() { // ignores SIGTERM
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT)
 		fmt.Println("ready")
 		forever()
@@ -109,14 +109,14 @@ var programs = map[string]func(){
 	},
 }
 
-// forever waits. Go ends a program that waits for nothing.
+// forever blocks. Go ends a program in which all goroutines are blocked.
 func forever() {
 	for {
 		time.Sleep(time.Hour)
 	}
 }
 
-// only returns a value on one rank, and 0 on the others.
+// only returns a value on one rank, and 0 on others.
 func only(rank, value int) int {
 	if os.Getenv(pmi.EnvRank) == strconv.Itoa(rank) {
 		return value
@@ -124,7 +124,7 @@ func only(rank, value int) int {
 	return 0
 }
 
-// locked is a writer for several goroutines, which signals what is written.
+// locked is a writer for several goroutines that signals each write.
 type locked struct {
 	mu   sync.Mutex
 	all  bytes.Buffer
@@ -149,14 +149,14 @@ func (l *locked) String() string {
 	return l.all.String()
 }
 
-// until waits for a text.
+// until waits until the output has a text the given number of times.
 func (l *locked) until(text string, times int) {
 	for strings.Count(l.String(), text) < times {
 		<-l.news
 	}
 }
 
-// job is one of several ranks for each of the programs.
+// job returns a job with the given number of ranks for each program.
 func job(t *testing.T, ranks int, names ...string) (*Job, *locked) {
 	t.Helper()
 	self, err := os.Executable()
@@ -192,7 +192,7 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-// TestFailures: the first rank that fails is named, and no other rank stays.
+// TestFailures: the first failed rank is named, and all other ranks are ended.
 func TestFailures(t *testing.T) {
 	for _, tt := range []struct {
 		programs string
@@ -256,7 +256,7 @@ func TestNoWorkingDirectory(t *testing.T) {
 	}
 }
 
-// TestChildren: what a rank has started ends with the job.
+// TestChildren: processes started by a rank end with the job.
 func TestChildren(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
@@ -277,7 +277,7 @@ func TestChildren(t *testing.T) {
 	}
 }
 
-// TestUnreadInput: input that no rank reads is left to the next program.
+// TestUnreadInput: input not read by a rank is left to the next program.
 func TestUnreadInput(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "input")
 	if err := os.WriteFile(name, []byte("left"), 0o600); err != nil {
@@ -298,7 +298,7 @@ func TestUnreadInput(t *testing.T) {
 	}
 }
 
-// TestSignals: signals are passed on, and those that end a job end it, at the second time at once.
+// TestSignals: signals are forwarded; termination signals end the job, immediately the second time.
 func TestSignals(t *testing.T) {
 	for _, tt := range []struct {
 		program string
@@ -328,7 +328,7 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestProgress: what a start waits for is said.
+// TestProgress: the ranks that delay the start are reported.
 func TestProgress(t *testing.T) {
 	j, out := job(t, 1, "barrier", "forever", "forever")
 	signals, late := make(chan os.Signal), make(chan time.Time)
@@ -343,7 +343,7 @@ func TestProgress(t *testing.T) {
 	ended := make(chan error)
 	go func() { ended <- j.run(late, func() {}) }()
 	out.until("ready", 2)
-	for text := ""; text == ""; { // rank 0 may be later
+	for text := ""; text == ""; { // rank 0 may be late
 		select {
 		case late <- time.Time{}:
 		case text = <-said:
@@ -358,7 +358,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestOutput: lines are whole, and what waits for an answer is shown.
+// TestOutput: lines are not mixed, and a prompt is shown.
 func TestOutput(t *testing.T) {
 	j, out := job(t, 3, "lines")
 	if err := j.Run(); err != nil {
@@ -417,7 +417,8 @@ func TestRanksText(t *testing.T) {
 	}
 }
 
-// TestEnvironment: programs have the variables of the job and their own, and their working directories.
+// TestEnvironment: programs have the environment variables of the job and of the program, and their working
+// directories.
 func TestEnvironment(t *testing.T) {
 	j, out := job(t, 1, "environment", "environment")
 	dir := t.TempDir()

@@ -15,17 +15,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/pmi"
 )
 
-// openMPI matches the libraries of Open MPI that programs are linked with, and those that these load.
+// openMPI matches the libraries of Open MPI with which programs are linked, and the libraries that these load.
 var openMPI = regexp.MustCompile(`^lib(mpi(_\w+)?\.so\.[4-9]\d|open-(pal|rte)\.so)`)
 
-// anyMPI matches the libraries of C programs that have MPI's functions.
+// anyMPI matches libraries with MPI's functions for C programs.
 var anyMPI = regexp.MustCompile(`^lib(mpi|mpich|mpi_abi|zrlmpi)[.-]`)
 
-// errOpenMPI is the failure of a rank that is a program of Open MPI.
+// errOpenMPI is the failure of a rank whose program is linked with Open MPI.
 var errOpenMPI = errors.New("its programs find the other ranks only through its own launcher, so that each process is a " +
 	"world of one rank: build the program with zrlmpicc, or start it with Open MPI's mpirun, without FPGAs")
 
-// failIfOpenMPI fails a job with several ranks if one that has not contacted the launcher is a program of Open MPI.
+// failIfOpenMPI fails a job of several ranks if the given rank has not contacted the launcher and uses Open MPI.
 func (r *running) failIfOpenMPI(rank int) bool {
 	if r.server.State(rank) != pmi.Started || len(r.procs) == 1 && r.Places == nil {
 		return false
@@ -43,7 +43,7 @@ func (r *running) failIfOpenMPI(rank int) bool {
 	return true
 }
 
-// reportLibrary reports which MPI library a rank uses that has contacted the launcher, once for each program.
+// reportLibrary reports the MPI library of a rank that has contacted the launcher, once for each program.
 func (r *running) reportLibrary(rank int) {
 	p := r.program(rank)
 	if r.Verbose == nil || r.reported[p] {
@@ -58,7 +58,7 @@ func (r *running) reportLibrary(rank int) {
 	r.Verbose(text)
 }
 
-// linked returns the libraries that an executable file names.
+// linked returns the libraries named by an executable file.
 func linked(path string) []string {
 	file, err := elf.Open(path)
 	if err != nil {
@@ -72,7 +72,7 @@ func linked(path string) []string {
 	return libraries
 }
 
-// loaded returns the paths of the shared libraries that a process has mapped, where the system lists them.
+// loaded returns the paths of the shared libraries mapped by a process, or nil if the system does not list them.
 func loaded(pid int) (paths []string) {
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {

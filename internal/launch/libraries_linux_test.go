@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// worldProgram prints the number of ranks, and waits for the end of its input on one with an argument.
+// worldProgram prints the number of ranks. With an argument, it waits for the end of its input.
 const worldProgram = `#include <mpi.h>
 #include <stdio.h>
 int main(int argc, char **argv) {
@@ -41,8 +41,8 @@ func compile(t *testing.T, compiler, packages string) (program string) {
 	return program
 }
 
-// TestOpenMPI: a program of Open MPI does not run as several worlds of one rank without an error: neither one that has
-// ended nor one that runs on, and not one that a script starts.
+// TestOpenMPI: programs of Open MPI must not run silently as several worlds of one rank, whether they have ended, are
+// running, or were started by a script.
 func TestOpenMPI(t *testing.T) {
 	program := compile(t, "mpicc.openmpi", "libopenmpi-dev")
 	script := filepath.Join(t.TempDir(), "script")
@@ -65,7 +65,7 @@ func TestOpenMPI(t *testing.T) {
 			t.Errorf("%q: %v", args, err)
 		}
 	}
-	// Alone it is right.
+	// A single rank is valid.
 	out := &locked{news: make(chan struct{}, 1)}
 	j := &Job{Programs: []Program{{Ranks: 1, Args: []string{program}}}, Stdout: out, Stderr: os.Stderr}
 	if err := j.Run(); err != nil {
@@ -73,7 +73,7 @@ func TestOpenMPI(t *testing.T) {
 	}
 }
 
-// TestVerbose: it is said which MPI library the dynamic linker has found for each program.
+// TestVerbose: the MPI library found by the dynamic linker is reported for each program.
 func TestVerbose(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// maxHeld is how long a line may be before it is printed in pieces.
+// maxHeld is the length in bytes beyond which a line is printed in pieces.
 const maxHeld = 64 << 10
 
-// partTime is how long the beginning of a line waits for its end: a prompt has none.
+// partTime is the longest delay of an incomplete line: a prompt has no end.
 const partTime = 100 * time.Millisecond
 
-// output is where the lines of all ranks go, whole.
+// output merges the output of all ranks by lines.
 type output struct {
 	mu sync.Mutex
 	to io.Writer
@@ -24,7 +24,7 @@ type output struct {
 	err error
 }
 
-// copy prints what can be read from a rank's pipe, until its end.
+// copy copies the output of a rank from its pipe, until the end.
 func (o *output) copy(from *os.File, label string) {
 	held := make([]byte, 0, 4<<10)
 	chunk := make([]byte, 32<<10)
@@ -47,11 +47,11 @@ func (o *output) copy(from *os.File, label string) {
 		if len(held) > 0 {
 			deadline = time.Now().Add(partTime)
 		}
-		_ = from.SetReadDeadline(deadline) // without one, a prompt waits for the end of its line
+		_ = from.SetReadDeadline(deadline) // without one, a prompt would wait for the end of its line
 	}
 }
 
-// print prints lines, of which the last one may have no end.
+// print prints lines. The last one may be incomplete.
 func (o *output) print(lines []byte, label string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

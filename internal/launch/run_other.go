@@ -8,14 +8,14 @@ import (
 	"os"
 )
 
-// Signals are those that a launcher passes on to the ranks.
+// Signals are the signals that a launcher forwards to the ranks.
 var Signals = []os.Signal{os.Interrupt}
 
-// Run cannot run a job on this system.
+// Run returns errors.ErrUnsupported.
 func (j *Job) Run() error { return errors.ErrUnsupported }
 
-// CheckHosts cannot check hosts from this system.
+// CheckHosts returns errors.ErrUnsupported.
 func (j *Job) CheckHosts(context.Context, []string) error { return errors.ErrUnsupported }
 
-// Replace cannot run a program in the place of this one.
+// Replace returns errors.ErrUnsupported.
 func Replace(_, _ []string) error { return errors.ErrUnsupported }

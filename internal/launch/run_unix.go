@@ -23,29 +23,29 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 )
 
-// Signals are those that a launcher passes on to the ranks.
+// Signals are the signals that a launcher forwards to the ranks.
 var Signals = []os.Signal{
 	syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2,
 	syscall.SIGTSTP, syscall.SIGCONT,
 }
 
-// Times of the end of a job.
+// Time limits at the end of a job.
 const (
-	// endTime is how long ranks have to end by themselves when they are asked to.
+	// endTime is the time for ranks to end by themselves after a signal.
 	endTime = time.Second
-	// outputTime limits how long the children of ranks may print, and run, after the last rank has exited.
+	// outputTime is the time for children of ranks to print, and to run, after the last rank has exited.
 	outputTime = time.Second
-	// closeTime is the time between a rank's last line to its launcher and its exit, at most.
+	// closeTime is the maximum time between a rank's last line to its launcher and its exit.
 	closeTime = time.Second
 )
 
-// Times of what is said about a start that takes long.
+// Times of progress reports when the start takes long.
 const (
 	firstProgress = 5 * time.Second
 	nextProgress  = 10 * time.Second
 )
 
-// running is a job that runs. Its loop is one goroutine.
+// running is a running job. A single goroutine runs its loop.
 type running struct {
 	*Job
 	server *pmi.Server
@@ -55,16 +55,16 @@ type running struct {
 	done    chan struct{}
 	alive   int
 	failure *RankError
-	// cores are those that ranks are bound to, or nil.
+	// cores are the cores to which ranks are bound, or nil.
 	cores []int
-	// outputs are the pipes of what the ranks print.
+	// outputs are the pipes for the output of ranks.
 	outputs []*os.File
-	// interrupted is the signal that has ended the job, failed says that a rank has failed since.
+	// interrupted is the signal that ended the job; failed is true if a rank has failed since.
 	interrupted syscall.Signal
 	failed      bool
-	// kill is when what is left is killed.
+	// kill receives when remaining processes are to be killed.
 	kill <-chan time.Time
-	// reported are the programs whose MPI library was reported.
+	// reported has the programs whose MPI library was reported.
 	reported map[*Program]bool
 }
 
@@ -73,28 +73,27 @@ type proc struct {
 	cmd      *exec.Cmd
 	launcher *os.File // the launcher's end of the connection
 	exited   bool
-	children bool // its process group is left when it has exited
+	children bool // its process group outlived it
 }
 
-// event is something that has happened to a rank: a line of it, its exit, or the end of its connection.
+// event is an event of a rank: a line, its exit, or the end of its connection.
 type event struct {
 	rank   int
 	line   string
 	end    *os.ProcessState
 	err    error
-	closed error // why there are no more lines
+	closed error // reason for the end of the lines
 }
 
-// Run runs the job until all of its ranks have ended. The error is a *RankError if a rank has
-// failed or could not be started, a *SignalError if a signal has ended the job, and otherwise
-// that what ranks have printed could not be written.
+// Run runs the job until all of its ranks have ended. The error is a *RankError if a rank failed or could not be
+// started, a *SignalError if a signal ended the job, and otherwise an error of writing the output.
 func (j *Job) Run() error {
 	timer := time.NewTimer(firstProgress)
 	defer timer.Stop()
 	return j.run(timer.C, func() { timer.Reset(nextProgress) })
 }
 
-// run is Run, with the times at which it says what the job waits for.
+// run is Run with a channel for the times of progress reports; again starts the timer again.
 func (j *Job) run(late <-chan time.Time, again func()) error {
 	r := &running{
 		Job: j, server: pmi.NewServer(j.size(), cmp.Or(j.Name, fmt.Sprintf("zrlmpi_%d", os.Getpid()))),
@@ -105,7 +104,7 @@ func (j *Job) run(late <-chan time.Time, again func()) error {
 	started := make(chan *RankError)
 	ended := make(chan struct{})
 	starter.Go(func() {
-		runtime.LockOSThread() // and never unlocked: the ranks live no longer than the thread that has started them
+		runtime.LockOSThread() // never unlocked: the ranks are killed when their thread ends
 		started <- r.startAll(out, errs, &readers, &outputs)
 		<-ended
 	})
@@ -129,7 +128,7 @@ func (j *Job) run(late <-chan time.Time, again func()) error {
 	close(ended)
 	starter.Wait()
 	readers.Wait()
-	// What the ranks have started may print for a while.
+	// Children of the ranks may continue to print.
 	cut := time.AfterFunc(outputTime, func() {
 		for _, f := range r.outputs {
 			f.Close()
@@ -176,7 +175,7 @@ func (r *running) startAll(out, errs *output, readers, outputs *sync.WaitGroup) 
 
 var errDirectory = errors.New("working directory")
 
-// startCode is the exit code of a program that could not be started.
+// startCode returns the exit code for a program that could not be started.
 func startCode(err error) int {
 	if !errors.Is(err, errDirectory) && (errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)) {
 		return CodeNotFound
@@ -229,7 +228,7 @@ func (r *running) start(rank int, out, errs *output, outputs *sync.WaitGroup) (_
 	}
 	var in *os.File
 	if file, ok := r.Stdin.(*os.File); rank == 0 && ok && !term.IsTerminal(int(file.Fd())) {
-		cmd.Stdin = file // what the rank does not read is left to others
+		cmd.Stdin = file // the rank consumes only its own input
 	} else if rank == 0 && r.Stdin != nil {
 		read, write, err := os.Pipe()
 		if err != nil {
@@ -254,15 +253,15 @@ func (r *running) start(rank int, out, errs *output, outputs *sync.WaitGroup) (_
 	outputs.Go(func() { out.copy(ours[1], label); ours[1].Close() })
 	outputs.Go(func() { errs.copy(ours[2], label); ours[2].Close() })
 	if in != nil {
-		go func() { // it may wait for a terminal forever
-			_, _ = io.Copy(in, foreground(r.Stdin)) // a rank need not read all
+		go func() { // may block on a terminal forever
+			_, _ = io.Copy(in, foreground(r.Stdin)) // a rank may not read all input
 			in.Close()
 		}()
 	}
 	return &proc{cmd: cmd, launcher: ours[0]}, nil
 }
 
-// errClosed is the failure of a rank without a connection to its launcher.
+// errClosed is the failure of a running rank without a connection to its launcher.
 var errClosed = errors.New("has closed its connection to the launcher without MPI_Finalize, and runs on")
 
 // read adds the lines of a rank to the events.
@@ -278,7 +277,7 @@ func (r *running) read(rank int, conn *os.File) {
 		return
 	}
 	select {
-	case <-time.After(closeTime): // a rank that exits closes it, too
+	case <-time.After(closeTime): // an exiting rank closes it as well
 		r.add(event{rank: rank, closed: errClosed})
 	case <-r.done:
 	}
@@ -345,11 +344,11 @@ func (r *running) answer(rank int, line string) {
 	r.fail(r.failureOf(rank, 1, fmt.Errorf("has sent its launcher what cannot be answered: %w", err)))
 }
 
-// accepts sends a line to the rank, and reports false if there is no room for it: the rank has not read those before.
+// accepts sends a line to the rank. It returns false if the buffer is full, because the rank does not read.
 func (p *proc) accepts(line string) bool {
 	conn, err := p.launcher.SyscallConn()
 	if err != nil {
-		return true // closed: the exit of a process is an event
+		return true // closed: an event reports the exit
 	}
 	n := len(line)
 	_ = conn.Write(func(fd uintptr) bool {
@@ -359,7 +358,7 @@ func (p *proc) accepts(line string) bool {
 	return err != nil && !errors.Is(err, unix.EAGAIN) || n == len(line)
 }
 
-// checkBarrier ends the job if ranks wait for one that will not come.
+// checkBarrier fails the job if ranks wait in a barrier for a rank that will never enter it.
 func (r *running) checkBarrier() {
 	var waiting []int
 	gone := -1
@@ -381,12 +380,12 @@ func (r *running) checkBarrier() {
 	r.fail(r.failureOf(gone, 1, fmt.Errorf("%s: %s would wait for it forever", how, r.ranksText(waiting, false))))
 }
 
-// failureOf is the failure of a rank.
+// failureOf returns the failure of a rank.
 func (r *running) failureOf(rank, code int, err error) *RankError {
 	return &RankError{Rank: r.number(rank), process: rank, Program: r.program(rank).Args[0], Code: code, Err: err}
 }
 
-// fail notes the first failure, and ends the others.
+// fail records the first failure and ends the other ranks.
 func (r *running) fail(f *RankError) {
 	if r.failure != nil || r.interrupted != 0 {
 		r.failed = true
@@ -400,7 +399,7 @@ func (r *running) fail(f *RankError) {
 	r.end(syscall.SIGTERM)
 }
 
-// end asks all ranks to end, and has them killed if they do not.
+// end sends a signal to all ranks, and schedules a SIGKILL for those that do not end.
 func (r *running) end(s syscall.Signal) {
 	r.all(s)
 	if r.kill == nil {
@@ -408,7 +407,7 @@ func (r *running) end(s syscall.Signal) {
 	}
 }
 
-// signal passes on a signal.
+// signal forwards a signal.
 func (r *running) signal(s syscall.Signal) {
 	switch s {
 	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP:
@@ -420,7 +419,7 @@ func (r *running) signal(s syscall.Signal) {
 		r.end(s)
 	case syscall.SIGTSTP:
 		r.all(s)
-		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) // until SIGCONT, which is passed on
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) // until SIGCONT, which is forwarded
 	default:
 		r.all(s)
 	}
@@ -430,12 +429,12 @@ func (r *running) signal(s syscall.Signal) {
 func (r *running) all(s syscall.Signal) {
 	for _, p := range r.procs {
 		if p != nil && (!p.exited || p.children) {
-			_ = syscall.Kill(-p.cmd.Process.Pid, s) // it may have ended
+			_ = syscall.Kill(-p.cmd.Process.Pid, s) // fails if the group has ended
 		}
 	}
 }
 
-// progress says which ranks the others wait for.
+// progress reports the ranks for which others are waiting.
 func (r *running) progress() {
 	var missing []int
 	connected := false
@@ -455,9 +454,9 @@ func (r *running) progress() {
 	}
 }
 
-// connection returns the two ends of a connection.
+// connection returns both ends of a connection.
 func connection() (own, other *os.File, err error) {
-	syscall.ForkLock.RLock() // no process that is started meanwhile has it
+	syscall.ForkLock.RLock() // not inherited by processes started concurrently
 	defer syscall.ForkLock.RUnlock()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
@@ -466,7 +465,7 @@ func connection() (own, other *os.File, err error) {
 	for _, fd := range fds {
 		unix.CloseOnExec(fd)
 	}
-	if err := unix.SetNonblock(fds[0], true); err != nil { // so that Close ends a Read
+	if err := unix.SetNonblock(fds[0], true); err != nil { // so that Close unblocks Read
 		return nil, nil, err
 	}
 	return os.NewFile(uintptr(fds[0]), "rank"), os.NewFile(uintptr(fds[1]), "launcher"), nil

@@ -20,7 +20,7 @@ func init() {
 	programs["session"] = session
 }
 
-// launcher runs a job of two ranks as zrlctl does.
+// launcher runs a job of two ranks like zrlctl.
 func launcher() {
 	self, err := os.Executable()
 	try(err)
@@ -31,7 +31,7 @@ func launcher() {
 	try(j.Run())
 }
 
-// session is a shell with job control. SIGUSR1 puts its job into the foreground of the terminal and continues it,
+// session is a shell with job control. SIGUSR1 moves its job to the foreground of the terminal and continues it,
 // SIGUSR2 sends it SIGUSR1. It prints each state of the job, and of the ranks if they are stopped.
 func session() {
 	self, err := os.Executable()
@@ -83,7 +83,7 @@ func stopped(parent int) (n int) {
 	return n
 }
 
-// onTerminal runs a program as two ranks in a session of a new terminal. The returned function waits for a line that
+// onTerminal runs a program as two ranks in a session on a new terminal. The returned function waits for a line that
 // contains a text.
 func onTerminal(t *testing.T, program string) (tty *os.File, shell *os.Process, until func(text string)) {
 	t.Helper()

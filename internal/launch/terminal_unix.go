@@ -11,11 +11,11 @@ import (
 	"golang.org/x/term"
 )
 
-// backgroundTime is the interval at which a process in the background looks whether it is in the foreground again.
+// backgroundTime is the interval at which a background process checks whether it is in the foreground again.
 const backgroundTime = 300 * time.Millisecond
 
-// foreground returns a reader that reads from a terminal only while this process is in the foreground of it: in the
-// background, a read would stop the job (SIGTTIN). Other readers are returned as they are.
+// foreground returns a reader that reads from a terminal only while this process is in its foreground: in the
+// background, a read would stop the job (SIGTTIN). Other readers are returned unchanged.
 func foreground(in io.Reader) io.Reader {
 	if file, ok := in.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		return &terminal{file}
@@ -30,7 +30,7 @@ func (t *terminal) Read(b []byte) (int, error) {
 	fd := int(t.file.Fd())
 	for {
 		group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
-		if err != nil { // it is not the controlling terminal
+		if err != nil { // not the controlling terminal
 			return t.file.Read(b)
 		}
 		if group != unix.Getpgrp() {
@@ -38,7 +38,7 @@ func (t *terminal) Read(b []byte) (int, error) {
 			continue
 		}
 		if _, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1); err == nil {
-			// The job may have been sent to the background meanwhile.
+			// The job may have moved to the background meanwhile.
 			if group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP); err == nil && group == unix.Getpgrp() {
 				return t.file.Read(b)
 			}

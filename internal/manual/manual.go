@@ -1,5 +1,5 @@
-// Package manual writes the manual pages and completions of programs on cobra. It is for `make man` only: no program that
-// users run may import it.
+// Package manual writes the manual pages and completions of programs that use cobra. It is for `make man` only: no
+// program for users may import it.
 package manual
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Write writes the pages of a program and of its commands into folder/man, and its completions for bash, zsh and fish into
-// folder/completions. It changes the texts of root. The pages bear the date of SOURCE_DATE_EPOCH.
+// Write writes the pages of a program and its commands into folder/man, and its completions for bash, zsh and fish into
+// folder/completions. It modifies the texts of root. The pages have the date of SOURCE_DATE_EPOCH.
 func Write(root *cobra.Command, version, folder string) error {
 	pages, completions := filepath.Join(folder, "man"), filepath.Join(folder, "completions")
 	if err := errors.Join(os.MkdirAll(pages, 0o755), os.MkdirAll(completions, 0o755)); err != nil {
@@ -32,11 +32,11 @@ func Write(root *cobra.Command, version, folder string) error {
 	)
 }
 
-// escaper escapes characters that Markdown interprets.
+// escaper escapes special characters of Markdown.
 var escaper = strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, "[", `\[`)
 
-// prepare turns the texts of cmd and its subcommands, which are for terminals, into Markdown: a description keeps its
-// lines, as it may have tables, and that of a command with subcommands lists them.
+// prepare converts the texts of cmd and its subcommands, which are for terminals, to Markdown. A description keeps its
+// lines, because it may have tables. The description of a command with subcommands lists them.
 func prepare(cmd *cobra.Command) {
 	cmd.DisableAutoGenTag = true
 	description := cmp.Or(cmd.Long, cmd.Short+".")

@@ -1,5 +1,5 @@
-// Package netns makes network namespaces without names, for tools and tests that need hosts of their
-// own. They end with the process, however that ends. It needs root.
+// Package netns makes unnamed network namespaces, for tools and tests that need separate hosts. They end with the
+// process, even if it is killed. It needs root.
 //
 // It must never change the namespace of the process, or of a goroutine of its callers.
 package netns
@@ -16,14 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Namespace is a network namespace. Its functions run one at a time on a thread that is in
-// it, and so are the sockets and processes that they make.
+// Namespace is a network namespace. Do runs functions one at a time on a thread in the namespace. Sockets and processes
+// that they create belong to it.
 type Namespace struct {
 	jobs   chan func()
 	thread int
 }
 
-// New makes a namespace with nothing but a loopback, which is down.
+// New makes a namespace whose only interface is a loopback, which is down.
 func New() (*Namespace, error) {
 	n := &Namespace{jobs: make(chan func())}
 	ready := make(chan error, 1)
@@ -43,10 +43,10 @@ func New() (*Namespace, error) {
 	return n, nil
 }
 
-// onThread runs f on a thread that ends with it. It is not the first thread of the process, whose namespace is that of the
-// process to others: /proc/net shows it.
+// onThread runs f on a thread that ends afterwards. It avoids the first thread of the process, whose namespace
+// represents the process for others: /proc/net shows it.
 func onThread(f func()) {
-	runtime.LockOSThread() // and never unlocked, but on the first thread
+	runtime.LockOSThread() // never unlocked, except on the first thread
 	if unix.Gettid() != unix.Getpid() {
 		f()
 		return
@@ -60,7 +60,7 @@ func onThread(f func()) {
 	runtime.UnlockOSThread()
 }
 
-// Do runs f in the namespace, and waits for it.
+// Do runs f in the namespace and waits for it.
 func (n *Namespace) Do(f func()) {
 	done := make(chan struct{})
 	n.jobs <- func() {
@@ -70,13 +70,13 @@ func (n *Namespace) Do(f func()) {
 	<-done
 }
 
-// Close ends the namespace when the sockets and processes in it have ended.
+// Close closes the namespace. The kernel removes it when its sockets and processes have ended.
 func (n *Namespace) Close() { close(n.jobs) }
 
-// Name is what the program ip calls the namespace: the number of a thread that is in it.
+// Name returns the name of the namespace for the program ip: the ID of a thread in it.
 func (n *Namespace) Name() string { return strconv.Itoa(n.thread) }
 
-// IP runs lines of the program ip of iproute2 in the namespace.
+// IP runs commands of the program ip of iproute2 in the namespace.
 func (n *Namespace) IP(lines ...string) (err error) {
 	n.Do(func() {
 		ip := exec.Command("ip", "-batch", "-")
@@ -88,7 +88,7 @@ func (n *Namespace) IP(lines ...string) (err error) {
 	return err
 }
 
-// Set writes a setting of the namespace, by its name in sysctl.
+// Set writes a setting of the namespace by its sysctl name.
 func (n *Namespace) Set(key, value string) (err error) {
 	n.Do(func() {
 		err = os.WriteFile("/proc/sys/"+strings.ReplaceAll(key, ".", "/"), []byte(value), 0)

@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// Two namespaces have one wire, and the process sees nothing of it.
+// Two namespaces share a link that the process does not see.
 func TestNamespace(t *testing.T) {
 	needs.Root(t, "network namespaces", "can create them")
 	needs.Program(t, "network namespaces", "ip", "iproute2")

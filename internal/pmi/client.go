@@ -19,36 +19,35 @@ type Conn interface {
 	SetDeadline(time.Time) error
 }
 
-// Client is a process of a job. Its methods may be called from any number of goroutines, and
-// run one after another.
+// Client is a process of a job. Its methods may be called concurrently, and run one at a time.
 type Client struct {
 	rank, size int
 
 	mu    sync.Mutex
 	conn  Conn
 	lines *bufio.Reader
-	// keys is the name of the job's space of keys.
+	// keys is the name of the job's key-value space.
 	keys string
 }
 
-// Error is a request that the launcher has refused or not answered.
+// Error is a request that the launcher rejected or did not answer.
 type Error struct {
 	// Command is the request, such as "get".
 	Command string
 	Err     error
 }
 
-// Error says which request failed, and why.
+// Error names the request and the cause.
 func (e *Error) Error() string { return fmt.Sprintf("the launcher (PMI-1, %s): %v", e.Command, e.Err) }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// errRefused is the cause of an error where the launcher gives none.
+// errRefused is the cause of an error for which the launcher gives none.
 var errRefused = errors.New("it has refused the request")
 
-// NewClient begins with a connection to a launcher, which it owns if there is no error. Rank
-// and size are what the launcher has put into the environment.
+// NewClient returns a client for a connection to a launcher. It owns the connection unless it returns an error. rank
+// and size come from the environment set by the launcher.
 func NewClient(ctx context.Context, conn Conn, rank, size int) (*Client, error) {
 	if size < 1 || rank < 0 || rank >= size {
 		return nil, fmt.Errorf("rank %d of a job of %d: ranks are 0 to its size minus 1", rank, size)
@@ -67,16 +66,16 @@ func NewClient(ctx context.Context, conn Conn, rank, size int) (*Client, error) 
 	return c, nil
 }
 
-// Rank is the number of the process in the job.
+// Rank returns the number of the process in the job.
 func (c *Client) Rank() int { return c.rank }
 
-// Size is how many processes the job has.
+// Size returns the number of processes of the job.
 func (c *Client) Size() int { return c.size }
 
-// Name identifies the job: the name of its space of keys.
+// Name returns the name of the job's key-value space, which identifies the job.
 func (c *Client) Name() string { return c.keys }
 
-// Put gives a key a value. Others can get it after the next barrier.
+// Put sets the value of a key. Other processes can get it after the next barrier.
 func (c *Client) Put(ctx context.Context, key, value string) error {
 	if !plain(key, maxKey) || !plain(value, maxValue) {
 		return &Error{"put", fmt.Errorf("key %.80q, value %.80q: they are 1 to %d and 1 to %d printable characters without spaces", key, value, maxKey, maxValue)}
@@ -97,7 +96,7 @@ func (c *Client) Barrier(ctx context.Context) error {
 	return err
 }
 
-// Finalize notifies the launcher that the process needs it no longer, and closes the connection.
+// Finalize notifies the launcher that the process no longer needs it, and closes the connection.
 func (c *Client) Finalize(ctx context.Context) error {
 	_, err := c.ask(ctx, "finalize", "finalize_ack")
 	c.conn.Close()
@@ -114,13 +113,13 @@ func (c *Client) Abort(code int) error {
 	return nil
 }
 
-// ask sends a request, and returns the answer.
+// ask sends a request and returns the answer.
 func (c *Client) ask(ctx context.Context, command, answer string, pairs ...string) (message, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	end := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) }) // a connection without deadlines waits
+	end := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) }) // best effort
 	defer func() {
-		if !end() { // no later request ends because of it
+		if !end() { // do not interrupt later requests
 			_ = c.conn.SetDeadline(time.Time{})
 		}
 	}()

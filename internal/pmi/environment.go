@@ -6,17 +6,16 @@ import (
 	"strconv"
 )
 
-// The environment variables in which a launcher says how to reach it, and which process this
-// one is.
+// Environment variables by which a launcher identifies a process and its connection.
 const (
-	// EnvFD is the number of a descriptor that is connected to the launcher.
+	// EnvFD is the number of a descriptor connected to the launcher.
 	EnvFD = "PMI_FD"
-	// EnvRank and EnvSize are the rank of the process, and how many the job has.
+	// EnvRank and EnvSize are the rank of the process and the number of processes of the job.
 	EnvRank = "PMI_RANK"
 	EnvSize = "PMI_SIZE"
 )
 
-// Connect returns a client of the launcher that the environment names.
+// Connect returns a client of the launcher named by the environment.
 func Connect(ctx context.Context, getenv func(string) string) (*Client, error) {
 	var fd, rank, size int
 	for _, v := range []struct {

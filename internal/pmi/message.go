@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// The limits of a line and of what it contains, in bytes: those that launchers announce.
+// Limits of a line and its contents, in bytes, as announced by launchers.
 const (
 	maxLine  = 4096
-	maxName  = 256 // of a space of keys
+	maxName  = 256 // of a key-value space
 	maxKey   = 64
 	maxValue = 1024
 )
 
-// ErrMessage is matched by the error of a line that is not of the protocol.
+// ErrMessage reports a line that violates the protocol.
 var ErrMessage = errors.New("not a line of PMI-1")
 
-// message is a line: its command, and pairs of key and value.
+// message is a line: a command, and pairs of keys and values.
 type message struct {
 	command string
 	pairs   []pair
@@ -26,7 +26,7 @@ type message struct {
 
 type pair struct{ key, value string }
 
-// parse reads a line without its end.
+// parse parses a line without its end.
 func parse(line string) (message, error) {
 	var m message
 	for field := range strings.FieldsSeq(line) {
@@ -49,7 +49,7 @@ func parse(line string) (message, error) {
 	return m, nil
 }
 
-// line returns the message as a line with its end. Pairs are keys and values in turn.
+// line formats a message as a line with its end. pairs alternates keys and values.
 func line(command string, pairs ...string) string {
 	var b strings.Builder
 	b.WriteString("cmd=" + command)
@@ -70,7 +70,7 @@ func (m *message) get(key string) string {
 	return ""
 }
 
-// number returns the value of a key, which is a number, or 0 if it has none.
+// number returns the value of a key as a number, or 0 if the key is missing.
 func (m *message) number(key string) (int, error) {
 	text := m.get(key)
 	if text == "" {
@@ -83,7 +83,7 @@ func (m *message) number(key string) (int, error) {
 	return n, nil
 }
 
-// plain reports whether a key or value can be in a line.
+// plain reports whether a key or value is valid in a line.
 func plain(text string, longest int) bool {
 	if text == "" || len(text) > longest {
 		return false

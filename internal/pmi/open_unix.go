@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// open returns the connection that a descriptor is.
+// open returns the connection with the given descriptor.
 func open(fd int) (Conn, error) {
 	if fd <= 2 {
 		return nil, syscall.EBADF
@@ -19,8 +19,8 @@ func open(fd int) (Conn, error) {
 	if t := st.Mode & syscall.S_IFMT; t != syscall.S_IFSOCK && t != syscall.S_IFIFO {
 		return nil, syscall.ENOTSOCK
 	}
-	syscall.CloseOnExec(fd)                               // it is not for programs that this one starts
-	if err := syscall.SetNonblock(fd, true); err != nil { // so that deadlines work
+	syscall.CloseOnExec(fd)                               // not inherited by child processes
+	if err := syscall.SetNonblock(fd, true); err != nil { // needed for deadlines
 		return nil, err
 	}
 	return os.NewFile(uintptr(fd), "launcher"), nil

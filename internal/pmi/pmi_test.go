@@ -45,7 +45,7 @@ func serve(t *testing.T, size int) ([]Conn, *sync.WaitGroup) {
 	return theirs, &all
 }
 
-// TestJob: all processes get what each of them has put.
+// TestJob: every process gets the values put by all processes.
 func TestJob(t *testing.T) {
 	const size = 5
 	conns, served := serve(t, size)
@@ -79,7 +79,7 @@ func TestJob(t *testing.T) {
 	served.Wait()
 }
 
-// TestRefused: what is refused is an error of the client, and the connection goes on.
+// TestRefused: a rejected request is an error of the client, and the connection remains usable.
 func TestRefused(t *testing.T) {
 	conns, _ := serve(t, 1)
 	ctx := t.Context()
@@ -108,7 +108,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestBarrierCancelled: a process that waits for one that never comes can be cancelled.
+// TestBarrierCancelled: a pending barrier can be canceled.
 func TestBarrierCancelled(t *testing.T) {
 	conns, _ := serve(t, 2)
 	c, err := NewClient(t.Context(), conns[0], 0, 2)
@@ -125,7 +125,7 @@ func TestBarrierCancelled(t *testing.T) {
 	}
 }
 
-// TestAnswers: answers that are not those of a launcher are errors.
+// TestAnswers: invalid answers are errors.
 func TestAnswers(t *testing.T) {
 	for _, tt := range []struct{ answer, want string }{
 		{"", "it has closed the connection"},
@@ -160,7 +160,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestServerStates: the order of requests is checked, and shows how far a process is.
+// TestServerStates: the order of requests is checked and determines the state of a process.
 func TestServerStates(t *testing.T) {
 	s := NewServer(2, "kvs")
 	for _, step := range []struct {
@@ -239,7 +239,7 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// FuzzHandle: no line makes the server fail, and what it answers are lines.
+// FuzzHandle: no line makes the server panic, and its replies are valid lines.
 func FuzzHandle(f *testing.F) {
 	for _, text := range []string{
 		"cmd=init pmi_version=1 pmi_subversion=1", "cmd=get_maxes", "cmd=put kvsname=kvs key=a value=b", "cmd=get kvsname=kvs key=a",

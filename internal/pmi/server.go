@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Server is the launcher's side of a job: what it answers to the lines of each process. It has
-// neither goroutine nor connection, and is used by one goroutine at a time.
+// Server is the launcher's side of a job. It answers the lines of each process. It has no goroutines or connections,
+// and is used by one goroutine at a time.
 type Server struct {
 	name    string
 	mapping string
@@ -16,22 +16,22 @@ type Server struct {
 	waiting int
 }
 
-// State is how far a process is.
+// State is the state of a process.
 type State int
 
-// The states of a process.
+// States of a process.
 const (
-	// Started: it has not said anything, and may be no program that uses MPI.
+	// Started: it has not contacted the launcher, and may not use MPI.
 	Started State = iota
-	// Connected: it has asked for its place in the job.
+	// Connected: it has joined the job.
 	Connected
 	// Waiting: it is in a barrier.
 	Waiting
-	// Finalized: it needs the launcher no longer.
+	// Finalized: it no longer needs the launcher.
 	Finalized
 )
 
-// Reply is a line for a process.
+// Reply is a line to be sent to a process.
 type Reply struct {
 	Rank int
 	Line string
@@ -40,14 +40,13 @@ type Reply struct {
 // AbortError is the request of a process to end the job.
 type AbortError struct{ Code int }
 
-// Error has the code.
+// Error includes the code.
 func (e *AbortError) Error() string { return fmt.Sprintf("the job is aborted with code %d", e.Code) }
 
-// maxKeys is how many keys a process may put, on average.
+// maxKeys is the average number of keys that a process may put.
 const maxKeys = 256
 
-// NewServer is the server of a job of so many processes, all on one host. Name is that of the
-// space of keys.
+// NewServer returns the server of a job of size processes, all on one host. name is the name of the key-value space.
 func NewServer(size int, name string) *Server {
 	return &Server{
 		name: name, keys: map[string]string{}, states: make([]State, size),
@@ -55,14 +54,14 @@ func NewServer(size int, name string) *Server {
 	}
 }
 
-// mappingKey is a key that launchers give a value: which process is on which host.
+// mappingKey is the key by which launchers publish the placement of processes on hosts.
 const mappingKey = "PMI_process_mapping"
 
-// State returns how far a process is.
+// State returns the state of a process.
 func (s *Server) State(rank int) State { return s.states[rank] }
 
-// Handle takes a line of a process, without its end, and adds what is to be sent. The error
-// is an AbortError, or that of a process that does not keep to the protocol.
+// Handle handles a line of a process, without its end, and appends the replies. The error is an *AbortError, or reports
+// a violation of the protocol.
 func (s *Server) Handle(rank int, text string, replies []Reply) ([]Reply, error) {
 	m, err := parse(text)
 	if err != nil {
@@ -119,7 +118,7 @@ func (s *Server) Handle(rank int, text string, replies []Reply) ([]Reply, error)
 	return answer(m.command+"_result", "rc", "-1", "msg", "not_supported"), nil
 }
 
-// put returns why it cannot be done, or "".
+// put stores a value. It returns the reason if it cannot, or "".
 func (s *Server) put(m *message) string {
 	key, value := m.get("key"), m.get("value")
 	switch _, again := s.keys[key]; {
@@ -147,7 +146,7 @@ func (s *Server) get(name, key string) (string, bool) {
 	return value, found
 }
 
-// release ends a barrier that all processes are in.
+// release ends a barrier that all processes have entered.
 func (s *Server) release(replies []Reply) []Reply {
 	if s.waiting < len(s.states) {
 		return replies

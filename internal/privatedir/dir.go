@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// ErrUnsafe: another user could redirect a path, or replace a file.
+// ErrUnsafe reports that another user could redirect a path or replace a file.
 var ErrUnsafe = errors.New("not safe from other users")
 
-// UnsafeError is an ErrUnsafe of a directory or a file.
+// UnsafeError is an ErrUnsafe about a directory or a file.
 type UnsafeError struct {
-	// Path is the directory or file in question, which may be a parent of the one in question.
+	// Path is the unsafe directory or file, which may be a parent of the one requested.
 	Path string
-	// Problem says what is wrong with it, and what to do.
+	// Problem describes the problem and a remedy.
 	Problem string
 }
 
@@ -28,28 +28,28 @@ func (e *UnsafeError) Error() string { return e.Path + " " + e.Problem }
 // Is reports whether target is ErrUnsafe or fs.ErrPermission.
 func (e *UnsafeError) Is(target error) bool { return target == ErrUnsafe || target == fs.ErrPermission }
 
-// replaced is the problem of a file that this user, or root, has replaced meanwhile.
+// replaced is the problem of a file that this user or root replaced while it was opened.
 const replaced = "was replaced while it was opened: try again"
 
-// Dir is a directory to which only root and this process's user can write. Its methods may be called concurrently.
-// All names are of files directly in it.
+// Dir is a directory to which only root and this process's user can write. Its methods may be called concurrently. All
+// names are names of files directly in it.
 type Dir struct {
 	root *os.Root
 	path string
 }
 
-// Make opens the directory at path. It creates it and its missing parents with mode 0700.
+// Make opens the directory at path. It creates the directory and its missing parents with mode 0700.
 func Make(path string) (*Dir, error) { return open(path, 0o700, 0o700) }
 
-// MakeIn is Make, but the parent of path must exist.
+// MakeIn is like Make, but the parent of path must exist.
 func MakeIn(path string) (*Dir, error) { return open(path, 0, 0o700) }
 
 // Open opens an existing directory.
 func Open(path string) (*Dir, error) { return open(path, 0, 0) }
 
-// Parent creates the missing directories above path with the given mode, and checks that no other user can redirect it.
-// The directory may belong to root, or have the sticky bit: then another user may take the name of path before this
-// process does, but cannot replace what this process makes there.
+// Parent creates the missing directories above path with the given mode, and checks that no other user can redirect
+// path. The directory may belong to root, or have the sticky bit: then another user may create path before this process
+// does, but cannot replace files that this process creates there.
 func Parent(path string, mode fs.FileMode) error {
 	abs, err := absolute(path)
 	if err == nil {
@@ -58,7 +58,7 @@ func Parent(path string, mode fs.FileMode) error {
 	return err
 }
 
-// absolute returns an absolute path, in which ".." stays: it may follow a symbolic link.
+// absolute returns an absolute path. It keeps "..", which may follow a symbolic link.
 func absolute(path string) (string, error) {
 	if filepath.IsAbs(path) {
 		return path, nil
@@ -67,8 +67,8 @@ func absolute(path string) (string, error) {
 	return dir + string(filepath.Separator) + path, err
 }
 
-// open opens a directory. It creates missing parents with the mode of parents, and the directory with that of last,
-// unless that is 0.
+// open opens a directory. It creates missing parents with mode parents, and the directory with mode last, unless the
+// mode is 0.
 func open(path string, parents, last fs.FileMode) (*Dir, error) {
 	abs, err := absolute(path)
 	if err != nil {
@@ -81,20 +81,20 @@ func open(path string, parents, last fs.FileMode) (*Dir, error) {
 	return &Dir{root, path}, nil
 }
 
-// Path returns the path by which the directory was opened.
+// Path returns the path with which the directory was opened.
 func (d *Dir) Path() string { return d.path }
 
 // Join returns the path of a file.
 func (d *Dir) Join(name string) string { return filepath.Join(d.path, name) }
 
-// Close closes the directory. Files that are open are not affected.
+// Close closes the directory. Open files are not affected.
 func (d *Dir) Close() error { return d.root.Close() }
 
-// partial ends the names of files that are not complete.
+// partial is the suffix of files that are not complete.
 const partial = ".partial"
 
-// PartialOf returns the name that a file was to get, of the name that it has until Commit, or false for the name of any
-// other file.
+// PartialOf returns the final name of a file, given its name before Commit. It returns false for the name of any other
+// file.
 func PartialOf(name string) (of string, ok bool) {
 	stem, ok := strings.CutSuffix(name, partial)
 	dot := strings.LastIndexByte(stem, '.')
@@ -104,7 +104,7 @@ func PartialOf(name string) (of string, ok bool) {
 	return stem[:dot], true
 }
 
-// File is a new file, which has an unpredictable name until Commit.
+// File is a new file. Its name is unpredictable until Commit.
 type File struct {
 	*os.File
 	d              *Dir
@@ -117,21 +117,21 @@ func (d *Dir) Create(name string) (*File, error) {
 		return nil, err
 	}
 	temp := name + "." + rand.Text() + partial
-	f, err := d.root.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) // which does not follow a link
+	f, err := d.root.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) // O_EXCL does not follow a link
 	if err != nil {
 		return nil, d.named(err)
 	}
 	return &File{f, d, name, temp}, nil
 }
 
-// Commit closes the file and gives it its name. It replaces a file of that name. If it fails, the file is removed.
+// Commit closes the file and renames it to its final name, replacing an existing file. On failure it removes the file.
 func (f *File) Commit() error {
 	err := f.File.Close()
 	if err == nil {
 		err = f.d.root.Rename(f.tempName, f.name)
 	}
 	if err != nil {
-		_ = f.d.root.Remove(f.tempName) // the error is already known
+		_ = f.d.root.Remove(f.tempName) // the first error is returned
 		return f.d.named(err)
 	}
 	return nil
@@ -142,7 +142,7 @@ func (f *File) Discard() error {
 	return errors.Join(f.File.Close(), f.d.Remove(f.tempName))
 }
 
-// WriteFile writes a file that is complete when it gets its name.
+// WriteFile writes a file, which appears under its name only when complete.
 func (d *Dir) WriteFile(name string, data []byte) error {
 	f, err := d.Create(name)
 	if err != nil {
@@ -155,7 +155,7 @@ func (d *Dir) WriteFile(name string, data []byte) error {
 }
 
 // Open opens a file for reading. It must be a regular file of this process's user to which no other user may write, and
-// no link.
+// not a link.
 func (d *Dir) Open(name string) (*os.File, error) {
 	if err := valid(name); err != nil {
 		return nil, err
@@ -177,7 +177,7 @@ func (d *Dir) Open(name string) (*os.File, error) {
 	return f, nil
 }
 
-// ReadFile returns the content of a file of at most the given number of bytes, which Open opens.
+// ReadFile opens a file with Open and returns its content, at most the given number of bytes.
 func (d *Dir) ReadFile(name string, most int64) ([]byte, error) {
 	f, err := d.Open(name)
 	if err != nil {
@@ -191,7 +191,7 @@ func (d *Dir) ReadFile(name string, most int64) ([]byte, error) {
 	return data, err
 }
 
-// Remove removes a file, or a link and not its target.
+// Remove removes a file, or a link but not its target.
 func (d *Dir) Remove(name string) error {
 	err := valid(name)
 	if err == nil {
@@ -200,7 +200,7 @@ func (d *Dir) Remove(name string) error {
 	return err
 }
 
-// Files returns the regular files of this process's user, sorted by name. Everything else in the directory is left out.
+// Files returns the regular files of this process's user, sorted by name. It ignores everything else in the directory.
 func (d *Dir) Files() ([]fs.FileInfo, error) {
 	entries, err := fs.ReadDir(d.root.FS(), ".")
 	if err != nil {
@@ -216,7 +216,7 @@ func (d *Dir) Files() ([]fs.FileInfo, error) {
 	return files, nil
 }
 
-// valid refuses names that are not those of files directly in a directory.
+// valid rejects names that are not names of files directly in a directory.
 func valid(name string) error {
 	if name == "" || name == "." || !filepath.IsLocal(name) || strings.ContainsAny(name, `/\`) {
 		return fmt.Errorf("%q is not the name of a file: %w", name, fs.ErrInvalid)
@@ -224,7 +224,7 @@ func valid(name string) error {
 	return nil
 }
 
-// named adds the directory's path to the error of a file.
+// named adds the directory's path to an error about a file.
 func (d *Dir) named(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok && !filepath.IsAbs(e.Path) {
 		return &fs.PathError{Op: strings.TrimSuffix(e.Op, "at"), Path: d.Join(e.Path), Err: e.Err}

@@ -21,7 +21,7 @@ func make1(t *testing.T) *Dir {
 	return d
 }
 
-// TestFiles: a file is there under its name when it is complete, and never before.
+// TestFiles: a file appears under its name only when it is complete.
 func TestFiles(t *testing.T) {
 	d := make1(t)
 	names := func() (all string) {
@@ -74,7 +74,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestPartialOf: only names of files that are not complete have another one.
+// TestPartialOf: only names of incomplete files have a final name.
 func TestPartialOf(t *testing.T) {
 	for _, name := range []string{"", "x", "x.partial", ".partial", "x.y.partial",
 		"." + strings.Repeat("A", 26) + ".partial", "x." + strings.Repeat("A", 26)} {
@@ -100,7 +100,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestMissing: a directory is made only by those that may.
+// TestMissing: a directory is created only by the functions that may create it.
 func TestMissing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "b")
 	if _, err := Open(path); !errors.Is(err, fs.ErrNotExist) {

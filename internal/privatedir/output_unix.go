@@ -57,11 +57,11 @@ func (w *walker) openNew(name, path string, mode fs.FileMode) (int, error) {
 	return fd, nil
 }
 
-// openOwn opens a file in the current directory that nobody else can have put there.
+// openOwn opens an existing file in the current directory that only this user can have created.
 func (w *walker) openOwn(name, path string) (int, error) {
 	fd, err := unix.Openat(w.fd, name, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	switch {
-	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.EMLINK): // FreeBSD has the latter
+	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.EMLINK): // EMLINK on FreeBSD
 		return -1, &UnsafeError{path,
 			"is a symbolic link, where other users may write: remove it, or name another file"}
 	case err != nil:

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// program names this project's directories in places that are shared with other programs.
+// program names this project's directories in places shared with other programs.
 const program = "zrlmpi"
 
-// RuntimePlaces returns the paths at which the directory for sockets of this user's processes may be, in order of
-// preference. A process that searches for others searches all that exist, as each process may have another environment.
+// RuntimePlaces returns the possible paths of the directory for sockets of this user's processes, in order of
+// preference. A process that searches for others searches all paths, because each process may have another environment.
 func RuntimePlaces() []string {
 	shared, home := runtimePlaces(os.Geteuid())
 	if home != "" {
@@ -28,7 +28,7 @@ func RuntimePlacesOf(uid int) []string {
 	return shared
 }
 
-// Runtime makes the directory for sockets of this user's processes, in the first of RuntimePlaces where it can.
+// Runtime makes the directory for sockets of this user's processes at the first possible path of RuntimePlaces.
 func Runtime() (*Dir, error) {
 	shared, home := runtimePlaces(os.Geteuid())
 	var errs []error
@@ -49,10 +49,10 @@ func Runtime() (*Dir, error) {
 	return nil, fmt.Errorf("no directory for sockets, set XDG_RUNTIME_DIR: %w", placesError(errs))
 }
 
-// placesError has the error of each place.
+// placesError has an error for each place.
 type placesError []error
 
-// Error is in one line.
+// Error returns all errors in one line.
 func (e placesError) Error() string {
 	texts := make([]string, len(e))
 	for i, err := range e {
@@ -64,8 +64,8 @@ func (e placesError) Error() string {
 // Unwrap returns the errors.
 func (e placesError) Unwrap() []error { return e }
 
-// runtimePlaces returns paths in directories that exist where they are used, and one in the home directory, or "":
-// another user may have taken the names in shared directories.
+// runtimePlaces returns paths in existing directories, and a path in the home directory, or "". The latter is needed
+// because another user may have taken the names in shared directories.
 func runtimePlaces(uid int) (shared []string, home string) {
 	own := uid == os.Geteuid()
 	add := func(dir, name string) {
@@ -75,14 +75,14 @@ func runtimePlaces(uid int) (shared []string, home string) {
 	}
 	if own {
 		add(os.Getenv("XDG_RUNTIME_DIR"), program)
-		service, _, _ := strings.Cut(os.Getenv("RUNTIME_DIRECTORY"), ":") // of a unit of systemd, which may see no other
+		service, _, _ := strings.Cut(os.Getenv("RUNTIME_DIRECTORY"), ":") // of a systemd unit, which may see no other
 		add(service, program)
 	}
 	add(filepath.Join("/run/user", strconv.Itoa(uid)), program)
 	if uid == 0 {
 		add("/run", program)
 	}
-	// A batch system sets $TMPDIR in its jobs only. A container may have a root file system that is read-only.
+	// A batch system sets $TMPDIR only in its jobs. A container may have a read-only root file system.
 	for _, dir := range []string{"/tmp", os.TempDir(), "/dev/shm"} {
 		add(dir, fmt.Sprintf("%s-%d", program, uid))
 	}
@@ -90,15 +90,15 @@ func runtimePlaces(uid int) (shared []string, home string) {
 		return shared, ""
 	}
 	state, err := StatePlace()
-	host, hostErr := os.Hostname() // other hosts may share the home directory
+	host, hostErr := os.Hostname() // hosts may share the home directory
 	if err == nil && hostErr == nil {
 		home = filepath.Join(state, "run-"+filepath.Base(host))
 	}
 	return shared, home
 }
 
-// StatePlace returns the path of the directory for state that is kept from one process of this user to the next: in
-// $XDG_STATE_HOME, or in ~/.local/state where that is not an absolute path.
+// StatePlace returns the path of this user's directory for persistent state: in $XDG_STATE_HOME, or in ~/.local/state
+// if that is not an absolute path.
 func StatePlace() (string, error) {
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, program), nil

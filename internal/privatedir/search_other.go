@@ -4,5 +4,5 @@ package privatedir
 
 import "golang.org/x/sys/unix"
 
-// searchOnly opens directories. Those that this user may not read cannot be opened here.
+// searchOnly opens directories that this user may read; others cannot be opened here.
 const searchOnly = unix.O_RDONLY

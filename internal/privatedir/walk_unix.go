@@ -17,11 +17,11 @@ import (
 
 const (
 	nonBlocking = unix.O_NONBLOCK
-	// writable are the permission bits of users other than the owner.
+	// writable are the write permission bits of group and others.
 	writable = unix.S_IWGRP | unix.S_IWOTH
-	// reachable are the bits with which other users get into a directory.
+	// reachable are the search permission bits of group and others.
 	reachable = unix.S_IXGRP | unix.S_IXOTH
-	// maxLinks bounds the symbolic links of a path, as the kernel does.
+	// maxLinks bounds the symbolic links of a path, like the kernel.
 	maxLinks = 40
 )
 
@@ -39,7 +39,7 @@ func openRoot(path string, parents, last fs.FileMode) (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Nobody else can have replaced it meanwhile; this user can.
+	// Only this user can have replaced it meanwhile.
 	info, err := root.Stat(".")
 	if err == nil && !w.is(info) {
 		err = &UnsafeError{path, replaced}
@@ -59,8 +59,8 @@ func checkParents(path string, mode fs.FileMode) error {
 	return err
 }
 
-// ServiceOwner returns the user to whom root has given the directory of a file, if that is one in /run to which no
-// other user may write, as the service manager makes them: no other user can have put the file there.
+// ServiceOwner returns the owner of the directory of a file, if it is a directory in /run to which no other user may
+// write. Service managers make such directories for a user: no other user can have created the file.
 func ServiceOwner(path string) (uid int, ok bool) {
 	run, err := walk("/run", 0, 0)
 	if err != nil {
@@ -80,22 +80,23 @@ func ServiceOwner(path string) (uid int, ok bool) {
 	return int(w.stat.Uid), ok
 }
 
-// walker is at a directory on a path from the root of the file system.
+// walker is a position on a path from the root of the file system.
 type walker struct {
 	fd    int
-	at    []string // the names that lead to it, none of which is a symbolic link
+	at    []string // path from the root, without symbolic links
 	stat  unix.Stat_t
 	root  uint32 // owner of /
 	links int
-	// hidden: users other than root and this one cannot reach it, as they cannot get into a directory above it.
+	// hidden is true if users other than root and this one cannot reach the directory, because they may not search a
+	// directory above it.
 	hidden bool
-	// anywhere: directories may belong to other users, who may write to them; only their links are refused.
+	// anywhere allows directories that belong to other users or are writable for them, but not links there.
 	anywhere bool
 }
 
-// walk opens the directories of an absolute path and checks each. A symbolic link restarts it at the root. Those that
-// are missing are created with the mode of parents, and the one of the whole path with that of last, unless that is 0.
-// The caller must close the walker.
+// walk opens the directories of an absolute path in sequence and checks each. A symbolic link restarts it at the root.
+// It creates missing directories with mode parents, and the last one with mode last, unless the mode is 0. The caller
+// must close the walker.
 func walk(path string, parents, last fs.FileMode) (*walker, error) {
 	w := &walker{fd: -1}
 	if err := w.to(path, parents, last); err != nil {
@@ -105,7 +106,7 @@ func walk(path string, parents, last fs.FileMode) (*walker, error) {
 	return w, nil
 }
 
-// to is walk with a new walker.
+// to is walk for a new walker.
 func (w *walker) to(path string, parents, last fs.FileMode) error {
 	if err := w.restart(); err != nil {
 		return err
@@ -117,7 +118,7 @@ func (w *walker) to(path string, parents, last fs.FileMode) error {
 			mode = last
 		}
 		var err error
-		if name == ".." { // as the kernel does: of what a link before it leads to
+		if name == ".." { // like the kernel, after links are resolved
 			rest = slices.Concat(w.at[:max(len(w.at)-1, 0)], rest)
 			err = w.restart()
 		} else {
@@ -143,7 +144,7 @@ func names(path string) []string {
 	return slices.DeleteFunc(strings.Split(path, "/"), func(name string) bool { return name == "" || name == "." })
 }
 
-// restart goes to the root of the file system.
+// restart moves to the root of the file system.
 func (w *walker) restart() error {
 	fd, err := unix.Open("/", searchOnly|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -158,8 +159,8 @@ func (w *walker) restart() error {
 	return w.check()
 }
 
-// enter goes to a directory in the current one, which it creates with the mode unless that is 0. If the name is that of
-// a symbolic link, it returns the link's target and stays.
+// enter moves to a subdirectory of the current directory. It creates the subdirectory with the given mode, unless that
+// is 0. If the name is a symbolic link, it returns the target and does not move.
 func (w *walker) enter(name string, mode fs.FileMode) (target string, err error) {
 	path := filepath.Join(w.path(), name)
 	fd, err := w.openDirectory(name)
@@ -193,12 +194,12 @@ func (w *walker) openDirectory(name string) (int, error) {
 	}
 }
 
-// readlink returns the target of a name that is a symbolic link. It is an error where another user could have made it.
+// readlink returns the target of a symbolic link. It returns an error if another user could have made the link.
 func (w *walker) readlink(name string) (target string, linked bool, err error) {
 	var stat unix.Stat_t
 	isLink := unix.Fstatat(w.fd, name, &stat, unix.AT_SYMLINK_NOFOLLOW) == nil && stat.Mode&unix.S_IFMT == unix.S_IFLNK
 	if !isLink {
-		return "", false, nil // to open it reports the error
+		return "", false, nil // opening it reports the error
 	}
 	path := filepath.Join(w.path(), name)
 	if !w.isOurs() || !w.trusts(stat.Uid) {
@@ -221,12 +222,12 @@ func (w *walker) trusts(uid uint32) bool {
 	return uid == 0 || uid == w.root || int(uid) == os.Geteuid()
 }
 
-// isOurs reports whether only root and this user can have made the files in the directory.
+// isOurs reports whether only root and this user can have created the files in the directory.
 func (w *walker) isOurs() bool {
 	return w.trusts(w.stat.Uid) && (w.stat.Mode&writable == 0 || w.hidden)
 }
 
-// check refuses a directory in which other users could replace the next one on the path.
+// check rejects a directory in which other users could replace the next one on the path.
 func (w *walker) check() error {
 	switch {
 	case w.anywhere:
@@ -239,7 +240,7 @@ func (w *walker) check() error {
 	return nil
 }
 
-// private refuses a directory that is not this user's alone.
+// private rejects a directory that does not belong to this user, or to which others may write.
 func (w *walker) private() error {
 	switch {
 	case int(w.stat.Uid) != os.Geteuid():
@@ -258,7 +259,7 @@ func (w *walker) othersMayWrite() error {
 
 func (w *walker) path() string { return "/" + strings.Join(w.at, "/") }
 
-// is reports whether info is of the current directory.
+// is reports whether info describes the current directory.
 func (w *walker) is(info fs.FileInfo) bool {
 	of, ok := info.Sys().(*syscall.Stat_t)
 	return ok && of.Dev == w.stat.Dev && of.Ino == w.stat.Ino
@@ -271,7 +272,8 @@ func (w *walker) close() {
 	w.fd = -1
 }
 
-// checkFile returns an error unless info describes a regular file of this process's user to which no other may write.
+// checkFile returns an error unless info describes a regular file of this process's user to which no other user may
+// write.
 func checkFile(path string, info fs.FileInfo) error {
 	of, ok := info.Sys().(*syscall.Stat_t)
 	switch {
@@ -286,7 +288,8 @@ func checkFile(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// Lock waits until no other process has locked the directory. It is unlocked by unlock, and at the end of the process.
+// Lock waits until no other process holds the lock of the directory, and takes it. The lock is released by unlock, and
+// at the end of the process.
 func (d *Dir) Lock() (unlock func(), err error) {
 	f, err := d.root.Open(".")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // other is a user that owns nothing.
 const other = 54321
 
-// TestWalk: a path is refused if another user could redirect it, and followed otherwise. Only root can give files to
+// TestWalk: a path is rejected if another user could redirect it, and followed otherwise. Only root can give files to
 // another user.
 func TestWalk(t *testing.T) {
 	for _, tt := range []struct {
@@ -26,7 +26,7 @@ func TestWalk(t *testing.T) {
 		// set prepares an empty directory.
 		set  func(dir string) error
 		path string
-		want string // in the error, or nothing
+		want string // in the error, or ""
 	}{
 		{"mine", false, func(dir string) error { return os.Mkdir(dir+"/d", 0o755) }, "d", ""},
 		{"new", false, nil, "d/e/f", ""},
@@ -57,7 +57,7 @@ func TestWalk(t *testing.T) {
 			if tt.root {
 				needs.Root(t, "directories of other users", "can give files to another user")
 			}
-			// The test's own directory is hidden, but the rules are for those that are not.
+			// The test's directory is hidden, but the rules are for directories that are not.
 			dir, err := filepath.EvalSymlinks(t.TempDir())
 			if err == nil {
 				err = errors.Join(os.Chmod(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755))
@@ -85,7 +85,7 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// mode returns a function that makes a directory with a mode that the umask does not change.
+// mode returns a function that makes a directory with the given mode, regardless of the umask.
 func mode(name string, m fs.FileMode) func(string) error {
 	return func(dir string) error {
 		path := filepath.Join(dir, name)
@@ -111,8 +111,7 @@ func then(all ...func(string) error) func(string) error {
 	}
 }
 
-// TestPlanted: a file that another user put into a directory before it was private is neither read nor followed, and
-// not listed.
+// TestPlanted: a file that another user put into a directory before it was private is not read, followed or listed.
 func TestPlanted(t *testing.T) {
 	d := make1(t)
 	outside := filepath.Join(t.TempDir(), "outside")
@@ -152,7 +151,7 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-// TestReplaced: a directory that is renamed away after it was opened stays the one that is used.
+// TestReplaced: an open directory that is renamed remains in use.
 func TestReplaced(t *testing.T) {
 	d := make1(t)
 	if err := os.Rename(d.Path(), d.Path()+"-old"); err != nil {
@@ -169,7 +168,7 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// TestLock: one at a time.
+// TestLock: only one process at a time holds the lock.
 func TestLock(t *testing.T) {
 	d := make1(t)
 	unlock, err := d.Lock()
@@ -192,7 +191,7 @@ func TestLock(t *testing.T) {
 	<-second
 }
 
-// TestRuntime: a place that another user has taken is ignored, and the next one used.
+// TestRuntime: a place taken by another user is skipped, and the next one is used.
 func TestRuntime(t *testing.T) {
 	dir, home := t.TempDir(), t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", dir)
@@ -228,7 +227,7 @@ func TestRuntime(t *testing.T) {
 	}
 }
 
-// TestOutput: a file that a user has named is written where only that user can have chosen it.
+// TestOutput: a file named by the user is written only where no other user can have created it.
 func TestOutput(t *testing.T) {
 	const secret = "secret"
 	open := then(mode("d", 0o777|fs.ModeSticky), func(dir string) error {
@@ -283,7 +282,7 @@ func TestOutput(t *testing.T) {
 			}
 			switch {
 			case tt.name == "fifo":
-				if !errors.Is(err, syscall.ENXIO) { // it has no reader
+				if !errors.Is(err, syscall.ENXIO) { // the FIFO has no reader
 					t.Error(err)
 				}
 			case (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want):

@@ -1,6 +1,6 @@
-// Package query is how tools ask for states, of a daemon, a job or a rank alike: a request names its kind and version, and
-// a Handler answers it. Requests are carried by HTTP to a daemon (package daemon/control), and by a Unix socket to a rank
-// of a job (package internal/jobs).
+// Package query is the interface by which tools query the state of a daemon, a job or a rank: a request has a kind and
+// a version, and a Handler answers it. HTTP carries requests to a daemon (package daemon/control), a Unix socket to a
+// rank of a job (package internal/jobs).
 //
 // It must never know who answers, or how a request is carried.
 package query
@@ -13,16 +13,16 @@ import (
 	"io"
 )
 
-// Version of requests. A higher one has requests that a lower one does not know.
+// Version is the version of requests. A higher version has additional requests.
 const Version = 1
 
-// AnyRank as Request.Rank leaves the choice of a local rank to the handler.
+// AnyRank in Request.Rank leaves the choice of a local rank to the handler.
 const AnyRank = -1
 
-// Kind of a request.
+// Kind is the kind of a request.
 type Kind string
 
-// The kinds of requests, and the documents of their responses.
+// Kinds of requests, with the documents of their responses.
 const (
 	Status  Kind = "status"  // state.Status of a daemon or job, node.Report of a rank
 	Metrics Kind = "metrics" // node.Report with counters and histograms
@@ -33,19 +33,19 @@ const (
 	Packets Kind = "packets" // a stream: a recording, in pcapng
 )
 
-// Request asks for something.
+// Request is a request of a tool.
 type Request struct {
-	// Version is that of the caller.
+	// Version is the version of the caller.
 	Version int  `json:"version"`
 	Kind    Kind `json:"kind"`
-	// Rank is the local rank that the request is for, or AnyRank, and Peer the other rank that it is about.
+	// Rank is the local rank that handles the request, or AnyRank. Peer is the other rank that it concerns.
 	Rank int `json:"rank"`
 	Peer int `json:"peer"`
 }
 
-// Response answers a request by one of its fields, or by none if the request was carried out.
+// Response is the answer to a request. At most one field is set; none means success without a document.
 type Response struct {
-	// Document is encoded as JSON. From a carrier it is a json.RawMessage.
+	// Document is encoded as JSON. A carrier returns it as a json.RawMessage.
 	Document any
 	// Stream writes the answer until ctx is done or writing fails.
 	Stream func(ctx context.Context, to io.Writer)
@@ -55,10 +55,10 @@ type Response struct {
 // Handler answers requests. It is called concurrently.
 type Handler func(ctx context.Context, r Request) Response
 
-// ErrUnknown: the handler does not answer requests of this kind.
+// ErrUnknown reports that the handler does not answer requests of this kind.
 var ErrUnknown = errors.New("no such request")
 
-// Unknown is the response to a request that the handler does not answer.
+// Unknown returns the response to a request that the handler does not answer.
 func Unknown(r Request) Response { return Response{Err: fmt.Errorf("%w: %q", ErrUnknown, r.Kind)} }
 
 // Get makes a request and returns its document.
@@ -78,7 +78,7 @@ func Get[T any](ctx context.Context, h Handler, r Request) (document T, err erro
 	return document, fmt.Errorf("the answer to %q is %T, and no %T", r.Kind, resp.Document, document)
 }
 
-// Do makes a request that has no document.
+// Do makes a request without a document.
 func Do(ctx context.Context, h Handler, r Request) error {
 	r.Version = Version
 	return h(ctx, r).Err

@@ -16,23 +16,23 @@ import (
 )
 
 const (
-	// maxNames bounds the entries of a directory that are read.
+	// maxNames bounds the number of directory entries read.
 	maxNames = 1 << 16
-	// staleAge is the age at which Sweep removes a socket on which no process listens. A socket that was just bound is
-	// not listened on yet.
+	// staleAge is the age from which Sweep removes a socket without a listening process. A socket that was just bound
+	// has none yet.
 	staleAge = time.Minute
-	// lockTime bounds the wait for another process that listens, which takes it microseconds.
+	// lockTime bounds the wait for another process that is about to listen, which takes microseconds.
 	lockTime = time.Second
 )
 
-// Dir is an open directory of sockets. Its user is this process's, except for OpenOf.
+// Dir is an open directory of sockets. It belongs to this process's user, except with OpenOf.
 type Dir struct {
 	handle *os.File
 	path   string
 	uid    int
 }
 
-// Make opens the directory at path. It creates it and its missing parents with mode 0700. The error matches
+// Make opens the directory at path. It creates the directory and its missing parents with mode 0700. The error matches
 // privatedir.ErrUnsafe if another user could redirect the path or write to the directory.
 func Make(path string) (*Dir, error) { return opened(privatedir.Make(path)) }
 
@@ -51,8 +51,8 @@ func opened(p *privatedir.Dir, err error) (*Dir, error) {
 	return &Dir{handle, p.Path(), os.Geteuid()}, nil
 }
 
-// OpenOf opens the directory of any user. That user may have redirected the path, but Connect reaches only that user's
-// processes.
+// OpenOf opens a directory of any user. That user may have redirected the path, but Connect only reaches processes of
+// that user.
 func OpenOf(path string, uid int) (*Dir, error) {
 	f, err := os.OpenFile(path, unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -71,13 +71,13 @@ func OpenOf(path string, uid int) (*Dir, error) {
 // Close closes the directory. Sockets in it are not affected.
 func (d *Dir) Close() error { return d.handle.Close() }
 
-// Path returns the path by which the directory was opened.
+// Path returns the path with which the directory was opened.
 func (d *Dir) Path() string { return d.path }
 
-// at returns a path of a file in the directory, short enough for a socket, which is valid until Close.
+// at returns a path of a file in the directory that is short enough for a socket. It is valid until Close.
 func (d *Dir) at(name string) string { return fmt.Sprintf("/proc/self/fd/%d/%s", d.handle.Fd(), name) }
 
-// Names returns the names of the entries of the given type (fs.ModeSocket, fs.ModeDir) in ascending order.
+// Names returns the names of all entries of the given type (fs.ModeSocket, fs.ModeDir) in ascending order.
 func (d *Dir) Names(of fs.FileMode) ([]string, error) {
 	fd, err := unix.Openat(int(d.handle.Fd()), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -111,8 +111,8 @@ func (d *Dir) Remove(name string) error {
 	return nil
 }
 
-// Sweep removes sockets of processes that are gone. It reports whether the directory has been without any for as long
-// as sockets stay: a process may be about to listen in a younger one.
+// Sweep removes sockets of ended processes. It reports whether the directory is unused: it is at least staleAge old and
+// has no sockets left. In a younger one, a process may be about to listen.
 func (d *Dir) Sweep() (unused bool) {
 	unused = d.age(".") >= staleAge
 	names, err := d.Names(fs.ModeSocket)
@@ -127,7 +127,7 @@ func (d *Dir) Sweep() (unused bool) {
 	return unused
 }
 
-// age returns the time since a file was made; 0 for one that is gone.
+// age returns the time since a file was modified, or 0 if it does not exist.
 func (d *Dir) age(name string) time.Duration {
 	var stat unix.Stat_t
 	if err := unix.Fstatat(int(d.handle.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
@@ -142,10 +142,10 @@ func (d *Dir) stale(name string, kind int) bool {
 	if err == nil {
 		unix.Close(fd)
 	}
-	return errors.Is(err, unix.ECONNREFUSED) // and EPROTOTYPE for one of another kind that is listened on
+	return errors.Is(err, unix.ECONNREFUSED) // EPROTOTYPE means a listening socket of another kind
 }
 
-// lock waits until no other process listens or sweeps here.
+// lock waits until no other process is about to listen here, and locks the directory.
 func (d *Dir) lock() (unlock func(), err error) {
 	fd, begin := int(d.handle.Fd()), time.Now()
 	for {
@@ -162,11 +162,11 @@ func (d *Dir) lock() (unlock func(), err error) {
 // UID returns the user of the directory.
 func (d *Dir) UID() int { return d.uid }
 
-// Listens reports whether a process of the directory's user listens by a name, and which one.
+// Listens reports whether a process of the directory's user listens on the named socket, and which one.
 func (d *Dir) Listens(name string, kind int) (p Peer, listens bool) {
 	fd, p, err := d.connect(name, kind)
 	if err == nil {
 		unix.Close(fd)
 	}
-	return p, err == nil || errors.Is(err, unix.EAGAIN) // it accepts no connections at the moment
+	return p, err == nil || errors.Is(err, unix.EAGAIN) // EAGAIN: its backlog is full
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// listenAt listens by a name in a directory until the test ends.
+// listenAt listens on a name in a directory until the test ends.
 func listenAt(t *testing.T, path, name string) *Dir {
 	t.Helper()
 	d, fd, err := Listen(path, name, unix.SOCK_STREAM)
@@ -34,8 +34,8 @@ func listenAt(t *testing.T, path, name string) *Dir {
 	return d
 }
 
-// TestListen: a process is found by its name, whatever the length of the path; a second one is refused; the socket of
-// one that is gone is replaced.
+// TestListen: a process is found by its name, whatever the length of the path. A second process is rejected, and the
+// socket of an ended one is replaced.
 func TestListen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), strings.Repeat("long", 50))
 	d := listenAt(t, path, "name")
@@ -53,7 +53,7 @@ func TestListen(t *testing.T) {
 	if err := d.Remove("name"); err != nil {
 		t.Error(err)
 	}
-	for range 2 { // which leave their sockets
+	for range 2 { // each leaves its socket behind
 		other, fd, err := Listen(path, "gone", unix.SOCK_SEQPACKET)
 		if err != nil {
 			t.Fatal(err)
@@ -74,7 +74,8 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestListenAtOnce: of processes that want a name at the same time, whose owner is gone, one gets it.
+// TestListenAtOnce: of several processes that request the name of an ended process at the same time, exactly one gets
+// it.
 func TestListenAtOnce(t *testing.T) {
 	path := t.TempDir()
 	for range 200 {
@@ -105,7 +106,7 @@ func TestListenAtOnce(t *testing.T) {
 	}
 }
 
-// TestRemoved: a directory that another process removes, as it is empty, is made again.
+// TestRemoved: an empty directory removed by another process is created again.
 func TestRemoved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "job")
 	end, removed := make(chan struct{}), make(chan struct{})
@@ -138,7 +139,7 @@ func TestRemoved(t *testing.T) {
 	<-removed
 }
 
-// TestSweep: only sockets on which nobody listens are removed, and only when they are old.
+// TestSweep: only old sockets without a listening process are removed.
 func TestSweep(t *testing.T) {
 	path, old := t.TempDir(), time.Now().Add(-2*staleAge)
 	alive := listenAt(t, path, "alive")
@@ -170,8 +171,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestForeign: nothing is sent to a process of another user, wherever its socket is; a directory of another user is
-// opened by that user's number only; and a link is not followed.
+// TestForeign: nothing is sent to a process of another user, wherever its socket is. A directory of another user is
+// opened only by that user's ID, and a link is not followed.
 func TestForeign(t *testing.T) {
 	needs.Root(t, "sockets of other users", "can be another user")
 	path, err := os.MkdirTemp("", "r")

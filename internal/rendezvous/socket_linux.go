@@ -11,18 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The errors of Connect and Listen.
+// Errors of Connect and Listen.
 var (
-	// ErrNoProcess: no process listens by the name.
+	// ErrNoProcess reports that no process listens on the name.
 	ErrNoProcess = errors.New("no process listens here")
-	// ErrForeign: the process that listens is another user's.
+	// ErrForeign reports that the listening process belongs to another user.
 	ErrForeign = errors.New("it is another user's process")
 )
 
-// TakenError: another process of this user listens by the name.
+// TakenError reports that another process of this user listens on the name.
 type TakenError struct {
 	Path string
-	// PID is the process, or 0 if it cannot be seen from here, as one of another container.
+	// PID is the process, or 0 if it is not visible from here, for example in another container.
 	PID int
 }
 
@@ -34,14 +34,14 @@ func (e *TakenError) Error() string {
 // Is reports whether target is EADDRINUSE.
 func (e *TakenError) Is(target error) bool { return target == unix.EADDRINUSE }
 
-// Peer is the process at the other end of a connection, as the kernel says.
+// Peer is the process at the other end of a connection, according to the kernel.
 type Peer struct {
-	// PID is 0 if the process cannot be seen from here, as one of another container.
+	// PID is 0 if the process is not visible from here, for example in another container.
 	PID, UID int
 }
 
-// PeerOf returns the process at the other end of a connection: the one that has connected, or that listened when it was
-// connected to.
+// PeerOf returns the process at the other end of a connection: the process that connected, or that listened at the time
+// of the connection.
 func PeerOf(fd int) (Peer, error) {
 	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
@@ -50,15 +50,15 @@ func PeerOf(fd int) (Peer, error) {
 	return Peer{int(cred.Pid), int(cred.Uid)}, nil
 }
 
-// backlog is the number of connections that wait to be accepted: the kernel's default limit.
+// backlog is the maximum number of connections waiting to be accepted: the kernel's default limit.
 const backlog = 4096
 
-// maxMade bounds how often Listen makes a directory again that another process removes, as it is empty.
+// maxMade bounds the retries of Listen when another process removes the empty directory.
 const maxMade = 100
 
 // Listen makes the directory at path, and returns a socket in it of the given kind, such as unix.SOCK_STREAM, that
-// listens by a name. It replaces the socket of a process that is gone. The error is a *TakenError if another process
-// listens by that name. The caller removes the name before it closes the socket.
+// listens on the name. It replaces the socket of an ended process. The error is a *TakenError if another process
+// listens on the name. The caller must remove the name before it closes the socket.
 func Listen(path, name string, kind int) (d *Dir, fd int, err error) {
 	for range maxMade {
 		if d, err = Make(path); err == nil {
@@ -115,8 +115,8 @@ func listen(path string, kind int) (fd int, err error) {
 	return fd, nil
 }
 
-// Connect connects to the process that listens by a name. It does not wait. The error matches ErrNoProcess if there is
-// none, and ErrForeign if it is not the directory's user's.
+// Connect connects to the process that listens on the name. It does not wait. The error matches ErrNoProcess if there
+// is no process, and ErrForeign if the process does not belong to the directory's user.
 func (d *Dir) Connect(name string, kind int) (*net.UnixConn, Peer, error) {
 	fd, peer, err := d.connect(name, kind)
 	if err != nil {
@@ -126,7 +126,7 @@ func (d *Dir) Connect(name string, kind int) (*net.UnixConn, Peer, error) {
 		return nil, Peer{}, err
 	}
 	f := os.NewFile(uintptr(fd), name)
-	defer f.Close() // FileConn has another descriptor
+	defer f.Close() // FileConn duplicates the descriptor
 	conn, err := net.FileConn(f)
 	if err != nil {
 		return nil, Peer{}, err
@@ -138,7 +138,7 @@ func (d *Dir) connect(name string, kind int) (fd int, peer Peer, err error) {
 	fail := func(op string, err error) (int, Peer, error) {
 		return -1, Peer{}, &fs.PathError{Op: op, Path: filepath.Join(d.path, name), Err: err}
 	}
-	// Not the target of a symbolic link.
+	// Do not follow a symbolic link.
 	file, err := unix.Openat(int(d.handle.Fd()), name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fail("open", err)

@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Reserve is a file descriptor that is closed for a moment to report to a peer that the process has no other one left.
+// Reserve is a spare file descriptor. It is closed for a moment to notify a peer when the process has no other
+// descriptor left.
 type Reserve struct {
 	mu sync.Mutex
 	fd int // -1 if it could not be opened
@@ -29,7 +30,7 @@ func (r *Reserve) Close() {
 	r.fd = -1
 }
 
-// Spend calls f, which may open one descriptor and must close it. Only one caller at a time can do so.
+// Spend calls f, which may open one descriptor and must close it. Calls are serialized.
 func (r *Reserve) Spend(f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package rlimit names the limit that a failed system call has reached, and the way to raise it.
+// Package rlimit names the limit that a failed system call has reached, and a way to raise it.
 //
 // It must never name a limit that the call has not reached.
 package rlimit
@@ -12,13 +12,13 @@ import (
 // Resource is a limited resource. The values are part of the hello between ranks that share memory.
 type Resource uint32
 
-// The resources.
+// Limited resources.
 const (
-	// AddressSpace of a process: ulimit -v, RLIMIT_AS.
+	// AddressSpace is the address space of a process: ulimit -v, RLIMIT_AS.
 	AddressSpace Resource = iota + 1
-	// Descriptors of a process: ulimit -n, RLIMIT_NOFILE.
+	// Descriptors are the file descriptors of a process: ulimit -n, RLIMIT_NOFILE.
 	Descriptors
-	// SystemDescriptors of the host: fs.file-max.
+	// SystemDescriptors are the open files of the host: fs.file-max.
 	SystemDescriptors
 	numResources
 )
@@ -26,16 +26,16 @@ const (
 // Known reports whether r is one of the resources.
 func (r Resource) Known() bool { return r >= AddressSpace && r < numResources }
 
-// Error is a system call that failed at a limit.
+// Error is the error of a system call that reached a limit.
 type Error struct {
 	Resource Resource
-	// Limit in bytes or descriptors, or 0 if unknown.
+	// Limit is the limit in bytes or descriptors, or 0 if unknown.
 	Limit uint64
-	// Err is the error of the system call, or nil if another process has reported it.
+	// Err is the error of the system call, or nil if another process reported it.
 	Err error
 }
 
-// Error names the limit, and says how to raise it.
+// Error names the limit and a way to raise it.
 func (e *Error) Error() string {
 	text := ""
 	if e.Err != nil {
@@ -65,7 +65,7 @@ func (e *Error) Unwrap() error {
 	return e.Err
 }
 
-// errno is the error of a system call that fails at the limit.
+// errno returns the error of a system call that reaches the limit.
 func (e *Error) errno() syscall.Errno {
 	switch e.Resource {
 	case AddressSpace:

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mapping returns err as an *Error if the address space of the process has no room for n more bytes, and err otherwise.
+// Mapping returns err as an *Error if the address space limit does not allow n more bytes, and err otherwise.
 func Mapping(err error, n int) error {
 	if !errors.Is(err, unix.ENOMEM) {
 		return err
@@ -34,7 +34,7 @@ func Descriptor(err error) error {
 	return err
 }
 
-// NoDescriptor returns an *Error if the process cannot open another file descriptor, and otherwise nil.
+// NoDescriptor returns an *Error if the process cannot open another file descriptor, and nil otherwise.
 func NoDescriptor() error {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	if err == nil {
@@ -45,8 +45,8 @@ func NoDescriptor() error {
 
 var errLost = errors.New("descriptors in a message were lost: this process or the host may have too many of them open")
 
-// Received returns the error of a message whose descriptors did not all arrive (MSG_CTRUNC): an *Error if the process
-// or the host has none left.
+// Received returns the error of a message whose descriptors were not all received (MSG_CTRUNC): an *Error if the
+// process or the host has none left.
 func Received() error {
 	if err := NoDescriptor(); err != nil {
 		return err
@@ -54,7 +54,7 @@ func Received() error {
 	return errLost
 }
 
-// AddressSpaceLeft returns how many bytes the process can still map, and whether that is limited.
+// AddressSpaceLeft returns the number of bytes that the process can still map, and whether there is a limit.
 func AddressSpaceLeft() (left uint64, limited bool) {
 	limit := soft(unix.RLIMIT_AS)
 	if limit == unix.RLIM_INFINITY {
@@ -72,7 +72,7 @@ func AddressSpaceLeft() (left uint64, limited bool) {
 	return limit - min(limit, used*uint64(os.Getpagesize())), true
 }
 
-// soft returns the limit in force.
+// soft returns the soft limit.
 func soft(resource int) uint64 {
 	var limit unix.Rlimit
 	if unix.Getrlimit(resource, &limit) != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestDescriptor: an error of descriptors names the limit once, and another error is returned as it is.
+// TestDescriptor: an error about descriptors names the limit once, and other errors are returned unchanged.
 func TestDescriptor(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
@@ -29,7 +29,7 @@ func TestDescriptor(t *testing.T) {
 	}
 }
 
-// TestWatch: a limit is reported if it lasts, and other errors never.
+// TestWatch: a limit is reported if it lasts; other errors are never reported.
 func TestWatch(t *testing.T) {
 	var w Watch
 	begin := time.Unix(1, 0)

@@ -2,7 +2,7 @@
 
 package rlimit
 
-// Mapping returns err: this system's limits are unknown.
+// Mapping returns err: the limits of this system are unknown.
 func Mapping(err error, _ int) error { return err }
 
 // Descriptor returns err.

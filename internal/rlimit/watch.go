@@ -2,12 +2,12 @@ package rlimit
 
 import "time"
 
-// ReportAfter is the time that a limit has to last before it is reported. Descriptors are often exhausted for a moment
-// only, as while many connections are made at once.
+// ReportAfter is the time that a limit must last before it is reported. Descriptors are often exhausted only briefly,
+// for example while many connections are made at once.
 const ReportAfter = time.Second
 
-// Watch observes one thing that limits can prevent, such as a connection. The zero value has observed none. Callers
-// assign it when the thing succeeds.
+// Watch observes an operation that a limit can prevent, such as a connection. The zero Watch has observed no error;
+// callers reset it to zero when the operation succeeds.
 type Watch struct{ since time.Time }
 
 // Lasts reports whether err is an *Error, and the first one was observed at least ReportAfter ago.

@@ -1,4 +1,4 @@
-// Package spool keeps files in a directory of a bounded size: the oldest are deleted to make room.
+// Package spool keeps files in a directory of bounded size: it deletes the oldest files to make space.
 package spool
 
 import (
@@ -12,9 +12,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 )
 
-// Spool is a directory of files with one suffix, which only this process's user can write to. Everything in it that is
-// not named as a file of the spool, is not a regular file, or belongs to another user is neither counted nor deleted.
-// Its methods may be called concurrently; no other process writes to the directory meanwhile.
+// Spool is a directory of files with a common suffix, to which only this process's user can write. It neither counts
+// nor deletes entries with other names, entries that are not regular files, and files of other users. Its methods may
+// be called concurrently. No other process may write to the directory.
 type Spool struct {
 	dir  *privatedir.Dir
 	kind Kind
@@ -27,9 +27,9 @@ type Spool struct {
 
 // Kind describes the names of a spool's files.
 type Kind struct {
-	// Suffix ends the names. It begins with a dot.
+	// Suffix is the suffix of the names. It begins with a dot.
 	Suffix string
-	// IsName reports whether a name without the suffix is one that was given to Write.
+	// IsName reports whether a name, without the suffix, is one used with Write.
 	IsName func(name string) bool
 }
 
@@ -39,8 +39,8 @@ type File struct {
 	Bytes int64
 }
 
-// Open returns the spool of a directory, which is made if it does not exist: see privatedir.Make. The oldest files by
-// name are deleted until the rest fits.
+// Open returns the spool of a directory. It makes the directory if it does not exist (see privatedir.Make), and deletes
+// the oldest files by name until the rest fits.
 func Open(path string, kind Kind, size int64) (*Spool, error) {
 	dir, err := privatedir.Make(path)
 	if err != nil {
@@ -49,7 +49,7 @@ func Open(path string, kind Kind, size int64) (*Spool, error) {
 	return In(dir, kind, size)
 }
 
-// In is Open of a directory that is open. Close closes it; In does if it fails.
+// In is Open for an open directory. Close closes the directory; In does on failure.
 func In(dir *privatedir.Dir, kind Kind, size int64) (*Spool, error) {
 	s := &Spool{dir: dir, kind: kind, size: size}
 	err := s.scan()
@@ -62,7 +62,7 @@ func In(dir *privatedir.Dir, kind Kind, size int64) (*Spool, error) {
 	return s, nil
 }
 
-// scan finds the files, and deletes those that a killed process has not completed.
+// scan finds the files, and deletes files left incomplete by a killed process.
 func (s *Spool) scan() error {
 	list, err := s.dir.Files()
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Spool) scan() error {
 	return nil
 }
 
-// owns reports whether a file is of the spool, by its name.
+// owns reports whether the name is the name of a file of the spool.
 func (s *Spool) owns(name string) bool {
 	stem, ok := strings.CutSuffix(name, s.kind.Suffix)
 	return ok && s.kind.IsName(stem)
@@ -91,7 +91,7 @@ func (s *Spool) owns(name string) bool {
 // Close closes the directory.
 func (s *Spool) Close() error { return s.dir.Close() }
 
-// Path returns the path that a file of the given name, without suffix, has.
+// Path returns the path of the file with the given name, without suffix.
 func (s *Spool) Path(name string) string { return s.dir.Join(name + s.kind.Suffix) }
 
 // Directory returns the path of the directory.
@@ -104,21 +104,21 @@ func (s *Spool) Files() []File {
 	return slices.Clone(s.files)
 }
 
-// Size returns the most bytes of all files together.
+// Size returns the maximum size of all files together, in bytes.
 func (s *Spool) Size() int64 { return s.size }
 
-// Has reports whether there is a file of a path.
+// Has reports whether the spool has a file with the given path.
 func (s *Spool) Has(path string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.files, func(f File) bool { return s.dir.Join(f.Name) == path })
 }
 
-// ErrTooLarge: a file is larger than the spool.
+// ErrTooLarge reports that a file is larger than the spool.
 var ErrTooLarge = errors.New("larger than the spool")
 
-// Write writes a file of a name, without suffix, that sorts behind those that are there. Older ones are deleted before, so that at no
-// time there is more than the spool's size.
+// Write writes a file. Its name, without suffix, must sort after the existing ones. Older files are deleted first, so
+// that the spool never exceeds its size.
 func (s *Spool) Write(name string, data []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +137,7 @@ func (s *Spool) Write(name string, data []byte) error {
 	return nil
 }
 
-// shrink deletes the oldest files until all have at most so many bytes. A file that somebody has deleted meanwhile is no error.
+// shrink deletes the oldest files until the total is at most most bytes. A file that no longer exists is no error.
 func (s *Spool) shrink(most int64) error {
 	for s.total > most && len(s.files) > 0 {
 		oldest := s.files[0]

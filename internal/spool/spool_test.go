@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// names returns what is in a directory, and its size in bytes.
+// names returns the entries of a directory and their total size in bytes.
 func names(t *testing.T, dir string) (list []string, bytes int64) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
@@ -29,7 +29,7 @@ func names(t *testing.T, dir string) (list []string, bytes int64) {
 	return list, bytes
 }
 
-// kind is the kind of files whose names begin with an r.
+// kind has files with names that begin with r.
 var kind = Kind{Suffix: ".gz", IsName: func(name string) bool { return strings.HasPrefix(name, "r") }}
 
 func open(t *testing.T, dir string, size int64) *Spool {
@@ -42,7 +42,7 @@ func open(t *testing.T, dir string, size int64) *Spool {
 	return s
 }
 
-// TestOldestGoFirst: the files that are left are the newest, at the start too, and what is not of the spool stays.
+// TestOldestGoFirst: the newest files remain, also after a restart, and files that do not belong to the spool are kept.
 func TestOldestGoFirst(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "spool")
 	s := open(t, dir, 100)
@@ -69,7 +69,7 @@ func TestOldestGoFirst(t *testing.T) {
 	}
 }
 
-// TestNeverMoreThanItsSize: whatever is written, and in whatever order files vanish.
+// TestNeverMoreThanItsSize: the spool never exceeds its size, whatever is written and whichever files disappear.
 func TestNeverMoreThanItsSize(t *testing.T) {
 	dir := t.TempDir()
 	const size = 1000
@@ -93,7 +93,7 @@ func TestNeverMoreThanItsSize(t *testing.T) {
 	}
 }
 
-// TestUnwritable: an error says what could not be made.
+// TestUnwritable: an error names the file or directory that could not be created.
 func TestUnwritable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

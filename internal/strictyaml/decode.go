@@ -16,19 +16,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// MaxFileSize is the largest file in bytes that is read.
+// MaxFileSize is the maximum size of a file in bytes.
 const MaxFileSize = 1 << 20
 
-// ErrTooLarge is the error of a file of more than MaxFileSize bytes.
+// ErrTooLarge reports a file of more than MaxFileSize bytes.
 var ErrTooLarge = fmt.Errorf("the file is larger than %d bytes", MaxFileSize)
 
-// Defaulter is a value that has defaults before the file is read.
+// Defaulter is a value with defaults that apply before the file is read.
 type Defaulter interface{ SetDefaults() }
 
-// Decode reads a file into a struct, whose fields have the keys of their yaml tags.
-// What the file does not say stays as it is; what is behind a pointer or in a list is
-// made anew, and given its defaults if it is a Defaulter. name is the file's in errors,
-// which are *Error joined, or wrap ErrTooLarge or the reader's error.
+// Decode decodes a file into a struct, whose fields have the keys of their yaml tags. Fields that are not in the file
+// keep their values. Values behind pointers and in lists are new, and have their defaults if they are Defaulters. name
+// is the name of the file in errors. The error joins *Error values, or wraps ErrTooLarge or the reader's error.
 func Decode(r io.Reader, name string, into any) (Source, error) {
 	text, err := Read(r, name)
 	if err != nil {
@@ -48,7 +47,7 @@ func Decode(r io.Reader, name string, into any) (Source, error) {
 	return source, d.Err()
 }
 
-// Read reads a whole file of at most MaxFileSize bytes.
+// Read reads a file of at most MaxFileSize bytes.
 func Read(r io.Reader, name string) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, MaxFileSize+1))
 	if err == nil && len(text) > MaxFileSize {
@@ -60,8 +59,7 @@ func Read(r io.Reader, name string) ([]byte, error) {
 	return text, nil
 }
 
-// document returns the root of the only document in text, or nil if there is
-// none.
+// document returns the root of the only document in text, or nil if there is no document.
 func document(text []byte, name string) (*yaml.Node, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	var doc, next yaml.Node
@@ -81,14 +79,13 @@ func document(text []byte, name string) (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
-// decoder fills in a struct from YAML nodes. The library's own strict decoder
-// reports Go type names instead of key paths, takes 1.5 for an integer, and
-// needs quadratic time to find duplicate keys.
+// decoder sets the fields of a struct from YAML nodes. The library's strict decoder is not used: it reports Go type
+// names instead of key paths, accepts 1.5 as an integer, and needs quadratic time to find duplicate keys.
 type decoder struct{ Problems }
 
 var durationType = reflect.TypeFor[time.Duration]()
 
-// value decodes n into v, which stays as it is where the file says nothing.
+// value decodes n into v. Parts of v that are not in the file keep their values.
 func (d *decoder) value(n *yaml.Node, v reflect.Value, key string) {
 	if n.Kind == yaml.AliasNode {
 		d.addAt(n.Line, key, "*%s is an alias, which is not supported: write the value out", Cut(n.Value))
@@ -217,8 +214,7 @@ func (d *decoder) scalar(n *yaml.Node, null bool, v reflect.Value, key string) {
 	d.addAt(n.Line, key, "%s is not %s", Quote(n.Value), want)
 }
 
-// isScalar reports whether n is a value of one of YAML's own types, and adds a
-// problem if it is not.
+// isScalar reports whether n is a value of one of YAML's built-in types, and adds a problem if it is not.
 func (d *decoder) isScalar(n *yaml.Node, null bool, want, key string) bool {
 	if null {
 		d.addAt(n.Line, key, "has no value: give it one, or remove the key")
@@ -248,7 +244,7 @@ func (d *decoder) isKind(n *yaml.Node, kind yaml.Kind, want, key string) bool {
 	return false
 }
 
-// Fields returns the keys of a section, and the field number of each.
+// Fields returns the keys of a section, and the field index of each.
 func Fields(section reflect.Type) (names []string, index []int) {
 	for i := range section.NumField() {
 		name, _, _ := strings.Cut(section.Field(i).Tag.Get("yaml"), ",")

@@ -54,7 +54,7 @@ section: {a: 4}
 	if s.File != "f.yaml" || !s.Has("list[1].b") || s.Has("list[1].a") || s.Line("list[1].b") != 10 || s.Line("list[1].a") != 10 || s.Line("list[9]") != 8 || s.Line("text") != 2 {
 		t.Errorf("%+v", s)
 	}
-	// A number may be whole, and a file empty.
+	// A float may be written as an integer, and a file may be empty.
 	if _, err := Decode(strings.NewReader("number: 3\n"), "f.yaml", &f); err != nil || f.Number != 3 {
 		t.Errorf("%v, %v", f.Number, err)
 	}

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Error is one thing that is wrong with a file. There may be several of them joined:
-// errors.As finds the first.
+// Error is a problem of a file. Several of them may be joined: errors.As finds the first.
 type Error struct {
 	// File is the name given to Decode, or empty.
 	File string
@@ -15,11 +14,11 @@ type Error struct {
 	Line int
 	// Key is the path of the key, as in "ranks[2].address", or empty.
 	Key string
-	// Problem says what is wrong and what to do about it.
+	// Problem describes the problem and a remedy.
 	Problem string
 }
 
-// Error returns "file:line: key: problem", without what is not known.
+// Error returns "file:line: key: problem", without unknown parts.
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.File != "" {
@@ -35,11 +34,11 @@ func (e *Error) Error() string {
 	return b.String() + e.Problem
 }
 
-// maxProblems is how many problems are reported in full: enough to correct a file in one
-// pass, and few enough for a terminal.
+// maxProblems is the maximum number of problems reported in full: enough to correct a file in one pass, and few enough
+// for a terminal.
 const maxProblems = 20
 
-// Source has the line of each key of a file. The zero Source is of no file.
+// Source has the line of each key of a file. The zero Source has no file.
 type Source struct {
 	File  string
 	lines map[string]int
@@ -54,8 +53,8 @@ func (s *Source) Lines() map[string]int { return s.lines }
 // Has reports whether the file has the key.
 func (s *Source) Has(key string) bool { return s.lines[key] > 0 }
 
-// Line returns the line of the key, or of the nearest key around it that the
-// file has, or of the first key of the file; 0 without a file.
+// Line returns the line of the key, of the nearest enclosing key in the file, or of the first key of the file; 0
+// without a file.
 func (s *Source) Line(key string) int {
 	for {
 		n := s.lines[key]
@@ -66,17 +65,17 @@ func (s *Source) Line(key string) int {
 	}
 }
 
-// Problems collects what is wrong with what came from a Source.
+// Problems collects the problems of a Source.
 type Problems struct {
 	source *Source
 	errs   []error
 	more   int
 }
 
-// NewProblems begins without any.
+// NewProblems returns an empty Problems.
 func NewProblems(s *Source) *Problems { return &Problems{source: s} }
 
-// Add notes a problem of the given key, on the line on which the key is.
+// Add adds a problem of the given key, on the line of the key.
 func (p *Problems) Add(key, format string, args ...any) {
 	p.addAt(p.source.Line(key), key, format, args...)
 }
@@ -89,8 +88,7 @@ func (p *Problems) addAt(line int, key, format string, args ...any) {
 	p.errs = append(p.errs, &Error{p.source.File, line, key, fmt.Sprintf(format, args...)})
 }
 
-// Err returns every problem as an *Error, joined, of which there are so many at most
-// that a terminal can show them; nil if there is none.
+// Err returns the problems as joined *Error values, or nil. Beyond maxProblems, it only adds their number.
 func (p *Problems) Err() error {
 	if p.more > 0 {
 		more := &Error{File: p.source.File, Problem: fmt.Sprintf("and %d more problems", p.more)}
@@ -99,17 +97,16 @@ func (p *Problems) Err() error {
 	return errors.Join(p.errs...)
 }
 
-// The longest quotation of a value and the longest error about one, in bytes: a file may
-// hold a megabyte in one value.
+// The maximum lengths of a quoted value and of an error about one, in bytes: a value may be a megabyte long.
 const (
 	maxQuoted  = 60
 	maxMessage = 300
 )
 
-// Quote quotes a value of a file, or the beginning of it.
+// Quote quotes a value of a file, shortened if necessary.
 func Quote(s string) string { return fmt.Sprintf("%q", Cut(s)) }
 
-// Cut returns a value of a file, or the beginning of it.
+// Cut shortens a value of a file if necessary.
 func Cut(s string) string { return cut(s, maxQuoted) }
 
 func cut(s string, longest int) string {

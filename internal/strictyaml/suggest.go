@@ -2,10 +2,9 @@ package strictyaml
 
 import "fmt"
 
-// DidYouMean returns ` (did you mean "x"?)` for the name in known that a typing
-// slip could have turned into got, or nothing.
+// DidYouMean returns ` (did you mean "x"?)` for the known name that got is probably a misspelling of, or "".
 func DidYouMean(got string, known []string) string {
-	// A word this long is no slip, and comparing it would take time.
+	// A longer word is no misspelling, and comparing it would take time.
 	const longest = 32
 	if len(got) > longest {
 		return ""
@@ -22,8 +21,7 @@ func DidYouMean(got string, known []string) string {
 	return fmt.Sprintf(" (did you mean %q?)", best)
 }
 
-// editDistance is the Levenshtein distance in bytes: the number of bytes to
-// insert, delete or replace.
+// editDistance returns the Levenshtein distance in bytes: the number of bytes to insert, delete or replace.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -14,17 +14,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The YAML library has the line of a syntax error in its text only, and none on the first line.
+// yamlLine matches the beginning of an error of the YAML library, which has the line only in its text, and not for the
+// first line.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// parserErrors are the library's errors with a line that is one less than the real one.
+// parserErrors are the library's errors whose line is one too low.
 var parserErrors = []string{
 	"did not find expected node content", "did not find expected '-' indicator", "did not find expected key",
 	"did not find expected ',' or ']'", "did not find expected ',' or '}'", "did not find expected <document start>",
 	"found undefined tag handle", "found incompatible YAML document",
 }
 
-// remedies maps the beginning of an error of the YAML library to the advice for it.
+// remedies maps prefixes of the YAML library's errors to remedies.
 var remedies = []struct{ problem, remedy string }{
 	{"mapping values are not allowed", `put each key on its own line, and quote a value that has ": " in it`},
 	{"found character that cannot start any token", "quote the value that begins with it"},
@@ -36,7 +37,7 @@ var remedies = []struct{ problem, remedy string }{
 	{"exceeded max depth", "nest fewer lists and sections"},
 }
 
-// syntaxError explains an error of the YAML library, with the line where it begins and what to do.
+// syntaxError explains an error of the YAML library, with the line of its cause and a remedy.
 func syntaxError(name string, text []byte, err error) error {
 	problem := err.Error()
 	e := &Error{File: name}
@@ -81,15 +82,15 @@ func isValid(text []byte, lines int) bool {
 	return len(bytes.TrimSpace(text[:end])) == 0 || yaml.Unmarshal(text[:end], &doc) == nil
 }
 
-// fault is what is wrong with a text, and what to do.
+// fault is a problem in a text and its remedy.
 type fault struct {
 	line            int
 	problem, remedy string
-	// later: the library may notice it on a later line than the next one.
+	// later is true if the library may notice the problem more than one line later.
 	later bool
 }
 
-// Unclosed returns the line of the last bracket or quote of a text that nothing closes and what to do, or 0.
+// Unclosed returns the line of the last unclosed bracket or quote of a text, with a remedy, or 0.
 func Unclosed(text []byte) (line int, problem string) {
 	l := layout{anyIndent: true}
 	for i, s := range strings.Split(string(text), "\n") {
@@ -101,8 +102,8 @@ func Unclosed(text []byte) (line int, problem string) {
 	return 0, ""
 }
 
-// findFault searches for the faults that people make: characters, tabs, indentation, brackets and quotes. It knows less
-// of YAML than the library, which has found that something is wrong.
+// findFault searches for common mistakes: characters, tabs, indentation, brackets and quotes. It knows less of YAML
+// than the library, which has already found the text to be invalid.
 func findFault(text []byte) *fault {
 	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) {
 		return nil // UTF-16
@@ -121,7 +122,7 @@ func findFault(text []byte) *fault {
 	return cmp.Or(l.unclosed(), l.alias)
 }
 
-// badCharacter returns the fault of a line with bytes that no text has.
+// badCharacter returns the fault of a line with bytes that are not text.
 func badCharacter(line int, s string) *fault {
 	if !utf8.ValidString(s) {
 		return &fault{line: line, problem: "bytes that are not UTF-8", remedy: "save the file as UTF-8"}
@@ -134,15 +135,15 @@ func badCharacter(line int, s string) *fault {
 	return nil
 }
 
-// layout follows the lines of a text: indentation, brackets, quotes.
+// layout tracks the indentation, brackets and quotes of a text, line by line.
 type layout struct {
 	fault *fault
-	// alias is the first alias, which needs an anchor.
+	// alias is the fault of the first alias.
 	alias *fault
-	// anyIndent: indentation is ignored, as in JSON.
+	// anyIndent ignores the indentation, as in JSON.
 	anyIndent bool
 	levels    []level
-	// opens: the last line ends where a section or list begins, one level deeper.
+	// opens is true if a section or list, one level deeper, may begin after the last line.
 	opens bool
 	// block is the indentation of the key whose value is a block of text, or -1.
 	block int
@@ -157,7 +158,7 @@ type plain struct {
 	text         string
 }
 
-// level is a section or a list that the next lines may continue.
+// level is a section or list that later lines may continue.
 type level struct {
 	indent int
 	list   bool
@@ -175,7 +176,7 @@ func (l *layout) found(line int, problem, remedy string) {
 	}
 }
 
-// unclosed returns the fault of the last bracket or quote that is open.
+// unclosed returns the fault of the last open bracket or quote.
 func (l *layout) unclosed() *fault {
 	switch n := len(l.open); {
 	case l.quote.is != 0:
@@ -197,7 +198,7 @@ func closing(b byte) byte {
 	return ']'
 }
 
-// line follows a line.
+// line processes a line.
 func (l *layout) line(number int, s string) {
 	content := strings.TrimLeft(s, " ")
 	indent := len(s) - len(content)
@@ -226,7 +227,7 @@ func (l *layout) line(number int, s string) {
 	}
 }
 
-// entries places what a line begins with: "- " of lists, and a key. It returns the rest with its indentation.
+// entries processes the beginning of a line: "- " of lists, and a key. It returns the rest and its indentation.
 func (l *layout) entries(number int, content string, indent int) (string, int) {
 	for content == "-" || strings.HasPrefix(content, "- ") {
 		l.place(number, level{indent, true})
@@ -265,7 +266,7 @@ func isKey(content string) bool {
 	return strings.Contains(text, ": ") || strings.HasSuffix(strings.TrimRight(text, " "), ":")
 }
 
-// place finds the section or list to which an entry belongs by its indentation.
+// place finds the section or list of an entry by its indentation.
 func (l *layout) place(number int, at level) {
 	left := len(l.levels)
 	for left > 0 && l.levels[left-1].indent > at.indent {
@@ -286,7 +287,7 @@ func (l *layout) place(number int, at level) {
 		}
 		l.levels = append(l.levels, at)
 	case l.levels[left-1].list == at.list:
-	case at.list && l.opens && !closed: // a list may be as far to the left as its key
+	case at.list && l.opens && !closed: // a list may have the indentation of its key
 		l.levels = append(l.levels, at)
 	case !at.list && left > 1 && l.levels[left-2] == at:
 		l.levels = l.levels[:left-1]
@@ -298,7 +299,7 @@ func (l *layout) place(number int, at level) {
 	l.opens = false
 }
 
-// ends notes what the end of a line lets follow.
+// ends records whether the end of a line opens a section, list or block.
 func (l *layout) ends(content string, indent int) {
 	text, _, _ := strings.Cut(content, " #")
 	text = strings.TrimRight(text, " \t")
@@ -313,7 +314,7 @@ func (l *layout) ends(content string, indent int) {
 	}
 }
 
-// scan follows the brackets and quotes of a line.
+// scan processes the brackets and quotes of a line.
 func (l *layout) scan(number int, s string) {
 	start := true // of a value
 	closed := byte(0)
@@ -356,7 +357,7 @@ func (l *layout) scan(number int, s string) {
 
 func isWord(r rune) bool { return !strings.ContainsRune(" \t,[]{}", r) }
 
-// afterClosing reports text behind a bracket or quote that ends a value.
+// afterClosing reports text after a bracket or quote that ends a value.
 func (l *layout) afterClosing(number int, closed, c byte) {
 	switch {
 	case closed == c:
@@ -372,7 +373,7 @@ func (l *layout) afterClosing(number int, closed, c byte) {
 	}
 }
 
-// endQuote returns where the quote ends, or the end of the line.
+// endQuote returns the index of the end of the quote, or the length of the line.
 func (l *layout) endQuote(s string, i int) int {
 	for ; i < len(s); i++ {
 		switch {
@@ -388,7 +389,7 @@ func (l *layout) endQuote(s string, i int) int {
 	return len(s)
 }
 
-// later reports a bracket or quote that the next one, on a given line, does not close as it is meant.
+// later reports a bracket or quote that is closed in an unexpected place: by the next one, on the given line.
 func (l *layout) later(b bracket, number int, next, by byte) {
 	if l.fault == nil {
 		l.fault = &fault{b.line, fmt.Sprintf("the next %c behind this %c is on line %d", next, b.is, number),

@@ -1,4 +1,4 @@
-// Package version says which version of the project a program is.
+// Package version returns the version of the project that a program was built from.
 package version
 
 import "runtime/debug"
@@ -7,8 +7,7 @@ import "runtime/debug"
 // -ldflags "-X github.com/zrlmpi/zrlmpid/internal/version.version=v1.2.3".
 var version = ""
 
-// String returns the version of this program: the release's, else what the Go
-// tool recorded when it built it.
+// String returns the version of this program: the release, or the version recorded by the Go tool.
 func String() string {
 	if version != "" {
 		return version

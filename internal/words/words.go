@@ -1,6 +1,6 @@
-// Package words puts quantities and lists into words for people: times, numbers of bytes, counts.
+// Package words formats quantities and lists for people: times, numbers of bytes, counts.
 //
-// It must never know what a number is of.
+// It must never know the meaning of a number.
 package words
 
 import (
@@ -12,10 +12,9 @@ import (
 	"unicode"
 )
 
-// Duration returns a time in seconds in two units at most: 0.4 s, 12.3 s, 2 min 05 s,
-// 1 h 04 min, 3 d 02 h.
+// Duration formats a time in seconds in at most two units: 0.4 s, 12.3 s, 2 min 05 s, 1 h 04 min, 3 d 02 h.
 func Duration(seconds float64) string {
-	// Values that no clock yields are shown as they are.
+	// Values that no clock yields are shown unchanged.
 	if !(seconds >= 0) || seconds > math.MaxInt32 {
 		return strconv.FormatFloat(seconds, 'g', 3, 64) + " s"
 	}
@@ -32,8 +31,7 @@ func Duration(seconds float64) string {
 	return fmt.Sprintf("%d d %02d h", int(whole.Hours())/24, int(whole.Hours())%24)
 }
 
-// Latency returns a time in seconds with three digits in s, ms or µs, or a dash if it is
-// unknown.
+// Latency formats a time in seconds with three digits in s, ms or µs, or as a dash if it is unknown.
 func Latency(seconds float64) string {
 	switch {
 	case !(seconds > 0):
@@ -46,7 +44,7 @@ func Latency(seconds float64) string {
 	return digits(seconds) + " s"
 }
 
-// Quantity returns a number with three digits, and k, M, G or T for thousands.
+// Quantity formats a number with three digits, and k, M, G or T for powers of 1000.
 func Quantity(x float64) string {
 	for _, unit := range []string{"", " k", " M", " G"} {
 		if !(math.Abs(x) >= 999.5) {
@@ -57,7 +55,7 @@ func Quantity(x float64) string {
 	return digits(x) + " T"
 }
 
-// Bytes returns a number of bytes as Quantity does.
+// Bytes formats a number of bytes like Quantity.
 func Bytes(n float64) string {
 	s := Quantity(n)
 	if !strings.Contains(s, " ") {
@@ -66,7 +64,7 @@ func Bytes(n float64) string {
 	return s + "B"
 }
 
-// digits returns three significant digits, without trailing zeros.
+// digits formats a number with three significant digits, without trailing zeros.
 func digits(x float64) string {
 	decimals := 0
 	switch a := math.Abs(x); {
@@ -82,8 +80,8 @@ func digits(x float64) string {
 	return s
 }
 
-// Clean returns at most limit characters of a text, without those that move a cursor or
-// change the direction of text: input from elsewhere must not rearrange a screen.
+// Clean returns at most limit characters of a text, without characters that move a cursor or change the direction of
+// text: external input must not rearrange a screen.
 func Clean(text string, limit int) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {
@@ -108,7 +106,7 @@ func Plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Sentence returns a text with a capital letter at its beginning.
+// Sentence returns a text with a capital first letter.
 func Sentence(s string) string {
 	if s == "" {
 		return s

@@ -1,4 +1,4 @@
-// Canvases are sharp on every screen, and follow the page's colours.
+// Canvases with the resolution of the screen and the colors of the page.
 const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
 const colours = {};
 function readColours() {
@@ -13,7 +13,7 @@ function readColours() {
 function typeColour(type) {
   return colours.type[Math.min(type, 4)];
 }
-// rgb takes the parts of a colour like #1a2b3c.
+// rgb returns the components of a color like #1a2b3c.
 function rgb(colour) {
   const n = parseInt(colour.slice(1, 7), 16);
   return [n >> 16, n >> 8 & 255, n & 255];
@@ -24,8 +24,8 @@ matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
   store.notify('theme');
 });
 
-// sized fits a canvas's pixels to its place on the screen, and returns its
-// context with a clean sheet in CSS pixels.
+// sized sets the resolution of a canvas to its size on the screen, and returns its context, cleared, with coordinates
+// in CSS pixels.
 function sized(canvas) {
   const w = canvas.clientWidth, h = canvas.clientHeight;
   const ratio = Math.min(Math.max(devicePixelRatio || 1, 1), 2);
@@ -41,7 +41,7 @@ function sized(canvas) {
   g.textBaseline = 'middle';
   return {g, w, h};
 }
-// later runs a function at most once a frame.
+// later calls a function at most once per frame.
 function later(f) {
   let asked = false;
   return () => {
@@ -50,7 +50,7 @@ function later(f) {
     requestAnimationFrame(() => { asked = false; f(); });
   };
 }
-// label writes text on a plate of the background's colour.
+// label writes text on a plate of the background color.
 function label(g, text, x, y, colour, align = 'center') {
   g.textAlign = align;
   const w = g.measureText(text).width;

@@ -1,4 +1,4 @@
-// The report, as typed arrays: M are the messages, S the steps, F the findings.
+// The report as typed arrays: M has the messages, S the steps, F the findings.
 const FROM_SENDER = 1, RETRANSMITTED = 2, DUPLICATE = 4, LOST = 8, MISSING = 16;
 const PHASES = [
   {name: 'Request → clear', short: 'req→clr', who: 'the sender waits for CLEAR_TO_SEND'},
@@ -51,8 +51,7 @@ const S = (() => {
       message[k] = i;
     }
   }
-  // Messages come in the order of their first packets, so the steps are nearly
-  // in order already.
+  // Messages are in the order of their first packets, so the steps are nearly sorted.
   const order = new Uint32Array(n);
   for (let i = 0; i < n; i++) order[i] = i;
   order.sort((a, b) => time[a] - time[b] || a - b);
@@ -65,7 +64,7 @@ for (const key of ['time', 'length', 'packet', 'packets', 'bytes', 'type', 'flag
 
 const F = doc.findings;
 F.n = F.kind.length;
-// findingsOf has the findings of each message that has some.
+// findingsOf maps messages to their findings.
 const messageOf = new Map();
 for (let i = 0; i < M.n; i++) messageOf.set(M.id[i], i);
 const findingsOf = new Map();
@@ -80,7 +79,7 @@ for (let f = 0; f < F.n; f++) {
 const waitOf = new Map();
 for (const w of doc.waits) waitOf.set(messageOf.get(w.message), w);
 
-// stepOfPacket finds the step that begins with a packet, or -1.
+// stepOfPacket returns the step that begins with a packet, or -1.
 let packetSteps = null;
 function stepOfPacket(number) {
   if (!packetSteps) {
@@ -103,7 +102,7 @@ function callOf(m) {
 function verdictOf(m) {
   return M.verdicts[M.verdict[m]];
 }
-// noteOf says in words what flags show otherwise.
+// noteOf describes the flags of a step.
 function noteOf(s) {
   const f = S.flags[s];
   if (f & MISSING) return 'not recorded: lost before, or not seen';

@@ -1,4 +1,4 @@
-// The list of findings, with a filter by kind. Items are made as they are needed.
+// The list of findings, with a filter by kind. Items are created on demand.
 const LEVELS = ['■ ', '▲ ', '● '], LEVEL_NAMES = ['serious', 'delay', 'note'];
 const PAGE = 100;
 const findingList = {kinds: new Set(), matching: [], shown: 0};
@@ -15,7 +15,7 @@ function filterFindings() {
   byId('finding-scroll').scrollTop = 0;
   moreFindings();
 }
-// aboutPair keeps the findings about no message in every selection.
+// aboutPair keeps findings that concern no message in every selection.
 function aboutPair(f) {
   return F.messages[f].length === 0 || F.messages[f].some((id) => messageOf.has(id) && pairKey(messageOf.get(id)) === store.pair);
 }
@@ -34,7 +34,7 @@ function moreFindings(n = PAGE) {
   markFinding();
 }
 
-// linked returns numbers with a link to each that is in the report: "packets 4, 5".
+// linked returns a list of numbers, with links to those in the report: "packets 4, 5".
 function linked(word, numbers, isListed) {
   if (numbers.length === 0) return [];
   const items = numbers.flatMap((n, i) => [i ? ', ' : ' ', isListed(n) ? element('a', {href: `#${word}-${n}`}, String(n)) : String(n)]);
@@ -62,7 +62,7 @@ function markFinding() {
   return about;
 }
 
-// showFinding brings what is selected into the list, even if it was filtered out.
+// showFinding scrolls the selection into view, even if it was filtered out.
 function showFinding() {
   const about = markFinding();
   if (about.size === 0) return;
@@ -77,7 +77,7 @@ function showFinding() {
   if (i >= findingList.shown) moreFindings(i + 1 - findingList.shown + 20);
   const item = byId('finding-list').querySelector(`[data-finding="${f}"]`), box = byId('finding-scroll');
   if (!item) return;
-  // Only the list scrolls: the page stays where the user looks.
+  // Only the list scrolls, not the page.
   const top = item.getBoundingClientRect().top - box.getBoundingClientRect().top;
   if (top < 0 || top + item.offsetHeight > box.clientHeight) box.scrollTop += top - Math.max(0, (box.clientHeight - item.offsetHeight) / 3);
   markFinding();

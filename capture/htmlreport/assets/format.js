@@ -1,4 +1,4 @@
-// How numbers and times are written. Times are in nanoseconds everywhere.
+// Formatting of numbers and times. Times are in nanoseconds.
 function count(n) {
   return String(n).replace(/\B(?=(\d{3})+$)/g, '\u202f');
 }
@@ -17,8 +17,7 @@ function duration(ns) {
   if (ns < 600e9) return digits3(ns / 1e9) + ' s';
   return count(Math.round(ns / 60e9)) + ' min';
 }
-// moment writes a time since the start of the recording so that times that are
-// step apart differ.
+// moment formats a time since the start of the recording with enough digits to distinguish times that differ by step.
 function moment(ns, step) {
   const decimals = Math.min(9, Math.max(0, Math.ceil(9 - Math.log10(Math.max(step || 1, 1)))));
   return (ns / 1e9).toFixed(decimals) + ' s';
@@ -30,7 +29,7 @@ function words(text) {
   const s = text.replaceAll('_', ' ');
   return s.charAt(0).toUpperCase() + s.slice(1);
 }
-// element makes an element. Texts are set as text, never parsed.
+// element creates an element. Text is set as text content, never parsed.
 function element(tag, attributes, ...children) {
   const e = document.createElement(tag);
   for (const [k, v] of Object.entries(attributes || {})) {
@@ -44,8 +43,7 @@ function element(tag, attributes, ...children) {
 function byId(id) {
   return document.getElementById(id);
 }
-// firstAtLeast finds the first place in an ascending list whose value is at least
-// x.
+// firstAtLeast returns the first index in an ascending list whose value is at least x.
 function firstAtLeast(list, x, n = list.length) {
   let lo = 0, hi = n;
   while (lo < hi) {

@@ -1,11 +1,11 @@
-// The ladder diagram: its view, and a frame of it.
+// The ladder diagram: its view, and the drawing of a frame.
 const MOST_ARROWS = 900;
 const ladder = {
   canvas: byId('ladder-canvas'), u0: 0, u1: 1, shift: 0, cursor: -1,
   width: 0, height: 0, mode: '', frames: 0, lastFrame: 0, worstFrame: 0, markers: [],
 };
 
-// margins of the drawing in pixels.
+// Margins of the drawing in pixels.
 function margins() {
   return {left: ladder.width < 500 ? 62 : 92, right: 24, top: 30, bottom: 6};
 }
@@ -13,7 +13,7 @@ function wholeView() {
   const length = store.scale.length;
   return [-0.03 * length, 1.03 * length];
 }
-// setView shows the axis from u0 to u1, or as much of it as there is.
+// setView shows the axis from u0 to u1, limited to its ends.
 function setView(u0, u1) {
   const [low, high] = wholeView();
   const least = store.scale.unit * 4;
@@ -29,8 +29,7 @@ function fitView() {
   ladder.shift = 0;
   setView(...wholeView());
 }
-// zoomView makes the view factor times as long; place, from 0 to 1, stays where it
-// is.
+// zoomView makes the view factor times as long. The point at place, from 0 to 1, does not move.
 function zoomView(factor, place = 0.5) {
   const {u0, u1} = ladder, u = u0 + (u1 - u0) * place;
   const span = (u1 - u0) * factor;
@@ -41,7 +40,7 @@ function panView(part) {
   setView(ladder.u0 + by, ladder.u1 + by);
 }
 
-// geometry turns lanes and places into pixels.
+// geometry converts lanes and axis positions to pixels.
 function geometry() {
   const m = margins(), w = ladder.width, h = ladder.height;
   const n = lanes.ranks.length, room = w - m.left - m.right;
@@ -119,9 +118,8 @@ function drawAxis(g, view) {
   return drawGaps(g, view);
 }
 
-// drawGaps names the long times in which nothing happened, which the compressed
-// axis draws shorter than they are. It returns their names, which go over the
-// lifelines.
+// drawGaps labels the long gaps without packets, which the compressed axis shortens. It returns the labels, which are
+// drawn over the lifelines.
 function drawGaps(g, view) {
   const {scale} = store, gapNames = [];
   if (!scale.compressed) return gapNames;
@@ -180,8 +178,7 @@ function drawRanks(g, view) {
   g.beginPath(); g.moveTo(0, view.top - 0.5); g.lineTo(ladder.width, view.top - 0.5); g.stroke();
 }
 
-// drawFindingMarks puts the findings beside the ladder, those at one height
-// together.
+// drawFindingMarks draws the findings next to the ladder, one mark for several at the same height.
 function drawFindingMarks(g, view) {
   const bins = new Map();
   for (let f = 0; f < F.n; f++) {

@@ -1,5 +1,4 @@
-// The ladder when few enough packets are in view to draw each: arrows, their
-// names, and who waits meanwhile.
+// The ladder with an arrow for each packet, if few enough are in view: arrows, their names, and waiting ranks.
 function drawArrows(g, view, visible) {
   drawWaits(g, view);
   const {x, y} = view;
@@ -22,7 +21,7 @@ function drawArrows(g, view, visible) {
   for (const [s, y0, x1, x2] of names) nameArrow(g, view, s, y0, x1, x2);
 }
 
-// roomAbove returns for each packet how many pixels above it are free of others.
+// roomAbove returns the free space above each packet in pixels.
 function roomAbove(view, visible) {
   const last = new Float64Array(lanes.ranks.length + 1).fill(-Infinity);
   return visible.map((i) => {
@@ -70,7 +69,7 @@ function nameArrow(g, view, s, y0, x1, x2) {
   label(g, text + note, mid, y0 - 7, S.flags[s] & MISSING ? colours.soft : typeColour(S.type[s]));
 }
 
-// drawWaits draws for each message in view who waits in each of its phases.
+// drawWaits draws the waiting rank in each phase of the messages in view.
 function drawWaits(g, view) {
   const list = lanes.messages, hot = store.selected.messages.size > 0;
   const from = firstAtLeast(list.endMost, view.u0), to = firstAtLeast(list.begin, view.u1);
@@ -105,8 +104,7 @@ function drawMessageWaits(g, view, m) {
   bar(src, dataEnd, first[3], 2);
 }
 
-// drawOpenWaits draws the ranks that wait at the end of the recording, and what
-// for.
+// drawOpenWaits draws the ranks that wait at the end of the recording, and the packets they wait for.
 function drawOpenWaits(g, view) {
   const used = new Map();
   const end = view.y(store.scale.place(doc.span));

@@ -1,9 +1,9 @@
-// The ladder when too many packets are in view: for each place, how many cross
-// it. The cost is that of one pass over the packets in view, however many.
+// The ladder if too many packets are in view: the number of packets in each cell. It needs a single pass over the
+// packets in view.
 const ROW = 2; // pixels
 
-// density counts the packets in view in cells, a row high and the room between
-// two lifelines wide.
+// density counts the packets in view in cells, which are one row high and as wide as the distance between two
+// lifelines.
 function density(view, from, to) {
   const rows = Math.ceil((view.bottom - view.top) / ROW), cols = Math.max(lanes.ranks.length - 1, 1);
   const diff = new Int32Array(rows * (cols + 1));
@@ -64,7 +64,7 @@ function drawDensity(g, view, from, to) {
   if (hot) drawSelectedOver(g, view);
 }
 
-// drawSelectedOver draws the selected messages' packets over the density.
+// drawSelectedOver draws the packets of the selected messages over the density.
 function drawSelectedOver(g, view) {
   let room = 400;
   for (const m of store.selected.messages) {

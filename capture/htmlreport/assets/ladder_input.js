@@ -11,7 +11,7 @@ function stepAt(px, py) {
     if (px < Math.min(x1, x2) - 4 || px > Math.max(x1, x2) + 4) continue;
     const y0 = view.y(lanes.begin[i]), y1 = view.y(lanes.end[i]);
     const off = py < y0 ? y0 - py : py > y1 ? py - y1 : 0;
-    // Of arrows at one height the shorter one is harder to hit.
+    // The shorter one of several arrows at the same height is harder to hit.
     const cost = off + Math.abs(x2 - x1) / 1e5 + (y1 - y0) / 1e4;
     if (off <= reach && cost < least) { least = cost; best = lanes.steps[i]; }
   }
@@ -50,7 +50,7 @@ function hoverDensity(px, py, clientX, clientY) {
   tooltip.show(clientX, clientY, plural(n, 'packet'), [['From', moment(t0, t1 - t0)], ['To', moment(t1, t1 - t0)], ['Retransmitted or lost', wrong || '']], 'Double-click to zoom in here.');
 }
 
-// stepCursor moves the keyboard's cursor to the next packet or the one before.
+// stepCursor moves the keyboard cursor to the next or previous packet.
 function stepCursor(by) {
   const n = lanes.steps.length;
   if (n === 0) return;
@@ -70,8 +70,8 @@ function stepCursor(by) {
   });
 }
 
-// showAround shows the steps from place i to place j, with room around them, and
-// no more of the others than can be drawn as arrows.
+// showAround shows the steps from index i to index j and a margin around them, with no more steps than can be drawn as
+// arrows.
 function showAround(i, j) {
   const n = lanes.steps.length;
   let u0 = lanes.begin[i], u1 = Math.max(lanes.end[j], u0);
@@ -86,7 +86,7 @@ function showAround(i, j) {
   setView(u0, u1);
 }
 
-// jump shows what is selected.
+// jump shows the selection.
 function jump() {
   const sel = store.selected;
   let low = Infinity, high = -Infinity, at = Infinity, few = 0;
@@ -181,8 +181,8 @@ function listenToLadder() {
     const view = geometry();
     zoomView(0.3, (point(e)[1] - view.top) / (view.bottom - view.top));
   });
-  // A wheel that scrolls the page goes on scrolling it when the diagram comes
-  // under the pointer, and so does one that has nothing left to zoom out.
+  // A wheel gesture that scrolls the page continues to scroll it when the diagram moves under the pointer, or when the
+  // diagram cannot be zoomed out any further.
   let scrolled = -Infinity;
   addEventListener('scroll', () => { scrolled = performance.now(); tooltip.hide(); }, {passive: true});
   canvas.addEventListener('wheel', (e) => {

@@ -1,6 +1,5 @@
-// lanes has what the ladder draws for the messages that are shown: a lifeline for
-// each rank, in the order of the ranks, and the steps in the order of time, with
-// their places on the axis.
+// lanes has the parts of the ladder for the displayed messages: a lifeline for each rank, in the order of ranks, and
+// the steps in order of time with their positions on the axis.
 const lanes = {ranks: [], steps: null, from: null, to: null, begin: null, end: null, endMost: null};
 
 function buildLanes() {
@@ -21,7 +20,7 @@ function buildLanes() {
   placeLanes();
 }
 
-// placeLanes puts the steps on the axis, which is done once for each scale.
+// placeLanes computes the positions of the steps on the axis, once for each scale.
 function placeLanes() {
   const {steps} = lanes, n = steps.length, scale = store.scale;
   const begin = new Float64Array(n), end = new Float64Array(n), endMost = new Float64Array(n);
@@ -29,7 +28,7 @@ function placeLanes() {
   for (let k = 0; k < n; k++) {
     const t = S.time[steps[k]];
     if (scale.compressed) {
-      // Steps are in order: walk along the axis instead of searching it.
+      // Steps are sorted: walk along the axis instead of searching.
       while (axis[i] < t) i++;
       begin[k] = scale.places[i];
     } else begin[k] = scale.place(t);
@@ -41,8 +40,8 @@ function placeLanes() {
   placeMessages();
 }
 
-// placeMessages does the same for messages from their first step to their last,
-// or to the end of the recording if somebody still waits.
+// placeMessages computes the positions of messages, from their first step to their last one, or to the end of the
+// recording if a rank still waits.
 function placeMessages() {
   const list = store.messages.filter((m) => M.first[m + 1] > M.first[m]);
   const begin = new Float64Array(list.length), end = new Float64Array(list.length), endMost = new Float64Array(list.length);
@@ -56,8 +55,8 @@ function placeMessages() {
   lanes.messages = {list, begin, end, endMost};
 }
 
-// stepsBetween returns the range of places in lanes.steps in which all steps
-// between two places of the axis are; some in it may be outside.
+// stepsBetween returns a range of indices in lanes.steps that includes all steps between two positions on the axis.
+// Some of them may be outside.
 function stepsBetween(u0, u1) {
   return [firstAtLeast(lanes.endMost, u0), firstAtLeast(lanes.begin, u1)];
 }

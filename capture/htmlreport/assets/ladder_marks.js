@@ -1,5 +1,4 @@
-// How packets look. Types differ by line and head as well as by colour, and what
-// went wrong has a sign of its own.
+// The style of packets. Types differ in line and arrowhead as well as in color, and each problem has a separate mark.
 const STYLES = [
   {width: 1.4, head: 'open'}, // SEND_REQUEST
   {width: 1.4, head: 'full', tail: true}, // CLEAR_TO_SEND
@@ -9,9 +8,8 @@ const STYLES = [
 ];
 const SHORT = {SEND_REQUEST: 'SEND_REQ', CLEAR_TO_SEND: 'CLEAR', DATA: 'DATA', ACK: 'ACK'};
 
-// drawPacket draws an arrow from x1 to x2 at y; band is how much lower its last
-// datagram is. x1 and x2 are lifelines, or the same one for a rank that writes to
-// itself. A tight arrow has no room for more than its line.
+// drawPacket draws an arrow from x1 to x2 at y; band is the distance to its last datagram below. x1 and x2 are
+// lifelines, equal for a rank that sends to itself. A tight arrow consists only of its line.
 function drawPacket(g, type, flags, x1, x2, y, band, tight = false) {
   const style = STYLES[Math.min(type, 4)], colour = flags & MISSING ? colours.soft : typeColour(type);
   const to = x2 > x1 ? 1 : x2 < x1 ? -1 : 1;
@@ -80,7 +78,7 @@ function drawCross(g, x, y) {
   g.restore();
 }
 
-// drawLoop is the sign of a retransmission: an arrow that runs in a circle.
+// drawLoop draws the mark of a retransmission: a circular arrow.
 function drawLoop(g, x, y, colour) {
   g.save();
   g.fillStyle = colours.card;
@@ -92,7 +90,7 @@ function drawLoop(g, x, y, colour) {
   g.restore();
 }
 
-// drawWait is a rank waiting: hatched, so that it shows without colour.
+// drawWait draws a waiting rank: hatched, to be visible without color.
 function drawWait(g, x, y0, y1, width, colour) {
   g.save();
   g.beginPath();

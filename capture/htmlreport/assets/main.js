@@ -1,4 +1,4 @@
-// The parts of the page, put together.
+// Assembles the page from its parts.
 function buildPairs() {
   const counts = new Map();
   for (let m = 0; m < M.n; m++) counts.set(pairKey(m), (counts.get(pairKey(m)) || 0) + 1);
@@ -41,7 +41,7 @@ store.on('theme', () => { redrawLadder(); buildMinimap(); drawPhases(); });
 store.on('view', () => { redrawMinimap(); redrawTimelines(); });
 byId('inspector-close').addEventListener('click', selectNothing);
 
-// openAddress selects what the address names behind #, and reports whether it names anything.
+// openAddress selects the target after # in the address, and reports whether it exists.
 function openAddress() {
   const [, what, digits] = location.hash.match(/^#(finding|message|packet)-(\d+)$/) || [];
   const n = Number(digits);
@@ -62,7 +62,7 @@ function openAddress() {
 }
 window.addEventListener('hashchange', openAddress);
 
-// openFirst begins with the most serious finding, so that Tab and Enter go on from there.
+// openFirst starts with the most serious finding, so that Tab and Enter continue from there.
 function openFirst() {
   if (F.first < 0) return;
   selectFinding(F.first);
@@ -86,11 +86,11 @@ searchMessages();
 drawLadder();
 buildMinimap();
 if (!openAddress()) openFirst();
-// For the console: what the ladder shows, and what it costs.
+// For the console: the contents and the cost of the ladder.
 window.zrlmpiReport = {
   ready: performance.now(), select: selectFinding, selectMessage: selectAndJump, zoom: zoomView, fit: fitView,
   get ladder() { return {from: store.scale.time(ladder.u0), to: store.scale.time(ladder.u1), mode: ladder.mode, frames: ladder.frames, lastFrame: ladder.lastFrame, worstFrame: ladder.worstFrame}; },
-  // place returns where a packet is in the diagram, in pixels.
+  // place returns the position of a packet in the diagram, in pixels.
   place(packet) {
     const s = stepOfPacket(packet), view = geometry();
     return s < 0 ? null : {x: (view.x(lanes.laneOf.get(stepFrom(s))) + view.x(lanes.laneOf.get(stepTo(s)))) / 2, y: view.y(store.scale.place(S.time[s]))};

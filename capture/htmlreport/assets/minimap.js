@@ -1,7 +1,7 @@
-// The strip beside the ladder: the whole recording, and which part is in view.
+// The strip next to the ladder: the whole recording, with the part in view.
 const minimap = {canvas: byId('minimap'), sheet: document.createElement('canvas')};
 
-// buildMinimap draws what does not change with the view.
+// buildMinimap draws the parts that do not depend on the view.
 function buildMinimap() {
   const w = minimap.canvas.clientWidth, h = minimap.canvas.clientHeight;
   if (!w || !h) return;

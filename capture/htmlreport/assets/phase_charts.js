@@ -1,8 +1,7 @@
-// The two charts of a phase: how its times are distributed, and how they went
-// over the recording.
+// The two charts of a phase: the distribution of its times, and their course over the recording.
 const BINS = 10; // per power of ten
 
-// timeDomain is the range of powers of ten that all times are in.
+// timeDomain returns the range of powers of ten that contains all times.
 function timeDomain(phases) {
   let low = Infinity, high = 0;
   for (const p of phases) {
@@ -24,7 +23,7 @@ function shortPower(p) {
   return 10 ** (p - Math.min(Math.floor(p / 3), 3) * 3) + ' ' + unit;
 }
 
-// summaryOf has the quantiles of the table of pairs, which count messages that are not listed, too.
+// summaryOf returns the quantiles from the table of pairs, which include messages that are not listed.
 function summaryOf(phase) {
   const list = [];
   for (const m of store.messages) if (!Number.isNaN(M.phases[phase][m])) list.push(M.phases[phase][m]);
@@ -55,7 +54,7 @@ function drawHistogram(canvas, phase, summary, domain) {
   const wide = (right - left) / bins.length;
   for (let i = 0; i < bins.length; i++) {
     if (!bins[i]) continue;
-    // A single message in 100,000 still shows.
+    // A single message in 100,000 is still visible.
     const tall = Math.max(2, bins[i] / most * (bottom - top - 2));
     g.fillRect(left + i * wide + 0.5, bottom - tall, Math.max(wide - 1, 1), tall);
   }
@@ -83,8 +82,7 @@ function drawQuantiles(g, summary, x, top, bottom, right) {
   g.setLineDash([]);
 }
 
-// drawTimeline draws a dot per message, or, where there are many, how many there
-// are at each place.
+// drawTimeline draws a dot for each message or, where there are many, their number at each position.
 function drawTimeline(canvas, phase, domain) {
   const {g, w, h} = sized(canvas);
   const chart = {left: 52, right: w - 8, top: 8, bottom: h - 20, domain};
@@ -109,7 +107,7 @@ function drawTimeline(canvas, phase, domain) {
   }
   if (store.messages.length > 4000) drawCloud(g, chart, times, phase);
   else drawDots(g, chart, times, phase);
-  // The view of the ladder changes often: what does not change with it is kept.
+  // The view of the ladder changes often: cache the parts that do not depend on it.
   chart.sheet = document.createElement('canvas');
   chart.sheet.width = canvas.width;
   chart.sheet.height = canvas.height;
@@ -117,7 +115,7 @@ function drawTimeline(canvas, phase, domain) {
   return chart;
 }
 
-// drawTimelineOver marks what the ladder shows, and what is selected.
+// drawTimelineOver marks the view of the ladder and the selection.
 function drawTimelineOver(canvas, chart, phase) {
   const {g, w, h} = sized(canvas), {top, bottom} = chart, span = Math.max(doc.span, 1), times = M.phases[phase];
   g.drawImage(chart.sheet, 0, 0, w, h);

@@ -1,4 +1,4 @@
-// The section about the time of each phase: a row for each, on one scale.
+// The section with the time of each phase: a row for each, on a common scale.
 const phaseRows = [];
 let domain = [3, 6];
 
@@ -49,7 +49,7 @@ function hoverHistogram(row, e) {
   tooltip.show(e.clientX, e.clientY, `${edge(i)} to ${edge(i + 1)}`, [['Messages', count(bins[i])], ['Share', (100 * bins[i] / row.summary.n).toFixed(1) + ' %']]);
 }
 
-// messageAt finds the message nearest to the pointer, or -1.
+// messageAt returns the message nearest to the pointer, or -1.
 function messageAt(row, e) {
   const box = row.timeline.getBoundingClientRect(), {chart} = row;
   const px = e.clientX - box.left, py = e.clientY - box.top, times = M.phases[row.phase];

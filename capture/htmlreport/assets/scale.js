@@ -1,8 +1,8 @@
-// A scale turns times into places on the diagram's axis and back.
+// A scale converts times to positions on the diagram's axis and back.
 //
-// The compressed scale gives a gap g between two packets the length
-// g0·ln(1 + g/g0), with g0 the lower quartile of the gaps: short gaps stay to
-// scale, and a time-out that is 50,000 times as long takes the room of eleven.
+// The compressed scale shows a gap g between two packets with the length g0·ln(1 + g/g0), where g0 is the lower
+// quartile of the gaps: short gaps remain to scale, and a time-out that is 50,000 times as long takes the length of
+// eleven.
 const axis = (() => {
   const all = new Float64Array(2 * S.n + 1 + F.n);
   all.set(S.time);
@@ -43,8 +43,7 @@ function makeScale(compressed) {
   };
 }
 
-// tickTimes returns times for the axis between two places, at least room pixels
-// apart.
+// tickTimes returns times of ticks between two positions on the axis, at least room pixels apart.
 function tickTimes(scale, u0, u1, pixels, room) {
   const k = pixels / (u1 - u0), out = [];
   if (!scale.compressed) {

@@ -1,8 +1,8 @@
-// What is shown and selected; every part of the page listens to it.
+// The displayed and the selected messages; every part of the page listens to changes.
 const store = {
   pair: '',
   scale: makeScale(true),
-  messages: null, // Uint32Array of those that are shown, by start
+  messages: null, // Uint32Array of the displayed messages, by start
   // selected.finding is -1 or a finding; messages and packets are highlighted.
   selected: {finding: -1, messages: new Set(), packets: new Set(), step: -1},
   listeners: {shown: [], scale: [], selected: [], theme: [], view: []},
@@ -43,7 +43,7 @@ function select(selected) {
 function selectNothing() {
   select({});
 }
-// reveal makes sure that the messages are shown at all.
+// reveal ensures that the messages are displayed.
 function reveal(messages) {
   if (store.pair !== '' && messages.some((m) => pairKey(m) !== store.pair)) setPair('');
 }

@@ -44,7 +44,7 @@ function buildMessageTable() {
   byId('which').addEventListener('change', searchMessages);
 }
 
-// searchText is what a message is found by. "0→1" may be typed as 0>1 or 0->1.
+// searchText returns the text by which a message is found. "0→1" may be typed as 0>1 or 0->1.
 function searchText(m) {
   return `${M.id[m]} ${M.src[m]}→${M.dst[m]} ${callOf(m)} ${M.words[m]} ${verdictOf(m)} ${M.tag[m] ? 'tag' + M.tag[m] : ''}`.toLowerCase();
 }

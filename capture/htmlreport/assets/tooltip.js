@@ -1,8 +1,8 @@
-// The tooltip of all the diagrams.
+// The tooltip of all diagrams.
 const tooltip = {
   box: byId('tooltip'),
-  // show puts the tooltip beside a place on the screen. fields are pairs of name
-  // and value; those without a value are left out.
+  // show places the tooltip next to a position on the screen. fields are pairs of name and value; pairs without a value
+  // are omitted.
   show(x, y, title, fields, hint) {
     const list = element('dl', {class: 'fields'});
     for (const [name, value] of fields) {

@@ -1,10 +1,10 @@
-// A table of any number of rows, of which only those in view are elements.
+// A table with any number of rows, of which only the visible ones have elements.
 //
-// A column is {name, width in em, text(row), value(row) to sort by, and perhaps
-// left, edge, stick, mark(row), open(row)}.
+// A column is {name, width in em, text(row), value(row) to sort by, and optionally left, edge, stick, mark(row),
+// open(row)}.
 const ROW_HEIGHT = 30, OVERSCAN = 6;
-// Browsers cannot lay out elements of more than some 17 million pixels; beyond
-// this a pixel of scrolling is more than a pixel of table.
+// Browsers cannot lay out elements of more than some 17 million pixels. Beyond that, a pixel of scrolling is more than
+// a pixel of the table.
 const MOST_HEIGHT = 8e6;
 
 function makeTable(box, {label: title, columns, groups, height, isOn, pick}) {
@@ -33,7 +33,7 @@ function makeTable(box, {label: title, columns, groups, height, isOn, pick}) {
     const {value} = columns[t.sort], sign = t.down ? -1 : 1;
     const keys = [];
     for (const r of t.rows) keys[r] = value(r);
-    // Those without a value come last, whichever way the others are sorted.
+    // Rows without a value come last in either order.
     t.rows = Uint32Array.from(t.rows).sort((a, b) => {
       const x = keys[a], y = keys[b];
       if (typeof x === 'string') return sign * (x < y ? -1 : x > y ? 1 : 0) || a - b;
@@ -57,7 +57,7 @@ function makeTable(box, {label: title, columns, groups, height, isOn, pick}) {
     const tr = element('tr', {class: 'space', 'aria-hidden': 'true'}, td);
     return tr;
   }
-  // span returns how the scroll position maps to rows.
+  // span returns the mapping from the scroll position to rows.
   function span() {
     const n = t.rows.length, whole = n * ROW_HEIGHT, tall = Math.min(whole, MOST_HEIGHT);
     return {n, tall, inView: Math.ceil(height / ROW_HEIGHT) + 1, stretch: whole / Math.max(tall, 1)};
@@ -86,7 +86,7 @@ function makeTable(box, {label: title, columns, groups, height, isOn, pick}) {
   return {
     setRows(rows) { t.rows = rows; order(); scroll.scrollTop = 0; draw(true); },
     redraw() { draw(true); },
-    // showRow brings a row into view inside the table.
+    // showRow scrolls a row into view within the table.
     showRow(r) {
       const i = t.rows.indexOf(r);
       if (i < 0) return;

@@ -13,14 +13,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// datagrams are the UDP sockets of a relay, by the rank that each stands for.
+// datagrams are the UDP sockets of a relay, indexed by the rank that each stands for.
 type datagrams struct {
 	*Relay
 	conns []*net.UDPConn
 	late  impair.Queue[datagram] // guarded by mu
 }
 
-// datagram is one that is delivered later.
+// datagram is a delayed datagram.
 type datagram struct {
 	from, to int
 	bytes    []byte
@@ -52,14 +52,14 @@ func (d *datagrams) close() {
 
 func (d *datagrams) dropped() (sum uint64) {
 	for _, conn := range d.conns {
-		if n, err := udp.SocketDrops(conn); err == nil { // else the system does not report it
+		if n, err := udp.SocketDrops(conn); err == nil { // otherwise the system does not report it
 			sum += uint64(n)
 		}
 	}
 	return sum
 }
 
-// read relays what is sent to a rank, until the socket is closed.
+// read relays datagrams sent to a rank until the socket is closed.
 func (d *datagrams) read(to int, conn *net.UDPConn) {
 	b := make([]byte, 1<<16)
 	for {
@@ -67,7 +67,7 @@ func (d *datagrams) read(to int, conn *net.UDPConn) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // about a datagram that was sent
+		if err != nil { // of an earlier send
 			continue
 		}
 		from := d.plan.own.Resolve(source)
@@ -83,7 +83,7 @@ func (d *datagrams) relay(from, to int, b []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
-	d.sendDue(now) // a late timer must not let this datagram overtake them
+	d.sendDue(now) // before this datagram, even if their timer is late
 	for _, x := range d.impairer.Datagram(now.Sub(d.begin), from, to, b) {
 		altered := b
 		if x.Flip >= 0 || x.After > 0 {
@@ -99,21 +99,21 @@ func (d *datagrams) relay(from, to int, b []byte) {
 	}
 }
 
-// sendLate sends all that is due.
+// sendLate sends the delayed datagrams that are due.
 func (d *datagrams) sendLate() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.sendDue(time.Now())
 }
 
-// sendDue is called with mu held.
+// sendDue sends the delayed datagrams that are due. The caller holds mu.
 func (d *datagrams) sendDue(now time.Time) {
 	for x, ok := d.late.Pop(now); ok; x, ok = d.late.Pop(now) {
 		d.send(x)
 	}
 }
 
-// send is called with mu held, so that datagrams leave in the order of their times.
+// send sends a datagram. The caller holds mu, so that datagrams leave in the order of their times.
 func (d *datagrams) send(x datagram) {
 	if _, err := d.conns[x.from].WriteToUDPAddrPort(x.bytes, d.plan.own.Addr(x.to)); err != nil && !d.closed {
 		d.counts.failed++

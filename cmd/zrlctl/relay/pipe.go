@@ -9,8 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
-// pipeLen is how many pieces of a stream may be delayed at a time; then its sender has to
-// wait.
+// pipeLen is the maximum number of pieces of a stream delayed at a time. Beyond it, the sender blocks.
 const pipeLen = 1024
 
 // pipe is one direction of a connection.
@@ -18,21 +17,21 @@ type pipe struct {
 	*streams
 	from, to     int
 	source, sink *net.TCPConn
-	// ctx ends with the connection, and cancel resets it.
+	// ctx is done at the end of the connection; cancel resets the connection.
 	ctx    context.Context
 	cancel context.CancelFunc
 	pieces chan piece
 }
 
-// piece is a packet or a part of one, and when it is delivered.
+// piece is a packet, or a part of one, and the time of its delivery.
 type piece struct {
 	bytes []byte
 	due   time.Time
-	// closes: the direction ends behind it.
+	// closes is true if the direction ends after this piece.
 	closes bool
 }
 
-// read reads packets, and decides about them, until the source or the connection ends.
+// read reads packets and decides their fate, until the source or the connection ends.
 func (p *pipe) read() {
 	defer close(p.pieces)
 	in := newSplitter(p.source)
@@ -55,14 +54,14 @@ func (p *pipe) read() {
 			return
 		}
 		if x.closes {
-			// The source does not know it: what it sends on is lost.
+			// The source is not notified: its further data is lost.
 			_, _ = io.Copy(io.Discard, p.source)
 			return
 		}
 	}
 }
 
-// decide asks the Impairer about a packet.
+// decide returns the fate of a packet as a piece, and whether the connection is to be reset.
 func (p *pipe) decide(kind impair.Kind, b []byte) (x piece, resets bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +78,7 @@ func (p *pipe) decide(kind impair.Kind, b []byte) (x piece, resets bool) {
 	return x, fate.Ending == impair.Resets
 }
 
-// forever is longer than a relay runs.
+// forever is longer than any relay runs.
 const forever = 100 * 365 * 24 * time.Hour
 
 // write delivers each piece at its time, until the direction or the connection ends.
@@ -99,7 +98,7 @@ func (p *pipe) write() {
 			break
 		}
 	}
-	if p.ctx.Err() == nil { // else it is reset
-		_ = p.sink.CloseWrite() // it fails only for a connection that has ended
+	if p.ctx.Err() == nil { // otherwise it is reset
+		_ = p.sink.CloseWrite() // fails only if the connection is closed
 	}
 }

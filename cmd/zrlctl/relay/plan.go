@@ -12,21 +12,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// Plan says where ranks are, and where they seem to be.
+// Plan has the real addresses of ranks and the relay's addresses for them.
 type Plan struct {
 	cfg *config.Config
-	// Medium is what is relayed: Datagrams or Streams.
+	// Medium is the transport relayed: Datagrams or Streams.
 	Medium impair.Medium
-	// own has the ranks' own addresses, seen those that other ranks use.
+	// own has the real addresses of the ranks, seen the addresses used by other ranks.
 	own, seen *rankmap.Map
 }
 
-// DefaultPool has the addresses for ranks with loopback addresses.
+// DefaultPool has the relay's addresses for ranks on loopback addresses.
 const DefaultPool = "127.27.18.0/24"
 
-// NewPlan gives each rank of a valid configuration an address of the pool, with the port of
-// its own; the zero Pool is DefaultPool. transport is "udp" or "tcp", or empty for
-// defaults.transport, which is udp if it is not given.
+// NewPlan assigns an address of the pool to each rank of a valid configuration, with the port of the rank's real
+// address. The zero Pool means DefaultPool. transport is "udp" or "tcp"; if it is empty, defaults.transport applies, or
+// else udp.
 func NewPlan(cfg *config.Config, pool cluster.Pool, transport string) (*Plan, error) {
 	medium, err := mediumOf(cfg, transport)
 	if err != nil {
@@ -66,7 +66,7 @@ func NewPlan(cfg *config.Config, pool cluster.Pool, transport string) (*Plan, er
 	return p, err
 }
 
-// mediumOf checks that the links are on one transport, and returns it.
+// mediumOf returns the transport of the links, and an error if they do not all use it.
 func mediumOf(cfg *config.Config, transport string) (impair.Medium, error) {
 	want := config.Transport(transport)
 	if want == "" {
@@ -94,13 +94,12 @@ func mediumOf(cfg *config.Config, transport string) (impair.Medium, error) {
 // Size returns the number of ranks.
 func (p *Plan) Size() int { return p.own.Size() }
 
-// Addrs returns the address of a rank, and the one that other ranks use.
+// Addrs returns the real address of a rank, and the address used by other ranks.
 func (p *Plan) Addrs(rank int) (own, seen netip.AddrPort) { return p.own.Addr(rank), p.seen.Addr(rank) }
 
-// Configuration returns the configuration for a daemon or program that is the given ranks:
-// these as they are, and all others as remote ranks at the addresses of the relay. Each of
-// the given ranks must be one that the plan's configuration runs. Messages between them are
-// not relayed.
+// Configuration returns a configuration for a daemon or program that runs the given ranks. They keep their settings;
+// all others are remote ranks at the addresses of the relay. The plan's configuration must run each of the given ranks.
+// Messages between them are not relayed.
 func (p *Plan) Configuration(local []int) (*config.Config, error) {
 	c := *p.cfg
 	c.Ranks = slices.Clone(c.Ranks)
@@ -123,5 +122,5 @@ func (p *Plan) Configuration(local []int) (*config.Config, error) {
 	return &c, c.Validate()
 }
 
-// Check reports every rule of a script that cannot act between the ranks, or nil.
+// Check returns an error for every rule of a script that cannot apply between the ranks, or nil.
 func (p *Plan) Check(s impair.Script) error { return s.Check(p.Medium, p.cfg.Addrs()) }

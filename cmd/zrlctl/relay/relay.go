@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
-// Relay relays what ranks exchange, until Close.
+// Relay relays packets between ranks until Close.
 type Relay struct {
 	plan   *Plan
 	script impair.Script
@@ -21,29 +21,29 @@ type Relay struct {
 	wire   wire
 	tasks  sync.WaitGroup
 
-	// mu guards what follows.
+	// mu guards the following fields.
 	mu       sync.Mutex
 	impairer *impair.Impairer
 	counts   counts
 	closed   bool
 }
 
-// wire is the sockets of a relay.
+// wire is the set of sockets of a relay.
 type wire interface {
-	// dropped returns how many datagrams the system had no room for.
+	// dropped returns the number of datagrams dropped by the system because a buffer was full.
 	dropped() uint64
 	close()
 }
 
-// counts are what is of no direction.
+// counts are counters without a direction.
 type counts struct {
 	unknown, failed uint64
-	// limit is the last error of a lack of file descriptors, or nil.
+	// limit is the last error due to the limit on file descriptors, or nil.
 	limit error
 }
 
-// Listen opens the addresses of the relay, and relays by the script from then on. The error
-// is that of Script.Check, or names the address that cannot be had.
+// Listen opens the addresses of the relay and starts to relay by the script. It returns the error of Script.Check, or
+// an error that names an unavailable address.
 func Listen(p *Plan, s impair.Script) (*Relay, error) {
 	im, err := impair.New(s, p.Medium, p.cfg.Addrs())
 	if err != nil {
@@ -62,8 +62,7 @@ func Listen(p *Plan, s impair.Script) (*Relay, error) {
 	return r, nil
 }
 
-// Close closes all sockets. What was delayed is lost. It returns when every goroutine of the
-// relay has ended.
+// Close closes all sockets and waits for the relay's goroutines. Delayed packets are lost.
 func (r *Relay) Close() {
 	r.mu.Lock()
 	r.closed = true
@@ -72,29 +71,27 @@ func (r *Relay) Close() {
 	r.tasks.Wait()
 }
 
-// Report is what a relay has done.
+// Report has the counters of a relay.
 type Report struct {
-	// Seconds is how long it has run, Transport udp or tcp.
+	// Seconds is the running time, Transport udp or tcp.
 	Seconds   float64 `json:"span_seconds"`
 	Transport string  `json:"transport"`
 	Seed      int     `json:"seed"`
-	// Rows are what befell packets, by direction and type, and Total is the sum of them.
+	// Rows count the fates of packets by direction and type, Total is the sum.
 	Rows  []impair.Row `json:"rows"`
 	Total impair.Count `json:"total"`
-	// UnknownSource counts datagrams and connections from addresses of no rank. They are
-	// not relayed.
+	// UnknownSource counts datagrams and connections from addresses that belong to no rank. They are not relayed.
 	UnknownSource uint64 `json:"unknown_source"`
-	// Failed counts packets that could not be sent on, and connections that could not be
-	// made.
+	// Failed counts packets that could not be forwarded, and connections that could not be made.
 	Failed uint64 `json:"failed"`
-	// Limit is why connections were not made: the relay had no file descriptor left. Empty if it always had.
+	// Limit is the error of connections that failed for lack of file descriptors, or empty.
 	Limit string `json:"limit,omitempty"`
-	// SocketDrops counts datagrams that the system dropped because a receive buffer of the
-	// relay was full. They are losses that the script has not asked for.
+	// SocketDrops counts datagrams that the system dropped because a receive buffer of the relay was full. These losses
+	// are not part of the script.
 	SocketDrops uint64 `json:"socket_drops"`
 }
 
-// Report returns what the relay has done so far.
+// Report returns the counters so far.
 func (r *Relay) Report() Report {
 	drops := r.wire.dropped()
 	r.mu.Lock()
@@ -112,7 +109,7 @@ func (r *Relay) Report() Report {
 	return x
 }
 
-// column is one of the table.
+// column is a column of the table.
 type column struct {
 	title string
 	value func(*impair.Count) uint64
@@ -131,7 +128,7 @@ var columns = []column{
 	{"CLOSES", func(c *impair.Count) uint64 { return c.Closes }},
 }
 
-// Print writes the report as a table, without columns of zeros.
+// Print writes the report as a table. It omits columns of zeros.
 func (x *Report) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	columns := slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.value(&x.Total) == 0 && c.title != "PACKETS" })
@@ -173,7 +170,7 @@ func (x *Report) Print(out io.Writer) error {
 	return err
 }
 
-// refused counts a packet or connection that the system refused with err.
+// refused counts a packet or connection refused by the system with err.
 func (r *Relay) refused(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

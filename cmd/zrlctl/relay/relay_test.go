@@ -18,10 +18,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// timeout is how long a test waits for what must arrive.
+// timeout bounds the wait of a test for expected data.
 const timeout = 10 * time.Second
 
-// start relays between three ranks at free addresses.
+// start starts a relay between three ranks at free addresses.
 func start(t *testing.T, transport string, rules ...string) (*Relay, *Plan) {
 	t.Helper()
 	ranks, pool := make([]config.Rank, 3), make([]string, 3)
@@ -62,7 +62,7 @@ func header(kind protocol.Type, from, to, size int) []byte {
 	return protocol.CloudFPGA.Append(nil, protocol.Header{Src: uint32(from), Dst: uint32(to), Type: kind, Size: uint32(size)})
 }
 
-// udpRank is the socket of a rank.
+// udpRank returns the socket of a rank.
 func udpRank(t *testing.T, addr netip.AddrPort) *net.UDPConn {
 	t.Helper()
 	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(addr))
@@ -73,7 +73,7 @@ func udpRank(t *testing.T, addr netip.AddrPort) *net.UDPConn {
 	return conn
 }
 
-// wantDatagram checks what arrives next, and that it seems to come from a rank.
+// wantDatagram checks the next datagram, and that its source is the relay's address for a rank.
 func wantDatagram(t *testing.T, conn *net.UDPConn, p *Plan, from int, want []byte) {
 	t.Helper()
 	b := make([]byte, 1<<16)
@@ -147,7 +147,7 @@ func TestDatagrams(t *testing.T) {
 	}
 }
 
-// tcpPair returns a connection from rank 0 to rank 1, and its end there.
+// tcpPair returns both ends of a connection from rank 0 to rank 1.
 func tcpPair(t *testing.T, p *Plan) (a, b *net.TCPConn) {
 	t.Helper()
 	own, seen := p.Addrs(1)
@@ -207,7 +207,7 @@ func TestStreams(t *testing.T) {
 	if n, err := a.Read(make([]byte, 1)); n != 0 || err != io.EOF {
 		t.Errorf("%d bytes at the end, %v", n, err)
 	}
-	write(t, a, request) // the other direction goes on
+	write(t, a, request) // the other direction continues
 	wantStream(t, b, request)
 	x := r.Report()
 	if x.Total.Bytes != uint64(len(message)+4*32+10) || x.Total.Delayed != x.Total.Packets || x.Rows[1].Packet != "SEND_REQUEST" || x.Rows[1].Packets != 3 {
@@ -217,7 +217,7 @@ func TestStreams(t *testing.T) {
 	if err := x.Print(&text); err != nil || !strings.Contains(text.String(), "TYPE  PACKETS  DELAYED\n") {
 		t.Errorf("%v\n%s", err, &text)
 	}
-	// A connection from an address of no rank.
+	// A connection from an address that belongs to no rank.
 	_, seen := p.Addrs(1)
 	stranger, err := net.Dial("tcp4", seen.String())
 	if err != nil {
@@ -232,7 +232,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestStreamsEnd: connections end as the rule says.
+// TestStreamsEnd: connections end as specified by the rule.
 func TestStreamsEnd(t *testing.T) {
 	request, ack := header(protocol.SendRequest, 0, 1, 0), header(protocol.Ack, 0, 1, 0)
 	t.Run("reset", func(t *testing.T) {
@@ -258,7 +258,7 @@ func TestStreamsEnd(t *testing.T) {
 		if err != nil || !bytes.Equal(got, ack) {
 			t.Errorf("%x, %v", got, err)
 		}
-		write(t, b, request) // the other direction goes on
+		write(t, b, request) // the other direction continues
 		wantStream(t, a, request)
 	})
 	t.Run("partition", func(t *testing.T) {
@@ -276,14 +276,14 @@ func TestStreamsEnd(t *testing.T) {
 		if x := r.Report(); x.Total.Held != 1 {
 			t.Errorf("%+v", x)
 		}
-		r.Close() // does not wait for what is held
+		r.Close() // does not wait for held pieces
 	})
 	t.Run("rank is not there", func(t *testing.T) {
 		r, p := start(t, "tcp")
 		from, _ := p.Addrs(0)
 		_, seen := p.Addrs(1)
 		a, err := net.DialTCP("tcp4", &net.TCPAddr{IP: from.Addr().AsSlice()}, net.TCPAddrFromAddrPort(seen))
-		if err == nil { // else it was reset already
+		if err == nil { // otherwise it was reset already
 			defer a.Close()
 			_, err = a.Read(make([]byte, 1))
 		}
@@ -305,7 +305,7 @@ func TestAddressInUse(t *testing.T) {
 	}
 }
 
-// oneByOne returns a byte at a time.
+// oneByOne is a reader that returns one byte at a time.
 type oneByOne struct{ io.Reader }
 
 func (r oneByOne) Read(b []byte) (int, error) { return r.Reader.Read(b[:min(len(b), 1)]) }

@@ -9,14 +9,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
-// maxPiece is the most bytes of payload in a piece.
+// maxPiece is the maximum number of payload bytes in a piece.
 const maxPiece = 32 << 10
 
-// splitter finds the packets of a stream of any profile. Where there is no header, as with
-// TLS, all that follows is payload.
+// splitter finds the packets of a stream of any profile. If there is no header where one should be, as with TLS, all
+// the rest is payload.
 type splitter struct {
 	in *bufio.Reader
-	// payload is how many bytes of it follow; endless: all that follows is.
+	// payload is the number of payload bytes that follow. endless is true if all the rest is payload.
 	payload int64
 	endless bool
 }
@@ -25,9 +25,8 @@ func newSplitter(r io.Reader) *splitter {
 	return &splitter{in: bufio.NewReaderSize(r, protocol.ExtHeaderLen+protocol.MaxStreamPayload)}
 }
 
-// next returns the next piece, which is the caller's: a header, a whole packet of the
-// extended profile, or a part of a payload. The error is io.EOF at the end of the stream, or
-// that of the reader.
+// next returns the next piece, owned by the caller: a header, a whole packet of the extended profile, or a part of a
+// payload. The error is io.EOF at the end of the stream, or an error of the reader.
 func (s *splitter) next() (impair.Kind, []byte, error) {
 	if s.payload == 0 && !s.endless {
 		if b, kind := s.header(); b != nil {
@@ -40,7 +39,7 @@ func (s *splitter) next() (impair.Kind, []byte, error) {
 	return s.some()
 }
 
-// some returns payload, as much as has arrived.
+// some returns the payload received so far, at most maxPiece bytes.
 func (s *splitter) some() (impair.Kind, []byte, error) {
 	if _, err := s.in.Peek(1); err != nil {
 		return 0, nil, err
@@ -53,8 +52,8 @@ func (s *splitter) some() (impair.Kind, []byte, error) {
 	return impair.Payload, s.take(n), nil
 }
 
-// header returns a header, or a whole packet of the extended profile. It returns nil if the
-// stream ends before, or none is there: then endless is set.
+// header returns a header, or a whole packet of the extended profile. It returns nil if the stream ends earlier, or if
+// there is no header: then it sets endless.
 func (s *splitter) header() ([]byte, impair.Kind) {
 	b, err := s.in.Peek(protocol.HeaderLen)
 	if err != nil {
@@ -66,7 +65,7 @@ func (s *splitter) header() ([]byte, impair.Kind) {
 		return nil, 0
 	}
 	if !protocol.IsExtended(b) {
-		h, _ := protocol.V09.Parse(b) // KindOf has
+		h, _ := protocol.V09.Parse(b) // KindOf has validated it
 		s.payload = h.StreamPayload()
 		return s.take(protocol.HeaderLen), kind
 	}
@@ -85,7 +84,7 @@ func (s *splitter) header() ([]byte, impair.Kind) {
 	return s.take(n), kind
 }
 
-// rest returns what is left of a stream that ends within a header, and then its error.
+// rest returns the rest of a stream that ends within a header, and its error after that.
 func (s *splitter) rest() (impair.Kind, []byte, error) {
 	if n := s.in.Buffered(); n > 0 {
 		return impair.Payload, s.take(n), nil
@@ -95,7 +94,7 @@ func (s *splitter) rest() (impair.Kind, []byte, error) {
 }
 
 func (s *splitter) take(n int) []byte {
-	b, _ := s.in.Peek(n) // it is there
+	b, _ := s.in.Peek(n) // buffered
 	b = bytes.Clone(b)
 	_, _ = s.in.Discard(n)
 	return b

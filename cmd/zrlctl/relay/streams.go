@@ -11,14 +11,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// dialTimeout is how long a connection to a rank may take.
+// dialTimeout bounds the time to connect to a rank.
 const dialTimeout = 5 * time.Second
 
-// streams are the TCP listeners of a relay, by the rank that each stands for.
+// streams are the TCP listeners of a relay, indexed by the rank that each stands for.
 type streams struct {
 	*Relay
 	listeners []*net.TCPListener
-	// ctx ends when the relay is closed.
+	// ctx is done when the relay is closed.
 	ctx    context.Context
 	cancel context.CancelFunc
 }
@@ -48,7 +48,7 @@ func (s *streams) close() {
 
 func (s *streams) dropped() uint64 { return 0 }
 
-// accept relays connections to a rank, until the relay is closed.
+// accept relays connections to a rank until the relay is closed.
 func (s *streams) accept(to int, ln *net.TCPListener) {
 	for {
 		conn, err := ln.AcceptTCP()
@@ -58,7 +58,7 @@ func (s *streams) accept(to int, ln *net.TCPListener) {
 			}
 			return
 		}
-		if err != nil { // of a connection that the other side has reset already, or for want of descriptors
+		if err != nil { // the peer has reset the connection, or there are no descriptors
 			s.refused(err)
 			pause(s.ctx, 10*time.Millisecond)
 			continue
@@ -74,10 +74,9 @@ func (s *streams) accept(to int, ln *net.TCPListener) {
 	}
 }
 
-// serve relays a connection until both of its directions have ended, it is reset, or the
-// relay is closed.
+// serve relays a connection until both directions end, the connection is reset, or the relay is closed.
 func (s *streams) serve(from, to int, a *net.TCPConn) {
-	// The acceptor goes by the IP of the dialer; the port is the system's choice.
+	// The acceptor identifies the dialer by its IP address; the system chooses the port.
 	dialer := net.Dialer{
 		LocalAddr: &net.TCPAddr{IP: s.plan.seen.Addr(from).Addr().AsSlice()},
 		Timeout:   dialTimeout,
@@ -91,7 +90,7 @@ func (s *streams) serve(from, to int, a *net.TCPConn) {
 	b := conn.(*net.TCPConn)
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
-	// A connection that ends otherwise than by its peers is reset, so that both notice.
+	// Reset a connection that is not ended by its peers, so that both notice.
 	stop := context.AfterFunc(ctx, func() { reset(a); reset(b) })
 	s.mu.Lock()
 	s.impairer.Connected(from, to)
@@ -113,13 +112,13 @@ func (s *streams) serve(from, to int, a *net.TCPConn) {
 	}
 }
 
-// reset closes a connection so that its peer gets an error.
+// reset closes a connection such that its peer gets an error.
 func reset(conn *net.TCPConn) {
-	_ = conn.SetLinger(0) // it fails only for a connection that is closed
+	_ = conn.SetLinger(0) // fails only if the connection is closed
 	conn.Close()
 }
 
-// pause waits, unless ctx ends before.
+// pause waits for d, or until ctx is done.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -1,5 +1,5 @@
-// An echo role: it receives a message from rank 0, and sends it back. The streams are those of
-// upstream's wrapper; docs/cosim.md has their rules.
+// An echo role: it receives a message from rank 0 and sends it back. It has the streams of upstream's wrapper;
+// docs/cosim.md has their rules.
 #include "hls_stream.h"
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs zrlmpid with cluster.yaml, sends the role messages of several lengths, compares what
-# comes back, and stops zrlmpid.
+# Runs zrlmpid with cluster.yaml, sends the role messages of several lengths, compares the
+# echoes, and stops zrlmpid.
 set -eu
 dir=$(mktemp -d)
 export ZRLMPID_CONTROL_SOCKET="$dir/control.sock" ZRLMPID_HTTP_LISTEN=
@@ -13,7 +13,7 @@ cleanup() {
   rm -rf "$dir"
 }
 trap cleanup EXIT
-rm -f zrlmpid.log # that of an earlier run says "ready" as well
+rm -f zrlmpid.log # an old log would contain "ready"
 zrlmpid --config cluster.yaml >zrlmpid.log 2>&1 &
 pid=$!
 until grep -qs '^ready' zrlmpid.log; do

@@ -1,5 +1,5 @@
-# What the projects of all languages have. zrlmpid and zrlctl are those of PATH, or those beside
-# the zrlctl that has written this file.
+# Common to the projects of all languages. zrlmpid and zrlctl are searched for in PATH, and then in
+# the folder of the zrlctl that wrote this file.
 export PATH := $(PATH):@BIN@
 
 .PHONY: echo run clean

@@ -3,7 +3,7 @@ library ieee;
 use ieee.std_logic_1164.all;
 
 package zrlmpi_cosim is
-  -- What ghdl.c reads and writes, in its order. VHPIDIRECT passes arrays by reference.
+  -- The arrays exchanged with ghdl.c, in its order. VHPIDIRECT passes arrays by reference.
   subtype role_bits is std_logic_vector(148 downto 0);
   subtype engine_bits is std_logic_vector(150 downto 0);
   procedure open_cosim;
@@ -31,10 +31,10 @@ entity cosim is
 end entity;
 
 architecture bench of cosim is
-  constant HALF_PERIOD : time := 3200 ps;  -- 156.25 MHz, as the deployed role
-  constant HOLD : time := 100 ps;  -- the inputs change behind all that the edge sets off
+  constant HALF_PERIOD : time := 3200 ps;  -- 156.25 MHz, like a deployed role
+  constant HOLD : time := 100 ps;  -- the inputs change after all effects of the edge
   signal clk : std_logic := '0';
-  -- Until the first edge nothing is driven but the reset.
+  -- Before the first edge only the reset is driven.
   signal engine : engine_bits := (149 => '1', others => '0');
   signal role : role_bits;
 begin
@@ -44,7 +44,7 @@ begin
     open_cosim;
     loop
       wait for HALF_PERIOD;
-      -- The outputs of the role before the edge.
+      -- Sample the outputs of the role before the edge.
       cycle(role, next_engine);
       clk <= '1';
       wait for HOLD;

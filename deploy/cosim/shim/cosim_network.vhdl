@@ -1,11 +1,11 @@
--- The clock of a role in VHDL under GHDL with an MPE of its own, and its interface to zrlmpid, which is the shell. Entity
--- role has those ports of Role_Themisto that are named here. With those of TCP, the Makefile takes the marks of their
--- lines away, and sets TCP.
+-- The clock of a role in VHDL under GHDL that includes an MPE, and its interface to zrlmpid, which is the shell. Entity
+-- role has those ports of Role_Themisto that are named here. For the ports of TCP, the Makefile removes the comment
+-- marks of their lines, and sets TCP.
 library ieee;
 use ieee.std_logic_1164.all;
 
 package zrlmpi_network is
-  -- What ghdl.c reads and writes, in its order. VHPIDIRECT passes arrays by reference.
+  -- The arrays exchanged with ghdl.c, in its order. VHPIDIRECT passes arrays by reference.
   subtype role_bits is std_logic_vector(172 downto 0);
   subtype shell_bits is std_logic_vector(206 downto 0);
   subtype tcp_role_bits is std_logic_vector(172 downto 0);
@@ -41,10 +41,10 @@ entity cosim is
 end entity;
 
 architecture bench of cosim is
-  constant HALF_PERIOD : time := 3200 ps;  -- 156.25 MHz, as the deployed role
-  constant HOLD : time := 100 ps;  -- the inputs change behind all that the edge sets off
+  constant HALF_PERIOD : time := 3200 ps;  -- 156.25 MHz, like a deployed role
+  constant HOLD : time := 100 ps;  -- the inputs change after all effects of the edge
   signal clk : std_logic := '0';
-  -- Until the first edge nothing is driven but the reset.
+  -- Before the first edge only the reset is driven.
   signal shell : shell_bits := (205 => '1', others => '0');
   signal role : role_bits;
   constant TCP : boolean := false;
@@ -63,7 +63,7 @@ begin
     end if;
     loop
       wait for HALF_PERIOD;
-      -- The outputs of the role before the edge.
+      -- Sample the outputs of the role before the edge.
       cycle(role, tcp_role, next_shell, next_tcp_shell);
       clk <= '1';
       wait for HOLD;

@@ -1,4 +1,4 @@
-/* The arrays of cosim.vhdl and cosim_network.vhdl, as GHDL's VHPIDIRECT passes them: a byte for each std_logic, the
+/* The arrays of cosim.vhdl and cosim_network.vhdl, as passed by GHDL's VHPIDIRECT: a byte for each std_logic, the
  * leftmost first. */
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@ static const uint8_t level[16] = {UNKNOWN, UNKNOWN, 0, 1, UNKNOWN, UNKNOWN, 0, 1
 
 static const uint8_t *from;
 static uint8_t *to;
-static uint64_t unknown; /* bits of what was taken last */
+static uint64_t unknown; /* unknown bits of the last value taken */
 
 static uint64_t take(int bits)
 {

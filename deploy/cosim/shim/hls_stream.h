@@ -1,7 +1,7 @@
-/* hls::stream for a role in HLS C++ that runs as a program behind zrlmpid (docs/cosim.md). It
- * takes the place of the vendor's header in the order of -I. The streams of a zrlmpi::role
- * block, as in hardware: each access takes at least one cycle. Those of a zrlmpi::network have
- * register slices, which each cycle moves on. Other streams are FIFOs within the program. */
+/* hls::stream for a role in HLS C++ that runs as a program with zrlmpid (docs/cosim.md). The order
+ * of -I makes it replace the vendor's header. The streams of a zrlmpi::role block as in hardware:
+ * each access takes at least one cycle. The streams of a zrlmpi::network have register slices, which
+ * advance in each cycle. Other streams are FIFOs within the program. */
 #ifndef ZRLMPI_HLS_STREAM_H
 #define ZRLMPI_HLS_STREAM_H
 
@@ -17,7 +17,7 @@
 
 namespace zrlmpi {
 
-/* The interface of the one role of the program. */
+/* The interface of the only role of the program. */
 struct interface {
 	zrlmpi_role role{};
 	zrlmpi_engine engine{};
@@ -26,7 +26,7 @@ struct interface {
 		static interface i;
 		return i;
 	}
-	/* One cycle, in which the role drives what is set. Ends the program with the simulation. */
+	/* Runs one cycle with the signals set in role. Exits at the end of the simulation. */
 	int cycle() {
 		int moved = zrlmpi_cosim_cycle(&role, &engine);
 		if (moved < 0) std::exit(zrlmpi_cosim_status());
@@ -52,9 +52,9 @@ struct slices {
 	std::deque<uint64_t> out_meta, in_meta;
 	uint32_t rx_ports = 0;
 
-	static const size_t SLICES = 2; /* what a stream holds */
+	static const size_t SLICES = 2; /* capacity of a stream */
 
-	/* What the role drives, and what is transferred of what is driven to it. */
+	/* Sets the signals driven by the role, and handles the transfers of a cycle. */
 	void drive(zrlmpi_streams_role &r) const {
 		r.out_meta_valid = !out_meta.empty();
 		if (r.out_meta_valid) r.out_meta = out_meta.front();
@@ -76,7 +76,7 @@ struct slices {
 	}
 };
 
-/* The interface of the one shell of the program. */
+/* The interface of the only shell of the program. */
 struct shell {
 	slices udp, tcp;
 	zrlmpi_network now{};
@@ -85,17 +85,17 @@ struct shell {
 		static shell s;
 		return s;
 	}
-	/* Whether the shell has streams of TCP, which is decided before the first use. */
+	/* Whether the shell has streams of TCP. Set it before the first use. */
 	static bool &with_tcp() {
 		static bool with = false;
 		return with;
 	}
-	/* One cycle. Ends the program with the simulation. */
+	/* Runs one cycle. Exits at the end of the simulation. */
 	void cycle() {
 		zrlmpi_network_role r{};
 		udp.drive(r.udp);
 		tcp.drive(r.tcp);
-		zrlmpi_network driven = now; /* what is driven now is transferred at the edge */
+		zrlmpi_network driven = now; /* transferred at the edge */
 		int moved = zrlmpi_network_cycle(&r, &now);
 		if (moved < 0) std::exit(zrlmpi_cosim_status());
 		udp.transfer(moved, driven.udp);
@@ -110,7 +110,7 @@ private:
 	}
 };
 
-/* What runs while a stream waits: the other blocks of the design, and a cycle. */
+/* A function that runs while a stream waits: the other blocks of the design, and a cycle. */
 struct background {
 	std::function<void()> run;
 	bool running = false;
@@ -118,7 +118,7 @@ struct background {
 		static background b;
 		return b;
 	}
-	/* Runs it once. False: there is none, or it is what waits. */
+	/* Runs the function once. Returns false if there is none, or if it is running already. */
 	bool once() {
 		if (!run || running) return false;
 		running = true;
@@ -128,11 +128,11 @@ struct background {
 	}
 };
 
-/* Has a function run, again and again, while the main part of the program waits for a stream. It is one cycle of
- * the other blocks, as of an MPE beside a role, and must not wait for a stream itself. */
+/* Sets a function to be called repeatedly while the main part of the program waits for a stream. It runs one cycle
+ * of the other blocks, such as an MPE, and must not wait for a stream itself. */
 inline void meanwhile(std::function<void()> f) { background::get().run = std::move(f); }
 
-/* Runs it between two runs of the main part's function, which waits for no stream when its work is done. */
+/* Calls this function once. Use it between two runs of the main part, which may not wait for any stream. */
 inline bool cycle() {
 	background::get().once();
 	return true;
@@ -140,8 +140,8 @@ inline bool cycle() {
 
 enum kind { FIFO, CALL, OUT, IN, FEEDBACK, NET_OUT_META, NET_OUT, NET_IN, NET_IN_META, TCP_OUT_META, TCP_OUT, TCP_IN, TCP_IN_META };
 
-/* Elements of streams, by the members that upstream's types have. What has none of them is
- * only in FIFOs. */
+/* Elements of streams, recognized by the members of upstream's types. Other types are only
+ * allowed in FIFOs. */
 template <class T> auto drive(const T &v, int) -> decltype((void)v.mpi_call) {
 	zrlmpi_role &r = interface::get().role;
 	r.call_valid = 1;
@@ -209,7 +209,7 @@ public:
 	stream(const stream &) = delete;
 	stream &operator=(const stream &) = delete;
 
-	/* With meanwhile, a FIFO holds as many elements as those between role and MPE of upstream's templates. */
+	/* Capacity of a FIFO with meanwhile: the same as between role and MPE in upstream's templates. */
 	static const size_t HELD = 1 << 14;
 
 	void write(const T &v) {
@@ -262,7 +262,7 @@ public:
 	bool empty() const {
 		switch (kind_) {
 		case zrlmpi::FIFO:
-			if (fifo_.empty()) zrlmpi::background::get().once(); /* a role may ask until it is not */
+			if (fifo_.empty()) zrlmpi::background::get().once(); /* a role may poll it */
 			return fifo_.empty();
 		case zrlmpi::IN: return awaits(zrlmpi::interface::get().engine.in_valid);
 		case zrlmpi::FEEDBACK: return awaits(zrlmpi::interface::get().engine.feedback_valid);
@@ -291,18 +291,18 @@ public:
 
 private:
 	bool network() const { return kind_ >= zrlmpi::NET_OUT_META; }
-	/* Those of the network. */
+	/* The register slices of a network stream. */
 	zrlmpi::slices &slices() const { return kind_ >= zrlmpi::TCP_OUT_META ? zrlmpi::shell::get().tcp : zrlmpi::shell::get().udp; }
-	/* Whether it is a FIFO that holds all that it may. */
+	/* Whether it is a full FIFO. */
 	bool at_bound() const { return zrlmpi::background::get().run && fifo_.size() >= HELD; }
 
-	/* Whether a signal of the engine is 0, also after another cycle: a role may ask until it is not. */
+	/* Runs a cycle if a signal of the engine is 0, because a role may poll it. Returns whether it is still 0. */
 	static bool awaits(const uint8_t &signal) {
 		if (!signal) zrlmpi::interface::get().cycle();
 		return !signal;
 	}
 
-	/* One cycle in which an element is offered, or accepted. */
+	/* Runs one cycle in which an element is offered or accepted. */
 	bool offer(const T &v) {
 		zrlmpi::drive(v, 0);
 		return zrlmpi::interface::get().cycle() & (kind_ == zrlmpi::CALL ? ZRLMPI_CALL : ZRLMPI_OUT);
@@ -310,7 +310,7 @@ private:
 	bool accept(T &v) {
 		zrlmpi::interface &i = zrlmpi::interface::get();
 		(kind_ == zrlmpi::IN ? i.role.in_ready : i.role.feedback_ready) = 1;
-		zrlmpi::sample(v, 0); // what is driven now is transferred at the edge
+		zrlmpi::sample(v, 0); // transferred at the edge
 		return i.cycle() & (kind_ == zrlmpi::IN ? ZRLMPI_IN : ZRLMPI_FEEDBACK);
 	}
 
@@ -323,7 +323,7 @@ private:
 
 namespace zrlmpi {
 
-/* The streams of the role, and what it knows of its cluster:
+/* The streams of the role, its rank, and the size of its cluster:
  *
  *   zrlmpi::role<MPI_Interface, MPI_Feedback, Axis<64>> r;
  *   while (r.next()) mpi_wrapper(r.rank(), r.size(), &mmio, &r.soMPIif, …);
@@ -336,14 +336,14 @@ template <class Call, class Feedback, class Line> struct role {
 
 	uint32_t rank() const { return interface::get().engine.rank; }
 	uint32_t size() const { return interface::get().engine.size; }
-	/* A cycle between two runs of the role's function. The program ends with the simulation. */
+	/* Runs a cycle between two runs of the role's function. Exits at the end of the simulation. */
 	bool next() {
 		interface::get().cycle();
 		return true;
 	}
 };
 
-/* The network streams of the role, of the types of cFDK's network.hpp, with the role's own MPE behind them:
+/* The network streams of a role with an MPE, with the types of cFDK's network.hpp:
  *
  *   zrlmpi::network<NetworkWord, NetworkMetaStream> net;
  *   zrlmpi::meanwhile([&] { mpe_main(net.siUdp_data, net.siUdp_meta, …, &ports, …); net.next(ports); });
@@ -357,8 +357,8 @@ template <class Word, class Meta> struct network {
 
 	uint32_t rank() const { return shell::get().now.rank; }
 	uint32_t size() const { return shell::get().now.size; }
-	/* A cycle between two runs of the role's functions. Bit n of rx_ports opens port 2718 + n. The program ends
-	 * with the simulation. */
+	/* Runs a cycle between two runs of the role's functions. Bit n of rx_ports opens port 2718 + n. Exits at the
+	 * end of the simulation. */
 	bool next(uint32_t rx_ports) {
 		shell::get().udp.rx_ports = rx_ports;
 		shell::get().cycle();

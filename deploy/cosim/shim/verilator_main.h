@@ -1,5 +1,5 @@
-// The clock of a design in Verilog under Verilator, and its waves. An Interface has what differs: the signals at a boundary to
-// zrlmpid.
+// The clock of a design in Verilog under Verilator, and its waves. An Interface has the signals of one of the
+// boundaries to zrlmpid.
 #include <sys/stat.h>
 
 #include <cstdint>
@@ -23,8 +23,8 @@ typedef VerilatedVcdC Trace;
 #include "zrlmpi_cosim.h"
 
 #if VM_TRACE
-// The waves of a design, in which a time of 10 is a cycle. A file that has ZRLMPI_COSIM_WAVES_MB MiB (256) becomes FILE.old,
-// and the next one begins: together they have the last cycles, and at most about twice as much.
+// The waves of a design; a time of 10 is a cycle. A file that reaches ZRLMPI_COSIM_WAVES_MB MiB (default 256) is
+// renamed to FILE.old, and a new one begins: together they have the last cycles, and at most about twice this size.
 struct Waves {
 	Trace trace;
 	std::string file;
@@ -39,7 +39,7 @@ struct Waves {
 		std::printf("waves: %s, the last %llu MiB at least\n", file.c_str(), (unsigned long long)(limit >> 20));
 		std::fflush(stdout);
 	}
-	// Writes what is kept in memory, and begins another file if this one is long. Call it from time to time.
+	// Writes buffered waves, and begins another file if this one is too long. Call it from time to time.
 	void keep(uint64_t cycle) {
 		struct stat s;
 		trace.flush();
@@ -54,7 +54,7 @@ struct Waves {
 };
 #endif
 
-// Runs the simulation to its end, and returns the status of the program.
+// Runs the simulation to its end, and returns the exit status of the program.
 template <class Interface> int simulate(int argc, char **argv) {
 	VerilatedContext context;
 	context.commandArgs(argc, argv);

@@ -1,9 +1,9 @@
-// The clock of a role in Verilog under Verilator with an MPE of its own, and its interface to zrlmpid, which is the
-// shell. The top module is "role", and has those ports of Role_Themisto that are named here; those of TCP if it has
-// poROL_Nrc_Tcp_Rx_ports.
+// The clock of a role in Verilog under Verilator that includes an MPE, and its interface to zrlmpid, which is the
+// shell. The top module is "role", and has those ports of Role_Themisto that are named here; it has the ports of TCP if
+// it has poROL_Nrc_Tcp_Rx_ports.
 #include "verilator_main.h"
 
-// The streams of TCP, of a role that has them; for others, the functions with long are called.
+// The streams of TCP. The functions with an argument of type long are called for a role without them.
 template <class Role> auto open_network(Role &role, int) -> decltype((void)role.poROL_Nrc_Tcp_Rx_ports) {
 	zrlmpi_network_open_tcp();
 }

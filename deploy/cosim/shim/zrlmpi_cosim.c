@@ -10,99 +10,99 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The frames: docs/cosim.md. */
+/* Types and lengths of frames: docs/cosim.md. */
 enum { VERSION = 2, HELLO = 1, START = 2, STEP = 3, RESULT = 4 };
 enum { HEAD = 8, RECORD = 16, START_LEN = 24, STEP_LEN = 20, RESULT_LEN = 48 };
-enum { STEP_TCP_LEN = 8, RESULT_TCP_LEN = 40 }; /* more with TCP */
+enum { STEP_TCP_LEN = 8, RESULT_TCP_LEN = 40 }; /* additional with TCP */
 enum { ROLE, NETWORK, NETWORK_TCP }; /* boundaries */
-/* The streams of the role. Those of the network have the same directions: CALL is the metadata of
- * datagrams that are sent, FEEDBACK of those that arrive, OUT and IN are their lines. PORTS is no
- * stream: rx_ports has changed. Those of TCP have TCP added. */
+/* The streams of the role. The streams of the network have the same directions: CALL is the metadata of
+ * sent datagrams, FEEDBACK of received ones, OUT and IN are their lines. PORTS is no stream: it
+ * reports a change of rx_ports. TCP is added for the streams of TCP. */
 enum { CALL, OUT, IN, FEEDBACK, KINDS, PORTS = KINDS, TCP = 8, OUTPUTS = OUT + 1 };
-/* The rules of AXI4-Streams that a role breaks: byte 15 of a record, which is 0 for a transfer. */
+/* Violated rules of AXI4-Streams: byte 15 of a record, which is 0 for a transfer. */
 enum { WITHDRAWN = 1, CHANGED, UNKNOWN, WAITS };
 #define MAGIC 0x534f435aU
 #define NEVER UINT64_MAX
 #define MAX_RECORDS 4096
-#define EDGE_RECORDS 38 /* of one edge, at most: 6 transfers, and each rule once on each stream */
-#define LINES 4096    /* of IN that are held for the role, of each set of streams */
+#define EDGE_RECORDS 38 /* at most per edge: 6 transfers, and each rule once on each stream */
+#define LINES 4096    /* lines of IN held for the role, for each set of streams */
 #define FEEDBACKS 64
-#define BUDGET_CYCLES 64 /* between two looks at the clock */
-#define POLLS 400     /* before the process sleeps until the next step */
-#define HELD_TRANSFERS 4096 /* on each stream from the role, before which ready follows valid */
-#define HELD_ENDS 64  /* holds of a stream that end without valid */
-#define PROMPT 16     /* cycles after ready in which valid follows it */
+#define BUDGET_CYCLES 64 /* between two readings of the clock */
+#define POLLS 400     /* polls for the next step before the process sleeps */
+#define HELD_TRANSFERS 4096 /* transfers of each stream from the role in which ready follows valid */
+#define HELD_ENDS 64  /* maximum number of holds of a stream that end without valid */
+#define PROMPT 16     /* cycles after ready within which valid may have waited for it */
 
 struct line {
 	uint64_t data;
 	uint8_t keep, last;
 };
 
-/* What the role drives on a stream from it. */
+/* Signals driven by the role on a stream from it. */
 struct offer {
 	uint8_t valid, keep, last;
 	uint64_t data;
 	const struct zrlmpi_unknown *unknown;
 };
 
-/* What the role drives, at either boundary. */
+/* Signals driven by the role, at either boundary. */
 struct from {
 	struct offer out[OUTPUTS];                            /* CALL, OUT */
 	uint8_t ready[KINDS - IN], ready_unknown[KINDS - IN]; /* IN, FEEDBACK */
 	uint32_t rx_ports;
 };
 
-/* What is driven to it. */
+/* Signals driven to the role. */
 struct to {
 	uint8_t ready[OUTPUTS];
 	uint8_t in_valid, in_keep, in_last, feedback_valid;
 	uint64_t in_data, feedback;
 };
 
-/* Ready of a stream from the role is low until valid is set, so that each rule is tested: valid and data are stable,
- * and valid does not wait for ready. A hold without valid ends, after a time that differs: what comes within PROMPT cycles
- * after all of them waits for ready. */
+/* Ready of a stream from the role is held low until valid is set, to test the rules: valid and data are stable, and
+ * valid does not wait for ready. A hold without valid ends after one of several times. If valid follows within PROMPT
+ * cycles after each of them, it waits for ready. */
 static const uint32_t holds[] = {61, 251, 509, 1021};
 enum { HOLDS = sizeof holds / sizeof holds[0] };
 
 struct gate {
 	uint32_t transfers, ends;
-	uint32_t prompt;     /* holds that ended, and PROMPT */
+	uint32_t prompt;     /* holds that ended, followed by valid within PROMPT */
 	uint32_t low;        /* cycles of this hold */
-	uint64_t released;   /* the cycle in which it ended, or NEVER */
-	uint8_t open;        /* it is over */
-	uint8_t independent; /* the role was seen to set valid without ready */
+	uint64_t released;   /* cycle in which the hold ended, or NEVER */
+	uint8_t open;        /* the hold has ended */
+	uint8_t independent; /* the role has set valid without ready */
 };
 
-/* Four streams: those of the role, or of UDP, or of TCP. */
+/* Four streams: of the role, of UDP, or of TCP. */
 struct set {
-	int kind;              /* added to their kinds */
-	uint32_t calls, lines; /* that zrlmpid takes in the step */
+	int kind;              /* added to the kinds of streams */
+	uint32_t calls, lines; /* accepted by zrlmpid in the step */
 	uint64_t since[KINDS];
-	struct offer offered[OUTPUTS]; /* at the edge before, without a transfer */
+	struct offer offered[OUTPUTS]; /* at the previous edge, without a transfer */
 	struct gate gate[OUTPUTS];
-	uint32_t broken; /* rules that were reported: a byte for each stream */
-	/* Rings of what the role is to take. */
+	uint32_t broken; /* violations already reported: a byte for each stream */
+	/* Rings of lines and feedback for the role. */
 	struct line in[LINES];
 	uint64_t feedback[FEEDBACKS];
 	uint32_t in_at, in_held, feedback_at, feedback_held;
-	/* Of the network: datagrams whose metadata was offered, and whose last line was taken. */
+	/* Network only: datagrams whose metadata was offered, and whose last line was taken. */
 	uint64_t offered_metas, taken;
-	uint32_t rx_ports; /* reported last */
-	struct to now;     /* what is driven */
+	uint32_t rx_ports; /* last reported */
+	struct to now;     /* signals driven to the role */
 };
 
 static struct {
 	int fd, status, open, alone;
 	uint32_t boundary, rank, size, stall;
 	uint64_t random;
-	uint64_t cycle, answered;   /* now, and at the last answer */
+	uint64_t cycle, answered;   /* current cycle, and cycle of the last answer */
 	uint8_t reset;
 	int sets;
 	struct set set[2];
 	/* The step. */
 	uint32_t left, budget, more;
-	int early; /* it is to end */
+	int early; /* end the step */
 	struct timespec began;
 	/* The next answer. */
 	uint32_t records;
@@ -132,7 +132,7 @@ static uint32_t get32(const uint8_t *b)
 
 static uint64_t get64(const uint8_t *b) { return get32(b) | (uint64_t)get32(b + 4) << 32; }
 
-/* Ends the simulation: zrlmpid has ended it, or something is wrong. */
+/* Ends the simulation, at the request of zrlmpid or after an error. */
 static int end(int status, const char *why)
 {
 	if (why)
@@ -266,7 +266,7 @@ static void hold_line(struct set *t, uint64_t data, uint8_t keep, uint8_t last)
 
 static void hold_feedback(struct set *t, uint64_t feedback) { t->feedback[(t->feedback_at + t->feedback_held++) % FEEDBACKS] = feedback; }
 
-/* Waits for the next step, at first without sleep: zrlmpid mostly sends it sooner than a process wakes up. */
+/* Polls for the next step: zrlmpid usually sends it sooner than a process wakes up. */
 static void poll_step(void)
 {
 	struct pollfd p = {s.fd, POLLIN, 0};
@@ -307,7 +307,7 @@ static int step(void)
 	return 0;
 }
 
-/* The length of an answer without its records. */
+/* Returns the length of an answer without its records. */
 static uint32_t answer_len(void) { return RESULT_LEN + (s.sets > 1 ? RESULT_TCP_LEN : 0); }
 
 /* Answers a step. */
@@ -352,7 +352,7 @@ static int over_budget(void)
 	return (now.tv_sec - s.began.tv_sec) * 1000000 + (now.tv_nsec - s.began.tv_nsec) / 1000 >= (long)s.budget;
 }
 
-/* Notes since when a stream waits for ready. */
+/* Records the cycle since which a stream waits for ready. */
 static void waits(uint64_t *since, int valid, int ready)
 {
 	if (!valid || ready)
@@ -361,7 +361,7 @@ static void waits(uint64_t *since, int valid, int ready)
 		*since = s.cycle;
 }
 
-/* Reports that the role breaks a rule, once for each stream. */
+/* Reports a violation of a rule by the role, once for each stream. */
 static void breaks(struct set *t, int kind, int rule, uint64_t data, uint8_t keep, uint8_t last)
 {
 	uint32_t bit = 1U << (8 * kind + rule);
@@ -372,7 +372,7 @@ static void breaks(struct set *t, int kind, int rule, uint64_t data, uint8_t kee
 	s.early = 1;
 }
 
-/* The bits of 8 bytes of which some are not used. */
+/* Returns a mask of the bytes in use, by keep. */
 static uint64_t used(uint8_t keep)
 {
 	uint64_t bits = 0;
@@ -381,7 +381,7 @@ static uint64_t used(uint8_t keep)
 	return bits;
 }
 
-/* Checks what the role offers on a stream, before the transfers of an edge. */
+/* Checks the signals of a stream from the role before the transfers of an edge. */
 static void check(struct set *t, int kind, const struct offer *o)
 {
 	const struct offer *before = &t->offered[kind];
@@ -409,14 +409,14 @@ static void hold(struct gate *g)
 	g->released = NEVER;
 }
 
-/* The same after what makes a role offer something, unless it holds already. */
+/* Does the same after an event on which a role may act, unless ready is already held. */
 static void hold_again(struct gate *g)
 {
 	if (g->open)
 		hold(g);
 }
 
-/* Whether ready of a stream is held low until the next edge. */
+/* Returns whether ready of a stream is held low until the next edge. */
 static int held(struct set *t, int kind)
 {
 	struct gate *g = &t->gate[kind];
@@ -435,7 +435,7 @@ static int held(struct set *t, int kind)
 	return 0;
 }
 
-/* Whether ready of a stream is set until the next edge. */
+/* Returns whether ready of a stream is set until the next edge. */
 static uint8_t ready(struct set *t, int kind, uint32_t room)
 {
 	if (room == 0 || held(t, kind))
@@ -444,7 +444,7 @@ static uint8_t ready(struct set *t, int kind, uint32_t room)
 	return (released != NEVER && s.cycle - released < PROMPT) || !stalls();
 }
 
-/* Notes a transfer on a stream from the role. */
+/* Records a transfer on a stream from the role. */
 static void transferred(struct set *t, int kind)
 {
 	struct gate *g = &t->gate[kind];
@@ -454,14 +454,14 @@ static void transferred(struct set *t, int kind)
 	hold(g);
 }
 
-/* Decides what is driven to the role until the next edge. What is offered stays until it is taken. */
+/* Sets the signals driven to the role until the next edge. An offer remains until it is taken. */
 static void drive(struct set *t, int moved)
 {
 	struct to *e = &t->now;
 	e->ready[CALL] = ready(t, CALL, t->calls);
 	e->ready[OUT] = ready(t, OUT, t->lines);
-	/* The shell offers the metadata of a datagram with its first line or before, and after the last
-	 * line of the datagram before. */
+	/* The shell offers the metadata of a datagram not later than its first line, and after the last
+	 * line of the previous datagram. */
 	int between = t->offered_metas == t->taken;
 	if (moved & 1 << FEEDBACK || !e->feedback_valid) {
 		e->feedback_valid = t->feedback_held > 0 && (s.boundary == ROLE || between) && !stalls();
@@ -477,7 +477,7 @@ static void drive(struct set *t, int moved)
 	}
 }
 
-/* Carries out the transfer of an edge on a stream from the role, and returns its bit. */
+/* Performs the transfer at an edge on a stream from the role, and returns its bit. */
 static int transfer_out(struct set *t, int kind, const struct offer *o)
 {
 	check(t, kind, o);
@@ -503,7 +503,7 @@ static int transfer_out(struct set *t, int kind, const struct offer *o)
 	return 1 << kind;
 }
 
-/* Carries out the transfers of an edge on a set of streams. */
+/* Performs the transfers at an edge on a set of streams. */
 static int transfer(struct set *t, const struct from *r)
 {
 	struct to *e = &t->now;
@@ -541,7 +541,7 @@ static int transfer(struct set *t, const struct from *r)
 	return moved;
 }
 
-/* Carries out the transfers of an edge, and sets what is driven. */
+/* Performs the transfers at an edge, and sets the signals driven to the role. */
 static int cycle(const struct from *r)
 {
 	int moved[2] = {0};
@@ -563,7 +563,7 @@ static int cycle(const struct from *r)
 			s.left = 0;
 			if (answer())
 				return -1;
-			/* What is driven next depends on the next step. */
+			/* The next signals depend on the next step. */
 			if (step())
 				return -1;
 		}
@@ -637,7 +637,7 @@ int zrlmpi_network_cycle(const struct zrlmpi_network_role *r, struct zrlmpi_netw
 	return moved;
 }
 
-/* Prints the rule that a record says is broken, without zrlmpid. */
+/* Prints the violation in a record. Used without zrlmpid. */
 static void report(const uint8_t *b)
 {
 	static const char *const streams[] = {"soMPIif", "soMPI_data", "siMPI_data", "siMPIFeB"};
@@ -650,7 +650,7 @@ static void report(const uint8_t *b)
 	fprintf(stderr, "zrlmpi_cosim: %s_%s at cycle %llu: %s\n", streams[b[14]], signal, (unsigned long long)s.cycle, problem);
 }
 
-/* One cycle of an engine that exchanges messages with an echo role without zrlmpid. */
+/* Runs one cycle of an engine that exchanges messages with an echo role. Used without zrlmpid. */
 static int alone(void)
 {
 	static uint32_t lines;

@@ -12,15 +12,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// The environment says where upstream's sources are, which no package has: checkouts of github.com/cloudFPGA/ZRLMPI and
-// of github.com/cloudFPGA/cFDK, and the folder include of github.com/Xilinx/HLS_arbitrary_Precision_Types.
+// Environment variables with the paths of upstream's sources, for which there is no package: checkouts of
+// github.com/cloudFPGA/ZRLMPI and github.com/cloudFPGA/cFDK, and the folder include of
+// github.com/Xilinx/HLS_arbitrary_Precision_Types.
 const (
 	sourceEnv  = "ZRLMPI_UPSTREAM_SOURCE"
 	cfdkEnv    = "ZRLMPI_UPSTREAM_CFDK"
 	headersEnv = "ZRLMPI_HLS_INCLUDE"
 )
 
-// The files of upstream's sources that are changed, and their lines.
+// Files and lines of upstream's sources that are edited.
 const (
 	MPEFolder     = "ZRLMPI/LIB/HW/hls/mpe2/src"
 	wrapperFolder = "ZRLMPI/LIB/HW/hls/mpi_wrapperv2/src"
@@ -28,7 +29,7 @@ const (
 	CallLine      = "/* ZRLMPI_APP_MAIN_CALL -- ADD app_main_call here */"
 )
 
-// Edit is a change of a file of upstream's.
+// Edit is a change of one of upstream's files.
 type Edit struct {
 	File string
 	Change
@@ -46,17 +47,17 @@ func (e Edit) apply(t testing.TB, dir string) {
 	}
 }
 
-// Echo is the program of the MPE whose role passes messages of lengths in words from a rank to another, as an edit
-// makes it: the wrapper calls it.
+// Echo is the edit that makes the wrapper call the role, which passes messages from one rank to another. Their lengths
+// in words are arguments of the program.
 var Echo = Edit{WrapperFile, Change{CallLine, "app_main(soMPIif, siMPIFeB, soMPI_data, siMPI_data);"}}
 
-// TimeOut makes the time-outs of the MPE those of a clock that has so many cycles in 100 ms.
+// TimeOut sets the time-outs of the MPE for a clock with the given number of cycles in 100 ms.
 func TimeOut(cycles int) Edit {
 	return Edit{MPEFolder + "/zrlmpi_common.hpp", Change{"ZRLMPI_PROTOCOL_TIMEOUT_CYCLES 15625000", fmt.Sprint("ZRLMPI_PROTOCOL_TIMEOUT_CYCLES ", cycles)}}
 }
 
-// MPE builds a program of the folder mpe with upstream's sources of the MPE and of the MPI wrapper, with edits of
-// these, and returns its path. It skips the test if the sources are missing.
+// MPE builds a program of folder mpe with upstream's sources of the MPE and the MPI wrapper, after edits, and returns
+// its path. It skips the test if the sources are missing.
 func MPE(t testing.TB, program string, edits ...Edit) string {
 	t.Helper()
 	const what = "upstream's MPE"
@@ -74,7 +75,7 @@ func MPE(t testing.TB, program string, edits ...Edit) string {
 		return path
 	}
 	dir := newFolder(t)
-	// The MPE includes files of cFDK by a path that leads out of its own repository.
+	// The MPE includes files of cFDK by a path outside its repository.
 	for to, source := range map[string]string{"ZRLMPI/LIB": filepath.Join(from[0], "LIB"), "cFDK/SRA/LIB/hls": filepath.Join(from[1], "SRA/LIB/hls")} {
 		if err := os.CopyFS(filepath.Join(dir, to), os.DirFS(source)); err != nil {
 			t.Fatal(err)
@@ -87,7 +88,7 @@ func MPE(t testing.TB, program string, edits ...Edit) string {
 	if _, err := cosim.Write(project, "hls", "/nowhere"); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(project, "ap_utils.h"), nil, 0o666); err != nil { // which is not public
+	if err := os.WriteFile(filepath.Join(project, "ap_utils.h"), nil, 0o666); err != nil { // not public
 		t.Fatal(err)
 	}
 	own := filepath.Join(dir, "own")

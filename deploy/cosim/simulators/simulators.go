@@ -1,5 +1,4 @@
-// Package simulators builds simulators of FPGAs for tests: of the roles that zrlctl cosim new writes, and of upstream's
-// MPE.
+// Package simulators builds simulators of FPGAs for tests: the roles written by zrlctl cosim new, and upstream's MPE.
 package simulators
 
 import (
@@ -21,7 +20,7 @@ var programs embed.FS
 
 var (
 	lock   sync.Mutex
-	folder string // where simulators are built, once for all tests of a process
+	folder string // of the simulators, built once for all tests of a process
 	built  = map[string]string{}
 )
 
@@ -34,7 +33,7 @@ func RemoveAll() {
 	clear(built)
 }
 
-// newFolder returns the path of a folder that does not exist.
+// newFolder returns an unused path for a folder.
 func newFolder(t testing.TB) string {
 	t.Helper()
 	if folder == "" {
@@ -46,7 +45,7 @@ func newFolder(t testing.TB) string {
 	return filepath.Join(folder, fmt.Sprint(len(built)))
 }
 
-// Change is a replacement in a source: its second text replaces the first one, or all of the source if that is empty.
+// Change is a replacement in a source: the second text replaces the first one, or the whole source if that is empty.
 type Change [2]string
 
 func (c Change) apply(t testing.TB, name string, text []byte) []byte {

@@ -1,9 +1,9 @@
-// An echo role with an MPE of its own, as small as one can be: it receives a message of INT from rank 0, and sends it
-// back, packet by packet: SEND_REQUEST, CLEAR_TO_SEND, DATA, ACK. The ports are those of the role's interface to the
-// cloudFPGA shell Themisto; docs/cosim.md has their rules, docs/ZRLMPI_protocol.md those of the packets.
+// An echo role with a minimal MPE: it receives a message of INT from rank 0 and sends it back, packet by packet:
+// SEND_REQUEST, CLEAR_TO_SEND, DATA, ACK. It has the ports of the role's interface to the cloudFPGA shell Themisto.
+// docs/cosim.md has the rules of the ports, docs/ZRLMPI_protocol.md the rules of the packets.
 //
-// Arguments of the program: +sender sends messages of +words=N words to rank 0, word i of which is i. +receiver receives
-// only. +timeout=N is after how many cycles a packet is sent again.
+// Arguments of the program: +sender sends messages of +words=N words to rank 0; word i is i. +receiver only receives.
+// +timeout=N is the number of cycles after which a packet is retransmitted.
 module role (
     input  wire        piSHL_156_25Clk,
     input  wire        piSHL_156_25Rst,
@@ -11,7 +11,7 @@ module role (
     input  wire        piMMIO_Ly7_En,
     input  wire [31:0] piFMC_ROLE_rank,
     input  wire [31:0] piFMC_ROLE_size,
-    // Datagrams that arrive.
+    // Received datagrams.
     input  wire [63:0] siNRC_Udp_Data_tdata,
     input  wire [7:0]  siNRC_Udp_Data_tkeep,
     input  wire        siNRC_Udp_Data_tlast,
@@ -22,7 +22,7 @@ module role (
     input  wire        siNRC_Role_Udp_Meta_TLAST,
     input  wire        siNRC_Role_Udp_Meta_TVALID,
     output wire        siNRC_Role_Udp_Meta_TREADY,
-    // Datagrams that are sent.
+    // Datagrams to be sent.
     output wire [63:0] soNRC_Udp_Data_tdata,
     output wire [7:0]  soNRC_Udp_Data_tkeep,
     output wire        soNRC_Udp_Data_tlast,
@@ -44,7 +44,7 @@ module role (
   localparam [31:0] MARK = 32'h96969696;
   localparam [7:0] SEND_INT = 0, RECV_INT = 1;                              // calls
   localparam [7:0] SEND_REQUEST = 1, CLEAR_TO_SEND = 2, DATA = 3, ACK = 4;  // types of packets
-  // Those that wait for a packet have bit 2 clear, those that send one have it set.
+  // States that wait for a packet have bit 2 clear, states that send one have it set.
   localparam W_REQUEST = 0, W_DATA = 1, W_CLEAR = 2, W_ACK = 3, S_CLEAR = 4, S_ACK = 5, S_REQUEST = 6, S_DATA = 7;
 
   reg sender = 0, receiver = 0;
@@ -69,9 +69,9 @@ module role (
 
   assign poROL_Nrc_Udp_Rx_ports = piSHL_156_25Rst ? 0 : 1;
 
-  // The packet that is sent: a header, and the lines of the message behind that of DATA.
-  reg [31:0] out_line;      // of the packet
-  reg [7:0] out_at;         // of the datagram
+  // The packet being sent: a header, followed by the lines of the message for DATA.
+  reg [31:0] out_line;      // line of the packet
+  reg [7:0] out_at;         // line of the datagram
   reg meta_due;             // of the datagram
   wire [7:0] out_call = state == S_REQUEST || state == S_DATA ? SEND_INT : RECV_INT;
   wire [7:0] out_type = state == S_REQUEST ? SEND_REQUEST : state == S_CLEAR ? CLEAR_TO_SEND : state == S_DATA ? DATA : ACK;
@@ -92,14 +92,14 @@ module role (
                                : out_line == 3 ? {MARK, 32'd0}
                                : out_end && words[0] ? {32'd0, out_message[31:0]} : out_message;  // padding is 0
 
-  // The datagram that arrives: its metadata first.
+  // The datagram being received: its metadata first.
   reg have_meta;
   reg [7:0] from;
-  reg [2:0] in_line;        // of a header, then HEADER_LINES
+  reg [2:0] in_line;        // line of the header, then HEADER_LINES
   reg header_good;          // its lines so far
   reg [7:0] in_call, in_type;
   reg [31:0] in_size;
-  reg in_message;           // DATA has come, and the rest of its message is expected
+  reg in_message;           // receiving the rest of a message after DATA
   reg [31:0] got;           // lines of it
   assign siNRC_Role_Udp_Meta_TREADY = waiting && !have_meta;
   assign siNRC_Udp_Data_tready = waiting && have_meta;
@@ -111,7 +111,7 @@ module role (
       && in_size > 0 && in_size <= 2 * LINES;
   wire stores = take && in_message;
   wire repeated = header_ends && !siNRC_Udp_Data_tlast && in_type == DATA && state == W_REQUEST && receiver;
-  reg answer;               // a message that came again is acknowledged again
+  reg answer;               // acknowledge a retransmitted message again
 
   task send(input [2:0] packet);
     begin

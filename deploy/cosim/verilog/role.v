@@ -1,5 +1,5 @@
-// An echo role: it receives a message from rank 0, and sends it back. The interface is that of
-// upstream's templates, as AXI4-Streams: docs/cosim.md has its rules.
+// An echo role: it receives a message from rank 0 and sends it back. It has the interface of upstream's templates, as
+// AXI4-Streams; docs/cosim.md has its rules.
 module role (
     input  wire        clk,
     input  wire        rst,            // active high
@@ -13,13 +13,13 @@ module role (
     input  wire [7:0]  siMPIFeB_tdata,
     input  wire        siMPIFeB_tvalid,
     output wire        siMPIFeB_tready,
-    // Lines of two words that are sent.
+    // Lines of two words to be sent.
     output reg  [63:0] soMPI_data_tdata,
     output reg  [7:0]  soMPI_data_tkeep,
     output reg         soMPI_data_tlast,
     output reg         soMPI_data_tvalid,
     input  wire        soMPI_data_tready,
-    // Lines of two words that are received.
+    // Received lines of two words.
     input  wire [63:0] siMPI_data_tdata,
     input  wire [7:0]  siMPI_data_tkeep,
     input  wire        siMPI_data_tlast,
@@ -31,7 +31,7 @@ module role (
   localparam FEEDBACK_OK = 8'd1;
   localparam CALL_RECV = 0, RECV = 1, RECV_END = 2, CALL_SEND = 3, SEND = 4, SEND_END = 5;
 
-  // The program's argument +float: FLOAT in place of INT.
+  // Argument +float of the program: FLOAT instead of INT.
   reg [7:0] datatype = 0;
   initial if ($test$plusargs("float")) datatype = FLOAT;
 

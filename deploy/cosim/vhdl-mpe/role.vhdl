@@ -1,6 +1,6 @@
--- An echo role with an MPE of its own, as small as one can be: it receives a message of INT from rank 0, and sends it
--- back, packet by packet: SEND_REQUEST, CLEAR_TO_SEND, DATA, ACK. The ports are those of the role's interface to the
--- cloudFPGA shell Themisto; docs/cosim.md has their rules, docs/ZRLMPI_protocol.md those of the packets.
+-- An echo role with a minimal MPE: it receives a message of INT from rank 0 and sends it back, packet by packet:
+-- SEND_REQUEST, CLEAR_TO_SEND, DATA, ACK. It has the ports of the role's interface to the cloudFPGA shell Themisto.
+-- docs/cosim.md has the rules of the ports, docs/ZRLMPI_protocol.md the rules of the packets.
 library ieee;
 use ieee.std_logic_1164.all;
 use ieee.numeric_std.all;
@@ -13,7 +13,7 @@ entity role is
     piMMIO_Ly7_En   : in std_logic;
     piFMC_ROLE_rank : in std_logic_vector(31 downto 0);
     piFMC_ROLE_size : in std_logic_vector(31 downto 0);
-    -- Datagrams that arrive.
+    -- Received datagrams.
     siNRC_Udp_Data_tdata       : in  std_logic_vector(63 downto 0);
     siNRC_Udp_Data_tkeep       : in  std_logic_vector(7 downto 0);
     siNRC_Udp_Data_tlast       : in  std_logic;
@@ -24,7 +24,7 @@ entity role is
     siNRC_Role_Udp_Meta_TLAST  : in  std_logic;
     siNRC_Role_Udp_Meta_TVALID : in  std_logic;
     siNRC_Role_Udp_Meta_TREADY : out std_logic;
-    -- Datagrams that are sent.
+    -- Datagrams to be sent.
     soNRC_Udp_Data_tdata       : out std_logic_vector(63 downto 0);
     soNRC_Udp_Data_tkeep       : out std_logic_vector(7 downto 0);
     soNRC_Udp_Data_tlast       : out std_logic;
@@ -57,7 +57,7 @@ architecture echo of role is
   constant ACK : byte := x"04";
 
   type memory is array (0 to LINES - 1) of std_logic_vector(63 downto 0);
-  -- Those that wait for a packet, and those that send one.
+  -- States that wait for a packet, and states that send one.
   type phase is (w_request, w_data, w_clear, w_ack, s_clear, s_ack, s_request, s_data);
 
   signal message : memory;
@@ -66,9 +66,9 @@ architecture echo of role is
   signal words : natural range 0 to 2 * LINES;
   signal timer : natural range 0 to RETRANSMIT;
 
-  -- The packet that is sent: a header, and the lines of the message behind that of DATA.
-  signal out_line : natural range 0 to LINES + HEADER_LINES;  -- of the packet
-  signal out_at : natural range 0 to DATAGRAM_LINES;          -- of the datagram
+  -- The packet being sent: a header, followed by the lines of the message for DATA.
+  signal out_line : natural range 0 to LINES + HEADER_LINES;  -- line of the packet
+  signal out_at : natural range 0 to DATAGRAM_LINES;          -- line of the datagram
   signal meta_due : std_logic;
   signal out_valid, out_end, out_last : std_logic;
   signal out_data, out_message : std_logic_vector(63 downto 0);
@@ -76,14 +76,14 @@ architecture echo of role is
   signal out_size : natural range 0 to 2 * LINES;
   signal out_lines : natural range 0 to LINES + HEADER_LINES;
 
-  -- The datagram that arrives: its metadata first.
+  -- The datagram being received: its metadata first.
   signal have_meta : std_logic;
   signal from : byte;
-  signal in_line : natural range 0 to HEADER_LINES;  -- of a header
+  signal in_line : natural range 0 to HEADER_LINES;  -- line of the header
   signal header_good : boolean;                      -- its lines so far
   signal in_call, in_type : byte;
   signal in_size : unsigned(31 downto 0);
-  signal in_message : boolean;  -- DATA has come, and the rest of its message is expected
+  signal in_message : boolean;  -- receiving the rest of a message after DATA
   signal got : natural range 0 to LINES;
 begin
   sending <= '1' when state = s_clear or state = s_ack or state = s_request or state = s_data else '0';
@@ -107,7 +107,7 @@ begin
   soNRC_Udp_Data_tvalid <= out_valid;
   soNRC_Udp_Data_tlast <= out_last;
   soNRC_Udp_Data_tkeep <= x"ff";
-  -- The padding of an odd number of words is 0.
+  -- An odd number of words is padded with 0.
   soNRC_Udp_Data_tdata(63 downto 32) <= x"00000000" when out_end = '1' and out_size mod 2 = 1 else out_data(63 downto 32);
   soNRC_Udp_Data_tdata(31 downto 0) <= out_data(31 downto 0);
   soROLE_Nrc_Udp_Meta_TVALID <= sending and meta_due;

@@ -1,5 +1,5 @@
--- An echo role: it receives a message from rank 0, and sends it back. The interface is that of
--- upstream's templates, as AXI4-Streams: docs/cosim.md has its rules.
+-- An echo role: it receives a message from rank 0 and sends it back. It has the interface of upstream's templates, as
+-- AXI4-Streams; docs/cosim.md has its rules.
 library ieee;
 use ieee.std_logic_1164.all;
 use ieee.numeric_std.all;
@@ -18,13 +18,13 @@ entity role is
     siMPIFeB_tdata  : in  std_logic_vector(7 downto 0);
     siMPIFeB_tvalid : in  std_logic;
     siMPIFeB_tready : out std_logic;
-    -- Lines of two words that are sent.
+    -- Lines of two words to be sent.
     soMPI_data_tdata  : out std_logic_vector(63 downto 0);
     soMPI_data_tkeep  : out std_logic_vector(7 downto 0);
     soMPI_data_tlast  : out std_logic;
     soMPI_data_tvalid : out std_logic;
     soMPI_data_tready : in  std_logic;
-    -- Lines of two words that are received.
+    -- Received lines of two words.
     siMPI_data_tdata  : in  std_logic_vector(63 downto 0);
     siMPI_data_tkeep  : in  std_logic_vector(7 downto 0);
     siMPI_data_tlast  : in  std_logic;

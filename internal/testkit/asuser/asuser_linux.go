@@ -1,5 +1,4 @@
-// Package asuser runs parts of a test as another user, in the test's own process: the kernel has a user for each
-// thread.
+// Package asuser runs parts of a test as another user, in the test's process: the kernel has a user for each thread.
 package asuser
 
 import (
@@ -11,11 +10,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// Other is a user and a group that own nothing, and that no system has.
+// Other is a user and group ID that owns nothing, and that no system uses.
 const Other = 54321
 
-// Do calls f in a thread that is of the user, and returns when it does. f must not call t.FailNow, and not start
-// goroutines that need the user. Only root can; see needs.Root.
+// Do calls f on a thread of the given user and waits for it. f must not call t.FailNow or start goroutines that need
+// the user. It requires root; see needs.Root.
 func Do(t testing.TB, user int, f func()) {
 	t.Helper()
 	needs.Root(t, "what another user can do", "can be another user")
@@ -33,7 +32,7 @@ func Do(t testing.TB, user int, f func()) {
 	}
 }
 
-// become changes the user of the calling thread. Those of package syscall change that of all.
+// become changes the user of the calling thread. The functions of package syscall change all threads.
 func become(user int) error {
 	for _, call := range []struct{ number, groups uintptr }{{unix.SYS_SETGROUPS, 0}, {unix.SYS_SETRESGID, 1},
 		{unix.SYS_SETRESUID, 1}} {

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// TestDo: a file that f makes belongs to the user, and the test goes on as before.
+// TestDo: a file created by f belongs to the user, and the rest of the test runs as before.
 func TestDo(t *testing.T) {
 	needs.Root(t, "what another user can do", "can be another user")
 	dir := t.TempDir()

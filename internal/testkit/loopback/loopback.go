@@ -1,5 +1,5 @@
-// Package loopback gives tests networks of loopback addresses that no other test has, in this process or another, so
-// that each test may use the ports it likes.
+// Package loopback gives tests networks of loopback addresses that no other test uses, in this process or another, so
+// that each test may use any port.
 package loopback
 
 import (
@@ -10,16 +10,16 @@ import (
 	"testing"
 )
 
-// reservePort is the UDP port of a network's last address that is bound while the network is in use.
+// reservePort is the UDP port bound on a network's last address while the network is in use.
 const reservePort = 20999
 
-// held keeps the sockets of the networks in use from being closed by the garbage collector.
+// held prevents the garbage collector from closing the sockets of networks in use.
 var held struct {
 	sync.Mutex
 	sockets []*net.UDPConn
 }
 
-// Network returns the first three numbers of the addresses of a network, such as "127.130.7.". It is this process's
+// Network returns the first three numbers of the addresses of a network, such as "127.130.7.". The network is reserved
 // until the process ends.
 func Network(t testing.TB) string {
 	t.Helper()

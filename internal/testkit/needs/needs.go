@@ -1,5 +1,5 @@
-// Package needs is for tests that need more than Go: a program, or root. Without it they are skipped
-// and say so, but never in CI, where they fail.
+// Package needs is for tests that need more than Go: a program, or root. If it is missing, they are skipped with a
+// message; in CI they fail.
 package needs
 
 import (
@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Program returns the path of a program, which is in a package of Debian. What is what is tested with it.
+// Program returns the path of a program. what is the subject of the test, debian the Debian package of the program.
 func Program(t testing.TB, what, program, debian string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -18,7 +18,7 @@ func Program(t testing.TB, what, program, debian string) string {
 	return path
 }
 
-// Root is for what only root can do.
+// Root skips or fails the test unless it runs as root. why completes "only root ...".
 func Root(t testing.TB, what, why string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -26,7 +26,7 @@ func Root(t testing.TB, what, why string) {
 	}
 }
 
-// Missing ends the test.
+// Missing skips the test, or fails it in CI.
 func Missing(t testing.TB, what, why string) {
 	t.Helper()
 	message := "NOT TESTED: " + what + ": " + why

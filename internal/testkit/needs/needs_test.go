@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// recorder ends its test as testing.T does, and notes how.
+// recorder ends its test like testing.T, and records how.
 type recorder struct {
 	testing.TB
 	failed, skipped string
@@ -18,7 +18,7 @@ func (r *recorder) Fatal(args ...any) { r.failed = args[0].(string); runtime.Goe
 
 func (r *recorder) Skip(args ...any) { r.skipped = args[0].(string); runtime.Goexit() }
 
-// What is missing skips a test, and fails it in CI.
+// A missing requirement skips a test, and fails it in CI.
 func TestMissing(t *testing.T) {
 	for _, ci := range []bool{false, true} {
 		t.Setenv("CI", map[bool]string{true: "true"}[ci])

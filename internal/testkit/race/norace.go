@@ -1,8 +1,8 @@
 //go:build !race
 
-// Package race says whether tests run with the race detector: it makes them many times slower, takes
-// memory of its own, and has pools forget at random.
+// Package race reports whether tests run with the race detector. The detector makes them many times slower, uses
+// additional memory, and makes pools drop items at random.
 package race
 
-// Enabled says that the race detector is on.
+// Enabled reports whether the race detector is on.
 const Enabled = false

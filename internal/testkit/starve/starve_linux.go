@@ -1,4 +1,4 @@
-// Package starve takes a process's file descriptors away.
+// Package starve deprives a process of file descriptors.
 package starve
 
 import "golang.org/x/sys/unix"
@@ -17,5 +17,5 @@ func Descriptors() (restore func(), err error) {
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(lowest), Max: before.Max}); err != nil {
 		return nil, err
 	}
-	return func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &before) }, nil // it was in force before
+	return func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &before) }, nil // restores an earlier limit
 }

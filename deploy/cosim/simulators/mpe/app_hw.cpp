@@ -1,6 +1,7 @@
-// The FPGA's part of upstream's example pingpong, for messages of several lengths: it receives each from a rank, and sends it to
-// another. Both ranks and the lengths are arguments of the program: 347 INT words, 347f FLOAT. Of r347 it only receives;
-// of s347 it only sends, word i of argument k being 100000 k + i, counted from 0.
+// The FPGA's part of upstream's example pingpong, for messages of several lengths: it receives each message from one
+// rank, and sends it to another. Both ranks and the lengths are arguments of the program: 347 means INT words, 347f
+// FLOAT. With r347 it only receives. With s347 it only sends; word i of argument k is 100000 k + i, both counted from
+// 0.
 #include "app_hw.hpp"
 #include <cstdlib>
 

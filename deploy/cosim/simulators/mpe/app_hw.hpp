@@ -1,4 +1,4 @@
-// The program in the FPGA, in the place of what upstream's compiler makes.
+// The program in the FPGA, in place of the output of upstream's compiler.
 #ifndef APP_HW_HPP
 #define APP_HW_HPP
 

@@ -1,12 +1,12 @@
-// Upstream's MPE and MPI wrapper, which do what lines on stdin say:
+// Upstream's MPE and MPI wrapper, controlled by lines on stdin:
 //
 //   send PEER TYPE -WORDS         a call of the wrapper; WORDS and BYTES are in hex
 //   recv PEER TYPE COUNT
 //   datagram FROM BYTES
 //   cycles N
 //
-// Each line is answered when nothing has moved for a while, or after the cycles: by "to PEER BYTES" for each
-// datagram, "sent" or "received -WORDS OVERRUN" when a call has returned, and "state NUMBER CYCLE" at the end.
+// Each line is answered when nothing has moved for a while, or after the cycles: by "to PEER BYTES" for each datagram,
+// "sent" or "received -WORDS OVERRUN" when a call has returned, and "state NUMBER CYCLE" at the end.
 #include "upstream.hpp"
 #include <algorithm>
 #include <cstdlib>
@@ -27,7 +27,7 @@ static Fifos fifos;
 static ap_uint<32> ports, rank, size;
 static ap_uint<64> mmio;
 static unsigned long long now; // cycles
-static int quiet;              // for how many of them nothing has moved
+static int quiet;              // number of cycles in which nothing has moved
 
 static struct {
   bool recv;
@@ -59,7 +59,7 @@ static void app() {
   MPI_Recv(&fifos.call, &fifos.feedback, &fifos.to_wrapper, job.data, job.count, job.type, job.peer, 0, 0, &status);
   std::cout << "received -";
   for (int i = 0; i < 4 * job.count; i++) print(job.data[i / 4] >> 8 * (i % 4));
-  // Of one word or none, the wrapper has a buffer of its own.
+  // The wrapper has a separate buffer for one word or none.
   std::cout << " " << (job.count > 1 && (job.data[job.count] != UNTOUCHED || job.data[job.count + 1] != UNTOUCHED)) << "\n";
 }
 
@@ -113,7 +113,7 @@ static void mpe() {
   }
 }
 
-// A cycle, and what stdin says before the first one and after it.
+// A cycle, preceded and followed by commands on stdin.
 static void cycle() {
   static unsigned long long until;
   static bool busy;

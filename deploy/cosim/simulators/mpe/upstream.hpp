@@ -1,5 +1,5 @@
-// Upstream's MPE (mpe2) and MPI wrapper (mpi_wrapperv2) in one program. Both have a template Axis of
-// their own: the wrapper's is compiled with -DAxis=WrapperAxis.
+// Upstream's MPE (mpe2) and MPI wrapper (mpi_wrapperv2) in one program. Each has its own template Axis: the wrapper's
+// is compiled with -DAxis=WrapperAxis.
 #ifndef UPSTREAM_HPP
 #define UPSTREAM_HPP
 
@@ -13,13 +13,13 @@ void mpe_main(stream<NetworkWord> &siTcp_data, stream<NetworkMetaStream> &siTcp_
     ap_uint<64> *MMIO_out, stream<MPI_Interface> &siMPIif, stream<MPI_Feedback> &soMPIFeB, stream<Axis<64> > &siMPI_data,
     stream<Axis<64> > &soMPI_data);
 
-// The FIFOs between wrapper and MPE, which upstream's Role.vhdl has.
+// The FIFOs between wrapper and MPE, as in upstream's Role.vhdl.
 struct Fifos {
   stream<MPI_Interface> call;
   stream<MPI_Feedback> feedback;
   stream<WrapperAxis<64> > to_mpe, to_wrapper; // at the wrapper
   stream<Axis<64> > mpe_in, mpe_out;           // at the MPE
-  // A cycle, in which a line moves in each direction.
+  // A cycle, in which one line moves in each direction.
   void move() {
     if (!to_mpe.empty()) {
       WrapperAxis<64> l = to_mpe.read();
