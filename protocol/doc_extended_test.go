@@ -130,7 +130,7 @@ func TestDocumentExtendedNumbers(t *testing.T) {
 		"datagrams of up to " + strconv.Itoa(protocol.MaxUDPDatagram) + " bytes",
 		"at most " + strconv.Itoa(protocol.MaxStreamPayload) + " bytes of payload each",
 		"up to " + strconv.Itoa(protocol.MaxAckRanges) + " ranges",
-		"arrived beyond *acknowledged*, " + strconv.Itoa(protocol.AckRangeLen) + " bytes each",
+		"packets received beyond *acknowledged*, " + strconv.Itoa(protocol.AckRangeLen) + " bytes each",
 		"| " + strconv.Itoa(protocol.AckLen) + "–… |",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
