@@ -37,7 +37,7 @@ func TestDocumentNumbers(t *testing.T) {
 		{"three numbers of eight bytes", descriptorLen == 3*8 && descriptorOff == 8+protocol.ExtHeaderLen},
 		{"2³¹ added to its length", descriptorBit == 1<<31},
 		{"up to 262144 bytes or a quarter of the ring if that is less", LongPayload(MaxRing) == 262144 && LongPayload(MinRing) == MinRing/4},
-		{"position plus 1, the receiver reads the payload and the random bytes directly to their destination, and sets the state to position plus 2", live == 1 && taken == 2},
+		{"position plus 1, the receiver reads the payload, together with the random bytes, directly to its destination, and sets the state to position plus 2", live == 1 && taken == 2},
 		{"sets it to plus 3", over == 3},
 	} {
 		if !strings.Contains(text, x.says) {
