@@ -99,7 +99,7 @@ ranks:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if says := fmt.Sprintf("`eager_limit` is %d by default.", sharedEagerLimit); !strings.Contains(string(text), says) {
+	if says := fmt.Sprintf("`eager_limit` is %d by default.", sharedEagerLimit); !strings.Contains(strings.Join(strings.Fields(string(text)), " "), says) {
 		t.Errorf("the protocol page does not say %q", says)
 	}
 }

@@ -96,7 +96,7 @@ func TestDocumentExtendedFieldOffsets(t *testing.T) {
 	ack := protocol.AppendAck(nil, &protocol.AckInfo{MessageLimit: 0x03020100, EagerLimit: 0x07060504, Delay: 0x0b0a0908 * time.Microsecond})
 	checkFields(t, 0, ack, map[string]string{
 		"message limit": "00010203", "eager limit": "04050607",
-		"microseconds since the packet whose clock the header has had arrived": "08090a0b",
+		"microseconds since the arrival of the packet with this clock": "08090a0b",
 	})
 }
 
@@ -130,7 +130,7 @@ func TestDocumentExtendedNumbers(t *testing.T) {
 		"datagrams of up to " + strconv.Itoa(protocol.MaxUDPDatagram) + " bytes",
 		"at most " + strconv.Itoa(protocol.MaxStreamPayload) + " bytes of payload each",
 		"up to " + strconv.Itoa(protocol.MaxAckRanges) + " ranges",
-		"arrived beyond *acknowledged*, " + strconv.Itoa(protocol.AckRangeLen) + " bytes each",
+		"packets received beyond *acknowledged*, " + strconv.Itoa(protocol.AckRangeLen) + " bytes each",
 		"| " + strconv.Itoa(protocol.AckLen) + "–… |",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
