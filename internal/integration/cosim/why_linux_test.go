@@ -183,20 +183,19 @@ func (f *roleFault) explained(t *testing.T, kernel string) []verdict.Verdict {
 			_, _, _ = host.Client.Recv(ctx, control.RecvRequest{From: 1, To: 0, Words: len(message) / 4})
 		}
 	})
-	ask := func(daemons ...*daemontest.Running) *diagnosis.Diagnosis {
-		var list []diagnosis.Source
-		for _, d := range daemons {
-			s, err := d.Client.Status(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			list = append(list, diagnosis.Source{Name: d.Socket, Status: &s})
+	source := func(d *daemontest.Running) diagnosis.Source {
+		s, err := d.Client.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
 		}
-		return diagnosis.Of(list, diagnosis.After)
+		return diagnosis.Source{Name: d.Socket, Status: &s}
 	}
 	var asked [3]*diagnosis.Diagnosis
 	until(t, "the host to wait because of "+f.text, func() bool {
-		asked = [3]*diagnosis.Diagnosis{ask(standin), ask(host), ask(standin, host)}
+		both := []diagnosis.Source{source(standin), source(host)}
+		for i, from := range [][]diagnosis.Source{both[:1], both[1:], both} { // of the same moment
+			asked[i] = diagnosis.Of(from, diagnosis.After)
+		}
 		return len(asked[1].Findings) > 0 && asked[1].Findings[0].Seconds > 2 && strings.Contains(asked[2].Text(), f.text)
 	})
 	var answers []verdict.Verdict

@@ -221,7 +221,10 @@ func all(program string, but int, other string) (list [3]string) {
 var hangs = []hang{
 	// Of programs.
 	{name: "wrong tag", c: true, job: true, defaults: overUDP,
-		programs: [3]string{begin + "send 1 7 4" + compute, begin + "recv 0 5 4", begin + "compute"}, hung: "1", cause: of(1, wrongTag...)},
+		programs: [3]string{begin + "send 1 7 4, recv 1 8 4", begin + "recv 0 5 4", begin + "compute"}, hung: "01", cause: of(1, wrongTag...)},
+	{name: "sent ahead of another one", c: true, job: true, defaults: overUDP,
+		programs: [3]string{begin + "send 1 7 4" + compute, begin + "recv 0 5 4, recv 0 7 4", begin + "compute"}, hung: "1",
+		cause: of(0, diagnosis.Computes)},
 	{name: "wrong tag, long message", defaults: overTCP,
 		programs: [3]string{begin + "send 1 7 90000", begin + "recv 0 5 90000", begin + "compute"}, hung: "01", cause: of(1, wrongTag...)},
 	{name: "wrong tag, profile cloudfpga", defaults: strings.Replace(deployed, "cloudfpga", "v0.9", 1),
@@ -231,7 +234,7 @@ var hangs = []hang{
 	{name: "wrong datatype", c: true, defaults: deployed,
 		programs: [3]string{"floats 1 0 4", "recv 0 0 4", "compute"}, hung: "01", cause: of(1, wrongDatatype...)},
 	{name: "wrong communicator", c: true, job: true, defaults: overUDP,
-		programs: [3]string{"dup, ready, send 1 7 4" + compute, "dup, ready, world, recv 0 7 4", "dup, ready" + compute}, hung: "1",
+		programs: [3]string{"dup, ready, send 1 7 4, recv 1 7 4", "dup, ready, world, recv 0 7 4", "dup, ready" + compute}, hung: "01",
 		cause: of(1, wrongComm...)},
 	{name: "other collective call", c: true, defaults: overTCP,
 		programs: all(begin+"allreduce 1", 1, begin+"scan 1"+compute), hung: "0", cause: of(1, wrongOrder...)},
