@@ -29,6 +29,9 @@ const (
 	causeTime = 20 * time.Second
 )
 
+// moments are when a hang is looked at, from its beginning.
+var moments = []time.Duration{2 * time.Second, 5 * time.Second}
+
 // namespace is where the sockets of a rank are: a network namespace, or the process's.
 type namespace interface{ Do(f func()) }
 

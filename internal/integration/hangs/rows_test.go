@@ -223,7 +223,7 @@ func rows() (list []row) {
 			add("wrong order of calls", "both receive", row{host: "r4 r4", node: "s4 r4", truths: cycle})
 			add("program computes", "after a message", row{node: "s4", truths: causedBy(1, diagnosis.Computes)})
 			add("program ended", "after a message", row{node: "s4 e", truths: causedBy(1, diagnosis.ProcessEnded)})
-			add("started late", "host", row{hostDown: true, do: startsHost, after: 4300 * ms, // when the node does not ask again
+			add("started late", "host", row{hostDown: true, do: startsHost, after: 3600 * ms, // when the node does not ask again
 				truths: causedBy(0, diagnosis.StartedLate, diagnosis.ProcessEnded)})
 		}
 		down := causedBy(1, diagnosis.ProcessEnded)
