@@ -29,6 +29,9 @@ const (
 	causeTime = 20 * time.Second
 )
 
+// moments are when a hang is looked at, from its beginning.
+var moments = []time.Duration{2 * time.Second, 5 * time.Second}
+
 // namespace is where the sockets of a rank are: a network namespace, or the process's.
 type namespace interface{ Do(f func()) }
 
@@ -84,6 +87,19 @@ func (c *cluster) stop(rank int, wait time.Duration) {
 	}
 }
 
+// retry makes an attempt to bind a socket until it succeeds: a process that is being started has all sockets of this one
+// for a moment, those too that are closed meanwhile.
+func retry(bind func() error) (err error) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); <-tick.C {
+		if err = bind(); err == nil {
+			break
+		}
+	}
+	return err
+}
+
 // text is a configuration of ranks whose addresses end with the given numbers. An entry may have more: "2, peer: fpga".
 func (c *cluster) text(defaults string, ranks ...string) string {
 	b := strings.Builder{}
@@ -105,10 +121,13 @@ func (c *cluster) start(ns namespace, text string, rank int) *node.Rank {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	r, err := node.Plan(cfg, cfg.Rank(rank))
-	if err == nil {
-		ns.Do(func() { err = r.Bind(m) })
-	}
+	var r *node.Rank
+	err = retry(func() (err error) {
+		if r, err = node.Plan(cfg, cfg.Rank(rank)); err == nil {
+			ns.Do(func() { err = r.Bind(m) })
+		}
+		return err
+	})
 	if err == nil {
 		err = r.Start(nil)
 	}

@@ -333,9 +333,6 @@ var hangs = []hang{
 		programs: [3]string{"send 1 0 4", "", "compute"}, before: block(1, 0), hung: "0", cause: between(1, 0, blocked...)},
 }
 
-// moments are when a hang is looked at, from its beginning.
-var moments = []time.Duration{2 * time.Second, 5 * time.Second}
-
 // vantages are the hosts, and all daemons together.
 const vantages = 4
 

@@ -96,7 +96,7 @@ func startCalls(t *testing.T, rank int, own, peer netip.AddrPort, program string
 		case c.ends:
 			err = stdin.Close()
 		case c.sends:
-			_, err = fmt.Fprintf(stdin, "send 0 %s\n", strings.Repeat("0", 8*c.words))
+			_, err = fmt.Fprintf(stdin, "send 0 %08x%s\n", c.number, strings.Repeat("0", 8*(c.words-1)))
 		default:
 			_, err = fmt.Fprintf(stdin, "recv 0 %d\n", c.words)
 		}

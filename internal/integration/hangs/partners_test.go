@@ -19,13 +19,14 @@ import (
 type call struct {
 	sends, float bool
 	words        int
+	number       int  // of the call, which is the first word of its message
 	ends         bool // the program ends instead
 }
 
 // calls reads a program: "s4 r1000f e" sends 4 words, receives 1000 of FLOAT, and ends. Without the e, it computes.
 func calls(program string) (list []call) {
-	for _, word := range strings.Fields(program) {
-		c := call{sends: word[0] == 's', float: strings.HasSuffix(word, "f"), ends: word == "e"}
+	for i, word := range strings.Fields(program) {
+		c := call{sends: word[0] == 's', float: strings.HasSuffix(word, "f"), number: i, ends: word == "e"}
 		if !c.ends {
 			if _, err := fmt.Sscanf(word[1:], "%d", &c.words); err != nil {
 				panic(err)
@@ -39,6 +40,13 @@ func calls(program string) (list []call) {
 // mirror returns the program that matches another one.
 func mirror(program string) string {
 	return strings.NewReplacer("s", "r", "r", "s").Replace(program)
+}
+
+// message is what the call sends.
+func (c call) message() []uint32 {
+	words := make([]uint32, c.words)
+	words[0] = uint32(c.number)
+	return words
 }
 
 func (c call) datatype() protocol.Datatype {
@@ -82,7 +90,7 @@ func startModelMPE(t *testing.T, rank int, own, peer netip.AddrPort, program str
 		return b
 	}, func(now time.Duration, c call) error {
 		if c.sends {
-			return m.Send(now, 0, make([]uint32, c.words), c.datatype())
+			return m.Send(now, 0, c.message(), c.datatype())
 		}
 		return m.Recv(now, 0, uint32(c.words), c.datatype())
 	})
@@ -98,7 +106,7 @@ func startModelCPU(t *testing.T, rank int, own, peer netip.AddrPort, program str
 		return b
 	}, func(now time.Duration, c call) error {
 		if c.sends {
-			return m.Send(now, 0, make([]uint32, c.words))
+			return m.Send(now, 0, c.message())
 		}
 		return m.Recv(now, 0, c.words)
 	})
@@ -128,7 +136,11 @@ func (n *modelNode) stop() {
 func startModel(t *testing.T, own, peer netip.AddrPort, m model, program string, sent func() [][]byte,
 	begin func(now time.Duration, c call) error) deployedNode {
 	t.Helper()
-	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(own))
+	var conn *net.UDPConn
+	err := retry(func() (err error) {
+		conn, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(own))
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
