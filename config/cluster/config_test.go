@@ -82,9 +82,9 @@ func TestConfigErrors(t *testing.T) {
 		options    Options
 		want       string
 	}{
-		{"no pool", clusterFile, Options{}, "f.json:1: a cluster file has no addresses: give those of its 4 ranks with --addresses, as in 127.0.0.1-127.0.0.4"},
+		{"no pool", clusterFile, Options{}, "f.json:1: a cluster file has no addresses: give the addresses of its 4 ranks with --addresses, as in 127.0.0.1-127.0.0.4"},
 		{"small pool", clusterFile, Options{Addresses: mustPool(t, "10.0.0.1-10.0.0.3")}, `pool: "10.0.0.1-10.0.0.3" has 3 addresses for 4 ranks: add more`},
-		{"pool for an answer", answer, Options{Addresses: pool}, "pool: the resource manager's answer has addresses of its own: give no --addresses"},
+		{"pool for an answer", answer, Options{Addresses: pool}, "pool: the resource manager's answer already has addresses: remove --addresses"},
 		{"no such host", clusterFile, Options{Addresses: pool, Host: []int{4}}, "host: there is no rank 4: the cluster has 0 to 3"},
 		{"CPU as an FPGA", clusterFile, Options{Addresses: pool, FPGA: []int{0}}, "fpga: rank 0 is a CPU rank: list it as fpga in the file, or make it a host"},
 		{"host and FPGA", bothFile, Options{Addresses: pool, Host: []int{1}, FPGA: []int{1}}, "host: rank 1 is to be an FPGA as well: choose one"},
