@@ -237,7 +237,7 @@ func TestSilentMember(t *testing.T) {
 		synctest.Wait()
 		for rank, e := range c.engines[:2] { // rank 1 has sent rank 2 a message of the call, and got an ACK
 			s := e.Snapshot()
-			if len(s.Calls) != 1 || strings.Contains(s.Calls[0].Text, "nothing has ever come from rank 2") != (rank == 0) {
+			if len(s.Calls) != 1 || strings.Contains(s.Calls[0].Text, "no packet has ever come from rank 2") != (rank == 0) {
 				t.Errorf("rank %d: %+v", rank, s.Calls)
 			}
 		}

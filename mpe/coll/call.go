@@ -149,7 +149,7 @@ func (c *Call) Check() error {
 	case c.Elem < 0:
 		return bad("elements of %d bytes", c.Elem)
 	case c.Bytes < 0 || c.Bytes > math.MaxInt/4/maxRanks:
-		return bad("%d bytes are no length", c.Bytes)
+		return bad("%d bytes is not a valid length", c.Bytes)
 	case c.Bytes%c.Elem != 0:
 		return bad("%d bytes are not a whole number of elements of %d bytes", c.Bytes, c.Elem)
 	case c.Segment < 0 || c.Segment%c.Elem != 0:
