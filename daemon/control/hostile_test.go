@@ -110,12 +110,12 @@ func TestAnswerOfAnotherRequest(t *testing.T) {
 			`"ranks": [{"rank": 0, "engine": {"Peers": [{"Rank": -1}]}}]}`, "names ranks beyond"},
 		{"ping", ``, "before its answer was complete"},
 		{"ping", `{"dst": 2, "words": 1}`, "a round trip of 1 words to rank 2"},
-		{"send", `{}`, "a message of 0 words to rank 0, where one of 4 bytes to rank 1"},
+		{"send", `{}`, "a message of 0 words to rank 0, in answer to a send of 4 bytes to rank 1"},
 		{"send", `{"dst": 1, "words": 2}`, "a message of 2 words to rank 1"},
 		{"send of a stream", `{"dst": 1, "words": 2}`, "a message of 2 words to rank 1"},
 		{"recv", ``, "0 bytes of a message of 1 words from rank 1"},
 		{"recv", `abcdefgh`, ""},
-		{"reload", `{}`, "a reload of no configuration"},
+		{"reload", `{}`, "a reload without a configuration"},
 	} {
 		c := squat(t, map[string]string{VersionHeader: "v1", MessageHeader: `{"src": 1, "words": 1}`}, tt.body)
 		err := requests[tt.request](within(t), c)

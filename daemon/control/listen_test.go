@@ -154,7 +154,7 @@ func TestUnreachable(t *testing.T) {
 		}
 	}
 	denied := &UnreachableError{Socket: "/x", Err: os.NewSyscallError("connect", syscall.EACCES)}
-	if !strings.Contains(denied.Error(), "a folder of its path may not be searched") {
+	if !strings.Contains(denied.Error(), "may not search a directory of its path") {
 		t.Error(denied)
 	}
 	denied.Socket = stale

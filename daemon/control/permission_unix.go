@@ -14,7 +14,7 @@ import (
 func whoMayConnect(socket string) string {
 	info, err := os.Stat(socket)
 	if err != nil { // a directory above it cannot be searched
-		return "a folder of its path may not be searched by this user: run zrlctl as the daemon's user, or as root"
+		return "this user may not search a directory of its path: run zrlctl as the daemon's user, or as root"
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || info.Mode()&0o020 == 0 {
