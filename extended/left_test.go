@@ -39,7 +39,7 @@ func TestLeft(t *testing.T) {
 			want = 0
 		}
 		if len(errs) != want {
-			t.Errorf("%s: %d sends have ended, want %d", name, len(errs), want)
+			t.Errorf("%s: %d sends are done, want %d", name, len(errs), want)
 		}
 		for _, err := range errs {
 			if !errors.Is(err, ErrSession) || !strings.Contains(err.Error(), tt.text) {

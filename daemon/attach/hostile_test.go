@@ -213,7 +213,7 @@ func TestNotReading(t *testing.T) {
 		return ses.refusals == maxRefusals
 	})
 	if n, _ := ses.underWay(); n != 100 {
-		t.Errorf("%d operations are under way", n)
+		t.Errorf("%d operations are in progress", n)
 	}
 	attachtest.Wait(t, attachtest.Send(t, other, 1, 0, []byte("well")))
 	c.Conn.Close()

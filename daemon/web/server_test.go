@@ -169,7 +169,7 @@ func TestStreamsEndWithTheServer(t *testing.T) {
 	select {
 	case <-ended:
 	default:
-		t.Error("the server has ended before the stream")
+		t.Error("the server exited before the stream")
 	}
 }
 

@@ -110,7 +110,7 @@ func TestAbandoned(t *testing.T) {
 	_, second := w.start(t, 1, barrier)
 	w.run()
 	if first.ended || second.ended {
-		t.Fatal("a barrier has ended that rank 2 has not made")
+		t.Fatal("a barrier is done that rank 2 has not called")
 	}
 	enough := errors.New("enough")
 	x.Abort(enough)
@@ -128,7 +128,7 @@ func TestAbandoned(t *testing.T) {
 	}
 	for _, f := range *w {
 		if len(f.calls.calls) > 0 || f.calls.Pending() {
-			t.Error("a call is under way")
+			t.Error("a call is in progress")
 		}
 	}
 }

@@ -209,7 +209,7 @@ func TestSharedAbandoned(t *testing.T) {
 			for i, m := range all[rank] {
 				switch {
 				case !m.end.ended:
-					t.Fatalf("seed %d: call %d of rank %d has not ended (abandoned: %v)", seed, i, rank, abandoned)
+					t.Fatalf("seed %d: call %d of rank %d is not done (abandoned: %v)", seed, i, rank, abandoned)
 				case m.end.err == nil && !bytes.Equal(m.have, m.want):
 					t.Fatalf("seed %d: call %d of rank %d has a wrong result", seed, i, rank)
 				case m.end.err != nil && !abandoned[i]:

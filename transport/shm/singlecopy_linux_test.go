@@ -242,7 +242,7 @@ func TestPipelined(t *testing.T) {
 		t.Error("it is taken from a peer that polls")
 	}
 	if !a.Sleep() {
-		t.Fatal("something has arrived")
+		t.Fatal("something was received")
 	}
 	if !b.Get(0, x.Advertised, dst) || !bytes.Equal(dst, p.Advertised) {
 		t.Error("it is not taken from a peer that sleeps")

@@ -75,7 +75,7 @@ func TestTCPRoom(t *testing.T) {
 	}
 	b.tcp = nothingHeld
 	if err := b.step(); err != nil || !b.network.RoomTCP() || !b.network.Between() || !b.last.More {
-		t.Errorf("there is no room when the role has taken all: %v", err)
+		t.Errorf("there is no space when the role has taken all: %v", err)
 	}
 }
 

@@ -176,7 +176,7 @@ func TestNetworkRoom(t *testing.T) {
 		}
 		b.held = [2]uint32{}
 		if err := b.step(); err != nil || !b.network.Room() {
-			t.Errorf("there is no room when the role has taken all: %v", err)
+			t.Errorf("there is no space when the role has taken all: %v", err)
 		}
 	}
 }

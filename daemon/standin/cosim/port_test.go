@@ -93,7 +93,7 @@ func TestPortSends(t *testing.T) {
 			t.Error("the role has not taken the feedback")
 		}
 		if b.step(0, 1); !b.port.Between() {
-			t.Error("the call has not ended")
+			t.Error("the call is not done")
 		}
 	}
 }
