@@ -212,7 +212,7 @@ func (c *Config) Warnings() []string {
 		}
 	}
 	if allows != nil && c.Control.Allow == nil && c.Control.Socket != "" && c.Control.Mode&0o022 != 0 {
-		warn("rank %d has allow, but all that control.mode %v lets use the control socket can send and receive as it: set control.allow", allows.Rank, c.Control.Mode)
+		warn("rank %d has allow, but all users that control.mode %v admits to the control socket can send and receive as it: set control.allow", allows.Rank, c.Control.Mode)
 	}
 	return append(warnings, c.plainLinks()...)
 }

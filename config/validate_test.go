@@ -249,8 +249,8 @@ the link to rank 1 is tcp, but deployed nodes (peer: fpga) speak UDP only`
 func TestWarningOfControlSocket(t *testing.T) {
 	const ranks = "ranks: [{rank: 0, address: 10.0.0.1, run: host}, {rank: 1, address: 10.0.0.2, run: host, allow: {users: [alice]}}]\n"
 	for control, want := range map[string]string{
-		"{}":             "rank 1 has allow, but all that control.mode 0660 lets use the control socket can send and receive as it: set control.allow",
-		"{mode: 0602}":   "rank 1 has allow, but all that control.mode 0602 lets use the control socket can send and receive as it: set control.allow",
+		"{}":             "rank 1 has allow, but all users that control.mode 0660 admits to the control socket can send and receive as it: set control.allow",
+		"{mode: 0602}":   "rank 1 has allow, but all users that control.mode 0602 admits to the control socket can send and receive as it: set control.allow",
 		"{mode: 0644}":   "",
 		"{socket: \"\"}": "",
 		"{allow: {}}":    "",

@@ -51,7 +51,7 @@ func TestImpairUsage(t *testing.T) {
 		{cfg + " --transport tcp --script " + script, exitUsage, `^$`, `rule "packet ACK nth 2 loss 100%": loss is not possible over tcp`},
 		{cfg + " --transport shm", exitUsage, `^$`, `transport "shm" cannot be relayed`},
 		{cfg + " --from 9 --partition", exitUsage, `^$`, `there is no rank 9`},
-		{cfg + " --via x", exitUsage, `^$`, `--via: pool: "x" is no address, range or network`},
+		{cfg + " --via x", exitUsage, `^$`, `--via: pool: "x" is not an address, range or network`},
 		{cfg + " --script " + cfg, exitUsage, `^$`, `unknown key "ranks": the keys here are seed, rules`},
 		{cfg + " --script /no/such/file", exitUsage, `^$`, `/no/such/file`},
 		{"/no/such/file", exitUsage, `^$`, `/no/such/file`},

@@ -143,13 +143,13 @@ func TestPool(t *testing.T) {
 
 func TestPoolErrors(t *testing.T) {
 	for pool, want := range map[string]string{
-		"":                  `pool: "" is no address, range or network: write 10.0.0.1, 10.0.0.1-10.0.0.4 or 10.0.0.0/24`,
-		"10.0.0.1,":         `pool: "" is no address, range or network: write 10.0.0.1, 10.0.0.1-10.0.0.4 or 10.0.0.0/24`,
-		"10.0.0.1-4":        `pool: "10.0.0.1-4" is no address, range or network: write 10.0.0.1, 10.0.0.1-10.0.0.4 or 10.0.0.0/24`,
-		"10.0.0.0/33":       `pool: "10.0.0.0/33" is no address, range or network: write 10.0.0.1, 10.0.0.1-10.0.0.4 or 10.0.0.0/24`,
-		"10.0.0.4-10.0.0.1": `pool: the range "10.0.0.4-10.0.0.1" does not go up: write the lower address first`,
-		"10.0.0.1-fd00::1":  `pool: the range "10.0.0.1-fd00::1" does not go up: write the lower address first`,
-		"10.0.0.1:2718":     `pool: "10.0.0.1:2718" is no address, range or network: write 10.0.0.1, 10.0.0.1-10.0.0.4 or 10.0.0.0/24`,
+		"":                  `pool: "" is not an address, range or network: write 10.0.0.1, 10.0.0.1-10.0.0.4 or 10.0.0.0/24`,
+		"10.0.0.1,":         `pool: "" is not an address, range or network: write 10.0.0.1, 10.0.0.1-10.0.0.4 or 10.0.0.0/24`,
+		"10.0.0.1-4":        `pool: "10.0.0.1-4" is not an address, range or network: write 10.0.0.1, 10.0.0.1-10.0.0.4 or 10.0.0.0/24`,
+		"10.0.0.0/33":       `pool: "10.0.0.0/33" is not an address, range or network: write 10.0.0.1, 10.0.0.1-10.0.0.4 or 10.0.0.0/24`,
+		"10.0.0.4-10.0.0.1": `pool: the range "10.0.0.4-10.0.0.1" is in descending order: write the lower address first`,
+		"10.0.0.1-fd00::1":  `pool: the range "10.0.0.1-fd00::1" is in descending order: write the lower address first`,
+		"10.0.0.1:2718":     `pool: "10.0.0.1:2718" is not an address, range or network: write 10.0.0.1, 10.0.0.1-10.0.0.4 or 10.0.0.0/24`,
 	} {
 		if _, err := ParsePool(pool); text(err) != want {
 			t.Errorf("%q: %v, want %s", pool, err, want)

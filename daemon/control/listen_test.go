@@ -158,7 +158,7 @@ func TestUnreachable(t *testing.T) {
 		t.Error(denied)
 	}
 	denied.Socket = stale
-	for mode, want := range map[os.FileMode]string{0o600: "mode -rw------- lets only its owner use it", 0o660: "sudo usermod -aG "} {
+	for mode, want := range map[os.FileMode]string{0o600: "mode -rw------- allows only its owner to use it", 0o660: "sudo usermod -aG "} {
 		if err := os.Chmod(stale, mode); err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ func whoMayConnect(socket string) string {
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || info.Mode()&0o020 == 0 {
-		return fmt.Sprintf("mode %v lets only its owner use it: run zrlctl as that user or as root, or change control.mode", info.Mode().Perm())
+		return fmt.Sprintf("mode %v allows only its owner to use it: run zrlctl as that user or as root, or change control.mode", info.Mode().Perm())
 	}
 	group := strconv.FormatUint(uint64(stat.Gid), 10)
 	if g, err := user.LookupGroupId(group); err == nil {

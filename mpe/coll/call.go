@@ -227,7 +227,7 @@ func (l *Layout) check(c *Call, bad func(string, ...any) error) error {
 			return bad("block %d has %d bytes at %d; it must be a whole number of elements of %d bytes", i, size, off, c.Elem)
 		}
 		if off != end && c.Collective == ReduceScatter {
-			return bad("its blocks lie one after another; leave the offsets out")
+			return bad("its blocks are contiguous: leave the offsets out")
 		}
 		end = off + size
 	}

@@ -189,7 +189,7 @@ func fields[To, From any](from From) (to To) {
 		err = json.Unmarshal(text, &to)
 	}
 	if err != nil {
-		panic(fmt.Sprintf("%T is no %T: %v", from, to, err)) // fields of one name have one type
+		panic(fmt.Sprintf("%T is not a %T: %v", from, to, err)) // fields of one name have one type
 	}
 	return to
 }

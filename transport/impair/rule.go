@@ -142,7 +142,7 @@ var words = []Word{
 		field{func(r *Rule, _ string) error { r.Partition = true; return nil }, func(*Rule) string { return "" }}},
 	{"reset", "percent", true, Streams, "reset the connection that packets are sent on",
 		at(func(r *Rule) *Percent { return &r.Reset }, parsePercent, Percent.String)},
-	{"close", "percent", true, Streams, "close the direction of the connection behind packets",
+	{"close", "percent", true, Streams, "close the direction of the connection after packets",
 		at(func(r *Rule) *Percent { return &r.Close }, parsePercent, Percent.String)},
 }
 
