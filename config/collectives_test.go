@@ -57,7 +57,7 @@ func TestCollectivesErrors(t *testing.T) {
 		"{tabel: x}":             "f.yaml:2: collectives: unknown key \"tabel\" (did you mean \"table\"?): the keys here are table, force, order, upstream, fpgas",
 		"{table: \"a\\0\"}":      "f.yaml:2: collectives.table: a path cannot contain a zero byte",
 		"{force: {bcast: flat}}": "f.yaml:2: collectives.force: want one value here, not keys with values",
-		"{force: brodcast=flat}": "f.yaml:2: collectives.force: \"brodcast=flat\": there is no collective \"brodcast\" (did you mean \"bcast\"?): there are barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall, reduce_scatter, scan, exscan",
+		"{force: brodcast=flat}": "f.yaml:2: collectives.force: \"brodcast=flat\": unknown collective \"brodcast\" (did you mean \"bcast\"?): the collectives are barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall, reduce_scatter, scan, exscan",
 		"\n  force: bcast=atmoic": "f.yaml:3: collectives.force: \"bcast=atmoic\": bcast has no algorithm \"atmoic\" (did you mean \"atomic\"?): " +
 			"it has binomial, flat, scatter-allgather, chain, atomic, tree, shared",
 		"{force: 'scan=chain:x'}":              `f.yaml:2: collectives.force: "scan=chain:x": segments of "x": give a size from 1 to 1GiB, as in chain:64KiB`,

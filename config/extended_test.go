@@ -58,22 +58,22 @@ func TestExtendedMistakes(t *testing.T) {
 			at3 + ".profile: missing: the profile in defaults is extended, but rank 3 is peer: fpga and silently drops its packets: give this rank link: {profile: cloudfpga}"},
 
 		{"keys of other profiles", fill(software, extended+", on_partial: error, max_message_words: 0, pace: {over_words: 1}, deadlines: {clear: 0, ack: 1s, data: 1s}", "", ""),
-			at1 + ".on_partial: the extended profile, which this link has, does not use it: remove the key\n" +
-				at1 + ".max_message_words: the extended profile, which this link has, does not use it: remove the key\n" +
-				at1 + ".pace: the extended profile, which this link has, does not use it: remove the key\n" +
-				at1 + ".deadlines.clear: the extended profile, which this link has, does not use it: remove the key\n" +
-				at1 + ".deadlines.data: the extended profile, which this link has, does not use it: remove the key"},
+			at1 + ".on_partial: the extended profile, which this link uses, does not use it: remove the key\n" +
+				at1 + ".max_message_words: the extended profile, which this link uses, does not use it: remove the key\n" +
+				at1 + ".pace: the extended profile, which this link uses, does not use it: remove the key\n" +
+				at1 + ".deadlines.clear: the extended profile, which this link uses, does not use it: remove the key\n" +
+				at1 + ".deadlines.data: the extended profile, which this link uses, does not use it: remove the key"},
 		{"keys of other profiles by default", fill(software, "on_partial: error", "", "") + "defaults: {profile: extended}\n",
-			at1 + ".on_partial: the extended profile, which this link has, does not use it: remove the key"},
+			at1 + ".on_partial: the extended profile, which this link uses, does not use it: remove the key"},
 		{"keys of other profiles for all", fill(software, extended, "", "") + "defaults: {profile: extended, pace: {over_words: 1}}\n",
-			"f.yaml:4: defaults.pace: the extended profile, which every link has, does not use it: remove the key"},
+			"f.yaml:4: defaults.pace: the extended profile, which every link uses, does not use it: remove the key"},
 		{"eager_limit of another", fill(software, "eager_limit: 1, eager_credit: 1", "", ""),
-			at1 + ".eager_limit: only the extended profile uses it, and this link has another: add profile: extended, or remove the key\n" +
-				at1 + ".eager_credit: only the extended profile uses it, and this link has another: add profile: extended, or remove the key"},
+			at1 + ".eager_limit: only the extended profile uses it, and this link uses another: add profile: extended, or remove the key\n" +
+				at1 + ".eager_credit: only the extended profile uses it, and this link uses another: add profile: extended, or remove the key"},
 		{"eager_limit of an FPGA", fill(mixed, extended, "eager_limit: 1", ""),
-			at2 + ".eager_limit: only the extended profile uses it, and this link has another: add profile: extended, or remove the key"},
+			at2 + ".eager_limit: only the extended profile uses it, and this link uses another: add profile: extended, or remove the key"},
 		{"eager_limit of none", fill(mixed, "", "", "") + "defaults: {eager_limit: 1}\n",
-			atD + ".eager_limit: only the extended profile uses it, and no link has it: add profile: extended, or remove the key"},
+			atD + ".eager_limit: only the extended profile uses it, and no link uses it: add profile: extended, or remove the key"},
 
 		{"eager_limit large", fill(software, extended+", eager_limit: 65MiB", "", ""), at1 + ".eager_limit: 65MiB is outside 0 to 64MiB"},
 		{"credit", fill(software, extended+", eager_credit: 0", "", ""),
@@ -88,9 +88,9 @@ func TestExtendedMistakes(t *testing.T) {
 			"f.yaml:4: defaults.max_datagram: 40 is outside 88 to 65507: a header of the extended profile has 80 bytes"},
 
 		{"shared memory for another", fill(software, "transport: shm", "", ""),
-			at1 + ".transport: shm carries the extended profile only, and not every link here has it: use udp or tcp, or add profile: extended"},
+			at1 + ".transport: shm carries the extended profile only, and not every link here uses it: use udp or tcp, or add profile: extended"},
 		{"shared memory for all", fill(mixed, extended, "", "") + "defaults: {transport: shm}\n",
-			atD + ".transport: shm carries the extended profile only, and not every link here has it: use udp or tcp, or add profile: extended"},
+			atD + ".transport: shm carries the extended profile only, and not every link here uses it: use udp or tcp, or add profile: extended"},
 
 		{"no file of three", host + "defaults: {transport: tcp}\ntls: {}\n",
 			"f.yaml:3: tls.certificate: missing: tls takes the PEM files certificate, key and authority\n" +
@@ -108,7 +108,7 @@ func TestExtendedMistakes(t *testing.T) {
 		{"attach by the control socket", host + "control: {socket: /run/s}\nattach: {socket: /run/s}\n",
 			`f.yaml:3: attach.socket: "/run/s" is the control socket: set another path`},
 		{"no room beside the control socket", "control: {socket: /" + strings.Repeat("a", 104) + "}\nranks: [{rank: 0, address: 127.0.0.1, run: host}]\n",
-			`f.yaml:1: attach.socket: the path has 117 bytes, but the path of a Unix socket has at most 107: that of "/` + strings.Repeat("a", 59) + `…", the default beside the control socket; set another path, or "" for none`},
+			`f.yaml:1: attach.socket: the path has 117 bytes, but the path of a Unix socket has at most 107: the path of "/` + strings.Repeat("a", 59) + `…", the default next to the control socket; set another path, or "" for none`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := Parse(strings.NewReader(tc.file), "f.yaml")
@@ -236,7 +236,7 @@ ranks:
 	const tls = "tls: {certificate: a, key: b, authority: c}\n"
 	for file, want := range map[string]string{
 		ranks:       "",
-		ranks + tls: "links to these ranks are not encrypted, as tls is used over tcp only: 2, 3",
+		ranks + tls: "links to these ranks are not encrypted, because tls works only over tcp: 2, 3",
 	} {
 		if got := strings.Join(mustParse(t, file).Warnings(), "\n"); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -40,7 +40,7 @@ const (
 var programKernels = []string{KernelExec, KernelRTL, KernelRTLNet}
 
 // noProgram is the problem of a program kernel without a program.
-const noProgram = "%[1]s: names no program: write %[1]s:/path/prog, with arguments behind it"
+const noProgram = "%[1]s: no program: write %[1]s:/path/prog, followed by its arguments"
 
 // MaxWords is the largest message in 32-bit words that a configuration can set: 1 GiB. A kernel keeps a whole message
 // in memory.

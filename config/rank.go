@@ -85,7 +85,7 @@ func (a *Address) UnmarshalText(text []byte) error {
 		return fmt.Errorf("%s is not an address: give an IP address, or IP:port as in 10.12.200.5:2718", strictyaml.Quote(s))
 	}
 	if ap.Port() == 0 {
-		return errors.New("port 0 cannot be sent to: give 1 to 65535, or leave it out")
+		return errors.New("port 0 cannot be a destination: give 1 to 65535, or leave it out")
 	}
 	a.AddrPort = netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
 	return nil

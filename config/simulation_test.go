@@ -20,9 +20,9 @@ func TestSimulation(t *testing.T) {
 		t.Errorf("%+v, %v", k, err)
 	}
 	for text, want := range map[string]string{
-		"rtl:":                           "rtl: names no program: write rtl:/path/prog",
-		"rtl:seed=1":                     "rtl: names no program",
-		"rtl-net:":                       "rtl-net: names no program: write rtl-net:/path/prog",
+		"rtl:":                           "rtl: no program: write rtl:/path/prog",
+		"rtl:seed=1":                     "rtl: no program",
+		"rtl-net:":                       "rtl-net: no program: write rtl-net:/path/prog",
 		"rtl-net:sed=1 ./role":           `rtl-net: unknown option "sed"`,
 		"rtl:sed=1 ./role":               `rtl: unknown option "sed" (did you mean "seed"?): the options are cycles_per_second, stall_percent, seed, time_scale`,
 		"rtl:stall_percent=96 ./role":    `rtl: stall_percent is "96": must be a number from 0 to 95`,

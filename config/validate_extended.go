@@ -30,11 +30,11 @@ func (c *Config) validateExtended(p *strictyaml.Problems) {
 		all.extended = all.extended || use[i].extended
 		all.plain = all.plain || use[i].plain
 		if r.Link != nil {
-			r.Link.validateUse(p, key, use[i], "the extended profile, which this link has,", "this link has another")
+			r.Link.validateUse(p, key, use[i], "the extended profile, which this link uses,", "this link uses another")
 			c.validateCredit(p, key, r.Link)
 		}
 	}
-	c.Defaults.validateUse(p, "defaults", all, "the extended profile, which every link has,", "no link has it")
+	c.Defaults.validateUse(p, "defaults", all, "the extended profile, which every link uses,", "no link uses it")
 	c.validateCredit(p, "defaults", &c.Defaults)
 }
 
@@ -103,7 +103,7 @@ func (c *Config) profilesInUse() []inUse {
 // validateUse rejects keys that have no effect.
 func (o *LinkOptions) validateUse(p *strictyaml.Problems, key string, use inUse, extendedLink, plainLink string) {
 	if use.plain && o.Transport != nil && *o.Transport == TransportSHM {
-		p.Add(key+".transport", "shm carries the extended profile only, and not every link here has it: use udp or tcp, or add profile: extended")
+		p.Add(key+".transport", "shm carries the extended profile only, and not every link here uses it: use udp or tcp, or add profile: extended")
 	}
 	if !use.plain {
 		for _, k := range []struct {
@@ -186,6 +186,6 @@ func (c *Config) validateAttach(p *strictyaml.Problems) {
 	case problem != "" && c.Attach.Socket != nil:
 		p.Add("attach.socket", "%s", problem)
 	case problem != "" && socketProblem(c.Control.Socket) == "":
-		p.Add("attach.socket", "%s: that of %s, the default beside the control socket; set another path, or \"\" for none", problem, strictyaml.Quote(path))
+		p.Add("attach.socket", "%s: the path of %s, the default next to the control socket; set another path, or \"\" for none", problem, strictyaml.Quote(path))
 	}
 }

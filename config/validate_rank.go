@@ -26,19 +26,19 @@ func (r *Rank) validate(p *strictyaml.Problems, key string) {
 	switch {
 	case r.Timing == "":
 	case r.Run == "":
-		p.Add(key+".timing", "rank %d is remote, and its time-outs are its own: remove the key, or add run: host or run: standin", r.Rank)
+		p.Add(key+".timing", "rank %d is remote and sets its own time-outs: remove the key, or add run: host or run: standin", r.Rank)
 	default:
 		oneOf(p, key+".timing", r.Timing, TimingDeployed, TimingDefault)
 	}
 	switch r.Run {
 	case "":
 		if r.Peer == "" {
-			p.Add(key+".peer", "missing: a remote rank must say what it is, one of fpga, cpu, software; a rank of this daemon says run: host or run: standin")
+			p.Add(key+".peer", "missing: set the kind of a remote rank to fpga, cpu or software; a rank of this daemon needs run: host or run: standin")
 			return
 		}
 	case RunHost:
 		if r.Peer == PeerFPGA {
-			p.Add(key+".peer", "a host program does not behave as an FPGA: use run: standin, with kernel: \"exec:/path/prog\" for a program of yours")
+			p.Add(key+".peer", "a host program does not behave like an FPGA: use run: standin, with kernel: \"exec:/path/prog\" for your own program")
 			return
 		}
 	case RunStandin:
@@ -47,7 +47,7 @@ func (r *Rank) validate(p *strictyaml.Problems, key string) {
 		switch {
 		case r.Quirks == "" || r.Kernel.OnWire():
 		case r.Peer != PeerFPGA:
-			p.Add(key+".quirks", "they are those of an FPGA, but this stand-in is peer: %s: remove one of the two", r.Peer)
+			p.Add(key+".quirks", "they apply to an FPGA, but this stand-in is peer: %s: remove one of the two", r.Peer)
 		default:
 			oneOf(p, key+".quirks", r.Quirks, QuirksOn, QuirksOff)
 		}
@@ -77,7 +77,7 @@ func (r *Rank) refuseStandinKeys(p *strictyaml.Problems, key string) {
 	}
 	for _, name := range []string{"kernel", "kernel_options", "quirks", "faults"} {
 		if given[name] {
-			p.Add(key+"."+name, "only a stand-in has it: add run: standin to rank %d, or remove the key", r.Rank)
+			p.Add(key+"."+name, "only a stand-in uses it: add run: standin to rank %d, or remove the key", r.Rank)
 		}
 	}
 }
@@ -109,16 +109,16 @@ func (r *Rank) validateKernel(p *strictyaml.Problems, key string) {
 			more := strings.Join(uses, ", ")
 			switch r.Kernel.Name {
 			case KernelExec:
-				more += ", and a program's own are its arguments"
+				more += "; options of the program itself are its arguments"
 			case KernelRTLNet:
-				more += ", and those before the simulator, as in rtl-net:seed=7 PROGRAM"
+				more += "; options precede the simulator, as in rtl-net:seed=7 PROGRAM"
 			}
 			p.Add(key+"."+option.name, "kernel %s does not use it: its options are %s", r.Kernel.Name, more)
 		}
 	}
 	inRange(p, key+".words", o.Words, 0, MaxWords)
 	if o.Count < 0 {
-		p.Add(key+".count", "%d is less than 0: use 0, which is no limit, or more", o.Count)
+		p.Add(key+".count", "%d is less than 0: use 0 for no limit, or more", o.Count)
 	}
 	durationIn(p, key+".interval", o.Interval)
 	if o.Columns != 0 { // 0 means the built-in value
@@ -144,7 +144,7 @@ func (r *Rank) validateOnWire(p *strictyaml.Problems, key string) {
 	if port := r.Address.Port(); port != 0 && (port < protocol.Port || port > lastShellPort) {
 		p.Add(key+".address", "an FPGA's shell opens ports %d to %d only: give rank %d one of them", protocol.Port, lastShellPort, r.Rank)
 	}
-	const own = "kernel %s has an MPE of its own: remove the key"
+	const own = "kernel %s has its own MPE: remove the key"
 	if r.Quirks != "" {
 		p.Add(key+".quirks", own, r.Kernel.Name)
 	}

@@ -66,7 +66,7 @@ func (c *Config) validateNumbers(p *strictyaml.Problems) map[int]int {
 	}
 	for number := range n {
 		if _, ok := index[number]; !ok {
-			p.Add("ranks", "rank %d is missing: list every rank of the cluster, also those that run elsewhere", number)
+			p.Add("ranks", "rank %d is missing: list every rank of the cluster, including remote ranks", number)
 		}
 	}
 	return index
@@ -81,7 +81,7 @@ func (c *Config) validateFaults(p *strictyaml.Problems) {
 			continue
 		}
 		if len(faults.Rules) == 0 {
-			p.Add(key+".rules", "there are none: add a rule, such as loss 5%%, or remove faults")
+			p.Add(key+".rules", "no rules given: add a rule, such as loss 5%%, or remove faults")
 		}
 		for j := range faults.Rules {
 			if err := faults.Rules[j].Check(impair.Datagrams, addrs); err != nil {
@@ -141,7 +141,7 @@ func (c *Config) validateAddresses(p *strictyaml.Problems) {
 		}
 		key := rankKey(i) + ".address"
 		if other, ok := byAddress[r.Address.AddrPort]; ok {
-			p.Add(key, "%v is already the address of rank %d: give rank %d one of its own", r.Address, other, r.Rank)
+			p.Add(key, "%v is already the address of rank %d: give rank %d its own address", r.Address, other, r.Rank)
 			continue
 		}
 		byAddress[r.Address.AddrPort] = r.Rank
@@ -174,7 +174,7 @@ func (c *Config) plainLinks() []string {
 	if len(plain) == 0 {
 		return nil
 	}
-	return []string{"links to these ranks are not encrypted, as tls is used over tcp only: " + strings.Join(plain, ", ")}
+	return []string{"links to these ranks are not encrypted, because tls works only over tcp: " + strings.Join(plain, ", ")}
 }
 
 // Warnings returns settings that are valid but wrong in most clusters, each as one line for the log. The configuration
@@ -211,7 +211,7 @@ func (c *Config) Warnings() []string {
 		}
 	}
 	if allows != nil && c.Control.Allow == nil && c.Control.Socket != "" && c.Control.Mode&0o022 != 0 {
-		warn("rank %d has allow, but all that control.mode %v lets use the control socket can send and receive as it: set control.allow", allows.Rank, c.Control.Mode)
+		warn("rank %d has allow, but all users that control.mode %v admits to the control socket can send and receive as it: set control.allow", allows.Rank, c.Control.Mode)
 	}
 	return append(warnings, c.plainLinks()...)
 }

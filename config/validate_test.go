@@ -30,18 +30,18 @@ func TestInvalidFiles(t *testing.T) {
 
 		{"nothing local", rank("peer: fpga"), `f.yaml:1: ranks: no rank runs here: give the ranks of this daemon run: host or run: standin`},
 		{"no rank", "ranks: [{address: 10.0.0.1, run: host}]\n",
-			"f.yaml:1: ranks[0].rank: missing: number the ranks 0 to 0\nf.yaml:1: ranks: rank 0 is missing: list every rank of the cluster, also those that run elsewhere"},
+			"f.yaml:1: ranks[0].rank: missing: number the ranks 0 to 0\nf.yaml:1: ranks: rank 0 is missing: list every rank of the cluster, including remote ranks"},
 		{"gap", "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host}\n  - {rank: 2, address: 10.0.0.2, peer: cpu}\n",
-			"f.yaml:3: ranks[1].rank: 2 is out of range: 2 ranks are numbered 0 to 1\nf.yaml:1: ranks: rank 1 is missing: list every rank of the cluster, also those that run elsewhere"},
+			"f.yaml:3: ranks[1].rank: 2 is out of range: 2 ranks are numbered 0 to 1\nf.yaml:1: ranks: rank 1 is missing: list every rank of the cluster, including remote ranks"},
 		{"twice", "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host}\n  - {rank: 0, address: 10.0.0.2, peer: cpu}\n",
-			"f.yaml:3: ranks[1].rank: rank 0 is already ranks[0]\nf.yaml:1: ranks: rank 1 is missing: list every rank of the cluster, also those that run elsewhere"},
+			"f.yaml:3: ranks[1].rank: rank 0 is already ranks[0]\nf.yaml:1: ranks: rank 1 is missing: list every rank of the cluster, including remote ranks"},
 		{"no address", "ranks: [{rank: 0, run: host}]\n", `f.yaml:1: ranks[0].address: missing: give the IP address of the rank`},
 		{"unspecified", "ranks: [{rank: 0, address: 0.0.0.0, run: host}]\n",
 			`f.yaml:1: ranks[0].address: 0.0.0.0 is not the address of one node: give the address that the other ranks send to`},
 		{"multicast", "ranks: [{rank: 0, address: ff02::1, run: host}]\n",
 			`f.yaml:1: ranks[0].address: ff02::1 is not the address of one node: give the address that the other ranks send to`},
 		{"same address", "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host}\n  - {rank: 1, address: \"10.0.0.1:2718\", peer: cpu}\n",
-			`f.yaml:3: ranks[1].address: 10.0.0.1:2718 is already the address of rank 0: give rank 1 one of its own`},
+			`f.yaml:3: ranks[1].address: 10.0.0.1:2718 is already the address of rank 0: give rank 1 its own address`},
 		{"IP shared with an FPGA", "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host}\n  - {rank: 1, address: 10.0.0.1, peer: fpga}\n",
 			`f.yaml:3: ranks[1].address: ranks 0 and 1 share 10.0.0.1, but the cluster has an FPGA (rank 1), which distinguishes its peers by IP address only: give each rank its own IP address`},
 		{"IP shared in sight of an FPGA", "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host}\n  - {rank: 1, address: 10.0.0.1, peer: cpu}\n  - {rank: 2, address: 10.0.0.3, run: standin}\n",
@@ -50,15 +50,15 @@ func TestInvalidFiles(t *testing.T) {
 		{"run", rank("run: stand-in"), at0 + `.run: "stand-in" is not known (did you mean "standin"?): it is one of host, standin`},
 		{"peer", rank("run: host, peer: fgpa"), at0 + `.peer: "fgpa" is not known (did you mean "fpga"?): it is one of fpga, cpu, software`},
 		{"remote without peer", host[:len(host)-2] + ", {rank: 1, address: 10.0.0.1}]\n",
-			`f.yaml:1: ranks[1].peer: missing: a remote rank must say what it is, one of fpga, cpu, software; a rank of this daemon says run: host or run: standin`},
+			`f.yaml:1: ranks[1].peer: missing: set the kind of a remote rank to fpga, cpu or software; a rank of this daemon needs run: host or run: standin`},
 		{"host as an FPGA", rank("run: host, peer: fpga"),
-			at0 + `.peer: a host program does not behave as an FPGA: use run: standin, with kernel: "exec:/path/prog" for a program of yours`},
+			at0 + `.peer: a host program does not behave like an FPGA: use run: standin, with kernel: "exec:/path/prog" for your own program`},
 		{"stand-in's keys", rank("run: host, kernel: echo, kernel_options: {count: 1}, quirks: off"),
-			at0 + ".kernel: only a stand-in has it: add run: standin to rank 0, or remove the key\n" +
-				at0 + ".kernel_options: only a stand-in has it: add run: standin to rank 0, or remove the key\n" +
-				at0 + ".quirks: only a stand-in has it: add run: standin to rank 0, or remove the key"},
-		{"faults of a host", rank("run: host, faults: {rules: [loss 1%]}"), at0 + ".faults: only a stand-in has it: add run: standin to rank 0, or remove the key"},
-		{"faults without rules", standin("faults: {seed: 7}"), at1 + ".faults.rules: there are none: add a rule, such as loss 5%, or remove faults"},
+			at0 + ".kernel: only a stand-in uses it: add run: standin to rank 0, or remove the key\n" +
+				at0 + ".kernel_options: only a stand-in uses it: add run: standin to rank 0, or remove the key\n" +
+				at0 + ".quirks: only a stand-in uses it: add run: standin to rank 0, or remove the key"},
+		{"faults of a host", rank("run: host, faults: {rules: [loss 1%]}"), at0 + ".faults: only a stand-in uses it: add run: standin to rank 0, or remove the key"},
+		{"faults without rules", standin("faults: {seed: 7}"), at1 + ".faults.rules: no rules given: add a rule, such as loss 5%, or remove faults"},
 		{"faults of streams", standin("faults: {rules: [delay 1ms, reset 1%]}"),
 			at1 + ".faults.rules[1]: reset is not possible over udp, which has no connections: use loss or partition"},
 		{"faults of ranks that do not exist", standin("faults: {rules: [from 2 loss 1%, to 10.9.9.9 loss 1%]}"),
@@ -73,21 +73,21 @@ func TestInvalidFiles(t *testing.T) {
 				at0 + ".allow.groups[0]: empty: give a name or a number, or remove the entry"},
 		{"allow as a list", rank("run: host, allow: [alice]"), at0 + ".allow: want keys with values here, not a list"},
 		{"quirks of software", standin("peer: software, quirks: on"),
-			at1 + `.quirks: they are those of an FPGA, but this stand-in is peer: software: remove one of the two`},
+			at1 + `.quirks: they apply to an FPGA, but this stand-in is peer: software: remove one of the two`},
 		{"unknown quirks", standin("quirks: some"), at1 + `.quirks: "some" is not known: it is one of on, off`},
 		{"unknown timing", standin("timing: fast"), at1 + `.timing: "fast" is not known: it is one of deployed, default`},
 		{"timing of a remote rank", "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host}\n  - {rank: 1, address: 10.0.0.2, peer: cpu, timing: default}\n",
-			at1 + `.timing: rank 1 is remote, and its time-outs are its own: remove the key, or add run: host or run: standin`},
+			at1 + `.timing: rank 1 is remote and sets its own time-outs: remove the key, or add run: host or run: standin`},
 
 		{"options of a program", standin("kernel: \"exec:/p\", kernel_options: {words: 600000, count: 1, lines: 2}"),
-			at1 + ".kernel_options.count: kernel exec does not use it: its options are words, and a program's own are its arguments\n" +
-				at1 + ".kernel_options.lines: kernel exec does not use it: its options are words, and a program's own are its arguments"},
+			at1 + ".kernel_options.count: kernel exec does not use it: its options are words; options of the program itself are its arguments\n" +
+				at1 + ".kernel_options.lines: kernel exec does not use it: its options are words; options of the program itself are its arguments"},
 		{"an FPGA of its own as software", standin("kernel: \"rtl-net:/p\", peer: software"),
 			at1 + ".peer: software, but kernel rtl-net is an FPGA to the other ranks: remove the key"},
 		{"keys of an engine for an MPE of its own", standin("kernel: \"rtl-net:/p\", quirks: on, timing: default, kernel_options: {count: 7}"),
-			at1 + ".kernel_options.count: kernel rtl-net does not use it: its options are words, and those before the simulator, as in rtl-net:seed=7 PROGRAM\n" +
-				at1 + ".quirks: kernel rtl-net has an MPE of its own: remove the key\n" +
-				at1 + ".timing: kernel rtl-net has an MPE of its own: remove the key"},
+			at1 + ".kernel_options.count: kernel rtl-net does not use it: its options are words; options precede the simulator, as in rtl-net:seed=7 PROGRAM\n" +
+				at1 + ".quirks: kernel rtl-net has its own MPE: remove the key\n" +
+				at1 + ".timing: kernel rtl-net has its own MPE: remove the key"},
 		{"a port that no shell opens", "ranks:\n  - {rank: 0, address: 10.0.0.1, peer: cpu}\n  - {rank: 1, address: \"10.0.0.2:2750\", run: standin, kernel: \"rtl-net:/p\"}\n",
 			at1 + ".address: an FPGA's shell opens ports 2718 to 2749 only: give rank 1 one of them"},
 		{"options of another kernel", standin("kernel: echo, kernel_options: {count: 1, interval: 1s}"),
@@ -123,7 +123,7 @@ func TestInvalidFiles(t *testing.T) {
 		{"words below 0", standin("kernel: \"exec:/p\", kernel_options: {words: -1}"), at1 + `.kernel_options.words: -1 is outside 0 to 268435456`},
 		{"too many words", standin("kernel_options: {words: 268435457}"), at1 + `.kernel_options.words: 268435457 is outside 0 to 268435456`},
 		{"count below 0", standin("kernel: source, kernel_options: {count: -1}"),
-			at1 + `.kernel_options.count: -1 is less than 0: use 0, which is no limit, or more`},
+			at1 + `.kernel_options.count: -1 is less than 0: use 0 for no limit, or more`},
 		{"interval below 0", standin("kernel: source, kernel_options: {interval: -1s}"), at1 + `.kernel_options.interval: -1s is outside 0s to 24h0m0s`},
 		{"talks to itself", rank("run: standin"), at0 + `.kernel_options.peer: rank 0 cannot be its own peer: set the rank that kernel echo exchanges messages with`},
 		{"source for every rank", standin("kernel: source, kernel_options: {peer: -1}"), at1 + `.kernel_options.peer: there is no rank -1: set the rank that kernel source exchanges messages with`},
@@ -222,7 +222,7 @@ func TestValidateProgrammatic(t *testing.T) {
 		Link: &LinkOptions{Profile: &profile}},
 		Rank{Rank: 1, Address: Address{netip.MustParseAddrPort("10.0.0.2:1")}, Run: RunStandin, Kernel: Kernel{Name: "jazz"}})
 	want := `ranks[0].link.profile: unknown profile "profile(200)": the profiles are "cloudfpga", "v0.9" and "extended"
-ranks[0].kernel: exec: names no program: write exec:/path/prog, with arguments behind it
+ranks[0].kernel: exec: no program: write exec:/path/prog, followed by its arguments
 ranks[1].kernel: "jazz" is not known: it is one of echo, ring, sink, source, jacobi, kmeans, matvec, backsub`
 	if got := text(c.Validate()); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -248,8 +248,8 @@ the link to rank 1 is tcp, but deployed nodes (peer: fpga) speak UDP only`
 func TestWarningOfControlSocket(t *testing.T) {
 	const ranks = "ranks: [{rank: 0, address: 10.0.0.1, run: host}, {rank: 1, address: 10.0.0.2, run: host, allow: {users: [alice]}}]\n"
 	for control, want := range map[string]string{
-		"{}":             "rank 1 has allow, but all that control.mode 0660 lets use the control socket can send and receive as it: set control.allow",
-		"{mode: 0602}":   "rank 1 has allow, but all that control.mode 0602 lets use the control socket can send and receive as it: set control.allow",
+		"{}":             "rank 1 has allow, but all users that control.mode 0660 admits to the control socket can send and receive as it: set control.allow",
+		"{mode: 0602}":   "rank 1 has allow, but all users that control.mode 0602 admits to the control socket can send and receive as it: set control.allow",
 		"{mode: 0644}":   "",
 		"{socket: \"\"}": "",
 		"{allow: {}}":    "",

@@ -51,7 +51,7 @@ func (r *localRank) holdsUp(peer int) string {
 	case state.KernelFailed:
 		return fmt.Sprintf("its kernel %v has failed: %v", r.kernel, failure)
 	case state.KernelEnded:
-		return fmt.Sprintf("its kernel %v has ended", r.kernel)
+		return fmt.Sprintf("its kernel %v has exited", r.kernel)
 	}
 	for _, w := range r.Engine.Waits(0) {
 		if w.HasDeferred && int(w.Remote) == peer {

@@ -73,7 +73,7 @@ func TestControlOnAttachSocket(t *testing.T) {
 	client := control.NewClient(strings.TrimSuffix(c.socket, ".sock") + "-attach.sock")
 	defer client.Close()
 	_, err := client.Status(within(t))
-	if err == nil || !strings.Contains(err.Error(), "-attach.sock: programs attach to ranks by this socket (attach.socket of the daemon's configuration)") {
+	if err == nil || !strings.Contains(err.Error(), "-attach.sock: programs attach to ranks through this socket (attach.socket of the daemon's configuration)") {
 		t.Error(err)
 	}
 }

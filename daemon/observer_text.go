@@ -204,9 +204,9 @@ var eventText = [state.NumEvents]string{
 	state.EventStartedOver:          "incomplete message received again from its start",
 	state.EventRequestRetransmitted: "SEND_REQUEST retransmitted by the peer",
 	state.EventPadding:              "padding of payload removed",
-	state.EventDeliveredDuplicate:   "WRONG DATA delivered: previous message was a late duplicate made by the network",
-	state.EventEarlyData:            "DATA sooner than any round trip, held back as it may be a late duplicate",
-	state.EventEarlyAck:             "ACK sooner than any round trip, held back as it may be a late duplicate",
+	state.EventDeliveredDuplicate:   "WRONG DATA delivered: previous message was a late duplicate from the network",
+	state.EventEarlyData:            "DATA sooner than any round trip, held back because it may be a late duplicate",
+	state.EventEarlyAck:             "ACK sooner than any round trip, held back because it may be a late duplicate",
 	state.EventClearAfterDone: "CLEAR_TO_SEND repeated after its message was acknowledged, which may not have " +
 		"arrived",
 	state.EventSecondData: "second DATA for one CLEAR_TO_SEND, the message delivered or this one is a late " +

@@ -76,14 +76,14 @@ func (d *Daemon) CycleAt(rank int, t time.Time) (pcapng.Cycle, bool) {
 	return pcapng.Cycle{Rank: rank, Simulation: simulation, Cycle: cycle}, ok
 }
 
-const noRecords = "no records of failures are written"
+const noRecords = "failure records are disabled"
 
 // open opens the spool. On an error, the daemon runs without one, which it logs.
 func (r *recording) open() {
 	dir := r.d.cfg.SpoolDirectory()
 	if dir == "" {
 		if s := &r.d.cfg.Record.Spool; s.Size > 0 && s.Directory == nil {
-			r.d.log.Info(noRecords, zap.String("reason", "there is no control socket, and record.spool.directory is not set"))
+			r.d.log.Info(noRecords, zap.String("reason", "no control socket is configured, and record.spool.directory is not set"))
 		}
 		return
 	}
@@ -152,9 +152,9 @@ func (r *recording) write() {
 	}
 	switch {
 	case err == nil:
-		r.d.log.Info("record of a failure written", append(fields, zap.Int("packets", len(recorded.Units)), zap.Int("bytes", len(data)))...)
+		r.d.log.Info("failure record written", append(fields, zap.Int("packets", len(recorded.Units)), zap.Int("bytes", len(data)))...)
 	case !r.unwritten:
-		r.d.log.Warn("record of a failure not written, as further ones until one is", append(fields, zap.Error(err))...)
+		r.d.log.Warn("failure record not written, further errors not logged until one succeeds", append(fields, zap.Error(err))...)
 	}
 	r.unwritten = err != nil
 }

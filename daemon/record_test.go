@@ -94,7 +94,7 @@ func TestRecordOfAFailure(t *testing.T) {
 			c := newCluster(t)
 			r := start(t, c.yaml("", "run: host", tt.ranks))
 			tt.fail(t, c, r)
-			r.log.waitFor(t, "record of a failure written")
+			r.log.waitFor(t, "failure record written")
 			s, err := r.client.Status(within(t))
 			if err != nil || len(s.Failures) == 0 {
 				t.Fatalf("%+v, %v", s.Failures, err)
@@ -130,7 +130,7 @@ func TestRecordOfAnUnreachablePeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	near.observer.Noted(0, 1, mpe.Note{Event: state.EventUnreachable}) // as the engine does, without the wait
-	near.log.waitFor(t, "record of a failure written")
+	near.log.waitFor(t, "failure record written")
 	f := near.recentFailures()[0]
 	if f.Operation != state.OperationConnection || f.Record == "" || !strings.Contains(f.Reason, "rank 1 does not answer") {
 		t.Fatalf("%+v", f)
@@ -153,7 +153,7 @@ func TestFailuresOfOneEvent(t *testing.T) {
 		}
 		r.observer.Done(0, mpe.Status{Send: true, Peer: 1}, &mpe.PeerLostError{Rank: 1, Event: state.EventUnreachable})
 	}, func(*state.PeerCounters) {})
-	r.log.waitFor(t, "record of a failure written")
+	r.log.waitFor(t, "failure record written")
 	if f := r.recentFailures(); len(f) != 2 || f[0].Record == "" || f[0].Record != f[1].Record {
 		t.Errorf("%+v", f)
 	}
@@ -222,7 +222,7 @@ func TestNoSpool(t *testing.T) {
 		if _, err := r.local(0).Engine.Send(within(t), 1, make([]byte, 4), mpe.Options{}); !errors.Is(err, handshake.ErrTimeout) {
 			t.Error(err)
 		}
-		if got := strings.Contains(r.log.String(), "no records of failures are written"); got != says {
+		if got := strings.Contains(r.log.String(), "failure records are disabled"); got != says {
 			t.Errorf("%s: it says so: %v", extra, got)
 		}
 		if f := r.recentFailures(); len(f) != 1 || f[0].Record != "" {
@@ -266,7 +266,7 @@ func TestRecordsCannotBeWritten(t *testing.T) {
 	for i := range 3 {
 		write(recorder.Name(time.Unix(int64(i), 0), "", 0, 1))
 	}
-	const unwritten, written = "record of a failure not written", "record of a failure written"
+	const unwritten, written = "failure record not written", "failure record written"
 	if log := r.log.String(); strings.Count(log, unwritten) != 1 || strings.Contains(log, written) {
 		t.Errorf("the log:\n%s", log)
 	}

@@ -56,7 +56,7 @@ func TestWarnAfterRaised(t *testing.T) {
 		}
 		r.mustReload(t, text(later))
 		if w.scan(); len(w.warned) != 1 {
-			t.Errorf("warn_after %s: the wait is said to have ended", later)
+			t.Errorf("warn_after %s: a \"wait ended\" message is logged", later)
 		}
 	}
 }

@@ -73,7 +73,7 @@ func TestFetchedOrCanceled(t *testing.T) {
 			w.run(2 * time.Minute)
 		}
 		if !s.done || (s.err != nil) != late || r.done() == late || w.err() != nil {
-			t.Errorf("late: %v: %v, %v; the receive has ended: %v; %v", late, s.done, s.err, r.done(), w.err())
+			t.Errorf("late: %v: %v, %v; the receive is done: %v; %v", late, s.done, s.err, r.done(), w.err())
 		}
 		if !late && intact(r, s.data) != nil {
 			t.Error(intact(r, s.data))

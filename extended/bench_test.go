@@ -217,7 +217,7 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 			t.Errorf("%s: %v allocations", name, n)
 		}
 		if c.done == 0 || c.arrived != c.done {
-			t.Errorf("%s: %d sends are done, %d messages have arrived", name, c.done, c.arrived)
+			t.Errorf("%s: %d sends are done, %d messages were received", name, c.done, c.arrived)
 		}
 	}
 }

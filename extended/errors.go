@@ -11,20 +11,20 @@ var (
 	// ErrTimeout matches every *TimeoutError.
 	ErrTimeout = errors.New("deadline exceeded")
 	// ErrSession matches every *SessionError.
-	ErrSession = errors.New("the peer's session has ended")
+	ErrSession = errors.New("the peer's session is closed")
 	// ErrRemote matches every *RemoteError.
 	ErrRemote = errors.New("peer sent ERROR")
 	// ErrCanceled: the send was canceled; for an inbound message, by its sender.
 	ErrCanceled = errors.New("the send was canceled")
 	// ErrAborted: the sender, which was forwarding the message, aborted it in the middle because it did not receive the
 	// rest.
-	ErrAborted = errors.New("the rest of the message never came to its sender, which was forwarding it")
+	ErrAborted = errors.New("the sender was forwarding the message and never received the rest")
 	// ErrNoReport: the peer has not answered a question (E53).
 	ErrNoReport = errors.New("it has not answered the question for a report")
 	// ErrNoQuestions: the peer does not answer questions, because its version has no E53.
 	ErrNoQuestions = errors.New("it runs an older version of zrlmpid, which answers no questions for reports")
 	// ErrInvalid is a mistake of the caller: a length or tag that does not fit on the wire, or an ID that is in use.
-	ErrInvalid = errors.New("not a send: its length or tag does not fit the wire, or its ID is in use")
+	ErrInvalid = errors.New("not a send: its length or tag cannot be encoded, or its ID is in use")
 )
 
 // Wait describes the progress of a message.
@@ -75,7 +75,7 @@ type TimeoutError struct {
 func (e *TimeoutError) Error() string {
 	end := "the message may or may not have arrived"
 	if !e.outbound() {
-		end = "its rest will not come"
+		end = "the rest will not arrive"
 	}
 	if e.Reason != "" {
 		return fmt.Sprintf("%s: rank %d cannot be reached: %s; %s", e.describe(e.Elapsed), e.Remote, e.Reason, end)
@@ -105,11 +105,11 @@ func (e *SessionError) Error() string {
 	why := "was restarted, or had declared us unreachable"
 	switch {
 	case e.Closed && e.Job:
-		why = "has called MPI_Finalize, and receives and sends nothing more"
+		why = "has called MPI_Finalize and exchanges no more messages"
 	case e.Closed:
 		why = "shut down"
 	case e.Died:
-		why = "is gone, its process has ended"
+		why = "is gone: its process exited"
 	}
 	return fmt.Sprintf("%s: rank %d %s", e.describe(e.Elapsed), e.Remote, why)
 }
@@ -125,7 +125,7 @@ type RemoteError struct {
 
 // Error names message and peer, and the remedy.
 func (e *RemoteError) Error() string {
-	return fmt.Sprintf("%s: rank %d refuses it as longer than its limits allow; send less, or raise the limit there",
+	return fmt.Sprintf("%s: rank %d rejected it because it exceeds the rank's limits; send less, or raise the limit there",
 		e.describe(e.Elapsed), e.Remote)
 }
 

@@ -29,7 +29,7 @@ func TestForwarded(t *testing.T) {
 		w.nodes[0].ready(s, ready)
 		w.wait(time.Second)
 		if r.message.got != ready || r.done() {
-			t.Errorf("%d bytes are there, and %d have arrived", ready, r.message.got)
+			t.Errorf("%d bytes are there, and %d were received", ready, r.message.got)
 		}
 	}
 	w.nodes[0].ready(s, 1000)

@@ -73,6 +73,6 @@ func BenchmarkLean(b *testing.B) {
 	b.StopTimer()
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(sent), "ns/message")
 	if got := c.conns[1].Stats(); got.Arrived != uint64(sent)/2+1 {
-		b.Fatalf("%d of %d messages have arrived", got.Arrived, sent/2+1)
+		b.Fatalf("%d of %d messages were received", got.Arrived, sent/2+1)
 	}
 }

@@ -27,7 +27,7 @@ func TestLeft(t *testing.T) {
 		"a rank that has closed": {true, func(c *Conn) []Action { return c.ProcessClosed(5, nil) },
 			"rank 2 has called MPI_Finalize"},
 		"a rank that has ended": {true, func(c *Conn) []Action { return c.ProcessEnded(5, nil) },
-			"rank 2 is gone, its process has ended"},
+			"rank 2 is gone: its process exited"},
 		"another peer that has ended": {false, func(c *Conn) []Action { return c.ProcessEnded(5, nil) }, ""},
 	} {
 		c := New(Config{Local: 1, Remote: 2, Seed: 3, Job: tt.job})
@@ -39,7 +39,7 @@ func TestLeft(t *testing.T) {
 			want = 0
 		}
 		if len(errs) != want {
-			t.Errorf("%s: %d sends have ended, want %d", name, len(errs), want)
+			t.Errorf("%s: %d sends are done, want %d", name, len(errs), want)
 		}
 		for _, err := range errs {
 			if !errors.Is(err, ErrSession) || !strings.Contains(err.Error(), tt.text) {

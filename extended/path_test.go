@@ -23,7 +23,7 @@ func (w *world) stream(t *testing.T, bytes int) time.Duration {
 	s := w.nodes[0].send(make([]byte, bytes), SendOp{})
 	w.run(w.now + time.Hour)
 	if !s.done || s.err != nil || w.err() != nil {
-		t.Fatalf("the message has ended: %v, %v; %v", s.done, s.err, w.err())
+		t.Fatalf("the message is done: %v, %v; %v", s.done, s.err, w.err())
 	}
 	return w.now - begun
 }

@@ -290,7 +290,7 @@ func TestQuestionsInBadWeather(t *testing.T) {
 		w.run(3 * time.Hour)
 		n := w.nodes[0]
 		if len(n.asked) != 5 || n.conn.reports.asks() {
-			t.Fatalf("world %d: %d of 5 questions have ended", seed, len(n.asked))
+			t.Fatalf("world %d: %d of 5 questions are done", seed, len(n.asked))
 		}
 		for i, a := range n.asked {
 			if a.err == nil {

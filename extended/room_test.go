@@ -35,7 +35,7 @@ func TestRoomIsGranted(t *testing.T) {
 		}
 	}
 	if sent < room-first || sent > room {
-		t.Errorf("%d messages went ahead, and there is room for %d", sent, room)
+		t.Errorf("%d messages went ahead, and there is space for %d", sent, room)
 	}
 	// Full is not asked about messages of collective calls.
 	s := a.send(pattern(4, 2), SendOp{Tag: 9})
@@ -105,12 +105,12 @@ func TestScarce(t *testing.T) {
 		w.wait(1e9)
 	}
 	if sent != 57 || a.conn.Full() != NotFull {
-		t.Errorf("after %d of 64 messages there is little room, and %v", sent, a.conn.Full())
+		t.Errorf("after %d of 64 messages there is little space, and %v", sent, a.conn.Full())
 	}
 	s := a.send(pattern(4, 1), SendOp{Tag: 8, Announce: true})
 	w.wait(1e9)
 	if s.done || s.buffered {
-		t.Error("a message that is announced has ended without its receive")
+		t.Error("a message that is announced is done without its receive")
 	}
 	r := w.nodes[1].recv(8, 4)
 	w.wait(1e9)

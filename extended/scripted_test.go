@@ -91,7 +91,7 @@ func (s *scripted) want(what string, r Reason, arrived uint32) {
 		}
 	}
 	if got != r || s.c.arrivals.next != arrived+1 {
-		s.t.Errorf("%s: dropped as %v, %d have arrived; want %v, %d", what, got, s.c.arrivals.next-1, r, arrived)
+		s.t.Errorf("%s: dropped as %v, %d were received; want %v, %d", what, got, s.c.arrivals.next-1, r, arrived)
 	}
 }
 

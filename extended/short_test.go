@@ -39,7 +39,7 @@ func newShortEnds(t *testing.T, cfg Config) *shortEnds {
 		w.accept()
 	}
 	if len(w.open) > 0 || w.c[0].Busy() {
-		t.Fatal("the first message is still under way")
+		t.Fatal("the first message is still in progress")
 	}
 	if n := w.c[0].Stats().Retransmissions; n > 0 {
 		t.Fatalf("the first message took %d retransmissions: its short header came before the session", n)
@@ -204,7 +204,7 @@ func TestShortReconnected(t *testing.T) {
 	}
 	w.deliver()
 	if len(w.open) != 3 {
-		t.Errorf("%d messages have arrived", len(w.open))
+		t.Errorf("%d messages were received", len(w.open))
 	}
 	w.accept()
 	if w.c[0].Busy() || w.c[1].Stats().Arrived != 6 || len(w.kept[0]) != 11 {
@@ -225,7 +225,7 @@ func TestShortAndOthers(t *testing.T) {
 	w.receive(1, w.send(0))
 	w.accept()
 	if w.c[0].Busy() {
-		t.Error("it has not ended")
+		t.Error("it is not done")
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // ErrDeadEnd matches every *DeadEndError.
-var ErrDeadEnd = errors.New("the peer cannot go on because of an earlier operation")
+var ErrDeadEnd = errors.New("the peer is blocked by an earlier operation")
 
 // DeadEndError ends an operation with a deployed peer that cannot go on by itself, because an earlier operation failed.
 // The peer will never answer the operation.

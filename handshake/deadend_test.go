@@ -117,7 +117,7 @@ func TestDeadEndOfASender(t *testing.T) {
 		}
 		if !tt.dead {
 			if send.done || b.pair.DeadEnd() != nil || len(b.ends) > 0 {
-				t.Errorf("%s: the send has ended with %v", tt.name, send.err)
+				t.Errorf("%s: the send is done with %v", tt.name, send.err)
 			}
 			continue
 		}
@@ -181,7 +181,7 @@ func TestDeadEndOfACPUProgram(t *testing.T) {
 	op = b.postSend(pattern(1, 2))
 	b.at(time.Minute + 1999*ms)
 	if op.done {
-		t.Errorf("the send has ended early: %v", op.err)
+		t.Errorf("the send is done early: %v", op.err)
 	}
 	b.at(time.Minute + 2000*ms)
 	isDeadEnd(t, "the send that was tried", op.err, first)

@@ -193,7 +193,7 @@ func (c *checker) check(acts []handshake.Action) {
 				c.copied = 0
 			}
 			if a.Offset != c.copied {
-				c.t.Fatalf("copies to %d, but %d bytes have arrived", a.Offset, c.copied)
+				c.t.Fatalf("copies to %d, but %d bytes were received", a.Offset, c.copied)
 			}
 			c.copied += int64(len(a.Payload))
 		case handshake.RecvDone:

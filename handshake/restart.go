@@ -295,12 +295,12 @@ func (e *RestartError) Error() string {
 		return fmt.Sprintf("rank %d is in the send of %s to %s, which ended before it acknowledged it. Rank %d retransmits it no more and waits forever: restart its role or program, %s",
 			e.Remote, message, process, e.Remote, step)
 	case MayLackAck:
-		return fmt.Sprintf("nothing has come from rank %d for %s. It may be in the send of %s to %s, which had received it and "+
+		return fmt.Sprintf("no packet received from rank %d for %s. It may be in the send of %s to %s, which had received it and "+
 			"ended before its ACK is known to be sent: then rank %d waits for that forever, so restart its role or "+
 			"program, %s",
 			e.Remote, Round(e.Elapsed), message, process, e.Remote, step)
 	}
-	return fmt.Sprintf("rank %d has not answered for %s. It may have answered %s: then it waits for that one's DATA forever, so restart its role or program, %s. Otherwise it has not posted its receive yet: repeat the send",
+	return fmt.Sprintf("rank %d has not answered for %s. It may have answered %s: then it waits for the DATA of that message forever, so restart its role or program, %s. Otherwise it has not posted its receive yet: repeat the send",
 		e.Remote, Round(e.Elapsed), process, step)
 }
 

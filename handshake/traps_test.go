@@ -337,7 +337,7 @@ func TestTrap06LostAck(t *testing.T) {
 	}
 	c.at(163*ms).gets(sreq, sInt, nil)
 	if !op.done || op.err != nil || c.notes[handshake.RequestTakenAsAck] != 1 {
-		t.Fatalf("the send has not ended: %v", op.err)
+		t.Fatalf("the send is not done: %v", op.err)
 	}
 
 	// The peer may have computed for nearly as long as the send waits: it has time to ask again.
@@ -346,7 +346,7 @@ func TestTrap06LostAck(t *testing.T) {
 	e.at(0).gets(clr, rInt, nil).sends(sreq, dat)
 	e.at(6700*ms).gets(sreq, sInt, nil).at(6820*ms).gets(sreq, sInt, nil)
 	if !op.done || op.err != nil {
-		t.Fatalf("the send has not ended, or with %v", op.err)
+		t.Fatalf("the send is not done, or failed with %v", op.err)
 	}
 
 	// The error of a send that times out names all the circumstances.

@@ -24,7 +24,7 @@ func TestCalls(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := to.Depths().Unexpected; n != messages || to.Calls() != before[1] {
-			t.Fatalf("%d messages have arrived, %d calls of the rank that receives them", n, to.Calls()-before[1])
+			t.Fatalf("%d messages were received, %d calls of the rank that receives them", n, to.Calls()-before[1])
 		}
 		for range messages {
 			if _, err := to.Recv(t.Context(), 0, make([]byte, 8), mpe.Options{}); err != nil {

@@ -197,7 +197,7 @@ func TestAbortOfFutureCalls(t *testing.T) {
 			for i := 1; i <= 64; i++ {
 				o := post(t, barrier(3), devices[0], number(i))
 				if !ended(o) {
-					t.Errorf("call %d is under way", number(i))
+					t.Errorf("call %d is in progress", number(i))
 				}
 				cause(t, outcome(t, o), 1, collective.CauseTimeout)
 			}
@@ -343,7 +343,7 @@ func TestForgedFailures(t *testing.T) {
 		deliverAbort(t, c.engines[2], 0, text(epoch, 1, 5, 255, 255, 0, 0))
 		synctest.Wait()
 		if ended(under) {
-			t.Error("a rank that is no member has ended a call")
+			t.Error("a rank that is not a member ended a call")
 		}
 		deliverAbort(t, c.engines[1], 0, text(epoch, 1, 5, 255, 255, 0, 0))
 		err := outcome(t, under)
@@ -410,7 +410,7 @@ func TestAbortWhileComputing(t *testing.T) {
 		deliverAbort(t, c.engines[2], 0, b)
 		synctest.Wait()
 		if ended(root) {
-			t.Error("it has ended while the function has its buffers")
+			t.Error("it is done while the function has its buffers")
 		}
 		close(goOn)
 		cause(t, outcome(t, root), 2, collective.CauseCancelled)
@@ -445,7 +445,7 @@ func TestFailsWhileComputing(t *testing.T) {
 		synctest.Wait()
 		_, over, err := root.Test()
 		if step, ok := errors.AsType[*collective.StepError](err); !over || !ok || !errors.Is(err, collective.ErrMismatch) || step.Peer != 2 {
-			t.Errorf("it has ended: %v, %v", over, err)
+			t.Errorf("it is done: %v, %v", over, err)
 		}
 		root.Free()
 		finish(t, leaf, short)

@@ -183,7 +183,7 @@ func TestAbandonedCall(t *testing.T) {
 			synctest.Wait()
 			if s := c.engines[1].Snapshot(); len(s.Calls) != 1 || !slices.Contains(s.Calls[0].WaitsFor, 0) ||
 				!strings.Contains(s.Calls[0].Text, "Bcast by "+algorithm+", begun ") || !strings.Contains(s.Calls[0].Text, "waits for rank") {
-				t.Errorf("%s: calls under way: %+v", algorithm, s.Calls)
+				t.Errorf("%s: calls in progress: %+v", algorithm, s.Calls)
 			}
 			time.Sleep(time.Second)
 			if waits := c.engines[1].Waits(time.Second); len(waits) == 0 || !strings.HasSuffix(waits[0].Text(), ", in Bcast by "+algorithm) {
@@ -237,14 +237,14 @@ func TestSilentMember(t *testing.T) {
 		synctest.Wait()
 		for rank, e := range c.engines[:2] { // rank 1 has sent rank 2 a message of the call, and got an ACK
 			s := e.Snapshot()
-			if len(s.Calls) != 1 || strings.Contains(s.Calls[0].Text, "nothing has ever come from rank 2") != (rank == 0) {
+			if len(s.Calls) != 1 || strings.Contains(s.Calls[0].Text, "no packet has ever come from rank 2") != (rank == 0) {
 				t.Errorf("rank %d: %+v", rank, s.Calls)
 			}
 		}
 		for _, o := range ops {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			if _, err := o.Await(ctx); err == nil {
-				t.Error("the call has ended without rank 2")
+				t.Error("the call is done without rank 2")
 			}
 			cancel()
 		}

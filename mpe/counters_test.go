@@ -161,7 +161,7 @@ func TestCountersOfTimeOuts(t *testing.T) {
 		defer c.close()
 		s := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: make([]byte, 4)})
 		if _, err := s.Await(context.Background()); err == nil {
-			t.Fatal("the message has ended well")
+			t.Fatal("the message succeeded")
 		}
 		_, peers := counters(c.engines[0])
 		if p := peers[1]; p.Unreachable != 1 || p.Failed != 1 || p.Sent != 0 || p.Retransmissions == 0 || p.Retransmissions+1 != p.PacketsOut[protocol.SendRequest] {

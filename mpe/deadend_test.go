@@ -89,7 +89,7 @@ func TestDeadEnd(t *testing.T) {
 		for what, op := range pending {
 			_, done, err := op.Test()
 			if !done {
-				t.Fatalf("%s has not ended", what)
+				t.Fatalf("%s is not done", what)
 			}
 			endsBy(t, what, err, 1)
 		}

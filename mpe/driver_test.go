@@ -278,7 +278,7 @@ func TestPacedMessagesHoldNobodyUp(t *testing.T) {
 		t.Error(err)
 	}
 	if _, ended, _ := out.Test(); ended {
-		t.Error("the paced message has gone")
+		t.Error("the paced message is gone")
 	}
 	close(x.hold)
 	for _, r := range []*mpe.Request{in, out} {
@@ -363,7 +363,7 @@ func TestPlacementOfClearedMessages(t *testing.T) {
 				}
 			}
 			if !bytes.Equal(buf, data) {
-				t.Errorf("receive posted late: %v: what has come is wrong", late)
+				t.Errorf("receive posted late: %v: what arrived is wrong", late)
 			}
 		}
 	}

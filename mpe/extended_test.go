@@ -125,7 +125,7 @@ func TestCopyRule(t *testing.T) {
 		time.Sleep(4*time.Millisecond + 500*time.Microsecond)
 		r := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: buf})
 		if !bytes.Equal(buf[:4*1336], data[:4*1336]) || bytes.Equal(buf, data) {
-			t.Error("what had arrived is not in the buffer as soon as the receive is posted")
+			t.Error("what was received is not in the buffer as soon as the receive is posted")
 		}
 		if _, err := s.Await(t.Context()); err != nil {
 			t.Fatal(err)
@@ -529,7 +529,7 @@ func TestRefusedWithoutCredit(t *testing.T) {
 		}
 		for i, s := range sends {
 			if ended(s) != (i < 4) { // 4,000 bytes
-				t.Errorf("send %d has ended: %v", i, ended(s))
+				t.Errorf("send %d is done: %v", i, ended(s))
 			}
 		}
 		if n := c.engines[1].Snapshot().Unexpected; n != 8 {

@@ -24,7 +24,7 @@ func TestOnEnd(t *testing.T) {
 		r := start(t, e, mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Buf: make([]byte, 8)}).(*mpe.Request)
 		r.OnEnd(then)
 		if e.PollOnce(); e.Waiting() != 0 || ends.Load() != 0 {
-			t.Errorf("%d wait, and %d have ended", e.Waiting(), ends.Load())
+			t.Errorf("%d wait, and %d are done", e.Waiting(), ends.Load())
 		}
 		slept := make(chan error)
 		go func() { slept <- e.Sleep(t.Context(), ended, 0) }()

@@ -153,7 +153,7 @@ func TestGoneWithoutMessage(t *testing.T) {
 		later := post()
 		gone()
 		if ended(later) {
-			t.Error("a report of what is known has ended it")
+			t.Error("a report of known state ended it")
 		}
 		send(c, 1, 0)
 		finish(t, later)
@@ -241,7 +241,7 @@ func TestAbortWithFPGA(t *testing.T) {
 				abortCall(t, gives, time.Second)
 				synctest.Wait()
 				if ended(other) {
-					t.Error("the abort of call 10 has ended call 9")
+					t.Error("the abort of call 10 ended call 9")
 				}
 				abortCall(t, other, time.Second)
 			})

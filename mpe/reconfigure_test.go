@@ -36,7 +36,7 @@ func TestReconfigure(t *testing.T) {
 		}
 		_, err = first.Wait(t.Context())
 		if took := time.Since(began); !errors.Is(err, handshake.ErrTimeout) || took < time.Minute {
-			t.Errorf("the message under way ended after %v: %v", took, err)
+			t.Errorf("the message in flight ended after %v: %v", took, err)
 		}
 		began = time.Now()
 		_, err = c.engines[0].Send(t.Context(), 1, words(1, 1), mpe.Options{})

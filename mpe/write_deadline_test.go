@@ -152,7 +152,7 @@ func TestDeadlineIsOfItsOwnMessage(t *testing.T) {
 		protocol.CloudFPGA.Put(b[:], protocol.Header{Src: 1, Call: protocol.RecvInt, Type: protocol.Error})
 		tr.in <- mpe.RxPacket{Kind: mpe.RxHeader, Peer: 1, Bytes: b[:]}
 		if _, err := first.Wait(ctx); err == nil {
-			t.Error("the first send has ended well")
+			t.Error("the first send succeeded")
 		}
 		// The second DATA is queued behind the first, and its write takes a minute.
 		var timeout *handshake.TimeoutError

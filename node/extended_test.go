@@ -140,7 +140,7 @@ ranks:
   - {rank: 2, address: 10.0.0.3, peer: cpu}
 `)
 	_, err := Plan(cfg, cfg.Rank(0))
-	const want = "link.transport: ranks 0 and 2: shm carries the extended profile only, and this link has cloudfpga: use udp or tcp"
+	const want = "link.transport: ranks 0 and 2: shm supports only the extended profile, and this link uses cloudfpga: use udp or tcp"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -43,7 +43,7 @@ func fpgaTimeout() (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return 0, fmt.Errorf("%s=%.40q is no time: give one with its unit, as in 90s, or unset it", EnvFPGATimeout, text)
+		return 0, fmt.Errorf("%s=%.40q is not a time: give one with its unit, as in 90s, or unset it", EnvFPGATimeout, text)
 	}
 	return d, nil
 }
@@ -257,7 +257,7 @@ func (p place) String() string {
 func parsePlace(text string) (place, error) {
 	fields := strings.Split(text, ";")
 	if len(fields) != 5 || fields[0] != jobVersion {
-		return place{}, fmt.Errorf("its place is %.80q, and not one of this version: all programs of a job are to have the same version of zrlmpi", text)
+		return place{}, fmt.Errorf("its entry is %.80q, which this version cannot read: all programs of a job must use the same version of zrlmpi", text)
 	}
 	addr, err := netip.ParseAddrPort(fields[1])
 	if err != nil {
@@ -348,7 +348,7 @@ func join(ctx context.Context, x Exchange, own place, socket *net.UDPConn) (mpe.
 	cfg.Defaults.Profile = (*config.Profile)(&profile)
 	if text := os.Getenv(EnvUnexpected); text != "" {
 		if cfg.Limits.Unexpected, err = strconv.Atoi(text); err != nil {
-			return nil, fmt.Errorf("%s=%.40q is no number: set it to how many messages may wait for receives, or "+
+			return nil, fmt.Errorf("%s=%.40q is not a number: set it to how many messages may wait for receives, or "+
 				"unset it", EnvUnexpected, text)
 		}
 	}
@@ -375,7 +375,7 @@ func checkPlaces(places []place) error {
 	for a, p := range places {
 		for b, q := range places[:a] {
 			if same := p.addr.Addr() == q.addr.Addr(); p.host != q.host && (same || p.addr.Addr().IsLoopback() || q.addr.Addr().IsLoopback()) {
-				return fmt.Errorf("ranks %d and %d of the job are on two hosts, %s and %s, and cannot reach each other at %v and %v: set %s on each host to its address, or to the network that they have in common",
+				return fmt.Errorf("ranks %d and %d of the job are on two hosts, %s and %s, and cannot reach each other at %v and %v: set %s on each host to its address, or to a network that they share",
 					b, a, q.host, p.host, q.addr.Addr(), p.addr.Addr(), EnvAddress)
 			}
 		}

@@ -43,7 +43,7 @@ func (r *Rank) KeepState(directory string) error {
 		r.keepers[rank] = f.Peer(i)
 	}
 	if f.Discarded != nil {
-		return fmt.Errorf("rank %d: what an earlier process has kept is not used: %w", r.Self.Rank, f.Discarded)
+		return fmt.Errorf("rank %d: ignoring the state kept by an earlier process: %w", r.Self.Rank, f.Discarded)
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func ForgetState(cfg *config.Config, self *config.Rank, peer int) (bool, error) 
 
 func (r *Rank) notKept(err error) error {
 	return fmt.Errorf("rank %d: a restart in the middle of an exchange with a deployed rank may leave that rank "+
-		"waiting forever, as nothing can be kept: %w", r.Self.Rank, err)
+		"waiting forever, because no state can be kept: %w", r.Self.Rank, err)
 }
 
 // interruptible returns the peers of a host rank that do not notice that a new process has replaced this rank's

@@ -83,7 +83,7 @@ func TestStateNotKept(t *testing.T) {
 	}
 	err := r.KeepState(state)
 	if !errors.Is(err, privatedir.ErrUnsafe) || !strings.Contains(err.Error(), state) ||
-		!strings.Contains(err.Error(), "nothing can be kept") {
+		!strings.Contains(err.Error(), "no state can be kept") {
 		t.Errorf("%v", err)
 	}
 	if k := r.keeper(1).Restore(0); k != (handshake.Kept{}) {
@@ -95,7 +95,7 @@ func TestStateNotKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := r.KeepState(state); err == nil || !strings.Contains(err.Error(), name) ||
-		!strings.Contains(err.Error(), "is not used") || r.kept == nil {
+		!strings.Contains(err.Error(), "ignoring the state kept by an earlier process") || r.kept == nil {
 		t.Errorf("%v", err)
 	}
 }

@@ -195,14 +195,14 @@ func (l *Link) check(local, remote *config.Rank) error {
 	switch {
 	case l.Transport == config.TransportSHM && l.Profile != protocol.Extended:
 		return &config.Error{Key: "link.transport", Problem: fmt.Sprintf(
-			"ranks %d and %d: shm carries the extended profile only, and this link has %v: use udp or tcp", local.Rank, remote.Rank, l.Profile)}
+			"ranks %d and %d: shm supports only the extended profile, and this link uses %v: use udp or tcp", local.Rank, remote.Rank, l.Profile)}
 	case l.Transport != config.TransportUDP && (local.Kernel.OnWire() || remote.Kernel.OnWire()):
 		return &config.Error{Key: "link.transport", Problem: fmt.Sprintf(
 			"ranks %d and %d: kernel %s exchanges datagrams, and this link is %s: use udp", local.Rank, remote.Rank, config.KernelRTLNet, l.Transport)}
 	case l.Transport != config.TransportUDP || l.MaxDatagram == protocol.MaxDatagram:
 		return nil
 	case l.MaxDatagram > protocol.MaxDatagram && l.Profile != protocol.Extended:
-		return refuse("%d is more than a rank takes over UDP: use %d or less", l.MaxDatagram, protocol.MaxDatagram)
+		return refuse("%d exceeds the limit of a rank over UDP: use %d or less", l.MaxDatagram, protocol.MaxDatagram)
 	case remote.Peer != config.PeerSoftware && !remote.Local():
 		return refuse("%d, but deployed nodes (peer: %s) split messages at %d: leave it out", l.MaxDatagram, remote.Peer, protocol.MaxDatagram)
 	}

@@ -167,7 +167,7 @@ func TestLinkErrors(t *testing.T) {
 		{"transport", "run: host, link: {transport: udp}", "run: host, link: {transport: tcp}", "link.transport: ranks 0 and 1 have different values"},
 		{"profile", "run: host, link: {profile: v0.9}", "run: host, link: {profile: cloudfpga}", "link.profile: ranks 0 and 1 have different values"},
 		{"datagram", "run: host, link: {max_datagram: 80}", "run: host, link: {max_datagram: 88}", "link.max_datagram: ranks 0 and 1 have different values"},
-		{"large datagrams", "run: host", "run: host, link: {max_datagram: 1424}", "ranks 0 and 1: 1424 is more than a rank takes over UDP: use 1416 or less"},
+		{"large datagrams", "run: host", "run: host, link: {max_datagram: 1424}", "ranks 0 and 1: 1424 exceeds the limit of a rank over UDP: use 1416 or less"},
 		{"a simulated MPE over tcp", "run: host", "run: standin, kernel: \"rtl-net:./x\", link: {transport: tcp}", "link.transport: ranks 0 and 1: kernel rtl-net exchanges datagrams, and this link is tcp: use udp"},
 		{"small datagrams to an FPGA", "run: host", "peer: fpga, link: {max_datagram: 1000}", "1000, but deployed nodes (peer: fpga) split messages at 1416"},
 	} {

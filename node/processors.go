@@ -37,7 +37,7 @@ func processorsOf(lists []string) (int, error) {
 			first, err1 := strconv.Atoi(from)
 			last, err2 := strconv.Atoi(to)
 			if err1 != nil || err2 != nil || first < 0 || last < first || last >= maxProcessors {
-				return 0, fmt.Errorf("%.80q is no list of processors", list)
+				return 0, fmt.Errorf("%.80q is not a list of processors", list)
 			}
 			for i := first; i <= last; i++ {
 				used[i] = true

@@ -90,7 +90,7 @@ ranks:
 	u := unanswered{rank: d.rank, to: &text, said: map[int]bool{}}
 	u.look()
 	u.look()
-	want := regexp.MustCompile(`^zrlmpi: nothing has come from rank 1 \(cpu at \S+\): rank 0 has waited 0s to receive ` +
+	want := regexp.MustCompile(`^zrlmpi: no packet received from rank 1 \(cpu at \S+\): rank 0 has waited 0s to receive ` +
 		`from it\. If it asked to send before this process started, .*\n$`)
 	if !want.MatchString(text.String()) {
 		t.Errorf("%q", &text)

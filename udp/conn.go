@@ -70,7 +70,7 @@ func listen(cfg Config, open opener) (*Conn, error) {
 		cfg.ReceiveBuffer = DefaultReceiveBuffer
 	}
 	if cfg.ReceiveBuffer < 0 || cfg.ReceiveBuffer > maxReceiveBuffer {
-		return nil, fmt.Errorf("udp: a receive buffer of %d bytes: it is 1 to %d, or 0 for %d",
+		return nil, fmt.Errorf("udp: a receive buffer of %d bytes: must be 1 to %d, or 0 for %d",
 			cfg.ReceiveBuffer, maxReceiveBuffer, DefaultReceiveBuffer)
 	}
 	addr := cfg.Map.Addr(cfg.Rank)

@@ -39,7 +39,7 @@ func (e *SendError) Error() string {
 func (e *SendError) advice() string {
 	switch {
 	case errors.Is(e.Err, syscall.EMSGSIZE):
-		return ": the path's MTU must let datagrams of this length pass"
+		return ": the path MTU must allow datagrams of this length"
 	case errors.Is(e.Err, syscall.ENETUNREACH) || errors.Is(e.Err, syscall.EHOSTUNREACH):
 		return ": check the rank map and the route to this address"
 	case errors.Is(e.Err, syscall.EPERM):

@@ -12,12 +12,12 @@ import (
 // rank at the same address.
 func (c *Conn) Prepare(m *rankmap.Map) (move func(), err error) {
 	if m.Size() != c.cfg.Map.Size() || m.Addr(c.cfg.Rank) != c.local {
-		return nil, fmt.Errorf("udp: rank %d at %v: a socket stays where it is, in a cluster of %d ranks",
+		return nil, fmt.Errorf("udp: rank %d at %v: the address and the number of ranks (%d) cannot change",
 			c.cfg.Rank, c.local, c.cfg.Map.Size())
 	}
 	resolved, err := c.sock.resolve(addresses(m))
 	if err != nil {
-		return nil, fmt.Errorf("udp: rank %d cannot have its peers at other addresses: %w", c.cfg.Rank, err)
+		return nil, fmt.Errorf("udp: rank %d cannot change the addresses of its peers: %w", c.cfg.Rank, err)
 	}
 	return func() {
 		c.sending.Lock()

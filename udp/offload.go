@@ -44,7 +44,7 @@ func (c *Config) applyEnv() error {
 	case "off":
 		c.NoOffload = true
 	default:
-		return fmt.Errorf("udp: %s: %q is not known: it is auto or off", EnvOffload, v)
+		return fmt.Errorf("udp: %s: %q is not known: use auto or off", EnvOffload, v)
 	}
 	return nil
 }

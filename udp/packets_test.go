@@ -100,7 +100,7 @@ func TestSendPacketsChecksBeforeSending(t *testing.T) {
 		cause error
 		text  string
 	}{
-		{"too long", 1, ErrBadPacket, "packet 3 of 3 has 1417 bytes; a datagram has at most 1416"},
+		{"too long", 1, ErrBadPacket, "packet 3 of 3 has 1417 bytes: a datagram has at most 1416"},
 		{"no such peer", 2, ErrNoPeer, "rank 0 cannot send to rank 2"},
 		{"negative peer", -1, ErrNoPeer, "rank 0 cannot send to rank -1"},
 	} {

@@ -80,13 +80,13 @@ func (c *Cluster) Config(o Options) (*config.Config, error) {
 func (c *Cluster) addresses(pool Pool) ([]netip.Addr, error) {
 	if c.Format == ClusterFile {
 		if pool.IsZero() {
-			return nil, c.errorf("", "a cluster file has no addresses: give those of its %d ranks with --addresses, as in 127.0.0.1-127.0.0.%d",
+			return nil, c.errorf("", "a cluster file has no addresses: give the addresses of its %d ranks with --addresses, as in 127.0.0.1-127.0.0.%d",
 				len(c.Nodes), min(len(c.Nodes), 254))
 		}
 		return pool.Take(len(c.Nodes))
 	}
 	if !pool.IsZero() {
-		return nil, &Error{Key: "pool", Problem: "the resource manager's answer has addresses of its own: give no --addresses"}
+		return nil, &Error{Key: "pool", Problem: "the resource manager's answer already has addresses: remove --addresses"}
 	}
 	addrs := make([]netip.Addr, len(c.Nodes))
 	for i, node := range c.Nodes {

@@ -82,9 +82,9 @@ func TestConfigErrors(t *testing.T) {
 		options    Options
 		want       string
 	}{
-		{"no pool", clusterFile, Options{}, "f.json:1: a cluster file has no addresses: give those of its 4 ranks with --addresses, as in 127.0.0.1-127.0.0.4"},
+		{"no pool", clusterFile, Options{}, "f.json:1: a cluster file has no addresses: give the addresses of its 4 ranks with --addresses, as in 127.0.0.1-127.0.0.4"},
 		{"small pool", clusterFile, Options{Addresses: mustPool(t, "10.0.0.1-10.0.0.3")}, `pool: "10.0.0.1-10.0.0.3" has 3 addresses for 4 ranks: add more`},
-		{"pool for an answer", answer, Options{Addresses: pool}, "pool: the resource manager's answer has addresses of its own: give no --addresses"},
+		{"pool for an answer", answer, Options{Addresses: pool}, "pool: the resource manager's answer already has addresses: remove --addresses"},
 		{"no such host", clusterFile, Options{Addresses: pool, Host: []int{4}}, "host: there is no rank 4: the cluster has 0 to 3"},
 		{"CPU as an FPGA", clusterFile, Options{Addresses: pool, FPGA: []int{0}}, "fpga: rank 0 is a CPU rank: list it as fpga in the file, or make it a host"},
 		{"host and FPGA", bothFile, Options{Addresses: pool, Host: []int{1}, FPGA: []int{1}}, "host: rank 1 is to be an FPGA as well: choose one"},
@@ -143,13 +143,13 @@ func TestPool(t *testing.T) {
 
 func TestPoolErrors(t *testing.T) {
 	for pool, want := range map[string]string{
-		"":                  `pool: "" is no address, range or network: write 10.0.0.1, 10.0.0.1-10.0.0.4 or 10.0.0.0/24`,
-		"10.0.0.1,":         `pool: "" is no address, range or network: write 10.0.0.1, 10.0.0.1-10.0.0.4 or 10.0.0.0/24`,
-		"10.0.0.1-4":        `pool: "10.0.0.1-4" is no address, range or network: write 10.0.0.1, 10.0.0.1-10.0.0.4 or 10.0.0.0/24`,
-		"10.0.0.0/33":       `pool: "10.0.0.0/33" is no address, range or network: write 10.0.0.1, 10.0.0.1-10.0.0.4 or 10.0.0.0/24`,
-		"10.0.0.4-10.0.0.1": `pool: the range "10.0.0.4-10.0.0.1" does not go up: write the lower address first`,
-		"10.0.0.1-fd00::1":  `pool: the range "10.0.0.1-fd00::1" does not go up: write the lower address first`,
-		"10.0.0.1:2718":     `pool: "10.0.0.1:2718" is no address, range or network: write 10.0.0.1, 10.0.0.1-10.0.0.4 or 10.0.0.0/24`,
+		"":                  `pool: "" is not an address, range or network: write 10.0.0.1, 10.0.0.1-10.0.0.4 or 10.0.0.0/24`,
+		"10.0.0.1,":         `pool: "" is not an address, range or network: write 10.0.0.1, 10.0.0.1-10.0.0.4 or 10.0.0.0/24`,
+		"10.0.0.1-4":        `pool: "10.0.0.1-4" is not an address, range or network: write 10.0.0.1, 10.0.0.1-10.0.0.4 or 10.0.0.0/24`,
+		"10.0.0.0/33":       `pool: "10.0.0.0/33" is not an address, range or network: write 10.0.0.1, 10.0.0.1-10.0.0.4 or 10.0.0.0/24`,
+		"10.0.0.4-10.0.0.1": `pool: the range "10.0.0.4-10.0.0.1" is in descending order: write the lower address first`,
+		"10.0.0.1-fd00::1":  `pool: the range "10.0.0.1-fd00::1" is in descending order: write the lower address first`,
+		"10.0.0.1:2718":     `pool: "10.0.0.1:2718" is not an address, range or network: write 10.0.0.1, 10.0.0.1-10.0.0.4 or 10.0.0.0/24`,
 	} {
 		if _, err := ParsePool(pool); text(err) != want {
 			t.Errorf("%q: %v, want %s", pool, err, want)

@@ -34,7 +34,7 @@ func (c *Cluster) Job(o JobOptions) (*config.Config, error) {
 		}
 	}
 	if len(all.Host) == 0 {
-		return nil, c.errorf("nodes", "all %d ranks are FPGAs: a job has a CPU rank at least", len(c.Nodes))
+		return nil, c.errorf("nodes", "all %d ranks are FPGAs: a job needs at least one CPU rank", len(c.Nodes))
 	}
 	if o.Kernel != "" || !fpgas && c.Format == ClusterFile {
 		var err error

@@ -41,7 +41,7 @@ func TestJob(t *testing.T) {
 		{clusterFile, JobOptions{}, "a cluster file has no addresses"},
 		{clusterFile, JobOptions{Kernel: "jazz"}, "unknown kernel"},
 		{clusterFile, JobOptions{Addresses: pool, FPGA: []int{0}}, "all 4 ranks are FPGAs"},
-		{answer, JobOptions{Addresses: pool}, "addresses of its own"},
+		{answer, JobOptions{Addresses: pool}, "already has addresses"},
 	} {
 		if _, err := mustParse(t, tt.file).Job(tt.options); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: %v, want %q", tt.options, err, tt.want)

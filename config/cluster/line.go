@@ -43,7 +43,7 @@ func ParseLine(args []string) (*Line, error) {
 	case len(args) <= others:
 		return nil, lineError("arguments", "%d are too few", max(len(args)-1, 0))
 	case args[1] == "tcp":
-		return nil, lineError("protocol", "tcp is not what upstream's nodes speak")
+		return nil, lineError("protocol", "tcp is not supported by upstream's nodes: use udp")
 	case args[1] != "udp":
 		return nil, lineError("protocol", "%s", strictyaml.Quote(args[1]))
 	}
@@ -56,7 +56,7 @@ func ParseLine(args []string) (*Line, error) {
 		return nil, lineError("rank", "%s is not a rank, 0 to %d", strictyaml.Quote(args[rank]), n-1)
 	}
 	if len(args) < l.Words {
-		return nil, lineError("addresses", "%d ranks have %d others, and here are the addresses of %d", n, n-1, len(args)-others)
+		return nil, lineError("addresses", "%d ranks need the addresses of %d others, got %d", n, n-1, len(args)-others)
 	}
 	next := others
 	for r := range n {
@@ -113,7 +113,7 @@ func Same(line, file *config.Config) error {
 	}
 	for r := range line.Ranks {
 		if a, b := line.Rank(r).Address.AddrPort, file.Rank(r).Address.AddrPort; a != b {
-			return &Error{Key: "ranks", Problem: fmt.Sprintf("rank %d is at %v by the start-up line, and at %v by the configuration: correct one of them", r, a, b)}
+			return &Error{Key: "ranks", Problem: fmt.Sprintf("rank %d is at %v in the start-up line and at %v in the configuration: correct one of them", r, a, b)}
 		}
 	}
 	return nil

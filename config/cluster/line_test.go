@@ -49,7 +49,7 @@ func TestLineErrors(t *testing.T) {
 		"app udp 10.0.0.1 129 0 10.0.0.2": `size: "129" is not`,
 		"app udp 10.0.0.1 2 2 10.0.0.2":   `rank: "2" is not a rank, 0 to 1: `,
 		"app udp 10.0.0.1 2 -1 10.0.0.2":  `rank: "-1" is not a rank`,
-		"app udp 10.0.0.1 3 0 10.0.0.2":   "addresses: 3 ranks have 2 others, and here are the addresses of 1: ",
+		"app udp 10.0.0.1 3 0 10.0.0.2":   "addresses: 3 ranks need the addresses of 2 others, got 1",
 	} {
 		_, err := ParseLine(strings.Fields(line))
 		var e *Error
@@ -88,7 +88,7 @@ func TestLineSame(t *testing.T) {
 	}
 	for file, want := range map[string]string{
 		"ranks: [{rank: 0, address: 10.0.0.1, run: host}, {rank: 1, address: 10.0.0.2, peer: cpu}]":                                           "",
-		"ranks: [{rank: 0, address: 10.0.0.1, run: host}, {rank: 1, address: 10.0.0.3, peer: cpu}]":                                           "ranks: rank 1 is at 10.0.0.2:2718 by the start-up line, and at 10.0.0.3:2718 by the configuration: correct one of them",
+		"ranks: [{rank: 0, address: 10.0.0.1, run: host}, {rank: 1, address: 10.0.0.3, peer: cpu}]":                                           "ranks: rank 1 is at 10.0.0.2:2718 in the start-up line and at 10.0.0.3:2718 in the configuration: correct one of them",
 		"ranks: [{rank: 0, address: 10.0.0.1, run: host}, {rank: 1, address: 10.0.0.2, peer: cpu}, {rank: 2, address: 10.0.0.4, peer: fpga}]": "ranks: the start-up line has 2 ranks, the configuration 3",
 	} {
 		cfg, err := config.Parse(strings.NewReader(file), "file.yaml")

@@ -234,12 +234,12 @@ func jsonError(name string, text []byte, err error) error {
 func jsonRemedy(problem string) string {
 	for _, r := range []struct{ problem, remedy string }{
 		{"unexpected end", `write {"nodes": {"cpu": [ranks], "fpga": [ranks]}}`},
-		{"after top-level value", "the file is one object: remove what follows it"},
+		{"after top-level value", "the file is one object: remove the text after it"},
 		{"after object key:value pair", "write a comma before the next key, or } at the end"},
 		{"after object key", "write a colon after the key"},
 		{"after array element", "write a comma before the next entry, or ] at the end"},
-		{"looking for beginning of object key", `write the key in double quotes, and no comma behind the last one`},
-		{"looking for beginning of value", "write a value there, and no comma behind the last one"},
+		{"looking for beginning of object key", `write the key in double quotes, and no comma after the last one`},
+		{"looking for beginning of value", "write a value there, and no comma after the last one"},
 		{"in string", `close the string with " on its line`},
 	} {
 		if strings.Contains(problem, r.problem) {

@@ -129,8 +129,8 @@ func TestParseErrors(t *testing.T) {
 	node := func(rest string) string { return `{"nodes": [{` + rest + `}]}` }
 	for _, tc := range []struct{ name, file, want string }{
 		{"empty", "", "f.json:1: not valid JSON: unexpected end of JSON input: write {\"nodes\": {\"cpu\": [ranks], \"fpga\": [ranks]}}"},
-		{"syntax", "{\n\"nodes\": {\n\"cpu\": [0,]\n}}", "f.json:3: not valid JSON: invalid character ']' looking for beginning of value: write a value there, and no comma behind the last one"},
-		{"trailing", "{}\n{}", "f.json:2: not valid JSON: invalid character '{' after top-level value: the file is one object: remove what follows it"},
+		{"syntax", "{\n\"nodes\": {\n\"cpu\": [0,]\n}}", "f.json:3: not valid JSON: invalid character ']' looking for beginning of value: write a value there, and no comma after the last one"},
+		{"trailing", "{}\n{}", "f.json:2: not valid JSON: invalid character '{' after top-level value: the file is one object: remove the text after it"},
 		{"list of clusters", "[{}]", "f.json:1: want an object here, not array"},
 		{"level", "{\n\"config\": {\"com_opt\": \"high\"}}", "f.json:2: config.com_opt: want a whole number here, not string"},
 		{"level below 0", `{"config": {"com_opt": -1}}`, "f.json:1: config: com_opt is -1: levels start at 0"},
@@ -142,7 +142,7 @@ func TestParseErrors(t *testing.T) {
 		{"not closed", "{\"nodes\": {\n\"cpu\": [0],\n\"fpga\": [1]\n}\n", "f.json:1: not valid JSON: the { is not closed: close it with }"},
 		{"quote not closed", "{\"nodes\": {\n\"cpu: [0]}}\n", "f.json:2: not valid JSON: the \" is not closed: close it with \""},
 		{"no comma", "{\"nodes\": {\"cpu\": [0]\n\"fpga\": [1]}}", "f.json:2: not valid JSON: invalid character '\"' after object key:value pair: write a comma before the next key, or } at the end"},
-		{"key without quotes", "{\nnodes: {}}", "f.json:2: not valid JSON: invalid character 'n' looking for beginning of object key string: write the key in double quotes, and no comma behind the last one"},
+		{"key without quotes", "{\nnodes: {}}", "f.json:2: not valid JSON: invalid character 'n' looking for beginning of object key string: write the key in double quotes, and no comma after the last one"},
 		{"no colon", "{\n\"nodes\" {}}", "f.json:2: not valid JSON: invalid character '{' after object key: write a colon after the key"},
 		{"no nodes", `{"cluster_id": 1}`,
 			`f.json:1: nodes: missing: a cluster file has {"cpu": [ranks], "fpga": [ranks]} there, the resource manager's answer a list of nodes`},

@@ -43,11 +43,11 @@ func parseRange(item string) (addrRange, string) {
 	a, errA := netip.ParseAddr(strings.TrimSpace(first))
 	b, errB := netip.ParseAddr(strings.TrimSpace(last))
 	if errA != nil || errB != nil {
-		return addrRange{}, fmt.Sprintf("%s is no address, range or network: write 10.0.0.1, 10.0.0.1-10.0.0.4 or 10.0.0.0/24", strictyaml.Quote(item))
+		return addrRange{}, fmt.Sprintf("%s is not an address, range or network: write 10.0.0.1, 10.0.0.1-10.0.0.4 or 10.0.0.0/24", strictyaml.Quote(item))
 	}
 	a, b = a.Unmap(), b.Unmap()
 	if a.BitLen() != b.BitLen() || a.Zone() != b.Zone() || b.Less(a) {
-		return addrRange{}, fmt.Sprintf("the range %s does not go up: write the lower address first", strictyaml.Quote(item))
+		return addrRange{}, fmt.Sprintf("the range %s is in descending order: write the lower address first", strictyaml.Quote(item))
 	}
 	return addrRange{a, b}, ""
 }

@@ -18,7 +18,7 @@ const maxRanks = 1 << 16
 func compile(d *Document, source *strictyaml.Source) (*Table, error) {
 	p := strictyaml.NewProblems(source)
 	if d.Version != Version {
-		p.Add("version", "%d is not known: this zrlmpid reads version %d; have its zrlbench tune write the table", d.Version, Version)
+		p.Add("version", "%d is not known: this zrlmpid reads version %d; write the table with its zrlbench tune", d.Version, Version)
 	}
 	t := &Table{doc: *d, rows: map[choice.Class]choice.Rows{}}
 	d.Each(func(class choice.Class, from *ClassTable) {
@@ -31,7 +31,7 @@ func compile(d *Document, source *strictyaml.Source) (*Table, error) {
 		t.rows[class] = into
 	})
 	if len(t.rows) == 0 {
-		p.Add("", "there is no table in it: it has one for %s, for %s, or both, and for oversubscribed hosts", choice.Memory, choice.Network)
+		p.Add("", "no table in the document: add one for %s, for %s, or both, and for oversubscribed hosts", choice.Memory, choice.Network)
 	}
 	if err := p.Err(); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func add(p *strictyaml.Problems, into *choice.Rows, key string, e *Entry) {
 	of := coll.Collective(e.Collective)
 	switch {
 	case of < coll.Barrier || of > coll.Exscan:
-		p.Add(key+".collective", "missing: it says which collective the entry is of")
+		p.Add(key+".collective", "missing: name the collective of the entry")
 		return
 	case e.Ranks < 2 || e.Ranks > maxRanks:
 		p.Add(key+".ranks", "%d is outside 2 to %d", e.Ranks, maxRanks)
@@ -63,7 +63,7 @@ func add(p *strictyaml.Problems, into *choice.Rows, key string, e *Entry) {
 			s.UpTo = int(min(*d.UpTo, math.MaxInt))
 		}
 		if len(d.By) == 0 {
-			p.Add(key+".by", "missing: it names the algorithms to take")
+			p.Add(key+".by", "missing: name the algorithms to choose from")
 		}
 		for j, by := range d.By {
 			if problem := problem(of, by); problem != "" {
@@ -71,7 +71,7 @@ func add(p *strictyaml.Problems, into *choice.Rows, key string, e *Entry) {
 				continue
 			}
 			if by.Segment == choice.Auto && !(into.Link.Alpha > 0 && into.Link.Beta > 0) {
-				p.Add(fmt.Sprintf("%s.by[%d]", key, j), "%v goes by the link's alpha and beta: give them", by)
+				p.Add(fmt.Sprintf("%s.by[%d]", key, j), "%v needs the link's alpha and beta: give them", by)
 			}
 		}
 		r.Spans = append(r.Spans, s)
@@ -83,7 +83,7 @@ func add(p *strictyaml.Problems, into *choice.Rows, key string, e *Entry) {
 // checkEnds checks that the decisions are in order and cover all lengths.
 func checkEnds(p *strictyaml.Problems, key string, all []Decision) {
 	if len(all) == 0 {
-		p.Add(key, "missing: it says what is taken, as in [{by: [binomial]}]")
+		p.Add(key, "missing: give the choice, as in [{by: [binomial]}]")
 	}
 	before := bytesize.Size(-1)
 	for i, d := range all {
@@ -93,9 +93,9 @@ func checkEnds(p *strictyaml.Problems, key string, all []Decision) {
 		case d.UpTo == nil:
 			p.Add(key, "without up_to it is for all lengths, so it must be the last")
 		case *d.UpTo <= before:
-			p.Add(key+".up_to", "%v is not above that of the entry before: put them in order", *d.UpTo)
+			p.Add(key+".up_to", "%v is not above the up_to of the previous entry: put them in order", *d.UpTo)
 		case last:
-			p.Add(key, "the last entry is for all longer calls: leave up_to out, or add one without it")
+			p.Add(key, "the last entry must cover all longer calls: leave up_to out, or add an entry without it")
 		}
 		if d.UpTo != nil {
 			before = *d.UpTo
@@ -107,7 +107,7 @@ func checkEnds(p *strictyaml.Problems, key string, all []Decision) {
 func checkMedians(p *strictyaml.Problems, key string, of coll.Collective, e *Entry) {
 	for i := range e.Bytes {
 		if e.Bytes[i] < 0 || i > 0 && e.Bytes[i] <= e.Bytes[i-1] {
-			p.Add(fmt.Sprintf("%s.bytes[%d]", key, i), "%d is out of order: lengths are 0 or more, and grow", e.Bytes[i])
+			p.Add(fmt.Sprintf("%s.bytes[%d]", key, i), "%d is out of order: lengths must be 0 or more, in ascending order", e.Bytes[i])
 		}
 	}
 	for i, s := range e.Medians {
@@ -116,7 +116,7 @@ func checkMedians(p *strictyaml.Problems, key string, of coll.Collective, e *Ent
 			p.Add(key+".by", "%s", problem)
 		}
 		if len(s.Micros) != len(e.Bytes) {
-			p.Add(key+".us", "%d medians for %d lengths: there is one for each, 0 where nothing was measured", len(s.Micros), len(e.Bytes))
+			p.Add(key+".us", "%d medians for %d lengths: give one for each length, 0 if not measured", len(s.Micros), len(e.Bytes))
 		}
 		for j, us := range s.Micros {
 			checkTime(p, fmt.Sprintf("%s.us[%d]", key, j), us)
@@ -126,6 +126,6 @@ func checkMedians(p *strictyaml.Problems, key string, of coll.Collective, e *Ent
 
 func checkTime(p *strictyaml.Problems, key string, t float64) {
 	if !(t >= 0) || math.IsInf(t, 0) {
-		p.Add(key, "%v is no time: it is 0 or more", t)
+		p.Add(key, "%v is not a time: must be 0 or more", t)
 	}
 }

@@ -189,7 +189,7 @@ func Load(r io.Reader, name string) (*Table, error) {
 // New makes a table from a document, which must not be modified afterwards. Errors are joined *strictyaml.Error values.
 func New(d *Document) (*Table, error) { return compile(d, new(strictyaml.Source)) }
 
-const header = `# Which algorithm carries out a collective, and why. zrlbench tune writes such a file; the
+const header = `# Which algorithm runs a collective, and why. zrlbench tune writes such a file; the
 # keys are those of docs/collectives.md. Decisions may be changed by hand; all ranks of a
 # cluster need the same.
 `

@@ -28,11 +28,11 @@ func TestHostilePlaces(t *testing.T) {
 		frame []byte
 		text  string
 	}{
-		{"behind the end", attachtest.StartFrame(attachtest.PlacedAt(attachtest.SendStart(1, 4), wire.ArenaLen), nil), "START places 4 bytes at 16777216 of an arena that has 16777216"},
-		{"across the end", attachtest.StartFrame(attachtest.PlacedAt(attachtest.RecvStart(1, 5), wire.ArenaLen-4), nil), "START places 5 bytes at 16777212"},
-		{"too long", attachtest.StartFrame(attachtest.PlacedAt(attachtest.SendStart(1, wire.ArenaLen+1), 0), nil), "of an arena that has"},
+		{"behind the end", attachtest.StartFrame(attachtest.PlacedAt(attachtest.SendStart(1, 4), wire.ArenaLen), nil), "START places 4 bytes at offset 16777216 of an arena of 16777216"},
+		{"across the end", attachtest.StartFrame(attachtest.PlacedAt(attachtest.RecvStart(1, 5), wire.ArenaLen-4), nil), "START places 5 bytes at offset 16777212"},
+		{"too long", attachtest.StartFrame(attachtest.PlacedAt(attachtest.SendStart(1, wire.ArenaLen+1), 0), nil), "of an arena of"},
 		{"around the end of numbers", attachtest.StartFrame(attachtest.PlacedAt(attachtest.RecvStart(1, 16), math.MaxUint64-7), nil), "START places 16 bytes"},
-		{"all ones", attachtest.StartFrame(attachtest.PlacedAt(attachtest.SendStart(1, math.MaxInt), math.MaxUint64), nil), "of an arena that has"},
+		{"all ones", attachtest.StartFrame(attachtest.PlacedAt(attachtest.SendStart(1, math.MaxInt), math.MaxUint64), nil), "of an arena of"},
 		{"with payload", attachtest.StartFrame(attachtest.PlacedAt(attachtest.SendStart(1, 4), 0), []byte("abcd")), "START has 4 bytes too many"},
 		{"without a place", attachtest.StartFrame(wire.Start{ID: 1, Operation: mpe.Operation{Kind: mpe.OpRecv, Peer: 1}}, nil), ""},
 		{"DATA behind it", append(attachtest.StartFrame(attachtest.PlacedAt(attachtest.RecvStart(1, 4), 0), nil), attachtest.DataFrame(1, []byte("ab"))...), "DATA has 2 bytes for operation 1"},
@@ -59,7 +59,7 @@ func TestNoArena(t *testing.T) {
 	for _, dialFlags = range []uint32{0, wire.FlagRings, wire.FlagArena} {
 		c := h.attach(t, 0)
 		c.Write(attachtest.StartFrame(attachtest.PlacedAt(attachtest.SendStart(1, 1), 0), nil))
-		if e := c.Refusal(); !strings.Contains(e.Text, "of an arena that has 0") {
+		if e := c.Refusal(); !strings.Contains(e.Text, "of an arena of 0") {
 			t.Errorf("flags %d: %q", dialFlags, e.Text)
 		}
 		attachtest.Until(t, "the rank is free", func() bool { return len(h.server.Attached()) == 0 })

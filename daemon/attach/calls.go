@@ -49,18 +49,18 @@ func (s *session) postCall(op *operation) (mpe.Op, error) {
 		Datatype: c.Datatype, AnyDatatype: c.Flags&wire.FlagAnyDatatype != 0,
 	}
 	if c.Comm == 0 {
-		return nil, c.Refuse("it is in communicator 0, which has the messages between two ranks: give calls another one")
+		return nil, c.Refuse("it is in communicator 0, which is for point-to-point messages: use another communicator for calls")
 	}
 	if c.Tag < 1 || c.Tag > collective.Tags {
 		return nil, c.Refuse("its tag is %d: number the calls of a communicator from 1 to %d", c.Tag, collective.Tags)
 	}
 	if size := s.dev.Size(); c.Ranks == 0 || int64(c.Ranks) > int64(size) {
-		return nil, c.Refuse("there are %d ranks in the world, and %d in the communicator", size, c.Ranks)
+		return nil, c.Refuse("the world has %d ranks, and the communicator %d", size, c.Ranks)
 	}
 	length := int(c.Description())
 	listed, name, ints, ok := c.ReadDescription(op.Buf[:length], &x.Call, op.call.ints[:0])
 	if op.call.ints = ints; !ok {
-		return nil, c.Refuse("its description does not end with zeros")
+		return nil, c.Refuse("the unused end of its description is not zero")
 	}
 	if a := coll.Named(c.Collective, string(name)); a != nil {
 		x.Algorithm = a.Name // a constant string: no allocation
@@ -151,11 +151,11 @@ func (s *session) members(c *wire.Call, listed []byte) ([]int, error) {
 			g.world = members
 		}
 		if len(members) != int(c.Ranks) {
-			return nil, c.Refuse("there are %d ranks in the world, and %d in the communicator: list them", len(members), c.Ranks)
+			return nil, c.Refuse("the world has %d ranks, and the communicator %d: list them", len(members), c.Ranks)
 		}
 	}
 	if !s.list(cost) {
-		return nil, fmt.Errorf("rank %d: %w: the calls of a program may be in so many communicators that these take %d bytes", s.rank, mpe.ErrFull, groupsLen)
+		return nil, fmt.Errorf("rank %d: %w: the communicators of a program's calls may take at most %d bytes", s.rank, mpe.ErrFull, groupsLen)
 	}
 	if g.of == nil {
 		g.of = make(map[uint32]group)
@@ -173,7 +173,7 @@ func readMembers(c *wire.Call, listed []byte, ranks int) ([]int, error) {
 			return nil, fmt.Errorf("rank %d: %w: the cluster has ranks 0 to %d", rank, mpe.ErrRank, len(seen)-1)
 		}
 		if seen[rank] {
-			return nil, c.Refuse("rank %d of the world is in the communicator twice", rank)
+			return nil, c.Refuse("rank %d of the world is listed twice in the communicator", rank)
 		}
 		seen[rank], members[i] = true, int(rank)
 	}

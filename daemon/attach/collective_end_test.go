@@ -93,7 +93,7 @@ func TestDeadline(t *testing.T) {
 	}
 	o.Free()
 	if list := calls(devices[0]); len(list) > 0 {
-		t.Errorf("under way: %+v", list)
+		t.Errorf("in progress: %+v", list)
 	}
 	barriers(t, all, 3)
 }
@@ -155,7 +155,7 @@ func TestDeadlineAlone(t *testing.T) {
 	}
 	o.Free()
 	if list := calls(devices[0]); len(list) > 0 {
-		t.Errorf("under way: %+v", list)
+		t.Errorf("in progress: %+v", list)
 	}
 }
 
@@ -229,7 +229,7 @@ func TestProgramGoes(t *testing.T) {
 		}
 		attachtest.Until(t, "the rank is free", func() bool { return len(h.server.Attached()) == 2 })
 		if list := calls(devices[0]); len(list) > 0 {
-			t.Errorf("under way: %+v", list)
+			t.Errorf("in progress: %+v", list)
 		}
 		for _, d := range all[1:] {
 			if err := d.Close(attachtest.Within(t)); err != nil {

@@ -94,7 +94,7 @@ func TestUserFunctionFails(t *testing.T) {
 	}{
 		"error": {func(_, _ []byte) error { return errEnough }, "the program's operation: enough"},
 		"panic": {func(_, _ []byte) error { panic("no such element") }, "the program's operation: panic: no such element"},
-		"exit":  {func(_, _ []byte) error { runtime.Goexit(); return nil }, "the program's operation: it has not returned"},
+		"exit":  {func(_, _ []byte) error { runtime.Goexit(); return nil }, "the program's operation: it did not return"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := attachSome(t, engines(t, 2, nil), 0, 1)
@@ -206,7 +206,7 @@ func TestHostileReduced(t *testing.T) {
 		{"result too long", reduced(1, 0, "abc"), "REDUCED for operation 1 has 3 bytes, and its operands 2 each"},
 		{"result too short", reduced(1, 0, ""), "REDUCED for operation 1 has 0 bytes"},
 		{"text too long", reduced(1, 1, strings.Repeat("x", wire.MaxText+1)), "REDUCED has a text of 4097 bytes"},
-		{"no function", reduced(2, 0, "ab"), "REDUCED for operation 2, which is no call with a function"},
+		{"no function", reduced(2, 0, "ab"), "REDUCED for operation 2, which is not a call with a user-defined operation"},
 	} {
 		h := serve(t, newWorld(2, 0), Options{})
 		c := h.attach(t, 0)
@@ -229,7 +229,7 @@ func TestHostileReduced(t *testing.T) {
 	c.Write(reduced(7, 0, "ab")) // the call is done
 	c.Write(callFrame(userRoot(1), "ab"))
 	_, _ = c.Conn.Write(reduced(1, 0, "ab"))
-	if e := c.Refusal(); e.Reason != wire.Violation || !strings.Contains(e.Text, "REDUCED for operation 1, which has no REDUCE to be answered") {
+	if e := c.Refusal(); e.Reason != wire.Violation || !strings.Contains(e.Text, "REDUCED for operation 1, which has no outstanding REDUCE") {
 		t.Errorf("too early: %v: %q", e.Reason, e.Text)
 	}
 }
@@ -241,8 +241,8 @@ func TestReducedTwice(t *testing.T) {
 		id   uint64
 		text string
 	}{
-		{"twice", 1, "REDUCED for operation 1, which has no REDUCE to be answered"},
-		{"another call", 2, "REDUCED for operation 2, which has no REDUCE to be answered"},
+		{"twice", 1, "REDUCED for operation 1, which has no outstanding REDUCE"},
+		{"another call", 2, "REDUCED for operation 2, which has no outstanding REDUCE"},
 	} {
 		h := serve(t, newWorld(3, 0), Options{})
 		c := h.attach(t, 0)
@@ -382,7 +382,7 @@ func TestUserCallsThatCannotBe(t *testing.T) {
 		is      error
 	}{{bcast, "ab", coll.ErrCall}, {large, "", coll.ErrCall}} {
 		c.Write(callFrame(x.call, x.payload))
-		if d := c.Done(); !errors.Is(d.Err, x.is) || !strings.Contains(d.Err.Error(), "function of the program") {
+		if d := c.Done(); !errors.Is(d.Err, x.is) || !strings.Contains(d.Err.Error(), "user-defined operation") {
 			t.Errorf("%v", d.Err)
 		}
 	}
@@ -390,7 +390,7 @@ func TestUserCallsThatCannotBe(t *testing.T) {
 	full := userRoot(1)
 	full.Bytes, full.Length, full.Result = 250_000, 250_000, 250_000
 	c.Write(callFrame(full, ""))
-	if d := c.Done(); !errors.Is(d.Err, handshake.ErrTooLong) || !strings.Contains(d.Err.Error(), "1143216 bytes may be needed to work on it") {
+	if d := c.Done(); !errors.Is(d.Err, handshake.ErrTooLong) || !strings.Contains(d.Err.Error(), "1143216 bytes of working memory may be needed") {
 		t.Errorf("%v", d.Err)
 	}
 	if n := (&wire.Call{Flags: wire.FlagUser, Length: math.MaxUint64}).Work(); n != 3*wire.OperandLen {

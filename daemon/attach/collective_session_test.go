@@ -54,7 +54,7 @@ func TestHostileCalls(t *testing.T) {
 		{"huge description", callFrame(change(barrier(1), func(c *wire.Call) { c.Flags, c.Ranks, c.Length = wire.FlagListed, math.MaxUint32, 1<<34-32 }), ""), "description has 17179869184"},
 		{"payload too long", callFrame(reduce(1), "12345"), "CALL with 4 bytes after its fields is followed by 5"},
 		{"DATA too long", append(callFrame(reduce(1), "12"), attachtest.DataFrame(1, []byte("345"))...), "DATA has 3 bytes for operation 1"},
-		{"id in use", append(callFrame(reduce(1), ""), callFrame(barrier(1), "")...), "id 1, which another operation has"},
+		{"id in use", append(callFrame(reduce(1), ""), callFrame(barrier(1), "")...), "id 1, which is in use by another operation"},
 	} {
 		c := h.attach(t, 0)
 		_, _ = c.Conn.Write(tt.bytes)
@@ -104,8 +104,8 @@ func TestInvalidCalls(t *testing.T) {
 		{"tag 0", all(func(c *wire.Call) { c.Tag = 0 }), "abcd", coll.ErrCall, "its tag is 0: number the calls of a communicator from 1"},
 		{"negative tag", all(func(c *wire.Call) { c.Tag = -1 }), "abcd", coll.ErrCall, "its tag is -1"},
 		{"tag beyond the last", all(func(c *wire.Call) { c.Tag = collective.Tags + 1 }), "abcd", coll.ErrCall, "its tag is 536870912"},
-		{"no ranks", all(func(c *wire.Call) { c.Ranks = 0 }), "abcd", coll.ErrCall, "there are 3 ranks in the world, and 0"},
-		{"too many ranks", all(func(c *wire.Call) { c.Ranks = 4 }), "abcd", coll.ErrCall, "there are 3 ranks in the world, and 4"},
+		{"no ranks", all(func(c *wire.Call) { c.Ranks = 0 }), "abcd", coll.ErrCall, "the world has 3 ranks, and the communicator 0"},
+		{"too many ranks", all(func(c *wire.Call) { c.Ranks = 4 }), "abcd", coll.ErrCall, "the world has 3 ranks, and the communicator 4"},
 		{"a part of the world", all(func(c *wire.Call) { c.Ranks = 2 }), "abcd", coll.ErrCall, "list them"},
 		{"far too many ranks", all(func(c *wire.Call) { c.Ranks = math.MaxUint32 }), "abcd", coll.ErrCall, "4294967295"},
 		{"rank", all(func(c *wire.Call) { c.Rank = 3 }), "abcd", coll.ErrCall, "rank 3 is not one of 3"},
@@ -115,7 +115,7 @@ func TestInvalidCalls(t *testing.T) {
 		{"collective 0", all(func(c *wire.Call) { c.Collective = 0 }), "abcd", coll.ErrCall, "collective 0 is not known"},
 		{"collective 12", all(func(c *wire.Call) { c.Collective = 12 }), "abcd", coll.ErrCall, "collective 12 is not known"},
 		{"collective 255", all(func(c *wire.Call) { c.Collective = 255 }), "abcd", coll.ErrCall, "collective 255 is not known"},
-		{"bytes", all(func(c *wire.Call) { c.Bytes = math.MaxUint64 }), "abcd", coll.ErrCall, "are no length"},
+		{"bytes", all(func(c *wire.Call) { c.Bytes = math.MaxUint64 }), "abcd", coll.ErrCall, "is not a valid length"},
 		{"elements", all(func(c *wire.Call) { c.Elem = 3 }), "abcd", coll.ErrCall, "whole number of elements"},
 		{"segment", all(func(c *wire.Call) { c.Segment = 6 }), "abcd", coll.ErrCall, "segments of 6 bytes"},
 		{"less payload", all(func(c *wire.Call) { c.Bytes = 8 }), "abcd", coll.ErrCall, "its payload has 4 bytes and its result 4, but rank 0 gives 8 and gets 8"},
@@ -125,8 +125,8 @@ func TestInvalidCalls(t *testing.T) {
 		{"operation of a type", all(func(c *wire.Call) { c.Op, c.Type = op.BAnd, op.Float32 }), "abcd", op.ErrUndefined, ""},
 		{"type", all(func(c *wire.Call) { c.Type = 99 }), "abcd", coll.ErrCall, "elements of 4 bytes are not of type"},
 		{"algorithm", all(func(c *wire.Call) { c.Name, c.Length = 3, 16+4 }), pad("abc", 4), coll.ErrCall, "there is no such algorithm"},
-		{"padding", all(func(c *wire.Call) { c.Name, c.Length = 4, 16+4 }), "ring" + strings.Repeat("\x00", 11) + "xabcd", coll.ErrCall, "does not end with zeros"},
-		{"one listed twice", list(func(*wire.Call) {}), pad("\x00\x00\x00\x00\x02\x00\x00\x00\x02\x00\x00\x00", 4), coll.ErrCall, "rank 2 of the world is in the communicator twice"},
+		{"padding", all(func(c *wire.Call) { c.Name, c.Length = 4, 16+4 }), "ring" + strings.Repeat("\x00", 11) + "xabcd", coll.ErrCall, "end of its description is not zero"},
+		{"one listed twice", list(func(*wire.Call) {}), pad("\x00\x00\x00\x00\x02\x00\x00\x00\x02\x00\x00\x00", 4), coll.ErrCall, "rank 2 of the world is listed twice in the communicator"},
 		{"one listed that is none", list(func(*wire.Call) {}), pad("\x00\x00\x00\x00\x02\x00\x00\x00\x03\x00\x00\x00", 4), mpe.ErrRank, "the cluster has ranks 0 to 2"},
 		{"listed without the rank", list(func(c *wire.Call) { c.Ranks = 1 }), pad("\x01\x00\x00\x00", 4), coll.ErrCall, "it is rank 0 of the world"},
 		{"a large block", gather, pad(sizes(1, math.MaxUint64, 1), 1), coll.ErrCall, "block 1 has"},
@@ -187,11 +187,11 @@ func TestBudgetOfCalls(t *testing.T) {
 		is   error
 		text string
 	}{
-		{"payload", root(2, 1<<20+1), handshake.ErrTooLong, "a program may have 1048576 bytes under way"},
+		{"payload", root(2, 1<<20+1), handshake.ErrTooLong, "a program may have 1048576 bytes in progress"},
 		{"result", wire.Call{ID: 2, Collective: coll.Bcast, Comm: 3, Tag: 1, Ranks: 2, Root: 1, Bytes: 1<<20 + 1, Result: 1<<20 + 1}, handshake.ErrTooLong, "a program may have"},
 		{"both", wire.Call{ID: 2, Collective: coll.Scan, Comm: 3, Tag: 1, Ranks: 2, Bytes: 1 << 19, Length: 1<<19 + 1, Result: 1 << 19}, handshake.ErrTooLong, "a program may have"},
 		{"more than can be counted", wire.Call{ID: 2, Collective: coll.Scan, Comm: 3, Tag: 1, Ranks: 2, Bytes: 1, Length: math.MaxUint64, Result: math.MaxUint64}, handshake.ErrTooLong, "a program may have"},
-		{"work", wire.Call{ID: 2, Collective: coll.Scatter, Comm: 3, Tag: 1, Rank: 1, Ranks: 2, Bytes: 1<<19 + 1, Result: 1<<19 + 1}, handshake.ErrTooLong, "may be needed to work on it"},
+		{"work", wire.Call{ID: 2, Collective: coll.Scatter, Comm: 3, Tag: 1, Rank: 1, Ranks: 2, Bytes: 1<<19 + 1, Result: 1<<19 + 1}, handshake.ErrTooLong, "of working memory may be needed"},
 	} {
 		c.Write(callFrame(tt.call, ""))
 		if d := c.Done(); d.ID != 2 || !errors.Is(d.Err, tt.is) || !strings.Contains(d.Err.Error(), tt.text) {
@@ -205,12 +205,12 @@ func TestBudgetOfCalls(t *testing.T) {
 		t.Errorf("%v", d.Err)
 	}
 	c.Write(callFrame(wire.Call{ID: 2, Collective: coll.Scatter, Comm: 3, Tag: 1, Rank: 1, Ranks: 2, Bytes: 4, Result: 4}, ""))
-	if d := c.Done(); d.ID != 2 || !errors.Is(d.Err, mpe.ErrFull) || !strings.Contains(d.Err.Error(), "8 bytes to work on it") {
+	if d := c.Done(); d.ID != 2 || !errors.Is(d.Err, mpe.ErrFull) || !strings.Contains(d.Err.Error(), "8 bytes of working memory") {
 		t.Errorf("%v", d.Err)
 	}
 	c.Write(wire.AbortFrame(1, context.Canceled))
 	if d := c.Done(); d.ID != 1 || !errors.Is(d.Err, context.Canceled) ||
-		!strings.Contains(d.Err.Error(), "rank 0 has not begun Bcast: 0 of 1048572 bytes of payload have come from the program") {
+		!strings.Contains(d.Err.Error(), "rank 0 has not begun Bcast: 0 of 1048572 bytes of payload received from the program") {
 		t.Errorf("%v", d.Err)
 	}
 	c.Write(callFrame(root(2, 5), "abcde"))

@@ -117,7 +117,7 @@ func FuzzEngine(f *testing.F) {
 		p.Conn.Close()
 		attachtest.Until(t, "the program has detached", func() bool { return len(h.server.Attached()) == 0 })
 		if list := calls(devices[0]); len(list) > 0 {
-			t.Errorf("under way: %+v", list)
+			t.Errorf("in progress: %+v", list)
 		}
 	})
 }

@@ -30,20 +30,20 @@ func TestHostileHello(t *testing.T) {
 	}{
 		{"HTTP", []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), wire.Violation, "the first frame is not HELLO"},
 		{"another frame", wire.AppendID(nil, wire.FrameCancel, 1, 0), wire.Violation, "the first frame is not HELLO"},
-		{"magic", change(wire.FrameHeaderLen, 'X'), wire.Violation, "and not with"},
+		{"magic", change(wire.FrameHeaderLen, 'X'), wire.Violation, "instead of"},
 		{"reserved", change(5, 1), wire.Violation, "are not zero"},
 		{"too long", change(2, 1), wire.Violation, "the first frame is not HELLO"},
 		{"version", change(wire.FrameHeaderLen+8, wire.Version+1), wire.WrongVersion, "of the same release"},
 		{"shorter, of an older version", append(wire.AppendHeader(nil, wire.FrameHello, 12), "ZRLMPIAT\x01\x00\x00\x00"...), wire.WrongVersion, "version 1 of"},
 		{"longer, of a newer version", append(append(wire.AppendHeader(nil, wire.FrameHello, 40), "ZRLMPIAT\x06\x00\x00\x00"...), make([]byte, 28)...), wire.WrongVersion, "version 6 of"},
 		{"too short", append(wire.AppendHeader(nil, wire.FrameHello, 12), "ZRLMPIAT\x05\x00\x00\x00"...), wire.Violation, "HELLO is 8 bytes too short"},
-		{"length in the other byte order", []byte("\x00\x00\x00\x14\x01\x00\x00\x00ZRLMPIAT\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x00"), wire.Violation, "HELLO has its length, 20, with the most significant byte first"},
-		{"version in the other byte order", append(wire.AppendHeader(nil, wire.FrameHello, wire.HelloLen), "ZRLMPIAT\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x00"...), wire.Violation, "HELLO has its version, 5, with the most significant byte first"},
+		{"length in the other byte order", []byte("\x00\x00\x00\x14\x01\x00\x00\x00ZRLMPIAT\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x00"), wire.Violation, "HELLO has its length, 20, in big-endian byte order"},
+		{"version in the other byte order", append(wire.AppendHeader(nil, wire.FrameHello, wire.HelloLen), "ZRLMPIAT\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x00"...), wire.Violation, "HELLO has its version, 5, in big-endian byte order"},
 		{"flags", change(wire.FrameHeaderLen+16, 4), wire.Violation, "HELLO with flags"},
 		{"rank", change(wire.FrameHeaderLen+12, 1), wire.NoRank, "ranks to attach to: [0]"},
-		{"nothing", nil, wire.Late, "no HELLO came"},
-		{"half a header", make([]byte, 3), wire.Late, "no HELLO came"},
-		{"half a frame", change(0, wire.HelloLen)[:wire.FrameHeaderLen+5], wire.Late, "no HELLO came"},
+		{"nothing", nil, wire.Late, "no HELLO received"},
+		{"half a header", make([]byte, 3), wire.Late, "no HELLO received"},
+		{"half a frame", change(0, wire.HelloLen)[:wire.FrameHeaderLen+5], wire.Late, "no HELLO received"},
 	} {
 		c := h.connect(t)
 		c.Write(tt.bytes)
@@ -71,8 +71,8 @@ func TestHostileFrames(t *testing.T) {
 		bytes []byte
 		text  string
 	}{
-		{"unknown frame", frame(77, 0, ""), "frame(77) is not a frame that a program sends"},
-		{"frame of the daemon", frame(wire.FrameDone, 0, ""), "DONE is not a frame that a program sends"},
+		{"unknown frame", frame(77, 0, ""), "frame(77) is not a frame that an attached program sends"},
+		{"frame of the daemon", frame(wire.FrameDone, 0, ""), "DONE is not a frame that an attached program sends"},
 		{"second HELLO", wire.HelloFrame(wire.Hello{Version: wire.Version}), "HELLO is not"},
 		{"huge frame", frame(wire.FrameData, math.MaxUint32, ""), "a frame has 327680 at most"},
 		{"reserved bytes", []byte{0, 0, 0, 0, byte(wire.FrameBye), 0, 1, 0}, "are not zero"},
@@ -91,16 +91,16 @@ func TestHostileFrames(t *testing.T) {
 		{"empty DATA", append(attachtest.StartFrame(attachtest.SendStart(1, 5), []byte("abcd")), attachtest.DataFrame(1, nil)...), "DATA has 0 bytes"},
 		{"piece too long", append(attachtest.StartFrame(attachtest.SendStart(1, 1<<20), nil), attachtest.DataFrame(1, make([]byte, wire.ChunkLen+1))...), "in pieces of 262144 at most"},
 		{"DATA of a receive", append(attachtest.StartFrame(attachtest.RecvStart(1, 4), nil), attachtest.DataFrame(1, []byte("ab"))...), "DATA has 2 bytes for operation 1"},
-		{"DATA of no operation", attachtest.DataFrame(5, []byte("of nobody")), "DATA has 9 bytes for operation 5, which is not a send or a call that lacks them"},
+		{"DATA of no operation", attachtest.DataFrame(5, []byte("of nobody")), "DATA has 9 bytes for operation 5, which is not a send or call that expects payload"},
 		{"DATA of an operation that is complete", append(attachtest.StartFrame(attachtest.SendStart(1, 2), []byte("ab")), attachtest.DataFrame(1, []byte("cd"))...), "DATA has 2 bytes for operation 1"},
 		{"more DATA than an operation lacked", slices.Concat(attachtest.StartFrame(attachtest.SendStart(1, 4), []byte("ab")), wire.AppendID(nil, wire.FrameCancel, 1, 0), attachtest.DataFrame(1, []byte("cde"))), "DATA has 3 bytes for operation 1, which is not"},
 		{"DATA of an operation that lacks no more", slices.Concat(attachtest.StartFrame(attachtest.SendStart(1, 4), []byte("ab")), wire.AppendID(nil, wire.FrameCancel, 1, 0), attachtest.DataFrame(1, []byte("cd")), attachtest.DataFrame(1, []byte("e"))), "DATA has 1 bytes for operation 1, which is not"},
-		{"id in use", append(attachtest.StartFrame(attachtest.RecvStart(1, 4), nil), attachtest.StartFrame(attachtest.RecvStart(1, 4), nil)...), "id 1, which another operation has"},
-		{"id of a send in use", append(attachtest.StartFrame(attachtest.SendStart(1, 4), nil), wire.AppendProbe(nil, &wire.Start{ID: 1})...), "id 1, which another operation has"},
+		{"id in use", append(attachtest.StartFrame(attachtest.RecvStart(1, 4), nil), attachtest.StartFrame(attachtest.RecvStart(1, 4), nil)...), "id 1, which is in use by another operation"},
+		{"id of a send in use", append(attachtest.StartFrame(attachtest.SendStart(1, 4), nil), wire.AppendProbe(nil, &wire.Start{ID: 1})...), "id 1, which is in use by another operation"},
 		{"PROBE with flags", frame(wire.FrameProbe, wire.ProbeLen, "\x00\x00\x00\x00\x00\x00\x00\x00\x04"+strings.Repeat("\x00", 15)), "PROBE with flags"},
 		{"PROBE for messages of matched probes", wire.AppendProbe(nil, &wire.Start{ID: 1, Operation: mpe.Operation{Comm: mpe.ClaimComm}}), "PROBE in communicator 4294967295"},
-		{"receive of a message of no matched probe", s(func(s *wire.Start) { s.Kind, s.Peer, s.Tag, s.Comm, s.Length = mpe.OpRecv, 1, 1, mpe.ClaimComm, 0 }), "which no matched probe has given"},
-		{"send to the messages of matched probes", s(func(s *wire.Start) { s.Comm = mpe.ClaimComm }), "which no matched probe has given"},
+		{"receive of a message of no matched probe", s(func(s *wire.Start) { s.Kind, s.Peer, s.Tag, s.Comm, s.Length = mpe.OpRecv, 1, 1, mpe.ClaimComm, 0 }), "which no matched probe returned"},
+		{"send to the messages of matched probes", s(func(s *wire.Start) { s.Comm = mpe.ClaimComm }), "which no matched probe returned"},
 		{"long CANCEL", frame(wire.FrameCancel, wire.IDLen+1, "123456789"), "CANCEL has 1 bytes too many"},
 		{"long text", append(frame(wire.FrameAbort, 16+wire.MaxText+1, ""), make([]byte, 16+wire.MaxText+1)...), "a text of 4097 bytes"},
 		{"short CANCEL", frame(wire.FrameCancel, 0, ""), "CANCEL is 8 bytes too short"},
@@ -213,7 +213,7 @@ func TestNotReading(t *testing.T) {
 		return ses.refusals == maxRefusals
 	})
 	if n, _ := ses.underWay(); n != 100 {
-		t.Errorf("%d operations are under way", n)
+		t.Errorf("%d operations are in progress", n)
 	}
 	attachtest.Wait(t, attachtest.Send(t, other, 1, 0, []byte("well")))
 	c.Conn.Close()

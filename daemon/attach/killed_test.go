@@ -132,7 +132,7 @@ func TestKilled(t *testing.T) {
 	}
 	attachtest.Wait(t, attachtest.Send(t, other, 1, 0, []byte("well")))
 	if _, ended, _ := pending.Test(); ended {
-		t.Error("another program's receive has ended")
+		t.Error("another program's receive is done")
 	}
 	c := h.dial(t, 0)
 	attachtest.Wait(t, attachtest.Send(t, c, 2, 0, []byte("well")))

@@ -47,7 +47,7 @@ type ledger struct {
 }
 
 // errCommon means that the common memory of all programs does not suffice.
-var errCommon = errors.New("more than all attached programs together may have under way")
+var errCommon = errors.New("more than the limit of all attached programs together")
 
 // enter charges an operation to the program's memory and to the common memory, or returns the answer to the program
 // if a limit would be exceeded. work is memory in addition to bytes. err ends the session.
@@ -59,21 +59,21 @@ func (l *ledger) enter(op *operation, bytes, work uint64) (answer, err error) {
 	}
 	switch limit := l.limits.Bytes; {
 	case l.ops[op.ID] != nil:
-		return nil, wire.Violationf("%v has id %d, which another operation has", op.s.in.Type, op.ID)
+		return nil, wire.Violationf("%v has id %d, which is in use by another operation", op.s.in.Type, op.ID)
 	case len(l.ops) >= l.limits.Operations:
-		return full("a program may have %d under way", l.limits.Operations)
+		return full("a program may have %d operations in progress", l.limits.Operations)
 	case bytes > uint64(limit):
-		return fmt.Errorf("rank %d: %d bytes: %w: a program may have %d bytes under way", l.rank, bytes, handshake.ErrTooLong, limit), nil
+		return fmt.Errorf("rank %d: %d bytes: %w: a program may have %d bytes in progress", l.rank, bytes, handshake.ErrTooLong, limit), nil
 	case l.bytes+int64(bytes) > limit:
-		return full("%d bytes would be more than the %d that a program may have under way, of which %d are in use", bytes, limit, l.bytes)
+		return full("%d bytes would be more than the %d that a program may have in progress, of which %d are in use", bytes, limit, l.bytes)
 	case work > uint64(limit):
-		return fmt.Errorf("rank %d: %d bytes may be needed to work on it: %w: there are %d bytes for that",
+		return fmt.Errorf("rank %d: %d bytes of working memory may be needed: %w: the limit is %d",
 			l.rank, work, handshake.ErrTooLong, limit), nil
 	case l.work+int64(work) > limit:
-		return full("%d bytes to work on it would be more than the %d that there are for that, of which %d are in use", work, limit, l.work)
+		return full("%d bytes of working memory would exceed the limit of %d, of which %d are in use", work, limit, l.work)
 	}
 	if left, ok := l.charge(int64(bytes) + int64(work) + operationLen); !ok {
-		return full("%d bytes are needed, %w: %d are left of %d: try again when operations have ended, or raise limits.attached_bytes",
+		return full("%d bytes are needed, %w: %d are left of %d: try again when operations complete, or raise limits.attached_bytes",
 			bytes+work, errCommon, left, l.memory.limit)
 	}
 	op.charged, op.work = int64(bytes), int64(work)
@@ -219,7 +219,7 @@ func (l *ledger) checkClaim(r *wire.Start) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if peer, ok := l.claims[r.Tag]; r.Comm == mpe.ClaimComm && (!ok || peer != r.Peer || r.Kind != mpe.OpRecv) {
-		return wire.Violationf("START of kind %d for message %d of rank %d, which no matched probe has given to the program", r.Kind, r.Tag, r.Peer)
+		return wire.Violationf("START of kind %d for message %d of rank %d, which no matched probe returned to the program", r.Kind, r.Tag, r.Peer)
 	}
 	return nil
 }

@@ -206,17 +206,17 @@ func (op *operation) detachPayload(buf []byte) (kept []byte, release func()) {
 
 // unstarted returns the error of an aborted send or call that was not started, with the reason for the delay.
 func (op *operation) unstarted(cause error) error {
-	rank, have := op.s.rank, fmt.Sprintf("%d of %d bytes of payload have come from the program", op.got, op.Length)
+	rank, have := op.s.rank, fmt.Sprintf("%d of %d bytes of payload received from the program", op.got, op.Length)
 	if op.Kind == wire.OpCall {
 		if op.ahead > 0 {
-			have += ", and sends or calls that were posted before it have not begun"
+			have += ", and earlier sends or calls have not begun"
 		}
 		return fmt.Errorf("rank %d has not begun %v: %s (%w)", rank, op.call.Collective, have, cause)
 	}
 	pair := handshake.Wait{Local: uint32(rank), Remote: uint32(op.Peer)}
 	wait := &mpe.WaitError{Wait: pair, Queued: op.s.queues.before(op)}
 	if wait.Queued > 0 {
-		have += fmt.Sprintf(", and %d sends to that rank are ahead", wait.Queued)
+		have += fmt.Sprintf(", and %d sends to that rank are queued ahead", wait.Queued)
 	}
 	text := fmt.Sprintf("rank %d waits to send to rank %d: %s: %v", rank, op.Peer, have, cause)
 	return &wire.Error{Text: text, Parts: []error{wait, cause}}

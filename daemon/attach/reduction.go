@@ -130,7 +130,7 @@ func (s *session) readReduced() error {
 		return s.in.Skip()
 	}
 	if op.Kind != wire.OpCall || op.call.reduction == nil {
-		return wire.Violationf("REDUCED for operation %d, which is no call with a function of the program", id)
+		return wire.Violationf("REDUCED for operation %d, which is not a call with a user-defined operation", id)
 	}
 	return op.call.reduction.answer(s.in, flags&wire.FlagFailed != 0)
 }
@@ -147,7 +147,7 @@ func (r *reduction) answer(in *wire.Reader, failed bool) error {
 	case ended:
 		return in.Skip()
 	case result == nil:
-		return wire.Violationf("REDUCED for operation %d, which has no REDUCE to be answered", r.id)
+		return wire.Violationf("REDUCED for operation %d, which has no outstanding REDUCE", r.id)
 	case failed:
 		text, err := in.Text()
 		if err != nil {
@@ -174,7 +174,7 @@ func newReduction(s *session, c *wire.Call, x *collective.Operation) (*reduction
 		return nil, nil
 	}
 	if elem := max(x.Call.Elem, 1); !x.Reduces() || elem > wire.OperandLen {
-		return nil, c.Refuse("it has a function of the program on elements of %d bytes: it must be a reduction, and elements have %d at most", elem, wire.OperandLen)
+		return nil, c.Refuse("it has a user-defined operation on elements of %d bytes: only reductions allow one, on elements of at most %d bytes", elem, wire.OperandLen)
 	}
 	r := &reduction{
 		s: s, id: c.ID, elem: max(x.Call.Elem, 1),

@@ -47,7 +47,7 @@ func (s *session) handle(t wire.FrameType) error {
 	case wire.FrameBye:
 		return wire.ErrBye
 	}
-	return wire.Violationf("%v is not a frame that a program sends once it has a rank", t)
+	return wire.Violationf("%v is not a frame that an attached program sends", t)
 }
 
 // admit enters an operation and allocates room bytes of memory for it. If a limit is exceeded, it answers and skips
@@ -85,7 +85,7 @@ func (s *session) readStart() error {
 	own := r.Length // memory needed outside of the arena
 	if r.Placed {
 		if room := uint64(len(s.arena)); r.Length > room || r.Place > room-r.Length {
-			return wire.Violationf("START places %d bytes at %d of an arena that has %d", r.Length, r.Place, room)
+			return wire.Violationf("START places %d bytes at offset %d of an arena of %d", r.Length, r.Place, room)
 		}
 		own = 0
 	}
@@ -141,7 +141,7 @@ func (s *session) readData() error {
 	op, n := s.find(id), uint64(s.in.Left)
 	if op == nil {
 		if !s.unsent.take(id, n) {
-			return wire.Violationf("DATA has %d bytes for operation %d, which is not a send or a call that lacks them", n, id)
+			return wire.Violationf("DATA has %d bytes for operation %d, which is not a send or call that expects payload", n, id)
 		}
 		return s.in.Skip()
 	}

@@ -117,7 +117,7 @@ func TestHostileCounters(t *testing.T) {
 				attachtest.Wait(t, attachtest.Send(t, other, 0, 0, data))
 			}
 		}, ""},
-		{"zeros", func(_ *attachtest.RawClient, r *ringConn) { r.out.Written.Store(8) }, "is not a frame that a program sends"},
+		{"zeros", func(_ *attachtest.RawClient, r *ringConn) { r.out.Written.Store(8) }, "is not a frame that an attached program sends"},
 		{"a frame that is too long", func(c *attachtest.RawClient, _ *ringConn) {
 			c.Write(wire.AppendHeader(nil, wire.FrameData, wire.MaxBody+1))
 		}, "a frame has"},

@@ -248,7 +248,7 @@ func (s *Server) refuse(to io.Writer, err error) {
 	case limited:
 		answer = wire.Refuse(wire.Failed, "%v", limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		answer = wire.Refuse(wire.Late, "no HELLO came within %v", s.opts.HelloTime)
+		answer = wire.Refuse(wire.Late, "no HELLO received within %v", s.opts.HelloTime)
 	default: // it closed the connection
 		return
 	}
@@ -280,7 +280,7 @@ func (s *Server) greet(
 	case err != nil:
 		return nil, err
 	case h.Flags&^(wire.FlagRings|wire.FlagArena) != 0:
-		return nil, wire.Violationf("HELLO with flags %#x: there are bits 0 and 1", h.Flags)
+		return nil, wire.Violationf("HELLO with flags %#x: only bits 0 and 1 are defined", h.Flags)
 	}
 	ses := newSession(s, in, who)
 	if err := s.claim(ses, int(h.Rank)); err != nil {
@@ -346,7 +346,7 @@ func (s *Server) claim(ses *session, rank int) error {
 		case len(allowed) == 0:
 			return s.denied(ses.who, wire.AnyRank)
 		case i < 0:
-			return wire.Refuse(wire.Busy, "every host rank is taken: %s", s.holders(allowed))
+			return wire.Refuse(wire.Busy, "every host rank is in use: %s", s.holders(allowed))
 		}
 		rank = allowed[i]
 	}

@@ -129,7 +129,7 @@ func TestClose(t *testing.T) {
 	if err := a.Close(attachtest.Within(t)); err != nil {
 		t.Error(err)
 	}
-	if _, err := op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), "has given it back") {
+	if _, err := op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), "detached from it") {
 		t.Errorf("%v", err)
 	}
 	if n := h.w.openOps(0); n != 0 {

@@ -151,7 +151,7 @@ func (s *session) run(ctx context.Context) {
 	}
 	s.wakeReader()
 
-	gone := fmt.Errorf("the program with pid %d that had attached to rank %d has gone: %w", s.who.PID, s.rank, mpe.ErrCancelled)
+	gone := fmt.Errorf("the program with pid %d that was attached to rank %d is gone: %w", s.who.PID, s.rank, mpe.ErrCancelled)
 	// Operations that end from now on end because the session does; the last frame reports this.
 	s.out.Close()
 	cancel(gone)

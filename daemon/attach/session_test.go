@@ -53,7 +53,7 @@ func TestAbortUnstarted(t *testing.T) {
 	d := c.Done()
 	e, ok := errors.AsType[*mpe.WaitError](d.Err)
 	if d.ID != 3 || !ok || e.Queued != 2 || e.Remote != 1 || !errors.Is(d.Err, context.DeadlineExceeded) ||
-		!strings.Contains(d.Err.Error(), "rank 0 waits to send to rank 1: 2 of 2 bytes of payload have come from the program, and 2 sends to that rank are ahead: context deadline exceeded") {
+		!strings.Contains(d.Err.Error(), "rank 0 waits to send to rank 1: 2 of 2 bytes of payload received from the program, and 2 sends to that rank are queued ahead: context deadline exceeded") {
 		t.Errorf("%+v", d)
 	}
 	c.Write(wire.AbortFrame(1, context.Canceled))

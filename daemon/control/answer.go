@@ -9,7 +9,7 @@ import (
 )
 
 // errImplausible means that decoding an answer would take far more memory than its text.
-var errImplausible = errors.New("it is no answer of a rank: it has too many parts for its length")
+var errImplausible = errors.New("not an answer of a rank: it has too many elements for its length")
 
 // decodeAnswer decodes the answer of a job's rank: a program of any user, which may send anything. Control
 // characters in its strings, which could manipulate a terminal, become spaces.

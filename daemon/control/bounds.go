@@ -94,7 +94,7 @@ func (s *Server) long(next handler) handler {
 		select {
 		case s.waiting <- struct{}{}:
 		default:
-			return Errorf(Busy, "the limit of %d requests that wait for other ranks is reached: try again later", maxLong)
+			return Errorf(Busy, "the limit of %d requests waiting for other ranks is reached: try again later", maxLong)
 		}
 		defer func() { <-s.waiting }()
 		return next(w, r)

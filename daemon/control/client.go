@@ -74,7 +74,7 @@ func (c *Client) Status(ctx context.Context) (state.Status, error) {
 func (c *Client) Reload(ctx context.Context) (Reloaded, error) {
 	r, err := query.Get[Reloaded](ctx, c.Handle, query.Request{Kind: query.Reload})
 	if err == nil && r.Config == "" {
-		err = c.unexpected("a reload of no configuration")
+		err = c.unexpected("a reload without a configuration")
 	}
 	return r, err
 }
@@ -126,7 +126,7 @@ func (c *Client) Ping(ctx context.Context, req PingRequest, each func(Trip) erro
 		case err != nil:
 			return c.broken(ctx, err)
 		case t.To != req.To || t.Words != req.Words:
-			return c.unexpected("a round trip of %d words to rank %d, where %d words to rank %d were asked for",
+			return c.unexpected("a round trip of %d words to rank %d, where %d words to rank %d were requested",
 				t.Words, t.To, req.Words, req.To)
 		}
 		failed = t.Error != ""
@@ -172,7 +172,7 @@ func (c *Client) Send(ctx context.Context, req SendRequest, data io.Reader) (Mes
 	defer operation.end()
 	err := operation.cause(c.callWithin(operation, c.limitFor(req.Timeout), http.MethodPost, "send", q, data, &m))
 	if n := bytes.n.Load(); err == nil && (m.To != req.To || int64(m.Words)*protocol.WordLen != n) {
-		err = c.unexpected("a message of %d words to rank %d, where one of %d bytes to rank %d was to be sent",
+		err = c.unexpected("a message of %d words to rank %d, in answer to a send of %d bytes to rank %d",
 			m.Words, m.To, n, req.To)
 	}
 	if err != nil {
@@ -221,8 +221,8 @@ func (c *Client) Recv(ctx context.Context, req RecvRequest) (Message, []byte, er
 		return m, nil, operation.cause(c.broken(operation, err))
 	}
 	if m.From != req.From || len(data) != min(int(m.Words), req.Words)*protocol.WordLen {
-		return Message{}, nil, c.unexpected("%d bytes of a message of %d words from rank %d, where one from rank %d "+
-			"was to be received", len(data), m.Words, m.From, req.From)
+		return Message{}, nil, c.unexpected("%d bytes of a message of %d words from rank %d, in answer to a receive from rank %d",
+			len(data), m.Words, m.From, req.From)
 	}
 	return m, data, nil
 }

@@ -65,7 +65,7 @@ type boundedConn struct {
 func (c *boundedConn) Read(b []byte) (n int, err error) {
 	n, err = c.UnixConn.Read(b)
 	if !c.answered && wire.IsRefusal(b[:n]) {
-		return 0, Errorf(Usage, "%s: programs attach to ranks by this socket (attach.socket of the daemon's "+
+		return 0, Errorf(Usage, "%s: programs attach to ranks through this socket (attach.socket of the daemon's "+
 			"configuration), which is not its control socket: give --socket the path of control.socket", c.socket)
 	}
 	c.answered = c.answered || n > 0

@@ -103,19 +103,19 @@ func TestAnswerOfAnotherRequest(t *testing.T) {
 		{"status", `{"version": "v1", "cluster": [{"rank": 0}]}`, "no version, process or ranks"},
 		{"status", `{"version": "v1", "pid": 7}`, "no version, process or ranks"},
 		{"status", `{"pid": 7, "cluster": [{"rank": 0}]}`, "no version, process or ranks"},
-		{"status", `{"version": "v1", "pid": 7, "cluster": [{"rank": 1}]}`, "names ranks beyond those of its cluster"},
+		{"status", `{"version": "v1", "pid": 7, "cluster": [{"rank": 1}]}`, "names ranks outside its cluster"},
 		{"status", `{"version": "v1", "pid": 7, "cluster": [{"rank": 0}], "ranks": [{"rank": 1}]}`,
-			"names ranks beyond"},
+			"names ranks outside its cluster"},
 		{"status", `{"version": "v1", "pid": 7, "cluster": [{"rank": 0}], ` +
-			`"ranks": [{"rank": 0, "engine": {"Peers": [{"Rank": -1}]}}]}`, "names ranks beyond"},
+			`"ranks": [{"rank": 0, "engine": {"Peers": [{"Rank": -1}]}}]}`, "names ranks outside its cluster"},
 		{"ping", ``, "before its answer was complete"},
 		{"ping", `{"dst": 2, "words": 1}`, "a round trip of 1 words to rank 2"},
-		{"send", `{}`, "a message of 0 words to rank 0, where one of 4 bytes to rank 1"},
+		{"send", `{}`, "a message of 0 words to rank 0, in answer to a send of 4 bytes to rank 1"},
 		{"send", `{"dst": 1, "words": 2}`, "a message of 2 words to rank 1"},
 		{"send of a stream", `{"dst": 1, "words": 2}`, "a message of 2 words to rank 1"},
 		{"recv", ``, "0 bytes of a message of 1 words from rank 1"},
 		{"recv", `abcdefgh`, ""},
-		{"reload", `{}`, "a reload of no configuration"},
+		{"reload", `{}`, "a reload without a configuration"},
 	} {
 		c := squat(t, map[string]string{VersionHeader: "v1", MessageHeader: `{"src": 1, "words": 1}`}, tt.body)
 		err := requests[tt.request](within(t), c)

@@ -172,7 +172,7 @@ func (s *JobPackets) unreadable(ctx context.Context, rank int, err error) {
 	if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 		return
 	}
-	err = Errorf(Failed, "rank %d: what it has written are no packets: %v: it may be another program that uses the "+
+	err = Errorf(Failed, "rank %d: its output is not a capture: %v: it may be another program that uses the "+
 		"name of the job", rank, err)
 	s.failed.CompareAndSwap(nil, &err)
 }
@@ -205,7 +205,7 @@ func (s *JobPackets) next() (recorded, error) {
 		if s.heldSize > maxJobPackets {
 			s.stop()
 			return recorded{}, Errorf(Failed, "the ranks have written more than %d bytes of packets: no rank records "+
-				"so many", maxJobPackets)
+				"this much", maxJobPackets)
 		}
 		if len(s.held) > 0 {
 			wait := time.Until(s.held[0].at.Add(heldTime))

@@ -154,11 +154,11 @@ func TestUnreachable(t *testing.T) {
 		}
 	}
 	denied := &UnreachableError{Socket: "/x", Err: os.NewSyscallError("connect", syscall.EACCES)}
-	if !strings.Contains(denied.Error(), "a folder of its path may not be searched") {
+	if !strings.Contains(denied.Error(), "may not search a directory of its path") {
 		t.Error(denied)
 	}
 	denied.Socket = stale
-	for mode, want := range map[os.FileMode]string{0o600: "mode -rw------- lets only its owner use it", 0o660: "sudo usermod -aG "} {
+	for mode, want := range map[os.FileMode]string{0o600: "mode -rw------- allows only its owner to use it", 0o660: "sudo usermod -aG "} {
 		if err := os.Chmod(stale, mode); err != nil {
 			t.Fatal(err)
 		}

@@ -14,11 +14,11 @@ import (
 func whoMayConnect(socket string) string {
 	info, err := os.Stat(socket)
 	if err != nil { // a directory above it cannot be searched
-		return "a folder of its path may not be searched by this user: run zrlctl as the daemon's user, or as root"
+		return "this user may not search a directory of its path: run zrlctl as the daemon's user, or as root"
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || info.Mode()&0o020 == 0 {
-		return fmt.Sprintf("mode %v lets only its owner use it: run zrlctl as that user or as root, or change control.mode", info.Mode().Perm())
+		return fmt.Sprintf("mode %v allows only its owner to use it: run zrlctl as that user or as root, or change control.mode", info.Mode().Perm())
 	}
 	group := strconv.FormatUint(uint64(stat.Gid), 10)
 	if g, err := user.LookupGroupId(group); err == nil {

@@ -14,7 +14,7 @@ func validate(s *state.Status, source string) error {
 	case s.Version == "" || s.Job == "" && (s.PID <= 0 || size == 0):
 		return Errorf(Failed, "%s: the answer has no version, process or ranks: no zrlmpid listens there", source)
 	case misnumbered(s):
-		return Errorf(Failed, "%s: the answer names ranks beyond those of its cluster, 0 to %d: no zrlmpid "+
+		return Errorf(Failed, "%s: the answer names ranks outside its cluster, 0 to %d: no zrlmpid "+
 			"listens there", source, size-1)
 	}
 	return nil

@@ -29,7 +29,7 @@ const host = 0
 // Run implements Kernel.
 func (k *app) Run(ctx context.Context, r Rank) error {
 	if r.Rank() == host || r.Size() < 2 {
-		return fmt.Errorf("kernel %s on rank %d of %d: %w: it is for the ranks that work for a host on rank %d",
+		return fmt.Errorf("kernel %s on rank %d of %d: %w: it works only for a host on rank %d",
 			k.name, r.Rank(), r.Size(), mpe.ErrRank, host)
 	}
 	world, err := mpi.New(r)

@@ -131,7 +131,7 @@ func TestExecFailingCalls(t *testing.T) {
 		want    string
 	}{
 		{"receive from unknown rank", []string{"failing", "1", "5", "77"}, nil, "status 2: rank 77: no such peer"},
-		{"a rank in the other byte order", []string{"failing", "1", "0", "0x01000000"}, nil, "status 2: rank 16777216: no such peer: the cluster has ranks 0 to 1: with the most significant byte first it has count 0 and rank 1"},
+		{"a rank in the other byte order", []string{"failing", "1", "0", "0x01000000"}, nil, "status 2: rank 16777216: no such peer: the cluster has ranks 0 to 1: read as big-endian it has count 0 and rank 1"},
 		{"receive from itself", []string{"failing", "3", "5", "1"}, nil, "status 2: rank 1: no such peer"},
 		{"send to unknown rank", []string{"failing", "0", "5", "0xffffffff"}, nil, "no such peer"},
 		{"send to itself", []string{"failing", "0", "100", "1"}, nil, "status 2: rank 1: no such peer"},
@@ -169,8 +169,8 @@ func TestExecMalformedCalls(t *testing.T) {
 		want    string
 	}{
 		{"unknown call", []string{"write", "c80500000000000000", "wait"}, "malformed call on the MPE interface: call(200) with count 5 and rank 0"},
-		{"a text", []string{"write", hexOf("Hello, world, I am a program"), "wait"}, "malformed call on the MPE interface: the program has written the text \"Hello, wo\" to its standard output, which is for calls: write texts to the standard error"},
-		{"the other byte order", []string{"write", "010000001000000000", "wait"}, "RECV_INT with count 268435456 and rank 0: with the most significant byte first it has count 16 and rank 0, but the interface has the least significant byte first"},
+		{"a text", []string{"write", hexOf("Hello, world, I am a program"), "wait"}, "malformed call on the MPE interface: the program has written the text \"Hello, wo\" to its standard output, which carries calls: write text to standard error"},
+		{"the other byte order", []string{"write", "010000001000000000", "wait"}, "RECV_INT with count 268435456 and rank 0: read as big-endian it has count 16 and rank 0, but the interface is little-endian"},
 		{"send over the maximum", []string{"write", "00ffffffff00000000", "wait"}, "SEND_INT with count 4294967295 and rank 0: messages have at most 100 words: raise kernel_options.words"},
 		{"receive over the maximum", []string{"write", "036500000000000000", "wait"}, "RECV_FLOAT with count 101 and rank 0: messages have at most 100 words: raise kernel_options.words"},
 		{"part of a call", []string{"write", "00050000", "0"}, "incomplete call: the program wrote 4 of 9 bytes"},

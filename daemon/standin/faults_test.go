@@ -54,7 +54,7 @@ defaults: {profile: extended, transport: `+transport+"}\n"), "test.yaml")
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := "rank 1: they are for datagrams, and none of its links is over udp: use transport: udp, or zrlctl impair"
+		want := "rank 1: they apply to datagrams, and none of its links uses udp: use transport: udp, or zrlctl impair"
 		if _, err := daemon.New(cfg, daemon.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}

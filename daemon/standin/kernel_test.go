@@ -27,8 +27,8 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		{"", config.KernelOptions{}, "unknown kernel"},
 		{"ehco", config.KernelOptions{}, "unknown kernel"},
-		{"exec:", config.KernelOptions{}, "names no program: write exec:/path/prog"},
-		{"exec:   ", config.KernelOptions{}, "names no program: write exec:/path/prog"},
+		{"exec:", config.KernelOptions{}, "no program: write exec:/path/prog"},
+		{"exec:   ", config.KernelOptions{}, "no program: write exec:/path/prog"},
 		{"exec:/nowhere/prog x", config.KernelOptions{}, "/nowhere/prog"},
 	}
 	for _, tt := range tests {

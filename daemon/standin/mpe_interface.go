@@ -117,8 +117,8 @@ func (m *mpeInterface) carryOut(ctx context.Context, c call) error {
 		return m.fail(ctx, c, errors.New("barrier not supported, as on deployed nodes: use sends and receives"))
 	case !c.IsSend() && !c.IsRecv():
 		if text := c.text(); text != "" {
-			return fmt.Errorf("%w: the program has written the text %q to its standard output, which is for calls: "+
-				"write texts to the standard error", ErrMalformedCall, text)
+			return fmt.Errorf("%w: the program has written the text %q to its standard output, which carries calls: "+
+				"write text to standard error", ErrMalformedCall, text)
 		}
 		return fmt.Errorf("%w: %v: calls are 0 to %d", ErrMalformedCall, c, protocol.RecvFloat)
 	case c.count > m.words:

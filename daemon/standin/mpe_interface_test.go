@@ -57,10 +57,10 @@ func TestProgramMakesNoCall(t *testing.T) {
 	}{
 		{"nothing", "", "program p has made no call since it was started 11s ago: a call arrives when the program flushes its standard output", true},
 		{"a call", receive, "program p has made no call for 11s: a call arrives when", false},
-		{"part of a call", receive + "\x00\x02", "program p has written 2 of 9 bytes of a call, and no more for 11s", true},
-		{"part of the data", "\x00\x02\x00\x00\x00\x00\x00\x00\x00abcd", "program p has written 4 of 8 bytes of the data of SEND_INT with count 2 and rank 0, and no more for 11s", true},
+		{"part of a call", receive + "\x00\x02", "program p wrote 2 of 9 bytes of a call, then nothing for 11s", true},
+		{"part of the data", "\x00\x02\x00\x00\x00\x00\x00\x00\x00abcd", "program p wrote 4 of 8 bytes of the data of SEND_INT with count 2 and rank 0, then nothing for 11s", true},
 		{"all data, counted in the other byte order", "\x02\x00\x00\x01\x00\x00\x00\x00\x00" + strings.Repeat("data", 256),
-			"SEND_FLOAT with count 65536 and rank 0, and no more for 11s: with the most significant byte first it has count 256 and rank 0", true},
+			"SEND_FLOAT with count 65536 and rank 0, then nothing for 11s: read as big-endian it has count 256 and rank 0", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestProgramMakesNoCall(t *testing.T) {
 // length of its output.
 func TestReversedLength(t *testing.T) {
 	c := &call{protocol.SendFloat, 1 << 16, 0} // 256
-	const want = ": with the most significant byte first it has count 256 and rank 0, but the interface has the least significant byte first"
+	const want = ": read as big-endian it has count 256 and rank 0, but the interface is little-endian"
 	if text := c.reversedLength(callLen + 1024); text != want {
 		t.Errorf("%q", text)
 	}

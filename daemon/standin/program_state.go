@@ -116,10 +116,10 @@ func (s *programState) silence() string {
 	case s.waiting.IsZero() || age < longWait:
 		return ""
 	case s.begun != nil:
-		return fmt.Sprintf("%s has written %d of %d bytes of the data of %v, and no more for %v%s",
+		return fmt.Sprintf("%s wrote %d of %d bytes of the data of %v, then nothing for %v%s",
 			s.name, s.got-callLen, s.begun.dataLen(), s.begun, age, s.begun.reversedLength(s.got))
 	case s.got > 0:
-		return fmt.Sprintf("%s has written %d of %d bytes of a call, and no more for %v", s.name, s.got, callLen, age)
+		return fmt.Sprintf("%s wrote %d of %d bytes of a call, then nothing for %v", s.name, s.got, callLen, age)
 	case s.calls == 0:
 		return fmt.Sprintf("%s has made no call since it was started %v ago: a call arrives when the program flushes its standard output", s.name, age)
 	}
@@ -169,5 +169,5 @@ func (c *call) reversed() *call {
 
 // explain returns the hint that a call has the wrong byte order. c is the call in the other byte order.
 func (c *call) explain() string {
-	return fmt.Sprintf(": with the most significant byte first it has count %d and rank %d, but the interface has the least significant byte first", c.count, c.rank)
+	return fmt.Sprintf(": read as big-endian it has count %d and rank %d, but the interface is little-endian", c.count, c.rank)
 }

@@ -88,7 +88,7 @@ func (c *roleCalls) carryOut(ctx context.Context, op *operation) {
 		return
 	}
 	if errors.Is(op.err, handshake.ErrTruncated) {
-		op.err = fmt.Errorf("%w: soMPIif has a count of %d words at cycle %d: the role has to receive as many as are sent", op.err, op.call.Words, op.call.Cycle)
+		op.err = fmt.Errorf("%w: soMPIif has a count of %d words at cycle %d: the role must receive exactly the number of words sent", op.err, op.call.Words, op.call.Cycle)
 		c.k.failed(op.err)
 	}
 	c.k.counters.errors.Add(1)

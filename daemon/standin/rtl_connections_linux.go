@@ -30,7 +30,7 @@ const (
 )
 
 // errConnections reports that the limit of connections is reached.
-var errConnections = errors.New("there are 8 connections, as many as the shell has")
+var errConnections = errors.New("the shell supports only 8 connections")
 
 // session identifies a connection, as in the shell.
 type session struct {

@@ -186,7 +186,7 @@ func TestRTLNetTCPStalls(t *testing.T) {
 		var sent int64
 		until(t, "the stall", func() bool { // a slow simulation is no stall
 			sent += fill(t, conn)
-			return strings.Contains(k.Kernel.Stats().Simulation.Text, "takes no more")
+			return strings.Contains(k.Kernel.Stats().Simulation.Text, "accepts no more data")
 		})
 		if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)

@@ -214,9 +214,9 @@ type SimulatorError struct {
 func (e *SimulatorError) Error() string {
 	at := fmt.Sprintf("after cycle %d, in %s", e.Cycle, e.Doing)
 	if !e.ended() {
-		return fmt.Sprintf("the simulator has not answered for %v %s: look where it hangs (gdb, waves); if it is only slow, raise time_scale, as in rtl:time_scale=10 PROGRAM", e.After, at)
+		return fmt.Sprintf("the simulator has not answered for %v %s: find out where it hangs (gdb, waves); if it is only slow, raise time_scale, as in rtl:time_scale=10 PROGRAM", e.After, at)
 	}
-	return fmt.Sprintf("the simulator ended %s: its output before is in the log: %v", at, e.Err)
+	return fmt.Sprintf("the simulator ended %s: its earlier output is in the log: %v", at, e.Err)
 }
 
 // ended reports whether the simulator has ended, by itself or not.

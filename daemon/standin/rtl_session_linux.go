@@ -161,7 +161,7 @@ func (s *simulator) fault(err error) error {
 		return s.at(err)
 	}
 	s.k.counters.errors.Add(1)
-	s.log.Warn("role breaks the rules of its interface, and its rank exchanges nothing more: correct the role, and restart zrlmpid",
+	s.log.Warn("role violates the rules of its interface and its rank stops exchanging messages: correct the role and restart zrlmpid",
 		zap.String("signal", f.Signal), zap.Uint64("cycle", f.Cycle), zap.String("problem", f.Problem))
 	s.k.failed(f)
 	return nil
@@ -183,7 +183,7 @@ func (s *simulator) warn() {
 	}
 	s.quiet = since
 	w := s.port.Wait()
-	s.log.Warn("role holds up a message", zap.String("signal", w.Signal), zap.Uint64("since_cycle", w.Since), zap.Uint64("cycle", s.port.Cycle()), zap.String("text", w.Text))
+	s.log.Warn("role stalls a message", zap.String("signal", w.Signal), zap.Uint64("since_cycle", w.Since), zap.Uint64("cycle", s.port.Cycle()), zap.String("text", w.Text))
 }
 
 // write writes the frame in s.out.

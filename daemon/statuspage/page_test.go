@@ -322,7 +322,7 @@ func TestTooManyWatchers(t *testing.T) {
 		disconnect()
 		synctest.Wait()
 		if e, ok := <-follow(t, ctx, p, "/events"); !ok || e.T == "" {
-			t.Error("there is no room after one has disconnected")
+			t.Error("there is no space after one has disconnected")
 		}
 	})
 }

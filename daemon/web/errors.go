@@ -23,7 +23,7 @@ func (e *ListenError) Error() string {
 	case errors.Is(e.Err, syscall.EACCES):
 		what = fmt.Sprintf("http: this user may not listen at %s", e.Address)
 	}
-	return what + `: set http.listen to another address, or to "" for no HTTP`
+	return what + `: set http.listen to another address, or to "" to disable HTTP`
 }
 
 func (e *ListenError) Unwrap() error { return e.Err }

@@ -132,7 +132,7 @@ func TestAddressTaken(t *testing.T) {
 	if !errors.As(err, &taken) || taken.Address != address {
 		t.Fatal(err)
 	}
-	want := "http: " + address + " is in use by another program or another zrlmpid: set http.listen to another address, or to \"\" for no HTTP"
+	want := "http: " + address + " is in use by another program or another zrlmpid: set http.listen to another address, or to \"\" to disable HTTP"
 	if err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -169,7 +169,7 @@ func TestStreamsEndWithTheServer(t *testing.T) {
 	select {
 	case <-ended:
 	default:
-		t.Error("the server has ended before the stream")
+		t.Error("the server exited before the stream")
 	}
 }
 

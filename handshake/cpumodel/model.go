@@ -56,9 +56,9 @@ var (
 	// ErrRank: the rank is not a peer. The library ends the process.
 	ErrRank = errors.New("cpumodel: rank is not a peer")
 	// ErrCount: the number of words exceeds the maximum of one call.
-	ErrCount = errors.New("cpumodel: more words than one MPI call carries")
+	ErrCount = errors.New("cpumodel: more words than one MPI call can transfer")
 	// ErrCrashed: the process has crashed.
-	ErrCrashed = errors.New("cpumodel: the process has crashed")
+	ErrCrashed = errors.New("cpumodel: the process crashed")
 )
 
 // state is the state of the call in progress.

@@ -19,7 +19,7 @@ func (m *Model) whyStuck() string {
 	if _, ok := m.Next(); ok || m.state == idle || m.state == waitRequest {
 		return ""
 	}
-	why := fmt.Sprintf("%d time-outs have expired, and there is no other", m.inc)
+	why := fmt.Sprintf("%d time-outs have expired, and no other is armed", m.inc)
 	if m.w.packets > 0 {
 		why += fmt.Sprintf("; %d of %d bytes have arrived, and the next datagram without a header counts as their continuation", m.w.received, m.w.max)
 	}

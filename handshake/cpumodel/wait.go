@@ -87,7 +87,7 @@ func (m *Model) read(d datagram, n int) bool {
 		return w.count(n)
 	case w.packets > 0 || w.from != m.peer || !m.wants(h):
 		if !m.deferred.put(h) {
-			m.crash = fmt.Sprintf("a header of source rank %d is stored behind the last of %d places", h.src, maxRanks)
+			m.crash = fmt.Sprintf("a header of source rank %d is stored past the last of %d slots", h.src, maxRanks)
 		}
 		return false
 	}

@@ -41,7 +41,7 @@ var (
 	// ErrRank: the rank is outside 0–63, so the MPE has no cache line for it.
 	ErrRank = errors.New("mpemodel: rank is not in 0–63")
 	// ErrCount: the number of words exceeds the wrapper's count, a signed number of 32 bits.
-	ErrCount = errors.New("mpemodel: more words than one MPI call carries")
+	ErrCount = errors.New("mpemodel: more words than one MPI call can transfer")
 )
 
 // Model is one FPGA rank. The zero value is not useful; call New. A Model is not safe for concurrent use.

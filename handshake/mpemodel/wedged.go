@@ -20,25 +20,25 @@ func (m *Model) whyStuck() string {
 	recv := m.wrap.call.call.IsRecv()
 	switch {
 	case m.in.sourcesFull() && len(m.in.words) == 0:
-		return "the FIFO of source ranks is full of those of eaten datagrams, and lets in no more data, forever"
+		return "the FIFO of source ranks is full of the ranks of discarded datagrams and accepts no more data, forever"
 	case m.half:
 		return "half a header is read; the first 16 bytes of the next datagram will be read as the other half (trap 10)"
 	case m.state == idle:
-		return "the MPE has ended the call, but the program waits for more lines of it, forever"
+		return "the MPE completed the call, but the program waits for more lines of it, forever"
 	case m.state == sendData:
 		return "the MPE waits for data to send from a program that receives, forever (trap 2)"
 	case m.state == wait4Ack && recv:
-		return "a deferred header of another type sent the receive to the wait for ACK, where it swallows the SEND_REQUEST, forever (trap 2)"
+		return "a deferred header of another type moved the receive to the wait for ACK, where it discards the SEND_REQUEST, forever (trap 2)"
 	case m.state == recvData && !m.deq.room():
-		return "the data FIFO is full behind the end of a message, forever"
+		return "the data FIFO is full after the end of a message, forever"
 	case m.state == recvData:
 		return "no payload came with the header; the next datagram, whatever it is, will be read as payload (trap 8)"
 	case m.state == recvDone:
-		return "the dequeuer has not had all lines of a message that the MPE counts as complete, forever"
+		return "the dequeuer waits for lines of a message that the MPE considers complete, forever"
 	case m.state == wait4Req:
 		return ""
 	case m.state == recvStart && !m.mid && m.deq.active:
-		return fmt.Sprintf("a message was abandoned after %d of %d lines (the last of them empty); the next one fills it up, is acknowledged, and then lacks as many itself", m.deq.got, m.deq.want)
+		return fmt.Sprintf("a message was abandoned after %d of %d lines (the last of them empty); the next one fills it up, is acknowledged, and is then short of as many lines", m.deq.got, m.deq.want)
 	}
 	if _, ok := m.Next(); ok {
 		return ""

@@ -80,7 +80,7 @@ func (m *restartMPE) start(t *testing.T, simulator, own, peer string) {
 	}
 	open := func() bool {
 		k := d.Status().Ranks[0].KernelStats
-		return k != nil && k.Simulation != nil && k.Simulation.Text == "no datagram is under way"
+		return k != nil && k.Simulation != nil && k.Simulation.Text == "no datagram is in progress"
 	}
 	opened := false
 	for range 5 { // the maximum time on a busy machine

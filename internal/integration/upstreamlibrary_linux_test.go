@@ -198,7 +198,7 @@ func TestUpstreamAPIFails(t *testing.T) {
 		"a sender that is not there":   {soon, append(slices.Clone(lines[1]), "347"), "rank 1 of 2: MPI_Recv_c has lasted 300ms, which ends the program: rank 1 waits for SEND_REQUEST from rank 0"},
 		"no start-up line":             {nil, []string{"347"}, "the start-up line is PROGRAM udp"},
 		"an address of another host":   {nil, []string{"udp", "192.0.2.77", "2", "0", "192.0.2.78"}, "this machine does not have that address"},
-		"another map":                  {[]string{"ZRLMPI_CONFIG=" + file}, lines[0], "by the start-up line, and at 127.1.2.3:2718 by the configuration"},
+		"another map":                  {[]string{"ZRLMPI_CONFIG=" + file}, lines[0], "in the start-up line and at 127.1.2.3:2718 in the configuration"},
 		"no such time":                 {[]string{"ZRLMPI_TIMEOUT=soon"}, lines[0], `ZRLMPI_TIMEOUT="soon": it is a time`},
 	} {
 		out, err := runProgram(ctx, pingpong, tc.env, tc.args...)

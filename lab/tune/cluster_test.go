@@ -77,7 +77,7 @@ func TestClusterMistakes(t *testing.T) {
 		j    job
 		says string
 	}{
-		{job{Collective: "x"}, `there is no collective "x"`},
+		{job{Collective: "x"}, `unknown collective "x"`},
 		{binomial(7, 1), "a job of 7 bytes and 1 calls"},
 		{binomial(-4, 1), "a job of -4 bytes and 1 calls"},
 		{binomial(8, maxIterations+1), "a job of 8 bytes and 501 calls"},

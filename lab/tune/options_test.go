@@ -23,7 +23,7 @@ func TestUsage(t *testing.T) {
 		{Options{Ranks: []int{2, 1}}, "1 ranks: a collective has 2 to 128 here"},
 		{Options{Ranks: []int{129}}, "129 ranks: a collective has 2 to 128 here"},
 		{Options{Ranks: []int{4, 4}}, "4 ranks are named twice"},
-		{Options{Collectives: []string{"brodcast"}}, `there is no collective "brodcast" (did you mean "bcast"?): there are barrier, bcast,`},
+		{Options{Collectives: []string{"brodcast"}}, `unknown collective "brodcast" (did you mean "bcast"?): the collectives are barrier, bcast,`},
 		{Options{Collectives: []string{"scan", "scan"}}, "scan is named twice"},
 		{Options{MaxBytes: 7}, "at most 7 bytes: give 8 to 1073741824"},
 		{Options{MaxBytes: 1<<30 + 1}, "at most 1073741825 bytes"},

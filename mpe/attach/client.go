@@ -79,7 +79,7 @@ func dial(ctx context.Context, socket string, rank int, flags uint32, limit time
 	if err != nil {
 		err = rlimit.Descriptor(err)
 		if !rlimit.Is(err) && ctx.Err() == nil {
-			err = fmt.Errorf("no zrlmpid lets programs attach at %s: %w", socket, err)
+			err = fmt.Errorf("no zrlmpid accepts programs at %s: %w", socket, err)
 		}
 		return nil, err
 	}
@@ -187,7 +187,7 @@ func (c *Client) greet(conn io.Writer, rank int, flags uint32) error {
 	case wire.FrameRefused:
 		return c.in.ReadRefused()
 	default:
-		return wire.Violationf("the daemon answers with %v and not with WELCOME", c.in.Type)
+		return wire.Violationf("the daemon answered with %v instead of WELCOME", c.in.Type)
 	}
 	w, err := c.in.ReadWelcome()
 	if err != nil {
@@ -199,7 +199,7 @@ func (c *Client) greet(conn io.Writer, rank int, flags uint32) error {
 			return err
 		}
 		if c.in.Type != wire.FramePeer {
-			return wire.Violationf("%v where PEER was due", c.in.Type)
+			return wire.Violationf("%v instead of PEER", c.in.Type)
 		}
 		p, err := c.in.ReadPeer(rank)
 		if err != nil {
@@ -259,7 +259,7 @@ func (c *Client) enter(req wire.Start, call *collective.Operation) (*Op, error) 
 		return nil, c.err
 	}
 	if c.ops.len() >= c.granted.Limits.Operations {
-		return nil, fmt.Errorf("rank %d: %w: a program may have %d under way", c.rank, mpe.ErrFull, c.granted.Limits.Operations)
+		return nil, fmt.Errorf("rank %d: %w: a program may have %d operations in progress", c.rank, mpe.ErrFull, c.granted.Limits.Operations)
 	}
 	op := spareOps.Get().(*Op)
 	op.mu.Lock() // the outbox may not have released its previous use yet

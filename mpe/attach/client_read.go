@@ -48,7 +48,7 @@ func (c *Client) frame() error {
 	case wire.FrameBye:
 		return wire.ErrBye
 	}
-	return wire.Violationf("%v is not a frame that a daemon sends to a program that has a rank", c.in.Type)
+	return wire.Violationf("%v is not a frame that a daemon sends to an attached program", c.in.Type)
 }
 
 // readDone handles DONE, which ends an operation.
@@ -65,7 +65,7 @@ func (c *Client) readDone() error {
 	case op.req.Kind == wire.OpCall && d.Err == nil && d.Stored != op.call.Result:
 		return wire.Violationf("DONE of operation %#x, a call whose result has %d bytes, says that it has %d", d.ID, op.call.Result, d.Stored)
 	case op.req.Placed && (d.Stored > most || d.Stored > 0 && op.req.Kind != mpe.OpRecv):
-		return wire.Violationf("DONE of operation %#x says that %d bytes were stored, where there is room for %d", d.ID, d.Stored, most)
+		return wire.Violationf("DONE of operation %#x says that %d bytes were stored in a buffer of %d", d.ID, d.Stored, most)
 	case op.req.Placed:
 		copy(op.req.Buf[:d.Stored], c.arena.mem[op.req.Place:])
 	case op.req.Claim:
@@ -74,7 +74,7 @@ func (c *Client) readDone() error {
 		}
 		d.Status.Claim = int(d.Stored)
 	case uint64(op.got) != d.Stored:
-		return wire.Violationf("DONE of operation %#x says that %d bytes were stored, but %d have come", d.ID, d.Stored, op.got)
+		return wire.Violationf("DONE of operation %#x says that %d bytes were stored, but %d were received", d.ID, d.Stored, op.got)
 	}
 	c.remove(op)
 	op.reply(d)
@@ -87,9 +87,9 @@ func (c *Client) store(id uint64) (*Op, error) {
 	op, n := c.find(id), c.in.Left
 	switch {
 	case op == nil:
-		return nil, wire.Violationf("%v for operation %#x, which is not under way", c.in.Type, id)
+		return nil, wire.Violationf("%v for operation %#x, which is not in progress", c.in.Type, id)
 	case n > op.room():
-		return nil, wire.Violationf("%v with %d bytes of payload after %d for operation %#x, which has no room for them", c.in.Type, n, op.got, id)
+		return nil, wire.Violationf("%v with %d bytes of payload after %d for operation %#x, which exceeds its buffer", c.in.Type, n, op.got, id)
 	}
 	op.got += n
 	if n == 0 || op.req.Kind != wire.OpCall {
@@ -160,13 +160,13 @@ func (c *Client) broken(err error) error {
 	case c.hung != nil:
 		err = c.hung
 	case errors.Is(err, wire.ErrBye):
-		return fmt.Errorf("rank %d: %w: the program has given it back", c.rank, mpe.ErrClosed)
+		return fmt.Errorf("rank %d: %w: the program detached from it", c.rank, mpe.ErrClosed)
 	case errors.As(err, &refusal):
 		return fmt.Errorf("rank %d: %w: disconnected: %w", c.rank, mpe.ErrClosed, err)
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.ErrUnexpectedEOF):
 		err = fmt.Errorf("it went away (%w)", err)
 	}
-	return fmt.Errorf("rank %d: %w: the connection to the zrlmpid at %s has ended: %w", c.rank, mpe.ErrClosed, c.socket, err)
+	return fmt.Errorf("rank %d: %w: lost the connection to the zrlmpid at %s: %w", c.rank, mpe.ErrClosed, c.socket, err)
 }
 
 // wait waits for a value on n, without a limit.

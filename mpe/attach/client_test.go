@@ -69,13 +69,13 @@ func TestHostileDaemon(t *testing.T) {
 	}{
 		{"unknown frame", func(uint64) []byte { return wire.AppendHeader(nil, 99, 0) }, "frame(99) is not a frame that a daemon sends"},
 		{"program's frame", func(id uint64) []byte { return wire.AppendID(nil, wire.FrameCancel, id, 0) }, "CANCEL is not"},
-		{"unknown id", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id + 1}, "") }, "which is not under way"},
-		{"old id", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id - 1<<32}, "") }, "which is not under way"},
-		{"too much payload", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id, Stored: 9}, "123456789") }, "no room"},
+		{"unknown id", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id + 1}, "") }, "which is not in progress"},
+		{"old id", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id - 1<<32}, "") }, "which is not in progress"},
+		{"too much payload", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id, Stored: 9}, "123456789") }, "exceeds its buffer"},
 		{"too much payload in pieces", func(id uint64) []byte {
 			return append(attachtest.DataFrame(id, []byte("1234567")), attachtest.DataFrame(id, []byte("89"))...)
-		}, "no room"},
-		{"less than it says", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id, Stored: 5}, "1234") }, "5 bytes were stored, but 4 have come"},
+		}, "exceeds its buffer"},
+		{"less than it says", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id, Stored: 5}, "1234") }, "5 bytes were stored, but 4 were received"},
 		{"error too long", func(id uint64) []byte {
 			b := attachtest.DoneFrame(wire.Done{ID: id, Err: mpe.ErrFull}, "")
 			wire.Order.PutUint32(b[wire.FrameHeaderLen+12:], 1<<31)
@@ -117,13 +117,13 @@ func TestHostileAnswers(t *testing.T) {
 		frame func(id uint64) []byte
 		text  string
 	}{
-		{"too much", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id, Stored: 9}, "123456789") }, "no room"},
+		{"too much", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id, Stored: 9}, "123456789") }, "exceeds its buffer"},
 		{"too much in pieces", func(id uint64) []byte {
 			return append(attachtest.DataFrame(id, []byte("1234567")), attachtest.DataFrame(id, []byte("89"))...)
-		}, "no room"},
+		}, "exceeds its buffer"},
 		{"too little", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id, Stored: 4}, "1234") }, "has 8 bytes, says that it has 4"},
 		{"nothing", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id}, "") }, "has 8 bytes, says that it has 0"},
-		{"less than it says", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id, Stored: 8}, "1234") }, "8 bytes were stored, but 4 have come"},
+		{"less than it says", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id, Stored: 8}, "1234") }, "8 bytes were stored, but 4 were received"},
 		{"half of it", func(id uint64) []byte { return attachtest.DataFrame(id, []byte("1234")) }, "it went away"},
 	} {
 		c, daemon := fakeDaemon(t)

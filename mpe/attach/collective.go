@@ -223,7 +223,7 @@ func (c *Client) readReduce() error {
 	op, n := c.find(id), c.in.Left
 	switch {
 	case op == nil || op.req.Kind != wire.OpCall || op.call.user == nil:
-		return wire.Violationf("REDUCE for operation %#x, which is no call with a function of the program", id)
+		return wire.Violationf("REDUCE for operation %#x, which is not a call with a user-defined operation", id)
 	case n == 0 || n%(2*int(op.call.Elem)) != 0:
 		return wire.Violationf("REDUCE for operation %#x has %d bytes, and an element %d", id, n, op.call.Elem)
 	}
@@ -239,7 +239,7 @@ func (c *Client) readReduce() error {
 // run calls the program's function. It runs in its own goroutine: the function may take any time, and the caller of
 // the collective call can still abort the call.
 func (x *reducing) run() {
-	x.err = errors.New("it has not returned")
+	x.err = errors.New("it did not return")
 	defer func() {
 		if v := recover(); v != nil {
 			x.err = fmt.Errorf("panic: %v", v)

@@ -149,7 +149,7 @@ func (c *Call) Check() error {
 	case c.Elem < 0:
 		return bad("elements of %d bytes", c.Elem)
 	case c.Bytes < 0 || c.Bytes > math.MaxInt/4/maxRanks:
-		return bad("%d bytes are no length", c.Bytes)
+		return bad("%d bytes is not a valid length", c.Bytes)
 	case c.Bytes%c.Elem != 0:
 		return bad("%d bytes are not a whole number of elements of %d bytes", c.Bytes, c.Elem)
 	case c.Segment < 0 || c.Segment%c.Elem != 0:
@@ -227,7 +227,7 @@ func (l *Layout) check(c *Call, bad func(string, ...any) error) error {
 			return bad("block %d has %d bytes at %d; it must be a whole number of elements of %d bytes", i, size, off, c.Elem)
 		}
 		if off != end && c.Collective == ReduceScatter {
-			return bad("its blocks lie one after another; leave the offsets out")
+			return bad("its blocks are contiguous: leave the offsets out")
 		}
 		end = off + size
 	}

@@ -46,9 +46,9 @@ const MostChunks = 1 << 22
 func (c *Call) shares(pieces int) string {
 	switch {
 	case c.Shared == 0:
-		return "the ranks must have shared buffers, as those of one host"
+		return "the ranks must have shared buffers, like ranks of one host"
 	case c.Shared/pieces/2 < max(c.Elem, 1):
-		return "the shared buffers must have room for two elements of each piece"
+		return "the shared buffers must hold two elements of each piece"
 	case c.Bytes/(c.Shared/pieces/2) > MostChunks:
 		return "the vectors are too long for the shared buffers"
 	}

@@ -48,9 +48,9 @@ func (m *Operation) Check(rank Caller) (limits WireLimits, err error) {
 	case m.Tag < 0 || m.Tag > math.MaxInt32:
 		return limits, fmt.Errorf("tag %d: %w", m.Tag, handshake.ErrTag)
 	case c.Elem > math.MaxInt32:
-		return limits, m.refuse("elements of %d bytes: they have %d at most", c.Elem, math.MaxInt32)
+		return limits, m.refuse("elements of %d bytes: at most %d are allowed", c.Elem, math.MaxInt32)
 	case c.Token < 0 || c.Token > protocol.WordLen:
-		return limits, m.refuse("tokens of %d bytes: they have %d at most", c.Token, protocol.WordLen)
+		return limits, m.refuse("tokens of %d bytes: at most %d are allowed", c.Token, protocol.WordLen)
 	}
 	// All ranks must send tokens of the same size, although only some ranks have a peer that receives no empty
 	// messages.

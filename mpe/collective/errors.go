@@ -57,7 +57,7 @@ func (e *StepError) Error() string {
 	if e.Algorithm == "" {
 		text := fmt.Sprintf("%v, which not all ranks have begun: %v", e.Collective, e.Err)
 		if len(e.Others) > 0 {
-			text += "; nothing has ever come from " + describeRanks(e.Others)
+			text += "; no packet has ever come from " + describeRanks(e.Others)
 		}
 		return text
 	}
@@ -72,7 +72,7 @@ func (e *StepError) Error() string {
 	}
 	fmt.Fprintf(&b, ": %v", e.Err)
 	if len(e.Others) > 0 {
-		fmt.Fprintf(&b, "; messages were under way with %s, too", describeRanks(e.Others))
+		fmt.Fprintf(&b, "; messages with %s were also in flight", describeRanks(e.Others))
 	}
 	return b.String()
 }
@@ -153,7 +153,7 @@ var causeTexts = [numCauses]string{
 	"it has failed there", "its deadline expired", "it was cancelled", "not all ranks have made the same call",
 	"a message was longer than the call says", "another rank was lost", "the rank shuts down",
 	"an argument is wrong there", "the buffer is wrong there", "the count is wrong there", "the datatype is wrong there",
-	"the operation is wrong there", "the root is wrong there", "it refuses the call",
+	"the operation is wrong there", "the root is wrong there", "it rejected the call",
 }
 
 // String describes the cause in a few words.

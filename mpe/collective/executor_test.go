@@ -81,7 +81,7 @@ func TestRankMissing(t *testing.T) {
 	}
 	w.run()
 	s := (*w)[0].calls.Calls()[0]
-	if s.Describe(); s.Text != "Barrier that not all ranks have begun, begun 0s ago, waits for rank 2; nothing has ever come from rank 3" {
+	if s.Describe(); s.Text != "Barrier that not all ranks have begun, begun 0s ago, waits for rank 2; no packet has ever come from rank 3" {
 		t.Error(s.Text)
 	}
 	executions[0].Abort(errors.New("enough"))
@@ -90,11 +90,11 @@ func TestRankMissing(t *testing.T) {
 		if !end.ended {
 			executions[rank].Abort(errors.New("enough"))
 		}
-		if end.err == nil || !strings.HasSuffix(end.err.Error(), "; nothing has ever come from rank 3") {
+		if end.err == nil || !strings.HasSuffix(end.err.Error(), "; no packet has ever come from rank 3") {
 			t.Errorf("rank %d: %v", rank, end.err)
 		}
 	}
-	if got, want := ends[0].err.Error(), "Barrier, which not all ranks have begun: it waits: enough; nothing has ever come from rank 3"; got != want {
+	if got, want := ends[0].err.Error(), "Barrier, which not all ranks have begun: it waits: enough; no packet has ever come from rank 3"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -110,7 +110,7 @@ func TestAbandoned(t *testing.T) {
 	_, second := w.start(t, 1, barrier)
 	w.run()
 	if first.ended || second.ended {
-		t.Fatal("a barrier has ended that rank 2 has not made")
+		t.Fatal("a barrier is done that rank 2 has not called")
 	}
 	enough := errors.New("enough")
 	x.Abort(enough)
@@ -128,7 +128,7 @@ func TestAbandoned(t *testing.T) {
 	}
 	for _, f := range *w {
 		if len(f.calls.calls) > 0 || f.calls.Pending() {
-			t.Error("a call is under way")
+			t.Error("a call is in progress")
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (x *Execution) stop(f *abortMsg) {
 		x.sendLater(&again)
 		x.e.dequeue(x)
 		if silent := x.silent(); len(silent) > 0 { // the aborting rank has waited for them, or for a rank that has
-			err = fmt.Errorf("%w; nothing has ever come from %s", err, describeRanks(silent))
+			err = fmt.Errorf("%w; no packet has ever come from %s", err, describeRanks(silent))
 		}
 		x.end(err)
 		return

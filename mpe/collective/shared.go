@@ -297,7 +297,7 @@ func (s *sharing) describe(t *queued) {
 }
 
 // errFailed means that a member has failed the call.
-var errFailed = errors.New("the rank has failed the call")
+var errFailed = errors.New("the rank failed in the call")
 
 // errMismatchBefore means that a member has made another call before this one. Neither rank has noticed it, because
 // neither has awaited the other.
@@ -338,12 +338,12 @@ func (s *sharing) mismatch(rank int, problem error) error {
 	}
 	digest, description := s.buffers.Described(rank, s.slot, number)
 	theirs := callWord(description)
-	text := "has called %[2]v, and this rank %[3]v"
+	text := "has called %[2]v, but this rank called %[3]v"
 	switch {
 	case digest>>32 != ours.digest>>32 || theirs == 0: // the rank has published nothing in the call
-		text = "has made another call, and this rank %[3]v"
+		text = "has made another call, but this rank called %[3]v"
 	case theirs == ours.description:
-		text = "has called %[2]v, too, with another datatype, layout or algorithm"
+		text = "has also called %[2]v, but with another datatype, layout or algorithm"
 	}
 	return fmt.Errorf("rank %[1]d "+text+": %[4]w", rank, theirs, ours.description, problem)
 }
@@ -544,7 +544,7 @@ func (s *share) halfOf(slot []byte) []byte {
 }
 
 // errReplaced means that another process has become the rank, which is about to be reported as lost.
-var errReplaced = errors.New("its memory is that of another process")
+var errReplaced = errors.New("its memory belongs to another process")
 
 // failShared ends the call because the current step has failed.
 func (x *Execution) failShared(rank int, err error) {

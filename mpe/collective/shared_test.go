@@ -209,7 +209,7 @@ func TestSharedAbandoned(t *testing.T) {
 			for i, m := range all[rank] {
 				switch {
 				case !m.end.ended:
-					t.Fatalf("seed %d: call %d of rank %d has not ended (abandoned: %v)", seed, i, rank, abandoned)
+					t.Fatalf("seed %d: call %d of rank %d is not done (abandoned: %v)", seed, i, rank, abandoned)
 				case m.end.err == nil && !bytes.Equal(m.have, m.want):
 					t.Fatalf("seed %d: call %d of rank %d has a wrong result", seed, i, rank)
 				case m.end.err != nil && !abandoned[i]:
@@ -272,10 +272,10 @@ func TestSharedMismatch(t *testing.T) {
 		second func(o *Operation)
 		says   string
 	}{
-		"another length":     {func(o *Operation) { o.Call.Bytes = 2 }, "rank 1 has called Allreduce of 2 bytes by SUM, and this rank Allreduce of 4 bytes by SUM"},
-		"another operation":  {func(o *Operation) { o.Op = op.Max }, "rank 1 has called Allreduce of 4 bytes by MAX, and this rank Allreduce of 4 bytes by SUM"},
+		"another length":     {func(o *Operation) { o.Call.Bytes = 2 }, "rank 1 has called Allreduce of 2 bytes by SUM, but this rank called Allreduce of 4 bytes by SUM"},
+		"another operation":  {func(o *Operation) { o.Op = op.Max }, "rank 1 has called Allreduce of 4 bytes by MAX, but this rank called Allreduce of 4 bytes by SUM"},
 		"another collective": {func(o *Operation) { o.Call.Collective = coll.Scan }, "rank 1 has called Scan of 4 bytes"},
-		"the call after it":  {func(o *Operation) { o.Tag++ }, "rank 1 has made another call, and this rank Allreduce of 4 bytes by SUM"},
+		"the call after it":  {func(o *Operation) { o.Tag++ }, "rank 1 has made another call, but this rank called Allreduce of 4 bytes by SUM"},
 	} {
 		w := newWorld(2, nil).share(1)
 		w.all(t, 1, func(int) Operation { return Operation{Call: coll.Call{Collective: coll.Barrier}} })

@@ -24,7 +24,7 @@ var (
 	// ErrCancelled means that the operation was cancelled.
 	ErrCancelled = errors.New("the operation was cancelled")
 	// ErrFull means that more operations or messages are waiting than the limits allow.
-	ErrFull = errors.New("too many operations wait")
+	ErrFull = errors.New("too many operations are pending")
 	// ErrPeerLost matches every *PeerLostError and *PeerFailedError.
 	ErrPeerLost = errors.New("the peer is gone")
 )
@@ -42,7 +42,7 @@ type TruncatedError struct {
 
 // Error returns both sizes.
 func (e *TruncatedError) Error() string {
-	return fmt.Sprintf("rank %d sent %d bytes, but the receive had room for %d: the rest was dropped", e.Source, e.Sent, e.Posted)
+	return fmt.Sprintf("rank %d sent %d bytes, but the receive buffer holds %d: the rest was dropped", e.Source, e.Sent, e.Posted)
 }
 
 // Is makes errors.Is(err, ErrTruncated) true.
@@ -72,7 +72,7 @@ func (e *WaitError) Error() string {
 		s, open = e.facts.TextAt(e.at), e.facts.LeavesOpen()
 	}
 	if e.InTransfer {
-		s += "; the transfer had begun and goes on without the caller"
+		s += "; the transfer has started and continues without the caller"
 	}
 	if e.Network != nil {
 		s += fmt.Sprintf("; the network says: %v", e.Network)

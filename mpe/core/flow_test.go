@@ -60,14 +60,14 @@ func TestFlowed(t *testing.T) {
 		recv := f.recv
 		flowEnded(recv)
 		if f.recv != nil || f.ready != tt.ready {
-			t.Errorf("the receive has ended, %s: %d bytes may be sent, not %d", tt.name, f.ready, tt.ready)
+			t.Errorf("the receive is done, %s: %d bytes may be sent, not %d", tt.name, f.ready, tt.ready)
 		}
 		if f.send != nil {
 			f.send.flow = f
 			flowEnded(f.send)
 		}
 		if f.send != nil {
-			t.Errorf("%s: the send has not ended", tt.name)
+			t.Errorf("%s: the send is not done", tt.name)
 		}
 	}
 	flowEnded(new(Request)) // of no flow

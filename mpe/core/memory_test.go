@@ -29,7 +29,7 @@ func TestQueue(t *testing.T) {
 				t.Fatalf("%d ahead: %v is item %d, and there are %d", ahead, got, passed, q.len())
 			}
 			if max(len(q.items), q.head) > 2*ahead+66 {
-				t.Fatalf("%d ahead: there is room for %d", ahead, len(q.items))
+				t.Fatalf("%d ahead: there is space for %d", ahead, len(q.items))
 			}
 			if ahead >= 100 && passed < ahead/2 && q.head == 0 { // quadratic time
 				t.Fatalf("%d ahead: all were moved for item %d", ahead, passed)
@@ -37,7 +37,7 @@ func TestQueue(t *testing.T) {
 			if slices.ContainsFunc(q.items[:q.head], func(n *int) bool { return n != nil }) ||
 				slices.ContainsFunc(q.items[len(q.items):cap(q.items)][:min(64, cap(q.items)-len(q.items))],
 					func(n *int) bool { return n != nil }) {
-				t.Fatalf("%d ahead: what has come out is kept", ahead)
+				t.Fatalf("%d ahead: what was taken out is kept", ahead)
 			}
 		}
 	}

@@ -26,7 +26,7 @@ type PeerLostError struct {
 var lostTexts = [state.NumEvents]string{
 	state.EventSessionChanged: "was restarted, or had declared us unreachable",
 	state.EventClosedByPeer:   "shut down",
-	state.EventProcessEnded:   "is gone, its process has ended",
+	state.EventProcessEnded:   "is gone: its process exited",
 	state.EventUnreachable:    "does not answer",
 }
 
@@ -45,7 +45,7 @@ func (e *PeerLostError) Error() string {
 	if e.Left {
 		return fmt.Sprintf("rank %d %s, so it sends nothing more", e.Rank, text)
 	}
-	return fmt.Sprintf("rank %d %s, so it sends nothing for a receive that was posted before: post it again to wait for the rank's return", e.Rank, text)
+	return fmt.Sprintf("rank %d %s, so no message will match a receive posted before: post it again to wait until the rank is back", e.Rank, text)
 }
 
 // Is makes errors.Is(err, ErrPeerLost) true. It also matches the error of the peer's messages in flight:
@@ -72,7 +72,7 @@ type PeerFailedError struct {
 
 // Error describes why the message does not arrive.
 func (e *PeerFailedError) Error() string {
-	return fmt.Sprintf("the kernel of rank %d failed, so the message that was expected of it may not come: %v", e.Rank, e.Err)
+	return fmt.Sprintf("the kernel of rank %d failed, so the expected message may never arrive: %v", e.Rank, e.Err)
 }
 
 // Is makes errors.Is(err, ErrPeerLost) true. It does not match the failure of the kernel, which is not the

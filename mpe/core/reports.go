@@ -18,7 +18,7 @@ import (
 var (
 	ErrNoReport    = extended.ErrNoReport
 	ErrNoQuestions = extended.ErrNoQuestions
-	ErrNotExtended = errors.New("its link is not of the profile extended, which alone has questions for reports")
+	ErrNotExtended = errors.New("its link does not use the extended profile, which reports require")
 )
 
 // PeerReport is the answer of a rank.

@@ -130,7 +130,7 @@ func TestForget(t *testing.T) {
 		return extendedPeer(local, remote)
 	})
 	w.event(1, func(e *Core) {
-		e.Reports.Forget(e.Reports.Ask([]int{2, 0}, func() { t.Error("the question that was forgotten has ended") }))
+		e.Reports.Forget(e.Reports.Ask([]int{2, 0}, func() { t.Error("the question that was forgotten is done") }))
 	})
 	if got := w.ask(t, 1, 0); string(got[0].Report) != "1" {
 		t.Errorf("%+v", got)

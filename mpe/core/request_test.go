@@ -60,7 +60,7 @@ func TestCancel(t *testing.T) {
 			t.Errorf("%s: over %v, %v", tt.name, mine.Over, mine.Err)
 		}
 		if theirs != nil && theirs.Over == tt.cancelled {
-			t.Errorf("%s: the other rank's operation has ended: %v, %v", tt.name, theirs.Over, theirs.Err)
+			t.Errorf("%s: the other rank's operation is done: %v, %v", tt.name, theirs.Over, theirs.Err)
 		}
 		if theirs != nil && tt.cancelled { // the message is available to others
 			op := tt.op

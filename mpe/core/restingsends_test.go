@@ -142,7 +142,7 @@ func TestRestsOfAPeer(t *testing.T) {
 	w.event(0, func(e *Core) { e.peers[2].extended.cancelRests(ErrClosed) })
 	for _, n := range rests[2] {
 		if !e.Rests.Pending(n) {
-			t.Error("a send to rank 2 has ended before the peer agrees")
+			t.Error("a send to rank 2 is done before the peer agrees")
 		}
 	}
 	w.until(w.now + time.Second)

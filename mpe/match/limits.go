@@ -71,9 +71,9 @@ type OrderError struct {
 
 func (e *OrderError) Error() string {
 	if e.Queue == Posted {
-		return fmt.Sprintf("match: a receive cannot be posted again at place %d: it is taken or was never given (the last was %d); use what PostOrder returned after its Post", e.Order, e.Last)
+		return fmt.Sprintf("match: a receive cannot be posted again at place %d: it is in use or was never assigned (the last was %d); use the value that PostOrder returned after Post", e.Order, e.Last)
 	}
-	return fmt.Sprintf("match: a message cannot be restored to place %d: it is taken or was never given (the last was %d); use what Order returned after its Arrive", e.Order, e.Last)
+	return fmt.Sprintf("match: a message cannot be restored to place %d: it is in use or was never assigned (the last was %d); use the value that Order returned after Arrive", e.Order, e.Last)
 }
 
 // Queue identifies one of the two queues.

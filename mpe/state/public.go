@@ -190,7 +190,7 @@ func fields[To, From any](from From) (to To) {
 		err = json.Unmarshal(text, &to)
 	}
 	if err != nil {
-		panic(fmt.Sprintf("%T is no %T: %v", from, to, err)) // fields of one name have one type
+		panic(fmt.Sprintf("%T is not a %T: %v", from, to, err)) // fields of one name have one type
 	}
 	return to
 }
@@ -216,7 +216,7 @@ func (p *Public) compress() []byte {
 	var b bytes.Buffer
 	w, _ := flate.NewWriter(&b, flate.BestSpeed) // the level is valid
 	if err := json.NewEncoder(w).Encode(p); err != nil {
-		panic(fmt.Sprintf("a report is no JSON: %v", err)) // impossible for these types
+		panic(fmt.Sprintf("a report is not JSON: %v", err)) // impossible for these types
 	}
 	_ = w.Close() // a Buffer returns no errors
 	return b.Bytes()
@@ -266,7 +266,7 @@ func clean(s string) string {
 }
 
 // ErrInvalid means that the answer of a rank is not a report of that rank.
-var ErrInvalid = errors.New("what it has answered is no report")
+var ErrInvalid = errors.New("its answer is not a report")
 
 // DecodePublic decodes the answer of a rank, of at most MaxReport bytes. ranks is the number of ranks of its
 // cluster. The error matches ErrInvalid.
@@ -308,7 +308,7 @@ func (p *Public) check(rank, ranks int) error {
 			named = append(named, *c.Root)
 		}
 		if slices.ContainsFunc(named, foreign) {
-			return fmt.Errorf("its call %d has ranks that there are not", c.Number)
+			return fmt.Errorf("its call %d names ranks that do not exist", c.Number)
 		}
 	}
 	return nil

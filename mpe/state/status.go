@@ -62,7 +62,7 @@ func (s *Status) Member(rank int) *Member {
 func (s *Status) Doubts() []string {
 	var doubts []string
 	if s.Foreign != nil {
-		doubts = append(doubts, fmt.Sprintf("job %s belongs to user %d, whose processes may answer anything: nothing "+
+		doubts = append(doubts, fmt.Sprintf("job %s belongs to user %d, whose processes are not trusted: nothing "+
 			"of it is verified but their numbers", s.Job, *s.Foreign))
 	}
 	if len(s.Silent) > 0 {

@@ -96,7 +96,7 @@ const maxFiles = 256
 // rank: state kept by another one from now on is lost.
 func Open(dir *privatedir.Dir, owner Owner, peers []Peer) (*File, error) {
 	if len(peers) > maxPeers {
-		return nil, fmt.Errorf("%d peers: at most %d are kept", len(peers), maxPeers)
+		return nil, fmt.Errorf("%d peers: state is kept for at most %d", len(peers), maxPeers)
 	}
 	boot, err := bootID()
 	if err != nil {

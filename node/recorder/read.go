@@ -221,7 +221,7 @@ func (rd *Reader) packet(units []pcapng.Unit, f found) []pcapng.Unit {
 		u.Src = netip.AddrPortFrom(from, binary.BigEndian.Uint16(u.Data[addressLen-2:]))
 		u.Dst, _, _ = rd.of(f.of.rank, f.of.rank)
 		u.Data = u.Data[addressLen:]
-		u.Comments = append(u.Comments, fmt.Sprintf("rank %d: dropped, the address is no rank's", f.of.rank))
+		u.Comments = append(u.Comments, fmt.Sprintf("rank %d: dropped, the address belongs to no rank", f.of.rank))
 	} else {
 		u.Src, u.Dst, u.Proto = rd.of(f.of.rank, int(f.peer))
 		if f.kind == entryReceived {

@@ -98,7 +98,7 @@ func TestUnits(t *testing.T) {
 		`3ms 10.0.0.1>10.0.0.2 32+0 ["rank 0: crossed"]`,
 		`4ms 10.0.0.2>10.0.0.1 44+956 ["rank 0: dropped, stale"]`,
 		`5ms 10.0.0.2>10.0.0.1 0+4 []`,
-		`6ms 10.9.9.9>10.0.0.1 4+0 ["rank 0: dropped, the address is no rank's"]`,
+		`6ms 10.9.9.9>10.0.0.1 4+0 ["rank 0: dropped, the address belongs to no rank"]`,
 	}
 	if got := lines(readAll(r)); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

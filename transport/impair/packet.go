@@ -54,7 +54,7 @@ func parseKinds(text string) (s Kinds, err error) {
 			}
 		}
 		if !found {
-			return 0, fmt.Errorf("%s is no type of packet%s: the types are %s", strictyaml.Quote(name),
+			return 0, fmt.Errorf("%s is not a packet type%s: the types are %s", strictyaml.Quote(name),
 				strictyaml.DidYouMean(strings.ToUpper(name), kindNames()), strings.Join(kindNames(), ", "))
 		}
 	}

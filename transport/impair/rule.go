@@ -134,15 +134,15 @@ var words = []Word{
 		at(func(r *Rule) *Percent { return &r.Corrupt }, parsePercent, Percent.String)},
 	{"delay", "time", true, both, "delay packets, as in 5ms or 1ms~5ms",
 		at(func(r *Rule) *Span { return &r.Delay }, parseSpan, Span.String)},
-	{"rate", "bytes", true, both, "let this many bytes a second pass in each direction, as in 10MiB",
+	{"rate", "bytes", true, both, "limit each direction to this many bytes a second, as in 10MiB",
 		at(func(r *Rule) *bytesize.Size { return &r.Rate }, parseSize, formatSize)},
-	{"queue", "bytes", true, Datagrams, "bytes that may wait for that; others are lost (default: 256KiB)",
+	{"queue", "bytes", true, Datagrams, "bytes that may queue for the rate; more are lost (default: 256KiB)",
 		at(func(r *Rule) *bytesize.Size { return &r.Queue }, parseSize, formatSize)},
-	{"partition", "", true, both, "let nothing pass: lose datagrams, stall connections",
+	{"partition", "", true, both, "block everything: lose datagrams, stall connections",
 		field{func(r *Rule, _ string) error { r.Partition = true; return nil }, func(*Rule) string { return "" }}},
 	{"reset", "percent", true, Streams, "reset the connection that packets are sent on",
 		at(func(r *Rule) *Percent { return &r.Reset }, parsePercent, Percent.String)},
-	{"close", "percent", true, Streams, "close the direction of the connection behind packets",
+	{"close", "percent", true, Streams, "close the direction of the connection after packets",
 		at(func(r *Rule) *Percent { return &r.Close }, parsePercent, Percent.String)},
 }
 
@@ -163,7 +163,7 @@ func ParseRule(line string) (Rule, error) {
 			return Rule{}, fmt.Errorf("unknown word %s%s: the words are %s", strictyaml.Quote(name),
 				strictyaml.DidYouMean(name, wordNames()), strings.Join(wordNames(), ", "))
 		case seen[name]:
-			return Rule{}, fmt.Errorf("%s is in it twice: remove one of them", name)
+			return Rule{}, fmt.Errorf("%s appears twice: remove one of them", name)
 		case w.Value != "" && len(fields) == 0:
 			return Rule{}, fmt.Errorf("%s has no value: it is followed by %s", name, w.Value)
 		}
@@ -187,7 +187,7 @@ func (r *Rule) complete(has map[string]bool) error {
 	}
 	switch {
 	case !fault:
-		return errors.New("it has no fault: add one, such as loss 5%")
+		return errors.New("no fault given: add one, such as loss 5%")
 	case has["burst"] && !has["loss"]:
 		return errors.New("burst without loss: add loss, or remove burst")
 	case has["late"] && !has["duplicate"] && !has["reorder"]:
@@ -256,7 +256,7 @@ func (r *Rule) Check(m Medium, ranks []netip.Addr) error {
 		set := w.get(r) != "" || w.Value == "" && r.Partition
 		if set && w.On&m == 0 {
 			if m == Streams {
-				return fmt.Errorf("%s is not possible over tcp, which repairs what it loses: use delay, rate, corrupt, partition, reset or close", w.Name)
+				return fmt.Errorf("%s is not possible over tcp, which retransmits lost data: use delay, rate, corrupt, partition, reset or close", w.Name)
 			}
 			return fmt.Errorf("%s is not possible over udp, which has no connections: use loss or partition", w.Name)
 		}

@@ -44,34 +44,34 @@ func TestParseRule(t *testing.T) {
 
 func TestParseRuleErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                          "it has no fault: add one, such as loss 5%",
-		"from 0":                    "it has no fault",
+		"":                          "no fault given: add one, such as loss 5%",
+		"from 0":                    "no fault given",
 		"lost 5%":                   `unknown word "lost" (did you mean "loss"?): the words are from, to, packet,`,
 		"loss":                      "loss has no value: it is followed by percent",
-		"loss 5":                    `loss: "5" is no percentage: give more than 0% and at most 100%, as in 0.5%`,
-		"loss 0%":                   `loss: "0%" is no percentage`,
-		"loss NaN%":                 `loss: "NaN%" is no percentage`,
-		"loss 100.1%":               `loss: "100.1%" is no percentage`,
-		"loss 5% loss 6%":           "loss is in it twice: remove one of them",
+		"loss 5":                    `loss: "5" is not a percentage: give more than 0% and at most 100%, as in 0.5%`,
+		"loss 0%":                   `loss: "0%" is not a percentage`,
+		"loss NaN%":                 `loss: "NaN%" is not a percentage`,
+		"loss 100.1%":               `loss: "100.1%" is not a percentage`,
+		"loss 5% loss 6%":           "loss appears twice: remove one of them",
 		"burst 3 delay 1ms":         "burst without loss",
 		"late 1ms loss 1%":          "late without duplicate and reorder",
 		"queue 1KiB loss 1%":        "queue without rate",
 		"loss 90% burst 2":          "loss 90% in bursts of 2 is not possible: bursts would have to follow each other without a gap, so make them longer",
-		"loss 1% burst 0.5":         `burst: "0.5" is no length of a burst`,
-		"delay 5":                   `delay: "5" is no time from 0s to 24h: give a number with its unit, as in 5ms`,
+		"loss 1% burst 0.5":         `burst: "0.5" is not a burst length`,
+		"delay 5":                   `delay: "5" is not a time from 0s to 24h: give a number with its unit, as in 5ms`,
 		"delay 0s":                  `delay: "0s" has no effect: give a longer time`,
-		"delay 5ms~1ms":             `delay: "5ms~1ms" does not go up: write the shorter time first`,
-		"delay 25h":                 `delay: "25h" is no time from 0s to 24h`,
+		"delay 5ms~1ms":             `delay: "5ms~1ms" is in descending order: write the shorter time first`,
+		"delay 25h":                 `delay: "25h" is not a time from 0s to 24h`,
 		"for 0s loss 1%":            `for: "0s" has no effect`,
 		"rate 0 ":                   `rate: "0" is not 1 byte to 1024GiB`,
 		"rate fast":                 `rate: "fast" is not a size`,
-		"nth 0 loss 1%":             `nth: "0" is no number or range from 1 up: write 3, or 3-7`,
-		"nth 7-3 loss 1%":           `nth: "7-3" is no number or range`,
-		"from x loss 1%":            `from: "x" is no rank, range of ranks or IP address: write 0, 2-5 or 10.0.0.7`,
-		"to 0-1048577 loss 1%":      `to: "0-1048577" is no rank`,
-		"packet DATE partition":     `packet: "DATE" is no type of packet (did you mean "DATA"?): the types are PAYLOAD, SEND_REQUEST, CLEAR_TO_SEND, DATA, ACK, ERROR`,
-		"partition partition":       "partition is in it twice",
-		"duplicate 1%  corrupt 5%%": `corrupt: "5%%" is no percentage`,
+		"nth 0 loss 1%":             `nth: "0" is not a number or range from 1 up: write 3, or 3-7`,
+		"nth 7-3 loss 1%":           `nth: "7-3" is not a number or range`,
+		"from x loss 1%":            `from: "x" is not a rank, range of ranks or IP address: write 0, 2-5 or 10.0.0.7`,
+		"to 0-1048577 loss 1%":      `to: "0-1048577" is not a rank`,
+		"packet DATE partition":     `packet: "DATE" is not a packet type (did you mean "DATA"?): the types are PAYLOAD, SEND_REQUEST, CLEAR_TO_SEND, DATA, ACK, ERROR`,
+		"partition partition":       "partition appears twice",
+		"duplicate 1%  corrupt 5%%": `corrupt: "5%%" is not a percentage`,
 	} {
 		_, err := ParseRule(text)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -84,7 +84,7 @@ func TestParseRuleErrors(t *testing.T) {
 // exist.
 func TestCheck(t *testing.T) {
 	for _, tt := range []struct{ rule, udp, tcp string }{
-		{"loss 1%", "", "loss is not possible over tcp, which repairs what it loses: use delay, rate, corrupt, partition, reset or close"},
+		{"loss 1%", "", "loss is not possible over tcp, which retransmits lost data: use delay, rate, corrupt, partition, reset or close"},
 		{"duplicate 1%", "", "duplicate is not possible over tcp"},
 		{"reorder 1%", "", "reorder is not possible over tcp"},
 		{"rate 1MiB queue 1KiB", "", "queue is not possible over tcp"},
@@ -118,7 +118,7 @@ func TestScript(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for text, want := range map[string]string{
-		"rules: [loss 5]":            `f.yaml:1: rules[0]: loss: "5" is no percentage`,
+		"rules: [loss 5]":            `f.yaml:1: rules[0]: loss: "5" is not a percentage`,
 		"rules:\n  - loss 5%\n  - x": `f.yaml:3: rules[1]: unknown word "x"`,
 		"sed: 7":                     `f.yaml:1: unknown key "sed" (did you mean "seed"?)`,
 		"rules: {loss: 5%}":          "f.yaml:1: rules: want a list here, not keys with values",

@@ -18,7 +18,7 @@ func parsePercent(text string) (Percent, error) {
 	number, ok := strings.CutSuffix(text, "%")
 	x, err := strconv.ParseFloat(number, 64)
 	if !ok || err != nil || !(x > 0 && x <= 100) {
-		return 0, fmt.Errorf("%s is no percentage: give more than 0%% and at most 100%%, as in 0.5%%", strictyaml.Quote(text))
+		return 0, fmt.Errorf("%s is not a percentage: give more than 0%% and at most 100%%, as in 0.5%%", strictyaml.Quote(text))
 	}
 	return Percent(x), nil
 }
@@ -40,7 +40,7 @@ const longest = 24 * time.Hour
 func parseTime(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 || d > longest {
-		return 0, fmt.Errorf("%s is no time from 0s to 24h: give a number with its unit, as in 5ms", strictyaml.Quote(text))
+		return 0, fmt.Errorf("%s is not a time from 0s to 24h: give a number with its unit, as in 5ms", strictyaml.Quote(text))
 	}
 	return d, nil
 }
@@ -76,7 +76,7 @@ func parseSpan(text string) (s Span, err error) {
 		return s, fmt.Errorf("%s has no effect: give a longer time", strictyaml.Quote(text))
 	}
 	if s.Max < s.Min {
-		return s, fmt.Errorf("%s does not go up: write the shorter time first", strictyaml.Quote(text))
+		return s, fmt.Errorf("%s is in descending order: write the shorter time first", strictyaml.Quote(text))
 	}
 	return s, nil
 }
@@ -107,7 +107,7 @@ func parseRange(text string) (r Range, err error) {
 	r.First, err = strconv.Atoi(first)
 	r.Last, err2 = strconv.Atoi(last)
 	if err != nil || err2 != nil || r.First < 1 || r.Last < r.First {
-		return Range{}, fmt.Errorf("%s is no number or range from 1 up: write 3, or 3-7", strictyaml.Quote(text))
+		return Range{}, fmt.Errorf("%s is not a number or range from 1 up: write 3, or 3-7", strictyaml.Quote(text))
 	}
 	return r, nil
 }
@@ -148,7 +148,7 @@ func parseEnds(text string) (ends Ends, err error) {
 		a, errA := strconv.ParseUint(first, 10, 32)
 		b, errB := strconv.ParseUint(last, 10, 32)
 		if errA != nil || errB != nil || b < a || b > maxRank {
-			return nil, fmt.Errorf("%s is no rank, range of ranks or IP address: write 0, 2-5 or 10.0.0.7", strictyaml.Quote(item))
+			return nil, fmt.Errorf("%s is not a rank, range of ranks or IP address: write 0, 2-5 or 10.0.0.7", strictyaml.Quote(item))
 		}
 		ends = append(ends, End{First: int(a), Last: int(b)})
 	}
@@ -198,7 +198,7 @@ func (e Ends) resolve(ranks []netip.Addr) ([]bool, error) {
 func parseBurst(text string) (float64, error) {
 	x, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(x >= 1 && x <= 1e6) {
-		return 0, fmt.Errorf("%s is no length of a burst: give a number from 1 up", strictyaml.Quote(text))
+		return 0, fmt.Errorf("%s is not a burst length: give a number from 1 up", strictyaml.Quote(text))
 	}
 	return x, nil
 }

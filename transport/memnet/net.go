@@ -123,7 +123,7 @@ func (n *Net) deliver(to int, a mpe.RxPacket) {
 // check returns an error if the network has no rank to.
 func (n *Net) check(to int) error {
 	if to < 0 || to >= len(n.bound) {
-		return fmt.Errorf("memnet: no rank %d: the network has ranks 0 to %d", to, len(n.bound)-1)
+		return fmt.Errorf("memnet: rank %d does not exist: the network has ranks 0 to %d", to, len(n.bound)-1)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func New(entries []Entry) (*Map, error) {
 		byAddr:  make(map[netip.AddrPort]int, len(entries)),
 	}
 	if len(entries) == 0 {
-		return nil, errors.New("rank map: there are no ranks in it: list every rank of the cluster")
+		return nil, errors.New("rank map: no ranks listed: list every rank of the cluster")
 	}
 	var mistakes []error
 	seen := make([]bool, len(entries))
@@ -59,7 +59,7 @@ func New(entries []Entry) (*Map, error) {
 		switch {
 		case e.Rank < 0 || e.Rank >= len(entries):
 			mistakes = append(mistakes, fmt.Errorf(
-				"rank map: there is a rank %d among %d ranks: number the ranks 0 to %d without a gap", e.Rank, len(entries), len(entries)-1))
+				"rank map: rank %d is out of range with %d ranks: number the ranks 0 to %d without a gap", e.Rank, len(entries), len(entries)-1))
 		case seen[e.Rank]:
 			mistakes = append(mistakes, fmt.Errorf(
 				"rank map: rank %d is listed twice, at %v and at %v: remove or renumber one", e.Rank, m.entries[e.Rank].Addr, e.Addr))
@@ -85,12 +85,12 @@ func New(entries []Entry) (*Map, error) {
 // place adds e to the indexes by address.
 func (m *Map) place(e Entry) error {
 	if first := m.entries[0]; first.Addr.Addr().Is4() != e.Addr.Addr().Is4() {
-		return fmt.Errorf("rank map: rank %d has the address %v and rank %d has %v: one of them is IPv4 and the other IPv6, and they cannot reach each other",
+		return fmt.Errorf("rank map: rank %d has the address %v and rank %d has %v: IPv4 and IPv6 addresses cannot reach each other: use one family",
 			first.Rank, first.Addr, e.Rank, e.Addr)
 	}
 	key := sourceKey(e.Addr)
 	if other, ok := m.byAddr[key]; ok {
-		return fmt.Errorf("rank map: ranks %d and %d are both at %v: give each an IP of its own, or at least a port of its own", other, e.Rank, e.Addr)
+		return fmt.Errorf("rank map: ranks %d and %d are both at %v: give each its own IP address, or at least its own port", other, e.Rank, e.Addr)
 	}
 	m.byAddr[key] = e.Rank
 	if _, taken := m.byIP[key.Addr()]; taken {
@@ -107,17 +107,17 @@ func (e *Entry) check() error {
 	var what string
 	switch {
 	case e.Kind != FPGA && e.Kind != CPU && e.Kind != Software:
-		return fmt.Errorf("rank map: rank %d has no kind: say whether it is %v, %v or %v", e.Rank, FPGA, CPU, Software)
+		return fmt.Errorf("rank map: rank %d has no kind: set it to %v, %v or %v", e.Rank, FPGA, CPU, Software)
 	case !ip.IsValid():
 		return fmt.Errorf("rank map: rank %d has no IP address", e.Rank)
 	case ip.IsUnspecified():
-		what = "stands for any address; peers identify a rank by its IP address, so give the one that they see"
+		what = "is the unspecified address; peers identify a rank by its IP address, so give the address that they see"
 	case ip.IsMulticast():
-		what = "is a multicast address; a rank needs one of its own"
+		what = "is a multicast address; give the rank's own address"
 	case ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
-		what = "is the broadcast address; a rank needs one of its own"
+		what = "is the broadcast address; give the rank's own address"
 	case e.Addr.Port() == 0:
-		what = "has port 0, which peers cannot send to; the usual port is 2718"
+		what = "has port 0, which peers cannot send to; the default port is 2718"
 	default:
 		return nil
 	}

@@ -71,9 +71,9 @@ func TestNewNamesTheMistake(t *testing.T) {
 		{"no kind", []Entry{entry(0, "10.0.0.1:1", "")}, "fpga, cpu or software"},
 		{"unknown kind", []Entry{entry(0, "10.0.0.1:1", "gpu")}, "no kind"},
 		{"no address", []Entry{entry(0, "", CPU)}, "no IP address"},
-		{"unspecified", []Entry{entry(0, "0.0.0.0:2718", CPU)}, "any address"},
-		{"unspecified, mapped", []Entry{entry(0, "[::ffff:0.0.0.0]:2718", CPU)}, "any address"},
-		{"unspecified IPv6", []Entry{entry(0, "[::]:2718", CPU)}, "any address"},
+		{"unspecified", []Entry{entry(0, "0.0.0.0:2718", CPU)}, "unspecified address"},
+		{"unspecified, mapped", []Entry{entry(0, "[::ffff:0.0.0.0]:2718", CPU)}, "unspecified address"},
+		{"unspecified IPv6", []Entry{entry(0, "[::]:2718", CPU)}, "unspecified address"},
 		{"multicast", []Entry{entry(0, "224.0.0.1:2718", CPU)}, "multicast"},
 		{"broadcast", []Entry{entry(0, "255.255.255.255:2718", CPU)}, "broadcast"},
 		{"port 0", []Entry{entry(0, "10.0.0.1:0", CPU)}, "port 0"},
@@ -94,7 +94,7 @@ func TestNewNamesTheMistake(t *testing.T) {
 
 func TestNewReportsEveryMistake(t *testing.T) {
 	_, err := New([]Entry{entry(0, "0.0.0.0:1", CPU), entry(1, "10.0.0.1:0", "")})
-	for _, want := range []string{"rank 0: 0.0.0.0:1 stands for any address", "rank 1 has no kind"} {
+	for _, want := range []string{"rank 0: 0.0.0.0:1 is the unspecified address", "rank 1 has no kind"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in %q", want, err)
 		}

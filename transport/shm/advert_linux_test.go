@@ -147,7 +147,7 @@ func TestGetUnreadable(t *testing.T) {
 		t.Error("what is there is not taken any more")
 	}
 	if linked, _ := b.Link(0); !linked {
-		t.Error("the link has ended")
+		t.Error("the link is closed")
 	}
 }
 

@@ -13,7 +13,7 @@ func advertiseTo(t *testing.T, w *writer, r *reader, id uint64) away {
 	t.Helper()
 	p, message := transporttest.Packet(0, 1, 1, 0), make([]byte, 100)
 	if !w.advertise(&p.Header, message, id) {
-		t.Fatal("there is no room")
+		t.Fatal("there is no space")
 	}
 	got, a, err := r.next()
 	r.release()
@@ -44,7 +44,7 @@ func TestAdvert(t *testing.T) {
 		for range MinRing / 64 { // overwrite its record
 			p := transporttest.Packet(0, 1, 1, 100)
 			if !w.put(&p.Header, p.Payload) {
-				t.Fatal("there is no room")
+				t.Fatal("there is no space")
 			}
 			if _, _, err := r.next(); err != nil {
 				t.Fatal(err)

@@ -43,7 +43,7 @@ func (c *Config) applyEnv() error {
 	case "off":
 		c.NoSingleCopy = true
 	default:
-		return fmt.Errorf("shm: %s: %q is not known: it is auto or off", EnvSingleCopy, v)
+		return fmt.Errorf("shm: %s: %q is not known: use auto or off", EnvSingleCopy, v)
 	}
 	return nil
 }

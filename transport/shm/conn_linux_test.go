@@ -149,7 +149,7 @@ func TestListenErrors(t *testing.T) {
 	}{
 		{Config{Rank: 2, Map: m}, "rank 2 is not in the rank map"},
 		{Config{Rank: 0}, "rank 0 is not in the rank map"},
-		{Config{Map: m, Ring: 1 << 17}, "a ring of 131072 bytes: it is a power of two from 262144 to 67108864, or 0"},
+		{Config{Map: m, Ring: 1 << 17}, "a ring of 131072 bytes: must be a power of two from 262144 to 67108864, or 0"},
 		{Config{Map: m, Ring: 3 << 19}, "a ring of 1572864 bytes"},
 		{Config{Map: m, Ring: MaxRing * 2}, "a ring of 134217728 bytes"},
 	} {
@@ -162,7 +162,7 @@ func TestListenErrors(t *testing.T) {
 		text string
 	}{
 		{ListenError{Rank: 1, Addr: m.Addr(1), Taken: true}, "another process is that rank already: stop it"},
-		{ListenError{Rank: 1, Addr: m.Addr(1), Err: ErrUnsupported}, "takes Linux; give its links transport: udp"},
+		{ListenError{Rank: 1, Addr: m.Addr(1), Err: ErrUnsupported}, "requires Linux; set transport: udp"},
 	} {
 		if !strings.Contains(tt.err.Error(), tt.text) {
 			t.Errorf("%v does not say %q", &tt.err, tt.text)
@@ -191,8 +191,8 @@ func TestWrongUse(t *testing.T) {
 		err, cause error
 		text       string
 	}{
-		{fpga, ErrNoPeer, "rank 0 cannot send to rank 2 (" + m.Addr(2).String() + "): this transport does not speak to that rank"},
-		{long, ErrBadPacket, "packet 1 of 1 has 32769 bytes of payload; it may have 32768"},
+		{fpga, ErrNoPeer, "rank 0 cannot send to rank 2 (" + m.Addr(2).String() + "): this transport does not reach that rank"},
+		{long, ErrBadPacket, "packet 1 of 1 has 32769 bytes of payload; at most 32768 are allowed"},
 		{nothing, nil, "Recv into an empty batch"},
 		{closed, mpe.ErrTransportClosed, ""},
 	} {

@@ -14,8 +14,8 @@ import (
 const copyTime = 5 * time.Second
 
 var (
-	errLate    = fmt.Errorf("it did not come within %v", copyTime)
-	errStalled = errors.New("its memory is not read any more, as a copy from there has not ended")
+	errLate    = fmt.Errorf("not received within %v", copyTime)
+	errStalled = errors.New("its memory is no longer read, because an earlier copy did not complete")
 )
 
 // copier reads memory of a peer's processes that is not resident.
@@ -126,7 +126,7 @@ func (c *copier) probe(r remote) (*pagemap, error) {
 		}
 		if pages, err = openPagemap(r.pid); err == nil && !rr.resident(pages, r.memoryID.addr, nonceLen) {
 			pages.close()
-			err = errors.New("the system does not say which memory is there")
+			err = errors.New("the system does not report which memory is mapped")
 		}
 		return err
 	}, func() { met <- struct{}{} })

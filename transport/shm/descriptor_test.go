@@ -14,7 +14,7 @@ func exposeTo(t *testing.T, w *writer, r *reader, id uint64) away {
 	t.Helper()
 	p := transporttest.Packet(0, 1, 1, 100)
 	if !w.expose(&p.Header, p.Payload, id) {
-		t.Fatal("there is no room")
+		t.Fatal("there is no space")
 	}
 	got, a, err := r.next()
 	if err != nil || !bytes.Equal(got, p.Header[:]) || cap(got) != len(got) || a.state == nil ||
@@ -72,7 +72,7 @@ func TestDescriptorsAreForgotten(t *testing.T) {
 			break
 		}
 		if !w.put(&p.Header, p.Payload) {
-			t.Fatal("there is no room")
+			t.Fatal("there is no space")
 		}
 		if _, _, err := r.next(); err != nil {
 			t.Fatal(err)

@@ -199,18 +199,18 @@ func (c *Conn) serve(l *link) {
 	if c.ctx.Err() != nil {
 		err = mpe.ErrTransportClosed
 	}
-	l.end(fmt.Errorf("the link to rank %d has ended: %w", p.rank, err))
+	l.end(fmt.Errorf("the link to rank %d is closed: %w", p.rank, err))
 	l.ended.Store(true)
 	c.notifyPoll()
 }
 
 // errClosed means that the peer has closed its Conn.
-var errClosed = errors.New("the peer has shut down")
+var errClosed = errors.New("the peer shut down")
 
-var errReplaced = errors.New("the peer has made a new one")
+var errReplaced = errors.New("the peer made a new one")
 
 // errNoProcess means that no process has bound the rank's socket.
-var errNoProcess = errors.New("no process of this host")
+var errNoProcess = errors.New("not a process of this host")
 
 // reportGone makes Poll report that the process of p is gone, unless there is a link to its successor.
 func (c *Conn) reportGone(p *peer) {

@@ -94,7 +94,7 @@ func TestAdvertisedMessages(t *testing.T) {
 		}
 	}
 	if n := dataPackets(engines[1]) - before; n != 0 {
-		t.Errorf("%d packets of DATA have come", n)
+		t.Errorf("%d packets of DATA arrived", n)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestMoreThanIsAdvertised(t *testing.T) {
 		asked := dataPackets(engines[1]) - before
 		// The longest has two packets, and advertised messages have none.
 		if want := map[bool]uint64{false: 2 + messages - advertSlots - 1, true: 0}[canceled]; asked != want {
-			t.Errorf("%d packets of DATA have come, want %d; canceled: %v", asked, want, canceled)
+			t.Errorf("%d packets of DATA arrived, want %d; canceled: %v", asked, want, canceled)
 		}
 		if used := conns[0].advertsTo(1); used != 0 {
 			t.Errorf("slots %#x are taken", used)
@@ -182,7 +182,7 @@ func TestAdvertOfAnEndedLink(t *testing.T) {
 		}
 	}
 	if dataPackets(engines[1]) == before {
-		t.Error("no packet of DATA has come")
+		t.Error("no packet of DATA arrived")
 	}
 }
 

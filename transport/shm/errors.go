@@ -9,14 +9,14 @@ import (
 // Causes of a SendError.
 var (
 	// ErrNoPeer means that the receiver is not another rank of kind rankmap.Software.
-	ErrNoPeer = errors.New("this transport does not speak to that rank")
+	ErrNoPeer = errors.New("this transport does not reach that rank")
 	// ErrBadPacket means that the packet is too long.
 	ErrBadPacket = errors.New("not a packet")
 )
 
 // ErrUnsupported is wrapped by the error of Listen on a system without the shared memory that this package
 // needs.
-var ErrUnsupported = errors.New("shared memory between ranks takes Linux")
+var ErrUnsupported = errors.New("shared memory between ranks requires Linux")
 
 // ListenError reports why a rank cannot share memory.
 type ListenError struct {
@@ -37,7 +37,7 @@ func (e *ListenError) Error() string {
 	text := fmt.Sprintf("rank %d cannot share memory as %v: ", e.Rank, e.Addr)
 	switch {
 	case !e.Taken:
-		return text + e.Err.Error() + "; give its links transport: udp to do without"
+		return text + e.Err.Error() + "; set transport: udp for its links to do without shared memory"
 	case e.PID == 0:
 		return text + "another process is that rank already: stop it, or change the rank's address in the rank map"
 	}

@@ -66,8 +66,8 @@ type hello struct {
 }
 
 var (
-	errNoHello   = errors.New("invalid hello (version mismatch?): all ranks have to run the same version of zrlmpid")
-	errVersion   = errors.New("all ranks of a host have to run the same version of zrlmpid")
+	errNoHello   = errors.New("invalid hello (version mismatch?): all ranks must run the same version of zrlmpid")
+	errVersion   = errors.New("all ranks of a host must run the same version of zrlmpid")
 	errOtherUser = errors.New("it is another user's process")
 	errHungUp    = errors.New("it closed the connection: it may be another version of zrlmpid, have another rank map, or run as another user")
 )
@@ -170,7 +170,7 @@ func (h *hello) parse(b []byte, lost bool) error {
 	h.memory.addr = binary.LittleEndian.Uint64(b[20:])
 	copy(h.memory.nonce[:], b[28:])
 	if h.purpose == wantLink && !ringSize(h.ring) {
-		return fmt.Errorf("its rings have %d bytes, which is not a size for a ring", h.ring)
+		return fmt.Errorf("its rings have %d bytes, which is not a valid ring size", h.ring)
 	}
 	return nil
 }

@@ -156,7 +156,7 @@ var once = []byte{1, 0, 0, 0, 0, 0, 0, 0}
 func checkBell(fd int) error {
 	kind, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 	if err == nil && kind != "anon_inode:[eventfd]" {
-		return fmt.Errorf("its bell is no eventfd but %s", kind)
+		return fmt.Errorf("its doorbell is %s, not an eventfd", kind)
 	}
 	return nil
 }

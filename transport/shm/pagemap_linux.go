@@ -27,7 +27,7 @@ type pagemap struct {
 func openPagemap(pid int) (*pagemap, error) {
 	fd, err := unix.Open(fmt.Sprintf("/proc/%d/pagemap", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("asking which memory of process %d is there: %w", pid, err)
+		return nil, fmt.Errorf("querying the memory map of process %d: %w", pid, err)
 	}
 	return &pagemap{fd: fd, page: uint64(os.Getpagesize())}, nil
 }

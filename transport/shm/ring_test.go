@@ -195,7 +195,7 @@ func TestWindowFits(t *testing.T) {
 			recordLen(protocol.ExtHeaderLen+MaxPayload) + // padding
 			ring/publishParts + pollBytes(ring) + recordLen(protocol.ExtHeaderLen+MaxPayload) // read and not given back
 		if acks := (ring - most) / recordLen(protocol.ExtHeaderLen+protocol.AckLen); acks < 64 {
-			t.Errorf("a ring of %d bytes has room for %d acknowledgements", ring, acks)
+			t.Errorf("a ring of %d bytes fits %d acknowledgements", ring, acks)
 		}
 		if payload < 2*MaxPayload {
 			t.Errorf("a ring of %d bytes: only %d in flight", ring, payload)

@@ -22,7 +22,7 @@ func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (sent int, err error)
 			most = maxSingleCopy
 		}
 		if n := len(packets[i].Payload); n > most {
-			return 0, c.sendError(peer, fmt.Errorf("%w: packet %d of %d has %d bytes of payload; it may have %d",
+			return 0, c.sendError(peer, fmt.Errorf("%w: packet %d of %d has %d bytes of payload; at most %d are allowed",
 				ErrBadPacket, i+1, len(packets), n, most))
 		}
 	}
@@ -103,7 +103,7 @@ func (l *link) showDistance() {
 // peer returns the peer with the given rank.
 func (c *Conn) peer(rank int) (*peer, error) {
 	if rank < 0 || rank >= len(c.peers) || c.peers[rank] == nil {
-		return nil, c.sendError(rank, fmt.Errorf("%w: it takes another rank of kind software", ErrNoPeer))
+		return nil, c.sendError(rank, fmt.Errorf("%w: use it for another rank of kind software", ErrNoPeer))
 	}
 	return c.peers[rank], nil
 }

@@ -101,7 +101,7 @@ func (in *inbox) disableSingleCopy(l *link, err error) {
 	p.unreadable = l.remote.nonce
 	p.mu.Unlock()
 	l.broken, l.unreadable, in.linksPending = true, true, true
-	l.end(fmt.Errorf("the link to rank %d has ended: %w", p.rank, err))
+	l.end(fmt.Errorf("the link to rank %d is closed: %w", p.rank, err))
 }
 
 // remoteOf returns the process at the other end of a link, and its pagemap, or nil if its memory cannot be

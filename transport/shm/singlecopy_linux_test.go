@@ -133,7 +133,7 @@ func TestEnvSingleCopy(t *testing.T) {
 		}
 	}
 	t.Setenv(EnvSingleCopy, "no")
-	if _, err := Listen(Config{Map: transporttest.Map(t, 2)}); err == nil || err.Error() != `shm: ZRLMPI_SINGLE_COPY: "no" is not known: it is auto or off` {
+	if _, err := Listen(Config{Map: transporttest.Map(t, 2)}); err == nil || err.Error() != `shm: ZRLMPI_SINGLE_COPY: "no" is not known: use auto or off` {
 		t.Errorf("got %v", err)
 	}
 }
@@ -179,7 +179,7 @@ func TestUnreadable(t *testing.T) {
 	}
 	if _, err := b.Link(0); err == nil {
 		t.Error("it is not said why there is no link")
-	} else if want := "the link to rank 0 has ended: reading the memory of process"; len(err.Error()) < len(want) || err.Error()[:len(want)] != want {
+	} else if want := "the link to rank 0 is closed: reading the memory of process"; len(err.Error()) < len(want) || err.Error()[:len(want)] != want {
 		t.Errorf("got %v", err)
 	}
 	if n, err := b.nap(batch); n != 1 || err != nil || batch[0].Kind != mpe.RxConnected {
@@ -242,7 +242,7 @@ func TestPipelined(t *testing.T) {
 		t.Error("it is taken from a peer that polls")
 	}
 	if !a.Sleep() {
-		t.Fatal("something has arrived")
+		t.Fatal("something was received")
 	}
 	if !b.Get(0, x.Advertised, dst) || !bytes.Equal(dst, p.Advertised) {
 		t.Error("it is not taken from a peer that sleeps")

@@ -32,7 +32,7 @@ type SharedIPError struct {
 
 // Error names the ranks.
 func (e *SharedIPError) Error() string {
-	return fmt.Sprintf("tcp: ranks %d and %d share %v, but ranks on TCP are identified by IP address: give each an IP of its own (on one machine: 127.0.0.1, 127.0.0.2 …), or use UDP",
+	return fmt.Sprintf("tcp: ranks %d and %d share %v, but ranks on TCP are identified by IP address: give each its own IP address (on one machine: 127.0.0.1, 127.0.0.2 …), or use UDP",
 		e.Rank, e.Other, e.IP)
 }
 
@@ -75,7 +75,7 @@ func (e *SendError) Error() string {
 	case e.Last != nil:
 		text += fmt.Sprintf("; last: %v", e.Last)
 	case errors.Is(e.Err, ErrNotConnected) && e.Peer < e.Rank:
-		text += fmt.Sprintf("; rank %d is the one to dial, and has not: is it running, with the same rank map?", e.Peer)
+		text += fmt.Sprintf("; rank %d must dial and has not: is it running, with the same rank map?", e.Peer)
 	}
 	return text
 }

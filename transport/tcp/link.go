@@ -91,9 +91,9 @@ func (p *peer) remove(l *link) {
 }
 
 var (
-	errReplaced   = errors.New("the peer has made a new connection")
+	errReplaced   = errors.New("the peer made a new connection")
 	errPeerClosed = errors.New("the peer closed the connection")
-	errMoved      = errors.New("the peer is said to be at another address now")
+	errMoved      = errors.New("the peer's address was changed")
 )
 
 // link is one connection to a peer.

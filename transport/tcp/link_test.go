@@ -35,7 +35,7 @@ func TestNotConnected(t *testing.T) {
 	low.Close()
 	high := start(t, Config{Rank: 1, Map: m})
 	err := high.SendData(0, protocol.CloudFPGA.Append(nil, protocol.Header{Type: protocol.Data}), nil, protocol.CPUShape())
-	if !errors.Is(err, ErrNotConnected) || !strings.Contains(err.Error(), "rank 0 is the one to dial") {
+	if !errors.Is(err, ErrNotConnected) || !strings.Contains(err.Error(), "rank 0 must dial") {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // was.
 func (c *Conn) Prepare(m *rankmap.Map, credentials *TLS) (move func(), err error) {
 	if m.Size() != c.cfg.Map.Size() || m.Addr(c.cfg.Rank) != c.local || (credentials == nil) != (c.cfg.TLS == nil) {
-		return nil, fmt.Errorf("tcp: rank %d at %v: a listener stays where it is, in a cluster of %d ranks, with TLS or without",
+		return nil, fmt.Errorf("tcp: rank %d at %v: the address, the number of ranks (%d) and TLS cannot change",
 			c.cfg.Rank, c.local, c.cfg.Map.Size())
 	}
 	if err := checkIPs(m); err != nil {

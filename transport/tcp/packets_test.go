@@ -74,10 +74,10 @@ func TestSendPacketsErrors(t *testing.T) {
 		err  error
 		text string
 	}{
-		{plain, "rank 2 cannot send to rank 1 (" + m.Addr(1).String() + "): the peer's profile does not allow it: it is v0.9, which has no such packets"},
-		{length, "the header of packet 2 of 2 says 5 bytes of payload, and there are 4"},
+		{plain, "rank 2 cannot send to rank 1 (" + m.Addr(1).String() + "): the peer's profile does not allow it: it is v0.9, which does not carry such packets"},
+		{length, "the header of packet 2 of 2 announces 5 bytes of payload, but it has 4"},
 		{long, "a packet with 32769 bytes of payload, but on a stream it has at most 32768"},
-		{header, "it is extended, which has other packets"},
+		{header, "it is extended, which carries other packets"},
 	} {
 		var sendErr *SendError
 		if !errors.As(tt.err, &sendErr) || !strings.Contains(tt.err.Error(), tt.text) {

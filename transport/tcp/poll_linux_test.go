@@ -79,7 +79,7 @@ func TestPollPartsOfPackets(t *testing.T) {
 func TestPollSleep(t *testing.T) {
 	c := newPolled(t, 2, nil)
 	if c.quiet(); !c.Sleep() || c.readable(0) {
-		t.Fatal("no sleep before anything has arrived")
+		t.Fatal("no sleep before anything was received")
 	}
 	conn := dial(t, c.cfg.Map.Addr(0).Addr(), c.LocalAddr())
 	if !c.readable(transporttest.Timeout) || c.Sleep() {

@@ -55,13 +55,13 @@ func TestRefusedDialers(t *testing.T) {
 		text  string
 	}{
 		"another authority": {shows(other.issue(t, valid(ip))), nil, "the certificate of the peer must be signed by the authority"},
-		"another IP":        {shows(a.issue(t, valid(m.Addr(1).Addr()))), nil, "not " + ip.String() + ": the certificate of the peer must bear"},
+		"another IP":        {shows(a.issue(t, valid(m.Addr(1).Addr()))), nil, "not " + ip.String() + ": the certificate of the peer must contain"},
 		"expired":           {shows(a.issue(t, expired(ip))), nil, "renew the certificate of the peer, or set the clock"},
 		"only for servers":  {shows(a.issue(t, forServers(ip))), nil, "must be for serverAuth and clientAuth"},
 		"no certificate":    {with(func(cfg *tls.Config) { cfg.Certificates = nil }), nil, "certificate"},
 		"TLS 1.2": {with(func(cfg *tls.Config) { cfg.MinVersion, cfg.MaxVersion = tls.VersionTLS12, tls.VersionTLS12 }), nil,
 			"client offered only unsupported versions"},
-		"plain": {nil, request(0, 1), "the peer speaks no TLS: give tls to both, or to neither"},
+		"plain": {nil, request(0, 1), "the peer does not use TLS: configure tls on both, or on neither"},
 	} {
 		conn := net.Conn(dial(t, ip, m.Addr(1)))
 		if tt.cfg != nil {
@@ -155,10 +155,10 @@ func TestRefusedAcceptors(t *testing.T) {
 		text string
 	}{
 		"another authority": {answers(other.issue(t, valid(ip))), nil, "the certificate of the peer must be signed by the authority"},
-		"another IP":        {answers(a.issue(t, valid(m.Addr(0).Addr()))), nil, "not " + ip.String() + ": the certificate of the peer must bear"},
+		"another IP":        {answers(a.issue(t, valid(m.Addr(0).Addr()))), nil, "not " + ip.String() + ": the certificate of the peer must contain"},
 		"expired":           {answers(a.issue(t, expired(ip))), nil, "renew the certificate of the peer, or set the clock"},
-		"TLS 1.2":           {old, nil, "the peer has refused the connection"},
-		"plain":             {nil, request(1, 0), "the peer speaks no TLS: give tls to both, or to neither"},
+		"TLS 1.2":           {old, nil, "the peer rejected the connection"},
+		"plain":             {nil, request(1, 0), "the peer does not use TLS: configure tls on both, or on neither"},
 	} {
 		conn := accept(tt.cfg, tt.says)
 		want(t, low, mpe.RxBroken, 1)
@@ -189,10 +189,10 @@ func TestSilentPeers(t *testing.T) {
 	middle := start(t, Config{Rank: 1, Map: m, TLS: a.issue(t, valid(m.Addr(1).Addr())), HandshakeTimeout: 50 * time.Millisecond,
 		Backoff: func(int) time.Duration { return time.Hour }})
 	want(t, middle, mpe.RxBroken, 2) // no accept yet
-	wantLast(t, middle, 2, "tls with "+m.Addr(2).String(), "no answer to the handshake: has the peer tls, too?")
+	wantLast(t, middle, 2, "tls with "+m.Addr(2).String(), "no answer to the handshake: does the peer have tls configured?")
 	conn := dial(t, m.Addr(0).Addr(), m.Addr(1))
 	want(t, middle, mpe.RxBroken, 0)
-	wantLast(t, middle, 0, "tls with "+transportAddr(conn).String(), "no answer to the handshake: has the peer tls, too?")
+	wantLast(t, middle, 0, "tls with "+transportAddr(conn).String(), "no answer to the handshake: does the peer have tls configured?")
 	alert := make([]byte, 7)
 	readFull(t, conn, alert)
 	if !isTLSRecord(alert[0]) {
@@ -213,7 +213,7 @@ func TestRefusedByTheAcceptor(t *testing.T) {
 	want(t, low, mpe.RxConnected, 1)
 	want(t, low, mpe.RxBroken, 1)
 	wantLast(t, high, 0, "the certificate of the peer must be signed")
-	wantLast(t, low, 1, "remote error: tls: ", "the peer has refused the connection, and knows why")
+	wantLast(t, low, 1, "remote error: tls: ", "the peer rejected the connection: see its log")
 }
 
 // TestTLSAndPlain gives only one of two ranks TLS: both report the mismatch.
@@ -239,7 +239,7 @@ func TestTLSAndPlain(t *testing.T) {
 			plain := 1 - secured
 			want(t, ends[plain], mpe.RxConnected, secured)
 			want(t, ends[plain], mpe.RxBroken, secured)
-			wantLast(t, ends[plain], secured, "the peer speaks TLS, and this rank does not: give tls to both, or to neither")
+			wantLast(t, ends[plain], secured, "the peer uses TLS and this rank does not: configure tls on both, or on neither")
 			if secured == 1 { // a dialer whose connection is closed does not know the reason
 				want(t, ends[secured], mpe.RxBroken, plain)
 			}
@@ -251,7 +251,7 @@ func TestTLSAndPlain(t *testing.T) {
 					t.Fatal("the reason is not reported")
 				}
 			}
-			wantLast(t, ends[secured], plain, "has the peer tls, too?")
+			wantLast(t, ends[secured], plain, "does the peer have tls configured?")
 		}
 	}
 }

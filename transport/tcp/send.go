@@ -23,7 +23,7 @@ func (c *Conn) SendData(peer int, header, payload []byte, _ protocol.Shape) erro
 // peer returns the peer with the given rank.
 func (c *Conn) peer(rank int) (*peer, error) {
 	if rank < 0 || rank >= len(c.peers) || c.peers[rank] == nil {
-		return nil, c.sendError(rank, fmt.Errorf("%w: it takes another rank of kind software", ErrNoPeer), nil)
+		return nil, c.sendError(rank, fmt.Errorf("%w: use it for another rank of kind software", ErrNoPeer), nil)
 	}
 	return c.peers[rank], nil
 }
@@ -34,7 +34,7 @@ func (c *Conn) send(rank int, header, payload []byte) error {
 		return err
 	}
 	if p.profile == protocol.Extended {
-		return c.sendError(rank, fmt.Errorf("%w: it is %v, which has other packets", ErrProfile, p.profile), nil)
+		return c.sendError(rank, fmt.Errorf("%w: it is %v, which carries other packets", ErrProfile, p.profile), nil)
 	}
 	if len(header) != protocol.HeaderLen {
 		return c.sendError(rank, fmt.Errorf("a header of %d bytes; a header has %d", len(header), protocol.HeaderLen), nil)

@@ -68,7 +68,7 @@ func parseCertificates(text []byte) (list []*x509.Certificate, err error) {
 		list = append(list, c)
 	}
 	if len(list) == 0 {
-		return nil, errors.New("there is no PEM block CERTIFICATE in it")
+		return nil, errors.New("it contains no PEM block CERTIFICATE")
 	}
 	return list, nil
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // errSpeaksTLS ends a plain connection on which TLS arrives.
-var errSpeaksTLS = errors.New("the peer speaks TLS, and this rank does not: give tls to both, or to neither")
+var errSpeaksTLS = errors.New("the peer uses TLS and this rank does not: configure tls on both, or on neither")
 
 // CredentialError reports a fault of the rank's own certificate, key or authority.
 type CredentialError struct {
@@ -67,11 +67,11 @@ func (e *TLSError) advice() string {
 	var op *net.OpError
 	switch {
 	case errors.As(e.Err, new(tls.RecordHeaderError)):
-		return ": the peer speaks no TLS: give tls to both, or to neither"
+		return ": the peer does not use TLS: configure tls on both, or on neither"
 	case errors.Is(e.Err, os.ErrDeadlineExceeded), errors.Is(e.Err, io.EOF), errors.Is(e.Err, syscall.ECONNRESET):
-		return ": no answer to the handshake: has the peer tls, too?"
+		return ": no answer to the handshake: does the peer have tls configured?"
 	case errors.As(e.Err, &op) && op.Op == "remote error":
-		return ": the peer has refused the connection, and knows why"
+		return ": the peer rejected the connection: see its log"
 	}
 	return certificateAdvice(e.Err, "the peer")
 }
@@ -81,7 +81,7 @@ func certificateAdvice(err error, whose string) string {
 	var invalid x509.CertificateInvalidError
 	switch {
 	case errors.As(err, new(x509.HostnameError)):
-		return fmt.Sprintf(": the certificate of %s must bear, as a subject alternative name, the IP address that the rank map gives", whose)
+		return fmt.Sprintf(": the certificate of %s must contain the IP address of the rank map as a subject alternative name", whose)
 	case errors.As(err, new(x509.UnknownAuthorityError)):
 		return fmt.Sprintf(": the certificate of %s must be signed by the authority that is configured here", whose)
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:

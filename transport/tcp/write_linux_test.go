@@ -28,7 +28,7 @@ func TestPollFlushes(t *testing.T) {
 			conn := c.dialed(0)
 			want := c.fill()
 			if c.inbox.asking.Load() != 1 {
-				t.Error("no goroutine is notified when there is room")
+				t.Error("no goroutine is notified when there is space")
 			}
 			var got []byte
 			piece := make([]byte, 99_999)

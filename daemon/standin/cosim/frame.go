@@ -204,7 +204,7 @@ type Result struct {
 }
 
 // ErrFrame reports a frame that violates the specification.
-var ErrFrame = errors.New("malformed frame from the simulator: its shim is not that of this version (zrlctl cosim new writes it)")
+var ErrFrame = errors.New("malformed frame from the simulator: its shim is of another version (zrlctl cosim new writes it)")
 
 // VersionError reports a simulator with a different frame format.
 type VersionError struct{ Got uint32 }
@@ -218,9 +218,9 @@ type BoundaryError struct{ Got, Want Boundary }
 
 func (e *BoundaryError) Error() string {
 	if e.Got.Network() {
-		return "the simulator has the network streams of a role with an MPE of its own, and this kernel the streams between role and MPE: write kernel: \"rtl-net:SIMULATOR\""
+		return "the simulator has the network streams of a role with its own MPE, but this kernel has the streams between role and MPE: write kernel: \"rtl-net:SIMULATOR\""
 	}
-	return "the simulator has the streams between role and MPE, and this kernel the network streams: write kernel: \"rtl:SIMULATOR\""
+	return "the simulator has the streams between role and MPE, but this kernel has the network streams: write kernel: \"rtl:SIMULATOR\""
 }
 
 // ParseHead parses the head of a frame. It returns the length of the body, at most MaxFrame - HeadLen.
@@ -247,7 +247,7 @@ func ParseHello(b []byte) (Hello, error) {
 	case h.Boundary >= boundaries:
 		return h, fmt.Errorf("%w: hello with boundary %d", ErrFrame, h.Boundary)
 	case h.FIFO == 0 || h.Boundary.Network() && h.FIFO < MinNetworkFIFO:
-		return h, fmt.Errorf("%w: hello with room for %d lines", ErrFrame, h.FIFO)
+		return h, fmt.Errorf("%w: hello with a capacity of %d lines", ErrFrame, h.FIFO)
 	}
 	return h, nil
 }

@@ -261,7 +261,7 @@ func (n *Network) take(s *streams, r Record, at uint64) error {
 		s.open, s.changed = uint32(r.Data), at
 		return nil
 	case kind == KindOutMeta && len(s.queued) == metaFIFO || kind == KindOutData && s.granted == 0:
-		return fmt.Errorf("%w: a transfer on %s at cycle %d, without room for it", ErrFrame, s.name(kind), at)
+		return fmt.Errorf("%w: a transfer on %s at cycle %d, without space for it", ErrFrame, s.name(kind), at)
 	case kind == KindOutMeta:
 		s.queued = append(s.queued, meta{r.Data, at})
 	default:
@@ -310,7 +310,7 @@ func (n *Network) begin(s *streams) {
 	case rank >= len(n.ports):
 		s.refused = fmt.Sprintf("dst_rank is %d: the cluster has ranks 0 to %d", rank, len(n.ports)-1)
 	case rank == n.rank:
-		s.refused = fmt.Sprintf("dst_rank is %d, that of the role itself", rank)
+		s.refused = fmt.Sprintf("dst_rank is %d, the role's own rank", rank)
 	case s.isTCP(): // a connection may use any ports
 	case m.dstPort() != n.ports[rank]:
 		s.refused = fmt.Sprintf("dst_port is %d: rank %d is at port %d", m.dstPort(), rank, n.ports[rank])
@@ -336,9 +336,9 @@ func (n *Network) collect(s *streams, r Record, at uint64) *FaultError {
 	problem, signal := "", "tkeep"
 	switch {
 	case r.Keep == 0 || r.Keep != keepOf(bytes):
-		problem = fmt.Sprintf("0x%02x: the bytes of a line are its first ones, 1 at least", r.Keep)
+		problem = fmt.Sprintf("0x%02x: the valid bytes of a line must be its first ones, at least 1", r.Keep)
 	case !last && bytes < lineLen:
-		problem = fmt.Sprintf("0x%02x on a line that is not the last: it has 8 bytes", r.Keep)
+		problem = fmt.Sprintf("0x%02x on a line that is not the last: all 8 bytes must be valid", r.Keep)
 	case length > 0 && s.come > length:
 		problem = fmt.Sprintf("0x%02x: len of the metadata is %d, and with this line the %s has %d bytes", r.Keep, length, s.unit(), s.come)
 	case tlast && s.come < length && !s.isTCP():
@@ -425,7 +425,7 @@ func (n *Network) Wait() Wait {
 	if !n.isOpen() && n.tcp.open == 0 && n.tcp.stats == (state.Datagrams{}) {
 		return Wait{"poROL_Nrc_Udp_Rx_ports", n.udp.changed, fmt.Sprintf("bit %d is 0: port %d is closed", n.ports[n.rank]-protocol.Port, n.ports[n.rank])}
 	}
-	return Wait{Since: n.moved, Text: "no datagram is under way"}
+	return Wait{Since: n.moved, Text: "no datagram is in progress"}
 }
 
 // wait returns the event that the streams wait for. moved is the cycle of the last transfer, used if the start
@@ -434,11 +434,11 @@ func (s *streams) wait(moved uint64) Wait {
 	since := &s.held.Since
 	switch {
 	case since[KindInData] != Never:
-		return Wait{s.name(KindInData) + "_tready", since[KindInData], fmt.Sprintf("low, with a line of a %s offered, and %d behind it", s.unit(), max(s.held.Lines, 1)-1)}
+		return Wait{s.name(KindInData) + "_tready", since[KindInData], fmt.Sprintf("low, with a line of a %s offered, and %d queued behind it", s.unit(), max(s.held.Lines, 1)-1)}
 	case since[KindInMeta] != Never:
 		return Wait{s.name(KindInMeta) + "_TREADY", since[KindInMeta], fmt.Sprintf("low, with the metadata of a %s offered", s.unit())}
 	case s.isTCP() && since[KindOutData] != Never && s.granted == 0 && len(s.early) == 0:
-		return Wait{Since: since[KindOutData], Text: "the other side of a TCP connection takes no more"}
+		return Wait{Since: since[KindOutData], Text: "the peer of a TCP connection accepts no more data"}
 	case s.busy:
 		return Wait{s.name(KindOutData) + "_tvalid", moved, fmt.Sprintf("low, after %d bytes of the %s to rank %d (cycle %d)", s.come, s.unit(), s.current.dstRank(), s.current.cycle)}
 	case len(s.queued) > 0:

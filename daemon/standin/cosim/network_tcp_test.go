@@ -75,7 +75,7 @@ func TestTCPRoom(t *testing.T) {
 	}
 	b.tcp = nothingHeld
 	if err := b.step(); err != nil || !b.network.RoomTCP() || !b.network.Between() || !b.last.More {
-		t.Errorf("there is no room when the role has taken all: %v", err)
+		t.Errorf("there is no space when the role has taken all: %v", err)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestTCPStalls(t *testing.T) {
 	if err := b.step(); err != nil || b.last.TCPLines != 0 || b.last.Lines == 0 {
 		t.Fatalf("%d lines are granted, %v", b.last.TCPLines, err)
 	}
-	if w := b.network.Wait(); w.Signal != "" || w.Since != b.tcp.Since[KindOutData] || w.Text != "the other side of a TCP connection takes no more" {
+	if w := b.network.Wait(); w.Signal != "" || w.Since != b.tcp.Since[KindOutData] || w.Text != "the peer of a TCP connection accepts no more data" {
 		t.Errorf("%+v", w)
 	}
 	if err := b.step(lines[170]); !errors.Is(err, ErrFrame) {
@@ -173,7 +173,7 @@ func TestTCPRefuses(t *testing.T) {
 		meta Record
 	}{
 		{"dst_rank is 3: the cluster has ranks 0 to 2: the chunk is dropped", chunkTo(3, 40000, 0, 0)},
-		{"dst_rank is 1, that of the role itself: the chunk is dropped", chunkTo(1, 40000, 0, 40)},
+		{"dst_rank is 1, the role's own rank: the chunk is dropped", chunkTo(1, 40000, 0, 40)},
 	} {
 		b := newNetBench(t)
 		transfers := append([]Record{tt.meta}, linesFrom(payloadOf(40))...)
@@ -194,8 +194,8 @@ func TestTCPRefuses(t *testing.T) {
 func TestTCPFindings(t *testing.T) {
 	line := func(keep uint8, last bool) Record { return Record{Kind: KindOutData, Keep: keep, Last: last} }
 	for want, transfers := range map[string][]Record{
-		"soNRC_Tcp_Data_tkeep at cycle 4: 0xf0: the bytes of a line are its first ones, 1 at least, in the chunk to rank 2 (cycle 3)": {chunkTo(2, 40000, 0, 0), line(0xf0, true)},
-		"soNRC_Tcp_Data_tkeep at cycle 5: 0xff: len of the metadata is 12, and with this line the chunk has 16 bytes":                 {chunkTo(2, 40000, 0, 12), line(0xff, false), line(0xff, true)},
+		"soNRC_Tcp_Data_tkeep at cycle 4: 0xf0: the valid bytes of a line must be its first ones, at least 1, in the chunk to rank 2 (cycle 3)": {chunkTo(2, 40000, 0, 0), line(0xf0, true)},
+		"soNRC_Tcp_Data_tkeep at cycle 5: 0xff: len of the metadata is 12, and with this line the chunk has 16 bytes":                           {chunkTo(2, 40000, 0, 12), line(0xff, false), line(0xff, true)},
 	} {
 		b := newNetBench(t)
 		err := b.step(tcpOf(transfers)...)
@@ -216,7 +216,7 @@ func TestTCPFindings(t *testing.T) {
 		held      Held
 		want      Wait
 	}{
-		{nil, waits(KindInData), Wait{"siNRC_Tcp_Data_tready", 2, "low, with a line of a chunk offered, and 0 behind it"}},
+		{nil, waits(KindInData), Wait{"siNRC_Tcp_Data_tready", 2, "low, with a line of a chunk offered, and 0 queued behind it"}},
 		{nil, waits(KindInMeta), Wait{"siNRC_Role_Tcp_Meta_TREADY", 2, "low, with the metadata of a chunk offered"}},
 		{append([]Record{chunkTo(0, 1, 0, 0)}, linesFrom(payloadOf(16))[:1]...), nothingHeld, Wait{"soNRC_Tcp_Data_tvalid", 4, "low, after 8 bytes of the chunk to rank 0 (cycle 3)"}},
 		{[]Record{chunkTo(0, 1, 0, 0)}, nothingHeld, Wait{"soNRC_Tcp_Data_tvalid", 3, "low, with the metadata of a chunk to rank 0 taken"}},

@@ -176,7 +176,7 @@ func TestNetworkRoom(t *testing.T) {
 		}
 		b.held = [2]uint32{}
 		if err := b.step(); err != nil || !b.network.Room() {
-			t.Errorf("there is no room when the role has taken all: %v", err)
+			t.Errorf("there is no space when the role has taken all: %v", err)
 		}
 	}
 }
@@ -237,7 +237,7 @@ func TestNetworkRefuses(t *testing.T) {
 		meta uint64
 	}{
 		{"dst_rank is 3: the cluster has ranks 0 to 2", packMeta(3, 0, 1, 0, 0)},
-		{"dst_rank is 1, that of the role itself", packMeta(1, 0, 1, 0, 0)},
+		{"dst_rank is 1, the role's own rank", packMeta(1, 0, 1, 0, 0)},
 		{"dst_port is 2718: rank 2 is at port 2720", packMeta(2, 2718, 1, 0, 0)},
 		{"dst_port is 2718: rank 2 is at port 2720", packMeta(2, 0, 1, 0, 0)},
 		{"src_port is 2719: the role's rank is at port 2718", packMeta(0, 0, 1, 2719, 0)},
@@ -270,7 +270,7 @@ func TestNetworkFaults(t *testing.T) {
 		transfers []Record
 		want      string
 	}{
-		"a hole":           {[]Record{metaTo(2, 0), line(0xff, false), line(0xf0, true)}, "soNRC_Udp_Data_tkeep at cycle 5: 0xf0: the bytes of a line are its first ones"},
+		"a hole":           {[]Record{metaTo(2, 0), line(0xff, false), line(0xf0, true)}, "soNRC_Udp_Data_tkeep at cycle 5: 0xf0: the valid bytes of a line must be its first ones"},
 		"no byte":          {[]Record{metaTo(2, 0), line(0, true)}, "soNRC_Udp_Data_tkeep at cycle 4: 0x00"},
 		"a part too early": {[]Record{metaTo(2, 0), line(0x0f, false), line(0xff, true)}, "soNRC_Udp_Data_tkeep at cycle 4: 0x0f on a line that is not the last"},
 		"longer than len":  {[]Record{metaTo(2, 12), line(0xff, false), line(0xff, true)}, "soNRC_Udp_Data_tkeep at cycle 5: 0xff: len of the metadata is 12, and with this line the datagram has 16 bytes"},
@@ -315,8 +315,8 @@ func TestNetworkWaits(t *testing.T) {
 		since     [kinds]uint64
 		want      Wait
 	}{
-		"nothing":       {nil, never, Wait{"", 1, "no datagram is under way"}},
-		"data":          {nil, waits(KindInData), Wait{"siNRC_Udp_Data_tready", 2, "low, with a line of a datagram offered, and 0 behind it"}},
+		"nothing":       {nil, never, Wait{"", 1, "no datagram is in progress"}},
+		"data":          {nil, waits(KindInData), Wait{"siNRC_Udp_Data_tready", 2, "low, with a line of a datagram offered, and 0 queued behind it"}},
 		"metadata":      {nil, waits(KindInMeta), Wait{"siNRC_Role_Udp_Meta_TREADY", 2, "low, with the metadata of a datagram offered"}},
 		"the rest":      {append([]Record{metaTo(0, 0)}, linesFrom(payloadOf(16))[:1]...), never, Wait{"soNRC_Udp_Data_tvalid", 4, "low, after 8 bytes of the datagram to rank 0 (cycle 3)"}},
 		"the lines":     {[]Record{metaTo(0, 0)}, never, Wait{"soNRC_Udp_Data_tvalid", 3, "low, with the metadata of a datagram to rank 0 taken"}},

@@ -227,7 +227,7 @@ func (p *Port) take(r Record, at uint64) error {
 	case r.Kind == KindOut && p.phase == collecting:
 		return p.collect(r, at)
 	case r.Kind == KindOut && len(p.early) == fifo || r.Kind == KindCall && p.queued:
-		return fmt.Errorf("%w: a transfer on %v at cycle %d, without room for it", ErrFrame, r.Kind, at)
+		return fmt.Errorf("%w: a transfer on %v at cycle %d, without space for it", ErrFrame, r.Kind, at)
 	case r.Kind == KindOut:
 		p.early = append(p.early, early{r, at})
 		return nil
@@ -261,7 +261,7 @@ func (p *Port) begin(c Call) error {
 	case int64(c.Rank) >= int64(p.size):
 		problem = fmt.Sprintf("rank is %d: the cluster has ranks 0 to %d", c.Rank, p.size-1)
 	case int64(c.Rank) == int64(p.rank):
-		problem = fmt.Sprintf("rank is %d, that of the role itself: a rank cannot exchange messages with itself", c.Rank)
+		problem = fmt.Sprintf("rank is %d, the role's own rank: a rank cannot exchange messages with itself", c.Rank)
 	case c.Words > p.room:
 		problem = fmt.Sprintf("count is %d: messages have at most %d words: raise kernel_options.words", c.Words, p.room)
 	}

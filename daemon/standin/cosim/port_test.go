@@ -93,7 +93,7 @@ func TestPortSends(t *testing.T) {
 			t.Error("the role has not taken the feedback")
 		}
 		if b.step(0, 1); !b.port.Between() {
-			t.Error("the call has not ended")
+			t.Error("the call is not done")
 		}
 	}
 }
@@ -238,7 +238,7 @@ func TestPortFaults(t *testing.T) {
 		"no such call":     {[]Record{call(4, 1, 0)}, "soMPIif_tdata", 1, "mpi_call is 4"},
 		"no such rank":     {[]Record{call(protocol.RecvInt, 1, 3)}, "soMPIif_tdata", 1, "rank is 3: the cluster has ranks 0 to 2"},
 		"a rank of 32 bit": {[]Record{call(protocol.RecvInt, 1, 1<<32-1)}, "soMPIif_tdata", 1, "rank is 4294967295"},
-		"itself":           {[]Record{call(protocol.RecvInt, 1, 1)}, "soMPIif_tdata", 1, "that of the role itself"},
+		"itself":           {[]Record{call(protocol.RecvInt, 1, 1)}, "soMPIif_tdata", 1, "the role's own rank"},
 		"too long":         {[]Record{call(protocol.RecvInt, 7, 0)}, "soMPIif_tdata", 1, "raise kernel_options.words"},
 	}
 	for name, tt := range tests {

@@ -128,7 +128,7 @@ func waits(s *state.Status) []Wait {
 			if k := p.Deferred; k != nil && !local[p.Rank] {
 				why := "has no matching receive posted"
 				if p.RequestsCleared() {
-					why = "has cleared it, and got no DATA"
+					why = "has cleared it and received no DATA"
 				}
 				ws = append(ws, Wait{
 					Rank: p.Rank, Peer: r.Rank, Remote: true, Direction: Send, For: protocol.ClearToSend, Seconds: k.Seconds,

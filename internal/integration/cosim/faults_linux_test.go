@@ -13,7 +13,7 @@ import (
 )
 
 // broken is the log message about a role that breaks a rule.
-const broken = "role breaks the rules of its interface"
+const broken = "role violates the rules of its interface"
 
 // onLast changes what a role does on the last line of a message.
 func onLast(to string) change {
@@ -43,14 +43,14 @@ var faultyRoles = map[string]struct {
 			{"siMPI_data_tready <= '1' when state = receive else '0';", "siMPI_data_tready <= '0';"},
 			{"if siMPI_data_tvalid = '1' then", "if siMPI_data_tvalid = '1' and siMPI_data_tready = '1' then"},
 		}, 9,
-		"siMPI_data_tready since cycle", "low, with line 1 of 5 of RECV_INT of 8192 words from rank 0", "role holds up a message",
+		"siMPI_data_tready since cycle", "low, with line 1 of 5 of RECV_INT of 8192 words from rank 0", "role stalls a message",
 	},
 	"takes no feedback": {
 		[]change{
 			{"siMPIFeB_tready   <= '1' when state = recv_end or state = send_end else '0';", "siMPIFeB_tready <= '0';"},
 			{"if siMPIFeB_tvalid = '1' then\n              state <= call_send;", "if siMPIFeB_tvalid = '1' and siMPIFeB_tready = '1' then\n              state <= call_send;"},
 		}, 9,
-		"siMPIFeB_tready since cycle", "low, with the feedback of RECV_INT", "role holds up a message",
+		"siMPIFeB_tready since cycle", "low, with the feedback of RECV_INT", "role stalls a message",
 	},
 	"makes no call": {
 		[]change{{"              call_valid <= '1';", "              call_valid <= '0';"}}, 9, "soMPIif_tvalid since cycle", "the role makes no call", "",

@@ -145,7 +145,7 @@ func TestNetworkHLS(t *testing.T) {
 			t.Fatal(err)
 		}
 		sim := s.Ranks[0].KernelStats.Simulation
-		return sim != nil && sim.Text == "no datagram is under way"
+		return sim != nil && sim.Text == "no datagram is in progress"
 	})
 	if err := socket.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
@@ -180,7 +180,7 @@ int main() {
 	c := startNetwork(t, build(t, "hls", change{1: program}), "", "")
 	until(t, "cycles", func() bool {
 		sim := c.simulation(t)
-		return sim != nil && sim.Cycle > 1000 && sim.Text == "no datagram is under way"
+		return sim != nil && sim.Cycle > 1000 && sim.Text == "no datagram is in progress"
 	})
 }
 

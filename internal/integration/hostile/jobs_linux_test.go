@@ -293,7 +293,7 @@ func (h *host) foreignJob(answer []byte) {
 			args = append(args, "--count", "1")
 		}
 		code, out := h.bounded(args...)
-		belongs := fmt.Sprintf("job %s belongs to user %d, whose processes may answer anything", named, asuser.Other)
+		belongs := fmt.Sprintf("job %s belongs to user %d, whose processes are not trusted", named, asuser.Other)
 		if !strings.Contains(out, belongs) || strings.ContainsAny(out, "\x1b\a") ||
 			strings.Contains(out, "\nno problems") || strings.Contains(out, "process 1 ") ||
 			strings.Contains(out, "no rank is waiting") || strings.Contains(out, "No rank is waiting") {

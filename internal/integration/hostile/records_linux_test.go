@@ -40,8 +40,8 @@ func (h *host) fail(socket string) {
 // settled waits until the daemon has written, or refused to write, the record of a failure.
 func (d *daemon) settled() {
 	d.h.Helper()
-	if !d.ended() && !strings.Contains(d.log.String(), "no records of failures are written") {
-		d.await("record of a failure")
+	if !d.ended() && !strings.Contains(d.log.String(), "failure records are disabled") {
+		d.await("failure record")
 	}
 }
 

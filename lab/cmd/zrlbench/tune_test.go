@@ -63,7 +63,7 @@ func TestTuneMistakes(t *testing.T) {
 		says string
 	}{
 		{"--ranks 1", exitUsage, "1 ranks: a collective has 2 to 128 here"},
-		{"--collectives brodcast", exitUsage, `there is no collective "brodcast" (did you mean "bcast"?)`},
+		{"--collectives brodcast", exitUsage, `unknown collective "brodcast" (did you mean "bcast"?)`},
 		{"--transports udp,tcp", exitUsage, "udp and tcp are both of the class network"},
 		{"--max-bytes 4kb", exitUsage, `--max-bytes "4kb": give a size, as in 64KiB or 16MiB`},
 		{"--max-bytes 0", exitUsage, `--max-bytes "0": give a size`},

@@ -80,11 +80,11 @@ func (r *Reader) ReadDone(d *Done) error {
 	}
 	switch {
 	case flags&flagError == 0 && failure != 0:
-		return Violationf("DONE without an error has %d bytes of one", failure)
+		return Violationf("DONE without an error has %d bytes of error text", failure)
 	case flags&flagError == 0:
 		return nil
 	case failure > maxFailure && failure <= r.Left:
-		return Violationf("DONE has an error of %d bytes: the longest has %d", failure, maxFailure)
+		return Violationf("DONE has an error of %d bytes: at most %d are allowed", failure, maxFailure)
 	}
 	if b, err = r.Take(failure); err != nil {
 		return err

@@ -202,7 +202,7 @@ func (r *Reader) Take(n int) ([]byte, error) {
 		return nil, Violationf("%v is %d bytes too short", r.Type, n-r.Left)
 	}
 	if n > peekLen {
-		return nil, Violationf("%v has a field of %d bytes: the longest has %d", r.Type, n, peekLen)
+		return nil, Violationf("%v has a field of %d bytes: at most %d are allowed", r.Type, n, peekLen)
 	}
 	b, err := r.br.Peek(n)
 	if err != nil {
@@ -243,7 +243,7 @@ func (r *Reader) Skip() error {
 // Text returns the rest of the body as a text.
 func (r *Reader) Text() (string, error) {
 	if r.Left > MaxText {
-		return "", Violationf("%v has a text of %d bytes: the longest has %d", r.Type, r.Left, MaxText)
+		return "", Violationf("%v has a text of %d bytes: at most %d are allowed", r.Type, r.Left, MaxText)
 	}
 	b, err := r.Take(r.Left)
 	return string(b), err

@@ -55,7 +55,7 @@ func (r *Reader) ReadHello() (h Hello, err error) {
 	case isHello(FrameType(b[4]), binary.BigEndian.Uint32(b)):
 		return h, byteOrder("length", Order.Uint32(b))
 	default:
-		return h, Violationf("the first frame is not HELLO: this is the socket by which programs attach to ranks of zrlmpid")
+		return h, Violationf("the first frame is not HELLO: this is the socket where programs attach to ranks of zrlmpid")
 	}
 	if err := r.Next(); err != nil {
 		return h, err
@@ -64,7 +64,7 @@ func (r *Reader) ReadHello() (h Hello, err error) {
 		return h, err
 	}
 	if string(b[:8]) != magic {
-		return h, Violationf("HELLO begins with %q and not with %q", b[:8], magic)
+		return h, Violationf("HELLO begins with %q instead of %q", b[:8], magic)
 	}
 	switch h.Version = Order.Uint32(b[8:]); h.Version {
 	case Version:
@@ -88,7 +88,7 @@ func isHello(t FrameType, length uint32) bool {
 
 // byteOrder is the violation of a HELLO with numbers in the other byte order.
 func byteOrder(field string, value uint32) error {
-	return Violationf("HELLO has its %s, %d, with the most significant byte first: numbers of the attach protocol have the least significant byte first",
+	return Violationf("HELLO has its %s, %d, in big-endian byte order: the attach protocol uses little-endian numbers",
 		field, bits.ReverseBytes32(value))
 }
 
@@ -191,7 +191,7 @@ func (r *Reader) ReadPeer(rank int) (p mpe.PeerInfo, err error) {
 		return p, err
 	}
 	if got := Order.Uint32(b); got != uint32(rank) {
-		return p, Violationf("PEER of rank %d where rank %d was due", got, rank)
+		return p, Violationf("PEER of rank %d instead of rank %d", got, rank)
 	}
 	flags := Order.Uint32(b[4:])
 	for i, set := range peerFlags(&p) {
@@ -346,7 +346,7 @@ func (r *Reader) ReadProbe() (p Start, err error) {
 	p.ID, p.Kind, p.Wait, p.Claim = Order.Uint64(b), OpProbe, b[8]&flagWait != 0, b[8]&flagClaim != 0
 	p.Peer, p.Tag, p.Comm = readMatch(b[12:])
 	if p.Comm == mpe.ClaimComm {
-		return p, Violationf("PROBE in communicator %d, which has the messages of matched probes", p.Comm)
+		return p, Violationf("PROBE in communicator %d, which is reserved for matched probes", p.Comm)
 	}
 	return p, nil
 }

@@ -77,7 +77,7 @@ func (w *ringWriter) room(want int) (int, error) {
 	}
 	read := w.Read.Load()
 	if w.pos-read > size {
-		return 0, Violationf("the counter of bytes read from a ring is %d where %d were written", read, w.pos)
+		return 0, Violationf("the counter of bytes read from a ring is %d, but %d were written", read, w.pos)
 	}
 	w.seen = read
 	return int(size - (w.pos - read)), nil
@@ -119,7 +119,7 @@ func (r *ringReader) available(want int) (int, error) {
 	}
 	written := r.Written.Load()
 	if written-r.pos > uint64(len(r.Data)) {
-		return 0, Violationf("the counter of bytes written to a ring of %d is %d where %d were read", len(r.Data), written, r.pos)
+		return 0, Violationf("the counter of bytes written to a ring of %d is %d, but %d were read", len(r.Data), written, r.pos)
 	}
 	r.seen = written
 	return int(written - r.pos), nil

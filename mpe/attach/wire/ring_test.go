@@ -71,7 +71,7 @@ func TestRingWakes(t *testing.T) {
 		t.Error("a writer is woken while little is free")
 	}
 	if w.waits() {
-		t.Error("a writer sleeps while there is room")
+		t.Error("a writer sleeps while there is space")
 	}
 	if _, wake, _ := r.get(buf[:n/2]); !wake {
 		t.Error("a writer is not woken")

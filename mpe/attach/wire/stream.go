@@ -81,7 +81,7 @@ func Notify(n chan<- struct{}) {
 }
 
 // ErrNothing means that there is nothing to read yet.
-var ErrNothing = errors.New("nothing has come")
+var ErrNothing = errors.New("no data received")
 
 // FarewellTime is how long a disconnected program has to read the reason.
 const FarewellTime = time.Second

@@ -198,7 +198,7 @@ func (m *symbols) verify(calls []coll.Call) error {
 			if have == want[i] || loose(i) || want[i].set == 0 && calls[r].InPlace {
 				continue
 			}
-			return wrong(r, 0, "byte %d of the result is %s, and must be %s", i, m.describe(have), m.describe(want[i]))
+			return wrong(r, 0, "byte %d of the result is %s, want %s", i, m.describe(have), m.describe(want[i]))
 		}
 	}
 	return nil

@@ -107,7 +107,7 @@ func (w *sharers) step(p *sharer, s *coll.Step) error {
 		return nil
 	case coll.StepCopy, coll.StepPack, coll.StepReduce:
 	default:
-		return fmt.Errorf("it is not for schedules that are in order")
+		return fmt.Errorf("it is not allowed in schedules that are in order")
 	}
 	from := p.rank
 	reads, writes := s.Extents()
@@ -143,7 +143,7 @@ func (w *sharers) reads(p, q *sharer, off, n int) error {
 	for i := max(off, 0); i < off+n && i < len(q.bytes); i++ {
 		b := &q.bytes[i]
 		if b.written > p.clock[q.rank] {
-			return fmt.Errorf("byte %d of rank %d's shared buffer, which that rank may not have written yet", i, q.rank)
+			return fmt.Errorf("byte %d of rank %d's shared buffer, which may not be written yet", i, q.rank)
 		}
 		if p == q {
 			continue
@@ -176,7 +176,7 @@ func proveShared(calls []coll.Call, programs []Program) error {
 	w := newSharers(programs, m, calls[0].Shared)
 	for r := range programs {
 		if !programs[r].InOrder {
-			return wrong(r, 0, "it is not in order, as that of rank 0 is")
+			return wrong(r, 0, "it is not in order, unlike the schedule of rank 0")
 		}
 	}
 	if err := w.run(); err != nil {
@@ -190,7 +190,7 @@ func proveShared(calls []coll.Call, programs []Program) error {
 	}
 	for _, p := range w.ranks {
 		if missing := slices.Index(p.clock, 0); missing >= 0 {
-			return wrong(p.rank, 0, "leaves before rank %d is known to have come", missing)
+			return wrong(p.rank, 0, "leaves before rank %d is known to have arrived", missing)
 		}
 	}
 	return nil

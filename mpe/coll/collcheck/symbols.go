@@ -90,7 +90,7 @@ func (s *sets) union(left, right uint32, ordered bool) (uint32, error) {
 	if ordered {
 		_, last := s.bounds(left)
 		if first, _ := s.bounds(right); first != last+1 {
-			return 0, fmt.Errorf("contributions up to rank %d are combined with those from rank %d on", last, first)
+			return 0, fmt.Errorf("contributions up to rank %d are combined with contributions from rank %d on", last, first)
 		}
 	}
 	n := s.of(set)
@@ -98,12 +98,12 @@ func (s *sets) union(left, right uint32, ordered bool) (uint32, error) {
 	return n, nil
 }
 
-var errUnwritten = errors.New("reads bytes that nobody has written")
+var errUnwritten = errors.New("reads bytes that were never written")
 
 // view returns n bytes of a buffer.
 func (m *symbols) view(rank int, at coll.Loc, n int) ([]symbol, error) {
 	if at.Buf < coll.SendBuf || at.Buf > coll.Shared || at.Buf == coll.Blank {
-		return nil, fmt.Errorf("buffer %d is not one", at.Buf)
+		return nil, fmt.Errorf("buffer %d does not exist", at.Buf)
 	}
 	b := m.bufs[rank][at.Buf]
 	if at.Off < 0 || n < 0 || at.Off > len(b)-n {
@@ -151,7 +151,7 @@ func (m *symbols) reduce(fromRank, rank int, s *coll.Step) error {
 	right := s.Kind == coll.StepReduceRight
 	switch {
 	case s.Into.Buf == coll.SendBuf || right && s.From.Buf != coll.Scratch:
-		return errors.New("writes to a buffer of the user's that it must not change")
+		return errors.New("writes to a user buffer that it must not change")
 	case s.Len%m.elem != 0:
 		return fmt.Errorf("%d bytes are not whole elements", s.Len)
 	}

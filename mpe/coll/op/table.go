@@ -94,7 +94,7 @@ var ErrUndefined = errors.New("operation is not defined for the type")
 // and, except for the rounding of floats, associative.
 func Lookup(o Op, t Type) (Func, error) {
 	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
-		return nil, fmt.Errorf("%v of %v: %w on a machine whose numbers are not those of the wire", o, t, ErrUndefined)
+		return nil, fmt.Errorf("%v of %v: %w on a machine whose number format differs from the wire format", o, t, ErrUndefined)
 	}
 	if o > MinLoc || t > Float64Loc || functions[t][o] == nil {
 		return nil, fmt.Errorf("%v of %v: %w", o, t, ErrUndefined)

@@ -173,7 +173,7 @@ func (s *service) records(who account, env []string) {
 	if err == nil {
 		s.t.Errorf("a message has arrived:\n%s", out)
 	}
-	s.log.waitFor(s.t, "record of a failure written")
+	s.log.waitFor(s.t, "failure record written")
 	out, err = s.tryWith(who, env, "/usr/bin/zrlctl", "status")
 	if err != nil || !strings.Contains(out, "packets before it: zrlctl analyze /") {
 		s.t.Errorf("the status names no record: %v\n%s", err, out)
