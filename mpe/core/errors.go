@@ -24,7 +24,7 @@ var (
 	// ErrCancelled means that the operation was cancelled.
 	ErrCancelled = errors.New("the operation was cancelled")
 	// ErrFull means that more operations or messages are waiting than the limits allow.
-	ErrFull = errors.New("too many operations are pending")
+	ErrFull = errors.New("too many operations wait")
 	// ErrPeerLost matches every *PeerLostError and *PeerFailedError.
 	ErrPeerLost = errors.New("the peer is gone")
 )
