@@ -334,6 +334,19 @@ func TestLongAgo(t *testing.T) {
 	}
 }
 
+// TestUnawaited: a rank whose program may not wait for what it has posted, because it computes, may be why others wait.
+func TestUnawaited(t *testing.T) {
+	for _, awaited := range []bool{true, false} {
+		posted := func(p *state.Peer) { p.Receiving.Awaited = awaited }
+		d := Of([]Source{{Status: status(3, host(0, peer(1, receiving(9))), host(1, peer(2, receiving(9), posted)),
+			standin(2, peer(1, receiving(9))))}}, After)
+		certain := slices.IndexFunc(d.Findings, func(f Finding) bool { return f.Certain })
+		if len(d.Findings) == 0 || (certain >= 0) != awaited || !awaited && !possible(&d.Findings[0], Computes) {
+			t.Errorf("%v: %s", awaited, d.Text())
+		}
+	}
+}
+
 // TestLastFailed: a rank that is in no call computes for certain, unless its last call has failed.
 func TestLastFailed(t *testing.T) {
 	for _, failed := range []bool{false, true} {

@@ -102,8 +102,9 @@ type roots struct {
 }
 
 type rootKey struct {
-	cause string
-	rank  int
+	cause   string
+	rank    int
+	certain bool
 }
 
 func newRoots(v *view) *roots {
@@ -186,27 +187,38 @@ func (r *roots) follow(start int) {
 	seen := map[int]bool{start: true}
 	cycles := map[int]int{} // a rank of each cycle, by its part
 	ended := false          // there is a cause that is no cycle
-	note := func(f *Finding) {
+	type step struct {
+		rank int
+		via  *edge // on the way, an operation for which its program may not wait
+	}
+	note := func(f *Finding, via *edge) {
 		ended = true
+		if via != nil && f.Certain {
+			f = f.unless(r.v.notBegun(via))
+		}
 		r.note(f, start)
 	}
-	for todo := []int{start}; len(todo) > 0; todo = todo[1:] {
-		rank := todo[0]
-		for _, e := range r.v.out[rank] {
+	for todo := []step{{rank: start}}; len(todo) > 0; todo = todo[1:] {
+		at := todo[0]
+		for _, e := range r.v.out[at.rank] {
+			via := at.via
+			if via == nil && at.rank != start && r.v.unawaited(e) {
+				via = e
+			}
 			switch {
 			case !r.v.old(e) || e.idle:
 			case e.found != nil:
 				r.noteUnknown(e)
-				note(e.found)
+				note(e.found, via)
 			case r.ends(e):
-				note(r.endOf(e))
+				note(r.endOf(e), via)
 			default:
-				if r.part[rank] == r.part[e.to] {
-					cycles[r.part[rank]] = rank
+				if r.part[at.rank] == r.part[e.to] {
+					cycles[r.part[at.rank]] = at.rank
 				}
 				if !seen[e.to] {
 					seen[e.to] = true
-					todo = append(todo, e.to)
+					todo = append(todo, step{e.to, via})
 				}
 			}
 		}
@@ -254,7 +266,29 @@ func (r *roots) endOf(e *edge) *Finding {
 	if again = r.v.programs([]*edge{e}); cause == Computes && (!f.Certain || len(again) > 0) {
 		f.Certain, f.Possible = false, append(again, r.v.otherwise(e)...)
 	}
+	if f.Certain && r.v.unawaited(e) {
+		f = f.unless(r.v.notBegun(e))
+	}
 	return f
+}
+
+// unawaited reports whether the program of a rank may not wait for an operation that it has posted.
+func (v *view) unawaited(e *edge) bool {
+	r := v.ranks[e.from]
+	return r != nil && r.Role != state.RoleStandin && e.call == nil && e.wait != nil && !e.wait.Awaited // kernels wait
+}
+
+// notBegun returns the cause that the program of a rank does not wait for what it has posted.
+func (v *view) notBegun(e *edge) Possibility {
+	return possibility(infer.Computes, e.from, e.to, "rank %d computes, and has not begun to wait for what it has posted", e.from)
+}
+
+// unless returns the finding as one of two possibilities.
+func (f *Finding) unless(other Possibility) *Finding {
+	open := *f
+	open.Certain, open.Waiting = false, []int{}
+	open.Possible = []Possibility{possibility(infer.Cause(f.Cause), f.Rank, f.Peer, "%s", f.Why), other}
+	return &open
 }
 
 // noteUnknown notes that a rank that is waited for has not been asked.
@@ -270,7 +304,7 @@ const similar = 0.5
 
 // note keeps a finding, of which the oldest wait speaks for all, and that a rank waits because of it.
 func (r *roots) note(f *Finding, waiting int) {
-	key := rootKey{f.Cause, f.Rank}
+	key := rootKey{f.Cause, f.Rank, f.Certain}
 	known := r.found[key]
 	switch {
 	case known == nil:
@@ -327,9 +361,8 @@ func (r *roots) cycle(rank int) *Finding {
 		switch {
 		case e.deferred != nil:
 			f.Possible = append(f.Possible, goneOn(e))
-		case e.call == nil && !e.wait.Awaited && r.v.ranks[e.from].Role != state.RoleStandin: // whose kernels wait
-			f.Possible = append(f.Possible, possibility(infer.Computes, e.from, e.to, "rank %d computes, and has not begun to wait "+
-				"for what it has posted", e.from))
+		case r.v.unawaited(e):
+			f.Possible = append(f.Possible, r.v.notBegun(e))
 		}
 	}
 	if len(f.Possible) > 0 {

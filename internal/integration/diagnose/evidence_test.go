@@ -14,7 +14,10 @@ import (
 // the same evidence cannot be distinguished there.
 func (c *cluster) evidence(ranks []int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s", c.kind.name)
+	b.WriteString(c.kind.name)
+	if c.attached {
+		b.WriteString(", attached")
+	}
 	for _, rank := range ranks {
 		n := c.nodes[rank]
 		fmt.Fprintf(&b, " | %s %s", n.processState(), n.callState())
@@ -47,7 +50,7 @@ func (n *node) processState() string {
 }
 
 func (n *node) callState() string {
-	s := n.program.current
+	s := n.seenCall()
 	if s == nil {
 		return "in no call"
 	}
@@ -65,11 +68,20 @@ func (n *node) callState() string {
 	return fmt.Sprintf("%s %s, %s, %v, tag %d comm %d", what, n.c.nodes[s.peer].kind, long, s.datatype, s.tag, s.comm)
 }
 
+// seenCall returns the call that the program of a node is in, as far as that can be seen: of an attached one only what it has
+// posted is known.
+func (n *node) seenCall() *step {
+	if n.c.attached && n.kind == host {
+		return n.program.posted
+	}
+	return n.program.current
+}
+
 // callEvidence lists the types of the packets that a node and a peer have exchanged since the node's call began, in the
 // order of first appearance, with a + for more than one; and whether the node had received packets before.
 func (n *node) callEvidence(peer int) string {
 	p := n.program
-	s := p.current
+	s := n.seenCall()
 	if s != nil && s.call == 0 && s.peer != peer {
 		return ""
 	}

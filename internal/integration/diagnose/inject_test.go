@@ -419,6 +419,20 @@ func ofPrograms() (list []injection) {
 		})
 		return truth{fault: faultComputes, rank: rank, other: -1}, true
 	})
+	add("computes, and has posted a receive ahead", func(c *cluster) (truth, bool) {
+		rank := any(c)
+		p := c.nodes[rank].program
+		if len(c.nodes) < 3 || c.nodes[rank].kind != host {
+			return truth{}, false
+		}
+		change(c, rank, message, func(s *step) {
+			others := slices.DeleteFunc(c.nodes[rank].others(), func(r int) bool { return r == s.peer })
+			*s = receives(others[c.rng.IntN(len(others))], s.words)
+			s.background = true
+			p.calls = []step{{computes: forever}}
+		})
+		return truth{fault: faultComputes, rank: rank, other: -1}, true
+	})
 	add("program ends", func(c *cluster) (truth, bool) {
 		rank := any(c)
 		n := c.nodes[rank]
@@ -464,7 +478,7 @@ func ofProcesses() (list []injection) {
 	add("program stopped", func(n *node) { n.program.stopped = true }, faultStopped, attached)
 	add("process killed", (*node).kill, faultDown, every)
 	add("program killed", func(n *node) {
-		n.program.ended, n.program.current = true, nil
+		n.program.ended, n.program.current, n.program.posted = true, nil, nil
 		n.program.run++
 		e := n.driver.(*engine)
 		e.event(func() { e.core.ProgramEnded(false) })

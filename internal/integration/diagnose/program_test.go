@@ -33,8 +33,10 @@ type program struct {
 	calls  []step
 	// current is the call that it is in, nil if it is in none; since is when that began.
 	current *step
-	since   time.Duration
-	began   time.Duration // the program
+	// posted is the operation that it has posted last, and that has not ended.
+	posted *step
+	since  time.Duration
+	began  time.Duration // the program
 	// computing: it computes. ended: it has ended by itself, or was killed. failed is why a call has failed.
 	computing, ended bool
 	failed           error
@@ -50,7 +52,7 @@ type program struct {
 func (p *program) restart() {
 	p.run++
 	p.began = p.node.c.now
-	p.rounds, p.calls, p.current, p.computing, p.ended, p.failed, p.numbers = 0, nil, nil, false, false, nil, 0
+	p.rounds, p.calls, p.current, p.posted, p.computing, p.ended, p.failed, p.numbers = 0, nil, nil, nil, false, false, nil, 0
 	p.next()
 }
 
@@ -87,17 +89,22 @@ func (p *program) next() {
 		p.numbers++
 		s.tag = p.numbers
 	}
+	p.posted, p.since = &s, p.node.c.now
 	if s.background {
-		p.node.begin(&s, func(error) {})
+		p.node.begin(&s, func(error) {
+			if p.run == run {
+				p.posted = nil
+			}
+		})
 		p.next()
 		return
 	}
-	p.current, p.since = &s, p.node.c.now
+	p.current = &s
 	p.node.begin(&s, func(err error) {
 		if p.run != run || p.node.gone {
 			return
 		}
-		p.current = nil
+		p.current, p.posted = nil, nil
 		if err != nil {
 			p.failed, p.failedAt, p.ended = err, p.node.c.now, true
 			return

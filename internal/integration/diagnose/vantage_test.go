@@ -30,7 +30,7 @@ func (e *engine) state() *state.Rank {
 		p.Transport = state.TransportUDP
 		for _, w := range []*state.Wait{p.Sending, p.Receiving} { // programs wait for what they post
 			if w != nil {
-				w.Awaited = n.program.current != nil
+				w.Awaited = n.program.current != nil && !n.c.attached
 			}
 		}
 	}
