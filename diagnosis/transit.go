@@ -53,6 +53,12 @@ func (s side) arrives(seconds float64) bool {
 	return s.hears.Heard != nil && *s.hears.Heard <= seconds
 }
 
+// gaveUp reports whether the rank of the side has given the other one up, and dropped its messages, within so many
+// seconds.
+func (s side) gaveUp(seconds float64) bool {
+	return s.sends.Unreachable != nil && *s.sends.Unreachable <= seconds
+}
+
 // firstRetransmission is how many seconds after the beginning of a wait a packet that arrives is a retransmission
 // of it at the earliest, and none of the message before.
 const firstRetransmission = 0.5
@@ -93,7 +99,7 @@ func (v *view) transit(e *edge) *Finding {
 func (l *link) failed() *Finding {
 	var list []Possibility
 	for _, s := range []side{l.inbound(), l.outbound()} {
-		if at := s.sends.Unreachable; at == nil || *at > l.e.seconds || l.e.send {
+		if l.e.send || !s.gaveUp(l.e.seconds) {
 			continue // or it was another message that was lost
 		}
 		for _, lost := range []side{s, {s.other, s.rank, s.hears, s.sends}} {
@@ -107,6 +113,9 @@ func (l *link) failed() *Finding {
 	}
 	list = append(list, possibility(infer.Computes, l.e.to, l.e.from, "rank %d has not sent the message", l.e.to),
 		possibility(infer.Waits, l.e.to, l.e.from, "rank %d waits itself", l.e.to))
+	if r := l.v.ranks[l.e.to]; r.Role == state.RoleHost && len(r.Attached) == 0 {
+		list = append(list, possibility(infer.Ended, l.e.to, l.e.from, "the program of rank %d has ended", l.e.to))
+	}
 	return l.open(LostPacket, list...)
 }
 
@@ -191,7 +200,9 @@ func (l *link) extended() *Finding {
 		if seconds == 0 {
 			seconds = l.e.seconds
 		}
-		long := s.sends.Extended != nil && s.sends.Extended.InFlight > 0
+		x, oldest := s.sends.Extended, s.sends.Sending
+		// All that is in flight may be one SEND_REQUEST.
+		long := x != nil && x.InFlight > 0 && (oldest == nil || oldest.State != handshake.WaitClear || x.Begun > 1)
 		back := side{s.other, s.rank, s.hears, s.sends}
 		if s.arrives(seconds/2) && !back.arrives(seconds) {
 			return l.lost(back, 0, seconds, false)

@@ -92,8 +92,7 @@ func TestFirewall(t *testing.T) {
 		{"extended", extendedUDP, "10.9.1.2", false, [2]program{allreduces(1), allreduces(1)},
 			want{diagnosis.Blocked, 1, 0, "Allreduce", "from 10.9.1.2", "have never arrived"}},
 		{"later", extendedUDP, "10.9.0.1", true, [2]program{sends(1, 1, long), receives(0, 1, long)},
-			want{diagnosis.Blocked, 0, 1, "", "look for drops",
-				"either packets from rank 0 do not arrive at rank 1, or the path"}},
+			want{diagnosis.Blocked, 0, 1, "", "from 10.9.0.1", "packets from rank 0 to rank 1 have not arrived since"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := newHosts(t)
@@ -183,8 +182,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// TestHalfOpen: a TCP connection is there, and a firewall has forgotten it. Each host has a daemon.
-func TestHalfOpen(t *testing.T) {
+// TestBlockedTCP: a firewall drops the packets of a TCP connection. Each host has a daemon.
+func TestBlockedTCP(t *testing.T) {
 	h := newHosts(t)
 	const remote, local = ", peer: software", ", run: host"
 	ranks := "ranks: [{rank: 0, address: 10.9.0.1%s}, {rank: 1, address: 10.9.1.2%s}]"
