@@ -64,10 +64,12 @@ const numPhases = 4
 // NewAnalysis returns an empty analysis of the recording with the given name.
 func NewAnalysis(name string, opts AnalysisOptions) *Analysis {
 	a := &Analysis{
-		opts: opts, source: name, messages: []Message{}, findings: []Finding{}, perKind: map[Kind]int{}, pairs: map[[2]int]*pairSummary{},
-		all: pairSummary{PairSummary: PairSummary{Src: -1, Dst: -1}},
+		opts: opts, source: name, messages: []Message{}, findings: []Finding{}, perKind: map[Kind]int{},
+		pairs: map[[2]int]*pairSummary{},
+		all:   pairSummary{PairSummary: PairSummary{Src: -1, Dst: -1}},
 	}
-	track := TrackerOptions{Profile: opts.Profile, KeepSteps: opts.KeepSteps, OnMessage: a.message, OnFinding: a.finding}
+	track := TrackerOptions{Profile: opts.Profile, KeepSteps: opts.KeepSteps, OnMessage: a.message,
+		OnFinding: a.finding}
 	if opts.KeepTrace > 0 {
 		track.OnExtended = func(m *ExtendedMessage) { a.extended = kept(a.extended, m, opts.KeepTrace) }
 	}
@@ -150,7 +152,8 @@ func (p *pairSummary) add(m *Message) {
 	if m.Complete {
 		p.Complete++
 	}
-	for i, s := range [numPhases]*float64{m.Phases.RequestToClear, m.Phases.ClearToData, m.Phases.DataToAck, m.Phases.Total} {
+	for i, s := range [numPhases]*float64{m.Phases.RequestToClear, m.Phases.ClearToData, m.Phases.DataToAck,
+		m.Phases.Total} {
 		if s != nil {
 			p.phases[i].add(time.Duration(*s * float64(time.Second)))
 		}
@@ -261,7 +264,8 @@ func (a *Analysis) Report() *Report {
 		Messages: a.messages, Findings: a.findings,
 		Extended: a.extended, Depths: a.depths, Calls: a.calls,
 		Summary: Summary{
-			Packets: a.stats.Packets, Units: a.stats.Units, Bytes: a.stats.Bytes, Skipped: a.tracker.Skipped(a.stats.Skipped), NotFollowed: a.tracker.notFollowed,
+			Packets: a.stats.Packets, Units: a.stats.Units, Bytes: a.stats.Bytes,
+			Skipped: a.tracker.Skipped(a.stats.Skipped), NotFollowed: a.tracker.notFollowed,
 			Seconds: a.tracker.End().Sub(a.tracker.Start()).Seconds(), FindingsByKind: a.perKind,
 			MessagesNotListed: a.all.Messages - int64(len(a.messages)),
 			All:               a.all.summary(),

@@ -47,7 +47,8 @@ func Annotate(units []pcapng.Unit, end time.Time, profile protocol.Profile) []Fi
 // comment, with the numbers of the other packets involved, to the packet that shows it; findings made at the end are
 // comments of the end. It returns when the source ends, with the error of the source unless that is io.EOF. open opens
 // the source with the given options.
-func CopyAnnotated(out io.Writer, o pcapng.WriterOptions, open func(Options) (Source, error), profile protocol.Profile) error {
+func CopyAnnotated(out io.Writer, o pcapng.WriterOptions, open func(Options) (Source, error),
+	profile protocol.Profile) error {
 	var found []string
 	t := NewTracker(TrackerOptions{Profile: profile, OnFinding: func(f *Finding) {
 		text := f.comment()

@@ -20,7 +20,8 @@ func unanswered() []pcapng.Unit {
 	units := make([]pcapng.Unit, 2)
 	for i := range units {
 		units[i] = pcapng.Unit{
-			Packet: int64(i + 1), Time: noon.Add(time.Duration(i) * 100 * time.Millisecond), Proto: pcapng.UDP, Src: addrA, Dst: addrB, Data: request,
+			Packet: int64(i + 1), Time: noon.Add(time.Duration(i) * 100 * time.Millisecond), Proto: pcapng.UDP,
+			Src: addrA, Dst: addrB, Data: request,
 			Comments: []string{"of the rank"},
 		}
 	}
@@ -93,7 +94,8 @@ func TestLongUnits(t *testing.T) {
 	data := bytes.Repeat([]byte("0123456789"), 14_000)
 	var file bytes.Buffer
 	w := pcapng.NewWriter(&file, pcapng.WriterOptions{})
-	sent := pcapng.Unit{Time: time.Unix(1, 0), Src: from, Dst: to, Proto: pcapng.TCP, Data: data, Comments: []string{"one"}}
+	sent := pcapng.Unit{Time: time.Unix(1, 0), Src: from, Dst: to, Proto: pcapng.TCP, Data: data,
+		Comments: []string{"one"}}
 	if err := w.Unit(&sent); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +124,8 @@ func TestLongUnits(t *testing.T) {
 func TestAnnotate(t *testing.T) {
 	units := unanswered()
 	found := Annotate(units, noon.Add(5*time.Second), protocol.CloudFPGA)
-	if len(found) != 1 || found[0].Kind != NeverCleared || !strings.Contains(found[0].Text, "has waited 5s for CLEAR_TO_SEND") {
+	if len(found) != 1 || found[0].Kind != NeverCleared ||
+		!strings.Contains(found[0].Text, "has waited 5s for CLEAR_TO_SEND") {
 		t.Fatalf("%+v", found)
 	}
 	for i := range units {
@@ -163,7 +166,8 @@ func TestCopyAnnotated(t *testing.T) {
 		copied.Time = copied.Time.Add(time.Millisecond)
 		src := &growing{units: append(units, copied), err: end}
 		src.look = func() { written = append(written, len(unitsOf(t, out.Bytes()))) }
-		err := CopyAnnotated(&out, pcapng.WriterOptions{}, func(Options) (Source, error) { return src, nil }, protocol.CloudFPGA)
+		err := CopyAnnotated(&out, pcapng.WriterOptions{}, func(Options) (Source, error) { return src, nil },
+			protocol.CloudFPGA)
 		if (end == broken) != errors.Is(err, broken) || (end == io.EOF) != (err == nil) {
 			t.Errorf("after %v: %v", end, err)
 		}
@@ -171,7 +175,8 @@ func TestCopyAnnotated(t *testing.T) {
 			t.Errorf("written when the next one came: %v", written)
 		}
 		read := unitsOf(t, out.Bytes())
-		if last := read[2].Comments; len(last) != 2 || !strings.HasPrefix(last[1], "duplicate_packet: ") || !strings.HasSuffix(last[1], "(packets 3)") {
+		if last := read[2].Comments; len(last) != 2 || !strings.HasPrefix(last[1], "duplicate_packet: ") ||
+			!strings.HasSuffix(last[1], "(packets 3)") {
 			t.Errorf("the comments of the duplicate are %q", last)
 		}
 		if !bytes.Contains(out.Bytes(), []byte("never_cleared: rank 0 has waited")) {

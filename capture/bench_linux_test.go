@@ -40,7 +40,8 @@ func BenchmarkAnalyze(b *testing.B) {
 		args []string
 	}{
 		{"zrlctl", []string{zrlctl, "analyze", "--messages=false", "--limit=0", file}},
-		{"tshark", []string{"tshark", "-n", "-r", file, "-T", "fields", "-e", "frame.number", "-e", "ip.src", "-e", "ip.dst", "-e", "udp.length"}},
+		{"tshark", []string{"tshark", "-n", "-r", file, "-T", "fields", "-e", "frame.number", "-e", "ip.src", "-e",
+			"ip.dst", "-e", "udp.length"}},
 	}
 	for _, p := range programs {
 		b.Run(p.name, func(b *testing.B) {

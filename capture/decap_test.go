@@ -94,9 +94,11 @@ func TestSkipReasons(t *testing.T) {
 		"empty VXLAN":              {101, capturetest.UDP(vtepA, vtepB, []byte{8, 0, 0, 0, 0, 0, 0, 0}), "malformed"},
 		"VXLAN too deep":           {101, tunnel, "nested_too_deep"},
 		"lone fragment":            {101, capturetest.Fragments(datagram, 1, 24)[0], "ip_fragment"},
-		"fragment of odd length":   {101, capturetest.Fragment(datagram[:20], 1, 0, true, make([]byte, 9)), "malformed"},
-		"fragment beyond 64 KiB":   {101, capturetest.Fragment(datagram[:20], 1, 65528, false, make([]byte, 9)), "malformed"},
-		"empty fragment":           {101, capturetest.Fragment(datagram[:20], 1, 8, false, nil), "malformed"},
+		"fragment of odd length": {101, capturetest.Fragment(datagram[:20], 1, 0, true, make([]byte, 9)),
+			"malformed"},
+		"fragment beyond 64 KiB": {101, capturetest.Fragment(datagram[:20], 1, 65528, false, make([]byte, 9)),
+			"malformed"},
+		"empty fragment": {101, capturetest.Fragment(datagram[:20], 1, 8, false, nil), "malformed"},
 	} {
 		units, reason := one(t, Options{}, c.link, c.frame, 0)
 		if reason != c.want || (len(units) == 1) != (c.want == "") {
@@ -148,12 +150,14 @@ func TestTruncatedPayload(t *testing.T) {
 	// The smaller one of two lengths applies.
 	short := bytes.Clone(v4)
 	short[25] = 8 + 4
-	if units, _ := one(t, Options{}, capturetest.Raw, short, 0); string(units[0].Data) != "0123" || units[0].Truncated != 0 {
+	if units, _ := one(t, Options{}, capturetest.Raw, short, 0); string(units[0].Data) != "0123" ||
+		units[0].Truncated != 0 {
 		t.Errorf("UDP length smaller: %+v", units)
 	}
 	short = bytes.Clone(v4)
 	short[3] = 28 + 4
-	if units, _ := one(t, Options{}, capturetest.Raw, short, 0); string(units[0].Data) != "0123" || units[0].Truncated != 0 {
+	if units, _ := one(t, Options{}, capturetest.Raw, short, 0); string(units[0].Data) != "0123" ||
+		units[0].Truncated != 0 {
 		t.Errorf("IP length smaller: %+v", units)
 	}
 }
@@ -165,7 +169,8 @@ func TestIPv6Units(t *testing.T) {
 	auth := append([]byte{17, 4, 0, 0}, make([]byte, 20)...)
 	auth = capturetest.IP(addrA6.Addr(), addrB6.Addr(), protoAH, append(auth, ip[40:]...))
 	want := pcapng.Unit{Time: noon, Src: addrA6, Dst: addrB6, Proto: pcapng.UDP, Data: payload}
-	for _, link := range []int{capturetest.Ethernet, capturetest.Null, capturetest.Loop, capturetest.SLL, capturetest.SLL2, capturetest.IPv6} {
+	for _, link := range []int{capturetest.Ethernet, capturetest.Null, capturetest.Loop, capturetest.SLL,
+		capturetest.SLL2, capturetest.IPv6} {
 		c := capturetest.New(link).AddIP(noon, ip, atomic, auth).AddIP(noon, capturetest.Fragments(ip, 10, 512)...)
 		units := mustRead(t, c.Pcap(capturetest.Format{}))
 		for i, n := range []int64{1, 2, 3, 6} {

@@ -38,7 +38,8 @@ func TestFragmentsInAnyOrder(t *testing.T) {
 				}
 			}
 			units, stats, err := readAll(t, Options{}, c.Pcap(capturetest.Format{}))
-			if err != io.EOF || len(units) != 1 || !bytes.Equal(units[0].Data, payload) || units[0].Packet != int64(n+dups) {
+			if err != io.EOF || len(units) != 1 || !bytes.Equal(units[0].Data, payload) ||
+				units[0].Packet != int64(n+dups) {
 				t.Fatalf("%d fragments: %d units, %v", n, len(units), err)
 			}
 			if stats.Skipped["ip_fragment"] != int64(dups) {
@@ -76,7 +77,8 @@ func TestIncompleteFragments(t *testing.T) {
 			capturetest.Fragment(head, 5, 1408, true, make([]byte, 8)), f[0], f[1]), 0, 4},
 		"another source": {capturetest.New(101).AddIP(noon, f[0], f[1],
 			capturetest.Fragments(capturetest.UDP(addrB, addrA, pattern(1400)), 5, 480)[2]), 0, 3},
-		"another number":      {capturetest.New(101).AddIP(noon, f[0], f[1], capturetest.Fragments(ip, 6, 480)[2]), 0, 3},
+		"another number": {capturetest.New(101).AddIP(noon, f[0], f[1], capturetest.Fragments(ip, 6, 480)[2]), 0,
+			3},
 		"others in between":   {capturetest.New(101).AddIP(noon, f[0], other, f[1], other, f[2]), 3, 0},
 		"twice, one by one":   {capturetest.New(101).AddIP(noon, f...).AddIP(noon, f...), 2, 0},
 		"first cut in pieces": {capturetest.New(101).AddIP(noon, capturetest.Fragments(ip, 7, 8)...), 1, 0},
@@ -103,7 +105,8 @@ func TestTruncatedFragments(t *testing.T) {
 func TestFragmentBounds(t *testing.T) {
 	d := &defragmenter{}
 	add := func(id uint32, off int, more bool) (verdict, int64) {
-		_, v, lost := d.add(&fragment{key: fragKey{id: id}, offset: off, more: more, data: make([]byte, 8), length: 8}, noon)
+		_, v, lost := d.add(&fragment{key: fragKey{id: id}, offset: off, more: more, data: make([]byte, 8), length: 8},
+			noon)
 		return v, lost
 	}
 	var lost int64

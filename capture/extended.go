@@ -72,7 +72,8 @@ func (t *Tracker) extendedDatagram(c *conversation, forward bool, u *pcapng.Unit
 }
 
 // extendedPacket follows one packet. Its last truncated bytes were not recorded.
-func (t *Tracker) extendedPacket(c *conversation, forward bool, u *pcapng.Unit, b []byte, truncated int) protocol.Defect {
+func (t *Tracker) extendedPacket(c *conversation, forward bool, u *pcapng.Unit, b []byte,
+	truncated int) protocol.Defect {
 	e := t.begin(u, b)
 	defer t.emit(e)
 	x := t.decodeExtended(b, truncated)
@@ -105,7 +106,8 @@ func (t *Tracker) extendedPacket(c *conversation, forward bool, u *pcapng.Unit, 
 			out.counts.Bad++
 			return protocol.Defect{}
 		}
-		e.InData, e.Offset, e.Bytes, e.Total, e.DataPacket = true, int64(h.Offset), int64(x.Payload), int64(h.Length), e.Packet
+		e.InData, e.Offset, e.Bytes, e.Total, e.DataPacket = true, int64(h.Offset), int64(x.Payload), int64(h.Length),
+			e.Packet
 	}
 	out.packet(e, in)
 	return protocol.Defect{}
@@ -193,7 +195,8 @@ func (x *Extended) line() *ExtendedLine {
 		l.Code, l.Tag = h.Code().String(), 0
 	}
 	if x.HasAck {
-		l.MessageLimit, l.EagerLimit, l.DelayMicros = new(x.Ack.MessageLimit), new(x.Ack.EagerLimit), new(x.Ack.Delay.Microseconds())
+		l.MessageLimit, l.EagerLimit, l.DelayMicros = new(x.Ack.MessageLimit), new(x.Ack.EagerLimit),
+			new(x.Ack.Delay.Microseconds())
 		for _, r := range x.Ack.Ranges {
 			l.Ranges = append(l.Ranges, [2]uint32{r.First, r.End})
 		}

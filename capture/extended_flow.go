@@ -142,7 +142,8 @@ func (f *extFlow) inSession(e *Event, back *extFlow) bool {
 	e.Extended.NewSession = true
 	f.counts.Sessions++
 	if f.session != 0 {
-		f.t.find(SessionChanged, e, "rank %d has a new session with rank %d: it was restarted, or has given rank %d up; %s",
+		f.t.find(SessionChanged, e,
+			"rank %d has a new session with rank %d: it was restarted, or has given rank %d up; %s",
 			h.Src, h.Dst, h.Dst, begunText(len(f.open)+len(back.open)))
 		copy(f.old[1:], f.old[:])
 		f.old[0] = f.session
@@ -197,12 +198,14 @@ func (f *extFlow) failed(e *Event, back *extFlow) {
 	case protocol.CodeTooLong:
 		back.counts.Refused++
 		if m := back.open[h.Message]; m != nil {
-			f.t.find(Refused, e, "rank %d refused message %d of rank %d: its %d bytes are more than it takes", h.Src, h.Message, h.Dst, m.length).
+			f.t.find(Refused, e, "rank %d refused message %d of rank %d: its %d bytes are more than it takes", h.Src,
+				h.Message, h.Dst, m.length).
 				packets([]int64{m.firstPacket, e.Packet})
 			back.remove(m, TooLong)
 			return
 		}
-		f.t.find(Refused, e, "rank %d refused message %d of rank %d: it is longer than it takes", h.Src, h.Message, h.Dst)
+		f.t.find(Refused, e, "rank %d refused message %d of rank %d: it is longer than it takes", h.Src, h.Message,
+			h.Dst)
 	case protocol.CodeAborted:
 		if m := f.open[h.Message]; m != nil {
 			f.counts.Aborted++
@@ -265,7 +268,8 @@ func (f *extFlow) closed(e *Event, back *extFlow) {
 	}
 	f.bye = true
 	h := &e.Extended.Header
-	f.t.find(ClosedByPeer, e, "rank %d closes its session with rank %d: it shuts down; %s", h.Src, h.Dst, begunText(len(f.open)+len(back.open)))
+	f.t.find(ClosedByPeer, e, "rank %d closes its session with rank %d: it shuts down; %s", h.Src, h.Dst,
+		begunText(len(f.open)+len(back.open)))
 	f.drop()
 	back.drop()
 }

@@ -39,7 +39,8 @@ func (f *extFlow) report(m *extMessage, o Outcome) {
 		return
 	}
 	r := ExtendedMessage{
-		Src: int(f.counts.Src), Dst: int(f.counts.Dst), Number: m.number, Comm: m.comm, Tag: m.tag, Bytes: int64(m.length),
+		Src: int(f.counts.Src), Dst: int(f.counts.Dst), Number: m.number, Comm: m.comm, Tag: m.tag,
+		Bytes: int64(m.length),
 		Begun: m.begun, Ended: f.t.now, Outcome: o,
 	}
 	if m.asked && m.cleared {

@@ -78,9 +78,11 @@ func (t *Tracker) judgeExtended() {
 			f.judgeSample(LostPacket, &f.gone, fmt.Sprintf("lost between %s and %s", f.goneFrom, f.goneTo))
 		}
 		if !f.blind && f.lost.n > f.gone.n {
-			f.judgeSample(LostPacket, &f.lost, "retransmitted, and the original is not in the recording: lost before the place of the recording")
+			f.judgeSample(LostPacket, &f.lost,
+				"retransmitted, and the original is not in the recording: lost before the place of the recording")
 		}
-		f.judgeSample(RetransmittedPacket, &f.retransmitted, "retransmitted: lost after the place of the recording, or not acknowledged in time")
+		f.judgeSample(RetransmittedPacket, &f.retransmitted,
+			"retransmitted: lost after the place of the recording, or not acknowledged in time")
 		f.reportAll(StillOpen)
 		f.judgeSample(DuplicatePacket, &f.copied, "delivered twice by the network, and used once")
 		if !f.blind {

@@ -51,23 +51,29 @@ type ext = protocol.ExtHeader
 
 func TestExtendedEvents(t *testing.T) {
 	talk := capturetest.NewTalk(false)
-	hello := protocol.AppendExtended(nil, &ext{Dst: 1, Type: protocol.Ack, Call: protocol.RecvInt, Flags: protocol.FlagHello, Session: 0xa0}, nil)
-	corrupt := protocol.AppendExtended(nil, &ext{Dst: 1, Type: protocol.Data, Session: 0xa0, Number: 99, Length: 5}, []byte("hello"))
+	hello := protocol.AppendExtended(nil,
+		&ext{Dst: 1, Type: protocol.Ack, Call: protocol.RecvInt, Flags: protocol.FlagHello, Session: 0xa0}, nil)
+	corrupt := protocol.AppendExtended(nil, &ext{Dst: 1, Type: protocol.Data, Session: 0xa0, Number: 99, Length: 5},
+		[]byte("hello"))
 	corrupt[80]++
 	talk.Raw(0, hello).Ack(1).
 		Eager(0, 1, []byte("hello"), 1336).
 		Rendezvous(1, 1, make([]byte, 2000), 1336).
 		Send(0, ext{Type: protocol.Error, Message: 2, Tag: uint32(protocol.CodeCancel)}, nil).
-		Send(0, ext{Type: protocol.SendRequest, Flags: protocol.FlagRetransmit | protocol.FlagSync, Number: 7, Message: 3, Comm: 4, Tag: 1<<31 - 1, Length: 99999}, nil).
+		Send(0, ext{Type: protocol.SendRequest, Flags: protocol.FlagRetransmit | protocol.FlagSync, Number: 7,
+			Message: 3, Comm: 4, Tag: 1<<31 - 1, Length: 99999}, nil).
 		Send(0, ext{Type: protocol.SendRequest, Number: 6, Message: 4}, nil).
 		Ack(1, protocol.Range{First: 6, End: 8}).
-		Send(0, ext{Type: protocol.Ack, Call: protocol.RecvInt, Flags: protocol.FlagHello, Tag: 9}, protocol.AppendAck(nil, &protocol.AckInfo{MessageLimit: 5})).
+		Send(0, ext{Type: protocol.Ack, Call: protocol.RecvInt, Flags: protocol.FlagHello, Tag: 9},
+			protocol.AppendAck(nil, &protocol.AckInfo{MessageLimit: 5})).
 		Send(1, ext{Type: protocol.Ack, Call: protocol.RecvInt, Tag: 9, Length: 36}, make([]byte, 24)).
-		Send(1, ext{Type: protocol.Ack, Call: protocol.RecvInt, Tag: 9, Length: 36, Offset: 24}, make([]byte, 12)). // as long as what an ACK has
+		// as long as what an ACK has
+		Send(1, ext{Type: protocol.Ack, Call: protocol.RecvInt, Tag: 9, Length: 36, Offset: 24}, make([]byte, 12)).
 		Raw(0, corrupt).Raw(0, corrupt[:80]).Raw(0, corrupt[:79])
 	want := []string{
 		"ACK 0→1 RECV_INT HELLO ack=0 session=00000000000000a0 to 0000000000000000, new session",
-		"ACK 1→0 RECV_INT ack=1 messages<65537 eager<1048576 delay=250µs session=00000000000000b1 to 00000000000000a0, new session",
+		"ACK 1→0 RECV_INT ack=1 messages<65537 eager<1048576 delay=250µs session=00000000000000b1 to " +
+			"00000000000000a0, new session",
 		"DATA 0→1 SEND_INT #1 msg=1 tag=5 comm=0 0..5 of 5 EAGER ack=0",
 		"ACK 1→0 RECV_INT ack=2 messages<65537 eager<1048576 delay=250µs",
 		"SEND_REQUEST 1→0 SEND_INT #1 msg=1 tag=5 comm=0 length=2000 ack=0",
@@ -79,7 +85,8 @@ func TestExtendedEvents(t *testing.T) {
 		"SEND_REQUEST 0→1 SEND_INT #7 msg=3 tag=2147483647 comm=4 length=99999 SYNC RETRANSMIT ack=0, retransmitted",
 		"SEND_REQUEST 0→1 SEND_INT #6 msg=4 tag=0 comm=0 length=0 ack=0, out of order",
 		"ACK 1→0 RECV_INT ack=4 messages<65537 eager<1048576 delay=250µs arrived=6..8",
-		"ACK 0→1 RECV_INT question=9 HELLO ack=0 messages<5 eager<0 delay=0µs session=00000000000000a0 to 00000000000000b1",
+		"ACK 0→1 RECV_INT question=9 HELLO ack=0 messages<5 eager<0 delay=0µs session=00000000000000a0 to " +
+			"00000000000000b1",
 		"ACK 1→0 RECV_INT report=9 0..24 of 36 ack=0",
 		"ACK 1→0 RECV_INT report=9 24..36 of 36 ack=0",
 		"DATA 0→1 SEND_INT #99 tag=0 comm=0 0..5 of 5 ack=0 [checksum]",
@@ -194,32 +201,47 @@ func TestExtendedFindings(t *testing.T) {
 	}
 	lose := func(talk *capturetest.Talk, n int) *capturetest.Talk { talk.Capture.Drop(n); return talk }
 	for _, c := range []struct {
-		name   string
-		talk   *capturetest.Talk
-		want   []capture.Kind
-		text   string
-		counts string // of the direction 0→1: messages complete open retransmissions lost duplicates out-of-order corrupt sessions
+		name string
+		talk *capturetest.Talk
+		want []capture.Kind
+		text string
+		// of the direction 0→1: messages complete open retransmissions lost duplicates out-of-order corrupt sessions
+		counts string
 	}{
 		{"nothing", message(), nil, "", "1 1 0 0 0 0 0 0 1"},
 		{"eager", start().Eager(0, 1, make([]byte, 4000), 1336), nil, "", "1 1 0 0 0 0 0 0 1"},
 		{"never matched", start().Send(0, request, nil).Later(time.Second).Ack(1), []capture.Kind{capture.NeverCleared},
-			"rank 0 has waited 1s for CLEAR_TO_SEND from rank 1: no receive has matched message 9, tag 7, communicator 3, 100000 bytes", "1 0 1 0 0 0 0 0 1"},
-		{"two never matched", start().Send(0, request, nil).Send(0, ext{Type: protocol.SendRequest, Message: 10}, nil), []capture.Kind{capture.NeverCleared}, "; and 1 more", "2 0 2 0 0 0 0 0 1"},
+			"rank 0 has waited 1s for CLEAR_TO_SEND from rank 1: no receive has matched message 9, tag 7, " +
+				"communicator 3, 100000 bytes", "1 0 1 0 0 0 0 0 1"},
+		{"two never matched", start().Send(0, request, nil).Send(0, ext{Type: protocol.SendRequest, Message: 10}, nil),
+			[]capture.Kind{capture.NeverCleared}, "; and 1 more", "2 0 2 0 0 0 0 0 1"},
 		{"canceled", start().Send(0, request, nil).Send(0, ext{Type: protocol.Error, Message: 9, Tag: 1}, nil).
-			Send(1, ext{Type: protocol.Error, Call: protocol.RecvInt, Message: 9, Tag: 2}, nil), nil, "", "1 0 0 0 0 0 0 0 1"},
-		{"too long", start().Send(0, request, nil).Send(1, ext{Type: protocol.Error, Call: protocol.RecvInt, Message: 9, Tag: 3}, nil), []capture.Kind{capture.Refused},
+			Send(1, ext{Type: protocol.Error, Call: protocol.RecvInt, Message: 9, Tag: 2}, nil), nil, "",
+			"1 0 0 0 0 0 0 0 1"},
+		{"too long", start().Send(0, request, nil).Send(1,
+			ext{Type: protocol.Error, Call: protocol.RecvInt, Message: 9, Tag: 3}, nil),
+			[]capture.Kind{capture.Refused},
 			"rank 1 refused message 9 of rank 0: its 100000 bytes are more than it takes", "1 0 0 0 0 0 0 0 1"},
-		{"data is missing", lose(message(), 6), []capture.Kind{capture.Waiting}, " for DATA from rank 0", "1 0 1 0 0 0 0 0 1"},
-		{"lost and retransmitted", lose(repeat(message(), 6), 6), []capture.Kind{capture.LostPacket}, "1 packet from rank 0 to rank 1 was retransmitted, and the original is not in the recording", "1 1 0 1 1 0 0 0 1"},
-		{"retransmitted", repeat(repeat(message(), 6), 7), []capture.Kind{capture.RetransmittedPacket}, "2 packets from rank 0 to rank 1 were retransmitted", "1 1 0 2 0 0 0 0 1"},
-		{"duplicate", func() *capturetest.Talk { talk := message(); talk.Capture.Duplicate(6); return talk }(), []capture.Kind{capture.DuplicatePacket}, "delivered twice", "1 1 0 0 0 1 0 0 1"},
-		{"out of order", func() *capturetest.Talk { talk := message(); talk.Capture.Swap(6, 7); return talk }(), nil, "", "1 1 0 0 0 0 1 0 1"},
+		{"data is missing", lose(message(), 6), []capture.Kind{capture.Waiting}, " for DATA from rank 0",
+			"1 0 1 0 0 0 0 0 1"},
+		{"lost and retransmitted", lose(repeat(message(), 6), 6), []capture.Kind{capture.LostPacket},
+			"1 packet from rank 0 to rank 1 was retransmitted, and the original is not in the recording",
+			"1 1 0 1 1 0 0 0 1"},
+		{"retransmitted", repeat(repeat(message(), 6), 7), []capture.Kind{capture.RetransmittedPacket},
+			"2 packets from rank 0 to rank 1 were retransmitted", "1 1 0 2 0 0 0 0 1"},
+		{"duplicate", func() *capturetest.Talk { talk := message(); talk.Capture.Duplicate(6); return talk }(),
+			[]capture.Kind{capture.DuplicatePacket}, "delivered twice", "1 1 0 0 0 1 0 0 1"},
+		{"out of order", func() *capturetest.Talk { talk := message(); talk.Capture.Swap(6, 7); return talk }(), nil,
+			"", "1 1 0 0 0 0 1 0 1"},
 		{"corrupt", func() *capturetest.Talk {
 			talk := message()
 			talk.Capture.Edit(6, func(b []byte) []byte { b[len(b)-1]++; return b })
 			return repeat(talk, 5)
-		}(), []capture.Kind{capture.Corrupt, capture.RetransmittedPacket, capture.Waiting}, "it was corrupted in transit", "1 0 1 1 0 0 0 1 1"},
-		{"outside of its message", start().Send(0, ext{Type: protocol.Data, Message: 9, Length: 10, Offset: 8}, make([]byte, 3)), []capture.Kind{capture.SizeMismatch},
+		}(), []capture.Kind{capture.Corrupt, capture.RetransmittedPacket, capture.Waiting},
+			"it was corrupted in transit", "1 0 1 1 0 0 0 1 1"},
+		{"outside of its message",
+			start().Send(0, ext{Type: protocol.Data, Message: 9, Length: 10, Offset: 8}, make([]byte, 3)),
+			[]capture.Kind{capture.SizeMismatch},
 			"8..11 of 10 ack=0: the payload does not lie in its message", "0 0 0 0 0 0 0 0 1"},
 		{"end mark", start().Raw(0, func() []byte {
 			b := protocol.AppendExtended(nil, &request, nil)
@@ -227,17 +249,23 @@ func TestExtendedFindings(t *testing.T) {
 			return b
 		}()), []capture.Kind{capture.BadHeader}, "byte 28 is 0x00", "0 0 0 0 0 0 0 0 1"},
 		{"restarted", restart(start().Send(0, request, nil)), []capture.Kind{capture.SessionChanged},
-			"rank 1 has a new session with rank 0: it was restarted, or has given rank 0 up; 1 message that had begun has ended", "1 0 0 0 0 0 0 0 1"},
+			"rank 1 has a new session with rank 0: it was restarted, or has given rank 0 up; 1 message that had " +
+				"begun has ended", "1 0 0 0 0 0 0 0 1"},
 		{"a packet of the old session", func() *capturetest.Talk {
 			talk := restart(message())
 			talk.Sessions[1] = 0xb1
 			return talk.Ack(1)
 		}(), []capture.Kind{capture.SessionChanged}, "no message had begun", "1 1 0 0 0 0 0 0 1"},
-		{"close", message().Send(1, ext{Type: protocol.Error, Call: protocol.RecvInt, Tag: 4}, nil).Send(1, ext{Type: protocol.Error, Call: protocol.RecvInt, Tag: 4}, nil),
-			[]capture.Kind{capture.ClosedByPeer}, "rank 1 closes its session with rank 0: it shuts down; no message had begun", "1 1 0 0 0 0 0 0 1"},
+		{"close", message().Send(1, ext{Type: protocol.Error, Call: protocol.RecvInt, Tag: 4}, nil).Send(1,
+			ext{Type: protocol.Error, Call: protocol.RecvInt, Tag: 4}, nil),
+			[]capture.Kind{capture.ClosedByPeer},
+			"rank 1 closes its session with rank 0: it shuts down; no message had begun", "1 1 0 0 0 0 0 0 1"},
 		{"the recording begins in mid-message", lose(lose(lose(message(), 5), 4), 3), nil, "", "1 1 0 0 0 0 0 0 1"},
-		{"the receiver takes less", start().Send(0, request, nil).Send(1, ext{Type: protocol.ClearToSend, Call: protocol.RecvInt, Message: 9, Length: 10}, nil).
-			Send(0, ext{Type: protocol.Data, Message: 9, Length: 100000}, make([]byte, 10)), nil, "", "1 1 0 0 0 0 0 0 1"},
+		{"the receiver takes less",
+			start().Send(0, request, nil).Send(1,
+				ext{Type: protocol.ClearToSend, Call: protocol.RecvInt, Message: 9, Length: 10}, nil).
+				Send(0, ext{Type: protocol.Data, Message: 9, Length: 100000}, make([]byte, 10)), nil, "",
+			"1 1 0 0 0 0 0 0 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := analyzeTalk(t, c.talk)
@@ -251,7 +279,8 @@ func TestExtendedFindings(t *testing.T) {
 				t.Errorf("found %v\n%s\nwant %v %q", kinds, strings.Join(all, "\n"), c.want, c.text)
 			}
 			p := r.Summary.Extended[0]
-			if got := fmt.Sprint(p.Messages, p.Complete, p.Open, p.Retransmissions, p.Lost, p.Duplicates, p.OutOfOrder, p.Corrupt, p.Sessions); got != c.counts || p.Src != 0 || p.Dst != 1 {
+			if got := fmt.Sprint(p.Messages, p.Complete, p.Open, p.Retransmissions, p.Lost, p.Duplicates, p.OutOfOrder,
+				p.Corrupt, p.Sessions); got != c.counts || p.Src != 0 || p.Dst != 1 {
 				t.Errorf("counts are %s, want %s: %+v", got, c.counts, p)
 			}
 			if len(r.Messages) != 0 || r.Summary.All.Messages != 0 {
@@ -288,7 +317,8 @@ func TestExtendedLookalike(t *testing.T) {
 	h := func(typ protocol.Type, call protocol.Call, src, dst uint32, words uint32) []byte {
 		return protocol.CloudFPGA.Append(nil, protocol.Header{Src: src, Dst: dst, Type: typ, Call: call, Size: words})
 	}
-	talk.Raw(0, h(protocol.SendRequest, protocol.SendInt, 0, 1, 0)).Raw(1, h(protocol.ClearToSend, protocol.RecvInt, 1, 0, 0)).
+	talk.Raw(0, h(protocol.SendRequest, protocol.SendInt, 0, 1, 0)).Raw(1,
+		h(protocol.ClearToSend, protocol.RecvInt, 1, 0, 0)).
 		Raw(0, append(h(protocol.Data, protocol.SendInt, 0, 1, 346+20), make([]byte, 1384)...)).Raw(0, looks).
 		Raw(1, h(protocol.Ack, protocol.RecvInt, 1, 0, 0))
 	r := analyzeTalk(t, talk)
@@ -331,7 +361,8 @@ func TestExtendedOpenMessagesAreBounded(t *testing.T) {
 		for n := uint32(1); n <= most+more; n++ {
 			h.Number, h.Message = n, n
 			b = protocol.AppendExtended(b[:0], &h, nil)
-			yield(pcapng.Unit{Packet: int64(n), Time: time.Unix(int64(n), 0), Proto: pcapng.UDP, Src: talk.Address(0), Dst: talk.Address(1), Data: b})
+			yield(pcapng.Unit{Packet: int64(n), Time: time.Unix(int64(n), 0), Proto: pcapng.UDP, Src: talk.Address(0),
+				Dst: talk.Address(1), Data: b})
 		}
 	}
 	if err := a.Follow(&unitSource{units: units}); err != nil {

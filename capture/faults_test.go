@@ -27,24 +27,29 @@ func TestFaults(t *testing.T) {
 		},
 		"big_datagrams_lost": {
 			{capture.Waiting, "so DATA, which is in the recording, does not reach it as a whole, or it drops it; " +
-				"of the datagrams to it, up to 52 bytes were acknowledged, and these have up to 1416: the path may carry less", "path_mtu 0"},
+				"of the datagrams to it, up to 52 bytes were acknowledged, and these have up to 1416: the path may " +
+				"carry less", "path_mtu 0"},
 		},
 		"clear_lost_before": {{capture.NeverCleared, "one of the two directions between them is broken",
 			"packets_blocked 1"}},
 		"clear_lost_behind": {{capture.Waiting,
-			"rank 1 sends SEND_REQUEST again, so CLEAR_TO_SEND, which is in the recording, does not reach it", "lost_packet 0"}},
+			"rank 1 sends SEND_REQUEST again, so CLEAR_TO_SEND, which is in the recording, does not reach it",
+			"lost_packet 0"}},
 		"fragmented": {
-			{capture.Fragmented, "a datagram of 1416 bytes from rank 0 to rank 2 came in 2 IP fragments of at most 976 bytes",
+			{capture.Fragmented, "a datagram of 1416 bytes from rank 0 to rank 2 came in 2 IP fragments of at most " +
+				"976 bytes",
 				""},
 			{capture.Fragmented, "from rank 2 to rank 0", ""},
 		},
 		"ranks_swapped": {
-			{capture.WrongDestination, "packets to 127.0.0.4:2718 are for rank 2, and those from 127.0.0.4:2718 are of rank 3",
+			{capture.WrongDestination,
+				"packets to 127.0.0.4:2718 are for rank 2, and those from 127.0.0.4:2718 are of rank 3",
 				""},
 			{capture.NeverCleared, "what is at 127.0.0.4:2718 says that it is rank 3", "wrong_address 2"},
 		},
 		"ranks_swapped_extended": {
-			{capture.WrongDestination, "packets to 127.0.0.2:2718 are for rank 2, and those from 127.0.0.2:2718 are of rank 1",
+			{capture.WrongDestination,
+				"packets to 127.0.0.2:2718 are for rank 2, and those from 127.0.0.2:2718 are of rank 1",
 				""},
 		},
 		"request_copied_late": {{capture.DuplicatePacket, "SEND_REQUEST 1→0 SEND_INT arrived twice", ""}},
@@ -69,7 +74,8 @@ func TestFaults(t *testing.T) {
 				for _, p := range f.Possible {
 					possible = append(possible, fmt.Sprint(p.Cause, " ", p.Rank))
 				}
-				if cause := want[i].possible; cause == "" && possible != nil || cause != "" && !slices.Contains(possible, cause) {
+				if cause := want[i].possible; cause == "" && possible != nil ||
+					cause != "" && !slices.Contains(possible, cause) {
 					t.Errorf("%s: possible are %q", f.Kind, possible)
 				}
 			}
@@ -97,7 +103,8 @@ func TestPossible(t *testing.T) {
 		{"the length is not known", time.Second, []protocol.Type{request, clear},
 			[]string{"path_mtu 0", "lost_packet 0", "process_ended 0"}},
 		{"rank 1 may be in the second message", time.Second,
-			[]protocol.Type{request, clear, data, ack, request, clear, data, request}, []string{"program_computes 1", "restarted 0", "restarted 1"}},
+			[]protocol.Type{request, clear, data, ack, request, clear, data, request},
+			[]string{"program_computes 1", "restarted 0", "restarted 1"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var units []pcapng.Unit
@@ -111,7 +118,8 @@ func TestPossible(t *testing.T) {
 				if typ == 0 {
 					h.Type, h.Src, from, at = request, 2, netip.MustParseAddrPort("127.0.0.3:2718"), time.Minute
 				}
-				units = append(units, pcapng.Unit{Packet: int64(i + 1), Time: time.Unix(1e9, 0).Add(at), Src: from, Dst: to,
+				units = append(units, pcapng.Unit{Packet: int64(i + 1), Time: time.Unix(1e9, 0).Add(at), Src: from,
+					Dst:   to,
 					Proto: pcapng.UDP, Data: protocol.CloudFPGA.Append(nil, h)})
 			}
 			var possible []string
@@ -149,22 +157,27 @@ func TestLateRequest(t *testing.T) {
 		findings []capture.Kind
 	}{
 		{"a copy, and the ACK", []sent{
-			{0, protocol.SendRequest}, {1 * ms, protocol.ClearToSend}, {2 * ms, protocol.Data}, {5 * ms, protocol.SendRequest}, {6 * ms, protocol.Ack},
+			{0, protocol.SendRequest}, {1 * ms, protocol.ClearToSend}, {2 * ms, protocol.Data},
+			{5 * ms, protocol.SendRequest}, {6 * ms, protocol.Ack},
 		}, []string{"0→1 2"}, []capture.Kind{capture.DuplicatePacket}},
 		{"two copies", []sent{
-			{0, protocol.SendRequest}, {1 * ms, protocol.ClearToSend}, {2 * ms, protocol.Data}, {5 * ms, protocol.SendRequest},
+			{0, protocol.SendRequest}, {1 * ms, protocol.ClearToSend}, {2 * ms, protocol.Data},
+			{5 * ms, protocol.SendRequest},
 			{6 * ms, protocol.SendRequest}, {7 * ms, protocol.Ack},
 		}, []string{"0→1 2"}, []capture.Kind{capture.DuplicatePacket}},
 		{"a copy, and DATA that was lost", []sent{
-			{0, protocol.SendRequest}, {1 * ms, protocol.ClearToSend}, {2 * ms, protocol.Data}, {5 * ms, protocol.SendRequest},
+			{0, protocol.SendRequest}, {1 * ms, protocol.ClearToSend}, {2 * ms, protocol.Data},
+			{5 * ms, protocol.SendRequest},
 			{200 * ms, protocol.Data}, {201 * ms, protocol.Ack},
 		}, []string{"0→1 2 retransmissions 1"}, []capture.Kind{capture.DuplicatePacket, capture.LostPacket}},
 		{"the next message, its CLEAR_TO_SEND late and not recorded", []sent{
-			{0, protocol.SendRequest}, {1 * ms, protocol.ClearToSend}, {2 * ms, protocol.Data}, {5 * ms, protocol.SendRequest},
+			{0, protocol.SendRequest}, {1 * ms, protocol.ClearToSend}, {2 * ms, protocol.Data},
+			{5 * ms, protocol.SendRequest},
 			{200 * ms, other}, {201 * ms, protocol.Ack},
 		}, []string{"0→1 2 incomplete", "0→1 2"}, []capture.Kind{capture.LostPacket, capture.LostPacket}},
 		{"the next message", []sent{
-			{0, protocol.SendRequest}, {1 * ms, protocol.ClearToSend}, {2 * ms, protocol.Data}, {5 * ms, protocol.SendRequest},
+			{0, protocol.SendRequest}, {1 * ms, protocol.ClearToSend}, {2 * ms, protocol.Data},
+			{5 * ms, protocol.SendRequest},
 			{6 * ms, protocol.ClearToSend}, {7 * ms, protocol.Data}, {8 * ms, protocol.Ack},
 		}, []string{"0→1 2 incomplete", "0→1 2"}, []capture.Kind{capture.LostPacket}},
 		{"one direction", []sent{
@@ -188,7 +201,8 @@ func TestLateRequest(t *testing.T) {
 				}
 				b := protocol.CloudFPGA.Append(nil, h)
 				units = append(units, pcapng.Unit{
-					Packet: int64(i + 1), Time: start.Add(p.at), Src: from, Dst: to, Proto: pcapng.UDP, Data: append(b, payload...),
+					Packet: int64(i + 1), Time: start.Add(p.at), Src: from, Dst: to, Proto: pcapng.UDP,
+					Data: append(b, payload...),
 				})
 			}
 			check(t, analyze(units), tt.messages, tt.findings)
@@ -202,8 +216,9 @@ func TestAnotherRank(t *testing.T) {
 	rank0, rank1 := netip.MustParseAddrPort("127.0.0.1:2718"), netip.MustParseAddrPort("127.0.0.2:2718")
 	unit := func(i int, from, to netip.AddrPort, h protocol.Header) pcapng.Unit {
 		return pcapng.Unit{
-			Packet: int64(i), Time: start.Add(time.Duration(i) * time.Millisecond), Src: from, Dst: to, Proto: pcapng.UDP,
-			Data: append(protocol.CloudFPGA.Append(nil, h), make([]byte, 4*h.Size)...),
+			Packet: int64(i), Time: start.Add(time.Duration(i) * time.Millisecond), Src: from, Dst: to,
+			Proto: pcapng.UDP,
+			Data:  append(protocol.CloudFPGA.Append(nil, h), make([]byte, 4*h.Size)...),
 		}
 	}
 	request := protocol.Header{Type: protocol.SendRequest, Call: protocol.SendInt, Dst: 1}
@@ -211,12 +226,14 @@ func TestAnotherRank(t *testing.T) {
 	clear := protocol.Header{Type: protocol.ClearToSend, Call: protocol.RecvInt, Src: 1}
 	ack := protocol.Header{Type: protocol.Ack, Call: protocol.RecvInt, Src: 5}
 	check(t, analyze([]pcapng.Unit{
-		unit(1, rank0, rank1, request), unit(2, rank1, rank0, clear), unit(3, rank0, rank1, data), unit(4, rank1, rank0, ack),
+		unit(1, rank0, rank1, request), unit(2, rank1, rank0, clear), unit(3, rank0, rank1, data),
+		unit(4, rank1, rank0, ack),
 	}), []string{"0→1 2 incomplete"}, []capture.Kind{capture.WrongSource, capture.Waiting})
 
 	// The peer sends before it receives.
 	request.Dst = 3
 	check(t, analyze([]pcapng.Unit{
-		unit(1, rank1, rank0, protocol.Header{Type: protocol.SendRequest, Call: protocol.SendInt, Src: 1}), unit(2, rank0, rank1, request),
+		unit(1, rank1, rank0, protocol.Header{Type: protocol.SendRequest, Call: protocol.SendInt, Src: 1}),
+		unit(2, rank0, rank1, request),
 	}), nil, []capture.Kind{capture.WrongDestination, capture.CrossedRequests, capture.Waiting, capture.Waiting})
 }

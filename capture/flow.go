@@ -122,11 +122,13 @@ func (f *flow) next(e *Event) {
 	m.step(e, "SEND_REQUEST", true, false)
 	if o := f.back.msg; o != nil && o.state == requested && !o.crossed {
 		o.crossed, m.crossed = true, true
-		f.t.find(CrossedRequests, e, "ranks %d and %d both asked to send, and neither had cleared the other", o.Src, m.Src).
+		f.t.find(CrossedRequests, e, "ranks %d and %d both asked to send, and neither had cleared the other", o.Src,
+			m.Src).
 			about(o, o.firstPacket, e.Packet)
 	}
 	if f.early.n > 0 {
-		f.t.find(StaleHeader, e, "rank %d sent CLEAR_TO_SEND without a request of rank %d: it answered a retransmitted SEND_REQUEST of an earlier message", m.Dst, m.Src).
+		f.t.find(StaleHeader, e, "rank %d sent CLEAR_TO_SEND without a request of rank %d: it answered a "+
+			"retransmitted SEND_REQUEST of an earlier message", m.Dst, m.Src).
 			about(m, f.early.packets...)
 		f.takeEarly(m)
 	}
@@ -283,7 +285,8 @@ func (f *flow) takeEarly(m *message) {
 			if i > 0 {
 				at = f.early.last
 			}
-			m.Steps = append(m.Steps, Step{Packet: packet, Packets: 1, Time: at, End: at, Type: "CLEAR_TO_SEND", Retransmitted: i > 0})
+			m.Steps = append(m.Steps,
+				Step{Packet: packet, Packets: 1, Time: at, End: at, Type: "CLEAR_TO_SEND", Retransmitted: i > 0})
 		}
 	}
 	f.early = clears{packets: f.early.packets[:0]}
@@ -312,7 +315,8 @@ func (f *flow) ack(e *Event) {
 		return
 	case m == nil || m.state == requested:
 		e.Reason = handshake.ReasonStale
-		finding := f.t.find(StaleHeader, e, "rank %d sent ACK to rank %d, which had sent it nothing", e.Header.Src, e.Header.Dst)
+		finding := f.t.find(StaleHeader, e, "rank %d sent ACK to rank %d, which had sent it nothing", e.Header.Src,
+			e.Header.Dst)
 		if m != nil {
 			finding.about(m, e.Packet)
 		}
@@ -349,7 +353,8 @@ func (f *flow) copied(m *message, e *Event) {
 		// This explains all payload that does not fit from here on.
 		m.explained = true
 		m.verdict("DATA was delivered twice")
-		harm = fmt.Sprintf(", and has %d datagrams", f.shape().Datagrams(m.Words)) + f.harm(m, "", "the second header", "")
+		harm = fmt.Sprintf(", and has %d datagrams", f.shape().Datagrams(m.Words)) +
+			f.harm(m, "", "the second header", "")
 	}
 	text := fmt.Sprintf("within %v", duplicateWindow)
 	if e.fate() == pcapng.Copied {
@@ -369,5 +374,6 @@ func (f *flow) checkCall(m *message, e *Event) {
 	}
 	m.mixed = true
 	m.verdict("INT against FLOAT")
-	f.t.find(DatatypeMismatch, e, "rank %d sends with %v, but %v says %v: INT never matches FLOAT", m.Src, m.call, e.Header.Type, e.Header.Call).about(m, m.firstPacket, e.Packet)
+	f.t.find(DatatypeMismatch, e, "rank %d sends with %v, but %v says %v: INT never matches FLOAT", m.Src, m.call,
+		e.Header.Type, e.Header.Call).about(m, m.firstPacket, e.Packet)
 }

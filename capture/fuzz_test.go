@@ -15,7 +15,8 @@ import (
 // FuzzTracker tracks arbitrary units. Each unit of the input is a byte for the sender and transport, one for the time
 // since the previous unit, two for the length, and the data.
 func FuzzTracker(f *testing.F) {
-	for _, name := range []string{"ref_ref_pingpong_347", "ref_mpe_echo_1", "loss_fpga_data_lost_multi", "ref_ref_late_recv_stale_sr", "ring3_cpu0_fpga1_cpu2_347"} {
+	for _, name := range []string{"ref_ref_pingpong_347", "ref_mpe_echo_1", "loss_fpga_data_lost_multi",
+		"ref_ref_late_recv_stale_sr", "ring3_cpu0_fpga1_cpu2_347"} {
 		var seed []byte
 		var last time.Time
 		for i, u := range recorded(f, name) {
@@ -31,7 +32,8 @@ func FuzzTracker(f *testing.F) {
 		f.Add(seed)
 	}
 	for _, stream := range []byte{0, 0x10} {
-		talk := capturetest.NewTalk(true).Ack(0).Ack(1).Eager(0, 1, []byte("hello"), 3).Rendezvous(1, 1, make([]byte, 100), 40)
+		talk := capturetest.NewTalk(true).Ack(0).Ack(1).Eager(0, 1, []byte("hello"), 3).Rendezvous(1, 1,
+			make([]byte, 100), 40)
 		var seed []byte
 		for _, p := range talk.Capture.Packets {
 			packet := p.Data[14+20+20:] // after Ethernet, IP and TCP
@@ -78,7 +80,8 @@ func FuzzTracker(f *testing.F) {
 			addr := func(b byte) netip.AddrPort {
 				return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, b & 3}), 2718)
 			}
-			u := pcapng.Unit{Packet: n, Time: now, Proto: pcapng.UDP, Src: addr(who), Dst: addr(who >> 2), Data: in[:length]}
+			u := pcapng.Unit{Packet: n, Time: now, Proto: pcapng.UDP, Src: addr(who), Dst: addr(who >> 2),
+				Data: in[:length]}
 			if who&0x10 != 0 {
 				u.Proto = pcapng.TCP
 				u.Gap = int(who >> 5)

@@ -54,7 +54,8 @@ func TestQuantiles(t *testing.T) {
 	a.all.Messages = exactMessages
 	add(1000)
 	r := a.Report()
-	if got := r.Summary.All.Total; !got.Approximate || got.Count != 101 || got.P50 < .05 || got.P50 > .053 || got.Max != 1 {
+	if got := r.Summary.All.Total; !got.Approximate || got.Count != 101 || got.P50 < .05 || got.P50 > .053 ||
+		got.Max != 1 {
 		t.Errorf("%+v", got)
 	}
 	for _, p := range r.Summary.Pairs {

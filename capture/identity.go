@@ -79,7 +79,8 @@ func (t *Tracker) identify(e *Event, from, to *flow) *conversation {
 	known, ok := t.ranks.addrs[key]
 	switch {
 	case ok && known != e.Src:
-		t.find(WrongSource, e, "%v came from %v, but rank %d is at %v: an FPGA drops it, and the rank maps of the nodes differ", e.Header, e.Src, e.Header.Src, known)
+		t.find(WrongSource, e, "%v came from %v, but rank %d is at %v: an FPGA drops it, and the rank maps of the "+
+			"nodes differ", e.Header, e.Src, e.Header.Src, known)
 		a, b := known, e.Dst
 		if a.Compare(b) > 0 {
 			a, b = b, a
@@ -122,7 +123,8 @@ func (t *Tracker) padding(from netip.AddrPort, m *message, e *Event) {
 	*seen = cmp.Or(*seen, e.Packet)
 	if n.pads != 0 && n.headerless != 0 {
 		n.reported = true
-		t.find(Padding, e, "rank %d pads some of its messages to whole lines of %d bytes and others not: an FPGA pads all of them, other nodes none", m.Src, protocol.LineLen).
+		t.find(Padding, e, "rank %d pads some of its messages to whole lines of %d bytes and others not: an FPGA "+
+			"pads all of them, other nodes none", m.Src, protocol.LineLen).
 			about(m, n.pads, n.headerless)
 	}
 }
@@ -143,13 +145,15 @@ func (i *identities) isFPGA(at netip.AddrPort) bool { return i.node(at).pads != 
 // upstream's CPU library.
 func (f *flow) harm(m *message, when, what, inTime string) string {
 	n := f.t.ranks.node(f.to)
-	fpga := fmt.Sprintf("stores %s as payload and acknowledges corrupt data, and the next message may be corrupt too (trap 4)", what)
+	fpga := fmt.Sprintf("stores %s as payload and acknowledges corrupt data, and the next message may be corrupt "+
+		"too (trap 4)", what)
 	library := fmt.Sprintf("stores %s as payload, and acknowledges wrong words or crashes%s", what, inTime)
 	switch {
 	case n.pads != 0:
 		return fmt.Sprintf(": %srank %d, which pads as an FPGA does, %s", when, m.Dst, fpga)
 	case f.to.Port() == protocol.Port && n.headerless == 0 && !n.insists: // like an FPGA
-		return fmt.Sprintf(": %san FPGA %s; upstream's CPU library %s; rank %d may be either", when, fpga, library, m.Dst)
+		return fmt.Sprintf(": %san FPGA %s; upstream's CPU library %s; rank %d may be either", when, fpga, library,
+			m.Dst)
 	case !n.insists:
 		return fmt.Sprintf(": %supstream's CPU library, which rank %d may run, %s", when, m.Dst, library)
 	}

@@ -265,13 +265,16 @@ func TestJoinLost(t *testing.T) {
 			"DATA (packets 53, 54) were lost between here.pcap and there.pcap; 2 packets were retransmitted", true,
 		},
 		"ack": {
-			[]packet{{0, sr, false}, {1 * ms, cts, false}, {2 * ms, data, false}, {3 * ms, ack, true}, {102 * ms, data, false},
+			[]packet{{0, sr, false}, {1 * ms, cts, false}, {2 * ms, data, false}, {3 * ms, ack, true},
+				{102 * ms, data, false},
 				{103 * ms, ack, false}},
 			"ACK (packet 54) was lost between there.pcap and here.pcap; 2 packets were retransmitted", true,
 		},
 		"all": {
-			[]packet{{0, sr, false}, {1 * ms, cts, true}, {100 * ms, sr, true}, {200 * ms, sr, false}, {201 * ms, cts, true}},
-			"CLEAR_TO_SEND (packets 52, 55) were lost between there.pcap and here.pcap; SEND_REQUEST (packet 53) was lost between here.pcap and there.pcap; " +
+			[]packet{{0, sr, false}, {1 * ms, cts, true}, {100 * ms, sr, true}, {200 * ms, sr, false},
+				{201 * ms, cts, true}},
+			"CLEAR_TO_SEND (packets 52, 55) were lost between there.pcap and here.pcap; SEND_REQUEST (packet 53) was " +
+				"lost between here.pcap and there.pcap; " +
 				"3 packets were retransmitted", false,
 		},
 	} {
@@ -435,7 +438,8 @@ func TestJoinDatagramLost(t *testing.T) {
 	}
 	p.c.Packets = slices.Insert(p.c.Packets, 24, again...)
 	r := p.join(t)
-	const want = "message 5 from rank 0 to rank 1: a datagram of DATA (packet 24) was lost between here.pcap and there.pcap; " +
+	const want = "message 5 from rank 0 to rank 1: a datagram of DATA (packet 24) was lost between here.pcap and " +
+		"there.pcap; " +
 		"1 packet was retransmitted"
 	if f := r.Findings; len(f) != 1 || f[0].Kind != capture.LostPacket || !strings.HasPrefix(f[0].Text, want) {
 		t.Errorf("%+v", r.Findings)
@@ -641,7 +645,8 @@ func TestJoinExtended(t *testing.T) {
 	}
 }
 
-// TestJoinTruncated: a truncated or corrupt file is joined up to the damage, the other files completely. No packet after
+// TestJoinTruncated: a truncated or corrupt file is joined up to the damage, the other files completely. No packet
+// after
 // its end is reported as lost.
 func TestJoinTruncated(t *testing.T) {
 	here, there := places{c: exchange(10), delay: 3 * time.Microsecond, offset: 300 * ms}.split(t)

@@ -33,7 +33,8 @@ func (j *Joined) Lines() []string {
 		lines = append(lines, line)
 	}
 	for _, m := range j.Missing {
-		lines = append(lines, fmt.Sprintf("%s on the way from %s not seen at %s", counted(m.Packets, "packet"), m.From, m.To))
+		lines = append(lines, fmt.Sprintf("%s on the way from %s not seen at %s", counted(m.Packets, "packet"), m.From,
+			m.To))
 	}
 	if j.Undecided > 0 {
 		lines = append(lines, counted(j.Undecided, "packet")+" not matched: too many were in flight")

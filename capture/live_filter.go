@@ -39,7 +39,8 @@ func portRanges(ports []uint16) []portRange {
 func (o Options) liveFilter(ethernet bool) ([]bpf.RawInstruction, error) {
 	var ranges []portRange
 	if !o.AllPorts {
-		ranges = append(portRanges(o.ports()), portRange{vxlanPort, vxlanPort}, portRange{vxlanPortLinux, vxlanPortLinux})
+		ranges = append(portRanges(o.ports()), portRange{vxlanPort, vxlanPort},
+			portRange{vxlanPortLinux, vxlanPortLinux})
 		if len(ranges) > maxFilterRanges {
 			ranges = nil
 		}
@@ -111,7 +112,8 @@ func filterIPv6(ip uint32, ranges []portRange) []bpf.Instruction {
 	return append([]bpf.Instruction{
 		load,
 		is(protoUDP, 9), is(protoTCP, 8),
-		is(protoHopByHop, 6), is(protoRouting, 5), is(protoFragment, 4), is(protoAH, 3), is(protoOptions, 2), is(protoMobility, 1),
+		is(protoHopByHop, 6), is(protoRouting, 5), is(protoFragment, 4), is(protoAH, 3), is(protoOptions, 2),
+		is(protoMobility, 1),
 		filterDrop,
 		filterPass,
 		bpf.LoadConstant{Dst: bpf.RegX, Val: ipv6Header},

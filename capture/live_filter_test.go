@@ -57,27 +57,28 @@ func TestLiveFilter(t *testing.T) {
 		ip   []byte
 		want bool
 	}{
-		"UDP from a port":        {Options{}, udp, true},
-		"TCP to a port":          {Options{}, tcp, true},
-		"IPv6 UDP":               {Options{}, udp6, true},
-		"IPv6 TCP":               {Options{}, tcp6, true},
-		"IP options":             {Options{}, options, true},
-		"IPv6 extension":         {Options{}, extended, true},
-		"first fragment":         {Options{}, capturetest.Fragments(udp, 1, 480)[0], true},
-		"second fragment":        {Options{}, capturetest.Fragments(udp, 1, 480)[1], true},
-		"IPv6 fragment":          {Options{}, capturetest.Fragments(udp6, 1, 480)[1], true},
-		"VXLAN":                  {Options{}, inVXLAN(udp, vtepB), true},
-		"VXLAN on Linux's port":  {Options{}, inVXLAN(udp, netip.AddrPortFrom(vtepB.Addr(), 8472)), true},
-		"last port":              {Options{}, capturetest.UDP(dns, netip.AddrPortFrom(addrA.Addr(), 2845), nil), true},
-		"behind the last port":   {Options{}, capturetest.UDP(dns, netip.AddrPortFrom(addrA.Addr(), 2846), nil), false},
-		"before the first port":  {Options{}, capturetest.UDP(dns, netip.AddrPortFrom(addrA.Addr(), 2717), nil), false},
-		"other ports":            {Options{}, capturetest.UDP(dns, other, nil), false},
-		"other TCP ports":        {Options{}, capturetest.TCP(dns, other, capturetest.Segment{}), false},
-		"other IPv6 ports":       {Options{}, capturetest.UDP(dns6, netip.AddrPortFrom(dns6.Addr(), 99), nil), false},
-		"ICMP":                   {Options{}, icmp, false},
-		"chosen port":            {Options{Ports: []uint16{53}}, capturetest.UDP(dns, other, nil), true},
-		"not chosen":             {Options{Ports: []uint16{53}}, udp, false},
-		"lowest and highest":     {Options{Ports: []uint16{0, 65535}}, capturetest.UDP(netip.AddrPortFrom(dns.Addr(), 65535), other, nil), true},
+		"UDP from a port":       {Options{}, udp, true},
+		"TCP to a port":         {Options{}, tcp, true},
+		"IPv6 UDP":              {Options{}, udp6, true},
+		"IPv6 TCP":              {Options{}, tcp6, true},
+		"IP options":            {Options{}, options, true},
+		"IPv6 extension":        {Options{}, extended, true},
+		"first fragment":        {Options{}, capturetest.Fragments(udp, 1, 480)[0], true},
+		"second fragment":       {Options{}, capturetest.Fragments(udp, 1, 480)[1], true},
+		"IPv6 fragment":         {Options{}, capturetest.Fragments(udp6, 1, 480)[1], true},
+		"VXLAN":                 {Options{}, inVXLAN(udp, vtepB), true},
+		"VXLAN on Linux's port": {Options{}, inVXLAN(udp, netip.AddrPortFrom(vtepB.Addr(), 8472)), true},
+		"last port":             {Options{}, capturetest.UDP(dns, netip.AddrPortFrom(addrA.Addr(), 2845), nil), true},
+		"behind the last port":  {Options{}, capturetest.UDP(dns, netip.AddrPortFrom(addrA.Addr(), 2846), nil), false},
+		"before the first port": {Options{}, capturetest.UDP(dns, netip.AddrPortFrom(addrA.Addr(), 2717), nil), false},
+		"other ports":           {Options{}, capturetest.UDP(dns, other, nil), false},
+		"other TCP ports":       {Options{}, capturetest.TCP(dns, other, capturetest.Segment{}), false},
+		"other IPv6 ports":      {Options{}, capturetest.UDP(dns6, netip.AddrPortFrom(dns6.Addr(), 99), nil), false},
+		"ICMP":                  {Options{}, icmp, false},
+		"chosen port":           {Options{Ports: []uint16{53}}, capturetest.UDP(dns, other, nil), true},
+		"not chosen":            {Options{Ports: []uint16{53}}, udp, false},
+		"lowest and highest": {Options{Ports: []uint16{0, 65535}},
+			capturetest.UDP(netip.AddrPortFrom(dns.Addr(), 65535), other, nil), true},
 		"all ports":              {Options{AllPorts: true}, capturetest.UDP(dns, other, nil), true},
 		"all ports, but not all": {Options{AllPorts: true}, icmp, false},
 		"more ports than fit":    {Options{Ports: scattered}, capturetest.UDP(dns, other, nil), true},
@@ -95,7 +96,8 @@ func TestLiveFilter(t *testing.T) {
 	}
 	arp := capturetest.Frame(capturetest.Ethernet, udp)
 	arp[13] = 6
-	if passes(t, Options{AllPorts: true}, true, arp) || passes(t, Options{}, false, nil) || passes(t, Options{}, true, arp[:13]) {
+	if passes(t, Options{AllPorts: true}, true, arp) || passes(t, Options{}, false, nil) ||
+		passes(t, Options{}, true, arp[:13]) {
 		t.Error("ARP or nothing passes")
 	}
 }
@@ -108,7 +110,8 @@ func TestLiveFilterLetsNoLessPass(t *testing.T) {
 		if e.linkType != capturetest.Ethernet && e.linkType != capturetest.Raw {
 			continue
 		}
-		for _, ip := range [][]byte{capturetest.UDP(addrA, addrB, make([]byte, 600)), capturetest.UDP(addrA6, addrB6, make([]byte, 600))} {
+		for _, ip := range [][]byte{capturetest.UDP(addrA, addrB, make([]byte, 600)),
+			capturetest.UDP(addrA6, addrB6, make([]byte, 600))} {
 			if ip[0]>>4 == 6 && e.name != "vlan" && e.name != "qinq" && e.name != "raw" {
 				continue
 			}

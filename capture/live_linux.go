@@ -55,7 +55,8 @@ func (o Options) OpenLive(ctx context.Context, name string) (Source, error) {
 	}
 	l, err := o.newLiveReader(iface)
 	if errors.Is(err, fs.ErrPermission) {
-		return fail(fmt.Errorf("%w: the capability CAP_NET_RAW is needed; run as root, or once: setcap cap_net_raw+ep <program>", err))
+		return fail(fmt.Errorf("%w: the capability CAP_NET_RAW is needed; run as root, or once: setcap "+
+			"cap_net_raw+ep <program>", err))
 	}
 	if err != nil {
 		return fail(err)

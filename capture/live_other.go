@@ -11,6 +11,7 @@ import (
 
 // OpenLive returns errors.ErrUnsupported.
 func (o Options) OpenLive(_ context.Context, iface string) (Source, error) {
-	return nil, fmt.Errorf("record from interface %s: not possible on %s, only on Linux; record with tcpdump and read the file: %w",
+	return nil, fmt.Errorf("record from interface %s: not possible on %s, only on Linux; record with tcpdump and "+
+		"read the file: %w",
 		iface, runtime.GOOS, errors.ErrUnsupported)
 }

@@ -165,7 +165,8 @@ func (m *message) step(e *Event, typ string, fromSender, retransmitted bool) {
 		return
 	}
 	m.Steps = append(m.Steps, Step{
-		Packet: e.Packet, Packets: 1, Time: e.Time, End: e.Time, Type: typ, FromSender: fromSender, Retransmitted: retransmitted,
+		Packet: e.Packet, Packets: 1, Time: e.Time, End: e.Time, Type: typ, FromSender: fromSender,
+		Retransmitted: retransmitted,
 	})
 }
 
@@ -210,10 +211,12 @@ func (f *flow) reportLast() {
 		f.findGone(m)
 	case m.lost != "":
 		m.verdict(m.lost + " lost")
-		f.t.findIn(LostPacket, m, "message %d from rank %d to rank %d: %s was lost, or is not in the recording%s%s", m.ID, m.Src, m.Dst, m.lost, f.lossText(m), f.retransmissionText(m))
+		f.t.findIn(LostPacket, m, "message %d from rank %d to rank %d: %s was lost, or is not in the recording%s%s",
+			m.ID, m.Src, m.Dst, m.lost, f.lossText(m), f.retransmissionText(m))
 	case m.Retransmissions > 0 && !m.stale && !m.crossed:
 		m.verdict("retransmitted")
-		f.t.findIn(RetransmittedPacket, m, "message %d from rank %d to rank %d: no answer in time%s", m.ID, m.Src, m.Dst, f.retransmissionText(m))
+		f.t.findIn(RetransmittedPacket, m, "message %d from rank %d to rank %d: no answer in time%s", m.ID, m.Src,
+			m.Dst, f.retransmissionText(m))
 	}
 	if m.stale {
 		m.verdict("cleared by a stale CLEAR_TO_SEND")
@@ -227,7 +230,8 @@ func (f *flow) lossText(m *message) string {
 	case m.broken != nil:
 		return "; " + f.arrived(m, m.broken)
 	case m.headless > 0:
-		return fmt.Sprintf("; %s (%d bytes) arrived without it", counted(m.headless, "continuation datagram"), m.headlessBytes)
+		return fmt.Sprintf("; %s (%d bytes) arrived without it", counted(m.headless, "continuation datagram"),
+			m.headlessBytes)
 	}
 	return ""
 }
@@ -238,7 +242,8 @@ func (f *flow) retransmissionText(m *message) string {
 		return ""
 	case m.dataPackets > 1 && m.fragmented():
 		text := fmt.Sprintf("; %s retransmitted, DATA of several datagrams among them", packetsWere(m.Retransmissions))
-		return text + f.harm(m, "where a part of it had arrived, ", "the second header", ", if not much more than 100 ms have passed since the last datagram")
+		return text + f.harm(m, "where a part of it had arrived, ", "the second header",
+			", if not much more than 100 ms have passed since the last datagram")
 	}
 	return fmt.Sprintf("; %s retransmitted", packetsWere(m.Retransmissions))
 }

@@ -24,9 +24,11 @@ func (s *Stats) Nothing() string {
 	case s.Packets == 0:
 		return "the recording has no packets: check the interface and the filter of the recorder"
 	case s.Units == 0:
-		return fmt.Sprintf("all %s were ignored (%s): %s", counted(s.Packets, "packet"), strings.Join(s.Ignored(), ", "), s.ignoredAdvice())
+		return fmt.Sprintf("all %s were ignored (%s): %s", counted(s.Packets, "packet"),
+			strings.Join(s.Ignored(), ", "), s.ignoredAdvice())
 	}
-	return fmt.Sprintf("none of %s is one of ZRLMPI: give the ports of the ranks with --port, or the other --profile", counted(s.Packets, "packet"))
+	return fmt.Sprintf("none of %s is one of ZRLMPI: give the ports of the ranks with --port, or the other --profile",
+		counted(s.Packets, "packet"))
 }
 
 // ignoredAdvice returns advice for the most frequent reason of ignored packets.

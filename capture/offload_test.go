@@ -23,7 +23,8 @@ func offloaded(link int) *capturetest.Capture {
 	c := capturetest.New(link)
 	for i, words := range offloadedWords {
 		c.Message(time.Unix(1700000000, 0).Add(time.Duration(i)*ms), capturetest.Message{
-			Src: 0, Dst: 1, From: netip.MustParseAddrPort("10.0.0.1:2718"), To: netip.MustParseAddrPort("10.0.0.2:2718"),
+			Src: 0, Dst: 1, From: netip.MustParseAddrPort("10.0.0.1:2718"),
+			To:    netip.MustParseAddrPort("10.0.0.2:2718"),
 			Words: words, Shape: protocol.CPUShape(), Together: capturetest.MaxOffload,
 		})
 	}
@@ -57,7 +58,8 @@ func expectOffloaded(t *testing.T, file []byte) {
 // or lacks its length in the header.
 func TestOffloadAndSnapLength(t *testing.T) {
 	for _, snap := range []int{64, 68, 74, 96, 200, 1500, 1 << 17} {
-		for name, link := range map[string]int{"ethernet": capturetest.Ethernet, "raw": capturetest.Raw, "any": capturetest.SLL} {
+		for name, link := range map[string]int{"ethernet": capturetest.Ethernet, "raw": capturetest.Raw,
+			"any": capturetest.SLL} {
 			t.Run(fmt.Sprintf("%s %d", name, snap), func(t *testing.T) {
 				expectOffloaded(t, offloaded(link).Snap(snap).Pcap(capturetest.Format{}))
 				expectOffloaded(t, offloaded(link).Snap(snap).Pcapng(capturetest.Format{}))
@@ -150,8 +152,9 @@ func TestExtendedOffloadAndSnapLength(t *testing.T) {
 		var together []byte
 		for i := range uint32(4) {
 			together = protocol.AppendExtended(together, &ext{
-				Dst: 1, Type: protocol.Data, Session: talk.Sessions[0], PeerSession: talk.Sessions[1], Number: i + 1, Message: 1,
-				Flags: protocol.FlagEager, Length: 4 * 1344, Offset: i * 1344,
+				Dst: 1, Type: protocol.Data, Session: talk.Sessions[0], PeerSession: talk.Sessions[1], Number: i + 1,
+				Message: 1,
+				Flags:   protocol.FlagEager, Length: 4 * 1344, Offset: i * 1344,
 			}, make([]byte, 1344))
 		}
 		return talk.Raw(0, together)

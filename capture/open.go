@@ -39,7 +39,8 @@ func (t *Tracker) Open(atLeast time.Duration) []OpenWait {
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b OpenWait) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Text, b.Text)) })
+	slices.SortStableFunc(list,
+		func(a, b OpenWait) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Text, b.Text)) })
 	return list
 }
 
@@ -48,7 +49,8 @@ func (m *extMessage) unmatched() bool { return m.asked && !m.cleared && m.got ==
 
 // unmatchedText and incompleteText describe the wait for a message.
 func (f *extFlow) unmatchedText(m *extMessage) string {
-	return fmt.Sprintf("rank %d has waited %v for CLEAR_TO_SEND from rank %d: no receive has matched message %d, tag %d, communicator %d, %d bytes",
+	return fmt.Sprintf("rank %d has waited %v for CLEAR_TO_SEND from rank %d: no receive has matched message %d, tag "+
+		"%d, communicator %d, %d bytes",
 		f.counts.Src, handshake.Round(f.t.now.Sub(m.begun)), f.counts.Dst, m.number, m.tag, m.comm, m.length)
 }
 

@@ -152,11 +152,13 @@ func (f *flow) surplus(m *message, e *Event, same bool) {
 	if same {
 		e.Duplicate = true
 		m.verdict("a datagram of DATA was delivered twice")
-		f.t.find(DuplicatePacket, e, "the network delivered the last datagram of message %d from rank %d to rank %d twice", m.ID, m.Src, m.Dst).about(m, e.Packet)
+		f.t.find(DuplicatePacket, e, "the network delivered the last datagram of message %d from rank %d to "+
+			"rank %d twice", m.ID, m.Src, m.Dst).about(m, e.Packet)
 		return
 	}
 	m.verdict("size mismatch")
-	f.t.find(SizeMismatch, e, "message %d from rank %d to rank %d announces %d words, but more bytes arrived", m.ID, m.Src, m.Dst, m.Words).about(m, e.Packet)
+	f.t.find(SizeMismatch, e, "message %d from rank %d to rank %d announces %d words, but more bytes arrived", m.ID,
+		m.Src, m.Dst, m.Words).about(m, e.Packet)
 }
 
 // whole returns payload with the bytes cut off by the snapshot length replaced by zeros.
@@ -218,7 +220,8 @@ func (f *flow) take(m *message, e *Event, b []byte, begins bool) {
 
 // ready brings the receiving half into the state after CLEAR_TO_SEND.
 func (f *flow) ready(m *message, now handshake.Instant, reliable bool) {
-	if f.pair == nil || f.pair.Config().Reliable != reliable || f.pair.Config().Remote != uint32(m.Src) || f.pair.Config().Local != uint32(m.Dst) {
+	if f.pair == nil || f.pair.Config().Reliable != reliable || f.pair.Config().Remote != uint32(m.Src) ||
+		f.pair.Config().Local != uint32(m.Dst) {
 		f.pair = handshake.New(handshake.Config{
 			Local: uint32(m.Dst), Remote: uint32(m.Src), Profile: f.t.opts.Profile, Reliable: reliable,
 			Quirks: handshake.Quirks{IgnoreDestination: true}, Shape: protocol.CPUShape(),
@@ -232,7 +235,8 @@ func (f *flow) ready(m *message, now handshake.Instant, reliable bool) {
 	if f.pair.RecvIdle() {
 		f.acts, _ = f.pair.Recv(now, handshake.RecvOp{Words: math.MaxUint32, Any: true, AnyTag: true}, f.acts[:0])
 	}
-	request := protocol.Header{Src: uint32(m.Src), Dst: uint32(m.Dst), Call: m.call, Type: protocol.SendRequest, Tag: uint8(m.Tag)}
+	request := protocol.Header{Src: uint32(m.Src), Dst: uint32(m.Dst), Call: m.call, Type: protocol.SendRequest,
+		Tag: uint8(m.Tag)}
 	f.t.opts.Profile.Put(f.header[:], request)
 	f.acts = f.pair.Datagram(now, f.header[:], f.acts[:0])
 }
@@ -283,16 +287,20 @@ func (f *flow) badLength(m *message, e *Event, n int64, begins bool) {
 	case begins:
 		m.state, m.dataEnd = received, e.Time
 		m.verdict("size mismatch")
-		f.t.find(SizeMismatch, e, "DATA from rank %d announces %d words, %d bytes, but its datagram carries %d", m.Src, m.Words, e.Total, n).about(m, e.Packet)
+		f.t.find(SizeMismatch, e, "DATA from rank %d announces %d words, %d bytes, but its datagram carries %d", m.Src,
+			m.Words, e.Total, n).about(m, e.Packet)
 	case protocol.CPUShape().Skips(left, n):
 		padding := (n - left) & (protocol.LineLen - 1)
 		f.lastTooSoon(m, n-padding)
 	case m.duplicateAt != 0:
 		m.verdict("a datagram of DATA was delivered twice")
-		f.t.find(DuplicatePacket, e, "the network delivered a datagram of message %d from rank %d to rank %d twice: the duplicate cannot be distinguished from the next part, so that the data is corrupt, or retransmitted%s", m.ID, m.Src, m.Dst, f.harm(m, "", "the copy", "")).about(m, m.duplicateAt)
+		f.t.find(DuplicatePacket, e, "the network delivered a datagram of message %d from rank %d to rank %d twice: "+
+			"the duplicate cannot be distinguished from the next part, so that the data is corrupt, or retransmitted%s",
+			m.ID, m.Src, m.Dst, f.harm(m, "", "the copy", "")).about(m, m.duplicateAt)
 	default:
 		m.verdict("size mismatch")
-		f.t.find(SizeMismatch, e, "message %d from rank %d to rank %d: %d bytes were left of %d, but the datagram carries %d", m.ID, m.Src, m.Dst, left, e.Total, n).about(m, e.Packet)
+		f.t.find(SizeMismatch, e, "message %d from rank %d to rank %d: %d bytes were left of %d, but the datagram "+
+			"carries %d", m.ID, m.Src, m.Dst, left, e.Total, n).about(m, e.Packet)
 	}
 }
 

@@ -15,14 +15,16 @@ import (
 
 func TestPcapVariants(t *testing.T) {
 	precise := noon.Add(789)
-	c := capturetest.New(capturetest.Raw).UDP(precise, addrA, addrB, []byte("ping")).UDP(noon.Add(time.Second), addrB, addrA, nil)
+	c := capturetest.New(capturetest.Raw).UDP(precise, addrA, addrB, []byte("ping")).UDP(noon.Add(time.Second), addrB,
+		addrA, nil)
 	for _, f := range []capturetest.Format{{}, {BigEndian: true}, {Nano: true}, {BigEndian: true, Nano: true}} {
 		units := mustRead(t, c.Pcap(f))
 		want := noon
 		if f.Nano {
 			want = precise
 		}
-		if len(units) != 2 || units[0].Time != want || string(units[0].Data) != "ping" || units[1].Time != noon.Add(time.Second) {
+		if len(units) != 2 || units[0].Time != want || string(units[0].Data) != "ping" ||
+			units[1].Time != noon.Add(time.Second) {
 			t.Errorf("%+v: %+v", f, units)
 		}
 	}
@@ -49,7 +51,8 @@ func TestPcapngInterfaces(t *testing.T) {
 		if iface.LinkType != 105 {
 			frame = capturetest.Frame(iface.LinkType, ip)
 		}
-		c.Packets = append(c.Packets, capturetest.Packet{Time: noon.Add(time.Duration(i)*time.Second + 789), Data: frame, Interface: i})
+		c.Packets = append(c.Packets,
+			capturetest.Packet{Time: noon.Add(time.Duration(i)*time.Second + 789), Data: frame, Interface: i})
 	}
 	for _, f := range []capturetest.Format{{}, {BigEndian: true}} {
 		units, stats, err := readAll(t, Options{}, c.Pcapng(f))
@@ -109,23 +112,32 @@ func TestHostileLengths(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"record of 4 GiB":         {with(pcap, words(0, 0, huge, huge)), "a packet claims 4294967280 bytes"},
-		"record over the limit":   {with(pcap, words(0, 0, 256<<10+1, 1)), "a packet claims 262145 bytes"},
-		"block of 0":              {with(ng, block(6, 0, nil)), "a block claims 0 bytes"},
-		"block of 8":              {with(ng, block(6, 8, nil)), "a block claims 8 bytes"},
-		"block of odd length":     {with(ng, block(6, 33, make([]byte, 60))), "a block claims 33 bytes"},
-		"section of 12":           {with(ng, block(blockSection, 12, words(byteOrderMagic, 1, 0))), "a section header claims 12 bytes"},
-		"section without order":   {with(ng, block(blockSection, 28, words(0, 1, 0, 0))), "a section has no byte order"},
-		"section of version 2":    {with(ng, block(blockSection, 28, words(byteOrderMagic, 2, 0, 0))), "pcapng of version 2.0"},
-		"interface of 16":         {with(ng, block(1, 16, words(1))), "the description of an interface claims 16"},
-		"interface of 4 GiB":      {with(ng, block(1, huge, iface)), "the description of an interface claims 4294967280"},
-		"option beyond its block": {with(ng, block(1, 24, append(iface, 9, 0, 0xff, 0xff))), "an option of an interface claims 65535 bytes of 0"},
-		"clock of 10^-20":         {with(ng, block(1, 28, append(iface, 9, 0, 1, 0, 20, 0, 0, 0))), "has resolution 0x14"},
-		"packet block of 12":      {with(ng, block(6, 12, nil), make([]byte, 40)), "a packet's block claims 12 bytes"},
-		"no such interface":       {with(ng, block(6, 32, words(7, 0, 0, 0, 0))), "a packet is of interface 7 of 1"},
-		"packet of 4 GiB":         {with(ng, block(6, huge, words(0, 0, 0, huge, huge))), "a packet claims 4294967280 bytes"},
-		"packet beyond its block": {with(ng, block(6, 32, words(0, 0, 0, 4, 4))), "a packet of 4 bytes is in a block of 32"},
-		"other end of block":      {with(ng, words(99, 16, 0, 20), make([]byte, 40)), "a block of 16 bytes ends as one of 20"},
+		"record of 4 GiB":       {with(pcap, words(0, 0, huge, huge)), "a packet claims 4294967280 bytes"},
+		"record over the limit": {with(pcap, words(0, 0, 256<<10+1, 1)), "a packet claims 262145 bytes"},
+		"block of 0":            {with(ng, block(6, 0, nil)), "a block claims 0 bytes"},
+		"block of 8":            {with(ng, block(6, 8, nil)), "a block claims 8 bytes"},
+		"block of odd length":   {with(ng, block(6, 33, make([]byte, 60))), "a block claims 33 bytes"},
+		"section of 12": {with(ng, block(blockSection, 12, words(byteOrderMagic, 1, 0))),
+			"a section header claims 12 bytes"},
+		"section without order": {with(ng, block(blockSection, 28, words(0, 1, 0, 0))),
+			"a section has no byte order"},
+		"section of version 2": {with(ng, block(blockSection, 28, words(byteOrderMagic, 2, 0, 0))),
+			"pcapng of version 2.0"},
+		"interface of 16": {with(ng, block(1, 16, words(1))), "the description of an interface claims 16"},
+		"interface of 4 GiB": {with(ng, block(1, huge, iface)),
+			"the description of an interface claims 4294967280"},
+		"option beyond its block": {with(ng, block(1, 24, append(iface, 9, 0, 0xff, 0xff))),
+			"an option of an interface claims 65535 bytes of 0"},
+		"clock of 10^-20": {with(ng, block(1, 28, append(iface, 9, 0, 1, 0, 20, 0, 0, 0))),
+			"has resolution 0x14"},
+		"packet block of 12": {with(ng, block(6, 12, nil), make([]byte, 40)), "a packet's block claims 12 bytes"},
+		"no such interface":  {with(ng, block(6, 32, words(7, 0, 0, 0, 0))), "a packet is of interface 7 of 1"},
+		"packet of 4 GiB": {with(ng, block(6, huge, words(0, 0, 0, huge, huge))),
+			"a packet claims 4294967280 bytes"},
+		"packet beyond its block": {with(ng, block(6, 32, words(0, 0, 0, 4, 4))),
+			"a packet of 4 bytes is in a block of 32"},
+		"other end of block": {with(ng, words(99, 16, 0, 20), make([]byte, 40)),
+			"a block of 16 bytes ends as one of 20"},
 	} {
 		before := allocated()
 		units, _, err := readAll(t, Options{}, c.file)

@@ -65,20 +65,23 @@ type Seen struct {
 func (e *Event) Line() Line {
 	l := Line{
 		Packet: e.Packet, Time: e.Time, Proto: e.Proto.String(), Src: e.Src.String(), Dst: e.Dst.String(),
-		Length: e.Length, Kind: e.Kind.String(), Message: e.Message, Retransmitted: e.Retransmitted, Duplicate: e.Duplicate,
-		Complete: e.Completes,
+		Length: e.Length, Kind: e.Kind.String(), Message: e.Message, Retransmitted: e.Retransmitted,
+		Duplicate: e.Duplicate,
+		Complete:  e.Completes,
 	}
 	if e.HasRanks {
 		l.SrcRank, l.DstRank = new(e.Header.Src), new(e.Header.Dst)
 	}
 	if e.hasHeader() {
-		l.Type, l.Call, l.Size, l.Tag = e.Header.Type.String(), e.Header.Call.String(), new(e.Header.Size), new(e.Header.Tag)
+		l.Type, l.Call, l.Size, l.Tag = e.Header.Type.String(), e.Header.Call.String(), new(e.Header.Size),
+			new(e.Header.Tag)
 	}
 	if x := e.Extended; x != nil {
 		l.Tag, l.Extended = nil, x.line()
 	}
 	if e.InData {
-		l.Offset, l.Bytes, l.Padding, l.Total, l.DataPacket = new(e.Offset), new(e.Bytes), new(e.Padding), new(e.Total), e.DataPacket
+		l.Offset, l.Bytes, l.Padding, l.Total, l.DataPacket = new(e.Offset), new(e.Bytes), new(e.Padding), new(e.Total),
+			e.DataPacket
 	}
 	if e.Trail != nil {
 		for _, s := range e.Trail.Seen {
@@ -104,7 +107,8 @@ func (e *Event) hasHeader() bool {
 	if e.Extended != nil {
 		return e.Header.Type != 0
 	}
-	return e.Kind == PacketEvent || e.Kind == BadEvent && (e.Reason == handshake.ReasonReserved || e.Reason == handshake.ReasonLength)
+	return e.Kind == PacketEvent ||
+		e.Kind == BadEvent && (e.Reason == handshake.ReasonReserved || e.Reason == handshake.ReasonLength)
 }
 
 // Text describes the event in one line, without its time.

@@ -79,7 +79,8 @@ func TestReassemblyProperty(t *testing.T) {
 			j := min(i+r.IntN(8), len(segments)-1)
 			segments[i], segments[j] = segments[j], segments[i]
 		}
-		c := capturetest.New(capturetest.Raw).TCP(noon, addrA, addrB, capturetest.Segment{Seq: first, Flags: capturetest.SYN})
+		c := capturetest.New(capturetest.Raw).TCP(noon, addrA, addrB,
+			capturetest.Segment{Seq: first, Flags: capturetest.SYN})
 		for i, s := range segments {
 			c.TCP(noon.Add(time.Duration(i)*time.Microsecond), addrA, addrB, s)
 		}
@@ -145,14 +146,17 @@ func expect(t *testing.T, what string, c *capturetest.Capture, want ...string) [
 
 func TestReassembly(t *testing.T) {
 	const seq = 1 << 31
-	expect(t, "in order", streamOf(noon, seq, [2]int{0, 10}, [2]int{10, 30}, [2]int{30, 31}), "1:10 restart", "2:20", "3:1")
-	expect(t, "retransmitted", streamOf(noon, seq, [2]int{0, 10}, [2]int{0, 10}, [2]int{5, 30}, [2]int{2, 30}), "1:10 restart", "3:20")
+	expect(t, "in order", streamOf(noon, seq, [2]int{0, 10}, [2]int{10, 30}, [2]int{30, 31}), "1:10 restart", "2:20",
+		"3:1")
+	expect(t, "retransmitted", streamOf(noon, seq, [2]int{0, 10}, [2]int{0, 10}, [2]int{5, 30}, [2]int{2, 30}),
+		"1:10 restart", "3:20")
 	units := expect(t, "swapped", streamOf(noon, seq, [2]int{0, 10}, [2]int{20, 30}, [2]int{30, 40}, [2]int{10, 20}),
 		"1:10 restart", "4:10", "4:10", "4:10")
 	checkStream(t, pattern(40), units)
 	expect(t, "a hole at the end", streamOf(noon, seq, [2]int{0, 10}, [2]int{20, 30}, [2]int{30, 35}, [2]int{36, 40}),
 		"1:10 restart", "2:10 gap 10", "3:5", "4:4 gap 1")
-	expect(t, "overlap behind a hole", streamOf(noon, seq, [2]int{0, 10}, [2]int{20, 40}, [2]int{15, 25}, [2]int{20, 30}, [2]int{10, 16}),
+	expect(t, "overlap behind a hole",
+		streamOf(noon, seq, [2]int{0, 10}, [2]int{20, 40}, [2]int{15, 25}, [2]int{20, 30}, [2]int{10, 16}),
 		"1:10 restart", "5:6", "5:9", "5:15")
 }
 
@@ -179,13 +183,16 @@ func TestRestart(t *testing.T) {
 	create := func() *capturetest.Capture { return capturetest.New(capturetest.Raw) }
 	expect(t, "SYN", data(syn(create(), 99), 100, 10), "2:10 restart")
 	expect(t, "SYN twice", data(syn(syn(create(), 99), 99), 100, 10), "3:10 restart")
-	expect(t, "SYN again behind the data", data(syn(data(syn(create(), 99), 100, 10), 99), 110, 5), "2:10 restart", "4:5")
-	expect(t, "new connection", data(syn(data(syn(create(), 99), 100, 10), 5000), 5001, 7), "2:10 restart", "4:7 restart")
+	expect(t, "SYN again behind the data", data(syn(data(syn(create(), 99), 100, 10), 99), 110, 5), "2:10 restart",
+		"4:5")
+	expect(t, "new connection", data(syn(data(syn(create(), 99), 100, 10), 5000), 5001, 7), "2:10 restart",
+		"4:7 restart")
 	expect(t, "the first segment is missing", data(syn(create(), 99), 120, 10), "2:10 gap 20 restart")
 	expect(t, "a hole in the old connection", data(syn(data(data(syn(create(), 99), 100, 10), 120, 3), 5000), 5001, 7),
 		"2:10 restart", "3:3 gap 10", "5:7 restart")
 	expect(t, "old hole, new data in the SYN",
-		data(data(create(), 100, 10), 120, 3).TCP(noon, addrA, addrB, capturetest.Segment{Seq: 9, Flags: capturetest.SYN, Payload: []byte("abc")}),
+		data(data(create(), 100, 10), 120, 3).TCP(noon, addrA, addrB,
+			capturetest.Segment{Seq: 9, Flags: capturetest.SYN, Payload: []byte("abc")}),
 		"1:10 restart", "2:3 gap 10", "3:3 restart")
 	expect(t, "new connection without SYN", data(data(create(), 100, 10), 1<<30, 7), "1:10 restart", "2:7 restart")
 	expect(t, "back without SYN", data(data(create(), 1<<30, 10), 100, 7), "1:10 restart", "2:7 restart")
@@ -236,7 +243,8 @@ func TestReassemblyBounds(t *testing.T) {
 	r.skipAll()
 	popAll()
 	if r.held != 0 || r.holes.Len() != 0 || units != streams*each {
-		t.Errorf("%d bytes in %d streams are held at the end; %d units of %d", r.held, r.holes.Len(), units, streams*each)
+		t.Errorf("%d bytes in %d streams are held at the end; %d units of %d", r.held, r.holes.Len(), units,
+			streams*each)
 	}
 
 	r = newReassembler()

@@ -40,7 +40,8 @@ func (f *flow) unrequest(e *Event) {
 	// After a shorter wait, the program has changed its mind.
 	if waited := e.Time.Sub(m.request); m.state == requested && waited >= duplicateWindow {
 		f.t.find(NeverCleared, e, "message %d from rank %d to rank %d: its sender withdrew it after %v without "+
-			"CLEAR_TO_SEND: %s", m.ID, m.Src, m.Dst, handshake.Round(waited), m.whyUncleared()).about(m, m.firstPacket, e.Packet)
+			"CLEAR_TO_SEND: %s", m.ID, m.Src, m.Dst, handshake.Round(waited), m.whyUncleared()).about(m, m.firstPacket,
+			e.Packet)
 	}
 	f.end(m, e, false)
 }

@@ -132,8 +132,10 @@ func TestEncapsulations(t *testing.T) {
 								t.Fatalf("unit %d is of packet %d, after one of %d", i, got[i].Packet, last)
 							}
 							ip := ipOf(c.Packets[min(i, len(want)-1)].Data)
-							if n, longest := got[i].Fragments, got[i].Fragment; (n > 1) != (len(ip)-20 > pieceOf(ip)) || longest > pieceOf(ip) {
-								t.Fatalf("unit %d of %d bytes came in %d fragments of at most %d bytes", i, len(ip), n, longest)
+							if n, longest := got[i].Fragments,
+								got[i].Fragment; (n > 1) != (len(ip)-20 > pieceOf(ip)) || longest > pieceOf(ip) {
+								t.Fatalf("unit %d of %d bytes came in %d fragments of at most %d bytes", i, len(ip), n,
+									longest)
 							}
 							got[i].Fragments, got[i].Fragment = 0, 0
 							last = got[i].Packet
@@ -165,7 +167,8 @@ func TestFragmentsAreReportedOnce(t *testing.T) {
 		c := capturetest.New(capturetest.Ethernet)
 		for i := range 3 {
 			c.Message(time.Unix(int64(1e9+i), 0), capturetest.Message{
-				Src: 0, Dst: 1, From: netip.MustParseAddrPort("10.0.0.1:2718"), To: netip.MustParseAddrPort("10.0.0.2:2718"),
+				Src: 0, Dst: 1, From: netip.MustParseAddrPort("10.0.0.1:2718"),
+				To:    netip.MustParseAddrPort("10.0.0.2:2718"),
 				Words: 300, Shape: protocol.CPUShape(),
 			})
 		}

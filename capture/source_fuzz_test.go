@@ -49,7 +49,8 @@ func FuzzSource(f *testing.F) {
 		for err = s.Next(&u); err == nil; err = s.Next(&u) {
 			units++
 			bytes += int64(len(u.Data))
-			if u.Gap < 0 || u.Truncated < 0 || u.Packet < 1 || !u.Src.IsValid() || !u.Dst.IsValid() || (u.Proto != pcapng.UDP && u.Proto != pcapng.TCP) {
+			if u.Gap < 0 || u.Truncated < 0 || u.Packet < 1 || !u.Src.IsValid() || !u.Dst.IsValid() ||
+				(u.Proto != pcapng.UDP && u.Proto != pcapng.TCP) {
 				t.Fatalf("%+v", u)
 			}
 		}
@@ -58,7 +59,8 @@ func FuzzSource(f *testing.F) {
 		for _, n := range stats.Skipped {
 			skipped += n
 		}
-		if stats.Units != units || units > stats.Packets || skipped+units > stats.Packets || (units > 0 && bytes > stats.Bytes) {
+		if stats.Units != units || units > stats.Packets || skipped+units > stats.Packets ||
+			(units > 0 && bytes > stats.Bytes) {
 			t.Fatalf("%d units of %d bytes, %+v", units, bytes, stats)
 		}
 		var cut *TruncatedError

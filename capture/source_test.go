@@ -95,7 +95,8 @@ func TestUnits(t *testing.T) {
 			f := c.Packets[i].Data
 			src := netip.AddrPortFrom(netip.AddrFrom4([4]byte(f[26:30])), uint16(f[34])<<8|uint16(f[35]))
 			dst := netip.AddrPortFrom(netip.AddrFrom4([4]byte(f[30:34])), uint16(f[36])<<8|uint16(f[37]))
-			want := pcapng.Unit{Packet: int64(i + 1), Time: c.Packets[i].Time, Src: src, Dst: dst, Proto: pcapng.UDP, Data: f[42:]}
+			want := pcapng.Unit{Packet: int64(i + 1), Time: c.Packets[i].Time, Src: src, Dst: dst, Proto: pcapng.UDP,
+				Data: f[42:]}
 			if !reflect.DeepEqual(u, want) {
 				t.Fatalf("%s: unit %d is\n%+v, want\n%+v", name, i, u, want)
 			}
@@ -124,7 +125,8 @@ func TestOpenFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		same(t, got, want)
-		if stats.Packets != 36 || stats.Units != 36 || len(stats.Skipped) != 0 || stats.Bytes != int64(len(file)-24-36*16) {
+		if stats.Packets != 36 || stats.Units != 36 || len(stats.Skipped) != 0 ||
+			stats.Bytes != int64(len(file)-24-36*16) {
 			t.Errorf("stats of %s: %+v", p, stats)
 		}
 		if err := s.Close(); err != nil {
@@ -196,7 +198,8 @@ func TestFormatErrors(t *testing.T) {
 	} {
 		_, err := Options{}.NewReader(bytes.NewReader(c.file), "it.pcap")
 		var format *FormatError
-		if !errors.As(err, &format) || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "it.pcap: ") {
+		if !errors.As(err, &format) || !strings.Contains(err.Error(), c.want) ||
+			!strings.HasPrefix(err.Error(), "it.pcap: ") {
 			t.Errorf("%.20q: %v, want %q", c.file, err, c.want)
 		}
 	}
@@ -261,7 +264,8 @@ func TestTruncatedAtEveryByte(t *testing.T) {
 			var format *FormatError
 			switch {
 			case errors.As(err, &cut):
-				if !errors.Is(err, io.ErrUnexpectedEOF) || cut.Packet != int64(len(units)) || stats.Packets != cut.Packet {
+				if !errors.Is(err, io.ErrUnexpectedEOF) || cut.Packet != int64(len(units)) ||
+					stats.Packets != cut.Packet {
 					t.Fatalf("%s, %d bytes: %d units, %d packets, %+v", name, n, len(units), stats.Packets, cut)
 				}
 				if name == "gzip" != (cut.Offset == -1) || name != "gzip" && cut.Offset != int64(boundary) {

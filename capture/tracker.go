@@ -211,7 +211,8 @@ func (t *Tracker) datagram(c *conversation, forward bool, u *pcapng.Unit) {
 		if defect.Offset == tagOffset && t.opts.Profile == protocol.CloudFPGA {
 			asTag = "; in profile v0.9 it is the tag: analyze with --profile v0.9 if the ranks have it"
 		}
-		t.find(ReservedByte, e, "%s: byte %d of the header is 0x%02x, not 0: a deployed node drops the packet silently%s", e.Header, defect.Offset, defect.Got, asTag)
+		t.find(ReservedByte, e, "%s: byte %d of the header is 0x%02x, not 0: a deployed node drops the packet "+
+			"silently%s", e.Header, defect.Offset, defect.Got, asTag)
 	case out.sent && likePayload(u.Data):
 		out.payload(e, u.Data, u.Truncated) // part of an unknown message
 		return
@@ -262,7 +263,8 @@ func (t *Tracker) withHeader(u *pcapng.Unit) pcapng.Unit {
 		endMark = 28
 	)
 	missing := protocol.HeaderLen - len(u.Data)
-	if missing <= 0 || u.Truncated < missing || len(u.Data) < known || !protocol.BeginsWithMark(u.Data) || protocol.IsExtended(u.Data) {
+	if missing <= 0 || u.Truncated < missing || len(u.Data) < known || !protocol.BeginsWithMark(u.Data) ||
+		protocol.IsExtended(u.Data) {
 		return *u
 	}
 	t.head = [protocol.HeaderLen]byte{}

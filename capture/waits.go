@@ -35,7 +35,8 @@ func (t *Tracker) describe(w wait) string {
 	if t.endsHere(w) {
 		return fmt.Sprintf("the recording ends here: rank %d waits for %s from rank %d", w.Rank, w.For, w.Peer)
 	}
-	return fmt.Sprintf("rank %d has waited %v for %s from rank %d", w.Rank, handshake.Round(t.now.Sub(w.Since)), w.For, w.Peer)
+	return fmt.Sprintf("rank %d has waited %v for %s from rank %d", w.Rank, handshake.Round(t.now.Sub(w.Since)), w.For,
+		w.Peer)
 }
 
 // noRetransmission is the shortest time after which any node retransmits.
@@ -53,7 +54,8 @@ func (t *Tracker) judgeOpen() {
 		f.reportLast()
 		if f.early.n > 0 {
 			e := &Event{Time: f.early.last, Packet: f.early.packets[0]}
-			f.t.find(StaleHeader, e, "rank %d sent CLEAR_TO_SEND to rank %d, which had not asked", f.early.header.Src, f.early.header.Dst).packets(f.early.packets)
+			f.t.find(StaleHeader, e, "rank %d sent CLEAR_TO_SEND to rank %d, which had not asked", f.early.header.Src,
+				f.early.header.Dst).packets(f.early.packets)
 		}
 		if f.msg != nil {
 			open = append(open, f.waits(f.msg))
@@ -144,10 +146,14 @@ func (t *Tracker) judgeWait(w wait) {
 	case m.state == requested && unsolicited != nil:
 		w.f.back.unsolicited = nil
 		packets = append(unsolicited.Packets, packets...)
-		say(Wedged, "the receiver is wedged", ": if rank %d is an FPGA, it took the CLEAR_TO_SEND or ACK of packet %d, which it had not asked for, as the header deferred for rank %d, and swallowed the SEND_REQUEST (trap 2)",
+		say(Wedged, "the receiver is wedged", ": if rank %d is an FPGA, it took the CLEAR_TO_SEND or ACK of packet "+
+			"%d, which it had not asked for, as the header deferred for rank %d, and swallowed the "+
+			"SEND_REQUEST (trap 2)",
 			w.Peer, unsolicited.Packets[len(unsolicited.Packets)-1], w.Rank)
 	case m.state == received && m.datas.n == deployedRetransmissions:
-		say(RetransmissionsExhausted, "retransmissions exhausted", ": it has sent DATA again %d times, which is as often as any node does: a deployed one now waits forever, a zrlmpid reports an error%s", m.datas.n, w.f.lossText(m))
+		say(RetransmissionsExhausted, "retransmissions exhausted", ": it has sent DATA again %d times, which is as "+
+			"often as any node does: a deployed one now waits forever, a zrlmpid reports an error%s", m.datas.n,
+			w.f.lossText(m))
 	case m.state == requested:
 		kind, verdict, text := w.f.unanswered(m)
 		say(kind, verdict, "%s", text)
@@ -184,8 +190,10 @@ func (f *flow) notArriving(m *message) string {
 // abandoned reports a message that was never cleared, and whose sender then made another call.
 func (f *flow) abandoned(m *message) {
 	m.verdict("never cleared")
-	f.t.findIn(NeverCleared, m, "message %d from rank %d to rank %d: SEND_REQUEST was sent %d times within %v, and then not for %v: its call has ended without CLEAR_TO_SEND, and packet %d is of another one",
-		m.ID, m.Src, m.Dst, m.Retransmissions+1, handshake.Round(m.lastRequest.Sub(m.request)), handshake.Round(m.next.Sub(m.lastRequest)), m.nextPacket)
+	f.t.findIn(NeverCleared, m, "message %d from rank %d to rank %d: SEND_REQUEST was sent %d times within %v, and "+
+		"then not for %v: its call has ended without CLEAR_TO_SEND, and packet %d is of another one",
+		m.ID, m.Src, m.Dst, m.Retransmissions+1, handshake.Round(m.lastRequest.Sub(m.request)),
+		handshake.Round(m.next.Sub(m.lastRequest)), m.nextPacket)
 }
 
 // unanswered judges a SEND_REQUEST without an answer by its retransmissions.
@@ -194,7 +202,9 @@ func (f *flow) unanswered(m *message) (kind Kind, verdict, text string) {
 	insists := f.t.ranks.node(f.from).insists
 	again := fmt.Sprintf("SEND_REQUEST was retransmitted %s", counted(int64(n), "time"))
 	if n == deployedRetransmissions && !insists && quiet > insistence {
-		return RetransmissionsExhausted, "retransmissions exhausted", fmt.Sprintf(": %s, and then not for %v: a deployed node has stopped and waits forever, and the call of a zrlmpid has ended", again, handshake.Round(quiet))
+		return RetransmissionsExhausted, "retransmissions exhausted",
+			fmt.Sprintf(": %s, and then not for %v: a deployed node has stopped and waits forever, and the call of a "+
+				"zrlmpid has ended", again, handshake.Round(quiet))
 	}
 	if node := f.back.node; node.spoke && int(node.rank) != m.Dst {
 		return NeverCleared, "never cleared", fmt.Sprintf(": what is at %v says that it is rank %d, so rank %d "+
@@ -204,13 +214,17 @@ func (f *flow) unanswered(m *message) (kind Kind, verdict, text string) {
 	switch {
 	case n == 0:
 	case insists && quiet > insistence:
-		text += fmt.Sprintf("; %s, and then not for %v: rank %d is no deployed node, which stops after %d times, and its call has ended", again, handshake.Round(quiet), m.Src, deployedRetransmissions)
+		text += fmt.Sprintf("; %s, and then not for %v: rank %d is no deployed node, which stops after %d times, and "+
+			"its call has ended", again, handshake.Round(quiet), m.Src, deployedRetransmissions)
 	case insists:
-		text += fmt.Sprintf("; %s, and rank %d goes on, where a deployed node stops after %d times", again, m.Src, deployedRetransmissions)
+		text += fmt.Sprintf("; %s, and rank %d goes on, where a deployed node stops after %d times", again, m.Src,
+			deployedRetransmissions)
 	case n > deployedRetransmissions:
-		text += fmt.Sprintf("; %s: a deployed node stops after %d times, so rank %d is a zrlmpid, or was started again", again, deployedRetransmissions, m.Src)
+		text += fmt.Sprintf("; %s: a deployed node stops after %d times, so rank %d is a zrlmpid, or was started again",
+			again, deployedRetransmissions, m.Src)
 	case n == deployedRetransmissions:
-		text += fmt.Sprintf("; %s: a deployed node now waits forever, a zrlmpid goes on, and the recording ends too soon to decide", again)
+		text += fmt.Sprintf("; %s: a deployed node now waits forever, a zrlmpid goes on, and the recording ends too "+
+			"soon to decide", again)
 	default:
 		text += "; " + again
 	}
@@ -223,7 +237,8 @@ func (m *message) whyUncleared() string {
 	case m.requestsGone():
 		return "no SEND_REQUEST has arrived: " + m.goneText()
 	case m.arrived != 0:
-		return fmt.Sprintf("SEND_REQUEST has arrived (packet %d, in %s), and no answer was sent: rank %d has not posted the "+
+		return fmt.Sprintf("SEND_REQUEST has arrived (packet %d, in %s), and no answer was sent: rank %d has not "+
+			"posted the "+
 			"matching receive, is not running, or drops what rank %d sends", m.arrived, m.arrivedAt, m.Dst, m.Src)
 	}
 	return fmt.Sprintf("rank %d has not posted the matching receive, is not running, or drops what rank %d "+

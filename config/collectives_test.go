@@ -14,7 +14,8 @@ import (
 
 func TestCollectives(t *testing.T) {
 	c := mustParse(t, host)
-	if x := c.Collectives; x.Table != "" || x.Force != "" || x.Order.Form() != coll.OrderFixed || x.Upstream != UpstreamFlat || len(x.Forced()) > 0 || c.UpstreamFPGAs() != nil {
+	if x := c.Collectives; x.Table != "" || x.Force != "" || x.Order.Form() != coll.OrderFixed ||
+		x.Upstream != UpstreamFlat || len(x.Forced()) > 0 || c.UpstreamFPGAs() != nil {
 		t.Errorf("%+v", x)
 	}
 	for of := coll.Barrier; of <= coll.Exscan; of++ {
@@ -28,7 +29,8 @@ func TestCollectives(t *testing.T) {
 	if got := c.Collectives.Forced().String(); got != "bcast=atomic:64KiB,scan=chain:7" {
 		t.Error(got)
 	}
-	for name, form := range map[string]coll.OrderForm{"fixed": coll.OrderFixed, "free-first": coll.OrderFreeFirst, "by-left": coll.OrderByLeft} {
+	for name, form := range map[string]coll.OrderForm{"fixed": coll.OrderFixed, "free-first": coll.OrderFreeFirst,
+		"by-left": coll.OrderByLeft} {
 		if c := mustParse(t, host+"collectives: {order: "+name+"}\n"); c.Collectives.Order.Form() != form {
 			t.Errorf("%s is %v", name, c.Collectives.Order.Form())
 		}
@@ -54,18 +56,25 @@ collectives: `
 
 func TestCollectivesErrors(t *testing.T) {
 	for file, want := range map[string]string{
-		"{tabel: x}":             "f.yaml:2: collectives: unknown key \"tabel\" (did you mean \"table\"?): the keys here are table, force, order, upstream, fpgas",
+		"{tabel: x}": "f.yaml:2: collectives: unknown key \"tabel\" (did you mean \"table\"?): the keys " +
+			"here are table, force, order, upstream, fpgas",
 		"{table: \"a\\0\"}":      "f.yaml:2: collectives.table: a path cannot contain a zero byte",
 		"{force: {bcast: flat}}": "f.yaml:2: collectives.force: want one value here, not keys with values",
-		"{force: brodcast=flat}": "f.yaml:2: collectives.force: \"brodcast=flat\": unknown collective \"brodcast\" (did you mean \"bcast\"?): the collectives are barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall, reduce_scatter, scan, exscan",
-		"\n  force: bcast=atmoic": "f.yaml:3: collectives.force: \"bcast=atmoic\": bcast has no algorithm \"atmoic\" (did you mean \"atomic\"?): " +
+		"{force: brodcast=flat}": "f.yaml:2: collectives.force: \"brodcast=flat\": unknown collective \"brodcast\" " +
+			"(did you mean \"bcast\"?): the collectives are barrier, bcast, reduce, allreduce, gather, scatter, " +
+			"allgather, alltoall, reduce_scatter, scan, exscan",
+		"\n  force: bcast=atmoic": "f.yaml:3: collectives.force: \"bcast=atmoic\": bcast has no algorithm \"atmoic\" " +
+			"(did you mean \"atomic\"?): " +
 			"it has binomial, flat, scatter-allgather, chain, atomic, tree, shared",
-		"{force: 'scan=chain:x'}":              `f.yaml:2: collectives.force: "scan=chain:x": segments of "x": give a size from 1 to 1GiB, as in chain:64KiB`,
-		"{order: byleft}":                      `f.yaml:2: collectives.order: "byleft" is not known (did you mean "by-left"?): it is one of fixed, free-first, by-left`,
-		"{upstream: tre}":                      `f.yaml:2: collectives.upstream: "tre" is not known (did you mean "tree"?): it is one of flat, tree`,
-		"{fpgas: [0]}":                         "f.yaml:2: collectives.fpgas: it is used with upstream: tree only: add that, or remove the key",
-		"{upstream: tree, fpgas: [1, 0, 0]}":   "f.yaml:2: collectives.fpgas: there is no rank 1\nf.yaml:2: collectives.fpgas: rank 0 is listed twice: remove one of them",
-		"{upstream: tree, fpgas: [0, 1.5, a]}": "f.yaml:2: collectives.fpgas[1]: \"1.5\" is not a whole number\nf.yaml:2: collectives.fpgas[2]: \"a\" is not a whole number",
+		"{force: 'scan=chain:x'}": `f.yaml:2: collectives.force: "scan=chain:x": segments of "x": give a size from 1 to 1GiB, as in chain:64KiB`,
+		"{order: byleft}":         `f.yaml:2: collectives.order: "byleft" is not known (did you mean "by-left"?): it is one of fixed, free-first, by-left`,
+		"{upstream: tre}":         `f.yaml:2: collectives.upstream: "tre" is not known (did you mean "tree"?): it is one of flat, tree`,
+		"{fpgas: [0]}": "f.yaml:2: collectives.fpgas: it is used with upstream: tree only: " +
+			"add that, or remove the key",
+		"{upstream: tree, fpgas: [1, 0, 0]}": "f.yaml:2: collectives.fpgas: there is no rank 1\nf.yaml:2: " +
+			"collectives.fpgas: rank 0 is listed twice: remove one of them",
+		"{upstream: tree, fpgas: [0, 1.5, a]}": "f.yaml:2: collectives.fpgas[1]: \"1.5\" is not a whole " +
+			"number\nf.yaml:2: collectives.fpgas[2]: \"a\" is not a whole number",
 	} {
 		c, err := Parse(strings.NewReader(host+"collectives: "+file+"\n"), "f.yaml")
 		if got := text(err); c != nil || got != want {
@@ -82,7 +91,8 @@ func TestCollectivesEnv(t *testing.T) {
 		env[EnvCollectives], env[EnvCollectivesTable] = force, table
 		return c.ApplyEnv(lookup)
 	}
-	if err := apply("", ""); err != nil || c.Collectives.Table != "file.yaml" || c.Collectives.Force != "bcast=flat,scan=doubling" {
+	if err := apply("", ""); err != nil || c.Collectives.Table != "file.yaml" ||
+		c.Collectives.Force != "bcast=flat,scan=doubling" {
 		t.Errorf("empty: %+v, %v", c.Collectives, err)
 	}
 	if err := apply("bcast=atomic:65536,allreduce=ring", "t.yaml"); err != nil ||

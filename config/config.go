@@ -143,7 +143,8 @@ func (c *Config) setDefaults() {
 	c.Record = Record{Memory: defaultRecordMemory, Spool: Spool{Size: defaultSpoolSize}}
 	c.StopTimeout = defaultStopTimeout
 	c.Collectives = Collectives{Order: OrderFixed, Upstream: UpstreamFlat}
-	c.Limits = Limits{ReceiveBuffer: defaultReceiveBuffer, Offload: OffloadAuto, Unexpected: defaultUnexpected, Posted: defaultPosted}
+	c.Limits = Limits{ReceiveBuffer: defaultReceiveBuffer, Offload: OffloadAuto, Unexpected: defaultUnexpected,
+		Posted: defaultPosted}
 }
 
 // Rank returns the entry of rank n, or nil. After Validate, there is one for each n in 0 … len(c.Ranks)-1.

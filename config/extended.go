@@ -64,7 +64,8 @@ func (c *Config) ProfileBetween(a, b *Rank, builtIn protocol.Profile) (protocol.
 	switch {
 	case one != nil && other != nil && *one != *other:
 		return 0, &Error{Key: "link.profile", Problem: fmt.Sprintf(
-			"ranks %d and %d have different values for the link between them: set it for one of them, or to the same value for both",
+			"ranks %d and %d have different values for the link between them: set it for one of them, or to the same "+
+				"value for both",
 			a.Rank, b.Rank)}
 	case one != nil:
 		return protocol.Profile(*one), nil

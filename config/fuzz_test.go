@@ -14,7 +14,8 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add([]byte(host + "defaults: {pace: {per_datagram: 1.1us}, deadlines: {ack: 0}}\n"))
 	f.Add([]byte("ranks:\n  - {rank: 0, address: &a fd00::1, run: standin, kernel: \"exec:/p 'q\", link: *a}\n"))
-	f.Add([]byte(host + "defaults: {profile: extended, transport: tcp, eager_limit: 0, eager_credit: 1}\ntls: {certificate: a, key: b, authority: c}\nattach: {socket: \"\"}\n"))
+	f.Add([]byte(host + "defaults: {profile: extended, transport: tcp, eager_limit: 0, eager_credit: 1}\ntls: " +
+		"{certificate: a, key: b, authority: c}\nattach: {socket: \"\"}\n"))
 	f.Add([]byte("ranks: [{rank: 0, rank: 1, ?: x}]\n---\n<<: !!binary x\n"))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		c, err := Parse(bytes.NewReader(file), "fuzz.yaml")

@@ -74,7 +74,8 @@ func listenProblem(listen string) string {
 	}
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
-		return fmt.Sprintf("%s is not an address with a port: write it as in %s or [::1]:9627, or write \"\" to disable HTTP", strictyaml.Quote(listen), DefaultHTTP)
+		return fmt.Sprintf("%s is not an address with a port: write it as in %s or [::1]:9627, or write \"\" to "+
+			"disable HTTP", strictyaml.Quote(listen), DefaultHTTP)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return fmt.Sprintf("%s is not a port: it is 0 to 65535", strictyaml.Quote(port))
@@ -83,7 +84,8 @@ func listenProblem(listen string) string {
 	}
 	if host != "" && host != "localhost" {
 		if _, err := netip.ParseAddr(host); err != nil {
-			return fmt.Sprintf("%s is not an IP address, and not localhost: names of hosts are not looked up", strictyaml.Quote(host))
+			return fmt.Sprintf("%s is not an IP address, and not localhost: names of hosts are not looked up",
+				strictyaml.Quote(host))
 		}
 	}
 	return ""

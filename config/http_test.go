@@ -26,7 +26,8 @@ func TestListenProblem(t *testing.T) {
 
 func TestHTTP(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
-		{"http: {listen: here}\n", `f.yaml:2: http.listen: "here" is not an address with a port: write it as in 127.0.0.1:9627 or [::1]:9627, or write "" to disable HTTP`},
+		{"http: {listen: here}\n",
+			`f.yaml:2: http.listen: "here" is not an address with a port: write it as in 127.0.0.1:9627 or [::1]:9627, or write "" to disable HTTP`},
 		{"http: {web_config: \"a\\0\"}\n", "f.yaml:2: http.web_config: a path cannot contain a zero byte"},
 		{"metrics: {peers: -1}\n", "f.yaml:2: metrics.peers: -1 is outside 0 to 1024"},
 		{"metrics: {peers: 1025}\n", "f.yaml:2: metrics.peers: 1025 is outside 0 to 1024"},

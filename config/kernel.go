@@ -79,7 +79,8 @@ func (r *Rank) Takes() uint32 {
 	return uint32(r.KernelOptions.Words)
 }
 
-var kernelNames = []string{KernelEcho, KernelRing, KernelSink, KernelSource, KernelJacobi, KernelKmeans, KernelMatvec, KernelBacksub}
+var kernelNames = []string{KernelEcho, KernelRing, KernelSink, KernelSource, KernelJacobi, KernelKmeans, KernelMatvec,
+	KernelBacksub}
 
 // AnyPeer is the KernelOptions.Peer of a kernel that receives from every rank, and answers the sender.
 const AnyPeer = -1
@@ -124,7 +125,8 @@ func ParseKernel(s string) (Kernel, error) {
 		return Kernel{Name: s}, nil
 	}
 	name, _, _ := strings.Cut(s, " ") // arguments intended for a program may be secret
-	return Kernel{}, fmt.Errorf("unknown kernel %s%s: the kernels are %s, \"exec:/path/prog args\", \"rtl:/path/simulator args\" and \"rtl-net:/path/simulator args\"",
+	return Kernel{}, fmt.Errorf("unknown kernel %s%s: the kernels are %s, \"exec:/path/prog args\", "+
+		"\"rtl:/path/simulator args\" and \"rtl-net:/path/simulator args\"",
 		strictyaml.Quote(name), strictyaml.DidYouMean(s, kernelNames), strings.Join(kernelNames, ", "))
 }
 

@@ -48,7 +48,8 @@ func TestLinkFor(t *testing.T) {
 			with(all, func(l *Link) { l.Deadlines.Ack, l.Pace.OverWords = time.Second, 9 })},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := mustParse(t, "ranks:\n  - {rank: 0, address: 127.0.0.1, run: host}\n  - {rank: 1, address: 127.0.0.2, peer: cpu, link: "+
+			c := mustParse(t, "ranks:\n  - {rank: 0, address: 127.0.0.1, run: host}\n  - {rank: 1, address: "+
+				"127.0.0.2, peer: cpu, link: "+
 				tc.link+"}\ndefaults: "+tc.defaults+"\n")
 			if got := c.LinkFor(1, base()); got != tc.want {
 				t.Errorf("got\n%+v\nwant\n%+v", got, tc.want)
@@ -69,7 +70,8 @@ func TestLinkForOthers(t *testing.T) {
 }
 
 func TestScalars(t *testing.T) {
-	for text, want := range map[string]Size{"0": 0, "4096": 4096, "4097B": 4097, "64KiB": 64 << 10, "16 MiB": 16 << 20, "1GiB": 1 << 30} {
+	for text, want := range map[string]Size{"0": 0, "4096": 4096, "4097B": 4097, "64KiB": 64 << 10, "16 MiB": 16 << 20,
+		"1GiB": 1 << 30} {
 		var got, again Size
 		if err := got.UnmarshalText([]byte(text)); err != nil || got != want {
 			t.Errorf("%q: %d, %v", text, got, err)
@@ -95,7 +97,8 @@ func TestScalars(t *testing.T) {
 // TestWithLinks checks that WithLinks changes the options of the given ranks, and not the configuration itself.
 func TestWithLinks(t *testing.T) {
 	tcp, words := TransportTCP, 7
-	cfg := New(Rank{Rank: 0}, Rank{Rank: 1, Link: &LinkOptions{Transport: &tcp}}, Rank{Rank: 2, Link: &LinkOptions{MaxMessageWords: &words}}, Rank{Rank: 3})
+	cfg := New(Rank{Rank: 0}, Rank{Rank: 1, Link: &LinkOptions{Transport: &tcp}},
+		Rank{Rank: 2, Link: &LinkOptions{MaxMessageWords: &words}}, Rank{Rank: 3})
 	ranks := cfg.WithLinks([]int{0, 1, 2}, func(l *LinkOptions) {
 		if l.Transport == nil {
 			l.Transport = new(TransportUDP)

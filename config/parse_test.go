@@ -86,7 +86,8 @@ ranks:
     kernel_options: {peer: 0, words: 0x10, count: 1_000, interval: 5ms, datatype: float}
     link:
 `)
-	if c.Control.Socket != "" || c.Control.Mode != 0o600 || c.Limits.ReceiveBuffer != 65536 || c.Limits.Offload != OffloadOff || c.Log != (Log{"debug", "json"}) {
+	if c.Control.Socket != "" || c.Control.Mode != 0o600 || c.Limits.ReceiveBuffer != 65536 ||
+		c.Limits.Offload != OffloadOff || c.Log != (Log{"debug", "json"}) {
 		t.Errorf("%+v", c)
 	}
 	r := c.Ranks[0]
@@ -95,7 +96,8 @@ ranks:
 		t.Errorf("rank 0: %+v", r)
 	}
 	r = c.Ranks[1]
-	if want := (KernelOptions{Words: 16, Count: 1000, Interval: 5 * time.Millisecond, Datatype: Datatype(protocol.Float)}); *r.KernelOptions != want || r.Link != nil {
+	if want := (KernelOptions{Words: 16, Count: 1000, Interval: 5 * time.Millisecond,
+		Datatype: Datatype(protocol.Float)}); *r.KernelOptions != want || r.Link != nil {
 		t.Errorf("rank 1: %+v, want %+v", *r.KernelOptions, want)
 	}
 	if r.Address.String() != "10.0.0.1:2718" {
@@ -124,10 +126,12 @@ ranks:
 }
 
 func TestParseStreamErrors(t *testing.T) {
-	if _, err := Parse(strings.NewReader(strings.Repeat("#", strictyaml.MaxFileSize+1)), "big.yaml"); !errors.Is(err, strictyaml.ErrTooLarge) {
+	if _, err := Parse(strings.NewReader(strings.Repeat("#", strictyaml.MaxFileSize+1)), "big.yaml"); !errors.Is(err,
+		strictyaml.ErrTooLarge) {
 		t.Errorf("a file that is too large: %v", err)
 	}
-	if _, err := Parse(strings.NewReader(host+strings.Repeat("#", strictyaml.MaxFileSize-len(host))), "full.yaml"); err != nil {
+	if _, err := Parse(strings.NewReader(host+strings.Repeat("#", strictyaml.MaxFileSize-len(host))),
+		"full.yaml"); err != nil {
 		t.Errorf("a file of the largest size: %v", err)
 	}
 	if _, err := Parse(iotest.ErrReader(io.ErrUnexpectedEOF), "f.yaml"); !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -171,7 +175,8 @@ func TestEnvironment(t *testing.T) {
 		err                    string
 	}{
 		{"nothing", nil, "warn", "/s", "off", ""},
-		{"all", map[string]string{EnvLogLevel: "debug", EnvControlSocket: "/t", EnvOffload: "auto"}, "debug", "/t", "auto", ""},
+		{"all", map[string]string{EnvLogLevel: "debug", EnvControlSocket: "/t", EnvOffload: "auto"}, "debug", "/t",
+			"auto", ""},
 		{"empty", map[string]string{EnvLogLevel: "", EnvControlSocket: "", EnvOffload: ""}, "warn", "", "off", ""},
 		{"bad offload", map[string]string{EnvOffload: "of"}, "warn", "/s", "off",
 			`ZRLMPI_OFFLOAD: "of" is not known (did you mean "off"?): it is one of auto, off`},

@@ -82,7 +82,8 @@ func (a *Address) UnmarshalText(text []byte) error {
 	}
 	ap, err := netip.ParseAddrPort(s)
 	if err != nil {
-		return fmt.Errorf("%s is not an address: give an IP address, or IP:port as in 10.12.200.5:2718", strictyaml.Quote(s))
+		return fmt.Errorf("%s is not an address: give an IP address, or IP:port as in 10.12.200.5:2718",
+			strictyaml.Quote(s))
 	}
 	if ap.Port() == 0 {
 		return errors.New("port 0 cannot be a destination: give 1 to 65535, or leave it out")

@@ -91,7 +91,8 @@ func TestReferenceShowsDefaults(t *testing.T) {
 	ref.Control.Allow, ref.HTTP.Hosts = nil, nil // these are examples
 	if ref.Log != def.Log || ref.Control != def.Control || ref.Limits != def.Limits ||
 		!reflect.DeepEqual(ref.HTTP, def.HTTP) || ref.Metrics != def.Metrics {
-		t.Errorf("%+v %+v %+v %+v %+v, want\n%+v %+v %+v %+v %+v", ref.Log, ref.Control, ref.Limits, ref.HTTP, ref.Metrics,
+		t.Errorf("%+v %+v %+v %+v %+v, want\n%+v %+v %+v %+v %+v", ref.Log, ref.Control, ref.Limits, ref.HTTP,
+			ref.Metrics,
 			def.Log, def.Control, def.Limits, def.HTTP, def.Metrics)
 	}
 	if ref.Collectives.Table != def.Collectives.Table || ref.Collectives.Order != def.Collectives.Order {

@@ -71,7 +71,8 @@ func Changes(from, to *Config) ([]Change, error) {
 			note(l)
 		}
 	}
-	slices.SortFunc(changes, func(a, b Change) int { return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Key, b.Key)) })
+	slices.SortFunc(changes,
+		func(a, b Change) int { return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Key, b.Key)) })
 	return changes, nil
 }
 

@@ -44,7 +44,9 @@ ranks:
   - {rank: 0, address: 127.0.0.1, run: host, peer: software}
   - {rank: 1, address: 127.0.0.2, run: standin, kernel: echo}
 `, "[]"},
-		{"the socket that follows another", "control: {socket: " + DefaultSocket() + "}\nattach: {socket: " + AttachSocketBeside(DefaultSocket()) + "}" + base, "[]"},
+		{"the socket that follows another",
+			"control: {socket: " + DefaultSocket() + "}\nattach: {socket: " + AttachSocketBeside(DefaultSocket()) +
+				"}" + base, "[]"},
 		{"values", `
 log: {level: debug}
 stop_timeout: 3s
@@ -82,7 +84,8 @@ func TestArgumentsOfKernels(t *testing.T) {
 		t.Fatal(err)
 	}
 	changes, err := Changes(one, two)
-	if want := "[rank 0: kernel: exec:/bin/program -> exec:/bin/program with other arguments]"; err != nil || fmt.Sprint(changes) != want {
+	if want := "[rank 0: kernel: exec:/bin/program -> exec:/bin/program with other arguments]"; err != nil ||
+		fmt.Sprint(changes) != want {
 		t.Errorf("%v, %v, want %s", changes, err, want)
 	}
 	_, err = ParseKernel("exe:/bin/program --key=hidden")
@@ -90,7 +93,8 @@ func TestArgumentsOfKernels(t *testing.T) {
 	if strings.Contains(shown, "hidden") || strings.Count(shown, "/bin/program") < 6 {
 		t.Error(shown)
 	}
-	if text, err := one.YAML(); err != nil || !strings.Contains(string(text), "kernel: exec:/bin/program --key=hidden\n") {
+	if text, err := one.YAML(); err != nil ||
+		!strings.Contains(string(text), "kernel: exec:/bin/program --key=hidden\n") {
 		t.Errorf("%s, %v", text, err)
 	}
 }

@@ -20,7 +20,8 @@ type Mode uint32
 func (m *Mode) UnmarshalText(text []byte) error {
 	n, err := strconv.ParseUint(strings.TrimPrefix(string(text), "0o"), 8, 32)
 	if err != nil || n > 0o777 {
-		return fmt.Errorf("%s is not a file mode: give octal digits up to 0777, as in \"0660\"", strictyaml.Quote(string(text)))
+		return fmt.Errorf("%s is not a file mode: give octal digits up to 0777, as in \"0660\"",
+			strictyaml.Quote(string(text)))
 	}
 	*m = Mode(n)
 	return nil

@@ -51,7 +51,8 @@ func (s *Simulation) parse(words []string) (command []string, err error) {
 			for j, o := range simulationOptions {
 				names[j] = o.name
 			}
-			return nil, fmt.Errorf("unknown option %s%s: the options are %s", strictyaml.Quote(name), strictyaml.DidYouMean(name, names), strings.Join(names, ", "))
+			return nil, fmt.Errorf("unknown option %s%s: the options are %s", strictyaml.Quote(name),
+				strictyaml.DidYouMean(name, names), strings.Join(names, ", "))
 		}
 		o := simulationOptions[i]
 		n, err := strconv.Atoi(value)

@@ -9,14 +9,16 @@ import (
 func TestSimulation(t *testing.T) {
 	const spec = "rtl:cycles_per_second=200000 stall_percent=30 seed=7 time_scale=5 ./role +x=1"
 	k, err := ParseKernel(strings.Replace(spec, ":", ":  ", 1))
-	if want := (Simulation{200000, 30, 7, 5}); err != nil || k.Simulation != want || !slices.Equal(k.Command, []string{"./role", "+x=1"}) {
+	if want := (Simulation{200000, 30, 7, 5}); err != nil || k.Simulation != want ||
+		!slices.Equal(k.Command, []string{"./role", "+x=1"}) {
 		t.Errorf("%+v, %v", k, err)
 	}
 	if k.Spec() != spec || k.String() != "rtl:./role" {
 		t.Errorf("%q, %q", k.Spec(), k)
 	}
 	const net = "rtl-net:seed=7 ./role +x=1"
-	if k, err := ParseKernel(net); err != nil || k.Spec() != net || k.String() != "rtl-net:./role" || !k.OnWire() || k.Simulation.Seed != 7 {
+	if k, err := ParseKernel(net); err != nil || k.Spec() != net || k.String() != "rtl-net:./role" || !k.OnWire() ||
+		k.Simulation.Seed != 7 {
 		t.Errorf("%+v, %v", k, err)
 	}
 	for text, want := range map[string]string{

@@ -72,9 +72,11 @@ func socketProblem(path string) string {
 		return "a path cannot contain a zero byte"
 	case !filepath.IsAbs(path):
 		// zrlctl runs in another directory. Abstract sockets (@name) have neither owner nor mode.
-		return fmt.Sprintf("%s is not an absolute path: start it with /, or write \"\" for no socket", strictyaml.Quote(path))
+		return fmt.Sprintf("%s is not an absolute path: start it with /, or write \"\" for no socket",
+			strictyaml.Quote(path))
 	case len(path) > maxSocketPath:
-		return fmt.Sprintf("the path has %d bytes, but the path of a Unix socket has at most %d", len(path), maxSocketPath)
+		return fmt.Sprintf("the path has %d bytes, but the path of a Unix socket has at most %d", len(path),
+			maxSocketPath)
 	}
 	return ""
 }
@@ -90,5 +92,6 @@ func notOneOf[S ~string](got S, options []S) string {
 	for i, o := range options {
 		names[i] = string(o)
 	}
-	return fmt.Sprintf("%s is not known%s: it is one of %s", strictyaml.Quote(string(got)), strictyaml.DidYouMean(string(got), names), strings.Join(names, ", "))
+	return fmt.Sprintf("%s is not known%s: it is one of %s", strictyaml.Quote(string(got)),
+		strictyaml.DidYouMean(string(got), names), strings.Join(names, ", "))
 }

@@ -47,9 +47,11 @@ func (r *Rank) refuseExtended(p *strictyaml.Problems, key string, fallback bool)
 	const advice = "silently drops its packets"
 	switch {
 	case r.Link.saysExtended():
-		p.Add(key+".profile", "extended is for links between zrlmpids, but rank %d is peer: %s and %s: use cloudfpga", r.Rank, r.Peer, advice)
+		p.Add(key+".profile", "extended is for links between zrlmpids, but rank %d is peer: %s and %s: use cloudfpga",
+			r.Rank, r.Peer, advice)
 	case r.says() == nil && fallback:
-		p.Add(key+".profile", "missing: the profile in defaults is extended, but rank %d is peer: %s and %s: give this rank link: {profile: cloudfpga}",
+		p.Add(key+".profile", "missing: the profile in defaults is extended, but rank %d is peer: %s and %s: give "+
+			"this rank link: {profile: cloudfpga}",
 			r.Rank, r.Peer, advice)
 	}
 }
@@ -103,7 +105,8 @@ func (c *Config) profilesInUse() []inUse {
 // validateUse rejects keys that have no effect.
 func (o *LinkOptions) validateUse(p *strictyaml.Problems, key string, use inUse, extendedLink, plainLink string) {
 	if use.plain && o.Transport != nil && *o.Transport == TransportSHM {
-		p.Add(key+".transport", "shm carries the extended profile only, and not every link here uses it: use udp or tcp, or add profile: extended")
+		p.Add(key+".transport", "shm carries the extended profile only, and not every link here uses it: use udp or "+
+			"tcp, or add profile: extended")
 	}
 	if !use.plain {
 		for _, k := range []struct {
@@ -127,13 +130,15 @@ func (o *LinkOptions) validateUse(p *strictyaml.Problems, key string, use inUse,
 			given bool
 		}{{"eager_limit", o.EagerLimit != nil}, {"eager_credit", o.EagerCredit != nil}} {
 			if k.given {
-				p.Add(key+"."+k.name, "only the extended profile uses it, and %s: add profile: extended, or remove the key", plainLink)
+				p.Add(key+"."+k.name, "only the extended profile uses it, and %s: add profile: extended, or "+
+					"remove the key", plainLink)
 			}
 		}
 		return
 	}
 	if n := o.MaxDatagram; n != nil && *n < minExtendedDatagram && *n >= minDatagram {
-		p.Add(key+".max_datagram", "%d is outside %d to %d: a header of the extended profile has %d bytes", *n, minExtendedDatagram, maxDatagram, protocol.ExtHeaderLen)
+		p.Add(key+".max_datagram", "%d is outside %d to %d: a header of the extended profile has %d bytes", *n,
+			minExtendedDatagram, maxDatagram, protocol.ExtHeaderLen)
 	}
 }
 
@@ -150,7 +155,8 @@ func (c *Config) validateCredit(p *strictyaml.Problems, key string, o *LinkOptio
 		bytes = c.Defaults.EagerCredit
 	}
 	if limit != nil && bytes != nil && *bytes < *limit {
-		p.Add(key+".eager_credit", "%v is less than an eager_limit of %v: an eager message of that length would never have credit: raise it, or lower eager_limit", *bytes, *limit)
+		p.Add(key+".eager_credit", "%v is less than an eager_limit of %v: an eager message of that length would "+
+			"never have credit: raise it, or lower eager_limit", *bytes, *limit)
 	}
 }
 
@@ -186,6 +192,7 @@ func (c *Config) validateAttach(p *strictyaml.Problems) {
 	case problem != "" && c.Attach.Socket != nil:
 		p.Add("attach.socket", "%s", problem)
 	case problem != "" && socketProblem(c.Control.Socket) == "":
-		p.Add("attach.socket", "%s: the path of %s, the default next to the control socket; set another path, or \"\" for none", problem, strictyaml.Quote(path))
+		p.Add("attach.socket", "%s: the path of %s, the default next to the control socket; set another path, or "+
+			"\"\" for none", problem, strictyaml.Quote(path))
 	}
 }

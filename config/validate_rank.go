@@ -26,19 +26,22 @@ func (r *Rank) validate(p *strictyaml.Problems, key string) {
 	switch {
 	case r.Timing == "":
 	case r.Run == "":
-		p.Add(key+".timing", "rank %d is remote and sets its own time-outs: remove the key, or add run: host or run: standin", r.Rank)
+		p.Add(key+".timing", "rank %d is remote and sets its own time-outs: remove the key, or add run: host or "+
+			"run: standin", r.Rank)
 	default:
 		oneOf(p, key+".timing", r.Timing, TimingDeployed, TimingDefault)
 	}
 	switch r.Run {
 	case "":
 		if r.Peer == "" {
-			p.Add(key+".peer", "missing: set the kind of a remote rank to fpga, cpu or software; a rank of this daemon needs run: host or run: standin")
+			p.Add(key+".peer", "missing: set the kind of a remote rank to fpga, cpu or software; a rank of this "+
+				"daemon needs run: host or run: standin")
 			return
 		}
 	case RunHost:
 		if r.Peer == PeerFPGA {
-			p.Add(key+".peer", "a host program does not behave like an FPGA: use run: standin, with kernel: \"exec:/path/prog\" for your own program")
+			p.Add(key+".peer", "a host program does not behave like an FPGA: use run: standin, with kernel: "+
+				"\"exec:/path/prog\" for your own program")
 			return
 		}
 	case RunStandin:
@@ -73,7 +76,8 @@ func (r *Rank) validateAddress(p *strictyaml.Problems, key string) {
 // refuseStandinKeys rejects keys that have no effect.
 func (r *Rank) refuseStandinKeys(p *strictyaml.Problems, key string) {
 	given := map[string]bool{
-		"kernel": r.Kernel.Name != "", "kernel_options": r.KernelOptions != nil, "quirks": r.Quirks != "", "faults": r.Faults != nil,
+		"kernel": r.Kernel.Name != "", "kernel_options": r.KernelOptions != nil, "quirks": r.Quirks != "",
+		"faults": r.Faults != nil,
 	}
 	for _, name := range []string{"kernel", "kernel_options", "quirks", "faults"} {
 		if given[name] {
@@ -89,7 +93,8 @@ func (r *Rank) validateKernel(p *strictyaml.Problems, key string) {
 		p.Add(key+".kernel", noProgram, r.Kernel.Name)
 	}
 	if r.Rank == 0 && slices.Contains(workers, r.Kernel.Name) {
-		p.Add(key+".kernel", "%s needs a host program on rank 0, but this is rank 0: use it for other ranks", r.Kernel.Name)
+		p.Add(key+".kernel", "%s needs a host program on rank 0, but this is rank 0: use it for other ranks",
+			r.Kernel.Name)
 	}
 	key += ".kernel_options"
 	o := r.KernelOptions
@@ -100,7 +105,8 @@ func (r *Rank) validateKernel(p *strictyaml.Problems, key string) {
 		name string
 		set  bool
 	}{
-		{"words", o.Words != 0}, {"peer", o.Peer != 0}, {"count", o.Count != 0}, {"interval", o.Interval != 0}, {"datatype", o.Datatype != 0},
+		{"words", o.Words != 0}, {"peer", o.Peer != 0}, {"count", o.Count != 0}, {"interval", o.Interval != 0},
+		{"datatype", o.Datatype != 0},
 		{"columns", o.Columns != 0}, {"lines", o.Lines != 0},
 		{"dimensions", o.Dimensions != 0}, {"iterations", o.Iterations != 0}, {"norm_limit", o.NormLimit != 0},
 	}
@@ -142,7 +148,8 @@ func (r *Rank) validateOnWire(p *strictyaml.Problems, key string) {
 		p.Add(key+".peer", "%s, but kernel %s is an FPGA to the other ranks: remove the key", r.Peer, r.Kernel.Name)
 	}
 	if port := r.Address.Port(); port != 0 && (port < protocol.Port || port > lastShellPort) {
-		p.Add(key+".address", "an FPGA's shell opens ports %d to %d only: give rank %d one of them", protocol.Port, lastShellPort, r.Rank)
+		p.Add(key+".address", "an FPGA's shell opens ports %d to %d only: give rank %d one of them", protocol.Port,
+			lastShellPort, r.Rank)
 	}
 	const own = "kernel %s has its own MPE: remove the key"
 	if r.Quirks != "" {
@@ -164,7 +171,8 @@ func (r *Rank) validateKernelPeer(p *strictyaml.Problems, key string, ranks map[
 		return
 	}
 	if o.Peer == r.Rank {
-		p.Add(key, "rank %d cannot be its own peer: set the rank that kernel %s exchanges messages with", r.Rank, r.Kernel.Name)
+		p.Add(key, "rank %d cannot be its own peer: set the rank that kernel %s exchanges messages with", r.Rank,
+			r.Kernel.Name)
 	} else if _, ok := ranks[o.Peer]; !ok {
 		p.Add(key, "there is no rank %d: set the rank that kernel %s exchanges messages with", o.Peer, r.Kernel.Name)
 	}

@@ -115,7 +115,8 @@ func (c *Config) validateSize(p *strictyaml.Problems) {
 		}
 	}
 	if fpga >= 0 && n > protocol.MaxRanksFPGA {
-		p.Add("ranks", "%d ranks, but an FPGA (rank %d) supports at most %d: use fewer ranks, or give stand-ins quirks: off",
+		p.Add("ranks", "%d ranks, but an FPGA (rank %d) supports at most %d: use fewer ranks, or give stand-ins "+
+			"quirks: off",
 			n, c.Ranks[fpga].Rank, protocol.MaxRanksFPGA)
 	}
 	if cpu >= 0 && n > protocol.MaxRanksCPU {
@@ -147,7 +148,8 @@ func (c *Config) validateAddresses(p *strictyaml.Problems) {
 		byAddress[r.Address.AddrPort] = r.Rank
 		ip := r.Address.Addr()
 		if other, ok := byIP[ip]; ok && fpga >= 0 {
-			p.Add(key, "ranks %d and %d share %v, but the cluster has an FPGA (rank %d), which distinguishes its peers by IP address only: give each rank its own IP address",
+			p.Add(key, "ranks %d and %d share %v, but the cluster has an FPGA (rank %d), which distinguishes its "+
+				"peers by IP address only: give each rank its own IP address",
 				other, r.Rank, ip, fpga)
 			continue
 		}
@@ -174,7 +176,8 @@ func (c *Config) plainLinks() []string {
 	if len(plain) == 0 {
 		return nil
 	}
-	return []string{"links to these ranks are not encrypted, because tls works only over tcp: " + strings.Join(plain, ", ")}
+	return []string{"links to these ranks are not encrypted, because tls works only over tcp: " +
+		strings.Join(plain, ", ")}
 }
 
 // Warnings returns settings that are valid but wrong in most clusters, each as one line for the log. The configuration
@@ -198,20 +201,23 @@ func (c *Config) Warnings() []string {
 	for i := range c.Ranks {
 		r := &c.Ranks[i]
 		if fpga != nil && r.Address.Port() != protocol.Port {
-			warn("rank %d has port %d, but a deployed FPGA (rank %d) sends to and from port %d only", r.Rank, r.Address.Port(), fpga.Rank, protocol.Port)
+			warn("rank %d has port %d, but a deployed FPGA (rank %d) sends to and from port %d only", r.Rank,
+				r.Address.Port(), fpga.Rank, protocol.Port)
 		}
 		if r.Local() {
 			continue
 		}
 		if loopback != nil && !r.Address.Addr().IsLoopback() {
-			warn("rank %d runs here on the loopback address %v and cannot reach rank %d at %v", loopback.Rank, loopback.Address.Addr(), r.Rank, r.Address)
+			warn("rank %d runs here on the loopback address %v and cannot reach rank %d at %v", loopback.Rank,
+				loopback.Address.Addr(), r.Rank, r.Address)
 		}
 		if r.Peer != PeerSoftware && c.LinkFor(r.Rank, Link{}).Transport == TransportTCP {
 			warn("the link to rank %d is tcp, but deployed nodes (peer: %s) speak UDP only", r.Rank, r.Peer)
 		}
 	}
 	if allows != nil && c.Control.Allow == nil && c.Control.Socket != "" && c.Control.Mode&0o022 != 0 {
-		warn("rank %d has allow, but all users that control.mode %v admits to the control socket can send and receive as it: set control.allow", allows.Rank, c.Control.Mode)
+		warn("rank %d has allow, but all users that control.mode %v admits to the control socket can send and "+
+			"receive as it: set control.allow", allows.Rank, c.Control.Mode)
 	}
 	return append(warnings, c.plainLinks()...)
 }

@@ -31,7 +31,8 @@ func newAccess(cfg *config.Config, group int) (*access, error) {
 	for _, r := range cfg.Local() {
 		switch {
 		case r.Allow != nil:
-			of, err := lookUp(r.Allow, func(key, problem string) error { return cfg.RankError(r.Rank, "allow."+key, problem) })
+			of, err := lookUp(r.Allow,
+				func(key, problem string) error { return cfg.RankError(r.Rank, "allow."+key, problem) })
 			a.ranks[r.Rank] = of
 			errs = append(errs, err)
 		case cfg.Control.Mode&0o020 != 0: // the group may write to the sockets
@@ -105,7 +106,8 @@ func (d *denials) counts() map[string]uint64 {
 
 // program counts and logs an event of an attached program.
 func (d *Daemon) program(e attach.Event) {
-	if refused, ok := errors.AsType[*wire.RefusedError](e.Err); ok && e.Kind == attach.EventRefused && refused.Reason == wire.Permission {
+	if refused, ok := errors.AsType[*wire.RefusedError](e.Err); ok && e.Kind == attach.EventRefused &&
+		refused.Reason == wire.Permission {
 		d.denied.attach.Add(1)
 	}
 	d.observer.Program(e)
@@ -118,10 +120,12 @@ func (d *Daemon) Authorize(request string, caller wire.Credentials, unknown erro
 		return nil
 	}
 	d.denied.control.Add(1)
-	err := control.Errorf(control.Permission, "user %d (group %d) may only read the status of this daemon, not make the request %s: add the user or one of its groups to control.allow in the daemon's configuration",
+	err := control.Errorf(control.Permission, "user %d (group %d) may only read the status of this daemon, not make "+
+		"the request %s: add the user or one of its groups to control.allow in the daemon's configuration",
 		caller.UID, caller.GID, request)
 	if unknown != nil {
-		err = control.Errorf(control.Permission, "request %s refused, because control.allow is set: %v", request, unknown)
+		err = control.Errorf(control.Permission, "request %s refused, because control.allow is set: %v", request,
+			unknown)
 	}
 	d.observer.requestRefused(err)
 	return err

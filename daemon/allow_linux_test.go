@@ -61,7 +61,8 @@ func TestAllow(t *testing.T) {
 	c := newCluster(t)
 	c.socket = filepath.Join(dir, "c.sock")
 	text := func(zero, one, control string) string {
-		return strings.Replace(c.yaml("http: {listen: \"127.0.0.1:0\"}", "run: host, allow: {users: ["+zero+"]}", "run: host, allow: {groups: ["+one+"]}", "run: standin"),
+		return strings.Replace(c.yaml("http: {listen: \"127.0.0.1:0\"}", "run: host, allow: {users: ["+zero+"]}",
+			"run: host, allow: {groups: ["+one+"]}", "run: standin"),
 			"control: {", "control: {mode: 0666, allow: {users: ["+control+"]}, ", 1)
 	}
 	r := start(t, text("54321", "54322", "54321"))
@@ -104,7 +105,8 @@ func TestAllow(t *testing.T) {
 		got, err := attached(uid, rank)
 		if want < 0 {
 			refused, ok := errors.AsType[*attach.RefusedError](err)
-			if !ok || !errors.Is(err, fs.ErrPermission) || !strings.Contains(refused.Text, fmt.Sprintf("user %d (group %d) may not attach to ", uid, uid)) {
+			if !ok || !errors.Is(err, fs.ErrPermission) ||
+				!strings.Contains(refused.Text, fmt.Sprintf("user %d (group %d) may not attach to ", uid, uid)) {
 				t.Errorf("user %d, rank %d: rank %d, %v", uid, rank, got, err)
 			}
 		} else if err != nil || got != want {
@@ -127,7 +129,8 @@ func TestAllow(t *testing.T) {
 		t.Error(got)
 	}
 	if got := request(bob, "POST /v1/reset"); !strings.HasPrefix(got, "403 ") ||
-		!strings.Contains(got, "user 54322 (group 54322) may only read the status of this daemon, not make the request /v1/reset: add the user or one of its groups to control.allow") {
+		!strings.Contains(got, "user 54322 (group 54322) may only read the status of this daemon, not make the "+
+			"request /v1/reset: add the user or one of its groups to control.allow") {
 		t.Error(got)
 	}
 	r.mustReload(t, text("54322", "54322", "54322"))
@@ -139,16 +142,20 @@ func TestAllow(t *testing.T) {
 	if got := r.denied.counts(); got["attach"] != 4 || got["control"] != 2 {
 		t.Errorf("%v", got)
 	}
-	for _, want := range []string{"program refused", "user 54321 (group 54321) may not attach to rank 1 of the daemon, which runs as user 0: add the user or one of its groups to allow of rank 1",
+	for _, want := range []string{"program refused", "user 54321 (group 54321) may not attach to rank 1 of the " +
+		"daemon, which runs as user 0: add the user or one of its groups to allow of rank 1",
 		"request refused", "may only read the status"} {
 		r.log.waitFor(t, want)
 	}
 	var refused *RefusedError
-	none := strings.NewReplacer("mode: 0666", "mode: 0660", ", allow: {users: [54322]}", "", ", allow: {groups: [54322]}", "").Replace(text("54322", "54322", "54322"))
+	none := strings.NewReplacer("mode: 0666", "mode: 0660", ", allow: {users: [54322]}", "",
+		", allow: {groups: [54322]}", "").Replace(text("54322", "54322", "54322"))
 	want := []string{
 		"control.mode: 0666 -> 0660",
-		"rank 0: allow.users: [54322] -> not set (the first or last allow of all ranks changes the mode of the attach socket)",
-		"rank 1: allow.groups: [54322] -> not set (the first or last allow of all ranks changes the mode of the attach socket)",
+		"rank 0: allow.users: [54322] -> not set (the first or last allow of all ranks changes the mode of the " +
+			"attach socket)",
+		"rank 1: allow.groups: [54322] -> not set (the first or last allow of all ranks changes the mode of the " +
+			"attach socket)",
 	}
 	if err := r.Reload(mustParse(t, none)); !errors.As(err, &refused) || !slices.Equal(refused.Restart, want) {
 		t.Errorf("without allow: %v", err)

@@ -206,7 +206,8 @@ func (d *Daemon) bind() (open listeners, err error) {
 		path     string
 		mode     fs.FileMode
 		listener *net.Listener
-	}{{d.cfg.Control.Socket, fs.FileMode(d.cfg.Control.Mode), &open.control}, {d.attachSocket(), attachMode(d.cfg), &open.attach}} {
+	}{{d.cfg.Control.Socket, fs.FileMode(d.cfg.Control.Mode), &open.control},
+		{d.attachSocket(), attachMode(d.cfg), &open.attach}} {
 		if s.path == "" {
 			continue
 		}
@@ -380,6 +381,7 @@ func (d *Daemon) readyLine() string {
 		}
 		fmt.Fprintf(&b, "%v, ", r.cfg.Address)
 	}
-	return b.String() + "control " + cmp.Or(d.cfg.Control.Socket, "none") + ", attach " + cmp.Or(d.attachSocket(), "none") +
+	return b.String() + "control " + cmp.Or(d.cfg.Control.Socket, "none") + ", attach " +
+		cmp.Or(d.attachSocket(), "none") +
 		", http " + cmp.Or(d.webURL(), "none")
 }

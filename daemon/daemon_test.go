@@ -24,12 +24,14 @@ import (
 func TestReadyLine(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "run: standin", "run: standin, kernel: sink", "peer: fpga"))
-	want := fmt.Sprintf("ready rank 0 host %s, rank 1 standin echo %s, rank 2 standin sink %s, control %s, attach %s, http none\n", c.addr(0), c.addr(1), c.addr(2), c.socket, config.AttachSocketBeside(c.socket))
+	want := fmt.Sprintf("ready rank 0 host %s, rank 1 standin echo %s, rank 2 standin sink %s, control %s, attach "+
+		"%s, http none\n", c.addr(0), c.addr(1), c.addr(2), c.socket, config.AttachSocketBeside(c.socket))
 	if r.ready != want {
 		t.Errorf("got  %swant %s", r.ready, want)
 	}
 	many := newCluster(t)
-	if r := start(t, many.yaml("", slices.Repeat([]string{"run: host"}, 12)...)); !strings.Contains(r.ready, fmt.Sprintf("rank 7 host %s, and 4 more ranks, control ", many.addr(7))) {
+	if r := start(t, many.yaml("", slices.Repeat([]string{"run: host"}, 12)...)); !strings.Contains(r.ready,
+		fmt.Sprintf("rank 7 host %s, and 4 more ranks, control ", many.addr(7))) {
 		t.Error(r.ready)
 	}
 	if info, err := os.Lstat(c.socket); err != nil || info.Mode() != os.ModeSocket|0o660 {
@@ -42,7 +44,8 @@ func TestReadyLine(t *testing.T) {
 const paced = 80_000
 
 func TestPing(t *testing.T) {
-	for _, link := range []string{"", "defaults: {max_message_words: 100}", "defaults: {transport: tcp}", "defaults: {profile: v0.9}", "defaults: {max_datagram: 400}"} {
+	for _, link := range []string{"", "defaults: {max_message_words: 100}", "defaults: {transport: tcp}",
+		"defaults: {profile: v0.9}", "defaults: {max_datagram: 400}"} {
 		t.Run(link, func(t *testing.T) {
 			c := newCluster(t)
 			r := start(t, c.yaml(link, echoes(2, "")...))
@@ -51,7 +54,8 @@ func TestPing(t *testing.T) {
 			}
 			r.ping(t, 2, paced, 1)
 			// A rank on TCP may be called before its connection is made.
-			if log := r.log.String(); strings.Contains(log, "WARN") && !strings.Contains(log, "rmem_max") && !strings.Contains(link, "tcp") {
+			if log := r.log.String(); strings.Contains(log, "WARN") && !strings.Contains(log, "rmem_max") &&
+				!strings.Contains(link, "tcp") {
 				t.Errorf("warnings:\n%s", log)
 			}
 		})
@@ -73,7 +77,8 @@ func TestSharedLink(t *testing.T) {
 			t.Errorf("rank %d is on %s, want %s", rank, got, want)
 		}
 	}
-	if m := s.Member(1); m.Transport != "tcp" || m.Profile != "v0.9" || m.Role != state.RoleStandin || m.Kernel != "echo" || m.Kind != "fpga" {
+	if m := s.Member(1); m.Transport != "tcp" || m.Profile != "v0.9" || m.Role != state.RoleStandin ||
+		m.Kernel != "echo" || m.Kind != "fpga" {
 		t.Errorf("%+v", m)
 	}
 }
@@ -90,7 +95,8 @@ func TestSendRecv(t *testing.T) {
 		if err != nil || m.Words != words || m.From != 0 || m.To != 1 || m.Elapsed <= 0 {
 			t.Fatalf("%+v, %v", m, err)
 		}
-		m, got, err := r.client.Recv(within(t), control.RecvRequest{From: 1, To: 0, Words: words, AnyDatatype: true, Timeout: testTimeout})
+		m, got, err := r.client.Recv(within(t),
+			control.RecvRequest{From: 1, To: 0, Words: words, AnyDatatype: true, Timeout: testTimeout})
 		if err != nil || !bytes.Equal(got, data) || m.Datatype != "float" || m.From != 1 || m.To != 0 {
 			t.Fatalf("%+v, %d bytes, %v", m, len(got), err)
 		}
@@ -103,8 +109,10 @@ func TestSendRecv(t *testing.T) {
 		if _, err := r.client.Send(within(t), send, bytes.NewReader(data[:40])); err != nil {
 			t.Fatal(err)
 		}
-		m, got, err := r.client.Recv(within(t), control.RecvRequest{From: 1, To: 0, Words: 4, AnyDatatype: true, Timeout: testTimeout})
-		if err != nil || m.Words != 10 || !bytes.Equal(got, data[:16]) || !strings.Contains(m.Truncated, "sent 10 words, but the posted buffer holds 4") {
+		m, got, err := r.client.Recv(within(t),
+			control.RecvRequest{From: 1, To: 0, Words: 4, AnyDatatype: true, Timeout: testTimeout})
+		if err != nil || m.Words != 10 || !bytes.Equal(got, data[:16]) ||
+			!strings.Contains(m.Truncated, "sent 10 words, but the posted buffer holds 4") {
 			t.Errorf("%+v, %x, %v", m, got, err)
 		}
 	})
@@ -127,11 +135,13 @@ func TestRequestErrors(t *testing.T) {
 	r := start(t, c.yaml("", "run: host", "run: standin, kernel: sink", "peer: software"))
 	ctx := within(t)
 	send := func(from, to int, data string) error {
-		_, err := r.client.Send(ctx, control.SendRequest{From: from, To: to, Timeout: 100 * time.Millisecond}, strings.NewReader(data))
+		_, err := r.client.Send(ctx, control.SendRequest{From: from, To: to, Timeout: 100 * time.Millisecond},
+			strings.NewReader(data))
 		return err
 	}
 	recv := func(from, to, words int) error {
-		_, _, err := r.client.Recv(ctx, control.RecvRequest{From: from, To: to, Words: words, Timeout: 100 * time.Millisecond})
+		_, _, err := r.client.Recv(ctx,
+			control.RecvRequest{From: from, To: to, Words: words, Timeout: 100 * time.Millisecond})
 		return err
 	}
 	for _, tt := range []struct {
@@ -144,15 +154,19 @@ func TestRequestErrors(t *testing.T) {
 		{"no peer", send(0, 2, "1234"), control.Timeout, " for CLEAR_TO_SEND from rank 2"},
 		{"no such rank", send(0, 9, "1234"), control.Rank, "rank 9: no such rank: the cluster has ranks 0 to 2"},
 		{"itself", recv(0, 0, 1), control.Rank, "rank 0 cannot send to itself"},
-		{"stand-in", send(1, 0, "1234"), control.Rank, "rank 1 is a stand-in with kernel sink: choose a rank with run: host"},
+		{"stand-in", send(1, 0, "1234"), control.Rank,
+			"rank 1 is a stand-in with kernel sink: choose a rank with run: host"},
 		{"remote", send(2, 0, "1234"), control.Rank, "rank 2 is not a local rank of this daemon"},
 		{"half a word", send(0, 1, "123"), control.Usage, "3 bytes: the length is not a multiple of 4"},
 		{"empty to an FPGA", send(0, 1, ""), control.Empty, "a message of 0 words wedges an FPGA"},
 		{"too long", recv(1, 0, 1<<26+1), control.TooLong, "67108865 words: must be at most 67108864"},
 		{"negative", recv(1, 0, -1), control.Usage, "-1 words"},
-		{"reset of no peer", query.Do(ctx, r.client.Handle, query.Request{Kind: query.Reset, Rank: 0, Peer: 5}), control.Rank, "rank 5: no such peer"},
-		{"reset by a remote", query.Do(ctx, r.client.Handle, query.Request{Kind: query.Reset, Rank: 2, Peer: 0}), control.Rank, "rank 2 is not a local rank of this daemon"},
-		{"reset", query.Do(ctx, r.client.Handle, query.Request{Kind: query.Reset, Rank: control.AnyRank, Peer: 1}), "", ""},
+		{"reset of no peer", query.Do(ctx, r.client.Handle, query.Request{Kind: query.Reset, Rank: 0, Peer: 5}),
+			control.Rank, "rank 5: no such peer"},
+		{"reset by a remote", query.Do(ctx, r.client.Handle, query.Request{Kind: query.Reset, Rank: 2, Peer: 0}),
+			control.Rank, "rank 2 is not a local rank of this daemon"},
+		{"reset", query.Do(ctx, r.client.Handle, query.Request{Kind: query.Reset, Rank: control.AnyRank, Peer: 1}), "",
+			""},
 	} {
 		if tt.err == nil {
 			if tt.kind != "" {
@@ -181,7 +195,8 @@ func TestCancelledSend(t *testing.T) {
 	sending := func() bool { return r.ranks[0].Engine.Snapshot().Peers[0].Sending != nil }
 	await(t, "the send to wait", sending)
 	cancel()
-	if err := <-errs; !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "rank 1 keeps the SEND_REQUEST if it has arrived") ||
+	if err := <-errs; !errors.Is(err, context.Canceled) ||
+		!strings.Contains(err.Error(), "rank 1 keeps the SEND_REQUEST if it has arrived") ||
 		!strings.Contains(err.Error(), "; no packet has ever come from 127.") {
 		t.Error(err)
 	}
@@ -256,7 +271,8 @@ func TestPortTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = d.Run(within(t))
-	if want := fmt.Sprintf("rank 2 cannot listen on udp %s", c.addr(2)); !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), want) {
+	if want := fmt.Sprintf("rank 2 cannot listen on udp %s", c.addr(2)); !errors.Is(err, syscall.EADDRINUSE) ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("%v", err)
 	}
 	free, err := net.ListenPacket("udp", c.addr(1))
@@ -272,7 +288,8 @@ func TestPortTaken(t *testing.T) {
 func TestShutdown(t *testing.T) {
 	before := runtime.NumGoroutine()
 	c := newCluster(t)
-	r := start(t, c.yaml("", "run: host", "run: standin", "run: standin, kernel: source, kernel_options: {words: 1000}", "run: host"))
+	r := start(t, c.yaml("", "run: host", "run: standin", "run: standin, kernel: source, kernel_options: {words: 1000}",
+		"run: host"))
 	r.ping(t, 1, 1000, 2)
 	// A waiting caller gets an error.
 	ended := make(chan error, 1)
@@ -292,7 +309,8 @@ func TestShutdown(t *testing.T) {
 	}
 	r.client.Close()
 	await(t, "all goroutines to end", func() bool { return runtime.NumGoroutine() <= before })
-	if _, err := r.client.Status(within(t)); err == nil || !strings.Contains(err.Error(), "no zrlmpid answers on "+c.socket) {
+	if _, err := r.client.Status(within(t)); err == nil ||
+		!strings.Contains(err.Error(), "no zrlmpid answers on "+c.socket) {
 		t.Errorf("%v", err)
 	}
 }
@@ -302,7 +320,9 @@ func TestKernelEnds(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "run: standin, kernel: source, kernel_options: {words: 5, count: 2}"))
 	for range 2 {
-		if m, _, err := r.client.Recv(within(t), control.RecvRequest{From: 1, To: control.AnyRank, Words: 10, Timeout: testTimeout}); err != nil || m.Words != 5 {
+		if m, _, err := r.client.Recv(within(t),
+			control.RecvRequest{From: 1, To: control.AnyRank, Words: 10, Timeout: testTimeout}); err != nil ||
+			m.Words != 5 {
 			t.Fatal(m, err)
 		}
 	}

@@ -23,7 +23,8 @@ func (d *Daemon) examineHost() {
 	for _, c := range report.Results {
 		wrong := slices.DeleteFunc(c.Findings, func(f doctor.Finding) bool { return f.Verdict != doctor.Wrong })
 		if len(wrong) > 0 {
-			d.log.Warn("host setup", zap.String("check", c.ID), zap.String("found", wrong[0].Found), zap.Int("more", len(wrong)-1), zap.String("action", wrong[0].Action))
+			d.log.Warn("host setup", zap.String("check", c.ID), zap.String("found", wrong[0].Found),
+				zap.Int("more", len(wrong)-1), zap.String("action", wrong[0].Action))
 		}
 	}
 }

@@ -19,7 +19,8 @@ func TestHostSetupIsLogged(t *testing.T) {
 	if got := strings.Count(r.log.String(), `"check": "route"`); got != 1 {
 		t.Errorf("%d lines", got)
 	}
-	for _, want := range []string{"packets from a loopback address do not leave this host", `"action": "give rank 0 an address that other hosts reach"`, `"more": 3`} {
+	for _, want := range []string{"packets from a loopback address do not leave this host",
+		`"action": "give rank 0 an address that other hosts reach"`, `"more": 3`} {
 		if !strings.Contains(r.log.String(), want) {
 			t.Errorf("the log has no %s:\n%s", want, r.log)
 		}

@@ -39,7 +39,8 @@ func (f *failures) add(one state.Failure) {
 // sameFailure reports whether two failures are equal except for time and count.
 func sameFailure(a, b *state.Failure) bool {
 	peers := a.Peer == nil && b.Peer == nil || a.Peer != nil && b.Peer != nil && *a.Peer == *b.Peer
-	return peers && a.Rank == b.Rank && a.Operation == b.Operation && a.State == b.State && a.Reason == b.Reason && a.Record == b.Record
+	return peers && a.Rank == b.Rank && a.Operation == b.Operation && a.State == b.State && a.Reason == b.Reason &&
+		a.Record == b.Record
 }
 
 // recent returns the failures, newest first.

@@ -48,7 +48,8 @@ func TestForeignProfile(t *testing.T) {
 	}()
 	await(t, "the send to wait", func() bool { return r.ranks[0].Engine.Snapshot().Peers[0].Sending != nil })
 	cancel()
-	if err := <-errs; !strings.Contains(err.Error(), "; rank 1 sends packets of profile extended, and profile cloudfpga is configured for it here") {
+	if err := <-errs; !strings.Contains(err.Error(),
+		"; rank 1 sends packets of profile extended, and profile cloudfpga is configured for it here") {
 		t.Error(err)
 	}
 }
@@ -60,7 +61,8 @@ func TestAttachToControlSocket(t *testing.T) {
 	start(t, c.yaml("", "run: host", "peer: software"))
 	t.Setenv(job.EnvSocket, c.socket)
 	_, err := job.Device(within(t))
-	if err == nil || !strings.Contains(err.Error(), "that is a daemon's control socket; attach to "+strings.TrimSuffix(c.socket, ".sock")+"-attach.sock") {
+	if err == nil || !strings.Contains(err.Error(),
+		"that is a daemon's control socket; attach to "+strings.TrimSuffix(c.socket, ".sock")+"-attach.sock") {
 		t.Error(err)
 	}
 }
@@ -73,7 +75,8 @@ func TestControlOnAttachSocket(t *testing.T) {
 	client := control.NewClient(strings.TrimSuffix(c.socket, ".sock") + "-attach.sock")
 	defer client.Close()
 	_, err := client.Status(within(t))
-	if err == nil || !strings.Contains(err.Error(), "-attach.sock: programs attach to ranks through this socket (attach.socket of the daemon's configuration)") {
+	if err == nil || !strings.Contains(err.Error(),
+		"-attach.sock: programs attach to ranks through this socket (attach.socket of the daemon's configuration)") {
 		t.Error(err)
 	}
 }
@@ -97,17 +100,21 @@ func TestMistakesOfPrograms(t *testing.T) {
 	}{
 		"text": {"result: 5", "the program has written the text ",
 			"; rank 1 is a stand-in of this zrlmpid: program PATH failed "},
-		"other datatype": {"\\001\\001\\000\\000\\000\\000\\000\\000\\000", "rank 0 asks to send with SEND_FLOAT, which the posted receive does not match",
-			"; rank 1 is a stand-in of this zrlmpid: rank 1 waits for SEND_REQUEST from rank 0; rank 0 asks to send with SEND_FLOAT, which the posted receive does not match"},
+		"other datatype": {"\\001\\001\\000\\000\\000\\000\\000\\000\\000",
+			"rank 0 asks to send with SEND_FLOAT, which the posted receive does not match",
+			"; rank 1 is a stand-in of this zrlmpid: rank 1 waits for SEND_REQUEST from rank 0; rank 0 asks to send " +
+				"with SEND_FLOAT, which the posted receive does not match"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := program(t, tt.text)
 			c := newCluster(t)
-			r := start(t, c.yaml("defaults: {warn_after: 20ms}", "run: host", "run: standin, kernel: \"exec:"+path+"\""))
+			r := start(t, c.yaml("defaults: {warn_after: 20ms}", "run: host",
+				"run: standin, kernel: \"exec:"+path+"\""))
 			ctx, cancel := context.WithCancel(within(t))
 			errs := make(chan error, 2)
 			go func() {
-				_, err := r.client.Send(ctx, control.SendRequest{From: 0, To: 1, Datatype: protocol.Float}, strings.NewReader("1234"))
+				_, err := r.client.Send(ctx, control.SendRequest{From: 0, To: 1, Datatype: protocol.Float},
+					strings.NewReader("1234"))
 				errs <- err
 			}()
 			r.log.waitFor(t, tt.logged)
@@ -123,13 +130,15 @@ func TestMistakesOfPrograms(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer dev.Close(within(t))
-			op, err := dev.Start(mpe.Operation{Kind: mpe.OpSend, Peer: 1, Datatype: protocol.Float, Buf: []byte("5678")})
+			op, err := dev.Start(mpe.Operation{Kind: mpe.OpSend, Peer: 1, Datatype: protocol.Float,
+				Buf: []byte("5678")})
 			if err != nil {
 				t.Fatal(err)
 			}
 			soon, stop := context.WithTimeout(within(t), 10*time.Millisecond)
 			defer stop()
-			if _, err := op.Await(soon); err == nil || !strings.Contains(err.Error(), "; rank 1 is a stand-in of this zrlmpid: ") {
+			if _, err := op.Await(soon); err == nil ||
+				!strings.Contains(err.Error(), "; rank 1 is a stand-in of this zrlmpid: ") {
 				t.Error(err)
 			}
 		})

@@ -107,11 +107,12 @@ func TestLogWriterFails(t *testing.T) {
 // flush of suppressed lines.
 func TestPacketPathDoesNotWaitForTheLog(t *testing.T) {
 	reached, release := make(chan struct{}), make(chan struct{})
-	core := zapcore.NewCore(zapcore.NewConsoleEncoder(zapcore.EncoderConfig{MessageKey: "m"}), zapcore.AddSync(writerFunc(func([]byte) error {
-		close(reached)
-		<-release
-		return nil
-	})), zapcore.InfoLevel)
+	core := zapcore.NewCore(zapcore.NewConsoleEncoder(zapcore.EncoderConfig{MessageKey: "m"}),
+		zapcore.AddSync(writerFunc(func([]byte) error {
+			close(reached)
+			<-release
+			return nil
+		})), zapcore.InfoLevel)
 	o := newObserver(zap.New(core), func(int, int) protocol.Profile { return protocol.CloudFPGA })
 	var clock time.Duration
 	o.now = func() time.Duration { return clock }

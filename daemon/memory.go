@@ -43,14 +43,16 @@ func (d *Daemon) LimitHeap() { d.limitHeap(memlimit.FromCgroup) }
 
 func (d *Daemon) limitHeap(group memlimit.Provider) {
 	var most uint64
-	limit, err := memlimit.Set(memlimit.WithRatio(heapPart), memlimit.WithMin(leastHeap), memlimit.WithProvider(func() (n uint64, err error) {
-		most, err = group()
-		return most - min(most, uint64(d.attachedBytes)), err
-	}))
+	limit, err := memlimit.Set(memlimit.WithRatio(heapPart), memlimit.WithMin(leastHeap),
+		memlimit.WithProvider(func() (n uint64, err error) {
+			most, err = group()
+			return most - min(most, uint64(d.attachedBytes)), err
+		}))
 	switch {
 	case err != nil && !errors.Is(err, memlimit.ErrNoCgroup) && !errors.Is(err, memlimit.ErrCgroupsNotSupported):
 		d.log.Warn("memory limit unknown: set GOMEMLIMIT", zap.Error(err))
 	case most > 0:
-		d.log.Info("memory limit set", zap.Uint64("cgroup_bytes", most), zap.Int64("heap_bytes", limit), zap.Int64("attached_bytes", d.attachedBytes))
+		d.log.Info("memory limit set", zap.Uint64("cgroup_bytes", most), zap.Int64("heap_bytes", limit),
+			zap.Int64("attached_bytes", d.attachedBytes))
 	}
 }

@@ -39,7 +39,8 @@ func (d *Daemon) observerOf(r *localRank) mpe.Observer {
 func (d *Daemon) metricsSource() metrics.Source {
 	src := metrics.Source{
 		Version: version.String(), Started: d.started,
-		LostLogLines: d.lostLogLines, Reload: d.lastReload, AccessDenied: d.denied.counts, WebConfigFailures: d.web.ConfigFailures,
+		LostLogLines: d.lostLogLines, Reload: d.lastReload, AccessDenied: d.denied.counts,
+		WebConfigFailures: d.web.ConfigFailures,
 	}
 	for _, r := range d.ranks {
 		src.Ranks = append(src.Ranks, metrics.Rank{

@@ -86,7 +86,8 @@ func (d *Daemon) watchdog() (over func()) {
 		if err := d.alive(ctx); err == nil {
 			d.notify(systemd.SdNotifyWatchdog)
 		} else if !errors.Is(context.Cause(ctx), context.Canceled) {
-			d.log.Error("watchdog not notified, an engine does not respond", zap.Error(err), zap.Duration("watchdog", limit))
+			d.log.Error("watchdog not notified, an engine does not respond", zap.Error(err),
+				zap.Duration("watchdog", limit))
 		}
 	})
 }

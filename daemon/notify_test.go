@@ -33,7 +33,8 @@ func newManager(t *testing.T) *manager {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &manager{t: t, notified: make(chan string, 1000), alive: make(chan struct{}, 1000), stopped: make(chan struct{})}
+	m := &manager{t: t, notified: make(chan string, 1000), alive: make(chan struct{}, 1000),
+		stopped: make(chan struct{})}
 	go func() {
 		defer close(m.stopped)
 		b := make([]byte, 4096)

@@ -116,7 +116,8 @@ func (o *Observer) Dropped(rank, peer int, d mpe.Drop) {
 	if !o.log.Core().Enabled(dropLevel(d.Reason, d.Extended != nil)) {
 		return
 	}
-	ln := line{topic: topic{kind: lineDrop, code: uint8(d.Reason), rank: rank, peer: -1}, peer: peer, header: d.Header, size: -1}
+	ln := line{topic: topic{kind: lineDrop, code: uint8(d.Reason), rank: rank, peer: -1}, peer: peer, header: d.Header,
+		size: -1}
 	ln.setExtended(d.Extended)
 	if a := d.Packet; a != nil {
 		ln.from, ln.size = a.From, len(a.Bytes)
@@ -133,7 +134,8 @@ func (o *Observer) Noted(rank, peer int, n mpe.Note) {
 	if !o.log.Core().Enabled(eventLevel(n.Event)) {
 		return
 	}
-	ln := line{topic: topic{kind: lineEvent, code: uint8(n.Event), rank: rank, peer: -1}, peer: peer, header: n.Header, err: n.Err}
+	ln := line{topic: topic{kind: lineEvent, code: uint8(n.Event), rank: rank, peer: -1}, peer: peer, header: n.Header,
+		err: n.Err}
 	ln.setExtended(n.Extended)
 	o.take(&ln)
 }
@@ -225,7 +227,8 @@ func (o *Observer) flush() {
 	}
 	o.mu.Unlock()
 	inOrder := func(a, b topic) int {
-		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.code, b.code), cmp.Compare(a.rank, b.rank), cmp.Compare(a.peer, b.peer))
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.code, b.code), cmp.Compare(a.rank, b.rank),
+			cmp.Compare(a.peer, b.peer))
 	}
 	for _, t := range slices.SortedFunc(maps.Keys(suppressed), inOrder) {
 		level, text, of := t.describe()

@@ -51,6 +51,7 @@ func foreignVersion(ln *line) string {
 	if version == protocol.ExtVersion {
 		return "reserved flags are set"
 	}
-	return fmt.Sprintf("version 0x%02x of the extended profile, and this rank has version 0x%02x: use the same release of zrlmpid for both, and check the profile of the peer",
+	return fmt.Sprintf("version 0x%02x of the extended profile, and this rank has version 0x%02x: use the same "+
+		"release of zrlmpid for both, and check the profile of the peer",
 		version, protocol.ExtVersion)
 }

@@ -47,7 +47,8 @@ func TestFlood(t *testing.T) {
 	o, logs, clock := fakeObserver(zapcore.InfoLevel)
 	drop := mpe.Drop{Packet: arrival, Reason: state.DropSourceRank, Header: protocol.Header{Type: protocol.Ack, Src: 1}}
 	line := func(rank int, suppressed string) string {
-		return fmt.Sprintf("packet dropped map[detail:packet claims source rank 1, but its address belongs to rank 2: compare the rank maps of both sides "+
+		return fmt.Sprintf("packet dropped map[detail:packet claims source rank 1, but its address belongs to rank "+
+			"2: compare the rank maps of both sides "+
 			"from:127.0.0.3:2718 packet:%v peer:2 rank:%d reason:source_rank%s]", drop.Header, rank, suppressed)
 	}
 	for range 4212 {
@@ -86,7 +87,8 @@ func TestFloodCost(t *testing.T) {
 		name  string
 		level zapcore.Level
 		step  time.Duration
-	}{{"suppressed", zapcore.InfoLevel, 0}, {"queued or lost", zapcore.InfoLevel, perLine}, {"below the level", zapcore.ErrorLevel, perLine}} {
+	}{{"suppressed", zapcore.InfoLevel, 0}, {"queued or lost", zapcore.InfoLevel, perLine},
+		{"below the level", zapcore.ErrorLevel, perLine}} {
 		o, _, clock := fakeObserver(tt.level)
 		if n := testing.AllocsPerRun(2*queueLen, func() {
 			*clock += tt.step
@@ -124,11 +126,14 @@ func TestLines(t *testing.T) {
 		want string // "" for no line
 	}{
 		{"datatype", func(o *Observer) {
-			o.Dropped(0, 2, mpe.Drop{Packet: arrival, Reason: state.DropDatatype, Header: protocol.Header{Type: protocol.SendRequest, Src: 2, Call: protocol.SendFloat}})
-		}, "packet dropped map[detail:call does not match the posted operation: one side uses INT and the other FLOAT, or the tags differ from:127.0.0.3:2718 packet:SEND_REQUEST 2→0 SEND_FLOAT"},
+			o.Dropped(0, 2, mpe.Drop{Packet: arrival, Reason: state.DropDatatype,
+				Header: protocol.Header{Type: protocol.SendRequest, Src: 2, Call: protocol.SendFloat}})
+		}, "packet dropped map[detail:call does not match the posted operation: one side uses INT and the other " +
+			"FLOAT, or the tags differ from:127.0.0.3:2718 packet:SEND_REQUEST 2→0 SEND_FLOAT"},
 		{"extended", func(o *Observer) {
 			o.Dropped(0, 2, mpe.Drop{Packet: &mpe.RxPacket{Peer: 2, Bytes: packet}, Reason: state.DropReserved})
-		}, "packet dropped map[detail:packet of profile extended, and profile cloudfpga is configured for rank 2 here: give both sides the same profile"},
+		}, "packet dropped map[detail:packet of profile extended, and profile cloudfpga is configured for rank 2 " +
+			"here: give both sides the same profile"},
 		{"no arrival", func(o *Observer) {
 			o.Dropped(0, 2, mpe.Drop{Reason: state.DropGap})
 		}, "packet dropped map[detail:payload after a pause that ended its message peer:2 rank:0 reason:gap]"},
@@ -136,17 +141,22 @@ func TestLines(t *testing.T) {
 			o.Dropped(0, mpe.UnknownPeer, mpe.Drop{Packet: arrival, Reason: state.DropUnknownAddress})
 		}, "packet dropped map[detail:address is not in the rank map from:127.0.0.3:2718 rank:0 reason:unknown_address]"},
 		{"event", func(o *Observer) {
-			o.Noted(0, 2, mpe.Note{Event: state.EventRetransmitted, Header: protocol.Header{Type: protocol.SendRequest, Dst: 2}})
+			o.Noted(0, 2, mpe.Note{Event: state.EventRetransmitted,
+				Header: protocol.Header{Type: protocol.SendRequest, Dst: 2}})
 		}, "packet retransmitted map[event:retransmitted packet:SEND_REQUEST 0→2 SEND_INT peer:2 rank:0]"},
-		{"failed receive", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3}, handshake.ErrTimeout) }, "receive failed map[error:deadline exceeded"},
-		{"failed send", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3, Send: true}, handshake.ErrTimeout) }, "send failed map[error:deadline exceeded"},
+		{"failed receive", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3}, handshake.ErrTimeout) },
+			"receive failed map[error:deadline exceeded"},
+		{"failed send", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3, Send: true}, handshake.ErrTimeout) },
+			"send failed map[error:deadline exceeded"},
 		{"success", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3}, nil) }, ""},
 		{"cancelled", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3}, context.Canceled) }, ""},
 		{"shutting down", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3}, mpe.ErrClosed) }, ""},
 		{"answer to no message", func(o *Observer) {
-			o.Dropped(0, 2, mpe.Drop{Reason: state.DropUnsolicited, Extended: &protocol.ExtHeader{Type: protocol.ClearToSend}})
+			o.Dropped(0, 2, mpe.Drop{Reason: state.DropUnsolicited,
+				Extended: &protocol.ExtHeader{Type: protocol.ClearToSend}})
 		}, "packet dropped map[detail:CLEAR_TO_SEND about a message that has not begun"},
-		{"network", func(o *Observer) { o.TransportError(0, errors.New("rank 0 cannot send: no route to host")) }, "network error map[error:rank 0 cannot send: no route to host rank:0]"},
+		{"network", func(o *Observer) { o.TransportError(0, errors.New("rank 0 cannot send: no route to host")) },
+			"network error map[error:rank 0 cannot send: no route to host rank:0]"},
 		{"closed", func(o *Observer) { o.TransportError(0, mpe.ErrTransportClosed) }, ""},
 	} {
 		o, logs, _ := fakeObserver(zapcore.DebugLevel)

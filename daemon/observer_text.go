@@ -38,7 +38,8 @@ func eventLevel(e state.Event) zapcore.Level {
 	case state.EventSecondData, state.EventClearAfterDone,
 		state.EventSessionChanged, state.EventProcessEnded, state.EventUnreachable, state.EventRefused:
 		return zapcore.WarnLevel
-	case state.EventReacked, state.EventStartedOver, state.EventWithdrawn, state.EventDiscarded, state.EventRequestTakenAsAck,
+	case state.EventReacked, state.EventStartedOver, state.EventWithdrawn, state.EventDiscarded,
+		state.EventRequestTakenAsAck,
 		state.EventResumed, state.EventConnected, state.EventClosedByPeer:
 		return zapcore.InfoLevel
 	}
@@ -142,13 +143,16 @@ func (o *Observer) dropDetail(ln *line) string {
 	}
 	head := ln.head[:min(max(ln.size, 0), len(ln.head))]
 	if protocol.IsExtended(head) {
-		return fmt.Sprintf("packet of profile extended, and profile %v is configured for rank %d here: give both sides the same profile", o.profile(ln.topic.rank, ln.peer), ln.peer)
+		return fmt.Sprintf("packet of profile extended, and profile %v is configured for rank %d here: give both "+
+			"sides the same profile", o.profile(ln.topic.rank, ln.peer), ln.peer)
 	}
 	switch reason {
 	case state.DropSourceRank:
-		return fmt.Sprintf("packet claims source rank %d, but its address belongs to rank %d: compare the rank maps of both sides", h.Src, ln.peer)
+		return fmt.Sprintf("packet claims source rank %d, but its address belongs to rank %d: compare the rank maps "+
+			"of both sides", h.Src, ln.peer)
 	case state.DropDestination:
-		return fmt.Sprintf("packet is addressed to rank %d, not to rank %d: compare the rank maps of both sides", h.Dst, ln.topic.rank)
+		return fmt.Sprintf("packet is addressed to rank %d, not to rank %d: compare the rank maps of both sides", h.Dst,
+			ln.topic.rank)
 	case state.DropShort, state.DropStartMark, state.DropEndMark,
 		state.DropReserved, state.DropCall, state.DropType:
 		profile := o.profile(ln.topic.rank, ln.peer)
@@ -173,15 +177,17 @@ func (o *Observer) dropDetail(ln *line) string {
 
 // dropText explains the drop reasons whose text is constant.
 var dropText = [state.NumDropReasons]string{
-	state.DropUnknownAddress:    "address is not in the rank map",
-	state.DropDatatype:          "call does not match the posted operation: one side uses INT and the other FLOAT, or the tags differ",
+	state.DropUnknownAddress: "address is not in the rank map",
+	state.DropDatatype: "call does not match the posted operation: one side uses INT and the other FLOAT, " +
+		"or the tags differ",
 	state.DropUnexpectedPayload: "continuation datagram that no message expects",
 	state.DropUnsolicited:       "DATA without CLEAR_TO_SEND",
 	state.DropDuplicate:         "message was received before",
 	state.DropStale:             "packet matches no pending operation",
 	state.DropGap:               "payload after a pause that ended its message",
 	state.DropBarrier:           "BARRIER is not supported, as on deployed nodes",
-	state.DropStream:            "stream lost its framing, or another connection from the same address is alive: connection closed",
+	state.DropStream: "stream lost its framing, or another connection from the same address is alive: " +
+		"connection closed",
 }
 
 // attachText has the log messages of program events.

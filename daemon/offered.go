@@ -26,7 +26,8 @@ func (d *Daemon) Device(rank int) (mpe.Device, error) {
 	r := d.local(rank)
 	switch {
 	case r == nil:
-		return nil, fmt.Errorf("rank %d: %w: it is not a local rank of this daemon, attach to the daemon that runs it", rank, mpe.ErrRank)
+		return nil, fmt.Errorf("rank %d: %w: it is not a local rank of this daemon, attach to the daemon that runs it",
+			rank, mpe.ErrRank)
 	case r.port == nil:
 		return nil, fmt.Errorf("rank %d: %w: it is a stand-in, attach to a rank with run: host", rank, mpe.ErrRank)
 	}

@@ -18,7 +18,8 @@ type farEnd struct {
 // at opens a far end at an address, connected to another.
 func at(t testing.TB, own, peer string) *farEnd {
 	t.Helper()
-	conn, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(own)), net.UDPAddrFromAddrPort(netip.MustParseAddrPort(peer)))
+	conn, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(own)),
+		net.UDPAddrFromAddrPort(netip.MustParseAddrPort(peer)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,8 @@ const echoWords = 5000
 // newEchoFPGA starts an echoFPGA. If left is not empty, its program begins with a send of left, as floats.
 func newEchoFPGA(t *testing.T, c cluster, left []byte) *echoFPGA {
 	t.Helper()
-	f := &echoFPGA{t: t, conn: at(t, c.addr(1), c.addr(0)).conn, model: mpemodel.New(mpemodel.Config{Rank: 1, Peers: []int{0}})}
+	f := &echoFPGA{t: t, conn: at(t, c.addr(1), c.addr(0)).conn,
+		model: mpemodel.New(mpemodel.Config{Rank: 1, Peers: []int{0}})}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -129,7 +130,8 @@ func TestPingAfterInterrupted(t *testing.T) {
 					pings++
 					if trip, err := pingOnce(within(t), r, next, 0); err != nil || !trip.Verified {
 						wrong++
-						t.Errorf("%d words after %d words were interrupted at datagram %d: %+v, %v", next, words, at, trip, err)
+						t.Errorf("%d words after %d words were interrupted at datagram %d: %+v, %v", next, words, at,
+							trip, err)
 					}
 				}
 			}

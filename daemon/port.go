@@ -35,8 +35,10 @@ type portPeer struct {
 
 var _ control.Port = (*port)(nil)
 
-func newPort(log *zap.Logger, engine *mpe.Engine, links func() []node.Link, limit int, explain func(error) error) *port {
-	p := &port{Engine: engine, log: log, links: links, limit: limit, peers: make([]portPeer, engine.Size()), explain: explain}
+func newPort(log *zap.Logger, engine *mpe.Engine, links func() []node.Link, limit int,
+	explain func(error) error) *port {
+	p := &port{Engine: engine, log: log, links: links, limit: limit, peers: make([]portPeer, engine.Size()),
+		explain: explain}
 	for i := range p.peers {
 		p.peers[i].sending = make(chan struct{}, 1)
 	}
@@ -83,7 +85,8 @@ func (p *port) sendPieces(ctx context.Context, dst int, data []byte, opts mpe.Op
 	case p.peers[dst].sending <- struct{}{}:
 		defer func() { <-p.peers[dst].sending }()
 	case <-ctx.Done():
-		return mpe.Status{}, fmt.Errorf("rank %d: send to rank %d: another message to it is in progress: %w", p.Rank(), dst, context.Cause(ctx))
+		return mpe.Status{}, fmt.Errorf("rank %d: send to rank %d: another message to it is in progress: %w", p.Rank(),
+			dst, context.Cause(ctx))
 	}
 	st, err := p.Engine.Send(ctx, dst, data[:min(piece, len(data))], opts)
 	for off := piece; err == nil && off < len(data); off += piece {

@@ -34,13 +34,15 @@ type localRank struct {
 }
 
 // newLocalRank plans a rank. It binds nothing.
-func newLocalRank(log *zap.Logger, cfg *config.Config, rank *config.Rank, failureLimit time.Duration) (*localRank, error) {
+func newLocalRank(log *zap.Logger, cfg *config.Config, rank *config.Rank, failureLimit time.Duration) (*localRank,
+	error) {
 	planned, err := node.Plan(cfg, rank)
 	planned.Attached = true
 	r := &localRank{Rank: planned, cfg: rank}
 	errs := []error{err}
 	if rank.Run == config.RunStandin {
-		env := standin.Env{Log: log, FPGAs: cfg.UpstreamFPGAs(), FailureLimit: failureLimit, Failed: func(err error) { r.failed(err) }}
+		env := standin.Env{Log: log, FPGAs: cfg.UpstreamFPGAs(), FailureLimit: failureLimit,
+			Failed: func(err error) { r.failed(err) }}
 		kernel, err := newKernel(cfg, rank, env)
 		errs = append(errs, err)
 		r.kernel, r.kernelState = kernel, state.KernelRunning
@@ -109,7 +111,8 @@ func (r *localRank) runKernel(ctx context.Context, log *zap.Logger) error {
 	if err != nil {
 		err = fmt.Errorf("kernel %v of stand-in %d: %w", r.kernel, r.cfg.Rank, err)
 		r.kernelState = state.KernelFailed
-		log.Error("kernel failed: its rank no longer answers, restart zrlmpid", zap.Int("rank", r.cfg.Rank), zap.Stringer("kernel", r.kernel), zap.Error(r.kernelErr))
+		log.Error("kernel failed: its rank no longer answers, restart zrlmpid", zap.Int("rank", r.cfg.Rank),
+			zap.Stringer("kernel", r.kernel), zap.Error(r.kernelErr))
 	}
 	return err
 }

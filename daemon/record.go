@@ -83,7 +83,8 @@ func (r *recording) open() {
 	dir := r.d.cfg.SpoolDirectory()
 	if dir == "" {
 		if s := &r.d.cfg.Record.Spool; s.Size > 0 && s.Directory == nil {
-			r.d.log.Info(noRecords, zap.String("reason", "no control socket is configured, and record.spool.directory is not set"))
+			r.d.log.Info(noRecords, zap.String("reason",
+				"no control socket is configured, and record.spool.directory is not set"))
 		}
 		return
 	}
@@ -148,20 +149,24 @@ func (r *recording) write() {
 		err = r.spool.Write(p.name, data)
 	}
 	fields := []zap.Field{
-		zap.Int("rank", p.rank.Self.Rank), number("peer", p.peer), zap.String("file", r.spool.Path(p.name)), zap.String("reason", p.reason),
+		zap.Int("rank", p.rank.Self.Rank), number("peer", p.peer), zap.String("file", r.spool.Path(p.name)),
+		zap.String("reason", p.reason),
 	}
 	switch {
 	case err == nil:
-		r.d.log.Info("failure record written", append(fields, zap.Int("packets", len(recorded.Units)), zap.Int("bytes", len(data)))...)
+		r.d.log.Info("failure record written",
+			append(fields, zap.Int("packets", len(recorded.Units)), zap.Int("bytes", len(data)))...)
 	case !r.unwritten:
-		r.d.log.Warn("failure record not written, further errors not logged until one succeeds", append(fields, zap.Error(err))...)
+		r.d.log.Warn("failure record not written, further errors not logged until one succeeds",
+			append(fields, zap.Error(err))...)
 	}
 	r.unwritten = err != nil
 }
 
 // comment returns the comment of a recording file.
 func (r *recording) comment(why string) string {
-	text := fmt.Sprintf("last packets of the local ranks of zrlmpid %s, configuration %s", version.String(), r.d.opts.Source)
+	text := fmt.Sprintf("last packets of the local ranks of zrlmpid %s, configuration %s", version.String(),
+		r.d.opts.Source)
 	if why != "" {
 		text += ", " + why
 	}
@@ -200,7 +205,8 @@ func (r *recording) addresses() recorder.Addresses {
 func (d *Daemon) Capture(ctx context.Context, req control.CaptureRequest, open func(protocol.Profile) io.Writer) error {
 	r := d.recording
 	if r == nil {
-		return control.Errorf(control.Failed, "this daemon records no packets: set record.memory in %s to more than 0", d.opts.Source)
+		return control.Errorf(control.Failed, "this daemon records no packets: set record.memory in %s to more than 0",
+			d.opts.Source)
 	}
 	now := time.Now()
 	reader := r.Reader(r.addresses(), now)

@@ -56,21 +56,25 @@ func TestRecordOfAFailure(t *testing.T) {
 		{
 			"time-out", "peer: cpu, link: {deadlines: {clear: 250ms}}",
 			func(t *testing.T, _ cluster, r *running) {
-				if _, err := r.local(0).Engine.Send(within(t), 1, make([]byte, 4), mpe.Options{}); !errors.Is(err, handshake.ErrTimeout) {
+				if _, err := r.local(0).Engine.Send(within(t), 1, make([]byte, 4), mpe.Options{}); !errors.Is(err,
+					handshake.ErrTimeout) {
 					t.Error(err)
 				}
 			},
-			state.Failure{Operation: state.OperationSend, State: "WAIT_CLEAR"}, capture.NeverCleared, "for CLEAR_TO_SEND from rank 1: rank 1 has not posted the matching receive, is not running",
+			state.Failure{Operation: state.OperationSend, State: "WAIT_CLEAR"}, capture.NeverCleared,
+			"for CLEAR_TO_SEND from rank 1: rank 1 has not posted the matching receive, is not running",
 		},
 		{
 			"the caller's time-out", "peer: cpu",
 			func(t *testing.T, _ cluster, r *running) {
-				_, err := r.client.Send(within(t), control.SendRequest{From: 0, To: 1, Timeout: 150 * time.Millisecond}, bytes.NewReader(make([]byte, 4)))
+				_, err := r.client.Send(within(t), control.SendRequest{From: 0, To: 1, Timeout: 150 * time.Millisecond},
+					bytes.NewReader(make([]byte, 4)))
 				if control.KindOf(err) != control.Timeout {
 					t.Error(err)
 				}
 			},
-			state.Failure{Operation: state.OperationSend, State: "WAIT_CLEAR"}, capture.NeverCleared, "for CLEAR_TO_SEND from rank 1",
+			state.Failure{Operation: state.OperationSend, State: "WAIT_CLEAR"}, capture.NeverCleared,
+			"for CLEAR_TO_SEND from rank 1",
 		},
 		{
 			"not acknowledged", "peer: fpga, link: {deadlines: {ack: 250ms}}",
@@ -100,7 +104,8 @@ func TestRecordOfAFailure(t *testing.T) {
 				t.Fatalf("%+v, %v", s.Failures, err)
 			}
 			f := &s.Failures[0]
-			if f.Rank != 0 || f.Peer == nil || *f.Peer != 1 || f.Operation != tt.failure.Operation || f.State != tt.failure.State || f.Reason == "" || f.Record == "" {
+			if f.Rank != 0 || f.Peer == nil || *f.Peer != 1 || f.Operation != tt.failure.Operation ||
+				f.State != tt.failure.State || f.Reason == "" || f.Record == "" {
 				t.Fatalf("the failure is %+v", f)
 			}
 			if line := fmt.Sprintf("%q: %q", "file", f.Record); !strings.Contains(r.log.String(), line) {
@@ -108,7 +113,8 @@ func TestRecordOfAFailure(t *testing.T) {
 			}
 			src, err := capture.Options{}.OpenFile(f.Record)
 			report := analyzed(t, src, err)
-			if len(report.Findings) != 1 || report.Findings[0].Kind != tt.finding || !strings.Contains(report.Findings[0].Text, tt.text) {
+			if len(report.Findings) != 1 || report.Findings[0].Kind != tt.finding ||
+				!strings.Contains(report.Findings[0].Text, tt.text) {
 				t.Errorf("findings %+v, want %s with %q", report.Findings, tt.finding, tt.text)
 			}
 			if !strings.Contains(report.Comment, "written because "+f.Reason) {
@@ -132,11 +138,13 @@ func TestRecordOfAnUnreachablePeer(t *testing.T) {
 	near.observer.Noted(0, 1, mpe.Note{Event: state.EventUnreachable}) // as the engine does, without the wait
 	near.log.waitFor(t, "failure record written")
 	f := near.recentFailures()[0]
-	if f.Operation != state.OperationConnection || f.Record == "" || !strings.Contains(f.Reason, "rank 1 does not answer") {
+	if f.Operation != state.OperationConnection || f.Record == "" ||
+		!strings.Contains(f.Reason, "rank 1 does not answer") {
 		t.Fatalf("%+v", f)
 	}
 	src, err := capture.Options{}.OpenFile(f.Record)
-	if report := analyzed(t, src, err); len(report.Summary.Extended) != 2 || report.Summary.Extended[0].Complete+report.Summary.Extended[1].Complete != 1 {
+	if report := analyzed(t, src, err); len(report.Summary.Extended) != 2 ||
+		report.Summary.Extended[0].Complete+report.Summary.Extended[1].Complete != 1 {
 		t.Errorf("%+v", report.Summary)
 	}
 }
@@ -169,8 +177,10 @@ func TestRecordsAreBounded(t *testing.T) {
 	units := make([]pcapng.Unit, 1<<16)
 	for i := range units {
 		units[i] = pcapng.Unit{
-			Packet: int64(i + 1), Time: time.Unix(0, int64(i)*7919*7919), Proto: pcapng.UDP, Src: r.cfg.Ranks[0].Address.AddrPort, Dst: r.cfg.Ranks[1].Address.AddrPort,
-			Data: protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 1, Type: protocol.Data, Size: uint32(i)}), Truncated: 1000,
+			Packet: int64(i + 1), Time: time.Unix(0, int64(i)*7919*7919), Proto: pcapng.UDP,
+			Src: r.cfg.Ranks[0].Address.AddrPort, Dst: r.cfg.Ranks[1].Address.AddrPort,
+			Data:      protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 1, Type: protocol.Data, Size: uint32(i)}),
+			Truncated: 1000,
 		}
 		payload := make([]byte, 64)
 		random.Read(payload)
@@ -219,7 +229,8 @@ func TestNoSpool(t *testing.T) {
 	} {
 		c := newCluster(t)
 		r := start(t, c.yaml(extra, "run: host", "peer: cpu, link: {deadlines: {clear: 50ms}}"))
-		if _, err := r.local(0).Engine.Send(within(t), 1, make([]byte, 4), mpe.Options{}); !errors.Is(err, handshake.ErrTimeout) {
+		if _, err := r.local(0).Engine.Send(within(t), 1, make([]byte, 4), mpe.Options{}); !errors.Is(err,
+			handshake.ErrTimeout) {
 			t.Error(err)
 		}
 		if got := strings.Contains(r.log.String(), "failure records are disabled"); got != says {
@@ -234,7 +245,8 @@ func TestNoSpool(t *testing.T) {
 // TestNoPlaceForRecords checks that without a control socket and a directory there are no records, which is
 // logged.
 func TestNoPlaceForRecords(t *testing.T) {
-	for extra, says := range map[string]int{"": 1, "record: {spool: {size: 0}}\n": 0, "record: {spool: {directory: \"\"}}\n": 0} {
+	for extra, says := range map[string]int{"": 1, "record: {spool: {size: 0}}\n": 0,
+		"record: {spool: {directory: \"\"}}\n": 0} {
 		core, logs := observer.New(zapcore.InfoLevel)
 		text := "control: {socket: \"\"}\n" + extra + "ranks: [{rank: 0, address: 127.0.0.1, run: host}]\n"
 		d, err := New(mustParse(t, text), Options{Log: zap.New(core)})
@@ -287,11 +299,13 @@ func TestFailures(t *testing.T) {
 	var f failures
 	now := time.Unix(0, 0)
 	for i := range 3 * state.MaxFailures {
-		f.add(failureOf(now.Add(time.Duration(i)), 0, i/2%state.MaxFailures*2, state.OperationSend, errors.New("refused")))
+		f.add(failureOf(now.Add(time.Duration(i)), 0, i/2%state.MaxFailures*2, state.OperationSend,
+			errors.New("refused")))
 	}
 	f.add(failureOf(now, 1, -1, state.OperationCollective, &mpe.PeerLostError{Rank: 3}))
 	list := f.recent()
-	if len(list) != state.MaxFailures || list[0].Peer != nil || list[0].Count != 1 || list[1].Count != 2 || list[1].Time != now.Add(3*state.MaxFailures-1) {
+	if len(list) != state.MaxFailures || list[0].Peer != nil || list[0].Count != 1 || list[1].Count != 2 ||
+		list[1].Time != now.Add(3*state.MaxFailures-1) {
 		t.Errorf("%d failures, %+v, %+v", len(list), list[0], list[1])
 	}
 }
@@ -349,7 +363,8 @@ func TestCapture(t *testing.T) {
 func TestCaptureRefused(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("record: {memory: 0}", "run: host", "peer: cpu"))
-	if _, _, err := r.client.Capture(within(t), control.CaptureRequest{}); err == nil || !strings.Contains(err.Error(), "record.memory") {
+	if _, _, err := r.client.Capture(within(t), control.CaptureRequest{}); err == nil ||
+		!strings.Contains(err.Error(), "record.memory") {
 		t.Error(err)
 	}
 }
@@ -380,7 +395,8 @@ func TestRecordOfSharedMemory(t *testing.T) {
 		src, err := capture.Options{}.NewReader(body, "answer")
 		report := analyzed(t, src, err)
 		body.Close()
-		if got := report.Summary.Extended; packets != (len(got) > 0) || packets && (got[0].Complete != 3 || got[0].Corrupt > 0 || got[0].Bad > 0) {
+		if got := report.Summary.Extended; packets != (len(got) > 0) ||
+			packets && (got[0].Complete != 3 || got[0].Corrupt > 0 || got[0].Bad > 0) {
 			t.Errorf("%q: %+v", extra, got)
 		}
 	}

@@ -181,10 +181,13 @@ func TestReloadByControlSocket(t *testing.T) {
 	if err != nil || got.Config != "test.yaml" || len(got.Changes) != 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	now = strings.Replace(c.text("stop_timeout: 9s"+strings.TrimPrefix(before, "log: {level: info}")), c.addr(2), c.addr(8), 1)
+	now = strings.Replace(c.text("stop_timeout: 9s"+strings.TrimPrefix(before, "log: {level: info}")), c.addr(2),
+		c.addr(8), 1)
 	got, err = r.client.Reload(within(t))
-	if err != nil || len(got.Changes) != 2 || got.Changes[0].Text != "stop_timeout: 2s -> 9s" || got.Changes[0].Rank != nil ||
-		got.Changes[1].Key != "address" || *got.Changes[1].Rank != 2 || got.Changes[1].From != c.addr(2) || got.Changes[1].To != c.addr(8) {
+	if err != nil || len(got.Changes) != 2 || got.Changes[0].Text != "stop_timeout: 2s -> 9s" ||
+		got.Changes[0].Rank != nil ||
+		got.Changes[1].Key != "address" || *got.Changes[1].Rank != 2 || got.Changes[1].From != c.addr(2) ||
+		got.Changes[1].To != c.addr(8) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	now += "limits: {posted: 7}\n"
@@ -194,7 +197,8 @@ func TestReloadByControlSocket(t *testing.T) {
 		t.Errorf("%+v", err)
 	}
 	loadErr = errors.New("no such file")
-	if _, err = r.client.Reload(within(t)); err == nil || !strings.Contains(err.Error(), "the previous one stays in effect: no such file") {
+	if _, err = r.client.Reload(within(t)); err == nil ||
+		!strings.Contains(err.Error(), "the previous one stays in effect: no such file") {
 		t.Error(err)
 	}
 }
@@ -202,11 +206,13 @@ func TestReloadByControlSocket(t *testing.T) {
 // TestReloadUnderLoad checks that no message between two ranks is lost while a third rank moves to and fro and
 // everything else changes.
 func TestReloadUnderLoad(t *testing.T) {
-	for _, link := range []string{"profile: cloudfpga", "profile: extended, transport: udp", "profile: extended, transport: tcp"} {
+	for _, link := range []string{"profile: cloudfpga", "profile: extended, transport: udp",
+		"profile: extended, transport: tcp"} {
 		t.Run(link, func(t *testing.T) {
 			c := newCluster(t)
 			text := func(moved bool, deadline string) string {
-				s := c.yaml("defaults: {"+link+", deadlines: {ack: "+deadline+"}}", "run: host", "run: host", "peer: software")
+				s := c.yaml("defaults: {"+link+", deadlines: {ack: "+deadline+"}}", "run: host", "run: host",
+					"peer: software")
 				if moved {
 					s = strings.Replace(s, c.addr(2), c.addr(9), 1)
 				}
@@ -267,7 +273,8 @@ func TestReloadMovesAPeerOnTCP(t *testing.T) {
 	far := start(t, strings.Replace(other.yaml(links, "peer: software", "run: host"), c.addr(1), c.addr(5), 1))
 	r.mustReload(t, strings.Replace(text, c.addr(1), c.addr(5), 1))
 	buf := make([]byte, 400_000)
-	if _, err := far.local(1).Engine.Recv(within(t), 0, buf, mpe.Options{}); err != nil || !bytes.Equal(buf, pattern(100_000)) {
+	if _, err := far.local(1).Engine.Recv(within(t), 0, buf, mpe.Options{}); err != nil ||
+		!bytes.Equal(buf, pattern(100_000)) {
 		t.Error(err)
 	}
 	if err := <-sent; err != nil {

@@ -41,7 +41,8 @@ func issue(t *testing.T, dir string, ips ...string) {
 		t.Fatal(err)
 	}
 	write := func(name, kind string, der []byte) {
-		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -62,7 +63,8 @@ func TestReloadOfCertificates(t *testing.T) {
 	other.network = c.network
 	ip := func(rank int) string { return strings.Split(c.addr(rank), ":")[0] }
 	dir := t.TempDir()
-	links := "defaults: {profile: extended, transport: tcp}\ntls: {certificate: " + dir + "/cert.pem, key: " + dir + "/key.pem, authority: " + dir + "/ca.pem}"
+	links := "defaults: {profile: extended, transport: tcp}\ntls: {certificate: " + dir + "/cert.pem, key: " + dir +
+		"/key.pem, authority: " + dir + "/ca.pem}"
 	issue(t, dir, ip(0), ip(1))
 	text := c.yaml(links, "run: host", "peer: software")
 	near := start(t, text)
@@ -75,7 +77,8 @@ func TestReloadOfCertificates(t *testing.T) {
 			sent <- err
 		}()
 		buf := make([]byte, 4000)
-		if _, err := far.local(1).Engine.Recv(within(t), 0, buf, mpe.Options{}); err != nil || !bytes.Equal(buf, pattern(1000)) {
+		if _, err := far.local(1).Engine.Recv(within(t), 0, buf, mpe.Options{}); err != nil ||
+			!bytes.Equal(buf, pattern(1000)) {
 			t.Error(err)
 		}
 		if err := <-sent; err != nil {
@@ -113,8 +116,10 @@ func TestCheckFiles(t *testing.T) {
 	webConfig := filepath.Join(dir, "web.yml")
 	check := func() error {
 		t.Helper()
-		text := c.yaml("defaults: {profile: extended, transport: tcp}\nhttp: {listen: \"127.0.0.1:1\", web_config: "+webConfig+"}\n"+
-			"tls: {certificate: "+dir+"/cert.pem, key: "+dir+"/key.pem, authority: "+dir+"/ca.pem}", "run: host", "peer: software")
+		text := c.yaml("defaults: {profile: extended, transport: tcp}\nhttp: {listen: \"127.0.0.1:1\", web_config: "+
+			webConfig+"}\n"+
+			"tls: {certificate: "+dir+"/cert.pem, key: "+dir+"/key.pem, authority: "+dir+"/ca.pem}", "run: host",
+			"peer: software")
 		d, err := New(mustParse(t, text), Options{})
 		if err != nil {
 			t.Fatal(err)

@@ -25,7 +25,8 @@ import (
 // password, its hash, a key, an argument of a kernel's program, an environment variable or payload, even if the
 // files with them are invalid.
 func TestSecretsAreNotShown(t *testing.T) {
-	const argument, password, variable, payload, misplaced = "argument-secret", "password-secret", "variable-secret", "payload-secret!!", "misplaced-secret"
+	const argument, password, variable, payload, misplaced = "argument-secret", "password-secret", "variable-secret",
+		"payload-secret!!", "misplaced-secret"
 	t.Setenv("SECRET_OF_THE_TEST", variable)
 	dir := t.TempDir()
 	c := newCluster(t)
@@ -49,7 +50,8 @@ func TestSecretsAreNotShown(t *testing.T) {
 	write("web.yml", web)
 	text := c.yaml("http: {listen: \"127.0.0.1:0\", web_config: "+dir+"/web.yml, pprof: true}\n"+
 		"tls: {certificate: "+dir+"/cert.pem, key: "+dir+"/key.pem, authority: "+dir+"/ca.pem}",
-		"run: host", "run: standin, kernel: \"exec:/bin/true --token="+argument+"\"", "run: standin", "peer: software, link: {profile: extended, transport: tcp}")
+		"run: host", "run: standin, kernel: \"exec:/bin/true --token="+argument+"\"", "run: standin",
+		"peer: software, link: {profile: extended, transport: tcp}")
 	var shown strings.Builder
 	r := startWith(t, text, func(o *Options) {
 		o.Load = func() (*config.Config, error) { return config.Load(filepath.Join(dir, "zrlmpid.yaml")) }
@@ -81,7 +83,8 @@ func TestSecretsAreNotShown(t *testing.T) {
 		}
 	}
 	r.log.waitFor(t, "packet dropped")
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: testTimeout}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}},
+		Timeout: testTimeout}
 	defer client.CloseIdleConnections()
 	get := func(path, with string) int {
 		t.Helper()
@@ -100,7 +103,8 @@ func TestSecretsAreNotShown(t *testing.T) {
 		}
 		return resp.StatusCode
 	}
-	for _, path := range []string{"", "metrics", "status.json", "-/ready", "debug/pprof/goroutine?debug=2", "debug/pprof/cmdline"} {
+	for _, path := range []string{"", "metrics", "status.json", "-/ready", "debug/pprof/goroutine?debug=2",
+		"debug/pprof/cmdline"} {
 		if code := get(path, password); code != http.StatusOK {
 			t.Errorf("%s: %d", path, code)
 		}
@@ -147,14 +151,17 @@ func TestSecretsAreNotShown(t *testing.T) {
 		t.Error(err)
 	}
 	shown.WriteString(r.log.String())
-	for _, there := range []string{"exec:/bin/true", "configuration refused", "web configuration refused", "with other arguments"} {
+	for _, there := range []string{"exec:/bin/true", "configuration refused", "web configuration refused",
+		"with other arguments"} {
 		if !strings.Contains(shown.String(), there) {
 			t.Errorf("%q is not shown: the test does not do what it is for", there)
 		}
 	}
-	secrets := []string{argument, password, variable, payload, misplaced, string(hash), strings.Split(string(key), "\n")[1]}
+	secrets := []string{argument, password, variable, payload, misplaced, string(hash),
+		strings.Split(string(key), "\n")[1]}
 	for _, s := range secrets {
-		for _, form := range []string{s, base64.StdEncoding.EncodeToString([]byte(s)), fmt.Sprintf("%x", s), fmt.Sprint([]byte(s))} {
+		for _, form := range []string{s, base64.StdEncoding.EncodeToString([]byte(s)), fmt.Sprintf("%x", s),
+			fmt.Sprint([]byte(s))} {
 			if i := strings.Index(shown.String(), form); i >= 0 {
 				t.Errorf("%q is shown: …%s…", s, shown.String()[max(i-200, 0):min(i+200, shown.Len())])
 			}

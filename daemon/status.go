@@ -126,9 +126,11 @@ func (d *Daemon) Host(rank int) (control.Port, error) {
 		return nil, control.Errorf(control.Rank, "no local rank has run: host: add one to %s", d.opts.Source)
 	}
 	if r := d.local(rank); r != nil {
-		return nil, control.Errorf(control.Rank, "rank %d is a stand-in with kernel %v: choose a rank with run: host", rank, r.kernel)
+		return nil, control.Errorf(control.Rank, "rank %d is a stand-in with kernel %v: choose a rank with run: host",
+			rank, r.kernel)
 	}
-	return nil, control.Errorf(control.Rank, "rank %d is not a local rank of this daemon: choose a rank with run: host", rank)
+	return nil, control.Errorf(control.Rank, "rank %d is not a local rank of this daemon: choose a rank with run: host",
+		rank)
 }
 
 // reset makes a local rank forget the state of a restarted peer, so that sends to it are no longer refused.

@@ -100,7 +100,8 @@ func TestSupport(t *testing.T) {
 func TestStatusOfConnections(t *testing.T) {
 	t.Setenv(udp.EnvOffload, "auto")
 	c := newCluster(t)
-	r := start(t, c.yaml("limits: {offload: off}\n", "run: host, link: {profile: extended}", "run: host", "run: standin"))
+	r := start(t, c.yaml("limits: {offload: off}\n", "run: host, link: {profile: extended}", "run: host",
+		"run: standin"))
 	s, err := r.client.Status(within(t))
 	if err != nil {
 		t.Fatal(err)

@@ -38,7 +38,8 @@ func (d *Daemon) beginStop() {
 // logWaits logs the first waits of a rank, and the number of suppressed ones.
 func logWaits(log *zap.Logger, level zapcore.Level, text string, rank int, waits []mpe.Waiting) {
 	for _, w := range waits[:min(len(waits), maxStopLines)] {
-		log.Log(level, text, append(waitFields(w), zap.Duration("elapsed", handshake.Round(w.Elapsed)), zap.String("detail", w.Text()))...)
+		log.Log(level, text, append(waitFields(w), zap.Duration("elapsed", handshake.Round(w.Elapsed)),
+			zap.String("detail", w.Text()))...)
 	}
 	if more := len(waits) - maxStopLines; more > 0 {
 		log.Log(level, text, zap.Int("rank", rank), suppressedField(uint64(more)))

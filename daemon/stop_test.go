@@ -100,11 +100,13 @@ func TestStopLogsWaits(t *testing.T) {
 }
 
 func TestManyWaits(t *testing.T) {
-	for _, tt := range []struct{ waits, lines int }{{0, 0}, {1, 1}, {maxStopLines, maxStopLines}, {maxStopLines + 7, maxStopLines + 1}} {
+	for _, tt := range []struct{ waits, lines int }{{0, 0}, {1, 1}, {maxStopLines, maxStopLines},
+		{maxStopLines + 7, maxStopLines + 1}} {
 		core, logs := observer.New(zapcore.InfoLevel)
 		logWaits(zap.New(core), zapcore.InfoLevel, "pending", 3, make([]mpe.Waiting, tt.waits))
 		lines := logs.All()
-		if len(lines) != tt.lines || tt.waits > maxStopLines && fmt.Sprint(lines[maxStopLines].ContextMap()) != "map[rank:3 suppressed:7]" {
+		if len(lines) != tt.lines ||
+			tt.waits > maxStopLines && fmt.Sprint(lines[maxStopLines].ContextMap()) != "map[rank:3 suppressed:7]" {
 			t.Errorf("%d waits: %+v", tt.waits, lines)
 		}
 	}

@@ -91,13 +91,16 @@ func (w *waitWatcher) scan() {
 			}
 			fields := waitFields(wait)
 			w.warned[key] = warnedWait{now.Add(-wait.Elapsed), fields}
-			w.log.Warn("message waits", append(fields, zap.Duration("elapsed", handshake.Round(wait.Elapsed)), zap.String("detail", wait.Text()))...)
+			w.log.Warn("message waits",
+				append(fields, zap.Duration("elapsed", handshake.Round(wait.Elapsed)),
+					zap.String("detail", wait.Text()))...)
 		}
 	}
 	for key, wait := range w.warned {
 		if !waiting[key] {
 			delete(w.warned, key)
-			w.log.Info("wait ended", append(wait.fields, zap.Duration("elapsed", handshake.Round(now.Sub(wait.since))))...)
+			w.log.Info("wait ended",
+				append(wait.fields, zap.Duration("elapsed", handshake.Round(now.Sub(wait.since))))...)
 		}
 	}
 }

@@ -70,7 +70,8 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	// Kernels wait for work, and no rank has communicated with rank 2.
-	for _, unwanted := range []string{`oldest_wait_seconds{direction="receive",peer="0",rank="1"`, `peer="2",rank="0"`} {
+	for _, unwanted := range []string{`oldest_wait_seconds{direction="receive",peer="0",rank="1"`,
+		`peer="2",rank="0"`} {
 		if strings.Contains(text, unwanted) {
 			t.Errorf("%q is there", unwanted)
 		}
@@ -136,7 +137,8 @@ func TestHTTPAddressTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	var taken *web.ListenError
-	if err := d.Run(within(t)); !errors.As(err, &taken) || !strings.Contains(err.Error(), l.Addr().String()+" is in use") {
+	if err := d.Run(within(t)); !errors.As(err, &taken) ||
+		!strings.Contains(err.Error(), l.Addr().String()+" is in use") {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(c.socket); !errors.Is(err, os.ErrNotExist) {
@@ -173,7 +175,8 @@ func TestUnaskedHTTPAddressTaken(t *testing.T) {
 func TestBadWebConfigIsAnError(t *testing.T) {
 	c := newCluster(t)
 	path := filepath.Join(t.TempDir(), "no.yml")
-	d, err := New(mustParse(t, c.yaml(`http: {listen: "127.0.0.1:0", web_config: "`+path+`"}`, echoes(1, "")...)), Options{})
+	d, err := New(mustParse(t, c.yaml(`http: {listen: "127.0.0.1:0", web_config: "`+path+`"}`, echoes(1, "")...)),
+		Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

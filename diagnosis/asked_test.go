@@ -36,26 +36,35 @@ func TestAsked(t *testing.T) {
 		text   string
 		reason string
 	}{
-		"a cycle":        {asked: []state.Asked{asked(waits(1))}, cause: Cycle, text: "cycle 0 → 1 → 0"},
-		"it computes":    {asked: []state.Asked{asked(idle)}, cause: Computes, text: "rank 1 runs and waits for nothing"},
-		"no program":     {asked: []state.Asked{asked(noProgram)}, cause: NotAttached, text: "no program uses rank 1"},
-		"stopped":        {asked: []state.Asked{asked(stopped)}, cause: Stopped, text: "process 17, which is rank 1, is stopped"},
-		"a kernel ended": {asked: []state.Asked{asked(ended)}, cause: KernelFailed, text: "the kernel echo of stand-in 1 has ended"},
-		"a role holds":   {asked: []state.Asked{asked(role)}, cause: RoleHolds, text: "soMPIif_tvalid since cycle 16"},
-		"cut short":      {asked: []state.Asked{cut}, cause: StateUnknown, text: "rank 1 waits for more than it has reported"},
-		"no answer": {asked: []state.Asked{{Rank: 1, Reason: mpe.ErrNoReport.Error()}}, cause: StateUnknown, text: "what rank 1 waits for is not known here: it has not answered",
+		"a cycle": {asked: []state.Asked{asked(waits(1))}, cause: Cycle, text: "cycle 0 → 1 → 0"},
+		"it computes": {asked: []state.Asked{asked(idle)}, cause: Computes,
+			text: "rank 1 runs and waits for nothing"},
+		"no program": {asked: []state.Asked{asked(noProgram)}, cause: NotAttached, text: "no program uses rank 1"},
+		"stopped": {asked: []state.Asked{asked(stopped)}, cause: Stopped,
+			text: "process 17, which is rank 1, is stopped"},
+		"a kernel ended": {asked: []state.Asked{asked(ended)}, cause: KernelFailed,
+			text: "the kernel echo of stand-in 1 has ended"},
+		"a role holds": {asked: []state.Asked{asked(role)}, cause: RoleHolds, text: "soMPIif_tvalid since cycle 16"},
+		"cut short": {asked: []state.Asked{cut}, cause: StateUnknown,
+			text: "rank 1 waits for more than it has reported"},
+		"no answer": {asked: []state.Asked{{Rank: 1, Reason: mpe.ErrNoReport.Error()}}, cause: StateUnknown,
+			text:   "what rank 1 waits for is not known here: it has not answered",
 			reason: "it has not answered the question for a report: name its daemon with --daemons"},
 		"not asked": {err: errors.New("an older daemon"), cause: StateUnknown,
-			text: "what rank 1 waits for is not known here; 9 causes are possible", reason: "it was not asked: an older daemon: name its daemon with --daemons"},
+			text:   "what rank 1 waits for is not known here; 9 causes are possible",
+			reason: "it was not asked: an older daemon: name its daemon with --daemons"},
 		"another's": {asked: []state.Asked{{Rank: 7}, {Rank: -1}, asked(waits(0))}, cause: StateUnknown,
-			text: "what rank 1 waits for is not known here; 9 causes are possible", reason: "its host was not asked: name its daemon with --daemons"},
+			text:   "what rank 1 waits for is not known here; 9 causes are possible",
+			reason: "its host was not asked: name its daemon with --daemons"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := Of([]Source{{Status: status(2, waits(0)), Asked: tt.asked, AskErr: tt.err}}, After)
-			if len(d.Findings) != 1 || d.Findings[0].Cause != tt.cause || !strings.Contains(d.Findings[0].Text, tt.text) {
+			if len(d.Findings) != 1 || d.Findings[0].Cause != tt.cause ||
+				!strings.Contains(d.Findings[0].Text, tt.text) {
 				t.Errorf("%+v\n%s", d.Findings, d.Text())
 			}
-			if tt.reason == "" && len(d.Unknown) > 0 || tt.reason != "" && (len(d.Unknown) != 1 || d.Unknown[0].Reason != tt.reason) {
+			if tt.reason == "" && len(d.Unknown) > 0 ||
+				tt.reason != "" && (len(d.Unknown) != 1 || d.Unknown[0].Reason != tt.reason) {
 				t.Errorf("%+v", d.Unknown)
 			}
 		})
@@ -76,7 +85,8 @@ func TestUnanswered(t *testing.T) {
 	}
 }
 
-// TestAskedWithoutWaits: ranks that have not answered are named also if none waits for them, but not without bound; deployed nodes are not.
+// TestAskedWithoutWaits: ranks that have not answered are named also if none waits for them, but not without bound;
+// deployed nodes are not.
 func TestAskedWithoutWaits(t *testing.T) {
 	const size = maxUnknown + 10
 	var list []state.Asked
@@ -89,11 +99,13 @@ func TestAskedWithoutWaits(t *testing.T) {
 	if len(d.Findings) != 0 || len(d.Unknown) != size-2 || d.Unknown[1].Rank != 3 {
 		t.Errorf("%+v", d)
 	}
-	if text := d.Text(); strings.Count(text, "state not known") != maxUnknown+1 || !strings.Contains(text, "state not known: 8 ranks more\n") {
+	if text := d.Text(); strings.Count(text, "state not known") != maxUnknown+1 ||
+		!strings.Contains(text, "state not known: 8 ranks more\n") {
 		t.Error(text)
 	}
 	d = Of([]Source{{Status: s, AskErr: errors.New("an older daemon")}}, After)
-	if len(d.Unknown) != size-2 || d.Unknown[0].Reason != "it was not asked: an older daemon: name its daemon with --daemons" {
+	if len(d.Unknown) != size-2 ||
+		d.Unknown[0].Reason != "it was not asked: an older daemon: name its daemon with --daemons" {
 		t.Errorf("%+v", d.Unknown)
 	}
 	// A source that knows the rank knows more.

@@ -35,14 +35,18 @@ func findDatatype(v *view, e *edge) (p proof, ok bool) {
 		return p, false
 	}
 	return proof{
-		why:      fmt.Sprintf("rank %d sends with %s, and rank %d receives with %s: INT and FLOAT do not match", sender, w.Deferred, receiver, expects),
-		evidence: []string{fmt.Sprintf("the SEND_REQUEST of rank %d has arrived at rank %d, whose posted receive does not match it", sender, receiver)},
-		step:     fmt.Sprintf("use the same datatype (MPI_INT or MPI_FLOAT) in the send of rank %d and the receive of rank %d", sender, receiver),
-		rank:     &receiver,
+		why: fmt.Sprintf("rank %d sends with %s, and rank %d receives with %s: INT and FLOAT do not match", sender,
+			w.Deferred, receiver, expects),
+		evidence: []string{fmt.Sprintf("the SEND_REQUEST of rank %d has arrived at rank %d, whose posted receive "+
+			"does not match it", sender, receiver)},
+		step: fmt.Sprintf("use the same datatype (MPI_INT or MPI_FLOAT) in the send of rank %d and the receive "+
+			"of rank %d", sender, receiver),
+		rank: &receiver,
 	}, true
 }
 
-// findMatching finds a receive that waits while messages of its source wait for another one. tags chooses between those that
+// findMatching finds a receive that waits while messages of its source wait for another one. tags chooses between those
+// that
 // differ in the tag, and those of another communicator.
 func (v *view) findMatching(e *edge, tags bool) (p proof, ok bool) {
 	if e.call != nil || e.wait == nil {
@@ -74,14 +78,16 @@ func (v *view) findMatching(e *edge, tags bool) (p proof, ok bool) {
 		}
 		if d := at.Deferred; tags && d != nil && wait.Deferred != "" { // of profile v0.9
 			if want := wait.Envelope.Tag; want != nil && *want != int(d.Tag) {
-				return mismatch(receiver, at, wait, &state.Envelope{Tag: new(int(d.Tag)), Bytes: mpe.UnknownLength}, true), true
+				return mismatch(receiver, at, wait, &state.Envelope{Tag: new(int(d.Tag)), Bytes: mpe.UnknownLength},
+					true), true
 			}
 		}
 	}
 	return p, false
 }
 
-// sendsLater lists what is possible if a rank may still send what a receiver waits for: unless it is known to wait for the receiver.
+// sendsLater lists what is possible if a rank may still send what a receiver waits for: unless it is known to wait for
+// the receiver.
 func (v *view) sendsLater(rank, receiver int) (list []Possibility) {
 	r, waits := v.ranks[rank], false
 	for _, e := range v.edges {
@@ -93,15 +99,18 @@ func (v *view) sendsLater(rank, receiver int) (list []Possibility) {
 		}
 	}
 	if r == nil || !waits {
-		list = append(list, possibility(infer.Computes, rank, receiver, "rank %d computes, and has not sent the message yet", rank))
+		list = append(list, possibility(infer.Computes, rank, receiver,
+			"rank %d computes, and has not sent the message yet", rank))
 	}
 	if r == nil || waits {
-		list = append(list, possibility(infer.Waits, rank, receiver, "rank %d waits itself, before it sends the message", rank))
+		list = append(list, possibility(infer.Waits, rank, receiver,
+			"rank %d waits itself, before it sends the message", rank))
 	}
 	return list
 }
 
-// ofCalls reports whether the messages of a communicator are those of collective calls, which no receive of a program matches.
+// ofCalls reports whether the messages of a communicator are those of collective calls, which no receive of a program
+// matches.
 func (v *view) ofCalls(comm uint32) bool {
 	for _, r := range v.ranks {
 		if slices.ContainsFunc(r.Engine.Calls, func(c collective.Snapshot) bool { return c.Comm == comm }) ||
@@ -133,7 +142,8 @@ func mismatch(receiver int, at *state.Peer, wait *state.Wait, m *state.Envelope,
 	}
 	return proof{
 		why: fmt.Sprintf("rank %d has sent with %s, and rank %d receives with %s", at.Rank, sent, receiver, expected),
-		evidence: []string{fmt.Sprintf("rank %d has %s of rank %d that no receive has matched, the oldest with %s%s", receiver,
+		evidence: []string{fmt.Sprintf("rank %d has %s of rank %d that no receive has matched, the oldest with %s%s",
+			receiver,
 			words.Plural(max(at.Unexpected, 1), "message"), at.Rank, sent, bytesText(" and ", m.Bytes))},
 		step: fmt.Sprintf("use the same %s in the send of rank %d and the receive of rank %d", what, at.Rank, receiver),
 		rank: new(receiver),
@@ -164,7 +174,8 @@ func (v *view) calls(c *collective.Snapshot) map[int][]member {
 		}
 		for i := range r.Engine.Calls {
 			o := &r.Engine.Calls[i]
-			add(rank, collective.Ended{Collective: o.Collective, Comm: o.Comm, Number: o.Number, Root: o.Root, Bytes: o.Bytes})
+			add(rank, collective.Ended{Collective: o.Collective, Comm: o.Comm, Number: o.Number, Root: o.Root,
+				Bytes: o.Bytes})
 		}
 	}
 	return byNumber
@@ -213,7 +224,8 @@ func groups(list []member, of func(c *collective.Ended) string) (groups [][]memb
 	return groups
 }
 
-// contradiction returns a function that finds the first call, up to that of a wait, in which its members contradict each
+// contradiction returns a function that finds the first call, up to that of a wait, in which its members contradict
+// each
 // other: what comes later follows from it. It is a proof if they do by what of returns.
 func contradiction(of func(c *collective.Ended) string, step string) func(*view, *edge) (proof, bool) {
 	return func(v *view, e *edge) (p proof, ok bool) {

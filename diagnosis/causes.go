@@ -82,7 +82,8 @@ var Causes = []Cause{
 	{NetworkError, "the network refuses packets", findNetworkError},
 	{Datatype, "INT against FLOAT", findDatatype},
 	{CallOrder, "collective calls in different order",
-		contradiction(collectiveOf, "make the same collective calls in the same order on all ranks of the communicator")},
+		contradiction(collectiveOf,
+			"make the same collective calls in the same order on all ranks of the communicator")},
 	{Root, "different roots of a collective call", contradiction(rootOf, "name the same root on all ranks")},
 	// Only of calls in which the vectors or blocks of all ranks have one length. A receive may have room for more than
 	// what is sent, and with less it fails: neither is a reason to wait.

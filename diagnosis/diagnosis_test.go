@@ -37,8 +37,9 @@ func host(rank int, peers ...state.Peer) state.Rank {
 		}
 	}
 	return state.Rank{
-		RankInfo: state.RankInfo{Rank: rank, Role: state.RoleHost, Address: address(rank), Attached: []state.Program{{PID: 4700 + rank}}},
-		Engine:   state.Engine{Rank: rank, Peers: peers},
+		RankInfo: state.RankInfo{Rank: rank, Role: state.RoleHost, Address: address(rank),
+			Attached: []state.Program{{PID: 4700 + rank}}},
+		Engine: state.Engine{Rank: rank, Peers: peers},
 	}
 }
 
@@ -51,7 +52,8 @@ func standin(rank int, peers ...state.Peer) state.Rank {
 type peerOption func(p *state.Peer)
 
 func peer(rank int, options ...peerOption) state.Peer {
-	p := state.Peer{Rank: rank, Kind: "software", Profile: "cloudfpga", Transport: "udp", Heard: new(0.1), PacketsOut: state.PacketCounts{protocol.SendRequest: 3}}
+	p := state.Peer{Rank: rank, Kind: "software", Profile: "cloudfpga", Transport: "udp", Heard: new(0.1),
+		PacketsOut: state.PacketCounts{protocol.SendRequest: 3}}
 	for _, o := range options {
 		o(&p)
 	}
@@ -61,14 +63,16 @@ func peer(rank int, options ...peerOption) state.Peer {
 func sending(s handshake.State, seconds float64) peerOption {
 	return func(p *state.Peer) {
 		p.Sending = &state.Wait{
-			State: s, WaitsFor: s.WaitsFor(), Seconds: seconds, Envelope: state.Envelope{Bytes: 16, Tag: new(3)}, Awaited: true,
+			State: s, WaitsFor: s.WaitsFor(), Seconds: seconds, Envelope: state.Envelope{Bytes: 16, Tag: new(3)},
+			Awaited: true,
 		}
 	}
 }
 
 func receiving(seconds float64) peerOption {
 	return func(p *state.Peer) {
-		p.Receiving = &state.Wait{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: seconds, Text: "it waits", Envelope: state.Envelope{Bytes: 16}, Awaited: true}
+		p.Receiving = &state.Wait{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: seconds,
+			Text: "it waits", Envelope: state.Envelope{Bytes: 16}, Awaited: true}
 	}
 }
 
@@ -83,7 +87,8 @@ func neverHeard(p *state.Peer) { p.Heard = nil }
 func fpga(p *state.Peer) { p.Kind = "fpga" }
 
 func call(name string, number int, root *int, waitsFor ...int) collective.Snapshot {
-	return collective.Snapshot{Collective: name, Algorithm: "flat", Comm: 1, Number: number, Seconds: 9, Root: root, Bytes: 16, WaitsFor: waitsFor}
+	return collective.Snapshot{Collective: name, Algorithm: "flat", Comm: 1, Number: number, Seconds: 9, Root: root,
+		Bytes: 16, WaitsFor: waitsFor}
 }
 
 func inCall(r state.Rank, c collective.Snapshot) state.Rank {
@@ -109,23 +114,29 @@ func detached(r state.Rank, ended *float64) state.Rank {
 // TestCauses: what each state of ranks shows. In the tests of package hangs such states come from real sockets.
 func TestCauses(t *testing.T) {
 	anySource := host(0)
-	anySource.Engine.AnySource = &state.Wait{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: 9, Envelope: state.Envelope{Bytes: 16, Tag: new(5)}}
+	anySource.Engine.AnySource = &state.Wait{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: 9,
+		Envelope: state.Envelope{Bytes: 16, Tag: new(5)}}
 	anySource.Engine.Peers = []state.Peer{peer(1), peer(2)}
 	anyTag := anySource
-	anyTag.Engine.Peers = []state.Peer{peer(1), peer(2, with(func(p *state.Peer) { p.Unexpected, p.Unmatched = 7, []state.Envelope{{Tag: new(6), Bytes: 4}} }))}
+	anyTag.Engine.Peers = []state.Peer{peer(1),
+		peer(2, with(func(p *state.Peer) { p.Unexpected, p.Unmatched = 7, []state.Envelope{{Tag: new(6), Bytes: 4}} }))}
 	after := func(s *state.Status, failed float64) *state.Status {
-		s.Uptime, s.Failures = 100, []state.Failure{{Rank: 1, Time: s.Started.Add(time.Duration((100 - failed) * float64(time.Second))), Operation: state.OperationCollective, Reason: "it has 4 bytes"}}
+		s.Uptime, s.Failures = 100,
+			[]state.Failure{{Rank: 1, Time: s.Started.Add(time.Duration((100 - failed) * float64(time.Second))),
+				Operation: state.OperationCollective, Reason: "it has 4 bytes"}}
 		s.Ranks[1].Engine.Ended = new(5.0)
 		return s
 	}
 	failed := standin(1)
 	failed.KernelState, failed.KernelError = state.KernelFailed, "exit status 1"
 	holds := standin(1)
-	holds.Kernel, holds.KernelHolds = "rtl:./role", "siMPI_data_tready since cycle 70 (now 900): low, with line 1 of 2 offered"
+	holds.Kernel, holds.KernelHolds = "rtl:./role",
+		"siMPI_data_tready since cycle 70 (now 900): low, with line 1 of 2 offered"
 	program := standin(1)
 	program.Kernel, program.KernelHolds = "exec:./role", "program ./role has made no call for 5s"
 	unknown := host(0, peer(1, sending(handshake.WaitClear, 9), neverHeard))
-	unknown.Engine.LastDrop = &state.Drop{Reason: state.DropUnknownAddress, From: "10.0.0.77:2718", Source: new(uint32(1))}
+	unknown.Engine.LastDrop = &state.Drop{Reason: state.DropUnknownAddress, From: "10.0.0.77:2718",
+		Source: new(uint32(1))}
 	job := status(3, host(0, peer(1, receiving(9)), peer(2)))
 	job.Job, job.Silent, job.SilentProcesses = "zrlctl_1", []int{2}, []state.SilentProcess{{Rank: 2, PID: 99}}
 	for i := range job.Cluster {
@@ -144,72 +155,121 @@ func TestCauses(t *testing.T) {
 		// text and step are parts of what is said.
 		text, step string
 	}{
-		"computes":          {status(2, host(0, peer(1, sending(handshake.WaitClear, 9))), host(1)), Computes, 1, "rank 0 has waited 9.0 s to send 16 bytes with tag 3 to rank 1, CLEAR_TO_SEND is missing: rank 1 runs and waits for nothing", "process 4701 on 10.0.0.2 does, which is rank 1: top -p 4701, gdb -p 4701"},
-		"call failed":       {after(status(2, host(0, peer(1, receiving(9))), host(1)), 5.05), CallFailed, 1, "the last operation of rank 1 (collective call) has failed, and it has not sent the message since", "MPI_Abort"},
-		"failed before":     {after(status(2, host(0, peer(1, receiving(9))), host(1)), 6), Computes, 1, "runs and waits for nothing", "gdb"},
-		"busy":              {status(3, host(0, peer(1, sending(handshake.WaitClear, 9))), host(1, peer(2, receiving(.2))), host(2)), Computes, 1, "rank 1 exchanges messages with other ranks", "gdb"},
-		"follows":           {status(3, host(0, peer(1, receiving(9))), host(1, peer(2, receiving(8))), host(2)), Computes, 2, "rank 1 has waited 8.0 s", "gdb -p 4702"},
-		"stopped":           {status(2, host(0, peer(1, sending(handshake.WaitClear, 9))), stopped(host(1))), Stopped, 1, "process 4701, which is rank 1, is stopped", "continue process 4701 on 10.0.0.2: kill -CONT 4701"},
-		"no program":        {status(2, host(0, peer(1, sending(handshake.WaitClear, 9))), detached(host(1), nil)), NotAttached, 1, "no program uses rank 1", "start the program of rank 1"},
-		"ended":             {status(2, host(0, peer(1, sending(handshake.WaitClear, 9))), detached(host(1), new(4.0))), ProcessEnded, 1, "the program of rank 1 has ended", "exit code"},
-		"job, ended":        {job, ProcessEnded, 1, "rank 1 has no process on this host", "start the job again"},
-		"job, silent":       {&silentJob, ProcessNoAnswer, 2, "process 99, which is rank 2, is there and does not answer", "gdb -p 99"},
-		"job, unknown":      {&unknownJob, ProcessNoAnswer, 2, "the process of rank 2 is there and does not answer", "state T of ps"},
-		"job, stopped":      {&stoppedJob, Stopped, 2, "process 99, which is rank 2, is stopped", "continue process 99 on 10.0.0.1: kill -CONT 99"},
-		"kernel failed":     {status(2, host(0, peer(1, receiving(9))), failed), KernelFailed, 1, "the kernel echo of stand-in 1 has ended", "restart zrlmpid"},
-		"role holds":        {status(2, host(0, peer(1, receiving(9))), holds), RoleHolds, 1, "the role of stand-in 1, in simulation, holds a signal: siMPI_data_tready since cycle 70 (now 900)", "waves"},
-		"program holds":     {status(2, host(0, peer(1, receiving(9))), program), RoleHolds, 1, "the program of stand-in 1 exchanges no messages: program ./role has made no call for 5s", "mpe_interface.md"},
-		"kernel waits":      {status(2, host(0, peer(1, receiving(9))), standin(1, peer(0, receiving(9)))), KernelWaits, 1, "the kernel echo of stand-in 1 waits for a message itself", "send rank 1"},
-		"never heard, FPGA": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9), neverHeard, fpga))), NeverHeard, 1, "no packet has ever come from rank 1 at 10.0.0.2:2718", "the FPGA at 10.0.0.2:2718 runs its role"},
-		"nothing sent":      {status(2, host(0, peer(1, receiving(9), neverHeard, with(func(p *state.Peer) { p.PacketsOut = state.PacketCounts{} })))), NothingSent, 1, "nothing has come from rank 1", "--daemons http://10.0.0.2:9627"},
+		"computes": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9))), host(1)), Computes, 1,
+			"rank 0 has waited 9.0 s to send 16 bytes with tag 3 to rank 1, CLEAR_TO_SEND is missing: rank 1 runs " +
+				"and waits for nothing", "process 4701 on 10.0.0.2 does, which is rank 1: top -p 4701, gdb -p 4701"},
+		"call failed": {after(status(2, host(0, peer(1, receiving(9))), host(1)), 5.05), CallFailed, 1,
+			"the last operation of rank 1 (collective call) has failed, and it has not sent the message since",
+			"MPI_Abort"},
+		"failed before": {after(status(2, host(0, peer(1, receiving(9))), host(1)), 6), Computes, 1,
+			"runs and waits for nothing", "gdb"},
+		"busy": {status(3, host(0, peer(1, sending(handshake.WaitClear, 9))),
+			host(1, peer(2, receiving(.2))), host(2)), Computes, 1, "rank 1 exchanges messages with other ranks",
+			"gdb"},
+		"follows": {status(3, host(0, peer(1, receiving(9))), host(1, peer(2, receiving(8))), host(2)),
+			Computes, 2, "rank 1 has waited 8.0 s", "gdb -p 4702"},
+		"stopped": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9))), stopped(host(1))), Stopped,
+			1, "process 4701, which is rank 1, is stopped", "continue process 4701 on 10.0.0.2: kill -CONT 4701"},
+		"no program": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9))), detached(host(1), nil)),
+			NotAttached, 1, "no program uses rank 1", "start the program of rank 1"},
+		"ended": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9))), detached(host(1), new(4.0))),
+			ProcessEnded, 1, "the program of rank 1 has ended", "exit code"},
+		"job, ended": {job, ProcessEnded, 1, "rank 1 has no process on this host", "start the job again"},
+		"job, silent": {&silentJob, ProcessNoAnswer, 2,
+			"process 99, which is rank 2, is there and does not answer", "gdb -p 99"},
+		"job, unknown": {&unknownJob, ProcessNoAnswer, 2, "the process of rank 2 is there and does not answer",
+			"state T of ps"},
+		"job, stopped": {&stoppedJob, Stopped, 2, "process 99, which is rank 2, is stopped",
+			"continue process 99 on 10.0.0.1: kill -CONT 99"},
+		"kernel failed": {status(2, host(0, peer(1, receiving(9))), failed), KernelFailed, 1,
+			"the kernel echo of stand-in 1 has ended", "restart zrlmpid"},
+		"role holds": {status(2, host(0, peer(1, receiving(9))), holds), RoleHolds, 1,
+			"the role of stand-in 1, in simulation, holds a signal: siMPI_data_tready since cycle 70 (now 900)",
+			"waves"},
+		"program holds": {status(2, host(0, peer(1, receiving(9))), program), RoleHolds, 1,
+			"the program of stand-in 1 exchanges no messages: program ./role has made no call for 5s",
+			"mpe_interface.md"},
+		"kernel waits": {status(2, host(0, peer(1, receiving(9))), standin(1, peer(0, receiving(9)))), KernelWaits,
+			1, "the kernel echo of stand-in 1 waits for a message itself", "send rank 1"},
+		"never heard, FPGA": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9), neverHeard, fpga))),
+			NeverHeard, 1, "no packet has ever come from rank 1 at 10.0.0.2:2718",
+			"the FPGA at 10.0.0.2:2718 runs its role"},
+		"nothing sent": {status(2,
+			host(0, peer(1, receiving(9), neverHeard,
+				with(func(p *state.Peer) { p.PacketsOut = state.PacketCounts{} })))), NothingSent, 1,
+			"nothing has come from rank 1", "--daemons http://10.0.0.2:9627"},
 		"not asked": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9),
-			extended(state.Extended{PeerSession: 5})))), StateUnknown, 1, "what rank 1 waits for is not known here", "zrlctl why --daemons http://10.0.0.2:9627"},
-		"silent": {status(2, host(0, peer(1, sending(handshake.WaitAck, 9), with(func(p *state.Peer) { p.Heard = new(9.0) }),
-			extended(state.Extended{PeerSession: 5, InFlight: 2, Retransmissions: 4,
-				Stalled: 8})))), Silent, 1, "does not answer any more", "ping 10.0.0.2"},
+			extended(state.Extended{PeerSession: 5})))), StateUnknown, 1, "what rank 1 waits for is not known here",
+			"zrlctl why --daemons http://10.0.0.2:9627"},
+		"silent": {status(2, host(0,
+			peer(1, sending(handshake.WaitAck, 9), with(func(p *state.Peer) { p.Heard = new(9.0) }),
+				extended(state.Extended{PeerSession: 5, InFlight: 2, Retransmissions: 4,
+					Stalled: 8})))), Silent, 1, "does not answer any more", "ping 10.0.0.2"},
 		"network error": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9),
-			with(func(p *state.Peer) { p.NetworkError, p.Heard = "write: connection refused", nil })))), NetworkError, 1,
+			with(func(p *state.Peer) { p.NetworkError, p.Heard = "write: connection refused", nil })))), NetworkError,
+			1,
 			"rank 1 at 10.0.0.2:2718 cannot be reached: nothing listens", "start its daemon"},
 		"TLS": {status(2, host(0, peer(1, receiving(9), neverHeard, with(func(p *state.Peer) {
 			p.NetworkError = "tls with 10.0.0.2:2718: the certificate of the peer must be signed by the authority"
-		})))), TLS, 1, "TLS prevents the connection between ranks 0 and 1", "compare tls in the configurations of ranks 0 and 1"},
+		})))), TLS, 1, "TLS prevents the connection between ranks 0 and 1",
+			"compare tls in the configurations of ranks 0 and 1"},
 		"TLS, as the peer says": {status(2, host(0, peer(1, receiving(9), neverHeard)), host(1, peer(0, neverHeard,
 			with(func(p *state.Peer) {
 				p.NetworkError = "tls with 10.0.0.1:2718: the peer speaks TLS, and this rank does not"
 			})))), TLS, 1,
 			"TLS prevents the connection between ranks 1 and 0", "compare tls in the configurations of ranks 1 and 0"},
-		"no answer to the handshake of TLS": {status(2, host(0, peer(1, receiving(9), neverHeard, with(func(p *state.Peer) {
-			p.NetworkError = "tls with 10.0.0.2:2718: EOF: no answer to the handshake: has the peer tls, too?"
-		})))), NeverHeard, 1, "causes are possible", "start rank 1"},
-		"too long": {status(2, host(0, peer(1, sending(handshake.WaitAck, 9), with(func(p *state.Peer) { p.NetworkError = "sendmsg: message too long" })))), MTU, 1,
+		"no answer to the handshake of TLS": {status(2,
+			host(0, peer(1, receiving(9), neverHeard, with(func(p *state.Peer) {
+				p.NetworkError = "tls with 10.0.0.2:2718: EOF: no answer to the handshake: has the peer tls, too?"
+			})))), NeverHeard, 1, "causes are possible", "start rank 1"},
+		"too long": {status(2, host(0,
+			peer(1, sending(handshake.WaitAck, 9),
+				with(func(p *state.Peer) { p.NetworkError = "sendmsg: message too long" })))), MTU, 1,
 			"does not carry datagrams as long as its DATA", "compare the MTU"},
-		"dead end": {status(2, host(0, peer(1, receiving(9), fpga, with(func(p *state.Peer) { p.Refuses = "not sent: rank 1 is in a message; more" })))), DeadEnd, 1,
+		"dead end": {status(2, host(0,
+			peer(1, receiving(9), fpga,
+				with(func(p *state.Peer) { p.Refuses = "not sent: rank 1 is in a message; more" })))), DeadEnd, 1,
 			"rank 1, an FPGA, is in a dead end: rank 1 is in a message", "zrlctl reset 1 --from 0"},
 		"another rank's address": {status(3, host(0, peer(1, sending(handshake.WaitClear, 9), with(func(p *state.Peer) {
 			p.LastDrop = &state.Drop{Reason: state.DropSourceRank, Source: new(uint32(2))}
 		})))), WrongAddress, 1,
-			"which the rank map of rank 0 gives to rank 1, is that of rank 2", "correct the addresses of ranks 1 and 2"},
-		"unknown address": {status(2, unknown), WrongAddress, 1, "rank 1 is at 10.0.0.77:2718", "set the address of rank 1"},
-		"foreign profile": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9), with(func(p *state.Peer) { p.LastDrop = &state.Drop{Reason: state.DropReserved, Profile: "extended"} })))), WrongProfile, 1,
-			"rank 1 speaks profile extended to rank 0, which is configured for profile cloudfpga", "set profile: extended for rank 1"},
+			"which the rank map of rank 0 gives to rank 1, is that of rank 2",
+			"correct the addresses of ranks 1 and 2"},
+		"unknown address": {status(2, unknown), WrongAddress, 1, "rank 1 is at 10.0.0.77:2718",
+			"set the address of rank 1"},
+		"foreign profile": {status(2,
+			host(0, peer(1, sending(handshake.WaitClear, 9),
+				with(func(p *state.Peer) {
+					p.LastDrop = &state.Drop{Reason: state.DropReserved,
+						Profile: "extended"}
+				})))), WrongProfile, 1,
+			"rank 1 speaks profile extended to rank 0, which is configured for profile cloudfpga",
+			"set profile: extended for rank 1"},
 		"another version": {status(2, host(0, peer(1, with(func(p *state.Peer) {
 			p.Sending = &state.Wait{State: handshake.Held, Seconds: 9, Text: "rank 1 speaks version 0xe1"}
 		})))), WrongProfile, 1,
 			"another version of the extended profile", "the same release"},
-		"lost ACK": {status(2, host(0, peer(1, sending(handshake.WaitAck, 9), with(func(p *state.Peer) { p.Sending.Retransmissions = 3 }))), host(1, peer(0, with(func(p *state.Peer) { p.Received = 1 })))), LostAck, 1,
+		"lost ACK": {status(2, host(0,
+			peer(1, sending(handshake.WaitAck, 9), with(func(p *state.Peer) { p.Sending.Retransmissions = 3 }))),
+			host(1, peer(0, with(func(p *state.Peer) { p.Received = 1 })))), LostAck, 1,
 			"either ACK from rank 1 to rank 0 was lost, or rank 1, or its program, has begun again", "zrlctl analyze"},
-		"lost CLEAR_TO_SEND": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9))), host(1, peer(0, receiving(9), with(func(p *state.Peer) { p.Receiving.State = handshake.WaitData })))), LostPacket, 1,
+		"lost CLEAR_TO_SEND": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9))),
+			host(1, peer(0, receiving(9), with(func(p *state.Peer) { p.Receiving.State = handshake.WaitData })))),
+			LostPacket, 1,
 			"CLEAR_TO_SEND from rank 1 to rank 0 was lost", "zrlctl analyze"},
-		"room for more": {status(2, host(0, peer(1, sending(handshake.WaitAck, 9))), host(1, peer(0, receiving(9), with(func(p *state.Peer) {
-			p.Receiving.State, p.Receiving.Words, p.Receiving.Envelope.Bytes = handshake.Receiving, 400, 4000
-		})))), LostPacket, 0,
+		"room for more": {status(2, host(0, peer(1, sending(handshake.WaitAck, 9))),
+			host(1, peer(0, receiving(9), with(func(p *state.Peer) {
+				p.Receiving.State, p.Receiving.Words, p.Receiving.Envelope.Bytes = handshake.Receiving, 400, 4000
+			})))), LostPacket, 0,
 			"DATA from rank 0 to rank 1 was lost", "look for drops"},
 		"communicator": {status(2, host(0, peer(1, receiving(9), with(func(p *state.Peer) {
 			p.Unexpected, p.Unmatched = 1, []state.Envelope{{Tag: new(3), Comm: 4, Bytes: 4}}
 		}))), host(1)), Communicator, 0,
 			"rank 1 has sent with communicator 4, and rank 0 receives with communicator 0", "the same communicator"},
-		"any source":      {status(3, anySource), AnySourceUnmet, AnyRank, "to receive up to 16 bytes with tag 5 from any rank", "which rank should send"},
-		"any source, tag": {status(3, anyTag), Tag, 0, "rank 2 has sent with tag 6, and rank 0 receives with tag 5", "the same tag"},
+		"any source": {status(3, anySource), AnySourceUnmet, AnyRank,
+			"to receive up to 16 bytes with tag 5 from any rank", "which rank should send"},
+		"any source, tag": {status(3, anyTag), Tag, 0, "rank 2 has sent with tag 6, and rank 0 receives with tag 5",
+			"the same tag"},
 		"blocked remote": {status(2, host(0, peer(1, receiving(9), with(func(p *state.Peer) {
 			p.Deferred = &state.Deferred{Call: "SEND_FLOAT", Seconds: 9}
 			p.Receiving.Deferred = "SEND_FLOAT"
@@ -233,7 +293,9 @@ func TestCauses(t *testing.T) {
 		"credit is scarce": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9),
 			extended(state.Extended{PeerSession: 5, MessageCredit: 9, CreditScarce: true}))), host(1)),
 			Credit, 1, "almost as many messages of rank 0 as rank 1 allows", "does not receive"},
-		"credit of an unknown": {status(2, host(0, peer(1, sending(handshake.Held, 9), extended(state.Extended{PeerSession: 5})))), Credit, 1, "as many messages of rank 0 as rank 1 allows", "--daemons"},
+		"credit of an unknown": {status(2,
+			host(0, peer(1, sending(handshake.Held, 9), extended(state.Extended{PeerSession: 5})))), Credit, 1,
+			"as many messages of rank 0 as rank 1 allows", "--daemons"},
 	} {
 		d := Of([]Source{{Status: tt.status}}, After)
 		if len(d.Findings) != 1 {
@@ -241,7 +303,8 @@ func TestCauses(t *testing.T) {
 			continue
 		}
 		f := &d.Findings[0]
-		if f.Cause != tt.cause || f.Rank != tt.rank || !strings.Contains(f.Text, tt.text) || !strings.Contains(f.Step, tt.step) || len(f.Waiting) == 0 {
+		if f.Cause != tt.cause || f.Rank != tt.rank || !strings.Contains(f.Text, tt.text) ||
+			!strings.Contains(f.Step, tt.step) || len(f.Waiting) == 0 {
 			t.Errorf("%s: %+v", name, f)
 		}
 		if f.Certain != (len(f.Possible) == 0) && f.Cause != AnySourceUnmet && f.Cause != ProcessNoAnswer &&
@@ -257,7 +320,8 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// TestNoCycleInOneMessage: two ranks that wait for each other in one message are no cycle of calls, and what is lost is not certain.
+// TestNoCycleInOneMessage: two ranks that wait for each other in one message are no cycle of calls, and what is lost is
+// not certain.
 func TestNoCycleInOneMessage(t *testing.T) {
 	receiver := func(s handshake.State) *state.Status {
 		return status(2, host(1, peer(0, receiving(8), with(func(p *state.Peer) {
@@ -271,15 +335,18 @@ func TestNoCycleInOneMessage(t *testing.T) {
 			t.Fatal(d.Text())
 		}
 		f := &d.Findings[0]
-		if f.Cause != LostPacket || f.Certain || f.Cycle != nil || !possible(f, LostPacket) || !possible(f, Restarted) ||
+		if f.Cause != LostPacket || f.Certain || f.Cycle != nil || !possible(f, LostPacket) ||
+			!possible(f, Restarted) ||
 			possible(f, Computes) ||
 			!slices.Equal(f.Waiting, []int{0, 1}) {
 			t.Errorf("%+v", f)
 		}
 	}
-	// It asks again and again: so CLEAR_TO_SEND does not arrive, or is not used, or all comes late. The same of the higher rank.
+	// It asks again and again: so CLEAR_TO_SEND does not arrive, or is not used, or all comes late. The same of the
+	// higher rank.
 	above := Of([]Source{{Status: status(2, host(0, peer(1, receiving(8), with(func(p *state.Peer) {
-		p.Receiving.State, p.Receiving.WaitsFor, p.Deferred = handshake.WaitData, protocol.Data, &state.Deferred{Call: "SEND_INT", Seconds: 9}
+		p.Receiving.State, p.Receiving.WaitsFor, p.Deferred = handshake.WaitData, protocol.Data,
+			&state.Deferred{Call: "SEND_INT", Seconds: 9}
 	}))))}}, After)
 	if len(above.Findings) != 1 || above.Findings[0].Cause != LostPacket || above.Findings[0].Certain ||
 		len(above.Findings[0].Possible) != 3 {
@@ -365,7 +432,8 @@ func possible(f *Finding, cause string) bool {
 	return slices.ContainsFunc(f.Possible, func(p Possibility) bool { return string(p.Cause) == cause })
 }
 
-// TestChangedAddress: packets that do not arrive from a rank may be those that arrive from an address which no rank has.
+// TestChangedAddress: packets that do not arrive from a rank may be those that arrive from an address which no rank
+// has.
 func TestChangedAddress(t *testing.T) {
 	for _, changed := range []bool{false, true} {
 		silent := host(1, peer(0, neverHeard))
@@ -378,41 +446,50 @@ func TestChangedAddress(t *testing.T) {
 			t.Fatal(d.Text())
 		}
 		f := &d.Findings[0]
-		if strings.Contains(f.Why, "changes their source address") != changed || strings.Contains(fmt.Sprint(f.Evidence), "10.0.0.77:2718") != changed {
+		if strings.Contains(f.Why, "changes their source address") != changed ||
+			strings.Contains(fmt.Sprint(f.Evidence), "10.0.0.77:2718") != changed {
 			t.Errorf("%v: %+v", changed, f)
 		}
 	}
 }
 
-// TestStrangers: packets that are dropped as the rank map has not got their address are mentioned where nobody is known to wait.
+// TestStrangers: packets that are dropped as the rank map has not got their address are mentioned where nobody is known
+// to wait.
 func TestStrangers(t *testing.T) {
 	for _, tt := range []struct {
 		drop state.Drop
 		want bool
 	}{
-		{state.Drop{Reason: state.DropUnknownAddress, From: "10.0.0.77:2718", Source: new(uint32(1)), Seconds: 5}, true},
-		{state.Drop{Reason: state.DropUnknownAddress, From: "10.0.0.77:2718", Source: new(uint32(1)), Seconds: 61}, false},
+		{state.Drop{Reason: state.DropUnknownAddress, From: "10.0.0.77:2718", Source: new(uint32(1)), Seconds: 5},
+			true},
+		{state.Drop{Reason: state.DropUnknownAddress, From: "10.0.0.77:2718", Source: new(uint32(1)), Seconds: 61},
+			false},
 		{state.Drop{Reason: state.DropUnknownAddress, From: "10.0.0.77:2718", Seconds: 5}, false}, // no packet of ours
 		{state.Drop{Reason: state.DropShort, From: "10.0.0.77:2718", Source: new(uint32(1)), Seconds: 5}, false},
 	} {
 		r := host(0, peer(1))
 		r.Engine.LastDrop = &tt.drop
 		d := Of([]Source{{Status: status(2, r)}}, After)
-		if has := slices.ContainsFunc(d.Doubts, func(s string) bool { return strings.Contains(s, "packets from 10.0.0.77:2718") }); has != tt.want {
+		if has := slices.ContainsFunc(d.Doubts,
+			func(s string) bool { return strings.Contains(s, "packets from 10.0.0.77:2718") }); has != tt.want {
 			t.Errorf("%+v: %v", tt.drop, d.Doubts)
 		}
 	}
 }
 
-// TestStoppedAlone: a process that is stopped is a cause also where no rank of its job has answered, and none where others have.
+// TestStoppedAlone: a process that is stopped is a cause also where no rank of its job has answered, and none where
+// others have.
 func TestStoppedAlone(t *testing.T) {
-	job := &state.Status{Job: "kvs", Silent: []int{4, 5}, SilentProcesses: []state.SilentProcess{{Rank: 4, PID: 98}, {Rank: 5, PID: 99, Stopped: true}}}
+	job := &state.Status{Job: "kvs", Silent: []int{4, 5},
+		SilentProcesses: []state.SilentProcess{{Rank: 4, PID: 98}, {Rank: 5, PID: 99, Stopped: true}}}
 	d := Of([]Source{{Status: job}}, After)
-	want := "process 99, which is rank 5, is stopped by a signal or a debugger; which ranks wait for it is known on their hosts\n" +
+	want := "process 99, which is rank 5, is stopped by a signal or a debugger; which ranks wait for it is known on " +
+		"their hosts\n" +
 		"  evidence: its state in /proc/99/stat is T\n  next: continue process 99 on this host: kill -CONT 99, or in " +
 		"the debugger\n" +
 		"not certain: the processes of these ranks do not answer: 4 5\n"
-	if len(d.Findings) != 1 || d.Findings[0].Rank != 5 || d.Findings[0].Cause != Stopped || !strings.EqualFold(d.Text(), want) {
+	if len(d.Findings) != 1 || d.Findings[0].Rank != 5 || d.Findings[0].Cause != Stopped ||
+		!strings.EqualFold(d.Text(), want) {
 		t.Errorf("%+v\n%q", d.Findings, d.Text())
 	}
 	for name, only := range map[string]int{"of it": len(d.For(5).Findings), "of another": 1 - len(d.For(4).Findings)} {
@@ -503,19 +580,24 @@ func TestSources(t *testing.T) {
 	one, two := status(3, host(0, peer(1, receiving(9)))), status(3, host(1, peer(2, receiving(8))))
 	three := status(3, host(2, peer(0, receiving(7))))
 	d := Of([]Source{{Status: one}, {Status: two}, {Status: three}}, After)
-	if len(d.Findings) != 1 || d.Findings[0].Cause != Cycle || !slices.Equal(d.Findings[0].Cycle, []int{0, 1, 2}) || d.Findings[0].Seconds != 9 ||
-		!strings.Contains(d.Findings[0].Text, "cycle 0 → 1 → 2 → 0, closed for 7.0 s") || !slices.Equal(d.Waiting, []int{0, 1, 2}) {
+	if len(d.Findings) != 1 || d.Findings[0].Cause != Cycle || !slices.Equal(d.Findings[0].Cycle, []int{0, 1, 2}) ||
+		d.Findings[0].Seconds != 9 ||
+		!strings.Contains(d.Findings[0].Text, "cycle 0 → 1 → 2 → 0, closed for 7.0 s") ||
+		!slices.Equal(d.Waiting, []int{0, 1, 2}) {
 		t.Errorf("%s", d.Text())
 	}
-	d = Of([]Source{{Status: one}, {Status: two}, {Name: "daemon http://10.0.0.3:9627", Err: errors.New("connection refused")}}, After)
+	d = Of([]Source{{Status: one}, {Status: two},
+		{Name: "daemon http://10.0.0.3:9627", Err: errors.New("connection refused")}}, After)
 	if len(d.Findings) != 1 || d.Findings[0].Rank != 2 || len(d.Unknown) != 1 || len(d.Unanswered) != 1 {
 		t.Errorf("%+v", d)
 	}
 	const last = "no answer: daemon http://10.0.0.3:9627: connection refused\n"
-	if text := d.Text(); !strings.HasSuffix(text, "state not known: rank 2 at 10.0.0.3:2718: its host was not asked: name its daemon with --daemons\n"+last) {
+	if text := d.Text(); !strings.HasSuffix(text,
+		"state not known: rank 2 at 10.0.0.3:2718: its host was not asked: name its daemon with --daemons\n"+last) {
 		t.Errorf("%s", text)
 	}
-	if f := d.Findings[0]; !slices.Equal(f.Waiting, []int{0, 1}) || !strings.Contains(f.Block(), "also waiting because of it: rank 0\n") {
+	if f := d.Findings[0]; !slices.Equal(f.Waiting, []int{0, 1}) ||
+		!strings.Contains(f.Block(), "also waiting because of it: rank 0\n") {
 		t.Errorf("%+v\n%s", f, f.Block())
 	}
 }
@@ -544,7 +626,8 @@ func TestFor(t *testing.T) {
 	if only := d.For(4); len(only.Findings) != 0 {
 		t.Errorf("%s", only.Text())
 	}
-	later := Of([]Source{{Status: status(5, host(0, peer(1, receiving(99))), host(1), host(2, peer(3, sending(handshake.WaitClear, 98))), host(3))}}, After)
+	later := Of([]Source{{Status: status(5, host(0, peer(1, receiving(99))), host(1),
+		host(2, peer(3, sending(handshake.WaitClear, 98))), host(3))}}, After)
 	if d.Key() != later.Key() || d.Key() == d.For(0).Key() {
 		t.Errorf("%q, %q", d.Key(), later.Key())
 	}
@@ -552,9 +635,11 @@ func TestFor(t *testing.T) {
 
 // TestForeign: a status from elsewhere may have anything.
 func TestForeign(t *testing.T) {
-	r := inCall(host(7, peer(-5, receiving(9)), peer(99, sending(handshake.WaitClear, 9)), peer(1, receiving(9))), collective.Snapshot{
-		Collective: "Bcast", Algorithm: "x", Root: new(77), Members: []int{-1, 500}, WaitsFor: []int{-3, 400}, Seconds: 9,
-	})
+	r := inCall(host(7, peer(-5, receiving(9)), peer(99, sending(handshake.WaitClear, 9)), peer(1, receiving(9))),
+		collective.Snapshot{
+			Collective: "Bcast", Algorithm: "x", Root: new(77), Members: []int{-1, 500}, WaitsFor: []int{-3, 400},
+			Seconds: 9,
+		})
 	s := status(8, host(1), r)
 	s.Ranks = append(s.Ranks, host(0))
 	s.Ranks[2].Rank = 1000
@@ -577,7 +662,8 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// TestBrokenAlone: the kernel of a stand-in that does not go on is a cause also where no rank is known to wait for it, and named once
+// TestBrokenAlone: the kernel of a stand-in that does not go on is a cause also where no rank is known to wait for it,
+// and named once
 // where one is.
 func TestBrokenAlone(t *testing.T) {
 	failed, faulty, computes := standin(1), standin(1), standin(1)
@@ -600,7 +686,8 @@ func TestBrokenAlone(t *testing.T) {
 	}
 }
 
-// TestPosted: a receive that is posted, and for which its program may not wait, makes no cycle certain, and is not what a message
+// TestPosted: a receive that is posted, and for which its program may not wait, makes no cycle certain, and is not what
+// a message
 // of a collective call is for.
 func TestPosted(t *testing.T) {
 	posted := receiving(9)
@@ -615,14 +702,16 @@ func TestPosted(t *testing.T) {
 		t.Error(d.Text())
 	}
 	d := of(false)
-	if len(d.Findings) != 1 || d.Findings[0].Certain || !slices.ContainsFunc(d.Findings[0].Possible, func(p Possibility) bool {
-		return p.Cause == Computes && p.Rank == 1
-	}) {
+	if len(d.Findings) != 1 || d.Findings[0].Certain ||
+		!slices.ContainsFunc(d.Findings[0].Possible, func(p Possibility) bool {
+			return p.Cause == Computes && p.Rank == 1
+		}) {
 		t.Error(d.Text())
 	}
 }
 
-// TestOtherOperation: packets that end another operation of the rank are no retransmissions of the peer, for which a receive has been
+// TestOtherOperation: packets that end another operation of the rank are no retransmissions of the peer, for which a
+// receive has been
 // posted before.
 func TestOtherOperation(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -636,7 +725,8 @@ func TestOtherOperation(t *testing.T) {
 		r := host(0, peer(1, receiving(9), fpga, with(func(p *state.Peer) {
 			p.Heard, p.Sent = new(1.0), 1
 			if tt.sends {
-				p.Sending = &state.Wait{State: handshake.WaitAck, WaitsFor: protocol.Ack, Seconds: 1, Envelope: state.Envelope{Bytes: 4}}
+				p.Sending = &state.Wait{State: handshake.WaitAck, WaitsFor: protocol.Ack, Seconds: 1,
+					Envelope: state.Envelope{Bytes: 4}}
 			}
 		})))
 		r.Engine.Ended = tt.ended
@@ -649,24 +739,30 @@ func TestOtherOperation(t *testing.T) {
 
 // TestPostedBeside: what is posted beside an operation for which the caller waits is no wait.
 func TestPostedBeside(t *testing.T) {
-	r := host(0, peer(1, sending(handshake.WaitClear, 9), receiving(9), with(func(p *state.Peer) { p.Receiving.Awaited = false })))
+	r := host(0, peer(1, sending(handshake.WaitClear, 9), receiving(9),
+		with(func(p *state.Peer) { p.Receiving.Awaited = false })))
 	d := Of([]Source{{Status: status(2, r, standin(1, peer(0, receiving(9), with(func(p *state.Peer) {
-		p.Receiving.Deferred, p.Receiving.Envelope.Datatype = state.CallOf(protocol.SendInt), state.DatatypeOf(protocol.Float)
+		p.Receiving.Deferred, p.Receiving.Envelope.Datatype = state.CallOf(protocol.SendInt),
+			state.DatatypeOf(protocol.Float)
 	}))))}}, After)
 	if len(d.Findings) != 1 || d.Findings[0].Cause != Datatype || d.Findings[0].Call != Send {
 		t.Error(d.Text())
 	}
 }
 
-// TestStandinAlone: what the daemon of a stand-in alone knows of a role that has failed, or gets what it does not receive.
+// TestStandinAlone: what the daemon of a stand-in alone knows of a role that has failed, or gets what it does not
+// receive.
 func TestStandinAlone(t *testing.T) {
 	other := standin(1, peer(0, receiving(9), with(func(p *state.Peer) {
-		p.Receiving.Deferred, p.Receiving.Envelope.Datatype = state.CallOf(protocol.SendInt), state.DatatypeOf(protocol.Float)
+		p.Receiving.Deferred, p.Receiving.Envelope.Datatype = state.CallOf(protocol.SendInt),
+			state.DatatypeOf(protocol.Float)
 	})))
 	failed := standin(1, peer(0))
-	failed.Kernel, failed.KernelHolds, failed.KernelStats = "exec:./role", "program ./role failed 2 s ago", &state.Kernel{Failed: true}
+	failed.Kernel, failed.KernelHolds, failed.KernelStats = "exec:./role", "program ./role failed 2 s ago",
+		&state.Kernel{Failed: true}
 	for cause, r := range map[string]state.Rank{Datatype: other, RoleHolds: failed} {
-		if d := Of([]Source{{Status: status(2, r)}}, After); len(d.Findings) != 1 || d.Findings[0].Cause != cause || !d.Findings[0].Certain {
+		if d := Of([]Source{{Status: status(2, r)}}, After); len(d.Findings) != 1 || d.Findings[0].Cause != cause ||
+			!d.Findings[0].Certain {
 			t.Errorf("%s: %s", cause, d.Text())
 		}
 	}
@@ -680,7 +776,8 @@ func TestStandinAlone(t *testing.T) {
 	}
 }
 
-// TestEarlierProgram: where an earlier program of a rank has ended in the middle, no cycle and no rank that computes is certain.
+// TestEarlierProgram: where an earlier program of a rank has ended in the middle, no cycle and no rank that computes is
+// certain.
 func TestEarlierProgram(t *testing.T) {
 	const uptime, before, since = 900, 60, 9
 	exchanged := with(func(p *state.Peer) { p.Sent = 1 })
@@ -695,11 +792,12 @@ func TestEarlierProgram(t *testing.T) {
 		again      bool
 		ranks      []state.Rank
 	}{
-		"cycle":                      {before, 30, false, receives(exchanged)},
-		"cycle, of a younger one":    {before / 2, 30, true, receives(exchanged)},
-		"nothing was exchanged":      {before / 2, 30, false, receives()},
-		"cycle, ended before":        {before - .2, before - .1, true, receives(exchanged)},
-		"known at that rank alone":   {before - .2, before - .1, true, []state.Rank{host(1, peer(0, sending(handshake.WaitClear, since), exchanged))}},
+		"cycle":                   {before, 30, false, receives(exchanged)},
+		"cycle, of a younger one": {before / 2, 30, true, receives(exchanged)},
+		"nothing was exchanged":   {before / 2, 30, false, receives()},
+		"cycle, ended before":     {before - .2, before - .1, true, receives(exchanged)},
+		"known at that rank alone": {before - .2, before - .1, true,
+			[]state.Rank{host(1, peer(0, sending(handshake.WaitClear, since), exchanged))}},
 		"a call that has ended":      {before, 30, true, []state.Rank{had(host(0, peer(1)), ended), inBarrier}},
 		"a call that was not called": {before, 30, false, []state.Rank{host(0, peer(1)), inBarrier}},
 	} {
@@ -713,14 +811,16 @@ func TestEarlierProgram(t *testing.T) {
 			}
 		}
 		d := Of([]Source{{Status: status(2, tt.ranks...)}}, After)
-		if len(d.Findings) != 1 || d.Findings[0].Certain == tt.again || tt.again != slices.ContainsFunc(d.Findings[0].Possible,
-			func(p Possibility) bool { return string(p.Cause) == Restarted && p.Rank == 1 }) {
+		if len(d.Findings) != 1 || d.Findings[0].Certain == tt.again ||
+			tt.again != slices.ContainsFunc(d.Findings[0].Possible,
+				func(p Possibility) bool { return string(p.Cause) == Restarted && p.Rank == 1 }) {
 			t.Errorf("%s: %s", name, d.Text())
 		}
 	}
 }
 
-// TestSentAhead: a message with another tag is a mismatch for certain only if its sender is known to wait for the receiver.
+// TestSentAhead: a message with another tag is a mismatch for certain only if its sender is known to wait for the
+// receiver.
 func TestSentAhead(t *testing.T) {
 	receiver := host(0, peer(1, receiving(9), with(func(p *state.Peer) {
 		p.Receiving.Envelope.Tag, p.Unexpected, p.Unmatched = new(5), 1, []state.Envelope{{Tag: new(7), Bytes: 4}}
@@ -731,8 +831,9 @@ func TestSentAhead(t *testing.T) {
 	}{
 		"waits for the receiver": {[]state.Rank{receiver, host(1, peer(0, receiving(9)))}, ""},
 		"computes":               {[]state.Rank{receiver, host(1, peer(0))}, "tag_mismatch program_computes"},
-		"waits for another":      {[]state.Rank{receiver, host(1, peer(2, receiving(9))), host(2)}, "tag_mismatch waits_elsewhere"},
-		"is not known":           {[]state.Rank{receiver}, "tag_mismatch program_computes waits_elsewhere"},
+		"waits for another": {[]state.Rank{receiver, host(1, peer(2, receiving(9))), host(2)},
+			"tag_mismatch waits_elsewhere"},
+		"is not known": {[]state.Rank{receiver}, "tag_mismatch program_computes waits_elsewhere"},
 	} {
 		d := Of([]Source{{Status: status(3, tt.ranks...)}}, After)
 		i := slices.IndexFunc(d.Findings, func(f Finding) bool { return f.Cause == Tag })

@@ -21,7 +21,8 @@ type edge struct {
 	// Handshake state, and the packet that would end it; 0 if the message is held back.
 	state   handshake.State
 	missing protocol.Type
-	// wait is the operation, nil if the wait is known from the packet that its rank has sent, whose call is in deferred.
+	// wait is the operation, nil if the wait is known from the packet that its rank has sent, whose call is in
+	// deferred.
 	wait     *state.Wait
 	deferred *state.Deferred
 	// call is the collective call that the message is of, or nil.
@@ -53,14 +54,16 @@ func (v *view) addEdges(r *rankState) {
 			v.addWait(r, &edge{from: r.Rank, to: p.Rank, send: true, wait: w, peer: p})
 		}
 		if w := p.Receiving; w != nil {
-			v.addWait(r, &edge{from: r.Rank, to: p.Rank, wait: w, peer: p, idle: standin && w.State == handshake.WaitRequest && w.Deferred == ""})
+			v.addWait(r, &edge{from: r.Rank, to: p.Rank, wait: w, peer: p,
+				idle: standin && w.State == handshake.WaitRequest && w.Deferred == ""})
 		}
 		if v.ranks[p.Rank] != nil {
 			continue // it reports its own waits
 		}
 		if d := p.Deferred; d != nil {
-			v.edges = append(v.edges, &edge{from: p.Rank, to: r.Rank, send: true, seconds: d.Seconds, state: handshake.WaitClear,
-				missing: protocol.ClearToSend, deferred: d})
+			v.edges = append(v.edges,
+				&edge{from: p.Rank, to: r.Rank, send: true, seconds: d.Seconds, state: handshake.WaitClear,
+					missing: protocol.ClearToSend, deferred: d})
 		}
 		if d := p.UnansweredClear; d != nil {
 			v.edges = append(v.edges, &edge{from: p.Rank, to: r.Rank, seconds: d.Seconds, state: handshake.WaitData,
@@ -92,7 +95,8 @@ func (v *view) addWait(r *rankState, e *edge) {
 	v.edges = append(v.edges, e)
 }
 
-// addCall adds the waits of a collective call that are not among those of messages: by shared buffers, and behind other messages
+// addCall adds the waits of a collective call that are not among those of messages: by shared buffers, and behind other
+// messages
 // of the same pair.
 func (v *view) addCall(r *rankState, c *collective.Snapshot, known []*edge) {
 	for _, peer := range c.WaitsFor {

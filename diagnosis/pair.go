@@ -22,7 +22,8 @@ func attempted(p *state.Peer) bool {
 	return p.Extended != nil && p.Extended.Hellos > 0
 }
 
-// silentSince reports whether nothing has come from a peer since a wait of so many seconds began, which another rank may have
+// silentSince reports whether nothing has come from a peer since a wait of so many seconds began, which another rank
+// may have
 // reported.
 func (v *view) silentSince(p *state.Peer, seconds float64) bool {
 	return !heard(p) || p.Heard != nil && *p.Heard > seconds+v.slack
@@ -55,9 +56,11 @@ func findProfile(v *view, e *edge) (p proof, ok bool) {
 	from, to := v.both(e)
 	if from != nil && to != nil && from.Profile != to.Profile {
 		return proof{
-			why:      fmt.Sprintf("rank %d speaks profile %s to rank %d, which speaks profile %s to it", e.from, from.Profile, e.to, to.Profile),
+			why: fmt.Sprintf("rank %d speaks profile %s to rank %d, which speaks profile %s to it", e.from,
+				from.Profile, e.to, to.Profile),
 			evidence: profileEvidence(e, from, to),
-			step:     fmt.Sprintf("set the same profile for the pair in the configurations of both: profile: %s or profile: %s", from.Profile, to.Profile),
+			step: fmt.Sprintf("set the same profile for the pair in the configurations of both: profile: %s or "+
+				"profile: %s", from.Profile, to.Profile),
 		}, true
 	}
 	for i, at := range []*state.Peer{from, to} {
@@ -69,20 +72,24 @@ func findProfile(v *view, e *edge) (p proof, ok bool) {
 			local, remote = remote, local
 		}
 		return proof{
-			why:      fmt.Sprintf("rank %d speaks profile %s to rank %d, which is configured for profile %s", remote, at.LastDrop.Profile, local, at.Profile),
+			why: fmt.Sprintf("rank %d speaks profile %s to rank %d, which is configured for profile %s", remote,
+				at.LastDrop.Profile, local, at.Profile),
 			evidence: []string{dropEvidence(local, remote, at)},
-			step:     fmt.Sprintf("set profile: %s for rank %d in the configuration of rank %d, or profile: %s at the other side", at.LastDrop.Profile, remote, local, at.Profile),
+			step: fmt.Sprintf("set profile: %s for rank %d in the configuration of rank %d, or profile: %s at "+
+				"the other side", at.LastDrop.Profile, remote, local, at.Profile),
 		}, true
 	}
 	if from != nil && e.wait != nil && strings.Contains(e.wait.Text, "version 0x") {
-		return proof{why: fmt.Sprintf("rank %d runs another version of the extended profile", e.to), evidence: []string{e.wait.Text},
-			step: "install the same release of zrlmpid for both"}, true
+		return proof{why: fmt.Sprintf("rank %d runs another version of the extended profile", e.to),
+			evidence: []string{e.wait.Text},
+			step:     "install the same release of zrlmpid for both"}, true
 	}
 	return p, false
 }
 
 func profileEvidence(e *edge, from, to *state.Peer) []string {
-	facts := []string{fmt.Sprintf("the configuration of rank %d has profile %s for rank %d, that of rank %d has %s for rank %d", e.from, from.Profile, e.to, e.to, to.Profile, e.from)}
+	facts := []string{fmt.Sprintf("the configuration of rank %d has profile %s for rank %d, that of rank %d has %s "+
+		"for rank %d", e.from, from.Profile, e.to, e.to, to.Profile, e.from)}
 	if from.LastDrop != nil {
 		facts = append(facts, dropEvidence(e.from, e.to, from))
 	}
@@ -98,7 +105,8 @@ func dropEvidence(rank, peer int, p *state.Peer) string {
 	for _, count := range p.Dropped {
 		n += count
 	}
-	s := fmt.Sprintf("rank %d has dropped %s from the address of rank %d, the last %s ago: %s", rank, words.Plural(int(n), "packet"), peer, words.Duration(d.Seconds), d.Reason)
+	s := fmt.Sprintf("rank %d has dropped %s from the address of rank %d, the last %s ago: %s", rank,
+		words.Plural(int(n), "packet"), peer, words.Duration(d.Seconds), d.Reason)
 	if d.Profile != "" {
 		s += ", a packet of profile " + string(d.Profile)
 	}
@@ -128,23 +136,29 @@ func findAddress(v *view, e *edge) (p proof, ok bool) {
 		switch d := at.LastDrop; d.Reason {
 		case state.DropSourceRank:
 			return proof{
-				why: fmt.Sprintf("the address %s, which the rank map of rank %d gives to rank %d, is that of rank %d", at.Address, local, remote, *d.Source),
+				why: fmt.Sprintf("the address %s, which the rank map of rank %d gives to rank %d, is that of rank %d",
+					at.Address, local, remote, *d.Source),
 				evidence: []string{
 					dropEvidence(local, remote, at),
 				},
-				step: fmt.Sprintf("correct the addresses of ranks %d and %d in the rank map of rank %d, or at the other side: all must have the same map", remote, *d.Source, local),
+				step: fmt.Sprintf("correct the addresses of ranks %d and %d in the rank map of rank %d, or at the "+
+					"other side: all must have the same map", remote, *d.Source, local),
 			}, true
 		case state.DropDestination:
 			return proof{
-				why:      fmt.Sprintf("rank %d has the address of rank %d for that of rank %d", remote, local, *d.Destination),
+				why: fmt.Sprintf("rank %d has the address of rank %d for that of rank %d", remote, local,
+					*d.Destination),
 				evidence: []string{dropEvidence(local, remote, at)},
-				step:     fmt.Sprintf("correct the addresses of ranks %d and %d in the rank map of rank %d: all must have the same map", local, *d.Destination, remote),
+				step: fmt.Sprintf("correct the addresses of ranks %d and %d in the rank map of rank %d: all must "+
+					"have the same map", local, *d.Destination, remote),
 			}, true
 		}
 	}
-	if r := v.ranks[e.from]; from != nil && !heard(from) && r.Engine.LastDrop != nil && r.Engine.LastDrop.Source != nil && int(*r.Engine.LastDrop.Source) == e.to {
+	if r := v.ranks[e.from]; from != nil && !heard(from) && r.Engine.LastDrop != nil &&
+		r.Engine.LastDrop.Source != nil && int(*r.Engine.LastDrop.Source) == e.to {
 		return wrongAddress(e.from, e.to, from.Address, r.Engine.LastDrop.From, []string{
-			fmt.Sprintf("rank %d has dropped packets from %s, which no rank has, and whose header names rank %d as its source", e.from, r.Engine.LastDrop.From, e.to),
+			fmt.Sprintf("rank %d has dropped packets from %s, which no rank has, and whose header names rank %d as "+
+				"its source", e.from, r.Engine.LastDrop.From, e.to),
 		}), true
 	}
 	return p, false
@@ -152,11 +166,14 @@ func findAddress(v *view, e *edge) (p proof, ok bool) {
 
 func wrongAddress(rank, peer int, mapped, actual string, evidence []string) proof {
 	if evidence == nil {
-		evidence = []string{fmt.Sprintf("the rank map of rank %d has rank %d at %s; rank %d itself is at %s", rank, peer, mapped, peer, actual)}
+		evidence = []string{fmt.Sprintf("the rank map of rank %d has rank %d at %s; rank %d itself is at %s", rank,
+			peer, mapped, peer, actual)}
 	}
 	return proof{
-		why: fmt.Sprintf("rank %d is at %s, and the rank map of rank %d has %s", peer, actual, rank, mapped), evidence: evidence,
-		step: fmt.Sprintf("set the address of rank %d to %s in the rank map of rank %d, and restart it", peer, actual, rank),
+		why:      fmt.Sprintf("rank %d is at %s, and the rank map of rank %d has %s", peer, actual, rank, mapped),
+		evidence: evidence,
+		step: fmt.Sprintf("set the address of rank %d to %s in the rank map of rank %d, and restart it", peer,
+			actual, rank),
 	}
 }
 
@@ -173,7 +190,8 @@ func findDeadEnd(v *view, e *edge) (p proof, ok bool) {
 	return proof{
 		why:      fmt.Sprintf("rank %d, an FPGA, is in a dead end: %s", e.to, firstClause(from.Refuses)),
 		evidence: p.evidence,
-		step:     fmt.Sprintf("restart the role of the FPGA at %s, then zrlctl reset %d --from %d", from.Address, e.to, e.from),
+		step: fmt.Sprintf("restart the role of the FPGA at %s, then zrlctl reset %d --from %d", from.Address, e.to,
+			e.from),
 	}, true
 }
 
@@ -189,7 +207,8 @@ func firstClause(s string) string {
 // mtuStep is what to do if a path does not carry long datagrams.
 func mtuStep(address string) string {
 	return fmt.Sprintf("compare the MTU of every interface between the hosts (ip link; tracepath %s): the path has to "+
-		"carry IP packets of %d bytes; let routers report a smaller one (ICMP type 3 code 4)", hostOf(address), longestPacket)
+		"carry IP packets of %d bytes; let routers report a smaller one (ICMP type 3 code 4)", hostOf(address),
+		longestPacket)
 }
 
 // findMTU: short packets pass, long ones do not.
@@ -208,7 +227,8 @@ func findMTU(v *view, e *edge) (p proof, ok bool) {
 const (
 	// longestPacket is the longest IP packet of the profiles with fixed datagrams: with the headers of IPv4 and UDP.
 	longestPacket = 1416 + 28
-	// longData is the least length of a message whose loss points to the path's MTU: every path of IPv4 carries datagrams of 548 bytes.
+	// longData is the least length of a message whose loss points to the path's MTU: every path of IPv4 carries
+	// datagrams of 548 bytes.
 	longData = 548
 )
 
@@ -219,7 +239,8 @@ func hostOf(address string) string {
 	return address
 }
 
-// tlsFault returns the error of TLS with which the connection to a peer has ended, or an empty string. It is open if only
+// tlsFault returns the error of TLS with which the connection to a peer has ended, or an empty string. It is open if
+// only
 // the handshake was not answered: then there may be no TLS at the other end, or nobody.
 func tlsFault(p *state.Peer) (text string, open bool) {
 	if !strings.HasPrefix(p.NetworkError, "tls with ") {
@@ -246,7 +267,8 @@ func findTLS(v *view, e *edge) (p proof, ok bool) {
 		return proof{
 			why:      fmt.Sprintf("TLS prevents the connection between ranks %d and %d", local, remote),
 			evidence: []string{fmt.Sprintf("at rank %d: %s", local, text)},
-			step: fmt.Sprintf("compare tls in the configurations of ranks %d and %d: both need it, with certificates of the same authority, "+
+			step: fmt.Sprintf("compare tls in the configurations of ranks %d and %d: both need it, with certificates "+
+				"of the same authority, "+
 				"or neither", local, remote),
 		}, true
 	}
@@ -255,10 +277,14 @@ func findTLS(v *view, e *edge) (p proof, ok bool) {
 
 // networkErrors are what errors of the network mean.
 var networkErrors = []struct{ text, why, step string }{
-	{"connection refused", "nothing listens at its address", "start its daemon or program, or correct its address and port in the rank map"},
-	{"no route to host", "its host does not answer, or a firewall rejects packets to it", "check that the host is up, its address in the rank map, and the firewall (nft list ruleset)"},
-	{"network is unreachable", "there is no route to its network", "add a route (ip route get ADDRESS), or correct its address in the rank map"},
-	{"operation not permitted", "the firewall of this host rejects packets to it", "allow UDP and TCP port 2718 to the ranks in the firewall of this host (nft list ruleset)"},
+	{"connection refused", "nothing listens at its address",
+		"start its daemon or program, or correct its address and port in the rank map"},
+	{"no route to host", "its host does not answer, or a firewall rejects packets to it",
+		"check that the host is up, its address in the rank map, and the firewall (nft list ruleset)"},
+	{"network is unreachable", "there is no route to its network",
+		"add a route (ip route get ADDRESS), or correct its address in the rank map"},
+	{"operation not permitted", "the firewall of this host rejects packets to it",
+		"allow UDP and TCP port 2718 to the ranks in the firewall of this host (nft list ruleset)"},
 }
 
 // refused reports whether the network has refused packets to a peer, of which nothing has come for so many seconds.
@@ -273,7 +299,8 @@ func findNetworkError(v *view, e *edge) (p proof, ok bool) {
 	if from == nil || !v.refused(from, e.seconds) {
 		return p, false
 	}
-	p = proof{why: "the network refuses packets to it", evidence: []string{from.NetworkError, lastHeard(from)}, step: "check the address of the rank, routes and firewall"}
+	p = proof{why: "the network refuses packets to it", evidence: []string{from.NetworkError, lastHeard(from)},
+		step: "check the address of the rank, routes and firewall"}
 	for _, known := range networkErrors {
 		if strings.Contains(from.NetworkError, known.text) {
 			p.why, p.step = known.why, known.step
@@ -325,7 +352,8 @@ func (v *view) blocked(sender, receiver int, knows *state.Peer) proof {
 	step := fmt.Sprintf("allow UDP and TCP port 2718 from %s in the firewall of the host of rank %d (nft list "+
 		"ruleset), and check the routes in both directions", hostOf(v.address(sender)), receiver)
 	if heard(knows) && knows.Transport == state.TransportTCP {
-		step += fmt.Sprintf("; a firewall between them may have forgotten the TCP connection: restart rank %d if it does "+
+		step += fmt.Sprintf("; a firewall between them may have forgotten the TCP connection: restart rank %d "+
+			"if it does "+
 			"not reconnect", sender)
 	}
 	return proof{why: why, evidence: evidence, rank: &sender, step: step}

@@ -39,23 +39,28 @@ func stoppedProcess(rank, pid int, host string) proof {
 	}
 }
 
-// stoppedAlone finds processes that are stopped in jobs of which no rank has answered here: who waits for them is known on other hosts only.
+// stoppedAlone finds processes that are stopped in jobs of which no rank has answered here: who waits for them is known
+// on other hosts only.
 func (v *view) stoppedAlone() (list []Finding) {
 	for _, rank := range slices.Sorted(maps.Keys(v.silent)) {
 		s := v.silent[rank]
-		if !s.process.Stopped || slices.ContainsFunc(slices.Collect(maps.Values(v.ranks)), func(r *rankState) bool { return r.job == s.job }) {
+		if !s.process.Stopped ||
+			slices.ContainsFunc(slices.Collect(maps.Values(v.ranks)),
+				func(r *rankState) bool { return r.job == s.job }) {
 			continue
 		}
 		p := stoppedProcess(rank, s.process.PID, "this host")
 		list = append(list, Finding{
-			Cause: Stopped, Certain: true, Rank: rank, Peer: AnyRank, Text: p.why + "; which ranks wait for it is known on their hosts",
-			Why: p.why, Evidence: p.evidence, Step: p.step, Waiting: []int{}, named: AnyRank,
+			Cause: Stopped, Certain: true, Rank: rank, Peer: AnyRank,
+			Text: p.why + "; which ranks wait for it is known on their hosts",
+			Why:  p.why, Evidence: p.evidence, Step: p.step, Waiting: []int{}, named: AnyRank,
 		})
 	}
 	return list
 }
 
-// brokenAlone finds stand-ins whose kernel has failed, or whose role has broken the rules of its interface, and for which no rank
+// brokenAlone finds stand-ins whose kernel has failed, or whose role has broken the rules of its interface, and for
+// which no rank
 // is known to wait here: a host that waits for an answer of the role has nothing to send to it.
 func (v *view) brokenAlone(found []Finding) (list []Finding) {
 	for _, rank := range slices.Sorted(maps.Keys(v.ranks)) {
@@ -65,14 +70,16 @@ func (v *view) brokenAlone(found []Finding) (list []Finding) {
 			continue
 		}
 		list = append(list, Finding{
-			Cause: cause, Certain: true, Rank: rank, Peer: AnyRank, Text: p.why + "; which ranks wait for it is known on their hosts",
-			Why: p.why, Evidence: p.evidence, Step: p.step, Waiting: []int{}, named: AnyRank,
+			Cause: cause, Certain: true, Rank: rank, Peer: AnyRank,
+			Text: p.why + "; which ranks wait for it is known on their hosts",
+			Why:  p.why, Evidence: p.evidence, Step: p.step, Waiting: []int{}, named: AnyRank,
 		})
 	}
 	return list
 }
 
-// kernelFailed returns why the kernel of a stand-in has failed, of which no operation has ended since, or an empty string.
+// kernelFailed returns why the kernel of a stand-in has failed, of which no operation has ended since, or an empty
+// string.
 func (v *view) kernelFailed(rank int) string {
 	if r := v.ranks[rank]; r != nil && r.Role == state.RoleStandin && r.failed != nil {
 		return r.failed.Reason
@@ -92,13 +99,15 @@ func findEnded(v *view, e *edge) (p proof, ok bool) {
 		if from, to := v.both(e); from != nil && to != nil && !e.send && (side{sends: to}).gaveUp(e.seconds) {
 			return p, false // its message may be lost
 		}
-		if r.Role != state.RoleHost || r.job != "" || len(r.Attached) > 0 || r.Engine.Ended == nil || len(v.out[e.to]) > 0 {
+		if r.Role != state.RoleHost || r.job != "" || len(r.Attached) > 0 || r.Engine.Ended == nil ||
+			len(v.out[e.to]) > 0 {
 			return p, false
 		}
 		return proof{
 			why:      fmt.Sprintf("the program of rank %d has ended: no process is attached to the rank", e.to),
 			evidence: []string{fmt.Sprintf("its last operation ended %s ago", words.Duration(*r.Engine.Ended))},
-			step:     fmt.Sprintf("look for the exit code, or a core file, of the program of rank %d; then start all ranks again", e.to),
+			step: fmt.Sprintf("look for the exit code, or a core file, of the program of rank %d; then start all "+
+				"ranks again", e.to),
 		}, true
 	}
 	if _, silent := v.silent[e.to]; silent || v.deployed(e.to) {
@@ -109,9 +118,11 @@ func findEnded(v *view, e *edge) (p proof, ok bool) {
 		return p, false
 	}
 	return proof{
-		why:      fmt.Sprintf("rank %d has no process on this host, where it belongs: it has ended, or has not called MPI_Init", e.to),
+		why: fmt.Sprintf("rank %d has no process on this host, where it belongs: it has ended, or has not "+
+			"called MPI_Init", e.to),
 		evidence: []string{fmt.Sprintf("the other ranks of job %s at %s answer", job, host)},
-		step:     fmt.Sprintf("look at what zrlctl run or the launcher says of rank %d; then start the job again", e.to),
+		step: fmt.Sprintf("look at what zrlctl run or the launcher says of rank %d; then start the job again",
+			e.to),
 	}, true
 }
 
@@ -127,7 +138,8 @@ func (v *view) end(e *edge) (cause string, p proof) {
 		p = proof{
 			why:      fmt.Sprintf("process %d, which is rank %d, is there and does not answer", s.process.PID, e.to),
 			evidence: []string{"its socket is there, and has not answered within 2 s"},
-			step:     fmt.Sprintf("look what it does: cat /proc/%d/stack as root, or gdb -p %d", s.process.PID, s.process.PID),
+			step: fmt.Sprintf("look what it does: cat /proc/%d/stack as root, or gdb -p %d", s.process.PID,
+				s.process.PID),
 		}
 		if s.process.PID == 0 { // too many tools wait for its answer
 			p.why = fmt.Sprintf("the process of rank %d is there and does not answer", e.to)
@@ -168,7 +180,8 @@ func brokenKernel(rank int, r *rankState) (cause string, p proof, ok bool) {
 			certain:  true,
 			why:      fmt.Sprintf("the role of stand-in %d, in simulation, holds a signal: %s", rank, r.KernelHolds),
 			evidence: []string{fmt.Sprintf("its kernel is %s, and no operation of rank %d is pending", r.Kernel, rank)},
-			step:     "look at the signal in the waves at this cycle, correct the role, and restart zrlmpid (docs/cosim.md has the rules)",
+			step: "look at the signal in the waves at this cycle, correct the role, and restart zrlmpid " +
+				"(docs/cosim.md has the rules)",
 		}, true
 	}
 	return "", p, false
@@ -184,7 +197,8 @@ func (v *view) endKnown(e *edge, r *rankState) (cause string, p proof) {
 			certain:  true,
 			why:      fmt.Sprintf("no program uses rank %d, which its daemon keeps for one", e.to),
 			evidence: []string{fmt.Sprintf("rank %d has run: host, and no process is attached to it", e.to)},
-			step:     fmt.Sprintf("start the program of rank %d: ZRLMPI_SOCKET=… ZRLMPI_RANK=%d PROGRAM, or zrlctl send or recv", e.to, e.to),
+			step: fmt.Sprintf("start the program of rank %d: ZRLMPI_SOCKET=… ZRLMPI_RANK=%d PROGRAM, or zrlctl "+
+				"send or recv", e.to, e.to),
 		}
 	}
 	for _, o := range v.out[e.to] {
@@ -204,7 +218,8 @@ func (v *view) endKnown(e *edge, r *rankState) (cause string, p proof) {
 			evidence: []string{fmt.Sprintf("the message credit of rank %d is %d; rank %d has %s of it that no "+
 				"receive has matched", e.from, e.peer.Extended.MessageCredit, e.to,
 				words.Plural(v.unexpected(e), "message"))},
-			step: fmt.Sprintf("look why rank %d does not receive: it computes, or is in another part of the program; or send less ahead of it", e.to),
+			step: fmt.Sprintf("look why rank %d does not receive: it computes, or is in another part of the program; "+
+				"or send less ahead of it", e.to),
 		}
 	}
 	p = v.computes(e, r)
@@ -213,9 +228,11 @@ func (v *view) endKnown(e *edge, r *rankState) (cause string, p proof) {
 	if r.failed == nil || len(v.out[e.to]) > 0 {
 		return Computes, p
 	}
-	p.why = fmt.Sprintf("the last operation of rank %d (%s) has failed, and it has not %s since", e.to, r.failed.What(), missing(e))
+	p.why = fmt.Sprintf("the last operation of rank %d (%s) has failed, and it has not %s since", e.to, r.failed.What(),
+		missing(e))
 	p.evidence = append([]string{fmt.Sprintf("rank %d: %s", e.to, r.failed.Reason)}, p.evidence...)
-	p.step = fmt.Sprintf("correct what has failed on rank %d, and have its program end the job when a call fails (MPI_Abort)", e.to)
+	p.step = fmt.Sprintf("correct what has failed on rank %d, and have its program end the job when a call fails "+
+		"(MPI_Abort)", e.to)
 	return CallFailed, p
 }
 
@@ -258,11 +275,14 @@ func missing(e *edge) string {
 
 // computes says that a program runs, and what it has not done.
 func (v *view) computes(e *edge, r *rankState) (p proof) {
-	p.why = fmt.Sprintf("rank %d runs and waits for nothing: its program computes, or does something else, and has not %s", e.to, missing(e))
+	p.why = fmt.Sprintf("rank %d runs and waits for nothing: its program computes, or does something else, and "+
+		"has not %s", e.to, missing(e))
 	if r.Engine.Ended == nil {
 		p.evidence = append(p.evidence, fmt.Sprintf("no operation of rank %d has ended yet, and none is pending", e.to))
 	} else {
-		p.evidence = append(p.evidence, fmt.Sprintf("the last operation of rank %d ended %s ago, and none is pending", e.to, words.Duration(*r.Engine.Ended)))
+		p.evidence = append(p.evidence,
+			fmt.Sprintf("the last operation of rank %d ended %s ago, and none is pending", e.to,
+				words.Duration(*r.Engine.Ended)))
 	}
 	for i := range v.out[e.to] {
 		if o := v.out[e.to][i]; !v.old(o) && !o.idle {
@@ -273,7 +293,8 @@ func (v *view) computes(e *edge, r *rankState) (p proof) {
 	}
 	p.step = fmt.Sprintf("look what rank %d does (top, gdb)", e.to)
 	for _, a := range r.Attached {
-		p.step = fmt.Sprintf("look what process %d on %s does, which is rank %d: top -p %d, gdb -p %d", a.PID, hostOf(v.address(e.to)), e.to, a.PID, a.PID)
+		p.step = fmt.Sprintf("look what process %d on %s does, which is rank %d: top -p %d, gdb -p %d", a.PID,
+			hostOf(v.address(e.to)), e.to, a.PID, a.PID)
 	}
 	return p
 }

@@ -19,7 +19,8 @@ const After = time.Second
 // Of diagnoses the states of all sources. Waits that are younger than after do not count.
 func Of(sources []Source, after time.Duration) *Diagnosis {
 	v := newView(sources, after.Seconds())
-	d := &Diagnosis{Findings: []Finding{}, Waiting: []int{}, Unknown: []Unknown{}, Unanswered: []Unanswered{}, After: after.Seconds()}
+	d := &Diagnosis{Findings: []Finding{}, Waiting: []int{}, Unknown: []Unknown{}, Unanswered: []Unanswered{},
+		After: after.Seconds()}
 	for _, src := range sources {
 		if src.Status == nil {
 			d.Unanswered = append(d.Unanswered, Unanswered{src.Name, src.Err.Error()})
@@ -46,7 +47,8 @@ func Of(sources []Source, after time.Duration) *Diagnosis {
 	d.Findings = append(d.Findings, v.stoppedAlone()...)
 	d.Findings = append(d.Findings, v.brokenAlone(d.Findings)...)
 	slices.SortStableFunc(d.Findings, func(a, b Finding) int {
-		return cmp.Or(-compareBool(a.Certain, b.Certain), cmp.Compare(len(b.Waiting), len(a.Waiting)), cmp.Compare(b.Seconds, a.Seconds))
+		return cmp.Or(-compareBool(a.Certain, b.Certain), cmp.Compare(len(b.Waiting), len(a.Waiting)),
+			cmp.Compare(b.Seconds, a.Seconds))
 	})
 	for _, rank := range slices.Sorted(maps.Keys(r.unknown)) {
 		d.Unknown = append(d.Unknown, r.unknown[rank])
@@ -141,7 +143,8 @@ func (v *view) explained(e *edge) *Finding {
 			f := v.certainly(e, c.ID, p)
 			if p.others != nil {
 				f.Certain = false
-				f.Possible = append([]Possibility{possibility(infer.Cause(c.ID), f.Rank, f.Peer, "%s", p.why)}, p.others...)
+				f.Possible = append([]Possibility{possibility(infer.Cause(c.ID), f.Rank, f.Peer, "%s", p.why)},
+					p.others...)
 			}
 			return f
 		}
@@ -153,7 +156,8 @@ func (v *view) explained(e *edge) *Finding {
 func (v *view) finding(e *edge, cause string, p proof) *Finding {
 	f := &Finding{
 		Cause: cause, Rank: e.to, Peer: e.from, Call: Recv, Missing: e.missing, Seconds: e.seconds,
-		Text: v.sentence(e) + ": " + p.why, Why: p.why, Evidence: p.evidence, Step: p.step, Waiting: []int{}, named: e.from,
+		Text: v.sentence(e) + ": " + p.why, Why: p.why, Evidence: p.evidence, Step: p.step, Waiting: []int{},
+		named: e.from,
 	}
 	if e.peer != nil && e.peer.Events != (state.EventCounts{}) {
 		f.Evidence = append(f.Evidence, fmt.Sprintf("of rank %d, rank %d has counted: %v", e.to, e.from, e.peer.Events))
@@ -257,7 +261,8 @@ func (r *roots) endOf(e *edge) *Finding {
 	f.Certain = p.certain
 	again := r.v.restarts([]*edge{e})
 	if failed := r.v.kernelFailed(e.to); failed != "" {
-		again = append(again, possibility(infer.Restarted, e.to, e.from, "the kernel of stand-in %d has failed, and begun again (%s)", e.to,
+		again = append(again, possibility(infer.Restarted, e.to, e.from,
+			"the kernel of stand-in %d has failed, and begun again (%s)", e.to,
 			failed))
 	}
 	if cause == KernelWaits && len(again) > 0 {
@@ -280,7 +285,8 @@ func (v *view) unawaited(e *edge) bool {
 
 // notBegun returns the cause that the program of a rank does not wait for what it has posted.
 func (v *view) notBegun(e *edge) Possibility {
-	return possibility(infer.Computes, e.from, e.to, "rank %d computes, and has not begun to wait for what it has posted", e.from)
+	return possibility(infer.Computes, e.from, e.to,
+		"rank %d computes, and has not begun to wait for what it has posted", e.from)
 }
 
 // unless returns the finding as one of two possibilities.
@@ -298,7 +304,8 @@ func (r *roots) noteUnknown(e *edge) {
 	}
 }
 
-// similar is by how many seconds a wait has to be older than another one to speak for both: which of the two it is does not change
+// similar is by how many seconds a wait has to be older than another one to speak for both: which of the two it is does
+// not change
 // from one diagnosis to the next.
 const similar = 0.5
 
@@ -352,7 +359,8 @@ func (r *roots) cycle(rank int) *Finding {
 		}
 	}
 	f := r.v.finding(oldest, Cycle, proof{
-		why:      fmt.Sprintf("cycle %s, closed for %s: each of these ranks waits for the next", cycleText(ranks), words.Duration(youngest.seconds)),
+		why: fmt.Sprintf("cycle %s, closed for %s: each of these ranks waits for the next", cycleText(ranks),
+			words.Duration(youngest.seconds)),
 		evidence: evidence, step: cycleStep(path), rank: &first,
 	})
 	f.Cycle, f.Certain, f.Peer = ranks, true, oldest.from
@@ -395,7 +403,8 @@ func (r *roots) path(first int) (path []*edge) {
 	ranks := r.graph.Cycle(first)
 	for i, rank := range ranks {
 		next := ranks[(i+1)%len(ranks)]
-		path = append(path, r.v.out[rank][slices.IndexFunc(r.v.out[rank], func(e *edge) bool { return e.to == next && r.follows(e) })])
+		path = append(path, r.v.out[rank][slices.IndexFunc(r.v.out[rank],
+			func(e *edge) bool { return e.to == next && r.follows(e) })])
 	}
 	return path
 }

@@ -15,7 +15,8 @@ type Source struct {
 	// Status is nil if there was no answer; then Err says why.
 	Status *state.Status
 	Err    error
-	// Asked are what ranks have answered to its questions over the links to them, and AskErr why it has not asked them. Both nil: it was not asked to.
+	// Asked are what ranks have answered to its questions over the links to them, and AskErr why it has not asked them.
+	// Both nil: it was not asked to.
 	Asked  []state.Asked
 	AskErr error
 	// Age is how old the state may be.
@@ -30,7 +31,8 @@ type Diagnosis struct {
 	After float64 `json:"after_seconds"`
 	// Waiting are the ranks that wait, in rank order.
 	Waiting []int `json:"waiting"`
-	// Unknown are ranks whose state is not known, in rank order: those for which others wait, and those that have not answered a question, or could not be asked one.
+	// Unknown are ranks whose state is not known, in rank order: those for which others wait, and those that have not
+	// answered a question, or could not be asked one.
 	Unknown []Unknown `json:"unknown"`
 	// Doubts are why states may be incomplete or wrong, as those that processes of another user answer.
 	Doubts []string `json:"doubts,omitempty"`
@@ -88,7 +90,8 @@ type Possibility = infer.Possibility
 type Unknown struct {
 	Rank    int    `json:"rank"`
 	Address string `json:"address"`
-	// Reason says why: it is a deployed node, which cannot be asked, has not answered, or is on a host that was not asked.
+	// Reason says why: it is a deployed node, which cannot be asked, has not answered, or is on a host that was not
+	// asked.
 	Reason string `json:"reason"`
 }
 

@@ -103,8 +103,10 @@ func (l *link) failed() *Finding {
 			continue // or it was another message that was lost
 		}
 		for _, lost := range []side{s, {s.other, s.rank, s.hears, s.sends}} {
-			list = append(list, possibility(infer.Blocked, lost.rank, lost.other, "packets from rank %d to rank %d did not "+
-				"arrive, until rank %d gave rank %d up and dropped its messages", lost.rank, lost.other, s.rank, s.other))
+			list = append(list, possibility(infer.Blocked, lost.rank, lost.other,
+				"packets from rank %d to rank %d did not "+
+					"arrive, until rank %d gave rank %d up and dropped its messages", lost.rank, lost.other, s.rank,
+				s.other))
 		}
 		list = append(list, mtuOf(s))
 	}
@@ -182,7 +184,8 @@ func (l *link) handshake(s side, send *state.Wait, receiver *state.Peer) *Findin
 
 // waitsElsewhere reports whether a rank is known to wait in another call than a receive from a peer.
 func (v *view) waitsElsewhere(rank, peer int) bool {
-	return slices.ContainsFunc(v.out[rank], func(e *edge) bool { return v.old(e) && !e.idle && (e.to != peer || e.send) })
+	return slices.ContainsFunc(v.out[rank],
+		func(e *edge) bool { return v.old(e) && !e.idle && (e.to != peer || e.send) })
 }
 
 // inMessage reports whether a receive has been matched.
@@ -212,7 +215,8 @@ func (l *link) extended() *Finding {
 	return nil
 }
 
-// lost explains a wait by missing packets of one side: all of its packets, or those of one type, for the given number of
+// lost explains a wait by missing packets of one side: all of its packets, or those of one type, for the given number
+// of
 // seconds. long: they are longer than every path carries.
 func (l *link) lost(s side, packet protocol.Type, seconds float64, long bool) *Finding {
 	what := "packets"
@@ -222,7 +226,8 @@ func (l *link) lost(s side, packet protocol.Type, seconds float64, long bool) *F
 	if d := s.hears.LastDrop; d != nil && d.Seconds <= seconds+l.v.slack {
 		// They arrive, and are not used.
 		list := []Possibility{
-			possibility(infer.Dropped, s.other, s.rank, "rank %d cannot use %s of rank %d: %v", s.other, what, s.rank, d.Reason),
+			possibility(infer.Dropped, s.other, s.rank, "rank %d cannot use %s of rank %d: %v", s.other, what, s.rank,
+				d.Reason),
 			possibility(infer.Lost, s.rank, s.other, "%s of rank %d arrives changed, or in part", what, s.rank),
 		}
 		if long {
@@ -246,7 +251,8 @@ func (l *link) lost(s side, packet protocol.Type, seconds float64, long bool) *F
 		if long {
 			list = append(list, mtuOf(s))
 		}
-		list = append(list, possibility(infer.Restarted, young, s.rank+s.other-young, "rank %d was started %s ago", young,
+		list = append(list, possibility(infer.Restarted, young, s.rank+s.other-young, "rank %d was started %s ago",
+			young,
 			words.Duration(up)))
 		return l.open(LostPacket, list...)
 	}
@@ -339,9 +345,11 @@ func (v *view) restarts(path []*edge) (list []Possibility) {
 		}
 		for _, s := range []side{{e.from, e.to, from, to}, {e.to, e.from, to, from}} {
 			// Earlier programs are nobody's concern. Reports of ranks may be After old.
-			if up := v.ranks[s.rank].Engine.Uptime; s.hasForgotten() && up > 0 && up < v.programAge(s.other)+After.Seconds() {
-				list = append(list, possibility(infer.Restarted, s.rank, s.other, "rank %d began again after rank %d had "+
-					"exchanged messages with it", s.rank, s.other))
+			if up := v.ranks[s.rank].Engine.Uptime; s.hasForgotten() && up > 0 &&
+				up < v.programAge(s.other)+After.Seconds() {
+				list = append(list, possibility(infer.Restarted, s.rank, s.other,
+					"rank %d began again after rank %d had "+
+						"exchanged messages with it", s.rank, s.other))
 			}
 		}
 	}
@@ -366,7 +374,8 @@ func (v *view) programAge(rank int) float64 {
 	return age
 }
 
-// hadEarlier reports whether the last operation of a rank that has ended is one of an earlier program than the present one.
+// hadEarlier reports whether the last operation of a rank that has ended is one of an earlier program than the present
+// one.
 func (v *view) hadEarlier(rank int) bool {
 	r := v.ranks[rank]
 	if r == nil || r.Engine.Ended == nil {
@@ -376,7 +385,8 @@ func (v *view) hadEarlier(rank int) bool {
 	return age > 0 && *r.Engine.Ended > age
 }
 
-// programs returns the ranks of waits whose program may be another one than that with which the other rank has exchanged messages:
+// programs returns the ranks of waits whose program may be another one than that with which the other rank has
+// exchanged messages:
 // an earlier one has ended in the middle.
 func (v *view) programs(path []*edge) (list []Possibility) {
 	for _, e := range path {
@@ -388,14 +398,17 @@ func (v *view) programs(path []*edge) (list []Possibility) {
 			// Ranks whose programs are started together differ by less.
 			age, other := v.programAge(pair[0])+After.Seconds(), v.programAge(pair[1])
 			if age < r.Engine.Uptime && age < other || v.hadEarlier(pair[0]) && *r.Engine.Ended < other {
-				list = append(list, possibility(infer.Restarted, pair[0], pair[1], "the program of rank %d began %s ago, and an earlier one has "+
-					"ended in the middle", pair[0], words.Duration(v.programAge(pair[0]))))
+				list = append(list, possibility(infer.Restarted, pair[0], pair[1],
+					"the program of rank %d began %s ago, and an earlier one has "+
+						"ended in the middle", pair[0], words.Duration(v.programAge(pair[0]))))
 			}
 		}
-		if r := v.ranks[e.to]; e.call != nil && r != nil && slices.ContainsFunc(r.Engine.EndedCalls, func(c collective.Ended) bool {
-			return c.Comm == e.call.Comm && c.Number >= e.call.Number
-		}) {
-			list = append(list, possibility(infer.Restarted, e.from, e.to, "rank %d has ended call %d: the program of rank %d has begun again",
+		if r := v.ranks[e.to]; e.call != nil && r != nil &&
+			slices.ContainsFunc(r.Engine.EndedCalls, func(c collective.Ended) bool {
+				return c.Comm == e.call.Comm && c.Number >= e.call.Number
+			}) {
+			list = append(list, possibility(infer.Restarted, e.from, e.to,
+				"rank %d has ended call %d: the program of rank %d has begun again",
 				e.to, e.call.Number, e.from))
 		}
 	}

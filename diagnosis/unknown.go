@@ -33,8 +33,9 @@ func (v *view) endUnknown(e *edge) *Finding {
 	o := v.observation(e)
 	left, excluded := infer.Explain(o)
 	if o.Worked && v.hadEarlier(e.from) {
-		left = append(left, possibility(infer.Restarted, e.from, e.to, "an earlier program of rank %d has ended in the middle, and rank %d goes "+
-			"on with it", e.from, e.to))
+		left = append(left, possibility(infer.Restarted, e.from, e.to,
+			"an earlier program of rank %d has ended in the middle, and rank %d goes "+
+				"on with it", e.from, e.to))
 	}
 	evidence = append(evidence, ruledOut(excluded)...)
 	symptom := v.symptom(e, o)
@@ -102,7 +103,8 @@ func (v *view) stepFor(symptom string, e *edge) string {
 		return fmt.Sprintf("on the host of rank %d: check that its process runs (zrlctl status), then ping %s and the "+
 			"firewalls", e.to, hostOf(p.Address))
 	case symptom == LostAck:
-		return fmt.Sprintf("if rank %d does not go on, restart its role or program, then zrlctl reset %[1]d --from %d; to "+
+		return fmt.Sprintf("if rank %d does not go on, restart its role or program, then zrlctl reset %[1]d "+
+			"--from %d; to "+
 			"avoid it, send messages of up to 346 words (max_message_words), which are retransmitted", e.to, e.from)
 	case v.deployed(e.to):
 		return fmt.Sprintf("compare the calls of both programs in order; zrlctl analyze -i INTERFACE shows what "+
@@ -156,7 +158,8 @@ func (v *view) observation(e *edge) *infer.Observation {
 	return o
 }
 
-// alone returns for how many seconds the message of a wait has been the only one that the packets of its pair can be of: other
+// alone returns for how many seconds the message of a wait has been the only one that the packets of its pair can be
+// of: other
 // operations of the rank may have ended since it was posted.
 func (v *view) alone(e *edge) float64 {
 	r := v.ranks[e.from]
@@ -249,7 +252,8 @@ func (v *view) otherwise(e *edge) (list []Possibility) {
 			min(o.to, e.to), max(o.to, e.to)))
 	}
 	if up := r.Engine.Uptime; up > 0 && up < e.seconds+settled {
-		list = append(list, possibility(infer.Restarted, e.to, e.from, "rank %d was started %s ago", e.to, words.Duration(up)))
+		list = append(list, possibility(infer.Restarted, e.to, e.from, "rank %d was started %s ago", e.to,
+			words.Duration(up)))
 	}
 	if e.deferred != nil {
 		list = append(list, goneOn(e))
@@ -259,6 +263,7 @@ func (v *view) otherwise(e *edge) (list []Possibility) {
 
 // goneOn is that a wait which is known by a packet alone has ended.
 func goneOn(e *edge) Possibility {
-	return possibility(infer.DeadEnd, e.from, e.to, "rank %d does not wait any more: what it has sent is a late copy, or "+
-		"its call has ended", e.from)
+	return possibility(infer.DeadEnd, e.from, e.to,
+		"rank %d does not wait any more: what it has sent is a late copy, or "+
+			"its call has ended", e.from)
 }

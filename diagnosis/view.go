@@ -54,7 +54,8 @@ const slack = 0.1
 
 func newView(sources []Source, after float64) *view {
 	v := &view{ranks: map[int]*rankState{}, reasons: map[int]string{}, unanswered: map[[2]int]bool{},
-		silent: map[int]silentRank{}, hosts: map[netip.Addr]string{}, out: map[int][]*edge{}, after: after, slack: slack}
+		silent: map[int]silentRank{}, hosts: map[netip.Addr]string{}, out: map[int][]*edge{}, after: after,
+		slack: slack}
 	for _, src := range sources {
 		if src.Status != nil {
 			v.add(src.Status)
@@ -103,7 +104,8 @@ func (v *view) add(s *state.Status) {
 		if v.ranks[r.Rank] != nil || r.Rank < 0 || r.Rank >= len(s.Cluster) || simulatedMPE(r) {
 			continue
 		}
-		state := &rankState{RankInfo: &r.RankInfo, Engine: &r.Engine, job: s.Job, peers: make(map[int]*state.Peer, len(r.Engine.Peers))}
+		state := &rankState{RankInfo: &r.RankInfo, Engine: &r.Engine, job: s.Job,
+			peers: make(map[int]*state.Peer, len(r.Engine.Peers))}
 		for j := range r.Engine.Peers {
 			if p := &r.Engine.Peers[j]; p.Rank >= 0 && p.Rank < len(s.Cluster) {
 				state.peers[p.Rank] = p
@@ -182,7 +184,8 @@ func (v *view) ofJob(rank int) bool { return len(v.hosts) > 0 && !v.deployed(ran
 
 // deployed reports whether a rank is a deployed node, which nobody can ask.
 func (v *view) deployed(rank int) bool {
-	if rank < 0 || rank >= len(v.members) || v.ranks[rank] != nil || v.members[rank].Role != "" && !onWire(v.members[rank].Kernel) {
+	if rank < 0 || rank >= len(v.members) || v.ranks[rank] != nil ||
+		v.members[rank].Role != "" && !onWire(v.members[rank].Kernel) {
 		return false
 	}
 	kind := v.members[rank].Kind

@@ -71,7 +71,8 @@ func missingText(e *edge) string {
 	switch {
 	case e.missing != 0:
 	case e.peer != nil && e.peer.Extended != nil && e.peer.Extended.PeerSession == 0 && e.peer.Extended.Hellos > 0:
-		return fmt.Sprintf("the answer to HELLO is missing despite %s", words.Plural(int(e.peer.Extended.Hellos), "transmission"))
+		return fmt.Sprintf("the answer to HELLO is missing despite %s",
+			words.Plural(int(e.peer.Extended.Hellos), "transmission"))
 	default:
 		return ""
 	}

@@ -79,7 +79,8 @@ const (
 )
 
 var actionNames = [...]string{
-	"", "Transmit", "TransmitAck", "Buffered", "ClearedToSend", "SendDone", "RestingSendsDone", "Open", "Copy", "Arrived",
+	"", "Transmit", "TransmitAck", "Buffered", "ClearedToSend", "SendDone", "RestingSendsDone", "Open", "Copy",
+	"Arrived",
 	"Lost", "LostRests", "Kept", "Drop", "Note", "AskLink", "Question", "Report",
 }
 

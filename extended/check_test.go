@@ -64,7 +64,8 @@ func (c *Conn) checkFlight() error {
 		return fmt.Errorf("the first packet %d is acknowledged", f.base)
 	}
 	if f.count != counts[packetSent] || f.bytes != bytes {
-		return fmt.Errorf("%d packets in flight, %d bytes; counted are %d and %d", counts[packetSent], bytes, f.count, f.bytes)
+		return fmt.Errorf("%d packets in flight, %d bytes; counted are %d and %d", counts[packetSent], bytes, f.count,
+			f.bytes)
 	}
 	if most := int64(c.cfg.WindowBytes); bytes > most && c.path.pace == (pacer{}) && carriers > 1 {
 		return fmt.Errorf("%d bytes in flight, %d are allowed", bytes, most)
@@ -131,7 +132,8 @@ func (c *Conn) checkSends() error {
 			}
 		}
 		if m.acked > m.offset || m.offset > m.take || m.take > m.op.Length {
-			return fmt.Errorf("message %d: %d acknowledged of %d sent of %d of %d", m.number, m.acked, m.offset, m.take, m.op.Length)
+			return fmt.Errorf("message %d: %d acknowledged of %d sent of %d of %d", m.number, m.acked, m.offset, m.take,
+				m.op.Length)
 		}
 	}
 	if err := s.checkResting(); err != nil {
@@ -180,7 +182,8 @@ func (c *Conn) checkRecvs() error {
 	var before *inbound
 	for m := r.first; m != nil; m = m.after {
 		count++
-		if m.before != before || before != nil && int32(m.number-before.number) <= 0 || int32(m.number-r.expected) >= 0 {
+		if m.before != before || before != nil && int32(m.number-before.number) <= 0 ||
+			int32(m.number-r.expected) >= 0 {
 			return fmt.Errorf("inbound %d: broken list", m.number)
 		}
 		before = m
@@ -234,10 +237,12 @@ func (c *Conn) checkRecvs() error {
 		p := &q.packets[i]
 		bytes += len(p.payload)
 		if n := p.header.Number; q.at(n) != p || int32(n-c.arrivals.next) < 0 || int32(n-c.arrivals.end) >= 0 {
-			return fmt.Errorf("packet %d is held, but those that arrived are between %d and %d", n, c.arrivals.next, c.arrivals.end)
+			return fmt.Errorf("packet %d is held, but those that arrived are between %d and %d", n, c.arrivals.next,
+				c.arrivals.end)
 		}
 	}
-	if held != len(q.packets) || bytes != int(q.bytes) || bytes > c.cfg.EagerBytes || len(q.free) > maxFreeBuffers || q.freeBytes > maxFreeBytes {
+	if held != len(q.packets) || bytes != int(q.bytes) || bytes > c.cfg.EagerBytes || len(q.free) > maxFreeBuffers ||
+		q.freeBytes > maxFreeBytes {
 		return fmt.Errorf("%d packets held, %d bytes; counted are %d and %d", held, bytes, len(q.packets), q.bytes)
 	}
 	return c.checkArrivals()

@@ -12,7 +12,8 @@ func TestChecked(t *testing.T) {
 	packet := func(dst, src uint32) []byte {
 		payload := []byte("eager")
 		h := protocol.ExtHeader{
-			Dst: dst, Src: src, Type: protocol.Data, Call: protocol.SendInt, Flags: protocol.FlagEager | protocol.FlagHello,
+			Dst: dst, Src: src, Type: protocol.Data, Call: protocol.SendInt,
+			Flags:   protocol.FlagEager | protocol.FlagHello,
 			Session: 7, Number: 1, Acknowledged: 1, Message: 1, Length: uint32(len(payload)),
 		}
 		var header [protocol.ExtHeaderLen]byte
@@ -33,7 +34,8 @@ func TestChecked(t *testing.T) {
 	}
 	bad := packet(0, 1)
 	bad[protocol.ExtHeaderLen] ^= 1
-	if acts := New(Config{Local: 0, Remote: 1}).Packet(5, bad, nil); len(acts) != 1 || acts[0].Reason != ReasonChecksum {
+	if acts := New(Config{Local: 0, Remote: 1}).Packet(5, bad, nil); len(acts) != 1 ||
+		acts[0].Reason != ReasonChecksum {
 		t.Errorf("a flipped bit: %v", acts)
 	}
 }

@@ -39,7 +39,8 @@ func TestCubicWindowFunction(t *testing.T) {
 	} {
 		w := lostAt(x.lostAt)
 		if got := w.cubic(x.at); !near(w.k, x.k) || !near(got, x.want) {
-			t.Errorf("a loss at %v: K is %.6f, want %.6f; after %v the window is %.4f, want %.4f", x.lostAt, w.k, x.k, x.at, got, x.want)
+			t.Errorf("a loss at %v: K is %.6f, want %.6f; after %v the window is %.4f, want %.4f", x.lostAt, w.k, x.k,
+				x.at, got, x.want)
 		}
 	}
 }
@@ -187,11 +188,13 @@ func TestIdleWindow(t *testing.T) {
 	for _, x := range []struct {
 		pause           time.Duration
 		want, threshold float64
-	}{{199 * time.Millisecond, 70, 70}, {200 * time.Millisecond, 35, 70}, {400 * time.Millisecond, 17.5, 70}, {time.Hour, initialWindow, 70}} {
+	}{{199 * time.Millisecond, 70, 70}, {200 * time.Millisecond, 35, 70}, {400 * time.Millisecond, 17.5, 70},
+		{time.Hour, initialWindow, 70}} {
 		w := lostAt(100)
 		w.idle(x.pause, 200*time.Millisecond)
 		if w.window != x.want || w.threshold != x.threshold || w.packets != int(x.want) {
-			t.Errorf("after %v the window is %v and the threshold %v, want %v and %v", x.pause, w.window, w.threshold, x.want, x.threshold)
+			t.Errorf("after %v the window is %v and the threshold %v, want %v and %v", x.pause, w.window, w.threshold,
+				x.want, x.threshold)
 		}
 	}
 	w := lostAt(10)

@@ -47,9 +47,15 @@ func names(t *testing.T, text, heading string) (found []string) {
 func TestDocumentNamesStatesReasonsAndEvents(t *testing.T) {
 	text := section(t)
 	for heading, all := range map[string]func(i int) string{
-		"| of | state | a message is in it |\n":     func(i int) string { return enumerated(i, int(numStates), State(i).String) },
-		"| rule | a packet is dropped as | for |\n": func(i int) string { return enumerated(i, NumReasons, Reason(i).String) },
-		"| rule | event | counts |\n":               func(i int) string { return enumerated(i, NumEvents, Event(i).String) },
+		"| of | state | a message is in it |\n": func(i int) string {
+			return enumerated(i, int(numStates),
+				State(i).String)
+		},
+		"| rule | a packet is dropped as | for |\n": func(i int) string {
+			return enumerated(i, NumReasons,
+				Reason(i).String)
+		},
+		"| rule | event | counts |\n": func(i int) string { return enumerated(i, NumEvents, Event(i).String) },
 	} {
 		var want []string
 		for i := 1; all(i) != ""; i++ {
@@ -82,13 +88,15 @@ func TestDocumentNumbers(t *testing.T) {
 	}{
 		{"`eager_limit` bytes (default 65536)", defaultEagerLimit == 65536},
 		{"a datagram of 1416 bytes carries 1336 bytes", defaultPayload == 1336},
-		{"It is retransmitted after 20 ms, then at doubling intervals up to 1 s, each ± 1/8", udp.HelloFirst == 20*time.Millisecond && udp.HelloMax == time.Second},
+		{"It is retransmitted after 20 ms, then at doubling intervals up to 1 s, each ± 1/8",
+			udp.HelloFirst == 20*time.Millisecond && udp.HelloMax == time.Second},
 		{"go 2³⁰ beyond the oldest open message", maxMessages == 1<<30},
 		{"one of the last four", len(session{}.past) == 4},
 		{"Defaults: messages by E20a; eager bytes, 1 MiB", defaultEagerBytes == 1<<20},
 		{"at least 64 and at most 65536", defaultMessages == 65536},
 		{"a 64th of the initial credit but at most 64 messages", maxReserve == 64},
-		{"when 16 packets, or packets with 512 KiB of payload, are unacknowledged. Otherwise it is sent 1 ms after the first", ackEvery == 16 && ackBytes == 512<<10 && udp.AckDelay == time.Millisecond},
+		{"when 16 packets, or packets with 512 KiB of payload, are unacknowledged. Otherwise it is sent 1 ms after " +
+			"the first", ackEvery == 16 && ackBytes == 512<<10 && udp.AckDelay == time.Millisecond},
 		{"16 at first, at most 512, and not below 4.", initialWindow == 16 && shortWindow == 512 && minWindow == 4},
 		{"At most 4 MiB of payload is in flight", defaultWindowBytes == 4<<20},
 		{"whose minimum round trip is 500 µs or more is *long*", longTrip == 500*time.Microsecond},
@@ -100,19 +108,26 @@ func TestDocumentNumbers(t *testing.T) {
 		{"up to 4096, or the time, up to 32 times as long", maxReordering == 4096 && 1<<maxLate == 32},
 		{"after three time-outs without success in a row to 4 packets", persistentTimeOuts == 3},
 		{"also on one in each quarter of a window of less than 64 packets", 4*ackEvery == 64},
-		{"up to 512 beyond the first missing one, or up to the *length* in its ACKs, at most 16384", shortWindow == 512 && maxWindow == 16384},
-		{"or plus 5 ms over UDP and 200 ms over TCP if that is more, at first 1 s, at most 1 s", udp.MinRTO == 5*time.Millisecond &&
-			tcp.MinRTO == 200*time.Millisecond && udp.InitialRTO == time.Second && tcp.InitialRTO == time.Second && udp.MaxRTO == time.Second},
-		{"for `deadlines.ack` (default 10 s) while something should be, and three time-outs have passed", udp.UnreachableAfter == 10*time.Second && minStalls == 3},
-		{"for 20 ms (credit) or 1 s (the others)", udp.HelloFirst == 20*time.Millisecond && udp.HelloMax == time.Second},
+		{"up to 512 beyond the first missing one, or up to the *length* in its ACKs, at most 16384",
+			shortWindow == 512 && maxWindow == 16384},
+		{"or plus 5 ms over UDP and 200 ms over TCP if that is more, at first 1 s, at most 1 s",
+			udp.MinRTO == 5*time.Millisecond &&
+				tcp.MinRTO == 200*time.Millisecond && udp.InitialRTO == time.Second && tcp.InitialRTO == time.Second &&
+				udp.MaxRTO == time.Second},
+		{"for `deadlines.ack` (default 10 s) while something should be, and three time-outs have passed",
+			udp.UnreachableAfter == 10*time.Second && minStalls == 3},
+		{"for 20 ms (credit) or 1 s (the others)",
+			udp.HelloFirst == 20*time.Millisecond && udp.HelloMax == time.Second},
 		{"After three without an answer", minStalls == 3},
 		{"begin with datagrams of 1200 bytes", basePayload == 1120},
 		{"1416 if it knows nothing", defaultPayload == 1336},
 		{"and a third one after twice as long", maxProbes == 3},
 		{"When three packets with more than 1200 bytes in a row were lost", maxProbes == 3},
 		{"that of an MTU of 1500", ethernetPayload == 1392},
-		{"A report has at most 8192 bytes; a part has at most 1024, and all but the last a multiple of 8", MaxReport == 8192 && maxReportPart == 1024 && reportUnit == 8},
-		{"no complete report after 300 ms is followed by another one, with another number, three in all; 900 ms after the first", questionAfter == 300*time.Millisecond &&
+		{"A report has at most 8192 bytes; a part has at most 1024, and all but the last a multiple of 8",
+			MaxReport == 8192 && maxReportPart == 1024 && reportUnit == 8},
+		{"no complete report after 300 ms is followed by another one, with another number, three in all; 900 ms " +
+			"after the first", questionAfter == 300*time.Millisecond &&
 			maxQuestions == 3 && questionTime == 900*time.Millisecond},
 		{"answers a peer at most once in 100 ms", answerEvery == 100*time.Millisecond},
 		{"When two questions were answered so", olderEchoes == 2},

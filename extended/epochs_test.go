@@ -151,7 +151,8 @@ func TestEpochs(t *testing.T) {
 			l.log = os.Stdout
 		}
 		l.nodes = [2][]*node{{l.world.nodes[0]}, {l.world.nodes[1]}}
-		wt := weather{delay: pick(rng, time.Microsecond, 100*time.Millisecond), loss: pick(rng, 0, 0.05), dup: pick(rng, 0, 0.2), late: pick(rng, 0, 0.3)}
+		wt := weather{delay: pick(rng, time.Microsecond, 100*time.Millisecond), loss: pick(rng, 0, 0.05),
+			dup: pick(rng, 0, 0.2), late: pick(rng, 0, 0.3)}
 		fault := wt.fault(rng)
 		l.fault = func(from, nth int, b []byte) []fate {
 			if l.cut {
@@ -183,13 +184,15 @@ func TestEpochs(t *testing.T) {
 				l.wait(5 * time.Second)
 				// One more may be lost until a rank detects that the other one has declared it unreachable.
 				if !s.done || s.err != nil && !errors.Is(s.err, ErrSession) && !errors.Is(s.err, ErrTimeout) {
-					err = errors.Join(err, fmt.Errorf("rank %d: after the trouble a send ends %v, %w", rank, s.done, s.err))
+					err = errors.Join(err, fmt.Errorf("rank %d: after the trouble a send ends %v, %w", rank, s.done,
+						s.err))
 				}
 				s = n.send(letter(rank, n.epochs, len(n.posted), 100), SendOp{Sync: true, Tag: 8})
 				l.world.nodes[1-rank].recv(8, 100)
 				l.wait(5 * time.Second)
 				if !s.done || s.err != nil {
-					err = errors.Join(err, fmt.Errorf("rank %d: after the trouble a second send ends %v, %w", rank, s.done, s.err))
+					err = errors.Join(err, fmt.Errorf("rank %d: after the trouble a second send ends %v, %w", rank,
+						s.done, s.err))
 				}
 			}
 			err = errors.Join(err, l.err(), quiet(l.world.nodes[0]), quiet(l.world.nodes[1]))

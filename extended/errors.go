@@ -125,7 +125,8 @@ type RemoteError struct {
 
 // Error names message and peer, and the remedy.
 func (e *RemoteError) Error() string {
-	return fmt.Sprintf("%s: rank %d rejected it because it exceeds the rank's limits; send less, or raise the limit there",
+	return fmt.Sprintf("%s: rank %d rejected it because it exceeds the rank's limits; send less, or raise the "+
+		"limit there",
 		e.describe(e.Elapsed), e.Remote)
 }
 

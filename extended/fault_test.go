@@ -17,15 +17,16 @@ var exchanges = map[string]struct {
 	cfg  Config
 	post func(w *world, tr *[2]traffic)
 }{
-	"eager":           {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 8, 8, SendOp{}) }},
-	"empty":           {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 0, 0, SendOp{}) }},
-	"eager, long":     {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 4000, 4000, SendOp{}) }},
-	"eager, no room":  {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 4000, 2000, SendOp{}) }},
-	"synchronous":     {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 8, 8, SendOp{Sync: true}) }},
-	"rendezvous":      {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 17000, 17000, SendOp{}) }},
-	"less room":       {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 20000, 3000, SendOp{}) }},
-	"no room":         {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 20000, 0, SendOp{}) }},
-	"small window":    {cfg: Config{Window: 2}, post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 17000, 17000, SendOp{}) }},
+	"eager":          {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 8, 8, SendOp{}) }},
+	"empty":          {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 0, 0, SendOp{}) }},
+	"eager, long":    {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 4000, 4000, SendOp{}) }},
+	"eager, no room": {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 4000, 2000, SendOp{}) }},
+	"synchronous":    {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 8, 8, SendOp{Sync: true}) }},
+	"rendezvous":     {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 17000, 17000, SendOp{}) }},
+	"less room":      {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 20000, 3000, SendOp{}) }},
+	"no room":        {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 20000, 0, SendOp{}) }},
+	"small window": {cfg: Config{Window: 2},
+		post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 17000, 17000, SendOp{}) }},
 	"numbers go over": {cfg: Config{firstPacket: 1<<32 - 3, firstMessage: 1<<32 - 1}, post: postMany},
 	"many":            {post: postMany},
 	"little credit":   {cfg: Config{Messages: 1, EagerLimit: 100, EagerBytes: 100}, post: postMany},
@@ -120,7 +121,8 @@ func TestFaults(t *testing.T) {
 }
 
 // runExchange runs an exchange and returns the time at which it was over.
-func runExchange(cfg Config, post func(*world, *[2]traffic), fault func(int, int, []byte) []fate, sent *[2]int) (time.Duration, error) {
+func runExchange(cfg Config, post func(*world, *[2]traffic), fault func(int, int, []byte) []fate,
+	sent *[2]int) (time.Duration, error) {
 	w := newWorld(cfg)
 	if fault != nil {
 		w.fault = fault

@@ -34,7 +34,8 @@ func TestForwarded(t *testing.T) {
 	}
 	w.nodes[0].ready(s, 1000)
 	w.wait(time.Second)
-	if err := errors.Join(intact(r, s.data), s.err, w.err(), quiet(w.nodes[0]), quiet(w.nodes[1])); err != nil || !s.done {
+	if err := errors.Join(intact(r, s.data), s.err, w.err(), quiet(w.nodes[0]), quiet(w.nodes[1])); err != nil ||
+		!s.done {
 		t.Error(err)
 	}
 }
@@ -96,8 +97,10 @@ func TestAbortedOutOfPlace(t *testing.T) {
 	w.wait(time.Second)
 	n := w.nodes[1]
 	first := n.conn.recvs.expected - 2
-	for message, want := range map[uint32]Reason{first: ReasonStale, first + 1: ReasonStale, first + 2: ReasonUnsolicited, first - 1: ReasonStale} {
-		h := protocol.ExtHeader{Type: protocol.Error, Call: protocol.SendInt, Message: message, Tag: uint32(protocol.CodeAborted)}
+	for message, want := range map[uint32]Reason{first: ReasonStale, first + 1: ReasonStale,
+		first + 2: ReasonUnsolicited, first - 1: ReasonStale} {
+		h := protocol.ExtHeader{Type: protocol.Error, Call: protocol.SendInt, Message: message,
+			Tag: uint32(protocol.CodeAborted)}
 		if got := n.conn.recvs.onAborted(&h); got != want {
 			t.Errorf("message %d: %v, want %v", message-first, got, want)
 		}

@@ -182,7 +182,8 @@ func (s *script) state() {
 		s.print("%d   state: connected=%v busy=%v queued=%d begun=%d open=%d held=%d in_flight=%d", i, remote != 0,
 			n.conn.Busy(), st.Queued, st.Begun, st.Open, st.Held, st.InFlight)
 		n.conn.EachSend(func(x SendState) bool {
-			s.print("%d     send %d: %v, %d of %d bytes, %d retransmissions", i, x.ID, x.State, x.Done, x.Length, x.Retransmissions)
+			s.print("%d     send %d: %v, %d of %d bytes, %d retransmissions", i, x.ID, x.State, x.Done, x.Length,
+				x.Retransmissions)
 			return true
 		})
 		n.conn.EachRecv(func(x RecvState) bool {

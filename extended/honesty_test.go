@@ -83,7 +83,8 @@ func TestDataThatContradicts(t *testing.T) {
 	s.put(eager(2, 1, 100, 200), 100).want("overlapping", ReasonMismatch, 1)
 	s.put(eager(2, 1, 150, 200), 0).want("nothing", ReasonMismatch, 1)
 	s.put(request(2, 2, 9), 1).want("SEND_REQUEST with a payload", ReasonMismatch, 1)
-	s.put(with(eager(2, 1, 150, 200), func(h *protocol.ExtHeader) { h.Call = protocol.RecvInt }), 50).want("call", ReasonDirection, 1)
+	s.put(with(eager(2, 1, 150, 200), func(h *protocol.ExtHeader) { h.Call = protocol.RecvInt }), 50).want("call",
+		ReasonDirection, 1)
 	s.put(eager(2, 1, 150, 200), 50).want("the rest", ReasonNone, 2)
 }
 
@@ -91,7 +92,8 @@ func TestAnswersThatFitNothing(t *testing.T) {
 	s := meet(t, Config{EagerLimit: -1}).send(1, 9).send(2, 9)
 	s.put(cleared(1, 3, 9), 0).want("CLEAR_TO_SEND of a message to come", ReasonUnsolicited, 0)
 	s.put(cleared(1, 1, 10), 0).want("of more than there is", ReasonMismatch, 0)
-	s.put(with(cleared(1, 1, 9), func(h *protocol.ExtHeader) { h.Call = protocol.SendInt }), 0).want("call", ReasonDirection, 0)
+	s.put(with(cleared(1, 1, 9), func(h *protocol.ExtHeader) { h.Call = protocol.SendInt }), 0).want("call",
+		ReasonDirection, 0)
 	s.put(cleared(1, 1, 5), 0).want("CLEAR_TO_SEND", ReasonNone, 1)
 	s.put(cleared(2, 1, 9), 0).want("again", ReasonStale, 2)
 	s.put(failed(3, 2, protocol.RecvInt, protocol.CodeCanceled), 0).want("canceled, unsolicited", ReasonStale, 3)
@@ -112,15 +114,19 @@ func TestNumbersAndSessions(t *testing.T) {
 	s.put(request(maxWindow, 1, 9), 0).want("again", ReasonDuplicate, 0)
 	s.put(request(0, 1, 9), 0).want("before the first", ReasonDuplicate, 0)
 	s.put(with(request(1, 1, 9), func(h *protocol.ExtHeader) { h.Src = 3 }), 0).want("source", ReasonSourceRank, 0)
-	s.put(with(request(1, 1, 9), func(h *protocol.ExtHeader) { h.Dst = 2 }), 0).want("destination", ReasonDestination, 0)
-	s.put(with(request(1, 1, 9), func(h *protocol.ExtHeader) { h.Session, h.PeerSession = scriptedSession, 9 }), 0).want("peer session", ReasonSession, 0)
-	s.put(with(request(1, 1, 9), func(h *protocol.ExtHeader) { h.Acknowledged = 2 }), 0).want("acknowledged", ReasonAcknowledged, 0)
+	s.put(with(request(1, 1, 9), func(h *protocol.ExtHeader) { h.Dst = 2 }), 0).want("destination", ReasonDestination,
+		0)
+	s.put(with(request(1, 1, 9), func(h *protocol.ExtHeader) { h.Session, h.PeerSession = scriptedSession, 9 }),
+		0).want("peer session", ReasonSession, 0)
+	s.put(with(request(1, 1, 9), func(h *protocol.ExtHeader) { h.Acknowledged = 2 }), 0).want("acknowledged",
+		ReasonAcknowledged, 0)
 	if s.last = s.c.Packet(s.now, make([]byte, 71), nil); true {
 		s.want("short", ReasonShort, 0)
 	}
 
 	s.send(1, 1)
-	s.ack(1, 65537, 1<<20, protocol.Range{First: 2, End: 3}).want("a range of what was never sent", ReasonAcknowledged, 0)
+	s.ack(1, 65537, 1<<20, protocol.Range{First: 2, End: 3}).want("a range of what was never sent", ReasonAcknowledged,
+		0)
 	if s.c.path.flight.outstanding() != 1 {
 		t.Error("the packet is not in flight any more")
 	}
@@ -135,7 +141,8 @@ func TestNoCopyBeyondTheRoom(t *testing.T) {
 	s := meet(t, Config{})
 	s.put(eager(1, 1, 0, 300), 100)
 	s.c.Accept(s.now, s.c.recvs.message(s.c.recvs.first.number), 150, nil)
-	if s.put(eager(2, 1, 100, 300), 100); s.count(Copy) != 1 || s.last[0].Offset != 100 || len(s.last[0].Payload) != 50 {
+	if s.put(eager(2, 1, 100, 300), 100); s.count(Copy) != 1 || s.last[0].Offset != 100 ||
+		len(s.last[0].Payload) != 50 {
 		t.Errorf("%+v", s.last)
 	}
 	if s.put(eager(3, 1, 200, 300), 100); s.count(Copy) != 0 || s.count(Arrived) != 1 {

@@ -49,7 +49,8 @@ func (c *Conn) Fetched(_ Instant, message Message, room int64, acts []Action) []
 // misfit returns the reason to drop a DATA packet with n bytes of payload of a message that has begun, or ReasonNone.
 func (m *inbound) misfit(h *protocol.ExtHeader, n int) Reason {
 	eager := h.Flags&protocol.FlagEager != 0
-	if m.eager != eager || m.comm != h.Comm || m.tag != h.Tag || m.datatype != h.Call.Datatype() || m.length != int64(h.Length) ||
+	if m.eager != eager || m.comm != h.Comm || m.tag != h.Tag || m.datatype != h.Call.Datatype() ||
+		m.length != int64(h.Length) ||
 		int64(h.Offset)+int64(n) > m.take || m.got+int64(n) > m.take {
 		return ReasonMismatch
 	}

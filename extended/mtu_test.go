@@ -26,7 +26,8 @@ func TestSearchSizes(t *testing.T) {
 		{limit: 1392, path: 1120, tried: []int{1392, 1256, 1184, 1152}, found: 1120},
 		{limit: 1392, path: 1172, tried: []int{1392, 1256, 1184, 1152}, found: 1152},
 		{limit: 1392, path: 1312, tried: []int{1392, 1256, 1320, 1288}, found: 1288},
-		{limit: 8892, path: 1392, tried: []int{8888, 1392, 5136, 3264, 2328, 1856, 1624, 1504, 1448, 1416}, found: 1392},
+		{limit: 8892, path: 1392, tried: []int{8888, 1392, 5136, 3264, 2328, 1856, 1624, 1504, 1448, 1416},
+			found: 1392},
 		{limit: 8892, path: 4000, tried: []int{8888, 1392, 5136, 3264, 4200, 3728, 3960, 4080}, found: 3960},
 	} {
 		s := search{most: 65424}
@@ -67,11 +68,14 @@ func TestSearchSteps(t *testing.T) {
 		{"the first is sent", func() bool { return s.expired(10*ms, 5*ms) }, true, 1120, 8888, 1, 20 * ms},
 		{"again", func() bool { return s.expired(20*ms, 5*ms) }, true, 1120, 8888, 2, 40 * ms},
 		{"again", func() bool { return s.expired(40*ms, 5*ms) }, true, 1120, 8888, 3, 80 * ms},
-		{"nothing was heard: it shows nothing", func() bool { return s.expired(80*ms, 5*ms) }, false, 1120, 8888, 4, never},
-		{"something is heard: again", func() bool { return s.due(200*ms, 10*ms) == 0 && s.expired(200*ms, 200*ms) }, true, 1120, 8888, 1, 210 * ms},
+		{"nothing was heard: it shows nothing", func() bool { return s.expired(80*ms, 5*ms) }, false, 1120, 8888, 4,
+			never},
+		{"something is heard: again", func() bool { return s.due(200*ms, 10*ms) == 0 && s.expired(200*ms, 200*ms) },
+			true, 1120, 8888, 1, 210 * ms},
 		{"again", func() bool { return s.expired(210*ms, 200*ms) }, true, 1120, 8888, 2, 230 * ms},
 		{"again", func() bool { return s.expired(230*ms, 200*ms) }, true, 1120, 8888, 3, 270 * ms},
-		{"others were heard: too long", func() bool { return s.expired(270*ms, 220*ms) }, true, 1120, 1392, 1, 280 * ms},
+		{"others were heard: too long", func() bool { return s.expired(270*ms, 220*ms) }, true, 1120, 1392, 1,
+			280 * ms},
 		{"it arrives", func() bool { return s.carried(1392) }, true, 1392, 5136, 0, 0},
 		{"the answer comes twice", func() bool { return s.carried(1392) }, false, 1392, 5136, 0, 0},
 		{"the first arrives late", func() bool { return s.carried(8888) }, true, 8888, 0, 0, never},
@@ -81,7 +85,8 @@ func TestSearchSteps(t *testing.T) {
 		{"the link shrinks below the base", func() bool { s.restart(500); return true }, true, 496, 0, 0, never},
 		{"the link grows", func() bool { s.restart(20000); return true }, true, 1120, 8888, 0, 0},
 	} {
-		if got := step.do(); got != step.want || s.size != step.size || s.probe != step.probe || s.tries != step.try || s.due(5*ms, 10*ms) != step.due {
+		if got := step.do(); got != step.want || s.size != step.size || s.probe != step.probe || s.tries != step.try ||
+			s.due(5*ms, 10*ms) != step.due {
 			t.Fatalf("%d, %s: %v, due %v, %+v", i, step.name, got, s.due(5*ms, 10*ms), s)
 		}
 	}
@@ -138,7 +143,8 @@ func TestPathMTUShrinks(t *testing.T) {
 		link, before, after int // datagrams; the link reports the limit of the path if it is 0
 		least, most         int // payload found
 	}{
-		{8972, 8972, 1472, 1392, 1392}, {8972, 8972, 1252, 1152, 1172}, {1472, 1472, 1200, 1120, 1120}, {0, 8972, 1252, 1168, 1168}, {65507, 65507, 8972, 8800, 8892},
+		{8972, 8972, 1472, 1392, 1392}, {8972, 8972, 1252, 1152, 1172}, {1472, 1472, 1200, 1120, 1120},
+		{0, 8972, 1252, 1168, 1168}, {65507, 65507, 8972, 8800, 8892},
 	} {
 		t.Run(fmt.Sprint(tt.link, " ", tt.after), func(t *testing.T) {
 			w := newMTUPath(max(tt.link, tt.before), tt.before)
@@ -154,7 +160,8 @@ func TestPathMTUShrinks(t *testing.T) {
 			})
 			sendIntact(t, w, 0, 20_000_000)
 			n := w.nodes[0]
-			if st := n.conn.Stats(); st.Payload < tt.least || st.Payload > tt.most || n.notes[BlackHole] != 1 || st.Retransmissions == 0 {
+			if st := n.conn.Stats(); st.Payload < tt.least || st.Payload > tt.most || n.notes[BlackHole] != 1 ||
+				st.Retransmissions == 0 {
 				t.Errorf("%+v, %d black holes", st, n.notes[BlackHole])
 			}
 		})

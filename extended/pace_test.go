@@ -65,7 +65,8 @@ func TestPacingOfLongPath(t *testing.T) {
 			t.Errorf("round trip of %v: paced %v", x.trip, c.path.paced)
 		}
 		if limit := max(burst(c.path.window.packets), initialWindow) + 2; x.paced != (most <= limit) {
-			t.Errorf("round trip of %v: %d packets went at once, of a window of %d", x.trip, most, c.path.window.packets)
+			t.Errorf("round trip of %v: %d packets went at once, of a window of %d", x.trip, most,
+				c.path.window.packets)
 		}
 	}
 }

@@ -138,7 +138,8 @@ func (r *reporting) onReport(c *common, h *protocol.ExtHeader, payload []byte) {
 		c.drop(ReasonStale, h)
 		return
 	case len(payload) == 0 || h.Length > MaxReport || h.Offset%reportUnit != 0 ||
-		end > uint64(h.Length) || end%reportUnit != 0 && end != uint64(h.Length) || r.length != 0 && r.length != h.Length:
+		end > uint64(h.Length) || end%reportUnit != 0 && end != uint64(h.Length) ||
+		r.length != 0 && r.length != h.Length:
 		c.drop(ReasonMismatch, h)
 		return
 	}

@@ -56,7 +56,8 @@ func TestQuestion(t *testing.T) {
 		{"on the shortest", Config{MaxPayload: 1}, 20, true, 3},
 		{"without a session", Config{}, 3000, false, 3},
 		{"over TCP", Config{Reliable: true}, 3000, true, 3},
-		{"in memory", Config{Reliable: true, HeaderChecksum: true, ShortHeaders: true, MaxPayload: 32768}, 3000, false, 3},
+		{"in memory", Config{Reliable: true, HeaderChecksum: true, ShortHeaders: true, MaxPayload: 32768}, 3000, false,
+			3},
 	} {
 		t.Run(x.what, func(t *testing.T) {
 			w := newWorld(x.cfg)
@@ -98,13 +99,16 @@ func TestLostQuestions(t *testing.T) {
 		dumb, older      bool
 	}{
 		{what: "a question", questions: []int{1}, sentQ: 2, sentParts: 2, within: questionAfter + 10*time.Millisecond},
-		{what: "two questions", questions: []int{1, 2}, sentQ: 3, sentParts: 2, within: 2*questionAfter + 10*time.Millisecond},
+		{what: "two questions", questions: []int{1, 2}, sentQ: 3, sentParts: 2,
+			within: 2*questionAfter + 10*time.Millisecond},
 		{what: "a part", parts: []int{2}, sentQ: 2, sentParts: 4, within: questionAfter + 10*time.Millisecond},
-		{what: "other parts", parts: []int{2, 3}, sentQ: 3, sentParts: 6, within: 2*questionAfter + 10*time.Millisecond},
+		{what: "other parts", parts: []int{2, 3}, sentQ: 3, sentParts: 6,
+			within: 2*questionAfter + 10*time.Millisecond},
 		{what: "all questions", questions: []int{0}, sentQ: maxQuestions, within: questionTime, err: ErrNoReport},
 		{what: "all parts", parts: []int{0}, sentQ: maxQuestions, sentParts: 6, within: questionTime, err: ErrNoReport},
 		{what: "no report is made", dumb: true, sentQ: maxQuestions, within: questionTime, err: ErrNoReport},
-		{what: "an older version", older: true, sentQ: olderEchoes, within: questionAfter + 10*time.Millisecond, err: ErrNoQuestions},
+		{what: "an older version", older: true, sentQ: olderEchoes, within: questionAfter + 10*time.Millisecond,
+			err: ErrNoQuestions},
 	} {
 		t.Run(x.what, func(t *testing.T) {
 			w := newWorld(Config{})
@@ -138,7 +142,8 @@ func TestLostQuestions(t *testing.T) {
 			w.nodes[0].ask()
 			w.run(time.Minute)
 			got := w.nodes[0].asked
-			if len(got) != 1 || !errors.Is(got[0].err, x.err) || x.err == nil && got[0].text != want || got[0].at-begun > x.within {
+			if len(got) != 1 || !errors.Is(got[0].err, x.err) || x.err == nil && got[0].text != want ||
+				got[0].at-begun > x.within {
 				t.Errorf("%d answers, %v, after %v", len(got), got[0].err, got[0].at-begun)
 			}
 			if *questions != x.sentQ || *parts != x.sentParts {
@@ -183,7 +188,8 @@ func TestQuestionToNobody(t *testing.T) {
 func TestQuestionsAreLimited(t *testing.T) {
 	s := meet(t, Config{})
 	question := func(number uint32) bool {
-		h := protocol.ExtHeader{Src: 1, Type: protocol.Ack, Call: protocol.RecvInt, Flags: protocol.FlagHello, Session: scriptedSession,
+		h := protocol.ExtHeader{Src: 1, Type: protocol.Ack, Call: protocol.RecvInt, Flags: protocol.FlagHello,
+			Session:     scriptedSession,
 			PeerSession: s.c.session.local, Acknowledged: s.c.path.flight.base, Clock: 7, Tag: number}
 		payload := protocol.AppendAck(nil, &protocol.AckInfo{MessageLimit: 65537, EagerLimit: 1 << 20})
 		s.last = s.c.Packet(s.now, protocol.AppendExtended(nil, &h, payload), nil)
@@ -194,7 +200,8 @@ func TestQuestionsAreLimited(t *testing.T) {
 		if question(number) {
 			answers++
 			s.last = s.c.Answer(make([]byte, 5000), nil)
-			if n := s.count(TransmitAck); n != 5 || s.last[4].Header.Tag != number || s.last[4].Header.Offset != 4096 || s.last[4].Header.Length != 5000 {
+			if n := s.count(TransmitAck); n != 5 || s.last[4].Header.Tag != number || s.last[4].Header.Offset != 4096 ||
+				s.last[4].Header.Length != 5000 {
 				t.Fatalf("%d parts, %+v", n, s.last)
 			}
 			if s.last = s.c.Answer(make([]byte, 5000), nil); len(s.last) != 0 {
@@ -275,7 +282,8 @@ func TestQuestionsInBadWeather(t *testing.T) {
 		cfg := randomConfig(rng)
 		cfg.HeaderChecksum = false
 		w := newWorld(cfg)
-		wt := weather{loss: pick(rng, 0, 0.1, 0.5), dup: pick(rng, 0, 0.3), late: pick(rng, 0, 0.3), flip: pick(rng, 0, 0.01), delay: pick(rng, time.Millisecond, 400*time.Millisecond)}
+		wt := weather{loss: pick(rng, 0, 0.1, 0.5), dup: pick(rng, 0, 0.3), late: pick(rng, 0, 0.3),
+			flip: pick(rng, 0, 0.01), delay: pick(rng, time.Millisecond, 400*time.Millisecond)}
 		w.fault = wt.fault(rng)
 		want := string(pattern(1+rng.IntN(MaxReport), uint64(seed)))
 		answer := func() []byte { return []byte(want) }
@@ -296,7 +304,8 @@ func TestQuestionsInBadWeather(t *testing.T) {
 			if a.err == nil {
 				reports++
 			}
-			if a.err == nil && a.text != want || a.err != nil && !errors.Is(a.err, ErrNoReport) || a.at > time.Duration(2*i+1)*time.Second {
+			if a.err == nil && a.text != want || a.err != nil && !errors.Is(a.err, ErrNoReport) ||
+				a.at > time.Duration(2*i+1)*time.Second {
 				t.Fatalf("world %d: question %d: %d bytes, %v at %v", seed, i, len(a.text), a.err, a.at)
 			}
 		}

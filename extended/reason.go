@@ -106,7 +106,8 @@ const (
 )
 
 var eventNames = [numEvents]string{
-	"", "connected", "session_changed", "closed_by_peer", "process_ended", "peer_unreachable", "retransmitted", "timed_out", "spurious_time_out", "loss_detected",
+	"", "connected", "session_changed", "closed_by_peer", "process_ended", "peer_unreachable", "retransmitted",
+	"timed_out", "spurious_time_out", "loss_detected",
 	"window_full", "credit_exhausted", "eager_exhausted", "refused", "black_hole",
 }
 

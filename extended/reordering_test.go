@@ -100,16 +100,19 @@ func TestOfferedWindow(t *testing.T) {
 		most   int
 	}{
 		{0, 0, time.Second, shortWindow}, {0, 100, time.Second, shortWindow}, {0, 2000, time.Second, 2000},
-		{0, 1 << 31, time.Second, maxWindow}, {1000, 2000, time.Second, 1000}, {0, 2000, time.Microsecond, shortWindow}, {100, 2000, time.Second, 100},
+		{0, 1 << 31, time.Second, maxWindow}, {1000, 2000, time.Second, 1000}, {0, 2000, time.Microsecond, shortWindow},
+		{100, 2000, time.Second, 100},
 	} {
 		s := meet(t, Config{Window: x.window})
 		s.echo = s.now
 		s.now += x.trip
 		s.ack(1, 65537, 1<<20)
 		h := protocol.ExtHeader{
-			Src: 1, Type: protocol.Ack, Call: protocol.RecvInt, Session: scriptedSession, PeerSession: s.c.session.local, Acknowledged: 1, Length: x.offer,
+			Src: 1, Type: protocol.Ack, Call: protocol.RecvInt, Session: scriptedSession,
+			PeerSession: s.c.session.local, Acknowledged: 1, Length: x.offer,
 		}
-		s.c.Packet(s.now, protocol.AppendExtended(nil, &h, protocol.AppendAck(nil, &protocol.AckInfo{MessageLimit: 65537})), nil)
+		s.c.Packet(s.now, protocol.AppendExtended(nil, &h,
+			protocol.AppendAck(nil, &protocol.AckInfo{MessageLimit: 65537})), nil)
 		if s.c.path.most != x.most {
 			t.Errorf("%+v: at most %d packets in flight", x, s.c.path.most)
 		}

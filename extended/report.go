@@ -18,7 +18,8 @@ type SendState struct {
 func (c *Conn) EachSend(yield func(SendState) bool) {
 	for i := range c.path.shorts.len() {
 		x := c.path.shorts.at(i)
-		w := Wait{ID: shortID, State: Eager, Local: c.cfg.Local, Remote: c.cfg.Remote, Since: x.sent, Length: int64(x.length)}
+		w := Wait{ID: shortID, State: Eager, Local: c.cfg.Local, Remote: c.cfg.Remote, Since: x.sent,
+			Length: int64(x.length)}
 		if !yield(SendState{Wait: w, Comm: x.comm, Tag: x.tag}) {
 			return
 		}

@@ -38,7 +38,8 @@ func (c *Conn) Rest(message Message, ref uint32) bool {
 		return false
 	}
 	m := r.find(message.Number())
-	if m == nil || ref == 0 || ref > refBits || m.accepted || m.asked || m.eager && (!m.complete() || m.length > MaxInline) {
+	if m == nil || ref == 0 || ref > refBits || m.accepted || m.asked ||
+		m.eager && (!m.complete() || m.length > MaxInline) {
 		return false
 	}
 	if m.eager {
@@ -79,7 +80,8 @@ func (c *Conn) Wake(w *Woken) {
 		return
 	}
 	m := r.take()
-	m.number, m.comm, m.tag, m.datatype, m.length, m.since = w.Message.Number(), w.Comm, w.Tag, w.Datatype, w.Length, w.Since
+	m.number, m.comm, m.tag, m.datatype, m.length, m.since = w.Message.Number(), w.Comm, w.Tag, w.Datatype, w.Length,
+		w.Since
 	if ref&eagerBit != 0 {
 		m.eager, m.returned, m.take, m.got = true, true, m.length, m.length
 	}

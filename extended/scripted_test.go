@@ -48,12 +48,15 @@ func (s *scripted) ack(acknowledged, messages, eager uint32, ranges ...protocol.
 	return s.ackAfter(0, acknowledged, messages, eager, ranges...)
 }
 
-func (s *scripted) ackAfter(delay time.Duration, acknowledged, messages, eager uint32, ranges ...protocol.Range) *scripted {
-	h := protocol.ExtHeader{Src: 1, Type: protocol.Ack, Call: protocol.RecvInt, Session: scriptedSession, PeerSession: s.c.session.local, Acknowledged: acknowledged}
+func (s *scripted) ackAfter(delay time.Duration, acknowledged, messages, eager uint32,
+	ranges ...protocol.Range) *scripted {
+	h := protocol.ExtHeader{Src: 1, Type: protocol.Ack, Call: protocol.RecvInt, Session: scriptedSession,
+		PeerSession: s.c.session.local, Acknowledged: acknowledged}
 	if s.echo != 0 {
 		h.Clock = clockAt(s.echo)
 	}
-	payload := protocol.AppendAck(nil, &protocol.AckInfo{MessageLimit: messages, EagerLimit: eager, Delay: delay, Ranges: ranges})
+	payload := protocol.AppendAck(nil,
+		&protocol.AckInfo{MessageLimit: messages, EagerLimit: eager, Delay: delay, Ranges: ranges})
 	s.last = s.c.Packet(s.now, protocol.AppendExtended(nil, &h, payload), nil)
 	if err := s.c.check(); err != nil {
 		s.t.Error(err)
@@ -102,7 +105,8 @@ func request(number, message, length uint32) protocol.ExtHeader {
 
 func eager(number, message, offset, length uint32) protocol.ExtHeader {
 	return protocol.ExtHeader{
-		Type: protocol.Data, Flags: protocol.FlagEager, Number: number, Message: message, Offset: offset, Length: length,
+		Type: protocol.Data, Flags: protocol.FlagEager, Number: number, Message: message, Offset: offset,
+		Length: length,
 	}
 }
 
@@ -113,7 +117,8 @@ func plain(number, message, offset, length uint32) protocol.ExtHeader {
 }
 
 func cleared(number, message, length uint32) protocol.ExtHeader {
-	return protocol.ExtHeader{Type: protocol.ClearToSend, Call: protocol.RecvInt, Number: number, Message: message, Length: length}
+	return protocol.ExtHeader{Type: protocol.ClearToSend, Call: protocol.RecvInt, Number: number, Message: message,
+		Length: length}
 }
 
 func failed(number, message uint32, call protocol.Call, code protocol.ErrorCode) protocol.ExtHeader {

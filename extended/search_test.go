@@ -10,10 +10,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake/schedule"
 )
 
-var searchDepth = flag.Int("search-depth", 2, "how many faults a schedule of the search may have, one less in long exchanges; 3 takes some minutes")
+var searchDepth = flag.Int("search-depth", 2,
+	"how many faults a schedule of the search may have, one less in long exchanges; 3 takes some minutes")
 
 // longExchanges have five to thirty times as many packets as the other ones.
-var longExchanges = []string{"many", "little credit", "numbers go over", "small window", "canceled too late", "rendezvous"}
+var longExchanges = []string{"many", "little credit", "numbers go over", "small window", "canceled too late",
+	"rendezvous"}
 
 // searchedFaults are the possible faults of a packet in a schedule.
 var searchedFaults = [][]fate{

@@ -72,7 +72,8 @@ func (c *Conn) Send(now Instant, op SendOp, acts []Action) []Action {
 	}
 	c.changed = true
 	m := s.allocate()
-	m.op.ID, m.op.Length, m.op.Comm, m.op.Tag, m.op.Datatype, m.op.Sync = op.ID, op.Length, op.Comm, op.Tag, op.Datatype, op.Sync
+	m.op.ID, m.op.Length, m.op.Comm, m.op.Tag, m.op.Datatype, m.op.Sync = op.ID, op.Length, op.Comm, op.Tag,
+		op.Datatype, op.Sync
 	m.op.Partial, m.op.Announce = op.Partial, op.Announce
 	m.since, m.state = now, Queued
 	m.before = s.last

@@ -197,7 +197,8 @@ const (
 // is three time-outs after its last packet, but at least 150 ms, and at most three of the longest time-outs after
 // Close.
 func (c *Conn) LingerUntil() (Instant, bool) {
-	if !c.closed || c.cfg.Reliable || c.session.remote == 0 || c.arrivals.next == c.cfg.firstPacket && !c.arrivals.gaps() {
+	if !c.closed || c.cfg.Reliable || c.session.remote == 0 ||
+		c.arrivals.next == c.cfg.firstPacket && !c.arrivals.gaps() {
 		return 0, false
 	}
 	after := max(lingerTimeOuts*c.path.trip.rto, lingerLeast)

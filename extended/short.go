@@ -87,7 +87,8 @@ func (c *Conn) NextShort(op *SendOp, h *protocol.ShortHeader) (ok bool) {
 	case s.queued != nil, s.eager != nil, f.lost.count > 0, !c.controls.empty(),
 		int32(s.limit-s.number) <= int32(s.reserve()):
 		return false // something else goes first
-	case op.Length > int64(c.cfg.MaxPayload), op.Length > int64(c.cfg.EagerLimit), op.Length > int64(s.eagerLimit-s.eagerSent):
+	case op.Length > int64(c.cfg.MaxPayload), op.Length > int64(c.cfg.EagerLimit),
+		op.Length > int64(s.eagerLimit-s.eagerSent):
 		return false
 	case f.outstanding()+q.count+1 >= c.path.most, f.bytes+q.bytes+op.Length+int64(c.cfg.MaxPayload) > c.path.bytes:
 		return false // the packet that fills the window asks for an ACK (E27)
@@ -171,8 +172,10 @@ func (c *Conn) PacketShort(now Instant, s *protocol.ShortHeader, payload []byte,
 	c.acts, c.changed = acts, true
 	h := &c.parsing
 	*h = protocol.ExtHeader{
-		Dst: c.cfg.Local, Src: c.cfg.Remote, Call: s.Datatype.Send(), Type: protocol.Data, Flags: protocol.FlagEager | protocol.FlagPlain,
-		Number: s.Number, Acknowledged: s.Acknowledged, Message: s.Message, Comm: s.Comm, Tag: s.Tag, Length: uint32(len(payload)),
+		Dst: c.cfg.Local, Src: c.cfg.Remote, Call: s.Datatype.Send(), Type: protocol.Data,
+		Flags:  protocol.FlagEager | protocol.FlagPlain,
+		Number: s.Number, Acknowledged: s.Acknowledged, Message: s.Message, Comm: s.Comm, Tag: s.Tag,
+		Length: uint32(len(payload)),
 	}
 	if s.Sessions == protocol.SessionDigest(c.session.remote, c.session.local) {
 		h.Session, h.PeerSession = c.session.remote, c.session.local
@@ -198,7 +201,8 @@ func (c *Conn) lengthen() {
 		a.Length = int64(x.length)
 		m := s.allocate()
 		m.op = SendOp{ID: shortID | ID(f.next), Length: int64(x.length), Comm: x.comm, Tag: x.tag, Datatype: x.datatype}
-		m.since, m.number, m.state, m.take, m.offset, m.flying, m.out = x.sent, number, Eager, int64(x.length), int64(x.length), 1, true
+		m.since, m.number, m.state, m.take, m.offset, m.flying, m.out = x.sent, number, Eager, int64(x.length),
+			int64(x.length), 1, true
 		s.insert(m)
 		s.begun++
 		s.byID.put(m.op.ID, m)

@@ -59,8 +59,9 @@ func (w *shortEnds) do(i int, acts []Action) {
 			h, p := &a.Header, memoryPacket{payload: payload}
 			if h.Type == protocol.Data && h.Flags&^protocol.FlagPlain == protocol.FlagEager {
 				p.short = protocol.ShortHeader{
-					Sessions: protocol.SessionDigest(h.Session, h.PeerSession), Number: h.Number, Acknowledged: h.Acknowledged,
-					Message: h.Message, Comm: h.Comm, Tag: h.Tag, Datatype: h.Call.Datatype(),
+					Sessions: protocol.SessionDigest(h.Session, h.PeerSession), Number: h.Number,
+					Acknowledged: h.Acknowledged,
+					Message:      h.Message, Comm: h.Comm, Tag: h.Tag, Datatype: h.Call.Datatype(),
 				}
 			} else {
 				p.whole = protocol.AppendExtended(nil, h, payload)
@@ -198,7 +199,8 @@ func TestShortReconnected(t *testing.T) {
 		w.do(i, c.Reconnected(w.now, nil))
 	}
 	for i, kept := range w.kept[0][1:] {
-		if i >= 5 || kept.Kind != Kept || kept.ID != w.kept[0][1].ID+ID(i) || kept.Length != 4 || kept.Offset != int64(4*(5-i)) {
+		if i >= 5 || kept.Kind != Kept || kept.ID != w.kept[0][1].ID+ID(i) || kept.Length != 4 ||
+			kept.Offset != int64(4*(5-i)) {
 			t.Errorf("%d: %+v", i, kept)
 		}
 	}
@@ -262,7 +264,8 @@ func TestShortUnexpected(t *testing.T) {
 // TestShortLimits: without credit or window there is no short header.
 func TestShortLimits(t *testing.T) {
 	for name, cfg := range map[string]Config{
-		"messages": {Messages: 10}, "bytes": {EagerBytes: 100, EagerLimit: 100}, "window": {Window: 8}, "in flight": {WindowBytes: 1500},
+		"messages": {Messages: 10}, "bytes": {EagerBytes: 100, EagerLimit: 100}, "window": {Window: 8},
+		"in flight": {WindowBytes: 1500},
 	} {
 		w := newShortEnds(t, cfg)
 		var h protocol.ShortHeader

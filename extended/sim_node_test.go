@@ -264,12 +264,14 @@ func (n *node) carryOut(a *Action) {
 				w.fail("%d: send %d was not Buffered", n.rank, a.ID)
 			}
 			if s.op.Partial && a.Offset+a.Length > s.ready {
-				w.fail("%d: Transmit of %d bytes of send %d, of which there are %d", n.rank, a.Offset+a.Length, a.ID, s.ready)
+				w.fail("%d: Transmit of %d bytes of send %d, of which there are %d", n.rank, a.Offset+a.Length, a.ID,
+					s.ready)
 			}
 			s.started = true
 			payload = s.data[a.Offset : a.Offset+a.Length]
 		}
-		if b := protocol.AppendExtended(nil, &a.Header, payload); w.mtu == 0 || len(b) <= w.mtu || a.Kind == Transmit && len(payload) > n.conn.Payload() {
+		if b := protocol.AppendExtended(nil, &a.Header, payload); w.mtu == 0 || len(b) <= w.mtu ||
+			a.Kind == Transmit && len(payload) > n.conn.Payload() {
 			w.transmit(n.rank, b)
 		}
 	case AskLink:
@@ -295,7 +297,8 @@ func (n *node) carryOut(a *Action) {
 			}
 		}
 	case Open:
-		w.print("%d   Open message %d: %d bytes, tag=%d comm=%d%s", n.rank, a.Message.Number(), a.Length, a.Tag, a.Comm, iff(a.Eager, ", eager"))
+		w.print("%d   Open message %d: %d bytes, tag=%d comm=%d%s", n.rank, a.Message.Number(), a.Length, a.Tag, a.Comm,
+			iff(a.Eager, ", eager"))
 		n.open(a)
 	case Copy, Arrived, Lost:
 		n.progress(a)
@@ -420,7 +423,8 @@ func intact(r *simRecv, data []byte) error {
 	case r.message.lost != nil:
 		return r.message.lost
 	case !bytes.Equal(r.data(), data[:min(int64(len(data)), r.room)]):
-		return fmt.Errorf("the message of tag %d, %d bytes, is not what was sent, %d bytes", r.tag, len(r.data()), len(data))
+		return fmt.Errorf("the message of tag %d, %d bytes, is not what was sent, %d bytes", r.tag, len(r.data()),
+			len(data))
 	}
 	return nil
 }

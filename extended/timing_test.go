@@ -62,7 +62,8 @@ func TestWhichTransmissionArrived(t *testing.T) {
 		s.echo = sent[x.echo]
 		s.ack(3, 65537, 1<<20)
 		got := s.c.Stats()
-		if got.ToRetransmit != x.lost || got.TimeOuts != 1 || got.Events[Spurious] != uint64(x.spurious) || got.Window != x.window {
+		if got.ToRetransmit != x.lost || got.TimeOuts != 1 || got.Events[Spurious] != uint64(x.spurious) ||
+			got.Window != x.window {
 			t.Errorf("%s: %d packets are declared lost, %d of %d time-outs were spurious, the window is %d",
 				x.what, got.ToRetransmit, got.Events[Spurious], got.TimeOuts, got.Window)
 		}
@@ -101,7 +102,8 @@ func TestHeldUpProgramAsksFirst(t *testing.T) {
 				}
 			}
 			if want := round == 3; declaredUnreachable > 0 != want || asked > 0 == want {
-				t.Errorf("%s: round %d: %d packets, peer declared unreachable %d times", name, round, asked, declaredUnreachable)
+				t.Errorf("%s: round %d: %d packets, peer declared unreachable %d times", name, round, asked,
+					declaredUnreachable)
 			}
 			at, ok := s.c.Deadline()
 			if ok != (round < 3) || ok && at <= s.now {
@@ -131,8 +133,10 @@ func TestConfigIsCompleted(t *testing.T) {
 	if got != want {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}
-	if got := New(Config{}).Config(); got.Timing != DefaultTiming(false) || got.MaxPayload != 1336 || got.EagerLimit != 65536 ||
-		got.Messages != 65536 || got.EagerBytes != 1<<20 || got.Window != maxWindow || got.WindowBytes != 4<<20 || got.HeaderChecksum || got.MaxLength != 1<<32-1 {
+	if got := New(Config{}).Config(); got.Timing != DefaultTiming(false) || got.MaxPayload != 1336 ||
+		got.EagerLimit != 65536 ||
+		got.Messages != 65536 || got.EagerBytes != 1<<20 || got.Window != maxWindow || got.WindowBytes != 4<<20 ||
+		got.HeaderChecksum || got.MaxLength != 1<<32-1 {
 		t.Errorf("the defaults are %+v", got)
 	}
 }
@@ -143,7 +147,8 @@ func TestInvalidSends(t *testing.T) {
 	for name, op := range map[string]SendOp{
 		"length": {ID: 1, Length: 1 << 32}, "negative": {ID: 1, Length: -1}, "tag": {ID: 1, Tag: 1 << 31},
 	} {
-		if s.last = s.c.Send(s.now, op, nil); len(s.last) != 1 || s.last[0].Kind != SendDone || s.last[0].Err != ErrInvalid {
+		if s.last = s.c.Send(s.now, op, nil); len(s.last) != 1 || s.last[0].Kind != SendDone ||
+			s.last[0].Err != ErrInvalid {
 			t.Errorf("%s: %+v", name, s.last)
 		}
 	}
@@ -151,7 +156,8 @@ func TestInvalidSends(t *testing.T) {
 		t.Error("busy")
 	}
 	s.send(1, 1)
-	if s.last = s.c.Send(s.now, SendOp{ID: 1}, nil); len(s.last) != 1 || s.last[0].Err != ErrInvalid || s.c.check() != nil {
+	if s.last = s.c.Send(s.now, SendOp{ID: 1}, nil); len(s.last) != 1 || s.last[0].Err != ErrInvalid ||
+		s.c.check() != nil {
 		t.Errorf("an ID twice: %+v", s.last)
 	}
 }

@@ -84,7 +84,8 @@ func TestWindowBytesLetsAnswersPass(t *testing.T) {
 
 // E26: large packets are acknowledged by bytes.
 func TestAcknowledgedByBytes(t *testing.T) {
-	for _, x := range []struct{ payload, packets int }{{1336, 16}, {8192, 16}, {32768, 16}, {32769, 16}, {40000, 14}, {65427, 9}} {
+	for _, x := range []struct{ payload, packets int }{{1336, 16}, {8192, 16}, {32768, 16}, {32769, 16}, {40000, 14},
+		{65427, 9}} {
 		s := meet(t, Config{EagerBytes: 1 << 30, EagerLimit: 1 << 24})
 		for n := range 2 * x.packets {
 			s.put(eager(uint32(n+1), 1, uint32(n*x.payload), 1<<24), x.payload).flush()
@@ -178,7 +179,8 @@ func TestPingPongNeedsNoAcks(t *testing.T) {
 
 // A packet that is retransmitted more often than its counter can count remains a retransmitted one.
 func TestRetransmissionsDoNotWrapAround(t *testing.T) {
-	s := meet(t, Config{Timing: Timing{UnreachableAfter: 0, InitialRTO: 1, MinRTO: 1, MaxRTO: 1, AckDelay: 1, HelloFirst: 1, HelloMax: 1}})
+	s := meet(t, Config{Timing: Timing{UnreachableAfter: 0, InitialRTO: 1, MinRTO: 1, MaxRTO: 1, AckDelay: 1,
+		HelloFirst: 1, HelloMax: 1}})
 	s.echo = s.now - time.Millisecond
 	s.ack(1, 65537, 1<<20).flush() // the round trip is known
 	s.send(1, 8)

@@ -133,7 +133,8 @@ func (tr *traffic) check() error {
 				continue
 			case errors.Is(s.err, ErrAborted):
 				if r := tr.recvs[tag][i]; r.message == nil || !errors.Is(r.message.lost, ErrAborted) {
-					bad = append(bad, fmt.Errorf("receive %d of tag %d: its message was aborted, and it does not know", i, tag))
+					bad = append(bad, fmt.Errorf("receive %d of tag %d: its message was aborted, and it does not know",
+						i, tag))
 				}
 				i++
 				continue
@@ -214,7 +215,8 @@ func TestWorld(t *testing.T) {
 		ratio := float64(w.sent[0]+w.sent[1]) / bound
 		most = max(most, ratio)
 		if ratio > 6 {
-			t.Errorf("world %d: %d packets where %.0f do, %+v, %+v", seed, w.sent[0]+w.sent[1], bound, w.nodes[0].cfg, wt)
+			t.Errorf("world %d: %d packets where %.0f do, %+v, %+v", seed, w.sent[0]+w.sent[1], bound, w.nodes[0].cfg,
+				wt)
 		}
 	}
 	t.Logf("at most %.2f times the packets that it takes", most)

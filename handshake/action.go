@@ -188,8 +188,10 @@ const (
 
 var eventNames = [numEvents]string{
 	"", "retransmitted", "reacked", "crossed", "request_taken_as_ack",
-	"stale_clear_used", "request_was_duplicate", "clear_was_duplicate", "started_over", "request_retransmitted", "padding", "delivered_duplicate",
-	"early_data", "early_ack", "clear_after_done", "second_data", "repeated_content", "resumed", "would_wedge_fpga", "withdrawn",
+	"stale_clear_used", "request_was_duplicate", "clear_was_duplicate", "started_over", "request_retransmitted",
+	"padding", "delivered_duplicate",
+	"early_data", "early_ack", "clear_after_done", "second_data", "repeated_content", "resumed", "would_wedge_fpga",
+	"withdrawn",
 }
 
 // NumEvents is the number of Events, for tables indexed by them.

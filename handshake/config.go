@@ -94,7 +94,8 @@ func CPUPeer() Rules {
 
 // asksWithin returns the time during which a peer without DATA retransmits CLEAR_TO_SEND.
 func (r *Rules) asksWithin() time.Duration {
-	return deployedRetransmissions*r.RetransmitsClear + deployedRetransmissions*(deployedRetransmissions-1)/2*deployedStep
+	return deployedRetransmissions*r.RetransmitsClear +
+		deployedRetransmissions*(deployedRetransmissions-1)/2*deployedStep
 }
 
 // SoftwarePeer returns the Rules of another zrlmpid.
@@ -174,7 +175,8 @@ func DeployedCPU() Timing {
 
 // DeployedFPGA returns the time-outs of the deployed MPE of the given rank.
 func DeployedFPGA(rank uint32) Timing {
-	b := Backoff{First: deployedFirst + time.Duration(rank)*fpgaPerRank, Step: deployedStep, Retransmissions: deployedRetransmissions}
+	b := Backoff{First: deployedFirst + time.Duration(rank)*fpgaPerRank, Step: deployedStep,
+		Retransmissions: deployedRetransmissions}
 	ack := b
 	ack.First *= 2
 	return Timing{Clear: b, Ack: ack, Data: b, FragmentGap: deployedFirst / 2}

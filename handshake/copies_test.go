@@ -160,40 +160,44 @@ func TestCopies(t *testing.T) {
 				for _, echo := range []bool{false, true} {
 					for _, jitter := range []time.Duration{0, 15 * time.Microsecond} {
 						for _, late := range []time.Duration{8 * ms, 300 * ms} {
-							t.Run(fmt.Sprintf("%s/%d words/echo %v/jitter %v/late %v", kind, words, echo, jitter, late), func(t *testing.T) {
-								t.Parallel()
-								n := *copiedMessages
-								s := newStream(kind, words, n, echo, func(i int) []byte { return pattern(words, uint32(i+1)) })
-								s.w.fault = s.copying(rand.New(rand.NewPCG(uint64(words), 1)), 10, 0, late, jitter)
-								s.w.run(time.Duration(n) * 200 * ms)
-								intact, wrong, silent, failed, first := s.verdict()
-								if silent > 0 {
-									t.Errorf("%d of %d wrong messages are not reported: %s; %v", silent, wrong, first, s.host.notes)
-								}
-								if jitter == 0 && words <= 346 && wrong > 1 { // one of the first eight messages
-									t.Errorf("%d wrong messages; %v", wrong, s.host.notes)
-								}
-								if kind == "fpga" && !echo && s.host.notes[handshake.RepeatedContent] > n/10 {
-									t.Errorf("%d repeated", s.host.notes[handshake.RepeatedContent])
-								}
-								for i, op := range s.sent {
-									if g := s.got[i](); op.done && op.err == nil && !bytes.Equal(g.data, op.buf) {
-										t.Fatalf("send %d succeeded, and the node has other words", i)
+							t.Run(fmt.Sprintf("%s/%d words/echo %v/jitter %v/late %v", kind, words, echo, jitter, late),
+								func(t *testing.T) {
+									t.Parallel()
+									n := *copiedMessages
+									s := newStream(kind, words, n, echo,
+										func(i int) []byte { return pattern(words, uint32(i+1)) })
+									s.w.fault = s.copying(rand.New(rand.NewPCG(uint64(words), 1)), 10, 0, late, jitter)
+									s.w.run(time.Duration(n) * 200 * ms)
+									intact, wrong, silent, failed, first := s.verdict()
+									if silent > 0 {
+										t.Errorf("%d of %d wrong messages are not reported: %s; %v", silent, wrong,
+											first, s.host.notes)
 									}
-								}
-								mu.Lock()
-								defer mu.Unlock()
-								for i, v := range []int{intact, wrong, silent, failed, s.copies} {
-									total[i] += v
-								}
-							})
+									if jitter == 0 && words <= 346 && wrong > 1 { // one of the first eight messages
+										t.Errorf("%d wrong messages; %v", wrong, s.host.notes)
+									}
+									if kind == "fpga" && !echo && s.host.notes[handshake.RepeatedContent] > n/10 {
+										t.Errorf("%d repeated", s.host.notes[handshake.RepeatedContent])
+									}
+									for i, op := range s.sent {
+										if g := s.got[i](); op.done && op.err == nil && !bytes.Equal(g.data, op.buf) {
+											t.Fatalf("send %d succeeded, and the node has other words", i)
+										}
+									}
+									mu.Lock()
+									defer mu.Unlock()
+									for i, v := range []int{intact, wrong, silent, failed, s.copies} {
+										total[i] += v
+									}
+								})
 						}
 					}
 				}
 			}
 		}
 	})
-	t.Logf("%d messages intact, %d wrong, %d of them not reported, %d failed; %d copies", total[0], total[1], total[2], total[3], total[4])
+	t.Logf("%d messages intact, %d wrong, %d of them not reported, %d failed; %d copies", total[0], total[1], total[2],
+		total[3], total[4])
 }
 
 // TestEqualMessagesUnderLoss: a program may send the same message again. None is dropped for that, and few are held

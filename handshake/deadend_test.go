@@ -32,7 +32,8 @@ func TestDeadEndOfAnFPGA(t *testing.T) {
 		b.postSend(pattern(1, 2))
 		b.at(time.Minute).sends()
 		first := b.rank.sends[0].err
-		if !errors.Is(first, handshake.ErrPartial) || errors.Is(first, handshake.ErrDeadEnd) || !strings.Contains(first.Error(), `run "zrlctl reset 1 --from 0"`) {
+		if !errors.Is(first, handshake.ErrPartial) || errors.Is(first, handshake.ErrDeadEnd) ||
+			!strings.Contains(first.Error(), `run "zrlctl reset 1 --from 0"`) {
 			t.Fatal(first)
 		}
 		if len(b.ends) != 1 || b.ends[0] != error(b.pair.DeadEnd()) {
@@ -88,7 +89,8 @@ func TestDeadEndForgetsRequests(t *testing.T) {
 
 // A deployed node whose DATA does not arrive is in a dead end if it is known to be in that send.
 func TestDeadEndOfASender(t *testing.T) {
-	all := cut(0, protocol.Header{Dst: 0, Src: 1, Size: 1000, Call: sInt, Type: dat}, pattern(1000, 1), protocol.CPUShape())
+	all := cut(0, protocol.Header{Dst: 0, Src: 1, Size: 1000, Call: sInt, Type: dat}, pattern(1000, 1),
+		protocol.CPUShape())
 	for _, tt := range []struct {
 		name string
 		peer handshake.Rules
@@ -96,10 +98,12 @@ func TestDeadEndOfASender(t *testing.T) {
 		dead bool
 	}{
 		{"an FPGA that asked once", handshake.FPGAPeer(1), func(*bench) {}, false},
-		{"and whose request was duplicated", handshake.FPGAPeer(1), func(b *bench) { b.at(60*ms).gets(sreq, sInt, nil) }, false},
+		{"and whose request was duplicated", handshake.FPGAPeer(1),
+			func(b *bench) { b.at(60*ms).gets(sreq, sInt, nil) }, false},
 		{"that asked twice", handshake.FPGAPeer(1), func(b *bench) { b.at(112*ms).gets(sreq, sInt, nil) }, true},
 		{"that began to send", handshake.FPGAPeer(1), func(b *bench) { b.raw(all[0]).raw(all[1]) }, true},
-		{"and whose message was started over", handshake.FPGAPeer(1), func(b *bench) { b.raw(all[0]).at(time.Second).raw(all[2]) }, true},
+		{"and whose message was started over", handshake.FPGAPeer(1),
+			func(b *bench) { b.raw(all[0]).at(time.Second).raw(all[2]) }, true},
 		{"a CPU program that began to send", handshake.CPUPeer(), func(b *bench) { b.raw(all[0]) }, true},
 		{"a zrlmpid that began to send", handshake.SoftwarePeer(), func(b *bench) { b.raw(all[0]) }, false},
 	} {
@@ -251,7 +255,8 @@ func TestResetInMidMessage(t *testing.T) {
 	b = newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	b.postRecv(1000)
 	b.at(0).gets(sreq, sInt, nil)
-	b.raw(cut(0, protocol.Header{Dst: 0, Src: 1, Size: 1000, Call: sInt, Type: dat}, pattern(1000, 1), protocol.CPUShape())[0])
+	b.raw(cut(0, protocol.Header{Dst: 0, Src: 1, Size: 1000, Call: sInt, Type: dat}, pattern(1000, 1),
+		protocol.CPUShape())[0])
 	b.pair.Reset()
 	b.at(time.Minute)
 	if b.recvs[0].err == nil || b.pair.DeadEnd() != nil {

@@ -155,7 +155,8 @@ type script struct {
 
 func newScript(t *testing.T, text string) *script {
 	words := strings.Fields(text)
-	rules := map[string]handshake.Rules{"fpga": handshake.FPGAPeer(1), "limited": handshake.FPGAPeer(1), "cpu": handshake.CPUPeer()}[words[0]]
+	rules := map[string]handshake.Rules{"fpga": handshake.FPGAPeer(1), "limited": handshake.FPGAPeer(1),
+		"cpu": handshake.CPUPeer()}[words[0]]
 	cfg := hostTo(1, rules)
 	cfg.MaxWords = 1 << 20
 	cfg.Reliable = words[0] == "tcp"
@@ -192,7 +193,8 @@ func (s *script) step() (acts []handshake.Action) {
 		one = pattern(2, 2)[4:]
 	}
 	packet := func(typ protocol.Type, c protocol.Call, size uint32, payload []byte) {
-		b := append(protocol.CloudFPGA.Append(nil, protocol.Header{Src: 1, Call: call(c), Type: typ, Size: size}), payload...)
+		b := append(protocol.CloudFPGA.Append(nil, protocol.Header{Src: 1, Call: call(c), Type: typ, Size: size}),
+			payload...)
 		if s.tcp {
 			acts = p.Header(s.now, b[:protocol.HeaderLen], acts)
 			if len(payload) > 0 {

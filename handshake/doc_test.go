@@ -109,7 +109,8 @@ func TestDocumentNamesTestsThatExist(t *testing.T) {
 		}
 		numbers[n] = true
 		// The row of its trap names the test.
-		if r := rows(text, `\*\*Trap `+strconv.Itoa(n)+`\*\*`); len(r) != 1 || !strings.Contains(strings.Join(r[0], " "), name) {
+		if r := rows(text, `\*\*Trap `+strconv.Itoa(n)+`\*\*`); len(r) != 1 ||
+			!strings.Contains(strings.Join(r[0], " "), name) {
 			t.Errorf("%s does not stand in the row of trap %d", name, n)
 		}
 	}

@@ -108,7 +108,8 @@ func (w Wait) Describe(now Instant) string {
 		s += fmt.Sprintf(" (%d of %d bytes have arrived)", w.Got, int64(w.Words)*protocol.WordLen)
 	}
 	if w.HasDeferred {
-		s += fmt.Sprintf("; rank %d asks to send with %v, which the posted receive does not match", w.Remote, w.Deferred)
+		s += fmt.Sprintf("; rank %d asks to send with %v, which the posted receive does not match", w.Remote,
+			w.Deferred)
 	}
 	return s
 }
@@ -165,7 +166,8 @@ func (e *TimeoutError) Error() string {
 		s += fmt.Sprintf(": %d of %d bytes had arrived", e.Got, int64(e.Words)*protocol.WordLen)
 	}
 	if e.DeadEnd {
-		return s + fmt.Sprintf(": it is in a send whose DATA has not arrived, and waits forever. Restart its role or program, %s", resetStep(e.Local, e.Remote))
+		return s + fmt.Sprintf(": it is in a send whose DATA has not arrived, and waits forever. Restart its role or "+
+			"program, %s", resetStep(e.Local, e.Remote))
 	}
 	if e.Unheard {
 		s += ", from which no packet has ever come"
@@ -177,9 +179,12 @@ func (e *TimeoutError) Error() string {
 		if !e.Silent {
 			return s + fmt.Sprintf(": the message may or may not have arrived, or rank %d was restarted", e.Remote)
 		}
-		s += fmt.Sprintf(": the message has probably arrived and only its ACK was lost, as an FPGA asks up to three times for DATA that it lacks, and rank %d asks no more, or rank %d was restarted: an FPGA that was reset is silent, too", e.Remote, e.Remote)
+		s += fmt.Sprintf(": the message has probably arrived and only its ACK was lost, as an FPGA asks up to three "+
+			"times for DATA that it lacks, and rank %d asks no more, or rank %d was restarted: an FPGA that was "+
+			"reset is silent, too", e.Remote, e.Remote)
 	case WaitData:
-		s += fmt.Sprintf(": it asked to send, was cleared, and then sent nothing. If the SEND_REQUEST was a late duplicate, rank %d is in no send; if it is an FPGA and does not go on, restart its role", e.Remote)
+		s += fmt.Sprintf(": it asked to send, was cleared, and then sent nothing. If the SEND_REQUEST was a late "+
+			"duplicate, rank %d is in no send; if it is an FPGA and does not go on, restart its role", e.Remote)
 	}
 	return s
 }
@@ -207,17 +212,21 @@ type PartialError struct {
 
 // Error describes the failure and the choices of the user.
 func (e *PartialError) Error() string {
-	s := fmt.Sprintf("rank %d did not acknowledge %d words in %d datagrams within %s", e.Remote, e.Words, e.Datagrams, Round(e.Elapsed))
+	s := fmt.Sprintf("rank %d did not acknowledge %d words in %d datagrams within %s", e.Remote, e.Words, e.Datagrams,
+		Round(e.Elapsed))
 	switch {
 	case e.FPGA:
-		return s + " and did not ask for them again. Unless it was restarted, it may be in the middle of them: an FPGA that lost a datagram stores a retransmission as data, so there is none. Restart the FPGA's role, " + resetStep(e.Local, e.Remote) +
+		return s + " and did not ask for them again. Unless it was restarted, it may be in the middle of them: an " +
+			"FPGA that lost a datagram stores a retransmission as data, so there is none. Restart the FPGA's role, " +
+			resetStep(e.Local, e.Remote) +
 			"; to avoid it, send messages of up to 346 words, which are retransmitted safely, pace more, or set on_partial: retransmit"
 	case e.Doubtful:
 		s += ", and whether it asked for them again or for the next message cannot be known"
 	default:
 		s += " and did not ask for them again"
 	}
-	return s + ": it may have all of them, or wait for the rest forever. If its program does not go on, restart it, " + resetStep(e.Local, e.Remote)
+	return s + ": it may have all of them, or wait for the rest forever. If its program does not go on, restart it, " +
+		resetStep(e.Local, e.Remote)
 }
 
 // Is reports whether target is ErrPartial.
@@ -232,7 +241,8 @@ type TruncatedError struct {
 
 // Error returns both sizes.
 func (e *TruncatedError) Error() string {
-	return fmt.Sprintf("rank %d sent %d words, but the posted buffer holds %d: the rest was dropped", e.Remote, e.Sent, e.Posted)
+	return fmt.Sprintf("rank %d sent %d words, but the posted buffer holds %d: the rest was dropped", e.Remote, e.Sent,
+		e.Posted)
 }
 
 // Is reports whether target is ErrTruncated.

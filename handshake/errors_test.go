@@ -28,7 +28,8 @@ func TestStateText(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"state":"WAIT_BARRIER","for":"NACK"}`), &out); err != nil || out != (wait{}) {
 		t.Errorf("%+v, %v", out, err)
 	}
-	if text, err := json.Marshal(wait{State: WaitData, For: protocol.Data}); err != nil || string(text) != `{"state":"WAIT_DATA","for":"DATA"}` {
+	if text, err := json.Marshal(wait{State: WaitData, For: protocol.Data}); err != nil ||
+		string(text) != `{"state":"WAIT_DATA","for":"DATA"}` {
 		t.Errorf("%s, %v", text, err)
 	}
 }

@@ -30,7 +30,8 @@ var (
 var faultSizes = []struct {
 	datagrams, words int
 	full             bool
-}{{1, 300, false}, {3, 900, false}, {3, 1054, true}, {15, 5200, false}, {15, 5302, true}, {50, 17500, false}, {50, 17692, true}}
+}{{1, 300, false}, {3, 900, false}, {3, 1054, true}, {15, 5200, false}, {15, 5302, true}, {50, 17500, false},
+	{50, 17692, true}}
 
 // faultKind is a fault of one datagram, for one world.
 type faultKind struct {
@@ -44,10 +45,12 @@ type faultKind struct {
 func faultKinds() []faultKind {
 	kinds := []faultKind{{name: "lost"}, {name: "swapped", fate: []time.Duration{swapped}}}
 	for _, d := range []int{0, 5, 30, 150, 250} {
-		kinds = append(kinds, faultKind{name: fmt.Sprintf("duplicated_%d", d), fate: []time.Duration{0, time.Duration(d) * ms}})
+		kinds = append(kinds, faultKind{name: fmt.Sprintf("duplicated_%d", d),
+			fate: []time.Duration{0, time.Duration(d) * ms}})
 	}
 	for _, d := range []int{30, 100, 150, 300} {
-		kinds = append(kinds, faultKind{name: fmt.Sprintf("delayed_%d", d), fate: []time.Duration{time.Duration(d) * ms}})
+		kinds = append(kinds, faultKind{name: fmt.Sprintf("delayed_%d", d),
+			fate: []time.Duration{time.Duration(d) * ms}})
 	}
 	for _, d := range []int{30, 150, 300} {
 		kinds = append(kinds, faultKind{name: fmt.Sprintf("held_%d", d), holds: time.Duration(d) * ms})
@@ -205,14 +208,16 @@ func TestFaults(t *testing.T) {
 						sc := newScenario(pr, size.words)
 						sc.run(func(w *world) fault { return faultOf(w, side, nth, k) }, st)
 						o, why := sc.outcome()
-						cell := fmt.Sprintf("%-16s %-10s %-14s %s", pr.name, sizeName(size.datagrams, size.full), place(side, nth, size.datagrams), k.name)
+						cell := fmt.Sprintf("%-16s %-10s %-14s %s", pr.name, sizeName(size.datagrams, size.full),
+							place(side, nth, size.datagrams), k.name)
 						mu.Lock()
 						counts := seen[cell]
 						counts[o]++
 						seen[cell] = counts
 						mu.Unlock()
 						if o == believed && !hiddenFaults[cell] && !*updateFaults {
-							t.Errorf("%s: %d words, datagram %d of side %d, stall %v: %s\n%s", cell, size.words, nth, side, st, why, sc.transcript())
+							t.Errorf("%s: %d words, datagram %d of side %d, stall %v: %s\n%s", cell, size.words, nth,
+								side, st, why, sc.transcript())
 						}
 					})
 				}
@@ -228,7 +233,8 @@ func TestFaults(t *testing.T) {
 			sum[i] += n
 		}
 	}
-	t.Logf("%d cases: %d intact, %d failed with an error at our side, %d that the wire does not show", sum[0]+sum[1]+sum[2], sum[0], sum[1], sum[2])
+	t.Logf("%d cases: %d intact, %d failed with an error at our side, %d that the wire does not show",
+		sum[0]+sum[1]+sum[2], sum[0], sum[1], sum[2])
 }
 
 // eachFault calls f for every datagram of a message, kind of fault and stall. Of the cases with a stall it runs a
@@ -355,13 +361,16 @@ func (sc *scenario) outcome() (o outcome, why string) {
 		switch {
 		case same && s.done && s.err == nil:
 		case sender.ours && s.done && s.err == nil && !same:
-			return believed, fmt.Sprintf("message %d: the send succeeded; receive done %v, error %v, intact %v", i, r.done, r.err, same)
+			return believed, fmt.Sprintf("message %d: the send succeeded; receive done %v, error %v, intact %v", i,
+				r.done, r.err, same)
 		case sender.ours && s.err != nil: // a flawed receiver may accept the message nevertheless
 		case r.done && r.err == nil && !same:
-			return believed, fmt.Sprintf("message %d was delivered, but not intact; send done %v, error %v", i, s.done, s.err)
+			return believed, fmt.Sprintf("message %d was delivered, but not intact; send done %v, error %v", i, s.done,
+				s.err)
 		case reported:
 		case !s.done || !r.done:
-			return believed, fmt.Sprintf("message %d: send done %v, receive done %v, without an error", i, s.done, r.done)
+			return believed, fmt.Sprintf("message %d: send done %v, receive done %v, without an error", i, s.done,
+				r.done)
 		}
 	}
 	for _, p := range sc.ends {

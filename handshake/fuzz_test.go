@@ -32,12 +32,16 @@ const (
 )
 
 func fuzzConfigs(local, remote uint32) []handshake.Config {
-	v09 := handshake.Config{Local: local, Remote: remote, Profile: protocol.V09, Timing: handshake.DefaultTiming(handshake.Rules{})}
-	fpgaPeer := handshake.Config{Local: local, Remote: remote, Peer: handshake.FPGAPeer(remote), Timing: handshake.DefaultTiming(handshake.FPGAPeer(remote))}
+	v09 := handshake.Config{Local: local, Remote: remote, Profile: protocol.V09,
+		Timing: handshake.DefaultTiming(handshake.Rules{})}
+	fpgaPeer := handshake.Config{Local: local, Remote: remote, Peer: handshake.FPGAPeer(remote),
+		Timing: handshake.DefaultTiming(handshake.FPGAPeer(remote))}
 	rto := fpgaPeer
 	rto.OnPartial = handshake.RetransmitPartial
-	cpuPeer := handshake.Config{Local: local, Remote: remote, Peer: handshake.CPUPeer(), Timing: handshake.DefaultTiming(handshake.CPUPeer())}
-	stream := handshake.Config{Local: local, Remote: remote, Reliable: true, Timing: handshake.DefaultTiming(handshake.Rules{})}
+	cpuPeer := handshake.Config{Local: local, Remote: remote, Peer: handshake.CPUPeer(),
+		Timing: handshake.DefaultTiming(handshake.CPUPeer())}
+	stream := handshake.Config{Local: local, Remote: remote, Reliable: true,
+		Timing: handshake.DefaultTiming(handshake.Rules{})}
 	return []handshake.Config{fpgaPeer, cpuPeer, standIn(local, remote), v09, rto, stream}
 }
 
@@ -187,7 +191,8 @@ func (c *checker) check(acts []handshake.Action) {
 			}
 		case handshake.Copy:
 			if a.ID != c.recvs || a.Offset < 0 || a.Offset+int64(len(a.Payload)) > int64(c.recvWords)*4 {
-				c.t.Fatalf("copies %d bytes to %d of message %d; %d of %d words is posted", len(a.Payload), a.Offset, a.ID, c.recvs, c.recvWords)
+				c.t.Fatalf("copies %d bytes to %d of message %d; %d of %d words is posted", len(a.Payload), a.Offset,
+					a.ID, c.recvs, c.recvWords)
 			}
 			if a.Offset == 0 {
 				c.copied = 0
@@ -209,7 +214,8 @@ func (c *checker) check(acts []handshake.Action) {
 			c.recvs = 0
 		case handshake.Repost:
 			if a.ID != c.recvs || c.copied != 0 {
-				c.t.Fatalf("message %d is to be posted again, but %d is posted, and %d bytes of it were copied", a.ID, c.recvs, c.copied)
+				c.t.Fatalf("message %d is to be posted again, but %d is posted, and %d bytes of it were copied", a.ID,
+					c.recvs, c.copied)
 			}
 			c.recvs = 0
 		case handshake.SendDone:

@@ -50,7 +50,8 @@ func TestLingerUntil(t *testing.T) {
 		{"retransmitted once", software, again(100), (100 + 1100 + 50) * ms},
 		{"retransmitted twice", software, again(100, 1200), (1200 + 2100 + 50) * ms},
 		{"retransmitted as often as it is", software, again(100, 1200, 3300), 0},
-		{"the peer asks for the next message", software, func(b *bench) { received(b); b.at(1*ms).gets(sreq, sInt, nil) }, 0},
+		{"the peer asks for the next message", software,
+			func(b *bench) { received(b); b.at(1*ms).gets(sreq, sInt, nil) }, 0},
 		{"an FPGA has received since, so it is in no send", fpga, func(b *bench) {
 			received(b)
 			b.postSend(pattern(10, 2))

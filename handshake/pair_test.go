@@ -69,7 +69,8 @@ func TestFragmentsAreCountedInBytes(t *testing.T) {
 	for _, words := range []int{347, 348, 1055, 1056} {
 		data := pattern(words, 1)
 		h := protocol.Header{Dst: 0, Src: 1, Size: uint32(words), Call: sInt, Type: dat}
-		for _, shape := range []protocol.Shape{protocol.CPUShape(), protocol.FPGAShape(true), protocol.FPGAShape(false)} {
+		for _, shape := range []protocol.Shape{protocol.CPUShape(), protocol.FPGAShape(true),
+			protocol.FPGAShape(false)} {
 			b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 			op := b.postRecv(words)
 			b.at(0).gets(sreq, sInt, nil)
@@ -90,7 +91,8 @@ func TestLostDatagramIsNoMalformedPacket(t *testing.T) {
 	for _, words := range []int{347, 348, 701, 1000, 1055, 1056} {
 		data := pattern(words, 1)
 		h := protocol.Header{Dst: 0, Src: 1, Size: uint32(words), Call: sInt, Type: dat}
-		for _, shape := range []protocol.Shape{protocol.CPUShape(), protocol.FPGAShape(true), protocol.FPGAShape(false)} {
+		for _, shape := range []protocol.Shape{protocol.CPUShape(), protocol.FPGAShape(true),
+			protocol.FPGAShape(false)} {
 			datagrams := cut(0, h, data, shape)
 			for lost := range len(datagrams) {
 				b := newBench(t, hostTo(1, handshake.CPUPeer()))
@@ -101,7 +103,8 @@ func TestLostDatagramIsNoMalformedPacket(t *testing.T) {
 						b.raw(d)
 					}
 				}
-				for _, r := range []handshake.Reason{handshake.ReasonShort, handshake.ReasonStartMark, handshake.ReasonLength} {
+				for _, r := range []handshake.Reason{handshake.ReasonShort, handshake.ReasonStartMark,
+					handshake.ReasonLength} {
 					if b.drops[r] > 0 {
 						t.Errorf("%d words cut by %+v without datagram %d: dropped %v", words, shape, lost, b.drops)
 					}
@@ -111,7 +114,8 @@ func TestLostDatagramIsNoMalformedPacket(t *testing.T) {
 					b.raw(d)
 				}
 				if !bytes.Equal(op.data, data) {
-					t.Errorf("%d words cut by %+v without datagram %d, and retransmitted: %v", words, shape, lost, op.err)
+					t.Errorf("%d words cut by %+v without datagram %d, and retransmitted: %v", words, shape, lost,
+						op.err)
 				}
 			}
 		}
@@ -155,7 +159,8 @@ func TestBadDataDoesNotHarmTheMessage(t *testing.T) {
 // As of its beginning, the text of a wait has no age.
 func TestDescribe(t *testing.T) {
 	held := handshake.Wait{State: handshake.Held, Remote: 1, Since: time.Second}
-	receiving := handshake.Wait{State: handshake.Receiving, Remote: 2, For: protocol.Data, Since: time.Second, Words: 2, Got: 4}
+	receiving := handshake.Wait{State: handshake.Receiving, Remote: 2, For: protocol.Data, Since: time.Second, Words: 2,
+		Got: 4}
 	for _, tt := range []struct {
 		wait handshake.Wait
 		now  handshake.Instant
@@ -178,7 +183,8 @@ func TestDatatypes(t *testing.T) {
 	b.postRecv(1).dt = protocol.Float
 	b.at(0).gets(sreq, sInt, nil).sends()
 	w, _ := b.pair.RecvWait()
-	if text := w.Describe(time.Second); !strings.Contains(text, "rank 1 asks to send with SEND_INT, which the posted receive does not match") {
+	if text := w.Describe(time.Second); !strings.Contains(text,
+		"rank 1 asks to send with SEND_INT, which the posted receive does not match") {
 		t.Error(text)
 	}
 	b.gets(sreq, sFlt, nil).gets(dat, sFlt, pattern(1, 1)).sends(clr, ack)
@@ -229,7 +235,8 @@ func TestTagsOfV09(t *testing.T) {
 	if acts = in(7, sreq); acts[0].Header.Type != clr || acts[0].Header.Tag != 7 {
 		t.Fatalf("tag 7 was answered by %v", acts[0].Header)
 	}
-	if acts = in(7, dat, 1, 2, 3, 4); acts[len(acts)-1].Kind != handshake.RecvDone || acts[len(acts)-1].Header.Tag != 7 {
+	if acts = in(7, dat, 1, 2, 3, 4); acts[len(acts)-1].Kind != handshake.RecvDone ||
+		acts[len(acts)-1].Header.Tag != 7 {
 		t.Fatalf("%v", acts)
 	}
 }
@@ -243,14 +250,20 @@ func TestDeadlinesNameTheWait(t *testing.T) {
 		want string
 	}{
 		{"clear", func(b *bench) *simOp { return b.postSend(pattern(1, 1)) },
-			"rank 0 waited 30s in WAIT_CLEAR for CLEAR_TO_SEND from rank 3 (retransmitted 11 times): rank 3 has not cleared the message, or packets between the two ranks are lost"},
+			"rank 0 waited 30s in WAIT_CLEAR for CLEAR_TO_SEND from rank 3 (retransmitted 11 times): rank 3 has not " +
+				"cleared the message, or packets between the two ranks are lost"},
 		{"data", func(b *bench) *simOp { op := b.postRecv(1); b.at(0).gets(sreq, sInt, nil); return op },
-			"rank 0 waited 10s in WAIT_DATA for DATA from rank 3 (retransmitted 2 times): it asked to send, was cleared, and then sent nothing. If the SEND_REQUEST was a late duplicate, rank 3 is in no send; if it is an FPGA and does not go on, restart its role"},
+			"rank 0 waited 10s in WAIT_DATA for DATA from rank 3 (retransmitted 2 times): it asked to send, was " +
+				"cleared, and then sent nothing. If the SEND_REQUEST was a late duplicate, rank 3 is in no send; if " +
+				"it is an FPGA and does not go on, restart its role"},
 		{"ack of a fragmented message", func(b *bench) *simOp {
 			op := b.postSend(pattern(1000, 1))
 			b.at(0).gets(clr, rInt, nil)
 			return op
-		}, "rank 3 did not acknowledge 1000 words in 3 datagrams within 6.88s and did not ask for them again. Unless it was restarted, it may be in the middle of them: an FPGA that lost a datagram stores a retransmission as data, so there is none. Restart the FPGA's role, then run \"zrlctl reset 3 --from 0\"; to avoid it, send messages of up to 346 words, which are retransmitted safely, pace more, or set on_partial: retransmit"},
+		}, "rank 3 did not acknowledge 1000 words in 3 datagrams within 6.88s and did not ask for them again. Unless " +
+			"it was restarted, it may be in the middle of them: an FPGA that lost a datagram stores a retransmission " +
+			"as data, so there is none. Restart the FPGA's role, then run \"zrlctl reset 3 --from 0\"; to avoid it, " +
+			"send messages of up to 346 words, which are retransmitted safely, pace more, or set on_partial: retransmit"},
 	} {
 		b := newBench(t, cfg)
 		op := c.do(b)
@@ -283,7 +296,8 @@ func TestFirstDeadline(t *testing.T) {
 		op := b.postSend(pattern(1, 1))
 		tt.meanwhile(b.at(29 * time.Second))
 		b.at(time.Hour)
-		const want = "rank 0 waited 30s in WAIT_CLEAR for CLEAR_TO_SEND from rank 3 (retransmitted 11 times), from which no packet has ever come: " +
+		const want = "rank 0 waited 30s in WAIT_CLEAR for CLEAR_TO_SEND from rank 3 (retransmitted 11 times), from " +
+			"which no packet has ever come: " +
 			"rank 3 has not cleared the message, or packets between the two ranks are lost"
 		switch {
 		case !tt.ends && op.err != nil:
@@ -393,7 +407,8 @@ func TestBusyAndTooLong(t *testing.T) {
 	}
 	cfg.PeerWords = 7
 	small := handshake.New(cfg)
-	if _, err := small.Send(0, handshake.SendOp{Words: 8}, nil); !errors.Is(err, handshake.ErrTooLong) || !strings.Contains(err.Error(), "the kernel of rank 1 takes 7 at most (kernel_options.words)") {
+	if _, err := small.Send(0, handshake.SendOp{Words: 8}, nil); !errors.Is(err, handshake.ErrTooLong) ||
+		!strings.Contains(err.Error(), "the kernel of rank 1 takes 7 at most (kernel_options.words)") {
 		t.Error(err)
 	}
 	if _, err := small.Send(0, handshake.SendOp{Words: 7}, nil); err != nil {

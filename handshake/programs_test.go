@@ -83,13 +83,15 @@ func judge(node *party, messages []*message, lost []byte) string {
 		switch {
 		case reported: // the program decides on what comes after it
 		case m.fromHost && m.host.done && !same:
-			return fmt.Sprintf("message %d of %d words: the send succeeded; the node has it: %v", i, m.words, there.done)
+			return fmt.Sprintf("message %d of %d words: the send succeeded; the node has it: %v", i, m.words,
+				there.done)
 		case done && !same:
 			return fmt.Sprintf("message %d of %d words was delivered, but not intact", i, m.words)
 		case !m.fromHost && same && ackLost && !there.done:
 			return "" // it has no retransmission left: L15
 		case !m.host.done || !there.done:
-			return fmt.Sprintf("message %d of %d words, from the host %v: host done %v, node done %v %s", i, m.words, m.fromHost, m.host.done, there.done, node.broken())
+			return fmt.Sprintf("message %d of %d words, from the host %v: host done %v, node done %v %s", i, m.words,
+				m.fromHost, m.host.done, there.done, node.broken())
 		}
 	}
 	if b := node.broken(); b != "" && !reported {

@@ -24,7 +24,8 @@ func TestReceived(t *testing.T) {
 	}
 	for _, stream := range []bool{false, true} {
 		p := handshake.New(handshake.Config{
-			Remote: 1, Reliable: stream, MaxWords: words, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.SoftwarePeer()),
+			Remote: 1, Reliable: stream, MaxWords: words, Shape: protocol.CPUShape(),
+			Timing: handshake.DefaultTiming(handshake.SoftwarePeer()),
 		})
 		now := time.Second
 		if _, err := p.Recv(now, handshake.RecvOp{ID: 1, Words: words}, nil); err != nil {
@@ -57,7 +58,8 @@ func TestReceived(t *testing.T) {
 		}
 		packets, bytes := p.Received()
 		wantPackets := [handshake.NumTypes]uint64{protocol.SendRequest: 1, protocol.Data: want}
-		wantBytes := [handshake.NumTypes]uint64{protocol.SendRequest: protocol.HeaderLen, protocol.Data: protocol.HeaderLen + words*protocol.WordLen}
+		wantBytes := [handshake.NumTypes]uint64{protocol.SendRequest: protocol.HeaderLen,
+			protocol.Data: protocol.HeaderLen + words*protocol.WordLen}
 		if packets != wantPackets || bytes != wantBytes {
 			t.Errorf("stream %v: %v, %v, want %v, %v", stream, packets, bytes, wantPackets, wantBytes)
 		}

@@ -15,7 +15,8 @@ func quick() *handshake.Config {
 	return &handshake.Config{
 		Timing: handshake.Timing{
 			Clear: b, Ack: b, Data: b, FragmentGap: 10 * time.Millisecond,
-			ClearDeadline: 200 * time.Millisecond, AckDeadline: 200 * time.Millisecond, DataDeadline: 200 * time.Millisecond,
+			ClearDeadline: 200 * time.Millisecond, AckDeadline: 200 * time.Millisecond,
+			DataDeadline: 200 * time.Millisecond,
 		},
 		OnPartial: handshake.RetransmitPartial,
 	}
@@ -79,7 +80,8 @@ func TestReconfigureBetweenMessages(t *testing.T) {
 		if at := due(t, p); at != second+20*time.Millisecond {
 			t.Errorf("the next one's time-out is at %v", at)
 		}
-		if err, _ := ended(p.Tick(second+200*time.Millisecond, nil), handshake.SendDone); !errors.Is(err, handshake.ErrTimeout) {
+		if err, _ := ended(p.Tick(second+200*time.Millisecond, nil), handshake.SendDone); !errors.Is(err,
+			handshake.ErrTimeout) {
 			t.Errorf("the next one ends with %v", err)
 		}
 	})
@@ -137,7 +139,8 @@ func TestReconfigureBetweenMessages(t *testing.T) {
 		p.Recv(0, handshake.RecvOp{ID: 1, Words: 1}, nil)
 		p.Datagram(0, packet(sreq, sInt, 0), nil)
 		p.Reconfigure(quick())
-		if got := p.Config(); got.OnPartial != handshake.RetransmitPartial || got.Timing.Clear.First != 20*time.Millisecond ||
+		if got := p.Config(); got.OnPartial != handshake.RetransmitPartial ||
+			got.Timing.Clear.First != 20*time.Millisecond ||
 			got.Timing.Data.First != 100*time.Millisecond {
 			t.Errorf("a pair that receives has %+v", got)
 		}

@@ -310,7 +310,8 @@ func (p *Pair) Payload(now Instant, b []byte, acts []Action) []Action {
 // message in progress. It returns the number of bytes received; pass the next datagram to Datagram.
 func (p *Pair) Run(now Instant, b []byte, size int, acts []Action) (int, []Action) {
 	r := &p.recv
-	if r.state != Receiving || r.off == 0 || size != p.cfg.Shape.MaxDatagram || now-r.arrived > p.cfg.Timing.FragmentGap {
+	if r.state != Receiving || r.off == 0 || size != p.cfg.Shape.MaxDatagram ||
+		now-r.arrived > p.cfg.Timing.FragmentGap {
 		return 0, acts
 	}
 	most := min(int64(len(b)), r.left()-1) // the last one may be padded, and ends the message
@@ -369,7 +370,8 @@ func (p *Pair) complete(now Instant, acts []Action) []Action {
 	}
 	if p.distrustsCopies() {
 		if p.last.twin = p.recent.has(f); p.last.twin {
-			data := protocol.Header{Dst: p.cfg.Local, Src: p.cfg.Remote, Size: r.size, Call: r.call, Type: protocol.Data, Tag: r.tag}
+			data := protocol.Header{Dst: p.cfg.Local, Src: p.cfg.Remote, Size: r.size, Call: r.call,
+				Type: protocol.Data, Tag: r.tag}
 			acts = append(acts, Action{Kind: Note, ID: r.op.ID, Event: RepeatedContent, Header: data})
 		}
 		p.recent.add(f)

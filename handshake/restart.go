@@ -45,7 +45,8 @@ func (p *Pair) Restore(now Instant, k Kept) {
 	}
 	p.earlier = &earlier{kept: k, began: now}
 	if k.Received && (k.In.Progress == NoMessage || k.In.Progress == Acknowledged) { // otherwise the peer has our ACK
-		p.last = finished{valid: true, call: k.Call, size: k.Size, sum: k.Sum, acked: k.Acked, early: in(k.Acked, p.ackLost())}
+		p.last = finished{valid: true, call: k.Call, size: k.Size, sum: k.Sum, acked: k.Acked,
+			early: in(k.Acked, p.ackLost())}
 		p.last.early.expire(now)
 	}
 	if k.Out.Progress == Requested {
@@ -82,7 +83,8 @@ func (p *Pair) inOurSend() bool {
 		return false
 	}
 	out := &p.earlier.kept.Out
-	return out.Progress == Cleared && p.cfg.Peer.CorruptsOnRetransmit && p.retransmitsOnClear() && p.fragments(out.Words)
+	return out.Progress == Cleared && p.cfg.Peer.CorruptsOnRetransmit && p.retransmitsOnClear() &&
+		p.fragments(out.Words)
 }
 
 // requestInDoubt reports whether the deferred SEND_REQUEST may be a late copy from before the peer was in the middle of
@@ -124,7 +126,8 @@ func (p *Pair) Offer(now Instant, b []byte) bool {
 		return false
 	}
 	h, defect := p.cfg.Profile.Parse(b)
-	if !defect.OK() || h.Type != protocol.Data || !h.Call.IsSend() || p.misdirected(h) != ReasonNone || h.Size > p.cfg.MaxWords {
+	if !defect.OK() || h.Type != protocol.Data || !h.Call.IsSend() || p.misdirected(h) != ReasonNone ||
+		h.Size > p.cfg.MaxWords {
 		return false
 	}
 	payload := b[protocol.HeaderLen:]
@@ -164,7 +167,8 @@ func (p *Pair) resume(now Instant, acts []Action) []Action {
 	p.resumes = false
 	r.resumed, r.phases.Clear = true, now
 	r.rto, r.early, r.deadline = timer{}, timer{}, in(now, restartTime)
-	h := protocol.Header{Dst: p.cfg.Local, Src: p.cfg.Remote, Size: p.earlier.data.size, Call: r.call, Type: protocol.Data, Tag: r.tag}
+	h := protocol.Header{Dst: p.cfg.Local, Src: p.cfg.Remote, Size: p.earlier.data.size, Call: r.call,
+		Type: protocol.Data, Tag: r.tag}
 	return append(acts, Action{Kind: Note, ID: r.op.ID, Event: Resumed, Header: h})
 }
 
@@ -289,18 +293,23 @@ func (e *RestartError) Error() string {
 	step := resetStep(e.Local, e.Remote)
 	switch e.Interrupted {
 	case InOurSend:
-		return fmt.Sprintf("rank %d may be in the middle of %s from %s: it has not acknowledged it, and anything sent now could be stored as its data. Restart its role, %s",
+		return fmt.Sprintf("rank %d may be in the middle of %s from %s: it has not acknowledged it, and anything "+
+			"sent now could be stored as its data. Restart its role, %s",
 			e.Remote, message, process, step)
 	case InItsSend:
-		return fmt.Sprintf("rank %d is in the send of %s to %s, which ended before it acknowledged it. Rank %d retransmits it no more and waits forever: restart its role or program, %s",
+		return fmt.Sprintf("rank %d is in the send of %s to %s, which ended before it acknowledged it. Rank %d "+
+			"retransmits it no more and waits forever: restart its role or program, %s",
 			e.Remote, message, process, e.Remote, step)
 	case MayLackAck:
-		return fmt.Sprintf("no packet received from rank %d for %s. It may be in the send of %s to %s, which had received it and "+
+		return fmt.Sprintf("no packet received from rank %d for %s. It may be in the send of %s to %s, which had "+
+			"received it and "+
 			"ended before its ACK is known to be sent: then rank %d waits for that forever, so restart its role or "+
 			"program, %s",
 			e.Remote, Round(e.Elapsed), message, process, e.Remote, step)
 	}
-	return fmt.Sprintf("rank %d has not answered for %s. It may have answered %s: then it waits for the DATA of that message forever, so restart its role or program, %s. Otherwise it has not posted its receive yet: repeat the send",
+	return fmt.Sprintf("rank %d has not answered for %s. It may have answered %s: then it waits for the DATA of that "+
+		"message forever, so restart its role or program, %s. Otherwise it has not posted its receive yet: "+
+		"repeat the send",
 		e.Remote, Round(e.Elapsed), process, step)
 }
 

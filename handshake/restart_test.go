@@ -160,7 +160,8 @@ func (r restartRun) String() string {
 	if r.toNode {
 		direction = "sends"
 	}
-	return fmt.Sprintf("%s %s %d words, killed %v, up after %v, calls %v later", direction, r.kind, r.words, r.at, r.down, r.later)
+	return fmt.Sprintf("%s %s %d words, killed %v, up after %v, calls %v later", direction, r.kind, r.words, r.at,
+		r.down, r.later)
 }
 
 // restartEnd is the outcome of a run.
@@ -334,7 +335,8 @@ func eachRestart(kind string, restore, lost bool, f func(r restartRun, end resta
 			r := restartRun{kind: kind, toNode: toNode, words: words, restore: restore, lost: lost}
 			for _, r.at = range r.moments() {
 				for _, r.down = range []time.Duration{50 * ms, 1500 * ms, 5 * time.Second} {
-					for _, r.later = range []time.Duration{0, 300 * ms, 2 * time.Second, 4 * time.Second, 6 * time.Second} {
+					for _, r.later = range []time.Duration{0, 300 * ms, 2 * time.Second, 4 * time.Second,
+						6 * time.Second} {
 						f(r, r.run())
 					}
 				}
@@ -434,7 +436,8 @@ func TestUnclearedData(t *testing.T) {
 
 // TestKeptDeadEnd: a dead end is kept, and ends when the peer shows that it continues, or by Reset.
 func TestKeptDeadEnd(t *testing.T) {
-	for _, kept := range []handshake.Kept{{DeadEnd: true, Sent: true, DeadWords: 1000}, {DeadEnd: true, Rebooted: true}} {
+	for _, kept := range []handshake.Kept{{DeadEnd: true, Sent: true, DeadWords: 1000},
+		{DeadEnd: true, Rebooted: true}} {
 		for name, end := range map[string]func(r *rank){
 			"reset": func(r *rank) { r.pair.Reset() },
 			"asks": func(r *rank) {
@@ -526,7 +529,8 @@ func TestKeptBeforeAck(t *testing.T) {
 	earlier.postRecv(5)
 	earlier.start(0)
 	earlier.datagram(0, protocol.CloudFPGA.Append(nil, protocol.Header{Src: 1, Type: protocol.SendRequest}))
-	data := append(protocol.CloudFPGA.Append(nil, protocol.Header{Src: 1, Type: protocol.Data, Size: 5}), append(pattern(5, 1), 0, 0, 0, 0)...)
+	data := append(protocol.CloudFPGA.Append(nil, protocol.Header{Src: 1, Type: protocol.Data, Size: 5}),
+		append(pattern(5, 1), 0, 0, 0, 0)...)
 	earlier.datagram(0, data)
 	sent := earlier.pair.Kept()
 	unsent := sent.Before(protocol.Header{Type: protocol.Ack})

@@ -72,7 +72,8 @@ func (e *echoRounds) outcome() (outcome, string) {
 		case r.done && !bytes.Equal(r.buf, pattern(len(r.buf)/4, uint32(i+100))):
 			return believed, fmt.Sprintf("round %d: other words were received", i)
 		case !s.done || !r.done:
-			return believed, fmt.Sprintf("round %d: send done %v, receive done %v; the node: %s", i, s.done, r.done, e.node.broken())
+			return believed, fmt.Sprintf("round %d: send done %v, receive done %v; the node: %s", i, s.done, r.done,
+				e.node.broken())
 		}
 	}
 	return intact, ""
@@ -106,7 +107,8 @@ func TestDuplicatesAcrossRounds(t *testing.T) {
 								e.w.fault = one(s.from, n, fate)
 								e.w.run(3 * time.Minute)
 								if o, why := e.outcome(); o == believed {
-									t.Errorf("packet %d of side %d (%s) comes after %v: %s", n, s.from, describe(s.b), fate, why)
+									t.Errorf("packet %d of side %d (%s) comes after %v: %s", n, s.from, describe(s.b),
+										fate, why)
 								}
 							}
 						}

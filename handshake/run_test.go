@@ -20,9 +20,11 @@ func arrivingPair(t *testing.T, room, words int, first []byte) (*handshake.Pair,
 	if _, err := p.Recv(0, handshake.RecvOp{ID: 1, Words: uint32(room)}, nil); err != nil {
 		t.Fatal(err)
 	}
-	ask := protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 1, Size: uint32(words), Type: protocol.SendRequest, Call: protocol.SendInt})
+	ask := protocol.CloudFPGA.Append(nil,
+		protocol.Header{Dst: 1, Size: uint32(words), Type: protocol.SendRequest, Call: protocol.SendInt})
 	p.Datagram(0, ask, nil)
-	data := protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 1, Size: uint32(words), Type: protocol.Data, Call: protocol.SendInt})
+	data := protocol.CloudFPGA.Append(nil,
+		protocol.Header{Dst: 1, Size: uint32(words), Type: protocol.Data, Call: protocol.SendInt})
 	return p, p.Datagram(0, append(data, first...), nil)
 }
 
@@ -42,7 +44,8 @@ func effect(buf []byte, acts []handshake.Action) (rest []handshake.Action) {
 func TestRun(t *testing.T) {
 	const first = protocol.MaxDatagram - protocol.HeaderLen
 	rng := rand.New(rand.NewPCG(1, 2))
-	packet := protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 1, Size: 5000, Type: protocol.SendRequest, Call: protocol.SendInt})
+	packet := protocol.CloudFPGA.Append(nil,
+		protocol.Header{Dst: 1, Size: 5000, Type: protocol.SendRequest, Call: protocol.SendInt})
 	together := 0
 	for range 3000 {
 		words := 347 + rng.IntN(20*354)
@@ -55,7 +58,8 @@ func TestRun(t *testing.T) {
 			at := rng.IntN(1+len(rest)/protocol.MaxDatagram) * protocol.MaxDatagram
 			switch rng.IntN(4) {
 			case 3: // the first datagram again
-				again := protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 1, Size: uint32(words), Type: protocol.Data, Call: protocol.SendInt})
+				again := protocol.CloudFPGA.Append(nil,
+					protocol.Header{Dst: 1, Size: uint32(words), Type: protocol.Data, Call: protocol.SendInt})
 				rest = append(rest[:at:at], append(append(again, payload[:first]...), rest[at:]...)...)
 			case 0:
 				rest = append(rest[:at:at], append(bytes.Clone(packet), rest[at:]...)...)
@@ -96,11 +100,13 @@ func TestRun(t *testing.T) {
 			r = r[n:]
 		}
 		if !bytes.Equal(one, all) || len(gotActs) != len(wantActs) {
-			t.Fatalf("%d words, datagrams of %d: %d actions at once, %d one by one", words, size, len(gotActs), len(wantActs))
+			t.Fatalf("%d words, datagrams of %d: %d actions at once, %d one by one", words, size, len(gotActs),
+				len(wantActs))
 		}
 		for i := range gotActs {
 			x, y := gotActs[i], wantActs[i]
-			if x.Kind != y.Kind || x.Header != y.Header || x.Reason != y.Reason || x.Event != y.Event || x.Words != y.Words || (x.Err == nil) != (y.Err == nil) {
+			if x.Kind != y.Kind || x.Header != y.Header || x.Reason != y.Reason || x.Event != y.Event ||
+				x.Words != y.Words || (x.Err == nil) != (y.Err == nil) {
 				t.Fatalf("action %d: %+v, want %+v", i, x, y)
 			}
 		}

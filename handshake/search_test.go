@@ -22,7 +22,8 @@ import (
 // docs/ZRLMPI_protocol.md explains them: no packet has a number.
 
 var (
-	searchDepth  = flag.Int("search-depth", 2, "how many faults a schedule of the search may have; 3 takes some minutes")
+	searchDepth = flag.Int("search-depth", 2,
+		"how many faults a schedule of the search may have; 3 takes some minutes")
 	updateSearch = flag.Bool("update-search", false, "write testdata/search.golden")
 )
 
@@ -137,8 +138,11 @@ func TestSearch(t *testing.T) {
 	t.Run("pairings", func(t *testing.T) {
 		for _, pr := range pairings {
 			for _, words := range []int{3, 400, 1054} { // 1, 2 and 3 datagrams, of which the last is full
-				for name, scenarioOf := range map[string]func(pairing, int) *scenario{"one direction": newScenario, "crossing": crossing} {
-					if name == "crossing" && (words > 400 || !slices.Contains([]string{"software", "host_to_standin", "host_to_fpga"}, pr.name)) {
+				for name, scenarioOf := range map[string]func(pairing, int) *scenario{"one direction": newScenario,
+					"crossing": crossing} {
+					if name == "crossing" &&
+						(words > 400 || !slices.Contains([]string{"software", "host_to_standin", "host_to_fpga"},
+							pr.name)) {
 						continue // the same from the other side, or impossible: upstream's library blocks
 					}
 					name = fmt.Sprintf("%s, %d words, %s", pr.name, words, name)
@@ -163,7 +167,8 @@ func TestSearch(t *testing.T) {
 						}
 						lines = append(lines, got...)
 						for line := range known {
-							if strings.HasPrefix(line, name+": ") && strings.Count(line[len(name):], ", ") < *searchDepth &&
+							if strings.HasPrefix(line, name+": ") &&
+								strings.Count(line[len(name):], ", ") < *searchDepth &&
 								!slices.Contains(got, line) && !*updateSearch {
 								t.Errorf("known, and not found any more: %s", line)
 							}
@@ -173,7 +178,8 @@ func TestSearch(t *testing.T) {
 			}
 		}
 	})
-	t.Logf("%d schedules of up to %d faults: %d intact, %d failed with an error at our side, %d that the wire does not show, of %d families",
+	t.Logf("%d schedules of up to %d faults: %d intact, %d failed with an error at our side, %d that the wire does "+
+		"not show, of %d families",
 		sum[0]+sum[1]+sum[2], *searchDepth, sum[0], sum[1], sum[2], len(lines))
 	if *updateSearch {
 		slices.Sort(lines)

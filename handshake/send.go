@@ -70,11 +70,14 @@ func (p *Pair) Send(now Instant, op SendOp, acts []Action) ([]Action, error) {
 	case s.state != Idle:
 		return acts, ErrBusy
 	case op.Words == 0 && p.cfg.Peer.RefusesEmpty:
-		return acts, fmt.Errorf("rank %d → rank %d: %w: it waits for payload forever; send at least one word", p.cfg.Local, p.cfg.Remote, ErrEmpty)
+		return acts, fmt.Errorf("rank %d → rank %d: %w: it waits for payload forever; send at least one word",
+			p.cfg.Local, p.cfg.Remote, ErrEmpty)
 	case op.Words > p.cfg.MaxWords:
-		return acts, fmt.Errorf("rank %d → rank %d: %d words: %w (%d)", p.cfg.Local, p.cfg.Remote, op.Words, ErrTooLong, p.cfg.MaxWords)
+		return acts, fmt.Errorf("rank %d → rank %d: %d words: %w (%d)", p.cfg.Local, p.cfg.Remote, op.Words, ErrTooLong,
+			p.cfg.MaxWords)
 	case p.cfg.PeerWords > 0 && op.Words > p.cfg.PeerWords:
-		return acts, fmt.Errorf("rank %d → rank %d: %d words: %w: the kernel of rank %[2]d takes %[5]d at most (kernel_options.words)",
+		return acts, fmt.Errorf("rank %d → rank %d: %d words: %w: the kernel of rank %[2]d takes %[5]d at most "+
+			"(kernel_options.words)",
 			p.cfg.Local, p.cfg.Remote, op.Words, ErrTooLong, p.cfg.PeerWords)
 	case p.refusesSend():
 		return acts, p.dead.err
@@ -97,7 +100,8 @@ func (p *Pair) request(now Instant, acts []Action) []Action {
 	s := &p.send
 	s.state, s.since, s.tries = WaitClear, now, 0
 	s.deadline = in(now, p.cfg.Timing.ClearDeadline)
-	if t := &p.cfg.Timing; t.FirstDeadline > 0 && !p.received.any() && (t.ClearDeadline == 0 || t.FirstDeadline < t.ClearDeadline) {
+	if t := &p.cfg.Timing; t.FirstDeadline > 0 && !p.received.any() &&
+		(t.ClearDeadline == 0 || t.FirstDeadline < t.ClearDeadline) {
 		s.unheard, s.deadline = true, in(now, t.FirstDeadline)
 	}
 	if p.dead.err != nil {
@@ -305,7 +309,8 @@ func (p *Pair) heard() {
 // silenceTells reports whether an FPGA without the message that was sent would ask for it again. It asks three times,
 // and for a fragmented message only until it has the first datagram.
 func (p *Pair) silenceTells() bool {
-	return p.cfg.Peer.CorruptsOnRetransmit && p.retransmitsOnClear() && !p.fragmented() && p.send.tries < deployedRetransmissions
+	return p.cfg.Peer.CorruptsOnRetransmit && p.retransmitsOnClear() && !p.fragmented() &&
+		p.send.tries < deployedRetransmissions
 }
 
 // requestWhileHeld sends the SEND_REQUEST of a send that has long been held behind a message of which nothing was
@@ -489,7 +494,8 @@ func (p *Pair) endSend(now Instant, err error, acts []Action) []Action {
 	if p.next != nil {
 		p.renewSend()
 	}
-	if _, refused := errors.AsType[*RemoteError](err); err != nil && s.requested > 0 && !(refused && p.numbered()) { // it has no request
+	// it has no request
+	if _, refused := errors.AsType[*RemoteError](err); err != nil && s.requested > 0 && !(refused && p.numbered()) {
 		acts = p.leaveRequest(&s, acts)
 	}
 	acts = append(acts, Action{Kind: SendDone, ID: s.op.ID, Words: s.op.Words, Err: err, Phases: s.phases})

@@ -257,7 +257,8 @@ func (r *rank) start(now time.Duration) {
 	for r.sent < len(r.sends) && r.pair.SendIdle() && r.sends[r.sent].ready(now) {
 		op := r.sends[r.sent]
 		var err error
-		r.acts, err = r.pair.Send(now, handshake.SendOp{ID: handshake.ID(r.sent), Words: uint32(len(op.buf) / 4), Datatype: op.dt}, r.acts)
+		r.acts, err = r.pair.Send(now,
+			handshake.SendOp{ID: handshake.ID(r.sent), Words: uint32(len(op.buf) / 4), Datatype: op.dt}, r.acts)
 		r.sent++
 		if err != nil {
 			op.err, op.done = err, true
@@ -321,7 +322,8 @@ func (r *rank) do(now time.Duration) {
 			r.sends[a.ID].result = result{words: a.Words, err: a.Err, done: true, ph: a.Phases}
 		case handshake.RecvDone:
 			op := r.recvs[a.ID]
-			op.result = result{data: op.buf[:min(len(op.buf), int(a.Words)*4)], words: a.Words, err: a.Err, done: true, ph: a.Phases}
+			op.result = result{data: op.buf[:min(len(op.buf), int(a.Words)*4)], words: a.Words, err: a.Err, done: true,
+				ph: a.Phases}
 		case handshake.Repost:
 			r.recvd = int(a.ID)
 		case handshake.Drop:

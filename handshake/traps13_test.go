@@ -250,7 +250,8 @@ func TestTrap16LateClear(t *testing.T) {
 		}
 		return onTime
 	}).run(time.Minute)
-	if !errors.Is(op.err, handshake.ErrPartial) || got().done || host.notes[handshake.Retransmitted] != 1 { // SEND_REQUEST
+	// SEND_REQUEST
+	if !errors.Is(op.err, handshake.ErrPartial) || got().done || host.notes[handshake.Retransmitted] != 1 {
 		t.Fatalf("%v; the FPGA has a message: %v; %v", op.err, got().done, host.notes)
 	}
 	// One that comes later than the FPGA's time-out, less a tenth, was sent by the FPGA.

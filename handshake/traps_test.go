@@ -355,10 +355,12 @@ func TestTrap06LostAck(t *testing.T) {
 	d.at(0).gets(clr, rInt, nil).sends(sreq, dat)
 	d.at(20 * time.Second)
 	var te *handshake.TimeoutError
-	if !errors.As(op.err, &te) || te.State != handshake.WaitAck || te.For != ack || te.Remote != 1 || te.Retransmissions != 0 {
+	if !errors.As(op.err, &te) || te.State != handshake.WaitAck || te.For != ack || te.Remote != 1 ||
+		te.Retransmissions != 0 {
 		t.Fatalf("got %v", op.err)
 	}
-	const want = "rank 0 waited 6.73s in WAIT_ACK for ACK from rank 1: the message has probably arrived and only its ACK was lost, as an FPGA asks up to three times for DATA that it lacks, and rank 1 asks no more, or rank 1 was restarted: an FPGA that was reset is silent, too"
+	const want = "rank 0 waited 6.73s in WAIT_ACK for ACK from rank 1: the message has probably arrived and only its " +
+		"ACK was lost, as an FPGA asks up to three times for DATA that it lacks, and rank 1 asks no more, or rank 1 was restarted: an FPGA that was reset is silent, too"
 	if op.err.Error() != want {
 		t.Errorf("the error says\n%q, want\n%q", op.err, want)
 	}

@@ -12,19 +12,24 @@ import (
 var (
 	// errWedgeShort: an FPGA reads a header as two halves of 16 bytes, and takes the second half from the beginning of
 	// the next datagram.
-	errWedgeShort = errors.New("a datagram of 16 bytes or fewer that is not payload: an FPGA takes the next datagram for the rest of its header, from then on always")
+	errWedgeShort = errors.New("a datagram of 16 bytes or fewer that is not payload: an FPGA takes the next datagram " +
+		"for the rest of its header, from then on always")
 	// errWedgeMidMessage: between the datagrams of a message, an FPGA stores every packet of that peer.
-	errWedgeMidMessage = errors.New("a packet in the middle of a message: an FPGA stores it as payload, and acknowledges wrong words")
+	errWedgeMidMessage = errors.New("a packet in the middle of a message: an FPGA stores it as payload, and " +
+		"acknowledges wrong words")
 	// errWedgeLength: an FPGA moves payload in lines of 8 bytes and counts it in words, but does not compare it with
 	// the size.
-	errWedgeLength = errors.New("a datagram whose length is wrong for its position in the message: an FPGA stores it nevertheless, and acknowledges wrong words")
+	errWedgeLength = errors.New("a datagram whose length is wrong for its position in the message: an FPGA stores it " +
+		"nevertheless, and acknowledges wrong words")
 	// errWedgeBrokenOff: the dequeuer of an FPGA keeps its count.
-	errWedgeBrokenOff = errors.New("a message was interrupted: an FPGA takes the next one for the rest of it, and acknowledges wrong words")
+	errWedgeBrokenOff = errors.New("a message was interrupted: an FPGA takes the next one for the rest of it, and " +
+		"acknowledges wrong words")
 	// errWedgeEmpty: an FPGA waits for payload after every DATA header.
 	errWedgeEmpty = errors.New("DATA without payload: an FPGA takes the next datagram, whatever it is, for it")
 	// errWedgeUnsolicited: a packet between calls with a rank is the first that the next call reads. Or it is deferred
 	// in the meantime, and a receive that finds it starts to wait for ACK.
-	errWedgeUnsolicited = errors.New("it was not asked for: an FPGA takes it for the answer to its next call, or waits for an ACK in its next receive")
+	errWedgeUnsolicited = errors.New("it was not asked for: an FPGA takes it for the answer to its next call, or " +
+		"waits for an ACK in its next receive")
 )
 
 // short notes a datagram that is not payload and of which an FPGA reads half a header.

@@ -16,7 +16,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-var wedges = flag.Int("wedges", 5000, "how many random sequences of packets to give to a stand-in and to the model of the MPE")
+var wedges = flag.Int("wedges", 5000,
+	"how many random sequences of packets to give to a stand-in and to the model of the MPE")
 
 // twins are a stand-in and the model of the MPE, with the same packets and calls.
 type twins struct {
@@ -51,7 +52,8 @@ func (w *twins) step() {
 	case w.rng.IntN(40) == 0:
 		w.now += 5 * time.Second
 	default:
-		w.now += []time.Duration{20 * time.Microsecond, 20 * time.Microsecond, ms, 30 * ms, 120 * ms, 1300 * ms}[w.rng.IntN(6)]
+		w.now += []time.Duration{20 * time.Microsecond, 20 * time.Microsecond, ms, 30 * ms, 120 * ms,
+			1300 * ms}[w.rng.IntN(6)]
 	}
 	for {
 		at, ok := w.standIn.pair.Deadline()
@@ -193,7 +195,8 @@ func TestStandInSeesWhatWedgesAnFPGA(t *testing.T) {
 			}
 			if why := w.harmed(); why != "" {
 				harmed++
-				t.Errorf("sequence %d: the stand-in has not noted that a real FPGA is harmed: %s\n%s", seed, why, strings.Join(w.log[max(0, len(w.log)-12):], "\n"))
+				t.Errorf("sequence %d: the stand-in has not noted that a real FPGA is harmed: %s\n%s", seed, why,
+					strings.Join(w.log[max(0, len(w.log)-12):], "\n"))
 				break
 			}
 		}
@@ -270,7 +273,8 @@ func TestBrokenOffAtAStandIn(t *testing.T) {
 // TestAnswerToACancelledSend: the kernel of a stand-in may end, which cancels its send. The host that answers it later
 // has made no mistake; an answer without a request is one.
 func TestAnswerToACancelledSend(t *testing.T) {
-	clear := protocol.CloudFPGA.Append(nil, protocol.Header{Src: 0, Dst: 1, Type: protocol.ClearToSend, Call: protocol.RecvInt})
+	clear := protocol.CloudFPGA.Append(nil,
+		protocol.Header{Src: 0, Dst: 1, Type: protocol.ClearToSend, Call: protocol.RecvInt})
 	for _, cancelled := range []bool{true, false} {
 		standIn := newTwins(rand.New(rand.NewPCG(1, 1))).standIn
 		if cancelled {

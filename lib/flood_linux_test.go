@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-var floodMessages = flag.Int("flood", 0, "messages of TestFlood that wait for receives; 0: 100,000, or 10,000 if each takes a round trip over sockets")
+var floodMessages = flag.Int("flood", 0,
+	"messages of TestFlood that wait for receives; 0: 100,000, or 10,000 if each takes a round trip over sockets")
 
 // TestFlood checks that a receive gets its message while 100,000 others from the same sender are waiting for receives,
 // which then get theirs in order. If the limit is lower, the sender's call fails with MPI_ERR_NO_MEM, and all accepted
@@ -42,7 +43,8 @@ func TestFlood(t *testing.T) {
 				}
 				job, limit, env := []string{"run", "-n", "2"}, "", []string(nil)
 				if mode.bound > 0 {
-					limit, env = fmt.Sprintf("limits: {unexpected: %d}\n", mode.bound), []string{fmt.Sprintf("ZRLMPI_UNEXPECTED=%d", mode.bound)}
+					limit, env = fmt.Sprintf("limits: {unexpected: %d}\n", mode.bound),
+						[]string{fmt.Sprintf("ZRLMPI_UNEXPECTED=%d", mode.bound)}
 				}
 				if transport != "shm" {
 					job = []string{"run", "--config", hostsOver(t, transport, 2, limit)}

@@ -25,7 +25,8 @@ import (
 func example(t *testing.T, dir, name string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), name)
-	if out, err := exec.Command(filepath.Join(dir, "zrlmpicc"), "-O2", "-Wall", "-o", program, filepath.Join("../examples/c", name+".c")).CombinedOutput(); err != nil {
+	if out, err := exec.Command(filepath.Join(dir, "zrlmpicc"), "-O2", "-Wall", "-o", program,
+		filepath.Join("../examples/c", name+".c")).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return program
@@ -34,7 +35,8 @@ func example(t *testing.T, dir, name string) string {
 // cluster writes a cluster file of upstream's tools.
 func cluster(t *testing.T, cpus, fpgas string) string {
 	t.Helper()
-	return writeFile(t, "cluster.json", fmt.Sprintf(`{"nodes": {"cpu": [%s], "fpga": [%s]}, "config": {"com_opt": 0}}`, cpus, fpgas))
+	return writeFile(t, "cluster.json",
+		fmt.Sprintf(`{"nodes": {"cpu": [%s], "fpga": [%s]}, "config": {"com_opt": 0}}`, cpus, fpgas))
 }
 
 func writeFile(t *testing.T, name, text string) string {
@@ -50,7 +52,8 @@ func writeFile(t *testing.T, name, text string) string {
 func TestStandInRanks(t *testing.T) {
 	dir := builtLibrary(t)
 	role := filepath.Join(t.TempDir(), "role")
-	if out, err := exec.Command("cc", "-O2", "-Wall", "-o", role, "../examples/c/collectives_role.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("cc", "-O2", "-Wall", "-o", role,
+		"../examples/c/collectives_role.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, tt := range []struct{ program, kernel, args, want string }{
@@ -64,7 +67,8 @@ func TestStandInRanks(t *testing.T) {
 				n-- // workers
 			}
 			addr := loopback.Network(t)
-			args := append([]string{"run", "--cluster", cluster(t, ranks.cpus, ranks.fpgas), "--addresses", addr + "1-" + addr + "9", "--stand-in", tt.kernel, program}, strings.Fields(tt.args)...)
+			args := append([]string{"run", "--cluster", cluster(t, ranks.cpus, ranks.fpgas), "--addresses",
+				addr + "1-" + addr + "9", "--stand-in", tt.kernel, program}, strings.Fields(tt.args)...)
 			out, err := runWithLibrary(t, dir, nil, filepath.Join(dir, "zrlctl"), args...)
 			// The stand-ins report anything that would have wedged an FPGA.
 			if err != nil || !strings.Contains(out, fmt.Sprintf(tt.want, n)) || strings.Contains(out, "stand-ins:") {
@@ -80,7 +84,8 @@ func TestFPGALimits(t *testing.T) {
 	dir := builtLibrary(t)
 	for _, abi := range []string{"standard", "mpich"} {
 		addr := loopback.Network(t)
-		out, err := runWithLibrary(t, dir, nil, filepath.Join(dir, "zrlctl"), "run", "--cluster", cluster(t, "0, 1", "2"),
+		out, err := runWithLibrary(t, dir, nil, filepath.Join(dir, "zrlctl"), "run", "--cluster",
+			cluster(t, "0, 1", "2"),
 			"--addresses", addr+"1-"+addr+"9", "--stand-in", "echo", compile(t, dir, abi, "limits.c"))
 		if err != nil || sortedLines(out) != "rank 0 of 3: ok\nrank 1 of 3: ok\n" {
 			t.Errorf("%s: %v\n%s", abi, err, out)
@@ -101,8 +106,10 @@ func TestFPGARanks(t *testing.T) {
 		cpus int
 		want string
 	}{
-		{"jacobi", []string{jacobi, "64", "5"}, func(f *fpga) { jacobiRole(f, 64, 22) }, 1, "64 x 64 cells, 5 iterations, 3 workers: "},
-		{"jacobi", []string{jacobi, "400", "2"}, func(f *fpga) { jacobiRole(f, 400, 100) }, 2, "400 x 400 cells, 2 iterations, 4 workers: "},
+		{"jacobi", []string{jacobi, "64", "5"}, func(f *fpga) { jacobiRole(f, 64, 22) }, 1,
+			"64 x 64 cells, 5 iterations, 3 workers: "},
+		{"jacobi", []string{jacobi, "400", "2"}, func(f *fpga) { jacobiRole(f, 400, 100) }, 2,
+			"400 x 400 cells, 2 iterations, 4 workers: "},
 		{"collectives", []string{collectives}, collectivesRole, 1, "five collective calls of 4 ranks: ok\n"},
 		{"collectives", []string{collectives}, collectivesRole, 2, "five collective calls of 5 ranks: ok\n"},
 	} {
@@ -289,7 +296,9 @@ func TestLibraryKilled(t *testing.T) {
 	out, err := runWithLibrary(t, dir, nil, filepath.Join(dir, "zrlctl"), "run", "-n", "4", program)
 	t.Logf("the job took %v", time.Since(began))
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 137 || !strings.HasSuffix(out, "was ended by a signal: killed; 3 other ranks were ended\n") || !strings.Contains(out, "zrlctl: rank 1 (") {
+	if !errors.As(err, &exit) || exit.ExitCode() != 137 ||
+		!strings.HasSuffix(out, "was ended by a signal: killed; 3 other ranks were ended\n") ||
+		!strings.Contains(out, "zrlctl: rank 1 (") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
@@ -356,7 +365,8 @@ func TestLibraryBound(t *testing.T) {
 	}
 	dir := builtLibrary(t)
 	for _, bind := range []string{"core", "none"} {
-		c := exec.CommandContext(t.Context(), filepath.Join(dir, "zrlctl"), "run", "--bind-to", bind, "-n", "2", compile(t, dir, "mpich", "waits.c"))
+		c := exec.CommandContext(t.Context(), filepath.Join(dir, "zrlctl"), "run", "--bind-to", bind, "-n", "2",
+			compile(t, dir, "mpich", "waits.c"))
 		c.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(dir, "lib"))
 		in, err1 := c.StdinPipe()
 		out, err2 := c.StdoutPipe()

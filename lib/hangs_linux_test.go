@@ -38,13 +38,16 @@ func TestLibraryHangs(t *testing.T) {
 		{"cycle", 2, nil, diagnosis.Cycle, 0, "Recv", "cycle 0 → 1 → 0", "have one rank send first"},
 		{"cycle", 3, nil, diagnosis.Cycle, 0, "Recv", "cycle 0 → 1 → 2 → 0", "have one rank send first"},
 		{"sends", 5, nil, diagnosis.Cycle, 0, "Send", "cycle 0 → 1 → 2 → 3 → 4 → 0", "have one rank receive first"},
-		{"tag", 3, nil, diagnosis.Tag, 1, "Recv", "rank 0 has sent with tag 7, and rank 1 receives with tag 5", "the same tag"},
-		{"order", 3, nil, diagnosis.CallOrder, 1, "", "rank 1 has called Scan, and ranks 0 and 2 have called Allreduce", "the same order"},
+		{"tag", 3, nil, diagnosis.Tag, 1, "Recv", "rank 0 has sent with tag 7, and rank 1 receives with tag 5",
+			"the same tag"},
+		{"order", 3, nil, diagnosis.CallOrder, 1, "", "rank 1 has called Scan, and ranks 0 and 2 have called Allreduce",
+			"the same order"},
 		{"root", 3, nil, diagnosis.Root, 1, "Reduce", "rank 1 has called Reduce with root 1", "the same root"},
 		{"fewer", 2, nil, diagnosis.Computes, 0, "Recv", "has not sent the message", "gdb -p"},
 		{"credit", 2, nil, diagnosis.Credit, 1, "Send", "its program posts none", "does not receive"},
 		{"computes", 3, nil, diagnosis.Computes, 1, "Allreduce", "has not called Allreduce", "gdb -p"},
-		{"stopped", 3, func(t *testing.T, pid int) { signal(t, pid, unix.SIGSTOP) }, diagnosis.Stopped, 1, "Allreduce", "is stopped by a signal", "kill -CONT"},
+		{"stopped", 3, func(t *testing.T, pid int) { signal(t, pid, unix.SIGSTOP) }, diagnosis.Stopped, 1, "Allreduce",
+			"is stopped by a signal", "kill -CONT"},
 	} {
 		t.Run(fmt.Sprint(tt.mode, tt.ranks), func(t *testing.T) {
 			job := startHang(t, dir, program, tt.mode, tt.ranks)
@@ -144,7 +147,8 @@ func (h *hang) explained(t *testing.T, cause string, rank int, call, text, step 
 	defer tick.Stop()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-tick.C {
 		code, d = h.why(t)
-		if code == 5 && len(d.Findings) == 1 && (cause == "" || d.Findings[0].Cause == cause) && (h.complete == nil || h.complete(&d.Findings[0])) {
+		if code == 5 && len(d.Findings) == 1 && (cause == "" || d.Findings[0].Cause == cause) &&
+			(h.complete == nil || h.complete(&d.Findings[0])) {
 			break
 		}
 	}
@@ -152,7 +156,8 @@ func (h *hang) explained(t *testing.T, cause string, rank int, call, text, step 
 		t.Fatalf("exit code %d, %+v\n%s", code, d, h.said)
 	}
 	f := &d.Findings[0]
-	if cause != "" && f.Cause != cause || f.Rank != rank || call != "" && string(f.Call) != call || !strings.Contains(f.Text, text) || !strings.Contains(f.Step, step) {
+	if cause != "" && f.Cause != cause || f.Rank != rank || call != "" && string(f.Call) != call ||
+		!strings.Contains(f.Text, text) || !strings.Contains(f.Step, step) {
 		t.Errorf("%+v", f)
 	}
 	t.Log(f.Text)
@@ -206,14 +211,17 @@ func TestLibraryFailureRecord(t *testing.T) {
 	if err := run.Wait(); err == nil {
 		t.Fatal("the job has not failed")
 	}
-	_, file, _ := strings.Cut(said.String(), "zrlmpi: rank 0: packets before its connection to rank 1 failed: zrlctl analyze ")
+	_, file, _ := strings.Cut(said.String(),
+		"zrlmpi: rank 0: packets before its connection to rank 1 failed: zrlctl analyze ")
 	file, _, found := strings.Cut(file, "\n")
-	if list, err := filepath.Glob(filepath.Join(temp, fmt.Sprintf("zrlmpi-records-%d", os.Geteuid()), "*")); err != nil || !found || !slices.Equal(list, []string{file}) {
+	if list, err := filepath.Glob(filepath.Join(temp, fmt.Sprintf("zrlmpi-records-%d", os.Geteuid()),
+		"*")); err != nil || !found || !slices.Equal(list, []string{file}) {
 		t.Fatalf("%q, %v\n%s", list, err, said.String())
 	}
 	trace := filepath.Join(temp, "trace")
 	analysis, err := exec.Command(zrlctl, "analyze", file, "--perfetto", trace).CombinedOutput()
-	if !strings.Contains(string(analysis), "retransmitted_packet") || !strings.Contains(readFile(t, trace), "Allreduce, 4 bytes, communicator 1") {
+	if !strings.Contains(string(analysis), "retransmitted_packet") ||
+		!strings.Contains(readFile(t, trace), "Allreduce, 4 bytes, communicator 1") {
 		t.Errorf("%v\n%s", err, analysis)
 	}
 	t.Logf("%s%s", said.String(), analysis)
@@ -243,14 +251,18 @@ func TestLibraryHangsOfHosts(t *testing.T) {
 		call       string
 		text, step string // parts; %[1]d is the process of rank 1
 	}
-	tag := expected{diagnosis.Tag, 0, "Recv", "rank 0 has sent with tag 7, and rank 1 receives with tag 5", "use the same tag in the send of rank 0 and the receive of rank 1"}
-	computes := expected{diagnosis.Computes, 0, "Allreduce", "has not called Allreduce", "look what process %[1]d on 10.9.0.2 does, which is rank 1: top -p %[1]d, gdb -p %[1]d"}
+	tag := expected{diagnosis.Tag, 0, "Recv", "rank 0 has sent with tag 7, and rank 1 receives with tag 5",
+		"use the same tag in the send of rank 0 and the receive of rank 1"}
+	computes := expected{diagnosis.Computes, 0, "Allreduce", "has not called Allreduce",
+		"look what process %[1]d on 10.9.0.2 does, which is rank 1: top -p %[1]d, gdb -p %[1]d"}
 	// A stopped process does not answer. The other hosts report this, and the host where the tool must look. If the
 	// process was stopped before it acknowledged a packet, it is also silent.
-	unknown := expected{diagnosis.StateUnknown, 0, "Allreduce", "it has not answered the question for a report", "run zrlctl why on 10.9.0.2, where its process can be seen"}
+	unknown := expected{diagnosis.StateUnknown, 0, "Allreduce", "it has not answered the question for a report",
+		"run zrlctl why on 10.9.0.2, where its process can be seen"}
 	silent := expected{diagnosis.Silent, 0, "Allreduce", "does not answer any more; ",
 		"on the host of rank 1: check that its process runs"}
-	stopped := expected{diagnosis.Stopped, diagnosis.AnyRank, "", "process %[1]d, which is rank 1, is stopped", "continue process %[1]d on this host: kill -CONT %[1]d"}
+	stopped := expected{diagnosis.Stopped, diagnosis.AnyRank, "", "process %[1]d, which is rank 1, is stopped",
+		"continue process %[1]d on this host: kill -CONT %[1]d"}
 	for _, tt := range []struct {
 		mode  string
 		stops bool        // rank 1
@@ -261,12 +273,15 @@ func TestLibraryHangsOfHosts(t *testing.T) {
 		{"stopped", true, [3]expected{unknown, stopped, unknown}},
 	} {
 		t.Run(tt.mode, func(t *testing.T) {
-			script, lines := background(t, []string{"LD_LIBRARY_PATH=" + filepath.Join(dir, "lib"), "ZRLCTL=" + filepath.Join(dir, "zrlctl")},
+			script, lines := background(t,
+				[]string{"LD_LIBRARY_PATH=" + filepath.Join(dir, "lib"), "ZRLCTL=" + filepath.Join(dir, "zrlctl")},
 				"./namespaces.sh", "hosts", "3", program, tt.mode)
 			pid := (&hang{lines: lines}).pids(t, 3)[1]
-			inside := []string{"nsenter", "--target", fmt.Sprint(child(t, child(t, script.Process.Pid))), "--mount", "--pid", "--net"}
+			inside := []string{"nsenter", "--target", fmt.Sprint(child(t, child(t, script.Process.Pid))), "--mount",
+				"--pid", "--net"}
 			if tt.stops {
-				if out, err := exec.Command(inside[0], append(inside[1:], "kill", "-STOP", fmt.Sprint(pid))...).CombinedOutput(); err != nil {
+				if out, err := exec.Command(inside[0],
+					append(inside[1:], "kill", "-STOP", fmt.Sprint(pid))...).CombinedOutput(); err != nil {
 					t.Fatalf("%v\n%s", err, out)
 				}
 			}
@@ -283,7 +298,8 @@ func TestLibraryHangsOfHosts(t *testing.T) {
 					host := fmt.Sprint("host", i+1)
 					t.Run(host, func(t *testing.T) {
 						t.Parallel()
-						h := &hang{zrlctl: append(slices.Clone(inside), "ip", "netns", "exec", host, filepath.Join(dir, "zrlctl"))}
+						h := &hang{zrlctl: append(slices.Clone(inside), "ip", "netns", "exec", host,
+							filepath.Join(dir, "zrlctl"))}
 						h.complete = func(f *diagnosis.Finding) bool {
 							if want == unknown && f.Cause == silent.cause {
 								want = silent
@@ -291,7 +307,8 @@ func TestLibraryHangsOfHosts(t *testing.T) {
 							return f.Peer == want.peer && f.Cause == want.cause
 						}
 						f := h.explained(t, "", 1, want.call, "", "")
-						if !h.complete(f) || !strings.Contains(f.Text, with(want.text)) || !strings.Contains(f.Step, with(want.step)) {
+						if !h.complete(f) || !strings.Contains(f.Text, with(want.text)) ||
+							!strings.Contains(f.Step, with(want.step)) {
 							t.Errorf("%+v", f)
 						}
 					})
@@ -326,7 +343,8 @@ func TestLibraryHangsKilled(t *testing.T) {
 	net := loopback.Network(t)
 	folders := []string{t.TempDir(), t.TempDir()}
 	for rank, folder := range folders {
-		text := fmt.Sprintf("control: {socket: %s/c.sock}\nhttp: {listen: \"%s%d:9627\"}\ndefaults: {profile: extended, transport: udp}\nranks:\n", folder, net, rank+1)
+		text := fmt.Sprintf("control: {socket: %s/c.sock}\nhttp: {listen: \"%s%d:9627\"}\ndefaults: {profile: "+
+			"extended, transport: udp}\nranks:\n", folder, net, rank+1)
 		for other := range folders {
 			role := "peer: software"
 			if other == rank {
@@ -335,13 +353,16 @@ func TestLibraryHangsKilled(t *testing.T) {
 			text += fmt.Sprintf("  - {rank: %d, address: %s%d, %s}\n", other, net, other+1, role)
 		}
 		background(t, nil, daemon, "-config", writeFile(t, "z.yaml", text))
-		if out, err := exec.Command(filepath.Join(dir, "zrlctl"), "status", "--wait", "20s", "--socket", folder+"/c.sock").CombinedOutput(); err != nil {
+		if out, err := exec.Command(filepath.Join(dir, "zrlctl"), "status", "--wait", "20s", "--socket",
+			folder+"/c.sock").CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
-	h := &hang{zrlctl: []string{filepath.Join(dir, "zrlctl")}, args: []string{"--socket", folders[0] + "/c.sock", "--daemons", fmt.Sprintf("http://%s2:9627", net)}}
+	h := &hang{zrlctl: []string{filepath.Join(dir, "zrlctl")},
+		args: []string{"--socket", folders[0] + "/c.sock", "--daemons", fmt.Sprintf("http://%s2:9627", net)}}
 	start := func(rank int) (*exec.Cmd, *bufio.Scanner) {
-		return background(t, []string{"LD_LIBRARY_PATH=" + filepath.Join(dir, "lib"), fmt.Sprintf("ZRLMPI_SOCKET=%s/c-attach.sock", folders[rank])}, program, "computes")
+		return background(t, []string{"LD_LIBRARY_PATH=" + filepath.Join(dir, "lib"),
+			fmt.Sprintf("ZRLMPI_SOCKET=%s/c-attach.sock", folders[rank])}, program, "computes")
 	}
 	_, lines := start(0)
 	h.lines = lines
@@ -352,9 +373,11 @@ func TestLibraryHangsKilled(t *testing.T) {
 			t.Fatalf("a program has ended: %v", l.Err())
 		}
 	}
-	h.explained(t, diagnosis.Computes, 1, "Allreduce", "has not called Allreduce", fmt.Sprint("gdb -p ", late.Process.Pid))
+	h.explained(t, diagnosis.Computes, 1, "Allreduce", "has not called Allreduce",
+		fmt.Sprint("gdb -p ", late.Process.Pid))
 	signal(t, late.Process.Pid, unix.SIGSTOP)
-	h.explained(t, diagnosis.Stopped, 1, "Allreduce", "is stopped by a signal", fmt.Sprint("kill -CONT ", late.Process.Pid))
+	h.explained(t, diagnosis.Stopped, 1, "Allreduce", "is stopped by a signal",
+		fmt.Sprint("kill -CONT ", late.Process.Pid))
 	signal(t, late.Process.Pid, unix.SIGKILL)
 	h.explained(t, diagnosis.ProcessEnded, 1, "Allreduce", "the program of rank 1 has ended", "start all ranks again")
 }

@@ -73,7 +73,8 @@ func compile(t *testing.T, dir, abi, source string, more ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), abi+"-"+strings.TrimSuffix(source, ".c"))
 	with := map[string]string{"standard": "-lmpi_abi", "mpich": "-lmpi"}[abi]
-	args := append(more, "-Wall", "-I", filepath.Join(dir, "include", abi), "-o", out, filepath.Join("testdata", source), "-L", filepath.Join(dir, "lib"), with)
+	args := append(more, "-Wall", "-I", filepath.Join(dir, "include", abi), "-o", out,
+		filepath.Join("testdata", source), "-L", filepath.Join(dir, "lib"), with)
 	if text, err := exec.Command("cc", args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
@@ -120,7 +121,8 @@ func TestLibrary(t *testing.T) {
 	needs.Program(t, "a program in C++", "c++", "g++")
 	for _, abi := range []string{"standard", "mpich"} {
 		program := filepath.Join(t.TempDir(), "families")
-		built := exec.Command(filepath.Join(dir, "zrlmpicxx"), "-abi="+abi, "-Wall", "-Werror", "-o", program, "-x", "c++", "testdata/families.c")
+		built := exec.Command(filepath.Join(dir, "zrlmpicxx"), "-abi="+abi, "-Wall", "-Werror", "-o", program, "-x",
+			"c++", "testdata/families.c")
 		if text, err := built.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
@@ -145,7 +147,8 @@ func TestLibraryFortran(t *testing.T) {
 	needs.Program(t, "a Fortran program", "gfortran", "gfortran")
 	dir := builtLibrary(t)
 	program := filepath.Join(t.TempDir(), "families")
-	if text, err := exec.Command(filepath.Join(dir, "zrlmpifort"), "-J", t.TempDir(), "-o", program, "testdata/families.f90").CombinedOutput(); err != nil {
+	if text, err := exec.Command(filepath.Join(dir, "zrlmpifort"), "-J", t.TempDir(), "-o", program,
+		"testdata/families.f90").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	runOnRanks(t, dir, "families.f90", program)
@@ -163,7 +166,8 @@ func runOnRanks(t *testing.T, dir, name, program string) {
 		for rank := range ranks {
 			fmt.Fprintf(&want, "rank %d of %d: ok\n", rank, ranks)
 		}
-		if out, err := runWithLibrary(t, dir, nil, launch[0], launch[1:]...); err != nil || sortedLines(out) != want.String() {
+		if out, err := runWithLibrary(t, dir, nil, launch[0], launch[1:]...); err != nil ||
+			sortedLines(out) != want.String() {
 			t.Errorf("%s, %d ranks: %v\n%s", name, ranks, err, out)
 		}
 	}
@@ -182,7 +186,8 @@ func TestLibraryHydra(t *testing.T) {
 // TestLibraryFails checks that a fatal error ends the job and names the rank, the call and the reason.
 func TestLibraryFails(t *testing.T) {
 	dir := builtLibrary(t)
-	out, err := runWithLibrary(t, dir, nil, filepath.Join(dir, "zrlctl"), "run", "-n", "3", compile(t, dir, "standard", "calls.c"), "fail")
+	out, err := runWithLibrary(t, dir, nil, filepath.Join(dir, "zrlctl"), "run", "-n", "3",
+		compile(t, dir, "standard", "calls.c"), "fail")
 	for _, want := range []string{"zrlmpi: rank 1 of 3: MPI_Send failed", "there is no rank", "zrlctl: rank 1 ("} {
 		if err == nil || !strings.Contains(out, want) {
 			t.Errorf("%v, without %q:\n%s", err, want, out)
@@ -215,11 +220,13 @@ func TestLibraryProcess(t *testing.T) {
 	dir := builtLibrary(t)
 	for abi, library := range map[string]string{"standard": "libmpi_abi.so.1", "mpich": "libmpi.so.12"} {
 		program := filepath.Join(t.TempDir(), abi)
-		compile := exec.Command("cc", "-Wall", "-I", filepath.Join(dir, "include", abi), "-o", program, filepath.Join("testdata", "process.c"), "-ldl")
+		compile := exec.Command("cc", "-Wall", "-I", filepath.Join(dir, "include", abi), "-o", program,
+			filepath.Join("testdata", "process.c"), "-ldl")
 		if text, err := compile.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		out, err := runWithLibrary(t, dir, nil, filepath.Join(dir, "zrlctl"), "run", "-n", "2", program, filepath.Join(dir, "lib", library))
+		out, err := runWithLibrary(t, dir, nil, filepath.Join(dir, "zrlctl"), "run", "-n", "2", program,
+			filepath.Join(dir, "lib", library))
 		if err != nil || sortedLines(out) != "rank 0 of 2: ok\nrank 1 of 2: ok\n" {
 			t.Errorf("%s: %v\n%s", abi, err, out)
 		}
@@ -230,7 +237,8 @@ func TestLibraryProcess(t *testing.T) {
 func TestNetpipe(t *testing.T) {
 	netpipe := needs.Program(t, "a program that was built for MPICH", "NPmpich2", "netpipe-mpich2")
 	dir := builtLibrary(t)
-	out, err := runWithLibrary(t, dir, nil, filepath.Join(dir, "zrlctl"), "run", "-n", "2", netpipe, "-u", "3000", "-n", "10", "-o", filepath.Join(t.TempDir(), "np.out"))
+	out, err := runWithLibrary(t, dir, nil, filepath.Join(dir, "zrlctl"), "run", "-n", "2", netpipe, "-u", "3000", "-n",
+		"10", "-o", filepath.Join(t.TempDir(), "np.out"))
 	if err != nil || !strings.Contains(out, " 2051 bytes ") {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -247,9 +255,11 @@ func TestLibraryExamples(t *testing.T) {
 		{"gfortran", "zrlmpifort", "pi.f90", "pi is 3.1415926536, by 3 ranks"},
 	} {
 		t.Run(x.source, func(t *testing.T) {
-			needs.Program(t, "an example of the C library", x.compiler, map[string]string{"cc": "gcc", "gfortran": "gfortran"}[x.compiler])
+			needs.Program(t, "an example of the C library", x.compiler,
+				map[string]string{"cc": "gcc", "gfortran": "gfortran"}[x.compiler])
 			program := filepath.Join(t.TempDir(), "example")
-			compile := exec.Command(filepath.Join(dir, x.program), "-o", program, filepath.Join("../examples/c", x.source))
+			compile := exec.Command(filepath.Join(dir, x.program), "-o", program,
+				filepath.Join("../examples/c", x.source))
 			if out, err := compile.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
@@ -277,7 +287,9 @@ func TestLibraryCMake(t *testing.T) {
 		}
 	}
 	for program, want := range map[string]string{"rank_c": "rank 1\n", "rank_cxx": "rank 1\n", "pi": "by 2 ranks\n"} {
-		out, err := output(t, dir, exec.CommandContext(t.Context(), filepath.Join(dir, "zrlctl"), "run", "-n", "2", filepath.Join(build, program)))
+		out, err := output(t, dir,
+			exec.CommandContext(t.Context(), filepath.Join(dir, "zrlctl"), "run", "-n", "2",
+				filepath.Join(build, program)))
 		if err != nil || !strings.Contains(out, want) {
 			t.Errorf("%s: %v\n%s", program, err, out)
 		}

@@ -172,7 +172,8 @@ func (l *sample) collect(out chan<- prometheus.Metric) {
 		k := &l.classes[i]
 		for ph := range k.Times {
 			if h := &k.Times[ph]; !h.Empty() {
-				out <- phaseSeconds.both(h, l.created, l.rank, k.Profile, k.Kind, phases.Names[ph].Direction, phases.Names[ph].Phase)
+				out <- phaseSeconds.both(h, l.created, l.rank, k.Profile, k.Kind, phases.Names[ph].Direction,
+					phases.Names[ph].Phase)
 			}
 		}
 	}

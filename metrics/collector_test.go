@@ -61,7 +61,8 @@ var started = time.Unix(1_700_000_000, 0)
 // example returns a daemon with a host, which has peers of all kinds, and a stand-in.
 func example() Source {
 	host := &engine{
-		own: state.RankCounters{Posted: 3, Unexpected: 2, AnySource: state.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: 7 * time.Second}},
+		own: state.RankCounters{Posted: 3, Unexpected: 2,
+			AnySource: state.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: 7 * time.Second}},
 		peers: []state.PeerCounters{
 			{Rank: 1, MessageCounts: state.MessageCounts{Sent: 5, Received: 4, Failed: 1, Retransmissions: 2},
 				SentBytes: 500, ReceivedBytes: 400, Unreachable: 1, Silent: true, QueuedSends: 6, InFlight: 1,
@@ -93,12 +94,15 @@ func example() Source {
 	x := &host.peers[1]
 	x.Drops[state.DropStream], x.Drops[state.DropChecksum] = 1, 2
 	x.Events[state.EventConnected] = 1
-	recorder := phases.NewRecorder(0, []phases.Peer{{}, {Profile: "cloudfpga", Kind: "fpga"}, {Profile: "extended", Kind: "software"}, {Profile: "v0.9", Kind: "cpu"}, {Profile: "v0.9", Kind: "cpu"}, {Profile: "v0.9", Kind: "cpu"}}, 2)
+	recorder := phases.NewRecorder(0,
+		[]phases.Peer{{}, {Profile: "cloudfpga", Kind: "fpga"}, {Profile: "extended", Kind: "software"},
+			{Profile: "v0.9", Kind: "cpu"}, {Profile: "v0.9", Kind: "cpu"}, {Profile: "v0.9", Kind: "cpu"}}, 2)
 	recorder.Done(sent(1, time.Microsecond), nil)
 	recorder.Done(received(1, time.Microsecond), nil)
 	recorder.Done(received(2, 100*time.Microsecond), nil)
 
-	standin := &engine{peers: []state.PeerCounters{{Rank: 0, MessageCounts: state.MessageCounts{Received: 1}, OldestRecv: state.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: time.Hour}}}}
+	standin := &engine{peers: []state.PeerCounters{{Rank: 0, MessageCounts: state.MessageCounts{Received: 1},
+		OldestRecv: state.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: time.Hour}}}}
 	return Source{
 		Version: "1.2.3", Started: started, LostLogLines: func() uint64 { return 17 },
 		AccessDenied:      func() map[string]uint64 { return map[string]uint64{"attach": 4, "control": 0} },
@@ -154,7 +158,8 @@ func TestGolden(t *testing.T) {
 	g, w := strings.Split(got.String(), "\n"), strings.Split(string(want), "\n")
 	for i := range max(len(g), len(w)) {
 		if i >= len(g) || i >= len(w) || g[i] != w[i] {
-			t.Fatalf("line %d differs (-update rewrite the golden file):\n%s", i+1, strings.Join(g[i:min(i+3, len(g))], "\n"))
+			t.Fatalf("line %d differs (-update rewrite the golden file):\n%s", i+1,
+				strings.Join(g[i:min(i+3, len(g))], "\n"))
 		}
 	}
 }
@@ -203,7 +208,8 @@ func TestNativeHistogramsAreServed(t *testing.T) {
 			t.Fatalf("%s: %v, %v", accept, resp.Status, err)
 		}
 		if !native {
-			if !strings.Contains(string(body), `zrlmpi_handshake_phase_seconds_bucket{direction="send",kind="fpga",phase="ack",profile="cloudfpga",rank="0",le="6.103515625e-05"} 1`) {
+			if !strings.Contains(string(body),
+				`zrlmpi_handshake_phase_seconds_bucket{direction="send",kind="fpga",phase="ack",profile="cloudfpga",rank="0",le="6.103515625e-05"} 1`) {
 				t.Errorf("%s: there are no classic buckets", accept)
 			}
 			continue
@@ -221,7 +227,8 @@ func TestNativeHistogramsAreServed(t *testing.T) {
 				continue
 			}
 			for _, m := range f.Metric {
-				if classic := len(m.Histogram.Bucket) > 0; m.Histogram.GetSchema() != phases.Schema || len(m.Histogram.PositiveSpan) == 0 ||
+				if classic := len(m.Histogram.Bucket) > 0; m.Histogram.GetSchema() != phases.Schema ||
+					len(m.Histogram.PositiveSpan) == 0 ||
 					classic != (f.GetName() == phaseSeconds.name) {
 					t.Errorf("%s: %v", f.GetName(), m.Histogram)
 				}
@@ -242,7 +249,8 @@ func TestScrapesMeetMessages(t *testing.T) {
 	}
 	recorder := phases.NewRecorder(0, manyPeers(8), 4)
 	c := NewCollector(Source{
-		Started: started, LostLogLines: func() uint64 { return 0 }, Reload: func() (bool, time.Time) { return true, started },
+		Started: started, LostLogLines: func() uint64 { return 0 },
+		Reload:       func() (bool, time.Time) { return true, started },
 		AccessDenied: func() map[string]uint64 { return nil }, WebConfigFailures: func() uint64 { return 0 },
 		Ranks: []Rank{{Engine: e, Recorder: recorder, State: func() state.RankInfo { return state.RankInfo{} }}},
 	})

@@ -34,7 +34,8 @@ func TestDocumentation(t *testing.T) {
 			continue
 		}
 		f := families[i]
-		if want := map[prometheus.ValueType]string{counter: "counter", gauge: "gauge", untyped: "histogram"}[f.kind]; m[2] != want {
+		if want := map[prometheus.ValueType]string{counter: "counter", gauge: "gauge",
+			untyped: "histogram"}[f.kind]; m[2] != want {
 			t.Errorf("%s is documented as a %s, and is a %s", name, m[2], want)
 		}
 		var labels []string

@@ -65,7 +65,8 @@ func TestHistogramsAreTheLibrarys(t *testing.T) {
 		if !proto.Equal(got, want) {
 			t.Errorf("%d times: got\n%v\nwant\n%v", n, got, want)
 		}
-		if !slices.Equal(written(t, peerPhaseSeconds.native(counted, created, "", "", "", "")).PositiveDelta, got.PositiveDelta) {
+		if !slices.Equal(written(t, peerPhaseSeconds.native(counted, created, "", "", "", "")).PositiveDelta,
+			got.PositiveDelta) {
 			t.Errorf("%d times: the peer's histogram differs", n)
 		}
 	}
@@ -141,7 +142,8 @@ func TestTheLongestTime(t *testing.T) {
 }
 
 func TestSendTimes(t *testing.T) {
-	r := Rank{Engine: &engine{peers: []state.PeerCounters{{Rank: 1}, {Rank: 2}, {Rank: 3}}}, Recorder: phases.NewRecorder(0, manyPeers(3), 1)}
+	r := Rank{Engine: &engine{peers: []state.PeerCounters{{Rank: 1}, {Rank: 2}, {Rank: 3}}},
+		Recorder: phases.NewRecorder(0, manyPeers(3), 1)}
 	for range 90 {
 		r.Recorder.Done(sent(1, 100*time.Nanosecond), nil) // 4 µs in total
 		r.Recorder.Done(received(1, time.Second), nil)

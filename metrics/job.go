@@ -48,7 +48,8 @@ func (r *JobRank) PeerCounters(rank int, visit func(*state.PeerCounters)) {
 func (j *Job) Collect(out chan<- prometheus.Metric) {
 	for i := range j.Ranks {
 		r := &j.Ranks[i]
-		sampleRank(&Rank{Engine: r, Recorder: r.Times.Recorder(r.State.Rank, r.Size), State: func() state.RankInfo { return r.State }}, r.Started).collect(out)
+		sampleRank(&Rank{Engine: r, Recorder: r.Times.Recorder(r.State.Rank, r.Size),
+			State: func() state.RankInfo { return r.State }}, r.Started).collect(out)
 	}
 }
 

@@ -36,7 +36,8 @@ func TestJobs(t *testing.T) {
 	peer := state.PeerCounters{Rank: 1, MessageCounts: state.MessageCounts{Sent: 7}, SentBytes: 28}
 	recorder := phases.NewRecorder(0, []phases.Peer{{}, {Profile: "cloudfpga", Kind: "fpga"}}, 2)
 	recorder.Done(sent(1, time.Millisecond), nil)
-	text0, err := json.Marshal(phases.Times{Classes: recorder.Classes(), Peers: map[int]phases.PerPeer{1: recorder.Peer(1), 7: {}}})
+	text0, err := json.Marshal(phases.Times{Classes: recorder.Classes(),
+		Peers: map[int]phases.PerPeer{1: recorder.Peer(1), 7: {}}})
 	var times phases.Times
 	if err == nil {
 		err = json.Unmarshal(text0, &times) // as received from the rank's process
@@ -45,13 +46,16 @@ func TestJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	ranks := []JobRank{
-		{Started: time.Now(), State: state.RankInfo{Rank: 0, Attached: make([]state.Program, 1)}, Size: 2, Peers: []state.PeerCounters{peer}, Times: times},
-		{Started: time.Now(), State: state.RankInfo{Rank: 1, Kernel: "echo", KernelState: state.KernelRunning}, Size: 2},
+		{Started: time.Now(), State: state.RankInfo{Rank: 0, Attached: make([]state.Program, 1)}, Size: 2,
+			Peers: []state.PeerCounters{peer}, Times: times},
+		{Started: time.Now(), State: state.RankInfo{Rank: 1, Kernel: "echo", KernelState: state.KernelRunning},
+			Size: 2},
 	}
 	list = []Job{{"a", ranks}, {"b", ranks}}
 	got := text()
 	for _, want := range []string{
-		`zrlmpi_messages_total{direction="send",mpi_job="a",peer="1",rank="0"} 7`, `zrlmpi_message_bytes_total{direction="send",mpi_job="b",peer="1",rank="0"} 28`,
+		`zrlmpi_messages_total{direction="send",mpi_job="a",peer="1",rank="0"} 7`,
+		`zrlmpi_message_bytes_total{direction="send",mpi_job="b",peer="1",rank="0"} 28`,
 		`zrlmpi_kernel_up{kernel="echo",mpi_job="a",rank="1"} 1`, `zrlmpi_attached_programs{mpi_job="b",rank="0"} 1`,
 		`zrlmpi_handshake_phase_seconds_bucket{direction="send",kind="fpga",mpi_job="a",phase="total",profile="cloudfpga",rank="0",le="0.0625"} 1`,
 		`zrlmpi_handshake_phase_seconds_sum{direction="send",kind="fpga",mpi_job="b",phase="data",profile="cloudfpga",rank="0"} 0.003`,

@@ -48,7 +48,8 @@ func (m *withClassic) Write(out *dto.Metric) error {
 	count := uint64(0)
 	for i, bound := range classicBounds {
 		count += classic[i]
-		out.Histogram.Bucket = append(out.Histogram.Bucket, &dto.Bucket{CumulativeCount: proto.Uint64(count), UpperBound: proto.Float64(bound)})
+		out.Histogram.Bucket = append(out.Histogram.Bucket,
+			&dto.Bucket{CumulativeCount: proto.Uint64(count), UpperBound: proto.Float64(bound)})
 	}
 	return nil
 }

@@ -38,7 +38,8 @@ func (l *sample) collectPeer(out chan<- prometheus.Metric, p *peerSample) {
 	}
 	for ph, h := range p.times {
 		if h != nil {
-			out <- peerPhaseSeconds.native(h, l.created, l.rank, p.label, phases.Names[ph].Direction, phases.Names[ph].Phase)
+			out <- peerPhaseSeconds.native(h, l.created, l.rank, p.label, phases.Names[ph].Direction,
+				phases.Names[ph].Phase)
 		}
 	}
 	count(messages, c.Sent, sending)

@@ -9,7 +9,8 @@ import (
 func NewRegistry(src Source) (*prometheus.Registry, error) {
 	r := prometheus.NewRegistry()
 	for _, c := range []prometheus.Collector{
-		NewCollector(src), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		NewCollector(src), collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	} {
 		if err := r.Register(c); err != nil {
 			return nil, err

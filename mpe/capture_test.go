@@ -129,7 +129,8 @@ func program(t *testing.T, packets []datagram, rank int) []step {
 		out := [2]int{p.src, p.dst} // the direction of the message is that of this packet
 		back := [2]int{p.dst, p.src}
 		switch {
-		case !defect.OK() || pairs[out] != nil && pairs[out].hasData && len(pairs[out].payload) < pairs[out].words*4 && h.Type != protocol.Data:
+		case !defect.OK() || pairs[out] != nil && pairs[out].hasData && len(pairs[out].payload) < pairs[out].words*4 &&
+			h.Type != protocol.Data:
 			if o := pairs[out]; o != nil && o.hasData {
 				o.payload = append(o.payload, p.b...)
 			}
@@ -250,7 +251,8 @@ var recordings = []recording{
 			edit:   func(r []datagram) []datagram { return r[:2] },
 		},
 		1: {
-			reason: "the ACK that was lost on the way is not in the recording; ours is sent, and once only, as the FPGA's",
+			reason: "the ACK that was lost on the way is not in the recording; ours is sent, and once only, as " +
+				"the FPGA's",
 			edit: func(r []datagram) []datagram {
 				ack := protocol.Header{Dst: 0, Src: 1, Call: protocol.RecvInt, Type: protocol.Ack}
 				return append(slices.Clone(r), datagram{src: 1, dst: 0, b: protocol.CloudFPGA.Append(nil, ack)})
@@ -275,12 +277,14 @@ var recordings = []recording{
 	}},
 	{name: "loss_mid_to_fpga_corrupts", nodes: []node{cpu, fpga}, differs: map[int]difference{
 		0: {
-			reason: "trap 4: a fragmented message to an FPGA is not retransmitted, because the FPGA stores the retransmission as data",
-			edit:   func(r []datagram) []datagram { return slices.Delete(slices.Clone(r), 4, 7) },
+			reason: "trap 4: a fragmented message to an FPGA is not retransmitted, because the FPGA stores the " +
+				"retransmission as data",
+			edit: func(r []datagram) []datagram { return slices.Delete(slices.Clone(r), 4, 7) },
 		},
 		1: {
-			reason: "the datagram that was lost on the way is in the recording, so our stand-in gets all of the first DATA and acknowledges that instead of the retransmission",
-			edit:   func(r []datagram) []datagram { return r },
+			reason: "the datagram that was lost on the way is in the recording, so our stand-in gets all of the " +
+				"first DATA and acknowledges that instead of the retransmission",
+			edit: func(r []datagram) []datagram { return r },
 		},
 	}},
 	{name: "loss_mid_to_fpga_corrupts", nodes: []node{cpu, fpga}, partial: handshake.RetransmitPartial},
@@ -295,7 +299,8 @@ var recordings = []recording{
 	{name: "ref_ref_late_recv_stale_sr", nodes: []node{cpu, cpu}, differs: map[int]difference{
 		0: requestsTooMany(1, 3)[0],
 		1: {
-			reason: "trap 5: the second SEND_REQUEST is the first one retransmitted, not a second message; we clear the second message when it asks",
+			reason: "trap 5: the second SEND_REQUEST is the first one retransmitted, not a second message; we clear " +
+				"the second message when it asks",
 			edit: func(r []datagram) []datagram {
 				// CLEAR, ACK, [CLEAR, CLEAR], ACK becomes CLEAR, ACK, CLEAR, ACK.
 				return slices.Delete(slices.Clone(r), 2, 3)
@@ -309,7 +314,8 @@ var recordings = []recording{
 	{name: "ref_ref_pingpong_1000", nodes: []node{cpu, cpu}},
 	{name: "ref_ring3_347", nodes: []node{cpu, cpu, cpu}},
 	{name: "ring3_cpu0_fpga1_cpu2_347", nodes: []node{cpu, fpga, cpu}},
-	{name: "loss_bare_to_cpu_wrong_data", nodes: []node{cpu, cpu}, differs: oneDataTooMany("and an upstream CPU receiver that starts over does")},
+	{name: "loss_bare_to_cpu_wrong_data", nodes: []node{cpu, cpu},
+		differs: oneDataTooMany("and an upstream CPU receiver that starts over does")},
 	{name: "late_clear_lost_bare_to_fpga", nodes: []node{cpu, fpga}, differs: map[int]difference{
 		0: oneDataTooMany("and the first of its CLEAR_TO_SENDs was late")[0],
 		1: {
@@ -321,8 +327,9 @@ var recordings = []recording{
 
 // notReplayed are recordings without complete messages.
 var notReplayed = map[string]string{
-	"fpga_zero_words_padding":    "it begins behind a SEND_REQUEST: handshake.TestTrap15EmptyMessageFromAnFPGA",
-	"late_request_copy_deadlock": "it ends with two messages that never come to their DATA: handshake.TestTrap14LateRequest",
+	"fpga_zero_words_padding": "it begins behind a SEND_REQUEST: handshake.TestTrap15EmptyMessageFromAnFPGA",
+	"late_request_copy_deadlock": "it ends with two messages that never come to their DATA: " +
+		"handshake.TestTrap14LateRequest",
 }
 
 // requestsTooMany is the difference that a sender to an upstream CPU rank waits longer before it retransmits
@@ -361,7 +368,8 @@ func (rec recording) peerConfig(rank, peer int) handshake.Config {
 		rules = handshake.FPGAPeer(uint32(peer))
 	}
 	return handshake.Config{
-		Peer: rules, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(rules), MaxWords: 1 << 20, OnPartial: rec.partial,
+		Peer: rules, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(rules), MaxWords: 1 << 20,
+		OnPartial: rec.partial,
 	}
 }
 
@@ -372,7 +380,8 @@ func TestCaptures(t *testing.T) {
 	}
 	for _, f := range files {
 		name := strings.TrimSuffix(filepath.Base(f), ".pcap")
-		if notReplayed[name] == "" && !slices.ContainsFunc(recordings, func(r recording) bool { return r.name == name }) {
+		if notReplayed[name] == "" &&
+			!slices.ContainsFunc(recordings, func(r recording) bool { return r.name == name }) {
 			t.Errorf("%s is not tested", name)
 		}
 	}

@@ -134,7 +134,8 @@ func TestFailureBeforeAgreement(t *testing.T) {
 		c := newExtended(t, 5, nil)
 		defer c.close()
 		devices := c.communicator(1)
-		a, b, d := post(t, barrier(5), devices[0], 1), post(t, barrier(5), devices[1], 1), post(t, barrier(5), devices[3], 1)
+		a, b, d := post(t, barrier(5), devices[0], 1), post(t, barrier(5), devices[1], 1),
+			post(t, barrier(5), devices[3], 1)
 		abortCall(t, b, time.Second)
 		cause(t, outcome(t, a), 1, collective.CauseTimeout)
 		cause(t, outcome(t, d), 1, collective.CauseTimeout)
@@ -290,7 +291,8 @@ func TestForgedFailures(t *testing.T) {
 		synctest.Wait()
 		var epoch uint64
 		for at, text := range x.all() {
-			if epoch = binary.LittleEndian.Uint64(text); at[0] != 1 || epoch == 0 || binary.LittleEndian.Uint32(text[8:]) != 1 || binary.LittleEndian.Uint32(text[12:]) != 2 ||
+			if epoch = binary.LittleEndian.Uint64(text); at[0] != 1 || epoch == 0 ||
+				binary.LittleEndian.Uint32(text[8:]) != 1 || binary.LittleEndian.Uint32(text[12:]) != 2 ||
 				!bytes.Equal(text[16:], []byte{byte(coll.Barrier), byte(collective.CauseTimeout), 0, 0}) {
 				t.Errorf("rank %d sends %x", at[0], text)
 			}
@@ -311,8 +313,10 @@ func TestForgedFailures(t *testing.T) {
 			return append(binary.LittleEndian.AppendUint32(b, number), kind...)
 		}
 		for _, b := range [][]byte{
-			text(epoch, 1, 2, 1, 1, 0, 0), text(0, 1, 2, 1, 1, 0, 0), text(epoch+1, 1, 2, 255, 255, 255, 255), text(1<<64-1, 1, 2, 0, 0, 0, 0),
-			text(0, 1, 3, 1, 1, 0, 0), text(epoch, 1, 3, 1, 1, 0, 0), text(epoch, 7, 2, 1, 1, 0, 0), text(epoch, 1, 1<<32-1, 1, 1, 0, 0),
+			text(epoch, 1, 2, 1, 1, 0, 0), text(0, 1, 2, 1, 1, 0, 0), text(epoch+1, 1, 2, 255, 255, 255, 255),
+			text(1<<64-1, 1, 2, 0, 0, 0, 0),
+			text(0, 1, 3, 1, 1, 0, 0), text(epoch, 1, 3, 1, 1, 0, 0), text(epoch, 7, 2, 1, 1, 0, 0),
+			text(epoch, 1, 1<<32-1, 1, 1, 0, 0),
 			text(epoch, 1, 2), text(epoch, 1, 2, 1, 1, 0, 0, 0), make([]byte, 100_000),
 		} {
 			for range 2 {
@@ -364,7 +368,8 @@ func TestNoAbortByOrder(t *testing.T) {
 		abortCall(t, a, time.Second)
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
-		if _, err := b.Await(ctx); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, collective.ErrCallFailed) {
+		if _, err := b.Await(ctx); !errors.Is(err, context.DeadlineExceeded) ||
+			errors.Is(err, collective.ErrCallFailed) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -427,7 +432,8 @@ func TestFailsWhileComputing(t *testing.T) {
 		start := func(r, bytes int) mpe.Op {
 			o, err := c.engines[r].StartCollective(&collective.Operation{
 				Call:    coll.Call{Collective: coll.Reduce, Rank: r, Ranks: 3, Bytes: bytes},
-				Members: []int{0, 1, 2}, Comm: 1, Tag: 2, Send: make([]byte, bytes), Recv: make([]byte, bytes), Algorithm: "flat",
+				Members: []int{0, 1, 2}, Comm: 1, Tag: 2, Send: make([]byte, bytes), Recv: make([]byte, bytes),
+				Algorithm: "flat",
 				User: func(_, _ []byte) error {
 					close(computing)
 					return <-cancelled
@@ -444,7 +450,8 @@ func TestFailsWhileComputing(t *testing.T) {
 		short := start(2, 1)
 		synctest.Wait()
 		_, over, err := root.Test()
-		if step, ok := errors.AsType[*collective.StepError](err); !over || !ok || !errors.Is(err, collective.ErrMismatch) || step.Peer != 2 {
+		if step, ok := errors.AsType[*collective.StepError](err); !over || !ok ||
+			!errors.Is(err, collective.ErrMismatch) || step.Peer != 2 {
 			t.Errorf("it is done: %v, %v", over, err)
 		}
 		root.Free()
@@ -469,7 +476,8 @@ func TestCausesOfAborts(t *testing.T) {
 			devices := c.communicator(1)
 			all(t, barrier(4), devices, 1)
 			x := chain(100)
-			ops := []mpe.Op{post(t, x, devices[0], 2), post(t, chain(test.second), devices[1], 2), post(t, x, devices[2], 2), post(t, x, devices[3], 2)}
+			ops := []mpe.Op{post(t, x, devices[0], 2), post(t, chain(test.second), devices[1], 2),
+				post(t, x, devices[2], 2), post(t, x, devices[3], 2)}
 			if err := outcome(t, ops[1]); !errors.Is(err, test.err) {
 				t.Errorf("%s: rank 1: %v", name, err)
 			}

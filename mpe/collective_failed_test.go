@@ -114,7 +114,8 @@ func quit(t *testing.T, c *cluster, x *colltest.Case, comm uint32) {
 			}
 			return
 		case errors.As(err, &aborted):
-			want := collective.CallFailedError{Rank: middle, Collective: x.Call.Collective, Comm: comm, Number: 2, Cause: collective.CauseTimeout}
+			want := collective.CallFailedError{Rank: middle, Collective: x.Call.Collective, Comm: comm, Number: 2,
+				Cause: collective.CauseTimeout}
 			if *aborted != want || !errors.Is(err, collective.ErrCallFailed) {
 				t.Errorf("%s, rank %d: %v", name, r, err)
 			}

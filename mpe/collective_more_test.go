@@ -102,8 +102,10 @@ func TestCollectiveOfAUsersOperation(t *testing.T) {
 				for r, e := range c.engines {
 					call.Rank = r
 					recv[r] = make([]byte, 4)
-					o, err := e.StartCollective(&collective.Operation{Call: call, Members: []int{0, 1, 2, 3, 4}, Comm: 1, Tag: 1,
-						Send: []byte{byte(r), byte(r), byte(r), byte(r)}, Recv: recv[r], User: join(e), Algorithm: a.Name})
+					o, err := e.StartCollective(&collective.Operation{Call: call, Members: []int{0, 1, 2, 3, 4},
+						Comm: 1, Tag: 1,
+						Send: []byte{byte(r), byte(r), byte(r), byte(r)}, Recv: recv[r], User: join(e),
+						Algorithm: a.Name})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -182,11 +184,13 @@ func TestAbandonedCall(t *testing.T) {
 			}
 			synctest.Wait()
 			if s := c.engines[1].Snapshot(); len(s.Calls) != 1 || !slices.Contains(s.Calls[0].WaitsFor, 0) ||
-				!strings.Contains(s.Calls[0].Text, "Bcast by "+algorithm+", begun ") || !strings.Contains(s.Calls[0].Text, "waits for rank") {
+				!strings.Contains(s.Calls[0].Text, "Bcast by "+algorithm+", begun ") ||
+				!strings.Contains(s.Calls[0].Text, "waits for rank") {
 				t.Errorf("%s: calls in progress: %+v", algorithm, s.Calls)
 			}
 			time.Sleep(time.Second)
-			if waits := c.engines[1].Waits(time.Second); len(waits) == 0 || !strings.HasSuffix(waits[0].Text(), ", in Bcast by "+algorithm) {
+			if waits := c.engines[1].Waits(time.Second); len(waits) == 0 ||
+				!strings.HasSuffix(waits[0].Text(), ", in Bcast by "+algorithm) {
 				t.Errorf("%s: waits: %+v", algorithm, waits)
 			}
 			for i, o := range ops {
@@ -209,7 +213,8 @@ func TestAbandonedCall(t *testing.T) {
 				}
 				o.Free()
 			}
-			if s := c.engines[1].Snapshot(); len(s.Calls) != 0 || s.Posted != 0 || s.Unexpected != 0 || s.Collectives[len(s.Collectives)-1].Failures != 1 {
+			if s := c.engines[1].Snapshot(); len(s.Calls) != 0 || s.Posted != 0 || s.Unexpected != 0 ||
+				s.Collectives[len(s.Collectives)-1].Failures != 1 {
 				t.Errorf("%s: left over: %+v, %d posted, %d unexpected", algorithm, s.Calls, s.Posted, s.Unexpected)
 			}
 			next := colltest.New(coll.Bcast, algorithm, 4, 1, 1000)
@@ -237,7 +242,8 @@ func TestSilentMember(t *testing.T) {
 		synctest.Wait()
 		for rank, e := range c.engines[:2] { // rank 1 has sent rank 2 a message of the call, and got an ACK
 			s := e.Snapshot()
-			if len(s.Calls) != 1 || strings.Contains(s.Calls[0].Text, "no packet has ever come from rank 2") != (rank == 0) {
+			if len(s.Calls) != 1 || strings.Contains(s.Calls[0].Text,
+				"no packet has ever come from rank 2") != (rank == 0) {
 				t.Errorf("rank %d: %+v", rank, s.Calls)
 			}
 		}
@@ -353,12 +359,14 @@ func TestFlowIsAborted(t *testing.T) {
 		}
 		for _, r := range []int{2, 3} {
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-			if _, err := ops[r].Await(ctx); !errors.Is(err, extended.ErrAborted) || !errors.Is(err, collective.ErrCallFailed) {
+			if _, err := ops[r].Await(ctx); !errors.Is(err, extended.ErrAborted) ||
+				!errors.Is(err, collective.ErrCallFailed) {
 				t.Errorf("rank %d: %v", r, err)
 			}
 			stop()
 		}
-		if _, err := ops[0].Await(t.Context()); !errors.Is(err, collective.ErrCallFailed) || errors.Is(err, extended.ErrAborted) {
+		if _, err := ops[0].Await(t.Context()); !errors.Is(err, collective.ErrCallFailed) ||
+			errors.Is(err, extended.ErrAborted) {
 			t.Errorf("rank 0: %v", err) // it gets the abort
 		}
 		runCases(t, c.engines, []*colltest.Case{colltest.New(coll.Bcast, "binomial", 4, 0, 50)})
@@ -378,7 +386,8 @@ func TestOrderGoesByStatus(t *testing.T) {
 			c.net.Hook(func(from, to int, b []byte) []time.Duration {
 				mu.Lock()
 				defer mu.Unlock()
-				if h, payload, d := protocol.ParseExtended(b); d.OK() && h.Type == protocol.Data && int(h.Offset)+len(payload) == int(h.Length) && int(h.Length) == bytes {
+				if h, payload, d := protocol.ParseExtended(b); d.OK() && h.Type == protocol.Data &&
+					int(h.Offset)+len(payload) == int(h.Length) && int(h.Length) == bytes {
 					hops = append(hops, [2]int{from, to})
 				}
 				return []time.Duration{0}
@@ -442,7 +451,8 @@ func TestCallsOverlap(t *testing.T) {
 		var cases []*colltest.Case
 		ops := make([][]mpe.Op, ranks)
 		for i := range calls {
-			x := colltest.New([]coll.Collective{coll.Allreduce, coll.Bcast, coll.Barrier, coll.Alltoall}[i%4], "", ranks, i%ranks, 1+i*i*10)
+			x := colltest.New([]coll.Collective{coll.Allreduce, coll.Bcast, coll.Barrier, coll.Alltoall}[i%4], "",
+				ranks, i%ranks, 1+i*i*10)
 			cases = append(cases, x)
 		}
 		for r, e := range c.engines { // in succession: the first calls wait for the agreement of the members
@@ -466,7 +476,8 @@ func TestCollectiveErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)
 		defer c.close()
-		good := collective.Operation{Call: coll.Call{Collective: coll.Allreduce, Ranks: 2, Bytes: 8, Elem: 4}, Members: []int{0, 1}, Comm: 1, Tag: 1,
+		good := collective.Operation{Call: coll.Call{Collective: coll.Allreduce, Ranks: 2, Bytes: 8, Elem: 4},
+			Members: []int{0, 1}, Comm: 1, Tag: 1,
 			Send: make([]byte, 8), Recv: make([]byte, 8), Op: op.Sum, Type: op.Int32}
 		for name, test := range map[string]struct {
 			change func(*collective.Operation)
@@ -553,7 +564,8 @@ func TestForgedStatus(t *testing.T) {
 		c := newExtended(t, 2, nil)
 		defer c.close()
 		for _, n := range []int{0, 5, 100_000} {
-			o := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpSendSync, Peer: 0, Comm: 1<<32 - 1, Tag: 7, Buf: make([]byte, n)})
+			o := start(t, c.engines[1],
+				mpe.Operation{Kind: mpe.OpSendSync, Peer: 0, Comm: 1<<32 - 1, Tag: 7, Buf: make([]byte, n)})
 			finish(t, o)
 		}
 		if s := c.engines[0].Snapshot(); s.Unexpected != 0 {

@@ -107,7 +107,8 @@ func operate(t *testing.T, c *cluster, a *coll.Algorithm, of op.Op, typ op.Type,
 		}
 		wants[r] = want
 		recv[r] = make([]byte, count*size)
-		x := collective.Operation{Call: coll.Call{Collective: a.Collective, Rank: r, Ranks: ranks, Bytes: count * size, Elem: size},
+		x := collective.Operation{Call: coll.Call{Collective: a.Collective, Rank: r, Ranks: ranks, Bytes: count * size,
+			Elem: size},
 			Comm: 1, Tag: tag, Send: send, Recv: recv[r], Op: of, Type: typ, Algorithm: a.Name}
 		for m := range ranks {
 			x.Members = append(x.Members, m)

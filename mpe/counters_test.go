@@ -42,19 +42,22 @@ func TestCountersOfAHandshake(t *testing.T) {
 		_, from := counters(c.engines[0])
 		_, to := counters(c.engines[1])
 		s, r := from[1], to[0]
-		if s.Sent != 2 || s.SentBytes != 4*(n+1) || r.Received != 2 || r.ReceivedBytes != 4*(n+1) || s.Received+r.Sent+s.Failed+r.Failed != 0 {
+		if s.Sent != 2 || s.SentBytes != 4*(n+1) || r.Received != 2 || r.ReceivedBytes != 4*(n+1) ||
+			s.Received+r.Sent+s.Failed+r.Failed != 0 {
 			t.Errorf("messages: %+v\n%+v", s, r)
 		}
 		const requests, header = 2, uint64(protocol.HeaderLen)
 		want := [state.NumTypes]uint64{protocol.SendRequest: requests, protocol.Data: 4}
 		bytes := [state.NumTypes]uint64{protocol.SendRequest: requests * header, protocol.Data: 2*header + 4*(n+1)}
 		if s.PacketsOut != want || s.BytesOut != bytes || r.PacketsIn != want || r.BytesIn != bytes {
-			t.Errorf("out: %v, %v; in: %v, %v; want %v, %v", s.PacketsOut, s.BytesOut, r.PacketsIn, r.BytesIn, want, bytes)
+			t.Errorf("out: %v, %v; in: %v, %v; want %v, %v", s.PacketsOut, s.BytesOut, r.PacketsIn, r.BytesIn, want,
+				bytes)
 		}
 		want = [state.NumTypes]uint64{protocol.ClearToSend: requests, protocol.Ack: requests}
 		bytes = [state.NumTypes]uint64{protocol.ClearToSend: requests * header, protocol.Ack: requests * header}
 		if r.PacketsOut != want || r.BytesOut != bytes || s.PacketsIn != want || s.BytesIn != bytes {
-			t.Errorf("back: %v, %v; in: %v, %v; want %v, %v", r.PacketsOut, r.BytesOut, s.PacketsIn, s.BytesIn, want, bytes)
+			t.Errorf("back: %v, %v; in: %v, %v; want %v, %v", r.PacketsOut, r.BytesOut, s.PacketsIn, s.BytesIn, want,
+				bytes)
 		}
 	})
 }
@@ -69,16 +72,19 @@ func TestCountersOfAnExtendedPeer(t *testing.T) {
 		_, from := counters(c.engines[0])
 		_, to := counters(c.engines[1])
 		s, r := from[1], to[0]
-		if !s.Extended || s.Sent != 2 || s.SentBytes != 300_010 || r.Received != 2 || r.ReceivedBytes != 300_010 || s.InFlight != 0 || s.InFlightPackets != 0 || s.RoundTrip <= 0 {
+		if !s.Extended || s.Sent != 2 || s.SentBytes != 300_010 || r.Received != 2 || r.ReceivedBytes != 300_010 ||
+			s.InFlight != 0 || s.InFlightPackets != 0 || s.RoundTrip <= 0 {
 			t.Errorf("%+v\n%+v", s, r)
 		}
 		for typ := range state.NumTypes {
-			if s.PacketsOut[typ] != r.PacketsIn[typ] || s.BytesOut[typ] != r.BytesIn[typ] || r.PacketsOut[typ] != s.PacketsIn[typ] || r.BytesOut[typ] != s.BytesIn[typ] {
+			if s.PacketsOut[typ] != r.PacketsIn[typ] || s.BytesOut[typ] != r.BytesIn[typ] ||
+				r.PacketsOut[typ] != s.PacketsIn[typ] || r.BytesOut[typ] != s.BytesIn[typ] {
 				t.Errorf("%v: %+v\n%+v", protocol.Type(typ), s, r)
 			}
 		}
 		data := protocol.Data
-		if got, want := s.BytesOut[data], 300_010+s.PacketsOut[data]*protocol.ExtHeaderLen; got != want || s.PacketsOut[protocol.SendRequest] == 0 {
+		if got, want := s.BytesOut[data],
+			300_010+s.PacketsOut[data]*protocol.ExtHeaderLen; got != want || s.PacketsOut[protocol.SendRequest] == 0 {
 			t.Errorf("%d bytes of DATA, want %d; %v", got, want, s.PacketsOut)
 		}
 	})
@@ -116,21 +122,25 @@ func TestCountersOfWaits(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		own, peers := counters(e)
-		if want := (state.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: 2 * time.Second}); own.Posted != 3 || own.AnySource != want {
+		if want := (state.OldestWait{Waits: true, For: protocol.SendRequest,
+			Elapsed: 2 * time.Second}); own.Posted != 3 || own.AnySource != want {
 			t.Errorf("%+v", own)
 		}
-		if want := (state.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: 3 * time.Second}); peers[2].OldestRecv != want || peers[2].OldestSend.Waits {
+		if want := (state.OldestWait{Waits: true, For: protocol.SendRequest,
+			Elapsed: 3 * time.Second}); peers[2].OldestRecv != want || peers[2].OldestSend.Waits {
 			t.Errorf("%+v, %+v", peers[2].OldestRecv, peers[2].OldestSend)
 		}
 		p := peers[1]
-		if w := p.OldestSend; !w.Waits || w.For != protocol.ClearToSend || w.Elapsed > 2*time.Second || w.Elapsed < time.Second {
+		if w := p.OldestSend; !w.Waits || w.For != protocol.ClearToSend || w.Elapsed > 2*time.Second ||
+			w.Elapsed < time.Second {
 			t.Errorf("%+v", w)
 		}
 		if fmt.Sprint(p.QueuedSends, p.InFlight) != map[bool]string{false: "1 1", true: "0 2"}[extended] {
 			t.Errorf("queued %d, in flight %d", p.QueuedSends, p.InFlight)
 		}
 		own, peers = counters(c.engines[1])
-		if unexpected := own.Unexpected; unexpected != map[bool]int{false: 1, true: 2}[extended] || peers[0].OldestRecv.Waits {
+		if unexpected := own.Unexpected; unexpected != map[bool]int{false: 1, true: 2}[extended] ||
+			peers[0].OldestRecv.Waits {
 			t.Errorf("%d unexpected messages, %+v", unexpected, peers[0].OldestRecv)
 		}
 	})
@@ -157,14 +167,16 @@ func TestSendBehindReturned(t *testing.T) {
 
 func TestCountersOfTimeOuts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t, 2, handshake.CPUPeer(), func(hs *handshake.Config) { hs.Timing.ClearDeadline = 5 * time.Second })
+		c := newCluster(t, 2, handshake.CPUPeer(),
+			func(hs *handshake.Config) { hs.Timing.ClearDeadline = 5 * time.Second })
 		defer c.close()
 		s := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: make([]byte, 4)})
 		if _, err := s.Await(context.Background()); err == nil {
 			t.Fatal("the message succeeded")
 		}
 		_, peers := counters(c.engines[0])
-		if p := peers[1]; p.Unreachable != 1 || p.Failed != 1 || p.Sent != 0 || p.Retransmissions == 0 || p.Retransmissions+1 != p.PacketsOut[protocol.SendRequest] {
+		if p := peers[1]; p.Unreachable != 1 || p.Failed != 1 || p.Sent != 0 || p.Retransmissions == 0 ||
+			p.Retransmissions+1 != p.PacketsOut[protocol.SendRequest] {
 			t.Errorf("%+v", p)
 		}
 	})
@@ -173,7 +185,8 @@ func TestCountersOfTimeOuts(t *testing.T) {
 // TestSilentPeer checks that a peer that did not answer in time is silent until a packet of it arrives.
 func TestSilentPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t, 2, handshake.CPUPeer(), func(hs *handshake.Config) { hs.Timing.ClearDeadline = 5 * time.Second })
+		c := newCluster(t, 2, handshake.CPUPeer(),
+			func(hs *handshake.Config) { hs.Timing.ClearDeadline = 5 * time.Second })
 		defer c.close()
 		silent := func() bool {
 			_, peers := counters(c.engines[0])
@@ -230,7 +243,8 @@ func TestDepths(t *testing.T) {
 	inBothWays(t, 2, func(t *testing.T, c *cluster, extended bool) {
 		var ops []mpe.Op
 		for range 3 {
-			ops = append(ops, start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Buf: make([]byte, 4)}))
+			ops = append(ops, start(t, c.engines[0],
+				mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Buf: make([]byte, 4)}))
 		}
 		time.Sleep(time.Second)
 		if d := c.engines[0].Depths(); d != (state.Depths{Sends: 3}) {
@@ -247,7 +261,8 @@ func TestDepths(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if d, e := c.engines[0].Depths(), c.engines[1].Depths(); d != (state.Depths{}) || e != (state.Depths{Posted: 1}) {
+		if d, e := c.engines[0].Depths(),
+			c.engines[1].Depths(); d != (state.Depths{}) || e != (state.Depths{Posted: 1}) {
 			t.Errorf("at the end: %+v, %+v", d, e)
 		}
 	})

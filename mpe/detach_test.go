@@ -51,8 +51,10 @@ func TestDetach(t *testing.T) {
 		cluster func() *cluster
 		after   time.Duration // the request is in transfer
 	}{
-		"cloudfpga": {func() *cluster { return newCluster(t, 2, handshake.SoftwarePeer(), nil) }, 2500 * time.Microsecond},
-		"extended":  {func() *cluster { return newExtended(t, 2, func(x *extended.Config) { x.Window = 4 }) }, 10 * time.Millisecond},
+		"cloudfpga": {func() *cluster { return newCluster(t, 2, handshake.SoftwarePeer(), nil) },
+			2500 * time.Microsecond},
+		"extended": {func() *cluster { return newExtended(t, 2, func(x *extended.Config) { x.Window = 4 }) },
+			10 * time.Millisecond},
 	} {
 		for i := range 4 {
 			send, copied := i%2 == 0, i/2 == 0
@@ -85,7 +87,8 @@ func TestDetach(t *testing.T) {
 					t.Errorf("%s: the buffer was released with the message in it", name)
 				}
 				next := make([]byte, n)
-				st, err := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: next}).Await(t.Context())
+				st, err := start(t, c.engines[1],
+					mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: next}).Await(t.Context())
 				if err != nil || st.Bytes != n || !bytes.Equal(next, data) {
 					t.Errorf("%s: the next receive got %+v, %v", name, st, err)
 				}

@@ -69,13 +69,15 @@ func newDifferential(t *testing.T, seed uint64) *differential {
 		cfg, tr := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, diffRanks)}, net.Transport(rank)
 		for p := range diffRanks {
 			cfg.Peers[p].Transport = tr
-			hs := handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: 1 << 20}
+			hs := handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}),
+				MaxWords: 1 << 20}
 			switch max(rank, p) {
 			case 1:
 			case 2:
 				hs.Profile = protocol.V09
 			default:
-				cfg.Peers[p].Extended = &extended.Config{Seed: seed*100 + uint64(rank*diffRanks+p) + 1, EagerLimit: 2000}
+				cfg.Peers[p].Extended = &extended.Config{Seed: seed*100 + uint64(rank*diffRanks+p) + 1,
+					EagerLimit: 2000}
 			}
 			cfg.Peers[p].Handshake = hs
 		}
@@ -259,7 +261,8 @@ func (d *differential) probe() {
 		length = mpe.UnknownLength
 	}
 	if st.Peer != m.src || st.Tag != m.tag || st.Bytes != length {
-		d.t.Fatalf("probe %+v: found %+v, the reference message %d of %d bytes from %d with tag %d", want, st, m.id, m.bytes, m.src, m.tag)
+		d.t.Fatalf("probe %+v: found %+v, the reference message %d of %d bytes from %d with tag %d", want, st, m.id,
+			m.bytes, m.src, m.tag)
 	}
 }
 
@@ -276,7 +279,8 @@ func (d *differential) verify() {
 			continue
 		}
 		if !ok || err != nil {
-			d.t.Fatalf("receive of (%d, %d, %d) should have message %d: ended %v, %v", r.src, r.tag, r.comm, r.got.id, ok, err)
+			d.t.Fatalf("receive of (%d, %d, %d) should have message %d: ended %v, %v", r.src, r.tag, r.comm, r.got.id,
+				ok, err)
 		}
 		id := binary.LittleEndian.Uint32(r.buf)
 		tag := r.got.tag
@@ -284,7 +288,8 @@ func (d *differential) verify() {
 			tag = r.tag
 		}
 		if id != r.got.id || st.Bytes != int64(r.got.bytes) || st.Peer != r.got.src || st.Tag != tag {
-			d.t.Fatalf("receive of (%d, %d, %d) got message %d: %+v, should have %+v", r.src, r.tag, r.comm, id, st, r.got)
+			d.t.Fatalf("receive of (%d, %d, %d) got message %d: %+v, should have %+v", r.src, r.tag, r.comm, id, st,
+				r.got)
 		}
 	}
 	for _, m := range d.sent {
@@ -305,7 +310,8 @@ func (d *differential) verify() {
 	}
 	s := d.engines[0].Snapshot()
 	if s.Posted != len(d.posted) || s.Unexpected != len(d.queue) {
-		d.t.Fatalf("%d receives and %d messages wait, in the reference %d and %d", s.Posted, s.Unexpected, len(d.posted), len(d.queue))
+		d.t.Fatalf("%d receives and %d messages wait, in the reference %d and %d", s.Posted, s.Unexpected,
+			len(d.posted), len(d.queue))
 	}
 }
 

@@ -118,8 +118,10 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("rank %d is not one of the %d ranks of the cluster", cfg.Rank, len(cfg.Peers))
 	}
 	e := &Engine{
-		rank: cfg.Rank, size: len(cfg.Peers), observer: cfg.Observer, failure: failure{cfg.Failed}, makeReport: cfg.Report,
-		clock: clock(time.Now()), stop: make(chan struct{}), placed: placed{gen: 1}, outlets: make([]outlet, len(cfg.Peers)),
+		rank: cfg.Rank, size: len(cfg.Peers), observer: cfg.Observer, failure: failure{cfg.Failed},
+		makeReport: cfg.Report,
+		clock:      clock(time.Now()), stop: make(chan struct{}), placed: placed{gen: 1},
+		outlets: make([]outlet, len(cfg.Peers)),
 	}
 	e.timer = time.AfterFunc(time.Hour, (*owner)(e).expired)
 	e.timer.Stop()

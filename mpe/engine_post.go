@@ -25,7 +25,8 @@ type Options struct {
 }
 
 func (o Options) operation(kind OpKind, peer int, buf []byte) Operation {
-	op := Operation{Kind: kind, Peer: peer, Tag: o.Tag, Comm: o.Comm, Buf: buf, Datatype: o.Datatype, AnyDatatype: o.AnyDatatype}
+	op := Operation{Kind: kind, Peer: peer, Tag: o.Tag, Comm: o.Comm, Buf: buf, Datatype: o.Datatype,
+		AnyDatatype: o.AnyDatatype}
 	if o.AnyTag {
 		op.Tag = AnyTag
 	}

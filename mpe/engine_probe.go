@@ -61,7 +61,8 @@ func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, e
 		if err != nil {
 			e.core.Probes.End(mine)
 			e.unlock()
-			return Status{}, false, fmt.Errorf("rank %d waits for a message%s to probe: %w", e.rank, state.DescribeMatch(m.Source, m.Tag, m.Comm), err)
+			return Status{}, false, fmt.Errorf("rank %d waits for a message%s to probe: %w", e.rank,
+				state.DescribeMatch(m.Source, m.Tag, m.Comm), err)
 		}
 	}
 }

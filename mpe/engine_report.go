@@ -61,7 +61,8 @@ func (e *Engine) Counters(rank func(*state.RankCounters), peer func(*state.PeerC
 		e.lock()
 		if e.core.PeerCounters(&pc, i) {
 			if !pc.OldestRecv.Waits && posted[i] != 0 {
-				pc.OldestRecv = state.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: e.core.Now() - posted[i]}
+				pc.OldestRecv = state.OldestWait{Waits: true, For: protocol.SendRequest,
+					Elapsed: e.core.Now() - posted[i]}
 			}
 			peer(&pc)
 		}

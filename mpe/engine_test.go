@@ -34,7 +34,8 @@ func newCluster(t *testing.T, n int, rules handshake.Rules, change func(*handsha
 		tr := c.net.Transport(rank)
 		cfg := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, n)}
 		for p := range cfg.Peers {
-			hs := handshake.Config{Peer: rules, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(rules), MaxWords: 1 << 20}
+			hs := handshake.Config{Peer: rules, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(rules),
+				MaxWords: 1 << 20}
 			if change != nil {
 				change(&hs)
 			}
@@ -194,7 +195,8 @@ func TestTruncation(t *testing.T) {
 		if !errors.Is(err, handshake.ErrTruncated) || st.Words != 1000 {
 			t.Fatalf("%+v, %v", st, err)
 		}
-		if !bytes.Equal(buf[:4*350], words(1000, 1)[:4*350]) || !bytes.Equal(buf[4*350:], bytes.Repeat([]byte{0xee}, 200)) {
+		if !bytes.Equal(buf[:4*350], words(1000, 1)[:4*350]) ||
+			!bytes.Equal(buf[4*350:], bytes.Repeat([]byte{0xee}, 200)) {
 			t.Fatal("the buffer holds something else, or more was written")
 		}
 	})
@@ -208,7 +210,8 @@ func TestContextEndsAWaitAndSaysWhatFor(t *testing.T) {
 		defer cancel()
 		_, err := c.engines[0].Send(ctx, 2, words(1, 1), mpe.Options{})
 		var we *mpe.WaitError
-		if !errors.As(err, &we) || !errors.Is(err, context.DeadlineExceeded) || we.State != handshake.WaitClear || we.Remote != 2 {
+		if !errors.As(err, &we) || !errors.Is(err, context.DeadlineExceeded) || we.State != handshake.WaitClear ||
+			we.Remote != 2 {
 			t.Fatalf("got %v", err)
 		}
 		const want = "rank 0 has waited 5s for CLEAR_TO_SEND from rank 2: context deadline exceeded"
@@ -229,7 +232,8 @@ func TestContextEndsAWaitAndSaysWhatFor(t *testing.T) {
 		second, _ := c.engines[0].Irecv(1, make([]byte, 4), mpe.Options{})
 		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err = second.Wait(ctx); err == nil || err.Error() != "queued behind 1 other for 1s, and rank 0 has waited 1s for SEND_REQUEST from rank 1: context deadline exceeded" {
+		if _, err = second.Wait(ctx); err == nil || err.Error() != "queued behind 1 other for 1s, and rank 0 has "+
+			"waited 1s for SEND_REQUEST from rank 1: context deadline exceeded" {
 			t.Errorf("says %v", err)
 		}
 		// A cancelled operation leaves no trace.
@@ -275,7 +279,8 @@ func TestDetachedReceiveKeepsTheMessage(t *testing.T) {
 		}
 		// The receive after it gets the next message.
 		c.engines[0].Isend(1, words(10, 2), mpe.Options{})
-		if st, err := c.engines[1].Recv(t.Context(), 0, buf, mpe.Options{}); err != nil || st.Words != 10 || !bytes.Equal(buf[:40], words(10, 2)) {
+		if st, err := c.engines[1].Recv(t.Context(), 0, buf, mpe.Options{}); err != nil || st.Words != 10 ||
+			!bytes.Equal(buf[:40], words(10, 2)) {
 			t.Fatalf("the one after it got %+v, %v", st, err)
 		}
 	})
@@ -313,14 +318,17 @@ func TestUnknownAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := memnet.New(2)
 		tr := net.Transport(0)
-		hs := handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: 10}
+		hs := handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}),
+			MaxWords: 10}
 		e, err := mpe.New(mpe.Config{Rank: 0, Peers: []mpe.Peer{{}, {Handshake: hs, Transport: tr}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		e.Irecv(1, make([]byte, 4), mpe.Options{})
-		req := protocol.CloudFPGA.Append(nil, protocol.Header{Src: 1, Call: protocol.SendInt, Type: protocol.SendRequest})
-		far := protocol.CloudFPGA.Append(nil, protocol.Header{Src: 0xFFFFFFFF, Call: protocol.SendInt, Type: protocol.SendRequest})
+		req := protocol.CloudFPGA.Append(nil,
+			protocol.Header{Src: 1, Call: protocol.SendInt, Type: protocol.SendRequest})
+		far := protocol.CloudFPGA.Append(nil,
+			protocol.Header{Src: 0xFFFFFFFF, Call: protocol.SendInt, Type: protocol.SendRequest})
 		net.Inject(mpe.UnknownPeer, 0, req)
 		net.Inject(mpe.UnknownPeer, 0, far)
 		net.Inject(mpe.UnknownPeer, 0, []byte("not a packet"))
@@ -346,7 +354,8 @@ func TestSnapshotSaysWhoWaits(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		s := c.engines[0].Snapshot()
 		one, two := s.Peers[0], s.Peers[1]
-		if one.Sending == nil || one.Sending.WaitsFor != protocol.ClearToSend || one.Sending.Seconds != 4 || one.QueuedSends != 1 || one.Sending.Retransmissions != 3 || one.Retransmissions != 3 {
+		if one.Sending == nil || one.Sending.WaitsFor != protocol.ClearToSend || one.Sending.Seconds != 4 ||
+			one.QueuedSends != 1 || one.Sending.Retransmissions != 3 || one.Retransmissions != 3 {
 			t.Errorf("%+v", one)
 		}
 		if two.Receiving == nil || two.Receiving.Text != "rank 0 waits for SEND_REQUEST from rank 2" {
@@ -355,7 +364,8 @@ func TestSnapshotSaysWhoWaits(t *testing.T) {
 		if p := c.engines[1].Snapshot().Peers[0]; p.Deferred == nil || p.Deferred.Call != "SEND_INT" {
 			t.Errorf("the peer's deferred request: %+v", p)
 		}
-		if ws := c.engines[0].Waits(3 * time.Second); len(ws) != 2 || ws[0].Text() != "rank 0 waits for CLEAR_TO_SEND from rank 1" || ws[0].Elapsed != 4*time.Second {
+		if ws := c.engines[0].Waits(3 * time.Second); len(ws) != 2 ||
+			ws[0].Text() != "rank 0 waits for CLEAR_TO_SEND from rank 1" || ws[0].Elapsed != 4*time.Second {
 			t.Errorf("waits: %+v", ws)
 		}
 	})
@@ -404,7 +414,8 @@ func TestCloseDrainsWhatIsUnderWay(t *testing.T) {
 func TestAPeerIsHeardOverItsOwnTransportOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		own, other := memnet.New(3), memnet.New(3)
-		hs := handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: 10}
+		hs := handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}),
+			MaxWords: 10}
 		e, err := mpe.New(mpe.Config{Rank: 0, Peers: []mpe.Peer{
 			{}, {Handshake: hs, Transport: own.Transport(0)}, {Handshake: hs, Transport: other.Transport(0)},
 		}})
@@ -412,9 +423,11 @@ func TestAPeerIsHeardOverItsOwnTransportOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Irecv(1, make([]byte, 4), mpe.Options{})
-		other.Inject(1, 0, protocol.CloudFPGA.Append(nil, protocol.Header{Src: 1, Call: protocol.SendInt, Type: protocol.SendRequest}))
+		other.Inject(1, 0, protocol.CloudFPGA.Append(nil,
+			protocol.Header{Src: 1, Call: protocol.SendInt, Type: protocol.SendRequest}))
 		synctest.Wait()
-		if p := e.Snapshot().Peers[0]; p.PacketsOut[protocol.ClearToSend] != 0 || p.Dropped[state.DropUnexpectedPayload] != 1 {
+		if p := e.Snapshot().Peers[0]; p.PacketsOut[protocol.ClearToSend] != 0 ||
+			p.Dropped[state.DropUnexpectedPayload] != 1 {
 			t.Errorf("answered a request that came over another transport: %+v", p)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

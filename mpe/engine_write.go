@@ -72,7 +72,8 @@ func (f *effects) Data(peer int, id handshake.ID, header, payload []byte) (at ha
 	}
 	// The caller may reuse the payload as soon as the request ends, which an error can cause in the middle of
 	// the write. So the payload is copied.
-	o.behind = append(o.behind, outgoing{header: [protocol.HeaderLen]byte(header), payload: bytes.Clone(payload), data: id})
+	o.behind = append(o.behind,
+		outgoing{header: [protocol.HeaderLen]byte(header), payload: bytes.Clone(payload), data: id})
 	if !o.writing {
 		o.writing = true
 		e.goroutines.Go(func() { o.write(e) })

@@ -18,7 +18,8 @@ func ExampleEngine() {
 	var engines []*mpe.Engine
 	for rank := range 2 {
 		peer := mpe.Peer{
-			Handshake: handshake.Config{Peer: rules, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(rules), MaxWords: 1000},
+			Handshake: handshake.Config{Peer: rules, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(rules),
+				MaxWords: 1000},
 			Transport: network.Transport(rank),
 		}
 		e, err := mpe.New(mpe.Config{Rank: rank, Peers: []mpe.Peer{peer, peer}})

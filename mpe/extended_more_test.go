@@ -45,7 +45,8 @@ func TestRoomOfADetachedReceive(t *testing.T) {
 		buf := make([]byte, 100_000)
 		st, err := c.engines[1].Recv(t.Context(), 0, buf, mpe.Options{})
 		var te *mpe.TruncatedError
-		if !errors.As(err, &te) || te.Posted != 1000 || te.Sent != 100_000 || st.Bytes != 100_000 || !bytes.Equal(buf[:1000], data[:1000]) {
+		if !errors.As(err, &te) || te.Posted != 1000 || te.Sent != 100_000 || st.Bytes != 100_000 ||
+			!bytes.Equal(buf[:1000], data[:1000]) {
 			t.Errorf("%+v, %v", st, err)
 		}
 	})
@@ -136,7 +137,8 @@ func TestLostEagerMessageIsReported(t *testing.T) {
 		var engines [2]*mpe.Engine
 		for rank := range engines {
 			cfg := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, 2), Observer: seen}
-			cfg.Peers[1-rank] = mpe.Peer{Transport: net.Transport(rank), Extended: &extended.Config{Seed: uint64(rank) + 1}}
+			cfg.Peers[1-rank] = mpe.Peer{Transport: net.Transport(rank),
+				Extended: &extended.Config{Seed: uint64(rank) + 1}}
 			var err error
 			if engines[rank], err = mpe.New(cfg); err != nil {
 				t.Fatal(err)
@@ -233,7 +235,8 @@ func TestRoomForMessages(t *testing.T) {
 		defer func() { c.close() }()
 		for rank := range 2 {
 			cfg := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, 2), Limits: match.Limits{Unexpected: 4, Posted: 3}}
-			cfg.Peers[1-rank] = mpe.Peer{Transport: net.Transport(rank), Extended: &extended.Config{Seed: uint64(rank) + 1, Messages: 10}}
+			cfg.Peers[1-rank] = mpe.Peer{Transport: net.Transport(rank),
+				Extended: &extended.Config{Seed: uint64(rank) + 1, Messages: 10}}
 			e, err := mpe.New(cfg)
 			if err != nil {
 				t.Fatal(err)

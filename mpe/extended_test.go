@@ -97,7 +97,8 @@ func TestExtendedSendRecv(t *testing.T) {
 						t.Fatalf("%d bytes: %v", n, err)
 					}
 					st, err := r.Await(t.Context())
-					if err != nil || st.Bytes != int64(n) || st.Tag != 70000 || st.Comm != 4 || st.Peer != 0 || !bytes.Equal(buf, data) {
+					if err != nil || st.Bytes != int64(n) || st.Tag != 70000 || st.Comm != 4 || st.Peer != 0 ||
+						!bytes.Equal(buf, data) {
 						t.Fatalf("%d bytes: %+v, %v, intact %v", n, st, err, bytes.Equal(buf, data))
 					}
 				}
@@ -161,7 +162,8 @@ func TestExtendedTruncation(t *testing.T) {
 				}
 				st, err := r.Await(t.Context())
 				var te *mpe.TruncatedError
-				if !errors.Is(err, mpe.ErrTruncated) || !errors.As(err, &te) || te.Sent != int64(n) || te.Posted != 37 || st.Bytes != int64(n) || !bytes.Equal(buf, data[:37]) {
+				if !errors.Is(err, mpe.ErrTruncated) || !errors.As(err, &te) || te.Sent != int64(n) ||
+					te.Posted != 37 || st.Bytes != int64(n) || !bytes.Equal(buf, data[:37]) {
 					t.Errorf("%d bytes, late %v: %+v, %v", n, late, st, err)
 				}
 			}
@@ -175,7 +177,8 @@ func TestDetachedExtendedReceiveKeepsTheMessage(t *testing.T) {
 			c := newExtended(t, 2, nil)
 			defer c.close()
 			c.net.Hook(func(from, _ int, b []byte) []time.Duration {
-				if h, _, d := protocol.ParseExtended(b); d.OK() && h.Type == protocol.Data && h.Offset > 0 && h.Message == 1 {
+				if h, _, d := protocol.ParseExtended(b); d.OK() && h.Type == protocol.Data && h.Offset > 0 &&
+					h.Message == 1 {
 					return []time.Duration{20 * time.Millisecond}
 				}
 				return []time.Duration{time.Millisecond}
@@ -273,10 +276,13 @@ func TestSelf(t *testing.T) {
 			if ended(s) != (n <= 64<<10) {
 				t.Errorf("%d bytes: ended %v", n, ended(s))
 			}
-			if st, ok, err := e.Probe(t.Context(), mpe.Match{Source: 0, Tag: 6}, false); !ok || err != nil || st.Bytes != int64(n) {
+			if st, ok, err := e.Probe(t.Context(), mpe.Match{Source: 0, Tag: 6}, false); !ok || err != nil ||
+				st.Bytes != int64(n) {
 				t.Errorf("probe: %+v, %v, %v", st, ok, err)
 			}
-			if _, err := start(t, e, mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Tag: 6, Buf: buf}).Await(t.Context()); err != nil || !bytes.Equal(buf, data) {
+			if _, err := start(t, e,
+				mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Tag: 6, Buf: buf}).Await(t.Context()); err != nil ||
+				!bytes.Equal(buf, data) {
 				t.Fatal(err)
 			}
 		}
@@ -293,7 +299,8 @@ func TestProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 3, nil)
 		defer c.close()
-		if _, ok, err := c.engines[0].Probe(t.Context(), mpe.Match{Source: mpe.AnySource, Tag: mpe.AnyTag}, false); ok || err != nil {
+		if _, ok, err := c.engines[0].Probe(t.Context(), mpe.Match{Source: mpe.AnySource, Tag: mpe.AnyTag},
+			false); ok || err != nil {
 			t.Fatalf("%v, %v", ok, err)
 		}
 		go func() {
@@ -308,13 +315,16 @@ func TestProbe(t *testing.T) {
 		}
 		for _, want := range []int{1, 2} {
 			buf := make([]byte, 100_000)
-			if st, err := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpRecv, Peer: mpe.AnySource, Tag: mpe.AnyTag, Buf: buf}).Await(t.Context()); err != nil || st.Peer != want {
+			if st, err := start(t, c.engines[0],
+				mpe.Operation{Kind: mpe.OpRecv, Peer: mpe.AnySource, Tag: mpe.AnyTag,
+					Buf: buf}).Await(t.Context()); err != nil || st.Peer != want {
 				t.Fatalf("%+v, %v", st, err)
 			}
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, _, err := c.engines[0].Probe(ctx, mpe.Match{Source: 1, Tag: 3}, true); !errors.Is(err, context.DeadlineExceeded) ||
+		if _, _, err := c.engines[0].Probe(ctx, mpe.Match{Source: 1, Tag: 3}, true); !errors.Is(err,
+			context.DeadlineExceeded) ||
 			err.Error() != "rank 0 waits for a message from rank 1 with tag 3 to probe: context deadline exceeded" {
 			t.Error(err)
 		}
@@ -327,7 +337,8 @@ func TestAnySourceOverProfiles(t *testing.T) {
 		net := memnet.New(4)
 		var engines []*mpe.Engine
 		hs := func(p protocol.Profile) mpe.Peer {
-			return mpe.Peer{Handshake: handshake.Config{Profile: p, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: 1 << 20}}
+			return mpe.Peer{Handshake: handshake.Config{Profile: p, Shape: protocol.CPUShape(),
+				Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: 1 << 20}}
 		}
 		for rank := range 4 {
 			cfg, tr := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, 4)}, net.Transport(rank)
@@ -358,7 +369,9 @@ func TestAnySourceOverProfiles(t *testing.T) {
 			var ops []mpe.Op
 			for j := range 3 {
 				bufs[j] = make([]byte, 4000)
-				ops = append(ops, start(t, engines[0], mpe.Operation{Kind: mpe.OpRecv, Peer: mpe.AnySource, Tag: mpe.AnyTag, Buf: bufs[j], AnyDatatype: true}))
+				ops = append(ops, start(t, engines[0],
+					mpe.Operation{Kind: mpe.OpRecv, Peer: mpe.AnySource, Tag: mpe.AnyTag, Buf: bufs[j],
+						AnyDatatype: true}))
 			}
 			for j, src := range order {
 				tag := 0
@@ -370,7 +383,8 @@ func TestAnySourceOverProfiles(t *testing.T) {
 					t.Fatal(err)
 				}
 				st, err := ops[j].Await(t.Context())
-				if err != nil || st.Peer != src || st.Tag != tag || st.Bytes != int64(len(data)) || !bytes.Equal(bufs[j][:len(data)], data) {
+				if err != nil || st.Peer != src || st.Tag != tag || st.Bytes != int64(len(data)) ||
+					!bytes.Equal(bufs[j][:len(data)], data) {
 					t.Fatalf("from %d: %+v, %v", src, st, err)
 				}
 			}
@@ -396,7 +410,8 @@ func TestV09MatchesByTag(t *testing.T) {
 			}
 		}
 		for i, tag := range []int{3, 1, 2} {
-			if st, err := recvs[i].Wait(t.Context()); err != nil || st.Tag != tag || !bytes.Equal(bufs[i], words(1, uint32(tag))) {
+			if st, err := recvs[i].Wait(t.Context()); err != nil || st.Tag != tag ||
+				!bytes.Equal(bufs[i], words(1, uint32(tag))) {
 				t.Errorf("tag %d: %+v, %v", tag, st, err)
 			}
 		}
@@ -456,7 +471,8 @@ func TestExtendedWaitsSayWhatFor(t *testing.T) {
 			t.Errorf("does not say %q", text)
 		}
 		s := e.Snapshot()
-		if s.Posted != 2 || s.AnySource == nil || s.Peers[0].Sending == nil || s.Peers[0].Receiving == nil || c.engines[1].Snapshot().Unexpected != 2 {
+		if s.Posted != 2 || s.AnySource == nil || s.Peers[0].Sending == nil || s.Peers[0].Receiving == nil ||
+			c.engines[1].Snapshot().Unexpected != 2 {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -470,12 +486,14 @@ func TestManyOutstanding(t *testing.T) {
 		const n = 30000
 		var sends []mpe.Op
 		for i := range n {
-			sends = append(sends, start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: i, Buf: fmt.Appendf(nil, "%064d", i)}))
+			sends = append(sends, start(t, c.engines[0],
+				mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: i, Buf: fmt.Appendf(nil, "%064d", i)}))
 		}
 		time.Sleep(time.Second)
 		for i := n - 1; i >= 0; i-- {
 			buf := make([]byte, 64)
-			if _, err := c.engines[1].Recv(t.Context(), 0, buf, mpe.Options{Tag: i}); err != nil || string(buf) != fmt.Sprintf("%064d", i) {
+			if _, err := c.engines[1].Recv(t.Context(), 0, buf, mpe.Options{Tag: i}); err != nil ||
+				string(buf) != fmt.Sprintf("%064d", i) {
 				t.Fatalf("message %d: %q, %v", i, buf, err)
 			}
 		}
@@ -554,7 +572,8 @@ func TestRefusedWithoutCredit(t *testing.T) {
 		}
 		for i := 2; i < 10; i++ {
 			buf := make([]byte, 1000)
-			if _, err := c.engines[1].Recv(t.Context(), 0, buf, mpe.Options{Tag: i}); err != nil || !bytes.Equal(buf, pattern(1000, uint64(i))) {
+			if _, err := c.engines[1].Recv(t.Context(), 0, buf, mpe.Options{Tag: i}); err != nil ||
+				!bytes.Equal(buf, pattern(1000, uint64(i))) {
 				t.Fatalf("message %d: %v", i, err)
 			}
 			if _, err := sends[i].Await(t.Context()); err != nil {

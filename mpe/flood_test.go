@@ -84,7 +84,8 @@ func TestBadPacketsCostNoMemory(t *testing.T) {
 	idle := f.idle
 
 	rules := handshake.FPGAPeer(1)
-	hs := handshake.Config{Peer: rules, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(rules), MaxWords: 1 << 20}
+	hs := handshake.Config{Peer: rules, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(rules),
+		MaxWords: 1 << 20}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	e, err := mpe.New(mpe.Config{Rank: 0, Peers: []mpe.Peer{{}, {Handshake: hs, Transport: f}}})

@@ -23,7 +23,8 @@ func TestIdleEngineSetsNoTimer(t *testing.T) {
 			tr := net.Transport(rank)
 			for peer := range cfg.Peers {
 				cfg.Peers[peer] = mpe.Peer{Transport: tr, Handshake: handshake.Config{
-					Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.SoftwarePeer()), MaxWords: 1000,
+					Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.SoftwarePeer()),
+					MaxWords: 1000,
 				}}
 				if rank+peer != 1 { // ranks 0 and 1 use cloudfpga
 					cfg.Peers[peer].Extended = &extended.Config{Seed: uint64(10*rank + peer + 1)}

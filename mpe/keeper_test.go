@@ -66,7 +66,8 @@ func TestKeptBeforeItIsSent(t *testing.T) {
 	var watched [2]*watchedTransport
 	for rank := range engines {
 		var err error
-		w := &watchedTransport{HandshakeTransport: net.Transport(rank), t: t, keeper: &keeper{}, seen: map[protocol.Type]int{}}
+		w := &watchedTransport{HandshakeTransport: net.Transport(rank), t: t, keeper: &keeper{},
+			seen: map[protocol.Type]int{}}
 		watched[rank] = w
 		cfg := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, 2)}
 		cfg.Peers[1-rank] = mpe.Peer{

@@ -29,7 +29,8 @@ func TestCloudFPGAThroughLoss(t *testing.T) {
 		errors   []error
 	}{
 		{"software, one datagram", handshake.SoftwarePeer(), handshake.Quirks{}, 346, nil},
-		{"software, fragmented messages", handshake.SoftwarePeer(), handshake.Quirks{}, 2000, []error{handshake.ErrTimeout}},
+		{"software, fragmented messages", handshake.SoftwarePeer(), handshake.Quirks{}, 2000,
+			[]error{handshake.ErrTimeout}},
 		// A stand-in acknowledges once, as an FPGA does: a lost ACK leaves the sender in doubt.
 		{"stand-in", handshake.FPGAPeer(1), standin, 346, []error{handshake.ErrTimeout}},
 	} {
@@ -49,9 +50,11 @@ func TestCloudFPGAThroughLoss(t *testing.T) {
 				})
 				c := &cluster{t: t, net: net}
 				for rank := range 2 {
-					hs := handshake.Config{Peer: tt.sender, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(tt.sender), MaxWords: 1 << 20}
+					hs := handshake.Config{Peer: tt.sender, Shape: protocol.CPUShape(),
+						Timing: handshake.DefaultTiming(tt.sender), MaxWords: 1 << 20}
 					if rank == 1 {
-						hs = handshake.Config{Quirks: tt.receiver, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: 1 << 20}
+						hs = handshake.Config{Quirks: tt.receiver, Shape: protocol.CPUShape(),
+							Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: 1 << 20}
 						if tt.receiver != (handshake.Quirks{}) {
 							hs.Timing = handshake.DeployedFPGA(1)
 						}

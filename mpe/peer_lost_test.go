@@ -31,7 +31,8 @@ func (c *cluster) restart(rank int) {
 	tr := c.net.Transport(rank)
 	cfg := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, len(c.engines))}
 	for p := range cfg.Peers {
-		cfg.Peers[p] = mpe.Peer{Extended: &extended.Config{Seed: uint64(1000 + rank*10 + p), MaxLength: 1 << 24}, Transport: tr}
+		cfg.Peers[p] = mpe.Peer{Extended: &extended.Config{Seed: uint64(1000 + rank*10 + p), MaxLength: 1 << 24},
+			Transport: tr}
 	}
 	e, err := mpe.New(cfg)
 	if err != nil {
@@ -71,14 +72,19 @@ func TestPeerLost(t *testing.T) {
 				c := newExtended(t, 3, func(x *extended.Config) { x.Timing.UnreachableAfter = 10 * time.Second })
 				defer c.close()
 				send(c, 1, other) // establishes a session
-				finish(t, start(t, c.engines[0], mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: other, Buf: make([]byte, 4)}))
+				finish(t, start(t, c.engines[0],
+					mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: other, Buf: make([]byte, 4)}))
 				if tt.event == state.EventProcessEnded {
 					c.engines[0].Deliver(mpe.RxPacket{Kind: mpe.RxConnected, Peer: 1})
 				}
-				posted := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: tag, Buf: make([]byte, 4)})
-				world := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: tag, Comm: 8, Buf: make([]byte, 4)})
-				any := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpRecv, Peer: mpe.AnySource, Tag: tag, Buf: make([]byte, 4)})
-				third := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpRecv, Peer: 2, Tag: tag, Buf: make([]byte, 4)})
+				posted := start(t, c.engines[0],
+					mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: tag, Buf: make([]byte, 4)})
+				world := start(t, c.engines[0],
+					mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: tag, Comm: 8, Buf: make([]byte, 4)})
+				any := start(t, c.engines[0],
+					mpe.Operation{Kind: mpe.OpRecv, Peer: mpe.AnySource, Tag: tag, Buf: make([]byte, 4)})
+				third := start(t, c.engines[0],
+					mpe.Operation{Kind: mpe.OpRecv, Peer: 2, Tag: tag, Buf: make([]byte, 4)})
 				probe := make(chan error, 1)
 				go func() {
 					_, _, err := c.engines[0].Probe(t.Context(), mpe.Match{Source: 1, Tag: tag}, true)
@@ -88,16 +94,20 @@ func TestPeerLost(t *testing.T) {
 				tt.lose(c)
 				synctest.Wait()
 				time.Sleep(time.Second)
-				for what, err := range map[string]error{"receive": outcome(t, posted), "of a communicator": outcome(t, world), "probe": <-probe} {
+				for what, err := range map[string]error{"receive": outcome(t, posted),
+					"of a communicator": outcome(t, world), "probe": <-probe} {
 					lost, ok := errors.AsType[*mpe.PeerLostError](err)
-					if !ok || *lost != (mpe.PeerLostError{Rank: 1, Event: tt.event}) || !errors.Is(err, mpe.ErrPeerLost) {
+					if !ok || *lost != (mpe.PeerLostError{Rank: 1, Event: tt.event}) ||
+						!errors.Is(err, mpe.ErrPeerLost) {
 						t.Errorf("%s: %v", what, err)
 					}
 				}
-				later := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: tag, Buf: make([]byte, 4)})
+				later := start(t, c.engines[0],
+					mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: tag, Buf: make([]byte, 4)})
 				time.Sleep(time.Minute)
 				if ended(any) || ended(third) || ended(later) {
-					t.Errorf("ended: any %v, of another peer %v, posted later %v", ended(any), ended(third), ended(later))
+					t.Errorf("ended: any %v, of another peer %v, posted later %v", ended(any), ended(third),
+						ended(later))
 				}
 				if tt.event != state.EventSessionChanged {
 					c.restart(1)
@@ -177,7 +187,8 @@ func withFPGA(t *testing.T) *cluster {
 				}
 				timing := handshake.DefaultTiming(rules)
 				timing.ClearDeadline = 5 * time.Second
-				cfg.Peers[p] = mpe.Peer{Handshake: handshake.Config{Peer: rules, Shape: protocol.CPUShape(), Timing: timing, MaxWords: 1 << 20}, Transport: tr}
+				cfg.Peers[p] = mpe.Peer{Handshake: handshake.Config{Peer: rules, Shape: protocol.CPUShape(),
+					Timing: timing, MaxWords: 1 << 20}, Transport: tr}
 			}
 		}
 		e, err := mpe.New(cfg)
@@ -262,7 +273,8 @@ func TestPeerFailed(t *testing.T) {
 		cause := &handshake.TruncatedError{Remote: 0, Posted: 1, Sent: 2}
 		c.engines[0].PeerFailed(1, cause)
 		failed, ok := errors.AsType[*mpe.PeerFailedError](outcome(t, posted))
-		if !ok || failed.Rank != 1 || failed.Err != error(cause) || !errors.Is(failed, mpe.ErrPeerLost) || errors.Is(failed, mpe.ErrTruncated) {
+		if !ok || failed.Rank != 1 || failed.Err != error(cause) || !errors.Is(failed, mpe.ErrPeerLost) ||
+			errors.Is(failed, mpe.ErrTruncated) {
 			t.Errorf("a receive ends with %v", failed)
 		}
 		later, any := receive(1), receive(mpe.AnySource)

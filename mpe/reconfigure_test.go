@@ -28,7 +28,8 @@ func TestReconfigure(t *testing.T) {
 			t.Fatal(err)
 		}
 		peers := make([]mpe.Peer, 2)
-		peers[1] = mpe.Peer{Address: "elsewhere", Handshake: handshake.Config{Timing: handshake.DefaultTiming(handshake.SoftwarePeer())}}
+		peers[1] = mpe.Peer{Address: "elsewhere",
+			Handshake: handshake.Config{Timing: handshake.DefaultTiming(handshake.SoftwarePeer())}}
 		deadline(time.Second)(&peers[1].Handshake)
 		c.engines[0].Reconfigure(peers)
 		if info, err := c.engines[0].Peer(1); err != nil || info.Address != "elsewhere" {
@@ -71,7 +72,8 @@ func TestCutOff(t *testing.T) {
 			t.Fatalf("it ended with %v", err)
 		}
 		cut := c.engines[0].CutOff()
-		if len(cut) != 1 || cut[0].For != protocol.Ack || cut[0].Remote != 1 || !strings.Contains(cut[0].Text(), "rank 0 waits for ACK from rank 1") {
+		if len(cut) != 1 || cut[0].For != protocol.Ack || cut[0].Remote != 1 ||
+			!strings.Contains(cut[0].Text(), "rank 0 waits for ACK from rank 1") {
 			t.Errorf("%+v", cut)
 		}
 	})
@@ -101,7 +103,8 @@ func TestHeartbeat(t *testing.T) {
 	}
 	unlock := mpe.Lock(e)
 	short, over := context.WithTimeout(ctx, 10*time.Millisecond)
-	if err := e.Heartbeat(short); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "its lock is not released") {
+	if err := e.Heartbeat(short); !errors.Is(err, context.DeadlineExceeded) ||
+		!strings.Contains(err.Error(), "its lock is not released") {
 		t.Errorf("an engine whose lock is held: %v", err)
 	}
 	over()

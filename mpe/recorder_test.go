@@ -29,7 +29,8 @@ func (l *callsOf) Call(c *mpe.Call) {
 	if c.Ended {
 		state = "ended"
 	}
-	*l = append(*l, fmt.Sprintf("%s %s, %d, tag %d, comm %d, %d bytes, %v, error %t", what, state, c.Peer, c.Tag, c.Comm, c.Bytes, c.At-c.Posted, c.Err != nil))
+	*l = append(*l, fmt.Sprintf("%s %s, %d, tag %d, comm %d, %d bytes, %v, error %t", what, state, c.Peer, c.Tag,
+		c.Comm, c.Bytes, c.At-c.Posted, c.Err != nil))
 }
 
 // TestCallRecorder checks that a rank's recorder receives the operations of its program that do not end at once,
@@ -59,10 +60,13 @@ func TestCallRecorder(t *testing.T) {
 			}
 			seen = nil
 		}
-		anySource := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpRecv, Peer: mpe.AnySource, Tag: mpe.AnyTag, Comm: 4, Buf: make([]byte, 16)})
+		anySource := start(t, c.engines[0],
+			mpe.Operation{Kind: mpe.OpRecv, Peer: mpe.AnySource, Tag: mpe.AnyTag, Comm: 4, Buf: make([]byte, 16)})
 		time.Sleep(time.Second)
-		wait(start(t, c.engines[1], mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: 9, Comm: 4, Buf: make([]byte, 8)}), anySource)
-		is("receive posted, -1, tag -1, comm 4, 16 bytes, 0s, error false", "receive ended, 1, tag 9, comm 4, 8 bytes, 1s, error false")
+		wait(start(t, c.engines[1], mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: 9, Comm: 4, Buf: make([]byte, 8)}),
+			anySource)
+		is("receive posted, -1, tag -1, comm 4, 16 bytes, 0s, error false",
+			"receive ended, 1, tag 9, comm 4, 8 bytes, 1s, error false")
 		wait(start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: 3, Buf: make([]byte, 4)}))
 		wait(start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Tag: 3, Buf: make([]byte, 4)}))
 		is("send ended, 1, tag 3, comm 0, 4 bytes, 0s, error false")
@@ -75,16 +79,19 @@ func TestCallRecorder(t *testing.T) {
 		if _, err := hanging.Await(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
-		is("receive posted, 1, tag 0, comm 0, 4 bytes, 0s, error false", "receive ended, 1, tag 0, comm 0, 4 bytes, 1m0s, error true")
+		is("receive posted, 1, tag 0, comm 0, 4 bytes, 0s, error false",
+			"receive ended, 1, tag 0, comm 0, 4 bytes, 1m0s, error true")
 		none := coll.Layout{Sizes: make([]int, 3), Offsets: make([]int, 3)}
 		for number, vector := range []bool{false, true} {
 			var ops []mpe.Op
 			for rank, e := range c.engines {
 				call := coll.Call{Collective: coll.Barrier, Ranks: 3, Rank: rank}
 				if vector {
-					call = coll.Call{Collective: coll.Alltoall, Ranks: 3, Rank: rank, Vector: true, Send: none, Recv: none}
+					call = coll.Call{Collective: coll.Alltoall, Ranks: 3, Rank: rank, Vector: true, Send: none,
+						Recv: none}
 				}
-				o, err := e.StartCollective(&collective.Operation{Call: call, Members: []int{0, 1, 2}, Comm: 1, Tag: number + 1})
+				o, err := e.StartCollective(&collective.Operation{Call: call, Members: []int{0, 1, 2}, Comm: 1,
+					Tag: number + 1})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -92,7 +99,8 @@ func TestCallRecorder(t *testing.T) {
 			}
 			wait(ops...)
 		}
-		is("Barrier posted, -1, tag 1, comm 1, 0 bytes, 0s, error false", "Barrier ended, -1, tag 1, comm 1, 0 bytes, 0s, error false",
+		is("Barrier posted, -1, tag 1, comm 1, 0 bytes, 0s, error false",
+			"Barrier ended, -1, tag 1, comm 1, 0 bytes, 0s, error false",
 			"Alltoall ended, -1, tag 2, comm 1, -1 bytes, 0s, error false")
 	})
 }

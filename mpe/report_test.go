@@ -39,7 +39,8 @@ func TestNamesOfReasonsAndEvents(t *testing.T) {
 		events[extended.Event(ev).String()]++
 	}
 	if len(drops) != state.NumDropReasons || len(events) != state.NumEvents {
-		t.Errorf("%d reasons and %d events in all, the engine has %d and %d", len(drops), len(events), state.NumDropReasons, state.NumEvents)
+		t.Errorf("%d reasons and %d events in all, the engine has %d and %d", len(drops), len(events),
+			state.NumDropReasons, state.NumEvents)
 	}
 }
 
@@ -67,7 +68,8 @@ func TestCountsInJSON(t *testing.T) {
 	}
 	// A newer daemon may count reasons that this version does not know.
 	var c state.DropCounts
-	if err := json.Unmarshal([]byte(`{"gap":2,"unheard_of":5}`), &c); err != nil || c != (state.DropCounts{state.DropGap: 2}) {
+	if err := json.Unmarshal([]byte(`{"gap":2,"unheard_of":5}`), &c); err != nil ||
+		c != (state.DropCounts{state.DropGap: 2}) {
 		t.Errorf("%v, %v", c, err)
 	}
 	if err := json.Unmarshal([]byte(`{"gap":"x"}`), &c); err == nil {

@@ -41,7 +41,8 @@ func TestAskReports(t *testing.T) {
 				t.Fatalf("rank %d: %v, %v", rank, got, err)
 			}
 			for i, r := range got {
-				if r.Rank != ranks[i] || string(r.Report) != want[i] || (r.Err != nil) != (want[i] == "") || r.Err != nil && !errors.Is(r.Err, mpe.ErrNoReport) {
+				if r.Rank != ranks[i] || string(r.Report) != want[i] || (r.Err != nil) != (want[i] == "") ||
+					r.Err != nil && !errors.Is(r.Err, mpe.ErrNoReport) {
 					t.Errorf("rank %d: rank %d: %q, %v; want %q", rank, r.Rank, r.Report, r.Err, want[i])
 				}
 			}
@@ -88,7 +89,8 @@ func TestAskReportsEnds(t *testing.T) {
 		cause := errors.New("the tool is gone")
 		time.AfterFunc(10*time.Millisecond, func() { cancel(cause) })
 		before := time.Now()
-		if _, err := e.AskReports(ctx, []int{1, 2}); !errors.Is(err, cause) || time.Since(before) != 10*time.Millisecond {
+		if _, err := e.AskReports(ctx, []int{1, 2}); !errors.Is(err, cause) ||
+			time.Since(before) != 10*time.Millisecond {
 			t.Errorf("after %v: %v", time.Since(before), err)
 		}
 		time.AfterFunc(10*time.Millisecond, func() { e.Close(t.Context()) })
@@ -104,7 +106,8 @@ func TestAskReportsEnds(t *testing.T) {
 // TestNoQuestionsToOtherProfiles checks that a peer of the profiles cloudfpga and v0.9, such as every FPGA,
 // gets no packet of a question.
 func TestNoQuestionsToOtherProfiles(t *testing.T) {
-	for name, rules := range map[string]handshake.Rules{"fpga": handshake.FPGAPeer(1), "cpu": handshake.CPUPeer(), "software": handshake.SoftwarePeer()} {
+	for name, rules := range map[string]handshake.Rules{"fpga": handshake.FPGAPeer(1), "cpu": handshake.CPUPeer(),
+		"software": handshake.SoftwarePeer()} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCluster(t, 3, rules, nil)
@@ -114,7 +117,8 @@ func TestNoQuestionsToOtherProfiles(t *testing.T) {
 				got, err := c.engines[0].AskReports(t.Context(), []int{1, 2})
 				time.Sleep(time.Minute)
 				synctest.Wait()
-				if err != nil || len(got) != 2 || !errors.Is(got[0].Err, mpe.ErrNotExtended) || !errors.Is(got[1].Err, mpe.ErrNotExtended) || packets != 0 {
+				if err != nil || len(got) != 2 || !errors.Is(got[0].Err, mpe.ErrNotExtended) ||
+					!errors.Is(got[1].Err, mpe.ErrNotExtended) || packets != 0 {
 					t.Errorf("%v, %v, %d packets", got, err, packets)
 				}
 			})

@@ -38,7 +38,8 @@ func (s *silent) SendHeader(_ int, header []byte) error {
 		return nil
 	}
 	var b [protocol.HeaderLen]byte
-	protocol.CloudFPGA.Put(b[:], protocol.Header{Dst: h.Src, Src: h.Dst, Call: h.Call.Counterpart(), Type: protocol.ClearToSend})
+	protocol.CloudFPGA.Put(b[:],
+		protocol.Header{Dst: h.Src, Src: h.Dst, Call: h.Call.Counterpart(), Type: protocol.ClearToSend})
 	kind := mpe.RxDatagram
 	if s.reliable {
 		kind = mpe.RxHeader
@@ -86,13 +87,18 @@ func TestDeadlineAfterDataWritten(t *testing.T) {
 		within   time.Duration
 		attempts int
 	}{
-		"stream, short":       {bytes: 60_000, reliable: true, within: fpga.AckDeadline, attempts: 1},
-		"stream, long":        {bytes: 64 << 10, reliable: true, within: fpga.AckDeadline, attempts: 1},
-		"stream, longer":      {bytes: 4 << 20, reliable: true, within: fpga.AckDeadline, attempts: 1},
-		"stream, slow writes": {bytes: 4 << 20, reliable: true, takes: func(int) (time.Duration, error) { return time.Minute, nil }, within: time.Minute + fpga.AckDeadline, attempts: 1},
-		"stream, stuck":       {bytes: 4 << 20, reliable: true, takes: func(int) (time.Duration, error) { return 10 * time.Second, errStuck }, within: 10*time.Second + fpga.AckDeadline, attempts: 1},
+		"stream, short":  {bytes: 60_000, reliable: true, within: fpga.AckDeadline, attempts: 1},
+		"stream, long":   {bytes: 64 << 10, reliable: true, within: fpga.AckDeadline, attempts: 1},
+		"stream, longer": {bytes: 4 << 20, reliable: true, within: fpga.AckDeadline, attempts: 1},
+		"stream, slow writes": {bytes: 4 << 20, reliable: true,
+			takes: func(int) (time.Duration, error) { return time.Minute, nil }, within: time.Minute + fpga.AckDeadline,
+			attempts: 1},
+		"stream, stuck": {bytes: 4 << 20, reliable: true,
+			takes:  func(int) (time.Duration, error) { return 10 * time.Second, errStuck },
+			within: 10*time.Second + fpga.AckDeadline, attempts: 1},
 		// A paced message is retransmitted, like any other that a datagram network may have lost.
-		"paced, slow": {bytes: 4 << 10, takes: func(int) (time.Duration, error) { return time.Second, nil }, within: time.Second + fpga.AckDeadline, attempts: 4},
+		"paced, slow": {bytes: 4 << 10, takes: func(int) (time.Duration, error) { return time.Second, nil },
+			within: time.Second + fpga.AckDeadline, attempts: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -130,7 +136,8 @@ func TestDeadlineAfterDataWritten(t *testing.T) {
 func TestDeadlineIsOfItsOwnMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		timing := handshake.DefaultTiming(handshake.SoftwarePeer())
-		tr := &silent{reliable: true, in: make(chan mpe.RxPacket, 2), takes: func(int) (time.Duration, error) { return time.Minute, nil }}
+		tr := &silent{reliable: true, in: make(chan mpe.RxPacket, 2),
+			takes: func(int) (time.Duration, error) { return time.Minute, nil }}
 		e, err := mpe.New(mpe.Config{Peers: []mpe.Peer{{}, {Transport: tr, Handshake: handshake.Config{
 			Shape: protocol.CPUShape(), Timing: timing, MaxWords: 1 << 21,
 		}}}})

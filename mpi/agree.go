@@ -10,7 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-var errNumbers = errors.New("a member has used up the numbers of communicators: start the program again, and make fewer of them")
+var errNumbers = errors.New("a member has used up the numbers of communicators: start the program again, and make " +
+	"fewer of them")
 
 // Tags of the library's own messages. Collective calls use lower tags.
 const (
@@ -61,7 +62,8 @@ func (a *agreement) run(ctx context.Context, n *numbers, color, key int) (uint32
 }
 
 // runBy is run with a custom function that exchanges the parts of all members.
-func (a *agreement) runBy(ctx context.Context, members int, exchange func(context.Context, []byte) ([]byte, error), n *numbers, color, key int) (uint32, []ballot, error) {
+func (a *agreement) runBy(ctx context.Context, members int, exchange func(context.Context, []byte) ([]byte, error),
+	n *numbers, color, key int) (uint32, []ballot, error) {
 	n.begin()
 	defer n.end()
 	for attempt := 0; ; attempt++ {
@@ -126,7 +128,8 @@ func (a *agreement) refuse(class Class) {
 		list = append(list, a.operation(mpe.OpSendSync, 0, mine), a.operation(mpe.OpRecv, 0, all))
 	} else {
 		for i := 1; i < len(a.members); i++ {
-			list = append(list, a.operation(mpe.OpRecv, i, make([]byte, len(mine))), a.operation(mpe.OpSendSync, i, all))
+			list = append(list, a.operation(mpe.OpRecv, i, make([]byte, len(mine))),
+				a.operation(mpe.OpSendSync, i, all))
 		}
 	}
 	for _, o := range list {
@@ -184,7 +187,8 @@ func (a *agreement) all(ctx context.Context, operations ...mpe.Operation) error 
 		case err != nil:
 			failed = a.call.fail(err)
 		case operations[i].Kind == mpe.OpRecv && st.Bytes != int64(len(operations[i].Buf)):
-			failed = a.call.failf(ErrIntern, "rank %d of the world sent %d bytes where %d belong: not all members made the same call, or they run different versions",
+			failed = a.call.failf(ErrIntern, "rank %d of the world sent %d bytes where %d belong: not all members "+
+				"made the same call, or they run different versions",
 				operations[i].Peer, st.Bytes, len(operations[i].Buf))
 		}
 		op.Free()

@@ -26,12 +26,14 @@ func Ialltoall[T Element](c *Comm, send, recv []T, opts ...Option) (Request, err
 // A rank that passes the same slice for send and recv sends the contents of recv, in the same blocks: it passes the
 // same counts and displacements for both, or nil for sendcounts and senddispls. It then sends each rank as many
 // elements as it receives from it.
-func Alltoallv[T Element](ctx context.Context, c *Comm, send []T, sendcounts, senddispls []int, recv []T, recvcounts, recvdispls []int, opts ...Option) error {
+func Alltoallv[T Element](ctx context.Context, c *Comm, send []T, sendcounts, senddispls []int, recv []T, recvcounts,
+	recvdispls []int, opts ...Option) error {
 	return c.Alltoallv(ctx, blocksOf(send, sendcounts, senddispls), blocksOf(recv, recvcounts, recvdispls), opts...)
 }
 
 // Ialltoallv starts Alltoallv and returns. The caller may reuse counts and displacements at once.
-func Ialltoallv[T Element](c *Comm, send []T, sendcounts, senddispls []int, recv []T, recvcounts, recvdispls []int, opts ...Option) (Request, error) {
+func Ialltoallv[T Element](c *Comm, send []T, sendcounts, senddispls []int, recv []T, recvcounts, recvdispls []int,
+	opts ...Option) (Request, error) {
 	return c.Ialltoallv(blocksOf(send, sendcounts, senddispls), blocksOf(recv, recvcounts, recvdispls), opts...)
 }
 
@@ -91,7 +93,8 @@ func (c *Comm) alltoallvCall(name string, send, recv *Blocks, opts []Option) beg
 	}
 	x.dev.Send, x.dev.Call.Send = from, out
 	if me := c.rank; x.err == nil && out.Sizes[me] != in.Sizes[me] {
-		x.refuse(ErrCount, "this rank sends itself %d elements, and wants %d", out.Sizes[me]/x.elem.size, in.Sizes[me]/x.elem.size)
+		x.refuse(ErrCount, "this rank sends itself %d elements, and wants %d", out.Sizes[me]/x.elem.size,
+			in.Sizes[me]/x.elem.size)
 	}
 	return x
 }
@@ -104,8 +107,10 @@ func (x *collectiveCall) exchangeInPlace(send, recv *Blocks) bool {
 		x.dev.Call.InPlace = true
 	case send.each == nil || recv.each == nil:
 	case same(send.slice(), recv.slice()), send.length+recv.length == 0 && send.counts == nil: // empty slices have no address
-		if send.counts != nil && !slices.Equal(send.counts, recv.counts) || send.displs != nil && !slices.Equal(send.displs, recv.displs) {
-			x.refuse(ErrCount, "send and recv are the same memory, with different blocks: in place, what is sent lies where what is received goes")
+		if send.counts != nil && !slices.Equal(send.counts, recv.counts) ||
+			send.displs != nil && !slices.Equal(send.displs, recv.displs) {
+			x.refuse(ErrCount, "send and recv are the same memory, with different blocks: in place, what is sent "+
+				"lies where what is received goes")
 		}
 		x.dev.Call.InPlace = true
 	case overlap(send.slice(), recv.slice()):

@@ -28,7 +28,8 @@ func TestAttributes(t *testing.T) {
 			return nil
 		})
 		same, none := mpi.NewKeyval(caching.KeepValue[*mpi.Comm], nil), mpi.NewKeyval(nil, nil)
-		if err := errors.Join(world.SetAttr(counted, 1), world.SetAttr(same, "text"), world.SetAttr(none, "other"), world.SetAttr(counted, 2)); err != nil {
+		if err := errors.Join(world.SetAttr(counted, 1), world.SetAttr(same, "text"), world.SetAttr(none, "other"),
+			world.SetAttr(counted, 2)); err != nil {
 			return err
 		}
 		twin, err := world.Dup(ctx)
@@ -47,13 +48,15 @@ func TestAttributes(t *testing.T) {
 			t.Errorf("Dup: %v, %v", third, err)
 		}
 		refuse = true
-		for name, err := range map[string]error{"Free": twin.Free(), "DeleteAttr": twin.DeleteAttr(counted), "SetAttr": twin.SetAttr(counted, 5)} {
+		for name, err := range map[string]error{"Free": twin.Free(), "DeleteAttr": twin.DeleteAttr(counted),
+			"SetAttr": twin.SetAttr(counted, 5)} {
 			if !errors.Is(err, refused) || !errors.Is(err, mpi.ErrOther) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 		refuse = false
-		if err := errors.Join(twin.Free(), world.DeleteAttr(counted), world.DeleteAttr(counted), counted.Free()); err != nil {
+		if err := errors.Join(twin.Free(), world.DeleteAttr(counted), world.DeleteAttr(counted),
+			counted.Free()); err != nil {
 			t.Error(err)
 		}
 		if deleted != 3 {
@@ -63,14 +66,16 @@ func TestAttributes(t *testing.T) {
 			t.Errorf("there is an attribute, %v", err)
 		}
 		_, _, of := world.Attr(nil)
-		for name, err := range map[string]error{"SetAttr": world.SetAttr(counted, 1), "SetAttr of nil": world.SetAttr(nil, 1), "DeleteAttr": world.DeleteAttr(nil), "Attr": of} {
+		for name, err := range map[string]error{"SetAttr": world.SetAttr(counted, 1),
+			"SetAttr of nil": world.SetAttr(nil, 1), "DeleteAttr": world.DeleteAttr(nil), "Attr": of} {
 			if mpi.ClassOf(err) != mpi.ErrKeyval {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 		var no *mpi.Comm
 		_, _, of = no.Attr(same)
-		for name, err := range map[string]error{"freed": twin.SetAttr(same, 1), "SetAttr": no.SetAttr(same, 1), "DeleteAttr": no.DeleteAttr(same), "Attr": of} {
+		for name, err := range map[string]error{"freed": twin.SetAttr(same, 1), "SetAttr": no.SetAttr(same, 1),
+			"DeleteAttr": no.DeleteAttr(same), "Attr": of} {
 			if mpi.ClassOf(err) != mpi.ErrComm {
 				t.Errorf("%s: %v", name, err)
 			}

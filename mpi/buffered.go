@@ -187,7 +187,8 @@ func (b *SendBuffer) send(k *call, o *mpe.Operation) error {
 	}
 	b.sweep()
 	if len(o.Buf) > b.size-b.used {
-		return k.failf(ErrBuffer, "the message has %d bytes, and %d of the buffer's %d are in use by messages on their way: attach a larger one, or wait for receives",
+		return k.failf(ErrBuffer, "the message has %d bytes, and %d of the buffer's %d are in use by messages on "+
+			"their way: attach a larger one, or wait for receives",
 			len(o.Buf), b.used, b.size)
 	}
 	data := b.memory(len(o.Buf))
@@ -282,7 +283,8 @@ func (b *SendBuffer) drain(ctx context.Context, k *call, p *process) error {
 		}
 		s := &b.sends[0]
 		s.op.Notify(nil)
-		return k.failf(ErrPending, "%d buffered messages have not been sent, the oldest one of %d bytes to rank %d of %v with tag %d: %w",
+		return k.failf(ErrPending,
+			"%d buffered messages have not been sent, the oldest one of %d bytes to rank %d of %v with tag %d: %w",
 			len(b.sends), len(s.call.bytes), s.call.peer, s.call.comm, s.call.tag, err)
 	}
 	return nil

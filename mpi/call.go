@@ -98,7 +98,8 @@ func (k *call) carries(p *mpe.PeerInfo) error {
 	case p.SmallTags && k.tag > maxSmallTag:
 		return k.badTag(p)
 	case p.NoEmpty && len(k.bytes) == 0:
-		return k.failf(ErrCount, "the peer's wire (profile %s) carries no empty messages: send a word, whatever its value", p.Profile)
+		return k.failf(ErrCount,
+			"the peer's wire (profile %s) carries no empty messages: send a word, whatever its value", p.Profile)
 	}
 	return k.wholeWords(p)
 }
@@ -156,7 +157,8 @@ func (k *call) badTag(p *mpe.PeerInfo) error {
 
 func (k *call) wholeWords(p *mpe.PeerInfo) error {
 	if p.Words && len(k.bytes)%protocol.WordLen != 0 {
-		return k.failf(ErrCount, "%d bytes: the peer's wire (profile %s) carries whole 32-bit words; use a count that gives a multiple of %d bytes",
+		return k.failf(ErrCount, "%d bytes: the peer's wire (profile %s) carries whole 32-bit words; use a count "+
+			"that gives a multiple of %d bytes",
 			len(k.bytes), p.Profile, protocol.WordLen)
 	}
 	return nil

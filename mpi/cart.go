@@ -200,7 +200,8 @@ func (c *Comm) CartSub(ctx context.Context, remain []bool) (*Comm, error) {
 		return nil, err
 	}
 	if len(remain) != len(t.dims) {
-		return nil, c.refuseMaking(k.failf(ErrDims, "there are %d dimensions in remain, and %d of the grid", len(remain), len(t.dims)))
+		return nil, c.refuseMaking(k.failf(ErrDims, "there are %d dimensions in remain, and %d of the grid",
+			len(remain), len(t.dims)))
 	}
 	part := &cart{}
 	color := 0

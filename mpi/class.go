@@ -127,7 +127,8 @@ var deviceClasses = []struct {
 
 // refusals maps the error classes of a rejected collective call to the causes sent to other ranks.
 var refusals = map[Class]collective.FailureCause{
-	ErrBuffer: collective.CauseBuffer, ErrCount: collective.CauseCount, ErrType: collective.CauseDatatype, ErrOp: collective.CauseOperation,
+	ErrBuffer: collective.CauseBuffer, ErrCount: collective.CauseCount, ErrType: collective.CauseDatatype,
+	ErrOp:   collective.CauseOperation,
 	ErrRoot: collective.CauseRoot, ErrArg: collective.CauseArgument,
 }
 

@@ -87,7 +87,8 @@ func (x *collectiveCall) post() (mpe.Op, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.underWay != "" && x.err == nil {
-		return nil, x.call.failf(ErrPending, "%s is under way, and messages of %s match by their order alone, so that two calls would be mixed up: wait for it first",
+		return nil, x.call.failf(ErrPending, "%s is under way, and messages of %s match by their order alone, so "+
+			"that two calls would be mixed up: wait for it first",
 			t.underWay, c.describe(c.worldOnly(c.group.ranks)))
 	}
 	t.last = t.last%(tagMake-1) + 1

@@ -48,30 +48,41 @@ func TestCollectiveCalls(t *testing.T) {
 	}{
 		{"Bcast", func() error { return Bcast(ctx, c, a, 2, Segment(4), By("chain")) },
 			coll.Call{Collective: coll.Bcast, Bytes: 12, Root: 2, Segment: 4}, nil, whole(a)},
-		{"Reduce", func() error { return Reduce(ctx, c, a, b, Sum, 0) }, coll.Call{Collective: coll.Reduce, Bytes: 12}, whole(a), whole(b)},
-		{"Reduce in place", func() error { return Reduce(ctx, c, a, a, Sum, 0) }, coll.Call{Collective: coll.Reduce, Bytes: 12, InPlace: true}, nil, whole(a)},
-		{"Reduce elsewhere", func() error { return Reduce(ctx, c, a, a, Sum, 1) }, coll.Call{Collective: coll.Reduce, Bytes: 12, Root: 1}, whole(a), nil},
-		{"Exscan of nothing", func() error { return Exscan(ctx, c, a[:0], a[:0], Sum) }, coll.Call{Collective: coll.Exscan}, nil, nil},
-		{"Gather in place", func() error { return Gather(ctx, c, a[:2], a, 0) }, coll.Call{Collective: coll.Gather, Bytes: 4, InPlace: true}, nil, whole(a)},
-		{"Gather elsewhere", func() error { return Gather(ctx, c, a, b, 2) }, coll.Call{Collective: coll.Gather, Bytes: 12, Root: 2}, whole(a), nil},
+		{"Reduce", func() error { return Reduce(ctx, c, a, b, Sum, 0) }, coll.Call{Collective: coll.Reduce, Bytes: 12},
+			whole(a), whole(b)},
+		{"Reduce in place", func() error { return Reduce(ctx, c, a, a, Sum, 0) },
+			coll.Call{Collective: coll.Reduce, Bytes: 12, InPlace: true}, nil, whole(a)},
+		{"Reduce elsewhere", func() error { return Reduce(ctx, c, a, a, Sum, 1) },
+			coll.Call{Collective: coll.Reduce, Bytes: 12, Root: 1}, whole(a), nil},
+		{"Exscan of nothing", func() error { return Exscan(ctx, c, a[:0], a[:0], Sum) },
+			coll.Call{Collective: coll.Exscan}, nil, nil},
+		{"Gather in place", func() error { return Gather(ctx, c, a[:2], a, 0) },
+			coll.Call{Collective: coll.Gather, Bytes: 4, InPlace: true}, nil, whole(a)},
+		{"Gather elsewhere", func() error { return Gather(ctx, c, a, b, 2) },
+			coll.Call{Collective: coll.Gather, Bytes: 12, Root: 2}, whole(a), nil},
 		{"Gatherv", func() error { return Gatherv(ctx, c, a[:1], b, counts, displs, 0) },
 			coll.Call{Collective: coll.Gather, Bytes: 2, Vector: true, Recv: layout}, whole(a[:1]), whole(b)},
 		{"Gatherv in place", func() error { return Gatherv(ctx, c, b[4:5], b, counts, displs, 0) },
 			coll.Call{Collective: coll.Gather, Bytes: 2, Vector: true, InPlace: true, Recv: layout}, nil, whole(b)},
 		{"Gatherv elsewhere", func() error { return Gatherv(ctx, c, a, nil, nil, nil, 1) },
 			coll.Call{Collective: coll.Gather, Bytes: 12, Root: 1, Vector: true}, whole(a), nil},
-		{"Scatter in place", func() error { return Scatter(ctx, c, a, a[:2], 0) }, coll.Call{Collective: coll.Scatter, Bytes: 4, InPlace: true}, whole(a), nil},
+		{"Scatter in place", func() error { return Scatter(ctx, c, a, a[:2], 0) },
+			coll.Call{Collective: coll.Scatter, Bytes: 4, InPlace: true}, whole(a), nil},
 		{"Scatterv", func() error { return Scatterv(ctx, c, b, a[:1], counts, displs, 0) },
 			coll.Call{Collective: coll.Scatter, Bytes: 2, Vector: true, Send: layout}, whole(b), whole(a[:1])},
 		{"Allgatherv", func() error { return Allgatherv(ctx, c, a[:1], b, counts, nil) },
-			coll.Call{Collective: coll.Allgather, Vector: true, Recv: coll.Layout{Sizes: []int{2, 0, 4}, Offsets: []int{0, 0, 2}}}, whole(a[:1]), whole(b)},
-		{"Alltoall in place", func() error { return Alltoall(ctx, c, a, a) }, coll.Call{Collective: coll.Alltoall, Bytes: 4, InPlace: true}, nil, whole(a)},
+			coll.Call{Collective: coll.Allgather, Vector: true,
+				Recv: coll.Layout{Sizes: []int{2, 0, 4}, Offsets: []int{0, 0, 2}}}, whole(a[:1]), whole(b)},
+		{"Alltoall in place", func() error { return Alltoall(ctx, c, a, a) },
+			coll.Call{Collective: coll.Alltoall, Bytes: 4, InPlace: true}, nil, whole(a)},
 		{"Alltoallv in place", func() error { return Alltoallv(ctx, c, b, nil, nil, b, counts, displs) },
 			coll.Call{Collective: coll.Alltoall, Vector: true, InPlace: true, Recv: layout}, nil, whole(b)},
 		{"ReduceScatter", func() error { return ReduceScatter(ctx, c, a[:3], b[:1], counts, Max) },
-			coll.Call{Collective: coll.ReduceScatter, Vector: true, Recv: coll.Layout{Sizes: []int{2, 0, 4}}}, whole(a[:3]), whole(b[:1])},
+			coll.Call{Collective: coll.ReduceScatter, Vector: true, Recv: coll.Layout{Sizes: []int{2, 0, 4}}},
+			whole(a[:3]), whole(b[:1])},
 		{"ReduceScatter in place", func() error { return ReduceScatter(ctx, c, a[:3], a[:1], counts, Max) },
-			coll.Call{Collective: coll.ReduceScatter, Vector: true, InPlace: true, Recv: coll.Layout{Sizes: []int{2, 0, 4}}}, nil, whole(a[:3])},
+			coll.Call{Collective: coll.ReduceScatter, Vector: true, InPlace: true,
+				Recv: coll.Layout{Sizes: []int{2, 0, 4}}}, nil, whole(a[:3])},
 		{"ReduceScatterBlock", func() error { return ReduceScatterBlock(ctx, c, a, a[:2], Max) },
 			coll.Call{Collective: coll.ReduceScatter, Bytes: 4, InPlace: true}, nil, whole(a)},
 	} {
@@ -90,7 +101,8 @@ func TestCollectiveCalls(t *testing.T) {
 				t.Errorf("%s: %s is %d bytes, not %d, or elsewhere", test.name, what, len(bufs[0]), len(bufs[1]))
 			}
 		}
-		if got.Comm != 1 || !slices.Equal(got.Members, []int{0, 1, 2}) || got.Datatype != protocol.Int || got.AnyDatatype {
+		if got.Comm != 1 || !slices.Equal(got.Members, []int{0, 1, 2}) || got.Datatype != protocol.Int ||
+			got.AnyDatatype {
 			t.Errorf("%s: %+v", test.name, got)
 		}
 	}
@@ -138,8 +150,10 @@ func TestElements(t *testing.T) {
 		of   *datatype.Type
 		want op.Type
 	}{
-		{TypeOf[int8](), op.Int8}, {TypeOf[int16](), op.Int16}, {TypeOf[int32](), op.Int32}, {TypeOf[int64](), op.Int64},
-		{TypeOf[uint8](), op.Uint8}, {TypeOf[uint16](), op.Uint16}, {TypeOf[uint32](), op.Uint32}, {TypeOf[uint64](), op.Uint64},
+		{TypeOf[int8](), op.Int8}, {TypeOf[int16](), op.Int16}, {TypeOf[int32](), op.Int32},
+		{TypeOf[int64](), op.Int64},
+		{TypeOf[uint8](), op.Uint8}, {TypeOf[uint16](), op.Uint16}, {TypeOf[uint32](), op.Uint32},
+		{TypeOf[uint64](), op.Uint64},
 		{TypeOf[float32](), op.Float32}, {TypeOf[float64](), op.Float64}, {TypeOf[named](), op.Float64},
 		{TypeOf[complex64](), op.Complex64}, {TypeOf[complex128](), op.Complex128}, {TypeOf[Int16Loc](), op.Int16Loc},
 		{TypeOf[Int32Loc](), op.Int32Loc}, {TypeOf[Int64Loc](), op.Int64Loc}, {TypeOf[Float32Loc](), op.Float32Loc},
@@ -182,7 +196,8 @@ func TestOnBytes(t *testing.T) {
 		}
 		o.user(in[:0], inout[:0])
 	}
-	if o.String() != "function of float64" || Sum.String() != "SUM" || MaxLoc.String() != "MAXLOC" || (Op{}).String() != "?" {
+	if o.String() != "function of float64" || Sum.String() != "SUM" || MaxLoc.String() != "MAXLOC" ||
+		(Op{}).String() != "?" {
 		t.Errorf("operations are called %v, %v, %v and %v", o, Sum, MaxLoc, Op{})
 	}
 }
@@ -194,10 +209,12 @@ func TestOverlap(t *testing.T) {
 		same, overlap bool
 	}{
 		{b, b, true, true}, {b[:8], b[8:], false, false}, {b[:9], b[8:], false, true}, {b[8:], b[:9], false, true},
-		{b[4:8], b, false, true}, {b[:0], b[:0], false, false}, {nil, b, false, false}, {b, make([]byte, 16), false, false}, {b[:8], b, false, true},
+		{b[4:8], b, false, true}, {b[:0], b[:0], false, false}, {nil, b, false, false},
+		{b, make([]byte, 16), false, false}, {b[:8], b, false, true},
 	} {
 		if same(test.x, test.y) != test.same || overlap(test.x, test.y) != test.overlap {
-			t.Errorf("%d bytes at %p and %d at %p: same %v, overlap %v", len(test.x), unsafe.SliceData(test.x), len(test.y), unsafe.SliceData(test.y),
+			t.Errorf("%d bytes at %p and %d at %p: same %v, overlap %v", len(test.x), unsafe.SliceData(test.x),
+				len(test.y), unsafe.SliceData(test.y),
 				same(test.x, test.y), overlap(test.x, test.y))
 		}
 	}
@@ -217,26 +234,43 @@ func TestCollectiveErrorTexts(t *testing.T) {
 		err  error
 		want string
 	}{
-		{Barrier(ctx, c), "mpi: Barrier, on rank 0 of world: MPI_ERR_OTHER: step 3: not all ranks have made the same call"},
+		{Barrier(ctx, c), "mpi: Barrier, on rank 0 of world: MPI_ERR_OTHER: step 3: not all ranks have made the " +
+			"same call"},
 		{Bcast(ctx, c, a, 2), "mpi: Bcast, on rank 0 of world: MPI_ERR_ROOT: there is no rank 2: world has ranks 0 to 1"},
-		{Allreduce(ctx, c, a, a[:3], Sum), "mpi: Allreduce, on rank 0 of world: MPI_ERR_COUNT: send has 4 elements and recv 3: they must have as many"},
+		{Allreduce(ctx, c, a, a[:3], Sum), "mpi: Allreduce, on rank 0 of world: MPI_ERR_COUNT: send has 4 elements " +
+			"and recv 3: they must have as many"},
 		{Allreduce(ctx, c, a[:2], a[1:3], Sum),
-			"mpi: Allreduce, on rank 0 of world: MPI_ERR_BUFFER: send and recv overlap: give memory of their own, or the same for both, for a call in place"},
+			"mpi: Allreduce, on rank 0 of world: MPI_ERR_BUFFER: send and recv overlap: give memory of their own, or " +
+				"the same for both, for a call in place"},
 		{Allgather(ctx, c, a[2:], a),
-			"mpi: Allgather, on rank 0 of world: MPI_ERR_BUFFER: send overlaps recv, and is not the caller's own block of it: for a call in place give recv[0:2]"},
-		{Reduce(ctx, c, []complex64{1}, []complex64{1}, LAnd, 0), "mpi: Reduce, on rank 0 of world: MPI_ERR_OP: LAND is not defined for complex64"},
-		{Reduce(ctx, c, a, a, OpOf(func(_, _ []int64) {}, true), 0), "mpi: Reduce, on rank 0 of world: MPI_ERR_OP: the operation is on int64, and the buffers hold int32"},
+			"mpi: Allgather, on rank 0 of world: MPI_ERR_BUFFER: send overlaps recv, and is not the caller's own " +
+				"block of it: for a call in place give recv[0:2]"},
+		{Reduce(ctx, c, []complex64{1}, []complex64{1}, LAnd, 0),
+			"mpi: Reduce, on rank 0 of world: MPI_ERR_OP: LAND is not defined for complex64"},
+		{Reduce(ctx, c, a, a, OpOf(func(_, _ []int64) {}, true), 0),
+			"mpi: Reduce, on rank 0 of world: MPI_ERR_OP: the operation is on int64, and the buffers hold int32"},
 		{Allgatherv(ctx, c, a, a, []int{2, 3}, nil),
-			"mpi: Allgatherv, on rank 0 of world: MPI_ERR_COUNT: the block of rank 1 in recv, 3 elements at 2, is not within it: it has 4"},
-		{Allgatherv(ctx, c, a, a, []int{2, 2}, []int{1, 0}), "mpi: Allgatherv, on rank 0 of world: MPI_ERR_ARG: the blocks of ranks 1 and 0 in recv overlap"},
-		{Barrier(ctx, c, By("magic")), "mpi: Barrier, on rank 0 of world: MPI_ERR_ARG: Barrier by magic: there is no such algorithm; there are [dissemination toggle shared]"},
-		{Bcast(ctx, c, a, 0, Segment(5)), "mpi: Bcast, on rank 0 of world: MPI_ERR_ARG: a segment of 5 bytes is not a whole number of elements of 4 bytes, one or more"},
-		{Bcast(ctx, c, a, 0, By("flat"), Segment(8)), "mpi: Bcast, on rank 0 of world: MPI_ERR_ARG: Bcast by flat has no segments"},
+			"mpi: Allgatherv, on rank 0 of world: MPI_ERR_COUNT: the block of rank 1 in recv, 3 elements at 2, is " +
+				"not within it: it has 4"},
+		{Allgatherv(ctx, c, a, a, []int{2, 2}, []int{1, 0}),
+			"mpi: Allgatherv, on rank 0 of world: MPI_ERR_ARG: the blocks of ranks 1 and 0 in recv overlap"},
+		{Barrier(ctx, c, By("magic")), "mpi: Barrier, on rank 0 of world: MPI_ERR_ARG: Barrier by magic: there is no " +
+			"such algorithm; there are [dissemination toggle shared]"},
+		{Bcast(ctx, c, a, 0, Segment(5)), "mpi: Bcast, on rank 0 of world: MPI_ERR_ARG: a segment of 5 bytes is not " +
+			"a whole number of elements of 4 bytes, one or more"},
+		{Bcast(ctx, c, a, 0, By("flat"), Segment(8)),
+			"mpi: Bcast, on rank 0 of world: MPI_ERR_ARG: Bcast by flat has no segments"},
 		{Barrier(ctx, fpga),
-			"mpi: Barrier, on rank 0 of world: MPI_ERR_PENDING: Ibarrier is under way, and messages of ranks 1, 2 of world (profile cloudfpga) match by their order alone, so that two calls would be mixed up: wait for it first"},
-		{Barrier(ctx, newComm(t, &nullDevice{size: 2, err: &collective.CallFailedError{Rank: 1, Collective: coll.Bcast, Comm: 1, Number: 7, Cause: collective.CauseTimeout}})),
-			"mpi: Barrier, on rank 0 of world: MPI_ERR_OTHER: rank 1 has abandoned Bcast, call 7 in communicator 1: its deadline expired"},
-		{Barrier(ctx, nil), "mpi: Barrier: MPI_ERR_COMM: the communicator is nil: the calling rank is not a member of it"},
+			"mpi: Barrier, on rank 0 of world: MPI_ERR_PENDING: Ibarrier is under way, and messages of ranks 1, 2 of " +
+				"world (profile cloudfpga) match by their order alone, so that two calls would be mixed up: wait " +
+				"for it first"},
+		{Barrier(ctx, newComm(t,
+			&nullDevice{size: 2, err: &collective.CallFailedError{Rank: 1, Collective: coll.Bcast, Comm: 1, Number: 7,
+				Cause: collective.CauseTimeout}})),
+			"mpi: Barrier, on rank 0 of world: MPI_ERR_OTHER: rank 1 has abandoned Bcast, call 7 in communicator 1: " +
+				"its deadline expired"},
+		{Barrier(ctx, nil), "mpi: Barrier: MPI_ERR_COMM: the communicator is nil: the calling rank is not a " +
+			"member of it"},
 	} {
 		if e.err == nil || e.err.Error() != e.want {
 			t.Errorf("the error is\n%v\nnot\n%s", e.err, e.want)

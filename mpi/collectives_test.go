@@ -58,9 +58,12 @@ func TestTypedCollectives(t *testing.T) {
 	of := mpi.TypeOf[int32]()
 	types := []*datatype.Type{
 		must(datatype.Contiguous(3, of)),
-		must(datatype.Resized(must(datatype.Vector(3, 1, 9, of)), 0, 4)),                                              // interleaved
-		must(datatype.Indexed([]int64{1, 2}, []int64{3, 0}, of)),                                                      // backwards
-		must(datatype.Resized(must(datatype.Struct([]int64{2, 1}, []int64{0, 12}, []*datatype.Type{of, of})), 0, 20)), // with gaps
+		// interleaved
+		must(datatype.Resized(must(datatype.Vector(3, 1, 9, of)), 0, 4)),
+		// backwards
+		must(datatype.Indexed([]int64{1, 2}, []int64{3, 0}, of)),
+		// with gaps
+		must(datatype.Resized(must(datatype.Struct([]int64{2, 1}, []int64{0, 12}, []*datatype.Type{of, of})), 0, 20)),
 	}
 	const ranks, n = 3, 3
 	counts, displs := []int{2, 0, 3}, []int{4, 9, 0}
@@ -78,7 +81,8 @@ func TestTypedCollectives(t *testing.T) {
 					case err != nil:
 						errs = append(errs, fmt.Errorf("%s: %w", name, err))
 					case !slices.Equal(got.values(elements), want[:3*elements]):
-						errs = append(errs, fmt.Errorf("%s, %v to %v: %v, want %v", name, from.Contents(), to.Contents(), got.values(elements), want[:3*elements]))
+						errs = append(errs, fmt.Errorf("%s, %v to %v: %v, want %v", name, from.Contents(),
+							to.Contents(), got.values(elements), want[:3*elements]))
 					}
 					written := newSpace(got.t, elements).of(got.values(elements)...)
 					for i, v := range written.mem {
@@ -108,7 +112,8 @@ func TestTypedCollectives(t *testing.T) {
 				fail(mpi.Allgather(ctx, world, mine[:3*n], all))
 				s = recv(n * ranks)
 				check("Allgather", world.Allgather(ctx, send.buffer(n), s.buffer(n*ranks)), s, n*ranks, all)
-				s = recv(n * ranks).of(slices.Concat(make([]int32, 3*n*me), mine[:3*n], make([]int32, 3*n*(ranks-1-me)))...)
+				s = recv(n * ranks).of(slices.Concat(make([]int32, 3*n*me), mine[:3*n],
+					make([]int32, 3*n*(ranks-1-me)))...)
 				check("Allgather in place", world.Allgather(ctx, mpi.InPlace, s.buffer(n*ranks)), s, n*ranks, all)
 				s = recv(n * ranks)
 				err := world.Gather(ctx, send.buffer(n), s.buffer(n*ranks), 2)
@@ -156,7 +161,8 @@ func TestTypedCollectives(t *testing.T) {
 				wantv := values(newSpace(types[0], n*ranks).of(allv...))
 				checkv := func(name string, err error, s space) {
 					if err != nil || !slices.Equal(values(s), wantv) {
-						errs = append(errs, fmt.Errorf("%s, %v to %v: %v, %v, want %v", name, from.Contents(), to.Contents(), err, values(s), wantv))
+						errs = append(errs, fmt.Errorf("%s, %v to %v: %v, %v, want %v", name, from.Contents(),
+							to.Contents(), err, values(s), wantv))
 					}
 				}
 				few := newSpace(from, n).of(mine[:3*n]...)
@@ -170,11 +176,14 @@ func TestTypedCollectives(t *testing.T) {
 				}
 				s = recv(n)
 				fail(mpi.Scatterv(ctx, world, mine, part[:3*counts[me]], words(counts), words(displs), 0))
-				check("Scatterv", world.Scatterv(ctx, sends.blocks(counts, displs), s.buffer(counts[me]), 0), s, counts[me], part)
+				check("Scatterv", world.Scatterv(ctx, sends.blocks(counts, displs), s.buffer(counts[me]), 0), s,
+					counts[me], part)
 
-				fail(mpi.Alltoallv(ctx, world, mine, []int{3 * me, 3 * me, 3 * me}, []int{0, 9, 18}, all, []int{0, 3, 6}, []int{0, 0, 3}))
+				fail(mpi.Alltoallv(ctx, world, mine, []int{3 * me, 3 * me, 3 * me}, []int{0, 9, 18}, all,
+					[]int{0, 3, 6}, []int{0, 0, 3}))
 				s = recv(3)
-				check("Alltoallv", world.Alltoallv(ctx, sends.blocks([]int{me, me, me}, []int{0, 3, 6}), s.blocks([]int{0, 1, 2}, []int{0, 0, 1})), s, 3, all)
+				check("Alltoallv", world.Alltoallv(ctx, sends.blocks([]int{me, me, me}, []int{0, 3, 6}),
+					s.blocks([]int{0, 1, 2}, []int{0, 0, 1})), s, 3, all)
 
 				// Requests.
 				fail(mpi.Alltoall(ctx, world, mine, all))
@@ -189,7 +198,8 @@ func TestTypedCollectives(t *testing.T) {
 				check("Allreduce", world.Allreduce(ctx, send.buffer(n), s.buffer(n), mpi.Sum), s, n, sum)
 				s = newSpace(from, n).of(mine[:3*n]...)
 				check("Allreduce in place", world.Allreduce(ctx, mpi.InPlace, s.buffer(n), mpi.Sum), s, n, sum)
-				left := mpi.Foreign.OpOf(func(in, inout unsafe.Pointer, count int, t *datatype.Type) error { // the first one
+				// the first one
+				left := mpi.Foreign.OpOf(func(in, inout unsafe.Pointer, count int, t *datatype.Type) error {
 					raw := make([]byte, int64(count)*t.Size())
 					t.Pack(raw, in, int64(count), 0)
 					t.Unpack(inout, int64(count), raw, 0)
@@ -210,7 +220,8 @@ func TestTypedCollectives(t *testing.T) {
 				check("Scan", world.Scan(ctx, send.buffer(n), s.buffer(n), left), s, n, first)
 				fail(mpi.ReduceScatter(ctx, world, mine[:3*5], part[:3*counts[me]], words(counts), mpi.Sum))
 				s = newSpace(from, n)
-				check("ReduceScatter", world.ReduceScatter(ctx, newSpace(from, 5).of(mine[:3*5]...).buffer(5), s.buffer(counts[me]), words(counts), mpi.Sum), s, counts[me], part)
+				check("ReduceScatter", world.ReduceScatter(ctx, newSpace(from, 5).of(mine[:3*5]...).buffer(5),
+					s.buffer(counts[me]), words(counts), mpi.Sum), s, counts[me], part)
 				s = newSpace(from, 5).of(mine[:3*5]...)
 				fail(world.ReduceScatter(ctx, mpi.InPlace, s.buffer(5), words(counts), mpi.Sum))
 				if got := s.values(counts[me]); !slices.Equal(got, part[:3*counts[me]]) { // the rest is undefined
@@ -239,7 +250,8 @@ func TestAlltoallwUnaligned(t *testing.T) {
 		for i := range sent {
 			sent[i] = byte(20*world.Rank() + i)
 		}
-		send := mpi.Foreign.MemoryBlocks(unsafe.Pointer(&sent[0]), []mpi.Block{{Count: 2, Offset: 1, Of: word}, {Count: 3, Offset: 14, Of: letter}})
+		send := mpi.Foreign.MemoryBlocks(unsafe.Pointer(&sent[0]),
+			[]mpi.Block{{Count: 2, Offset: 1, Of: word}, {Count: 3, Offset: 14, Of: letter}})
 		got := make([]byte, 20)
 		recv := []mpi.Block{{Count: 2, Offset: 11, Of: word}, {Count: 2, Offset: 2, Of: word}}
 		want := append(append(make([]byte, 2), 21, 22, 23, 24, 25, 26, 27, 28, 0, 1, 2, 3, 4, 5, 6, 7, 8), 0)

@@ -90,7 +90,8 @@ func (c *Comm) agree(ctx context.Context, op string, color, key int) (uint32, []
 		return 0, nil, err
 	}
 	if c.broken.Load() {
-		return 0, nil, k.failf(ErrComm, "an earlier Dup or Split of it has failed half way, so that its members may disagree on which call this is: use Create with a tag of its own")
+		return 0, nil, k.failf(ErrComm, "an earlier Dup or Split of it has failed half way, so that its members may "+
+			"disagree on which call this is: use Create with a tag of its own")
 	}
 	a := c.agreement(k, c.both(), c.makeTag())
 	if err := a.check(); err != nil {
@@ -135,7 +136,8 @@ func (a *agreement) check() error {
 	c := a.call.comm
 	if bad := c.worldOnly(a.members); len(bad) > 0 {
 		return a.call.failf(ErrComm, "the wire to %s carries no communicators, only the world: make a communicator of "+
-			"the other ranks with MPI_Comm_create_group (Create), and exchange messages with %s over the world; see \"FPGA ranks\" in docs/c.md",
+			"the other ranks with MPI_Comm_create_group (Create), and exchange messages with %s over the world; see "+
+			"\"FPGA ranks\" in docs/c.md",
 			c.describe(bad), pronoun(bad))
 	}
 	return nil

@@ -15,7 +15,8 @@ func TestSelf(t *testing.T) {
 	deleted := make([]bool, 2)
 	err := job.Run(t.Context(), 2, func(ctx context.Context, world *mpi.Comm) error {
 		self := world.Self()
-		if self.Size() != 1 || self.Rank() != 0 || self != self.Self() || self.Compare(world) != mpi.Unequal || self.Name() != "self" {
+		if self.Size() != 1 || self.Rank() != 0 || self != self.Self() || self.Compare(world) != mpi.Unequal ||
+			self.Name() != "self" {
 			t.Errorf("%v of %d ranks", self, self.Size())
 		}
 		r := world.Rank()
@@ -33,7 +34,8 @@ func TestSelf(t *testing.T) {
 		for _, c := range []*mpi.Comm{self, twin} {
 			sum, got := []int32{0}, []int32{0}
 			_, err := mpi.Sendrecv(ctx, c, []int32{5}, 0, 1, got, 0, 1)
-			if err = errors.Join(err, mpi.Allreduce(ctx, c, []int32{7}, sum, mpi.Sum)); err != nil || sum[0] != 7 || got[0] != 5 {
+			if err = errors.Join(err, mpi.Allreduce(ctx, c, []int32{7}, sum, mpi.Sum)); err != nil || sum[0] != 7 ||
+				got[0] != 5 {
 				t.Errorf("%v: %v, %v, %v", c, sum, got, err)
 			}
 		}
@@ -72,13 +74,15 @@ func TestCreateAll(t *testing.T) {
 			}
 		}
 		// One group, passed by all ranks.
-		if part, err = world.CreateAll(ctx, incl(4, 1)); err != nil || (part != nil) != (world.Rank() == 1 || world.Rank() == 4) {
+		if part, err = world.CreateAll(ctx, incl(4, 1)); err != nil ||
+			(part != nil) != (world.Rank() == 1 || world.Rank() == 4) {
 			t.Errorf("%v, %v", part, err)
 		}
 		// The groups overlap.
 		group = []*mpi.Group{incl(0, 1), incl(1, 0), incl(2, 3, 4), incl(2, 3), incl()}[world.Rank()]
 		_, err = world.CreateAll(ctx, group)
-		if want := []mpi.Class{mpi.ErrGroup, mpi.ErrGroup, mpi.ErrGroup, mpi.Success, mpi.Success}[world.Rank()]; mpi.ClassOf(err) != want {
+		if want := []mpi.Class{mpi.ErrGroup, mpi.ErrGroup, mpi.ErrGroup, mpi.Success,
+			mpi.Success}[world.Rank()]; mpi.ClassOf(err) != want {
 			t.Errorf("rank %d: %v", world.Rank(), err)
 		}
 		few, err := world.Create(ctx, incl(0, 1), 0)
@@ -106,7 +110,8 @@ func TestSplitType(t *testing.T) {
 			return err
 		}
 		ranks, err := host.Group().Translate([]int{0, 1, 2}[:host.Size()], world.Group())
-		if want := []int{3, 1, 0}[:host.Size()]; err != nil || !slices.Equal(ranks, want) || (host == nil) != (world.Rank() == 2) {
+		if want := []int{3, 1, 0}[:host.Size()]; err != nil || !slices.Equal(ranks, want) ||
+			(host == nil) != (world.Rank() == 2) {
 			t.Errorf("rank %d: %v, %v", world.Rank(), ranks, err)
 		}
 		if _, err := world.SplitType(ctx, 7, 0); mpi.ClassOf(err) != mpi.ErrArg {

@@ -32,7 +32,8 @@ func (c *Comm) CreateAll(ctx context.Context, group *Group) (*Comm, error) {
 	}
 	for i, r := range group.ranks {
 		if v := ballots[c.local[r]]; v.color != int64(color) || v.key != int64(i) {
-			return nil, k.failf(ErrGroup, "rank %d of %v is in the group of this rank, and gave another group", c.local[r], c)
+			return nil, k.failf(ErrGroup, "rank %d of %v is in the group of this rank, and gave another group",
+				c.local[r], c)
 		}
 	}
 	return c.p.comm(number, group, ""), nil

@@ -27,7 +27,8 @@ func (t *distGraph) neighbours(int) (sources, destinations []int) {
 }
 
 func (n *Neighbors) clone() Neighbors {
-	return Neighbors{slices.Clone(n.Sources), slices.Clone(n.Destinations), slices.Clone(n.SourceWeights), slices.Clone(n.DestinationWeights)}
+	return Neighbors{slices.Clone(n.Sources), slices.Clone(n.Destinations), slices.Clone(n.SourceWeights),
+		slices.Clone(n.DestinationWeights)}
 }
 
 // DistGraphCreateAdjacent returns a communicator of the same ranks as c with a distributed graph as its topology, for
@@ -89,7 +90,8 @@ func (c *Comm) distGraph(ctx context.Context, op string, n Neighbors, reorder bo
 //
 // DistGraphNeighbors returns neighbours in the order of the ranks that gave the edges. reorder and errors are as for
 // DistGraphCreateAdjacent; inconsistent degrees are ErrArg as well.
-func (c *Comm) DistGraphCreate(ctx context.Context, sources, degrees, destinations, weights []int, reorder bool) (*Comm, error) {
+func (c *Comm) DistGraphCreate(ctx context.Context, sources, degrees, destinations, weights []int, reorder bool) (*Comm,
+	error) {
 	const op = "DistGraphCreate"
 	k := c.callf(op)
 	if err := k.checkIntra(); err != nil {
@@ -142,7 +144,8 @@ const (
 )
 
 // exchangeEdges sends the edges to their ranks and returns the edges of the calling rank.
-func (c *Comm) exchangeEdges(ctx context.Context, sources, degrees, destinations, weights []int) (n Neighbors, err error) {
+func (c *Comm) exchangeEdges(ctx context.Context, sources, degrees, destinations, weights []int) (n Neighbors,
+	err error) {
 	to := make([][]int64, c.Size())
 	next := 0
 	for i, s := range sources {
@@ -168,7 +171,8 @@ func (c *Comm) exchangeEdges(ctx context.Context, sources, degrees, destinations
 	for i := range to {
 		if wanted[i] < 0 || wanted[i] > math.MaxInt32 || wanted[i]%edgeWords != 0 {
 			k := c.callf("DistGraphCreate")
-			return n, k.failf(ErrIntern, "rank %d sends %d numbers, which are no edges: not all members made the same call", i, wanted[i])
+			return n, k.failf(ErrIntern,
+				"rank %d sends %d numbers, which are no edges: not all members made the same call", i, wanted[i])
 		}
 		sendcounts[i], recvcounts[i] = int(counts[i]), int(wanted[i])
 		total += recvcounts[i]

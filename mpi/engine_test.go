@@ -24,7 +24,8 @@ func engines(configure func(a, b int, p *mpe.Peer)) mpitest.WorldFunc {
 			for other := range n {
 				p := &cfg.Peers[other]
 				p.Transport = tr
-				p.Handshake = handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: 1 << 20}
+				p.Handshake = handshake.Config{Shape: protocol.CPUShape(),
+					Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: 1 << 20}
 				configure(rank, other, p)
 			}
 			e, err := mpe.New(cfg)

@@ -103,7 +103,8 @@ func (e *requestsError) result(op string) error {
 
 // Error returns the number of failures and the first error.
 func (e *requestsError) Error() string {
-	return fmt.Sprintf("%d of %d requests failed; the first of them, number %d, says: %v", e.failed, e.total, e.first, e.errs[0])
+	return fmt.Sprintf("%d of %d requests failed; the first of them, number %d, says: %v", e.failed, e.total, e.first,
+		e.errs[0])
 }
 
 // Unwrap returns the errors of the requests.

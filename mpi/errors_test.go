@@ -100,7 +100,8 @@ func TestDeviceErrors(t *testing.T) {
 		text string
 	}{
 		{mpe.ErrRank, ErrRank, "mpi: Send to rank 1, tag 5, on rank 0 of world: MPI_ERR_RANK: x: no such peer"},
-		{mpe.ErrLength, ErrCount, "mpi: Send to rank 1, tag 5, on rank 0 of world: MPI_ERR_COUNT: x: the length is not a multiple of 4 bytes"},
+		{mpe.ErrLength, ErrCount, "mpi: Send to rank 1, tag 5, on rank 0 of world: MPI_ERR_COUNT: x: the length is " +
+			"not a multiple of 4 bytes"},
 		{handshake.ErrEmpty, ErrCount, ""},
 		{handshake.ErrTooLong, ErrCount, ""},
 		{mpe.ErrTag, ErrTag, ""},
@@ -138,7 +139,8 @@ func TestDeviceErrors(t *testing.T) {
 }
 
 func TestErrorTexts(t *testing.T) {
-	c := newComm(t, &nullDevice{size: 2, limits: mpe.PeerInfo{Profile: "cloudfpga", Words: true, NoComms: true, NoEmpty: true}})
+	c := newComm(t, &nullDevice{size: 2,
+		limits: mpe.PeerInfo{Profile: "cloudfpga", Words: true, NoComms: true, NoEmpty: true}})
 	b := []int16{1}
 	failing := func(_ any, err error) error { return err }
 	named := newComm(t, &nullDevice{size: 2, err: errors.New("broken")})
@@ -158,19 +160,27 @@ func TestErrorTexts(t *testing.T) {
 		{Send(t.Context(), c, b, 2, 0),
 			"mpi: Send to rank 2, tag 0, on rank 0 of world: MPI_ERR_RANK: there is no rank 2: world has ranks 0 to 1"},
 		{Ssend(t.Context(), c, b, 1, 3),
-			"mpi: Ssend to rank 1, tag 3, on rank 0 of world: MPI_ERR_COUNT: 2 bytes: the peer's wire (profile cloudfpga) carries whole 32-bit words; use a count that gives a multiple of 4 bytes"},
+			"mpi: Ssend to rank 1, tag 3, on rank 0 of world: MPI_ERR_COUNT: 2 bytes: the peer's wire (profile " +
+				"cloudfpga) carries whole 32-bit words; use a count that gives a multiple of 4 bytes"},
 		{Rsend(t.Context(), c, b[:0], 1, 3),
-			"mpi: Rsend to rank 1, tag 3, on rank 0 of world: MPI_ERR_COUNT: the peer's wire (profile cloudfpga) carries no empty messages: send a word, whatever its value"},
+			"mpi: Rsend to rank 1, tag 3, on rank 0 of world: MPI_ERR_COUNT: the peer's wire (profile cloudfpga) " +
+				"carries no empty messages: send a word, whatever its value"},
 		{Bsend(c, []int32{1}, 1, 3),
-			"mpi: Bsend to rank 1, tag 3, on rank 0 of world: MPI_ERR_BUFFER: no buffer is attached: call AttachBuffer first"},
+			"mpi: Bsend to rank 1, tag 3, on rank 0 of world: MPI_ERR_BUFFER: no buffer is attached: call " +
+				"AttachBuffer first"},
 		{failing(c.Dup(t.Context())),
-			"mpi: Dup, on rank 0 of world: MPI_ERR_COMM: the wire to rank 1 of world (profile cloudfpga) carries no communicators, only the world: make a communicator of the other ranks with MPI_Comm_create_group (Create), and exchange messages with it over the world; see \"FPGA ranks\" in docs/c.md"},
+			"mpi: Dup, on rank 0 of world: MPI_ERR_COMM: the wire to rank 1 of world (profile cloudfpga) carries no " +
+				"communicators, only the world: make a communicator of the other ranks with MPI_Comm_create_group " +
+				"(Create), and exchange messages with it over the world; see \"FPGA ranks\" in docs/c.md"},
 		{failing(Recv(t.Context(), nil, b, 1, 3)),
-			"mpi: Recv from rank 1, tag 3: MPI_ERR_COMM: the communicator is nil: the calling rank is not a member of it"},
+			"mpi: Recv from rank 1, tag 3: MPI_ERR_COMM: the communicator is nil: the calling rank is not a " +
+				"member of it"},
 		{Send(t.Context(), c, b, AnySource, AnyTag),
-			"mpi: Send to rank MPI_ANY_SOURCE, tag MPI_ANY_TAG, on rank 0 of world: MPI_ERR_RANK: there is no rank MPI_ANY_SOURCE: world has ranks 0 to 1"},
+			"mpi: Send to rank MPI_ANY_SOURCE, tag MPI_ANY_TAG, on rank 0 of world: MPI_ERR_RANK: there is no rank " +
+				"MPI_ANY_SOURCE: world has ranks 0 to 1"},
 		{Waitall(t.Context(), []Request{{}, failed, {}}, nil),
-			"mpi: Waitall: MPI_ERR_IN_STATUS: 1 of 3 requests failed; the first of them, number 1, says: mpi: Issend to rank 1, tag 2, on rank 0 of grid: MPI_ERR_OTHER: broken"},
+			"mpi: Waitall: MPI_ERR_IN_STATUS: 1 of 3 requests failed; the first of them, number 1, says: mpi: Issend " +
+				"to rank 1, tag 2, on rank 0 of grid: MPI_ERR_OTHER: broken"},
 		{failing(request.Wait(t.Context())),
 			"mpi: Irecv from any source, any tag, on rank 0 of grid: MPI_ERR_OTHER: broken"},
 		{failing(c.Group().Incl(7)),

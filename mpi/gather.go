@@ -19,7 +19,8 @@ func Igather[T Element](c *Comm, send, recv []T, root int, opts ...Option) (Requ
 
 // Gatherv is Gather for blocks that may differ in length: rank i contributes counts[i] elements, which are stored in
 // recv at displs[i]; if displs is nil, the blocks follow each other. recv, counts and displs are used at root only.
-func Gatherv[T Element](ctx context.Context, c *Comm, send, recv []T, counts, displs []int, root int, opts ...Option) error {
+func Gatherv[T Element](ctx context.Context, c *Comm, send, recv []T, counts, displs []int, root int,
+	opts ...Option) error {
 	return c.Gatherv(ctx, bufferOf(send), blocksOf(recv, counts, displs), root, opts...)
 }
 
@@ -117,7 +118,8 @@ func (x *collectiveCall) collectv(send *Buffer, recv *Blocks) int {
 	if l.Sizes[c.Rank] == len(mine) {
 		x.gathered(mine, all, l.Offsets[c.Rank])
 	} else {
-		x.refuse(ErrCount, "send has %d elements, and recv has room for %d of this rank", x.count(mine), l.Sizes[c.Rank]/x.elem.size)
+		x.refuse(ErrCount, "send has %d elements, and recv has room for %d of this rank", x.count(mine),
+			l.Sizes[c.Rank]/x.elem.size)
 	}
 	return len(mine)
 }

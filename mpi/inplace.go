@@ -43,7 +43,8 @@ func (x *collectiveCall) inPlace(part, whole []byte, off int, names [2]string) b
 		return true
 	case overlap(part, whole):
 		n := off / x.elem.size
-		x.refuse(ErrBuffer, "%s overlaps %s, and is not the caller's own block of it: for a call in place give %s[%d:%d]",
+		x.refuse(ErrBuffer, "%s overlaps %s, and is not the caller's own block of it: for a call in place give "+
+			"%s[%d:%d]",
 			names[0], names[1], names[1], n, n+x.count(part))
 	}
 	return false

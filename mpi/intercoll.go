@@ -28,7 +28,8 @@ func (c *Comm) interRound(name string, e element) (*collectiveCall, *round) {
 // interRoot checks a root. The caller is the root if root is Root, and does not take part if it is ProcNull.
 func (x *collectiveCall) interRoot(root int) {
 	if x.err == nil && root != Root && root != ProcNull && (root < 0 || root >= len(x.call.comm.members)) {
-		x.refuse(ErrRoot, "there is no rank %s in the remote group: give one of 0 to %d, Root or ProcNull", rankText(root), len(x.call.comm.members)-1)
+		x.refuse(ErrRoot, "there is no rank %s in the remote group: give one of 0 to %d, Root or ProcNull",
+			rankText(root), len(x.call.comm.members)-1)
 	}
 }
 
@@ -296,7 +297,8 @@ func (c *Comm) interReduceScatter(name string, send, recv *Buffer, counts []int,
 		sum += n
 	}
 	if x.err == nil && (sum != x.count(from) || counts[c.rank]*x.elem.size != len(to)) {
-		x.refuse(ErrCount, "send has %d elements and recv %d, and the counts are %v", x.count(from), x.count(to), counts)
+		x.refuse(ErrCount, "send has %d elements and recv %d, and the counts are %v", x.count(from), x.count(to),
+			counts)
 	}
 	return x.scatterCombined(o, from, to, skip)
 }

@@ -58,7 +58,8 @@ func (c *Comm) reaches(k *call, remote *Group) error {
 	seen := make(map[int]bool, remote.Size())
 	for _, r := range remote.ranks {
 		if r < 0 || r >= len(c.local) || seen[r] {
-			return k.failf(ErrIntern, "the other leader's group is %v: not all members made the same call", remote.ranks)
+			return k.failf(ErrIntern, "the other leader's group is %v: not all members made the same call",
+				remote.ranks)
 		}
 		if c.local[r] != Undefined {
 			return k.failf(ErrGroup, "rank %d of the world is in both groups", r)
@@ -66,7 +67,8 @@ func (c *Comm) reaches(k *call, remote *Group) error {
 		seen[r] = true
 	}
 	if bad := c.worldOnly(remote.ranks); len(bad) > 0 {
-		return k.failf(ErrComm, "the wire to rank %d of the world carries no communicators: leave it out of the other group", bad[0])
+		return k.failf(ErrComm, "the wire to rank %d of the world carries no communicators: leave it out of the "+
+			"other group", bad[0])
 	}
 	return nil
 }
@@ -144,7 +146,8 @@ func (x *introduction) exchangeGroups(ctx context.Context) error {
 	}
 	size := binary.LittleEndian.Uint32(m[:])
 	if size == 0 || int64(size) > int64(x.dev.Size()) {
-		return x.call.failf(ErrIntern, "the other leader's group has %d ranks: not all members made the same call", size)
+		return x.call.failf(ErrIntern, "the other leader's group has %d ranks: not all members made the same call",
+			size)
 	}
 	mine, theirs := make([]byte, 0, 4*len(x.members)), make([]byte, 4*size)
 	for _, r := range x.members {

@@ -47,7 +47,8 @@ func inter(t *testing.T, program func(ctx context.Context, c *mpi.Comm, side int
 
 // checkInter exchanges messages between all pairs of ranks.
 func checkInter(ctx context.Context, t *testing.T, c *mpi.Comm) error {
-	if !c.IsInter() || c.RemoteGroup().Size() != c.RemoteSize() || c.Rank() != c.Group().Rank() || c.RemoteGroup().Rank() != mpi.Undefined {
+	if !c.IsInter() || c.RemoteGroup().Size() != c.RemoteSize() || c.Rank() != c.Group().Rank() ||
+		c.RemoteGroup().Rank() != mpi.Undefined {
 		t.Errorf("rank %d of %d, %d are remote", c.Rank(), c.Size(), c.RemoteSize())
 	}
 	var sends []mpi.Request
@@ -84,7 +85,8 @@ func TestIntercomm(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if got := twin.Compare(c); got != mpi.Congruent || c.Compare(c) != mpi.Ident || c.Compare(c.Self()) != mpi.Unequal {
+		if got := twin.Compare(c); got != mpi.Congruent || c.Compare(c) != mpi.Ident ||
+			c.Compare(c.Self()) != mpi.Unequal {
 			t.Errorf("compares as %v", got)
 		}
 		if err := errors.Join(checkInter(ctx, t, twin), twin.Free()); err != nil {
@@ -141,11 +143,13 @@ func TestMerge(t *testing.T) {
 			if side == high {
 				want += c.RemoteSize()
 			}
-			if all.Rank() != want || all.Size() != 7 || all.IsInter() || all.RemoteSize() != 0 || all.RemoteGroup() != nil {
+			if all.Rank() != want || all.Size() != 7 || all.IsInter() || all.RemoteSize() != 0 ||
+				all.RemoteGroup() != nil {
 				t.Errorf("rank %d of %d, not %d", all.Rank(), all.Size(), want)
 			}
 			got := make([]int32, 7)
-			if err := mpi.Allgather(ctx, all, []int32{int32(want)}, got); err != nil || !slices.Equal(got, []int32{0, 1, 2, 3, 4, 5, 6}) {
+			if err := mpi.Allgather(ctx, all, []int32{int32(want)}, got); err != nil ||
+				!slices.Equal(got, []int32{0, 1, 2, 3, 4, 5, 6}) {
 				t.Errorf("%v, %v", got, err)
 			}
 		}
@@ -346,18 +350,22 @@ func TestInterCollectives(t *testing.T) {
 						got := room(len(all))
 						check("Gather", c.Gather(ctx, buffer(spaced(data(side, me, k))), buffer(got), given), got, all)
 						got = room(len(all))
-						check("Igather", done(c.Igather(buffer(spaced(data(side, me, k))), buffer(got), given)), got, all)
+						check("Igather", done(c.Igather(buffer(spaced(data(side, me, k))), buffer(got), given)), got,
+							all)
 						got = room(len(some))
 						if given != mpi.Root {
 							counts = nil
 						}
 						blocks := mpi.TypedBlocks(got, counts, nil, typ)
 						check("Gatherv", c.Gatherv(ctx, buffer(spaced(data(side, me, me+1))), blocks, given), got, some)
-						check("Igatherv", done(c.Igatherv(buffer(spaced(data(side, me, me+1))), blocks, given)), got, some)
+						check("Igatherv", done(c.Igatherv(buffer(spaced(data(side, me, me+1))), blocks, given)), got,
+							some)
 						got = room(len(total))
-						check("Reduce", c.Reduce(ctx, buffer(spaced(data(side, me, k))), buffer(got), mpi.Sum, given), got, total)
+						check("Reduce", c.Reduce(ctx, buffer(spaced(data(side, me, k))), buffer(got), mpi.Sum, given),
+							got, total)
 						got = room(len(total))
-						check("Ireduce", done(c.Ireduce(buffer(spaced(data(side, me, k))), buffer(got), mpi.Sum, given)), got, total)
+						check("Ireduce", done(c.Ireduce(buffer(spaced(data(side, me, k))), buffer(got), mpi.Sum,
+							given)), got, total)
 
 						mine := data(rootSide, root, k*n)[k*me:][:k]
 						one := data(rootSide, root, 100)[10*me:][:me+1]
@@ -400,7 +408,8 @@ func TestInterCollectives(t *testing.T) {
 
 				// Only one side has data.
 				if side == 0 {
-					check("Allgather of one side", c.Allgather(ctx, buffer(spaced([]int64{int64(me)})), buffer(nil)), nil, nil)
+					check("Allgather of one side", c.Allgather(ctx, buffer(spaced([]int64{int64(me)})), buffer(nil)),
+						nil, nil)
 				} else {
 					got = room(m)
 					check("Allgather of one side", c.Allgather(ctx, buffer(nil), buffer(got)), got, []int64{0, 1, 2})
@@ -445,9 +454,11 @@ func TestInterCollectives(t *testing.T) {
 				// 12 numbers: 4 for each of three ranks, or 3 for each of four.
 				mine = buffer(spaced(data(side, me, 12)))
 				got = room(12 / n)
-				check("ReduceScatterBlock", c.ReduceScatterBlock(ctx, mine, buffer(got), mpi.Sum), got, sum(me*12/n, 12/n, 12))
+				check("ReduceScatterBlock", c.ReduceScatterBlock(ctx, mine, buffer(got), mpi.Sum), got,
+					sum(me*12/n, 12/n, 12))
 				got = room(12 / n)
-				check("IreduceScatterBlock", done(c.IreduceScatterBlock(mine, buffer(got), mpi.Sum)), got, sum(me*12/n, 12/n, 12))
+				check("IreduceScatterBlock", done(c.IreduceScatterBlock(mine, buffer(got), mpi.Sum)), got,
+					sum(me*12/n, 12/n, 12))
 				counts = make([]int, n)
 				counts[0], counts[n-1] = 5, 7
 				at := 0
@@ -455,9 +466,11 @@ func TestInterCollectives(t *testing.T) {
 					at = 5
 				}
 				got = room(counts[me])
-				check("ReduceScatter", c.ReduceScatter(ctx, mine, buffer(got), counts, mpi.Sum), got, sum(at, counts[me], 12))
+				check("ReduceScatter", c.ReduceScatter(ctx, mine, buffer(got), counts, mpi.Sum), got,
+					sum(at, counts[me], 12))
 				got = room(counts[me])
-				check("IreduceScatter", done(c.IreduceScatter(mine, buffer(got), counts, mpi.Sum)), got, sum(at, counts[me], 12))
+				check("IreduceScatter", done(c.IreduceScatter(mine, buffer(got), counts, mpi.Sum)), got,
+					sum(at, counts[me], 12))
 				return nil
 			})
 		})
@@ -475,7 +488,8 @@ func TestInterOrder(t *testing.T) {
 			t.Errorf("%v, %v", got, err)
 		}
 		failing := mpi.Foreign.OpOf(fails, false)
-		if err := c.Allreduce(ctx, mpi.Typed([]int32{1}, 1, of), mpi.Typed(got, 1, of), failing); !errors.Is(err, errFails) {
+		if err := c.Allreduce(ctx, mpi.Typed([]int32{1}, 1, of), mpi.Typed(got, 1, of), failing); !errors.Is(err,
+			errFails) {
 			t.Error(err)
 		}
 		return nil

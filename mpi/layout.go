@@ -35,7 +35,8 @@ func (x *collectiveCall) layout(name string, buf []byte, counts, displs []int, w
 		case n == 0: // any offset is valid
 			continue
 		case n > have-at:
-			x.refuse(ErrCount, "the block of rank %d in %s, %d elements at %d, is not within it: it has %d", i, name, n, at, have)
+			x.refuse(ErrCount, "the block of rank %d in %s, %d elements at %d, is not within it: it has %d", i, name, n,
+				at, have)
 		}
 		if x.err != nil {
 			return coll.Layout{}

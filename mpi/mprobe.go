@@ -45,7 +45,8 @@ func (k *call) mprobe(ctx context.Context, wait bool) (*Message, Status, bool, e
 	}
 	for i, x := range k.comm.members {
 		if x.limited && (k.peer == AnySource || k.peer == i) {
-			return nil, emptyStatus, false, k.failf(ErrComm, "rank %d has a wire without tags or communicators, from which a message cannot be taken out of the matching: use Probe", i)
+			return nil, emptyStatus, false, k.failf(ErrComm, "rank %d has a wire without tags or communicators, from "+
+				"which a message cannot be taken out of the matching: use Probe", i)
 		}
 	}
 	st, found, err := k.comm.p.dev.Probe(ctx, m, wait)

@@ -34,7 +34,8 @@ func onRanks(t *testing.T, devices []mpe.Device, program func(ctx context.Contex
 // receives get the messages after them.
 func TestMprobe(t *testing.T) {
 	for name, devices := range map[string]mpitest.WorldFunc{
-		"fabric": mpitest.World(mpitest.Options{Eager: 100}), "engines": engines(extendedPeer), "attached": attached(engines(extendedPeer), 1),
+		"fabric": mpitest.World(mpitest.Options{Eager: 100}), "engines": engines(extendedPeer),
+		"attached": attached(engines(extendedPeer), 1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			lengths := []int{1, 100000, 0, 3, 20000}
@@ -93,7 +94,8 @@ func TestMprobe(t *testing.T) {
 					}
 					for i, m := range slices.Backward(found) {
 						st, err := receive[i](m)
-						if err != nil || st.Source != from || st.Tag != tag || mpi.Count[int32](st) != lengths[i] || lengths[i] > 0 && got[lengths[i]-1] != int32(i) {
+						if err != nil || st.Source != from || st.Tag != tag || mpi.Count[int32](st) != lengths[i] ||
+							lengths[i] > 0 && got[lengths[i]-1] != int32(i) {
 							t.Errorf("message %d: %+v, %v", i, st, err)
 						}
 						if _, err := mpi.Mrecv(ctx, m, got); mpi.ClassOf(err) != mpi.ErrRequest {
@@ -120,7 +122,8 @@ func TestMprobe(t *testing.T) {
 					}
 				}
 				got := make([]int32, 2)
-				if st, err := mpi.Mrecv(ctx, m, got); !errors.Is(err, mpi.ErrTruncate) || st.Tag != tag || !slices.Equal(got, []int32{1, 2}) {
+				if st, err := mpi.Mrecv(ctx, m, got); !errors.Is(err, mpi.ErrTruncate) || st.Tag != tag ||
+					!slices.Equal(got, []int32{1, 2}) {
 					t.Errorf("too long: %+v, %v, %v", st, got, err)
 				}
 				if _, err := send.Wait(ctx); err != nil {
@@ -136,7 +139,8 @@ func TestMprobe(t *testing.T) {
 				_, err = mpi.Imrecv[int32](nil, nil)
 				_, _, rank := mpi.Mprobe(ctx, world, 2, 0)
 				_, _, null := mpi.Mprobe(ctx, nil, mpi.ProcNull, 0)
-				if mpi.ClassOf(err) != mpi.ErrRequest || mpi.ClassOf(rank) != mpi.ErrRank || mpi.ClassOf(null) != mpi.ErrComm {
+				if mpi.ClassOf(err) != mpi.ErrRequest || mpi.ClassOf(rank) != mpi.ErrRank ||
+					mpi.ClassOf(null) != mpi.ErrComm {
 					t.Error(err, rank, null)
 				}
 				return mpi.Barrier(ctx, world)

@@ -57,9 +57,11 @@ func checkNeighbors(ctx context.Context, t *testing.T, c *mpi.Comm, destinations
 		got = room(k * len(from))
 		check("IneighborAllgather", done(c.IneighborAllgather(buffer(mine), buffer(got))), got, want)
 		got = room(k * len(from))
-		check("NeighborAllgatherv", c.NeighborAllgatherv(ctx, buffer(mine), mpi.TypedBlocks(got, counts, nil, typ)), got, want)
+		check("NeighborAllgatherv", c.NeighborAllgatherv(ctx, buffer(mine), mpi.TypedBlocks(got, counts, nil, typ)),
+			got, want)
 		got = room(k * len(from))
-		check("IneighborAllgatherv", done(c.IneighborAllgatherv(buffer(mine), mpi.TypedBlocks(got, counts, nil, typ))), got, want)
+		check("IneighborAllgatherv", done(c.IneighborAllgatherv(buffer(mine), mpi.TypedBlocks(got, counts, nil, typ))),
+			got, want)
 
 		// A block for each destination.
 		mine, want = room(k*destinations), room(k*len(from))
@@ -92,7 +94,8 @@ func checkNeighbors(ctx context.Context, t *testing.T, c *mpi.Comm, destinations
 		got = room(20 * len(from))
 		check("NeighborAlltoallv", c.NeighborAlltoallv(ctx, out, mpi.TypedBlocks(got, wanted, places, typ)), got, want)
 		got = room(20 * len(from))
-		check("IneighborAlltoallv", done(c.IneighborAlltoallv(out, mpi.TypedBlocks(got, wanted, places, typ))), got, want)
+		check("IneighborAlltoallv", done(c.IneighborAlltoallv(out, mpi.TypedBlocks(got, wanted, places, typ))), got,
+			want)
 	}
 }
 
@@ -103,7 +106,8 @@ func TestNeighborsOfGrids(t *testing.T) {
 		periods []bool
 	}{
 		{[]int{6}, []bool{true}}, {[]int{6}, []bool{false}}, {[]int{1}, []bool{true}}, {[]int{2}, []bool{true}},
-		{[]int{2, 3}, []bool{true, false}}, {[]int{2, 1, 2}, []bool{true, true, true}}, {[]int{3, 2}, []bool{true, true}}, {nil, nil},
+		{[]int{2, 3}, []bool{true, false}}, {[]int{2, 1, 2}, []bool{true, true, true}},
+		{[]int{3, 2}, []bool{true, true}}, {nil, nil},
 	} {
 		t.Run(fmt.Sprint(x.dims, x.periods), func(t *testing.T) {
 			err := job.Run(t.Context(), 6, func(ctx context.Context, world *mpi.Comm) error {
@@ -217,7 +221,8 @@ func TestNeighborMistakes(t *testing.T) {
 			}
 		}
 		// The received blocks are longer or shorter than expected.
-		four, two := mpi.Typed(make([]int32, 4), 4, mpi.TypeOf[int32]()), mpi.Typed(make([]int32, 2), 2, mpi.TypeOf[int32]())
+		four, two := mpi.Typed(make([]int32, 4), 4, mpi.TypeOf[int32]()),
+			mpi.Typed(make([]int32, 2), 2, mpi.TypeOf[int32]())
 		if world.Rank() == 0 {
 			err = ring.NeighborAlltoall(ctx, two, two)
 		} else {
@@ -228,11 +233,13 @@ func TestNeighborMistakes(t *testing.T) {
 		}
 		// Two simultaneous calls.
 		a, b := make([]int32, 2), make([]int32, 2)
-		first, err := ring.IneighborAllgather(mpi.Typed([]int32{1}, 1, mpi.TypeOf[int32]()), mpi.Typed(a, 2, mpi.TypeOf[int32]()))
+		first, err := ring.IneighborAllgather(mpi.Typed([]int32{1}, 1, mpi.TypeOf[int32]()),
+			mpi.Typed(a, 2, mpi.TypeOf[int32]()))
 		if err != nil {
 			return err
 		}
-		second, err := ring.IneighborAllgather(mpi.Typed([]int32{2}, 1, mpi.TypeOf[int32]()), mpi.Typed(b, 2, mpi.TypeOf[int32]()))
+		second, err := ring.IneighborAllgather(mpi.Typed([]int32{2}, 1, mpi.TypeOf[int32]()),
+			mpi.Typed(b, 2, mpi.TypeOf[int32]()))
 		if err != nil {
 			return err
 		}

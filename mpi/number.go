@@ -24,7 +24,8 @@ func view[T any](buf []T) []byte {
 
 // numbersOf returns the buffer of a message of numbers.
 func numbersOf[T Number](buf []T) Buffer {
-	return Buffer{at: unsafe.Pointer(unsafe.SliceData(buf)), count: int64(len(buf)), of: sent[T](), length: int64(len(view(buf)))}
+	return Buffer{at: unsafe.Pointer(unsafe.SliceData(buf)), count: int64(len(buf)), of: sent[T](),
+		length: int64(len(view(buf)))}
 }
 
 // sent returns a datatype that is equivalent to TypeOf on the wire. The compiler resolves it at compile time, which

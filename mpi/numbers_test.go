@@ -69,7 +69,8 @@ func TestNumbersAlone(t *testing.T) {
 // TestHostColor checks that a different kernel or name means a different host.
 func TestHostColor(t *testing.T) {
 	a := hostColor([]byte("1"), "a")
-	if a < 0 || a != hostColor([]byte("1"), "a") || a == hostColor([]byte("2"), "a") || a == hostColor([]byte("1"), "b") {
+	if a < 0 || a != hostColor([]byte("1"), "a") || a == hostColor([]byte("2"), "a") ||
+		a == hostColor([]byte("1"), "b") {
 		t.Errorf("%d, %d, %d", a, hostColor([]byte("2"), "a"), hostColor([]byte("1"), "b"))
 	}
 }

@@ -49,7 +49,8 @@ func OpOf[T Element](f func(in, inout []T), commute bool) Op {
 	if f == nil {
 		return Op{}
 	}
-	return Op{of: reflect.TypeFor[T](), ordered: !commute, user: func(in, inout []byte) error { return onBytes(f, in, inout) }}
+	return Op{of: reflect.TypeFor[T](), ordered: !commute,
+		user: func(in, inout []byte) error { return onBytes(f, in, inout) }}
 }
 
 // OpOfStructs is OpOf for buffers whose datatype is StructType of T, or another one with the size of T. Bytes that are
@@ -65,7 +66,8 @@ func OpOfStructs[T any](f func(in, inout []T), commute bool) Op {
 		case err != nil:
 			return err
 		case !isFixed[T]() || t.Extent() != size || begin < 0 || end > int64(count)*size:
-			return fmt.Errorf("%w: an operation on %T, and a buffer with elements of %d bytes", datatype.ErrArgument, zero, t.Extent())
+			return fmt.Errorf("%w: an operation on %T, and a buffer with elements of %d bytes", datatype.ErrArgument,
+				zero, t.Extent())
 		}
 		a, b := make([]T, count), make([]T, count)
 		packed := make([]byte, int64(count)*t.Size())
@@ -165,7 +167,8 @@ func (x *collectiveCall) function(o Op, send, recv *Buffer) {
 }
 
 // onPlaces calls a function on packed elements whose datatype is not contiguous, after unpacking them into memory.
-func onPlaces(f func(in, inout unsafe.Pointer, count int, t *datatype.Type) error, in, inout []byte, n int64, t *datatype.Type) error {
+func onPlaces(f func(in, inout unsafe.Pointer, count int, t *datatype.Type) error, in, inout []byte, n int64,
+	t *datatype.Type) error {
 	begin, end, err := t.Span(n)
 	if err != nil {
 		return err

@@ -29,7 +29,8 @@ func (x *collectiveCall) options(opts []Option) {
 		case !o.segmented:
 			d.Algorithm = o.algorithm
 		case o.segment <= 0 || o.segment%x.elem.size != 0:
-			x.refuse(ErrArg, "a segment of %d bytes is not a whole number of elements of %d bytes, one or more", o.segment, x.elem.size)
+			x.refuse(ErrArg, "a segment of %d bytes is not a whole number of elements of %d bytes, one or more",
+				o.segment, x.elem.size)
 		default:
 			d.Call.Segment = o.segment
 		}

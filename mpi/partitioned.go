@@ -46,7 +46,8 @@ const (
 	channelLen = 4
 )
 
-var errNoChannel = errors.New("the send that matches it is not known: a wait for it has ended early, or the rank was lost")
+var errNoChannel = errors.New("the send that matches it is not known: a wait for it has ended early, or the " +
+	"rank was lost")
 
 // PsendInit describes a send of a buffer that contains all partitions contiguously.
 func (c *Comm) PsendInit(b Buffer, partitions, dest, tag int) (*Partitioned, error) {
@@ -78,7 +79,8 @@ func (c *Comm) partitioned(k call, b *Buffer, partitions int) (*Partitioned, err
 	}
 	world := c.members[k.peer].world
 	if c.p.peers[world].NoComms {
-		return p.unless(k.failf(ErrComm, "the wire to rank %d carries no communicators, which partitioned communication needs", k.peer))
+		return p.unless(k.failf(ErrComm,
+			"the wire to rank %d carries no communicators, which partitioned communication needs", k.peer))
 	}
 	o = mpe.Operation{Kind: k.kind, Peer: int(world), Tag: k.tag, Comm: c.number | channelNames, Buf: p.name[:]}
 	if k.sends() {
@@ -163,7 +165,8 @@ func (p *Partitioned) post() {
 		s.pack()
 	}
 	op, err := k.comm.p.dev.Start(mpe.Operation{
-		Kind: k.kind, Peer: int(k.comm.members[k.peer].world), Tag: p.channel, Comm: k.comm.number | channelData, Buf: k.bytes,
+		Kind: k.kind, Peer: int(k.comm.members[k.peer].world), Tag: p.channel, Comm: k.comm.number | channelData,
+		Buf:      k.bytes,
 		Datatype: k.datatype, AnyDatatype: k.any,
 	})
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 // onTwo runs a program on two ranks, each in a goroutine. An error in one of them ends both.
 func onTwo(t *testing.T, program func(ctx context.Context, c *mpi.Comm, me int) error) {
 	t.Helper()
-	err := job.Run(t.Context(), 2, func(ctx context.Context, world *mpi.Comm) error { return program(ctx, world, world.Rank()) })
+	err := job.Run(t.Context(), 2,
+		func(ctx context.Context, world *mpi.Comm) error { return program(ctx, world, world.Rank()) })
 	if err != nil {
 		t.Error(err)
 	}
@@ -335,6 +336,7 @@ func TestPartitionedErrors(t *testing.T) {
 		}
 		wrong = append(wrong, null.Pready(0, 1))
 		_, err = r.Wait(ctx)
-		return errors.Join(append(slices.Clone(wrong), err, send.Free(), recv.Free(), long.Free(), short.Free(), null.Free())...)
+		return errors.Join(append(slices.Clone(wrong), err, send.Free(), recv.Free(), long.Free(), short.Free(),
+			null.Free())...)
 	})
 }

@@ -45,7 +45,8 @@ type process struct {
 func New(dev mpe.Device) (*Comm, error) {
 	const op = "New"
 	if !littleEndian() {
-		return nil, errorf(ErrOther, op, "this machine's numbers are most significant byte first, and those of the wire least significant byte first; this package does not swap them")
+		return nil, errorf(ErrOther, op, "this machine's numbers are most significant byte first, and those of the "+
+			"wire least significant byte first; this package does not swap them")
 	}
 	if dev == nil {
 		return nil, errorf(ErrArg, op, "the device is nil")

@@ -163,7 +163,8 @@ func (r Request) Cancel() error {
 	switch {
 	case c.completed != nil: // too late
 	case c.collective != nil:
-		return c.call.failf(ErrRequest, "a collective call cannot be cancelled, as the other ranks would wait for it: wait for it with a context that ends")
+		return c.call.failf(ErrRequest, "a collective call cannot be cancelled, as the other ranks would wait for "+
+			"it: wait for it with a context that ends")
 	case c.op != nil:
 		c.op.Cancel()
 	case !c.done:

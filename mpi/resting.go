@@ -67,7 +67,8 @@ func (q *resting) wakeLocked(number uint64) Request {
 	}
 	c := from.Comm.(*Comm)
 	k := call{
-		comm: c, op: from.Call, kind: o.Kind, datatype: o.Datatype, peer: int(c.local[o.Peer]), tag: o.Tag, bytes: o.Buf,
+		comm: c, op: from.Call, kind: o.Kind, datatype: o.Datatype, peer: int(c.local[o.Peer]), tag: o.Tag,
+		bytes: o.Buf,
 	}
 	a := &awake{Request: k.request(op, false), calls: 1}
 	if q.awake == nil {

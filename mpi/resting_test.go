@@ -100,7 +100,8 @@ func TestRestingSends(t *testing.T) {
 		if _, done, err := r.Test(); !done || err != nil || r.Active() {
 			t.Fatalf("a stale handle: done %v, %v, active %v", done, err, r.Active())
 		}
-		if mpi.ClassOf(r.Cancel()) != mpi.ErrRequest || mpi.ClassOf(r.Free()) != mpi.ErrRequest || mpi.ClassOf(r.Start()) != mpi.ErrRequest {
+		if mpi.ClassOf(r.Cancel()) != mpi.ErrRequest || mpi.ClassOf(r.Free()) != mpi.ErrRequest ||
+			mpi.ClassOf(r.Start()) != mpi.ErrRequest {
 			t.Error("a stale handle is cancelled, freed or started")
 		}
 	}
@@ -132,7 +133,8 @@ func TestRestingSends(t *testing.T) {
 	}
 	var wait *mpe.WaitError
 	_, err := rs[298].Wait(expired)
-	if of, ok := errors.AsType[*mpi.Error](err); !ok || of.Op != "Issend" || of.Peer != 1 || of.Tag != 7 || !of.Send || !errors.As(err, &wait) {
+	if of, ok := errors.AsType[*mpi.Error](err); !ok || of.Op != "Issend" || of.Peer != 1 || of.Tag != 7 || !of.Send ||
+		!errors.As(err, &wait) {
 		t.Errorf("a wait whose context is done: %v", err)
 	}
 	stale(rs[298])
@@ -211,7 +213,8 @@ func TestRestingSends(t *testing.T) {
 	defer done()
 	for _, r := range more[50:] {
 		_, err := r.Wait(soon)
-		if of, ok := errors.AsType[*mpi.Error](err); !ok || of.Op != "Issend" || !strings.Contains(err.Error(), "Finalize") && !strings.Contains(err.Error(), "closed") {
+		if of, ok := errors.AsType[*mpi.Error](err); !ok || of.Op != "Issend" ||
+			!strings.Contains(err.Error(), "Finalize") && !strings.Contains(err.Error(), "closed") {
 			t.Fatalf("a send to a rank that has ended: %v", err)
 		}
 		stale(r)

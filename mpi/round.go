@@ -172,7 +172,8 @@ func (o *round) end(st *mpe.Status, err error) {
 		return
 	}
 	if wanted := o.wanted[o.outcome]; err == nil && wanted >= 0 && st.Bytes != int64(wanted) {
-		err = fmt.Errorf("rank %d sent %d bytes where %d belong: not all members made the same call", o.peers[o.outcome], st.Bytes, wanted)
+		err = fmt.Errorf("rank %d sent %d bytes where %d belong: not all members made the same call",
+			o.peers[o.outcome], st.Bytes, wanted)
 	}
 	if o.err = err; err != nil {
 		for _, op := range o.ops[o.outcome+1:] {

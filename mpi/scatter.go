@@ -20,7 +20,8 @@ func Iscatter[T Element](c *Comm, send, recv []T, root int, opts ...Option) (Req
 
 // Scatterv is Scatter for blocks that may differ in length: rank i receives counts[i] elements, which are in send at
 // displs[i]; if displs is nil, the blocks follow each other. send, counts and displs are used at root only.
-func Scatterv[T Element](ctx context.Context, c *Comm, send, recv []T, counts, displs []int, root int, opts ...Option) error {
+func Scatterv[T Element](ctx context.Context, c *Comm, send, recv []T, counts, displs []int, root int,
+	opts ...Option) error {
 	return c.Scatterv(ctx, blocksOf(send, counts, displs), bufferOf(recv), root, opts...)
 }
 

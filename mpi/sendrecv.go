@@ -9,12 +9,14 @@ import (
 // Sendrecv sends sendbuf to rank dest and receives from rank source into recvbuf, concurrently. It returns when both
 // are done, so rings and exchanges of edges do not deadlock. The buffers must not overlap. The ranks may be the same,
 // or ProcNull.
-func Sendrecv[S, R Number](ctx context.Context, c *Comm, sendbuf []S, dest, sendtag int, recvbuf []R, source, recvtag int) (Status, error) {
+func Sendrecv[S, R Number](ctx context.Context, c *Comm, sendbuf []S, dest, sendtag int, recvbuf []R, source,
+	recvtag int) (Status, error) {
 	return c.Sendrecv(ctx, numbersOf(sendbuf), dest, sendtag, numbersOf(recvbuf), source, recvtag)
 }
 
 // SendrecvReplace sends the contents of buf and receives into it. It sends a copy.
-func SendrecvReplace[T Number](ctx context.Context, c *Comm, buf []T, dest, sendtag, source, recvtag int) (Status, error) {
+func SendrecvReplace[T Number](ctx context.Context, c *Comm, buf []T, dest, sendtag, source, recvtag int) (Status,
+	error) {
 	return c.SendrecvReplace(ctx, numbersOf(buf), dest, sendtag, source, recvtag)
 }
 

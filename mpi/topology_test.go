@@ -48,14 +48,16 @@ func TestCart(t *testing.T) {
 					}
 					return nil
 				}
-				if grid.Size() != n || grid.Topology() != mpi.Cartesian || grid.Topology().String() != "MPI_CART" || world.Topology() != mpi.NoTopology {
+				if grid.Size() != n || grid.Topology() != mpi.Cartesian || grid.Topology().String() != "MPI_CART" ||
+					world.Topology() != mpi.NoTopology {
 					t.Errorf("%d ranks, %v, %v", grid.Size(), grid.Topology(), world.Topology())
 				}
 				twin, err := grid.Dup(ctx)
 				if err != nil {
 					return err
 				}
-				return errors.Join(checkGrid(ctx, t, grid, x.dims, x.periods), checkGrid(ctx, t, twin, x.dims, x.periods))
+				return errors.Join(checkGrid(ctx, t, grid, x.dims, x.periods),
+					checkGrid(ctx, t, twin, x.dims, x.periods))
 			})
 			if err != nil {
 				t.Error(err)
@@ -114,7 +116,8 @@ func checkGrid(ctx context.Context, t *testing.T, grid *mpi.Comm, dims []int, pe
 			}
 			source, dest, err := grid.CartShift(d, by)
 			if source != find(-1) || dest != find(1) || err != nil {
-				t.Errorf("rank %d shifts %d by %d: %d, %d, %v, not %d, %d", grid.Rank(), d, by, source, dest, err, find(-1), find(1))
+				t.Errorf("rank %d shifts %d by %d: %d, %d, %v, not %d, %d", grid.Rank(), d, by, source, dest, err,
+					find(-1), find(1))
 			}
 		}
 	}
@@ -201,7 +204,8 @@ func TestTopologyMistakes(t *testing.T) {
 			{create([]int{-2, -2}, make([]bool, 2)), mpi.ErrDims},
 			{create([]int{5}, make([]bool, 1)), mpi.ErrDims},
 			{create([]int{2, math.MaxInt}, make([]bool, 2)), mpi.ErrDims},
-			{cart, mpi.ErrTopology}, {noCoords, mpi.ErrTopology}, {noRank, mpi.ErrTopology}, {noShift, mpi.ErrTopology}, {noSub, mpi.ErrTopology},
+			{cart, mpi.ErrTopology}, {noCoords, mpi.ErrTopology}, {noRank, mpi.ErrTopology}, {noShift, mpi.ErrTopology},
+			{noSub, mpi.ErrTopology},
 			{rank, mpi.ErrArg}, {few, mpi.ErrDims}, {coords, mpi.ErrRank}, {shift, mpi.ErrDims}, {sub, mpi.ErrDims},
 			{noGraph, mpi.ErrTopology}, {noNeighbors, mpi.ErrTopology}, {noDist, mpi.ErrTopology},
 			{graph(make([]int, 5), nil), mpi.ErrTopology},
@@ -214,8 +218,10 @@ func TestTopologyMistakes(t *testing.T) {
 			{adjacent(mpi.Neighbors{Sources: []int{4}}), mpi.ErrRank},
 			{adjacent(mpi.Neighbors{Destinations: []int{mpi.ProcNull}}), mpi.ErrRank},
 			{adjacent(mpi.Neighbors{Sources: []int{1}, SourceWeights: []int{1}}), mpi.ErrArg},
-			{adjacent(mpi.Neighbors{Sources: []int{1}, SourceWeights: []int{1, 2}, DestinationWeights: []int{}}), mpi.ErrArg},
-			{adjacent(mpi.Neighbors{Sources: []int{1}, SourceWeights: []int{-1}, DestinationWeights: []int{}}), mpi.ErrArg},
+			{adjacent(mpi.Neighbors{Sources: []int{1}, SourceWeights: []int{1, 2}, DestinationWeights: []int{}}),
+				mpi.ErrArg},
+			{adjacent(mpi.Neighbors{Sources: []int{1}, SourceWeights: []int{-1}, DestinationWeights: []int{}}),
+				mpi.ErrArg},
 			{dist([]int{1}, nil, nil, nil), mpi.ErrArg},
 			{dist([]int{1}, []int{2}, []int{1}, nil), mpi.ErrArg},
 			{dist([]int{1}, []int{-1}, []int{1}, nil), mpi.ErrArg},
@@ -264,7 +270,8 @@ func TestGraph(t *testing.T) {
 			return err
 		}
 		gotIndex, gotEdges, err := twin.Graph()
-		if err != nil || !slices.Equal(gotIndex, index) || !slices.Equal(gotEdges, edges) || twin.Topology() != mpi.Graph {
+		if err != nil || !slices.Equal(gotIndex, index) || !slices.Equal(gotEdges, edges) ||
+			twin.Topology() != mpi.Graph {
 			t.Errorf("%v, %v, %v, %v", gotIndex, gotEdges, twin.Topology(), err)
 		}
 		for r, want := range [][]int{{1, 3}, {0}, {3}, {0, 2}} {
@@ -320,10 +327,12 @@ func TestDistGraph(t *testing.T) {
 			}
 			for _, e := range slices.Concat(given...) {
 				if e.to == world.Rank() {
-					want.Sources, want.SourceWeights = append(want.Sources, e.from), append(want.SourceWeights, e.weight)
+					want.Sources, want.SourceWeights = append(want.Sources, e.from),
+						append(want.SourceWeights, e.weight)
 				}
 				if e.from == world.Rank() {
-					want.Destinations, want.DestinationWeights = append(want.Destinations, e.to), append(want.DestinationWeights, e.weight)
+					want.Destinations, want.DestinationWeights = append(want.Destinations, e.to),
+						append(want.DestinationWeights, e.weight)
 				}
 			}
 			if !weighted {
@@ -331,7 +340,8 @@ func TestDistGraph(t *testing.T) {
 			}
 			same := func(c *mpi.Comm) {
 				got, err := c.DistGraphNeighbors()
-				if fmt.Sprintf("%#v", got.SourceWeights == nil) != fmt.Sprintf("%#v", want.SourceWeights == nil) || fmt.Sprint(got) != fmt.Sprint(want) || err != nil || c.Topology() != mpi.DistGraph {
+				if fmt.Sprintf("%#v", got.SourceWeights == nil) != fmt.Sprintf("%#v", want.SourceWeights == nil) ||
+					fmt.Sprint(got) != fmt.Sprint(want) || err != nil || c.Topology() != mpi.DistGraph {
 					t.Errorf("rank %d has %v, %v, %v, not %v", c.Rank(), got, c.Topology(), err, want)
 				}
 			}

@@ -130,7 +130,8 @@ func (c *Comm) RecvInit(b Buffer, source, tag int) (Request, error) {
 }
 
 // Sendrecv sends one buffer and receives into another, concurrently.
-func (c *Comm) Sendrecv(ctx context.Context, send Buffer, dest, sendtag int, recv Buffer, source, recvtag int) (Status, error) {
+func (c *Comm) Sendrecv(ctx context.Context, send Buffer, dest, sendtag int, recv Buffer, source, recvtag int) (Status,
+	error) {
 	var out, in call
 	out.set(c, "Sendrecv", mpe.OpSend, dest, sendtag)
 	in.set(c, "Sendrecv", mpe.OpRecv, source, recvtag)
@@ -185,7 +186,8 @@ func (k *call) persistentTyped(b *Buffer, again persistence) (Request, error) {
 	return r, err
 }
 
-func sendrecvTyped(ctx context.Context, out *call, send *Buffer, in *call, recv *Buffer, replace bool) (st Status, err error) {
+func sendrecvTyped(ctx context.Context, out *call, send *Buffer, in *call, recv *Buffer, replace bool) (st Status,
+	err error) {
 	if err := out.typed(send); err != nil {
 		return emptyStatus, err
 	}

@@ -35,7 +35,8 @@ func fixedType(t reflect.Type) (*datatype.Type, error) {
 	case isNumber(kind):
 		return numberTypes[kind], nil
 	}
-	return nil, fmt.Errorf("%w: a %v has no fixed layout: use numbers of a fixed size, such as int32 and float64, and structs and arrays of them",
+	return nil, fmt.Errorf("%w: a %v has no fixed layout: use numbers of a fixed size, such as int32 and float64, "+
+		"and structs and arrays of them",
 		datatype.ErrArgument, t)
 }
 
@@ -112,7 +113,8 @@ func Typed[T any](buf []T, count int, t *datatype.Type) Buffer {
 
 // bufferOf returns the buffer of a slice.
 func bufferOf[T Element](buf []T) Buffer {
-	return Buffer{at: unsafe.Pointer(unsafe.SliceData(buf)), count: int64(len(buf)), of: TypeOf[T](), length: int64(len(view(buf)))}
+	return Buffer{at: unsafe.Pointer(unsafe.SliceData(buf)), count: int64(len(buf)), of: TypeOf[T](),
+		length: int64(len(view(buf)))}
 }
 
 // CountOf returns the number of elements of a datatype in a message, or Undefined if the length is unknown or is not a
@@ -169,7 +171,8 @@ func (b *Buffer) whole(k *call) (bytes []byte, ok bool, err error) {
 		return nil, false, k.error(ErrCount, err)
 	}
 	if b.length >= 0 && (begin < 0 || end > b.length) {
-		return nil, false, k.failf(ErrBuffer, "%d elements of the datatype use bytes %d to %d of the buffer, which has %d", b.count, begin, end, b.length)
+		return nil, false, k.failf(ErrBuffer, "%d elements of the datatype use bytes %d to %d of the buffer, "+
+			"which has %d", b.count, begin, end, b.length)
 	}
 	if b.at == nil && begin <= 0 && end > 0 {
 		return nil, false, k.failf(ErrBuffer, "%d elements of %d bytes at address 0", b.count, b.of.Size())

@@ -36,8 +36,10 @@ func TestTyped(t *testing.T) {
 	err := job.Run(t.Context(), 2, func(ctx context.Context, world *mpi.Comm) error {
 		if world.Rank() == 0 {
 			r, err := world.Isend(mpi.Typed(matrix, columns, column), 1, 2)
-			return errors.Join(err, world.Send(ctx, mpi.Typed(matrix, columns, column), 1, 1), mpi.Send(ctx, world, transposed, 1, 1), wait(ctx, r),
-				world.Send(ctx, mpi.Typed(matrix, 1, column), 1, 3), world.Send(ctx, mpi.Typed(matrix[:4], 2, must(datatype.Contiguous(2, of))), 1, 3))
+			return errors.Join(err, world.Send(ctx, mpi.Typed(matrix, columns, column), 1, 1),
+				mpi.Send(ctx, world, transposed, 1, 1), wait(ctx, r),
+				world.Send(ctx, mpi.Typed(matrix, 1, column), 1, 3),
+				world.Send(ctx, mpi.Typed(matrix[:4], 2, must(datatype.Contiguous(2, of))), 1, 3))
 		}
 		got := make([]float64, lines*columns)
 		if _, err := mpi.Recv(ctx, world, got, 0, 1); err != nil || !slices.Equal(got, transposed) {
@@ -45,7 +47,8 @@ func TestTyped(t *testing.T) {
 		}
 		clear(got)
 		st, err := world.Recv(ctx, mpi.Typed(got, columns, column), 0, 1)
-		if err != nil || !slices.Equal(got, matrix) || mpi.CountOf(st, column) != columns || mpi.Elements(st, column) != lines*columns {
+		if err != nil || !slices.Equal(got, matrix) || mpi.CountOf(st, column) != columns ||
+			mpi.Elements(st, column) != lines*columns {
 			t.Errorf("received as columns: %v, %+v, %v", got, st, err)
 		}
 		clear(got)
@@ -62,7 +65,8 @@ func TestTyped(t *testing.T) {
 		clear(got)
 		pair := must(datatype.Vector(2, 1, 3, of))
 		st, err = world.Recv(ctx, mpi.Typed(got[:4], 1, pair), 0, 3)
-		if !errors.Is(err, mpi.ErrTruncate) || !slices.Equal(got[:4], []float64{0, 0, 0, 1}) || mpi.Elements(st, pair) != 2 {
+		if !errors.Is(err, mpi.ErrTruncate) || !slices.Equal(got[:4], []float64{0, 0, 0, 1}) ||
+			mpi.Elements(st, pair) != 2 {
 			t.Errorf("too long: %+v, %v, %v", st, got[:4], err)
 		}
 		return nil
@@ -111,7 +115,8 @@ func TestTypedMistakes(t *testing.T) {
 			}
 		}
 		// No elements, and no destination.
-		return errors.Join(world.Send(ctx, mpi.Typed(buf, 1, far), mpi.ProcNull, 0), world.Send(ctx, mpi.Typed(buf[:0], 0, far), mpi.ProcNull, 0))
+		return errors.Join(world.Send(ctx, mpi.Typed(buf, 1, far), mpi.ProcNull, 0),
+			world.Send(ctx, mpi.Typed(buf[:0], 0, far), mpi.ProcNull, 0))
 	})
 	if err == nil || !strings.Contains(err.Error(), "use bytes 0 to 20") {
 		t.Error(err)
@@ -125,7 +130,8 @@ func TestTypedMistakes(t *testing.T) {
 	if n := mpi.CountOf(mpi.Status{}, must(datatype.Contiguous(0, of))); n != 0 {
 		t.Error(n)
 	}
-	if mpi.CountOf(mpi.Status{Bytes: mpi.Undefined}, of) != mpi.Undefined || mpi.Elements(mpi.Status{Bytes: mpi.Undefined}, of) != mpi.Undefined {
+	if mpi.CountOf(mpi.Status{Bytes: mpi.Undefined}, of) != mpi.Undefined ||
+		mpi.Elements(mpi.Status{Bytes: mpi.Undefined}, of) != mpi.Undefined {
 		t.Error("the length is not known")
 	}
 }
@@ -153,7 +159,8 @@ func TestStructType(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for name, err := range map[string]error{
-		"int": typeError[int](), "bool": typeError[bool](), "pointer": typeError[*int32](), "slice": typeError[[2][]int32](),
+		"int": typeError[int](), "bool": typeError[bool](), "pointer": typeError[*int32](),
+		"slice": typeError[[2][]int32](),
 	} {
 		if !errors.Is(err, datatype.ErrArgument) {
 			t.Errorf("%s: %v", name, err)
@@ -196,8 +203,10 @@ func TestOpOfStructs(t *testing.T) {
 			t.Errorf("%v, want %v", recv, want)
 		}
 		numbers := []int32{1, 2}
-		err := mpi.ReduceLocal(mpi.Typed(numbers, 2, mpi.TypeOf[int32]()), mpi.Typed(make([]int32, 2), 2, mpi.TypeOf[int32]()), op)
-		if err == nil || !strings.Contains(err.Error(), "an operation on mpi_test.pair, and a buffer with elements of 4 bytes") {
+		err := mpi.ReduceLocal(mpi.Typed(numbers, 2, mpi.TypeOf[int32]()),
+			mpi.Typed(make([]int32, 2), 2, mpi.TypeOf[int32]()), op)
+		if err == nil || !strings.Contains(err.Error(),
+			"an operation on mpi_test.pair, and a buffer with elements of 4 bytes") {
 			t.Errorf("with numbers: %v", err)
 		}
 		return nil

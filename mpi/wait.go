@@ -97,7 +97,8 @@ func Testsome(requests []Request, indices []int, statuses []Status) ([]int, erro
 
 func checkRoom(op string, requests []Request, statuses []Status) error {
 	if statuses != nil && len(statuses) < len(requests) {
-		return errorf(ErrArg, op, "there are %d statuses for %d requests: give as many, or nil", len(statuses), len(requests))
+		return errorf(ErrArg, op, "there are %d statuses for %d requests: give as many, or nil", len(statuses),
+			len(requests))
 	}
 	return nil
 }

@@ -50,7 +50,8 @@ func TestAskReports(t *testing.T) {
 			if transport == state.TransportSHM && runtime.GOOS != "linux" {
 				t.Skip("ranks share memory on Linux only")
 			}
-			fpga, ranks := "  - {rank: 2, address: 127.31.7.3, peer: fpga, link: {profile: cloudfpga, transport: udp}}\n", []int{1, 2}
+			fpga, ranks := "  - {rank: 2, address: 127.31.7.3, peer: fpga, link: {profile: cloudfpga, "+
+				"transport: udp}}\n", []int{1, 2}
 			if transport == state.TransportSHM { // which works with no other profile
 				fpga, ranks = "", ranks[:1]
 			}
@@ -71,11 +72,14 @@ ranks:
 			}
 			asked := zero.AskReports(t.Context(), ranks)
 			r := asked[0].Report
-			if r == nil || r.Role != state.RoleStandin || r.Kernel != "exec" || r.Address != one.Self.Address.String() || len(r.Programs) != 1 || r.Programs[0].PID != os.Getpid() || r.CutShort {
+			if r == nil || r.Role != state.RoleStandin || r.Kernel != "exec" ||
+				r.Address != one.Self.Address.String() || len(r.Programs) != 1 || r.Programs[0].PID != os.Getpid() ||
+				r.CutShort {
 				t.Fatalf("%+v, %+v", asked[0], r)
 			}
 			w := r.Engine.Peers[0].Receiving
-			if r.Engine.Peers[0].Rank != 0 || r.Engine.Peers[0].Transport != transport || w == nil || *w.Envelope.Tag != 77 || w.Envelope.Bytes != 16 {
+			if r.Engine.Peers[0].Rank != 0 || r.Engine.Peers[0].Transport != transport || w == nil ||
+				*w.Envelope.Tag != 77 || w.Envelope.Bytes != 16 {
 				t.Errorf("%+v, %+v", r.Engine.Peers[0], w)
 			}
 			if len(ranks) > 1 && (asked[1].Report != nil || asked[1].Reason != mpe.ErrNotExtended.Error()) {

@@ -39,13 +39,15 @@ func TestCollectives(t *testing.T) {
 	if want := (collective.Config{Force: choice.Forced{}}); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	cfg := mustParse(t, collectiveRanks+"collectives: {force: 'bcast=chain:8', order: free-first, upstream: tree, table: "+aTable(t, goodTable)+"}\n")
+	cfg := mustParse(t, collectiveRanks+
+		"collectives: {force: 'bcast=chain:8', order: free-first, upstream: tree, table: "+aTable(t, goodTable)+"}\n")
 	got, err = Collectives(cfg)
 	if err != nil || got.Table.Choose(choice.Memory, &coll.Call{Collective: coll.Bcast, Ranks: 2}).Algorithm != "flat" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	got.Table = nil
-	if want := (collective.Config{Force: choice.Forced{coll.Bcast: {Algorithm: "chain", Segment: 8}}, Order: coll.OrderFreeFirst, Tree: true, FPGAs: []int{2, 1}}); !reflect.DeepEqual(got, want) {
+	if want := (collective.Config{Force: choice.Forced{coll.Bcast: {Algorithm: "chain", Segment: 8}},
+		Order: coll.OrderFreeFirst, Tree: true, FPGAs: []int{2, 1}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
@@ -53,14 +55,16 @@ func TestCollectives(t *testing.T) {
 // TestCollectivesErrors checks that an invalid table is reported before a socket is bound.
 func TestCollectivesErrors(t *testing.T) {
 	cfg := mustParse(t, collectiveRanks+"collectives: {table: /no/such/table.yaml}\n")
-	if _, err := Plan(cfg, cfg.Rank(0)); !errors.Is(err, os.ErrNotExist) || !strings.HasPrefix(err.Error(), "collectives.table: open /no/such/table.yaml: ") {
+	if _, err := Plan(cfg, cfg.Rank(0)); !errors.Is(err, os.ErrNotExist) ||
+		!strings.HasPrefix(err.Error(), "collectives.table: open /no/such/table.yaml: ") {
 		t.Error(err)
 	}
 	bad := aTable(t, strings.Replace(goodTable, "flat", "flta", 1))
 	cfg.Collectives.Table = bad
 	_, err := Plan(cfg, cfg.Rank(0))
 	if e, ok := errors.AsType[*config.Error](err); !ok || e.File != bad || e.Line != 4 ||
-		!strings.HasPrefix(err.Error(), "collectives.table: "+bad+`:4: memory.collectives[0].choose[0].by[0]: bcast has no algorithm "flta"`) {
+		!strings.HasPrefix(err.Error(),
+			"collectives.table: "+bad+`:4: memory.collectives[0].choose[0].by[0]: bcast has no algorithm "flta"`) {
 		t.Error(err)
 	}
 }

@@ -34,14 +34,22 @@ defaults: {%s}
 		{"loopback", "127.0.0.1", "127.1.2.3", "", "peer: software", "profile: extended", local, 32768, true, true},
 		{"loopback, IPv6", "[::1]", "[::1]", "", "peer: software", "profile: extended", local, 32768, true, true},
 		{"one address", "10.0.0.1", "10.0.0.1", "", "run: host", "profile: extended", local, 32768, true, true},
-		{"two addresses", "10.0.0.1", "10.0.0.2", "", "run: host", "profile: extended", "udp", longestDatagram - 80, false, false},
-		{"two addresses, and yet", "10.0.0.1", "10.0.0.2", "", "run: host", "profile: extended, transport: shm", "shm", 32768, true, true},
-		{"UDP by default", "127.0.0.1", "127.0.0.2", "", "run: host", "profile: extended, transport: udp", "udp", longestDatagram - 80, true, false},
-		{"large datagrams", "127.0.0.1", "127.0.0.2", "", "run: host", "profile: extended, transport: udp, max_datagram: 65504", "udp", 65424, true, false},
-		{"large datagrams between hosts", "10.0.0.1", "10.0.0.2", "", "run: host", "profile: extended, max_datagram: 9000", "udp", 8920, false, false},
-		{"TCP", "127.0.0.1", "127.0.0.2", "", "run: host, link: {transport: tcp}", "profile: extended", "tcp", 32768, true, true},
-		{"TCP between hosts", "10.0.0.1", "10.0.0.2", "", "run: host, link: {transport: tcp}", "profile: extended", "tcp", 32768, false, true},
-		{"UDP by the rank's own entry", "127.0.0.1", "127.0.0.2", ", link: {transport: udp}", "run: host", "profile: extended", "udp", longestDatagram - 80, true, false},
+		{"two addresses", "10.0.0.1", "10.0.0.2", "", "run: host", "profile: extended", "udp", longestDatagram - 80,
+			false, false},
+		{"two addresses, and yet", "10.0.0.1", "10.0.0.2", "", "run: host", "profile: extended, transport: shm", "shm",
+			32768, true, true},
+		{"UDP by default", "127.0.0.1", "127.0.0.2", "", "run: host", "profile: extended, transport: udp", "udp",
+			longestDatagram - 80, true, false},
+		{"large datagrams", "127.0.0.1", "127.0.0.2", "", "run: host",
+			"profile: extended, transport: udp, max_datagram: 65504", "udp", 65424, true, false},
+		{"large datagrams between hosts", "10.0.0.1", "10.0.0.2", "", "run: host",
+			"profile: extended, max_datagram: 9000", "udp", 8920, false, false},
+		{"TCP", "127.0.0.1", "127.0.0.2", "", "run: host, link: {transport: tcp}", "profile: extended", "tcp", 32768,
+			true, true},
+		{"TCP between hosts", "10.0.0.1", "10.0.0.2", "", "run: host, link: {transport: tcp}", "profile: extended",
+			"tcp", 32768, false, true},
+		{"UDP by the rank's own entry", "127.0.0.1", "127.0.0.2", ", link: {transport: udp}", "run: host",
+			"profile: extended", "udp", longestDatagram - 80, true, false},
 		{"another profile", "127.0.0.1", "127.0.0.2", "", "run: host", "profile: cloudfpga", "udp", 0, false, false},
 	} {
 		cfg := mustParse(t, fmt.Sprintf(ranks, tt.zero, tt.own, tt.one, tt.rest, tt.defaults))
@@ -64,10 +72,12 @@ defaults: {%s}
 			if x.MaxPayload != tt.payload || x.HeaderChecksum != tt.plain || reliable != tt.reliable {
 				t.Errorf("%s, from rank %d: %+v", tt.name, way[0], x)
 			}
-			if want := map[bool]int{true: sharedEagerLimit, false: eagerLimit}[tt.transport == "shm"]; x.EagerLimit != want {
+			if want := map[bool]int{true: sharedEagerLimit,
+				false: eagerLimit}[tt.transport == "shm"]; x.EagerLimit != want {
 				t.Errorf("%s: the eager limit is %d, want %d", tt.name, x.EagerLimit, want)
 			}
-			if packets, bytes := shm.Window(1 << 20); tt.transport == "shm" && (x.Window != packets || x.WindowBytes != bytes) {
+			if packets, bytes := shm.Window(1 << 20); tt.transport == "shm" &&
+				(x.Window != packets || x.WindowBytes != bytes) {
 				t.Errorf("%s: %d packets and %d bytes in flight", tt.name, x.Window, x.WindowBytes)
 			}
 		}
@@ -99,7 +109,8 @@ ranks:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if says := fmt.Sprintf("`eager_limit` is %d by default.", sharedEagerLimit); !strings.Contains(strings.Join(strings.Fields(string(text)), " "), says) {
+	if says := fmt.Sprintf("`eager_limit` is %d by default.",
+		sharedEagerLimit); !strings.Contains(strings.Join(strings.Fields(string(text)), " "), says) {
 		t.Errorf("the protocol page does not say %q", says)
 	}
 }
@@ -124,7 +135,8 @@ defaults: {profile: extended`
 		if err != nil {
 			t.Fatal(err)
 		}
-		if x := l.Extended; x == nil || x.EagerLimit != tt.eager || x.MaxPayload != tt.payload || x.EagerBytes != tt.bag || x.Timing.UnreachableAfter != tt.unreachable {
+		if x := l.Extended; x == nil || x.EagerLimit != tt.eager || x.MaxPayload != tt.payload ||
+			x.EagerBytes != tt.bag || x.Timing.UnreachableAfter != tt.unreachable {
 			t.Errorf("%s: %+v", tt.more, x)
 		}
 	}
@@ -140,7 +152,8 @@ ranks:
   - {rank: 2, address: 10.0.0.3, peer: cpu}
 `)
 	_, err := Plan(cfg, cfg.Rank(0))
-	const want = "link.transport: ranks 0 and 2: shm supports only the extended profile, and this link uses cloudfpga: use udp or tcp"
+	const want = "link.transport: ranks 0 and 2: shm supports only the extended profile, and this link uses " +
+		"cloudfpga: use udp or tcp"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

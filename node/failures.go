@@ -74,14 +74,18 @@ func (f *failures) wait() {
 
 // report writes a record, and prints its path.
 func (f *failures) report(now time.Time, peer int, operation string, cause error) {
-	path, err := f.write(recorder.Name(now, jobs.Name(f.job), f.rank.Self.Rank, peer), fmt.Sprintf("%s has failed: %v", operation, cause))
+	path, err := f.write(recorder.Name(now, jobs.Name(f.job), f.rank.Self.Rank, peer),
+		fmt.Sprintf("%s has failed: %v", operation, cause))
 	switch {
 	case err != nil:
-		fmt.Fprintf(f.to, "zrlmpi: rank %d: the packets before the failure of its %s are not recorded: %v\n", f.rank.Self.Rank, operation, err)
+		fmt.Fprintf(f.to, "zrlmpi: rank %d: the packets before the failure of its %s are not recorded: %v\n",
+			f.rank.Self.Rank, operation, err)
 	case f.rank.profile() == protocol.V09:
-		fmt.Fprintf(f.to, "zrlmpi: rank %d: packets before its %s failed: zrlctl analyze --profile v0.9 %s\n", f.rank.Self.Rank, operation, path)
+		fmt.Fprintf(f.to, "zrlmpi: rank %d: packets before its %s failed: zrlctl analyze --profile v0.9 %s\n",
+			f.rank.Self.Rank, operation, path)
 	default:
-		fmt.Fprintf(f.to, "zrlmpi: rank %d: packets before its %s failed: zrlctl analyze %s\n", f.rank.Self.Rank, operation, path)
+		fmt.Fprintf(f.to, "zrlmpi: rank %d: packets before its %s failed: zrlctl analyze %s\n", f.rank.Self.Rank,
+			operation, path)
 	}
 }
 

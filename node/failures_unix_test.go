@@ -95,7 +95,8 @@ func TestFailuresOfOneEvent(t *testing.T) {
 		rank.failures.failed(1, "send to", lost)
 	}, func(*state.PeerCounters) {})
 	rank.failures.wait()
-	if list := recordsIn(t, filepath.Join(temp, fmt.Sprintf("zrlmpi-records-%d", os.Geteuid()))); len(list) != 1 || strings.Count(said.String(), "\n") != 1 {
+	if list := recordsIn(t, filepath.Join(temp, fmt.Sprintf("zrlmpi-records-%d", os.Geteuid()))); len(list) != 1 ||
+		strings.Count(said.String(), "\n") != 1 {
 		t.Errorf("%q; %s", list, said)
 	}
 }
@@ -123,10 +124,12 @@ func TestFailureOfJob(t *testing.T) {
 			if len(list) != 1 {
 				t.Fatalf("%q; %s", list, said)
 			}
-			if want := "zrlmpi: rank 0: packets before its send to rank 1 failed: zrlctl analyze " + flag + list[0] + "\n"; said.String() != want {
+			if want := "zrlmpi: rank 0: packets before its send to rank 1 failed: zrlctl analyze " + flag + list[0] +
+				"\n"; said.String() != want {
 				t.Errorf("%q, want %q", said, want)
 			}
-			a := capture.NewAnalysis("record", capture.AnalysisOptions{Profile: devices[0].rank.profile(), KeepTrace: 100, KeepMessages: 100})
+			a := capture.NewAnalysis("record",
+				capture.AnalysisOptions{Profile: devices[0].rank.profile(), KeepTrace: 100, KeepMessages: 100})
 			src, err := capture.Options{OnNote: a.Note}.OpenFile(list[0])
 			if err == nil {
 				defer src.Close()
@@ -137,11 +140,15 @@ func TestFailureOfJob(t *testing.T) {
 			}
 			r := a.Report()
 			last := r.Calls[len(r.Calls)-1]
-			if len(r.Messages) != 2 || !slices.ContainsFunc(r.Findings, func(f capture.Finding) bool { return f.Kind == capture.NeverCleared }) ||
-				last.String() != "Send to rank 1, 16 bytes, communicator 0" || last.State != pcapng.Failed || last.Took < 100*time.Millisecond {
+			if len(r.Messages) != 2 ||
+				!slices.ContainsFunc(r.Findings,
+					func(f capture.Finding) bool { return f.Kind == capture.NeverCleared }) ||
+				last.String() != "Send to rank 1, 16 bytes, communicator 0" || last.State != pcapng.Failed ||
+				last.Took < 100*time.Millisecond {
 				t.Errorf("%+v\n%+v\n%+v", r.Messages, r.Findings, r.Calls)
 			}
-			if !strings.Contains(r.Comment, "last packets of rank 0 of job kvs 7, written because its send to rank 1 has failed: ") {
+			if !strings.Contains(r.Comment,
+				"last packets of rank 0 of job kvs 7, written because its send to rank 1 has failed: ") {
 				t.Error(r.Comment)
 			}
 		})
@@ -158,7 +165,8 @@ func TestFailureOfCaller(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := recordsIn(t, dir)
-	if len(list) != 1 || !strings.Contains(said.String(), "packets before its receive from rank 1 failed: zrlctl analyze "+list[0]) {
+	if len(list) != 1 || !strings.Contains(said.String(),
+		"packets before its receive from rank 1 failed: zrlctl analyze "+list[0]) {
 		t.Errorf("%q; %s", list, said)
 	}
 }
@@ -182,7 +190,8 @@ func TestNoRecordsOfJob(t *testing.T) {
 		if _, err := devices[0].Send(t.Context(), 1, make([]byte, 8), mpe.Options{}); err == nil {
 			t.Fatal("nobody has received")
 		}
-		if got := said.String(); !strings.Contains(got, says) || (got != "") != (says != "") || len(recordsIn(t, open))+len(recordsIn(t, temp)) > 0 {
+		if got := said.String(); !strings.Contains(got, says) || (got != "") != (says != "") ||
+			len(recordsIn(t, open))+len(recordsIn(t, temp)) > 0 {
 			t.Errorf("%s: %q", more, got)
 		}
 	}

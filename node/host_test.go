@@ -75,7 +75,8 @@ func TestOffloadOfTheConfiguration(t *testing.T) {
 
 func TestOffloadState(t *testing.T) {
 	got := offload(udp.Offload{
-		Batches: true, Segments: true, Refused: []udp.Refusal{{Peer: 3, Err: syscall.EIO}, {Peer: 5, Err: errors.New("no")}},
+		Batches: true, Segments: true,
+		Refused: []udp.Refusal{{Peer: 3, Err: syscall.EIO}, {Peer: 5, Err: errors.New("no")}},
 	})
 	want := &state.Offload{
 		Batches: true, Segmentation: true,
@@ -84,7 +85,8 @@ func TestOffloadState(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if got := offload(udp.Offload{Coalesces: true, Off: true}); !reflect.DeepEqual(got, &state.Offload{Coalescing: true, Disabled: true}) {
+	if got := offload(udp.Offload{Coalesces: true, Off: true}); !reflect.DeepEqual(got,
+		&state.Offload{Coalescing: true, Disabled: true}) {
 		t.Errorf("%+v", got)
 	}
 }

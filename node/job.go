@@ -43,7 +43,8 @@ func fpgaTimeout() (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return 0, fmt.Errorf("%s=%.40q is not a time: give one with its unit, as in 90s, or unset it", EnvFPGATimeout, text)
+		return 0, fmt.Errorf("%s=%.40q is not a time: give one with its unit, as in 90s, or unset it", EnvFPGATimeout,
+			text)
 	}
 	return d, nil
 }
@@ -126,7 +127,8 @@ func joinConfigured(ctx context.Context, x Exchange, path string) (mpe.Device, e
 	}
 	ranks := JobRanks(cfg)
 	if len(ranks) != x.Size() {
-		return nil, fmt.Errorf("%s has %d ranks for programs %v, and the job has %d processes: start as many as there are ranks", path, len(ranks), ranks, x.Size())
+		return nil, fmt.Errorf("%s has %d ranks for programs %v, and the job has %d processes: start as many as "+
+			"there are ranks", path, len(ranks), ranks, x.Size())
 	}
 	rank := ranks[x.Rank()]
 	m, err := Map(cfg)
@@ -197,7 +199,8 @@ func sameRanks(ctx context.Context, x Exchange, path string, rank int) error {
 		}
 	}
 	if digests[0] != digests[1] {
-		return fmt.Errorf("%s has other ranks or addresses for rank %d than for the first process of the job: all of its hosts need the same file", path, rank)
+		return fmt.Errorf("%s has other ranks or addresses for rank %d than for the first process of the job: all of "+
+			"its hosts need the same file", path, rank)
 	}
 	return nil
 }
@@ -257,7 +260,8 @@ func (p place) String() string {
 func parsePlace(text string) (place, error) {
 	fields := strings.Split(text, ";")
 	if len(fields) != 5 || fields[0] != jobVersion {
-		return place{}, fmt.Errorf("its entry is %.80q, which this version cannot read: all programs of a job must use the same version of zrlmpi", text)
+		return place{}, fmt.Errorf("its entry is %.80q, which this version cannot read: all programs of a job must "+
+			"use the same version of zrlmpi", text)
 	}
 	addr, err := netip.ParseAddrPort(fields[1])
 	if err != nil {
@@ -374,8 +378,10 @@ func join(ctx context.Context, x Exchange, own place, socket *net.UDPConn) (mpe.
 func checkPlaces(places []place) error {
 	for a, p := range places {
 		for b, q := range places[:a] {
-			if same := p.addr.Addr() == q.addr.Addr(); p.host != q.host && (same || p.addr.Addr().IsLoopback() || q.addr.Addr().IsLoopback()) {
-				return fmt.Errorf("ranks %d and %d of the job are on two hosts, %s and %s, and cannot reach each other at %v and %v: set %s on each host to its address, or to a network that they share",
+			if same := p.addr.Addr() == q.addr.Addr(); p.host != q.host &&
+				(same || p.addr.Addr().IsLoopback() || q.addr.Addr().IsLoopback()) {
+				return fmt.Errorf("ranks %d and %d of the job are on two hosts, %s and %s, and cannot reach each "+
+					"other at %v and %v: set %s on each host to its address, or to a network that they share",
 					b, a, q.host, p.host, q.addr.Addr(), p.addr.Addr(), EnvAddress)
 			}
 		}
@@ -446,7 +452,8 @@ func ownAddress(text string) (netip.Addr, error) {
 	}
 	network, err := netip.ParsePrefix(text)
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("%s=%s is neither an IP address nor a prefix such as 10.1.0.0/16", EnvAddress, text)
+		return netip.Addr{}, fmt.Errorf("%s=%s is neither an IP address nor a prefix such as 10.1.0.0/16", EnvAddress,
+			text)
 	}
 	own, err := net.InterfaceAddrs()
 	if err != nil {

@@ -168,7 +168,8 @@ func TestBound(t *testing.T) {
 			}
 			for rank, d := range devices {
 				if have := d.(*joined).rank.Oversubscribed(); have != tt.shared {
-					t.Errorf("configuration %q, processors %v: rank %d is oversubscribed: %t", path, tt.processors, rank, have)
+					t.Errorf("configuration %q, processors %v: rank %d is oversubscribed: %t", path, tt.processors,
+						rank, have)
 				}
 			}
 			if err := closeAll(devices); err != nil {
@@ -186,7 +187,8 @@ func TestPlaces(t *testing.T) {
 		{a + "/x 10.0.0.1:1001/x", ""},
 		{a + "/x " + b + "/y", ""},
 		{c + "/x 127.0.0.1:1001/x", ""},
-		{a + "/x " + b + "/y 10.0.0.1:1001/z", "ranks 0 and 2 of the job are on two hosts, x and z, and cannot reach each other at 10.0.0.1 and 10.0.0.1: set ZRLMPI_ADDRESS"},
+		{a + "/x " + b + "/y 10.0.0.1:1001/z", "ranks 0 and 2 of the job are on two hosts, x and z, and cannot reach " +
+			"each other at 10.0.0.1 and 10.0.0.1: set ZRLMPI_ADDRESS"},
 		{c + "/x 127.0.0.1:1001/x " + b + "/y", "ranks 0 and 2 of the job are on two hosts, x and y"},
 		{a + "/x " + c + "/y", "ranks 0 and 1"},
 	} {
@@ -199,7 +201,8 @@ func TestPlaces(t *testing.T) {
 			}
 			places = append(places, p)
 		}
-		if err := checkPlaces(places); (err == nil) != (tt.want == "") || err != nil && !strings.HasPrefix(err.Error(), tt.want) {
+		if err := checkPlaces(places); (err == nil) != (tt.want == "") ||
+			err != nil && !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.places, err, tt.want)
 		}
 	}
@@ -219,7 +222,8 @@ func TestOwnAddress(t *testing.T) {
 		{"eth0", "", "ZRLMPI_ADDRESS=eth0 is neither an IP address nor a prefix"},
 	} {
 		ip, err := ownAddress(tt.text)
-		if tt.err == "" && (err != nil || ip.String() != tt.want) || tt.err != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.err)) {
+		if tt.err == "" && (err != nil || ip.String() != tt.want) ||
+			tt.err != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.err)) {
 			t.Errorf("%s: %v, %v", tt.text, ip, err)
 		}
 	}
@@ -286,11 +290,13 @@ ranks:
 		}
 	}
 
-	if _, errs := start(write("")); errs[0] == nil || !strings.Contains(errs[0].Error(), "has 2 ranks for programs [0 3], and the job has 1 processes") {
+	if _, errs := start(write("")); errs[0] == nil ||
+		!strings.Contains(errs[0].Error(), "has 2 ranks for programs [0 3], and the job has 1 processes") {
 		t.Error(errs)
 	}
 	devices, errs := start(write(""), write(""))
-	if errs[0] != nil || errs[1] == nil || !strings.Contains(errs[1].Error(), "has other ranks or addresses for rank 3") {
+	if errs[0] != nil || errs[1] == nil ||
+		!strings.Contains(errs[1].Error(), "has other ranks or addresses for rank 3") {
 		t.Error(errs)
 	}
 	if err := devices[0].Close(ctx); err != nil {
@@ -315,7 +321,9 @@ ranks:
 	if err := CheckAddresses(cfg, []int{0}); err != nil {
 		t.Error(err)
 	}
-	if err := CheckAddresses(cfg, []int{0, 1}); err == nil || !strings.Contains(err.Error(), "rank 1 cannot listen on udp 192.0.2.77:2718: this machine does not have that address") {
+	if err := CheckAddresses(cfg, []int{0, 1}); err == nil ||
+		!strings.Contains(err.Error(),
+			"rank 1 cannot listen on udp 192.0.2.77:2718: this machine does not have that address") {
 		t.Error(err)
 	}
 	taken, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(addrs[0]))
@@ -323,7 +331,8 @@ ranks:
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	if err := CheckAddresses(cfg, []int{0}); err == nil || !strings.Contains(err.Error(), "this process holds the port already") {
+	if err := CheckAddresses(cfg, []int{0}); err == nil ||
+		!strings.Contains(err.Error(), "this process holds the port already") {
 		t.Error(err)
 	}
 }

@@ -76,7 +76,8 @@ func NewLink(cfg *config.Config, local, remote *config.Rank) (Link, error) {
 	if local.Quirks == config.QuirksOn {
 		l.Handshake.Shape = protocol.FPGAShape(true)
 		l.Handshake.Quirks = handshake.Quirks{
-			OneDeferredHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: local.Timing == config.TimingDeployed,
+			OneDeferredHeader: true, AckOnce: true, IgnoreDestination: true,
+			CarryOver: local.Timing == config.TimingDeployed,
 		}
 	}
 	l.Handshake.Shape.MaxDatagram = l.MaxDatagram
@@ -168,7 +169,8 @@ func (l *Link) share(local, remote *config.Rank) error {
 			return nil
 		}
 		return &config.Error{Key: "link." + key, Problem: fmt.Sprintf(
-			"ranks %d and %d have different values for the link between them: set it for one of them, or to the same value for both",
+			"ranks %d and %d have different values for the link between them: set it for one of them, or to the same "+
+				"value for both",
 			local.Rank, remote.Rank)}
 	}
 	if own.Transport != nil {
@@ -178,7 +180,8 @@ func (l *Link) share(local, remote *config.Rank) error {
 		l.Transport = *own.Transport
 	}
 	if own.MaxDatagram != nil {
-		if err := agree("max_datagram", other.MaxDatagram == nil || *other.MaxDatagram == *own.MaxDatagram); err != nil {
+		if err := agree("max_datagram",
+			other.MaxDatagram == nil || *other.MaxDatagram == *own.MaxDatagram); err != nil {
 			return err
 		}
 		l.MaxDatagram = *own.MaxDatagram
@@ -195,16 +198,19 @@ func (l *Link) check(local, remote *config.Rank) error {
 	switch {
 	case l.Transport == config.TransportSHM && l.Profile != protocol.Extended:
 		return &config.Error{Key: "link.transport", Problem: fmt.Sprintf(
-			"ranks %d and %d: shm supports only the extended profile, and this link uses %v: use udp or tcp", local.Rank, remote.Rank, l.Profile)}
+			"ranks %d and %d: shm supports only the extended profile, and this link uses %v: use udp or tcp",
+			local.Rank, remote.Rank, l.Profile)}
 	case l.Transport != config.TransportUDP && (local.Kernel.OnWire() || remote.Kernel.OnWire()):
 		return &config.Error{Key: "link.transport", Problem: fmt.Sprintf(
-			"ranks %d and %d: kernel %s exchanges datagrams, and this link is %s: use udp", local.Rank, remote.Rank, config.KernelRTLNet, l.Transport)}
+			"ranks %d and %d: kernel %s exchanges datagrams, and this link is %s: use udp", local.Rank, remote.Rank,
+			config.KernelRTLNet, l.Transport)}
 	case l.Transport != config.TransportUDP || l.MaxDatagram == protocol.MaxDatagram:
 		return nil
 	case l.MaxDatagram > protocol.MaxDatagram && l.Profile != protocol.Extended:
 		return refuse("%d exceeds the limit of a rank over UDP: use %d or less", l.MaxDatagram, protocol.MaxDatagram)
 	case remote.Peer != config.PeerSoftware && !remote.Local():
-		return refuse("%d, but deployed nodes (peer: %s) split messages at %d: leave it out", l.MaxDatagram, remote.Peer, protocol.MaxDatagram)
+		return refuse("%d, but deployed nodes (peer: %s) split messages at %d: leave it out", l.MaxDatagram,
+			remote.Peer, protocol.MaxDatagram)
 	}
 	return nil
 }

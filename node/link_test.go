@@ -44,9 +44,11 @@ func TestLink(t *testing.T) {
 	for remote, peer := range map[int]handshake.Rules{
 		1: handshake.FPGAPeer(1), 2: handshake.FPGAPeer(2), 3: handshake.CPUPeer(), 4: handshake.SoftwarePeer(),
 	} {
-		want := handshake.Config{Peer: peer, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(peer), MaxWords: maxWords}
+		want := handshake.Config{Peer: peer, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(peer),
+			MaxWords: maxWords}
 		l := link(t, ranks, 0, remote)
-		if !reflect.DeepEqual(l.Handshake, want) || l.WarnAfter != 10*time.Second || l.Transport != config.TransportUDP {
+		if !reflect.DeepEqual(l.Handshake, want) || l.WarnAfter != 10*time.Second ||
+			l.Transport != config.TransportUDP {
 			t.Errorf("host to rank %d:\ngot  %+v\nwant %+v\n%+v", remote, l.Handshake, want, l.Link)
 		}
 	}
@@ -64,7 +66,8 @@ func TestLink(t *testing.T) {
 	})
 	t.Run("stand-in without quirks", func(t *testing.T) {
 		off := strings.Replace(ranks, "run: standin", "run: standin, quirks: off", 1)
-		want := handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: maxWords}
+		want := handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}),
+			MaxWords: maxWords}
 		want.Timing.Ack.First = 225 * time.Millisecond // no earlier than an FPGA
 		if l := link(t, off, 1, 0); !reflect.DeepEqual(l.Handshake, want) {
 			t.Errorf("%+v", l.Handshake)
@@ -74,13 +77,16 @@ func TestLink(t *testing.T) {
 		l := link(t, strings.Replace(ranks, "run: standin", "run: standin, timing: default", 1), 1, 0)
 		want := handshake.DefaultTiming(handshake.Rules{})
 		want.Ack.First = 225 * time.Millisecond
-		if h := l.Handshake; h.Timing != want || h.Quirks != (handshake.Quirks{OneDeferredHeader: true, AckOnce: true, IgnoreDestination: true}) {
+		if h := l.Handshake; h.Timing != want ||
+			h.Quirks != (handshake.Quirks{OneDeferredHeader: true, AckOnce: true, IgnoreDestination: true}) {
 			t.Errorf("%+v", h)
 		}
 	})
 	t.Run("host with deployed timing", func(t *testing.T) {
-		text := strings.Replace(ranks, "run: host", "run: host, timing: deployed", 1) + "defaults: {deadlines: {ack: 3s}}\n"
-		if l := link(t, text, 0, 2); l.Handshake.Timing != handshake.DeployedCPU() || l.Handshake.Peer != handshake.FPGAPeer(2) {
+		text := strings.Replace(ranks, "run: host", "run: host, timing: deployed", 1) +
+			"defaults: {deadlines: {ack: 3s}}\n"
+		if l := link(t, text, 0, 2); l.Handshake.Timing != handshake.DeployedCPU() ||
+			l.Handshake.Peer != handshake.FPGAPeer(2) {
 			t.Errorf("%+v", l.Handshake)
 		}
 	})
@@ -101,12 +107,14 @@ defaults:
 `, 0, 4)
 		want := handshake.DefaultTiming(handshake.Rules{})
 		want.ClearDeadline, want.AckDeadline, want.DataDeadline = time.Second, 2*time.Second, 3*time.Second
-		if l.Handshake.Timing != want || l.Handshake.OnPartial != handshake.RetransmitPartial || l.Handshake.Profile != protocol.V09 || l.Pace.OverWords != 10 {
+		if l.Handshake.Timing != want || l.Handshake.OnPartial != handshake.RetransmitPartial ||
+			l.Handshake.Profile != protocol.V09 || l.Pace.OverWords != 10 {
 			t.Errorf("%+v", l.Handshake)
 		}
 	})
 	t.Run("large kernel", func(t *testing.T) {
-		l := link(t, strings.Replace(ranks, "run: standin", "run: standin, kernel_options: {words: 100000000}", 1), 0, 1)
+		l := link(t, strings.Replace(ranks, "run: standin", "run: standin, kernel_options: {words: 100000000}", 1), 0,
+			1)
 		if l.Handshake.MaxWords != 100000000 {
 			t.Errorf("at most %d words", l.Handshake.MaxWords)
 		}
@@ -134,7 +142,8 @@ ranks:
 		ack := handshake.DefaultTiming(l.Handshake.Peer).AckDeadline
 		if l.WarnAfter != 2*time.Second*tt.scale || l.Handshake.Timing.ClearDeadline != 3*time.Second*tt.scale ||
 			l.Deadlines.Ack != ack {
-			t.Errorf("link of rank %d to %d: %v, %v, %v", tt.local, tt.remote, l.WarnAfter, l.Handshake.Timing.ClearDeadline, l.Deadlines.Ack)
+			t.Errorf("link of rank %d to %d: %v, %v, %v", tt.local, tt.remote, l.WarnAfter,
+				l.Handshake.Timing.ClearDeadline, l.Deadlines.Ack)
 		}
 	}
 }
@@ -147,7 +156,8 @@ ranks:
   - {rank: 1, address: 10.0.0.2, run: standin, kernel: "rtl-net:time_scale=5 ./role"}
 `
 	times := func(b handshake.Backoff, scale time.Duration) handshake.Backoff {
-		return handshake.Backoff{First: b.First * scale, Step: b.Step * scale, Retransmissions: b.Retransmissions, Then: b.Then * scale}
+		return handshake.Backoff{First: b.First * scale, Step: b.Step * scale, Retransmissions: b.Retransmissions,
+			Then: b.Then * scale}
 	}
 	own := handshake.DefaultTiming(handshake.FPGAPeer(1))
 	want := handshake.Timing{
@@ -164,14 +174,21 @@ ranks:
 
 func TestLinkErrors(t *testing.T) {
 	for _, tt := range []struct{ name, zero, one, want string }{
-		{"transport", "run: host, link: {transport: udp}", "run: host, link: {transport: tcp}", "link.transport: ranks 0 and 1 have different values"},
-		{"profile", "run: host, link: {profile: v0.9}", "run: host, link: {profile: cloudfpga}", "link.profile: ranks 0 and 1 have different values"},
-		{"datagram", "run: host, link: {max_datagram: 80}", "run: host, link: {max_datagram: 88}", "link.max_datagram: ranks 0 and 1 have different values"},
-		{"large datagrams", "run: host", "run: host, link: {max_datagram: 1424}", "ranks 0 and 1: 1424 exceeds the limit of a rank over UDP: use 1416 or less"},
-		{"a simulated MPE over tcp", "run: host", "run: standin, kernel: \"rtl-net:./x\", link: {transport: tcp}", "link.transport: ranks 0 and 1: kernel rtl-net exchanges datagrams, and this link is tcp: use udp"},
-		{"small datagrams to an FPGA", "run: host", "peer: fpga, link: {max_datagram: 1000}", "1000, but deployed nodes (peer: fpga) split messages at 1416"},
+		{"transport", "run: host, link: {transport: udp}", "run: host, link: {transport: tcp}",
+			"link.transport: ranks 0 and 1 have different values"},
+		{"profile", "run: host, link: {profile: v0.9}", "run: host, link: {profile: cloudfpga}",
+			"link.profile: ranks 0 and 1 have different values"},
+		{"datagram", "run: host, link: {max_datagram: 80}", "run: host, link: {max_datagram: 88}",
+			"link.max_datagram: ranks 0 and 1 have different values"},
+		{"large datagrams", "run: host", "run: host, link: {max_datagram: 1424}",
+			"ranks 0 and 1: 1424 exceeds the limit of a rank over UDP: use 1416 or less"},
+		{"a simulated MPE over tcp", "run: host", "run: standin, kernel: \"rtl-net:./x\", link: {transport: tcp}",
+			"link.transport: ranks 0 and 1: kernel rtl-net exchanges datagrams, and this link is tcp: use udp"},
+		{"small datagrams to an FPGA", "run: host", "peer: fpga, link: {max_datagram: 1000}",
+			"1000, but deployed nodes (peer: fpga) split messages at 1416"},
 	} {
-		cfg := mustParse(t, "ranks:\n  - {rank: 0, address: 10.0.0.1, "+tt.zero+"}\n  - {rank: 1, address: 10.0.0.2, "+tt.one+"}\n")
+		cfg := mustParse(t, "ranks:\n  - {rank: 0, address: 10.0.0.1, "+tt.zero+"}\n  - {rank: 1, address: 10.0.0.2, "+
+			tt.one+"}\n")
 		_, err := Plan(cfg, cfg.Rank(0))
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", tt.name, err)
@@ -184,7 +201,8 @@ func TestLinkErrors(t *testing.T) {
 func TestPaceTowardsDeployedNodes(t *testing.T) {
 	for local := range 2 {
 		for remote, want := range map[int]config.Pace{
-			2: {PerDatagram: 1100 * time.Nanosecond, OverWords: 65536}, 3: {PerDatagram: 10 * time.Microsecond, OverWords: 65536}, 4: {},
+			2: {PerDatagram: 1100 * time.Nanosecond, OverWords: 65536},
+			3: {PerDatagram: 10 * time.Microsecond, OverWords: 65536}, 4: {},
 		} {
 			if got := link(t, ranks, local, remote).Pace; got != want {
 				t.Errorf("from rank %d to rank %d: %+v, want %+v", local, remote, got, want)

@@ -76,7 +76,8 @@ func greet(ctx context.Context, t *testing.T, d mpe.Device, profile protocol.Pro
 
 func TestLocalRefuses(t *testing.T) {
 	for _, n := range []int{-1, 0, 129} {
-		if devices, err := Local(n, protocol.CloudFPGA); err == nil || devices != nil || !strings.Contains(err.Error(), "1 to 128") {
+		if devices, err := Local(n, protocol.CloudFPGA); err == nil || devices != nil ||
+			!strings.Contains(err.Error(), "1 to 128") {
 			t.Errorf("%d ranks: %v, %v", n, devices, err)
 		}
 	}

@@ -99,7 +99,8 @@ func Plan(cfg *config.Config, self *config.Rank) (*Rank, error) {
 	r.collectives = collectives
 	if err == nil && self.Faults != nil && !r.uses(config.TransportUDP) {
 		err = &config.Error{Key: "faults", Problem: fmt.Sprintf(
-			"rank %d: they apply to datagrams, and none of its links uses udp: use transport: udp, or zrlctl impair", self.Rank)}
+			"rank %d: they apply to datagrams, and none of its links uses udp: use transport: udp, or zrlctl impair",
+			self.Rank)}
 	}
 	return r, errors.Join(err, unread)
 }
@@ -273,7 +274,8 @@ func open(cfg *config.Config, rank int, observer mpe.Observer, j *jobProcess) (d
 		r := &mine.Ranks[i]
 		if r.Rank == rank {
 			if r.Peer != config.PeerSoftware {
-				return device{}, fmt.Errorf("rank %d is peer: %s in the configuration, and this is a program on zrlmpid: set peer: software, or run: host", rank, r.Peer)
+				return device{}, fmt.Errorf("rank %d is peer: %s in the configuration, and this is a program on "+
+					"zrlmpid: set peer: software, or run: host", rank, r.Peer)
 			}
 			r.Run, r.Kernel, r.KernelOptions, r.Quirks = config.RunHost, config.Kernel{}, nil, ""
 			continue

@@ -37,7 +37,8 @@ func RecordPackets(cfg *config.Record, ranks []*Rank) *recorder.Recorder {
 		p := recorder.Plan{Rank: r.Self.Rank, Peers: make([]recorder.Peer, len(r.Links()))}
 		for peer, l := range r.Links() {
 			if peer != r.Self.Rank {
-				p.Peers[peer] = recorder.Peer{Recorded: cfg.SharedMemory || l.Transport != config.TransportSHM, Extended: l.Extended != nil}
+				p.Peers[peer] = recorder.Peer{Recorded: cfg.SharedMemory || l.Transport != config.TransportSHM,
+					Extended: l.Extended != nil}
 			}
 		}
 		plans = append(plans, p)
@@ -75,7 +76,8 @@ func (r *Rank) followPackets(ctx context.Context, to io.Writer) {
 	reader := r.Packets.Reader(r.addresses(), now)
 	out := pcapng.NewWriter(to, recorder.File(fmt.Sprintf("packets of rank %d", r.Self.Rank)))
 	// The tool itself notices the end of the stream.
-	_ = reader.Follow(out, reader.Read(now), []recorder.Queues{{Rank: r.Self.Rank, Depths: r.Engine.Depths}}, ctx.Done())
+	_ = reader.Follow(out, reader.Read(now), []recorder.Queues{{Rank: r.Self.Rank, Depths: r.Engine.Depths}},
+		ctx.Done())
 }
 
 // recording is the observer of a rank of a job.

@@ -131,7 +131,8 @@ func (r *Rank) public() []byte {
 
 func (r *Rank) report(started time.Time, metrics bool) *Report {
 	s := r.State()
-	p := &Report{Started: started, RankInfo: s.RankInfo, Engine: s.Engine, Cluster: make([]state.Member, len(r.Config.Ranks))}
+	p := &Report{Started: started, RankInfo: s.RankInfo, Engine: s.Engine,
+		Cluster: make([]state.Member, len(r.Config.Ranks))}
 	p.Drops = p.SocketDrops
 	links := r.Links()
 	for i := range r.Config.Ranks {

@@ -69,8 +69,10 @@ func (u *unanswered) look() {
 		if since, silent := receives[peer.Rank]; silent &&
 			(peer.Peer == config.PeerFPGA || peer.Peer == config.PeerCPU) {
 			u.said[peer.Rank] = true
-			fmt.Fprintf(u.to, "zrlmpi: no packet received from rank %d (%s at %v): rank %d has waited %v to receive from "+
-				"it. If it asked to send before this process started, it does not ask again: restart its role or program\n",
+			fmt.Fprintf(u.to, "zrlmpi: no packet received from rank %d (%s at %v): rank %d has waited %v to "+
+				"receive from "+
+				"it. If it asked to send before this process started, it does not ask again: restart its role or "+
+				"program\n",
 				peer.Rank, peer.Peer, peer.Address, u.rank.Self.Rank, since.Round(time.Second))
 		}
 	}

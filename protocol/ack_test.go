@@ -30,17 +30,20 @@ func TestAckRoundTrip(t *testing.T) {
 			protocol.AckInfo{Ranges: []r{{14, 16}, {20, 21}}}, "messages<0 eager<0 delay=0µs arrived=14..16,20",
 		},
 		{
-			"over the end of the numbers", protocol.AckInfo{Ranges: []r{{1<<32 - 3, 1<<32 - 2}, {1<<32 - 1, 1}, {1, 2}}},
+			"over the end of the numbers",
+			protocol.AckInfo{Ranges: []r{{1<<32 - 3, 1<<32 - 2}, {1<<32 - 1, 1}, {1, 2}}},
 			protocol.AckInfo{Ranges: []r{{1<<32 - 3, 1<<32 - 2}, {1<<32 - 1, 1}, {1, 2}}}, "",
 		},
 		{"more than fit", protocol.AckInfo{Ranges: many}, protocol.AckInfo{Ranges: many[:32]}, ""},
 		{"part of a microsecond", protocol.AckInfo{Delay: 1999}, protocol.AckInfo{Delay: time.Microsecond}, ""},
 		{"a delay from the future", protocol.AckInfo{Delay: -time.Hour}, protocol.AckInfo{}, ""},
-		{"a long delay", protocol.AckInfo{Delay: 1000 * time.Hour}, protocol.AckInfo{Delay: (1<<32 - 1) * time.Microsecond}, ""},
+		{"a long delay", protocol.AckInfo{Delay: 1000 * time.Hour},
+			protocol.AckInfo{Delay: (1<<32 - 1) * time.Microsecond}, ""},
 	} {
 		b := protocol.AppendAck([]byte("x"), &c.sent)[1:]
 		got, ok := protocol.ParseAck(b, nil)
-		if !ok || got.MessageLimit != c.want.MessageLimit || got.EagerLimit != c.want.EagerLimit || got.Delay != c.want.Delay || !slices.Equal(got.Ranges, c.want.Ranges) {
+		if !ok || got.MessageLimit != c.want.MessageLimit || got.EagerLimit != c.want.EagerLimit ||
+			got.Delay != c.want.Delay || !slices.Equal(got.Ranges, c.want.Ranges) {
 			t.Errorf("%s: got %+v, %v", c.name, got, ok)
 		}
 		if c.text != "" && got.String() != c.text {
@@ -77,7 +80,8 @@ func TestAckThatIsRefused(t *testing.T) {
 }
 
 func FuzzAck(f *testing.F) {
-	f.Add(protocol.AppendAck(nil, &protocol.AckInfo{Delay: time.Second, Ranges: []protocol.Range{{First: 14, End: 16}, {First: 20, End: 21}}}))
+	f.Add(protocol.AppendAck(nil,
+		&protocol.AckInfo{Delay: time.Second, Ranges: []protocol.Range{{First: 14, End: 16}, {First: 20, End: 21}}}))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		room := make([]protocol.Range, 0, protocol.MaxAckRanges)

@@ -82,18 +82,22 @@ func TestDocumentExtendedFieldOffsets(t *testing.T) {
 	protocol.PutExtended(b, &protocol.ExtHeader{
 		Dst: 0x07060504, Src: 0x0b0a0908, Call: protocol.Barrier, Type: protocol.Data, Flags: 0x33,
 		Session: 0x2726252423222120, PeerSession: 0x2f2e2d2c2b2a2928, Number: 0x33323130, Acknowledged: 0x37363534,
-		Message: 0x3b3a3938, Comm: 0x3f3e3d3c, Tag: 0x43424140, Length: 0x47464544, Offset: 0x4b4a4948, Clock: 0x4f4e4d4c,
+		Message: 0x3b3a3938, Comm: 0x3f3e3d3c, Tag: 0x43424140, Length: 0x47464544, Offset: 0x4b4a4948,
+		Clock: 0x4f4e4d4c,
 	}, make([]byte, 0x0102))
 	checkFields(t, 0, b, map[string]string{
 		"start mark": "96969696", "destination rank": "04050607", "source rank": "08090a0b",
 		"size": "5191d111", // 0x47464544 bytes in words
 		"call": "04", "packet type": "03", "version": "e2", "flags": "b3", "payload": "02010000",
 		"checksum": hex.EncodeToString(b[24:28]), "end mark": "96969696",
-		"session": "2021222324252627", "peer session": "28292a2b2c2d2e2f", "packet number": "30313233", "acknowledged": "34353637",
-		"message": "38393a3b", "communicator": "3c3d3e3f", "tag": "40414243", "length": "44454647", "offset": "48494a4b",
-		"clock": "4c4d4e4f",
+		"session": "2021222324252627", "peer session": "28292a2b2c2d2e2f", "packet number": "30313233",
+		"acknowledged": "34353637",
+		"message":      "38393a3b", "communicator": "3c3d3e3f", "tag": "40414243", "length": "44454647",
+		"offset": "48494a4b",
+		"clock":  "4c4d4e4f",
 	})
-	ack := protocol.AppendAck(nil, &protocol.AckInfo{MessageLimit: 0x03020100, EagerLimit: 0x07060504, Delay: 0x0b0a0908 * time.Microsecond})
+	ack := protocol.AppendAck(nil,
+		&protocol.AckInfo{MessageLimit: 0x03020100, EagerLimit: 0x07060504, Delay: 0x0b0a0908 * time.Microsecond})
 	checkFields(t, 0, ack, map[string]string{
 		"message limit": "00010203", "eager limit": "04050607",
 		"microseconds since the arrival of the packet with this clock": "08090a0b",

@@ -100,7 +100,9 @@ func TestDocumentHeaders(t *testing.T) {
 
 // The table of the header's fields is checked against a header with a different value in every byte.
 func TestDocumentFieldOffsets(t *testing.T) {
-	b := protocol.V09.Append(nil, protocol.Header{Dst: 0x07060504, Src: 0x0b0a0908, Size: 0x0f0e0d0c, Call: protocol.Barrier, Type: protocol.Error, Tag: 18})
+	b := protocol.V09.Append(nil,
+		protocol.Header{Dst: 0x07060504, Src: 0x0b0a0908, Size: 0x0f0e0d0c, Call: protocol.Barrier,
+			Type: protocol.Error, Tag: 18})
 	values := map[string]string{
 		"start mark": "96969696", "destination rank": "04050607", "source rank": "08090a0b", "size": "0c0d0e0f",
 		"call": "04", "packet type": "05", "tag": "12", "reserved": "000000000000000000", "end mark": "96969696",

@@ -27,7 +27,8 @@ const (
 	numDefects
 )
 
-var defectNames = [numDefects]string{"none", "short", "start_mark", "end_mark", "reserved", "call", "type", "length", "checksum"}
+var defectNames = [numDefects]string{"none", "short", "start_mark", "end_mark", "reserved", "call", "type", "length",
+	"checksum"}
 
 // String returns the kind's name in snake case.
 func (k DefectKind) String() string {
@@ -71,20 +72,24 @@ func (e *HeaderError) Error() string {
 		return fmt.Sprintf("zrlmpi header: %d bytes, but a header has %d", e.Offset, max(HeaderLen, int(e.Want)))
 	case DefectStartMark, DefectEndMark:
 		return fmt.Sprintf("zrlmpi header: byte %d is 0x%02x, but the %s is 0x%02x",
-			e.Offset, e.Got, map[DefectKind]string{DefectStartMark: "start mark", DefectEndMark: "end mark"}[e.Kind], Mark)
+			e.Offset, e.Got, map[DefectKind]string{DefectStartMark: "start mark", DefectEndMark: "end mark"}[e.Kind],
+			Mark)
 	case DefectReserved:
 		if e.Want != 0 {
-			return fmt.Sprintf("zrlmpi header: byte %d is 0x%02x, but in the extended profile must be 0x%02x", e.Offset, e.Got, e.Want)
+			return fmt.Sprintf("zrlmpi header: byte %d is 0x%02x, but in the extended profile must be 0x%02x", e.Offset,
+				e.Got, e.Want)
 		}
 		return fmt.Sprintf("zrlmpi header: byte %d is 0x%02x, but must be 0", e.Offset, e.Got)
 	case DefectCall:
 		return fmt.Sprintf("zrlmpi header: byte %d is 0x%02x, but the calls are 0 to %d", e.Offset, e.Got, numCalls-1)
 	case DefectType:
-		return fmt.Sprintf("zrlmpi header: byte %d is 0x%02x, but the packet types are 1 to %d", e.Offset, e.Got, numTypes-1)
+		return fmt.Sprintf("zrlmpi header: byte %d is 0x%02x, but the packet types are 1 to %d", e.Offset, e.Got,
+			numTypes-1)
 	case DefectLength:
 		return fmt.Sprintf("zrlmpi packet: %d bytes follow the header, which says %d", e.Want32, e.Got32)
 	case DefectChecksum:
-		return fmt.Sprintf("zrlmpi packet: the checksum is 0x%08x, but that of its bytes is 0x%08x: it was corrupted in transit", e.Got32, e.Want32)
+		return fmt.Sprintf("zrlmpi packet: the checksum is 0x%08x, but that of its bytes is 0x%08x: it was corrupted "+
+			"in transit", e.Got32, e.Want32)
 	}
 	return "zrlmpi header: " + e.Kind.String()
 }

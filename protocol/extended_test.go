@@ -19,15 +19,19 @@ var extPackets = []struct {
 	text    string
 }{
 	{
-		protocol.ExtHeader{Dst: 1, Type: protocol.SendRequest, Flags: protocol.FlagSync, Session: 7, PeerSession: 9, Number: 1, Acknowledged: 1, Message: 1, Comm: 2, Tag: 5, Length: 100001},
+		protocol.ExtHeader{Dst: 1, Type: protocol.SendRequest, Flags: protocol.FlagSync, Session: 7, PeerSession: 9,
+			Number: 1, Acknowledged: 1, Message: 1, Comm: 2, Tag: 5, Length: 100001},
 		"", "SEND_REQUEST 0→1 SEND_INT #1 msg=1 tag=5 comm=2 length=100001 SYNC ack=1",
 	},
 	{
-		protocol.ExtHeader{Src: 1, Call: protocol.RecvFloat, Type: protocol.ClearToSend, Session: 9, PeerSession: 7, Number: 12, Acknowledged: 2, Message: 1, Length: 100000},
+		protocol.ExtHeader{Src: 1, Call: protocol.RecvFloat, Type: protocol.ClearToSend, Session: 9, PeerSession: 7,
+			Number: 12, Acknowledged: 2, Message: 1, Length: 100000},
 		"", "CLEAR_TO_SEND 1→0 RECV_FLOAT #12 msg=1 takes=100000 ack=2",
 	},
 	{
-		protocol.ExtHeader{Dst: 1, Type: protocol.Data, Flags: protocol.FlagEager | protocol.FlagRetransmit, Session: 7, PeerSession: 9, Number: 17, Acknowledged: 12, Message: 3, Tag: protocol.MaxExtTag, Length: 100000, Offset: 4096},
+		protocol.ExtHeader{Dst: 1, Type: protocol.Data, Flags: protocol.FlagEager | protocol.FlagRetransmit, Session: 7,
+			PeerSession: 9, Number: 17, Acknowledged: 12, Message: 3, Tag: protocol.MaxExtTag, Length: 100000,
+			Offset: 4096},
 		"five ", "DATA 0→1 SEND_INT #17 msg=3 tag=2147483647 comm=0 4096..4101 of 100000 EAGER RETRANSMIT ack=12",
 	},
 	{
@@ -35,15 +39,20 @@ var extPackets = []struct {
 		"", "ACK 1→0 RECV_INT HELLO ack=0",
 	},
 	{
-		protocol.ExtHeader{Dst: 1, Type: protocol.Error, Session: 7, PeerSession: 9, Number: 18, Acknowledged: 13, Message: 4, Tag: uint32(protocol.CodeCancel), Flags: protocol.FlagAckNow},
+		protocol.ExtHeader{Dst: 1, Type: protocol.Error, Session: 7, PeerSession: 9, Number: 18, Acknowledged: 13,
+			Message: 4, Tag: uint32(protocol.CodeCancel), Flags: protocol.FlagAckNow},
 		"", `ERROR 0→1 SEND_INT #18 msg=4 "cancel" ACK_NOW ack=13`,
 	},
 	{
-		protocol.ExtHeader{Dst: 1, Type: protocol.Data, Flags: protocol.FlagEager | protocol.FlagPlain, Session: 7, PeerSession: 9, Number: 18, Acknowledged: 12, Message: 4, Length: 5},
+		protocol.ExtHeader{Dst: 1, Type: protocol.Data, Flags: protocol.FlagEager | protocol.FlagPlain, Session: 7,
+			PeerSession: 9, Number: 18, Acknowledged: 12, Message: 4, Length: 5},
 		"plain", "DATA 0→1 SEND_INT #18 msg=4 tag=0 comm=0 0..5 of 5 EAGER PLAIN ack=12",
 	},
 	{
-		protocol.ExtHeader{Dst: ^uint32(0), Src: ^uint32(0), Call: protocol.Barrier, Type: protocol.Error, Flags: 63, Session: ^protocol.Session(0), PeerSession: ^protocol.Session(0), Number: ^uint32(0), Acknowledged: ^uint32(0), Message: ^uint32(0), Comm: ^uint32(0), Tag: ^uint32(0), Length: ^uint32(0), Offset: ^uint32(0), Clock: ^uint32(0)},
+		protocol.ExtHeader{Dst: ^uint32(0), Src: ^uint32(0), Call: protocol.Barrier, Type: protocol.Error, Flags: 63,
+			Session: ^protocol.Session(0), PeerSession: ^protocol.Session(0), Number: ^uint32(0),
+			Acknowledged: ^uint32(0), Message: ^uint32(0), Comm: ^uint32(0), Tag: ^uint32(0), Length: ^uint32(0),
+			Offset: ^uint32(0), Clock: ^uint32(0)},
 		"x", `ERROR 4294967295→4294967295 BARRIER #4294967295 msg=4294967295 "code(4294967295)" EAGER ACK_NOW SYNC HELLO RETRANSMIT PLAIN ack=4294967295`,
 	},
 }
@@ -73,7 +82,8 @@ func TestExtendedRoundTrip(t *testing.T) {
 		if err != nil || frame != c.h.Frame() {
 			t.Errorf("%s: the frame is %v, %v", c.text, frame, err)
 		}
-		if h, n, d := protocol.ParseExtendedHeader(packet[:protocol.ExtHeaderLen]); !d.OK() || h != c.h || int(n) != len(c.payload) {
+		if h, n, d := protocol.ParseExtendedHeader(packet[:protocol.ExtHeaderLen]); !d.OK() || h != c.h ||
+			int(n) != len(c.payload) {
 			t.Errorf("%s: the header alone is %v, %d bytes, %v", c.text, &h, n, d.Err())
 		}
 		for _, p := range []protocol.Profile{protocol.CloudFPGA, protocol.V09} {
@@ -172,8 +182,10 @@ func TestExtendedDefects(t *testing.T) {
 	}{
 		{3, 0, true, protocol.DefectStartMark, "zrlmpi header: byte 3 is 0x00, but the start mark is 0x96"},
 		{28, 0, true, protocol.DefectEndMark, "zrlmpi header: byte 28 is 0x00, but the end mark is 0x96"},
-		{18, 0, true, protocol.DefectReserved, "zrlmpi header: byte 18 is 0x00, but in the extended profile must be 0xe2"},
-		{18, 0xe1, true, protocol.DefectReserved, "zrlmpi header: byte 18 is 0xe1, but in the extended profile must be 0xe2"},
+		{18, 0, true, protocol.DefectReserved,
+			"zrlmpi header: byte 18 is 0x00, but in the extended profile must be 0xe2"},
+		{18, 0xe1, true, protocol.DefectReserved,
+			"zrlmpi header: byte 18 is 0xe1, but in the extended profile must be 0xe2"},
 		{20, 9, true, protocol.DefectLength, "zrlmpi packet: 8 bytes follow the header, which says 9"},
 		{23, 1, true, protocol.DefectLength, "zrlmpi packet: 8 bytes follow the header, which says 16777224"},
 		{83, 0, false, protocol.DefectChecksum, "it was corrupted in transit"},
@@ -182,11 +194,14 @@ func TestExtendedDefects(t *testing.T) {
 		{16, 5, true, protocol.DefectCall, "zrlmpi header: byte 16 is 0x05, but the calls are 0 to 4"},
 		{17, 0, true, protocol.DefectType, "zrlmpi header: byte 17 is 0x00, but the packet types are 1 to 5"},
 		{17, 6, true, protocol.DefectType, "zrlmpi header: byte 17 is 0x06, but the packet types are 1 to 5"},
-		{19, 0x04, true, protocol.DefectReserved, "zrlmpi header: byte 19 is 0x04, but in the extended profile must be 0x84"},
+		{19, 0x04, true, protocol.DefectReserved,
+			"zrlmpi header: byte 19 is 0x04, but in the extended profile must be 0x84"},
 		{19, 0xa4, true, protocol.DefectNone, ""}, // PLAIN
 		{19, 0xa4, false, protocol.DefectChecksum, "it was corrupted in transit"},
-		{19, 0xe4, true, protocol.DefectReserved, "zrlmpi header: byte 19 is 0xe4, but in the extended profile must be 0xa4"},
-		{19, 0xc4, true, protocol.DefectReserved, "zrlmpi header: byte 19 is 0xc4, but in the extended profile must be 0x84"},
+		{19, 0xe4, true, protocol.DefectReserved,
+			"zrlmpi header: byte 19 is 0xe4, but in the extended profile must be 0xa4"},
+		{19, 0xc4, true, protocol.DefectReserved,
+			"zrlmpi header: byte 19 is 0xc4, but in the extended profile must be 0x84"},
 	} {
 		packet := bytes.Clone(good)
 		packet[c.at] = c.to
@@ -229,7 +244,8 @@ func TestExtendedDefects(t *testing.T) {
 	for n := range protocol.ExtHeaderLen {
 		_, _, d := protocol.ParseExtended(packet[:n])
 		var he *protocol.HeaderError
-		if !errors.As(d.Err(), &he) || he.Kind != protocol.DefectShort || int(he.Offset) != n || !strings.HasSuffix(he.Error(), "a header has 80") {
+		if !errors.As(d.Err(), &he) || he.Kind != protocol.DefectShort || int(he.Offset) != n ||
+			!strings.HasSuffix(he.Error(), "a header has 80") {
 			t.Errorf("%d bytes: %v", n, d.Err())
 		}
 	}
@@ -327,7 +343,8 @@ func TestExtendedFrameAlone(t *testing.T) {
 	if _, _, d := protocol.ParseExtended(append(b, make([]byte, 40)...)); d.OK() {
 		t.Error("a frame without a checksum is a packet")
 	}
-	for _, b := range [][]byte{nil, b[:19], protocol.CloudFPGA.Append(nil, h), protocol.V09.Append(nil, protocol.Header{Type: protocol.Data, Tag: protocol.ExtVersion})} {
+	for _, b := range [][]byte{nil, b[:19], protocol.CloudFPGA.Append(nil, h),
+		protocol.V09.Append(nil, protocol.Header{Type: protocol.Data, Tag: protocol.ExtVersion})} {
 		if protocol.IsExtended(b) {
 			t.Errorf("%x is recognized", b)
 		}
@@ -412,12 +429,16 @@ func FuzzExtended(f *testing.F) {
 
 // FuzzExtendedHeader checks parse∘put for every header.
 func FuzzExtendedHeader(f *testing.F) {
-	f.Add(uint32(1), uint32(0), byte(2), byte(3), byte(17), uint64(9), uint64(8), uint32(7), uint32(6), uint32(5), uint32(4), uint32(3), uint32(2), uint32(1), uint32(11), []byte("payload"))
-	f.Fuzz(func(t *testing.T, dst, src uint32, call, typ, flags byte, session, peer uint64, number, acked, message, comm, tag, length, offset, clock uint32, payload []byte) {
+	f.Add(uint32(1), uint32(0), byte(2), byte(3), byte(17), uint64(9), uint64(8), uint32(7), uint32(6), uint32(5),
+		uint32(4), uint32(3), uint32(2), uint32(1), uint32(11), []byte("payload"))
+	f.Fuzz(func(t *testing.T, dst, src uint32, call, typ, flags byte, session, peer uint64, number, acked, message,
+		comm, tag, length, offset, clock uint32, payload []byte) {
 		h := protocol.ExtHeader{
-			Dst: dst, Src: src, Call: protocol.Call(call % 5), Type: protocol.Type(1 + typ%5), Flags: protocol.ExtFlags(flags % 64),
-			Session: protocol.Session(session), PeerSession: protocol.Session(peer), Number: number, Acknowledged: acked,
-			Message: message, Comm: comm, Tag: tag, Length: length, Offset: offset, Clock: clock,
+			Dst: dst, Src: src, Call: protocol.Call(call % 5), Type: protocol.Type(1 + typ%5),
+			Flags:   protocol.ExtFlags(flags % 64),
+			Session: protocol.Session(session), PeerSession: protocol.Session(peer), Number: number,
+			Acknowledged: acked,
+			Message:      message, Comm: comm, Tag: tag, Length: length, Offset: offset, Clock: clock,
 		}
 		got, rest, d := protocol.ParseExtended(protocol.AppendExtended(nil, &h, payload))
 		if !d.OK() || got != h || !bytes.Equal(rest, payload) {

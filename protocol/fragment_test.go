@@ -62,7 +62,8 @@ func TestDatagramsAsDeployed(t *testing.T) {
 }
 
 func TestDatagramsCountAndLongTails(t *testing.T) {
-	for _, s := range []protocol.Shape{protocol.CPUShape(), protocol.FPGAShape(true), protocol.FPGAShape(false), {MaxDatagram: 512}} {
+	for _, s := range []protocol.Shape{protocol.CPUShape(), protocol.FPGAShape(true), protocol.FPGAShape(false),
+		{MaxDatagram: 512}} {
 		for words := uint32(0); words < 5000; words++ {
 			lens := datagrams(s, words)
 			if int64(len(lens)) != s.Datagrams(words) {

@@ -45,7 +45,8 @@ type StreamPayloadError struct{ Bytes uint32 }
 
 // Error returns the length and the limit.
 func (e *StreamPayloadError) Error() string {
-	return fmt.Sprintf("a packet with %d bytes of payload, but on a stream it has at most %d", e.Bytes, MaxStreamPayload)
+	return fmt.Sprintf("a packet with %d bytes of payload, but on a stream it has at most %d", e.Bytes,
+		MaxStreamPayload)
 }
 
 // SizeError reports a DATA header with more words than the reader accepts.
@@ -55,7 +56,8 @@ type SizeError struct {
 
 // Error returns the size and the limit.
 func (e *SizeError) Error() string {
-	return fmt.Sprintf("a message of %d words, but the limit is %d: raise the limit, or send less at a time", e.Words, e.Max)
+	return fmt.Sprintf("a message of %d words, but the limit is %d: raise the limit, or send less at a time", e.Words,
+		e.Max)
 }
 
 // PayloadError reports a payload to be sent whose length differs from the size in its header. Nothing was sent.
@@ -67,5 +69,6 @@ type PayloadError struct {
 
 // Error returns both lengths.
 func (e *PayloadError) Error() string {
-	return fmt.Sprintf("%v goes with %d bytes of payload on a stream, not with %d", e.Header, e.Header.StreamPayload(), e.Length)
+	return fmt.Sprintf("%v goes with %d bytes of payload on a stream, not with %d", e.Header, e.Header.StreamPayload(),
+		e.Length)
 }

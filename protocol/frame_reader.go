@@ -106,5 +106,6 @@ func (f *FrameReader) ended(err error, have int) error {
 	case have == 0:
 		return io.EOF
 	}
-	return fmt.Errorf("zrlmpi stream: ends at byte %d, %d bytes into a header: %w", f.offset+int64(have), have, io.ErrUnexpectedEOF)
+	return fmt.Errorf("zrlmpi stream: ends at byte %d, %d bytes into a header: %w", f.offset+int64(have), have,
+		io.ErrUnexpectedEOF)
 }

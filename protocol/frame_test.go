@@ -124,11 +124,16 @@ func TestFrameReaderErrors(t *testing.T) {
 		text   string
 		offset int64 // of the FrameError, or -1 if it is another error
 	}{
-		{"bad header", bytes.NewReader(append(bytes.Clone(good), bad...)), header(DefectReserved), "byte 40: zrlmpi header: byte 20 is 0x01", 40},
-		{"no header", strings.NewReader("GET / HTTP/1.1\r\nHost: zrlmpi\r\n\r\n"), header(DefectStartMark), "byte 0:", 0},
-		{"too long", bytes.NewReader(stream(t, CloudFPGA, data(2), data(5))), nil, "byte 40: a message of 5 words, but the limit is 4", 40},
-		{"end in a header", bytes.NewReader(append(bytes.Clone(good), bad[:31]...)), io.ErrUnexpectedEOF, "byte 71, 31 bytes into a header", -1},
-		{"end in a payload", bytes.NewReader(good[:39]), io.ErrUnexpectedEOF, "byte 39, 1 bytes before the end of DATA 0→1", -1},
+		{"bad header", bytes.NewReader(append(bytes.Clone(good), bad...)), header(DefectReserved),
+			"byte 40: zrlmpi header: byte 20 is 0x01", 40},
+		{"no header", strings.NewReader("GET / HTTP/1.1\r\nHost: zrlmpi\r\n\r\n"), header(DefectStartMark), "byte 0:",
+			0},
+		{"too long", bytes.NewReader(stream(t, CloudFPGA, data(2), data(5))), nil,
+			"byte 40: a message of 5 words, but the limit is 4", 40},
+		{"end in a header", bytes.NewReader(append(bytes.Clone(good), bad[:31]...)), io.ErrUnexpectedEOF,
+			"byte 71, 31 bytes into a header", -1},
+		{"end in a payload", bytes.NewReader(good[:39]), io.ErrUnexpectedEOF,
+			"byte 39, 1 bytes before the end of DATA 0→1", -1},
 		{"read error", io.MultiReader(bytes.NewReader(good[:39]), iotest.ErrReader(readErr)), readErr, "cable cut", -1},
 		{"no progress", idleReader{}, io.ErrNoProgress, "", -1},
 	} {

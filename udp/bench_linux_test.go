@@ -21,20 +21,23 @@ func BenchmarkCall(b *testing.B) {
 		if to != nil {
 			name, length = uintptr(unsafe.Pointer(&to.raw[0])), uintptr(to.len)
 		}
-		if _, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&packet[0])), protocol.HeaderLen, unix.MSG_DONTWAIT, name, length); errno != 0 {
+		if _, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&packet[0])),
+			protocol.HeaderLen, unix.MSG_DONTWAIT, name, length); errno != 0 {
 			b.Fatal(errno)
 		}
 	}
 	take := func(b *testing.B, fd int) {
 		var from sockaddr
 		length := uint32(sockaddrLen)
-		if _, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&packet[0])), protocol.HeaderLen, unix.MSG_DONTWAIT|unix.MSG_TRUNC,
+		if _, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&packet[0])),
+			protocol.HeaderLen, unix.MSG_DONTWAIT|unix.MSG_TRUNC,
 			uintptr(unsafe.Pointer(&from.raw[0])), uintptr(unsafe.Pointer(&length))); errno != 0 {
 			b.Fatal(errno)
 		}
 	}
 	empty := func(fd int) {
-		unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&packet[0])), protocol.HeaderLen, unix.MSG_DONTWAIT, 0, 0)
+		unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&packet[0])), protocol.HeaderLen,
+			unix.MSG_DONTWAIT, 0, 0)
 	}
 	for _, connected := range []bool{false, true} {
 		name := "system"
@@ -54,7 +57,8 @@ func BenchmarkCall(b *testing.B) {
 				if addrs[i], err = newSockaddr(addr); err != nil {
 					b.Fatal(err)
 				}
-				if err := unix.Bind(fd, &unix.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()}); err != nil {
+				if err := unix.Bind(fd, &unix.SockaddrInet4{Port: int(addr.Port()),
+					Addr: addr.Addr().As4()}); err != nil {
 					b.Fatal(err)
 				}
 				fds[i] = fd

@@ -190,7 +190,8 @@ func TestListenErrors(t *testing.T) {
 	defer c.Close()
 	_, err = Listen(Config{Map: m})
 	var listenErr *ListenError
-	if !errors.As(err, &listenErr) || !errors.Is(err, syscall.EADDRINUSE) || listenErr.Rank != 0 || listenErr.Addr != m.Addr(0) {
+	if !errors.As(err, &listenErr) || !errors.Is(err, syscall.EADDRINUSE) || listenErr.Rank != 0 ||
+		listenErr.Addr != m.Addr(0) {
 		t.Errorf("a taken port gives %v", err)
 	}
 }
@@ -198,7 +199,8 @@ func TestListenErrors(t *testing.T) {
 func TestListenReleasesTheSocketOnFailure(t *testing.T) {
 	m := transporttest.Map(t, 1)
 	broken := errors.New("no socket today")
-	_, err := listen(Config{Map: m}, func(*net.UDPConn, []netip.AddrPort, *Config) (socket, error) { return nil, broken })
+	_, err := listen(Config{Map: m},
+		func(*net.UDPConn, []netip.AddrPort, *Config) (socket, error) { return nil, broken })
 	if !errors.Is(err, broken) || !strings.Contains(err.Error(), m.Addr(0).String()) {
 		t.Errorf("the error is %v", err)
 	}

@@ -114,7 +114,8 @@ func (s *mmsgSocket) peek(head []byte) (int, netip.AddrPort, error) {
 	l := &s.direct
 	for !s.closed.Load() {
 		length := uint32(sockaddrLen)
-		n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&head[0])), uintptr(len(head)),
+		n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&head[0])),
+			uintptr(len(head)),
 			unix.MSG_DONTWAIT|unix.MSG_PEEK, uintptr(unsafe.Pointer(&l.name)), uintptr(unsafe.Pointer(&length)))
 		switch errno {
 		case 0:

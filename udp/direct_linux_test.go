@@ -117,7 +117,8 @@ func TestDirectReceiveOfSeveralPeers(t *testing.T) {
 		packet := func(rank int, message uint32) (p mpe.Packet) {
 			p.Payload = bytes.Repeat([]byte{byte(rank + 1)}, 40_000)
 			h := protocol.ExtHeader{
-				Dst: 3, Src: uint32(rank), Type: protocol.Data, Session: 7, PeerSession: 9, Number: 1, Message: message, Length: 40_000,
+				Dst: 3, Src: uint32(rank), Type: protocol.Data, Session: 7, PeerSession: 9, Number: 1, Message: message,
+				Length: 40_000,
 			}
 			protocol.PutExtended(p.Header[:], &h, p.Payload)
 			return p
@@ -149,7 +150,8 @@ func TestDirectReceiveOfSeveralPeers(t *testing.T) {
 				}
 			}
 			a := batch[0]
-			if got := append(bytes.Clone(a.Bytes), a.Rest...); n != 1 || a.Peer != x.from || !bytes.Equal(got, append(p.Header[:], p.Payload...)) {
+			if got := append(bytes.Clone(a.Bytes), a.Rest...); n != 1 || a.Peer != x.from ||
+				!bytes.Equal(got, append(p.Header[:], p.Payload...)) {
 				t.Fatalf("%+v: %d packets, one from %d with %d bytes", x, n, a.Peer, len(got))
 			}
 			if placed := x.from < 2 && len(a.Rest) > 0 && &a.Rest[0] == &bufs[x.from][0]; placed != x.placed {

@@ -14,7 +14,8 @@ func TestImpaired(t *testing.T) {
 	t.Setenv(EnvOffload, "auto")
 	m := transporttest.Map(t, 2)
 	var script impair.Script
-	for _, text := range []string{"from 1 packet ACK nth 2 loss 100%", "to 1 packet ACK duplicate 100% late 1ms", "packet CLEAR_TO_SEND nth 1 delay 20ms"} {
+	for _, text := range []string{"from 1 packet ACK nth 2 loss 100%", "to 1 packet ACK duplicate 100% late 1ms",
+		"packet CLEAR_TO_SEND nth 1 delay 20ms"} {
 		rule, err := impair.ParseRule(text)
 		if err != nil {
 			t.Fatal(err)
@@ -46,7 +47,8 @@ func TestImpaired(t *testing.T) {
 	want := func(at int, kind protocol.Type, size uint32) {
 		t.Helper()
 		p := ends[at].Next(t)
-		if h, err := protocol.CloudFPGA.Decode(p.Bytes); err != nil || h.Type != kind || h.Size != size || p.Peer != 1-at {
+		if h, err := protocol.CloudFPGA.Decode(p.Bytes); err != nil || h.Type != kind || h.Size != size ||
+			p.Peer != 1-at {
 			t.Errorf("%v from %d, %v; want %v with size %d", h, p.Peer, err, kind, size)
 		}
 	}

@@ -202,7 +202,8 @@ func (s *mmsgSocket) sendOne(out *outgoing, mayWait bool) (bool, error) {
 	s.descriptor.out.Lock()
 	defer s.descriptor.out.Unlock()
 	for !s.closed.Load() {
-		_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(&s.one[0])), uintptr(n), unix.MSG_DONTWAIT,
+		_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(&s.one[0])), uintptr(n),
+			unix.MSG_DONTWAIT,
 			uintptr(unsafe.Pointer(&peer.raw[0])), uintptr(peer.len))
 		switch {
 		case errno == 0:
@@ -232,7 +233,8 @@ func (s *mmsgSocket) sendmmsg(bytes int, mayWait bool) (int, error) {
 		call = unix.Syscall6
 	}
 	for !s.closed.Load() {
-		n, _, errno := call(unix.SYS_SENDMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.out.msgs[0])), uintptr(s.out.todo), unix.MSG_DONTWAIT, 0, 0)
+		n, _, errno := call(unix.SYS_SENDMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.out.msgs[0])),
+			uintptr(s.out.todo), unix.MSG_DONTWAIT, 0, 0)
 		switch {
 		case errno == 0:
 			return int(n), nil

@@ -102,10 +102,12 @@ func (s *mmsgSocket) receive() error {
 			for i := range r.msgs {
 				r.reset(i)
 			}
-			n, _, errno = unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&r.msgs[0])), uintptr(len(r.msgs)), unix.MSG_DONTWAIT, 0, 0)
+			n, _, errno = unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&r.msgs[0])),
+				uintptr(len(r.msgs)), unix.MSG_DONTWAIT, 0, 0)
 		case r.gro:
 			r.reset(0)
-			n, _, errno = unix.RawSyscall(unix.SYS_RECVMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&r.msgs[0].hdr)), unix.MSG_DONTWAIT)
+			n, _, errno = unix.RawSyscall(unix.SYS_RECVMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&r.msgs[0].hdr)),
+				unix.MSG_DONTWAIT)
 			if errno == 0 {
 				r.msgs[0].len, n = uint32(n), 1
 			}
@@ -137,8 +139,10 @@ func (s *mmsgSocket) recvfrom() (uintptr, unix.Errno) {
 	r := &s.in
 	msg, slot := &r.msgs[0], r.slots[0]
 	msg.hdr.Namelen = sockaddrLen
-	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&slot[0])), uintptr(len(slot)),
-		unix.MSG_DONTWAIT|unix.MSG_TRUNC, uintptr(unsafe.Pointer(msg.hdr.Name)), uintptr(unsafe.Pointer(&msg.hdr.Namelen)))
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&slot[0])),
+		uintptr(len(slot)),
+		unix.MSG_DONTWAIT|unix.MSG_TRUNC, uintptr(unsafe.Pointer(msg.hdr.Name)),
+		uintptr(unsafe.Pointer(&msg.hdr.Namelen)))
 	if errno != 0 {
 		return 0, errno
 	}

@@ -121,7 +121,8 @@ func (r *route) longest(to *sockaddr) int {
 }
 
 func withAddress(trap uintptr, fd int, addr *sockaddr) error {
-	if _, _, errno := unix.Syscall(trap, uintptr(fd), uintptr(unsafe.Pointer(&addr.raw[0])), uintptr(addr.len)); errno != 0 {
+	if _, _, errno := unix.Syscall(trap, uintptr(fd), uintptr(unsafe.Pointer(&addr.raw[0])),
+		uintptr(addr.len)); errno != 0 {
 		return errno
 	}
 	return nil

@@ -50,7 +50,8 @@ func TestModes(t *testing.T) {
 		t.Run(tt.ip, func(t *testing.T) {
 			near, far := modePair(t, tt.ip)
 			sock := near.sock.(*mmsgSocket)
-			whole, parts := mpe.Packet{Payload: make([]byte, 5000)}, mpe.Packet{Payload: make([]byte, 5000), Fragment: true}
+			whole, parts := mpe.Packet{Payload: make([]byte, 5000)},
+				mpe.Packet{Payload: make([]byte, 5000), Fragment: true}
 			header := make([]byte, protocol.HeaderLen)
 			send := func(packets ...mpe.Packet) {
 				t.Helper()

@@ -32,7 +32,8 @@ func (c *segmentControl) set(size int) {
 // coalesced returns the segment size in the control messages of a received datagram, or 0 if it was not coalesced.
 func coalesced(control []byte) int {
 	if len(control) < unix.SizeofCmsghdr+4 ||
-		binary.NativeEndian.Uint32(control[8:]) != unix.SOL_UDP || binary.NativeEndian.Uint32(control[12:]) != unix.UDP_GRO {
+		binary.NativeEndian.Uint32(control[8:]) != unix.SOL_UDP ||
+		binary.NativeEndian.Uint32(control[12:]) != unix.UDP_GRO {
 		return 0
 	}
 	return int(int32(binary.NativeEndian.Uint32(control[unix.SizeofCmsghdr:])))

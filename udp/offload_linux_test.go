@@ -110,7 +110,8 @@ func TestOffloadIsGivenUpPerPeer(t *testing.T) {
 
 // A paced peer gets single datagrams, even in messages too short to be paced.
 func TestPacedPeersGetSingleDatagrams(t *testing.T) {
-	near, far, sock := offloadPair(t, Config{Pace: func(int) Pacing { return Pacing{PerDatagram: 1, OverWords: 1 << 20} }})
+	near, far, sock := offloadPair(t,
+		Config{Pace: func(int) Pacing { return Pacing{PerDatagram: 1, OverWords: 1 << 20} }})
 	exchangeData(t, near, far, 20_000)
 	for i, n := range sock.out.counts {
 		if n > 1 {

@@ -32,7 +32,8 @@ func TestOffloadIsSwitchedOff(t *testing.T) {
 		c.Close()
 	}
 	t.Setenv(EnvOffload, "no")
-	if c, err := Listen(Config{Map: m}); err == nil || !strings.Contains(err.Error(), `ZRLMPI_OFFLOAD: "no" is not known: use auto or off`) {
+	if c, err := Listen(Config{Map: m}); err == nil ||
+		!strings.Contains(err.Error(), `ZRLMPI_OFFLOAD: "no" is not known: use auto or off`) {
 		t.Errorf("got %v, %v", c, err)
 	}
 }

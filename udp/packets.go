@@ -54,8 +54,9 @@ func (c *Conn) checkPackets(peer int, packets []mpe.Packet) error {
 	for i := range packets {
 		// A rank does not accept a longer one: its Recv truncates it.
 		if n := protocol.ExtHeaderLen + len(packets[i].Payload); n > most {
-			return c.sendError(peer, 0, int64(len(packets)), fmt.Errorf("%w: packet %d of %d has %d bytes: a datagram has at most %d",
-				ErrBadPacket, i+1, len(packets), n, most))
+			return c.sendError(peer, 0, int64(len(packets)),
+				fmt.Errorf("%w: packet %d of %d has %d bytes: a datagram has at most %d",
+					ErrBadPacket, i+1, len(packets), n, most))
 		}
 	}
 	return nil

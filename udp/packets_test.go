@@ -55,7 +55,8 @@ func TestSendPackets(t *testing.T) {
 	}{
 		{"all at once", nil, 10, nil},
 		{"one by one", slices.Repeat([]step{{1, nil}}, 10), 10, nil},
-		{"short of room for a moment", []step{{1, syscall.ENOBUFS}, {0, syscall.EAGAIN}, {1, nil}, {0, syscall.ENOMEM}}, 10, nil},
+		{"short of room for a moment", []step{{1, syscall.ENOBUFS}, {0, syscall.EAGAIN}, {1, nil}, {0, syscall.ENOMEM}},
+			10, nil},
 		{"errors of earlier", []step{{0, syscall.ECONNREFUSED}, {0, syscall.EINTR}}, 10, nil},
 		{"full", full(syscall.ENOBUFS), 0, nil},
 		{"full in the middle", slices.Concat([]step{{1, nil}, {1, nil}}, full(syscall.EAGAIN)), 2, nil},
@@ -74,7 +75,8 @@ func TestSendPackets(t *testing.T) {
 				t.Errorf("%s, batch %d: the datagrams are not the packets", tt.name, batch)
 			}
 			var sendErr *SendError
-			if tt.cause != nil && (!errors.As(err, &sendErr) || sendErr.Peer != 1 || sendErr.Sent != int64(tt.sent) || sendErr.Of != 10) {
+			if tt.cause != nil && (!errors.As(err, &sendErr) || sendErr.Peer != 1 || sendErr.Sent != int64(tt.sent) ||
+				sendErr.Of != 10) {
 				t.Errorf("%s, batch %d: %+v", tt.name, batch, err)
 			}
 			if s.waited {

@@ -61,12 +61,14 @@ func (c *Conn) SendData(peer int, header, payload []byte, shape protocol.Shape) 
 		return err
 	}
 	if len(payload)%protocol.WordLen != 0 || uint64(len(payload)) > math.MaxUint32*protocol.WordLen {
-		return c.sendError(peer, 0, 1, fmt.Errorf("%w: %d bytes of payload are not a whole number of words", ErrBadPacket, len(payload)))
+		return c.sendError(peer, 0, 1,
+			fmt.Errorf("%w: %d bytes of payload are not a whole number of words", ErrBadPacket, len(payload)))
 	}
 	// Smaller datagrams could not be fragmented at lines. This also rejects the zero Shape.
 	if shape.MaxDatagram < protocol.HeaderLen+protocol.LineLen {
-		return c.sendError(peer, 0, 1, fmt.Errorf("%w: datagrams of at most %d bytes are too short for a header and a line",
-			ErrBadPacket, shape.MaxDatagram))
+		return c.sendError(peer, 0, 1,
+			fmt.Errorf("%w: datagrams of at most %d bytes are too short for a header and a line",
+				ErrBadPacket, shape.MaxDatagram))
 	}
 	words := uint32(len(payload) / protocol.WordLen)
 	cut := fragmenter{peer: peer, header: header, payload: payload, shape: shape, total: shape.PayloadBytes(words)}
@@ -211,7 +213,8 @@ func (c *Conn) check(peer int, header []byte) error {
 		return c.sendError(peer, 0, 1, ErrNoPeer)
 	}
 	if len(header) != protocol.HeaderLen {
-		return c.sendError(peer, 0, 1, fmt.Errorf("%w: a header of %d bytes; a header has %d", ErrBadPacket, len(header), protocol.HeaderLen))
+		return c.sendError(peer, 0, 1,
+			fmt.Errorf("%w: a header of %d bytes; a header has %d", ErrBadPacket, len(header), protocol.HeaderLen))
 	}
 	return nil
 }

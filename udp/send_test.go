@@ -131,12 +131,15 @@ func TestSendErrors(t *testing.T) {
 		text  string
 	}{
 		{"no route", []step{{0, syscall.ENETUNREACH}}, 0, syscall.ENETUNREACH, "check the rank map and the route"},
-		{"too long", []step{{1, nil}, {0, syscall.EMSGSIZE}}, 1, syscall.EMSGSIZE, "after 1 of 6 datagrams: message too long: the path MTU"},
+		{"too long", []step{{1, nil}, {0, syscall.EMSGSIZE}}, 1, syscall.EMSGSIZE,
+			"after 1 of 6 datagrams: message too long: the path MTU"},
 		{"filtered", []step{{0, syscall.EPERM}}, 0, syscall.EPERM, "packet filter"},
 		{"in mid-batch", []step{{3, syscall.EHOSTUNREACH}}, 3, syscall.EHOSTUNREACH, "after 3 of 6 datagrams"},
 		{"full forever", slices.Repeat([]step{{0, syscall.ENOBUFS}}, maxSendTries), 0, syscall.ENOBUFS, "buffer space"},
-		{"refused forever", slices.Repeat([]step{{0, syscall.ECONNREFUSED}}, maxSendTries), 0, syscall.ECONNREFUSED, "refused"},
-		{"closed", []step{{2, nil}, {0, &net.OpError{Op: "write", Err: net.ErrClosed}}}, 2, mpe.ErrTransportClosed, "transport is closed"},
+		{"refused forever", slices.Repeat([]step{{0, syscall.ECONNREFUSED}}, maxSendTries), 0, syscall.ECONNREFUSED,
+			"refused"},
+		{"closed", []step{{2, nil}, {0, &net.OpError{Op: "write", Err: net.ErrClosed}}}, 2, mpe.ErrTransportClosed,
+			"transport is closed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := scripted(t, &script{batch: 64, steps: tt.steps})

@@ -37,17 +37,21 @@ func TestFramesDecode(t *testing.T) {
 		"ethernet": {Frame(Ethernet, UDP(a, b, payload)), layers.LayerTypeEthernet,
 			[]gopacket.LayerType{layers.LayerTypeEthernet, layers.LayerTypeIPv4, layers.LayerTypeUDP}},
 		"vlan": {Frame(Ethernet, UDP(a6, b6, payload), 7), layers.LayerTypeEthernet,
-			[]gopacket.LayerType{layers.LayerTypeEthernet, layers.LayerTypeDot1Q, layers.LayerTypeIPv6, layers.LayerTypeUDP}},
+			[]gopacket.LayerType{layers.LayerTypeEthernet, layers.LayerTypeDot1Q, layers.LayerTypeIPv6,
+				layers.LayerTypeUDP}},
 		"qinq": {Frame(Ethernet, UDP(a, b, payload), 7, 8), layers.LayerTypeEthernet,
-			[]gopacket.LayerType{layers.LayerTypeEthernet, layers.LayerTypeDot1Q, layers.LayerTypeDot1Q, layers.LayerTypeIPv4, layers.LayerTypeUDP}},
+			[]gopacket.LayerType{layers.LayerTypeEthernet, layers.LayerTypeDot1Q, layers.LayerTypeDot1Q,
+				layers.LayerTypeIPv4, layers.LayerTypeUDP}},
 		"loopback": {Frame(Null, UDP(a6, b6, payload)), layers.LayerTypeLoopback,
 			[]gopacket.LayerType{layers.LayerTypeLoopback, layers.LayerTypeIPv6, layers.LayerTypeUDP}},
 		"sll": {Frame(SLL, UDP(a, b, payload)), layers.LayerTypeLinuxSLL,
 			[]gopacket.LayerType{layers.LayerTypeLinuxSLL, layers.LayerTypeIPv4, layers.LayerTypeUDP}},
 		"tcp": {TCP(a, b, Segment{Seq: 9, Flags: SYN, Payload: payload}), layers.LayerTypeIPv4,
 			[]gopacket.LayerType{layers.LayerTypeIPv4, layers.LayerTypeTCP}},
-		"vxlan": {VXLAN(a, netip.AddrPortFrom(b.Addr(), 4789), 42, Frame(Ethernet, UDP(a, b, payload))), layers.LayerTypeIPv4,
-			[]gopacket.LayerType{layers.LayerTypeIPv4, layers.LayerTypeUDP, layers.LayerTypeVXLAN, layers.LayerTypeEthernet, layers.LayerTypeIPv4, layers.LayerTypeUDP}},
+		"vxlan": {VXLAN(a, netip.AddrPortFrom(b.Addr(), 4789), 42, Frame(Ethernet, UDP(a, b, payload))),
+			layers.LayerTypeIPv4,
+			[]gopacket.LayerType{layers.LayerTypeIPv4, layers.LayerTypeUDP, layers.LayerTypeVXLAN,
+				layers.LayerTypeEthernet, layers.LayerTypeIPv4, layers.LayerTypeUDP}},
 	} {
 		p := gopacket.NewPacket(c.frame, c.first, gopacket.Default)
 		var got []gopacket.LayerType
@@ -81,7 +85,8 @@ func TestPcapngIsRead(t *testing.T) {
 		}
 		for i, p := range c.Packets {
 			data, info, err := r.ReadPacketData()
-			if err != nil || !bytes.Equal(data, p.Data) || !info.Timestamp.Equal(p.Time) || info.Length != len(data)+p.Cut {
+			if err != nil || !bytes.Equal(data, p.Data) || !info.Timestamp.Equal(p.Time) ||
+				info.Length != len(data)+p.Cut {
 				t.Errorf("packet %d: % x, %+v, %v", i, data, info, err)
 			}
 		}
@@ -192,7 +197,8 @@ func TestGenerate(t *testing.T) {
 		ip, udp := p.NetworkLayer().(*layers.IPv4), p.TransportLayer().(*layers.UDP)
 		sum := bytes.Clone(ip.Contents)
 		sum[10], sum[11] = 0, 0
-		if ip.Checksum != checksum(sum) || udp.SrcPort != 2718 || udp.DstPort != 2718 || int(udp.Length) != 8+len(udp.Payload) {
+		if ip.Checksum != checksum(sum) || udp.SrcPort != 2718 || udp.DstPort != 2718 ||
+			int(udp.Length) != 8+len(udp.Payload) {
 			t.Fatalf("packet %d: %+v %+v", packets, ip, udp)
 		}
 		src, dst := uint32(ip.SrcIP.To4()[3]-1), uint32(ip.DstIP.To4()[3]-1)
@@ -212,7 +218,8 @@ func TestGenerate(t *testing.T) {
 		case m == nil && h.Type == protocol.SendRequest && len(udp.Payload) == 32:
 			m = &message{}
 			pairs[min(src, dst)] = m
-		case m != nil && m.header.Type == protocol.SendRequest && h.Type == protocol.ClearToSend && h.Src == m.header.Dst && h.Call == m.header.Call.Counterpart():
+		case m != nil && m.header.Type == protocol.SendRequest && h.Type == protocol.ClearToSend &&
+			h.Src == m.header.Dst && h.Call == m.header.Call.Counterpart():
 		case m != nil && m.header.Type == protocol.ClearToSend && h.Type == protocol.Data && h.Src == m.header.Dst:
 			m.left = h.StreamPayload() - int64(len(udp.Payload)-protocol.HeaderLen)
 		case m != nil && m.header.Type == protocol.Data && h.Type == protocol.Ack && h.Src == m.header.Dst:

@@ -71,7 +71,8 @@ func (t *Talk) Raw(from int, b []byte) *Talk {
 
 // Eager records an eager message from a rank, in packets of size bytes, and its ACK.
 func (t *Talk) Eager(from int, message uint32, payload []byte, size int) *Talk {
-	h := protocol.ExtHeader{Type: protocol.Data, Flags: protocol.FlagEager, Message: message, Tag: 5, Length: uint32(len(payload))}
+	h := protocol.ExtHeader{Type: protocol.Data, Flags: protocol.FlagEager, Message: message, Tag: 5,
+		Length: uint32(len(payload))}
 	t.pieces(from, h, payload, size)
 	return t.Ack(1 - from)
 }
@@ -80,7 +81,8 @@ func (t *Talk) Eager(from int, message uint32, payload []byte, size int) *Talk {
 func (t *Talk) Rendezvous(from int, message uint32, payload []byte, size int) *Talk {
 	h := protocol.ExtHeader{Type: protocol.SendRequest, Message: message, Tag: 5, Length: uint32(len(payload))}
 	t.Send(from, h, nil)
-	clearing := protocol.ExtHeader{Type: protocol.ClearToSend, Call: protocol.RecvInt, Message: message, Length: h.Length, Acknowledged: t.Numbers[from] + 1}
+	clearing := protocol.ExtHeader{Type: protocol.ClearToSend, Call: protocol.RecvInt, Message: message,
+		Length: h.Length, Acknowledged: t.Numbers[from] + 1}
 	t.Send(1-from, clearing, nil)
 	h.Type = protocol.Data
 	if len(payload) > 0 {
@@ -102,6 +104,8 @@ func (t *Talk) pieces(from int, h protocol.ExtHeader, payload []byte, size int) 
 
 // Ack records an ACK from a rank of all packets sent to it, and of the given ranges beyond.
 func (t *Talk) Ack(from int, ranges ...protocol.Range) *Talk {
-	payload := protocol.AppendAck(nil, &protocol.AckInfo{MessageLimit: 65537, EagerLimit: 1 << 20, Delay: 250 * time.Microsecond, Ranges: ranges})
-	return t.Send(from, protocol.ExtHeader{Type: protocol.Ack, Call: protocol.RecvInt, Acknowledged: t.Numbers[1-from] + 1}, payload)
+	payload := protocol.AppendAck(nil,
+		&protocol.AckInfo{MessageLimit: 65537, EagerLimit: 1 << 20, Delay: 250 * time.Microsecond, Ranges: ranges})
+	return t.Send(from, protocol.ExtHeader{Type: protocol.Ack, Call: protocol.RecvInt,
+		Acknowledged: t.Numbers[1-from] + 1}, payload)
 }

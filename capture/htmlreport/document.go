@@ -118,7 +118,8 @@ func (d *document) addMessages(r *capture.Report) {
 		m.Start, lastStart = append(m.Start, start-lastStart), start
 		m.Src, m.Dst = append(m.Src, msg.Src), append(m.Dst, msg.Dst)
 		m.Words, m.Tag = append(m.Words, msg.Words), append(m.Tag, msg.Tag)
-		m.Call, m.Verdict = append(m.Call, place(&m.Calls, msg.Call, 0)), append(m.Verdict, place(&m.Verdicts, msg.Verdict, 0))
+		m.Call, m.Verdict = append(m.Call, place(&m.Calls, msg.Call, 0)),
+			append(m.Verdict, place(&m.Verdicts, msg.Verdict, 0))
 		complete := byte(0)
 		if msg.Complete {
 			complete = 1
@@ -147,10 +148,12 @@ func phasesOf(p *capture.Phases) [4]*float64 {
 
 func newPairRow(p *capture.PairSummary) pairRow {
 	row := pairRow{
-		Src: p.Src, Dst: p.Dst, Messages: p.Messages, Complete: p.Complete, Words: p.Words, Retransmissions: p.Retransmissions,
+		Src: p.Src, Dst: p.Dst, Messages: p.Messages, Complete: p.Complete, Words: p.Words,
+		Retransmissions: p.Retransmissions,
 	}
 	for i, q := range [4]capture.Quantiles{p.RequestToClear, p.ClearToData, p.DataToAck, p.Total} {
-		row.Phases[i] = [5]int64{int64(q.Count), nanoseconds(q.P50), nanoseconds(q.P90), nanoseconds(q.P99), nanoseconds(q.Max)}
+		row.Phases[i] = [5]int64{int64(q.Count), nanoseconds(q.P50), nanoseconds(q.P90), nanoseconds(q.P99),
+			nanoseconds(q.Max)}
 	}
 	return row
 }

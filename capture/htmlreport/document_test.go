@@ -30,7 +30,8 @@ func describe(list []step) string {
 	var out []string
 	for _, s := range list {
 		text := s.Type
-		for flag, name := range map[byte]string{flagRetransmitted: "retransmitted", flagDuplicate: "duplicate", flagLost: "lost", flagMissing: "missing"} {
+		for flag, name := range map[byte]string{flagRetransmitted: "retransmitted", flagDuplicate: "duplicate",
+			flagLost: "lost", flagMissing: "missing"} {
 			if s.flags&flag != 0 {
 				text += " " + name
 			}
@@ -48,15 +49,30 @@ func TestDrawn(t *testing.T) {
 		copies  []int64
 		want    string
 	}{
-		{"whole", capture.Message{Verdict: "ok", Steps: steps("SEND_REQUEST", "CLEAR_TO_SEND", "DATA", "ACK")}, nil, "SEND_REQUEST, CLEAR_TO_SEND, DATA, ACK"},
-		{"retransmitted", capture.Message{Verdict: "retransmitted", Steps: steps("SEND_REQUEST", "SEND_REQUEST again", "CLEAR_TO_SEND")}, nil, "SEND_REQUEST, SEND_REQUEST retransmitted, CLEAR_TO_SEND"},
-		{"copied", capture.Message{Verdict: "ok", Steps: steps("SEND_REQUEST", "SEND_REQUEST again", "CLEAR_TO_SEND")}, []int64{2}, "SEND_REQUEST, SEND_REQUEST duplicate, CLEAR_TO_SEND"},
-		{"lost", capture.Message{Verdict: "CLEAR_TO_SEND lost", Steps: steps("SEND_REQUEST", "CLEAR_TO_SEND", "SEND_REQUEST again", "CLEAR_TO_SEND again")}, nil, "SEND_REQUEST, CLEAR_TO_SEND lost, SEND_REQUEST retransmitted, CLEAR_TO_SEND retransmitted"},
-		{"not recorded between", capture.Message{Verdict: "CLEAR_TO_SEND lost", Steps: steps("SEND_REQUEST", "DATA", "ACK")}, nil, "SEND_REQUEST, CLEAR_TO_SEND missing, DATA, ACK"},
-		{"not recorded at the beginning", capture.Message{Verdict: "SEND_REQUEST and CLEAR_TO_SEND lost", Steps: steps("DATA", "ACK")}, nil, "SEND_REQUEST missing, CLEAR_TO_SEND missing, DATA, ACK"},
-		{"not recorded at the end", capture.Message{Verdict: "ACK lost", Steps: steps("SEND_REQUEST", "CLEAR_TO_SEND", "DATA")}, nil, "SEND_REQUEST, CLEAR_TO_SEND, DATA, ACK missing"},
-		{"data or its ACK", capture.Message{Verdict: "DATA or its ACK lost", Steps: steps("SEND_REQUEST", "CLEAR_TO_SEND", "DATA", "DATA again", "ACK")}, nil, "SEND_REQUEST, CLEAR_TO_SEND, DATA lost, DATA retransmitted, ACK"},
-		{"not kept", capture.Message{Verdict: "DATA lost", Phases: capture.Phases{DataToAck: &known}, Steps: steps("SEND_REQUEST", "CLEAR_TO_SEND")}, nil, "SEND_REQUEST, CLEAR_TO_SEND"},
+		{"whole", capture.Message{Verdict: "ok", Steps: steps("SEND_REQUEST", "CLEAR_TO_SEND", "DATA", "ACK")}, nil,
+			"SEND_REQUEST, CLEAR_TO_SEND, DATA, ACK"},
+		{"retransmitted", capture.Message{Verdict: "retransmitted",
+			Steps: steps("SEND_REQUEST", "SEND_REQUEST again", "CLEAR_TO_SEND")}, nil,
+			"SEND_REQUEST, SEND_REQUEST retransmitted, CLEAR_TO_SEND"},
+		{"copied", capture.Message{Verdict: "ok", Steps: steps("SEND_REQUEST", "SEND_REQUEST again", "CLEAR_TO_SEND")},
+			[]int64{2}, "SEND_REQUEST, SEND_REQUEST duplicate, CLEAR_TO_SEND"},
+		{"lost", capture.Message{Verdict: "CLEAR_TO_SEND lost",
+			Steps: steps("SEND_REQUEST", "CLEAR_TO_SEND", "SEND_REQUEST again", "CLEAR_TO_SEND again")}, nil,
+			"SEND_REQUEST, CLEAR_TO_SEND lost, SEND_REQUEST retransmitted, CLEAR_TO_SEND retransmitted"},
+		{"not recorded between",
+			capture.Message{Verdict: "CLEAR_TO_SEND lost", Steps: steps("SEND_REQUEST", "DATA", "ACK")}, nil,
+			"SEND_REQUEST, CLEAR_TO_SEND missing, DATA, ACK"},
+		{"not recorded at the beginning",
+			capture.Message{Verdict: "SEND_REQUEST and CLEAR_TO_SEND lost", Steps: steps("DATA", "ACK")}, nil,
+			"SEND_REQUEST missing, CLEAR_TO_SEND missing, DATA, ACK"},
+		{"not recorded at the end",
+			capture.Message{Verdict: "ACK lost", Steps: steps("SEND_REQUEST", "CLEAR_TO_SEND", "DATA")}, nil,
+			"SEND_REQUEST, CLEAR_TO_SEND, DATA, ACK missing"},
+		{"data or its ACK", capture.Message{Verdict: "DATA or its ACK lost",
+			Steps: steps("SEND_REQUEST", "CLEAR_TO_SEND", "DATA", "DATA again", "ACK")}, nil,
+			"SEND_REQUEST, CLEAR_TO_SEND, DATA lost, DATA retransmitted, ACK"},
+		{"not kept", capture.Message{Verdict: "DATA lost", Phases: capture.Phases{DataToAck: &known},
+			Steps: steps("SEND_REQUEST", "CLEAR_TO_SEND")}, nil, "SEND_REQUEST, CLEAR_TO_SEND"},
 		{"no steps", capture.Message{Verdict: "ACK lost"}, nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -72,7 +88,8 @@ func TestDrawn(t *testing.T) {
 				t.Error("the steps are not in the order of time")
 			}
 			for _, s := range list {
-				if fromSender := s.Type == "SEND_REQUEST" || s.Type == "DATA"; s.flags&flagFromSender != 0 != fromSender {
+				if fromSender := s.Type == "SEND_REQUEST" ||
+					s.Type == "DATA"; s.flags&flagFromSender != 0 != fromSender {
 					t.Errorf("%s goes the wrong way", s.Type)
 				}
 			}
@@ -90,8 +107,12 @@ func TestOpenWaits(t *testing.T) {
 				{Message: 1, Rank: 4, Peer: 7, For: "CLEAR_TO_SEND", Since: start},
 				{Message: 2, Rank: 7, Peer: 4, For: "DATA", Since: start.Add(time.Millisecond)},
 			}},
-			{Kind: capture.Waiting, Messages: []int64{3}, Waits: []capture.Wait{{Message: 3, Rank: 1, Peer: 2, For: "ACK", Since: start}}}, // not drawn
-			{Kind: capture.Waiting, Messages: []int64{9}, Waits: []capture.Wait{{Message: 9, Rank: 1, Peer: 2, For: "ACK", Since: start}}}, // not listed
+			// not drawn
+			{Kind: capture.Waiting, Messages: []int64{3},
+				Waits: []capture.Wait{{Message: 3, Rank: 1, Peer: 2, For: "ACK", Since: start}}},
+			// not listed
+			{Kind: capture.Waiting, Messages: []int64{9},
+				Waits: []capture.Wait{{Message: 9, Rank: 1, Peer: 2, For: "ACK", Since: start}}},
 			{Kind: capture.LostPacket, Messages: []int64{4}},
 		},
 	}
@@ -105,7 +126,8 @@ func TestColumns(t *testing.T) {
 	clear := 0.001
 	list := steps("SEND_REQUEST", "CLEAR_TO_SEND", "BARRIER")
 	r := &capture.Report{Start: start, Messages: []capture.Message{
-		{ID: 5, Src: 2, Dst: 3, Call: "SEND_INT", Verdict: "ok", Start: 0, Phases: capture.Phases{RequestToClear: &clear}, Steps: list},
+		{ID: 5, Src: 2, Dst: 3, Call: "SEND_INT", Verdict: "ok", Start: 0,
+			Phases: capture.Phases{RequestToClear: &clear}, Steps: list},
 		{ID: 9, Src: 3, Dst: 2, Call: "SEND_FLOAT", Verdict: "ok", Start: 0.5, Complete: true, Retransmissions: 2},
 	}}
 	d := newDocument(r)

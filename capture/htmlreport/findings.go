@@ -97,7 +97,8 @@ func listed(word string, numbers []int64) string {
 func newFindings(r *capture.Report) findingColumns {
 	c := findingColumns{
 		First: firstFinding(r.Findings),
-		Kind:  []int{}, Kinds: []kindRow{}, Time: []int64{}, Text: []string{}, Packets: [][]int64{}, Messages: [][]int64{},
+		Kind:  []int{}, Kinds: []kindRow{}, Time: []int64{}, Text: []string{}, Packets: [][]int64{},
+		Messages: [][]int64{},
 	}
 	for i := range r.Findings {
 		f := &r.Findings[i]

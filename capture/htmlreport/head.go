@@ -54,11 +54,13 @@ func newHead(r *capture.Report) head {
 		}
 	}
 	if s.MessagesNotListed > 0 {
-		h.Notices = append(h.Notices, fmt.Sprintf("%s of %s are not listed here, nor drawn, nor in the charts; the numbers above and the table of pairs include them.",
+		h.Notices = append(h.Notices, fmt.Sprintf("%s of %s are not listed here, nor drawn, nor in the charts; the "+
+			"numbers above and the table of pairs include them.",
 			count(s.MessagesNotListed), plural(s.All.Messages, "message")))
 	}
 	if s.FindingsNotListed > 0 {
-		h.Notices = append(h.Notices, plural(s.FindingsNotListed, "finding")+" more of the same kinds are counted, but not listed.")
+		h.Notices = append(h.Notices,
+			plural(s.FindingsNotListed, "finding")+" more of the same kinds are counted, but not listed.")
 	}
 	if text := extended(s.Extended); text != "" {
 		h.Notices = append(h.Notices, text)
@@ -95,7 +97,8 @@ func extended(pairs []capture.ExtendedPair) string {
 	if packets == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s of the extended profile: %s, %s complete, %s retransmitted. They are not listed here, nor drawn.",
+	return fmt.Sprintf("%s of the extended profile: %s, %s complete, %s retransmitted. They are not listed here, "+
+		"nor drawn.",
 		plural(packets, "packet"), plural(messages, "message"), count(complete), plural(retransmissions, "packet"))
 }
 

@@ -21,7 +21,8 @@ var assets embed.FS
 // scripts are the parts of the page's script, in the order of concatenation. They share the scope of one function.
 var scripts = []string{
 	"format.js", "data.js", "scale.js", "store.js", "canvas.js", "tooltip.js", "ladder_lanes.js", "ladder_marks.js",
-	"ladder_arrows.js", "ladder_density.js", "ladder.js", "ladder_input.js", "minimap.js", "findings.js", "inspector.js",
+	"ladder_arrows.js", "ladder_density.js", "ladder.js", "ladder_input.js", "minimap.js", "findings.js",
+	"inspector.js",
 	"phase_charts.js", "phases.js", "vtable.js", "tables.js", "main.js",
 }
 
@@ -67,7 +68,8 @@ func loadParts() parts {
 	js.WriteString("})();\n")
 	css := read("style.css")
 	// The policy names the script and the style sheet by their hashes: no other one runs, even if it got into the page.
-	policy := fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; base-uri 'none'; form-action 'none'",
+	policy := fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; base-uri 'none'; "+
+		"form-action 'none'",
 		hash(js.String()), hash(css))
 	return parts{
 		template: template.Must(template.New("page.html").Parse(read("page.html"))),

@@ -144,7 +144,8 @@ func TestFindingsCanBeReadWithoutScript(t *testing.T) {
 	}}
 	html := page(t, r)
 	for _, want := range []string{
-		`<li id="finding-1" class="finding level-2"><span`, "rank 1 pads", ">packet 3<", ">lost packet<", ">packets 4, 7<",
+		`<li id="finding-1" class="finding level-2"><span`, "rank 1 pads", ">packet 3<", ">lost packet<",
+		">packets 4, 7<",
 		`<li id="finding-3" class="finding level-0" tabindex="-1" autofocus><span`, "cycle &lt;0&gt; → 1 → 0",
 	} {
 		if !strings.Contains(html, want) {

@@ -78,7 +78,8 @@ func (t *trace) call(c *endedCall, since time.Time) {
 	to := int64(c.Time.Sub(since))
 	from := to - c.Took.Nanoseconds()
 	notes := []annotation{
-		{name: "bytes", number: c.Bytes}, {name: "tag", number: int64(c.Tag)}, {name: "communicator", number: int64(c.Comm)}, {name: "outcome", text: c.outcome},
+		{name: "bytes", number: c.Bytes}, {name: "tag", number: int64(c.Tag)},
+		{name: "communicator", number: int64(c.Comm)}, {name: "outcome", text: c.outcome},
 	}
 	if c.Name != pcapng.SendCall && c.Name != pcapng.ReceiveCall {
 		notes[1].name = "call"

@@ -33,7 +33,8 @@ var errTracks = fmt.Errorf("the trace has %d tracks, and has ended: trace fewer 
 func NewLive(to io.Writer, profile protocol.Profile) *Live {
 	l := &Live{out: bufio.NewWriter(to)}
 	l.trace = newTrace(l.out)
-	l.tracker = capture.NewTracker(capture.TrackerOptions{Profile: profile, OnMessage: l.message, OnExtended: l.extendedMessage, OnFinding: l.finding})
+	l.tracker = capture.NewTracker(capture.TrackerOptions{Profile: profile, OnMessage: l.message,
+		OnExtended: l.extendedMessage, OnFinding: l.finding})
 	return l
 }
 

@@ -79,7 +79,8 @@ func TestLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := live.Follow(&watched{src, func() { lengths = append(lengths, trace.Len()) }}); err != nil || live.Err() != nil {
+	if err := live.Follow(&watched{src, func() { lengths = append(lengths, trace.Len()) }}); err != nil ||
+		live.Err() != nil {
 		t.Fatal(err, live.Err())
 	}
 	golden(t, "live", trace.Bytes())
@@ -144,7 +145,8 @@ func TestLiveWriteError(t *testing.T) {
 // packetOf returns a packet of the extended profile from one rank to another.
 func packetOf(ms, from, to int, h protocol.ExtHeader, payload string) pcapng.Unit {
 	h.Src, h.Dst, h.Session, h.PeerSession = uint32(from), uint32(to), protocol.Session(from+7), protocol.Session(to+7)
-	u := pcapng.Unit{Time: time.Unix(1000, int64(ms)*1e6).UTC(), Proto: pcapng.UDP, Data: protocol.AppendExtended(nil, &h, []byte(payload))}
+	u := pcapng.Unit{Time: time.Unix(1000, int64(ms)*1e6).UTC(), Proto: pcapng.UDP,
+		Data: protocol.AppendExtended(nil, &h, []byte(payload))}
 	of := func(rank int) netip.AddrPort {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(rank + 1)}), 2718)
 	}
@@ -159,11 +161,15 @@ func TestExtended(t *testing.T) {
 	w := pcapng.NewWriter(&file, pcapng.WriterOptions{})
 	for _, u := range []pcapng.Unit{
 		packetOf(0, 0, 1, protocol.ExtHeader{Type: protocol.SendRequest, Number: 1, Message: 1, Tag: 5, Length: 8}, ""),
-		packetOf(1, 0, 1, protocol.ExtHeader{Type: protocol.Data, Flags: protocol.FlagEager, Number: 2, Message: 2, Length: 4}, "abcd"),
-		packetOf(3, 1, 0, protocol.ExtHeader{Type: protocol.ClearToSend, Call: protocol.RecvInt, Number: 1, Message: 1, Length: 8}, ""),
-		packetOf(5, 0, 1, protocol.ExtHeader{Type: protocol.Data, Number: 3, Message: 1, Tag: 5, Length: 8}, "12345678"),
+		packetOf(1, 0, 1, protocol.ExtHeader{Type: protocol.Data, Flags: protocol.FlagEager, Number: 2, Message: 2,
+			Length: 4}, "abcd"),
+		packetOf(3, 1, 0, protocol.ExtHeader{Type: protocol.ClearToSend, Call: protocol.RecvInt, Number: 1, Message: 1,
+			Length: 8}, ""),
+		packetOf(5, 0, 1, protocol.ExtHeader{Type: protocol.Data, Number: 3, Message: 1, Tag: 5, Length: 8},
+			"12345678"),
 		packetOf(6, 0, 1, protocol.ExtHeader{Type: protocol.SendRequest, Number: 4, Message: 3, Length: 100}, ""),
-		packetOf(9, 1, 0, protocol.ExtHeader{Type: protocol.Data, Flags: protocol.FlagEager, Number: 2, Message: 1, Length: 1}, "z"),
+		packetOf(9, 1, 0, protocol.ExtHeader{Type: protocol.Data, Flags: protocol.FlagEager, Number: 2, Message: 1,
+			Length: 1}, "z"),
 	} {
 		if err := w.Unit(&u); err != nil {
 			t.Fatal(err)
@@ -183,7 +189,8 @@ func TestExtended(t *testing.T) {
 	}
 	golden(t, "extended", trace.Bytes())
 	got := text(t, trace.Bytes())
-	if n := len(opened(t, trace.Bytes())); n > 0 || live.Messages() != 4 || strings.Count(got, ": 100 bytes, arrow") != 2 {
+	if n := len(opened(t, trace.Bytes())); n > 0 || live.Messages() != 4 ||
+		strings.Count(got, ": 100 bytes, arrow") != 2 {
 		t.Errorf("%d tracks are open, %d messages\n%s", n, live.Messages(), got)
 	}
 }
@@ -207,7 +214,8 @@ func TestLiveTracks(t *testing.T) {
 func TestCalls(t *testing.T) {
 	var file bytes.Buffer
 	w := pcapng.NewWriter(&file, pcapng.WriterOptions{})
-	send := packetOf(2, 0, 1, protocol.ExtHeader{Type: protocol.Data, Flags: protocol.FlagEager, Number: 1, Message: 1, Length: 4}, "abcd")
+	send := packetOf(2, 0, 1,
+		protocol.ExtHeader{Type: protocol.Data, Flags: protocol.FlagEager, Number: 1, Message: 1, Length: 4}, "abcd")
 	if err := w.Unit(&send); err != nil {
 		t.Fatal(err)
 	}
@@ -216,9 +224,11 @@ func TestCalls(t *testing.T) {
 		{Time: at(1), Rank: 1, ID: 1, Name: pcapng.ReceiveCall, State: pcapng.Posted, Peer: -1, Tag: -1, Bytes: 100},
 		{Time: at(2), Rank: 0, Name: pcapng.SendCall, State: pcapng.Ended, Peer: 1, Bytes: 4},
 		{Time: at(2), Rank: 1, ID: 2, Name: pcapng.ReceiveCall, State: pcapng.Posted, Tag: 9, Bytes: 100},
-		{Time: at(3), Rank: 1, ID: 1, Name: pcapng.ReceiveCall, State: pcapng.Ended, Took: 2 * time.Millisecond, Bytes: 4},
+		{Time: at(3), Rank: 1, ID: 1, Name: pcapng.ReceiveCall, State: pcapng.Ended, Took: 2 * time.Millisecond,
+			Bytes: 4},
 		{Time: at(4), Rank: 0, ID: 2, Name: "Allreduce", State: pcapng.Posted, Peer: -1, Tag: 1, Bytes: 4096},
-		{Time: at(7), Rank: 0, ID: 2, Name: "Allreduce", State: pcapng.Failed, Took: 3 * time.Millisecond, Peer: -1, Tag: 1, Bytes: 4096},
+		{Time: at(7), Rank: 0, ID: 2, Name: "Allreduce", State: pcapng.Failed, Took: 3 * time.Millisecond, Peer: -1,
+			Tag: 1, Bytes: 4096},
 	} {
 		w.Note(&c)
 	}

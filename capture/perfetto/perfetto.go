@@ -177,7 +177,8 @@ func ofHandshake(m *capture.Message, since time.Time, start, end int64) passage 
 	p := passage{
 		src: m.Src, dst: m.Dst, words: int64(m.Words), id: uint64(m.ID),
 		notes: []annotation{
-			{name: "message", number: m.ID}, {name: "words", number: int64(m.Words)}, {name: "tag", number: int64(m.Tag)},
+			{name: "message", number: m.ID}, {name: "words", number: int64(m.Words)},
+			{name: "tag", number: int64(m.Tag)},
 			{name: "retransmissions", number: int64(m.Retransmissions)}, {name: "verdict", text: m.Verdict},
 		},
 	}
@@ -222,9 +223,11 @@ const extendedArrows = 1 << 62
 // ofExtended returns the passage of a message of the extended profile. Times are relative to since.
 func ofExtended(m *capture.ExtendedMessage, number int64, since time.Time) passage {
 	p := passage{
-		src: m.Src, dst: m.Dst, words: (m.Bytes + protocol.WordLen - 1) / protocol.WordLen, id: extendedArrows + uint64(number),
+		src: m.Src, dst: m.Dst, words: (m.Bytes + protocol.WordLen - 1) / protocol.WordLen,
+		id: extendedArrows + uint64(number),
 		notes: []annotation{
-			{name: "message", number: int64(m.Number)}, {name: "bytes", number: m.Bytes}, {name: "tag", number: int64(m.Tag)},
+			{name: "message", number: int64(m.Number)}, {name: "bytes", number: m.Bytes},
+			{name: "tag", number: int64(m.Tag)},
 			{name: "communicator", number: int64(m.Comm)}, {name: "outcome", text: string(m.Outcome)},
 		},
 	}
@@ -253,9 +256,11 @@ func (t *trace) underWay(p *passage) {
 
 // slice adds a slice and the slices inside it.
 func (t *trace) slice(track uint64, s span, flow uint64, notes []annotation, inside []span) {
-	t.events = append(t.events, event{at: s.from, kind: typeBegin, track: track, name: s.name, flow: flow, notes: notes})
+	t.events = append(t.events,
+		event{at: s.from, kind: typeBegin, track: track, name: s.name, flow: flow, notes: notes})
 	for _, in := range inside {
-		t.events = append(t.events, event{at: in.from, kind: typeBegin, track: track, name: in.name}, event{at: in.to, kind: typeEnd, track: track})
+		t.events = append(t.events, event{at: in.from, kind: typeBegin, track: track, name: in.name},
+			event{at: in.to, kind: typeEnd, track: track})
 	}
 	t.events = append(t.events, event{at: s.to, kind: typeEnd, track: track})
 }
@@ -266,7 +271,9 @@ func (t *trace) finding(f *capture.Finding, at int64) {
 		t.findings = t.newTrack()
 		t.w.track(t.findings, 0, "findings")
 	}
-	t.events = append(t.events, event{at: at, kind: typeInstant, track: t.findings, name: string(f.Kind), notes: []annotation{{name: "finding", text: f.Text}}})
+	t.events = append(t.events,
+		event{at: at, kind: typeInstant, track: t.findings, name: string(f.Kind),
+			notes: []annotation{{name: "finding", text: f.Text}}})
 }
 
 // depths adds the lengths of a rank's queues.

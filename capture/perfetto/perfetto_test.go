@@ -56,7 +56,8 @@ func TestNesting(t *testing.T) {
 	r := &capture.Report{Findings: []capture.Finding{{Kind: capture.Waiting, Text: "rank 0 waits", Time: 3}}}
 	r.Summary.Seconds = 3
 	for id, m := range []capture.Message{
-		{Src: 0, Dst: 1, Start: 1, Words: 5, Complete: true, Phases: capture.Phases{RequestToClear: s(0.5), ClearToData: s(0), DataToAck: s(0.5), Total: s(1)}},
+		{Src: 0, Dst: 1, Start: 1, Words: 5, Complete: true,
+			Phases: capture.Phases{RequestToClear: s(0.5), ClearToData: s(0), DataToAck: s(0.5), Total: s(1)}},
 		{Src: 0, Dst: 1, Start: 1.25, Words: 5, Complete: true, Phases: capture.Phases{Total: s(0.25)}},
 		{Src: 0, Dst: 1, Start: 2, Words: 5, Complete: true, Phases: capture.Phases{RequestToClear: s(0)}},
 		{Src: 1, Dst: 0, Start: 0.5, Words: 7},

@@ -68,7 +68,8 @@ func (d *Difference) String() string {
 	case d.Got == "":
 		return fmt.Sprintf("packet %d, %s, did not come", d.Packet, d.Want)
 	}
-	return fmt.Sprintf("packet %d is %s in the recording, but %s came; byte %d is the first that differs", d.Packet, d.Want, d.Got, d.Offset)
+	return fmt.Sprintf("packet %d is %s in the recording, but %s came; byte %d is the first that differs", d.Packet,
+		d.Want, d.Got, d.Offset)
 }
 
 // ErrNothing reports that the recording has no packets of the rank.
@@ -106,13 +107,15 @@ func Run(ctx context.Context, src capture.Source, cfg Config) (*Result, error) {
 	}
 	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(cfg.Bind))
 	if err != nil {
-		return nil, fmt.Errorf("rank %d cannot be played from %v: %w (give another address with --bind; a peer identifies ranks by it)", cfg.As, cfg.Bind, err)
+		return nil, fmt.Errorf("rank %d cannot be played from %v: %w (give another address with --bind; a peer "+
+			"identifies ranks by it)", cfg.As, cfg.Bind, err)
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	r := &run{cfg: &cfg, conn: conn}
 	if r.result.ReceiveBuffer, err = udp.SetReceiveBuffer(conn, udp.DefaultReceiveBuffer); err != nil {
-		return nil, fmt.Errorf("asking for a receive buffer of %d bytes at %v: %w", udp.DefaultReceiveBuffer, cfg.Bind, err)
+		return nil, fmt.Errorf("asking for a receive buffer of %d bytes at %v: %w", udp.DefaultReceiveBuffer, cfg.Bind,
+			err)
 	}
 	err = r.play(ctx, list)
 	if ctx.Err() != nil {
@@ -132,7 +135,8 @@ func load(src capture.Source, cfg *Config) (list []recorded, from netip.AddrPort
 			return
 		}
 		all = append(all, recorded{
-			packet: e.Packet, at: e.Time, src: e.Src, dst: e.Dst, data: bytes.Clone(e.Data), cut: e.Length - len(e.Data),
+			packet: e.Packet, at: e.Time, src: e.Src, dst: e.Dst, data: bytes.Clone(e.Data),
+			cut:  e.Length - len(e.Data),
 			pads: e.Padding > 0, tail: e.Length == longTail && endsLong(e),
 		})
 		if !e.HasRanks || peerRank >= 0 {
@@ -153,7 +157,8 @@ func load(src capture.Source, cfg *Config) (list []recorded, from netip.AddrPort
 		return nil, from, err
 	}
 	if len(all) > maxDatagrams {
-		return nil, from, fmt.Errorf("the recording has more than %d datagrams: cut out a part of it, for example with zrlctl decode -w", maxDatagrams)
+		return nil, from, fmt.Errorf("the recording has more than %d datagrams: cut out a part of it, for example "+
+			"with zrlctl decode -w", maxDatagrams)
 	}
 	if peerRank < 0 {
 		return nil, from, fmt.Errorf("rank %d: %w", cfg.As, ErrNothing)
@@ -182,9 +187,11 @@ func between(all []recorded, from, peer netip.AddrPort) (list []recorded, err er
 		}
 		switch {
 		case d.cut > 0:
-			return nil, fmt.Errorf("packet %d was recorded without its last %d bytes: record with a longer snapshot length", d.packet, d.cut)
+			return nil, fmt.Errorf("packet %d was recorded without its last %d bytes: record with a longer "+
+				"snapshot length", d.packet, d.cut)
 		case d.ours && len(d.data) > longTail:
-			return nil, fmt.Errorf("packet %d is a datagram of %d bytes, and no deployed node sends more than %d: a recording of the extended profile cannot be played", d.packet, len(d.data), longTail)
+			return nil, fmt.Errorf("packet %d is a datagram of %d bytes, and no deployed node sends more than %d: a "+
+				"recording of the extended profile cannot be played", d.packet, len(d.data), longTail)
 		case d.ours && len(d.data) == longTail && !(pads && d.tail):
 			rest := d
 			d.data, rest.data = d.data[:protocol.MaxDatagram], d.data[protocol.MaxDatagram:]

@@ -77,7 +77,8 @@ func playFile(t *testing.T, name string, change func(*replay.Config)) (*replay.R
 		return nil, err
 	}
 	defer src.Close()
-	cfg := replay.Config{As: 0, Peer: -1, To: them, Bind: us, Timeout: 5 * time.Second, Linger: 20 * time.Millisecond, Full: true}
+	cfg := replay.Config{As: 0, Peer: -1, To: them, Bind: us, Timeout: 5 * time.Second, Linger: 20 * time.Millisecond,
+		Full: true}
 	if change != nil {
 		change(&cfg)
 	}
@@ -91,7 +92,8 @@ func record(t *testing.T, shape protocol.Shape, together int, words ...uint32) s
 	c := capturetest.New(capturetest.Raw)
 	at := time.Unix(1700000000, 0)
 	for _, n := range words {
-		out := capturetest.Message{Src: 0, Dst: 1, From: us, To: them, Words: n, Shape: protocol.CPUShape(), Together: together}
+		out := capturetest.Message{Src: 0, Dst: 1, From: us, To: them, Words: n, Shape: protocol.CPUShape(),
+			Together: together}
 		back := capturetest.Message{Src: 1, Dst: 0, From: them, To: us, Words: n, Shape: shape, Together: together}
 		c.Message(at, out).Message(at.Add(time.Millisecond), back)
 		at = at.Add(2 * time.Millisecond)
@@ -156,7 +158,8 @@ func TestLongTail(t *testing.T) {
 		t.Run("sent: "+name, func(t *testing.T) {
 			recording := capturetest.New(capturetest.Raw)
 			for i, n := range c.words {
-				recording.Message(time.Unix(1700000000, int64(i)*1e6), capturetest.Message{Dst: 1, From: us, To: them, Words: n, Shape: c.shape, Together: 2})
+				recording.Message(time.Unix(1700000000, int64(i)*1e6),
+					capturetest.Message{Dst: 1, From: us, To: them, Words: n, Shape: c.shape, Together: 2})
 			}
 			sizes := receiver(t)
 			r, err := playFile(t, write(t, recording), nil)
@@ -232,7 +235,8 @@ func TestReceiveBuffer(t *testing.T) {
 
 // TestNotPlayable: packets that no deployed node sends are not sent, and bytes that were not recorded are not made up.
 func TestNotPlayable(t *testing.T) {
-	packet := protocol.AppendExtended(nil, &protocol.ExtHeader{Dst: 1, Type: protocol.Data, Session: 1, Number: 1, Length: 4000}, make([]byte, 4000))
+	packet := protocol.AppendExtended(nil,
+		&protocol.ExtHeader{Dst: 1, Type: protocol.Data, Session: 1, Number: 1, Length: 4000}, make([]byte, 4000))
 	for want, file := range map[string]*capturetest.Capture{
 		"packet 1 is a datagram of 4080 bytes, and no deployed node sends more than 1424": capturetest.New(capturetest.Raw).UDP(time.Unix(1700000000, 0), us, them, packet),
 		"packet 3 was recorded without its last 1342 bytes": capturetest.New(capturetest.Raw).Message(time.Unix(1700000000, 0), capturetest.Message{
@@ -246,7 +250,8 @@ func TestNotPlayable(t *testing.T) {
 }
 
 func TestAsRecorded(t *testing.T) {
-	for name, packets := range map[string]int{"ref_ref_pingpong_1": 12, "ref_ref_pingpong_347": 15, "ref_ref_pingpong_1000": 18} {
+	for name, packets := range map[string]int{"ref_ref_pingpong_1": 12, "ref_ref_pingpong_347": 15,
+		"ref_ref_pingpong_1000": 18} {
 		peer := peer
 		t.Run(name, func(t *testing.T) {
 			peer(t, protocol.CPUShape())
@@ -266,23 +271,28 @@ func TestFirstDifference(t *testing.T) {
 	if err != nil || r.Difference == nil || r.Difference.Packet != 7 || r.Difference.Offset != 36 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if s := r.Difference.String(); !strings.Contains(s, "packet 7 is DATA 1→0 SEND_INT size=1 (36 bytes) in the recording, but DATA 1→0 SEND_INT size=1 (40 bytes) came") {
+	if s := r.Difference.String(); !strings.Contains(s, "packet 7 is DATA 1→0 SEND_INT size=1 (36 bytes) in the "+
+		"recording, but DATA 1→0 SEND_INT size=1 (40 bytes) came") {
 		t.Error(s)
 	}
 }
 
 func TestNoAnswer(t *testing.T) {
 	r, err := play(t, "ref_ref_pingpong_1", func(c *replay.Config) { c.Timeout = 10 * time.Millisecond })
-	if err != nil || r.Difference == nil || r.Difference.String() != "packet 2, CLEAR_TO_SEND 1→0 RECV_INT (32 bytes), did not come" {
+	if err != nil || r.Difference == nil ||
+		r.Difference.String() != "packet 2, CLEAR_TO_SEND 1→0 RECV_INT (32 bytes), did not come" {
 		t.Fatalf("%+v, %v", r, err)
 	}
 }
 
 func TestNothingToPlay(t *testing.T) {
-	if _, err := play(t, "ref_ref_pingpong_1", func(c *replay.Config) { c.As = 5 }); !errors.Is(err, replay.ErrNothing) {
+	if _, err := play(t, "ref_ref_pingpong_1", func(c *replay.Config) { c.As = 5 }); !errors.Is(err,
+		replay.ErrNothing) {
 		t.Fatal(err)
 	}
-	if _, err := play(t, "ref_ref_pingpong_1", func(c *replay.Config) { c.Bind = netip.MustParseAddrPort("192.0.2.1:1") }); err == nil || !strings.Contains(err.Error(), "--bind") {
+	if _, err := play(t, "ref_ref_pingpong_1",
+		func(c *replay.Config) { c.Bind = netip.MustParseAddrPort("192.0.2.1:1") }); err == nil ||
+		!strings.Contains(err.Error(), "--bind") {
 		t.Fatal(err)
 	}
 }

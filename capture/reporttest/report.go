@@ -77,11 +77,13 @@ func (g *generator) around(seconds float64) float64 {
 func (g *generator) message(src, dst int, lossy bool) {
 	start := max(g.free[src], g.free[dst]) + g.around(15e-6)
 	words := []uint32{1, 16, 346, 347, 1000, 65536}[g.rng.IntN(6)]
-	m := capture.Message{Src: src, Dst: dst, Words: words, Call: []string{"SEND_INT", "SEND_FLOAT"}[g.rng.IntN(4)/3], Start: start, Complete: true, Verdict: "ok"}
+	m := capture.Message{Src: src, Dst: dst, Words: words, Call: []string{"SEND_INT", "SEND_FLOAT"}[g.rng.IntN(4)/3],
+		Start: start, Complete: true, Verdict: "ok"}
 	datagrams := 1 + int(words*4/1416)
 	at := start
 	add := func(typ string, repeated bool, length float64) {
-		s := capture.Step{Packets: 1, Time: when(at), End: when(at + length), Type: typ, FromSender: typ == "SEND_REQUEST" || typ == "DATA", Retransmitted: repeated}
+		s := capture.Step{Packets: 1, Time: when(at), End: when(at + length), Type: typ,
+			FromSender: typ == "SEND_REQUEST" || typ == "DATA", Retransmitted: repeated}
 		if typ == "DATA" {
 			s.Packets, s.Bytes = datagrams, int64(words)*4
 		}
@@ -117,7 +119,8 @@ func (g *generator) message(src, dst int, lossy bool) {
 	at += g.around(25e-6)
 	add("ACK", false, 0)
 	clearToData, dataToAck, total := data-cleared, at-data, at-start
-	m.Phases = capture.Phases{RequestToClear: &requestToClear, ClearToData: &clearToData, DataToAck: &dataToAck, Total: &total}
+	m.Phases = capture.Phases{RequestToClear: &requestToClear, ClearToData: &clearToData, DataToAck: &dataToAck,
+		Total: &total}
 	g.free[src], g.free[dst] = at, at
 	g.messages = append(g.messages, m)
 }
@@ -143,7 +146,8 @@ func (g *generator) finish(name string) *capture.Report {
 		packets += int64(s.Packets)
 	}
 	r := &capture.Report{Source: "/var/tmp/" + name, Start: RecordedAt, Messages: g.messages, Findings: g.findings}
-	r.Summary = capture.Summary{Packets: packets, Units: packets, Bytes: packets * 600, FindingsByKind: map[capture.Kind]int{}}
+	r.Summary = capture.Summary{Packets: packets, Units: packets, Bytes: packets * 600,
+		FindingsByKind: map[capture.Kind]int{}}
 	pairs := map[[2]int][]*capture.Message{}
 	var all []*capture.Message
 	for i := range g.messages {
@@ -152,11 +156,14 @@ func (g *generator) finish(name string) *capture.Report {
 		pairs[[2]int{m.Src, m.Dst}] = append(pairs[[2]int{m.Src, m.Dst}], m)
 		if m.Retransmissions > 0 {
 			kind, last := capture.RetransmittedPacket, m.Steps[len(m.Steps)-2]
-			text := fmt.Sprintf("message %d from rank %d to rank %d: no answer in time; 1 packet was retransmitted", m.ID, m.Src, m.Dst)
+			text := fmt.Sprintf("message %d from rank %d to rank %d: no answer in time; 1 packet was retransmitted",
+				m.ID, m.Src, m.Dst)
 			if m.Verdict != "retransmitted" {
-				kind, text = capture.LostPacket, fmt.Sprintf("message %d from rank %d to rank %d: %s, or is not in the recording", m.ID, m.Src, m.Dst, m.Verdict)
+				kind, text = capture.LostPacket, fmt.Sprintf("message %d from rank %d to rank %d: %s, or is not in "+
+					"the recording", m.ID, m.Src, m.Dst, m.Verdict)
 			}
-			f := capture.Finding{Kind: kind, Text: text, Packets: []int64{m.Steps[0].Packet, last.Packet}, Messages: []int64{m.ID}, Time: last.Time.Sub(RecordedAt).Seconds()}
+			f := capture.Finding{Kind: kind, Text: text, Packets: []int64{m.Steps[0].Packet, last.Packet},
+				Messages: []int64{m.ID}, Time: last.Time.Sub(RecordedAt).Seconds()}
 			r.Findings = append(r.Findings, f)
 			r.Summary.FindingsByKind[kind]++
 		}
@@ -182,7 +189,8 @@ func sumUp(src, dst int, list []*capture.Message) capture.PairSummary {
 		if m.Complete {
 			p.Complete++
 		}
-		for i, t := range []*float64{m.Phases.RequestToClear, m.Phases.ClearToData, m.Phases.DataToAck, m.Phases.Total} {
+		for i, t := range []*float64{m.Phases.RequestToClear, m.Phases.ClearToData, m.Phases.DataToAck,
+			m.Phases.Total} {
 			if t != nil {
 				phases[i] = append(phases[i], *t)
 			}
@@ -191,7 +199,8 @@ func sumUp(src, dst int, list []*capture.Message) capture.PairSummary {
 	for i, q := range []*capture.Quantiles{&p.RequestToClear, &p.ClearToData, &p.DataToAck, &p.Total} {
 		if n := len(phases[i]); n > 0 {
 			slices.Sort(phases[i])
-			*q = capture.Quantiles{Count: uint64(n), P50: phases[i][n/2], P90: phases[i][n*9/10], P99: phases[i][n*99/100], Max: phases[i][n-1]}
+			*q = capture.Quantiles{Count: uint64(n), P50: phases[i][n/2], P90: phases[i][n*9/10],
+				P99: phases[i][n*99/100], Max: phases[i][n-1]}
 		}
 	}
 	return p
@@ -228,7 +237,8 @@ func Troubled() *capture.Report {
 		again := m.Steps[0]
 		m.Steps = m.Steps[:1]
 		for _, after := range []time.Duration{100, 1200, 3300} {
-			again.Time, again.End, again.Retransmitted = m.Steps[0].Time.Add(after*time.Millisecond), m.Steps[0].Time.Add(after*time.Millisecond), true
+			again.Time, again.End, again.Retransmitted = m.Steps[0].Time.Add(after*time.Millisecond),
+				m.Steps[0].Time.Add(after*time.Millisecond), true
 			m.Steps = append(m.Steps, again)
 		}
 		m.Phases, m.Complete, m.Verdict, m.Words, m.Retransmissions = capture.Phases{}, false, "deadlock", 0, 3
@@ -240,17 +250,27 @@ func Troubled() *capture.Report {
 	r.Findings = slices.DeleteFunc(r.Findings, func(f capture.Finding) bool { return f.Messages[0] >= a.ID })
 	for i := range r.Messages {
 		if m := &r.Messages[i]; len(m.Steps) == 5 && m.Steps[4].Retransmitted && m.Retransmissions == 0 {
-			r.Findings = append(r.Findings, capture.Finding{Kind: capture.DuplicatePacket, Text: "ACK 2→0 arrived twice within 50ms", Packets: []int64{m.Steps[4].Packet}, Messages: []int64{m.ID}, Time: m.Steps[4].Time.Sub(RecordedAt).Seconds()})
+			r.Findings = append(r.Findings,
+				capture.Finding{Kind: capture.DuplicatePacket, Text: "ACK 2→0 arrived twice within 50ms",
+					Packets: []int64{m.Steps[4].Packet}, Messages: []int64{m.ID},
+					Time: m.Steps[4].Time.Sub(RecordedAt).Seconds()})
 		} else if len(m.Steps) == 3 {
-			r.Findings = append(r.Findings, capture.Finding{Kind: capture.LostPacket, Text: fmt.Sprintf("message %d from rank 1 to rank 3: CLEAR_TO_SEND was lost, or is not in the recording", m.ID), Packets: []int64{m.Steps[1].Packet}, Messages: []int64{m.ID}, Time: m.Steps[1].Time.Sub(RecordedAt).Seconds()})
+			r.Findings = append(r.Findings,
+				capture.Finding{Kind: capture.LostPacket,
+					Text: fmt.Sprintf("message %d from rank 1 to rank 3: CLEAR_TO_SEND was lost, or is not in the "+
+						"recording", m.ID), Packets: []int64{m.Steps[1].Packet}, Messages: []int64{m.ID},
+					Time: m.Steps[1].Time.Sub(RecordedAt).Seconds()})
 		}
 	}
 	r.Summary.Seconds += 1.5
 	r.Findings = append(r.Findings,
-		capture.Finding{Kind: capture.Padding, Text: "rank 3 pads its payload to 8 bytes, as FPGAs do", Packets: []int64{a.Steps[0].Packet}, Time: a.Start},
+		capture.Finding{Kind: capture.Padding, Text: "rank 3 pads its payload to 8 bytes, as FPGAs do",
+			Packets: []int64{a.Steps[0].Packet}, Time: a.Start},
 		capture.Finding{
-			Kind: capture.Deadlock, Text: "rank 2 has waited 4.8s for CLEAR_TO_SEND from rank 3; rank 3 has waited 4.8s for CLEAR_TO_SEND from rank 2",
-			Packets: []int64{a.Steps[0].Packet, b.Steps[0].Packet}, Messages: []int64{a.ID, b.ID}, Time: r.Summary.Seconds,
+			Kind: capture.Deadlock, Text: "rank 2 has waited 4.8s for CLEAR_TO_SEND from rank 3; rank 3 has waited " +
+				"4.8s for CLEAR_TO_SEND from rank 2",
+			Packets: []int64{a.Steps[0].Packet, b.Steps[0].Packet}, Messages: []int64{a.ID, b.ID},
+			Time: r.Summary.Seconds,
 		})
 	slices.SortStableFunc(r.Findings, func(x, y capture.Finding) int { return cmp.Compare(x.Time, y.Time) })
 	r.Summary.FindingsByKind = map[capture.Kind]int{}

@@ -31,7 +31,8 @@ type Packet struct {
 var ErrFormat = errors.New("not a value change dump (VCD)")
 
 // declaration declares the signals of the packets. Their identifier codes are longer than the codes of simulators.
-const declaration = "$scope module zrlmpi $end\n$var string 1 zrlmpi_sent sent $end\n$var string 1 zrlmpi_received received $end\n$upscope $end\n"
+const declaration = "$scope module zrlmpi $end\n$var string 1 zrlmpi_sent sent $end\n$var string 1 zrlmpi_received " +
+	"received $end\n$upscope $end\n"
 
 // writer writes packets at their times.
 type writer struct {
@@ -46,7 +47,8 @@ func Write(out io.Writer, waves io.Reader, period uint64, packets []Packet) erro
 	w := &writer{bufio.NewWriter(out), period, slices.Clone(packets)}
 	slices.SortStableFunc(w.packets, func(a, b Packet) int { return cmp.Compare(a.Cycle, b.Cycle) })
 	if n := len(packets); n > 0 && w.packets[n-1].Cycle > math.MaxInt64/period { // times in GTKWave are signed
-		return fmt.Errorf("cycle %d with %d units of time for each: the time is too great for a value change dump", w.packets[n-1].Cycle, period)
+		return fmt.Errorf("cycle %d with %d units of time for each: the time is too great for a value change dump",
+			w.packets[n-1].Cycle, period)
 	}
 	if err := w.copy(bufio.NewReaderSize(waves, 1<<16)); err != nil {
 		return err

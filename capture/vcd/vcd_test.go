@@ -29,10 +29,13 @@ func written(t *testing.T, waves io.Reader, period uint64) string {
 }
 
 func TestWrite(t *testing.T) {
-	const waves = "$version\n#5 $end\n$timescale 1ps $end\n$scope module TOP $end\n$var wire 1 # clk $end\n$upscope $end\n$enddefinitions $end\n" +
+	const waves = "$version\n#5 $end\n$timescale 1ps $end\n$scope module TOP $end\n$var wire 1 # clk $end\n$upscope " +
+		"$end\n$enddefinitions $end\n" +
 		"#0\n0#\n#5\n1#\n#10\n0#\n#25\n1#\n#2"
-	const want = "$version\n#5 $end\n$timescale 1ps $end\n$scope module TOP $end\n$var wire 1 # clk $end\n$upscope $end\n" +
-		"$scope module zrlmpi $end\n$var string 1 zrlmpi_sent sent $end\n$var string 1 zrlmpi_received received $end\n$upscope $end\n$enddefinitions $end\n" +
+	const want = "$version\n#5 $end\n$timescale 1ps $end\n$scope module TOP $end\n$var wire 1 # clk " +
+		"$end\n$upscope $end\n" +
+		"$scope module zrlmpi $end\n$var string 1 zrlmpi_sent sent $end\n$var string 1 zrlmpi_received received " +
+		"$end\n$upscope $end\n$enddefinitions $end\n" +
 		"#0\n0#\n#5\n1#\n#10\ns3:DATA:0>1 zrlmpi_received\n#10\n0#\n" +
 		"#20\ns2:CLEAR_TO_SEND:1>0,4:DATA:1>0 zrlmpi_sent\ns1:SEND_REQUEST:0>1 zrlmpi_received\n#25\n1#\n#90\ns5:ACK:1>0 zrlmpi_sent\n"
 	if got := written(t, strings.NewReader(waves), 10); got != want {
@@ -63,9 +66,10 @@ func TestErrors(t *testing.T) {
 		"GHDL's own format": {strings.NewReader("GHDLwave\n\x01\n"), 1, ErrFormat, "begins with"},
 		"cut off":           {strings.NewReader("$timescale 1ps $end\n"), 1, ErrFormat, "has no $enddefinitions"},
 		"empty":             {strings.NewReader(""), 1, ErrFormat, "has no $enddefinitions"},
-		"a time":            {strings.NewReader("$enddefinitions $end\n#1\n#one\n"), 1, ErrFormat, `line 3: not a value change dump (VCD): "#one"`},
-		"unreadable":        {iotest.ErrReader(broken), 1, broken, "waves: "},
-		"a cycle":           {strings.NewReader("$enddefinitions $end\n"), math.MaxInt64/10 + 1, nil, "too great"},
+		"a time": {strings.NewReader("$enddefinitions $end\n#1\n#one\n"), 1, ErrFormat,
+			`line 3: not a value change dump (VCD): "#one"`},
+		"unreadable": {iotest.ErrReader(broken), 1, broken, "waves: "},
+		"a cycle":    {strings.NewReader("$enddefinitions $end\n"), math.MaxInt64/10 + 1, nil, "too great"},
 	} {
 		err := Write(io.Discard, tt.waves, 10, []Packet{{Cycle: tt.cycle}})
 		if err == nil || tt.want != nil && !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.phrase) {

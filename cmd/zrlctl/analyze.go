@@ -70,14 +70,16 @@ behind some packets, 2 it cannot be read, or has no packet of ZRLMPI.`,
 	f.input.flags(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.html, "html", "", "write an HTML report with sequence diagrams to this file")
-	fl.StringVar(&f.perfetto, "perfetto", "", "write the messages, and what calls there are, as a trace for ui.perfetto.dev to this file")
+	fl.StringVar(&f.perfetto, "perfetto", "",
+		"write the messages, and what calls there are, as a trace for ui.perfetto.dev to this file")
 	fl.IntVar(&f.limit, "limit", 100000, "maximum number of messages listed; the summary counts all")
 	fl.BoolVar(&f.messages, "messages", true, "print a row for each message")
 	fl.BoolVar(&f.progress, "progress", false, "print progress to standard error")
 	return cmd
 }
 
-func (a *app) analyze(ctx context.Context, f *analyzeFlags, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+func (a *app) analyze(ctx context.Context, f *analyzeFlags, args []string, stdin io.Reader, stdout,
+	stderr io.Writer) error {
 	if f.limit < 0 {
 		return usagef("--limit %d: must be at least 0", f.limit)
 	}
@@ -184,7 +186,8 @@ func (r *reporting) Next(u *pcapng.Unit) error {
 		if now := time.Now(); err != nil || now.Sub(r.last) >= time.Second {
 			r.last = now
 			s := r.Stats()
-			fmt.Fprintf(r.out, "%d packets, %s, %.0f s\n", s.Packets, words.Bytes(float64(s.Bytes)), now.Sub(r.start).Seconds())
+			fmt.Fprintf(r.out, "%d packets, %s, %.0f s\n", s.Packets, words.Bytes(float64(s.Bytes)),
+				now.Sub(r.start).Seconds())
 		}
 	}
 	return err
@@ -221,13 +224,15 @@ func printMessages(out io.Writer, r *capture.Report) {
 // printMessageHead prints the column heads. The columns have a fixed width, because measuring them would need all rows
 // in memory.
 func printMessageHead(out io.Writer) {
-	fmt.Fprintf(out, "%8s %13s %5s %4s %9s %13s %13s %13s %13s %8s  %s\n", "MESSAGE", "START (s)", "FROM", "TO", "WORDS",
+	fmt.Fprintf(out, "%8s %13s %5s %4s %9s %13s %13s %13s %13s %8s  %s\n", "MESSAGE", "START (s)", "FROM", "TO",
+		"WORDS",
 		"req-clr (µs)", "clr-dat (µs)", "dat-ack (µs)", "total (µs)", "RETRANS", "VERDICT")
 }
 
 func printMessage(out io.Writer, m *capture.Message) {
 	fmt.Fprintf(out, "%8d %13.6f %5d %4d %9d %13s %13s %13s %13s %8d  %s\n", m.ID, m.Start, m.Src, m.Dst, m.Words,
-		micros(m.Phases.RequestToClear), micros(m.Phases.ClearToData), micros(m.Phases.DataToAck), micros(m.Phases.Total),
+		micros(m.Phases.RequestToClear), micros(m.Phases.ClearToData), micros(m.Phases.DataToAck),
+		micros(m.Phases.Total),
 		m.Retransmissions, m.Verdict)
 }
 
@@ -241,7 +246,8 @@ func micros(s *float64) string {
 func printSummary(out io.Writer, r *capture.Report) {
 	s := &r.Summary
 	fmt.Fprintf(out, "%s: %s in %.3f s, %s, %d complete, %s\n",
-		r.Source, words.Plural(int(s.Packets), "packet"), s.Seconds, words.Plural(int(s.All.Messages), "message"), s.All.Complete,
+		r.Source, words.Plural(int(s.Packets), "packet"), s.Seconds, words.Plural(int(s.All.Messages), "message"),
+		s.All.Complete,
 		words.Plural(int(s.All.Retransmissions), "retransmission"))
 	if r.Comment != "" {
 		fmt.Fprintln(out, words.Clean(r.Comment, maxReason))
@@ -280,7 +286,8 @@ func printSummary(out io.Writer, r *capture.Report) {
 				}
 				return micros(&s)
 			}
-			fmt.Fprintf(w, "%s\t  %s\t%s\t%s\t%s\t%s\t\n", head, phase.name, cell(phase.q.P50), cell(phase.q.P90), cell(phase.q.P99), cell(phase.q.Max))
+			fmt.Fprintf(w, "%s\t  %s\t%s\t%s\t%s\t%s\t\n", head, phase.name, cell(phase.q.P50), cell(phase.q.P90),
+				cell(phase.q.P99), cell(phase.q.Max))
 		}
 	}
 	for i := range s.Pairs {

@@ -19,7 +19,8 @@ func printExtended(out io.Writer, pairs []capture.ExtendedPair) {
 	fmt.Fprintln(w, "FROM\tTO\tSESSIONS\tPACKETS\tACKS\tMESSAGES\tCOMPLETE\tOPEN\tBYTES\tRETRANSMISSIONS\tLOST\tDUPLICATES\tOUT OF ORDER\tCORRUPT\t")
 	for i := range pairs {
 		p := &pairs[i]
-		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", p.Src, p.Dst, p.Sessions, p.Packets, p.Acks,
+		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", p.Src, p.Dst, p.Sessions,
+			p.Packets, p.Acks,
 			p.Messages, p.Complete, p.Open, p.Bytes, p.Retransmissions, p.Lost, p.Duplicates, p.OutOfOrder, p.Corrupt)
 	}
 	_ = w.Flush()

@@ -98,7 +98,8 @@ func (e *examination) parts(ctx context.Context) []bundle.Part {
 		log, records,
 		part("doctor.txt", "what doctor finds", func() ([]byte, error) { return []byte(report.Text()), nil }),
 		part("doctor.json", "the same for programs", func() ([]byte, error) { return jsonBytes(report) }),
-		part("facts.json", "interfaces, routes and limits of this host", func() ([]byte, error) { return jsonBytes(e.facts) }),
+		part("facts.json", "interfaces, routes and limits of this host",
+			func() ([]byte, error) { return jsonBytes(e.facts) }),
 	}
 }
 
@@ -183,6 +184,7 @@ func listBundle(out io.Writer, name string, parts []bundle.Part) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "%s: it has addresses, names of processes and beginnings of messages; read it before you publish it\n", name)
+	_, err := fmt.Fprintf(out,
+		"%s: it has addresses, names of processes and beginnings of messages; read it before you publish it\n", name)
 	return err
 }

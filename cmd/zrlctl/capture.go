@@ -46,7 +46,8 @@ a network: zrlctl run, MPICH's mpiexec and srun start jobs.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVarP(&f.output, "output", "o", "", "write to this file; - is standard output")
-	fl.DurationVar(&f.last, "last", 0, "only packets of this time before now; with --follow, begin with them (default: all, and none with --follow)")
+	fl.DurationVar(&f.last, "last", 0,
+		"only packets of this time before now; with --follow, begin with them (default: all, and none with --follow)")
 	fl.StringVar(&f.job, "job", "", "write the packets of this job in place of a daemon's")
 	fl.BoolVar(&f.follow, "follow", false, "go on with packets as they come, until interrupted")
 	return cmd
@@ -86,7 +87,8 @@ func (a *app) capture(ctx context.Context, f *captureFlags, stdout io.Writer) er
 
 // copyPackets writes packets as they arrive, with findings as comments, until ctx is done or the daemon or job ends.
 func copyPackets(ctx context.Context, out io.Writer, p *packets) error {
-	return endOfRecording(ctx, capture.CopyAnnotated(out, recorder.File("packets as they came, from zrlmpid"), p.open, p.profile), true)
+	return endOfRecording(ctx,
+		capture.CopyAnnotated(out, recorder.File("packets as they came, from zrlmpid"), p.open, p.profile), true)
 }
 
 // captured describes a file of packets.
@@ -112,7 +114,8 @@ func (a *app) describeCapture(path string, profile protocol.Profile, stdout io.W
 	}
 	r := analysis.Report()
 	c := captured{File: path, Packets: r.Summary.Packets, Seconds: r.Summary.Seconds, Findings: len(r.Findings)}
-	text := fmt.Sprintf("%s: %s in %.3f s, %s", path, words.Plural(int(c.Packets), "packet"), c.Seconds, words.Plural(c.Findings, "finding"))
+	text := fmt.Sprintf("%s: %s in %.3f s, %s", path, words.Plural(int(c.Packets), "packet"), c.Seconds,
+		words.Plural(c.Findings, "finding"))
 	if c.Packets > 0 {
 		flag := ""
 		if profile == protocol.V09 {

@@ -16,7 +16,8 @@ func TestCaptureCommand(t *testing.T) {
 	socket := startDaemon(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "hang.pcapng")
-	if code, _, stderr := zrlctl(t, "", "send", "4", "--words", "1", "--timeout", "150ms", "--socket", socket); code != exitTimeout {
+	if code, _, stderr := zrlctl(t, "", "send", "4", "--words", "1", "--timeout", "150ms", "--socket",
+		socket); code != exitTimeout {
 		t.Fatal(code, stderr)
 	}
 	for _, tt := range []struct {
@@ -24,7 +25,8 @@ func TestCaptureCommand(t *testing.T) {
 		code                 int
 	}{
 		{args: "capture -o " + file, stdout: ", 1 finding; read it with: zrlctl analyze " + file},
-		{args: "analyze " + file, code: exitFailure, stdout: "for CLEAR_TO_SEND from rank 4: rank 4 has not posted the matching receive"},
+		{args: "analyze " + file, code: exitFailure,
+			stdout: "for CLEAR_TO_SEND from rank 4: rank 4 has not posted the matching receive"},
 		{args: "capture --json -o " + file, stdout: `"findings": 1`},
 		{args: "capture --last 1ns -o " + file, stdout: "0 packets"},
 		{args: "capture", code: exitUsage, stderr: "--output is missing"},

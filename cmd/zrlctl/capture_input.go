@@ -26,7 +26,8 @@ type captureInput struct {
 func (in *captureInput) flags(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVarP(&in.iface, "interface", "i", "", "capture from this interface until interrupted")
-	fl.StringVar(&in.profile, "profile", protocol.CloudFPGA.String(), "profile of the packets: cloudfpga or v0.9; extended is detected automatically")
+	fl.StringVar(&in.profile, "profile", protocol.CloudFPGA.String(),
+		"profile of the packets: cloudfpga or v0.9; extended is detected automatically")
 	fl.UintSliceVar(&in.ports, "port", nil, "ports that carry ZRLMPI (default 2718 to 2845)")
 	fl.BoolVar(&in.allPorts, "all-ports", false, "include all ports")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {

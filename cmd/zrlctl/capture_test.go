@@ -58,38 +58,53 @@ func TestPacketTools(t *testing.T) {
 		stdout string // regular expressions
 		stderr string
 	}{
-		{args: "decode " + captures + "ref_ref_pingpong_347.pcap", stdout: `(?m)^ +4 +0\.000088 127\.0\.0\.1 > 127\.0\.0\.2 udp 4: payload 0→1, message 1, bytes 1384–1387 of 1388 \(packet 3\), complete$`},
-		{args: "decode -t none --type ACK --rank 1 --message 2 " + captures + "ref_ref_pingpong_1.pcap", stdout: `^ +8 127\.0\.0\.1 > 127\.0\.0\.2 udp 32: ACK 0→1 RECV_INT, message 2\n$`},
-		{args: "decode -t delta --pair 1,2 " + captures + "ref_ring3_347.pcap", stdout: `^ +6 +0\.000000 .*SEND_REQUEST 1→2`},
+		{args: "decode " + captures + "ref_ref_pingpong_347.pcap",
+			stdout: `(?m)^ +4 +0\.000088 127\.0\.0\.1 > 127\.0\.0\.2 udp 4: payload 0→1, message 1, bytes 1384–1387 of 1388 \(packet 3\), complete$`},
+		{args: "decode -t none --type ACK --rank 1 --message 2 " + captures + "ref_ref_pingpong_1.pcap",
+			stdout: `^ +8 127\.0\.0\.1 > 127\.0\.0\.2 udp 32: ACK 0→1 RECV_INT, message 2\n$`},
+		{args: "decode -t delta --pair 1,2 " + captures + "ref_ring3_347.pcap",
+			stdout: `^ +6 +0\.000000 .*SEND_REQUEST 1→2`},
 		{args: "decode -t epoch " + captures + "ref_ref_pingpong_1.pcap", stdout: `^ +1 \d{10}\.\d{6} `},
-		{args: "decode -t abs " + captures + "ref_ref_pingpong_1.pcap", stdout: `^ +1 \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} `},
-		{args: "decode -x --message 1 --type data " + captures + "ref_ref_pingpong_1.pcap", stdout: `00000000  96 96 96 96 01 00 00 00`},
-		{args: "decode --json " + captures + "ref_ref_pingpong_1.pcap", stdout: `^\{"packet":1,"time":"[^"]+","proto":"udp","src_address":"127.0.0.1:2718","dst_address":"127.0.0.2:2718","length":32,"kind":"packet","type":"SEND_REQUEST","call":"SEND_INT","src":0,"dst":1,"size":0,"tag":0,"message":1\}`},
+		{args: "decode -t abs " + captures + "ref_ref_pingpong_1.pcap",
+			stdout: `^ +1 \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} `},
+		{args: "decode -x --message 1 --type data " + captures + "ref_ref_pingpong_1.pcap",
+			stdout: `00000000  96 96 96 96 01 00 00 00`},
+		{args: "decode --json " + captures + "ref_ref_pingpong_1.pcap",
+			stdout: `^\{"packet":1,"time":"[^"]+","proto":"udp","src_address":"127.0.0.1:2718","dst_address":"127.0.0.2:2718","length":32,"kind":"packet","type":"SEND_REQUEST","call":"SEND_INT","src":0,"dst":1,"size":0,"tag":0,"message":1\}`},
 		{args: "decode -o " + written + " --rank 1 " + captures + "ref_ring3_347.pcap"},
 		{args: "analyze " + written, stdout: `4 messages, 4 complete`},
 		{args: "decode -", stdin: string(whole), stdout: `SEND_REQUEST 0→1`},
-		{args: "decode --type FOO " + captures + "ref_ref_pingpong_1.pcap", code: exitUsage, stderr: `must be one of PAYLOAD, BAD, SEND_REQUEST`},
+		{args: "decode --type FOO " + captures + "ref_ref_pingpong_1.pcap", code: exitUsage,
+			stderr: `must be one of PAYLOAD, BAD, SEND_REQUEST`},
 		{args: "decode --pair 1 " + captures + "ref_ref_pingpong_1.pcap", code: exitUsage, stderr: `give two ranks`},
-		{args: "decode -t noon " + captures + "ref_ref_pingpong_1.pcap", code: exitUsage, stderr: `must be rel, delta, abs, epoch or none`},
+		{args: "decode -t noon " + captures + "ref_ref_pingpong_1.pcap", code: exitUsage,
+			stderr: `must be rel, delta, abs, epoch or none`},
 		{args: "decode", code: exitUsage, stderr: `give a capture file or several`},
 		{args: "decode /no/such/file", code: exitUsage, stderr: `/no/such/file`},
 		{args: "decode main.go", code: exitUsage, stderr: `not a pcap or pcapng file`},
-		{args: "decode --port 70000 " + captures + "ref_ref_pingpong_1.pcap", code: exitUsage, stderr: `must be at most 65535`},
-		{args: "decode --port 9 " + captures + "ref_mpe_echo_1.pcap", code: exitUsage, stderr: `(?s)^ignored packets: other_port 24\n.*all 24 packets were ignored \(other_port 24\): give the ports of the ranks with --port, or --all-ports`},
-		{args: "decode --json --port 9 " + captures + "ref_mpe_echo_1.pcap", code: exitUsage, stderr: `^\{"skipped":\{"other_port":24\}\}\n`},
+		{args: "decode --port 70000 " + captures + "ref_ref_pingpong_1.pcap", code: exitUsage,
+			stderr: `must be at most 65535`},
+		{args: "decode --port 9 " + captures + "ref_mpe_echo_1.pcap", code: exitUsage,
+			stderr: `(?s)^ignored packets: other_port 24\n.*all 24 packets were ignored \(other_port 24\): give the ports of the ranks with --port, or --all-ports`},
+		{args: "decode --json --port 9 " + captures + "ref_mpe_echo_1.pcap", code: exitUsage,
+			stderr: `^\{"skipped":\{"other_port":24\}\}\n`},
 		{args: "decode " + noPackets, code: exitUsage, stderr: `no packets: check the interface and the filter`},
 		{args: "decode --type BAD " + captures + "ref_mpe_echo_1.pcap"},
-		{args: "decode -o " + written + ".none --port 9 " + captures + "ref_mpe_echo_1.pcap", code: exitUsage, stderr: `all 24 packets were ignored`},
+		{args: "decode -o " + written + ".none --port 9 " + captures + "ref_mpe_echo_1.pcap", code: exitUsage,
+			stderr: `all 24 packets were ignored`},
 		{args: "decode -i no_such_interface0", code: exitUsage, stderr: `no_such_interface0`},
 
-		{args: "analyze " + captures + "ref_mpe_echo_1000.pcap", stdout: `(?s)^ +MESSAGE +START.*6 messages, 6 complete, 0 retransmissions.*no problems found\n$`},
+		{args: "analyze " + captures + "ref_mpe_echo_1000.pcap",
+			stdout: `(?s)^ +MESSAGE +START.*6 messages, 6 complete, 0 retransmissions.*no problems found\n$`},
 		{args: "analyze " + captures + "ref_ref_late_start.pcap", code: exitFailure,
 			stdout: `(?s)FINDINGS.*retransmitted_packet.*packets 1, 2, 3\n.*decode \S+late_start.pcap --packet 1,2,3\nIn Wireshark: frame.number in \{1,2,3\}\n$`},
 		{args: "decode --packet 2,5 -t none " + captures + "ref_ref_late_start.pcap", stdout: `^ +2 .*\n +5 .*\n$`},
 		{args: "analyze --messages=false " + captures + "ref_mpe_echo_1.pcap", stdout: `^` + captures},
 		{args: "analyze --limit 2 " + captures + "ref_mpe_echo_1.pcap", stdout: `… and 4 more messages`},
-		{args: "analyze --progress " + captures + "ref_mpe_echo_1.pcap", stdout: `no problems found`, stderr: `24 packets, [\d.]+ k?B`},
-		{args: "analyze " + cut, code: exitFailure, stdout: `(?s)cut off .*after 34 packets.*the recording ends here: rank \d waits for `},
+		{args: "analyze --progress " + captures + "ref_mpe_echo_1.pcap", stdout: `no problems found`,
+			stderr: `24 packets, [\d.]+ k?B`},
+		{args: "analyze " + cut, code: exitFailure,
+			stdout: `(?s)cut off .*after 34 packets.*the recording ends here: rank \d waits for `},
 		{args: "analyze " + corrupt, code: exitFailure,
 			stdout: fmt.Sprintf(`(?s)4 messages, 3 complete.*corrupt at byte %d, after 19 packets: a packet claims .*the recording ends here: rank \d waits for `, at)},
 		{args: "analyze --json " + corrupt, code: exitFailure,
@@ -107,17 +122,25 @@ func TestPacketTools(t *testing.T) {
 		{args: "analyze --profile v1 " + cut, code: exitUsage, stderr: `unknown profile`},
 		{args: "analyze --html " + page + " " + captures + "ref_mpe_echo_1.pcap", stdout: `no problems found`},
 
-		{args: "analyze --port 9 " + captures + "ref_mpe_echo_1.pcap", code: exitUsage, stdout: `ignored packets: other_port 24\n$`, stderr: `all 24 packets were ignored \(other_port 24\): give the ports of the ranks with --port, or --all-ports`},
+		{args: "analyze --port 9 " + captures + "ref_mpe_echo_1.pcap", code: exitUsage,
+			stdout: `ignored packets: other_port 24\n$`,
+			stderr: `all 24 packets were ignored \(other_port 24\): give the ports of the ranks with --port, or --all-ports`},
 		{args: "analyze " + noPackets, code: exitUsage, stderr: `no packets: check the interface and the filter`},
 
-		{args: "replay x.pcap --to 127.0.0.2", code: exitUsage, stderr: `replay: --as is missing\nusage: zrlctl replay`},
+		{args: "replay x.pcap --to 127.0.0.2", code: exitUsage,
+			stderr: `replay: --as is missing\nusage: zrlctl replay`},
 		{args: "replay " + captures + "ref_mpe_echo_1.pcap --as 0 --to nowhere", code: exitUsage, stderr: `--to`},
-		{args: "replay " + captures + "ref_mpe_echo_1.pcap --as 0 --to 127.0.0.2 --speed warp", code: exitUsage, stderr: `recorded or full`},
-		{args: "replay " + captures + "ref_mpe_echo_1.pcap --as 0 --to 127.0.82.2:2999 --bind 127.0.82.1:0 --timeout 10ms --speed full", code: exitFailure, stdout: `1 packet sent, 0 received: packet 2, CLEAR_TO_SEND 1→0 RECV_INT \(32 bytes\), did not come`},
-		{args: "replay " + captures + "ref_mpe_echo_1.pcap --as 7 --to 127.0.0.2", code: exitFailure, stderr: `no UDP packets between these ranks`},
+		{args: "replay " + captures + "ref_mpe_echo_1.pcap --as 0 --to 127.0.0.2 --speed warp", code: exitUsage,
+			stderr: `recorded or full`},
+		{args: "replay " + captures + "ref_mpe_echo_1.pcap --as 0 --to 127.0.82.2:2999 --bind 127.0.82.1:0 --timeout " +
+			"10ms --speed full", code: exitFailure,
+			stdout: `1 packet sent, 0 received: packet 2, CLEAR_TO_SEND 1→0 RECV_INT \(32 bytes\), did not come`},
+		{args: "replay " + captures + "ref_mpe_echo_1.pcap --as 7 --to 127.0.0.2", code: exitFailure,
+			stderr: `no UDP packets between these ranks`},
 	} {
 		code, stdout, stderr := zrlctl(t, tt.stdin, strings.Fields(tt.args)...)
-		if code != tt.code || !regexp.MustCompile(tt.stdout).MatchString(stdout) || !regexp.MustCompile(tt.stderr).MatchString(stderr) {
+		if code != tt.code || !regexp.MustCompile(tt.stdout).MatchString(stdout) ||
+			!regexp.MustCompile(tt.stderr).MatchString(stderr) {
 			t.Errorf("zrlctl %s: exit code %d\n%s%s", tt.args, code, stdout, stderr)
 		}
 	}
@@ -132,7 +155,8 @@ func TestAnalyzeJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitFailure {
 		t.Fatal(code, err)
 	}
-	if len(r.Messages) != 1 || r.Messages[0].Words != 100 || r.Messages[0].Retransmissions != 3 || r.Messages[0].Complete || r.Messages[0].Phases.DataToAck != nil {
+	if len(r.Messages) != 1 || r.Messages[0].Words != 100 || r.Messages[0].Retransmissions != 3 ||
+		r.Messages[0].Complete || r.Messages[0].Phases.DataToAck != nil {
 		t.Errorf("%+v", r.Messages)
 	}
 	if len(r.Findings) != 1 || r.Findings[0].Kind != capture.RetransmissionsExhausted {

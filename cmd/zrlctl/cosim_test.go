@@ -17,7 +17,8 @@ func TestCosimNew(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "role")
 	out, stderr, code := newProject("--language", "verilog", dir)
-	if code != exitOK || stderr != "" || !strings.Contains(out, filepath.Join(dir, "role.v")+"\n") || !strings.HasSuffix(out, "next: make -C "+dir+"\n") {
+	if code != exitOK || stderr != "" || !strings.Contains(out, filepath.Join(dir, "role.v")+"\n") ||
+		!strings.HasSuffix(out, "next: make -C "+dir+"\n") {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, out)
 	}
 	out, stderr, code = newProject("--language", "hls", "--json", dir+"2")

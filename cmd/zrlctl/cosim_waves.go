@@ -47,8 +47,10 @@ once, the packets are those of its last start.`,
 	fl.StringVarP(&f.output, "output", "o", "", "write to this file")
 	fl.StringVar(&f.waves, "waves", "", "the role's waves, a VCD")
 	fl.Uint64Var(&f.period, "period", 10, "units of time of a cycle in the waves: 10 of Verilator, 6400000 of GHDL")
-	fl.IntVar(&f.rank, "rank", -1, "rank of the role; needed if the capture has packets of several (default: the only one)")
-	fl.StringVar(&f.input.profile, "profile", "cloudfpga", "profile of the packets: cloudfpga or v0.9; extended is detected automatically")
+	fl.IntVar(&f.rank, "rank", -1,
+		"rank of the role; needed if the capture has packets of several (default: the only one)")
+	fl.StringVar(&f.input.profile, "profile", "cloudfpga",
+		"profile of the packets: cloudfpga or v0.9; extended is detected automatically")
 	return cmd
 }
 
@@ -85,11 +87,13 @@ func (a *app) cosimWaves(ctx context.Context, f *wavesFlags, args []string, stdi
 	}
 	defer waves.Close()
 	list := packets.of(simulation)
-	if err := writeFile(f.output, func(out io.Writer) error { return vcd.Write(out, waves, f.period, list) }); err != nil {
+	if err := writeFile(f.output,
+		func(out io.Writer) error { return vcd.Write(out, waves, f.period, list) }); err != nil {
 		return err
 	}
 	r := rolePackets{f.output, simulation.Rank, simulation.Simulation, len(list)}
-	return a.print(stdout, r, "%s: %s of rank %d, simulation %d; look at it with: gtkwave %s\n", r.File, words.Plural(r.Packets, "packet"), r.Rank, r.Simulation, r.File)
+	return a.print(stdout, r, "%s: %s of rank %d, simulation %d; look at it with: gtkwave %s\n", r.File,
+		words.Plural(r.Packets, "packet"), r.Rank, r.Simulation, r.File)
 }
 
 // sameFile reports whether two names are the same existing file.
@@ -188,7 +192,8 @@ func (c *cyclePackets) last(rank int) (pcapng.Cycle, error) {
 	if last, ok := found[rank]; ok {
 		return last, nil
 	}
-	return pcapng.Cycle{}, fmt.Errorf("no packet has a cycle of a role in simulation%s: take a capture of the process that runs the role with zrlctl capture", ofRank(rank))
+	return pcapng.Cycle{}, fmt.Errorf("no packet has a cycle of a role in simulation%s: take a capture of the "+
+		"process that runs the role with zrlctl capture", ofRank(rank))
 }
 
 func ofRank(rank int) string {

@@ -33,7 +33,8 @@ func roleCapture(t *testing.T) string {
 		{1, 0, protocol.ClearToSend, protocol.RecvInt, []pcapng.Cycle{{Rank: 1, Simulation: 2, Cycle: 18}}},
 		{0, 1, protocol.Data, protocol.SendInt, []pcapng.Cycle{{Rank: 1, Simulation: 2, Cycle: 30}}},
 		{1, 0, protocol.Ack, protocol.RecvInt, []pcapng.Cycle{{Rank: 1, Simulation: 2, Cycle: 30}}},
-		{2, 1, protocol.SendRequest, protocol.SendInt, []pcapng.Cycle{{Rank: 2, Simulation: 1, Cycle: 5}, {Rank: 1, Simulation: 2, Cycle: 31}}},
+		{2, 1, protocol.SendRequest, protocol.SendInt,
+			[]pcapng.Cycle{{Rank: 2, Simulation: 1, Cycle: 5}, {Rank: 1, Simulation: 2, Cycle: 31}}},
 		{0, 2, protocol.SendRequest, protocol.SendInt, nil},
 	} {
 		h := protocol.Header{Src: p.src, Dst: p.dst, Type: p.kind, Call: p.call}
@@ -99,7 +100,8 @@ s6:SEND_REQUEST:2>1 zrlmpi_received
 	if got, err := os.ReadFile(both); err != nil || string(got) != want {
 		t.Errorf("%v, got\n%s\nwant\n%s", err, got, want)
 	}
-	if code != exitOK || stderr != "" || out != both+": 5 packets of rank 1, simulation 2; look at it with: gtkwave "+both+"\n" {
+	if code != exitOK || stderr != "" ||
+		out != both+": 5 packets of rank 1, simulation 2; look at it with: gtkwave "+both+"\n" {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, out)
 	}
 	out, stderr, code = runWaves(path, "--rank", "2", "--waves", waves, "-o", both, "--period", "7", "--json")
@@ -107,7 +109,8 @@ s6:SEND_REQUEST:2>1 zrlmpi_received
 	if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitOK || got != (rolePackets{both, 2, 1, 1}) {
 		t.Errorf("exit code %d, %v, %s\n%s", code, err, stderr, out)
 	}
-	if text, err := os.ReadFile(both); err != nil || !strings.Contains(string(text), "\n#35\ns6:SEND_REQUEST:2>1 zrlmpi_sent\n#305\n") {
+	if text, err := os.ReadFile(both); err != nil ||
+		!strings.Contains(string(text), "\n#35\ns6:SEND_REQUEST:2>1 zrlmpi_sent\n#305\n") {
 		t.Errorf("%v\n%s", err, text)
 	}
 	withWaves := path + " --waves " + waves
@@ -115,10 +118,12 @@ s6:SEND_REQUEST:2>1 zrlmpi_received
 		code int
 		want string
 	}{
-		path:                                                     {exitUsage, "--output is missing"},
-		path + " -o " + both:                                     {exitUsage, "--waves is missing"},
-		withWaves + " -o " + both:                                {exitUsage, "--rank is missing: the capture has packets of the roles of ranks [1 2]"},
-		withWaves + " -o " + both + " --rank 3":                  {exitFailure, "no packet has a cycle of a role in simulation of rank 3: take a capture"},
+		path:                 {exitUsage, "--output is missing"},
+		path + " -o " + both: {exitUsage, "--waves is missing"},
+		withWaves + " -o " + both: {exitUsage,
+			"--rank is missing: the capture has packets of the roles of ranks [1 2]"},
+		withWaves + " -o " + both +
+			" --rank 3": {exitFailure, "no packet has a cycle of a role in simulation of rank 3: take a capture"},
 		withWaves + " -o x --period 0":                           {exitUsage, "--period 0: must be at least 1"},
 		withWaves + " -o x --profile v1":                         {exitUsage, "v1"},
 		withWaves + " -o " + waves:                               {exitUsage, "is the file of --waves"},

@@ -58,20 +58,24 @@ Exit codes: 2 the recording cannot be read, or has no packet of ZRLMPI; otherwis
 	}
 	f.input.flags(cmd)
 	fl := cmd.Flags()
-	fl.StringVarP(&f.time, "time", "t", "rel", "time stamps: rel (since the first packet), delta (since the previous packet), abs (date and time), epoch (seconds since 1970) or none")
+	fl.StringVarP(&f.time, "time", "t", "rel", "time stamps: rel (since the first packet), delta (since the previous "+
+		"packet), abs (date and time), epoch (seconds since 1970) or none")
 	fl.UintSliceVar(&f.ranks, "rank", nil, "only packets from or to these ranks")
-	fl.StringSliceVar(&f.types, "type", nil, "only packets of these types; PAYLOAD (continuation datagrams) and BAD (invalid) are types")
+	fl.StringSliceVar(&f.types, "type", nil,
+		"only packets of these types; PAYLOAD (continuation datagrams) and BAD (invalid) are types")
 	fl.StringVar(&f.pair, "pair", "", "only packets between these two ranks, as in 0,1")
 	fl.Int64SliceVar(&f.messages, "message", nil, "only packets of these messages")
 	fl.Int64SliceVar(&f.packets, "packet", nil,
 		"only packets of these numbers, such as those of a finding of zrlctl analyze")
 	fl.BoolVarP(&f.hex, "hex", "x", false, "also print the bytes")
-	fl.StringVarP(&f.write, "output", "o", "", "write matching packets to this pcapng file, as plain IP packets, instead of printing them")
+	fl.StringVarP(&f.write, "output", "o", "",
+		"write matching packets to this pcapng file, as plain IP packets, instead of printing them")
 	return cmd
 }
 
 // decode prints or writes matching packets.
-func (a *app) decode(ctx context.Context, f *decodeFlags, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+func (a *app) decode(ctx context.Context, f *decodeFlags, args []string, stdin io.Reader, stdout,
+	stderr io.Writer) error {
 	match, err := f.filter()
 	if err != nil {
 		return err
@@ -122,7 +126,8 @@ func printIgnored(out io.Writer, s *capture.Stats, notFollowed int64, asJSON boo
 		_, err = fmt.Fprintf(out, "ignored packets: %s\n", strings.Join(reasons, ", "))
 	}
 	if notFollowed > 0 && err == nil {
-		_, err = fmt.Fprintf(out, "ignored: %s (too many pairs of addresses)\n", words.Plural(int(notFollowed), "packet"))
+		_, err = fmt.Fprintf(out, "ignored: %s (too many pairs of addresses)\n",
+			words.Plural(int(notFollowed), "packet"))
 	}
 	return err
 }
@@ -228,7 +233,8 @@ func (f *decodeFlags) filter() (func(*capture.Event) bool, error) {
 	return func(e *capture.Event) bool {
 		h := e.Header
 		switch {
-		case len(f.ranks) > 0 && (!e.HasRanks || !slices.Contains(f.ranks, uint(h.Src)) && !slices.Contains(f.ranks, uint(h.Dst))),
+		case len(f.ranks) > 0 &&
+			(!e.HasRanks || !slices.Contains(f.ranks, uint(h.Src)) && !slices.Contains(f.ranks, uint(h.Dst))),
 			f.pair != "" && (!e.HasRanks || !(h.Src == a && h.Dst == b || h.Src == b && h.Dst == a)),
 			len(f.messages) > 0 && !slices.Contains(f.messages, e.Message),
 			len(f.packets) > 0 && !slices.Contains(f.packets, e.Packet),

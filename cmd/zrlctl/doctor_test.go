@@ -36,7 +36,8 @@ func TestDoctor(t *testing.T) {
 	}
 
 	file := filepath.Join(t.TempDir(), "double.yaml")
-	text := "control: {socket: \"\"}\nranks:\n  - {rank: 0, address: \"127.0.0.1:4000\", run: host}\n  - {rank: 1, address: \"127.0.0.1:4000\", peer: software}\n"
+	text := "control: {socket: \"\"}\nranks:\n  - {rank: 0, address: \"127.0.0.1:4000\", run: host}\n  - {rank: 1, " +
+		"address: \"127.0.0.1:4000\", peer: software}\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,8 @@ func TestDoctor(t *testing.T) {
 	}{
 		{"doctor --config " + file, exitFailure, "127.0.0.1:4000 is already the address of rank 0", ""},
 		{"doctor --config " + file + ".none", exitUsage, "", "no such file"},
-		{"doctor --socket " + file + ".sock", exitUnreachable, "", "without a daemon, give its configuration with --config"},
+		{"doctor --socket " + file + ".sock", exitUnreachable, "",
+			"without a daemon, give its configuration with --config"},
 	} {
 		code, stdout, stderr := zrlctl(t, "", strings.Fields(tt.args)...)
 		if code != tt.code || !strings.Contains(stdout, tt.stdout) || !strings.Contains(stderr, tt.stderr) {
@@ -65,7 +67,9 @@ func TestBundle(t *testing.T) {
 	if code != exitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	for _, want := range []string{"versions.txt", "status of the daemon", "configuration with all defaults: the configuration cannot be read", "HTTP is disabled", "facts.json", "packets.pcapng", "last packets of the daemon's ranks\n",
+	for _, want := range []string{"versions.txt", "status of the daemon",
+		"configuration with all defaults: the configuration cannot be read", "HTTP is disabled", "facts.json",
+		"packets.pcapng", "last packets of the daemon's ranks\n",
 		"end of the daemon's log", "list of the records of failures", file} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("the output does not have %q:\n%s", want, stdout)
@@ -125,10 +129,12 @@ func TestBundleWithoutDaemon(t *testing.T) {
 	}
 	t.Chdir(dir)
 	code, stdout, stderr := zrlctl(t, "", "bundle", "--config", "z.yaml", "-o", "bundle.tar.gz")
-	if code != exitOK || strings.Contains(stdout, "the configuration cannot be read") || !strings.Contains(stdout, "log of zrlmpid.service") {
+	if code != exitOK || strings.Contains(stdout, "the configuration cannot be read") ||
+		!strings.Contains(stdout, "log of zrlmpid.service") {
 		t.Fatalf("exit code %d: %s%s", code, stdout, stderr)
 	}
-	if got := bundled(t, "bundle.tar.gz", "records.txt"); !strings.Contains(got, "12 one.pcapng\n"+records+": 1 files, 12 bytes") {
+	if got := bundled(t, "bundle.tar.gz", "records.txt"); !strings.Contains(got,
+		"12 one.pcapng\n"+records+": 1 files, 12 bytes") {
 		t.Errorf("%q", got)
 	}
 }

@@ -21,7 +21,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-var floodMessages = flag.Int("flood", 0, "messages of TestFlood that wait for receives; 0: 100,000, or 20,000 if each takes a round trip over sockets")
+var floodMessages = flag.Int("flood", 0,
+	"messages of TestFlood that wait for receives; 0: 100,000, or 20,000 if each takes a round trip over sockets")
 
 const (
 	floodTag = 7
@@ -89,7 +90,8 @@ func flood(ctx context.Context, world *mpi.Comm) error {
 }
 
 // startFlood starts n sends, or as many as possible until one is rejected for the expected reason.
-func startFlood(world *mpi.Comm, mode string, n, words int, values []int32, requests []mpi.Request) ([]mpi.Request, error) {
+func startFlood(world *mpi.Comm, mode string, n, words int, values []int32, requests []mpi.Request) ([]mpi.Request,
+	error) {
 	start := mpi.Isend[int32]
 	if mode == "ssend" {
 		start = mpi.Issend[int32]
@@ -176,15 +178,18 @@ func TestFlood(t *testing.T) {
 				if transport != "shm" {
 					file := filepath.Join(t.TempDir(), "flood.yaml")
 					network := loopback.Network(t)
-					text := fmt.Sprintf("limits: {unexpected: %d}\ndefaults: {profile: extended, transport: %s}\nranks:\n"+
-						"  - {rank: 0, address: %s1, run: host}\n  - {rank: 1, address: %[3]s2, run: host}\n", limit, transport, network)
+					text := fmt.Sprintf("limits: {unexpected: %d}\ndefaults: {profile: extended, transport: "+
+						"%s}\nranks:\n"+
+						"  - {rank: 0, address: %s1, run: host}\n  - {rank: 1, address: %[3]s2, run: host}\n", limit,
+						transport, network)
 					if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 						t.Fatal(err)
 					}
 					args = []string{"run", "--config", file}
 				}
 				args = append(args, self, "flood", mode.name, fmt.Sprint(mode.messages), fmt.Sprint(mode.words))
-				ctx, cancel := context.WithTimeout(t.Context(), 9*testTimeout+time.Duration(mode.messages)*time.Millisecond)
+				ctx, cancel := context.WithTimeout(t.Context(),
+					9*testTimeout+time.Duration(mode.messages)*time.Millisecond)
 				defer cancel()
 				var stdout, stderr bytes.Buffer
 				if code := run(ctx, args, strings.NewReader(""), &stdout, &stderr); code != 0 {
@@ -198,7 +203,8 @@ func TestFlood(t *testing.T) {
 				}
 				for line := range strings.Lines(stdout.String()) {
 					var rank, bytes int
-					if n, _ := fmt.Sscanf(line, "rank %d: %d B", &rank, &bytes); n == 2 && mode.messages >= 100_000 && bytes > most {
+					if n, _ := fmt.Sscanf(line, "rank %d: %d B", &rank, &bytes); n == 2 && mode.messages >= 100_000 &&
+						bytes > most {
 						t.Errorf("a message takes %d bytes at rank %d, and not %d at most", bytes, rank, most)
 					}
 				}

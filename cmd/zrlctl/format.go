@@ -22,7 +22,10 @@ func formatter(name string) (func(io.Writer, []byte) error, error) {
 	case "hex":
 		return writeHex, nil
 	case "int":
-		return perWord(func(line []byte, word uint32) []byte { return strconv.AppendInt(line, int64(int32(word)), 10) }), nil
+		return perWord(func(line []byte,
+			word uint32) []byte {
+			return strconv.AppendInt(line, int64(int32(word)), 10)
+		}), nil
 	case "float":
 		return perWord(func(line []byte, word uint32) []byte {
 			return strconv.AppendFloat(line, float64(math.Float32frombits(word)), 'g', -1, 32)

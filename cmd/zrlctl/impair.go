@@ -55,12 +55,16 @@ a rule with a fault that its transport cannot have is an error.`,
 		RunE: operation(func(cmd *cobra.Command, args []string) error { return a.impair(cmd, &f, args[0]) }),
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.pool, "via", "", "`addresses` of the relay in rank order, as in 10.0.1.1-10.0.1.4 (default "+relay.DefaultPool+" if all ranks are on loopback addresses)")
+	fl.StringVar(&f.pool, "via", "",
+		"`addresses` of the relay in rank order, as in 10.0.1.1-10.0.1.4 (default "+relay.DefaultPool+
+			" if all ranks are on loopback addresses)")
 	fl.StringVar(&f.transport, "transport", "", "udp or tcp (default: defaults.transport of the configuration, or udp)")
 	fl.StringVar(&f.script, "script", "", "`file` of rules")
-	fl.StringArrayVar(&f.rules, "rule", nil, "another `rule`, as in \"from 2 to 0 packet ACK nth 3 loss 100%\"; may be given several times")
+	fl.StringArrayVar(&f.rules, "rule", nil,
+		"another `rule`, as in \"from 2 to 0 packet ACK nth 3 loss 100%\"; may be given several times")
 	fl.IntVar(&f.seed, "seed", 0, "seed (default: that of the script, or 0)")
-	fl.IntSliceVar(&f.printConfig, "print-config", nil, "print the configuration for a zrlmpid that runs these `ranks`, and exit")
+	fl.IntSliceVar(&f.printConfig, "print-config", nil,
+		"print the configuration for a zrlmpid that runs these `ranks`, and exit")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print a report every second")
 	for _, w := range impair.Words() {
 		if w.Value == "" {
@@ -233,7 +237,8 @@ func (a *app) printReady(out io.Writer, plan *relay.Plan, script impair.Script) 
 }
 
 // follow prints reports on request, and every second if verbose, until ctx is done.
-func (a *app) follow(ctx context.Context, out io.Writer, r *relay.Relay, requested <-chan os.Signal, verbose bool) error {
+func (a *app) follow(ctx context.Context, out io.Writer, r *relay.Relay, requested <-chan os.Signal,
+	verbose bool) error {
 	var every <-chan time.Time
 	if verbose {
 		ticker := time.NewTicker(reportEvery)

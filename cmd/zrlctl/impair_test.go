@@ -26,7 +26,8 @@ func impairFiles(t *testing.T) (cfg, script string) {
 	dir := t.TempDir()
 	cfg, script = filepath.Join(dir, "cluster.yaml"), filepath.Join(dir, "script.yaml")
 	network := loopback.Network(t)
-	text := fmt.Sprintf("ranks:\n  - {rank: 0, address: %[1]s1, run: host}\n  - {rank: 1, address: %[1]s2, run: standin}\n", network)
+	text := fmt.Sprintf("ranks:\n  - {rank: 0, address: %[1]s1, run: host}\n  - {rank: 1, address: %[1]s2, run: "+
+		"standin}\n", network)
 	for path, text := range map[string]string{cfg: text, script: "seed: 7\nrules:\n  - packet ACK nth 2 loss 100%\n"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -42,13 +43,15 @@ func TestImpairUsage(t *testing.T) {
 		code           int
 		stdout, stderr string
 	}{
-		{cfg + " --print-config 0", exitOK, `(?s)rank: 0\n    address: 127\.\d+\.\d+\.1:.*run: host.*address: 127\.27\.18\.2:\d+\n    peer: fpga.*transport: udp`, `^$`},
+		{cfg + " --print-config 0", exitOK,
+			`(?s)rank: 0\n    address: 127\.\d+\.\d+\.1:.*run: host.*address: 127\.27\.18\.2:\d+\n    peer: fpga.*transport: udp`, `^$`},
 		{cfg + " --print-config 0,1 --via 127.240.0.0/24", exitOK, `(?s)run: host.*run: standin`, `^$`},
 		{cfg + " --print-config 2", exitUsage, `^$`, `there is no rank 2: the ranks are 0 to 1`},
 		{cfg + " --loss 5", exitUsage, `^$`, `rule "loss 5": loss: "5" is not a percentage`},
 		{cfg + " --after 1s", exitUsage, `^$`, `rule "after 1s": no fault given`},
 		{cfg + " --rule x", exitUsage, `^$`, `rule "x": unknown word "x"`},
-		{cfg + " --transport tcp --script " + script, exitUsage, `^$`, `rule "packet ACK nth 2 loss 100%": loss is not possible over tcp`},
+		{cfg + " --transport tcp --script " + script, exitUsage, `^$`,
+			`rule "packet ACK nth 2 loss 100%": loss is not possible over tcp`},
 		{cfg + " --transport shm", exitUsage, `^$`, `transport "shm" cannot be relayed`},
 		{cfg + " --from 9 --partition", exitUsage, `^$`, `there is no rank 9`},
 		{cfg + " --via x", exitUsage, `^$`, `--via: pool: "x" is not an address, range or network`},
@@ -56,10 +59,12 @@ func TestImpairUsage(t *testing.T) {
 		{cfg + " --script /no/such/file", exitUsage, `^$`, `/no/such/file`},
 		{"/no/such/file", exitUsage, `^$`, `/no/such/file`},
 		{"", exitUsage, `^$`, `impair: CONFIG is missing`},
-		{cfg + " --via 192.0.2.1,192.0.2.2", exitFailure, `^$`, `rank 0 cannot listen on udp 192.0.2.1:\d+: this machine does not have that address`},
+		{cfg + " --via 192.0.2.1,192.0.2.2", exitFailure, `^$`,
+			`rank 0 cannot listen on udp 192.0.2.1:\d+: this machine does not have that address`},
 	} {
 		code, stdout, stderr := zrlctl(t, "", strings.Fields("impair "+tt.args)...)
-		if code != tt.code || !regexp.MustCompile(tt.stdout).MatchString(stdout) || !regexp.MustCompile(tt.stderr).MatchString(stderr) {
+		if code != tt.code || !regexp.MustCompile(tt.stdout).MatchString(stdout) ||
+			!regexp.MustCompile(tt.stderr).MatchString(stderr) {
 			t.Errorf("%s: exit code %d\n%s\n%s", tt.args, code, stdout, stderr)
 		}
 	}
@@ -73,7 +78,8 @@ func TestImpair(t *testing.T) {
 	r, w := io.Pipe()
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, []string{"impair", cfg, "--script", script, "--duplicate", "100%", "--json"}, nil, w, os.Stderr)
+		ended <- run(ctx, []string{"impair", cfg, "--script", script, "--duplicate", "100%", "--json"}, nil, w,
+			os.Stderr)
 		w.Close()
 	}()
 	lines := json.NewDecoder(bufio.NewReader(r))
@@ -104,13 +110,15 @@ func TestImpair(t *testing.T) {
 		}
 	}
 	for range 4 {
-		if _, source, err := conns[1].ReadFromUDP(make([]byte, 100)); err != nil || source.String() != ready.Ranks[0].Seen {
+		if _, source, err := conns[1].ReadFromUDP(make([]byte, 100)); err != nil ||
+			source.String() != ready.Ranks[0].Seen {
 			t.Errorf("from %v, %v", source, err)
 		}
 	}
 	cancel()
 	var report relay.Report
-	if err := lines.Decode(&report); err != nil || len(report.Rows) != 1 || report.Rows[0].Packet != "ACK" || report.Rows[0].Lost != 1 ||
+	if err := lines.Decode(&report); err != nil || len(report.Rows) != 1 || report.Rows[0].Packet != "ACK" ||
+		report.Rows[0].Lost != 1 ||
 		report.Total.Packets != 3 || report.Total.Duplicated != 2 || report.Seed != 7 {
 		t.Errorf("%+v, %v", report, err)
 	}

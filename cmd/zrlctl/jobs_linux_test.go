@@ -23,9 +23,10 @@ func TestJobs(t *testing.T) {
 		{Rank: 1, Address: "10.0.0.2:2718", Kind: "fpga", Profile: "cloudfpga", Transport: "udp"}}
 	report := &node.Report{
 		Started: time.Now(), Cluster: cluster,
-		RankInfo: state.RankInfo{Role: state.RoleHost, Address: cluster[0].Address, Transports: []state.Transport{state.TransportUDP}},
-		Engine:   state.Engine{Peers: []state.Peer{{Rank: 1, MessageCounts: state.MessageCounts{Sent: 5}}}},
-		Peers:    []state.PeerCounters{{Rank: 1, MessageCounts: state.MessageCounts{Sent: 5}}},
+		RankInfo: state.RankInfo{Role: state.RoleHost, Address: cluster[0].Address,
+			Transports: []state.Transport{state.TransportUDP}},
+		Engine: state.Engine{Peers: []state.Peer{{Rank: 1, MessageCounts: state.MessageCounts{Sent: 5}}}},
+		Peers:  []state.PeerCounters{{Rank: 1, MessageCounts: state.MessageCounts{Sent: 5}}},
 	}
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	directory, warning, err := jobs.Make(name)
@@ -56,12 +57,18 @@ func TestJobs(t *testing.T) {
 			"warning: the processes of these ranks do not answer: 1\n"}},
 		{args: []string{"status", "--json", "--job", name}, want: []string{`"job": "` + name + `"`}},
 		{args: []string{"top", "--count", "1", "--job", name}, want: []string{"job " + name + ", uptime "}},
-		{args: []string{"ranks", "--job", name}, want: []string{"host    software  10.0.0.1:2718  -          -          5", "remote  fpga      10.0.0.2:2718  cloudfpga  udp "}},
-		{args: []string{"metrics"}, want: []string{`zrlmpi_messages_total{direction="send",mpi_job="` + name + `",peer="1",rank="0"} 5`}},
-		{args: []string{"capture", "-o", none, "--job", name}, code: exitFailure, stderr: "the ranks of job " + name + " on this host record no packets"},
-		{args: []string{"trace", "-o", none, "--job", name}, code: exitFailure, stderr: "the ranks of job " + name + " on this host record no packets"},
-		{args: []string{"trace", "-o", none, "--job", "no-such-job"}, code: exitUsage, stderr: `there is no job "no-such-job" on this host: there are `},
-		{args: []string{"status", "--job", "no-such-job"}, code: exitUsage, stderr: `there is no job "no-such-job" on this host: there are `},
+		{args: []string{"ranks", "--job", name}, want: []string{"host    software  10.0.0.1:2718  -          -  " +
+			"        5", "remote  fpga      10.0.0.2:2718  cloudfpga  udp "}},
+		{args: []string{"metrics"},
+			want: []string{`zrlmpi_messages_total{direction="send",mpi_job="` + name + `",peer="1",rank="0"} 5`}},
+		{args: []string{"capture", "-o", none, "--job", name}, code: exitFailure,
+			stderr: "the ranks of job " + name + " on this host record no packets"},
+		{args: []string{"trace", "-o", none, "--job", name}, code: exitFailure,
+			stderr: "the ranks of job " + name + " on this host record no packets"},
+		{args: []string{"trace", "-o", none, "--job", "no-such-job"}, code: exitUsage,
+			stderr: `there is no job "no-such-job" on this host: there are `},
+		{args: []string{"status", "--job", "no-such-job"}, code: exitUsage,
+			stderr: `there is no job "no-such-job" on this host: there are `},
 		{args: []string{"status", "--socket", none}, code: exitUnreachable, stderr: "no zrlmpid answers on " + none},
 		{args: []string{"metrics", "--http", "256.0.0.1:1"}, code: exitFailure, stderr: "256.0.0.1"},
 	} {

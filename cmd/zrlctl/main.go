@@ -127,15 +127,18 @@ func newRoot() (*cobra.Command, *app) {
 	root.SetFlagErrorFunc(flagError)
 	root.SetVersionTemplate("zrlctl {{.Version}}\n")
 	a.socketFlag(root, socket)
-	root.PersistentFlags().BoolVar(&a.json, "json", false, "output JSON, including errors; ping outputs an object a line")
+	root.PersistentFlags().BoolVar(&a.json, "json", false,
+		"output JSON, including errors; ping outputs an object a line")
 	for _, cmd := range []*cobra.Command{
-		a.statusCommand(), a.whyCommand(), a.topCommand(), a.ranksCommand(), a.pingCommand(), a.sendCommand(), a.recvCommand(), a.resetCommand(), a.reloadCommand(),
+		a.statusCommand(), a.whyCommand(), a.topCommand(), a.ranksCommand(), a.pingCommand(), a.sendCommand(),
+		a.recvCommand(), a.resetCommand(), a.reloadCommand(),
 		a.captureCommand(), a.traceCommand(), a.doctorCommand(), a.bundleCommand(),
 	} {
 		a.socketFlag(cmd, socket)
 		root.AddCommand(cmd)
 	}
-	root.AddCommand(a.decodeCommand(), a.analyzeCommand(), a.replayCommand(), a.impairCommand(), a.runCommand(), a.metricsCommand(), a.cosimCommand(), a.versionCommand())
+	root.AddCommand(a.decodeCommand(), a.analyzeCommand(), a.replayCommand(), a.impairCommand(), a.runCommand(),
+		a.metricsCommand(), a.cosimCommand(), a.versionCommand())
 	return root, a
 }
 
@@ -143,7 +146,8 @@ const socketName = "socket"
 
 // socketFlag adds the flag --socket to a command that uses the daemon.
 func (a *app) socketFlag(cmd *cobra.Command, socket string) {
-	cmd.Flags().StringVar(&a.socket, socketName, socket, "control socket of the daemon (or set "+config.EnvControlSocket+")")
+	cmd.Flags().StringVar(&a.socket, socketName, socket,
+		"control socket of the daemon (or set "+config.EnvControlSocket+")")
 }
 
 func (a *app) client() *control.Client { return control.NewClient(a.socket) }
@@ -213,7 +217,8 @@ func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version of zrlctl", Args: arguments(0, 0),
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
-			return a.print(cmd.OutOrStdout(), map[string]string{"version": version.String()}, "zrlctl %s\n", version.String())
+			return a.print(cmd.OutOrStdout(), map[string]string{"version": version.String()}, "zrlctl %s\n",
+				version.String())
 		}),
 	}
 }

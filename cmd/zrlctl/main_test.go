@@ -32,7 +32,10 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	if len(os.Args) > 1 && os.Args[1] == "rank" {
-		job.Main(1, func(ctx context.Context, world *mpi.Comm) error { return greetFPGAs(ctx, world, len(os.Args) == 2) })
+		job.Main(1, func(ctx context.Context,
+			world *mpi.Comm) error {
+			return greetFPGAs(ctx, world, len(os.Args) == 2)
+		})
 	}
 	if len(os.Args) > 1 && os.Args[1] == "flood" {
 		job.Main(1, flood)
@@ -88,7 +91,8 @@ func TestCommands(t *testing.T) {
 	}
 	number := `\s+(?:\d+\.\d|-)`
 	row := func(rank, words, verified string) string {
-		return `(?m)^ +` + rank + ` +` + words + strings.Repeat(number, 2) + ` \|` + strings.Repeat(number, 3) + ` \|` + strings.Repeat(number, 3) + ` +` + verified + `$`
+		return `(?m)^ +` + rank + ` +` + words + strings.Repeat(number, 2) + ` \|` + strings.Repeat(number, 3) + ` \|` +
+			strings.Repeat(number, 3) + ` +` + verified + `$`
 	}
 	for _, tt := range []struct {
 		args   string
@@ -99,17 +103,22 @@ func TestCommands(t *testing.T) {
 	}{
 		{args: "status", stdout: `(?s)^WAITING RANKS\n  no rank is waiting\nPROBLEMS\n.*\nzrlmpid .*configuration test.yaml, 5 ranks \(local: 1 host, 3 stand-ins\)\n\n` +
 			`RANK  TRANSPORTS  OFFLOAD +RECEIVE BUFFER +SHM RING +SINGLE COPY +OVERSUBSCRIBED\n0 +udp +[a-z]\S.* [\d.]+\S+ +- +- +(yes|no)\n1 .*\n2 .*\n3 [^\n]*\n$`},
-		{args: "status --wait 5s --json", stdout: `(?s)"config": "test.yaml".*"offload": {\s*"batches": .*"shm_ring": 0,\s*"shm_links": 0,\s*"shm_single_copy": 0,\s*"oversubscribed": `},
+		{args: "status --wait 5s --json",
+			stdout: `(?s)"config": "test.yaml".*"offload": {\s*"batches": .*"shm_ring": 0,\s*"shm_links": 0,\s*"shm_single_copy": 0,\s*"oversubscribed": `},
 		{args: "ranks", stdout: `(?m)^1 +standin echo +fpga +127\.[\d.:]+ +cloudfpga +udp +0 +0 +0$`},
 		{args: "ranks --json", stdout: `"kernel": "sink"`},
 
 		{args: "ping 1 --words 1,2,3,346,347,1000 --count 3", stdout: row("1", "1000", "3/3")},
 		{args: "ping 1,2 --datatype float", stdout: row("2", "1", "1/1")},
 		{args: "ping 2 1 2 --parallel --words 100", stdout: `(?s)VERIFIED\n([^\n]*1/1\n){2}$`},
-		{args: "ping 2 --json --count 2 --seed 9", stdout: `(?s)"seed":9.*"verified":true.*\n.*"seed":10.*"verified":true`},
-		{args: "ping 3 --timeout 50ms", code: exitTimeout, stdout: `-  0/1\n$`, stderr: `rank 3, 1 word: rank 0 has waited \S+ for SEND_REQUEST from rank 3`},
-		{args: "ping all --timeout 50ms", code: exitTimeout, stdout: row("2", "1", "1/1"), stderr: `(?s)rank 3, .*rank 4, .*CLEAR_TO_SEND from rank 4`},
-		{args: "ping 3,9 --timeout 50ms", code: exitFailure, stderr: `rank 9: no such rank: the cluster has ranks 0 to 4`},
+		{args: "ping 2 --json --count 2 --seed 9",
+			stdout: `(?s)"seed":9.*"verified":true.*\n.*"seed":10.*"verified":true`},
+		{args: "ping 3 --timeout 50ms", code: exitTimeout, stdout: `-  0/1\n$`,
+			stderr: `rank 3, 1 word: rank 0 has waited \S+ for SEND_REQUEST from rank 3`},
+		{args: "ping all --timeout 50ms", code: exitTimeout, stdout: row("2", "1", "1/1"),
+			stderr: `(?s)rank 3, .*rank 4, .*CLEAR_TO_SEND from rank 4`},
+		{args: "ping 3,9 --timeout 50ms", code: exitFailure,
+			stderr: `rank 9: no such rank: the cluster has ranks 0 to 4`},
 		{args: "ping 1 --from 2", code: exitFailure, stderr: `rank 2 is a stand-in`},
 		{args: "ping x", code: exitUsage, stderr: `rank "x": not a number`},
 		{args: "ping 1 --words -1", code: exitUsage, stderr: `-1 words`},
@@ -127,20 +136,25 @@ func TestCommands(t *testing.T) {
 		{args: "send 1 --file " + file, stdout: `sent 2 words`},
 		{args: "recv 1 --format raw", stdout: `^abcdefgh$`},
 		{args: "send 1 --file -", stdin: "12345678", stdout: `sent 2 words`},
-		{args: "recv 1 --words 1 --format raw", code: exitFailure, stdout: `^1234$`, stderr: `sent 2 words, but the posted buffer holds 1`},
+		{args: "recv 1 --words 1 --format raw", code: exitFailure, stdout: `^1234$`,
+			stderr: `sent 2 words, but the posted buffer holds 1`},
 		{args: "send 1 --words 262160", stdout: `sent 262160 words`},
 		{args: "recv 1 --format int -o " + file},
 		{args: "send 1 --file -", stdin: "123", code: exitUsage, stderr: `3 bytes: the length is not a multiple of 4`},
-		{args: "send 1 --data 0102", code: exitUsage, stderr: `--data: 4 hex digits: a message is whole words of 8 digits each`},
+		{args: "send 1 --data 0102", code: exitUsage,
+			stderr: `--data: 4 hex digits: a message is whole words of 8 digits each`},
 		{args: "send 1 --data abc", code: exitUsage, stderr: `--data: 3 hex digits: a message is whole words`},
 		{args: "send 1 --data 0z", code: exitUsage, stderr: `--data: 'z', byte 2, is no hex digit`},
 		{args: "send 1 --file /no/such/file", code: exitUsage, stderr: `/no/such/file`},
 		{args: "send 1 --words 0", code: exitFailure, stderr: `a message of 0 words wedges an FPGA`},
 		{args: "send 1 --words -1", code: exitUsage, stderr: `--words -1: must be at least 1`},
-		{args: "send 1", code: exitUsage, stderr: `(?m)^zrlctl: send: give one of --data, --file, --words\nusage: zrlctl send RANK`},
+		{args: "send 1", code: exitUsage,
+			stderr: `(?m)^zrlctl: send: give one of --data, --file, --words\nusage: zrlctl send RANK`},
 		{args: "send 1 --words 1 --data 00000000", code: exitUsage, stderr: `send: give only one of --data, --words`},
-		{args: "send 4 --words 1 --timeout 30ms", code: exitTimeout, stderr: `rank 0 has waited \S+ for CLEAR_TO_SEND from rank 4.*: timed out after 30 ms`},
-		{args: "recv 1 --timeout 30ms", code: exitTimeout, stderr: `rank 0 has waited \S+ for SEND_REQUEST from rank 1.*: timed out after 30 ms`},
+		{args: "send 4 --words 1 --timeout 30ms", code: exitTimeout,
+			stderr: `rank 0 has waited \S+ for CLEAR_TO_SEND from rank 4.*: timed out after 30 ms`},
+		{args: "recv 1 --timeout 30ms", code: exitTimeout,
+			stderr: `rank 0 has waited \S+ for SEND_REQUEST from rank 1.*: timed out after 30 ms`},
 		{args: "recv 1 --format octal", code: exitUsage, stderr: `--format "octal"`},
 		{args: "recv 1 --datatype double", code: exitUsage, stderr: `--datatype: .*or any`},
 		{args: "recv 1 --words 67108865", code: exitFailure, stderr: `67108865 words: must be at most 67108864`},
@@ -153,7 +167,9 @@ func TestCommands(t *testing.T) {
 		{args: "recv 1 --json --format float", stdout: `(?s)"data": \[\s+"0",\s+"1"\s+\]`},
 		{args: "send 1 --words 2 --json", stdout: `"words": 2`},
 		{args: "recv 1 --json --format raw -o " + file + ".2", stdout: `(?s)"words": 2,.*"file": `},
-		{args: "recv 1 --timeout 30ms --json", code: exitTimeout, stdout: `^\{"error":".*timed out after 30 ms","kind":"timeout","exit":4\}\n$`, stderr: `timed out after 30 ms`},
+		{args: "recv 1 --timeout 30ms --json", code: exitTimeout,
+			stdout: `^\{"error":".*timed out after 30 ms","kind":"timeout","exit":4\}\n$`,
+			stderr: `timed out after 30 ms`},
 
 		{args: "reset 1"},
 		{args: "reset 1 --json", stdout: `"reset": 1`},
@@ -163,7 +179,8 @@ func TestCommands(t *testing.T) {
 		{args: "", stdout: `(?s)Exit codes:\n  0    success`},
 		{args: "completion bash", stdout: `bash completion`},
 		{args: "--version", stdout: `^zrlctl ` + regexp.QuoteMeta(version.String())},
-		{args: "pign 1", code: exitUsage, stderr: `there is no command "pign" \(did you mean "ping"\?\)\nusage: zrlctl `},
+		{args: "pign 1", code: exitUsage,
+			stderr: `there is no command "pign" \(did you mean "ping"\?\)\nusage: zrlctl `},
 		{args: "status --bogus", code: exitUsage, stderr: `status: there is no flag --bogus\nusage: zrlctl status`},
 		{args: "status --jsn", code: exitUsage, stderr: `no flag --jsn \(did you mean "--json"\?\)`},
 		{args: "status 1", code: exitUsage, stderr: `status: unexpected argument "1"`},
@@ -174,19 +191,22 @@ func TestCommands(t *testing.T) {
 		{args: "help send", stdout: `(?s)Flags:.*--socket`},
 	} {
 		code, stdout, stderr := zrlctl(t, tt.stdin, append([]string{"--socket", socket}, strings.Fields(tt.args)...)...)
-		if code != tt.code || !regexp.MustCompile(tt.stdout).MatchString(stdout) || !regexp.MustCompile(tt.stderr).MatchString(stderr) {
+		if code != tt.code || !regexp.MustCompile(tt.stdout).MatchString(stdout) ||
+			!regexp.MustCompile(tt.stderr).MatchString(stderr) {
 			t.Errorf("zrlctl %s: exit code %d\n%s%s", tt.args, code, stdout, stderr)
 		}
 		if (tt.code == exitOK) != (stderr == "") {
 			t.Errorf("zrlctl %s: on standard error: %q", tt.args, stderr)
 		}
 	}
-	if text, err := os.ReadFile(file); err != nil || bytes.Count(text, []byte("\n")) != 262160 || !bytes.HasSuffix(text, []byte("\n262159\n")) {
+	if text, err := os.ReadFile(file); err != nil || bytes.Count(text, []byte("\n")) != 262160 ||
+		!bytes.HasSuffix(text, []byte("\n262159\n")) {
 		t.Errorf("recv -o wrote %d bytes, %v", len(text), err)
 	}
 	_, stdout, _ := zrlctl(t, "", "--socket", socket, "ranks", "--json")
 	var rows []rankRow
-	if err := json.Unmarshal([]byte(stdout), &rows); err != nil || len(rows) != 5 || rows[1].Sent == 0 || rows[4].Failed == 0 {
+	if err := json.Unmarshal([]byte(stdout), &rows); err != nil || len(rows) != 5 || rows[1].Sent == 0 ||
+		rows[4].Failed == 0 {
 		t.Errorf("%v\n%s", err, stdout)
 	}
 }
@@ -195,10 +215,12 @@ func TestUnreachable(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "none.sock")
 	t.Setenv(config.EnvControlSocket, socket)
 	for _, args := range [][]string{
-		{"status"}, {"status", "--wait", "50ms"}, {"ranks"}, {"ping", "1"}, {"ping", "all"}, {"send", "1", "--words", "1"}, {"recv", "1"}, {"reset", "1"},
+		{"status"}, {"status", "--wait", "50ms"}, {"ranks"}, {"ping", "1"}, {"ping", "all"},
+		{"send", "1", "--words", "1"}, {"recv", "1"}, {"reset", "1"},
 	} {
 		code, stdout, stderr := zrlctl(t, "", args...)
-		if code != exitUnreachable || stdout != "" || !strings.Contains(stderr, "no zrlmpid answers on "+socket) || !strings.Contains(stderr, `start it with "zrlmpid --config FILE"`) {
+		if code != exitUnreachable || stdout != "" || !strings.Contains(stderr, "no zrlmpid answers on "+socket) ||
+			!strings.Contains(stderr, `start it with "zrlmpid --config FILE"`) {
 			t.Errorf("%v: %d %q %q", args, code, stdout, stderr)
 		}
 	}

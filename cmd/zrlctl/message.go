@@ -73,7 +73,8 @@ datatype. The bytes of --data and --file are sent unchanged; words are little-en
 			if err != nil {
 				return err
 			}
-			return a.print(cmd.OutOrStdout(), m, "sent %s from rank %d to rank %d in %.1f µs\n", words.Plural(int(m.Words), "word"), m.From, m.To, m.Elapsed)
+			return a.print(cmd.OutOrStdout(), m, "sent %s from rank %d to rank %d in %.1f µs\n",
+				words.Plural(int(m.Words), "word"), m.From, m.To, m.Elapsed)
 		}),
 	}
 	fl := cmd.Flags()
@@ -100,7 +101,8 @@ func hexMessage(text string) (io.Reader, error) {
 	}
 	const wordDigits = 2 * protocol.WordLen
 	if len(digits)%wordDigits != 0 {
-		return nil, usagef("--data: %s: a message is whole words of %d digits each", words.Plural(len(digits), "hex digit"), wordDigits)
+		return nil, usagef("--data: %s: a message is whole words of %d digits each",
+			words.Plural(len(digits), "hex digit"), wordDigits)
 	}
 	data := make([]byte, len(digits)/2)
 	if _, err := hex.Decode(data, digits); err != nil {
@@ -198,7 +200,8 @@ type received struct {
 	File string `json:"file,omitempty"`
 }
 
-func (a *app) writeReceived(stdout io.Writer, m control.Message, data []byte, out, format string, write func(io.Writer, []byte) error) error {
+func (a *app) writeReceived(stdout io.Writer, m control.Message, data []byte, out, format string,
+	write func(io.Writer, []byte) error) error {
 	r := received{Message: m}
 	switch {
 	case out != "-":

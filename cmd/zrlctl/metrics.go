@@ -34,7 +34,8 @@ the label mpi_job. A daemon serves its own metrics itself. The state of a job is
 			return printMetrics(cmd.Context(), cmd.OutOrStdout())
 		}),
 	}
-	cmd.Flags().StringVar(&listen, "http", "", "serve the metrics at this address, as in 127.0.0.1:9628, in place of printing them")
+	cmd.Flags().StringVar(&listen, "http", "",
+		"serve the metrics at this address, as in 127.0.0.1:9628, in place of printing them")
 	return cmd
 }
 
@@ -57,7 +58,8 @@ func printMetrics(ctx context.Context, out io.Writer) error {
 
 // serveMetrics serves metrics until ctx is done.
 func serveMetrics(ctx context.Context, listen string, stderr io.Writer) error {
-	s, err := web.Listen(web.Options{Listen: listen, Ready: func() error { return nil }, Log: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	s, err := web.Listen(web.Options{Listen: listen, Ready: func() error { return nil },
+		Log: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	if err != nil {
 		return err
 	}
@@ -83,7 +85,9 @@ func jobMetrics(ctx context.Context) ([]metrics.Job, error) {
 	for i, j := range found {
 		list[i].Name = j.Name
 		for _, r := range j.Reports {
-			list[i].Ranks = append(list[i].Ranks, metrics.JobRank{Started: r.Started, State: r.RankInfo, Size: len(r.Cluster), Own: r.Own, Peers: r.Peers, Times: r.Times})
+			list[i].Ranks = append(list[i].Ranks,
+				metrics.JobRank{Started: r.Started, State: r.RankInfo, Size: len(r.Cluster), Own: r.Own, Peers: r.Peers,
+					Times: r.Times})
 		}
 	}
 	return list, err

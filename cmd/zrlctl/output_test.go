@@ -41,19 +41,23 @@ func onFullDisk(t *testing.T, room int, args ...string) {
 // TestFullDisk: a command with incomplete output fails, for every command and amount of output.
 func TestFullDisk(t *testing.T) {
 	socket := startDaemon(t)
-	replay := "replay " + captures + "ref_mpe_echo_1.pcap --as 0 --to 127.0.82.4:2999 --bind 127.0.82.3:0 --timeout 10ms --speed full"
+	replay := "replay " + captures +
+		"ref_mpe_echo_1.pcap --as 0 --to 127.0.82.4:2999 --bind 127.0.82.3:0 --timeout 10ms --speed full"
 	for _, room := range []int{0, 10} {
 		for _, args := range []string{
 			"", "version", "completion bash", "completion zsh", "completion fish", "completion powershell",
 			"decode " + captures + "ref_ref_pingpong_1.pcap", "decode -x " + captures + "ref_ref_pingpong_1.pcap",
-			"analyze " + captures + "ref_ref_pingpong_1.pcap", "analyze " + captures + "ref_ref_late_start.pcap", replay,
-			"status", "ranks", "ping 1", "send 1 --words 3", "recv 1", "top --count 1", "top --count 2 --interval 100ms",
+			"analyze " + captures + "ref_ref_pingpong_1.pcap", "analyze " + captures + "ref_ref_late_start.pcap",
+			replay,
+			"status", "ranks", "ping 1", "send 1 --words 3", "recv 1", "top --count 1",
+			"top --count 2 --interval 100ms",
 		} {
 			onFullDisk(t, room, append([]string{"--socket", socket}, strings.Fields(args)...)...)
 		}
 	}
 	for _, args := range []string{
-		"version", "decode " + captures + "ref_ref_pingpong_1.pcap", "analyze " + captures + "ref_ref_pingpong_1.pcap", replay,
+		"version", "decode " + captures + "ref_ref_pingpong_1.pcap", "analyze " + captures + "ref_ref_pingpong_1.pcap",
+		replay,
 		"status", "ranks", "ping 1", "send 1 --words 1", "recv 1", "reset 1", "top --count 1",
 	} {
 		onFullDisk(t, 0, append([]string{"--json", "--socket", socket}, strings.Fields(args)...)...)
@@ -74,7 +78,8 @@ func TestFullDisk(t *testing.T) {
 // TestFullDiskAndFailure: an earlier error is reported as well, and determines the exit code.
 func TestFullDiskAndFailure(t *testing.T) {
 	var errs bytes.Buffer
-	code := run(t.Context(), []string{"decode", "/no/such/file", "--help=false"}, strings.NewReader(""), &fullDisk{}, &errs)
+	code := run(t.Context(), []string{"decode", "/no/such/file", "--help=false"}, strings.NewReader(""), &fullDisk{},
+		&errs)
 	if code != exitUsage || !strings.Contains(errs.String(), "/no/such/file") {
 		t.Errorf("exit code %d, %q", code, errs.String())
 	}
@@ -107,8 +112,10 @@ func TestFullFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range []string{
-		"decode -o /dev/full " + captures + "ref_ref_pingpong_1.pcap", "decode -o /dev/full " + captures + "ref_mpe_echo_1000.pcap",
-		"analyze --html /dev/full " + captures + "ref_ref_pingpong_1.pcap", "analyze --perfetto /dev/full " + captures + "ref_ref_pingpong_1.pcap",
+		"decode -o /dev/full " + captures + "ref_ref_pingpong_1.pcap",
+		"decode -o /dev/full " + captures + "ref_mpe_echo_1000.pcap",
+		"analyze --html /dev/full " + captures + "ref_ref_pingpong_1.pcap",
+		"analyze --perfetto /dev/full " + captures + "ref_ref_pingpong_1.pcap",
 		"recv 1 --output /dev/full --socket " + socket,
 	} {
 		code, _, stderr := zrlctl(t, "", strings.Fields(args)...)
@@ -116,12 +123,14 @@ func TestFullFile(t *testing.T) {
 			t.Errorf("zrlctl %s: exit code %d, %q", args, code, stderr)
 		}
 	}
-	if code, _, stderr := zrlctl(t, "", "decode", "-o", full, cut); code != exitUsage || !strings.Contains(stderr, "cut off") || !strings.Contains(stderr, "no space left") {
+	if code, _, stderr := zrlctl(t, "", "decode", "-o", full, cut); code != exitUsage ||
+		!strings.Contains(stderr, "cut off") || !strings.Contains(stderr, "no space left") {
 		t.Errorf("of a recording that is cut off: exit code %d, %q", code, stderr)
 	}
 	// The packets of a truncated recording are written.
 	part := filepath.Join(t.TempDir(), "part.pcapng")
-	if code, _, stderr := zrlctl(t, "", "decode", "-o", part, cut); code != exitUsage || !strings.Contains(stderr, "cut off") {
+	if code, _, stderr := zrlctl(t, "", "decode", "-o", part, cut); code != exitUsage ||
+		!strings.Contains(stderr, "cut off") {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
 	if code, stdout, stderr := zrlctl(t, "", "analyze", part); !strings.Contains(stdout, "34 packets") {

@@ -100,7 +100,8 @@ func (a *app) ping(ctx context.Context, out io.Writer, f *pingFlags, args []stri
 	wg.Wait()
 	err = report.end()
 	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("%w; the daemon continues an open round trip for up to %v, and logs its failure", err, control.SettleTime)
+		err = fmt.Errorf("%w; the daemon continues an open round trip for up to %v, and logs its failure", err,
+			control.SettleTime)
 	}
 	return err
 }

@@ -49,7 +49,8 @@ func (s *series) row() string {
 		}
 		return "-"
 	}
-	return fmt.Sprintf(tableRow, s.to, s.words, fmt.Sprintf("%.1f", median(total)), fmt.Sprintf("%.1f", total[len(total)-1]),
+	return fmt.Sprintf(tableRow, s.to, s.words, fmt.Sprintf("%.1f", median(total)),
+		fmt.Sprintf("%.1f", total[len(total)-1]),
 		step(func(t control.Trip) control.Micros { return t.Out.RequestToClear }),
 		step(func(t control.Trip) control.Micros { return t.Out.ClearToData }),
 		step(func(t control.Trip) control.Micros { return t.Out.DataToAck }),

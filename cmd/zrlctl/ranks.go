@@ -29,7 +29,8 @@ with an error.`,
 			fmt.Fprintln(w, "RANK\tROLE\tKIND\tADDRESS\tPROFILE\tTRANSPORT\tSENT\tRECEIVED\tFAILED")
 			for _, r := range rows {
 				fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\n",
-					r.Rank, r.role(), r.Kind, r.Address, dash(r.Profile), dash(r.Transport), r.Sent, r.Received, r.Failed)
+					r.Rank, r.role(), r.Kind, r.Address, dash(r.Profile), dash(r.Transport), r.Sent, r.Received,
+					r.Failed)
 			}
 			return w.Flush()
 		}),

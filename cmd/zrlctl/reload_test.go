@@ -72,7 +72,8 @@ func TestReload(t *testing.T) {
 			Kind    control.Kind `json:"kind"`
 			Restart []string     `json:"restart"`
 		}
-		if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != tt.code || len(got.Changes) != len(tt.answer.Changes) {
+		if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != tt.code ||
+			len(got.Changes) != len(tt.answer.Changes) {
 			t.Errorf("%s: exit code %d, %v\n%s", tt.name, code, err, stdout)
 		}
 		if tt.err != nil && (got.Kind != control.Refused || !slices.Equal(got.Restart, refused.Restart)) {
@@ -84,7 +85,8 @@ func TestReload(t *testing.T) {
 		fmt.Sprintf("control: {socket: %q}\n", socket): exitOK, "control: {socket: \"\"}\n": exitFailure,
 	} {
 		file := filepath.Join(t.TempDir(), "z.yaml")
-		if err := os.WriteFile(file, []byte(text+"ranks: [{rank: 0, address: 127.0.0.1, run: host}]\n"), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(text+"ranks: [{rank: 0, address: 127.0.0.1, run: host}]\n"),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		if code, stdout, stderr := zrlctl(t, "", "reload", "--config", file); code != want {

@@ -62,7 +62,8 @@ Exit codes: 0 the peer behaved as recorded, 1 it deviated, 2 the recording canno
 				return err
 			}
 			if granted := result.ReceiveBuffer; result.Difference != nil && granted < udp.DefaultReceiveBuffer {
-				fmt.Fprintf(cmd.ErrOrStderr(), "zrlctl: receive buffer of %d bytes instead of %d, packets may have been lost here: raise net.core.rmem_max\n", granted, udp.DefaultReceiveBuffer)
+				fmt.Fprintf(cmd.ErrOrStderr(), "zrlctl: receive buffer of %d bytes instead of %d, packets may have "+
+					"been lost here: raise net.core.rmem_max\n", granted, udp.DefaultReceiveBuffer)
 			}
 			if a.json {
 				err = json.NewEncoder(cmd.OutOrStdout()).Encode(result)
@@ -71,7 +72,8 @@ Exit codes: 0 the peer behaved as recorded, 1 it deviated, 2 the recording canno
 				if result.Difference != nil {
 					text = result.Difference.String()
 				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s sent, %d received: %s\n", words.Plural(result.Sent, "packet"), result.Received, text)
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s sent, %d received: %s\n",
+					words.Plural(result.Sent, "packet"), result.Received, text)
 			}
 			if err == nil && result.Difference != nil {
 				return errDiffers
@@ -87,13 +89,15 @@ Exit codes: 0 the peer behaved as recorded, 1 it deviated, 2 the recording canno
 	fl.StringVar(&speed, "speed", "recorded", "recorded (with the recorded pauses) or full (without)")
 	fl.StringVar(&profile, "profile", protocol.CloudFPGA.String(), "profile of the packets: cloudfpga or v0.9")
 	fl.DurationVar(&cfg.Timeout, "timeout", 5*time.Second, "time to wait for a packet beyond its recorded time")
-	fl.DurationVar(&cfg.Linger, "linger", 200*time.Millisecond, "time to wait at the end for packets that are not in the recording")
+	fl.DurationVar(&cfg.Linger, "linger", 200*time.Millisecond,
+		"time to wait at the end for packets that are not in the recording")
 	return cmd
 }
 
 // address parses an IP address with or without a port.
 func address(s string) (netip.AddrPort, error) {
-	if !strings.Contains(s, ":") || strings.HasSuffix(s, "]") || strings.Count(s, ":") > 1 && !strings.HasPrefix(s, "[") {
+	if !strings.Contains(s, ":") || strings.HasSuffix(s, "]") ||
+		strings.Count(s, ":") > 1 && !strings.HasPrefix(s, "[") {
 		ip, err := netip.ParseAddr(strings.Trim(s, "[]"))
 		return netip.AddrPortFrom(ip, protocol.Port), err
 	}

@@ -37,14 +37,16 @@ type programFlags struct {
 func (p *programFlags) add(fl *pflag.FlagSet) {
 	fl.SetInterspersed(false) // later flags are arguments of the program
 	fl.IntVarP(&p.ranks, "ranks", "n", 0, "number of ranks that run the program; also -np")
-	fl.StringArrayVar(&p.env, "env", nil, "variable of the program's environment, NAME=VALUE; may be given several times")
+	fl.StringArrayVar(&p.env, "env", nil,
+		"variable of the program's environment, NAME=VALUE; may be given several times")
 	fl.StringVar(&p.dir, "wdir", "", "working directory of the program")
 }
 
 func (a *app) runCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use: "run -n N PROGRAM [ARGUMENT…] [: -n N PROGRAM [ARGUMENT…]]…", Short: "Run a program as the ranks of a job on this host",
+		Use:   "run -n N PROGRAM [ARGUMENT…] [: -n N PROGRAM [ARGUMENT…]]…",
+		Short: "Run a program as the ranks of a job on this host",
 		Long: `Start N processes of a program on this host, as the ranks 0 to N−1 of a job. They find each
 other through zrlctl, which is their launcher (PMI-1), and exchange messages through shared
 memory. After a colon, further ranks run another program, with -n, --env and --wdir of its own.
@@ -99,7 +101,8 @@ ZRLMPI_ADDRESS gives another one, or the network that it is in.`,
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print which MPI library the programs use")
 	fl.StringVar(&f.bind, "bind-to", "none", "bind ranks to processors in turn: core or none")
 	f.cluster.add(fl)
-	fl.StringSliceVar(&f.hosts, "hosts", nil, "hosts that run the job, by mpiexec.hydra: names or addresses, each with :N for N ranks at a time")
+	fl.StringSliceVar(&f.hosts, "hosts", nil,
+		"hosts that run the job, by mpiexec.hydra: names or addresses, each with :N for N ranks at a time")
 	fl.StringVar(&f.trace, "trace", "", "record the packets of the job in this pcapng file")
 	return cmd
 }

@@ -33,12 +33,18 @@ type clusterFlags struct {
 }
 
 func (f *clusterFlags) add(fl *pflag.FlagSet) {
-	fl.StringVar(&f.cluster, "cluster", "", "all ranks of the job: upstream's cluster.json or the answer of the resource manager")
+	fl.StringVar(&f.cluster, "cluster", "",
+		"all ranks of the job: upstream's cluster.json or the answer of the resource manager")
 	fl.StringVar(&f.config, "config", "", "all ranks of the job: a configuration of zrlmpid")
-	fl.StringVar(&f.addresses, "addresses", "", "with --cluster: addresses of the ranks in rank order, as in 127.0.0.1-127.0.0.4 or 10.1.0.0/24")
-	fl.IntSliceVar(&f.fpgas, "fpga", nil, "with --cluster: ranks that are FPGAs now, of those that the file lists as both CPU and FPGA")
-	fl.DurationVar(&f.fpgaTimeout, "fpga-timeout", 2*time.Minute, "with --cluster or --config: end the job when an FPGA that a rank sends to has not answered for this long since the first message, or the program of a stand-in has failed for this long; 0s: never")
-	fl.StringVar(&f.standIn, "stand-in", "", `kernel that plays the FPGAs on this host: echo, ring, sink, source, jacobi, kmeans, matvec, backsub, "exec:/path/prog args", "rtl:/path/simulator args" or "rtl-net:/path/simulator args"`)
+	fl.StringVar(&f.addresses, "addresses", "",
+		"with --cluster: addresses of the ranks in rank order, as in 127.0.0.1-127.0.0.4 or 10.1.0.0/24")
+	fl.IntSliceVar(&f.fpgas, "fpga", nil,
+		"with --cluster: ranks that are FPGAs now, of those that the file lists as both CPU and FPGA")
+	fl.DurationVar(&f.fpgaTimeout, "fpga-timeout", 2*time.Minute, "with --cluster or --config: end the job when an "+
+		"FPGA that a rank sends to has not answered for this long since the first message, or the program of a "+
+		"stand-in has failed for this long; 0s: never")
+	fl.StringVar(&f.standIn, "stand-in", "",
+		`kernel that plays the FPGAs on this host: echo, ring, sink, source, jacobi, kmeans, matvec, backsub, "exec:/path/prog args", "rtl:/path/simulator args" or "rtl-net:/path/simulator args"`)
 }
 
 // jobCluster has all ranks of a job.
@@ -131,7 +137,8 @@ func (c *jobCluster) fits(programs []launch.Program) error {
 	if n == len(c.ranks) {
 		return nil
 	}
-	return usagef("the cluster has %d CPU ranks %v, and the programs are for %d: give them as many with -n", len(c.ranks), c.ranks, n)
+	return usagef("the cluster has %d CPU ranks %v, and the programs are for %d: give them as many with -n",
+		len(c.ranks), c.ranks, n)
 }
 
 // loopbackRanks returns the ranks of a job that consists of processes only, at loopback addresses.
@@ -142,7 +149,8 @@ func loopbackRanks(programs []launch.Program) *jobCluster {
 	for _, p := range programs {
 		for range p.Ranks {
 			ip = ip.Next()
-			ranks = append(ranks, config.Rank{Rank: len(ranks), Address: config.Address{AddrPort: netip.AddrPortFrom(ip, 0)}, Run: config.RunHost})
+			ranks = append(ranks, config.Rank{Rank: len(ranks),
+				Address: config.Address{AddrPort: netip.AddrPortFrom(ip, 0)}, Run: config.RunHost})
 		}
 	}
 	c.cfg = config.New(ranks...)
@@ -184,7 +192,8 @@ func (c *jobCluster) start(
 		return nil, err
 	}
 	started = append(started, remove)
-	j.Env = append(j.Env, node.EnvFPGATimeout+"="+c.fpgaTimeout.String(), job.EnvConfig+"="+file, job.EnvSocket+"=", job.EnvRank+"=")
+	j.Env = append(j.Env, node.EnvFPGATimeout+"="+c.fpgaTimeout.String(), job.EnvConfig+"="+file, job.EnvSocket+"=",
+		job.EnvRank+"=")
 	d, stop, err := c.standIns(ctx, directory, stderr, func() { signals <- syscall.SIGTERM })
 	if err != nil {
 		return nil, err
@@ -238,7 +247,9 @@ func (c *jobCluster) standIns(
 	cfg.Control.Socket, cfg.Attach.Socket, cfg.StopTimeout = "", &none, 0
 	cfg.ListenHTTP("")
 	ready := make(chan struct{})
-	d, err = daemon.New(&cfg, daemon.Options{Log: standInLog(stderr), Ready: closing{ready}, JobDirectory: directory, FailureLimit: c.fpgaTimeout})
+	d, err = daemon.New(&cfg,
+		daemon.Options{Log: standInLog(stderr), Ready: closing{ready}, JobDirectory: directory,
+			FailureLimit: c.fpgaTimeout})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -282,8 +293,9 @@ func (c closing) Write(b []byte) (int, error) {
 
 // standInLog returns a logger for warnings and errors of stand-ins.
 func standInLog(to io.Writer) *zap.Logger {
-	encoder := zapcore.NewConsoleEncoder(zapcore.EncoderConfig{MessageKey: "message", LevelKey: "level", EncodeLevel: func(l zapcore.Level, e zapcore.PrimitiveArrayEncoder) {
-		e.AppendString("zrlctl: stand-ins: " + l.String())
-	}, EncodeDuration: zapcore.StringDurationEncoder, ConsoleSeparator: ": "})
+	encoder := zapcore.NewConsoleEncoder(zapcore.EncoderConfig{MessageKey: "message", LevelKey: "level",
+		EncodeLevel: func(l zapcore.Level, e zapcore.PrimitiveArrayEncoder) {
+			e.AppendString("zrlctl: stand-ins: " + l.String())
+		}, EncodeDuration: zapcore.StringDurationEncoder, ConsoleSeparator: ": "})
 	return zap.New(zapcore.NewCore(encoder, zapcore.AddSync(to), zapcore.WarnLevel))
 }

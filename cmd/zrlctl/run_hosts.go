@@ -42,9 +42,11 @@ func (f *runFlags) elsewhere() (*elsewhere, error) {
 }
 
 // onHosts replaces this process with an external launcher. It returns only on failure.
-func (f *runFlags) onHosts(ctx context.Context, e *elsewhere, j *launch.Job, cluster *jobCluster, say func(string)) error {
+func (f *runFlags) onHosts(ctx context.Context, e *elsewhere, j *launch.Job, cluster *jobCluster,
+	say func(string)) error {
 	if f.cluster.cluster != "" || f.cluster.standIn != "" || f.trace != "" {
-		return usagef("%s: --cluster, --stand-in and --trace are for a job on one host: give a configuration that all hosts have with --config", e.why)
+		return usagef("%s: --cluster, --stand-in and --trace are for a job on one host: give a configuration that "+
+			"all hosts have with --config", e.why)
 	}
 	if cluster != nil {
 		if err := cluster.fits(j.Programs); err != nil {

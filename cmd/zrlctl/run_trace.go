@@ -142,7 +142,8 @@ func (t *trace) end() error {
 	}
 	errs := []error{t.err, t.writer.Flush()}
 	if lost > 0 {
-		errs = append(errs, fmt.Errorf("%d packets are not in it, as they came faster than they could be written", lost))
+		errs = append(errs, fmt.Errorf("%d packets are not in it, as they came faster than they could be written",
+			lost))
 	}
 	if err := errors.Join(append(errs, t.close())...); err != nil {
 		return fmt.Errorf("--trace: %w", err)

@@ -29,7 +29,8 @@ func TestRunTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	addr := loopback.Network(t)
-	code, stdout, stderr := zrlctl(t, "", "run", "--cluster", cluster, "--addresses", addr+"1-"+addr+"3", "--stand-in=echo", "--trace", file, self, "rank")
+	code, stdout, stderr := zrlctl(t, "", "run", "--cluster", cluster, "--addresses", addr+"1-"+addr+"3",
+		"--stand-in=echo", "--trace", file, self, "rank")
 	if strings.Contains(stderr, "CAP_NET_RAW") {
 		needs.Missing(t, "a trace of a job", "packet sockets are not permitted")
 	}
@@ -37,12 +38,14 @@ func TestRunTrace(t *testing.T) {
 		t.Fatalf("exit code %d, %s%s", code, stdout, stderr)
 	}
 	code, stdout, stderr = zrlctl(t, "", "decode", file)
-	for _, want := range []string{": SEND_REQUEST 0→1 ", ": DATA 1→0 ", ": DATA 0→2 SEND_INT #", ": DATA 2→0 SEND_INT #"} {
+	for _, want := range []string{": SEND_REQUEST 0→1 ", ": DATA 1→0 ", ": DATA 0→2 SEND_INT #",
+		": DATA 2→0 SEND_INT #"} {
 		if code != 0 || !strings.Contains(stdout, want) {
 			t.Errorf("exit code %d, %s, and no %q in\n%s", code, stderr, want, stdout)
 		}
 	}
-	if code, _, stderr := zrlctl(t, "", "run", "-n", "1", "--trace", filepath.Join(dir, "none", "job.pcapng"), "true"); code != exitFailure || !strings.HasPrefix(stderr, "zrlctl: --trace: open ") {
+	if code, _, stderr := zrlctl(t, "", "run", "-n", "1", "--trace", filepath.Join(dir, "none", "job.pcapng"),
+		"true"); code != exitFailure || !strings.HasPrefix(stderr, "zrlctl: --trace: open ") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }
@@ -57,7 +60,8 @@ func TestRunTraceCycles(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	role, file, cluster := filepath.Join(dir, "role"), filepath.Join(dir, "job.pcapng"), filepath.Join(dir, "cluster.json")
+	role, file, cluster := filepath.Join(dir, "role"), filepath.Join(dir, "job.pcapng"),
+		filepath.Join(dir, "cluster.json")
 	if _, err := cosim.Write(role, "hls", "/nowhere"); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +72,8 @@ func TestRunTraceCycles(t *testing.T) {
 		t.Fatal(err)
 	}
 	addr := loopback.Network(t)
-	code, stdout, stderr := zrlctl(t, "", "run", "--cluster", cluster, "--addresses", addr+"1-"+addr+"3", "--stand-in", "rtl:"+role+"/role", "--trace", file, self, "rank", "0")
+	code, stdout, stderr := zrlctl(t, "", "run", "--cluster", cluster, "--addresses", addr+"1-"+addr+"3", "--stand-in",
+		"rtl:"+role+"/role", "--trace", file, self, "rank", "0")
 	if strings.Contains(stderr, "CAP_NET_RAW") {
 		needs.Missing(t, what, "packet sockets are not permitted")
 	}

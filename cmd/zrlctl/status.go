@@ -49,7 +49,8 @@ OVERSUBSCRIBED hosts have more ranks than cores: waiting ranks yield the process
 }
 
 // status calls query. If wait is positive, it waits up to this time for the daemon to be ready instead.
-func (a *app) status(ctx context.Context, wait time.Duration, query func(context.Context) (state.Status, error)) (state.Status, error) {
+func (a *app) status(ctx context.Context, wait time.Duration,
+	query func(context.Context) (state.Status, error)) (state.Status, error) {
 	if wait <= 0 {
 		return query(ctx)
 	}
@@ -79,11 +80,13 @@ func statusText(s *state.Status) string {
 			fmt.Fprintln(&b, l)
 		}
 	}
-	where := fmt.Sprintf("%s (local: %s, %s)", words.Plural(len(s.Cluster), "rank"), words.Plural(d.Hosts, "host"), words.Plural(d.StandIns, "stand-in"))
+	where := fmt.Sprintf("%s (local: %s, %s)", words.Plural(len(s.Cluster), "rank"), words.Plural(d.Hosts, "host"),
+		words.Plural(d.StandIns, "stand-in"))
 	if s.Job != "" {
 		fmt.Fprintf(&b, "\njob %s, uptime %s, %s\n", s.Job, words.Duration(s.Uptime), where)
 	} else {
-		fmt.Fprintf(&b, "\nzrlmpid %s, process %d, uptime %s, configuration %s, %s\n", s.Version, s.PID, words.Duration(s.Uptime), s.Config, where)
+		fmt.Fprintf(&b, "\nzrlmpid %s, process %d, uptime %s, configuration %s, %s\n", s.Version, s.PID,
+			words.Duration(s.Uptime), s.Config, where)
 	}
 	if s.HTTP != "" {
 		fmt.Fprintf(&b, "status page at %s, metrics at %smetrics\n", s.HTTP, s.HTTP)
@@ -110,7 +113,8 @@ func unexpected(d *digest.Digest) []string {
 	var lines []string
 	for i := range d.Peers {
 		if p := &d.Peers[i]; p.Unexpected > 0 && p.Deferred == nil {
-			lines = append(lines, fmt.Sprintf("rank %d has %s from rank %d without a matching receive", p.Rank, words.Plural(p.Unexpected, "message"), p.Peer))
+			lines = append(lines, fmt.Sprintf("rank %d has %s from rank %d without a matching receive", p.Rank,
+				words.Plural(p.Unexpected, "message"), p.Peer))
 		}
 	}
 	return lines
@@ -121,7 +125,8 @@ func attached(d *digest.Digest) []string {
 	var lines []string
 	for i := range d.Ranks {
 		for _, a := range d.Ranks[i].Attached {
-			lines = append(lines, fmt.Sprintf("process %d has used rank %d for %s, %s pending", a.PID, d.Ranks[i].Rank, words.Duration(a.Seconds), words.Plural(a.Operations, "operation")))
+			lines = append(lines, fmt.Sprintf("process %d has used rank %d for %s, %s pending", a.PID, d.Ranks[i].Rank,
+				words.Duration(a.Seconds), words.Plural(a.Operations, "operation")))
 		}
 	}
 	return lines

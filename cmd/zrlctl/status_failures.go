@@ -23,7 +23,8 @@ func failures(s *state.Status) []string {
 		if f.Count > 1 {
 			times = fmt.Sprintf(" (%d times)", f.Count)
 		}
-		lines = append(lines, fmt.Sprintf("  %s  rank %d: %s: %s%s", f.Time.Local().Format(time.DateTime), f.Rank, f.What(), words.Clean(f.Reason, maxReason), times))
+		lines = append(lines, fmt.Sprintf("  %s  rank %d: %s: %s%s", f.Time.Local().Format(time.DateTime), f.Rank,
+			f.What(), words.Clean(f.Reason, maxReason), times))
 		if f.Record != "" {
 			lines = append(lines, "    packets before it: zrlctl analyze "+f.Record)
 		}

@@ -133,7 +133,8 @@ type topLine struct {
 
 func (t *top) write(l *sample, again, asJSON bool) error {
 	if asJSON {
-		return json.NewEncoder(t.out).Encode(topLine{l.at, l.status.Version, l.status.PID, l.status.Uptime, l.digest.Verdict(), l.causes, l.digest})
+		return json.NewEncoder(t.out).Encode(topLine{l.at, l.status.Version, l.status.PID, l.status.Uptime,
+			l.digest.Verdict(), l.causes, l.digest})
 	}
 	if again {
 		fmt.Fprintln(t.out)

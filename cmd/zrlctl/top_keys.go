@@ -26,11 +26,13 @@ const (
 
 // sequences are the keys by the characters that follow ESC [ or ESC O.
 var sequences = map[string]key{
-	"A": keyUp, "B": keyDown, "H": keyHome, "F": keyEnd, "5~": keyPageUp, "6~": keyPageDown, "1~": keyHome, "4~": keyEnd, "7~": keyHome, "8~": keyEnd,
+	"A": keyUp, "B": keyDown, "H": keyHome, "F": keyEnd, "5~": keyPageUp, "6~": keyPageDown, "1~": keyHome,
+	"4~": keyEnd, "7~": keyHome, "8~": keyEnd,
 }
 
 var controls = map[byte]key{
-	'\r': keyEnter, '\n': keyEnter, 0x7f: keyBackspace, '\b': keyBackspace, 0x03: keyInterrupt, 0x04: keyInterrupt, 0x1a: keySuspend,
+	'\r': keyEnter, '\n': keyEnter, 0x7f: keyBackspace, '\b': keyBackspace, 0x03: keyInterrupt, 0x04: keyInterrupt,
+	0x1a: keySuspend,
 }
 
 // maxSequence bounds the length of an escape sequence.

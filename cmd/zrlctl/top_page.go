@@ -28,14 +28,16 @@ func (p *topPage) head() []text {
 	if s.Job != "" {
 		daemon = "job " + s.Job
 	}
-	daemon += fmt.Sprintf(", uptime %s, %s (local: %d)", words.Duration(s.Uptime), words.Plural(len(s.Cluster), "rank"), len(s.Ranks))
+	daemon += fmt.Sprintf(", uptime %s, %s (local: %d)", words.Duration(s.Uptime), words.Plural(len(s.Cluster), "rank"),
+		len(s.Ranks))
 	v := d.Verdict()
 	style := map[digest.Level]style{digest.Good: green, digest.Warn: yellow, digest.Bad: loud}[v.Level]
 	verdict := text{{v.Text, style}}
 	if v.More != "" {
 		verdict = append(verdict, span{". " + v.More, plain})
 	}
-	return append([]text{{{daemon, bold}, {"  " + p.at.Format(time.TimeOnly), faint}}}, verdict.wrap(p.width, hanging)...)
+	return append([]text{{{daemon, bold}, {"  " + p.at.Format(time.TimeOnly), faint}}},
+		verdict.wrap(p.width, hanging)...)
 }
 
 // body returns the lines that scroll, causes before numbers.
@@ -114,7 +116,8 @@ func (p *topPage) waits() []text {
 		lines = append(lines, text{{fmt.Sprintf("  %s hidden by the filter", words.Plural(hidden, "wait")), faint}})
 	}
 	if brief := p.digest.Brief(); brief > 0 {
-		lines = append(lines, text{{fmt.Sprintf("  %s in progress for less than 1 s", words.Plural(brief, "message")), faint}})
+		lines = append(lines, text{{fmt.Sprintf("  %s in progress for less than 1 s", words.Plural(brief, "message")),
+			faint}})
 	}
 	return lines
 }
@@ -151,7 +154,8 @@ func (p *topPage) problems() []text {
 }
 
 func (p *topPage) ranks() []text {
-	t := table{names: []string{">RANK", "ROLE", "STATE", "TRANSPORTS", ">POSTED", ">UNEXPECTED", ">MSG/S", ">BYTES/S", "PROGRAMS", "ADDRESS"}}
+	t := table{names: []string{">RANK", "ROLE", "STATE", "TRANSPORTS", ">POSTED", ">UNEXPECTED", ">MSG/S", ">BYTES/S",
+		"PROGRAMS", "ADDRESS"}}
 	listed, idle := digest.NewFilter(p.filter).Ranks(p.digest, p.filter != "")
 	for _, r := range listed {
 		style := plain
@@ -162,13 +166,15 @@ func (p *topPage) ranks() []text {
 		for i, prog := range r.Attached {
 			programs[i] = fmt.Sprint(prog.PID)
 		}
-		t.add(style, fmt.Sprint(r.Rank), strings.TrimSpace(string(r.Role)+" "+r.Kernel), dash(r.KernelState), dash(r.TransportText(",")),
+		t.add(style, fmt.Sprint(r.Rank), strings.TrimSpace(string(r.Role)+" "+r.Kernel), dash(r.KernelState),
+			dash(r.TransportText(",")),
 			fmt.Sprint(r.Posted), fmt.Sprint(r.Unexpected), rate(&r.Rates, r.Rates.Messages), bytesRate(&r.Rates),
 			dash(strings.Join(programs, ",")), r.Address)
 	}
 	lines := append(heading("LOCAL RANKS"), t.lines(p.width)...)
 	if len(idle) > 0 {
-		lines = append(lines, text{{fmt.Sprintf("  %s: %s", words.Plural(len(idle), "idle rank"), digest.RankList(idle)), faint}})
+		lines = append(lines, text{{fmt.Sprintf("  %s: %s", words.Plural(len(idle), "idle rank"),
+			digest.RankList(idle)), faint}})
 	}
 	return lines
 }
@@ -176,12 +182,16 @@ func (p *topPage) ranks() []text {
 func (p *topPage) peers() []text {
 	ps, silent, hidden := digest.NewFilter(p.filter).Peers(p.digest, p.order, false)
 	// A narrow terminal cuts off the last columns.
-	t := table{names: []string{">RANK", ">PEER", "STATE", ">MSG/S", ">BYTES/S", ">RETRANSMISSIONS", ">DROPS", ">ROUND TRIP", ">FAILED", ">SENT", ">RECEIVED", "KIND", "PROFILE", "VIA", "ADDRESS"}}
+	t := table{names: []string{">RANK", ">PEER", "STATE", ">MSG/S", ">BYTES/S", ">RETRANSMISSIONS", ">DROPS",
+		">ROUND TRIP", ">FAILED", ">SENT", ">RECEIVED", "KIND", "PROFILE", "VIA", "ADDRESS"}}
 	for _, peer := range ps {
 		state, style := peerState(peer)
-		t.add(style, fmt.Sprint(peer.Rank), fmt.Sprint(peer.Peer), state, rate(&peer.Rates, peer.Rates.Messages), bytesRate(&peer.Rates),
-			fmt.Sprint(peer.Retransmissions), fmt.Sprint(peer.Drops), strings.Replace(words.Latency(peer.RoundTrip()), "–", "-", 1), fmt.Sprint(peer.Failed),
-			fmt.Sprint(peer.Sent), fmt.Sprint(peer.Received), string(peer.Kind), string(peer.Profile), dash(peer.Transport), peer.Address)
+		t.add(style, fmt.Sprint(peer.Rank), fmt.Sprint(peer.Peer), state, rate(&peer.Rates, peer.Rates.Messages),
+			bytesRate(&peer.Rates),
+			fmt.Sprint(peer.Retransmissions), fmt.Sprint(peer.Drops),
+			strings.Replace(words.Latency(peer.RoundTrip()), "–", "-", 1), fmt.Sprint(peer.Failed),
+			fmt.Sprint(peer.Sent), fmt.Sprint(peer.Received), string(peer.Kind), string(peer.Profile),
+			dash(peer.Transport), peer.Address)
 	}
 	lines := append(heading("PEERS, sorted by %v", p.order), t.lines(p.width)...)
 	if silent > 0 {

@@ -48,8 +48,10 @@ func (o *oracle) status(context.Context) (state.Status, error) {
 	defer o.mu.Unlock()
 	o.asked++
 	up := time.Since(o.start).Seconds()
-	s := state.Status{Version: "v9\x1b[31m", PID: 77, Started: o.start, Uptime: up, Cluster: make([]state.Member, o.ranks)}
-	r := state.Rank{RankInfo: state.RankInfo{Rank: 0, Role: state.RoleHost, Address: "10.0.0.1:2718", Transports: []state.Transport{state.TransportUDP}}}
+	s := state.Status{Version: "v9\x1b[31m", PID: 77, Started: o.start, Uptime: up,
+		Cluster: make([]state.Member, o.ranks)}
+	r := state.Rank{RankInfo: state.RankInfo{Rank: 0, Role: state.RoleHost, Address: "10.0.0.1:2718",
+		Transports: []state.Transport{state.TransportUDP}}}
 	for i := 1; i < o.ranks; i++ {
 		n := uint64(up * 5)
 		r.Engine.Peers = append(r.Engine.Peers, state.Peer{
@@ -57,7 +59,8 @@ func (o *oracle) status(context.Context) (state.Status, error) {
 			MessageCounts: state.MessageCounts{Sent: n, Received: n}, PacketsIn: n + 1, BytesIn: 1000 * n,
 		})
 	}
-	r.Engine.Peers[0].Receiving = &state.Wait{WaitsFor: protocol.SendRequest, Seconds: up, Text: "rank 0 waits for SEND_REQUEST from rank 1"}
+	r.Engine.Peers[0].Receiving = &state.Wait{WaitsFor: protocol.SendRequest, Seconds: up,
+		Text: "rank 0 waits for SEND_REQUEST from rank 1"}
 	s.Ranks = []state.Rank{r}
 	return s, o.err
 }
@@ -154,7 +157,8 @@ func TestTopWatch(t *testing.T) {
 		err := watching(t, 5, func(s *screen, o *oracle) {
 			expect(t, s.shown(), "no rank is waiting", "1 message in progress", "- messages/s", "v9\uFFFD[31m")
 			after(3 * time.Second)
-			expect(t, s.shown(), "3.0 s     0  →  1     rank 0 waits for SEND_REQUEST from rank 1", "40 messages/s, 20 kB/s", "1 wait, longest 3.0 s")
+			expect(t, s.shown(), "3.0 s     0  →  1     rank 0 waits for SEND_REQUEST from rank 1",
+				"40 messages/s, 20 kB/s", "1 wait, longest 3.0 s")
 			after(9 * time.Second)
 			expect(t, s.shown(), "12.0 s     0  →  1 ", "\r\n every 1s  q quits")
 			s.press(t, "p")
@@ -342,7 +346,8 @@ func TestTopPrint(t *testing.T) {
 			if err := dec.Decode(&l); err != nil {
 				t.Fatal(err)
 			}
-			if len(l.Waits) != 1 || l.Waits[0].Peer != 1 || l.PID != 77 || l.Total.Known != (i > 0) || len(l.Peers) != 3 {
+			if len(l.Waits) != 1 || l.Waits[0].Peer != 1 || l.PID != 77 || l.Total.Known != (i > 0) ||
+				len(l.Peers) != 3 {
 				t.Errorf("sample %d: %+v", i, l)
 			}
 			if len(l.Causes) != 1 || l.Causes[0].Peer != 0 || l.Causes[0].Step == "" {
@@ -381,7 +386,9 @@ func TestTopCommand(t *testing.T) {
 		code           int
 		stdout, stderr string
 	}{
-		{"top --count 2 --interval 100ms", 0, `(?s)^zrlmpid .*\(local: 4\) .*\nNo rank is waiting.*LOCAL RANKS.*PEERS, sorted by problems.*\n\nzrlmpid `, ""},
+		{"top --count 2 --interval 100ms", 0,
+			`(?s)^zrlmpid .*\(local: 4\) .*\nNo rank is waiting.*LOCAL RANKS.*PEERS, sorted by problems.*\n\nzrlmpid `,
+			""},
 		{"top --count 1 --json", 0, `(?m)^\{"time":.*"waits":\[\],"cycles":\[\].*\}$`, ""},
 		{"top --interval 1ms", exitUsage, "", "--interval 1ms: must be at least 100ms"},
 		{"top --count -1", exitUsage, "", "--count -1"},
@@ -389,19 +396,22 @@ func TestTopCommand(t *testing.T) {
 		{"top --count 1 --socket /no/such/socket", exitUnreachable, "", "/no/such/socket"},
 	} {
 		code, stdout, stderr := zrlctl(t, "", strings.Fields("--socket "+socket+" "+tt.args)...)
-		if code != tt.code || !regexp.MustCompile(tt.stdout).MatchString(stdout) || !regexp.MustCompile(tt.stderr).MatchString(stderr) {
+		if code != tt.code || !regexp.MustCompile(tt.stdout).MatchString(stdout) ||
+			!regexp.MustCompile(tt.stderr).MatchString(stderr) {
 			t.Errorf("%s: %d, %q, %q", tt.args, code, stdout, stderr)
 		}
 	}
 }
 
 func TestTopStates(t *testing.T) {
-	refused, failing, queue := &state.Peer{Refuses: "x", NetworkError: "y"}, &state.Peer{NetworkError: "y"}, &state.Peer{Unexpected: 2}
+	refused, failing, queue := &state.Peer{Refuses: "x", NetworkError: "y"}, &state.Peer{NetworkError: "y"},
+		&state.Peer{Unexpected: 2}
 	none := &state.Peer{}
 	for want, p := range map[string]digest.Peer{
 		"refused": {State: refused}, "network error": {State: failing, OldestWait: 4},
 		"waiting 4.0 s": {State: none, OldestWait: 4}, "waiting 20.0 s": {State: none, OldestWait: 20},
-		"2 unexpected": {State: queue}, "active": {State: none, Rates: digest.Rates{Messages: 1}}, "idle": {State: none, OldestWait: .5},
+		"2 unexpected": {State: queue}, "active": {State: none, Rates: digest.Rates{Messages: 1}},
+		"idle": {State: none, OldestWait: .5},
 	} {
 		if got, _ := peerState(&p); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -416,13 +426,17 @@ func TestKeys(t *testing.T) {
 	}{
 		{[]string{"qj/"}, []key{'q', 'j', '/'}},
 		{[]string{"\x1b"}, []key{keyEscape}},
-		{[]string{"\x1b[A\x1bOB\x1b[5~\x1b[6~\x1b[H\x1b[4~"}, []key{keyUp, keyDown, keyPageUp, keyPageDown, keyHome, keyEnd}},
+		{[]string{"\x1b[A\x1bOB\x1b[5~\x1b[6~\x1b[H\x1b[4~"},
+			[]key{keyUp, keyDown, keyPageUp, keyPageDown, keyHome, keyEnd}},
 		{[]string{"\x1b[", "5", "~x"}, []key{keyPageUp, 'x'}},
 		{[]string{"\x1b[1;5C\x1b[200~z"}, []key{'z'}},
-		{[]string{"\x1b[" + strings.Repeat("1", 40), "q"}, []key{'1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', 'q'}},
+		{[]string{"\x1b[" + strings.Repeat("1", 40), "q"},
+			[]key{'1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1',
+				'1', '1', '1', '1', '1', 'q'}},
 		{[]string{"\xc2", "\xb5"}, []key{'µ'}},
 		{[]string{"\xff\xfeq\x00\x01"}, []key{'q'}},
-		{[]string{"\r\n\x7f\b\x03\x04\x1a"}, []key{keyEnter, keyEnter, keyBackspace, keyBackspace, keyInterrupt, keyInterrupt, keySuspend}},
+		{[]string{"\r\n\x7f\b\x03\x04\x1a"},
+			[]key{keyEnter, keyEnter, keyBackspace, keyBackspace, keyInterrupt, keyInterrupt, keySuspend}},
 	} {
 		var p keyParser
 		var got []key

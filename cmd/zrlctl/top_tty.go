@@ -35,7 +35,8 @@ func newTTY(stdin io.Reader, stdout io.Writer) terminal {
 	}
 	in, isIn := stdin.(*os.File)
 	out, isOut := stdout.(*os.File)
-	if !isIn || !isOut || !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) || os.Getenv("TERM") == "dumb" {
+	if !isIn || !isOut || !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) ||
+		os.Getenv("TERM") == "dumb" {
 		return nil
 	}
 	return &tty{in: in, out: out, keys: make(chan []byte), resized: make(chan struct{}, 1)}

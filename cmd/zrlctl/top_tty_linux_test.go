@@ -98,7 +98,8 @@ func (o *onTTY) read() {
 
 func (o *onTTY) resize(width, height uint16) {
 	o.t.Helper()
-	if err := unix.IoctlSetWinsize(int(o.slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: height, Col: width}); err != nil {
+	if err := unix.IoctlSetWinsize(int(o.slave.Fd()), unix.TIOCSWINSZ,
+		&unix.Winsize{Row: height, Col: width}); err != nil {
 		o.t.Fatal(err)
 	}
 }
@@ -210,7 +211,8 @@ func TestTopOnDumbTerminal(t *testing.T) {
 		t.Error("it would be drawn on")
 	}
 	t.Setenv("TERM", "xterm")
-	if newTTY(slave, slave) == nil || newTTY(strings.NewReader(""), slave) != nil || newTTY(slave, &bytes.Buffer{}) != nil {
+	if newTTY(slave, slave) == nil || newTTY(strings.NewReader(""), slave) != nil ||
+		newTTY(slave, &bytes.Buffer{}) != nil {
 		t.Error("terminals are not distinguished from other files")
 	}
 }

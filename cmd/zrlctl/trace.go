@@ -24,7 +24,8 @@ type traceFlags struct {
 func (a *app) traceCommand() *cobra.Command {
 	var f traceFlags
 	cmd := &cobra.Command{
-		Use: "trace -o FILE", Short: "Write messages and calls of the daemon's ranks as a trace while they come", Args: cobra.NoArgs,
+		Use: "trace -o FILE", Short: "Write messages and calls of the daemon's ranks as a trace while they come",
+		Args: cobra.NoArgs,
 		Long: `Write the messages of the daemon's ranks, as they come, as a trace for ui.perfetto.dev, until
 interrupted or for the time of --for. A rank is a process, with a track for each rank that
 it sends to or receives from: a message is a slice with its phases, and an arrow leads to
@@ -100,5 +101,6 @@ func (a *app) trace(ctx context.Context, f *traceFlags, stdout io.Writer) error 
 	}
 	t.Seconds = time.Since(begun).Seconds()
 	return a.print(stdout, t, "%s: %s and %s in %.1f s, %s; open it with https://ui.perfetto.dev\n",
-		t.File, words.Plural(int(t.Messages), "message"), words.Plural(int(t.Calls), "call"), t.Seconds, words.Plural(int(t.Findings), "finding"))
+		t.File, words.Plural(int(t.Messages), "message"), words.Plural(int(t.Calls), "call"), t.Seconds,
+		words.Plural(int(t.Findings), "finding"))
 }

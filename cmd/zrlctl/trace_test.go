@@ -19,12 +19,15 @@ func TestTrace(t *testing.T) {
 	var out, errs strings.Builder
 	go func() { ended <- run(ctx, []string{"trace", "-o", file, "--socket", socket}, nil, &out, &errs) }()
 	oneSend := []byte{0xf0, 1, 1} // field 30 is the value of a counter
-	for text := []byte(nil); !bytes.Contains(text, []byte("Send to rank 4, 4 bytes, communicator 0")) || !bytes.Contains(text, []byte("SEND_REQUEST to CLEAR_TO_SEND")) || !bytes.Contains(text, []byte("sends in flight")) ||
+	for text := []byte(nil); !bytes.Contains(text, []byte("Send to rank 4, 4 bytes, communicator 0")) ||
+		!bytes.Contains(text, []byte("SEND_REQUEST to CLEAR_TO_SEND")) ||
+		!bytes.Contains(text, []byte("sends in flight")) ||
 		!bytes.Contains(text, oneSend); {
 		if code, _, stderr := zrlctl(t, "", "ping", "1", "--socket", socket); code != exitOK {
 			t.Fatal(stderr)
 		}
-		if code, _, stderr := zrlctl(t, "", "send", "4", "--words", "1", "--timeout", "100ms", "--socket", socket); code != exitTimeout {
+		if code, _, stderr := zrlctl(t, "", "send", "4", "--words", "1", "--timeout", "100ms", "--socket",
+			socket); code != exitTimeout {
 			t.Fatal(stderr)
 		}
 		if len(ended) > 0 {
@@ -70,7 +73,8 @@ func TestCaptureFollowHasQueues(t *testing.T) {
 	go func() {
 		ended <- run(ctx, []string{"capture", "--follow", "-o", file, "--socket", socket}, nil, &out, &errs)
 	}()
-	for text := []byte(nil); !bytes.Contains(text, []byte("rank 0: posted 0, unexpected 0, sends 0")) || packetsIn(file) < 8; {
+	for text := []byte(nil); !bytes.Contains(text, []byte("rank 0: posted 0, unexpected 0, sends 0")) ||
+		packetsIn(file) < 8; {
 		if code, _, stderr := zrlctl(t, "", "ping", "1", "--socket", socket); code != exitOK {
 			t.Fatal(stderr)
 		}

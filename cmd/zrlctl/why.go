@@ -121,19 +121,22 @@ func result(d *diagnosis.Diagnosis) error {
 // ask queries all daemons concurrently. It fails if the daemon or job of this host does not answer, unless there is
 // none and other daemons are named.
 func (w *why) ask(ctx context.Context) (*diagnosis.Diagnosis, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, answerTime, control.Errorf(control.Timeout, "no answer for %s", words.Duration(answerTime.Seconds())))
+	ctx, cancel := context.WithTimeoutCause(ctx, answerTime,
+		control.Errorf(control.Timeout, "no answer for %s", words.Duration(answerTime.Seconds())))
 	defer cancel()
 	sources := make([]diagnosis.Source, len(w.daemons)+1)
 	var asked sync.WaitGroup
 	for i, name := range w.daemons {
 		asked.Go(func() {
-			sources[i+1] = source("daemon "+redacted(name), func() (state.Status, error) { return control.Ask(ctx, name) })
+			sources[i+1] = source("daemon "+redacted(name),
+				func() (state.Status, error) { return control.Ask(ctx, name) })
 		})
 	}
 	sources[0] = source("this host", func() (state.Status, error) { return w.local(ctx) })
 	asked.Wait()
 	if local := &sources[0]; local.Status != nil && unknown(sources) {
-		asked, err := query.Get[state.Reports](ctx, w.target.handle, query.Request{Kind: query.Reports, Rank: asks(local.Status)})
+		asked, err := query.Get[state.Reports](ctx, w.target.handle,
+			query.Request{Kind: query.Reports, Rank: asks(local.Status)})
 		local.Asked, local.AskErr = asked.Asked, err
 	}
 	if sources[0].Status == nil {

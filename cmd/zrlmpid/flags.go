@@ -118,18 +118,26 @@ func (f *flags) set() *flag.FlagSet {
 	set := flag.NewFlagSet("zrlmpid", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
 	set.StringVar(&f.config, "config", "", "configuration `file` (-: standard input)")
-	set.BoolVar(&f.checkConfig, "check-config", false, "check the configuration and the files for TLS that it names, print the errors, and exit")
+	set.BoolVar(&f.checkConfig, "check-config", false,
+		"check the configuration and the files for TLS that it names, print the errors, and exit")
 	set.BoolVar(&f.printConfig, "print-config", false, "print the configuration with all defaults, and exit")
-	set.StringVar(&f.cluster, "cluster", "", "`file` in place of a configuration: upstream's cluster.json or the answer of the resource manager")
-	set.StringVar(&f.addresses, "addresses", "", "with --cluster: address `pool` for the ranks, as in 127.0.0.1-127.0.0.4 or 10.1.0.0/24")
+	set.StringVar(&f.cluster, "cluster", "",
+		"`file` in place of a configuration: upstream's cluster.json or the answer of the resource manager")
+	set.StringVar(&f.addresses, "addresses", "",
+		"with --cluster: address `pool` for the ranks, as in 127.0.0.1-127.0.0.4 or 10.1.0.0/24")
 	set.BoolVar(&f.standins, "standins", false, "with --cluster: run stand-ins for all FPGA ranks")
-	set.StringVar(&f.kernel, "kernel", "", "with --cluster: `kernel` of the stand-ins: echo, ring, sink, source, jacobi, kmeans, matvec, backsub, \"exec:/path/prog args\" or \"rtl:/path/simulator args\"")
-	set.Func("host", "with --cluster: `ranks` of host programs, as in 0,3 (default: the first CPU rank)", rankList(&f.hosts))
-	set.Func("fpga", "with --cluster: `ranks` that are FPGAs now, of those that the file lists as both CPU and FPGA", rankList(&f.fpgas))
+	set.StringVar(&f.kernel, "kernel", "", "with --cluster: `kernel` of the stand-ins: echo, ring, sink, source, "+
+		"jacobi, kmeans, matvec, backsub, \"exec:/path/prog args\" or \"rtl:/path/simulator args\"")
+	set.Func("host", "with --cluster: `ranks` of host programs, as in 0,3 (default: the first CPU rank)",
+		rankList(&f.hosts))
+	set.Func("fpga", "with --cluster: `ranks` that are FPGAs now, of those that the file lists as both CPU and FPGA",
+		rankList(&f.fpgas))
 	set.StringVar(&f.control, "control", "", "control `socket`; overrides configuration and environment")
-	set.Func("http", "`address` of status page, metrics and health, as in 127.0.0.1:9627; \"\" disables HTTP; overrides configuration and environment",
+	set.Func("http", "`address` of status page, metrics and health, as in 127.0.0.1:9627; \"\" disables HTTP; "+
+		"overrides configuration and environment",
 		func(s string) error { f.http = &s; return nil })
-	set.StringVar(&f.logLevel, "log-level", "", "log `level`: debug, info, warn or error; overrides configuration and environment")
+	set.StringVar(&f.logLevel, "log-level", "",
+		"log `level`: debug, info, warn or error; overrides configuration and environment")
 	set.BoolVar(&f.version, "version", false, "print the version and exit")
 	return set
 }

@@ -114,7 +114,9 @@ func TestOutputCannotBeWritten(t *testing.T) {
 				_, err := client.Reload(ctx)
 				return err
 			})
-			if err := client.Ping(ctx, control.PingRequest{From: control.AnyRank, To: 1, Words: 100, Count: 10, Datatype: "int", Timeout: "10s"},
+			if err := client.Ping(ctx,
+				control.PingRequest{From: control.AnyRank, To: 1, Words: 100, Count: 10, Datatype: "int",
+					Timeout: "10s"},
 				func(trip control.Trip) error {
 					if !trip.Verified {
 						return fmt.Errorf("%+v", trip)
@@ -150,10 +152,12 @@ func TestOutputCannotBeWritten(t *testing.T) {
 func TestAnswerCannotBeWritten(t *testing.T) {
 	text, _, _ := testConfig(t)
 	path := file(t, "z.yaml", text)
-	for _, args := range [][]string{{"-version"}, {"-config", path, "-check-config"}, {"-config", path, "-print-config"}} {
+	for _, args := range [][]string{{"-version"}, {"-config", path, "-check-config"},
+		{"-config", path, "-print-config"}} {
 		var stderr bytes.Buffer
 		code := run(t.Context(), args, strings.NewReader(""), fullDevice(t), &stderr)
-		if code != exitFailure || stderr.String() != "zrlmpid: standard output: write /dev/full: no space left on device\n" {
+		if code != exitFailure ||
+			stderr.String() != "zrlmpid: standard output: write /dev/full: no space left on device\n" {
 			t.Errorf("%v: %d, %q", args, code, &stderr)
 		}
 	}

@@ -121,7 +121,8 @@ func exitCode(err error) int {
 }
 
 // errMayPass is appended to errors that may be temporary, such as an address that is not configured yet.
-var errMayPass = errors.New("exit code 1: zrlmpid.service starts it again every second, until the reason has passed or it is stopped")
+var errMayPass = errors.New("exit code 1: zrlmpid.service starts it again every second, until the reason has passed " +
+	"or it is stopped")
 
 // underSystemd reports whether systemd started this process for a unit.
 func underSystemd() bool { return os.Getenv("SYSTEMD_EXEC_PID") == strconv.Itoa(os.Getpid()) }

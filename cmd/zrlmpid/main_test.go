@@ -32,7 +32,8 @@ func testConfig(t *testing.T) (text, addr1, socket string) {
 	socket = filepath.Join(t.TempDir(), "c.sock")
 	network := loopback.Network(t)
 	addr := func(last int) string { return fmt.Sprintf("%s%d:20000", network, last) }
-	text = fmt.Sprintf("control: {socket: %q}\nhttp: {listen: \"\"}\nranks:\n  - {rank: 0, address: %q, run: host}\n  - {rank: 1, address: %q, run: standin}\n",
+	text = fmt.Sprintf("control: {socket: %q}\nhttp: {listen: \"\"}\nranks:\n  - {rank: 0, address: %q, run: host}\n "+
+		" - {rank: 1, address: %q, run: standin}\n",
 		socket, addr(1), addr(2))
 	return text, addr(2), socket
 }
@@ -71,39 +72,66 @@ func TestCommandLine(t *testing.T) {
 		code           int
 		stdout, stderr []string
 	}{
-		{name: "good", args: []string{"-config", goodFile, "-check-config"}, stdout: []string{"ok: " + goodFile + ": 2 of 2 ranks are local"}},
-		{name: "standard input", stdin: good, args: []string{"-config", "-", "-check-config"}, stdout: []string{"ok: standard input"}},
-		{name: "warnings", stdin: good + "  - {rank: 2, address: 10.0.0.1, peer: fpga}\n", args: []string{"-config", "-", "-check-config"},
+		{name: "good", args: []string{"-config", goodFile, "-check-config"},
+			stdout: []string{"ok: " + goodFile + ": 2 of 2 ranks are local"}},
+		{name: "standard input", stdin: good, args: []string{"-config", "-", "-check-config"},
+			stdout: []string{"ok: standard input"}},
+		{name: "warnings", stdin: good + "  - {rank: 2, address: 10.0.0.1, peer: fpga}\n",
+			args:   []string{"-config", "-", "-check-config"},
 			stdout: []string{"warning: rank 0 has port", "ok: "}},
 		{name: "all problems", args: []string{"-config", bad, "-check-config"}, code: exitUsage,
-			stderr: []string{bad + ":2: ranks[0]: unknown key \"adress\" (did you mean", bad + ":3: unknown key \"logs\""}},
-		{name: "bad value", stdin: good + "log: {level: loud}\n", args: []string{"-config", "-", "-check-config"}, code: exitUsage, stderr: []string{"standard input:6: log.level"}},
+			stderr: []string{bad + ":2: ranks[0]: unknown key \"adress\" (did you mean",
+				bad + ":3: unknown key \"logs\""}},
+		{name: "bad value", stdin: good + "log: {level: loud}\n", args: []string{"-config", "-", "-check-config"},
+			code: exitUsage, stderr: []string{"standard input:6: log.level"}},
 		{name: "bad file, run", args: []string{"-config", bad}, code: exitUsage, stderr: []string{"adress"}},
-		{name: "a program that is not there", stdin: strings.Replace(good, "run: standin", `run: standin, kernel: "exec:/no/such/program"`, 1),
-			args: []string{"-config", "-", "-check-config"}, code: exitUsage, stderr: []string{"standard input:5: ranks[1].kernel: ", "/no/such/program"}},
-		{name: "no file", args: []string{"-config", "/no/such/file"}, code: exitUsage, stderr: []string{"/no/such/file"}},
+		{name: "a program that is not there",
+			stdin: strings.Replace(good, "run: standin", `run: standin, kernel: "exec:/no/such/program"`, 1),
+			args:  []string{"-config", "-", "-check-config"}, code: exitUsage,
+			stderr: []string{"standard input:5: ranks[1].kernel: ", "/no/such/program"}},
+		{name: "no file", args: []string{"-config", "/no/such/file"}, code: exitUsage,
+			stderr: []string{"/no/such/file"}},
 		{name: "nothing", code: exitUsage, stderr: []string{"give either --config FILE or --cluster FILE"}},
-		{name: "two", args: []string{"-config", goodFile, "-cluster", clusterFile}, code: exitUsage, stderr: []string{"give either --config FILE or --cluster FILE"}},
-		{name: "bare argument", args: []string{goodFile}, code: exitUsage, stderr: []string{"is not a flag: give the configuration with --config FILE", "usage: zrlmpid --config FILE"}},
-		{name: "unknown flag", args: []string{"-verbose"}, code: exitUsage, stderr: []string{"there is no flag --verbose", "usage: zrlmpid --config FILE"}},
-		{name: "misspelt flag", args: []string{"--confg", "x"}, code: exitUsage, stderr: []string{`there is no flag --confg (did you mean "--config"?)`}},
-		{name: "no value", args: []string{"-config"}, code: exitUsage, stderr: []string{"--config needs a value: --config FILE"}},
-		{name: "useless flag", args: []string{"-config", goodFile, "-standins"}, code: exitUsage, stderr: []string{"--standins: only valid with --cluster"}},
-		{name: "check and print", args: []string{"-config", goodFile, "-check-config", "-print-config"}, code: exitUsage, stderr: []string{"not both"}},
-		{name: "level", args: []string{"-config", goodFile, "-log-level", "loud"}, code: exitUsage, stderr: []string{`zrlmpid: --log-level: "loud" is not known`}},
-		{name: "socket", args: []string{"-config", goodFile, "-control", "here"}, code: exitUsage, stderr: []string{`zrlmpid: --control: "here" is not an absolute path`}},
-		{name: "HTTP", args: []string{"-config", goodFile, "-http", "here"}, code: exitUsage, stderr: []string{`zrlmpid: --http: "here" is not an address with a port`}},
+		{name: "two", args: []string{"-config", goodFile, "-cluster", clusterFile}, code: exitUsage,
+			stderr: []string{"give either --config FILE or --cluster FILE"}},
+		{name: "bare argument", args: []string{goodFile}, code: exitUsage,
+			stderr: []string{"is not a flag: give the configuration with --config FILE",
+				"usage: zrlmpid --config FILE"}},
+		{name: "unknown flag", args: []string{"-verbose"}, code: exitUsage,
+			stderr: []string{"there is no flag --verbose", "usage: zrlmpid --config FILE"}},
+		{name: "misspelt flag", args: []string{"--confg", "x"}, code: exitUsage,
+			stderr: []string{`there is no flag --confg (did you mean "--config"?)`}},
+		{name: "no value", args: []string{"-config"}, code: exitUsage,
+			stderr: []string{"--config needs a value: --config FILE"}},
+		{name: "useless flag", args: []string{"-config", goodFile, "-standins"}, code: exitUsage,
+			stderr: []string{"--standins: only valid with --cluster"}},
+		{name: "check and print", args: []string{"-config", goodFile, "-check-config", "-print-config"},
+			code: exitUsage, stderr: []string{"not both"}},
+		{name: "level", args: []string{"-config", goodFile, "-log-level", "loud"}, code: exitUsage,
+			stderr: []string{`zrlmpid: --log-level: "loud" is not known`}},
+		{name: "socket", args: []string{"-config", goodFile, "-control", "here"}, code: exitUsage,
+			stderr: []string{`zrlmpid: --control: "here" is not an absolute path`}},
+		{name: "HTTP", args: []string{"-config", goodFile, "-http", "here"}, code: exitUsage,
+			stderr: []string{`zrlmpid: --http: "here" is not an address with a port`}},
 		{name: "version", args: []string{"-version"}, stdout: []string{"zrlmpid " + version.String()}},
-		{name: "help", args: []string{"-help"}, stderr: []string{"Exit codes: 0", "--check-config", "--addresses pool"}},
-		{name: "cluster", args: []string{"-cluster", clusterFile, "-addresses", pool, "-standins", "-kernel", "sink", "-print-config"},
+		{name: "help", args: []string{"-help"},
+			stderr: []string{"Exit codes: 0", "--check-config", "--addresses pool"}},
+		{name: "cluster", args: []string{"-cluster", clusterFile, "-addresses", pool, "-standins", "-kernel", "sink",
+			"-print-config"},
 			stdout: []string{"address: 127.77.0.1:2718\n", "run: host", "run: standin", "kernel: sink"}},
-		{name: "the sample", args: []string{"--cluster", "../../deploy/cluster.json", "--addresses", "10.12.0.1,10.12.200.1-10.12.200.3", "--print-config"},
-			stdout: []string{"address: 10.12.0.1:2718\n", "run: host", "address: 10.12.200.3:2718\n", "peer: fpga", "upstream: flat"}},
-		{name: "hosts", args: []string{"-cluster", both, "-addresses", pool, "-host", "0", "-fpga", "1", "-standins", "-check-config"},
+		{name: "the sample", args: []string{"--cluster", "../../deploy/cluster.json", "--addresses",
+			"10.12.0.1,10.12.200.1-10.12.200.3", "--print-config"},
+			stdout: []string{"address: 10.12.0.1:2718\n", "run: host", "address: 10.12.200.3:2718\n", "peer: fpga",
+				"upstream: flat"}},
+		{name: "hosts", args: []string{"-cluster", both, "-addresses", pool, "-host", "0", "-fpga", "1", "-standins",
+			"-check-config"},
 			stdout: []string{"2 of 2 ranks are local"}},
-		{name: "bad hosts", args: []string{"-cluster", both, "-host", "1,x"}, code: exitUsage, stderr: []string{`"x" is not a rank`}},
-		{name: "no addresses", args: []string{"-cluster", clusterFile}, code: exitUsage, stderr: []string{"a cluster file has no addresses", "--addresses"}},
-		{name: "bad pool", args: []string{"-cluster", clusterFile, "-addresses", "1-2"}, code: exitUsage, stderr: []string{"1-2"}},
+		{name: "bad hosts", args: []string{"-cluster", both, "-host", "1,x"}, code: exitUsage,
+			stderr: []string{`"x" is not a rank`}},
+		{name: "no addresses", args: []string{"-cluster", clusterFile}, code: exitUsage,
+			stderr: []string{"a cluster file has no addresses", "--addresses"}},
+		{name: "bad pool", args: []string{"-cluster", clusterFile, "-addresses", "1-2"}, code: exitUsage,
+			stderr: []string{"1-2"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			code, stdout, stderr := zrlmpid(t, tt.stdin, tt.args...)
@@ -133,14 +161,18 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv(config.EnvControlSocket, "/tmp/from-env.sock")
 	t.Setenv(config.EnvHTTPListen, "127.0.0.1:1")
 	_, out, _ := zrlmpid(t, text, "-config", "-", "-print-config")
-	if !strings.Contains(out, "level: error") || !strings.Contains(out, "socket: /tmp/from-env.sock") || !strings.Contains(out, "listen: 127.0.0.1:1\n") {
+	if !strings.Contains(out, "level: error") || !strings.Contains(out, "socket: /tmp/from-env.sock") ||
+		!strings.Contains(out, "listen: 127.0.0.1:1\n") {
 		t.Errorf("the environment does not override the file:\n%s", out)
 	}
-	_, out, _ = zrlmpid(t, text, "-config", "-", "-print-config", "-log-level", "debug", "-control", "/tmp/flag.sock", "-http", "")
-	if !strings.Contains(out, "level: debug") || !strings.Contains(out, "socket: /tmp/flag.sock") || !strings.Contains(out, "listen: \"\"\n") {
+	_, out, _ = zrlmpid(t, text, "-config", "-", "-print-config", "-log-level", "debug", "-control", "/tmp/flag.sock",
+		"-http", "")
+	if !strings.Contains(out, "level: debug") || !strings.Contains(out, "socket: /tmp/flag.sock") ||
+		!strings.Contains(out, "listen: \"\"\n") {
 		t.Errorf("flags do not override the environment:\n%s", out)
 	}
-	if code, again, errs := zrlmpid(t, out, "-config", "-", "-print-config", "-log-level", "debug", "-control", "/tmp/flag.sock", "-http", ""); code != exitOK || again != out {
+	if code, again, errs := zrlmpid(t, out, "-config", "-", "-print-config", "-log-level", "debug", "-control",
+		"/tmp/flag.sock", "-http", ""); code != exitOK || again != out {
 		t.Errorf("what is printed does not read as the same:\n%s%s", again, errs)
 	}
 }
@@ -164,7 +196,8 @@ func TestRun(t *testing.T) {
 		go func() {
 			code <- run(ctx, []string{"-config", "-"}, strings.NewReader(text+"log: {format: "+format+"}\n"), out, &log)
 		}()
-		if line := <-out.lines; !strings.HasPrefix(line, "ready rank 0 host 127.") || !strings.HasSuffix(line, "control "+socket+", attach "+config.AttachSocketBeside(socket)+", http none\n") {
+		if line := <-out.lines; !strings.HasPrefix(line, "ready rank 0 host 127.") ||
+			!strings.HasSuffix(line, "control "+socket+", attach "+config.AttachSocketBeside(socket)+", http none\n") {
 			t.Errorf("%q", line)
 		}
 		client := control.NewClient(socket)
@@ -180,7 +213,8 @@ func TestRun(t *testing.T) {
 		if len(out.lines) != 0 {
 			t.Errorf("more on standard output: %q", <-out.lines)
 		}
-		if json := strings.HasPrefix(log.String(), "{"); json != (format == "json") || !strings.Contains(log.String(), "zrlmpid ready") {
+		if json := strings.HasPrefix(log.String(), "{"); json != (format == "json") ||
+			!strings.Contains(log.String(), "zrlmpid ready") {
 			t.Errorf("format %s:\n%s", format, log.String())
 		}
 		if _, err := os.Lstat(socket); !errors.Is(err, os.ErrNotExist) {
@@ -234,7 +268,8 @@ func TestPortTaken(t *testing.T) {
 func TestExitCodes(t *testing.T) {
 	good, addr, _ := testConfig(t)
 	late := strings.Replace(good, addr, "192.0.2.1:2718", 1)
-	tls := strings.Replace(good, "run: standin", "run: standin, peer: software", 1) + "defaults: {profile: extended, transport: tcp}\ntls: {certificate: /no/such/cert.pem, key: /no/such/key.pem, authority: /no/such/ca.pem}\n"
+	tls := strings.Replace(good, "run: standin", "run: standin, peer: software", 1) +
+		"defaults: {profile: extended, transport: tcp}\ntls: {certificate: /no/such/cert.pem, key: /no/such/key.pem, authority: /no/such/ca.pem}\n"
 	for _, tt := range []struct {
 		name, text string
 		args       []string
@@ -243,7 +278,8 @@ func TestExitCodes(t *testing.T) {
 		says       string
 	}{
 		{name: "late address", text: late, code: exitFailure, says: "this machine does not have that address"},
-		{name: "late address, systemd", text: late, systemd: true, code: exitFailure, says: "zrlmpid.service starts it again every second"},
+		{name: "late address, systemd", text: late, systemd: true, code: exitFailure,
+			says: "zrlmpid.service starts it again every second"},
 		{name: "TLS file", text: tls, args: []string{"--check-config"}, code: exitFailure, says: "/no/such/cert.pem"},
 		{name: "configuration", text: good + "log: {level: loud}\n", code: exitUsage, says: "log.level"},
 	} {

@@ -142,7 +142,8 @@ func TestSecondSignal(t *testing.T) {
 	client := control.NewClient(strings.Split(strings.Split(text, "socket: \"")[1], "\"")[0])
 	defer client.Close()
 	go func() { // it always fails
-		_, _ = client.Send(t.Context(), control.SendRequest{From: 0, To: 1, Timeout: testTimeout}, strings.NewReader("1234"))
+		_, _ = client.Send(t.Context(), control.SendRequest{From: 0, To: 1, Timeout: testTimeout},
+			strings.NewReader("1234"))
 	}()
 	reads := func(want protocol.Type) { // skips retransmissions of others
 		b := make([]byte, 100)
@@ -182,7 +183,8 @@ func TestSecondSignal(t *testing.T) {
 	err = p.Wait()
 	close(ended)
 	again.Wait()
-	if status, ok := p.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() || status.Signal() != syscall.SIGTERM {
+	if status, ok := p.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() ||
+		status.Signal() != syscall.SIGTERM {
 		t.Errorf("it ended with %v", err)
 	}
 }

@@ -80,13 +80,15 @@ func (c *Cluster) Config(o Options) (*config.Config, error) {
 func (c *Cluster) addresses(pool Pool) ([]netip.Addr, error) {
 	if c.Format == ClusterFile {
 		if pool.IsZero() {
-			return nil, c.errorf("", "a cluster file has no addresses: give the addresses of its %d ranks with --addresses, as in 127.0.0.1-127.0.0.%d",
+			return nil, c.errorf("", "a cluster file has no addresses: give the addresses of its %d ranks with "+
+				"--addresses, as in 127.0.0.1-127.0.0.%d",
 				len(c.Nodes), min(len(c.Nodes), 254))
 		}
 		return pool.Take(len(c.Nodes))
 	}
 	if !pool.IsZero() {
-		return nil, &Error{Key: "pool", Problem: "the resource manager's answer already has addresses: remove --addresses"}
+		return nil, &Error{Key: "pool",
+			Problem: "the resource manager's answer already has addresses: remove --addresses"}
 	}
 	addrs := make([]netip.Addr, len(c.Nodes))
 	for i, node := range c.Nodes {
@@ -103,10 +105,12 @@ func (c *Cluster) check(o *Options) error {
 	}{{"host", o.Host}, {"fpga", o.FPGA}} {
 		for _, rank := range list.ranks {
 			if rank < 0 || rank >= len(c.Nodes) {
-				return &Error{Key: list.key, Problem: fmt.Sprintf("there is no rank %d: the cluster has 0 to %d", rank, len(c.Nodes)-1)}
+				return &Error{Key: list.key,
+					Problem: fmt.Sprintf("there is no rank %d: the cluster has 0 to %d", rank, len(c.Nodes)-1)}
 			}
 			if list.key != "host" && !c.Nodes[rank].FPGA {
-				return &Error{Key: list.key, Problem: fmt.Sprintf("rank %d is a CPU rank: list it as fpga in the file, or make it a host", rank)}
+				return &Error{Key: list.key, Problem: fmt.Sprintf("rank %d is a CPU rank: list it as fpga in the "+
+					"file, or make it a host", rank)}
 			}
 		}
 	}

@@ -26,7 +26,8 @@ func mustPool(t testing.TB, s string) Pool {
 func summary(c *config.Config) string {
 	var b strings.Builder
 	for _, r := range c.Ranks {
-		fmt.Fprintln(&b, strings.Join(strings.Fields(fmt.Sprint(r.Rank, " ", r.Run, " ", r.Address, " ", r.Peer, " ", r.Kernel)), " "))
+		fmt.Fprintln(&b, strings.Join(strings.Fields(fmt.Sprint(r.Rank, " ", r.Run, " ", r.Address, " ", r.Peer, " ",
+			r.Kernel)), " "))
 	}
 	return b.String()
 }
@@ -41,16 +42,23 @@ func TestConfig(t *testing.T) {
 		{"first CPU is the host, FPGAs are remote", clusterFile, Options{Addresses: pool},
 			"0 host 127.0.0.1:2718 software\n1 127.0.0.2:2718 fpga\n2 127.0.0.3:2718 fpga\n3 127.0.0.4:2718 fpga\n"},
 		{"all FPGAs are stand-ins", clusterFile, Options{Addresses: pool, StandIns: true, Kernel: "ring"},
-			"0 host 127.0.0.1:2718 software\n1 standin 127.0.0.2:2718 fpga ring\n2 standin 127.0.0.3:2718 fpga ring\n3 standin 127.0.0.4:2718 fpga ring\n"},
+			"0 host 127.0.0.1:2718 software\n1 standin 127.0.0.2:2718 fpga ring\n2 standin 127.0.0.3:2718 fpga " +
+				"ring\n3 standin 127.0.0.4:2718 fpga ring\n"},
 		{"a host in an FPGA's place", clusterFile, Options{Addresses: pool, Host: []int{0, 2}, StandIns: true},
-			"0 host 127.0.0.1:2718 software\n1 standin 127.0.0.2:2718 fpga echo\n2 host 127.0.0.3:2718 software\n3 standin 127.0.0.4:2718 fpga echo\n"},
-		{"both kinds: CPU", bothFile, Options{Addresses: pool}, "0 host 127.0.0.1:2718 software\n1 127.0.0.2:2718 cpu\n"},
-		{"both kinds: given FPGA", bothFile, Options{Addresses: pool, FPGA: []int{1}}, "0 host 127.0.0.1:2718 software\n1 127.0.0.2:2718 fpga\n"},
+			"0 host 127.0.0.1:2718 software\n1 standin 127.0.0.2:2718 fpga echo\n2 host 127.0.0.3:2718 software\n3 " +
+				"standin 127.0.0.4:2718 fpga echo\n"},
+		{"both kinds: CPU", bothFile, Options{Addresses: pool},
+			"0 host 127.0.0.1:2718 software\n1 127.0.0.2:2718 cpu\n"},
+		{"both kinds: given FPGA", bothFile, Options{Addresses: pool, FPGA: []int{1}},
+			"0 host 127.0.0.1:2718 software\n1 127.0.0.2:2718 fpga\n"},
 		{"both kinds: FPGA here", bothFile, Options{Addresses: pool, FPGA: []int{1}, StandIns: true},
 			"0 host 127.0.0.1:2718 software\n1 standin 127.0.0.2:2718 fpga echo\n"},
-		{"both kinds: the first is an FPGA", bothFile, Options{Addresses: pool, FPGA: []int{0}}, "0 127.0.0.1:2718 fpga\n1 host 127.0.0.2:2718 software\n"},
-		{"both kinds: stand-ins do not take CPUs", bothFile, Options{Addresses: pool, StandIns: true}, "0 host 127.0.0.1:2718 software\n1 127.0.0.2:2718 cpu\n"},
-		{"manager's answer", answer, Options{}, "0 host 10.12.0.1:2718 software\n1 10.12.200.7:2718 fpga\n2 10.12.200.4:2718 fpga\n"},
+		{"both kinds: the first is an FPGA", bothFile, Options{Addresses: pool, FPGA: []int{0}},
+			"0 127.0.0.1:2718 fpga\n1 host 127.0.0.2:2718 software\n"},
+		{"both kinds: stand-ins do not take CPUs", bothFile, Options{Addresses: pool, StandIns: true},
+			"0 host 127.0.0.1:2718 software\n1 127.0.0.2:2718 cpu\n"},
+		{"manager's answer", answer, Options{},
+			"0 host 10.12.0.1:2718 software\n1 10.12.200.7:2718 fpga\n2 10.12.200.4:2718 fpga\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cfg, err := mustParse(t, tc.file).Config(tc.options)
@@ -82,15 +90,22 @@ func TestConfigErrors(t *testing.T) {
 		options    Options
 		want       string
 	}{
-		{"no pool", clusterFile, Options{}, "f.json:1: a cluster file has no addresses: give the addresses of its 4 ranks with --addresses, as in 127.0.0.1-127.0.0.4"},
-		{"small pool", clusterFile, Options{Addresses: mustPool(t, "10.0.0.1-10.0.0.3")}, `pool: "10.0.0.1-10.0.0.3" has 3 addresses for 4 ranks: add more`},
-		{"pool for an answer", answer, Options{Addresses: pool}, "pool: the resource manager's answer already has addresses: remove --addresses"},
-		{"no such host", clusterFile, Options{Addresses: pool, Host: []int{4}}, "host: there is no rank 4: the cluster has 0 to 3"},
-		{"CPU as an FPGA", clusterFile, Options{Addresses: pool, FPGA: []int{0}}, "fpga: rank 0 is a CPU rank: list it as fpga in the file, or make it a host"},
-		{"host and FPGA", bothFile, Options{Addresses: pool, Host: []int{1}, FPGA: []int{1}}, "host: rank 1 is to be an FPGA as well: choose one"},
+		{"no pool", clusterFile, Options{}, "f.json:1: a cluster file has no addresses: give the addresses of its 4 " +
+			"ranks with --addresses, as in 127.0.0.1-127.0.0.4"},
+		{"small pool", clusterFile, Options{Addresses: mustPool(t, "10.0.0.1-10.0.0.3")},
+			`pool: "10.0.0.1-10.0.0.3" has 3 addresses for 4 ranks: add more`},
+		{"pool for an answer", answer, Options{Addresses: pool},
+			"pool: the resource manager's answer already has addresses: remove --addresses"},
+		{"no such host", clusterFile, Options{Addresses: pool, Host: []int{4}},
+			"host: there is no rank 4: the cluster has 0 to 3"},
+		{"CPU as an FPGA", clusterFile, Options{Addresses: pool, FPGA: []int{0}},
+			"fpga: rank 0 is a CPU rank: list it as fpga in the file, or make it a host"},
+		{"host and FPGA", bothFile, Options{Addresses: pool, Host: []int{1}, FPGA: []int{1}},
+			"host: rank 1 is to be an FPGA as well: choose one"},
 		{"kernel", clusterFile, Options{Addresses: pool, StandIns: true, Kernel: "jazz"},
 			`kernel: unknown kernel "jazz": the kernels are echo, ring, sink, source, jacobi, kmeans, matvec, backsub, "exec:/path/prog args", "rtl:/path/simulator args" and "rtl-net:/path/simulator args"`},
-		{"kernel for nobody", clusterFile, Options{Addresses: pool, Kernel: "echo"}, "kernel: no rank runs as a stand-in here: name one, or give no kernel"},
+		{"kernel for nobody", clusterFile, Options{Addresses: pool, Kernel: "echo"},
+			"kernel: no rank runs as a stand-in here: name one, or give no kernel"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cfg, err := mustParse(t, tc.file).Config(tc.options)

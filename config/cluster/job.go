@@ -24,7 +24,8 @@ const loopback = "127.0.0.1-127.0.255.254"
 // Job returns the cluster as a validated configuration of a job that starts a process for each CPU rank. Errors are as
 // for Config.
 func (c *Cluster) Job(o JobOptions) (*config.Config, error) {
-	job, all := *c, Options{Addresses: o.Addresses, FPGA: o.FPGA, Kernel: o.Kernel, StandIns: o.Kernel != "", Host: []int{}}
+	job, all := *c, Options{Addresses: o.Addresses, FPGA: o.FPGA, Kernel: o.Kernel, StandIns: o.Kernel != "",
+		Host: []int{}}
 	fpgas := false
 	for rank, node := range c.Nodes {
 		if node.CPU && !slices.Contains(o.FPGA, rank) {

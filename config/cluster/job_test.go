@@ -16,11 +16,13 @@ func TestJob(t *testing.T) {
 		{"FPGAs", clusterFile, JobOptions{Addresses: pool},
 			"0 host 10.0.0.1:2718 software\n1 10.0.0.2:2718 fpga\n2 10.0.0.3:2718 fpga\n3 10.0.0.4:2718 fpga\n"},
 		{"stand-ins", clusterFile, JobOptions{Kernel: "ring"},
-			"0 host 127.0.0.1:2718 software\n1 standin 127.0.0.2:2718 fpga ring\n2 standin 127.0.0.3:2718 fpga ring\n3 standin 127.0.0.4:2718 fpga ring\n"},
+			"0 host 127.0.0.1:2718 software\n1 standin 127.0.0.2:2718 fpga ring\n2 standin 127.0.0.3:2718 fpga " +
+				"ring\n3 standin 127.0.0.4:2718 fpga ring\n"},
 		{"stand-ins elsewhere", bothFile, JobOptions{Addresses: pool, FPGA: []int{1}, Kernel: "echo"},
 			"0 host 10.0.0.1:2718 software\n1 standin 10.0.0.2:2718 fpga echo\n"},
 		{"CPUs", bothFile, JobOptions{}, "0 host 127.0.0.1:2718 software\n1 host 127.0.0.2:2718 software\n"},
-		{"manager's answer", answer, JobOptions{}, "0 host 10.12.0.1:2718 software\n1 10.12.200.7:2718 fpga\n2 10.12.200.4:2718 fpga\n"},
+		{"manager's answer", answer, JobOptions{},
+			"0 host 10.12.0.1:2718 software\n1 10.12.200.7:2718 fpga\n2 10.12.200.4:2718 fpga\n"},
 		{"manager's answer with stand-ins", answer, JobOptions{Kernel: "echo"},
 			"0 host 127.0.0.1:2718 software\n1 standin 127.0.0.2:2718 fpga echo\n2 standin 127.0.0.3:2718 fpga echo\n"},
 	} {

@@ -26,7 +26,8 @@ type Line struct {
 }
 
 // lineUsage is appended to errors about a line.
-const lineUsage = "the start-up line is PROGRAM udp OWN-ADDRESS SIZE RANK, then the addresses of the other ranks in the order of ranks, then the program's own arguments"
+const lineUsage = "the start-up line is PROGRAM udp OWN-ADDRESS SIZE RANK, then the addresses of the other ranks in " +
+	"the order of ranks, then the program's own arguments"
 
 // IsLine reports whether args, which begin with the program's name, look like a start-up line.
 func IsLine(args []string) bool { return len(args) > 1 && (args[1] == "udp" || args[1] == "tcp") }
@@ -49,7 +50,8 @@ func ParseLine(args []string) (*Line, error) {
 	}
 	n, err := strconv.Atoi(args[size])
 	if err != nil || n < 2 || n > protocol.MaxRanksCPU {
-		return nil, lineError("size", "%s is not a number of ranks, 2 to %d", strictyaml.Quote(args[size]), protocol.MaxRanksCPU)
+		return nil, lineError("size", "%s is not a number of ranks, 2 to %d", strictyaml.Quote(args[size]),
+			protocol.MaxRanksCPU)
 	}
 	l := &Line{Words: others + n - 1, Hosts: make([]string, n)}
 	if l.Rank, err = strconv.Atoi(args[rank]); err != nil || l.Rank < 0 || l.Rank >= n {
@@ -84,7 +86,8 @@ func (l *Line) Config(peer config.Peer, lookup func(host string) (netip.Addr, er
 			addr, err = lookup(host)
 		}
 		if err != nil {
-			return nil, &Error{Key: fmt.Sprintf("rank %d", r), Problem: fmt.Sprintf("%s is not its address: %v", strictyaml.Quote(host), err)}
+			return nil, &Error{Key: fmt.Sprintf("rank %d", r),
+				Problem: fmt.Sprintf("%s is not its address: %v", strictyaml.Quote(host), err)}
 		}
 		addr = addr.Unmap()
 		if seen[addr] && peer == "" {
@@ -109,11 +112,14 @@ func (l *Line) Config(peer config.Peer, lookup func(host string) (netip.Addr, er
 // Same returns an *Error if the configuration in a file has other ranks or addresses than the configuration of a line.
 func Same(line, file *config.Config) error {
 	if len(line.Ranks) != len(file.Ranks) {
-		return &Error{Key: "ranks", Problem: fmt.Sprintf("the start-up line has %d ranks, the configuration %d", len(line.Ranks), len(file.Ranks))}
+		return &Error{Key: "ranks",
+			Problem: fmt.Sprintf("the start-up line has %d ranks, the configuration %d", len(line.Ranks),
+				len(file.Ranks))}
 	}
 	for r := range line.Ranks {
 		if a, b := line.Rank(r).Address.AddrPort, file.Rank(r).Address.AddrPort; a != b {
-			return &Error{Key: "ranks", Problem: fmt.Sprintf("rank %d is at %v in the start-up line and at %v in the configuration: correct one of them", r, a, b)}
+			return &Error{Key: "ranks", Problem: fmt.Sprintf("rank %d is at %v in the start-up line and at %v in the "+
+				"configuration: correct one of them", r, a, b)}
 		}
 	}
 	return nil

@@ -19,7 +19,8 @@ func TestLine(t *testing.T) {
 		want  string
 	}{
 		{"app udp 10.0.0.1 2 0 10.0.0.2", 6, "0 host 10.0.0.1:2718 software\n1 10.0.0.2:2718 fpga\n"},
-		{"app udp 10.0.0.3 3 2 10.0.0.1 10.0.0.2 500 x", 7, "0 10.0.0.1:2718 fpga\n1 10.0.0.2:2718 fpga\n2 host 10.0.0.3:2718 software\n"},
+		{"app udp 10.0.0.3 3 2 10.0.0.1 10.0.0.2 500 x", 7,
+			"0 10.0.0.1:2718 fpga\n1 10.0.0.2:2718 fpga\n2 host 10.0.0.3:2718 software\n"},
 		{"app udp 10.0.0.1 4 1 10.0.0.1 10.0.0.2 10.0.0.1", 8,
 			"0 10.0.0.1:2718 cpu\n1 host 10.0.0.1:2719 software\n2 10.0.0.2:2718 cpu\n3 10.0.0.1:2720 cpu\n"},
 		{"app udp 10.0.0.1 2 0 fpga1", 6, "0 host 10.0.0.1:2718 software\n1 10.0.0.9:2718 fpga\n"},
@@ -87,9 +88,10 @@ func TestLineSame(t *testing.T) {
 		t.Errorf("%+v, %v", cfg, err)
 	}
 	for file, want := range map[string]string{
-		"ranks: [{rank: 0, address: 10.0.0.1, run: host}, {rank: 1, address: 10.0.0.2, peer: cpu}]":                                           "",
-		"ranks: [{rank: 0, address: 10.0.0.1, run: host}, {rank: 1, address: 10.0.0.3, peer: cpu}]":                                           "ranks: rank 1 is at 10.0.0.2:2718 in the start-up line and at 10.0.0.3:2718 in the configuration: correct one of them",
-		"ranks: [{rank: 0, address: 10.0.0.1, run: host}, {rank: 1, address: 10.0.0.2, peer: cpu}, {rank: 2, address: 10.0.0.4, peer: fpga}]": "ranks: the start-up line has 2 ranks, the configuration 3",
+		"ranks: [{rank: 0, address: 10.0.0.1, run: host}, {rank: 1, address: 10.0.0.2, peer: cpu}]": "",
+		"ranks: [{rank: 0, address: 10.0.0.1, run: host}, {rank: 1, address: 10.0.0.3, peer: cpu}]": "ranks: rank 1 is at 10.0.0.2:2718 in the start-up line and at 10.0.0.3:2718 in the configuration: correct one of them",
+		"ranks: [{rank: 0, address: 10.0.0.1, run: host}, {rank: 1, address: 10.0.0.2, peer: cpu}, {rank: 2, " +
+			"address: 10.0.0.4, peer: fpga}]": "ranks: the start-up line has 2 ranks, the configuration 3",
 	} {
 		cfg, err := config.Parse(strings.NewReader(file), "file.yaml")
 		if err != nil {

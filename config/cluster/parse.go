@@ -65,7 +65,8 @@ func Parse(r io.Reader, name string) (*Cluster, error) {
 		c.Format = ManagerAnswer
 		err = c.parseManagerAnswer(nodes)
 	default:
-		c.unknown = slices.DeleteFunc(c.unknownKeys(), func(err error) bool { return !strings.Contains(err.Error(), "did you mean") })
+		c.unknown = slices.DeleteFunc(c.unknownKeys(),
+			func(err error) bool { return !strings.Contains(err.Error(), "did you mean") })
 		err = c.errorf("nodes", `missing: a cluster file has {"cpu": [ranks], "fpga": [ranks]} there, the resource manager's answer a list of nodes`)
 	}
 	if err == nil {
@@ -166,7 +167,8 @@ func (c *Cluster) parseManagerAnswer(text []byte) error {
 			return err
 		}
 		if n.IP == "" {
-			return c.errorf(key+".node_ip", "missing: rank %d has no address yet; ask the resource manager again when the cluster is up", rank)
+			return c.errorf(key+".node_ip",
+				"missing: rank %d has no address yet; ask the resource manager again when the cluster is up", rank)
 		}
 		ip, err := netip.ParseAddr(n.IP)
 		if err != nil {
@@ -174,7 +176,8 @@ func (c *Cluster) parseManagerAnswer(text []byte) error {
 		}
 		image := unquoted(n.Image)
 		if image == "" {
-			return c.errorf(key+".image_id", "missing: it is %s for a CPU rank, and an image's name for an FPGA", NonFPGA)
+			return c.errorf(key+".image_id", "missing: it is %s for a CPU rank, and an image's name for an FPGA",
+				NonFPGA)
 		}
 		node := Node{Rank: rank, CPU: image == NonFPGA, FPGA: image != NonFPGA, Addr: ip.Unmap()}
 		c.Nodes = append(c.Nodes, node)
@@ -192,7 +195,8 @@ func (c *Cluster) rank(key string, number json.Number) (int, error) {
 	}
 	rank, err := strconv.ParseUint(number.String(), 10, 31)
 	if err != nil {
-		return 0, c.errorf(key, "%s is not a rank: it is a whole number, 0 to %d", strictyaml.Cut(number.String()), math.MaxInt32)
+		return 0, c.errorf(key, "%s is not a rank: it is a whole number, 0 to %d", strictyaml.Cut(number.String()),
+			math.MaxInt32)
 	}
 	return int(rank), nil
 }

@@ -43,11 +43,13 @@ func parseRange(item string) (addrRange, string) {
 	a, errA := netip.ParseAddr(strings.TrimSpace(first))
 	b, errB := netip.ParseAddr(strings.TrimSpace(last))
 	if errA != nil || errB != nil {
-		return addrRange{}, fmt.Sprintf("%s is not an address, range or network: write 10.0.0.1, 10.0.0.1-10.0.0.4 or 10.0.0.0/24", strictyaml.Quote(item))
+		return addrRange{}, fmt.Sprintf("%s is not an address, range or network: write 10.0.0.1, 10.0.0.1-10.0.0.4 "+
+			"or 10.0.0.0/24", strictyaml.Quote(item))
 	}
 	a, b = a.Unmap(), b.Unmap()
 	if a.BitLen() != b.BitLen() || a.Zone() != b.Zone() || b.Less(a) {
-		return addrRange{}, fmt.Sprintf("the range %s is in descending order: write the lower address first", strictyaml.Quote(item))
+		return addrRange{}, fmt.Sprintf("the range %s is in descending order: write the lower address first",
+			strictyaml.Quote(item))
 	}
 	return addrRange{a, b}, ""
 }
@@ -78,7 +80,8 @@ func (p Pool) Take(n int) ([]netip.Addr, error) {
 	for _, r := range p.ranges {
 		for ip := r.first; len(taken) < n; ip = ip.Next() {
 			if seen[ip] {
-				return nil, &Error{Key: "pool", Problem: fmt.Sprintf("%v is listed twice: give each rank its own address", ip)}
+				return nil, &Error{Key: "pool",
+					Problem: fmt.Sprintf("%v is listed twice: give each rank its own address", ip)}
 			}
 			seen[ip] = true
 			taken = append(taken, ip)
@@ -88,7 +91,8 @@ func (p Pool) Take(n int) ([]netip.Addr, error) {
 		}
 	}
 	if len(taken) < n {
-		return nil, &Error{Key: "pool", Problem: fmt.Sprintf("%s has %d addresses for %d ranks: add more", strictyaml.Quote(p.text), len(taken), n)}
+		return nil, &Error{Key: "pool",
+			Problem: fmt.Sprintf("%s has %d addresses for %d ranks: add more", strictyaml.Quote(p.text), len(taken), n)}
 	}
 	return taken, nil
 }

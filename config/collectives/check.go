@@ -18,7 +18,8 @@ const maxRanks = 1 << 16
 func compile(d *Document, source *strictyaml.Source) (*Table, error) {
 	p := strictyaml.NewProblems(source)
 	if d.Version != Version {
-		p.Add("version", "%d is not known: this zrlmpid reads version %d; write the table with its zrlbench tune", d.Version, Version)
+		p.Add("version", "%d is not known: this zrlmpid reads version %d; write the table with its zrlbench tune",
+			d.Version, Version)
 	}
 	t := &Table{doc: *d, rows: map[choice.Class]choice.Rows{}}
 	d.Each(func(class choice.Class, from *ClassTable) {
@@ -31,7 +32,8 @@ func compile(d *Document, source *strictyaml.Source) (*Table, error) {
 		t.rows[class] = into
 	})
 	if len(t.rows) == 0 {
-		p.Add("", "no table in the document: add one for %s, for %s, or both, and for oversubscribed hosts", choice.Memory, choice.Network)
+		p.Add("", "no table in the document: add one for %s, for %s, or both, and for oversubscribed hosts",
+			choice.Memory, choice.Network)
 	}
 	if err := p.Err(); err != nil {
 		return nil, err
@@ -107,7 +109,8 @@ func checkEnds(p *strictyaml.Problems, key string, all []Decision) {
 func checkMedians(p *strictyaml.Problems, key string, of coll.Collective, e *Entry) {
 	for i := range e.Bytes {
 		if e.Bytes[i] < 0 || i > 0 && e.Bytes[i] <= e.Bytes[i-1] {
-			p.Add(fmt.Sprintf("%s.bytes[%d]", key, i), "%d is out of order: lengths must be 0 or more, in ascending order", e.Bytes[i])
+			p.Add(fmt.Sprintf("%s.bytes[%d]", key, i),
+				"%d is out of order: lengths must be 0 or more, in ascending order", e.Bytes[i])
 		}
 	}
 	for i, s := range e.Medians {
@@ -116,7 +119,8 @@ func checkMedians(p *strictyaml.Problems, key string, of coll.Collective, e *Ent
 			p.Add(key+".by", "%s", problem)
 		}
 		if len(s.Micros) != len(e.Bytes) {
-			p.Add(key+".us", "%d medians for %d lengths: give one for each length, 0 if not measured", len(s.Micros), len(e.Bytes))
+			p.Add(key+".us", "%d medians for %d lengths: give one for each length, 0 if not measured", len(s.Micros),
+				len(e.Bytes))
 		}
 		for j, us := range s.Micros {
 			checkTime(p, fmt.Sprintf("%s.us[%d]", key, j), us)

@@ -1,4 +1,5 @@
-// Package collectives reads and writes tables of algorithms for collective operations as YAML files, and parses the choice
+// Package collectives reads and writes tables of algorithms for collective operations as YAML files, and parses the
+// choice
 // of an algorithm given as text.
 package collectives
 

@@ -37,7 +37,8 @@ func ParseForced(text string) (choice.Forced, error) {
 		part = strings.TrimSpace(part)
 		name, by, ok := strings.Cut(part, "=")
 		if !ok {
-			return nil, &ForcedError{part, "write COLLECTIVE=ALGORITHM, as in bcast=binomial, or COLLECTIVE=ALGORITHM:SEGMENT, as in bcast=chain:64KiB"}
+			return nil, &ForcedError{part, "write COLLECTIVE=ALGORITHM, as in bcast=binomial, or " +
+				"COLLECTIVE=ALGORITHM:SEGMENT, as in bcast=chain:64KiB"}
 		}
 		c, err := ParseName(strings.TrimSpace(name))
 		if err != nil {
@@ -60,7 +61,8 @@ func ParseChoice(c coll.Collective, text string) (choice.Choice, error) {
 		return choice.Choice{}, &ForcedError{text, err.Error()}
 	}
 	if by.Segment == choice.Auto {
-		return choice.Choice{}, &ForcedError{text, fmt.Sprintf("only a table has the values that %s needs: give a size, as in %s:64KiB", choice.Choice{Segment: choice.Auto}.String()[1:], by.Algorithm)}
+		return choice.Choice{}, &ForcedError{text, fmt.Sprintf("only a table has the values that %s needs: give a "+
+			"size, as in %s:64KiB", choice.Choice{Segment: choice.Auto}.String()[1:], by.Algorithm)}
 	}
 	if problem := problem(c, by); problem != "" {
 		return choice.Choice{}, &ForcedError{text, problem}
@@ -86,11 +88,13 @@ func problem(of coll.Collective, c choice.Choice) string {
 		return fmt.Sprintf("%s has no algorithm %s%s: it has %s", name, strictyaml.Quote(c.Algorithm),
 			strictyaml.DidYouMean(c.Algorithm, all), strings.Join(all, ", "))
 	case len(segmented) == 0:
-		return fmt.Sprintf("%s does not segment its data, nor does any other algorithm of %s: leave the segment out", c.Algorithm, name)
+		return fmt.Sprintf("%s does not segment its data, nor does any other algorithm of %s: leave the segment out",
+			c.Algorithm, name)
 	case c.Segment == choice.Auto:
 		return fmt.Sprintf("%s has no segments by formula: give it a size, or leave it out", c.Algorithm)
 	}
-	return fmt.Sprintf("%s does not segment its data: leave the segment out, or use %s", c.Algorithm, strings.Join(segmented, " or "))
+	return fmt.Sprintf("%s does not segment its data: leave the segment out, or use %s", c.Algorithm,
+		strings.Join(segmented, " or "))
 }
 
 // ParseName is the inverse of choice.Name. The error lists the valid names.
@@ -101,5 +105,6 @@ func ParseName(name string) (coll.Collective, error) {
 		}
 	}
 	names := choice.Names()
-	return 0, fmt.Errorf("unknown collective %s%s: the collectives are %s", strictyaml.Quote(name), strictyaml.DidYouMean(name, names), strings.Join(names, ", "))
+	return 0, fmt.Errorf("unknown collective %s%s: the collectives are %s", strictyaml.Quote(name),
+		strictyaml.DidYouMean(name, names), strings.Join(names, ", "))
 }

@@ -108,7 +108,8 @@ func TestCallAllocations(t *testing.T) {
 		send, recv := make([]byte, max(n, 24)), make([]byte, max(n, 24))
 		list := []collective.Operation{
 			{Call: coll.Call{Collective: coll.Allreduce, Bytes: n, Elem: 4}, Op: op.Sum, Type: op.Int32},
-			{Call: coll.Call{Collective: coll.Allreduce, Bytes: n, Elem: 4}, Op: op.Sum, Type: op.Int32, Algorithm: "recursive-doubling"},
+			{Call: coll.Call{Collective: coll.Allreduce, Bytes: n, Elem: 4}, Op: op.Sum, Type: op.Int32,
+				Algorithm: "recursive-doubling"},
 			{Call: coll.Call{Collective: coll.Bcast, Bytes: n}},
 			{Call: coll.Call{Collective: coll.Barrier}},
 			{Call: coll.Call{Collective: coll.Alltoall, Vector: true, Send: layout, Recv: layout}},

@@ -14,15 +14,18 @@ func TestBudgetOfBytes(t *testing.T) {
 	h := serve(t, newWorld(2, 0, 1), Options{Limits: wire.Limits{Operations: 10, Bytes: 1 << 20}})
 	a, b := h.dial(t, 0), h.dial(t, 1)
 	full := attachtest.Recv(t, b, 0, 1, make([]byte, 1<<20-4))
-	if _, err := attachtest.Recv(t, b, 0, 2, make([]byte, 5)).Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrFull) {
+	if _, err := attachtest.Recv(t, b, 0, 2, make([]byte, 5)).Await(attachtest.Within(t)); !errors.Is(err,
+		mpe.ErrFull) {
 		t.Errorf("a receive beyond the budget: %v", err)
 	}
-	if _, err := attachtest.Send(t, b, 0, 2, make([]byte, 5)).Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrFull) {
+	if _, err := attachtest.Send(t, b, 0, 2, make([]byte, 5)).Await(attachtest.Within(t)); !errors.Is(err,
+		mpe.ErrFull) {
 		t.Errorf("a send beyond the budget: %v", err)
 	}
 	// One that never fits has a different error. All of its payload may be sent.
 	for range 3 {
-		if _, err := attachtest.Send(t, b, 0, 2, make([]byte, 1<<20+1)).Await(attachtest.Within(t)); !errors.Is(err, handshake.ErrTooLong) || errors.Is(err, mpe.ErrFull) {
+		if _, err := attachtest.Send(t, b, 0, 2, make([]byte, 1<<20+1)).Await(attachtest.Within(t)); !errors.Is(err,
+			handshake.ErrTooLong) || errors.Is(err, mpe.ErrFull) {
 			t.Errorf("a send larger than the budget: %v", err)
 		}
 	}
@@ -42,7 +45,8 @@ func TestBudgetOfBytes(t *testing.T) {
 func TestBudgetOfOperations(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{Limits: wire.Limits{Operations: 3, Bytes: 1 << 20}})
 	c := h.dial(t, 0)
-	ops := []mpe.Op{attachtest.Recv(t, c, 1, 0, nil), attachtest.Recv(t, c, 1, 0, nil), attachtest.Recv(t, c, 1, 0, nil)}
+	ops := []mpe.Op{attachtest.Recv(t, c, 1, 0, nil), attachtest.Recv(t, c, 1, 0, nil),
+		attachtest.Recv(t, c, 1, 0, nil)}
 	if _, err := c.Start(mpe.Operation{Kind: mpe.OpRecv}); !errors.Is(err, mpe.ErrFull) {
 		t.Errorf("a receive: %v", err)
 	}

@@ -49,7 +49,8 @@ func (s *session) postCall(op *operation) (mpe.Op, error) {
 		Datatype: c.Datatype, AnyDatatype: c.Flags&wire.FlagAnyDatatype != 0,
 	}
 	if c.Comm == 0 {
-		return nil, c.Refuse("it is in communicator 0, which is for point-to-point messages: use another communicator for calls")
+		return nil, c.Refuse("it is in communicator 0, which is for point-to-point messages: use another " +
+			"communicator for calls")
 	}
 	if c.Tag < 1 || c.Tag > collective.Tags {
 		return nil, c.Refuse("its tag is %d: number the calls of a communicator from 1 to %d", c.Tag, collective.Tags)
@@ -72,7 +73,8 @@ func (s *session) postCall(op *operation) (mpe.Op, error) {
 	}
 	m := wire.ShapeOf(&x.Call)
 	if given := len(op.Buf) - length; given != m.Payload || c.Result != uint64(m.Result) {
-		return nil, c.Refuse("its payload has %d bytes and its result %d, but rank %d gives %d and gets %d", given, c.Result, c.Rank, m.Payload, m.Result)
+		return nil, c.Refuse("its payload has %d bytes and its result %d, but rank %d gives %d and gets %d", given,
+			c.Result, c.Rank, m.Payload, m.Result)
 	}
 	members, err := s.members(c, listed)
 	if err != nil {
@@ -155,7 +157,8 @@ func (s *session) members(c *wire.Call, listed []byte) ([]int, error) {
 		}
 	}
 	if !s.list(cost) {
-		return nil, fmt.Errorf("rank %d: %w: the communicators of a program's calls may take at most %d bytes", s.rank, mpe.ErrFull, groupsLen)
+		return nil, fmt.Errorf("rank %d: %w: the communicators of a program's calls may take at most %d bytes", s.rank,
+			mpe.ErrFull, groupsLen)
 	}
 	if g.of == nil {
 		g.of = make(map[uint32]group)

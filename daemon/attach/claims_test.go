@@ -34,7 +34,8 @@ func TestMatchedProbe(t *testing.T) {
 		attachtest.Wait(t, attachtest.Send(t, devices[0], 1, 5, []byte(text)))
 	}
 	first, second := claim(), claim()
-	if _, _, err := c.Probe(attachtest.Within(t), mpe.Match{Source: 0, Tag: mpe.AnyTag, Claim: true}, false); !errors.Is(err, mpe.ErrFull) {
+	if _, _, err := c.Probe(attachtest.Within(t), mpe.Match{Source: 0, Tag: mpe.AnyTag, Claim: true},
+		false); !errors.Is(err, mpe.ErrFull) {
 		t.Errorf("a third message of a matched probe, of two that there may be: %v", err)
 	}
 	receive := func(tag int, comm uint32) string {
@@ -67,7 +68,8 @@ func TestMatchedProbeOfNobody(t *testing.T) {
 	for _, size := range []int{4, 1 << 20} {
 		c := h.dial(t, 1)
 		op := attachtest.Send(t, devices[0], 1, 5, make([]byte, size))
-		if st, found, err := c.Probe(attachtest.Within(t), mpe.Match{Source: mpe.AnySource, Tag: 5, Claim: true}, true); !found || err != nil || st.Claim == 0 {
+		if st, found, err := c.Probe(attachtest.Within(t), mpe.Match{Source: mpe.AnySource, Tag: 5, Claim: true},
+			true); !found || err != nil || st.Claim == 0 {
 			t.Fatalf("%+v, %v, %v", st, found, err)
 		}
 		if err := c.Close(attachtest.Within(t)); err != nil {
@@ -76,7 +78,8 @@ func TestMatchedProbeOfNobody(t *testing.T) {
 		attachtest.Wait(t, op) // the sender does not wait for an impossible receive
 		attachtest.Until(t, "the message has been dropped", func() bool { return unexpected(devices[1]) == 0 })
 	}
-	if _, found, err := h.dial(t, 1).Probe(attachtest.Within(t), mpe.Match{Source: mpe.AnySource, Tag: mpe.AnyTag}, false); found || err != nil {
+	if _, found, err := h.dial(t, 1).Probe(attachtest.Within(t), mpe.Match{Source: mpe.AnySource, Tag: mpe.AnyTag},
+		false); found || err != nil {
 		t.Errorf("the next program finds a message: %v, %v", found, err)
 	}
 }

@@ -18,7 +18,8 @@ import (
 func TestClientInC(t *testing.T) {
 	cc := needs.Program(t, "a client in C", "cc", "gcc libc6-dev")
 	program := filepath.Join(t.TempDir(), "client")
-	if out, err := exec.Command(cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-o", program, "testdata/client.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command(cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-o", program,
+		"testdata/client.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	h, arena := serve(t, newWorld(2, 0, 1), Options{}), []string{"arena"}
@@ -26,10 +27,12 @@ func TestClientInC(t *testing.T) {
 	for _, tt := range []struct {
 		bytes, times int
 		arena        []string
-	}{{0, 3, nil}, {4, 2000, nil}, {100_000, 50, nil}, {5*wire.RingLen + 3, 3, nil}, {0, 3, arena}, {100_000, 50, arena}, {wire.ArenaLen / 2, 3, arena}, {wire.ArenaLen/2 + 1, 3, arena}} {
+	}{{0, 3, nil}, {4, 2000, nil}, {100_000, 50, nil}, {5*wire.RingLen + 3, 3, nil}, {0, 3, arena},
+		{100_000, 50, arena}, {wire.ArenaLen / 2, 3, arena}, {wire.ArenaLen/2 + 1, 3, arena}} {
 		echoed := make(chan error, 1)
 		go func() { echoed <- sendBack(other, tt.bytes, tt.times) }()
-		cmd := exec.CommandContext(attachtest.Within(t), program, append([]string{h.socket, "0", "1", fmt.Sprint(tt.bytes), fmt.Sprint(tt.times)}, tt.arena...)...)
+		cmd := exec.CommandContext(attachtest.Within(t), program,
+			append([]string{h.socket, "0", "1", fmt.Sprint(tt.bytes), fmt.Sprint(tt.times)}, tt.arena...)...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%d messages of %d bytes: %v\n%s", tt.times, tt.bytes, err, out)
 		}

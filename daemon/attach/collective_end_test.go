@@ -25,7 +25,8 @@ var errEnough = errors.New("enough")
 
 // callOf returns a call of rank r of n, with all ranks of the world.
 func callOf(of coll.Collective, r, n, tag int, send, recv []byte) *collective.Operation {
-	m := &collective.Operation{Call: coll.Call{Collective: of, Rank: r, Ranks: n, Elem: 4, Bytes: len(send)}, Comm: 1, Tag: tag,
+	m := &collective.Operation{Call: coll.Call{Collective: of, Rank: r, Ranks: n, Elem: 4, Bytes: len(send)}, Comm: 1,
+		Tag:  tag,
 		Send: send, Recv: recv, Op: op.Sum, Type: op.Int32}
 	if of == coll.Bcast {
 		m.Call.Bytes = len(recv)
@@ -76,13 +77,16 @@ func TestDeadline(t *testing.T) {
 	o := call1(t, client, m)
 	_, err := o.Await(ctx)
 	step, ok := errors.AsType[*collective.StepError](err)
-	if !ok || step.Collective != coll.Gather || step.Algorithm != "flat" || step.Peer < 1 || step.Kind != coll.StepRecv || len(step.Others) != 2 {
+	if !ok || step.Collective != coll.Gather || step.Algorithm != "flat" || step.Peer < 1 ||
+		step.Kind != coll.StepRecv || len(step.Others) != 2 {
 		t.Fatalf("%v: %+v", err, step)
 	}
-	if w, ok := errors.AsType[*mpe.WaitError](err); !ok || w.Local != 0 || int(w.Remote) != step.Peer || !errors.Is(err, errEnough) {
+	if w, ok := errors.AsType[*mpe.WaitError](err); !ok || w.Local != 0 || int(w.Remote) != step.Peer ||
+		!errors.Is(err, errEnough) {
 		t.Errorf("%v: %+v", err, w)
 	}
-	if want := fmt.Sprintf("receive of 4 bytes from rank %d: rank 0 has waited", step.Peer); !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "enough") {
+	if want := fmt.Sprintf("receive of 4 bytes from rank %d: rank 0 has waited",
+		step.Peer); !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "enough") {
 		t.Errorf("%q does not say %q", err, want)
 	}
 	if !bytes.Equal(recv, bytes.Repeat([]byte{0xee}, 16)) {
@@ -112,7 +116,8 @@ func TestOthersAreAborted(t *testing.T) {
 			return // all ranks have entered, and their messages arrived: the abort came too late
 		}
 		failed, ok := errors.AsType[*collective.CallFailedError](err)
-		if !ok || *failed != want || !errors.Is(err, collective.ErrCallFailed) || errors.Is(err, context.Canceled) || errors.Is(err, mpe.ErrCancelled) || err.Error() != want.Error() {
+		if !ok || *failed != want || !errors.Is(err, collective.ErrCallFailed) || errors.Is(err, context.Canceled) ||
+			errors.Is(err, mpe.ErrCancelled) || err.Error() != want.Error() {
 			t.Errorf("rank %d: %v, %+v", d.Rank(), err, failed)
 		}
 		o.Free()
@@ -122,7 +127,8 @@ func TestOthersAreAborted(t *testing.T) {
 	}
 	for i, cause := range []error{context.Canceled, context.DeadlineExceeded, errEnough} {
 		tag := 2 + i
-		want := collective.CallFailedError{Rank: 0, Collective: coll.Barrier, Comm: 1, Number: tag, Cause: collective.CauseCancelled}
+		want := collective.CallFailedError{Rank: 0, Collective: coll.Barrier, Comm: 1, Number: tag,
+			Cause: collective.CauseCancelled}
 		if cause == context.DeadlineExceeded {
 			want.Cause = collective.CauseTimeout
 		}
@@ -140,7 +146,8 @@ func TestOthersAreAborted(t *testing.T) {
 	other := barrier(2, 5)
 	barrier(1, 5)
 	h.session(1).stream.HangUp() // as if killed
-	check(all[2], other, collective.CallFailedError{Rank: 1, Collective: coll.Barrier, Comm: 1, Number: 5, Cause: collective.CauseCancelled})
+	check(all[2], other, collective.CallFailedError{Rank: 1, Collective: coll.Barrier, Comm: 1, Number: 5,
+		Cause: collective.CauseCancelled})
 }
 
 // TestDeadlineAlone checks a call that waits for the agreement of the members.
@@ -166,7 +173,8 @@ func TestMismatch(t *testing.T) {
 	b := call1(t, mixed[1], callOf(coll.Bcast, 1, 2, 1, nil, make([]byte, 16)))
 	attachtest.Wait(t, a)
 	_, err := b.Await(attachtest.Within(t))
-	if step, ok := errors.AsType[*collective.StepError](err); !ok || !errors.Is(err, collective.ErrMismatch) || !errors.Is(step.Err, collective.ErrMismatch) || step.Peer != 0 {
+	if step, ok := errors.AsType[*collective.StepError](err); !ok || !errors.Is(err, collective.ErrMismatch) ||
+		!errors.Is(step.Err, collective.ErrMismatch) || step.Peer != 0 {
 		t.Errorf("%v", err)
 	}
 }

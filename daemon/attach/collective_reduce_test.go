@@ -93,8 +93,10 @@ func TestUserFunctionFails(t *testing.T) {
 		text string
 	}{
 		"error": {func(_, _ []byte) error { return errEnough }, "the program's operation: enough"},
-		"panic": {func(_, _ []byte) error { panic("no such element") }, "the program's operation: panic: no such element"},
-		"exit":  {func(_, _ []byte) error { runtime.Goexit(); return nil }, "the program's operation: it did not return"},
+		"panic": {func(_, _ []byte) error { panic("no such element") },
+			"the program's operation: panic: no such element"},
+		"exit": {func(_, _ []byte) error { runtime.Goexit(); return nil },
+			"the program's operation: it did not return"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := attachSome(t, engines(t, 2, nil), 0, 1)
@@ -186,7 +188,8 @@ func TestUserFunctionBlocks(t *testing.T) {
 
 // userRoot returns a Reduce of 2 bytes on rank 0 of 2.
 func userRoot(id uint64) wire.Call {
-	return wire.Call{ID: id, Collective: coll.Reduce, Comm: 3, Tag: 1, Ranks: 2, Flags: wire.FlagUser, Elem: 2, Bytes: 2, Length: 2, Result: 2}
+	return wire.Call{ID: id, Collective: coll.Reduce, Comm: 3, Tag: 1, Ranks: 2, Flags: wire.FlagUser, Elem: 2,
+		Bytes: 2, Length: 2, Result: 2}
 }
 
 // TestHostileReduced checks that an unexpected or invalid REDUCED ends the connection.
@@ -206,13 +209,16 @@ func TestHostileReduced(t *testing.T) {
 		{"result too long", reduced(1, 0, "abc"), "REDUCED for operation 1 has 3 bytes, and its operands 2 each"},
 		{"result too short", reduced(1, 0, ""), "REDUCED for operation 1 has 0 bytes"},
 		{"text too long", reduced(1, 1, strings.Repeat("x", wire.MaxText+1)), "REDUCED has a text of 4097 bytes"},
-		{"no function", reduced(2, 0, "ab"), "REDUCED for operation 2, which is not a call with a user-defined operation"},
+		{"no function", reduced(2, 0, "ab"),
+			"REDUCED for operation 2, which is not a call with a user-defined operation"},
 	} {
 		h := serve(t, newWorld(2, 0), Options{})
 		c := h.attach(t, 0)
 		c.Write(callFrame(userRoot(1), "ab"))
-		c.Write(attachtest.StartFrame(wire.Start{ID: 2, Operation: mpe.Operation{Kind: mpe.OpRecv, Peer: 1}, Length: 4}, nil))
-		send := attachtest.Begin(t, h.w.ranks[1], mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: 1, Comm: 3, Buf: []byte("cd")})
+		c.Write(attachtest.StartFrame(wire.Start{ID: 2, Operation: mpe.Operation{Kind: mpe.OpRecv, Peer: 1}, Length: 4},
+			nil))
+		send := attachtest.Begin(t, h.w.ranks[1],
+			mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: 1, Comm: 3, Buf: []byte("cd")})
 		c.Expect(wire.FrameReduce)
 		if err := c.In.Skip(); err != nil {
 			t.Fatal(err)
@@ -229,7 +235,8 @@ func TestHostileReduced(t *testing.T) {
 	c.Write(reduced(7, 0, "ab")) // the call is done
 	c.Write(callFrame(userRoot(1), "ab"))
 	_, _ = c.Conn.Write(reduced(1, 0, "ab"))
-	if e := c.Refusal(); e.Reason != wire.Violation || !strings.Contains(e.Text, "REDUCED for operation 1, which has no outstanding REDUCE") {
+	if e := c.Refusal(); e.Reason != wire.Violation ||
+		!strings.Contains(e.Text, "REDUCED for operation 1, which has no outstanding REDUCE") {
 		t.Errorf("too early: %v: %q", e.Reason, e.Text)
 	}
 }
@@ -252,7 +259,8 @@ func TestReducedTwice(t *testing.T) {
 			c.Write(callFrame(x, "ab"))
 		}
 		// Call 1 still waits for rank 2, and call 2 for both other ranks.
-		send := attachtest.Begin(t, h.w.ranks[1], mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: 1, Comm: 3, Buf: []byte("cd")})
+		send := attachtest.Begin(t, h.w.ranks[1],
+			mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: 1, Comm: 3, Buf: []byte("cd")})
 		c.Expect(wire.FrameReduce)
 		if err := c.In.Skip(); err != nil {
 			t.Fatal(err)
@@ -278,8 +286,10 @@ func TestReduceUnanswered(t *testing.T) {
 		leaves func(c *attachtest.RawClient)
 	}{
 		{"closes the connection", func(c *attachtest.RawClient) { c.Conn.Close() }},
-		{"closes the connection in REDUCED", func(c *attachtest.RawClient) { c.Write(answer[:len(answer)/2]); c.Conn.Close() }},
-		{"closes the connection behind the fields of REDUCED", func(c *attachtest.RawClient) { c.Write(answer[:wire.FrameHeaderLen+wire.ReducedLen]); c.Conn.Close() }},
+		{"closes the connection in REDUCED",
+			func(c *attachtest.RawClient) { c.Write(answer[:len(answer)/2]); c.Conn.Close() }},
+		{"closes the connection behind the fields of REDUCED",
+			func(c *attachtest.RawClient) { c.Write(answer[:wire.FrameHeaderLen+wire.ReducedLen]); c.Conn.Close() }},
 		{"says BYE", func(c *attachtest.RawClient) {
 			c.Write(wire.AppendHeader(nil, wire.FrameBye, 0))
 			c.Expect(wire.FrameBye)
@@ -288,7 +298,8 @@ func TestReduceUnanswered(t *testing.T) {
 			c.Write(wire.AbortFrame(1, errEnough))
 			c.Expect(wire.FrameDone)
 			var d wire.Done
-			if err := c.In.ReadDone(&d); err != nil || d.ID != 1 || d.Err == nil || !strings.HasSuffix(d.Err.Error(), "enough") {
+			if err := c.In.ReadDone(&d); err != nil || d.ID != 1 || d.Err == nil ||
+				!strings.HasSuffix(d.Err.Error(), "enough") {
 				t.Errorf("%+v, %v", d, err)
 			}
 			c.Write(answer)
@@ -310,7 +321,8 @@ func TestReduceUnanswered(t *testing.T) {
 			for range length / wire.ChunkLen {
 				c.Write(attachtest.DataFrame(1, make([]byte, wire.ChunkLen)))
 			}
-			send := attachtest.Begin(t, h.w.ranks[1], mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: 1, Comm: 3, Buf: make([]byte, length)})
+			send := attachtest.Begin(t, h.w.ranks[1],
+				mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: 1, Comm: 3, Buf: make([]byte, length)})
 			c.Expect(wire.FrameReduce)
 			if err := c.In.Skip(); err != nil {
 				t.Fatal(err)
@@ -345,7 +357,8 @@ func TestEndsInReduced(t *testing.T) {
 	both(1)
 	const description = "flat\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 	c.Write(callFrame(wire.Call{
-		ID: 2, Collective: coll.Allreduce, Comm: 1, Tag: 2, Ranks: 2, Flags: wire.FlagUser | wire.FlagOrdered, Name: 4, Elem: 2, Bytes: 2, Length: 18, Result: 2,
+		ID: 2, Collective: coll.Allreduce, Comm: 1, Tag: 2, Ranks: 2, Flags: wire.FlagUser | wire.FlagOrdered, Name: 4,
+		Elem: 2, Bytes: 2, Length: 18, Result: 2,
 	}, description+"ab"))
 	m := userCall(1, 2, 2, 2, ranges)
 	m.Algorithm = "flat"
@@ -390,7 +403,8 @@ func TestUserCallsThatCannotBe(t *testing.T) {
 	full := userRoot(1)
 	full.Bytes, full.Length, full.Result = 250_000, 250_000, 250_000
 	c.Write(callFrame(full, ""))
-	if d := c.Done(); !errors.Is(d.Err, handshake.ErrTooLong) || !strings.Contains(d.Err.Error(), "1143216 bytes of working memory may be needed") {
+	if d := c.Done(); !errors.Is(d.Err, handshake.ErrTooLong) ||
+		!strings.Contains(d.Err.Error(), "1143216 bytes of working memory may be needed") {
 		t.Errorf("%v", d.Err)
 	}
 	if n := (&wire.Call{Flags: wire.FlagUser, Length: math.MaxUint64}).Work(); n != 3*wire.OperandLen {

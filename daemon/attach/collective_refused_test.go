@@ -35,7 +35,8 @@ func TestRefusedAlike(t *testing.T) {
 		{"operation", func(m *collective.Operation) { m.Op, m.Type = op.BAnd, op.Float32 }, op.ErrUndefined},
 		{"algorithm", func(m *collective.Operation) { m.Algorithm = "none" }, coll.ErrCall},
 		{"another's algorithm", func(m *collective.Operation) { m.Algorithm = "toggle" }, coll.ErrCall},
-		{"algorithm that cannot", func(m *collective.Operation) { m.Call.Ordered, m.Algorithm = true, "ring" }, coll.ErrCall},
+		{"algorithm that cannot", func(m *collective.Operation) { m.Call.Ordered, m.Algorithm = true, "ring" },
+			coll.ErrCall},
 		{"layout", func(m *collective.Operation) {
 			m.Call.Collective, m.Call.Vector, m.Call.Recv.Sizes = coll.Allgather, true, []int{4}
 		}, coll.ErrCall},
@@ -83,7 +84,8 @@ func TestWholeWords(t *testing.T) {
 		for _, d := range []mpe.Device{devices[0], mixed[0]} {
 			m := callOf(coll.Bcast, 0, 3, 0, nil, make([]byte, 5))
 			m.Call.Elem, m.Algorithm = 1, algorithm
-			if _, err := d.StartCollective(m); !errors.Is(err, mpe.ErrLength) || !strings.Contains(err.Error(), "Bcast by flat has a message of 5 bytes between rank 0 and rank 1") {
+			if _, err := d.StartCollective(m); !errors.Is(err, mpe.ErrLength) ||
+				!strings.Contains(err.Error(), "Bcast by flat has a message of 5 bytes between rank 0 and rank 1") {
 				t.Errorf("%T: %v", d, err)
 			}
 		}

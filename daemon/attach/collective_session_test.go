@@ -29,7 +29,8 @@ func barrier(id uint64) wire.Call {
 }
 
 func reduce(id uint64) wire.Call {
-	return wire.Call{ID: id, Collective: coll.Allreduce, Comm: 3, Tag: 1, Ranks: 2, Op: op.Sum, Type: op.Int32, Elem: 4, Bytes: 4, Length: 4, Result: 4}
+	return wire.Call{ID: id, Collective: coll.Allreduce, Comm: 3, Tag: 1, Ranks: 2, Op: op.Sum, Type: op.Int32, Elem: 4,
+		Bytes: 4, Length: 4, Result: 4}
 }
 
 func root(id uint64, n int) wire.Call {
@@ -50,11 +51,16 @@ func TestHostileCalls(t *testing.T) {
 		{"datatype", at(9, 2), "CALL with datatype 2"},
 		{"flag", at(10, 0x40), "CALL with flags 0x0040"},
 		{"zero", at(35, 1), "byte 35 0x01"},
-		{"no room for the description", callFrame(change(barrier(1), func(c *wire.Call) { c.Name = 1 }), ""), "followed by 0 bytes, but its description has 16"},
-		{"huge description", callFrame(change(barrier(1), func(c *wire.Call) { c.Flags, c.Ranks, c.Length = wire.FlagListed, math.MaxUint32, 1<<34-32 }), ""), "description has 17179869184"},
+		{"no room for the description", callFrame(change(barrier(1), func(c *wire.Call) { c.Name = 1 }), ""),
+			"followed by 0 bytes, but its description has 16"},
+		{"huge description", callFrame(change(barrier(1),
+			func(c *wire.Call) { c.Flags, c.Ranks, c.Length = wire.FlagListed, math.MaxUint32, 1<<34-32 }), ""),
+			"description has 17179869184"},
 		{"payload too long", callFrame(reduce(1), "12345"), "CALL with 4 bytes after its fields is followed by 5"},
-		{"DATA too long", append(callFrame(reduce(1), "12"), attachtest.DataFrame(1, []byte("345"))...), "DATA has 3 bytes for operation 1"},
-		{"id in use", append(callFrame(reduce(1), ""), callFrame(barrier(1), "")...), "id 1, which is in use by another operation"},
+		{"DATA too long", append(callFrame(reduce(1), "12"), attachtest.DataFrame(1, []byte("345"))...),
+			"DATA has 3 bytes for operation 1"},
+		{"id in use", append(callFrame(reduce(1), ""), callFrame(barrier(1), "")...),
+			"id 1, which is in use by another operation"},
 	} {
 		c := h.attach(t, 0)
 		_, _ = c.Conn.Write(tt.bytes)
@@ -86,7 +92,8 @@ func TestInvalidCalls(t *testing.T) {
 	list := func(f func(*wire.Call)) wire.Call {
 		return all(func(c *wire.Call) { c.Flags, c.Length = wire.FlagListed, 16+4; f(c) })
 	}
-	gather := wire.Call{ID: 7, Collective: coll.Allgather, Comm: 3, Tag: 1, Ranks: 3, Elem: 1, Flags: wire.FlagVector, Length: 32 + 1, Result: 3}
+	gather := wire.Call{ID: 7, Collective: coll.Allgather, Comm: 3, Tag: 1, Ranks: 3, Elem: 1, Flags: wire.FlagVector,
+		Length: 32 + 1, Result: 3}
 	sound := root(1, 4) // makes the communicator known
 	sound.Ranks = 3
 	c.Write(callFrame(sound, "abcd"))
@@ -101,45 +108,72 @@ func TestInvalidCalls(t *testing.T) {
 		text    string
 	}{
 		{"communicator 0", all(func(c *wire.Call) { c.Comm = 0 }), "abcd", coll.ErrCall, "it is in communicator 0"},
-		{"tag 0", all(func(c *wire.Call) { c.Tag = 0 }), "abcd", coll.ErrCall, "its tag is 0: number the calls of a communicator from 1"},
+		{"tag 0", all(func(c *wire.Call) { c.Tag = 0 }), "abcd", coll.ErrCall,
+			"its tag is 0: number the calls of a communicator from 1"},
 		{"negative tag", all(func(c *wire.Call) { c.Tag = -1 }), "abcd", coll.ErrCall, "its tag is -1"},
-		{"tag beyond the last", all(func(c *wire.Call) { c.Tag = collective.Tags + 1 }), "abcd", coll.ErrCall, "its tag is 536870912"},
-		{"no ranks", all(func(c *wire.Call) { c.Ranks = 0 }), "abcd", coll.ErrCall, "the world has 3 ranks, and the communicator 0"},
-		{"too many ranks", all(func(c *wire.Call) { c.Ranks = 4 }), "abcd", coll.ErrCall, "the world has 3 ranks, and the communicator 4"},
+		{"tag beyond the last", all(func(c *wire.Call) { c.Tag = collective.Tags + 1 }), "abcd", coll.ErrCall,
+			"its tag is 536870912"},
+		{"no ranks", all(func(c *wire.Call) { c.Ranks = 0 }), "abcd", coll.ErrCall,
+			"the world has 3 ranks, and the communicator 0"},
+		{"too many ranks", all(func(c *wire.Call) { c.Ranks = 4 }), "abcd", coll.ErrCall,
+			"the world has 3 ranks, and the communicator 4"},
 		{"a part of the world", all(func(c *wire.Call) { c.Ranks = 2 }), "abcd", coll.ErrCall, "list them"},
-		{"far too many ranks", all(func(c *wire.Call) { c.Ranks = math.MaxUint32 }), "abcd", coll.ErrCall, "4294967295"},
+		{"far too many ranks", all(func(c *wire.Call) { c.Ranks = math.MaxUint32 }), "abcd", coll.ErrCall,
+			"4294967295"},
 		{"rank", all(func(c *wire.Call) { c.Rank = 3 }), "abcd", coll.ErrCall, "rank 3 is not one of 3"},
-		{"another's rank", all(func(c *wire.Call) { c.Rank = 1 }), "abcd", coll.ErrCall, "it is rank 0 of the world, which is not number 1"},
-		{"root", all(func(c *wire.Call) { c.Collective, c.Root = coll.Bcast, 3 }), "abcd", coll.ErrCall, "root 3 is not one of 3"},
-		{"root of a named one", all(func(c *wire.Call) { c.Collective, c.Root, c.Name, c.Length = coll.Bcast, math.MaxUint32, 6, 16 }), pad("atomic", 0), coll.ErrCall, "is not one of 3"},
-		{"collective 0", all(func(c *wire.Call) { c.Collective = 0 }), "abcd", coll.ErrCall, "collective 0 is not known"},
-		{"collective 12", all(func(c *wire.Call) { c.Collective = 12 }), "abcd", coll.ErrCall, "collective 12 is not known"},
-		{"collective 255", all(func(c *wire.Call) { c.Collective = 255 }), "abcd", coll.ErrCall, "collective 255 is not known"},
+		{"another's rank", all(func(c *wire.Call) { c.Rank = 1 }), "abcd", coll.ErrCall,
+			"it is rank 0 of the world, which is not number 1"},
+		{"root", all(func(c *wire.Call) { c.Collective, c.Root = coll.Bcast, 3 }), "abcd", coll.ErrCall,
+			"root 3 is not one of 3"},
+		{"root of a named one", all(func(c *wire.Call) {
+			c.Collective, c.Root, c.Name, c.Length = coll.Bcast,
+				math.MaxUint32, 6, 16
+		}), pad("atomic", 0), coll.ErrCall, "is not one of 3"},
+		{"collective 0", all(func(c *wire.Call) { c.Collective = 0 }), "abcd", coll.ErrCall,
+			"collective 0 is not known"},
+		{"collective 12", all(func(c *wire.Call) { c.Collective = 12 }), "abcd", coll.ErrCall,
+			"collective 12 is not known"},
+		{"collective 255", all(func(c *wire.Call) { c.Collective = 255 }), "abcd", coll.ErrCall,
+			"collective 255 is not known"},
 		{"bytes", all(func(c *wire.Call) { c.Bytes = math.MaxUint64 }), "abcd", coll.ErrCall, "is not a valid length"},
 		{"elements", all(func(c *wire.Call) { c.Elem = 3 }), "abcd", coll.ErrCall, "whole number of elements"},
 		{"segment", all(func(c *wire.Call) { c.Segment = 6 }), "abcd", coll.ErrCall, "segments of 6 bytes"},
-		{"less payload", all(func(c *wire.Call) { c.Bytes = 8 }), "abcd", coll.ErrCall, "its payload has 4 bytes and its result 4, but rank 0 gives 8 and gets 8"},
-		{"less payload alone", all(func(c *wire.Call) { c.Collective, c.Root, c.Bytes, c.Result = coll.Reduce, 1, 8, 0 }), "abcd", coll.ErrCall, "its payload has 4 bytes and its result 0, but rank 0 gives 8 and gets 0"},
-		{"more result", all(func(c *wire.Call) { c.Result = 8 }), "abcd", coll.ErrCall, "its payload has 4 bytes and its result 8"},
+		{"less payload", all(func(c *wire.Call) { c.Bytes = 8 }), "abcd", coll.ErrCall,
+			"its payload has 4 bytes and its result 4, but rank 0 gives 8 and gets 8"},
+		{"less payload alone", all(func(c *wire.Call) {
+			c.Collective, c.Root, c.Bytes, c.Result = coll.Reduce, 1, 8,
+				0
+		}), "abcd", coll.ErrCall, "its payload has 4 bytes and its result 0, but rank 0 gives 8 and gets 0"},
+		{"more result", all(func(c *wire.Call) { c.Result = 8 }), "abcd", coll.ErrCall,
+			"its payload has 4 bytes and its result 8"},
 		{"operation", all(func(c *wire.Call) { c.Op = 99 }), "abcd", op.ErrUndefined, ""},
-		{"operation of a type", all(func(c *wire.Call) { c.Op, c.Type = op.BAnd, op.Float32 }), "abcd", op.ErrUndefined, ""},
+		{"operation of a type", all(func(c *wire.Call) { c.Op, c.Type = op.BAnd, op.Float32 }), "abcd", op.ErrUndefined,
+			""},
 		{"type", all(func(c *wire.Call) { c.Type = 99 }), "abcd", coll.ErrCall, "elements of 4 bytes are not of type"},
-		{"algorithm", all(func(c *wire.Call) { c.Name, c.Length = 3, 16+4 }), pad("abc", 4), coll.ErrCall, "there is no such algorithm"},
-		{"padding", all(func(c *wire.Call) { c.Name, c.Length = 4, 16+4 }), "ring" + strings.Repeat("\x00", 11) + "xabcd", coll.ErrCall, "end of its description is not zero"},
-		{"one listed twice", list(func(*wire.Call) {}), pad("\x00\x00\x00\x00\x02\x00\x00\x00\x02\x00\x00\x00", 4), coll.ErrCall, "rank 2 of the world is listed twice in the communicator"},
-		{"one listed that is none", list(func(*wire.Call) {}), pad("\x00\x00\x00\x00\x02\x00\x00\x00\x03\x00\x00\x00", 4), mpe.ErrRank, "the cluster has ranks 0 to 2"},
-		{"listed without the rank", list(func(c *wire.Call) { c.Ranks = 1 }), pad("\x01\x00\x00\x00", 4), coll.ErrCall, "it is rank 0 of the world"},
+		{"algorithm", all(func(c *wire.Call) { c.Name, c.Length = 3, 16+4 }), pad("abc", 4), coll.ErrCall,
+			"there is no such algorithm"},
+		{"padding", all(func(c *wire.Call) { c.Name, c.Length = 4, 16+4 }),
+			"ring" + strings.Repeat("\x00", 11) + "xabcd", coll.ErrCall, "end of its description is not zero"},
+		{"one listed twice", list(func(*wire.Call) {}), pad("\x00\x00\x00\x00\x02\x00\x00\x00\x02\x00\x00\x00", 4),
+			coll.ErrCall, "rank 2 of the world is listed twice in the communicator"},
+		{"one listed that is none", list(func(*wire.Call) {}),
+			pad("\x00\x00\x00\x00\x02\x00\x00\x00\x03\x00\x00\x00", 4), mpe.ErrRank, "the cluster has ranks 0 to 2"},
+		{"listed without the rank", list(func(c *wire.Call) { c.Ranks = 1 }), pad("\x01\x00\x00\x00", 4), coll.ErrCall,
+			"it is rank 0 of the world"},
 		{"a large block", gather, pad(sizes(1, math.MaxUint64, 1), 1), coll.ErrCall, "block 1 has"},
 		{"large blocks", gather, pad(sizes(1, 1<<61, 1<<61), 1), coll.ErrCall, "block 1 has"},
-		{"other blocks", gather, pad(sizes(1, 2, 1), 1), coll.ErrCall, "its payload has 1 bytes and its result 3, but rank 0 gives 1 and gets 4"},
-		{"blocks that there are none of", all(func(c *wire.Call) { c.Flags = wire.FlagVector }), "abcd", coll.ErrCall, "it has no layouts"},
+		{"other blocks", gather, pad(sizes(1, 2, 1), 1), coll.ErrCall,
+			"its payload has 1 bytes and its result 3, but rank 0 gives 1 and gets 4"},
+		{"blocks that there are none of", all(func(c *wire.Call) { c.Flags = wire.FlagVector }), "abcd", coll.ErrCall,
+			"it has no layouts"},
 	} {
 		c.Write(callFrame(tt.call, tt.follows))
 		d := c.Done()
 		if d.ID != 7 || !errors.Is(d.Err, tt.is) || !strings.Contains(d.Err.Error(), tt.text) {
 			t.Errorf("%s: %v", tt.name, d.Err)
 		}
-		if e, ok := errors.AsType[*coll.CallError](d.Err); tt.is == coll.ErrCall && (!ok || !strings.HasSuffix(d.Err.Error(), e.Problem)) {
+		if e, ok := errors.AsType[*coll.CallError](d.Err); tt.is == coll.ErrCall &&
+			(!ok || !strings.HasSuffix(d.Err.Error(), e.Problem)) {
 			t.Errorf("%s: %#v", tt.name, e)
 		}
 	}
@@ -188,10 +222,15 @@ func TestBudgetOfCalls(t *testing.T) {
 		text string
 	}{
 		{"payload", root(2, 1<<20+1), handshake.ErrTooLong, "a program may have 1048576 bytes in progress"},
-		{"result", wire.Call{ID: 2, Collective: coll.Bcast, Comm: 3, Tag: 1, Ranks: 2, Root: 1, Bytes: 1<<20 + 1, Result: 1<<20 + 1}, handshake.ErrTooLong, "a program may have"},
-		{"both", wire.Call{ID: 2, Collective: coll.Scan, Comm: 3, Tag: 1, Ranks: 2, Bytes: 1 << 19, Length: 1<<19 + 1, Result: 1 << 19}, handshake.ErrTooLong, "a program may have"},
-		{"more than can be counted", wire.Call{ID: 2, Collective: coll.Scan, Comm: 3, Tag: 1, Ranks: 2, Bytes: 1, Length: math.MaxUint64, Result: math.MaxUint64}, handshake.ErrTooLong, "a program may have"},
-		{"work", wire.Call{ID: 2, Collective: coll.Scatter, Comm: 3, Tag: 1, Rank: 1, Ranks: 2, Bytes: 1<<19 + 1, Result: 1<<19 + 1}, handshake.ErrTooLong, "of working memory may be needed"},
+		{"result", wire.Call{ID: 2, Collective: coll.Bcast, Comm: 3, Tag: 1, Ranks: 2, Root: 1, Bytes: 1<<20 + 1,
+			Result: 1<<20 + 1}, handshake.ErrTooLong, "a program may have"},
+		{"both", wire.Call{ID: 2, Collective: coll.Scan, Comm: 3, Tag: 1, Ranks: 2, Bytes: 1 << 19, Length: 1<<19 + 1,
+			Result: 1 << 19}, handshake.ErrTooLong, "a program may have"},
+		{"more than can be counted",
+			wire.Call{ID: 2, Collective: coll.Scan, Comm: 3, Tag: 1, Ranks: 2, Bytes: 1, Length: math.MaxUint64,
+				Result: math.MaxUint64}, handshake.ErrTooLong, "a program may have"},
+		{"work", wire.Call{ID: 2, Collective: coll.Scatter, Comm: 3, Tag: 1, Rank: 1, Ranks: 2, Bytes: 1<<19 + 1,
+			Result: 1<<19 + 1}, handshake.ErrTooLong, "of working memory may be needed"},
 	} {
 		c.Write(callFrame(tt.call, ""))
 		if d := c.Done(); d.ID != 2 || !errors.Is(d.Err, tt.is) || !strings.Contains(d.Err.Error(), tt.text) {
@@ -201,16 +240,20 @@ func TestBudgetOfCalls(t *testing.T) {
 	// Calls beyond the rest of the budget are rejected.
 	c.Write(callFrame(root(1, 1<<20-4), "")) // waits for its payload
 	c.Write(callFrame(root(2, 5), "abcde"))
-	if d := c.Done(); d.ID != 2 || !errors.Is(d.Err, mpe.ErrFull) || !strings.Contains(d.Err.Error(), "5 bytes would be more than the 1048576") {
+	if d := c.Done(); d.ID != 2 || !errors.Is(d.Err, mpe.ErrFull) ||
+		!strings.Contains(d.Err.Error(), "5 bytes would be more than the 1048576") {
 		t.Errorf("%v", d.Err)
 	}
-	c.Write(callFrame(wire.Call{ID: 2, Collective: coll.Scatter, Comm: 3, Tag: 1, Rank: 1, Ranks: 2, Bytes: 4, Result: 4}, ""))
-	if d := c.Done(); d.ID != 2 || !errors.Is(d.Err, mpe.ErrFull) || !strings.Contains(d.Err.Error(), "8 bytes of working memory") {
+	c.Write(callFrame(wire.Call{ID: 2, Collective: coll.Scatter, Comm: 3, Tag: 1, Rank: 1, Ranks: 2, Bytes: 4,
+		Result: 4}, ""))
+	if d := c.Done(); d.ID != 2 || !errors.Is(d.Err, mpe.ErrFull) ||
+		!strings.Contains(d.Err.Error(), "8 bytes of working memory") {
 		t.Errorf("%v", d.Err)
 	}
 	c.Write(wire.AbortFrame(1, context.Canceled))
 	if d := c.Done(); d.ID != 1 || !errors.Is(d.Err, context.Canceled) ||
-		!strings.Contains(d.Err.Error(), "rank 0 has not begun Bcast: 0 of 1048572 bytes of payload received from the program") {
+		!strings.Contains(d.Err.Error(),
+			"rank 0 has not begun Bcast: 0 of 1048572 bytes of payload received from the program") {
 		t.Errorf("%v", d.Err)
 	}
 	c.Write(callFrame(root(2, 5), "abcde"))
@@ -248,7 +291,8 @@ func TestCallsAreNotCancelled(t *testing.T) {
 	c.Write(wire.AppendID(nil, wire.FrameCancel, 2, 0))
 	other := h.w.ranks[1]
 	for id, m := range []collective.Operation{
-		{Call: coll.Call{Collective: coll.Allreduce, Bytes: 4, Elem: 4}, Send: []byte{2, 0, 0, 0}, Recv: make([]byte, 4), Op: op.Sum, Type: op.Int32},
+		{Call: coll.Call{Collective: coll.Allreduce, Bytes: 4, Elem: 4}, Send: []byte{2, 0, 0, 0},
+			Recv: make([]byte, 4), Op: op.Sum, Type: op.Int32},
 		{Call: coll.Call{Collective: coll.Barrier}},
 	} {
 		m.Call.Rank, m.Call.Ranks, m.Members, m.Comm, m.Tag = 1, 2, []int{0, 1}, 3, 1

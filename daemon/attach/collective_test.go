@@ -59,7 +59,8 @@ func engine(t testing.TB, net *memnet.Net, rank, n int, change func(a, b int, p 
 	for other := range n {
 		p := &cfg.Peers[other]
 		p.Transport = tr
-		p.Handshake = handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}), MaxWords: 1 << 20}
+		p.Handshake = handshake.Config{Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.Rules{}),
+			MaxWords: 1 << 20}
 		p.Extended = &extended.Config{Seed: uint64(rank*100 + other + 1)}
 		if change != nil {
 			change(rank, other, p)
@@ -80,7 +81,8 @@ func engine(t testing.TB, net *memnet.Net, rank, n int, change func(a, b int, p 
 // serveDevices starts a server of devices.
 func serveDevices(t testing.TB, devices []mpe.Device, opts Options) *harness {
 	t.Helper()
-	h := &harness{server: NewServer(deviceList(devices), opts), socket: attachtest.ShortPath(t), ended: make(chan error, 1)}
+	h := &harness{server: NewServer(deviceList(devices), opts), socket: attachtest.ShortPath(t),
+		ended: make(chan error, 1)}
 	l, err := net.Listen("unix", h.socket)
 	if err != nil {
 		t.Fatal(err)
@@ -139,8 +141,9 @@ func round(t *testing.T, devices []mpe.Device, calls []coll.Call, number int, al
 	for r := range calls {
 		all.Go(func() {
 			o, err := devices[members[r]].StartCollective(&collective.Operation{
-				Call: calls[r], Members: members, Comm: uint32(1 + number%2), Tag: 1 + number, Send: have[r].Send, Recv: have[r].Recv,
-				Op: op.Sum, Type: op.Int16, Algorithm: algorithm,
+				Call: calls[r], Members: members, Comm: uint32(1 + number%2), Tag: 1 + number, Send: have[r].Send,
+				Recv: have[r].Recv,
+				Op:   op.Sum, Type: op.Int16, Algorithm: algorithm,
 			})
 			if err == nil {
 				_, err = o.Await(ctx)

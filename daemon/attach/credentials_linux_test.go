@@ -30,11 +30,13 @@ func TestOtherUser(t *testing.T) {
 		{"group", Access{GIDs: []int{group}}, none, 0, "attached"},
 		{"supplementary group", Access{GIDs: []int{extra}}, none, 0, "attached"},
 		{"others", Access{UIDs: []int{group}, GIDs: []int{user}}, none, 0, "may not attach"},
-		{"another rank", none, me, 0, "user 54321 (group 54322) may not attach to rank 0 of the daemon, which runs as user 0: add the user or one of its groups to allow of rank 0"},
+		{"another rank", none, me, 0, "user 54321 (group 54322) may not attach to rank 0 of the daemon, which runs " +
+			"as user 0: add the user or one of its groups to allow of rank 0"},
 		{"any rank", none, me, wire.AnyRank, "attached"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := serve(t, newWorld(3, 0, 2), Options{Access: func(rank int) Access { return map[int]Access{0: tt.zero, 2: tt.two}[rank] }})
+			h := serve(t, newWorld(3, 0, 2),
+				Options{Access: func(rank int) Access { return map[int]Access{0: tt.zero, 2: tt.two}[rank] }})
 			dir := filepath.Dir(h.socket)
 			// The other user needs access to the socket and to the program.
 			for _, path := range []string{dir, h.socket} {
@@ -46,12 +48,14 @@ func TestOtherUser(t *testing.T) {
 			copyFile(t, program, os.Args[0])
 			cmd := exec.Command(program, strconv.Itoa(tt.rank))
 			cmd.Dir = dir
-			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: group, Groups: []uint32{group, extra}}}
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: group,
+				Groups: []uint32{group, extra}}}
 			said := startChild(t, cmd, h.socket)
 			if !strings.Contains(said, tt.want) {
 				t.Errorf("%q, want %q", said, tt.want)
 			}
-			if list := h.server.Attached(); tt.want == "attached" && (len(list) != 1 || list[0].UID != user || list[0].GID != group || list[0].PID != cmd.Process.Pid) {
+			if list := h.server.Attached(); tt.want == "attached" &&
+				(len(list) != 1 || list[0].UID != user || list[0].GID != group || list[0].PID != cmd.Process.Pid) {
 				t.Errorf("%+v", list)
 			}
 			cmd.Process.Kill()

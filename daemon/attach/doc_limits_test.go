@@ -20,7 +20,8 @@ func TestDocumentLimits(t *testing.T) {
 		fmt.Sprintf("a program may have %d of them", maxProbes),
 		fmt.Sprintf("while %d of them wait", maxRefusals),
 		fmt.Sprintf("HELLO has to come within %v", "5 s"),
-		fmt.Sprintf("| communicators of calls, each with %d bytes, and %d for each member that was listed | %d MiB |", groupLen, groupMemberLen, groupsLen>>20),
+		fmt.Sprintf("| communicators of calls, each with %d bytes, and %d for each member that was listed | %d MiB |",
+			groupLen, groupMemberLen, groupsLen>>20),
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the document does not say %q", want)

@@ -73,7 +73,8 @@ func (r *fakeRank) Rank() int { return r.rank }
 func (r *fakeRank) Size() int { return len(r.w.ranks) }
 
 func (r *fakeRank) Peer(rank int) (mpe.PeerInfo, error) {
-	return mpe.PeerInfo{Profile: "extended", Kind: "software", Address: fmt.Sprintf("127.0.0.1:%d", rank), SmallTags: rank == 1, NoEmpty: true, NoComms: rank > 0 && rank == r.w.byOrder}, nil
+	return mpe.PeerInfo{Profile: "extended", Kind: "software", Address: fmt.Sprintf("127.0.0.1:%d", rank),
+		SmallTags: rank == 1, NoEmpty: true, NoComms: rank > 0 && rank == r.w.byOrder}, nil
 }
 
 func (r *fakeRank) StartCollective(c *collective.Operation) (mpe.Op, error) {
@@ -176,11 +177,13 @@ func (op *fakeOp) recycle() {
 }
 
 func fits(source, tag int, comm uint32, msg *fakeOp) bool {
-	return (source == mpe.AnySource || source == msg.from) && (tag == mpe.AnyTag || tag == msg.op.Tag) && comm == msg.op.Comm
+	return (source == mpe.AnySource || source == msg.from) && (tag == mpe.AnyTag || tag == msg.op.Tag) &&
+		comm == msg.op.Comm
 }
 
 func sendStatus(op *fakeOp) mpe.Status {
-	return mpe.Status{Peer: op.op.Peer, Send: true, Bytes: int64(len(op.data)), Tag: op.op.Tag, Comm: op.op.Comm, Datatype: op.op.Datatype}
+	return mpe.Status{Peer: op.op.Peer, Send: true, Bytes: int64(len(op.data)), Tag: op.op.Tag, Comm: op.op.Comm,
+		Datatype: op.op.Datatype}
 }
 
 func match(recv, msg *fakeOp) {
@@ -198,8 +201,10 @@ func match(recv, msg *fakeOp) {
 }
 
 func messageStatus(msg *fakeOp) mpe.Status {
-	return mpe.Status{Peer: msg.from, Bytes: int64(len(msg.data)), Words: uint32(len(msg.data)+3) / 4, Tag: msg.op.Tag, Comm: msg.op.Comm,
-		Datatype: msg.op.Datatype, Phases: handshake.Phases{Start: 1, Request: 2, Clear: 3, Data: 4, Ack: 5, Retransmissions: 6}}
+	return mpe.Status{Peer: msg.from, Bytes: int64(len(msg.data)), Words: uint32(len(msg.data)+3) / 4, Tag: msg.op.Tag,
+		Comm:     msg.op.Comm,
+		Datatype: msg.op.Datatype,
+		Phases:   handshake.Phases{Start: 1, Request: 2, Clear: 3, Data: 4, Ack: 5, Retransmissions: 6}}
 }
 
 func (op *fakeOp) end(st mpe.Status, err error) {

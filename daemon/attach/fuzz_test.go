@@ -18,21 +18,33 @@ import (
 // FuzzServer checks that a program is disconnected in the end, whatever it sends, and that nothing of it is left.
 func FuzzServer(f *testing.F) {
 	join := func(frames ...[]byte) []byte { return bytes.Join(frames, nil) }
-	f.Add(join(attachtest.StartFrame(attachtest.RecvStart(1, 4), nil), attachtest.StartFrame(attachtest.SendStart(2, 4), []byte("abcd")), wire.AppendID(nil, wire.FrameCancel, 1, 0)))
-	f.Add(join(attachtest.StartFrame(attachtest.SendStart(2, 8), []byte("abcd")), attachtest.DataFrame(2, []byte("efgh")), wire.AppendHeader(nil, wire.FrameBye, 0)))
-	f.Add(join(wire.AppendProbe(nil, &wire.Start{ID: 3, Operation: mpe.Operation{Peer: 1}, Wait: true}), wire.AbortFrame(3, io.EOF)))
-	f.Add(join(attachtest.StartFrame(attachtest.SendStart(2, 4), []byte("abcd")), wire.AppendProbe(nil, &wire.Start{ID: 3, Operation: mpe.Operation{Peer: -1, Tag: -1}, Claim: true}), wire.AppendProbe(nil, &wire.Start{ID: 4, Claim: true, Wait: true}),
-		attachtest.StartFrame(wire.Start{ID: 5, Operation: mpe.Operation{Kind: mpe.OpRecv, Tag: 1, Comm: mpe.ClaimComm}, Length: 4}, nil), wire.AppendID(nil, wire.FrameCancel, 4, 0)))
-	f.Add(join(attachtest.StartFrame(attachtest.SendStart(2, 8), nil), wire.AbortFrame(2, context.Canceled), attachtest.DataFrame(2, []byte("x"))))
-	f.Add(join(callFrame(barrier(1), ""), callFrame(reduce(2), "ab"), attachtest.DataFrame(2, []byte("cd")), wire.AppendID(nil, wire.FrameCancel, 1, 0), wire.AbortFrame(2, io.EOF)))
+	f.Add(join(attachtest.StartFrame(attachtest.RecvStart(1, 4), nil),
+		attachtest.StartFrame(attachtest.SendStart(2, 4), []byte("abcd")), wire.AppendID(nil, wire.FrameCancel, 1, 0)))
+	f.Add(join(attachtest.StartFrame(attachtest.SendStart(2, 8), []byte("abcd")),
+		attachtest.DataFrame(2, []byte("efgh")), wire.AppendHeader(nil, wire.FrameBye, 0)))
+	f.Add(join(wire.AppendProbe(nil, &wire.Start{ID: 3, Operation: mpe.Operation{Peer: 1}, Wait: true}),
+		wire.AbortFrame(3, io.EOF)))
+	f.Add(join(attachtest.StartFrame(attachtest.SendStart(2, 4), []byte("abcd")),
+		wire.AppendProbe(nil, &wire.Start{ID: 3, Operation: mpe.Operation{Peer: -1, Tag: -1}, Claim: true}),
+		wire.AppendProbe(nil, &wire.Start{ID: 4, Claim: true, Wait: true}),
+		attachtest.StartFrame(wire.Start{ID: 5, Operation: mpe.Operation{Kind: mpe.OpRecv, Tag: 1, Comm: mpe.ClaimComm},
+			Length: 4}, nil), wire.AppendID(nil, wire.FrameCancel, 4, 0)))
+	f.Add(join(attachtest.StartFrame(attachtest.SendStart(2, 8), nil), wire.AbortFrame(2, context.Canceled),
+		attachtest.DataFrame(2, []byte("x"))))
+	f.Add(join(callFrame(barrier(1), ""), callFrame(reduce(2), "ab"), attachtest.DataFrame(2, []byte("cd")),
+		wire.AppendID(nil, wire.FrameCancel, 1, 0), wire.AbortFrame(2, io.EOF)))
 	for _, c := range []coll.Call{
-		{Collective: coll.Bcast, Bytes: 40}, {Collective: coll.Reduce, Bytes: 4, Elem: 4}, {Collective: coll.Exscan, Bytes: 4, Elem: 4, InPlace: true},
-		{Collective: coll.Gather, Vector: true}, {Collective: coll.Scatter, Vector: true}, {Collective: coll.Alltoall, Vector: true},
-		{Collective: coll.Allgather, Vector: true, InPlace: true}, {Collective: coll.ReduceScatter, Vector: true, Elem: 4},
+		{Collective: coll.Bcast, Bytes: 40}, {Collective: coll.Reduce, Bytes: 4, Elem: 4},
+		{Collective: coll.Exscan, Bytes: 4, Elem: 4, InPlace: true},
+		{Collective: coll.Gather, Vector: true}, {Collective: coll.Scatter, Vector: true},
+		{Collective: coll.Alltoall, Vector: true},
+		{Collective: coll.Allgather, Vector: true, InPlace: true},
+		{Collective: coll.ReduceScatter, Vector: true, Elem: 4},
 	} {
 		c.Ranks = 2
 		for _, name := range []string{"", "flat", "ring"} {
-			m := &collective.Operation{Call: attachtest.CallsOf(c)[0], Members: []int{0, 1}, Comm: 1, Tag: 1, Op: op.Sum, Type: op.Int32, Algorithm: name}
+			m := &collective.Operation{Call: attachtest.CallsOf(c)[0], Members: []int{0, 1}, Comm: 1, Tag: 1,
+				Op: op.Sum, Type: op.Int32, Algorithm: name}
 			var x wire.Call
 			text, sh := x.Describe(5, m, len(name), nil) // listed, or not
 			f.Add(callFrame(x, string(text)+string(make([]byte, sh.Payload))))
@@ -70,7 +82,8 @@ func FuzzServer(f *testing.F) {
 // FuzzEngine checks that a program and its calls end, whatever calls it makes of a real rank.
 func FuzzEngine(f *testing.F) {
 	for of := coll.Barrier; of <= coll.Exscan; of++ {
-		for _, flags := range []uint16{0, wire.FlagInPlace, wire.FlagVector, wire.FlagInPlace | wire.FlagVector | wire.FlagListed} {
+		for _, flags := range []uint16{0, wire.FlagInPlace, wire.FlagVector,
+			wire.FlagInPlace | wire.FlagVector | wire.FlagListed} {
 			b := make([]byte, 60)
 			copy(b, []byte{byte(of), byte(flags), 1, 1, 3, 0, 0, byte(op.Sum), byte(op.Int32), 4, 40})
 			copy(b[20:], []byte{0, 2, 1})
@@ -91,8 +104,10 @@ func FuzzEngine(f *testing.F) {
 		}
 		name = name[:min(len(name), 255)]
 		c := wire.Call{
-			ID: 1, Collective: coll.Collective(at(0) % 13), Flags: uint16(at(1)) & (wire.FlagUser<<1 - 1), Comm: uint32(at(2)), Tag: int32(at(3)),
-			Ranks: uint32(at(4) % 5), Rank: uint32(at(5) % 5), Root: uint32(at(6) % 5), Op: op.Op(at(7) % 14), Type: op.Type(at(8) % 19),
+			ID: 1, Collective: coll.Collective(at(0) % 13), Flags: uint16(at(1)) & (wire.FlagUser<<1 - 1),
+			Comm: uint32(at(2)), Tag: int32(at(3)),
+			Ranks: uint32(at(4) % 5), Rank: uint32(at(5) % 5), Root: uint32(at(6) % 5), Op: op.Op(at(7) % 14),
+			Type: op.Type(at(8) % 19),
 			Name: uint8(len(name)), Elem: uint32(at(9) % 9), Bytes: at(10), Segment: at(11), Result: at(12),
 		}
 		x, members := c.Asked(), make([]int, c.Ranks)

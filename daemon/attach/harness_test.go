@@ -71,17 +71,23 @@ func TestOverSocket(t *testing.T) {
 	defer func() { dialFlags = wire.FlagRings | wire.FlagArena }()
 	for name, test := range map[string]func(*testing.T){
 		"Allocations": TestAllocations, "CallAllocations": TestCallAllocations,
-		"BudgetOfBytes": TestBudgetOfBytes, "BudgetOfOperations": TestBudgetOfOperations, "BudgetOfProbes": TestBudgetOfProbes, "BudgetOfCalls": TestBudgetOfCalls,
-		"Deadline": TestDeadline, "ProgramGoes": TestProgramGoes, "NextPrograms": TestNextPrograms, "BuffersOfOthers": TestBuffersOfOthers,
-		"Collectives": TestCollectives, "LongCollectives": TestLongCollectives,
-		"UserFunction": TestUserFunction, "UserFunctionBlocks": TestUserFunctionBlocks, "HostileReduced": TestHostileReduced,
-		"HostileCalls": TestHostileCalls, "InvalidCalls": TestInvalidCalls, "HostileFrames": TestHostileFrames, "Tolerated": TestTolerated,
-		"Claims": TestClaims, "NotReading": TestNotReading, "LateReader": TestLateReader,
+		"BudgetOfBytes": TestBudgetOfBytes, "BudgetOfOperations": TestBudgetOfOperations,
+		"BudgetOfProbes": TestBudgetOfProbes, "BudgetOfCalls": TestBudgetOfCalls,
+		"Deadline": TestDeadline, "ProgramGoes": TestProgramGoes, "NextPrograms": TestNextPrograms,
+		"BuffersOfOthers": TestBuffersOfOthers,
+		"Collectives":     TestCollectives, "LongCollectives": TestLongCollectives,
+		"UserFunction": TestUserFunction, "UserFunctionBlocks": TestUserFunctionBlocks,
+		"HostileReduced": TestHostileReduced,
+		"HostileCalls":   TestHostileCalls, "InvalidCalls": TestInvalidCalls, "HostileFrames": TestHostileFrames,
+		"Tolerated": TestTolerated,
+		"Claims":    TestClaims, "NotReading": TestNotReading, "LateReader": TestLateReader,
 		"PostedReceivesTakeNoMemory": TestPostedReceivesTakeNoMemory, "MemoryOfAllPrograms": TestMemoryOfAllPrograms,
 		"EndedSendsHoldNoMemory": TestEndedSendsHoldNoMemory, "KeptMemoryIsReturned": TestKeptMemoryIsReturned,
-		"RoundTrips": TestRoundTrips, "Probe": TestProbe, "Pipelining": TestPipelining, "ManyGoroutines": TestManyGoroutines, "Order": TestOrder,
+		"RoundTrips": TestRoundTrips, "Probe": TestProbe, "Pipelining": TestPipelining,
+		"ManyGoroutines": TestManyGoroutines, "Order": TestOrder,
 		"Notify": TestNotify, "Cancel": TestCancel, "Abort": TestAbort, "ShutDown": TestShutDown, "Close": TestClose,
-		"SendsKeepTheirOrder": TestSendsKeepTheirOrder, "AbortUnstarted": TestAbortUnstarted, "PiecesOfAReceive": TestPiecesOfAReceive, "Bye": TestBye,
+		"SendsKeepTheirOrder": TestSendsKeepTheirOrder, "AbortUnstarted": TestAbortUnstarted,
+		"PiecesOfAReceive": TestPiecesOfAReceive, "Bye": TestBye,
 	} {
 		t.Run(name, test)
 	}

@@ -59,7 +59,8 @@ func child(socket string) {
 	c.Start(mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Tag: 200, Buf: []byte("nobody receives it")})
 	go c.Probe(context.Background(), mpe.Match{Source: 1, Tag: 999}, true)
 	for tag, of := range []coll.Collective{coll.Barrier, coll.Gather} { // no other rank makes them
-		c.StartCollective(&collective.Operation{Call: coll.Call{Collective: of, Ranks: 3}, Members: []int{0, 1, 2}, Comm: 1, Tag: tag + 1})
+		c.StartCollective(&collective.Operation{Call: coll.Call{Collective: of, Ranks: 3}, Members: []int{0, 1, 2},
+			Comm: 1, Tag: tag + 1})
 	}
 	fmt.Println("attached")
 	// Sequential large messages, so that it is killed within one.

@@ -63,17 +63,21 @@ func (l *ledger) enter(op *operation, bytes, work uint64) (answer, err error) {
 	case len(l.ops) >= l.limits.Operations:
 		return full("a program may have %d operations in progress", l.limits.Operations)
 	case bytes > uint64(limit):
-		return fmt.Errorf("rank %d: %d bytes: %w: a program may have %d bytes in progress", l.rank, bytes, handshake.ErrTooLong, limit), nil
+		return fmt.Errorf("rank %d: %d bytes: %w: a program may have %d bytes in progress", l.rank, bytes,
+			handshake.ErrTooLong, limit), nil
 	case l.bytes+int64(bytes) > limit:
-		return full("%d bytes would be more than the %d that a program may have in progress, of which %d are in use", bytes, limit, l.bytes)
+		return full("%d bytes would be more than the %d that a program may have in progress, of which %d are in use",
+			bytes, limit, l.bytes)
 	case work > uint64(limit):
 		return fmt.Errorf("rank %d: %d bytes of working memory may be needed: %w: the limit is %d",
 			l.rank, work, handshake.ErrTooLong, limit), nil
 	case l.work+int64(work) > limit:
-		return full("%d bytes of working memory would exceed the limit of %d, of which %d are in use", work, limit, l.work)
+		return full("%d bytes of working memory would exceed the limit of %d, of which %d are in use", work, limit,
+			l.work)
 	}
 	if left, ok := l.charge(int64(bytes) + int64(work) + operationLen); !ok {
-		return full("%d bytes are needed, %w: %d are left of %d: try again when operations complete, or raise limits.attached_bytes",
+		return full("%d bytes are needed, %w: %d are left of %d: try again when operations complete, or raise "+
+			"limits.attached_bytes",
 			bytes+work, errCommon, left, l.memory.limit)
 	}
 	op.charged, op.work = int64(bytes), int64(work)
@@ -202,7 +206,8 @@ func (l *ledger) mayClaim() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.claims) >= l.limits.Operations {
-		return fmt.Errorf("rank %d: %w: a program may have %d messages of matched probes", l.rank, mpe.ErrFull, l.limits.Operations)
+		return fmt.Errorf("rank %d: %w: a program may have %d messages of matched probes", l.rank, mpe.ErrFull,
+			l.limits.Operations)
 	}
 	return nil
 }
@@ -219,7 +224,8 @@ func (l *ledger) checkClaim(r *wire.Start) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if peer, ok := l.claims[r.Tag]; r.Comm == mpe.ClaimComm && (!ok || peer != r.Peer || r.Kind != mpe.OpRecv) {
-		return wire.Violationf("START of kind %d for message %d of rank %d, which no matched probe returned to the program", r.Kind, r.Tag, r.Peer)
+		return wire.Violationf("START of kind %d for message %d of rank %d, which no matched probe returned to "+
+			"the program", r.Kind, r.Tag, r.Peer)
 	}
 	return nil
 }

@@ -53,7 +53,8 @@ func TestDaemonWithoutDescriptors(t *testing.T) {
 		}
 	}
 	for n := 0; n == 0; {
-		if n, err = unix.Poll(programs[:], int(attachtest.Deadline.Milliseconds())); err != nil && err != unix.EINTR || err == nil && n == 0 {
+		if n, err = unix.Poll(programs[:], int(attachtest.Deadline.Milliseconds())); err != nil && err != unix.EINTR ||
+			err == nil && n == 0 {
 			t.Fatalf("no program is answered: %v", err)
 		}
 	}

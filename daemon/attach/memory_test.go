@@ -86,7 +86,8 @@ func TestMemoryOfAllPrograms(t *testing.T) {
 	for name, d := range map[string]mpe.Device{"another program": b, "the next": c} {
 		for _, kind := range []mpe.OpKind{mpe.OpRecv, mpe.OpSend} {
 			op := attachtest.Begin(t, d, mpe.Operation{Kind: kind, Peer: 3, Tag: 1, Buf: make([]byte, 4<<20)})
-			if _, err := op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrFull) || !strings.Contains(err.Error(), "limits.attached_bytes") {
+			if _, err := op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrFull) ||
+				!strings.Contains(err.Error(), "limits.attached_bytes") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -162,7 +163,10 @@ func TestUnreadMessagesAreReturned(t *testing.T) {
 	for name, end := range map[string]func(c *attachtest.RawClient){
 		"it closes the connection": func(c *attachtest.RawClient) { c.Conn.Close() },
 		"it says that it goes":     func(c *attachtest.RawClient) { c.Write(wire.AppendHeader(nil, wire.FrameBye, 0)) },
-		"it breaks a rule":         func(c *attachtest.RawClient) { c.Write(wire.AppendHeader(nil, wire.FrameWelcome, 0)) },
+		"it breaks a rule": func(c *attachtest.RawClient) {
+			c.Write(wire.AppendHeader(nil, wire.FrameWelcome,
+				0))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := serve(t, newWorld(2, 0), Options{})

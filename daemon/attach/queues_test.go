@@ -42,7 +42,8 @@ func TestOrderOfCalls(t *testing.T) {
 	}
 	c.Write(callFrame(bcast(6, 4), "6666"))
 	c.Write(wire.AbortFrame(6, mpe.ErrFull))
-	if d := c.Done(); d.ID != 6 || !errors.Is(d.Err, mpe.ErrFull) || !strings.Contains(d.Err.Error(), "earlier sends or calls have not begun") {
+	if d := c.Done(); d.ID != 6 || !errors.Is(d.Err, mpe.ErrFull) ||
+		!strings.Contains(d.Err.Error(), "earlier sends or calls have not begun") {
 		t.Errorf("%+v", d)
 	}
 	if list := sent(1); len(list) > 0 {

@@ -155,7 +155,8 @@ func (r *reduction) answer(in *wire.Reader, failed bool) error {
 		}
 		reply = fmt.Errorf("the program's operation: %s", text)
 	case in.Left != len(result):
-		return wire.Violationf("REDUCED for operation %d has %d bytes, and its operands %d each", r.id, in.Left, len(result))
+		return wire.Violationf("REDUCED for operation %d has %d bytes, and its operands %d each", r.id, in.Left,
+			len(result))
 	default:
 		if err := in.Read(result); err != nil {
 			return err
@@ -174,7 +175,8 @@ func newReduction(s *session, c *wire.Call, x *collective.Operation) (*reduction
 		return nil, nil
 	}
 	if elem := max(x.Call.Elem, 1); !x.Reduces() || elem > wire.OperandLen {
-		return nil, c.Refuse("it has a user-defined operation on elements of %d bytes: only reductions allow one, on elements of at most %d bytes", elem, wire.OperandLen)
+		return nil, c.Refuse("it has a user-defined operation on elements of %d bytes: only reductions allow one, on "+
+			"elements of at most %d bytes", elem, wire.OperandLen)
 	}
 	r := &reduction{
 		s: s, id: c.ID, elem: max(x.Call.Elem, 1),

@@ -20,7 +20,8 @@ func TestErrorsOfOperations(t *testing.T) {
 	if _, err := attachtest.Send(t, a, 1, 5000, nil).Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrTag) {
 		t.Errorf("tag 5000: %v", err)
 	}
-	for _, op := range []mpe.Operation{{Kind: mpe.OpSend, Tag: -2}, {Kind: mpe.OpSend, Tag: 1 << 40}, {Kind: mpe.OpSend, Peer: 1 << 40}, {Kind: 9}} {
+	for _, op := range []mpe.Operation{{Kind: mpe.OpSend, Tag: -2}, {Kind: mpe.OpSend, Tag: 1 << 40},
+		{Kind: mpe.OpSend, Peer: 1 << 40}, {Kind: 9}} {
 		if _, err := a.Start(op); err == nil {
 			t.Errorf("%+v was posted", op)
 		}

@@ -141,12 +141,14 @@ func (s *session) readData() error {
 	op, n := s.find(id), uint64(s.in.Left)
 	if op == nil {
 		if !s.unsent.take(id, n) {
-			return wire.Violationf("DATA has %d bytes for operation %d, which is not a send or call that expects payload", n, id)
+			return wire.Violationf("DATA has %d bytes for operation %d, which is not a send or call that "+
+				"expects payload", n, id)
 		}
 		return s.in.Skip()
 	}
 	if op.Kind == mpe.OpRecv || n == 0 || n > wire.ChunkLen || n > op.Length-op.got {
-		return wire.Violationf("DATA has %d bytes for operation %d, which has %d of %d bytes of payload to send, in pieces of %d at most", n, id, op.got, op.Length, wire.ChunkLen)
+		return wire.Violationf("DATA has %d bytes for operation %d, which has %d of %d bytes of payload to send, in "+
+			"pieces of %d at most", n, id, op.got, op.Length, wire.ChunkLen)
 	}
 	if err := s.collect(op); err != nil {
 		return err

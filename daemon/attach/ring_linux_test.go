@@ -99,13 +99,16 @@ func TestHostileCounters(t *testing.T) {
 		do   func(c *attachtest.RawClient, r *ringConn)
 		text string
 	}{
-		{"more than the ring written", func(_ *attachtest.RawClient, r *ringConn) { r.out.Written.Store(wire.RingLen + 1) }, "bytes written to a ring"},
+		{"more than the ring written",
+			func(_ *attachtest.RawClient, r *ringConn) { r.out.Written.Store(wire.RingLen + 1) },
+			"bytes written to a ring"},
 		{"written goes back", func(c *attachtest.RawClient, r *ringConn) {
 			c.Write(attachtest.StartFrame(attachtest.SendStart(1, 0), nil))
 			c.Done()
 			r.out.Written.Store(1)
 		}, "bytes written to a ring"},
-		{"all ones", func(_ *attachtest.RawClient, r *ringConn) { r.out.Written.Store(^uint64(0)) }, "bytes written to a ring"},
+		{"all ones", func(_ *attachtest.RawClient, r *ringConn) { r.out.Written.Store(^uint64(0)) },
+			"bytes written to a ring"},
 		{"more read than was written", func(c *attachtest.RawClient, r *ringConn) {
 			r.in.Read.Store(1 << 40)
 			for id := range uint64(3) { // its answers make the daemon read the counter
@@ -117,7 +120,8 @@ func TestHostileCounters(t *testing.T) {
 				attachtest.Wait(t, attachtest.Send(t, other, 0, 0, data))
 			}
 		}, ""},
-		{"zeros", func(_ *attachtest.RawClient, r *ringConn) { r.out.Written.Store(8) }, "is not a frame that an attached program sends"},
+		{"zeros", func(_ *attachtest.RawClient, r *ringConn) { r.out.Written.Store(8) },
+			"is not a frame that an attached program sends"},
 		{"a frame that is too long", func(c *attachtest.RawClient, _ *ringConn) {
 			c.Write(wire.AppendHeader(nil, wire.FrameData, wire.MaxBody+1))
 		}, "a frame has"},
@@ -326,7 +330,8 @@ func TestRingsAreUnmapped(t *testing.T) {
 			t.Fatal(err)
 		}
 		cmd.Wait()
-		attachtest.Until(t, "the rings are unmapped", func() bool { return len(h.server.Attached()) == 0 && mappings(t) == before })
+		attachtest.Until(t, "the rings are unmapped",
+			func() bool { return len(h.server.Attached()) == 0 && mappings(t) == before })
 		h.w.mu.Lock()
 		h.w.ranks[1].sent = nil
 		h.w.mu.Unlock()
@@ -380,7 +385,8 @@ func TestFramesBeforePackets(t *testing.T) {
 			}
 		}
 		if found := s.polling.poll(); found != (tt.frames > 0) || dev.asked != tt.asked {
-			t.Errorf("poll %d, of %d frames: found: %v; the rank was asked %d times, want %d", i, tt.frames, found, dev.asked, tt.asked)
+			t.Errorf("poll %d, of %d frames: found: %v; the rank was asked %d times, want %d", i, tt.frames, found,
+				dev.asked, tt.asked)
 		}
 	}
 	if s.polling.over {

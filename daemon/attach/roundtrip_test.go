@@ -21,20 +21,26 @@ func TestRoundTrips(t *testing.T) {
 	if a.Rank() != 0 || b.Rank() != 1 || a.Size() != 3 {
 		t.Fatalf("ranks %d and %d of %d", a.Rank(), b.Rank(), a.Size())
 	}
-	for i, n := range []int{0, 1, 4, 1000, wire.CopyLen, wire.CopyLen + 1, wire.BatchLen, wire.ChunkLen - 1, wire.ChunkLen, wire.ChunkLen + 1, 2 * wire.ChunkLen, 5*wire.ChunkLen + 13} {
+	for i, n := range []int{0, 1, 4, 1000, wire.CopyLen, wire.CopyLen + 1, wire.BatchLen, wire.ChunkLen - 1,
+		wire.ChunkLen, wire.ChunkLen + 1, 2 * wire.ChunkLen, 5*wire.ChunkLen + 13} {
 		for _, kind := range []mpe.OpKind{mpe.OpSend, mpe.OpSendSync} {
 			data, buf := attachtest.Pattern(uint64(i), n), make([]byte, n+3)
-			r := attachtest.Begin(t, b, mpe.Operation{Kind: mpe.OpRecv, Peer: mpe.AnySource, Tag: mpe.AnyTag, Comm: 9, Buf: buf, AnyDatatype: true})
-			s := attachtest.Begin(t, a, mpe.Operation{Kind: kind, Peer: 1, Tag: i, Comm: 9, Buf: data, Datatype: protocol.Float})
+			r := attachtest.Begin(t, b,
+				mpe.Operation{Kind: mpe.OpRecv, Peer: mpe.AnySource, Tag: mpe.AnyTag, Comm: 9, Buf: buf,
+					AnyDatatype: true})
+			s := attachtest.Begin(t, a,
+				mpe.Operation{Kind: kind, Peer: 1, Tag: i, Comm: 9, Buf: data, Datatype: protocol.Float})
 			st := attachtest.Wait(t, r)
 			attachtest.Same(t, fmt.Sprintf("%d bytes", n), buf[:st.Bytes], data)
-			want := mpe.Status{Peer: 0, Bytes: int64(n), Words: uint32(n+3) / 4, Comm: 9, Datatype: protocol.Float, Tag: i,
+			want := mpe.Status{Peer: 0, Bytes: int64(n), Words: uint32(n+3) / 4, Comm: 9, Datatype: protocol.Float,
+				Tag:    i,
 				Phases: handshake.Phases{Start: 1, Request: 2, Clear: 3, Data: 4, Ack: 5, Retransmissions: 6}}
 			if st != want {
 				t.Errorf("status %+v, want %+v", st, want)
 			}
 			st = attachtest.Wait(t, s)
-			if want := (mpe.Status{Peer: 1, Send: true, Bytes: int64(n), Comm: 9, Datatype: protocol.Float, Tag: i}); st != want {
+			if want := (mpe.Status{Peer: 1, Send: true, Bytes: int64(n), Comm: 9, Datatype: protocol.Float,
+				Tag: i}); st != want {
 				t.Errorf("status %+v, want %+v", st, want)
 			}
 			if again, ended, err := s.Test(); !ended || err != nil || again != st {
@@ -111,7 +117,8 @@ func TestOversubscribed(t *testing.T) {
 		go func() {
 			buf := make([]byte, 100)
 			for range 100 {
-				for _, op := range []mpe.Operation{{Kind: mpe.OpRecv, Peer: 0, Buf: buf}, {Kind: mpe.OpSend, Peer: 0, Buf: buf}} {
+				for _, op := range []mpe.Operation{{Kind: mpe.OpRecv, Peer: 0, Buf: buf},
+					{Kind: mpe.OpSend, Peer: 0, Buf: buf}} {
 					o, err := b.Start(op)
 					if err == nil {
 						_, err = o.Await(context.Background())
@@ -232,7 +239,8 @@ func TestCancel(t *testing.T) {
 	a, b := h.dial(t, 0), h.dial(t, 1)
 	for _, op := range []mpe.Op{
 		attachtest.Recv(t, b, 0, 7, make([]byte, 4)),
-		attachtest.Begin(t, a, mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Tag: 8, Buf: attachtest.Pattern(0, 2*wire.ChunkLen)}),
+		attachtest.Begin(t, a, mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Tag: 8,
+			Buf: attachtest.Pattern(0, 2*wire.ChunkLen)}),
 	} {
 		op.Cancel()
 		op.Cancel()
@@ -262,7 +270,8 @@ func TestAbort(t *testing.T) {
 	}
 	expired, stop := context.WithTimeout(context.Background(), 0)
 	defer stop()
-	if _, err := attachtest.Recv(t, b, 0, 7, make([]byte, 4)).Await(expired); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := attachtest.Recv(t, b, 0, 7, make([]byte, 4)).Await(expired); !errors.Is(err,
+		context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
 	// It does not match later messages.

@@ -92,7 +92,8 @@ func NewServer(ranks Ranks, opts Options) *Server {
 	if opts.Explain == nil {
 		opts.Explain = func(err error) error { return err }
 	}
-	return &Server{ranks: ranks, opts: opts, uid: os.Geteuid(), greeting: make(chan struct{}, maxGreeting), attached: make(map[int]*session)}
+	return &Server{ranks: ranks, opts: opts, uid: os.Geteuid(), greeting: make(chan struct{}, maxGreeting),
+		attached: make(map[int]*session)}
 }
 
 // begin divides the memory. It is called late, when the ranks are known.
@@ -327,7 +328,8 @@ func (s *Server) denied(who wire.Credentials, rank int) error {
 		what = fmt.Sprintf("rank %d", rank)
 		where = what
 	}
-	return wire.Refuse(wire.Permission, "user %d (group %d) may not attach to %s of the daemon, which runs as user %d: add the user or one of its groups to allow of %s in the daemon's configuration",
+	return wire.Refuse(wire.Permission, "user %d (group %d) may not attach to %s of the daemon, which runs as user "+
+		"%d: add the user or one of its groups to allow of %s in the daemon's configuration",
 		who.UID, who.GID, what, s.uid, where)
 }
 

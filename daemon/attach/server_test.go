@@ -41,7 +41,8 @@ func TestOneProgramARank(t *testing.T) {
 		t.Errorf("a rank that is not offered: %v", err)
 	}
 	list := h.server.Attached()
-	if len(list) != 2 || list[0].Rank != 1 || list[1].Rank != 3 || list[0].PID != os.Getpid() || list[0].UID != os.Getuid() {
+	if len(list) != 2 || list[0].Rank != 1 || list[1].Rank != 3 || list[0].PID != os.Getpid() ||
+		list[0].UID != os.Getuid() {
 		t.Errorf("%+v", list)
 	}
 	for range 20 { // the rank is free as soon as Close returns
@@ -57,7 +58,9 @@ func TestOneProgramARank(t *testing.T) {
 	h.shutDown(t)
 	mu.Lock()
 	defer mu.Unlock()
-	for _, want := range []string{"0: rank 1 " + pid + " <nil>", "1: rank 1 " + pid + " detached cleanly", "1: rank 3 " + pid + " zrlmpid: the daemon is shutting down", "2: rank -1 pid 0 zrlmpid: another program is attached"} {
+	for _, want := range []string{"0: rank 1 " + pid + " <nil>", "1: rank 1 " + pid + " detached cleanly",
+		"1: rank 3 " + pid + " zrlmpid: the daemon is shutting down",
+		"2: rank -1 pid 0 zrlmpid: another program is attached"} {
 		if !strings.Contains(strings.Join(refusal, "\n"), want) {
 			t.Errorf("the log does not say %q:\n%s", want, strings.Join(refusal, "\n"))
 		}
@@ -102,7 +105,8 @@ func TestShutDown(t *testing.T) {
 	attachtest.Until(t, "all are under way", func() bool { return h.server.Attached()[0].Operations == 3 })
 	h.shutDown(t)
 	for _, op := range ops {
-		if _, err := op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), "the daemon is shutting down") {
+		if _, err := op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) ||
+			!strings.Contains(err.Error(), "the daemon is shutting down") {
 			t.Errorf("%v", err)
 		}
 	}
@@ -129,7 +133,8 @@ func TestClose(t *testing.T) {
 	if err := a.Close(attachtest.Within(t)); err != nil {
 		t.Error(err)
 	}
-	if _, err := op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), "detached from it") {
+	if _, err := op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) ||
+		!strings.Contains(err.Error(), "detached from it") {
 		t.Errorf("%v", err)
 	}
 	if n := h.w.openOps(0); n != 0 {

@@ -151,7 +151,8 @@ func (s *session) run(ctx context.Context) {
 	}
 	s.wakeReader()
 
-	gone := fmt.Errorf("the program with pid %d that was attached to rank %d is gone: %w", s.who.PID, s.rank, mpe.ErrCancelled)
+	gone := fmt.Errorf("the program with pid %d that was attached to rank %d is gone: %w", s.who.PID, s.rank,
+		mpe.ErrCancelled)
 	// Operations that end from now on end because the session does; the last frame reports this.
 	s.out.Close()
 	cancel(gone)
@@ -248,7 +249,8 @@ func (s *session) cancelAll(cause error) {
 // dropClaims drops the messages of matched probes that a program has not received.
 func (s *session) dropClaims(gone error) {
 	for tag, peer := range s.claims {
-		dev, err := s.dev.Start(mpe.Operation{Kind: mpe.OpRecv, Peer: peer, Tag: tag, Comm: mpe.ClaimComm, AnyDatatype: true})
+		dev, err := s.dev.Start(mpe.Operation{Kind: mpe.OpRecv, Peer: peer, Tag: tag, Comm: mpe.ClaimComm,
+			AnyDatatype: true})
 		if err != nil {
 			continue // the rank is closed
 		}

@@ -53,7 +53,8 @@ func TestAbortUnstarted(t *testing.T) {
 	d := c.Done()
 	e, ok := errors.AsType[*mpe.WaitError](d.Err)
 	if d.ID != 3 || !ok || e.Queued != 2 || e.Remote != 1 || !errors.Is(d.Err, context.DeadlineExceeded) ||
-		!strings.Contains(d.Err.Error(), "rank 0 waits to send to rank 1: 2 of 2 bytes of payload received from the program, and 2 sends to that rank are queued ahead: context deadline exceeded") {
+		!strings.Contains(d.Err.Error(), "rank 0 waits to send to rank 1: 2 of 2 bytes of payload received from the "+
+			"program, and 2 sends to that rank are queued ahead: context deadline exceeded") {
 		t.Errorf("%+v", d)
 	}
 	c.Write(wire.AbortFrame(1, context.Canceled))
@@ -86,7 +87,8 @@ func TestPiecesOfAReceive(t *testing.T) {
 		got = append(got, piece...)
 	}
 	d := c.Done()
-	if d.Stored != 2*wire.ChunkLen+1 || d.Status.Bytes != 2*wire.ChunkLen+5 || c.In.Left != 1 || !errors.Is(d.Err, handshake.ErrTruncated) {
+	if d.Stored != 2*wire.ChunkLen+1 || d.Status.Bytes != 2*wire.ChunkLen+5 || c.In.Left != 1 ||
+		!errors.Is(d.Err, handshake.ErrTruncated) {
 		t.Errorf("%+v, %d bytes", d, c.In.Left)
 	}
 	attachtest.Same(t, "pieces", got, data[:2*wire.ChunkLen])

@@ -99,7 +99,10 @@ func TestNewConnectionsAreAnswered(t *testing.T) {
 			const most = 4
 			limit := New(most)
 			peak := 0 // guarded by the limit's lock
-			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }))
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter,
+				_ *http.Request) {
+				fmt.Fprint(w, "ok")
+			}))
 			server.Listener.Close()
 			server.Listener = listener
 			server.Config.ConnState = func(c net.Conn, s http.ConnState) {

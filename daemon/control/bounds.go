@@ -39,7 +39,8 @@ type times struct {
 }
 
 var defaultTimes = times{
-	header: 10 * time.Second, body: 10 * time.Second, read: 2 * time.Minute, answer: 30 * time.Second, idle: 2 * time.Minute,
+	header: 10 * time.Second, body: 10 * time.Second, read: 2 * time.Minute, answer: 30 * time.Second,
+	idle: 2 * time.Minute,
 }
 
 // bounded limits the time and the size of requests, which it reads before it calls the handler, and the time to
@@ -112,7 +113,8 @@ func (p *payload) take(n int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.used+int64(n) > maxPayload {
-		return Errorf(Busy, "the limit of %d bytes for the messages of all requests is reached, %d are in use: try again later", maxPayload, p.used)
+		return Errorf(Busy, "the limit of %d bytes for the messages of all requests is reached, %d are in use: try "+
+			"again later", maxPayload, p.used)
 	}
 	p.used += int64(n)
 	return nil
@@ -155,7 +157,8 @@ func (m *message) free() {
 
 // readMessage reads a message of at most maxWords words from the body of a request. The caller must free m if
 // it is not nil, even after an error.
-func (s *Server) readMessage(w http.ResponseWriter, r *http.Request, maxWords int) (m *message, data []byte, err error) {
+func (s *Server) readMessage(w http.ResponseWriter, r *http.Request, maxWords int) (m *message, data []byte,
+	err error) {
 	limit := maxWords * protocol.WordLen
 	if r.ContentLength > int64(limit) {
 		return nil, nil, tooLong(maxWords)

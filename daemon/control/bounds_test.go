@@ -59,13 +59,16 @@ func connect(t *testing.T, path string) net.Conn {
 // or is disconnected.
 func TestSlowCallers(t *testing.T) {
 	const soon = 100 * time.Millisecond
-	path, _ := serveWithin(t, new(fakeBackend), times{header: soon, body: soon, read: soon, answer: time.Minute, idle: soon})
+	path, _ := serveWithin(t, new(fakeBackend),
+		times{header: soon, body: soon, read: soon, answer: time.Minute, idle: soon})
 	for _, tt := range []struct{ name, request, answer string }{
 		{"nothing", "", ""},
 		{"half a header", "POST /v1/reset HTTP/1.1\r\nHost: a\r\n", ""},
 		{"half a request", "POST /v1/reset HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n{", "400 Bad Request"},
-		{"half a message", "POST /v1/send?to=1 HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\nabcd", "400 Bad Request"},
-		{"the body of a request without one", "POST /v1/recv?from=1 HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\nabcd", "400 Bad Request"},
+		{"half a message", "POST /v1/send?to=1 HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\nabcd",
+			"400 Bad Request"},
+		{"the body of a request without one",
+			"POST /v1/recv?from=1 HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\nabcd", "400 Bad Request"},
 		{"no second request", "GET /v1/status HTTP/1.1\r\nHost: a\r\n\r\n", "200 OK"},
 	} {
 		c := connect(t, path)
@@ -122,13 +125,14 @@ func TestLongRequests(t *testing.T) {
 	port.sent = make(chan []byte, 100)
 	_, c := serveWithin(t, port, times{header: soon, body: soon, read: soon, answer: soon, idle: soon})
 	trips := 0
-	err := c.Ping(within(t), PingRequest{From: 0, To: 1, Words: 3, Count: 2, Datatype: "int", Timeout: "30s"}, func(trip Trip) error {
-		trips++
-		if trip.Error != "" {
-			return errors.New(trip.Error)
-		}
-		return nil
-	})
+	err := c.Ping(within(t), PingRequest{From: 0, To: 1, Words: 3, Count: 2, Datatype: "int", Timeout: "30s"},
+		func(trip Trip) error {
+			trips++
+			if trip.Error != "" {
+				return errors.New(trip.Error)
+			}
+			return nil
+		})
 	if err != nil || trips != 2 {
 		t.Errorf("ping: %d trips, %v", trips, err)
 	}
@@ -187,7 +191,8 @@ func TestBusy(t *testing.T) {
 	h := s.handler()
 	busy := func(what, url, body string) {
 		t.Helper()
-		if code, text := ask(h, "POST", url, body); code != http.StatusServiceUnavailable || !strings.Contains(text, `"kind":"busy"`) {
+		if code, text := ask(h, "POST", url, body); code != http.StatusServiceUnavailable ||
+			!strings.Contains(text, `"kind":"busy"`) {
 			t.Errorf("%s: %s: %d %s", what, url, code, text)
 		}
 	}

@@ -40,7 +40,8 @@ func TestCapture(t *testing.T) {
 	}
 
 	b.refuses = true
-	if _, _, err := c.Capture(t.Context(), CaptureRequest{}); KindOf(err) != Failed || err.Error() != "records nothing" {
+	if _, _, err := c.Capture(t.Context(), CaptureRequest{}); KindOf(err) != Failed ||
+		err.Error() != "records nothing" {
 		t.Errorf("refused: %v", err)
 	}
 }

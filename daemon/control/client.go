@@ -221,7 +221,8 @@ func (c *Client) Recv(ctx context.Context, req RecvRequest) (Message, []byte, er
 		return m, nil, operation.cause(c.broken(operation, err))
 	}
 	if m.From != req.From || len(data) != min(int(m.Words), req.Words)*protocol.WordLen {
-		return Message{}, nil, c.unexpected("%d bytes of a message of %d words from rank %d, in answer to a receive from rank %d",
+		return Message{}, nil, c.unexpected("%d bytes of a message of %d words from rank %d, in answer to a receive "+
+			"from rank %d",
 			len(data), m.Words, m.From, req.From)
 	}
 	return m, data, nil

@@ -24,7 +24,8 @@ type cancellable struct {
 func (c *Client) cancellable(ctx context.Context) *cancellable {
 	var conn atomic.Value
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
-	inner = httptrace.WithClientTrace(inner, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { conn.Store(i.Conn) }})
+	inner = httptrace.WithClientTrace(inner,
+		&httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { conn.Store(i.Conn) }})
 	op := &cancellable{Context: inner, caller: ctx, stop: stop}
 	op.detach = context.AfterFunc(ctx, func() {
 		if half, ok := conn.Load().(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {

@@ -142,7 +142,8 @@ func (e *UnreachableError) Error() string {
 	if errors.Is(e.Err, syscall.EACCES) {
 		return fmt.Sprintf("control socket %s: %v: %s", e.Socket, e.Err, whoMayConnect(e.Socket))
 	}
-	return fmt.Sprintf("no zrlmpid answers on %s (%v): start it with \"zrlmpid --config FILE\", or name its control socket with --socket or ZRLMPID_CONTROL_SOCKET",
+	return fmt.Sprintf("no zrlmpid answers on %s (%v): start it with \"zrlmpid --config FILE\", or name its control "+
+		"socket with --socket or ZRLMPID_CONTROL_SOCKET",
 		e.Socket, e.Err)
 }
 

@@ -266,8 +266,9 @@ func askRank(
 
 // Status returns the job in the form of a daemon's status, with its ranks on this host as local ranks.
 func (j *Job) Status() state.Status {
-	s := state.Status{Version: version.String(), Job: j.Name, Silent: j.Silent, Unread: j.Unread, SilentProcesses: j.Processes,
-		Cluster: []state.Member{}, Ranks: []state.Rank{}}
+	s := state.Status{Version: version.String(), Job: j.Name, Silent: j.Silent, Unread: j.Unread,
+		SilentProcesses: j.Processes,
+		Cluster:         []state.Member{}, Ranks: []state.Rank{}}
 	if j.UID != os.Geteuid() {
 		s.Foreign = new(j.UID)
 	}

@@ -138,8 +138,10 @@ ranks:
 		e.Counters(func(c *state.RankCounters) { own = *c }, func(c *state.PeerCounters) { peers = append(peers, *c) })
 		for p := range peers { // acknowledgements are late, and waits are longer now
 			for _, c := range []*state.PeerCounters{&peers[p], &r.Peers[p]} {
-				c.PacketsIn, c.PacketsOut, c.BytesIn, c.BytesOut = [state.NumTypes]uint64{}, [state.NumTypes]uint64{}, [state.NumTypes]uint64{}, [state.NumTypes]uint64{}
-				c.InFlight, c.InFlightPackets, c.RoundTrip, c.OldestSend, c.OldestRecv.Elapsed = 0, 0, 0, state.OldestWait{}, 0
+				c.PacketsIn, c.PacketsOut, c.BytesIn, c.BytesOut = [state.NumTypes]uint64{}, [state.NumTypes]uint64{},
+					[state.NumTypes]uint64{}, [state.NumTypes]uint64{}
+				c.InFlight, c.InFlightPackets, c.RoundTrip, c.OldestSend, c.OldestRecv.Elapsed = 0, 0, 0,
+					state.OldestWait{}, 0
 			}
 		}
 		if !reflect.DeepEqual(r.Own, own) || !reflect.DeepEqual(r.Peers, peers) || r.PID != os.Getpid() {
@@ -153,14 +155,16 @@ ranks:
 	if m := s.Cluster[1]; m.Kind != "fpga" || m.Role != "" || m.Profile != "cloudfpga" || m.Transport != "udp" {
 		t.Errorf("%+v", m)
 	}
-	if r := s.Ranks[1]; r.Rank != 2 || r.Role != state.RoleHost || len(r.Engine.Peers) != 2 || len(r.Attached) != 1 || r.Attached[0].Operations != 1 || r.Engine.Peers[0].Received != 1 {
+	if r := s.Ranks[1]; r.Rank != 2 || r.Role != state.RoleHost || len(r.Engine.Peers) != 2 || len(r.Attached) != 1 ||
+		r.Attached[0].Operations != 1 || r.Engine.Peers[0].Received != 1 {
 		t.Errorf("%+v", r)
 	}
 
 	// It asks the ranks that are not on this host, over links that support it.
 	reports := query.Request{Kind: query.Reports, Rank: 2}
 	asked, err := query.Get[state.Reports](ctx, list[0].Handle, reports)
-	if err != nil || !reflect.DeepEqual(asked.Asked, []state.Asked{{Rank: 1, Reason: mpe.ErrNotExtended.Error(), By: 2}}) {
+	if err != nil || !reflect.DeepEqual(asked.Asked,
+		[]state.Asked{{Rank: 1, Reason: mpe.ErrNotExtended.Error(), By: 2}}) {
 		t.Errorf("%+v, %v", asked, err)
 	}
 	reports.Rank = 1
@@ -176,7 +180,8 @@ ranks:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if list, err := Jobs(ctx, l.name); err != nil || len(list) != 1 || len(list[0].Reports) != 2 || !reflect.DeepEqual(list[0].Status().Silent, []int{7}) {
+	if list, err := Jobs(ctx, l.name); err != nil || len(list) != 1 || len(list[0].Reports) != 2 ||
+		!reflect.DeepEqual(list[0].Status().Silent, []int{7}) {
 		t.Errorf("%+v, %v", list, err)
 	}
 	other.Close()
@@ -203,8 +208,9 @@ func TestClaims(t *testing.T) {
 	for rank, kernel := range []string{"", "echo"} {
 		c, err := jobs.Serve(directory, rank, func(context.Context, query.Request) query.Response {
 			return query.Response{Document: &node.Report{
-				RankInfo: state.RankInfo{Rank: rank, Kernel: kernel, Attached: []state.Program{{PID: 1, Stopped: true}}},
-				Cluster:  []state.Member{{Rank: 7, Role: state.RoleHost}, {Rank: 9, Kernel: "sink"}, {}},
+				RankInfo: state.RankInfo{Rank: rank, Kernel: kernel,
+					Attached: []state.Program{{PID: 1, Stopped: true}}},
+				Cluster: []state.Member{{Rank: 7, Role: state.RoleHost}, {Rank: 9, Kernel: "sink"}, {}},
 			}}
 		})
 		if err != nil {

@@ -80,12 +80,15 @@ func (j *Job) Packets(ctx context.Context, req CaptureRequest) (*JobPackets, err
 	if req.Follow {
 		ctx, stop = context.WithCancel(ctx)
 	} else {
-		ctx, stop = context.WithTimeoutCause(ctx, packetsTime, Errorf(Timeout, "a rank of job %s has not written its packets for %v: it may be stopped", j.Name, packetsTime))
+		ctx, stop = context.WithTimeoutCause(ctx, packetsTime,
+			Errorf(Timeout, "a rank of job %s has not written its packets for %v: it may be stopped", j.Name,
+				packetsTime))
 	}
 	if req.For > 0 {
 		time.AfterFunc(req.For, stop)
 	}
-	s := &JobPackets{ctx: ctx, follow: req.Follow, ranks: map[netip.AddrPort]int{}, incoming: make(chan recorded), stop: stop}
+	s := &JobPackets{ctx: ctx, follow: req.Follow, ranks: map[netip.AddrPort]int{}, incoming: make(chan recorded),
+		stop: stop}
 	if req.Last > 0 || req.Follow {
 		s.from = time.Now().Add(-req.Last)
 	}
@@ -109,7 +112,8 @@ func (j *Job) Packets(ctx context.Context, req CaptureRequest) (*JobPackets, err
 	}
 	if len(streams) == 0 {
 		stop()
-		return nil, Errorf(Failed, "the ranks of job %s on this host record no packets: their messages go through shared memory, or record.memory is 0", j.Name)
+		return nil, Errorf(Failed, "the ranks of job %s on this host record no packets: their messages go through "+
+			"shared memory, or record.memory is 0", j.Name)
 	}
 	var reading sync.WaitGroup
 	for _, st := range streams {

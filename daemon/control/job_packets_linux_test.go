@@ -94,7 +94,8 @@ func TestJobPackets(t *testing.T) {
 	if errors.Is(err, io.EOF) {
 		t.Error("a request that was interrupted has all packets")
 	}
-	if x := r.Summary.Extended; len(x) != 2 || x[0].Complete != 1 || x[0].Duplicates+x[1].Duplicates+x[0].OutOfOrder != 0 || len(r.Findings) > 0 {
+	if x := r.Summary.Extended; len(x) != 2 || x[0].Complete != 1 ||
+		x[0].Duplicates+x[1].Duplicates+x[0].OutOfOrder != 0 || len(r.Findings) > 0 {
 		t.Errorf("%+v, %+v", x, r.Findings)
 	}
 
@@ -129,7 +130,8 @@ func TestJobPackets(t *testing.T) {
 		}
 		last = u.Time
 	}
-	for rank, want := range []string{"Send to rank 1, 100 bytes, communicator 0", "Receive from rank 0, 100 bytes, communicator 0"} {
+	for rank, want := range []string{"Send to rank 1, 100 bytes, communicator 0",
+		"Receive from rank 0, 100 bytes, communicator 0"} {
 		if c := calls[rank]; c.String() != want || c.State != pcapng.Ended {
 			t.Errorf("rank %d: the last call that ended is %+v, want %s", rank, c, want)
 		}
@@ -145,7 +147,8 @@ func TestJobWithoutPackets(t *testing.T) {
 	defer stop()
 	job, devices := jobOfTwo(ctx, t, "nopackets", "shm")
 	exchangeOne(ctx, t, devices)
-	if _, err := job().Packets(ctx, CaptureRequest{}); err == nil || !strings.Contains(err.Error(), "record no packets") {
+	if _, err := job().Packets(ctx, CaptureRequest{}); err == nil ||
+		!strings.Contains(err.Error(), "record no packets") {
 		t.Error(err)
 	}
 	if err := errors.Join(devices[0].Close(ctx), devices[1].Close(ctx)); err != nil {

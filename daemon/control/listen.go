@@ -59,7 +59,8 @@ func clearPath(path string) error {
 	case err != nil:
 		return fmt.Errorf("control socket: %w", err)
 	case info.Mode()&fs.ModeSocket == 0:
-		return fmt.Errorf("control socket: %s exists and is not a socket: remove it, or set control.socket to another path", path)
+		return fmt.Errorf("control socket: %s exists and is not a socket: remove it, or set control.socket to "+
+			"another path", path)
 	}
 	conn, err := net.DialTimeout("unix", path, time.Second)
 	switch {

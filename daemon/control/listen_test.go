@@ -149,7 +149,8 @@ func TestUnreachable(t *testing.T) {
 		defer c.Close()
 		_, err := c.Status(within(t))
 		e, ok := errors.AsType[*UnreachableError](err)
-		if !ok || !errors.Is(err, cause) || e.Socket != path || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "zrlmpid --config") {
+		if !ok || !errors.Is(err, cause) || e.Socket != path || !strings.Contains(err.Error(), path) ||
+			!strings.Contains(err.Error(), "zrlmpid --config") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -158,7 +159,8 @@ func TestUnreachable(t *testing.T) {
 		t.Error(denied)
 	}
 	denied.Socket = stale
-	for mode, want := range map[os.FileMode]string{0o600: "mode -rw------- allows only its owner to use it", 0o660: "sudo usermod -aG "} {
+	for mode, want := range map[os.FileMode]string{0o600: "mode -rw------- allows only its owner to use it",
+		0o660: "sudo usermod -aG "} {
 		if err := os.Chmod(stale, mode); err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,8 @@ func whoMayConnect(socket string) string {
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || info.Mode()&0o020 == 0 {
-		return fmt.Sprintf("mode %v allows only its owner to use it: run zrlctl as that user or as root, or change control.mode", info.Mode().Perm())
+		return fmt.Sprintf("mode %v allows only its owner to use it: run zrlctl as that user or as root, or change "+
+			"control.mode", info.Mode().Perm())
 	}
 	group := strconv.FormatUint(uint64(stat.Gid), 10)
 	if g, err := user.LookupGroupId(group); err == nil {
@@ -28,5 +29,6 @@ func whoMayConnect(socket string) string {
 	if u, err := user.Current(); err == nil {
 		name = u.Username
 	}
-	return fmt.Sprintf("only its owner and the group %s may use it: \"sudo usermod -aG %s %s\" and log in again, or change control.mode", group, group, name)
+	return fmt.Sprintf("only its owner and the group %s may use it: \"sudo usermod -aG %s %s\" and log in again, or "+
+		"change control.mode", group, group, name)
 }

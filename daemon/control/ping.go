@@ -103,7 +103,8 @@ func (p *pinger) trip(ctx context.Context, port Port, datatype protocol.Datatype
 // verify compares the echo of a piece, which begins at the given word of the message, with the data sent.
 func (x *exchange) verify(t *Trip, word int) bool {
 	if len(x.echo) != len(x.data) {
-		t.fail(Errorf(Mismatch, "rank %d echoed %d words instead of %d", t.To, x.back.Words, len(x.data)/protocol.WordLen))
+		t.fail(Errorf(Mismatch, "rank %d echoed %d words instead of %d", t.To, x.back.Words,
+			len(x.data)/protocol.WordLen))
 		return false
 	}
 	i := firstDifference(x.data, x.echo)
@@ -111,7 +112,8 @@ func (x *exchange) verify(t *Trip, word int) bool {
 		return true
 	}
 	at := i * protocol.WordLen
-	t.Mismatch = &Difference{Word: word + i, Want: binary.LittleEndian.Uint32(x.data[at:]), Got: binary.LittleEndian.Uint32(x.echo[at:])}
+	t.Mismatch = &Difference{Word: word + i, Want: binary.LittleEndian.Uint32(x.data[at:]),
+		Got: binary.LittleEndian.Uint32(x.echo[at:])}
 	t.fail(Errorf(Mismatch, "rank %d echoed other data: word %d of %d is 0x%08x, but was sent as 0x%08x",
 		t.To, t.Mismatch.Word, t.Words, t.Mismatch.Got, t.Mismatch.Want))
 	return false

@@ -55,7 +55,8 @@ func TestPingMismatch(t *testing.T) {
 		at   int // -1: no difference
 		text string
 	}{
-		{"one bit", func(b []byte) []byte { b[23] ^= 0x80; return b }, 5, "rank 1 echoed other data: word 5 of 10 is 0x"},
+		{"one bit", func(b []byte) []byte { b[23] ^= 0x80; return b }, 5,
+			"rank 1 echoed other data: word 5 of 10 is 0x"},
 		{"short", func(b []byte) []byte { return b[:8] }, -1, "rank 1 echoed 2 words instead of 10"},
 		{"empty", func(b []byte) []byte { return b[:0] }, -1, "rank 1 echoed 0 words instead of 10"},
 	} {
@@ -65,7 +66,8 @@ func TestPingMismatch(t *testing.T) {
 			t.Fatal(tt.name, trips, err)
 		}
 		trip := trips[0]
-		if trip.Verified || trip.Kind != Mismatch || !strings.HasPrefix(trip.Error, tt.text) || (trip.Mismatch != nil) != (tt.at >= 0) {
+		if trip.Verified || trip.Kind != Mismatch || !strings.HasPrefix(trip.Error, tt.text) ||
+			(trip.Mismatch != nil) != (tt.at >= 0) {
 			t.Errorf("%s: %+v", tt.name, trip)
 		}
 		if m := trip.Mismatch; m != nil && (m.Word != tt.at || m.Want^m.Got != 1<<31) {
@@ -98,7 +100,8 @@ func TestPingLate(t *testing.T) {
 		b.sent <- data
 	}
 	trips, err := pingOnce(t, c, func(r *PingRequest) { r.Count = 2 })
-	if err != nil || len(trips) != 2 || !trips[0].Verified || trips[0].Late != 2 || !trips[1].Verified || trips[1].Late != 0 {
+	if err != nil || len(trips) != 2 || !trips[0].Verified || trips[0].Late != 2 || !trips[1].Verified ||
+		trips[1].Late != 0 {
 		t.Errorf("%+v, %v", trips, err)
 	}
 }
@@ -112,11 +115,13 @@ func TestPingBusy(t *testing.T) {
 	began := make(chan struct{})
 	b.echo = func([]byte) []byte { close(began); return nil }
 	go func() {
-		stuck <- c.Ping(ctx, PingRequest{From: 0, To: 1, Words: 1, Count: 1, Datatype: "int", Timeout: "0s"}, func(Trip) error { return nil })
+		stuck <- c.Ping(ctx, PingRequest{From: 0, To: 1, Words: 1, Count: 1, Datatype: "int", Timeout: "0s"},
+			func(Trip) error { return nil })
 	}()
 	<-began
 	trips, err := pingOnce(t, c, func(r *PingRequest) { r.Timeout = "1ms" })
-	if err != nil || trips[0].Kind != Timeout || !strings.Contains(trips[0].Error, "another ping from rank 0 to rank 1 is in progress") {
+	if err != nil || trips[0].Kind != Timeout ||
+		!strings.Contains(trips[0].Error, "another ping from rank 0 to rank 1 is in progress") {
 		t.Errorf("%+v, %v", trips, err)
 	}
 	cancel()

@@ -73,7 +73,8 @@ func (ps *pingers) acquire(ctx context.Context, from, to int) (*pinger, error) {
 			return p, nil
 		case p.wanted <- struct{}{}:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("another ping from rank %d to rank %d is in progress: %w", from, to, context.Cause(ctx))
+			return nil, fmt.Errorf("another ping from rank %d to rank %d is in progress: %w", from, to,
+				context.Cause(ctx))
 		}
 	}
 }
@@ -207,13 +208,16 @@ func (x *exchange) explain() error {
 	var state string
 	switch {
 	case x.sendErr == nil && wait.State == handshake.WaitRequest:
-		state = fmt.Sprintf("rank %d has the message, but has not sent SEND_REQUEST for its echo; the next ping skips a late echo", x.peer)
+		state = fmt.Sprintf("rank %d has the message, but has not sent SEND_REQUEST for its echo; the next ping "+
+			"skips a late echo", x.peer)
 	case x.sendErr == nil:
 		state = fmt.Sprintf("rank %d has the message and is sending its echo; the next ping skips that echo", x.peer)
 	case wait.InTransfer:
-		state = fmt.Sprintf("rank %d may have the message; the next ping waits for the transfer, and skips the echo", x.peer)
+		state = fmt.Sprintf("rank %d may have the message; the next ping waits for the transfer, and skips the echo",
+			x.peer)
 	case KindOf(err) == Timeout:
-		state = fmt.Sprintf("rank %d is not receiving; restart the role of an FPGA that was interrupted in the middle of a message", x.peer)
+		state = fmt.Sprintf("rank %d is not receiving; restart the role of an FPGA that was interrupted in the "+
+			"middle of a message", x.peer)
 	default:
 		return err
 	}

@@ -102,18 +102,24 @@ func TestPingWithoutCaller(t *testing.T) {
 // TestPingSaysWhatIsLeft checks that the error of a ping describes the state of its peer.
 func TestPingSaysWhatIsLeft(t *testing.T) {
 	wait := func(state handshake.State, inTransfer bool) error {
-		return fmt.Errorf("%w: %w", &mpe.WaitError{Wait: handshake.Wait{State: state}, InTransfer: inTransfer}, context.DeadlineExceeded)
+		return fmt.Errorf("%w: %w", &mpe.WaitError{Wait: handshake.Wait{State: state}, InTransfer: inTransfer},
+			context.DeadlineExceeded)
 	}
 	for _, tt := range []struct {
 		send, recv error
 		text       string
 	}{
-		{wait(handshake.WaitClear, false), wait(handshake.WaitRequest, false), "rank 1 is not receiving; restart the role of an FPGA that was interrupted in the middle of a message"},
+		{wait(handshake.WaitClear, false), wait(handshake.WaitRequest, false),
+			"rank 1 is not receiving; restart the role of an FPGA that was interrupted in the middle of a message"},
 		{wait(handshake.Held, false), wait(handshake.WaitData, true), "rank 1 is not receiving; restart the role"},
-		{wait(handshake.WaitAck, true), wait(handshake.WaitRequest, false), "rank 1 may have the message; the next ping waits for the transfer, and skips the echo"},
-		{nil, wait(handshake.WaitRequest, false), "rank 1 has the message, but has not sent SEND_REQUEST for its echo; the next ping skips a late echo"},
-		{nil, wait(handshake.WaitData, true), "rank 1 has the message and is sending its echo; the next ping skips that echo"},
-		{nil, wait(handshake.Receiving, true), "rank 1 has the message and is sending its echo; the next ping skips that echo"},
+		{wait(handshake.WaitAck, true), wait(handshake.WaitRequest, false),
+			"rank 1 may have the message; the next ping waits for the transfer, and skips the echo"},
+		{nil, wait(handshake.WaitRequest, false),
+			"rank 1 has the message, but has not sent SEND_REQUEST for its echo; the next ping skips a late echo"},
+		{nil, wait(handshake.WaitData, true),
+			"rank 1 has the message and is sending its echo; the next ping skips that echo"},
+		{nil, wait(handshake.Receiving, true),
+			"rank 1 has the message and is sending its echo; the next ping skips that echo"},
 		{handshake.ErrPartial, wait(handshake.WaitRequest, false), ""},
 		{nil, nil, ""},
 	} {

@@ -30,7 +30,8 @@ func Ask(ctx context.Context, address string) (s state.Status, err error) {
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(address, "/")+"/status.json", nil)
 	if err != nil {
-		return s, Errorf(Usage, "daemon %q: %v: give the URL of its HTTP server, such as http://10.12.0.2:9627, or the path of its control socket", address, err)
+		return s, Errorf(Usage, "daemon %q: %v: give the URL of its HTTP server, such as http://10.12.0.2:9627, or "+
+			"the path of its control socket", address, err)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

@@ -77,7 +77,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer cancel(nil)
 	srv := &http.Server{
 		Handler: s.handler(), ErrorLog: s.errlog, MaxHeaderBytes: maxHeader,
-		ReadHeaderTimeout: s.times.header, IdleTimeout: s.times.idle, ConnState: connlimit.New(maxConnections).ConnState,
+		ReadHeaderTimeout: s.times.header, IdleTimeout: s.times.idle,
+		ConnState:   connlimit.New(maxConnections).ConnState,
 		BaseContext: func(net.Listener) context.Context { return ops }, ConnContext: withCaller,
 	}
 	ended := make(chan error, 1)
@@ -125,7 +126,8 @@ func (s *Server) handler() http.Handler {
 	mux.Handle("POST /v1/recv", s.authorized(s.long(s.recv)))
 	mux.Handle("POST /v1/capture", s.authorized(s.long(s.capture)))
 	mux.Handle("/", handler(func(_ http.ResponseWriter, r *http.Request) error {
-		return Errorf(Usage, "%s %s: no such request: use zrlctl and zrlmpid of the same version (zrlmpid is %s, the caller %s)",
+		return Errorf(Usage, "%s %s: no such request: use zrlctl and zrlmpid of the same version (zrlmpid is %s, the "+
+			"caller %s)",
 			r.Method, r.URL.Path, version.String(), cmp.Or(r.UserAgent(), "unknown"))
 	}))
 	return s.bounded(versioned(mux))

@@ -92,7 +92,8 @@ func (s *Server) trip(caller context.Context, p *pinging, seq int) *Trip {
 	defer settled()
 	pair.trip(ctx, p.port, p.datatype, t)
 	if t.Error != "" && KindOf(context.Cause(caller)) == Canceled {
-		s.errlog.Printf("ping failed after its caller disconnected: rank %d to rank %d, %d words: %s", t.From, t.To, t.Words, t.Error)
+		s.errlog.Printf("ping failed after its caller disconnected: rank %d to rank %d, %d words: %s", t.From, t.To,
+			t.Words, t.Error)
 	}
 	return t
 }

@@ -124,13 +124,15 @@ func (b *fakeBackend) Send(_ context.Context, dst int, data []byte, _ mpe.Option
 	if back != nil {
 		b.sent <- back
 	}
-	return mpe.Status{Peer: dst, Send: true, Words: uint32(len(data) / 4), Phases: handshake.Phases{Start: 1000, Request: 2000, Clear: 3000, Data: 5000, Ack: 9000}}, nil
+	return mpe.Status{Peer: dst, Send: true, Words: uint32(len(data) / 4),
+		Phases: handshake.Phases{Start: 1000, Request: 2000, Clear: 3000, Data: 5000, Ack: 9000}}, nil
 }
 
 func (b *fakeBackend) Recv(ctx context.Context, src int, buf []byte, _ mpe.Options) (mpe.Status, error) {
 	select {
 	case data := <-b.sent:
-		st := mpe.Status{Peer: src, Words: uint32(len(data) / 4), Phases: handshake.Phases{Start: 1000, Request: 10000, Clear: 11000, Data: 21000, Ack: 21000}}
+		st := mpe.Status{Peer: src, Words: uint32(len(data) / 4),
+			Phases: handshake.Phases{Start: 1000, Request: 10000, Clear: 11000, Data: 21000, Ack: 21000}}
 		if copy(buf, data) < len(data) {
 			return st, &handshake.TruncatedError{Remote: uint32(src), Posted: uint32(len(buf) / 4), Sent: st.Words}
 		}
@@ -222,7 +224,8 @@ func TestAnswers(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	unsized := io.MultiReader(strings.NewReader(strings.Repeat("x", 4<<20+1)))
-	if h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/send?to=1", unsized)); w.Code != http.StatusRequestEntityTooLarge {
+	if h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/send?to=1",
+		unsized)); w.Code != http.StatusRequestEntityTooLarge {
 		t.Errorf("a body of unknown length that is too long: %d", w.Code)
 	}
 	w = httptest.NewRecorder()
@@ -237,10 +240,12 @@ func TestKindOf(t *testing.T) {
 		err  error
 		kind Kind
 	}{
-		{&handshake.TimeoutError{}, Timeout}, {&handshake.PartialError{}, Partial}, {&handshake.TruncatedError{}, Truncated},
+		{&handshake.TimeoutError{}, Timeout}, {&handshake.PartialError{}, Partial},
+		{&handshake.TruncatedError{}, Truncated},
 		{&handshake.RemoteError{}, Remote}, {handshake.ErrEmpty, Empty}, {handshake.ErrTooLong, TooLong},
 		{mpe.ErrClosed, Closed}, {mpe.ErrRank, Rank}, {mpe.ErrLength, Usage}, {mpe.ErrTag, Usage},
-		{&timeoutError{time.Second}, Timeout}, {context.Canceled, Canceled}, {io.EOF, Failed}, {Errorf(Mismatch, "x"), Mismatch},
+		{&timeoutError{time.Second}, Timeout}, {context.Canceled, Canceled}, {io.EOF, Failed},
+		{Errorf(Mismatch, "x"), Mismatch},
 	} {
 		if got := KindOf(fmt.Errorf("wrapped: %w", tt.err)); got != tt.kind {
 			t.Errorf("%v: %q, want %q", tt.err, got, tt.kind)
@@ -316,7 +321,8 @@ func TestAuthorize(t *testing.T) {
 		"reload": func() error { _, err := c.Reload(ctx); return err },
 	} {
 		err := request()
-		if e, ok := errors.AsType[*Error](err); !ok || e.Kind != Permission || e.Message != "user 7 may only read the status" || !errors.Is(err, fs.ErrPermission) {
+		if e, ok := errors.AsType[*Error](err); !ok || e.Kind != Permission ||
+			e.Message != "user 7 may only read the status" || !errors.Is(err, fs.ErrPermission) {
 			t.Errorf("%s: %v", name, err)
 		}
 		known := "<nil>"
@@ -337,9 +343,11 @@ func TestAuthorize(t *testing.T) {
 
 // TestAskReports checks that the answers of other ranks reach the tool, including missing ones.
 func TestAskReports(t *testing.T) {
-	answer, err := query.Get[state.Reports](t.Context(), fakeServer(t, &fakeBackend{}).Handle, query.Request{Kind: query.Reports})
+	answer, err := query.Get[state.Reports](t.Context(), fakeServer(t, &fakeBackend{}).Handle,
+		query.Request{Kind: query.Reports})
 	asked := answer.Asked
-	if err != nil || len(asked) != 2 || asked[0].Report == nil || asked[0].Report.Role != state.RoleHost || asked[1].Reason != "it has not answered" {
+	if err != nil || len(asked) != 2 || asked[0].Report == nil || asked[0].Report.Role != state.RoleHost ||
+		asked[1].Reason != "it has not answered" {
 		t.Errorf("%+v, %v", asked, err)
 	}
 }

@@ -48,12 +48,14 @@ func (m *Source) Change(f func(s *state.Status)) {
 // fail.
 func Cluster(peers int, uptime float64, busy bool) state.Status {
 	s := state.Status{
-		Version: "v1.0.0", PID: 4711, Config: "/etc/zrlmpid/zrlmpid.yaml", Started: Started, Uptime: uptime, Cluster: make([]state.Member, peers+1),
-		HTTP: "http://127.0.0.1:9627/",
+		Version: "v1.0.0", PID: 4711, Config: "/etc/zrlmpid/zrlmpid.yaml", Started: Started, Uptime: uptime,
+		Cluster: make([]state.Member, peers+1),
+		HTTP:    "http://127.0.0.1:9627/",
 	}
 	r := state.Rank{
 		RankInfo: state.RankInfo{
-			Rank: 0, Role: state.RoleHost, Address: "10.12.0.1:2718", Transports: []state.Transport{state.TransportUDP}, ReceiveBuffer: 1 << 22, ReceiveBufferRequested: 1 << 22,
+			Rank: 0, Role: state.RoleHost, Address: "10.12.0.1:2718", Transports: []state.Transport{state.TransportUDP},
+			ReceiveBuffer: 1 << 22, ReceiveBufferRequested: 1 << 22,
 			Offload: &state.Offload{Batches: true, Segmentation: true},
 		},
 		Engine: state.Engine{Size: peers + 1, Posted: 3, Unexpected: 1},
@@ -65,8 +67,10 @@ func Cluster(peers int, uptime float64, busy bool) state.Status {
 			n = uint64(uptime * 100)
 		}
 		p := state.Peer{
-			Rank: i, Kind: "fpga", Address: fmt.Sprintf("10.12.%d.%d:2718", i/250, i%250+1), Profile: "cloudfpga", Transport: "udp",
-			MessageCounts: state.MessageCounts{Sent: n, Received: n}, PacketsIn: 4 * n, BytesIn: 4000 * n, BytesOut: 3000 * n, PacketsOut: state.PacketCounts{protocol.Data: n},
+			Rank: i, Kind: "fpga", Address: fmt.Sprintf("10.12.%d.%d:2718", i/250, i%250+1), Profile: "cloudfpga",
+			Transport:     "udp",
+			MessageCounts: state.MessageCounts{Sent: n, Received: n}, PacketsIn: 4 * n, BytesIn: 4000 * n,
+			BytesOut: 3000 * n, PacketsOut: state.PacketCounts{protocol.Data: n},
 		}
 		s.Cluster[i] = state.Member{Rank: i, Kind: p.Kind, Address: p.Address}
 		r.Engine.Peers = append(r.Engine.Peers, p)

@@ -70,11 +70,13 @@ func newKmeans(b base) (Kernel, error) {
 // instead of collective calls.
 func newMatvec(b base) (Kernel, error) {
 	o := matvec.Options{Words: b.opts.Words, Unrolled: true, FPGAs: b.fpgas}
-	return newApp(b, o.Check(), func(ctx context.Context, world *mpi.Comm) error { return matvec.Work[float32](ctx, world, o) })
+	return newApp(b, o.Check(),
+		func(ctx context.Context, world *mpi.Comm) error { return matvec.Work[float32](ctx, world, o) })
 }
 
 // newBacksub returns a worker of package backsub, like newMatvec.
 func newBacksub(b base) (Kernel, error) {
 	o := backsub.Options{Words: b.opts.Words, Unrolled: true, FPGAs: b.fpgas}
-	return newApp(b, o.Check(), func(ctx context.Context, world *mpi.Comm) error { return backsub.Work[float32](ctx, world, o) })
+	return newApp(b, o.Check(),
+		func(ctx context.Context, world *mpi.Comm) error { return backsub.Work[float32](ctx, world, o) })
 }

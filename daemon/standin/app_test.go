@@ -95,7 +95,8 @@ func TestJacobi(t *testing.T) {
 				t.Errorf("%d packets were lost", *lost)
 			}
 			// 10 lines and 2 more, each of 5 messages, in 4 iterations.
-			want := stats{Sent: 4 * 12 * 5, SentWords: 4 * 12 * size, Received: 4*12*5 + 2, ReceivedWords: 4*12*size + 2}
+			want := stats{Sent: 4 * 12 * 5, SentWords: 4 * 12 * size, Received: 4*12*5 + 2,
+				ReceivedWords: 4*12*size + 2}
 			for _, k := range ks {
 				if s := k.Stats(); s != want {
 					t.Errorf("stats %+v, want %+v", s, want)
@@ -140,7 +141,8 @@ func TestKmeans(t *testing.T) {
 			}
 			var ks []*running
 			for rank := 1; rank < 4; rank++ {
-				ks = append(ks, c.run(rank, "kmeans", config.KernelOptions{Dimensions: 2, Iterations: 9, NormLimit: 1, Words: 200}))
+				ks = append(ks, c.run(rank, "kmeans",
+					config.KernelOptions{Dimensions: 2, Iterations: 9, NormLimit: 1, Words: 200}))
 			}
 			vectors := make([]int32, 150)
 			for i := range vectors {

@@ -54,7 +54,8 @@ func newClusterFrom(t *testing.T, size, firstStandIn int) *cluster {
 			if rank >= firstStandIn {
 				hs.Shape = protocol.FPGAShape(true)
 				hs.Timing = handshake.DeployedFPGA(uint32(rank))
-				hs.Quirks = handshake.Quirks{OneDeferredHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true}
+				hs.Quirks = handshake.Quirks{OneDeferredHeader: true, AckOnce: true, IgnoreDestination: true,
+					CarryOver: true}
 			} else {
 				hs.Shape = protocol.CPUShape()
 				hs.Timing = handshake.DefaultTiming(hs.Peer)
@@ -192,7 +193,8 @@ func (c *cluster) recv(from int, want []byte, d protocol.Datatype) {
 		c.t.Fatalf("receive from rank %d: %v", from, err)
 	}
 	if int(st.Words)*4 != len(want) || st.Datatype != d || !bytes.Equal(buf[:len(want)], want) {
-		c.t.Fatalf("received %d %v words from rank %d, want %d %v words, or they differ", st.Words, st.Datatype, from, len(want)/4, d)
+		c.t.Fatalf("received %d %v words from rank %d, want %d %v words, or they differ", st.Words, st.Datatype, from,
+			len(want)/4, d)
 	}
 }
 

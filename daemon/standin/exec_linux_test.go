@@ -104,7 +104,8 @@ func TestExecDocumentedExample(t *testing.T) {
 func TestExecExampleInC(t *testing.T) {
 	cc := needs.Program(t, "the documented C program", "cc", "gcc libc6-dev")
 	program := filepath.Join(t.TempDir(), "increment")
-	if out, err := exec.Command(cc, "-std=c99", "-Wall", "-Wextra", "-Werror", "-o", program, "testdata/increment.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command(cc, "-std=c99", "-Wall", "-Wextra", "-Werror", "-o", program,
+		"testdata/increment.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	c := newCluster(t, 2)
@@ -131,12 +132,15 @@ func TestExecFailingCalls(t *testing.T) {
 		want    string
 	}{
 		{"receive from unknown rank", []string{"failing", "1", "5", "77"}, nil, "status 2: rank 77: no such peer"},
-		{"a rank in the other byte order", []string{"failing", "1", "0", "0x01000000"}, nil, "status 2: rank 16777216: no such peer: the cluster has ranks 0 to 1: read as big-endian it has count 0 and rank 1"},
+		{"a rank in the other byte order", []string{"failing", "1", "0", "0x01000000"}, nil,
+			"status 2: rank 16777216: no such peer: the cluster has ranks 0 to 1: read as big-endian it has count 0 " +
+				"and rank 1"},
 		{"receive from itself", []string{"failing", "3", "5", "1"}, nil, "status 2: rank 1: no such peer"},
 		{"send to unknown rank", []string{"failing", "0", "5", "0xffffffff"}, nil, "no such peer"},
 		{"send to itself", []string{"failing", "0", "100", "1"}, nil, "status 2: rank 1: no such peer"},
 		{"barrier", []string{"failing", "4", "0", "0"}, nil, "status 2: barrier not supported"},
-		{"truncated", []string{"failing", "1", "2", "0"}, words(3, 1), "status 2: rank 0 sent 3 words, but the posted buffer holds 2"},
+		{"truncated", []string{"failing", "1", "2", "0"}, words(3, 1),
+			"status 2: rank 0 sent 3 words, but the posted buffer holds 2"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -168,15 +172,25 @@ func TestExecMalformedCalls(t *testing.T) {
 		program []string
 		want    string
 	}{
-		{"unknown call", []string{"write", "c80500000000000000", "wait"}, "malformed call on the MPE interface: call(200) with count 5 and rank 0"},
-		{"a text", []string{"write", hexOf("Hello, world, I am a program"), "wait"}, "malformed call on the MPE interface: the program has written the text \"Hello, wo\" to its standard output, which carries calls: write text to standard error"},
-		{"the other byte order", []string{"write", "010000001000000000", "wait"}, "RECV_INT with count 268435456 and rank 0: read as big-endian it has count 16 and rank 0, but the interface is little-endian"},
-		{"send over the maximum", []string{"write", "00ffffffff00000000", "wait"}, "SEND_INT with count 4294967295 and rank 0: messages have at most 100 words: raise kernel_options.words"},
-		{"receive over the maximum", []string{"write", "036500000000000000", "wait"}, "RECV_FLOAT with count 101 and rank 0: messages have at most 100 words: raise kernel_options.words"},
+		{"unknown call", []string{"write", "c80500000000000000", "wait"},
+			"malformed call on the MPE interface: call(200) with count 5 and rank 0"},
+		{"a text", []string{"write", hexOf("Hello, world, I am a program"), "wait"},
+			"malformed call on the MPE interface: the program has written the text \"Hello, wo\" to its standard " +
+				"output, which carries calls: write text to standard error"},
+		{"the other byte order", []string{"write", "010000001000000000", "wait"},
+			"RECV_INT with count 268435456 and rank 0: read as big-endian it has count 16 and rank 0, but the " +
+				"interface is little-endian"},
+		{"send over the maximum", []string{"write", "00ffffffff00000000", "wait"},
+			"SEND_INT with count 4294967295 and rank 0: messages have at most 100 words: raise kernel_options.words"},
+		{"receive over the maximum", []string{"write", "036500000000000000", "wait"},
+			"RECV_FLOAT with count 101 and rank 0: messages have at most 100 words: raise kernel_options.words"},
 		{"part of a call", []string{"write", "00050000", "0"}, "incomplete call: the program wrote 4 of 9 bytes"},
-		{"part of the data", []string{"write", "02020000000000000001020304", "0"}, "SEND_FLOAT with count 2 and rank 0: incomplete data: the program wrote 4 of 8 bytes"},
-		{"none of the data", []string{"write", "020200000000000000", "7"}, "the program wrote 0 of 8 bytes: unexpected EOF (program ended: exit status 7)"},
-		{"does not wait for its feedback", []string{"write", "010200000000000000", "0"}, "exited before it read the feedback"},
+		{"part of the data", []string{"write", "02020000000000000001020304", "0"},
+			"SEND_FLOAT with count 2 and rank 0: incomplete data: the program wrote 4 of 8 bytes"},
+		{"none of the data", []string{"write", "020200000000000000", "7"},
+			"the program wrote 0 of 8 bytes: unexpected EOF (program ended: exit status 7)"},
+		{"does not wait for its feedback", []string{"write", "010200000000000000", "0"},
+			"exited before it read the feedback"},
 		{"fails", []string{"write", "-", "5"}, "program ended: exit status 5"},
 	}
 	for _, tt := range tests {

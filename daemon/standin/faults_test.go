@@ -25,7 +25,8 @@ func TestFaults(t *testing.T) {
 		at(2)+fmt.Sprintf(echo, "packet CLEAR_TO_SEND nth 1 loss 100%"),
 		at(3)+fmt.Sprintf(echo, "from 0 packet DATA nth 1-2 loss 100%"),
 		at(4)+fmt.Sprintf(echo, "delay 10ms"))
-	for rank, least := range map[int]time.Duration{1: 100 * time.Millisecond, 2: 100 * time.Millisecond, 3: 60 * time.Millisecond} {
+	for rank, least := range map[int]time.Duration{1: 100 * time.Millisecond, 2: 100 * time.Millisecond,
+		3: 60 * time.Millisecond} {
 		var trips []control.Trip
 		req := control.PingRequest{From: 0, To: rank, Words: 1000, Count: 2, Datatype: "int", Timeout: "20s"}
 		err := d.Client.Ping(t.Context(), req, func(trip control.Trip) error {

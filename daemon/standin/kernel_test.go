@@ -45,7 +45,8 @@ func TestRunRefusesPeer(t *testing.T) {
 		defer c.close()
 		for _, spec := range []string{"echo", "sink", "source"} {
 			for _, peer := range []int{1, 2} { // itself, and an unknown rank
-				if err := c.run(1, spec, config.KernelOptions{Peer: peer, Words: 1}).wait(t); !errors.Is(err, mpe.ErrRank) {
+				if err := c.run(1, spec, config.KernelOptions{Peer: peer, Words: 1}).wait(t); !errors.Is(err,
+					mpe.ErrRank) {
 					t.Errorf("%s with peer %d on rank 1 of 2: %v", spec, peer, err)
 				}
 			}
@@ -139,14 +140,16 @@ func TestTooLongDoesNotSpin(t *testing.T) {
 				if len(pauses) != tooLong+1 {
 					t.Fatalf("%d failures logged, want %d", len(pauses), tooLong+1)
 				}
-				if broken := k.brokenExchanges(); len(broken) != tooLong+1 || !errors.Is(broken[0], handshake.ErrTruncated) {
+				if broken := k.brokenExchanges(); len(broken) != tooLong+1 ||
+					!errors.Is(broken[0], handshake.ErrTruncated) {
 					t.Errorf("broken exchanges %v", broken)
 				}
 				if text := pauses[0].ContextMap()["error"].(string); !strings.Contains(text, "kernel_options.words") {
 					t.Errorf("it does not say what to do: %s", text)
 				}
 				// After a success, the next failure counts as the first one.
-				for i, want := range map[int]time.Duration{0: 100 * time.Millisecond, tooLong - 1: 5 * time.Second, tooLong: 100 * time.Millisecond} {
+				for i, want := range map[int]time.Duration{0: 100 * time.Millisecond, tooLong - 1: 5 * time.Second,
+					tooLong: 100 * time.Millisecond} {
 					if d := pauses[i].ContextMap()["after"]; d != want {
 						t.Errorf("pause %d is %v, want %v", i, d, want)
 					}
@@ -187,7 +190,8 @@ func TestEchoAnswersEverybody(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					if _, err := c.engines[rank].Recv(ctx, 3, back, mpe.Options{}); err != nil || !bytes.Equal(back, sent) {
+					if _, err := c.engines[rank].Recv(ctx, 3, back, mpe.Options{}); err != nil ||
+						!bytes.Equal(back, sent) {
 						t.Errorf("rank %d, message %d: %v", rank, i, err)
 					}
 				}
@@ -373,7 +377,8 @@ func TestSource(t *testing.T) {
 		c := newCluster(t, 2)
 		defer c.close()
 		const count, size, interval = 5, 400, 250 * time.Millisecond
-		k := c.run(1, "source", config.KernelOptions{Words: size, Count: count, Interval: interval, Datatype: config.Datatype(protocol.Float)})
+		k := c.run(1, "source", config.KernelOptions{Words: size, Count: count, Interval: interval,
+			Datatype: config.Datatype(protocol.Float)})
 		start := time.Now()
 		for m := range uint32(count) {
 			want := make([]byte, 0, 4*size)

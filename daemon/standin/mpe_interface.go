@@ -125,7 +125,8 @@ func (m *mpeInterface) carryOut(ctx context.Context, c call) error {
 		if other := c.reversed(); other.count <= m.words && int64(other.rank) < int64(m.rank.Size()) {
 			return fmt.Errorf("%w: %v%s", ErrMalformedCall, c, other.explain())
 		}
-		return fmt.Errorf("%w: %v: messages have at most %d words: raise kernel_options.words", ErrMalformedCall, c, m.words)
+		return fmt.Errorf("%w: %v: messages have at most %d words: raise kernel_options.words", ErrMalformedCall, c,
+			m.words)
 	}
 	data := m.buf[feedbackLen:][:int64(c.count)*protocol.WordLen]
 	if c.IsSend() {
@@ -134,7 +135,8 @@ func (m *mpeInterface) carryOut(ctx context.Context, c call) error {
 			if errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF
 			}
-			return fmt.Errorf("%[1]v: incomplete data: the program wrote %[3]d of %[2]d bytes: %[4]w", c, len(data), n, err)
+			return fmt.Errorf("%[1]v: incomplete data: the program wrote %[3]d of %[2]d bytes: %[4]w", c, len(data), n,
+				err)
 		}
 	}
 	m.state.called()

@@ -107,7 +107,8 @@ func checkAnswers(calls, answers []byte, whole bool) error {
 		if good && (status != 1 || words != want) || !good && (status != 2 || words == 0 || words > 256) {
 			return fmt.Errorf("call %d, count %d, rank %d: status %d, %d words", code, count, rank, status, words)
 		}
-		if text := answers[:4*words]; !good && (!utf8.Valid(text) || len(bytes.TrimRight(text, "\x00")) <= len(text)-4) {
+		if text := answers[:4*words]; !good &&
+			(!utf8.Valid(text) || len(bytes.TrimRight(text, "\x00")) <= len(text)-4) {
 			return fmt.Errorf("the text of FAIL is %q", text)
 		}
 		answers = answers[4*words:]

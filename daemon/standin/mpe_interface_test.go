@@ -33,7 +33,8 @@ func TestFailPauses(t *testing.T) {
 			start := time.Now()
 			m := &mpeInterface{
 				rank: &fuzzRank{}, in: bytes.NewReader(bytes.Join(tt.calls, nil)), out: &bytes.Buffer{},
-				buf: make([]byte, interfaceRoom(1)), words: 1, log: zap.NewNop(), fails: new(counters), state: new(programState),
+				buf: make([]byte, interfaceRoom(1)), words: 1, log: zap.NewNop(), fails: new(counters),
+				state: new(programState),
 			}
 			if err := m.serve(t.Context()); err != nil {
 				t.Error(err)
@@ -55,12 +56,16 @@ func TestProgramMakesNoCall(t *testing.T) {
 		written, problem string
 		logged           bool
 	}{
-		{"nothing", "", "program p has made no call since it was started 11s ago: a call arrives when the program flushes its standard output", true},
+		{"nothing", "", "program p has made no call since it was started 11s ago: a call arrives when the program " +
+			"flushes its standard output", true},
 		{"a call", receive, "program p has made no call for 11s: a call arrives when", false},
 		{"part of a call", receive + "\x00\x02", "program p wrote 2 of 9 bytes of a call, then nothing for 11s", true},
-		{"part of the data", "\x00\x02\x00\x00\x00\x00\x00\x00\x00abcd", "program p wrote 4 of 8 bytes of the data of SEND_INT with count 2 and rank 0, then nothing for 11s", true},
-		{"all data, counted in the other byte order", "\x02\x00\x00\x01\x00\x00\x00\x00\x00" + strings.Repeat("data", 256),
-			"SEND_FLOAT with count 65536 and rank 0, then nothing for 11s: read as big-endian it has count 256 and rank 0", true},
+		{"part of the data", "\x00\x02\x00\x00\x00\x00\x00\x00\x00abcd",
+			"program p wrote 4 of 8 bytes of the data of SEND_INT with count 2 and rank 0, then nothing for 11s", true},
+		{"all data, counted in the other byte order",
+			"\x02\x00\x00\x01\x00\x00\x00\x00\x00" + strings.Repeat("data", 256),
+			"SEND_FLOAT with count 65536 and rank 0, then nothing for 11s: read as big-endian it has count 256 " +
+				"and rank 0", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -69,7 +74,8 @@ func TestProgramMakesNoCall(t *testing.T) {
 				program, writes := io.Pipe()
 				m := &mpeInterface{
 					rank: &fuzzRank{}, in: &output{program, state}, out: &bytes.Buffer{},
-					buf: make([]byte, interfaceRoom(1<<20)), words: 1 << 20, log: zap.NewNop(), fails: new(counters), state: state,
+					buf: make([]byte, interfaceRoom(1<<20)), words: 1 << 20, log: zap.NewNop(), fails: new(counters),
+					state: state,
 				}
 				served := make(chan error, 1)
 				go func() { served <- m.serve(t.Context()) }()

@@ -121,9 +121,11 @@ func (s *programState) silence() string {
 	case s.got > 0:
 		return fmt.Sprintf("%s wrote %d of %d bytes of a call, then nothing for %v", s.name, s.got, callLen, age)
 	case s.calls == 0:
-		return fmt.Sprintf("%s has made no call since it was started %v ago: a call arrives when the program flushes its standard output", s.name, age)
+		return fmt.Sprintf("%s has made no call since it was started %v ago: a call arrives when the program flushes "+
+			"its standard output", s.name, age)
 	}
-	return fmt.Sprintf("%s has made no call for %v: a call arrives when the program flushes its standard output", s.name, age)
+	return fmt.Sprintf("%s has made no call for %v: a call arrives when the program flushes its standard output",
+		s.name, age)
 }
 
 // output counts the bytes that a program writes.
@@ -169,5 +171,6 @@ func (c *call) reversed() *call {
 
 // explain returns the hint that a call has the wrong byte order. c is the call in the other byte order.
 func (c *call) explain() string {
-	return fmt.Sprintf(": read as big-endian it has count %d and rank %d, but the interface is little-endian", c.count, c.rank)
+	return fmt.Sprintf(": read as big-endian it has count %d and rank %d, but the interface is little-endian", c.count,
+		c.rank)
 }

@@ -21,7 +21,8 @@ type ring struct{ base }
 func (k *ring) Run(ctx context.Context, r Rank) error {
 	size := r.Size()
 	if size < 2 {
-		return fmt.Errorf("kernel %s on rank %d of %d: %w: a ring needs another rank", k.name, r.Rank(), size, mpe.ErrRank)
+		return fmt.Errorf("kernel %s on rank %d of %d: %w: a ring needs another rank", k.name, r.Rank(), size,
+			mpe.ErrRank)
 	}
 	below, above := (r.Rank()+size-1)%size, (r.Rank()+1)%size
 	buf, free := k.buffer()

@@ -66,14 +66,16 @@ func TestMatvec(t *testing.T) {
 				ks = append(ks, c.run(rank, "matvec", config.KernelOptions{Words: 60}))
 			}
 			world := c.world()
-			multiply(t, world, 30, 20, matvec.Options{Rows: 3}) // three rounds of 3 rows; in the last, two ranks get none of them
-			multiply(t, world, 1, 1, matvec.Options{})          // for the host alone
+			// three rounds of 3 rows; in the last, two ranks get none of them
+			multiply(t, world, 30, 20, matvec.Options{Rows: 3})
+			multiply(t, world, 1, 1, matvec.Options{}) // for the host alone
 			synctest.Wait()
 			if lossy != (*lost > 20) {
 				t.Errorf("%d packets were lost", *lost)
 			}
 			for i, k := range ks {
-				want := stats{Sent: 2, SentWords: 3*3 + 1, Received: 2*2 + 3 + 1, ReceivedWords: 5 + 20 + 3*60 + 5 + 1 + 1}
+				want := stats{Sent: 2, SentWords: 3*3 + 1, Received: 2*2 + 3 + 1,
+					ReceivedWords: 5 + 20 + 3*60 + 5 + 1 + 1}
 				if s := k.Stats(); s != want {
 					t.Errorf("rank %d: %+v, want %+v", i+1, s, want)
 				}
@@ -107,7 +109,8 @@ func TestBacksub(t *testing.T) {
 			for i, k := range ks {
 				// All get blocks as long as those of rank 0: 3 rows of 10, 6 and 2 numbers.
 				rows := []uint64{3, 2, 2}[i]
-				want := stats{Sent: rows*3 + 2, SentWords: rows*3 + 3 + 1, Received: 2*3 + 10 - rows + 1, ReceivedWords: 2*3 + 18 + 3 + 10 - rows + 1 + 1 + 1}
+				want := stats{Sent: rows*3 + 2, SentWords: rows*3 + 3 + 1, Received: 2*3 + 10 - rows + 1,
+					ReceivedWords: 2*3 + 18 + 3 + 10 - rows + 1 + 1 + 1}
 				if s := k.Stats(); s != want {
 					t.Errorf("rank %d: %+v, want %+v", i+1, s, want)
 				}
@@ -138,7 +141,8 @@ func TestPace(t *testing.T) {
 			}
 			world, start := c.world(), time.Now()
 			run(t, world)
-			want := map[string]time.Duration{"matvec": (8*5 + 2*5) * time.Millisecond, "backsub": (36 + 8 + 10) * time.Millisecond}[spec]
+			want := map[string]time.Duration{"matvec": (8*5 + 2*5) * time.Millisecond,
+				"backsub": (36 + 8 + 10) * time.Millisecond}[spec]
 			if d := time.Since(start); d != want {
 				t.Errorf("%s took %v, want %v", spec, d, want)
 			}

@@ -88,12 +88,14 @@ func (c *roleCalls) carryOut(ctx context.Context, op *operation) {
 		return
 	}
 	if errors.Is(op.err, handshake.ErrTruncated) {
-		op.err = fmt.Errorf("%w: soMPIif has a count of %d words at cycle %d: the role must receive exactly the number of words sent", op.err, op.call.Words, op.call.Cycle)
+		op.err = fmt.Errorf("%w: soMPIif has a count of %d words at cycle %d: the role must receive exactly the "+
+			"number of words sent", op.err, op.call.Words, op.call.Cycle)
 		c.k.failed(op.err)
 	}
 	c.k.counters.errors.Add(1)
 	d := c.pause.next()
-	c.log.Warn("call of the role failed", zap.Stringer("call", op.call), zap.Error(op.err), zap.Duration("again_after", d))
+	c.log.Warn("call of the role failed", zap.Stringer("call", op.call), zap.Error(op.err),
+		zap.Duration("again_after", d))
 	_ = sleep(ctx, d) // serve notices the end of ctx
 }
 

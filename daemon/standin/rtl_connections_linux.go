@@ -335,7 +335,8 @@ func (c *connections) find(s session) *connection {
 
 // dial opens a connection.
 func (c *connections) dial(s session) (*connection, error) {
-	d := net.Dialer{Timeout: connectWithin, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(c.addresses[c.rank].Addr(), 0))}
+	d := net.Dialer{Timeout: connectWithin,
+		LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(c.addresses[c.rank].Addr(), 0))}
 	conn, err := d.DialContext(c.ctx, "tcp", netip.AddrPortFrom(c.addresses[s.rank].Addr(), s.port).String())
 	if err != nil {
 		return nil, err
@@ -391,7 +392,8 @@ func (d *datagrams) beforeTCP() {
 		return
 	}
 	if d.tcp == nil {
-		d.tcp = newConnections(d.simulator.rank.Rank(), d.inbox.wire.Addresses(), d.log, func() { d.k.counters.errors.Add(1) })
+		d.tcp = newConnections(d.simulator.rank.Rank(), d.inbox.wire.Addresses(), d.log,
+			func() { d.k.counters.errors.Add(1) })
 		d.k.mu.Lock()
 		d.k.tcp = d.tcp
 		d.k.mu.Unlock()

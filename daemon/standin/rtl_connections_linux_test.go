@@ -84,7 +84,8 @@ func TestRTLNetTCP(t *testing.T) {
 		echoed(t, first, n)
 		echoed(t, second, n)
 	}
-	if s := tcpStats(k); s.Open != 2 || s.Accepted != 2 || s.Opened+s.Failed+s.Unknown+s.Limit+s.Chunks.Refused != 0 || s.Received == 0 || s.Sent < s.Received {
+	if s := tcpStats(k); s.Open != 2 || s.Accepted != 2 || s.Opened+s.Failed+s.Unknown+s.Limit+s.Chunks.Refused != 0 ||
+		s.Received == 0 || s.Sent < s.Received {
 		t.Errorf("%+v", s)
 	}
 	// A port that the role has not opened.
@@ -158,12 +159,14 @@ func TestRTLNetTCPOpens(t *testing.T) {
 // TestRTLNetTCPFails checks that data that cannot be sent is dropped, counted, and logged once.
 func TestRTLNetTCPFails(t *testing.T) {
 	k, network := tcpRole(t, "tcp-first", "twice")
-	until(t, "the failures", func() bool { return tcpStats(k).Dropped >= 16 }) // the chunks are written one by one, or together
+	// the chunks are written one by one, or together
+	until(t, "the failures", func() bool { return tcpStats(k).Dropped >= 16 })
 	if s := tcpStats(k); s.Dropped != 16 || s.Failed < 1 || s.Failed > 2 || s.Open != 0 {
 		t.Errorf("%+v", s)
 	}
 	logged := k.logs.FilterMessage("chunk of the role not sent").All()
-	if len(logged) != 1 || !strings.Contains(fmt.Sprint(logged[0].ContextMap()["error"]), network+"1:4000") || k.Kernel.Stats().Errors != 1 {
+	if len(logged) != 1 || !strings.Contains(fmt.Sprint(logged[0].ContextMap()["error"]), network+"1:4000") ||
+		k.Kernel.Stats().Errors != 1 {
 		t.Errorf("logged %+v, %d errors", logged, k.Kernel.Stats().Errors)
 	}
 }
@@ -247,7 +250,8 @@ func chunkMeta(rank, port, own uint64) cosim.Record {
 
 func init() {
 	network := cosim.Hello{Version: cosim.Version, FIFO: 4096, Boundary: cosim.BoundaryTCP}
-	first := []cosim.Record{chunkMeta(0, 4000, 0), {Kind: cosim.KindTCP + cosim.KindOutData, Keep: 0xff, Last: true, Data: 0x656e6f7473726966}}
+	first := []cosim.Record{chunkMeta(0, 4000, 0),
+		{Kind: cosim.KindTCP + cosim.KindOutData, Keep: 0xff, Last: true, Data: 0x656e6f7473726966}}
 	// back returns records that send the received chunks back, over their connections.
 	back := func(s *simulator) (records []cosim.Record) {
 		for _, r := range s.got {
@@ -263,7 +267,8 @@ func init() {
 	}
 	programs["tcp-echo"] = func([]string) int {
 		s := hello(network)
-		s.step(cosim.Record{Kind: cosim.KindPorts, Data: 1}, cosim.Record{Kind: cosim.KindTCP + cosim.KindPorts, Data: 4})
+		s.step(cosim.Record{Kind: cosim.KindPorts, Data: 1},
+			cosim.Record{Kind: cosim.KindTCP + cosim.KindPorts, Data: 4})
 		var out []cosim.Record
 		for {
 			s.begin()

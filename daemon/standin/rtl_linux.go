@@ -53,7 +53,8 @@ func newRTL(b base, spec config.Kernel) (Kernel, error) {
 		return nil, fmt.Errorf("kernel %q: %w: build the simulator first", b.name, err)
 	}
 	scale := time.Duration(max(1, spec.Simulation.TimeScale))
-	k := &rtlKernel{base: b, command: spec.Command, sim: spec.Simulation, grace: exitGrace, limits: limits{scale * startWithin, scale * answerWithin}}
+	k := &rtlKernel{base: b, command: spec.Command, sim: spec.Simulation, grace: exitGrace,
+		limits: limits{scale * startWithin, scale * answerWithin}}
 	if spec.OnWire() {
 		k.boundary = cosim.BoundaryNetwork
 		return &rtlNetKernel{rtlKernel: k}, nil
@@ -98,7 +99,8 @@ func (k *rtlKernel) Stats() state.Kernel {
 	defer k.mu.Unlock()
 	if k.port != nil {
 		w := k.port.Wait()
-		s.Simulation = &state.Simulation{Cycle: k.port.Cycle(), Signal: w.Signal, Since: w.Since, Text: w.Text, Fault: k.port.Faulty()}
+		s.Simulation = &state.Simulation{Cycle: k.port.Cycle(), Signal: w.Signal, Since: w.Since, Text: w.Text,
+			Fault: k.port.Faulty()}
 		if n, ok := k.port.(*cosim.Network); ok {
 			s.Simulation.Datagrams = new(n.Stats())
 			if k.tcp != nil {
@@ -148,13 +150,15 @@ func (k *rtlKernel) Run(ctx context.Context, r Rank) error {
 func (k *rtlKernel) begin(r Rank) *zap.Logger {
 	log := k.logOf(r)
 	if scale := k.sim.TimeScale; scale > 1 {
-		log.Info("time-outs stretched", zap.Int("time_scale", scale), zap.Duration("simulator_start", k.limits.start), zap.Duration("simulator_answer", k.limits.answer))
+		log.Info("time-outs stretched", zap.Int("time_scale", scale), zap.Duration("simulator_start", k.limits.start),
+			zap.Duration("simulator_answer", k.limits.answer))
 	}
 	return log
 }
 
 // simulate runs the simulator once, with the given port.
-func (k *rtlKernel) simulate(ctx context.Context, r Rank, port enginePort, log *zap.Logger, serve func(context.Context, *simulator) error) (done bool, err error) {
+func (k *rtlKernel) simulate(ctx context.Context, r Rank, port enginePort, log *zap.Logger,
+	serve func(context.Context, *simulator) error) (done bool, err error) {
 	conn, child, err := socketPair()
 	if err != nil {
 		return false, fmt.Errorf("cannot start %s: %w", k.command[0], err)
@@ -214,7 +218,8 @@ type SimulatorError struct {
 func (e *SimulatorError) Error() string {
 	at := fmt.Sprintf("after cycle %d, in %s", e.Cycle, e.Doing)
 	if !e.ended() {
-		return fmt.Sprintf("the simulator has not answered for %v %s: find out where it hangs (gdb, waves); if it is only slow, raise time_scale, as in rtl:time_scale=10 PROGRAM", e.After, at)
+		return fmt.Sprintf("the simulator has not answered for %v %s: find out where it hangs (gdb, waves); if it is "+
+			"only slow, raise time_scale, as in rtl:time_scale=10 PROGRAM", e.After, at)
 	}
 	return fmt.Sprintf("the simulator ended %s: its earlier output is in the log: %v", at, e.Err)
 }

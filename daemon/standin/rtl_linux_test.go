@@ -34,7 +34,8 @@ func TestRTL(t *testing.T) {
 		t.Errorf("stats %+v, %+v", s, s.Simulation)
 	}
 	failed := k.logs.FilterMessage("call of the role failed").All()
-	if len(failed) != 1 || !strings.Contains(failed[0].ContextMap()["error"].(string), "soMPIif has a count of 8 words at cycle") {
+	if len(failed) != 1 || !strings.Contains(failed[0].ContextMap()["error"].(string),
+		"soMPIif has a count of 8 words at cycle") {
 		t.Errorf("logged %+v", failed)
 	}
 	if broken := k.brokenExchanges(); len(broken) != 1 || !errors.Is(broken[0], handshake.ErrTruncated) {
@@ -50,13 +51,17 @@ func TestRTLErrors(t *testing.T) {
 		program []string
 		want    []string
 	}{
-		"another version":   {[]string{"sim-version"}, []string{"has version 7 of the frames", "zrlctl cosim new"}},
-		"no hello":          {[]string{"sim-silent"}, []string{"not answered for 1s after cycle 0", "raise time_scale"}},
-		"ends at once":      {[]string{"sim-no-hello"}, []string{"the simulator ended after cycle 0", "exit status 4"}},
-		"hangs":             {[]string{"sim-hangs"}, []string{"not answered for 1s after cycle 10, in RECV_INT of 8 words from rank 0 (cycle 0)"}},
-		"ends":              {[]string{"sim-ends"}, []string{"the simulator ended after cycle 20, in RECV_INT of 8 words", "exit status 3"}},
-		"ends with 0":       {[]string{"sim-stops"}, []string{"the simulator ended after cycle 20, in RECV_INT"}},
-		"another frame":     {[]string{"sim-writes", head(1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)}, []string{"after cycle 0", "malformed frame"}},
+		"another version": {[]string{"sim-version"}, []string{"has version 7 of the frames", "zrlctl cosim new"}},
+		"no hello": {[]string{"sim-silent"},
+			[]string{"not answered for 1s after cycle 0", "raise time_scale"}},
+		"ends at once": {[]string{"sim-no-hello"}, []string{"the simulator ended after cycle 0", "exit status 4"}},
+		"hangs": {[]string{"sim-hangs"},
+			[]string{"not answered for 1s after cycle 10, in RECV_INT of 8 words from rank 0 (cycle 0)"}},
+		"ends": {[]string{"sim-ends"},
+			[]string{"the simulator ended after cycle 20, in RECV_INT of 8 words", "exit status 3"}},
+		"ends with 0": {[]string{"sim-stops"}, []string{"the simulator ended after cycle 20, in RECV_INT"}},
+		"another frame": {[]string{"sim-writes", head(1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)},
+			[]string{"after cycle 0", "malformed frame"}},
 		"lines of its own":  {[]string{"sim-lies"}, []string{"after cycle 0", "malformed frame", "1 lines of 0"}},
 		"half of an answer": {[]string{"sim-writes", "\x04"}, []string{"not answered for 1s"}},
 	} {

@@ -148,6 +148,7 @@ func (d *datagrams) after() {
 	if r := d.network.Refusal(); r != nil && (d.refusal == nil || r.Problem != d.refusal.Problem) {
 		d.refusal = r
 		d.k.counters.errors.Add(1)
-		d.log.Warn("data of the role dropped", zap.String("signal", r.Signal), zap.Uint64("cycle", r.Cycle), zap.String("problem", r.Problem))
+		d.log.Warn("data of the role dropped", zap.String("signal", r.Signal), zap.Uint64("cycle", r.Cycle),
+			zap.String("problem", r.Problem))
 	}
 }

@@ -31,7 +31,8 @@ type testWire struct {
 }
 
 func newTestWire() *testWire {
-	return &testWire{in: make(chan mpe.RxPacket, 1000), out: make(chan []byte, 1000), fails: make(chan error, 1), closed: make(chan struct{}), addresses: addressesIn("10.0.0.")}
+	return &testWire{in: make(chan mpe.RxPacket, 1000), out: make(chan []byte, 1000), fails: make(chan error, 1),
+		closed: make(chan struct{}), addresses: addressesIn("10.0.0.")}
 }
 
 // addressesIn returns the addresses of two ranks.
@@ -122,7 +123,8 @@ func TestRTLNet(t *testing.T) {
 		}
 	}
 	// Three at once, as coalesced by the system.
-	w.in <- mpe.RxPacket{Kind: mpe.RxDatagram, Peer: 0, From: netip.MustParseAddrPort("10.0.0.1:2718"), Bytes: []byte("abcdefgh"), Each: 3}
+	w.in <- mpe.RxPacket{Kind: mpe.RxDatagram, Peer: 0, From: netip.MustParseAddrPort("10.0.0.1:2718"),
+		Bytes: []byte("abcdefgh"), Each: 3}
 	for _, want := range []string{"abc", "def", "gh"} {
 		if got := next(); string(got) != want {
 			t.Errorf("%q comes back as %q", want, got)
@@ -178,7 +180,8 @@ func TestRTLNetFaults(t *testing.T) {
 		t.Errorf("sent % x", <-w.out)
 	}
 	dropped := k.logs.FilterMessage("data of the role dropped").All()
-	if len(dropped) != 1 || dropped[0].ContextMap()["signal"] != "soROLE_Nrc_Udp_Meta_TDATA" || !strings.Contains(dropped[0].ContextMap()["problem"].(string), "dst_rank is 9") {
+	if len(dropped) != 1 || dropped[0].ContextMap()["signal"] != "soROLE_Nrc_Udp_Meta_TDATA" ||
+		!strings.Contains(dropped[0].ContextMap()["problem"].(string), "dst_rank is 9") {
 		t.Errorf("logged %+v", dropped)
 	}
 	if text := k.Kernel.Stats().Simulation.Holds(); !strings.HasPrefix(text, "soNRC_Udp_Data_tkeep at cycle ") {
@@ -229,9 +232,11 @@ func init() {
 	programs["net-faulty"] = func([]string) int {
 		s := hello(network)
 		for range 2 {
-			s.step(cosim.Record{Kind: cosim.KindOutMeta, Data: meta(9, 1)}, cosim.Record{Kind: cosim.KindOutData, Keep: 0xff, Last: true})
+			s.step(cosim.Record{Kind: cosim.KindOutMeta, Data: meta(9, 1)},
+				cosim.Record{Kind: cosim.KindOutData, Keep: 0xff, Last: true})
 		}
-		s.step(cosim.Record{Kind: cosim.KindOutMeta, Data: meta(0, 1)}, cosim.Record{Kind: cosim.KindOutData, Keep: 0x81, Last: true})
+		s.step(cosim.Record{Kind: cosim.KindOutMeta, Data: meta(0, 1)},
+			cosim.Record{Kind: cosim.KindOutData, Keep: 0x81, Last: true})
 		for {
 			s.step()
 		}

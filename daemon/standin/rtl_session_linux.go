@@ -101,7 +101,9 @@ func (s *simulator) hello() (h cosim.Hello, err error) {
 		return h, &cosim.BoundaryError{Got: h.Boundary, Want: s.k.boundary}
 	}
 	o := &s.k.sim
-	s.out = cosim.AppendStart(s.out[:0], cosim.Start{Rank: uint32(s.rank.Rank()), Size: uint32(s.rank.Size()), Stall: uint32(o.StallPercent), Seed: uint64(o.Seed)})
+	s.out = cosim.AppendStart(s.out[:0],
+		cosim.Start{Rank: uint32(s.rank.Rank()), Size: uint32(s.rank.Size()), Stall: uint32(o.StallPercent),
+			Seed: uint64(o.Seed)})
 	return h, s.write()
 }
 
@@ -145,7 +147,8 @@ func (s *simulator) exchange(cycles uint32) error {
 	s.k.mu.Unlock()
 	for _, f := range found {
 		s.k.counters.errors.Add(1)
-		s.log.Warn("valid of the role follows ready", zap.String("signal", f.Signal), zap.Uint64("cycle", f.Cycle), zap.String("problem", f.Problem))
+		s.log.Warn("valid of the role follows ready", zap.String("signal", f.Signal), zap.Uint64("cycle", f.Cycle),
+			zap.String("problem", f.Problem))
 	}
 	if err := s.fault(err); err != nil {
 		return err
@@ -161,7 +164,8 @@ func (s *simulator) fault(err error) error {
 		return s.at(err)
 	}
 	s.k.counters.errors.Add(1)
-	s.log.Warn("role violates the rules of its interface and its rank stops exchanging messages: correct the role and restart zrlmpid",
+	s.log.Warn("role violates the rules of its interface and its rank stops exchanging messages: correct the role "+
+		"and restart zrlmpid",
 		zap.String("signal", f.Signal), zap.Uint64("cycle", f.Cycle), zap.String("problem", f.Problem))
 	s.k.failed(f)
 	return nil
@@ -183,7 +187,8 @@ func (s *simulator) warn() {
 	}
 	s.quiet = since
 	w := s.port.Wait()
-	s.log.Warn("role stalls a message", zap.String("signal", w.Signal), zap.Uint64("since_cycle", w.Since), zap.Uint64("cycle", s.port.Cycle()), zap.String("text", w.Text))
+	s.log.Warn("role stalls a message", zap.String("signal", w.Signal), zap.Uint64("since_cycle", w.Since),
+		zap.Uint64("cycle", s.port.Cycle()), zap.String("text", w.Text))
 }
 
 // write writes the frame in s.out.

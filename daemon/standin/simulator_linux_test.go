@@ -164,7 +164,8 @@ func init() {
 		"sim-lies": func([]string) int { // it was given no lines
 			s := newSimulator(cosim.Version)
 			s.read()
-			s.conn.Write(cosim.AppendResult(nil, s.at, &cosim.Result{Cycle: 5, Held: cosim.Held{Lines: 1, Since: [4]uint64{cosim.Never, 5, 5, 5}}}))
+			s.conn.Write(cosim.AppendResult(nil, s.at,
+				&cosim.Result{Cycle: 5, Held: cosim.Held{Lines: 1, Since: [4]uint64{cosim.Never, 5, 5, 5}}}))
 			io.Copy(io.Discard, s.conn)
 			return 0
 		},

@@ -75,8 +75,9 @@ func chartOf(points []point, now time.Time, span, step time.Duration) chart {
 	}
 	top := axis(highest)
 	c := chart{
-		Max: words.Quantity(highest), Last: words.Quantity(points[len(points)-1].value), Top: words.Quantity(top), Middle: words.Quantity(top / 2),
-		Times: times(span), Span: int(span.Seconds()), End: now.UnixMilli(),
+		Max: words.Quantity(highest), Last: words.Quantity(points[len(points)-1].value), Top: words.Quantity(top),
+		Middle: words.Quantity(top / 2),
+		Times:  times(span), Span: int(span.Seconds()), End: now.UnixMilli(),
 	}
 	y := func(v float64) float64 { return chartHeight - 1 - v/top*(chartHeight-2) }
 	var line, area, values strings.Builder

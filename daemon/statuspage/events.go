@@ -92,7 +92,8 @@ func (c *change) event() ([]byte, error) {
 func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if !p.enter() {
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
-		http.Error(w, fmt.Sprintf("the limit of %d event clients is reached: try again in %d s, or reload the page or /status.json",
+		http.Error(w, fmt.Sprintf("the limit of %d event clients is reached: try again in %d s, or reload the page "+
+			"or /status.json",
 			maxWatchers, retryAfter), http.StatusServiceUnavailable)
 		return
 	}

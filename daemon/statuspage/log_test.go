@@ -30,7 +30,8 @@ func TestLogKeepsTheLast(t *testing.T) {
 			t.Error("a line without a time")
 		}
 	}
-	want := "error 2: broken; node: n7; error: why; local ranks: 2|warn 1: line 4; node: n7; rank: 1|warn 1: line 3; node: n7; rank: 1"
+	want := "error 2: broken; node: n7; error: why; local ranks: 2|warn 1: line 4; node: n7; rank: 1|warn 1: line 3; " +
+		"node: n7; rank: 1"
 	if strings.Join(got, "|") != want {
 		t.Errorf("%q", got)
 	}

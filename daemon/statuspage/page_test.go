@@ -39,22 +39,29 @@ func TestPage(t *testing.T) {
 	daemontest.Waits(&m.Value, 3, 133)
 	m.Value.Ranks[0].Engine.Peers[6].Refuses = "it is wedged"
 	p := statuspage.New(m.Status, statuspage.Options{
-		Host: "node7", Recent: func() []statuspage.Entry { return []statuspage.Entry{{Level: "error", Text: "lost", Count: 3}} },
+		Host: "node7", Recent: func() []statuspage.Entry {
+			return []statuspage.Entry{{Level: "error", Text: "lost",
+				Count: 3}}
+		},
 		Latency: func(_, peer int) (statuspage.Latency, bool) {
 			return statuspage.Latency{P50: 12e-6, P99: 3e-3, Messages: 5}, peer == 4
 		},
 	})
 	w := get(t, p, "/")
 	body := w.Body.String()
-	expect(t, body, "<h1>node7</h1>", "1 wait, longest 2 min 13 s", "rank 0 waits for SEND_REQUEST from rank 3", `data-key="0&gt;3/receive"`,
-		"Rank 0 has waited 2 min 13 s to receive up to 0 bytes from rank 3, SEND_REQUEST is missing", `data-key="nothing_sent 3"`, "<b>Next: ",
-		"rank 0 refuses to send to rank 7: it is wedged", "zrlctl reset 7 --from 0", "12 µs <span class=\"sep\">/</span> 3 ms", "10.12.0.13:2718", "lost <small>3 times</small>",
+	expect(t, body, "<h1>node7</h1>", "1 wait, longest 2 min 13 s", "rank 0 waits for SEND_REQUEST from rank 3",
+		`data-key="0&gt;3/receive"`,
+		"Rank 0 has waited 2 min 13 s to receive up to 0 bytes from rank 3, SEND_REQUEST is missing",
+		`data-key="nothing_sent 3"`, "<b>Next: ",
+		"rank 0 refuses to send to rank 7: it is wedged", "zrlctl reset 7 --from 0",
+		"12 µs <span class=\"sep\">/</span> 3 ms", "10.12.0.13:2718", "lost <small>3 times</small>",
 		"<title>(1) zrlmpid node7</title>", `<noscript><meta http-equiv="refresh"`)
 	if w.Code != http.StatusOK || strings.Contains(body, "{{") || strings.Contains(body, "ZgotmplZ") {
 		t.Errorf("%d: %s", w.Code, body)
 	}
 	for name, want := range map[string]string{
-		"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+		"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
+		"Referrer-Policy": "no-referrer",
 	} {
 		if got := w.Header().Get(name); got != want {
 			t.Errorf("%s: %q", name, got)
@@ -64,7 +71,8 @@ func TestPage(t *testing.T) {
 		`^default-src 'none'; script-src 'sha256-[^' ]+'; style-src 'sha256-[^' ]+'; connect-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'$`).MatchString(csp) {
 		t.Errorf("%s", csp)
 	}
-	if n := strings.Count(body, "<script"); n != 1 || strings.Contains(body, " style=") || regexp.MustCompile(`\son[a-z]+=`).MatchString(body) {
+	if n := strings.Count(body, "<script"); n != 1 || strings.Contains(body, " style=") ||
+		regexp.MustCompile(`\son[a-z]+=`).MatchString(body) {
 		t.Errorf("%d scripts, or styles and handlers in elements", n)
 	}
 }
@@ -78,7 +86,8 @@ func TestStatusJSON(t *testing.T) {
 	}
 	m.Change(func(s *state.Status) { daemontest.Waits(s, 2, 12) })
 	body := get(t, statuspage.New(m.Status, statuspage.Options{}), "/status.json").Body.String()
-	expect(t, body, `"verdict":{"level":"bad","text":"1 wait, longest 12.0 s"`, `"waits":[{"rank":0,"peer":2,"direction":"receive","waits_for":"SEND_REQUEST","age_seconds":12,`,
+	expect(t, body, `"verdict":{"level":"bad","text":"1 wait, longest 12.0 s"`,
+		`"waits":[{"rank":0,"peer":2,"direction":"receive","waits_for":"SEND_REQUEST","age_seconds":12,`,
 		`"cycles":[]`, `"problems":[]`)
 }
 
@@ -125,12 +134,16 @@ func TestHostile(t *testing.T) {
 	s := &m.Value
 	s.Version, s.Config = evil, evil
 	r := &s.Ranks[0]
-	r.Role, r.Kernel, r.KernelState, r.KernelError, r.Address, r.Transports = evil, evil, state.KernelFailed, evil, evil, []state.Transport{evil}
+	r.Role, r.Kernel, r.KernelState, r.KernelError, r.Address, r.Transports = evil, evil, state.KernelFailed, evil,
+		evil, []state.Transport{evil}
 	r.Engine.Peers[0] = state.Peer{
-		Rank: 1, Kind: evil, Address: evil, Profile: evil, Transport: evil, Refuses: evil, NetworkError: evil, Dropped: state.DropCounts{state.DropStale: 3},
+		Rank: 1, Kind: evil, Address: evil, Profile: evil, Transport: evil, Refuses: evil, NetworkError: evil,
+		Dropped: state.DropCounts{state.DropStale: 3},
 		Sending: &state.Wait{Seconds: 20, Text: evil},
 	}
-	p := statuspage.New(m.Status, statuspage.Options{Host: evil, Recent: func() []statuspage.Entry { return []statuspage.Entry{{Level: evil, Text: evil}} }})
+	p := statuspage.New(m.Status,
+		statuspage.Options{Host: evil,
+			Recent: func() []statuspage.Entry { return []statuspage.Entry{{Level: evil, Text: evil}} }})
 	body := get(t, p, "/?q=&sort=%22%3E%3Cscript%3E&show=%3Cb%3E").Body.String()
 	if strings.Contains(body, "<img") || strings.Count(body, "<script") != 1 || strings.Contains(body, `"><`+"img") {
 		t.Error("what is in a status becomes markup")
@@ -157,7 +170,8 @@ func TestManyPeers(t *testing.T) {
 	if len(body) > 200_000 {
 		t.Errorf("%d bytes", len(body))
 	}
-	expect(t, body, "1000 waits, longest 16 min 40 s", "Showing the 40 longest of 1\u202f000.", "Showing 60 of 1\u202f000: use the filter to see others.", `data-key="0&gt;500"`)
+	expect(t, body, "1000 waits, longest 16 min 40 s", "Showing the 40 longest of 1\u202f000.",
+		"Showing 60 of 1\u202f000: use the filter to see others.", `data-key="0&gt;500"`)
 	body = get(t, p, "/?q=777").Body.String()
 	expect(t, body, "1 of 1000 waits match the filter", "1 of 1000 peers match", `data-key="0&gt;777"`)
 	t.Logf("a page of 1000 peers has %d bytes", len(body))
@@ -231,7 +245,8 @@ func TestEvents(t *testing.T) {
 		go p.Run(ctx)
 		events := follow(t, ctx, p, "/events")
 		first := <-events
-		if len(first.L["peers"].I) != 60 || len(*first.L["peers"].O) != 60 || first.L["waits"].O == nil || len(*first.L["waits"].O) != 0 || first.size > 200_000 {
+		if len(first.L["peers"].I) != 60 || len(*first.L["peers"].O) != 60 || first.L["waits"].O == nil ||
+			len(*first.L["waits"].O) != 0 || first.size > 200_000 {
 			t.Errorf("%d bytes, %d peers", first.size, len(first.L["peers"].I))
 		}
 		<-events
@@ -244,7 +259,8 @@ func TestEvents(t *testing.T) {
 			daemontest.Waits(s, 700, 5)
 		})
 		e := <-events
-		if w := e.L["waits"]; len(*w.O) != 1 || !strings.Contains(w.I["0>700/receive"], "rank 0 waits for SEND_REQUEST from rank 700") {
+		if w := e.L["waits"]; len(*w.O) != 1 ||
+			!strings.Contains(w.I["0>700/receive"], "rank 0 waits for SEND_REQUEST from rank 700") {
 			t.Errorf("%+v", w)
 		}
 		if ps := e.L["peers"]; (*ps.O)[0] != "0>700" || len(ps.I) != 1 {
@@ -332,7 +348,8 @@ func TestFailures(t *testing.T) {
 	s := state.Status{Version: "v1"}
 	for i := range 30 {
 		s.Failures = append(s.Failures, state.Failure{
-			Peer: new(7), Operation: state.OperationSend, State: "WAIT_CLEAR", Reason: fmt.Sprintf("<b>reason %d", i), Count: 1, Record: "/spool/one.pcapng.gz",
+			Peer: new(7), Operation: state.OperationSend, State: "WAIT_CLEAR", Reason: fmt.Sprintf("<b>reason %d", i),
+			Count: 1, Record: "/spool/one.pcapng.gz",
 		})
 	}
 	for n, want := range map[int][]string{
@@ -373,6 +390,7 @@ func TestEqualFailures(t *testing.T) {
 	}
 	expect(t, body, "12:00:00</time>",
 		"send to rank 7: timed out <small>44 times, the first at 4\u00a0May&nbsp;11:01:00</small>",
-		"<details><summary>Earlier</summary>", "11:57:00</time> <small>5 times <code>zrlctl analyze /spool/three.pcapng.gz</code>",
+		"<details><summary>Earlier</summary>",
+		"11:57:00</time> <small>5 times <code>zrlctl analyze /spool/three.pcapng.gz</code>",
 		"and 19 more in", "send to rank 7: refused <small>20 times, the first at 4\u00a0May&nbsp;11:02:00</small>")
 }

@@ -42,7 +42,8 @@ func TestRates(t *testing.T) {
 		{17, 31, noon.Add(1), 5, 0},    // no change
 		{18, 131, noon.Add(1), 6, 1e2}, // and a change again
 	} {
-		m = r.rate(m, mark{noon.Add(time.Duration(step.seconds * float64(time.Second))), step.started, step.messages}, time.Second/2)
+		m = r.rate(m, mark{noon.Add(time.Duration(step.seconds * float64(time.Second))), step.started, step.messages},
+			time.Second/2)
 		all := r.all()
 		if len(all) != step.points || len(all) > 0 && all[len(all)-1].value != step.last {
 			t.Errorf("%+v: %v", step, all)
@@ -70,16 +71,19 @@ func TestChart(t *testing.T) {
 		t.Errorf("a line of one point: %+v", c)
 	}
 	c := chartOf([]point{at(-5, 3), at(90, 0), at(91, 10), at(99, 5), at(100, 5)}, now, 100*time.Second, time.Second)
-	if c.Line != "M432 71.0L437 1.0M475 36.0L480 36.0" || c.Max != "10" || c.Last != "5" || c.Top != "10" || c.Middle != "5" {
+	if c.Line != "M432 71.0L437 1.0M475 36.0L480 36.0" || c.Max != "10" || c.Last != "5" || c.Top != "10" ||
+		c.Middle != "5" {
 		t.Errorf("%+v", c)
 	}
 	if c.Area != "M432 71.0L437 1.0L437 72L432 72ZM475 36.0L480 36.0L480 72L475 72Z" {
 		t.Errorf("%s", c.Area)
 	}
-	if c.Points != "432:0;437:10;475:5;480:5" || c.Span != 100 || c.End != now.UnixMilli() || len(c.Times) != 5 || c.Times[2] != "−50 s" || c.Times[4] != "now" {
+	if c.Points != "432:0;437:10;475:5;480:5" || c.Span != 100 || c.End != now.UnixMilli() || len(c.Times) != 5 ||
+		c.Times[2] != "−50 s" || c.Times[4] != "now" {
 		t.Errorf("%+v", c)
 	}
-	if c := chartOf([]point{at(99, 0), at(100, 0)}, now, 100*time.Second, time.Second); strings.Contains(c.Line, "NaN") || c.Max != "0" {
+	if c := chartOf([]point{at(99, 0), at(100, 0)}, now, 100*time.Second, time.Second); strings.Contains(c.Line,
+		"NaN") || c.Max != "0" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -99,7 +103,8 @@ func TestTrace(t *testing.T) {
 	if tr := traceOf([]point{{value: 1}}); tr.Line != "" {
 		t.Errorf("%+v", tr)
 	}
-	if tr := traceOf([]point{{value: 1e-3}, {value: 3e-3}, {value: 2e-3}}); tr.Line != "M74 16L76 2L78 9" || tr.Min != "1 ms" || tr.Max != "3 ms" {
+	if tr := traceOf([]point{{value: 1e-3}, {value: 3e-3}, {value: 2e-3}}); tr.Line != "M74 16L76 2L78 9" ||
+		tr.Min != "1 ms" || tr.Max != "3 ms" {
 		t.Errorf("%+v", tr)
 	}
 	if tr := traceOf([]point{{value: 2}, {value: 2}}); tr.Line != "M76 9L78 9" {

@@ -69,7 +69,8 @@ var functions = template.FuncMap{
 		}{name, of}
 	},
 	"packets": packets, "ordername": func(o digest.Order) string {
-		return map[digest.Order]string{digest.ByProblem: "problems first", digest.ByTraffic: "most traffic first", digest.ByRoundTrip: "slowest first", digest.ByRank: "by rank"}[o]
+		return map[digest.Order]string{digest.ByProblem: "problems first", digest.ByTraffic: "most traffic first",
+			digest.ByRoundTrip: "slowest first", digest.ByRank: "by rank"}[o]
 	},
 }
 
@@ -106,11 +107,13 @@ type view struct {
 }
 
 // pieceNames are the names of templates, and the ids of the elements that they fill.
-var pieceNames = []string{"verdict", "announcement", "facts", "tiles", "live-chart", "slow-chart", "waits-more", "problems-more", "ranks-more", "peers-more", "failures-more"}
+var pieceNames = []string{"verdict", "announcement", "facts", "tiles", "live-chart", "slow-chart", "waits-more",
+	"problems-more", "ranks-more", "peers-more", "failures-more"}
 
 // render renders a view. The caller holds the page's lock.
 func (p *Page) render(s *sample, q query) (*view, error) {
-	v := &view{at: s.at, pieces: make(map[string]string, len(pieceNames)), lists: make(map[string]list), shown: p.show(s, q)}
+	v := &view{at: s.at, pieces: make(map[string]string, len(pieceNames)), lists: make(map[string]list),
+		shown: p.show(s, q)}
 	v.title = "zrlmpid " + p.opts.Host
 	if n := v.shown.AllWaits; n > 0 {
 		v.title = fmt.Sprintf("(%d) %s", n, v.title)

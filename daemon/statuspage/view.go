@@ -78,8 +78,10 @@ func (p *Page) show(s *sample, q query) *shown {
 	d, f := s.digest, digest.NewFilter(q.Filter)
 	v := &shown{
 		query: q, Host: p.opts.Host, At: s.at, Status: &s.status, Digest: d, Verdict: d.Verdict(),
-		Live: chartOf(p.past.live.all(), s.at, livePoints*liveEvery, liveEvery), Slow: chartOf(p.past.slow.all(), p.past.slowAt.at, slowPoints*slowEvery, slowEvery),
-		Problems: d.Problems[:min(len(d.Problems), maxProblems)], Latencies: p.opts.Latency != nil, HasLog: p.opts.Recent != nil,
+		Live:     chartOf(p.past.live.all(), s.at, livePoints*liveEvery, liveEvery),
+		Slow:     chartOf(p.past.slow.all(), p.past.slowAt.at, slowPoints*slowEvery, slowEvery),
+		Problems: d.Problems[:min(len(d.Problems), maxProblems)], Latencies: p.opts.Latency != nil,
+		HasLog: p.opts.Recent != nil,
 	}
 	failures := foldFailures(s.status.Failures)
 	v.Failures, v.AllFailures = failures[:min(len(failures), maxFailures)], len(failures)

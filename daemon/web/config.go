@@ -88,7 +88,8 @@ func (c *webConfig) refresh() {
 	}
 	if err != nil {
 		c.failures.Add(1)
-		c.log.Error("web configuration refused, the previous one remains in use", "file", c.file, "error", redacted(err))
+		c.log.Error("web configuration refused, the previous one remains in use", "file", c.file, "error",
+			redacted(err))
 		return
 	}
 	c.log.Info("web configuration reloaded", "file", c.file)

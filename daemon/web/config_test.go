@@ -45,7 +45,8 @@ func certify(t *testing.T, dir string) *x509.CertPool {
 	}
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	write(t, filepath.Join(dir, "cert.pem"), string(certificate))
-	write(t, filepath.Join(dir, "key.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})))
+	write(t, filepath.Join(dir, "key.pem"),
+		string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})))
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(certificate)
 	return pool
@@ -66,7 +67,8 @@ func TestTLSAndPasswords(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "web.yml")
-	write(t, path, fmt.Sprintf("tls_server_config: {cert_file: cert.pem, key_file: key.pem}\nbasic_auth_users: {operator: %q}\n", hash))
+	write(t, path, fmt.Sprintf("tls_server_config: {cert_file: cert.pem, key_file: key.pem}\nbasic_auth_users: "+
+		"{operator: %q}\n", hash))
 	s, _ := serve(t, Options{Config: path}, nil)
 	if !strings.HasPrefix(s.URL(), "https://127.0.0.1:") {
 		t.Fatalf("the server is at %s", s.URL())
@@ -98,7 +100,8 @@ func TestTLSAndPasswords(t *testing.T) {
 func TestBadWebConfig(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"unknown.yml": "tls: {}\n", "nofile.yml": "tls_server_config: {cert_file: no.pem, key_file: no.pem}\n", "yaml.yml": "a: [\n",
+		"unknown.yml": "tls: {}\n", "nofile.yml": "tls_server_config: {cert_file: no.pem, key_file: no.pem}\n",
+		"yaml.yml":  "a: [\n",
 		"users.yml": "basic_auth_users: {operator: plain}\n", "": "",
 	} {
 		path := filepath.Join(dir, name)
@@ -149,7 +152,8 @@ func TestLogIsQuiet(t *testing.T) {
 	path := filepath.Join(dir, "web.yml")
 	write(t, path, "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n")
 	var log lines
-	s, stop := serve(t, Options{Config: path, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}, nil)
+	s, stop := serve(t, Options{Config: path,
+		Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}, nil)
 	resp, err := newClient(t, nil).Get("http" + strings.TrimPrefix(s.URL(), "https") + "-/healthy")
 	if err == nil {
 		resp.Body.Close()
@@ -176,7 +180,8 @@ func TestFilesAreReadAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		write(t, path, fmt.Sprintf("tls_server_config: {cert_file: cert.pem, key_file: key.pem%s}\nbasic_auth_users: {operator: %q}\n", more, hash))
+		write(t, path, fmt.Sprintf("tls_server_config: {cert_file: cert.pem, key_file: key.pem%s}\nbasic_auth_users: "+
+			"{operator: %q}\n", more, hash))
 	}
 	config("one", "")
 	var log lines
@@ -216,11 +221,14 @@ func TestFilesAreReadAgain(t *testing.T) {
 		change func()
 		why    string
 	}{
-		{"an invalid key", func() { write(t, filepath.Join(dir, "key.pem"), secret) }, "failed to find any PEM data in key input"},
+		{"an invalid key", func() { write(t, filepath.Join(dir, "key.pem"), secret) },
+			"failed to find any PEM data in key input"},
 		{"no key", func() { os.Remove(filepath.Join(dir, "key.pem")) }, "key_file: open "},
 		{"no YAML", func() { write(t, path, secret) }, "cannot unmarshal !!str a value into"},
-		{"a password in its place", func() { write(t, path, "basic_auth_users: "+secret) }, "cannot unmarshal !!str a value into"},
-		{"a plain password", func() { write(t, path, "basic_auth_users: {operator: "+secret+"}") }, "too short to be a bcrypted password"},
+		{"a password in its place", func() { write(t, path, "basic_auth_users: "+secret) },
+			"cannot unmarshal !!str a value into"},
+		{"a plain password", func() { write(t, path, "basic_auth_users: {operator: "+secret+"}") },
+			"too short to be a bcrypted password"},
 		{"no TLS", func() { write(t, path, "{}") }, "a restart is needed to enable or disable TLS"},
 		{"an authority without certificates", func() {
 			certify(t, dir) // not used either

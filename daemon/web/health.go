@@ -30,7 +30,8 @@ func plain(w http.ResponseWriter, code int, text string) {
 // handleProfiles mounts the profiles, which take as long as the client requests.
 func (s *Server) handleProfiles() {
 	for path, f := range map[string]http.HandlerFunc{
-		"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace,
+		"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile, "symbol": pprof.Symbol,
+		"trace": pprof.Trace,
 	} {
 		s.HandleStreams("GET /debug/pprof/"+path, f)
 	}

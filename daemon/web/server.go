@@ -144,9 +144,10 @@ func (s *Server) Serve(ctx context.Context) error {
 	defer end()
 	limit := connlimit.New(maxConnections)
 	server := &http.Server{
-		Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: maxRequests},
-		BaseContext: func(net.Listener) context.Context { return streams },
+		Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeader,
+		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: maxRequests},
+		BaseContext:    func(net.Listener) context.Context { return streams },
 		ConnState: func(c net.Conn, state http.ConnState) {
 			// Refresh before a TLS handshake, and before a request is authenticated. Later requests of an
 			// HTTP/2 connection that is never idle refresh it themselves, for the requests after them.

@@ -85,7 +85,8 @@ func TestHealth(t *testing.T) {
 		defer mu.Unlock()
 		return why
 	}}, func(s *Server) {
-		s.Handle("GET /metrics", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "some") }))
+		s.Handle("GET /metrics",
+			http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "some") }))
 	})
 	c := newClient(t, nil)
 	for _, tt := range []struct {
@@ -119,7 +120,8 @@ func TestHealth(t *testing.T) {
 
 func TestProfilesOnRequest(t *testing.T) {
 	s, _ := serve(t, Options{Pprof: true}, nil)
-	if code, body := get(t, newClient(t, nil), s.URL()+"debug/pprof/goroutine?debug=1"); code != 200 || !strings.Contains(body, "goroutine profile") {
+	if code, body := get(t, newClient(t, nil), s.URL()+"debug/pprof/goroutine?debug=1"); code != 200 ||
+		!strings.Contains(body, "goroutine profile") {
 		t.Errorf("%d: %.100s", code, body)
 	}
 }
@@ -132,11 +134,13 @@ func TestAddressTaken(t *testing.T) {
 	if !errors.As(err, &taken) || taken.Address != address {
 		t.Fatal(err)
 	}
-	want := "http: " + address + " is in use by another program or another zrlmpid: set http.listen to another address, or to \"\" to disable HTTP"
+	want := "http: " + address + " is in use by another program or another zrlmpid: set http.listen to another " +
+		"address, or to \"\" to disable HTTP"
 	if err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
-	if _, err := Listen(Options{Listen: "192.0.2.1:9627"}); err == nil || !strings.Contains(err.Error(), "192.0.2.1:9627 is not an address of this host") {
+	if _, err := Listen(Options{Listen: "192.0.2.1:9627"}); err == nil ||
+		!strings.Contains(err.Error(), "192.0.2.1:9627 is not an address of this host") {
 		t.Errorf("%v", err)
 	}
 }

@@ -33,15 +33,20 @@ type language struct {
 // Message Passing Engine.
 var Languages = []string{"verilog", "vhdl", "hls", "verilog-mpe", "vhdl-mpe"}
 
-const verilatorWaves = "Waves: `make clean role WAVES=1`; then each run writes `waves.fst`, for GTKWave, and `waves.fst.old` with earlier cycles when it has 256 MiB " +
+const verilatorWaves = "Waves: `make clean role WAVES=1`; then each run writes `waves.fst`, for GTKWave, and " +
+	"`waves.fst.old` with earlier cycles when it has 256 MiB " +
 	"(`ZRLMPI_COSIM_WAVES_MB`). A time of 10 is a cycle. `WAVES=vcd` writes `waves.vcd` instead, which `zrlctl cosim waves` reads."
 
 var languages = map[string]language{
-	"verilog":     {"role.v", []string{"verilator.cpp", "verilator_main.h"}, verilatorWaves, false},
-	"vhdl":        {"role.vhdl", []string{"cosim.vhdl", "ghdl.c"}, "Waves: `kernel: \"rtl:./role --fst=waves.fst\"` in `cluster.yaml`, for GTKWave. A cycle takes 6.4 ns in it. Its size has no bound.", false},
-	"hls":         {"role.cpp", []string{"hls_stream.h"}, "This is a program in C++, not a simulation of hardware: a cycle is an access to a stream. `gdb` and `printf` show what the role does.", false},
+	"verilog": {"role.v", []string{"verilator.cpp", "verilator_main.h"}, verilatorWaves, false},
+	"vhdl": {"role.vhdl", []string{"cosim.vhdl", "ghdl.c"}, "Waves: `kernel: \"rtl:./role --fst=waves.fst\"` " +
+		"in `cluster.yaml`, for GTKWave. A cycle takes 6.4 ns in it. Its size has no bound.", false},
+	"hls": {"role.cpp", []string{"hls_stream.h"}, "This is a program in C++, not a simulation of hardware: a " +
+		"cycle is an access to a stream. `gdb` and `printf` show what the role does.", false},
 	"verilog-mpe": {"role.v", []string{"verilator_network.cpp", "verilator_main.h"}, verilatorWaves, true},
-	"vhdl-mpe":    {"role.vhdl", []string{"cosim_network.vhdl", "ghdl.c"}, "Waves: `kernel: \"rtl-net:time_scale=20 ./role --fst=waves.fst\"` in `cluster.yaml`, for GTKWave. A cycle takes 6.4 ns in it. Its size has no bound.", true},
+	"vhdl-mpe": {"role.vhdl", []string{"cosim_network.vhdl", "ghdl.c"},
+		"Waves: `kernel: \"rtl-net:time_scale=20 ./role --fst=waves.fst\"` in `cluster.yaml`, for GTKWave. A cycle " +
+			"takes 6.4 ns in it. Its size has no bound.", true},
 }
 
 // Write creates a folder, writes a project with a role in the given language into it, and returns the paths of its
@@ -65,7 +70,8 @@ func Write(dir, lang, bin string) (written []string, err error) {
 	if l.mpe {
 		kernel, scale, alone = "rtl-net", "time_scale=20 ", ""
 	}
-	fill := strings.NewReplacer("@BIN@", bin, "@ROLE@", "`"+l.role+"`", "@WAVES@", l.waves, "@KERNEL@", kernel, "@SCALE@", scale, "@ALONE@", alone)
+	fill := strings.NewReplacer("@BIN@", bin, "@ROLE@", "`"+l.role+"`", "@WAVES@", l.waves, "@KERNEL@", kernel,
+		"@SCALE@", scale, "@ALONE@", alone)
 	return writeNew(dir, from, fill)
 }
 

@@ -50,18 +50,24 @@ func TestWavesAreBounded(t *testing.T) {
 	compiler := needs.Program(t, "waves of roles in simulation", "g++", "g++")
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"Vrole.h":     "struct VerilatedFstC;\nstruct VerilatedContext { void commandArgs(int, char **); void traceEverOn(bool); bool gotFinish(); };\nstruct Vrole { explicit Vrole(VerilatedContext *) {} void trace(VerilatedFstC *, int) {} void eval() {} void final() {} };\n",
+		"Vrole.h": "struct VerilatedFstC;\nstruct VerilatedContext { void commandArgs(int, char **); void " +
+			"traceEverOn(bool); bool gotFinish(); };\nstruct Vrole { explicit Vrole(VerilatedContext *) {} void " +
+			"trace(VerilatedFstC *, int) {} void eval() {} void final() {} };\n",
 		"verilated.h": "",
-		"verilated_fst_c.h": "#include <cstdio>\n#include <string>\nstruct VerilatedFstC {\n\tFILE *f;\n\tvoid open(const char *name) { f = fopen(name, \"w\"); }\n" +
-			"\tvoid flush() { fputs(std::string(300 << 10, 'x').c_str(), f); fflush(f); }\n\tvoid close() { fclose(f); }\n\tvoid dump(unsigned long) {}\n};\n",
-		"main.cpp": "#include \"verilator_main.h\"\nint main() {\n\tVrole role(nullptr);\n\tWaves waves(role);\n\tfor (int i = 1; i <= 10; i++) waves.keep(i);\n\twaves.trace.close();\n}\n",
+		"verilated_fst_c.h": "#include <cstdio>\n#include <string>\nstruct VerilatedFstC {\n\tFILE *f;\n\tvoid " +
+			"open(const char *name) { f = fopen(name, \"w\"); }\n" +
+			"\tvoid flush() { fputs(std::string(300 << 10, 'x').c_str(), f); fflush(f); }\n\tvoid close() { " +
+			"fclose(f); }\n\tvoid dump(unsigned long) {}\n};\n",
+		"main.cpp": "#include \"verilator_main.h\"\nint main() {\n\tVrole role(nullptr);\n\tWaves " +
+			"waves(role);\n\tfor (int i = 1; i <= 10; i++) waves.keep(i);\n\twaves.trace.close();\n}\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
 	program := filepath.Join(dir, "program")
-	if out, err := exec.Command(compiler, "-DVM_TRACE=1", "-DVM_TRACE_FST=1", "-I", dir, "-I", "shim", "-o", program, filepath.Join(dir, "main.cpp")).CombinedOutput(); err != nil {
+	if out, err := exec.Command(compiler, "-DVM_TRACE=1", "-DVM_TRACE_FST=1", "-I", dir, "-I", "shim", "-o", program,
+		filepath.Join(dir, "main.cpp")).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	cmd := exec.Command(program)
@@ -87,7 +93,8 @@ func TestWrite(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range []string{languages[lang].role, "Makefile", "cluster.yaml", "README.md", "cosim/targets.mk", "cosim/echo.sh", "cosim/zrlmpi_cosim.c", "cosim/zrlmpi_cosim.h"} {
+		for _, name := range []string{languages[lang].role, "Makefile", "cluster.yaml", "README.md", "cosim/targets.mk",
+			"cosim/echo.sh", "cosim/zrlmpi_cosim.c", "cosim/zrlmpi_cosim.h"} {
 			text, err := os.ReadFile(filepath.Join(dir, name))
 			if err != nil || regexp.MustCompile("@[A-Z]+@").Match(text) {
 				t.Errorf("%s: %s: %v\n%s", lang, name, err, text)
@@ -101,7 +108,8 @@ func TestWrite(t *testing.T) {
 		if strings.HasSuffix(lang, "-mpe") {
 			want = config.KernelRTLNet
 		}
-		if err != nil || cfg.Ranks[1].Kernel.Name != want || cfg.Ranks[1].Kernel.Simulation.StallPercent != 20 || cfg.Ranks[1].Takes() != 8192 {
+		if err != nil || cfg.Ranks[1].Kernel.Name != want || cfg.Ranks[1].Kernel.Simulation.StallPercent != 20 ||
+			cfg.Ranks[1].Takes() != 8192 {
 			t.Errorf("%s: %v, %+v", lang, err, cfg)
 		}
 		makefile, err := os.ReadFile(filepath.Join(dir, "Makefile"))
@@ -122,7 +130,8 @@ func TestWrite(t *testing.T) {
 			t.Errorf("%s: files are written beside those that exist", lang)
 		}
 	}
-	if _, err := Write(t.TempDir(), "ada", ""); err == nil || !strings.Contains(err.Error(), "verilog, vhdl, hls, verilog-mpe, vhdl-mpe") {
+	if _, err := Write(t.TempDir(), "ada", ""); err == nil ||
+		!strings.Contains(err.Error(), "verilog, vhdl, hls, verilog-mpe, vhdl-mpe") {
 		t.Errorf("another language: %v", err)
 	}
 }

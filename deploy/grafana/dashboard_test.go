@@ -100,7 +100,8 @@ func TestPanelsAreComplete(t *testing.T) {
 		if p.Type == "row" {
 			continue
 		}
-		if len(p.Description) < 30 || p.FieldConfig.Defaults.Unit == "" || len(p.Targets) == 0 || p.Datasource != prometheus {
+		if len(p.Description) < 30 || p.FieldConfig.Defaults.Unit == "" || len(p.Targets) == 0 ||
+			p.Datasource != prometheus {
 			t.Errorf("%s has no description, unit or query, or another data source", p.Title)
 		}
 		refs := map[string]bool{}

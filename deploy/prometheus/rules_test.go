@@ -111,7 +111,8 @@ func write(t *testing.T, path string, b []byte) {
 }
 
 func TestRulesAreSound(t *testing.T) {
-	if out, err := promtool(t, append([]string{"check", "rules", "--lint-fatal"}, glob(t, "*.rules.yml")...)...); err != nil {
+	if out, err := promtool(t,
+		append([]string{"check", "rules", "--lint-fatal"}, glob(t, "*.rules.yml")...)...); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -91,15 +91,18 @@ func TestRandomAccess(t *testing.T) {
 	}
 	for i, tree := range sharkdTree(t, file, order) {
 		f := frames[order[i]-1]
-		for _, field := range []string{"zrlmpi.message", "zrlmpi.data.offset", "zrlmpi.data.bytes", "zrlmpi.data.total", "zrlmpi.request_in", "zrlmpi.clear_in", "zrlmpi.ack_in", "zrlmpi.data.frame"} {
+		for _, field := range []string{"zrlmpi.message", "zrlmpi.data.offset", "zrlmpi.data.bytes", "zrlmpi.data.total",
+			"zrlmpi.request_in", "zrlmpi.clear_in", "zrlmpi.ack_in", "zrlmpi.data.frame"} {
 			value := f.one(t, field)
 			shown := strings.Contains(tree, fmt.Sprintf(`"f":"%s == `, field))
-			if value == "" && shown || value != "" && !strings.Contains(tree, fmt.Sprintf(`"f":"%s == %s"`, field, value)) {
+			if value == "" && shown ||
+				value != "" && !strings.Contains(tree, fmt.Sprintf(`"f":"%s == %s"`, field, value)) {
 				t.Errorf("frame %d: %s is not %q in\n%s", order[i], field, value, tree)
 			}
 		}
 		for _, name := range experts {
-			if got, want := strings.Contains(tree, `"zrlmpi.expert.`+name+`"`), len(f["zrlmpi.expert."+name]) > 0; got != want {
+			if got, want := strings.Contains(tree, `"zrlmpi.expert.`+name+`"`),
+				len(f["zrlmpi.expert."+name]) > 0; got != want {
 				t.Errorf("frame %d: %s is shown: %v, want %v", order[i], name, got, want)
 			}
 		}

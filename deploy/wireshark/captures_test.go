@@ -81,7 +81,8 @@ func (r *reference) packet(number int, src, dst string, b []byte) frame {
 	}
 	f := frame{}
 	set := func(name string, value any) { f["zrlmpi."+name] = []string{fmt.Sprint(value)} }
-	if err != nil || left > 0 && (len(b) != protocol.HeaderLen || left == protocol.HeaderLen) && (h.Type != protocol.Data || !bytes.Equal(b[protocol.HeaderLen:], m.first)) {
+	if err != nil || left > 0 && (len(b) != protocol.HeaderLen || left == protocol.HeaderLen) &&
+		(h.Type != protocol.Data || !bytes.Equal(b[protocol.HeaderLen:], m.first)) {
 		set("payload", hex.EncodeToString(b[:min(len(b), max(left, 0))]))
 		if left <= 0 { // its DATA is not in the recording
 			set("payload", hex.EncodeToString(b))
@@ -153,7 +154,8 @@ func (r *reference) take(m *referenceMessage, set func(string, any), b []byte, l
 
 // notReferred are recordings that the reference does not support: their datagrams do not fit, or the beginning of a
 // message is missing. TestDecodeSaysTheSame covers them.
-var notReferred = []string{"loss_bare_to_cpu_wrong_data.pcap", "late_clear_lost_bare_to_fpga.pcap", "fpga_zero_words_padding.pcap"}
+var notReferred = []string{"loss_bare_to_cpu_wrong_data.pcap", "late_clear_lost_bare_to_fpga.pcap",
+	"fpga_zero_words_padding.pcap"}
 
 func TestCaptures(t *testing.T) {
 	t.Parallel()
@@ -214,10 +216,12 @@ func TestInfoColumn(t *testing.T) {
 func TestExpertsOfCaptures(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]map[int]string{
-		"loss_fpga_ack_lost":         {4: "retransmitted_packet", 5: "retransmitted_packet", 6: "retransmitted_packet"},
-		"loss_fpga_data_lost_multi":  {2: "retransmitted_packet", 3: "retransmitted_packet", 5: "unexpected_payload", 6: "unexpected_payload", 7: "retransmitted_packet", 8: "retransmitted_packet", 9: "retransmitted_packet"},
-		"loss_mid_to_fpga_corrupts":  {6: "retransmitted_packet"},
-		"ref_mpe_late_start":         {2: "retransmitted_packet", 3: "retransmitted_packet", 9: "padding", 17: "padding"},
+		"loss_fpga_ack_lost": {4: "retransmitted_packet", 5: "retransmitted_packet", 6: "retransmitted_packet"},
+		"loss_fpga_data_lost_multi": {2: "retransmitted_packet", 3: "retransmitted_packet", 5: "unexpected_payload",
+			6: "unexpected_payload", 7: "retransmitted_packet", 8: "retransmitted_packet", 9: "retransmitted_packet"},
+		"loss_mid_to_fpga_corrupts": {6: "retransmitted_packet"},
+		"ref_mpe_late_start": {2: "retransmitted_packet", 3: "retransmitted_packet", 9: "padding",
+			17: "padding"},
 		"ref_ref_late_recv_stale_sr": {2: "retransmitted_packet", 6: "stale_header", 7: "stale_header"},
 		"ref_mpe_echo_uoe_347":       {9: "padding", 19: "padding", 29: "padding"},
 		"ref_mpe_echo_347":           {8: "padding", 17: "padding", 26: "padding"},
@@ -244,7 +248,8 @@ func TestLinksAndTimes(t *testing.T) {
 			packets := read(t, file)
 			times := 0
 			for i, f := range second {
-				for field, since := range map[string]string{"zrlmpi.time_clear": "zrlmpi.request_in", "zrlmpi.time_data": "zrlmpi.clear_in"} {
+				for field, since := range map[string]string{"zrlmpi.time_clear": "zrlmpi.request_in",
+					"zrlmpi.time_data": "zrlmpi.clear_in"} {
 					value := f.one(t, field)
 					if value == "" {
 						continue
@@ -261,11 +266,13 @@ func TestLinksAndTimes(t *testing.T) {
 					number := f.one(t, "zrlmpi.message")
 					var end int
 					for k := range i {
-						if second[k].one(t, "zrlmpi.data.complete") == "1" && second[k].one(t, "zrlmpi.message") == number {
+						if second[k].one(t, "zrlmpi.data.complete") == "1" &&
+							second[k].one(t, "zrlmpi.message") == number {
 							end = k
 						}
 						links := second[k].one(t, "zrlmpi.ack_in") != "" && second[k].one(t, "zrlmpi.message") == number
-						if offset := second[k].one(t, "zrlmpi.data.offset"); offset == "0" && second[k].one(t, "zrlmpi.message") == number && !links {
+						if offset := second[k].one(t, "zrlmpi.data.offset"); offset == "0" &&
+							second[k].one(t, "zrlmpi.message") == number && !links {
 							t.Errorf("frame %d does not link to the ACK in frame %d", k+1, i+1)
 						}
 					}

@@ -112,8 +112,9 @@ func disagreements(t *testing.T, f frame, d decoded) (list []string) {
 	}
 	seen := strings.Join(f.experts(), " ")
 	for name, there := range map[string]bool{
-		"retransmitted_packet": d.Retransmitted, "duplicate_packet": d.Duplicate, "stale_header": d.Reason == "stale", "unexpected_payload": d.Reason == "unexpected_payload",
-		"reserved_byte": d.Reason == "reserved", "size_mismatch": d.Reason == "length", "gap": d.Reason == "gap",
+		"retransmitted_packet": d.Retransmitted, "duplicate_packet": d.Duplicate, "stale_header": d.Reason == "stale",
+		"unexpected_payload": d.Reason == "unexpected_payload",
+		"reserved_byte":      d.Reason == "reserved", "size_mismatch": d.Reason == "length", "gap": d.Reason == "gap",
 	} {
 		if strings.Contains(seen, name) != there {
 			list = append(list, fmt.Sprintf("%s is %v there", name, there))

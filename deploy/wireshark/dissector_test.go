@@ -20,21 +20,30 @@ const script = "zrlmpi.lua"
 
 // fields are all fields of the dissector, in the order requested from tshark.
 var fields = []string{
-	"zrlmpi.mark.start", "zrlmpi.dst_rank", "zrlmpi.src_rank", "zrlmpi.size", "zrlmpi.call", "zrlmpi.type", "zrlmpi.tag",
-	"zrlmpi.reserved", "zrlmpi.mark.end", "zrlmpi.payload", "zrlmpi.data.offset", "zrlmpi.data.bytes", "zrlmpi.data.padding",
-	"zrlmpi.data.total", "zrlmpi.data.frame", "zrlmpi.data.complete", "zrlmpi.message", "zrlmpi.request_in", "zrlmpi.clear_in",
+	"zrlmpi.mark.start", "zrlmpi.dst_rank", "zrlmpi.src_rank", "zrlmpi.size", "zrlmpi.call", "zrlmpi.type",
+	"zrlmpi.tag",
+	"zrlmpi.reserved", "zrlmpi.mark.end", "zrlmpi.payload", "zrlmpi.data.offset", "zrlmpi.data.bytes",
+	"zrlmpi.data.padding",
+	"zrlmpi.data.total", "zrlmpi.data.frame", "zrlmpi.data.complete", "zrlmpi.message", "zrlmpi.request_in",
+	"zrlmpi.clear_in",
 	"zrlmpi.ack_in", "zrlmpi.time_clear", "zrlmpi.time_data", "zrlmpi.time_ack",
-	"zrlmpi.ext.version", "zrlmpi.ext.flags", "zrlmpi.ext.flags.eager", "zrlmpi.ext.flags.ack_now", "zrlmpi.ext.flags.sync",
-	"zrlmpi.ext.flags.hello", "zrlmpi.ext.flags.retransmit", "zrlmpi.ext.flags.plain", "zrlmpi.ext.payload_length", "zrlmpi.ext.checksum", "zrlmpi.ext.session",
-	"zrlmpi.ext.peer_session", "zrlmpi.ext.number", "zrlmpi.ext.acknowledged", "zrlmpi.ext.message", "zrlmpi.ext.communicator",
-	"zrlmpi.ext.tag", "zrlmpi.ext.code", "zrlmpi.ext.question", "zrlmpi.ext.report", "zrlmpi.ext.length", "zrlmpi.ext.offset", "zrlmpi.ext.clock", "zrlmpi.ext.message_limit",
+	"zrlmpi.ext.version", "zrlmpi.ext.flags", "zrlmpi.ext.flags.eager", "zrlmpi.ext.flags.ack_now",
+	"zrlmpi.ext.flags.sync",
+	"zrlmpi.ext.flags.hello", "zrlmpi.ext.flags.retransmit", "zrlmpi.ext.flags.plain", "zrlmpi.ext.payload_length",
+	"zrlmpi.ext.checksum", "zrlmpi.ext.session",
+	"zrlmpi.ext.peer_session", "zrlmpi.ext.number", "zrlmpi.ext.acknowledged", "zrlmpi.ext.message",
+	"zrlmpi.ext.communicator",
+	"zrlmpi.ext.tag", "zrlmpi.ext.code", "zrlmpi.ext.question", "zrlmpi.ext.report", "zrlmpi.ext.length",
+	"zrlmpi.ext.offset", "zrlmpi.ext.clock", "zrlmpi.ext.message_limit",
 	"zrlmpi.ext.eager_limit", "zrlmpi.ext.delay", "zrlmpi.ext.range.first", "zrlmpi.ext.range.end",
 }
 
 // experts are the names that follow "zrlmpi.expert.".
 var experts = []string{
-	"bad_header", "reserved_byte", "wrong_call", "wrong_source", "wrong_destination", "datatype_mismatch", "size_mismatch",
-	"padding", "retransmitted_packet", "duplicate_packet", "stale_header", "unsolicited_data", "unexpected_payload", "gap",
+	"bad_header", "reserved_byte", "wrong_call", "wrong_source", "wrong_destination", "datatype_mismatch",
+	"size_mismatch",
+	"padding", "retransmitted_packet", "duplicate_packet", "stale_header", "unsolicited_data", "unexpected_payload",
+	"gap",
 	"crossed_requests", "revocation", "error_packet", "bad_checksum",
 }
 
@@ -98,7 +107,8 @@ func track(t *testing.T, file string) {
 
 // hasLuaError reports whether tshark's output, on stdout or stderr, contains an error of a Lua script.
 func hasLuaError(output string) bool {
-	return strings.Contains(output, "Lua Error") || strings.Contains(output, "lua:") || strings.Contains(output, ".lua\"]:")
+	return strings.Contains(output, "Lua Error") || strings.Contains(output, "lua:") ||
+		strings.Contains(output, ".lua\"]:")
 }
 
 // dissect returns the frames of a capture, beginning with frame 1.
@@ -153,8 +163,10 @@ func TestScriptErrorsAreSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ name, old, broken string }{
-		{"in the dissector", "local function dissect_datagram(tvb, pinfo, tree)\n", "local function dissect_datagram(tvb, pinfo, tree)\n error('sabotage')\n"},
-		{"while displaying", "local function add_header(tree, tvb)\n", "local function add_header(tree, tvb)\n tree:add(nil)\n"},
+		{"in the dissector", "local function dissect_datagram(tvb, pinfo, tree)\n",
+			"local function dissect_datagram(tvb, pinfo, tree)\n error('sabotage')\n"},
+		{"while displaying", "local function add_header(tree, tvb)\n",
+			"local function add_header(tree, tvb)\n tree:add(nil)\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			broken := strings.Replace(string(source), c.old, c.broken, 1)

@@ -27,26 +27,38 @@ func extended(h protocol.ExtHeader, payload []byte) packet {
 // followed by a packet whose checksum covers only its header, and by a question and the two parts of its report.
 func extendedTalk() []packet {
 	type h = protocol.ExtHeader
-	ack := protocol.AppendAck(nil, &protocol.AckInfo{MessageLimit: 65537, EagerLimit: 1 << 20, Delay: 1250 * time.Microsecond,
-		Ranges: []protocol.Range{{First: 5, End: 7}, {First: 9, End: 10}}})
+	ack := protocol.AppendAck(nil,
+		&protocol.AckInfo{MessageLimit: 65537, EagerLimit: 1 << 20, Delay: 1250 * time.Microsecond,
+			Ranges: []protocol.Range{{First: 5, End: 7}, {First: 9, End: 10}}})
 	p := words(3000)
 	return []packet{
 		extended(h{Type: protocol.Ack, Call: protocol.RecvInt, Flags: protocol.FlagHello}, nil),
 		extended(h{Src: 1, Type: protocol.Ack, Call: protocol.RecvInt, Acknowledged: 1}, ack),
-		extended(h{Type: protocol.SendRequest, Flags: protocol.FlagSync, Number: 1, Acknowledged: 1, Message: 1, Comm: 3, Tag: 1<<31 - 1, Length: 3000}, nil),
-		extended(h{Src: 1, Type: protocol.ClearToSend, Call: protocol.RecvInt, Number: 1, Acknowledged: 2, Message: 1, Length: 3000}, nil),
-		extended(h{Type: protocol.Data, Number: 2, Acknowledged: 2, Message: 1, Comm: 3, Tag: 5, Length: 3000}, p[:1336]),
-		extended(h{Type: protocol.Data, Number: 3, Acknowledged: 2, Message: 1, Comm: 3, Tag: 5, Length: 3000, Offset: 1336}, p[1336:2672]),
-		extended(h{Type: protocol.Data, Flags: protocol.FlagAckNow, Number: 1<<32 - 1, Acknowledged: 2, Message: 1, Comm: 3, Tag: 5, Length: 3000, Offset: 2672}, p[2672:]),
+		extended(h{Type: protocol.SendRequest, Flags: protocol.FlagSync, Number: 1, Acknowledged: 1, Message: 1,
+			Comm: 3, Tag: 1<<31 - 1, Length: 3000}, nil),
+		extended(h{Src: 1, Type: protocol.ClearToSend, Call: protocol.RecvInt, Number: 1, Acknowledged: 2, Message: 1,
+			Length: 3000}, nil),
+		extended(h{Type: protocol.Data, Number: 2, Acknowledged: 2, Message: 1, Comm: 3, Tag: 5, Length: 3000},
+			p[:1336]),
+		extended(h{Type: protocol.Data, Number: 3, Acknowledged: 2, Message: 1, Comm: 3, Tag: 5, Length: 3000,
+			Offset: 1336}, p[1336:2672]),
+		extended(h{Type: protocol.Data, Flags: protocol.FlagAckNow, Number: 1<<32 - 1, Acknowledged: 2, Message: 1,
+			Comm: 3, Tag: 5, Length: 3000, Offset: 2672}, p[2672:]),
 		extended(h{Src: 1, Type: protocol.Ack, Call: protocol.RecvInt, Acknowledged: 5}, ack[:12]),
-		extended(h{Src: 1, Type: protocol.Data, Flags: protocol.FlagEager, Number: 2, Acknowledged: 5, Message: 1, Length: 5}, []byte("hello")),
+		extended(h{Src: 1, Type: protocol.Data, Flags: protocol.FlagEager, Number: 2, Acknowledged: 5, Message: 1,
+			Length: 5}, []byte("hello")),
 		extended(h{Type: protocol.Ack, Call: protocol.RecvInt, Acknowledged: 3}, ack[:20]),
-		extended(h{Src: 1, Type: protocol.Data, Call: protocol.SendFloat, Flags: protocol.FlagEager, Number: 3, Message: 2}, nil),
+		extended(h{Src: 1, Type: protocol.Data, Call: protocol.SendFloat, Flags: protocol.FlagEager, Number: 3,
+			Message: 2}, nil),
 		extended(h{Type: protocol.Error, Acknowledged: 3, Tag: 4}, nil),
-		extended(h{Src: 1, Type: protocol.Data, Flags: protocol.FlagEager | protocol.FlagPlain, Number: 4, Message: 3, Length: 8}, []byte("as it is")),
-		extended(h{Type: protocol.Ack, Call: protocol.RecvInt, Flags: protocol.FlagHello, Acknowledged: 3, Tag: 6}, ack[:20]),
-		extended(h{Src: 1, Type: protocol.Ack, Call: protocol.RecvInt, Acknowledged: 3, Tag: 6, Length: 1052}, p[:1024]),
-		extended(h{Src: 1, Type: protocol.Ack, Call: protocol.RecvInt, Acknowledged: 3, Tag: 6, Length: 1052, Offset: 1024}, p[1024:1052]),
+		extended(h{Src: 1, Type: protocol.Data, Flags: protocol.FlagEager | protocol.FlagPlain, Number: 4, Message: 3,
+			Length: 8}, []byte("as it is")),
+		extended(h{Type: protocol.Ack, Call: protocol.RecvInt, Flags: protocol.FlagHello, Acknowledged: 3, Tag: 6},
+			ack[:20]),
+		extended(h{Src: 1, Type: protocol.Ack, Call: protocol.RecvInt, Acknowledged: 3, Tag: 6, Length: 1052},
+			p[:1024]),
+		extended(h{Src: 1, Type: protocol.Ack, Call: protocol.RecvInt, Acknowledged: 3, Tag: 6, Length: 1052,
+			Offset: 1024}, p[1024:1052]),
 	}
 }
 
@@ -59,7 +71,8 @@ func resealed(p packet) packet {
 
 // extendedLookalike returns payload that resembles a valid header of the extended profile.
 func extendedLookalike(n int) []byte {
-	b := protocol.AppendExtended(nil, &protocol.ExtHeader{Type: protocol.Data, Length: 1 << 20}, words(n-protocol.ExtHeaderLen))
+	b := protocol.AppendExtended(nil, &protocol.ExtHeader{Type: protocol.Data, Length: 1 << 20},
+		words(n-protocol.ExtHeaderLen))
 	b[n-1]++
 	return b
 }
@@ -76,10 +89,13 @@ func expectExtended(t *testing.T, n int, f frame, packet []byte) {
 		"mark.start": "96969696", "mark.end": "96969696", "dst_rank": fmt.Sprint(h.Dst), "src_rank": fmt.Sprint(h.Src),
 		"size": fmt.Sprint(h.Size()), "call": fmt.Sprint(uint8(h.Call)), "type": fmt.Sprint(uint8(h.Type)),
 		"ext.version": "0xe2", "ext.flags": fmt.Sprintf("0x%02x", 0x80|uint8(h.Flags)),
-		"ext.payload_length": fmt.Sprint(len(payload)), "ext.checksum": fmt.Sprintf("0x%08x", binary.LittleEndian.Uint32(packet[24:])),
-		"ext.session": "0x" + h.Session.String(), "ext.peer_session": "0x" + h.PeerSession.String(),
-		"ext.number": fmt.Sprint(h.Number), "ext.acknowledged": fmt.Sprint(h.Acknowledged), "ext.message": fmt.Sprint(h.Message),
-		"ext.communicator": fmt.Sprint(h.Comm), "ext.length": fmt.Sprint(h.Length), "ext.offset": fmt.Sprint(h.Offset), "ext.clock": fmt.Sprint(h.Clock),
+		"ext.payload_length": fmt.Sprint(len(payload)),
+		"ext.checksum":       fmt.Sprintf("0x%08x", binary.LittleEndian.Uint32(packet[24:])),
+		"ext.session":        "0x" + h.Session.String(), "ext.peer_session": "0x" + h.PeerSession.String(),
+		"ext.number": fmt.Sprint(h.Number), "ext.acknowledged": fmt.Sprint(h.Acknowledged),
+		"ext.message":      fmt.Sprint(h.Message),
+		"ext.communicator": fmt.Sprint(h.Comm), "ext.length": fmt.Sprint(h.Length), "ext.offset": fmt.Sprint(h.Offset),
+		"ext.clock": fmt.Sprint(h.Clock),
 	}
 	for i, name := range []string{"eager", "ack_now", "sync", "hello", "retransmit", "plain"} {
 		want["ext.flags."+name] = fmt.Sprint(uint8(h.Flags) >> i & 1)
@@ -98,7 +114,8 @@ func expectExtended(t *testing.T, n int, f frame, packet []byte) {
 	}
 	if a, ok := protocol.ParseAck(payload, nil); ok && h.Type == protocol.Ack && !report {
 		info += " " + a.String()
-		want["ext.message_limit"], want["ext.eager_limit"], want["ext.delay"] = fmt.Sprint(a.MessageLimit), fmt.Sprint(a.EagerLimit), fmt.Sprint(a.Delay.Microseconds())
+		want["ext.message_limit"], want["ext.eager_limit"], want["ext.delay"] = fmt.Sprint(a.MessageLimit),
+			fmt.Sprint(a.EagerLimit), fmt.Sprint(a.Delay.Microseconds())
 		var first, end []string
 		for _, r := range a.Ranges {
 			first, end = append(first, fmt.Sprint(r.First)), append(end, fmt.Sprint(r.End))
@@ -154,10 +171,14 @@ func TestExtendedStreams(t *testing.T) {
 		want           map[int]string
 		types, numbers string
 	}{
-		{name: "in one segment", packets: stream(all), want: map[int]string{1: "error_packet"}, types: "1,3,5", numbers: "1,2,0"},
-		{name: "headers in pieces", packets: stream(all, 1, 19, 20, 31, 32, 79, 80, 81+80), want: map[int]string{9: "error_packet"}, types: "- - - - - - 1 - 3,5", numbers: "- - - - - - 1 - 2,0"},
-		{name: "corrupt", packets: stream(slices.Concat(talk[2].payload, talk[4].edit(100, 1).payload)), want: map[int]string{1: "bad_checksum"}, types: "1,3", numbers: "1,2"},
-		{name: "too long", packets: stream(talk[4].edit(22, 1).payload), want: map[int]string{1: "size_mismatch"}, types: "3", numbers: "2"},
+		{name: "in one segment", packets: stream(all), want: map[int]string{1: "error_packet"}, types: "1,3,5",
+			numbers: "1,2,0"},
+		{name: "headers in pieces", packets: stream(all, 1, 19, 20, 31, 32, 79, 80, 81+80),
+			want: map[int]string{9: "error_packet"}, types: "- - - - - - 1 - 3,5", numbers: "- - - - - - 1 - 2,0"},
+		{name: "corrupt", packets: stream(slices.Concat(talk[2].payload, talk[4].edit(100, 1).payload)),
+			want: map[int]string{1: "bad_checksum"}, types: "1,3", numbers: "1,2"},
+		{name: "too long", packets: stream(talk[4].edit(22, 1).payload), want: map[int]string{1: "size_mismatch"},
+			types: "3", numbers: "2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -221,7 +242,8 @@ func TestExtendedDecodeSaysTheSame(t *testing.T) {
 		if got := types[f.one(t, "zrlmpi.type")]; got != d.Type {
 			t.Errorf("frame %d: type is %s here and %s there", i+1, got, d.Type)
 		}
-		if bad := slices.Contains(f.experts(), "bad_checksum"); bad != (d.Reason == "checksum") || bad != (i == len(frames)-1) {
+		if bad := slices.Contains(f.experts(), "bad_checksum"); bad != (d.Reason == "checksum") ||
+			bad != (i == len(frames)-1) {
 			t.Errorf("frame %d: the checksum is bad: %v here, %q there", i+1, bad, d.Reason)
 		}
 	}

@@ -88,7 +88,8 @@ func TestNoise(t *testing.T) {
 			t.Parallel()
 			file := write(t, noise(rand.New(rand.NewPCG(uint64(seed), 1)), 1500, c.tcp)...)
 			frames := dissect(t, file, c.options...)
-			if err := differences(frames, dissect(t, file, append(c.options, "-2")...), "zrlmpi.ack_in", "zrlmpi.clear_in"); err != nil {
+			if err := differences(frames, dissect(t, file, append(c.options, "-2")...), "zrlmpi.ack_in",
+				"zrlmpi.clear_in"); err != nil {
 				t.Errorf("two passes make a difference: %v", err)
 			}
 			for n, text := range strings.Split(tshark(t, append(c.options, "-r", file, "-2", "-V")...), "\n") {

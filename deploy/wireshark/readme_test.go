@@ -14,7 +14,8 @@ func everything(t *testing.T) string {
 	var all []packet
 	for i, d := range damages() {
 		for _, p := range d.packets {
-			p.src, p.dst = strings.Replace(p.src, "10.0.0", "10.1."+itoa(i), 1), strings.Replace(p.dst, "10.0.0", "10.1."+itoa(i), 1)
+			p.src, p.dst = strings.Replace(p.src, "10.0.0", "10.1."+itoa(i), 1),
+				strings.Replace(p.dst, "10.0.0", "10.1."+itoa(i), 1)
 			all = append(all, p)
 		}
 	}
@@ -77,7 +78,8 @@ func TestReadmeNames(t *testing.T) {
 			continue
 		}
 		known[name] = true
-		if !regexp.MustCompile("(?m)^\\| `" + regexp.QuoteMeta(name) + "` \\| `?" + regexp.QuoteMeta(value) + "`? \\|").MatchString(text) {
+		if !regexp.MustCompile("(?m)^\\| `" + regexp.QuoteMeta(name) + "` \\| `?" + regexp.QuoteMeta(value) +
+			"`? \\|").MatchString(text) {
 			t.Errorf("the README does not say that %s is %s by default", name, value)
 		}
 	}

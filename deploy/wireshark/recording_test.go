@@ -129,7 +129,8 @@ func (p packet) bytes(t *testing.T, sequence map[string]uint32) []byte {
 	inner := []gopacket.SerializableLayer{network}
 	if p.tcp {
 		key := p.src + ">" + p.dst
-		tcp := &layers.TCP{SrcPort: layers.TCPPort(srcPort), DstPort: layers.TCPPort(dstPort), Seq: sequence[key] + 1, Ack: 1, ACK: true, PSH: true, Window: 65535}
+		tcp := &layers.TCP{SrcPort: layers.TCPPort(srcPort), DstPort: layers.TCPPort(dstPort), Seq: sequence[key] + 1,
+			Ack: 1, ACK: true, PSH: true, Window: 65535}
 		sequence[key] += uint32(len(p.payload))
 		tcp.SetNetworkLayerForChecksum(network.(gopacket.NetworkLayer))
 		inner = append(inner, tcp)
@@ -142,7 +143,8 @@ func (p packet) bytes(t *testing.T, sequence map[string]uint32) []byte {
 	if p.quoted {
 		quote := serialize(t, inner...)
 		outer, _ := ip(dst, src, layers.IPProtocolICMPv4)
-		icmp := &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(layers.ICMPv4TypeDestinationUnreachable, layers.ICMPv4CodePort)}
+		icmp := &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(layers.ICMPv4TypeDestinationUnreachable,
+			layers.ICMPv4CodePort)}
 		inner = []gopacket.SerializableLayer{outer, icmp, gopacket.Payload(quote)}
 	}
 	return serialize(t, append(stack, inner...)...)
@@ -150,15 +152,18 @@ func (p packet) bytes(t *testing.T, sequence map[string]uint32) []byte {
 
 func ip(src, dst net.IP, transport layers.IPProtocol) (gopacket.SerializableLayer, layers.EthernetType) {
 	if src.To4() == nil {
-		return &layers.IPv6{Version: 6, HopLimit: 64, NextHeader: transport, SrcIP: src, DstIP: dst}, layers.EthernetTypeIPv6
+		return &layers.IPv6{Version: 6, HopLimit: 64, NextHeader: transport, SrcIP: src, DstIP: dst},
+			layers.EthernetTypeIPv6
 	}
-	return &layers.IPv4{Version: 4, TTL: 64, Protocol: transport, SrcIP: src.To4(), DstIP: dst.To4()}, layers.EthernetTypeIPv4
+	return &layers.IPv4{Version: 4, TTL: 64, Protocol: transport, SrcIP: src.To4(), DstIP: dst.To4()},
+		layers.EthernetTypeIPv4
 }
 
 func serialize(t *testing.T, stack ...gopacket.SerializableLayer) []byte {
 	t.Helper()
 	buf := gopacket.NewSerializeBuffer()
-	if err := gopacket.SerializeLayers(buf, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, stack...); err != nil {
+	if err := gopacket.SerializeLayers(buf, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true},
+		stack...); err != nil {
 		t.Fatal(err)
 	}
 	return buf.Bytes()

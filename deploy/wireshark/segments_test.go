@@ -20,7 +20,8 @@ func TestSegments(t *testing.T) {
 		c := capturetest.New(capturetest.Ethernet)
 		for i, words := range []uint32{1, 346, 347, 702, 1000, 15000} {
 			c.Message(time.Unix(1700000000, 0).Add(time.Duration(i)*time.Millisecond), capturetest.Message{
-				Src: 0, Dst: 1, From: netip.MustParseAddrPort("10.0.0.1:2718"), To: netip.MustParseAddrPort("10.0.0.2:2718"),
+				Src: 0, Dst: 1, From: netip.MustParseAddrPort("10.0.0.1:2718"),
+				To:    netip.MustParseAddrPort("10.0.0.2:2718"),
 				Words: words, Shape: protocol.CPUShape(), Together: together,
 			})
 		}
@@ -34,7 +35,8 @@ func TestSegments(t *testing.T) {
 	if len(host) >= len(wire) {
 		t.Fatalf("%d frames, and %d on the wire: nothing is in one piece", len(host), len(wire))
 	}
-	for _, field := range []string{"zrlmpi.type", "zrlmpi.data.offset", "zrlmpi.data.bytes", "zrlmpi.data.complete", "zrlmpi.message"} {
+	for _, field := range []string{"zrlmpi.type", "zrlmpi.data.offset", "zrlmpi.data.bytes", "zrlmpi.data.complete",
+		"zrlmpi.message"} {
 		if got, want := values(host, field), values(wire, field); !slices.Equal(got, want) {
 			t.Errorf("%s: %s\nwant %s", field, strings.Join(got, " "), strings.Join(want, " "))
 		}

@@ -43,19 +43,29 @@ func TestStreams(t *testing.T) {
 	}{
 		{name: "a packet a segment", packets: []packet{stream(asking)[0], back(clears), stream(small)[0], back(acks)},
 			types: "1 2 3 4", messages: "1 1 1 1", completed: "- - 1 -"},
-		{name: "several packets in a segment", packets: []packet{stream(asking)[0], back(clears), stream(slices.Concat(small, asking))[0], back(slices.Concat(acks, clears))},
+		{name: "several packets in a segment",
+			packets: []packet{stream(asking)[0], back(clears), stream(slices.Concat(small, asking))[0],
+				back(slices.Concat(acks, clears))},
 			types: "1 2 3,1 4,2", messages: "1 1 1,2 1,2", completed: "- - 1 -"},
 		{name: "a header in pieces", packets: join(stream(asking, 1, 4, 31)), types: "- - - 1", messages: "- - - 1"},
-		{name: "the rest of a header, and payload", packets: join(stream(slices.Concat(asking, small, asking), 32+29)), want: map[int]string{2: "unsolicited_data"},
+		{name: "the rest of a header, and payload", packets: join(stream(slices.Concat(asking, small, asking), 32+29)),
+			want:  map[int]string{2: "unsolicited_data"},
 			types: "1 3,1", messages: "1 1,2", completed: "- 1"},
-		{name: "payload in pieces", packets: join(stream(asking), []packet{back(clears)}, stream(long, 10, 32, 33, 1500, 20031)),
-			types: "1 2 - - - - - 3", messages: "1 1 - - - - - 1", completed: "- - - - - - - 1"},
-		{name: "a packet begins behind payload", packets: join(stream(slices.Concat(asking, long, sized, asking), 32, 10000, 20032+32+16)),
-			want: map[int]string{3: "unsolicited_data", 4: "retransmitted_packet"}, types: "1 - 3 1,1", messages: "1 - 1 2,2", completed: "- - 1 -"},
-		{name: "a bad header ends it", packets: stream(slices.Concat(asking, asking[:20], small, small)), want: map[int]string{1: "bad_header"}, types: "1,1", messages: "1"},
-		{name: "not ZRLMPI", packets: stream([]byte("GET / HTTP/1.1\r\n\r\nand some more")), want: map[int]string{1: "bad_header"}, types: "-"},
-		{name: "more words than the limit", packets: stream(header(protocol.Data, 0, 1, protocol.SendInt, 1<<26+1)), want: map[int]string{1: "bad_header"}, types: "3", messages: "-"},
-		{name: "the largest message is waited for", packets: stream(header(protocol.Data, 0, 1, protocol.SendInt, 1<<26)), types: "-", messages: "-"},
+		{name: "payload in pieces",
+			packets: join(stream(asking), []packet{back(clears)}, stream(long, 10, 32, 33, 1500, 20031)),
+			types:   "1 2 - - - - - 3", messages: "1 1 - - - - - 1", completed: "- - - - - - - 1"},
+		{name: "a packet begins behind payload",
+			packets: join(stream(slices.Concat(asking, long, sized, asking), 32, 10000, 20032+32+16)),
+			want:    map[int]string{3: "unsolicited_data", 4: "retransmitted_packet"}, types: "1 - 3 1,1",
+			messages: "1 - 1 2,2", completed: "- - 1 -"},
+		{name: "a bad header ends it", packets: stream(slices.Concat(asking, asking[:20], small, small)),
+			want: map[int]string{1: "bad_header"}, types: "1,1", messages: "1"},
+		{name: "not ZRLMPI", packets: stream([]byte("GET / HTTP/1.1\r\n\r\nand some more")),
+			want: map[int]string{1: "bad_header"}, types: "-"},
+		{name: "more words than the limit", packets: stream(header(protocol.Data, 0, 1, protocol.SendInt, 1<<26+1)),
+			want: map[int]string{1: "bad_header"}, types: "3", messages: "-"},
+		{name: "the largest message is waited for",
+			packets: stream(header(protocol.Data, 0, 1, protocol.SendInt, 1<<26)), types: "-", messages: "-"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -79,8 +89,9 @@ func TestStreamPayload(t *testing.T) {
 	frames := dissect(t, write(t, stream(long, 7000, 14000)...))
 	last := frames[2]
 	for field, want := range map[string]string{
-		"zrlmpi.data.offset": "0", "zrlmpi.data.bytes": "20000", "zrlmpi.data.total": "20000", "zrlmpi.data.padding": "0",
-		"zrlmpi.data.frame": "3",
+		"zrlmpi.data.offset": "0", "zrlmpi.data.bytes": "20000", "zrlmpi.data.total": "20000",
+		"zrlmpi.data.padding": "0",
+		"zrlmpi.data.frame":   "3",
 	} {
 		if got := last.one(t, field); got != want {
 			t.Errorf("%s is %s, want %s", field, got, want)

@@ -20,12 +20,18 @@ var setupDrops = []struct {
 	reason        state.DropReason
 	found, action string
 }{
-	{state.DropUnknownAddress, "from addresses that are no rank's", "compare the rank map with the addresses of the nodes; the log has the addresses; look for NAT"},
-	{state.DropSourceRank, "with another rank than their address has", "compare the rank maps of the nodes, the cluster file and the routing table of the FPGAs"},
-	{state.DropDestination, "for another rank than this address has", "compare the rank maps of the nodes, the cluster file and the routing table of the FPGAs"},
-	{state.DropStartMark, "with no start mark of the link's profile", "set the same profile on both sides; zrlctl why names the one of the peer"},
-	{state.DropEndMark, "with no end mark of the link's profile", "set the same profile on both sides; zrlctl why names the one of the peer"},
-	{state.DropReserved, "with reserved bytes that are not 0", "set the same profile on both sides: v0.9 has a tag there"},
+	{state.DropUnknownAddress, "from addresses that are no rank's",
+		"compare the rank map with the addresses of the nodes; the log has the addresses; look for NAT"},
+	{state.DropSourceRank, "with another rank than their address has",
+		"compare the rank maps of the nodes, the cluster file and the routing table of the FPGAs"},
+	{state.DropDestination, "for another rank than this address has",
+		"compare the rank maps of the nodes, the cluster file and the routing table of the FPGAs"},
+	{state.DropStartMark, "with no start mark of the link's profile",
+		"set the same profile on both sides; zrlctl why names the one of the peer"},
+	{state.DropEndMark, "with no end mark of the link's profile",
+		"set the same profile on both sides; zrlctl why names the one of the peer"},
+	{state.DropReserved, "with reserved bytes that are not 0",
+		"set the same profile on both sides: v0.9 has a tag there"},
 	{state.DropChecksum, "with a wrong checksum", "examine the path: something corrupts packets"},
 }
 

@@ -68,7 +68,8 @@ const (
 type Counters struct {
 	Received uint64 `json:"received"`
 	Sent     uint64 `json:"sent"`
-	// ReceiveErrors are corrupt packets, and those for which the interface had no room. Packets of protocols that the host
+	// ReceiveErrors are corrupt packets, and those for which the interface had no room. Packets of protocols that the
+	// host
 	// does not have are not among them.
 	ReceiveErrors uint64 `json:"receive_errors"`
 	// SendErrors are packets that were not sent, among them those for which the queue had no room.
@@ -95,7 +96,8 @@ type Path struct {
 	Peer int        `json:"peer"`
 	From netip.Addr `json:"from"`
 	To   netip.Addr `json:"to"`
-	// Length is that of the longest packet which the path has to carry, in bytes, with the headers of IP and UDP. Fixed: a
+	// Length is that of the longest packet which the path has to carry, in bytes, with the headers of IP and UDP.
+	// Fixed: a
 	// link has datagrams of this length whatever the path carries.
 	Length int         `json:"length"`
 	Fixed  bool        `json:"fixed"`

@@ -18,10 +18,12 @@ func examinePorts(in *input) []Finding {
 		case p.Held && in.ours(&p):
 			held++
 		case p.Held && p.Holder == nil:
-			f.wrong(fmt.Sprintf("find it as root: ss -lnp --%s 'sport = :%d'; stop it, or change the port in the rank map", p.Network, p.Addr.Port()),
+			f.wrong(fmt.Sprintf("find it as root: ss -lnp --%s 'sport = :%d'; stop it, or change the port in "+
+				"the rank map", p.Network, p.Addr.Port()),
 				"rank %d: another process holds %s %v", p.Rank, p.Network, p.Addr)
 		case p.Held:
-			f.wrong("stop it, or change the port in the rank map", "rank %d: process %d (%s) holds %s %v", p.Rank, p.Holder.PID, p.Holder.Name, p.Network, p.Addr)
+			f.wrong("stop it, or change the port in the rank map", "rank %d: process %d (%s) holds %s %v", p.Rank,
+				p.Holder.PID, p.Holder.Name, p.Network, p.Addr)
 		case in.status != nil:
 			f.wrong("compare the configuration with that of the daemon: zrlctl ranks; restart the daemon",
 				"rank %d: the daemon runs, and does not hold %s %v", p.Rank, p.Network, p.Addr)
@@ -33,7 +35,8 @@ func examinePorts(in *input) []Finding {
 	return f.or("free")
 }
 
-// ours reports whether the daemon holds a port. A process that cannot be seen is taken for it if the daemon runs the rank.
+// ours reports whether the daemon holds a port. A process that cannot be seen is taken for it if the daemon runs the
+// rank.
 func (in *input) ours(p *Port) bool {
 	if in.status == nil {
 		return false
@@ -66,7 +69,8 @@ func examineBuffer(in *input) []Finding {
 	}
 	if granted < requested {
 		f.wrong(fmt.Sprintf("sysctl -w net.core.rmem_max=%d, or lower limits.receive_buffer", requested),
-			"%s gets a receive buffer of %v of %v: bursts of large messages may be lost", of, config.Size(granted), config.Size(requested))
+			"%s gets a receive buffer of %v of %v: bursts of large messages may be lost", of, config.Size(granted),
+			config.Size(requested))
 	}
 	return f.or("%s gets %v", of, config.Size(granted))
 }
@@ -96,7 +100,8 @@ func examineOffload(in *input) []Finding {
 			}
 			used = true
 			for _, refused := range r.Offload.Refused {
-				f.wrong("switch checksum offload of the interface on (ethtool -K INTERFACE tx on); single datagrams are sent meanwhile",
+				f.wrong("switch checksum offload of the interface on (ethtool -K INTERFACE tx on); single datagrams "+
+					"are sent meanwhile",
 					"rank %d: the kernel refused segmentation to rank %d: %s", r.Rank, refused.Peer, refused.Error)
 			}
 			has = Fact[Offload]{Value: Offload{r.Offload.Segmentation, r.Offload.Coalescing}}
@@ -110,7 +115,8 @@ func examineOffload(in *input) []Finding {
 		f.unknown("", "%s", has.Unknown)
 	case !has.Value.Segmentation || !has.Value.Coalescing:
 		f.wrong("use Linux 5.0 or later; everything works without it, and long messages take more processor time",
-			"the kernel does not support UDP segmentation (%v) or coalescing (%v)", has.Value.Segmentation, has.Value.Coalescing)
+			"the kernel does not support UDP segmentation (%v) or coalescing (%v)", has.Value.Segmentation,
+			has.Value.Coalescing)
 	}
 	return f.or("segmentation and coalescing")
 }
@@ -127,7 +133,8 @@ func examineClock(in *input) []Finding {
 		return f
 	}
 	if slices.Contains(slowClocks, c.Source) {
-		f.wrong("look for tsc in /sys/devices/system/clocksource/clocksource0/available_clocksource; the kernel's log says why it was not chosen",
+		f.wrong("look for tsc in /sys/devices/system/clocksource/clocksource0/available_clocksource; the kernel's "+
+			"log says why it was not chosen",
 			"the clocksource is %s: each reading takes about a microsecond, and every packet needs some", c.Source)
 	}
 	switch {
@@ -171,7 +178,8 @@ func examineFiles(in *input) []Finding {
 	const raise = "raise it: LimitNOFILE of the service, or ulimit -n"
 	switch {
 	case files.Limit < need:
-		f.wrong(raise, "a process may have %d files open, and the links of this configuration need about %d", files.Limit, need)
+		f.wrong(raise, "a process may have %d files open, and the links of this configuration need about %d",
+			files.Limit, need)
 	case files.Open > 0 && uint64(files.Open) > files.Limit/5*4:
 		f.wrong(raise, "the daemon has %d files open of at most %d", files.Open, files.Limit)
 	}
@@ -190,11 +198,13 @@ func examineInterfaceDrops(in *input) []Finding {
 	for _, i := range in.interfaces() {
 		c := i.Counters
 		if c.ReceiveErrors*lossShare > c.Received {
-			f.wrong(fmt.Sprintf("ip -s -s link show %s has the kinds; corrupt packets: cable or transceiver; missed: raise the ring (ethtool -G %s rx N)", i.Name, i.Name),
+			f.wrong(fmt.Sprintf("ip -s -s link show %s has the kinds; corrupt packets: cable or transceiver; missed: "+
+				"raise the ring (ethtool -G %s rx N)", i.Name, i.Name),
 				"interface %s has lost %d of %d received packets", i.Name, c.ReceiveErrors, c.Received+c.ReceiveErrors)
 		}
 		if c.SendErrors*lossShare > c.Sent {
-			f.wrong(fmt.Sprintf("ip -s -s link show %s and tc -s qdisc show dev %s have the kinds; raise txqueuelen, or pace long messages (pace)", i.Name, i.Name),
+			f.wrong(fmt.Sprintf("ip -s -s link show %s and tc -s qdisc show dev %s have the kinds; raise txqueuelen, "+
+				"or pace long messages (pace)", i.Name, i.Name),
 				"interface %s has lost %d of %d packets to send", i.Name, c.SendErrors, c.Sent+c.SendErrors)
 		}
 	}

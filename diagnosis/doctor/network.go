@@ -20,7 +20,8 @@ func examineAddresses(in *input) []Finding {
 		if in.here(ip) {
 			continue
 		}
-		f.wrong(fmt.Sprintf("add the address to an interface, correct the address of rank %d, or start it on the host that has it", r.Rank),
+		f.wrong(fmt.Sprintf("add the address to an interface, correct the address of rank %d, or start it on the "+
+			"host that has it", r.Rank),
 			"rank %d: no interface of this host has %v", r.Rank, ip)
 	}
 	return f.or("on interfaces: %s", list(in.local(), func(r Rank) string { return r.Addr.Addr().String() }))
@@ -34,7 +35,8 @@ func interfacesUnknown(why string) []Finding {
 
 // loopback reports whether the host has an address of 127.0.0.0/8, all of which the loopback interface takes.
 func loopback(ip netip.Addr, f *Facts) bool {
-	return ip.Is4() && ip.IsLoopback() && slices.ContainsFunc(f.Interfaces.Value, func(i Interface) bool { return i.Loopback && i.Up })
+	return ip.Is4() && ip.IsLoopback() &&
+		slices.ContainsFunc(f.Interfaces.Value, func(i Interface) bool { return i.Loopback && i.Up })
 }
 
 // examineDuplicates checks that no other station has the address of a rank: each gets some of the packets then.
@@ -96,7 +98,8 @@ func examineInterfaces(in *input) []Finding {
 		case !i.Up:
 			f.wrong(fmt.Sprintf("ip link set %s up", i.Name), "interface %s is down", i.Name)
 		case !i.Carrier:
-			f.wrong("check cable, transceiver, and whether the port of the switch is enabled", "interface %s is up, and has no carrier", i.Name)
+			f.wrong("check cable, transceiver, and whether the port of the switch is enabled",
+				"interface %s is up, and has no carrier", i.Name)
 		}
 	}
 	if len(used) == 0 {
@@ -135,15 +138,19 @@ func examineRoutes(in *input) []Finding {
 		case in.Interfaces.Unknown == "" && !in.here(p.From):
 			continue // local_address says so
 		case p.From.IsLoopback() && !p.To.IsLoopback():
-			f.wrong(fmt.Sprintf("give rank %d an address that other hosts reach", p.Rank), "%v: packets from a loopback address do not leave this host", p)
+			f.wrong(fmt.Sprintf("give rank %d an address that other hosts reach", p.Rank),
+				"%v: packets from a loopback address do not leave this host", p)
 		case p.Route.Unknown != "":
 			f.unknown("", "%v: the route cannot be read: %s", p, p.Route.Unknown)
 		case p.Route.Value.Refused != "":
-			f.wrong(fmt.Sprintf("ip route get %v from %v shows what the kernel knows; add a route, or correct the address of rank %d", p.To, p.From, p.Peer),
+			f.wrong(fmt.Sprintf("ip route get %v from %v shows what the kernel knows; add a route, or correct the "+
+				"address of rank %d", p.To, p.From, p.Peer),
 				"%v: there is no route: %s", p, p.Route.Value.Refused)
 		case p.elsewhere(in):
-			f.wrong(fmt.Sprintf("correct the route of %v, or add one for this source: ip rule add from %v", p.To, p.From),
-				"%v: packets leave by %s, but %v is an address of %s: peers and routers may drop them, and answers arrive at another interface",
+			f.wrong(fmt.Sprintf("correct the route of %v, or add one for this source: ip rule add from %v", p.To,
+				p.From),
+				"%v: packets leave by %s, but %v is an address of %s: peers and routers may drop them, and answers "+
+					"arrive at another interface",
 				p, p.Route.Value.Interface, p.From, own.Name)
 		default:
 			right++
@@ -155,7 +162,8 @@ func examineRoutes(in *input) []Finding {
 	return f.or("through the interfaces of the source addresses: %s", plural(right, "path"))
 }
 
-// elsewhere reports whether packets leave by another interface than the one that has their source address. An address of
+// elsewhere reports whether packets leave by another interface than the one that has their source address. An address
+// of
 // the loopback interface belongs to the whole host.
 func (p *Path) elsewhere(in *input) bool {
 	own, out := in.holder(p.From), in.named(p.Route.Value.Interface)
@@ -184,8 +192,10 @@ func examineReversePath(in *input) []Finding {
 		case mode.Unknown != "":
 			f.unknown("", "interface %s: %s", own.Name, mode.Unknown)
 		case mode.Value == ReversePathStrict:
-			f.wrong(fmt.Sprintf("correct the route of %v, or set the filter to loose: sysctl -w net.ipv4.conf.%s.rp_filter=2", p.To, own.Name),
-				"%v: packets of rank %d that arrive at %s are dropped, as the filter is strict and the route to %v leads through %s",
+			f.wrong(fmt.Sprintf("correct the route of %v, or set the filter to loose: sysctl -w "+
+				"net.ipv4.conf.%s.rp_filter=2", p.To, own.Name),
+				"%v: packets of rank %d that arrive at %s are dropped, as the filter is strict and the route to %v "+
+					"leads through %s",
 				p, p.Peer, own.Name, p.To, p.Route.Value.Interface)
 		}
 	}
@@ -207,7 +217,8 @@ func examineNeighbours(in *input) []Finding {
 		}
 		reported[hop] = true
 		if hop == p.To {
-			f.wrong(fmt.Sprintf("check that the node of rank %d is up, that %v is its address, and that it is in the same network or VLAN", p.Peer, p.To),
+			f.wrong(fmt.Sprintf("check that the node of rank %d is up, that %v is its address, and that it is in the "+
+				"same network or VLAN", p.Peer, p.To),
 				"%v: %v does not answer on %s", p, hop, p.Route.Value.Interface)
 			continue
 		}
@@ -228,7 +239,8 @@ func examinePathMTU(in *input) []Finding {
 		}
 		routed++
 		if mtu := p.Route.Value.MTU; mtu > 0 && mtu < p.Length {
-			f.wrong(in.shorten(p, mtu), "%v: the path carries packets of %d bytes, and the longest of the link have %d", p, mtu, p.Length)
+			f.wrong(in.shorten(p, mtu), "%v: the path carries packets of %d bytes, and the longest of the link have %d",
+				p, mtu, p.Length)
 			continue
 		}
 		if p.Echo == nil {
@@ -237,7 +249,8 @@ func examinePathMTU(in *input) []Finding {
 		fpga := in.rank(p.Peer).Kind == config.PeerFPGA
 		switch e := p.Echo.Value; {
 		case p.Echo.Unknown != "":
-			f.unknown("run it as root, or let the user send echo requests: sysctl -w net.ipv4.ping_group_range='0 2147483647'", "%v: %s", p, p.Echo.Unknown)
+			f.unknown("run it as root, or let the user send echo requests: sysctl -w net.ipv4.ping_group_range='0 "+
+				"2147483647'", "%v: %s", p, p.Echo.Unknown)
 		case e.Long:
 			probed++
 		case !e.Short && p.Neighbour == NeighbourFailed:
@@ -274,7 +287,8 @@ func (in *input) shorten(p *Path, mtu int) string {
 	case config.PeerFPGA:
 		return "raise the MTU on the path: an FPGA does not join fragments, and sends datagrams of 1416 bytes itself"
 	case config.PeerCPU:
-		return "raise the MTU on the path: upstream's library sends datagrams of 1416 bytes, and each lost fragment loses one"
+		return "raise the MTU on the path: upstream's library sends datagrams of 1416 bytes, and each lost fragment " +
+			"loses one"
 	}
 	return fmt.Sprintf("raise the MTU on the path, or set max_datagram: %d for rank %d", (mtu-headers(p.To))&^7, p.Peer)
 }

@@ -78,7 +78,8 @@ func FromConfig(source string, cfg *config.Config) *Plan {
 	return p
 }
 
-// FromStatus returns the plan of a running daemon whose configuration cannot be read. The longest datagrams are those of
+// FromStatus returns the plan of a running daemon whose configuration cannot be read. The longest datagrams are those
+// of
 // the profiles.
 func FromStatus(s *state.Status) *Plan {
 	p := &Plan{Source: s.Config}
@@ -203,7 +204,8 @@ func headers(to netip.Addr) int {
 // leastMTU is what every path should carry: the least of IPv6, and what the extended profile begins with.
 const leastMTU = 1280
 
-// length returns the longest packet that the link needs. It is not fixed for the extended profile, which determines what
+// length returns the longest packet that the link needs. It is not fixed for the extended profile, which determines
+// what
 // the path carries, and for TCP, which cuts its segments to that.
 func (l *Link) length(to netip.Addr) (length int, fixed bool) {
 	if l.Profile == protocol.Extended || l.Transport != config.TransportUDP {

@@ -48,8 +48,9 @@ func sound(p *doctor.Plan) *doctor.Facts {
 		Files:   doctor.Known(doctor.Files{Limit: 1024}, nil),
 		Interfaces: doctor.Known([]doctor.Interface{
 			{Name: "lo", Index: 1, Loopback: true, Up: true, Carrier: true},
-			{Name: "eth0", Index: 2, Up: true, Carrier: true, MTU: 1500, Addresses: []netip.Addr{netip.MustParseAddr("10.9.0.1")},
-				Counters: doctor.Counters{Received: 1e6, Sent: 1e6}},
+			{Name: "eth0", Index: 2, Up: true, Carrier: true, MTU: 1500,
+				Addresses: []netip.Addr{netip.MustParseAddr("10.9.0.1")},
+				Counters:  doctor.Counters{Received: 1e6, Sent: 1e6}},
 		}, nil),
 	}
 	for i := range f.Paths {
@@ -62,15 +63,19 @@ func sound(p *doctor.Plan) *doctor.Facts {
 // daemonOf is the status of a daemon that runs rank 0.
 func daemonOf(change func(*state.Rank)) *state.Status {
 	r := state.Rank{
-		RankInfo: state.RankInfo{ReceiveBuffer: 16 << 20, ReceiveBufferRequested: 16 << 20, Offload: &state.Offload{Segmentation: true, Coalescing: true}},
-		Engine:   state.Engine{Size: 3, Peers: []state.Peer{{Rank: 1, Kind: "cpu", Address: "10.9.0.2:2718", Profile: "cloudfpga", Transport: "udp"}}},
+		RankInfo: state.RankInfo{ReceiveBuffer: 16 << 20, ReceiveBufferRequested: 16 << 20,
+			Offload: &state.Offload{Segmentation: true, Coalescing: true}},
+		Engine: state.Engine{Size: 3,
+			Peers: []state.Peer{{Rank: 1, Kind: "cpu", Address: "10.9.0.2:2718", Profile: "cloudfpga",
+				Transport: "udp"}}},
 	}
 	if change != nil {
 		change(&r)
 	}
 	return &state.Status{
 		PID: 47, Ranks: []state.Rank{r},
-		Cluster: []state.Member{{Rank: 0, Address: "10.9.0.1:2718", Role: state.RoleHost}, {Rank: 1, Address: "10.9.0.2:2718"}, {Rank: 2, Address: "10.9.0.3:2718"}},
+		Cluster: []state.Member{{Rank: 0, Address: "10.9.0.1:2718", Role: state.RoleHost},
+			{Rank: 1, Address: "10.9.0.2:2718"}, {Rank: 2, Address: "10.9.0.3:2718"}},
 	}
 }
 
@@ -89,44 +94,88 @@ func TestVerdicts(t *testing.T) {
 		verdict doctor.Verdict
 		found   string
 	}{
-		{name: "held by the daemon", change: held, status: daemonOf(nil), check: "port", verdict: doctor.Right, found: "held by the daemon, process 47"},
-		{name: "held by a process that cannot be seen", change: func(f *doctor.Facts) { f.Ports[0].Held = true }, check: "port", verdict: doctor.Wrong, found: "another process holds udp 10.9.0.1:2718"},
-		{name: "by a daemon that cannot be seen", change: func(f *doctor.Facts) { f.Ports[0].Held = true }, status: daemonOf(nil), check: "port", verdict: doctor.Right, found: "held by the daemon"},
-		{name: "by another daemon", change: held, check: "port", verdict: doctor.Wrong, found: "process 47 (zrlmpid) holds"},
-		{name: "interfaces unknown", change: func(f *doctor.Facts) { f.Interfaces = doctor.Known[[]doctor.Interface](nil, unknown) }, check: "local_address", verdict: doctor.Unknown, found: "not permitted"},
-		{name: "FPGA that answers short echoes only", change: func(f *doctor.Facts) { f.Paths[1].Echo.Value.Long = false }, check: "path_mtu", verdict: doctor.Unknown, found: "answers an ICMP echo request of 84 bytes"},
-		{name: "no echo", change: func(f *doctor.Facts) { f.Paths[0].Echo.Value = doctor.Echo{} }, check: "path_mtu", verdict: doctor.Unknown, found: "does not answer ICMP"},
-		{name: "echo not permitted", change: func(f *doctor.Facts) { f.Paths[0].Echo.Unknown = "not permitted" }, check: "path_mtu", verdict: doctor.Unknown, found: "not permitted"},
-		{name: "extended profile", config: "ranks: [{rank: 0, address: 10.9.0.1, run: host}, {rank: 1, address: 10.9.0.2, peer: software}]\ndefaults: {profile: extended}\n", change: func(f *doctor.Facts) { f.Paths[0].Route.Value.MTU = 1280 }, check: "path_mtu", verdict: doctor.Right},
-		{name: "shorter datagrams", config: "ranks: [{rank: 0, address: 10.9.0.1, run: host}, {rank: 1, address: 10.9.0.2, peer: software}]\ndefaults: {max_datagram: 1256}\n", change: func(f *doctor.Facts) { f.Paths[0].Route.Value.MTU = 1284 }, check: "path_mtu", verdict: doctor.Right},
-		{name: "buffer of the daemon", status: daemonOf(func(r *state.Rank) { r.ReceiveBuffer = 1 << 18 }), check: "receive_buffer", verdict: doctor.Wrong, found: "the daemon gets a receive buffer of 256KiB of 16MiB"},
-		{name: "no offload", change: func(f *doctor.Facts) { f.Offload.Value.Segmentation = false }, check: "offload", verdict: doctor.Wrong, found: "segmentation (false)"},
-		{name: "offload disabled", config: "limits: {offload: off}\n", change: func(f *doctor.Facts) { f.Offload.Value.Segmentation = false }, check: "offload", verdict: doctor.Right, found: "disabled"},
-		{name: "offload disabled by faults", status: daemonOf(func(r *state.Rank) { r.Offload = &state.Offload{Disabled: true} }), check: "offload", verdict: doctor.Right, found: "or faults of the ranks"},
-		{name: "offload refused", status: daemonOf(func(r *state.Rank) { r.Offload.Refused = []state.OffloadRefused{{Peer: 1, Error: "EIO"}} }), check: "offload", verdict: doctor.Wrong, found: "refused segmentation to rank 1: EIO"},
-		{name: "slow clock", change: func(f *doctor.Facts) { f.Clock.Value.Source = "hpet" }, check: "clock", verdict: doctor.Wrong, found: "clocksource is hpet"},
-		{name: "clock not synchronized", change: func(f *doctor.Facts) { f.Clock.Value.Synchronized.Value = false }, check: "clock", verdict: doctor.Wrong, found: "not synchronized"},
-		{name: "files run out", change: func(f *doctor.Facts) { f.Files.Value.Open = 900 }, check: "open_files", verdict: doctor.Wrong, found: "900 files open of at most 1024"},
-		{name: "corrupt packets", change: func(f *doctor.Facts) { f.Interfaces.Value[1].Counters.ReceiveErrors = 200 }, check: "interface_drops", verdict: doctor.Wrong, found: "has lost 200 of 1000200 received"},
-		{name: "few corrupt packets", change: func(f *doctor.Facts) { f.Interfaces.Value[1].Counters.ReceiveErrors = 20 }, check: "interface_drops", verdict: doctor.Right},
+		{name: "held by the daemon", change: held, status: daemonOf(nil), check: "port", verdict: doctor.Right,
+			found: "held by the daemon, process 47"},
+		{name: "held by a process that cannot be seen", change: func(f *doctor.Facts) { f.Ports[0].Held = true },
+			check: "port", verdict: doctor.Wrong, found: "another process holds udp 10.9.0.1:2718"},
+		{name: "by a daemon that cannot be seen", change: func(f *doctor.Facts) { f.Ports[0].Held = true },
+			status: daemonOf(nil), check: "port", verdict: doctor.Right, found: "held by the daemon"},
+		{name: "by another daemon", change: held, check: "port", verdict: doctor.Wrong,
+			found: "process 47 (zrlmpid) holds"},
+		{name: "interfaces unknown",
+			change: func(f *doctor.Facts) { f.Interfaces = doctor.Known[[]doctor.Interface](nil, unknown) },
+			check:  "local_address", verdict: doctor.Unknown, found: "not permitted"},
+		{name: "FPGA that answers short echoes only",
+			change: func(f *doctor.Facts) { f.Paths[1].Echo.Value.Long = false }, check: "path_mtu",
+			verdict: doctor.Unknown, found: "answers an ICMP echo request of 84 bytes"},
+		{name: "no echo", change: func(f *doctor.Facts) { f.Paths[0].Echo.Value = doctor.Echo{} }, check: "path_mtu",
+			verdict: doctor.Unknown, found: "does not answer ICMP"},
+		{name: "echo not permitted", change: func(f *doctor.Facts) { f.Paths[0].Echo.Unknown = "not permitted" },
+			check: "path_mtu", verdict: doctor.Unknown, found: "not permitted"},
+		{name: "extended profile", config: "ranks: [{rank: 0, address: 10.9.0.1, run: host}, {rank: 1, address: " +
+			"10.9.0.2, peer: software}]\ndefaults: {profile: extended}\n",
+			change: func(f *doctor.Facts) { f.Paths[0].Route.Value.MTU = 1280 }, check: "path_mtu",
+			verdict: doctor.Right},
+		{name: "shorter datagrams", config: "ranks: [{rank: 0, address: 10.9.0.1, run: host}, {rank: 1, address: " +
+			"10.9.0.2, peer: software}]\ndefaults: {max_datagram: 1256}\n",
+			change: func(f *doctor.Facts) { f.Paths[0].Route.Value.MTU = 1284 }, check: "path_mtu",
+			verdict: doctor.Right},
+		{name: "buffer of the daemon", status: daemonOf(func(r *state.Rank) { r.ReceiveBuffer = 1 << 18 }),
+			check: "receive_buffer", verdict: doctor.Wrong,
+			found: "the daemon gets a receive buffer of 256KiB of 16MiB"},
+		{name: "no offload", change: func(f *doctor.Facts) { f.Offload.Value.Segmentation = false }, check: "offload",
+			verdict: doctor.Wrong, found: "segmentation (false)"},
+		{name: "offload disabled", config: "limits: {offload: off}\n",
+			change: func(f *doctor.Facts) { f.Offload.Value.Segmentation = false }, check: "offload",
+			verdict: doctor.Right, found: "disabled"},
+		{name: "offload disabled by faults",
+			status: daemonOf(func(r *state.Rank) { r.Offload = &state.Offload{Disabled: true} }), check: "offload",
+			verdict: doctor.Right, found: "or faults of the ranks"},
+		{name: "offload refused",
+			status: daemonOf(func(r *state.Rank) {
+				r.Offload.Refused = []state.OffloadRefused{{Peer: 1,
+					Error: "EIO"}}
+			}), check: "offload", verdict: doctor.Wrong, found: "refused segmentation to rank 1: EIO"},
+		{name: "slow clock", change: func(f *doctor.Facts) { f.Clock.Value.Source = "hpet" }, check: "clock",
+			verdict: doctor.Wrong, found: "clocksource is hpet"},
+		{name: "clock not synchronized", change: func(f *doctor.Facts) { f.Clock.Value.Synchronized.Value = false },
+			check: "clock", verdict: doctor.Wrong, found: "not synchronized"},
+		{name: "files run out", change: func(f *doctor.Facts) { f.Files.Value.Open = 900 }, check: "open_files",
+			verdict: doctor.Wrong, found: "900 files open of at most 1024"},
+		{name: "corrupt packets", change: func(f *doctor.Facts) { f.Interfaces.Value[1].Counters.ReceiveErrors = 200 },
+			check: "interface_drops", verdict: doctor.Wrong, found: "has lost 200 of 1000200 received"},
+		{name: "few corrupt packets",
+			change: func(f *doctor.Facts) { f.Interfaces.Value[1].Counters.ReceiveErrors = 20 },
+			check:  "interface_drops", verdict: doctor.Right},
 		{name: "address of this host elsewhere", change: func(f *doctor.Facts) {
 			f.Claims.Value = []doctor.Claim{{netip.MustParseAddr("10.9.0.1"), "eth0", []string{"02:00:00:00:00:07"}}}
-		}, check: "duplicate_address", verdict: doctor.Wrong, found: "rank 0: 10.9.0.1 is an address of this host, and the station 02:00:00:00:00:07 answers"},
+		}, check: "duplicate_address", verdict: doctor.Wrong,
+			found: "rank 0: 10.9.0.1 is an address of this host, and the station 02:00:00:00:00:07 answers"},
 		{name: "address of a peer twice", change: func(f *doctor.Facts) {
-			f.Claims.Value = []doctor.Claim{{netip.MustParseAddr("10.9.0.3"), "eth0", []string{"02:00:00:00:00:07", "02:00:00:00:00:08"}}}
-		}, check: "duplicate_address", verdict: doctor.Wrong, found: "rank 2: several stations answer ARP requests for 10.9.0.3 on eth0: 02:00:00:00:00:07, 02:00:00:00:00:08"},
+			f.Claims.Value = []doctor.Claim{{netip.MustParseAddr("10.9.0.3"), "eth0",
+				[]string{"02:00:00:00:00:07", "02:00:00:00:00:08"}}}
+		}, check: "duplicate_address", verdict: doctor.Wrong, found: "rank 2: several stations answer ARP requests " +
+			"for 10.9.0.3 on eth0: 02:00:00:00:00:07, 02:00:00:00:00:08"},
 		{name: "address of a peer once", change: func(f *doctor.Facts) {
-			f.Claims.Value = []doctor.Claim{{netip.MustParseAddr("10.9.0.3"), "eth0", []string{"02:00:00:00:00:07"}}, {Addr: netip.MustParseAddr("10.9.0.1")}}
+			f.Claims.Value = []doctor.Claim{{netip.MustParseAddr("10.9.0.3"), "eth0", []string{"02:00:00:00:00:07"}},
+				{Addr: netip.MustParseAddr("10.9.0.1")}}
 		}, check: "duplicate_address", verdict: doctor.Right, found: "none among the 2"},
-		{name: "IPv6 address elsewhere", config: "ranks: [{rank: 0, address: 'fd00::1', run: host}, {rank: 1, address: 'fd00::2', peer: cpu}]\n", change: func(f *doctor.Facts) {
+		{name: "IPv6 address elsewhere", config: "ranks: [{rank: 0, address: 'fd00::1', run: host}, {rank: 1, " +
+			"address: 'fd00::2', peer: cpu}]\n", change: func(f *doctor.Facts) {
 			a := netip.MustParseAddr("fd00::1")
 			f.Interfaces.Value[1].Addresses, f.Interfaces.Value[1].Duplicates = []netip.Addr{a}, []netip.Addr{a}
 		}, check: "duplicate_address", verdict: doctor.Wrong, found: "rank 0: another station on eth0 has fd00::1"},
-		{name: "no ARP requests permitted", change: func(f *doctor.Facts) { f.Claims = doctor.Known[[]doctor.Claim](nil, unknown) }, check: "duplicate_address", verdict: doctor.Unknown, found: "not permitted"},
-		{name: "wrong rank map", status: daemonOf(func(r *state.Rank) { r.Engine.Peers[0].Dropped[state.DropSourceRank] = 3 }), check: "dropped_packets", verdict: doctor.Wrong, found: "rank 0, from rank 1 at 10.9.0.2:2718: dropped 3 packets with another rank than their address has (source_rank)"},
+		{name: "no ARP requests permitted",
+			change: func(f *doctor.Facts) { f.Claims = doctor.Known[[]doctor.Claim](nil, unknown) },
+			check:  "duplicate_address", verdict: doctor.Unknown, found: "not permitted"},
+		{name: "wrong rank map",
+			status: daemonOf(func(r *state.Rank) { r.Engine.Peers[0].Dropped[state.DropSourceRank] = 3 }),
+			check:  "dropped_packets", verdict: doctor.Wrong, found: "rank 0, from rank 1 at 10.9.0.2:2718: dropped " +
+				"3 packets with another rank than their address has (source_rank)"},
 		{name: "duplicates", status: daemonOf(func(r *state.Rank) { r.Engine.Peers[0].Dropped[state.DropDuplicate] = 3 }), check: "dropped_packets", verdict: doctor.Right},
 		{name: "never heard", status: daemonOf(func(r *state.Rank) {
-			r.Engine.Peers[0].Sending = &state.Wait{State: handshake.WaitClear, WaitsFor: protocol.ClearToSend, Seconds: 9}
+			r.Engine.Peers[0].Sending = &state.Wait{State: handshake.WaitClear, WaitsFor: protocol.ClearToSend,
+				Seconds: 9}
 			r.Engine.Peers[0].PacketsOut[1] = 3
 		}), check: "waits", verdict: doctor.Wrong, found: "10.9.0.2"},
 		{name: "no daemon", check: "waits", verdict: doctor.Unknown, found: "no daemon runs"},
@@ -189,11 +238,13 @@ func TestQuick(t *testing.T) {
 // TestText: a fault of all peers takes some lines only.
 func TestText(t *testing.T) {
 	r := &doctor.Report{Results: []doctor.Result{
-		{ID: "a", Title: "first", Verdict: doctor.Right, Findings: []doctor.Finding{{Verdict: doctor.Right, Found: "fine"}}},
+		{ID: "a", Title: "first", Verdict: doctor.Right,
+			Findings: []doctor.Finding{{Verdict: doctor.Right, Found: "fine"}}},
 		{ID: "b", Title: "second", Verdict: doctor.Wrong},
 	}}
 	for i := range 20 {
-		r.Results[1].Findings = append(r.Results[1].Findings, doctor.Finding{Verdict: doctor.Wrong, Found: fmt.Sprintf("rank %d", i), Action: "repair it"})
+		r.Results[1].Findings = append(r.Results[1].Findings,
+			doctor.Finding{Verdict: doctor.Wrong, Found: fmt.Sprintf("rank %d", i), Action: "repair it"})
 	}
 	text := r.Text()
 	if !strings.HasPrefix(text, "right    first: fine\nwrong    second\n         rank 0\n         -> repair it\n") ||

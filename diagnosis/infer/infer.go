@@ -145,7 +145,8 @@ func (o *Observation) begun() bool {
 // heardSince reports whether a packet of the peer has come since the wait began.
 func (o *Observation) heardSince() bool { return o.Heard != nil && *o.Heard <= o.Waited }
 
-// blocks reports whether the peer is a deployed node in a send to the waiter, which has not cleared it: all of its calls
+// blocks reports whether the peer is a deployed node in a send to the waiter, which has not cleared it: all of its
+// calls
 // block, for as long as it takes.
 func (o *Observation) blocks() bool {
 	return o.RetransmitsRequest && o.Kind != state.KindSoftware && !o.begun()
@@ -211,7 +212,8 @@ var hypotheses = []hypothesis{
 		return ""
 	}, text: of("does not use TLS, or cannot answer the handshake")},
 	{cause: Cycle, contradicted: func(o *Observation) string {
-		if o.Sends && o.State == handshake.WaitClear && o.Asks || !o.Sends && o.State == handshake.WaitRequest && o.Clears {
+		if o.Sends && o.State == handshake.WaitClear && o.Asks ||
+			!o.Sends && o.State == handshake.WaitRequest && o.Clears {
 			return ""
 		}
 		return inapplicable
@@ -365,7 +367,8 @@ var hypotheses = []hypothesis{
 		case o.Heard == nil:
 			return fmt.Sprintf("no packet has ever come from rank %d", o.Peer)
 		case o.RetransmitsRequest && o.State == handshake.WaitData:
-			return fmt.Sprintf("rank %d retransmits SEND_REQUEST, though CLEAR_TO_SEND was sent to it each time", o.Peer)
+			return fmt.Sprintf("rank %d retransmits SEND_REQUEST, though CLEAR_TO_SEND was sent to it each time",
+				o.Peer)
 		case o.Clears:
 			return fmt.Sprintf("rank %d asks for DATA again", o.Peer)
 		case o.RetransmitsData:
@@ -399,7 +402,8 @@ var hypotheses = []hypothesis{
 		}
 		return ""
 	}, text: func(o *Observation) string {
-		return fmt.Sprintf("rank %d was started again, and rank %d is in a message with its earlier process", o.Waiter, o.Peer)
+		return fmt.Sprintf("rank %d was started again, and rank %d is in a message with its earlier process", o.Waiter,
+			o.Peer)
 	}},
 	{cause: WrongAddress, contradicted: func(o *Observation) string {
 		if o.State == handshake.WaitData && o.Kind != state.KindSoftware && !o.Worked {

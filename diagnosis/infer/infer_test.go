@@ -18,14 +18,18 @@ func TestExplain(t *testing.T) {
 	}{
 		"an FPGA has not answered": {
 			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: quiet, Worked: true},
-			"program_computes waits_elsewhere other_call packets_blocked packets_blocked process_ended restarted fpga_dead_end",
+			"program_computes waits_elsewhere other_call packets_blocked packets_blocked process_ended restarted " +
+				"fpga_dead_end",
 		},
 		"an FPGA has not answered, and may be in a message that has not ended": {
-			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: quiet, Worked: true, Abandoned: true},
-			"program_computes waits_elsewhere other_call packets_blocked packets_blocked process_ended restarted fpga_dead_end restarted",
+			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: quiet, Worked: true,
+				Abandoned: true},
+			"program_computes waits_elsewhere other_call packets_blocked packets_blocked process_ended restarted " +
+				"fpga_dead_end restarted",
 		},
 		"an FPGA asks to send, too": {
-			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: talks, Worked: true, Asks: true,
+			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: talks, Worked: true,
+				Asks:               true,
 				RetransmitsRequest: true},
 			"cycle restarted",
 		},
@@ -35,7 +39,8 @@ func TestExplain(t *testing.T) {
 			"cycle restarted wrong_address",
 		},
 		"an FPGA asked to send, too, and is quiet": {
-			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: quiet, Worked: true, Asks: true,
+			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: quiet, Worked: true,
+				Asks:               true,
 				RetransmitsRequest: true},
 			"cycle process_ended restarted",
 		},
@@ -45,8 +50,9 @@ func TestExplain(t *testing.T) {
 			"cycle program_computes waits_elsewhere other_call packets_blocked restarted",
 		},
 		"an FPGA asks again for what was cleared": {
-			Observation{Kind: state.KindFPGA, State: handshake.WaitData, Heard: talks, Asks: true, RetransmitsRequest: true,
-				Long: true},
+			Observation{Kind: state.KindFPGA, State: handshake.WaitData, Heard: talks, Asks: true,
+				RetransmitsRequest: true,
+				Long:               true},
 			"lost_packet packet_dropped packets_blocked wrong_address",
 		},
 		"an FPGA lacks the ACK of the message before": {
@@ -55,25 +61,30 @@ func TestExplain(t *testing.T) {
 			"packets_blocked",
 		},
 		"DATA of several datagrams is not acknowledged": {
-			Observation{Kind: state.KindCPU, Sends: true, State: handshake.WaitAck, Heard: quiet, Worked: true, Long: true},
-			"lost_packet lost_packet packet_dropped path_mtu count_mismatch process_stopped process_ended restarted fpga_dead_end",
+			Observation{Kind: state.KindCPU, Sends: true, State: handshake.WaitAck, Heard: quiet, Worked: true,
+				Long: true},
+			"lost_packet lost_packet packet_dropped path_mtu count_mismatch process_stopped process_ended restarted " +
+				"fpga_dead_end",
 		},
 		"never heard": {
 			Observation{Kind: state.KindSoftware, Extended: true, Sends: true, State: handshake.Held, Silent: true},
 			"process_ended packets_blocked packets_blocked process_stopped wrong_address wrong_profile",
 		},
 		"silent": {
-			Observation{Kind: state.KindSoftware, Extended: true, State: handshake.WaitRequest, Heard: quiet, Worked: true,
+			Observation{Kind: state.KindSoftware, Extended: true, State: handshake.WaitRequest, Heard: quiet,
+				Worked: true,
 				Silent: true},
 			"process_ended process_stopped packets_blocked packets_blocked",
 		},
 		"silent to packets, but not to questions": {
-			Observation{Kind: state.KindSoftware, Extended: true, State: handshake.WaitRequest, Heard: talks, Worked: true,
+			Observation{Kind: state.KindSoftware, Extended: true, State: handshake.WaitRequest, Heard: talks,
+				Worked: true,
 				Silent: true},
 			"packets_blocked packets_blocked",
 		},
 		"everything is acknowledged": {
-			Observation{Kind: state.KindSoftware, Extended: true, State: handshake.WaitRequest, Heard: quiet, Worked: true,
+			Observation{Kind: state.KindSoftware, Extended: true, State: handshake.WaitRequest, Heard: quiet,
+				Worked:       true,
 				Acknowledged: true},
 			"program_computes waits_elsewhere other_call packets_blocked process_stopped process_ended",
 		},
@@ -87,7 +98,8 @@ func TestExplain(t *testing.T) {
 			"lost_packet restarted fpga_dead_end",
 		},
 		"it asks for DATA again": {
-			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitAck, Heard: talks, Clears: true, Long: true},
+			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitAck, Heard: talks, Clears: true,
+				Long: true},
 			"lost_packet packet_dropped path_mtu count_mismatch packets_blocked fpga_dead_end",
 		},
 		"it receives, too": {
@@ -100,20 +112,24 @@ func TestExplain(t *testing.T) {
 			"process_ended packets_blocked packets_blocked wrong_address wrong_profile",
 		},
 		"the handshake of TLS is not answered": {
-			Observation{Kind: state.KindSoftware, Extended: true, State: handshake.Held, Silent: true, NoHandshake: true},
+			Observation{Kind: state.KindSoftware, Extended: true, State: handshake.Held, Silent: true,
+				NoHandshake: true},
 			"process_ended tls_mismatch packets_blocked packets_blocked process_stopped wrong_address wrong_profile",
 		},
 		"nothing listens any more": {
-			Observation{Kind: state.KindCPU, Sends: true, State: handshake.WaitClear, Heard: quiet, Worked: true, Refused: true},
+			Observation{Kind: state.KindCPU, Sends: true, State: handshake.WaitClear, Heard: quiet, Worked: true,
+				Refused: true},
 			"packets_blocked packets_blocked process_ended restarted fpga_dead_end",
 		},
 		"heard before a message has ended": {
 			Observation{Kind: state.KindFPGA, State: handshake.WaitRequest, Heard: quiet},
-			"program_computes waits_elsewhere other_call packets_blocked packets_blocked process_ended restarted fpga_dead_end restarted wrong_address",
+			"program_computes waits_elsewhere other_call packets_blocked packets_blocked process_ended restarted " +
+				"fpga_dead_end restarted wrong_address",
 		},
 		"asked too early": {
 			Observation{Kind: state.KindFPGA, State: handshake.WaitRequest},
-			"process_ended started_late program_computes waits_elsewhere other_call packets_blocked packets_blocked restarted wrong_address",
+			"process_ended started_late program_computes waits_elsewhere other_call packets_blocked packets_blocked " +
+				"restarted wrong_address",
 		},
 	} {
 		tt.o.Waiter, tt.o.Peer, tt.o.Waited = 0, 1, 9
@@ -144,7 +160,8 @@ func TestExplainsAll(t *testing.T) {
 				o := &Observation{
 					Waiter: 4, Peer: 7, Waited: 9, Kind: kind, State: s, Heard: new(5.0), Extended: bit(0) &&
 						kind == state.KindSoftware,
-					Sends: s == handshake.WaitClear || s == handshake.WaitAck || s == handshake.Held, Long: bit(1), Worked: bit(2),
+					Sends: s == handshake.WaitClear || s == handshake.WaitAck || s == handshake.Held, Long: bit(1),
+					Worked: bit(2),
 				}
 				if bit(3) {
 					o.Heard = nil

@@ -9,7 +9,8 @@ import (
 // Graph has for each rank those that it waits for. A rank is looked at in the order of its list.
 type Graph map[int][]int
 
-// Parts numbers the strongly connected parts of the graph, by Tarjan's algorithm. A rank that is in none has one of its own.
+// Parts numbers the strongly connected parts of the graph, by Tarjan's algorithm. A rank that is in none has one of its
+// own.
 func (g Graph) Parts() map[int]int {
 	part, low, order := make(map[int]int), make(map[int]int), make(map[int]int)
 	var open []int
@@ -41,7 +42,8 @@ func (g Graph) Parts() map[int]int {
 	return part
 }
 
-// Cycle returns the ranks of a shortest cycle that begins with the given ones, each of which waits for the next, or nil if there is none.
+// Cycle returns the ranks of a shortest cycle that begins with the given ones, each of which waits for the next, or nil
+// if there is none.
 func (g Graph) Cycle(begin ...int) []int {
 	first, from := begin[0], begin[len(begin)-1]
 	cameFrom := map[int]int{}

@@ -49,7 +49,8 @@ func BenchmarkPaced(b *testing.B) {
 }
 
 // paced runs a program with the numbers of ranks in the paper's tables, and reports the mean time.
-func paced(b *testing.B, name string, host func(context.Context, *mpi.Comm) (time.Duration, error), work func(context.Context, *mpi.Comm) error) {
+func paced(b *testing.B, name string, host func(context.Context, *mpi.Comm) (time.Duration, error),
+	work func(context.Context, *mpi.Comm) error) {
 	for _, ranks := range []int{1, 2, 4, 6, 8} {
 		b.Run(fmt.Sprintf("%s/ranks=%d", name, ranks), func(b *testing.B) {
 			err := job.Run(b.Context(), ranks, func(ctx context.Context, world *mpi.Comm) error {

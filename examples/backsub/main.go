@@ -40,7 +40,8 @@ func solve(ctx context.Context, world *mpi.Comm) error {
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Printf("equations: %d, ranks: %d, time: %v, dealing the rows out: %v\n", n, world.Size(), got.Solve, got.Deal); err != nil {
+	if _, err := fmt.Printf("equations: %d, ranks: %d, time: %v, dealing the rows out: %v\n", n, world.Size(),
+		got.Solve, got.Deal); err != nil {
 		return err
 	}
 	start := time.Now()

@@ -43,7 +43,8 @@ func iterate(ctx context.Context, world *mpi.Comm) error {
 	if err := jacobi.Host(ctx, world, grid, *iterations, options); err != nil {
 		return err
 	}
-	if _, err := fmt.Printf("%d x %d cells, iterations: %d, ranks: %d, time: %v\n", *size, *size, *iterations, world.Size(), time.Since(start)); err != nil {
+	if _, err := fmt.Printf("%d x %d cells, iterations: %d, ranks: %d, time: %v\n", *size, *size, *iterations,
+		world.Size(), time.Since(start)); err != nil {
 		return err
 	}
 	start = time.Now()

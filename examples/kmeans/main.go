@@ -34,7 +34,8 @@ func main() {
 
 func divide(ctx context.Context, world *mpi.Comm) error {
 	if *clusters < 1 || *clusters > *vectors || *vectors > maxVectors {
-		return fmt.Errorf("-clusters %d, -vectors %d: 1 to %d vectors are possible, and at most as many clusters", *clusters, *vectors, maxVectors)
+		return fmt.Errorf("-clusters %d, -vectors %d: 1 to %d vectors are possible, and at most as many clusters",
+			*clusters, *vectors, maxVectors)
 	}
 	options := kmeans.Options{Words: *vectors * dimensions}
 	if world.Rank() != kmeans.Root {
@@ -46,7 +47,8 @@ func divide(ctx context.Context, world *mpi.Comm) error {
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Printf("vectors: %d, clusters: %d, iterations: %d, ranks: %d, time: %v\n", *vectors, *clusters, len(got.Norms), world.Size(), time.Since(start)); err != nil {
+	if _, err := fmt.Printf("vectors: %d, clusters: %d, iterations: %d, ranks: %d, time: %v\n", *vectors, *clusters,
+		len(got.Norms), world.Size(), time.Since(start)); err != nil {
 		return err
 	}
 	start = time.Now()
@@ -58,7 +60,8 @@ func divide(ctx context.Context, world *mpi.Comm) error {
 		return err
 	}
 	for i, n := range got.Counts {
-		if _, err := fmt.Printf("cluster %d: %5d vectors around %5d\n", i, n, got.Centroids[i*dimensions:][:dimensions]); err != nil {
+		if _, err := fmt.Printf("cluster %d: %5d vectors around %5d\n", i, n,
+			got.Centroids[i*dimensions:][:dimensions]); err != nil {
 			return err
 		}
 	}

@@ -40,7 +40,8 @@ func multiply(ctx context.Context, world *mpi.Comm) error {
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Printf("%d x %d numbers, ranks: %d, time: %v\n", n, n, world.Size(), time.Since(start)); err != nil {
+	if _, err := fmt.Printf("%d x %d numbers, ranks: %d, time: %v\n", n, n, world.Size(),
+		time.Since(start)); err != nil {
 		return err
 	}
 	start = time.Now()

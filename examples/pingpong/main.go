@@ -49,7 +49,8 @@ func pingpong(ctx context.Context, world *mpi.Comm) error {
 				times = append(times, time.Since(start))
 			}
 			if slices.Sort(times); world.Rank() == 0 && *count > 0 {
-				if _, err := fmt.Printf("rank %d, %5d words: median %8v, maximum %8v\n", rank, words, times[*count/2], times[*count-1]); err != nil {
+				if _, err := fmt.Printf("rank %d, %5d words: median %8v, maximum %8v\n", rank, words, times[*count/2],
+					times[*count-1]); err != nil {
 					return err
 				}
 			}

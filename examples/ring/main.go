@@ -47,7 +47,8 @@ func ring(ctx context.Context, world *mpi.Comm) error {
 		}
 		if rank == 0 {
 			round := time.Since(start) / time.Duration(max(*rounds, 1))
-			if _, err := fmt.Printf("%5d words: mean of a round %v, of a hop %v\n", words, round, round/time.Duration(size)); err != nil {
+			if _, err := fmt.Printf("%5d words: mean of a round %v, of a hop %v\n", words, round,
+				round/time.Duration(size)); err != nil {
 				return err
 			}
 		}

@@ -34,7 +34,8 @@ func pingpong(rounds, n, to, from int, change uint32) []mpiCall {
 	var calls []mpiCall
 	for i := range rounds {
 		words := modeltest.Pattern(i, 0, n)
-		calls = append(calls, mpiCall{peer: to, words: words}, mpiCall{recv: true, peer: from, words: modeltest.Plus(change, words)})
+		calls = append(calls, mpiCall{peer: to, words: words},
+			mpiCall{recv: true, peer: from, words: modeltest.Plus(change, words)})
 	}
 	return calls
 }
@@ -44,7 +45,8 @@ func echo(rounds, n, from, to int, before, change uint32) []mpiCall {
 	var calls []mpiCall
 	for i := range rounds {
 		words := modeltest.Plus(before, modeltest.Pattern(i, 0, n))
-		calls = append(calls, mpiCall{recv: true, peer: from, words: words}, mpiCall{peer: to, words: modeltest.Plus(change, words)})
+		calls = append(calls, mpiCall{recv: true, peer: from, words: words},
+			mpiCall{peer: to, words: modeltest.Plus(change, words)})
 	}
 	return calls
 }
@@ -88,12 +90,15 @@ func replays() []replay {
 		{name: "ref_ref_pingpong_1", programs: programs{0: pingpong(3, 1, 1, 1, 0), 1: echo(3, 1, 0, 0, 0, 0)}},
 		{name: "ref_ref_pingpong_346", programs: programs{0: pingpong(3, 346, 1, 1, 0), 1: echo(3, 346, 0, 0, 0, 0)}},
 		{name: "ref_ref_pingpong_347", programs: programs{0: pingpong(3, 347, 1, 1, 0), 1: echo(3, 347, 0, 0, 0, 0)}},
-		{name: "ref_ref_pingpong_1000", programs: programs{0: pingpong(3, 1000, 1, 1, 0), 1: echo(3, 1000, 0, 0, 0, 0)}},
+		{name: "ref_ref_pingpong_1000",
+			programs: programs{0: pingpong(3, 1000, 1, 1, 0), 1: echo(3, 1000, 0, 0, 0, 0)}},
 		{name: "ref_ring3_347", programs: programs{
 			0: pingpong(2, 347, 1, 2, 2), 1: echo(2, 347, 0, 2, 0, 1), 2: echo(2, 347, 1, 0, 1, 1),
 		}},
-		{name: "ring3_cpu0_fpga1_cpu2_347", programs: programs{0: pingpong(2, 347, 1, 2, 2), 2: echo(2, 347, 1, 0, 1, 1)}},
-		{name: "mpe_ref_late_start", programs: programs{0: from(1228*ms, oneWay(true, 1, 1, 2, 5))}, undelivered: []int{0, 1}},
+		{name: "ring3_cpu0_fpga1_cpu2_347",
+			programs: programs{0: pingpong(2, 347, 1, 2, 2), 2: echo(2, 347, 1, 0, 1, 1)}},
+		{name: "mpe_ref_late_start", programs: programs{0: from(1228*ms, oneWay(true, 1, 1, 2, 5))},
+			undelivered: []int{0, 1}},
 		{name: "ref_mpe_late_recv_call", programs: programs{0: pingpong(3, 5, 1, 1, 0)}},
 		{name: "ref_mpe_late_start", programs: programs{0: pingpong(2, 5, 1, 1, 0)}, late: late(1, 31, 0)},
 		{name: "ref_ref_late_start", undelivered: []int{0, 1}, late: late(3, 14, 0), programs: programs{
@@ -107,9 +112,11 @@ func replays() []replay {
 			0: stale, 1: from(348*ms, oneWay(true, 0, 0, 2, 5)),
 		}},
 		// The ACK was dropped before it was recorded.
-		{name: "loss_fpga_ack_lost", programs: programs{0: oneWay(false, 1, 0, 1, 100)}, late: late(2, 7, 236), busy: true},
+		{name: "loss_fpga_ack_lost", programs: programs{0: oneWay(false, 1, 0, 1, 100)}, late: late(2, 7, 236),
+			busy: true},
 		// The first datagram of the first DATA was dropped before it was recorded.
-		{name: "loss_fpga_data_lost_multi", undelivered: []int{0, 1}, programs: programs{0: from(1327*ms, oneWay(true, 1, 1, 2, 1000))}, late: late(2, 108, 0)},
+		{name: "loss_fpga_data_lost_multi", undelivered: []int{0, 1},
+			programs: programs{0: from(1327*ms, oneWay(true, 1, 1, 2, 1000))}, late: late(2, 108, 0)},
 		// The data of the FPGA was corrupted, not the CPU's.
 		{name: "loss_mid_to_fpga_corrupts", programs: programs{0: oneWay(false, 1, 0, 2, 1000)}},
 		// The time-out of 100 ms has not expired after 102 ms, so the message does not start over.

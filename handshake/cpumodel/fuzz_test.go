@@ -17,7 +17,8 @@ func FuzzModel(f *testing.F) {
 	f.Add([]byte{0, 1, 3, 0, 2, 1, 8, 0, 1, 2, 3, 4, 5, 6, 7, 8})
 	f.Add(append([]byte{1, 1, 4, 0}, append(send(protocol.SendRequest, 0), send(protocol.Data, 1<<32-1)...)...))
 	f.Add(append([]byte{0, 1, 4, 0}, append(send(protocol.ClearToSend, 0), send(protocol.Ack, 0)...)...))
-	f.Add([]byte{1, 1, 200, 5, 4, 1, 1, 0, 4, 1, 3, 85, 5, 0, 200, 0, 2, 1, 0, 0, 3, 0, 255, 0, 4, 1, 3, 85, 6, 0, 9, 0})
+	f.Add([]byte{1, 1, 200, 5, 4, 1, 1, 0, 4, 1, 3, 85, 5, 0, 200, 0, 2, 1, 0, 0, 3, 0, 255, 0, 4, 1, 3, 85, 6, 0, 9,
+		0})
 	f.Fuzz(func(t *testing.T, in []byte) {
 		const limit = 4096
 		m := New(Config{Rank: 1, Peers: []int{0, 2}, SocketBytes: limit})

@@ -174,7 +174,8 @@ func TestContinuationFromAnyAddress(t *testing.T) {
 
 // A header in mid-message is deferred, whatever its contents, and overwritten by the next datagram.
 func TestHeaderInMidMessage(t *testing.T) {
-	for _, h := range [][]byte{request, modeltest.Header(protocol.SendRequest, 2, 1, 0), modeltest.Message(0, 1, modeltest.Pattern(9, 9, 300))[0]} {
+	for _, h := range [][]byte{request, modeltest.Header(protocol.SendRequest, 2, 1, 0),
+		modeltest.Message(0, 1, modeltest.Pattern(9, 9, 300))[0]} {
 		r := newRig(t)
 		words := modeltest.Pattern(0, 0, 1001)
 		d := modeltest.Message(0, 1, words)
@@ -258,7 +259,8 @@ func TestDeferredHeaders(t *testing.T) {
 	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 2, 0), modeltest.Header(protocol.Ack, 1, 2, 0))
 	// A send that did not ask for it finds it.
 	r.send(2, []uint32{8})
-	r.wantOut(append([][]byte{modeltest.Header(protocol.SendRequest, 1, 2, 0)}, modeltest.Message(1, 2, []uint32{8})...)...)
+	r.wantOut(append([][]byte{modeltest.Header(protocol.SendRequest, 1, 2, 0)},
+		modeltest.Message(1, 2, []uint32{8})...)...)
 }
 
 // A retransmitted SEND_REQUEST is deferred, and causes a CLEAR_TO_SEND at the next receive, before the next message is

@@ -9,7 +9,8 @@ func (m *Model) Stuck() (string, bool) {
 	if why == "" {
 		return "", false
 	}
-	return fmt.Sprintf("rank %d: call with rank %d, %d words: %s: %s", m.cfg.Rank, m.peer, m.count, m.State(), why), true
+	return fmt.Sprintf("rank %d: call with rank %d, %d words: %s: %s", m.cfg.Rank, m.peer, m.count, m.State(), why),
+		true
 }
 
 func (m *Model) whyStuck() string {
@@ -21,7 +22,8 @@ func (m *Model) whyStuck() string {
 	}
 	why := fmt.Sprintf("%d time-outs have expired, and no other is armed", m.inc)
 	if m.w.packets > 0 {
-		why += fmt.Sprintf("; %d of %d bytes have arrived, and the next datagram without a header counts as their continuation", m.w.received, m.w.max)
+		why += fmt.Sprintf("; %d of %d bytes have arrived, and the next datagram without a header counts as their "+
+			"continuation", m.w.received, m.w.max)
 	}
 	return why
 }

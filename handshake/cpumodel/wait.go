@@ -73,7 +73,8 @@ func (m *Model) read(d datagram, n int) bool {
 		w.from = d.from
 		n = min(n, w.max)
 		if int(w.received)+n > len(w.into) {
-			m.crash = fmt.Sprintf("%d bytes are written at %d of a receive buffer of %d bytes", n, w.received, len(w.into))
+			m.crash = fmt.Sprintf("%d bytes are written at %d of a receive buffer of %d bytes", n, w.received,
+				len(w.into))
 			return false
 		}
 		copy(w.into[w.received:], d.b[:n])

@@ -105,7 +105,8 @@ func replays() []replay {
 		// The ACK was dropped. The program posts another receive, which discards the three retransmissions of DATA.
 		{
 			name: "loss_fpga_ack_lost", unrecorded: []int{1}, busy: true,
-			programs: map[int][]mpiCall{1: {{true, 0, modeltest.Pattern(0, 0, 100)}, {true, 0, modeltest.Pattern(1, 0, 100)}}},
+			programs: map[int][]mpiCall{1: {{true, 0, modeltest.Pattern(0, 0, 100)},
+				{true, 0, modeltest.Pattern(1, 0, 100)}}},
 		},
 		// The first datagram of DATA, the one with the header, was dropped. The program that ran the MPE was stalled
 		// while it waited, by 102 ms before its second SEND_REQUEST and by 145 ms before its second DATA.

@@ -69,7 +69,8 @@ func TestFragmentsAreTheFPGAShape(t *testing.T) {
 			if len(all) != protocol.HeaderLen+int(total) || int64(len(out)) != shape.Datagrams(words) {
 				t.Fatalf("%d words: %d bytes in %d datagrams", words, len(all), len(out))
 			}
-			want := append(modeltest.Header(protocol.Data, 1, 0, words), modeltest.Pack(modeltest.Pattern(0, 1, int(words)))...)
+			want := append(modeltest.Header(protocol.Data, 1, 0, words),
+				modeltest.Pack(modeltest.Pattern(0, 1, int(words)))...)
 			if !slices.Equal(all[:len(want)], want) {
 				t.Fatalf("%d words: the bytes differ", words)
 			}

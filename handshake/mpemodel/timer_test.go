@@ -59,7 +59,8 @@ func TestTimeOuts(t *testing.T) {
 		r.send(peer, []uint32{1})
 		check("SEND_REQUEST", r, c.request)
 		// The model can still be freed.
-		r.in(peer, modeltest.Header(protocol.ClearToSend, peer, c.rank, 0), modeltest.Header(protocol.Ack, peer, c.rank, 0))
+		r.in(peer, modeltest.Header(protocol.ClearToSend, peer, c.rank, 0),
+			modeltest.Header(protocol.Ack, peer, c.rank, 0))
 		r.wantWedged("")
 		if r.Busy() {
 			t.Error("the send has not returned")

@@ -38,7 +38,8 @@ func TestTrap8SenderOfNoWordsSendsALine(t *testing.T) {
 	r := newRig(t)
 	r.send(0, nil)
 	r.in(0, modeltest.Header(protocol.ClearToSend, 0, 1, 0))
-	r.wantOut(modeltest.Header(protocol.SendRequest, 1, 0, 0), append(modeltest.Header(protocol.Data, 1, 0, 0), make([]byte, 8)...))
+	r.wantOut(modeltest.Header(protocol.SendRequest, 1, 0, 0),
+		append(modeltest.Header(protocol.Data, 1, 0, 0), make([]byte, 8)...))
 	r.in(0, modeltest.Header(protocol.Ack, 0, 1, 0))
 	if _, _, done := r.Result(); !done {
 		t.Error("the send has not returned")

@@ -78,7 +78,8 @@ func TestTrap2TimeOutMakesTheReceiveIntoASend(t *testing.T) {
 func TestTrap2TakesThreeRanks(t *testing.T) {
 	r := newRig(t)
 	r.send(0, []uint32{1})
-	r.in(0, modeltest.Header(protocol.ClearToSend, 0, 1, 0), modeltest.Header(protocol.ClearToSend, 0, 1, 0), modeltest.Header(protocol.Ack, 0, 1, 0))
+	r.in(0, modeltest.Header(protocol.ClearToSend, 0, 1, 0), modeltest.Header(protocol.ClearToSend, 0, 1, 0),
+		modeltest.Header(protocol.Ack, 0, 1, 0))
 	r.Out()
 	r.exchange(0, []uint32{5, 6})
 	r.wantBuffer([]uint32{5, 6})
@@ -87,7 +88,8 @@ func TestTrap2TakesThreeRanks(t *testing.T) {
 func TestTrap3CrossedSendRequestIsForgotten(t *testing.T) {
 	r := newRig(t)
 	r.send(0, []uint32{7, 8})
-	r.in(0, modeltest.Header(protocol.SendRequest, 0, 1, 0), modeltest.Header(protocol.ClearToSend, 0, 1, 0), modeltest.Header(protocol.Ack, 0, 1, 0))
+	r.in(0, modeltest.Header(protocol.SendRequest, 0, 1, 0), modeltest.Header(protocol.ClearToSend, 0, 1, 0),
+		modeltest.Header(protocol.Ack, 0, 1, 0))
 	r.wantOut(modeltest.Header(protocol.SendRequest, 1, 0, 0), modeltest.Message(1, 0, []uint32{7, 8})[0])
 	r.recv(0, 1)
 	r.wantOut()
@@ -101,7 +103,8 @@ func TestTrap3CrossedSendRequestIsForgotten(t *testing.T) {
 func TestTrap3SendRequestBeforeTheAckIsForgottenToo(t *testing.T) {
 	r := newRig(t)
 	r.send(0, []uint32{7, 8})
-	r.in(0, modeltest.Header(protocol.ClearToSend, 0, 1, 0), modeltest.Header(protocol.SendRequest, 0, 1, 0), modeltest.Header(protocol.Ack, 0, 1, 0))
+	r.in(0, modeltest.Header(protocol.ClearToSend, 0, 1, 0), modeltest.Header(protocol.SendRequest, 0, 1, 0),
+		modeltest.Header(protocol.Ack, 0, 1, 0))
 	r.Out()
 	r.recv(0, 1)
 	r.wantOut()
@@ -143,7 +146,8 @@ func TestTrap4SendRequestInMidMessageIsStored(t *testing.T) {
 	r := begin(t, 400)
 	r.in(0, d[0], modeltest.Header(protocol.SendRequest, 0, 1, 0), d[1])
 	r.wantOut(modeltest.Header(protocol.Ack, 1, 0, 0))
-	r.wantBuffer(slices.Concat(words[:346], modeltest.Unpack(modeltest.Header(protocol.SendRequest, 0, 1, 0)), words[346:392]))
+	r.wantBuffer(slices.Concat(words[:346], modeltest.Unpack(modeltest.Header(protocol.SendRequest, 0, 1, 0)),
+		words[346:392]))
 }
 
 func TestTrap4OtherRanksMayInterruptAMessage(t *testing.T) {

@@ -13,7 +13,8 @@ func (m *Model) Wedged() (string, bool) {
 	if why == "" {
 		return "", false
 	}
-	return fmt.Sprintf("rank %d: %s of rank %d: %s: %s", m.cfg.Rank, m.wrap.call.call, m.wrap.call.peer, m.State(), why), true
+	return fmt.Sprintf("rank %d: %s of rank %d: %s: %s", m.cfg.Rank, m.wrap.call.call, m.wrap.call.peer, m.State(),
+		why), true
 }
 
 func (m *Model) whyStuck() string {
@@ -28,7 +29,8 @@ func (m *Model) whyStuck() string {
 	case m.state == sendData:
 		return "the MPE waits for data to send from a program that receives, forever (trap 2)"
 	case m.state == wait4Ack && recv:
-		return "a deferred header of another type moved the receive to the wait for ACK, where it discards the SEND_REQUEST, forever (trap 2)"
+		return "a deferred header of another type moved the receive to the wait for ACK, where it discards the " +
+			"SEND_REQUEST, forever (trap 2)"
 	case m.state == recvData && !m.deq.room():
 		return "the data FIFO is full after the end of a message, forever"
 	case m.state == recvData:
@@ -38,7 +40,8 @@ func (m *Model) whyStuck() string {
 	case m.state == wait4Req:
 		return ""
 	case m.state == recvStart && !m.mid && m.deq.active:
-		return fmt.Sprintf("a message was abandoned after %d of %d lines (the last of them empty); the next one fills it up, is acknowledged, and is then short of as many lines", m.deq.got, m.deq.want)
+		return fmt.Sprintf("a message was abandoned after %d of %d lines (the last of them empty); the next one "+
+			"fills it up, is acknowledged, and is then short of as many lines", m.deq.got, m.deq.want)
 	}
 	if _, ok := m.Next(); ok {
 		return ""

@@ -28,7 +28,8 @@ func Get(n int) ([]byte, error) {
 	if b := takeSpare(size); b != nil {
 		return b[:n], nil
 	}
-	b, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	b, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 	if err != nil {
 		if b := takeSpare(largerSpare(size)); b != nil {
 			return b[:n], nil

@@ -83,7 +83,8 @@ func TestPutReturnsMemory(t *testing.T) {
 
 // TestSize checks that a buffer exceeds the requested length by at most an eighth.
 func TestSize(t *testing.T) {
-	for _, n := range []int{Least, Least + 1, 100_000, 1<<20 - 1, 1 << 20, 1<<20 + 1, 256 << 20, 256<<20 + 1, 1<<30 - 1} {
+	for _, n := range []int{Least, Least + 1, 100_000, 1<<20 - 1, 1 << 20, 1<<20 + 1, 256 << 20, 256<<20 + 1,
+		1<<30 - 1} {
 		if s := size(n); s < n || s > n+n/steps || size(s) != s {
 			t.Errorf("%d bytes: size %d, whose size is %d", n, s, size(s))
 		}

@@ -26,7 +26,8 @@ func (s *Size) UnmarshalText(text []byte) error {
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 0 || n > (1<<62)/unit {
-		return fmt.Errorf("%q is not a size: give bytes, or a number with KiB, MiB or GiB as in 16MiB", cut(string(text)))
+		return fmt.Errorf("%q is not a size: give bytes, or a number with KiB, MiB or GiB as in 16MiB",
+			cut(string(text)))
 	}
 	*s = Size(n * unit)
 	return nil

@@ -32,7 +32,8 @@ func TestOf(t *testing.T) {
 			return ctx
 		}, "the boss said so", []error{context.DeadlineExceeded, boss}},
 		"deadline with a cause that wraps it": {func(ctx context.Context) context.Context {
-			ctx, cancel := context.WithDeadlineCause(ctx, time.Unix(1, 0), fmt.Errorf("no answer: %w", context.DeadlineExceeded))
+			ctx, cancel := context.WithDeadlineCause(ctx, time.Unix(1, 0),
+				fmt.Errorf("no answer: %w", context.DeadlineExceeded))
 			defer cancel()
 			return ctx
 		}, "no answer: context deadline exceeded", []error{context.DeadlineExceeded}},

@@ -16,7 +16,8 @@ import (
 // Every collective call with every algorithm, over real sockets and shared memory.
 func TestAlgorithmsOverSockets(t *testing.T) {
 	for link, config := range map[string]string{
-		"udp": "profile: extended, transport: udp", "tcp": "profile: extended, transport: tcp", "shm": "profile: extended",
+		"udp": "profile: extended, transport: udp", "tcp": "profile: extended, transport: tcp",
+		"shm": "profile: extended",
 	} {
 		for _, ranks := range []int{2, 3, 5, 8, 16} {
 			if ranks > 8 && race.Enabled {
@@ -50,7 +51,8 @@ func TestAlgorithmsThroughLoss(t *testing.T) {
 		}
 		cfg := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, ranks)}
 		for peer := range cfg.Peers {
-			cfg.Peers[peer] = mpe.Peer{Transport: tr, Extended: &extended.Config{Seed: uint64(rank*ranks + peer + 1), EagerLimit: 2000}}
+			cfg.Peers[peer] = mpe.Peer{Transport: tr,
+				Extended: &extended.Config{Seed: uint64(rank*ranks + peer + 1), EagerLimit: 2000}}
 		}
 		e, err := mpe.New(cfg)
 		if err != nil {

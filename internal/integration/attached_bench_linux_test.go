@@ -44,7 +44,10 @@ func BenchmarkAmongAttached(b *testing.B) {
 		b.Run(fmt.Sprintf("idle=%d", n), func(b *testing.B) {
 			var entries []rankmap.Entry
 			for rank := range n + 2 {
-				entries = append(entries, rankmap.Entry{Rank: rank, Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 88, byte(rank + 1)}), 27188), Kind: rankmap.Software})
+				entries = append(entries,
+					rankmap.Entry{Rank: rank,
+						Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 88, byte(rank + 1)}), 27188),
+						Kind: rankmap.Software})
 			}
 			m, err := rankmap.New(entries)
 			if err != nil {

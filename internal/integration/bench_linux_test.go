@@ -82,7 +82,8 @@ func BenchmarkRawUDP(b *testing.B) {
 func BenchmarkPing(b *testing.B) {
 	for _, kind := range []rankmap.Kind{rankmap.FPGA, rankmap.Software} {
 		for _, words := range []int{1, 346, 1000, 100_000} {
-			b.Run(fmt.Sprintf("peer=%v/words=%d", kind, words), func(b *testing.B) { benchmarkPing(b, kind, words, protocol.CloudFPGA) })
+			b.Run(fmt.Sprintf("peer=%v/words=%d", kind, words),
+				func(b *testing.B) { benchmarkPing(b, kind, words, protocol.CloudFPGA) })
 		}
 	}
 	for _, words := range []int{1, 336, 4096, 25_000, 1_000_000} {

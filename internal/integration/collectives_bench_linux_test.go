@@ -23,7 +23,10 @@ func BenchmarkCollectivesInTurn(b *testing.B) {
 			{"Allreduce", func(c *mpi.Comm, send, recv []int32) (mpi.Request, error) {
 				return mpi.Iallreduce(c, send[:16], recv[:16], mpi.Sum)
 			}},
-			{"Alltoall", func(c *mpi.Comm, send, recv []int32) (mpi.Request, error) { return mpi.Ialltoall(c, send, recv) }},
+			{"Alltoall", func(c *mpi.Comm, send, recv []int32) (mpi.Request,
+				error) {
+				return mpi.Ialltoall(c, send, recv)
+			}},
 		} {
 			b.Run(fmt.Sprintf("%s/ranks=%d", call.name, ranks), func(b *testing.B) {
 				send, recv := make([]int32, 16*ranks), make([][]int32, ranks)

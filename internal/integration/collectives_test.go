@@ -154,28 +154,30 @@ func TestMixedCollectives(t *testing.T) {
 			l := layout{ranks: 4, hosts: slices.DeleteFunc(upTo(0, 4), func(r int) bool { return r == fpga })}
 			// Ranks send to each other at the same time, and packets that an FPGA forgets must be retransmitted.
 			// Retransmissions are safe for a single datagram.
-			allRanks(t, openWorlds(t, fpgaConfig(t, l, "", ""), deployed), func(ctx context.Context, world *mpi.Comm) error {
-				for root := range l.ranks {
-					l := l
-					l.root = root
-					if err := work(ctx, &library[float32]{world: world, root: root}, l, world.Rank(), 1, 346); err != nil {
-						return err
+			allRanks(t, openWorlds(t, fpgaConfig(t, l, "", ""), deployed),
+				func(ctx context.Context, world *mpi.Comm) error {
+					for root := range l.ranks {
+						l := l
+						l.root = root
+						if err := work(ctx, &library[float32]{world: world, root: root}, l, world.Rank(), 1,
+							346); err != nil {
+							return err
+						}
 					}
-				}
-				for n := range 3 {
-					if err := mpi.Barrier(ctx, world); err != nil {
-						return err
+					for n := range 3 {
+						if err := mpi.Barrier(ctx, world); err != nil {
+							return err
+						}
+						words := valuesOf[int32](n, world.Rank(), 100)
+						if err := mpi.Allreduce(ctx, world, words, words, mpi.Sum); err != nil {
+							return err
+						}
+						if want := sum[int32](l, n, 100); !slices.Equal(words, want) {
+							return fmt.Errorf("Allreduce %d: %v, want %v", n, words, want)
+						}
 					}
-					words := valuesOf[int32](n, world.Rank(), 100)
-					if err := mpi.Allreduce(ctx, world, words, words, mpi.Sum); err != nil {
-						return err
-					}
-					if want := sum[int32](l, n, 100); !slices.Equal(words, want) {
-						return fmt.Errorf("Allreduce %d: %v, want %v", n, words, want)
-					}
-				}
-				return nil
-			})
+					return nil
+				})
 		})
 	}
 }

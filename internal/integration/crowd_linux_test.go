@@ -46,7 +46,8 @@ const farWindow = 8
 func newCrowd(t testing.TB, n byte, fpgas, others int) *crowd {
 	t.Helper()
 	c := &crowd{fpgas: fpgas, others: others}
-	far, addrs := newFarEnds(t, n, 1+fpgas, others, extended.Config{Window: farWindow, Messages: 64, EagerBytes: 64 << 10, Timing: patientExtended()})
+	far, addrs := newFarEnds(t, n, 1+fpgas, others,
+		extended.Config{Window: farWindow, Messages: 64, EagerBytes: 64 << 10, Timing: patientExtended()})
 	c.far = far
 	// Another process running the same test uses other addresses, so it cannot take a free port.
 	own := byte(128 + os.Getpid()%128)
@@ -102,8 +103,10 @@ func (c *crowd) startStandIns(t testing.TB, entries []rankmap.Entry) {
 		cfg := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, len(entries))}
 		for peer := range cfg.Peers {
 			cfg.Peers[peer] = mpe.Peer{Transport: conn, Handshake: handshake.Config{
-				Shape: protocol.FPGAShape(true), Timing: patient(handshake.DeployedFPGA(uint32(rank))), MaxWords: crowdWords,
-				Quirks: handshake.Quirks{OneDeferredHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true},
+				Shape: protocol.FPGAShape(true), Timing: patient(handshake.DeployedFPGA(uint32(rank))),
+				MaxWords: crowdWords,
+				Quirks: handshake.Quirks{OneDeferredHeader: true, AckOnce: true, IgnoreDestination: true,
+					CarryOver: true},
 			}}
 		}
 		e, err := mpe.New(cfg)

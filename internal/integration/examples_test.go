@@ -19,7 +19,8 @@ const (
 )
 
 // jacobiBlocks gives every rank a block of lines. The root, rank 0, has the whole grid.
-func jacobiBlocks(ctx context.Context, world *mpi.Comm, c collectives[int32], grid *jacobi.Grid[int32], iterations int) error {
+func jacobiBlocks(ctx context.Context, world *mpi.Comm, c collectives[int32], grid *jacobi.Grid[int32],
+	iterations int) error {
 	const n = jacobiSize
 	rank, ranks := world.Rank(), world.Size()
 	lines := n / ranks

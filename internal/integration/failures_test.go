@@ -41,7 +41,8 @@ func TestFailuresAreTold(t *testing.T) {
 				case gone:
 					own, cancel := context.WithCancel(ctx)
 					cancel()
-					if err := mpi.Allreduce(own, world, sum, sum, mpi.Sum); !errors.Is(err, context.Canceled) || errors.Is(err, collective.ErrCallFailed) {
+					if err := mpi.Allreduce(own, world, sum, sum, mpi.Sum); !errors.Is(err, context.Canceled) ||
+						errors.Is(err, collective.ErrCallFailed) {
 						return fmt.Errorf("the rank that cancels: %w", err)
 					}
 				default:
@@ -71,7 +72,8 @@ func TestFailuresAreTold(t *testing.T) {
 // failedBecauseOf checks that a call failed because another rank cancelled it.
 func failedBecauseOf(err error, by int) error {
 	failed, ok := errors.AsType[*collective.CallFailedError](err)
-	if !ok || failed.Rank != by || failed.Cause != collective.CauseCancelled || !errors.Is(err, collective.ErrCallFailed) || !errors.Is(err, mpi.ErrOther) {
+	if !ok || failed.Rank != by || failed.Cause != collective.CauseCancelled ||
+		!errors.Is(err, collective.ErrCallFailed) || !errors.Is(err, mpi.ErrOther) {
 		return fmt.Errorf("the error is not that rank %d has cancelled the call: %w", by, err)
 	}
 	return nil

@@ -55,7 +55,8 @@ func newFarEnds(t testing.TB, net byte, first, n int, cfg extended.Config) (*far
 			t.Fatalf("socket %d: %v", i, err)
 		}
 		t.Cleanup(func() { unix.Close(fd) })
-		if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, net, byte(1 + i/250), byte(1 + i%250)}}); err != nil {
+		if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, net, byte(1 + i/250),
+			byte(1 + i%250)}}); err != nil {
 			t.Fatal(err)
 		}
 		sa, err := unix.Getsockname(fd)
@@ -109,7 +110,8 @@ func (f *farEnds) serve(ends []*farEnd) {
 	}
 	defer unix.Close(epfd)
 	for i, e := range ends {
-		if err := unix.EpollCtl(epfd, unix.EPOLL_CTL_ADD, e.fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(i)}); err != nil {
+		if err := unix.EpollCtl(epfd, unix.EPOLL_CTL_ADD, e.fd,
+			&unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(i)}); err != nil {
 			f.t.Error(err)
 			return
 		}

@@ -47,7 +47,8 @@ func openRank(t *testing.T, cfg *config.Config, rank int, timing func(handshake.
 	return worldOf(t, openEngine(t, cfg, rank, timing))
 }
 
-func openEngine(t *testing.T, cfg *config.Config, rank int, timing func(handshake.Timing) handshake.Timing) *mpe.Engine {
+func openEngine(t *testing.T, cfg *config.Config, rank int,
+	timing func(handshake.Timing) handshake.Timing) *mpe.Engine {
 	t.Helper()
 	r, err := node.Plan(cfg, cfg.Rank(rank))
 	if err != nil {

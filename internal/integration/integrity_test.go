@@ -58,7 +58,8 @@ func TestIntegrity(t *testing.T) {
 			// Faults that this profile cannot detect (section 11 of the protocol) are excluded: duplicate continuation
 			// datagrams, and reordered packets. On a busy machine, where round trips exceed time-outs, a packet delayed
 			// by 2 ms may be received during the next message.
-			x := newIntegrity(t, "udp", ranks, "loss "+loss+"%", "packet SEND_REQUEST,CLEAR_TO_SEND,DATA,ACK duplicate 5%")
+			x := newIntegrity(t, "udp", ranks, "loss "+loss+"%",
+				"packet SEND_REQUEST,CLEAR_TO_SEND,DATA,ACK duplicate 5%")
 			x.handshakes(messages)
 			if c := x.report(); c.Lost == 0 || c.Duplicated == 0 {
 				t.Errorf("the network was not impaired: %+v", c)

@@ -54,7 +54,8 @@ func TestHydraOnHosts(t *testing.T) {
 	hydra := needs.Program(t, "jobs on several hosts", "mpiexec.hydra", "mpich")
 	program, want := helloProgram(t, 6)
 	hosts := []netHost{newNetHost(t), newNetHost(t), newNetHost(t)}
-	hosts[0].ip(t, "link add bridge0 type bridge", "link set bridge0 up", "addr add 10.9.0.1/24 dev bridge0", "link set lo up")
+	hosts[0].ip(t, "link add bridge0 type bridge", "link set bridge0 up", "addr add 10.9.0.1/24 dev bridge0",
+		"link set lo up")
 	names := []string{"10.9.0.1"}
 	for i, h := range hosts[1:] {
 		port, ip := fmt.Sprintf("port%d", i), fmt.Sprintf("10.9.0.%d", i+2)
@@ -66,7 +67,8 @@ func TestHydraOnHosts(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), jobTime)
 	defer stop()
 	// The launcher prints the command to start on each host.
-	launcher := exec.CommandContext(ctx, hydra, "-launcher", "manual", "-hosts", strings.Join(names, ","), "-localhost", names[0],
+	launcher := exec.CommandContext(ctx, hydra, "-launcher", "manual", "-hosts", strings.Join(names, ","), "-localhost",
+		names[0],
 		"-ppn", "1", "-n", "6", "-genv", "ZRLMPI_ADDRESS", "10.9.0.0/24", program)
 	pipe, err := launcher.StdoutPipe()
 	if err != nil {

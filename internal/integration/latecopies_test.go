@@ -162,5 +162,6 @@ func (s *copied) events() state.EventCounts { return s.engines[0].Snapshot().Pee
 
 func (s *copied) reports() uint64 {
 	e := s.events()
-	return e[state.EventDeliveredDuplicate] + e[state.EventSecondData] + e[state.EventEarlyData] + e[state.EventRepeatedContent]
+	return e[state.EventDeliveredDuplicate] + e[state.EventSecondData] + e[state.EventEarlyData] +
+		e[state.EventRepeatedContent]
 }

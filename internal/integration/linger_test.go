@@ -33,7 +33,8 @@ func (l *lastAckLost) SendHeader(peer int, header []byte) error {
 func (l *lastAckLost) SendPackets(peer int, packets []mpe.Packet) (int, error) {
 	for i := range packets {
 		h, _, defect := protocol.ParseExtendedHeader(packets[i].Header[:])
-		if defect.OK() && (h.Type == protocol.Ack && l.ack.Swap(false) || h.Type == protocol.Error && l.end.Swap(false)) {
+		if defect.OK() && (h.Type == protocol.Ack && l.ack.Swap(false) ||
+			h.Type == protocol.Error && l.end.Swap(false)) {
 			return len(packets), nil
 		}
 	}
@@ -65,7 +66,8 @@ func TestLastAckLost(t *testing.T) {
 			message := func(from int) (sent chan error) {
 				sent = make(chan error, 1)
 				go func() {
-					out, err := engines[from].Start(mpe.Operation{Kind: mpe.OpSendSync, Peer: 1 - from, Buf: make([]byte, 4000)})
+					out, err := engines[from].Start(mpe.Operation{Kind: mpe.OpSendSync, Peer: 1 - from,
+						Buf: make([]byte, 4000)})
 					if err == nil {
 						_, err = out.Await(ctx)
 					}
@@ -104,7 +106,8 @@ func engineOn(t *testing.T, cfg *config.Config, rank int, socket *lastAckLost) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	if socket.Conn, err = udp.Listen(udp.Config{Rank: rank, Map: mapOf(t, cfg), Large: func(int) bool { return true }}); err != nil {
+	if socket.Conn, err = udp.Listen(udp.Config{Rank: rank, Map: mapOf(t, cfg),
+		Large: func(int) bool { return true }}); err != nil {
 		t.Fatal(err)
 	}
 	peers := make([]mpe.Peer, len(cfg.Ranks))

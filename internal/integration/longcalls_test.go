@@ -25,7 +25,8 @@ func echoProgram(t *testing.T) string {
 	t.Helper()
 	cc := needs.Program(t, "long calls of programs", "cc", "gcc libc6-dev")
 	program := filepath.Join(t.TempDir(), "echo")
-	if out, err := exec.Command(cc, "-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-o", program, "testdata/echo.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command(cc, "-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-o", program,
+		"testdata/echo.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return program
@@ -63,7 +64,8 @@ const longLink = "pace: {per_datagram: 20us, over_words: 1000}, on_partial: retr
 // limits.
 func TestLongCalls(t *testing.T) {
 	program := echoProgram(t)
-	for _, link := range []string{longLink, "profile: v0.9, " + longLink, "transport: tcp", "transport: tcp, profile: v0.9"} {
+	for _, link := range []string{longLink, "profile: v0.9, " + longLink, "transport: tcp",
+		"transport: tcp, profile: v0.9"} {
 		for _, kernel := range []string{"echo", "exec:" + program} {
 			t.Run(link+" "+filepath.Base(kernel), func(t *testing.T) {
 				cfg := standinsOf(t, "defaults: {"+link+"}", "run: host", "kernel: ring, timing: default")
@@ -132,7 +134,8 @@ func TestLongCallsAtOnce(t *testing.T) {
 // default can be set.
 func TestTooLong(t *testing.T) {
 	const longer = standin.DefaultWords + 1
-	cfg := standinsOf(t, "defaults: {"+longLink+"}", "run: host", "kernel: ring, timing: default", "kernel: ring, timing: default")
+	cfg := standinsOf(t, "defaults: {"+longLink+"}", "run: host", "kernel: ring, timing: default",
+		"kernel: ring, timing: default")
 	startKernel(t, cfg, 1, "echo", config.KernelOptions{})
 	startKernel(t, cfg, 2, "echo", config.KernelOptions{Words: longer})
 	world := openRank(t, cfg, 0, late)

@@ -56,7 +56,8 @@ func (c *longCable) SendPackets(peer int, packets []mpe.Packet) (int, error) {
 // BenchmarkLongPath sends messages of 8 MiB over UDP, in packets of 1416 bytes, on a path without loss.
 func BenchmarkLongPath(b *testing.B) {
 	for i, ms := range []int{12, 24, 25, 30, 50, 100} {
-		b.Run(fmt.Sprintf("rtt=%dms", 2*ms), func(b *testing.B) { benchLongPath(b, byte(140+i), time.Duration(ms)*time.Millisecond) })
+		b.Run(fmt.Sprintf("rtt=%dms", 2*ms),
+			func(b *testing.B) { benchLongPath(b, byte(140+i), time.Duration(ms)*time.Millisecond) })
 	}
 }
 
@@ -78,7 +79,8 @@ func benchLongPath(b *testing.B, net byte, oneWay time.Duration) {
 			b.Fatal(err)
 		}
 		cfg := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, 2)}
-		cfg.Peers[1-rank] = mpe.Peer{Transport: newLongCable(b, tr, oneWay), Extended: &extended.Config{Seed: uint64(rank) + 1}}
+		cfg.Peers[1-rank] = mpe.Peer{Transport: newLongCable(b, tr, oneWay),
+			Extended: &extended.Config{Seed: uint64(rank) + 1}}
 		if engines[rank], err = mpe.New(cfg); err != nil {
 			b.Fatal(err)
 		}

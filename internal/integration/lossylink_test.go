@@ -118,7 +118,8 @@ func lossyHost(t *testing.T, cfg *config.Config, link *lossyLink) *mpi.Comm {
 	peers := make([]mpe.Peer, len(cfg.Ranks))
 	for i, l := range plan.Links() {
 		remote := cfg.Rank(i)
-		peers[i] = mpe.Peer{Handshake: l.Handshake, Transport: link, Kind: remote.Peer, Address: remote.Address.String()}
+		peers[i] = mpe.Peer{Handshake: l.Handshake, Transport: link, Kind: remote.Peer,
+			Address: remote.Address.String()}
 	}
 	collectives, err := node.Collectives(cfg)
 	if err != nil {

@@ -71,14 +71,16 @@ func engineOf(t *testing.T, fpgas, others int) (bytes uint64, goroutines int) {
 func hostPeer(rank int, fpga bool) mpe.Peer {
 	if !fpga {
 		return mpe.Peer{
-			Extended: &extended.Config{Messages: 64, EagerBytes: 64 << 10, Seed: uint64(rank), Timing: patientExtended()},
-			Kind:     "software", Address: fmt.Sprintf("rank %d", rank),
+			Extended: &extended.Config{Messages: 64, EagerBytes: 64 << 10, Seed: uint64(rank),
+				Timing: patientExtended()},
+			Kind: "software", Address: fmt.Sprintf("rank %d", rank),
 		}
 	}
 	rules := handshake.FPGAPeer(uint32(rank))
 	return mpe.Peer{
 		Handshake: handshake.Config{
-			Peer: rules, Shape: protocol.CPUShape(), Timing: patient(handshake.DefaultTiming(rules)), MaxWords: crowdWords,
+			Peer: rules, Shape: protocol.CPUShape(), Timing: patient(handshake.DefaultTiming(rules)),
+			MaxWords: crowdWords,
 		},
 		Kind: "fpga", Address: fmt.Sprintf("rank %d", rank),
 	}

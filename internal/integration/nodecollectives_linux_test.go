@@ -21,7 +21,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-var allCollectives = flag.Bool("all-collectives", false, "make the collective calls with deployed nodes in C as well, and under all faults")
+var allCollectives = flag.Bool("all-collectives", false,
+	"make the collective calls with deployed nodes in C as well, and under all faults")
 
 const (
 	collectiveCalls = 2 // of each program
@@ -82,7 +83,8 @@ var nodeCollectives = []nodeCollective{
 		return got, wordsOf[int32](n, func(i int) int32 { return a[i] + nodeWord(k, i) }), err
 	}},
 	{"allreduce", func(k, at, n int) []nodeCall {
-		return []nodeCall{sends(at, n), {false, wordsOf[uint32](n, func(i int) int32 { return hostWord(k, i) + nodeWord(at, i) })}}
+		return []nodeCall{sends(at, n),
+			{false, wordsOf[uint32](n, func(i int) int32 { return hostWord(k, i) + nodeWord(at, i) })}}
 	}, func(ctx context.Context, c *mpi.Comm, k, n int, a []int32) (got, want []int32, err error) {
 		got = make([]int32, n)
 		err = mpi.Allreduce(ctx, c, a[:n], got, mpi.Sum)
@@ -159,7 +161,8 @@ func (l *collectiveLab) verdict(r *nodeRun) string {
 	}
 	defer n.stop()
 	file := filepath.Join(l.t.TempDir(), "job.yaml")
-	text := fmt.Sprintf("control: {socket: \"\"}\ncollectives: {upstream: flat, force: allreduce=flat}\nranks:\n  - {rank: 0, address: %q, run: host}\n  - {rank: 1, address: %q, peer: %s}\n",
+	text := fmt.Sprintf("control: {socket: \"\"}\ncollectives: {upstream: flat, force: allreduce=flat}\nranks:\n  - "+
+		"{rank: 0, address: %q, run: host}\n  - {rank: 1, address: %q, peer: %s}\n",
 		host+":2718", nodeRelayed+":2718", peer)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return err.Error()
@@ -258,7 +261,8 @@ func TestCollectivesOfDeployedNodes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if out, err := exec.Command(filepath.Join(dir, "zrlmpicc"), "-o", program, "testdata/collective.c").CombinedOutput(); err != nil {
+		if out, err := exec.Command(filepath.Join(dir, "zrlmpicc"), "-o", program,
+			"testdata/collective.c").CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}

@@ -139,14 +139,16 @@ func swap(t *testing.T, ranks []*node.Rank, size int) {
 	for i, from := range ranks[:2] {
 		to, got := ranks[1-i], make([]byte, size)
 		all.Go(func() {
-			if err := transfer(ctx, to.Engine, mpe.Operation{Kind: mpe.OpRecv, Peer: from.Self.Rank, Buf: got}); err != nil {
+			if err := transfer(ctx, to.Engine,
+				mpe.Operation{Kind: mpe.OpRecv, Peer: from.Self.Rank, Buf: got}); err != nil {
 				t.Errorf("the receive from rank %d: %v", from.Self.Rank, err)
 			} else if !bytes.Equal(got, data) {
 				t.Errorf("the message of rank %d has changed", from.Self.Rank)
 			}
 		})
 		all.Go(func() {
-			if err := transfer(ctx, from.Engine, mpe.Operation{Kind: mpe.OpSend, Peer: to.Self.Rank, Buf: data}); err != nil {
+			if err := transfer(ctx, from.Engine,
+				mpe.Operation{Kind: mpe.OpSend, Peer: to.Self.Rank, Buf: data}); err != nil {
 				t.Errorf("the send of rank %d: %v", from.Self.Rank, err)
 			}
 		})
@@ -166,7 +168,8 @@ func swapUntil(t *testing.T, ranks []*node.Rank, least, most int) {
 			return
 		}
 		if t.Failed() || time.Now().After(end) {
-			t.Fatalf("packets have %d bytes of payload, want %d to %d; %+v", n, least, most, ranks[0].Engine.Snapshot().Peers[0].Extended)
+			t.Fatalf("packets have %d bytes of payload, want %d to %d; %+v", n, least, most,
+				ranks[0].Engine.Snapshot().Peers[0].Extended)
 		}
 	}
 }
@@ -260,7 +263,8 @@ ranks:
   - {rank: 2, address: "10.9.0.3:2718", %s}
 `
 	const other = "peer: software"
-	r0 := startRank(t, fmt.Sprintf(text, "run: host", other+", link: {profile: cloudfpga}", other+", link: {profile: extended}"), 0, a)
+	r0 := startRank(t, fmt.Sprintf(text, "run: host", other+", link: {profile: cloudfpga}",
+		other+", link: {profile: extended}"), 0, a)
 	r1 := startRank(t, fmt.Sprintf(text, other, "run: host", other), 1, b)
 	r2 := startRank(t, fmt.Sprintf(text, other, other, "run: host")+"defaults: {profile: extended}\n", 2, b)
 	for range 20 {
@@ -282,9 +286,11 @@ func BenchmarkPathMTU(b *testing.B) {
 			send := func() {
 				received := make(chan error, 1)
 				go func() {
-					received <- transfer(b.Context(), ranks[1].Engine, mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: got})
+					received <- transfer(b.Context(), ranks[1].Engine,
+						mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: got})
 				}()
-				if err := transfer(b.Context(), ranks[0].Engine, mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: data}); err != nil {
+				if err := transfer(b.Context(), ranks[0].Engine,
+					mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: data}); err != nil {
 					b.Fatal(err)
 				}
 				if err := <-received; err != nil {

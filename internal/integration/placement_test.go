@@ -24,8 +24,10 @@ func pattern(buf []byte, from, number int) {
 
 func checkPattern(buf []byte, from, number int) error {
 	for i := 0; i+4 <= len(buf); i += 4 {
-		if got, want := binary.LittleEndian.Uint32(buf[i:]), uint32(i/4)*2654435761+uint32(from)<<24+uint32(number); got != want {
-			return fmt.Errorf("message %d from rank %d: byte %d is of another place or message (%#x, not %#x)", number, from, i, got, want)
+		if got, want := binary.LittleEndian.Uint32(buf[i:]),
+			uint32(i/4)*2654435761+uint32(from)<<24+uint32(number); got != want {
+			return fmt.Errorf("message %d from rank %d: byte %d is of another place or message (%#x, not %#x)", number,
+				from, i, got, want)
 		}
 	}
 	return nil

@@ -53,7 +53,8 @@ func TestManyPeers(t *testing.T) {
 	if s.Posted+s.Unexpected > 0 {
 		t.Errorf("%d receives and %d messages are left", s.Posted, s.Unexpected)
 	}
-	t.Logf("%d messages there and back, in %d groups of peers; %d packets retransmitted", messages, len(x.groups), retransmissions)
+	t.Logf("%d messages there and back, in %d groups of peers; %d packets retransmitted", messages, len(x.groups),
+		retransmissions)
 }
 
 // roundTrips sends messages to many peers and receives the echoes.

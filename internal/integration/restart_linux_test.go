@@ -153,7 +153,8 @@ func (c restartCase) String() string {
 	if c.peer {
 		at += ", its peer is"
 	}
-	return fmt.Sprintf("%s %s %d words, %s, killed when packet %d is %s, up after %v, calls %v later", who, does, c.words, c.node, c.nth, at, c.down, c.later)
+	return fmt.Sprintf("%s %s %d words, %s, killed when packet %d is %s, up after %v, calls %v later", who, does,
+		c.words, c.node, c.nth, at, c.down, c.later)
 }
 
 // restartCases returns all runs with a kind of node: two consecutive messages, with either side killed at each packet
@@ -163,7 +164,8 @@ func restartCases(kind string, peer bool) (all []restartCase) {
 		for _, words := range []int{1, 346, 1000} {
 			for i, down := range []time.Duration{50 * time.Millisecond, 1500 * time.Millisecond} {
 				for packet := range 4 { // SEND_REQUEST, CLEAR_TO_SEND, DATA, ACK
-					c := restartCase{node: kind, peer: peer, send: send, words: words, down: down, daemon: (packet+i)%2 == 0}
+					c := restartCase{node: kind, peer: peer, send: send, words: words, down: down,
+						daemon: (packet+i)%2 == 0}
 					c.sent, c.nth = send == (packet%2 == 0), packet/2
 					all = append(all, c)
 				}
@@ -212,7 +214,8 @@ func (l *restartLab) verdict(c restartCase) string {
 	if c.node == "cpu" {
 		peer = "cpu"
 	}
-	text := fmt.Sprintf("control: {socket: %q}\nattach: {socket: %q}\nhttp: {listen: \"\"}\nranks:\n  - {rank: 0, address: %q, run: host}\n  - {rank: 1, address: %q, peer: %s}\n",
+	text := fmt.Sprintf("control: {socket: %q}\nattach: {socket: %q}\nhttp: {listen: \"\"}\nranks:\n  - {rank: 0, "+
+		"address: %q, run: host}\n  - {rank: 1, address: %q, peer: %s}\n",
 		dir+"/c.sock", dir+"/a.sock", host+":2718", nodeRelayed+":2718", peer)
 	file := filepath.Join(dir, "zrlmpid.yaml")
 	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(file, []byte(text), 0o600)); err != nil {
@@ -399,7 +402,8 @@ func TestProcessIsRestarted(t *testing.T) {
 			}
 			cases := append(restartCases(kind, false), restartCases(kind, true)...)
 			if !*allRestarts {
-				cases = slices.DeleteFunc(cases, func(c restartCase) bool { return c.words == 346 || c.down > time.Second })
+				cases = slices.DeleteFunc(cases,
+					func(c restartCase) bool { return c.words == 346 || c.down > time.Second })
 			}
 			runRestarts(t, restartLab{calls: calls}, 8, cases)
 		})
@@ -416,8 +420,10 @@ func TestProgramCallsLaterThanItsPeerAsks(t *testing.T) {
 				calls = buildCalls(t)
 			}
 			var cases []restartCase
-			for i, later := range []time.Duration{300 * time.Millisecond, 2 * time.Second, 4 * time.Second, 6 * time.Second} {
-				cases = append(cases, restartCase{node: kind, send: true, words: 1000, daemon: i%2 == 0, down: 50 * time.Millisecond, later: later})
+			for i, later := range []time.Duration{300 * time.Millisecond, 2 * time.Second, 4 * time.Second,
+				6 * time.Second} {
+				cases = append(cases, restartCase{node: kind, send: true, words: 1000, daemon: i%2 == 0,
+					down: 50 * time.Millisecond, later: later})
 			}
 			runRestarts(t, restartLab{calls: calls}, 8, cases)
 		})

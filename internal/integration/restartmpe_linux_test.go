@@ -58,7 +58,8 @@ func newRestartMPE(t *testing.T, c restartCase, simulator, own, peer string) *re
 // start runs a daemon with a simulator at a separate address, and returns once the simulator receives packets.
 func (m *restartMPE) start(t *testing.T, simulator, own, peer string) {
 	t.Helper()
-	text := fmt.Sprintf("control: {socket: \"\"}\nhttp: {listen: \"\"}\nranks:\n  - {rank: 0, address: %q, peer: software}\n  - {rank: 1, address: %q, run: standin, kernel: \"rtl-net:cycles_per_second=%d %s\"}\n",
+	text := fmt.Sprintf("control: {socket: \"\"}\nhttp: {listen: \"\"}\nranks:\n  - {rank: 0, address: %q, peer: "+
+		"software}\n  - {rank: 1, address: %q, run: standin, kernel: \"rtl-net:cycles_per_second=%d %s\"}\n",
 		peer+":2718", own+":2718", restartPace, simulator)
 	cfg, err := config.Parse(strings.NewReader(text), "mpe.yaml")
 	if err != nil {
@@ -147,11 +148,17 @@ func TestProcessIsRestartedBesideAnMPE(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			lab := restartLab{mpe: build(t)}
 			cases := mpeRestarts(kind)
-			for i, later := range []time.Duration{300 * time.Millisecond, 2 * time.Second, 4 * time.Second, 6 * time.Second} {
-				cases = append(cases, restartCase{node: kind, send: true, words: 1000, daemon: i%2 == 0, down: 50 * time.Millisecond, later: later})
+			for i, later := range []time.Duration{300 * time.Millisecond, 2 * time.Second, 4 * time.Second,
+				6 * time.Second} {
+				cases = append(cases, restartCase{node: kind, send: true, words: 1000, daemon: i%2 == 0,
+					down: 50 * time.Millisecond, later: later})
 			}
 			if !*allRestarts {
-				cases = slices.DeleteFunc(cases, func(c restartCase) bool { return c.words != 1000 || c.down > time.Second || c.later > 2*time.Second })
+				cases = slices.DeleteFunc(cases,
+					func(c restartCase) bool {
+						return c.words != 1000 || c.down > time.Second ||
+							c.later > 2*time.Second
+					})
 			}
 			runRestarts(t, lab, 2, cases)
 		})

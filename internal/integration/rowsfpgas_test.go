@@ -291,7 +291,8 @@ func TestRowsMeetFPGAs(t *testing.T) {
 				runs []rowsRun
 				fpga func(f *fpgaRows, ctx context.Context) error
 			}{
-				"matvec":  {[]rowsRun{runMatvec(1, 1, 0), runMatvec(30, 20, 2), runMatvec(23, 350, 1)}, (*fpgaRows).matvec},
+				"matvec": {[]rowsRun{runMatvec(1, 1, 0), runMatvec(30, 20, 2), runMatvec(23, 350, 1)},
+					(*fpgaRows).matvec},
 				"backsub": {[]rowsRun{runBacksub(1), runBacksub(3), runBacksub(40)}, (*fpgaRows).backsub},
 			} {
 				t.Run(name+" "+l.String(), func(t *testing.T) {
@@ -311,7 +312,8 @@ func TestRowsMeetFPGAs(t *testing.T) {
 
 // TestExtendedKernels checks that kernels make collective calls if the profile distinguishes them from other messages.
 func TestExtendedKernels(t *testing.T) {
-	for kernel, run := range map[string]rowsRun{"matvec": runMatvec(23, 7, 2), "backsub": runBacksub(20), "kmeans": runKmeans(100)} {
+	for kernel, run := range map[string]rowsRun{"matvec": runMatvec(23, 7, 2), "backsub": runBacksub(20),
+		"kmeans": runKmeans(100)} {
 		t.Run(kernel, func(t *testing.T) {
 			cfg := standinsOf(t, "collectives: {upstream: tree}\ndefaults: {profile: extended}", "peer: software",
 				slices.Repeat([]string{"peer: software, kernel: " + kernel}, 3)...)
@@ -328,7 +330,8 @@ func TestUpstreamHostsMeetTreeKernels(t *testing.T) {
 	p := newUpstreamSource(t).build("kmeans", fpgas, 1)
 	cfg := upstreamCluster(t, 1+fpgas, "peer: cpu", "kernel: kmeans", "collectives: {upstream: tree}")
 	startDaemon(t, cfg)
-	if got, want := printedKmeans(t, runHost(t, cfg, p.host, kmeansFile(t)...)), serialKmeans(t, 1+fpgas); !reflect.DeepEqual(got, want) {
+	if got, want := printedKmeans(t, runHost(t, cfg, p.host, kmeansFile(t)...)),
+		serialKmeans(t, 1+fpgas); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\nwant\n%v", got, want)
 	}
 }

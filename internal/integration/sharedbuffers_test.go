@@ -67,7 +67,8 @@ func TestSharedBuffersOfARankThatEnds(t *testing.T) {
 		err := wait(o)
 		step, ok := errors.AsType[*collective.StepError](err)
 		failed, other := errors.AsType[*collective.CallFailedError](err)
-		if (!ok || step.Peer != last || !errors.Is(err, mpe.ErrPeerLost)) && (!other || failed.Rank == last || failed.Cause != collective.CausePeerLost) {
+		if (!ok || step.Peer != last || !errors.Is(err, mpe.ErrPeerLost)) &&
+			(!other || failed.Rank == last || failed.Cause != collective.CausePeerLost) {
 			t.Errorf("rank %d: %v", rank, err)
 		}
 	}

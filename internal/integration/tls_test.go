@@ -17,7 +17,8 @@ func overTLS(t *testing.T, n int) []mpe.Device {
 	for i := range addresses {
 		addresses[i] = fmt.Sprint(p, i+1)
 	}
-	cfg := p.config(t, n, "control: {socket: \"\"}\ndefaults: {profile: extended, transport: tcp}\n"+tlstest.Section(t, addresses...))
+	cfg := p.config(t, n, "control: {socket: \"\"}\ndefaults: {profile: extended, transport: tcp}\n"+
+		tlstest.Section(t, addresses...))
 	devices := make([]mpe.Device, n)
 	for rank := range n {
 		d, err := node.Open(cfg, rank, nil)

@@ -33,7 +33,8 @@ func upstream(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv(upstreamEnv)
 	if path == "" {
-		t.Skipf("NOT TESTED against upstream's CPU library: set %s to internal/integration/testdata/pingpong.cpp built with it", upstreamEnv)
+		t.Skipf("NOT TESTED against upstream's CPU library: set %s to internal/integration/testdata/pingpong.cpp "+
+			"built with it", upstreamEnv)
 	}
 	return path
 }
@@ -53,14 +54,16 @@ func engineAt(t *testing.T, ips []string, rank int, kind rankmap.Kind, peer hand
 	t.Helper()
 	entries := make([]rankmap.Entry, len(ips))
 	for r, ip := range ips {
-		entries[r] = rankmap.Entry{Rank: r, Addr: netip.AddrPortFrom(netip.MustParseAddr(ip), protocol.Port), Kind: rankmap.CPU}
+		entries[r] = rankmap.Entry{Rank: r, Addr: netip.AddrPortFrom(netip.MustParseAddr(ip), protocol.Port),
+			Kind: rankmap.CPU}
 	}
 	entries[rank].Kind = kind
 	m, err := rankmap.New(entries)
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := udp.Listen(udp.Config{Rank: rank, Map: m, ReceiveBuffer: 16 << 20, Pace: func(int) udp.Pacing { return paceToCPU(t) }})
+	conn, err := udp.Listen(udp.Config{Rank: rank, Map: m, ReceiveBuffer: 16 << 20,
+		Pace: func(int) udp.Pacing { return paceToCPU(t) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +111,8 @@ func start(ctx context.Context, t *testing.T, path string, rank int, arg string)
 var upstreamSizes = []struct {
 	words int
 	arg   string
-}{{1, "1"}, {347, "347"}, {100_000, "100000"}, {600_000, "600000"}, {4_000_000, "4000000"}, {1, "1f"}, {347, "347f"}, {100_000, "100000f"}}
+}{{1, "1"}, {347, "347"}, {100_000, "100000"}, {600_000, "600000"}, {4_000_000, "4000000"}, {1, "1f"}, {347, "347f"},
+	{100_000, "100000f"}}
 
 func TestUpstreamProgramMeetsAStandIn(t *testing.T) { meetAStandIn(t, upstream(t), math.MaxInt) }
 
@@ -124,7 +128,8 @@ func meetAStandIn(t *testing.T, path string, words int) {
 			defer cancel()
 			e := engine(t, 1, rankmap.FPGA, handshake.Config{
 				Shape: protocol.FPGAShape(true), Timing: handshake.DeployedFPGA(1),
-				Quirks: handshake.Quirks{OneDeferredHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true},
+				Quirks: handshake.Quirks{OneDeferredHeader: true, AckOnce: true, IgnoreDestination: true,
+					CarryOver: true},
 			})
 			kernel, err := standin.New("echo", config.KernelOptions{}, standin.Env{})
 			if err != nil {

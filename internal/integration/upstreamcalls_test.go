@@ -18,7 +18,8 @@ func buildCalls(t *testing.T) string {
 	t.Helper()
 	checkout := os.Getenv(sourceEnv)
 	if checkout == "" {
-		t.Skipf("NOT TESTED against upstream's CPU library: set %s to a checkout of github.com/cloudFPGA/ZRLMPI", sourceEnv)
+		t.Skipf("NOT TESTED against upstream's CPU library: set %s to a checkout of github.com/cloudFPGA/ZRLMPI",
+			sourceEnv)
 	}
 	path := filepath.Join(t.TempDir(), "calls")
 	library := filepath.Join(checkout, "LIB/SW")

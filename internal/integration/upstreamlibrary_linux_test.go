@@ -63,7 +63,8 @@ func itsAPI(t *testing.T) upstreamAPI {
 	t.Helper()
 	checkout := os.Getenv(sourceEnv)
 	if checkout == "" {
-		t.Skipf("NOT TESTED against upstream's CPU library: set %s to a checkout of github.com/cloudFPGA/ZRLMPI", sourceEnv)
+		t.Skipf("NOT TESTED against upstream's CPU library: set %s to a checkout of github.com/cloudFPGA/ZRLMPI",
+			sourceEnv)
 	}
 	dir := filepath.Join(checkout, "LIB/SW")
 	return upstreamAPI{"upstream's", []string{"g++", "-w", "-pthread", "-I", dir},
@@ -74,7 +75,8 @@ func itsAPI(t *testing.T) upstreamAPI {
 func (a upstreamAPI) build(t *testing.T, source string, options ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")
-	args := slices.Concat(a.compile[1:], []string{"-std=c++11", "-g", "-D_XOPEN_SOURCE=700", "-o", path}, options, []string{source}, a.link)
+	args := slices.Concat(a.compile[1:], []string{"-std=c++11", "-g", "-D_XOPEN_SOURCE=700", "-o", path}, options,
+		[]string{source}, a.link)
 	if out, err := exec.CommandContext(t.Context(), a.compile[0], args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s, %s: %v\n%s", source, a.name, err, out)
 	}
@@ -126,7 +128,8 @@ func runRanks(t *testing.T, n int, rank0, others string, env []string, args ...s
 }
 
 // runLines is like runRanks with start-up lines. It returns the first error of a rank, which ends the other ranks.
-func runLines(ctx context.Context, lines [][]string, rank0, others string, env []string, args ...string) (string, error) {
+func runLines(ctx context.Context, lines [][]string, rank0, others string, env []string, args ...string) (string,
+	error) {
 	ctx, stop := context.WithTimeout(ctx, 2*time.Minute)
 	defer stop()
 	printed := make([]string, len(lines))
@@ -186,7 +189,8 @@ func TestUpstreamAPIFails(t *testing.T) {
 	lines := startUpLines(t, 2)
 	soon := []string{"ZRLMPI_TIMEOUT=300ms"}
 	file := filepath.Join(t.TempDir(), "c.yaml")
-	if err := os.WriteFile(file, []byte("ranks: [{rank: 0, address: 127.1.2.3, run: host}, {rank: 1, address: 127.1.2.4, peer: cpu}]\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("ranks: [{rank: 0, address: 127.1.2.3, run: host}, {rank: 1, address: "+
+		"127.1.2.4, peer: cpu}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct {
@@ -194,12 +198,17 @@ func TestUpstreamAPIFails(t *testing.T) {
 		args []string
 		want string
 	}{
-		"a receiver that is not there": {soon, append(slices.Clone(lines[0]), "347"), "rank 0 of 2: MPI_Send has lasted 300ms, which ends the program: rank 0 waits for CLEAR_TO_SEND from rank 1"},
-		"a sender that is not there":   {soon, append(slices.Clone(lines[1]), "347"), "rank 1 of 2: MPI_Recv_c has lasted 300ms, which ends the program: rank 1 waits for SEND_REQUEST from rank 0"},
-		"no start-up line":             {nil, []string{"347"}, "the start-up line is PROGRAM udp"},
-		"an address of another host":   {nil, []string{"udp", "192.0.2.77", "2", "0", "192.0.2.78"}, "this machine does not have that address"},
-		"another map":                  {[]string{"ZRLMPI_CONFIG=" + file}, lines[0], "in the start-up line and at 127.1.2.3:2718 in the configuration"},
-		"no such time":                 {[]string{"ZRLMPI_TIMEOUT=soon"}, lines[0], `ZRLMPI_TIMEOUT="soon": it is a time`},
+		"a receiver that is not there": {soon, append(slices.Clone(lines[0]), "347"),
+			"rank 0 of 2: MPI_Send has lasted 300ms, which ends the program: rank 0 waits for CLEAR_TO_SEND from rank 1"},
+		"a sender that is not there": {soon, append(slices.Clone(lines[1]), "347"),
+			"rank 1 of 2: MPI_Recv_c has lasted 300ms, which ends the program: rank 1 waits for SEND_REQUEST " +
+				"from rank 0"},
+		"no start-up line": {nil, []string{"347"}, "the start-up line is PROGRAM udp"},
+		"an address of another host": {nil, []string{"udp", "192.0.2.77", "2", "0", "192.0.2.78"},
+			"this machine does not have that address"},
+		"another map": {[]string{"ZRLMPI_CONFIG=" + file}, lines[0],
+			"in the start-up line and at 127.1.2.3:2718 in the configuration"},
+		"no such time": {[]string{"ZRLMPI_TIMEOUT=soon"}, lines[0], `ZRLMPI_TIMEOUT="soon": it is a time`},
 	} {
 		out, err := runProgram(ctx, pingpong, tc.env, tc.args...)
 		if err == nil || ctx.Err() != nil || !strings.Contains(out, tc.want) {
@@ -209,13 +218,15 @@ func TestUpstreamAPIFails(t *testing.T) {
 
 	t.Run("MPI_Abort", func(t *testing.T) {
 		source := filepath.Join(t.TempDir(), "abort.cpp")
-		text := "#include \"ZRLMPI.hpp\"\nint app_main(int, char **) { printf(\"before\\n\"); MPI_Abort(MPI_COMM_WORLD, 7); }\n"
+		text := "#include \"ZRLMPI.hpp\"\nint app_main(int, char **) { printf(\"before\\n\"); " +
+			"MPI_Abort(MPI_COMM_WORLD, 7); }\n"
 		if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		out, err := runProgram(ctx, api.build(t, source), nil, lines[0]...)
 		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.ExitCode() != 7 || !strings.Contains(out, "before\n") || !strings.Contains(out, "rank 0 of 2: MPI_Abort ends the job with code 7") {
+		if !errors.As(err, &exit) || exit.ExitCode() != 7 || !strings.Contains(out, "before\n") ||
+			!strings.Contains(out, "rank 0 of 2: MPI_Abort ends the job with code 7") {
 			t.Errorf("%v: %s", err, out)
 		}
 	})
@@ -228,7 +239,8 @@ func TestUpstreamAPIFails(t *testing.T) {
 		sender.send(1, []uint32{1, 2, 3})
 		for range p.returned {
 		}
-		if out := p.stderr.String(); p.err == nil || !strings.Contains(out, "rank 0 sent 3 words, but the posted buffer holds 2") {
+		if out := p.stderr.String(); p.err == nil ||
+			!strings.Contains(out, "rank 0 sent 3 words, but the posted buffer holds 2") {
 			t.Errorf("%v: %s", p.err, out)
 		}
 	})
@@ -336,7 +348,8 @@ func asProgram(t *testing.T, example string) (source string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, r := range [][2]string{{`#include ["<]mpi\.h[">]`, `#include "ZRLMPI.hpp"`}, {`int main\(`, `int app_main(`}, {`MPI_Init\( *&argc, *&argv *\)`, `MPI_Init()`}} {
+		for _, r := range [][2]string{{`#include ["<]mpi\.h[">]`, `#include "ZRLMPI.hpp"`},
+			{`int main\(`, `int app_main(`}, {`MPI_Init\( *&argc, *&argv *\)`, `MPI_Init()`}} {
 			text = regexp.MustCompile(r[0]).ReplaceAll(text, []byte(r[1]))
 		}
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
@@ -396,13 +409,15 @@ func lossyNetwork(t *testing.T) func(program string) string {
 		}
 	}
 	inside := "--net=/proc/" + ns.Name() + "/ns/net"
-	rules := "add table inet loss; add chain inet loss in { type filter hook input priority 0; }; add rule inet loss in udp dport 2718 numgen inc mod 100 == 0 drop"
+	rules := "add table inet loss; add chain inet loss in { type filter hook input priority 0; }; add rule inet loss " +
+		"in udp dport 2718 numgen inc mod 100 == 0 drop"
 	if out, err := exec.Command("nsenter", inside, nft, rules).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return func(program string) string {
 		script := filepath.Join(t.TempDir(), "lossy")
-		if err := os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\nexec nsenter %s %s \"$@\"\n", inside, program), 0o700); err != nil {
+		if err := os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\nexec nsenter %s %s \"$@\"\n", inside, program),
+			0o700); err != nil {
 			t.Fatal(err)
 		}
 		return script
@@ -486,7 +501,8 @@ func TestUpstreamHostsOnOurLibraryMeetKernels(t *testing.T) {
 				host := api.build(t, filepath.Join(p.dir, "app_sw.cpp"), "-w", "-DZRLMPI_SW_ONLY", "-I", p.dir)
 				cfg := upstreamCluster(t, 1+fpgas, "peer: cpu", "kernel: \"exec:"+p.role+"\"", "")
 				startDaemon(t, cfg)
-				if got, want := x.read(t, runHost(t, cfg, host, x.args(t)...)), x.want(t, 1+fpgas); !reflect.DeepEqual(got, want) {
+				if got, want := x.read(t, runHost(t, cfg, host, x.args(t)...)),
+					x.want(t, 1+fpgas); !reflect.DeepEqual(got, want) {
 					t.Errorf("%v\nwant\n%v", got, want)
 				}
 			})

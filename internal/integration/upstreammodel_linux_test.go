@@ -56,7 +56,8 @@ func TestModelAgreesWithUpstream(t *testing.T) {
 	}
 	wg.Wait()
 	t.Logf("%d scripts agree, %d of them overran a buffer; %d packets sent, %d time-outs, %d calls returned; "+
-		"NOT TESTED, as the machine was too busy: %d", c.agreed.Load(), c.crashes.Load(), c.packets.Load(), c.timeouts.Load(),
+		"NOT TESTED, as the machine was too busy: %d", c.agreed.Load(), c.crashes.Load(), c.packets.Load(),
+		c.timeouts.Load(),
 		c.returned.Load(), c.late.Load())
 }
 

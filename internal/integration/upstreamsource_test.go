@@ -34,7 +34,8 @@ var repairs = []edit{
 
 // wishes are edits that make programs print more, for a smaller problem.
 var wishes = []edit{
-	{upstreamTools + "/examples/kmeans.hpp", "#define NR_VECTORS 1000000", fmt.Sprint("#define NR_VECTORS ", kmeansVectors)},
+	{upstreamTools + "/examples/kmeans.hpp", "#define NR_VECTORS 1000000",
+		fmt.Sprint("#define NR_VECTORS ", kmeansVectors)},
 	{upstreamTools + "/examples/kmeans.hpp", "#define K_STATIC 512", fmt.Sprint("#define K_STATIC ", kmeansClusters)},
 	{upstreamTools + "/examples/kmeans.cpp", `    printf("Final counts:\n");`, `
 		printf("Centroids:\n");
@@ -61,7 +62,8 @@ func newUpstreamSource(t *testing.T) upstreamSource {
 	t.Helper()
 	checkout := os.Getenv(sourceEnv)
 	if checkout == "" {
-		t.Skipf("NOT TESTED against upstream's compiler and examples: set %s to a checkout of github.com/cloudFPGA/ZRLMPI with its submodule", sourceEnv)
+		t.Skipf("NOT TESTED against upstream's compiler and examples: set %s to a checkout of "+
+			"github.com/cloudFPGA/ZRLMPI with its submodule", sourceEnv)
 	}
 	s := upstreamSource{t, t.TempDir()}
 	for _, part := range []string{upstreamTools, "LIB", "templates"} {
@@ -90,7 +92,8 @@ func (s upstreamSource) apply(e edit) {
 		s.Fatal(err)
 	}
 	if n := strings.Count(string(text), e.old); n != 1 {
-		s.Fatalf("%s: %q stands in it %d times: it is another version than that which this test knows", e.file, e.old, n)
+		s.Fatalf("%s: %q stands in it %d times: it is another version than that which this test knows", e.file, e.old,
+			n)
 	}
 	if err := os.WriteFile(s.path(e.file), []byte(strings.Replace(string(text), e.old, e.new, 1)), 0o600); err != nil {
 		s.Fatal(err)
@@ -123,7 +126,8 @@ func (s upstreamSource) build(example string, fpgas, comOpt int) programs {
 		s.Fatal(err)
 	}
 	s.run(s.path(upstreamTools, "examples"), "python3", s.path(upstreamTools, "zrlmpi_cc1.py"),
-		example+".cpp", example+".hpp", to("app_hw.cpp"), to("app_hw.hpp"), to("hw.tcl"), to("app_sw.cpp"), to("app_sw.hpp"),
+		example+".cpp", example+".hpp", to("app_hw.cpp"), to("app_hw.hpp"), to("hw.tcl"), to("app_sw.cpp"),
+		to("app_sw.hpp"),
 		to("cluster.json"), "cFp.json", s.path("LIB/HW/hls/mpi_wrapperv2/src/ZRLMPI_temp.cpp"), to("wrapper.cpp"),
 		s.path("templates/Role_template.vhdl"), to("Role.vhdl"))
 	role, err := filepath.Abs("testdata/role")

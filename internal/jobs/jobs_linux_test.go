@@ -198,7 +198,8 @@ func TestBounds(t *testing.T) {
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer stop()
-	if _, pid, err := j.Ask(ctx, query.Request{Rank: 1}); !errors.Is(err, context.DeadlineExceeded) || pid != os.Getpid() {
+	if _, pid, err := j.Ask(ctx, query.Request{Rank: 1}); !errors.Is(err, context.DeadlineExceeded) ||
+		pid != os.Getpid() {
 		t.Errorf("a rank that is stuck, process %d: %v", pid, err)
 	}
 }
@@ -247,7 +248,8 @@ func TestAnswers(t *testing.T) {
 		{"state\n", "no answer of a rank"},
 		{strings.Repeat("x", 2*maxHead), ErrTooLong.Error()},
 		{`{"version":1,"error":"busy"}` + "\n", "busy"},
-		{`{"version":0,"error":"what?","unknown":true}` + "\n", `the process runs an older version of zrlmpid, which does not know the request "status"`},
+		{`{"version":0,"error":"what?","unknown":true}` + "\n",
+			`the process runs an older version of zrlmpid, which does not know the request "status"`},
 		{`{"version":1,"error":"what?","unknown":true}` + "\n", "what?"},
 	} {
 		d, fd, err := rendezvous.Listen(directory, strconv.Itoa(rank), unix.SOCK_STREAM)
@@ -354,7 +356,8 @@ func TestSweep(t *testing.T) {
 
 func TestName(t *testing.T) {
 	for launcher, want := range map[string]string{
-		"kvs_2183_0_871052682_vm": "kvs_2183_0_871052682_vm", "12.0/x y": "12.0_x_y", "": "_", strings.Repeat("é", 100): strings.Repeat("_", maxJob),
+		"kvs_2183_0_871052682_vm": "kvs_2183_0_871052682_vm", "12.0/x y": "12.0_x_y", "": "_",
+		strings.Repeat("é", 100): strings.Repeat("_", maxJob),
 	} {
 		if got := Name(launcher); got != want {
 			t.Errorf("%q: %q", launcher, got)

@@ -103,7 +103,8 @@ func checkHost(ctx context.Context, host, command string) error {
 		return nil
 	}
 	ssh := cmp.Or(os.Getenv("HYDRA_LAUNCHER_EXEC"), "ssh")
-	args := append(strings.Fields(os.Getenv("HYDRA_LAUNCH_EXTRA_ARGS")), "-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", host, command)
+	args := append(strings.Fields(os.Getenv("HYDRA_LAUNCH_EXTRA_ARGS")), "-x", "-o", "BatchMode=yes", "-o",
+		"ConnectTimeout=5", host, command)
 	cmd := exec.CommandContext(ctx, ssh, args...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -119,7 +120,8 @@ func checkHost(ctx context.Context, host, command string) error {
 	case exit.ExitCode() == 9:
 		return fmt.Errorf("host %q %s: all hosts need the same files at the same paths", host, lastLine(&out))
 	}
-	return fmt.Errorf("host %q cannot be used: %s: %s %s has to work without a question", host, cmp.Or(lastLine(&errs), exit.Error()), ssh, host)
+	return fmt.Errorf("host %q cannot be used: %s: %s %s has to work without a question", host,
+		cmp.Or(lastLine(&errs), exit.Error()), ssh, host)
 }
 
 func lastLine(b *bytes.Buffer) string {

@@ -58,7 +58,8 @@ func hydraEnv(option string, env []string) (args []string) {
 // that it needs in addition to those of this process.
 func (j *Job) Srun() (args, env []string, err error) {
 	if len(j.Programs) > 1 {
-		return nil, nil, fmt.Errorf("%d programs: zrlctl has srun start one program for all ranks: call srun --mpi=pmi2 --multi-prog, or give --hosts", len(j.Programs))
+		return nil, nil, fmt.Errorf("%d programs: zrlctl has srun start one program for all ranks: call srun "+
+			"--mpi=pmi2 --multi-prog, or give --hosts", len(j.Programs))
 	}
 	p := j.Programs[0]
 	args = []string{"srun", "--mpi=pmi2", "-n", fmt.Sprint(p.Ranks)}

@@ -9,7 +9,8 @@ func TestCommandsOfOtherLaunchers(t *testing.T) {
 	one := Job{Programs: []Program{{Ranks: 8, Args: []string{"./app", "-n", "x"}}}}
 	all := Job{
 		Label: true, Bind: true, Env: []string{"ZRLMPI_CONFIG=/a.yaml"},
-		Programs: []Program{{Ranks: 1, Args: []string{"a"}, Dir: "/tmp", Env: []string{"A=1=2"}}, {Ranks: 2, Args: []string{"b", "c"}}},
+		Programs: []Program{{Ranks: 1, Args: []string{"a"}, Dir: "/tmp", Env: []string{"A=1=2"}},
+			{Ranks: 2, Args: []string{"b", "c"}}},
 	}
 	first := all
 	first.Programs = all.Programs[:1]
@@ -18,9 +19,12 @@ func TestCommandsOfOtherLaunchers(t *testing.T) {
 		hydra, srun, env string
 	}{
 		{&one, "mpiexec.hydra -hosts x,y:2 -n 8 ./app -n x", "srun --mpi=pmi2 -n 8 ./app -n x", ""},
-		{&all, "mpiexec.hydra -hosts x,y:2 -prepend-rank -bind-to core -genv ZRLMPI_CONFIG /a.yaml -n 1 -wdir /tmp -env A 1=2 a : -n 2 b c",
-			"2 programs: zrlctl has srun start one program for all ranks: call srun --mpi=pmi2 --multi-prog, or give --hosts", ""},
-		{&first, "mpiexec.hydra -hosts x,y:2 -prepend-rank -bind-to core -genv ZRLMPI_CONFIG /a.yaml -n 1 -wdir /tmp -env A 1=2 a",
+		{&all, "mpiexec.hydra -hosts x,y:2 -prepend-rank -bind-to core -genv ZRLMPI_CONFIG /a.yaml -n 1 -wdir /tmp " +
+			"-env A 1=2 a : -n 2 b c",
+			"2 programs: zrlctl has srun start one program for all ranks: call srun --mpi=pmi2 --multi-prog, or " +
+				"give --hosts", ""},
+		{&first, "mpiexec.hydra -hosts x,y:2 -prepend-rank -bind-to core -genv ZRLMPI_CONFIG /a.yaml -n 1 -wdir /tmp " +
+			"-env A 1=2 a",
 			"srun --mpi=pmi2 -n 1 --label --cpu-bind=cores --chdir /tmp a", "ZRLMPI_CONFIG=/a.yaml A=1=2"},
 	} {
 		if got := strings.Join(tt.job.Hydra([]string{"x", "y:2"}), " "); got != tt.hydra {

@@ -204,12 +204,15 @@ func TestFailures(t *testing.T) {
 		{"exit", 3, "rank 2 (PROGRAM) has ended with exit code 7", 7},
 		{"kill", 3, "rank 1 (PROGRAM) was ended by a signal: killed; 2 other ranks were ended", 137},
 		{"leave", 2, "rank 1 (PROGRAM) has ended, with exit code 0, without MPI_Finalize", 1},
-		{"barrier nothing", 1, "rank 1 (PROGRAM) has ended without MPI_Init: rank 0 would wait for it forever; the other rank was ended", 1},
-		{"barrier finalize", 1, "rank 1 (PROGRAM) has called MPI_Finalize: rank 0 would wait for it forever; the other rank was ended", 1},
+		{"barrier nothing", 1, "rank 1 (PROGRAM) has ended without MPI_Init: rank 0 would wait for it forever; the " +
+			"other rank was ended", 1},
+		{"barrier finalize", 1, "rank 1 (PROGRAM) has called MPI_Finalize: rank 0 would wait for it forever; the " +
+			"other rank was ended", 1},
 		{"abort", 4, "rank 2 (PROGRAM) has aborted the job with code 33; 3 other ranks were ended", 33},
 		{"nonsense", 2, "rank 1 (PROGRAM) has sent its launcher what cannot be answered: not a line of PMI-1", 1},
 		{"abort256", 1, "rank 0 (PROGRAM) has aborted the job with code 256", 1},
-		{"close finalize", 1, "rank 0 (PROGRAM) has closed its connection to the launcher without MPI_Finalize, and runs on; the other rank was ended", 1},
+		{"close finalize", 1, "rank 0 (PROGRAM) has closed its connection to the launcher without MPI_Finalize, and " +
+			"runs on; the other rank was ended", 1},
 		{"longline", 1, "rank 0 (PROGRAM) has sent its launcher a line of more than 65536 bytes", 1},
 		{"unread", 1, "rank 0 (PROGRAM) does not read the answers of its launcher", 1},
 		{"deaf fail", 1, "rank 1 (PROGRAM) has ended with exit code 9; the other rank was ended", 9},
@@ -221,7 +224,8 @@ func TestFailures(t *testing.T) {
 		hangs := time.AfterFunc(30*time.Second, func() { signals <- syscall.SIGINT })
 		err := j.Run()
 		hangs.Stop()
-		if ExitCode(err) != tt.code || want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+		if ExitCode(err) != tt.code || want == "" && err != nil ||
+			want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
 			t.Errorf("%s: %v (code %d), want %s (%d)", tt.programs, err, ExitCode(err), want, tt.code)
 		}
 	}
@@ -236,12 +240,14 @@ func TestCannotStart(t *testing.T) {
 		name string
 		code int
 		is   error
-	}{{"no-such-program", CodeNotFound, nil}, {"./no-such-program", CodeNotFound, fs.ErrNotExist}, {file, CodeCannotStart, fs.ErrPermission}} {
+	}{{"no-such-program", CodeNotFound, nil}, {"./no-such-program", CodeNotFound, fs.ErrNotExist},
+		{file, CodeCannotStart, fs.ErrPermission}} {
 		j, _ := job(t, 2, "forever")
 		j.Programs = append(j.Programs, Program{Ranks: 1, Args: []string{tt.name}})
 		err := j.Run()
 		var e *RankError
-		if !errors.As(err, &e) || e.Rank != 2 || e.Code != tt.code || e.Ended != 2 || !strings.Contains(err.Error(), tt.name) || tt.is != nil && !errors.Is(err, tt.is) {
+		if !errors.As(err, &e) || e.Rank != 2 || e.Code != tt.code || e.Ended != 2 ||
+			!strings.Contains(err.Error(), tt.name) || tt.is != nil && !errors.Is(err, tt.is) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}
@@ -251,7 +257,9 @@ func TestNoWorkingDirectory(t *testing.T) {
 	j, _ := job(t, 1, "forever")
 	j.Programs[0].Dir = "/no-such-directory"
 	err := j.Run()
-	if ExitCode(err) != CodeCannotStart || !strings.Contains(err.Error(), "could not be started: working directory: stat /no-such-directory/.: no such file") {
+	if ExitCode(err) != CodeCannotStart ||
+		!strings.Contains(err.Error(),
+			"could not be started: working directory: stat /no-such-directory/.: no such file") {
 		t.Errorf("%v, code %d", err, ExitCode(err))
 	}
 }
@@ -267,7 +275,8 @@ func TestChildren(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	j := &Job{Stdout: io.Discard, Stderr: os.Stderr, Programs: []Program{{Ranks: 1, Args: []string{"sh", "-c", "sleep 1000 >" + fifo + " 2>&1 &"}}}}
+	j := &Job{Stdout: io.Discard, Stderr: os.Stderr,
+		Programs: []Program{{Ranks: 1, Args: []string{"sh", "-c", "sleep 1000 >" + fifo + " 2>&1 &"}}}}
 	if err := j.Run(); err != nil {
 		t.Fatal(err)
 	}
@@ -403,7 +412,8 @@ func TestRanksText(t *testing.T) {
 	for _, tt := range []struct {
 		ranks []int
 		want  string
-	}{{[]int{3}, "rank 3"}, {[]int{1, 2}, "ranks 1, 2"}, {[]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 2 more"}} {
+	}{{[]int{3}, "rank 3"}, {[]int{1, 2}, "ranks 1, 2"},
+		{[]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 2 more"}} {
 		if got := j.ranksText(tt.ranks, true); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
 		}

@@ -22,7 +22,8 @@ var openMPI = regexp.MustCompile(`^lib(mpi(_\w+)?\.so\.[4-9]\d|open-(pal|rte)\.s
 var anyMPI = regexp.MustCompile(`^lib(mpi|mpich|mpi_abi|zrlmpi)[.-]`)
 
 // errOpenMPI is the failure of a rank whose program is linked with Open MPI.
-var errOpenMPI = errors.New("its programs find the other ranks only through its own launcher, so that each process is a " +
+var errOpenMPI = errors.New("its programs find the other ranks only through its own launcher, so that each " +
+	"process is a " +
 	"world of one rank: build the program with zrlmpicc, or start it with Open MPI's mpirun, without FPGAs")
 
 // failIfOpenMPI fails a job of several ranks if the given rank has not contacted the launcher and uses Open MPI.
@@ -39,7 +40,8 @@ func (r *running) failIfOpenMPI(rank int) bool {
 	if i < 0 {
 		return false
 	}
-	r.fail(r.failureOf(rank, 1, fmt.Errorf("has not contacted its launcher, and uses %s of Open MPI: %w", libraries[i], errOpenMPI)))
+	r.fail(r.failureOf(rank, 1,
+		fmt.Errorf("has not contacted its launcher, and uses %s of Open MPI: %w", libraries[i], errOpenMPI)))
 	return true
 }
 
@@ -50,7 +52,8 @@ func (r *running) reportLibrary(rank int) {
 		return
 	}
 	r.reported[p] = true
-	found := slices.DeleteFunc(loaded(r.procs[rank].cmd.Process.Pid), func(path string) bool { return !anyMPI.MatchString(filepath.Base(path)) })
+	found := slices.DeleteFunc(loaded(r.procs[rank].cmd.Process.Pid),
+		func(path string) bool { return !anyMPI.MatchString(filepath.Base(path)) })
 	text := fmt.Sprintf("rank %d (%s) uses no shared MPI library", r.number(rank), p.Args[0])
 	if len(found) > 0 {
 		text = fmt.Sprintf("rank %d (%s) uses %s", r.number(rank), p.Args[0], strings.Join(found, " and "))

@@ -60,7 +60,8 @@ func TestOpenMPI(t *testing.T) {
 			late <- time.Time{}
 		}
 		err := <-ended
-		if ExitCode(err) != 1 || !strings.Contains(err.Error(), "("+args[0]+") has not contacted its launcher, and uses ") ||
+		if ExitCode(err) != 1 ||
+			!strings.Contains(err.Error(), "("+args[0]+") has not contacted its launcher, and uses ") ||
 			!strings.Contains(err.Error(), "build the program with zrlmpicc") {
 			t.Errorf("%q: %v", args, err)
 		}
@@ -95,7 +96,8 @@ func TestVerbose(t *testing.T) {
 		if err := j.Run(); err != nil {
 			t.Fatal(err)
 		}
-		if len(said) != 1 || !strings.Contains(said[0], " ("+tt.args[0]+") uses ") || !strings.Contains(said[0], tt.want) {
+		if len(said) != 1 || !strings.Contains(said[0], " ("+tt.args[0]+") uses ") ||
+			!strings.Contains(said[0], tt.want) {
 			t.Errorf("%q, want %q", said, tt.want)
 		}
 	}

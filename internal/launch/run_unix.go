@@ -97,7 +97,8 @@ func (j *Job) Run() error {
 func (j *Job) run(late <-chan time.Time, again func()) error {
 	r := &running{
 		Job: j, server: pmi.NewServer(j.size(), cmp.Or(j.Name, fmt.Sprintf("zrlmpi_%d", os.Getpid()))),
-		procs: make([]*proc, j.size()), events: make(chan event, j.size()), done: make(chan struct{}), reported: map[*Program]bool{},
+		procs: make([]*proc, j.size()), events: make(chan event, j.size()), done: make(chan struct{}),
+		reported: map[*Program]bool{},
 	}
 	var readers, outputs, starter sync.WaitGroup
 	out, errs := &output{to: j.Stdout}, &output{to: j.Stderr}
@@ -196,7 +197,8 @@ func (r *running) start(rank int, out, errs *output, outputs *sync.WaitGroup) (_
 	}
 	cmd.SysProcAttr = processAttributes() // the signals of a terminal reach the ranks through this process only
 	cmd.Env = append(append(append(cmd.Environ(), r.Env...), p.Env...),
-		fmt.Sprintf("%s=%d", pmi.EnvFD, pmiFD), fmt.Sprintf("%s=%d", pmi.EnvRank, rank), fmt.Sprintf("%s=%d", pmi.EnvSize, len(r.procs)),
+		fmt.Sprintf("%s=%d", pmi.EnvFD, pmiFD), fmt.Sprintf("%s=%d", pmi.EnvRank, rank),
+		fmt.Sprintf("%s=%d", pmi.EnvSize, len(r.procs)),
 		fmt.Sprintf("MPI_LOCALRANKID=%d", rank), fmt.Sprintf("MPI_LOCALNRANKS=%d", len(r.procs)))
 	var theirs, ours []*os.File
 	defer func() {
@@ -338,7 +340,8 @@ func (r *running) answer(rank int, line string) {
 		return
 	}
 	if abort, is := errors.AsType[*pmi.AbortError](err); is {
-		r.fail(r.failureOf(rank, cmp.Or(abort.Code&0xff, 1), fmt.Errorf("has aborted the job with code %d", abort.Code)))
+		r.fail(r.failureOf(rank, cmp.Or(abort.Code&0xff, 1),
+			fmt.Errorf("has aborted the job with code %d", abort.Code)))
 		return
 	}
 	r.fail(r.failureOf(rank, 1, fmt.Errorf("has sent its launcher what cannot be answered: %w", err)))

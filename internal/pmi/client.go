@@ -78,7 +78,8 @@ func (c *Client) Name() string { return c.keys }
 // Put sets the value of a key. Other processes can get it after the next barrier.
 func (c *Client) Put(ctx context.Context, key, value string) error {
 	if !plain(key, maxKey) || !plain(value, maxValue) {
-		return &Error{"put", fmt.Errorf("key %.80q, value %.80q: they are 1 to %d and 1 to %d printable characters without spaces", key, value, maxKey, maxValue)}
+		return &Error{"put", fmt.Errorf("key %.80q, value %.80q: they are 1 to %d and 1 to %d printable characters "+
+			"without spaces", key, value, maxKey, maxValue)}
 	}
 	_, err := c.ask(ctx, "put", "put_result", "kvsname", c.keys, "key", key, "value", value)
 	return err

@@ -24,13 +24,15 @@ func Connect(ctx context.Context, getenv func(string) string) (*Client, error) {
 	}{{&fd, EnvFD}, {&rank, EnvRank}, {&size, EnvSize}} {
 		n, err := strconv.ParseUint(getenv(v.name), 10, 31)
 		if err != nil {
-			return nil, fmt.Errorf("%s=%q, which a launcher sets: it is to be a number, 0 or more", v.name, getenv(v.name))
+			return nil, fmt.Errorf("%s=%q, which a launcher sets: it is to be a number, 0 or more", v.name,
+				getenv(v.name))
 		}
 		*v.to = int(n)
 	}
 	conn, err := open(fd)
 	if err != nil {
-		return nil, fmt.Errorf("%s=%d, the connection to the launcher: %w: a program that another program of the job has started cannot join the job; unset %s there", EnvFD, fd, err, EnvFD)
+		return nil, fmt.Errorf("%s=%d, the connection to the launcher: %w: a program that another program of the job "+
+			"has started cannot join the job; unset %s there", EnvFD, fd, err, EnvFD)
 	}
 	c, err := NewClient(ctx, conn, rank, size)
 	if err != nil {

@@ -59,7 +59,8 @@ func TestJob(t *testing.T) {
 				return
 			}
 			for round := range 3 {
-				err = errors.Join(err, c.Put(ctx, fmt.Sprintf("k-%d-%d", round, rank), fmt.Sprintf("127.0.0.1:%d;x=y", rank)), c.Barrier(ctx))
+				err = errors.Join(err, c.Put(ctx, fmt.Sprintf("k-%d-%d", round, rank),
+					fmt.Sprintf("127.0.0.1:%d;x=y", rank)), c.Barrier(ctx))
 				for other := range size {
 					value, failed := c.Get(ctx, fmt.Sprintf("k-%d-%d", round, other))
 					if err = errors.Join(err, failed); value != fmt.Sprintf("127.0.0.1:%d;x=y", other) {
@@ -171,13 +172,15 @@ func TestServerStates(t *testing.T) {
 	}{
 		{0, "cmd=get kvsname=kvs key=x", "", "not a line of PMI-1: get before init", Started},
 		{0, "cmd=init pmi_version=2", "0 cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=-1\n", "", Started},
-		{0, "cmd=init pmi_version=1 pmi_subversion=1", "0 cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n", "", Connected},
+		{0, "cmd=init pmi_version=1 pmi_subversion=1", "0 cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n",
+			"", Connected},
 		{0, "cmd=init pmi_version=1", "", "a second init", Connected},
 		{0, "cmd=get_maxes", "0 cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024\n", "", Connected},
 		{0, "cmd=get_appnum", "0 cmd=appnum appnum=0\n", "", Connected},
 		{0, "cmd=get_universe_size", "0 cmd=universe_size size=2\n", "", Connected},
 		{0, "cmd=put kvsname=no key=a value=b", "0 cmd=put_result rc=-1 msg=no_such_kvsname\n", "", Connected},
-		{0, "cmd=put kvsname=kvs key=" + strings.Repeat("a", 65) + " value=b", "0 cmd=put_result rc=-1 msg=key_or_value_too_long\n", "", Connected},
+		{0, "cmd=put kvsname=kvs key=" + strings.Repeat("a", 65) + " value=b",
+			"0 cmd=put_result rc=-1 msg=key_or_value_too_long\n", "", Connected},
 		{0, "cmd=spawn", "0 cmd=spawn_result rc=-1 msg=not_supported\n", "", Connected},
 		{0, "cmd=barrier_in", "", "", Waiting},
 		{0, "cmd=barrier_in", "", "in a barrier", Waiting},
@@ -192,7 +195,8 @@ func TestServerStates(t *testing.T) {
 		for _, r := range replies {
 			fmt.Fprint(&text, r.Rank, " ", r.Line)
 		}
-		if text.String() != step.replies || (err == nil) != (step.err == "") || err != nil && !strings.Contains(err.Error(), step.err) {
+		if text.String() != step.replies || (err == nil) != (step.err == "") ||
+			err != nil && !strings.Contains(err.Error(), step.err) {
 			t.Errorf("%s: %q, %v, want %q, %q", step.line, text.String(), err, step.replies, step.err)
 		}
 		if state := s.State(step.rank); state != step.state {
@@ -214,7 +218,8 @@ func TestConnect(t *testing.T) {
 		{"x", "0", "1", `PMI_FD="x", which a launcher sets`},
 		{"1000000", "", "1", `PMI_RANK="", which a launcher sets`},
 		{"1000000", "0", "-1", `PMI_SIZE="-1", which a launcher sets`},
-		{"1000000", "0", "1", "PMI_FD=1000000, the connection to the launcher: bad file descriptor: a program that another program of the job has started"},
+		{"1000000", "0", "1", "PMI_FD=1000000, the connection to the launcher: bad file descriptor: a program that " +
+			"another program of the job has started"},
 		{"2", "0", "1", "PMI_FD=2, the connection"},
 		{"file", "0", "1", "socket operation on non-socket"},
 	} {
@@ -227,7 +232,8 @@ func TestConnect(t *testing.T) {
 			defer f.Close()
 			env[EnvFD] = fmt.Sprint(f.Fd())
 		}
-		if _, err := Connect(t.Context(), func(name string) string { return env[name] }); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := Connect(t.Context(), func(name string) string { return env[name] }); err == nil ||
+			!strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: %v, want %q", tt, err, tt.want)
 		}
 	}
@@ -242,7 +248,8 @@ func TestConnect(t *testing.T) {
 // FuzzHandle: no line makes the server panic, and its replies are valid lines.
 func FuzzHandle(f *testing.F) {
 	for _, text := range []string{
-		"cmd=init pmi_version=1 pmi_subversion=1", "cmd=get_maxes", "cmd=put kvsname=kvs key=a value=b", "cmd=get kvsname=kvs key=a",
+		"cmd=init pmi_version=1 pmi_subversion=1", "cmd=get_maxes", "cmd=put kvsname=kvs key=a value=b",
+		"cmd=get kvsname=kvs key=a",
 		"cmd=barrier_in", "cmd=finalize", "cmd=abort exitcode=9", "cmd=", "a=b", "=", "cmd=x y",
 	} {
 		f.Add(text)

@@ -90,7 +90,8 @@ func (s *Server) Handle(rank int, text string, replies []Reply) ([]Reply, error)
 	}
 	switch m.command {
 	case "get_maxes":
-		return answer("maxes", "kvsname_max", strconv.Itoa(maxName), "keylen_max", strconv.Itoa(maxKey), "vallen_max", strconv.Itoa(maxValue)), nil
+		return answer("maxes", "kvsname_max", strconv.Itoa(maxName), "keylen_max", strconv.Itoa(maxKey), "vallen_max",
+			strconv.Itoa(maxValue)), nil
 	case "get_appnum":
 		return answer("appnum", "appnum", "0"), nil
 	case "get_my_kvsname":

@@ -307,6 +307,7 @@ func TestPostponeForLonger(t *testing.T) {
 	later := times(time.Hour+10*time.Millisecond+steady, time.Second)
 	again := times(time.Hour+10*time.Second, 10*time.Millisecond)
 	if first != 10 || long <= int(2*steady/postponeMost) || later != int(2*time.Second/postponeMost) || again != first {
-		t.Errorf("postponed %d times in 10 ms, %d in %v after that, %d in a second, and %d in 10 ms after a pause", first, long, steady, later, again)
+		t.Errorf("postponed %d times in 10 ms, %d in %v after that, %d in a second, and %d in 10 ms after a pause",
+			first, long, steady, later, again)
 	}
 }

@@ -163,7 +163,8 @@ func TestTimeOfOthersDoesNotCount(t *testing.T) {
 			polls++
 		}
 		if polled := s.End(); polls != tt.want || polled != oversubscribedBudget {
-			t.Errorf("a core every %v: %d polls, charged for %v, want %d and %v", tt.slice, polls, polled, tt.want, oversubscribedBudget)
+			t.Errorf("a core every %v: %d polls, charged for %v, want %d and %v", tt.slice, polls, polled, tt.want,
+				oversubscribedBudget)
 		}
 	}
 }

@@ -231,8 +231,10 @@ ranks/core  stolen  wake-up  compute     time slept polled     time slept polled
 `)
 	for _, perCore := range []int{1, 2, 8} {
 		for _, stolen := range []bool{false, true} {
-			for _, wakeup := range []time.Duration{2 * time.Microsecond, 10 * time.Microsecond, 50 * time.Microsecond, 200 * time.Microsecond} {
-				for _, compute := range []time.Duration{time.Microsecond, 30 * time.Microsecond, 300 * time.Microsecond, 3 * time.Millisecond, 10 * time.Millisecond} {
+			for _, wakeup := range []time.Duration{2 * time.Microsecond, 10 * time.Microsecond, 50 * time.Microsecond,
+				200 * time.Microsecond} {
+				for _, compute := range []time.Duration{time.Microsecond, 30 * time.Microsecond, 300 * time.Microsecond,
+					3 * time.Millisecond, 10 * time.Millisecond} {
 					h := host{perCore: perCore, stolen: stolen, wakeup: wakeup, compute: compute}
 					compareHost(t, &out, h)
 				}
@@ -280,11 +282,13 @@ func compareHost(t *testing.T, out *bytes.Buffer, setup host) {
 		h.run(messages)
 		slices.Sort(h.times)
 		median[i] = h.times[len(h.times)/2]
-		fmt.Fprintf(out, " %8.1f  %.2f %6.1f", float64(median[i])/1e3, float64(h.slept)/float64(len(h.times)), float64(h.spent)/1e3/float64(len(h.times)))
+		fmt.Fprintf(out, " %8.1f  %.2f %6.1f", float64(median[i])/1e3, float64(h.slept)/float64(len(h.times)),
+			float64(h.spent)/1e3/float64(len(h.times)))
 	}
 	fmt.Fprintln(out)
 	// A message is never slower by more than the limit: 1/32 of the wait of both sides.
 	if setup.perCore == 1 && median[0] > median[2]+2*(setup.compute+median[2])/latencyPrice*2 {
-		t.Errorf("%d ranks a core, a wake-up costs %v, compute %v, stolen %v: %v, always polling %v", setup.perCore, setup.wakeup, setup.compute, setup.stolen, median[0], median[2])
+		t.Errorf("%d ranks a core, a wake-up costs %v, compute %v, stolen %v: %v, always polling %v", setup.perCore,
+			setup.wakeup, setup.compute, setup.stolen, median[0], median[2])
 	}
 }

@@ -44,10 +44,12 @@ func between(r *rand.Rand, least, most time.Duration) time.Duration {
 
 func someWaits() []waits {
 	var all []waits
-	for _, d := range []time.Duration{time.Microsecond, 10 * time.Microsecond, 100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond} {
+	for _, d := range []time.Duration{time.Microsecond, 10 * time.Microsecond, 100 * time.Microsecond, time.Millisecond,
+		10 * time.Millisecond} {
 		all = append(all,
 			waits{fmt.Sprint(d), func(*rand.Rand) time.Duration { return d }},
-			waits{fmt.Sprint("about ", d), func(r *rand.Rand) time.Duration { return time.Duration(r.Int64N(int64(2 * d))) }},
+			waits{fmt.Sprint("about ", d),
+				func(r *rand.Rand) time.Duration { return time.Duration(r.Int64N(int64(2 * d))) }},
 			waits{fmt.Sprint("one of ten is ", d), func(r *rand.Rand) time.Duration {
 				if r.IntN(10) == 0 {
 					return d
@@ -79,7 +81,8 @@ func cost(wait, budget, wakeup time.Duration) time.Duration {
 // hindsight, plus the cost of learning a change.
 func TestCompetitive(t *testing.T) {
 	const n = 3000
-	for _, wakeup := range []time.Duration{2 * time.Microsecond, 10 * time.Microsecond, 50 * time.Microsecond, 200 * time.Microsecond} {
+	for _, wakeup := range []time.Duration{2 * time.Microsecond, 10 * time.Microsecond, 50 * time.Microsecond,
+		200 * time.Microsecond} {
 		for _, w := range someWaits() {
 			r := rand.New(rand.NewPCG(1, 2))
 			var seen [n]time.Duration

@@ -72,7 +72,8 @@ func TestVisitAgain(t *testing.T) {
 		for i := range all {
 			Unshare(&all[i])
 			if n := all[i].n.Load(); n != tt.want[i] {
-				t.Errorf("number %d finds something: number %d was polled %d times, want %d", tt.finder, i, n, tt.want[i])
+				t.Errorf("number %d finds something: number %d was polled %d times, want %d", tt.finder, i, n,
+					tt.want[i])
 			}
 		}
 		if found != (tt.finder >= 0) {

@@ -53,7 +53,8 @@ func TestMapRefuses(t *testing.T) {
 	}
 	defer unix.Close(sealed)
 	for name, tt := range map[string]struct{ fd, n int }{
-		"not sealed": {open, 4096}, "too short": {sealed, 8192}, "too long": {sealed, 2048}, "no descriptor": {-1, 4096},
+		"not sealed": {open, 4096}, "too short": {sealed, 8192}, "too long": {sealed, 2048},
+		"no descriptor": {-1, 4096},
 	} {
 		if mem, err := Map(tt.fd, tt.n); err == nil {
 			Unmap(mem)

@@ -51,7 +51,8 @@ func TestOldestGoFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, _ := names(t, dir); !slices.Equal(got, []string{"r3.gz", "r4.gz"}) || s.Has(s.Path("r2")) || !s.Has(s.Path("r3")) {
+	if got, _ := names(t, dir); !slices.Equal(got, []string{"r3.gz", "r4.gz"}) || s.Has(s.Path("r2")) ||
+		!s.Has(s.Path("r3")) {
 		t.Errorf("there is %v", got)
 	}
 	for _, name := range []string{"mine", "mine.gz", "r5.gz.partial", "r5.gz.ABCDEFGHIJKLMNOPQRSTUVWXYZ.partial",

@@ -173,7 +173,8 @@ func setDefaults(v reflect.Value) {
 
 func (d *decoder) scalar(n *yaml.Node, null bool, v reflect.Value, key string) {
 	want := map[reflect.Kind]string{
-		reflect.Bool: "true or false", reflect.Int: "a whole number", reflect.String: "one value", reflect.Int64: "a time",
+		reflect.Bool: "true or false", reflect.Int: "a whole number", reflect.String: "one value",
+		reflect.Int64:   "a time",
 		reflect.Float64: "a number",
 	}[v.Kind()]
 	if !d.isScalar(n, null, want, key) {
@@ -203,7 +204,8 @@ func (d *decoder) scalar(n *yaml.Node, null bool, v reflect.Value, key string) {
 		}
 	case v.Kind() == reflect.Float64:
 		var f float64
-		if f, err = strconv.ParseFloat(n.Value, 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) && n.ShortTag() != "!!str" {
+		if f, err = strconv.ParseFloat(n.Value, 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) &&
+			n.ShortTag() != "!!str" {
 			v.SetFloat(f)
 			return
 		}

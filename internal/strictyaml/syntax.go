@@ -277,7 +277,8 @@ func (l *layout) place(number int, at level) {
 	switch {
 	case left == 0 || l.levels[left-1].indent < at.indent:
 		if closed {
-			l.found(number, fmt.Sprintf("%d spaces are before this line, and before no other of its section", at.indent),
+			l.found(number, fmt.Sprintf("%d spaces are before this line, and before no other of its section",
+				at.indent),
 				"indent all of a section by the same number")
 		} else if !l.opens && left > 0 && l.plain.indent == at.indent && l.plain.line == number-1 {
 			l.noKey(l.plain.line, l.plain.text)
@@ -347,7 +348,8 @@ func (l *layout) scan(number int, s string) {
 			continue
 		case c == '*' && start && l.alias == nil:
 			word := s[i:][:len(s[i:])-len(strings.TrimLeftFunc(s[i+1:], isWord))]
-			l.alias = &fault{line: number, problem: Cut(word) + " is an alias, which is not supported", remedy: "write the value out"}
+			l.alias = &fault{line: number, problem: Cut(word) + " is an alias, which is not supported",
+				remedy: "write the value out"}
 		}
 		separator := c == ',' && len(l.open) > 0 || (c == ':' || c == '-' && start) && (i+1 == len(s) || s[i+1] == ' ')
 		start = separator || c == ':' && (closed == '"' || l.anyIndent)

@@ -54,7 +54,8 @@ func blocksOf(_, _, ranks int) []int {
 // operations are the measured operations, with rank 0 as the root.
 var operations = []*operation{
 	{
-		"bcast", one, one, atRoot, func(rank int) bool { return rank > 0 }, func(int, int, int) []int { return []int{0} },
+		"bcast", one, one, atRoot, func(rank int) bool { return rank > 0 },
+		func(int, int, int) []int { return []int{0} },
 		func(c *collectiveCalls, o []mpi.Option) error { return mpi.Bcast(c.ctx, c.comm, c.recv, 0, o...) },
 	},
 	{
@@ -168,7 +169,8 @@ func newCollectiveCalls(s *session, st step, op *operation, ranks, busy int) (*c
 	}
 	c := &collectiveCalls{
 		session: s, step: st, op: op, rank: s.comm.Rank(), ranks: ranks, words: words,
-		send: make([]int32, op.sends(ranks)*words), recv: make([]int32, op.receives(ranks)*words), own: make([]int32, busy/wordLen),
+		send: make([]int32, op.sends(ranks)*words), recv: make([]int32, op.receives(ranks)*words),
+		own:    make([]int32, busy/wordLen),
 		starts: make([][]int64, len(s.methods)), ends: make([][]int64, len(s.methods)),
 	}
 	if op.name == "bcast" {

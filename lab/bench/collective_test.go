@@ -97,7 +97,8 @@ func TestUse(t *testing.T) {
 		if err := mpi.Bcast(b.ctx, b.comm, make([]int32, 3), 0, b.use(&m)...); !errors.Is(err, errNo) {
 			t.Error(err)
 		}
-		if c := dev.call; c.Algorithm != m.by.Algorithm || c.Call.Segment != x.want.Segment || c.Call.Form != x.want.Form || len(c.Recv) != 12 {
+		if c := dev.call; c.Algorithm != m.by.Algorithm || c.Call.Segment != x.want.Segment ||
+			c.Call.Form != x.want.Form || len(c.Recv) != 12 {
 			t.Errorf("%s: %+v", x.text, c)
 		}
 	}
@@ -105,8 +106,10 @@ func TestUse(t *testing.T) {
 
 // TestParts checks that a side for a method only takes part in broadcasts, and can be measured alone.
 func TestParts(t *testing.T) {
-	r, _ := quick(t, Options{Workloads: []string{"bcast-busy", "ring"}, Only: []string{"udp-by-left", "tcp-atomic", "extended-tcp"}})
-	for workload, want := range map[string][]string{"bcast-busy": {"udp-by-left", "extended-tcp", "tcp-atomic"}, "ring": {"extended-tcp"}} {
+	r, _ := quick(t, Options{Workloads: []string{"bcast-busy", "ring"},
+		Only: []string{"udp-by-left", "tcp-atomic", "extended-tcp"}})
+	for workload, want := range map[string][]string{"bcast-busy": {"udp-by-left", "extended-tcp", "tcp-atomic"},
+		"ring": {"extended-tcp"}} {
 		var keys []string
 		for _, s := range r.result(workload).Sides {
 			keys = append(keys, s.Key)
@@ -118,7 +121,8 @@ func TestParts(t *testing.T) {
 			t.Errorf("%s: %v", workload, keys)
 		}
 	}
-	if s := r.result("bcast-busy").side("udp-by-left"); s.Method != "atomic:32KiB/by-left" || s.Name != "zrlmpid, extended, UDP, atomic:32KiB/by-left" {
+	if s := r.result("bcast-busy").side("udp-by-left"); s.Method != "atomic:32KiB/by-left" ||
+		s.Name != "zrlmpid, extended, UDP, atomic:32KiB/by-left" {
 		t.Errorf("%+v", s)
 	}
 }
@@ -126,8 +130,11 @@ func TestParts(t *testing.T) {
 // TestPartsFail checks that a failed run counts as a failure of all its sides.
 func TestPartsFail(t *testing.T) {
 	var progress strings.Builder
-	r, err := Run(t.Context(), Options{Workloads: []string{"bcast"}, Steps: "5:1", Only: []string{"extended-udp", "udp-flat"}, Rounds: 1}, &progress)
-	if err != nil || len(r.Failed) != 1 || !strings.Contains(r.Failed[0], "5 bytes are not a number of words") || len(r.Results[0].Sides) != 0 {
+	r, err := Run(t.Context(),
+		Options{Workloads: []string{"bcast"}, Steps: "5:1", Only: []string{"extended-udp", "udp-flat"}, Rounds: 1},
+		&progress)
+	if err != nil || len(r.Failed) != 1 || !strings.Contains(r.Failed[0], "5 bytes are not a number of words") ||
+		len(r.Results[0].Sides) != 0 {
 		t.Errorf("%v, %+v", err, r)
 	}
 }
@@ -193,13 +200,16 @@ func bcastReport(workload string, times map[string][2]float64) *Report {
 	for i := range links {
 		for _, p := range links[i].parts() {
 			if at, ok := times[p.Key]; ok {
-				r.Results[0].Sides = append(r.Results[0].Sides, Measured{Side: p.Side, Memory: 1024, Figures: Figures{Rounds: [][]Point{{{N: 4, P50: at[0]}, {N: 1 << 20, P50: at[1]}}}}})
+				r.Results[0].Sides = append(r.Results[0].Sides,
+					Measured{Side: p.Side, Memory: 1024,
+						Figures: Figures{Rounds: [][]Point{{{N: 4, P50: at[0]}, {N: 1 << 20, P50: at[1]}}}}})
 			}
 		}
 	}
 	if at, ok := times[openMPITCP]; ok {
 		r.Results[0].Sides = append(r.Results[0].Sides, Measured{
-			Side: Side{Key: openMPITCP, Name: "Open MPI, TCP", Kind: Peer, Group: Network}, Figures: Figures{Rounds: [][]Point{{{N: 4, P50: at[0]}, {N: 1 << 20, P50: at[1]}}}},
+			Side:    Side{Key: openMPITCP, Name: "Open MPI, TCP", Kind: Peer, Group: Network},
+			Figures: Figures{Rounds: [][]Point{{{N: 4, P50: at[0]}, {N: 1 << 20, P50: at[1]}}}},
 		})
 	}
 	r.finish()
@@ -210,7 +220,8 @@ func bcastReport(workload string, times map[string][2]float64) *Report {
 // it.
 func TestBcastVerdicts(t *testing.T) {
 	r := bcastReport("bcast", map[string][2]float64{
-		"extended-udp": {110, 2000}, "udp-binomial": {100, 5000}, "udp-flat": {105, 6000}, "udp-chain": {200, 4000}, "udp-atomic": {180, 1000},
+		"extended-udp": {110, 2000}, "udp-binomial": {100, 5000}, "udp-flat": {105, 6000}, "udp-chain": {200, 4000},
+		"udp-atomic":  {180, 1000},
 		"udp-by-left": {216, 900}, openMPITCP: {100, 4000},
 	})
 	for name, want := range map[string]string{
@@ -230,8 +241,10 @@ func TestBcastVerdicts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{
-		"message  extended-udp ÷ best of udp-…  udp-atomic ÷ udp-chain  udp-by-left ÷ udp-atomic  extended-udp ÷ openmpi-tcp\n",
-		"    4 B                          1.10                    0.90                      1.20                        1.10\n",
+		"message  extended-udp ÷ best of udp-…  udp-atomic ÷ udp-chain  udp-by-left ÷ udp-atomic  extended-udp ÷ " +
+			"openmpi-tcp\n",
+		"    4 B                          1.10                    0.90                      1.20                     " +
+			"   1.10\n",
 		"Peak memory of a process, in MiB\nextended-udp\n        1.00\n\n",
 	} {
 		if !strings.Contains(b.String(), text) {
@@ -278,7 +291,8 @@ func TestPaired(t *testing.T) {
 // TestBcastPlots checks that methods are thin lines, and that multiples are relative to Open MPI's median.
 func TestBcastPlots(t *testing.T) {
 	p := bcastReport("bcast-busy", map[string][2]float64{
-		"extended-udp": {50, 2000}, "udp-flat": {100, 6000}, "extended-tcp": {1, 1}, "shm-flat": {3, 4}, openMPITCP: {100, 4000},
+		"extended-udp": {50, 2000}, "udp-flat": {100, 6000}, "extended-tcp": {1, 1}, "shm-flat": {3, 4},
+		openMPITCP: {100, 4000},
 	}).drawn()
 	var names []string
 	for _, name := range []string{"bcast-busy-network", "bcast-busy-memory", "bcast-busy-ratio-network"} {
@@ -289,11 +303,13 @@ func TestBcastPlots(t *testing.T) {
 			names = append(names, s.Name)
 		}
 	}
-	if len(p) != 3 || strings.Join(names, "|") != "zrlmpid, extended, UDP|flat|Open MPI, TCP|flat|zrlmpid, extended, UDP|flat|Open MPI, TCP" {
+	if len(p) != 3 || strings.Join(names,
+		"|") != "zrlmpid, extended, UDP|flat|Open MPI, TCP|flat|zrlmpid, extended, UDP|flat|Open MPI, TCP" {
 		t.Errorf("%d plots of %v", len(p), names)
 	}
 	s := p["bcast-busy-ratio-network"].Series
-	if s[0].Kind != chart.Ours || s[1].Kind != chart.Method || s[0].Points[0].Y != 0.5 || s[1].Points[1].Y != 1.5 || s[2].Points[1].Y != 1 {
+	if s[0].Kind != chart.Ours || s[1].Kind != chart.Method || s[0].Points[0].Y != 0.5 || s[1].Points[1].Y != 1.5 ||
+		s[2].Points[1].Y != 1 {
 		t.Errorf("%+v", s)
 	}
 }

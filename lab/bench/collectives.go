@@ -31,7 +31,8 @@ func collectiveWorkload(name, title string, op *operation, ranks, busy int) *wor
 	}
 	return &workload{
 		name: name, title: title, unit: "message", axis: "message length", bytes: true, source: "collective.c",
-		args: []string{op.name, fmt.Sprint(ranks), fmt.Sprint(busy)}, needs: times, tags: true, collective: true, inProcess: true, weight: 2,
+		args: []string{op.name, fmt.Sprint(ranks), fmt.Sprint(busy)}, needs: times, tags: true, collective: true,
+		inProcess: true, weight: 2,
 		full: collectiveSteps, quick: collectiveQuick, ranks: func(step) int { return ranks },
 		messages: func(s step) int { return results * (collectiveWarmup(s) + s.iterations) },
 		run:      func(s *session, st step) ([]Point, error) { return collectiveStep(s, st, op, ranks, busy) },
@@ -50,10 +51,12 @@ func broadcastWorkload(name, title string, busy int, full []step) *workload {
 func collectiveWorkloads() []*workload {
 	all := []*workload{
 		broadcastWorkload("bcast", "Broadcast to 8 ranks", 0, bcastSteps),
-		broadcastWorkload("bcast-busy", "Broadcast to 8 ranks, one of which has 1 MiB to send", busyBytes, bcastBusySteps),
+		broadcastWorkload("bcast-busy", "Broadcast to 8 ranks, one of which has 1 MiB to send", busyBytes,
+			bcastBusySteps),
 		collectiveWorkload("bcast-4", "Broadcast to 4 ranks", operations[0], 4, 0),
 	}
-	titles := map[string]string{"allreduce": "Allreduce", "alltoall": "Alltoall", "reduce": "Reduce", "gather": "Gather"}
+	titles := map[string]string{"allreduce": "Allreduce", "alltoall": "Alltoall", "reduce": "Reduce",
+		"gather": "Gather"}
 	for _, op := range operations[1:] {
 		all = append(all,
 			collectiveWorkload(op.name, titles[op.name]+", 8 ranks", op, bcastRanks, 0),

@@ -45,7 +45,8 @@ worse by more than 25 %: example.com/x A-2: 1.00e+09 B/s instead of 1.30e+09
 worse by more than 25 %: example.com/y D-2: 1 allocs/op instead of 0
 `},
 		{csv, "40", true, "worse by more than 40 %: example.com/y D-2: 1 allocs/op instead of 0\n"},
-		{csv[:strings.Index(csv, "pkg: example.com/y")], "40", false, "no median is worse by more than 40 % (4 differ significantly)\n"},
+		{csv[:strings.Index(csv, "pkg: example.com/y")], "40", false,
+			"no median is worse by more than 40 % (4 differ significantly)\n"},
 		{"", "5", false, "no median is worse by more than 5 % (0 differ significantly)\n"},
 	} {
 		if err := os.WriteFile(file, []byte(x.text), 0o600); err != nil {
@@ -68,7 +69,8 @@ func TestCompareMistakes(t *testing.T) {
 	cmd := exec.Command("bash", "compare.sh")
 	cmd.Env = append(os.Environ(), "BASE=no-such-revision", "THRESHOLD=")
 	out, err := cmd.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "BASE=no-such-revision is no revision: name one, as in make bench-compare BASE=HEAD") {
+	if err == nil || !strings.Contains(string(out),
+		"BASE=no-such-revision is no revision: name one, as in make bench-compare BASE=HEAD") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -20,7 +20,8 @@ func TestSaved(t *testing.T) {
 		t.Fatal(err)
 	}
 	var a, b strings.Builder
-	if r.Print(&a, Format{Markdown: true}) != nil || again.Print(&b, Format{Markdown: true}) != nil || a.String() != b.String() {
+	if r.Print(&a, Format{Markdown: true}) != nil || again.Print(&b, Format{Markdown: true}) != nil ||
+		a.String() != b.String() {
 		t.Errorf("%s\n%s", a.String(), b.String())
 	}
 	if err := again.Draw(filepath.Join(filepath.Dir(file), "plots"), func(string) bool { return true }); err != nil {
@@ -34,8 +35,10 @@ func TestSaved(t *testing.T) {
 		{"{}", "there are no results"},
 		{`{"results": [{"workload": "latency"}]}`, `there is no workload "latency"`},
 		{`{"results": [{"workload": "ring", "sides": [{"key": "x"}]}]}`, "ring, x: there are no figures"},
-		{`{"results": [{"workload": "ring", "sides": [{"key": "x", "rounds": [[]]}]}]}`, "ring, x: there are no figures"},
-		{`{"results": [{"workload": "ring", "sides": [{"key": "x", "rounds": [[{"n": 1}], [{"n": 2}]]}]}]}`, "ring, x: the rounds have different steps"},
+		{`{"results": [{"workload": "ring", "sides": [{"key": "x", "rounds": [[]]}]}]}`,
+			"ring, x: there are no figures"},
+		{`{"results": [{"workload": "ring", "sides": [{"key": "x", "rounds": [[{"n": 1}], [{"n": 2}]]}]}]}`,
+			"ring, x: the rounds have different steps"},
 	} {
 		bad := filepath.Join(t.TempDir(), "bad.json")
 		if err := os.WriteFile(bad, []byte(x.text), 0o600); err != nil {
@@ -91,12 +94,15 @@ func TestUpdate(t *testing.T) {
 		t.Fatal(err)
 	}
 	doc := string(text)
-	if !strings.HasPrefix(doc, "before\n"+summaryBegin+"**Medians") || !strings.HasSuffix(doc, "\n"+summaryEnd+"\nafter\n") || strings.Contains(doc, "old") {
+	if !strings.HasPrefix(doc, "before\n"+summaryBegin+"**Medians") ||
+		!strings.HasSuffix(doc, "\n"+summaryEnd+"\nafter\n") || strings.Contains(doc, "old") {
 		t.Error(doc)
 	}
 	for _, want := range []string{
-		"|                          | cloudFPGA | attached | UDP | TCP | Open MPI, TCP | shm | Open MPI, shm | MPICH, shm |\n",
-		"|        Ping-pong 4 B, µs |       300 |        – |   – |   – |           150 |   – |             – |          – |\n",
+		"|                          | cloudFPGA | attached | UDP | TCP | Open MPI, TCP | shm | Open MPI, shm | " +
+			"MPICH, shm |\n",
+		"|        Ping-pong 4 B, µs |       300 |        – |   – |   – |           150 |   – |             – |       " +
+			"   – |\n",
 		"\n2 × Abacus; ; ; zrlmpid one; median of 3 rounds; time of one; a wake-up",
 	} {
 		if !strings.Contains(doc, want) {
@@ -114,7 +120,8 @@ func TestUpdateNoPlace(t *testing.T) {
 		{summaryBegin + summaryEnd + "\n" + summaryBegin + summaryEnd, "two lines <!-- bench: summary -->"},
 	} {
 		file := newDocument(t, x.text)
-		if err := r.Update(file); err == nil || !strings.Contains(err.Error(), x.says) || !strings.Contains(err.Error(), file+" is unchanged: ") {
+		if err := r.Update(file); err == nil || !strings.Contains(err.Error(), x.says) ||
+			!strings.Contains(err.Error(), file+" is unchanged: ") {
 			t.Errorf("%v instead of %s", err, x.says)
 		}
 		if text, err := os.ReadFile(file); err != nil || string(text) != x.text {

@@ -20,8 +20,10 @@ func TestVerdicts(t *testing.T) {
 	}
 	r := &Report{Results: []Result{
 		{Workload: "pingpong", Sides: []Measured{
-			side("cloudfpga", 10, 50, 1000), side("upstream", 100, 0, 170000), side("upstream-one", 15), side("raw-udp-poll", 2),
-			side("extended-udp", 4, 30, 500), side("openmpi-tcp", 5, 33, 700), side("raw-shm", 0.2, 5), side("attached", 5, 110),
+			side("cloudfpga", 10, 50, 1000), side("upstream", 100, 0, 170000), side("upstream-one", 15),
+			side("raw-udp-poll", 2),
+			side("extended-udp", 4, 30, 500), side("openmpi-tcp", 5, 33, 700), side("raw-shm", 0.2, 5),
+			side("attached", 5, 110),
 			side("extended-shm", 0.6, 6, 400), side("openmpi", 0.4, 5, 300), side("mpich", 0.3, 6, 350),
 		}},
 		{Workload: "stream", Sides: []Measured{side("raw-udp-gro", 1, 1, 700)}},
@@ -93,7 +95,8 @@ func TestTargets(t *testing.T) {
 		}
 	}
 	var keys []string
-	for _, f := range []family{rawFamily(), ourFamily(), libraries[0].family(), libraries[1].family(), upstreamFamily()} {
+	for _, f := range []family{rawFamily(), ourFamily(), libraries[0].family(), libraries[1].family(),
+		upstreamFamily()} {
 		keys = append(keys, f.keys...)
 	}
 	for _, c := range comparisons {
@@ -118,17 +121,20 @@ func TestFit(t *testing.T) {
 	} {
 		got, ok := fitLine(x.x, x.y)
 		if x.name == "off" {
-			if !ok || got.deviation < 0.05 || got.deviation > 0.1 || math.Abs(got.at(2)-20) > 0.5 || math.Abs(got.at(1)-10) > 0.5 {
+			if !ok || got.deviation < 0.05 || got.deviation > 0.1 || math.Abs(got.at(2)-20) > 0.5 ||
+				math.Abs(got.at(1)-10) > 0.5 {
 				t.Errorf("%s: %+v", x.name, got)
 			}
 			continue
 		}
-		if !ok || math.Abs(got.intercept-x.want.intercept) > 1e-9 || math.Abs(got.slope-x.want.slope) > 1e-9 || got.deviation > 1e-9 {
+		if !ok || math.Abs(got.intercept-x.want.intercept) > 1e-9 || math.Abs(got.slope-x.want.slope) > 1e-9 ||
+			got.deviation > 1e-9 {
 			t.Errorf("%s: %+v", x.name, got)
 		}
 	}
 	// Sizes and times span many orders of magnitude. The small ones count as well.
-	if got, ok := fitLine([]float64{4, 400, 4e6}, []float64{5.1, 5.3, 2100}); !ok || got.intercept < 4.5 || got.intercept > 5.5 {
+	if got, ok := fitLine([]float64{4, 400, 4e6}, []float64{5.1, 5.3, 2100}); !ok || got.intercept < 4.5 ||
+		got.intercept > 5.5 {
 		t.Errorf("%+v", got)
 	}
 	for _, bad := range [][2][]float64{

@@ -85,7 +85,8 @@ func (r *Report) lineNotes(results []Result) []string {
 	if m.LineLeast == 0 {
 		return nil
 	}
-	first := fmt.Sprintf("a cache line from one processor to another: at least %s ns, median %s ns", figure(m.LineLeast), figure(m.LineP50))
+	first := fmt.Sprintf("a cache line from one processor to another: at least %s ns, median %s ns",
+		figure(m.LineLeast), figure(m.LineP50))
 	if r.isArchived() { // its notes have the rest
 		return []string{first}
 	}
@@ -119,7 +120,8 @@ func (r *Report) slowLines(results []Result) (again int, notes []string) {
 			}
 		}
 		if len(sides) > 0 {
-			notes = append(notes, fmt.Sprintf("rounds of %s while a cache line took over %v times the least: %s", results[i].Workload, slowLine, strings.Join(sides, "; ")))
+			notes = append(notes, fmt.Sprintf("rounds of %s while a cache line took over %v times the least: %s",
+				results[i].Workload, slowLine, strings.Join(sides, "; ")))
 		}
 	}
 	return again, notes

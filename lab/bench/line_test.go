@@ -98,8 +98,10 @@ func TestMeasuredAgain(t *testing.T) {
 	}{
 		{"fast", Options{Rounds: 2}, of(near, near, near, near), []float64{1, 3}, []float64{2, 4}},
 		{"slow after", Options{Rounds: 2}, of(far, near, near, near, near), []float64{5, 3}, []float64{2, 4}},
-		{"slow before", Options{Rounds: 2}, of(near, []float64{76, 50}, near, near, near), []float64{1, 3}, []float64{5, 4}},
-		{"slow from the beginning", Options{Rounds: 2}, of(slowly, near, near, near, near), []float64{5, 7}, []float64{6, 4}},
+		{"slow before", Options{Rounds: 2}, of(near, []float64{76, 50}, near, near, near), []float64{1, 3},
+			[]float64{5, 4}},
+		{"slow from the beginning", Options{Rounds: 2}, of(slowly, near, near, near, near), []float64{5, 7},
+			[]float64{6, 4}},
 		{"always slow", Options{Rounds: 1}, of(far, far, far, far, far, far, far, far), []float64{7}, []float64{8}},
 		{"quick", Options{Rounds: 1, Quick: true}, of(far, far), []float64{1}, []float64{2}},
 		{"unknown", Options{Rounds: 2}, make([]float64, 8), []float64{1, 3}, []float64{2, 4}},
@@ -107,14 +109,17 @@ func TestMeasuredAgain(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			r, progress := lineRun(t, x.o, x.lines...)
-			if one, two := p50s(r, "one"), p50s(r, "two"); !slices.Equal(one, x.one) || !slices.Equal(two, x.two) || !slices.Equal(p50s(r, "two-chain"), two) {
+			if one, two := p50s(r, "one"),
+				p50s(r, "two"); !slices.Equal(one, x.one) || !slices.Equal(two, x.two) ||
+				!slices.Equal(p50s(r, "two-chain"), two) {
 				t.Errorf("%v, %v\n%s", one, two, progress)
 			}
 		})
 	}
 	r, progress := lineRun(t, Options{Rounds: 1}, of(near, far, near)...)
 	want := []Attempt{
-		{Round: 1, LineBefore: 50, LineAfter: 160, Discarded: true, Points: []Point{{N: 2, P50: 2, P99: 1, P999: 1, Least: 1, CPU: 1}}},
+		{Round: 1, LineBefore: 50, LineAfter: 160, Discarded: true,
+			Points: []Point{{N: 2, P50: 2, P99: 1, P999: 1, Least: 1, CPU: 1}}},
 		{Round: 1, LineBefore: 50, LineAfter: 50},
 	}
 	for _, key := range []string{"two", "two-chain"} {
@@ -152,7 +157,8 @@ func TestCutLater(t *testing.T) {
 	r.plan(m, outcome{cut: []Cut{{N: 8}}})
 	r.collect(m)
 	f := &r.report.Results[0].Sides[0].Figures
-	if want := [][]Point{{{N: 2, P50: 3}}, {{N: 2, P50: 2}}}; !reflect.DeepEqual(f.Rounds, want) || len(f.Attempts[0].Points) != 2 || len(f.Cut) != 1 {
+	if want := [][]Point{{{N: 2, P50: 3}}, {{N: 2, P50: 2}}}; !reflect.DeepEqual(f.Rounds, want) ||
+		len(f.Attempts[0].Points) != 2 || len(f.Cut) != 1 {
 		t.Errorf("%+v", f)
 	}
 	if len(m.steps) != 1 || m.failed {
@@ -171,7 +177,8 @@ func TestLineUnknown(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	r, _ = lineRun(t, Options{Rounds: 2}, 50)
-	if want := []string{"the time to move a cache line is unknown from now on: no affinity"}; !slices.Equal(r.Missing, want) || r.Machine.LineLeast != 50 {
+	if want := []string{"the time to move a cache line is unknown from now on: no affinity"}; !slices.Equal(r.Missing,
+		want) || r.Machine.LineLeast != 50 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -180,7 +187,8 @@ func TestLineUnknown(t *testing.T) {
 func TestLineNotes(t *testing.T) {
 	r, _ := lineRun(t, Options{Rounds: 2}, 160, 160, 50, 50, 50, 50, 50, 160, 50, 50, 50, 90, 50, 90, 50, 90)
 	one := r.result("ring").side("one")
-	one.Disturbed = &Figures{Rounds: one.Rounds, Attempts: []Attempt{{Round: 1, LineBefore: 76, LineAfter: 50}, {Round: 2, LineBefore: 75, LineAfter: 50}}}
+	one.Disturbed = &Figures{Rounds: one.Rounds,
+		Attempts: []Attempt{{Round: 1, LineBefore: 76, LineAfter: 50}, {Round: 2, LineBefore: 75, LineAfter: 50}}}
 	r.finish()
 	file := filepath.Join(t.TempDir(), "out.json")
 	if err := r.Save(file); err != nil {
@@ -193,7 +201,8 @@ func TestLineNotes(t *testing.T) {
 	if loaded.Machine != r.Machine || !reflect.DeepEqual(loaded.Results, r.Results) {
 		t.Errorf("%+v\n%+v", loaded, r)
 	}
-	const says = "a cache line from one processor to another: at least 50.0 ns, median 50.0 ns; measurements done again since it was slow: 4\n" +
+	const says = "a cache line from one processor to another: at least 50.0 ns, median 50.0 ns; measurements done " +
+		"again since it was slow: 4\n" +
 		"rounds of ring while a cache line took over 1.5 times the least: one disturbed 1; two 2\n"
 	if text := printed(loaded); !strings.Contains(text, says) {
 		t.Errorf("there is no %q in\n%s", says, text)

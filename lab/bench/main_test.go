@@ -69,7 +69,8 @@ func TestOurs(t *testing.T) {
 			for i := range links {
 				l := &links[i]
 				// A link that this version does not support is reported.
-				if slices.ContainsFunc(r.Missing, func(m string) bool { return strings.HasPrefix(m, l.key+" is missing") }) {
+				if slices.ContainsFunc(r.Missing,
+					func(m string) bool { return strings.HasPrefix(m, l.key+" is missing") }) {
 					continue
 				}
 				if l.does(w) {
@@ -90,7 +91,8 @@ func TestOurs(t *testing.T) {
 					t.Errorf("%s: %d KiB of memory", s.Key, s.Memory)
 				}
 				for _, p := range s.Median {
-					if len(w.needs) > 0 && (p.P50 <= 0 || p.CPU <= 0 || p.P99 > 0 && (p.P99 < p.P50 || p.P999 < p.P99 || p.Least > p.P50)) {
+					if len(w.needs) > 0 && (p.P50 <= 0 || p.CPU <= 0 ||
+						p.P99 > 0 && (p.P99 < p.P50 || p.P999 < p.P99 || p.Least > p.P50)) {
 						t.Errorf("%s: %+v", s.Key, p)
 					}
 				}
@@ -194,7 +196,8 @@ func TestPeers(t *testing.T) {
 				}
 			}
 			r, _ = quick(t, Options{Only: []string{second}, Workloads: []string{"pingpong"}})
-			if s := r.Results[0].side(second); len(r.Missing) == 0 && (s == nil || len(s.Cut) == 0 && s.Median[0].P50 <= 0) {
+			if s := r.Results[0].side(second); len(r.Missing) == 0 &&
+				(s == nil || len(s.Cut) == 0 && s.Median[0].P50 <= 0) {
 				t.Errorf("%+v", r.Results)
 			}
 		})
@@ -214,8 +217,10 @@ func TestMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"*** the raw limits are missing: there is no C compiler, cc. They are not measured. On Debian: apt-get install gcc libc6-dev ***",
-		"*** Open MPI is missing: mpicc.openmpi and mpirun.openmpi not found. It is not measured. On Debian: apt-get install openmpi-bin libopenmpi-dev ***",
+		"*** the raw limits are missing: there is no C compiler, cc. They are not measured. On Debian: apt-get " +
+			"install gcc libc6-dev ***",
+		"*** Open MPI is missing: mpicc.openmpi and mpirun.openmpi not found. It is not measured. On Debian: apt-get " +
+			"install openmpi-bin libopenmpi-dev ***",
 		"*** MPICH is missing",
 		"*** upstream's CPU library is not measured: ZRLMPI_UPSTREAM_PINGPONG is not set ***",
 	} {
@@ -239,7 +244,8 @@ func upstreamFake(t *testing.T, text string) string {
 }
 
 func TestUpstream(t *testing.T) {
-	o := Options{Workloads: []string{"pingpong"}, Only: []string{upstreamOneKey}, Steps: "4:10,4000000:100", Quick: true}
+	o := Options{Workloads: []string{"pingpong"}, Only: []string{upstreamOneKey}, Steps: "4:10,4000000:100",
+		Quick: true}
 	// 10 messages and 20 of warm-up, of each size, in both directions.
 	t.Setenv(EnvUpstream, upstreamFake(t, `test "$1 $2 $3 $5 $6" = "udp 127.0.76.$(($4+1)) 2 127.0.76.$((2-$4)) 4:10,4000000:10" || exit 3
 test $4 = 1 || printf 'a banner\npoint 4 p50 9 p99 9 p999 9 least 8 cpu 2\nnoise\npoint 4000000 p50 900 p99 901 p999 901 least 800 cpu 2\nmemory 7\nverified 120\n'`))
@@ -250,7 +256,8 @@ test $4 = 1 || printf 'a banner\npoint 4 p50 9 p99 9 p999 9 least 8 cpu 2\nnoise
 	// A failure is reported as missing, not as a failure.
 	t.Setenv(EnvUpstream, upstreamFake(t, "echo no good >&2; exit 3"))
 	r, _ = quick(t, o)
-	if len(r.Missing) != 1 || !strings.Contains(r.Missing[0], "exit status 3\nno good") || len(r.Results[0].Sides) != 0 {
+	if len(r.Missing) != 1 || !strings.Contains(r.Missing[0], "exit status 3\nno good") ||
+		len(r.Results[0].Sides) != 0 {
 		t.Errorf("%+v", r)
 	}
 	// The program may block forever.
@@ -268,10 +275,12 @@ func TestRunCommand(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	if err := command(t.Context(), sh, "-c", "echo no good >&2; exit 3").run(); err == nil || !strings.Contains(err.Error(), "exit status 3\nno good") {
+	if err := command(t.Context(), sh, "-c", "echo no good >&2; exit 3").run(); err == nil ||
+		!strings.Contains(err.Error(), "exit status 3\nno good") {
 		t.Error(err)
 	}
-	if err := command(t.Context(), "/does/not/exist").run(); err == nil || !strings.Contains(err.Error(), "no such file") {
+	if err := command(t.Context(), "/does/not/exist").run(); err == nil ||
+		!strings.Contains(err.Error(), "no such file") {
 		t.Error(err)
 	}
 	var said tail

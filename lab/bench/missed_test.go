@@ -69,7 +69,8 @@ func TestArchivedRuns(t *testing.T) {
 			t.Errorf("%s has the figures of single rounds: add runs with zrlbench archive", name)
 		}
 		for _, v := range r.Targets {
-			known := slices.ContainsFunc(targets, func(x target) bool { return x.name == v.Name && x.workload == v.Workload })
+			known := slices.ContainsFunc(targets,
+				func(x target) bool { return x.name == v.Name && x.workload == v.Workload })
 			if v.Value == nil || !known {
 				t.Errorf("%s: %s has no figure or is no target", name, v.Name)
 			}

@@ -45,18 +45,22 @@ func TestNeighbour(t *testing.T) {
 
 // TestDisturb measures with and without a neighbour, and checks that both are shown.
 func TestDisturb(t *testing.T) {
-	r, progress := quick(t, Options{Workloads: []string{"ring", "idle"}, Only: []string{"extended-udp"}, Disturb: true, Rounds: 2})
-	if strings.Count(progress, "ring, extended-udp, disturbed\n") != 2 || strings.Contains(progress, "idle, extended-udp, disturbed") {
+	r, progress := quick(t, Options{Workloads: []string{"ring", "idle"}, Only: []string{"extended-udp"}, Disturb: true,
+		Rounds: 2})
+	if strings.Count(progress, "ring, extended-udp, disturbed\n") != 2 ||
+		strings.Contains(progress, "idle, extended-udp, disturbed") {
 		t.Error(progress)
 	}
 	s := r.result("ring").side("extended-udp")
-	if s.Disturbed == nil || len(s.Disturbed.Rounds) != 2 || len(s.Rounds) != 2 || s.Disturbed.Median[0].P50 <= 0 || r.result("idle").side("extended-udp").Disturbed != nil {
+	if s.Disturbed == nil || len(s.Disturbed.Rounds) != 2 || len(s.Rounds) != 2 || s.Disturbed.Median[0].P50 <= 0 ||
+		r.result("idle").side("extended-udp").Disturbed != nil {
 		t.Fatalf("%+v", s)
 	}
 	s.Disturbed.Rounds = [][]Point{{{N: 2, P50: 30, P99: 40, P999: 50}, {N: 4, P50: 9}}}
 	s.Rounds = [][]Point{{{N: 2, P50: 20}, {N: 4, P50: 9}}}
 	r.finish()
-	want := "how many times the p50 without it: over the network\nranks              extended-udp\n    2  30.0 / 40.0 / 50.0 ×1.50\n    4                9.00 ×1.00\n"
+	want := "how many times the p50 without it: over the network\nranks              extended-udp\n    2  30.0 / " +
+		"40.0 / 50.0 ×1.50\n    4                9.00 ×1.00\n"
 	if text := printed(r); !strings.Contains(text, want) {
 		t.Errorf("there is no %q in\n%s", want, text)
 	}

@@ -41,17 +41,24 @@ const (
 )
 
 var (
-	cloudFPGA   = link{key: "cloudfpga", name: "zrlmpid, cloudfpga, UDP", profile: "cloudfpga", transport: "udp", group: Network}
-	extendedUDP = link{key: "extended-udp", name: "zrlmpid, extended, UDP", profile: "extended", transport: "udp", group: Network, tags: true, methods: methods("udp", networkPiece, networkPiece)}
-	extendedTCP = link{key: "extended-tcp", name: "zrlmpid, extended, TCP", profile: "extended", transport: "tcp", group: Network, tags: true, methods: methods("tcp", networkPiece, networkPiece, "chain", "atomic")}
-	extendedShm = link{key: "extended-shm", name: "zrlmpid, extended, shared memory", profile: "extended", transport: "shm", group: Memory, tags: true, methods: methods("shm", memorySegment, memoryPiece)}
+	cloudFPGA = link{key: "cloudfpga", name: "zrlmpid, cloudfpga, UDP", profile: "cloudfpga", transport: "udp",
+		group: Network}
+	extendedUDP = link{key: "extended-udp", name: "zrlmpid, extended, UDP", profile: "extended", transport: "udp",
+		group: Network, tags: true, methods: methods("udp", networkPiece, networkPiece)}
+	extendedTCP = link{key: "extended-tcp", name: "zrlmpid, extended, TCP", profile: "extended", transport: "tcp",
+		group: Network, tags: true, methods: methods("tcp", networkPiece, networkPiece, "chain", "atomic")}
+	extendedShm = link{key: "extended-shm", name: "zrlmpid, extended, shared memory", profile: "extended",
+		transport: "shm", group: Memory, tags: true, methods: methods("shm", memorySegment, memoryPiece)}
 
 	links = []link{
 		cloudFPGA,
 		{key: "v0.9", name: "zrlmpid, v0.9, UDP", profile: "v0.9", transport: "udp", group: Network},
 		extendedUDP, extendedTCP,
-		{key: "attached", name: "zrlmpid, attached, extended, UDP", profile: "extended", transport: "udp", group: Network, attached: true, tags: true},
-		{key: "attached-one", name: "zrlmpid, attached, one program, extended, UDP", profile: "extended", transport: "udp", group: Network, attached: true, together: true, workloads: []string{"pingpong"}, tags: true},
+		{key: "attached", name: "zrlmpid, attached, extended, UDP", profile: "extended", transport: "udp",
+			group: Network, attached: true, tags: true},
+		{key: "attached-one", name: "zrlmpid, attached, one program, extended, UDP", profile: "extended",
+			transport: "udp", group: Network, attached: true, together: true, workloads: []string{"pingpong"},
+			tags: true},
 		extendedShm,
 	}
 )
@@ -75,7 +82,8 @@ func findOurs(_ context.Context, dir string, wanted func(string) bool) (found []
 			continue
 		}
 		if err := l.probe(dir); err != nil {
-			missing = append(missing, fmt.Sprintf("%s is missing: this version refuses its configuration. It is not measured. %v", l.key, err))
+			missing = append(missing, fmt.Sprintf("%s is missing: this version refuses its configuration. It is not "+
+				"measured. %v", l.key, err))
 			continue
 		}
 		found = append(found, l.side(self, wanted))
@@ -121,7 +129,8 @@ func (l *link) parts() []part {
 
 // does reports whether the link supports a workload.
 func (l *link) does(w *workload) bool {
-	return (!w.tags || l.tags) && (!w.inProcess || !l.attached) && (len(l.workloads) == 0 || slices.Contains(l.workloads, w.name))
+	return (!w.tags || l.tags) && (!w.inProcess || !l.attached) &&
+		(len(l.workloads) == 0 || slices.Contains(l.workloads, w.name))
 }
 
 // methodKeys returns the keys of the sides for the link's methods.

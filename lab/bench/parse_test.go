@@ -14,10 +14,12 @@ var things = &workload{unit: "things", messages: func(s step) int { return s.n }
 func TestParseOutput(t *testing.T) {
 	steps := []step{{10, 1}, {20, 1}}
 	const good = "point 10 p50 1.5 p99 2.25 unload 0\npoint 20 p50 3 p99 4 unload 5.5 cpu 7\nmemory 100\nverified 30\n"
-	want := outcome{points: [][]Point{{{N: 10, P50: 1.5, P99: 2.25}, {N: 20, P50: 3, P99: 4, Unload: 5.5, CPU: 7}}}, verified: 30, memory: 100}
+	want := outcome{points: [][]Point{{{N: 10, P50: 1.5, P99: 2.25}, {N: 20, P50: 3, P99: 4, Unload: 5.5, CPU: 7}}},
+		verified: 30, memory: 100}
 	each := "pace 10 0 9 0.000\n" + strings.Replace(good, "point 20", "memory 100\nverified 10\npoint 20", 1)
 	each = strings.Replace(each, "memory 100\nverified 30", "memory 50\nverified 20", 1)
-	for _, text := range []string{good, each, strings.ReplaceAll(good, "\n", "\r\n"), "a launcher's banner\n\n" + good + "\nand its end\n"} {
+	for _, text := range []string{good, each, strings.ReplaceAll(good, "\n", "\r\n"),
+		"a launcher's banner\n\n" + good + "\nand its end\n"} {
 		got, err := parseOutput([]byte(text), things, steps, 1)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %v, %v", text, got, err)
@@ -40,7 +42,8 @@ func TestParseOutput(t *testing.T) {
 		{good + "point 30 p50 1 p99 1 unload 0\n", "3 figures for 2 steps"},
 		{good + "verified many\n", `line "verified many`},
 	} {
-		if got, err := parseOutput([]byte(x.text), things, steps, 1); err == nil || !strings.Contains(err.Error(), x.says) {
+		if got, err := parseOutput([]byte(x.text), things, steps, 1); err == nil ||
+			!strings.Contains(err.Error(), x.says) {
 			t.Errorf("%q: %v, %v", x.text, got, err)
 		}
 	}
@@ -65,13 +68,15 @@ func TestNewPoint(t *testing.T) {
 	if got := newPoint(step{7, 2000}, times); got != (Point{N: 7, P50: 1001, P99: 1981, P999: 1999, Least: 1}) {
 		t.Errorf("%+v", got)
 	}
-	if got := newPoint(step{7, 1}, []time.Duration{1500}); got != (Point{N: 7, P50: 1.5, P99: 1.5, P999: 1.5, Least: 1.5}) {
+	if got := newPoint(step{7, 1},
+		[]time.Duration{1500}); got != (Point{N: 7, P50: 1.5, P99: 1.5, P999: 1.5, Least: 1.5}) {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestMedians(t *testing.T) {
-	rounds := [][]Point{{{N: 1, P50: 5, P99: 1, Unload: 30}}, {{N: 1, P50: 4, P99: 9, Unload: 10}}, {{N: 1, P50: 6, P99: 2, Unload: 20}}}
+	rounds := [][]Point{{{N: 1, P50: 5, P99: 1, Unload: 30}}, {{N: 1, P50: 4, P99: 9, Unload: 10}},
+		{{N: 1, P50: 6, P99: 2, Unload: 20}}}
 	if got := medians(rounds); !slices.Equal(got, []Point{{N: 1, P50: 5, P99: 2, Unload: 20}}) {
 		t.Error(got)
 	}
@@ -86,7 +91,8 @@ func FuzzParseOutput(f *testing.F) {
 	f.Add([]byte("point 10 p50\npoint\n"))
 	f.Fuzz(func(t *testing.T, out []byte) {
 		o, err := parseOutput(out, things, []step{{10, 1}}, 1)
-		if err == nil && (len(o.points) != 1 || o.points[0][0].N != 10 || !(o.points[0][0].P50 > 0) || o.verified != 10) {
+		if err == nil && (len(o.points) != 1 || o.points[0][0].N != 10 || !(o.points[0][0].P50 > 0) ||
+			o.verified != 10) {
 			t.Errorf("%q: %v", out, o)
 		}
 	})

@@ -43,20 +43,24 @@ var asRoot = []string{"--allow-run-as-root", "--oversubscribe"}
 
 var libraries = []library{
 	{
-		name: "Open MPI", compiler: "mpicc.openmpi", launcher: "mpirun.openmpi", packages: "openmpi-bin libopenmpi-dev", versionLine: "mpirun.openmpi",
-		yields: []string{"--mca", "mpi_yield_when_idle", "1"},
+		name: "Open MPI", compiler: "mpicc.openmpi", launcher: "mpirun.openmpi", packages: "openmpi-bin libopenmpi-dev",
+		versionLine: "mpirun.openmpi",
+		yields:      []string{"--mca", "mpi_yield_when_idle", "1"},
 		ways: []way{
 			// ob1 is the layer that uses byte transfer layers such as tcp.
-			{key: openMPITCP, name: "Open MPI, TCP", group: Network, args: append([]string{"--mca", "pml", "ob1", "--mca", "btl", "tcp,self"}, asRoot...)},
+			{key: openMPITCP, name: "Open MPI, TCP", group: Network,
+				args: append([]string{"--mca", "pml", "ob1", "--mca", "btl", "tcp,self"}, asRoot...)},
 			{key: openMPIShm, name: "Open MPI, shared memory", group: Memory, args: asRoot},
 		},
 	},
 	{
-		name: "MPICH", compiler: "mpicc.mpich", launcher: "mpirun.mpich", packages: "mpich libmpich-dev", versionLine: "Version:",
-		spins: true,
+		name: "MPICH", compiler: "mpicc.mpich", launcher: "mpirun.mpich", packages: "mpich libmpich-dev",
+		versionLine: "Version:",
+		spins:       true,
 		ways: []way{
 			// Debian's build uses UCX, which reads its transports from the environment.
-			{key: "mpich-tcp", name: "MPICH, TCP", group: Network, env: []string{"MPIR_CVAR_NOLOCAL=1", "MPIR_CVAR_CH4_NETMOD=ucx", "UCX_TLS=tcp,self"}},
+			{key: "mpich-tcp", name: "MPICH, TCP", group: Network,
+				env: []string{"MPIR_CVAR_NOLOCAL=1", "MPIR_CVAR_CH4_NETMOD=ucx", "UCX_TLS=tcp,self"}},
 			{key: mpichShm, name: "MPICH, shared memory", group: Memory},
 		},
 	},
@@ -70,7 +74,8 @@ func (l *library) family() family {
 	return f
 }
 
-func (l *library) find(ctx context.Context, dir string, _ func(string) bool) (found []side, missing []string, err error) {
+func (l *library) find(ctx context.Context, dir string, _ func(string) bool) (found []side, missing []string,
+	err error) {
 	if m := l.missing(); m != "" {
 		return nil, []string{m}, nil
 	}

@@ -26,24 +26,36 @@ type picture struct {
 }
 
 var pictures = []picture{
-	{"pingpong", "latency", "Time of a message", "half round trip, p50", lower, chart.Microseconds, p50, "p50", nil, nil},
-	{"pingpong", "bandwidth", "Ping-pong bandwidth", "bytes per second", higher, chart.BytesPerSecond, bandwidthOf, "", nil, nil},
-	{"rate", "", "Message rate, 64 in flight", "messages per second", higher, chart.PerSecond, func(p Point) float64 { return 1e6 / p.P50 }, "", nil, nil},
-	{"stream", "", "Bandwidth one way, 4 messages in flight", "bytes per second", higher, chart.BytesPerSecond, bandwidthOf, "", nil, nil},
-	{"multipair", "", "Message rate of several pairs together", "messages per second", higher, chart.PerSecond, func(p Point) float64 { return 1e6 / p.P50 }, "", nil, nil},
+	{"pingpong", "latency", "Time of a message", "half round trip, p50", lower, chart.Microseconds, p50, "p50", nil,
+		nil},
+	{"pingpong", "bandwidth", "Ping-pong bandwidth", "bytes per second", higher, chart.BytesPerSecond, bandwidthOf, "",
+		nil, nil},
+	{"rate", "", "Message rate, 64 in flight", "messages per second", higher, chart.PerSecond,
+		func(p Point) float64 { return 1e6 / p.P50 }, "", nil, nil},
+	{"stream", "", "Bandwidth one way, 4 messages in flight", "bytes per second", higher, chart.BytesPerSecond,
+		bandwidthOf, "", nil, nil},
+	{"multipair", "", "Message rate of several pairs together", "messages per second", higher, chart.PerSecond,
+		func(p Point) float64 { return 1e6 / p.P50 }, "", nil, nil},
 	{"ring", "", "Time of a hop in a ring", "time of a hop, p50", lower, chart.Microseconds, p50, "p50", nil, nil},
-	{"queues", "latency", "Latency against posted receives that do not match", "half round trip, p50", lower, chart.Microseconds, p50, "p50", nil, nil},
-	{"queues", "unload", "Time to unload the posted receives, in reverse order", "time", lower, chart.Microseconds, unloadTime, "unload", nil, nil},
-	{"bcast", "", "Time of a broadcast to 8 ranks", "time of a broadcast, p50", lower, chart.Microseconds, p50, "", bcastSides, nil},
-	{"bcast", "ratio", "Time of a broadcast to 8 ranks as a multiple of Open MPI's", "multiple of Open MPI's time, p50", lower, chart.Multiple, p50, "", bcastSides, openMPI},
-	{"bcast-busy", "", "Time of a broadcast to 8 ranks, one rank busy", "time of a broadcast, p50", lower, chart.Microseconds, p50, "", bcastSides, nil},
-	{"bcast-busy", "ratio", "Time of a broadcast to 8 ranks, one rank busy, as a multiple of Open MPI's", "multiple of Open MPI's time, p50", lower, chart.Multiple, p50, "", bcastSides, openMPI},
+	{"queues", "latency", "Latency against posted receives that do not match", "half round trip, p50", lower,
+		chart.Microseconds, p50, "p50", nil, nil},
+	{"queues", "unload", "Time to unload the posted receives, in reverse order", "time", lower, chart.Microseconds,
+		unloadTime, "unload", nil, nil},
+	{"bcast", "", "Time of a broadcast to 8 ranks", "time of a broadcast, p50", lower, chart.Microseconds, p50, "",
+		bcastSides, nil},
+	{"bcast", "ratio", "Time of a broadcast to 8 ranks as a multiple of Open MPI's", "multiple of Open MPI's time, p50",
+		lower, chart.Multiple, p50, "", bcastSides, openMPI},
+	{"bcast-busy", "", "Time of a broadcast to 8 ranks, one rank busy", "time of a broadcast, p50", lower,
+		chart.Microseconds, p50, "", bcastSides, nil},
+	{"bcast-busy", "ratio", "Time of a broadcast to 8 ranks, one rank busy, as a multiple of Open MPI's",
+		"multiple of Open MPI's time, p50", lower, chart.Multiple, p50, "", bcastSides, openMPI},
 }
 
 var (
 	openMPI = []string{openMPITCP, openMPIShm}
 	// bcastSides are the broadcast methods over UDP and shared memory, and the peers.
-	bcastSides = slices.Concat([]string{extendedUDP.key, extendedShm.key, "mpich-tcp", mpichShm}, extendedUDP.methodKeys(), extendedShm.methodKeys(), openMPI)
+	bcastSides = slices.Concat([]string{extendedUDP.key, extendedShm.key, "mpich-tcp", mpichShm},
+		extendedUDP.methodKeys(), extendedShm.methodKeys(), openMPI)
 )
 
 func p50(p Point) float64         { return p.P50 }
@@ -132,7 +144,8 @@ func (r *Report) chartOf(pic picture, res *Result, g Group) *chart.Chart {
 			return &chart.Chart{}
 		}
 	}
-	p := &chart.Chart{Title: pic.title + ", " + groupNames[g], Note: note, X: x, Y: chart.Axis{Name: pic.y, Unit: pic.unit}}
+	p := &chart.Chart{Title: pic.title + ", " + groupNames[g], Note: note, X: x,
+		Y: chart.Axis{Name: pic.y, Unit: pic.unit}}
 	for i := range res.Sides {
 		s := &res.Sides[i]
 		if s.Group != g || len(pic.sides) > 0 && !slices.Contains(pic.sides, s.Key) {

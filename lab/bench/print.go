@@ -72,7 +72,8 @@ func (p *printer) run(r *Report, results []Result) {
 		median = "median of " + rounds(r.Rounds) + ", all sides in turn; "
 	}
 	p.item("%s%s", median, m.Time)
-	p.item("%s, %s, %s, zrlmpid %s", m.processors(), cmp.Or(m.System, "unknown system"), cmp.Or(m.Go, "unknown Go"), cmp.Or(m.Version, "of unknown version"))
+	p.item("%s, %s, %s, zrlmpid %s", m.processors(), cmp.Or(m.System, "unknown system"), cmp.Or(m.Go, "unknown Go"),
+		cmp.Or(m.Version, "of unknown version"))
 	p.item("a wake-up of a thread that slept 1 ms: %s", m.wakeUp())
 	for _, text := range r.lineNotes(results) {
 		p.item("%s", text)

@@ -15,7 +15,8 @@ func (r *runner) reportProgress(rest []scheduled) {
 	if t := r.left(rest); t > 0 {
 		left = fmt.Sprintf(", about %v left", t.Round(time.Second))
 	}
-	fmt.Fprintf(r.out, "[%d/%d%s] round %d of %d: %v\n", r.clock.done, r.clock.all, left, rest[0].round+1, r.Rounds, rest[0].measurement)
+	fmt.Fprintf(r.out, "[%d/%d%s] round %d of %d: %v\n", r.clock.done, r.clock.all, left, rest[0].round+1, r.Rounds,
+		rest[0].measurement)
 }
 
 // left estimates the time that the rest takes. Measurements done before take as long as last time. Others are estimated

@@ -69,11 +69,12 @@ func RunRank(ctx context.Context, args []string, stdin io.Reader, stdout io.Writ
 	set.IntVar(&f.daemon, "daemon", 0, "its process, whose use of the machine counts")
 	set.IntVar(&f.together, "together", 0, "be all of so many ranks")
 	set.StringVar(&f.workload, "workload", "", "what to do")
-	set.Func("by", "carry broadcasts out so, as in chain:64KiB or atomic/by-left, and others of these in turn", func(text string) error {
-		m, err := parseMethod(text)
-		f.methods = append(f.methods, m)
-		return err
-	})
+	set.Func("by", "carry broadcasts out so, as in chain:64KiB or atomic/by-left, and others of these in turn",
+		func(text string) error {
+			m, err := parseMethod(text)
+			f.methods = append(f.methods, m)
+			return err
+		})
 	set.StringVar(&f.profile, "cpuprofile", "", "write a CPU profile to this `file`")
 	if err := set.Parse(args); err != nil {
 		return err

@@ -90,7 +90,8 @@ func (c *comparison) of(workload string) bool {
 func (c *comparison) ratio(res *Result, n int, figure string) (Ratio, bool) {
 	r := Ratio{Workload: res.Workload, Side: c.side, N: n}
 	if figure == "p50" && res.archived != nil {
-		i := slices.IndexFunc(res.archived, func(v Ratio) bool { return v.Side == c.side && v.N == n && slices.Contains(c.bases, v.Base) })
+		i := slices.IndexFunc(res.archived,
+			func(v Ratio) bool { return v.Side == c.side && v.N == n && slices.Contains(c.bases, v.Base) })
 		if i < 0 {
 			return r, false
 		}

@@ -23,8 +23,10 @@ type raw struct {
 }
 
 var raws = []raw{
-	{key: rawPoll, name: "raw UDP round trip, polling", group: Network, most: rawUDPMost, programs: map[string][]string{"pingpong": {"rawpingpong.c", "poll"}}},
-	{key: "raw-udp-sleep", name: "raw UDP round trip, sleeping", group: Network, most: rawUDPMost, programs: map[string][]string{"pingpong": {"rawpingpong.c", "sleep"}}},
+	{key: rawPoll, name: "raw UDP round trip, polling", group: Network, most: rawUDPMost,
+		programs: map[string][]string{"pingpong": {"rawpingpong.c", "poll"}}},
+	{key: "raw-udp-sleep", name: "raw UDP round trip, sleeping", group: Network, most: rawUDPMost,
+		programs: map[string][]string{"pingpong": {"rawpingpong.c", "sleep"}}},
 	{key: "raw-udp-one", name: "raw UDP, 1416-byte datagrams one by one", group: Network, programs: rawStream("one")},
 	{key: "raw-udp-segment", name: "raw UDP, UDP_SEGMENT", group: Network, programs: rawStream("segment")},
 	{key: rawGRO, name: "raw UDP, UDP_SEGMENT and UDP_GRO", group: Network, programs: rawStream("gro")},
@@ -58,7 +60,8 @@ func findRaws(_ context.Context, dir string, _ func(string) bool) (found []side,
 		return nil, []string{fmt.Sprintf(lacking, "their programs are for Linux")}, nil
 	}
 	if !installed("cc") {
-		return nil, []string{fmt.Sprintf(lacking+". On Debian: apt-get install gcc libc6-dev", "there is no C compiler, cc")}, nil
+		return nil, []string{fmt.Sprintf(lacking+". On Debian: apt-get install gcc libc6-dev",
+			"there is no C compiler, cc")}, nil
 	}
 	compiler := newCompiler(dir, "cc")
 	for _, r := range raws {

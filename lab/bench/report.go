@@ -123,7 +123,8 @@ func (r *Report) finish() {
 	for i := range r.Results {
 		res := &r.Results[i]
 		if archived {
-			res.archived = slices.DeleteFunc(slices.Clone(r.Ratios), func(v Ratio) bool { return v.Workload != res.Workload })
+			res.archived = slices.DeleteFunc(slices.Clone(r.Ratios),
+				func(v Ratio) bool { return v.Workload != res.Workload })
 			continue
 		}
 		res.Sides = slices.DeleteFunc(res.Sides, func(m Measured) bool { return m.empty() })

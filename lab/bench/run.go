@@ -111,7 +111,8 @@ func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{Options: o, dir: dir, sides: sides, out: progress, report: &Report{Machine: DescribeMachine(), Rounds: o.Rounds}, moveLine: measureLine}
+	r := &runner{Options: o, dir: dir, sides: sides, out: progress,
+		report: &Report{Machine: DescribeMachine(), Rounds: o.Rounds}, moveLine: measureLine}
 	if err := r.report.Machine.measure(); err != nil {
 		missing = append(missing, err.Error())
 	}
@@ -187,7 +188,8 @@ func (r *runner) prepare(tasks []task) {
 				continue
 			}
 			m := measurement{
-				w: t.workload, side: s, parts: parts, steps: steps, share: r.share(t.workload, s.Kind), workload: len(r.report.Results), at: len(result.Sides),
+				w: t.workload, side: s, parts: parts, steps: steps, share: r.share(t.workload, s.Kind),
+				workload: len(r.report.Results), at: len(result.Sides),
 			}
 			r.measurements = append(r.measurements, &m)
 			if r.Disturb && len(t.needs) > 0 {
@@ -232,7 +234,8 @@ func (r *runner) measureAll(ctx context.Context) error {
 		}
 		least := r.report.Machine.LineLeast
 		if todo = discardSlow(todo, least); len(todo) > 0 {
-			fmt.Fprintf(r.out, "measured again, since a cache line took over %v times its least, %s ns: %d of %d\n", slowLine, figure(least), len(todo), r.clock.all)
+			fmt.Fprintf(r.out, "measured again, since a cache line took over %v times its least, %s ns: %d of %d\n",
+				slowLine, figure(least), len(todo), r.clock.all)
 			r.clock.all += len(todo)
 		}
 	}
@@ -354,7 +357,8 @@ func (m *measurement) String() string {
 func (r *runner) plan(m *measurement, o outcome) {
 	for _, s := range o.reduced {
 		i := slices.IndexFunc(m.steps, func(other step) bool { return other.n == s.n })
-		r.miss(fmt.Sprintf("%v: %s: %d instead of %d iterations, to end in %v", m, m.w.label(s.n), s.iterations, m.steps[i].iterations, m.share))
+		r.miss(fmt.Sprintf("%v: %s: %d instead of %d iterations, to end in %v", m, m.w.label(s.n), s.iterations,
+			m.steps[i].iterations, m.share))
 		m.steps[i].iterations = s.iterations
 	}
 	for _, c := range o.cut {

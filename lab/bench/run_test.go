@@ -25,7 +25,8 @@ func TestUsage(t *testing.T) {
 		{Options{Workloads: []string{"ring"}, Steps: "10"}, `"10": a step is N:ITERATIONS`},
 		{Options{Workloads: []string{"ring"}, Steps: "1:0"}, `"1:0": a step is`},
 		{Options{Workloads: []string{"ring"}, Steps: "1:1x"}, `"1:1x": a step is`},
-		{Options{Workloads: []string{"queues"}, Only: []string{"cloudfpga"}}, "none of the sides does any of the workloads"},
+		{Options{Workloads: []string{"queues"}, Only: []string{"cloudfpga"}},
+			"none of the sides does any of the workloads"},
 	} {
 		_, err := Run(t.Context(), x.o, &strings.Builder{})
 		if _, ok := errors.AsType[*UsageError](err); !ok || !strings.Contains(err.Error(), x.says) {
@@ -37,18 +38,21 @@ func TestUsage(t *testing.T) {
 // TestFailure checks that a failed side is reported, and the other sides are measured.
 func TestFailure(t *testing.T) {
 	var progress strings.Builder
-	r, err := Run(t.Context(), Options{Workloads: []string{"pingpong"}, Steps: "5:1", Only: []string{"extended-udp"}, Rounds: 2}, &progress)
+	r, err := Run(t.Context(),
+		Options{Workloads: []string{"pingpong"}, Steps: "5:1", Only: []string{"extended-udp"}, Rounds: 2}, &progress)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const says = "5 bytes are not a number of words"
-	if err := r.Err(); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(progress.String(), "*** FAILED: pingpong, extended-udp: ") {
+	if err := r.Err(); err == nil || !strings.Contains(err.Error(), says) ||
+		!strings.Contains(progress.String(), "*** FAILED: pingpong, extended-udp: ") {
 		t.Errorf("%v\n%s", err, progress.String())
 	}
 	if len(r.Failed) != 1 || len(r.Results[0].Sides) != 0 {
 		t.Errorf("%+v", r)
 	}
-	r, err = Run(t.Context(), Options{Workloads: []string{"pingpong"}, Steps: "4:1", Only: []string{"extended-udp"}, Timeout: 1}, &progress)
+	r, err = Run(t.Context(),
+		Options{Workloads: []string{"pingpong"}, Steps: "4:1", Only: []string{"extended-udp"}, Timeout: 1}, &progress)
 	if err != nil || r.Err() == nil || !strings.Contains(r.Err().Error(), "it took more than 1ns") {
 		t.Errorf("%v, %+v", err, r)
 	}
@@ -71,7 +75,8 @@ func (w watcher) Write(b []byte) (int, error) {
 func TestInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	start := time.Now()
-	_, err := Run(ctx, Options{Workloads: []string{"pingpong"}, Steps: "4:100000000", Only: []string{"extended-udp"}}, watcher{"extended-udp", cancel})
+	_, err := Run(ctx, Options{Workloads: []string{"pingpong"}, Steps: "4:100000000", Only: []string{"extended-udp"}},
+		watcher{"extended-udp", cancel})
 	if !errors.Is(err, context.Canceled) || time.Since(start) > time.Minute {
 		t.Error(err)
 	}
@@ -83,7 +88,8 @@ func TestOrphan(t *testing.T) {
 	if err := extendedUDP.configure(file, "", 2); err != nil {
 		t.Fatal(err)
 	}
-	err := RunRank(t.Context(), []string{"-config", file, "-rank", "0", "-workload", "ring", "2:1"}, strings.NewReader(""), &strings.Builder{})
+	err := RunRank(t.Context(), []string{"-config", file, "-rank", "0", "-workload", "ring", "2:1"},
+		strings.NewReader(""), &strings.Builder{})
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}

@@ -58,7 +58,8 @@ func (p pace) String() string {
 
 func parsePace(text string) (p pace, err error) {
 	var seconds float64
-	if _, err := fmt.Sscanf(text, "pace %d %d %d %g", &p.n, &p.done, &p.all, &seconds); err != nil || p.done < 0 || p.done > p.all || !(seconds >= 0) || seconds > 1e6 {
+	if _, err := fmt.Sscanf(text, "pace %d %d %d %g", &p.n, &p.done, &p.all, &seconds); err != nil || p.done < 0 ||
+		p.done > p.all || !(seconds >= 0) || seconds > 1e6 {
 		return pace{}, fmt.Errorf("%q is not how far a step is", text)
 	}
 	p.took = time.Duration(seconds * float64(time.Second))

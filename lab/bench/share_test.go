@@ -69,13 +69,15 @@ func TestPace(t *testing.T) {
 	if got, err := parsePace(want.String()); err != nil || got != want {
 		t.Errorf("%v, %v", got, err)
 	}
-	for _, text := range []string{"", "pace", "pace 4 7 320", "pace 4 8 7 1", "pace 4 -1 7 1", "pace 4 1 7 -1", "pace 4 1 7 NaN", "pace 4 1 7 1e300"} {
+	for _, text := range []string{"", "pace", "pace 4 7 320", "pace 4 8 7 1", "pace 4 -1 7 1", "pace 4 1 7 -1",
+		"pace 4 1 7 NaN", "pace 4 1 7 1e300"} {
 		if p, err := parsePace(text); err == nil {
 			t.Errorf("%q: %v", text, p)
 		}
 	}
 	text, err := sources.ReadFile("c/bench.h")
-	if err != nil || !strings.Contains(string(text), fmt.Sprintf("#define BENCH_PACE_EVERY %g\n", paceEvery.Seconds())) {
+	if err != nil || !strings.Contains(string(text),
+		fmt.Sprintf("#define BENCH_PACE_EVERY %g\n", paceEvery.Seconds())) {
 		t.Errorf("c/bench.h prints at other times: %v", err)
 	}
 }
@@ -111,7 +113,8 @@ func (s *slowSide) run(ctx context.Context, j job, out io.Writer) error {
 // TestSlow checks that slow steps are cut or run with fewer iterations, complete steps are kept, and later steps are
 // run.
 func TestSlow(t *testing.T) {
-	w := &workload{name: "things", unit: "things", messages: func(s step) int { return 2 * (warmup + s.iterations) }, needs: []string{"p50"}}
+	w := &workload{name: "things", unit: "things", messages: func(s step) int { return 2 * (warmup + s.iterations) },
+		needs: []string{"p50"}}
 	steps := []step{{1, 300}, {2, 300}, {3, 300}, {4, 300}, {5, 300}, {6, 300}, {7, 300}, {8, 300}}
 	for _, x := range []struct {
 		name    string
@@ -127,17 +130,22 @@ func TestSlow(t *testing.T) {
 		},
 		{
 			"one cut, one reduced", map[int]time.Duration{2: 1200 * time.Millisecond, 7: 50 * time.Millisecond},
-			[]string{"1:300 2:300 3:300 4:300 5:300 6:300 7:300 8:300", "3:300 4:300 5:300 6:300 7:300 8:300", "7:60 8:300"},
+			[]string{"1:300 2:300 3:300 4:300 5:300 6:300 7:300 8:300", "3:300 4:300 5:300 6:300 7:300 8:300",
+				"7:60 8:300"},
 			[]int{1, 3, 4, 5, 6, 7, 8}, []Cut{{N: 2, Message: 600e3}}, []step{{7, 60}},
 		},
 		{
-			"three in a row", map[int]time.Duration{1: 2 * time.Second, 3: 2 * time.Second, 4: 4 * time.Second, 5: time.Second},
-			[]string{"1:300 2:300 3:300 4:300 5:300 6:300 7:300 8:300", "2:300 3:300 4:300 5:300 6:300 7:300 8:300", "4:300 5:300 6:300 7:300 8:300", "5:300 6:300 7:300 8:300"},
-			[]int{2}, []Cut{{N: 1, Message: 1e6}, {N: 3, Message: 1e6}, {N: 4, Message: 2e6}, {N: 5, Message: 500e3}, {N: 6}, {N: 7}, {N: 8}}, nil,
+			"three in a row", map[int]time.Duration{1: 2 * time.Second, 3: 2 * time.Second, 4: 4 * time.Second,
+				5: time.Second},
+			[]string{"1:300 2:300 3:300 4:300 5:300 6:300 7:300 8:300", "2:300 3:300 4:300 5:300 6:300 7:300 8:300",
+				"4:300 5:300 6:300 7:300 8:300", "5:300 6:300 7:300 8:300"},
+			[]int{2}, []Cut{{N: 1, Message: 1e6}, {N: 3, Message: 1e6}, {N: 4, Message: 2e6}, {N: 5, Message: 500e3},
+				{N: 6}, {N: 7}, {N: 8}}, nil,
 		},
 	} {
 		slow := slowSide{round: x.round}
-		o, err := (&side{run: slow.run}).measure(t.Context(), job{w: w, parts: make([]part, 1), share: 4 * time.Second}, steps)
+		o, err := (&side{run: slow.run}).measure(t.Context(), job{w: w, parts: make([]part, 1), share: 4 * time.Second},
+			steps)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +153,8 @@ func TestSlow(t *testing.T) {
 		for _, p := range o.points[0] {
 			ns = append(ns, p.N)
 		}
-		if !slices.Equal(slow.ran, x.ran) || !slices.Equal(ns, x.points) || !slices.Equal(o.cut, x.cut) || !slices.Equal(o.reduced, x.reduced) {
+		if !slices.Equal(slow.ran, x.ran) || !slices.Equal(ns, x.points) || !slices.Equal(o.cut, x.cut) ||
+			!slices.Equal(o.reduced, x.reduced) {
 			t.Errorf("%s: %q\n%v, %v, %v", x.name, slow.ran, ns, o.cut, o.reduced)
 		}
 	}
@@ -162,7 +171,8 @@ func TestStuck(t *testing.T) {
 	w.onStuck()
 	fmt.Fprint(w, "point 20 p50 1\nmemory 1\nverified 20\n")
 	out, slow := w.end()
-	if string(out) != first || !reflect.DeepEqual(slow, &slowStep{done: 1, cut: Cut{N: 20, Stuck: true}}) || context.Cause(ctx) != errSlow {
+	if string(out) != first || !reflect.DeepEqual(slow, &slowStep{done: 1, cut: Cut{N: 20, Stuck: true}}) ||
+		context.Cause(ctx) != errSlow {
 		t.Errorf("%q, %+v, %v", out, slow, context.Cause(ctx))
 	}
 	// A side that is complete is not stuck.
@@ -198,7 +208,8 @@ func TestNothingPrinted(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
-			w := newWatch(job{w: things, parts: make([]part, 1), share: time.Second, steps: []step{{10, 1}, {20, 1}}}, cancel)
+			w := newWatch(job{w: things, parts: make([]part, 1), share: time.Second, steps: []step{{10, 1}, {20, 1}}},
+				cancel)
 			time.Sleep(stuckLeast - time.Millisecond)
 			fmt.Fprint(w, printed+"a launcher's line\n")
 			time.Sleep(stuckLeast - time.Millisecond)

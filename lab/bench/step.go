@@ -31,7 +31,8 @@ func (s step) String() string { return fmt.Sprintf("%d:%d", s.n, s.iterations) }
 
 func parseStep(text string) (step, error) {
 	var s step
-	if _, err := fmt.Sscanf(text, "%d:%d", &s.n, &s.iterations); err != nil || s.n < 0 || s.iterations < 1 || s.String() != text {
+	if _, err := fmt.Sscanf(text, "%d:%d", &s.n, &s.iterations); err != nil || s.n < 0 || s.iterations < 1 ||
+		s.String() != text {
 		return step{}, fmt.Errorf("%q: a step is N:ITERATIONS, such as 100:1000", text)
 	}
 	return s, nil

@@ -103,7 +103,8 @@ func (sh *sheet) tables(res *Result) (all []*table) {
 // disturbedTables returns the times with a neighbour, compared with the times without it.
 func disturbedTables(res *Result) []*table {
 	sh := sheet{
-		title: "With a neighbour that takes a fifth of each processor: time in µs, p50 / p99 / p99.9, and how many times the p50 without it",
+		title: "With a neighbour that takes a fifth of each processor: time in µs, p50 / p99 / p99.9, and how many " +
+			"times the p50 without it",
 		cell: func(p *Point, s *Measured) string {
 			text := spread(p, s)
 			if p.P99 == 0 { // there is only a mean
@@ -159,7 +160,8 @@ func (sh *sheet) table(res *Result, g Group) *table {
 
 // idleTable returns a table with a row for each side.
 func idleTable(res *Result) *table {
-	t := &table{title: "Percent of a processor after the first second", headings: []string{"", "idle", "waits in a receive"}}
+	t := &table{title: "Percent of a processor after the first second",
+		headings: []string{"", "idle", "waits in a receive"}}
 	for i := range res.Sides {
 		s := &res.Sides[i]
 		if len(s.Median) == 0 {

@@ -36,35 +36,67 @@ const (
 )
 
 var targets = slices.Concat([]target{
-	{name: "cloudfpga, 1 word: time by two raw round trips, polling", workload: "pingpong", bound: 1.25, slow: 1.4, atMost: true, measure: atStep("cloudfpga", wordLen, cloudFPGAPackets, rawPoll)},
-	{name: "cloudfpga, up to 64 KiB: time by that of the next longer or shorter message, the larger one", workload: "pingpong", bound: 1.5, atMost: true, measure: roughest},
-	{name: "cloudfpga, 1 word: time of upstream's library, sleeping, by ours", workload: "pingpong", bound: 5, measure: inverse(atStep("cloudfpga", wordLen, 1, upstreamKey))},
-	{name: "cloudfpga, 1 word: time of upstream's library at its best by ours", workload: "pingpong", bound: 1.6, measure: inverse(atStep("cloudfpga", wordLen, 1, upstreamKey, upstreamOneKey))},
-	{name: "cloudfpga, 1,000,000 words: bandwidth by a raw stream's with UDP_SEGMENT and UDP_GRO", workload: "pingpong", beside: "stream", bound: 0.6, measure: streamShare},
-	{name: "cloudfpga, 1,000,000 words: bandwidth by upstream's", workload: "pingpong", bound: 100, measure: inverse(atStep("cloudfpga", million, 1, upstreamKey, upstreamOneKey))},
-	{name: "extended over UDP, up to 4 KiB: latency by Open MPI's over TCP", workload: "pingpong", bound: 0.9, goal: 0.8, atMost: true, measure: worst(extendedUDP.key, 0, shortMost, openMPITCP)},
-	{name: "extended over UDP, from 64 KiB: bandwidth by Open MPI's over TCP", workload: "pingpong", bound: 1, goal: 1.3, measure: inverse(worst(extendedUDP.key, longLeast, anyLength, openMPITCP))},
-	{name: "extended over TCP: latency by Open MPI's over TCP", workload: "pingpong", bound: 1.05, atMost: true, measure: worst(extendedTCP.key, 0, anyLength, openMPITCP)},
-	{name: "extended over UDP, up to 16 KiB: p99 by Open MPI's over TCP", workload: "pingpong", bound: 2, atMost: true, measure: worstOf("p99", extendedUDP.key, 0, tailMost, openMPITCP)},
-	{name: "extended over TCP, up to 16 KiB: p99 by Open MPI's over TCP", workload: "pingpong", bound: 2, atMost: true, measure: worstOf("p99", extendedTCP.key, 0, tailMost, openMPITCP)},
-	{name: "shared memory, 4 B: latency by a raw ring's", workload: "pingpong", bound: 2, atMost: true, measure: atStep(extendedShm.key, wordLen, 1, rawRing)},
-	{name: "shared memory, up to 4 KiB: latency by the better peer's", workload: "pingpong", bound: 2, atMost: true, measure: worst(extendedShm.key, 0, shortMost, openMPIShm, mpichShm)},
-	{name: "shared memory, from 64 KiB: bandwidth by the better peer's", workload: "pingpong", bound: 0.9, measure: inverse(worst(extendedShm.key, longLeast, anyLength, openMPIShm, mpichShm))},
-	{name: "extended over UDP: message rate by Open MPI's over TCP, 64 in flight", workload: "rate", bound: 1, measure: inverse(worst(extendedUDP.key, 0, anyLength, openMPITCP))},
-	{name: "shared memory: message rate by the better peer's, 64 in flight", workload: "rate", bound: 0.33, measure: inverse(worst(extendedShm.key, 0, anyLength, openMPIShm, mpichShm))},
-	{name: "ring of 8, extended over UDP: a hop by Open MPI's over TCP, yielding when idle", workload: "ring", bound: 1.5, atMost: true, measure: atStep(extendedUDP.key, 8, 1, openMPITCP)},
-	{name: "ring of 8, shared memory: a hop by Open MPI's, yielding when idle", workload: "ring", bound: 1.5, atMost: true, measure: atStep(extendedShm.key, 8, 1, openMPIShm)},
-	{name: "posted receives: half round trip at the deepest queue by that at none", workload: "queues", bound: 1.25, atMost: true, measure: deepest},
-	{name: "posted receives: time to unload the deepest queue by the better peer's", workload: "queues", bound: 0.1, atMost: true, measure: unloading},
-	{name: "broadcast, extended over UDP: time by atomic by that by chain", workload: "bcast", bound: 1, tolerance: noise, atMost: true, measure: worst("udp-atomic", 0, anyLength, "udp-chain")},
-	{name: "broadcast, extended over UDP: time by atomic, ordered by what ranks have left, by that in fixed order", workload: "bcast", bound: 1, tolerance: noise, atMost: true, measure: worst("udp-by-left", 0, anyLength, "udp-atomic")},
-	{name: "broadcast, extended over UDP: time by the chosen algorithm by that of the best", workload: "bcast", bound: 1.1, atMost: true, measure: worst(extendedUDP.key, 0, anyLength, extendedUDP.methodKeys()...)},
-	{name: "broadcast, shared memory: time by the chosen algorithm by that of the best", workload: "bcast", bound: 1.1, atMost: true, measure: worst(extendedShm.key, 0, anyLength, extendedShm.methodKeys()...)},
-	{name: "broadcast, a busy rank, extended over UDP: time by atomic by that by chain", workload: "bcast-busy", bound: 1, tolerance: noise, atMost: true, measure: worst("udp-atomic", 0, anyLength, "udp-chain")},
-	{name: "broadcast, a busy rank, extended over UDP: time by atomic, ordered by what ranks have left, by that in fixed order", workload: "bcast-busy", bound: 1, tolerance: noise, atMost: true, measure: worst("udp-by-left", 0, anyLength, "udp-atomic")},
-	{name: "broadcast, a busy rank, extended over UDP: time by the chosen algorithm by that of the best", workload: "bcast-busy", bound: 1.1, atMost: true, measure: worst(extendedUDP.key, 0, anyLength, extendedUDP.methodKeys()...)},
-	{name: "broadcast, a busy rank, extended over UDP: time by Open MPI's over TCP", workload: "bcast-busy", bound: 1, atMost: true, measure: worst(extendedUDP.key, 0, anyLength, openMPITCP)},
-	{name: "idle: processor time of a rank after a second", workload: "idle", bound: idlePercent, atMost: true, unit: " % (which is 0 %)", measure: idlest},
+	{name: "cloudfpga, 1 word: time by two raw round trips, polling", workload: "pingpong", bound: 1.25, slow: 1.4,
+		atMost: true, measure: atStep("cloudfpga", wordLen, cloudFPGAPackets, rawPoll)},
+	{name: "cloudfpga, up to 64 KiB: time by that of the next longer or shorter message, the larger one",
+		workload: "pingpong", bound: 1.5, atMost: true, measure: roughest},
+	{name: "cloudfpga, 1 word: time of upstream's library, sleeping, by ours", workload: "pingpong", bound: 5,
+		measure: inverse(atStep("cloudfpga", wordLen, 1, upstreamKey))},
+	{name: "cloudfpga, 1 word: time of upstream's library at its best by ours", workload: "pingpong", bound: 1.6,
+		measure: inverse(atStep("cloudfpga", wordLen, 1, upstreamKey, upstreamOneKey))},
+	{name: "cloudfpga, 1,000,000 words: bandwidth by a raw stream's with UDP_SEGMENT and UDP_GRO", workload: "pingpong",
+		beside: "stream", bound: 0.6, measure: streamShare},
+	{name: "cloudfpga, 1,000,000 words: bandwidth by upstream's", workload: "pingpong", bound: 100,
+		measure: inverse(atStep("cloudfpga", million, 1, upstreamKey, upstreamOneKey))},
+	{name: "extended over UDP, up to 4 KiB: latency by Open MPI's over TCP", workload: "pingpong", bound: 0.9,
+		goal: 0.8, atMost: true, measure: worst(extendedUDP.key, 0, shortMost, openMPITCP)},
+	{name: "extended over UDP, from 64 KiB: bandwidth by Open MPI's over TCP", workload: "pingpong", bound: 1,
+		goal: 1.3, measure: inverse(worst(extendedUDP.key, longLeast, anyLength, openMPITCP))},
+	{name: "extended over TCP: latency by Open MPI's over TCP", workload: "pingpong", bound: 1.05, atMost: true,
+		measure: worst(extendedTCP.key, 0, anyLength, openMPITCP)},
+	{name: "extended over UDP, up to 16 KiB: p99 by Open MPI's over TCP", workload: "pingpong", bound: 2, atMost: true,
+		measure: worstOf("p99", extendedUDP.key, 0, tailMost, openMPITCP)},
+	{name: "extended over TCP, up to 16 KiB: p99 by Open MPI's over TCP", workload: "pingpong", bound: 2, atMost: true,
+		measure: worstOf("p99", extendedTCP.key, 0, tailMost, openMPITCP)},
+	{name: "shared memory, 4 B: latency by a raw ring's", workload: "pingpong", bound: 2, atMost: true,
+		measure: atStep(extendedShm.key, wordLen, 1, rawRing)},
+	{name: "shared memory, up to 4 KiB: latency by the better peer's", workload: "pingpong", bound: 2, atMost: true,
+		measure: worst(extendedShm.key, 0, shortMost, openMPIShm, mpichShm)},
+	{name: "shared memory, from 64 KiB: bandwidth by the better peer's", workload: "pingpong", bound: 0.9,
+		measure: inverse(worst(extendedShm.key, longLeast, anyLength, openMPIShm, mpichShm))},
+	{name: "extended over UDP: message rate by Open MPI's over TCP, 64 in flight", workload: "rate", bound: 1,
+		measure: inverse(worst(extendedUDP.key, 0, anyLength, openMPITCP))},
+	{name: "shared memory: message rate by the better peer's, 64 in flight", workload: "rate", bound: 0.33,
+		measure: inverse(worst(extendedShm.key, 0, anyLength, openMPIShm, mpichShm))},
+	{name: "ring of 8, extended over UDP: a hop by Open MPI's over TCP, yielding when idle", workload: "ring",
+		bound: 1.5, atMost: true, measure: atStep(extendedUDP.key, 8, 1, openMPITCP)},
+	{name: "ring of 8, shared memory: a hop by Open MPI's, yielding when idle", workload: "ring", bound: 1.5,
+		atMost: true, measure: atStep(extendedShm.key, 8, 1, openMPIShm)},
+	{name: "posted receives: half round trip at the deepest queue by that at none", workload: "queues", bound: 1.25,
+		atMost: true, measure: deepest},
+	{name: "posted receives: time to unload the deepest queue by the better peer's", workload: "queues", bound: 0.1,
+		atMost: true, measure: unloading},
+	{name: "broadcast, extended over UDP: time by atomic by that by chain", workload: "bcast", bound: 1,
+		tolerance: noise, atMost: true, measure: worst("udp-atomic", 0, anyLength, "udp-chain")},
+	{name: "broadcast, extended over UDP: time by atomic, ordered by what ranks have left, by that in fixed order",
+		workload: "bcast", bound: 1, tolerance: noise, atMost: true,
+		measure: worst("udp-by-left", 0, anyLength, "udp-atomic")},
+	{name: "broadcast, extended over UDP: time by the chosen algorithm by that of the best", workload: "bcast",
+		bound: 1.1, atMost: true, measure: worst(extendedUDP.key, 0, anyLength, extendedUDP.methodKeys()...)},
+	{name: "broadcast, shared memory: time by the chosen algorithm by that of the best", workload: "bcast", bound: 1.1,
+		atMost: true, measure: worst(extendedShm.key, 0, anyLength, extendedShm.methodKeys()...)},
+	{name: "broadcast, a busy rank, extended over UDP: time by atomic by that by chain", workload: "bcast-busy",
+		bound: 1, tolerance: noise, atMost: true, measure: worst("udp-atomic", 0, anyLength, "udp-chain")},
+	{name: "broadcast, a busy rank, extended over UDP: time by atomic, ordered by what ranks have left, by that in " +
+		"fixed order", workload: "bcast-busy", bound: 1, tolerance: noise, atMost: true,
+		measure: worst("udp-by-left", 0, anyLength, "udp-atomic")},
+	{name: "broadcast, a busy rank, extended over UDP: time by the chosen algorithm by that of the best",
+		workload: "bcast-busy", bound: 1.1, atMost: true,
+		measure: worst(extendedUDP.key, 0, anyLength, extendedUDP.methodKeys()...)},
+	{name: "broadcast, a busy rank, extended over UDP: time by Open MPI's over TCP", workload: "bcast-busy", bound: 1,
+		atMost: true, measure: worst(extendedUDP.key, 0, anyLength, openMPITCP)},
+	{name: "idle: processor time of a rank after a second", workload: "idle", bound: idlePercent, atMost: true,
+		unit: " % (which is 0 %)", measure: idlest},
 }, attachedTargets(), collectiveTargets(), disturbedTargets())
 
 // anyLength exceeds all messages. idlePercent is 0 %, with rounding. noise is the difference between two equal sides
@@ -82,8 +114,11 @@ const slowWakeUp = 10
 func attachedTargets() (all []target) {
 	for _, x := range []struct{ key, name string }{{"attached-one", "one program"}, {"attached", "two programs"}} {
 		all = append(all,
-			target{name: "attached, " + x.name + ", up to 1 MiB: time that attaching adds by a round trip of a raw ring", workload: "pingpong", bound: 6, atMost: true, measure: attaching(x.key)},
-			target{name: "attached, " + x.name + ", up to 1 MiB: latency by that in process", workload: "pingpong", bound: 2, atMost: true, measure: worst(x.key, 0, attachedMost, extendedUDP.key)})
+			target{name: "attached, " + x.name +
+				", up to 1 MiB: time that attaching adds by a round trip of a raw ring", workload: "pingpong", bound: 6,
+				atMost: true, measure: attaching(x.key)},
+			target{name: "attached, " + x.name + ", up to 1 MiB: latency by that in process", workload: "pingpong",
+				bound: 2, atMost: true, measure: worst(x.key, 0, attachedMost, extendedUDP.key)})
 	}
 	return all
 }
@@ -92,7 +127,8 @@ func attachedTargets() (all []target) {
 func attaching(key string) measure {
 	return func(_ *Report, res *Result) (value float64, where string, found bool) {
 		for _, n := range res.ns() {
-			attached, inProcess, ring := res.side(key).point(n), res.side(extendedUDP.key).point(n), res.side(rawRing).point(n)
+			attached, inProcess, ring := res.side(key).point(n), res.side(extendedUDP.key).point(n),
+				res.side(rawRing).point(n)
 			if n > attachedMost || attached == nil || inProcess == nil || ring == nil || ring.P50 == 0 {
 				continue
 			}
@@ -109,11 +145,14 @@ func collectiveTargets() (all []target) {
 	for _, name := range []string{"bcast", "bcast-4", "allreduce", "allreduce-4", "alltoall", "alltoall-4"} {
 		of := func(what string, bound float64, m measure) {
 			w, _ := workloadNamed(name) // always found
-			all = append(all, target{name: w.title + ", " + what, workload: name, bound: bound, atMost: true, measure: m})
+			all = append(all, target{name: w.title + ", " + what, workload: name, bound: bound, atMost: true,
+				measure: m})
 		}
-		of("over the default transport, UDP: time by Open MPI's over TCP", 1.05, worst(extendedUDP.key, 0, anyLength, openMPITCP))
+		of("over the default transport, UDP: time by Open MPI's over TCP", 1.05,
+			worst(extendedUDP.key, 0, anyLength, openMPITCP))
 		of("shared memory, up to 4 KiB: time by Open MPI's", 1.5, worst(extendedShm.key, 0, shortMost, openMPIShm))
-		of("shared memory, above 4 KiB: time by Open MPI's", 1.1, worst(extendedShm.key, shortMost+1, anyLength, openMPIShm))
+		of("shared memory, above 4 KiB: time by Open MPI's", 1.1,
+			worst(extendedShm.key, shortMost+1, anyLength, openMPIShm))
 	}
 	return all
 }
@@ -122,7 +161,8 @@ func collectiveTargets() (all []target) {
 func disturbedTargets() (all []target) {
 	for _, w := range workloads {
 		if len(w.needs) > 0 {
-			all = append(all, target{name: w.title + ", a neighbour takes a fifth of each processor: p50 by that without it", workload: w.name, bound: 1.5, atMost: true, measure: mostDisturbed})
+			all = append(all, target{name: w.title + ", a neighbour takes a fifth of each processor: p50 by that " +
+				"without it", workload: w.name, bound: 1.5, atMost: true, measure: mostDisturbed})
 		}
 	}
 	return all

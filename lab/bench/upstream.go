@@ -84,7 +84,8 @@ func runUpstream(ctx context.Context, path string, processors [2]int, j job, out
 	var said tail
 	group, ctx := errgroup.WithContext(ctx)
 	for _, rank := range []int{1, 0} {
-		cmd := command(ctx, path, "udp", upstreamIPs[rank], "2", strconv.Itoa(rank), upstreamIPs[1-rank], strings.Join(texts(j.steps), ","))
+		cmd := command(ctx, path, "udp", upstreamIPs[rank], "2", strconv.Itoa(rank), upstreamIPs[1-rank],
+			strings.Join(texts(j.steps), ","))
 		if rank == 0 {
 			cmd.Stdout = io.MultiWriter(out, &said)
 		}

@@ -52,16 +52,21 @@ func TestLies(t *testing.T) {
 		lie            func(*session) error
 		says           string
 	}{
-		{"pong", "queues", 0, step{2, 1}, both(say(tagControl, 0), say(tagPong, 7)), "posted 2: a pong holds 7 instead of 19"},
+		{"pong", "queues", 0, step{2, 1}, both(say(tagControl, 0), say(tagPong, 7)),
+			"posted 2: a pong holds 7 instead of 19"},
 		{"ping", "queues", 1, step{2, 1}, say(tagPing, 7), "posted 2: a ping holds 7 instead of -20"},
-		{"posted", "queues", 1, step{2, 1}, both(pings, say(tagPosted+1, 1), say(tagPosted, 9)), "posted 2: a posted receive holds 9 instead of 0"},
+		{"posted", "queues", 1, step{2, 1}, both(pings, say(tagPosted+1, 1), say(tagPosted, 9)),
+			"posted 2: a posted receive holds 9 instead of 0"},
 		{"number", "pingpong", 0, step{4, 1}, say(0, 7), "message 4: round -20: word 0 is 7 instead of 19"},
-		{"last word", "pingpong", 0, step{12, 1}, say(0, 19, pattern(1, 1), 7), "message 12: round -20: word 2 is 7 instead of 19"},
+		{"last word", "pingpong", 0, step{12, 1}, say(0, 19, pattern(1, 1), 7),
+			"message 12: round -20: word 2 is 7 instead of 19"},
 		{"middle", "pingpong", 1, step{12, 1}, say(0, -20, pattern(1, 1), -20), "message 12: round -20: word 1 is"},
 		{"length", "pingpong", 0, step{6, 1}, say(0), "6 bytes are not a number of words"},
 		{"ready", "rate", 0, step{4, 1}, say(0, 7), "what says that receives are posted holds 7 instead of 0"},
 		{"answer", "stream", 0, step{4, 1}, both(say(0, 0), say(0, 7)), "an answer holds 7 instead of 1"},
-		{"window", "stream", 1, step{12, 1}, both(say(0, -8, pattern(1, 0), -8), say(0, -7, pattern(1, 0), -8), say(0, 0, 0, 0), say(0, 0, 0, 0)), "window -2, message 1: word 2 is -8 instead of -7"},
+		{"window", "stream", 1, step{12, 1},
+			both(say(0, -8, pattern(1, 0), -8), say(0, -7, pattern(1, 0), -8), say(0, 0, 0, 0), say(0, 0, 0, 0)),
+			"window -2, message 1: word 2 is -8 instead of -7"},
 		{"token", "ring", 0, step{2, 1}, say(0, 7), "the token holds 7 instead of -39"},
 		{"ranks", "ring", 0, step{3, 1}, say(0, 7), "there are 2 ranks for a step of 3"},
 		{"broadcast", "bcast", 0, step{4, 1}, say(0, 7), "message 4: there are 2 ranks instead of 8"},
@@ -130,7 +135,8 @@ func TestSameNumbers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(text), "BENCH_WARMUP = 20, BENCH_WARMUP_WINDOWS = 2 ") || warmup != 20 || warmupWindows != 2 {
+	if !strings.Contains(string(text), "BENCH_WARMUP = 20, BENCH_WARMUP_WINDOWS = 2 ") || warmup != 20 ||
+		warmupWindows != 2 {
 		t.Error("c/stats.h has another warm-up")
 	}
 	text, err = sources.ReadFile("c/bench.h")
@@ -138,7 +144,8 @@ func TestSameNumbers(t *testing.T) {
 		t.Errorf("c/bench.h has another prefix: %v", err)
 	}
 	text, err = sources.ReadFile("c/collective.c")
-	if err != nil || !strings.Contains(string(text), "{ READY = 1, BUSY, TIMES, GO, STAMP_RANKS = 64 }") || stampRanks != 64 || tagReady != 1 || tagBusy != 2 {
+	if err != nil || !strings.Contains(string(text), "{ READY = 1, BUSY, TIMES, GO, STAMP_RANKS = 64 }") ||
+		stampRanks != 64 || tagReady != 1 || tagBusy != 2 {
 		t.Errorf("c/collective.c has other numbers: %v", err)
 	}
 	var names []string

@@ -47,7 +47,8 @@ var times = []string{"p50", "p99", "p999", "least", "cpu"}
 // workloads lists all workloads in the order in which they are run.
 var workloads = slices.Concat([]*workload{
 	{
-		name: "pingpong", title: "Ping-pong", unit: "message", axis: "message length", bytes: true, source: "pingpong.c", needs: times, weight: 1.5,
+		name: "pingpong", title: "Ping-pong", unit: "message", axis: "message length", bytes: true,
+		source: "pingpong.c", needs: times, weight: 1.5,
 		full: []step{
 			{4, 20000}, {16, 3000}, {64, 3000}, {256, 3000}, {1024, 3000},
 			{1384, 3000}, {1388, 3000}, // 346 words fit one datagram of cloudfpga, 347 need two
@@ -59,21 +60,24 @@ var workloads = slices.Concat([]*workload{
 		run:      plain(pingPong),
 	},
 	{
-		name: "rate", title: "Message rate", unit: "message", axis: "message length", bytes: true, source: "window.c", args: []string{"64", "bytes"}, needs: times, weight: 1,
+		name: "rate", title: "Message rate", unit: "message", axis: "message length", bytes: true, source: "window.c",
+		args: []string{"64", "bytes"}, needs: times, weight: 1,
 		full:     []step{{4, 300}, {64, 300}, {256, 300}, {1024, 300}, {4096, 200}},
 		quick:    []step{{4, 3}, {4096, 2}},
 		messages: windows(rateWindow),
 		run:      plain(func(s *session, st step) (Point, error) { return windowStep(s, st, rateWindow) }),
 	},
 	{
-		name: "stream", title: "Stream", unit: "message", axis: "message length", bytes: true, source: "window.c", args: []string{"4", "bytes"}, needs: times, weight: 1.5,
+		name: "stream", title: "Stream", unit: "message", axis: "message length", bytes: true, source: "window.c",
+		args: []string{"4", "bytes"}, needs: times, weight: 1.5,
 		full:     []step{{4096, 500}, {16384, 300}, {65536, 200}, {262144, 100}, {1 << 20, 30}, {4_000_000, 15}},
 		quick:    []step{{4096, 4}, {262144, 2}},
 		messages: windows(streamWindow),
 		run:      plain(func(s *session, st step) (Point, error) { return windowStep(s, st, streamWindow) }),
 	},
 	{
-		name: "multipair", title: "Several pairs at once", unit: "pairs", axis: "pairs of ranks", source: "window.c", args: []string{"64", "pairs"}, needs: []string{"p50", "cpu"}, weight: 1.5,
+		name: "multipair", title: "Several pairs at once", unit: "pairs", axis: "pairs of ranks", source: "window.c",
+		args: []string{"64", "pairs"}, needs: []string{"p50", "cpu"}, weight: 1.5,
 		full: []step{{1, 200}, {2, 200}, {4, 100}}, quick: []step{{2, 3}},
 		ranks:    func(s step) int { return 2 * s.n },
 		messages: func(s step) int { return s.n * windows(rateWindow)(s) },
@@ -87,7 +91,8 @@ var workloads = slices.Concat([]*workload{
 		run:      plain(ringStep),
 	},
 	{
-		name: "queues", title: "Posted receives", unit: "posted", axis: "posted receives", source: "queues.c", needs: times, tags: true, weight: 10,
+		name: "queues", title: "Posted receives", unit: "posted", axis: "posted receives", source: "queues.c",
+		needs: times, tags: true, weight: 10,
 		full: []step{
 			{0, 1000}, {1, 1000}, {10, 1000}, {100, 1000}, {256, 1000},
 			{1000, 1000}, {4000, 1000}, {10000, 300}, {30000, 300},

@@ -169,7 +169,8 @@ func (t ticker) powersOf4(high float64) (ticks []plot.Tick) {
 }
 
 // mantissaSteps are the mantissas of ticks, from the widest steps to the narrowest.
-var mantissaSteps = [][]float64{{1}, {1, 3}, {1, 2, 5}, {1, 1.5, 2, 3, 4, 5, 7}, mantissas(0.5), mantissas(0.25), mantissas(0.1)}
+var mantissaSteps = [][]float64{{1}, {1, 3}, {1, 2, 5}, {1, 1.5, 2, 3, 4, 5, 7}, mantissas(0.5), mantissas(0.25),
+	mantissas(0.1)}
 
 func mantissas(by float64) (all []float64) {
 	for i := range int(math.Round(9 / by)) {

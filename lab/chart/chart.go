@@ -76,15 +76,20 @@ var lineStyles = [...]struct {
 	dashes  [][]vg.Length
 	marker  int
 }{
-	Limit:  {1.3, []color.Color{rgb(0x57606a)}, [][]vg.Length{{1, 2}, {3, 2}, {1, 2, 3, 2}, {6, 2}}, 5},
-	Peer:   {1.3, []color.Color{rgb(0x8a6100), rgb(0xa3468a), rgb(0x3d6b1f), rgb(0x7a3b22)}, [][]vg.Length{{5, 3}, {2, 2}, {7, 2, 2, 2}, {9, 3}}, 3},
-	Method: {1.1, []color.Color{rgb(0x6a4fb3), rgb(0x0a7f5e), rgb(0x57606a), rgb(0xb0215b), rgb(0x0b62a8), rgb(0x007c9b), rgb(0x7a3b22)}, [][]vg.Length{nil}, 1},
-	Model:  {1.3, []color.Color{rgb(0x0b62a8), rgb(0xc94a06), rgb(0x0a7f5e), rgb(0x6a4fb3), rgb(0xb0215b), rgb(0x57606a), rgb(0x8a6100)}, [][]vg.Length{nil, {6, 3}, {2, 2}, {8, 2, 2, 2}}, 0},
-	Ours:   {2, []color.Color{rgb(0x0b62a8), rgb(0x6a4fb3), rgb(0xc94a06), rgb(0x0a7f5e), rgb(0xb0215b), rgb(0x24292f)}, [][]vg.Length{nil}, 0},
+	Limit: {1.3, []color.Color{rgb(0x57606a)}, [][]vg.Length{{1, 2}, {3, 2}, {1, 2, 3, 2}, {6, 2}}, 5},
+	Peer: {1.3, []color.Color{rgb(0x8a6100), rgb(0xa3468a), rgb(0x3d6b1f), rgb(0x7a3b22)},
+		[][]vg.Length{{5, 3}, {2, 2}, {7, 2, 2, 2}, {9, 3}}, 3},
+	Method: {1.1, []color.Color{rgb(0x6a4fb3), rgb(0x0a7f5e), rgb(0x57606a), rgb(0xb0215b), rgb(0x0b62a8),
+		rgb(0x007c9b), rgb(0x7a3b22)}, [][]vg.Length{nil}, 1},
+	Model: {1.3, []color.Color{rgb(0x0b62a8), rgb(0xc94a06), rgb(0x0a7f5e), rgb(0x6a4fb3), rgb(0xb0215b), rgb(0x57606a),
+		rgb(0x8a6100)}, [][]vg.Length{nil, {6, 3}, {2, 2}, {8, 2, 2, 2}}, 0},
+	Ours: {2, []color.Color{rgb(0x0b62a8), rgb(0x6a4fb3), rgb(0xc94a06), rgb(0x0a7f5e), rgb(0xb0215b), rgb(0x24292f)},
+		[][]vg.Length{nil}, 0},
 }
 
 var markers = []draw.GlyphDrawer{
-	draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{}, draw.CrossGlyph{}, draw.TriangleGlyph{}, draw.PlusGlyph{},
+	draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{}, draw.CrossGlyph{},
+	draw.TriangleGlyph{}, draw.PlusGlyph{},
 }
 
 func rgb(v uint32) color.Color {
@@ -169,7 +174,8 @@ func (c *Chart) SVG() ([]byte, error) {
 		return nil, err
 	}
 	// Viewers without the font use a similar one.
-	return bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif")), nil
+	return bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans"),
+		[]byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif")), nil
 }
 
 func (s *Series) last() Point {

@@ -48,7 +48,8 @@ func TestChart(t *testing.T) {
 	c := &Chart{
 		Title: "Cats & dogs", Note: "lower is better", X: Axis{"receives", Counts}, Y: Axis{"time", Microseconds},
 		Series: []Series{
-			{Name: "ours", Kind: Ours, Fit: func(x float64) float64 { return 10 + x/1e5 }, Points: []Point{{0, 10, 9, 12}, {1, 10, 0, 0}, {30000, 11, 11, 11}}},
+			{Name: "ours", Kind: Ours, Fit: func(x float64) float64 { return 10 + x/1e5 },
+				Points: []Point{{0, 10, 9, 12}, {1, 10, 0, 0}, {30000, 11, 11, 11}}},
 			{Name: "nothing", Points: []Point{{0, 0, 0, 0}, {1, math.NaN(), 0, 0}}},
 			{Name: "<theirs>", Kind: Peer, Points: []Point{{0, 0.4, 0, 0}, {1, 0.5, 0, 0}, {30000, 500, 0, 0}}},
 		},
@@ -58,12 +59,14 @@ func TestChart(t *testing.T) {
 		t.Fatal(err)
 	}
 	texts := textsOf(t, svg)
-	for _, want := range []string{"Cats & dogs", "lower is better", "receives", "time", "0", "1", "30\u00a0000", "1\u00a0µs", "100\u00a0µs"} {
+	for _, want := range []string{"Cats & dogs", "lower is better", "receives", "time", "0", "1", "30\u00a0000",
+		"1\u00a0µs", "100\u00a0µs"} {
 		if !slices.Contains(texts, want) {
 			t.Errorf("there is no %q in %q", want, texts)
 		}
 	}
-	if a, b := slices.Index(texts, "<theirs>"), slices.Index(texts, "ours"); a < 0 || b < a || slices.Contains(texts, "nothing") {
+	if a, b := slices.Index(texts, "<theirs>"),
+		slices.Index(texts, "ours"); a < 0 || b < a || slices.Contains(texts, "nothing") {
 		t.Errorf("the legend is wrong: %q", texts)
 	}
 	again, err := c.SVG()
@@ -75,13 +78,19 @@ func TestChart(t *testing.T) {
 // TestChartDegenerate checks that the document is valid for any points.
 func TestChartDegenerate(t *testing.T) {
 	for name, all := range map[string][]Series{
-		"nothing":            nil,
-		"empty":              {{Name: "a"}},
-		"one":                {{Name: "a", Points: []Point{{X: 5, Y: 5}}}},
-		"zeros":              {{Name: "a", Points: []Point{{X: 0, Y: 0}, {X: 0, Y: 1}}}},
-		"no numbers":         {{Name: "a", Points: []Point{{math.NaN(), 1, 0, 0}, {1, math.NaN(), 0, 0}, {1, math.Inf(1), 0, 0}, {-1, 1, 0, 0}, {1, 1, 0.5, math.Inf(1)}, {2, 1, 0.5, math.NaN()}}}},
-		"more than variants": {{Variant: 1000, Points: []Point{{X: 1, Y: 1}}}, {Variant: 1001, Kind: Peer, Points: []Point{{X: 1, Y: 1}}}, {Variant: 1002, Kind: Method, Points: []Point{{X: 1, Y: 1}}}},
-		"bad fit":            {{Name: "a", Points: []Point{{X: 0, Y: 5}, {X: 9, Y: 5}}, Fit: func(x float64) float64 { return -x }}, {Name: "b", Points: []Point{{X: 0, Y: 1}}, Fit: func(float64) float64 { return math.NaN() }}},
+		"nothing": nil,
+		"empty":   {{Name: "a"}},
+		"one":     {{Name: "a", Points: []Point{{X: 5, Y: 5}}}},
+		"zeros":   {{Name: "a", Points: []Point{{X: 0, Y: 0}, {X: 0, Y: 1}}}},
+		"no numbers": {{Name: "a",
+			Points: []Point{{math.NaN(), 1, 0, 0}, {1, math.NaN(), 0, 0}, {1, math.Inf(1), 0, 0}, {-1, 1, 0, 0},
+				{1, 1, 0.5, math.Inf(1)}, {2, 1, 0.5, math.NaN()}}}},
+		"more than variants": {{Variant: 1000, Points: []Point{{X: 1, Y: 1}}},
+			{Variant: 1001, Kind: Peer, Points: []Point{{X: 1, Y: 1}}},
+			{Variant: 1002, Kind: Method, Points: []Point{{X: 1, Y: 1}}}},
+		"bad fit": {{Name: "a", Points: []Point{{X: 0, Y: 5}, {X: 9, Y: 5}},
+			Fit: func(x float64) float64 { return -x }},
+			{Name: "b", Points: []Point{{X: 0, Y: 1}}, Fit: func(float64) float64 { return math.NaN() }}},
 	} {
 		for _, u := range []Unit{Counts, Microseconds, BytesPerSecond, PerSecond, MessageBytes, Multiple} {
 			c := &Chart{Title: "x", X: Axis{"x", u}, Y: Axis{"y", u}, Series: all}
@@ -139,7 +148,8 @@ func TestTicks(t *testing.T) {
 			t.Errorf("%v to %v: %s instead of %s", x.low, x.high, got, x.want)
 		}
 	}
-	if got := (ticker{Counts, 1, []float64{0, 1, 30000}}).Ticks(0, 30000); len(got) != 3 || got[2].Label != "30\u00a0000" {
+	if got := (ticker{Counts, 1, []float64{0, 1, 30000}}).Ticks(0, 30000); len(got) != 3 ||
+		got[2].Label != "30\u00a0000" {
 		t.Errorf("%+v", got)
 	}
 }

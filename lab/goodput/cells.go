@@ -119,12 +119,14 @@ func (c *Cell) String() string {
 // config returns the configuration of the cell's path in a round. All sides use the same seed.
 func (c *Cell) config(seed int) path.Config {
 	return path.Config{
-		RTT: millis(c.RTT), Rate: c.Rate, MTU: c.MTU, Loss: c.Loss, Reorder: c.Reorder, Duplicate: c.Duplicate, Late: millis(c.Late),
+		RTT: millis(c.RTT), Rate: c.Rate, MTU: c.MTU, Loss: c.Loss, Reorder: c.Reorder, Duplicate: c.Duplicate,
+		Late: millis(c.Late),
 		Seed: seed, TCP: "cubic",
 		// Buffers do not limit TCP, and a connection does not start with metrics that the kernel saved from earlier
 		// ones.
 		Settings: map[string]string{
-			"net.ipv4.tcp_no_metrics_save": "1", "net.ipv4.tcp_rmem": "4096 131072 33554432", "net.ipv4.tcp_wmem": "4096 65536 33554432",
+			"net.ipv4.tcp_no_metrics_save": "1", "net.ipv4.tcp_rmem": "4096 131072 33554432",
+			"net.ipv4.tcp_wmem": "4096 65536 33554432",
 		},
 	}
 }
@@ -161,9 +163,11 @@ func (o *Options) cells() []Cell {
 			single(Cell{Part: part, RTT: middleRTT, MTU: defaultMTU, Reorder: 5, Late: 2})
 			single(Cell{Part: part, RTT: middleRTT, MTU: defaultMTU, Duplicate: 5})
 		case partShares:
-			all = append(all, Cell{Part: part, RTT: middleRTT, MTU: defaultMTU, time: sharesTime, skip: sharesSkip, Runs: o.pairs()})
+			all = append(all, Cell{Part: part, RTT: middleRTT, MTU: defaultMTU, time: sharesTime, skip: sharesSkip,
+				Runs: o.pairs()})
 		case partIntact:
-			c := Cell{Part: part, RTT: middleRTT, Loss: 0.1, MTU: defaultMTU, Reorder: 1, Duplicate: 1, Late: 2, time: intactTime, bytes: intactBytes}
+			c := Cell{Part: part, RTT: middleRTT, Loss: 0.1, MTU: defaultMTU, Reorder: 1, Duplicate: 1, Late: 2,
+				time: intactTime, bytes: intactBytes}
 			for _, s := range o.only([]string{extendedUDP}) {
 				c.Runs = append(c.Runs, Measured{Flows: []string{s}})
 			}
@@ -188,7 +192,8 @@ const middleRTT = 20
 
 // pairs returns the runs with two flows.
 func (o *Options) pairs() (runs []Measured) {
-	for _, flows := range [][]string{{tcpCubic, tcpCubic}, {extendedUDP, extendedUDP}, {extendedUDP, tcpCubic}, {extendedTCP, tcpCubic}} {
+	for _, flows := range [][]string{{tcpCubic, tcpCubic}, {extendedUDP, extendedUDP}, {extendedUDP, tcpCubic},
+		{extendedTCP, tcpCubic}} {
 		if len(o.only(flows)) == len(flows) {
 			runs = append(runs, Measured{Flows: flows})
 		}
@@ -198,7 +203,8 @@ func (o *Options) pairs() (runs []Measured) {
 
 // only returns the given sides that the options select.
 func (o *Options) only(some []string) []string {
-	return slices.DeleteFunc(slices.Clone(some), func(s string) bool { return len(o.Only) > 0 && !slices.Contains(o.Only, s) })
+	return slices.DeleteFunc(slices.Clone(some),
+		func(s string) bool { return len(o.Only) > 0 && !slices.Contains(o.Only, s) })
 }
 
 // tolerance returns the acceptable mean lateness of packets: a twentieth of the round trip, but at most 1 ms, as TCP

@@ -101,7 +101,8 @@ func TestRunFlow(t *testing.T) {
 		{[]string{"{"}, "unexpected end of JSON input"},
 		{[]string{`{"Side": "extended-udp", "Rank": 1, "Config": "/does/not/exist"}`}, "extended-udp, rank 1: "},
 	} {
-		if err := RunFlow(t.Context(), tt.args, strings.NewReader(""), nil); err == nil || !strings.Contains(err.Error(), tt.says) {
+		if err := RunFlow(t.Context(), tt.args, strings.NewReader(""), nil); err == nil ||
+			!strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%q: %v", tt.args, err)
 		}
 	}

@@ -43,9 +43,11 @@ func (o *Options) complete() error {
 	}
 	o.Parts = whole(o.Parts, Parts())
 	if o.Quick {
-		o.RTTs, o.Losses, o.MTUs = whole(o.RTTs, []float64{middleRTT}), whole(o.Losses, []float64{0, 1}), whole(o.MTUs, []int{1280})
+		o.RTTs, o.Losses, o.MTUs = whole(o.RTTs, []float64{middleRTT}), whole(o.Losses, []float64{0, 1}),
+			whole(o.MTUs, []int{1280})
 	}
-	o.RTTs, o.Losses, o.MTUs = whole(o.RTTs, []float64{2, 20, 100}), whole(o.Losses, []float64{0, 0.1, 1, 5}), whole(o.MTUs, []int{1280, 9000})
+	o.RTTs, o.Losses, o.MTUs = whole(o.RTTs, []float64{2, 20, 100}), whole(o.Losses, []float64{0, 0.1, 1, 5}),
+		whole(o.MTUs, []int{1280, 9000})
 	if o.Rounds < 1 {
 		return usagef("%d rounds: give at least 1", o.Rounds)
 	}

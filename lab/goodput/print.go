@@ -65,7 +65,8 @@ func (r *Report) origin(b *strings.Builder, markdown bool) {
 	m := r.Machine
 	fmt.Fprintf(b, "%smedian of %d rounds, all sides in turn; %s\n", item, rounds, m.Time)
 	fmt.Fprintf(b, "%s%d × %s, %s, %s, zrlmpid %s\n", item, m.Cores, m.CPU, m.System, m.Go, m.Version)
-	fmt.Fprintf(b, "%s%.0f MB, all verified; the emulator took at most %.0f %% of a processor, and 99 %% of its packets were at most %.0f µs late\n", item, float64(bytes)/1e6, cpu, late)
+	fmt.Fprintf(b, "%s%.0f MB, all verified; the emulator took at most %.0f %% of a processor, and 99 %% of its "+
+		"packets were at most %.0f µs late\n", item, float64(bytes)/1e6, cpu, late)
 	for _, text := range r.Failed {
 		fmt.Fprintf(b, "%s*** FAILED: %s ***\n", item, text)
 	}
@@ -121,7 +122,8 @@ func shareRows(cells []*Cell) [][]string {
 	for _, c := range cells {
 		for i := range c.Runs {
 			r := &c.Runs[i]
-			all = append(all, []string{c.path(), r.name(), cell(r, goodput(0), "%.3g"), cell(r, goodput(1), "%.3g"), cell(r, share, "%.2f"), queue(r)})
+			all = append(all, []string{c.path(), r.name(), cell(r, goodput(0), "%.3g"), cell(r, goodput(1), "%.3g"),
+				cell(r, share, "%.2f"), queue(r)})
 		}
 	}
 	return all
@@ -134,7 +136,8 @@ func intactRows(cells []*Cell) [][]string {
 			r := &c.Runs[i]
 			all = append(all, []string{
 				c.path(), r.name(), cell(r, func(r *Round) float64 { return float64(r.Flows[0].Bytes) / 1e6 }, "%.1f"),
-				cell(r, func(r *Round) float64 { return r.Flows[0].Seconds }, "%.3g"), cell(r, goodput(0), "%.3g"), queue(r),
+				cell(r, func(r *Round) float64 { return r.Flows[0].Seconds }, "%.3g"), cell(r, goodput(0), "%.3g"),
+				queue(r),
 			})
 		}
 	}

@@ -78,7 +78,8 @@ func (r *Report) Archive() *bench.Report {
 	for _, part := range Parts() {
 		rows := rows(part, r.of(part))
 		if len(rows) > 1 {
-			a.Tables = append(a.Tables, bench.Table{Title: titles[part], Command: "zrlbench goodput " + part, Columns: rows[0], Rows: rows[1:]})
+			a.Tables = append(a.Tables,
+				bench.Table{Title: titles[part], Command: "zrlbench goodput " + part, Columns: rows[0], Rows: rows[1:]})
 		}
 	}
 	for i := range r.Cells {

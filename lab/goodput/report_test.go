@@ -42,12 +42,14 @@ func TestRatio(t *testing.T) {
 		{"nothing", nil, nil, 0, false},
 		{"one side", seeded(round(1)), nil, 0, false},
 		{"no seed of both", seeded(round(1), round(1))[1:], seeded(round(1)), 0, false},
-		{"the median of the ratios", seeded(round(10), round(1), round(3)), seeded(round(10), round(2), round(2)), 1, true},
+		{"the median of the ratios", seeded(round(10), round(1), round(3)), seeded(round(10), round(2), round(2)), 1,
+			true},
 		{"of the seeds of both", seeded(round(10), round(1)), seeded(round(20), round(2), round(9)), 0.5, true},
 		{"rounds of the same seed", append(seeded(round(1)), seeded(round(3))...), seeded(round(4)), 0.5, true},
 		{"nothing has arrived", seeded(round(1)), seeded(round(0)), 0, false},
 	} {
-		c := Cell{Runs: []Measured{{Flows: []string{tcpCubic}, Rounds: tt.base}, {Flows: []string{extendedUDP}, Rounds: tt.ours}}}
+		c := Cell{Runs: []Measured{{Flows: []string{tcpCubic}, Rounds: tt.base},
+			{Flows: []string{extendedUDP}, Rounds: tt.ours}}}
 		if got, ok := c.ratio(extendedUDP); got != tt.want || ok != tt.ok {
 			t.Errorf("%s: %v, %v; want %v, %v", tt.name, got, ok, tt.want, tt.ok)
 		}
@@ -63,14 +65,18 @@ func testReport() *Report {
 		Failed:  []string{"shares: it fails"},
 		Cells: []Cell{
 			{Part: partLoss, RTT: 20, MTU: 1500, Runs: []Measured{
-				single(tcpCubic, round(9), round(10), round(12)), single(extendedUDP, round(12), round(10), round(2)), single(extendedTCP, round(10)),
+				single(tcpCubic, round(9), round(10), round(12)), single(extendedUDP, round(12), round(10), round(2)),
+				single(extendedTCP, round(10)),
 			}},
 			{Part: partLoss, RTT: 20, Loss: 1, MTU: 1500, Runs: []Measured{
 				single(tcpCubic, round(2), round(2)), single(extendedUDP, round(1)), single(extendedTCP),
 			}},
-			{Part: partReorder, RTT: 20, MTU: 1500, Reorder: 5, Late: 2, Runs: []Measured{single(extendedUDP, round(1))}},
-			{Part: partShares, RTT: 20, MTU: 1500, Runs: []Measured{{Flows: []string{extendedUDP, tcpCubic}, Rounds: []Round{round(9, 3)}}}},
-			{Part: partIntact, RTT: 20, Loss: 0.1, MTU: 1500, Reorder: 1, Duplicate: 1, Late: 2, Runs: []Measured{single(extendedUDP, round(100))}},
+			{Part: partReorder, RTT: 20, MTU: 1500, Reorder: 5, Late: 2,
+				Runs: []Measured{single(extendedUDP, round(1))}},
+			{Part: partShares, RTT: 20, MTU: 1500,
+				Runs: []Measured{{Flows: []string{extendedUDP, tcpCubic}, Rounds: []Round{round(9, 3)}}}},
+			{Part: partIntact, RTT: 20, Loss: 0.1, MTU: 1500, Reorder: 1, Duplicate: 1, Late: 2,
+				Runs: []Measured{single(extendedUDP, round(100))}},
 		},
 	}
 }
@@ -114,7 +120,8 @@ func TestPrint(t *testing.T) {
 		t.Errorf("%s\nwant\n%s", b.String(), want)
 	}
 	b.Reset()
-	if err := testReport().Print(&b, false); err != nil || !strings.Contains(b.String(), "\n20 ms, 1 %, MTU 1500  2          1             0.50         –") {
+	if err := testReport().Print(&b, false); err != nil ||
+		!strings.Contains(b.String(), "\n20 ms, 1 %, MTU 1500  2          1             0.50         –") {
 		t.Errorf("%s, %v", b.String(), err)
 	}
 }
@@ -128,7 +135,9 @@ func TestLoad(t *testing.T) {
 	}
 	r.Cells[1].Runs[2].Rounds = []Round{round(7)} // with all other rounds unchanged
 	r.Cells[2].Runs[0].Flows = []string{extendedTCP}
-	r.Cells = append(r.Cells, Cell{Part: partMTU, RTT: 20, MTU: 9000, Runs: []Measured{{Flows: []string{tcpCubic}, Rounds: []Round{round(5)}}}})
+	r.Cells = append(r.Cells,
+		Cell{Part: partMTU, RTT: 20, MTU: 9000,
+			Runs: []Measured{{Flows: []string{tcpCubic}, Rounds: []Round{round(5)}}}})
 	if err := r.Save(two); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +147,8 @@ func TestLoad(t *testing.T) {
 		t.Errorf("%v\n%s\n%s", err, a.String(), b.String())
 	}
 	both, err := Load(one, two)
-	if err != nil || len(both.Cells) != 6 || len(both.Failed) != 2 || len(both.Cells[0].Runs[0].Rounds) != 6 || len(both.Cells[1].Runs[2].Rounds) != 1 || len(both.Cells[2].Runs) != 2 {
+	if err != nil || len(both.Cells) != 6 || len(both.Failed) != 2 || len(both.Cells[0].Runs[0].Rounds) != 6 ||
+		len(both.Cells[1].Runs[2].Rounds) != 1 || len(both.Cells[2].Runs) != 2 {
 		t.Errorf("%+v, %v", both, err)
 	}
 	bad := filepath.Join(t.TempDir(), "bad.json")
@@ -167,9 +177,11 @@ func TestCells(t *testing.T) {
 		runs int // of flows
 		time time.Duration
 	}{
-		{"everything", Options{}, 12 + 2 + 2 + 1 + 1, 3*16 + 4 + 1, 3*16*cellTime + 3*3*lossyTrips*(2+20+100)*time.Millisecond + 4*sharesTime},
+		{"everything", Options{}, 12 + 2 + 2 + 1 + 1, 3*16 + 4 + 1,
+			3*16*cellTime + 3*3*lossyTrips*(2+20+100)*time.Millisecond + 4*sharesTime},
 		{"a check", Options{Quick: true}, 2 + 1 + 2 + 1 + 1, 3*5 + 4 + 1, 15*quickTime + 4*quickTime},
-		{"one side", Options{Only: []string{extendedUDP}, Parts: []string{partLoss, partShares}, RTTs: []float64{5}}, 5, 5, 4*cellTime + 3*lossyTrips*5*time.Millisecond + sharesTime},
+		{"one side", Options{Only: []string{extendedUDP}, Parts: []string{partLoss, partShares}, RTTs: []float64{5}}, 5,
+			5, 4*cellTime + 3*lossyTrips*5*time.Millisecond + sharesTime},
 		{"a transfer", Options{Parts: []string{partIntact}}, 1, 1, 0},
 	} {
 		if err := tt.o.complete(); err != nil {
@@ -196,7 +208,8 @@ func TestCells(t *testing.T) {
 			}
 		}
 		if len(cells) != tt.n || runs != tt.runs || sum != tt.time {
-			t.Errorf("%s: %d cells, %d runs, %v; want %d, %d, %v", tt.name, len(cells), runs, sum, tt.n, tt.runs, tt.time)
+			t.Errorf("%s: %d cells, %d runs, %v; want %d, %d, %v", tt.name, len(cells), runs, sum, tt.n, tt.runs,
+				tt.time)
 		}
 	}
 }

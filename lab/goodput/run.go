@@ -137,8 +137,9 @@ func (r *runner) flows(ctx context.Context, p *path.Path, c *Cell, run *Measured
 // flow runs the two processes of a flow until the receiver has enough.
 func (r *runner) flow(ctx context.Context, p *path.Path, c *Cell, side string, number int, result *Flow) error {
 	j := job{
-		Side: side, Config: filepath.Join(r.dir, fmt.Sprintf("%s.%d.yaml", side, number)), Address: netip.AddrPortFrom(path.Addr(1), uint16(port(number))).String(),
-		Skip: c.skip, Time: c.time, Bytes: c.bytes,
+		Side: side, Config: filepath.Join(r.dir, fmt.Sprintf("%s.%d.yaml", side, number)),
+		Address: netip.AddrPortFrom(path.Addr(1), uint16(port(number))).String(),
+		Skip:    c.skip, Time: c.time, Bytes: c.bytes,
 	}
 	if err := configure(j.Config, side, number); err != nil {
 		return err

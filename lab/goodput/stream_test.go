@@ -27,7 +27,8 @@ func TestStream(t *testing.T) {
 			t.Errorf("position %d: what belongs elsewhere is taken", position)
 		}
 		b[999] ^= 4
-		if err := s.verify(position, b); err == nil || !strings.HasPrefix(err.Error(), "byte ") || !strings.Contains(err.Error(), " instead of 0x") {
+		if err := s.verify(position, b); err == nil || !strings.HasPrefix(err.Error(), "byte ") ||
+			!strings.Contains(err.Error(), " instead of 0x") {
 			t.Errorf("position %d: %v", position, err)
 		}
 	}
@@ -45,10 +46,15 @@ func TestCounter(t *testing.T) {
 		late     string
 	}{
 		{"nothing", job{Time: time.Second}, nil, Flow{}, false, ""},
-		{"until the last bytes", job{Time: 9 * time.Second}, []time.Duration{time.Second, 2 * time.Second}, Flow{Bytes: 2000, Seconds: 2}, false, ""},
-		{"after the first seconds", job{Time: 9 * time.Second, Skip: time.Second}, []time.Duration{900 * time.Millisecond, time.Second, 3 * time.Second}, Flow{Bytes: 2000, Seconds: 2}, false, ""},
-		{"too little", job{Time: 9 * time.Second, Bytes: 2001}, []time.Duration{time.Second, time.Second}, Flow{Bytes: 2000, Seconds: 1}, false, "2000 bytes of 2001 have arrived in 9s"},
-		{"all", job{Time: 9 * time.Second, Bytes: 2000}, []time.Duration{time.Second, time.Second}, Flow{Bytes: 2000, Seconds: 1}, true, ""},
+		{"until the last bytes", job{Time: 9 * time.Second}, []time.Duration{time.Second, 2 * time.Second},
+			Flow{Bytes: 2000, Seconds: 2}, false, ""},
+		{"after the first seconds", job{Time: 9 * time.Second, Skip: time.Second},
+			[]time.Duration{900 * time.Millisecond, time.Second, 3 * time.Second}, Flow{Bytes: 2000, Seconds: 2}, false,
+			""},
+		{"too little", job{Time: 9 * time.Second, Bytes: 2001}, []time.Duration{time.Second, time.Second},
+			Flow{Bytes: 2000, Seconds: 1}, false, "2000 bytes of 2001 have arrived in 9s"},
+		{"all", job{Time: 9 * time.Second, Bytes: 2000}, []time.Duration{time.Second, time.Second},
+			Flow{Bytes: 2000, Seconds: 1}, true, ""},
 	} {
 		c := counter{job: &tt.job, stream: newStream()}
 		c.start(begin)

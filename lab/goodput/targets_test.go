@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-var figures = flag.String("figures", "", "compare the figures in these `files`, which zrlbench goodput --save has written, with the targets; separated by commas")
+var figures = flag.String("figures", "", "compare the figures in these `files`, which zrlbench goodput --save has "+
+	"written, with the targets; separated by commas")
 
 // TestTargetsOfRun compares the figures of a measurement with the targets of the project, and prints which are met. It
 // fails only if the figures cannot be read, since a missed target depends on the machine. `make goodput-targets` runs
@@ -34,23 +35,30 @@ const (
 // verdicts compares the worst cell of each kind with its target.
 func (r *Report) verdicts() []string {
 	return []string{
-		verdict("extended over UDP: goodput by that of TCP CUBIC", leastRatio, r.worst(partLoss, func(c *Cell) (float64, bool) { return c.ratio(extendedUDP) })),
-		verdict("extended over TCP: goodput by that of TCP CUBIC", leastRatio, r.worst(partLoss, func(c *Cell) (float64, bool) { return c.ratio(extendedTCP) })),
-		verdict("extended over UDP: goodput with 5 % reordered or duplicated by that without", leastReorder, r.worst(partReorder, func(c *Cell) (float64, bool) {
-			for i := range r.Cells {
-				clean := &r.Cells[i]
-				if base, ok := clean.run(extendedUDP).median(goodput(0)); ok && base > 0 && clean.Part != partReorder && clean.RTT == c.RTT && clean.Loss == 0 && clean.MTU == c.MTU {
-					v, ok := c.run(extendedUDP).median(goodput(0))
-					return v / base, ok
+		verdict("extended over UDP: goodput by that of TCP CUBIC", leastRatio,
+			r.worst(partLoss, func(c *Cell) (float64, bool) { return c.ratio(extendedUDP) })),
+		verdict("extended over TCP: goodput by that of TCP CUBIC", leastRatio,
+			r.worst(partLoss, func(c *Cell) (float64, bool) { return c.ratio(extendedTCP) })),
+		verdict("extended over UDP: goodput with 5 % reordered or duplicated by that without", leastReorder,
+			r.worst(partReorder, func(c *Cell) (float64, bool) {
+				for i := range r.Cells {
+					clean := &r.Cells[i]
+					if base, ok := clean.run(extendedUDP).median(goodput(0)); ok && base > 0 &&
+						clean.Part != partReorder && clean.RTT == c.RTT && clean.Loss == 0 && clean.MTU == c.MTU {
+						v, ok := c.run(extendedUDP).median(goodput(0))
+						return v / base, ok
+					}
 				}
-			}
-			return 0, false
-		})),
-		verdict("two flows of extended over UDP: share of the smaller one", leastShare, r.worst(partShares, smaller(extendedUDP, extendedUDP))),
-		verdict("extended over UDP beside TCP CUBIC: share of the smaller one", leastShare, r.worst(partShares, smaller(extendedUDP, tcpCubic))),
-		verdict("extended over UDP: bytes of 100 MB that have arrived as they were sent", intactBytes, r.worst(partIntact, func(c *Cell) (float64, bool) {
-			return c.run(extendedUDP).median(func(r *Round) float64 { return float64(r.Flows[0].Bytes) })
-		})),
+				return 0, false
+			})),
+		verdict("two flows of extended over UDP: share of the smaller one", leastShare,
+			r.worst(partShares, smaller(extendedUDP, extendedUDP))),
+		verdict("extended over UDP beside TCP CUBIC: share of the smaller one", leastShare,
+			r.worst(partShares, smaller(extendedUDP, tcpCubic))),
+		verdict("extended over UDP: bytes of 100 MB that have arrived as they were sent", intactBytes,
+			r.worst(partIntact, func(c *Cell) (float64, bool) {
+				return c.run(extendedUDP).median(func(r *Round) float64 { return float64(r.Flows[0].Bytes) })
+			})),
 	}
 }
 

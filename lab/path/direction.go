@@ -34,14 +34,16 @@ const latenessBound = 10 * time.Millisecond
 // newDirection returns a direction of a complete configuration. number is 0 or 1. Times are relative to epoch.
 func newDirection(c Config, number int, epoch time.Time) (*Direction, error) {
 	seed := 2*c.Seed + number
-	bottleneck, err := impair.New(impair.Script{Seed: seed, Rules: []impair.Rule{{Rate: bytesize.Size(c.Rate), Queue: bytesize.Size(c.Queue)}}}, impair.Datagrams, ends)
+	bottleneck, err := impair.New(impair.Script{Seed: seed,
+		Rules: []impair.Rule{{Rate: bytesize.Size(c.Rate), Queue: bytesize.Size(c.Queue)}}}, impair.Datagrams, ends)
 	if err != nil {
 		return nil, err
 	}
 	late := impair.Span{Min: c.Late, Max: c.Late}
 	delay := impair.Span{Min: c.RTT / 2, Max: c.RTT / 2}
 	wire, err := impair.New(impair.Script{Seed: seed, Rules: []impair.Rule{{
-		Loss: impair.Percent(c.Loss), Delay: delay, Reorder: impair.Percent(c.Reorder), Duplicate: impair.Percent(c.Duplicate), Late: late,
+		Loss: impair.Percent(c.Loss), Delay: delay, Reorder: impair.Percent(c.Reorder),
+		Duplicate: impair.Percent(c.Duplicate), Late: late,
 	}}}, impair.Datagrams, ends)
 	if err != nil {
 		return nil, err

@@ -73,13 +73,17 @@ func TestDeliveries(t *testing.T) {
 		{"a packet takes its length by the rate, and half a round trip", kilo, []sent{{5 * ms, 500}}, "0@15.5ms"},
 		{"packets wait for each other", kilo, three, "0@11ms 1@12ms 2@13ms"},
 		{"but not for those that have been sent", kilo, []sent{{0, 1000}, {9 * ms, 1000}}, "0@11ms 1@20ms"},
-		{"a queue of two packets, one of which is under transmission", with(func(c *Config) { c.Queue = 2000 }), three, "0@11ms 1@12ms"},
-		{"has room again when the first has been sent", with(func(c *Config) { c.Queue = 2000 }), []sent{{0, 1000}, {0, 1000}, {ms, 1000}, {ms, 1}}, "0@11ms 1@12ms 2@13ms"},
-		{"a short packet finds room where a long one does not", with(func(c *Config) { c.Queue = 1500 }), []sent{{0, 1000}, {0, 1000}, {0, 500}}, "0@11ms 2@11.5ms"},
+		{"a queue of two packets, one of which is under transmission", with(func(c *Config) { c.Queue = 2000 }), three,
+			"0@11ms 1@12ms"},
+		{"has room again when the first has been sent", with(func(c *Config) { c.Queue = 2000 }),
+			[]sent{{0, 1000}, {0, 1000}, {ms, 1000}, {ms, 1}}, "0@11ms 1@12ms 2@13ms"},
+		{"a short packet finds room where a long one does not", with(func(c *Config) { c.Queue = 1500 }),
+			[]sent{{0, 1000}, {0, 1000}, {0, 500}}, "0@11ms 2@11.5ms"},
 		{"loss", with(func(c *Config) { c.Loss = 100 }), three, ""},
 		{"what is lost has been sent", with(func(c *Config) { c.Loss = 100; c.Queue = 1000 }), three, ""},
 		{"duplicates", with(func(c *Config) { c.Duplicate = 100 }), three[:2], "0@11ms 0@11ms 1@12ms 1@12ms"},
-		{"late duplicates", with(func(c *Config) { c.Duplicate = 100; c.Late = 2 * ms }), three[:2], "0@11ms 1@12ms 0@13ms 1@14ms"},
+		{"late duplicates", with(func(c *Config) { c.Duplicate = 100; c.Late = 2 * ms }), three[:2],
+			"0@11ms 1@12ms 0@13ms 1@14ms"},
 		{"late packets", with(func(c *Config) { c.Reorder = 100; c.Late = 2 * ms }), three[:2], "0@13ms 1@14ms"},
 		{"no delay", with(func(c *Config) { c.RTT = 0 }), three, "0@1ms 1@2ms 2@3ms"},
 	} {
@@ -144,7 +148,8 @@ func TestSaturated(t *testing.T) {
 	// The product of rate and round trip is 20,000 bytes. The queue holds 16 packets of the MTU, which is more: 24,000
 	// bytes, or 24 ms.
 	if got.Packets != 2000 || got.Bytes != 2_000_000 || got.Overflowed < 970 || got.Overflowed > 980 || got.Lost != 0 ||
-		got.QueueMean < 22 || got.QueueMean > 24 || got.QueueP99 < 23 || got.QueueP99 > 24 || got.LateMean != 0 || got.LateP99 != 0 {
+		got.QueueMean < 22 || got.QueueMean > 24 || got.QueueP99 < 23 || got.QueueP99 > 24 || got.LateMean != 0 ||
+		got.LateP99 != 0 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -139,10 +139,12 @@ func (e *emulator) wait() (stopped bool, err error) {
 		}
 	}
 	fds := [...]unix.PollFd{
-		{Fd: int32(e.tuns[0]), Events: unix.POLLIN}, {Fd: int32(e.tuns[1]), Events: unix.POLLIN}, {Fd: int32(e.stopped), Events: unix.POLLIN},
+		{Fd: int32(e.tuns[0]), Events: unix.POLLIN}, {Fd: int32(e.tuns[1]), Events: unix.POLLIN},
+		{Fd: int32(e.stopped), Events: unix.POLLIN},
 	}
 	limit := unix.NsecToTimespec(int64(left))
-	_, _, errno := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fds)), uintptr(len(fds)), uintptr(unsafe.Pointer(&limit)), 0, 0, 0)
+	_, _, errno := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fds)), uintptr(len(fds)),
+		uintptr(unsafe.Pointer(&limit)), 0, 0, 0)
 	if errno != 0 && errno != unix.EINTR {
 		return false, fmt.Errorf("cannot wait for a TUN device: %w", errno)
 	}
@@ -152,7 +154,8 @@ func (e *emulator) wait() (stopped bool, err error) {
 // raw makes a system call with a packet. Raw calls, including the one in wait, keep the thread's processor of the Go
 // scheduler, and so need not reacquire one afterwards.
 func raw(call uintptr, fd int, packet []byte) (int, unix.Errno) {
-	n, _, errno := unix.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(packet))), uintptr(len(packet)))
+	n, _, errno := unix.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(packet))),
+		uintptr(len(packet)))
 	return int(n), errno
 }
 

@@ -72,7 +72,8 @@ func (p *Path) start(c Config) error {
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the process inherits the thread's priority, and the thread then exits
-		err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: realtimePriority}, 0)
+		err := unix.SchedSetAttr(0,
+			&unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: realtimePriority}, 0)
 		if err != nil {
 			started <- fmt.Errorf("cannot get a real-time priority: %w; run as root, with CAP_SYS_NICE", err)
 			return
@@ -84,7 +85,8 @@ func (p *Path) start(c Config) error {
 	}
 	if line, err := p.stdout.ReadString('\n'); line != ready {
 		p.stdin.Close()
-		return fmt.Errorf("the emulator does not start: %w: %s", errors.Join(err, p.emulator.Wait()), bytes.TrimSpace(p.said.Bytes()))
+		return fmt.Errorf("the emulator does not start: %w: %s", errors.Join(err, p.emulator.Wait()),
+			bytes.TrimSpace(p.said.Bytes()))
 	}
 	return nil
 }
@@ -100,7 +102,8 @@ func (p *Path) Close() (Use, error) {
 	p.stdin.Close()
 	err := json.NewDecoder(p.stdout).Decode(&u)
 	if failed := p.emulator.Wait(); failed != nil || err != nil {
-		err = fmt.Errorf("path: the emulator has failed: %w: %s", errors.Join(failed, err), bytes.TrimSpace(p.said.Bytes()))
+		err = fmt.Errorf("path: the emulator has failed: %w: %s", errors.Join(failed, err),
+			bytes.TrimSpace(p.said.Bytes()))
 	}
 	errs := []error{err}
 	if u.Refused > 0 {
@@ -109,7 +112,8 @@ func (p *Path) Close() (Use, error) {
 	for _, n := range p.ends {
 		dropped, err := n.drops()
 		if dropped > 0 {
-			err = fmt.Errorf("path: %d packets were dropped before the emulator has read them: the machine is too slow or too busy", dropped)
+			err = fmt.Errorf("path: %d packets were dropped before the emulator has read them: the machine is too "+
+				"slow or too busy", dropped)
 		}
 		errs = append(errs, err)
 	}

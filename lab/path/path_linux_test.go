@@ -47,7 +47,8 @@ func sockets(t *testing.T, p *Path) (both [2]*net.UDPConn) {
 	for end := range both {
 		var err error
 		p.Do(end, func() {
-			both[end], err = net.DialUDP("udp4", &net.UDPAddr{IP: Addr(end).AsSlice(), Port: 5000}, &net.UDPAddr{IP: Addr(1 - end).AsSlice(), Port: 5000})
+			both[end], err = net.DialUDP("udp4", &net.UDPAddr{IP: Addr(end).AsSlice(), Port: 5000},
+				&net.UDPAddr{IP: Addr(1 - end).AsSlice(), Port: 5000})
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -141,7 +142,8 @@ func TestPathLoss(t *testing.T) {
 
 // TestSettings checks that connections through the path have the configured congestion control and settings.
 func TestSettings(t *testing.T) {
-	p := open(t, Config{RTT: time.Millisecond, Rate: 1 << 20, MTU: 1500, TCP: "reno", Settings: map[string]string{"net.ipv4.tcp_wmem": "4096 5000 6000", "net.none": "1"}})
+	p := open(t, Config{RTT: time.Millisecond, Rate: 1 << 20, MTU: 1500, TCP: "reno",
+		Settings: map[string]string{"net.ipv4.tcp_wmem": "4096 5000 6000", "net.none": "1"}})
 	var text []byte
 	var err error
 	p.Do(1, func() { text, err = os.ReadFile("/proc/sys/net/ipv4/tcp_wmem") })
@@ -151,7 +153,8 @@ func TestSettings(t *testing.T) {
 	if _, err := p.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := Open(Config{RTT: time.Millisecond, Rate: 1 << 20, MTU: 1500, TCP: "none"}); err == nil || !strings.Contains(err.Error(), "cannot configure tun0: the program ip") {
+	if _, err := Open(Config{RTT: time.Millisecond, Rate: 1 << 20, MTU: 1500, TCP: "none"}); err == nil ||
+		!strings.Contains(err.Error(), "cannot configure tun0: the program ip") {
 		t.Error(err)
 	}
 	if _, err := Open(Config{}); err == nil || err.Error() != "path: rate of 0 bytes/s: give 1 to 10737418240" {
@@ -161,13 +164,16 @@ func TestSettings(t *testing.T) {
 
 // TestDeviceDrops checks that transmit drops are read from the kernel's table.
 func TestDeviceDrops(t *testing.T) {
-	const head = "Inter-|   Receive                                                |  Transmit\n face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n"
+	const head = "Inter-|   Receive                                                |  Transmit\n face |bytes    " +
+		"packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n"
 	for _, tt := range []struct {
 		text string
 		want int
 		says string
 	}{
-		{head + "    lo:       0       0    0    0    0     0          0         0        0       0    0    9    0     0       0          0\n  tun0:       1       2    3    4    5     6          7         8        9      10   11   12   13    14      15         16\n", 12, ""},
+		{head + "    lo:       0       0    0    0    0     0          0         0        0       0    0    9    0   " +
+			"  0       0          0\n  tun0:       1       2    3    4    5     6          7         8        9      " +
+			"10   11   12   13    14      15         16\n", 12, ""},
 		{head, 0, "has no line of tun0"},
 		{head + "tun0: 1 2\n", 0, "has no line of tun0"},
 		{head + "tun0: 1 2 3 4 5 6 7 8 9 10 11 x\n", 0, "invalid syntax"},

@@ -27,7 +27,8 @@ func TestFind(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for query, want := range map[string]string{"model-1": "model-1", "model-17": "model-17", "family-25-model-17-col": "collectives"} {
+	for query, want := range map[string]string{"model-1": "model-1", "model-17": "model-17",
+		"family-25-model-17-col": "collectives"} {
 		if got, err := Find(query); err != nil || !strings.HasSuffix(got, "-"+want) {
 			t.Errorf("%s: %s, %v", query, got, err)
 		}

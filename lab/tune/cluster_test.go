@@ -40,7 +40,8 @@ func TestRun(t *testing.T) {
 				for _, s := range e.Medians {
 					for i, us := range s.Micros {
 						if !(us > 0) && e.Bytes[i] <= 8 && s.By.Segment == 0 {
-							t.Errorf("%v of %d ranks, %v: %v", choice.Name(coll.Collective(e.Collective)), e.Ranks, s.By, s.Micros)
+							t.Errorf("%v of %d ranks, %v: %v", choice.Name(coll.Collective(e.Collective)), e.Ranks,
+								s.By, s.Micros)
 						}
 					}
 				}
@@ -87,7 +88,8 @@ func TestClusterMistakes(t *testing.T) {
 		if nanos, err := c.measure(t.Context(), binomial(8, 3)); err != nil || len(nanos) != 3 || nanos[0] <= 0 {
 			t.Errorf("%v, %v", nanos, err)
 		}
-		if nanos, err := c.measure(t.Context(), x.j); err == nil || !strings.Contains(err.Error(), x.says) || nanos != nil {
+		if nanos, err := c.measure(t.Context(), x.j); err == nil || !strings.Contains(err.Error(), x.says) ||
+			nanos != nil {
 			t.Errorf("%+v: %v, %v", x.j, nanos, err)
 		}
 		if nanos, err := c.measure(t.Context(), binomial(8, 1)); err == nil {
@@ -105,7 +107,8 @@ func TestRankDies(t *testing.T) {
 	if err := c.ranks[1].cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.measure(t.Context(), binomial(8, maxIterations)); err == nil || !strings.Contains(err.Error(), "rank 1 ends: ") {
+	if _, err := c.measure(t.Context(), binomial(8, maxIterations)); err == nil ||
+		!strings.Contains(err.Error(), "rank 1 ends: ") {
 		t.Error(err)
 	}
 }
@@ -121,7 +124,8 @@ func TestTimeOfAJob(t *testing.T) {
 }
 
 func TestNoCluster(t *testing.T) {
-	if _, err := startCluster(t.Context(), filepath.Join(t.TempDir(), "none"), "udp", 2, t.Output()); !errors.Is(err, os.ErrNotExist) {
+	if _, err := startCluster(t.Context(), filepath.Join(t.TempDir(), "none"), "udp", 2, t.Output()); !errors.Is(err,
+		os.ErrNotExist) {
 		t.Error(err)
 	}
 	if _, err := start(exec.Command("/no/such/program")); !errors.Is(err, os.ErrNotExist) {
@@ -153,7 +157,8 @@ func TestOrphan(t *testing.T) {
 	}
 	// The other rank does not run, so the job never completes.
 	in := `{"collective": "bcast", "by": "binomial", "bytes": 8, "iterations": 1}`
-	if err := RunRank(t.Context(), []string{"-config", file, "-rank", "1"}, strings.NewReader(in), &strings.Builder{}); err != nil {
+	if err := RunRank(t.Context(), []string{"-config", file, "-rank", "1"}, strings.NewReader(in),
+		&strings.Builder{}); err != nil {
 		t.Error(err)
 	}
 }

@@ -27,7 +27,8 @@ func (t *tuner) decide(m bench.Machine, rounds int) error {
 		(*class).Collectives = append((*class).Collectives, g.entries(rounds)...)
 	}
 	d.Each(func(_ choice.Class, class *collectives.ClassTable) { // by collective, and then by ranks
-		slices.SortStableFunc(class.Collectives, func(a, b collectives.Entry) int { return int(a.Collective) - int(b.Collective) })
+		slices.SortStableFunc(class.Collectives,
+			func(a, b collectives.Entry) int { return int(a.Collective) - int(b.Collective) })
 	})
 	table, err := collectives.New(d)
 	if err != nil {

@@ -98,7 +98,8 @@ func (o *Options) complete() ([]coll.Collective, error) {
 			return nil, usagef("there is no transport %q; there are shm, udp, tcp", t)
 		}
 		if other := has[class]; other != "" {
-			return nil, usagef("%s and %s are both of the class %s, of which a table has one: name one of them", other, t, class)
+			return nil, usagef("%s and %s are both of the class %s, of which a table has one: name one of them", other,
+				t, class)
 		}
 		has[class] = t
 	}

@@ -22,14 +22,16 @@ func Print(w io.Writer, table *collectives.Table) error {
 	if d.Estimated {
 		b.WriteString("Estimated by formulas; nothing was measured.\n")
 	} else {
-		fmt.Fprintf(&b, "Medians in µs (rounds: %d), on %s, %d cores, %s, with zrlmpid %s, at %s.\n", m.Rounds, m.CPU, m.Cores, m.System, m.Version, m.Time)
+		fmt.Fprintf(&b, "Medians in µs (rounds: %d), on %s, %d cores, %s, with zrlmpid %s, at %s.\n", m.Rounds, m.CPU,
+			m.Cores, m.System, m.Version, m.Time)
 	}
 	d.Each(func(name choice.Class, c *collectives.ClassTable) {
 		over := ""
 		if c.Over != "" {
 			over = ", over " + c.Over
 		}
-		fmt.Fprintf(&b, "\n== %s%s: a message of n bytes takes %.4g µs + n × %.4g ns ==\n", name, over, c.Link.Alpha/1000, c.Link.Beta)
+		fmt.Fprintf(&b, "\n== %s%s: a message of n bytes takes %.4g µs + n × %.4g ns ==\n", name, over,
+			c.Link.Alpha/1000, c.Link.Beta)
 		for i := 0; i < len(c.Collectives); {
 			same := i + 1
 			for same < len(c.Collectives) && c.Collectives[same].Collective == c.Collectives[i].Collective {

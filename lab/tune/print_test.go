@@ -75,12 +75,14 @@ scan
 	if b.String() != want {
 		t.Errorf("%s\nwant\n%s", b.String(), want)
 	}
-	estimated, err := collectives.Load(strings.NewReader("version: 1\nestimated: true\nmemory: {collectives: []}\n"), "t.yaml")
+	estimated, err := collectives.Load(strings.NewReader("version: 1\nestimated: true\nmemory: {collectives: []}\n"),
+		"t.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.Reset()
-	if err := Print(&b, estimated); err != nil || !strings.HasPrefix(b.String(), "Estimated by formulas; nothing was measured.\n") {
+	if err := Print(&b, estimated); err != nil ||
+		!strings.HasPrefix(b.String(), "Estimated by formulas; nothing was measured.\n") {
 		t.Errorf("%v, %s", err, b.String())
 	}
 }

@@ -30,7 +30,8 @@ func TestShipped(t *testing.T) {
 		for _, e := range from.Collectives {
 			has[e.Collective]++
 			if len(e.Medians) == 0 {
-				t.Errorf("%s: %v of %d ranks has no medians", class, choice.Name(coll.Collective(e.Collective)), e.Ranks)
+				t.Errorf("%s: %v of %d ranks has no medians", class, choice.Name(coll.Collective(e.Collective)),
+					e.Ranks)
 			}
 		}
 	})
@@ -40,7 +41,8 @@ func TestShipped(t *testing.T) {
 		}
 	}
 	if rows := table.Rows(); !reflect.DeepEqual(rows, choice.Measured()) {
-		t.Errorf("the built-in table has other decisions. Replace mpe/coll/choice/measured.go by this, and format it:\n%s", source(rows))
+		t.Errorf("the built-in table has other decisions. Replace mpe/coll/choice/measured.go by this, and "+
+			"format it:\n%s", source(rows))
 	}
 }
 
@@ -53,7 +55,8 @@ func TestModel(t *testing.T) {
 	}
 	c := predict.Compare(fits)
 	for _, o := range append(c.Comparisons, c.Total) {
-		t.Logf("%s, %d ranks: %d of %d within %v times the best, %.2f times at worst; predicted by measured %.2f, %.2f, %.2f",
+		t.Logf("%s, %d ranks: %d of %d within %v times the best, %.2f times at worst; predicted by measured %.2f, "+
+			"%.2f, %.2f",
 			o.Class, o.Ranks, o.NearBest, o.Cases, predict.Near, o.Worst, o.Low, o.Median, o.High)
 	}
 	if c.Total.NearBest*100 < c.Total.Cases*93 {
@@ -78,15 +81,18 @@ func source(rows map[choice.Class]choice.Rows) string {
 
 func writeRows(b *strings.Builder, class choice.Class, rows choice.Rows) {
 	name := map[choice.Class]string{choice.Memory: "Memory", choice.Network: "Network",
-		choice.OversubscribedMemory: "OversubscribedMemory", choice.OversubscribedNetwork: "OversubscribedNetwork"}[class]
+		choice.OversubscribedMemory:  "OversubscribedMemory",
+		choice.OversubscribedNetwork: "OversubscribedNetwork"}[class]
 	fmt.Fprintf(b, "%s: {\nLink: Link{Alpha: %v, Beta: %v},\nRows: []Row{\n", name, rows.Link.Alpha, rows.Link.Beta)
 	for _, r := range rows.Rows {
-		fmt.Fprintf(b, "{coll.%s, %d, []Span{\n", strings.ReplaceAll(strings.ReplaceAll(r.Collective.String(), "_s", "S"), "_", ""), r.Ranks)
+		fmt.Fprintf(b, "{coll.%s, %d, []Span{\n",
+			strings.ReplaceAll(strings.ReplaceAll(r.Collective.String(), "_s", "S"), "_", ""), r.Ranks)
 		for _, s := range r.Spans {
 			end := strings.Replace(fmt.Sprint(s.UpTo), fmt.Sprint(math.MaxInt), "math.MaxInt", 1)
 			fmt.Fprintf(b, "{%s, []Choice{", end)
 			for _, by := range s.By {
-				fmt.Fprintf(b, "{%q, %s}, ", by.Algorithm, strings.Replace(fmt.Sprint(by.Segment), fmt.Sprint(choice.Auto), "Auto", 1))
+				fmt.Fprintf(b, "{%q, %s}, ", by.Algorithm,
+					strings.Replace(fmt.Sprint(by.Segment), fmt.Sprint(choice.Auto), "Auto", 1))
 			}
 			fmt.Fprintf(b, "}},\n")
 		}

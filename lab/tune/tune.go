@@ -200,7 +200,8 @@ func (t *tuner) median(ctx context.Context, m measurer, c *cell) (float64, error
 func (t *tuner) calls(ctx context.Context, m measurer, c *cell, n int) (float64, error) {
 	limited, cancel := context.WithTimeout(ctx, jobTime)
 	defer cancel()
-	j := job{Collective: choice.Name(c.of), By: choice.Choice{Algorithm: c.by.Algorithm, Segment: c.segment}, Bytes: c.bytes, Iterations: n}
+	j := job{Collective: choice.Name(c.of), By: choice.Choice{Algorithm: c.by.Algorithm, Segment: c.segment},
+		Bytes: c.bytes, Iterations: n}
 	nanos, err := m.measure(limited, j)
 	if limited.Err() != nil && ctx.Err() == nil {
 		return 0, fmt.Errorf("it takes more than %v", jobTime)

@@ -60,7 +60,8 @@ func (c *pretended) measure(ctx context.Context, j job) ([]int64, error) {
 	return nanos, ctx.Err()
 }
 
-func pretend(t *testing.T, o Options, takes func(transport string, ranks, round int, j job) (float64, error)) (*pretence, *tuner, []coll.Collective) {
+func pretend(t *testing.T, o Options,
+	takes func(transport string, ranks, round int, j job) (float64, error)) (*pretence, *tuner, []coll.Collective) {
 	t.Helper()
 	p := &pretence{t: t, takes: takes, rounds: map[string]int{}}
 	tn := &tuner{Options: o, out: &strings.Builder{}, launch: p.launch, links: map[string]collectives.Link{}}
@@ -120,12 +121,14 @@ func TestTable(t *testing.T) {
 		if class == choice.Memory || class == choice.OversubscribedMemory {
 			over, link = "shm", collectives.Link{Alpha: 100, Beta: 0.1}
 		}
-		if l := table.Link; table.Over != over || math.Abs(l.Alpha/link.Alpha-1) > 0.01 || math.Abs(l.Beta/link.Beta-1) > 0.01 {
+		if l := table.Link; table.Over != over || math.Abs(l.Alpha/link.Alpha-1) > 0.01 ||
+			math.Abs(l.Beta/link.Beta-1) > 0.01 {
 			t.Errorf("%s: over %s, %+v", class, table.Over, l)
 		}
 		oversubscribed := class == choice.OversubscribedMemory || class == choice.OversubscribedNetwork
 		for i, e := range table.Collectives {
-			if oversubscribed != (e.Ranks > d.Measured.Cores) || i > 0 && e.Collective < table.Collectives[i-1].Collective {
+			if oversubscribed != (e.Ranks > d.Measured.Cores) ||
+				i > 0 && e.Collective < table.Collectives[i-1].Collective {
 				t.Errorf("%s: entry %d is %v of %d ranks", class, i, e.Collective, e.Ranks)
 			}
 		}
@@ -145,7 +148,8 @@ func TestTable(t *testing.T) {
 		}
 	}
 	long := coll.Call{Collective: coll.Scan, Ranks: 8, Bytes: 1 << 20, Elem: 4}
-	if got := r.Table.Choose(class, &long); got.Algorithm != "chain" || got.Segment != coll.PipelineSegment(8, 1<<20, 4, link.Alpha, link.Beta) {
+	if got := r.Table.Choose(class, &long); got.Algorithm != "chain" ||
+		got.Segment != coll.PipelineSegment(8, 1<<20, 4, link.Alpha, link.Beta) {
 		t.Errorf("%v", got)
 	}
 }
@@ -154,9 +158,11 @@ func TestTable(t *testing.T) {
 // the medians are taken over all rounds.
 func TestRounds(t *testing.T) {
 	takes := func(_ string, _, round int, j job) (float64, error) {
-		return map[string][]float64{"dissemination": {1, 30, 40, 50}, "toggle": {1, 25, 24, 90}, "binomial": {1, 1, 1, 1}}[j.By.Algorithm][round], nil
+		return map[string][]float64{"dissemination": {1, 30, 40, 50}, "toggle": {1, 25, 24, 90},
+			"binomial": {1, 1, 1, 1}}[j.By.Algorithm][round], nil
 	}
-	p, tn, all := pretend(t, Options{Transports: []string{"tcp"}, Ranks: []int{100, 2}, Rounds: 3, Collectives: []string{"barrier"}}, takes)
+	p, tn, all := pretend(t,
+		Options{Transports: []string{"tcp"}, Ranks: []int{100, 2}, Rounds: 3, Collectives: []string{"barrier"}}, takes)
 	r, err := tn.run(t.Context(), t.Context(), all)
 	if err != nil {
 		t.Fatal(err)
@@ -165,15 +171,19 @@ func TestRounds(t *testing.T) {
 	for _, n := range linkLengths {
 		link = append(link, fmt.Sprintf("bcast binomial %d", n))
 	}
-	round := []string{"tcp 2:", "barrier dissemination 0", "barrier toggle 0", "tcp 100:", "barrier dissemination 0", "barrier toggle 0"}
+	round := []string{"tcp 2:", "barrier dissemination 0", "barrier toggle 0", "tcp 100:", "barrier dissemination 0",
+		"barrier toggle 0"}
 	if want := slices.Concat(link, round, round, round); !slices.Equal(p.log, want) || p.open != 0 {
 		t.Errorf("%d are open, and it went\n%q, want\n%q", p.open, p.log, want)
 	}
 	e := networkEntries(r.Table.Document())[0]
-	if e.Medians[0].Micros[0] != 40 || e.Medians[1].Micros[0] != 25 || e.Choose[0].By[0].Algorithm != "toggle" || r.Table.Document().Memory != nil {
+	if e.Medians[0].Micros[0] != 40 || e.Medians[1].Micros[0] != 25 || e.Choose[0].By[0].Algorithm != "toggle" ||
+		r.Table.Document().Memory != nil {
 		t.Errorf("%+v", e)
 	}
-	if out := tn.out.(*strings.Builder).String(); !strings.Contains(out, "[6/6") || !strings.Contains(out, "round 3 of 3: tcp, 100 ranks (") || !strings.Contains(out, " cores: they take turns): 2 measurements\n") {
+	if out := tn.out.(*strings.Builder).String(); !strings.Contains(out, "[6/6") ||
+		!strings.Contains(out, "round 3 of 3: tcp, 100 ranks (") ||
+		!strings.Contains(out, " cores: they take turns): 2 measurements\n") {
 		t.Error(out)
 	}
 }
@@ -187,30 +197,36 @@ func TestFailure(t *testing.T) {
 		}
 		return byFormula(tr, n, round, j)
 	}
-	p, tn, all := pretend(t, Options{Transports: []string{"udp"}, Ranks: []int{4}, Rounds: 3, Collectives: []string{"gather"}, MaxBytes: 128}, takes)
+	p, tn, all := pretend(t,
+		Options{Transports: []string{"udp"}, Ranks: []int{4}, Rounds: 3, Collectives: []string{"gather"},
+			MaxBytes: 128}, takes)
 	r, err := tn.run(t.Context(), t.Context(), all)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const want = "udp, 4 ranks: gather of 32 by flat: word 3 is 4 instead of 5"
-	if err := r.Err(); err == nil || err.Error() != "failed: "+want || !slices.Equal(r.Failed, []string{want}) || p.open != 0 {
+	if err := r.Err(); err == nil || err.Error() != "failed: "+want || !slices.Equal(r.Failed, []string{want}) ||
+		p.open != 0 {
 		t.Errorf("%v, %q", err, r.Failed)
 	}
 	if out := tn.out.(*strings.Builder).String(); !strings.Contains(out, "*** FAILED: "+want+" ***") {
 		t.Error(out)
 	}
 	e := networkEntries(r.Table.Document())[0]
-	if !slices.Equal(e.Bytes, []int{8, 32}) || e.Medians[0].Micros[0] == 0 || e.Medians[0].Micros[1] != 0 || e.Medians[1].Micros[1] == 0 {
+	if !slices.Equal(e.Bytes, []int{8, 32}) || e.Medians[0].Micros[0] == 0 || e.Medians[0].Micros[1] != 0 ||
+		e.Medians[1].Micros[1] == 0 {
 		t.Errorf("%+v", e)
 	}
 	// If all measurements of a collective fail, the table has no entry for it.
-	_, tn, all = pretend(t, Options{Transports: []string{"udp"}, Ranks: []int{4}, Collectives: []string{"gather", "scan"}, MaxBytes: 8}, func(tr string, n, round int, j job) (float64, error) {
+	_, tn, all = pretend(t, Options{Transports: []string{"udp"}, Ranks: []int{4},
+		Collectives: []string{"gather", "scan"}, MaxBytes: 8}, func(tr string, n, round int, j job) (float64, error) {
 		if j.Collective == "gather" {
 			return 0, bad
 		}
 		return byFormula(tr, n, round, j)
 	})
-	if r, err = tn.run(t.Context(), t.Context(), all); err != nil || len(r.Failed) != 2 || len(networkEntries(r.Table.Document())) != 1 {
+	if r, err = tn.run(t.Context(), t.Context(), all); err != nil || len(r.Failed) != 2 ||
+		len(networkEntries(r.Table.Document())) != 1 {
 		t.Errorf("%v, %+v", err, r)
 	}
 }
@@ -228,7 +244,9 @@ func TestLimit(t *testing.T) {
 			}
 			return 10, nil
 		}
-		p, tn, all := pretend(t, Options{Transports: []string{"udp"}, Ranks: []int{2, 4}, Rounds: 3, Collectives: []string{"barrier"}}, takes)
+		p, tn, all := pretend(t,
+			Options{Transports: []string{"udp"}, Ranks: []int{2, 4}, Rounds: 3, Collectives: []string{"barrier"}},
+			takes)
 		r, err := tn.run(t.Context(), limited, all)
 		over()
 		if p.open != 0 {

@@ -84,12 +84,21 @@ func (w *worker) prepare(of coll.Collective, words int) func(context.Context, []
 		copy(r, s)
 	}
 	return map[coll.Collective]func(context.Context, []mpi.Option) error{
-		coll.Barrier:   func(ctx context.Context, o []mpi.Option) error { return mpi.Barrier(ctx, c, o...) },
-		coll.Bcast:     func(ctx context.Context, o []mpi.Option) error { return mpi.Bcast(ctx, c, r, root, o...) },
-		coll.Reduce:    func(ctx context.Context, o []mpi.Option) error { return mpi.Reduce(ctx, c, s, r, mpi.Sum, root, o...) },
-		coll.Allreduce: func(ctx context.Context, o []mpi.Option) error { return mpi.Allreduce(ctx, c, s, r, mpi.Sum, o...) },
-		coll.Gather:    func(ctx context.Context, o []mpi.Option) error { return mpi.Gather(ctx, c, s, r, root, o...) },
-		coll.Scatter:   func(ctx context.Context, o []mpi.Option) error { return mpi.Scatter(ctx, c, s, r, root, o...) },
+		coll.Barrier: func(ctx context.Context, o []mpi.Option) error { return mpi.Barrier(ctx, c, o...) },
+		coll.Bcast:   func(ctx context.Context, o []mpi.Option) error { return mpi.Bcast(ctx, c, r, root, o...) },
+		coll.Reduce: func(ctx context.Context,
+			o []mpi.Option) error {
+			return mpi.Reduce(ctx, c, s, r, mpi.Sum, root, o...)
+		},
+		coll.Allreduce: func(ctx context.Context,
+			o []mpi.Option) error {
+			return mpi.Allreduce(ctx, c, s, r, mpi.Sum, o...)
+		},
+		coll.Gather: func(ctx context.Context, o []mpi.Option) error { return mpi.Gather(ctx, c, s, r, root, o...) },
+		coll.Scatter: func(ctx context.Context,
+			o []mpi.Option) error {
+			return mpi.Scatter(ctx, c, s, r, root, o...)
+		},
 		coll.Allgather: func(ctx context.Context, o []mpi.Option) error { return mpi.Allgather(ctx, c, s, r, o...) },
 		coll.Alltoall:  func(ctx context.Context, o []mpi.Option) error { return mpi.Alltoall(ctx, c, s, r, o...) },
 		coll.ReduceScatter: func(ctx context.Context, o []mpi.Option) error {

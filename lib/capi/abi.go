@@ -23,7 +23,8 @@ const (
 	kinds
 )
 
-var kindNames = [kinds]string{"communicator", "group", "datatype", "operation", "request", "error handler", "info", "key", "message", "session"}
+var kindNames = [kinds]string{"communicator", "group", "datatype", "operation", "request", "error handler", "info",
+	"key", "message", "session"}
 
 // abi describes the handles, statuses and constants of the callers of a library.
 type abi struct {
@@ -88,7 +89,8 @@ func constants(table string) map[string]int64 {
 
 func newABI(which ABI) *abi {
 	a := &abi{}
-	names := [kinds]string{"COMM_NULL", "GROUP_NULL", "DATATYPE_NULL", "OP_NULL", "REQUEST_NULL", "ERRHANDLER_NULL", "INFO_NULL", "KEYVAL_INVALID", "MESSAGE_NULL", "SESSION_NULL"}
+	names := [kinds]string{"COMM_NULL", "GROUP_NULL", "DATATYPE_NULL", "OP_NULL", "REQUEST_NULL", "ERRHANDLER_NULL",
+		"INFO_NULL", "KEYVAL_INVALID", "MESSAGE_NULL", "SESSION_NULL"}
 	switch which {
 	case MPICH:
 		a.constants, a.handleLen = constants(mpichTable), 4
@@ -110,7 +112,8 @@ func newABI(which ABI) *abi {
 	for k, name := range names {
 		a.null[k] = a.handle(kind(k), a.constants[name])
 	}
-	a.anySource, a.procNull, a.root = int(a.constants["ANY_SOURCE"]), int(a.constants["PROC_NULL"]), int(a.constants["ROOT"])
+	a.anySource, a.procNull, a.root = int(a.constants["ANY_SOURCE"]), int(a.constants["PROC_NULL"]),
+		int(a.constants["ROOT"])
 	a.anyTag, a.undefined = int(a.constants["ANY_TAG"]), int(a.constants["UNDEFINED"])
 	a.inPlace = uintptr(a.constants["IN_PLACE"])
 	a.statusIgnore, a.statusesIgnore = uintptr(a.constants["STATUS_IGNORE"]), uintptr(a.constants["STATUSES_IGNORE"])

@@ -18,8 +18,10 @@ type attributeCalls struct {
 func attributeFamilies() map[string]attributeCalls {
 	dup := func(r *rank, o out) { r.ok("Comm_dup", "COMM_WORLD", o.at()) }
 	return map[string]attributeCalls{
-		"communicator": {"Comm_create_keyval", "Comm_free_keyval", "Comm_set_attr", "Comm_get_attr", "Comm_delete_attr", dup, "Comm_dup", "Comm_free", kindComm},
-		"MPI-1":        {"Keyval_create", "Keyval_free", "Attr_put", "Attr_get", "Attr_delete", dup, "Comm_dup", "Comm_free", kindComm},
+		"communicator": {"Comm_create_keyval", "Comm_free_keyval", "Comm_set_attr", "Comm_get_attr", "Comm_delete_attr",
+			dup, "Comm_dup", "Comm_free", kindComm},
+		"MPI-1": {"Keyval_create", "Keyval_free", "Attr_put", "Attr_get", "Attr_delete", dup, "Comm_dup", "Comm_free",
+			kindComm},
 		"datatype": {"Type_create_keyval", "Type_free_keyval", "Type_set_attr", "Type_get_attr", "Type_delete_attr",
 			func(r *rank, o out) { r.ok("Type_contiguous", 2, "INT", o.at()) }, "Type_dup", "Type_free", kindDatatype},
 	}
@@ -169,7 +171,8 @@ func TestAttributeKeys(t *testing.T) {
 				r.ok(f.free, d.at())
 				flag, atFlag := ints(9)
 				other := attributeFamilies()[map[kind]string{kindComm: "datatype", kindDatatype: "communicator"}[f.of]]
-				for what, k := range map[string]int{"the other kind": other.key(r, nil, nil), "none": key + 100, "invalid": r.constant("KEYVAL_INVALID")} {
+				for what, k := range map[string]int{"the other kind": other.key(r, nil, nil), "none": key + 100,
+					"invalid": r.constant("KEYVAL_INVALID")} {
 					r.fails("ERR_KEYVAL", f.set, o.get(r), k, 1)
 					r.fails("ERR_KEYVAL", f.remove, o.get(r), k)
 					r.fails("ERR_KEYVAL", f.get, o.get(r), k, d.at(), atFlag)

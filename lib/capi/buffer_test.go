@@ -58,7 +58,8 @@ func TestSendBuffers(t *testing.T) {
 		r.ends(send("COMM_WORLD"), "ERR_BUFFER", "no buffer is attached")
 		r.ok("Comm_attach_buffer", append([]any{"COMM_WORLD"}, attach...)...)
 		r.ok("Session_attach_buffer", append([]any{session.get(r)}, attach...)...)
-		r.ends(r.call("Comm_attach_buffer", append([]any{"COMM_WORLD"}, attach...)...), "ERR_BUFFER", "attached already")
+		r.ends(r.call("Comm_attach_buffer", append([]any{"COMM_WORLD"}, attach...)...), "ERR_BUFFER",
+			"attached already")
 		r.ends(send("COMM_SELF"), "ERR_BUFFER", "no buffer is attached")
 		for _, c := range []any{"COMM_WORLD", comm.get(r), dup.get(r)} {
 			sends(c)
@@ -84,7 +85,8 @@ func TestSendBuffers(t *testing.T) {
 		detached("Comm_detach_buffer_c", bytes, "COMM_WORLD")
 		detached("Comm_detach_buffer_c", bytes, comm.get(r))
 		detached("Session_detach_buffer_c", bytes, session.get(r))
-		r.ends(r.call("Comm_detach_buffer_c", comm.get(r), back.at(), unsafe.Pointer(&size[0])), "ERR_BUFFER", "no buffer is attached")
+		r.ends(r.call("Comm_detach_buffer_c", comm.get(r), back.at(), unsafe.Pointer(&size[0])), "ERR_BUFFER",
+			"no buffer is attached")
 
 		r.ok("Buffer_attach", attach...)
 		r.ok("Buffer_flush")
@@ -140,8 +142,10 @@ func TestMessageTypes(t *testing.T) {
 		null := newHandles(r, "DATATYPE_NULL")
 		r.ok("Alltoallw", at, zero, zero, null, to, zero, zero, null, "COMM_WORLD")
 		r.ok("Alltoallv", at, zero, zero, "DATATYPE_NULL", to, zero, zero, "DATATYPE_NULL", "COMM_WORLD")
-		r.ends(r.call("Alltoallw", at, one, zero, null, to, zero, zero, null, "COMM_WORLD"), "ERR_TYPE", "MPI_DATATYPE_NULL")
-		r.ends(r.call("Alltoallv", at, one, zero, "DATATYPE_NULL", to, zero, zero, "INT", "COMM_WORLD"), "ERR_TYPE", "MPI_DATATYPE_NULL")
+		r.ends(r.call("Alltoallw", at, one, zero, null, to, zero, zero, null, "COMM_WORLD"), "ERR_TYPE",
+			"MPI_DATATYPE_NULL")
+		r.ends(r.call("Alltoallv", at, one, zero, "DATATYPE_NULL", to, zero, zero, "INT", "COMM_WORLD"), "ERR_TYPE",
+			"MPI_DATATYPE_NULL")
 		if in[2] != 3 {
 			r.t.Errorf("%s: received %v", r.abi, in)
 		}

@@ -10,9 +10,11 @@ import (
 )
 
 var combinerNames = [...]string{
-	datatype.Named: "NAMED", datatype.CombinerDup: "DUP", datatype.CombinerContiguous: "CONTIGUOUS", datatype.CombinerVector: "VECTOR",
+	datatype.Named: "NAMED", datatype.CombinerDup: "DUP", datatype.CombinerContiguous: "CONTIGUOUS",
+	datatype.CombinerVector:  "VECTOR",
 	datatype.CombinerHvector: "HVECTOR", datatype.CombinerIndexed: "INDEXED", datatype.CombinerHindexed: "HINDEXED",
-	datatype.CombinerIndexedBlock: "INDEXED_BLOCK", datatype.CombinerHindexedBlock: "HINDEXED_BLOCK", datatype.CombinerStruct: "STRUCT",
+	datatype.CombinerIndexedBlock: "INDEXED_BLOCK", datatype.CombinerHindexedBlock: "HINDEXED_BLOCK",
+	datatype.CombinerStruct:   "STRUCT",
 	datatype.CombinerSubarray: "SUBARRAY", datatype.CombinerDarray: "DARRAY", datatype.CombinerResized: "RESIZED",
 }
 
@@ -30,7 +32,8 @@ func (a *args) constructionOf(t *dtype) construction {
 		return construction{combiner: t.combiner, integers: wideOf(t.integers)}
 	}
 	made := t.Contents()
-	d := construction{"COMBINER_" + combinerNames[made.Combiner], slices.Clone(made.Integers), made.Addresses, nil, made.Types}
+	d := construction{"COMBINER_" + combinerNames[made.Combiner], slices.Clone(made.Integers), made.Addresses, nil,
+		made.Types}
 	a.translate(made.Combiner, d.integers)
 	if !t.Large() {
 		return d
@@ -158,7 +161,8 @@ func (a *args) translate(combiner datatype.Combiner, integers []int64) {
 		n := int(integers[2])
 		for i := range n {
 			d := &integers[3+n+i]
-			*d = c[[...]string{datatype.Block: "DISTRIBUTE_BLOCK", datatype.Cyclic: "DISTRIBUTE_CYCLIC", datatype.None: "DISTRIBUTE_NONE"}[*d]]
+			*d = c[[...]string{datatype.Block: "DISTRIBUTE_BLOCK", datatype.Cyclic: "DISTRIBUTE_CYCLIC",
+				datatype.None: "DISTRIBUTE_NONE"}[*d]]
 			if d := &integers[3+2*n+i]; *d == datatype.DefaultArgument {
 				*d = c["DISTRIBUTE_DFLT_DARG"]
 			}

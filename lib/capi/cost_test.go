@@ -46,7 +46,8 @@ func costly(l *Library) map[string][]prepared {
 	test := call("Test", at(unsafe.Pointer(request)), at(unsafe.Pointer(n)), at(unsafe.Pointer(status)))
 	waitall := call("Waitall", 2, at(unsafe.Pointer(request)), constant("STATUSES_IGNORE"))
 	waitany := call("Waitany", 2, at(unsafe.Pointer(request)), at(unsafe.Pointer(n)), constant("STATUS_IGNORE"))
-	waitsome := call("Waitsome", 2, at(unsafe.Pointer(request)), at(unsafe.Pointer(n)), at(unsafe.Pointer(indices)), constant("STATUSES_IGNORE"))
+	waitsome := call("Waitsome", 2, at(unsafe.Pointer(request)), at(unsafe.Pointer(n)), at(unsafe.Pointer(indices)),
+		constant("STATUSES_IGNORE"))
 	return map[string][]prepared{
 		"Comm_rank":       {call("Comm_rank", self, at(unsafe.Pointer(n)))},
 		"Send to none":    {none},
@@ -56,15 +57,18 @@ func costly(l *Library) map[string][]prepared {
 		"Irecv, Waitall":  {irecv, isend, waitall},
 		"Irecv, Waitany":  {irecv, isend, waitany, waitany},
 		"Irecv, Waitsome": {irecv, isend, waitsome},
-		"Sendrecv":        {call("Sendrecv", append(append(message(sent)[:5], message(got)...), constant("STATUS_IGNORE"))...)},
-		"Iprobe":          {send, call("Iprobe", 0, 7, self, at(unsafe.Pointer(n)), at(unsafe.Pointer(status))), recv},
-		"Barrier":         {call("Barrier", world)},
-		"Reduce":          {call("Reduce", at(unsafe.Pointer(sent)), at(unsafe.Pointer(got)), 1, constant("INT"), constant("SUM"), 0, world)},
-		"Alltoall":        {call("Alltoall", at(unsafe.Pointer(sent)), 2, char, at(unsafe.Pointer(got)), 2, char, world)},
-		"Bcast":           {call("Bcast", at(unsafe.Pointer(sent)), 4, char, 0, world)},
-		"Allreduce":       {call("Allreduce", at(unsafe.Pointer(sent)), at(unsafe.Pointer(got)), 1, constant("INT"), constant("SUM"), world)},
-		"Allgather":       {call("Allgather", at(unsafe.Pointer(sent)), 2, char, at(unsafe.Pointer(got)), 2, char, world)},
-		"Get_count":       {call("Get_count", at(unsafe.Pointer(status)), char, at(unsafe.Pointer(n)))},
+		"Sendrecv": {call("Sendrecv",
+			append(append(message(sent)[:5], message(got)...), constant("STATUS_IGNORE"))...)},
+		"Iprobe":  {send, call("Iprobe", 0, 7, self, at(unsafe.Pointer(n)), at(unsafe.Pointer(status))), recv},
+		"Barrier": {call("Barrier", world)},
+		"Reduce": {call("Reduce", at(unsafe.Pointer(sent)), at(unsafe.Pointer(got)), 1, constant("INT"),
+			constant("SUM"), 0, world)},
+		"Alltoall": {call("Alltoall", at(unsafe.Pointer(sent)), 2, char, at(unsafe.Pointer(got)), 2, char, world)},
+		"Bcast":    {call("Bcast", at(unsafe.Pointer(sent)), 4, char, 0, world)},
+		"Allreduce": {call("Allreduce", at(unsafe.Pointer(sent)), at(unsafe.Pointer(got)), 1, constant("INT"),
+			constant("SUM"), world)},
+		"Allgather": {call("Allgather", at(unsafe.Pointer(sent)), 2, char, at(unsafe.Pointer(got)), 2, char, world)},
+		"Get_count": {call("Get_count", at(unsafe.Pointer(status)), char, at(unsafe.Pointer(n)))},
 	}
 }
 

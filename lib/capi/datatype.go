@@ -63,7 +63,10 @@ var _ = add(map[string]implementation{
 	"Type_set_name":          func(a *args) { a.datatype(0).name = a.text(1) },
 	"Type_get_name":          (*args).typeGetName,
 
-	"Type_contiguous":     func(a *args) { a.setDatatype(2, made(datatype.Contiguous(a.count(0), a.datatype(1).Type))) },
+	"Type_contiguous": func(a *args) {
+		a.setDatatype(2,
+			made(datatype.Contiguous(a.count(0), a.datatype(1).Type)))
+	},
 	"Type_vector":         (*args).vector,
 	"Type_create_hvector": (*args).hvector,
 	"Type_hvector":        (*args).hvector,
@@ -81,9 +84,12 @@ var _ = add(map[string]implementation{
 		displs := wideOf(a.addresses(2, a.elements()))
 		a.setDatatype(4, made(datatype.HindexedBlock(a.count(1), displs, a.datatype(3).Type)))
 	},
-	"Type_create_struct":   (*args).structure,
-	"Type_struct":          (*args).structure,
-	"Type_create_resized":  func(a *args) { a.setDatatype(3, made(datatype.Resized(a.datatype(0).Type, a.count(1), a.count(2)))) },
+	"Type_create_struct": (*args).structure,
+	"Type_struct":        (*args).structure,
+	"Type_create_resized": func(a *args) {
+		a.setDatatype(3,
+			made(datatype.Resized(a.datatype(0).Type, a.count(1), a.count(2))))
+	},
 	"Type_create_subarray": (*args).subarray,
 	"Type_create_darray":   (*args).darray,
 
@@ -131,7 +137,8 @@ var pairs = []struct {
 	value, size int64 // of the value, and of the pair with padding
 	element     op.Type
 }{
-	{"DOUBLE_INT", 8, 16, op.Float64Loc}, {"LONG_INT", 8, 16, op.Int64Loc}, {"SHORT_INT", 2, 8, op.Int16Loc}, {"LONG_DOUBLE_INT", 16, 32, 0},
+	{"DOUBLE_INT", 8, 16, op.Float64Loc}, {"LONG_INT", 8, 16, op.Int64Loc}, {"SHORT_INT", 2, 8, op.Int16Loc},
+	{"LONG_DOUBLE_INT", 16, 32, 0},
 }
 
 func (l *Library) nameDatatypes() {
@@ -158,7 +165,8 @@ func (l *Library) nameDatatype(name string, t, combined *datatype.Type) {
 	h := l.abi.handle(kindDatatype, v)
 	if l.types.get(h) == nil { // otherwise it has a name already
 		l.named[t] = h
-		l.types.name(h, &dtype{Type: t, handle: h, name: "MPI_" + name, predefined: name, combined: combined, committed: true})
+		l.types.name(h, &dtype{Type: t, handle: h, name: "MPI_" + name, predefined: name, combined: combined,
+			committed: true})
 	}
 }
 
@@ -238,7 +246,8 @@ func (a *args) darray() {
 	}
 	order := a.order(7)
 	c := a.l.abi.constants
-	g := datatype.Grid{Ranks: int64(a.int(0)), Rank: int64(a.int(1)), Sizes: wideOf(sizes), Processes: wideOf(lists[2]), Order: order}
+	g := datatype.Grid{Ranks: int64(a.int(0)), Rank: int64(a.int(1)), Sizes: wideOf(sizes), Processes: wideOf(lists[2]),
+		Order: order}
 	for i, how := range lists[0] {
 		d := datatype.Distribution(-1)
 		switch int64(how) {
@@ -292,7 +301,8 @@ func (a *args) typeFree() {
 func (a *args) typeDup() {
 	t := a.datatype(0)
 	d, handle := give(a, a.l.types, 1)
-	d.Type, d.handle, d.name, d.predefined, d.combined, d.committed = datatype.Dup(t.Type), handle, "", t.predefined, t.combined, t.committed
+	d.Type, d.handle, d.name, d.predefined, d.combined, d.committed = datatype.Dup(t.Type), handle, "", t.predefined,
+		t.combined, t.committed
 	if err := t.attributes.CopyTo(&d.attributes, t); err != nil {
 		revoke(a, a.l.types, 1, handle)
 		check(err)

@@ -72,7 +72,8 @@ func (l *Library) begin() error {
 		l.users++
 		return nil
 	case finalized:
-		return errorf(errUnsupported, "this process has been a rank, and cannot be one again: MPI_Finalize has ended it, as there was no session before")
+		return errorf(errUnsupported, "this process has been a rank, and cannot be one again: MPI_Finalize has ended "+
+			"it, as there was no session before")
 	}
 	if l.world != nil { // the rank has been waiting for another user
 		l.users = 1
@@ -80,9 +81,11 @@ func (l *Library) begin() error {
 		return nil
 	}
 	if l.mixed.Load() {
-		return errorf(mpi.ErrOther, "this process has loaded libmpi_abi.so.1, which zrlmpicc links with, and libmpi.so.12, "+
-			"which zrlmpifort and zrlmpicc -abi=mpich link with, and their handles differ: build all its parts for one of "+
-			"them; beside Fortran, those in C with zrlmpicc -abi=mpich")
+		return errorf(mpi.ErrOther,
+			"this process has loaded libmpi_abi.so.1, which zrlmpicc links with, and libmpi.so.12, "+
+				"which zrlmpifort and zrlmpicc -abi=mpich link with, and their handles differ: build all its parts "+
+				"for one of "+
+				"them; beside Fortran, those in C with zrlmpicc -abi=mpich")
 	}
 	l.back.HandlersOnStack()
 	dev, err := l.start(l)

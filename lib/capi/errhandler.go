@@ -37,7 +37,8 @@ var _ = add(map[string]implementation{
 })
 
 func (l *Library) nameErrhandlers() {
-	for name, does := range map[string]does{"ERRORS_ARE_FATAL": ends, "ERRORS_ABORT": aborts, "ERRORS_RETURN": returns} {
+	for name, does := range map[string]does{"ERRORS_ARE_FATAL": ends, "ERRORS_ABORT": aborts,
+		"ERRORS_RETURN": returns} {
 		v, ok := l.abi.constants[name]
 		if !ok {
 			continue

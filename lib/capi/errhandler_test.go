@@ -44,7 +44,8 @@ func TestErrhandlers(t *testing.T) {
 		handled := func(what string, f unsafe.Pointer, c handle, code int) {
 			r.t.Helper()
 			if n != 1 || last != (call{f, c, code}) || code == 0 {
-				r.t.Errorf("%s, %s: called %d times, with %+v, want %v of %#x with %d", r.abi, what, n, last, f, c, code)
+				r.t.Errorf("%s, %s: called %d times, with %+v, want %v of %#x with %d", r.abi, what, n, last, f, c,
+					code)
 			}
 			n = 0
 		}
@@ -117,7 +118,8 @@ func TestErrhandlers(t *testing.T) {
 			r.t.Errorf("%s: the handler has no user, and is there", r.abi)
 		}
 		handled("what is freed", other, world, r.call("Comm_set_errhandler", world, freed))
-		handled("no handler", other, world, r.call("Comm_set_errhandler", world, r.predefined(kindErrhandler, "ERRHANDLER_NULL")))
+		handled("no handler", other, world,
+			r.call("Comm_set_errhandler", world, r.predefined(kindErrhandler, "ERRHANDLER_NULL")))
 		handled("no function", other, world, r.call("Comm_create_errhandler", nil, first.at()))
 		r.ok("Comm_free", dup.at())
 		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")
@@ -144,7 +146,8 @@ func TestFatalHandlers(t *testing.T) {
 			r.text.Reset()
 			r.fault(twin.get(r))
 			r.called("exit " + itoa(r.constant("ERR_RANK")))
-			if text := r.text.String(); !strings.Contains(text, "rank 0 of 1: MPI_Send failed") || !strings.Contains(text, "there is no rank 99") {
+			if text := r.text.String(); !strings.Contains(text, "rank 0 of 1: MPI_Send failed") ||
+				!strings.Contains(text, "there is no rank 99") {
 				r.t.Errorf("%s, %s: %q", r.abi, name, text)
 			}
 			r.call("Comm_call_errhandler", twin.get(r), r.constant("ERR_TAG"))

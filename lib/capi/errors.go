@@ -112,7 +112,8 @@ const (
 )
 
 func newCodes(a *abi) *codes {
-	c := &codes{classes: map[mpi.Class]int{}, names: map[int]string{}, added: map[int]string{}, classOf: map[int]int{}, codesOf: map[int]int{}}
+	c := &codes{classes: map[mpi.Class]int{}, names: map[int]string{}, added: map[int]string{}, classOf: map[int]int{},
+		codesOf: map[int]int{}}
 	for class := mpi.Success; class <= mpi.ErrKeyval; class++ {
 		if name, ok := strings.CutPrefix(class.String(), "MPI_"); ok {
 			c.class(class, name, a)

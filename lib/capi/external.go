@@ -59,7 +59,8 @@ func numbersOf(name string, size int) []number {
 		return []number{longDouble(), index}
 	case "FLOAT_INT", "DOUBLE_INT", "SHORT_INT":
 		return []number{{size - 4, size - 4, sameForm}, index}
-	case "2INT", "2INTEGER", "2REAL", "2DOUBLE_PRECISION", "COMPLEX4", "C_COMPLEX", "C_FLOAT_COMPLEX", "CXX_FLOAT_COMPLEX", "COMPLEX", "COMPLEX8",
+	case "2INT", "2INTEGER", "2REAL", "2DOUBLE_PRECISION", "COMPLEX4", "C_COMPLEX", "C_FLOAT_COMPLEX",
+		"CXX_FLOAT_COMPLEX", "COMPLEX", "COMPLEX8",
 		"C_DOUBLE_COMPLEX", "CXX_DOUBLE_COMPLEX", "DOUBLE_COMPLEX", "COMPLEX16", "COMPLEX32":
 		return halves
 	case "LB", "UB":
@@ -146,7 +147,8 @@ func (c *converter) one(n *number) {
 	case !c.pack:
 		widen(to, from, n.kind == signedForm)
 	case !narrow(to, from, n.kind == signedForm) && c.err == nil:
-		c.err = errorf(errConversion, "the number of bytes % x, least significant first, does not fit into the %d bytes of external32", from, n.external)
+		c.err = errorf(errConversion, "the number of bytes % x, least significant first, does not fit into the %d "+
+			"bytes of external32", from, n.external)
 	}
 }
 
@@ -199,7 +201,8 @@ func toQuad(to, from []byte) {
 func toExtended(to, from []byte) {
 	exponent := binary.BigEndian.Uint16(from)
 	high := binary.BigEndian.Uint64(from[2:])
-	rest := uint64(binary.BigEndian.Uint32(from[10:]))<<16 | uint64(binary.BigEndian.Uint16(from[14:])) // the last 48 bits of 112
+	// the last 48 bits of 112
+	rest := uint64(binary.BigEndian.Uint32(from[10:]))<<16 | uint64(binary.BigEndian.Uint16(from[14:]))
 	significand, lost := high>>1, high&1<<48|rest
 	switch e := exponent & math.MaxInt16; {
 	case e == math.MaxInt16: // infinity or NaN
@@ -251,7 +254,8 @@ func (a *args) external(buf, count, of, to, size, position int, pack bool) {
 	at := a.position(position)
 	n, room := b.count*a.l.externalSize(t.Type), a.count(size)
 	if at < 0 || room-at < n {
-		panic(failf(mpi.ErrTruncate, "%d elements have %d bytes in external32, and there are %d of %d from position %d on",
+		panic(failf(mpi.ErrTruncate,
+			"%d elements have %d bytes in external32, and there are %d of %d from position %d on",
 			b.count, n, max(room-at, 0), room, at))
 	}
 	if n == 0 {

@@ -18,7 +18,8 @@ func (r *rank) external(at unsafe.Pointer, n int, of any) []byte {
 	r.ok("Pack_external_size", text("external32"), n, of, unsafe.Pointer(&size[0]))
 	out := bytes.Repeat([]byte{0xee}, int(size[0])+3) // with extra bytes before and after
 	position := []int64{2}
-	r.ok("Pack_external", text("external32"), at, n, of, unsafe.Pointer(&out[0]), len(out), unsafe.Pointer(&position[0]))
+	r.ok("Pack_external", text("external32"), at, n, of, unsafe.Pointer(&out[0]), len(out),
+		unsafe.Pointer(&position[0]))
 	if position[0] != 2+size[0] || out[0] != 0xee || out[1] != 0xee || out[len(out)-1] != 0xee {
 		r.t.Errorf("%s, %v: position %d of %d, % x", r.abi, of, position[0], size[0], out)
 	}
@@ -29,7 +30,8 @@ func (r *rank) external(at unsafe.Pointer, n int, of any) []byte {
 func (r *rank) internal(in []byte, at unsafe.Pointer, n int, of any) {
 	r.t.Helper()
 	position := []int64{0}
-	r.ok("Unpack_external", text("external32"), unsafe.Pointer(unsafe.SliceData(in)), len(in), unsafe.Pointer(&position[0]), at, n, of)
+	r.ok("Unpack_external", text("external32"), unsafe.Pointer(unsafe.SliceData(in)), len(in),
+		unsafe.Pointer(&position[0]), at, n, of)
 	if int(position[0]) != len(in) {
 		r.t.Errorf("%s, %v: position %d of %d", r.abi, of, position[0], len(in))
 	}
@@ -41,16 +43,24 @@ func TestExternal32(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		for _, test := range []struct{ of, native, external string }{ // in hex; native is for this 64-bit machine
 			{"CHAR", "41", "41"}, {"BYTE", "ff", "ff"}, {"C_BOOL", "01", "01"}, {"PACKED", "07", "07"},
-			{"SHORT", "0201", "0102"}, {"UNSIGNED_SHORT", "feff", "fffe"}, {"INT", "04030201", "01020304"}, {"UNSIGNED", "04030201", "01020304"},
-			{"LONG", "0403020100000000", "01020304"}, {"LONG", "feffffffffffffff", "fffffffe"}, {"UNSIGNED_LONG", "feffffff00000000", "fffffffe"},
-			{"LONG_LONG_INT", "0807060504030201", "0102030405060708"}, {"UNSIGNED_LONG_LONG", "0807060504030201", "0102030405060708"},
-			{"INT64_T", "0807060504030201", "0102030405060708"}, {"AINT", "0807060504030201", "0102030405060708"}, {"COUNT", "0807060504030201", "0102030405060708"},
-			{"WCHAR", "ac200000", "20ac"}, {"FLOAT", "0000c03f", "3fc00000"}, {"DOUBLE", "000000000000f83f", "3ff8000000000000"},
-			{"C_FLOAT_COMPLEX", "0000c03f00000040", "3fc0000040000000"}, {"C_DOUBLE_COMPLEX", "000000000000f83f0000000000000040", "3ff80000000000004000000000000000"},
-			{"INTEGER", "04030201", "01020304"}, {"LOGICAL", "01000000", "00000001"}, {"DOUBLE_PRECISION", "000000000000f83f", "3ff8000000000000"},
+			{"SHORT", "0201", "0102"}, {"UNSIGNED_SHORT", "feff", "fffe"}, {"INT", "04030201", "01020304"},
+			{"UNSIGNED", "04030201", "01020304"},
+			{"LONG", "0403020100000000", "01020304"}, {"LONG", "feffffffffffffff", "fffffffe"},
+			{"UNSIGNED_LONG", "feffffff00000000", "fffffffe"},
+			{"LONG_LONG_INT", "0807060504030201", "0102030405060708"},
+			{"UNSIGNED_LONG_LONG", "0807060504030201", "0102030405060708"},
+			{"INT64_T", "0807060504030201", "0102030405060708"}, {"AINT", "0807060504030201", "0102030405060708"},
+			{"COUNT", "0807060504030201", "0102030405060708"},
+			{"WCHAR", "ac200000", "20ac"}, {"FLOAT", "0000c03f", "3fc00000"},
+			{"DOUBLE", "000000000000f83f", "3ff8000000000000"},
+			{"C_FLOAT_COMPLEX", "0000c03f00000040", "3fc0000040000000"},
+			{"C_DOUBLE_COMPLEX", "000000000000f83f0000000000000040", "3ff80000000000004000000000000000"},
+			{"INTEGER", "04030201", "01020304"}, {"LOGICAL", "01000000", "00000001"},
+			{"DOUBLE_PRECISION", "000000000000f83f", "3ff8000000000000"},
 			{"COMPLEX", "0000c03f00000040", "3fc0000040000000"}, {"2INT", "0100000002000000", "0000000100000002"},
 			{"FLOAT_INT", "0000c03f02000000", "3fc0000000000002"}, {"SHORT_INT", "0201000003000000", "010200000003"},
-			{"LONG_INT", "04030201000000000500000000000000", "0102030400000005"}, {"DOUBLE_INT", "000000000000f83f0500000000000000", "3ff800000000000000000005"},
+			{"LONG_INT", "04030201000000000500000000000000", "0102030400000005"},
+			{"DOUBLE_INT", "000000000000f83f0500000000000000", "3ff800000000000000000005"},
 		} {
 			native, _ := hex.DecodeString(test.native)
 			if got := r.external(unsafe.Pointer(&native[0]), 1, test.of); hex.EncodeToString(got) != test.external {
@@ -76,7 +86,8 @@ func TestExternalDerived(t *testing.T) {
 	}
 	onRanks(t, 1, func(r *rank) {
 		_, lengths := ints(1, 1, 1, 1)
-		displs := []int64{0, int64(unsafe.Offsetof(item{}.l)), int64(unsafe.Offsetof(item{}.d)), int64(unsafe.Offsetof(item{}.s))}
+		displs := []int64{0, int64(unsafe.Offsetof(item{}.l)), int64(unsafe.Offsetof(item{}.d)),
+			int64(unsafe.Offsetof(item{}.s))}
 		types := newHandles(r, "CHAR", "LONG", "DOUBLE", "SHORT")
 		of, sized, column, dup := newOut(), newOut(), newOut(), newOut()
 		r.ok("Type_create_struct", 4, lengths, unsafe.Pointer(&displs[0]), types, of.at())
@@ -85,11 +96,13 @@ func TestExternalDerived(t *testing.T) {
 		r.ok("Type_dup", column.get(r), dup.at())
 		list := []item{{'a', 1, 1, 2}, {'b', -9, 9, 9}, {'c', -1, -2, -3}}
 		got := r.external(unsafe.Pointer(&list[0]), 1, dup.get(r))
-		if want := "61000000013ff00000000000000002" + "63ffffffffc000000000000000fffd"; hex.EncodeToString(got) != want {
+		if want := "61000000013ff00000000000000002" +
+			"63ffffffffc000000000000000fffd"; hex.EncodeToString(got) != want {
 			r.t.Errorf("%s: %x, want %s", r.abi, got, want)
 		}
 		back := make([]item, 3)
-		if r.internal(got, unsafe.Pointer(&back[0]), 1, dup.get(r)); back[0] != list[0] || back[1] != (item{}) || back[2] != list[2] {
+		if r.internal(got, unsafe.Pointer(&back[0]), 1, dup.get(r)); back[0] != list[0] || back[1] != (item{}) ||
+			back[2] != list[2] {
 			r.t.Errorf("%s: %v", r.abi, back)
 		}
 	})
@@ -111,13 +124,15 @@ func TestExternalErrors(t *testing.T) {
 		out, position, long := make([]byte, 16), []int64{0}, []int64{1 << 31}
 		at, atPosition, atLong := unsafe.Pointer(&out[0]), unsafe.Pointer(&position[0]), unsafe.Pointer(&long[0])
 		form := text("external32")
-		r.ends(r.call("Pack_external", form, atLong, 1, "LONG", at, 16, atPosition), "ERR_CONVERSION", "does not fit into the 4 bytes")
+		r.ends(r.call("Pack_external", form, atLong, 1, "LONG", at, 16, atPosition), "ERR_CONVERSION",
+			"does not fit into the 4 bytes")
 		r.ok("Pack_external", form, atLong, 1, "UNSIGNED_LONG", at, 16, atPosition)
 		long[0] = -1<<31 - 1
 		r.ends(r.call("Pack_external", form, atLong, 1, "LONG", at, 16, atPosition), "ERR_CONVERSION")
 		long[0] = -1 << 31
 		r.ok("Pack_external", form, atLong, 1, "LONG", at, 16, atPosition)
-		r.ends(r.call("Pack_external", form, atLong, 1, "LONG", at, 11, atPosition), "ERR_TRUNCATE", "there are 3 of 11 from position 8")
+		r.ends(r.call("Pack_external", form, atLong, 1, "LONG", at, 11, atPosition), "ERR_TRUNCATE",
+			"there are 3 of 11 from position 8")
 		r.ends(r.call("Unpack_external", form, at, 11, atPosition, atLong, 1, "LONG"), "ERR_TRUNCATE")
 		r.ends(r.call("Pack_external", text("native"), atLong, 1, "LONG", at, 16, atPosition), "ERR_ARG", "external32")
 		if position[0] != 8 || !bytes.Equal(out[:9], []byte{0x80, 0, 0, 0, 0x80, 0, 0, 0, 0}) {
@@ -129,9 +144,12 @@ func TestExternalErrors(t *testing.T) {
 // TestQuad converts 80-bit numbers to 128-bit numbers of the same value and back, with rounding if they have more bits.
 func TestQuad(t *testing.T) {
 	for _, test := range []struct{ extended, quad string }{ // the bytes of extended, most significant first
-		{"3fffc000000000000000", "3fff8000" + strings.Repeat("0", 24)}, {"00000000000000000000", strings.Repeat("0", 32)},
-		{"bfff8000000000000001", "bfff0000000000000002000000000000"}, {"7fff8000000000000000", "7fff" + strings.Repeat("0", 28)},
-		{"ffffc000000000000000", "ffff8000" + strings.Repeat("0", 24)}, {"00000000000000000001", "00000000000000000002000000000000"},
+		{"3fffc000000000000000", "3fff8000" + strings.Repeat("0", 24)},
+		{"00000000000000000000", strings.Repeat("0", 32)},
+		{"bfff8000000000000001", "bfff0000000000000002000000000000"},
+		{"7fff8000000000000000", "7fff" + strings.Repeat("0", 28)},
+		{"ffffc000000000000000", "ffff8000" + strings.Repeat("0", 24)},
+		{"00000000000000000001", "00000000000000000002000000000000"},
 	} {
 		extended, _ := hex.DecodeString(test.extended)
 		native, quad, back := make([]byte, 16), make([]byte, 16), make([]byte, 16)

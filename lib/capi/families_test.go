@@ -65,7 +65,8 @@ func TestMatchedProbe(t *testing.T) {
 		count, atCount := ints(0)
 		r.ok("Isend", atSent, 2, "INT", 0, 4, "COMM_WORLD", request.at())
 		r.ok("Mprobe", 0, 4, "COMM_WORLD", message.at(), status)
-		if r.ok("Get_count", status, "INT", atCount); count[0] != 2 || *(*int32)(unsafe.Add(status, r.l.abi.status.tag)) != 4 {
+		if r.ok("Get_count", status, "INT", atCount); count[0] != 2 ||
+			*(*int32)(unsafe.Add(status, r.l.abi.status.tag)) != 4 {
 			r.t.Errorf("found %v", *(*[8]int32)(status))
 		}
 		r.ok("Mrecv", atGot, 2, "INT", message.at(), "STATUS_IGNORE")
@@ -90,7 +91,8 @@ func TestPack(t *testing.T) {
 			r.t.Errorf("%d bytes, to %d, %v", size[0], position[0], packed)
 		}
 		position[0] = 4
-		if r.ok("Unpack", atPacked, 12, atPosition, atGot, 2, "INT", "COMM_WORLD"); position[0] != 12 || !slices.Equal(got, []int32{7, 8}) {
+		if r.ok("Unpack", atPacked, 12, atPosition, atGot, 2, "INT", "COMM_WORLD"); position[0] != 12 ||
+			!slices.Equal(got, []int32{7, 8}) {
 			r.t.Errorf("to %d, %v", position[0], got)
 		}
 	})
@@ -116,7 +118,8 @@ func TestCart(t *testing.T) {
 		}
 		dims[0], dims[1], periods[0], periods[1] = 9, 9, 9, 9
 		r.ok("Cart_get", grid.get(r), 2, atDims, atPeriods, atCoords)
-		if !slices.Equal(dims, []int32{1, 3}) || !slices.Equal(periods, []int32{0, 1}) || !slices.Equal(coords, []int32{0, me[0]}) {
+		if !slices.Equal(dims, []int32{1, 3}) || !slices.Equal(periods, []int32{0, 1}) ||
+			!slices.Equal(coords, []int32{0, me[0]}) {
 			r.t.Errorf("%v, %v, %v", dims, periods, coords)
 		}
 		r.ok("Comm_free", grid.at())

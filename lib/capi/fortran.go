@@ -21,9 +21,11 @@ type numberKind struct {
 }
 
 var (
-	integerKinds = []numberKind{{0, 2, "INTEGER1"}, {0, 4, "INTEGER2"}, {0, 9, "INTEGER4"}, {0, 18, "INTEGER8"}, {0, 38, "INTEGER16"}}
+	integerKinds = []numberKind{{0, 2, "INTEGER1"}, {0, 4, "INTEGER2"}, {0, 9, "INTEGER4"}, {0, 18, "INTEGER8"},
+		{0, 38, "INTEGER16"}}
 	realKinds    = []numberKind{{6, 37, "REAL4"}, {15, 307, "REAL8"}, {18, 4931, "LONG_DOUBLE"}, {33, 4931, "REAL16"}}
-	complexKinds = []numberKind{{6, 37, "COMPLEX8"}, {15, 307, "COMPLEX16"}, {18, 4931, "C_LONG_DOUBLE_COMPLEX"}, {33, 4931, "COMPLEX32"}}
+	complexKinds = []numberKind{{6, 37, "COMPLEX8"}, {15, 307, "COMPLEX16"}, {18, 4931, "C_LONG_DOUBLE_COMPLEX"},
+		{33, 4931, "COMPLEX32"}}
 )
 
 // fortranNumbers holds the datatypes requested so far: equal precision and range give the same predefined datatype.

@@ -19,8 +19,10 @@ func TestNumbersOfFortran(t *testing.T) {
 			wanted []any
 			bytes  int32
 		}{
-			{"Type_create_f90_integer", []any{2}, 1}, {"Type_create_f90_integer", []any{9}, 4}, {"Type_create_f90_integer", []any{10}, 8},
-			{"Type_create_f90_real", []any{6, 37}, 4}, {"Type_create_f90_real", []any{6, 38}, 8}, {"Type_create_f90_real", []any{"UNDEFINED", 37}, 4},
+			{"Type_create_f90_integer", []any{2}, 1}, {"Type_create_f90_integer", []any{9}, 4},
+			{"Type_create_f90_integer", []any{10}, 8},
+			{"Type_create_f90_real", []any{6, 37}, 4}, {"Type_create_f90_real", []any{6, 38}, 8},
+			{"Type_create_f90_real", []any{"UNDEFINED", 37}, 4},
 			{"Type_create_f90_real", []any{16, "UNDEFINED"}, 16}, {"Type_create_f90_complex", []any{15, 307}, 16},
 		} {
 			h := made(tc.call, tc.wanted...)
@@ -32,14 +34,17 @@ func TestNumbersOfFortran(t *testing.T) {
 			if size[0] != tc.bytes {
 				t.Errorf("%s: %s %v has %d bytes, not %d", r.abi, tc.call, tc.wanted, size[0], tc.bytes)
 			}
-			r.ok("Type_get_envelope", handle(h), unsafe.Pointer(&size[0]), unsafe.Pointer(&size[1]), unsafe.Pointer(&size[2]), unsafe.Pointer(&size[3]))
-			if int(size[0]) != len(tc.wanted) || size[1] != 0 || size[2] != 0 || size[3] < int32(r.l.abi.constants["COMBINER_F90_REAL"]) {
+			r.ok("Type_get_envelope", handle(h), unsafe.Pointer(&size[0]), unsafe.Pointer(&size[1]),
+				unsafe.Pointer(&size[2]), unsafe.Pointer(&size[3]))
+			if int(size[0]) != len(tc.wanted) || size[1] != 0 || size[2] != 0 ||
+				size[3] < int32(r.l.abi.constants["COMBINER_F90_REAL"]) {
 				t.Errorf("%s: the envelope of %s %v is %v", r.abi, tc.call, tc.wanted, *size)
 			}
 		}
 		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")
 		p := new(uint64)
-		if code := r.call("Type_create_f90_integer", 39, unsafe.Pointer(p)); code&0xff != int(r.l.abi.constants["ERR_ARG"]) {
+		if code := r.call("Type_create_f90_integer", 39,
+			unsafe.Pointer(p)); code&0xff != int(r.l.abi.constants["ERR_ARG"]) {
 			t.Errorf("%s: integers of 39 digits: %d", r.abi, code)
 		}
 		*p = made("Type_create_f90_integer", 9)

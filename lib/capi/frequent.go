@@ -30,7 +30,8 @@ const (
 
 var frequentCalls = map[string]frequentCall{
 	"Send": sendCall, "Recv": recvCall, "Isend": isendCall, "Irecv": irecvCall, "Wait": waitCall,
-	"Barrier": barrierCall, "Bcast": bcastCall, "Reduce": reduceCall, "Allreduce": allreduceCall, "Allgather": allgatherCall, "Alltoall": alltoallCall,
+	"Barrier": barrierCall, "Bcast": bcastCall, "Reduce": reduceCall, "Allreduce": allreduceCall,
+	"Allgather": allgatherCall, "Alltoall": alltoallCall,
 	"Comm_rank": rankCall, "Comm_size": sizeCall, "Get_count": countCall,
 }
 

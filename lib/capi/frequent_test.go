@@ -75,12 +75,14 @@ func TestUsualMessages(t *testing.T) {
 					r.ok("Recv", append(slices.Clone(usual), "STATUS_IGNORE")...)
 				}
 			}
-			return fmt.Sprintf("%t %s source %d tag %d class %d, handlers %v", code == 0, text, source, tag, class, r.back.taken())
+			return fmt.Sprintf("%t %s source %d tag %d class %d, handlers %v", code == 0, text, source, tag, class,
+				r.back.taken())
 		}
 		for _, test := range tests {
 			for _, name := range []string{"Send", "Recv", "Isend", "Irecv", "Send_c", "Irecv_c"} {
 				for _, nowhere := range []bool{false, true} {
-					want, got := outcome(r.l.byImplementation, name, test.list, nowhere), outcome(r.l.Call, name, test.list, nowhere)
+					want, got := outcome(r.l.byImplementation, name, test.list, nowhere),
+						outcome(r.l.Call, name, test.list, nowhere)
 					if got != want {
 						r.t.Errorf("%s: %s, %s:\n%s, by the implementation\n%s", r.abi, name, test.name, got, want)
 					}
@@ -164,7 +166,8 @@ func TestUsualCollectives(t *testing.T) {
 				}
 			}
 			code := make(r.number(name), unsafe.Pointer(r.arguments(name, list)))
-			return fmt.Sprintf("%t %s sent %v received %v, handlers %v", code == 0, r.textOf(code), from, to, r.back.taken())
+			return fmt.Sprintf("%t %s sent %v received %v, handlers %v", code == 0, r.textOf(code), from, to,
+				r.back.taken())
 		}
 		compare := func(name, what string, list []any, comm any) {
 			for range 2 { // the second time, the operation is cached

@@ -36,13 +36,16 @@ func TestGraph(t *testing.T) {
 				r.t.Errorf("%s: %v nodes and edges", r.abi, n)
 			}
 			all, atAll := ints(9, 9, 9, 9, 9, 9, 9, 9, 9)
-			if r.ok("Graph_get", c, 3, 4, atAll, unsafe.Add(atAll, 12)); !slices.Equal(all, []int32{2, 3, 5, 1, 2, 0, 0, 9, 9}) { // no more than there is room for
+			// no more than there is room for
+			if r.ok("Graph_get", c, 3, 4, atAll, unsafe.Add(atAll, 12)); !slices.Equal(all,
+				[]int32{2, 3, 5, 1, 2, 0, 0, 9, 9}) {
 				r.t.Errorf("%s: %v", r.abi, all)
 			}
 			for node, want := range [][]int32{{1, 2}, {0}, {0, 2}} {
 				r.ok("Graph_neighbors_count", c, node, at)
 				list, atList := ints(9, 9, 9)
-				if r.ok("Graph_neighbors", c, node, 3, atList); int(n[0]) != len(want) || !slices.Equal(list[:len(want)], want) || list[len(want)] != 9 {
+				if r.ok("Graph_neighbors", c, node, 3, atList); int(n[0]) != len(want) ||
+					!slices.Equal(list[:len(want)], want) || list[len(want)] != 9 {
 					r.t.Errorf("%s: node %d has %d neighbours, %v, want %v", r.abi, node, n[0], list, want)
 				}
 				list, atList = ints(9, 9, 9)
@@ -120,7 +123,8 @@ func TestDistGraph(t *testing.T) {
 		at := func(i int) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(flat[i])) }
 		same := func(what string, c handle, weighted bool) {
 			t.Helper()
-			got, want := r.distNeighbors(c, weighted), neighbors{slices.Clone(want.sources), slices.Clone(want.destinations)}
+			got, want := r.distNeighbors(c, weighted),
+				neighbors{slices.Clone(want.sources), slices.Clone(want.destinations)}
 			if !weighted {
 				for _, list := range [][][2]int32{want.sources, want.destinations} {
 					for i := range list {
@@ -134,14 +138,16 @@ func TestDistGraph(t *testing.T) {
 		}
 		kind, atKind := ints(9)
 		adjacent, plain, general, twin := newOut(), newOut(), newOut(), newOut()
-		r.ok("Dist_graph_create_adjacent", "COMM_WORLD", len(flat[0]), at(0), at(1), 2, at(2), at(3), "INFO_NULL", 0, adjacent.at())
+		r.ok("Dist_graph_create_adjacent", "COMM_WORLD", len(flat[0]), at(0), at(1), 2, at(2), at(3), "INFO_NULL", 0,
+			adjacent.at())
 		if r.ok("Topo_test", adjacent.get(r), atKind); kind[0] != int32(r.constant("DIST_GRAPH")) {
 			r.t.Errorf("%s: topology %d", r.abi, kind[0])
 		}
 		same("adjacent", adjacent.get(r), true)
 		r.ok("Comm_dup", adjacent.get(r), twin.at())
 		same("duplicate", twin.get(r), true)
-		r.ok("Dist_graph_create_adjacent", "COMM_WORLD", len(flat[0]), at(0), "UNWEIGHTED", 2, at(2), "UNWEIGHTED", "INFO_NULL", 0, plain.at())
+		r.ok("Dist_graph_create_adjacent", "COMM_WORLD", len(flat[0]), at(0), "UNWEIGHTED", 2, at(2), "UNWEIGHTED",
+			"INFO_NULL", 0, plain.at())
 		same("without weights", plain.get(r), false)
 
 		// Rank 1 passes the edges of 0 and 1, and rank 2 its own.
@@ -153,13 +159,15 @@ func TestDistGraph(t *testing.T) {
 			_, degrees := ints(1, 2, 1)
 			_, destinations := ints(1, 2, 0, 0)
 			_, weights := ints(10, 11, 21, 20)
-			r.ok("Dist_graph_create", "COMM_WORLD", 3, sources, degrees, destinations, weights, "INFO_NULL", 0, general.at())
+			r.ok("Dist_graph_create", "COMM_WORLD", 3, sources, degrees, destinations, weights, "INFO_NULL", 0,
+				general.at())
 		case 2:
 			_, source := ints(2)
 			_, degree := ints(2)
 			_, destinations := ints(0, 0)
 			_, weights := ints(12, 22)
-			r.ok("Dist_graph_create", "COMM_WORLD", 1, source, degree, destinations, weights, "INFO_NULL", 0, general.at())
+			r.ok("Dist_graph_create", "COMM_WORLD", 1, source, degree, destinations, weights, "INFO_NULL", 0,
+				general.at())
 		}
 		same("of any rank's edges", general.get(r), true)
 
@@ -172,7 +180,8 @@ func TestDistGraph(t *testing.T) {
 		}
 		r.ends(r.call("Graph_neighbors_count", adjacent.get(r), 0, atGot), "ERR_TOPOLOGY")
 		_, minus := ints(-1)
-		r.ends(r.call("Dist_graph_create", "COMM_WORLD", 1, atMe, minus, atMe, "UNWEIGHTED", "INFO_NULL", 0, twin.at()), "ERR_ARG", "a source of -1 edges")
+		r.ends(r.call("Dist_graph_create", "COMM_WORLD", 1, atMe, minus, atMe, "UNWEIGHTED", "INFO_NULL", 0, twin.at()),
+			"ERR_ARG", "a source of -1 edges")
 		for _, c := range []out{adjacent, twin, plain, general} {
 			r.ok("Comm_free", c.at())
 		}

@@ -25,7 +25,8 @@ type Callbacks interface {
 	// Reduce calls a function of MPI_Op_create.
 	Reduce(f, in, inout unsafe.Pointer, count int64, wide bool, datatype uint64)
 	// Copy and Delete call the functions of an attribute, and return their results.
-	Copy(f unsafe.Pointer, handle uint64, keyval int, extra, value unsafe.Pointer) (to unsafe.Pointer, keep bool, code int)
+	Copy(f unsafe.Pointer, handle uint64, keyval int, extra, value unsafe.Pointer) (to unsafe.Pointer, keep bool,
+		code int)
 	Delete(f unsafe.Pointer, handle uint64, keyval int, value, extra unsafe.Pointer) (code int)
 	// Handle calls an error handler.
 	Handle(f unsafe.Pointer, handle uint64, code int)
@@ -114,9 +115,11 @@ const (
 func New(which ABI, back Callbacks) *Library {
 	a := newABI(which)
 	l := &Library{
-		which: which, abi: a, calls: callTable(), codes: newCodes(a), back: back, errors: os.Stderr, exit: os.Exit, start: startFromEnvironment,
-		comms: newTable[comm](a, kindComm), groups: newTable[group](a, kindGroup), types: newTable[dtype](a, kindDatatype),
-		ops: newTable[operation](a, kindOp), requests: newTable[request](a, kindRequest),
+		which: which, abi: a, calls: callTable(), codes: newCodes(a), back: back, errors: os.Stderr, exit: os.Exit,
+		start: startFromEnvironment,
+		comms: newTable[comm](a, kindComm), groups: newTable[group](a, kindGroup),
+		types: newTable[dtype](a, kindDatatype),
+		ops:   newTable[operation](a, kindOp), requests: newTable[request](a, kindRequest),
 		errhandlers: newTable[errhandler](a, kindErrhandler), infos: newTable[info](a, kindInfo),
 		messages: newTable[message](a, kindMessage), sessions: newTable[session](a, kindSession),
 	}
@@ -167,15 +170,20 @@ type numbered struct {
 
 // anytime lists the calls that need no running rank. Calls whose names begin with T_ do not need one either.
 var anytime = map[string]bool{
-	"Init": true, "Session_init": true, "Init_thread": true, "Initialized": true, "Finalized": true, "Get_version": true, "Get_library_version": true,
+	"Init": true, "Session_init": true, "Init_thread": true, "Initialized": true, "Finalized": true,
+	"Get_version": true, "Get_library_version": true,
 	"Abort": true, "Pcontrol": true, "Get_address": true, "Address": true, "Aint_add": true, "Aint_diff": true,
-	"Error_class": true, "Error_string": true, "Add_error_class": true, "Add_error_code": true, "Add_error_string": true,
+	"Error_class": true, "Error_string": true, "Add_error_class": true, "Add_error_code": true,
+	"Add_error_string":   true,
 	"Remove_error_class": true, "Remove_error_code": true, "Remove_error_string": true,
-	"Info_create": true, "Info_create_env": true, "Info_delete": true, "Info_dup": true, "Info_free": true, "Info_get": true, "Info_get_nkeys": true,
+	"Info_create": true, "Info_create_env": true, "Info_delete": true, "Info_dup": true, "Info_free": true,
+	"Info_get": true, "Info_get_nkeys": true,
 	"Info_get_nthkey": true, "Info_get_string": true, "Info_get_valuelen": true, "Info_set": true, "Query_thread": true,
-	"Abi_get_version": true, "Abi_get_info": true, "Get_hw_resource_info": true, "Session_create_errhandler": true, "Errhandler_free": true,
-	"Is_thread_main": true, "Status_set_cancelled": true, "Test_cancelled": true,
-	"Status_get_source": true, "Status_get_tag": true, "Status_get_error": true, "Status_set_source": true, "Status_set_tag": true, "Status_set_error": true,
+	"Abi_get_version": true, "Abi_get_info": true, "Get_hw_resource_info": true, "Session_create_errhandler": true,
+	"Errhandler_free": true,
+	"Is_thread_main":  true, "Status_set_cancelled": true, "Test_cancelled": true,
+	"Status_get_source": true, "Status_get_tag": true, "Status_get_error": true, "Status_set_source": true,
+	"Status_set_tag": true, "Status_set_error": true,
 	"Alloc_mem": true, "Free_mem": true,
 }
 
@@ -213,7 +221,8 @@ var callTable = sync.OnceValue(func() []numbered {
 // one result.
 func (l *Library) Call(number int, list unsafe.Pointer) int {
 	if uint(number) >= uint(len(l.calls)) {
-		return l.codes.code(errorf(mpi.ErrIntern, "there is no call %d: the library was built for another version of its table", number))
+		return l.codes.code(errorf(mpi.ErrIntern,
+			"there is no call %d: the library was built for another version of its table", number))
 	}
 	c := &l.calls[number]
 	if l.line == nil {
@@ -319,7 +328,8 @@ func (l *Library) fatal(name string, err error, code int) {
 	if l.world != nil {
 		who = fmt.Sprintf("rank %d of %d", l.world.Rank(), l.world.Size())
 	}
-	fmt.Fprintf(l.errors, "zrlmpi: %s: MPI_%s failed, which ends the job, as MPI_ERRORS_ARE_FATAL is set: %v\n", who, name, err)
+	fmt.Fprintf(l.errors, "zrlmpi: %s: MPI_%s failed, which ends the job, as MPI_ERRORS_ARE_FATAL is set: %v\n", who,
+		name, err)
 	class, _ := l.codes.classOfCode(code)
 	l.abort(class)
 }
@@ -351,7 +361,8 @@ func startFromEnvironment(l *Library) (mpe.Device, error) {
 	}
 	if os.Getenv(job.EnvSocket) == "" && config == "" {
 		if name, size := otherLauncher(os.Getenv); name != "" {
-			return nil, fmt.Errorf("a launcher of another kind has started this program as one of %s ranks (%s is set), and it would be alone: start it with zrlctl run, mpiexec.hydra or srun --mpi=pmi2", size, name)
+			return nil, fmt.Errorf("a launcher of another kind has started this program as one of %s ranks (%s is "+
+				"set), and it would be alone: start it with zrlctl run, mpiexec.hydra or srun --mpi=pmi2", size, name)
 		}
 		devices, err := node.Local(1, protocol.Extended)
 		if err != nil {

@@ -263,7 +263,8 @@ func TestCalls(t *testing.T) {
 		}
 		count, atCount := ints(0)
 		r.ok("Get_count", status, "INT", atCount)
-		if at := r.l.abi.status; count[0] != 2 || *(*int32)(unsafe.Add(status, at.source)) != int32(previous) || *(*int32)(unsafe.Add(status, at.tag)) != 5 {
+		if at := r.l.abi.status; count[0] != 2 || *(*int32)(unsafe.Add(status, at.source)) != int32(previous) ||
+			*(*int32)(unsafe.Add(status, at.tag)) != 5 {
 			r.t.Errorf("status %v, count %d", *(*[8]int32)(status), count[0])
 		}
 		sum, atSum := ints(0, 0)
@@ -310,14 +311,20 @@ func TestErrors(t *testing.T) {
 			{"ERR_OP", "LAND is not defined", r.call("Allreduce", "IN_PLACE", buf, 1, "DOUBLE", "LAND", "COMM_WORLD")},
 			{"ERR_ARG", "null pointer", r.call("Comm_size", "COMM_WORLD", nil)},
 			{"ERR_BUFFER", "address 0", r.call("Send", nil, 1, "INT", 0, 0, "COMM_WORLD")},
-			{"ERR_BUFFER", "argument 1 of MPI_Recv is MPI_IN_PLACE", r.call("Recv", "IN_PLACE", 1, "INT", 0, 0, "COMM_WORLD", "STATUS_IGNORE")},
+			{"ERR_BUFFER", "argument 1 of MPI_Recv is MPI_IN_PLACE",
+				r.call("Recv", "IN_PLACE", 1, "INT", 0, 0, "COMM_WORLD", "STATUS_IGNORE")},
 			{"ERR_BUFFER", "argument 2 of MPI_Reduce_local", r.call("Reduce_local", buf, "IN_PLACE", 1, "INT", "SUM")},
-			{"ERR_BUFFER", "both buffers of MPI_Reduce_local are at one address", r.call("Reduce_local", buf, buf, 1, "INT", "SUM")},
-			{"ERR_BUFFER", "both buffers of MPI_Allreduce are at one address", r.call("Allreduce", buf, buf, 1, "INT", "SUM", "COMM_WORLD")},
+			{"ERR_BUFFER", "both buffers of MPI_Reduce_local are at one address",
+				r.call("Reduce_local", buf, buf, 1, "INT", "SUM")},
+			{"ERR_BUFFER", "both buffers of MPI_Allreduce are at one address",
+				r.call("Allreduce", buf, buf, 1, "INT", "SUM", "COMM_WORLD")},
 			{"ERR_BUFFER", "argument 2 of MPI_Scan", r.call("Scan", buf, "IN_PLACE", 1, "INT", "SUM", "COMM_WORLD")},
-			{"ERR_BUFFER", "argument 5 of MPI_Alltoallv", r.call("Alltoallv", buf, buf, buf, "INT", "IN_PLACE", buf, buf, "INT", "COMM_WORLD")},
-			{"ERR_OP", "MPI_MAX is not defined for MPI_BYTE", r.call("Allreduce", "IN_PLACE", buf, 1, "BYTE", "MAX", "COMM_WORLD")},
-			{"ERR_UNSUPPORTED_OPERATION", "MPI_Win_create is not supported", r.call("Win_create", buf, 4, 1, "INFO_NULL", "COMM_WORLD", buf)},
+			{"ERR_BUFFER", "argument 5 of MPI_Alltoallv",
+				r.call("Alltoallv", buf, buf, buf, "INT", "IN_PLACE", buf, buf, "INT", "COMM_WORLD")},
+			{"ERR_OP", "MPI_MAX is not defined for MPI_BYTE",
+				r.call("Allreduce", "IN_PLACE", buf, 1, "BYTE", "MAX", "COMM_WORLD")},
+			{"ERR_UNSUPPORTED_OPERATION", "MPI_Win_create is not supported",
+				r.call("Win_create", buf, 4, 1, "INFO_NULL", "COMM_WORLD", buf)},
 		} {
 			text := make([]byte, 512)
 			r.ok("Error_class", x.code, atClass)
@@ -328,7 +335,8 @@ func TestErrors(t *testing.T) {
 				want = r.l.abi.constants["ERR_OTHER"]
 			}
 			if int64(class[0]) != want || !strings.Contains(string(text), x.says) {
-				r.t.Errorf("class %d, %q, want %s %d, %q", class[0], strings.TrimRight(string(text), "\x00"), x.class, want, x.says)
+				r.t.Errorf("class %d, %q, want %s %d, %q", class[0], strings.TrimRight(string(text), "\x00"), x.class,
+					want, x.says)
 			}
 		}
 		if len(r.back.calls) > 0 {
@@ -336,7 +344,8 @@ func TestErrors(t *testing.T) {
 		}
 		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_ARE_FATAL")
 		r.call("Send", buf, 1, "INT", 5, 0, "COMM_WORLD")
-		if text := r.text.String(); !strings.Contains(text, "rank 0 of 1: MPI_Send failed") || !strings.Contains(text, "there is no rank 5") || len(r.back.calls) != 1 {
+		if text := r.text.String(); !strings.Contains(text, "rank 0 of 1: MPI_Send failed") ||
+			!strings.Contains(text, "there is no rank 5") || len(r.back.calls) != 1 {
 			r.t.Errorf("%q, %v", text, r.back.calls)
 		}
 	})

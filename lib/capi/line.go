@@ -62,13 +62,15 @@ func (l *Library) StartLine(args []string, getenv func(string) string) (words in
 		}
 		ln.watch.limit = limit
 	}
-	if !cluster.IsLine(args) && (getenv(pmi.EnvFD) != "" || getenv(job.EnvSocket) != "" || getenv(job.EnvConfig) != "") {
+	if !cluster.IsLine(args) &&
+		(getenv(pmi.EnvFD) != "" || getenv(job.EnvSocket) != "" || getenv(job.EnvConfig) != "") {
 		start := l.start
 		l.line, l.start = ln, func(l *Library) (mpe.Device, error) { return ln.begin(start(l)) }
 		return 1
 	}
 	var err error
-	if ln.Line, err = cluster.ParseLine(args); err == nil && !slices.Contains([]config.Peer{"", config.PeerFPGA, config.PeerCPU, config.PeerSoftware}, ln.peer) {
+	if ln.Line, err = cluster.ParseLine(args); err == nil &&
+		!slices.Contains([]config.Peer{"", config.PeerFPGA, config.PeerCPU, config.PeerSoftware}, ln.peer) {
 		err = fmt.Errorf("%s=%q: the kinds of peers are fpga, cpu and software", EnvPeer, string(ln.peer))
 	}
 	if err != nil {
@@ -96,7 +98,8 @@ func (ln *line) open(ctx context.Context, socket, file string) (mpe.Device, erro
 		}
 		if dev.Size() != len(ln.Hosts) {
 			_ = dev.Close(ctx)
-			return nil, fmt.Errorf("%s=%s: the daemon's cluster has %d ranks, and that of the start-up line %d", job.EnvSocket, socket, dev.Size(), len(ln.Hosts))
+			return nil, fmt.Errorf("%s=%s: the daemon's cluster has %d ranks, and that of the start-up line %d",
+				job.EnvSocket, socket, dev.Size(), len(ln.Hosts))
 		}
 		return dev, nil
 	}
@@ -145,7 +148,8 @@ func (ln *line) statistics(now time.Time) string {
 	}
 	var b strings.Builder
 	// Upstream's statistics have the same delimiters, by which tools separate them from the program's output.
-	fmt.Fprintf(&b, ">>>> ZRLMPI statistics: rank %d of %d, %.6f s since MPI_Init\n", ln.dev.Rank(), ln.dev.Size(), now.Sub(ln.from).Seconds())
+	fmt.Fprintf(&b, ">>>> ZRLMPI statistics: rank %d of %d, %.6f s since MPI_Init\n", ln.dev.Rank(), ln.dev.Size(),
+		now.Sub(ln.from).Seconds())
 	reporter, ok := ln.dev.(interface{ Snapshot() state.Engine })
 	if !ok {
 		b.WriteString("zrlctl status shows the counters of this rank, which runs in a daemon\n<<<<\n")
@@ -156,7 +160,8 @@ func (ln *line) statistics(now time.Time) string {
 	s := reporter.Snapshot()
 	for i := range s.Peers {
 		p := &s.Peers[i]
-		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", p.Rank, p.Sent, p.Received, p.Failed, p.BytesOut, p.BytesIn, p.Retransmissions)
+		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", p.Rank, p.Sent, p.Received, p.Failed, p.BytesOut, p.BytesIn,
+			p.Retransmissions)
 	}
 	_ = w.Flush()
 	b.WriteString("<<<<\n")
@@ -194,7 +199,9 @@ func (l *Library) watchOver() {
 			fmt.Fprintf(l.errors, "%sMPI_%s has lasted %v: %s\n", who, call, limit, waits)
 			return
 		}
-		fmt.Fprintf(l.errors, "%sMPI_%s has lasted %v, which ends the program: %s. If it is not running, start it; if it does not know this rank's address, correct its start-up line; if it computes for longer, set %s to more, or to 0 for no limit\n",
+		fmt.Fprintf(l.errors, "%sMPI_%s has lasted %v, which ends the program: %s. If it is not running, start it; "+
+			"if it does not know this rank's address, correct its start-up line; if it computes for longer, set %s "+
+			"to more, or to 0 for no limit\n",
 			who, call, limit, waits, EnvTimeout)
 		l.abort(1)
 	})

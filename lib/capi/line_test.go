@@ -23,14 +23,17 @@ func TestStartLineErrors(t *testing.T) {
 	}{
 		{"app", nil, "zrlmpi: arguments: 0 are too few: "},
 		{"app udp 10.0.0.1 2 7 10.0.0.2", nil, `zrlmpi: rank: "7" is not a rank`},
-		{"app udp 10.0.0.1 2 0 10.0.0.2", map[string]string{EnvTimeout: "5"}, `zrlmpi: ZRLMPI_TIMEOUT="5": it is a time, as in 30s`},
+		{"app udp 10.0.0.1 2 0 10.0.0.2", map[string]string{EnvTimeout: "5"},
+			`zrlmpi: ZRLMPI_TIMEOUT="5": it is a time, as in 30s`},
 		{"app udp 10.0.0.1 2 0 10.0.0.2", map[string]string{EnvTimeout: "-5s"}, `zrlmpi: ZRLMPI_TIMEOUT="-5s": `},
-		{"app udp 10.0.0.1 2 0 10.0.0.2", map[string]string{EnvPeer: "gpu"}, `zrlmpi: ZRLMPI_PEER="gpu": the kinds of peers are fpga, cpu and software`},
+		{"app udp 10.0.0.1 2 0 10.0.0.2", map[string]string{EnvPeer: "gpu"},
+			`zrlmpi: ZRLMPI_PEER="gpu": the kinds of peers are fpga, cpu and software`},
 	} {
 		var text strings.Builder
 		l := New(Standard, &recorder{})
 		l.errors = &text
-		if n := l.StartLine(strings.Fields(tc.line), func(name string) string { return tc.env[name] }); n != 0 || !strings.HasPrefix(text.String(), tc.want) {
+		if n := l.StartLine(strings.Fields(tc.line), func(name string) string { return tc.env[name] }); n != 0 ||
+			!strings.HasPrefix(text.String(), tc.want) {
 			t.Errorf("%s: %d, %q, want %q", tc.line, n, text.String(), tc.want)
 		}
 	}
@@ -45,7 +48,8 @@ func onLine(t *testing.T, dev mpe.Device) (*rank, *strings.Builder) {
 	r.l.errors = &text
 	r.l.start = func(*Library) (mpe.Device, error) { return dev, nil }
 	// The launcher sets the rank.
-	if n := r.l.StartLine([]string{"app", "argument"}, func(name string) string { return map[string]string{pmi.EnvFD: "3"}[name] }); n != 1 {
+	if n := r.l.StartLine([]string{"app", "argument"},
+		func(name string) string { return map[string]string{pmi.EnvFD: "3"}[name] }); n != 1 {
 		t.Fatalf("%d words: %s", n, text.String())
 	}
 	return r, &text
@@ -73,7 +77,10 @@ func TestLineStatistics(t *testing.T) {
 	}()
 	var out [maxArgs]uint64
 	number := slices.IndexFunc(r.l.calls, func(c numbered) bool { return c.name == "Pcontrol" })
-	allocations := func() float64 { return testing.AllocsPerRun(100, func() { r.l.Call(number, unsafe.Pointer(&out)) }) }
+	allocations := func() float64 {
+		return testing.AllocsPerRun(100,
+			func() { r.l.Call(number, unsafe.Pointer(&out)) })
+	}
 	watched := allocations()
 	ln := r.l.line
 	r.l.line = nil
@@ -89,7 +96,8 @@ func TestLineStatistics(t *testing.T) {
 	r.ok("Finalize")
 	text := r.l.Statistics()
 	lines := strings.Split(text, "\n")
-	if len(lines) != 5 || !strings.HasPrefix(lines[0], ">>>> ZRLMPI statistics: rank 0 of 2, ") || strings.Join(strings.Fields(lines[2])[:4], " ") != "1 1 0 0" {
+	if len(lines) != 5 || !strings.HasPrefix(lines[0], ">>>> ZRLMPI statistics: rank 0 of 2, ") ||
+		strings.Join(strings.Fields(lines[2])[:4], " ") != "1 1 0 0" {
 		t.Errorf("%q", text)
 	}
 }

@@ -17,9 +17,11 @@ import (
 // TestManual checks that the manual pages contain all options of the compilers and all variables.
 func TestManual(t *testing.T) {
 	for page, want := range map[string][]string{
-		"../zrlmpicc.1.md": {"zrlmpicxx", "zrlmpifort", "-abi=standard|mpich|upstream", "-show", "-compile_info", "-link_info", "ZRLMPI_CC", "ZRLMPI_CXX", "ZRLMPI_FC"},
+		"../zrlmpicc.1.md": {"zrlmpicxx", "zrlmpifort", "-abi=standard|mpich|upstream", "-show", "-compile_info",
+			"-link_info", "ZRLMPI_CC", "ZRLMPI_CXX", "ZRLMPI_FC"},
 		"../zrlmpi.7.md": {
-			job.EnvSocket, job.EnvConfig, job.EnvRank, pmi.EnvFD, pmi.EnvRank, pmi.EnvSize, node.EnvAddress, capi.EnvTimeout, capi.EnvPeer,
+			job.EnvSocket, job.EnvConfig, job.EnvRank, pmi.EnvFD, pmi.EnvRank, pmi.EnvSize, node.EnvAddress,
+			capi.EnvTimeout, capi.EnvPeer,
 			config.EnvCollectives, config.EnvCollectivesTable, udp.EnvOffload, shm.EnvSingleCopy,
 		},
 	} {

@@ -53,8 +53,10 @@ func TestMessageOfNoProcess(t *testing.T) {
 					empty := func(call string) {
 						r.t.Helper()
 						r.ok("Get_count", st.at(), "INT", atCount)
-						if source, tag, _ := st.get(r, 0); source != r.constant("PROC_NULL") || tag != r.constant("ANY_TAG") || count[0] != 0 || flag[0] != 1 {
-							r.t.Errorf("%s: flag %d, %d elements from %d with tag %d", call, flag[0], count[0], source, tag)
+						if source, tag, _ := st.get(r, 0); source != r.constant("PROC_NULL") ||
+							tag != r.constant("ANY_TAG") || count[0] != 0 || flag[0] != 1 {
+							r.t.Errorf("%s: flag %d, %d elements from %d with tag %d", call, flag[0], count[0], source,
+								tag)
 						}
 					}
 					if probe == "Mprobe" {
@@ -64,7 +66,8 @@ func TestMessageOfNoProcess(t *testing.T) {
 						r.ok(probe, "PROC_NULL", 4, "COMM_WORLD", atFlag, message.at(), st.at())
 					}
 					empty(probe)
-					if want := r.l.abi.handle(kindMessage, int64(r.constant("MESSAGE_NO_PROC"))); message.get(r) != handle(want) {
+					if want := r.l.abi.handle(kindMessage,
+						int64(r.constant("MESSAGE_NO_PROC"))); message.get(r) != handle(want) {
 						r.t.Errorf("message %#x, want %#x", message.get(r), want)
 					}
 					clear(st.memory)

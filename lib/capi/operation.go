@@ -44,7 +44,8 @@ var _ = add(map[string]implementation{
 
 func (l *Library) nameOperations() {
 	for name, op := range map[string]mpi.Op{
-		"SUM": mpi.Sum, "PROD": mpi.Prod, "MAX": mpi.Max, "MIN": mpi.Min, "LAND": mpi.LAnd, "LOR": mpi.LOr, "LXOR": mpi.LXor,
+		"SUM": mpi.Sum, "PROD": mpi.Prod, "MAX": mpi.Max, "MIN": mpi.Min, "LAND": mpi.LAnd, "LOR": mpi.LOr,
+		"LXOR": mpi.LXor,
 		"BAND": mpi.BAnd, "BOR": mpi.BOr, "BXOR": mpi.BXor, "MAXLOC": mpi.MaxLoc, "MINLOC": mpi.MinLoc,
 	} {
 		l.ops.name(l.abi.handle(kindOp, l.abi.constants[name]), &operation{Op: op, commutes: true, name: name})
@@ -150,7 +151,8 @@ func (a *args) newReduction(o *operation, t *dtype) (mpi.Op, *datatype.Type) {
 		return o.Op, t.combined
 	}
 	if made := t.Contents(); made.Combiner != datatype.Named && made.Combiner != datatype.CombinerDup {
-		panic(failf(mpi.ErrOp, "MPI_%s is not defined for derived datatypes: make an operation with MPI_Op_create", o.name))
+		panic(failf(mpi.ErrOp, "MPI_%s is not defined for derived datatypes: make an operation with MPI_Op_create",
+			o.name))
 	}
 	return o.Op, t.Type
 }
@@ -170,7 +172,8 @@ var ownReductions = map[reductionOf]func(in, inout unsafe.Pointer, n int, t *dat
 }
 
 // located combines pairs of floats of size bytes: the better value wins, and the lower index if they are equal.
-func located(size int, better func(in, have float64) bool) func(in, inout unsafe.Pointer, n int, t *datatype.Type) error {
+func located(size int, better func(in, have float64) bool) func(in, inout unsafe.Pointer, n int,
+	t *datatype.Type) error {
 	read := func(b []byte) float64 {
 		if size == 4 {
 			return float64(math.Float32frombits(binary.NativeEndian.Uint32(b)))

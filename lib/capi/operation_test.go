@@ -41,7 +41,8 @@ func TestOneSidedOperations(t *testing.T) {
 			if *flag != 0 {
 				t.Errorf("%s: MPI_%s commutes", r.abi, name)
 			}
-			if code := r.call("Reduce_local", unsafe.Pointer(word), unsafe.Pointer(word), 1, "INT", name); code&0xff != int(r.l.abi.constants["ERR_OP"]) {
+			if code := r.call("Reduce_local", unsafe.Pointer(word), unsafe.Pointer(word), 1, "INT",
+				name); code&0xff != int(r.l.abi.constants["ERR_OP"]) {
 				t.Errorf("%s: a reduction by MPI_%s: %d", r.abi, name, code)
 			}
 		}

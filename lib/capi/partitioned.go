@@ -15,7 +15,8 @@ var _ = add(map[string]implementation{
 
 // partitionedInit implements MPI_Psend_init(buf, partitions, count, datatype, dest, tag, comm, info, request) and
 // MPI_Precv_init.
-func (a *args) partitionedInit(describe func(c *mpi.Comm, b mpi.Buffer, partitions, peer, tag int) (*mpi.Partitioned, error), peer, tag int) {
+func (a *args) partitionedInit(describe func(c *mpi.Comm, b mpi.Buffer, partitions, peer, tag int) (*mpi.Partitioned,
+	error), peer, tag int) {
 	c := a.communicator(6)
 	parts := a.number(1)
 	n, t := a.counted(2)

@@ -64,7 +64,8 @@ func TestPartitioned(t *testing.T) {
 				r.ok("Wait", request.at(0), status.at())
 				count, atCount := ints(0)
 				r.ok("Get_count", status.at(), "INT", atCount)
-				if source, tag, _ := status.get(r, 0); source != 0 || tag != 5 || count[0] != parts*each || buf[each] != 100*round+each {
+				if source, tag, _ := status.get(r, 0); source != 0 || tag != 5 || count[0] != parts*each ||
+					buf[each] != 100*round+each {
 					r.t.Errorf("%s: %d elements from %d with tag %d: %v", r.abi, count[0], source, tag, buf)
 				}
 				if r.ok("Parrived", request0(), 0, atFlag); flag[0] != 1 {
@@ -78,13 +79,17 @@ func TestPartitioned(t *testing.T) {
 		r.ok("Request_free", request.at(0))
 		before := r.live()
 		for _, peer := range []any{"ANY_SOURCE", 9} {
-			r.ends(r.call("Precv_init", at, parts, each, "INT", peer, 5, "COMM_WORLD", "INFO_NULL", request.at(0)), "ERR_RANK")
+			r.ends(r.call("Precv_init", at, parts, each, "INT", peer, 5, "COMM_WORLD", "INFO_NULL", request.at(0)),
+				"ERR_RANK")
 		}
-		r.ends(r.call("Precv_init", at, parts, each, "INT", 0, "ANY_TAG", "COMM_WORLD", "INFO_NULL", request.at(0)), "ERR_TAG")
+		r.ends(r.call("Precv_init", at, parts, each, "INT", 0, "ANY_TAG", "COMM_WORLD", "INFO_NULL", request.at(0)),
+			"ERR_TAG")
 		r.ends(r.call("Psend_init", at, -1, each, "INT", 0, 5, "COMM_WORLD", "INFO_NULL", request.at(0)), "ERR_ARG")
 		r.ends(r.call("Psend_init", at, parts, -1, "INT", 0, 5, "COMM_WORLD", "INFO_NULL", request.at(0)), "ERR_COUNT")
-		r.ends(r.call("Psend_init", at, parts, 1<<62, "INT", 0, 5, "COMM_WORLD", "INFO_NULL", request.at(0)), "ERR_COUNT")
-		r.ends(r.call("Psend_init", at, parts, each, "INT", 0, 5, "COMM_WORLD", "INFO_NULL", unsafe.Pointer(nil)), "ERR_ARG")
+		r.ends(r.call("Psend_init", at, parts, 1<<62, "INT", 0, 5, "COMM_WORLD", "INFO_NULL", request.at(0)),
+			"ERR_COUNT")
+		r.ends(r.call("Psend_init", at, parts, each, "INT", 0, 5, "COMM_WORLD", "INFO_NULL", unsafe.Pointer(nil)),
+			"ERR_ARG")
 		if after := r.live(); after != before {
 			r.t.Errorf("%s: %v, and there were %v", r.abi, after, before)
 		}

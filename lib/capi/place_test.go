@@ -9,10 +9,14 @@ import (
 func (r *rank) live() (n [8]int) {
 	l := r.l
 	for i, count := range []func() (used uint32, free int){
-		func() (uint32, int) { return l.comms.next, len(l.comms.free) }, func() (uint32, int) { return l.groups.next, len(l.groups.free) },
-		func() (uint32, int) { return l.types.next, len(l.types.free) }, func() (uint32, int) { return l.ops.next, len(l.ops.free) },
-		func() (uint32, int) { return l.requests.next, len(l.requests.free) }, func() (uint32, int) { return l.errhandlers.next, len(l.errhandlers.free) },
-		func() (uint32, int) { return l.infos.next, len(l.infos.free) }, func() (uint32, int) { return l.messages.next, len(l.messages.free) },
+		func() (uint32, int) { return l.comms.next, len(l.comms.free) },
+		func() (uint32, int) { return l.groups.next, len(l.groups.free) },
+		func() (uint32, int) { return l.types.next, len(l.types.free) },
+		func() (uint32, int) { return l.ops.next, len(l.ops.free) },
+		func() (uint32, int) { return l.requests.next, len(l.requests.free) },
+		func() (uint32, int) { return l.errhandlers.next, len(l.errhandlers.free) },
+		func() (uint32, int) { return l.infos.next, len(l.infos.free) },
+		func() (uint32, int) { return l.messages.next, len(l.messages.free) },
 	} {
 		used, free := count()
 		n[i] = int(used) - free
@@ -92,9 +96,12 @@ func TestNoPlace(t *testing.T) {
 		index, atIndex := ints(9)
 		count, atCount := ints(9)
 		for _, call := range [][]any{
-			{"Waitsome", 1, list.at(0), atCount, nil, "STATUSES_IGNORE"}, {"Waitsome", 1, list.at(0), nil, atIndex, "STATUSES_IGNORE"},
-			{"Testsome", 1, list.at(0), atCount, nil, "STATUSES_IGNORE"}, {"Waitany", 1, list.at(0), nil, "STATUS_IGNORE"},
-			{"Testany", 1, list.at(0), atIndex, nil, "STATUS_IGNORE"}, {"Testany", 1, list.at(0), nil, atFlag, "STATUS_IGNORE"},
+			{"Waitsome", 1, list.at(0), atCount, nil, "STATUSES_IGNORE"},
+			{"Waitsome", 1, list.at(0), nil, atIndex, "STATUSES_IGNORE"},
+			{"Testsome", 1, list.at(0), atCount, nil, "STATUSES_IGNORE"},
+			{"Waitany", 1, list.at(0), nil, "STATUS_IGNORE"},
+			{"Testany", 1, list.at(0), atIndex, nil, "STATUS_IGNORE"},
+			{"Testany", 1, list.at(0), nil, atFlag, "STATUS_IGNORE"},
 			{"Test", list.at(0), nil, "STATUS_IGNORE"}, {"Testall", 1, list.at(0), nil, "STATUSES_IGNORE"},
 		} {
 			r.ok("Irecv", to, 1, "INT", "PROC_NULL", 1, "COMM_WORLD", list.at(0))

@@ -100,7 +100,8 @@ func (a *args) sendrecvReplace() {
 }
 
 // both posts a receive and a send under one request.
-func (a *args) both(c *comm, recv mpi.Buffer, source, recvtag int, send mpi.Buffer, dest, sendtag int, to []byte, i int) {
+func (a *args) both(c *comm, recv mpi.Buffer, source, recvtag int, send mpi.Buffer, dest, sendtag int, to []byte,
+	i int) {
 	a.where(i)
 	in := must(c.Irecv(recv, source, recvtag))
 	out, err := c.Isend(send, dest, sendtag)

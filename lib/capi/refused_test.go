@@ -50,14 +50,22 @@ func TestRefused(t *testing.T) {
 		wrong       arguments
 		class, says string
 	}{
-		{"Allreduce", arguments{buf, to, 1, "INT", "SUM", nil}, arguments{buf, to, -1, "INT", "SUM", nil}, "ERR_COUNT", "Allreduce, call 1 in communicator"},
-		{"Allreduce", arguments{buf, to, 1, "DOUBLE", "SUM", nil}, arguments{buf, to, 1, "DOUBLE", "LAND", nil}, "ERR_OP", "the operation is wrong there"},
-		{"Bcast", arguments{buf, 3, "INT", 0, nil}, arguments{buf, 3, "DATATYPE_NULL", 0, nil}, "ERR_TYPE", "the datatype is wrong there"},
-		{"Bcast", arguments{buf, 3, "INT", bad, nil}, arguments{buf, 3, "INT", 7, nil}, "ERR_ROOT", "the root is wrong there"},
-		{"Allgather", arguments{buf, 1, "INT", to, 1, "INT", nil}, arguments{nil, 1, "INT", to, 1, "INT", nil}, "ERR_BUFFER", "the buffer is wrong there"},
-		{"Scan", arguments{buf, to, 1, "INT", "SUM", nil}, arguments{buf, to, 1, "INT", 0x12345, nil}, "ERR_OP", "the operation is wrong there"},
-		{"Reduce_scatter", arguments{buf, to, three, "INT", "SUM", nil}, arguments{buf, to, nil, "INT", "SUM", nil}, "ERR_ARG", "an argument is wrong there"},
-		{"Alltoallv", arguments{buf, three, three, "INT", to, three, three, "INT", nil}, arguments{buf, three, three, "INT", to, nil, three, "INT", nil}, "ERR_ARG", "an argument is wrong there"},
+		{"Allreduce", arguments{buf, to, 1, "INT", "SUM", nil}, arguments{buf, to, -1, "INT", "SUM", nil}, "ERR_COUNT",
+			"Allreduce, call 1 in communicator"},
+		{"Allreduce", arguments{buf, to, 1, "DOUBLE", "SUM", nil}, arguments{buf, to, 1, "DOUBLE", "LAND", nil},
+			"ERR_OP", "the operation is wrong there"},
+		{"Bcast", arguments{buf, 3, "INT", 0, nil}, arguments{buf, 3, "DATATYPE_NULL", 0, nil}, "ERR_TYPE",
+			"the datatype is wrong there"},
+		{"Bcast", arguments{buf, 3, "INT", bad, nil}, arguments{buf, 3, "INT", 7, nil}, "ERR_ROOT",
+			"the root is wrong there"},
+		{"Allgather", arguments{buf, 1, "INT", to, 1, "INT", nil}, arguments{nil, 1, "INT", to, 1, "INT", nil},
+			"ERR_BUFFER", "the buffer is wrong there"},
+		{"Scan", arguments{buf, to, 1, "INT", "SUM", nil}, arguments{buf, to, 1, "INT", 0x12345, nil}, "ERR_OP",
+			"the operation is wrong there"},
+		{"Reduce_scatter", arguments{buf, to, three, "INT", "SUM", nil}, arguments{buf, to, nil, "INT", "SUM", nil},
+			"ERR_ARG", "an argument is wrong there"},
+		{"Alltoallv", arguments{buf, three, three, "INT", to, three, three, "INT", nil},
+			arguments{buf, three, three, "INT", to, nil, three, "INT", nil}, "ERR_ARG", "an argument is wrong there"},
 	} {
 		for _, first := range []bool{true, false} {
 			t.Run(fmt.Sprint(test.call, " ", test.class, " ", first), func(t *testing.T) {
@@ -146,7 +154,8 @@ func TestMakingRefused(t *testing.T) {
 		{"Graph_create", []any{2, index, edges, 0}, []any{-1, index, edges, 0}, "ERR_ARG"},
 		{"Dist_graph_create_adjacent", []any{1, zero, "UNWEIGHTED", 1, zero, "UNWEIGHTED", "INFO_NULL", 0},
 			[]any{1, two, "UNWEIGHTED", 1, two, "UNWEIGHTED", "INFO_NULL", 0}, "ERR_RANK"},
-		{"Dist_graph_create", []any{1, zero, one, zero, "UNWEIGHTED", "INFO_NULL", 0}, []any{-1, zero, one, zero, "UNWEIGHTED", "INFO_NULL", 0}, "ERR_ARG"},
+		{"Dist_graph_create", []any{1, zero, one, zero, "UNWEIGHTED", "INFO_NULL", 0},
+			[]any{-1, zero, one, zero, "UNWEIGHTED", "INFO_NULL", 0}, "ERR_ARG"},
 	} {
 		for _, bad := range []int{0, 1} {
 			t.Run(fmt.Sprint(test.call, " ", test.class, " ", bad), func(t *testing.T) {
@@ -196,7 +205,8 @@ func TestInvalidNumbers(t *testing.T) {
 		}
 		r.ends(r.call("Recv", at, 1, "INT", -7, 1, "COMM_WORLD", "STATUS_IGNORE"), "ERR_RANK", "there is no rank -7:")
 		r.ends(r.call("Bcast", at, 1, "INT", "UNDEFINED", "COMM_WORLD"), "ERR_ROOT", "there is no rank MPI_UNDEFINED:")
-		r.ends(r.call("Bcast", at, 1, "INT", "ANY_SOURCE", "COMM_WORLD"), "ERR_ROOT", "there is no rank MPI_ANY_SOURCE:")
+		r.ends(r.call("Bcast", at, 1, "INT", "ANY_SOURCE", "COMM_WORLD"), "ERR_ROOT",
+			"there is no rank MPI_ANY_SOURCE:")
 		r.ends(r.call("Reduce", at, nil, 1, "INT", "SUM", -9, "COMM_WORLD"), "ERR_ROOT", "there is no rank -9:")
 	})
 }

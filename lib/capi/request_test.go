@@ -111,8 +111,10 @@ func TestNoActiveRequest(t *testing.T) {
 						p := unsafe.Add(st.at(), uintptr(i)*r.l.abi.status.size)
 						r.ok("Get_count", p, "INT", atCount)
 						source, tag, class := st.get(r, i)
-						if source != r.constant("ANY_SOURCE") || tag != r.constant("ANY_TAG") || count[0] != 0 || class != 0 {
-							r.t.Errorf("%s: status %d: source %d, tag %d, error %d, count %d", call, i, source, tag, class, count[0])
+						if source != r.constant("ANY_SOURCE") || tag != r.constant("ANY_TAG") || count[0] != 0 ||
+							class != 0 {
+							r.t.Errorf("%s: status %d: source %d, tag %d, error %d, count %d", call, i, source, tag,
+								class, count[0])
 						}
 					}
 					if call != "Wait" && call != "Waitall" && flag[0] != 1 {
@@ -316,7 +318,8 @@ func TestSetElements(t *testing.T) {
 			elements, count int
 		}{
 			{"INT", 0, 0}, {"INT", 1, 1}, {"INT", 3, 3}, {"CHAR", 5, 5},
-			{mixed.get(r), 0, 0}, {mixed.get(r), 1, undefined}, {mixed.get(r), 2, undefined}, {mixed.get(r), 3, 1}, {mixed.get(r), 5, undefined}, {mixed.get(r), 6, 2},
+			{mixed.get(r), 0, 0}, {mixed.get(r), 1, undefined}, {mixed.get(r), 2, undefined}, {mixed.get(r), 3, 1},
+			{mixed.get(r), 5, undefined}, {mixed.get(r), 6, 2},
 		} {
 			st := newStatuses(1)
 			elements, atElements := ints(9)
@@ -325,7 +328,8 @@ func TestSetElements(t *testing.T) {
 			r.ok("Get_elements", st.at(), x.of, atElements)
 			r.ok("Get_count", st.at(), x.of, atCount)
 			if int(elements[0]) != x.elements || int(count[0]) != x.count {
-				r.t.Errorf("%v: %d elements, count %d, want %d and %d", x.of, elements[0], count[0], x.elements, x.count)
+				r.t.Errorf("%v: %d elements, count %d, want %d and %d", x.of, elements[0], count[0], x.elements,
+					x.count)
 			}
 		}
 		r.ok("Type_free", mixed.at())

@@ -30,7 +30,8 @@ func TestSessions(t *testing.T) {
 				if r.ok("Allreduce", atOne, atSum, 1, "INT", "SUM", c.get(r)); sum[0] != 3 {
 					r.t.Errorf("sum %d", sum[0])
 				}
-				if code := r.call("Send", atOne, 1, "INT", 9, 0, c.get(r)); code&0xff != int(r.l.abi.constants["ERR_RANK"]) {
+				if code := r.call("Send", atOne, 1, "INT", 9, 0,
+					c.get(r)); code&0xff != int(r.l.abi.constants["ERR_RANK"]) {
 					r.t.Errorf("a rank that is not there: %#x", code)
 				}
 				r.ok("Comm_free", c.at())
@@ -70,7 +71,8 @@ func TestSessions(t *testing.T) {
 					}
 				}
 				r.l.Exit()
-				r.ends(r.call("Session_init", "INFO_NULL", "ERRORS_RETURN", s.at()), "ERR_UNSUPPORTED_OPERATION", "cannot be one again")
+				r.ends(r.call("Session_init", "INFO_NULL", "ERRORS_RETURN", s.at()), "ERR_UNSUPPORTED_OPERATION",
+					"cannot be one again")
 			})
 		})
 	}
@@ -95,7 +97,8 @@ func (r *rank) sessionSets(s handle) {
 			r.t.Errorf("set %d is %q", i, name)
 		}
 		r.ok("Session_get_pset_info", s, text(want.name), info.at())
-		if r.ok("Info_get", info.get(r), text("mpi_size"), 63, atName, atFlag); flag[0] != 1 || textAt(atName) != want.size {
+		if r.ok("Info_get", info.get(r), text("mpi_size"), 63, atName, atFlag); flag[0] != 1 ||
+			textAt(atName) != want.size {
 			r.t.Errorf("size of %s: %q", want.name, name)
 		}
 		r.ok("Info_free", info.at())
@@ -106,7 +109,8 @@ func (r *rank) sessionSets(s handle) {
 		r.ok("Group_free", group.at())
 	}
 	r.ok("Session_get_info", s, info.at())
-	if r.ok("Info_get", info.get(r), text("thread_level"), 63, atName, atFlag); !strings.HasPrefix(string(name), "MPI_THREAD_MULTIPLE\x00") {
+	if r.ok("Info_get", info.get(r), text("thread_level"), 63, atName, atFlag); !strings.HasPrefix(string(name),
+		"MPI_THREAD_MULTIPLE\x00") {
 		r.t.Errorf("threads: %q", name)
 	}
 	r.ok("Info_free", info.at())
@@ -131,11 +135,14 @@ func TestIntercommFromGroups(t *testing.T) {
 		c := newOut()
 		switch me[0] {
 		case 0:
-			r.ok("Intercomm_create_from_groups", first.get(r), 0, others.get(r), 1, text("a name"), "INFO_NULL", "ERRORS_RETURN", c.at())
+			r.ok("Intercomm_create_from_groups", first.get(r), 0, others.get(r), 1, text("a name"), "INFO_NULL",
+				"ERRORS_RETURN", c.at())
 		case 1:
-			r.ok("Intercomm_create_from_groups", others.get(r), 1, "GROUP_NULL", 0, text("a name"), "INFO_NULL", "ERRORS_RETURN", c.at())
+			r.ok("Intercomm_create_from_groups", others.get(r), 1, "GROUP_NULL", 0, text("a name"), "INFO_NULL",
+				"ERRORS_RETURN", c.at())
 		case 2:
-			r.ok("Intercomm_create_from_groups", others.get(r), 1, first.get(r), 0, text("a name"), "INFO_NULL", "ERRORS_RETURN", c.at())
+			r.ok("Intercomm_create_from_groups", others.get(r), 1, first.get(r), 0, text("a name"), "INFO_NULL",
+				"ERRORS_RETURN", c.at())
 		}
 		size, atSize := ints(0)
 		want := int32(1)
@@ -166,7 +173,8 @@ func TestNoSession(t *testing.T) {
 		r.ok("Init", nil, nil)
 		r.ok("Finalize")
 		s := newOut()
-		r.ends(r.call("Session_init", "INFO_NULL", "ERRORS_RETURN", s.at()), "ERR_UNSUPPORTED_OPERATION", "MPI_Finalize has ended it")
+		r.ends(r.call("Session_init", "INFO_NULL", "ERRORS_RETURN", s.at()), "ERR_UNSUPPORTED_OPERATION",
+			"MPI_Finalize has ended it")
 		r.called()
 	})
 }
@@ -182,7 +190,8 @@ func TestSessionErrors(t *testing.T) {
 		r.ok("Session_init", "INFO_NULL", first.get(r), s.at())
 		raise := func(want ...string) {
 			r.t.Helper()
-			r.ends(r.call("Group_from_session_pset", s.get(r), text("mpi://NONE"), group.at()), "ERR_ARG", "no process set")
+			r.ends(r.call("Group_from_session_pset", s.get(r), text("mpi://NONE"), group.at()), "ERR_ARG",
+				"no process set")
 			r.called(want...)
 		}
 		class := func(name string) string { return "handle " + itoa(r.constant(name)) }
@@ -209,7 +218,8 @@ func TestSessionErrors(t *testing.T) {
 		r.called("exit " + itoa(r.constant("ERR_ARG")))
 		r.ok("Session_set_errhandler", s.get(r), second.get(r))
 		r.ok("Errhandler_free", second.at())
-		r.ends(r.call("Comm_create_from_group", 77, text("a name"), "INFO_NULL", "ERRORS_RETURN", got.at()), "ERR_GROUP")
+		r.ends(r.call("Comm_create_from_group", 77, text("a name"), "INFO_NULL", "ERRORS_RETURN", got.at()),
+			"ERR_GROUP")
 		r.called()
 		r.ok("Session_finalize", s.at())
 		r.called("at exit")

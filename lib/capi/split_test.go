@@ -37,7 +37,8 @@ func TestSplitType(t *testing.T) {
 			}
 			made := newOut()
 			code := r.call("Comm_split_type", "COMM_WORLD", x.kind, 0, info.get(r), made.at())
-			if class, _ := r.l.codes.classOfCode(code); x.fails != (code != 0) || x.fails && int64(class) != r.l.abi.constants["ERR_ARG"] {
+			if class, _ := r.l.codes.classOfCode(code); x.fails != (code != 0) ||
+				x.fails && int64(class) != r.l.abi.constants["ERR_ARG"] {
 				r.t.Errorf("%d: code %d", i, code)
 			}
 			size, atSize := ints(0)

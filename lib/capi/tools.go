@@ -34,15 +34,20 @@ func toolCalls() map[string]implementation {
 	} {
 		calls[name] = func(a *args) { a.tool(f) }
 	}
-	for name := range strings.FieldsSeq("cvar_get_num pvar_get_num category_get_num category_changed event_get_num source_get_num") {
+	for name := range strings.FieldsSeq("cvar_get_num pvar_get_num category_get_num category_changed event_get_num " +
+		"source_get_num") {
 		calls["T_"+name] = func(a *args) { a.tool(func(a *args) { a.setInt(0, 0) }) }
 	}
 	for class, names := range map[string]string{
 		"T_ERR_INVALID_NAME": "cvar_get_index pvar_get_index category_get_index event_get_index",
-		"T_ERR_INVALID_INDEX": "cvar_get_info pvar_get_info category_get_info category_get_cvars category_get_pvars category_get_events " +
-			"category_get_categories category_get_num_events event_get_info source_get_info source_get_timestamp cvar_handle_alloc event_handle_alloc",
-		"T_ERR_INVALID_HANDLE": "enum_get_info enum_get_item cvar_handle_free cvar_read cvar_write event_callback_get_info event_callback_set_info " +
-			"event_copy event_get_source event_get_timestamp event_handle_free event_handle_get_info event_handle_set_info event_read " +
+		"T_ERR_INVALID_INDEX": "cvar_get_info pvar_get_info category_get_info category_get_cvars category_get_pvars " +
+			"category_get_events " +
+			"category_get_categories category_get_num_events event_get_info source_get_info source_get_timestamp " +
+			"cvar_handle_alloc event_handle_alloc",
+		"T_ERR_INVALID_HANDLE": "enum_get_info enum_get_item cvar_handle_free cvar_read cvar_write " +
+			"event_callback_get_info event_callback_set_info " +
+			"event_copy event_get_source event_get_timestamp event_handle_free event_handle_get_info " +
+			"event_handle_set_info event_read " +
 			"event_register_callback event_set_dropped_handler",
 	} {
 		for name := range strings.FieldsSeq(names) {

@@ -27,7 +27,8 @@ func TestTools(t *testing.T) {
 			t.Errorf("provided %d", *n)
 		}
 		r.ok("Init", nil, nil)
-		for _, name := range []string{"T_cvar_get_num", "T_pvar_get_num", "T_category_get_num", "T_event_get_num", "T_source_get_num", "T_category_changed"} {
+		for _, name := range []string{"T_cvar_get_num", "T_pvar_get_num", "T_category_get_num", "T_event_get_num",
+			"T_source_get_num", "T_category_changed"} {
 			*n = 9
 			if r.ok(name, at); *n != 0 {
 				t.Errorf("%s: %d", name, *n)

@@ -37,7 +37,8 @@ var _ = add(map[string]implementation{
 func (a *args) topoTest() {
 	c := a.communicator(0)
 	kind := a.l.abi.undefined
-	if name := [...]string{mpi.NoTopology: "", mpi.Cartesian: "CART", mpi.Graph: "GRAPH", mpi.DistGraph: "DIST_GRAPH"}[c.Topology()]; name != "" {
+	if name := [...]string{mpi.NoTopology: "", mpi.Cartesian: "CART", mpi.Graph: "GRAPH",
+		mpi.DistGraph: "DIST_GRAPH"}[c.Topology()]; name != "" {
 		kind = int(a.l.abi.constants[name])
 	}
 	a.setInt(1, kind)

@@ -29,7 +29,8 @@ func TestArguments(t *testing.T) {
 		if err := os.Mkdir(program+".d", 0o755); err != nil {
 			t.Fatal(err)
 		}
-		command(t, cc, "-Wall", "-Wextra", "-Werror", "-I../c", "-I"+program, "-o", program+".d/check", check, program+".c")
+		command(t, cc, "-Wall", "-Wextra", "-Werror", "-I../c", "-I"+program, "-o", program+".d/check", check,
+			program+".c")
 		if got := command(t, program+".d/check"); got != fmt.Sprintf("%d calls\n", want) {
 			t.Errorf("%s: want %d calls, and got\n%s", a.name, want, got)
 		}
@@ -42,7 +43,8 @@ func TestHeadersInCPlusPlus(t *testing.T) {
 	src, dir := tables(t), t.TempDir()
 	writeC(t, dir, src)
 	for _, a := range src.abis {
-		command(t, cxx, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c++", filepath.Join(dir, string(a.name), "mpi.h"))
+		command(t, cxx, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c++",
+			filepath.Join(dir, string(a.name), "mpi.h"))
 	}
 }
 
@@ -135,7 +137,8 @@ int main(void) {
 					result = "((zrl_arg){.i = call + (INT64_C(1) << 32)}).d"
 				}
 			}
-			fmt.Fprintf(&b, "    check(%s(%s) == %s, \"%s\", \"result\");\n", name, strings.Join(values, ", "), result, name)
+			fmt.Fprintf(&b, "    check(%s(%s) == %s, \"%s\", \"result\");\n", name, strings.Join(values, ", "), result,
+				name)
 			fmt.Fprintf(&b, "    check(call == %d, \"%s\", \"number\");\n", number, name)
 			for i, c := range checks {
 				fmt.Fprintf(&b, "    check(%s, \"%s\", \"%s\");\n", c, name, f.params[i].name)

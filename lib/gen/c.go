@@ -131,7 +131,8 @@ func (a *abi) shims(table []function) string {
 		b.WriteString("#define ZRLMPI_INLINE /* defines symbols */\n")
 	}
 	b.WriteString("#include \"mpi.h\"\n#include \"zrlmpi.h\"\n\n")
-	fmt.Fprintf(&b, "__attribute__((constructor)) static void load(void) { zrl_load(ZRL_%s); }\n", strings.ToUpper(string(a.name)))
+	fmt.Fprintf(&b, "__attribute__((constructor)) static void load(void) { zrl_load(ZRL_%s); }\n",
+		strings.ToUpper(string(a.name)))
 	if a.name == mpich {
 		b.WriteString(mpichSymbols)
 	}
@@ -222,7 +223,8 @@ int PMPIX_GPU_query_support(int type, int *supported) {
 func (a *abi) header(table []function) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "/* MPI for C and C++, for the ABI %s. This file is %s. */\n", a.name, generated)
-	b.WriteString("#ifndef MPI_INCLUDED\n#define MPI_INCLUDED\n\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n")
+	b.WriteString("#ifndef MPI_INCLUDED\n#define MPI_INCLUDED\n\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern " +
+		"\"C\" {\n#endif\n\n")
 	for _, t := range a.integers {
 		fmt.Fprintf(&b, "typedef %s MPI_%s;\n", t[1], t[0])
 	}
@@ -279,10 +281,12 @@ func (a *abi) conversions(table []function, prefix string) (list []conversion) {
 	for _, name := range a.order {
 		short, of := strings.Replace(name, "Datatype", "Type", 1), "MPI_"+name
 		to, from := fmt.Sprintf("%s%s_toint(handle)", prefix, short), fmt.Sprintf("%s%s_fromint(handle)", prefix, short)
-		if !slices.ContainsFunc(table, func(f function) bool { return f.name == short+"_toint" }) || a.name == mpich && a.handles[name] != "" {
+		if !slices.ContainsFunc(table, func(f function) bool { return f.name == short+"_toint" }) ||
+			a.name == mpich && a.handles[name] != "" {
 			continue
 		}
-		list = append(list, conversion{prefix + short + "_c2f", "MPI_Fint", of, to}, conversion{prefix + short + "_f2c", of, "MPI_Fint", from})
+		list = append(list, conversion{prefix + short + "_c2f", "MPI_Fint", of, to},
+			conversion{prefix + short + "_f2c", of, "MPI_Fint", from})
 	}
 	return list
 }
@@ -316,7 +320,8 @@ func (a *abi) conversionSymbols(table []function) string {
 	var b strings.Builder
 	for _, c := range statusConversions {
 		if a.name == mpich {
-			fmt.Fprintf(&b, "\n%s {\n    return %s;\n%s", c.prototype("PMPI_"), c.value(), weak(function{name: "Status_" + c.name}))
+			fmt.Fprintf(&b, "\n%s {\n    return %s;\n%s", c.prototype("PMPI_"), c.value(),
+				weak(function{name: "Status_" + c.name}))
 		} else {
 			fmt.Fprintf(&b, "#pragma weak MPI_Status_%s\n", c.name)
 		}
@@ -347,7 +352,8 @@ func (c *statusConversion) prototype(prefix string) string {
 }
 
 func (c *statusConversion) value() string {
-	return fmt.Sprintf("from == %s || to == 0 ? MPI_ERR_ARG : (__builtin_memcpy(to, from, sizeof(MPI_Status)), MPI_SUCCESS)", c.ignored)
+	return fmt.Sprintf("from == %s || to == 0 ? MPI_ERR_ARG : (__builtin_memcpy(to, from, sizeof(MPI_Status)), "+
+		"MPI_SUCCESS)", c.ignored)
 }
 
 // callbackTypes are the types of program functions that the library calls.

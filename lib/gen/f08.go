@@ -10,8 +10,10 @@ import (
 // without large counts.
 func (a *abi) f08Module(table []function) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "! Module mpi_f08, %s. A buffer that is no single block is copied before and after a call, also before one that\n"+
-		"! does not wait: MPI_SUBARRAYS_SUPPORTED is false.\nmodule mpi_f08\n  use, intrinsic :: iso_c_binding, only: c_ptr\n  implicit none\n"+
+	fmt.Fprintf(&b, "! Module mpi_f08, %s. A buffer that is no single block is copied before and after a call, also "+
+		"before one that\n"+
+		"! does not wait: MPI_SUBARRAYS_SUPPORTED is false.\nmodule mpi_f08\n  use, intrinsic :: iso_c_binding, "+
+		"only: c_ptr\n  implicit none\n"+
 		"  private :: c_ptr\n", generated)
 	handles := slices.DeleteFunc(slices.Clone(a.order), func(name string) bool { return strings.HasPrefix(name, "T_") })
 	for _, name := range handles {
@@ -27,7 +29,8 @@ func (a *abi) f08Module(table []function) string {
 	}
 	b.WriteString("  integer, parameter :: MPI_INTEGER_KIND = 4\n")
 	fmt.Fprintf(&b, "  integer, parameter :: MPI_STATUS_SIZE = %d\n", len(a.status))
-	b.WriteString("  logical, parameter :: MPI_SUBARRAYS_SUPPORTED = .false., MPI_ASYNC_PROTECTS_NONBLOCKING = .false.\n")
+	b.WriteString("  logical, parameter :: MPI_SUBARRAYS_SUPPORTED = .false., MPI_ASYNC_PROTECTS_NONBLOCKING = " +
+		".false.\n")
 	for _, c := range a.constants {
 		value, ok := fortranValue(c)
 		_, handle := a.handles[c.typ.base]
@@ -69,13 +72,15 @@ func (a *abi) f08Module(table []function) string {
 			}
 			fmt.Fprintf(&b, "  interface %s_%s\n", prefix, f.name)
 			a.f08Interface(&b, f, fmt.Sprintf("%s_%s_f08", prefix, f.name))
-			if i := slices.IndexFunc(table, func(g function) bool { return g.name == f.name+"_c" }); i >= 0 && inF08(table[i]) && largeDiffers(f, table[i]) {
+			if i := slices.IndexFunc(table, func(g function) bool { return g.name == f.name+"_c" }); i >= 0 &&
+				inF08(table[i]) && largeDiffers(f, table[i]) {
 				a.f08Interface(&b, table[i], fmt.Sprintf("%s_%s_f08_large", prefix, f.name))
 			}
 			b.WriteString("  end interface\n")
 		}
 		fmt.Fprintf(&b, "  interface %[1]s_F_sync_reg\n    subroutine %[1]s_f_sync_reg_f08(buf)\n"+
-			"      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf\n      type(*), dimension(*) :: buf\n    end subroutine\n  end interface\n", prefix)
+			"      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf\n      type(*), dimension(*) :: buf\n    end subroutine\n  "+
+			"end interface\n", prefix)
 	}
 	b.WriteString("contains\n")
 	for _, operator := range []string{"==", "/="} {

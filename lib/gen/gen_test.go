@@ -74,7 +74,8 @@ func wantLine(t *testing.T, err error, file string, line int, want string) {
 
 // FuzzTables checks that the parsers accept any text without panicking.
 func FuzzTables(f *testing.F) {
-	f.Add("Send(buf *const choice, n [][3]int, ...) Comm @mpich\nhandle Comm int\nComm COMM_NULL 0x8c000000\nstatus a b[5]")
+	f.Add("Send(buf *const choice, n [][3]int, ...) Comm @mpich\nhandle Comm int\nComm COMM_NULL " +
+		"0x8c000000\nstatus a b[5]")
 	f.Fuzz(func(_ *testing.T, text string) {
 		parseFunctions("", []byte(text))
 		parseABI(mpich, "", []byte(text))

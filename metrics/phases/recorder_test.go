@@ -29,16 +29,21 @@ func TestPhases(t *testing.T) {
 		phases handshake.Phases
 		want   map[Phase]time.Duration
 	}{
-		{"send by rendezvous", true, handshake.Phases{Start: at, Request: at + 5, Clear: at + 10, Data: at + 30, Ack: at + 70},
+		{"send by rendezvous", true,
+			handshake.Phases{Start: at, Request: at + 5, Clear: at + 10, Data: at + 30, Ack: at + 70},
 			map[Phase]time.Duration{sendClear: 5, sendData: 20, sendAck: 40, SendTotal: 70}},
-		{"eager send, buffered", true, handshake.Phases{Start: at, Data: at + 3}, map[Phase]time.Duration{SendTotal: 3}},
+		{"eager send, buffered", true, handshake.Phases{Start: at, Data: at + 3},
+			map[Phase]time.Duration{SendTotal: 3}},
 		{"eager send, synchronous", true, handshake.Phases{Start: at, Clear: at + 2, Data: at + 2, Ack: at + 9},
 			map[Phase]time.Duration{sendAck: 7, SendTotal: 9}},
-		{"receive posted first", false, handshake.Phases{Start: at, Request: at + 100, Clear: at + 110, Data: at + 150, Ack: at + 150},
+		{"receive posted first", false,
+			handshake.Phases{Start: at, Request: at + 100, Clear: at + 110, Data: at + 150, Ack: at + 150},
 			map[Phase]time.Duration{recvRequest: 100, recvData: 40, recvTotal: 150}},
-		{"receive posted last", false, handshake.Phases{Start: at + 100, Request: at, Clear: at + 110, Data: at + 150, Ack: at + 150},
+		{"receive posted last", false,
+			handshake.Phases{Start: at + 100, Request: at, Clear: at + 110, Data: at + 150, Ack: at + 150},
 			map[Phase]time.Duration{recvData: 40, recvTotal: 50}},
-		{"eager receive posted last", false, handshake.Phases{Start: at + 100, Request: at, Clear: at + 100, Data: at + 7},
+		{"eager receive posted last", false,
+			handshake.Phases{Start: at + 100, Request: at, Clear: at + 100, Data: at + 7},
 			map[Phase]time.Duration{recvTotal: 0}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -125,7 +125,8 @@ func DialStream(stream wire.Stream, rank int) (*Client, error) {
 }
 
 func newClient(socket string, from io.Reader) *Client {
-	return &Client{socket: socket, in: wire.NewReader(from), ended: make(chan struct{}), fewer: make(chan struct{}, 1), spin: answerTime}
+	return &Client{socket: socket, in: wire.NewReader(from), ended: make(chan struct{}), fewer: make(chan struct{}, 1),
+		spin: answerTime}
 }
 
 // open switches from the greeting to stream. If the stream can be polled, goroutines that wait for an operation read
@@ -222,7 +223,8 @@ func (c *Client) Limits() wire.Limits { return c.granted.Limits }
 // Peer describes a rank as it was when the client attached.
 func (c *Client) Peer(rank int) (mpe.PeerInfo, error) {
 	if rank < 0 || rank >= len(c.peers) {
-		return mpe.PeerInfo{}, fmt.Errorf("rank %d: %w: the cluster has ranks 0 to %d", rank, mpe.ErrRank, len(c.peers)-1)
+		return mpe.PeerInfo{}, fmt.Errorf("rank %d: %w: the cluster has ranks 0 to %d", rank, mpe.ErrRank,
+			len(c.peers)-1)
 	}
 	return c.peers[rank], nil
 }
@@ -259,7 +261,8 @@ func (c *Client) enter(req wire.Start, call *collective.Operation) (*Op, error) 
 		return nil, c.err
 	}
 	if c.ops.len() >= c.granted.Limits.Operations {
-		return nil, fmt.Errorf("rank %d: %w: a program may have %d operations in progress", c.rank, mpe.ErrFull, c.granted.Limits.Operations)
+		return nil, fmt.Errorf("rank %d: %w: a program may have %d operations in progress", c.rank, mpe.ErrFull,
+			c.granted.Limits.Operations)
 	}
 	op := spareOps.Get().(*Op)
 	op.mu.Lock() // the outbox may not have released its previous use yet

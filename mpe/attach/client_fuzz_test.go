@@ -19,9 +19,11 @@ func FuzzClient(f *testing.F) {
 	const id, call = 1 << 32, 1<<32 | 1
 	f.Add(attachtest.DoneFrame(wire.Done{ID: id, Stored: 8}, "12345678"))
 	f.Add(attachtest.DoneFrame(wire.Done{ID: call, Stored: 8}, "12345678"))
-	f.Add(append(attachtest.DataFrame(call, []byte("12345")), attachtest.DoneFrame(wire.Done{ID: call, Stored: 8}, "678")...))
+	f.Add(append(attachtest.DataFrame(call, []byte("12345")),
+		attachtest.DoneFrame(wire.Done{ID: call, Stored: 8}, "678")...))
 	f.Add(attachtest.DoneFrame(wire.Done{ID: call, Err: &collective.StepError{Err: &mpe.WaitError{}}}, ""))
-	f.Add(append(attachtest.DataFrame(id, []byte("1234")), attachtest.DoneFrame(wire.Done{ID: id, Stored: 8, Err: &handshake.TimeoutError{}}, "5678")...))
+	f.Add(append(attachtest.DataFrame(id, []byte("1234")),
+		attachtest.DoneFrame(wire.Done{ID: id, Stored: 8, Err: &handshake.TimeoutError{}}, "5678")...))
 	f.Add(attachtest.DoneFrame(wire.Done{ID: id, Err: &mpe.WaitError{}}, ""))
 	f.Add(attachtest.DoneFrame(wire.Done{ID: 1<<32 | 2, Found: true, Stored: 7}, ""))
 	f.Add(attachtest.DoneFrame(wire.Done{ID: 1<<32 | 2, Found: true, Stored: 1 << 31}, ""))

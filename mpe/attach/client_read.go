@@ -63,9 +63,11 @@ func (c *Client) readDone() error {
 	}
 	switch most := uint64(len(op.req.Buf)); {
 	case op.req.Kind == wire.OpCall && d.Err == nil && d.Stored != op.call.Result:
-		return wire.Violationf("DONE of operation %#x, a call whose result has %d bytes, says that it has %d", d.ID, op.call.Result, d.Stored)
+		return wire.Violationf("DONE of operation %#x, a call whose result has %d bytes, says that it has %d", d.ID,
+			op.call.Result, d.Stored)
 	case op.req.Placed && (d.Stored > most || d.Stored > 0 && op.req.Kind != mpe.OpRecv):
-		return wire.Violationf("DONE of operation %#x says that %d bytes were stored in a buffer of %d", d.ID, d.Stored, most)
+		return wire.Violationf("DONE of operation %#x says that %d bytes were stored in a buffer of %d", d.ID, d.Stored,
+			most)
 	case op.req.Placed:
 		copy(op.req.Buf[:d.Stored], c.arena.mem[op.req.Place:])
 	case op.req.Claim:
@@ -74,7 +76,8 @@ func (c *Client) readDone() error {
 		}
 		d.Status.Claim = int(d.Stored)
 	case uint64(op.got) != d.Stored:
-		return wire.Violationf("DONE of operation %#x says that %d bytes were stored, but %d were received", d.ID, d.Stored, op.got)
+		return wire.Violationf("DONE of operation %#x says that %d bytes were stored, but %d were received", d.ID,
+			d.Stored, op.got)
 	}
 	c.remove(op)
 	op.reply(d)
@@ -89,7 +92,8 @@ func (c *Client) store(id uint64) (*Op, error) {
 	case op == nil:
 		return nil, wire.Violationf("%v for operation %#x, which is not in progress", c.in.Type, id)
 	case n > op.room():
-		return nil, wire.Violationf("%v with %d bytes of payload after %d for operation %#x, which exceeds its buffer", c.in.Type, n, op.got, id)
+		return nil, wire.Violationf("%v with %d bytes of payload after %d for operation %#x, which exceeds its buffer",
+			c.in.Type, n, op.got, id)
 	}
 	op.got += n
 	if n == 0 || op.req.Kind != wire.OpCall {
@@ -118,7 +122,8 @@ func (op *Op) given() error {
 		writing = op.c.stream.Await(within, unread) != nil
 	}
 	if writing || left > 0 {
-		return wire.Violationf("%v with the result of operation %#x, a call whose payload has not been sent", op.c.in.Type, op.req.ID)
+		return wire.Violationf("%v with the result of operation %#x, a call whose payload has not been sent",
+			op.c.in.Type, op.req.ID)
 	}
 	return nil
 }

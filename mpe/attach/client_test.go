@@ -40,7 +40,9 @@ func fakeDaemon(t *testing.T) (c *Client, daemon *attachtest.RawClient) {
 		conn.SetDeadline(time.Now().Add(attachtest.Deadline))
 		d := &attachtest.RawClient{T: t, Conn: conn.(*net.UnixConn), In: wire.NewReader(conn)}
 		if _, err := d.In.ReadHello(); err == nil {
-			b := wire.AppendWelcome(nil, wire.Welcome{Version: wire.Version, Flags: wire.FlagOversubscribed, Size: 2, Chunk: wire.ChunkLen, Limits: wire.Limits{Operations: 100, Bytes: 1 << 30}})
+			b := wire.AppendWelcome(nil,
+				wire.Welcome{Version: wire.Version, Flags: wire.FlagOversubscribed, Size: 2, Chunk: wire.ChunkLen,
+					Limits: wire.Limits{Operations: 100, Bytes: 1 << 30}})
 			conn.Write(wire.AppendPeer(wire.AppendPeer(b, 0, mpe.PeerInfo{}), 1, mpe.PeerInfo{}))
 		}
 		accepted <- d
@@ -67,15 +69,25 @@ func TestHostileDaemon(t *testing.T) {
 		frame func(id uint64) []byte
 		text  string
 	}{
-		{"unknown frame", func(uint64) []byte { return wire.AppendHeader(nil, 99, 0) }, "frame(99) is not a frame that a daemon sends"},
-		{"program's frame", func(id uint64) []byte { return wire.AppendID(nil, wire.FrameCancel, id, 0) }, "CANCEL is not"},
-		{"unknown id", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id + 1}, "") }, "which is not in progress"},
-		{"old id", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id - 1<<32}, "") }, "which is not in progress"},
-		{"too much payload", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id, Stored: 9}, "123456789") }, "exceeds its buffer"},
+		{"unknown frame", func(uint64) []byte { return wire.AppendHeader(nil, 99, 0) },
+			"frame(99) is not a frame that a daemon sends"},
+		{"program's frame", func(id uint64) []byte { return wire.AppendID(nil, wire.FrameCancel, id, 0) },
+			"CANCEL is not"},
+		{"unknown id", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id + 1}, "") },
+			"which is not in progress"},
+		{"old id", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id - 1<<32}, "") },
+			"which is not in progress"},
+		{"too much payload", func(id uint64) []byte {
+			return attachtest.DoneFrame(wire.Done{ID: id, Stored: 9},
+				"123456789")
+		}, "exceeds its buffer"},
 		{"too much payload in pieces", func(id uint64) []byte {
 			return append(attachtest.DataFrame(id, []byte("1234567")), attachtest.DataFrame(id, []byte("89"))...)
 		}, "exceeds its buffer"},
-		{"less than it says", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id, Stored: 5}, "1234") }, "5 bytes were stored, but 4 were received"},
+		{"less than it says", func(id uint64) []byte {
+			return attachtest.DoneFrame(wire.Done{ID: id, Stored: 5},
+				"1234")
+		}, "5 bytes were stored, but 4 were received"},
 		{"error too long", func(id uint64) []byte {
 			b := attachtest.DoneFrame(wire.Done{ID: id, Err: mpe.ErrFull}, "")
 			wire.Order.PutUint32(b[wire.FrameHeaderLen+12:], 1<<31)
@@ -87,8 +99,10 @@ func TestHostileDaemon(t *testing.T) {
 			return b
 		}, "the details of an error"},
 		{"huge frame", func(uint64) []byte { return wire.AppendHeader(nil, wire.FrameData, 1<<30) }, "a frame has"},
-		{"disconnected", func(uint64) []byte { return wire.RefusedFrame(wire.Refuse(wire.Violation, "go away")) }, "go away"},
-		{"half a frame", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id}, "")[:20] }, "it went away"},
+		{"disconnected", func(uint64) []byte { return wire.RefusedFrame(wire.Refuse(wire.Violation, "go away")) },
+			"go away"},
+		{"half a frame", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id}, "")[:20] },
+			"it went away"},
 		{"silence", func(uint64) []byte { return nil }, "it went away"},
 	} {
 		c, daemon := fakeDaemon(t)
@@ -117,19 +131,26 @@ func TestHostileAnswers(t *testing.T) {
 		frame func(id uint64) []byte
 		text  string
 	}{
-		{"too much", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id, Stored: 9}, "123456789") }, "exceeds its buffer"},
+		{"too much", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id, Stored: 9}, "123456789") },
+			"exceeds its buffer"},
 		{"too much in pieces", func(id uint64) []byte {
 			return append(attachtest.DataFrame(id, []byte("1234567")), attachtest.DataFrame(id, []byte("89"))...)
 		}, "exceeds its buffer"},
-		{"too little", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id, Stored: 4}, "1234") }, "has 8 bytes, says that it has 4"},
-		{"nothing", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id}, "") }, "has 8 bytes, says that it has 0"},
-		{"less than it says", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id, Stored: 8}, "1234") }, "8 bytes were stored, but 4 were received"},
+		{"too little", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id, Stored: 4}, "1234") },
+			"has 8 bytes, says that it has 4"},
+		{"nothing", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id}, "") },
+			"has 8 bytes, says that it has 0"},
+		{"less than it says", func(id uint64) []byte {
+			return attachtest.DoneFrame(wire.Done{ID: id, Stored: 8},
+				"1234")
+		}, "8 bytes were stored, but 4 were received"},
 		{"half of it", func(id uint64) []byte { return attachtest.DataFrame(id, []byte("1234")) }, "it went away"},
 	} {
 		c, daemon := fakeDaemon(t)
 		recv := make([]byte, 24)
 		op, err := c.StartCollective(&collective.Operation{
-			Call:    coll.Call{Collective: coll.Scatter, Ranks: 2, Vector: true, Send: coll.Layout{Sizes: []int{8, 92}}},
+			Call: coll.Call{Collective: coll.Scatter, Ranks: 2, Vector: true,
+				Send: coll.Layout{Sizes: []int{8, 92}}},
 			Members: []int{0, 1}, Comm: 1, Tag: 1, Send: make([]byte, 100), Recv: recv[8:16],
 		})
 		if err != nil {
@@ -146,7 +167,8 @@ func TestHostileAnswers(t *testing.T) {
 		}
 		daemon.Write(tt.frame(called.ID))
 		daemon.Conn.CloseWrite()
-		if _, err = op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), tt.text) {
+		if _, err = op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) ||
+			!strings.Contains(err.Error(), tt.text) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 		if !bytes.Equal(recv[:8], make([]byte, 8)) || !bytes.Equal(recv[16:], make([]byte, 8)) {
@@ -176,7 +198,8 @@ func TestResultBeforePayload(t *testing.T) {
 		t.Fatal(err)
 	}
 	daemon.Write(attachtest.DataFrame(called.ID, []byte("early")))
-	if _, err := op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), "whose payload has not been sent") {
+	if _, err := op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) ||
+		!strings.Contains(err.Error(), "whose payload has not been sent") {
 		t.Errorf("%v", err)
 	}
 }
@@ -188,7 +211,8 @@ func TestHungDaemon(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	large := attachtest.Send(t, c, 1, 0, make([]byte, 100*wire.ChunkLen))
-	if _, err := attachtest.Recv(t, c, 1, 0, make([]byte, 8)).Await(ctx); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), "has not answered for 10ms") {
+	if _, err := attachtest.Recv(t, c, 1, 0, make([]byte, 8)).Await(ctx); !errors.Is(err, mpe.ErrClosed) ||
+		!strings.Contains(err.Error(), "has not answered for 10ms") {
 		t.Errorf("%v", err)
 	}
 	if _, err := large.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) {

@@ -82,7 +82,8 @@ func TestCallFrames(t *testing.T) {
 			if c.Collective == coll.Exscan && c.Rank == 0 && !c.InPlace {
 				recv = 0
 			}
-			if s != wire.ShapeOf(&m.Call) || s.Recv != recv || !s.InRecv && s.Payload != send || s.Payload != len(b)-length || s.Result > s.Recv {
+			if s != wire.ShapeOf(&m.Call) || s.Recv != recv || !s.InRecv && s.Payload != send ||
+				s.Payload != len(b)-length || s.Result > s.Recv {
 				t.Fatalf("%+v has the shape %+v, and buffers of %d and %d bytes", c, s, send, recv)
 			}
 		}
@@ -106,7 +107,8 @@ func TestWork(t *testing.T) {
 			for _, ranks := range []int{1, 2, 3, 4, 5, 7, 8, 13} {
 				for kind := range 1 << 5 {
 					c := coll.Call{
-						Collective: of, Ranks: ranks, Elem: 2, Bytes: 10 + ranks*2, Flows: true, Form: coll.OrderForm(kind >> 3),
+						Collective: of, Ranks: ranks, Elem: 2, Bytes: 10 + ranks*2, Flows: true,
+						Form:    coll.OrderForm(kind >> 3),
 						InPlace: kind&1 != 0, Ordered: kind&2 != 0, Vector: kind&4 != 0,
 					}
 					if kind&8 != 0 && of <= coll.Scatter && of != coll.Allreduce {
@@ -147,7 +149,8 @@ func TestWorkOfNonsense(t *testing.T) {
 	for of := range coll.Collective(20) {
 		for _, flags := range []uint16{0, wire.FlagVector, wire.FlagOrdered} {
 			c := wire.Call{Collective: of, Flags: flags, Ranks: 1<<32 - 1, Bytes: most, Length: most, Result: most}
-			if w := c.Work(); of > coll.Barrier && of <= coll.Exscan && w < 1<<60 && (w != 0 || flags != wire.FlagVector) {
+			if w := c.Work(); of > coll.Barrier && of <= coll.Exscan && w < 1<<60 &&
+				(w != 0 || flags != wire.FlagVector) {
 				t.Errorf("%v with flags %d: %d", of, flags, w)
 			}
 		}

@@ -28,10 +28,11 @@ type byCollective [1 << 8][]*Algorithm
 
 // algorithms lists the algorithms of each collective. The first one supports every call.
 var algorithms = listed(byCollective{
-	Barrier:       {barrierDissemination, barrierToggle, barrierShared},
-	Bcast:         {bcastBinomial, bcastFlat, bcastScatterAllgather, bcastChain, bcastAtomic, bcastTree, bcastShared},
-	Reduce:        {reduceBinomial, reduceFlat, reduceRabenseifner, reduceTree, reduceShared, reduceSharedBlocks},
-	Allreduce:     {allreduceDoubling, allreduceRabenseifner, allreduceRing, allreduceFlat, allreduceShared, allreduceSharedBlocks},
+	Barrier: {barrierDissemination, barrierToggle, barrierShared},
+	Bcast:   {bcastBinomial, bcastFlat, bcastScatterAllgather, bcastChain, bcastAtomic, bcastTree, bcastShared},
+	Reduce:  {reduceBinomial, reduceFlat, reduceRabenseifner, reduceTree, reduceShared, reduceSharedBlocks},
+	Allreduce: {allreduceDoubling, allreduceRabenseifner, allreduceRing, allreduceFlat, allreduceShared,
+		allreduceSharedBlocks},
 	Gather:        {gatherFlat, gatherBinomial, gatherTree, gatherShared},
 	Scatter:       {scatterFlat, scatterBinomial, scatterTree, scatterShared},
 	Allgather:     {allgatherRing, allgatherBruck, allgatherDoubling, allgatherShared},
@@ -71,7 +72,8 @@ func ByOrder(c *Call) (*Algorithm, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, &CallError{Collective: c.Collective, Problem: fmt.Sprintf("collective %d is not known", c.Collective)}
+		return nil, &CallError{Collective: c.Collective,
+			Problem: fmt.Sprintf("collective %d is not known", c.Collective)}
 	}
 	return nil, all[0].Accepts(c)
 }
@@ -95,7 +97,8 @@ func Find(c Collective, name string) (*Algorithm, error) {
 	for _, a := range algorithms[c] {
 		names = append(names, a.Name)
 	}
-	return nil, &CallError{Collective: c, Algorithm: name, Problem: fmt.Sprintf("there is no such algorithm; there are %v", names)}
+	return nil, &CallError{Collective: c, Algorithm: name,
+		Problem: fmt.Sprintf("there is no such algorithm; there are %v", names)}
 }
 
 // Fits returns nil if the algorithm supports the call, and a *CallError otherwise.
@@ -104,7 +107,8 @@ func (a *Algorithm) Fits(c Call) error { return a.Accepts(&c) }
 // Accepts is Fits that fills in the call's defaults.
 func (a *Algorithm) Accepts(c *Call) error {
 	if c.Collective != a.Collective {
-		return &CallError{Collective: c.Collective, Algorithm: a.Name, Problem: "the algorithm is for " + a.Collective.String()}
+		return &CallError{Collective: c.Collective, Algorithm: a.Name,
+			Problem: "the algorithm is for " + a.Collective.String()}
 	}
 	if err := c.Check(); err != nil {
 		return err

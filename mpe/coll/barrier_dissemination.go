@@ -5,8 +5,9 @@ package coll
 //
 //	T = ⌈log₂ p⌉·α, with p messages in each round
 var barrierDissemination = &Algorithm{
-	Name:   "dissemination",
-	Source: "Hensgen, Finkel, Manber, Two Algorithms for Barrier Synchronization, Int. J. Parallel Programming 17 (1988)",
+	Name: "dissemination",
+	Source: "Hensgen, Finkel, Manber, Two Algorithms for Barrier Synchronization, Int. J. Parallel Programming " +
+		"17 (1988)",
 	build: func(c *Call, s *Schedule) {
 		s.Window = 3
 		known := 0

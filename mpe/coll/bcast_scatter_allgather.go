@@ -8,8 +8,10 @@ package coll
 // which is reached if the last rank of the tree has the longest way in the ring.
 var bcastScatterAllgather = &Algorithm{
 	Name: "scatter-allgather",
-	Source: "van de Geijn's: Barnett, Gupta, Payne, Shuler, van de Geijn, Watts, Interprocessor Collective Communication " +
-		"Library (1994); without redundant transfers: Zhou et al., A Bandwidth-Saving Optimization for MPI Broadcast (2015)",
+	Source: "van de Geijn's: Barnett, Gupta, Payne, Shuler, van de Geijn, Watts, Interprocessor Collective " +
+		"Communication " +
+		"Library (1994); without redundant transfers: Zhou et al., A Bandwidth-Saving Optimization for MPI " +
+		"Broadcast (2015)",
 	build: func(c *Call, s *Schedule) {
 		p, v := c.Ranks, c.virtual()
 		at := func(i int) int { return c.cut(c.Bytes, p, i) }

@@ -224,7 +224,8 @@ func (l *Layout) check(c *Call, bad func(string, ...any) error) error {
 		}
 		off := l.Offsets[i]
 		if size < 0 || off < 0 || size%c.Elem != 0 || size > math.MaxInt/4-off {
-			return bad("block %d has %d bytes at %d; it must be a whole number of elements of %d bytes", i, size, off, c.Elem)
+			return bad("block %d has %d bytes at %d; it must be a whole number of elements of %d bytes", i, size, off,
+				c.Elem)
 		}
 		if off != end && c.Collective == ReduceScatter {
 			return bad("its blocks are contiguous: leave the offsets out")

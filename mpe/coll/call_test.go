@@ -12,21 +12,24 @@ import (
 func TestBadCalls(t *testing.T) {
 	good := coll.Call{Collective: coll.Gather, Ranks: 4, Bytes: 8, Elem: 4}
 	for name, change := range map[string]func(c *coll.Call){
-		"no ranks":         func(c *coll.Call) { c.Ranks = 0 },
-		"too many ranks":   func(c *coll.Call) { c.Ranks = math.MaxInt },
-		"rank":             func(c *coll.Call) { c.Rank = 4 },
-		"root":             func(c *coll.Call) { c.Root = -1 },
-		"length":           func(c *coll.Call) { c.Bytes = -4 },
-		"huge":             func(c *coll.Call) { c.Bytes = math.MaxInt - 3 },
-		"half an element":  func(c *coll.Call) { c.Bytes = 6 },
-		"element":          func(c *coll.Call) { c.Elem = -1 },
-		"segment":          func(c *coll.Call) { c.Segment = 6 },
-		"order form":       func(c *coll.Call) { c.Form = 3 },
-		"token":            func(c *coll.Call) { c.Token = -1 },
-		"collective":       func(c *coll.Call) { c.Collective = 99 },
-		"few sizes":        func(c *coll.Call) { c.Vector, c.Recv.Sizes = true, []int{4} },
-		"negative size":    func(c *coll.Call) { c.Vector, c.Recv.Sizes = true, []int{4, 4, -4, 4} },
-		"offsets overflow": func(c *coll.Call) { c.Vector, c.Recv.Sizes = true, []int{math.MaxInt &^ 3, math.MaxInt &^ 3, 4, 4} },
+		"no ranks":        func(c *coll.Call) { c.Ranks = 0 },
+		"too many ranks":  func(c *coll.Call) { c.Ranks = math.MaxInt },
+		"rank":            func(c *coll.Call) { c.Rank = 4 },
+		"root":            func(c *coll.Call) { c.Root = -1 },
+		"length":          func(c *coll.Call) { c.Bytes = -4 },
+		"huge":            func(c *coll.Call) { c.Bytes = math.MaxInt - 3 },
+		"half an element": func(c *coll.Call) { c.Bytes = 6 },
+		"element":         func(c *coll.Call) { c.Elem = -1 },
+		"segment":         func(c *coll.Call) { c.Segment = 6 },
+		"order form":      func(c *coll.Call) { c.Form = 3 },
+		"token":           func(c *coll.Call) { c.Token = -1 },
+		"collective":      func(c *coll.Call) { c.Collective = 99 },
+		"few sizes":       func(c *coll.Call) { c.Vector, c.Recv.Sizes = true, []int{4} },
+		"negative size":   func(c *coll.Call) { c.Vector, c.Recv.Sizes = true, []int{4, 4, -4, 4} },
+		"offsets overflow": func(c *coll.Call) {
+			c.Vector, c.Recv.Sizes = true,
+				[]int{math.MaxInt &^ 3, math.MaxInt &^ 3, 4, 4}
+		},
 	} {
 		c := good
 		change(&c)
@@ -76,7 +79,8 @@ func TestScheduleIsMadeAsItIsRead(t *testing.T) {
 	read := func(n int) (steps int, allocs float64) {
 		allocs = testing.AllocsPerRun(5, func() {
 			var s coll.Schedule
-			if err := a.Make(&s, &coll.Call{Collective: coll.Bcast, Rank: 1, Ranks: 3, Bytes: n, Segment: 4096}); err != nil {
+			if err := a.Make(&s, &coll.Call{Collective: coll.Bcast, Rank: 1, Ranks: 3, Bytes: n,
+				Segment: 4096}); err != nil {
 				t.Fatal(err)
 			}
 			steps = 0
@@ -101,7 +105,8 @@ func FuzzSchedules(f *testing.F) {
 	f.Fuzz(func(t *testing.T, collective, algorithm, ranks, root uint8, n uint16, bits, segment uint8) {
 		c := coll.Call{
 			Collective: coll.Collective(collective), Ranks: int(ranks) % 40, Root: int(root), Bytes: int(n) % 400,
-			InPlace: bits&1 != 0, Ordered: bits&2 != 0, Elem: 1 + int(bits>>2&3), Segment: int(segment), Token: int(bits >> 6),
+			InPlace: bits&1 != 0, Ordered: bits&2 != 0, Elem: 1 + int(bits>>2&3), Segment: int(segment),
+			Token: int(bits >> 6),
 		}
 		list := coll.Algorithms(c.Collective)
 		if len(list) == 0 || c.Ranks == 0 {
@@ -110,7 +115,8 @@ func FuzzSchedules(f *testing.F) {
 		c.FPGAs = upstreamFPGAs(c.Ranks, c.Root)
 		c.Flows = true
 		if c.Root >= 0 && c.Root < c.Ranks { // in any order
-			c.Order = coll.TransmissionOrder(c.Root, coll.UnpackStatus([]byte{byte(n), bits, root, segment}, c.Ranks), coll.OrderForm(segment%3))
+			c.Order = coll.TransmissionOrder(c.Root, coll.UnpackStatus([]byte{byte(n), bits, root, segment}, c.Ranks),
+				coll.OrderForm(segment%3))
 		}
 		a := list[int(algorithm)%len(list)]
 		if a.Fits(c) != nil {

@@ -76,7 +76,8 @@ func TestData(t *testing.T) {
 		for _, p := range []int{1, 2, 3, 4, 5, 7, 8, 12, 16, 19} {
 			for _, n := range []int{0, 2, 6, 50} {
 				for _, ordered := range []bool{false, true} {
-					c := coll.Call{Collective: a.Collective, Ranks: p, Bytes: n, Elem: 2, Ordered: ordered, Segment: 4, Shared: 5 * p}
+					c := coll.Call{Collective: a.Collective, Ranks: p, Bytes: n, Elem: 2, Ordered: ordered, Segment: 4,
+						Shared: 5 * p}
 					if a.Collective == coll.Barrier || a.Fits(c) != nil {
 						continue
 					}

@@ -72,7 +72,8 @@ func TestPipelineSegments(t *testing.T) {
 		want        int
 	}{
 		{2, 1000, 1, 1, 1}, {6, 100, 1, 1, 20}, {6, 100, 1e9, 1, 1}, {6, 100, 1e-9, 1, 100},
-		{6, 100, 0, 1, 100}, {6, 100, 0, 0, 1}, {6, 0, 1, 1, 1}, {6, 100, math.NaN(), 1, 1}, {6, 100, 1, math.Inf(1), 100},
+		{6, 100, 0, 1, 100}, {6, 100, 0, 0, 1}, {6, 0, 1, 1, 1}, {6, 100, math.NaN(), 1, 1},
+		{6, 100, 1, math.Inf(1), 100},
 	} {
 		if got := coll.PipelineSegments(test.p, test.n, test.alpha, test.beta); got != test.want {
 			t.Errorf("%+v: %d", test, got)
@@ -145,7 +146,8 @@ func TestFlows(t *testing.T) {
 		}
 		programs[c.Order[p-1]].Steps = nil
 		var wrong *collcheck.Error
-		if _, err := collcheck.ProvePrograms(calls, programs); !errors.As(err, &wrong) || wrong.Rank != 0 && wrong.Rank != c.Order[0] {
+		if _, err := collcheck.ProvePrograms(calls, programs); !errors.As(err, &wrong) ||
+			wrong.Rank != 0 && wrong.Rank != c.Order[0] {
 			t.Errorf("%d ranks, one missing: %v", p, err)
 		}
 	}

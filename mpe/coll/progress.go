@@ -98,7 +98,8 @@ func (p *Progress) ready(number int, s *progressStep) bool {
 			return false
 		}
 	}
-	return !(s.Sends() && slices.Contains(p.blockedSends, s.Dest())) && !(s.Receives() && slices.Contains(p.blockedRecvs, s.Peer))
+	return !(s.Sends() && slices.Contains(p.blockedSends, s.Dest())) &&
+		!(s.Receives() && slices.Contains(p.blockedRecvs, s.Peer))
 }
 
 // Done records that a step is complete.

@@ -80,7 +80,8 @@ func compare(t *testing.T, a *coll.Algorithm, c coll.Call, got, want collcheck.C
 		slack = 2 * c.Ranks * elem
 	}
 	if got.Rounds > want.Rounds || got.Bytes > want.Bytes+slack || got.Reduced > want.Reduced+slack {
-		t.Fatalf("%v by %s, %+v: counted %+v, the formula says at most %+v and %d bytes", c.Collective, a.Name, c, got, want, slack)
+		t.Fatalf("%v by %s, %+v: counted %+v, the formula says at most %+v and %d bytes", c.Collective, a.Name, c, got,
+			want, slack)
 	}
 	if even && c.Bytes > 0 && (got.Messages != want.Messages || got.Volume != want.Volume) {
 		t.Fatalf("%v by %s, %+v: counted %+v, the formula says %+v", c.Collective, a.Name, c, got, want)
@@ -183,7 +184,8 @@ func TestAllShapes(t *testing.T) {
 						if n > 100 && (bits != 0 && bits != 3 || a.Collective == coll.Alltoall) {
 							continue
 						}
-						if a.Collective == coll.Barrier || a.Collective > coll.Scatter || a.Collective == coll.Allreduce {
+						if a.Collective == coll.Barrier || a.Collective > coll.Scatter ||
+							a.Collective == coll.Allreduce {
 							c.Root = 0
 						}
 						if prove(t, a, c) {
@@ -216,7 +218,8 @@ func TestUpstreamBlocks(t *testing.T) {
 				}
 				for r := range programs {
 					if programs[r].Window != 1 {
-						t.Fatalf("%v by %s: rank %d of %d needs a window of %d", collective, name, r, p, programs[r].Window)
+						t.Fatalf("%v by %s: rank %d of %d needs a window of %d", collective, name, r, p,
+							programs[r].Window)
 					}
 					for _, s := range programs[r].Steps {
 						if (s.Sends() || s.Receives()) && s.Len == 0 {
@@ -247,7 +250,8 @@ func TestUpstreamTree(t *testing.T) {
 		}
 		return list
 	}
-	for rank, want := range map[int][]int{2: {1, 5, 10}, 1: {2, 0, 3, 4}, 5: {2, 6, 7, 8}, 10: {2, 9}, 9: {10}, 0: {1}} {
+	for rank, want := range map[int][]int{2: {1, 5, 10}, 1: {2, 0, 3, 4}, 5: {2, 6, 7, 8}, 10: {2, 9}, 9: {10},
+		0: {1}} {
 		if got := peers(rank); !slices.Equal(got, want) {
 			t.Errorf("rank %d exchanges with %v, want %v", rank, got, want)
 		}

@@ -35,7 +35,8 @@ func (s *Schedule) inChunks(c *Call, n, pieces int, part func(*Call, *Schedule, 
 	size -= size % c.Elem
 	count := (n + size - 1) / size
 	s.rounds(count, func(i int) {
-		part(c, s, chunk{number: i, count: count, off: i * size, n: min(size, n-i*size), at: Loc{Shared, i % 2 * size * pieces}})
+		part(c, s, chunk{number: i, count: count, off: i * size, n: min(size, n-i*size),
+			at: Loc{Shared, i % 2 * size * pieces}})
 	})
 }
 
@@ -117,4 +118,5 @@ func (c *Call) takeBlocks(s *Schedule, k chunk) {
 	}
 }
 
-const sharedSource = "Graham, Shipman, MPI Support for Multi-core Architectures: Optimized Shared Memory Collectives (2008), 3"
+const sharedSource = "Graham, Shipman, MPI Support for Multi-core Architectures: Optimized Shared Memory Collectives " +
+	"(2008), 3"

@@ -31,7 +31,8 @@ const (
 	StepAwait
 )
 
-var kindNames = [...]string{"?", "send", "receive", "forward", "copy", "reduce", "reduce-right", "join", "pack", "publish", "await"}
+var kindNames = [...]string{"?", "send", "receive", "forward", "copy", "reduce", "reduce-right", "join", "pack",
+	"publish", "await"}
 
 func (k Kind) String() string {
 	if int(k) >= len(kindNames) {

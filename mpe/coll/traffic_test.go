@@ -29,7 +29,8 @@ func (a *Algorithm) Traffic(c Call) (messages, volume int, bound bool) {
 			return p, p * n, false
 		}
 	case reduceRabenseifner:
-		return f.group*f.steps + f.group - 1 + f.extra, f.group*share(n, f.group) + f.steps*f.group/2*(n/f.group) + f.extra*n, false
+		return f.group*f.steps + f.group - 1 + f.extra,
+			f.group*share(n, f.group) + f.steps*f.group/2*(n/f.group) + f.extra*n, false
 	case allreduceDoubling:
 		messages = f.group*f.steps + 2*f.extra
 		return messages, messages * n, false

@@ -79,7 +79,8 @@ func TestVectorForms(t *testing.T) {
 			proved := 0
 			for _, p := range []int{1, 2, 3, 5, 8, 13, 16, 31} {
 				for bits := range 8 {
-					c := coll.Call{Collective: collective, Ranks: p, Elem: 1 + 3*(bits&1), InPlace: bits&2 != 0, Ordered: bits&4 != 0}
+					c := coll.Call{Collective: collective, Ranks: p, Elem: 1 + 3*(bits&1), InPlace: bits&2 != 0,
+						Ordered: bits&4 != 0}
 					if collective <= coll.Scatter {
 						c.Root = rng.IntN(p)
 					}
@@ -98,7 +99,8 @@ func TestVectorForms(t *testing.T) {
 					}
 					if got.Messages != want.Messages || got.Volume != want.Volume ||
 						got.Rounds > want.Rounds || got.Bytes > want.Bytes || got.Reduced > want.Reduced {
-						t.Fatalf("%v by %s, %+v: counted %+v, the formula says %+v", collective, a.Name, calls[c.Root], got, want)
+						t.Fatalf("%v by %s, %+v: counted %+v, the formula says %+v", collective, a.Name, calls[c.Root],
+							got, want)
 					}
 				}
 			}

@@ -71,7 +71,8 @@ func (x *Execution) sendAbort(err error) {
 		return
 	}
 	self := e.engine.Rank()
-	f := abortMsg{rank: self, sender: self, epoch: x.epoch(), comm: x.Comm, number: x.Tag, collective: x.Call.Collective, cause: x.cause}
+	f := abortMsg{rank: self, sender: self, epoch: x.epoch(), comm: x.Comm, number: x.Tag,
+		collective: x.Call.Collective, cause: x.cause}
 	if f.cause == CauseOther {
 		f.cause = e.engine.CauseOf(err)
 	}
@@ -95,7 +96,8 @@ func (e *Executor) Refuse(c *Operation, cause FailureCause) {
 	}
 	a.last = c.Tag
 	self := e.engine.Rank()
-	f := abortMsg{rank: self, sender: self, epoch: a.epoch, comm: c.Comm, number: c.Tag, collective: c.Call.Collective, cause: cause}
+	f := abortMsg{rank: self, sender: self, epoch: a.epoch, comm: c.Comm, number: c.Tag, collective: c.Call.Collective,
+		cause: cause}
 	e.sendAborts(a.members, &f)
 	x.sendLater(&f)
 	a.skip(&f)

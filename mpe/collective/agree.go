@@ -109,7 +109,8 @@ func (e *Executor) agree(a *agreement, first *Execution) {
 	x := new(Execution)
 	x.e = e
 	x.Operation = Operation{
-		Call:    coll.Call{Collective: coll.Allreduce, Rank: first.Call.Rank, Ranks: first.Call.Ranks, Bytes: agreementLen, Elem: 8, InPlace: true},
+		Call: coll.Call{Collective: coll.Allreduce, Rank: first.Call.Rank, Ranks: first.Call.Ranks,
+			Bytes: agreementLen, Elem: 8, InPlace: true},
 		Members: first.Members, Comm: first.Comm, Tag: agreementTag, Op: op.BAnd, Type: op.Uint64,
 		Recv: e.offer(first),
 	}

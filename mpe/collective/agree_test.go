@@ -20,7 +20,8 @@ func TestVersionsDisagree(t *testing.T) {
 	for rank, f := range *w {
 		counts := f.calls.Counts()
 		last := counts[len(counts)-1]
-		if f.calls.Disagreements() != 1 || last.Collective != "Bcast" || last.Algorithm != "binomial" || last.Calls != 2 {
+		if f.calls.Disagreements() != 1 || last.Collective != "Bcast" || last.Algorithm != "binomial" ||
+			last.Calls != 2 {
 			t.Errorf("rank %d: %d disagreements, %+v", rank, f.calls.Disagreements(), counts)
 		}
 	}
@@ -65,7 +66,8 @@ func TestOversubscribed(t *testing.T) {
 		spans := []choice.Span{{UpTo: math.MaxInt, By: []choice.Choice{{Algorithm: name}}}}
 		return choice.Rows{Rows: []choice.Row{{Collective: coll.Bcast, Ranks: 2, Spans: spans}}}
 	}
-	table := choice.New(map[choice.Class]choice.Rows{choice.Network: by("chain"), choice.OversubscribedNetwork: by("flat")})
+	table := choice.New(map[choice.Class]choice.Rows{choice.Network: by("chain"),
+		choice.OversubscribedNetwork: by("flat")})
 	for alone, want := range map[int]string{-1: "flat", 0: "chain", 2: "chain"} {
 		w := newWorld(3, func(rank int, cfg *Config) {
 			cfg.Table, cfg.Oversubscribed = table, rank != alone
@@ -74,7 +76,8 @@ func TestOversubscribed(t *testing.T) {
 		for rank, f := range *w {
 			counts := f.calls.Counts()
 			if last := counts[len(counts)-1]; f.calls.Disagreements() != 0 || last.Algorithm != want {
-				t.Errorf("a core each on rank %d: rank %d: %d disagreements, %+v", alone, rank, f.calls.Disagreements(), counts)
+				t.Errorf("a core each on rank %d: rank %d: %d disagreements, %+v", alone, rank, f.calls.Disagreements(),
+					counts)
 			}
 			if a := f.calls.agreements[1]; a == nil || a.epoch == 0 || a.epoch != (*w)[0].calls.agreements[1].epoch {
 				t.Errorf("rank %d: %+v", rank, a)

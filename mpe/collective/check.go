@@ -77,7 +77,8 @@ func (m *Operation) Check(rank Caller) (limits WireLimits, err error) {
 func (m *Operation) checkMembers(rank Caller) (limits WireLimits, err error) {
 	c, self := &m.Call, rank.Rank()
 	if len(m.Members) != c.Ranks || c.Rank < 0 || c.Rank >= c.Ranks || m.Members[c.Rank] != self {
-		return limits, m.refuse("it is rank %d of the world, which is not number %d of %d members", self, c.Rank, c.Ranks)
+		return limits, m.refuse("it is rank %d of the world, which is not number %d of %d members", self, c.Rank,
+			c.Ranks)
 	}
 	for i, world := range m.Members {
 		if i == c.Rank {
@@ -143,7 +144,8 @@ func (m *Operation) CheckMessages(rank Caller, limits WireLimits, a *coll.Algori
 		}
 		peer := m.Members[step.Peer]
 		if w, _ := rank.Wire(peer); w.Words {
-			return fmt.Errorf("%v by %s has a message of %d bytes between rank %d and rank %d of the world: %w, which the wire (profile %s) needs",
+			return fmt.Errorf("%v by %s has a message of %d bytes between rank %d and rank %d of the world: %w, "+
+				"which the wire (profile %s) needs",
 				m.Call.Collective, a.Name, step.Len, rank.Rank(), peer, handshake.ErrLength, w.Profile)
 		}
 	}

@@ -15,7 +15,8 @@ func TestEndedCalls(t *testing.T) {
 	const calls = maxEnded + 3
 	for tag := 1; tag <= calls; tag++ {
 		w.all(t, tag, func(int) Operation {
-			return Operation{Call: coll.Call{Collective: coll.Bcast, Root: tag % 2, Bytes: tag}, Recv: make([]byte, tag)}
+			return Operation{Call: coll.Call{Collective: coll.Bcast, Root: tag % 2, Bytes: tag},
+				Recv: make([]byte, tag)}
 		})
 	}
 	for rank := range *w {
@@ -24,7 +25,8 @@ func TestEndedCalls(t *testing.T) {
 			t.Fatalf("%+v", list)
 		}
 		for i, c := range list {
-			if number := calls - maxEnded + 1 + i; c.Number != number || c.Collective != "Bcast" || c.Bytes != number || c.Root == nil || *c.Root != number%2 || c.Failed {
+			if number := calls - maxEnded + 1 + i; c.Number != number || c.Collective != "Bcast" || c.Bytes != number ||
+				c.Root == nil || *c.Root != number%2 || c.Failed {
 				t.Errorf("rank %d, call %d: %+v", rank, number, c)
 			}
 		}

@@ -28,7 +28,8 @@ type CallFailedError struct {
 }
 
 func (e *CallFailedError) Error() string {
-	return fmt.Sprintf("rank %d has abandoned %v, call %d in communicator %d: %v", e.Rank, e.Collective, e.Number, e.Comm, e.Cause)
+	return fmt.Sprintf("rank %d has abandoned %v, call %d in communicator %d: %v", e.Rank, e.Collective, e.Number,
+		e.Comm, e.Cause)
 }
 
 // Is reports whether target is ErrCallFailed.
@@ -152,7 +153,8 @@ func (c FailureCause) refused() bool { return c >= CauseArgument && c < numCause
 var causeTexts = [numCauses]string{
 	"it has failed there", "its deadline expired", "it was cancelled", "not all ranks have made the same call",
 	"a message was longer than the call says", "another rank was lost", "the rank shuts down",
-	"an argument is wrong there", "the buffer is wrong there", "the count is wrong there", "the datatype is wrong there",
+	"an argument is wrong there", "the buffer is wrong there", "the count is wrong there",
+	"the datatype is wrong there",
 	"the operation is wrong there", "the root is wrong there", "it rejected the call",
 }
 

@@ -28,8 +28,9 @@ func TestComputes(t *testing.T) {
 			w.all(t, 1, func(rank int) Operation {
 				recv[rank] = make([]byte, 3)
 				return Operation{
-					Call: coll.Call{Collective: coll.Allreduce, Bytes: 3, Elem: 1}, Send: []byte{1, byte(rank), 9}, Recv: recv[rank],
-					Op: op.Sum, Type: op.Uint8, User: user, Algorithm: a.Name,
+					Call: coll.Call{Collective: coll.Allreduce, Bytes: 3, Elem: 1}, Send: []byte{1, byte(rank), 9},
+					Recv: recv[rank],
+					Op:   op.Sum, Type: op.Uint8, User: user, Algorithm: a.Name,
 				}
 			})
 			for rank, b := range recv {
@@ -59,7 +60,8 @@ func TestRefuse(t *testing.T) {
 		w.run()
 		for rank, o := range map[int]*outcome{0: before, 2: later} {
 			failed, ok := errors.AsType[*CallFailedError](o.err)
-			if !ok || *failed != (CallFailedError{Rank: 1, Collective: coll.Barrier, Comm: 1, Number: first, Cause: CauseCount}) {
+			if !ok || *failed != (CallFailedError{Rank: 1, Collective: coll.Barrier, Comm: 1, Number: first,
+				Cause: CauseCount}) {
 				t.Errorf("call %d, rank %d: %+v", first, rank, o)
 			}
 		}
@@ -81,7 +83,8 @@ func TestRankMissing(t *testing.T) {
 	}
 	w.run()
 	s := (*w)[0].calls.Calls()[0]
-	if s.Describe(); s.Text != "Barrier that not all ranks have begun, begun 0s ago, waits for rank 2; no packet has ever come from rank 3" {
+	if s.Describe(); s.Text != "Barrier that not all ranks have begun, begun 0s ago, waits for rank 2; no packet has "+
+		"ever come from rank 3" {
 		t.Error(s.Text)
 	}
 	executions[0].Abort(errors.New("enough"))
@@ -94,7 +97,8 @@ func TestRankMissing(t *testing.T) {
 			t.Errorf("rank %d: %v", rank, end.err)
 		}
 	}
-	if got, want := ends[0].err.Error(), "Barrier, which not all ranks have begun: it waits: enough; no packet has ever come from rank 3"; got != want {
+	if got, want := ends[0].err.Error(),
+		"Barrier, which not all ranks have begun: it waits: enough; no packet has ever come from rank 3"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -122,7 +126,8 @@ func TestAbandoned(t *testing.T) {
 	w.run()
 	for _, end := range []*outcome{second, third} {
 		failed, ok := errors.AsType[*CallFailedError](end.err)
-		if !ok || *failed != (CallFailedError{Rank: 0, Collective: coll.Barrier, Comm: 1, Number: 2, Cause: CauseCancelled}) {
+		if !ok || *failed != (CallFailedError{Rank: 0, Collective: coll.Barrier, Comm: 1, Number: 2,
+			Cause: CauseCancelled}) {
 			t.Errorf("%v", end.err)
 		}
 	}

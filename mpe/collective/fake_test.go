@@ -98,7 +98,8 @@ func (f *fakeEngine) Start(m *Message) error {
 		return nil
 	}
 	to := (*f.world)[m.Peer]
-	to.arrived = append(to.arrived, &Message{Call: &Operation{Comm: m.Call.Comm, Tag: m.Call.Tag}, Peer: f.rank, Buf: slices.Clone(m.Buf)})
+	to.arrived = append(to.arrived,
+		&Message{Call: &Operation{Comm: m.Call.Comm, Tag: m.Call.Tag}, Peer: f.rank, Buf: slices.Clone(m.Buf)})
 	f.ended = append(f.ended, ended{m, int64(len(m.Buf))})
 	to.match()
 	return nil

@@ -29,7 +29,8 @@ const fakeHalf = 64
 // share gives all ranks shared buffers with that number of slots.
 func (w *world) share(slots int) *world {
 	for rank, f := range *w {
-		f.shared = &fakeBuffer{world: w, rank: rank, slots: make([]fakeSlot, slots), awaits: map[int]fakeAwait{}, absent: map[int]bool{}}
+		f.shared = &fakeBuffer{world: w, rank: rank, slots: make([]fakeSlot, slots), awaits: map[int]fakeAwait{},
+			absent: map[int]bool{}}
 		for i := range f.shared.slots {
 			f.shared.slots[i].memory = make([]byte, 2*fakeHalf)
 		}
@@ -69,7 +70,8 @@ func (b *fakeBuffer) State(rank, slot int, call uint64) SlotState {
 		return SlotState{}
 	}
 	s := &b.of(rank).slots[slot]
-	return SlotState{Sequence: s.sequence, Epoch: s.epoch, Failed: s.failed[call&1], BeforeFailed: s.failed[call&1^1], Digest: s.digest[call&1], BeforeDigest: s.digest[call&1^1]}
+	return SlotState{Sequence: s.sequence, Epoch: s.epoch, Failed: s.failed[call&1], BeforeFailed: s.failed[call&1^1],
+		Digest: s.digest[call&1], BeforeDigest: s.digest[call&1^1]}
 }
 
 func (b *fakeBuffer) Described(rank, slot int, call uint64) (digest, description uint64) {

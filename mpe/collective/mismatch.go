@@ -20,7 +20,8 @@ func newCallWord(c *coll.Call, o op.Op) callWord {
 	if c.Collective.Rooted() {
 		root = min(c.Root, maxRoot)
 	}
-	return callWord(c.Collective)<<58 | callWord(o&(1<<6-1))<<52 | callWord(root)<<32 | callWord(min(c.Bytes, math.MaxUint32))
+	return callWord(c.Collective)<<58 | callWord(o&(1<<6-1))<<52 | callWord(root)<<32 | callWord(min(c.Bytes,
+		math.MaxUint32))
 }
 
 // String returns the call as text, for example "Bcast of 40 bytes with root 1".

@@ -66,7 +66,8 @@ func TestSharedRoots(t *testing.T) {
 				root = 1
 			}
 			c := coll.Call{Collective: coll.Bcast, Rank: rank, Ranks: 3, Root: root, Bytes: 4}
-			if _, end := w.start(t, rank, Operation{Call: c, Tag: 2, Recv: make([]byte, 4), Algorithm: "shared"}); end.ended && end.err != nil {
+			if _, end := w.start(t, rank,
+				Operation{Call: c, Tag: 2, Recv: make([]byte, 4), Algorithm: "shared"}); end.ended && end.err != nil {
 				t.Errorf("%v: rank %d: %v", next, rank, end.err)
 			}
 		}
@@ -86,7 +87,8 @@ func TestSharedRoots(t *testing.T) {
 		for _, end := range ends {
 			if end.ended && errors.Is(end.err, ErrMismatch) {
 				failed++
-				if !strings.Contains(end.err.Error(), "Bcast of 4 bytes with root 1") || !strings.Contains(end.err.Error(), "before") {
+				if !strings.Contains(end.err.Error(), "Bcast of 4 bytes with root 1") ||
+					!strings.Contains(end.err.Error(), "before") {
 					t.Errorf("%v: %v", next, end.err)
 				}
 			}

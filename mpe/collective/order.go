@@ -178,7 +178,8 @@ func (e *Executor) Arrived(rank int, comm uint32, b []byte) {
 	if a := e.agreements[binary.LittleEndian.Uint32(b)]; a != nil {
 		o := a.ordering(rank)
 		if len(o.announced) < maxAnnounced {
-			o.announced = append(o.announced, announced{binary.LittleEndian.Uint32(b[4:]), coll.UnpackStatus(b[orderHeader:], len(a.members))})
+			o.announced = append(o.announced,
+				announced{binary.LittleEndian.Uint32(b[4:]), coll.UnpackStatus(b[orderHeader:], len(a.members))})
 		}
 	}
 }

@@ -271,7 +271,8 @@ func (s *Snapshot) Describe() {
 	s.Text = fmt.Sprintf("%s %s, begun %v ago", s.Collective, how, handshake.Round(s.since))
 	switch {
 	case len(s.silent) > 0:
-		s.Text += ", waits for " + describeRanks(s.WaitsFor) + "; no packet has ever come from " + describeRanks(s.silent)
+		s.Text += ", waits for " + describeRanks(s.WaitsFor) + "; no packet has ever come from " +
+			describeRanks(s.silent)
 	case len(s.WaitsFor) > 0:
 		s.Text += ", waits for " + describeRanks(s.WaitsFor)
 	case s.computing:

@@ -163,7 +163,9 @@ func (e *Executor) takeSlot(a *agreement, mask uint64) {
 	e.slotsInUse |= 1 << slot
 	b := e.engine.Shared()
 	_, half := b.Slots()
-	s := &sharing{buffers: b, slot: slot, half: half, members: a.members, self: slices.Index(a.members, e.engine.Rank()), epoch: a.epoch + uint64(a.comm), seen: make([]uint64, len(a.members))}
+	s := &sharing{buffers: b, slot: slot, half: half, members: a.members,
+		self: slices.Index(a.members, e.engine.Rank()), epoch: a.epoch + uint64(a.comm),
+		seen: make([]uint64, len(a.members))}
 	s.seen[s.self] = sequenceAfter(0)
 	a.sharing, e.slots[slot] = s, s
 	b.Use(slot, s.epoch)
@@ -204,7 +206,8 @@ func (s *sharing) over() bool {
 		if i == s.self {
 			continue
 		}
-		if state := s.buffers.State(rank, s.slot, s.posted); state.Epoch == s.epoch && state.Sequence < sequenceAfter(s.posted) {
+		if state := s.buffers.State(rank, s.slot, s.posted); state.Epoch == s.epoch &&
+			state.Sequence < sequenceAfter(s.posted) {
 			return false
 		}
 	}
@@ -421,7 +424,8 @@ func (x *Execution) advanceShared() {
 		step := s.step
 		if !s.claimed && (step.Kind == coll.StepPublish || step.Into.Buf == coll.Shared) {
 			// Before the third call no rank has read there, and a member may not have taken its slot yet.
-			if s.number <= 2 && x.waitsForBuffers() || s.number > 2 && x.waitsFor(coll.Everyone, sequenceAfter(s.number-2)) {
+			if s.number <= 2 && x.waitsForBuffers() ||
+				s.number > 2 && x.waitsFor(coll.Everyone, sequenceAfter(s.number-2)) {
 				return
 			}
 			s.claimed = true
@@ -554,7 +558,8 @@ func (x *Execution) failShared(rank int, err error) {
 
 // sharedError returns the error of the current step. rank is the rank that it waits for, or −1.
 func (x *Execution) sharedError(rank int, err error) *StepError {
-	e := &StepError{Collective: x.Call.Collective, Algorithm: x.algorithm.Name, Number: x.share.steps, Kind: coll.StepAwait, Peer: rank, Err: err}
+	e := &StepError{Collective: x.Call.Collective, Algorithm: x.algorithm.Name, Number: x.share.steps,
+		Kind: coll.StepAwait, Peer: rank, Err: err}
 	if s := x.share.step; s != nil {
 		e.Kind, e.Bytes = s.Kind, s.Len
 	}

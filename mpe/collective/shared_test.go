@@ -78,14 +78,16 @@ func TestSharedBeforeLinks(t *testing.T) {
 		tag := 1
 		if first == "bcast" { // only the root publishes, and it has the buffers
 			w.all(t, tag, func(rank int) Operation {
-				return Operation{Call: coll.Call{Collective: coll.Bcast, Bytes: 1, Elem: 1, Root: 1}, Recv: []byte{byte(rank)}, Algorithm: "shared"}
+				return Operation{Call: coll.Call{Collective: coll.Bcast, Bytes: 1, Elem: 1, Root: 1},
+					Recv: []byte{byte(rank)}, Algorithm: "shared"}
 			})
 			tag++
 		}
 		var ends [ranks]*outcome
 		recv := make([]byte, 1)
 		for rank := range ranks {
-			o := Operation{Call: coll.Call{Collective: coll.Reduce, Bytes: 1, Elem: 1}, Send: []byte{byte(rank + 1)}, Op: op.Sum, Type: op.Uint8, Algorithm: "shared", Tag: tag}
+			o := Operation{Call: coll.Call{Collective: coll.Reduce, Bytes: 1, Elem: 1}, Send: []byte{byte(rank + 1)},
+				Op: op.Sum, Type: op.Uint8, Algorithm: "shared", Tag: tag}
 			if rank == 0 {
 				o.Recv = recv
 			}
@@ -93,7 +95,8 @@ func TestSharedBeforeLinks(t *testing.T) {
 		}
 		w.run()
 		if ends[0].ended || !ends[1].ended || ends[2].ended {
-			t.Fatalf("%s: before there is a link between ranks 0 and 2: %+v, %+v, %+v", first, ends[0], ends[1], ends[2])
+			t.Fatalf("%s: before there is a link between ranks 0 and 2: %+v, %+v, %+v", first, ends[0], ends[1],
+				ends[2])
 		}
 		clear((*w)[0].shared.absent)
 		clear((*w)[2].shared.absent)
@@ -111,12 +114,14 @@ func TestNotShared(t *testing.T) {
 	w := newWorld(3, nil).share(1)
 	user := func(in, inout []byte) error { inout[0] += in[0]; return nil }
 	w.all(t, 1, func(rank int) Operation {
-		return Operation{Call: coll.Call{Collective: coll.Allreduce, Bytes: 1, Elem: 1}, Send: []byte{1}, Recv: make([]byte, 1), User: user}
+		return Operation{Call: coll.Call{Collective: coll.Allreduce, Bytes: 1, Elem: 1}, Send: []byte{1},
+			Recv: make([]byte, 1), User: user}
 	})
 	if s := (*w)[0].calls.slots[0]; s == nil || s.posted != 0 {
 		t.Fatalf("%+v", s)
 	}
-	o := Operation{Call: coll.Call{Collective: coll.Barrier, Ranks: 3}, Members: []int{0, 1, 2}, Comm: 2, Tag: 1, Algorithm: "shared"}
+	o := Operation{Call: coll.Call{Collective: coll.Barrier, Ranks: 3}, Members: []int{0, 1, 2}, Comm: 2, Tag: 1,
+		Algorithm: "shared"}
 	var ends []*outcome
 	for rank, f := range *w {
 		o.Call.Rank = rank
@@ -230,7 +235,9 @@ func TestSharedPeerLost(t *testing.T) {
 		if rank == 2 {
 			b[0] = 5
 		}
-		_, end := w.start(t, rank, Operation{Call: coll.Call{Collective: coll.Bcast, Root: 2, Bytes: 1}, Recv: b, Tag: tag, Algorithm: "shared"})
+		_, end := w.start(t, rank,
+			Operation{Call: coll.Call{Collective: coll.Bcast, Root: 2, Bytes: 1}, Recv: b, Tag: tag,
+				Algorithm: "shared"})
 		return end, b
 	}
 	root, _ := bcast(2, 2)
@@ -272,10 +279,14 @@ func TestSharedMismatch(t *testing.T) {
 		second func(o *Operation)
 		says   string
 	}{
-		"another length":     {func(o *Operation) { o.Call.Bytes = 2 }, "rank 1 has called Allreduce of 2 bytes by SUM, but this rank called Allreduce of 4 bytes by SUM"},
-		"another operation":  {func(o *Operation) { o.Op = op.Max }, "rank 1 has called Allreduce of 4 bytes by MAX, but this rank called Allreduce of 4 bytes by SUM"},
-		"another collective": {func(o *Operation) { o.Call.Collective = coll.Scan }, "rank 1 has called Scan of 4 bytes"},
-		"the call after it":  {func(o *Operation) { o.Tag++ }, "rank 1 has made another call, but this rank called Allreduce of 4 bytes by SUM"},
+		"another length": {func(o *Operation) { o.Call.Bytes = 2 },
+			"rank 1 has called Allreduce of 2 bytes by SUM, but this rank called Allreduce of 4 bytes by SUM"},
+		"another operation": {func(o *Operation) { o.Op = op.Max },
+			"rank 1 has called Allreduce of 4 bytes by MAX, but this rank called Allreduce of 4 bytes by SUM"},
+		"another collective": {func(o *Operation) { o.Call.Collective = coll.Scan },
+			"rank 1 has called Scan of 4 bytes"},
+		"the call after it": {func(o *Operation) { o.Tag++ },
+			"rank 1 has made another call, but this rank called Allreduce of 4 bytes by SUM"},
 	} {
 		w := newWorld(2, nil).share(1)
 		w.all(t, 1, func(int) Operation { return Operation{Call: coll.Call{Collective: coll.Barrier}} })
@@ -355,7 +366,8 @@ func TestSharedFreed(t *testing.T) {
 		}
 		w.all(t, 1, func(int) Operation { return Operation{Call: coll.Call{Collective: coll.Barrier}} })
 		for rank, f := range *w {
-			if e := f.calls; len(e.agreements) != 1 || e.agreements[1].sharing == nil || e.slotsInUse != 1<<e.agreements[1].sharing.slot {
+			if e := f.calls; len(e.agreements) != 1 || e.agreements[1].sharing == nil ||
+				e.slotsInUse != 1<<e.agreements[1].sharing.slot {
 				t.Fatalf("seed %d: rank %d has %d agreements, slots %b", seed, rank, len(e.agreements), e.slotsInUse)
 			}
 		}
@@ -382,7 +394,10 @@ func TestSharedReport(t *testing.T) {
 		t.Errorf("%+v", calls)
 	}
 	var waits []string
-	(*w)[0].calls.EachAwait(func(rank int, _ handshake.Instant, of Origin) { waits = append(waits, fmt.Sprint(rank, of.OfAwait())) })
+	(*w)[0].calls.EachAwait(func(rank int, _ handshake.Instant,
+		of Origin) {
+		waits = append(waits, fmt.Sprint(rank, of.OfAwait()))
+	})
 	if !slices.Equal(waits, []string{"2 in Barrier by shared, call 2 in communicator 1"}) {
 		t.Error(waits)
 	}
@@ -392,7 +407,8 @@ func TestSharedReport(t *testing.T) {
 	if !ok || await.Rank != 2 || !errors.Is(end.err, enough) {
 		t.Errorf("%v", end.err)
 	}
-	if text := end.err.Error(); text != "Barrier by shared, step 2, await of 0 bytes from rank 2: it waits for rank 2: enough" {
+	if text := end.err.Error(); text != "Barrier by shared, step 2, await of 0 bytes from rank 2: it waits for rank "+
+		"2: enough" {
 		t.Error(text)
 	}
 }

@@ -175,7 +175,8 @@ func (x *Execution) choose(agreed *agreement) (*coll.Algorithm, error) {
 // configured to.
 func (x *Execution) ordered(agreed *agreement) {
 	c := &x.Call
-	if c.Collective != coll.Bcast || !x.algorithm.Segmented || c.Order != nil || !c.Flows || c.Ranks < 3 || c.Bytes == 0 {
+	if c.Collective != coll.Bcast || !x.algorithm.Segmented || c.Order != nil || !c.Flows || c.Ranks < 3 ||
+		c.Bytes == 0 {
 		return
 	}
 	if c.Form == coll.OrderFixed && agreed.same {

@@ -123,7 +123,8 @@ func (x *Execution) message(send bool, peer, number int, buf []byte) *Message {
 		m = new(Message)
 	}
 	e.lastID++
-	*m = Message{Call: &x.Operation, Tag: x.messageTag(), Send: send, Sync: x.Tag == agreementTag, Peer: x.Members[peer], Buf: buf, x: x, step: number, id: e.lastID}
+	*m = Message{Call: &x.Operation, Tag: x.messageTag(), Send: send, Sync: x.Tag == agreementTag,
+		Peer: x.Members[peer], Buf: buf, x: x, step: number, id: e.lastID}
 	x.under = append(x.under, m)
 	return m
 }
@@ -264,7 +265,8 @@ func (x *Execution) fail(number int, err error) {
 // stepError returns the error of a step.
 func (x *Execution) stepError(number int, err error) *StepError {
 	s := x.progress.Step(number)
-	e := &StepError{Collective: x.Call.Collective, Algorithm: x.algorithm.Name, Number: number, Kind: s.Kind, Peer: -1, Bytes: s.Len, Err: err}
+	e := &StepError{Collective: x.Call.Collective, Algorithm: x.algorithm.Name, Number: number, Kind: s.Kind, Peer: -1,
+		Bytes: s.Len, Err: err}
 	if (s.Sends() || s.Receives()) && s.Peer >= 0 {
 		e.Peer = x.Members[s.Peer]
 	}

@@ -111,7 +111,8 @@ func (c *Case) Start(e mpe.Device, tag int) (mpe.Op, error) {
 	r := e.Rank()
 	call := c.Call
 	call.Rank, call.FPGAs = r, nil
-	x := collective.Operation{Call: call, Comm: 1, Tag: tag, Send: c.Send[r], Recv: c.Recv[r], Op: op.Sum, Type: op.Int32, Algorithm: c.Algorithm}
+	x := collective.Operation{Call: call, Comm: 1, Tag: tag, Send: c.Send[r], Recv: c.Recv[r], Op: op.Sum,
+		Type: op.Int32, Algorithm: c.Algorithm}
 	for m := range call.Ranks {
 		x.Members = append(x.Members, m)
 	}
@@ -121,7 +122,8 @@ func (c *Case) Start(e mpe.Device, tag int) (mpe.Op, error) {
 // Check compares a rank's result.
 func (c *Case) Check(rank int) error {
 	if want := c.want[rank]; want != nil && !bytes.Equal(c.Recv[rank], want) {
-		return fmt.Errorf("%v by %q, %d ranks, root %d, %d bytes: rank %d has a wrong result", c.Call.Collective, c.Algorithm, c.Call.Ranks, c.Call.Root, c.Call.Bytes, rank)
+		return fmt.Errorf("%v by %q, %d ranks, root %d, %d bytes: rank %d has a wrong result", c.Call.Collective,
+			c.Algorithm, c.Call.Ranks, c.Call.Root, c.Call.Bytes, rank)
 	}
 	return nil
 }

@@ -247,7 +247,8 @@ func (x *fakeCall) compute(s *coll.Step) error {
 
 // view returns the memory of a place.
 func (x *fakeCall) view(at coll.Loc, n int) ([]byte, error) {
-	b := map[coll.Buffer][]byte{coll.SendBuf: x.Send, coll.RecvBuf: x.Recv, coll.Scratch: x.scratch, coll.Blank: x.blank[:]}[at.Buf]
+	b := map[coll.Buffer][]byte{coll.SendBuf: x.Send, coll.RecvBuf: x.Recv, coll.Scratch: x.scratch,
+		coll.Blank: x.blank[:]}[at.Buf]
 	if at.Off < 0 || n < 0 || at.Off > len(b)-n {
 		return nil, fmt.Errorf("%d bytes at %d of the %v, which has %d", n, at.Off, at.Buf, len(b))
 	}
@@ -288,7 +289,8 @@ func (x *fakeCall) fail(m *fakeMessage, err error) {
 	if x.failed != nil {
 		return
 	}
-	e := &collective.StepError{Collective: x.Call.Collective, Algorithm: x.algorithm.Name, Number: m.number, Kind: m.Kind, Peer: -1, Bytes: m.Len, Err: err}
+	e := &collective.StepError{Collective: x.Call.Collective, Algorithm: x.algorithm.Name, Number: m.number,
+		Kind: m.Kind, Peer: -1, Bytes: m.Len, Err: err}
 	if m.Sends() || m.Receives() {
 		e.Peer = x.Members[m.Peer]
 	}

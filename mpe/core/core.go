@@ -201,7 +201,8 @@ func (e *Core) receiveAll(network int, all *RxPacket) {
 	p := e.source(all)
 	for rest := all.Bytes; len(rest) > 0; rest = rest[len(one.Bytes):] {
 		one.Bytes = rest[:min(all.Each, len(rest))]
-		if p == nil || p.cfg.Network.ID != network || p.handshake == nil || !p.handshake.receiveRun(one, rest, all.Each) {
+		if p == nil || p.cfg.Network.ID != network || p.handshake == nil ||
+			!p.handshake.receiveRun(one, rest, all.Each) {
 			e.receive(network, one)
 		}
 	}

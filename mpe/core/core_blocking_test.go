@@ -150,7 +150,8 @@ type SimulatedKind struct {
 // SimulatedKinds are the clusters that NewSimulated can create.
 var SimulatedKinds = []SimulatedKind{
 	{Name: "extended", peer: extendedPeer},
-	{Name: "extended, faults", peer: extendedPeer, net: faults{loss: 0.02, duplicate: 0.02, corrupt: 0.01, late: 0.02, stall: 0.01}},
+	{Name: "extended, faults", peer: extendedPeer,
+		net: faults{loss: 0.02, duplicate: 0.02, corrupt: 0.01, late: 0.02, stall: 0.01}},
 	{Name: "extended, streams", peer: extendedPeer, net: faults{stream: true, reset: 0.002, stall: 0.01}},
 	{Name: "cloudfpga", peer: limitedPeer},
 	{Name: "cloudfpga, losses", peer: limitedPeer, net: faults{loss: 0.01, most: 3}}, // a fourth may end a message
@@ -158,7 +159,8 @@ var SimulatedKinds = []SimulatedKind{
 	{Name: "fpga", FPGA: true, peer: hostAndFPGAs},
 	{Name: "fpga, streams", FPGA: true, peer: hostAndFPGAs, net: faults{stream: true, stall: 0.01, slow: 0.2}},
 	{Name: "fpga, tree", FPGA: true, Tree: true, peer: hostAndFPGAs},
-	{Name: "fpga, tree with streams", FPGA: true, Tree: true, peer: hostAndFPGAs, net: faults{stream: true, stall: 0.01, slow: 0.2}},
+	{Name: "fpga, tree with streams", FPGA: true, Tree: true, peer: hostAndFPGAs,
+		net: faults{stream: true, stall: 0.01, slow: 0.2}},
 }
 
 // hostAndFPGAs configures rank 0 as a host of stand-ins.

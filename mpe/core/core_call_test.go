@@ -82,11 +82,13 @@ func TestWaitsOfCalls(t *testing.T) {
 		return r.Err.Error()
 	}
 	w.run(t, []*Request{begin(0, 5), begin(1, 5)})
-	if text, want := ended(begin(0, 6)), "a message from rank 1 of call 6 in communicator 7: "; !strings.Contains(text, want) {
+	if text, want := ended(begin(0, 6)),
+		"a message from rank 1 of call 6 in communicator 7: "; !strings.Contains(text, want) {
 		t.Errorf("%s: not %q", text, want)
 	}
 	w.event(0, func(e *Core) { e.ProgramEnded(true) })
-	if text, want := ended(begin(0, 1)), " which not all ranks have begun: rank 0 has waited 1s for rank 1 to post the receive of 32 bytes with which it begins "; !strings.Contains(text, want) {
+	if text, want := ended(begin(0, 1)), " which not all ranks have begun: rank 0 has waited 1s for rank 1 to post "+
+		"the receive of 32 bytes with which it begins "; !strings.Contains(text, want) {
 		t.Errorf("%s: not %q", text, want)
 	}
 }

@@ -106,7 +106,8 @@ func (w *world) transmit(from, to int, kind RxKind, b []byte) {
 		w.bad[path] = burst{1 + w.rng.IntN(20), w.now + time.Second}
 	}
 	bad := w.bad[path]
-	loses := w.now < w.cut[path] || bad.left > 0 && w.now < bad.until || w.happens(w.net.loss) || w.net.lose != nil && w.net.lose(from, to, b)
+	loses := w.now < w.cut[path] || bad.left > 0 && w.now < bad.until || w.happens(w.net.loss) ||
+		w.net.lose != nil && w.net.lose(from, to, b)
 	bad.left--
 	w.bad[path] = bad
 	spare := w.net.most == 0 || w.faulty < w.net.most
@@ -125,7 +126,8 @@ func (w *world) transmit(from, to int, kind RxKind, b []byte) {
 		d.at = w.inOrder(path)
 	}
 	w.deliver(d)
-	if h, defect := protocol.CloudFPGA.Parse(b); w.happens(w.net.repeat) && spare && defect.OK() && h.Type == protocol.SendRequest {
+	if h, defect := protocol.CloudFPGA.Parse(b); w.happens(w.net.repeat) && spare && defect.OK() &&
+		h.Type == protocol.SendRequest {
 		w.faulty++
 		w.traced("repeated", d)
 		late := d

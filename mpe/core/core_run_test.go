@@ -114,7 +114,8 @@ func (p *port) Data(peer int, id handshake.ID, header, payload []byte) (handshak
 	if !writing && !p.w.happens(p.w.net.slow) {
 		return p.w.now + p.ahead, true, p.sendData(peer, header, payload)
 	}
-	p.writers[peer] = append(p.writers[peer], delayed{header: bytes.Clone(header), payload: bytes.Clone(payload), data: id})
+	p.writers[peer] = append(p.writers[peer],
+		delayed{header: bytes.Clone(header), payload: bytes.Clone(payload), data: id})
 	if !writing {
 		p.write(peer)
 	}
@@ -282,11 +283,13 @@ func (p *port) NewRequest() *Request { return new(Request) }
 func (p *port) Release(*Request) {}
 
 // newCores starts n cores that are each other's peers. A rank may also be a model of a deployed node.
-func newCores(t *testing.T, seed uint64, n int, net faults, peer func(local, remote int) Peer, nodes ...newNode) *world {
+func newCores(t *testing.T, seed uint64, n int, net faults, peer func(local, remote int) Peer,
+	nodes ...newNode) *world {
 	t.Helper()
 	w := &world{
 		rng: rand.New(rand.NewPCG(seed, 1)), net: net, transcript: sha256.New(),
-		last: map[[2]int]handshake.Instant{}, cut: map[[2]int]handshake.Instant{}, bad: map[[2]int]burst{}, mtu: map[[2]int]int{},
+		last: map[[2]int]handshake.Instant{}, cut: map[[2]int]handshake.Instant{}, bad: map[[2]int]burst{},
+		mtu:   map[[2]int]int{},
 		cores: make([]*Core, n), ports: make([]*port, n), calm: math.MaxInt,
 	}
 	starts := uint64(0)
@@ -447,7 +450,8 @@ func (a *RxPacket) join(d *datagram) bool {
 	if each == 0 {
 		each = len(a.Bytes)
 	}
-	if a.Kind != RxDatagram || d.kind != RxDatagram || a.Peer != d.from || len(d.bytes) == 0 || len(d.bytes) > each || len(a.Bytes)%each > 0 {
+	if a.Kind != RxDatagram || d.kind != RxDatagram || a.Peer != d.from || len(d.bytes) == 0 || len(d.bytes) > each ||
+		len(a.Bytes)%each > 0 {
 		return false
 	}
 	a.Bytes, a.Each = append(bytes.Clone(a.Bytes), d.bytes...), each

@@ -39,7 +39,8 @@ func (s *Simulated) Streams() (program, daemon *SimulatedStream) {
 // Read implements attach.Stream.
 func (e *SimulatedStream) Read(b []byte) (int, error) {
 	p := e.in
-	if err := e.s.wait(context.Background(), func() bool { return len(p.bytes) > 0 || p.over && p.inTransit == 0 }); err != nil {
+	if err := e.s.wait(context.Background(),
+		func() bool { return len(p.bytes) > 0 || p.over && p.inTransit == 0 }); err != nil {
 		return 0, err
 	}
 	if len(p.bytes) == 0 {

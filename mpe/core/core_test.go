@@ -77,7 +77,8 @@ func impure(f *ast.File) (found []finding) {
 	add := func(n ast.Node, text string) { found = append(found, finding{n.Pos(), text}) }
 	for _, i := range f.Imports {
 		path, _ := strconv.Unquote(i.Path.Value)
-		if slices.Contains([]string{"sync", "sync/atomic", "math/rand", "math/rand/v2", "crypto/rand", "runtime", "net", "os"}, path) {
+		if slices.Contains([]string{"sync", "sync/atomic", "math/rand", "math/rand/v2", "crypto/rand", "runtime", "net",
+			"os"}, path) {
 			add(i, "it imports "+path)
 		}
 	}
@@ -97,7 +98,9 @@ func impure(f *ast.File) (found []finding) {
 			}
 		case *ast.SelectorExpr:
 			x, ok := n.X.(*ast.Ident)
-			if ok && x.Name == "time" && slices.Contains([]string{"Now", "Since", "Until", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick", "Sleep"}, n.Sel.Name) {
+			if ok && x.Name == "time" &&
+				slices.Contains([]string{"Now", "Since", "Until", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick",
+					"Sleep"}, n.Sel.Name) {
 				add(n, "it calls time."+n.Sel.Name)
 			}
 		}

@@ -13,7 +13,8 @@ const oldestPosted = 1024
 // RankCounters fills in the counters of the rank. posted, by source, receives the time of the oldest posted
 // receive, if any.
 func (e *Core) RankCounters(c *state.RankCounters, posted []handshake.Instant) {
-	*c = state.RankCounters{Rank: e.rank, Drops: e.drops, Collectives: e.calls.Counts(), Disagreements: e.calls.Disagreements()}
+	*c = state.RankCounters{Rank: e.rank, Drops: e.drops, Collectives: e.calls.Counts(),
+		Disagreements: e.calls.Disagreements()}
 	anySource := handshake.Instant(0)
 	for _, m := range e.matching.all {
 		c.Posted += m.Posted()

@@ -42,7 +42,8 @@ type TruncatedError struct {
 
 // Error returns both sizes.
 func (e *TruncatedError) Error() string {
-	return fmt.Sprintf("rank %d sent %d bytes, but the receive buffer holds %d: the rest was dropped", e.Source, e.Sent, e.Posted)
+	return fmt.Sprintf("rank %d sent %d bytes, but the receive buffer holds %d: the rest was dropped", e.Source, e.Sent,
+		e.Posted)
 }
 
 // Is makes errors.Is(err, ErrTruncated) true.

@@ -47,7 +47,8 @@ type inbound struct {
 
 // status returns the status for the receive that gets the message.
 func (in *inbound) status() Status {
-	s := Status{Peer: in.source, Datatype: in.datatype, Tag: int(in.tag), Comm: in.comm, Bytes: in.bytes, Phases: in.phases}
+	s := Status{Peer: in.source, Datatype: in.datatype, Tag: int(in.tag), Comm: in.comm, Bytes: in.bytes,
+		Phases: in.phases}
 	s.Words = wordsOf(in.bytes)
 	return s
 }

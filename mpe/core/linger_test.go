@@ -30,7 +30,8 @@ func (w *world) closeRank(rank int) time.Duration {
 // lastMessage sends a message from rank 0 to rank 1, which closes as soon as it has the message. It returns
 // the result of the send, and the time that closing takes. lose selects the datagrams to lose by number,
 // after those of warm-up messages in both directions.
-func lastMessage(t *testing.T, peer func(local, remote int) Peer, bytes int, lose func(n, from int) bool) (took time.Duration, err error) {
+func lastMessage(t *testing.T, peer func(local, remote int) Peer, bytes int,
+	lose func(n, from int) bool) (took time.Duration, err error) {
 	n := -1
 	w := newCores(t, 1, 2, faults{lose: func(from, _ int, _ []byte) bool {
 		if n < 0 {

@@ -421,7 +421,8 @@ func TestExposed(t *testing.T) {
 // enough bytes.
 func TestPacketBatches(t *testing.T) {
 	for _, length := range []int{0, 100, 4096, 4097, 60_000} {
-		w := newCores(t, 1, 2, faults{}, func(_, _ int) Peer { return Peer{Extended: &extended.Config{MaxPayload: 60_000}} })
+		w := newCores(t, 1, 2, faults{},
+			func(_, _ int) Peer { return Peer{Extended: &extended.Config{MaxPayload: 60_000}} })
 		l := w.cores[0].peers[1].extended
 		id := l.outs.add(&Request{buf: make([]byte, length)})
 		b := &l.p.e.conns.batch

@@ -56,7 +56,8 @@ type outbox struct {
 
 // add adds a send, and returns its ID.
 func (b *outbox) add(r *Request) extended.ID {
-	o := outbound{req: r, buf: r.buf, used: true, length: int64(len(r.buf)), tag: r.tag, flowing: r.message != nil && r.message.Piece > 0}
+	o := outbound{req: r, buf: r.buf, used: true, length: int64(len(r.buf)), tag: r.tag,
+		flowing: r.message != nil && r.message.Piece > 0}
 	if last := len(b.free) - 1; last >= 0 {
 		id := b.free[last]
 		b.free = b.free[:last]

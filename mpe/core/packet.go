@@ -96,5 +96,6 @@ type Placement struct {
 
 // Expects reports whether h is the header of the expected packet of the extended profile.
 func (at *Placement) Expects(h *protocol.ExtHeader) bool {
-	return at.Head == protocol.ExtHeaderLen && h.Type == protocol.Data && h.Message == at.Message && h.Offset == at.Offset
+	return at.Head == protocol.ExtHeaderLen && h.Type == protocol.Data && h.Message == at.Message &&
+		h.Offset == at.Offset
 }

@@ -55,7 +55,8 @@ type extendedActions struct {
 // setExtended sets up a peer of the extended profile, which carries every message up to a maximum length.
 func (p *peer) setExtended(cfg Peer) {
 	l := &extendedLink{
-		p: p, conn: extended.New(*cfg.Extended), memory: cfg.Network.Memory, discovers: cfg.Extended.Discover && cfg.Network.Datagrams,
+		p: p, conn: extended.New(*cfg.Extended), memory: cfg.Network.Memory,
+		discovers: cfg.Extended.Discover && cfg.Network.Datagrams,
 	}
 	l.conn.WakeSends(l.wakeSend)
 	timing := l.conn.Config().Timing
@@ -223,7 +224,8 @@ func (l *extendedLink) askLink() {
 // bytes received so far are contiguous.
 func (l *extendedLink) place(in *inbound) {
 	end := min(in.bytes, int64(len(in.buf)))
-	if in.req != nil && !in.own && in.stored == in.got && end-in.got >= minPlacement && l.conn.Payload() >= minPlacement {
+	if in.req != nil && !in.own && in.stored == in.got && end-in.got >= minPlacement &&
+		l.conn.Payload() >= minPlacement {
 		l.p.expect(in.req, Placement{
 			Head: protocol.ExtHeaderLen, Message: in.num.Number(), Offset: uint32(in.got), Buf: in.buf[in.got:end],
 		})
@@ -238,7 +240,8 @@ func (l *extendedLink) send(r *Request, blocking bool) (coalesced bool) {
 	m := l.machine()
 	full := m.Full()
 	op := extended.SendOp{
-		ID: r.out, Length: int64(len(r.buf)), Comm: r.comm, Tag: uint32(r.tag), Datatype: r.datatype, Sync: r.kind == OpSendSync,
+		ID: r.out, Length: int64(len(r.buf)), Comm: r.comm, Tag: uint32(r.tag), Datatype: r.datatype,
+		Sync:    r.kind == OpSendSync,
 		Partial: r.flow != nil && r.flow.send == r,
 	}
 	if l.memory != nil && len(r.buf) > m.Payload() { // several packets, which may be longer
@@ -293,7 +296,8 @@ func (l *extendedLink) sendDone(act *extended.Action) {
 	case err != nil && !errors.Is(err, ErrCancelled) && !o.isAbort:
 		// Its caller has seen the send succeed.
 		p.failed++
-		e.cfg.Observer.Done(e.rank, Status{Peer: p.rank, Send: true, Bytes: o.length, Words: wordsOf(o.length), Tag: int(o.tag)}, err)
+		e.cfg.Observer.Done(e.rank,
+			Status{Peer: p.rank, Send: true, Bytes: o.length, Words: wordsOf(o.length), Tag: int(o.tag)}, err)
 	}
 	if o.ordering != nil {
 		e.calls.Confirmed(o.ordering)
@@ -533,7 +537,8 @@ func (l *extendedLink) lingerUntil() (handshake.Instant, bool) { return l.conn.L
 func (l *extendedLink) sendInternal(comm, tag uint32, payload []byte, o *collective.Ordering) {
 	e := l.p.e
 	id := l.outs.addInternal(payload, o)
-	e.conns.list = l.machine().Send(e.at, extended.SendOp{ID: id, Length: int64(len(payload)), Comm: comm, Tag: tag}, e.conns.list[:0])
+	e.conns.list = l.machine().Send(e.at, extended.SendOp{ID: id, Length: int64(len(payload)), Comm: comm, Tag: tag},
+		e.conns.list[:0])
 	l.perform(nil)
 }
 

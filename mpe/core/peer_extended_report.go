@@ -32,7 +32,8 @@ func (l *extendedLink) sendWaits(yield func(*Waiting) bool) {
 // sendWait translates a wait of the extended profile into a wait of the handshake.
 func sendWait(st *extended.SendState) handshake.Wait {
 	w := handshake.Wait{
-		Local: st.Local, Remote: st.Remote, Since: st.Since, Retransmissions: st.Retransmissions, Words: wordsOf(st.Length), Got: st.Done,
+		Local: st.Local, Remote: st.Remote, Since: st.Since, Retransmissions: st.Retransmissions,
+		Words: wordsOf(st.Length), Got: st.Done,
 	}
 	switch st.State {
 	case extended.WaitClear, extended.Canceling:
@@ -93,9 +94,11 @@ func (l *extendedLink) snapshot(s *state.Peer, now handshake.Instant) {
 	local, remote := l.conn.Session()
 	s.Extended = &state.Extended{
 		Session: local, PeerSession: remote, RoundTrip: st.RoundTrip.Seconds(), TimeOut: st.TimeOut.Seconds(),
-		Payload: st.Payload, Probes: st.Probes, Window: st.Window, InFlight: st.InFlight, Queued: st.Queued, Begun: st.Begun,
+		Payload: st.Payload, Probes: st.Probes, Window: st.Window, InFlight: st.InFlight, Queued: st.Queued,
+		Begun:         st.Begun,
 		MessageCredit: st.MessageCredit, EagerCredit: st.EagerCredit, CreditScarce: l.scarce(),
-		Retransmissions: st.Retransmissions, TimeOuts: st.TimeOuts, Losses: st.Losses, OutOfOrder: st.OutOfOrder, Hellos: st.Hellos,
+		Retransmissions: st.Retransmissions, TimeOuts: st.TimeOuts, Losses: st.Losses, OutOfOrder: st.OutOfOrder,
+		Hellos: st.Hellos,
 	}
 	if st.Stalled != 0 {
 		s.Extended.Stalled = (now - st.Stalled).Seconds()

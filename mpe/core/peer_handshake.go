@@ -45,8 +45,9 @@ func (p *peer) setHandshake(cfg Peer) {
 	l := &handshakeLink{p: p, pair: handshake.New(cfg.Handshake)}
 	p.link, p.handshake, p.profile, p.longest = l, l, cfg.Handshake.Profile, math.MaxInt64
 	p.limits = PeerInfo{
-		Words: true, NoComms: true, NoLength: true, NoTags: p.profile == protocol.CloudFPGA, SmallTags: p.profile != protocol.CloudFPGA,
-		NoEmpty: cfg.Handshake.Peer.RefusesEmpty,
+		Words: true, NoComms: true, NoLength: true, NoTags: p.profile == protocol.CloudFPGA,
+		SmallTags: p.profile != protocol.CloudFPGA,
+		NoEmpty:   cfg.Handshake.Peer.RefusesEmpty,
 	}
 	if l.keeper = cfg.Keeper; l.keeper != nil {
 		l.pair.Restore(p.e.at, l.keeper.Restore(p.e.at))

@@ -45,7 +45,8 @@ func (e *PeerLostError) Error() string {
 	if e.Left {
 		return fmt.Sprintf("rank %d %s, so it sends nothing more", e.Rank, text)
 	}
-	return fmt.Sprintf("rank %d %s, so no message will match a receive posted before: post it again to wait until the rank is back", e.Rank, text)
+	return fmt.Sprintf("rank %d %s, so no message will match a receive posted before: post it again to wait until "+
+		"the rank is back", e.Rank, text)
 }
 
 // Is makes errors.Is(err, ErrPeerLost) true. It also matches the error of the peer's messages in flight:

@@ -87,7 +87,8 @@ func (e *Core) Check(op *Operation) error {
 	switch {
 	case op.Peer == AnySource:
 		if e.noTags && op.Comm == 0 && op.Tag > 0 {
-			return fmt.Errorf("tag %d: %w: name the source, or use a communicator without those peers", op.Tag, ErrWildcard)
+			return fmt.Errorf("tag %d: %w: name the source, or use a communicator without those peers", op.Tag,
+				ErrWildcard)
 		}
 		return nil
 	case op.Peer == e.rank:

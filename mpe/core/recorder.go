@@ -57,8 +57,9 @@ func recordCall(e *Core, r *Request, ended bool) {
 	}
 	c := &e.recordedCall
 	*c = Call{
-		ID: r.id, Collective: r.collective, Send: r.send(), Peer: r.peer, Tag: int(r.tag), Comm: r.comm, Bytes: int64(len(r.buf)),
-		At: r.posted, Posted: r.posted,
+		ID: r.id, Collective: r.collective, Send: r.send(), Peer: r.peer, Tag: int(r.tag), Comm: r.comm,
+		Bytes: int64(len(r.buf)),
+		At:    r.posted, Posted: r.posted,
 	}
 	if r.kind == opCollective {
 		c.Bytes = r.Status.Bytes
@@ -92,7 +93,8 @@ func (l *extendedLink) recordShort(sent bool, s *protocol.ShortHeader, payload [
 	h := protocol.ExtHeader{
 		Src: uint32(l.p.rank), Dst: uint32(l.p.e.rank), Session: remote, PeerSession: local,
 		Call: s.Datatype.Send(), Type: protocol.Data, Flags: protocol.FlagEager | protocol.FlagPlain,
-		Number: s.Number, Acknowledged: s.Acknowledged, Message: s.Message, Comm: s.Comm, Tag: s.Tag, Length: uint32(len(payload)),
+		Number: s.Number, Acknowledged: s.Acknowledged, Message: s.Message, Comm: s.Comm, Tag: s.Tag,
+		Length: uint32(len(payload)),
 	}
 	if sent {
 		h.Src, h.Dst, h.Session, h.PeerSession = h.Dst, h.Src, local, remote

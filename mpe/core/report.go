@@ -35,10 +35,14 @@ type Note struct {
 
 // The reasons and events of the state machines, translated to the engine's by name.
 var (
-	handshakeDrops  = [handshake.NumReasons]state.DropReason(translate[handshake.Reason, state.DropReason](handshake.NumReasons, state.NumDropReasons))
-	extendedDrops   = [extended.NumReasons]state.DropReason(translate[extended.Reason, state.DropReason](extended.NumReasons, state.NumDropReasons))
-	handshakeEvents = [handshake.NumEvents]state.Event(translate[handshake.Event, state.Event](handshake.NumEvents, state.NumEvents))
-	extendedEvents  = [extended.NumEvents]state.Event(translate[extended.Event, state.Event](extended.NumEvents, state.NumEvents))
+	handshakeDrops = [handshake.NumReasons]state.DropReason(translate[handshake.Reason,
+		state.DropReason](handshake.NumReasons, state.NumDropReasons))
+	extendedDrops = [extended.NumReasons]state.DropReason(translate[extended.Reason,
+		state.DropReason](extended.NumReasons, state.NumDropReasons))
+	handshakeEvents = [handshake.NumEvents]state.Event(translate[handshake.Event, state.Event](handshake.NumEvents,
+		state.NumEvents))
+	extendedEvents = [extended.NumEvents]state.Event(translate[extended.Event, state.Event](extended.NumEvents,
+		state.NumEvents))
 )
 
 func translate[From interface {

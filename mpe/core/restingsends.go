@@ -292,6 +292,7 @@ func (l *extendedLink) restWait() (w Waiting, ok bool) {
 	}}
 	w = Waiting{Moving: true, peer: l.p, send: st}
 	w.Wait, w.Send = sendWait(&st), true
-	w.req = &Request{kind: oldest.kind, peer: l.p.rank, p: l.p, posted: oldest.posted, tag: oldest.tag, comm: oldest.comm}
+	w.req = &Request{kind: oldest.kind, peer: l.p.rank, p: l.p, posted: oldest.posted, tag: oldest.tag,
+		comm: oldest.comm}
 	return w, true
 }

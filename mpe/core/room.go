@@ -23,10 +23,12 @@ type NoRoomError struct {
 // Error describes what is waiting where, and what to do.
 func (e *NoRoomError) Error() string {
 	if e.Queued > 0 {
-		return fmt.Sprintf("rank %d has %d messages to rank %d that wait to be sent, and none of them was sent for %v: wait for some first",
+		return fmt.Sprintf("rank %d has %d messages to rank %d that wait to be sent, and none of them was sent for "+
+			"%v: wait for some first",
 			e.Local, e.Queued, e.Peer, RoomPatience)
 	}
-	return fmt.Sprintf("rank %d has no room for another message from rank %d that waits for a receive, and has matched none of them for %v: receive some first, or raise limits.unexpected (ZRLMPI_UNEXPECTED) of rank %d",
+	return fmt.Sprintf("rank %d has no room for another message from rank %d that waits for a receive, and has "+
+		"matched none of them for %v: receive some first, or raise limits.unexpected (ZRLMPI_UNEXPECTED) of rank %d",
 		e.Peer, e.Local, RoomPatience, e.Peer)
 }
 
@@ -113,7 +115,8 @@ func (w *Rooms) Want(peer int, now handshake.Instant) (s *Sender, err error) {
 // Wanted reports whether a sender should continue to wait.
 func (w *Rooms) Wanted(s *Sender, now handshake.Instant) bool {
 	s.why = s.p.noRoom()
-	return s.why != nil && w.c.state == running && !s.wait.ended(s.p.extended) && (s.why.Queued == 0 || now < s.wait.since+RoomPatience)
+	return s.why != nil && w.c.state == running && !s.wait.ended(s.p.extended) &&
+		(s.why.Queued == 0 || now < s.wait.since+RoomPatience)
 }
 
 // End ends the wait of a sender, and returns the reason why its message is refused, or nil.
@@ -163,7 +166,8 @@ func (w *Rooms) wake() {
 // wantCredit makes the link ask the peer for its limits while a caller waits for memory, even if it sends nothing.
 func (p *peer) wantCredit(wanted bool) {
 	if l := p.extended; l != nil {
-		l.machine().WantCredit(wanted || slices.ContainsFunc(p.e.Rooms.senders, func(s *Sender) bool { return s.p == p }))
+		l.machine().WantCredit(wanted ||
+			slices.ContainsFunc(p.e.Rooms.senders, func(s *Sender) bool { return s.p == p }))
 	}
 }
 

@@ -269,7 +269,8 @@ func (l *extendedLink) deliverShort(r *Request, h *protocol.ShortHeader, length 
 	e, p, s := l.p.e, l.p, &r.Status
 	p.recvsDone++
 	p.recvBytes += uint64(length)
-	s.Peer, s.Bytes, s.Words, s.Datatype, s.Tag, s.Comm = p.rank, int64(length), wordsOf(int64(length)), h.Datatype, int(h.Tag), h.Comm
+	s.Peer, s.Bytes, s.Words, s.Datatype, s.Tag, s.Comm = p.rank, int64(length), wordsOf(int64(length)), h.Datatype,
+		int(h.Tag), h.Comm
 	s.Phases = handshake.Phases{Start: r.posted, Request: e.at, Data: e.at}
 	var err error
 	if len(r.buf) < length {

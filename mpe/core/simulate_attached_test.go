@@ -277,7 +277,8 @@ func (a *attached) exchange(ctx context.Context, round int) error {
 			return fmt.Errorf("step %d: Allreduce: %w", step, err)
 		}
 		if want := n * (step + int32(round)); slices.Min(sum) != want || slices.Max(sum) != want {
-			return fmt.Errorf("step %d: %w: the sums are %d to %d, not %d", step, errWrong, slices.Min(sum), slices.Max(sum), want)
+			return fmt.Errorf("step %d: %w: the sums are %d to %d, not %d", step, errWrong, slices.Min(sum),
+				slices.Max(sum), want)
 		}
 		if err := neighbours(ctx, c, round, 100*int32(round)+step, 1+5000*int(step%2)); err != nil {
 			return fmt.Errorf("step %d: %w", step, err)

@@ -27,7 +27,8 @@ func extendedKinds(k *core.SimulatedKind) bool { return strings.HasPrefix(k.Name
 
 // eachSeed simulates the programs of all seeds, or of one in oneIn seeds if programs take that many times as
 // long, on each wanted kind of cluster.
-func eachSeed(t *testing.T, oneIn uint64, wanted func(k *core.SimulatedKind) bool, simulate func(t *testing.T, k *core.SimulatedKind, seed uint64) *core.Simulated) {
+func eachSeed(t *testing.T, oneIn uint64, wanted func(k *core.SimulatedKind) bool,
+	simulate func(t *testing.T, k *core.SimulatedKind, seed uint64) *core.Simulated) {
 	name := t.Name()
 	first, n := core.Seeds()
 	n = max(n/oneIn, 1)
@@ -77,7 +78,8 @@ func TestSimulationOfMPIAgain(t *testing.T) {
 	for i := range core.SimulatedKinds {
 		if k := &core.SimulatedKinds[i]; softwareKinds(k) {
 			for seed := range seeds {
-				for _, simulate := range []func(*testing.T, *core.SimulatedKind, uint64) *core.Simulated{simulateMPI, simulateAttached} {
+				for _, simulate := range []func(*testing.T, *core.SimulatedKind, uint64) *core.Simulated{simulateMPI,
+					simulateAttached} {
 					once := simulate(t, k, seed).Transcript()
 					if again := simulate(t, k, seed).Transcript(); !bytes.Equal(once, again) {
 						t.Errorf("%s, seed %d: something else happens", k.Name, seed)

@@ -37,7 +37,8 @@ func (p *program) waits() error {
 		})
 		// A call forwards the messages that a closed rank was to send.
 		if overdue != nil && !(p.fpga && rank == 1) && !(p.collective && p.closes) {
-			return fmt.Errorf("rank %d: a send to rank %d waits for an ACK for %v", rank, overdue.Remote, p.now-overdue.Since)
+			return fmt.Errorf("rank %d: a send to rank %d waits for an ACK for %v", rank, overdue.Remote,
+				p.now-overdue.Since)
 		}
 		for _, o := range p.posted {
 			if o.rank == rank && o.r != nil && !o.over() && o.call == nil && !named[o.r] {
@@ -146,7 +147,8 @@ func (p *program) abandoned() error {
 			continue
 		}
 		if f := failed[o.call.Tag]; f != nil {
-			return fmt.Errorf("rank %d waits in call %d, which has failed on rank %d: %w", o.rank, o.call.Tag, f.rank, f.r.Err)
+			return fmt.Errorf("rank %d waits in call %d, which has failed on rank %d: %w", o.rank, o.call.Tag, f.rank,
+				f.r.Err)
 		}
 	}
 	return nil
@@ -210,7 +212,8 @@ func (p *program) checkContent(gone []bool) error {
 		case o.event != nil:
 		case o.call != nil:
 			if !o.lost && o.r.Err == nil && !slices.Equal(o.call.Recv, o.want) {
-				return fmt.Errorf("rank %d: %v number %d has another result", o.rank, o.call.Call.Collective, o.call.Tag)
+				return fmt.Errorf("rank %d: %v number %d has another result", o.rank, o.call.Call.Collective,
+					o.call.Tag)
 			}
 		case o.op.Kind != OpRecv:
 			sends[o.id] = o
@@ -227,18 +230,22 @@ func (p *program) checkContent(gone []bool) error {
 		}
 		id := messageID(b)
 		s := sends[id]
-		if s == nil || s.op.Peer != o.rank || s.rank != o.r.Status.Peer || s.op.Comm != o.op.Comm || !p.ordered && s.op.Tag != o.r.Status.Tag {
-			return fmt.Errorf("rank %d has received message %d from rank %d, which was not sent so", o.rank, id, o.r.Status.Peer)
+		if s == nil || s.op.Peer != o.rank || s.rank != o.r.Status.Peer || s.op.Comm != o.op.Comm ||
+			!p.ordered && s.op.Tag != o.r.Status.Tag {
+			return fmt.Errorf("rank %d has received message %d from rank %d, which was not sent so", o.rank, id,
+				o.r.Status.Peer)
 		}
 		want := make([]byte, len(s.op.Buf))
 		fill(want, id)
 		if !slices.Equal(b, want) {
-			return fmt.Errorf("rank %d has received message %d from rank %d with other content", o.rank, id, o.r.Status.Peer)
+			return fmt.Errorf("rank %d has received message %d from rank %d with other content", o.rank, id,
+				o.r.Status.Peer)
 		}
 		if received[id]++; received[id] > 1 {
 			return fmt.Errorf("rank %d has received message %d twice", o.rank, id)
 		}
-		if f := o.found; o.probe != nil && (f.Peer != o.r.Status.Peer || f.Tag != o.r.Status.Tag || f.Bytes != o.r.Status.Bytes) {
+		if f := o.found; o.probe != nil &&
+			(f.Peer != o.r.Status.Peer || f.Tag != o.r.Status.Tag || f.Bytes != o.r.Status.Bytes) {
 			return fmt.Errorf("rank %d has received another message than its probe has found", o.rank)
 		}
 	}
@@ -259,7 +266,8 @@ func (p *program) checkContent(gone []bool) error {
 	}
 	for path, n := range all {
 		if got := empty[path]; got > n || got < sent[path] {
-			return fmt.Errorf("rank %d has received %d messages of 0 words of rank %d, which has sent %d, %d with success", path[1], got, path[0], n, sent[path])
+			return fmt.Errorf("rank %d has received %d messages of 0 words of rank %d, which has sent %d, %d "+
+				"with success", path[1], got, path[0], n, sent[path])
 		}
 	}
 	return nil
@@ -267,7 +275,8 @@ func (p *program) checkContent(gone []bool) error {
 
 // checkEnds checks that only its own deadline has ended an operation, and that nothing is left of it.
 func (p *program) checkEnds() error {
-	cancelled := slices.ContainsFunc(p.posted, func(o *posted) bool { return !o.lost && o.op.Kind != OpRecv && o.r.Err != nil })
+	cancelled := slices.ContainsFunc(p.posted,
+		func(o *posted) bool { return !o.lost && o.op.Kind != OpRecv && o.r.Err != nil })
 	for _, o := range p.posted {
 		switch {
 		case o.lost:

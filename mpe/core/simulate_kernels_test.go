@@ -66,7 +66,8 @@ var hosts = map[string]struct {
 				return list
 			}
 			rows, columns := 1+rng.IntN(30), 1+rng.IntN(20)
-			a, x, o := &matvec.Matrix[float32]{Rows: rows, Columns: columns, Numbers: numbers(rows * columns)}, numbers(columns), matvec.Options{Rows: rng.IntN(3)}
+			a, x, o := &matvec.Matrix[float32]{Rows: rows, Columns: columns, Numbers: numbers(rows * columns)},
+				numbers(columns), matvec.Options{Rows: rng.IntN(3)}
 			want, err := matvec.Serial(ctx, a, x, o)
 			if err != nil {
 				return err

@@ -143,7 +143,8 @@ func newProgram(t *testing.T, k kind, seed uint64) *program {
 		if s.cancel != Never && !k.ordered {
 			s.revoke = p.rng.IntN(2) == 0
 		}
-		p.posted = append(p.posted, s, &posted{rank: to, op: recv, at: there, cancel: deadline(to, there), group: int(id)})
+		p.posted = append(p.posted, s,
+			&posted{rank: to, op: recv, at: there, cancel: deadline(to, there), group: int(id)})
 	}
 	if k.collective {
 		p.addCalls(when)
@@ -218,7 +219,9 @@ func (p *program) addProbes(when func() handshake.Instant) {
 // addEvents adds an event for some ranks. gone means that it ends the rank's operations.
 func (p *program) addEvents(event func(o *posted), gone bool, when func() handshake.Instant) {
 	for range 1 + p.rng.IntN(3) {
-		p.posted = append(p.posted, &posted{rank: p.rng.IntN(p.ranks), at: when(), event: event, gone: gone, cancel: Never, group: p.nextGroup()})
+		p.posted = append(p.posted,
+			&posted{rank: p.rng.IntN(p.ranks), at: when(), event: event, gone: gone, cancel: Never,
+				group: p.nextGroup()})
 	}
 }
 
@@ -270,8 +273,9 @@ func (p *program) addCalls(when func() handshake.Instant) {
 	last := make([]*posted, p.ranks)
 	for number := range 1 + p.rng.IntN(6) {
 		call := coll.Call{
-			Collective: []coll.Collective{coll.Barrier, coll.Bcast, coll.Allreduce, coll.Allgather, coll.Alltoall}[p.rng.IntN(5)],
-			Ranks:      p.ranks, Root: p.rng.IntN(p.ranks), Elem: 8,
+			Collective: []coll.Collective{coll.Barrier, coll.Bcast, coll.Allreduce, coll.Allgather,
+				coll.Alltoall}[p.rng.IntN(5)],
+			Ranks: p.ranks, Root: p.rng.IntN(p.ranks), Elem: 8,
 			Bytes: 8 * []int{1, 2, 100, 3000, 40_000}[p.rng.IntN(5)],
 		}
 		if call.Collective == coll.Bcast {
@@ -332,7 +336,8 @@ func newCall(call coll.Call, rank int, salt uint64, user bool) *posted {
 		if c.Op = op.Sum; user {
 			c.User = func(in, inout []byte) error {
 				for ; len(in) > 0; in, inout = in[8:], inout[8:] {
-					binary.LittleEndian.PutUint64(inout, binary.LittleEndian.Uint64(inout)+binary.LittleEndian.Uint64(in))
+					binary.LittleEndian.PutUint64(inout,
+						binary.LittleEndian.Uint64(inout)+binary.LittleEndian.Uint64(in))
 				}
 				return nil
 			}
@@ -341,7 +346,8 @@ func newCall(call coll.Call, rank int, salt uint64, user bool) *posted {
 		for r := range call.Ranks {
 			v := vector(r, 0)
 			for i := range n {
-				binary.LittleEndian.PutUint64(o.want[8*i:], binary.LittleEndian.Uint64(o.want[8*i:])+binary.LittleEndian.Uint64(v[8*i:]))
+				binary.LittleEndian.PutUint64(o.want[8*i:],
+					binary.LittleEndian.Uint64(o.want[8*i:])+binary.LittleEndian.Uint64(v[8*i:]))
 			}
 		}
 	case coll.Allgather:

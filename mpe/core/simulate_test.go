@@ -53,17 +53,23 @@ type kind struct {
 var kinds = []kind{
 	{name: "cloudfpga", ranks: 3, peer: software, ordered: true},
 	{name: "cloudfpga, losses", ranks: 3, peer: software, net: faults{loss: 0.03}, ordered: true},
-	{name: "cloudfpga, losses and stalls", ranks: 3, peer: software, net: faults{loss: 0.02, stall: 0.03, cut: 0.002}, ordered: true},
+	{name: "cloudfpga, losses and stalls", ranks: 3, peer: software, net: faults{loss: 0.02, stall: 0.03, cut: 0.002},
+		ordered: true},
 	{name: "fpga", ranks: 2, peer: hostAndFPGA, ordered: true, fpga: true},
 	{name: "fpga, losses", ranks: 2, peer: hostAndFPGA, net: faults{loss: 0.02}, ordered: true, fpga: true},
-	{name: "fpga, stalls", ranks: 2, peer: hostAndFPGA, net: faults{stall: 0.1, hardware: 1}, ordered: true, fpga: true},
+	{name: "fpga, stalls", ranks: 2, peer: hostAndFPGA, net: faults{stall: 0.1, hardware: 1}, ordered: true,
+		fpga: true},
 	{name: "nodes", ranks: 3, peer: hostAndNodes, nodes: nodes, ordered: true},
-	{name: "nodes, losses", ranks: 3, peer: hostAndNodes, nodes: nodes, net: faults{loss: 0.01, most: 2}, ordered: true},
-	{name: "nodes, a late SEND_REQUEST", ranks: 3, peer: hostAndNodes, nodes: nodes, net: faults{repeat: 0.05, most: 1}, ordered: true},
+	{name: "nodes, losses", ranks: 3, peer: hostAndNodes, nodes: nodes, net: faults{loss: 0.01, most: 2},
+		ordered: true},
+	{name: "nodes, a late SEND_REQUEST", ranks: 3, peer: hostAndNodes, nodes: nodes, net: faults{repeat: 0.05, most: 1},
+		ordered: true},
 	{name: "nodes, stalls", ranks: 3, peer: hostAndNodes, nodes: nodes, net: faults{stall: 0.02}, ordered: true},
 	{name: "cloudfpga, slow writes", ranks: 3, peer: software, net: faults{loss: 0.01, slow: 0.2}, ordered: true},
-	{name: "cloudfpga, streams", ranks: 3, peer: software, net: faults{stream: true, reset: 0.003, stall: 0.02, slow: 0.2}, ordered: true},
-	{name: "cloudfpga, silent streams", ranks: 3, peer: software, net: faults{stream: true, halt: 0.002}, ordered: true},
+	{name: "cloudfpga, streams", ranks: 3, peer: software,
+		net: faults{stream: true, reset: 0.003, stall: 0.02, slow: 0.2}, ordered: true},
+	{name: "cloudfpga, silent streams", ranks: 3, peer: software, net: faults{stream: true, halt: 0.002},
+		ordered: true},
 	{name: "extended", ranks: 3, peer: extendedPeer},
 	{name: "extended, floods", ranks: 3, peer: boundedPeer, floods: true},
 	{name: "extended, floods and faults", ranks: 3, peer: boundedPeer,
@@ -74,25 +80,42 @@ var kinds = []kind{
 		net: faults{loss: 0.02, duplicate: 0.02, late: 0.02}, floods: true, restarts: true},
 	{name: "extended, one way and stalls", ranks: 3, peer: extendedPeer, net: faults{stall: 0.05}, oneWay: true},
 	{name: "extended, streams", ranks: 3, peer: extendedPeer, net: faults{stream: true, reset: 0.01, stall: 0.02}},
-	{name: "extended, restarts with streams", ranks: 3, peer: extendedPeer, net: faults{stream: true, reset: 0.002}, restarts: true},
-	{name: "extended, memory", ranks: 3, peer: extendedPeer, net: faults{stream: true, memory: true, reset: 0.01, stall: 0.02}},
-	{name: "extended, restarts with memory", ranks: 3, peer: extendedPeer, net: faults{stream: true, memory: true, reset: 0.002}, restarts: true},
-	{name: "extended, closes with memory", ranks: 3, peer: extendedPeer, net: faults{stream: true, memory: true, reset: 0.002}, closes: true, changes: true},
-	{name: "collectives, memory", ranks: 4, peer: extendedPeer, net: faults{stream: true, memory: true, reset: 0.002, stall: 0.01}, collective: true},
-	{name: "extended, bursts and clocks", ranks: 3, peer: extendedPeer, net: faults{burst: 0.01, jump: 0.01, stall: 0.01}},
-	{name: "extended, faults", ranks: 3, peer: extendedPeer, net: faults{loss: 0.05, duplicate: 0.03, corrupt: 0.02, late: 0.03}},
+	{name: "extended, restarts with streams", ranks: 3, peer: extendedPeer, net: faults{stream: true, reset: 0.002},
+		restarts: true},
+	{name: "extended, memory", ranks: 3, peer: extendedPeer,
+		net: faults{stream: true, memory: true, reset: 0.01, stall: 0.02}},
+	{name: "extended, restarts with memory", ranks: 3, peer: extendedPeer,
+		net: faults{stream: true, memory: true, reset: 0.002}, restarts: true},
+	{name: "extended, closes with memory", ranks: 3, peer: extendedPeer,
+		net: faults{stream: true, memory: true, reset: 0.002}, closes: true, changes: true},
+	{name: "collectives, memory", ranks: 4, peer: extendedPeer,
+		net: faults{stream: true, memory: true, reset: 0.002, stall: 0.01}, collective: true},
+	{name: "extended, bursts and clocks", ranks: 3, peer: extendedPeer,
+		net: faults{burst: 0.01, jump: 0.01, stall: 0.01}},
+	{name: "extended, faults", ranks: 3, peer: extendedPeer,
+		net: faults{loss: 0.05, duplicate: 0.03, corrupt: 0.02, late: 0.03}},
 	{name: "collectives", ranks: 4, peer: extendedPeer, collective: true},
-	{name: "collectives, faults", ranks: 4, peer: extendedPeer, net: faults{loss: 0.03, duplicate: 0.02, corrupt: 0.01, late: 0.02, stall: 0.01}, collective: true},
+	{name: "collectives, faults", ranks: 4, peer: extendedPeer,
+		net: faults{loss: 0.03, duplicate: 0.02, corrupt: 0.01, late: 0.02, stall: 0.01}, collective: true},
 	{name: "extended, MTUs", ranks: 3, peer: discoveringPeer, net: faults{mtus: []int{1200, 1252, 1472, 8972}}},
-	{name: "extended, MTUs that change and losses", ranks: 3, peer: discoveringPeer, net: faults{mtus: []int{1200, 1252, 1472, 8972}, reroute: 0.02, loss: 0.02, late: 0.02}},
-	{name: "collectives, MTUs that change", ranks: 4, peer: discoveringPeer, net: faults{mtus: []int{1200, 1472, 8972}, reroute: 0.01, loss: 0.01, stall: 0.01}, collective: true, closes: true},
-	{name: "restarts and MTUs", ranks: 3, peer: discoveringPeer, net: faults{mtus: []int{1200, 1472, 8972}, reroute: 0.01, loss: 0.02, duplicate: 0.02}, restarts: true},
-	{name: "restarts", ranks: 3, peer: extendedPeer, net: faults{loss: 0.02, duplicate: 0.02, late: 0.02}, restarts: true},
-	{name: "extended, closes and changes", ranks: 3, peer: extendedPeer, net: faults{loss: 0.02, late: 0.02}, closes: true, changes: true},
-	{name: "collectives, closes", ranks: 4, peer: extendedPeer, net: faults{loss: 0.02, late: 0.02}, collective: true, closes: true},
-	{name: "cloudfpga, changes", ranks: 3, peer: software, net: faults{loss: 0.02, stall: 0.01}, ordered: true, changes: true},
+	{name: "extended, MTUs that change and losses", ranks: 3, peer: discoveringPeer,
+		net: faults{mtus: []int{1200, 1252, 1472, 8972}, reroute: 0.02, loss: 0.02, late: 0.02}},
+	{name: "collectives, MTUs that change", ranks: 4, peer: discoveringPeer,
+		net: faults{mtus: []int{1200, 1472, 8972}, reroute: 0.01, loss: 0.01, stall: 0.01}, collective: true,
+		closes: true},
+	{name: "restarts and MTUs", ranks: 3, peer: discoveringPeer,
+		net: faults{mtus: []int{1200, 1472, 8972}, reroute: 0.01, loss: 0.02, duplicate: 0.02}, restarts: true},
+	{name: "restarts", ranks: 3, peer: extendedPeer, net: faults{loss: 0.02, duplicate: 0.02, late: 0.02},
+		restarts: true},
+	{name: "extended, closes and changes", ranks: 3, peer: extendedPeer, net: faults{loss: 0.02, late: 0.02},
+		closes: true, changes: true},
+	{name: "collectives, closes", ranks: 4, peer: extendedPeer, net: faults{loss: 0.02, late: 0.02}, collective: true,
+		closes: true},
+	{name: "cloudfpga, changes", ranks: 3, peer: software, net: faults{loss: 0.02, stall: 0.01}, ordered: true,
+		changes: true},
 	{name: "cloudfpga, closes", ranks: 3, peer: software, net: faults{loss: 0.02}, ordered: true, closes: true},
-	{name: "extended, outages and stalls", ranks: 3, peer: extendedPeer, net: faults{loss: 0.02, late: 0.01, duplicate: 0.01, cut: 0.005, stall: 0.03, room: 60}},
+	{name: "extended, outages and stalls", ranks: 3, peer: extendedPeer,
+		net: faults{loss: 0.02, late: 0.01, duplicate: 0.01, cut: 0.005, stall: 0.03, room: 60}},
 }
 
 // hostAndFPGA configures rank 0 as a host, and rank 1 as a stand-in that knows no more about it than an FPGA does.
@@ -240,7 +263,8 @@ func (p *program) noteEnded() {
 			p.note("rank %d: ended, lost %v, %v", o.rank, o.lost, o.r.Err)
 			continue
 		}
-		p.note("rank %d: kind %d peer %d comm %d tag %d: ended, id %d, %v", o.rank, o.op.Kind, o.r.Status.Peer, o.op.Comm, o.r.Status.Tag, messageID(o.op.Buf), o.r.Err)
+		p.note("rank %d: kind %d peer %d comm %d tag %d: ended, id %d, %v", o.rank, o.op.Kind, o.r.Status.Peer,
+			o.op.Comm, o.r.Status.Tag, messageID(o.op.Buf), o.r.Err)
 	}
 }
 
@@ -256,7 +280,8 @@ func (p *program) do(o *posted) {
 		case n == nil || o.r != nil: // an operation that has begun does not end
 			o.lost = true
 		default:
-			p.note("rank %d: kind %d peer %d: calls, %d bytes, id %d", o.rank, o.op.Kind, o.op.Peer, len(o.op.Buf), o.id)
+			p.note("rank %d: kind %d peer %d: calls, %d bytes, id %d", o.rank, o.op.Kind, o.op.Peer, len(o.op.Buf),
+				o.id)
 			n.begin(o)
 		}
 		return
@@ -281,7 +306,8 @@ func (p *program) do(o *posted) {
 		if o.probe != nil && !p.probed(e, o) {
 			return
 		}
-		p.note("rank %d: kind %d peer %d comm %d tag %d: posted, %d bytes, id %d, deadline %v", o.rank, o.op.Kind, o.op.Peer, o.op.Comm, o.op.Tag, len(o.op.Buf), o.id, o.cancel)
+		p.note("rank %d: kind %d peer %d comm %d tag %d: posted, %d bytes, id %d, deadline %v", o.rank, o.op.Kind,
+			o.op.Peer, o.op.Comm, o.op.Tag, len(o.op.Buf), o.id, o.cancel)
 		o.r = new(Request)
 		e.Init(o.r, &o.op)
 		if err := e.startRequest(o.r, false); err != nil {
@@ -321,7 +347,8 @@ func (p *program) probed(e *Core, o *posted) bool {
 
 // call makes a collective call.
 func (p *program) call(e *Core, o *posted) {
-	p.note("rank %d: %v of %d bytes, number %d, deadline %v", o.rank, o.call.Call.Collective, o.call.Call.Bytes, o.call.Tag, o.cancel)
+	p.note("rank %d: %v of %d bytes, number %d, deadline %v", o.rank, o.call.Call.Collective, o.call.Call.Bytes,
+		o.call.Tag, o.cancel)
 	r := new(Request)
 	if err := e.Prepare(r, new(collective.Execution), o.call); err != nil {
 		panic(err)
@@ -421,7 +448,9 @@ func (p *program) finish() {
 				if _, ok := e.Probes.Find(Match{Source: AnySource, Tag: AnyTag, Comm: comm}); !ok {
 					break
 				}
-				o := &posted{rank: rank, op: Operation{Kind: OpRecv, Peer: AnySource, Tag: AnyTag, Comm: comm, Buf: make([]byte, 4*40_000)}, at: p.now, cancel: p.now + 30*time.Second}
+				o := &posted{rank: rank,
+					op: Operation{Kind: OpRecv, Peer: AnySource, Tag: AnyTag, Comm: comm, Buf: make([]byte, 4*40_000)},
+					at: p.now, cancel: p.now + 30*time.Second}
 				p.posted = append(p.posted, o)
 				p.run(p.now + time.Minute)
 			}
@@ -509,7 +538,8 @@ func TestSimulation(t *testing.T) {
 					for _, line := range shrink(t, p, k, seed, err).log {
 						t.Log(line)
 					}
-					t.Fatalf("%v; again: go test ./mpe -run 'TestSimulation$/^%s$' -seed %d -seeds 1", err, k.name, seed)
+					t.Fatalf("%v; again: go test ./mpe -run 'TestSimulation$/^%s$' -seed %d -seeds 1", err, k.name,
+						seed)
 				}
 				if k.oneWay {
 					l, h := p.timedOut()

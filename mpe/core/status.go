@@ -62,7 +62,8 @@ func keepFirst(e *Core, first **state.Wait, w *Waiting, more *int) {
 	facts := new(state.WaitFacts)
 	w.collect(e, facts)
 	s := &state.Wait{
-		State: w.State, WaitsFor: w.For, Seconds: w.Elapsed.Seconds(), Words: w.Words, Retransmissions: w.Retransmissions, Got: w.Got,
+		State: w.State, WaitsFor: w.For, Seconds: w.Elapsed.Seconds(), Words: w.Words,
+		Retransmissions: w.Retransmissions, Got: w.Got,
 		Facts: facts, Cancelled: facts.Detached, Awaited: awaited, Envelope: envelope(w),
 	}
 	if w.HasDeferred {
@@ -75,8 +76,9 @@ func keepFirst(e *Core, first **state.Wait, w *Waiting, more *int) {
 func (p *peer) common(c *state.PeerCounters) state.Peer {
 	p.count(c)
 	s := state.Peer{
-		Rank: p.rank, Kind: p.cfg.Kind, Address: p.cfg.Address, Profile: state.ProfileOf(p.profile), MessageCounts: c.MessageCounts,
-		PacketsIn: p.packetsIn, BytesIn: p.bytesIn, BytesOut: p.bytesOut,
+		Rank: p.rank, Kind: p.cfg.Kind, Address: p.cfg.Address, Profile: state.ProfileOf(p.profile),
+		MessageCounts: c.MessageCounts,
+		PacketsIn:     p.packetsIn, BytesIn: p.bytesIn, BytesOut: p.bytesOut,
 		TakenOver: p.takenOver, TakenOverBytes: p.takenOverRemaining,
 		PacketsOut: p.packetsOut, Dropped: p.drops, Events: p.events,
 		Heard: age(p.e.at, p.heard), Unreachable: age(p.e.at, p.unreachableAt), LastDrop: p.lastDrop.snapshot(p.e.at),

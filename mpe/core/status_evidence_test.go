@@ -31,7 +31,8 @@ func TestLastDrop(t *testing.T) {
 		l := new(lastDrop)
 		l.set(time.Second, tt.of, &RxPacket{Bytes: tt.bytes, From: from}, &Drop{Reason: state.DropReserved})
 		s := l.snapshot(3 * time.Second)
-		if s.Reason != state.DropReserved || s.Seconds != 2 || s.From != "10.0.0.2:2718" || s.Profile != tt.profile || (s.Source != nil) != tt.ranks ||
+		if s.Reason != state.DropReserved || s.Seconds != 2 || s.From != "10.0.0.2:2718" || s.Profile != tt.profile ||
+			(s.Source != nil) != tt.ranks ||
 			tt.ranks && (*s.Source != 2 || *s.Destination != 3) {
 			t.Errorf("%s: %+v", name, s)
 		}

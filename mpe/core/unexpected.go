@@ -35,7 +35,8 @@ func (l *extendedLink) rest(in *inbound) {
 		return
 	}
 	u := unexpected{
-		num: in.num, since: in.phases.Start, bytes: uint32(in.bytes), source: int32(in.source), tag: in.tag, datatype: in.datatype, eager: in.eager,
+		num: in.num, since: in.phases.Start, bytes: uint32(in.bytes), source: int32(in.source), tag: in.tag,
+		datatype: in.datatype, eager: in.eager,
 	}
 	if !l.machine().Rest(in.num, in.handle.Index()) {
 		return
@@ -73,7 +74,8 @@ func (x *matching) record(u *unexpected, comm uint32, order uint64) *inbound {
 // wake restores a message that rested.
 func (l *extendedLink) wake(in *inbound) {
 	l.machine().Wake(&extended.Woken{
-		Message: in.num, Comm: in.comm, Tag: uint32(in.tag), Length: in.bytes, Datatype: in.datatype, Since: in.phases.Start,
+		Message: in.num, Comm: in.comm, Tag: uint32(in.tag), Length: in.bytes, Datatype: in.datatype,
+		Since: in.phases.Start,
 	})
 	l.ins.add(in.num, in)
 }
@@ -100,7 +102,8 @@ func (u *unexpected) status(comm uint32) Status {
 	if u.in != nil {
 		return u.in.status()
 	}
-	s := Status{Peer: int(u.source), Datatype: u.datatype, Tag: int(u.tag), Comm: comm, Bytes: int64(u.bytes), Words: wordsOf(int64(u.bytes))}
+	s := Status{Peer: int(u.source), Datatype: u.datatype, Tag: int(u.tag), Comm: comm, Bytes: int64(u.bytes),
+		Words: wordsOf(int64(u.bytes))}
 	s.Phases.Start, s.Phases.Request = u.since, u.since
 	if u.eager {
 		s.Phases.Data = u.since

@@ -68,7 +68,8 @@ func postedWaits(e *Core, m *matcher) func(yield func(*Waiting) bool) {
 func postedWait(e *Core, r *Request) Waiting {
 	w := Waiting{peer: r.p, req: r}
 	w.Wait = handshake.Wait{
-		ID: r.id, State: handshake.WaitRequest, For: handshake.WaitRequest.WaitsFor(), Local: uint32(e.rank), Since: r.posted, Words: r.words(),
+		ID: r.id, State: handshake.WaitRequest, For: handshake.WaitRequest.WaitsFor(), Local: uint32(e.rank),
+		Since: r.posted, Words: r.words(),
 	}
 	w.Posted, w.AnySource = true, r.peer == AnySource
 	if r.peer >= 0 {
@@ -82,7 +83,8 @@ func waitOf(e *Core, r *Request) Waiting {
 	switch {
 	case r.send() && r.p == nil: // to this rank
 		w := Waiting{req: r}
-		w.Wait = handshake.Wait{ID: r.id, State: handshake.WaitClear, Local: uint32(e.rank), Remote: uint32(e.rank), Since: r.posted}
+		w.Wait = handshake.Wait{ID: r.id, State: handshake.WaitClear, Local: uint32(e.rank), Remote: uint32(e.rank),
+			Since: r.posted}
 		w.Send = true
 		return w
 	case r.send():

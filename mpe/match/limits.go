@@ -40,9 +40,11 @@ type FullError struct {
 
 func (e *FullError) Error() string {
 	if e.Queue == Unexpected {
-		return fmt.Sprintf("match: %d unexpected messages are queued, which is the limit: post receives for them, or raise the limit", e.Limit)
+		return fmt.Sprintf("match: %d unexpected messages are queued, which is the limit: post receives for them, or "+
+			"raise the limit", e.Limit)
 	}
-	return fmt.Sprintf("match: %d receives are posted, which is the limit: complete or cancel some, or raise the limit", e.Limit)
+	return fmt.Sprintf("match: %d receives are posted, which is the limit: complete or cancel some, or raise the limit",
+		e.Limit)
 }
 
 // Unwrap returns ErrFull.
@@ -59,7 +61,8 @@ func (e *KeyError) Error() string {
 	if e.Queue == Unexpected {
 		return fmt.Sprintf("match: a message from source %d with tag %d: both must be 0 or greater", e.Source, e.Tag)
 	}
-	return fmt.Sprintf("match: a receive from source %d with tag %d: both must be 0 or greater, or the wildcard -1", e.Source, e.Tag)
+	return fmt.Sprintf("match: a receive from source %d with tag %d: both must be 0 or greater, or the wildcard -1",
+		e.Source, e.Tag)
 }
 
 // OrderError reports an invalid order of a message to restore, or of a receive to post again: Order or
@@ -71,9 +74,11 @@ type OrderError struct {
 
 func (e *OrderError) Error() string {
 	if e.Queue == Posted {
-		return fmt.Sprintf("match: a receive cannot be posted again at place %d: it is in use or was never assigned (the last was %d); use the value that PostOrder returned after Post", e.Order, e.Last)
+		return fmt.Sprintf("match: a receive cannot be posted again at place %d: it is in use or was never assigned "+
+			"(the last was %d); use the value that PostOrder returned after Post", e.Order, e.Last)
 	}
-	return fmt.Sprintf("match: a message cannot be restored to place %d: it is in use or was never assigned (the last was %d); use the value that Order returned after Arrive", e.Order, e.Last)
+	return fmt.Sprintf("match: a message cannot be restored to place %d: it is in use or was never assigned (the "+
+		"last was %d); use the value that Order returned after Arrive", e.Order, e.Last)
 }
 
 // Queue identifies one of the two queues.

@@ -68,7 +68,8 @@ func TestBadKeys(t *testing.T) {
 	order := m.Order()
 	for _, k := range []pair{{-1, 0}, {0, -1}, {-2, 0}, {0, math.MinInt32}} {
 		var bad *KeyError
-		if _, ok, _, err := m.Arrive(k.source, k.tag, 0); ok || !errors.As(err, &bad) || *bad != (KeyError{Unexpected, k.source, k.tag}) {
+		if _, ok, _, err := m.Arrive(k.source, k.tag, 0); ok || !errors.As(err, &bad) ||
+			*bad != (KeyError{Unexpected, k.source, k.tag}) {
 			t.Errorf("Arrive%v: %v, %v", k, ok, err)
 		}
 		if _, ok, _, err := m.Restore(k.source, k.tag, 0, order); ok || !errors.As(err, &bad) {
@@ -77,7 +78,8 @@ func TestBadKeys(t *testing.T) {
 	}
 	for _, k := range []pair{{-2, 0}, {0, -2}, {math.MinInt32, AnyTag}} {
 		var bad *KeyError
-		if _, ok, _, err := m.Post(k.source, k.tag, 0); ok || !errors.As(err, &bad) || *bad != (KeyError{Posted, k.source, k.tag}) {
+		if _, ok, _, err := m.Post(k.source, k.tag, 0); ok || !errors.As(err, &bad) ||
+			*bad != (KeyError{Posted, k.source, k.tag}) {
 			t.Errorf("Post%v: %v, %v", k, ok, err)
 		}
 		if _, ok := m.Probe(k.source, k.tag); ok {
@@ -100,7 +102,8 @@ func TestBadOrders(t *testing.T) {
 	m.Post(7, 7, 0)
 	for _, order := range []uint64{0, taken, taken + 1, math.MaxUint64} {
 		var bad *OrderError
-		if _, ok, h, err := m.Restore(2, 2, 0, order); ok || h != (Handle{}) || !errors.As(err, &bad) || *bad != (OrderError{Unexpected, order, taken}) {
+		if _, ok, h, err := m.Restore(2, 2, 0, order); ok || h != (Handle{}) || !errors.As(err, &bad) ||
+			*bad != (OrderError{Unexpected, order, taken}) {
 			t.Errorf("Restore to %d: %v, %v, %v", order, ok, h, err)
 		}
 	}

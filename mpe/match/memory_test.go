@@ -128,7 +128,8 @@ func TestHash(t *testing.T) {
 					most = max(most, c)
 				}
 				if random := n / 4; pairs > 3*random/2+20 || most > 9 {
-					t.Errorf("%s, %d keys, %s bits: %d pairs have them in common (a random function: %d), %d keys at most",
+					t.Errorf("%s, %d keys, %s bits: %d pairs have them in common (a random function: %d), %d "+
+						"keys at most",
 						name, n, bits, pairs, random, most)
 				}
 			}

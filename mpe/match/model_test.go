@@ -97,10 +97,12 @@ func (o *model) post(source, tag int32) {
 		return
 	}
 	if len(o.prq) == limit(o.limits.Posted) {
-		o.want(errors.Is(err, ErrFull) && !ok && h == Handle{}, "Post(%d, %d) at the limit: %v, %v, %v", source, tag, ok, h, err)
+		o.want(errors.Is(err, ErrFull) && !ok && h == Handle{}, "Post(%d, %d) at the limit: %v, %v, %v", source, tag,
+			ok, h, err)
 		return
 	}
-	o.want(err == nil && !ok && h != Handle{} && msg == 0, "Post(%d, %d) = %d, %v, %v, %v, want it queued", source, tag, msg, ok, h, err)
+	o.want(err == nil && !ok && h != Handle{} && msg == 0, "Post(%d, %d) = %d, %v, %v, %v, want it queued", source, tag,
+		msg, ok, h, err)
 	o.prq = append(o.prq, entry{source: source, tag: tag, id: o.id, handle: h})
 }
 
@@ -124,10 +126,12 @@ func (o *model) arrived(e entry, r int, ok bool, h Handle, err error) {
 		return
 	}
 	if len(o.umq) == limit(o.limits.Unexpected) {
-		o.want(errors.Is(err, ErrFull) && !ok && h == Handle{}, "Arrive(%d, %d) at the limit: %v, %v, %v", e.source, e.tag, ok, h, err)
+		o.want(errors.Is(err, ErrFull) && !ok && h == Handle{}, "Arrive(%d, %d) at the limit: %v, %v, %v", e.source,
+			e.tag, ok, h, err)
 		return
 	}
-	o.want(err == nil && !ok && h != Handle{} && r == 0, "Arrive(%d, %d) = %d, %v, %v, %v, want it queued", e.source, e.tag, r, ok, h, err)
+	o.want(err == nil && !ok && h != Handle{} && r == 0, "Arrive(%d, %d) = %d, %v, %v, %v, want it queued", e.source,
+		e.tag, r, ok, h, err)
 	e.handle = h
 	at := len(o.umq)
 	for at > 0 && o.umq[at-1].order > e.order {
@@ -236,7 +240,8 @@ func (o *model) compare() {
 	n := 0
 	o.m.EachPosted(func(source, tag int32, r int) bool {
 		e := o.prq[n]
-		o.want(source == e.source && tag == e.tag && r == e.id, "receive %d is (%d, %d) %d, want %+v", n, source, tag, r, e)
+		o.want(source == e.source && tag == e.tag && r == e.id, "receive %d is (%d, %d) %d, want %+v", n, source, tag,
+			r, e)
 		n++
 		return true
 	})
@@ -244,7 +249,8 @@ func (o *model) compare() {
 	n = 0
 	o.m.EachUnexpected(func(source, tag int32, msg int) bool {
 		e := o.umq[n]
-		o.want(source == e.source && tag == e.tag && msg == e.id, "message %d is (%d, %d) %d, want %+v", n, source, tag, msg, e)
+		o.want(source == e.source && tag == e.tag && msg == e.id, "message %d is (%d, %d) %d, want %+v", n, source, tag,
+			msg, e)
 		n++
 		return true
 	})

@@ -23,7 +23,8 @@ func (o *model) sound(q *queue) {
 		older, last = i, e.seq
 		n++
 	}
-	o.want(q.youngest() == older && q.length == n, "%d entries up to %d, want %d up to %d", q.length, q.youngest(), n, older)
+	o.want(q.youngest() == older && q.length == n, "%d entries up to %d, want %d up to %d", q.length, q.youngest(), n,
+		older)
 	o.want(q.count == counts, "classes %v, want %v", q.count, counts)
 	o.want(q.restored == restored, "%d entries restored, want %d", q.restored, restored)
 	o.tidy(&q.table, n)
@@ -56,7 +57,8 @@ func (o *model) inTable(t *table, i uint32) {
 	before := t.link(i, e).prev
 	o.want(before&headBit == 0, "entry %d of the FIFO of %d is a head too", i, f.i)
 	p := t.at(before)
-	o.want(t.link(before, p).next == i && p.seq < e.seq && p.key|t.wild == key, "entry %d: predecessor %d is %+v", i, before, *p)
+	o.want(t.link(before, p).next == i && p.seq < e.seq && p.key|t.wild == key, "entry %d: predecessor %d is %+v", i,
+		before, *p)
 }
 
 // tidy checks that the buckets hold n entries and nothing else.

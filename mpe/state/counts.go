@@ -126,7 +126,8 @@ var eventNames = [NumEvents]string{
 	"started_over", "request_retransmitted", "padding", "delivered_duplicate",
 	"early_data", "early_ack", "clear_after_done", "second_data", "repeated_content", "resumed", "would_wedge_fpga",
 	"withdrawn", "discarded",
-	"connected", "session_changed", "closed_by_peer", "process_ended", "peer_unreachable", "timed_out", "spurious_time_out", "loss_detected",
+	"connected", "session_changed", "closed_by_peer", "process_ended", "peer_unreachable", "timed_out",
+	"spurious_time_out", "loss_detected",
 	"window_full", "credit_exhausted", "eager_exhausted", "refused", "black_hole",
 }
 

@@ -20,16 +20,22 @@ import (
 
 // rankWith returns the state of rank 0 with the given number of peers; operations with every other one are waiting.
 func rankWith(peers int) *Rank {
-	r := &Rank{RankInfo: RankInfo{Rank: 0, Address: "10.0.0.1:2718", Role: "host", Attached: []Program{{PID: 7, UID: 9, Stopped: true}}}}
+	r := &Rank{RankInfo: RankInfo{Rank: 0, Address: "10.0.0.1:2718", Role: "host",
+		Attached: []Program{{PID: 7, UID: 9, Stopped: true}}}}
 	r.Engine.Size = peers + 1
 	for i := range peers {
 		p := Peer{
-			Rank: i + 1, Kind: "software", Address: fmt.Sprintf("10.0.%d.%d:2718", i/250, i%250+2), Profile: "extended", Transport: "udp", Heard: new(rand.Float64()),
-			PacketsIn: rand.Uint64(), BytesIn: rand.Uint64(), MessageCounts: MessageCounts{Sent: 3}, Unexpected: 1, Unmatched: []Envelope{{Tag: new(rand.Int()), Bytes: rand.Int64()}},
-			NetworkError: "write udp: network is unreachable", Extended: &Extended{Session: 0x1234567, PeerSession: 0x7654321, Hellos: 4, MessageCredit: rand.Uint32()},
+			Rank: i + 1, Kind: "software", Address: fmt.Sprintf("10.0.%d.%d:2718", i/250, i%250+2), Profile: "extended",
+			Transport: "udp", Heard: new(rand.Float64()),
+			PacketsIn: rand.Uint64(), BytesIn: rand.Uint64(), MessageCounts: MessageCounts{Sent: 3}, Unexpected: 1,
+			Unmatched:    []Envelope{{Tag: new(rand.Int()), Bytes: rand.Int64()}},
+			NetworkError: "write udp: network is unreachable",
+			Extended: &Extended{Session: 0x1234567, PeerSession: 0x7654321, Hellos: 4,
+				MessageCredit: rand.Uint32()},
 		}
 		if i%2 == 1 {
-			p.Receiving = &Wait{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: rand.Float64(), Envelope: Envelope{Tag: new(rand.Int()), Bytes: rand.Int64()}, Text: "rank 0 has waited"}
+			p.Receiving = &Wait{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: rand.Float64(),
+				Envelope: Envelope{Tag: new(rand.Int()), Bytes: rand.Int64()}, Text: "rank 0 has waited"}
 		}
 		r.Engine.Peers = append(r.Engine.Peers, p)
 	}
@@ -42,7 +48,8 @@ func encoded(r *Rank) []byte { return PublicOf(r).Encode() }
 // session numbers are not.
 func TestPublic(t *testing.T) {
 	r := rankWith(3)
-	r.Engine.Calls = []collective.Snapshot{{Collective: "Bcast", Number: 3, Root: new(2), WaitsFor: []int{2}, Members: []int{0, 2}, Text: "long"}}
+	r.Engine.Calls = []collective.Snapshot{{Collective: "Bcast", Number: 3, Root: new(2), WaitsFor: []int{2},
+		Members: []int{0, 2}, Text: "long"}}
 	r.Engine.Collectives = []collective.Count{{Collective: "Bcast", Calls: 3}}
 	p, err := DecodePublic(encoded(r), 0, 4)
 	if err != nil || p.CutShort {
@@ -113,8 +120,10 @@ func TestBounds(t *testing.T) {
 		r := rankWith(peers)
 		text := encoded(r)
 		got, err := DecodePublic(text, 0, peers+1)
-		if err != nil || got.CutShort != cut || len(text) > MaxReport || len(got.Engine.Peers) > MaxPeers || peers > 0 && len(got.Engine.Peers) < min(peers, 16) {
-			t.Errorf("%d peers: %v, %d bytes, %d are reported, cut short %v", peers, err, len(text), len(got.Engine.Peers), got.CutShort)
+		if err != nil || got.CutShort != cut || len(text) > MaxReport || len(got.Engine.Peers) > MaxPeers ||
+			peers > 0 && len(got.Engine.Peers) < min(peers, 16) {
+			t.Errorf("%d peers: %v, %d bytes, %d are reported, cut short %v", peers, err, len(text),
+				len(got.Engine.Peers), got.CutShort)
 			continue
 		}
 		t.Logf("%d peers: %d of them in %d bytes", peers, len(got.Engine.Peers), len(text))
@@ -132,16 +141,19 @@ func TestBounds(t *testing.T) {
 				members = append(members, rank)
 			}
 		}
-		r.Engine.Calls = append(r.Engine.Calls, collective.Snapshot{Collective: "Bcast", Members: members, WaitsFor: members})
+		r.Engine.Calls = append(r.Engine.Calls,
+			collective.Snapshot{Collective: "Bcast", Members: members, WaitsFor: members})
 		r.Attached = append(r.Attached, Program{PID: 1})
 	}
 	text := encoded(r)
-	if got, err := DecodePublic(text, 0, 20000); err != nil || !got.CutShort || len(got.Engine.Calls) > MaxCalls || len(got.Programs) > MaxPrograms {
+	if got, err := DecodePublic(text, 0, 20000); err != nil || !got.CutShort || len(got.Engine.Calls) > MaxCalls ||
+		len(got.Programs) > MaxPrograms {
 		t.Errorf("calls: %v, %d bytes, %+v", err, len(text), got)
 	}
 	r = rankWith(1)
 	r.Engine.Peers[0].NetworkError, r.KernelState = strings.Repeat("é", MaxText), "\x1b[2J\n"
-	if got, err := DecodePublic(encoded(r), 0, 2); err != nil || len(got.Engine.Peers[0].NetworkError) > MaxText || strings.ContainsAny(string(got.KernelState), "\x1b\n") {
+	if got, err := DecodePublic(encoded(r), 0, 2); err != nil || len(got.Engine.Peers[0].NetworkError) > MaxText ||
+		strings.ContainsAny(string(got.KernelState), "\x1b\n") {
 		t.Errorf("texts: %v, %q", err, got.KernelState)
 	}
 }
@@ -157,18 +169,19 @@ func deflate(text string) []byte {
 // TestInvalid checks that an answer that is not a report of the rank is refused.
 func TestInvalid(t *testing.T) {
 	for name, text := range map[string][]byte{
-		"nothing":             nil,
-		"no deflate":          []byte("report"),
-		"no JSON":             deflate("report"),
-		"cut off":             encoded(rankWith(9))[:200],
-		"too long":            make([]byte, MaxReport+1),
-		"a bomb":              deflate(`{"address":"` + strings.Repeat("a", 5<<20) + `"}`),
-		"another rank's":      deflate(`{"rank":1,"engine":{"rank":1}}`),
-		"of two ranks":        deflate(`{"rank":0,"engine":{"rank":1}}`),
-		"a peer too many":     deflate(`{"engine":{"peers":[{"rank":4}]}}`),
-		"a negative peer":     deflate(`{"engine":{"peers":[{"rank":-1}]}}`),
-		"its own peer":        deflate(`{"engine":{"peers":[{"rank":0}]}}`),
-		"too many peers":      deflate(`{"engine":{"peers":[` + strings.Repeat(`{"rank":1},`, MaxPeers) + `{"rank":1}]}}`),
+		"nothing":         nil,
+		"no deflate":      []byte("report"),
+		"no JSON":         deflate("report"),
+		"cut off":         encoded(rankWith(9))[:200],
+		"too long":        make([]byte, MaxReport+1),
+		"a bomb":          deflate(`{"address":"` + strings.Repeat("a", 5<<20) + `"}`),
+		"another rank's":  deflate(`{"rank":1,"engine":{"rank":1}}`),
+		"of two ranks":    deflate(`{"rank":0,"engine":{"rank":1}}`),
+		"a peer too many": deflate(`{"engine":{"peers":[{"rank":4}]}}`),
+		"a negative peer": deflate(`{"engine":{"peers":[{"rank":-1}]}}`),
+		"its own peer":    deflate(`{"engine":{"peers":[{"rank":0}]}}`),
+		"too many peers": deflate(`{"engine":{"peers":[` + strings.Repeat(`{"rank":1},`, MaxPeers) +
+			`{"rank":1}]}}`),
 		"a call of nobody":    deflate(`{"engine":{"calls":[{"waits_for":[4]}]}}`),
 		"a root of nobody":    deflate(`{"engine":{"calls":[{"root":-7}]}}`),
 		"a member of nobody":  deflate(`{"engine":{"calls":[{"members":[-1]}]}}`),
@@ -178,7 +191,8 @@ func TestInvalid(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}
-	if r, err := DecodePublic(deflate(`{"rank":0,"engine":{"rank":0,"news":{"a":[1]}},"more":true}`), 0, 4); err != nil || r.Rank != 0 {
+	if r, err := DecodePublic(deflate(`{"rank":0,"engine":{"rank":0,"news":{"a":[1]}},"more":true}`), 0,
+		4); err != nil || r.Rank != 0 {
 		t.Errorf("what a later version has besides: %v", err)
 	}
 	longest := encoded(rankWith(3))

@@ -36,7 +36,8 @@ func TestOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(a.Free(), x.CopyTo(&y.Attributes, x), y.Clear(y), x.Delete(x, b), x.Delete(x, b), x.Clear(x)); err != nil {
+	if err := errors.Join(a.Free(), x.CopyTo(&y.Attributes, x), y.Clear(y), x.Delete(x, b), x.Delete(x, b),
+		x.Clear(x)); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
@@ -78,7 +79,8 @@ func TestErrors(t *testing.T) {
 	}
 	var none *caching.Key[*object]
 	for name, err := range map[string]error{
-		"Free": k.Free(), "Free of nil": none.Free(), "Set": x.Set(x, k, 3), "Set of nil": x.Set(x, nil, 3), "Delete of nil": x.Delete(x, nil),
+		"Free": k.Free(), "Free of nil": none.Free(), "Set": x.Set(x, k, 3), "Set of nil": x.Set(x, nil, 3),
+		"Delete of nil": x.Delete(x, nil),
 	} {
 		if !errors.Is(err, caching.ErrKey) {
 			t.Errorf("%s: %v", name, err)

@@ -48,11 +48,13 @@ func Subarray(sizes, subsizes, starts []int64, order Order, of *Type) (*Type, er
 	a := array{t: of, unit: of.Extent()}
 	for _, d := range order.dimensions(n) {
 		if sizes[d] < 1 || subsizes[d] < 1 || starts[d] < 0 || starts[d] > sizes[d]-subsizes[d] {
-			return nil, fmt.Errorf("%w: %d elements from %d on, of a dimension of %d", ErrArgument, subsizes[d], starts[d], sizes[d])
+			return nil, fmt.Errorf("%w: %d elements from %d on, of a dimension of %d", ErrArgument, subsizes[d],
+				starts[d], sizes[d])
 		}
 		a.dimension(sizes[d], run{starts[d], subsizes[d], 0, 1})
 	}
-	return a.end(Contents{CombinerSubarray, slices.Concat([]int64{int64(n)}, sizes, subsizes, starts, []int64{int64(order)}), nil, []*Type{of}})
+	return a.end(Contents{CombinerSubarray,
+		slices.Concat([]int64{int64(n)}, sizes, subsizes, starts, []int64{int64(order)}), nil, []*Type{of}})
 }
 
 // Grid is a distribution of an array over a grid of processes, as seen by one rank. Each slice has one entry per
@@ -70,7 +72,8 @@ type Grid struct {
 func Darray(g *Grid, of *Type) (*Type, error) {
 	n := len(g.Sizes)
 	if n == 0 || len(g.Distributions) != n || len(g.Arguments) != n || len(g.Processes) != n {
-		return nil, fmt.Errorf("%w: %d sizes, %d distributions, %d arguments, %d processes", ErrArgument, n, len(g.Distributions), len(g.Arguments), len(g.Processes))
+		return nil, fmt.Errorf("%w: %d sizes, %d distributions, %d arguments, %d processes", ErrArgument, n,
+			len(g.Distributions), len(g.Arguments), len(g.Processes))
 	}
 	coordinates, err := g.coordinates()
 	if err != nil {
@@ -116,7 +119,8 @@ type run struct{ start, length, stride, times int64 }
 // distribute returns the elements of a dimension that belong to a process.
 func distribute(how Distribution, size, argument, processes, at int64) ([]run, error) {
 	bad := func() error {
-		return fmt.Errorf("%w: distribution %d of %d elements in blocks of %d over %d processes", ErrArgument, how, size, argument, processes)
+		return fmt.Errorf("%w: distribution %d of %d elements in blocks of %d over %d processes", ErrArgument, how,
+			size, argument, processes)
 	}
 	if size < 1 || argument < 1 && argument != DefaultArgument && how != None {
 		return nil, bad()

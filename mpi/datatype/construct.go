@@ -106,7 +106,8 @@ func Vector(count, length, stride int64, of *Type) (*Type, error) {
 
 // Hvector is Vector with a stride in bytes.
 func Hvector(count, length, stride int64, of *Type) (*Type, error) {
-	return vector(Contents{CombinerHvector, []int64{count, length}, []int64{stride}, []*Type{of}}, count, length, stride, of)
+	return vector(Contents{CombinerHvector, []int64{count, length}, []int64{stride}, []*Type{of}}, count, length,
+		stride, of)
 }
 
 func vector(made Contents, count, length, stride int64, of *Type) (*Type, error) {
@@ -139,7 +140,8 @@ func Indexed(lengths, displs []int64, of *Type) (*Type, error) {
 
 // Hindexed is Indexed with displacements in bytes.
 func Hindexed(lengths, displs []int64, of *Type) (*Type, error) {
-	made := Contents{CombinerHindexed, slices.Concat([]int64{int64(len(lengths))}, lengths), slices.Clone(displs), []*Type{of}}
+	made := Contents{CombinerHindexed, slices.Concat([]int64{int64(len(lengths))}, lengths), slices.Clone(displs),
+		[]*Type{of}}
 	return indexed(made, lengths, displs, 1, of)
 }
 
@@ -174,13 +176,15 @@ func indexed(made Contents, lengths, displs []int64, unit int64, of *Type) (*Typ
 // extent is padded to its alignment, as by a C compiler.
 func Struct(lengths, displs []int64, types []*Type) (*Type, error) {
 	if len(lengths) != len(displs) || len(lengths) != len(types) {
-		return nil, fmt.Errorf("%w: %d lengths of blocks, %d displacements, %d types", ErrArgument, len(lengths), len(displs), len(types))
+		return nil, fmt.Errorf("%w: %d lengths of blocks, %d displacements, %d types", ErrArgument, len(lengths),
+			len(displs), len(types))
 	}
 	pieces := make([]piece, len(lengths))
 	for i := range lengths {
 		pieces[i] = piece{lengths[i], displs[i], types[i]}
 	}
-	made := Contents{CombinerStruct, slices.Concat([]int64{int64(len(lengths))}, lengths), slices.Clone(displs), slices.Clone(types)}
+	made := Contents{CombinerStruct, slices.Concat([]int64{int64(len(lengths))}, lengths), slices.Clone(displs),
+		slices.Clone(types)}
 	return build(made, pieces, true)
 }
 

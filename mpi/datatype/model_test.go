@@ -100,7 +100,8 @@ func (g *generator) list(n int, most int64) []int64 {
 func (g *generator) make(depth int) both {
 	if depth == 0 {
 		b := basics[g.IntN(len(basics))]
-		return both{Basic("b", b.size, b.align, b.element), &model{[]entry{{0, b.size}}, 0, b.size, false, false, b.align}}
+		return both{Basic("b", b.size, b.align, b.element),
+			&model{[]entry{{0, b.size}}, 0, b.size, false, false, b.align}}
 	}
 	of := g.make(g.IntN(depth))
 	ex := of.m.extent()
@@ -215,7 +216,8 @@ func (g *generator) array(of both, m *model) (*Type, error) {
 			case g.IntN(2) == 0 && how == Block:
 				argument = (size-1)/processes + 1 + g.Int64N(2)
 			}
-			grid.Distributions, grid.Arguments, grid.Processes = append(grid.Distributions, how), append(grid.Arguments, argument), append(grid.Processes, processes)
+			grid.Distributions, grid.Arguments, grid.Processes = append(grid.Distributions, how),
+				append(grid.Arguments, argument), append(grid.Processes, processes)
 			grid.Ranks *= processes
 		}
 		grid.Rank = g.Int64N(grid.Ranks)
@@ -293,7 +295,8 @@ func check(t *testing.T, seed uint64) {
 	}
 	lb, extent := x.t.Bounds()
 	if int64(len(x.m.bytes(1))) != x.t.Size() || lb != x.m.lb || extent != x.m.extent() {
-		t.Errorf("size %d, bounds %d, %d; want %d, %d, %d", x.t.Size(), lb, extent, len(x.m.bytes(1)), x.m.lb, x.m.extent())
+		t.Errorf("size %d, bounds %d, %d; want %d, %d, %d", x.t.Size(), lb, extent, len(x.m.bytes(1)), x.m.lb,
+			x.m.extent())
 		return
 	}
 	trueLB, trueUB := x.m.trueBounds()
@@ -312,7 +315,8 @@ func check(t *testing.T, seed uint64) {
 		t.Errorf("uses %d to %d, %v; want %d to %d", begin, end, err, slices.Min(list), slices.Max(list)+1)
 		return
 	}
-	if offset, ok := x.t.Contiguous(count); ok && (offset != begin || end-begin != int64(len(list)) || !slices.IsSorted(list)) {
+	if offset, ok := x.t.Contiguous(count); ok &&
+		(offset != begin || end-begin != int64(len(list)) || !slices.IsSorted(list)) {
 		t.Errorf("contiguous at %d, and uses %d to %d for %d bytes", offset, begin, end, len(list))
 	}
 	begin, end = min(begin, 0), max(end, 1) // includes displacement 0, so that its pointer is valid

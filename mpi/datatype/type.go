@@ -183,7 +183,8 @@ func (o *overflow) add(a, b int64) int64 {
 
 func (o *overflow) check(format string, args ...any) error {
 	if *o {
-		return fmt.Errorf("%w: "+format+": that is more than 64 bits can address", append([]any{ErrArgument}, args...)...)
+		return fmt.Errorf("%w: "+format+": that is more than 64 bits can address",
+			append([]any{ErrArgument}, args...)...)
 	}
 	return nil
 }

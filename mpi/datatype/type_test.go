@@ -18,14 +18,20 @@ func TestArguments(t *testing.T) {
 	const most = math.MaxInt64
 	huge := resized(double, 0, most/2)
 	for name, f := range map[string]func() (*Type, error){
-		"a count of -1":               func() (*Type, error) { return Contiguous(-1, double) },
-		"a count of -2":               func() (*Type, error) { return Vector(1, -2, 1, double) },
-		"a count of -3":               func() (*Type, error) { return Hvector(-3, 1, 1, double) },
-		"a count of -4":               func() (*Type, error) { return Indexed([]int64{-4}, []int64{0}, double) },
-		"2 lengths of blocks and 1":   func() (*Type, error) { return Hindexed([]int64{1, 1}, []int64{0}, double) },
-		"1 displacements, 0 types":    func() (*Type, error) { return Struct([]int64{1}, []int64{0}, nil) },
-		"1 sizes, 2 subsizes":         func() (*Type, error) { return Subarray([]int64{1}, []int64{1, 1}, []int64{0}, OrderC, double) },
-		"3 elements from 2 on":        func() (*Type, error) { return Subarray([]int64{4}, []int64{3}, []int64{2}, OrderC, double) },
+		"a count of -1":             func() (*Type, error) { return Contiguous(-1, double) },
+		"a count of -2":             func() (*Type, error) { return Vector(1, -2, 1, double) },
+		"a count of -3":             func() (*Type, error) { return Hvector(-3, 1, 1, double) },
+		"a count of -4":             func() (*Type, error) { return Indexed([]int64{-4}, []int64{0}, double) },
+		"2 lengths of blocks and 1": func() (*Type, error) { return Hindexed([]int64{1, 1}, []int64{0}, double) },
+		"1 displacements, 0 types":  func() (*Type, error) { return Struct([]int64{1}, []int64{0}, nil) },
+		"1 sizes, 2 subsizes": func() (*Type,
+			error) {
+			return Subarray([]int64{1}, []int64{1, 1}, []int64{0}, OrderC, double)
+		},
+		"3 elements from 2 on": func() (*Type,
+			error) {
+			return Subarray([]int64{4}, []int64{3}, []int64{2}, OrderC, double)
+		},
 		"9 elements at 0: that is":    func() (*Type, error) { return Contiguous(9, huge) },
 		"elements at 0: that is more": func() (*Type, error) { return Contiguous(most/4, double) },
 		"a stride of":                 func() (*Type, error) { return Vector(2, 1, most/2, double) },
@@ -72,22 +78,32 @@ func TestContents(t *testing.T) {
 		make func() (*Type, error)
 		want Contents
 	}{
-		{func() (*Type, error) { return Contiguous(3, double) }, Contents{CombinerContiguous, []int64{3}, nil, []*Type{double}}},
-		{func() (*Type, error) { return Vector(3, 1, 2, double) }, Contents{CombinerVector, []int64{3, 1, 2}, nil, []*Type{double}}},
-		{func() (*Type, error) { return Hvector(3, 1, 20, double) }, Contents{CombinerHvector, []int64{3, 1}, []int64{20}, []*Type{double}}},
-		{func() (*Type, error) { return Indexed([]int64{1, 2}, []int64{3, 4}, double) }, Contents{CombinerIndexed, []int64{2, 1, 2, 3, 4}, nil, []*Type{double}}},
-		{func() (*Type, error) { return Hindexed([]int64{1, 2}, []int64{3, 4}, double) }, Contents{CombinerHindexed, []int64{2, 1, 2}, []int64{3, 4}, []*Type{double}}},
-		{func() (*Type, error) { return IndexedBlock(5, []int64{3, 4}, double) }, Contents{CombinerIndexedBlock, []int64{2, 5, 3, 4}, nil, []*Type{double}}},
-		{func() (*Type, error) { return HindexedBlock(5, []int64{3, 4}, double) }, Contents{CombinerHindexedBlock, []int64{2, 5}, []int64{3, 4}, []*Type{double}}},
-		{func() (*Type, error) { return Struct([]int64{1, 2}, []int64{3, 4}, []*Type{double, double}) }, Contents{CombinerStruct, []int64{2, 1, 2}, []int64{3, 4}, []*Type{double, double}}},
-		{func() (*Type, error) { return Resized(double, -1, 9) }, Contents{CombinerResized, nil, []int64{-1, 9}, []*Type{double}}},
+		{func() (*Type, error) { return Contiguous(3, double) },
+			Contents{CombinerContiguous, []int64{3}, nil, []*Type{double}}},
+		{func() (*Type, error) { return Vector(3, 1, 2, double) },
+			Contents{CombinerVector, []int64{3, 1, 2}, nil, []*Type{double}}},
+		{func() (*Type, error) { return Hvector(3, 1, 20, double) },
+			Contents{CombinerHvector, []int64{3, 1}, []int64{20}, []*Type{double}}},
+		{func() (*Type, error) { return Indexed([]int64{1, 2}, []int64{3, 4}, double) },
+			Contents{CombinerIndexed, []int64{2, 1, 2, 3, 4}, nil, []*Type{double}}},
+		{func() (*Type, error) { return Hindexed([]int64{1, 2}, []int64{3, 4}, double) },
+			Contents{CombinerHindexed, []int64{2, 1, 2}, []int64{3, 4}, []*Type{double}}},
+		{func() (*Type, error) { return IndexedBlock(5, []int64{3, 4}, double) },
+			Contents{CombinerIndexedBlock, []int64{2, 5, 3, 4}, nil, []*Type{double}}},
+		{func() (*Type, error) { return HindexedBlock(5, []int64{3, 4}, double) },
+			Contents{CombinerHindexedBlock, []int64{2, 5}, []int64{3, 4}, []*Type{double}}},
+		{func() (*Type, error) { return Struct([]int64{1, 2}, []int64{3, 4}, []*Type{double, double}) },
+			Contents{CombinerStruct, []int64{2, 1, 2}, []int64{3, 4}, []*Type{double, double}}},
+		{func() (*Type, error) { return Resized(double, -1, 9) },
+			Contents{CombinerResized, nil, []int64{-1, 9}, []*Type{double}}},
 		{func() (*Type, error) { return Dup(double), nil }, Contents{CombinerDup, nil, nil, []*Type{double}}},
 		{func() (*Type, error) {
 			return Subarray([]int64{4, 5}, []int64{1, 2}, []int64{3, 0}, OrderFortran, double)
 		},
 			Contents{CombinerSubarray, []int64{2, 4, 5, 1, 2, 3, 0, 1}, nil, []*Type{double}}},
 		{func() (*Type, error) {
-			return Darray(&Grid{6, 4, []int64{4, 5}, []Distribution{Block, Cyclic}, []int64{-1, 2}, []int64{2, 3}, OrderC}, double)
+			return Darray(&Grid{6, 4, []int64{4, 5}, []Distribution{Block, Cyclic}, []int64{-1, 2}, []int64{2, 3},
+				OrderC}, double)
 		}, Contents{CombinerDarray, []int64{6, 4, 2, 4, 5, 0, 1, -1, 2, 2, 3, 0}, nil, []*Type{double}}},
 	} {
 		made, err := x.make()

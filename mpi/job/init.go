@@ -91,14 +91,18 @@ func Device(ctx context.Context) (mpe.Device, error) {
 		}
 		return dev, nil
 	case socket == "" && config == "":
-		return nil, errorf(mpi.ErrOther, "Init", "neither %s nor %s is set: set %s to a daemon's socket, or %s to a configuration "+
-			"file and %s to a rank of it, or start the program with zrlctl run or mpiexec; with none of the three set, Main "+
-			"runs all ranks in one process", EnvSocket, EnvConfig, EnvSocket, EnvConfig, EnvRank)
+		return nil, errorf(mpi.ErrOther, "Init",
+			"neither %s nor %s is set: set %s to a daemon's socket, or %s to a configuration "+
+				"file and %s to a rank of it, or start the program with zrlctl run or mpiexec; with none of the "+
+				"three set, Main "+
+				"runs all ranks in one process", EnvSocket, EnvConfig, EnvSocket, EnvConfig, EnvRank)
 	case socket != "" && config != "":
-		return nil, errorf(mpi.ErrOther, "Init", "both %s and %s are set: unset one, to run the rank in a daemon or in this "+
-			"process", EnvSocket, EnvConfig)
+		return nil, errorf(mpi.ErrOther, "Init",
+			"both %s and %s are set: unset one, to run the rank in a daemon or in this "+
+				"process", EnvSocket, EnvConfig)
 	case config != "" && rank == anyRank:
-		return nil, errorf(mpi.ErrOther, "Init", "%s is set, but %s is not: set it to this program's rank", EnvConfig, EnvRank)
+		return nil, errorf(mpi.ErrOther, "Init", "%s is set, but %s is not: set it to this program's rank", EnvConfig,
+			EnvRank)
 	}
 	how, where, from := openAttached, socket, EnvSocket
 	if config != "" {

@@ -66,7 +66,8 @@ func TestRunCancelled(t *testing.T) {
 		_, err := mpi.Recv(ctx, world, make([]int32, 1), 0, 0)
 		return err
 	})
-	if err == nil || !strings.Contains(err.Error(), "rank 0: mpi: Recv from rank 0") || !strings.Contains(err.Error(), "interrupted") {
+	if err == nil || !strings.Contains(err.Error(), "rank 0: mpi: Recv from rank 0") ||
+		!strings.Contains(err.Error(), "interrupted") {
 		t.Error(err)
 	}
 }
@@ -167,8 +168,10 @@ func TestMainExitCodes(t *testing.T) {
 	} {
 		cmd, stderr := runMain(t, c.program, c.env)
 		_ = cmd.Run()
-		if cmd.ProcessState.ExitCode() != c.code || !strings.Contains(stderr.String(), c.stderr) || c.stderr == "" && stderr.Len() > 0 {
-			t.Errorf("%s %s: exit code %d, %q; want %d, %q", c.program, c.env, cmd.ProcessState.ExitCode(), stderr, c.code, c.stderr)
+		if cmd.ProcessState.ExitCode() != c.code || !strings.Contains(stderr.String(), c.stderr) ||
+			c.stderr == "" && stderr.Len() > 0 {
+			t.Errorf("%s %s: exit code %d, %q; want %d, %q", c.program, c.env, cmd.ProcessState.ExitCode(), stderr,
+				c.code, c.stderr)
 		}
 	}
 }
@@ -189,7 +192,8 @@ func TestMainInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(stderr.String(), "mpi: Recv from rank 0") || !strings.Contains(stderr.String(), "terminated signal received") {
+	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(stderr.String(), "mpi: Recv from rank 0") ||
+		!strings.Contains(stderr.String(), "terminated signal received") {
 		t.Errorf("exit code %d, %q", cmd.ProcessState.ExitCode(), stderr)
 	}
 }

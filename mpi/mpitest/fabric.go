@@ -191,7 +191,8 @@ func (d *device) matches(r mpe.Operation, m *message) bool {
 
 // status returns the status of a message for its receiver.
 func (d *device) status(m *message) mpe.Status {
-	st := mpe.Status{Peer: m.from, Bytes: int64(len(m.payload())), Comm: m.op.Comm, Datatype: m.op.Datatype, Tag: m.op.Tag}
+	st := mpe.Status{Peer: m.from, Bytes: int64(len(m.payload())), Comm: m.op.Comm, Datatype: m.op.Datatype,
+		Tag: m.op.Tag}
 	if d.wire(m.from).NoTags {
 		st.Tag = 0
 	}

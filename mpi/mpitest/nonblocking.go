@@ -168,8 +168,10 @@ func carried(r *rank) {
 		name        string
 		waits, then func()
 	}{
-		{"Recv", func() { got(mpi.Recv(r.ctx, r.Comm, one, other, tag))(r) }, func() { r.must(mpi.Send(r.ctx, r.Comm, one, other, tag)) }},
-		{"Send", func() { r.must(mpi.Ssend(r.ctx, r.Comm, one, other, tag)) }, func() { got(mpi.Recv(r.ctx, r.Comm, one, other, tag))(r) }},
+		{"Recv", func() { got(mpi.Recv(r.ctx, r.Comm, one, other, tag))(r) },
+			func() { r.must(mpi.Send(r.ctx, r.Comm, one, other, tag)) }},
+		{"Send", func() { r.must(mpi.Ssend(r.ctx, r.Comm, one, other, tag)) },
+			func() { got(mpi.Recv(r.ctx, r.Comm, one, other, tag))(r) }},
 		{"Sendrecv", func() { r.sync(other) }, func() { r.sync(other) }},
 		{"Probe", func() {
 			got(mpi.Probe(r.ctx, r.Comm, other, tag))(r)

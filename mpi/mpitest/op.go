@@ -50,7 +50,8 @@ func (x *op) take(m *message) {
 	n := copy(x.o.Buf, payload)
 	var err error
 	if n < len(payload) {
-		err = &handshake.TruncatedError{Remote: uint32(m.from), Posted: uint32(n+3) / 4, Sent: uint32(len(payload)+3) / 4}
+		err = &handshake.TruncatedError{Remote: uint32(m.from), Posted: uint32(n+3) / 4,
+			Sent: uint32(len(payload)+3) / 4}
 	}
 	if m.send != nil {
 		m.send.end(mpe.Status{Send: true, Peer: x.dev.rank}, nil)
@@ -148,7 +149,8 @@ type waitError struct {
 }
 
 func (x *op) waitError(cause error) error {
-	w := &mpe.WaitError{Wait: handshake.Wait{State: handshake.WaitRequest, Local: uint32(x.dev.rank), Remote: uint32(max(x.o.Peer, 0))}}
+	w := &mpe.WaitError{Wait: handshake.Wait{State: handshake.WaitRequest, Local: uint32(x.dev.rank),
+		Remote: uint32(max(x.o.Peer, 0))}}
 	if x.o.Kind != mpe.OpRecv {
 		w.State = handshake.WaitClear
 	}

@@ -51,7 +51,8 @@ func algorithms(r *rank) {
 		name string
 		opts []mpi.Option
 	}{
-		{"binomial", nil}, {"flat", nil}, {"scatter-allgather", nil}, {"chain", []mpi.Option{mpi.Segment(96)}}, {"", nil},
+		{"binomial", nil}, {"flat", nil}, {"scatter-allgather", nil}, {"chain", []mpi.Option{mpi.Segment(96)}},
+		{"", nil},
 	} {
 		b := make([]int32, n)
 		if r.Rank() == r.Size()-1 {

@@ -98,7 +98,8 @@ func locations(r *rank) {
 		l := location(rank, i)
 		return mpi.Int16Loc{Value: int16(l.Value), Index: l.Index}
 	}, []operator[mpi.Int16Loc]{{mpi.MaxLoc, func(a, b mpi.Int16Loc) mpi.Int16Loc {
-		l := highest(mpi.Float64Loc{Value: float64(a.Value), Index: a.Index}, mpi.Float64Loc{Value: float64(b.Value), Index: b.Index})
+		l := highest(mpi.Float64Loc{Value: float64(a.Value), Index: a.Index},
+			mpi.Float64Loc{Value: float64(b.Value), Index: b.Index})
 		return mpi.Int16Loc{Value: int16(l.Value), Index: l.Index}
 	}}})
 	located(r, func(l mpi.Float64Loc) mpi.Int32Loc { return mpi.Int32Loc{Value: int32(l.Value), Index: l.Index} })
@@ -139,7 +140,8 @@ func reduces[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, ops []
 	}
 }
 
-func reducesOne[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, o operator[T], n, root int, inPlace bool, opts []mpi.Option) {
+func reducesOne[T mpi.Element](r *rank, c *mpi.Comm, of func(rank, i int) T, o operator[T], n, root int, inPlace bool,
+	opts []mpi.Option) {
 	ranks, me := c.Size(), c.Rank()
 	// buffers returns a send and a receive buffer of n elements.
 	buffers := func(n int) (send, recv []T) {

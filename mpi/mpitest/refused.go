@@ -28,37 +28,56 @@ func mistakes(r *rank) {
 		r.class(err, mpi.ErrRoot)
 	}
 	for what, err := range map[string]error{
-		"Reduce": mpi.Reduce(ctx, c, i4, i8, mpi.Sum, me), "Allreduce": mpi.Allreduce(ctx, c, i4, i8, mpi.Sum), "Scan": mpi.Scan(ctx, c, i8, i4, mpi.Sum),
-		"Exscan": mpi.Exscan(ctx, c, i4, nil, mpi.Sum), "Gather": mpi.Gather(ctx, c, i4, i4, me), "Scatter": mpi.Scatter(ctx, c, i8[:7], i4, me),
-		"Allgather": mpi.Allgather(ctx, c, i4, i8[:7]), "Alltoall": mpi.Alltoall(ctx, c, i4[:3], i8[:3]), "Alltoall's lengths": mpi.Alltoall(ctx, c, i4, i8),
-		"ReduceScatter's sum": mpi.ReduceScatter(ctx, c, i8[:5], i4[:2], two, mpi.Sum), "ReduceScatter's block": mpi.ReduceScatter(ctx, c, i4, i8[:3], two, mpi.Sum),
-		"ReduceScatterBlock": mpi.ReduceScatterBlock(ctx, c, i8, i4[:3], mpi.Sum),
-		"number of counts":   mpi.Allgatherv(ctx, c, i4, i8, []int{4}, nil), "no counts": mpi.Allgatherv(ctx, c, i4, i8, nil, nil),
-		"negative count": mpi.Allgatherv(ctx, c, i4, i8, []int{4, -1}, nil), "own count": mpi.Allgatherv(ctx, c, i4, i8, []int{3, 3}, nil),
-		"blocks beyond": mpi.Gatherv(ctx, c, i4, i8, []int{4, 4}, []int{0, 5}, me), "far beyond": mpi.Gatherv(ctx, c, i4, i8, []int{4, 4}, []int{0, math.MaxInt}, me),
-		"more than there is": mpi.Gatherv(ctx, c, i4, i8, []int{4, math.MaxInt}, []int{0, 4}, me), "own block": mpi.Scatterv(ctx, c, i8, i4, two, nil, me),
-		"to itself": mpi.Alltoallv(ctx, c, i8, []int{4, 4}, nil, make([]int32, 5), []int{4 - me, 3 + me}[:2], nil), "in place": mpi.Alltoallv(ctx, c, i4, []int{1, 2}, nil, i4, two, nil),
-		"places in place": mpi.Alltoallv(ctx, c, i4, two, []int{2, 0}, i4, two, nil), "no sendcounts": mpi.Alltoallv(ctx, c, i4, nil, nil, i8, two, nil),
+		"Reduce": mpi.Reduce(ctx, c, i4, i8, mpi.Sum, me), "Allreduce": mpi.Allreduce(ctx, c, i4, i8, mpi.Sum),
+		"Scan":   mpi.Scan(ctx, c, i8, i4, mpi.Sum),
+		"Exscan": mpi.Exscan(ctx, c, i4, nil, mpi.Sum), "Gather": mpi.Gather(ctx, c, i4, i4, me),
+		"Scatter":   mpi.Scatter(ctx, c, i8[:7], i4, me),
+		"Allgather": mpi.Allgather(ctx, c, i4, i8[:7]), "Alltoall": mpi.Alltoall(ctx, c, i4[:3], i8[:3]),
+		"Alltoall's lengths":    mpi.Alltoall(ctx, c, i4, i8),
+		"ReduceScatter's sum":   mpi.ReduceScatter(ctx, c, i8[:5], i4[:2], two, mpi.Sum),
+		"ReduceScatter's block": mpi.ReduceScatter(ctx, c, i4, i8[:3], two, mpi.Sum),
+		"ReduceScatterBlock":    mpi.ReduceScatterBlock(ctx, c, i8, i4[:3], mpi.Sum),
+		"number of counts":      mpi.Allgatherv(ctx, c, i4, i8, []int{4}, nil),
+		"no counts":             mpi.Allgatherv(ctx, c, i4, i8, nil, nil),
+		"negative count":        mpi.Allgatherv(ctx, c, i4, i8, []int{4, -1}, nil),
+		"own count":             mpi.Allgatherv(ctx, c, i4, i8, []int{3, 3}, nil),
+		"blocks beyond":         mpi.Gatherv(ctx, c, i4, i8, []int{4, 4}, []int{0, 5}, me),
+		"far beyond":            mpi.Gatherv(ctx, c, i4, i8, []int{4, 4}, []int{0, math.MaxInt}, me),
+		"more than there is":    mpi.Gatherv(ctx, c, i4, i8, []int{4, math.MaxInt}, []int{0, 4}, me),
+		"own block":             mpi.Scatterv(ctx, c, i8, i4, two, nil, me),
+		"to itself": mpi.Alltoallv(ctx, c, i8, []int{4, 4}, nil, make([]int32, 5),
+			[]int{4 - me, 3 + me}[:2], nil), "in place": mpi.Alltoallv(ctx, c, i4, []int{1, 2}, nil, i4, two, nil),
+		"places in place": mpi.Alltoallv(ctx, c, i4, two, []int{2, 0}, i4, two, nil),
+		"no sendcounts":   mpi.Alltoallv(ctx, c, i4, nil, nil, i8, two, nil),
 	} {
 		if !errors.Is(err, mpi.ErrCount) {
 			r.fatalf("%s: %v", what, err)
 		}
 	}
 	for what, err := range map[string]error{
-		"displacement": mpi.Gatherv(ctx, c, i4, i8, []int{4, 4}, []int{0, -1}, me), "displacements": mpi.Gatherv(ctx, c, i4, i8, []int{4, 4}, []int{0}, me),
-		"overlap": mpi.Allgatherv(ctx, c, i4, i8, []int{4, 4}, []int{3, 0}), "algorithm": mpi.Bcast(ctx, c, i4, 0, mpi.By("telepathy")),
-		"algorithm of another": mpi.Barrier(ctx, c, mpi.By("flat")), "segment": mpi.Bcast(ctx, c, i4, 0, mpi.Segment(6)), "no segment": mpi.Bcast(ctx, c, i4, 0, mpi.Segment(0)),
-		"segments where there are none": mpi.Bcast(ctx, c, i4, 0, mpi.By("binomial"), mpi.Segment(8)), "nothing to cut": mpi.Barrier(ctx, c, mpi.Segment(8)),
-		"commutative": mpi.Allreduce(ctx, c, i4, i8[:4], mpi.OpOf(func(_, _ []int32) {}, false), mpi.By("ring")),
+		"displacement":                  mpi.Gatherv(ctx, c, i4, i8, []int{4, 4}, []int{0, -1}, me),
+		"displacements":                 mpi.Gatherv(ctx, c, i4, i8, []int{4, 4}, []int{0}, me),
+		"overlap":                       mpi.Allgatherv(ctx, c, i4, i8, []int{4, 4}, []int{3, 0}),
+		"algorithm":                     mpi.Bcast(ctx, c, i4, 0, mpi.By("telepathy")),
+		"algorithm of another":          mpi.Barrier(ctx, c, mpi.By("flat")),
+		"segment":                       mpi.Bcast(ctx, c, i4, 0, mpi.Segment(6)),
+		"no segment":                    mpi.Bcast(ctx, c, i4, 0, mpi.Segment(0)),
+		"segments where there are none": mpi.Bcast(ctx, c, i4, 0, mpi.By("binomial"), mpi.Segment(8)),
+		"nothing to cut":                mpi.Barrier(ctx, c, mpi.Segment(8)),
+		"commutative": mpi.Allreduce(ctx, c, i4, i8[:4], mpi.OpOf(func(_, _ []int32) {}, false),
+			mpi.By("ring")),
 	} {
 		if !errors.Is(err, mpi.ErrArg) {
 			r.fatalf("%s: %v", what, err)
 		}
 	}
 	for what, err := range map[string]error{
-		"no operation": mpi.Allreduce(ctx, c, i4, i8[:4], mpi.Op{}), "no function": mpi.Allreduce(ctx, c, i4, i8[:4], mpi.OpOf[int32](nil, true)),
-		"bits of floats": mpi.Allreduce(ctx, c, f4, make([]float32, 4), mpi.BAnd), "logic of complex": mpi.Scan(ctx, c, []complex64{1}, []complex64{1}, mpi.LOr),
-		"place of a number": mpi.Reduce(ctx, c, i4, i8[:4], mpi.MaxLoc, 0), "sum of places": mpi.Reduce(ctx, c, []mpi.Int32Loc{{}}, []mpi.Int32Loc{{}}, mpi.Sum, 0),
+		"no operation":       mpi.Allreduce(ctx, c, i4, i8[:4], mpi.Op{}),
+		"no function":        mpi.Allreduce(ctx, c, i4, i8[:4], mpi.OpOf[int32](nil, true)),
+		"bits of floats":     mpi.Allreduce(ctx, c, f4, make([]float32, 4), mpi.BAnd),
+		"logic of complex":   mpi.Scan(ctx, c, []complex64{1}, []complex64{1}, mpi.LOr),
+		"place of a number":  mpi.Reduce(ctx, c, i4, i8[:4], mpi.MaxLoc, 0),
+		"sum of places":      mpi.Reduce(ctx, c, []mpi.Int32Loc{{}}, []mpi.Int32Loc{{}}, mpi.Sum, 0),
 		"another type":       mpi.Exscan(ctx, c, f4, f4, mpi.OpOf(func(_, _ []int32) {}, true)),
 		"maximum of complex": mpi.ReduceScatterBlock(ctx, c, []complex128{1, 2}, []complex128{1}, mpi.Max),
 	} {
@@ -67,10 +86,14 @@ func mistakes(r *rank) {
 		}
 	}
 	for what, err := range map[string]error{
-		"Allreduce": mpi.Allreduce(ctx, c, i8[:4], i8[1:5], mpi.Sum), "Gather": mpi.Gather(ctx, c, i8[4*other:][:4], i8, me), "Scatter": mpi.Scatter(ctx, c, i8, i8[4*other:][:4], me),
-		"Allgather": mpi.Allgather(ctx, c, i8[1:5], i8), "Alltoall": mpi.Alltoall(ctx, c, i8[:6], i8[2:]), "Reduce": mpi.Reduce(ctx, c, i8[:4], i8[3:7], mpi.Sum, me),
-		"ReduceScatterBlock": mpi.ReduceScatterBlock(ctx, c, i8, i8[4:], mpi.Sum), "Alltoallv": mpi.Alltoallv(ctx, c, i8[:4], two, nil, i8[2:], two, nil),
-		"Scatterv": mpi.Scatterv(ctx, c, i8, i8[4*other:][:4], []int{4, 4}, nil, me),
+		"Allreduce": mpi.Allreduce(ctx, c, i8[:4], i8[1:5], mpi.Sum),
+		"Gather":    mpi.Gather(ctx, c, i8[4*other:][:4], i8, me),
+		"Scatter":   mpi.Scatter(ctx, c, i8, i8[4*other:][:4], me),
+		"Allgather": mpi.Allgather(ctx, c, i8[1:5], i8), "Alltoall": mpi.Alltoall(ctx, c, i8[:6], i8[2:]),
+		"Reduce":             mpi.Reduce(ctx, c, i8[:4], i8[3:7], mpi.Sum, me),
+		"ReduceScatterBlock": mpi.ReduceScatterBlock(ctx, c, i8, i8[4:], mpi.Sum),
+		"Alltoallv":          mpi.Alltoallv(ctx, c, i8[:4], two, nil, i8[2:], two, nil),
+		"Scatterv":           mpi.Scatterv(ctx, c, i8, i8[4*other:][:4], []int{4, 4}, nil, me),
 	} {
 		if !errors.Is(err, mpi.ErrBuffer) {
 			r.fatalf("%s: %v", what, err)

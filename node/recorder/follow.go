@@ -33,7 +33,8 @@ func (rd *Reader) Follow(out *pcapng.Writer, r Recorded, queues []Queues, done <
 		for i, q := range queues {
 			if d := q.Depths(); d != written[i] {
 				written[i] = d
-				out.Note(&pcapng.Depths{Time: now, Rank: q.Rank, Posted: d.Posted, Unexpected: d.Unexpected, Sends: d.Sends})
+				out.Note(&pcapng.Depths{Time: now, Rank: q.Rank, Posted: d.Posted, Unexpected: d.Unexpected,
+					Sends: d.Sends})
 			}
 		}
 	}

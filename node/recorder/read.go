@@ -177,7 +177,8 @@ func (rd *Reader) recorded(all []found) Recorded {
 // call returns the entry as a call.
 func (f *found) call(base time.Time) pcapng.Call {
 	c := pcapng.Call{
-		Time: base.Add(time.Duration(f.wall)), Rank: f.of.rank, Name: coll.Collective(f.code).String(), State: pcapng.Posted, Peer: int(f.peer),
+		Time: base.Add(time.Duration(f.wall)), Rank: f.of.rank, Name: coll.Collective(f.code).String(),
+		State: pcapng.Posted, Peer: int(f.peer),
 		Took: time.Duration(binary.LittleEndian.Uint64(f.data)), ID: int64(binary.LittleEndian.Uint64(f.data[8:])),
 		Bytes: int64(binary.LittleEndian.Uint64(f.data[16:])), Tag: int(int32(binary.LittleEndian.Uint32(f.data[24:]))),
 		Comm: binary.LittleEndian.Uint32(f.data[28:]),
@@ -200,7 +201,8 @@ func (f *found) call(base time.Time) pcapng.Call {
 // cycle returns the entry as a cycle.
 func (f *found) cycle() pcapng.Cycle {
 	return pcapng.Cycle{
-		Rank: int(binary.LittleEndian.Uint32(f.data)), Simulation: binary.LittleEndian.Uint64(f.data[4:]), Cycle: binary.LittleEndian.Uint64(f.data[12:]),
+		Rank: int(binary.LittleEndian.Uint32(f.data)), Simulation: binary.LittleEndian.Uint64(f.data[4:]),
+		Cycle: binary.LittleEndian.Uint64(f.data[12:]),
 	}
 }
 

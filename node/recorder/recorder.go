@@ -85,7 +85,8 @@ func (p *Plan) recorded() int {
 
 func newRank(memory int, p *Plan) *Rank {
 	pairs := p.recorded()
-	r := &Rank{rank: p.Rank, pairs: make([]*pair, len(p.Peers)), rings: make([]ring, min(max(memory/minRing, 1), pairs))}
+	r := &Rank{rank: p.Rank, pairs: make([]*pair, len(p.Peers)),
+		rings: make([]ring, min(max(memory/minRing, 1), pairs))}
 	for i := range r.rings {
 		r.rings[i].slot = shortSlot
 	}

@@ -69,7 +69,8 @@ func ms(n int) handshake.Instant { return time.Duration(n) * time.Millisecond }
 func lines(units []pcapng.Unit) (list []string) {
 	for i := range units {
 		u := &units[i]
-		list = append(list, fmt.Sprintf("%v %v>%v %d+%d %q", u.Time.Sub(noon), u.Src.Addr(), u.Dst.Addr(), len(u.Data), u.Truncated, u.Comments))
+		list = append(list, fmt.Sprintf("%v %v>%v %d+%d %q", u.Time.Sub(noon), u.Src.Addr(), u.Dst.Addr(), len(u.Data),
+			u.Truncated, u.Comments))
 	}
 	return list
 }
@@ -90,7 +91,8 @@ func TestUnits(t *testing.T) {
 	r.Dropped(0, 1, mpe.Drop{Reason: state.DropStale, At: ms(4)})
 	p.Packet(ms(5), false, 4, nil, nil)
 	r.Dropped(0, mpe.UnknownPeer, mpe.Drop{
-		Reason: state.DropUnknownAddress, At: ms(6), Packet: &mpe.RxPacket{From: netip.MustParseAddrPort("10.9.9.9:7"), Bytes: []byte("who?")},
+		Reason: state.DropUnknownAddress, At: ms(6),
+		Packet: &mpe.RxPacket{From: netip.MustParseAddrPort("10.9.9.9:7"), Bytes: []byte("who?")},
 	})
 	r.Dropped(0, 3, mpe.Drop{Reason: state.DropStale, At: ms(7)})
 	want := []string{
@@ -137,7 +139,8 @@ func TestLocalPeers(t *testing.T) {
 // packets of one rank would lack their context.
 func TestHalf(t *testing.T) {
 	local := Peer{Recorded: true}
-	rec := New(3*4*minRing, []Plan{{0, []Peer{{}, local, local}}, {1, []Peer{local, {}, local}}, {2, []Peer{local, local, {}}}})
+	rec := New(3*4*minRing, []Plan{{0, []Peer{{}, local, local}}, {1, []Peer{local, {}, local}},
+		{2, []Peer{local, local, {}}}})
 	for rank := range 3 {
 		rec.Rank(rank).begin(t)
 	}
@@ -161,7 +164,8 @@ func TestHalf(t *testing.T) {
 		}
 	}
 	read()
-	if want := map[string]int{"10.0.0.1": slots, "10.0.0.2": 5, "10.0.0.3": 8}; !maps.Equal(count, want) || first != ms(7) {
+	if want := map[string]int{"10.0.0.1": slots, "10.0.0.2": 5, "10.0.0.3": 8}; !maps.Equal(count, want) ||
+		first != ms(7) {
 		t.Errorf("%v from %v on, want %v from 7ms on", count, first, want)
 	}
 	// The same holds if a reader is too late.
@@ -216,7 +220,8 @@ func TestBounded(t *testing.T) {
 			switch p := r.Pair(random.IntN(300)); {
 			case p == nil:
 			case i%3 == 0:
-				r.Dropped(r.rank, mpe.UnknownPeer, mpe.Drop{Packet: &mpe.RxPacket{Bytes: make([]byte, random.IntN(2000))}})
+				r.Dropped(r.rank, mpe.UnknownPeer,
+					mpe.Drop{Packet: &mpe.RxPacket{Bytes: make([]byte, random.IntN(2000))}})
 			default:
 				p.Packet(ms(i), i%2 == 0, 1<<30, make([]byte, random.IntN(200)), make([]byte, random.IntN(200)))
 			}
@@ -250,7 +255,8 @@ func TestFollow(t *testing.T) {
 	}
 	send(3*slots, slots+5)
 	got := rd.Read(noon.Add(time.Hour)).Units
-	if len(got) != slots || rd.Lost() != 15 || got[0].Time != noon.Add(ms(3*slots+5)) || got[0].Packet != int64(slots-10+1) {
+	if len(got) != slots || rd.Lost() != 15 || got[0].Time != noon.Add(ms(3*slots+5)) ||
+		got[0].Packet != int64(slots-10+1) {
 		t.Errorf("%d packets then, %d lost, the first is %v", len(got), rd.Lost(), got[0])
 	}
 	if got := rd.Read(noon.Add(time.Hour)).Units; len(got) != 0 {
@@ -270,15 +276,19 @@ func TestCalls(t *testing.T) {
 		{Send: true, Peer: 1, Tag: 1<<31 - 1, Comm: 1<<32 - 1, Bytes: 4, At: ms(3), Posted: ms(2), Ended: true},
 		{ID: 2, Collective: coll.Exscan, Peer: mpe.AnySource, Tag: 3, Bytes: -1, At: ms(4), Posted: ms(4)},
 		{ID: 1 << 40, Peer: 1, Tag: 5, Comm: 7, Bytes: 8, At: ms(5), Posted: ms(1), Ended: true},
-		{ID: 2, Collective: coll.Exscan, Peer: mpe.AnySource, Tag: 3, Bytes: -1, At: ms(9), Posted: ms(4), Ended: true, Err: errors.New("lost")},
+		{ID: 2, Collective: coll.Exscan, Peer: mpe.AnySource, Tag: 3, Bytes: -1, At: ms(9), Posted: ms(4), Ended: true,
+			Err: errors.New("lost")},
 	} {
 		r.Call(&c)
 	}
 	want := []pcapng.Call{
-		{Time: noon.Add(ms(1)), ID: 1 << 40, Name: "Receive", State: pcapng.Posted, Peer: -1, Tag: -1, Comm: 7, Bytes: 1 << 33},
-		{Time: noon.Add(ms(3)), Name: "Send", State: pcapng.Ended, Took: ms(1), Peer: 1, Tag: 1<<31 - 1, Comm: 1<<32 - 1, Bytes: 4},
+		{Time: noon.Add(ms(1)), ID: 1 << 40, Name: "Receive", State: pcapng.Posted, Peer: -1, Tag: -1, Comm: 7,
+			Bytes: 1 << 33},
+		{Time: noon.Add(ms(3)), Name: "Send", State: pcapng.Ended, Took: ms(1), Peer: 1, Tag: 1<<31 - 1,
+			Comm: 1<<32 - 1, Bytes: 4},
 		{Time: noon.Add(ms(4)), ID: 2, Name: "Exscan", State: pcapng.Posted, Peer: -1, Tag: 3, Bytes: -1},
-		{Time: noon.Add(ms(5)), ID: 1 << 40, Name: "Receive", State: pcapng.Ended, Took: ms(4), Peer: 1, Tag: 5, Comm: 7, Bytes: 8},
+		{Time: noon.Add(ms(5)), ID: 1 << 40, Name: "Receive", State: pcapng.Ended, Took: ms(4), Peer: 1, Tag: 5,
+			Comm: 7, Bytes: 8},
 		{Time: noon.Add(ms(9)), ID: 2, Name: "Exscan", State: pcapng.Failed, Took: ms(5), Peer: -1, Tag: 3, Bytes: -1},
 	}
 	recorded := recorderOf(r).Reader(addresses(pcapng.UDP), noon).Read(noon.Add(time.Hour))
@@ -294,7 +304,10 @@ func TestCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []pcapng.Call
-	src, err := capture.Options{OnNote: func(n pcapng.RankNote) { got = append(got, *n.(*pcapng.Call)) }}.NewReader(file, "file")
+	src, err := capture.Options{OnNote: func(n pcapng.RankNote) {
+		got = append(got,
+			*n.(*pcapng.Call))
+	}}.NewReader(file, "file")
 	for u := (pcapng.Unit{}); err == nil; {
 		err = src.Next(&u)
 	}
@@ -336,7 +349,8 @@ func TestFile(t *testing.T) {
 			}
 			p.Packet(ms(i), h.Src == 0, 32+len(data), header(h), data)
 		}
-		eager := protocol.ExtHeader{Dst: 2, Type: protocol.Data, Flags: protocol.FlagEager, Session: 7, PeerSession: 9, Number: 1, Message: 1, Length: 20000}
+		eager := protocol.ExtHeader{Dst: 2, Type: protocol.Data, Flags: protocol.FlagEager, Session: 7, PeerSession: 9,
+			Number: 1, Message: 1, Length: 20000}
 		var b [protocol.ExtHeaderLen]byte
 		protocol.PutExtended(b[:], &eager, payload[:20000])
 		x.Packet(ms(5), true, len(b)+20000, b[:], payload[:20000])
@@ -359,8 +373,10 @@ func TestFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := a.Report()
-		if len(got.Messages) != 1 || !got.Messages[0].Complete || got.Messages[0].Words != words || len(got.Findings) > 0 ||
-			len(got.Summary.Extended) != 1 || got.Summary.Extended[0].Complete != got.Summary.Extended[0].Messages || got.Comment != "a test" || got.Summary.Seconds != 1 {
+		if len(got.Messages) != 1 || !got.Messages[0].Complete || got.Messages[0].Words != words ||
+			len(got.Findings) > 0 ||
+			len(got.Summary.Extended) != 1 || got.Summary.Extended[0].Complete != got.Summary.Extended[0].Messages ||
+			got.Comment != "a test" || got.Summary.Seconds != 1 {
 			t.Errorf("%v: %+v", proto, got)
 		}
 	}
@@ -418,7 +434,9 @@ func TestCycleOfALostPacket(t *testing.T) {
 		t.Fatalf("%d packets in %d slots", len(units), slots)
 	}
 	for _, u := range units {
-		if want := fmt.Sprintf("rank 0: cycle %d of simulation 1", u.Time.Sub(noon)/time.Millisecond+1); u.Comments[0] != want || strings.HasPrefix(u.Comments[len(u.Comments)-1], "rank 0: cycle") && len(u.Comments) > 1 {
+		if want := fmt.Sprintf("rank 0: cycle %d of simulation 1",
+			u.Time.Sub(noon)/time.Millisecond+1); u.Comments[0] != want ||
+			strings.HasPrefix(u.Comments[len(u.Comments)-1], "rank 0: cycle") && len(u.Comments) > 1 {
 			t.Errorf("packet at %v has %q, want %q", u.Time.Sub(noon), u.Comments, want)
 		}
 	}

@@ -107,7 +107,8 @@ func (r *ring) next(at int64, wire int, peer int32, kind entryKind, code uint8) 
 // entryOf decodes the entry of a slot.
 func entryOf(s []byte) entry {
 	return entry{
-		at: int64(binary.LittleEndian.Uint64(s)), wire: binary.LittleEndian.Uint32(s[8:]), peer: int32(binary.LittleEndian.Uint32(s[12:])),
+		at: int64(binary.LittleEndian.Uint64(s)), wire: binary.LittleEndian.Uint32(s[8:]),
+		peer: int32(binary.LittleEndian.Uint32(s[12:])),
 		kind: entryKind(s[16]), code: s[17], data: s[slotHead : slotHead+int(s[18])],
 	}
 }

@@ -104,12 +104,15 @@ func (f *ListenError) Error() string {
 func (f *ListenError) inUse() string {
 	switch {
 	case f.Holder == nil:
-		return fmt.Sprintf("another process holds the port: find it as root with \"ss -lnp --%s 'sport = :%d'\" and stop it, or change the port in the rank map",
+		return fmt.Sprintf("another process holds the port: find it as root with \"ss -lnp --%s 'sport = :%d'\" and "+
+			"stop it, or change the port in the rank map",
 			f.Network, f.Addr.Port())
 	case f.Holder.PID == os.Getpid():
-		return "this process holds the port already: it listens for the rank twice, or another of its listeners is on that port"
+		return "this process holds the port already: it listens for the rank twice, or another of its listeners is " +
+			"on that port"
 	}
-	return fmt.Sprintf("process %d (%s) holds the port: stop it, or change the port in the rank map", f.Holder.PID, f.Holder.Name)
+	return fmt.Sprintf("process %d (%s) holds the port: stop it, or change the port in the rank map", f.Holder.PID,
+		f.Holder.Name)
 }
 
 // maxListed limits the addresses in a message.
@@ -138,5 +141,6 @@ func (f *ListenError) notHere() string {
 }
 
 func (f *ListenError) forbidden() string {
-	return fmt.Sprintf("%v: ports below 1024 need root or CAP_NET_BIND_SERVICE; otherwise a sandbox or security policy forbids it", f.Err)
+	return fmt.Sprintf("%v: ports below 1024 need root or CAP_NET_BIND_SERVICE; otherwise a sandbox or security "+
+		"policy forbids it", f.Err)
 }

@@ -16,7 +16,8 @@ func testMap(t *testing.T, addrs ...string) *rankmap.Map {
 	t.Helper()
 	var entries []rankmap.Entry
 	for rank, addr := range addrs {
-		entries = append(entries, rankmap.Entry{Rank: rank, Addr: netip.MustParseAddrPort(addr), Kind: rankmap.Software})
+		entries = append(entries,
+			rankmap.Entry{Rank: rank, Addr: netip.MustParseAddrPort(addr), Kind: rankmap.Software})
 	}
 	m, err := rankmap.New(entries)
 	if err != nil {
@@ -35,11 +36,13 @@ func TestText(t *testing.T) {
 		{"port taken", ListenError{Holder: &Process{41, "other"}, Err: syscall.EADDRINUSE},
 			[]string{"rank 0 cannot listen on udp 192.0.2.77:600", "process 41 (other) holds the port", "stop it"}},
 		{"by nobody we see", ListenError{Err: syscall.EADDRINUSE}, []string{"ss -lnp --udp 'sport = :600'"}},
-		{"by ourselves", ListenError{Holder: &Process{PID: os.Getpid()}, Err: syscall.EADDRINUSE}, []string{"this process holds the port already"}},
+		{"by ourselves", ListenError{Holder: &Process{PID: os.Getpid()}, Err: syscall.EADDRINUSE},
+			[]string{"this process holds the port already"}},
 		{"forbidden", ListenError{Err: syscall.EACCES}, []string{"permission denied", "CAP_NET_BIND_SERVICE"}},
 		{"other", ListenError{Err: errors.New("it rains")}, []string{"600: it rains"}},
 		{"not here", *New("udp", 0, m, syscall.EADDRNOTAVAIL),
-			[]string{"this machine does not have that address", "127.0.0.1 (rank 1)", "shifted", "rank 0 is to run on another machine"}},
+			[]string{"this machine does not have that address", "127.0.0.1 (rank 1)", "shifted",
+				"rank 0 is to run on another machine"}},
 		{"no addresses", ListenError{Err: syscall.EADDRNOTAVAIL}, []string{"address: the rank map may be shifted"}},
 	} {
 		tt.fault.Network, tt.fault.Addr = "udp", m.Addr(0)

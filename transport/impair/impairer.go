@@ -146,7 +146,8 @@ func (im *Impairer) Datagram(now time.Duration, from, to int, b []byte) []Delive
 }
 
 // datagram appends the deliveries that a rule produces from delivery d of a datagram.
-func (r *activeRule) datagram(out []Delivery, s *ruleState, now time.Duration, length int, d Delivery, c *Count) []Delivery {
+func (r *activeRule) datagram(out []Delivery, s *ruleState, now time.Duration, length int, d Delivery,
+	c *Count) []Delivery {
 	if r.Partition || r.Loss > 0 && r.loses(s) {
 		c.Lost++
 		return out

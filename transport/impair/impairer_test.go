@@ -39,7 +39,8 @@ func TestKindOf(t *testing.T) {
 			t.Errorf("%v is %v", k, got)
 		}
 	}
-	ext := protocol.AppendExtended(nil, &protocol.ExtHeader{Type: protocol.Ack, Call: protocol.RecvInt, Session: 1}, nil)
+	ext := protocol.AppendExtended(nil, &protocol.ExtHeader{Type: protocol.Ack, Call: protocol.RecvInt, Session: 1},
+		nil)
 	v09 := protocol.V09.Append(nil, protocol.Header{Type: protocol.Ack, Tag: 7})
 	for _, b := range [][]byte{ext, v09} {
 		if KindOf(b) != ack {
@@ -98,18 +99,26 @@ func TestRules(t *testing.T) {
 		{"corrupt", []string{"corrupt 100%"}, three[:1], []string{"[0s!]"}},
 		{"partition", []string{"after 1s for 1s partition"}, three, []string{"[0s]", "[]", "[0s]"}},
 		{"partition without an end", []string{"after 1s partition"}, three, []string{"[0s]", "[]", "[]"}},
-		{"rate: 32 bytes take 1 s", []string{"rate 32"}, []sent{{0, 0, 1, ack}, {0, 0, 1, ack}, {1500 * ms, 0, 1, ack}, {9 * s, 0, 1, ack}},
+		{"rate: 32 bytes take 1 s", []string{"rate 32"},
+			[]sent{{0, 0, 1, ack}, {0, 0, 1, ack}, {1500 * ms, 0, 1, ack}, {9 * s, 0, 1, ack}},
 			[]string{"[1s]", "[2s]", "[1.5s]", "[1s]"}},
-		{"a full queue", []string{"rate 32 queue 64"}, []sent{{0, 0, 1, ack}, {0, 0, 1, ack}, {0, 0, 1, ack}, {s, 0, 1, ack}},
+		{"a full queue", []string{"rate 32 queue 64"},
+			[]sent{{0, 0, 1, ack}, {0, 0, 1, ack}, {0, 0, 1, ack}, {s, 0, 1, ack}},
 			[]string{"[1s]", "[2s]", "[]", "[2s]"}},
 		{"the third ACK from rank 2 to rank 0", []string{"from 2 to 0 packet ACK nth 3 loss 100%"},
-			[]sent{{0, 2, 0, ack}, {0, 0, 2, ack}, {0, 2, 1, ack}, {0, 2, 0, Payload}, {0, 2, 0, ack}, {0, 2, 0, ack}, {0, 2, 0, ack}},
+			[]sent{{0, 2, 0, ack}, {0, 0, 2, ack}, {0, 2, 1, ack}, {0, 2, 0, Payload}, {0, 2, 0, ack}, {0, 2, 0, ack},
+				{0, 2, 0, ack}},
 			[]string{"[0s]", "[0s]", "[0s]", "[0s]", "[0s]", "[]", "[0s]"}},
-		{"numbers are by direction", []string{"nth 2 loss 100%"}, []sent{{0, 0, 1, ack}, {0, 1, 0, ack}, {0, 1, 0, ack}, {0, 0, 1, ack}},
+		{"numbers are by direction", []string{"nth 2 loss 100%"},
+			[]sent{{0, 0, 1, ack}, {0, 1, 0, ack}, {0, 1, 0, ack}, {0, 0, 1, ack}},
 			[]string{"[0s]", "[0s]", "[]", "[]"}},
-		{"by address", []string{"from 10.0.0.2 loss 100%"}, []sent{{0, 1, 0, ack}, {0, 0, 1, ack}}, []string{"[]", "[0s]"}},
-		{"rules act one after the other", []string{"duplicate 100%", "nth 2 loss 100%", "delay 1ms", "duplicate 100% late 1ms"}, three[:1], []string{"[1ms 2ms]"}},
-		{"a later rule does not count what is lost", []string{"nth 1 loss 100%", "nth 1 delay 1ms"}, three, []string{"[]", "[1ms]", "[0s]"}},
+		{"by address", []string{"from 10.0.0.2 loss 100%"}, []sent{{0, 1, 0, ack}, {0, 0, 1, ack}},
+			[]string{"[]", "[0s]"}},
+		{"rules act one after the other",
+			[]string{"duplicate 100%", "nth 2 loss 100%", "delay 1ms", "duplicate 100% late 1ms"}, three[:1],
+			[]string{"[1ms 2ms]"}},
+		{"a later rule does not count what is lost", []string{"nth 1 loss 100%", "nth 1 delay 1ms"}, three,
+			[]string{"[]", "[1ms]", "[0s]"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := deliveries(newImpairer(t, Datagrams, 1, tt.rules...), tt.sent); !slices.Equal(got, tt.want) {
@@ -132,13 +141,17 @@ func TestPieces(t *testing.T) {
 		pieces []piece
 		want   []Fate
 	}{
-		{"delay, and what follows cannot overtake", []string{"nth 1 delay 5ms"}, []piece{{0, ack}, {2 * ms, ack}, {9 * ms, ack}},
+		{"delay, and what follows cannot overtake", []string{"nth 1 delay 5ms"},
+			[]piece{{0, ack}, {2 * ms, ack}, {9 * ms, ack}},
 			[]Fate{{Delivery{5 * ms, -1}, 0}, {Delivery{3 * ms, -1}, 0}, {Delivery{0, -1}, 0}}},
-		{"a partition stalls until its end", []string{"after 1ms for 5ms partition"}, []piece{{0, ack}, {2 * ms, ack}, {6 * ms, ack}},
+		{"a partition stalls until its end", []string{"after 1ms for 5ms partition"},
+			[]piece{{0, ack}, {2 * ms, ack}, {6 * ms, ack}},
 			[]Fate{{Delivery{0, -1}, 0}, {Delivery{4 * ms, -1}, 0}, {Delivery{0, -1}, 0}}},
 		{"or forever", []string{"partition"}, []piece{{0, ack}}, []Fate{{Delivery{Forever, -1}, 0}}},
-		{"rate", []string{"rate 1000"}, []piece{{0, ack}, {0, ack}}, []Fate{{Delivery{32 * ms, -1}, 0}, {Delivery{64 * ms, -1}, 0}}},
-		{"reset at the second ACK", []string{"packet ACK nth 2 reset 100%"}, []piece{{0, ack}, {0, Payload}, {0, ack}, {0, ack}},
+		{"rate", []string{"rate 1000"}, []piece{{0, ack}, {0, ack}},
+			[]Fate{{Delivery{32 * ms, -1}, 0}, {Delivery{64 * ms, -1}, 0}}},
+		{"reset at the second ACK", []string{"packet ACK nth 2 reset 100%"},
+			[]piece{{0, ack}, {0, Payload}, {0, ack}, {0, ack}},
 			[]Fate{{Delivery{0, -1}, 0}, {Delivery{0, -1}, 0}, {Delivery{0, -1}, Resets}, {Delivery{0, -1}, 0}}},
 		{"close", []string{"close 100%"}, []piece{{0, ack}}, []Fate{{Delivery{0, -1}, Closes}}},
 	} {
@@ -211,8 +224,10 @@ func TestProperties(t *testing.T) {
 		var rules []string
 		for range rng.IntN(4) {
 			rules = append(rules, []string{
-				"loss 10%", "loss 30% burst 3", "duplicate 20% late 0s~5ms", "reorder 10%", "corrupt 50%", "delay 1ms~9ms", "rate 100KiB queue 2KiB",
-				"packet ACK loss 50%", "from 0 nth 3-9 loss 100%", "after 20ms for 30ms partition", "to 2 duplicate 100%",
+				"loss 10%", "loss 30% burst 3", "duplicate 20% late 0s~5ms", "reorder 10%", "corrupt 50%",
+				"delay 1ms~9ms", "rate 100KiB queue 2KiB",
+				"packet ACK loss 50%", "from 0 nth 3-9 loss 100%", "after 20ms for 30ms partition",
+				"to 2 duplicate 100%",
 			}[rng.IntN(11)])
 		}
 		run := func(others bool) (log []string, sum Count, delivered uint64) {
@@ -256,7 +271,8 @@ func TestSeeds(t *testing.T) {
 	for i := range all {
 		all[i] = sent{0, 0, 1, ack}
 	}
-	one, two := deliveries(newImpairer(t, Datagrams, 1, "loss 50%"), all), deliveries(newImpairer(t, Datagrams, 2, "loss 50%"), all)
+	one, two := deliveries(newImpairer(t, Datagrams, 1, "loss 50%"), all),
+		deliveries(newImpairer(t, Datagrams, 2, "loss 50%"), all)
 	if slices.Equal(one, two) {
 		t.Error("seeds 1 and 2 make the same decisions")
 	}

@@ -111,7 +111,8 @@ var words = []Word{
 		at(func(r *Rule) *Ends { return &r.From }, parseEnds, Ends.String)},
 	{"to", "ranks", false, both, "sent to these ranks",
 		at(func(r *Rule) *Ends { return &r.To }, parseEnds, Ends.String)},
-	{"packet", "types", false, both, "of these types: SEND_REQUEST, CLEAR_TO_SEND, DATA, ACK, ERROR, or PAYLOAD (no header)",
+	{"packet", "types", false, both,
+		"of these types: SEND_REQUEST, CLEAR_TO_SEND, DATA, ACK, ERROR, or PAYLOAD (no header)",
 		at(func(r *Rule) *Kinds { return &r.Packets }, parseKinds, Kinds.String)},
 	{"nth", "number", false, both, "with this number among such packets of their direction, as in 3 or 3-7",
 		at(func(r *Rule) *Range { return &r.Nth }, parseRange, Range.String)},
@@ -128,7 +129,8 @@ var words = []Word{
 		at(func(r *Rule) *Percent { return &r.Duplicate }, parsePercent, Percent.String)},
 	{"reorder", "percent", true, Datagrams, "delay single datagrams, so that others overtake them",
 		at(func(r *Rule) *Percent { return &r.Reorder }, parsePercent, Percent.String)},
-	{"late", "time", true, Datagrams, "by how much duplicates (default: at once) and reordered datagrams (default: 2ms) are late, as in 5ms or 1ms~5ms",
+	{"late", "time", true, Datagrams, "by how much duplicates (default: at once) and reordered datagrams (default: " +
+		"2ms) are late, as in 5ms or 1ms~5ms",
 		at(func(r *Rule) *Span { return &r.Late }, parseSpan, Span.String)},
 	{"corrupt", "percent", true, both, "invert a random bit of packets",
 		at(func(r *Rule) *Percent { return &r.Corrupt }, parsePercent, Percent.String)},
@@ -195,7 +197,8 @@ func (r *Rule) complete(has map[string]bool) error {
 	case has["queue"] && !has["rate"]:
 		return errors.New("queue without rate: add rate, or remove queue")
 	case r.Burst > 0 && r.begin() > 1:
-		return fmt.Errorf("loss %v in bursts of %v is not possible: bursts would have to follow each other without a gap, so make them longer", r.Loss, r.Burst)
+		return fmt.Errorf("loss %v in bursts of %v is not possible: bursts would have to follow each other without a "+
+			"gap, so make them longer", r.Loss, r.Burst)
 	}
 	return nil
 }
@@ -256,7 +259,8 @@ func (r *Rule) Check(m Medium, ranks []netip.Addr) error {
 		set := w.get(r) != "" || w.Value == "" && r.Partition
 		if set && w.On&m == 0 {
 			if m == Streams {
-				return fmt.Errorf("%s is not possible over tcp, which retransmits lost data: use delay, rate, corrupt, partition, reset or close", w.Name)
+				return fmt.Errorf("%s is not possible over tcp, which retransmits lost data: use delay, rate, "+
+					"corrupt, partition, reset or close", w.Name)
 			}
 			return fmt.Errorf("%s is not possible over udp, which has no connections: use loss or partition", w.Name)
 		}

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-var three = []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("fd00::3")}
+var three = []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"),
+	netip.MustParseAddr("fd00::3")}
 
 func mustRule(t testing.TB, text string) Rule {
 	t.Helper()
@@ -30,7 +31,8 @@ func TestParseRule(t *testing.T) {
 		"after 10s for 5s partition": {After: 10 * time.Second, For: 5 * time.Second, Partition: true},
 		"packet ack,Payload reset 100% close 1% corrupt 1%": {Packets: 1<<4 | 1, Reset: 100, Close: 1, Corrupt: 1},
 		"from 2 to 0,3-5,10.0.0.7 nth 3-7 loss 100%": {
-			From: Ends{{First: 2, Last: 2}}, To: Ends{{}, {First: 3, Last: 5}, {Addr: netip.MustParseAddr("10.0.0.7")}}, Nth: Range{3, 7}, Loss: 100},
+			From: Ends{{First: 2, Last: 2}}, To: Ends{{}, {First: 3, Last: 5}, {Addr: netip.MustParseAddr("10.0.0.7")}},
+			Nth: Range{3, 7}, Loss: 100},
 	} {
 		r := mustRule(t, text)
 		if !reflect.DeepEqual(r, want) {
@@ -44,19 +46,20 @@ func TestParseRule(t *testing.T) {
 
 func TestParseRuleErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                          "no fault given: add one, such as loss 5%",
-		"from 0":                    "no fault given",
-		"lost 5%":                   `unknown word "lost" (did you mean "loss"?): the words are from, to, packet,`,
-		"loss":                      "loss has no value: it is followed by percent",
-		"loss 5":                    `loss: "5" is not a percentage: give more than 0% and at most 100%, as in 0.5%`,
-		"loss 0%":                   `loss: "0%" is not a percentage`,
-		"loss NaN%":                 `loss: "NaN%" is not a percentage`,
-		"loss 100.1%":               `loss: "100.1%" is not a percentage`,
-		"loss 5% loss 6%":           "loss appears twice: remove one of them",
-		"burst 3 delay 1ms":         "burst without loss",
-		"late 1ms loss 1%":          "late without duplicate and reorder",
-		"queue 1KiB loss 1%":        "queue without rate",
-		"loss 90% burst 2":          "loss 90% in bursts of 2 is not possible: bursts would have to follow each other without a gap, so make them longer",
+		"":                   "no fault given: add one, such as loss 5%",
+		"from 0":             "no fault given",
+		"lost 5%":            `unknown word "lost" (did you mean "loss"?): the words are from, to, packet,`,
+		"loss":               "loss has no value: it is followed by percent",
+		"loss 5":             `loss: "5" is not a percentage: give more than 0% and at most 100%, as in 0.5%`,
+		"loss 0%":            `loss: "0%" is not a percentage`,
+		"loss NaN%":          `loss: "NaN%" is not a percentage`,
+		"loss 100.1%":        `loss: "100.1%" is not a percentage`,
+		"loss 5% loss 6%":    "loss appears twice: remove one of them",
+		"burst 3 delay 1ms":  "burst without loss",
+		"late 1ms loss 1%":   "late without duplicate and reorder",
+		"queue 1KiB loss 1%": "queue without rate",
+		"loss 90% burst 2": "loss 90% in bursts of 2 is not possible: bursts would have to follow each " +
+			"other without a gap, so make them longer",
 		"loss 1% burst 0.5":         `burst: "0.5" is not a burst length`,
 		"delay 5":                   `delay: "5" is not a time from 0s to 24h: give a number with its unit, as in 5ms`,
 		"delay 0s":                  `delay: "0s" has no effect: give a longer time`,
@@ -84,7 +87,8 @@ func TestParseRuleErrors(t *testing.T) {
 // exist.
 func TestCheck(t *testing.T) {
 	for _, tt := range []struct{ rule, udp, tcp string }{
-		{"loss 1%", "", "loss is not possible over tcp, which retransmits lost data: use delay, rate, corrupt, partition, reset or close"},
+		{"loss 1%", "", "loss is not possible over tcp, which retransmits lost data: use delay, rate, corrupt, " +
+			"partition, reset or close"},
 		{"duplicate 1%", "", "duplicate is not possible over tcp"},
 		{"reorder 1%", "", "reorder is not possible over tcp"},
 		{"rate 1MiB queue 1KiB", "", "queue is not possible over tcp"},
@@ -114,7 +118,8 @@ func TestCheck(t *testing.T) {
 func TestScript(t *testing.T) {
 	const file = "seed: 7\nrules:\n  - loss 5% duplicate 1% # a comment\n  - from 2 to 0 packet ACK nth 3 loss 100%\n"
 	s, err := Parse(strings.NewReader(file), "f.yaml")
-	if err != nil || s.Seed != 7 || len(s.Rules) != 2 || s.Rules[1].String() != "from 2 to 0 packet ACK nth 3 loss 100%" {
+	if err != nil || s.Seed != 7 || len(s.Rules) != 2 ||
+		s.Rules[1].String() != "from 2 to 0 packet ACK nth 3 loss 100%" {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for text, want := range map[string]string{
@@ -133,8 +138,10 @@ func TestScript(t *testing.T) {
 // again unchanged, and applied.
 func FuzzParseRule(f *testing.F) {
 	for _, text := range []string{
-		"loss 5%, burst 3 duplicate 1% reorder 2% late 1ms~5ms", "from 0-1,10.0.0.1 to 2 packet DATA,ACK nth 3-7 after 1s for 5s partition",
-		"delay 1us~24h corrupt 100% rate 1 queue 1GiB", "reset 1e-300% close 100%", "from ::1%a delay 1ns", "loss 99.999999999999% burst 1e6",
+		"loss 5%, burst 3 duplicate 1% reorder 2% late 1ms~5ms",
+		"from 0-1,10.0.0.1 to 2 packet DATA,ACK nth 3-7 after 1s for 5s partition",
+		"delay 1us~24h corrupt 100% rate 1 queue 1GiB", "reset 1e-300% close 100%", "from ::1%a delay 1ns",
+		"loss 99.999999999999% burst 1e6",
 	} {
 		f.Add(text)
 	}

@@ -18,7 +18,8 @@ func parsePercent(text string) (Percent, error) {
 	number, ok := strings.CutSuffix(text, "%")
 	x, err := strconv.ParseFloat(number, 64)
 	if !ok || err != nil || !(x > 0 && x <= 100) {
-		return 0, fmt.Errorf("%s is not a percentage: give more than 0%% and at most 100%%, as in 0.5%%", strictyaml.Quote(text))
+		return 0, fmt.Errorf("%s is not a percentage: give more than 0%% and at most 100%%, as in 0.5%%",
+			strictyaml.Quote(text))
 	}
 	return Percent(x), nil
 }
@@ -40,7 +41,8 @@ const longest = 24 * time.Hour
 func parseTime(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 || d > longest {
-		return 0, fmt.Errorf("%s is not a time from 0s to 24h: give a number with its unit, as in 5ms", strictyaml.Quote(text))
+		return 0, fmt.Errorf("%s is not a time from 0s to 24h: give a number with its unit, as in 5ms",
+			strictyaml.Quote(text))
 	}
 	return d, nil
 }
@@ -148,7 +150,8 @@ func parseEnds(text string) (ends Ends, err error) {
 		a, errA := strconv.ParseUint(first, 10, 32)
 		b, errB := strconv.ParseUint(last, 10, 32)
 		if errA != nil || errB != nil || b < a || b > maxRank {
-			return nil, fmt.Errorf("%s is not a rank, range of ranks or IP address: write 0, 2-5 or 10.0.0.7", strictyaml.Quote(item))
+			return nil, fmt.Errorf("%s is not a rank, range of ranks or IP address: write 0, 2-5 or 10.0.0.7",
+				strictyaml.Quote(item))
 		}
 		ends = append(ends, End{First: int(a), Last: int(b)})
 	}

@@ -59,10 +59,12 @@ func New(entries []Entry) (*Map, error) {
 		switch {
 		case e.Rank < 0 || e.Rank >= len(entries):
 			mistakes = append(mistakes, fmt.Errorf(
-				"rank map: rank %d is out of range with %d ranks: number the ranks 0 to %d without a gap", e.Rank, len(entries), len(entries)-1))
+				"rank map: rank %d is out of range with %d ranks: number the ranks 0 to %d without a gap", e.Rank,
+				len(entries), len(entries)-1))
 		case seen[e.Rank]:
 			mistakes = append(mistakes, fmt.Errorf(
-				"rank map: rank %d is listed twice, at %v and at %v: remove or renumber one", e.Rank, m.entries[e.Rank].Addr, e.Addr))
+				"rank map: rank %d is listed twice, at %v and at %v: remove or renumber one", e.Rank,
+				m.entries[e.Rank].Addr, e.Addr))
 		default:
 			seen[e.Rank] = true
 			e.Addr = netip.AddrPortFrom(e.Addr.Addr().Unmap(), e.Addr.Port())
@@ -85,12 +87,14 @@ func New(entries []Entry) (*Map, error) {
 // place adds e to the indexes by address.
 func (m *Map) place(e Entry) error {
 	if first := m.entries[0]; first.Addr.Addr().Is4() != e.Addr.Addr().Is4() {
-		return fmt.Errorf("rank map: rank %d has the address %v and rank %d has %v: IPv4 and IPv6 addresses cannot reach each other: use one family",
+		return fmt.Errorf("rank map: rank %d has the address %v and rank %d has %v: IPv4 and IPv6 addresses cannot "+
+			"reach each other: use one family",
 			first.Rank, first.Addr, e.Rank, e.Addr)
 	}
 	key := sourceKey(e.Addr)
 	if other, ok := m.byAddr[key]; ok {
-		return fmt.Errorf("rank map: ranks %d and %d are both at %v: give each its own IP address, or at least its own port", other, e.Rank, e.Addr)
+		return fmt.Errorf("rank map: ranks %d and %d are both at %v: give each its own IP address, or at least "+
+			"its own port", other, e.Rank, e.Addr)
 	}
 	m.byAddr[key] = e.Rank
 	if _, taken := m.byIP[key.Addr()]; taken {

@@ -77,7 +77,8 @@ func TestNewNamesTheMistake(t *testing.T) {
 		{"multicast", []Entry{entry(0, "224.0.0.1:2718", CPU)}, "multicast"},
 		{"broadcast", []Entry{entry(0, "255.255.255.255:2718", CPU)}, "broadcast"},
 		{"port 0", []Entry{entry(0, "10.0.0.1:0", CPU)}, "port 0"},
-		{"same address", []Entry{entry(0, "10.0.0.1:1", CPU), entry(1, "[::ffff:10.0.0.1]:1", CPU)}, "ranks 0 and 1 are both at 10.0.0.1:1"},
+		{"same address", []Entry{entry(0, "10.0.0.1:1", CPU), entry(1, "[::ffff:10.0.0.1]:1", CPU)},
+			"ranks 0 and 1 are both at 10.0.0.1:1"},
 		{"families", []Entry{entry(0, "10.0.0.1:1", CPU), entry(1, "[fd00::1]:1", CPU)}, "cannot reach each other"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

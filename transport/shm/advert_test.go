@@ -53,7 +53,8 @@ func TestAdvert(t *testing.T) {
 		}
 		w.invalidate(tt.end)
 		if valid := a.valid(); !a.advertised || valid != tt.valid || a.confirm() != tt.confirmed || a.confirm() {
-			t.Errorf("%s: %+v; it stands: %v, want %v; it is to be confirmed: %v", tt.name, a, valid, tt.valid, tt.confirmed)
+			t.Errorf("%s: %+v; it stands: %v, want %v; it is to be confirmed: %v", tt.name, a, valid, tt.valid,
+				tt.confirmed)
 		}
 		w.invalidate(7)
 	}

@@ -71,7 +71,8 @@ func Listen(cfg Config) (*Conn, error) {
 		cfg.Ring = DefaultRing(cfg.Map.Size())
 	}
 	if !ringSize(cfg.Ring) {
-		return nil, fmt.Errorf("shm: a ring of %d bytes: must be a power of two from %d to %d, or 0", cfg.Ring, MinRing, MaxRing)
+		return nil, fmt.Errorf("shm: a ring of %d bytes: must be a power of two from %d to %d, or 0", cfg.Ring, MinRing,
+			MaxRing)
 	}
 	if err := cfg.applyEnv(); err != nil {
 		return nil, err

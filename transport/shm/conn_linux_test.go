@@ -191,18 +191,21 @@ func TestWrongUse(t *testing.T) {
 		err, cause error
 		text       string
 	}{
-		{fpga, ErrNoPeer, "rank 0 cannot send to rank 2 (" + m.Addr(2).String() + "): this transport does not reach that rank"},
+		{fpga, ErrNoPeer, "rank 0 cannot send to rank 2 (" + m.Addr(2).String() +
+			"): this transport does not reach that rank"},
 		{long, ErrBadPacket, "packet 1 of 1 has 32769 bytes of payload; at most 32768 are allowed"},
 		{nothing, nil, "Recv into an empty batch"},
 		{closed, mpe.ErrTransportClosed, ""},
 	} {
-		if tt.err == nil || tt.cause != nil && !errors.Is(tt.err, tt.cause) || !strings.Contains(tt.err.Error(), tt.text) {
+		if tt.err == nil || tt.cause != nil && !errors.Is(tt.err, tt.cause) ||
+			!strings.Contains(tt.err.Error(), tt.text) {
 			t.Errorf("got %v, want %q", tt.err, tt.text)
 		}
 	}
 	c = listen(t, Config{Rank: 0, Map: m})
 	var se *SendError
-	if _, err := c.SendPackets(2, []mpe.Packet{transporttest.Packet(0, 2, 1, 5)}); !errors.As(err, &se) || se.Peer != 2 {
+	if _, err := c.SendPackets(2, []mpe.Packet{transporttest.Packet(0, 2, 1, 5)}); !errors.As(err, &se) ||
+		se.Peer != 2 {
 		t.Errorf("SendPackets: %v", err)
 	}
 	if linked, err := c.Link(2); linked || !errors.Is(err, ErrNoPeer) {

@@ -177,7 +177,8 @@ func (in *inbox) resume(l *link, batch []mpe.RxPacket) (n int) {
 	case err != nil && w.valid():
 		in.disableSingleCopy(l, err)
 	case err == nil && w.confirm():
-		batch[0] = mpe.RxPacket{Kind: mpe.RxDatagram, Peer: l.peer.rank, From: l.peer.addr, Bytes: w.packet, Rest: l.late}
+		batch[0] = mpe.RxPacket{Kind: mpe.RxDatagram, Peer: l.peer.rank, From: l.peer.addr, Bytes: w.packet,
+			Rest: l.late}
 		n = 1
 	}
 	l.job, l.late = nil, nil

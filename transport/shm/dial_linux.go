@@ -121,7 +121,8 @@ func (c *Conn) advertise(p *peer, k *call, fd int) (*link, error) {
 // linkHello returns a hello that hands over our bell, doorbell page, shared buffer, and the descriptors in
 // more. It has the address of our nonce, unless single copies are disabled.
 func (c *Conn) linkHello(purpose purpose, p *peer, ring int, more ...int) hello {
-	h := hello{purpose: purpose, src: c.cfg.Rank, dst: p.rank, ring: ring, handles: append([]int{c.inbox.doorbell.bell, c.doorbellFD, c.shared.fd}, more...)}
+	h := hello{purpose: purpose, src: c.cfg.Rank, dst: p.rank, ring: ring,
+		handles: append([]int{c.inbox.doorbell.bell, c.doorbellFD, c.shared.fd}, more...)}
 	if !c.cfg.NoSingleCopy {
 		h.memory = c.nonce.memoryID()
 	}

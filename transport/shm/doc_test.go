@@ -31,13 +31,16 @@ func TestDocumentNumbers(t *testing.T) {
 		{"at most 32768 bytes of payload", MaxPayload == 32768},
 		{"low half first, its length and the record's position divided by 64", makeWord(128, 5) == 2<<32+5},
 		{"A length of 2³² − 1 means", padding == 1<<32-1},
-		{"at most 3/8 of the ring's bytes are in flight, and one packet for each 2048 of them", payload == 3<<17 && packets == 512},
+		{"at most 3/8 of the ring's bytes are in flight, and one packet for each 2048 of them",
+			payload == 3<<17 && packets == 512},
 		{"address of 16 random bytes", nonceLen == 16},
 		{"of at least 8192 bytes", MinSingleCopy == 8192},
 		{"three numbers of eight bytes", descriptorLen == 3*8 && descriptorOff == 8+protocol.ExtHeaderLen},
 		{"2³¹ added to its length", descriptorBit == 1<<31},
-		{"up to 262144 bytes or a quarter of the ring if that is less", LongPayload(MaxRing) == 262144 && LongPayload(MinRing) == MinRing/4},
-		{"position plus 1, the receiver reads the payload, together with the random bytes, directly to its destination, and sets the state to position plus 2", live == 1 && taken == 2},
+		{"up to 262144 bytes or a quarter of the ring if that is less",
+			LongPayload(MaxRing) == 262144 && LongPayload(MinRing) == MinRing/4},
+		{"position plus 1, the receiver reads the payload, together with the random bytes, directly to its " +
+			"destination, and sets the state to position plus 2", live == 1 && taken == 2},
 		{"sets it to plus 3", over == 3},
 	} {
 		if !strings.Contains(text, x.says) {

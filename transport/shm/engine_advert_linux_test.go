@@ -66,7 +66,8 @@ func TestAdvertisedMessages(t *testing.T) {
 				}
 				send := sendSync(t, engines[0], data, 0)
 				if when == "after a probe" {
-					if st, ok, err := engines[1].Probe(t.Context(), mpe.Match{Source: 0}, true); !ok || err != nil || st.Bytes != int64(size) {
+					if st, ok, err := engines[1].Probe(t.Context(), mpe.Match{Source: 0}, true); !ok || err != nil ||
+						st.Bytes != int64(size) {
 						t.Fatalf("%+v, %v, %v", st, ok, err)
 					}
 					if _, ended, _ := send.Test(); ended {
@@ -174,7 +175,8 @@ func TestAdvertOfAnEndedLink(t *testing.T) {
 	}
 	for i, s := range sends {
 		buf := make([]byte, size)
-		if _, err := engines[1].Recv(t.Context(), 0, buf, mpe.Options{Tag: i}); err != nil || bytes.Count(buf, []byte{byte(i + 1)}) != size {
+		if _, err := engines[1].Recv(t.Context(), 0, buf, mpe.Options{Tag: i}); err != nil ||
+			bytes.Count(buf, []byte{byte(i + 1)}) != size {
 			t.Errorf("message %d: %v", i, err)
 		}
 		if _, err := s.Await(t.Context()); err != nil {

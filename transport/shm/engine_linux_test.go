@@ -48,7 +48,8 @@ func TestEnginesOverBrokenLinks(t *testing.T) {
 	for _, tt := range []struct {
 		name, singleCopy string
 		pipelined, moves bool
-	}{{"auto", "auto", false, false}, {"off", "off", false, false}, {"pipelined", "auto", true, false}, {"processors move", "auto", true, true}} {
+	}{{"auto", "auto", false, false}, {"off", "off", false, false}, {"pipelined", "auto", true, false},
+		{"processors move", "auto", true, true}} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Setenv(EnvSingleCopy, tt.singleCopy)
 			enginesOverBrokenLinks(t, tt.pipelined, tt.moves)
@@ -162,7 +163,8 @@ func TestSendNow(t *testing.T) {
 	}
 	var sent state.PeerCounters
 	engines[0].Counters(func(*state.RankCounters) {}, func(c *state.PeerCounters) { sent = *c })
-	if sent.Sent != 2 || sent.SentBytes != 10 || sent.Failed != 0 || !sent.OldestSend.Waits || sent.OldestSend.Elapsed < 0 {
+	if sent.Sent != 2 || sent.SentBytes != 10 || sent.Failed != 0 || !sent.OldestSend.Waits ||
+		sent.OldestSend.Elapsed < 0 {
 		t.Errorf("%+v", sent)
 	}
 	for i := range data {

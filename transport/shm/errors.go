@@ -41,7 +41,8 @@ func (e *ListenError) Error() string {
 	case e.PID == 0:
 		return text + "another process is that rank already: stop it, or change the rank's address in the rank map"
 	}
-	return text + fmt.Sprintf("process %d (%s) is that rank already: stop it, or change the rank's address in the rank map", e.PID, e.Name)
+	return text + fmt.Sprintf("process %d (%s) is that rank already: stop it, or change the rank's address in "+
+		"the rank map", e.PID, e.Name)
 }
 
 // Unwrap returns the system's error.

@@ -69,7 +69,8 @@ var (
 	errNoHello   = errors.New("invalid hello (version mismatch?): all ranks must run the same version of zrlmpid")
 	errVersion   = errors.New("all ranks of a host must run the same version of zrlmpid")
 	errOtherUser = errors.New("it is another user's process")
-	errHungUp    = errors.New("it closed the connection: it may be another version of zrlmpid, have another rank map, or run as another user")
+	errHungUp    = errors.New("it closed the connection: it may be another version of zrlmpid, have another rank " +
+		"map, or run as another user")
 )
 
 // sendHello sends h. The caller keeps ownership of its descriptors.

@@ -150,7 +150,8 @@ func TestOtherVersion(t *testing.T) {
 		t.Errorf("the answer is %+v, %v", answer, err)
 	}
 	err = new(hello).parse(other, false)
-	if !errors.Is(err, errVersion) || !strings.Contains(err.Error(), "zrlshm03") || !strings.Contains(err.Error(), helloMagic) {
+	if !errors.Is(err, errVersion) || !strings.Contains(err.Error(), "zrlshm03") ||
+		!strings.Contains(err.Error(), helloMagic) {
 		t.Errorf("what is noted is %v", err)
 	}
 }

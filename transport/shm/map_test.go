@@ -11,7 +11,8 @@ import (
 func parseMap(addrs string) *rankmap.Map {
 	var entries []rankmap.Entry
 	for rank, addr := range strings.Split(addrs, ",") {
-		entries = append(entries, rankmap.Entry{Rank: rank, Addr: netip.MustParseAddrPort(addr), Kind: rankmap.Software})
+		entries = append(entries,
+			rankmap.Entry{Rank: rank, Addr: netip.MustParseAddrPort(addr), Kind: rankmap.Software})
 	}
 	m, err := rankmap.New(entries)
 	if err != nil {

@@ -143,7 +143,8 @@ func TestKilled(t *testing.T) {
 	batch := make([]mpe.RxPacket, 16)
 	for life := range 3 {
 		cmd, _ := startVictim(t, addrs, "")
-		if _, err := Listen(Config{Rank: 1, Map: m}); err == nil || !strings.Contains(err.Error(), "process "+strconv.Itoa(cmd.Process.Pid)+" ") {
+		if _, err := Listen(Config{Rank: 1, Map: m}); err == nil ||
+			!strings.Contains(err.Error(), "process "+strconv.Itoa(cmd.Process.Pid)+" ") {
 			t.Fatalf("a second rank 1: %v", err)
 		}
 		// Until the link is removed, once its ring is empty.

@@ -22,7 +22,8 @@ func (c *Conn) nap(batch []mpe.RxPacket) (int, error) {
 		if !c.Sleep() {
 			continue
 		}
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(c.Wakeup()), Events: unix.POLLIN}}, int(transporttest.Timeout/time.Millisecond))
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(c.Wakeup()), Events: unix.POLLIN}},
+			int(transporttest.Timeout/time.Millisecond))
 		if n == 0 && err == nil {
 			return 0, errors.New("it was never woken")
 		}

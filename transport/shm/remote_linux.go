@@ -73,7 +73,8 @@ func (rr *remoteReader) readv(r *remote, first int, dst []byte, addr uint64) err
 		rr.from[1] = unix.RemoteIovec{Base: uintptr(addr), Len: n}
 		end = 2
 	}
-	got, _, errno := unix.Syscall6(unix.SYS_PROCESS_VM_READV, uintptr(r.pid), uintptr(unsafe.Pointer(&rr.to[first])), uintptr(end-first),
+	got, _, errno := unix.Syscall6(unix.SYS_PROCESS_VM_READV, uintptr(r.pid), uintptr(unsafe.Pointer(&rr.to[first])),
+		uintptr(end-first),
 		uintptr(unsafe.Pointer(&rr.from[first])), uintptr(end-first), 0)
 	rr.to[1].Base = nil // the caller owns the memory: drop the reference
 	head := 0
@@ -86,7 +87,8 @@ func (rr *remoteReader) readv(r *remote, first int, dst []byte, addr uint64) err
 	case first == 0 && rr.found != r.nonce:
 		return fmt.Errorf("reading the memory of process %d: %w", r.pid, errOtherMemory)
 	case int(got) != head+n:
-		return fmt.Errorf("reading the memory of process %d at %#x: %d of %d bytes were there", r.pid, addr, int(got)-head, n)
+		return fmt.Errorf("reading the memory of process %d at %#x: %d of %d bytes were there", r.pid, addr,
+			int(got)-head, n)
 	}
 	return nil
 }

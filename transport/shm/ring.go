@@ -190,7 +190,8 @@ func (r *reader) nextInto(a *away) (packet []byte, err error) {
 		}
 		if length&shortBit != 0 {
 			length &^= shortBit
-			if length < protocol.ShortHeaderLen || length > protocol.ShortHeaderLen+MaxPayload || recordLen(int(length)) > size-off {
+			if length < protocol.ShortHeaderLen || length > protocol.ShortHeaderLen+MaxPayload ||
+				recordLen(int(length)) > size-off {
 				return nil, errBroken
 			}
 			r.pos += uint64(recordLen(int(length)))

@@ -22,7 +22,8 @@ func (r *reader) next() (packet []byte, a away, err error) {
 func newRing(n int) (*writer, *reader) {
 	mem := make([]byte, pageAhead+n)
 	ring, slots := mem[pageAhead:], make([]byte, slotsLen)
-	return &writer{ring: ring, head: word(mem), adverts: adverts{slots: slots}}, &reader{ring: ring, head: word(mem), slots: slots}
+	return &writer{ring: ring, head: word(mem), adverts: adverts{slots: slots}},
+		&reader{ring: ring, head: word(mem), slots: slots}
 }
 
 const (
@@ -100,7 +101,8 @@ func TestShortRing(t *testing.T) {
 		p := transporttest.Packet(0, 1, number, n)
 		// The words at the same places one round later.
 		for at := 0; at+wordLen <= len(p.Payload); at += wordLen {
-			binary.LittleEndian.PutUint64(p.Payload[at:], makeWord(w.pos&^(recordAlign-1)+MinRing+uint64(at)&^(recordAlign-1), protocol.ShortHeaderLen|shortBit))
+			binary.LittleEndian.PutUint64(p.Payload[at:],
+				makeWord(w.pos&^(recordAlign-1)+MinRing+uint64(at)&^(recordAlign-1), protocol.ShortHeaderLen|shortBit))
 		}
 		h := protocol.ShortHeader{Number: number, Tag: 7}
 		e := expectation{whole(p), rng.IntN(3) > 0}
@@ -133,7 +135,8 @@ func TestShortRing(t *testing.T) {
 				break
 			}
 			if !bytes.Equal(got, expected[0].bytes) || a.short != expected[0].short {
-				t.Fatalf("%d bytes, short: %v; want %d, %v", len(got), a.short, len(expected[0].bytes), expected[0].short)
+				t.Fatalf("%d bytes, short: %v; want %d, %v", len(got), a.short, len(expected[0].bytes),
+					expected[0].short)
 			}
 			expected = expected[1:]
 		}
@@ -146,7 +149,8 @@ func TestShortRing(t *testing.T) {
 
 // TestBadShortRecord checks that an impossible length of a short packet is rejected.
 func TestBadShortRecord(t *testing.T) {
-	for _, length := range []uint32{0, protocol.ShortHeaderLen - 1, protocol.ShortHeaderLen + MaxPayload + 1, 1<<29 - 1} {
+	for _, length := range []uint32{0, protocol.ShortHeaderLen - 1, protocol.ShortHeaderLen + MaxPayload + 1,
+		1<<29 - 1} {
 		w, r := newRing(MinRing)
 		word(w.ring).Store(makeWord(0, length|shortBit))
 		if got, _, err := r.next(); got != nil || !errors.Is(err, errBroken) {
@@ -201,7 +205,8 @@ func TestWindowFits(t *testing.T) {
 			t.Errorf("a ring of %d bytes: only %d in flight", ring, payload)
 		}
 	}
-	for ranks, want := range map[int]int{0: 1 << 20, 1: 1 << 20, 2: 1 << 20, 17: 1 << 20, 18: 512 << 10, 33: 512 << 10, 34: 256 << 10, 1000: 256 << 10} {
+	for ranks, want := range map[int]int{0: 1 << 20, 1: 1 << 20, 2: 1 << 20, 17: 1 << 20, 18: 512 << 10, 33: 512 << 10,
+		34: 256 << 10, 1000: 256 << 10} {
 		if got := DefaultRing(ranks); got != want || !ringSize(got) {
 			t.Errorf("%d ranks: rings of %d bytes, want %d", ranks, got, want)
 		}
@@ -288,7 +293,8 @@ func FuzzReader(f *testing.F) {
 			if len(b) < protocol.ExtHeaderLen || len(b) > longest || cap(b) != len(b) {
 				t.Fatalf("a packet of %d bytes", len(b))
 			}
-			if a.state != nil && (len(b) != protocol.ExtHeaderLen || a.payload == 0 || a.payload > maxSingleCopy || a.payload > MinRing/4 && !a.advertised) {
+			if a.state != nil && (len(b) != protocol.ExtHeaderLen || a.payload == 0 || a.payload > maxSingleCopy ||
+				a.payload > MinRing/4 && !a.advertised) {
 				t.Fatalf("a header of %d bytes, and %d of payload are away", len(b), a.payload)
 			}
 			if n > 2*MinRing/recordAlign {

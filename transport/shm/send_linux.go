@@ -22,8 +22,9 @@ func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (sent int, err error)
 			most = maxSingleCopy
 		}
 		if n := len(packets[i].Payload); n > most {
-			return 0, c.sendError(peer, fmt.Errorf("%w: packet %d of %d has %d bytes of payload; at most %d are allowed",
-				ErrBadPacket, i+1, len(packets), n, most))
+			return 0, c.sendError(peer,
+				fmt.Errorf("%w: packet %d of %d has %d bytes of payload; at most %d are allowed",
+					ErrBadPacket, i+1, len(packets), n, most))
 		}
 	}
 	if c.closed.Load() {
@@ -69,7 +70,8 @@ func (l *link) send(p *mpe.Packet, pipelined bool) bool {
 	case !l.exposes || p.Exposed == 0:
 	case len(p.Payload) > MaxPayload, len(p.Payload) >= MinSingleCopy && (!pipelined || l.distance.expose()):
 		return l.out.expose(&p.Header, p.Payload, p.Exposed)
-	case len(p.Payload) == 0 && len(p.Advertised) > 0 && len(p.Advertised) <= maxSingleCopy && (!l.distance.far || l.distance.expose()):
+	case len(p.Payload) == 0 && len(p.Advertised) > 0 && len(p.Advertised) <= maxSingleCopy &&
+		(!l.distance.far || l.distance.expose()):
 		return l.out.advertise(&p.Header, p.Advertised, p.Exposed)
 	}
 	if !pipelined || !l.exposes || !l.distance.times(len(p.Payload)) {

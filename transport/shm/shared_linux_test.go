@@ -56,7 +56,8 @@ func TestAwaitAndSleep(t *testing.T) {
 				t.Error("it sleeps")
 			}
 			batch := make([]mpe.RxPacket, 4)
-			if n, err := a.Poll(batch, nil); n != 1 || err != nil || batch[0].Kind != mpe.RxPublished || batch[0].Ticket != 0 {
+			if n, err := a.Poll(batch, nil); n != 1 || err != nil || batch[0].Kind != mpe.RxPublished ||
+				batch[0].Ticket != 0 {
 				t.Errorf("%d, %v, %+v", n, err, batch[0])
 			}
 		})
@@ -121,7 +122,9 @@ func TestWokenByLink(t *testing.T) {
 	defer sharedmem.Unmap(page)
 	conn := connect(t, m, 1)
 	defer conn.Close()
-	if err := sendHello(conn, hello{purpose: wantLink, src: 0, dst: 1, ring: MinRing, handles: []int{bell, doorbellFD, shared, memory}}); err != nil {
+	if err := sendHello(conn,
+		hello{purpose: wantLink, src: 0, dst: 1, ring: MinRing,
+			handles: []int{bell, doorbellFD, shared, memory}}); err != nil {
 		t.Fatal(err)
 	}
 	h, err := receiveHello(conn)

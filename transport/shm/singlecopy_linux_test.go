@@ -56,7 +56,8 @@ func TestFetch(t *testing.T) {
 	if n := a.LongPayload(1); n != LongPayload(DefaultRing(2)) {
 		t.Errorf("packets may have %d bytes", n)
 	}
-	for i, n := range []int{0, 1, MinSingleCopy - 1, MinSingleCopy, MaxPayload, MaxPayload + 1, LongPayload(DefaultRing(2))} {
+	for i, n := range []int{0, 1, MinSingleCopy - 1, MinSingleCopy, MaxPayload, MaxPayload + 1,
+		LongPayload(DefaultRing(2))} {
 		p := exposedPayload(0, 1, uint32(i+1), n)
 		x := deliver(t, a, b, p)
 		if n < MinSingleCopy {
@@ -69,7 +70,8 @@ func TestFetch(t *testing.T) {
 		if !bytes.Equal(x.Bytes, p.Header[:]) || x.Away != n || !b.Fetch(&x, dst) || !bytes.Equal(dst, p.Payload) {
 			t.Errorf("%d bytes: %d arrived, %d are away", n, len(x.Bytes), x.Away)
 		}
-		for name, wrong := range map[string]mpe.RxPacket{"again": x, "no ticket": {Ticket: 99}, "no number": {Ticket: -1}} {
+		for name, wrong := range map[string]mpe.RxPacket{"again": x, "no ticket": {Ticket: 99},
+			"no number": {Ticket: -1}} {
 			if b.Fetch(&wrong, dst) {
 				t.Errorf("%s: it is fetched", name)
 			}
@@ -133,7 +135,8 @@ func TestEnvSingleCopy(t *testing.T) {
 		}
 	}
 	t.Setenv(EnvSingleCopy, "no")
-	if _, err := Listen(Config{Map: transporttest.Map(t, 2)}); err == nil || err.Error() != `shm: ZRLMPI_SINGLE_COPY: "no" is not known: use auto or off` {
+	if _, err := Listen(Config{Map: transporttest.Map(t, 2)}); err == nil ||
+		err.Error() != `shm: ZRLMPI_SINGLE_COPY: "no" is not known: use auto or off` {
 		t.Errorf("got %v", err)
 	}
 }
@@ -179,7 +182,8 @@ func TestUnreadable(t *testing.T) {
 	}
 	if _, err := b.Link(0); err == nil {
 		t.Error("it is not said why there is no link")
-	} else if want := "the link to rank 0 is closed: reading the memory of process"; len(err.Error()) < len(want) || err.Error()[:len(want)] != want {
+	} else if want := "the link to rank 0 is closed: reading the memory of process"; len(err.Error()) < len(want) ||
+		err.Error()[:len(want)] != want {
 		t.Errorf("got %v", err)
 	}
 	if n, err := b.nap(batch); n != 1 || err != nil || batch[0].Kind != mpe.RxConnected {

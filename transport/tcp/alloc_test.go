@@ -14,7 +14,8 @@ func pair(t testing.TB, profile protocol.Profile, listen listener) (conns [2]*Co
 	m := transporttest.Map(t, 2)
 	batch := make([]mpe.RxPacket, 1)
 	for rank := range conns {
-		c, err := listen(Config{Rank: rank, Map: m, Backoff: soon, Profile: func(int) protocol.Profile { return profile }})
+		c, err := listen(Config{Rank: rank, Map: m, Backoff: soon,
+			Profile: func(int) protocol.Profile { return profile }})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -68,7 +68,8 @@ func listen(cfg Config, poll bool) (*Conn, error) {
 			return nil, fmt.Errorf("tcp: rank %d: %w", cfg.Rank, err)
 		}
 	}
-	ln, err := (&net.ListenConfig{KeepAliveConfig: keepAlive()}).Listen(context.Background(), network(addr), addr.String())
+	ln, err := (&net.ListenConfig{KeepAliveConfig: keepAlive()}).Listen(context.Background(), network(addr),
+		addr.String())
 	if err != nil {
 		return nil, bindfault.New("tcp", cfg.Rank, cfg.Map, err)
 	}

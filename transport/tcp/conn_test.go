@@ -78,7 +78,8 @@ func want(t *testing.T, e *transporttest.End, kind mpe.RxKind, peer int) mpe.RxP
 }
 
 func request(src, dst int) []byte {
-	return protocol.CloudFPGA.Append(nil, protocol.Header{Src: uint32(src), Dst: uint32(dst), Type: protocol.SendRequest})
+	return protocol.CloudFPGA.Append(nil,
+		protocol.Header{Src: uint32(src), Dst: uint32(dst), Type: protocol.SendRequest})
 }
 
 func TestListenErrors(t *testing.T) {
@@ -122,12 +123,14 @@ func TestSharedIPs(t *testing.T) {
 	sibling := netip.AddrPortFrom(a.Addr(), b.Port())
 	_, err := Listen(Config{Map: transporttest.MapOf(t, b, a, sibling)})
 	var shared *SharedIPError
-	if !errors.As(err, &shared) || shared.Rank != 1 || shared.Other != 2 || !strings.Contains(err.Error(), "ranks 1 and 2 share "+a.Addr().String()) {
+	if !errors.As(err, &shared) || shared.Rank != 1 || shared.Other != 2 ||
+		!strings.Contains(err.Error(), "ranks 1 and 2 share "+a.Addr().String()) {
 		t.Errorf("the error is %v", err)
 	}
 	// Ranks without TCP do not matter.
 	m, err := rankmap.New([]rankmap.Entry{
-		{Rank: 0, Addr: b, Kind: rankmap.Software}, {Rank: 1, Addr: a, Kind: rankmap.CPU}, {Rank: 2, Addr: sibling, Kind: rankmap.CPU}})
+		{Rank: 0, Addr: b, Kind: rankmap.Software}, {Rank: 1, Addr: a, Kind: rankmap.CPU},
+		{Rank: 2, Addr: sibling, Kind: rankmap.CPU}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +154,8 @@ func closeEndsEveryGoroutine(t *testing.T, profile protocol.Profile) {
 	m := transporttest.Map(t, 4)
 	var conns []*Conn
 	for rank := range 3 { // rank 3 is missing, and dialed without success
-		c, err := Listen(Config{Rank: rank, Map: m, Backoff: soon, Profile: func(int) protocol.Profile { return profile }})
+		c, err := Listen(Config{Rank: rank, Map: m, Backoff: soon,
+			Profile: func(int) protocol.Profile { return profile }})
 		if err != nil {
 			t.Fatal(err)
 		}

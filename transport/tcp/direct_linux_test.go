@@ -105,7 +105,8 @@ func TestPollPlaces(t *testing.T) {
 		"others between": {mixed, 1},
 		"order":          {tail, 11},
 	} {
-		for _, cut := range []int{0, 1, 79, 80, 81, 5000, protocol.MaxStreamPayload, protocol.ExtHeaderLen + protocol.MaxStreamPayload, 65483} {
+		for _, cut := range []int{0, 1, 79, 80, 81, 5000, protocol.MaxStreamPayload,
+			protocol.ExtHeaderLen + protocol.MaxStreamPayload, 65483} {
 			for _, most := range []int{1, 3, 64} {
 				c := newPolled(t, 2, nil)
 				p := placing{polled: c, buf: make([]byte, len(message))}
@@ -130,7 +131,8 @@ func TestPollPlaces(t *testing.T) {
 					want-- // the one that is cut, if it is cut in its header
 				}
 				if (cut == 0 || name == "one message") && p.placed < want {
-					t.Errorf("%s, cut at %d, %d at a time: %d packets were placed, want %d", name, cut, most, p.placed, want)
+					t.Errorf("%s, cut at %d, %d at a time: %d packets were placed, want %d", name, cut, most, p.placed,
+						want)
 				}
 				conn.Close() // c waits for that
 				c.Close()
@@ -159,7 +161,8 @@ func TestPollPlacesLeavesOut(t *testing.T) {
 	}
 	var header [protocol.ExtHeaderLen]byte
 	protocol.PutExtended(header[:], &h, message[h.Offset:])
-	for at := protocol.MaxStreamPayload + 5000 - protocol.ExtHeaderLen; at < 2*protocol.MaxStreamPayload-protocol.ExtHeaderLen; at += 1000 {
+	for at := protocol.MaxStreamPayload +
+		5000 - protocol.ExtHeaderLen; at < 2*protocol.MaxStreamPayload-protocol.ExtHeaderLen; at += 1000 {
 		copy(message[at:], header[:])
 	}
 	packets := dataPackets(5, message)
@@ -173,11 +176,13 @@ func TestPollPlacesLeavesOut(t *testing.T) {
 		},
 		"of other peer": func(buf []byte) *mpe.Placements {
 			var at mpe.Placements
-			at.Set(mpe.Placement{Peer: 1, Head: protocol.ExtHeaderLen, Message: 5, Offset: protocol.MaxStreamPayload, Buf: buf[protocol.MaxStreamPayload:]})
+			at.Set(mpe.Placement{Peer: 1, Head: protocol.ExtHeaderLen, Message: 5, Offset: protocol.MaxStreamPayload,
+				Buf: buf[protocol.MaxStreamPayload:]})
 			return &at
 		},
 	} {
-		for _, part := range []int{protocol.ExtHeaderLen + 1, 5000, protocol.ExtHeaderLen + protocol.MaxStreamPayload - 1} {
+		for _, part := range []int{protocol.ExtHeaderLen + 1, 5000,
+			protocol.ExtHeaderLen + protocol.MaxStreamPayload - 1} {
 			for _, piece := range []int{1000, 1 << 20} {
 				c := newPolled(t, 2, nil)
 				conn := c.dialed(0)
@@ -187,7 +192,8 @@ func TestPollPlacesLeavesOut(t *testing.T) {
 					c.wake()
 					p.poll(8)
 				}
-				if n := part - protocol.ExtHeaderLen; !bytes.Equal(p.buf[protocol.MaxStreamPayload:][:n], message[protocol.MaxStreamPayload:][:n]) {
+				if n := part - protocol.ExtHeaderLen; !bytes.Equal(p.buf[protocol.MaxStreamPayload:][:n],
+					message[protocol.MaxStreamPayload:][:n]) {
 					t.Fatalf("%s, cut at %d: the part is not in its place", name, part)
 				}
 				was := bytes.Clone(p.buf)
@@ -270,7 +276,8 @@ func TestPollPlacesOfSeveralPeers(t *testing.T) {
 			messages[peer] = bytes.Repeat([]byte{byte(peer + 1)}, 2*protocol.MaxStreamPayload)
 			packets[peer] = dataPackets(5, messages[peer])
 			if peer < expected {
-				at.Set(mpe.Placement{Peer: peer, Head: protocol.ExtHeaderLen, Message: 5, Buf: make([]byte, len(messages[peer]))})
+				at.Set(mpe.Placement{Peer: peer, Head: protocol.ExtHeaderLen, Message: 5,
+					Buf: make([]byte, len(messages[peer]))})
 			}
 		}
 		for peer, conn := range conns {
@@ -288,7 +295,8 @@ func TestPollPlacesOfSeveralPeers(t *testing.T) {
 				if string(slices.Concat(a.Bytes, a.Rest)) != packets[a.Peer][0] {
 					t.Fatalf("%d expected: another packet than that of peer %d", expected, a.Peer)
 				}
-				if place := at.Of(a.Peer); place != nil && len(a.Rest) > 0 && &a.Rest[0] != &place.Buf[0] || place == nil && len(a.Rest) > 0 {
+				if place := at.Of(a.Peer); place != nil && len(a.Rest) > 0 && &a.Rest[0] != &place.Buf[0] ||
+					place == nil && len(a.Rest) > 0 {
 					t.Errorf("%d expected: the packet of peer %d is elsewhere", expected, a.Peer)
 				}
 				got[a.Peer]++
@@ -307,7 +315,8 @@ func TestPollPlacesAllocatesNothing(t *testing.T) {
 	once := func() {
 		write(t, conn, stream)
 		for offset, got := 0, 0; got < 6; {
-			at.Set(mpe.Placement{Head: protocol.ExtHeaderLen, Message: 5, Offset: uint32(offset), Buf: message[offset:]})
+			at.Set(mpe.Placement{Head: protocol.ExtHeaderLen, Message: 5, Offset: uint32(offset),
+				Buf: message[offset:]})
 			n, _ := c.Poll(batch, &at)
 			for i := range batch[:n] {
 				if batch[i].Kind == mpe.RxDatagram {

@@ -32,7 +32,8 @@ type SharedIPError struct {
 
 // Error names the ranks.
 func (e *SharedIPError) Error() string {
-	return fmt.Sprintf("tcp: ranks %d and %d share %v, but ranks on TCP are identified by IP address: give each its own IP address (on one machine: 127.0.0.1, 127.0.0.2 …), or use UDP",
+	return fmt.Sprintf("tcp: ranks %d and %d share %v, but ranks on TCP are identified by IP address: give each its "+
+		"own IP address (on one machine: 127.0.0.1, 127.0.0.2 …), or use UDP",
 		e.Rank, e.Other, e.IP)
 }
 

@@ -171,7 +171,8 @@ func TestPollWhileConnectionsChange(t *testing.T) {
 		}
 	}()
 	go func() {
-		list := []mpe.Packet{transporttest.Packet(3, 0, 1, 10_000), transporttest.Packet(3, 0, 2, protocol.MaxStreamPayload)}
+		list := []mpe.Packet{transporttest.Packet(3, 0, 1, 10_000),
+			transporttest.Packet(3, 0, 2, protocol.MaxStreamPayload)}
 		for i := 0; ; i++ {
 			if _, err := c.SendPackets(i%3, list); err != nil {
 				done <- err

@@ -118,7 +118,8 @@ type link struct {
 }
 
 func (c *Conn) newLink(p *peer, conn *net.TCPConn, stream net.Conn) *link {
-	l := &link{peer: p, conn: conn, stream: stream, from: remoteAddr(conn), closing: make(chan struct{}), done: make(chan struct{})}
+	l := &link{peer: p, conn: conn, stream: stream, from: remoteAddr(conn), closing: make(chan struct{}),
+		done: make(chan struct{})}
 	if p.profile == protocol.Extended {
 		l.out = newOutbox(c.cfg.SendQueue)
 	}

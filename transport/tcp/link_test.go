@@ -22,7 +22,8 @@ func TestNotConnected(t *testing.T) {
 	for deadline := time.Now().Add(transporttest.Timeout); ; {
 		err := low.SendHeader(1, request(0, 1))
 		var sendErr *SendError
-		if !errors.As(err, &sendErr) || !errors.Is(err, ErrNotConnected) || sendErr.Peer != 1 || sendErr.Addr != m.Addr(1) {
+		if !errors.As(err, &sendErr) || !errors.Is(err, ErrNotConnected) || sendErr.Peer != 1 ||
+			sendErr.Addr != m.Addr(1) {
 			t.Fatalf("the error is %v", err)
 		}
 		if strings.Contains(err.Error(), "connection refused") {
@@ -34,7 +35,8 @@ func TestNotConnected(t *testing.T) {
 	}
 	low.Close()
 	high := start(t, Config{Rank: 1, Map: m})
-	err := high.SendData(0, protocol.CloudFPGA.Append(nil, protocol.Header{Type: protocol.Data}), nil, protocol.CPUShape())
+	err := high.SendData(0, protocol.CloudFPGA.Append(nil, protocol.Header{Type: protocol.Data}), nil,
+		protocol.CPUShape())
 	if !errors.Is(err, ErrNotConnected) || !strings.Contains(err.Error(), "rank 0 must dial") {
 		t.Errorf("the error is %v", err)
 	}
@@ -115,7 +117,8 @@ func TestBrokenStreams(t *testing.T) {
 		write(t, conn, stream)
 		want(t, high, mpe.RxBroken, 0)
 		wantClosed(t, conn)
-		if err := high.SendHeader(0, request(1, 0)); !errors.Is(err, ErrNotConnected) || !strings.Contains(err.Error(), "zrlmpi stream: byte 0") {
+		if err := high.SendHeader(0, request(1, 0)); !errors.Is(err, ErrNotConnected) ||
+			!strings.Contains(err.Error(), "zrlmpi stream: byte 0") {
 			t.Errorf("%s: sending then gives %v", name, err)
 		}
 	}

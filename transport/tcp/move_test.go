@@ -61,7 +61,8 @@ func connected(t *testing.T, e *transporttest.End, peers ...int) {
 // TestMove checks that a peer that has moved is dialed at its new address, at once, and that a peer that dials
 // is accepted from there only.
 func TestMove(t *testing.T) {
-	for name, profile := range map[string]protocol.Profile{"stream": protocol.CloudFPGA, "extended": protocol.Extended} {
+	for name, profile := range map[string]protocol.Profile{"stream": protocol.CloudFPGA,
+		"extended": protocol.Extended} {
 		t.Run(name, func(t *testing.T) {
 			m := transporttest.Map(t, 3)
 			next := transporttest.MapOf(t, transporttest.FreeAddr(t), m.Addr(1), transporttest.FreeAddr(t))
@@ -158,7 +159,8 @@ func TestMoveThatCannotBe(t *testing.T) {
 		{"fewer ranks", transporttest.MapOf(t, m.Addr(0), m.Addr(1)), zero.Transport.(*Conn).cfg.TLS, nil},
 		{"its address", transporttest.MapOf(t, free, m.Addr(1), m.Addr(2)), zero.Transport.(*Conn).cfg.TLS, nil},
 		{"without TLS", m, nil, nil},
-		{"one IP", transporttest.MapOf(t, m.Addr(0), free, netip.AddrPortFrom(free.Addr(), 1)), zero.Transport.(*Conn).cfg.TLS, &shared},
+		{"one IP", transporttest.MapOf(t, m.Addr(0), free, netip.AddrPortFrom(free.Addr(), 1)),
+			zero.Transport.(*Conn).cfg.TLS, &shared},
 		{"another's certificate", m, authority.issue(t, valid(m.Addr(1).Addr())), &credential},
 	} {
 		_, err := zero.Transport.(*Conn).Prepare(tt.m, tt.credentials)

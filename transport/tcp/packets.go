@@ -21,7 +21,8 @@ func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (int, error) {
 		return 0, err
 	}
 	if p.profile != protocol.Extended {
-		return 0, c.sendError(peer, fmt.Errorf("%w: it is %v, which does not carry such packets", ErrProfile, p.profile), nil)
+		return 0, c.sendError(peer,
+			fmt.Errorf("%w: it is %v, which does not carry such packets", ErrProfile, p.profile), nil)
 	}
 	for i := range packets {
 		// A packet that cannot be framed would corrupt the stream.
@@ -30,7 +31,8 @@ func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (int, error) {
 			return 0, c.sendError(peer, &protocol.StreamPayloadError{Bytes: uint32(n)}, nil)
 		}
 		if said := binary.LittleEndian.Uint32(packets[i].Header[offPayload:]); int64(said) != int64(n) {
-			return 0, c.sendError(peer, fmt.Errorf("the header of packet %d of %d announces %d bytes of payload, but it has %d", i+1, len(packets), said, n), nil)
+			return 0, c.sendError(peer, fmt.Errorf("the header of packet %d of %d announces %d bytes of payload, but "+
+				"it has %d", i+1, len(packets), said, n), nil)
 		}
 	}
 	if c.ctx.Err() != nil {

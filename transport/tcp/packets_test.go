@@ -74,7 +74,8 @@ func TestSendPacketsErrors(t *testing.T) {
 		err  error
 		text string
 	}{
-		{plain, "rank 2 cannot send to rank 1 (" + m.Addr(1).String() + "): the peer's profile does not allow it: it is v0.9, which does not carry such packets"},
+		{plain, "rank 2 cannot send to rank 1 (" + m.Addr(1).String() +
+			"): the peer's profile does not allow it: it is v0.9, which does not carry such packets"},
 		{length, "the header of packet 2 of 2 announces 5 bytes of payload, but it has 4"},
 		{long, "a packet with 32769 bytes of payload, but on a stream it has at most 32768"},
 		{header, "it is extended, which carries other packets"},
@@ -120,7 +121,8 @@ func fullQueueLosesTheRest(t *testing.T, listen listener) {
 			t.Fatalf("%d bytes went in and nobody received", len(want))
 		}
 	}
-	if n, err := c.SendPackets(0, []mpe.Packet{transporttest.Packet(1, 0, 1, protocol.MaxStreamPayload)}); n > 1 || err != nil {
+	if n, err := c.SendPackets(0, []mpe.Packet{transporttest.Packet(1, 0, 1, protocol.MaxStreamPayload)}); n > 1 ||
+		err != nil {
 		t.Fatalf("%d packets went, %v", n, err)
 	} else if n == 1 {
 		p := transporttest.Packet(1, 0, 1, protocol.MaxStreamPayload)

@@ -76,7 +76,8 @@ func newInbox(c *Conn) (*inbox, error) {
 		unix.Close(in.epfd)
 		return nil, os.NewSyscallError("eventfd", err)
 	}
-	if err = unix.EpollCtl(in.epfd, unix.EPOLL_CTL_ADD, in.bell, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: bellID}); err != nil {
+	if err = unix.EpollCtl(in.epfd, unix.EPOLL_CTL_ADD, in.bell,
+		&unix.EpollEvent{Events: unix.EPOLLIN, Fd: bellID}); err != nil {
 		unix.Close(in.bell)
 		unix.Close(in.epfd)
 		return nil, os.NewSyscallError("epoll_ctl", err)

@@ -151,18 +151,22 @@ func TestReaderFaults(t *testing.T) {
 		text   string
 		offset int64
 	}{
-		"start mark":       {edit(1, 0), header(protocol.DefectStartMark), "byte 88: zrlmpi header: byte 1 ", 88},
-		"end mark":         {edit(31, 0), header(protocol.DefectEndMark), "byte 88: zrlmpi header: byte 31 ", 88},
-		"version":          {edit(18, 0), header(protocol.DefectReserved), "byte 88: zrlmpi header: byte 18 ", 88},
-		"checksum":         {edit(87, 1), header(protocol.DefectChecksum), "byte 88: zrlmpi packet: the checksum", 88},
-		"too long":         {edit(21, 0x80), nil, "byte 88: a packet with 32776 bytes of payload", 88}, // nothing more needs to arrive
-		"another protocol": {[]byte(strings.Repeat("GET / HTTP/1.1\r\n", 9)), header(protocol.DefectStartMark), "byte 0:", 0},
-		"another profile": {append(protocol.CloudFPGA.Append(nil, protocol.Header{Type: protocol.Ack}), make([]byte, 48)...),
+		"start mark": {edit(1, 0), header(protocol.DefectStartMark), "byte 88: zrlmpi header: byte 1 ", 88},
+		"end mark":   {edit(31, 0), header(protocol.DefectEndMark), "byte 88: zrlmpi header: byte 31 ", 88},
+		"version":    {edit(18, 0), header(protocol.DefectReserved), "byte 88: zrlmpi header: byte 18 ", 88},
+		"checksum":   {edit(87, 1), header(protocol.DefectChecksum), "byte 88: zrlmpi packet: the checksum", 88},
+		// nothing more needs to arrive
+		"too long": {edit(21, 0x80), nil, "byte 88: a packet with 32776 bytes of payload", 88},
+		"another protocol": {[]byte(strings.Repeat("GET / HTTP/1.1\r\n", 9)), header(protocol.DefectStartMark),
+			"byte 0:", 0},
+		"another profile": {append(protocol.CloudFPGA.Append(nil, protocol.Header{Type: protocol.Ack}),
+			make([]byte, 48)...),
 			header(protocol.DefectReserved), "byte 0:", 0},
 	} {
 		_, err := feed(c.in, nil)
 		fault, ok := errors.AsType[*protocol.FrameError](err)
-		if !ok || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.text) || fault.Offset != c.offset {
+		if !ok || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.text) ||
+			fault.Offset != c.offset {
 			t.Errorf("%s: %v, want %q at %d", name, err, c.text, c.offset)
 		}
 	}
@@ -188,7 +192,8 @@ func TestReaderTakesPlainPackets(t *testing.T) {
 		t.Errorf("%d packets, %v", len(got), err)
 	}
 	in[19] &^= byte(protocol.FlagPlain)
-	if got, err := feed(in, nil); !errors.Is(err, &protocol.HeaderError{Defect: protocol.Defect{Kind: protocol.DefectChecksum}}) || len(got) != 0 {
+	if got, err := feed(in, nil); !errors.Is(err,
+		&protocol.HeaderError{Defect: protocol.Defect{Kind: protocol.DefectChecksum}}) || len(got) != 0 {
 		t.Errorf("without the flag: %d packets, %v", len(got), err)
 	}
 }

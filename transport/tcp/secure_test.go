@@ -39,7 +39,8 @@ func TestRefusedDialers(t *testing.T) {
 	a, other := newAuthority(t), newAuthority(t)
 	m := transporttest.Map(t, 2)
 	ip := m.Addr(0).Addr()
-	high := start(t, Config{Rank: 1, Map: m, TLS: a.issue(t, valid(m.Addr(1).Addr())), HandshakeTimeout: transporttest.Timeout})
+	high := start(t, Config{Rank: 1, Map: m, TLS: a.issue(t, valid(m.Addr(1).Addr())),
+		HandshakeTimeout: transporttest.Timeout})
 	good := a.issue(t, valid(ip)).config(m.Addr(1).Addr())
 	with := func(change func(*tls.Config)) *tls.Config {
 		cfg := good.Clone()
@@ -54,12 +55,16 @@ func TestRefusedDialers(t *testing.T) {
 		sends []byte
 		text  string
 	}{
-		"another authority": {shows(other.issue(t, valid(ip))), nil, "the certificate of the peer must be signed by the authority"},
-		"another IP":        {shows(a.issue(t, valid(m.Addr(1).Addr()))), nil, "not " + ip.String() + ": the certificate of the peer must contain"},
-		"expired":           {shows(a.issue(t, expired(ip))), nil, "renew the certificate of the peer, or set the clock"},
-		"only for servers":  {shows(a.issue(t, forServers(ip))), nil, "must be for serverAuth and clientAuth"},
-		"no certificate":    {with(func(cfg *tls.Config) { cfg.Certificates = nil }), nil, "certificate"},
-		"TLS 1.2": {with(func(cfg *tls.Config) { cfg.MinVersion, cfg.MaxVersion = tls.VersionTLS12, tls.VersionTLS12 }), nil,
+		"another authority": {shows(other.issue(t, valid(ip))), nil,
+			"the certificate of the peer must be signed by the authority"},
+		"another IP": {shows(a.issue(t, valid(m.Addr(1).Addr()))), nil,
+			"not " + ip.String() + ": the certificate of the peer must contain"},
+		"expired": {shows(a.issue(t, expired(ip))), nil,
+			"renew the certificate of the peer, or set the clock"},
+		"only for servers": {shows(a.issue(t, forServers(ip))), nil, "must be for serverAuth and clientAuth"},
+		"no certificate":   {with(func(cfg *tls.Config) { cfg.Certificates = nil }), nil, "certificate"},
+		"TLS 1.2": {with(func(cfg *tls.Config) { cfg.MinVersion, cfg.MaxVersion = tls.VersionTLS12, tls.VersionTLS12 }),
+			nil,
 			"client offered only unsupported versions"},
 		"plain": {nil, request(0, 1), "the peer does not use TLS: configure tls on both, or on neither"},
 	} {
@@ -87,7 +92,8 @@ func TestRefusedDialers(t *testing.T) {
 			}
 		}
 		wantClosed(t, conn)
-		if err := high.SendHeader(0, request(1, 0)); !errors.Is(err, ErrNotConnected) || !strings.Contains(err.Error(), tt.text) {
+		if err := high.SendHeader(0, request(1, 0)); !errors.Is(err, ErrNotConnected) ||
+			!strings.Contains(err.Error(), tt.text) {
 			t.Errorf("%s: sending then gives %v", name, err)
 		}
 	}
@@ -124,7 +130,8 @@ func TestRefusedAcceptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	low := start(t, Config{Rank: 0, Map: m, TLS: a.issue(t, valid(m.Addr(0).Addr())), HandshakeTimeout: transporttest.Timeout})
+	low := start(t, Config{Rank: 0, Map: m, TLS: a.issue(t, valid(m.Addr(0).Addr())),
+		HandshakeTimeout: transporttest.Timeout})
 	// accept answers the next dial as rank 1, with TLS by cfg, or with b in plain.
 	accept := func(cfg *tls.Config, b []byte) net.Conn {
 		t.Helper()
@@ -154,11 +161,13 @@ func TestRefusedAcceptors(t *testing.T) {
 		says []byte
 		text string
 	}{
-		"another authority": {answers(other.issue(t, valid(ip))), nil, "the certificate of the peer must be signed by the authority"},
-		"another IP":        {answers(a.issue(t, valid(m.Addr(0).Addr()))), nil, "not " + ip.String() + ": the certificate of the peer must contain"},
-		"expired":           {answers(a.issue(t, expired(ip))), nil, "renew the certificate of the peer, or set the clock"},
-		"TLS 1.2":           {old, nil, "the peer rejected the connection"},
-		"plain":             {nil, request(1, 0), "the peer does not use TLS: configure tls on both, or on neither"},
+		"another authority": {answers(other.issue(t, valid(ip))), nil,
+			"the certificate of the peer must be signed by the authority"},
+		"another IP": {answers(a.issue(t, valid(m.Addr(0).Addr()))), nil,
+			"not " + ip.String() + ": the certificate of the peer must contain"},
+		"expired": {answers(a.issue(t, expired(ip))), nil, "renew the certificate of the peer, or set the clock"},
+		"TLS 1.2": {old, nil, "the peer rejected the connection"},
+		"plain":   {nil, request(1, 0), "the peer does not use TLS: configure tls on both, or on neither"},
 	} {
 		conn := accept(tt.cfg, tt.says)
 		want(t, low, mpe.RxBroken, 1)
@@ -186,13 +195,16 @@ func TestSilentPeers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	middle := start(t, Config{Rank: 1, Map: m, TLS: a.issue(t, valid(m.Addr(1).Addr())), HandshakeTimeout: 50 * time.Millisecond,
-		Backoff: func(int) time.Duration { return time.Hour }})
+	middle := start(t, Config{Rank: 1, Map: m, TLS: a.issue(t, valid(m.Addr(1).Addr())),
+		HandshakeTimeout: 50 * time.Millisecond,
+		Backoff:          func(int) time.Duration { return time.Hour }})
 	want(t, middle, mpe.RxBroken, 2) // no accept yet
-	wantLast(t, middle, 2, "tls with "+m.Addr(2).String(), "no answer to the handshake: does the peer have tls configured?")
+	wantLast(t, middle, 2, "tls with "+m.Addr(2).String(),
+		"no answer to the handshake: does the peer have tls configured?")
 	conn := dial(t, m.Addr(0).Addr(), m.Addr(1))
 	want(t, middle, mpe.RxBroken, 0)
-	wantLast(t, middle, 0, "tls with "+transportAddr(conn).String(), "no answer to the handshake: does the peer have tls configured?")
+	wantLast(t, middle, 0, "tls with "+transportAddr(conn).String(),
+		"no answer to the handshake: does the peer have tls configured?")
 	alert := make([]byte, 7)
 	readFull(t, conn, alert)
 	if !isTLSRecord(alert[0]) {
@@ -239,7 +251,8 @@ func TestTLSAndPlain(t *testing.T) {
 			plain := 1 - secured
 			want(t, ends[plain], mpe.RxConnected, secured)
 			want(t, ends[plain], mpe.RxBroken, secured)
-			wantLast(t, ends[plain], secured, "the peer uses TLS and this rank does not: configure tls on both, or on neither")
+			wantLast(t, ends[plain], secured,
+				"the peer uses TLS and this rank does not: configure tls on both, or on neither")
 			if secured == 1 { // a dialer whose connection is closed does not know the reason
 				want(t, ends[secured], mpe.RxBroken, plain)
 			}

@@ -37,7 +37,8 @@ func (c *Conn) send(rank int, header, payload []byte) error {
 		return c.sendError(rank, fmt.Errorf("%w: it is %v, which carries other packets", ErrProfile, p.profile), nil)
 	}
 	if len(header) != protocol.HeaderLen {
-		return c.sendError(rank, fmt.Errorf("a header of %d bytes; a header has %d", len(header), protocol.HeaderLen), nil)
+		return c.sendError(rank, fmt.Errorf("a header of %d bytes; a header has %d", len(header), protocol.HeaderLen),
+			nil)
 	}
 	// A packet that cannot be framed would corrupt the stream.
 	h, defect := p.profile.Parse(header)

@@ -26,7 +26,8 @@ type TLS struct {
 // certificates, all in PEM. The error is a *CredentialError.
 func LoadTLS(certificate, key, authority string) (*TLS, error) {
 	var text [3][]byte
-	for i, file := range []struct{ what, path string }{{"certificate", certificate}, {"key", key}, {"authority", authority}} {
+	for i, file := range []struct{ what, path string }{{"certificate", certificate}, {"key", key},
+		{"authority", authority}} {
 		var err error
 		if text[i], err = os.ReadFile(file.path); err != nil {
 			return nil, &CredentialError{What: file.what, Path: file.path, Err: err}
@@ -37,7 +38,8 @@ func LoadTLS(certificate, key, authority string) (*TLS, error) {
 	}
 	pair, err := tls.X509KeyPair(text[0], text[1])
 	if err != nil {
-		return nil, &CredentialError{What: "key", Path: key, Err: fmt.Errorf("with the certificate %s: %w", certificate, err)}
+		return nil, &CredentialError{What: "key", Path: key,
+			Err: fmt.Errorf("with the certificate %s: %w", certificate, err)}
 	}
 	signers, err := parseCertificates(text[2])
 	if err != nil {

@@ -81,7 +81,8 @@ func certificateAdvice(err error, whose string) string {
 	var invalid x509.CertificateInvalidError
 	switch {
 	case errors.As(err, new(x509.HostnameError)):
-		return fmt.Sprintf(": the certificate of %s must contain the IP address of the rank map as a subject alternative name", whose)
+		return fmt.Sprintf(": the certificate of %s must contain the IP address of the rank map as a subject "+
+			"alternative name", whose)
 	case errors.As(err, new(x509.UnknownAuthorityError)):
 		return fmt.Sprintf(": the certificate of %s must be signed by the authority that is configured here", whose)
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
@@ -96,5 +97,6 @@ func certificateAdvice(err error, whose string) string {
 // not about the network or a peer that is gone.
 func isTLSFault(err error) bool {
 	return !slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE,
-		syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH, context.Canceled}, func(gone error) bool { return errors.Is(err, gone) })
+		syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH, context.Canceled},
+		func(gone error) bool { return errors.Is(err, gone) })
 }

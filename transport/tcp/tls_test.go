@@ -51,9 +51,11 @@ func TestOwnCertificateIsChecked(t *testing.T) {
 		tls  *TLS
 		text string
 	}{
-		"nothing":       {&TLS{}, "TLS needs a certificate and an authority"},
-		"no authority":  {noAuthority, "TLS needs a certificate and an authority"},
-		"another IP":    {a.issue(t, valid(netip.MustParseAddr("10.0.0.1"))), "not " + ip.String() + ": the certificate of this rank must contain the IP address of the rank map as a subject alternative name"},
+		"nothing":      {&TLS{}, "TLS needs a certificate and an authority"},
+		"no authority": {noAuthority, "TLS needs a certificate and an authority"},
+		"another IP": {a.issue(t, valid(netip.MustParseAddr("10.0.0.1"))),
+			"not " + ip.String() + ": the certificate of this rank must contain the IP address of the rank map as a " +
+				"subject alternative name"},
 		"no IP":         {a.issue(t, valid()), "the certificate of this rank must contain"},
 		"expired":       {a.issue(t, expired(ip)), "certificate has expired"},
 		"unsigned":      {unsigned, "the certificate of this rank must be signed by the authority"},
@@ -67,7 +69,8 @@ func TestOwnCertificateIsChecked(t *testing.T) {
 			continue
 		}
 		var credential *CredentialError
-		if !errors.As(err, &credential) || !strings.Contains(err.Error(), "tcp: rank 0: tls: certificate: ") || !strings.Contains(err.Error(), tt.text) {
+		if !errors.As(err, &credential) || !strings.Contains(err.Error(), "tcp: rank 0: tls: certificate: ") ||
+			!strings.Contains(err.Error(), tt.text) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -110,13 +113,14 @@ func TestLoadTLS(t *testing.T) {
 		certificate, key, authority string
 		what, path, text            string
 	}{
-		"no certificate":       {text + "x", key, authority, "certificate", text + "x", "no such file"},
-		"no key":               {certificate, text + "x", authority, "key", text + "x", "no such file"},
-		"no authority":         {certificate, key, text + "x", "authority", text + "x", "no such file"},
-		"text as certificate":  {text, key, authority, "certificate", text, "it contains no PEM block CERTIFICATE"},
-		"key as certificate":   {key, key, authority, "certificate", key, "it contains no PEM block CERTIFICATE"},
-		"text as key":          {certificate, text, authority, "key", text, "with the certificate " + certificate},
-		"another key":          {certificate, otherKey, authority, "key", otherKey, "private key does not match public key"},
+		"no certificate":      {text + "x", key, authority, "certificate", text + "x", "no such file"},
+		"no key":              {certificate, text + "x", authority, "key", text + "x", "no such file"},
+		"no authority":        {certificate, key, text + "x", "authority", text + "x", "no such file"},
+		"text as certificate": {text, key, authority, "certificate", text, "it contains no PEM block CERTIFICATE"},
+		"key as certificate":  {key, key, authority, "certificate", key, "it contains no PEM block CERTIFICATE"},
+		"text as key":         {certificate, text, authority, "key", text, "with the certificate " + certificate},
+		"another key": {certificate, otherKey, authority, "key", otherKey,
+			"private key does not match public key"},
 		"text as authority":    {certificate, key, text, "authority", text, "it contains no PEM block CERTIFICATE"},
 		"corrupt certificate":  {corrupt, key, authority, "certificate", corrupt, "certificate 1 in it: x509"},
 		"corrupt authority":    {certificate, key, corrupt, "authority", corrupt, "certificate 1 in it: x509"},
@@ -137,12 +141,14 @@ func TestLoadTLS(t *testing.T) {
 // TestIPv6Names checks that certificates have the IP without brackets, zone or mapping.
 func TestIPv6Names(t *testing.T) {
 	a := newAuthority(t)
-	for in, want := range map[string]string{"fe80::1%eth0": "fe80::1", "::ffff:10.0.0.1": "10.0.0.1", "fd00::1:2": "fd00:0:0:0::1:2"} {
+	for in, want := range map[string]string{"fe80::1%eth0": "fe80::1", "::ffff:10.0.0.1": "10.0.0.1",
+		"fd00::1:2": "fd00:0:0:0::1:2"} {
 		ip := netip.MustParseAddr(want)
 		if err := a.issue(t, valid(ip)).Check(netip.MustParseAddr(in)); err != nil {
 			t.Errorf("a certificate for %s is refused for a rank at %s: %v", want, in, err)
 		}
-		if err := a.issue(t, valid(ip.Next())).Check(netip.MustParseAddr(in)); !errors.As(err, new(x509.HostnameError)) {
+		if err := a.issue(t, valid(ip.Next())).Check(netip.MustParseAddr(in)); !errors.As(err,
+			new(x509.HostnameError)) {
 			t.Errorf("a certificate for %v, for a rank at %s: %v", ip.Next(), in, err)
 		}
 	}
@@ -161,7 +167,8 @@ func TestTLSCarriesLongMessages(t *testing.T) {
 	const words = 250_000
 	sent := make(chan error, 2)
 	for rank := range 2 {
-		header := protocol.CloudFPGA.Append(nil, protocol.Header{Src: uint32(rank), Dst: uint32(1 - rank), Size: words, Type: protocol.Data})
+		header := protocol.CloudFPGA.Append(nil,
+			protocol.Header{Src: uint32(rank), Dst: uint32(1 - rank), Size: words, Type: protocol.Data})
 		payload := make([]byte, words*protocol.WordLen)
 		for i := range payload {
 			payload[i] = byte(i * 31)

@@ -30,7 +30,8 @@ type wire struct {
 // read reads into the reader. It returns the number of bytes, or 0 and no error at the end of the stream.
 func (w *wire) read() (int, unix.Errno) {
 	room := w.in.room()
-	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(w.fd), uintptr(unsafe.Pointer(&room[0])), uintptr(len(room)), unix.MSG_DONTWAIT, 0, 0)
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(w.fd), uintptr(unsafe.Pointer(&room[0])),
+		uintptr(len(room)), unix.MSG_DONTWAIT, 0, 0)
 	if errno != 0 {
 		return 0, errno
 	}

@@ -106,7 +106,8 @@ func (w *wire) sendmsg(parts int) (int, error) {
 	o.msg.SetIovlen(parts)
 	defer clear(o.iovs[:parts]) // the caller owns the memory: drop the references
 	for {
-		n, _, errno := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(w.fd), uintptr(unsafe.Pointer(&o.msg)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+		n, _, errno := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(w.fd), uintptr(unsafe.Pointer(&o.msg)),
+			unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 		switch errno {
 		case 0:
 			return int(n), nil

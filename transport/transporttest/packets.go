@@ -78,7 +78,8 @@ func isPacket(a mpe.RxPacket, peer int, want mpe.Packet) error {
 	}
 	if !bytes.Equal(a.Bytes, slices.Concat(want.Header[:], want.Payload)) {
 		got, _, defect := protocol.ParseExtended(a.Bytes)
-		return fmt.Errorf("got %d bytes, %v, %v; want %d bytes", len(a.Bytes), &got, defect, len(want.Header)+len(want.Payload))
+		return fmt.Errorf("got %d bytes, %v, %v; want %d bytes", len(a.Bytes), &got, defect,
+			len(want.Header)+len(want.Payload))
 	}
 	return nil
 }

@@ -200,9 +200,11 @@ func (k Kind) concurrent(t *testing.T) {
 	sent := make(chan error, 2)
 	send := func(from *End, rank, peer int) {
 		payload := make([]byte, 346*protocol.WordLen)
-		data := protocol.CloudFPGA.Append(nil, protocol.Header{Src: uint32(rank), Dst: uint32(peer), Size: 346, Type: protocol.Data})
+		data := protocol.CloudFPGA.Append(nil,
+			protocol.Header{Src: uint32(rank), Dst: uint32(peer), Size: 346, Type: protocol.Data})
 		for i := range uint32(rounds) {
-			if err := errors.Join(from.SendHeader(peer, numbered(rank, peer, i)), from.SendData(peer, data, payload, protocol.CPUShape())); err != nil {
+			if err := errors.Join(from.SendHeader(peer, numbered(rank, peer, i)),
+				from.SendData(peer, data, payload, protocol.CPUShape())); err != nil {
 				sent <- err
 				return
 			}

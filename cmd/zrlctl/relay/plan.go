@@ -39,7 +39,8 @@ func NewPlan(cfg *config.Config, pool cluster.Pool, transport string) (*Plan, er
 	switch {
 	case !pool.IsZero():
 	case !loopback:
-		return nil, errors.New("the ranks are not on loopback addresses: give addresses of this machine for the relay, one for each rank")
+		return nil, errors.New("the ranks are not on loopback addresses: give addresses of this machine for the " +
+			"relay, one for each rank")
 	default:
 		if pool, err = cluster.ParsePool(DefaultPool); err != nil {
 			return nil, err
@@ -54,7 +55,8 @@ func NewPlan(cfg *config.Config, pool cluster.Pool, transport string) (*Plan, er
 	for i := range cfg.Ranks {
 		r := &cfg.Ranks[i]
 		if slices.Contains(addrs, r.Address.Addr()) {
-			return nil, fmt.Errorf("%v is the address of rank %d, and cannot be one of the relay as well: give other addresses", r.Address.Addr(), r.Rank)
+			return nil, fmt.Errorf("%v is the address of rank %d, and cannot be one of the relay as well: give other "+
+				"addresses", r.Address.Addr(), r.Rank)
 		}
 		kind := r.Peer
 		own[i] = rankmap.Entry{Rank: r.Rank, Addr: r.Address.AddrPort, Kind: kind}
@@ -85,7 +87,8 @@ func mediumOf(cfg *config.Config, transport string) (impair.Medium, error) {
 	}
 	for i := range cfg.Ranks {
 		if l := cfg.Ranks[i].Link; l != nil && l.Transport != nil && *l.Transport != want {
-			return 0, fmt.Errorf("rank %d has link.transport %s, but %s is relayed: use one transport for all ranks", cfg.Ranks[i].Rank, *l.Transport, want)
+			return 0, fmt.Errorf("rank %d has link.transport %s, but %s is relayed: use one transport for all ranks",
+				cfg.Ranks[i].Rank, *l.Transport, want)
 		}
 	}
 	return medium, nil
@@ -109,12 +112,14 @@ func (p *Plan) Configuration(local []int) (*config.Config, error) {
 		case r == nil:
 			return nil, fmt.Errorf("there is no rank %d: the ranks are 0 to %d", rank, p.Size()-1)
 		case !r.Local():
-			return nil, fmt.Errorf("rank %d has no run: in the configuration: add run: host or run: standin, or start the rank with the addresses of the relay", rank)
+			return nil, fmt.Errorf("rank %d has no run: in the configuration: add run: host or run: standin, or "+
+				"start the rank with the addresses of the relay", rank)
 		}
 	}
 	for i := range c.Ranks {
 		if r := &c.Ranks[i]; !slices.Contains(local, r.Rank) {
-			c.Ranks[i] = config.Rank{Rank: r.Rank, Address: config.Address{AddrPort: p.seen.Addr(r.Rank)}, Peer: r.Peer, Link: r.Link}
+			c.Ranks[i] = config.Rank{Rank: r.Rank, Address: config.Address{AddrPort: p.seen.Addr(r.Rank)}, Peer: r.Peer,
+				Link: r.Link}
 		}
 	}
 	transport := config.Transport(p.Medium.String()) // shared memory cannot be relayed

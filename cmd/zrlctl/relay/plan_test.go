@@ -32,7 +32,8 @@ func TestPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	for rank, want := range []string{
-		"127.0.0.1:2718 127.27.18.1:2718", "127.0.0.2:2718 127.27.18.2:2718", "127.0.0.3:4000 127.27.18.3:4000", "127.0.0.4:2719 127.27.18.4:2719",
+		"127.0.0.1:2718 127.27.18.1:2718", "127.0.0.2:2718 127.27.18.2:2718", "127.0.0.3:4000 127.27.18.3:4000",
+		"127.0.0.4:2719 127.27.18.4:2719",
 	} {
 		own, seen := p.Addrs(rank)
 		if got := fmt.Sprint(own, " ", seen); got != want {
@@ -46,8 +47,10 @@ func TestPlan(t *testing.T) {
 		local []int
 		want  string
 	}{
-		{[]int{0}, "0 127.0.0.1:2718 host software; 1 127.27.18.2:2718  fpga; 2 127.27.18.3:4000  cpu; 3 127.27.18.4:2719  software"},
-		{[]int{1, 3}, "0 127.27.18.1:2718  software; 1 127.0.0.2:2718 standin fpga sink default loss 1%; 2 127.27.18.3:4000  cpu; 3 127.0.0.4:2719 host software"},
+		{[]int{0}, "0 127.0.0.1:2718 host software; 1 127.27.18.2:2718  fpga; 2 127.27.18.3:4000  cpu; 3 " +
+			"127.27.18.4:2719  software"},
+		{[]int{1, 3}, "0 127.27.18.1:2718  software; 1 127.0.0.2:2718 standin fpga sink default loss 1%; 2 " +
+			"127.27.18.3:4000  cpu; 3 127.0.0.4:2719 host software"},
 	} {
 		cfg, err := p.Configuration(tt.local)
 		if err != nil {
@@ -82,11 +85,13 @@ func TestPlan(t *testing.T) {
 }
 
 func TestPlanErrors(t *testing.T) {
-	const elsewhere = "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host}\n  - {rank: 1, address: 10.0.0.2, peer: software, link: {transport: tcp}}\n"
+	const elsewhere = "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host}\n  - {rank: 1, address: 10.0.0.2, peer: " +
+		"software, link: {transport: tcp}}\n"
 	for _, tt := range []struct{ cfg, pool, transport, want string }{
 		{mixed, "", "shm", `transport "shm" cannot be relayed: use udp or tcp`},
 		{mixed, "127.0.1.1-127.0.1.3", "", "has 3 addresses for 4 ranks"},
-		{mixed, "127.0.0.1-127.0.0.4", "", "127.0.0.1 is the address of rank 0, and cannot be one of the relay as well"},
+		{mixed, "127.0.0.1-127.0.0.4", "",
+			"127.0.0.1 is the address of rank 0, and cannot be one of the relay as well"},
 		{elsewhere, "", "tcp", "the ranks are not on loopback addresses: give addresses of this machine"},
 		{elsewhere, "10.0.0.3,10.0.0.4", "", "rank 1 has link.transport tcp, but udp is relayed"},
 		{elsewhere, "10.0.0.3,10.0.0.4", "tcp", ""},
@@ -100,7 +105,8 @@ func TestPlanErrors(t *testing.T) {
 			}
 		}
 		p, err := NewPlan(parse(t, tt.cfg), pool, tt.transport)
-		if tt.want == "" && (err != nil || p.Medium != impair.Streams) || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+		if tt.want == "" && (err != nil || p.Medium != impair.Streams) ||
+			tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%s %s: %v, want %q", tt.pool, tt.transport, err, tt.want)
 		}
 	}

@@ -131,7 +131,8 @@ var columns = []column{
 // Print writes the report as a table. It omits columns of zeros.
 func (x *Report) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	columns := slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.value(&x.Total) == 0 && c.title != "PACKETS" })
+	columns := slices.DeleteFunc(slices.Clone(columns),
+		func(c column) bool { return c.value(&x.Total) == 0 && c.title != "PACKETS" })
 	fmt.Fprint(w, "FROM\tTO\tTYPE\t")
 	for _, c := range columns {
 		fmt.Fprintf(w, "%s\t", c.title)

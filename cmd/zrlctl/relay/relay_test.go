@@ -59,7 +59,8 @@ func start(t *testing.T, transport string, rules ...string) (*Relay, *Plan) {
 }
 
 func header(kind protocol.Type, from, to, size int) []byte {
-	return protocol.CloudFPGA.Append(nil, protocol.Header{Src: uint32(from), Dst: uint32(to), Type: kind, Size: uint32(size)})
+	return protocol.CloudFPGA.Append(nil,
+		protocol.Header{Src: uint32(from), Dst: uint32(to), Type: kind, Size: uint32(size)})
 }
 
 // udpRank returns the socket of a rank.
@@ -91,7 +92,8 @@ func wantDatagram(t *testing.T, conn *net.UDPConn, p *Plan, from int, want []byt
 
 func TestDatagrams(t *testing.T) {
 	r, p := start(t, "udp",
-		"from 0 to 1 packet ACK nth 2 loss 100%", "from 1 to 0 duplicate 100% late 1ms", "from 0 to 2 nth 1 delay 20ms", "from 2 corrupt 100%")
+		"from 0 to 1 packet ACK nth 2 loss 100%", "from 1 to 0 duplicate 100% late 1ms", "from 0 to 2 nth 1 delay 20ms",
+		"from 2 corrupt 100%")
 	var conns []*net.UDPConn
 	for rank := range 3 {
 		own, _ := p.Addrs(rank)
@@ -141,7 +143,8 @@ func TestDatagrams(t *testing.T) {
 		t.Errorf("%+v", x)
 	}
 	var text bytes.Buffer
-	if err := x.Print(&text); err != nil || !strings.Contains(text.String(), "\n     0    1      ACK        4     1           0        0          0\n") ||
+	if err := x.Print(&text); err != nil ||
+		!strings.Contains(text.String(), "\n     0    1      ACK        4     1           0        0          0\n") ||
 		!strings.Contains(text.String(), "1 from addresses of no rank, not relayed") {
 		t.Errorf("%v\n%s", err, &text)
 	}
@@ -157,7 +160,8 @@ func tcpPair(t *testing.T, p *Plan) (a, b *net.TCPConn) {
 	}
 	defer ln.Close()
 	from, fromSeen := p.Addrs(0)
-	if a, err = net.DialTCP("tcp4", &net.TCPAddr{IP: from.Addr().AsSlice()}, net.TCPAddrFromAddrPort(seen)); err != nil {
+	if a, err = net.DialTCP("tcp4", &net.TCPAddr{IP: from.Addr().AsSlice()},
+		net.TCPAddrFromAddrPort(seen)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { a.Close() })
@@ -210,7 +214,8 @@ func TestStreams(t *testing.T) {
 	write(t, a, request) // the other direction continues
 	wantStream(t, b, request)
 	x := r.Report()
-	if x.Total.Bytes != uint64(len(message)+4*32+10) || x.Total.Delayed != x.Total.Packets || x.Rows[1].Packet != "SEND_REQUEST" || x.Rows[1].Packets != 3 {
+	if x.Total.Bytes != uint64(len(message)+4*32+10) || x.Total.Delayed != x.Total.Packets ||
+		x.Rows[1].Packet != "SEND_REQUEST" || x.Rows[1].Packets != 3 {
 		t.Errorf("%+v", x)
 	}
 	var text bytes.Buffer
@@ -299,7 +304,8 @@ func TestStreamsEnd(t *testing.T) {
 func TestAddressInUse(t *testing.T) {
 	for _, transport := range []string{"udp", "tcp"} {
 		_, p := start(t, transport)
-		if _, err := Listen(p, impair.Script{}); !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), "rank 0 cannot listen on "+transport) {
+		if _, err := Listen(p, impair.Script{}); !errors.Is(err, syscall.EADDRINUSE) ||
+			!strings.Contains(err.Error(), "rank 0 cannot listen on "+transport) {
 			t.Errorf("%s: %v", transport, err)
 		}
 	}
@@ -311,8 +317,10 @@ type oneByOne struct{ io.Reader }
 func (r oneByOne) Read(b []byte) (int, error) { return r.Reader.Read(b[:min(len(b), 1)]) }
 
 func TestSplitter(t *testing.T) {
-	packet := protocol.AppendExtended(nil, &protocol.ExtHeader{Type: protocol.Data, Session: 1, Length: 9}, make([]byte, 9))
-	empty := protocol.AppendExtended(nil, &protocol.ExtHeader{Type: protocol.Ack, Call: protocol.RecvInt, Session: 1}, nil)
+	packet := protocol.AppendExtended(nil, &protocol.ExtHeader{Type: protocol.Data, Session: 1, Length: 9},
+		make([]byte, 9))
+	empty := protocol.AppendExtended(nil, &protocol.ExtHeader{Type: protocol.Ack, Call: protocol.RecvInt, Session: 1},
+		nil)
 	request, data := header(protocol.SendRequest, 0, 1, 5), header(protocol.Data, 0, 1, 2)
 	tls := []byte{22, 3, 1, 2, 0}
 	for _, tt := range []struct {
@@ -320,7 +328,8 @@ func TestSplitter(t *testing.T) {
 		stream []byte
 		kinds  string
 	}{
-		{"headers and payload", bytes.Join([][]byte{request, data, make([]byte, 8), request}, nil), "SEND_REQUEST DATA PAYLOAD SEND_REQUEST"},
+		{"headers and payload", bytes.Join([][]byte{request, data, make([]byte, 8), request}, nil),
+			"SEND_REQUEST DATA PAYLOAD SEND_REQUEST"},
 		{"0 words", append(header(protocol.Data, 0, 1, 0), request...), "DATA SEND_REQUEST"},
 		{"extended", bytes.Join([][]byte{empty, packet, empty}, nil), "ACK DATA ACK"},
 		{"both", bytes.Join([][]byte{empty, request, packet}, nil), "ACK SEND_REQUEST DATA"},

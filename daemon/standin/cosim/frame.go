@@ -204,13 +204,15 @@ type Result struct {
 }
 
 // ErrFrame reports a frame that violates the specification.
-var ErrFrame = errors.New("malformed frame from the simulator: its shim is of another version (zrlctl cosim new writes it)")
+var ErrFrame = errors.New("malformed frame from the simulator: its shim is of another version (zrlctl cosim new " +
+	"writes it)")
 
 // VersionError reports a simulator with a different frame format.
 type VersionError struct{ Got uint32 }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("the simulator's shim has version %d of the frames and this zrlmpid version %d: write it again with zrlctl cosim new, and build the simulator", e.Got, Version)
+	return fmt.Sprintf("the simulator's shim has version %d of the frames and this zrlmpid version %d: write it "+
+		"again with zrlctl cosim new, and build the simulator", e.Got, Version)
 }
 
 // BoundaryError reports a simulator with the streams of another boundary.
@@ -218,9 +220,11 @@ type BoundaryError struct{ Got, Want Boundary }
 
 func (e *BoundaryError) Error() string {
 	if e.Got.Network() {
-		return "the simulator has the network streams of a role with its own MPE, but this kernel has the streams between role and MPE: write kernel: \"rtl-net:SIMULATOR\""
+		return "the simulator has the network streams of a role with its own MPE, but this kernel has the streams " +
+			"between role and MPE: write kernel: \"rtl-net:SIMULATOR\""
 	}
-	return "the simulator has the streams between role and MPE, but this kernel has the network streams: write kernel: \"rtl:SIMULATOR\""
+	return "the simulator has the streams between role and MPE, but this kernel has the network streams: write " +
+		"kernel: \"rtl:SIMULATOR\""
 }
 
 // ParseHead parses the head of a frame. It returns the length of the body, at most MaxFrame - HeadLen.
@@ -240,7 +244,8 @@ func ParseHello(b []byte) (Hello, error) {
 	if len(b) != helloLen || binary.LittleEndian.Uint32(b) != magic {
 		return Hello{}, fmt.Errorf("%w: hello % x", ErrFrame, b[:min(len(b), helloLen)])
 	}
-	h := Hello{Version: binary.LittleEndian.Uint32(b[4:]), FIFO: binary.LittleEndian.Uint32(b[8:]), Boundary: Boundary(binary.LittleEndian.Uint32(b[12:]))}
+	h := Hello{Version: binary.LittleEndian.Uint32(b[4:]), FIFO: binary.LittleEndian.Uint32(b[8:]),
+		Boundary: Boundary(binary.LittleEndian.Uint32(b[12:]))}
 	switch {
 	case h.Version != Version:
 		return h, &VersionError{h.Version}
@@ -383,7 +388,8 @@ func parseHeld(b []byte, at Boundary, from Kind, cycle uint64, h *Held) error {
 	for i := range h.Since {
 		h.Since[i] = binary.LittleEndian.Uint64(b[8+8*i:])
 		if h.Since[i] != Never && h.Since[i] > cycle {
-			return fmt.Errorf("%w: %s waits since cycle %d, after cycle %d", ErrFrame, at.stream(from+Kind(i)), h.Since[i], cycle)
+			return fmt.Errorf("%w: %s waits since cycle %d, after cycle %d", ErrFrame, at.stream(from+Kind(i)),
+				h.Since[i], cycle)
 		}
 	}
 	return nil
@@ -422,7 +428,8 @@ func parseRecords(records []Record, b []byte, known, checked uint64) ([]Record, 
 		if rule != RuleNone {
 			allowed = checked
 		}
-		if kind > KindTCP+KindPorts || allowed&kindBit(kind) == 0 || rule != RuleNone && !rule.appliesTo(kind) || b[13] > 1 {
+		if kind > KindTCP+KindPorts || allowed&kindBit(kind) == 0 || rule != RuleNone && !rule.appliesTo(kind) ||
+			b[13] > 1 {
 			return records, fmt.Errorf("%w: record % x", ErrFrame, b[:RecordLen])
 		}
 		records = append(records, Record{

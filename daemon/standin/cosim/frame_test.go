@@ -26,33 +26,43 @@ func TestFrames(t *testing.T) {
 		{Data: 1 << 63, Keep: 0x0f, Last: true, Kind: KindIn}, {Data: 1, Keep: 1, Kind: KindFeedback},
 	}}
 	var gotStep Step
-	if err := ParseStep(AppendStep(nil, BoundaryRole, &step)[HeadLen:], BoundaryRole, &gotStep); err != nil || !reflect.DeepEqual(step, gotStep) {
+	if err := ParseStep(AppendStep(nil, BoundaryRole, &step)[HeadLen:], BoundaryRole, &gotStep); err != nil ||
+		!reflect.DeepEqual(step, gotStep) {
 		t.Errorf("step %+v, %v", gotStep, err)
 	}
-	result := Result{Cycle: 9, TCP: nothingHeld, Held: Held{Lines: 4, Feedbacks: 1, Since: [kinds]uint64{9, Never, 0, 1}}, Records: []Record{
-		{Data: 2, At: 7, Keep: 1, Kind: KindCall}, {Data: 3, At: 8, Keep: 0xff, Last: true, Kind: KindOut},
-		{At: 8, Kind: KindIn, Rule: RuleDefined},
-	}}
+	result := Result{Cycle: 9, TCP: nothingHeld,
+		Held: Held{Lines: 4, Feedbacks: 1, Since: [kinds]uint64{9, Never, 0, 1}}, Records: []Record{
+			{Data: 2, At: 7, Keep: 1, Kind: KindCall}, {Data: 3, At: 8, Keep: 0xff, Last: true, Kind: KindOut},
+			{At: 8, Kind: KindIn, Rule: RuleDefined},
+		}}
 	var gotResult Result
-	if err := ParseResult(AppendResult(nil, BoundaryRole, &result)[HeadLen:], BoundaryRole, &gotResult); err != nil || !reflect.DeepEqual(result, gotResult) {
+	if err := ParseResult(AppendResult(nil, BoundaryRole, &result)[HeadLen:], BoundaryRole, &gotResult); err != nil ||
+		!reflect.DeepEqual(result, gotResult) {
 		t.Errorf("answer %+v, %v", gotResult, err)
 	}
 	network := Hello{Version: Version, FIFO: MinNetworkFIFO, Boundary: BoundaryNetwork}
 	if got, err := ParseHello(AppendHello(nil, network)[HeadLen:]); err != nil || got != network {
 		t.Errorf("hello %+v, %v", got, err)
 	}
-	ports := Result{Cycle: 9, TCP: nothingHeld, Held: Held{Since: never}, Records: []Record{{Data: 1, At: 2, Kind: KindPorts}}}
-	if err := ParseResult(AppendResult(nil, BoundaryNetwork, &ports)[HeadLen:], BoundaryNetwork, &gotResult); err != nil || !reflect.DeepEqual(ports, gotResult) {
+	ports := Result{Cycle: 9, TCP: nothingHeld, Held: Held{Since: never},
+		Records: []Record{{Data: 1, At: 2, Kind: KindPorts}}}
+	if err := ParseResult(AppendResult(nil, BoundaryNetwork, &ports)[HeadLen:], BoundaryNetwork,
+		&gotResult); err != nil || !reflect.DeepEqual(ports, gotResult) {
 		t.Errorf("answer %+v, %v", gotResult, err)
 	}
-	tcp := Step{Cycles: 1, Calls: 2, Lines: 3, TCPCalls: 4, TCPLines: 5, Records: []Record{{Data: 1, Kind: KindTCP + KindInMeta}, {Data: 2, Kind: KindIn}}}
-	if err := ParseStep(AppendStep(nil, BoundaryTCP, &tcp)[HeadLen:], BoundaryTCP, &gotStep); err != nil || !reflect.DeepEqual(tcp, gotStep) {
+	tcp := Step{Cycles: 1, Calls: 2, Lines: 3, TCPCalls: 4, TCPLines: 5,
+		Records: []Record{{Data: 1, Kind: KindTCP + KindInMeta}, {Data: 2, Kind: KindIn}}}
+	if err := ParseStep(AppendStep(nil, BoundaryTCP, &tcp)[HeadLen:], BoundaryTCP, &gotStep); err != nil ||
+		!reflect.DeepEqual(tcp, gotStep) {
 		t.Errorf("step %+v, %v", gotStep, err)
 	}
-	both := Result{Cycle: 9, Held: Held{Lines: 1, Since: never}, TCP: Held{Lines: 2, Feedbacks: 3, Since: [kinds]uint64{1, 2, 3, Never}}, Records: []Record{
-		{Data: 1, At: 2, Kind: KindTCP + KindPorts}, {Data: 1, At: 3, Kind: KindTCP + KindOutData}, {Data: 1, At: 3, Kind: KindOutMeta},
-	}}
-	if err := ParseResult(AppendResult(nil, BoundaryTCP, &both)[HeadLen:], BoundaryTCP, &gotResult); err != nil || !reflect.DeepEqual(both, gotResult) {
+	both := Result{Cycle: 9, Held: Held{Lines: 1, Since: never},
+		TCP: Held{Lines: 2, Feedbacks: 3, Since: [kinds]uint64{1, 2, 3, Never}}, Records: []Record{
+			{Data: 1, At: 2, Kind: KindTCP + KindPorts}, {Data: 1, At: 3, Kind: KindTCP + KindOutData},
+			{Data: 1, At: 3, Kind: KindOutMeta},
+		}}
+	if err := ParseResult(AppendResult(nil, BoundaryTCP, &both)[HeadLen:], BoundaryTCP, &gotResult); err != nil ||
+		!reflect.DeepEqual(both, gotResult) {
 		t.Errorf("answer %+v, %v", gotResult, err)
 	}
 }
@@ -62,12 +72,14 @@ func TestFrameBytes(t *testing.T) {
 	want := []byte{
 		4, 0, 0, 0, 64, 0, 0, 0,
 		1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0,
-		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,
+		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0,
+		0, 0, 0,
 		4, 0, 0, 0, 5, 0, 0, 0, 1, 0, 0, 0, 6, 0, 0, 0,
 	}
-	got := AppendResult(nil, BoundaryRole, &Result{Cycle: 1, Held: Held{Lines: 2, Feedbacks: 3, Since: [kinds]uint64{Never, 1, 0, 1}}, Records: []Record{
-		{Data: 5<<32 | 4, At: 1, Keep: 6},
-	}})
+	got := AppendResult(nil, BoundaryRole,
+		&Result{Cycle: 1, Held: Held{Lines: 2, Feedbacks: 3, Since: [kinds]uint64{Never, 1, 0, 1}}, Records: []Record{
+			{Data: 5<<32 | 4, At: 1, Keep: 6},
+		}})
 	if !bytes.Equal(got, want) {
 		t.Errorf("answer\n% x, want\n% x", got, want)
 	}
@@ -75,7 +87,9 @@ func TestFrameBytes(t *testing.T) {
 
 func TestFramesRefused(t *testing.T) {
 	hello := AppendHello(nil, Hello{Version: Version, FIFO: 1})[HeadLen:]
-	result := AppendResult(nil, BoundaryRole, &Result{Cycle: 5, Held: Held{Since: [kinds]uint64{Never, Never, Never, Never}}, Records: []Record{{Kind: KindOut}}})[HeadLen:]
+	result := AppendResult(nil, BoundaryRole,
+		&Result{Cycle: 5, Held: Held{Since: [kinds]uint64{Never, Never, Never, Never}},
+			Records: []Record{{Kind: KindOut}}})[HeadLen:]
 	step := AppendStep(nil, BoundaryRole, &Step{Records: []Record{{Kind: KindIn}}})[HeadLen:]
 	changed := func(b []byte, at int, to byte) []byte {
 		b = bytes.Clone(b)
@@ -102,15 +116,17 @@ func TestFramesRefused(t *testing.T) {
 		"record to the role": parse(changed(result, len(result)-2, byte(KindIn))),
 		"last of 2":          parse(changed(result, len(result)-3, 2)),
 		"no such rule":       parse(changed(result, len(result)-1, byte(rules))),
-		"rule of ports":      ParseResult(changed(changed(result, len(result)-2, byte(KindPorts)), len(result)-1, 1), BoundaryNetwork, new(Result)),
-		"rule of a step":     ParseStep(changed(step, len(step)-1, byte(RuleDefined)), BoundaryRole, new(Step)),
-		"ready stable":       parse(changed(changed(result, len(result)-2, byte(KindIn)), len(result)-1, byte(RuleStable))),
+		"rule of ports": ParseResult(changed(changed(result, len(result)-2, byte(KindPorts)), len(result)-1, 1),
+			BoundaryNetwork, new(Result)),
+		"rule of a step": ParseStep(changed(step, len(step)-1, byte(RuleDefined)), BoundaryRole, new(Step)),
+		"ready stable":   parse(changed(changed(result, len(result)-2, byte(KindIn)), len(result)-1, byte(RuleStable))),
 	}
 	// A cycle of 6 in place of Never differs in seven other bytes.
 	late := bytes.Clone(result)
 	copy(late[16:], []byte{6, 0, 0, 0, 0, 0, 0, 0})
 	refused["later than now"] = parse(late)
-	lateTCP := AppendResult(nil, BoundaryTCP, &Result{Cycle: 5, Held: Held{Since: never}, TCP: Held{Since: [kinds]uint64{Never, Never, 6, Never}}})[HeadLen:]
+	lateTCP := AppendResult(nil, BoundaryTCP,
+		&Result{Cycle: 5, Held: Held{Since: never}, TCP: Held{Since: [kinds]uint64{Never, Never, 6, Never}}})[HeadLen:]
 	refused["later than now on TCP"] = ParseResult(lateTCP, BoundaryTCP, new(Result))
 	for name, err := range refused {
 		if !errors.Is(err, ErrFrame) {
@@ -118,7 +134,8 @@ func TestFramesRefused(t *testing.T) {
 		}
 	}
 	_, err := ParseHello(changed(hello, 4, 1))
-	if v, ok := errors.AsType[*VersionError](err); !ok || v.Got != 1 || !strings.Contains(err.Error(), "zrlctl cosim new") {
+	if v, ok := errors.AsType[*VersionError](err); !ok || v.Got != 1 ||
+		!strings.Contains(err.Error(), "zrlctl cosim new") {
 		t.Errorf("other version: %v", err)
 	}
 }
@@ -129,8 +146,12 @@ func second2(_ Hello, err error) error      { return err }
 // FuzzFrames checks that frames of a simulator are rejected, or encode to the same bytes again.
 func FuzzFrames(f *testing.F) {
 	f.Add(AppendHello(nil, Hello{Version: Version, FIFO: 7}))
-	f.Add(AppendResult(nil, BoundaryRole, &Result{Cycle: 5, Held: Held{Since: [kinds]uint64{5, Never, 0, 1}}, Records: []Record{{Data: 1, Kind: KindCall}}}))
-	f.Add(AppendResult(nil, BoundaryTCP, &Result{Cycle: 5, Held: Held{Since: never}, TCP: Held{Since: never}, Records: []Record{{Data: 1, Kind: KindTCP + KindPorts}}}))
+	f.Add(AppendResult(nil, BoundaryRole,
+		&Result{Cycle: 5, Held: Held{Since: [kinds]uint64{5, Never, 0, 1}},
+			Records: []Record{{Data: 1, Kind: KindCall}}}))
+	f.Add(AppendResult(nil, BoundaryTCP,
+		&Result{Cycle: 5, Held: Held{Since: never}, TCP: Held{Since: never},
+			Records: []Record{{Data: 1, Kind: KindTCP + KindPorts}}}))
 	f.Add(AppendStep(nil, BoundaryRole, &Step{Records: []Record{{Data: 1, Kind: KindIn}}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		typ, n, err := ParseHead(b)

@@ -133,7 +133,8 @@ func (n *Network) RoomTCP() bool { return n.hasRoom(&n.tcp) }
 
 func (n *Network) hasRoom(s *streams) bool {
 	most := linesOf(s.most)
-	return n.fault == nil && s.held.Lines+s.newLines+uint32(most) <= n.depth && s.held.Feedbacks+s.newMetas < metaFIFO && len(n.pending)+1+most <= MaxRecords
+	return n.fault == nil && s.held.Lines+s.newLines+uint32(most) <= n.depth &&
+		s.held.Feedbacks+s.newMetas < metaFIFO && len(n.pending)+1+most <= MaxRecords
 }
 
 // Deliver passes a datagram to the role in the next step. It returns false if the shell would drop it.
@@ -161,13 +162,17 @@ func (n *Network) DeliverTCP(d Datagram) { n.hand(&n.tcp, d) }
 func (n *Network) hand(s *streams, d Datagram) {
 	s.stats.Received++
 	s.newMetas++
-	n.pending = append(n.pending, Record{Kind: s.kind + KindInMeta, Keep: 0xff, Last: true, Data: packMeta(n.rank, d.Own, d.Rank, d.Port, len(d.Bytes))})
+	n.pending = append(n.pending,
+		Record{Kind: s.kind + KindInMeta, Keep: 0xff, Last: true,
+			Data: packMeta(n.rank, d.Own, d.Rank, d.Port, len(d.Bytes))})
 	s.newLines += uint32(linesOf(len(d.Bytes)))
 	for b := d.Bytes; len(b) > 0; {
 		var line [lineLen]byte
 		k := copy(line[:], b)
 		b = b[k:]
-		n.pending = append(n.pending, Record{Kind: s.kind + KindInData, Keep: keepOf(k), Last: len(b) == 0, Data: binary.LittleEndian.Uint64(line[:])})
+		n.pending = append(n.pending,
+			Record{Kind: s.kind + KindInData, Keep: keepOf(k), Last: len(b) == 0,
+				Data: binary.LittleEndian.Uint64(line[:])})
 	}
 }
 
@@ -217,7 +222,8 @@ func (n *Network) Advance(r *Result) error {
 		now *Held
 	}{{&n.udp, &r.Held}, {&n.tcp, &r.TCP}} {
 		if s.now.Lines > s.held.Lines || s.now.Feedbacks > s.held.Feedbacks {
-			return fmt.Errorf("%w: %d lines of %d, %d words of metadata of %d", ErrFrame, s.now.Lines, s.held.Lines, s.now.Feedbacks, s.held.Feedbacks)
+			return fmt.Errorf("%w: %d lines of %d, %d words of metadata of %d", ErrFrame, s.now.Lines, s.held.Lines,
+				s.now.Feedbacks, s.held.Feedbacks)
 		}
 		if s.now.Lines < s.held.Lines || s.now.Feedbacks < s.held.Feedbacks {
 			n.moved = r.Cycle
@@ -298,7 +304,8 @@ func (s *streams) context() string {
 	if !s.busy {
 		return ""
 	}
-	return fmt.Sprintf(", after %d bytes of the %s to rank %d (cycle %d)", s.come, s.unit(), s.current.dstRank(), s.current.cycle)
+	return fmt.Sprintf(", after %d bytes of the %s to rank %d (cycle %d)", s.come, s.unit(), s.current.dstRank(),
+		s.current.cycle)
 }
 
 // begin begins the datagram of the oldest metadata.
@@ -319,7 +326,8 @@ func (n *Network) begin(s *streams) {
 	}
 	if s.refused != "" {
 		s.stats.Refused++
-		n.refusal = &FaultError{s.name(KindOutMeta) + "_TDATA", m.cycle, fmt.Sprintf("%s: the %s is dropped", s.refused, s.unit())}
+		n.refusal = &FaultError{s.name(KindOutMeta) + "_TDATA", m.cycle,
+			fmt.Sprintf("%s: the %s is dropped", s.refused, s.unit())}
 	}
 }
 
@@ -340,14 +348,17 @@ func (n *Network) collect(s *streams, r Record, at uint64) *FaultError {
 	case !last && bytes < lineLen:
 		problem = fmt.Sprintf("0x%02x on a line that is not the last: all 8 bytes must be valid", r.Keep)
 	case length > 0 && s.come > length:
-		problem = fmt.Sprintf("0x%02x: len of the metadata is %d, and with this line the %s has %d bytes", r.Keep, length, s.unit(), s.come)
+		problem = fmt.Sprintf("0x%02x: len of the metadata is %d, and with this line the %s has %d bytes", r.Keep,
+			length, s.unit(), s.come)
 	case tlast && s.come < length && !s.isTCP():
 		problem, signal = fmt.Sprintf("set after %d bytes: len of the metadata is %d", s.come, length), "tlast"
 	case !last && s.come >= maxStream && !s.isTCP():
-		problem, signal = fmt.Sprintf("not set in %d bytes: without a len in the metadata, it ends the datagram", s.come), "tlast"
+		problem, signal = fmt.Sprintf("not set in %d bytes: without a len in the metadata, it ends the datagram",
+			s.come), "tlast"
 	}
 	if problem != "" {
-		return &FaultError{s.name(KindOutData) + "_" + signal, at, fmt.Sprintf("%s, in the %s to rank %d (cycle %d)", problem, s.unit(), s.current.dstRank(), s.current.cycle)}
+		return &FaultError{s.name(KindOutData) + "_" + signal, at,
+			fmt.Sprintf("%s, in the %s to rank %d (cycle %d)", problem, s.unit(), s.current.dstRank(), s.current.cycle)}
 	}
 	if s.refused == "" {
 		var line [lineLen]byte
@@ -423,7 +434,8 @@ func (n *Network) Wait() Wait {
 		}
 	}
 	if !n.isOpen() && n.tcp.open == 0 && n.tcp.stats == (state.Datagrams{}) {
-		return Wait{"poROL_Nrc_Udp_Rx_ports", n.udp.changed, fmt.Sprintf("bit %d is 0: port %d is closed", n.ports[n.rank]-protocol.Port, n.ports[n.rank])}
+		return Wait{"poROL_Nrc_Udp_Rx_ports", n.udp.changed,
+			fmt.Sprintf("bit %d is 0: port %d is closed", n.ports[n.rank]-protocol.Port, n.ports[n.rank])}
 	}
 	return Wait{Since: n.moved, Text: "no datagram is in progress"}
 }
@@ -434,17 +446,23 @@ func (s *streams) wait(moved uint64) Wait {
 	since := &s.held.Since
 	switch {
 	case since[KindInData] != Never:
-		return Wait{s.name(KindInData) + "_tready", since[KindInData], fmt.Sprintf("low, with a line of a %s offered, and %d queued behind it", s.unit(), max(s.held.Lines, 1)-1)}
+		return Wait{s.name(KindInData) + "_tready", since[KindInData],
+			fmt.Sprintf("low, with a line of a %s offered, and %d queued behind it", s.unit(), max(s.held.Lines, 1)-1)}
 	case since[KindInMeta] != Never:
-		return Wait{s.name(KindInMeta) + "_TREADY", since[KindInMeta], fmt.Sprintf("low, with the metadata of a %s offered", s.unit())}
+		return Wait{s.name(KindInMeta) + "_TREADY", since[KindInMeta],
+			fmt.Sprintf("low, with the metadata of a %s offered", s.unit())}
 	case s.isTCP() && since[KindOutData] != Never && s.granted == 0 && len(s.early) == 0:
 		return Wait{Since: since[KindOutData], Text: "the peer of a TCP connection accepts no more data"}
 	case s.busy:
-		return Wait{s.name(KindOutData) + "_tvalid", moved, fmt.Sprintf("low, after %d bytes of the %s to rank %d (cycle %d)", s.come, s.unit(), s.current.dstRank(), s.current.cycle)}
+		return Wait{s.name(KindOutData) + "_tvalid", moved,
+			fmt.Sprintf("low, after %d bytes of the %s to rank %d (cycle %d)", s.come, s.unit(), s.current.dstRank(),
+				s.current.cycle)}
 	case len(s.queued) > 0:
-		return Wait{s.name(KindOutData) + "_tvalid", moved, fmt.Sprintf("low, with the metadata of a %s to rank %d taken", s.unit(), s.queued[0].dstRank())}
+		return Wait{s.name(KindOutData) + "_tvalid", moved,
+			fmt.Sprintf("low, with the metadata of a %s to rank %d taken", s.unit(), s.queued[0].dstRank())}
 	case len(s.early) > 0:
-		return Wait{s.name(KindOutMeta) + "_TVALID", moved, fmt.Sprintf("low, with %d lines of a %s taken", len(s.early), s.unit())}
+		return Wait{s.name(KindOutMeta) + "_TVALID", moved,
+			fmt.Sprintf("low, with %d lines of a %s taken", len(s.early), s.unit())}
 	}
 	return Wait{}
 }

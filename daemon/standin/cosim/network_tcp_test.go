@@ -37,7 +37,8 @@ func TestTCPReceives(t *testing.T) {
 		if err := b.step(); err != nil {
 			t.Fatal(err)
 		}
-		if want := uint64(1 | 2725<<8 | 2<<24 | 40000<<32 | n<<48); len(b.got) != 1+linesOf(n) || b.got[0].Kind != KindTCP+KindInMeta || b.got[0].Data != want {
+		if want := uint64(1 | 2725<<8 | 2<<24 | 40000<<32 | n<<48); len(b.got) != 1+linesOf(n) ||
+			b.got[0].Kind != KindTCP+KindInMeta || b.got[0].Data != want {
 			t.Fatalf("%d bytes: %d records, metadata %x, want %x", n, len(b.got), b.got[0].Data, want)
 		}
 		var got []byte
@@ -93,11 +94,16 @@ func TestTCPSends(t *testing.T) {
 		want      [][]byte
 		port, own uint16
 	}{
-		"tlast ends it":             {append([]Record{reply}, linesFrom(payloadOf(36))...), [][]byte{payloadOf(36)}, 40000, 2725},
-		"ports of 0":                {append([]Record{chunkTo(2, 0, 0, 0)}, linesFrom(payloadOf(36))...), [][]byte{payloadOf(36)}, 2718, 2718},
-		"len ends it, not tlast":    {append([]Record{chunkTo(2, 40000, 2725, 40)}, tlastWithin...), [][]byte{payloadOf(40)}, 40000, 2725},
-		"a long one is divided":     {append([]Record{reply}, linesFrom(long)...), [][]byte{long[:1352], long[1352:2704], long[2704:]}, 40000, 2725},
-		"with len as well":          {append([]Record{chunkTo(2, 40000, 2725, 3000)}, noTlast...), [][]byte{long[:1352], long[1352:2704], long[2704:]}, 40000, 2725},
+		"tlast ends it": {append([]Record{reply}, linesFrom(payloadOf(36))...), [][]byte{payloadOf(36)},
+			40000, 2725},
+		"ports of 0": {append([]Record{chunkTo(2, 0, 0, 0)}, linesFrom(payloadOf(36))...),
+			[][]byte{payloadOf(36)}, 2718, 2718},
+		"len ends it, not tlast": {append([]Record{chunkTo(2, 40000, 2725, 40)}, tlastWithin...),
+			[][]byte{payloadOf(40)}, 40000, 2725},
+		"a long one is divided": {append([]Record{reply}, linesFrom(long)...),
+			[][]byte{long[:1352], long[1352:2704], long[2704:]}, 40000, 2725},
+		"with len as well": {append([]Record{chunkTo(2, 40000, 2725, 3000)}, noTlast...),
+			[][]byte{long[:1352], long[1352:2704], long[2704:]}, 40000, 2725},
 		"lines before the metadata": {append(linesFrom(payloadOf(12)), reply), [][]byte{payloadOf(12)}, 40000, 2725},
 	} {
 		b := newNetBench(t)
@@ -158,7 +164,8 @@ func TestTCPStalls(t *testing.T) {
 	if err := b.step(); err != nil || b.last.TCPLines != 0 || b.last.Lines == 0 {
 		t.Fatalf("%d lines are granted, %v", b.last.TCPLines, err)
 	}
-	if w := b.network.Wait(); w.Signal != "" || w.Since != b.tcp.Since[KindOutData] || w.Text != "the peer of a TCP connection accepts no more data" {
+	if w := b.network.Wait(); w.Signal != "" || w.Since != b.tcp.Since[KindOutData] ||
+		w.Text != "the peer of a TCP connection accepts no more data" {
 		t.Errorf("%+v", w)
 	}
 	if err := b.step(lines[170]); !errors.Is(err, ErrFrame) {
@@ -181,7 +188,8 @@ func TestTCPRefuses(t *testing.T) {
 		if err := b.step(tcpOf(transfers)...); err != nil {
 			t.Fatal(err)
 		}
-		if r := b.network.Refusal(); r == nil || r.Signal != "soROLE_Nrc_Tcp_Meta_TDATA" || r.Cycle != 3 || r.Problem != tt.text {
+		if r := b.network.Refusal(); r == nil || r.Signal != "soROLE_Nrc_Tcp_Meta_TDATA" || r.Cycle != 3 ||
+			r.Problem != tt.text {
 			t.Errorf("%s: %v", tt.text, r)
 		}
 		if len(b.chunks) != 1 || b.chunks[0].Rank != 0 || b.network.TCPStats() != (state.Chunks{Sent: 1, Refused: 1}) {
@@ -194,8 +202,9 @@ func TestTCPRefuses(t *testing.T) {
 func TestTCPFindings(t *testing.T) {
 	line := func(keep uint8, last bool) Record { return Record{Kind: KindOutData, Keep: keep, Last: last} }
 	for want, transfers := range map[string][]Record{
-		"soNRC_Tcp_Data_tkeep at cycle 4: 0xf0: the valid bytes of a line must be its first ones, at least 1, in the chunk to rank 2 (cycle 3)": {chunkTo(2, 40000, 0, 0), line(0xf0, true)},
-		"soNRC_Tcp_Data_tkeep at cycle 5: 0xff: len of the metadata is 12, and with this line the chunk has 16 bytes":                           {chunkTo(2, 40000, 0, 12), line(0xff, false), line(0xff, true)},
+		"soNRC_Tcp_Data_tkeep at cycle 4: 0xf0: the valid bytes of a line must be its first ones, at least 1, in the " +
+			"chunk to rank 2 (cycle 3)": {chunkTo(2, 40000, 0, 0), line(0xf0, true)},
+		"soNRC_Tcp_Data_tkeep at cycle 5: 0xff: len of the metadata is 12, and with this line the chunk has 16 bytes": {chunkTo(2, 40000, 0, 12), line(0xff, false), line(0xff, true)},
 	} {
 		b := newNetBench(t)
 		err := b.step(tcpOf(transfers)...)
@@ -216,11 +225,15 @@ func TestTCPFindings(t *testing.T) {
 		held      Held
 		want      Wait
 	}{
-		{nil, waits(KindInData), Wait{"siNRC_Tcp_Data_tready", 2, "low, with a line of a chunk offered, and 0 queued behind it"}},
+		{nil, waits(KindInData),
+			Wait{"siNRC_Tcp_Data_tready", 2, "low, with a line of a chunk offered, and 0 queued behind it"}},
 		{nil, waits(KindInMeta), Wait{"siNRC_Role_Tcp_Meta_TREADY", 2, "low, with the metadata of a chunk offered"}},
-		{append([]Record{chunkTo(0, 1, 0, 0)}, linesFrom(payloadOf(16))[:1]...), nothingHeld, Wait{"soNRC_Tcp_Data_tvalid", 4, "low, after 8 bytes of the chunk to rank 0 (cycle 3)"}},
-		{[]Record{chunkTo(0, 1, 0, 0)}, nothingHeld, Wait{"soNRC_Tcp_Data_tvalid", 3, "low, with the metadata of a chunk to rank 0 taken"}},
-		{linesFrom(payloadOf(16)), nothingHeld, Wait{"soROLE_Nrc_Tcp_Meta_TVALID", 4, "low, with 2 lines of a chunk taken"}},
+		{append([]Record{chunkTo(0, 1, 0, 0)}, linesFrom(payloadOf(16))[:1]...), nothingHeld,
+			Wait{"soNRC_Tcp_Data_tvalid", 4, "low, after 8 bytes of the chunk to rank 0 (cycle 3)"}},
+		{[]Record{chunkTo(0, 1, 0, 0)}, nothingHeld,
+			Wait{"soNRC_Tcp_Data_tvalid", 3, "low, with the metadata of a chunk to rank 0 taken"}},
+		{linesFrom(payloadOf(16)), nothingHeld,
+			Wait{"soROLE_Nrc_Tcp_Meta_TVALID", 4, "low, with 2 lines of a chunk taken"}},
 	} {
 		b := newNetBench(t)
 		b.tcp = tt.held
@@ -233,7 +246,8 @@ func TestTCPFindings(t *testing.T) {
 	}
 	// A role with TCP only has no closed port.
 	b := newNetBench(t)
-	if err := b.step(Record{Kind: KindPorts}, Record{Kind: KindTCP + KindPorts, Data: 5}); err != nil || b.network.PortsTCP() != 5 {
+	if err := b.step(Record{Kind: KindPorts}, Record{Kind: KindTCP + KindPorts, Data: 5}); err != nil ||
+		b.network.PortsTCP() != 5 {
 		t.Fatal(err)
 	}
 	if w := b.network.Wait(); w.Signal != "" {

@@ -29,7 +29,8 @@ type netBench struct {
 }
 
 func newNetBench(t *testing.T) *netBench {
-	b := &netBench{t: t, network: NewNetwork(1, []uint16{2718, 2718, 2720}), since: never, tcp: nothingHeld, room: 1 << 16}
+	b := &netBench{t: t, network: NewNetwork(1, []uint16{2718, 2718, 2720}), since: never, tcp: nothingHeld,
+		room: 1 << 16}
 	if err := b.step(Record{Kind: KindPorts, Data: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,8 @@ func (b *netBench) step(transfers ...Record) error {
 		transfers[i].At = uint32(i + 1)
 	}
 	b.cycle += uint64(len(transfers)) + 1
-	err := b.network.Advance(&Result{Cycle: b.cycle, Held: Held{Lines: b.held[0], Feedbacks: b.held[1], Since: b.since}, TCP: b.tcp, Records: transfers})
+	err := b.network.Advance(&Result{Cycle: b.cycle, Held: Held{Lines: b.held[0], Feedbacks: b.held[1], Since: b.since},
+		TCP: b.tcp, Records: transfers})
 	for _, d := range b.network.Sent() {
 		b.sent, b.to = append(b.sent, bytes.Clone(d.Bytes)), append(b.to, d.Rank)
 	}
@@ -75,7 +77,9 @@ func linesFrom(payload []byte) (records []Record) {
 		var line [lineLen]byte
 		k := copy(line[:], payload)
 		payload = payload[k:]
-		records = append(records, Record{Kind: KindOutData, Data: binary.LittleEndian.Uint64(line[:]), Keep: keepOf(k), Last: len(payload) == 0})
+		records = append(records,
+			Record{Kind: KindOutData, Data: binary.LittleEndian.Uint64(line[:]), Keep: keepOf(k),
+				Last: len(payload) == 0})
 	}
 	return records
 }
@@ -101,7 +105,8 @@ func TestNetworkReceives(t *testing.T) {
 			t.Fatal(err)
 		}
 		// dst_rank 1, dst_port 2718, src_rank 2, src_port 2720, len.
-		if want := uint64(1 | 2718<<8 | 2<<24 | 2720<<32 | n<<48); len(b.got) != 1+linesOf(n) || b.got[0].Kind != KindInMeta || b.got[0].Data != want {
+		if want := uint64(1 | 2718<<8 | 2<<24 | 2720<<32 | n<<48); len(b.got) != 1+linesOf(n) ||
+			b.got[0].Kind != KindInMeta || b.got[0].Data != want {
 			t.Fatalf("%d bytes: %d records, metadata %x, want %x", n, len(b.got), b.got[0].Data, want)
 		}
 		var got []byte
@@ -133,7 +138,8 @@ func TestNetworkReceives(t *testing.T) {
 // TestNetworkDrops checks that the role does not get datagrams that the deployed shell drops.
 func TestNetworkDrops(t *testing.T) {
 	b := newNetBench(t)
-	for _, d := range []Datagram{{Rank: -1, Bytes: payloadOf(32)}, {Rank: 0}, {Rank: 0, Bytes: payloadOf(MaxDatagram + 1)}} {
+	for _, d := range []Datagram{{Rank: -1, Bytes: payloadOf(32)}, {Rank: 0},
+		{Rank: 0, Bytes: payloadOf(MaxDatagram + 1)}} {
 		if b.network.Deliver(d) {
 			t.Errorf("%d bytes from rank %d are delivered", len(d.Bytes), d.Rank)
 		}
@@ -144,7 +150,8 @@ func TestNetworkDrops(t *testing.T) {
 	if b.network.Deliver(Datagram{Rank: 0, Bytes: payloadOf(32)}) {
 		t.Error("a datagram is delivered to a port that is closed")
 	}
-	if w := b.network.Wait(); w.Signal != "poROL_Nrc_Udp_Rx_ports" || w.Text != "bit 0 is 0: port 2718 is closed" || w.Since == 0 {
+	if w := b.network.Wait(); w.Signal != "poROL_Nrc_Udp_Rx_ports" || w.Text != "bit 0 is 0: port 2718 is closed" ||
+		w.Since == 0 {
 		t.Errorf("%+v", w)
 	}
 	if s := b.network.Stats(); s != (state.Datagrams{Unknown: 1, Length: 2, Closed: 1}) {
@@ -191,15 +198,22 @@ func TestNetworkSends(t *testing.T) {
 		transfers []Record
 		want      [][]byte
 	}{
-		"tlast ends it":             {append([]Record{metaTo(2, 0)}, linesFrom(payloadOf(36))...), [][]byte{payloadOf(36)}},
-		"own port by its number":    {append([]Record{{Kind: KindOutMeta, Data: packMeta(2, 2720, 1, 2718, 0)}}, linesFrom(payloadOf(8))...), [][]byte{payloadOf(8)}},
-		"len ends it":               {append(append([]Record{metaTo(2, 40)}, cut...), append([]Record{metaTo(2, 8)}, cut[0])...), [][]byte{payloadOf(40), payloadOf(8)}},
-		"len and tlast":             {append([]Record{metaTo(2, 36)}, linesFrom(payloadOf(36))...), [][]byte{payloadOf(36)}},
-		"the longest":               {append([]Record{metaTo(2, 0)}, linesFrom(whole)...), [][]byte{whole}},
-		"a line more is divided":    {append([]Record{metaTo(2, 0)}, linesFrom(long)...), [][]byte{long[:protocol.MaxDatagram], long[protocol.MaxDatagram:]}},
-		"with len as well":          {append([]Record{metaTo(2, MaxDatagram)}, linesFrom(long)...), [][]byte{long[:protocol.MaxDatagram], long[protocol.MaxDatagram:]}},
+		"tlast ends it": {append([]Record{metaTo(2, 0)}, linesFrom(payloadOf(36))...),
+			[][]byte{payloadOf(36)}},
+		"own port by its number": {append([]Record{{Kind: KindOutMeta, Data: packMeta(2, 2720, 1, 2718, 0)}},
+			linesFrom(payloadOf(8))...), [][]byte{payloadOf(8)}},
+		"len ends it": {append(append([]Record{metaTo(2, 40)}, cut...),
+			append([]Record{metaTo(2, 8)}, cut[0])...), [][]byte{payloadOf(40), payloadOf(8)}},
+		"len and tlast": {append([]Record{metaTo(2, 36)}, linesFrom(payloadOf(36))...),
+			[][]byte{payloadOf(36)}},
+		"the longest": {append([]Record{metaTo(2, 0)}, linesFrom(whole)...), [][]byte{whole}},
+		"a line more is divided": {append([]Record{metaTo(2, 0)}, linesFrom(long)...),
+			[][]byte{long[:protocol.MaxDatagram], long[protocol.MaxDatagram:]}},
+		"with len as well": {append([]Record{metaTo(2, MaxDatagram)}, linesFrom(long)...),
+			[][]byte{long[:protocol.MaxDatagram], long[protocol.MaxDatagram:]}},
 		"lines before the metadata": {append(linesFrom(payloadOf(12)), metaTo(2, 0)), [][]byte{payloadOf(12)}},
-		"metadata ahead": {append(append([]Record{metaTo(2, 0), metaTo(2, 0)}, linesFrom(payloadOf(9))...), linesFrom(payloadOf(3))...),
+		"metadata ahead": {append(append([]Record{metaTo(2, 0), metaTo(2, 0)}, linesFrom(payloadOf(9))...),
+			linesFrom(payloadOf(3))...),
 			[][]byte{payloadOf(9), payloadOf(3)}},
 	}
 	for name, tt := range tests {
@@ -253,7 +267,8 @@ func TestNetworkRefuses(t *testing.T) {
 		if r == nil || r.Signal != "soROLE_Nrc_Udp_Meta_TDATA" || r.Cycle != 3 || !strings.Contains(r.Problem, text) {
 			t.Errorf("%s: %v", text, r)
 		}
-		if len(b.sent) != 1 || len(b.sent[0]) != 8 || b.to[0] != 0 || b.network.Stats().Refused != 1 || b.network.Stats().Sent != 1 {
+		if len(b.sent) != 1 || len(b.sent[0]) != 8 || b.to[0] != 0 || b.network.Stats().Refused != 1 ||
+			b.network.Stats().Sent != 1 {
 			t.Errorf("%s: sent %v, %+v", text, b.sent, b.network.Stats())
 		}
 	}
@@ -270,13 +285,19 @@ func TestNetworkFaults(t *testing.T) {
 		transfers []Record
 		want      string
 	}{
-		"a hole":           {[]Record{metaTo(2, 0), line(0xff, false), line(0xf0, true)}, "soNRC_Udp_Data_tkeep at cycle 5: 0xf0: the valid bytes of a line must be its first ones"},
-		"no byte":          {[]Record{metaTo(2, 0), line(0, true)}, "soNRC_Udp_Data_tkeep at cycle 4: 0x00"},
-		"a part too early": {[]Record{metaTo(2, 0), line(0x0f, false), line(0xff, true)}, "soNRC_Udp_Data_tkeep at cycle 4: 0x0f on a line that is not the last"},
-		"longer than len":  {[]Record{metaTo(2, 12), line(0xff, false), line(0xff, true)}, "soNRC_Udp_Data_tkeep at cycle 5: 0xff: len of the metadata is 12, and with this line the datagram has 16 bytes"},
-		"shorter than len": {[]Record{metaTo(2, 16), line(0xff, true)}, "soNRC_Udp_Data_tlast at cycle 4: set after 8 bytes: len of the metadata is 16"},
-		"no end":           {endless, "soNRC_Udp_Data_tlast at cycle 8197: not set in 65536 bytes: without a len in the metadata, it ends the datagram, in the datagram to rank 2 (cycle 3)"},
-		"a hole, dropped":  {[]Record{metaTo(9, 0), line(0x05, true)}, "soNRC_Udp_Data_tkeep"},
+		"a hole": {[]Record{metaTo(2, 0), line(0xff, false), line(0xf0, true)},
+			"soNRC_Udp_Data_tkeep at cycle 5: 0xf0: the valid bytes of a line must be its first ones"},
+		"no byte": {[]Record{metaTo(2, 0), line(0, true)}, "soNRC_Udp_Data_tkeep at cycle 4: 0x00"},
+		"a part too early": {[]Record{metaTo(2, 0), line(0x0f, false), line(0xff, true)},
+			"soNRC_Udp_Data_tkeep at cycle 4: 0x0f on a line that is not the last"},
+		"longer than len": {[]Record{metaTo(2, 12), line(0xff, false), line(0xff, true)},
+			"soNRC_Udp_Data_tkeep at cycle 5: 0xff: len of the metadata is 12, and with this line the datagram " +
+				"has 16 bytes"},
+		"shorter than len": {[]Record{metaTo(2, 16), line(0xff, true)},
+			"soNRC_Udp_Data_tlast at cycle 4: set after 8 bytes: len of the metadata is 16"},
+		"no end": {endless, "soNRC_Udp_Data_tlast at cycle 8197: not set in 65536 bytes: without a len in " +
+			"the metadata, it ends the datagram, in the datagram to rank 2 (cycle 3)"},
+		"a hole, dropped": {[]Record{metaTo(9, 0), line(0x05, true)}, "soNRC_Udp_Data_tkeep"},
 	} {
 		b := newNetBench(t)
 		var err error
@@ -297,7 +318,8 @@ func TestNetworkFaults(t *testing.T) {
 			t.Errorf("%s: what is faulty is overdue, or has room", name)
 		}
 		n := len(b.sent)
-		if err := b.step(append([]Record{metaTo(2, 0)}, linesFrom(payloadOf(8))...)...); err != nil || len(b.sent) != n {
+		if err := b.step(append([]Record{metaTo(2, 0)}, linesFrom(payloadOf(8))...)...); err != nil ||
+			len(b.sent) != n {
 			t.Errorf("%s: it goes on: %v, %v", name, b.sent, err)
 		}
 	}
@@ -315,13 +337,19 @@ func TestNetworkWaits(t *testing.T) {
 		since     [kinds]uint64
 		want      Wait
 	}{
-		"nothing":       {nil, never, Wait{"", 1, "no datagram is in progress"}},
-		"data":          {nil, waits(KindInData), Wait{"siNRC_Udp_Data_tready", 2, "low, with a line of a datagram offered, and 0 queued behind it"}},
-		"metadata":      {nil, waits(KindInMeta), Wait{"siNRC_Role_Udp_Meta_TREADY", 2, "low, with the metadata of a datagram offered"}},
-		"the rest":      {append([]Record{metaTo(0, 0)}, linesFrom(payloadOf(16))[:1]...), never, Wait{"soNRC_Udp_Data_tvalid", 4, "low, after 8 bytes of the datagram to rank 0 (cycle 3)"}},
-		"the lines":     {[]Record{metaTo(0, 0)}, never, Wait{"soNRC_Udp_Data_tvalid", 3, "low, with the metadata of a datagram to rank 0 taken"}},
-		"no metadata":   {linesFrom(payloadOf(16)), never, Wait{"soROLE_Nrc_Udp_Meta_TVALID", 4, "low, with 2 lines of a datagram taken"}},
-		"a closed port": {[]Record{{Kind: KindPorts}}, never, Wait{"poROL_Nrc_Udp_Rx_ports", 3, "bit 0 is 0: port 2718 is closed"}},
+		"nothing": {nil, never, Wait{"", 1, "no datagram is in progress"}},
+		"data": {nil, waits(KindInData),
+			Wait{"siNRC_Udp_Data_tready", 2, "low, with a line of a datagram offered, and 0 queued behind it"}},
+		"metadata": {nil, waits(KindInMeta),
+			Wait{"siNRC_Role_Udp_Meta_TREADY", 2, "low, with the metadata of a datagram offered"}},
+		"the rest": {append([]Record{metaTo(0, 0)}, linesFrom(payloadOf(16))[:1]...), never,
+			Wait{"soNRC_Udp_Data_tvalid", 4, "low, after 8 bytes of the datagram to rank 0 (cycle 3)"}},
+		"the lines": {[]Record{metaTo(0, 0)}, never,
+			Wait{"soNRC_Udp_Data_tvalid", 3, "low, with the metadata of a datagram to rank 0 taken"}},
+		"no metadata": {linesFrom(payloadOf(16)), never,
+			Wait{"soROLE_Nrc_Udp_Meta_TVALID", 4, "low, with 2 lines of a datagram taken"}},
+		"a closed port": {[]Record{{Kind: KindPorts}}, never,
+			Wait{"poROL_Nrc_Udp_Rx_ports", 3, "bit 0 is 0: port 2718 is closed"}},
 	} {
 		b := newNetBench(t)
 		b.since = tt.since
@@ -406,10 +434,18 @@ func FuzzNetworkEcho(f *testing.F) {
 // FuzzNetworkResult checks that any result of a simulator is rejected, or yields a bounded number of datagrams
 // and chunks of bounded length.
 func FuzzNetworkResult(f *testing.F) {
-	f.Add(AppendResult(nil, BoundaryTCP, &Result{Cycle: 5, Held: Held{Since: never}, TCP: nothingHeld, Records: append([]Record{metaTo(0, 0)}, linesFrom(payloadOf(20))...)})[HeadLen:], uint16(100))
-	f.Add(AppendResult(nil, BoundaryTCP, &Result{Cycle: 5, Held: Held{Since: never}, TCP: nothingHeld, Records: []Record{{Kind: KindPorts, Data: 1}, metaTo(7, 3)}})[HeadLen:], uint16(100))
-	f.Add(AppendResult(nil, BoundaryTCP, &Result{Cycle: 5, Held: Held{Since: never}, TCP: nothingHeld, Records: tcpOf(append([]Record{metaTo(0, 3000)}, linesFrom(payloadOf(3000))...))})[HeadLen:], uint16(4000))
-	f.Add(AppendResult(nil, BoundaryTCP, &Result{Cycle: 5, Held: Held{Since: never}, TCP: nothingHeld, Records: tcpOf(append([]Record{metaTo(0, 0)}, linesFrom(payloadOf(3000))...))})[HeadLen:], uint16(4000))
+	f.Add(AppendResult(nil, BoundaryTCP,
+		&Result{Cycle: 5, Held: Held{Since: never}, TCP: nothingHeld,
+			Records: append([]Record{metaTo(0, 0)}, linesFrom(payloadOf(20))...)})[HeadLen:], uint16(100))
+	f.Add(AppendResult(nil, BoundaryTCP,
+		&Result{Cycle: 5, Held: Held{Since: never}, TCP: nothingHeld,
+			Records: []Record{{Kind: KindPorts, Data: 1}, metaTo(7, 3)}})[HeadLen:], uint16(100))
+	f.Add(AppendResult(nil, BoundaryTCP,
+		&Result{Cycle: 5, Held: Held{Since: never}, TCP: nothingHeld,
+			Records: tcpOf(append([]Record{metaTo(0, 3000)}, linesFrom(payloadOf(3000))...))})[HeadLen:], uint16(4000))
+	f.Add(AppendResult(nil, BoundaryTCP,
+		&Result{Cycle: 5, Held: Held{Since: never}, TCP: nothingHeld,
+			Records: tcpOf(append([]Record{metaTo(0, 0)}, linesFrom(payloadOf(3000))...))})[HeadLen:], uint16(4000))
 	f.Fuzz(func(t *testing.T, body []byte, room uint16) {
 		var r Result
 		if ParseResult(body, BoundaryTCP, &r) != nil {
@@ -429,10 +465,12 @@ func FuzzNetworkResult(f *testing.F) {
 			for _, sent := range []struct {
 				list      []Datagram
 				most, sum int
-			}{{n.Sent(), protocol.MaxDatagram, MaxRecords*lineLen + protocol.MaxDatagram}, {n.SentTCP(), MaxSegment, int(room)}} {
+			}{{n.Sent(), protocol.MaxDatagram, MaxRecords*lineLen + protocol.MaxDatagram},
+				{n.SentTCP(), MaxSegment, int(room)}} {
 				total := 0
 				for _, d := range sent.list {
-					if total += len(d.Bytes); len(d.Bytes) == 0 || len(d.Bytes) > sent.most || d.Rank == 1 || d.Rank > 2 || d.Port == 0 {
+					if total += len(d.Bytes); len(d.Bytes) == 0 || len(d.Bytes) > sent.most || d.Rank == 1 ||
+						d.Rank > 2 || d.Port == 0 {
 						t.Fatalf("%d bytes to port %d of rank %d", len(d.Bytes), d.Port, d.Rank)
 					}
 				}

@@ -157,7 +157,8 @@ func (p *Port) Fill(s *Step, lines uint32) error {
 // hand appends as many lines as the simulator can hold.
 func (p *Port) hand(s *Step, lines uint32) {
 	for ; p.done < p.total && p.lines < lines && len(s.Records) < MaxRecords-1; p.done++ {
-		r := Record{Kind: KindIn, Keep: 0xff, Last: p.done == p.total-1, Data: binary.LittleEndian.Uint64(p.buf[p.done*lineLen:])}
+		r := Record{Kind: KindIn, Keep: 0xff, Last: p.done == p.total-1,
+			Data: binary.LittleEndian.Uint64(p.buf[p.done*lineLen:])}
 		if r.Last {
 			r.Keep = lastKeep[min(p.words-2*p.done, 2)]
 		}
@@ -184,7 +185,8 @@ func (p *Port) finish() error {
 func (p *Port) Advance(s *Result) error {
 	before := p.cycle
 	if s.Cycle < before || s.Lines > p.lines || s.Feedbacks > p.feedbacks {
-		return fmt.Errorf("%w: cycle %d after cycle %d, %d lines of %d, %d feedbacks of %d", ErrFrame, s.Cycle, before, s.Lines, p.lines, s.Feedbacks, p.feedbacks)
+		return fmt.Errorf("%w: cycle %d after cycle %d, %d lines of %d, %d feedbacks of %d", ErrFrame, s.Cycle, before,
+			s.Lines, p.lines, s.Feedbacks, p.feedbacks)
 	}
 	if s.Lines < p.lines || s.Feedbacks < p.feedbacks {
 		p.moved = s.Cycle
@@ -257,13 +259,15 @@ func (p *Port) begin(c Call) error {
 	problem := ""
 	switch {
 	case !c.IsSend() && !c.IsRecv():
-		problem = fmt.Sprintf("mpi_call is %d: the deployed engine has 0 SEND_INT, 1 RECV_INT, 2 SEND_FLOAT and 3 RECV_FLOAT", uint8(c.Call))
+		problem = fmt.Sprintf("mpi_call is %d: the deployed engine has 0 SEND_INT, 1 RECV_INT, 2 SEND_FLOAT and 3 "+
+			"RECV_FLOAT", uint8(c.Call))
 	case int64(c.Rank) >= int64(p.size):
 		problem = fmt.Sprintf("rank is %d: the cluster has ranks 0 to %d", c.Rank, p.size-1)
 	case int64(c.Rank) == int64(p.rank):
 		problem = fmt.Sprintf("rank is %d, the role's own rank: a rank cannot exchange messages with itself", c.Rank)
 	case c.Words > p.room:
-		problem = fmt.Sprintf("count is %d: messages have at most %d words: raise kernel_options.words", c.Words, p.room)
+		problem = fmt.Sprintf("count is %d: messages have at most %d words: raise kernel_options.words", c.Words,
+			p.room)
 	}
 	if problem != "" {
 		return &FaultError{KindCall.String() + "_tdata", c.Cycle, problem}
@@ -383,13 +387,16 @@ func (p *Port) Wait() Wait {
 		}
 		return Wait{KindIn.String() + "_tready", p.since[KindIn], text}
 	case p.since[KindFeedback] != Never:
-		return Wait{KindFeedback.String() + "_tready", p.since[KindFeedback], fmt.Sprintf("low, with the feedback of %v offered", p.call)}
+		return Wait{KindFeedback.String() + "_tready", p.since[KindFeedback],
+			fmt.Sprintf("low, with the feedback of %v offered", p.call)}
 	case p.phase == collecting:
-		return Wait{KindOut.String() + "_tvalid", p.moved, fmt.Sprintf("low, with line %d of %d of %v expected", p.done+1, p.total, p.call)}
+		return Wait{KindOut.String() + "_tvalid", p.moved,
+			fmt.Sprintf("low, with line %d of %d of %v expected", p.done+1, p.total, p.call)}
 	case p.phase == idle:
 		return Wait{KindCall.String() + "_tvalid", p.moved, "low: the role makes no call"}
 	case p.queued && p.next.IsSend() && p.call.IsRecv():
-		return Wait{KindCall.String() + "_tdata", p.next.Cycle, fmt.Sprintf("%v waits until the end of %v", p.next, p.call)}
+		return Wait{KindCall.String() + "_tdata", p.next.Cycle,
+			fmt.Sprintf("%v waits until the end of %v", p.next, p.call)}
 	}
 	return Wait{Since: p.call.Cycle, Text: p.call.String()}
 }

@@ -51,7 +51,9 @@ func (b *bench) step(lines, feedbacks int, transfers ...Record) error {
 		transfers[i].At = uint32(i + 1)
 	}
 	b.cycle += uint64(len(transfers)) + 1
-	return b.port.Advance(&Result{Cycle: b.cycle, Held: Held{Lines: uint32(len(b.lines)), Feedbacks: uint32(len(b.feedbacks)), Since: b.since}, Records: transfers})
+	return b.port.Advance(&Result{Cycle: b.cycle,
+		Held:    Held{Lines: uint32(len(b.lines)), Feedbacks: uint32(len(b.feedbacks)), Since: b.since},
+		Records: transfers})
 }
 
 func call(c protocol.Call, words, rank uint32) Record {
@@ -74,7 +76,8 @@ func TestPortSends(t *testing.T) {
 			t.Fatal(err)
 		}
 		c, data, ok := b.port.Next()
-		if !ok || c.Call != protocol.SendFloat || c.Words != words || c.Rank != 2 || len(data) != int(words)*4 || c.Cycle != 1 {
+		if !ok || c.Call != protocol.SendFloat || c.Words != words || c.Rank != 2 || len(data) != int(words)*4 ||
+			c.Cycle != 1 {
 			t.Fatalf("%d words: %v, %d bytes, %v", words, c, len(data), ok)
 		}
 		for i := range words {
@@ -138,7 +141,8 @@ func TestPortNamesCallsAtOnce(t *testing.T) {
 	b.port.Next()
 	b.step(0, 0, call(protocol.SendInt, 2, 2))
 	w := b.port.Wait()
-	want := "SEND_INT of 2 words to rank 2 (cycle 5, while RECV_INT of cycle 2 was in progress) waits until the end of RECV_INT of 4 words from rank 0 (cycle 2, while RECV_INT of cycle 1 was in progress)"
+	want := "SEND_INT of 2 words to rank 2 (cycle 5, while RECV_INT of cycle 2 was in progress) waits until the end " +
+		"of RECV_INT of 4 words from rank 0 (cycle 2, while RECV_INT of cycle 1 was in progress)"
 	if w.Signal != "soMPIif_tdata" || w.Since != 5 || w.Text != want {
 		t.Errorf("waits for %+v", w)
 	}
@@ -231,12 +235,14 @@ func TestPortFaults(t *testing.T) {
 		cycle   uint64
 		text    string
 	}{
-		"drops last":       {send(4, dropsLast), "soMPI_data_tlast", 3, "not set on line 2 of 2 of SEND_INT of 4 words to rank 0 (cycle 1)"},
-		"last too early":   {send(6, early), "soMPI_data_tlast", 3, "set 2 words too early, on line 2 of 3"},
-		"one word short":   {send(4, short), "soMPI_data_tkeep", 3, "0x0f, and not 0xff, on line 2 of 2"},
-		"hole":             {send(4, hole), "soMPI_data_tkeep", 2, "0xf7, and not 0xff, on line 1 of 2"},
-		"no such call":     {[]Record{call(4, 1, 0)}, "soMPIif_tdata", 1, "mpi_call is 4"},
-		"no such rank":     {[]Record{call(protocol.RecvInt, 1, 3)}, "soMPIif_tdata", 1, "rank is 3: the cluster has ranks 0 to 2"},
+		"drops last": {send(4, dropsLast), "soMPI_data_tlast", 3,
+			"not set on line 2 of 2 of SEND_INT of 4 words to rank 0 (cycle 1)"},
+		"last too early": {send(6, early), "soMPI_data_tlast", 3, "set 2 words too early, on line 2 of 3"},
+		"one word short": {send(4, short), "soMPI_data_tkeep", 3, "0x0f, and not 0xff, on line 2 of 2"},
+		"hole":           {send(4, hole), "soMPI_data_tkeep", 2, "0xf7, and not 0xff, on line 1 of 2"},
+		"no such call":   {[]Record{call(4, 1, 0)}, "soMPIif_tdata", 1, "mpi_call is 4"},
+		"no such rank": {[]Record{call(protocol.RecvInt, 1, 3)}, "soMPIif_tdata", 1,
+			"rank is 3: the cluster has ranks 0 to 2"},
 		"a rank of 32 bit": {[]Record{call(protocol.RecvInt, 1, 1<<32-1)}, "soMPIif_tdata", 1, "rank is 4294967295"},
 		"itself":           {[]Record{call(protocol.RecvInt, 1, 1)}, "soMPIif_tdata", 1, "the role's own rank"},
 		"too long":         {[]Record{call(protocol.RecvInt, 7, 0)}, "soMPIif_tdata", 1, "raise kernel_options.words"},

@@ -65,7 +65,8 @@ func ruleProblem(b Boundary, r Record) (signal, problem string) {
 	case r.Rule == RuleKeepValid:
 		return "tvalid", fmt.Sprintf("withdrawn before tready, after it was set since cycle %d", r.Data)
 	case r.Rule == RuleIndependent:
-		return "tvalid", fmt.Sprintf("set within 16 cycles of tready (cycle %d) after each of 4 holds of tready, of 61 to 1021 cycles: valid must not wait for ready", r.Data)
+		return "tvalid", fmt.Sprintf("set within 16 cycles of tready (cycle %d) after each of 4 holds of tready, of "+
+			"61 to 1021 cycles: valid must not wait for ready", r.Data)
 	case r.Rule == RuleStable:
 		return signal, "changed before tready" + bitsOf(b, r)
 	case r.Kind&^KindTCP >= KindIn:
@@ -111,7 +112,8 @@ func bitsOf(b Boundary, r Record) string {
 }
 
 // upper maps signal names to their upper-case form, used for metadata.
-var upper = map[string]string{"tvalid": "TVALID", "tready": "TREADY", "tdata": "TDATA", "tkeep": "TKEEP", "tlast": "TLAST"}
+var upper = map[string]string{"tvalid": "TVALID", "tready": "TREADY", "tdata": "TDATA", "tkeep": "TKEEP",
+	"tlast": "TLAST"}
 
 // signal returns the name of a stream's signal. The signals of metadata are in upper case.
 func (b Boundary) signal(k Kind, name string) string {

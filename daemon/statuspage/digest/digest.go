@@ -78,7 +78,8 @@ func Of(s, before *state.Status) *Digest {
 	}
 	for i := range s.Ranks {
 		local := &s.Ranks[i]
-		r := Rank{RankInfo: &local.RankInfo, Posted: local.Engine.Posted, Unexpected: local.Engine.Unexpected, Rates: Rates{Known: span > 0}}
+		r := Rank{RankInfo: &local.RankInfo, Posted: local.Engine.Posted, Unexpected: local.Engine.Unexpected,
+			Rates: Rates{Known: span > 0}}
 		own := peers(local)
 		for j := range own {
 			p := &own[j]

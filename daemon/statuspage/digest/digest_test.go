@@ -29,7 +29,8 @@ func status(uptime float64, ranks ...state.Rank) *state.Status {
 }
 
 func host(rank int, peers ...state.Peer) state.Rank {
-	return state.Rank{RankInfo: state.RankInfo{Rank: rank, Role: state.RoleHost}, Engine: state.Engine{Rank: rank, Peers: peers}}
+	return state.Rank{RankInfo: state.RankInfo{Rank: rank, Role: state.RoleHost},
+		Engine: state.Engine{Rank: rank, Peers: peers}}
 }
 
 func standIn(rank int, peers ...state.Peer) state.Rank {
@@ -40,12 +41,15 @@ func standIn(rank int, peers ...state.Peer) state.Rank {
 
 func sends(to int, seconds float64) state.Peer {
 	return state.Peer{Rank: to, Sending: &state.Wait{
-		State: handshake.WaitClear, WaitsFor: protocol.ClearToSend, Seconds: seconds, Words: 16, Retransmissions: 2, Text: "it waits for CLEAR_TO_SEND",
+		State: handshake.WaitClear, WaitsFor: protocol.ClearToSend, Seconds: seconds, Words: 16, Retransmissions: 2,
+		Text: "it waits for CLEAR_TO_SEND",
 	}}
 }
 
 func receives(from int, seconds float64) state.Peer {
-	return state.Peer{Rank: from, Receiving: &state.Wait{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: seconds, Text: "it waits"}}
+	return state.Peer{Rank: from,
+		Receiving: &state.Wait{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: seconds,
+			Text: "it waits"}}
 }
 
 func both(to int, seconds float64) state.Peer {
@@ -68,13 +72,15 @@ func TestWaits(t *testing.T) {
 		got = append(got, w.Text)
 	}
 	want := []string{
-		"rank 6 is blocked in a send (MPI_SEND_INT) to rank 0, which has no matching receive posted", "it waits for CLEAR_TO_SEND", "any",
+		"rank 6 is blocked in a send (MPI_SEND_INT) to rank 0, which has no matching receive posted",
+		"it waits for CLEAR_TO_SEND", "any",
 		"rank 7 is blocked in a receive (RECV_INT) from rank 0, which has no matching send",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%q", got)
 	}
-	if w := d.Waits[1]; w.Rank != 0 || w.Peer != 1 || w.Direction != Send || w.Bytes != 64 || w.Retransmissions != 2 || w.Age() != Medium || w.Detail() != "64 B, 2 retransmissions" {
+	if w := d.Waits[1]; w.Rank != 0 || w.Peer != 1 || w.Direction != Send || w.Bytes != 64 || w.Retransmissions != 2 ||
+		w.Age() != Medium || w.Detail() != "64 B, 2 retransmissions" {
 		t.Errorf("%+v", w)
 	}
 	if w := d.Waits[0]; w.Rank != 6 || w.Peer != 0 || !w.Remote || w.Detail() != "known from its SEND_REQUEST" {
@@ -104,7 +110,8 @@ func TestWaitsOncePerPair(t *testing.T) {
 		w := &d.Waits[i]
 		got = append(got, fmt.Sprintf("%d>%d %s %d %v", w.Rank, w.Peer, w.Direction, w.Also, w.Cancelled))
 	}
-	if want := []string{"0>1 send 0 true", "0>2 send 1 false", "1>0 receive 0 false", "0>1 receive 0 false"}; !reflect.DeepEqual(got, want) {
+	if want := []string{"0>1 send 0 true", "0>2 send 1 false", "1>0 receive 0 false",
+		"0>1 receive 0 false"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%q", got)
 	}
 	if w := d.Waits[1]; w.Detail() != "64 B, 2 retransmissions, and 1 later operation" {
@@ -117,7 +124,8 @@ func TestWaitsOncePerPair(t *testing.T) {
 
 // TestPairsOnce checks that the entry of two local ranks has the problems of both sides.
 func TestPairsOnce(t *testing.T) {
-	other := state.Peer{Rank: 0, MessageCounts: state.MessageCounts{Retransmissions: 2}, Refuses: "wedged", Unexpected: 1, PacketsIn: 1}
+	other := state.Peer{Rank: 0, MessageCounts: state.MessageCounts{Retransmissions: 2}, Refuses: "wedged",
+		Unexpected: 1, PacketsIn: 1}
 	own := state.Peer{Rank: 1, MessageCounts: state.MessageCounts{Retransmissions: 3}, PacketsIn: 1}
 	own.Events[state.EventCrossed], other.Events[state.EventCrossed] = 1, 2
 	d := Of(status(1, host(0, own, state.Peer{Rank: 7, PacketsIn: 1}), host(1, other)), nil)
@@ -125,7 +133,8 @@ func TestPairsOnce(t *testing.T) {
 	if want := []Count{{"crossed", 3}}; !slices.Equal(fit[0].EventCounts(), want) {
 		t.Errorf("events %v", fit[0].EventCounts())
 	}
-	if len(fit) != 2 || fit[0].Peer != 1 || fit[0].Retransmissions != 5 || fit[0].Refuses != "wedged" || fit[0].Unexpected != 1 || fit[1].Peer != 7 {
+	if len(fit) != 2 || fit[0].Peer != 1 || fit[0].Retransmissions != 5 || fit[0].Refuses != "wedged" ||
+		fit[0].Unexpected != 1 || fit[1].Peer != 7 {
 		t.Errorf("%+v", fit)
 	}
 	if len(d.Peers) != 3 || d.Peers[0].Retransmissions != 3 {
@@ -153,21 +162,29 @@ func TestCycles(t *testing.T) {
 		ranks []state.Rank
 		want  []Cycle
 	}{
-		"no wait":        {[]state.Rank{host(0), host(1)}, nil},
-		"one waits":      {[]state.Rank{host(0, receives(1, 9)), host(1)}, nil},
-		"brief":          {[]state.Rank{host(0, receives(1, 9)), host(1, receives(0, .9))}, nil},
-		"two receive":    {[]state.Rank{host(0, receives(1, 9)), host(1, receives(0, 4))}, []Cycle{{[]int{0, 1}, 4, "cycle 0 → 1 → 0"}}},
-		"two send":       {[]state.Rank{host(0, sends(1, 3)), host(1, sends(0, 4))}, []Cycle{{[]int{1, 0}, 3, "cycle 1 → 0 → 1"}}},
-		"kernel idles":   {[]state.Rank{host(0, receives(1, 9)), standIn(1, receives(0, 9))}, nil},
-		"kernel sends":   {[]state.Rank{host(0, sends(1, 9)), standIn(1, sends(0, 8))}, []Cycle{{[]int{0, 1}, 8, "cycle 0 → 1 → 0"}}},
-		"remote":         {[]state.Rank{host(0, deferred(7, 6))}, []Cycle{{[]int{0, 7}, 6, "cycle 0 → 7 → 0"}}},
-		"one message":    {[]state.Rank{host(0, cleared(deferred(7, 6)))}, nil},
-		"any source":     {[]state.Rank{anySource, host(1, receives(0, 4))}, nil},
-		"three":          {[]state.Rank{host(0, receives(1, 9)), host(1, receives(2, 8)), host(2, receives(0, 7))}, []Cycle{{[]int{0, 1, 2}, 7, "cycle 0 → 1 → 2 → 0"}}},
-		"a tail":         {[]state.Rank{host(0, receives(1, 90)), host(1, receives(2, 8)), host(2, receives(1, 7))}, []Cycle{{[]int{1, 2}, 7, "cycle 1 → 2 → 1"}}},
-		"the shortest":   {[]state.Rank{host(0, receives(1, 9)), host(1, receives(2, 8), receives(0, 3)), host(2, receives(0, 7))}, []Cycle{{[]int{0, 1}, 3, "cycle 0 → 1 → 0"}}},
-		"twice the pair": {[]state.Rank{host(0, both(1, 8)), host(1, both(0, 6))}, []Cycle{{[]int{0, 1}, 6, "cycle 0 → 1 → 0"}}},
-		"two cycles": {[]state.Rank{host(0, receives(1, 9)), host(1, receives(0, 9)), host(2, receives(3, 5)), host(3, receives(2, 5))},
+		"no wait":   {[]state.Rank{host(0), host(1)}, nil},
+		"one waits": {[]state.Rank{host(0, receives(1, 9)), host(1)}, nil},
+		"brief":     {[]state.Rank{host(0, receives(1, 9)), host(1, receives(0, .9))}, nil},
+		"two receive": {[]state.Rank{host(0, receives(1, 9)), host(1, receives(0, 4))},
+			[]Cycle{{[]int{0, 1}, 4, "cycle 0 → 1 → 0"}}},
+		"two send": {[]state.Rank{host(0, sends(1, 3)), host(1, sends(0, 4))},
+			[]Cycle{{[]int{1, 0}, 3, "cycle 1 → 0 → 1"}}},
+		"kernel idles": {[]state.Rank{host(0, receives(1, 9)), standIn(1, receives(0, 9))}, nil},
+		"kernel sends": {[]state.Rank{host(0, sends(1, 9)), standIn(1, sends(0, 8))},
+			[]Cycle{{[]int{0, 1}, 8, "cycle 0 → 1 → 0"}}},
+		"remote":      {[]state.Rank{host(0, deferred(7, 6))}, []Cycle{{[]int{0, 7}, 6, "cycle 0 → 7 → 0"}}},
+		"one message": {[]state.Rank{host(0, cleared(deferred(7, 6)))}, nil},
+		"any source":  {[]state.Rank{anySource, host(1, receives(0, 4))}, nil},
+		"three": {[]state.Rank{host(0, receives(1, 9)), host(1, receives(2, 8)), host(2, receives(0, 7))},
+			[]Cycle{{[]int{0, 1, 2}, 7, "cycle 0 → 1 → 2 → 0"}}},
+		"a tail": {[]state.Rank{host(0, receives(1, 90)), host(1, receives(2, 8)), host(2, receives(1, 7))},
+			[]Cycle{{[]int{1, 2}, 7, "cycle 1 → 2 → 1"}}},
+		"the shortest": {[]state.Rank{host(0, receives(1, 9)), host(1, receives(2, 8), receives(0, 3)),
+			host(2, receives(0, 7))}, []Cycle{{[]int{0, 1}, 3, "cycle 0 → 1 → 0"}}},
+		"twice the pair": {[]state.Rank{host(0, both(1, 8)), host(1, both(0, 6))},
+			[]Cycle{{[]int{0, 1}, 6, "cycle 0 → 1 → 0"}}},
+		"two cycles": {[]state.Rank{host(0, receives(1, 9)), host(1, receives(0, 9)), host(2, receives(3, 5)),
+			host(3, receives(2, 5))},
 			[]Cycle{{[]int{0, 1}, 9, "cycle 0 → 1 → 0"}, {[]int{2, 3}, 5, "cycle 2 → 3 → 2"}}},
 		"long": {ring, []Cycle{{[]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, 30,
 			"cycle 0 → 1 → 2 → 3 → 4 → 5 → 6 → 7 → … → 9 → 0"}}},
@@ -203,9 +220,11 @@ func TestManyCycles(t *testing.T) {
 func TestProblems(t *testing.T) {
 	r := standIn(2, state.Peer{Rank: 0, NetworkError: "no route"}, state.Peer{Rank: 1, Refuses: "it is wedged"})
 	r.KernelState, r.KernelError = state.KernelFailed, "exit status 1"
-	r.KernelStats, r.KernelHolds = &state.Kernel{Simulation: &state.Simulation{Fault: true}}, "soMPI_data_tlast at cycle 9: not set"
+	r.KernelStats, r.KernelHolds = &state.Kernel{Simulation: &state.Simulation{Fault: true}},
+		"soMPI_data_tlast at cycle 9: not set"
 	r.ReceiveBufferRequested, r.ReceiveBuffer = 1<<22, 1<<20
-	r.Offload = &state.Offload{Batches: true, Coalescing: true, Refused: []state.OffloadRefused{{Peer: 3, Error: "EIO"}}}
+	r.Offload = &state.Offload{Batches: true, Coalescing: true,
+		Refused: []state.OffloadRefused{{Peer: 3, Error: "EIO"}}}
 	s := status(1, r)
 	s.LostLogLines = 4
 	d := Of(s, nil)
@@ -219,7 +238,8 @@ func TestProblems(t *testing.T) {
 	}
 	want := []string{
 		"failure: rank 2: kernel echo failed: exit status 1; restart zrlmpid",
-		"failure: rank 2: its role, in simulation, breaks the rules of its interface: soMPI_data_tlast at cycle 9: not set; correct the role, and restart zrlmpid",
+		"failure: rank 2: its role, in simulation, breaks the rules of its interface: soMPI_data_tlast at cycle 9: " +
+			"not set; correct the role, and restart zrlmpid",
 		"failure: rank 2 refuses to send to rank 1: it is wedged; when rank 1 has recovered: zrlctl reset 1 --from 2",
 		"warning: no route; ",
 		"warning: rank 2: the kernel granted a receive buffer of 1MiB instead of 4MiB; raise net.core.rmem_max",
@@ -245,10 +265,11 @@ func TestNoProblems(t *testing.T) {
 	}
 	last := started.Local().Format(time.DateTime)
 	for s, want := range map[*state.Status]string{
-		failed(0, 0):                 "no problems found",
-		failed(1, 0):                 "1 operation failed, the last one at " + last + "; no other problems found",
-		failed(9, 2):                 "18 operations failed, the last one at " + last + "; no other problems found",
-		failed(state.MaxFailures, 1): "at least 100 operations failed, the last one at " + last + "; no other problems found",
+		failed(0, 0): "no problems found",
+		failed(1, 0): "1 operation failed, the last one at " + last + "; no other problems found",
+		failed(9, 2): "18 operations failed, the last one at " + last + "; no other problems found",
+		failed(state.MaxFailures, 1): "at least 100 operations failed, the last one at " + last +
+			"; no other problems found",
 	} {
 		if got := NoProblems(s); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -260,10 +281,12 @@ func TestNoProblems(t *testing.T) {
 func TestRates(t *testing.T) {
 	counted := func(n uint64) state.Rank {
 		r := host(0, state.Peer{
-			Rank: 1, MessageCounts: state.MessageCounts{Sent: n, Received: n, Retransmissions: n / 2}, BytesIn: 10 * n, BytesOut: 30 * n,
+			Rank: 1, MessageCounts: state.MessageCounts{Sent: n, Received: n, Retransmissions: n / 2}, BytesIn: 10 * n,
+			BytesOut:   30 * n,
 			PacketsOut: state.PacketCounts{protocol.Data: n, protocol.Ack: n},
 			Dropped:    state.DropCounts{state.DropStale: n, state.DropGap: 2 * n},
-		}, state.Peer{Rank: 2, MessageCounts: state.MessageCounts{Retransmissions: n}, Extended: &state.Extended{RoundTrip: 1e-3}})
+		}, state.Peer{Rank: 2, MessageCounts: state.MessageCounts{Retransmissions: n},
+			Extended: &state.Extended{RoundTrip: 1e-3}})
 		r.Engine.Posted, r.Engine.Unexpected = 3, 4
 		return r
 	}
@@ -277,7 +300,8 @@ func TestRates(t *testing.T) {
 	if p := d.Peers[1]; p.RoundTrip() != 1e-3 || p.Retransmissions != 300 || p.Rates.Retransmissions != 100 {
 		t.Errorf("%+v", p)
 	}
-	if d.Total.Messages != 200 || d.Total.Retransmissions != 150 || !d.Total.Known || d.Posted != 3 || d.Unexpected != 4 {
+	if d.Total.Messages != 200 || d.Total.Retransmissions != 150 || !d.Total.Known || d.Posted != 3 ||
+		d.Unexpected != 4 {
 		t.Errorf("%+v", d)
 	}
 	// Counters of another run, or that were set back, yield no rate.
@@ -301,7 +325,8 @@ func TestRates(t *testing.T) {
 func TestJSON(t *testing.T) {
 	text, err := json.Marshal(Of(&state.Status{}, nil))
 	const unknown = `"total":{"known":false,"messages_per_second":null,"bytes_per_second":null,"retransmissions_per_second":null,"drops_per_second":null}`
-	if err != nil || strings.Contains(strings.Replace(string(text), unknown, "", 1), "null") || !strings.Contains(string(text), unknown) {
+	if err != nil || strings.Contains(strings.Replace(string(text), unknown, "", 1), "null") ||
+		!strings.Contains(string(text), unknown) {
 		t.Errorf("%s, %v", text, err)
 	}
 }

@@ -24,7 +24,8 @@ func TestSort(t *testing.T) {
 		order Order
 		want  string
 	}{
-		{ByProblem, "4 3 5 2 6 7 1 8 "}, {ByTraffic, "7 1 4 2 3 5 6 8 "}, {ByRoundTrip, "3 1 2 4 5 6 7 8 "}, {ByRank, "1 2 3 4 5 6 7 8 "},
+		{ByProblem, "4 3 5 2 6 7 1 8 "}, {ByTraffic, "7 1 4 2 3 5 6 8 "}, {ByRoundTrip, "3 1 2 4 5 6 7 8 "},
+		{ByRank, "1 2 3 4 5 6 7 8 "},
 	} {
 		Sort(ps, tt.order)
 		got := ""
@@ -51,11 +52,14 @@ func TestFilter(t *testing.T) {
 		Kind: "fpga", Address: "10.1.2.3:2718", Profile: "cloudfpga", Transport: "udp", NetworkError: "No Route",
 	}}
 	d := &Digest{Peers: []Peer{*p}, Waits: []Wait{
-		{Rank: 0, Peer: 17, Direction: Send, For: protocol.Ack, Seconds: mediumSeconds, Text: "rank 0 waits for ACK from rank 17"},
+		{Rank: 0, Peer: 17, Direction: Send, For: protocol.Ack, Seconds: mediumSeconds,
+			Text: "rank 0 waits for ACK from rank 17"},
 	}}
 	for text, want := range map[string][2]bool{
-		"": {true, true}, "17": {true, true}, "0": {true, true}, "1": {false, false}, "0>17": {true, true}, "17>0": {false, false},
-		"fpga udp": {true, false}, "10.1.2": {true, false}, " route 17 ": {true, false}, "ack": {false, true}, "FPGA 3": {false, false}, "send": {false, true},
+		"": {true, true}, "17": {true, true}, "0": {true, true}, "1": {false, false}, "0>17": {true, true},
+		"17>0":     {false, false},
+		"fpga udp": {true, false}, "10.1.2": {true, false}, " route 17 ": {true, false}, "ack": {false, true},
+		"FPGA 3": {false, false}, "send": {false, true},
 	} {
 		f := NewFilter(text)
 		peers, _, _ := f.Peers(d, ByRank, true)

@@ -44,7 +44,8 @@ func ParseOrder(name string) (Order, bool) {
 func Sort(ps []*Peer, o Order) {
 	slices.SortFunc(ps, func(a, b *Peer) int {
 		byRank := cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Peer, b.Peer))
-		byTraffic := cmp.Or(cmp.Compare(b.Rates.Bytes, a.Rates.Bytes), cmp.Compare(b.BytesIn+b.BytesOut, a.BytesIn+a.BytesOut))
+		byTraffic := cmp.Or(cmp.Compare(b.Rates.Bytes, a.Rates.Bytes),
+			cmp.Compare(b.BytesIn+b.BytesOut, a.BytesIn+a.BytesOut))
 		switch o {
 		case ByTraffic:
 			return cmp.Or(byTraffic, byRank)
@@ -54,7 +55,8 @@ func Sort(ps []*Peer, o Order) {
 			return byRank
 		}
 		return cmp.Or(cmp.Compare(b.severity(), a.severity()), cmp.Compare(b.age(), a.age()),
-			cmp.Compare(b.Rates.Retransmissions+b.Rates.Drops, a.Rates.Retransmissions+a.Rates.Drops), byTraffic, byRank)
+			cmp.Compare(b.Rates.Retransmissions+b.Rates.Drops, a.Rates.Retransmissions+a.Rates.Drops), byTraffic,
+			byRank)
 	})
 }
 

@@ -98,7 +98,8 @@ func (p *Peer) since(before *Peer, seconds float64) Rates {
 
 // Active reports whether any message, packet or error was ever exchanged with the peer.
 func (p *Peer) Active() bool {
-	return p.PacketsIn+p.PacketsSent+p.Failed+p.Drops > 0 || p.OldestWait > 0 || p.Unreachable() || p.Unexpected+p.QueuedSends > 0
+	return p.PacketsIn+p.PacketsSent+p.Failed+p.Drops > 0 || p.OldestWait > 0 || p.Unreachable() ||
+		p.Unexpected+p.QueuedSends > 0
 }
 
 // Unreachable reports whether sends to the peer are refused or fail.

@@ -68,7 +68,8 @@ func problems(s *state.Status) []Problem {
 		ps = append(ps, Problem{Warning, -1, doubt, ""})
 	}
 	if n := s.LostLogLines; n > 0 {
-		ps = append(ps, Problem{Warning, -1, words.Plural(int(n), "log line") + " lost", "make sure that the log can be written and is read fast enough"})
+		ps = append(ps, Problem{Warning, -1, words.Plural(int(n), "log line") + " lost",
+			"make sure that the log can be written and is read fast enough"})
 	}
 	slices.SortStableFunc(ps, func(a, b Problem) int { return cmp.Compare(b.Severity, a.Severity) })
 	return ps
@@ -77,19 +78,23 @@ func problems(s *state.Status) []Problem {
 func rankProblems(r *state.Rank) []Problem {
 	var ps []Problem
 	if r.KernelState == state.KernelFailed {
-		ps = append(ps, Problem{Failure, r.Rank, fmt.Sprintf("rank %d: kernel %s failed: %s", r.Rank, r.Kernel, r.KernelError), "restart zrlmpid"})
+		ps = append(ps, Problem{Failure, r.Rank,
+			fmt.Sprintf("rank %d: kernel %s failed: %s", r.Rank, r.Kernel, r.KernelError), "restart zrlmpid"})
 	}
 	if k := r.KernelStats; k != nil && k.Simulation != nil && k.Simulation.Fault {
-		ps = append(ps, Problem{Failure, r.Rank, fmt.Sprintf("rank %d: its role, in simulation, breaks the rules of its interface: %s", r.Rank, r.KernelHolds), "correct the role, and restart zrlmpid"})
+		ps = append(ps, Problem{Failure, r.Rank, fmt.Sprintf("rank %d: its role, in simulation, breaks the rules of "+
+			"its interface: %s", r.Rank, r.KernelHolds), "correct the role, and restart zrlmpid"})
 	}
 	if n := r.Engine.Disagreements; n > 0 {
-		ps = append(ps, Problem{Warning, r.Rank, fmt.Sprintf("rank %d: members of %s have different collectives settings and use the built-in table", r.Rank, words.Plural(int(n), "communicator")),
+		ps = append(ps, Problem{Warning, r.Rank, fmt.Sprintf("rank %d: members of %s have different collectives "+
+			"settings and use the built-in table", r.Rank, words.Plural(int(n), "communicator")),
 			"give all ranks the same collectives section and table"})
 	}
 	for i := range r.Engine.Peers {
 		p := &r.Engine.Peers[i]
 		if p.Refuses != "" {
-			ps = append(ps, Problem{Failure, r.Rank, fmt.Sprintf("rank %d refuses to send to rank %d: %s", r.Rank, p.Rank, p.Refuses),
+			ps = append(ps, Problem{Failure, r.Rank,
+				fmt.Sprintf("rank %d refuses to send to rank %d: %s", r.Rank, p.Rank, p.Refuses),
 				fmt.Sprintf("when rank %d has recovered: zrlctl reset %d --from %d", p.Rank, p.Rank, r.Rank)})
 		}
 		if p.NetworkError != "" {
@@ -97,12 +102,15 @@ func rankProblems(r *state.Rank) []Problem {
 		}
 	}
 	if r.ReceiveBuffer < r.ReceiveBufferRequested {
-		ps = append(ps, Problem{Warning, r.Rank, fmt.Sprintf("rank %d: the kernel granted a receive buffer of %v instead of %v",
-			r.Rank, config.Size(r.ReceiveBuffer), config.Size(r.ReceiveBufferRequested)), "raise net.core.rmem_max"})
+		ps = append(ps, Problem{Warning, r.Rank,
+			fmt.Sprintf("rank %d: the kernel granted a receive buffer of %v instead of %v",
+				r.Rank, config.Size(r.ReceiveBuffer), config.Size(r.ReceiveBufferRequested)),
+			"raise net.core.rmem_max"})
 	}
 	if r.Offload != nil {
 		for _, p := range r.Offload.Refused {
-			ps = append(ps, Problem{Warning, r.Rank, fmt.Sprintf("rank %d: the kernel refused UDP segmentation to rank %d: %s", r.Rank, p.Peer, p.Error), ""})
+			ps = append(ps, Problem{Warning, r.Rank, fmt.Sprintf("rank %d: the kernel refused UDP segmentation to "+
+				"rank %d: %s", r.Rank, p.Peer, p.Error), ""})
 		}
 	}
 	return ps

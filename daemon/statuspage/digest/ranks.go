@@ -26,7 +26,8 @@ func (r *Rank) OffloadText() string {
 	for _, f := range []struct {
 		on   bool
 		word string
-	}{{o.Batches, "batches"}, {o.Segmentation, "segmentation"}, {o.Coalescing, "coalescing"}, {o.Disabled && o.Batches, "others disabled"}} {
+	}{{o.Batches, "batches"}, {o.Segmentation, "segmentation"}, {o.Coalescing, "coalescing"},
+		{o.Disabled && o.Batches, "others disabled"}} {
 		if f.on {
 			words = append(words, f.word)
 		}

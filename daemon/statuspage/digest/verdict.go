@@ -72,6 +72,7 @@ func (d *Digest) Verdict() Verdict {
 		v.Level = Warn
 		v.Text += ", " + words.Plural(len(d.Problems), "warning")
 	}
-	v.Text, v.More, v.Announcement = words.Clean(v.Text, maxVerdict), words.Clean(v.More, maxVerdict), words.Clean(v.Announcement, maxVerdict)
+	v.Text, v.More, v.Announcement = words.Clean(v.Text, maxVerdict), words.Clean(v.More, maxVerdict),
+		words.Clean(v.Announcement, maxVerdict)
 	return v
 }

@@ -131,14 +131,17 @@ func waits(s *state.Status) []Wait {
 					why = "has cleared it and received no DATA"
 				}
 				ws = append(ws, Wait{
-					Rank: p.Rank, Peer: r.Rank, Remote: true, Direction: Send, For: protocol.ClearToSend, Seconds: k.Seconds,
-					Text: fmt.Sprintf("rank %d is blocked in a send (%s) to rank %d, which %s", p.Rank, k.Call, r.Rank, why),
+					Rank: p.Rank, Peer: r.Rank, Remote: true, Direction: Send, For: protocol.ClearToSend,
+					Seconds: k.Seconds,
+					Text: fmt.Sprintf("rank %d is blocked in a send (%s) to rank %d, which %s", p.Rank, k.Call,
+						r.Rank, why),
 				})
 			}
 			if k := p.UnansweredClear; k != nil && !local[p.Rank] {
 				ws = append(ws, Wait{
-					Rank: p.Rank, Peer: r.Rank, Remote: true, Direction: Receive, For: protocol.Data, Seconds: k.Seconds,
-					Text: fmt.Sprintf("rank %d is blocked in a receive (%s) from rank %d, which has no matching send", p.Rank, k.Call, r.Rank),
+					Rank: p.Rank, Peer: r.Rank, Remote: true, Direction: Receive, For: protocol.Data,
+					Seconds: k.Seconds,
+					Text:    fmt.Sprintf("rank %d is blocked in a receive (%s) from rank %d, which has no matching send", p.Rank, k.Call, r.Rank),
 				})
 			}
 		}
@@ -173,6 +176,7 @@ func oncePerPair(ws []Wait) []Wait {
 func waitOf(rank, peer int, direction Direction, w *state.Wait, queued int) Wait {
 	return Wait{
 		Rank: rank, Peer: peer, Direction: direction, For: w.WaitsFor, Seconds: w.Seconds,
-		Bytes: int64(w.Words) * protocol.WordLen, Retransmissions: w.Retransmissions, Queued: queued, Cancelled: w.Cancelled, Text: w.Text,
+		Bytes: int64(w.Words) * protocol.WordLen, Retransmissions: w.Retransmissions, Queued: queued,
+		Cancelled: w.Cancelled, Text: w.Text,
 	}
 }

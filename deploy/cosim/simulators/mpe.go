@@ -53,7 +53,8 @@ var Echo = Edit{WrapperFile, Change{CallLine, "app_main(soMPIif, siMPIFeB, soMPI
 
 // TimeOut sets the time-outs of the MPE for a clock with the given number of cycles in 100 ms.
 func TimeOut(cycles int) Edit {
-	return Edit{MPEFolder + "/zrlmpi_common.hpp", Change{"ZRLMPI_PROTOCOL_TIMEOUT_CYCLES 15625000", fmt.Sprint("ZRLMPI_PROTOCOL_TIMEOUT_CYCLES ", cycles)}}
+	return Edit{MPEFolder + "/zrlmpi_common.hpp",
+		Change{"ZRLMPI_PROTOCOL_TIMEOUT_CYCLES 15625000", fmt.Sprint("ZRLMPI_PROTOCOL_TIMEOUT_CYCLES ", cycles)}}
 }
 
 // MPE builds a program of folder mpe with upstream's sources of the MPE and the MPI wrapper, after edits, and returns
@@ -65,7 +66,9 @@ func MPE(t testing.TB, program string, edits ...Edit) string {
 	var from [3]string
 	for i, name := range []string{sourceEnv, cfdkEnv, headersEnv} {
 		if from[i] = os.Getenv(name); from[i] == "" {
-			t.Skipf("NOT TESTED against upstream's MPE: set %s, %s and %s to checkouts of github.com/cloudFPGA/ZRLMPI and cloudFPGA/cFDK, and to include of github.com/Xilinx/HLS_arbitrary_Precision_Types", sourceEnv, cfdkEnv, headersEnv)
+			t.Skipf("NOT TESTED against upstream's MPE: set %s, %s and %s to checkouts of "+
+				"github.com/cloudFPGA/ZRLMPI and cloudFPGA/cFDK, and to include of "+
+				"github.com/Xilinx/HLS_arbitrary_Precision_Types", sourceEnv, cfdkEnv, headersEnv)
 		}
 	}
 	lock.Lock()
@@ -76,7 +79,8 @@ func MPE(t testing.TB, program string, edits ...Edit) string {
 	}
 	dir := newFolder(t)
 	// The MPE includes files of cFDK by a path outside its repository.
-	for to, source := range map[string]string{"ZRLMPI/LIB": filepath.Join(from[0], "LIB"), "cFDK/SRA/LIB/hls": filepath.Join(from[1], "SRA/LIB/hls")} {
+	for to, source := range map[string]string{"ZRLMPI/LIB": filepath.Join(from[0], "LIB"),
+		"cFDK/SRA/LIB/hls": filepath.Join(from[1], "SRA/LIB/hls")} {
 		if err := os.CopyFS(filepath.Join(dir, to), os.DirFS(source)); err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +112,8 @@ func MPE(t testing.TB, program string, edits ...Edit) string {
 		t.Helper()
 		compile(append([]string{
 			"-std=c++14", "-include", filepath.Join(own, "quiet.h"), "-I", project, "-I", own, "-I", from[2],
-			"-I", filepath.Join(dir, MPEFolder), "-I", filepath.Join(dir, wrapperFolder), "-c", "-o", object(name), file,
+			"-I", filepath.Join(dir, MPEFolder), "-I", filepath.Join(dir, wrapperFolder), "-c", "-o", object(name),
+			file,
 		}, more...)...)
 	}
 	cpp("mpe", filepath.Join(dir, MPEFolder, "mpe.cpp"))
@@ -117,7 +122,8 @@ func MPE(t testing.TB, program string, edits ...Edit) string {
 	cpp("app", filepath.Join(own, "app_hw.cpp"), "-DAxis=WrapperAxis")
 	cpp("program", filepath.Join(own, program+".cpp"))
 	path := filepath.Join(dir, program)
-	compile("-o", path, object("mpe"), object("common"), object("wrapper"), object("app"), object("program"), "-x", "c++", filepath.Join(project, "cosim/zrlmpi_cosim.c"))
+	compile("-o", path, object("mpe"), object("common"), object("wrapper"), object("app"), object("program"), "-x",
+		"c++", filepath.Join(project, "cosim/zrlmpi_cosim.c"))
 	built[key] = path
 	return path
 }

@@ -34,7 +34,8 @@ func Write(w io.Writer, parts []Part, now time.Time) error {
 		if p.Missing != nil {
 			continue
 		}
-		header := tar.Header{Name: path.Join(directory, p.Name), Mode: 0o600, Size: int64(len(p.Content)), ModTime: now, Format: tar.FormatPAX}
+		header := tar.Header{Name: path.Join(directory, p.Name), Mode: 0o600, Size: int64(len(p.Content)), ModTime: now,
+			Format: tar.FormatPAX}
 		if err := archive.WriteHeader(&header); err != nil {
 			return fmt.Errorf("%s: %w", p.Name, err)
 		}

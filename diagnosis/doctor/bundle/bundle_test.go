@@ -18,7 +18,8 @@ func TestWrite(t *testing.T) {
 	var b bytes.Buffer
 	now := time.Unix(1_700_000_000, 0)
 	err := bundle.Write(&b, []bundle.Part{
-		{Name: "a.txt", Content: []byte("first")}, {Name: "b.txt", Missing: errors.New("there is none")}, {Name: "c.txt", Content: []byte("third")},
+		{Name: "a.txt", Content: []byte("first")}, {Name: "b.txt", Missing: errors.New("there is none")},
+		{Name: "c.txt", Content: []byte("third")},
 	}, now)
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +63,8 @@ ranks:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(text), "password") || !strings.Contains(string(text), "exec:/opt/kernel (arguments removed)") {
+	if strings.Contains(string(text), "password") ||
+		!strings.Contains(string(text), "exec:/opt/kernel (arguments removed)") {
 		t.Errorf("%s", text)
 	}
 	if command := cfg.Ranks[1].Kernel.Command; command[len(command)-1] != "of-the-kernel" {

@@ -69,7 +69,8 @@ type arpSocket struct {
 func openARP(i *net.Interface) (*arpSocket, error) {
 	s := &arpSocket{index: i.Index, hardware: i.HardwareAddr, stations: make(map[netip.Addr][]string)}
 	var err error
-	if s.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, int(networkOrder(unix.ETH_P_ARP))); err != nil {
+	if s.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC,
+		int(networkOrder(unix.ETH_P_ARP))); err != nil {
 		return nil, fmt.Errorf("this user may not send ARP requests: %w", err)
 	}
 	err = unix.Bind(s.fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_ARP), Ifindex: s.index})

@@ -26,7 +26,8 @@ const (
 	echoGap = 200 * time.Microsecond
 )
 
-// echo sends two echo requests with DF on each path, a short one and one of the path's length, and adds what was answered.
+// echo sends two echo requests with DF on each path, a short one and one of the path's length, and adds what was
+// answered.
 func echo(ctx context.Context, paths []doctor.Path) {
 	var sources []netip.Addr
 	for i := range paths {
@@ -62,9 +63,11 @@ type echoSocket struct {
 
 // openEcho opens a ping socket if this user may, or a raw one.
 func openEcho(from netip.Addr) (*echoSocket, error) {
-	family, protocol, level, discover, do := unix.AF_INET, unix.IPPROTO_ICMP, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO
+	family, protocol, level, discover, do := unix.AF_INET, unix.IPPROTO_ICMP, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER,
+		unix.IP_PMTUDISC_DO
 	if from.Is6() {
-		family, protocol, level, discover, do = unix.AF_INET6, unix.IPPROTO_ICMPV6, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DO
+		family, protocol, level, discover, do = unix.AF_INET6, unix.IPPROTO_ICMPV6, unix.IPPROTO_IPV6,
+			unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DO
 	}
 	s := &echoSocket{from: from, id: os.Getpid() & 0xFFFF}
 	var err error
@@ -127,7 +130,8 @@ func (s *echoSocket) send(path int, long bool, length int) {
 	if long {
 		sequence |= 1
 	}
-	m := icmp.Message{Type: ipv4.ICMPTypeEcho, Body: &icmp.Echo{ID: s.id, Seq: sequence & 0xFFFF, Data: make([]byte, max(length-s.headers()-icmpHeader, 0))}}
+	m := icmp.Message{Type: ipv4.ICMPTypeEcho,
+		Body: &icmp.Echo{ID: s.id, Seq: sequence & 0xFFFF, Data: make([]byte, max(length-s.headers()-icmpHeader, 0))}}
 	if s.from.Is6() {
 		m.Type = ipv6.ICMPTypeEchoRequest
 	}

@@ -19,7 +19,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// network is a host with 10.9.0.1 on eth0 and 10.9.2.1 on eth1, a router, and a far host with 10.9.1.2. The router has the
+// network is a host with 10.9.0.1 on eth0 and 10.9.2.1 on eth1, a router, and a far host with 10.9.1.2. The router has
+// the
 // address of rank 2, 10.9.0.3, in the host's network.
 type network struct {
 	t                 *testing.T
@@ -46,7 +47,8 @@ func newNetwork(t *testing.T) *network {
 		}
 	}
 	wire := func(ns *netns.Namespace, name, port, address, gateway string) {
-		n.ip(ns, "link set lo up", fmt.Sprintf("link add %s type veth peer name %s netns %s", name, port, n.router.Name()),
+		n.ip(ns, "link set lo up",
+			fmt.Sprintf("link add %s type veth peer name %s netns %s", name, port, n.router.Name()),
 			"link set "+name+" up", "addr add "+address+"/24 dev "+name)
 		n.ip(n.router, "link set "+port+" up", "addr add "+gateway+"/24 dev "+port)
 	}
@@ -62,9 +64,11 @@ func newNetwork(t *testing.T) *network {
 // bridge gives the host's network a further station of the given address.
 func (n *network) bridge(address string) {
 	n.t.Helper()
-	n.ip(n.router, "addr flush dev port0", "link add bridge0 type bridge", "link set bridge0 up", "link set port0 master bridge0",
+	n.ip(n.router, "addr flush dev port0", "link add bridge0 type bridge", "link set bridge0 up",
+		"link set port0 master bridge0",
 		"addr add 10.9.0.254/24 dev bridge0", "addr add 10.9.0.3/24 dev bridge0",
-		"link add station type veth peer name eth2 netns "+n.far.Name(), "link set station master bridge0", "link set station up")
+		"link add station type veth peer name eth2 netns "+n.far.Name(), "link set station master bridge0",
+		"link set station up")
 	n.ip(n.far, "link set eth2 up", "addr add "+address+" dev eth2")
 }
 
@@ -143,13 +147,15 @@ func (n *network) examine(p *doctor.Plan, status *state.Status) *doctor.Report {
 func running() *state.Status {
 	return &state.Status{
 		PID: os.Getpid(), Cluster: []state.Member{{Rank: 0, Role: state.RoleHost}, {Rank: 1}, {Rank: 2}},
-		Ranks: []state.Rank{{RankInfo: state.RankInfo{ReceiveBuffer: 1 << 17, ReceiveBufferRequested: 1 << 17, Offload: &state.Offload{Segmentation: true, Coalescing: true}}}},
+		Ranks: []state.Rank{{RankInfo: state.RankInfo{ReceiveBuffer: 1 << 17, ReceiveBufferRequested: 1 << 17,
+			Offload: &state.Offload{Segmentation: true, Coalescing: true}}}},
 	}
 }
 
 func TestSound(t *testing.T) {
 	n := newNetwork(t)
-	n.rules(n.host, "table inet t {\n chain c {\n type filter hook input priority 0\n policy drop\n udp dport 2718 accept\n icmp type echo-reply accept\n }\n}\n")
+	n.rules(n.host, "table inet t {\n chain c {\n type filter hook input priority 0\n policy drop\n udp dport 2718 "+
+		"accept\n icmp type echo-reply accept\n }\n}\n")
 	for _, c := range n.examine(plan(sound), nil).Results {
 		if c.Verdict != doctor.Right && c.Findings[0].Found != "no daemon runs" {
 			t.Errorf("without a daemon: %+v", c)
@@ -166,7 +172,8 @@ func TestSound(t *testing.T) {
 // TestFirewall: a path whose echo replies a firewall drops is unknown, not wrong, and the action names the rules.
 func TestFirewall(t *testing.T) {
 	n := newNetwork(t)
-	n.rules(n.host, "table inet t {\n chain c {\n type filter hook input priority 0\n icmp type echo-reply drop\n }\n}\n")
+	n.rules(n.host, "table inet t {\n chain c {\n type filter hook input priority 0\n icmp type echo-reply "+
+		"drop\n }\n}\n")
 	report := n.examine(plan(sound), nil)
 	if report.Wrong() {
 		t.Error(report.Text())
@@ -176,7 +183,8 @@ func TestFirewall(t *testing.T) {
 			continue
 		}
 		for _, f := range c.Findings {
-			if f.Verdict != doctor.Unknown || !strings.Contains(f.Found, "does not answer ICMP echo requests") || !strings.Contains(f.Action, "nft list ruleset") {
+			if f.Verdict != doctor.Unknown || !strings.Contains(f.Found, "does not answer ICMP echo requests") ||
+				!strings.Contains(f.Action, "nft list ruleset") {
 				t.Errorf("%+v", f)
 			}
 		}
@@ -206,9 +214,12 @@ func TestFaults(t *testing.T) {
 		check  string
 		found  string
 	}{
-		{"two ranks at one address", withRank("address: 10.9.1.2:2718, peer: software"), nil, "configuration", "10.9.1.2:2718 is already the address of rank 1"},
-		{"FPGA and a shared address", withRank("address: 10.9.1.2:2719, peer: software"), nil, "configuration", "ranks 1 and 3 share 10.9.1.2, but the cluster has an FPGA (rank 2)"},
-		{"more ranks than an FPGA knows", tooMany(), nil, "configuration", "70 ranks, but an FPGA (rank 2) supports at most 64"},
+		{"two ranks at one address", withRank("address: 10.9.1.2:2718, peer: software"), nil, "configuration",
+			"10.9.1.2:2718 is already the address of rank 1"},
+		{"FPGA and a shared address", withRank("address: 10.9.1.2:2719, peer: software"), nil, "configuration",
+			"ranks 1 and 3 share 10.9.1.2, but the cluster has an FPGA (rank 2)"},
+		{"more ranks than an FPGA knows", tooMany(), nil, "configuration",
+			"70 ranks, but an FPGA (rank 2) supports at most 64"},
 		{"address on no interface", sound, func(n *network) *state.Status {
 			n.ip(n.host, "addr del 10.9.0.1/24 dev eth0")
 			return nil
@@ -259,14 +270,16 @@ func TestFaults(t *testing.T) {
 		{"MTU of the interface", sound, func(n *network) *state.Status {
 			n.ip(n.host, "link set eth0 mtu 1400")
 			return nil
-		}, "path_mtu", "to rank 2 at 10.9.0.3: the path carries packets of 1400 bytes, and the longest of the link have 1444"},
+		}, "path_mtu", "to rank 2 at 10.9.0.3: the path carries packets of 1400 bytes, and the longest of the link " +
+			"have 1444"},
 		{"MTU behind a router", sound, func(n *network) *state.Status {
 			n.ip(n.router, "link set port1 mtu 1300")
 			return nil
 		}, "path_mtu", "to rank 1 at 10.9.1.2: the path carries packets of 1300 bytes"},
 		{"MTU behind a silent router", sound, func(n *network) *state.Status {
 			n.ip(n.router, "link set port1 mtu 1300")
-			n.rules(n.router, "table ip t {\n chain c {\n type filter hook output priority 0\n icmp type destination-unreachable drop\n }\n}\n")
+			n.rules(n.router, "table ip t {\n chain c {\n type filter hook output priority 0\n icmp type "+
+				"destination-unreachable drop\n }\n}\n")
 			return nil
 		}, "path_mtu", "to rank 1 at 10.9.1.2: answers an ICMP echo request of 84 bytes, and not one of 1444"},
 		{"receive buffer", strings.Replace(sound, "128KiB", "1GiB", 1), func(n *network) *state.Status {

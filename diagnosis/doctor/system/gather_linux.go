@@ -6,7 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
 )
 
-// Gather returns the facts of this host for a plan. pid is the process of the daemon that runs it; 0: none does. It sends
+// Gather returns the facts of this host for a plan. pid is the process of the daemon that runs it; 0: none does. It
+// sends
 // echo requests on all paths, takes about echoTime if one is not answered, and sends ARP probes.
 func Gather(ctx context.Context, p *doctor.Plan, pid int) *doctor.Facts {
 	f := &doctor.Facts{Ports: ports(p)}

@@ -17,7 +17,8 @@ func GatherQuick(*doctor.Plan, int) *doctor.Facts { return unknown() }
 func unknown() *doctor.Facts {
 	const why = "this system is not Linux"
 	f := &doctor.Facts{}
-	for _, u := range []*string{&f.Interfaces.Unknown, &f.Buffer.Unknown, &f.Offload.Unknown, &f.Clock.Unknown, &f.Files.Unknown, &f.Claims.Unknown} {
+	for _, u := range []*string{&f.Interfaces.Unknown, &f.Buffer.Unknown, &f.Offload.Unknown, &f.Clock.Unknown,
+		&f.Files.Unknown, &f.Claims.Unknown} {
 		*u = why
 	}
 	return f

@@ -102,7 +102,8 @@ func clock() (c doctor.Clock, err error) {
 	return c, nil
 }
 
-// files returns the limit of open files of a process, and how many it has. Without one it is the limit that this process
+// files returns the limit of open files of a process, and how many it has. Without one it is the limit that this
+// process
 // could have: the runtime of Go raises it to the hard limit.
 func files(pid int) (doctor.Files, error) {
 	var limit unix.Rlimit

@@ -35,7 +35,8 @@ func attributes(data []byte, header int, each func(kind uint16, value []byte)) {
 		if length < unix.SizeofRtAttr || length > len(b) {
 			return
 		}
-		each(binary.NativeEndian.Uint16(b[2:])&^(unix.NLA_F_NESTED|unix.NLA_F_NET_BYTEORDER), b[unix.SizeofRtAttr:length])
+		each(binary.NativeEndian.Uint16(b[2:])&^(unix.NLA_F_NESTED|unix.NLA_F_NET_BYTEORDER),
+			b[unix.SizeofRtAttr:length])
 		b = b[min((length+unix.RTA_ALIGNTO-1)&^(unix.RTA_ALIGNTO-1), len(b)):]
 	}
 }
@@ -80,7 +81,8 @@ func interfaces() ([]doctor.Interface, error) {
 // addressOf returns the host's address in a message: IFA_LOCAL where the link is point-to-point.
 func addressOf(data []byte) (own netip.Addr) {
 	attributes(data, unix.SizeofIfAddrmsg, func(kind uint16, value []byte) {
-		if ip, ok := netip.AddrFromSlice(value); ok && (kind == unix.IFA_LOCAL || kind == unix.IFA_ADDRESS && !own.IsValid()) {
+		if ip, ok := netip.AddrFromSlice(value); ok &&
+			(kind == unix.IFA_LOCAL || kind == unix.IFA_ADDRESS && !own.IsValid()) {
 			own = ip
 		}
 	})

@@ -43,12 +43,14 @@ func TestSerial(t *testing.T) {
 		// The numbers below the diagonal are ignored.
 		{"by hand", 3, []float32{2, 3, 1, 99, 4, -2, 99, 99, 5}, []float32{11, 6, 5}, []float32{2, 2, 1}},
 		// float32 has 24 bits: 2²⁴ + 1 is rounded to 2²⁴. The last unknown is substituted first.
-		{"from the last one on", 3, []float32{1, -1, 1 << 24, 0, 1, 0, 0, 0, 1}, []float32{1 << 24, 1, 1}, []float32{1, 1, 1}},
+		{"from the last one on", 3, []float32{1, -1, 1 << 24, 0, 1, 0, 0, 0, 1}, []float32{1 << 24, 1, 1},
+			[]float32{1, 1, 1}},
 		{"in this order", 3, []float32{1, 1 << 24, -1, 0, 1, 0, 0, 0, 1}, []float32{1 << 24, 1, 1}, []float32{0, 1, 1}},
 		// 4097² is 2²⁴ + 2¹³ + 1, which is rounded down by one.
 		{"products are rounded", 2, []float32{1, 4097, 0, 1}, []float32{1<<24 + 1<<13, 4097}, []float32{0, 4097}},
 	} {
-		x, err := backsub.Serial(t.Context(), &backsub.Matrix[float32]{Size: c.size, Numbers: c.numbers}, c.b, backsub.Options{})
+		x, err := backsub.Serial(t.Context(), &backsub.Matrix[float32]{Size: c.size, Numbers: c.numbers}, c.b,
+			backsub.Options{})
 		if err != nil || !slices.Equal(x, c.want) {
 			t.Errorf("%s: %v, %v; want %v", c.name, x, err, c.want)
 		}

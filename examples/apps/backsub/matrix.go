@@ -33,7 +33,8 @@ func (a *Matrix[T]) check(b []T, o Options) error {
 	}
 	for i := range a.Size {
 		if a.row(i)[0] == 0 {
-			return fmt.Errorf("%w: row %d, counted from 0, has a 0 on the diagonal: there is no one solution", ErrOptions, i)
+			return fmt.Errorf("%w: row %d, counted from 0, has a 0 on the diagonal: there is no one solution",
+				ErrOptions, i)
 		}
 	}
 	return o.check()

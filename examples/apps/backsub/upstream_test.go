@@ -17,7 +17,8 @@ import (
 // The code that upstream's compiler generates with com_opt: 0, according to docs/examples.md, for 4 unknowns on 3
 // ranks: loops over the ranks, with one call at a time. The unknowns are 1, 2, 3, 4.
 var (
-	upstreamMatrix = backsub.Matrix[float32]{Size: 4, Numbers: []float32{2, 3, 4, 5, 0, 6, 7, 8, 0, 0, 9, 10, 0, 0, 0, 11}}
+	upstreamMatrix = backsub.Matrix[float32]{Size: 4,
+		Numbers: []float32{2, 3, 4, 5, 0, 6, 7, 8, 0, 0, 9, 10, 0, 0, 0, 11}}
 	upstreamSides  = []float32{2 + 6 + 12 + 20, 12 + 21 + 32, 27 + 40, 44}
 	upstreamResult = []float32{1, 2, 3, 4}
 )
@@ -40,7 +41,10 @@ func TestWorkersOfUpstreamsHost(t *testing.T) {
 		ctx, all := appstest.Within(t), appstest.Worlds(t, 3, protocol.CloudFPGA)
 		var ranks errgroup.Group
 		for _, world := range all[1:] {
-			ranks.Go(func() error { return backsub.Work[float32](ctx, world, backsub.Options{Words: 5, Unrolled: flat}) })
+			ranks.Go(func() error {
+				return backsub.Work[float32](ctx, world,
+					backsub.Options{Words: 5, Unrolled: flat})
+			})
 		}
 		if err := errors.Join(upstreamHost(ctx, all[0]), ranks.Wait()); err != nil {
 			t.Error(err)
@@ -53,15 +57,19 @@ func TestHostOfUpstreamsWorkers(t *testing.T) {
 	var ranks errgroup.Group
 	ranks.Go(func() error {
 		c := all[1]
-		return errors.Join(appstest.Want[int32](ctx, c, 0, 4, 4, 0), appstest.Want[float32](ctx, c, 0, 6, 7, 8, 0, 0), appstest.Want[float32](ctx, c, 0, upstreamSides[1], 0),
+		return errors.Join(appstest.Want[int32](ctx, c, 0, 4, 4, 0), appstest.Want[float32](ctx, c, 0, 6, 7, 8, 0, 0),
+			appstest.Want[float32](ctx, c, 0, upstreamSides[1], 0),
 			appstest.Want[float32](ctx, c, 0, 4), appstest.Want[float32](ctx, c, 2, 3),
-			appstest.Send[float32](ctx, c, 0, 2), appstest.Send[float32](ctx, c, 2, 2), appstest.Want[float32](ctx, c, 0, 1),
+			appstest.Send[float32](ctx, c, 0, 2), appstest.Send[float32](ctx, c, 2, 2),
+			appstest.Want[float32](ctx, c, 0, 1),
 			appstest.Send[float32](ctx, c, 0, 2, 0))
 	})
 	ranks.Go(func() error {
 		c := all[2]
-		return errors.Join(appstest.Want[int32](ctx, c, 0, 4, 4, 0), appstest.Want[float32](ctx, c, 0, 9, 10, 0, 0, 0), appstest.Want[float32](ctx, c, 0, upstreamSides[2], 0),
-			appstest.Want[float32](ctx, c, 0, 4), appstest.Send[float32](ctx, c, 0, 3), appstest.Send[float32](ctx, c, 1, 3),
+		return errors.Join(appstest.Want[int32](ctx, c, 0, 4, 4, 0), appstest.Want[float32](ctx, c, 0, 9, 10, 0, 0, 0),
+			appstest.Want[float32](ctx, c, 0, upstreamSides[2], 0),
+			appstest.Want[float32](ctx, c, 0, 4), appstest.Send[float32](ctx, c, 0, 3),
+			appstest.Send[float32](ctx, c, 1, 3),
 			appstest.Want[float32](ctx, c, 1, 2), appstest.Want[float32](ctx, c, 0, 1),
 			appstest.Send[float32](ctx, c, 0, 3, 0))
 	})
@@ -107,7 +115,8 @@ func TestUnexpectedMessages(t *testing.T) {
 			})
 			defer func() { _ = host.Wait() }() // ctx ends sends that the worker does not receive
 			defer stop()
-			if err := backsub.Work[float32](ctx, all[1], backsub.Options{Words: 8, Unrolled: true}); !errors.Is(err, c.want) {
+			if err := backsub.Work[float32](ctx, all[1], backsub.Options{Words: 8, Unrolled: true}); !errors.Is(err,
+				c.want) {
 				t.Errorf("%v", err)
 			}
 		})

@@ -35,7 +35,8 @@ func Work[T Number](ctx context.Context, c *mpi.Comm, o Options) error {
 	d := deal{unknowns: s.unknowns, ranks: c.Size()}
 	n := d.numbers()
 	if words := ranks.Blocks() * n * s.size / wordLen; words > o.Words {
-		return fmt.Errorf("%w: the rows that rank %d gets of a matrix of %d are %d words, where it takes %d (its option words)",
+		return fmt.Errorf("%w: the rows that rank %d gets of a matrix of %d are %d words, where it takes %d (its "+
+			"option words)",
 			ErrMessage, c.Rank(), s.unknowns, words, o.Words)
 	}
 	numbers, b := make([]T, n), make([]T, d.share())

@@ -28,7 +28,8 @@ func Host[T Cell](ctx context.Context, c *mpi.Comm, g *Grid[T], iterations int, 
 		return err
 	}
 	if workers := c.Size() - 1; o.Lines*workers < g.Size {
-		return fmt.Errorf("%w: %d workers with %d lines each have not enough for a grid of %d", ErrOptions, workers, o.Lines, g.Size)
+		return fmt.Errorf("%w: %d workers with %d lines each have not enough for a grid of %d", ErrOptions, workers,
+			o.Lines, g.Size)
 	}
 	for worker := 1; worker < c.Size(); worker++ {
 		if err := mpi.Send(ctx, c, []int32{int32(iterations)}, worker, tag); err != nil {

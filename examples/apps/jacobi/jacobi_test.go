@@ -146,7 +146,8 @@ func TestOptions(t *testing.T) {
 			t.Errorf("worker with %+v: %v", o, err)
 		}
 	}
-	if err := jacobi.Work[int32](ctx, appstest.Worlds(t, 1, protocol.Extended)[0], jacobi.Options{}); !errors.Is(err, jacobi.ErrOptions) {
+	if err := jacobi.Work[int32](ctx, appstest.Worlds(t, 1, protocol.Extended)[0], jacobi.Options{}); !errors.Is(err,
+		jacobi.ErrOptions) {
 		t.Errorf("a worker without a host: %v", err)
 	}
 }

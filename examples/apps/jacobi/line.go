@@ -26,7 +26,8 @@ func recvLine[T Cell](ctx context.Context, c *mpi.Comm, line []T, words, from in
 			return err
 		}
 		if n := mpi.Count[T](st); n != len(part) {
-			return fmt.Errorf("%w: %d words from rank %d, where a line of %d columns has %d: both sides need the same columns and words",
+			return fmt.Errorf("%w: %d words from rank %d, where a line of %d columns has %d: both sides need the "+
+				"same columns and words",
 				ErrMessage, n, from, len(line), len(part))
 		}
 	}

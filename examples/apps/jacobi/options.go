@@ -54,7 +54,8 @@ func (o Options) in(ranks int) (Options, error) {
 	case o.Columns < minColumns || o.Columns > MaxColumns:
 		return o, fmt.Errorf("%w: %d columns: %d to %d are possible", ErrOptions, o.Columns, minColumns, MaxColumns)
 	case o.Lines < 0 || o.Lines > MaxColumns:
-		return o, fmt.Errorf("%w: %d lines for each worker: 1 to %d are possible, or 0 to share them out", ErrOptions, o.Lines, MaxColumns)
+		return o, fmt.Errorf("%w: %d lines for each worker: 1 to %d are possible, or 0 to share them out", ErrOptions,
+			o.Lines, MaxColumns)
 	case o.Words < 0:
 		return o, fmt.Errorf("%w: messages of at most %d words: give 1 or more, or 0 for no limit", ErrOptions, o.Words)
 	}

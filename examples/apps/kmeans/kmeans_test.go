@@ -28,20 +28,26 @@ func TestSerial(t *testing.T) {
 		// Computed by hand. The first centroids are 0 and 10. The means of 0, 1 and of 10, 12 are 0, after rounding,
 		// and 11.
 		{"a line", []int32{0, 1, 10, 12}, 2, kmeans.Options{Dimensions: 1},
-			kmeans.Result{Centroids: []int32{0, 11}, Counts: []int32{2, 2}, Labels: []int32{0, 0, 1, 1}, Norms: []int32{1}}},
+			kmeans.Result{Centroids: []int32{0, 11}, Counts: []int32{2, 2}, Labels: []int32{0, 0, 1, 1},
+				Norms: []int32{1}}},
 		{"until nothing more than 1 moves", []int32{0, 1, 10, 12}, 2, kmeans.Options{Dimensions: 1, NormLimit: 1},
-			kmeans.Result{Centroids: []int32{0, 11}, Counts: []int32{2, 2}, Labels: []int32{0, 0, 1, 1}, Norms: []int32{1}}},
+			kmeans.Result{Centroids: []int32{0, 11}, Counts: []int32{2, 2}, Labels: []int32{0, 0, 1, 1},
+				Norms: []int32{1}}},
 		// 5 is equally close to 0 and 10, so the lower cluster gets it. The means are 2 and 10, so the centroids move
 		// by 4. Then 10 and 2 are unchanged.
 		{"ties", []int32{0, 5, 10, 10}, 2, kmeans.Options{Dimensions: 1, NormLimit: 1},
-			kmeans.Result{Centroids: []int32{2, 10}, Counts: []int32{2, 2}, Labels: []int32{0, 0, 1, 1}, Norms: []int32{4, 0}}},
+			kmeans.Result{Centroids: []int32{2, 10}, Counts: []int32{2, 2}, Labels: []int32{0, 0, 1, 1},
+				Norms: []int32{4, 0}}},
 		{"an end before that", []int32{0, 5, 10, 10}, 2, kmeans.Options{Dimensions: 1, NormLimit: 1, Iterations: 1},
-			kmeans.Result{Centroids: []int32{2, 10}, Counts: []int32{2, 2}, Labels: []int32{0, 0, 1, 1}, Norms: []int32{4}}},
+			kmeans.Result{Centroids: []int32{2, 10}, Counts: []int32{2, 2}, Labels: []int32{0, 0, 1, 1},
+				Norms: []int32{4}}},
 		// Both centroids are 7, so the second cluster has no vectors, and its centroid does not move.
 		{"an empty cluster", []int32{7, -7, 7, -8}, 2, kmeans.Options{Dimensions: 1, Iterations: 1},
-			kmeans.Result{Centroids: []int32{0, 7}, Counts: []int32{4, 0}, Labels: []int32{0, 0, 0, 0}, Norms: []int32{49}}},
+			kmeans.Result{Centroids: []int32{0, 7}, Counts: []int32{4, 0}, Labels: []int32{0, 0, 0, 0},
+				Norms: []int32{49}}},
 		{"a plane", []int32{0, 0, 3, 4, 100, 0, 100, 2}, 2, kmeans.Options{Dimensions: 2, NormLimit: 100},
-			kmeans.Result{Centroids: []int32{1, 2, 100, 1}, Counts: []int32{2, 2}, Labels: []int32{0, 0, 1, 1}, Norms: []int32{1 + 4 + 1}}},
+			kmeans.Result{Centroids: []int32{1, 2, 100, 1}, Counts: []int32{2, 2}, Labels: []int32{0, 0, 1, 1},
+				Norms: []int32{1 + 4 + 1}}},
 		{"a norm beyond 32 bits", []int32{-100_000, 100_000}, 1, kmeans.Options{Dimensions: 1, Iterations: 1},
 			kmeans.Result{Centroids: []int32{0}, Counts: []int32{2}, Labels: []int32{0, 0}, Norms: []int32{1<<31 - 1}}},
 	} {
@@ -143,13 +149,15 @@ func TestEnds(t *testing.T) {
 	ctx, stop := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, cause)
 	defer stop()
 	_, hostErr := kmeans.Host(ctx, all[0], heaps(4, 3), 1, kmeans.Options{})
-	for name, err := range map[string]error{"host": hostErr, "worker": kmeans.Work(ctx, all[1], kmeans.Options{Words: 12})} {
+	for name, err := range map[string]error{"host": hostErr,
+		"worker": kmeans.Work(ctx, all[1], kmeans.Options{Words: 12})} {
 		if !errors.Is(err, cause) || !strings.Contains(err.Error(), "has waited") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	// Also during its own computation.
-	if _, err := kmeans.Host(ctx, appstest.Worlds(t, 1, protocol.CloudFPGA)[0], heaps(4, 3), 1, kmeans.Options{}); !errors.Is(err, cause) {
+	if _, err := kmeans.Host(ctx, appstest.Worlds(t, 1, protocol.CloudFPGA)[0], heaps(4, 3), 1,
+		kmeans.Options{}); !errors.Is(err, cause) {
 		t.Errorf("alone: %v", err)
 	}
 }

@@ -68,7 +68,8 @@ func (o Options) complete() (Options, error) {
 			*v.value = v.fallback
 		}
 		if *v.value < 1 || *v.value > v.end {
-			return o, fmt.Errorf("%w: %s %d: 1 to %d are possible, and 0 is %d", ErrOptions, v.name, *v.value, v.end, v.fallback)
+			return o, fmt.Errorf("%w: %s %d: 1 to %d are possible, and 0 is %d", ErrOptions, v.name, *v.value, v.end,
+				v.fallback)
 		}
 	}
 	return o, nil

@@ -72,9 +72,11 @@ func (o Options) check(vectors []int32, n, ranks int) (Options, error) {
 	}
 	switch count := len(vectors) / o.Dimensions; {
 	case len(vectors)%o.Dimensions != 0:
-		return o, fmt.Errorf("%w: %d numbers are not a whole number of vectors of %d", ErrOptions, len(vectors), o.Dimensions)
+		return o, fmt.Errorf("%w: %d numbers are not a whole number of vectors of %d", ErrOptions, len(vectors),
+			o.Dimensions)
 	case n < 1 || n > count:
-		return o, fmt.Errorf("%w: %d clusters of %d vectors: there are at least one, and no more than vectors", ErrOptions, n, count)
+		return o, fmt.Errorf("%w: %d clusters of %d vectors: there are at least one, and no more than vectors",
+			ErrOptions, n, count)
 	case count < ranks:
 		// A message cannot be empty.
 		return o, fmt.Errorf("%w: %d vectors are too few for %d ranks", ErrOptions, count, ranks)

@@ -17,7 +17,8 @@ import (
 
 // upstreamHost plays rank 0 of upstream's kmeans.cpp, as unrolled by its compiler with com_opt: 0. The centroids of
 // each iteration are given, not computed. It returns the answers of the workers, by rank, in the order of the messages.
-func upstreamHost(ctx context.Context, c *mpi.Comm, vectors []int32, each int, centroids [][]int32, norms []int32) ([][][]int32, error) {
+func upstreamHost(ctx context.Context, c *mpi.Comm, vectors []int32, each int, centroids [][]int32,
+	norms []int32) ([][][]int32, error) {
 	answers := make([][][]int32, c.Size())
 	send := func(rank int, words []int32) error { return mpi.Send(ctx, c, words, rank, 0) }
 	recv := func(rank, words int) error {

@@ -46,7 +46,8 @@ func Work(ctx context.Context, c *mpi.Comm, o Options) error {
 			k = newClusters(o.Dimensions, len(centroids)/o.Dimensions)
 		}
 		if len(centroids) != len(k.centroids) {
-			return fmt.Errorf("%w: %d words of centroids where there were %d before", ErrMessage, len(centroids), len(k.centroids))
+			return fmt.Errorf("%w: %d words of centroids where there were %d before", ErrMessage, len(centroids),
+				len(k.centroids))
 		}
 		copy(k.centroids, centroids)
 		k.clear()
@@ -74,7 +75,8 @@ func (o *Options) vectors(words []int32, err error) error {
 	case err != nil:
 		return err
 	case n < 1 || n%o.Dimensions != 0:
-		return fmt.Errorf("%w: %d words are not a whole number of vectors of %d dimensions", ErrMessage, n, o.Dimensions)
+		return fmt.Errorf("%w: %d words are not a whole number of vectors of %d dimensions", ErrMessage, n,
+			o.Dimensions)
 	}
 	return nil
 }

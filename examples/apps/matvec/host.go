@@ -17,7 +17,8 @@ func Host[T Number](ctx context.Context, c *mpi.Comm, a *Matrix[T], x []T, o Opt
 	}
 	var zero T
 	share := (a.Rows + c.Size() - 1) / c.Size()
-	s := shape{rows: a.Rows, columns: a.Columns, each: min(max(o.Rows, 1), share), size: int(unsafe.Sizeof(zero)), pace: o.Pace}
+	s := shape{rows: a.Rows, columns: a.Columns, each: min(max(o.Rows, 1), share), size: int(unsafe.Sizeof(zero)),
+		pace: o.Pace}
 	ranks := exchange.Library(c)
 	if err := exchange.Bcast(ctx, ranks, s.words(), Root); err != nil {
 		return nil, err

@@ -41,11 +41,13 @@ func TestSerial(t *testing.T) {
 		{"rows", 2, 3, []float32{1, 2, 3, 40, 50, 60}, []float32{1, 10, 100}, []float32{321, 6540}},
 		{"a column", 3, 1, []float32{1, 2, 3}, []float32{4}, []float32{4, 8, 12}},
 		// float32 has 24 bits: 2²⁴ + 1 is rounded to 2²⁴.
-		{"from left to right", 2, 3, []float32{1 << 24, 1, -1 << 24, 1 << 24, -1 << 24, 1}, []float32{1, 1, 1}, []float32{0, 1}},
+		{"from left to right", 2, 3, []float32{1 << 24, 1, -1 << 24, 1 << 24, -1 << 24, 1}, []float32{1, 1, 1},
+			[]float32{0, 1}},
 		// 4097² is 2²⁴ + 2¹³ + 1, which is rounded down by one.
 		{"products are rounded", 1, 2, []float32{-1<<24 - 1<<13, 4097}, []float32{1, 4097}, []float32{0}},
 	} {
-		y, err := matvec.Serial(t.Context(), &matvec.Matrix[float32]{Rows: c.rows, Columns: c.columns, Numbers: c.numbers}, c.x, matvec.Options{})
+		y, err := matvec.Serial(t.Context(),
+			&matvec.Matrix[float32]{Rows: c.rows, Columns: c.columns, Numbers: c.numbers}, c.x, matvec.Options{})
 		if err != nil || !slices.Equal(y, c.y) {
 			t.Errorf("%s: %v, %v; want %v", c.name, y, err, c.y)
 		}

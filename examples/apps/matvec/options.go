@@ -85,15 +85,18 @@ func shapeOf[T Number](words []int32, ranks, blocks int, o Options) (s shape, er
 	s = shape{int(words[0]), int(words[1]), int(words[2]), int(words[3]), time.Duration(words[4])}
 	var zero T
 	switch size := int(unsafe.Sizeof(zero)); {
-	case s.rows < 1 || s.rows > MaxSize || s.columns < 1 || s.columns > MaxSize || s.each < 1 || s.each > (s.rows+ranks-1)/ranks:
-		err = fmt.Errorf("%w: %d x %d numbers, %d rows at a time: 1 to %d rows and columns are possible, and 1 row to the share of a rank at a time",
+	case s.rows < 1 || s.rows > MaxSize || s.columns < 1 || s.columns > MaxSize || s.each < 1 ||
+		s.each > (s.rows+ranks-1)/ranks:
+		err = fmt.Errorf("%w: %d x %d numbers, %d rows at a time: 1 to %d rows and columns are possible, and 1 row "+
+			"to the share of a rank at a time",
 			ErrMessage, s.rows, s.columns, s.each, MaxSize)
 	case s.size != size:
 		err = fmt.Errorf("%w: numbers of %d bytes, where this rank has such of %d bytes", ErrMessage, s.size, size)
 	case s.pace < 0 || s.pace > pace.Longest:
 		err = fmt.Errorf("%w: a pace of %v: 0 to %v are possible", ErrMessage, s.pace, pace.Longest)
 	case blocks*s.each*s.columns*(size/wordLen) > o.Words:
-		err = fmt.Errorf("%w: %d rows of %d columns are %d words, where this rank takes %d (its option words)", ErrMessage, blocks*s.each, s.columns,
+		err = fmt.Errorf("%w: %d rows of %d columns are %d words, where this rank takes %d (its option words)",
+			ErrMessage, blocks*s.each, s.columns,
 			blocks*s.each*s.columns*(size/wordLen), o.Words)
 	}
 	return s, err

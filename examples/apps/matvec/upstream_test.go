@@ -17,7 +17,8 @@ import (
 // The code that upstream's compiler generates with com_opt: 0, according to docs/examples.md, for 5 rows of 3 columns
 // on 3 ranks: loops over the ranks, with one call at a time. There is no sixth row.
 var (
-	upstreamMatrix = matvec.Matrix[float32]{Rows: 5, Columns: 3, Numbers: []float32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}}
+	upstreamMatrix = matvec.Matrix[float32]{Rows: 5, Columns: 3,
+		Numbers: []float32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}}
 	upstreamVector = []float32{1, 10, 100}
 	upstreamResult = []float32{321, 654, 987, 1320, 1653}
 )
@@ -48,12 +49,14 @@ func TestHostOfUpstreamsWorkers(t *testing.T) {
 	ctx, all := appstest.Within(t), appstest.Worlds(t, 3, protocol.CloudFPGA)
 	var ranks errgroup.Group
 	ranks.Go(func() error {
-		return errors.Join(appstest.Want[int32](ctx, all[1], 0, 5, 3, 1, 4, 0), appstest.Want(ctx, all[1], 0, upstreamVector...),
+		return errors.Join(appstest.Want[int32](ctx, all[1], 0, 5, 3, 1, 4, 0),
+			appstest.Want(ctx, all[1], 0, upstreamVector...),
 			appstest.Want[float32](ctx, all[1], 0, 4, 5, 6), appstest.Want[float32](ctx, all[1], 0, 13, 14, 15),
 			appstest.Send[float32](ctx, all[1], 0, 654, 1653))
 	})
 	ranks.Go(func() error {
-		return errors.Join(appstest.Want[int32](ctx, all[2], 0, 5, 3, 1, 4, 0), appstest.Want(ctx, all[2], 0, upstreamVector...),
+		return errors.Join(appstest.Want[int32](ctx, all[2], 0, 5, 3, 1, 4, 0),
+			appstest.Want(ctx, all[2], 0, upstreamVector...),
 			appstest.Want[float32](ctx, all[2], 0, 7, 8, 9), appstest.Want[float32](ctx, all[2], 0, 0, 0, 0),
 			appstest.Send[float32](ctx, all[2], 0, 987, 0))
 	})
@@ -99,7 +102,8 @@ func TestUnexpectedMessages(t *testing.T) {
 			})
 			defer func() { _ = host.Wait() }() // ctx ends sends that the worker does not receive
 			defer stop()
-			if err := matvec.Work[float32](ctx, all[1], matvec.Options{Words: 20, Unrolled: true}); !errors.Is(err, c.want) {
+			if err := matvec.Work[float32](ctx, all[1], matvec.Options{Words: 20, Unrolled: true}); !errors.Is(err,
+				c.want) {
 				t.Errorf("%v", err)
 			}
 		})

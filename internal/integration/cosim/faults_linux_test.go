@@ -17,7 +17,8 @@ const broken = "role violates the rules of its interface"
 
 // onLast changes what a role does on the last line of a message.
 func onLast(to string) change {
-	return change{"              if line = last_line then\n                out_last <= '1';", "              if line = last_line then\n                " + to}
+	return change{"              if line = last_line then\n                out_last <= '1';",
+		"              if line = last_line then\n                " + to}
 }
 
 // faultyRoles are roles with a bug, as changes of the sound one.
@@ -29,31 +30,37 @@ var faultyRoles = map[string]struct {
 	logged  string // message of the finding in the log
 }{
 	"drops last": {
-		[]change{onLast("out_last <= '0';")}, 1000, "soMPI_data_tlast at cycle", "not set on line 500 of 500 of SEND_INT of 1000 words to rank 0", broken,
+		[]change{onLast("out_last <= '0';")}, 1000, "soMPI_data_tlast at cycle",
+		"not set on line 500 of 500 of SEND_INT of 1000 words to rank 0", broken,
 	},
 	"last too early": {
-		[]change{{"if line = last_line then\n                out_last <= '1';", "if line = last_line - 1 then\n                out_last <= '1';"}}, 1000,
+		[]change{{"if line = last_line then\n                out_last <= '1';",
+			"if line = last_line - 1 then\n                out_last <= '1';"}}, 1000,
 		"soMPI_data_tlast at cycle", "set 2 words too early, on line 499 of 500", broken,
 	},
 	"one word short": {
-		[]change{onLast("out_last <= '1';\n                soMPI_data_tkeep <= x\"0f\";")}, 1000, "soMPI_data_tkeep at cycle", "0x0f, and not 0xff, on line 500 of 500", broken,
+		[]change{onLast("out_last <= '1';\n                soMPI_data_tkeep <= x\"0f\";")}, 1000,
+		"soMPI_data_tkeep at cycle", "0x0f, and not 0xff, on line 500 of 500", broken,
 	},
 	"never ready": {
 		[]change{
 			{"siMPI_data_tready <= '1' when state = receive else '0';", "siMPI_data_tready <= '0';"},
 			{"if siMPI_data_tvalid = '1' then", "if siMPI_data_tvalid = '1' and siMPI_data_tready = '1' then"},
 		}, 9,
-		"siMPI_data_tready since cycle", "low, with line 1 of 5 of RECV_INT of 8192 words from rank 0", "role stalls a message",
+		"siMPI_data_tready since cycle", "low, with line 1 of 5 of RECV_INT of 8192 words from rank 0",
+		"role stalls a message",
 	},
 	"takes no feedback": {
 		[]change{
 			{"siMPIFeB_tready   <= '1' when state = recv_end or state = send_end else '0';", "siMPIFeB_tready <= '0';"},
-			{"if siMPIFeB_tvalid = '1' then\n              state <= call_send;", "if siMPIFeB_tvalid = '1' and siMPIFeB_tready = '1' then\n              state <= call_send;"},
+			{"if siMPIFeB_tvalid = '1' then\n              state <= call_send;",
+				"if siMPIFeB_tvalid = '1' and siMPIFeB_tready = '1' then\n              state <= call_send;"},
 		}, 9,
 		"siMPIFeB_tready since cycle", "low, with the feedback of RECV_INT", "role stalls a message",
 	},
 	"makes no call": {
-		[]change{{"              call_valid <= '1';", "              call_valid <= '0';"}}, 9, "soMPIif_tvalid since cycle", "the role makes no call", "",
+		[]change{{"              call_valid <= '1';", "              call_valid <= '0';"}}, 9,
+		"soMPIif_tvalid since cycle", "the role makes no call", "",
 	},
 }
 
@@ -72,7 +79,8 @@ func TestFaultyRoles(t *testing.T) {
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)
-				_ = c.Client.Ping(ctx, control.PingRequest{From: 0, To: 1, Words: tt.words, Count: 1, Datatype: "int", Timeout: "0s"}, func(control.Trip) error { return nil })
+				_ = c.Client.Ping(ctx, control.PingRequest{From: 0, To: 1, Words: tt.words, Count: 1, Datatype: "int",
+					Timeout: "0s"}, func(control.Trip) error { return nil })
 			}()
 			var found diagnosis.Finding
 			until(t, "the cause", func() bool {
@@ -100,7 +108,8 @@ func TestFaultyRoles(t *testing.T) {
 			}
 			if tt.logged != "" {
 				until(t, "the finding", func() bool { return strings.Contains(c.said(), tt.logged) })
-				if said := c.said(); !strings.Contains(said, strings.Fields(tt.signal)[0]) || !strings.Contains(said, tt.text) {
+				if said := c.said(); !strings.Contains(said, strings.Fields(tt.signal)[0]) ||
+					!strings.Contains(said, tt.text) {
 					t.Errorf("logged:\n%s", said)
 				}
 			}
@@ -154,15 +163,21 @@ func TestBrokenExchanges(t *testing.T) {
 		signal    string
 		text      string
 	}{
-		"data changes": {hls, 4, "soMPI_data_tdata at cycle", "changed before tready, in bits 0x0000000000000001, on line 1 of 2 of SEND_INT of 4 words to rank 0"},
-		"undefined":    {brokenRole(t, "vhdl")[0], 20, "soMPI_data_tdata at cycle", "neither 0 nor 1 while tvalid is 1, in bits 0x0000000000000020"},
+		"data changes": {hls, 4, "soMPI_data_tdata at cycle",
+			"changed before tready, in bits 0x0000000000000001, on line 1 of 2 of SEND_INT of 4 words to rank 0"},
+		"undefined": {brokenRole(t, "vhdl")[0], 20, "soMPI_data_tdata at cycle",
+			"neither 0 nor 1 while tvalid is 1, in bits 0x0000000000000020"},
 	} {
-		t.Run(name, func(t *testing.T) { checkFault(t, start(t, tt.simulator, "seed=1", ""), tt.words, tt.signal, tt.text) })
+		t.Run(name, func(t *testing.T) {
+			checkFault(t, start(t, tt.simulator, "seed=1", ""), tt.words, tt.signal,
+				tt.text)
+		})
 	}
 	t.Run("ends", func(t *testing.T) {
 		c := start(t, hls, "", "")
 		failed := c.fails(t, 18)
-		for _, want := range []string{"the kernel of rank 1 failed", "the simulator ended after cycle", "exit status 3"} {
+		for _, want := range []string{"the kernel of rank 1 failed", "the simulator ended after cycle",
+			"exit status 3"} {
 			if !strings.Contains(failed, want) {
 				t.Errorf("the exchange ends with %q, want %q", failed, want)
 			}
@@ -178,7 +193,8 @@ func TestBrokenExchanges(t *testing.T) {
 	})
 	t.Run("longer than the role takes", func(t *testing.T) {
 		c := start(t, hls, "", "")
-		if failed := c.fails(t, 8193); !strings.Contains(failed, "the kernel of rank 1 takes 8192 at most (kernel_options.words)") {
+		if failed := c.fails(t, 8193); !strings.Contains(failed,
+			"the kernel of rank 1 takes 8192 at most (kernel_options.words)") {
 			t.Errorf("the exchange ends with %q", failed)
 		}
 		c.ping(t, 22, 1, "int")
@@ -186,7 +202,8 @@ func TestBrokenExchanges(t *testing.T) {
 	t.Run("valid waits", func(t *testing.T) {
 		c := start(t, hls, "", "")
 		c.ping(t, 10, 3, "int")
-		if said := c.said(); !strings.Contains(said, "valid of the role follows ready") || !strings.Contains(said, "soMPI_data_tvalid") {
+		if said := c.said(); !strings.Contains(said, "valid of the role follows ready") ||
+			!strings.Contains(said, "soMPI_data_tvalid") {
 			t.Errorf("logged:\n%s", said)
 		}
 	})

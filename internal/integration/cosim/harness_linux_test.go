@@ -91,26 +91,31 @@ func within(t testing.TB, d time.Duration) context.Context {
 func (c *cluster) ping(t testing.TB, words, count int, datatype string) {
 	t.Helper()
 	verified, failed := 0, ""
-	err := c.Client.Ping(within(t, 2*time.Minute), control.PingRequest{From: 0, To: 1, Words: words, Count: count, Datatype: datatype, Timeout: "60s"}, func(trip control.Trip) error {
-		if trip.Verified {
-			verified++
-		} else {
-			failed = trip.Error
-		}
-		return nil
-	})
+	err := c.Client.Ping(within(t, 2*time.Minute),
+		control.PingRequest{From: 0, To: 1, Words: words, Count: count, Datatype: datatype, Timeout: "60s"},
+		func(trip control.Trip) error {
+			if trip.Verified {
+				verified++
+			} else {
+				failed = trip.Error
+			}
+			return nil
+		})
 	if err != nil || verified != count {
-		t.Fatalf("%d %s words: %d of %d echoes are right, %v, %s\n%s", words, datatype, verified, count, err, failed, c.said())
+		t.Fatalf("%d %s words: %d of %d echoes are right, %v, %s\n%s", words, datatype, verified, count, err, failed,
+			c.said())
 	}
 }
 
 // fails sends a message to rank 1, expects no echo, and returns the error.
 func (c *cluster) fails(t testing.TB, words int) (failed string) {
 	t.Helper()
-	err := c.Client.Ping(within(t, time.Minute), control.PingRequest{From: 0, To: 1, Words: words, Count: 1, Datatype: "int", Timeout: "0s"}, func(trip control.Trip) error {
-		failed = trip.Error
-		return nil
-	})
+	err := c.Client.Ping(within(t, time.Minute),
+		control.PingRequest{From: 0, To: 1, Words: words, Count: 1, Datatype: "int", Timeout: "0s"},
+		func(trip control.Trip) error {
+			failed = trip.Error
+			return nil
+		})
 	if err != nil || failed == "" {
 		t.Fatalf("%d words came back, or %v\n%s", words, err, c.said())
 	}
@@ -126,10 +131,12 @@ func (c *cluster) around(t testing.TB, words int, datatype string) {
 	}
 	d := map[string]protocol.Datatype{"int": protocol.Int, "float": protocol.Float}[datatype]
 	ctx := within(t, 2*time.Minute)
-	if _, err := c.Client.Send(ctx, control.SendRequest{From: 0, To: 1, Datatype: d, Timeout: time.Minute}, bytes.NewReader(message)); err != nil {
+	if _, err := c.Client.Send(ctx, control.SendRequest{From: 0, To: 1, Datatype: d, Timeout: time.Minute},
+		bytes.NewReader(message)); err != nil {
 		t.Fatalf("%d %s words: %v\n%s", words, datatype, err, c.said())
 	}
-	_, got, err := c.Client.Recv(ctx, control.RecvRequest{From: 2, To: 0, Datatype: d, Words: words, Timeout: time.Minute})
+	_, got, err := c.Client.Recv(ctx,
+		control.RecvRequest{From: 2, To: 0, Datatype: d, Words: words, Timeout: time.Minute})
 	if err != nil || !bytes.Equal(got, message) {
 		t.Fatalf("%d %s words came back as %d, %v\n%s", words, datatype, len(got)/4, err, c.said())
 	}

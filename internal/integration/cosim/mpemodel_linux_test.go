@@ -36,7 +36,8 @@ const (
 // same state.
 func TestModelAgreesWithUpstreamMPE(t *testing.T) {
 	// A longer message overruns the buffer of a receive of one word.
-	room := simulators.Edit{File: simulators.WrapperFile, Change: change{"uint32_t words[64];", "uint32_t words[1 << 16];"}}
+	room := simulators.Edit{File: simulators.WrapperFile,
+		Change: change{"uint32_t words[64];", "uint32_t words[1 << 16];"}}
 	path := simulators.MPE(t, "script", simulators.TimeOut(15625000/mpeFaster), room)
 	var c mpeCounts
 	var next atomic.Int64
@@ -51,7 +52,8 @@ func TestModelAgreesWithUpstreamMPE(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	t.Logf("%d datagrams sent, %d calls returned, %d time-outs, %d overruns; states met: %v", c.packets.Load(), c.returned.Load(), c.timeouts.Load(), c.overruns.Load(), &c)
+	t.Logf("%d datagrams sent, %d calls returned, %d time-outs, %d overruns; states met: %v", c.packets.Load(),
+		c.returned.Load(), c.timeouts.Load(), c.overruns.Load(), &c)
 }
 
 // mpeCounts counts events and states that occurred in the scripts.
@@ -80,8 +82,10 @@ func (c *mpeCounts) String() string {
 
 // mpeStates maps the numbers of upstream's mpe.hpp to the states in which an idle MPE can be.
 var mpeStates = map[int]string{
-	1: "IDLE", 7: "WAIT4CLEAR", 8: "WAIT4CLEAR_1", 11: "SEND_DATA_RD", 16: "WAIT4ACK", 17: "WAIT4ACK_1", 21: "WAIT4REQ", 22: "WAIT4REQ_1",
-	26: "RECV_DATA_START", 27: "RECV_DATA_START_1", 28: "RECV_DATA_RD", 29: "RECV_DATA_WRD", 33: "MPE_DRAIN_DATA_STREAM",
+	1: "IDLE", 7: "WAIT4CLEAR", 8: "WAIT4CLEAR_1", 11: "SEND_DATA_RD", 16: "WAIT4ACK", 17: "WAIT4ACK_1", 21: "WAIT4REQ",
+	22: "WAIT4REQ_1",
+	26: "RECV_DATA_START", 27: "RECV_DATA_START_1", 28: "RECV_DATA_RD", 29: "RECV_DATA_WRD",
+	33: "MPE_DRAIN_DATA_STREAM",
 }
 
 // mpeScript runs upstream's MPE as rank 1 of ranks 0 to 2, together with its model.
@@ -116,7 +120,8 @@ func playMPE(path string, seed uint64, c *mpeCounts) error {
 		_ = cmd.Wait()
 	}()
 	s := &mpeScript{
-		Rand: rand.New(rand.NewPCG(seed, 0)), c: c, m: mpemodel.New(mpemodel.Config{Rank: 1, Peers: []int{0, 2}}), in: in, out: bufio.NewScanner(out),
+		Rand: rand.New(rand.NewPCG(seed, 0)), c: c, m: mpemodel.New(mpemodel.Config{Rank: 1, Peers: []int{0, 2}}),
+		in: in, out: bufio.NewScanner(out),
 	}
 	s.out.Buffer(nil, 1<<20)
 	if err := s.play(); err != nil {
@@ -230,7 +235,8 @@ func (s *mpeScript) packet(typ protocol.Type, src int, size uint32) []byte {
 
 // message returns the datagrams of a DATA message.
 func (s *mpeScript) message(src, n int) [][]byte {
-	return slices.Collect(slices.Chunk(append(s.packet(protocol.Data, src, uint32(n)), modeltest.Pack(s.words(n))...), protocol.MaxDatagram))
+	return slices.Collect(slices.Chunk(append(s.packet(protocol.Data, src, uint32(n)), modeltest.Pack(s.words(n))...),
+		protocol.MaxDatagram))
 }
 
 // helpful returns datagrams that the current call is likely to be waiting for.
@@ -379,11 +385,13 @@ func (s *mpeScript) compareSent(sent []mpeDatagram) error {
 		case i >= len(sent):
 			return fmt.Errorf("upstream's MPE has not sent %s", modeltest.Describe(p.Bytes))
 		case sent[i].rank != p.To || !bytes.Equal(sent[i].b, p.Bytes):
-			return fmt.Errorf("upstream's MPE has sent %s to %d, the model %s to %d: %x, %x", modeltest.Describe(sent[i].b), sent[i].rank, modeltest.Describe(p.Bytes), p.To, sent[i].b, p.Bytes)
+			return fmt.Errorf("upstream's MPE has sent %s to %d, the model %s to %d: %x, %x",
+				modeltest.Describe(sent[i].b), sent[i].rank, modeltest.Describe(p.Bytes), p.To, sent[i].b, p.Bytes)
 		}
 	}
 	if n := len(want); n < len(sent) {
-		return fmt.Errorf("upstream's MPE has sent %s to %d, the model has not", modeltest.Describe(sent[n].b), sent[n].rank)
+		return fmt.Errorf("upstream's MPE has sent %s to %d, the model has not", modeltest.Describe(sent[n].b),
+			sent[n].rank)
 	}
 	return nil
 }

@@ -46,7 +46,8 @@ func testNetwork(t *testing.T, language, options string) {
 		t.Fatalf("%+v", sim)
 	}
 	// Two messages of each length in each direction, of at least four packets each.
-	if d := sim.Datagrams; d.Received < uint64(8*len(sizes)) || d.Sent < uint64(8*len(sizes)) || d.Unknown+d.Length+d.Refused != 0 {
+	if d := sim.Datagrams; d.Received < uint64(8*len(sizes)) || d.Sent < uint64(8*len(sizes)) ||
+		d.Unknown+d.Length+d.Refused != 0 {
 		t.Errorf("%+v", d)
 	}
 }
@@ -54,7 +55,8 @@ func testNetwork(t *testing.T, language, options string) {
 // Each packet of a message may be lost once in each direction. The simulated MPE or the host retransmits it.
 func TestNetworkLoss(t *testing.T) {
 	for _, from := range []string{"0 to 1", "1 to 0"} {
-		for packet, words := range map[string]int{"SEND_REQUEST": 100, "CLEAR_TO_SEND": 100, "DATA": 100, "ACK": 100, "PAYLOAD": 1000} {
+		for packet, words := range map[string]int{"SEND_REQUEST": 100, "CLEAR_TO_SEND": 100, "DATA": 100, "ACK": 100,
+			"PAYLOAD": 1000} {
 			t.Run("from "+from+" "+packet, func(t *testing.T) {
 				t.Parallel()
 				// The deployed time-out has three times as many cycles, which take a minute on a busy machine.
@@ -73,8 +75,10 @@ func deployed(t *testing.T, kernel string) (*cluster, *mpi.Comm) {
 	t.Helper()
 	at := loopback.Network(t)
 	c := &cluster{daemontest.Start(t, daemon.Options{}, "",
-		fmt.Sprintf("address: %s1, peer: software", at), fmt.Sprintf("address: %s2, run: standin, kernel: \"%s\"", at, kernel)), nil, at}
-	cfg, err := config.Parse(strings.NewReader(fmt.Sprintf("ranks:\n  - {rank: 0, address: %[1]s1, run: host}\n  - {rank: 1, address: %[1]s2, peer: fpga}\n", at)), "host.yaml")
+		fmt.Sprintf("address: %s1, peer: software", at),
+		fmt.Sprintf("address: %s2, run: standin, kernel: \"%s\"", at, kernel)), nil, at}
+	cfg, err := config.Parse(strings.NewReader(fmt.Sprintf("ranks:\n  - {rank: 0, address: %[1]s1, run: host}\n  - "+
+		"{rank: 1, address: %[1]s2, peer: fpga}\n", at)), "host.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +101,8 @@ func deployed(t *testing.T, kernel string) (*cluster, *mpi.Comm) {
 // The sender and the receiver in Verilog act as FPGAs towards a program that uses package mpi.
 func TestNetworkSender(t *testing.T) {
 	for _, words := range []int{1, 2, 3, 346, 347, 1000} {
-		_, world := deployed(t, fmt.Sprintf("rtl-net:stall_percent=20 seed=3 %s +sender +words=%d", build(t, "verilog-mpe"), words))
+		_, world := deployed(t, fmt.Sprintf("rtl-net:stall_percent=20 seed=3 %s +sender +words=%d",
+			build(t, "verilog-mpe"), words))
 		want := make([]uint32, words)
 		for i := range want {
 			want[i] = uint32(i)
@@ -137,7 +142,8 @@ func TestNetworkHLS(t *testing.T) {
 	}
 	defer socket.Close()
 	c := daemontest.Start(t, daemon.Options{}, "", fmt.Sprintf("address: %s1, peer: cpu", at),
-		fmt.Sprintf("address: %s2, run: standin, kernel: \"rtl-net:stall_percent=30 seed=5 %s\"", at, build(t, "hls", change{1: string(source)})))
+		fmt.Sprintf("address: %s2, run: standin, kernel: \"rtl-net:stall_percent=30 seed=5 %s\"", at,
+			build(t, "hls", change{1: string(source)})))
 	role := &net.UDPAddr{IP: net.ParseIP(at + "2"), Port: 2718}
 	until(t, "an open port", func() bool {
 		s, err := c.Client.Status(within(t, time.Minute))
@@ -190,12 +196,14 @@ func TestNetworkFindings(t *testing.T) {
 		changes []change
 		want    string
 	}{
-		"closed port": {[]change{{"(0 => not piSHL_156_25Rst,", "(1 => not piSHL_156_25Rst,"}}, "poROL_Nrc_Udp_Rx_ports since cycle"},
+		"closed port": {[]change{{"(0 => not piSHL_156_25Rst,", "(1 => not piSHL_156_25Rst,"}},
+			"poROL_Nrc_Udp_Rx_ports since cycle"},
 		"takes no data": {[]change{
 			{"siNRC_Udp_Data_tready <= waiting and have_meta;", "siNRC_Udp_Data_tready <= '0';"},
 			{"and waiting = '1' and have_meta = '1';", "and waiting = '1' and have_meta = '1' and false;"},
 		}, "siNRC_Udp_Data_tready since cycle"},
-		"undefined": {[]change{{"soROLE_Nrc_Udp_Meta_TDATA <= x\"0000\" &", "soROLE_Nrc_Udp_Meta_TDATA <= \"UUUUUUUUUUUUUUUU\" &"}}, "soROLE_Nrc_Udp_Meta_TDATA at cycle"},
+		"undefined": {[]change{{"soROLE_Nrc_Udp_Meta_TDATA <= x\"0000\" &",
+			"soROLE_Nrc_Udp_Meta_TDATA <= \"UUUUUUUUUUUUUUUU\" &"}}, "soROLE_Nrc_Udp_Meta_TDATA at cycle"},
 	} {
 		t.Run(fault, func(t *testing.T) {
 			c := startNetwork(t, build(t, "vhdl-mpe", tt.changes...), "", "")
@@ -203,7 +211,8 @@ func TestNetworkFindings(t *testing.T) {
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)
-				_ = c.Client.Ping(ctx, control.PingRequest{From: 0, To: 1, Words: 5, Count: 1, Datatype: "int", Timeout: "0s"}, func(control.Trip) error { return nil })
+				_ = c.Client.Ping(ctx, control.PingRequest{From: 0, To: 1, Words: 5, Count: 1, Datatype: "int",
+					Timeout: "0s"}, func(control.Trip) error { return nil })
 			}()
 			until(t, "the cause", func() bool {
 				s, err := c.Client.Status(ctx)

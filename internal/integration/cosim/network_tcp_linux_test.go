@@ -29,7 +29,8 @@ func tcpRole(t *testing.T, language, file, network, options, arguments string) *
 		t.Fatal(err)
 	}
 	return daemontest.Start(t, daemon.Options{}, "", fmt.Sprintf("address: %s1, peer: cpu", network),
-		fmt.Sprintf("address: %s2, run: standin, kernel: \"rtl-net:%s %s %s\"", network, options, build(t, language, change{1: string(source)}), arguments))
+		fmt.Sprintf("address: %s2, run: standin, kernel: \"rtl-net:%s %s %s\"", network, options,
+			build(t, language, change{1: string(source)}), arguments))
 }
 
 func simulationOf(t *testing.T, c *daemontest.Running) *state.Simulation {
@@ -86,7 +87,8 @@ func TestNetworkTCP(t *testing.T) {
 					echoed(t, first, n)
 					echoed(t, second, n)
 				}
-				datagrams, err := net.DialUDP("udp4", &net.UDPAddr{IP: net.ParseIP(at + "1"), Port: 2718}, &net.UDPAddr{IP: net.ParseIP(at + "2"), Port: 2718})
+				datagrams, err := net.DialUDP("udp4", &net.UDPAddr{IP: net.ParseIP(at + "1"), Port: 2718},
+					&net.UDPAddr{IP: net.ParseIP(at + "2"), Port: 2718})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -105,7 +107,9 @@ func TestNetworkTCP(t *testing.T) {
 				if conn, err := net.Dial("tcp", at+"2:2718"); !errors.Is(err, syscall.ECONNREFUSED) {
 					t.Errorf("a closed port: %v, %v", conn, err)
 				}
-				if s := simulationOf(t, c); s.Fault || s.TCP.Accepted != 2 || s.TCP.Received == 0 || s.TCP.Sent < s.TCP.Received || s.TCP.Refused+s.TCP.Unknown+s.TCP.Limit != 0 || s.Datagrams.Sent != 1 {
+				if s := simulationOf(t, c); s.Fault || s.TCP.Accepted != 2 || s.TCP.Received == 0 ||
+					s.TCP.Sent < s.TCP.Received || s.TCP.Refused+s.TCP.Unknown+s.TCP.Limit != 0 ||
+					s.Datagrams.Sent != 1 {
 					t.Errorf("%+v, %+v", s.TCP, s.Datagrams)
 				}
 			})
@@ -128,7 +132,8 @@ func TestNetworkTCPOpens(t *testing.T) {
 	}
 	defer conn.Close()
 	got := make([]byte, 8)
-	if _, err := io.ReadFull(conn, got); err != nil || string(got) != "firstone" || !strings.HasPrefix(conn.RemoteAddr().String(), at+"2:") {
+	if _, err := io.ReadFull(conn, got); err != nil || string(got) != "firstone" ||
+		!strings.HasPrefix(conn.RemoteAddr().String(), at+"2:") {
 		t.Fatalf("%q from %v, %v", got, conn.RemoteAddr(), err)
 	}
 	echoed(t, conn, 5000)
@@ -145,7 +150,8 @@ func TestNetworkTCPFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "the fault", func() bool { return simulationOf(t, c).Fault })
-	if text := simulationOf(t, c).Holds(); !strings.HasPrefix(text, "soNRC_Tcp_Data_tkeep at cycle ") || !strings.Contains(text, "in the chunk to rank 0") {
+	if text := simulationOf(t, c).Holds(); !strings.HasPrefix(text, "soNRC_Tcp_Data_tkeep at cycle ") ||
+		!strings.Contains(text, "in the chunk to rank 0") {
 		t.Errorf("it says %q", text)
 	}
 }

@@ -21,18 +21,24 @@ var sizes = []int{1, 2, 3, 345, 346, 347, 348, 349, 1000, 5001}
 var (
 	verilogGaps = []change{
 		{"module role (", brokenVerilog + "module echo ("},
-		{"  reg [63:0] message[0:LINES-1];", "  reg [15:0] lfsr = 16'hace1;\n  always @(posedge clk) lfsr <= {lfsr[14:0], lfsr[15] ^ lfsr[13] ^ lfsr[12] ^ lfsr[10]};\n  reg [63:0] message[0:LINES-1];"},
+		{"  reg [63:0] message[0:LINES-1];", "  reg [15:0] lfsr = 16'hace1;\n  always @(posedge clk) lfsr <= " +
+			"{lfsr[14:0], lfsr[15] ^ lfsr[13] ^ lfsr[12] ^ lfsr[10]};\n  reg [63:0] message[0:LINES-1];"},
 		{"siMPI_data_tready = state == RECV;", "siMPI_data_tready = state == RECV && lfsr[0];"},
 		{"        if (siMPI_data_tvalid) begin", "        if (siMPI_data_tvalid && siMPI_data_tready) begin"},
-		{"          end else if (!soMPI_data_tvalid || taken) begin", "          end else if (taken && lfsr[3]) soMPI_data_tvalid <= 0;\n          else if (!soMPI_data_tvalid && lfsr[5] || taken) begin"},
+		{"          end else if (!soMPI_data_tvalid || taken) begin", "          end else if (taken && lfsr[3]) " +
+			"soMPI_data_tvalid <= 0;\n          else if (!soMPI_data_tvalid && lfsr[5] || taken) begin"},
 	}
 	vhdlGaps = []change{
-		{"  signal state : phase;", "  signal state : phase;\n  signal lfsr : std_logic_vector(15 downto 0) := x\"ace1\";\n  signal ready : std_logic;"},
-		{"  siMPI_data_tready <= '1' when state = receive else '0';", "  lfsr <= lfsr(14 downto 0) & (lfsr(15) xor lfsr(13) xor lfsr(12) xor lfsr(10)) when rising_edge(clk);\n" +
+		{"  signal state : phase;", "  signal state : phase;\n  signal lfsr : std_logic_vector(15 downto 0) := " +
+			"x\"ace1\";\n  signal ready : std_logic;"},
+		{"  siMPI_data_tready <= '1' when state = receive else '0';", "  lfsr <= lfsr(14 downto 0) & (lfsr(15) xor " +
+			"lfsr(13) xor lfsr(12) xor lfsr(10)) when rising_edge(clk);\n" +
 			"  ready <= '1' when state = receive and lfsr(0) = '1' else '0';\n  siMPI_data_tready <= ready;"},
 		{"            if siMPI_data_tvalid = '1' then", "            if siMPI_data_tvalid = '1' and ready = '1' then"},
-		{"            elsif out_valid = '0' or soMPI_data_tready = '1' then", "            elsif out_valid = '1' and soMPI_data_tready = '1' and lfsr(3) = '1' then\n              out_valid <= '0';\n" +
-			"            elsif (out_valid = '0' and lfsr(5) = '1') or soMPI_data_tready = '1' then"},
+		{"            elsif out_valid = '0' or soMPI_data_tready = '1' then",
+			"            elsif out_valid = '1' and soMPI_data_tready = '1' and lfsr(3) = '1' then\n              " +
+				"out_valid <= '0';\n" +
+				"            elsif (out_valid = '0' and lfsr(5) = '1') or soMPI_data_tready = '1' then"},
 	}
 	// Changes that make a role forward messages from the rank below to the rank above.
 	verilogRing = []change{
@@ -56,8 +62,9 @@ type source struct {
 
 var sources = map[string]source{
 	"verilog": {gaps: verilogGaps, ring: verilogRing, floats: " +float"},
-	"vhdl":    {gaps: vhdlGaps, ring: vhdlRing, float: change{"constant DATATYPE : natural := 0;", "constant DATATYPE : natural := 2;"}},
-	"hls":     {float: change{"DATATYPE = 0;", "DATATYPE = 2;"}},
+	"vhdl": {gaps: vhdlGaps, ring: vhdlRing,
+		float: change{"constant DATATYPE : natural := 0;", "constant DATATYPE : natural := 2;"}},
+	"hls": {float: change{"DATATYPE = 0;", "DATATYPE = 2;"}},
 }
 
 // rtl lists the languages of circuits.
@@ -138,7 +145,8 @@ func TestUpstreamProgramMeetsRoles(t *testing.T) {
 	program := upstreamProgram(t)
 	for _, language := range rtl {
 		t.Run(language, func(t *testing.T) {
-			c := startKernel(t, "peer: cpu", role(sources[language].simulators(t, language)["int"], "stall_percent=30 seed=7", ""))
+			c := startKernel(t, "peer: cpu",
+				role(sources[language].simulators(t, language)["int"], "stall_percent=30 seed=7", ""))
 			for _, datatype := range []string{"", "f"} {
 				for _, words := range sizes {
 					c.runUpstream(t, program, strconv.Itoa(words)+datatype)
@@ -152,7 +160,8 @@ func TestUpstreamProgramMeetsRoles(t *testing.T) {
 // zrlmpid.
 func TestProject(t *testing.T) {
 	bin := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", bin, "github.com/zrlmpi/zrlmpid/cmd/zrlmpid", "github.com/zrlmpi/zrlmpid/cmd/zrlctl").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", bin, "github.com/zrlmpi/zrlmpid/cmd/zrlmpid",
+		"github.com/zrlmpi/zrlmpid/cmd/zrlctl").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, language := range []string{"vhdl", "vhdl-mpe"} {
@@ -163,7 +172,8 @@ func TestProject(t *testing.T) {
 func testProject(t *testing.T, bin, language string) {
 	build(t, language) // or skip the test if a tool is missing
 	dir := filepath.Join(t.TempDir(), "my role")
-	if out, err := exec.Command(filepath.Join(bin, "zrlctl"), "cosim", "new", "--language", language, dir).CombinedOutput(); err != nil || !strings.Contains(string(out), "role.vhdl") {
+	if out, err := exec.Command(filepath.Join(bin, "zrlctl"), "cosim", "new", "--language", language,
+		dir).CombinedOutput(); err != nil || !strings.Contains(string(out), "role.vhdl") {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	// Other tests use 127.0.0.1 at the same time.
@@ -176,13 +186,15 @@ func testProject(t *testing.T, bin, language string) {
 	if err := os.WriteFile(config, []byte(own), 0o666); err != nil || own == string(text) {
 		t.Fatalf("%v, %s", err, text)
 	}
-	if out, err := exec.Command("make", "-C", dir).CombinedOutput(); err != nil || strings.Count(string(out), " 3/3") != 7 {
+	if out, err := exec.Command("make", "-C", dir).CombinedOutput(); err != nil ||
+		strings.Count(string(out), " 3/3") != 7 {
 		t.Errorf("make: %v\n%s", err, out)
 	}
 	if language != "vhdl" {
 		return
 	}
-	if out, err := exec.Command("make", "-C", dir, "alone").CombinedOutput(); err != nil || !strings.Contains(string(out), "1000 messages of 1000 words") {
+	if out, err := exec.Command("make", "-C", dir, "alone").CombinedOutput(); err != nil ||
+		!strings.Contains(string(out), "1000 messages of 1000 words") {
 		t.Errorf("make alone: %v\n%s", err, out)
 	}
 	if _, err := cosim.Write(dir, "vhdl", bin); err == nil {

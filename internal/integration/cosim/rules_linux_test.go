@@ -29,8 +29,10 @@ func brokenRole(t *testing.T, language string) []string {
 	case "verilog":
 		return []string{build(t, language, verilogGaps...), "+broken"}
 	case "vhdl":
-		return []string{build(t, language, change{"entity role is", "entity echo_role is"}, change{"of role is", "of echo_role is"},
-			change{"      end if;\n    end if;\n  end process;\nend architecture;\n", "      end if;\n    end if;\n  end process;\nend architecture;\n" + brokenVHDL})}
+		return []string{build(t, language, change{"entity role is", "entity echo_role is"},
+			change{"of role is", "of echo_role is"},
+			change{"      end if;\n    end if;\n  end process;\nend architecture;\n",
+				"      end if;\n    end if;\n  end process;\nend architecture;\n" + brokenVHDL})}
 	}
 	return []string{build(t, language, change{1: brokenHLS})}
 }
@@ -39,7 +41,8 @@ func brokenRole(t *testing.T, language string) []string {
 func alone(t *testing.T, simulator []string, messages, words, stall int) (findings string, err error) {
 	t.Helper()
 	cmd := exec.CommandContext(within(t, time.Minute), simulator[0], simulator[1:]...)
-	cmd.Env = append(os.Environ(), "ZRLMPI_COSIM_ALONE="+strconv.Itoa(messages), "ZRLMPI_COSIM_WORDS="+strconv.Itoa(words), "ZRLMPI_COSIM_STALL="+strconv.Itoa(stall))
+	cmd.Env = append(os.Environ(), "ZRLMPI_COSIM_ALONE="+strconv.Itoa(messages),
+		"ZRLMPI_COSIM_WORDS="+strconv.Itoa(words), "ZRLMPI_COSIM_STALL="+strconv.Itoa(stall))
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	err = cmd.Run()

@@ -49,7 +49,8 @@ func TestUpstreamMPE(t *testing.T) {
 
 // A message passes from the host through upstream's MPE and a software stand-in back to the host.
 func TestUpstreamMPERing(t *testing.T) {
-	c := startNetwork(t, upstreamPeer(t, 0, 2, 3, sizes, "int", "float"), "time_scale=20", "", "run: standin, kernel: ring")
+	c := startNetwork(t, upstreamPeer(t, 0, 2, 3, sizes, "int", "float"), "time_scale=20", "",
+		"run: standin, kernel: ring")
 	for _, datatype := range []string{"int", "float"} {
 		for _, words := range sizes {
 			for range 3 {
@@ -62,7 +63,8 @@ func TestUpstreamMPERing(t *testing.T) {
 // Upstream's program on its CPU library exchanges messages of all lengths with upstream's MPE, through the shell.
 func TestUpstreamProgramMeetsUpstreamMPE(t *testing.T) {
 	program := upstreamProgram(t)
-	c := startKernel(t, "peer: cpu", fmt.Sprintf("\"rtl-net:stall_percent=30 seed=7 %s\"", upstreamPeer(t, 0, 0, 3, sizes, "int")))
+	c := startKernel(t, "peer: cpu",
+		fmt.Sprintf("\"rtl-net:stall_percent=30 seed=7 %s\"", upstreamPeer(t, 0, 0, 3, sizes, "int")))
 	for _, words := range sizes {
 		c.runUpstream(t, program, strconv.Itoa(words))
 	}
@@ -74,14 +76,16 @@ func TestUpstreamMPELoss(t *testing.T) {
 		for _, lost := range []struct {
 			words  int
 			packet string
-		}{{100, "SEND_REQUEST"}, {100, "CLEAR_TO_SEND"}, {100, "DATA"}, {100, "ACK"}, {1000, "DATA"}, {1000, "PAYLOAD"}} {
+		}{{100, "SEND_REQUEST"}, {100, "CLEAR_TO_SEND"}, {100, "DATA"}, {100, "ACK"}, {1000, "DATA"},
+			{1000, "PAYLOAD"}} {
 			if direction == "0 to 1" && lost.packet == "PAYLOAD" {
 				continue // see TestUpstreamMPEWedges
 			}
 			t.Run(fmt.Sprintf("from %s %s of %d words", direction, lost.packet, lost.words), func(t *testing.T) {
 				t.Parallel()
 				peer := upstreamPeer(t, 0, 0, 4, []int{lost.words}, "int")
-				c := startNetwork(t, peer, "time_scale=20", fmt.Sprintf(", faults: {rules: [from %s packet %s nth 2 loss 100%%]}", direction, lost.packet))
+				c := startNetwork(t, peer, "time_scale=20",
+					fmt.Sprintf(", faults: {rules: [from %s packet %s nth 2 loss 100%%]}", direction, lost.packet))
 				c.ping(t, lost.words, 4, "int")
 				c.lostOne(t, direction, lost.words)
 			})
@@ -92,10 +96,13 @@ func TestUpstreamMPELoss(t *testing.T) {
 // If upstream's MPE loses a datagram of a message other than the first, the message is not retransmitted, as the MPE
 // would read the header as payload. The host reports that for this message and the next one.
 func TestUpstreamMPEWedges(t *testing.T) {
-	c := startNetwork(t, upstreamPeer(t, 0, 0, 4, []int{1000}, "int"), "", ", faults: {rules: [from 0 to 1 packet PAYLOAD nth 3 loss 100%]}")
+	c := startNetwork(t, upstreamPeer(t, 0, 0, 4, []int{1000}, "int"), "",
+		", faults: {rules: [from 0 to 1 packet PAYLOAD nth 3 loss 100%]}")
 	c.ping(t, 1000, 1, "int")
 	for range 2 {
-		_, err := c.Client.Send(within(t, time.Minute), control.SendRequest{From: 0, To: 1, Datatype: protocol.Int, Timeout: time.Minute}, bytes.NewReader(make([]byte, 4000)))
+		_, err := c.Client.Send(within(t, time.Minute),
+			control.SendRequest{From: 0, To: 1, Datatype: protocol.Int, Timeout: time.Minute},
+			bytes.NewReader(make([]byte, 4000)))
 		if e, ok := errors.AsType[*control.Error](err); !ok || e.Kind != control.Partial {
 			t.Errorf("%v, want that it was not acknowledged", err)
 		}
@@ -113,7 +120,8 @@ func upstreamProgram(t *testing.T) string {
 	t.Helper()
 	program := os.Getenv("ZRLMPI_UPSTREAM_PINGPONG")
 	if program == "" {
-		t.Skip("NOT TESTED against upstream's CPU library: set ZRLMPI_UPSTREAM_PINGPONG to internal/integration/testdata/pingpong.cpp built with it")
+		t.Skip("NOT TESTED against upstream's CPU library: set ZRLMPI_UPSTREAM_PINGPONG to " +
+			"internal/integration/testdata/pingpong.cpp built with it")
 	}
 	return program
 }
@@ -122,7 +130,8 @@ func upstreamProgram(t *testing.T) string {
 // verifies the echoes.
 func (c *cluster) runUpstream(t *testing.T, program, length string) {
 	t.Helper()
-	out, err := exec.CommandContext(within(t, time.Minute), program, "udp", c.net+"1", "2", "0", c.net+"2", length).CombinedOutput()
+	out, err := exec.CommandContext(within(t, time.Minute), program, "udp", c.net+"1", "2", "0", c.net+"2",
+		length).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "pingpong of "+length+" words: ok") {
 		t.Fatalf("%s: %v\n%s\n%s", length, err, out, c.said())
 	}

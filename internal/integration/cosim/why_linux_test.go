@@ -35,7 +35,8 @@ const (
 
 // makesCall is a line of a shell that writes a call, with data of a send.
 func makesCall(code byte, count, rank uint32, data ...byte) string {
-	b := []byte{code, byte(count), byte(count >> 8), byte(count >> 16), byte(count >> 24), byte(rank), byte(rank >> 8), byte(rank >> 16), byte(rank >> 24)}
+	b := []byte{code, byte(count), byte(count >> 8), byte(count >> 16), byte(count >> 24), byte(rank), byte(rank >> 8),
+		byte(rank >> 16), byte(rank >> 24)}
 	return writes(append(b, data...)...)
 }
 
@@ -52,7 +53,8 @@ func reads(words int) string { return fmt.Sprintf("head -c %d >/dev/null\n", 5+4
 
 const waits = "exec sleep 1000\n"
 
-// roleFault is a fault of the role of rank 1, a stand-in, to which rank 0 sends messages of some words and waits for their
+// roleFault is a fault of the role of rank 1, a stand-in, to which rank 0 sends messages of some words and waits for
+// their
 // echoes.
 type roleFault struct {
 	name string
@@ -60,40 +62,51 @@ type roleFault struct {
 	script    string
 	simulator string
 	words     int
-	// text is what the finding at the stand-in's daemon has, and causes are its accepted causes, RoleHolds and Restarted by default.
+	// text is what the finding at the stand-in's daemon has, and causes are its accepted causes, RoleHolds and
+	// Restarted by default.
 	text   string
 	causes []string
 }
 
 // fromHost are the causes by which the host's daemon alone may name a fault, which sees packets only.
 var fromHost = []string{
-	diagnosis.Computes, diagnosis.ProcessEnded, diagnosis.Restarted, diagnosis.OtherCall, diagnosis.WaitsElsewhere, diagnosis.Cycle, diagnosis.Count,
+	diagnosis.Computes, diagnosis.ProcessEnded, diagnosis.Restarted, diagnosis.OtherCall, diagnosis.WaitsElsewhere,
+	diagnosis.Cycle, diagnosis.Count,
 }
 
 var roleFaults = []roleFault{
 	{name: "exits with a status", script: makesCall(recvInt, 8, 0) + reads(4) + "exit 3\n", text: "exit status 3"},
-	{name: "is killed by a signal", script: makesCall(recvInt, 8, 0) + reads(4) + "kill -SEGV $$\n", text: "segmentation fault"},
-	{name: "ends", script: makesCall(recvInt, 8, 0) + reads(4), text: "has ended", causes: []string{diagnosis.KernelFailed}},
+	{name: "is killed by a signal", script: makesCall(recvInt, 8, 0) + reads(4) + "kill -SEGV $$\n",
+		text: "segmentation fault"},
+	{name: "ends", script: makesCall(recvInt, 8, 0) + reads(4), text: "has ended",
+		causes: []string{diagnosis.KernelFailed}},
 	{name: "makes no call", script: waits, text: "has made no call since"},
 	{name: "prints text", script: "echo result: 5\n" + waits, text: "has written the text"},
-	{name: "has the other byte order", script: writes(recvInt, 0, 0, 0, 8, 0, 0, 0, 0) + waits, text: "most significant byte first"},
+	{name: "has the other byte order", script: writes(recvInt, 0, 0, 0, 8, 0, 0, 0, 0) + waits,
+		text: "most significant byte first"},
 	{name: "writes half a call", script: writes(recvInt, 8, 0, 0) + waits, text: "has written 4 of 9 bytes of a call"},
-	{name: "writes half of the data", script: makesCall(recvInt, 8, 0) + reads(4) + makesCall(sendInt, 4, 0, make([]byte, 8)...) + waits,
-		text: "has written 8 of 16 bytes of the data"},
-	{name: "receives the other datatype", script: makesCall(recvFloat, 8, 0) + waits, text: "INT and FLOAT do not match",
+	{name: "writes half of the data",
+		script: makesCall(recvInt, 8, 0) + reads(4) + makesCall(sendInt, 4, 0, make([]byte, 8)...) + waits,
+		text:   "has written 8 of 16 bytes of the data"},
+	{name: "receives the other datatype", script: makesCall(recvFloat, 8, 0) + waits,
+		text:   "INT and FLOAT do not match",
 		causes: []string{diagnosis.Datatype}},
-	{name: "receives fewer words", script: makesCall(recvInt, 2, 0) + waits, text: "rank 0 sent 4 words, but the posted buffer holds 2"},
+	{name: "receives fewer words", script: makesCall(recvInt, 2, 0) + waits,
+		text: "rank 0 sent 4 words, but the posted buffer holds 2"},
 	{name: "receives more than it may", script: makesCall(recvInt, 1<<24, 0) + waits, text: "16777216"},
-	{name: "receives from a rank that is not there", script: makesCall(recvInt, 8, 77) + waits, text: "rank 77: no such peer"},
+	{name: "receives from a rank that is not there", script: makesCall(recvInt, 8, 77) + waits,
+		text: "rank 77: no such peer"},
 	{name: "receives from another rank", script: makesCall(recvInt, 8, 2) + waits, text: "rank 2",
 		causes: []string{diagnosis.WaitsElsewhere, diagnosis.KernelWaits, diagnosis.Computes}},
 	{name: "sends to another rank", script: makesCall(sendInt, 1, 2, 1, 2, 3, 4) + waits, text: "rank 2",
 		causes: []string{diagnosis.WaitsElsewhere, diagnosis.Computes, diagnosis.ProcessEnded}},
 	{name: "sends where the host sends", script: makesCall(sendInt, 1, 0, 1, 2, 3, 4) + waits, text: "rank 0",
 		causes: []string{diagnosis.Cycle}},
-	{name: "receives twice", script: makesCall(recvInt, 8, 0) + reads(4) + makesCall(recvInt, 8, 0) + waits, text: "rank 0",
+	{name: "receives twice", script: makesCall(recvInt, 8, 0) + reads(4) + makesCall(recvInt, 8, 0) + waits,
+		text:   "rank 0",
 		causes: []string{diagnosis.KernelWaits, diagnosis.Cycle}},
-	{name: "makes two calls at once", script: makesCall(recvInt, 8, 0) + makesCall(recvInt, 8, 0) + waits, text: "rank 0",
+	{name: "makes two calls at once", script: makesCall(recvInt, 8, 0) + makesCall(recvInt, 8, 0) + waits,
+		text:   "rank 0",
 		causes: []string{diagnosis.KernelWaits, diagnosis.Cycle}},
 	{name: "calls BARRIER", script: makesCall(barrier, 0, 0) + waits, text: "barrier not supported"},
 	{name: "reads no feedback", script: makesCall(recvInt, 8, 0) + waits, text: "has made no call for"},
@@ -105,7 +118,8 @@ func rolesInSimulation(t *testing.T) (list []roleFault) {
 	t.Helper()
 	broken := brokenRole(t, "vhdl")[0]
 	for name, tt := range faultyRoles {
-		list = append(list, roleFault{name: name + " in simulation", words: tt.words, text: tt.text, simulator: build(t, "vhdl", tt.changes...)})
+		list = append(list, roleFault{name: name + " in simulation", words: tt.words, text: tt.text,
+			simulator: build(t, "vhdl", tt.changes...)})
 	}
 	for number, rule := range streamRules {
 		if rule.problem == "follows tready" { // messages go on
@@ -138,7 +152,8 @@ func TestWhyRoles(t *testing.T) {
 		return
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d faults of roles.\n\n| the role | at the stand-in's daemon | at the host's | at both |\n|---|---|---|---|\n", len(faults))
+	fmt.Fprintf(&b, "%d faults of roles.\n\n| the role | at the stand-in's daemon | at the host's | at both "+
+		"|\n|---|---|---|---|\n", len(faults))
 	for i := range faults {
 		fmt.Fprintf(&b, "| %s | %v | %v | %v |\n", faults[i].name, answers[i][0], answers[i][1], answers[i][2])
 	}
@@ -167,7 +182,8 @@ func (f *roleFault) explained(t *testing.T, kernel string) []verdict.Verdict {
 	third := ", address: " + net + "3"
 	standin := daemontest.Start(t, log, more, "peer: software, address: "+net+"1",
 		fmt.Sprintf("run: standin, address: %s2, kernel: %s", net, kernel), "peer: fpga"+third)
-	host := daemontest.Start(t, log, more, "run: host, address: "+net+"1", "peer: fpga, address: "+net+"2", "peer: fpga"+third)
+	host := daemontest.Start(t, log, more, "run: host, address: "+net+"1", "peer: fpga, address: "+net+"2",
+		"peer: fpga"+third)
 	ctx, cancel := context.WithCancel(t.Context())
 	var exchange sync.WaitGroup
 	defer exchange.Wait()
@@ -175,7 +191,8 @@ func (f *roleFault) explained(t *testing.T, kernel string) []verdict.Verdict {
 	exchange.Go(func() {
 		for message := make([]byte, 4*cmp.Or(f.words, 4)); ctx.Err() == nil; {
 			if f.simulator != "" { // the echo is received before it comes
-				_ = host.Client.Ping(ctx, control.PingRequest{From: 0, To: 1, Words: f.words, Count: 100, Datatype: "int", Timeout: "0s"},
+				_ = host.Client.Ping(ctx,
+					control.PingRequest{From: 0, To: 1, Words: f.words, Count: 100, Datatype: "int", Timeout: "0s"},
 					func(control.Trip) error { return nil })
 				continue
 			}
@@ -196,7 +213,8 @@ func (f *roleFault) explained(t *testing.T, kernel string) []verdict.Verdict {
 		for i, from := range [][]diagnosis.Source{both[:1], both[1:], both} { // of the same moment
 			asked[i] = diagnosis.Of(from, diagnosis.After)
 		}
-		return len(asked[1].Findings) > 0 && asked[1].Findings[0].Seconds > 2 && strings.Contains(asked[2].Text(), f.text)
+		return len(asked[1].Findings) > 0 && asked[1].Findings[0].Seconds > 2 &&
+			strings.Contains(asked[2].Text(), f.text)
 	})
 	var answers []verdict.Verdict
 	for i, d := range asked {
@@ -210,7 +228,8 @@ func (f *roleFault) explained(t *testing.T, kernel string) []verdict.Verdict {
 		is := verdict.Of(d, func(cause string, rank, peer int) bool {
 			return slices.Contains(causes, cause) && (rank == 1 || peer == 1 || cause == diagnosis.Cycle)
 		})
-		switch unknown := i == 0 && asked[1].Findings[0].Call == diagnosis.Recv; { // of such a wait the stand-in's daemon knows nothing
+		// of such a wait the stand-in's daemon knows nothing
+		switch unknown := i == 0 && asked[1].Findings[0].Call == diagnosis.Recv; {
 		case unknown && is == verdict.Silent:
 		case is > verdict.Listed, i != 1 && !strings.Contains(d.Text(), f.text):
 			t.Errorf("%v at %s, want %v with %q\n%s", is, askedAt[i], causes, f.text, d.Text())

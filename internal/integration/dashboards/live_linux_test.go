@@ -26,7 +26,8 @@ func startSound(t *testing.T) *running {
 	d := startDaemon(t, daemon.Options{}, "defaults: {deadlines: {ack: 60s, data: 60s}}",
 		fmt.Sprintf("address: %q, run: host", n.address(0)),
 		fmt.Sprintf("address: %q, run: standin, kernel: echo, kernel_options: {peer: 0}", n.address(1)),
-		fmt.Sprintf("address: %q, run: standin, peer: software, kernel: echo, kernel_options: {peer: 0}, link: {profile: extended}", n.address(2)))
+		fmt.Sprintf("address: %q, run: standin, peer: software, kernel: echo, kernel_options: {peer: 0}, link: "+
+			"{profile: extended}", n.address(2)))
 	d.ping(t, 1)
 	d.ping(t, 2)
 	return d
@@ -43,7 +44,8 @@ func startFaulty(t *testing.T) *running {
 	startDaemon(t, unjudged, "",
 		fmt.Sprintf("address: %q, peer: software", far.address(0)),
 		fmt.Sprintf("address: %q, run: standin, kernel: echo, kernel_options: {peer: 0}, quirks: off", far.address(1)),
-		fmt.Sprintf("address: %q, run: standin, kernel: echo, kernel_options: {peer: 0}, %s}", far.address(2), software))
+		fmt.Sprintf("address: %q, run: standin, kernel: echo, kernel_options: {peer: 0}, %s}", far.address(2),
+			software))
 
 	d := startDaemon(t, unjudged, "limits: {receive_buffer: 4KiB, offload: off}",
 		fmt.Sprintf("address: %q, run: host", n.address(0)),
@@ -58,7 +60,8 @@ func startFaulty(t *testing.T) *running {
 		fmt.Sprintf("address: %q, run: host", n.address(7)),
 		fmt.Sprintf("address: %q, run: standin, kernel: source, kernel_options: {peer: 7, words: 1}", n.address(8)),
 		// A kernel exits after one message.
-		fmt.Sprintf("address: %q, run: standin, kernel: source, kernel_options: {peer: 10, words: 1, count: 1}", n.address(9)),
+		fmt.Sprintf("address: %q, run: standin, kernel: source, kernel_options: {peer: 10, words: 1, count: 1}",
+			n.address(9)),
 		fmt.Sprintf("address: %q, run: standin, kernel: sink, kernel_options: {peer: 9}", n.address(10)))
 	for _, echo := range []int{1, 2} {
 		d.ping(t, echo)
@@ -75,7 +78,8 @@ func startFaulty(t *testing.T) *running {
 	}
 	for _, rank := range []int{5, 6} {
 		dies := socket(t, n.address(rank))
-		clear := protocol.CloudFPGA.Append(nil, protocol.Header{Src: uint32(rank), Dst: 0, Type: protocol.ClearToSend, Call: protocol.RecvInt})
+		clear := protocol.CloudFPGA.Append(nil,
+			protocol.Header{Src: uint32(rank), Dst: 0, Type: protocol.ClearToSend, Call: protocol.RecvInt})
 		pump(dies, func(_ []byte, from netip.AddrPort) { dies.WriteToUDPAddrPort(clear, from) })
 	}
 	request := protocol.Header{Src: 1, Dst: 0, Type: protocol.SendRequest, Call: protocol.SendInt}
@@ -87,7 +91,8 @@ func startFaulty(t *testing.T) *running {
 	tick := time.NewTicker(20 * time.Millisecond)
 	t.Cleanup(tick.Stop)
 	keep(t, func(ctx context.Context) {
-		for _, p := range [][]byte{protocol.CloudFPGA.Append(nil, other), protocol.CloudFPGA.Append(nil, direction), corrupt} {
+		for _, p := range [][]byte{protocol.CloudFPGA.Append(nil, other), protocol.CloudFPGA.Append(nil, direction),
+			corrupt} {
 			front.WriteToUDPAddrPort(p, n.address(0))
 		}
 		for range 200 { // more than the socket can buffer
@@ -104,10 +109,12 @@ func startFaulty(t *testing.T) *running {
 // faults lists the alerts that must fire for the faulty daemon.
 var faults = []string{
 	"ZrlmpidReloadFailed",
-	"ZrlmpiSendWaits rank 0 peer 3", "ZrlmpiSendWaits rank 8 peer 7", "ZrlmpiSendHeldBack rank 0 peer 4", "ZrlmpiMessageStalled rank 0 peer 5",
+	"ZrlmpiSendWaits rank 0 peer 3", "ZrlmpiSendWaits rank 8 peer 7", "ZrlmpiSendHeldBack rank 0 peer 4",
+	"ZrlmpiMessageStalled rank 0 peer 5",
 	"ZrlmpiMessageNotReceived rank 7", "ZrlmpiReceiveWaits rank 0 peer 3",
 	"ZrlmpiPeerUnreachable rank 0 peer 6", "ZrlmpiMessagesFail rank 0 peer 6", "ZrlmpiKernelDown rank 9",
-	"ZrlmpiRetransmissions rank 0 peer 1", "ZrlmpiRetransmissions rank 0 peer 2", "ZrlmpiSocketDrops rank 7", "ZrlmpiUnknownAddress rank 7 peer unknown",
+	"ZrlmpiRetransmissions rank 0 peer 1", "ZrlmpiRetransmissions rank 0 peer 2", "ZrlmpiSocketDrops rank 7",
+	"ZrlmpiUnknownAddress rank 7 peer unknown",
 	"ZrlmpiWrongRankMap rank 0 peer 1", "ZrlmpiMalformedPackets rank 0 peer 1", "ZrlmpiCallMismatch rank 0 peer 1",
 	"ZrlmpiAckSlow rank 0", "ZrlmpiRoundTripSlow rank 0 peer 2", "ZrlmpiOffloadOff rank 0",
 }
@@ -200,14 +207,16 @@ func without(alerts []string, seen map[string]bool) string {
 	if len(missing) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("these do not fire: %s\nthese did: %v", strings.Join(missing, ", "), slices.Sorted(maps.Keys(seen)))
+	return fmt.Sprintf("these do not fire: %s\nthese did: %v", strings.Join(missing, ", "),
+		slices.Sorted(maps.Keys(seen)))
 }
 
 // checkText checks that Prometheus could expand the alert's templates.
 func checkText(t *testing.T, a alert) {
 	t.Helper()
 	for _, name := range []string{"summary", "description", "runbook_url"} {
-		if s := a.Annotations[name]; s == "" || strings.Contains(s, "error") && strings.Contains(s, "template") || strings.Contains(s, "no value") || strings.Contains(s, "{{") {
+		if s := a.Annotations[name]; s == "" || strings.Contains(s, "error") && strings.Contains(s, "template") ||
+			strings.Contains(s, "no value") || strings.Contains(s, "{{") {
 			t.Errorf("%v: %s: %q", a, name, s)
 		}
 	}
@@ -228,7 +237,8 @@ func queries(t *testing.T) (all []panelQuery) {
 	if err := json.Unmarshal([]byte(read(t, "../../../deploy/grafana/zrlmpid.json")), &d); err != nil {
 		t.Fatal(err)
 	}
-	variables := strings.NewReplacer("$__rate_interval", "5s", "$__range", "1m", "$instance", ".*", "$rank", ".*", "$peer", ".*")
+	variables := strings.NewReplacer("$__rate_interval", "5s", "$__range", "1m", "$instance", ".*", "$rank", ".*",
+		"$peer", ".*")
 	for _, p := range d.Panels {
 		for _, q := range p.Targets {
 			all = append(all, panelQuery{p.Title + " " + q.RefID, variables.Replace(q.Expr)})

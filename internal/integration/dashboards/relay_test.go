@@ -24,7 +24,8 @@ type relay struct {
 // newRelay returns a relay without destinations. back is the address that stands for rank 0.
 func newRelay(t *testing.T, rank0, back netip.AddrPort, odds float64, late time.Duration) *relay {
 	t.Helper()
-	r := &relay{rank0: rank0, back: socket(t, back), odds: odds, late: late, fronts: make(map[netip.AddrPort]*net.UDPConn)}
+	r := &relay{rank0: rank0, back: socket(t, back), odds: odds, late: late,
+		fronts: make(map[netip.AddrPort]*net.UDPConn)}
 	pump(r.back, func(p []byte, from netip.AddrPort) {
 		r.mu.Lock()
 		front := r.fronts[from]

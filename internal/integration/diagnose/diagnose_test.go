@@ -38,7 +38,8 @@ func TestDiagnose(t *testing.T) {
 		t.Errorf("%d answers are certain and wrong: -show wrong has them", n)
 	}
 	if n := r.total.verdicts[missing] + r.total.verdicts[silent]; n*100 > r.total.answers() {
-		t.Errorf("%d of %d answers are without the truth: -show missing and -show silent have them", n, r.total.answers())
+		t.Errorf("%d of %d answers are without the truth: -show missing and -show silent have them", n,
+			r.total.answers())
 	}
 	if *write {
 		if err := r.writeDocs("../../../docs/reliability.md"); err != nil {
@@ -60,7 +61,8 @@ func TestDiagnose(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(known) != text {
-		t.Errorf("the answers are not those of %s; -update writes them, and the difference is to be looked at:\n%s", golden,
+		t.Errorf("the answers are not those of %s; -update writes them, and the difference is to be looked at:\n%s",
+			golden,
 			text)
 	}
 }
@@ -130,7 +132,8 @@ type results struct {
 
 func newResults(all []answer) *results {
 	r := &results{
-		all: all, kinds: map[[2]string]*count{}, truths: map[string]map[string]bool{}, runs: map[string]map[uint64]bool{},
+		all: all, kinds: map[[2]string]*count{}, truths: map[string]map[string]bool{},
+		runs:   map[string]map[uint64]bool{},
 		longer: map[string]int{}, lists: map[string]int{}, decided: map[string]int{}, decidable: map[string]int{},
 		first: map[string][]int{},
 	}
@@ -184,15 +187,19 @@ func (r *results) log(t *testing.T) {
 		a := &r.all[i]
 		if *show != "" && (a.verdict.String() == *show || *show == "longer" && a.isLonger || *show == "undecided" &&
 			a.isUndecided) {
-			t.Logf("seed %d, %s, %v, %v at %v from %s; the same evidence has %v\n%s\n%s", a.seed, a.cluster, a.names, a.truths,
+			t.Logf("seed %d, %s, %v, %v at %v from %s; the same evidence has %v\n%s\n%s", a.seed, a.cluster, a.names,
+				a.truths,
 				a.after, a.vantage, slices.Sorted(maps.Keys(r.truths[a.evidence])), a.evidence, a.text)
 		}
 	}
 	for _, v := range vantageNames {
 		if c := r.kinds[[2]string{"", v}]; c != nil {
-			t.Logf("%-5s %6d answers: right %d, listed %d, silent %d, missing %d, wrong %d; %d of %d lists longer than what "+
-				"cannot be distinguished; %d of %d certain that can be", v, c.answers(), c.verdicts[right], c.verdicts[listed],
-				c.verdicts[silent], c.verdicts[missing], c.verdicts[wrong], r.longer[v], r.lists[v], r.decided[v], r.decidable[v])
+			t.Logf("%-5s %6d answers: right %d, listed %d, silent %d, missing %d, wrong %d; %d of %d lists longer "+
+				"than what "+
+				"cannot be distinguished; %d of %d certain that can be", v, c.answers(), c.verdicts[right],
+				c.verdicts[listed],
+				c.verdicts[silent], c.verdicts[missing], c.verdicts[wrong], r.longer[v], r.lists[v], r.decided[v],
+				r.decidable[v])
 		}
 	}
 }
@@ -237,7 +244,8 @@ func (r *results) writeDocs(page string) error {
 func (r *results) tables() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d clusters (`make diagnose SEEDS=%d`), %d answers:\n\n", *seeds, *seeds, r.total.answers())
-	b.WriteString("| vantage | answers | certain and right | list with the truth | list without it | nothing said | certain and wrong " +
+	b.WriteString("| vantage | answers | certain and right | list with the truth | list without it | nothing said | " +
+		"certain and wrong " +
 		"| certain of those that can be | lists longer than necessary |\n")
 	b.WriteString("|---|---|---|---|---|---|---|---|---|\n")
 	names := map[string]string{"one": "one daemon", "links": "one daemon that asks over its links",
@@ -249,7 +257,8 @@ func (r *results) tables() string {
 				r.decided[v], r.decidable[v], r.longer[v], r.lists[v])
 		}
 	}
-	b.WriteString("\n| injected | one daemon: right | list | over links: right | list | all: right | list | without the truth | wrong |\n")
+	b.WriteString("\n| injected | one daemon: right | list | over links: right | list | all: right | list | without " +
+		"the truth | wrong |\n")
 	b.WriteString("|---|---|---|---|---|---|---|---|---|\n")
 	faults := map[string]bool{}
 	for k := range r.kinds {

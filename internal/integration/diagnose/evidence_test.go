@@ -68,7 +68,8 @@ func (n *node) callState() string {
 	return fmt.Sprintf("%s %s, %s, %v, tag %d comm %d", what, n.c.nodes[s.peer].kind, long, s.datatype, s.tag, s.comm)
 }
 
-// seenCall returns the call that the program of a node is in, as far as that can be seen: of an attached one only what it has
+// seenCall returns the call that the program of a node is in, as far as that can be seen: of an attached one only what
+// it has
 // posted is known.
 func (n *node) seenCall() *step {
 	if n.c.attached && n.kind == host {

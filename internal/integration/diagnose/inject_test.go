@@ -346,7 +346,8 @@ func ofPrograms() (list []injection) {
 			return truth{}, false
 		}
 		rank := any(c)
-		change(c, rank, func(s *step) bool { return s.call.Rooted() }, func(s *step) { s.peer = (s.peer + 1) % len(c.nodes) })
+		change(c, rank, func(s *step) bool { return s.call.Rooted() },
+			func(s *step) { s.peer = (s.peer + 1) % len(c.nodes) })
 		return truth{fault: faultRoot, rank: rank, other: -1}, true
 	})
 	add("collective call", func(c *cluster) (truth, bool) {

@@ -52,7 +52,8 @@ type program struct {
 func (p *program) restart() {
 	p.run++
 	p.began = p.node.c.now
-	p.rounds, p.calls, p.current, p.posted, p.computing, p.ended, p.failed, p.numbers = 0, nil, nil, nil, false, false, nil, 0
+	p.rounds, p.calls, p.current, p.posted, p.computing, p.ended, p.failed, p.numbers = 0, nil, nil, nil, false, false,
+		nil, 0
 	p.next()
 }
 

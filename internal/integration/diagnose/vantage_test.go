@@ -53,7 +53,8 @@ func (e *engine) state() *state.Rank {
 // members is the cluster as a node has it. local are the ranks of its daemon.
 func (n *node) members(local []*node) (list []state.Member) {
 	for rank := range n.c.nodes {
-		m := state.Member{Rank: rank, Address: n.ranks[rank].String(), Kind: n.peerKind(rank), Transport: state.TransportUDP}
+		m := state.Member{Rank: rank, Address: n.ranks[rank].String(), Kind: n.peerKind(rank),
+			Transport: state.TransportUDP}
 		for _, l := range local {
 			if l.rank != rank {
 				continue
@@ -100,7 +101,8 @@ func (c *cluster) source(group []*node) diagnosis.Source {
 			continue
 		case n.stopped && c.kind.job:
 			s.Silent = append(s.Silent, n.rank)
-			s.SilentProcesses = append(s.SilentProcesses, state.SilentProcess{Rank: n.rank, PID: pid(n.rank), Stopped: true})
+			s.SilentProcesses = append(s.SilentProcesses,
+				state.SilentProcess{Rank: n.rank, PID: pid(n.rank), Stopped: true})
 			continue
 		case n.stopped:
 			continue

@@ -39,7 +39,8 @@ type here struct{}
 
 func (here) Do(f func()) { f() }
 
-// cluster has ranks in this process. Each is a job of its own, as on a host of its own: the tools ask each by its socket.
+// cluster has ranks in this process. Each is a job of its own, as on a host of its own: the tools ask each by its
+// socket.
 type cluster struct {
 	t    *testing.T
 	name string
@@ -87,7 +88,8 @@ func (c *cluster) stop(rank int, wait time.Duration) {
 	}
 }
 
-// retry makes an attempt to bind a socket until it succeeds: a process that is being started has all sockets of this one
+// retry makes an attempt to bind a socket until it succeeds: a process that is being started has all sockets of this
+// one
 // for a moment, those too that are closed meanwhile.
 func retry(bind func() error) (err error) {
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -207,7 +209,8 @@ type want struct {
 }
 
 func (w want) of(f *diagnosis.Finding) bool {
-	return f.Cause == w.cause && f.Rank == w.rank && (f.Peer == w.peer || w.peer == anyPeer) && (f.Call == w.call || w.call == "") && strings.Contains(f.Step, w.step) && strings.Contains(f.Text, w.text)
+	return f.Cause == w.cause && f.Rank == w.rank && (f.Peer == w.peer || w.peer == anyPeer) &&
+		(f.Call == w.call || w.call == "") && strings.Contains(f.Step, w.step) && strings.Contains(f.Text, w.text)
 }
 
 // explained waits until the diagnosis of all ranks, or only some, is what is wanted.
@@ -222,7 +225,8 @@ func (c *cluster) fromEach(w want) {
 	for rank := range c.ranks {
 		explained(c.t, w, func() []diagnosis.Source {
 			list := c.sources(rank)
-			asked, err := query.Get[state.Reports](c.ctx, c.jobs[rank].Handle, query.Request{Kind: query.Reports, Rank: rank})
+			asked, err := query.Get[state.Reports](c.ctx, c.jobs[rank].Handle,
+				query.Request{Kind: query.Reports, Rank: rank})
 			if err != nil {
 				c.t.Fatal(err)
 			}
@@ -232,7 +236,8 @@ func (c *cluster) fromEach(w want) {
 	}
 }
 
-// explained waits until the diagnosis has exactly one finding, which is the one that is wanted, and looks at it from each rank that waits.
+// explained waits until the diagnosis has exactly one finding, which is the one that is wanted, and looks at it from
+// each rank that waits.
 func explained(t *testing.T, w want, ask func() []diagnosis.Source) (d *diagnosis.Diagnosis) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)

@@ -62,7 +62,8 @@ func (h *hang) fits(id string, rank, peer int) bool {
 	case id == diagnosis.Cycle:
 		return true
 	case c.peer < 0:
-		return rank == c.rank || peer == c.rank && slices.Contains(append(blocked, diagnosis.OtherCall, diagnosis.TLS), id)
+		return rank == c.rank ||
+			peer == c.rank && slices.Contains(append(blocked, diagnosis.OtherCall, diagnosis.TLS), id)
 	case id == diagnosis.Blocked, id == diagnosis.LostPacket, id == diagnosis.MTU:
 		return rank == c.rank && peer == c.peer || strings.HasPrefix(c.ids, "both ") && rank == c.peer && peer == c.rank
 	}
@@ -113,7 +114,8 @@ func startAgain(rank int) func(s *site) {
 	}
 }
 
-// restartInMessage restarts a daemon whose rank has asked rank 0 to send, and of which packets to it were blocked until then.
+// restartInMessage restarts a daemon whose rank has asked rank 0 to send, and of which packets to it were blocked until
+// then.
 func restartInMessage(host int) func(s *site) {
 	return func(s *site) {
 		s.until("the request to be cleared", func() bool {
@@ -145,8 +147,10 @@ func reject(from, to int) func(s *site) {
 // translate has it change the source address of packets from a host to another one.
 func translate(from, to int) func(s *site) {
 	return func(s *site) {
-		nft := exec.Command(needs.Program(s.t, "translated addresses", "nft", "nftables"), fmt.Sprintf("table ip hang { chain post { "+
-			"type nat hook postrouting priority 100; oifname port%d ip saddr %s masquerade; }; }", to, address(from)))
+		nft := exec.Command(needs.Program(s.t, "translated addresses", "nft", "nftables"),
+			fmt.Sprintf("table ip hang { chain post { "+
+				"type nat hook postrouting priority 100; oifname port%d ip saddr %s masquerade; }; }", to,
+				address(from)))
 		s.router.Do(func() {
 			if out, err := nft.CombinedOutput(); err != nil {
 				s.t.Errorf("nft: %v\n%s", err, out)
@@ -221,30 +225,38 @@ func all(program string, but int, other string) (list [3]string) {
 var hangs = []hang{
 	// Of programs.
 	{name: "wrong tag", c: true, job: true, defaults: overUDP,
-		programs: [3]string{begin + "send 1 7 4, recv 1 8 4", begin + "recv 0 5 4", begin + "compute"}, hung: "01", cause: of(1, wrongTag...)},
+		programs: [3]string{begin + "send 1 7 4, recv 1 8 4", begin + "recv 0 5 4", begin + "compute"}, hung: "01",
+		cause: of(1, wrongTag...)},
 	{name: "sent ahead of another one", c: true, job: true, defaults: overUDP,
-		programs: [3]string{begin + "send 1 7 4" + compute, begin + "recv 0 5 4, recv 0 7 4", begin + "compute"}, hung: "1",
-		cause: of(0, diagnosis.Computes)},
+		programs: [3]string{begin + "send 1 7 4" + compute, begin + "recv 0 5 4, recv 0 7 4", begin + "compute"},
+		hung:     "1",
+		cause:    of(0, diagnosis.Computes)},
 	{name: "wrong tag, long message", defaults: overTCP,
-		programs: [3]string{begin + "send 1 7 90000", begin + "recv 0 5 90000", begin + "compute"}, hung: "01", cause: of(1, wrongTag...)},
+		programs: [3]string{begin + "send 1 7 90000", begin + "recv 0 5 90000", begin + "compute"}, hung: "01",
+		cause: of(1, wrongTag...)},
 	{name: "wrong tag, profile cloudfpga", defaults: strings.Replace(deployed, "cloudfpga", "v0.9", 1),
 		programs: [3]string{"send 1 7 4", "recv 0 5 4", "compute"}, hung: "01", cause: of(1, wrongTag...)},
 	{name: "wrong root", c: true, job: true, defaults: overTCP,
-		programs: all(begin+"reduce 0 4"+compute, 1, begin+"reduce 1 4"+compute), hung: "0", cause: of(1, wrongRoot...)},
+		programs: all(begin+"reduce 0 4"+compute, 1, begin+"reduce 1 4"+compute), hung: "0",
+		cause: of(1, wrongRoot...)},
 	{name: "wrong datatype", c: true, defaults: deployed,
 		programs: [3]string{"floats 1 0 4", "recv 0 0 4", "compute"}, hung: "01", cause: of(1, wrongDatatype...)},
 	{name: "wrong communicator", c: true, job: true, defaults: overUDP,
-		programs: [3]string{"dup, ready, send 1 7 4, recv 1 7 4", "dup, ready, world, recv 0 7 4", "dup, ready" + compute}, hung: "01",
+		programs: [3]string{"dup, ready, send 1 7 4, recv 1 7 4", "dup, ready, world, recv 0 7 4",
+			"dup, ready" + compute}, hung: "01",
 		cause: of(1, wrongComm...)},
 	{name: "other collective call", c: true, defaults: overTCP,
 		programs: all(begin+"allreduce 1", 1, begin+"scan 1"+compute), hung: "0", cause: of(1, wrongOrder...)},
 	{name: "order of collective calls", c: true, job: true, defaults: overUDP,
-		programs: all(begin+"reduce 0 4, allreduce 1", 1, begin+"allreduce 1, reduce 0 4"), hung: "012", cause: of(1, wrongOrder...)},
+		programs: all(begin+"reduce 0 4, allreduce 1", 1, begin+"allreduce 1, reduce 0 4"), hung: "012",
+		cause: of(1, wrongOrder...)},
 	{name: "cycle of two", c: true, defaults: overUDP,
-		programs: [3]string{begin + "recv 1 0 4", begin + "recv 0 0 4", begin + "compute"}, hung: "01", cause: of(0, inCycle...)},
-	{name: "cycle of three", c: true, job: true, defaults: overTCP,
-		programs: [3]string{begin + "ssend 1 0 90000", begin + "ssend 2 0 90000", begin + "ssend 0 0 90000"}, hung: "012",
+		programs: [3]string{begin + "recv 1 0 4", begin + "recv 0 0 4", begin + "compute"}, hung: "01",
 		cause: of(0, inCycle...)},
+	{name: "cycle of three", c: true, job: true, defaults: overTCP,
+		programs: [3]string{begin + "ssend 1 0 90000", begin + "ssend 2 0 90000", begin + "ssend 0 0 90000"},
+		hung:     "012",
+		cause:    of(0, inCycle...)},
 	{name: "cycle of three, profile cloudfpga", defaults: deployed,
 		programs: [3]string{"send 1 0 4", "send 2 0 4", "send 0 0 4"}, hung: "012", cause: of(0, inCycle...)},
 	{name: "computes", c: true, job: true, defaults: overUDP,
@@ -252,28 +264,36 @@ var hangs = []hang{
 	{name: "computes, profile cloudfpga", defaults: deployed,
 		programs: [3]string{"send 1 0 4", "compute", "compute"}, hung: "0", cause: of(1, diagnosis.Computes)},
 	{name: "computes with a receive posted", c: true, defaults: overUDP,
-		programs: all(begin+"allreduce 1", 1, begin+"irecv 2 3 4, compute"), hung: "02", cause: of(1, diagnosis.Computes)},
+		programs: all(begin+"allreduce 1", 1, begin+"irecv 2 3 4, compute"), hung: "02",
+		cause: of(1, diagnosis.Computes)},
 	{name: "computes with a receive posted, in a job", job: true, defaults: overTCP,
-		programs: all(begin+"allreduce 1", 1, begin+"irecv 2 3 4, compute"), hung: "02", cause: of(1, diagnosis.Computes)},
+		programs: all(begin+"allreduce 1", 1, begin+"irecv 2 3 4, compute"), hung: "02",
+		cause: of(1, diagnosis.Computes)},
 	{name: "error ignored", c: true, defaults: overUDP,
 		programs: all(begin+"send 1 3 4, allreduce 1", 1, begin+"try 0 3 1, compute"), hung: "02",
 		cause: of(1, diagnosis.CallFailed, diagnosis.Computes)},
 	// Of processes.
-	{name: "stopped", c: true, job: true, defaults: overUDP, programs: all(begin+"allreduce 1", 1, begin+"compute"), disturb: stop(1),
-		hung: "02", cause: of(1, diagnosis.Stopped)},
-	{name: "stopped, with a daemon", c: true, defaults: overTCP, programs: all(begin+"allreduce 1", 1, begin+"compute"), disturb: stop(1),
-		hung: "02", cause: of(1, diagnosis.Stopped)},
-	{name: "killed", c: true, defaults: overUDP, programs: all(begin+"allreduce 1", 1, begin+"compute"), disturb: kill(1),
-		hung: "02", cause: of(1, ended...)},
+	{name: "stopped", c: true, job: true, defaults: overUDP, programs: all(begin+"allreduce 1", 1, begin+"compute"),
+		disturb: stop(1),
+		hung:    "02", cause: of(1, diagnosis.Stopped)},
+	{name: "stopped, with a daemon", c: true, defaults: overTCP, programs: all(begin+"allreduce 1", 1, begin+"compute"),
+		disturb: stop(1),
+		hung:    "02", cause: of(1, diagnosis.Stopped)},
+	{name: "killed", c: true, defaults: overUDP, programs: all(begin+"allreduce 1", 1, begin+"compute"),
+		disturb: kill(1),
+		hung:    "02", cause: of(1, ended...)},
 	{name: "killed and started again", c: true, defaults: overUDP,
-		programs: [3]string{"barrier, recv 1 1 4, ready, recv 1 2 4", "barrier, send 0 1 4, ready, compute", begin + "compute"},
-		disturb:  startAgain(1), hung: "01", cause: of(1, diagnosis.Restarted)},
+		programs: [3]string{"barrier, recv 1 1 4, ready, recv 1 2 4", "barrier, send 0 1 4, ready, compute",
+			begin + "compute"},
+		disturb: startAgain(1), hung: "01", cause: of(1, diagnosis.Restarted)},
 	{name: "killed and started again, profile cloudfpga", defaults: deployed,
 		programs: [3]string{"recv 1 1 4, ready, send 1 2 4", "send 0 1 4, ready, compute", "compute"},
 		disturb:  startAgain(1), hung: "01", cause: of(1, diagnosis.Restarted)},
-	{name: "never started", c: true, defaults: overTCP, programs: all("allreduce 1", 1, ""), hung: "02", cause: of(1, ended...)},
+	{name: "never started", c: true, defaults: overTCP, programs: all("allreduce 1", 1, ""), hung: "02",
+		cause: of(1, ended...)},
 	{name: "ended before its receive", c: true, defaults: overUDP,
-		programs: [3]string{begin + "ssend 1 0 4", begin + "exit", begin + "compute"}, hung: "0", cause: of(1, ended...)},
+		programs: [3]string{begin + "ssend 1 0 4", begin + "exit", begin + "compute"}, hung: "0",
+		cause: of(1, ended...)},
 	{name: "in MPI_Finalize", c: true, defaults: overUDP,
 		programs: [3]string{begin + "ssend 1 0 4", "barrier, ready", begin + "compute"}, hung: "0",
 		cause: of(1, ended...)},
@@ -282,55 +302,74 @@ var hangs = []hang{
 	{name: "daemon killed", defaults: overUDP, programs: all(begin+"allreduce 1", 1, begin+"compute"),
 		disturb: daemonGets(1, unix.SIGKILL), hung: "02", cause: of(1, diagnosis.ProcessEnded)},
 	{name: "daemon restarted in the message", defaults: deployed,
-		programs: [3]string{"recv 1 0 4", "send 0 0 4", "compute"}, before: block(0, 1), disturb: restartInMessage(1), hung: "0",
+		programs: [3]string{"recv 1 0 4", "send 0 0 4", "compute"}, before: block(0, 1), disturb: restartInMessage(1),
+		hung:  "0",
 		cause: of(1, diagnosis.Restarted, diagnosis.NotAttached)},
 	// Of the network.
-	{name: "direction blocked", c: true, defaults: overUDP, programs: all("allreduce 1", 2, "allreduce 1"), before: block(1, 0),
-		hung: "012", cause: between(1, 0, blocked...)},
+	{name: "direction blocked", c: true, defaults: overUDP, programs: all("allreduce 1", 2, "allreduce 1"),
+		before: block(1, 0),
+		hung:   "012", cause: between(1, 0, blocked...)},
 	{name: "direction blocked later", c: true, defaults: overTCP,
-		programs: [3]string{begin + "send 1 0 90000", begin + "recv 0 0 90000", begin + "compute"}, disturb: block(0, 1), hung: "01",
+		programs: [3]string{begin + "send 1 0 90000", begin + "recv 0 0 90000", begin + "compute"},
+		disturb:  block(0, 1), hung: "01",
 		cause: between(0, 1, blocked...)},
-	{name: "direction blocked, profile cloudfpga", defaults: deployed, programs: [3]string{"send 1 0 4", "recv 0 0 4", "compute"},
-		before: block(1, 0), hung: "01", cause: between(1, 0, blocked...)},
+	{name: "direction blocked, profile cloudfpga", defaults: deployed,
+		programs: [3]string{"send 1 0 4", "recv 0 0 4", "compute"},
+		before:   block(1, 0), hung: "01", cause: between(1, 0, blocked...)},
 	{name: "cut", c: true, job: true, defaults: overUDP,
-		programs: [3]string{begin + "send 1 0 4, recv 1 0 4", begin + "recv 0 0 4, send 0 0 4", begin + "compute"}, disturb: cut(0, 1),
-		hung: "01", cause: between(0, 1, append([]string{"both"}, blocked...)...)},
+		programs: [3]string{begin + "send 1 0 4, recv 1 0 4", begin + "recv 0 0 4, send 0 0 4", begin + "compute"},
+		disturb:  cut(0, 1),
+		hung:     "01", cause: between(0, 1, append([]string{"both"}, blocked...)...)},
 	{name: "interface down", c: true, defaults: overTCP,
 		programs: all(begin+"allreduce 1, allreduce 1", 1, begin+"allreduce 1"+compute), disturb: down(1), hung: "02",
 		cause: of(1, blocked...)},
-	{name: "firewall rejects", defaults: deployed, programs: [3]string{"send 1 0 4", "recv 0 0 4", "compute"}, before: reject(0, 1),
-		hung: "01", cause: between(0, 1, blocked...)},
-	{name: "address translated", c: true, defaults: overUDP, programs: all("allreduce 1", 2, "allreduce 1"), before: translate(0, 1),
-		hung: "012", cause: between(0, 1, append(wrongMap, blocked...)...)},
-	{name: "address translated, profile cloudfpga", defaults: deployed, programs: [3]string{"send 1 0 4", "recv 0 0 4", "compute"},
-		before: translate(0, 1), hung: "01", cause: between(0, 1, append(wrongMap, blocked...)...)},
-	{name: "path MTU", defaults: deployed, programs: [3]string{"ready, send 1 0 5000", "ready, recv 0 0 5000", "compute"},
-		edits: map[int][]string{0: {"defaults:", "limits: {offload: off}\ndefaults:"}}, before: narrow(0), hung: "01",
+	{name: "firewall rejects", defaults: deployed, programs: [3]string{"send 1 0 4", "recv 0 0 4", "compute"},
+		before: reject(0, 1),
+		hung:   "01", cause: between(0, 1, blocked...)},
+	{name: "address translated", c: true, defaults: overUDP, programs: all("allreduce 1", 2, "allreduce 1"),
+		before: translate(0, 1),
+		hung:   "012", cause: between(0, 1, append(wrongMap, blocked...)...)},
+	{name: "address translated, profile cloudfpga", defaults: deployed,
+		programs: [3]string{"send 1 0 4", "recv 0 0 4", "compute"},
+		before:   translate(0, 1), hung: "01", cause: between(0, 1, append(wrongMap, blocked...)...)},
+	{name: "path MTU", defaults: deployed,
+		programs: [3]string{"ready, send 1 0 5000", "ready, recv 0 0 5000", "compute"},
+		edits:    map[int][]string{0: {"defaults:", "limits: {offload: off}\ndefaults:"}}, before: narrow(0),
+		hung:  "01",
 		cause: between(0, 1, diagnosis.MTU)},
 	// Of configurations.
 	{name: "addresses swapped", defaults: overUDP, programs: [3]string{"send 1 0 90000", "recv 0 0 90000", "compute"},
-		edits: map[int][]string{0: {address(1), address(2), address(2), address(1)}}, hung: "01", cause: between(0, 1, wrongMap...)},
-	{name: "addresses swapped, profile cloudfpga", defaults: deployed, programs: [3]string{"send 1 0 4", "recv 0 0 4", "compute"},
-		edits: map[int][]string{0: {address(1), address(2), address(2), address(1)}}, hung: "01", cause: between(0, 1, wrongMap...)},
+		edits: map[int][]string{0: {address(1), address(2), address(2), address(1)}}, hung: "01",
+		cause: between(0, 1, wrongMap...)},
+	{name: "addresses swapped, profile cloudfpga", defaults: deployed,
+		programs: [3]string{"send 1 0 4", "recv 0 0 4", "compute"},
+		edits:    map[int][]string{0: {address(1), address(2), address(2), address(1)}}, hung: "01",
+		cause: between(0, 1, wrongMap...)},
 	{name: "address of no host", defaults: overUDP, programs: [3]string{"send 1 0 90000", "recv 0 0 90000", "compute"},
 		edits: map[int][]string{0: {address(1), "10.9.1.77"}}, hung: "01", cause: between(0, 1, wrongMap...)},
 	{name: "other port", defaults: deployed, programs: [3]string{"send 1 0 4", "recv 0 0 4", "compute"},
 		edits: map[int][]string{1: {address(1), address(1) + ":2719"}}, hung: "01", cause: between(0, 1, wrongMap...)},
 	{name: "other profile", defaults: overUDP, programs: [3]string{"send 1 0 90000", "recv 0 0 90000", "compute"},
 		edits: map[int][]string{1: {overUDP, deployed}}, hung: "01", cause: between(0, 1, diagnosis.WrongProfile)},
-	{name: "TLS, other authority", c: true, defaults: overTCP, programs: all("allreduce 1", 2, "allreduce 1"), before: secure("ABB"), hung: "012",
+	{name: "TLS, other authority", c: true, defaults: overTCP, programs: all("allreduce 1", 2, "allreduce 1"),
+		before: secure("ABB"), hung: "012",
 		cause: of(0, diagnosis.TLS)},
-	{name: "TLS of one side, which dials", defaults: overTCP, programs: all("allreduce 1", 2, "allreduce 1"), before: secure("A--"),
-		hung: "012", cause: of(0, diagnosis.TLS)},
-	{name: "TLS of one side, which accepts", c: true, defaults: overTCP, programs: all("allreduce 1", 2, "allreduce 1"), before: secure("--A"),
-		hung: "012", cause: of(2, diagnosis.TLS)},
+	{name: "TLS of one side, which dials", defaults: overTCP, programs: all("allreduce 1", 2, "allreduce 1"),
+		before: secure("A--"),
+		hung:   "012", cause: of(0, diagnosis.TLS)},
+	{name: "TLS of one side, which accepts", c: true, defaults: overTCP, programs: all("allreduce 1", 2, "allreduce 1"),
+		before: secure("--A"),
+		hung:   "012", cause: of(2, diagnosis.TLS)},
 	// Of stand-ins.
-	{name: "kernel waits", defaults: deployed, kernels: [3]string{1: "echo"}, programs: [3]string{"recv 1 0 4", "", "compute"}, hung: "0",
+	{name: "kernel waits", defaults: deployed, kernels: [3]string{1: "echo"},
+		programs: [3]string{"recv 1 0 4", "", "compute"}, hung: "0",
 		cause: of(1, diagnosis.KernelWaits, diagnosis.Cycle, diagnosis.WaitsElsewhere)},
-	{name: "stand-in never started", defaults: deployed, kernels: [3]string{1: "echo"}, programs: [3]string{"send 1 0 4", "", "compute"},
-		before: absent(1), hung: "0", cause: of(1, diagnosis.ProcessEnded)},
+	{name: "stand-in never started", defaults: deployed, kernels: [3]string{1: "echo"},
+		programs: [3]string{"send 1 0 4", "", "compute"},
+		before:   absent(1), hung: "0", cause: of(1, diagnosis.ProcessEnded)},
 	{name: "stand-in's packets blocked", defaults: deployed, kernels: [3]string{1: "sink"},
-		programs: [3]string{"send 1 0 4", "", "compute"}, before: block(1, 0), hung: "0", cause: between(1, 0, blocked...)},
+		programs: [3]string{"send 1 0 4", "", "compute"}, before: block(1, 0), hung: "0",
+		cause: between(1, 0, blocked...)},
 }
 
 // vantages are the hosts, and all daemons together.
@@ -392,7 +431,8 @@ func (s *site) answer(vantage int, moment time.Duration) string {
 	case is == verdict.Silent && !hangs:
 		return ""
 	case is == verdict.Wrong, is == verdict.Missing, is == verdict.Silent && s.hang.silent == "":
-		s.t.Errorf("%v after %v, from host %d, all daemons: %v; the cause is %+v\n%s", is, moment, host, all, s.hang.cause, d.Text())
+		s.t.Errorf("%v after %v, from host %d, all daemons: %v; the cause is %+v\n%s", is, moment, host, all,
+			s.hang.cause, d.Text())
 	default:
 		s.t.Logf("%v after %v, from host %d, all daemons: %v\n%s", is, moment, host, all, d.Text())
 	}
@@ -422,7 +462,9 @@ func table(answers [][vantages]string) string {
 		}
 		b.WriteByte('\n')
 	}
-	return fmt.Sprintf("%d hangs, %d answers: %d right, %d lists with the cause, %d of nothing, %d lists without the cause, %d wrong.\n\n",
-		len(hangs), len(hangs)*vantages-counts[""], counts["right"], counts["listed"], counts["silent"], counts["missing"], counts["wrong"]) +
+	return fmt.Sprintf("%d hangs, %d answers: %d right, %d lists with the cause, %d of nothing, %d lists without the "+
+		"cause, %d wrong.\n\n",
+		len(hangs), len(hangs)*vantages-counts[""], counts["right"], counts["listed"], counts["silent"],
+		counts["missing"], counts["wrong"]) +
 		b.String()
 }

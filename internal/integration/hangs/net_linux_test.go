@@ -47,7 +47,8 @@ func newHosts(t *testing.T) *hosts {
 		*n = made
 	}
 	for i, n := range h.host {
-		h.ip(n, "link set lo up", fmt.Sprintf("link add eth0 type veth peer name port%d netns %s", i, h.router.Name()), "link set eth0 up",
+		h.ip(n, "link set lo up", fmt.Sprintf("link add eth0 type veth peer name port%d netns %s", i, h.router.Name()),
+			"link set eth0 up",
 			fmt.Sprintf("addr add 10.9.%d.%d/24 dev eth0", i, i+1), fmt.Sprintf("route add default via 10.9.%d.254", i))
 		h.ip(h.router, fmt.Sprintf("link set port%d up", i), fmt.Sprintf("addr add 10.9.%d.254/24 dev port%d", i, i))
 	}
@@ -221,7 +222,8 @@ func TestBlockedTCP(t *testing.T) {
 	}
 	h.blocks("10.9.0.1")
 	exchange(long)
-	explained(t, want{diagnosis.Blocked, 0, 1, "", "restart rank 0", "packets from rank 0 to rank 1 have not arrived since"}, ask)
+	explained(t, want{diagnosis.Blocked, 0, 1, "", "restart rank 0",
+		"packets from rank 0 to rank 1 have not arrived since"}, ask)
 
 }
 
@@ -240,8 +242,10 @@ func asking(t *testing.T, d *control.Client) func() []diagnosis.Source {
 	}
 }
 
-// TestTwoHosts: a hang between two hosts is explained from either, by questions over the links alone: the daemons have no HTTP. An FPGA gets no packet of them.
-// Once packets from the second host are dropped, its rank is named as one that does not answer, and the FPGA as one that cannot.
+// TestTwoHosts: a hang between two hosts is explained from either, by questions over the links alone: the daemons have
+// no HTTP. An FPGA gets no packet of them.
+// Once packets from the second host are dropped, its rank is named as one that does not answer, and the FPGA as one
+// that cannot.
 func TestTwoHosts(t *testing.T) {
 	for _, defaults := range []string{extendedUDP, extendedTCP} {
 		t.Run(defaults, func(t *testing.T) {
@@ -255,7 +259,8 @@ func TestTwoHosts(t *testing.T) {
 			}
 			defer fpga.Close()
 			const remote, local = "peer: software", "run: host"
-			ranks := "ranks: [{rank: 0, address: 10.9.0.1, %s}, {rank: 1, address: 10.9.1.2, %s}, {rank: 2, address: 10.9.0.77, peer: fpga, link: {profile: cloudfpga, transport: udp}}]"
+			ranks := "ranks: [{rank: 0, address: 10.9.0.1, %s}, {rank: 1, address: 10.9.1.2, %s}, {rank: 2, address: " +
+				"10.9.0.77, peer: fpga, link: {profile: cloudfpga, transport: udp}}]"
 			one := startDaemon(t, h.host[0], defaults, fmt.Sprintf(ranks, local, remote))
 			two := startDaemon(t, h.host[1], defaults, fmt.Sprintf(ranks, remote, local))
 			var under sync.WaitGroup
@@ -265,7 +270,8 @@ func TestTwoHosts(t *testing.T) {
 			under.Go(func() { _, _, _ = one.Recv(ctx, control.RecvRequest{From: 1, Words: 1}) })
 			under.Go(func() { _, _, _ = two.Recv(ctx, control.RecvRequest{From: 0, To: 1, Words: 1}) })
 			for _, daemon := range []*control.Client{one, two} {
-				explained(t, want{diagnosis.Cycle, 0, anyPeer, "Recv", "have one rank send first", "cycle 0 → 1 → 0"}, asking(t, daemon))
+				explained(t, want{diagnosis.Cycle, 0, anyPeer, "Recv", "have one rank send first", "cycle 0 → 1 → 0"},
+					asking(t, daemon))
 			}
 			if err := fpga.SetReadDeadline(time.Now()); err != nil {
 				t.Fatal(err)
@@ -276,7 +282,8 @@ func TestTwoHosts(t *testing.T) {
 
 			h.blocks("10.9.1.2")
 			under.Go(func() { _, _, _ = one.Recv(ctx, control.RecvRequest{From: 2, Words: 1}) })
-			reasons := map[int]string{1: mpe.ErrNoReport.Error() + ": name its daemon with --daemons", 2: "a deployed node cannot be asked"}
+			reasons := map[int]string{1: mpe.ErrNoReport.Error() + ": name its daemon with --daemons",
+				2: "a deployed node cannot be asked"}
 			var d *diagnosis.Diagnosis
 			for deadline := time.Now().Add(causeTime); time.Now().Before(deadline); {
 				before := time.Now()
@@ -299,7 +306,8 @@ func TestMTU(t *testing.T) {
 	h := newHosts(t)
 	h.ip(h.router, "link set port0 mtu 1000") // and host one has 1500: the link drops what is longer
 	c := newCluster(t)
-	text := strings.Replace(c.twoHosts(cloudFPGA), "ranks:", "limits: {offload: off}\nranks:", 1) // segments would pass the virtual link
+	// segments would pass the virtual link
+	text := strings.Replace(c.twoHosts(cloudFPGA), "ranks:", "limits: {offload: off}\nranks:", 1)
 	c.start(h.host[0], text, 0)
 	c.start(h.host[1], text, 1)
 	c.run(0, sends(1, 0, 5000))

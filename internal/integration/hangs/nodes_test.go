@@ -26,12 +26,14 @@ import (
 )
 
 var (
-	only  = flag.String("only", "", "run hangs whose name matches this regular expression")
-	show  = flag.String("show", "", "log the answers with this verdict: verdict.Right, listed, silent, missing or wrong; or all")
+	only = flag.String("only", "", "run hangs whose name matches this regular expression")
+	show = flag.String("show", "",
+		"log the answers with this verdict: verdict.Right, listed, silent, missing or wrong; or all")
 	write = flag.Bool("write", false, "write the tables of docs/reliability.md")
 )
 
-// nodeMoments are when the host is asked, from the beginning of its program. A call that has lasted for hangsAfter hangs.
+// nodeMoments are when the host is asked, from the beginning of its program. A call that has lasted for hangsAfter
+// hangs.
 var nodeMoments = []time.Duration{1500 * time.Millisecond, 6 * time.Second}
 
 const hangsAfter = 1200 * time.Millisecond
@@ -210,7 +212,8 @@ func (h *nodeHang) ask(at time.Duration) {
 	a := answer{from: fromHost, at: at, verdict: verdict.Silent, text: d.Text()}
 	for i := range d.Findings {
 		f := &d.Findings[i]
-		a.judge(h, f.Certain, diagnosis.Possibility{Cause: infer.Cause(f.Cause), Rank: f.Rank, Peer: f.Peer}, f.Possible)
+		a.judge(h, f.Certain, diagnosis.Possibility{Cause: infer.Cause(f.Cause), Rank: f.Rank, Peer: f.Peer},
+			f.Possible)
 	}
 	h.answers = append(h.answers, a)
 }
@@ -415,7 +418,8 @@ func report(t *testing.T, byNode map[string][]*nodeHang) {
 		c := tallyOf(byNode[name], "")
 		for i, v := range [][verdict.Wrong + 1]int{c.why, c.recording} {
 			who := []string{"`why`", "`analyze`"}[i]
-			fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %d | %d | %d | %d |\n", name, who, c.hangs, c.goOn, v[verdict.Right], v[verdict.Listed],
+			fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %d | %d | %d | %d |\n", name, who, c.hangs, c.goOn,
+				v[verdict.Right], v[verdict.Listed],
 				v[verdict.Missing], v[verdict.Silent], v[verdict.Wrong])
 		}
 	}
@@ -429,7 +433,8 @@ func report(t *testing.T, byNode map[string][]*nodeHang) {
 		c := tallyOf(all, g)
 		fmt.Fprintf(&b, "| %s | %d | %d |", g, c.hangs, c.goOn)
 		for _, v := range [][verdict.Wrong + 1]int{c.why, c.recording} {
-			fmt.Fprintf(&b, " %d | %d | %d | %d |", v[verdict.Right], v[verdict.Listed], v[verdict.Silent], v[verdict.Wrong]+v[verdict.Missing])
+			fmt.Fprintf(&b, " %d | %d | %d | %d |", v[verdict.Right], v[verdict.Listed], v[verdict.Silent],
+				v[verdict.Wrong]+v[verdict.Missing])
 		}
 		b.WriteString("\n")
 	}

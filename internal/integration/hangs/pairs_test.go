@@ -9,7 +9,8 @@ import (
 var (
 	lostAck = want{diagnosis.LostAck, 1, 0, "Send", "zrlctl reset 1 --from 0",
 		"the likeliest is that ACK from rank 1 to rank 0 was lost"}
-	neverHeard = want{diagnosis.NeverHeard, 1, 0, "Send", "runs its role and has this rank map", "no packet has ever come from rank 1"}
+	neverHeard = want{diagnosis.NeverHeard, 1, 0, "Send", "runs its role and has this rank map",
+		"no packet has ever come from rank 1"}
 )
 
 // TestNeverStarted: a rank that was not started is named by all others, and nothing is found once it has come.
@@ -28,7 +29,8 @@ func TestNeverStarted(t *testing.T) {
 				"no packet has ever come from rank 3"})
 			c.start(here{}, text, 3) // late
 			c.run(3, allreduces(1))
-			c.until("no rank waits", func(d *diagnosis.Diagnosis) bool { return len(d.Waiting) == 0 && len(d.Findings) == 0 })
+			c.until("no rank waits",
+				func(d *diagnosis.Diagnosis) bool { return len(d.Waiting) == 0 && len(d.Findings) == 0 })
 		})
 	}
 }
@@ -45,28 +47,38 @@ func TestConfigurations(t *testing.T) {
 		// alone is what rank 0 alone shows.
 		alone want
 	}{
-		{"swapped addresses", func(c *cluster) string { return c.text(cloudFPGA, "1, run: host", "3, run: host", "2, run: host") },
-			func(c *cluster) string { return c.text(cloudFPGA, "1, run: host", "2, run: host", "3, run: host") }, sends(1, 0, 4),
+		{"swapped addresses", func(c *cluster) string {
+			return c.text(cloudFPGA, "1, run: host", "3, run: host",
+				"2, run: host")
+		},
+			func(c *cluster) string { return c.text(cloudFPGA, "1, run: host", "2, run: host", "3, run: host") },
+			sends(1, 0, 4),
 			want{diagnosis.WrongAddress, 1, 0, "Send", "set the address of rank 1 to", "CLEAR_TO_SEND is missing"},
 			want{diagnosis.NeverHeard, 1, 0, "Send", "compare its address with the rank map",
 				"the likeliest is that rank 1 has not been started"}},
-		{"swapped addresses, extended", func(c *cluster) string { return c.text(extendedUDP, "1, run: host", "3, run: host", "2, run: host") },
-			func(c *cluster) string { return c.text(extendedUDP, "1, run: host", "2, run: host", "3, run: host") }, sends(1, 0, long),
+		{"swapped addresses, extended",
+			func(c *cluster) string { return c.text(extendedUDP, "1, run: host", "3, run: host", "2, run: host") },
+			func(c *cluster) string { return c.text(extendedUDP, "1, run: host", "2, run: host", "3, run: host") },
+			sends(1, 0, long),
 			want{diagnosis.WrongAddress, 1, 0, "Send", "set the address of rank 1 to", "rank 1 is at"},
 			want{diagnosis.NeverHeard, 1, 0, "Send", "compare its address with the rank map",
 				"the likeliest is that rank 1 has not been started"}},
 		{"wrong profile", func(c *cluster) string {
 			return c.text("profile: cloudfpga"+clear, "1, run: host", "2, run: host", "3, run: host")
 		},
-			func(c *cluster) string { return c.text(extendedUDP, "1, run: host", "2, run: host", "3, run: host") }, sends(1, 0, 4),
-			want{diagnosis.WrongProfile, 1, 0, "Send", "set the same profile", "rank 0 speaks profile cloudfpga to rank 1, which speaks profile extended to it"},
+			func(c *cluster) string { return c.text(extendedUDP, "1, run: host", "2, run: host", "3, run: host") },
+			sends(1, 0, 4),
+			want{diagnosis.WrongProfile, 1, 0, "Send", "set the same profile",
+				"rank 0 speaks profile cloudfpga to rank 1, which speaks profile extended to it"},
 			want{diagnosis.NeverHeard, 1, 0, "Send", "compare its address with the rank map",
 				"the likeliest is that rank 1 has not been started"}},
-		{"wrong profile, extended", func(c *cluster) string { return c.text(extendedUDP, "1, run: host", "2, run: host", "3, run: host") },
+		{"wrong profile, extended",
+			func(c *cluster) string { return c.text(extendedUDP, "1, run: host", "2, run: host", "3, run: host") },
 			func(c *cluster) string {
 				return c.text("profile: v0.9"+clear, "1, run: host", "2, run: host", "3, run: host")
 			}, sends(1, 0, long),
-			want{diagnosis.WrongProfile, 1, 0, "Send", "set the same profile", "rank 0 speaks profile extended to rank 1, which speaks profile v0.9 to it"},
+			want{diagnosis.WrongProfile, 1, 0, "Send", "set the same profile",
+				"rank 0 speaks profile extended to rank 1, which speaks profile v0.9 to it"},
 			want{diagnosis.NeverHeard, 1, 0, "Send", "compare its address with the rank map",
 				"the likeliest is that rank 1 has not been started"}},
 	} {

@@ -139,7 +139,8 @@ func startMPE(t *testing.T, rank int, own, peer netip.AddrPort, program string) 
 	for other := 1; other < rank; other++ {
 		text += fmt.Sprintf("  - {rank: %d, address: %q, peer: software}\n", other, own.Addr().Next())
 	}
-	text += fmt.Sprintf("  - {rank: %d, address: %q, run: standin, kernel: \"rtl-net:cycles_per_second=%d %s 0 0 %s\"}\n",
+	text += fmt.Sprintf("  - {rank: %d, address: %q, run: standin, kernel: \"rtl-net:cycles_per_second=%d %s 0 "+
+		"0 %s\"}\n",
 		rank, own, simulatedClock, upstreamMPE, strings.TrimSuffix(program, " e"))
 	cfg, err := config.Parse(strings.NewReader(text), "mpe.yaml")
 	if err != nil {

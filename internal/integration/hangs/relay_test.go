@@ -197,6 +197,7 @@ func (r *relay) pass(dir direction, b []byte) {
 }
 
 func (r *relay) record(from, to netip.AddrPort, b []byte) {
-	r.recorded = append(r.recorded, pcapng.Unit{Packet: int64(len(r.recorded) + 1), Time: time.Now(), Src: from, Dst: to,
-		Proto: pcapng.UDP, Data: b})
+	r.recorded = append(r.recorded,
+		pcapng.Unit{Packet: int64(len(r.recorded) + 1), Time: time.Now(), Src: from, Dst: to,
+			Proto: pcapng.UDP, Data: b})
 }

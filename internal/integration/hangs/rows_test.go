@@ -19,7 +19,8 @@ type row struct {
 	// The programs of rank 0, which is a host, and of the node, which is its mirror by default.
 	host, node string
 	faults     []fault
-	// hostMap is where the host takes the node to be, and nodeMap the node the host, if that is wrong. swapped: the host
+	// hostMap is where the host takes the node to be, and nodeMap the node the host, if that is wrong. swapped: the
+	// host
 	// takes ranks 1 and 2 for each other.
 	hostMap, nodeMap string
 	swapped          bool
@@ -29,7 +30,8 @@ type row struct {
 	// do happens in the middle: after a time, or when a fault strikes.
 	do    func(h *nodeHang)
 	after time.Duration
-	// truths are the injected cause, by the names that a diagnosis may give it. ends are the kinds of nodes with which the
+	// truths are the injected cause, by the names that a diagnosis may give it. ends are the kinds of nodes with which
+	// the
 	// host's program goes on by itself, or gets an error: those are no hangs.
 	truths []truth
 	ends   string
@@ -153,15 +155,18 @@ func rows() (list []row) {
 				}
 			}
 			for late, rounds := range map[time.Duration]int{2 * ms: 10, 150 * ms: 3} {
-				for how, program := range map[string]string{"one way": short[:3], "there and back": short[:3] + mirror(short[:3])} {
-					add("late copy", fmt.Sprintf("%v after %v, %s", kind, late, how), row{host: strings.Repeat(program, rounds),
-						faults: []fault{{dir: d, kind: kind, nth: 2, times: 1, copied: late}},
-						truths: causedBy(1, diagnosis.DeadEnd), ends: both})
+				for how, program := range map[string]string{"one way": short[:3],
+					"there and back": short[:3] + mirror(short[:3])} {
+					add("late copy", fmt.Sprintf("%v after %v, %s", kind, late, how),
+						row{host: strings.Repeat(program, rounds),
+							faults: []fault{{dir: d, kind: kind, nth: 2, times: 1, copied: late}},
+							truths: causedBy(1, diagnosis.DeadEnd), ends: both})
 				}
 			}
 		}
 		for times, often := range []string{"always", "once"} {
-			r := row{host: long, faults: []fault{{dir: there, kind: payload, nth: 3, times: times}}, truths: lostIn(there)}
+			r := row{host: long, faults: []fault{{dir: there, kind: payload, nth: 3, times: times}},
+				truths: lostIn(there)}
 			switch {
 			case times == 1 && sends:
 				r.ends = "cpu" // an FPGA would take the header of what is retransmitted for payload
@@ -190,9 +195,10 @@ func rows() (list []row) {
 		for words, datagrams := range map[int]int{300: 1, 1000: 3} {
 			for _, messages := range []int{0, 1} {
 				program := strings.ReplaceAll(short, "4", strconv.Itoa(words))
-				add("path MTU", fmt.Sprintf("600 bytes after %d messages of %d words", messages, words), row{host: program,
-					faults: []fault{{dir: there, nth: 1 + datagrams*messages, longer: 600}},
-					truths: []truth{{diagnosis.MTU, there.sender(), there.receiver()}}})
+				add("path MTU", fmt.Sprintf("600 bytes after %d messages of %d words", messages, words),
+					row{host: program,
+						faults: []fault{{dir: there, nth: 1 + datagrams*messages, longer: 600}},
+						truths: []truth{{diagnosis.MTU, there.sender(), there.receiver()}}})
 			}
 		}
 
@@ -200,10 +206,12 @@ func rows() (list []row) {
 		add("wrong rank map", "host has a host that refuses", row{hostMap: "9", refuses: true,
 			truths: append(ofPair(diagnosis.WrongAddress), causedBy(1, diagnosis.NetworkError)...)})
 		add("wrong rank map", "host has a port", row{hostMap: "4:2730", truths: ofPair(diagnosis.WrongAddress)})
-		add("wrong rank map", "host has ranks 1 and 2 swapped", row{swapped: true, truths: ofPair(diagnosis.WrongAddress)})
+		add("wrong rank map", "host has ranks 1 and 2 swapped",
+			row{swapped: true, truths: ofPair(diagnosis.WrongAddress)})
 		add("wrong rank map", "node has another host", row{nodeMap: "9", truths: ofPair(diagnosis.WrongAddress)})
 		profile := ofPair(diagnosis.WrongProfile)
-		add("wrong profile", "host has v0.9", row{peer: "software", truths: profile, ends: both, // which differs by the tag
+		// which differs by the tag
+		add("wrong profile", "host has v0.9", row{peer: "software", truths: profile, ends: both,
 			defaults: "profile: v0.9, deadlines: {clear: 1m, data: 1m, ack: 1m}"})
 		add("wrong profile", "host has extended", row{peer: "software", defaults: extendedUDP, truths: profile})
 
@@ -223,7 +231,8 @@ func rows() (list []row) {
 			add("wrong order of calls", "both receive", row{host: "r4 r4", node: "s4 r4", truths: cycle})
 			add("program computes", "after a message", row{node: "s4", truths: causedBy(1, diagnosis.Computes)})
 			add("program ended", "after a message", row{node: "s4 e", truths: causedBy(1, diagnosis.ProcessEnded)})
-			add("started late", "host", row{hostDown: true, do: startsHost, after: 3600 * ms, // when the node does not ask again
+			// when the node does not ask again
+			add("started late", "host", row{hostDown: true, do: startsHost, after: 3600 * ms,
 				truths: causedBy(0, diagnosis.StartedLate, diagnosis.ProcessEnded)})
 		}
 		down := causedBy(1, diagnosis.ProcessEnded)
@@ -258,7 +267,8 @@ func rows() (list []row) {
 				host = "cpu" // an FPGA takes the next message for the rest of this one
 			}
 			add("node restarted", m.name,
-				row{host: program, faults: at(true), do: restarts, truths: causedBy(1, diagnosis.Restarted), ends: node})
+				row{host: program, faults: at(true), do: restarts, truths: causedBy(1, diagnosis.Restarted),
+					ends: node})
 			add("host's process restarted", m.name, row{host: program, node: twice, faults: at(true), do: restartsHost,
 				truths: causedBy(0, diagnosis.Restarted), ends: host})
 			add("host's program ended", m.name, row{host: program, node: twice, faults: at(false), do: endsProgram,

@@ -20,7 +20,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// site is a hang of three ranks on three hosts. Each host has a daemon, whose rank a program uses, or a program that is the
+// site is a hang of three ranks on three hosts. Each host has a daemon, whose rank a program uses, or a program that is
+// the
 // rank itself.
 type site struct {
 	*hosts
@@ -52,7 +53,8 @@ var binaries = sync.OnceValues(func() (string, error) {
 	for _, args := range [][]string{
 		{"go", "build", "-o", folder, "../../../cmd/zrlmpid", "../../../cmd/zrlctl"},
 		{"../../../lib/build.sh", folder},
-		{"cc", "-Wall", "-Werror", "-I", folder + "/include/standard", "-o", folder + "/steps", "testdata/steps.c", "-L", folder + "/lib",
+		{"cc", "-Wall", "-Werror", "-I", folder + "/include/standard", "-o", folder + "/steps", "testdata/steps.c",
+			"-L", folder + "/lib",
 			"-lmpi_abi", "-Wl,-rpath," + folder + "/lib"},
 	} {
 		build := exec.Command(args[0], args[1:]...)
@@ -85,7 +87,8 @@ func newSite(t *testing.T, h *hang) *site {
 	t.Helper()
 	s := &site{hosts: newHosts(t), t: t, hang: h, ready: map[int]*os.Process{}}
 	var err error
-	if s.folder, err = os.MkdirTemp("", "hang"); err != nil { // t.TempDir is too long for a socket, and may have a comma
+	// t.TempDir is too long for a socket, and may have a comma
+	if s.folder, err = os.MkdirTemp("", "hang"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(s.folder) })
@@ -123,7 +126,8 @@ func address(host int) string { return fmt.Sprintf("10.9.%d.%d", host, host+1) }
 func (s *site) writeConfig(host int) {
 	s.t.Helper()
 	var b strings.Builder
-	fmt.Fprintf(&b, "control: {socket: %q}\nhttp: {listen: \"\"}\n%sdefaults: {%s}\nranks:\n", s.path(host, "c.sock"), s.more[host],
+	fmt.Fprintf(&b, "control: {socket: %q}\nhttp: {listen: \"\"}\n%sdefaults: {%s}\nranks:\n", s.path(host, "c.sock"),
+		s.more[host],
 		s.hang.defaults)
 	for rank := range s.host {
 		role, kernel := "run: host", s.hang.kernels[rank]
@@ -187,7 +191,8 @@ func (s *site) startDaemon(host int) {
 		s.t.Error(err)
 		return
 	}
-	s.daemons[host] = s.start(host, s.command(host, filepath.Join(folder, "zrlmpid"), "-config", s.path(host, "z.yaml")))
+	s.daemons[host] = s.start(host,
+		s.command(host, filepath.Join(folder, "zrlmpid"), "-config", s.path(host, "z.yaml")))
 	client := control.NewClient(s.path(host, "c.sock"))
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(s.t.Context(), causeTime)
@@ -232,7 +237,8 @@ func (s *site) program(rank int) []string {
 // startJob starts the programs as a job by MPICH's launcher. The environment of the ranks is that of their hosts.
 func (s *site) startJob() {
 	hydra := needs.Program(s.t, "jobs on several hosts", "mpiexec.hydra", "mpich")
-	args := []string{"-launcher", "manual", "-hosts", address(0) + "," + address(1) + "," + address(2), "-localhost", address(0), "-genvnone"}
+	args := []string{"-launcher", "manual", "-hosts", address(0) + "," + address(1) + "," + address(2), "-localhost",
+		address(0), "-genvnone"}
 	for rank := range s.host {
 		if rank > 0 {
 			args = append(args, ":")

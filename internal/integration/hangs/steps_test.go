@@ -10,7 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
-// envSteps is set in a process of the test binary that is to run steps, envHost is the number of its host. When it is ready, it
+// envSteps is set in a process of the test binary that is to run steps, envHost is the number of its host. When it is
+// ready, it
 // waits for the file envGo.
 const (
 	envSteps = "ZRLMPI_TEST_STEPS"

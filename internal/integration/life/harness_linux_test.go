@@ -68,7 +68,8 @@ type process struct {
 func newProcess(t testing.TB, more string, ranks ...string) *process {
 	t.Helper()
 	folder := t.TempDir()
-	p := &process{t: t, config: filepath.Join(folder, "z.yaml"), socket: filepath.Join(folder, "c.sock"), log: filepath.Join(folder, "log")}
+	p := &process{t: t, config: filepath.Join(folder, "z.yaml"), socket: filepath.Join(folder, "c.sock"),
+		log: filepath.Join(folder, "log")}
 	text := fmt.Sprintf("control: {socket: %q}\n%s\nranks:\n%s\n", p.socket, more, strings.Join(ranks, "\n"))
 	if err := os.WriteFile(p.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

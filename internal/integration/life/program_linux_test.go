@@ -50,7 +50,8 @@ func echo(ctx context.Context, d mpe.Device) error {
 		st, err := operate(ctx, d, mpe.Operation{Kind: mpe.OpRecv, Peer: mpe.AnySource, Tag: tagRequest, Buf: buf})
 		if err == nil {
 			tag := int(binary.LittleEndian.Uint32(buf))
-			_, err = operate(ctx, d, mpe.Operation{Kind: mpe.OpSend, Peer: st.Peer, Tag: tag, Comm: commReplies, Buf: buf[:st.Bytes]})
+			_, err = operate(ctx, d,
+				mpe.Operation{Kind: mpe.OpSend, Peer: st.Peer, Tag: tag, Comm: commReplies, Buf: buf[:st.Bytes]})
 		}
 		if ctx.Err() != nil || errors.Is(err, mpe.ErrClosed) {
 			return err

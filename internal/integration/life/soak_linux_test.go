@@ -70,13 +70,15 @@ func newCluster(t *testing.T, daemons int) *cluster {
 	c.relay = newRelay(t, own, fronts, 0.01, 0.005)
 	for i := range daemons {
 		listen := pages.addr(i)
-		more := fmt.Sprintf("http: {listen: %q}\nstop_timeout: 1s\nlog: {level: error}\ndefaults: {profile: extended, transport: udp, deadlines: {ack: 5s}}", listen)
+		more := fmt.Sprintf("http: {listen: %q}\nstop_timeout: 1s\nlog: {level: error}\ndefaults: {profile: "+
+			"extended, transport: udp, deadlines: {ack: 5s}}", listen)
 		var entries []string
 		for rank := range c.ranks {
 			if rank/ranksEach == i {
 				entries = append(entries, fmt.Sprintf("  - {rank: %d, address: %q, run: host}", rank, own[rank]))
 			} else {
-				entries = append(entries, fmt.Sprintf("  - {rank: %d, address: %q, peer: software}", rank, fronts[rank]))
+				entries = append(entries,
+					fmt.Sprintf("  - {rank: %d, address: %q, peer: software}", rank, fronts[rank]))
 			}
 		}
 		c.daemons = append(c.daemons, newProcess(t, more, entries...))
@@ -183,12 +185,14 @@ var (
 func (c *cluster) exchange(ctx context.Context, d mpe.Device, peer int, number uint32, request, reply []byte) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, hangTime, errHangs)
 	defer cancel()
-	receive, err := d.Start(mpe.Operation{Kind: mpe.OpRecv, Peer: peer, Tag: int(number), Comm: commReplies, Buf: reply})
+	receive, err := d.Start(mpe.Operation{Kind: mpe.OpRecv, Peer: peer, Tag: int(number), Comm: commReplies,
+		Buf: reply})
 	if err != nil {
 		return err
 	}
 	defer receive.Free()
-	if _, err := operate(ctx, d, mpe.Operation{Kind: mpe.OpSend, Peer: peer, Tag: tagRequest, Buf: request}); err != nil {
+	if _, err := operate(ctx, d,
+		mpe.Operation{Kind: mpe.OpSend, Peer: peer, Tag: tagRequest, Buf: request}); err != nil {
 		if _, rerr := receive.Await(over()); rerr == nil {
 			return fmt.Errorf("a reply to a request that failed: %w", err)
 		}
@@ -206,7 +210,8 @@ func (c *cluster) exchange(ctx context.Context, d mpe.Device, peer int, number u
 	}
 	// The request may have been lost with a process. A synchronous send shows whether the rank is there; then its
 	// program is there too, or will be.
-	if _, err := operate(ctx, d, mpe.Operation{Kind: mpe.OpSendSync, Peer: peer, Tag: tagRequest, Buf: again(request, number)}); err != nil {
+	if _, err := operate(ctx, d,
+		mpe.Operation{Kind: mpe.OpSendSync, Peer: peer, Tag: tagRequest, Buf: again(request, number)}); err != nil {
 		_, _ = receive.Await(over())
 		return err
 	}
@@ -237,7 +242,8 @@ func drain(ctx context.Context, d mpe.Device, buf []byte) {
 		if !found || err != nil {
 			return
 		}
-		if _, err := operate(ctx, d, mpe.Operation{Kind: mpe.OpRecv, Peer: st.Peer, Tag: st.Tag, Comm: commReplies, Buf: buf}); err != nil {
+		if _, err := operate(ctx, d,
+			mpe.Operation{Kind: mpe.OpRecv, Peer: st.Peer, Tag: st.Tag, Comm: commReplies, Buf: buf}); err != nil {
 			return
 		}
 	}
@@ -468,8 +474,10 @@ func TestSoak(t *testing.T) {
 			next += every
 			s := c.take(begun)
 			samples = append(samples, s)
-			t.Logf("%v: %d exchanges, %d lost; heap %v, anonymous %v, shared %v KiB, descriptors %v, goroutines %v, %d files",
-				s.at.Round(time.Second), c.exchanges.Load(), c.lost.Load(), s.heap, s.anonymous, s.shared, s.descriptors, s.goroutines, s.files)
+			t.Logf("%v: %d exchanges, %d lost; heap %v, anonymous %v, shared %v KiB, descriptors %v, goroutines "+
+				"%v, %d files",
+				s.at.Round(time.Second), c.exchanges.Load(), c.lost.Load(), s.heap, s.anonymous, s.shared,
+				s.descriptors, s.goroutines, s.files)
 		}
 	}
 	cancel()
@@ -479,7 +487,8 @@ func TestSoak(t *testing.T) {
 		t.Error(err)
 	}
 	judge(t, c.ranks, samples)
-	t.Logf("%d ranks, %v: %d daemons killed, %d terminated, %d stopped, %d programs killed; %d exchanges, %d that an end interrupted; %d packets, %d lost, %d copied",
+	t.Logf("%d ranks, %v: %d daemons killed, %d terminated, %d stopped, %d programs killed; %d exchanges, %d that an "+
+		"end interrupted; %d packets, %d lost, %d copied",
 		c.ranks, duration, kills, terminations, stops, programKills, c.exchanges.Load(), c.lost.Load(),
 		c.relay.passed.Load(), c.relay.lost.Load(), c.relay.copied.Load())
 	if c.exchanges.Load() < 100 || c.relay.lost.Load() == 0 {

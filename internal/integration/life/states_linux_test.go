@@ -33,7 +33,8 @@ type pair struct {
 func newPair(t *testing.T, profile, transport string) *pair {
 	t.Helper()
 	at := newPlace(t)
-	more := fmt.Sprintf("http: {listen: \"\"}\nstop_timeout: 1s\ndefaults: {profile: %s, transport: %s, deadlines: {ack: 1s}}", profile, transport)
+	more := fmt.Sprintf("http: {listen: \"\"}\nstop_timeout: 1s\ndefaults: {profile: %s, transport: %s, deadlines: "+
+		"{ack: 1s}}", profile, transport)
 	entries := func(local int) (list []string) {
 		for rank := range 2 {
 			what := "peer: software"
@@ -104,7 +105,8 @@ var states = []struct {
 			return len(programs) == 1 && programs[0].Operations == 1
 		})
 		return inState{op: o, complete: func() { p.send([]byte("four")) }, after: func() {
-			if _, err := operate(p.t.Context(), p.a, mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: tag, Buf: make([]byte, 4)}); err != nil {
+			if _, err := operate(p.t.Context(), p.a,
+				mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: tag, Buf: make([]byte, 4)}); err != nil {
 				p.t.Error(err)
 			}
 		}}
@@ -190,10 +192,12 @@ func (p *pair) receive(want []byte) {
 // sendOther sends the survivor a message that does not match its operation.
 func (p *pair) sendOther() {
 	p.t.Helper()
-	if err := outcome(p.t, begin(p.t, p.b, mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: tag + 2, Buf: []byte("four")})); err != nil {
+	if err := outcome(p.t, begin(p.t, p.b,
+		mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: tag + 2, Buf: []byte("four")})); err != nil {
 		p.t.Error(err)
 	}
-	if err := outcome(p.t, begin(p.t, p.a, mpe.Operation{Kind: mpe.OpRecv, Peer: mpe.AnySource, Tag: tag + 2, Buf: make([]byte, 4)})); err != nil {
+	if err := outcome(p.t, begin(p.t, p.a,
+		mpe.Operation{Kind: mpe.OpRecv, Peer: mpe.AnySource, Tag: tag + 2, Buf: make([]byte, 4)})); err != nil {
 		p.t.Error(err)
 	}
 }
@@ -202,7 +206,8 @@ func (p *pair) sendOther() {
 func (p *pair) barrier(d *attach.Client) mpe.Op {
 	p.t.Helper()
 	o, err := d.StartCollective(&collective.Operation{
-		Call: coll.Call{Collective: coll.Barrier, Rank: d.Rank(), Ranks: 2}, Members: []int{0, 1}, Comm: uint32(101 + 2*p.calls), Tag: 1,
+		Call: coll.Call{Collective: coll.Barrier, Rank: d.Rank(), Ranks: 2}, Members: []int{0, 1},
+		Comm: uint32(101 + 2*p.calls), Tag: 1,
 	})
 	if err != nil {
 		p.t.Fatal(err)
@@ -328,7 +333,8 @@ func (p *pair) run(name string, f func()) {
 			p.exchange()
 			until(t, "nothing is left", func() bool {
 				s := p.survivor.rank(0)
-				return s.Posted+s.Unexpected+len(s.Calls) == 0 && s.Peers[0].Sending == nil && s.Peers[0].Receiving == nil
+				return s.Posted+s.Unexpected+len(s.Calls) == 0 && s.Peers[0].Sending == nil &&
+					s.Peers[0].Receiving == nil
 			})
 		}
 	})
@@ -361,7 +367,8 @@ func (p *pair) ended(i int, transport, how string) {
 			}
 		}
 		if (state.late || complete) && !silent {
-			until(t, "the end is known", func() bool { return p.peer().Extended.PeerSession == 0 && p.survivor.rank(0).Unexpected == 0 })
+			until(t, "the end is known",
+				func() bool { return p.peer().Extended.PeerSession == 0 && p.survivor.rank(0).Unexpected == 0 })
 		}
 		if s.op == nil {
 			s = inState{buf: make([]byte, 4), want: []byte("four")}
@@ -422,7 +429,8 @@ func TestDeployedProfile(t *testing.T) {
 				p.b = p.victim.attach(1)
 			}
 			got := make([]byte, 4)
-			if err := outcome(t, begin(t, p.b, mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: got})); err != nil || !bytes.Equal(got, want) {
+			if err := outcome(t, begin(t, p.b, mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: got})); err != nil ||
+				!bytes.Equal(got, want) {
 				t.Errorf("%v, %q", err, got)
 			}
 			if err := outcome(t, begin(t, p.b, mpe.Operation{Kind: mpe.OpSend, Peer: 0, Buf: want})); err != nil {
@@ -452,7 +460,8 @@ func TestProgramKilled(t *testing.T) {
 		request, reply := make([]byte, maxMessage), make([]byte, maxMessage)
 		fill(request, 0, n)
 		receive := begin(t, p.a, mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Comm: commReplies, Tag: int(n), Buf: reply})
-		if err := outcome(t, begin(t, p.a, mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: tagRequest, Buf: request})); err != nil {
+		if err := outcome(t, begin(t, p.a,
+			mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: tagRequest, Buf: request})); err != nil {
 			t.Error(err)
 		}
 		if err := outcome(t, receive); err != nil || !bytes.Equal(request, reply) {

@@ -27,7 +27,8 @@ func Network(t testing.TB) string {
 	for range 1000 {
 		network := fmt.Sprintf("127.%d.%d.", 16+rand.IntN(234), rand.IntN(250))
 		var socket *net.UDPConn
-		if socket, err = net.ListenUDP("udp4", &net.UDPAddr{IP: net.ParseIP(network + "254"), Port: reservePort}); err == nil {
+		if socket, err = net.ListenUDP("udp4",
+			&net.UDPAddr{IP: net.ParseIP(network + "254"), Port: reservePort}); err == nil {
 			held.Lock()
 			held.sockets = append(held.sockets, socket)
 			held.Unlock()

@@ -33,7 +33,8 @@ func TestMissing(t *testing.T) {
 		if ci {
 			said, other = other, said
 		}
-		if !strings.Contains(said, "NOT TESTED: the moon: no-such-program is not installed (apt-get install moon-tools)") || other != "" {
+		if !strings.Contains(said,
+			"NOT TESTED: the moon: no-such-program is not installed (apt-get install moon-tools)") || other != "" {
 			t.Errorf("CI %v: %+v", ci, r)
 		}
 	}

@@ -43,7 +43,8 @@ func Section(t testing.TB, addresses ...string) string {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	check(err)
 	leaf := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "ranks"}, NotBefore: ca.NotBefore, NotAfter: ca.NotAfter,
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "ranks"}, NotBefore: ca.NotBefore,
+		NotAfter:    ca.NotAfter,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	for _, a := range addresses {
@@ -54,5 +55,6 @@ func Section(t testing.TB, addresses ...string) string {
 	keyDER, err := x509.MarshalECPrivateKey(key)
 	check(err)
 	return fmt.Sprintf("tls: {certificate: %q, key: %q, authority: %q}",
-		write("cert.pem", "CERTIFICATE", leafDER), write("key.pem", "EC PRIVATE KEY", keyDER), write("ca.pem", "CERTIFICATE", caDER))
+		write("cert.pem", "CERTIFICATE", leafDER), write("key.pem", "EC PRIVATE KEY", keyDER),
+		write("ca.pem", "CERTIFICATE", caDER))
 }

@@ -1,4 +1,5 @@
-// Package verdict is for tests that put a known cause into a hang: it compares the diagnosis with the cause, and writes the
+// Package verdict is for tests that put a known cause into a hang: it compares the diagnosis with the cause, and writes
+// the
 // results to a page.
 package verdict
 
@@ -28,7 +29,8 @@ func (v Verdict) String() string {
 	return []string{"right", "listed", "silent", "missing", "wrong"}[v]
 }
 
-// Of compares a diagnosis with a cause. fits reports whether a cause between a rank and a peer is that cause. The verdict is
+// Of compares a diagnosis with a cause. fits reports whether a cause between a rank and a peer is that cause. The
+// verdict is
 // Wrong if any finding is, and otherwise that of the best finding.
 func Of(d *diagnosis.Diagnosis, fits func(cause string, rank, peer int) bool) Verdict {
 	best := Silent
@@ -41,7 +43,8 @@ func Of(d *diagnosis.Diagnosis, fits func(cause string, rank, peer int) bool) Ve
 		case f.Certain:
 			is = Wrong
 		case found && len(f.Possible) == 0,
-			slices.ContainsFunc(f.Possible, func(p diagnosis.Possibility) bool { return fits(string(p.Cause), p.Rank, p.Peer) }):
+			slices.ContainsFunc(f.Possible,
+				func(p diagnosis.Possibility) bool { return fits(string(p.Cause), p.Rank, p.Peer) }):
 			is = Listed
 		}
 		if best == Silent || is == Wrong || best != Wrong && is < best {

@@ -312,7 +312,8 @@ func golden(t *testing.T, name, text string) {
 		t.Fatal(err)
 	}
 	if string(known) != text {
-		t.Errorf("%s has changed:\n%sgo -C internal/tools test ./architecture -update writes it anew; read the difference", file,
+		t.Errorf("%s has changed:\n%sgo -C internal/tools test ./architecture -update writes it anew; read the "+
+			"difference", file,
 			difference(string(known), text))
 	}
 }
@@ -344,7 +345,8 @@ func TestMethods(t *testing.T) {
 
 // TestTransports checks that an engine does not require more kinds of transports.
 func TestTransports(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "mpe/transport.go"), nil, parser.SkipObjectResolution)
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "mpe/transport.go"), nil,
+		parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,8 @@ func planted(p *state.Peer, r *state.RankInfo, d *state.Drop) int {
 			want = append(want, fmt.Sprintf("diagnosis/planted.go:%d", i+1))
 		}
 	}
-	found := comparisons(t, map[string][]byte{filepath.Join(dir, "diagnosis/planted.go"): []byte(planted)}, "./diagnosis")
+	found := comparisons(t, map[string][]byte{filepath.Join(dir, "diagnosis/planted.go"): []byte(planted)},
+		"./diagnosis")
 	for i, c := range found {
 		found[i], _, _ = strings.Cut(c, ": ")
 	}
@@ -98,7 +99,8 @@ func comparisons(t *testing.T, overlay map[string][]byte, pattern string) (found
 			if err != nil {
 				t.Fatal(err)
 			}
-			found = append(found, fmt.Sprintf("%s:%d: an enum is compared with text", filepath.ToSlash(file), where.Line))
+			found = append(found, fmt.Sprintf("%s:%d: an enum is compared with text", filepath.ToSlash(file),
+				where.Line))
 		}
 	}
 	slices.Sort(found)
@@ -168,10 +170,11 @@ func isEnum(t types.Type) bool {
 		return false
 	}
 	scope := named.Obj().Pkg().Scope()
-	return named.Obj().Pkg().Path() == module+"/mpe/state" || slices.ContainsFunc(scope.Names(), func(name string) bool {
-		k, ok := scope.Lookup(name).(*types.Const)
-		return ok && types.Identical(k.Type(), named)
-	})
+	return named.Obj().Pkg().Path() == module+"/mpe/state" ||
+		slices.ContainsFunc(scope.Names(), func(name string) bool {
+			k, ok := scope.Lookup(name).(*types.Const)
+			return ok && types.Identical(k.Type(), named)
+		})
 }
 
 // isStateField reports whether an expression is a string field of package state.

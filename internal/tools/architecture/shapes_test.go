@@ -95,7 +95,8 @@ func TestSizes(t *testing.T) {
 		}
 	})
 	bound(t, fmt.Sprintf("lines (in tens) of %s, the longest file", file.name), (file.lines+9)/10, fileTens)
-	bound(t, fmt.Sprintf("lines (in tens) of %s, the longest function", function.name), (function.lines+9)/10, functionTens)
+	bound(t, fmt.Sprintf("lines (in tens) of %s, the longest function", function.name), (function.lines+9)/10,
+		functionTens)
 }
 
 // size is the longest item noted.

@@ -59,7 +59,8 @@ func checkLine(repository fs.StatFS, name, line string) (problems []string) {
 		}
 		code, err := fs.ReadFile(repository, m[3])
 		if err == nil && !regexp.MustCompile(`(?m)^func `+receiver+m[2]+`\(`).Match(code) {
-			problems = append(problems, fmt.Sprintf("%s declares no function %s", m[3], strings.Trim(m[1]+"."+m[2], ".")))
+			problems = append(problems,
+				fmt.Sprintf("%s declares no function %s", m[3], strings.Trim(m[1]+"."+m[2], ".")))
 		}
 	}
 	return problems

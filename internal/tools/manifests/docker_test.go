@@ -87,7 +87,8 @@ func TestDockerfile(t *testing.T) {
 // TestDockerfileMistakes checks that the parser of these tests detects mistakes.
 func TestDockerfileMistakes(t *testing.T) {
 	good := string(dockerfile(t))
-	for from, to := range map[string]string{"--interval=": "--intervall=", "ENTRYPOINT": "ENTRY_POINT", "--chown=": "--owner=", "EXPOSE 2718/udp 2718/tcp 9627/tcp": "EXPOSE"} {
+	for from, to := range map[string]string{"--interval=": "--intervall=", "ENTRYPOINT": "ENTRY_POINT",
+		"--chown=": "--owner=", "EXPOSE 2718/udp 2718/tcp 9627/tcp": "EXPOSE"} {
 		bad := strings.ReplaceAll(good, from, to)
 		if bad == good {
 			t.Errorf("%q is not in the Dockerfile", from)
@@ -140,7 +141,8 @@ func TestCompose(t *testing.T) {
 	if len(project.Services) != 3 || mounts < 5 {
 		t.Errorf("%d services, %d mounts", len(project.Services), mounts)
 	}
-	for from, to := range map[string]string{"read_only": "readonly", "depends_on": "depend_on", "tmpfs: [": "tempfs: [", "condition: service_healthy": "condition: healthy"} {
+	for from, to := range map[string]string{"read_only": "readonly", "depends_on": "depend_on", "tmpfs: [": "tempfs: [",
+		"condition: service_healthy": "condition: healthy"} {
 		bad := strings.ReplaceAll(string(text), from, to)
 		if bad == string(text) {
 			t.Errorf("%q is not in the file", from)

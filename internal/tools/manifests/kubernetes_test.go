@@ -33,13 +33,15 @@ func decoder(t *testing.T) runtime.Decoder {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		appsv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme, monitoringv1.AddToScheme,
+		appsv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme,
+		monitoringv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return kjson.NewSerializerWithOptions(kjson.DefaultMetaFactory, scheme, scheme, kjson.SerializerOptions{Yaml: true, Strict: true})
+	return kjson.NewSerializerWithOptions(kjson.DefaultMetaFactory, scheme, scheme,
+		kjson.SerializerOptions{Yaml: true, Strict: true})
 }
 
 // decode decodes all objects in a stream of YAML documents.
@@ -137,7 +139,8 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%ss is taken for a field: %v", field, err)
 		}
 	}
-	for from, to := range map[string]string{"replicas: 2": "replicas: two", "apps/v1": "apps/v7", "kind: StatefulSet": "kind: StatefullSet", "containerPort: 9627": "containerPort: http"} {
+	for from, to := range map[string]string{"replicas: 2": "replicas: two", "apps/v1": "apps/v7",
+		"kind: StatefulSet": "kind: StatefullSet", "containerPort: 9627": "containerPort: http"} {
 		if _, err := decode(d, bytes.ReplaceAll(good, []byte(from), []byte(to))); err == nil {
 			t.Errorf("%q is taken", to)
 		}
@@ -206,7 +209,8 @@ func checkPod(t *testing.T, pod *corev1.PodSpec, service *corev1.Service, object
 		t.Errorf("port %+v is not that of the service", c.Ports[0])
 	}
 	for path, probe := range map[string]*corev1.Probe{"/-/healthy": c.LivenessProbe, "/-/ready": c.ReadinessProbe} {
-		if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Path != path || probe.HTTPGet.Port.String() != c.Ports[0].Name {
+		if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Path != path ||
+			probe.HTTPGet.Port.String() != c.Ports[0].Name {
 			t.Errorf("the probe of %s is %+v", path, probe)
 		}
 	}

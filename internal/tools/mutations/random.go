@@ -37,7 +37,8 @@ var drawn = []struct {
 		quick("jobs", "./internal/jobs"), quick("zrlctl", "./cmd/zrlctl"),
 	}},
 	{[]string{"diagnosis/*.go", "diagnosis/infer/*.go"}, []test{
-		quick("its own tests", "./diagnosis", "./diagnosis/infer"), quick("simulated hangs", "./internal/integration/diagnose"),
+		quick("its own tests", "./diagnosis", "./diagnosis/infer"),
+		quick("simulated hangs", "./internal/integration/diagnose"),
 		quick("zrlctl", "./cmd/zrlctl"),
 	}},
 	{[]string{"mpi/job/*.go"}, []test{

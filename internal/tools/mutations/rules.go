@@ -27,29 +27,36 @@ var (
 	keptFirst  = test{"its own test", []string{"./mpe", "-run", "TestKeptBeforeItIsSent$"}}
 	keptFile   = test{"its own test", []string{"./node/kept"}}
 	searchE2   = test{"the search", []string{"./extended", "-run", "TestSearch$"}}
-	simulation = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulation$/(cloudfpga|fpga|nodes)", "-seeds", "1500"}}
-	nodes      = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulation$/nodes", "-seeds", "1000"}}
-	streams    = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulation$/cloudfpga,_silent_streams", "-seeds", "1000"}}
-	oneWay     = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulation$/extended,_one_way", "-seeds", "1000"}}
-	killed     = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulationOfKilled$", "-seeds", "4000"}}
-	next       = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulationOfNextProgram$", "-seeds", "300"}}
-	left       = test{"its own test", []string{"./handshake", "-run", "Withdrawn|Revoked|LeaveSend|LeftDeadline"}}
-	unread     = test{"its own test", []string{"./daemon/attach", "-run", "TestUnreadMessagesAreReturned$"}}
-	upstream   = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulationOfUpstreamCalls$", "-seeds", "300"}}
-	paths      = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulation$/.*MTUs", "-seeds", "300"}}
-	memory     = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulation$/.*memory", "-seeds", "300"}}
-	announced  = test{"its own test", []string{"./extended", "-run", "TestAnnouncedMessageRests$"}}
-	floods     = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulation$/extended,_floods", "-seeds", "100"}}
-	worlds     = test{"the world", []string{"./extended", "-run", "TestWorld$"}}
-	refused    = test{"its own test", []string{"./mpe", "-run", "TestRefusedWithoutCredit|TestSilenceIsNoRefusal"}}
-	questions  = test{"the tests of questions", []string{"./extended", "-run", "Question|ForgedReports"}}
-	deadEnd    = test{"its own test", []string{"./handshake", "-run", "DeadEnd|ResetInMid"}}
-	endsDead   = test{"its own test", []string{"./mpe", "-run", "TestDeadEnd"}}
-	deadMPI    = test{"its own test", []string{"./mpi", "-run", "TestDeadEnds", "-timeout", "2m"}}
-	deadNodes  = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulation$/(fpga|nodes),_losses",
+	simulation = test{"the simulation",
+		[]string{"./mpe/core", "-run", "TestSimulation$/(cloudfpga|fpga|nodes)", "-seeds", "1500"}}
+	nodes   = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulation$/nodes", "-seeds", "1000"}}
+	streams = test{"the simulation",
+		[]string{"./mpe/core", "-run", "TestSimulation$/cloudfpga,_silent_streams", "-seeds", "1000"}}
+	oneWay = test{"the simulation",
+		[]string{"./mpe/core", "-run", "TestSimulation$/extended,_one_way", "-seeds", "1000"}}
+	killed   = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulationOfKilled$", "-seeds", "4000"}}
+	next     = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulationOfNextProgram$", "-seeds", "300"}}
+	left     = test{"its own test", []string{"./handshake", "-run", "Withdrawn|Revoked|LeaveSend|LeftDeadline"}}
+	unread   = test{"its own test", []string{"./daemon/attach", "-run", "TestUnreadMessagesAreReturned$"}}
+	upstream = test{"the simulation",
+		[]string{"./mpe/core", "-run", "TestSimulationOfUpstreamCalls$", "-seeds", "300"}}
+	paths     = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulation$/.*MTUs", "-seeds", "300"}}
+	memory    = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulation$/.*memory", "-seeds", "300"}}
+	announced = test{"its own test", []string{"./extended", "-run", "TestAnnouncedMessageRests$"}}
+	floods    = test{"the simulation",
+		[]string{"./mpe/core", "-run", "TestSimulation$/extended,_floods", "-seeds", "100"}}
+	worlds    = test{"the world", []string{"./extended", "-run", "TestWorld$"}}
+	refused   = test{"its own test", []string{"./mpe", "-run", "TestRefusedWithoutCredit|TestSilenceIsNoRefusal"}}
+	questions = test{"the tests of questions", []string{"./extended", "-run", "Question|ForgedReports"}}
+	deadEnd   = test{"its own test", []string{"./handshake", "-run", "DeadEnd|ResetInMid"}}
+	endsDead  = test{"its own test", []string{"./mpe", "-run", "TestDeadEnd"}}
+	deadMPI   = test{"its own test", []string{"./mpi", "-run", "TestDeadEnds", "-timeout", "2m"}}
+	deadNodes = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulation$/(fpga|nodes),_losses",
 		"-seeds", "100"}}
-	lateNodes  = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulation$/nodes,_a_late", "-seeds", "500"}}
-	simulateE2 = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulation$/(extended|collectives|restarts)", "-seeds", "300"}}
+	lateNodes = test{"the simulation",
+		[]string{"./mpe/core", "-run", "TestSimulation$/nodes,_a_late", "-seeds", "500"}}
+	simulateE2 = test{"the simulation",
+		[]string{"./mpe/core", "-run", "TestSimulation$/(extended|collectives|restarts)", "-seeds", "300"}}
 )
 
 // deployed are the tests of the rules for deployed nodes.
@@ -61,7 +68,8 @@ var sharedTests = []test{shared}
 // engine.
 var mutations = []mutation{
 	{"P1: a send waits while a receive of the pair has been cleared", "handshake/send.go",
-		"\tif p.recv.active() {\n\t\tif p.cfg.Peer.OneAtATime {", "\tif false {\n\t\tif p.cfg.Peer.OneAtATime {", deployed},
+		"\tif p.recv.active() {\n\t\tif p.cfg.Peer.OneAtATime {", "\tif false {\n\t\tif p.cfg.Peer.OneAtATime {",
+		deployed},
 	{"P3: of crossing requests, the peer's message goes first", "handshake/recv.go",
 		"if s := &p.send; s.state == WaitClear {", "if s := &p.send; false {", deployed},
 	{"P3: an FPGA is sent SEND_REQUEST again after its own message", "handshake/recv.go",
@@ -75,11 +83,13 @@ var mutations = []mutation{
 	{"P10: an FPGA in a dead end sends nothing for a receive", "mpe/core/match.go",
 		"err := x.c.NoSender(r.peer, r.comm)\n", "var err error\n", []test{endsDead}},
 	{"P10: a dead end ends what is posted", "mpe/core/peer_lost.go",
-		"\tp.abort(err, false)\n\tp.e.matching.endPosted(p.rank, err)\n", "\tp.abort(err, false)\n", []test{endsDead, deadNodes}},
+		"\tp.abort(err, false)\n\tp.e.matching.endPosted(p.rank, err)\n", "\tp.abort(err, false)\n",
+		[]test{endsDead, deadNodes}},
 	{"P10: a dead end ends queued sends", "handshake/deadend.go",
 		"return d.err != nil && (", "return d.err != nil && false && (", []test{deadEnd}},
 	{"P10: receives from any source end with the last sender", "mpe/core/peer_lost.go",
-		"if err := x.c.NoSender(AnySource, 0); err != nil {", "if err := x.c.NoSender(AnySource, 0); err != nil && false {",
+		"if err := x.c.NoSender(AnySource, 0); err != nil {",
+		"if err := x.c.NoSender(AnySource, 0); err != nil && false {",
 		[]test{endsDead}},
 	{"P10: but not while a sender is left", "mpe/core/peer_lost.go",
 		"\t\tif why == nil {\n\t\t\treturn nil\n\t\t}\n", "\t\tif why == nil {\n\t\t\tcontinue\n\t\t}\n",
@@ -91,7 +101,8 @@ var mutations = []mutation{
 	{"P10: a peer that asks anew is in no dead end", "handshake/recv.go",
 		"\t\tp.leaveDeadEnd() // a peer that asks anew", "\t\t// a peer that asks anew", []test{deadEnd}},
 	{"P10: but not if that may be a copy", "handshake/recv.go",
-		"if q := &p.deferred; q.valid && q.header == h && p.asksAgain(q.at, now) {", "if q := &p.deferred; true {", []test{deadEnd}},
+		"if q := &p.deferred; q.valid && q.header == h && p.asksAgain(q.at, now) {", "if q := &p.deferred; true {",
+		[]test{deadEnd}},
 	{"P10: nor if the CLEAR_TO_SEND of a CPU program may be one", "handshake/send.go",
 		"p.dead.sent && p.unanswered.valid && p.asksAgain(p.unanswered.at, now) {", "p.dead.sent {", []test{deadEnd}},
 	{"P10: a send that was tried waits on when the peer goes on", "handshake/deadend.go",
@@ -123,7 +134,8 @@ var mutations = []mutation{
 	{"P24: that an ACK may not have been sent", "mpe/core/peer_handshake.go",
 		"l.pair.Kept().Before(next)", "l.pair.Kept()", []test{keptFirst}},
 	{"P27: a peer that may lack an ACK, and is silent, is in a dead end", "handshake/kept.go",
-		"if h.Type == protocol.Ack && k.Received", "if false && h.Type == protocol.Ack && k.Received", []test{restarts}},
+		"if h.Type == protocol.Ack && k.Received", "if false && h.Type == protocol.Ack && k.Received",
+		[]test{restarts}},
 	{"P27: unless it was acknowledged since", "handshake/retransmitted.go",
 		"\t\te.kept.In = KeptMessage{} // this is the ACK", "\t\t// this is the ACK", []test{restarts}},
 	{"P27: a SEND_REQUEST that may be a copy does not show that the FPGA is past the message", "handshake/recv.go",
@@ -133,7 +145,8 @@ var mutations = []mutation{
 	{"P27: one that comes later than any copy does", "handshake/recv.go",
 		" && now-p.earlier.kept.Out.At < latestCopy {", " {", []test{restarts}},
 	{"P27: and is answered when the FPGA has shown that", "handshake/restart.go",
-		"\tif p.recv.state == WaitRequest && !p.unfit {\n\t\tacts = p.answerDeferred(now, acts)\n\t}\n", "", []test{restarts}},
+		"\tif p.recv.state == WaitRequest && !p.unfit {\n\t\tacts = p.answerDeferred(now, acts)\n\t}\n", "",
+		[]test{restarts}},
 	{"P25: DATA that an earlier process has cleared is received", "handshake/restart.go",
 		"d.proven = in.Progress == Cleared &&", "d.proven = false && in.Progress == Cleared &&", []test{restarts}},
 	{"P25: DATA that comes again is no late copy", "handshake/restart.go",
@@ -188,7 +201,8 @@ var mutations = []mutation{
 	{"P16: a second CLEAR_TO_SEND shows that the peer is in no send", "handshake/send.go",
 		"if p.recv.state == WaitData && again {", "if p.recv.state == WaitData && again && false {", deployed},
 	{"P17: an ACK shows that a SEND_REQUEST before it was a copy", "handshake/send.go",
-		"\t\tif p.requestBeforeClear() {\n\t\t\t// It has received since", "\t\tif false {\n\t\t\t// It has received since", deployed},
+		"\t\tif p.requestBeforeClear() {\n\t\t\t// It has received since",
+		"\t\tif false {\n\t\t\t// It has received since", deployed},
 	{"P18: times count by when a packet arrived", "handshake/pair.go",
 		"\tfits := defect.OK()", "\tp.last.early.expire(now)\n\tfits := defect.OK()", deployed},
 	{"P19: a retransmission moves the end of lingering on", "handshake/retransmitted.go",
@@ -228,7 +242,7 @@ var mutations = []mutation{
 	{"T11: an FPGA that is silent has the message, probably", "handshake/send.go",
 		"err.Silent = s.state == WaitAck", "err.Silent = false && s.state == WaitAck", []test{copies}},
 	{"T11: unless it asks no more", "handshake/send.go",
-		" && p.send.tries < deployedRetransmissions", "", []test{copies}},
+		" &&\n\t\tp.send.tries < deployedRetransmissions", "", []test{copies}},
 	{"D9: a longer datagram ends the messages only that an FPGA ends so", "handshake/length.go",
 		"if n > full && !p.longTail(off, total, n) {", "if false {", []test{copies}},
 	{"D11: no continuation after a gap of 50 ms", "handshake/recv.go",
@@ -310,7 +324,8 @@ var mutations = []mutation{
 	{"attach: a program that is gone has its memory returned", "daemon/attach/session.go",
 		"\ts.ledger.close(true)\n", "", []test{unread}},
 	{"upstream's tree: replicators combine in the order of the cluster file", "mpe/coll/upstream_reduce.go",
-		"for i, r := range t.mine[1:] {\n\t\t\t\ts.recv(r, tmp.at((i+1)*n), n)", "for i, r := range t.mine[1:] {\n\t\t\t\ts.recv(r, tmp.at((len(t.mine)-1-i)*n), n)", []test{upstream}},
+		"for i, r := range t.mine[1:] {\n\t\t\t\ts.recv(r, tmp.at((i+1)*n), n)",
+		"for i, r := range t.mine[1:] {\n\t\t\t\ts.recv(r, tmp.at((len(t.mine)-1-i)*n), n)", []test{upstream}},
 	{"shared buffers: a half is written to when all have ended the call before the last", "mpe/collective/shared.go",
 		"if !s.claimed && (step.Kind", "if false && (step.Kind", sharedTests},
 	{"shared buffers: what a failed call has published does not count", "mpe/collective/shared.go",
@@ -326,9 +341,11 @@ var mutations = []mutation{
 	{"shared buffers: a lost rank fails calls that wait for it", "mpe/collective/shared.go",
 		"case lost != nil:", "case lost != nil && false:", sharedTests},
 	{"shared buffers: a slot is used again when all members have ended their calls", "mpe/collective/shared.go",
-		"state.Epoch == s.epoch && state.Sequence < sequenceAfter(s.posted)", "state.Epoch == s.epoch && false", sharedTests},
+		"state.Epoch == s.epoch &&\n\t\t\tstate.Sequence < sequenceAfter(s.posted)", "state.Epoch == s.epoch && false",
+		sharedTests},
 	{"shared buffers: a rank that frees a communicator says that it has ended its calls", "mpe/collective/shared.go",
-		"if end := sequenceAfter(s.posted); len(s.queue) == 0 && ", "if end := sequenceAfter(s.posted); false && ", sharedTests},
+		"if end := sequenceAfter(s.posted); len(s.queue) == 0 && ", "if end := sequenceAfter(s.posted); false && ",
+		sharedTests},
 	{"shared buffers: so does one whose call ends after that", "mpe/collective/shared.go",
 		"if s.published == 0 || s.freed {", "if s.published == 0 {", sharedTests},
 	{"shared buffers: a slot has another epoch in another communicator", "mpe/collective/shared.go",

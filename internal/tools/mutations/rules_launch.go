@@ -1,9 +1,10 @@
 package main
 
 var (
-	contexts   = test{"its own test", []string{"./internal/ctxerr"}}
-	launched   = test{"the tests of jobs of processes", []string{"./internal/launch", "-timeout", "3m"}}
-	runs       = test{"the tests of Run", []string{"./mpi", "./mpi/job", "-run", "TestRun|TestTwoWaiters", "-timeout", "1m"}}
+	contexts = test{"its own test", []string{"./internal/ctxerr"}}
+	launched = test{"the tests of jobs of processes", []string{"./internal/launch", "-timeout", "3m"}}
+	runs     = test{"the tests of Run",
+		[]string{"./mpi", "./mpi/job", "-run", "TestRun|TestTwoWaiters", "-timeout", "1m"}}
 	polled     = test{"its own test", []string{"./internal/progress", "-run", "TestGoroutineEnds"}}
 	recordings = test{"the tests of cut recordings", []string{"./capture", "-run", "TestTruncated"}}
 )

@@ -3,38 +3,50 @@ package main
 var (
 	calls      = test{"the tests of the calls of C", []string{"./lib/capi", "-timeout", "1m"}}
 	mismatches = test{"the tests of shared buffers", []string{"./mpe/collective", "-run", "Shared"}}
-	libraryRun = test{"programs in C and Fortran", []string{"./lib", "-run", "TestLibrary$|TestLibraryFortran|TestSignals"}}
+	libraryRun = test{"programs in C and Fortran",
+		[]string{"./lib", "-run", "TestLibrary$|TestLibraryFortran|TestSignals"}}
 )
 
 // Rules of the C library that programs written for other MPIs depend on.
 func init() {
 	mutations = append(mutations, []mutation{
-		{"C library: the datatype of a message is committed", "lib/capi/args.go", "!t.committed", "false", []test{calls}},
+		{"C library: the datatype of a message is committed", "lib/capi/args.go", "!t.committed", "false",
+			[]test{calls}},
 		{"C library: no elements may have MPI_DATATYPE_NULL", "lib/capi/args.go",
 			"if n == 0 && h == l.abi.null[kindDatatype] {", "if false {", []test{calls}},
 		{"C library: MPI_REQUEST_NULL has arrived", "lib/capi/partitioned.go",
 			"a.handle(0, kindRequest) == a.l.abi.null[kindRequest]", "false", []test{calls}},
-		{"C library: large counts are in large forms alone", "lib/capi/contents.go", "t.Large() && !a.wide", "false", []test{calls}},
+		{"C library: large counts are in large forms alone", "lib/capi/contents.go", "t.Large() && !a.wide", "false",
+			[]test{calls}},
 		{"C library: a duplicate was not made with large counts", "mpi/datatype/construct.go",
-			"Contents{Combiner: CombinerDup, Types: []*Type{of}}, false", "Contents{Combiner: CombinerDup, Types: []*Type{of}}, of.large", []test{calls}},
+			"Contents{Combiner: CombinerDup, Types: []*Type{of}}, false",
+			"Contents{Combiner: CombinerDup, Types: []*Type{of}}, of.large", []test{calls}},
 		{"C library: a process has one ABI", "lib/capi/environment.go", "if l.mixed.Load() {", "if false {",
 			[]test{{"its own test", []string{"./lib", "-run", "TestMixedABIs$"}}}},
 		{"C library: mpif.h leaves the address of a detached buffer alone", "lib/gen/fortran.go",
-			`case n == "buffer_addr":`, `case n == "":`, []test{{"its own test", []string{"./lib/gen", "-run", "TestFortran"}}}},
-		{"C library: MPI_BUFFER_AUTOMATIC has no bound", "lib/capi/buffer.go", "n = mpi.AutomaticBuffer", "n = 0", []test{calls}},
-		{"C library: the buffer of a communicator precedes the rank's", "mpi/buffered.go", "if b.isAttached() {\n\t\t\t\treturn b", "if false {\n\t\t\t\treturn b", []test{calls}},
+			`case n == "buffer_addr":`, `case n == "":`,
+			[]test{{"its own test", []string{"./lib/gen", "-run", "TestFortran"}}}},
+		{"C library: MPI_BUFFER_AUTOMATIC has no bound", "lib/capi/buffer.go", "n = mpi.AutomaticBuffer", "n = 0",
+			[]test{calls}},
+		{"C library: the buffer of a communicator precedes the rank's", "mpi/buffered.go",
+			"if b.isAttached() {\n\t\t\t\treturn b", "if false {\n\t\t\t\treturn b", []test{calls}},
 		{"C library: communicators have the buffer of their session", "lib/capi/group.go",
 			"made.Group, made.session = g, a.inherited", "made.Group = g", []test{calls}},
 		{"mpi: a flush waits for the messages before it", "mpi/buffered.go", "b.sends[0].number <= last; b.sweep()",
-			"b.sends[0].number <= last && false; b.sweep()", []test{{"its own test", []string{"./mpi", "-run", "TestFlush$"}}}},
-		{"C library: handlers installed before MPI_Init run on alternate stacks", "lib/signals.go", "//         action.sa_flags |= SA_ONSTACK;\n", "", []test{libraryRun}},
-		{"C library: conversions of handles are in mpi.h", "lib/gen/c.go", "b.WriteString(a.declareConversions(table, prefix))", "", []test{libraryRun}},
-		{"Fortran: MPI_Sizeof is in mpi_f08", "lib/gen/f08.go", "\tb.WriteString(interfaces)\n", "\t_ = interfaces\n", []test{libraryRun}},
+			"b.sends[0].number <= last && false; b.sweep()",
+			[]test{{"its own test", []string{"./mpi", "-run", "TestFlush$"}}}},
+		{"C library: handlers installed before MPI_Init run on alternate stacks", "lib/signals.go",
+			"//         action.sa_flags |= SA_ONSTACK;\n", "", []test{libraryRun}},
+		{"C library: conversions of handles are in mpi.h", "lib/gen/c.go",
+			"b.WriteString(a.declareConversions(table, prefix))", "", []test{libraryRun}},
+		{"Fortran: MPI_Sizeof is in mpi_f08", "lib/gen/f08.go", "\tb.WriteString(interfaces)\n", "\t_ = interfaces\n",
+			[]test{libraryRun}},
 		{"collective calls: a mismatch that was noticed ends no later call", "mpe/collective/shared.go",
 			"state.BeforeFailed != number-1 && s.made", "s.made", []test{mismatches}},
 		{"collective calls: a mismatch names both calls", "mpe/collective/shared.go",
 			"theirs := callWord(description)", "theirs := callWord(0 * description)", []test{mismatches}},
 		{"collective calls: two roots of a Bcast are noticed", "mpe/collective/shared.go",
-			"case state.BeforeFailed != number-1 && s.made[(number-1)&1].differs(state.BeforeDigest):", "case false:", []test{mismatches}},
+			"case state.BeforeFailed != number-1 && s.made[(number-1)&1].differs(state.BeforeDigest):", "case false:",
+			[]test{mismatches}},
 	}...)
 }

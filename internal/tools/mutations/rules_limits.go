@@ -3,8 +3,9 @@ package main
 var (
 	unlinked = test{"the tests of limits", []string{"./transport/shm", "-run", "Refused|WithoutDescriptors"}}
 	leaving  = test{"the tests of ranks that end", []string{"./extended", "-run", "TestLeft$|TestUnreachable$"}}
-	starving = test{"the tests of descriptors", []string{"./transport/tcp", "./daemon/attach", "./internal/jobs", "-run",
-		"WithoutDescriptors"}}
+	starving = test{"the tests of descriptors",
+		[]string{"./transport/tcp", "./daemon/attach", "./internal/jobs", "-run",
+			"WithoutDescriptors"}}
 	attachedWithLimits = test{"the tests of limits", []string{"./lib", "-run", "TestLimitedAttached"}}
 	revoking           = test{"the tests of revocations", []string{"./capture", "-run", "TestRevocations"}}
 	naming             = test{"the tests of limits", []string{"./internal/rlimit"}}

@@ -6,7 +6,8 @@ var (
 	listening = test{"the tests of sockets", []string{"./daemon/control", "-run", "Listen"}}
 	believing = test{"the tests of clients", []string{"./daemon/control", "-run",
 		"NoZrlmpid|AnswerOfAnother|SilentDaemon"}}
-	attaching = test{"the tests of clients", []string{"./mpe/attach", "-run", "ForeignServer|ServiceOwner|SilentServer"}}
+	attaching = test{"the tests of clients",
+		[]string{"./mpe/attach", "-run", "ForeignServer|ServiceOwner|SilentServer"}}
 )
 
 // Rules about other users of a host. Some tests need root.

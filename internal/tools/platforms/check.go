@@ -50,14 +50,16 @@ type parsedFile struct {
 }
 
 func newChecker(folder string) *checker {
-	return &checker{folder: folder + string(os.PathSeparator), fset: token.NewFileSet(), parsed: map[string]*parsedFile{}}
+	return &checker{folder: folder + string(os.PathSeparator), fset: token.NewFileSet(),
+		parsed: map[string]*parsedFile{}}
 }
 
 // check type-checks the packages that match a pattern, including their tests, and returns the errors.
 func (c *checker) check(p platform, pattern string) (problems []string, err error) {
 	list, err := packages.Load(&packages.Config{
-		Mode: packages.LoadAllSyntax &^ packages.NeedTypesInfo, Dir: c.folder, Tests: true, Fset: c.fset, ParseFile: c.parse,
-		Env: append(os.Environ(), "GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0"),
+		Mode: packages.LoadAllSyntax &^ packages.NeedTypesInfo, Dir: c.folder, Tests: true, Fset: c.fset,
+		ParseFile: c.parse,
+		Env:       append(os.Environ(), "GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0"),
 	}, pattern)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,8 @@ import (
 )
 
 func TestPlatforms(t *testing.T) {
-	page := "`a/b`\n\n| platform | `x/y` |\n|---|---|\n| `linux/amd64` | in `c/d` |\n| `darwin/arm64`, `windows/amd64` | |\n| x `e/f` | |\n"
+	page := "`a/b`\n\n| platform | `x/y` |\n|---|---|\n| `linux/amd64` | in `c/d` |\n| `darwin/arm64`, " +
+		"`windows/amd64` | |\n| x `e/f` | |\n"
 	want := []platform{{"linux", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}}
 	if got := platforms(page); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -20,9 +21,10 @@ func TestPlatforms(t *testing.T) {
 func TestRun(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{
-		"README.md":          "| `linux/riscv64` |\n| `windows/amd64` |\n",
-		"go.mod":             "module example.org/m\n\ngo 1.26\n",
-		"m.go":               "package m\n\nimport \"os\"\n\nfunc Root() error { _, err := os.Open(\"/\"); return err }\n",
+		"README.md": "| `linux/riscv64` |\n| `windows/amd64` |\n",
+		"go.mod":    "module example.org/m\n\ngo 1.26\n",
+		"m.go": "package m\n\nimport \"os\"\n\nfunc Root() error { _, err := os.Open(\"/\"); " +
+			"return err }\n",
 		"m_windows.go":       "package m\n\nvar x int = \"windows\"\n",
 		"m_test.go":          "package m\n\nfunc f() { Root() }\n",
 		"m_windows_test.go":  "package m\n\nfunc g() int { return undefined }\n",

@@ -45,7 +45,8 @@ func check(repository fs.FS, l *list) ([]found, error) {
 			return err
 		case d.IsDir() && slices.Contains(skipped, d.Name()):
 			return fs.SkipDir
-		case d.IsDir(), slices.Contains(excepted, name), !slices.ContainsFunc(kinds, func(end string) bool { return strings.HasSuffix(name, end) }):
+		case d.IsDir(), slices.Contains(excepted, name),
+			!slices.ContainsFunc(kinds, func(end string) bool { return strings.HasSuffix(name, end) }):
 			return nil
 		}
 		text, err := fs.ReadFile(repository, name)

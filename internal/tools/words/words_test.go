@@ -29,14 +29,18 @@ func TestCheck(t *testing.T) {
 	}{
 		{"identifier", "a.go", "package a\n\nvar Habits int\n", []string{"3 Habits"}},
 		{"whole words only", "a.go", "package a\n\nvar myHabits, Habits2, unparked int // the\n", nil},
-		{"identifier that is English, in a comment", "a.go", "package a\n\n// a parked car\nvar parked int\n", []string{"4 parked"}},
-		{"name of a metric in a string", "a.go", "package a\n\nvar x = \"zrlmpi_repeats_total\"\n", []string{"3 zrlmpi_repeats_total"}},
+		{"identifier that is English, in a comment", "a.go", "package a\n\n// a parked car\nvar parked int\n",
+			[]string{"4 parked"}},
+		{"name of a metric in a string", "a.go", "package a\n\nvar x = \"zrlmpi_repeats_total\"\n",
+			[]string{"3 zrlmpi_repeats_total"}},
 		{"identifier in YAML and Lua", "a.yaml", "a: 1\nparked: true # he\n", []string{"2 parked", "2 he"}},
 		{"English identifier in prose", "a.md", "The car is parked.\n", nil},
-		{"other identifiers in prose", "a.md", "The metric `zrlmpi_repeats_total`.\n", []string{"1 zrlmpi_repeats_total"}},
+		{"other identifiers in prose", "a.md", "The metric `zrlmpi_repeats_total`.\n",
+			[]string{"1 zrlmpi_repeats_total"}},
 		{"phrase in any case", "a.md", "x\nIt waits. In Vain, and vain.\n", []string{"2 in vain"}},
 		{"phrase across lines of Markdown", "a.md", "it gave\nup; gave it up\n", []string{"1 gave up"}},
-		{"phrase across lines of a comment", "a.go", "package a\n\n// It gave\n// up.\nvar x int\n", []string{"3 gave up"}},
+		{"phrase across lines of a comment", "a.go", "package a\n\n// It gave\n// up.\nvar x int\n",
+			[]string{"3 gave up"}},
 		{"not across comments with code between", "a.go", "package a\n\nvar x int // gave\nvar y int // up\n", nil},
 		{"phrase in a string", "a.go", "package a\n\nvar x = `a\nhe gave up`\n", []string{"4 he", "4 gave up"}},
 		{"not in code", "a.go", "package a\n\nvar he, gave int\n", nil},
@@ -92,7 +96,8 @@ func TestList(t *testing.T) {
 		if e.words == nil {
 			file, content = "a.go", "package a\n\nvar "+e.text+" int"
 		}
-		if all := l.search(file, []byte(content)); !slices.ContainsFunc(all, func(f found) bool { return f.entry == e }) {
+		if all := l.search(file, []byte(content)); !slices.ContainsFunc(all,
+			func(f found) bool { return f.entry == e }) {
 			t.Errorf("%q is not found in %q", e.text, content)
 		}
 	}

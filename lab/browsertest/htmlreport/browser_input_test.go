@@ -9,9 +9,11 @@ import (
 )
 
 // mouse sends a mouse event at a position within an element, in pixels.
-func (p *tab) mouse(what input.DispatchMouseEventType, selector string, x, y float64, change func(*input.DispatchMouseEventParams)) {
+func (p *tab) mouse(what input.DispatchMouseEventType, selector string, x, y float64,
+	change func(*input.DispatchMouseEventParams)) {
 	p.T.Helper()
-	box := browsertest.Eval[struct{ X, Y float64 }](p.Tab, fmt.Sprintf(`(() => { const r = document.querySelector(%q).getBoundingClientRect(); return {X: r.x, Y: r.y}; })()`, selector))
+	box := browsertest.Eval[struct{ X, Y float64 }](p.Tab,
+		fmt.Sprintf(`(() => { const r = document.querySelector(%q).getBoundingClientRect(); return {X: r.x, Y: r.y}; })()`, selector))
 	e := input.DispatchMouseEventParams{Type: what, X: box.X + x, Y: box.Y + y}
 	if change != nil {
 		change(&e)
@@ -25,7 +27,9 @@ func left(e *input.DispatchMouseEventParams) {
 
 func (p *tab) click(selector string, x, y float64) {
 	p.T.Helper()
-	browsertest.Eval[bool](p.Tab, fmt.Sprintf(`(document.querySelector(%q).scrollIntoView({block: 'nearest', inline: 'nearest'}), true)`, selector))
+	browsertest.Eval[bool](p.Tab,
+		fmt.Sprintf(`(document.querySelector(%q).scrollIntoView({block: 'nearest', inline: 'nearest'}), true)`,
+			selector))
 	p.mouse(input.DispatchMouseEventTypeMouseMoved, selector, x, y, nil)
 	p.mouse(input.DispatchMouseEventTypeMousePressed, selector, x, y, left)
 	p.mouse(input.DispatchMouseEventTypeMouseReleased, selector, x, y, left)
@@ -38,15 +42,19 @@ func (p *tab) press(key string) {
 	if len(key) == 1 {
 		text = key
 	}
-	browsertest.Call(p.Tab, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyDown, Key: key, Text: text})
-	browsertest.Call(p.Tab, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyUp, Key: key})
+	browsertest.Call(p.Tab, input.DispatchKeyEvent,
+		input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyDown, Key: key, Text: text})
+	browsertest.Call(p.Tab, input.DispatchKeyEvent,
+		input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyUp, Key: key})
 	p.frame()
 }
 
 // text returns the visible text of an element.
 func (p *tab) text(selector string) string {
 	p.T.Helper()
-	return browsertest.Eval[string](p.Tab, fmt.Sprintf(`(() => { const e = document.querySelector(%q); return e && !e.hidden ? e.innerText : ''; })()`, selector))
+	return browsertest.Eval[string](p.Tab,
+		fmt.Sprintf(`(() => { const e = document.querySelector(%q); return e && !e.hidden ? e.innerText : ''; })()`,
+			selector))
 }
 
 // colours returns the number of different colours drawn on a canvas.

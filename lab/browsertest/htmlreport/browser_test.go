@@ -40,7 +40,8 @@ func open(t *testing.T, ctx context.Context, r *capture.Report, s browsertest.Sc
 // frame waits until pending changes are drawn.
 func (p *tab) frame() {
 	p.T.Helper()
-	browsertest.Eval[bool](p.Tab, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
+	browsertest.Eval[bool](p.Tab,
+		`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
 }
 
 // ladderView is the state of the diagram as reported by the page, with times in nanoseconds.

@@ -21,15 +21,21 @@ func TestPageOfNothing(t *testing.T) {
 		noSteps.Messages[i].Steps = nil
 	}
 	for name, r := range map[string]*capture.Report{
-		"empty":        {},
-		"no steps":     noSteps,
-		"one message":  reporttest.Traffic{Ranks: 2, Messages: 1}.Report(),
-		"to itself":    {Start: reporttest.RecordedAt, Messages: []capture.Message{{ID: 1, Src: 3, Dst: 3, Steps: []capture.Step{{Packet: 1, Packets: 1, Time: reporttest.RecordedAt, End: reporttest.RecordedAt, Type: "SEND_REQUEST", FromSender: true}}}}},
-		"finding only": {Start: reporttest.RecordedAt, Findings: []capture.Finding{{Kind: "new_kind", Text: "text", Packets: []int64{5}, Messages: []int64{77}, Time: 1}}},
+		"empty":       {},
+		"no steps":    noSteps,
+		"one message": reporttest.Traffic{Ranks: 2, Messages: 1}.Report(),
+		"to itself": {Start: reporttest.RecordedAt,
+			Messages: []capture.Message{{ID: 1, Src: 3, Dst: 3,
+				Steps: []capture.Step{{Packet: 1, Packets: 1, Time: reporttest.RecordedAt, End: reporttest.RecordedAt,
+					Type: "SEND_REQUEST", FromSender: true}}}}},
+		"finding only": {Start: reporttest.RecordedAt,
+			Findings: []capture.Finding{{Kind: "new_kind", Text: "text", Packets: []int64{5}, Messages: []int64{77},
+				Time: 1}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := open(t, ctx, r, browsertest.Desktop)
-			browsertest.Eval[bool](p.Tab, `(document.querySelector('.finding')?.click(), zrlmpiReport.zoom(0.1), zrlmpiReport.zoom(100), document.querySelector('#compress').click(), true)`)
+			browsertest.Eval[bool](p.Tab,
+				`(document.querySelector('.finding')?.click(), zrlmpiReport.zoom(0.1), zrlmpiReport.zoom(100), document.querySelector('#compress').click(), true)`)
 			p.frame()
 			p.Quiet()
 		})
@@ -58,10 +64,12 @@ func TestPageShowsTextAsText(t *testing.T) {
 		x, y := p.place(r.Messages[i].Steps[0].Packet)
 		p.mouse(input.DispatchMouseEventTypeMouseMoved, ladderCanvas, x, y, nil)
 	}
-	if got := browsertest.Eval[int](p.Tab, `document.querySelectorAll('img, iframe, body script:not(#data)').length`); got != 1 {
+	if got := browsertest.Eval[int](p.Tab,
+		`document.querySelectorAll('img, iframe, body script:not(#data)').length`); got != 1 {
 		t.Errorf("the page has %d elements that it should not have", got-1)
 	}
-	texts := browsertest.Eval[[]string](p.Tab, `[...document.querySelectorAll('.finding .text')].map((e) => e.textContent)`)
+	texts := browsertest.Eval[[]string](p.Tab,
+		`[...document.querySelectorAll('.finding .text')].map((e) => e.textContent)`)
 	for i, f := range r.Findings {
 		if want := string([]rune(f.Text)); texts[i] != want {
 			t.Errorf("%q is shown as %q", want, texts[i])
@@ -72,7 +80,8 @@ func TestPageShowsTextAsText(t *testing.T) {
 
 func TestPolicyStopsForeignScripts(t *testing.T) {
 	p := open(t, browsertest.Start(t), reporttest.Troubled(), browsertest.Desktop)
-	browsertest.Eval[bool](p.Tab, `(() => { const s = document.createElement('script'); s.textContent = 'window.foreign = true'; document.body.append(s); return true; })()`)
+	browsertest.Eval[bool](p.Tab,
+		`(() => { const s = document.createElement('script'); s.textContent = 'window.foreign = true'; document.body.append(s); return true; })()`)
 	if browsertest.Eval[bool](p.Tab, `window.foreign === true`) {
 		t.Error("a script that is not the page's ran")
 	}
@@ -82,7 +91,8 @@ func TestPageOnPhoneAndInTheDark(t *testing.T) {
 	ctx := browsertest.Start(t)
 	backgrounds := map[bool]string{}
 	for _, s := range []browsertest.Screen{
-		{Width: 375, Height: 800}, {Width: 375, Height: 800, Dark: true}, {Width: 320, Height: 640}, {Width: 1280, Height: 900, Dark: true}, {Width: 1920, Height: 1080},
+		{Width: 375, Height: 800}, {Width: 375, Height: 800, Dark: true}, {Width: 320, Height: 640},
+		{Width: 1280, Height: 900, Dark: true}, {Width: 1920, Height: 1080},
 	} {
 		p := open(t, ctx, reporttest.Troubled(), s)
 		browsertest.Eval[bool](p.Tab, `(zrlmpiReport.select(0), true)`)
@@ -103,7 +113,9 @@ func TestPageOnPhoneAndInTheDark(t *testing.T) {
 	p := open(t, ctx, reporttest.Troubled(), browsertest.Desktop)
 	const corner = `[...document.querySelector('#ladder-canvas').getContext('2d').getImageData(0, 0, 900, 300).data].reduce((sum, x) => sum + x, 0)`
 	before := browsertest.Eval[float64](p.Tab, corner)
-	browsertest.Call(p.Tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}})
+	browsertest.Call(p.Tab, emulation.SetEmulatedMedia,
+		emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme",
+			Value: "dark"}}})
 	p.frame()
 	if browsertest.Eval[float64](p.Tab, corner) == before {
 		t.Error("the diagram keeps its colours when the screen turns dark")
@@ -115,7 +127,8 @@ func TestPageOnPhoneAndInTheDark(t *testing.T) {
 func TestLargePage(t *testing.T) {
 	ctx := browsertest.Start(t)
 	const messages = 100_000
-	p := open(t, ctx, reporttest.Traffic{Ranks: 12, Messages: messages, LossEvery: 400, AllToAll: true}.Report(), browsertest.Desktop)
+	p := open(t, ctx, reporttest.Traffic{Ranks: 12, Messages: messages, LossEvery: 400, AllToAll: true}.Report(),
+		browsertest.Desktop)
 	ready := browsertest.Eval[float64](p.Tab, `zrlmpiReport.ready`)
 	p.click("#fit", 5, 5)
 	v := p.ladder()
@@ -134,8 +147,10 @@ func TestLargePage(t *testing.T) {
 	if v := p.ladder(); v.Mode != "arrows" {
 		t.Errorf("zoomed in, the diagram is %s", v.Mode)
 	}
-	sorting := browsertest.Eval[float64](p.Tab, `(() => { const t = performance.now(); document.querySelector('#message-table thead th:nth-child(5) button').click(); return performance.now() - t; })()`)
-	t.Logf("%d messages: ready after %.0f ms; a frame takes %.1f ms (median), %.1f ms (worst); sorting the table %.0f ms",
+	sorting := browsertest.Eval[float64](p.Tab,
+		`(() => { const t = performance.now(); document.querySelector('#message-table thead th:nth-child(5) button').click(); return performance.now() - t; })()`)
+	t.Logf("%d messages: ready after %.0f ms; a frame takes %.1f ms (median), %.1f ms (worst); sorting the "+
+		"table %.0f ms",
 		messages, ready, frames[len(frames)/2], frames[len(frames)-1], sorting)
 	if ready > 10_000 {
 		t.Errorf("the page is ready after %.0f ms", ready)

@@ -31,7 +31,8 @@ func TestPage(t *testing.T) {
 
 	t.Run("draws", func(t *testing.T) {
 		p := open(t, ctx, r, browsertest.Desktop)
-		for _, canvas := range []string{ladderCanvas, "#minimap", "#legend canvas", "#phase-rows canvas", "#phase-rows canvas.time"} {
+		for _, canvas := range []string{ladderCanvas, "#minimap", "#legend canvas", "#phase-rows canvas",
+			"#phase-rows canvas.time"} {
 			if n := p.colours(canvas); n < 3 {
 				t.Errorf("%s has %d colours: nothing is drawn", canvas, n)
 			}
@@ -39,9 +40,11 @@ func TestPage(t *testing.T) {
 		if v := p.ladder(); v.Mode != "arrows" {
 			t.Errorf("a few packets are drawn as %s", v.Mode)
 		}
-		for selector, want := range map[string]string{"#verdict": "14 findings", "h1": "trouble in rank 2.pcap", "#pair-table": "0 → 1", "#message-table": "CLEAR_TO_SEND lost"} {
+		for selector, want := range map[string]string{"#verdict": "14 findings", "h1": "trouble in rank 2.pcap",
+			"#pair-table": "0 → 1", "#message-table": "CLEAR_TO_SEND lost"} {
 			if selector == "#message-table" {
-				browsertest.Eval[bool](p.Tab, `(() => { const s = document.querySelector('#search'); s.value = 'clear lost'; s.dispatchEvent(new Event('input')); return true; })()`)
+				browsertest.Eval[bool](p.Tab,
+					`(() => { const s = document.querySelector('#search'); s.value = 'clear lost'; s.dispatchEvent(new Event('input')); return true; })()`)
 				browsertest.Run(p.Tab, chromedp.Poll[bool](`document.querySelector('#found').innerText.includes(' of ')`))
 			}
 			if got := p.text(selector); !strings.Contains(got, want) {
@@ -58,12 +61,14 @@ func TestPage(t *testing.T) {
 			packets += r.Messages[i].Retransmissions
 			messages += min(r.Messages[i].Retransmissions, 1)
 		}
-		browsertest.Eval[bool](p.Tab, `(() => { const s = document.querySelector('#which'); s.value = 'retransmitted'; s.dispatchEvent(new Event('change')); return true; })()`)
+		browsertest.Eval[bool](p.Tab,
+			`(() => { const s = document.querySelector('#which'); s.value = 'retransmitted'; s.dispatchEvent(new Event('change')); return true; })()`)
 		browsertest.Run(p.Tab, chromedp.Poll[bool](`document.querySelector('#found').innerText.includes(' of ')`))
 		if got, want := p.text("#found"), fmt.Sprintf("%d of ", messages); !strings.HasPrefix(got, want) {
 			t.Errorf("messages with retransmissions: %q, want %q", got, want)
 		}
-		total := browsertest.Eval[string](p.Tab, `document.querySelector('#pair-table tbody tr:not(.space)').cells[3].innerText`)
+		total := browsertest.Eval[string](p.Tab,
+			`document.querySelector('#pair-table tbody tr:not(.space)').cells[3].innerText`)
 		if total != fmt.Sprint(packets) {
 			t.Errorf("the pair table shows %q retransmissions, want %d", total, packets)
 		}
@@ -84,8 +89,9 @@ func TestPage(t *testing.T) {
 		link := fmt.Sprintf("#finding-%d a[href='#packet-%d']", i+1, f.Packets[0])
 		browsertest.Eval[bool](p.Tab, fmt.Sprintf(`(document.querySelector("%s").click(), true)`, link))
 		browsertest.Run(p.Tab, chromedp.Poll[bool](`document.querySelector('.steps tr.on') !== null`))
-		if got := p.text(".steps tr.on"); !strings.HasPrefix(got, fmt.Sprint(f.Packets[0], "\t")) || !strings.Contains(got,
-			"delivered twice") {
+		if got := p.text(".steps tr.on"); !strings.HasPrefix(got, fmt.Sprint(f.Packets[0], "\t")) ||
+			!strings.Contains(got,
+				"delivered twice") {
 			t.Errorf("the link to packet %d shows the row %q", f.Packets[0], got)
 		}
 		p.Quiet()
@@ -126,7 +132,8 @@ func TestPage(t *testing.T) {
 		i, _ := find(capture.Deadlock)
 		browsertest.Eval[bool](p.Tab, fmt.Sprintf(`(zrlmpiReport.select(%d), true)`, i))
 		p.frame()
-		if got := p.text("#inspector-body"); !strings.Contains(got, "rank 2 has waited 4.8s for CLEAR_TO_SEND from rank 3") {
+		if got := p.text("#inspector-body"); !strings.Contains(got,
+			"rank 2 has waited 4.8s for CLEAR_TO_SEND from rank 3") {
 			t.Errorf("the inspector says %q", got)
 		}
 		p.Quiet()
@@ -140,7 +147,8 @@ func TestPage(t *testing.T) {
 		x, y := p.place(f.Packets[0])
 		p.mouse(input.DispatchMouseEventTypeMouseMoved, ladderCanvas, x, y, nil)
 		got := p.text(tooltip)
-		for _, want := range []string{"ACK, rank 2 → rank 0", fmt.Sprint("Packet\n", f.Packets[0]), "delivered twice", "SEND_", "Request → clear"} {
+		for _, want := range []string{"ACK, rank 2 → rank 0", fmt.Sprint("Packet\n", f.Packets[0]), "delivered twice",
+			"SEND_", "Request → clear"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("the tooltip lacks %q: %q", want, got)
 			}
@@ -156,9 +164,10 @@ func TestPage(t *testing.T) {
 		p := open(t, ctx, r, browsertest.Desktop)
 		p.click("#fit", 5, 5)
 		whole := p.ladder()
-		p.mouse(input.DispatchMouseEventTypeMouseWheel, ladderCanvas, 300, 300, func(e *input.DispatchMouseEventParams) {
-			e.DeltaX, e.DeltaY = 0.01, -400 // a zero would be omitted, and the event rejected
-		})
+		p.mouse(input.DispatchMouseEventTypeMouseWheel, ladderCanvas, 300, 300,
+			func(e *input.DispatchMouseEventParams) {
+				e.DeltaX, e.DeltaY = 0.01, -400 // a zero would be omitted, and the event rejected
+			})
 		in := p.ladder()
 		if span(in) >= span(whole) {
 			t.Errorf("the wheel zooms from %+v to %+v", whole, in)
@@ -218,9 +227,11 @@ func TestPage(t *testing.T) {
 
 	t.Run("pairs and tables", func(t *testing.T) {
 		p := open(t, ctx, r, browsertest.Desktop)
-		browsertest.Eval[bool](p.Tab, `(() => { const s = document.querySelector('#pair'); s.value = '1>2'; s.dispatchEvent(new Event('change')); return true; })()`)
+		browsertest.Eval[bool](p.Tab,
+			`(() => { const s = document.querySelector('#pair'); s.value = '1>2'; s.dispatchEvent(new Event('change')); return true; })()`)
 		p.frame()
-		ranks := browsertest.Eval[[]string](p.Tab, `[...document.querySelectorAll('#message-table tbody tr:not(.space) td:nth-child(3)')].map((e) => e.innerText)`)
+		ranks := browsertest.Eval[[]string](p.Tab,
+			`[...document.querySelectorAll('#message-table tbody tr:not(.space) td:nth-child(3)')].map((e) => e.innerText)`)
 		if len(ranks) != 4 || slices.ContainsFunc(ranks, func(s string) bool { return s != "1 → 2" }) {
 			t.Errorf("the table lists %q", ranks)
 		}
@@ -234,7 +245,8 @@ func TestPage(t *testing.T) {
 			t.Errorf("the page says that it shows %q", got)
 		}
 		p.click("#message-table thead th:nth-child(5) button", 5, 5)
-		counts := browsertest.Eval[[]int](p.Tab, `[...document.querySelectorAll('#message-table tbody tr:not(.space) td:nth-child(5)')].map((e) => Number(e.innerText.replace(/\s/g, '')))`)
+		counts := browsertest.Eval[[]int](p.Tab,
+			`[...document.querySelectorAll('#message-table tbody tr:not(.space) td:nth-child(5)')].map((e) => Number(e.innerText.replace(/\s/g, '')))`)
 		if !slices.IsSortedFunc(counts, func(a, b int) int { return b - a }) || counts[0] != 65536 {
 			t.Errorf("sorted by words: %v", counts)
 		}
@@ -243,7 +255,8 @@ func TestPage(t *testing.T) {
 
 	t.Run("kinds", func(t *testing.T) {
 		p := open(t, ctx, r, browsertest.Desktop)
-		browsertest.Eval[bool](p.Tab, `([...document.querySelectorAll('#kinds button')].find((b) => b.innerText.includes('Deadlock')).click(), true)`)
+		browsertest.Eval[bool](p.Tab,
+			`([...document.querySelectorAll('#kinds button')].find((b) => b.innerText.includes('Deadlock')).click(), true)`)
 		if got := browsertest.Eval[int](p.Tab, `document.querySelectorAll('.finding').length`); got != 1 {
 			t.Errorf("%d findings are listed, want the deadlock", got)
 		}

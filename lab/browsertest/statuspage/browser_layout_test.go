@@ -26,10 +26,15 @@ func TestScreens(t *testing.T) {
 	p[8].Dropped = state.DropCounts{state.DropSourceRank: 1 << 60, state.DropDuplicate: 5}
 	p[9].Extended = &state.Extended{RoundTrip: 1e-3}
 	m.Value.Config = strings.Repeat("/long", 60)
-	m.Value.Ranks = append(m.Value.Ranks, state.Rank{RankInfo: state.RankInfo{Rank: 201, Role: state.RoleStandin, Kernel: strings.Repeat("exec", 30), KernelState: state.KernelFailed, KernelError: "exit status 1", Address: "[2001:db8:85a3:8d3:1319:8a2e:370:7348]:2718"}})
+	m.Value.Ranks = append(m.Value.Ranks,
+		state.Rank{RankInfo: state.RankInfo{Rank: 201, Role: state.RoleStandin, Kernel: strings.Repeat("exec", 30),
+			KernelState: state.KernelFailed, KernelError: "exit status 1",
+			Address: "[2001:db8:85a3:8d3:1319:8a2e:370:7348]:2718"}})
 	server := serve(t, statuspage.New(m.Status, statuspage.Options{Host: strings.Repeat("host", 20)}))
 	backgrounds := map[bool]string{}
-	for _, s := range []browsertest.Screen{{Width: 320, Height: 700}, {Width: 375, Height: 800, Dark: true}, {Width: 620, Height: 900}, {Width: 1001, Height: 900}, {Width: 1280, Height: 900}, {Width: 1920, Height: 1080, Dark: true}} {
+	for _, s := range []browsertest.Screen{{Width: 320, Height: 700}, {Width: 375, Height: 800, Dark: true},
+		{Width: 620, Height: 900}, {Width: 1001, Height: 900}, {Width: 1280, Height: 900},
+		{Width: 1920, Height: 1080, Dark: true}} {
 		p := open(t, ctx, server, "/", s)
 		p.until(`document.body.dataset.state === 'live'`)
 		if got := browsertest.Eval[int64](p.Tab, `document.documentElement.scrollWidth`); got > s.Width {
@@ -55,7 +60,8 @@ func TestFilterLive(t *testing.T) {
 		t.Error(got)
 	}
 	// An update replaces only the content that changed.
-	browsertest.Eval[bool](p.Tab, `(window.row = document.querySelector('#peers tr'), window.cell = row.children[2], true)`)
+	browsertest.Eval[bool](p.Tab,
+		`(window.row = document.querySelector('#peers tr'), window.cell = row.children[2], true)`)
 	m.Change(func(s *state.Status) { *s = daemontest.Cluster(1000, 4010, true) })
 	p.until(`row.isConnected && cell.isConnected && row.textContent.includes('401\u202f000')`)
 	browsertest.Eval[bool](p.Tab, `(document.querySelector('#pause').click(), true)`)
@@ -68,7 +74,8 @@ func TestFilterLive(t *testing.T) {
 func TestFoldedFailures(t *testing.T) {
 	ctx := browsertest.Start(t)
 	failures := func(n int) []state.Failure {
-		return slices.Repeat([]state.Failure{{Rank: 2, Operation: state.OperationSend, Reason: "timed out", Count: 1}}, n)
+		return slices.Repeat([]state.Failure{{Rank: 2, Operation: state.OperationSend, Reason: "timed out", Count: 1}},
+			n)
 	}
 	m := &daemontest.Source{Value: daemontest.Cluster(3, 4000, true)}
 	m.Value.Failures = failures(3)
@@ -92,7 +99,8 @@ func TestFoldedFailures(t *testing.T) {
 // TestServerGoes checks that the page reports when it is no longer up to date.
 func TestServerGoes(t *testing.T) {
 	ctx := browsertest.Start(t)
-	server := serve(t, statuspage.New((&daemontest.Source{Value: daemontest.Cluster(2, 10, true)}).Status, statuspage.Options{}))
+	server := serve(t, statuspage.New((&daemontest.Source{Value: daemontest.Cluster(2, 10, true)}).Status,
+		statuspage.Options{}))
 	p := open(t, ctx, server, "/", browsertest.Desktop)
 	p.until(`document.body.dataset.state === 'live'`)
 	server.CloseClientConnections()
@@ -102,9 +110,12 @@ func TestServerGoes(t *testing.T) {
 
 // TestForeignScript checks that the content security policy blocks a foreign script.
 func TestForeignScript(t *testing.T) {
-	p := open(t, browsertest.Start(t), serve(t, statuspage.New((&daemontest.Source{Value: daemontest.Cluster(2, 10, true)}).Status, statuspage.Options{})), "/", browsertest.Desktop)
+	p := open(t, browsertest.Start(t),
+		serve(t, statuspage.New((&daemontest.Source{Value: daemontest.Cluster(2, 10, true)}).Status,
+			statuspage.Options{})), "/", browsertest.Desktop)
 	p.until(`document.body.dataset.state === 'live'`)
-	browsertest.Eval[bool](p.Tab, `(() => { const s = document.createElement('script'); s.textContent = 'window.foreign = true'; document.body.append(s); return true; })()`)
+	browsertest.Eval[bool](p.Tab,
+		`(() => { const s = document.createElement('script'); s.textContent = 'window.foreign = true'; document.body.append(s); return true; })()`)
 	if browsertest.Eval[bool](p.Tab, `window.foreign === true`) {
 		t.Error("a script that is not the page's ran")
 	}

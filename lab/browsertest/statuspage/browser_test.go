@@ -34,8 +34,10 @@ func (p *tab) until(expression string) {
 		if err == nil {
 			return
 		}
-		if ctx.Err() != nil || !strings.Contains(err.Error(), "navigated") && !strings.Contains(err.Error(), "context") {
-			p.T.Fatalf("%s: %v; the page says %q, and is: %s", expression, err, p.Said(), browsertest.Eval[string](p.Tab, `document.body.innerText`))
+		if ctx.Err() != nil || !strings.Contains(err.Error(), "navigated") &&
+			!strings.Contains(err.Error(), "context") {
+			p.T.Fatalf("%s: %v; the page says %q, and is: %s", expression, err, p.Said(),
+				browsertest.Eval[string](p.Tab, `document.body.innerText`))
 		}
 	}
 }

@@ -28,7 +28,8 @@ func startDaemon(t *testing.T) (*control.Client, *httptest.Server) {
 	t.Helper()
 	network := loopback.Network(t)
 	var ranks []string
-	for i, r := range []string{"run: host, link: {profile: extended}", "run: host, link: {profile: extended}", "run: standin", "run: standin, kernel: sink", "peer: cpu"} {
+	for i, r := range []string{"run: host, link: {profile: extended}", "run: host, link: {profile: extended}",
+		"run: standin", "run: standin, kernel: sink", "peer: cpu"} {
 		ranks = append(ranks, fmt.Sprintf("address: %s%d, %s", network, i+1, r))
 	}
 	recent := statuspage.NewLog(20)
@@ -80,7 +81,8 @@ func TestHang(t *testing.T) {
 	client, server := startDaemon(t)
 	p := open(t, ctx, server, "/", browsertest.Desktop)
 	p.until(`document.body.dataset.state === 'live'`)
-	if text := browsertest.Eval[string](p.Tab, `document.querySelector('#verdict').innerText`); text != "No rank is waiting" {
+	if text := browsertest.Eval[string](p.Tab,
+		`document.querySelector('#verdict').innerText`); text != "No rank is waiting" {
 		t.Errorf("before anything happens: %q", text)
 	}
 	loaded := browsertest.Eval[float64](p.Tab, `performance.timeOrigin`)
@@ -92,12 +94,14 @@ func TestHang(t *testing.T) {
 		`[data-key="0>3/receive"] .what`:   "rank 0 waits for SEND_REQUEST from rank 3",
 		`[data-key="0>3/receive"] .detail`: "receive",
 		`#verdict`:                         "1 wait, longest ",
-		`#announcement`:                    "1 wait. Longest: rank 0 waits for SEND_REQUEST from rank 3; no packet has ever come from ",
-		`#peers [data-key="0>3"] .state`:   "waiting ",
-		`#ranks [data-key="2"]`:            "echo",
-		`title`:                            "(1) zrlmpid node7",
+		`#announcement`: "1 wait. Longest: rank 0 waits for SEND_REQUEST from rank 3; no packet " +
+			"has ever come from ",
+		`#peers [data-key="0>3"] .state`: "waiting ",
+		`#ranks [data-key="2"]`:          "echo",
+		`title`:                          "(1) zrlmpid node7",
 	} {
-		if got := browsertest.Eval[string](p.Tab, fmt.Sprintf(`document.querySelector(%q).textContent`, selector)); !strings.Contains(got, want) {
+		if got := browsertest.Eval[string](p.Tab,
+			fmt.Sprintf(`document.querySelector(%q).textContent`, selector)); !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", selector, got, want)
 		}
 	}
@@ -118,13 +122,17 @@ func TestChart(t *testing.T) {
 	p := open(t, ctx, server, "/", browsertest.Desktop)
 	p.until(`document.querySelector('#live-chart .chart')?.dataset.points.split(';').length > 2`)
 	const at = `(() => { const b = document.querySelector('#live-chart .chart').getBoundingClientRect(); return {clientX: b.right - 2, clientY: b.top + 9, bubbles: true}; })()`
-	browsertest.Eval[bool](p.Tab, `document.querySelector('#live-chart').dispatchEvent(new PointerEvent('pointermove', `+at+`))`)
+	browsertest.Eval[bool](p.Tab,
+		`document.querySelector('#live-chart').dispatchEvent(new PointerEvent('pointermove', `+at+`))`)
 	p.until(`/^0 at \d+:\d\d:\d\d/.test(document.querySelector('#live-chart .tip')?.textContent)`)
 	before := browsertest.Eval[string](p.Tab, `document.querySelector('#live-chart .tip').textContent`)
 	p.until(`document.querySelector('#live-chart .tip') && document.querySelector('#live-chart .tip').textContent !== ` + fmt.Sprintf("%q", before))
-	browsertest.Eval[bool](p.Tab, `document.querySelector('#live-chart').dispatchEvent(new PointerEvent('pointerleave'))`)
+	browsertest.Eval[bool](p.Tab,
+		`document.querySelector('#live-chart').dispatchEvent(new PointerEvent('pointerleave'))`)
 	p.until(`!document.querySelector('#live-chart .tip')`)
-	if text := browsertest.Eval[string](p.Tab, `document.querySelector('#live-chart .x').innerText`); !strings.Contains(text, "−1 min") || !strings.HasSuffix(text, "now") {
+	if text := browsertest.Eval[string](p.Tab,
+		`document.querySelector('#live-chart .x').innerText`); !strings.Contains(text, "−1 min") ||
+		!strings.HasSuffix(text, "now") {
 		t.Errorf("the axis: %q", text)
 	}
 	p.Quiet()
@@ -141,7 +149,8 @@ func TestDeadlock(t *testing.T) {
 	for selector, want := range map[string]string{
 		`#verdict`: "Possible deadlock: cycle ", `#cycles li`: "possible deadlock", `#waits li`: "possible deadlock",
 	} {
-		if got := browsertest.Eval[string](p.Tab, fmt.Sprintf(`document.querySelector(%q).textContent`, selector)); !strings.Contains(got, want) {
+		if got := browsertest.Eval[string](p.Tab,
+			fmt.Sprintf(`document.querySelector(%q).textContent`, selector)); !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", selector, got, want)
 		}
 	}
@@ -165,7 +174,8 @@ func TestTooManyViewers(t *testing.T) {
 	}
 	p := open(t, ctx, server, "/", browsertest.Desktop)
 	p.until(`document.body.dataset.state === 'full'`)
-	if text := browsertest.Eval[string](p.Tab, `document.querySelector('#live').innerText`); text != "Too many viewers, not live since" {
+	if text := browsertest.Eval[string](p.Tab,
+		`document.querySelector('#live').innerText`); text != "Too many viewers, not live since" {
 		t.Errorf("the page says %q", text)
 	}
 	last.Body.Close()
@@ -176,7 +186,8 @@ func TestTooManyViewers(t *testing.T) {
 func TestWithoutScript(t *testing.T) {
 	ctx := browsertest.Start(t)
 	client, server := startDaemon(t)
-	if _, err := client.Send(t.Context(), control.SendRequest{To: 2, Datatype: protocol.Int}, strings.NewReader("12345678")); err != nil {
+	if _, err := client.Send(t.Context(), control.SendRequest{To: 2, Datatype: protocol.Int},
+		strings.NewReader("12345678")); err != nil {
 		t.Fatal(err)
 	}
 	hang(t, client, 3, 0)
@@ -185,8 +196,10 @@ func TestWithoutScript(t *testing.T) {
 	p := open(t, ctx, server, "/", off)
 	// The page reloads every few seconds, and then shows the wait.
 	p.until(`document.querySelector('#waits')?.innerText.includes('rank 0 waits for SEND_REQUEST from rank 3') === true`)
-	for selector, want := range map[string]string{`#verdict`: "wait", `#peers [data-key="0>2"]`: "fpga, cloudfpga, udp", `#pause[hidden]`: "Pause"} {
-		if got := browsertest.Eval[string](p.Tab, fmt.Sprintf(`document.querySelector(%q)?.textContent || ''`, selector)); !strings.Contains(got, want) {
+	for selector, want := range map[string]string{`#verdict`: "wait", `#peers [data-key="0>2"]`: "fpga, cloudfpga, udp",
+		`#pause[hidden]`: "Pause"} {
+		if got := browsertest.Eval[string](p.Tab,
+			fmt.Sprintf(`document.querySelector(%q)?.textContent || ''`, selector)); !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", selector, got, want)
 		}
 	}

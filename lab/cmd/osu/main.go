@@ -66,7 +66,8 @@ type order struct {
 	warmUp            int // iterations, or 0 for the default of OSU's programs
 }
 
-const usage = "usage: osu latency|barrier|bcast|reduce|allreduce|allgather|alltoall [-m MIN:MAX] [-i ITERATIONS] [-x WARMUP]"
+const usage = "usage: osu latency|barrier|bcast|reduce|allreduce|allgather|alltoall [-m MIN:MAX] [-i ITERATIONS] " +
+	"[-x WARMUP]"
 
 func parse(args []string) (order, error) {
 	o := order{shortest: 1, longest: 1 << 20}
@@ -174,7 +175,8 @@ func pingPong(ctx context.Context, world *mpi.Comm, length, warmUp, iterations i
 
 // collectives returns the mean time of a call over all ranks in µs, like OSU's collective programs. Each call with a
 // length is followed by a barrier that is not timed.
-func collectives(ctx context.Context, world *mpi.Comm, collective call, length, warmUp, iterations int) (float64, error) {
+func collectives(ctx context.Context, world *mpi.Comm, collective call, length, warmUp, iterations int) (float64,
+	error) {
 	send, recv := buffer(length*world.Size()), buffer(length*world.Size())
 	if err := mpi.Barrier(ctx, world); err != nil {
 		return 0, err

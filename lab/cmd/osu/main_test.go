@@ -20,7 +20,8 @@ func TestOutput(t *testing.T) {
 		}
 		for _, ranks := range []int{2, 4} {
 			var out strings.Builder
-			if err := job.Run(context.Background(), ranks, func(ctx context.Context, world *mpi.Comm) error { return o.measure(ctx, world, &out) }); err != nil {
+			if err := job.Run(context.Background(), ranks,
+				func(ctx context.Context, world *mpi.Comm) error { return o.measure(ctx, world, &out) }); err != nil {
 				t.Fatalf("%s, %d ranks: %v", name, ranks, err)
 			}
 			lengths := []int{4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384}
@@ -33,7 +34,8 @@ func TestOutput(t *testing.T) {
 				if name == "barrier" {
 					line = "4 " + line
 				}
-				if _, err := fmt.Sscanf(line, "%d %f", &length, &µs); err != nil || len(lengths) == 0 || length != lengths[0] || µs < 0 {
+				if _, err := fmt.Sscanf(line, "%d %f", &length, &µs); err != nil || len(lengths) == 0 ||
+					length != lengths[0] || µs < 0 {
 					t.Fatalf("%s, %d ranks: %q, want a latency of %v", name, ranks, line, lengths)
 				}
 				lengths = lengths[1:]
@@ -46,7 +48,9 @@ func TestOutput(t *testing.T) {
 }
 
 func TestCommandLine(t *testing.T) {
-	for _, args := range [][]string{{}, {"-i", "3"}, {"pong"}, {"latency", "-i", "0"}, {"latency", "-m", "0:4"}, {"latency", "-m", "8:4"}, {"latency", "-m", "8"}, {"latency", "8"}, {"latency", "-x"}, {"latency", "-x", "-1"}} {
+	for _, args := range [][]string{{}, {"-i", "3"}, {"pong"}, {"latency", "-i", "0"}, {"latency", "-m", "0:4"},
+		{"latency", "-m", "8:4"}, {"latency", "-m", "8"}, {"latency", "8"}, {"latency", "-x"},
+		{"latency", "-x", "-1"}} {
 		if o, err := parse(args); err == nil || !strings.Contains(err.Error(), "usage") {
 			t.Errorf("%v: %+v, %v", args, o, err)
 		}

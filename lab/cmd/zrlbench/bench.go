@@ -62,12 +62,16 @@ Exit codes: 0 everything was measured, 1 a measurement failed, 2 the command lin
 	fl := cmd.Flags()
 	fl.StringVar(&out.save, "save", "", "write all figures to this file, as JSON")
 	fl.BoolVar(&o.Quick, "quick", false, "measure a few small steps, to check that everything works")
-	fl.BoolVar(&o.Disturb, "disturb", false, "measure everything twice in each round, the second time with a neighbour that takes a fifth of each processor in bursts of 1-20 ms")
+	fl.BoolVar(&o.Disturb, "disturb", false, "measure everything twice in each round, the second time with a "+
+		"neighbour that takes a fifth of each processor in bursts of 1-20 ms")
 	fl.IntVar(&o.Rounds, "rounds", 0, "number of rounds (default 3, or 1 with --quick)")
 	fl.StringSliceVar(&o.Only, "only", nil, "measure these implementations only, as in extended-udp,mpich")
-	fl.StringVar(&o.Steps, "steps", "", "measure these steps of the one workload instead of its own: N:ITERATIONS, separated by commas")
-	fl.DurationVar(&o.Timeout, "timeout", 0, "time limit of an implementation for a workload in a round (default 5m, or 30s with --quick)")
-	fl.StringVar(&o.CPUProfile, "cpuprofile", "", "write a CPU profile of each of zrlmpid's ranks, in the last round, to PREFIX.WORKLOAD.IMPLEMENTATION.RANK.pprof")
+	fl.StringVar(&o.Steps, "steps", "",
+		"measure these steps of the one workload instead of its own: N:ITERATIONS, separated by commas")
+	fl.DurationVar(&o.Timeout, "timeout", 0,
+		"time limit of an implementation for a workload in a round (default 5m, or 30s with --quick)")
+	fl.StringVar(&o.CPUProfile, "cpuprofile", "", "write a CPU profile of each of zrlmpid's ranks, in the last "+
+		"round, to PREFIX.WORKLOAD.IMPLEMENTATION.RANK.pprof")
 	return cmd
 }
 

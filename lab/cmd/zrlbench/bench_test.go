@@ -21,7 +21,8 @@ import (
 
 // TestMain runs a rank if the test binary is started as one.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && slices.Contains([]string{bench.RankCommand, tune.RankCommand, goodput.FlowCommand, path.EmulatorCommand}, os.Args[1]) {
+	if len(os.Args) > 1 && slices.Contains([]string{bench.RankCommand, tune.RankCommand, goodput.FlowCommand,
+		path.EmulatorCommand}, os.Args[1]) {
 		main()
 	}
 	// With the race detector, ranks would sleep for a second at exit.
@@ -44,11 +45,13 @@ func zrlbench(t *testing.T, args ...string) (code int, stdout, stderr string) {
 func TestBench(t *testing.T) {
 	dir := t.TempDir()
 	file, plots, doc := filepath.Join(dir, "out.json"), filepath.Join(dir, "plots"), filepath.Join(dir, "doc.md")
-	code, out, errs := zrlbench(t, "ring", "pingpong", "--quick", "--only", "cloudfpga,attached", "--save", file, "--svg", plots)
+	code, out, errs := zrlbench(t, "ring", "pingpong", "--quick", "--only", "cloudfpga,attached", "--save", file,
+		"--svg", plots)
 	if code != exitOK {
 		t.Fatalf("exit code %d\n%s%s", code, out, errs)
 	}
-	for _, want := range []string{"== Ring (ring) ==", "== Ping-pong (pingpong) ==", "cloudfpga", "attached", "messages, all verified"} {
+	for _, want := range []string{"== Ring (ring) ==", "== Ping-pong (pingpong) ==", "cloudfpga", "attached",
+		"messages, all verified"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("there is no %q in\n%s", want, out)
 		}
@@ -63,7 +66,8 @@ func TestBench(t *testing.T) {
 		t.Errorf("show prints something else: %d\n%s\n%s", code, again, out)
 	}
 	var r bench.Report
-	if code, text, _ := zrlbench(t, "show", file, "--json"); code != exitOK || json.Unmarshal([]byte(text), &r) != nil || len(r.Results) != 2 {
+	if code, text, _ := zrlbench(t, "show", file, "--json"); code != exitOK ||
+		json.Unmarshal([]byte(text), &r) != nil || len(r.Results) != 2 {
 		t.Errorf("%d\n%s", code, text)
 	}
 	code, markdown, _ := zrlbench(t, "show", file, "--markdown")
@@ -77,7 +81,8 @@ func TestBench(t *testing.T) {
 	}
 	images := filepath.Join(dir, "img")
 	code, _, errs = zrlbench(t, "show", file, "--into", doc, "--svg", images)
-	if text, err := os.ReadFile(doc); code != exitOK || err != nil || !strings.Contains(string(text), "Ping-pong 4 B, µs |") {
+	if text, err := os.ReadFile(doc); code != exitOK || err != nil ||
+		!strings.Contains(string(text), "Ping-pong 4 B, µs |") {
 		t.Errorf("%d, %v\n%s\n%s", code, err, errs, text)
 	}
 	if files, err := os.ReadDir(images); err != nil || len(files) != 1 || files[0].Name() != "ring-network.svg" {
@@ -101,11 +106,13 @@ func TestBench(t *testing.T) {
 		t.Fatalf("%d\n%s%s", code, name, errs)
 	}
 	code, again, errs := zrlbench(t, "show", strings.TrimSpace(name), "ring")
-	if _, tables, _ := strings.Cut(out, "== Ring (ring) =="); code != exitOK || !strings.Contains(again, strings.Split(tables, "\n\n")[1]) ||
+	if _, tables, _ := strings.Cut(out, "== Ring (ring) =="); code != exitOK ||
+		!strings.Contains(again, strings.Split(tables, "\n\n")[1]) ||
 		!strings.HasPrefix(again, "zrlbench ring pingpong --quick ") || strings.Contains(again, "Ping-pong") {
 		t.Errorf("%d\n%s%s", code, again, errs)
 	}
-	if code, _, errs := zrlbench(t, "archive", file, "--folder", runs); code != exitFailure || !strings.Contains(errs, "exists already; replace it with --replace") {
+	if code, _, errs := zrlbench(t, "archive", file, "--folder", runs); code != exitFailure ||
+		!strings.Contains(errs, "exists already; replace it with --replace") {
 		t.Errorf("%d\n%s", code, errs)
 	}
 }
@@ -136,10 +143,12 @@ func TestBenchMistakes(t *testing.T) {
 			t.Errorf("%q: exit code %d, %q", x.args, code, errs)
 		}
 	}
-	if code, _, errs := zrlbench(t, bench.RankCommand, "-workload", "x"); code != exitFailure || !strings.Contains(errs, `there is no workload "x"`) {
+	if code, _, errs := zrlbench(t, bench.RankCommand, "-workload", "x"); code != exitFailure ||
+		!strings.Contains(errs, `there is no workload "x"`) {
 		t.Errorf("exit code %d, %q", code, errs)
 	}
-	if _, help, _ := zrlbench(t, "--help"); strings.Contains(help, bench.RankCommand) || !strings.Contains(help, "zrlbench tune") {
+	if _, help, _ := zrlbench(t, "--help"); strings.Contains(help, bench.RankCommand) ||
+		!strings.Contains(help, "zrlbench tune") {
 		t.Error(help)
 	}
 }

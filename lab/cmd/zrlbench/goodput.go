@@ -76,7 +76,8 @@ several files are put together.`,
 	return cmd
 }
 
-func (a *app) goodput(ctx context.Context, o goodput.Options, save string, markdown bool, stdout, stderr io.Writer) error {
+func (a *app) goodput(ctx context.Context, o goodput.Options, save string, markdown bool, stdout,
+	stderr io.Writer) error {
 	r, err := goodput.Run(ctx, o, stderr)
 	if err != nil {
 		return err

@@ -31,7 +31,8 @@ func TestGoodput(t *testing.T) {
 	if code, again, _ := zrlbench(t, "goodput", "show", file); code != exitOK || again != out {
 		t.Errorf("show prints something else: %d\n%s\n%s", code, again, out)
 	}
-	if code, markdown, _ := zrlbench(t, "goodput", "show", file, "--markdown"); code != exitOK || !strings.Contains(markdown, "| 2 ms, 1 %, MTU 1500 | ") {
+	if code, markdown, _ := zrlbench(t, "goodput", "show", file, "--markdown"); code != exitOK ||
+		!strings.Contains(markdown, "| 2 ms, 1 %, MTU 1500 | ") {
 		t.Errorf("%d\n%s", code, markdown)
 	}
 	var r goodput.Report

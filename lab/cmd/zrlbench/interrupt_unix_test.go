@@ -21,7 +21,8 @@ func TestBenchInterrupted(t *testing.T) {
 	defer reader.Close()
 	go func() {
 		var out strings.Builder
-		code := run(ctx, strings.Fields("pingpong --only attached --steps 4:100000000"), strings.NewReader(""), &out, writer)
+		code := run(ctx, strings.Fields("pingpong --only attached --steps 4:100000000"), strings.NewReader(""), &out,
+			writer)
 		writer.Close()
 		ended <- strings.Repeat("failed ", code) + out.String()
 	}()

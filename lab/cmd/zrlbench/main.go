@@ -79,7 +79,8 @@ func (a *app) root() *cobra.Command {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.PersistentPreRun = func(*cobra.Command, []string) { a.started = true }
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "output JSON")
-	root.AddCommand(a.showCommand(), a.archiveCommand(), a.tuneCommand(), a.goodputCommand(), a.paperCommand(), a.versionCommand(),
+	root.AddCommand(a.showCommand(), a.archiveCommand(), a.tuneCommand(), a.goodputCommand(), a.paperCommand(),
+		a.versionCommand(),
 		a.rankCommand(bench.RankCommand, bench.RunRank), a.rankCommand(tune.RankCommand, tune.RunRank),
 		a.rankCommand(goodput.FlowCommand, goodput.RunFlow), a.rankCommand(path.EmulatorCommand, path.RunEmulator))
 	return root

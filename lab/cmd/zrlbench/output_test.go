@@ -23,10 +23,12 @@ func (f *fullDisk) Write(b []byte) (int, error) {
 // TestFullDisk checks that a command whose output is incomplete fails, and reports the reason once.
 func TestFullDisk(t *testing.T) {
 	for _, room := range []int{0, 10} {
-		for _, args := range []string{"--help", "version", "version --json", "completion bash", "tune show", "tune show --json", "tune --help", "show --help"} {
+		for _, args := range []string{"--help", "version", "version --json", "completion bash", "tune show",
+			"tune show --json", "tune --help", "show --help"} {
 			var errs bytes.Buffer
 			code := run(t.Context(), strings.Fields(args), strings.NewReader(""), &fullDisk{room}, &errs)
-			if code == exitOK || strings.Count(errs.String(), "zrlbench: write /dev/stdout: no space left on device") != 1 {
+			if code == exitOK || strings.Count(errs.String(),
+				"zrlbench: write /dev/stdout: no space left on device") != 1 {
 				t.Errorf("zrlbench %s, room for %d bytes: exit code %d, %q", args, room, code, errs.String())
 			}
 		}
@@ -39,8 +41,10 @@ func TestFullFile(t *testing.T) {
 	if _, err := os.Stat(full); err != nil {
 		t.Skip("NO TEST OF FILES ON A FULL DISK: ", err)
 	}
-	code, stdout, stderr := zrlbench(t, "pingpong", "--quick", "--only", "extended-udp", "--steps", "4:2", "--save", full)
-	if code != exitFailure || !strings.Contains(stdout, "extended-udp") || strings.Count(stderr, "write /dev/full: no space left on device") != 1 {
+	code, stdout, stderr := zrlbench(t, "pingpong", "--quick", "--only", "extended-udp", "--steps", "4:2", "--save",
+		full)
+	if code != exitFailure || !strings.Contains(stdout, "extended-udp") ||
+		strings.Count(stderr, "write /dev/full: no space left on device") != 1 {
 		t.Errorf("exit code %d, %s%s", code, stdout, stderr)
 	}
 }

@@ -24,8 +24,10 @@ parameters have the same result.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.paperBcastCommand(), a.paperMatchCommand(), a.paperProgramCommand(sharedbus.MatVec(), "a matrix by a vector", []int{50, 100, 150, 200, 250, 300}),
-		a.paperProgramCommand(sharedbus.BackSub(), "back substitution", []int{100, 200, 300, 400, 500, 600}), a.paperScaleCommand(), a.paperChooseCommand())
+	cmd.AddCommand(a.paperBcastCommand(), a.paperMatchCommand(),
+		a.paperProgramCommand(sharedbus.MatVec(), "a matrix by a vector", []int{50, 100, 150, 200, 250, 300}),
+		a.paperProgramCommand(sharedbus.BackSub(), "back substitution", []int{100, 200, 300, 400, 500, 600}),
+		a.paperScaleCommand(), a.paperChooseCommand())
 	return cmd
 }
 
@@ -125,7 +127,8 @@ func (a *app) paperBcast(out io.Writer, setup bcast.Setup, clock float64) error 
 		if err != nil {
 			return err
 		}
-		results = append(results, simulatedBcast{v, r.Cycles, float64(r.Cycles) * 1000 / clock, r.Segments, r.Sync, r.Order, r.Events})
+		results = append(results,
+			simulatedBcast{v, r.Cycles, float64(r.Cycles) * 1000 / clock, r.Segments, r.Sync, r.Order, r.Events})
 	}
 	if a.json {
 		return writeJSON(out, results)
@@ -133,7 +136,8 @@ func (a *app) paperBcast(out io.Writer, setup bcast.Setup, clock float64) error 
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ALGORITHM\tCYCLES\tTIME (ns)\tSPEED-UP\tSEGMENTS\tSYNC CYCLES\tORDER")
 	for _, r := range results {
-		fmt.Fprintf(w, "%v\t%d\t%.1f\t%.3f\t%d\t%d\t%s\n", r.Algorithm, r.Cycles, r.Time, float64(results[0].Cycles)/float64(r.Cycles), r.Segments, r.SyncCycles, chainText(r.Order))
+		fmt.Fprintf(w, "%v\t%d\t%.1f\t%.3f\t%d\t%d\t%s\n", r.Algorithm, r.Cycles, r.Time,
+			float64(results[0].Cycles)/float64(r.Cycles), r.Segments, r.SyncCycles, chainText(r.Order))
 	}
 	return w.Flush()
 }

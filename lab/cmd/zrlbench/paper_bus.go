@@ -46,7 +46,9 @@ speed-up is that over one processor.`,
 					if err != nil {
 						return usagef("--processors: %w", err)
 					}
-					results = append(results, simulatedProgram{p.Name, n, count, r.Cycles, r.Milliseconds(), float64(one.Cycles) / float64(r.Cycles), r.Events})
+					results = append(results,
+						simulatedProgram{p.Name, n, count, r.Cycles, r.Milliseconds(),
+							float64(one.Cycles) / float64(r.Cycles), r.Events})
 				}
 			}
 			if err := drawAll(svg, programChart(p.Name, results)); err != nil {
@@ -58,13 +60,15 @@ speed-up is that over one processor.`,
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "SIZE\tPROCESSORS\tTIME (ms)\tSPEED-UP\tEFFICIENCY")
 			for _, r := range results {
-				fmt.Fprintf(w, "%d\t%d\t%.1f\t%.2f\t%.2f\n", r.Size, r.Processors, r.Time, r.SpeedUp, r.SpeedUp/float64(r.Processors))
+				fmt.Fprintf(w, "%d\t%d\t%.1f\t%.2f\t%.2f\n", r.Size, r.Processors, r.Time, r.SpeedUp,
+					r.SpeedUp/float64(r.Processors))
 			}
 			return w.Flush()
 		},
 	}
 	cmd.Flags().IntSliceVar(&sizes, "sizes", sizes, fmt.Sprintf("rows and columns, 1 to %d", sharedbus.MaxSize))
-	cmd.Flags().IntSliceVar(&processors, "processors", []int{1, 2, 4, 6, 8}, fmt.Sprintf("processors, 1 to %d", sharedbus.MaxProcessors))
+	cmd.Flags().IntSliceVar(&processors, "processors", []int{1, 2, 4, 6, 8},
+		fmt.Sprintf("processors, 1 to %d", sharedbus.MaxProcessors))
 	svgFlag(cmd, &svg)
 	return cmd
 }

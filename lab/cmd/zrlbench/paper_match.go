@@ -55,7 +55,8 @@ Times are those of the queue alone, without network or processor.`,
 					if err != nil {
 						return err
 					}
-					result.Designs = append(result.Designs, simulatedDesign{d.Name, d.Lists, d.MHz, m.Cycles, d.Nanoseconds(m.Cycles), m.Events})
+					result.Designs = append(result.Designs,
+						simulatedDesign{d.Name, d.Lists, d.MHz, m.Cycles, d.Nanoseconds(m.Cycles), m.Events})
 				}
 				if engine {
 					ns, err := measureEngine(depth, b.measure)
@@ -76,7 +77,8 @@ Times are those of the queue alone, without network or processor.`,
 		},
 	}
 	cmd.Flags().StringVar(&benchmark, "benchmark", "preposted", "preposted or unload")
-	cmd.Flags().IntSliceVar(&depths, "depths", []int{1, 64, 256, 257, 300, 500, 1000, 3000, 10000, 30000}, fmt.Sprintf("posted receives, 1 to %d", twolevel.MaxDepth))
+	cmd.Flags().IntSliceVar(&depths, "depths", []int{1, 64, 256, 257, 300, 500, 1000, 3000, 10000, 30000},
+		fmt.Sprintf("posted receives, 1 to %d", twolevel.MaxDepth))
 	cmd.Flags().BoolVar(&engine, "engine", true, "measure the engine as well")
 	svgFlag(cmd, &svg)
 	return cmd

@@ -58,8 +58,10 @@ measured within 1.25 times the fastest, and the ratios of predicted to measured 
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringSliceVar(&f.collectives, "collectives", []string{"bcast", "allreduce", "alltoall"}, "collectives, of "+fmt.Sprint(choice.Names()))
-	fl.IntSliceVar(&f.ranks, "ranks", []int{2, 8, 32, 128, 512}, fmt.Sprintf("numbers of ranks, 2 to %d", network.MaxRanks))
+	fl.StringSliceVar(&f.collectives, "collectives", []string{"bcast", "allreduce", "alltoall"},
+		"collectives, of "+fmt.Sprint(choice.Names()))
+	fl.IntSliceVar(&f.ranks, "ranks", []int{2, 8, 32, 128, 512},
+		fmt.Sprintf("numbers of ranks, 2 to %d", network.MaxRanks))
 	fl.StringSliceVar(&f.bytes, "bytes", []string{"8", "4KiB", "1MiB"}, "lengths of a vector, or of one rank's block")
 	fl.StringVar(&f.cluster, "cluster", "", "`file` that describes a cluster, as for zrlbench paper choose")
 	fl.StringVar(&f.measured, "measured", "", "`file` of zrlbench tune, to which the model is fitted")
@@ -182,7 +184,8 @@ func microseconds(ns float64) string {
 func scaleRows(points []predict.Point) (rows [][]predict.Point) {
 	for i, p := range points {
 		if i > 0 {
-			if b := points[i-1]; b.Collective == p.Collective && b.Bytes == p.Bytes && b.By.Algorithm == p.By.Algorithm {
+			if b := points[i-1]; b.Collective == p.Collective && b.Bytes == p.Bytes &&
+				b.By.Algorithm == p.By.Algorithm {
 				rows[len(rows)-1] = append(rows[len(rows)-1], p)
 				continue
 			}
@@ -209,7 +212,8 @@ func scaleCharts(points []predict.Point) (charts []chartFile) {
 		if len(charts) == 0 || charts[len(charts)-1].name != name {
 			charts = append(charts, chartFile{name, chart.Chart{
 				Title: of + " of " + lengthText(p.Bytes) + ", predicted",
-				X:     chart.Axis{Name: "ranks", Unit: chart.Counts}, Y: chart.Axis{Name: "time", Unit: chart.Microseconds},
+				X:     chart.Axis{Name: "ranks", Unit: chart.Counts},
+				Y:     chart.Axis{Name: "time", Unit: chart.Microseconds},
 			}})
 		}
 		c := &charts[len(charts)-1].chart
@@ -233,7 +237,8 @@ func (a *app) paperCompare(ctx context.Context, out io.Writer, name string) erro
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "CLASS\tRANKS\tFITTED\tCALLS\tBEST WITHIN 1.25\tWORST\tPREDICTED / MEASURED: P10\tP50\tP90")
 	row := func(class, ranks, fitted string, o predict.Comparison) {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d (%.1f %%)\t%.2f\t%.2f\t%.2f\t%.2f\n", class, ranks, fitted, o.Cases, o.NearBest, 100*float64(o.NearBest)/float64(o.Cases), o.Worst, o.Low, o.Median, o.High)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d (%.1f %%)\t%.2f\t%.2f\t%.2f\t%.2f\n", class, ranks, fitted, o.Cases,
+			o.NearBest, 100*float64(o.NearBest)/float64(o.Cases), o.Worst, o.Low, o.Median, o.High)
 	}
 	for _, o := range c.Comparisons {
 		fitted := "no"
@@ -243,10 +248,12 @@ func (a *app) paperCompare(ctx context.Context, out io.Writer, name string) erro
 		row(string(o.Class), strconv.Itoa(o.Ranks), fitted, o)
 	}
 	row("all", "-", "-", c.Total)
-	fmt.Fprintln(w, "\nCLASS\tDEVIATION (%)\tCALL (ns)\tCOPY (ns/B)\tREDUCE (ns/B)\tPUBLISH (ns)\tVISIBLE (ns)\tSWITCH (ns)\tL (ns)\to (ns)\tO (ns/B)")
+	fmt.Fprintln(w, "\nCLASS\tDEVIATION (%)\tCALL (ns)\tCOPY (ns/B)\tREDUCE (ns/B)\tPUBLISH (ns)\tVISIBLE "+
+		"(ns)\tSWITCH (ns)\tL (ns)\to (ns)\tO (ns/B)")
 	for _, p := range c.Parameters {
 		fmt.Fprintf(w, "%s\t%.1f\t%.0f\t%.3f\t%.3f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.3f\n", p.Class, 100*p.Deviation,
-			p.Host.Call, p.Host.Copy, p.Host.Reduce, p.Host.Publish, p.Host.Visible, p.Host.Switch, p.Link.Latency, p.Link.Overhead, p.Link.OverheadByte)
+			p.Host.Call, p.Host.Copy, p.Host.Reduce, p.Host.Publish, p.Host.Visible, p.Host.Switch, p.Link.Latency,
+			p.Link.Overhead, p.Link.OverheadByte)
 	}
 	return w.Flush()
 }
@@ -254,7 +261,8 @@ func (a *app) paperCompare(ctx context.Context, out io.Writer, name string) erro
 func (a *app) paperChooseCommand() *cobra.Command {
 	var measured, file string
 	cmd := &cobra.Command{
-		Use: "choose CLUSTER", Short: "Choose algorithms for a cluster that is described in a file", Args: cobra.ExactArgs(1),
+		Use: "choose CLUSTER", Short: "Choose algorithms for a cluster that is described in a file",
+		Args: cobra.ExactArgs(1),
 		Long: `Choose which algorithm, and which length of segments, carries out each collective on a cluster,
 by the model of zrlbench paper scale. The file describes the cluster:
 
@@ -320,7 +328,9 @@ func (a *app) paperChoose(ctx context.Context, out io.Writer, name, measured, fi
 	for _, c := range all {
 		sum, builtIn = sum+c.Nanoseconds, builtIn+c.BuiltInNanoseconds
 		if c.Nanoseconds < c.BuiltInNanoseconds {
-			fmt.Fprintf(w, "%s\t%d\t%s\t%v\t%v\t%s\t%v\t%s\n", c.Class, c.Ranks, choice.Name(coll.Collective(c.Collective)), bytesize.Size(c.Bytes), c.By, microseconds(c.Nanoseconds), c.BuiltIn, microseconds(c.BuiltInNanoseconds))
+			fmt.Fprintf(w, "%s\t%d\t%s\t%v\t%v\t%s\t%v\t%s\n", c.Class, c.Ranks,
+				choice.Name(coll.Collective(c.Collective)), bytesize.Size(c.Bytes), c.By, microseconds(c.Nanoseconds),
+				c.BuiltIn, microseconds(c.BuiltInNanoseconds))
 		}
 	}
 	if err := w.Flush(); err != nil {
@@ -345,7 +355,8 @@ func (a *app) paperUpstream(ctx context.Context, out io.Writer, d *predict.Descr
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "COLLECTIVE\tBYTES\tFLAT (µs)\tTREE (µs)")
 	for _, u := range all {
-		fmt.Fprintf(w, "%s\t%v\t%s\t%s\n", choice.Name(coll.Collective(u.Collective)), bytesize.Size(u.Bytes), microseconds(u.Flat), microseconds(u.Tree))
+		fmt.Fprintf(w, "%s\t%v\t%s\t%s\n", choice.Name(coll.Collective(u.Collective)), bytesize.Size(u.Bytes),
+			microseconds(u.Flat), microseconds(u.Tree))
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -57,8 +57,10 @@ func figureCharts(cells []bcast.Cell) (charts []chartFile) {
 	for i, c := range cells {
 		if i == 0 || cells[i-1].Nodes != c.Nodes {
 			charts = append(charts, chartFile{fmt.Sprintf("bcast-%d.svg", c.Nodes), chart.Chart{
-				Title: fmt.Sprintf("Atomic broadcasts of %d nodes: time with a fixed order by that with a changed one", c.Nodes),
-				X:     chart.Axis{Name: "message length", Unit: chart.MessageBytes}, Y: chart.Axis{Name: "ratio of times", Unit: chart.Multiple},
+				Title: fmt.Sprintf("Atomic broadcasts of %d nodes: time with a fixed order by that with a changed one",
+					c.Nodes),
+				X: chart.Axis{Name: "message length", Unit: chart.MessageBytes},
+				Y: chart.Axis{Name: "ratio of times", Unit: chart.Multiple},
 			}})
 		}
 		drawn := &charts[len(charts)-1].chart
@@ -96,7 +98,8 @@ func matchChart(benchmark string, results []simulatedMatch) []chartFile {
 func programChart(program string, results []simulatedProgram) []chartFile {
 	c := chart.Chart{
 		Title: program + " on processors with a shared memory",
-		X:     chart.Axis{Name: "processors", Unit: chart.Counts}, Y: chart.Axis{Name: "time", Unit: chart.Microseconds},
+		X:     chart.Axis{Name: "processors", Unit: chart.Counts},
+		Y:     chart.Axis{Name: "time", Unit: chart.Microseconds},
 	}
 	for i, r := range results {
 		if i == 0 || results[i-1].Size != r.Size {

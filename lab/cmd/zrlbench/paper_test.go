@@ -31,14 +31,19 @@ func TestPaperGolden(t *testing.T) {
 	}{
 		{"bcast_table2.json", []string{"bcast", "--table2", "--json"}},
 		{"bcast_figures.txt", []string{"bcast", "--figures"}},
-		{"bcast_busy.txt", []string{"bcast", "--nodes", "24", "--bytes", "300", "--busy", "1=1100,2=600,3=40,9=24", "--root", "5"}},
-		{"bcast_busy.json", []string{"bcast", "--nodes", "5", "--bytes", "64", "--busy", "1=40", "--clock", "200", "--word", "8", "--json"}},
+		{"bcast_busy.txt", []string{"bcast", "--nodes", "24", "--bytes", "300", "--busy", "1=1100,2=600,3=40,9=24",
+			"--root", "5"}},
+		{"bcast_busy.json", []string{"bcast", "--nodes", "5", "--bytes", "64", "--busy", "1=40", "--clock", "200",
+			"--word", "8", "--json"}},
 		{"match_preposted.txt", []string{"match", "--engine=false"}},
-		{"match_unload.json", []string{"match", "--benchmark", "unload", "--depths", "256,1000", "--engine=false", "--json"}},
+		{"match_unload.json", []string{"match", "--benchmark", "unload", "--depths", "256,1000", "--engine=false",
+			"--json"}},
 		{"matvec.txt", []string{"matvec", "--sizes", "50"}},
 		{"backsub.json", []string{"backsub", "--sizes", "100", "--processors", "6,8", "--json"}},
-		{"scale.txt", []string{"scale", "--ranks", "2,8,4100", "--collectives", "allreduce,bcast,barrier", "--bytes", "8"}},
-		{"scale_cluster.json", []string{"scale", "--cluster", "testdata/paper/cluster.yaml", "--ranks", "16", "--collectives", "alltoall", "--bytes", "8,64KiB", "--json"}},
+		{"scale.txt", []string{"scale", "--ranks", "2,8,4100", "--collectives", "allreduce,bcast,barrier", "--bytes",
+			"8"}},
+		{"scale_cluster.json", []string{"scale", "--cluster", "testdata/paper/cluster.yaml", "--ranks", "16",
+			"--collectives", "alltoall", "--bytes", "8,64KiB", "--json"}},
 		{"choose.txt", []string{"choose", "testdata/paper/cluster.yaml"}},
 		{"choose_fpga.txt", []string{"choose", "testdata/paper/fpga.yaml"}},
 	} {
@@ -127,7 +132,9 @@ func TestPaperCompare(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != exitOK {
 		t.Fatalf("%v, exit code %d, %s%s", err, code, stdout, stderr)
 	}
-	if len(got.Comparisons) != 3 || got.Comparisons[1].Ranks != 4 || !got.Comparisons[1].Fitted || got.Comparisons[2].Fitted || got.Total.Cases != 5 || got.Total.NearBest != 5 || got.Parameters[0].Deviation > 0.05 {
+	if len(got.Comparisons) != 3 || got.Comparisons[1].Ranks != 4 || !got.Comparisons[1].Fitted ||
+		got.Comparisons[2].Fitted || got.Total.Cases != 5 || got.Total.NearBest != 5 ||
+		got.Parameters[0].Deviation > 0.05 {
 		t.Errorf("%+v", got)
 	}
 	stdout, stderr, code = simulate(t, "scale", "--compare", "testdata/paper/measured.yaml")
@@ -139,7 +146,8 @@ func TestPaperCompare(t *testing.T) {
 			t.Errorf("%v: exit code %d, %s", args, code, stderr)
 		}
 	}
-	if _, stderr, code := simulate(t, "scale", "--compare", chosenTable(t)); code != exitFailure || !strings.Contains(stderr, "no measurements") {
+	if _, stderr, code := simulate(t, "scale", "--compare", chosenTable(t)); code != exitFailure ||
+		!strings.Contains(stderr, "no measurements") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }
@@ -148,7 +156,8 @@ func TestPaperCompare(t *testing.T) {
 func chosenTable(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "table.yaml")
-	if stdout, stderr, code := simulate(t, "choose", "testdata/paper/cluster.yaml", "--measured", "testdata/paper/measured.yaml", "--output", file, "--json"); code != exitOK {
+	if stdout, stderr, code := simulate(t, "choose", "testdata/paper/cluster.yaml", "--measured",
+		"testdata/paper/measured.yaml", "--output", file, "--json"); code != exitOK {
 		t.Fatalf("exit code %d, %s%s", code, stdout, stderr)
 	}
 	return file
@@ -166,7 +175,9 @@ func TestPaperChosenTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	call := coll.Call{Collective: coll.Allgather, Ranks: 16, Bytes: 4096, Elem: 4, Flows: true}
-	if by := table.Choose(choice.OversubscribedNetwork, &call); by == choice.Default().Choose(choice.OversubscribedNetwork, &call) || table.Hash() == choice.Default().Hash() {
+	if by := table.Choose(choice.OversubscribedNetwork,
+		&call); by == choice.Default().Choose(choice.OversubscribedNetwork, &call) ||
+		table.Hash() == choice.Default().Hash() {
 		t.Errorf("the table has %v, as the built-in one", by)
 	}
 }
@@ -176,7 +187,8 @@ func TestPaperChooseTooMany(t *testing.T) {
 	if err := os.WriteFile(file, []byte("ranks: 1025"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, stderr, code := simulate(t, "choose", file); code != exitUsage || !strings.Contains(stderr, "ranks: 1025 is outside 2 to 1024") {
+	if _, stderr, code := simulate(t, "choose", file); code != exitUsage ||
+		!strings.Contains(stderr, "ranks: 1025 is outside 2 to 1024") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }
@@ -187,7 +199,8 @@ func TestPaperPlots(t *testing.T) {
 		args  []string
 		files []string
 	}{
-		{[]string{"scale", "--ranks", "2,4", "--bytes", "8,64KiB", "--collectives", "bcast,barrier"}, []string{"scale-bcast-8.svg", "scale-bcast-64KiB.svg", "scale-barrier-0.svg"}},
+		{[]string{"scale", "--ranks", "2,4", "--bytes", "8,64KiB", "--collectives", "bcast,barrier"},
+			[]string{"scale-bcast-8.svg", "scale-bcast-64KiB.svg", "scale-barrier-0.svg"}},
 		{[]string{"bcast", "--figures"}, []string{"bcast-4.svg", "bcast-8.svg", "bcast-16.svg", "bcast-32.svg"}},
 		{[]string{"match", "--depths", "1,300", "--engine=false"}, []string{"match-preposted.svg"}},
 		{[]string{"matvec", "--sizes", "20,50"}, []string{"matvec.svg"}},
@@ -206,7 +219,8 @@ func TestPaperPlots(t *testing.T) {
 			t.Errorf("%v: %v, %v", x.args, all, err)
 		}
 	}
-	if _, stderr, code := simulate(t, "matvec", "--sizes", "20", "--svg", "testdata/paper/cluster.yaml"); code != exitFailure {
+	if _, stderr, code := simulate(t, "matvec", "--sizes", "20", "--svg",
+		"testdata/paper/cluster.yaml"); code != exitFailure {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }
@@ -216,7 +230,8 @@ func TestPaperPlotsOfDocs(t *testing.T) {
 	if testing.Short() || race.Enabled {
 		t.Skip("simulates all cells of the papers, in one goroutine")
 	}
-	for _, args := range []string{"bcast --figures", "match --engine=false", "match --engine=false --benchmark unload", "matvec", "backsub"} {
+	for _, args := range []string{"bcast --figures", "match --engine=false", "match --engine=false --benchmark unload",
+		"matvec", "backsub"} {
 		folder := t.TempDir()
 		if stdout, stderr, code := simulate(t, append(strings.Fields(args), "--svg", folder)...); code != exitOK {
 			t.Fatalf("%s: exit code %d, %s%s", args, code, stdout, stderr)

@@ -56,10 +56,13 @@ Exit codes: 0 everything was measured, 1 a measurement failed, 2 the command lin
 	fl := cmd.Flags()
 	fl.StringVar(&output, "output", "", "write the table to this file")
 	fl.BoolVar(&o.Quick, "quick", false, "measure a few small steps, to check that everything works")
-	fl.StringSliceVar(&o.Transports, "transports", nil, "transports: shm for ranks that share memory, udp or tcp for others (default shm,udp)")
+	fl.StringSliceVar(&o.Transports, "transports", nil,
+		"transports: shm for ranks that share memory, udp or tcp for others (default shm,udp)")
 	fl.IntSliceVar(&o.Ranks, "ranks", nil, "numbers of ranks (default 2,4,8, or 2,4 with --quick)")
-	fl.StringSliceVar(&o.Collectives, "collectives", nil, "measure these collectives only, of "+strings.Join(choice.Names(), ", "))
-	fl.StringVar(&maxBytes, "max-bytes", "", "length of the longest vector, or of all its blocks (default 2MiB, or 32KiB with --quick)")
+	fl.StringSliceVar(&o.Collectives, "collectives", nil,
+		"measure these collectives only, of "+strings.Join(choice.Names(), ", "))
+	fl.StringVar(&maxBytes, "max-bytes", "",
+		"length of the longest vector, or of all its blocks (default 2MiB, or 32KiB with --quick)")
 	fl.IntVar(&o.Rounds, "rounds", 0, "number of rounds (default 5, or 1 with --quick)")
 	fl.DurationVar(&o.Limit, "limit", 0, "time limit; the rounds that are complete by then count (default 30m)")
 	cmd.AddCommand(a.tuneShowCommand())
@@ -68,7 +71,8 @@ Exit codes: 0 everything was measured, 1 a measurement failed, 2 the command lin
 
 func (a *app) tuneShowCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "show [FILE]", Short: "Print a table that tune has written, or the built-in one", Args: cobra.MaximumNArgs(1),
+		Use: "show [FILE]", Short: "Print a table that tune has written, or the built-in one",
+		Args: cobra.MaximumNArgs(1),
 		Long: `Print a table that tune --output has written, or one written by hand: the medians, and
 which algorithm is chosen. By default print the built-in table.`,
 		RunE: func(cmd *cobra.Command, args []string) error {

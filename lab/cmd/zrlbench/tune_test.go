@@ -13,13 +13,15 @@ import (
 
 func TestTune(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "table.yaml")
-	code, out, errs := zrlbench(t, "tune", "--quick", "--ranks", "2,3", "--transports", "udp", "--collectives", "barrier,allreduce", "--max-bytes", "512", "--output", file)
+	code, out, errs := zrlbench(t, "tune", "--quick", "--ranks", "2,3", "--transports", "udp", "--collectives",
+		"barrier,allreduce", "--max-bytes", "512", "--output", file)
 	if code != exitOK {
 		t.Fatalf("exit code %d\n%s%s", code, out, errs)
 	}
 	// Column widths depend on the measurements.
 	words := strings.Join(strings.Fields(out), " ")
-	for _, want := range []string{"network, over udp: ", " barrier RANKS ", " allreduce RANKS BYTES recursive-doubling rabenseifner ring flat TAKEN 2 8 ", " 3 512 "} {
+	for _, want := range []string{"network, over udp: ", " barrier RANKS ",
+		" allreduce RANKS BYTES recursive-doubling rabenseifner ring flat TAKEN 2 8 ", " 3 512 "} {
 		if !strings.Contains(words, want) {
 			t.Errorf("there is no %q in\n%s", want, out)
 		}
@@ -31,7 +33,8 @@ func TestTune(t *testing.T) {
 		t.Errorf("show prints something else: %d\n%s\n%s", code, again, errs)
 	}
 	var d collectives.Document
-	if code, text, _ := zrlbench(t, "tune", "show", file, "--json"); code != exitOK || json.Unmarshal([]byte(text), &d) != nil {
+	if code, text, _ := zrlbench(t, "tune", "show", file, "--json"); code != exitOK ||
+		json.Unmarshal([]byte(text), &d) != nil {
 		t.Errorf("%d\n%s", code, text)
 	}
 	entries := 0
@@ -46,7 +49,8 @@ func TestTune(t *testing.T) {
 		t.Errorf("%v, %v", left, err)
 	}
 	// The built-in table.
-	if code, out, _ := zrlbench(t, "tune", "show"); code != exitOK || !strings.Contains(out, "== oversubscribed_memory, over shm: ") || !strings.Contains(out, "\nexscan\n") {
+	if code, out, _ := zrlbench(t, "tune", "show"); code != exitOK ||
+		!strings.Contains(out, "== oversubscribed_memory, over shm: ") || !strings.Contains(out, "\nexscan\n") {
 		t.Errorf("%d\n%s", code, out)
 	}
 }
@@ -69,11 +73,13 @@ func TestTuneMistakes(t *testing.T) {
 		{"--max-bytes 0", exitUsage, `--max-bytes "0": give a size`},
 		{"--rounds 0", exitUsage, "--rounds 0: give more than 0"},
 		{"--limit 0s", exitUsage, "--limit 0s: give more than 0"},
-		{"--limit 1ns --quick --transports udp", exitFailure, "the deadline expired before everything was measured once"},
+		{"--limit 1ns --quick --transports udp", exitFailure,
+			"the deadline expired before everything was measured once"},
 		{"table.yaml", exitUsage, `unknown command "table.yaml"`},
 		{"show " + filepath.Join(dir, "none.yaml"), exitFailure, "no such file"},
 		{"show " + bad, exitFailure, bad + `:3: memory: unknown key "colectives" (did you mean "collectives"?)`},
-		{"--quick --transports udp --ranks 2 --collectives barrier --output " + filepath.Join(dir, "no", "table.yaml"), exitFailure, "no such file"},
+		{"--quick --transports udp --ranks 2 --collectives barrier --output " + filepath.Join(dir, "no", "table.yaml"),
+			exitFailure, "no such file"},
 	} {
 		code, _, errs := zrlbench(t, append([]string{"tune"}, strings.Fields(x.args)...)...)
 		if code != x.code || !strings.Contains(errs, x.says) {

@@ -126,7 +126,8 @@ func Run(setup Setup, v Variant) (Result, error) {
 		status[r] = coll.StatusOf(setup.Left[r])
 	}
 	order := coll.TransmissionOrder(setup.Root, status, form)
-	call := coll.Call{Collective: coll.Bcast, Ranks: setup.Nodes, Root: setup.Root, Bytes: setup.Bytes, Order: order, Form: form, Flows: true, NoCredit: true}
+	call := coll.Call{Collective: coll.Bcast, Ranks: setup.Nodes, Root: setup.Root, Bytes: setup.Bytes, Order: order,
+		Form: form, Flows: true, NoCredit: true}
 	result := Result{Variant: v, Segments: 1, Order: order}
 	if v == Pipelined {
 		whole := words(setup.Bytes, setup.Word) * setup.Word

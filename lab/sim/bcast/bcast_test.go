@@ -110,9 +110,12 @@ func TestSeveralBusy(t *testing.T) {
 		{map[int]int{1: 24, 2: 600, 3: 1100}, false},
 	} {
 		setup := bcast.Setup{Nodes: 8, Bytes: 4, Left: test.left}
-		fixed, initial, full := run(t, setup, bcast.Atomic), run(t, setup, bcast.InitialOrder), run(t, setup, bcast.FullOrder)
-		if initial.Cycles > fixed.Cycles || full.Cycles > initial.Cycles || (full.Cycles < initial.Cycles) != test.better {
-			t.Errorf("%v left: %d cycles, with the initial change of the order %d, with the full one %d", test.left, fixed.Cycles, initial.Cycles, full.Cycles)
+		fixed, initial, full := run(t, setup, bcast.Atomic), run(t, setup, bcast.InitialOrder),
+			run(t, setup, bcast.FullOrder)
+		if initial.Cycles > fixed.Cycles || full.Cycles > initial.Cycles ||
+			(full.Cycles < initial.Cycles) != test.better {
+			t.Errorf("%v left: %d cycles, with the initial change of the order %d, with the full one %d", test.left,
+				fixed.Cycles, initial.Cycles, full.Cycles)
 		}
 	}
 }
@@ -141,7 +144,8 @@ func TestOrderFigures(t *testing.T) {
 	} {
 		got := run(t, bcast.Setup{Nodes: 8, Bytes: 4, Left: test.left}, test.variant)
 		if got.Cycles-free != test.waits || !slices.Equal(got.Order, test.order) {
-			t.Errorf("figure %d: waits for %d cycles in the order %v, want %d and %v", test.figure, got.Cycles-free, got.Order, test.waits, test.order)
+			t.Errorf("figure %d: waits for %d cycles in the order %v, want %d and %v", test.figure, got.Cycles-free,
+				got.Order, test.waits, test.order)
 		}
 	}
 	classes := bcast.Setup{Nodes: 8, Bytes: 4, Left: map[int]int{1: 1100, 2: 600, 3: 40, 4: 40}}
@@ -158,7 +162,8 @@ func TestHeadline(t *testing.T) {
 		t.Errorf("%d cycles by %d is %.3f, not within 2 %% of 4.113", pipelined.Cycles, atomic.Cycles, ratio)
 	}
 	if pipelined.Segments != 8 || pipelined.Sync != 64 {
-		t.Errorf("%d segments with %d cycles of synchronisation, by equations 1 and 2 8 and 64", pipelined.Segments, pipelined.Sync)
+		t.Errorf("%d segments with %d cycles of synchronisation, by equations 1 and 2 8 and 64", pipelined.Segments,
+			pipelined.Sync)
 	}
 }
 
@@ -174,7 +179,8 @@ func TestPipelined(t *testing.T) {
 			step := sim.Cycle(bytes / 4 / r.Segments)
 			want := sim.Cycle(nodes-1)*(7+step) + sim.Cycle(r.Segments-1)*(8+step) + 1
 			if r.Cycles != want {
-				t.Errorf("%d nodes, %d bytes in %d segments: %d cycles, want %d", nodes, bytes, r.Segments, r.Cycles, want)
+				t.Errorf("%d nodes, %d bytes in %d segments: %d cycles, want %d", nodes, bytes, r.Segments, r.Cycles,
+					want)
 			}
 		}
 	}

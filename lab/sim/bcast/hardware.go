@@ -16,7 +16,8 @@ const (
 // syncCycles is the time that a message takes over one hop, excluding its data: carry and read the request; compose,
 // carry and read the ready message; compose, carry and read the complete message. It is m of equation 2 and α of
 // equation 1.
-const syncCycles = hopCycles + readCycles + composeCycles + hopCycles + readCycles + composeCycles + hopCycles + readCycles
+const syncCycles = hopCycles + readCycles + composeCycles + hopCycles + readCycles + composeCycles + hopCycles +
+	readCycles
 
 // machine is the crossbar and its nodes.
 type machine struct {

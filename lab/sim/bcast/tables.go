@@ -29,8 +29,9 @@ func cell(nodes, bytes, left int) (Cell, error) {
 		return Cell{}, err
 	}
 	return Cell{
-		Nodes: nodes, Bytes: bytes, Left: left, Atomic: SourceNanoseconds * int(fixed.Cycles), Changed: SourceNanoseconds * int(changed.Cycles),
-		Ratio: float64(fixed.Cycles) / float64(changed.Cycles),
+		Nodes: nodes, Bytes: bytes, Left: left, Atomic: SourceNanoseconds * int(fixed.Cycles),
+		Changed: SourceNanoseconds * int(changed.Cycles),
+		Ratio:   float64(fixed.Cycles) / float64(changed.Cycles),
 	}, nil
 }
 

@@ -31,7 +31,8 @@ func (c *core) init(clock *sim.Clock, slice sim.Cycle) {
 	if c.arrives == nil {
 		c.arrives = c.arrive
 	}
-	*c = core{clock: clock, ranks: c.ranks[:0], work: c.work[:0], slice: slice, since: clock.Now(), next: -1, arrives: c.arrives}
+	*c = core{clock: clock, ranks: c.ranks[:0], work: c.work[:0], slice: slice, since: clock.Now(), next: -1,
+		arrives: c.arrives}
 }
 
 // add assigns a rank to the core.

@@ -72,7 +72,8 @@ func TestTime(t *testing.T) {
 		{"a receiver takes one after another", flat(8), coll.Gather, "flat", 0, 0},
 		{"all arrive at once, and the root copies its own block meanwhile", flat(8), coll.Gather, "flat", 8, a + 6*100},
 		{"a ring", flat(8), coll.Allgather, "ring", 8, 7*a + 8},
-		{"three exchanges, each with a reduction; a rank sends before it receives", flat(8), coll.Allreduce, "recursive-doubling", 8, 8 + 3*(a+2*8)},
+		{"three exchanges, each with a reduction; a rank sends before it receives", flat(8), coll.Allreduce,
+			"recursive-doubling", 8, 8 + 3*(a+2*8)},
 		{"three rounds", flat(8), coll.Barrier, "dissemination", 0, 3 * a},
 		{"a chain", flat(8), coll.Bcast, "chain", 8, 7 * a},
 		{"the bytes, at the slowest", slow, coll.Bcast, "binomial", 1000, 100 + 1000 + 1000 + 3*1000 + 100 + 1000},
@@ -107,7 +108,8 @@ func TestLevels(t *testing.T) {
 	switches := flat(4)
 	switches.PerSwitch, switches.Uplink = 2, network.Link{Latency: 70, GapByte: 1}
 	// In the second step, two hosts of each switch exchange two blocks with the other switch.
-	if got, want := run(t, switches, coll.Allgather, "recursive-doubling", 1000), 1000.0+1200+1200+70+2*2000; got != want {
+	if got, want := run(t, switches, coll.Allgather, "recursive-doubling", 1000),
+		1000.0+1200+1200+70+2*2000; got != want {
 		t.Errorf("two switches: %v ns, want %v", got, want)
 	}
 }
@@ -159,7 +161,8 @@ func TestSharedCores(t *testing.T) {
 	// With more ranks, a round and its work take longer.
 	many := c
 	many.Ranks, many.PerHost = 16, 16
-	if got, few := run(t, many, coll.Allreduce, "recursive-doubling", 8), run(t, four, coll.Allreduce, "recursive-doubling", 8); got < 3*few {
+	if got, few := run(t, many, coll.Allreduce, "recursive-doubling", 8),
+		run(t, four, coll.Allreduce, "recursive-doubling", 8); got < 3*few {
 		t.Errorf("16 ranks of a core: %v ns, 4: %v", got, few)
 	}
 	// More than 64 ranks, of which only one at a time has work.
@@ -193,7 +196,8 @@ func TestFlow(t *testing.T) {
 	c := flat(4)
 	c.Network.GapByte = 1
 	const n, piece = 100_000, 10_000
-	r, err := c.Run(find(t, coll.Bcast, "atomic"), coll.Call{Collective: coll.Bcast, Bytes: n, Segment: piece, Flows: true})
+	r, err := c.Run(find(t, coll.Bcast, "atomic"),
+		coll.Call{Collective: coll.Bcast, Bytes: n, Segment: piece, Flows: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +209,8 @@ func TestFlow(t *testing.T) {
 
 // clusters returns one cluster of each kind.
 func clusters(ranks int) map[string]network.Cluster {
-	hosts, memory, cores, loopback, switches, fpga := flat(ranks), flat(ranks), flat(ranks), flat(ranks), flat(ranks), flat(ranks)
+	hosts, memory, cores, loopback, switches, fpga := flat(ranks), flat(ranks), flat(ranks), flat(ranks), flat(ranks),
+		flat(ranks)
 	hosts.PerHost = 3
 	memory.PerHost, memory.Memory.Eager, memory.Memory.Pulls = ranks, 100, true
 	cores.PerHost, cores.Cores = ranks, 2
@@ -214,7 +219,8 @@ func clusters(ranks int) map[string]network.Cluster {
 	fpga.Network.Eager, fpga.Blocking = -1, true
 	barrier := cores
 	barrier.Barrier = true
-	return map[string]network.Cluster{"flat": flat(ranks), "hosts": hosts, "memory": memory, "cores": cores, "loopback": loopback, "switches": switches, "fpga": fpga, "barrier": barrier}
+	return map[string]network.Cluster{"flat": flat(ranks), "hosts": hosts, "memory": memory, "cores": cores,
+		"loopback": loopback, "switches": switches, "fpga": fpga, "barrier": barrier}
 }
 
 // Every algorithm completes on every kind of cluster. A second run takes the same time and number of events.
@@ -225,19 +231,22 @@ func TestAlgorithms(t *testing.T) {
 				for _, a := range coll.Algorithms(of) {
 					for _, bytes := range []int{0, 4, 1000, 70_000} {
 						for _, segment := range []int{0, 4096} {
-							call := coll.Call{Collective: of, Root: ranks - 1, Bytes: bytes, Elem: 4, Segment: segment, Flows: true}
+							call := coll.Call{Collective: of, Root: ranks - 1, Bytes: bytes, Elem: 4, Segment: segment,
+								Flows: true}
 							if segment > 0 && !a.Segmented || c.Blocking && !blocking(a) {
 								continue
 							}
 							r, err := c.Run(a, call)
 							if err != nil {
 								if !errors.Is(err, coll.ErrCall) {
-									t.Fatalf("%s, %d ranks: %v by %s of %d bytes: %v", name, ranks, of, a.Name, bytes, err)
+									t.Fatalf("%s, %d ranks: %v by %s of %d bytes: %v", name, ranks, of, a.Name, bytes,
+										err)
 								}
 								continue
 							}
 							if again, err := c.Run(a, call); err != nil || again != r {
-								t.Fatalf("%s, %d ranks: %v by %s of %d bytes: %v, then %v, %v", name, ranks, of, a.Name, bytes, r, again, err)
+								t.Fatalf("%s, %d ranks: %v by %s of %d bytes: %v, then %v, %v", name, ranks, of, a.Name,
+									bytes, r, again, err)
 							}
 						}
 					}
@@ -251,7 +260,8 @@ func TestAlgorithms(t *testing.T) {
 func blocking(a *coll.Algorithm) bool {
 	for rank := range 3 {
 		var s coll.Schedule
-		if a.Make(&s, &coll.Call{Collective: a.Collective, Rank: rank, Ranks: 3, Bytes: 8, Elem: 4, Flows: true}) != nil || s.Window > 1 {
+		if a.Make(&s, &coll.Call{Collective: a.Collective, Rank: rank, Ranks: 3, Bytes: 8, Elem: 4,
+			Flows: true}) != nil || s.Window > 1 {
 			return false
 		}
 	}

@@ -90,7 +90,8 @@ func (r *rank) start() {
 		r.beginCall()
 		return
 	}
-	barrier := coll.Call{Collective: coll.Barrier, Rank: r.number, Ranks: r.machine.Ranks, Elem: r.call.Elem, Token: r.call.Token}
+	barrier := coll.Call{Collective: coll.Barrier, Rank: r.number, Ranks: r.machine.Ranks, Elem: r.call.Elem,
+		Token: r.call.Token}
 	r.machine.barrier.Build(&r.schedule, &barrier)
 	r.begin()
 }
@@ -122,7 +123,8 @@ func (r *rank) work(w item) {
 // compute queues a step without a message. Consecutive steps, which may be as many as there are ranks, are merged into
 // one item.
 func (r *rank) compute(cost sim.Cycle, number int) {
-	if last := len(r.queue) - 1; last > r.head && r.queue[last].kind == itemStep && r.queue[last].number+r.queue[last].more+1 == number {
+	if last := len(r.queue) - 1; last > r.head && r.queue[last].kind == itemStep &&
+		r.queue[last].number+r.queue[last].more+1 == number {
 		r.queue[last].cost += cost
 		r.queue[last].more++
 		return

@@ -64,14 +64,16 @@ func Choose(ctx context.Context, d *Description, fits []*Fit) (*collectives.Tabl
 		}
 	}
 	doc.Each(func(_ choice.Class, t *collectives.ClassTable) {
-		slices.SortStableFunc(t.Collectives, func(a, b collectives.Entry) int { return int(a.Collective) - int(b.Collective) })
+		slices.SortStableFunc(t.Collectives,
+			func(a, b collectives.Entry) int { return int(a.Collective) - int(b.Collective) })
 	})
 	table, err := collectives.New(doc)
 	return table, all, err
 }
 
 // chooseOne makes the table entry of a collective.
-func chooseOne(ctx context.Context, c *network.Cluster, class choice.Class, of coll.Collective, link choice.Link) (collectives.Entry, []Chosen, error) {
+func chooseOne(ctx context.Context, c *network.Cluster, class choice.Class, of coll.Collective,
+	link choice.Link) (collectives.Entry, []Chosen, error) {
 	e := collectives.Entry{Collective: collectives.Collective(of), Ranks: c.Ranks, Bytes: lengths(of, c.Ranks)}
 	var all []Chosen
 	for i, n := range e.Bytes {
@@ -148,7 +150,8 @@ func candidates(c *network.Cluster, of coll.Collective, n int, builtIn choice.Ch
 	link := linkOf(c)
 	add := func(a *coll.Algorithm, segment int) {
 		by := choice.Choice{Algorithm: a.Name, Segment: segment}
-		cost, err := a.Cost(coll.Call{Collective: of, Ranks: c.Ranks, Bytes: n, Elem: elem, Flows: true, Shared: c.SharedBytes(), Segment: whole(by, c.Ranks, n, link).Segment})
+		cost, err := a.Cost(coll.Call{Collective: of, Ranks: c.Ranks, Bytes: n, Elem: elem, Flows: true,
+			Shared: c.SharedBytes(), Segment: whole(by, c.Ranks, n, link).Segment})
 		if err == nil {
 			list, times = append(list, by), append(times, cost.Time(link.Alpha, link.Beta, c.Host.Reduce))
 		}

@@ -64,10 +64,12 @@ func Compare(fits []*Fit) Compared {
 		all.Cases = append(all.Cases, ClassCases{f.Class, f.Cases})
 		for i := range f.Cases {
 			c := &f.Cases[i]
-			k := slices.IndexFunc(all.Comparisons, func(o Comparison) bool { return o.Class == f.Class && o.Ranks == c.Ranks })
+			k := slices.IndexFunc(all.Comparisons,
+				func(o Comparison) bool { return o.Class == f.Class && o.Ranks == c.Ranks })
 			if k < 0 {
 				k = len(all.Comparisons)
-				all.Comparisons = append(all.Comparisons, Comparison{Class: f.Class, Ranks: c.Ranks, Fitted: c.Ranks <= f.Fitted})
+				all.Comparisons = append(all.Comparisons,
+					Comparison{Class: f.Class, Ranks: c.Ranks, Fitted: c.Ranks <= f.Fitted})
 			}
 			all.Comparisons[k].add(c)
 			all.Total.add(c)

@@ -97,7 +97,8 @@ func Load(r io.Reader, name string) (*Description, error) {
 	within("cores", d.Cores, 0, network.MaxRanks)
 	within("switches", d.Switches, 1, max(d.Hosts, 1))
 	if d.Engine != engineSoftware && d.Engine != engineFPGA {
-		p.Add("engine", "%s is not known%s: there are %s, %s", strictyaml.Quote(d.Engine), strictyaml.DidYouMean(d.Engine, []string{engineSoftware, engineFPGA}), engineSoftware, engineFPGA)
+		p.Add("engine", "%s is not known%s: there are %s, %s", strictyaml.Quote(d.Engine),
+			strictyaml.DidYouMean(d.Engine, []string{engineSoftware, engineFPGA}), engineSoftware, engineFPGA)
 	}
 	if d.FPGA() && d.Hosts != d.Ranks {
 		p.Add("hosts", "each FPGA is a host of its own: leave it out")
@@ -160,7 +161,8 @@ func measuredParameters(c *network.Cluster, fits []*Fit) {
 			if sharesMemory(f.Class) {
 				c.Memory, c.Host = f.Parameters.Memory, f.Parameters.Host
 			} else {
-				c.Network.Overhead, c.Network.OverheadByte = f.Parameters.Network.Overhead, f.Parameters.Network.OverheadByte
+				c.Network.Overhead, c.Network.OverheadByte = f.Parameters.Network.Overhead,
+					f.Parameters.Network.OverheadByte
 				if c.PerHost == 1 {
 					c.Host = f.Parameters.Host
 				}

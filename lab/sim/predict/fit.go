@@ -72,7 +72,8 @@ func measured(t *collectives.ClassTable) (all []Case) {
 			c := Case{Collective: e.Collective, Ranks: e.Ranks, Bytes: n}
 			for _, s := range e.Medians {
 				if us := s.Micros[i]; us > 0 {
-					c.By, c.Measured = append(c.By, whole(s.By, e.Ranks, n, choice.Link(t.Link))), append(c.Measured, 1000*us)
+					c.By, c.Measured = append(c.By, whole(s.By, e.Ranks, n, choice.Link(t.Link))),
+						append(c.Measured, 1000*us)
 				}
 			}
 			if len(c.By) > 0 {
@@ -110,7 +111,8 @@ func run(c *network.Cluster, of coll.Collective, n int, by choice.Choice) (netwo
 
 // predict simulates a case as it was measured: all ranks are on one machine, and each call follows a barrier.
 func (f *Fit) predict(c *Case) error {
-	cluster := network.Cluster{Ranks: c.Ranks, PerHost: c.Ranks, Loopback: !sharesMemory(f.Class), Barrier: true, Parameters: f.Parameters}
+	cluster := network.Cluster{Ranks: c.Ranks, PerHost: c.Ranks, Loopback: !sharesMemory(f.Class), Barrier: true,
+		Parameters: f.Parameters}
 	if oversubscribed(f.Class) {
 		cluster.Cores = f.Cores
 	}
@@ -174,7 +176,8 @@ const (
 // fit changes one parameter at a time for as long as the model gets closer to the cases.
 func (f *Fit) fit(ctx context.Context) error {
 	f.Fitted = max(fitRanks, slices.MinFunc(f.Cases, func(a, b Case) int { return a.Ranks - b.Ranks }).Ranks)
-	cases := slices.DeleteFunc(slices.Clone(f.Cases), func(c Case) bool { return c.Ranks > f.Fitted || c.Bytes > fitBytes })
+	cases := slices.DeleteFunc(slices.Clone(f.Cases),
+		func(c Case) bool { return c.Ranks > f.Fitted || c.Bytes > fitBytes })
 	if len(cases) == 0 {
 		cases = f.Cases
 	}

@@ -53,7 +53,8 @@ func table(t *testing.T, p network.Parameters) *collectives.Document {
 				*class = &collectives.ClassTable{Link: collectives.Link{Alpha: 1000, Beta: 1}}
 			}
 			for _, of := range []coll.Collective{coll.Barrier, coll.Bcast, coll.Allreduce, coll.Gather} {
-				e := collectives.Entry{Collective: collectives.Collective(of), Ranks: ranks, Bytes: []int{8, 1024, 65536}}
+				e := collectives.Entry{Collective: collectives.Collective(of), Ranks: ranks,
+					Bytes: []int{8, 1024, 65536}}
 				for _, a := range coll.Algorithms(of) {
 					s := collectives.Series{By: choice.Choice{Algorithm: a.Name}}
 					for _, n := range e.Bytes {
@@ -98,7 +99,8 @@ func TestFit(t *testing.T) {
 	}
 	for _, o := range c.Comparisons {
 		shares := o.Ranks > 2
-		if o.NearBest != o.Cases || o.Worst > 1.05 || o.Fitted != (o.Ranks <= 4) || !shares && (o.Low < 0.9 || o.High > 1.1) {
+		if o.NearBest != o.Cases || o.Worst > 1.05 || o.Fitted != (o.Ranks <= 4) ||
+			!shares && (o.Low < 0.9 || o.High > 1.1) {
 			t.Errorf("%+v", o)
 		}
 	}
@@ -204,7 +206,8 @@ func between(t *testing.T, d *predict.Description, table *collectives.Table) {
 		}
 	}
 	if sum > builtIn {
-		t.Errorf("%d ranks, class %s: %v ns at lengths between, with the built-in table %v", d.Ranks, class, sum, builtIn)
+		t.Errorf("%d ranks, class %s: %v ns at lengths between, with the built-in table %v", d.Ranks, class, sum,
+			builtIn)
 	}
 }
 
@@ -223,7 +226,8 @@ func TestTable(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	rows := table.Rows()
-	for class, ranks := range map[choice.Class][]int{choice.OversubscribedMemory: {2, 4}, choice.OversubscribedNetwork: {8, 12}} {
+	for class, ranks := range map[choice.Class][]int{choice.OversubscribedMemory: {2, 4},
+		choice.OversubscribedNetwork: {8, 12}} {
 		var got []int
 		for _, r := range rows[class].Rows {
 			if r.Collective == coll.Allreduce {
@@ -242,10 +246,12 @@ func TestUpstream(t *testing.T) {
 		t.Errorf("%v, %v", by, err)
 	}
 	// With two FPGAs, a tree has one more hop.
-	if by, _, err := predict.ChooseUpstream(t.Context(), load(t, "{ranks: 3, engine: fpga}")); err != nil || by != "flat" {
+	if by, _, err := predict.ChooseUpstream(t.Context(), load(t, "{ranks: 3, engine: fpga}")); err != nil ||
+		by != "flat" {
 		t.Errorf("%v, %v", by, err)
 	}
-	if _, _, err := predict.Choose(t.Context(), load(t, "{ranks: 33, engine: fpga}"), nil); !errors.Is(err, predict.ErrFPGA) {
+	if _, _, err := predict.Choose(t.Context(), load(t, "{ranks: 33, engine: fpga}"), nil); !errors.Is(err,
+		predict.ErrFPGA) {
 		t.Error(err)
 	}
 }
@@ -254,10 +260,12 @@ func TestUpstream(t *testing.T) {
 func TestMeasuredParameters(t *testing.T) {
 	fit := func(class choice.Class, n float64) *predict.Fit {
 		f := &predict.Fit{Class: class, Parameters: predict.Software()}
-		f.Parameters.Host.Call, f.Parameters.Host.Switch, f.Parameters.Memory.Overhead, f.Parameters.Network.Overhead = n, n, n, n
+		f.Parameters.Host.Call, f.Parameters.Host.Switch, f.Parameters.Memory.Overhead,
+			f.Parameters.Network.Overhead = n, n, n, n
 		return f
 	}
-	fits := []*predict.Fit{fit(choice.Memory, 1), fit(choice.Network, 2), fit(choice.OversubscribedMemory, 3), fit(choice.OversubscribedNetwork, 4)}
+	fits := []*predict.Fit{fit(choice.Memory, 1), fit(choice.Network, 2), fit(choice.OversubscribedMemory, 3),
+		fit(choice.OversubscribedNetwork, 4)}
 	for _, x := range []struct {
 		text                          string
 		fits                          []*predict.Fit
@@ -271,14 +279,16 @@ func TestMeasuredParameters(t *testing.T) {
 		{"{ranks: 8}", nil, 300, 2700, 400, 2500},
 	} {
 		c := load(t, x.text).Cluster(8, x.fits)
-		if c.Host.Call != x.call || c.Host.Switch != x.change || c.Memory.Overhead != x.memory || c.Network.Overhead != x.network || c.Network.Latency != 10_000 {
+		if c.Host.Call != x.call || c.Host.Switch != x.change || c.Memory.Overhead != x.memory ||
+			c.Network.Overhead != x.network || c.Network.Latency != 10_000 {
 			t.Errorf("%s: %+v", x.text, c)
 		}
 	}
 }
 
 func TestScale(t *testing.T) {
-	q := predict.Request{Cluster: predict.Default(2), Collectives: []coll.Collective{coll.Barrier, coll.Bcast}, Ranks: []int{2, 8192}, Bytes: []int{8, 64 << 10}}
+	q := predict.Request{Cluster: predict.Default(2), Collectives: []coll.Collective{coll.Barrier, coll.Bcast},
+		Ranks: []int{2, 8192}, Bytes: []int{8, 64 << 10}}
 	points, err := predict.Scale(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
@@ -290,7 +300,8 @@ func TestScale(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	for name, ranks := range map[string]int{"dissemination": 8192, "binomial": 8192, "scatter-allgather": 2, "flat": 8192, "chain": 2, "shared": 0, "tree": 0} {
+	for name, ranks := range map[string]int{"dissemination": 8192, "binomial": 8192, "scatter-allgather": 2,
+		"flat": 8192, "chain": 2, "shared": 0, "tree": 0} {
 		if most[name] != ranks {
 			t.Errorf("%s is predicted for up to %d ranks, want %d", name, most[name], ranks)
 		}
@@ -321,7 +332,8 @@ func TestScaleFPGA(t *testing.T) {
 		}
 	}
 	want := []string{
-		"barrier toggle", "bcast flat", "bcast chain", "bcast tree", "reduce flat", "reduce tree", "allreduce flat", "gather flat", "gather tree",
+		"barrier toggle", "bcast flat", "bcast chain", "bcast tree", "reduce flat", "reduce tree", "allreduce flat",
+		"gather flat", "gather tree",
 		"scatter flat", "scatter tree", "scan chain", "exscan chain",
 	}
 	if !slices.Equal(names, want) {
@@ -338,7 +350,9 @@ func TestLogarithmic(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"barrier dissemination", "bcast binomial", "allreduce recursive-doubling", "allreduce rabenseifner", "reduce binomial", "scan doubling", "allgather bruck", "reduce_scatter recursive-halving"} {
+	for _, name := range []string{"barrier dissemination", "bcast binomial", "allreduce recursive-doubling",
+		"allreduce rabenseifner", "reduce binomial", "scan doubling", "allgather bruck",
+		"reduce_scatter recursive-halving"} {
 		if !slices.Contains(names, name) {
 			t.Errorf("%s is not, of %v", name, names)
 		}
@@ -356,7 +370,8 @@ func TestDescriptionErrors(t *testing.T) {
 		{"{ranks: 4, hosts: 5}", "c.yaml:1: hosts: 5 is outside 1 to 4"},
 		{"{ranks: 4, cores: -1}", "c.yaml:1: cores: -1 is outside 0 to 65536"},
 		{"{ranks: 4, switches: 5}", "c.yaml:1: switches: 5 is outside 1 to 4"},
-		{"{ranks: 4, engine: fpgs}", `c.yaml:1: engine: "fpgs" is not known (did you mean "fpga"?): there are software, fpga`},
+		{"{ranks: 4, engine: fpgs}",
+			`c.yaml:1: engine: "fpgs" is not known (did you mean "fpga"?): there are software, fpga`},
 		{"{ranks: 4, hosts: 2, engine: fpga}", "c.yaml:1: hosts: each FPGA is a host of its own: leave it out"},
 		{"{ranks: 2, engine: fpga}", "c.yaml:1: ranks: 2 ranks: with FPGAs, there are at least two of them and rank 0"},
 		{"{ranks: 4, link: {latency: 2s}}", "c.yaml:1: link.latency: 2s is outside 0 to 1s"},

@@ -107,7 +107,8 @@ func Logarithmic(a *coll.Algorithm) bool {
 	const most = 8 * 16
 	for _, rank := range [...]int{1, network.MaxRanks / 2, network.MaxRanks - 1} {
 		var s coll.Schedule
-		if a.Make(&s, &coll.Call{Collective: a.Collective, Rank: rank, Ranks: network.MaxRanks, Bytes: network.MaxRanks * elem, Elem: elem, Flows: true}) != nil {
+		if a.Make(&s, &coll.Call{Collective: a.Collective, Rank: rank, Ranks: network.MaxRanks,
+			Bytes: network.MaxRanks * elem, Elem: elem, Flows: true}) != nil {
 			return false
 		}
 		for n := 0; ; n++ {

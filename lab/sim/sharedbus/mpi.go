@@ -191,7 +191,8 @@ func (r *rank) gather(words int) bool {
 	for i := range sizes {
 		sizes[i] = wordBytes * share(words, i, r.ranks)
 	}
-	return r.collective(coll.Gather, "flat", coll.Call{Bytes: sizes[r.rank], Vector: true, Recv: coll.Layout{Sizes: sizes}})
+	return r.collective(coll.Gather, "flat",
+		coll.Call{Bytes: sizes[r.rank], Vector: true, Recv: coll.Layout{Sizes: sizes}})
 }
 
 // share returns the number of items that processor r gets of n dealt round-robin.

@@ -66,7 +66,8 @@ func (p Program) Run(n, processors int) (Result, error) {
 	case processors < 1 || processors > MaxProcessors:
 		return Result{}, fmt.Errorf("%d processors: must be 1 to %d", processors, MaxProcessors)
 	}
-	m := &machine{costs: p.Costs, memory: make([]uint32, memoryWords), block: (memoryWords - 1) / max(processors*(processors-1), 1)}
+	m := &machine{costs: p.Costs, memory: make([]uint32, memoryWords),
+		block: (memoryWords - 1) / max(processors*(processors-1), 1)}
 	var programs []iter.Seq[action]
 	ended := 0
 	for i := range processors {

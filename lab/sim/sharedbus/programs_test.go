@@ -63,8 +63,10 @@ func TestTables(t *testing.T) {
 					}
 					for i, want := range row {
 						got := run(t, p, n, processors[i]).Milliseconds()
-						if within := math.Abs(deviation(got, want)) <= 1; within == slices.Contains(outside[p.Name], [2]int{n, processors[i]}) {
-							t.Errorf("%d × %d, %d processors: %.1f ms, in the source %.1f ms", n, n, processors[i], got, want)
+						if within := math.Abs(deviation(got, want)) <= 1; within == slices.Contains(outside[p.Name],
+							[2]int{n, processors[i]}) {
+							t.Errorf("%d × %d, %d processors: %.1f ms, in the source %.1f ms", n, n, processors[i], got,
+								want)
 						}
 					}
 				}
@@ -95,7 +97,8 @@ func TestFit(t *testing.T) {
 	}
 	least := squares(sharedbus.Costs{})
 	for _, change := range []sharedbus.Costs{
-		{Word: 1}, {Word: -1}, {Envelope: 20}, {Envelope: -20}, {Element: 2}, {Element: -2}, {Word: 1, Envelope: -30}, {Word: -1, Envelope: 30},
+		{Word: 1}, {Word: -1}, {Envelope: 20}, {Envelope: -20}, {Element: 2}, {Element: -2}, {Word: 1, Envelope: -30},
+		{Word: -1, Envelope: 30},
 	} {
 		if got := squares(change); got < least {
 			t.Errorf("with %+v more, the sum of squares is %.4f, and %.4f without", change, got, least)

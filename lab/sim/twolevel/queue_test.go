@@ -85,7 +85,8 @@ func TestStall(t *testing.T) {
 	for i := range uint64(twolevel.CAM + 10) {
 		q.Do(twolevel.Command{Insert: true, Header: i})
 	}
-	got := q.Do(twolevel.Command{Header: 3}, twolevel.Command{Insert: true, Header: 999}, twolevel.Command{Header: 12345}, twolevel.Command{Header: 999})
+	got := q.Do(twolevel.Command{Header: 3}, twolevel.Command{Insert: true, Header: 999},
+		twolevel.Command{Header: 12345}, twolevel.Command{Header: 999})
 	for i, want := range []twolevel.Outcome{{1, true}, {2, true}, {1 + 3*10, false}, {1 + 3*10, true}} {
 		if got[i] != want {
 			t.Errorf("command %d: %+v, want %+v", i, got[i], want)

@@ -232,11 +232,14 @@ func CallsOf(c coll.Call) []coll.Call {
 func EveryCall(ranks int, sizes []int) (list [][]coll.Call) {
 	for of := coll.Barrier; of <= coll.Exscan; of++ {
 		rooted := of == coll.Bcast || of == coll.Reduce || of == coll.Gather || of == coll.Scatter
-		blocks := of == coll.Gather || of == coll.Scatter || of == coll.Allgather || of == coll.Alltoall || of == coll.ReduceScatter
+		blocks := of == coll.Gather || of == coll.Scatter || of == coll.Allgather || of == coll.Alltoall ||
+			of == coll.ReduceScatter
 		for root := range ranks {
 			for kind := range 4 {
-				c := coll.Call{Collective: of, Ranks: ranks, Root: root, Elem: 2, InPlace: kind&1 != 0, Vector: kind&2 != 0}
-				if root > 0 && !rooted || of == coll.Barrier && kind > 0 || of == coll.Bcast && c.InPlace || c.Vector && !blocks {
+				c := coll.Call{Collective: of, Ranks: ranks, Root: root, Elem: 2, InPlace: kind&1 != 0,
+					Vector: kind&2 != 0}
+				if root > 0 && !rooted || of == coll.Barrier && kind > 0 || of == coll.Bcast && c.InPlace ||
+					c.Vector && !blocks {
 					continue
 				}
 				for i, n := range sizes {

@@ -50,10 +50,12 @@ func (c *Call) Describe(id uint64, m *collective.Operation, size int, b []byte) 
 	x, s := &m.Call, ShapeOf(&m.Call)
 	*c = Call{
 		ID: id, Collective: x.Collective, Datatype: m.Datatype, Comm: m.Comm, Tag: int32(m.Tag),
-		Ranks: uint32(x.Ranks), Rank: uint32(x.Rank), Root: uint32(x.Root), Op: m.Op, Type: m.Type, Name: uint8(len(m.Algorithm)),
+		Ranks: uint32(x.Ranks), Rank: uint32(x.Rank), Root: uint32(x.Root), Op: m.Op, Type: m.Type,
+		Name: uint8(len(m.Algorithm)),
 		Elem: uint32(x.Elem), Bytes: uint64(x.Bytes), Segment: uint64(x.Segment), Result: uint64(s.Result),
 	}
-	for i, set := range [...]bool{m.AnyDatatype, x.InPlace, x.Ordered, x.Vector, !isWorld(m.Members, size), m.User != nil} {
+	for i, set := range [...]bool{m.AnyDatatype, x.InPlace, x.Ordered, x.Vector, !isWorld(m.Members, size),
+		m.User != nil} {
 		if set {
 			c.Flags |= FlagAnyDatatype << i
 		}
@@ -97,11 +99,13 @@ func (r *Reader) ReadCall() (c Call, err error) {
 		return c, err
 	}
 	c = Call{
-		ID: Order.Uint64(b), Collective: coll.Collective(b[8]), Datatype: protocol.Datatype(b[9]), Flags: Order.Uint16(b[10:]),
-		Comm: Order.Uint32(b[12:]), Tag: int32(Order.Uint32(b[16:])),
+		ID: Order.Uint64(b), Collective: coll.Collective(b[8]), Datatype: protocol.Datatype(b[9]),
+		Flags: Order.Uint16(b[10:]),
+		Comm:  Order.Uint32(b[12:]), Tag: int32(Order.Uint32(b[16:])),
 		Ranks: Order.Uint32(b[20:]), Rank: Order.Uint32(b[24:]), Root: Order.Uint32(b[28:]),
 		Op: op.Op(b[32]), Type: op.Type(b[33]), Name: b[34], Elem: Order.Uint32(b[36:]),
-		Bytes: Order.Uint64(b[40:]), Segment: Order.Uint64(b[48:]), Length: Order.Uint64(b[56:]), Result: Order.Uint64(b[64:]),
+		Bytes: Order.Uint64(b[40:]), Segment: Order.Uint64(b[48:]), Length: Order.Uint64(b[56:]),
+		Result: Order.Uint64(b[64:]),
 	}
 	switch {
 	case c.Datatype > protocol.Float:
@@ -119,7 +123,8 @@ func (r *Reader) ReadCall() (c Call, err error) {
 // Asked returns the call for package coll, without the sizes of blocks. Numbers that do not fit an int are clamped.
 func (c *Call) Asked() coll.Call {
 	return coll.Call{
-		Collective: c.Collective, Rank: number(uint64(c.Rank)), Ranks: number(uint64(c.Ranks)), Root: number(uint64(c.Root)),
+		Collective: c.Collective, Rank: number(uint64(c.Rank)), Ranks: number(uint64(c.Ranks)),
+		Root:  number(uint64(c.Root)),
 		Bytes: number(c.Bytes), Segment: number(c.Segment), Elem: number(uint64(c.Elem)),
 		Vector: c.Flags&FlagVector != 0, InPlace: c.Flags&FlagInPlace != 0, Ordered: c.Flags&FlagOrdered != 0,
 	}

@@ -81,40 +81,65 @@ func TestDocumentFields(t *testing.T) {
 	failure := errors.Join(mpe.ErrRank)
 	failed := encodeError(failure)
 	abort := AbortFrame(0x61, mpe.ErrCancelled)
-	c := Call{ID: 0x81, Collective: 0x82, Datatype: 1, Flags: 0x3f, Comm: 0x83, Tag: 0x84, Ranks: 0x85, Rank: 0x86, Root: 0x87, Op: 0x88, Type: 0x89, Name: 0x8a,
+	c := Call{ID: 0x81, Collective: 0x82, Datatype: 1, Flags: 0x3f, Comm: 0x83, Tag: 0x84, Ranks: 0x85, Rank: 0x86,
+		Root: 0x87, Op: 0x88, Type: 0x89, Name: 0x8a,
 		Elem: 0x8b, Bytes: 0x8c, Segment: 0x8d, Length: 0x8e, Result: 0x8f}
-	st := Start{ID: 0x31, Operation: mpe.Operation{Kind: mpe.OpRecv, Datatype: 1, AnyDatatype: true, Peer: 0x32, Tag: 0x33, Comm: 0x34}, Length: 0x35}
+	st := Start{ID: 0x31, Operation: mpe.Operation{Kind: mpe.OpRecv, Datatype: 1, AnyDatatype: true, Peer: 0x32,
+		Tag: 0x33, Comm: 0x34}, Length: 0x35}
 	ended := Done{ID: 0x50, Found: true, Stored: 0x4f, Status: status, Err: failure}
 	for _, tt := range []struct {
 		heading string
 		frame   []byte
 		values  map[string]string
 	}{
-		{"## Frame", AppendHeader(nil, FrameDone, 0x1234), map[string]string{"length": le(4, 0x1234), "frame": "\x07", "": "\x00\x00\x00", "body": ""}},
+		{"## Frame", AppendHeader(nil, FrameDone, 0x1234),
+			map[string]string{"length": le(4, 0x1234), "frame": "\x07", "": "\x00\x00\x00", "body": ""}},
 		{"**HELLO**", HelloFrame(Hello{Version: 0x11, Rank: -1, Flags: 0x12})[FrameHeaderLen:], map[string]string{
 			"magic": magic, "version": le(4, 0x11), "rank": "\xff\xff\xff\xff", "flags": le(4, 0x12)}},
-		{"**WELCOME**", AppendWelcome(nil, Welcome{Version: 0x21, Rank: 0x22, Size: 0x23, Chunk: 0x24, Limits: Limits{0x25, 0x26}, Flags: FlagOversubscribed, Ring: 0x27, Asked: true, Arena: 0x28})[FrameHeaderLen:], map[string]string{
-			"version": le(4, 0x21), "rank": le(4, 0x22), "size": le(4, 0x23), "chunk": le(4, 0x24), "operations": le(4, 0x25), "flags": le(4, 1), "payload": le(8, 0x26), "ring": le(8, 0x27), "arena": le(8, 0x28)}},
-		{"**PEER**", AppendPeer(nil, 0x41, mpe.PeerInfo{Profile: "p", Kind: "ki", Address: "adr", SmallTags: true, NoEmpty: true})[FrameHeaderLen:], map[string]string{
-			"rank": le(4, 0x41), "flags": le(4, 1<<2|1<<5), "texts": "\x01p\x02ki\x03adr"}},
-		{"**REFUSED**", RefusedFrame(Refuse(Busy, "text"))[FrameHeaderLen:], map[string]string{"reason": le(2, 4), "text": "text"}},
+		{"**WELCOME**", AppendWelcome(nil,
+			Welcome{Version: 0x21, Rank: 0x22, Size: 0x23, Chunk: 0x24, Limits: Limits{0x25, 0x26},
+				Flags: FlagOversubscribed, Ring: 0x27, Asked: true, Arena: 0x28})[FrameHeaderLen:], map[string]string{
+			"version": le(4, 0x21), "rank": le(4, 0x22), "size": le(4, 0x23), "chunk": le(4, 0x24),
+			"operations": le(4, 0x25), "flags": le(4, 1), "payload": le(8, 0x26), "ring": le(8, 0x27),
+			"arena": le(8, 0x28)}},
+		{"**PEER**", AppendPeer(nil, 0x41,
+			mpe.PeerInfo{Profile: "p", Kind: "ki", Address: "adr", SmallTags: true, NoEmpty: true})[FrameHeaderLen:],
+			map[string]string{
+				"rank": le(4, 0x41), "flags": le(4, 1<<2|1<<5), "texts": "\x01p\x02ki\x03adr"}},
+		{"**REFUSED**", RefusedFrame(Refuse(Busy, "text"))[FrameHeaderLen:],
+			map[string]string{"reason": le(2, 4), "text": "text"}},
 		{"**START**", append(AppendStart(nil, &st, 2), "ab"...)[FrameHeaderLen:], map[string]string{
-			"id": le(8, 0x31), "kind": "\x03", "datatype": "\x01", "flags": "\x01", "": "\x00", "peer": le(4, 0x32), "tag": le(4, 0x33), "comm": le(4, 0x34), "length": le(8, 0x35), "payload": "ab"}},
-		{"**DATA**", append(AppendID(nil, FrameData, 0x36, 2), "ab"...)[FrameHeaderLen:], map[string]string{"id": le(8, 0x36), "payload": "ab"}},
+			"id": le(8, 0x31), "kind": "\x03", "datatype": "\x01", "flags": "\x01", "": "\x00", "peer": le(4, 0x32),
+			"tag": le(4, 0x33), "comm": le(4, 0x34), "length": le(8, 0x35), "payload": "ab"}},
+		{"**DATA**", append(AppendID(nil, FrameData, 0x36, 2), "ab"...)[FrameHeaderLen:],
+			map[string]string{"id": le(8, 0x36), "payload": "ab"}},
 		{"**DONE**", AppendDone(nil, &ended, 0)[FrameHeaderLen : FrameHeaderLen+DoneLen], map[string]string{
-			"id": le(8, 0x50), "flags": "\x03", "": "", "error": le(4, uint64(len(failed))), "stored": le(8, 0x4f), "peer": le(4, 0x51), "datatype": "\x01", "send": "\x01",
-			"tag": le(4, 0x55), "comm": le(4, 0x54), "bytes": le(8, 0x52), "words": le(4, 0x53), "retransmissions": le(4, 0x5b),
-			"start": le(8, 0x56), "request": le(8, 0x57), "clear": le(8, 0x58), "data": le(8, 0x59), "ack": le(8, 0x5a)}},
-		{"**CANCEL**", abort[FrameHeaderLen:], map[string]string{"id": le(8, 0x61), "set": le(8, 1<<6), "text": mpe.ErrCancelled.Error()}},
-		{"**PROBE**", AppendProbe(nil, &Start{ID: 0x71, Operation: mpe.Operation{Peer: 0x72, Tag: 0x73, Comm: 0x74}, Claim: true, Wait: true})[FrameHeaderLen:], map[string]string{
-			"id": le(8, 0x71), "flags": "\x03", "": "\x00\x00\x00", "source": le(4, 0x72), "tag": le(4, 0x73), "comm": le(4, 0x74)}},
+			"id": le(8, 0x50), "flags": "\x03", "": "", "error": le(4, uint64(len(failed))), "stored": le(8, 0x4f),
+			"peer": le(4, 0x51), "datatype": "\x01", "send": "\x01",
+			"tag": le(4, 0x55), "comm": le(4, 0x54), "bytes": le(8, 0x52), "words": le(4, 0x53),
+			"retransmissions": le(4, 0x5b),
+			"start":           le(8, 0x56), "request": le(8, 0x57), "clear": le(8, 0x58), "data": le(8, 0x59),
+			"ack": le(8, 0x5a)}},
+		{"**CANCEL**", abort[FrameHeaderLen:],
+			map[string]string{"id": le(8, 0x61), "set": le(8, 1<<6), "text": mpe.ErrCancelled.Error()}},
+		{"**PROBE**", AppendProbe(nil,
+			&Start{ID: 0x71, Operation: mpe.Operation{Peer: 0x72, Tag: 0x73, Comm: 0x74}, Claim: true,
+				Wait: true})[FrameHeaderLen:], map[string]string{
+			"id": le(8, 0x71), "flags": "\x03", "": "\x00\x00\x00", "source": le(4, 0x72), "tag": le(4, 0x73),
+			"comm": le(4, 0x74)}},
 		{"**CALL**", append(AppendCall(nil, &c, 2), "ab"...)[FrameHeaderLen:], map[string]string{
-			"id": le(8, 0x81), "collective": "\x82", "datatype": "\x01", "flags": le(2, 0x3f), "comm": le(4, 0x83), "tag": le(4, 0x84), "ranks": le(4, 0x85),
-			"rank": le(4, 0x86), "root": le(4, 0x87), "operation": "\x88", "type": "\x89", "name": "\x8a", "": "\x00", "element": le(4, 0x8b),
-			"bytes": le(8, 0x8c), "segment": le(8, 0x8d), "length": le(8, 0x8e), "result": le(8, 0x8f), "payload": "ab"}},
-		{"The fields of REDUCE:", append(AppendID(nil, FrameReduce, 0x91, 4), "abcd"...)[FrameHeaderLen:], map[string]string{"id": le(8, 0x91), "operands": "abcd"}},
-		{"The fields of REDUCED:", append(AppendReduced(nil, 0x92, true, 2), "ab"...)[FrameHeaderLen:], map[string]string{"id": le(8, 0x92), "flags": "\x01", "": "", "result": "ab"}},
-		{"## Errors", failed, map[string]string{"set": le(8, 2), "length": le(4, uint64(len(failure.Error()))), "text": failure.Error()}},
+			"id": le(8, 0x81), "collective": "\x82", "datatype": "\x01", "flags": le(2, 0x3f), "comm": le(4, 0x83),
+			"tag": le(4, 0x84), "ranks": le(4, 0x85),
+			"rank": le(4, 0x86), "root": le(4, 0x87), "operation": "\x88", "type": "\x89", "name": "\x8a", "": "\x00",
+			"element": le(4, 0x8b),
+			"bytes":   le(8, 0x8c), "segment": le(8, 0x8d), "length": le(8, 0x8e), "result": le(8, 0x8f),
+			"payload": "ab"}},
+		{"The fields of REDUCE:", append(AppendID(nil, FrameReduce, 0x91, 4), "abcd"...)[FrameHeaderLen:],
+			map[string]string{"id": le(8, 0x91), "operands": "abcd"}},
+		{"The fields of REDUCED:", append(AppendReduced(nil, 0x92, true, 2), "ab"...)[FrameHeaderLen:],
+			map[string]string{"id": le(8, 0x92), "flags": "\x01", "": "", "result": "ab"}},
+		{"## Errors", failed, map[string]string{"set": le(8, 2), "length": le(4, uint64(len(failure.Error()))),
+			"text": failure.Error()}},
 	} {
 		for _, f := range fieldsOf(t, tt.heading) {
 			to := f.to
@@ -207,7 +232,8 @@ func TestDocumentRings(t *testing.T) {
 	mem := make([]byte, MemoryLen(n))
 	addr := func(p unsafe.Pointer) int { return int(uintptr(p) - uintptr(unsafe.Pointer(&mem[0]))) }
 	first, second := RingOf(mem, 0, n), RingOf(mem, 1, n)
-	if len(first.Data) != n || len(second.Data) != n || addr(unsafe.Pointer(&first.Data[0])) != 4096 || addr(unsafe.Pointer(&second.Data[0])) != 4096+n {
+	if len(first.Data) != n || len(second.Data) != n || addr(unsafe.Pointer(&first.Data[0])) != 4096 ||
+		addr(unsafe.Pointer(&second.Data[0])) != 4096+n {
 		t.Error("the rings are elsewhere")
 	}
 	text := strings.Join(specification(t), "\n")
@@ -216,12 +242,14 @@ func TestDocumentRings(t *testing.T) {
 		one, two unsafe.Pointer
 		length   int
 	}{
-		{"written", unsafe.Pointer(first.Written), unsafe.Pointer(second.Written), 8}, {"read", unsafe.Pointer(first.Read), unsafe.Pointer(second.Read), 8},
+		{"written", unsafe.Pointer(first.Written), unsafe.Pointer(second.Written), 8},
+		{"read", unsafe.Pointer(first.Read), unsafe.Pointer(second.Read), 8},
 		{"reader sleeps", unsafe.Pointer(first.ReaderSleeps), unsafe.Pointer(second.ReaderSleeps), 4},
 		{"writer sleeps", unsafe.Pointer(first.WriterSleeps), unsafe.Pointer(second.WriterSleeps), 4},
 	} {
 		begin := addr(at.one)
-		if row := fmt.Sprintf("| %d–%d | %s |", begin, begin+at.length-1, at.name); begin+2048 != addr(at.two) || !strings.Contains(text, row) {
+		if row := fmt.Sprintf("| %d–%d | %s |", begin, begin+at.length-1, at.name); begin+2048 != addr(at.two) ||
+			!strings.Contains(text, row) {
 			t.Errorf("%d: it is at %d and %d, and there is no row %q", i, begin, addr(at.two), row)
 		}
 	}

@@ -114,7 +114,8 @@ const (
 	numReasons
 )
 
-var reasonNames = [numReasons]string{"", "violation", "version", "no rank", "busy", "permission", "closing", "late", "failed"}
+var reasonNames = [numReasons]string{"", "violation", "version", "no rank", "busy", "permission", "closing", "late",
+	"failed"}
 
 // String returns the name that the specification uses.
 func (r Reason) String() string {
@@ -142,7 +143,8 @@ func (e *RefusedError) Is(target error) bool {
 	return target != nil && target == reasonErrors[e.Reason]
 }
 
-var reasonErrors = map[Reason]error{NoRank: mpe.ErrRank, Busy: ErrBusy, Permission: fs.ErrPermission, Closing: mpe.ErrClosed}
+var reasonErrors = map[Reason]error{NoRank: mpe.ErrRank, Busy: ErrBusy, Permission: fs.ErrPermission,
+	Closing: mpe.ErrClosed}
 
 // Refuse returns a RefusedError.
 func Refuse(reason Reason, format string, args ...any) *RefusedError {
@@ -253,7 +255,8 @@ func detailsOf(err error) (d details) {
 	}
 	if e, ok := errors.AsType[*collective.StepError](err); ok && e.Err != nil {
 		d.Step = &stepDetails{
-			Collective: e.Collective, Algorithm: e.Algorithm, Number: e.Number, Kind: e.Kind, Peer: e.Peer, Bytes: e.Bytes,
+			Collective: e.Collective, Algorithm: e.Algorithm, Number: e.Number, Kind: e.Kind, Peer: e.Peer,
+			Bytes:  e.Bytes,
 			Others: e.Others[:min(len(e.Others), maxOthers)], Cause: Clip(e.Err.Error()), Set: sentinelSet(e.Err),
 		}
 	}
@@ -281,7 +284,8 @@ func (d *details) errors() (list []error) {
 	}
 	if s := d.Step; s != nil {
 		list = []error{&collective.StepError{
-			Collective: s.Collective, Algorithm: s.Algorithm, Number: s.Number, Kind: s.Kind, Peer: s.Peer, Bytes: s.Bytes,
+			Collective: s.Collective, Algorithm: s.Algorithm, Number: s.Number, Kind: s.Kind, Peer: s.Peer,
+			Bytes:  s.Bytes,
 			Others: s.Others, Err: &Error{Text: s.Cause, Set: s.Set, Parts: list},
 		}}
 	}

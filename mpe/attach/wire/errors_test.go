@@ -40,7 +40,8 @@ func TestSentinels(t *testing.T) {
 		known[s.name] = true
 	}
 	found := 0
-	for _, dir := range []string{"mpe", "mpe/core", "handshake", "extended", "mpe/coll", "mpe/coll/op", "mpe/collective"} {
+	for _, dir := range []string{"mpe", "mpe/core", "handshake", "extended", "mpe/coll", "mpe/coll/op",
+		"mpe/collective"} {
 		pkg := path.Base(dir)
 		files, err := filepath.Glob(filepath.Join("../../..", dir, "*.go"))
 		if err != nil {
@@ -118,7 +119,8 @@ func TestErrorsCross(t *testing.T) {
 }
 
 func TestStructuredErrorsCross(t *testing.T) {
-	w := handshake.Wait{ID: 7, State: handshake.WaitData, Local: 1, Remote: 2, For: 3, Since: 4, Retransmissions: 5, Words: 6, Got: 1 << 40, Deferred: 1, HasDeferred: true}
+	w := handshake.Wait{ID: 7, State: handshake.WaitData, Local: 1, Remote: 2, For: 3, Since: 4, Retransmissions: 5,
+		Words: 6, Got: 1 << 40, Deferred: 1, HasDeferred: true}
 	for _, tt := range []struct{ err, sentinel error }{
 		{&handshake.TimeoutError{Wait: w, Elapsed: 12345}, handshake.ErrTimeout},
 		{&handshake.PartialError{Remote: 3, Words: 5, Datagrams: 6, Elapsed: 7, FPGA: true}, handshake.ErrPartial},
@@ -128,7 +130,8 @@ func TestStructuredErrorsCross(t *testing.T) {
 		{&handshake.RestartError{Remote: 3, Interrupted: handshake.InOurSend, Words: 5, Before: 6, Rebooted: true},
 			handshake.ErrRestart},
 		{&mpe.WaitError{Wait: w, Queued: 4, InTransfer: true, Network: errors.New("unreachable")}, nil},
-		{&collective.CallFailedError{Rank: 3, Collective: coll.Scan, Comm: 5, Number: 6, Cause: collective.CauseClosing}, collective.ErrCallFailed},
+		{&collective.CallFailedError{Rank: 3, Collective: coll.Scan, Comm: 5, Number: 6,
+			Cause: collective.CauseClosing}, collective.ErrCallFailed},
 		{&coll.CallError{Collective: coll.Scan, Algorithm: "chain", Problem: "nothing"}, coll.ErrCall},
 	} {
 		got := crossed(t, fmt.Errorf("rank 0: %w", tt.err))
@@ -146,16 +149,19 @@ func TestStructuredErrorsCross(t *testing.T) {
 func TestStepErrorsCross(t *testing.T) {
 	wait := &mpe.WaitError{Wait: handshake.Wait{ID: 7, State: handshake.WaitData, Local: 1, Remote: 2}}
 	sent := &collective.StepError{
-		Collective: coll.Reduce, Algorithm: "flat", Number: 3, Kind: coll.StepRecv, Peer: 4, Bytes: 5, Others: []int{6, 7},
-		Err: errors.Join(collective.ErrMismatch, wait),
+		Collective: coll.Reduce, Algorithm: "flat", Number: 3, Kind: coll.StepRecv, Peer: 4, Bytes: 5,
+		Others: []int{6, 7},
+		Err:    errors.Join(collective.ErrMismatch, wait),
 	}
 	got := crossed(t, fmt.Errorf("rank 0: %w", sent))
 	step, ok := errors.AsType[*collective.StepError](got)
-	if !ok || step.Error() != sent.Error() || got.Error() != "rank 0: "+sent.Error() || !slices.Equal(step.Others, sent.Others) {
+	if !ok || step.Error() != sent.Error() || got.Error() != "rank 0: "+sent.Error() ||
+		!slices.Equal(step.Others, sent.Others) {
 		t.Errorf("%v, %v", got, step)
 	}
 	for _, err := range []error{got, step, step.Err} {
-		if w, ok := errors.AsType[*mpe.WaitError](err); !ok || w.Wait != wait.Wait || !errors.Is(err, collective.ErrMismatch) || errors.Is(err, mpe.ErrFull) {
+		if w, ok := errors.AsType[*mpe.WaitError](err); !ok || w.Wait != wait.Wait ||
+			!errors.Is(err, collective.ErrMismatch) || errors.Is(err, mpe.ErrFull) {
 			t.Errorf("%#v", err)
 		}
 	}
@@ -191,7 +197,8 @@ func TestDeadEndsCross(t *testing.T) {
 }
 
 func TestRefusedError(t *testing.T) {
-	for reason, target := range map[Reason]error{NoRank: mpe.ErrRank, Busy: ErrBusy, Permission: fs.ErrPermission, Closing: mpe.ErrClosed} {
+	for reason, target := range map[Reason]error{NoRank: mpe.ErrRank, Busy: ErrBusy, Permission: fs.ErrPermission,
+		Closing: mpe.ErrClosed} {
 		for other := range numReasons {
 			if errors.Is(Refuse(other, "x"), target) != (other == reason) {
 				t.Errorf("%v is %v", other, target)

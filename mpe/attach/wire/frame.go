@@ -36,7 +36,8 @@ const (
 	numFrames
 )
 
-var frameNames = [numFrames]string{"", "HELLO", "WELCOME", "PEER", "REFUSED", "START", "DATA", "DONE", "CANCEL", "ABORT", "PROBE", "BYE", "CALL", "REDUCE", "REDUCED"}
+var frameNames = [numFrames]string{"", "HELLO", "WELCOME", "PEER", "REFUSED", "START", "DATA", "DONE", "CANCEL",
+	"ABORT", "PROBE", "BYE", "CALL", "REDUCE", "REDUCED"}
 
 // String returns the name that the specification uses.
 func (t FrameType) String() string {

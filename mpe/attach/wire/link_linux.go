@@ -48,7 +48,8 @@ func (l *Link) Read(b []byte) (int, error) {
 
 // transmit sends on a socket without SIGPIPE, which a program may handle on the thread of this call.
 func transmit(fd int, b []byte) (int, unix.Errno) {
-	n, _, errno := unix.Syscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
+	n, _, errno := unix.Syscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))),
+		uintptr(len(b)),
 		unix.MSG_NOSIGNAL, 0, 0)
 	return int(n), errno
 }
@@ -81,7 +82,8 @@ func (l *Link) Write(b []byte) (int, error) {
 		case done == len(b):
 			return done, nil
 		case errno == unix.EAGAIN:
-			if _, err := unix.Poll([]unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLOUT}}, -1); err != nil && err != unix.EINTR {
+			if _, err := unix.Poll([]unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLOUT}}, -1); err != nil &&
+				err != unix.EINTR {
 				return done, os.NewSyscallError("poll", err)
 			}
 		case errno != 0 && errno != unix.EINTR:

@@ -55,7 +55,8 @@ func (r *Reader) ReadHello() (h Hello, err error) {
 	case isHello(FrameType(b[4]), binary.BigEndian.Uint32(b)):
 		return h, byteOrder("length", Order.Uint32(b))
 	default:
-		return h, Violationf("the first frame is not HELLO: this is the socket where programs attach to ranks of zrlmpid")
+		return h, Violationf("the first frame is not HELLO: this is the socket where programs attach to ranks " +
+			"of zrlmpid")
 	}
 	if err := r.Next(); err != nil {
 		return h, err
@@ -71,8 +72,9 @@ func (r *Reader) ReadHello() (h Hello, err error) {
 	case bits.ReverseBytes32(Version):
 		return h, byteOrder("version", h.Version)
 	default:
-		return h, Refuse(WrongVersion, "the program speaks version %d of the attach protocol, and the daemon version %d: "+
-			"use a library and a daemon of the same release", h.Version, Version)
+		return h, Refuse(WrongVersion,
+			"the program speaks version %d of the attach protocol, and the daemon version %d: "+
+				"use a library and a daemon of the same release", h.Version, Version)
 	}
 	if b, err = r.Take(HelloLen - helloVersionLen); err != nil {
 		return h, err
@@ -148,7 +150,8 @@ func (r *Reader) ReadWelcome() (w Welcome, err error) {
 	w.Flags, w.Ring = Order.Uint32(b[20:]), Order.Uint64(b[32:])
 	switch {
 	case w.Version != Version:
-		err = Violationf("the daemon speaks version %d of the attach protocol, and the program version %d: use a library and a daemon of the same release", w.Version, Version)
+		err = Violationf("the daemon speaks version %d of the attach protocol, and the program version %d: use a "+
+			"library and a daemon of the same release", w.Version, Version)
 	case w.Rank >= w.Size:
 		err = Violationf("WELCOME to rank %d of %d", w.Rank, w.Size)
 	case w.Chunk == 0 || w.Chunk > ChunkLen:
@@ -266,7 +269,8 @@ func (r *Reader) ReadStart() (s Start, err error) {
 	if err != nil {
 		return s, err
 	}
-	s.ID, s.Kind, s.Datatype, s.Length = Order.Uint64(b), mpe.OpKind(b[8]), protocol.Datatype(b[9]), Order.Uint64(b[24:])
+	s.ID, s.Kind, s.Datatype, s.Length = Order.Uint64(b), mpe.OpKind(b[8]), protocol.Datatype(b[9]),
+		Order.Uint64(b[24:])
 	s.AnyDatatype, s.Placed = b[10]&FlagAnyDatatype != 0, b[10]&flagPlaced != 0
 	s.Peer, s.Tag, s.Comm = readMatch(b[12:])
 	switch {

@@ -119,7 +119,8 @@ func (r *ringReader) available(want int) (int, error) {
 	}
 	written := r.Written.Load()
 	if written-r.pos > uint64(len(r.Data)) {
-		return 0, Violationf("the counter of bytes written to a ring of %d is %d, but %d were read", len(r.Data), written, r.pos)
+		return 0, Violationf("the counter of bytes written to a ring of %d is %d, but %d were read", len(r.Data),
+			written, r.pos)
 	}
 	r.seen = written
 	return int(written - r.pos), nil

@@ -103,7 +103,8 @@ func FuzzRing(f *testing.F) {
 			r.Read.Store(counter)
 			before = w.pos
 			k, _, err = w.write(buf)
-			if k < 0 || k > n || w.pos-before != uint64(k) || err == nil && before-counter > n && k > 0 && w.seen == counter {
+			if k < 0 || k > n || w.pos-before != uint64(k) ||
+				err == nil && before-counter > n && k > 0 && w.seen == counter {
 				t.Fatalf("%d bytes are written, %d were and %d read: %v", k, before, counter, err)
 			}
 		}

@@ -95,4 +95,5 @@ type Credentials struct {
 
 // ErrNoCredentials means that the system does not report the process at the other end of a Unix socket, so no program
 // can attach.
-var ErrNoCredentials = errors.New("this system does not report the process at the other end of a Unix socket: programs can attach on Linux only")
+var ErrNoCredentials = errors.New("this system does not report the process at the other end of a Unix socket: " +
+	"programs can attach on Linux only")

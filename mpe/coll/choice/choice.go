@@ -99,7 +99,8 @@ func (c *Choice) UnmarshalText(text []byte) error {
 	}
 	var size bytesize.Size
 	if err := size.UnmarshalText([]byte(segment)); err != nil || size < 1 || size > maxSegment {
-		return fmt.Errorf("segments of %q: give a size from 1 to 1GiB, as in %s:64KiB", segment[:min(len(segment), 64)], name)
+		return fmt.Errorf("segments of %q: give a size from 1 to 1GiB, as in %s:64KiB", segment[:min(len(segment), 64)],
+			name)
 	}
 	c.Segment = int(size)
 	return nil

@@ -68,7 +68,8 @@ func segments(a *coll.Algorithm) []int {
 func costs(a *coll.Algorithm, link Link, ranks, segment int, lengths []int) Series {
 	s := Series{By: Choice{a.Name, segment}, Micros: make([]float64, len(lengths))}
 	for i, n := range lengths {
-		c := coll.Call{Collective: a.Collective, Ranks: ranks, Bytes: n, Elem: formulaElem, Flows: true, Segment: segment}
+		c := coll.Call{Collective: a.Collective, Ranks: ranks, Bytes: n, Elem: formulaElem, Flows: true,
+			Segment: segment}
 		alpha := link.Alpha
 		if link == memoryLink {
 			c.Shared = formulaShared

@@ -20,7 +20,8 @@ var measured = map[Class]Rows{
 			}},
 			{coll.Bcast, 4, []Span{
 				{16384, []Choice{{"shared", 0}, {"flat", 0}, {"binomial", 0}}},
-				{math.MaxInt, []Choice{{"shared", 32768}, {"atomic", 524288}, {"chain", 524288}, {"flat", 0}, {"binomial", 0}}},
+				{math.MaxInt, []Choice{{"shared", 32768}, {"atomic", 524288}, {"chain", 524288}, {"flat", 0},
+					{"binomial", 0}}},
 			}},
 			{coll.Bcast, 8, []Span{
 				{16384, []Choice{{"shared", 0}, {"flat", 0}, {"binomial", 0}}},
@@ -36,11 +37,13 @@ var measured = map[Class]Rows{
 			}},
 			{coll.Allreduce, 4, []Span{
 				{19456, []Choice{{"shared", 0}, {"flat", 0}, {"shared-blocks", 0}, {"recursive-doubling", 0}}},
-				{math.MaxInt, []Choice{{"shared-blocks", 0}, {"shared", 0}, {"rabenseifner", 0}, {"ring", 0}, {"flat", 0}, {"recursive-doubling", 0}}},
+				{math.MaxInt, []Choice{{"shared-blocks", 0}, {"shared", 0}, {"rabenseifner", 0}, {"ring", 0},
+					{"flat", 0}, {"recursive-doubling", 0}}},
 			}},
 			{coll.Allreduce, 8, []Span{
 				{8192, []Choice{{"shared", 0}, {"flat", 0}, {"shared-blocks", 0}, {"recursive-doubling", 0}}},
-				{math.MaxInt, []Choice{{"shared-blocks", 0}, {"rabenseifner", 0}, {"flat", 0}, {"ring", 0}, {"shared", 0}, {"recursive-doubling", 0}}},
+				{math.MaxInt, []Choice{{"shared-blocks", 0}, {"rabenseifner", 0}, {"flat", 0}, {"ring", 0},
+					{"shared", 0}, {"recursive-doubling", 0}}},
 			}},
 			{coll.Gather, 4, []Span{
 				{math.MaxInt, []Choice{{"shared", 0}, {"flat", 0}}},

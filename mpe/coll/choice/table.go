@@ -74,7 +74,8 @@ func (c *class) add(from *Rows) {
 		r.Spans = slices.Clone(r.Spans)
 		for i := range r.Spans {
 			s := &r.Spans[i]
-			s.By = slices.DeleteFunc(slices.Clone(s.By), func(by Choice) bool { return coll.Named(r.Collective, by.Algorithm) == nil })
+			s.By = slices.DeleteFunc(slices.Clone(s.By),
+				func(by Choice) bool { return coll.Named(r.Collective, by.Algorithm) == nil })
 		}
 		c.rows[r.Collective] = append(c.rows[r.Collective], r)
 	}
@@ -100,7 +101,8 @@ var Default = sync.OnceValue(func() *Table {
 func beyond(measured, formula Rows) Rows {
 	measured.Rows = slices.Clone(measured.Rows)
 	for _, r := range formula.Rows {
-		if !slices.ContainsFunc(measured.Rows, func(m Row) bool { return m.Collective == r.Collective && m.Ranks >= r.Ranks }) {
+		if !slices.ContainsFunc(measured.Rows,
+			func(m Row) bool { return m.Collective == r.Collective && m.Ranks >= r.Ranks }) {
 			measured.Rows = append(measured.Rows, r)
 		}
 	}

@@ -69,23 +69,36 @@ func TestChoose(t *testing.T) {
 	}{
 		{"short", choice.Memory, coll.Call{Collective: coll.Allreduce, Ranks: 4, Bytes: 1024}, "recursive-doubling"},
 		{"longer than a bound", choice.Memory, coll.Call{Collective: coll.Allreduce, Ranks: 4, Bytes: 1025}, "ring"},
-		{"ordered", choice.Memory, coll.Call{Collective: coll.Allreduce, Ranks: 4, Bytes: 1025, Ordered: true}, "rabenseifner"},
+		{"ordered", choice.Memory, coll.Call{Collective: coll.Allreduce, Ranks: 4, Bytes: 1025, Ordered: true},
+			"rabenseifner"},
 		{"more ranks than measured", choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 100, Bytes: 8}, "flat"},
-		{"between numbers of ranks", choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 7, Bytes: 8}, "scatter-allgather"},
-		{"fewer ranks than measured", choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 2, Bytes: 8}, "scatter-allgather"},
+		{"between numbers of ranks", choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 7, Bytes: 8},
+			"scatter-allgather"},
+		{"fewer ranks than measured", choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 2, Bytes: 8},
+			"scatter-allgather"},
 		{"flows", choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 8, Bytes: 4096, Flows: true}, "atomic:100"},
 		{"no flows", choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 8, Bytes: 4096}, "chain:7"},
-		{"whole elements", choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 8, Bytes: 4096, Elem: 8, Flows: true}, "atomic:96"},
-		{"one element at least", choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 8, Bytes: 4096, Elem: 8}, "chain:8"},
-		{"by formula", choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 8, Bytes: 1 << 20}, "chain:41944"}, // √(6·2^20/10^4) = 25.08
-		{"by formula, whole elements", choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 8, Bytes: 1 << 20, Elem: 16}, "chain:41952"},
+		{"whole elements", choice.Memory,
+			coll.Call{Collective: coll.Bcast, Ranks: 8, Bytes: 4096, Elem: 8, Flows: true}, "atomic:96"},
+		{"one element at least", choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 8, Bytes: 4096, Elem: 8},
+			"chain:8"},
+		// √(6·2^20/10^4) = 25.08
+		{"by formula", choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 8, Bytes: 1 << 20}, "chain:41944"},
+		{"by formula, whole elements", choice.Memory,
+			coll.Call{Collective: coll.Bcast, Ranks: 8, Bytes: 1 << 20, Elem: 16}, "chain:41952"},
 		{"no power of two", choice.Memory, coll.Call{Collective: coll.Allgather, Ranks: 6, Bytes: 10}, "bruck"},
-		{"blocks that differ, and all know", choice.Memory, coll.Call{Collective: coll.Allgather, Ranks: 4, Vector: true, Recv: sizes}, "ring"},
-		{"mean of the parts", choice.Memory, coll.Call{Collective: coll.ReduceScatter, Ranks: 4, Vector: true, Recv: sizes, Bytes: 300}, "recursive-halving"},
-		{"blocks that others do not know", choice.Memory, coll.Call{Collective: coll.Gather, Ranks: 4, Vector: true, Bytes: 10}, "flat"},
-		{"blocks that differ", choice.Memory, coll.Call{Collective: coll.Alltoall, Ranks: 4, Vector: true, Recv: sizes}, "pairwise"},
+		{"blocks that differ, and all know", choice.Memory,
+			coll.Call{Collective: coll.Allgather, Ranks: 4, Vector: true, Recv: sizes}, "ring"},
+		{"mean of the parts", choice.Memory,
+			coll.Call{Collective: coll.ReduceScatter, Ranks: 4, Vector: true, Recv: sizes, Bytes: 300},
+			"recursive-halving"},
+		{"blocks that others do not know", choice.Memory,
+			coll.Call{Collective: coll.Gather, Ranks: 4, Vector: true, Bytes: 10}, "flat"},
+		{"blocks that differ", choice.Memory, coll.Call{Collective: coll.Alltoall, Ranks: 4, Vector: true, Recv: sizes},
+			"pairwise"},
 		{"not in the table", choice.Memory, coll.Call{Collective: coll.Scan, Ranks: 4, Bytes: 10}, "doubling"},
-		{"fewer cores than the table's", choice.OversubscribedMemory, coll.Call{Collective: coll.Bcast, Ranks: 100, Bytes: 8}, "flat"},
+		{"fewer cores than the table's", choice.OversubscribedMemory,
+			coll.Call{Collective: coll.Bcast, Ranks: 100, Bytes: 8}, "flat"},
 		{"class not in the table", choice.Network, coll.Call{Collective: coll.Bcast, Ranks: 4, Bytes: 10}, "binomial"},
 		{"alone", choice.Memory, coll.Call{Collective: coll.Bcast, Ranks: 1, Bytes: 10}, "binomial"},
 		{"no collective", choice.Memory, coll.Call{Collective: 77, Ranks: 4}, ""},
@@ -95,7 +108,8 @@ func TestChoose(t *testing.T) {
 		}
 	}
 	var none *choice.Table
-	if got := none.Choose(choice.Memory, &coll.Call{Collective: coll.Bcast, Ranks: 3}).String(); got != "binomial" || none.Hash() != 0 {
+	if got := none.Choose(choice.Memory, &coll.Call{Collective: coll.Bcast, Ranks: 3}).String(); got != "binomial" ||
+		none.Hash() != 0 {
 		t.Errorf("no table: %s", got)
 	}
 }
@@ -233,7 +247,8 @@ func TestDefault(t *testing.T) {
 		{choice.OversubscribedNetwork, coll.Call{Collective: coll.Alltoall, Ranks: 8, Bytes: 128 << 10}, "pairwise"},
 		{choice.OversubscribedNetwork, coll.Call{Collective: coll.Alltoall, Ranks: 16, Bytes: 19968}, "pairwise"},
 		{choice.Network, coll.Call{Collective: coll.Bcast, Ranks: 16, Bytes: 172 << 10, Flows: true}, "binomial"},
-		{choice.Network, coll.Call{Collective: coll.Bcast, Ranks: 16, Bytes: 172<<10 + 1, Flows: true}, "scatter-allgather"},
+		{choice.Network, coll.Call{Collective: coll.Bcast, Ranks: 16, Bytes: 172<<10 + 1, Flows: true},
+			"scatter-allgather"},
 		{choice.Network, coll.Call{Collective: coll.Bcast, Ranks: 16, Bytes: 448<<10 + 1, Flows: true}, "atomic:8KiB"},
 		{choice.Network, coll.Call{Collective: coll.Reduce, Ranks: 16, Bytes: 27136}, "binomial"},
 		{choice.Network, coll.Call{Collective: coll.Reduce, Ranks: 16, Bytes: 27137}, "rabenseifner"},

@@ -105,7 +105,8 @@ func contribution(c *coll.Call) (off, n int) {
 // newSymbols fills the buffers with the contributions of the ranks.
 func newSymbols(calls []coll.Call, programs []Program) *symbols {
 	c := &calls[0]
-	m := &symbols{elem: max(c.Elem, 1), ordered: c.Ordered, sets: newSets(len(calls)), bufs: make([][coll.Shared + 1][]symbol, len(calls))}
+	m := &symbols{elem: max(c.Elem, 1), ordered: c.Ordered, sets: newSets(len(calls)),
+		bufs: make([][coll.Shared + 1][]symbol, len(calls))}
 	switch c.Collective {
 	case coll.Bcast, coll.Gather, coll.Scatter, coll.Allgather:
 		m.once = true

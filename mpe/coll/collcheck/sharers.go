@@ -36,7 +36,9 @@ type sharedByte struct {
 func newSharers(programs []Program, mem memory, shared int) *sharers {
 	w := &sharers{mem: mem}
 	for r := range programs {
-		w.ranks = append(w.ranks, &sharer{Program: &programs[r], rank: r, clock: make([]int, len(programs)), bytes: make([]sharedByte, shared)})
+		w.ranks = append(w.ranks,
+			&sharer{Program: &programs[r], rank: r, clock: make([]int, len(programs)),
+				bytes: make([]sharedByte, shared)})
 	}
 	return w
 }
@@ -59,7 +61,8 @@ func (w *sharers) run() error {
 	for _, p := range w.ranks {
 		if p.next < len(p.Steps) {
 			s := &p.Steps[p.next]
-			return wrong(p.rank, p.next+1, "deadlock: the %v of %d publications of rank %d never ends", s.Kind, s.Count, s.Peer)
+			return wrong(p.rank, p.next+1, "deadlock: the %v of %d publications of rank %d never ends", s.Kind, s.Count,
+				s.Peer)
 		}
 	}
 	return nil
@@ -130,7 +133,8 @@ func (w *sharers) step(p *sharer, s *coll.Step) error {
 		count, stride = s.Count, s.Stride
 	}
 	for i := range count {
-		at, into := coll.Loc{Buf: s.From.Buf, Off: s.From.Off + i*stride}, coll.Loc{Buf: s.Into.Buf, Off: s.Into.Off + i*s.Len}
+		at, into := coll.Loc{Buf: s.From.Buf, Off: s.From.Off + i*stride},
+			coll.Loc{Buf: s.Into.Buf, Off: s.Into.Off + i*s.Len}
 		if err := w.mem.move(from, at, p.rank, into, s.Len); err != nil {
 			return err
 		}

@@ -35,7 +35,8 @@ type sets struct {
 }
 
 func newSets(ranks int) sets {
-	return sets{words: (ranks + 63) / 64, bits: [][]uint64{nil}, number: map[string]uint32{}, unions: map[[2]uint32]uint32{}}
+	return sets{words: (ranks + 63) / 64, bits: [][]uint64{nil}, number: map[string]uint32{},
+		unions: map[[2]uint32]uint32{}}
 }
 
 func (s *sets) of(set []uint64) uint32 {
@@ -90,7 +91,8 @@ func (s *sets) union(left, right uint32, ordered bool) (uint32, error) {
 	if ordered {
 		_, last := s.bounds(left)
 		if first, _ := s.bounds(right); first != last+1 {
-			return 0, fmt.Errorf("contributions up to rank %d are combined with contributions from rank %d on", last, first)
+			return 0, fmt.Errorf("contributions up to rank %d are combined with contributions from rank %d on", last,
+				first)
 		}
 	}
 	n := s.of(set)

@@ -116,10 +116,12 @@ func (w *world) run() error {
 	for _, p := range w.ranks {
 		if p.low < len(p.Steps) {
 			s := &p.Steps[p.low]
-			return wrong(p.rank, p.low+1, "deadlock: the %v of %d bytes, peer %d, never ends with a window of %d", s.Kind, s.Len, s.Peer, p.window)
+			return wrong(p.rank, p.low+1, "deadlock: the %v of %d bytes, peer %d, never ends with a window of %d",
+				s.Kind, s.Len, s.Peer, p.window)
 		}
 		last := p.through[len(p.Steps)]
-		w.sum.Rounds, w.sum.Bytes, w.sum.Reduced = max(w.sum.Rounds, last[0]), max(w.sum.Bytes, last[1]), max(w.sum.Reduced, last[2])
+		w.sum.Rounds, w.sum.Bytes, w.sum.Reduced = max(w.sum.Rounds, last[0]), max(w.sum.Bytes, last[1]),
+			max(w.sum.Reduced, last[2])
 	}
 	return nil
 }
@@ -309,7 +311,8 @@ func (w *world) message(from, to *process) (bool, error) {
 		posted = cleared.message(0)
 	}
 	if out.Len != in.Len || out.Piece != in.Piece {
-		return false, wrong(to.rank, j+1, "receives %d bytes in pieces of %d from rank %d, whose step %d sends %d in pieces of %d",
+		return false, wrong(to.rank, j+1,
+			"receives %d bytes in pieces of %d from rank %d, whose step %d sends %d in pieces of %d",
 			in.Len, in.Piece, from.rank, i+1, out.Len, out.Piece)
 	}
 	at := out.From

@@ -11,7 +11,8 @@ func bitwise(words func(inout, in []uint64), rest Func) Func {
 		n := min(len(inout), len(in))
 		inout, in = inout[:n], in[:n]
 		if whole := n &^ 7; whole > 0 && aligned[uint64](inout) && aligned[uint64](in) {
-			words(unsafe.Slice((*uint64)(unsafe.Pointer(&inout[0])), whole/8), unsafe.Slice((*uint64)(unsafe.Pointer(&in[0])), whole/8))
+			words(unsafe.Slice((*uint64)(unsafe.Pointer(&inout[0])), whole/8),
+				unsafe.Slice((*uint64)(unsafe.Pointer(&in[0])), whole/8))
 			inout, in = inout[whole:], in[whole:]
 		}
 		rest(inout, in)

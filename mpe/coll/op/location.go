@@ -19,7 +19,8 @@ func located[T scalar](o Op) Func {
 func greatestAt[T scalar](inout, in []pair[T]) {
 	for i, x := range in[:len(inout)] {
 		y := &inout[i]
-		if x.value > y.value || y.value != y.value && x.value == x.value || same(x.value, y.value) && x.index < y.index {
+		if x.value > y.value || y.value != y.value && x.value == x.value ||
+			same(x.value, y.value) && x.index < y.index {
 			y.value, y.index = x.value, x.index
 		}
 	}
@@ -28,7 +29,8 @@ func greatestAt[T scalar](inout, in []pair[T]) {
 func leastAt[T scalar](inout, in []pair[T]) {
 	for i, x := range in[:len(inout)] {
 		y := &inout[i]
-		if x.value < y.value || y.value != y.value && x.value == x.value || same(x.value, y.value) && x.index < y.index {
+		if x.value < y.value || y.value != y.value && x.value == x.value ||
+			same(x.value, y.value) && x.index < y.index {
 			y.value, y.index = x.value, x.index
 		}
 	}

@@ -17,10 +17,12 @@ func model(o Op, t Type, in, inout []byte) []byte {
 	case t <= Uint64:
 		return modelInteger(o, t, in, inout)
 	case t == Float32:
-		x, y := math.Float32frombits(binary.LittleEndian.Uint32(in)), math.Float32frombits(binary.LittleEndian.Uint32(inout))
+		x, y := math.Float32frombits(binary.LittleEndian.Uint32(in)),
+			math.Float32frombits(binary.LittleEndian.Uint32(inout))
 		return binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(modelFloat(o, float64(x), float64(y)))))
 	case t == Float64:
-		x, y := math.Float64frombits(binary.LittleEndian.Uint64(in)), math.Float64frombits(binary.LittleEndian.Uint64(inout))
+		x, y := math.Float64frombits(binary.LittleEndian.Uint64(in)),
+			math.Float64frombits(binary.LittleEndian.Uint64(inout))
 		return binary.LittleEndian.AppendUint64(nil, math.Float64bits(modelFloat(o, x, y)))
 	}
 	panic("no model")
@@ -149,7 +151,8 @@ func TestAgainstModel(t *testing.T) {
 						at := i * size
 						want := model(o, typ, in[at:at+size], was[at:at+size])
 						if got := inout[at : at+size]; !bytes.Equal(got, want) && !nan(typ, got, want) {
-							t.Fatalf("%v of %v, element %d of %d, shifted by %d: %x ∘ %x = %x, want %x", o, typ, i, n, shift,
+							t.Fatalf("%v of %v, element %d of %d, shifted by %d: %x ∘ %x = %x, want %x", o, typ, i, n,
+								shift,
 								in[at:at+size], was[at:at+size], got, want)
 						}
 					}
@@ -206,9 +209,12 @@ func TestLocations(t *testing.T) {
 		o       Op
 		x, y, z at
 	}{
-		{MaxLoc, at{1, 5}, at{2, 7}, at{2, 7}}, {MaxLoc, at{2, 5}, at{1, 7}, at{2, 5}}, {MaxLoc, at{2, 5}, at{2, 7}, at{2, 5}},
-		{MaxLoc, at{2, 7}, at{2, 5}, at{2, 5}}, {MinLoc, at{1, 5}, at{2, 7}, at{1, 5}}, {MinLoc, at{2, 5}, at{1, 7}, at{1, 7}},
-		{MinLoc, at{2, 7}, at{2, -5}, at{2, -5}}, {MaxLoc, at{nan, 1}, at{-inf, 2}, at{-inf, 2}}, {MaxLoc, at{-inf, 1}, at{nan, 2}, at{-inf, 1}},
+		{MaxLoc, at{1, 5}, at{2, 7}, at{2, 7}}, {MaxLoc, at{2, 5}, at{1, 7}, at{2, 5}},
+		{MaxLoc, at{2, 5}, at{2, 7}, at{2, 5}},
+		{MaxLoc, at{2, 7}, at{2, 5}, at{2, 5}}, {MinLoc, at{1, 5}, at{2, 7}, at{1, 5}},
+		{MinLoc, at{2, 5}, at{1, 7}, at{1, 7}},
+		{MinLoc, at{2, 7}, at{2, -5}, at{2, -5}}, {MaxLoc, at{nan, 1}, at{-inf, 2}, at{-inf, 2}},
+		{MaxLoc, at{-inf, 1}, at{nan, 2}, at{-inf, 1}},
 		{MinLoc, at{nan, 1}, at{inf, 2}, at{inf, 2}}, {MinLoc, at{inf, 1}, at{nan, 2}, at{inf, 1}},
 		{MaxLoc, at{nan, 3}, at{nan, 2}, at{nan, 2}}, {MinLoc, at{nan, 2}, at{nan, 3}, at{nan, 2}},
 	} {
@@ -284,8 +290,10 @@ func BenchmarkSum(b *testing.B) {
 		name string
 		f    Func
 	}{
-		{"float32", f32}, {"float32-plain", on(plain[float32])}, {"float64", f64}, {"float64-plain", on(plain[float64])},
-		{"int32", i32}, {"int32-plain", on(plain[int32])}, {"int8", i8}, {"int8-plain", on(plain[int8])}, {"band", band}, {"max-float64", maxf},
+		{"float32", f32}, {"float32-plain", on(plain[float32])}, {"float64", f64},
+		{"float64-plain", on(plain[float64])},
+		{"int32", i32}, {"int32-plain", on(plain[int32])}, {"int8", i8}, {"int8-plain", on(plain[int8])},
+		{"band", band}, {"max-float64", maxf},
 	} {
 		for _, n := range []int{64, 16384} {
 			b.Run(fmt.Sprintf("%s/%d", c.name, n), func(b *testing.B) {

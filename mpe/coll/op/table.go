@@ -25,7 +25,8 @@ const (
 	MinLoc
 )
 
-var opNames = [...]string{"?", "SUM", "PROD", "MAX", "MIN", "LAND", "LOR", "LXOR", "BAND", "BOR", "BXOR", "MAXLOC", "MINLOC"}
+var opNames = [...]string{"?", "SUM", "PROD", "MAX", "MIN", "LAND", "LOR", "LXOR", "BAND", "BOR", "BXOR", "MAXLOC",
+	"MINLOC"}
 
 func (o Op) String() string {
 	if int(o) >= len(opNames) {
@@ -63,8 +64,10 @@ var types = [...]struct {
 	name string
 	size int
 }{
-	{"?", 0}, {"int8", 1}, {"int16", 2}, {"int32", 4}, {"int64", 8}, {"uint8", 1}, {"uint16", 2}, {"uint32", 4}, {"uint64", 8},
-	{"float32", 4}, {"float64", 8}, {"complex64", 8}, {"complex128", 16}, {"int16 and index", 8}, {"int32 and index", 8},
+	{"?", 0}, {"int8", 1}, {"int16", 2}, {"int32", 4}, {"int64", 8}, {"uint8", 1}, {"uint16", 2}, {"uint32", 4},
+	{"uint64", 8},
+	{"float32", 4}, {"float64", 8}, {"complex64", 8}, {"complex128", 16}, {"int16 and index", 8},
+	{"int32 and index", 8},
 	{"int64 and index", 16}, {"float32 and index", 8}, {"float64 and index", 16},
 }
 
@@ -94,7 +97,8 @@ var ErrUndefined = errors.New("operation is not defined for the type")
 // and, except for the rounding of floats, associative.
 func Lookup(o Op, t Type) (Func, error) {
 	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
-		return nil, fmt.Errorf("%v of %v: %w on a machine whose number format differs from the wire format", o, t, ErrUndefined)
+		return nil, fmt.Errorf("%v of %v: %w on a machine whose number format differs from the wire format", o, t,
+			ErrUndefined)
 	}
 	if o > MinLoc || t > Float64Loc || functions[t][o] == nil {
 		return nil, fmt.Errorf("%v of %v: %w", o, t, ErrUndefined)
@@ -107,7 +111,8 @@ var functions = func() (all [Float64Loc + 1][MinLoc + 1]Func) {
 	for o := Sum; o <= MinLoc; o++ {
 		for t, f := range map[Type]Func{
 			Int8: integers[int8](o), Int16: integers[int16](o), Int32: integers[int32](o), Int64: integers[int64](o),
-			Uint8: integers[uint8](o), Uint16: integers[uint16](o), Uint32: integers[uint32](o), Uint64: integers[uint64](o),
+			Uint8: integers[uint8](o), Uint16: integers[uint16](o), Uint32: integers[uint32](o),
+			Uint64:  integers[uint64](o),
 			Float32: ordered[float32](o), Float64: ordered[float64](o),
 			Complex64: numbers[complex64](o), Complex128: numbers[complex128](o),
 			Int16Loc: located[int16](o), Int32Loc: located[int32](o), Int64Loc: located[int64](o),

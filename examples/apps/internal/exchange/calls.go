@@ -106,7 +106,8 @@ func RecvScatter[T mpi.Number](ctx context.Context, r *Ranks, buf []T) ([]T, err
 		return nil, err
 	}
 	if len(blocks)%r.Blocks() != 0 {
-		return nil, fmt.Errorf("%w: %d numbers from rank %d are not the blocks of %d ranks", r.unexpected, len(blocks), r.above, r.Blocks())
+		return nil, fmt.Errorf("%w: %d numbers from rank %d are not the blocks of %d ranks", r.unexpected, len(blocks),
+			r.above, r.Blocks())
 	}
 	n := len(blocks) / r.Blocks()
 	return blocks[:n], r.deal(n, func(from, end, rank int) error { return send(ctx, r, blocks[from:end], rank) })
@@ -135,7 +136,8 @@ func Gather[T mpi.Number](ctx context.Context, r *Ranks, own, all []T) error {
 	}
 	blocks := make([]T, r.Blocks()*len(own))
 	copy(blocks, own)
-	if err := r.deal(len(own), func(from, end, rank int) error { return recv(ctx, r, blocks[from:end], rank) }); err != nil {
+	if err := r.deal(len(own),
+		func(from, end, rank int) error { return recv(ctx, r, blocks[from:end], rank) }); err != nil {
 		return err
 	}
 	return send(ctx, r, blocks, r.above)

@@ -45,7 +45,8 @@ func Unrolled(c *mpi.Comm, fpgas []int, unexpected error) (*Ranks, error) {
 	}
 	at := slices.Index(fpgas, c.Rank())
 	if at < 0 {
-		return nil, fmt.Errorf("rank %d is none of the FPGAs of upstream's tree, %v, which every rank but %d has to be", c.Rank(), fpgas, Root)
+		return nil, fmt.Errorf("rank %d is none of the FPGAs of upstream's tree, %v, which every rank but %d has to be",
+			c.Rank(), fpgas, Root)
 	}
 	first := at - at%groupSize
 	if at != first {

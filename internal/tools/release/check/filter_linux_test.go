@@ -40,7 +40,8 @@ func runFiltered(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(syscall.Chroot(args[0]), syscall.Chdir("/"), syscall.Setgroups(nil), syscall.Setgid(gid), syscall.Setuid(uid)); err != nil {
+	if err := errors.Join(syscall.Chroot(args[0]), syscall.Chdir("/"), syscall.Setgroups(nil), syscall.Setgid(gid),
+		syscall.Setuid(uid)); err != nil {
 		return err
 	}
 	return filtered(args[3], args[4:])
@@ -59,12 +60,14 @@ func filtered(numbers string, command []string) error {
 			unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: uint32(n)},
 			unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW})
 	}
-	filter = append(filter, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)})
+	filter = append(filter, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K,
+		K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)})
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}
-	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0); err != nil {
+	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0,
+		0); err != nil {
 		return fmt.Errorf("the filter: %w", err)
 	}
 	return syscall.Exec(command[0], command, os.Environ())
@@ -89,7 +92,8 @@ func allowed(t *testing.T, analyze string, u unit) string {
 		}
 	}
 	if len(numbers) < 100 || calls["mount"] || calls["ptrace"] {
-		t.Fatalf("the unit lets %d system calls pass, mount %v, ptrace %v", len(numbers), calls["mount"], calls["ptrace"])
+		t.Fatalf("the unit lets %d system calls pass, mount %v, ptrace %v", len(numbers), calls["mount"],
+			calls["ptrace"])
 	}
 	return strings.Join(numbers, ",")
 }

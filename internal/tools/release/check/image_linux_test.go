@@ -200,7 +200,8 @@ func TestImageOfAPod(t *testing.T) {
 	mount("", m.root, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, "")
 	mount("tmpfs", shm, "tmpfs", 0, "size=64m,mode=1777")
 	t.Cleanup(func() { _ = syscall.Unmount(shm, syscall.MNT_DETACH) })
-	env := append(m.env, "ZRLMPID_CONTROL_SOCKET=/dev/shm/zrlmpid/control.sock", "STATE_DIRECTORY=/dev/shm/zrlmpid-state")
+	env := append(m.env, "ZRLMPID_CONTROL_SOCKET=/dev/shm/zrlmpid/control.sock",
+		"STATE_DIRECTORY=/dev/shm/zrlmpid-state")
 	s := start(t, newNetwork(t), m.root, m.who, "", env, append(m.entry, m.cmd...)...)
 	s.records(m.who, env)
 	s.stops()

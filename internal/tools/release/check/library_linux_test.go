@@ -41,8 +41,10 @@ func TestLibraryPackages(t *testing.T) {
 			}
 			installed[file] = true
 			switch {
-			case strings.HasPrefix(file, "/usr/lib/zrlmpi/"), strings.HasPrefix(file, "/usr/bin/zrlmpi"), strings.HasPrefix(file, "/usr/share/man/"),
-				strings.HasPrefix(file, "/usr/share/doc/libzrlmpi"), strings.HasPrefix(file, "/usr/share/pkgconfig/zrlmpi"):
+			case strings.HasPrefix(file, "/usr/lib/zrlmpi/"), strings.HasPrefix(file, "/usr/bin/zrlmpi"),
+				strings.HasPrefix(file, "/usr/share/man/"),
+				strings.HasPrefix(file, "/usr/share/doc/libzrlmpi"),
+				strings.HasPrefix(file, "/usr/share/pkgconfig/zrlmpi"):
 			default:
 				t.Errorf("%s has %s, outside of its folders", name, file)
 			}
@@ -53,7 +55,8 @@ func TestLibraryPackages(t *testing.T) {
 			t.Errorf("%s names the folder in which it was built", file)
 		}
 	}
-	for _, file := range []string{"/usr/lib/zrlmpi/lib/libmpich.so.12", "/usr/lib/zrlmpi/include/mpich/mpi_f08.mod", "/usr/share/man/man7/zrlmpi.7.gz", "/usr/share/man/man1/zrlmpifort.1.gz"} {
+	for _, file := range []string{"/usr/lib/zrlmpi/lib/libmpich.so.12", "/usr/lib/zrlmpi/include/mpich/mpi_f08.mod",
+		"/usr/share/man/man7/zrlmpi.7.gz", "/usr/share/man/man1/zrlmpifort.1.gz"} {
 		if !installed[file] {
 			t.Errorf("%s is missing", file)
 		}
@@ -75,7 +78,8 @@ func TestLibraryPackages(t *testing.T) {
 	run := func(name string, args ...string) string {
 		t.Helper()
 		cmd := exec.Command(name, args...)
-		cmd.Env = append(os.Environ(), "PKG_CONFIG_PATH="+filepath.Join(root, "usr/share/pkgconfig"), "PKG_CONFIG_SYSROOT_DIR="+root)
+		cmd.Env = append(os.Environ(), "PKG_CONFIG_PATH="+filepath.Join(root, "usr/share/pkgconfig"),
+			"PKG_CONFIG_SYSROOT_DIR="+root)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", cmd, err, out)
@@ -93,8 +97,10 @@ func TestLibraryPackages(t *testing.T) {
 		}
 	}
 	needs(t, "the files for pkg-config", "pkg-config", "pkgconf")
-	for module, want := range map[string]string{"zrlmpi": "-lmpi_abi", "zrlmpi-mpich": "-lmpi", "zrlmpi-fortran": "-lmpifort -lmpi", "zrlmpi-upstream": "-lzrlmpi_upstream"} {
-		if out := run("pkg-config", "--cflags", "--libs", module); !strings.Contains(out, want) || !strings.Contains(out, root+"/usr/lib/zrlmpi/include/") {
+	for module, want := range map[string]string{"zrlmpi": "-lmpi_abi", "zrlmpi-mpich": "-lmpi",
+		"zrlmpi-fortran": "-lmpifort -lmpi", "zrlmpi-upstream": "-lzrlmpi_upstream"} {
+		if out := run("pkg-config", "--cflags", "--libs", module); !strings.Contains(out, want) ||
+			!strings.Contains(out, root+"/usr/lib/zrlmpi/include/") {
 			t.Errorf("%s: %s", module, out)
 		}
 	}

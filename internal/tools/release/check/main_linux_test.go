@@ -36,8 +36,10 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		for module, packages := range map[string][]string{".": {"./cmd/zrlmpid", "./cmd/zrlctl"}, "lab": {"./cmd/zrlbench"}} {
-			cmd := exec.Command("go", append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", dir + "/"}, packages...)...)
+		for module, packages := range map[string][]string{".": {"./cmd/zrlmpid", "./cmd/zrlctl"},
+			"lab": {"./cmd/zrlbench"}} {
+			cmd := exec.Command("go",
+				append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", dir + "/"}, packages...)...)
 			cmd.Dir, cmd.Env, cmd.Stderr = from(module), append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
 			if err := cmd.Run(); err != nil {
 				fmt.Fprintf(os.Stderr, "build %v: %v\n", packages, err)

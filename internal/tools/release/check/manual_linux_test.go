@@ -85,7 +85,8 @@ func TestCompletions(t *testing.T) {
 		t.Run(tt.shell, func(t *testing.T) {
 			shell := needs(t, "completions of "+tt.shell, tt.shell, tt.shell)
 			for _, file := range tt.files {
-				if out, err := exec.Command(shell, "-n", from("bin/manual/completions/"+file)).CombinedOutput(); err != nil || len(out) > 0 {
+				if out, err := exec.Command(shell, "-n",
+					from("bin/manual/completions/"+file)).CombinedOutput(); err != nil || len(out) > 0 {
 					t.Errorf("%s: %v\n%s", file, err, out)
 				}
 			}
@@ -95,9 +96,11 @@ func TestCompletions(t *testing.T) {
 		bash := needs(t, "what bash completes", "bash", "bash")
 		folder := t.TempDir()
 		copyFile(t, filepath.Join(folder, "mine.yaml"), from("deploy/demo.yaml"), 0o644)
-		for line, want := range map[string]string{"zrlmpid --chec": "--check-config", "zrlmpid -config mi": "mine.yaml", "zrlmpid -kernel e": ""} {
+		for line, want := range map[string]string{"zrlmpid --chec": "--check-config", "zrlmpid -config mi": "mine.yaml",
+			"zrlmpid -kernel e": ""} {
 			words := strings.Fields(line)
-			cmd := exec.Command(bash, "-c", `compopt() { :; }; . "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _zrlmpid; echo "${COMPREPLY[*]}"`,
+			cmd := exec.Command(bash, "-c",
+				`compopt() { :; }; . "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _zrlmpid; echo "${COMPREPLY[*]}"`,
 				from("bin/manual/completions/zrlmpid"))
 			cmd.Args = append(cmd.Args, words...)
 			cmd.Dir, cmd.Stderr = folder, io.Discard

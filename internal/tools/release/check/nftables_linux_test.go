@@ -60,7 +60,8 @@ func TestPacketFilter(t *testing.T) {
 				return false
 			}
 			defer conn.Close()
-			if _, err := conn.Write([]byte{1}); err != nil && !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ECONNREFUSED) {
+			if _, err := conn.Write([]byte{1}); err != nil && !errors.Is(err, unix.EPERM) &&
+				!errors.Is(err, unix.ECONNREFUSED) {
 				t.Error(err)
 			}
 			// A datagram that passes is available when Write returns.

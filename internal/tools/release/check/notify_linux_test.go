@@ -18,7 +18,8 @@ func TestUnitNotify(t *testing.T) {
 	list := exec.Command("go", "list", "-deps", "./cmd/zrlmpid")
 	list.Dir = repository
 	if out, err := list.Output(); err != nil || !strings.Contains(string(out), "go-systemd/v22/daemon") {
-		missing(t, "what the daemon notifies systemd of", "the daemon does not use package go-systemd/daemon, and the unit is Type=notify")
+		missing(t, "what the daemon notifies systemd of",
+			"the daemon does not use package go-systemd/daemon, and the unit is Type=notify")
 	}
 	who := account{uid: 61234, gid: 61235}
 	root := emptyRoot(t, who)

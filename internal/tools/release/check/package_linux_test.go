@@ -79,9 +79,12 @@ func debianRoot(t *testing.T) string {
 		}
 	}
 	for file, text := range map[string]string{
-		"etc/passwd": "root:x:0:0:root:/root:/bin/sh\n", "etc/group": "root:x:0:\n", "etc/nsswitch.conf": "group: files\n",
-		"etc/login.defs": "SYS_GID_MIN 100\nSYS_GID_MAX 999\n", "var/lib/dpkg/status": "", "var/lib/dpkg/info/format": "1\n",
-		"var/lib/dpkg/updates/.keep": "", "var/lib/dpkg/available": "", "var/log/.keep": "", "tmp/.keep": "", "dev/null": "",
+		"etc/passwd": "root:x:0:0:root:/root:/bin/sh\n", "etc/group": "root:x:0:\n",
+		"etc/nsswitch.conf": "group: files\n",
+		"etc/login.defs":    "SYS_GID_MIN 100\nSYS_GID_MAX 999\n", "var/lib/dpkg/status": "",
+		"var/lib/dpkg/info/format":   "1\n",
+		"var/lib/dpkg/updates/.keep": "", "var/lib/dpkg/available": "", "var/log/.keep": "", "tmp/.keep": "",
+		"dev/null": "",
 	} {
 		path := filepath.Join(root, file)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -101,7 +104,8 @@ func debianRoot(t *testing.T) string {
 func dpkg(t *testing.T, root string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("dpkg", append([]string{"--root=" + root, "--force-depends"}, args...)...)
-	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin") // dpkg demands ldconfig
+	// dpkg demands ldconfig
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("dpkg %q: %v\n%s", args, err, out)
@@ -163,7 +167,8 @@ func TestPackage(t *testing.T) {
 		t.Errorf("removing takes the configuration with it: %v", err)
 	}
 	dpkg(t, root, "--purge", "zrlmpid")
-	for _, path := range []string{"etc/zrlmpid", "usr/bin/zrlmpid", "usr/lib/systemd/system/zrlmpid.service", "usr/share/doc/zrlmpid"} {
+	for _, path := range []string{"etc/zrlmpid", "usr/bin/zrlmpid", "usr/lib/systemd/system/zrlmpid.service",
+		"usr/share/doc/zrlmpid"} {
 		if _, err := os.Stat(filepath.Join(root, path)); err == nil {
 			t.Errorf("purging leaves %s", path)
 		}
@@ -174,11 +179,15 @@ func TestPackage(t *testing.T) {
 func TestContents(t *testing.T) {
 	deb, rpm := makePackage(t, "1.2.3", "deb", false), makePackage(t, "1.2.3", "rpm", false)
 	want := []string{
-		"/usr/bin/zrlmpid", "/usr/bin/zrlctl", "/usr/bin/zrlbench", "/etc/zrlmpid/zrlmpid.yaml", "/usr/lib/systemd/system/zrlmpid.service",
+		"/usr/bin/zrlmpid", "/usr/bin/zrlctl", "/usr/bin/zrlbench", "/etc/zrlmpid/zrlmpid.yaml",
+		"/usr/lib/systemd/system/zrlmpid.service",
 		"/usr/lib/sysusers.d/zrlmpid.conf", "/usr/lib/sysctl.d/60-zrlmpid.conf", "/usr/share/man/man8/zrlmpid.8.gz",
-		"/usr/share/man/man5/zrlmpid.yaml.5.gz", "/usr/share/man/man1/zrlctl.1.gz", "/usr/share/man/man1/zrlctl-status.1.gz",
-		"/usr/share/man/man1/zrlbench.1.gz", "/usr/share/man/man1/zrlbench-tune.1.gz", "/usr/share/bash-completion/completions/zrlbench",
-		"/usr/share/bash-completion/completions/zrlctl", "/usr/share/doc/zrlmpid/NOTICE", "/usr/share/fish/vendor_completions.d/zrlmpid.fish",
+		"/usr/share/man/man5/zrlmpid.yaml.5.gz", "/usr/share/man/man1/zrlctl.1.gz",
+		"/usr/share/man/man1/zrlctl-status.1.gz",
+		"/usr/share/man/man1/zrlbench.1.gz", "/usr/share/man/man1/zrlbench-tune.1.gz",
+		"/usr/share/bash-completion/completions/zrlbench",
+		"/usr/share/bash-completion/completions/zrlctl", "/usr/share/doc/zrlmpid/NOTICE",
+		"/usr/share/fish/vendor_completions.d/zrlmpid.fish",
 	}
 	for _, tt := range []struct {
 		file    string

@@ -61,7 +61,8 @@ func (o *output) waitFor(t *testing.T, text string) {
 
 // start starts the command in root as who, with exactly env as its environment, and waits until zrlctl gets an answer.
 // If calls is not empty, only these system calls are allowed.
-func start(t *testing.T, net *network, root string, who account, calls string, env []string, command ...string) *service {
+func start(t *testing.T, net *network, root string, who account, calls string, env []string,
+	command ...string) *service {
 	t.Helper()
 	s := &service{t: t, net: net, root: root}
 	if calls == "" {
@@ -134,7 +135,8 @@ func (s *service) works(who account) {
 	var status struct {
 		Ranks []struct{} `json:"ranks"`
 	}
-	if err := json.Unmarshal([]byte(s.run(who, "/usr/bin/zrlctl", "status", "--json")), &status); err != nil || len(status.Ranks) != 4 {
+	if err := json.Unmarshal([]byte(s.run(who, "/usr/bin/zrlctl", "status", "--json")), &status); err != nil ||
+		len(status.Ranks) != 4 {
 		s.t.Errorf("status: %d ranks, %v", len(status.Ranks), err)
 	}
 	if out := s.run(who, "/usr/bin/zrlctl", "ping", "all", "--words", "1,347"); strings.Count(out, "1/1") != 6 {

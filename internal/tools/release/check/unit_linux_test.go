@@ -67,7 +67,8 @@ func verify(t *testing.T, root string) (string, error) {
 	if err := os.CopyFS(filepath.Join(root, host), os.DirFS(host)); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command(analyze, "verify", "--root="+root, "--man=no", "--recursive-errors=no", "zrlmpid.service").CombinedOutput()
+	out, err := exec.Command(analyze, "verify", "--root="+root, "--man=no", "--recursive-errors=no",
+		"zrlmpid.service").CombinedOutput()
 	return string(out), err
 }
 
@@ -94,7 +95,8 @@ func TestUnitVerify(t *testing.T) {
 	if out, err := verify(t, root(t, func(s string) string { return s })); err != nil || out != "" {
 		t.Errorf("%v\n%s", err, out)
 	}
-	for from, to := range map[string]string{"WatchdogSec=": "WatchdogSecs=", "=@system-service": "=@system-services", "Type=notify": "Type=notified", "ExecStart=/usr/bin/": "ExecStart=/usr/games/"} {
+	for from, to := range map[string]string{"WatchdogSec=": "WatchdogSecs=", "=@system-service": "=@system-services",
+		"Type=notify": "Type=notified", "ExecStart=/usr/bin/": "ExecStart=/usr/games/"} {
 		out, err := verify(t, root(t, func(s string) string { return strings.Replace(s, from, to, 1) }))
 		if err == nil && out == "" {
 			t.Errorf("%q is taken", to)
@@ -126,7 +128,8 @@ func TestUnitSystemCalls(t *testing.T) {
 		copyFile(t, filepath.Join(root, "etc/zrlmpid/zrlmpid.yaml"), from("deploy/packaging/zrlmpid.yaml"), 0o644)
 		s := start(t, newNetwork(t), root, who, calls, []string{"RUNTIME_DIRECTORY=/run/zrlmpid"}, command...)
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
-		if err != nil || !strings.Contains(string(status), "Seccomp:\t2\n") || !strings.Contains(string(status), "CapEff:\t0000000000000000\n") {
+		if err != nil || !strings.Contains(string(status), "Seccomp:\t2\n") ||
+			!strings.Contains(string(status), "CapEff:\t0000000000000000\n") {
 			t.Fatalf("the service may do more: %v\n%s", err, status)
 		}
 		s.works(member)
@@ -199,7 +202,8 @@ func (s *service) reloads(who account, u unit) {
 func TestUnitRestarts(t *testing.T) {
 	u := readUnit(t)
 	for _, want := range [][3]string{
-		{"Unit", "StartLimitIntervalSec", "0"}, {"Service", "Restart", "on-failure"}, {"Service", "RestartPreventExitStatus", "2"},
+		{"Unit", "StartLimitIntervalSec", "0"}, {"Service", "Restart", "on-failure"},
+		{"Service", "RestartPreventExitStatus", "2"},
 	} {
 		if got := u[want[0]][want[1]]; len(got) != 1 || got[0] != want[2] {
 			t.Errorf("%s is %q, want %s", want[1], got, want[2])

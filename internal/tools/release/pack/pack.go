@@ -84,11 +84,13 @@ func one(project *config.Project, p *config.NFPM, format string, o Options) (fil
 	}
 	info.RPM.BuildHost = p.RPM.BuildHost
 	info.Depends, info.Recommends = p.Overrides[format].Dependencies, p.Overrides[format].Recommends
-	info.Scripts = nfpm.Scripts{PostInstall: p.Scripts.PostInstall, PreRemove: p.Scripts.PreRemove, PostRemove: p.Scripts.PostRemove}
+	info.Scripts = nfpm.Scripts{PostInstall: p.Scripts.PostInstall, PreRemove: p.Scripts.PreRemove,
+		PostRemove: p.Scripts.PostRemove}
 	for _, c := range p.Contents {
 		mode := cmp.Or(c.FileInfo.Mode, 0o644) // independent of the umask of the checkout
-		info.Contents = append(info.Contents, &files.Content{Source: c.Source, Destination: c.Destination, Type: c.Type, Packager: c.Packager,
-			FileInfo: &files.ContentFileInfo{Mode: mode}})
+		info.Contents = append(info.Contents,
+			&files.Content{Source: c.Source, Destination: c.Destination, Type: c.Type, Packager: c.Packager,
+				FileInfo: &files.ContentFileInfo{Mode: mode}})
 	}
 	for _, b := range project.Builds {
 		if slices.Contains(p.IDs, b.ID) {
@@ -117,7 +119,8 @@ func one(project *config.Project, p *config.NFPM, format string, o Options) (fil
 func supported(p *config.NFPM) error {
 	rest := *p
 	rest.ID, rest.IDs, rest.PackageName, rest.Formats, rest.Bindir = "", nil, "", nil, ""
-	rest.Section, rest.Priority, rest.Maintainer, rest.Description, rest.Vendor, rest.Homepage, rest.License = "", "", "", "", "", "", ""
+	rest.Section, rest.Priority, rest.Maintainer, rest.Description, rest.Vendor, rest.Homepage, rest.License = "", "",
+		"", "", "", "", ""
 	rest.Scripts.PostInstall, rest.Scripts.PreRemove, rest.Scripts.PostRemove = "", "", ""
 	rest.Contents, rest.Overrides = nil, nil
 	rest.RPM.BuildHost = ""
@@ -130,7 +133,8 @@ func supported(p *config.NFPM) error {
 	for _, c := range p.Contents {
 		c.Source, c.Destination, c.Type, c.Packager, c.FileInfo.Mode = "", "", "", "", 0
 		if !reflect.ValueOf(c).IsZero() {
-			return fmt.Errorf("%w: a setting of contents beside src, dst, type, packager and file_info.mode", ErrUnsupported)
+			return fmt.Errorf("%w: a setting of contents beside src, dst, type, packager and file_info.mode",
+				ErrUnsupported)
 		}
 	}
 	for _, o := range p.Overrides {

@@ -25,12 +25,14 @@ func TestRefused(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			config := filepath.Join(t.TempDir(), "goreleaser.yaml")
-			text := "version: 2\nnfpms:\n  - package_name: thing\n    formats: [deb]\n    maintainer: me <me@example.com>\n    " + tt.nfpm + "\n"
+			text := "version: 2\nnfpms:\n  - package_name: thing\n    formats: [deb]\n    maintainer: me " +
+				"<me@example.com>\n    " + tt.nfpm + "\n"
 			if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			_, err := pack.Make(pack.Options{Config: config, Arch: "amd64", Version: "1.0.0", Into: t.TempDir()})
-			if err == nil || !strings.Contains(err.Error(), tt.want) || errors.Is(err, pack.ErrUnsupported) != tt.unsupported {
+			if err == nil || !strings.Contains(err.Error(), tt.want) ||
+				errors.Is(err, pack.ErrUnsupported) != tt.unsupported {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
 		})
@@ -39,7 +41,8 @@ func TestRefused(t *testing.T) {
 	if err := os.WriteFile(config, []byte("version: 2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pack.Make(pack.Options{Config: config, Into: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "no packages") {
+	if _, err := pack.Make(pack.Options{Config: config, Into: t.TempDir()}); err == nil ||
+		!strings.Contains(err.Error(), "no packages") {
 		t.Error(err)
 	}
 }
