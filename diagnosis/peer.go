@@ -96,7 +96,7 @@ func isBroken(r *rankState) bool {
 // findEnded: the process of the peer is not there any more.
 func findEnded(v *view, e *edge) (p proof, ok bool) {
 	if r := v.ranks[e.to]; r != nil {
-		if from, to := v.both(e); from != nil && to != nil && !e.send && (side{sends: to}).gaveUp(e.seconds) {
+		if from, to := v.both(e); from != nil && to != nil && !e.send && (side{sends: to}).declaredUnreachable(e.seconds) {
 			return p, false // its message may be lost
 		}
 		if r.Role != state.RoleHost || r.job != "" || len(r.Attached) > 0 || r.Engine.Ended == nil ||

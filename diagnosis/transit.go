@@ -53,9 +53,9 @@ func (s side) arrives(seconds float64) bool {
 	return s.hears.Heard != nil && *s.hears.Heard <= seconds
 }
 
-// gaveUp reports whether the rank of the side has given the other one up, and dropped its messages, within so many
+// declaredUnreachable reports whether the rank of the side has given the other one up, and dropped its messages, within so many
 // seconds.
-func (s side) gaveUp(seconds float64) bool {
+func (s side) declaredUnreachable(seconds float64) bool {
 	return s.sends.Unreachable != nil && *s.sends.Unreachable <= seconds
 }
 
@@ -99,7 +99,7 @@ func (v *view) transit(e *edge) *Finding {
 func (l *link) failed() *Finding {
 	var list []Possibility
 	for _, s := range []side{l.inbound(), l.outbound()} {
-		if l.e.send || !s.gaveUp(l.e.seconds) {
+		if l.e.send || !s.declaredUnreachable(l.e.seconds) {
 			continue // or it was another message that was lost
 		}
 		for _, lost := range []side{s, {s.other, s.rank, s.hears, s.sends}} {
