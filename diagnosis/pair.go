@@ -333,8 +333,8 @@ func packetsOut(p *state.Peer) string {
 	return strings.Join(parts, ", ")
 }
 
-// blocked explains a wait by packets from sender that do not arrive at receiver. knows is the sender's state as the
-// receiver reports it.
+// blocked explains a wait by packets from sender that do not arrive at receiver. knows is what the
+// receiver reports about the sender.
 func (v *view) blocked(sender, receiver int, knows *state.Peer) proof {
 	since := "have never arrived"
 	if heard(knows) {
