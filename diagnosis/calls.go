@@ -210,7 +210,7 @@ func bytesOf(c *collective.Ended) string {
 	return fmt.Sprintf("%s of %d bytes", c.Collective, c.Bytes)
 }
 
-// groups groups the members of a call by the result of of. The smallest group comes first.
+// groups partitions list by the string that of returns for the call of each member. The smallest group comes first.
 func groups(list []member, of func(c *collective.Ended) string) (groups [][]member) {
 	for _, m := range list {
 		i := slices.IndexFunc(groups, func(g []member) bool { return of(&g[0].call) == of(&m.call) })

@@ -278,7 +278,7 @@ func (r *roots) endOf(e *edge) *Finding {
 	return f
 }
 
-// unawaited reports whether e is a posted operation that its program may not be waiting for.
+// unawaited reports whether e is a posted operation that the program of rank e.from may not be waiting for.
 func (v *view) unawaited(e *edge) bool {
 	r := v.ranks[e.from]
 	// The kernel of a stand-in waits for all of its operations.

@@ -153,7 +153,7 @@ func possibility(cause infer.Cause, rank, peer int, format string, args ...any) 
 }
 
 // handshake explains a wait for a message of profile cloudfpga or v0.9. send is the sender's operation, and receiver is
-// the state of the sender as the receiver reports it.
+// what the receiver reports about the sender.
 func (l *link) handshake(s side, send *state.Wait, receiver *state.Peer) *Finding {
 	recv := receiver.Receiving
 	back := side{s.other, s.rank, s.hears, s.sends}

@@ -158,7 +158,7 @@ func (v *view) addAsked(asked []state.Asked) {
 	}
 }
 
-// about returns the state of peer as rank reports it, or nil if rank has not answered.
+// about returns what rank reports about peer, or nil if it reports nothing.
 func (v *view) about(rank, peer int) *state.Peer {
 	if r := v.ranks[rank]; r != nil && !onWire(r.Kernel) { // its engine sees no packets
 		return r.peers[peer]
