@@ -12,7 +12,7 @@ type Cause struct {
 	find func(v *view, e *edge) (proof, bool)
 }
 
-// proof is the explanation of a wait by a cause.
+// proof explains a wait by a cause.
 type proof struct {
 	// why is the cause in words. It is the end of the finding's sentence.
 	why string

@@ -27,7 +27,7 @@ type edge struct {
 	deferred *state.Deferred
 	// call is the collective call to which the message belongs, or nil.
 	call *collective.Snapshot
-	// peer is what from reports about to. It is nil if to is AnyRank, and if from has not answered.
+	// peer is the report of rank from about rank to. It is nil if to is AnyRank, or if from has not answered.
 	peer *state.Peer
 	// idle is set if a stand-in's kernel is waiting for work.
 	idle bool

@@ -12,7 +12,7 @@ import (
 // heard reports whether any packet from the peer has ever arrived. Daemons of earlier versions do not report when.
 func heard(p *state.Peer) bool { return p.Heard != nil || p.PacketsIn > 0 }
 
-// attempted reports whether any packet was sent to the peer that it would have answered.
+// attempted reports whether any packet was sent to the peer that the peer should have answered.
 func attempted(p *state.Peer) bool {
 	for _, n := range p.PacketsOut {
 		if n > 0 {
@@ -333,8 +333,8 @@ func packetsOut(p *state.Peer) string {
 	return strings.Join(parts, ", ")
 }
 
-// blocked explains a wait by packets from sender that do not arrive at receiver. knows is what the
-// receiver reports about the sender.
+// blocked returns the proof that packets from sender do not arrive at receiver. knows is what the receiver reports
+// about the sender.
 func (v *view) blocked(sender, receiver int, knows *state.Peer) proof {
 	since := "have never arrived"
 	if heard(knows) {

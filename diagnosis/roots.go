@@ -59,8 +59,8 @@ func Of(sources []Source, after time.Duration) *Diagnosis {
 // recently is the maximum age, in seconds, of a dropped packet whose sender may still be waiting.
 const recently = 60
 
-// strangers returns a doubt if a rank has recently dropped packets whose headers name a rank as the source, but whose
-// address is not in the rank map. Otherwise it returns an empty string.
+// strangers returns a doubt if a rank has recently dropped packets from an address that is not in its rank map, but
+// whose headers name a rank as the source. Otherwise it returns an empty string.
 func strangers(r *state.Rank) string {
 	d := r.Engine.LastDrop
 	if d == nil || d.Reason != state.DropUnknownAddress || d.Source == nil || d.Seconds > recently {
@@ -307,8 +307,8 @@ func (r *roots) noteUnknown(e *edge) {
 	}
 }
 
-// similar is the number of seconds by which a wait must be older than another one to replace it in a finding. Without
-// it, the choice could change from one diagnosis to the next.
+// similar is the number of seconds by which a wait must be older than another one to replace it in a finding. This
+// keeps the choice stable from one diagnosis to the next.
 const similar = 0.5
 
 // note records a finding, and that rank waiting waits because of it. Findings with the same key are merged, and the

@@ -194,7 +194,7 @@ func inMessage(recv *state.Wait) bool {
 	return recv != nil && (recv.State == handshake.WaitData || recv.State == handshake.Receiving)
 }
 
-// extended explains a wait by packets of the extended profile that are not acknowledged.
+// extended explains a wait that is caused by unacknowledged packets of the extended profile.
 func (l *link) extended() *Finding {
 	for _, s := range []side{l.outbound(), l.inbound()} {
 		seconds, stalls := s.stalls()
@@ -216,8 +216,9 @@ func (l *link) extended() *Finding {
 	return nil
 }
 
-// lost explains a wait by packets of one side that have been missing for the given number of seconds: packets of the
-// given type, or all packets if it is 0. long is set if some paths do not carry packets of their length.
+// lost explains a wait that is caused by missing packets of one side: packets of the given type, or all packets if it
+// is 0. They have been missing for the given number of seconds. long is set if some paths do not carry packets of their
+// length.
 func (l *link) lost(s side, packet protocol.Type, seconds float64, long bool) *Finding {
 	what := "packets"
 	if packet != 0 {
@@ -269,8 +270,8 @@ func (l *link) lost(s side, packet protocol.Type, seconds float64, long bool) *F
 	return l.v.certainly(l.e, Blocked, l.v.blocked(s.rank, s.other, s.hears))
 }
 
-// tooLong explains a wait by missing packets that are long. Either other is the cause, or the path carries only shorter
-// packets.
+// tooLong explains a wait that is caused by missing long packets. Either other is the cause, or the path carries only
+// shorter packets.
 func (l *link) tooLong(s side, other Possibility) *Finding {
 	f := l.open(string(other.Cause), other, mtuOf(s))
 	if packet := l.e.missing; packet == protocol.Ack || packet == protocol.Data {
@@ -386,8 +387,8 @@ func (v *view) hadEarlier(rank int) bool {
 	return age > 0 && *r.Engine.Ended > age
 }
 
-// programs lists the ranks whose program may not be the one that exchanged messages with the other rank of a wait: an
-// earlier program has ended in the middle.
+// programs lists the ranks whose present program may not be the one that exchanged messages with the other rank of a
+// wait, because an earlier program ended in the middle.
 func (v *view) programs(path []*edge) (list []Possibility) {
 	for _, e := range path {
 		for _, pair := range [][2]int{{e.from, e.to}, {e.to, e.from}} {

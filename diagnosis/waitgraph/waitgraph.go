@@ -9,8 +9,8 @@ import (
 // Graph maps each rank to the ranks that it waits for. They are visited in the order in which they are listed.
 type Graph map[int][]int
 
-// Parts returns the number of the strongly connected component to which each rank belongs, by Tarjan's algorithm. A
-// rank that is in no cycle forms its own component.
+// Parts maps each rank to the number of its strongly connected component, by Tarjan's algorithm. A rank that is in no
+// cycle forms its own component.
 func (g Graph) Parts() map[int]int {
 	part, low, order := make(map[int]int), make(map[int]int), make(map[int]int)
 	var open []int
