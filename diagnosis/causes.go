@@ -7,7 +7,7 @@ type Cause struct {
 	ID string
 	// Title describes the cause as a noun phrase.
 	Title string
-	// find looks for the cause in the states of the two ranks of a wait, and returns false if it does not find it. It
+	// find searches the states of the two ranks of a wait for the cause, and returns false if it does not find it. It
 	// is nil for causes that follow from the graph of all waits.
 	find func(v *view, e *edge) (proof, bool)
 }

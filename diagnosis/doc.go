@@ -1,4 +1,4 @@
-// Package diagnosis finds out why ranks wait. From the states of ranks, of one or several daemons and jobs, it builds
+// Package diagnosis determines why ranks wait. From the states of ranks, of one or several daemons and jobs, it builds
 // the graph of which rank waits for which, follows it to the ranks and pairs at its ends, and names the cause, the
 // evidence for it, and what to do next.
 //

@@ -16,7 +16,7 @@ type Source struct {
 	Status *state.Status
 	Err    error
 	// Asked holds the answers that the source received to questions over its links to other ranks. AskErr is the reason
-	// why it did not ask them. Both are nil if it was not told to ask.
+	// why it did not ask them. Both are nil if it was not asked to do so.
 	Asked  []state.Asked
 	AskErr error
 	// Age is the maximum age of the state.

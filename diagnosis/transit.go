@@ -101,7 +101,7 @@ func (l *link) failed() *Finding {
 	var list []Possibility
 	for _, s := range []side{l.inbound(), l.outbound()} {
 		if l.e.send || !s.gaveUp(l.e.seconds) {
-			continue // or another message was lost
+			continue // if the rank gave up before the wait began, another message was lost
 		}
 		for _, lost := range []side{s, {s.other, s.rank, s.hears, s.sends}} {
 			list = append(list, possibility(infer.Blocked, lost.rank, lost.other,
@@ -168,7 +168,7 @@ func (l *link) handshake(s side, send *state.Wait, receiver *state.Peer) *Findin
 			return nil
 		}
 		if s.arrives(send.Seconds - firstRetransmission) {
-			if l.v.waitsElsewhere(s.other, s.rank) { // it drops the request meanwhile
+			if l.v.waitsElsewhere(s.other, s.rank) { // meanwhile, the rank drops the request
 				return nil
 			}
 			return l.open(LostPacket, lostPacket(protocol.SendRequest, s), begunAgain(back, "after the request"),

@@ -79,7 +79,7 @@ func missingText(e *edge) string {
 	s := e.missing.String() + " is missing"
 	switch w := e.wait; {
 	case e.missing == protocol.SendRequest && (e.to == AnyRank || e.peer != nil && e.peer.Extended != nil):
-		s = "no message has come that matches" // it may arrive without a SEND_REQUEST
+		s = "no message has come that matches" // the message may arrive without a SEND_REQUEST
 	case w == nil:
 	case e.state == handshake.Receiving:
 		s += fmt.Sprintf(" after %d of %d bytes", w.Got, int64(w.Words)*protocol.WordLen)
