@@ -9,12 +9,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// asked is what a rank has answered over a link.
+// asked returns the answer of a rank that was asked over a link.
 func asked(r state.Rank) state.Asked {
 	return state.Asked{Rank: r.Rank, Report: state.PublicOf(&r)}
 }
 
-// TestAsked: ranks that were asked over links count like others, and why one has not answered is said.
+// TestAsked checks that ranks that were asked over links count like others, and that the diagnosis says why a rank has
+// not answered.
 func TestAsked(t *testing.T) {
 	waits := func(rank int) state.Rank {
 		return host(rank, peer(1-rank, receiving(9), extended(state.Extended{PeerSession: 1})))
@@ -71,7 +72,8 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// TestUnanswered: an engine that does not answer a question is silent towards the rank that has asked, and no other.
+// TestUnanswered checks that an engine that does not answer a question counts as silent only towards the rank that
+// asked.
 func TestUnanswered(t *testing.T) {
 	quiet := with(func(p *state.Peer) { p.Heard = new(9.0) })
 	for by, cause := range []string{Silent, StateUnknown} {
@@ -85,8 +87,8 @@ func TestUnanswered(t *testing.T) {
 	}
 }
 
-// TestAskedWithoutWaits: ranks that have not answered are named also if none waits for them, but not without bound;
-// deployed nodes are not.
+// TestAskedWithoutWaits checks that ranks that have not answered are named even if no rank waits for them, up to a
+// limit. Deployed nodes are not named.
 func TestAskedWithoutWaits(t *testing.T) {
 	const size = maxUnknown + 10
 	var list []state.Asked
@@ -108,7 +110,7 @@ func TestAskedWithoutWaits(t *testing.T) {
 		d.Unknown[0].Reason != "it was not asked: an older daemon: name its daemon with --daemons" {
 		t.Errorf("%+v", d.Unknown)
 	}
-	// A source that knows the rank knows more.
+	// The status of the rank itself takes precedence.
 	d = Of([]Source{{Status: s, Asked: list[:1]}, {Status: status(size, host(1))}}, After)
 	if len(d.Unknown) != 0 {
 		t.Errorf("%+v", d.Unknown)

@@ -16,7 +16,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// findDatatype: one side uses INT and the other FLOAT, which the profiles cloudfpga and v0.9 match.
+// findDatatype finds a send and a receive of which one uses INT and the other FLOAT: profiles cloudfpga and v0.9 match
+// messages by datatype.
 func findDatatype(v *view, e *edge) (p proof, ok bool) {
 	from, to := v.both(e)
 	sender, receiver, at := e.from, e.to, to
@@ -31,7 +32,7 @@ func findDatatype(v *view, e *edge) (p proof, ok bool) {
 	if w.Envelope.Datatype == state.DatatypeOf(protocol.Float) {
 		expects = protocol.RecvFloat
 	}
-	if w.Deferred == state.CallOf(expects.Counterpart()) { // the tags of profile v0.9 differ
+	if w.Deferred == state.CallOf(expects.Counterpart()) { // the datatypes match; the tags of profile v0.9 differ
 		return p, false
 	}
 	return proof{
@@ -45,9 +46,8 @@ func findDatatype(v *view, e *edge) (p proof, ok bool) {
 	}, true
 }
 
-// findMatching finds a receive that waits while messages of its source wait for another one. tags chooses between those
-// that
-// differ in the tag, and those of another communicator.
+// findMatching finds a waiting receive whose source has sent messages that it does not match. If tags is set, they have
+// another tag, otherwise they are in another communicator.
 func (v *view) findMatching(e *edge, tags bool) (p proof, ok bool) {
 	if e.call != nil || e.wait == nil {
 		return p, false
@@ -76,7 +76,7 @@ func (v *view) findMatching(e *edge, tags bool) (p proof, ok bool) {
 				return p, true
 			}
 		}
-		if d := at.Deferred; tags && d != nil && wait.Deferred != "" { // of profile v0.9
+		if d := at.Deferred; tags && d != nil && wait.Deferred != "" { // profile v0.9
 			if want := wait.Envelope.Tag; want != nil && *want != int(d.Tag) {
 				return mismatch(receiver, at, wait, &state.Envelope{Tag: new(int(d.Tag)), Bytes: mpe.UnknownLength},
 					true), true
@@ -86,8 +86,8 @@ func (v *view) findMatching(e *edge, tags bool) (p proof, ok bool) {
 	return p, false
 }
 
-// sendsLater lists what is possible if a rank may still send what a receiver waits for: unless it is known to wait for
-// the receiver.
+// sendsLater lists the causes that are possible if rank may still send the message that receiver waits for. It returns
+// nil if rank is known to wait for receiver.
 func (v *view) sendsLater(rank, receiver int) (list []Possibility) {
 	r, waits := v.ranks[rank], false
 	for _, e := range v.edges {
@@ -109,7 +109,7 @@ func (v *view) sendsLater(rank, receiver int) (list []Possibility) {
 	return list
 }
 
-// ofCalls reports whether the messages of a communicator are those of collective calls, which no receive of a program
+// ofCalls reports whether a communicator carries the messages of collective calls, which no receive of a program
 // matches.
 func (v *view) ofCalls(comm uint32) bool {
 	for _, r := range v.ranks {
@@ -121,7 +121,7 @@ func (v *view) ofCalls(comm uint32) bool {
 	return false
 }
 
-// sourceOf returns the source of the receive that takes part in a wait.
+// sourceOf returns the source of receiver's receive: the other rank of e.
 func sourceOf(e *edge, receiver int) int {
 	if e.from == receiver {
 		return e.to
@@ -150,13 +150,13 @@ func mismatch(receiver int, at *state.Peer, wait *state.Wait, m *state.Envelope,
 	}
 }
 
-// member is a member of a communicator, and the call that it is in or has ended.
+// member is a member of a communicator, with a call that it is in or has completed.
 type member struct {
 	rank int
 	call collective.Ended
 }
 
-// calls returns the calls in the communicator of a call that its members are in or have ended, by their number.
+// calls returns the calls that members of c's communicator are in or have completed, by call number.
 func (v *view) calls(c *collective.Snapshot) map[int][]member {
 	byNumber := map[int][]member{}
 	add := func(rank int, call collective.Ended) {
@@ -181,7 +181,7 @@ func (v *view) calls(c *collective.Snapshot) map[int][]member {
 	return byNumber
 }
 
-// membersOf returns the ranks of the world that take part in a call.
+// membersOf returns the world ranks of the members of a call.
 func (v *view) membersOf(c *collective.Snapshot) []int {
 	if c.Members != nil {
 		return c.Members
@@ -193,7 +193,7 @@ func (v *view) membersOf(c *collective.Snapshot) []int {
 	return all
 }
 
-// The ways in which the members of a call may contradict each other.
+// collectiveOf, rootOf and bytesOf return the properties on which the members of a call may contradict each other.
 func collectiveOf(c *collective.Ended) string { return c.Collective }
 
 func rootOf(c *collective.Ended) string {
@@ -210,7 +210,7 @@ func bytesOf(c *collective.Ended) string {
 	return fmt.Sprintf("%s of %d bytes", c.Collective, c.Bytes)
 }
 
-// groups returns members by what of returns for their calls, the smallest group first.
+// groups partitions list by the string that of returns for the call of each member. The smallest group comes first.
 func groups(list []member, of func(c *collective.Ended) string) (groups [][]member) {
 	for _, m := range list {
 		i := slices.IndexFunc(groups, func(g []member) bool { return of(&g[0].call) == of(&m.call) })
@@ -224,9 +224,9 @@ func groups(list []member, of func(c *collective.Ended) string) (groups [][]memb
 	return groups
 }
 
-// contradiction returns a function that finds the first call, up to that of a wait, in which its members contradict
-// each
-// other: what comes later follows from it. It is a proof if they do by what of returns.
+// contradiction returns a function that finds the first call of a communicator whose members contradict each other: any
+// later contradiction follows from it. The function returns a proof only if they differ in the property that of
+// returns.
 func contradiction(of func(c *collective.Ended) string, step string) func(*view, *edge) (proof, bool) {
 	return func(v *view, e *edge) (p proof, ok bool) {
 		if e.call == nil {

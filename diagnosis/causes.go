@@ -5,25 +5,25 @@ import "github.com/zrlmpi/zrlmpid/diagnosis/infer"
 // Cause is a reason why ranks wait.
 type Cause struct {
 	ID string
-	// Title is the cause in a noun phrase.
+	// Title describes the cause as a noun phrase.
 	Title string
-	// find finds it in the states of the pair of a wait, and returns false if it is not there. It is nil for the causes
-	// that follow from the graph of all waits.
+	// find searches the states of the two ranks of a wait for the cause, and returns false if it does not find it. It
+	// is nil for causes that follow from the graph of all waits.
 	find func(v *view, e *edge) (proof, bool)
 }
 
-// proof is what shows a cause.
+// proof explains a wait by a cause.
 type proof struct {
-	// why is the cause in words: the end of the sentence.
+	// why is the cause in words. It is the end of the finding's sentence.
 	why string
-	// evidence are facts, step is what to do.
+	// evidence lists facts, and step is the next step for the user.
 	evidence []string
 	step     string
-	// certain: a cause at the end of the graph that the state of its rank shows.
+	// certain is set if the cause is at the end of the graph, and the state of its rank proves it.
 	certain bool
-	// others are the causes that are left besides, unless there is none.
+	// others lists the other causes that remain possible, or is nil.
 	others []Possibility
-	// rank is the rank at fault if it is not the one that is waited for.
+	// rank is the rank at fault, or nil if that is the rank that is waited for.
 	rank *int
 }
 
@@ -61,7 +61,7 @@ const (
 	AnySourceUnmet  = "any_source"
 	StateUnknown    = "state_unknown"
 	ProcessNoAnswer = "process_silent"
-	// Of a rank whose state is not known, beside those above.
+	// Causes for a rank whose state is not known, in addition to those above.
 	WaitsElsewhere = string(infer.Waits)
 	OtherCall      = string(infer.OtherCall)
 	Restarted      = string(infer.Restarted)
@@ -69,8 +69,8 @@ const (
 	PacketDropped  = string(infer.Dropped)
 )
 
-// Causes are all causes: first those that the states of a pair show for certain, in the order in
-// which they are looked for, then those that follow from the graph of all waits.
+// Causes lists all causes: first those that the states of a pair prove, in the order in which they are tried, then
+// those that follow from the graph of all waits.
 var Causes = []Cause{
 	{Stopped, "process stopped by a signal or a debugger", findStopped},
 	{ProcessEnded, "process has ended", findEnded},
@@ -85,8 +85,8 @@ var Causes = []Cause{
 		contradiction(collectiveOf,
 			"make the same collective calls in the same order on all ranks of the communicator")},
 	{Root, "different roots of a collective call", contradiction(rootOf, "name the same root on all ranks")},
-	// Only of calls in which the vectors or blocks of all ranks have one length. A receive may have room for more than
-	// what is sent, and with less it fails: neither is a reason to wait.
+	// This applies only to calls in which the vectors or blocks of all ranks have the same length. A receive buffer may
+	// be larger than the message; if it is smaller, the receive fails. Neither makes a rank wait.
 	{Count, "different counts", contradiction(bytesOf, "use the same count and datatype on all ranks")},
 	{Communicator, "different communicators", func(v *view, e *edge) (proof, bool) { return v.findMatching(e, false) }},
 	{Tag, "different tags", func(v *view, e *edge) (proof, bool) { return v.findMatching(e, true) }},

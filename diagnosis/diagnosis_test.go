@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// status is one of the given local ranks, of a world of so many.
+// status returns the status of a daemon with the given local ranks, in a world of the given size.
 func status(size int, ranks ...state.Rank) *state.Status {
 	s := &state.Status{Ranks: ranks, Cluster: make([]state.Member, size)}
 	for i := range s.Cluster {
@@ -29,7 +29,7 @@ func status(size int, ranks ...state.Rank) *state.Status {
 
 func address(rank int) string { return fmt.Sprintf("10.0.0.%d:2718", rank+1) }
 
-// host is a rank with a program, and standin one with a kernel.
+// host returns a rank with a program, and standin a rank with a kernel.
 func host(rank int, peers ...state.Peer) state.Rank {
 	for i := range peers {
 		if peers[i].Address == "" {
@@ -111,7 +111,8 @@ func detached(r state.Rank, ended *float64) state.Rank {
 	return r
 }
 
-// TestCauses: what each state of ranks shows. In the tests of package hangs such states come from real sockets.
+// TestCauses checks the cause found for each state of the ranks. In the tests of package hangs, such states come from
+// real sockets.
 func TestCauses(t *testing.T) {
 	anySource := host(0)
 	anySource.Engine.AnySource = &state.Wait{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: 9,
@@ -152,7 +153,7 @@ func TestCauses(t *testing.T) {
 		status *state.Status
 		cause  string
 		rank   int
-		// text and step are parts of what is said.
+		// text and step must occur in the finding's text and step.
 		text, step string
 	}{
 		"computes": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9))), host(1)), Computes, 1,
@@ -320,8 +321,8 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// TestNoCycleInOneMessage: two ranks that wait for each other in one message are no cycle of calls, and what is lost is
-// not certain.
+// TestNoCycleInOneMessage checks that two ranks that wait for each other in one message are not a cycle of calls, and
+// that no cause is certain.
 func TestNoCycleInOneMessage(t *testing.T) {
 	receiver := func(s handshake.State) *state.Status {
 		return status(2, host(1, peer(0, receiving(8), with(func(p *state.Peer) {
@@ -342,8 +343,8 @@ func TestNoCycleInOneMessage(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	// It asks again and again: so CLEAR_TO_SEND does not arrive, or is not used, or all comes late. The same of the
-	// higher rank.
+	// The peer retransmits SEND_REQUEST: CLEAR_TO_SEND does not arrive, it is dropped, or all packets are late. Here
+	// the sender is the higher rank.
 	above := Of([]Source{{Status: status(2, host(0, peer(1, receiving(8), with(func(p *state.Peer) {
 		p.Receiving.State, p.Receiving.WaitsFor, p.Deferred = handshake.WaitData, protocol.Data,
 			&state.Deferred{Call: "SEND_INT", Seconds: 9}
@@ -354,7 +355,7 @@ func TestNoCycleInOneMessage(t *testing.T) {
 	}
 }
 
-// TestLongAgo: what went wrong before the program began, or the wait, explains nothing now; what went wrong since does.
+// TestLongAgo checks that faults from before the program or the wait began explain nothing, but that later faults do.
 func TestLongAgo(t *testing.T) {
 	const uptime, attached, since = 900, 60, 9
 	for name, tt := range map[string]struct {
@@ -401,7 +402,8 @@ func TestLongAgo(t *testing.T) {
 	}
 }
 
-// TestUnawaited: a rank whose program may not wait for what it has posted, because it computes, may be why others wait.
+// TestUnawaited checks that a rank may keep others waiting by computing, if its program may not be waiting for the
+// operation that it has posted.
 func TestUnawaited(t *testing.T) {
 	for _, awaited := range []bool{true, false} {
 		posted := func(p *state.Peer) { p.Receiving.Awaited = awaited }
@@ -414,7 +416,7 @@ func TestUnawaited(t *testing.T) {
 	}
 }
 
-// TestLastFailed: a rank that is in no call computes for certain, unless its last call has failed.
+// TestLastFailed checks that a rank that is in no call certainly computes, unless its last call has failed.
 func TestLastFailed(t *testing.T) {
 	for _, failed := range []bool{false, true} {
 		idle := host(1)
@@ -427,13 +429,12 @@ func TestLastFailed(t *testing.T) {
 	}
 }
 
-// possible reports whether a finding leaves a cause.
+// possible reports whether a finding lists a cause as possible.
 func possible(f *Finding, cause string) bool {
 	return slices.ContainsFunc(f.Possible, func(p Possibility) bool { return string(p.Cause) == cause })
 }
 
-// TestChangedAddress: packets that do not arrive from a rank may be those that arrive from an address which no rank
-// has.
+// TestChangedAddress checks that missing packets from a rank may be those that arrive from an address that no rank has.
 func TestChangedAddress(t *testing.T) {
 	for _, changed := range []bool{false, true} {
 		silent := host(1, peer(0, neverHeard))
@@ -453,8 +454,8 @@ func TestChangedAddress(t *testing.T) {
 	}
 }
 
-// TestStrangers: packets that are dropped as the rank map has not got their address are mentioned where nobody is known
-// to wait.
+// TestStrangers checks that packets dropped because their address is not in the rank map are mentioned even if no rank
+// is known to wait.
 func TestStrangers(t *testing.T) {
 	for _, tt := range []struct {
 		drop state.Drop
@@ -464,7 +465,7 @@ func TestStrangers(t *testing.T) {
 			true},
 		{state.Drop{Reason: state.DropUnknownAddress, From: "10.0.0.77:2718", Source: new(uint32(1)), Seconds: 61},
 			false},
-		{state.Drop{Reason: state.DropUnknownAddress, From: "10.0.0.77:2718", Seconds: 5}, false}, // no packet of ours
+		{state.Drop{Reason: state.DropUnknownAddress, From: "10.0.0.77:2718", Seconds: 5}, false}, // not from a rank
 		{state.Drop{Reason: state.DropShort, From: "10.0.0.77:2718", Source: new(uint32(1)), Seconds: 5}, false},
 	} {
 		r := host(0, peer(1))
@@ -477,8 +478,8 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestStoppedAlone: a process that is stopped is a cause also where no rank of its job has answered, and none where
-// others have.
+// TestStoppedAlone checks that a stopped process is reported even if no rank of its job has answered, but not if a rank
+// has answered and none waits for the process.
 func TestStoppedAlone(t *testing.T) {
 	job := &state.Status{Job: "kvs", Silent: []int{4, 5},
 		SilentProcesses: []state.SilentProcess{{Rank: 4, PID: 98}, {Rank: 5, PID: 99, Stopped: true}}}
@@ -504,7 +505,7 @@ func TestStoppedAlone(t *testing.T) {
 	}
 }
 
-// TestDeployed: a deployed node is named as one that cannot be asked.
+// TestDeployed checks that a deployed node is reported as one that cannot be asked.
 func TestDeployed(t *testing.T) {
 	for name, tt := range map[string]struct {
 		wait  peerOption
@@ -512,7 +513,7 @@ func TestDeployed(t *testing.T) {
 	}{"send": {sending(handshake.WaitClear, 9), NoReceive}, "receive": {receiving(9), NothingSent}} {
 		s := status(2, host(0, peer(1, tt.wait, fpga)))
 		s.Cluster[1].Kind = "fpga"
-		// A stand-in with an MPE of its own is as silent.
+		// A stand-in with its own MPE cannot be asked, either.
 		simulated := status(2, host(0, peer(1, tt.wait, fpga)), standin(1, peer(0)))
 		simulated.Ranks[1].Kernel, simulated.Ranks[1].KernelState = "rtl-net:./role", state.KernelRunning
 		simulated.Cluster[1].Kind, simulated.Cluster[1].Kernel = "fpga", "rtl-net:./role"
@@ -532,7 +533,7 @@ func TestDeployed(t *testing.T) {
 	}
 }
 
-// TestDeployedStates: how far a message with a deployed node has come says what cannot be the cause.
+// TestDeployedStates checks that the progress of a message with a deployed node excludes causes.
 func TestDeployedStates(t *testing.T) {
 	cleared := func(s handshake.State) peerOption {
 		return func(p *state.Peer) { receiving(9)(p); p.Receiving.State = s }
@@ -575,7 +576,8 @@ func TestDeployedStates(t *testing.T) {
 	}
 }
 
-// TestSources: states of several daemons are one graph, and one that has not answered is named.
+// TestSources checks that the states of several daemons form one graph, and that a daemon that has not answered is
+// named.
 func TestSources(t *testing.T) {
 	one, two := status(3, host(0, peer(1, receiving(9)))), status(3, host(1, peer(2, receiving(8))))
 	three := status(3, host(2, peer(0, receiving(7))))
@@ -602,7 +604,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestNothing: brief waits, and those of kernels for work, are none.
+// TestNothing checks that brief waits, and waits of kernels for work, are not reported.
 func TestNothing(t *testing.T) {
 	s := status(3, host(0, peer(1, receiving(.9))), standin(1, peer(0, receiving(100))))
 	d := Of([]Source{{Status: s}}, After)
@@ -611,7 +613,7 @@ func TestNothing(t *testing.T) {
 	}
 }
 
-// TestFor: a rank's part of a diagnosis.
+// TestFor checks which findings of a diagnosis concern a rank.
 func TestFor(t *testing.T) {
 	s := status(5, host(0, peer(1, receiving(9))), host(1), host(2, peer(3, sending(handshake.WaitClear, 8))), host(3))
 	d := Of([]Source{{Status: s}}, After)
@@ -633,7 +635,7 @@ func TestFor(t *testing.T) {
 	}
 }
 
-// TestForeign: a status from elsewhere may have anything.
+// TestForeign checks that a status from another process may contain invalid values.
 func TestForeign(t *testing.T) {
 	r := inCall(host(7, peer(-5, receiving(9)), peer(99, sending(handshake.WaitClear, 9)), peer(1, receiving(9))),
 		collective.Snapshot{
@@ -649,7 +651,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestDocumented: the manual has all causes.
+// TestDocumented checks that the manual describes all causes.
 func TestDocumented(t *testing.T) {
 	text, err := os.ReadFile("../docs/operations.md")
 	if err != nil {
@@ -662,9 +664,8 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// TestBrokenAlone: the kernel of a stand-in that does not go on is a cause also where no rank is known to wait for it,
-// and named once
-// where one is.
+// TestBrokenAlone checks that a stand-in whose kernel cannot continue is reported even if no rank is known to wait for
+// it, and only once if one does.
 func TestBrokenAlone(t *testing.T) {
 	failed, faulty, computes := standin(1), standin(1), standin(1)
 	failed.KernelState, failed.KernelError = state.KernelFailed, "exit status 1"
@@ -686,9 +687,8 @@ func TestBrokenAlone(t *testing.T) {
 	}
 }
 
-// TestPosted: a receive that is posted, and for which its program may not wait, makes no cycle certain, and is not what
-// a message
-// of a collective call is for.
+// TestPosted checks that a posted receive for which its program may not wait does not make a cycle certain, and that it
+// is not compared with a message of a collective call.
 func TestPosted(t *testing.T) {
 	posted := receiving(9)
 	of := func(awaited bool) *Diagnosis {
@@ -710,9 +710,8 @@ func TestPosted(t *testing.T) {
 	}
 }
 
-// TestOtherOperation: packets that end another operation of the rank are no retransmissions of the peer, for which a
-// receive has been
-// posted before.
+// TestOtherOperation checks that a packet that may have ended another operation of the rank, after it posted its
+// receive, does not count as a retransmission by the peer.
 func TestOtherOperation(t *testing.T) {
 	for name, tt := range map[string]struct {
 		ended   *float64
@@ -737,7 +736,7 @@ func TestOtherOperation(t *testing.T) {
 	}
 }
 
-// TestPostedBeside: what is posted beside an operation for which the caller waits is no wait.
+// TestPostedBeside checks that a posted operation is not a wait if the caller waits for another operation.
 func TestPostedBeside(t *testing.T) {
 	r := host(0, peer(1, sending(handshake.WaitClear, 9), receiving(9),
 		with(func(p *state.Peer) { p.Receiving.Awaited = false })))
@@ -750,8 +749,8 @@ func TestPostedBeside(t *testing.T) {
 	}
 }
 
-// TestStandinAlone: what the daemon of a stand-in alone knows of a role that has failed, or gets what it does not
-// receive.
+// TestStandinAlone checks the findings from the status of a stand-in's daemon alone: its role has failed, or receives a
+// message that does not match.
 func TestStandinAlone(t *testing.T) {
 	other := standin(1, peer(0, receiving(9), with(func(p *state.Peer) {
 		p.Receiving.Deferred, p.Receiving.Envelope.Datatype = state.CallOf(protocol.SendInt),
@@ -776,8 +775,8 @@ func TestStandinAlone(t *testing.T) {
 	}
 }
 
-// TestEarlierProgram: where an earlier program of a rank has ended in the middle, no cycle and no rank that computes is
-// certain.
+// TestEarlierProgram checks that neither a cycle nor a rank that computes is certain if an earlier program of a rank
+// ended in the middle.
 func TestEarlierProgram(t *testing.T) {
 	const uptime, before, since = 900, 60, 9
 	exchanged := with(func(p *state.Peer) { p.Sent = 1 })
@@ -788,7 +787,7 @@ func TestEarlierProgram(t *testing.T) {
 	inBarrier := inCall(host(1, peer(0)), barrier)
 	ended := collective.Ended{Collective: "Barrier", Comm: 1, Number: 1, Bytes: 16}
 	for name, tt := range map[string]struct {
-		age, ended float64 // of the program of rank 1, and of its last operation
+		age, ended float64 // seconds since the program of rank 1 began, and since its last operation ended
 		again      bool
 		ranks      []state.Rank
 	}{
@@ -819,8 +818,8 @@ func TestEarlierProgram(t *testing.T) {
 	}
 }
 
-// TestSentAhead: a message with another tag is a mismatch for certain only if its sender is known to wait for the
-// receiver.
+// TestSentAhead checks that a message with another tag is a certain mismatch only if its sender is known to wait for
+// the receiver.
 func TestSentAhead(t *testing.T) {
 	receiver := host(0, peer(1, receiving(9), with(func(p *state.Peer) {
 		p.Receiving.Envelope.Tag, p.Unexpected, p.Unmatched = new(5), 1, []state.Envelope{{Tag: new(7), Bytes: 4}}

@@ -1,13 +1,13 @@
-// Package diagnosis finds why ranks wait: from the states of ranks, of one or several daemons
-// and jobs, it makes the graph of which rank waits for which, follows it to the ranks and pairs
-// at its ends, and names the cause, the evidence for it, and what to do next.
+// Package diagnosis determines why ranks wait. From the states of ranks, of one or several daemons and jobs, it builds
+// the graph of which rank waits for which, follows it to the ranks and pairs at its ends, and names the cause, the
+// evidence for it, and what to do next.
 //
-// The files, in the order in which a diagnosis is made: source.go has what was asked, view.go
-// joins the states, edges.go makes the graph of them, causes.go is the table of causes with
-// what proves each in the states of a pair (pair.go, calls.go), transit.go explains messages
-// whose two ranks are known, roots.go follows the graph to the ranks at its ends (peer.go, and
-// unknown.go where nothing is known of one), words.go puts it into words.
+// The files, in the order in which a diagnosis is made: source.go defines the input and the result, view.go joins the
+// states, edges.go builds the graph from them, causes.go is the table of causes with the functions that prove them from
+// the states of a pair (pair.go, calls.go), transit.go explains messages if the states of both ranks are known,
+// roots.go follows the graph to the ranks at its ends (peer.go, and unknown.go for ranks whose state is not known),
+// words.go puts the result into words.
 //
-// It is pure: it asks nobody, and has no clock. It never calls a cause certain that another
-// one explains as well: package infer lists those that are left.
+// The package is pure: it queries no process and reads no clock. It never reports a cause as certain if another cause
+// would explain the wait as well; package infer lists the causes that remain.
 package diagnosis

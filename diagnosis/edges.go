@@ -13,25 +13,25 @@ import (
 // AnyRank is the peer of a receive from any source.
 const AnyRank = -1
 
-// edge is a wait: of one rank, for another one or any.
+// edge is a wait of one rank, for another rank or for any rank.
 type edge struct {
 	from, to int
 	send     bool
 	seconds  float64
-	// Handshake state, and the packet that would end it; 0 if the message is held back.
+	// state is the state of the handshake. missing is the packet that would end it, or 0 if the message is held back.
 	state   handshake.State
 	missing protocol.Type
-	// wait is the operation, nil if the wait is known from the packet that its rank has sent, whose call is in
-	// deferred.
+	// wait is the operation that waits. It is nil if the wait is known only from a packet that the waiting rank has
+	// sent; deferred then holds the call.
 	wait     *state.Wait
 	deferred *state.Deferred
-	// call is the collective call that the message is of, or nil.
+	// call is the collective call to which the message belongs, or nil.
 	call *collective.Snapshot
-	// peer is what from knows of to; nil for any, and if from has not answered.
+	// peer is the report of rank from about rank to. It is nil if to is AnyRank, or if from has not answered.
 	peer *state.Peer
-	// idle: a stand-in's kernel waits for work.
+	// idle is set if a stand-in's kernel is waiting for work.
 	idle bool
-	// found is what a certain cause has found in the states of the pair, or nil.
+	// found is the finding that explains the wait by the states of the two ranks, or nil.
 	found *Finding
 }
 
@@ -47,7 +47,7 @@ func (v *view) addEdges(r *rankState) {
 	}
 	for i := range r.Engine.Peers {
 		p := &r.Engine.Peers[i]
-		if r.peers[p.Rank] != p { // no rank of the cluster: a status comes from elsewhere
+		if r.peers[p.Rank] != p { // not a rank of the cluster: the status comes from another process
 			continue
 		}
 		if w := p.Sending; w != nil && !w.Cancelled {
@@ -74,7 +74,7 @@ func (v *view) addEdges(r *rankState) {
 		v.addCall(r, &r.Engine.Calls[i], v.edges[from:])
 	}
 	if own := v.edges[from:]; slices.ContainsFunc(own, func(e *edge) bool { return e.wait != nil && e.wait.Awaited }) {
-		// What is posted besides is no wait yet.
+		// An operation that is posted but not awaited is not a wait yet.
 		own = slices.DeleteFunc(own, func(e *edge) bool { return e.wait != nil && e.call == nil && !e.wait.Awaited })
 		v.edges = v.edges[:from+len(own)]
 	}
@@ -95,9 +95,8 @@ func (v *view) addWait(r *rankState, e *edge) {
 	v.edges = append(v.edges, e)
 }
 
-// addCall adds the waits of a collective call that are not among those of messages: by shared buffers, and behind other
-// messages
-// of the same pair.
+// addCall adds the waits of a collective call that do not appear as waits for messages: waits for shared buffers, and
+// waits for messages queued behind other messages of the same pair.
 func (v *view) addCall(r *rankState, c *collective.Snapshot, known []*edge) {
 	for _, peer := range c.WaitsFor {
 		if r.peers[peer] == nil {
@@ -108,7 +107,7 @@ func (v *view) addCall(r *rankState, c *collective.Snapshot, known []*edge) {
 			v.edges = append(v.edges, &edge{from: r.Rank, to: peer, seconds: c.Seconds, call: c, peer: r.peers[peer]})
 			continue
 		}
-		if e := known[i]; e.call == nil && e.wait.Envelope.Bytes == mpe.UnknownLength { // by shared buffers
+		if e := known[i]; e.call == nil && e.wait.Envelope.Bytes == mpe.UnknownLength { // waits for shared buffers
 			e.call, e.missing, e.seconds = c, 0, max(e.seconds, c.Seconds)
 		}
 	}

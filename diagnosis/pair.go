@@ -9,10 +9,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// heard reports whether a packet has ever come from a peer. Daemons of earlier versions do not say when.
+// heard reports whether any packet from the peer has ever arrived. Daemons of earlier versions do not report when.
 func heard(p *state.Peer) bool { return p.Heard != nil || p.PacketsIn > 0 }
 
-// attempted reports whether anything was sent to a peer that it would have answered.
+// attempted reports whether any packet was sent to the peer that the peer should have answered.
 func attempted(p *state.Peer) bool {
 	for _, n := range p.PacketsOut {
 		if n > 0 {
@@ -22,9 +22,8 @@ func attempted(p *state.Peer) bool {
 	return p.Extended != nil && p.Extended.Hellos > 0
 }
 
-// silentSince reports whether nothing has come from a peer since a wait of so many seconds began, which another rank
-// may have
-// reported.
+// silentSince reports whether no packet from the peer has arrived since a wait of the given number of seconds began.
+// Another rank may have reported the wait.
 func (v *view) silentSince(p *state.Peer, seconds float64) bool {
 	return !heard(p) || p.Heard != nil && *p.Heard > seconds+v.slack
 }
@@ -32,7 +31,7 @@ func (v *view) silentSince(p *state.Peer, seconds float64) bool {
 // overNetwork reports whether the packets of a pair cross a network.
 func overNetwork(p *state.Peer) bool { return p.Transport != state.TransportSHM }
 
-// lastHeard says when the last packet of a peer came.
+// lastHeard says when the last packet from a peer arrived.
 func lastHeard(p *state.Peer) string {
 	switch {
 	case !heard(p):
@@ -43,7 +42,7 @@ func lastHeard(p *state.Peer) string {
 	return fmt.Sprintf("the last packet from %s came %s ago", p.Address, words.Duration(*p.Heard))
 }
 
-// both returns what the two ranks of a wait know of each other; nil for one that has not answered.
+// both returns what the two ranks of a wait report about each other. A report is nil if its rank has not answered.
 func (v *view) both(e *edge) (from, to *state.Peer) {
 	if e.to == AnyRank {
 		return nil, nil
@@ -51,7 +50,7 @@ func (v *view) both(e *edge) (from, to *state.Peer) {
 	return v.about(e.from, e.to), v.about(e.to, e.from)
 }
 
-// findProfile: the ranks speak different profiles, or versions of the extended one.
+// findProfile finds two ranks that use different profiles, or different versions of the extended profile.
 func findProfile(v *view, e *edge) (p proof, ok bool) {
 	from, to := v.both(e)
 	if from != nil && to != nil && from.Profile != to.Profile {
@@ -99,7 +98,7 @@ func profileEvidence(e *edge, from, to *state.Peer) []string {
 	return facts
 }
 
-// dropEvidence describes the last packet of a peer that was dropped.
+// dropEvidence describes the last dropped packet from a peer.
 func dropEvidence(rank, peer int, p *state.Peer) string {
 	d, n := p.LastDrop, uint64(0)
 	for _, count := range p.Dropped {
@@ -116,7 +115,7 @@ func dropEvidence(rank, peer int, p *state.Peer) string {
 	return s
 }
 
-// findAddress: the rank map of one side has the ranks at other addresses.
+// findAddress finds ranks whose address in a rank map is wrong.
 func findAddress(v *view, e *edge) (p proof, ok bool) {
 	from, to := v.both(e)
 	if from != nil && v.ranks[e.to] != nil && from.Address != v.ranks[e.to].Address && !heard(from) {
@@ -177,7 +176,7 @@ func wrongAddress(rank, peer int, mapped, actual string, evidence []string) proo
 	}
 }
 
-// findDeadEnd: an FPGA in a state in which it waits forever.
+// findDeadEnd finds an FPGA in a state in which it waits forever.
 func findDeadEnd(v *view, e *edge) (p proof, ok bool) {
 	from, _ := v.both(e)
 	if from == nil || from.Refuses == "" {
@@ -195,7 +194,7 @@ func findDeadEnd(v *view, e *edge) (p proof, ok bool) {
 	}, true
 }
 
-// firstClause returns a text up to the end of its first clause.
+// firstClause returns the first clause of a text.
 func firstClause(s string) string {
 	s = strings.TrimPrefix(s, "not sent: ")
 	if i := strings.IndexAny(s, ";."); i > 0 {
@@ -204,14 +203,14 @@ func firstClause(s string) string {
 	return s
 }
 
-// mtuStep is what to do if a path does not carry long datagrams.
+// mtuStep returns the next step for the user if a path does not carry long datagrams.
 func mtuStep(address string) string {
 	return fmt.Sprintf("compare the MTU of every interface between the hosts (ip link; tracepath %s): the path has to "+
 		"carry IP packets of %d bytes; let routers report a smaller one (ICMP type 3 code 4)", hostOf(address),
 		longestPacket)
 }
 
-// findMTU: short packets pass, long ones do not.
+// findMTU finds a path that carries short packets, but not long ones.
 func findMTU(v *view, e *edge) (p proof, ok bool) {
 	from, _ := v.both(e)
 	if from == nil || !e.send {
@@ -225,10 +224,11 @@ func findMTU(v *view, e *edge) (p proof, ok bool) {
 }
 
 const (
-	// longestPacket is the longest IP packet of the profiles with fixed datagrams: with the headers of IPv4 and UDP.
+	// longestPacket is the length of the longest IP packet of the profiles with fixed datagrams, including the IPv4 and
+	// UDP headers.
 	longestPacket = 1416 + 28
-	// longData is the least length of a message whose loss points to the path's MTU: every path of IPv4 carries
-	// datagrams of 548 bytes.
+	// longData is the minimum length of a message whose loss suggests that the path MTU is too small: every IPv4 path
+	// carries datagrams of 548 bytes.
 	longData = 548
 )
 
@@ -239,9 +239,8 @@ func hostOf(address string) string {
 	return address
 }
 
-// tlsFault returns the error of TLS with which the connection to a peer has ended, or an empty string. It is open if
-// only
-// the handshake was not answered: then there may be no TLS at the other end, or nobody.
+// tlsFault returns the TLS error that ended the connection to a peer, or an empty string. open is set if the only error
+// is that the handshake was not answered: the other end may then not use TLS, or not exist.
 func tlsFault(p *state.Peer) (text string, open bool) {
 	if !strings.HasPrefix(p.NetworkError, "tls with ") {
 		return "", false
@@ -249,7 +248,7 @@ func tlsFault(p *state.Peer) (text string, open bool) {
 	return p.NetworkError, strings.Contains(p.NetworkError, "no answer to the handshake")
 }
 
-// findTLS: the two ends of a connection have TLS that does not fit, or only one of them has it.
+// findTLS finds a connection between ranks whose TLS settings are incompatible, or of which only one uses TLS.
 func findTLS(v *view, e *edge) (p proof, ok bool) {
 	from, to := v.both(e)
 	for i, at := range []*state.Peer{from, to} {
@@ -275,7 +274,7 @@ func findTLS(v *view, e *edge) (p proof, ok bool) {
 	return p, false
 }
 
-// networkErrors are what errors of the network mean.
+// networkErrors maps the text of network errors to an explanation and the next step for the user.
 var networkErrors = []struct{ text, why, step string }{
 	{"connection refused", "nothing listens at its address",
 		"start its daemon or program, or correct its address and port in the rank map"},
@@ -287,13 +286,14 @@ var networkErrors = []struct{ text, why, step string }{
 		"allow UDP and TCP port 2718 to the ranks in the firewall of this host (nft list ruleset)"},
 }
 
-// refused reports whether the network has refused packets to a peer, of which nothing has come for so many seconds.
+// refused reports whether the network has refused packets to a peer from which no packet has arrived for the given
+// number of seconds.
 func (v *view) refused(p *state.Peer, seconds float64) bool {
 	fault, _ := tlsFault(p)
 	return p.NetworkError != "" && fault == "" && v.silentSince(p, seconds)
 }
 
-// findNetworkError: the network refuses packets to the peer.
+// findNetworkError finds a peer to which the network refuses packets.
 func findNetworkError(v *view, e *edge) (p proof, ok bool) {
 	from, _ := v.both(e)
 	if from == nil || !v.refused(from, e.seconds) {
@@ -313,7 +313,7 @@ func findNetworkError(v *view, e *edge) (p proof, ok bool) {
 // nothing is what packetsOut returns if no packet was sent.
 const nothing = "nothing"
 
-// packetsOut returns what was sent to a peer, by type.
+// packetsOut returns the number of packets sent to a peer, by type.
 func packetsOut(p *state.Peer) string {
 	var parts []string
 	for t, n := range p.PacketsOut {
@@ -333,7 +333,8 @@ func packetsOut(p *state.Peer) string {
 	return strings.Join(parts, ", ")
 }
 
-// blocked says that packets from a rank to another one do not arrive, of which the receiver knows what it has heard.
+// blocked returns the proof that packets from sender do not arrive at receiver. knows is what the receiver reports
+// about the sender.
 func (v *view) blocked(sender, receiver int, knows *state.Peer) proof {
 	since := "have never arrived"
 	if heard(knows) {

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// findStopped: the process of the peer is stopped.
+// findStopped finds a peer whose process is stopped.
 func findStopped(v *view, e *edge) (p proof, ok bool) {
 	pid := 0
 	if s, silent := v.silent[e.to]; silent && s.process.Stopped {
@@ -39,8 +39,8 @@ func stoppedProcess(rank, pid int, host string) proof {
 	}
 }
 
-// stoppedAlone finds processes that are stopped in jobs of which no rank has answered here: who waits for them is known
-// on other hosts only.
+// stoppedAlone finds stopped processes of jobs of which no rank has answered here. Only other hosts know which ranks
+// wait for them.
 func (v *view) stoppedAlone() (list []Finding) {
 	for _, rank := range slices.Sorted(maps.Keys(v.silent)) {
 		s := v.silent[rank]
@@ -60,8 +60,8 @@ func (v *view) stoppedAlone() (list []Finding) {
 }
 
 // brokenAlone finds stand-ins whose kernel has failed, or whose role has broken the rules of its interface, and for
-// which no rank
-// is known to wait here: a host that waits for an answer of the role has nothing to send to it.
+// which no rank is known to wait: a host that waits for an answer from the role has nothing to send to it, so its wait
+// is not known here.
 func (v *view) brokenAlone(found []Finding) (list []Finding) {
 	for _, rank := range slices.Sorted(maps.Keys(v.ranks)) {
 		r := v.ranks[rank]
@@ -78,8 +78,8 @@ func (v *view) brokenAlone(found []Finding) (list []Finding) {
 	return list
 }
 
-// kernelFailed returns why the kernel of a stand-in has failed, of which no operation has ended since, or an empty
-// string.
+// kernelFailed returns the reason why the kernel of a stand-in has failed. It returns an empty string if the kernel has
+// not failed, or if an operation has ended since.
 func (v *view) kernelFailed(rank int) string {
 	if r := v.ranks[rank]; r != nil && r.Role == state.RoleStandin && r.failed != nil {
 		return r.failed.Reason
@@ -87,13 +87,13 @@ func (v *view) kernelFailed(rank int) string {
 	return ""
 }
 
-// isBroken reports whether the kernel of a rank does not go on by itself.
+// isBroken reports whether the kernel of a rank cannot continue by itself.
 func isBroken(r *rankState) bool {
 	s := r.KernelStats
 	return r.KernelState == state.KernelFailed || s != nil && (s.Failed || s.Simulation != nil && s.Simulation.Fault)
 }
 
-// findEnded: the process of the peer is not there any more.
+// findEnded finds a peer whose process no longer exists.
 func findEnded(v *view, e *edge) (p proof, ok bool) {
 	if r := v.ranks[e.to]; r != nil {
 		if from, to := v.both(e); from != nil && to != nil && !e.send && (side{sends: to}).declaredUnreachable(e.seconds) {
@@ -126,7 +126,7 @@ func findEnded(v *view, e *edge) (p proof, ok bool) {
 	}, true
 }
 
-// end returns the cause at the end of a path: what is known of the rank for which e waits, which waits for none itself.
+// end returns the cause at the end of a path: it explains e by the state of rank e.to, which does not wait itself.
 func (v *view) end(e *edge) (cause string, p proof) {
 	if e.to == AnyRank {
 		return AnySourceUnmet, proof{
@@ -141,7 +141,7 @@ func (v *view) end(e *edge) (cause string, p proof) {
 			step: fmt.Sprintf("look what it does: cat /proc/%d/stack as root, or gdb -p %d", s.process.PID,
 				s.process.PID),
 		}
-		if s.process.PID == 0 { // too many tools wait for its answer
+		if s.process.PID == 0 { // too many tools are waiting for its answer
 			p.why = fmt.Sprintf("the process of rank %d is there and does not answer", e.to)
 			p.step = "find it among the processes of its host, and whether it is stopped: state T of ps"
 		}
@@ -157,7 +157,7 @@ func (v *view) end(e *edge) (cause string, p proof) {
 	return v.endKnown(e, v.ranks[e.to])
 }
 
-// brokenKernel returns what is wrong with the kernel of a rank that has answered.
+// brokenKernel describes the fault of the kernel of a rank that has answered. It returns false if there is no fault.
 func brokenKernel(rank int, r *rankState) (cause string, p proof, ok bool) {
 	if r.KernelState == state.KernelFailed || r.KernelState == state.KernelEnded {
 		return KernelFailed, proof{
@@ -236,7 +236,7 @@ func (v *view) endKnown(e *edge, r *rankState) (cause string, p proof) {
 	return CallFailed, p
 }
 
-// atRest returns for how many seconds an engine without a pending operation has had none.
+// atRest returns the time, in seconds, for which an engine without a pending operation has been idle.
 func atRest(e *state.Engine) float64 {
 	switch {
 	case e.Ended != nil:
@@ -247,8 +247,8 @@ func atRest(e *state.Engine) float64 {
 	return math.Inf(1)
 }
 
-// fewCredits returns how many messages wait at the receiver, as a part of a sentence, if that is why a send waits;
-// otherwise it is empty.
+// fewCredits returns the number of messages that wait at the receiver, as a part of a sentence, if a lack of credit
+// makes a send wait. Otherwise it returns an empty string.
 func fewCredits(e *edge) string {
 	if !e.send || e.peer == nil || e.peer.Extended == nil {
 		return ""
@@ -262,7 +262,7 @@ func fewCredits(e *edge) string {
 	return ""
 }
 
-// missing says what a rank has not done for which another one waits.
+// missing names the call that e waits for and rank e.to has not made, beginning with a past participle.
 func missing(e *edge) string {
 	switch {
 	case e.call != nil:
@@ -273,7 +273,7 @@ func missing(e *edge) string {
 	return "posted the receive"
 }
 
-// computes says that a program runs, and what it has not done.
+// computes explains a wait by the peer's program, which runs and has not made the call that e waits for.
 func (v *view) computes(e *edge, r *rankState) (p proof) {
 	p.why = fmt.Sprintf("rank %d runs and waits for nothing: its program computes, or does something else, and "+
 		"has not %s", e.to, missing(e))
@@ -299,7 +299,7 @@ func (v *view) computes(e *edge, r *rankState) (p proof) {
 	return p
 }
 
-// askDaemon is the step of a wait for a rank whose state is not known.
+// askDaemon returns the next step for the user if the state of a rank that others wait for is not known.
 func (v *view) askDaemon(rank int) string {
 	if v.ofJob(rank) {
 		return fmt.Sprintf("run zrlctl why on %s, where its process can be seen", hostOf(v.address(rank)))
@@ -307,7 +307,7 @@ func (v *view) askDaemon(rank int) string {
 	return fmt.Sprintf("ask its daemon, too: zrlctl why --daemons http://%s:9627", hostOf(v.address(rank)))
 }
 
-// unexpected returns how many messages of its sender a rank has that no receive has matched.
+// unexpected returns the number of messages from rank e.from that no receive of rank e.to has matched.
 func (v *view) unexpected(e *edge) int {
 	if at := v.about(e.to, e.from); at != nil {
 		return at.Unexpected
@@ -315,7 +315,7 @@ func (v *view) unexpected(e *edge) int {
 	return 0
 }
 
-// others says what the other ranks do, for a receive from any source.
+// others returns facts about the other ranks, as evidence for a receive from any source.
 func (v *view) others(rank int) (facts []string) {
 	idle := []int{}
 	for other := range v.members {

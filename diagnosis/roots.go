@@ -13,10 +13,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// After is the age from which waits count for people.
+// After is the minimum age of a wait that is shown to people.
 const After = time.Second
 
-// Of diagnoses the states of all sources. Waits that are younger than after do not count.
+// Of diagnoses the states of all sources. It ignores waits that are younger than after.
 func Of(sources []Source, after time.Duration) *Diagnosis {
 	v := newView(sources, after.Seconds())
 	d := &Diagnosis{Findings: []Finding{}, Waiting: []int{}, Unknown: []Unknown{}, Unanswered: []Unanswered{},
@@ -56,11 +56,11 @@ func Of(sources []Source, after time.Duration) *Diagnosis {
 	return d
 }
 
-// recently is how many seconds ago a packet was dropped, at most, whose sender may still wait.
+// recently is the maximum age, in seconds, of a dropped packet whose sender may still be waiting.
 const recently = 60
 
-// strangers says that a rank has recently dropped packets of a rank from an address that its rank map does not have;
-// else it is empty.
+// strangers returns a doubt if a rank has recently dropped packets from an address that is not in its rank map, but
+// whose headers name a rank as the source. Otherwise it returns an empty string.
 func strangers(r *state.Rank) string {
 	d := r.Engine.LastDrop
 	if d == nil || d.Reason != state.DropUnknownAddress || d.Source == nil || d.Seconds > recently {
@@ -81,7 +81,8 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// For returns what of the diagnosis concerns a rank: why it waits, and who waits for it.
+// For returns a copy of the diagnosis with only the findings that concern a rank: why it waits, and why others wait for
+// it.
 func (d *Diagnosis) For(rank int) *Diagnosis {
 	only := *d
 	only.Findings = []Finding{}
@@ -96,8 +97,8 @@ func (d *Diagnosis) For(rank int) *Diagnosis {
 // roots collects the root causes.
 type roots struct {
 	v       *view
-	graph   waitgraph.Graph // the waits that lead on
-	part    map[int]int     // the strongly connected part of each rank
+	graph   waitgraph.Graph // the waits that lead to further waits
+	part    map[int]int     // the strongly connected component of each rank
 	found   map[rootKey]*Finding
 	order   []rootKey
 	unknown map[int]Unknown
@@ -116,7 +117,7 @@ func newRoots(v *view) *roots {
 			e.found = v.explained(e)
 		}
 	}
-	for rank := range v.members { // what others wait for is not known
+	for rank := range v.members { // these ranks may wait as well
 		if u, ok := v.unknown(rank); ok && !v.deployed(rank) && (v.reasons[rank] != "" || v.askErr != nil) {
 			r.unknown[rank] = u
 		}
@@ -132,7 +133,7 @@ func newRoots(v *view) *roots {
 	return r
 }
 
-// explained returns what the states of the pair of a wait show, or nil.
+// explained returns a finding that explains a wait by the states of its two ranks, or nil.
 func (v *view) explained(e *edge) *Finding {
 	for i := range Causes {
 		c := &Causes[i]
@@ -152,7 +153,7 @@ func (v *view) explained(e *edge) *Finding {
 	return v.transit(e)
 }
 
-// finding makes a finding of a wait and its cause.
+// finding builds a finding from a wait and its cause.
 func (v *view) finding(e *edge, cause string, p proof) *Finding {
 	f := &Finding{
 		Cause: cause, Rank: e.to, Peer: e.from, Call: Recv, Missing: e.missing, Seconds: e.seconds,
@@ -186,14 +187,14 @@ func (v *view) finding(e *edge, cause string, p proof) *Finding {
 	return f
 }
 
-// follow follows the waits from a rank to their causes, and notes that it waits because of them.
+// follow follows the waits from a rank to their causes, and records that the rank waits because of them.
 func (r *roots) follow(start int) {
 	seen := map[int]bool{start: true}
-	cycles := map[int]int{} // a rank of each cycle, by its part
-	ended := false          // there is a cause that is no cycle
+	cycles := map[int]int{} // a rank of each cycle, by component
+	ended := false          // a cause that is not a cycle was found
 	type step struct {
 		rank int
-		via  *edge // on the way, an operation for which its program may not wait
+		via  *edge // the first wait on the way that its program may not be waiting for, or nil
 	}
 	note := func(f *Finding, via *edge) {
 		ended = true
@@ -234,7 +235,7 @@ func (r *roots) follow(start int) {
 	}
 }
 
-// ends reports whether nothing is known that the rank for which e waits waits for.
+// ends reports whether a path ends at e: no wait of rank e.to is known that leads further.
 func (r *roots) ends(e *edge) bool {
 	if e.to == AnyRank {
 		return true
@@ -247,8 +248,8 @@ func (r *roots) ends(e *edge) bool {
 	return true
 }
 
-// mirrors reports whether a wait is known by a packet alone that the peer of another one has got: then the pair
-// explains both.
+// mirrors reports whether the wait o is known only from a packet that the waiting rank of e has received from the peer
+// that it waits for. The states of the pair then explain both waits.
 func mirrors(o, e *edge) bool { return o.deferred != nil && o.to == e.from && o.from == e.to }
 
 func (r *roots) endOf(e *edge) *Finding {
@@ -277,19 +278,21 @@ func (r *roots) endOf(e *edge) *Finding {
 	return f
 }
 
-// unawaited reports whether the program of a rank may not wait for an operation that it has posted.
+// unawaited reports whether e is a posted operation that the program of rank e.from may not be waiting for.
 func (v *view) unawaited(e *edge) bool {
 	r := v.ranks[e.from]
-	return r != nil && r.Role != state.RoleStandin && e.call == nil && e.wait != nil && !e.wait.Awaited // kernels wait
+	// The kernel of a stand-in waits for all of its operations.
+	return r != nil && r.Role != state.RoleStandin && e.call == nil && e.wait != nil && !e.wait.Awaited
 }
 
-// notBegun returns the cause that the program of a rank does not wait for what it has posted.
+// notBegun returns the possibility that the program of rank e.from has not begun to wait for the operation it has
+// posted.
 func (v *view) notBegun(e *edge) Possibility {
 	return possibility(infer.Computes, e.from, e.to,
 		"rank %d computes, and has not begun to wait for what it has posted", e.from)
 }
 
-// unless returns the finding as one of two possibilities.
+// unless returns a copy of the finding as one of two possibilities. other is the second one.
 func (f *Finding) unless(other Possibility) *Finding {
 	open := *f
 	open.Certain, open.Waiting = false, []int{}
@@ -297,19 +300,19 @@ func (f *Finding) unless(other Possibility) *Finding {
 	return &open
 }
 
-// noteUnknown notes that a rank that is waited for has not been asked.
+// noteUnknown records that the state of rank e.to is not known, if that is so.
 func (r *roots) noteUnknown(e *edge) {
 	if u, ok := r.v.unknown(e.to); ok {
 		r.unknown[e.to] = u
 	}
 }
 
-// similar is by how many seconds a wait has to be older than another one to speak for both: which of the two it is does
-// not change
-// from one diagnosis to the next.
+// similar is the number of seconds by which a wait must be older than another one to replace it in a finding. This
+// keeps the choice stable from one diagnosis to the next.
 const similar = 0.5
 
-// note keeps a finding, of which the oldest wait speaks for all, and that a rank waits because of it.
+// note records a finding, and that rank waiting waits because of it. Findings with the same key are merged, and the
+// oldest wait represents them.
 func (r *roots) note(f *Finding, waiting int) {
 	key := rootKey{f.Cause, f.Rank, f.Certain}
 	known := r.found[key]
@@ -330,7 +333,8 @@ func (r *roots) note(f *Finding, waiting int) {
 	}
 }
 
-// cycle returns the cycle of the part of a rank, or nil if there is none: a shortest through its lowest rank.
+// cycle returns a finding for a shortest cycle through the lowest rank in the component of a rank, or nil if there is
+// no cycle.
 func (r *roots) cycle(rank int) *Finding {
 	part := r.part[rank]
 	first := slices.Min(slices.Collect(func(yield func(int) bool) {
@@ -409,7 +413,7 @@ func (r *roots) path(first int) (path []*edge) {
 	return path
 }
 
-// follows reports whether a wait leads on to the rank for which it waits.
+// follows reports whether a path continues from e to the waits of rank e.to.
 func (r *roots) follows(e *edge) bool {
 	return e.to != AnyRank && e.found == nil && !e.idle && r.v.old(e) && !r.ends(e)
 }

@@ -10,40 +10,41 @@ import (
 
 // Source is a daemon, or the ranks of a job on a host, that was asked for its state.
 type Source struct {
-	// Name says who was asked: the URL of a daemon, "this host's daemon", "job zrlctl_4711".
+	// Name identifies the source: the URL of a daemon, "this host's daemon", or "job zrlctl_4711".
 	Name string
-	// Status is nil if there was no answer; then Err says why.
+	// Status is nil if the source has not answered; Err then says why.
 	Status *state.Status
 	Err    error
-	// Asked are what ranks have answered to its questions over the links to them, and AskErr why it has not asked them.
-	// Both nil: it was not asked to.
+	// Asked holds the answers that the source received to questions over its links to other ranks. AskErr is the reason
+	// why it did not ask them. Both are nil if it was not asked to do so.
 	Asked  []state.Asked
 	AskErr error
-	// Age is how old the state may be.
+	// Age is the maximum age of the state.
 	Age time.Duration
 }
 
-// Diagnosis is why ranks wait.
+// Diagnosis explains why ranks wait.
 type Diagnosis struct {
-	// Findings are the root causes: those that are certain first, then those for which most ranks wait.
+	// Findings are the root causes: certain ones first, then those for which most ranks wait.
 	Findings []Finding `json:"findings"`
-	// After is the age from which a wait counts.
+	// After is the minimum age of a wait that counts.
 	After float64 `json:"after_seconds"`
-	// Waiting are the ranks that wait, in rank order.
+	// Waiting lists the ranks that wait, in rank order.
 	Waiting []int `json:"waiting"`
-	// Unknown are ranks whose state is not known, in rank order: those for which others wait, and those that have not
-	// answered a question, or could not be asked one.
+	// Unknown lists the ranks whose state is not known, in rank order: ranks that others wait for, and ranks that have
+	// not answered a question, or could not be asked.
 	Unknown []Unknown `json:"unknown"`
-	// Doubts are why states may be incomplete or wrong, as those that processes of another user answer.
+	// Doubts lists the reasons why states may be incomplete or wrong, for example because processes of another user
+	// have reported them.
 	Doubts []string `json:"doubts,omitempty"`
-	// Unanswered are the sources that have not answered.
+	// Unanswered lists the sources that have not answered.
 	Unanswered []Unanswered `json:"unanswered"`
 }
 
-// Call is what a rank waits in: Send, Recv, or a collective.
+// Call is the call in which a rank waits: Send, Recv, or a collective.
 type Call string
 
-// The calls of messages.
+// The point-to-point calls.
 const (
 	Send Call = "Send"
 	Recv Call = "Recv"
@@ -53,31 +54,33 @@ const (
 type Finding struct {
 	// Cause is the ID of a Cause.
 	Cause string `json:"cause"`
-	// Certain: the states show it. Otherwise it is what remains when they show nothing else.
+	// Certain is set if the states prove the cause. Otherwise it is the cause that remains because they prove no other.
 	Certain bool `json:"certain"`
-	// Rank is the rank at fault, or AnyRank, and Peer the one that waits for it the longest.
+	// Rank is the rank at fault, or AnyRank. Peer is the rank that has waited for it the longest.
 	Rank int `json:"rank"`
 	Peer int `json:"peer"`
-	// Cycle are the ranks of a cycle.
+	// Cycle lists the ranks of a cycle. Each waits for the next.
 	Cycle []int `json:"cycle,omitempty"`
-	// Call is what Peer is in. Tag, Comm and Bytes are those of its operation; Tag is nil for any, and where there is
-	// none, and Bytes nil if it is unknown.
+	// Call is the call in which Peer waits. Tag, Comm and Bytes describe its operation. Tag is nil if any tag matches
+	// or the operation has no tag, and Bytes is nil if the length is unknown.
 	Call  Call   `json:"call"`
 	Tag   *int   `json:"tag"`
 	Comm  uint32 `json:"comm"`
 	Bytes *int64 `json:"bytes"`
-	// Missing is the packet that has not come, 0 if the message is held back. Seconds is how long Peer has waited.
+	// Missing is the packet that has not arrived, or 0 if the message is held back. Seconds is the time for which Peer
+	// has waited.
 	Missing protocol.Type `json:"missing,omitempty"`
 	Seconds float64       `json:"age_seconds"`
-	// Text is the finding in one sentence: who waits in which call, for which packet, since when, and why.
+	// Text is the finding in one sentence: which rank waits, in which call, for which packet, for how long, and why.
 	Text string `json:"text"`
-	// Why is the cause in words, Evidence what shows it, and Step what to do.
+	// Why is the cause in words, Evidence lists the facts that show it, and Step is the next step for the user.
 	Why      string   `json:"why"`
 	Evidence []string `json:"evidence"`
 	Step     string   `json:"step"`
-	// Possible are all causes that the evidence leaves, the likeliest first, unless the finding is certain.
+	// Possible lists all causes that the evidence does not exclude, the likeliest first. It is empty if the finding is
+	// certain.
 	Possible []Possibility `json:"possible,omitempty"`
-	// Waiting are the ranks that wait because of it, in rank order.
+	// Waiting lists the ranks that wait because of the finding, in rank order.
 	Waiting []int `json:"waiting"`
 
 	named int // the rank whose wait Text describes
@@ -90,8 +93,8 @@ type Possibility = infer.Possibility
 type Unknown struct {
 	Rank    int    `json:"rank"`
 	Address string `json:"address"`
-	// Reason says why: it is a deployed node, which cannot be asked, has not answered, or is on a host that was not
-	// asked.
+	// Reason is the reason why: the rank is a deployed node, which cannot be asked, it has not answered, or its host
+	// was not asked.
 	Reason string `json:"reason"`
 }
 

@@ -12,21 +12,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A message whose two ranks are known is in transit if both have done their part, and packets of it are missing:
-// then no program is at fault, and the pair explains the wait.
+// A message is in transit if both of its ranks have made their calls, and packets of it are missing. If the states of
+// both ranks are known, the pair explains the wait, and no program is at fault.
 
-// link is a pair of ranks of which both have answered, seen from a wait.
+// link is a pair of ranks, both of which have answered, seen from a wait.
 type link struct {
 	v        *view
 	e        *edge
-	from, to *state.Peer // what each knows of the other
+	from, to *state.Peer // what each rank reports about the other
 }
 
-// side is one end of a link: what it sends, and what the other end has heard of it.
+// side is one direction of a link: the packets that rank sends to other.
 type side struct {
 	rank, other int
-	sends       *state.Peer // what rank knows of the other
-	hears       *state.Peer // what the other knows of rank
+	sends       *state.Peer // what rank reports about other
+	hears       *state.Peer // what other reports about rank
 }
 
 func (l *link) outbound() side { return side{l.e.from, l.e.to, l.from, l.to} }
@@ -35,7 +35,8 @@ func (l *link) inbound() side  { return side{l.e.to, l.e.from, l.to, l.from} }
 // stalledFor is the number of seconds without an acknowledgement after which packets count as lost.
 const stalledFor = 0.5
 
-// stalls reports whether the side's packets of the profile extended are not acknowledged, and for how many seconds.
+// stalls reports whether the peer does not acknowledge packets that the side has sent with the extended profile, and
+// for how many seconds.
 func (s side) stalls() (seconds float64, stalls bool) {
 	x := s.sends.Extended
 	switch {
@@ -48,25 +49,26 @@ func (s side) stalls() (seconds float64, stalls bool) {
 	return 0, false
 }
 
-// arrives reports whether a packet of the side has arrived within so many seconds.
+// arrives reports whether a packet from the side has arrived within the given number of seconds.
 func (s side) arrives(seconds float64) bool {
 	return s.hears.Heard != nil && *s.hears.Heard <= seconds
 }
 
-// declaredUnreachable reports whether the rank of the side has given the other one up, and dropped its messages, within so many
-// seconds.
+// declaredUnreachable reports whether the rank of the side has declared the other rank unreachable within the given
+// number of seconds, and so dropped its messages.
 func (s side) declaredUnreachable(seconds float64) bool {
 	return s.sends.Unreachable != nil && *s.sends.Unreachable <= seconds
 }
 
-// firstRetransmission is how many seconds after the beginning of a wait a packet that arrives is a retransmission
-// of it at the earliest, and none of the message before.
+// firstRetransmission is the minimum time, in seconds, from the beginning of a wait to the first retransmission. A
+// packet that arrives earlier may belong to the previous message.
 const firstRetransmission = 0.5
 
-// settled is after how many seconds a rank has got what is retransmitted to it, in any profile.
+// settled is the number of seconds after which a rank has received the packets that are retransmitted to it, in any
+// profile.
 const settled = 4.5
 
-// transit explains a wait for a message in transit, or returns nil.
+// transit explains a wait for a message in transit. It returns nil if the message is not in transit.
 func (v *view) transit(e *edge) *Finding {
 	from, to := v.both(e)
 	if from == nil || to == nil || !overNetwork(from) || e.deferred != nil {
@@ -94,19 +96,17 @@ func (v *view) transit(e *edge) *Finding {
 	return l.handshake(l.inbound(), to.Sending, from)
 }
 
-// failed explains a receive from a rank that has sent, or may have, what was lost when one of the two gave the
-// other up.
+// failed explains a receive whose message may have been lost when one of the two ranks declared the other unreachable.
 func (l *link) failed() *Finding {
 	var list []Possibility
 	for _, s := range []side{l.inbound(), l.outbound()} {
 		if l.e.send || !s.declaredUnreachable(l.e.seconds) {
-			continue // or it was another message that was lost
+			continue // a rank declared unreachable before the wait began lost another message
 		}
 		for _, lost := range []side{s, {s.other, s.rank, s.hears, s.sends}} {
-			list = append(list, possibility(infer.Blocked, lost.rank, lost.other,
-				"packets from rank %d to rank %d did not "+
-					"arrive, until rank %d gave rank %d up and dropped its messages", lost.rank, lost.other, s.rank,
-				s.other))
+			list = append(list, possibility(infer.Blocked, lost.rank, lost.other, "packets from rank %d to rank %d did "+
+				"not arrive, until rank %d declared rank %d unreachable and dropped its messages", lost.rank, lost.other,
+				s.rank, s.other))
 		}
 		list = append(list, mtuOf(s))
 	}
@@ -121,7 +121,7 @@ func (l *link) failed() *Finding {
 	return l.open(LostPacket, list...)
 }
 
-// left explains a receive whose sender is in no send.
+// left explains a receive whose sender is no longer in a send.
 func (l *link) left() *Finding {
 	e := l.e
 	if r := l.v.ranks[e.to]; len(r.Attached) == 0 && r.Role == state.RoleHost {
@@ -132,17 +132,17 @@ func (l *link) left() *Finding {
 	return l.open(LostPacket, lost, begunAgain(l.inbound(), "in the middle of the message"))
 }
 
-// lostPacket is that a packet of a side was lost.
+// lostPacket returns the possibility that a packet from the side was lost.
 func lostPacket(packet protocol.Type, s side) Possibility {
 	return possibility(infer.Lost, s.rank, s.other, "%v from rank %d to rank %d was lost", packet, s.rank, s.other)
 }
 
-// begunAgain is that the rank of a side, or its program, has begun again.
+// begunAgain returns the possibility that the rank of the side, or its program, has restarted.
 func begunAgain(s side, when string) Possibility {
 	return possibility(infer.Restarted, s.rank, s.other, "rank %d, or its program, has begun again %s", s.rank, when)
 }
 
-// doNotArrive is that packets from a rank do not arrive at a peer.
+// doNotArrive returns the possibility that packets from rank do not arrive at peer.
 func doNotArrive(rank, peer int) Possibility {
 	return possibility(infer.Blocked, rank, peer, "packets from rank %d do not arrive at rank %d", rank, peer)
 }
@@ -151,23 +151,23 @@ func possibility(cause infer.Cause, rank, peer int, format string, args ...any) 
 	return Possibility{Cause: cause, Rank: rank, Peer: peer, Text: fmt.Sprintf(format, args...)}
 }
 
-// handshake explains a message of the cloudfpga and v0.9 profiles by the states of both sides: of the sender's
-// send, and of what its receiver has of it.
+// handshake explains a wait for a message of profile cloudfpga or v0.9. send is the sender's operation, and receiver is
+// what the receiver reports about the sender.
 func (l *link) handshake(s side, send *state.Wait, receiver *state.Peer) *Finding {
 	recv := receiver.Receiving
 	back := side{s.other, s.rank, s.hears, s.sends}
 	switch {
 	case send.State == handshake.WaitClear && receiver.Deferred != nil && (recv == nil ||
 		recv.State == handshake.WaitRequest):
-		return nil // the program of the receiver has posted no receive that matches
+		return nil // the program of the receiver has posted no matching receive
 	case send.State == handshake.WaitClear && inMessage(recv):
 		return l.lost(back, protocol.ClearToSend, min(send.Seconds, recv.Seconds), false)
 	case send.State == handshake.WaitClear:
-		if send.Retransmissions == 0 { // it may have been sent before the receiver has started
+		if send.Retransmissions == 0 { // it may have been sent before the receiver started
 			return nil
 		}
 		if s.arrives(send.Seconds - firstRetransmission) {
-			if l.v.waitsElsewhere(s.other, s.rank) { // in which it drops the request
+			if l.v.waitsElsewhere(s.other, s.rank) { // meanwhile, the rank drops the request
 				return nil
 			}
 			return l.open(LostPacket, lostPacket(protocol.SendRequest, s), begunAgain(back, "after the request"),
@@ -182,7 +182,7 @@ func (l *link) handshake(s side, send *state.Wait, receiver *state.Peer) *Findin
 	return nil
 }
 
-// waitsElsewhere reports whether a rank is known to wait in another call than a receive from a peer.
+// waitsElsewhere reports whether a rank is known to wait in a call other than a receive from peer.
 func (v *view) waitsElsewhere(rank, peer int) bool {
 	return slices.ContainsFunc(v.out[rank],
 		func(e *edge) bool { return v.old(e) && !e.idle && (e.to != peer || e.send) })
@@ -193,7 +193,7 @@ func inMessage(recv *state.Wait) bool {
 	return recv != nil && (recv.State == handshake.WaitData || recv.State == handshake.Receiving)
 }
 
-// extended explains a wait by packets that are not acknowledged.
+// extended explains a wait that is caused by unacknowledged packets of the extended profile.
 func (l *link) extended() *Finding {
 	for _, s := range []side{l.outbound(), l.inbound()} {
 		seconds, stalls := s.stalls()
@@ -204,7 +204,7 @@ func (l *link) extended() *Finding {
 			seconds = l.e.seconds
 		}
 		x, oldest := s.sends.Extended, s.sends.Sending
-		// All that is in flight may be one SEND_REQUEST.
+		// The packets in flight may be a single SEND_REQUEST, which is short.
 		long := x != nil && x.InFlight > 0 && (oldest == nil || oldest.State != handshake.WaitClear || x.Begun > 1)
 		back := side{s.other, s.rank, s.hears, s.sends}
 		if s.arrives(seconds/2) && !back.arrives(seconds) {
@@ -215,16 +215,16 @@ func (l *link) extended() *Finding {
 	return nil
 }
 
-// lost explains a wait by missing packets of one side: all of its packets, or those of one type, for the given number
-// of
-// seconds. long: they are longer than every path carries.
+// lost explains a wait that is caused by missing packets of one side: packets of the given type, or all packets if it
+// is 0. They have been missing for the given number of seconds. long is set if some paths do not carry packets of their
+// length.
 func (l *link) lost(s side, packet protocol.Type, seconds float64, long bool) *Finding {
 	what := "packets"
 	if packet != 0 {
 		what = packet.String()
 	}
 	if d := s.hears.LastDrop; d != nil && d.Seconds <= seconds+l.v.slack {
-		// They arrive, and are not used.
+		// The packets arrive, but the receiver cannot use them.
 		list := []Possibility{
 			possibility(infer.Dropped, s.other, s.rank, "rank %d cannot use %s of rank %d: %v", s.other, what, s.rank,
 				d.Reason),
@@ -244,7 +244,7 @@ func (l *link) lost(s side, packet protocol.Type, seconds float64, long bool) *F
 	if other := l.v.ranks[s.rank].Engine.Uptime; other < up {
 		young, up = s.rank, other
 	}
-	if up > 0 && up < min(seconds+firstRetransmission, settled) { // what was sent before it had started did not arrive
+	if up > 0 && up < min(seconds+firstRetransmission, settled) { // packets sent before it started did not arrive
 		list := []Possibility{
 			possibility(infer.Blocked, s.rank, s.other, "%s from rank %d to rank %d were lost", what, s.rank, s.other),
 		}
@@ -263,14 +263,14 @@ func (l *link) lost(s side, packet protocol.Type, seconds float64, long bool) *F
 		}
 		return l.open(LostPacket, lost)
 	}
-	if long { // shorter ones may not have been sent since
+	if long { // no shorter packets may have been sent since
 		return l.tooLong(s, doNotArrive(s.rank, s.other))
 	}
 	return l.v.certainly(l.e, Blocked, l.v.blocked(s.rank, s.other, s.hears))
 }
 
-// tooLong explains a wait by what is left if the packets that are missing are long: the path may carry shorter ones
-// only.
+// tooLong explains a wait that is caused by missing long packets. Either other is the cause, or the path carries only
+// shorter packets.
 func (l *link) tooLong(s side, other Possibility) *Finding {
 	f := l.open(string(other.Cause), other, mtuOf(s))
 	if packet := l.e.missing; packet == protocol.Ack || packet == protocol.Data {
@@ -279,20 +279,20 @@ func (l *link) tooLong(s side, other Possibility) *Finding {
 	return f
 }
 
-// mtuOf is that long datagrams of a side do not arrive.
+// mtuOf returns the possibility that long datagrams from the side do not arrive.
 func mtuOf(s side) Possibility {
 	return possibility(infer.MTU, s.rank, s.other, "the path from rank %d to rank %d does not carry datagrams of that "+
 		"length", s.rank, s.other)
 }
 
-// certainly makes a finding that is certain.
+// certainly builds a finding that is certain.
 func (v *view) certainly(e *edge, cause string, p proof) *Finding {
 	f := v.finding(e, cause, p)
 	f.Certain = true
 	return f
 }
 
-// open makes a finding of several causes that are left.
+// open builds a finding with several possible causes.
 func (l *link) open(cause string, list ...Possibility) *Finding {
 	f := l.v.among(l.e, cause, "", list, []string{
 		lastHeardBy(l.e.from, l.from), lastHeardBy(l.e.to, l.to),
@@ -306,7 +306,8 @@ func lastHeardBy(rank int, p *state.Peer) string {
 	return fmt.Sprintf("at rank %d, %s", rank, lastHeard(p))
 }
 
-// among makes a finding of the causes that are left for a wait. lead is how it shows, or empty.
+// among builds a finding from the possible causes of a wait. It is certain if there is only one. lead describes the
+// symptom, or is empty.
 func (v *view) among(e *edge, symptom, lead string, list []Possibility, evidence []string, step string) *Finding {
 	p := proof{evidence: evidence, step: step, why: eitherText(list)}
 	if lead != "" && len(list) != 1 {
@@ -322,7 +323,7 @@ func (v *view) among(e *edge, symptom, lead string, list []Possibility, evidence
 	return f
 }
 
-// eitherText says which causes are left.
+// eitherText says which causes are possible.
 func eitherText(list []Possibility) string {
 	switch len(list) {
 	case 0:
@@ -335,8 +336,8 @@ func eitherText(list []Possibility) string {
 	return fmt.Sprintf("%d causes are possible, of which the likeliest is that %s", len(list), list[0].Text)
 }
 
-// restarts returns the ranks of a cycle whose counters show that they began again after messages were exchanged:
-// then what the others wait for may be of the time before.
+// restarts lists the ranks of a cycle whose counters show that they restarted after exchanging messages. The other
+// ranks may then wait for messages from before the restart.
 func (v *view) restarts(path []*edge) (list []Possibility) {
 	for _, e := range path {
 		from, to := v.both(e)
@@ -344,7 +345,8 @@ func (v *view) restarts(path []*edge) (list []Possibility) {
 			continue
 		}
 		for _, s := range []side{{e.from, e.to, from, to}, {e.to, e.from, to, from}} {
-			// Earlier programs are nobody's concern. Reports of ranks may be After old.
+			// A restart before the other rank's program began does not matter. The reports of ranks may be as old as
+			// After.
 			if up := v.ranks[s.rank].Engine.Uptime; s.hasForgotten() && up > 0 &&
 				up < v.programAge(s.other)+After.Seconds() {
 				list = append(list, possibility(infer.Restarted, s.rank, s.other,
@@ -356,13 +358,13 @@ func (v *view) restarts(path []*edge) (list []Possibility) {
 	return list
 }
 
-// isYounger reports whether the engine of a rank was started after the program of another one.
+// isYounger reports whether the engine of rank was started after the program of than.
 func (v *view) isYounger(rank, than int) bool {
 	up := v.ranks[rank].Engine.Uptime
 	return up > 0 && up < v.programAge(than)
 }
 
-// programAge returns for how many seconds the program of a rank has used it.
+// programAge returns the number of seconds for which the present program of a rank has used it.
 func (v *view) programAge(rank int) float64 {
 	r := v.ranks[rank]
 	age := r.Engine.Uptime
@@ -374,8 +376,7 @@ func (v *view) programAge(rank int) float64 {
 	return age
 }
 
-// hadEarlier reports whether the last operation of a rank that has ended is one of an earlier program than the present
-// one.
+// hadEarlier reports whether an earlier program of a rank has completed the rank's last operation.
 func (v *view) hadEarlier(rank int) bool {
 	r := v.ranks[rank]
 	if r == nil || r.Engine.Ended == nil {
@@ -385,9 +386,8 @@ func (v *view) hadEarlier(rank int) bool {
 	return age > 0 && *r.Engine.Ended > age
 }
 
-// programs returns the ranks of waits whose program may be another one than that with which the other rank has
-// exchanged messages:
-// an earlier one has ended in the middle.
+// programs lists the ranks whose present program may not be the one that exchanged messages with the other rank of a
+// wait, because an earlier program ended in the middle.
 func (v *view) programs(path []*edge) (list []Possibility) {
 	for _, e := range path {
 		for _, pair := range [][2]int{{e.from, e.to}, {e.to, e.from}} {
@@ -395,7 +395,7 @@ func (v *view) programs(path []*edge) (list []Possibility) {
 			if at == nil || v.ranks[pair[1]] == nil || at.Sent+at.Received == 0 {
 				continue
 			}
-			// Ranks whose programs are started together differ by less.
+			// The ages of programs that were started together differ by less than After.
 			age, other := v.programAge(pair[0])+After.Seconds(), v.programAge(pair[1])
 			if age < r.Engine.Uptime && age < other || v.hadEarlier(pair[0]) && *r.Engine.Ended < other {
 				list = append(list, possibility(infer.Restarted, pair[0], pair[1],
@@ -415,8 +415,8 @@ func (v *view) programs(path []*edge) (list []Possibility) {
 	return list
 }
 
-// oneCall lists the messages that may be lost if all waits of a cycle are in the same collective call, whose
-// schedule has no cycle.
+// oneCall lists the possible causes of a cycle whose waits are all in the same collective call. The schedule of a call
+// has no cycle, so messages may be lost, or members may have restarted.
 func (v *view) oneCall(path []*edge) (list []Possibility) {
 	var call *collective.Snapshot
 	for _, e := range path {
@@ -456,11 +456,11 @@ func (e *edge) comm() uint32 {
 	return 0
 }
 
-// hasForgotten reports whether the other end has exchanged messages with the rank of which the rank knows nothing.
+// hasForgotten reports whether the other rank has exchanged messages with this rank that this rank does not know of.
 func (s side) hasForgotten() bool {
 	own, other := s.sends, s.hears
 	known := own.Received + own.Failed + uint64(own.Unexpected)
-	if w := own.Receiving; w != nil && w.State != handshake.WaitRequest { // it may be acknowledged
+	if w := own.Receiving; w != nil && w.State != handshake.WaitRequest { // the message may be acknowledged
 		known++
 	}
 	sent := own.Sent + own.Failed

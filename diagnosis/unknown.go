@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// endUnknown lists the causes of a wait for a rank whose state is not known. It returns nil for a rank that has
-// answered, for a process that is there and does not, and for any source.
+// endUnknown lists the possible causes of a wait for a rank whose state is not known. It returns nil if the rank has
+// answered, if its process exists but does not answer, or if the wait is for any source.
 func (v *view) endUnknown(e *edge) *Finding {
 	if _, silent := v.silent[e.to]; silent || e.to == AnyRank || v.ranks[e.to] != nil {
 		return nil
@@ -42,7 +42,7 @@ func (v *view) endUnknown(e *edge) *Finding {
 	return v.among(e, symptom, v.lead(symptom, e), left, evidence, v.stepFor(symptom, e))
 }
 
-// ruledOut says which causes an observation contradicts, each observation once.
+// ruledOut says which causes each observation contradicts. Each observation appears once.
 func ruledOut(excluded []infer.Excluded) (facts []string) {
 	by := map[string][]string{}
 	for _, x := range excluded {
@@ -60,7 +60,7 @@ func ruledOut(excluded []infer.Excluded) (facts []string) {
 	return facts
 }
 
-// lead says how a wait shows for which several causes are left.
+// lead describes the symptom of a wait that has several possible causes.
 func (v *view) lead(symptom string, e *edge) string {
 	switch symptom {
 	case NeverHeard:
@@ -86,7 +86,8 @@ func (v *view) lead(symptom string, e *edge) string {
 	return ""
 }
 
-// stepFor is the observation that decides between the causes of a wait, or what comes nearest to it.
+// stepFor returns the next step for the user: the observation that decides between the possible causes of a wait, or
+// that comes closest to deciding.
 func (v *view) stepFor(symptom string, e *edge) string {
 	p := e.peer
 	switch {
@@ -113,13 +114,13 @@ func (v *view) stepFor(symptom string, e *edge) string {
 	return v.askDaemon(e.to)
 }
 
-// anything lists what may be wrong with a rank of which nothing is known.
+// anything lists the possible causes of a wait for a rank about which nothing is known.
 func anything(e *edge) []Possibility {
 	left, _ := infer.Explain(&infer.Observation{Waiter: e.from, Peer: e.to, Extended: true, Kind: state.KindSoftware})
 	return left
 }
 
-// observation returns what is known of a wait.
+// observation collects the facts about a wait.
 func (v *view) observation(e *edge) *infer.Observation {
 	p := e.peer
 	o := &infer.Observation{
@@ -127,7 +128,7 @@ func (v *view) observation(e *edge) *infer.Observation {
 		Waited: e.seconds, Heard: p.Heard, Worked: p.Sent+p.Received > 0,
 		Refused: v.refused(p, e.seconds),
 	}
-	if o.Heard == nil && heard(p) { // a daemon of an earlier version does not say when
+	if o.Heard == nil && heard(p) { // daemons of earlier versions do not report when
 		o.Heard = new(e.seconds)
 	}
 	_, o.NoHandshake = tlsFault(p)
@@ -143,9 +144,9 @@ func (v *view) observation(e *edge) *infer.Observation {
 	}
 	o.Asks = p.Deferred != nil
 	o.RetransmitsRequest = o.Asks && p.Heard != nil && *p.Heard < p.Deferred.Seconds-repeated
-	standin := v.ranks[e.from] != nil && v.ranks[e.from].Role == state.RoleStandin // which may have dropped a request
+	standin := v.ranks[e.from] != nil && v.ranks[e.from].Role == state.RoleStandin // it may have dropped a request
 	switch talks := e.wait != nil && !standin && talksSince(p, v.alone(e)); e.state {
-	case handshake.WaitData: // nothing else comes before DATA than another SEND_REQUEST
+	case handshake.WaitData: // before DATA, a peer sends nothing but another SEND_REQUEST
 		o.Asks, o.RetransmitsRequest = o.Asks || talks, o.RetransmitsRequest || talks
 	case handshake.WaitAck:
 		o.Clears = talks && !o.Asks
@@ -158,9 +159,8 @@ func (v *view) observation(e *edge) *infer.Observation {
 	return o
 }
 
-// alone returns for how many seconds the message of a wait has been the only one that the packets of its pair can be
-// of: other
-// operations of the rank may have ended since it was posted.
+// alone returns the number of seconds for which all packets of the pair must have belonged to the message of a wait.
+// Earlier packets may belong to other operations of the rank, which may have ended after the message was posted.
 func (v *view) alone(e *edge) float64 {
 	r := v.ranks[e.from]
 	switch {
@@ -172,8 +172,8 @@ func (v *view) alone(e *edge) float64 {
 	return e.wait.Seconds
 }
 
-// talksSince reports whether a packet of a peer of the cloudfpga or v0.9 profile has come, and was used, after the
-// first half second of so many.
+// talksSince reports whether a packet from a peer of the cloudfpga or v0.9 profile has arrived and was used in the
+// given number of seconds. The first half second does not count.
 func talksSince(p *state.Peer, seconds float64) bool {
 	if p.Heard == nil || *p.Heard >= seconds-0.5 {
 		return false
@@ -181,13 +181,13 @@ func talksSince(p *state.Peer, seconds float64) bool {
 	return p.LastDrop == nil || p.LastDrop.Seconds > *p.Heard+repeated
 }
 
-// askTime is how many seconds a rank that runs takes at most to answer a question (E53).
+// askTime is the maximum time, in seconds, that a running rank takes to answer a question (E53).
 const askTime = 1
 
-// repeated is by how many seconds a packet has to be later than another one to count as its repetition.
+// repeated is the number of seconds by which a packet must be later than another one to count as its retransmission.
 const repeated = 0.05
 
-// symptom names how a wait shows for which several causes are left.
+// symptom returns the ID under which a wait with several possible causes is reported.
 func (v *view) symptom(e *edge, o *infer.Observation) string {
 	switch {
 	case !heard(e.peer) && attempted(e.peer):
@@ -216,7 +216,7 @@ func (v *view) symptom(e *edge, o *infer.Observation) string {
 // fragmented reports whether the message of a send has more than one datagram.
 func fragmented(e *edge) bool { return e.wait != nil && e.wait.Envelope.Bytes > maxWordsOfDatagram*4 }
 
-// maxWordsOfDatagram is how many words the one datagram of a message has.
+// maxWordsOfDatagram is the maximum number of words in a message that consists of one datagram.
 const maxWordsOfDatagram = 346
 
 // titleOf returns the title of a cause.
@@ -229,7 +229,7 @@ func titleOf(id string) string {
 	return id
 }
 
-// otherwise lists what is possible if a rank that has answered is in no call.
+// otherwise lists the possible causes of a wait for a rank that has answered and is in no call.
 func (v *view) otherwise(e *edge) (list []Possibility) {
 	add := func(cause infer.Cause, text string) {
 		list = append(list, possibility(cause, e.to, e.from, "rank %d %s", e.to, text))
@@ -240,7 +240,7 @@ func (v *view) otherwise(e *edge) (list []Possibility) {
 		add(CallFailed, "goes on, or has ended, although a call of it has failed")
 	}
 	late := map[int]bool{}
-	for _, o := range v.out[e.to] { // what it waits for may come late each time
+	for _, o := range v.out[e.to] { // messages for which it waits may be late each time
 		if v.old(o) || o.to == AnyRank || late[o.to] {
 			continue
 		}
@@ -261,7 +261,7 @@ func (v *view) otherwise(e *edge) (list []Possibility) {
 	return list
 }
 
-// goneOn is that a wait which is known by a packet alone has ended.
+// goneOn returns the possibility that a wait that is known only from a packet is over.
 func goneOn(e *edge) Possibility {
 	return possibility(infer.DeadEnd, e.from, e.to,
 		"rank %d does not wait any more: what it has sent is a late copy, or "+

@@ -10,24 +10,25 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// view is what all sources together know.
+// view is the combined knowledge of all sources.
 type view struct {
 	members []state.Member
 	ranks   map[int]*rankState
 	silent  map[int]silentRank
-	// hosts are the IP addresses of which all ranks that run are known: those of a job's ranks on a host.
-	hosts map[netip.Addr]string // the job
-	// reasons are why ranks that were asked over links have not answered, and askErr why they were not asked, or nil.
+	// hosts maps the IP address of a host to a job, all of whose ranks that run on the host are known.
+	hosts map[netip.Addr]string
+	// reasons holds, for each rank that has not answered a question sent over links, the reason why.
 	reasons map[int]string
-	// unanswered are pairs of a rank that has sent the question, and one whose engine has not answered it.
+	// unanswered holds the pairs of a rank that has sent the question and a rank whose engine has not answered it.
 	unanswered map[[2]int]bool
-	askErr     error
-	edges      []*edge
-	// out are the edges of each rank that waits.
+	// askErr is the reason why no questions were sent over links, or nil.
+	askErr error
+	edges  []*edge
+	// out holds the edges that begin at each waiting rank.
 	out map[int][]*edge
-	// slack is by how many seconds the times of two sources may differ.
+	// slack is the maximum difference, in seconds, between the times of two sources.
 	slack float64
-	// after is the age in seconds from which a wait counts.
+	// after is the minimum age, in seconds, of a wait that counts.
 	after float64
 }
 
@@ -35,21 +36,21 @@ type view struct {
 type rankState struct {
 	*state.RankInfo
 	Engine *state.Engine
-	job    string // or empty: it is a daemon's, or was asked over a link
-	// cutShort: it has more peers and calls than it has reported.
+	job    string // empty if the rank belongs to a daemon, or was asked over a link
+	// cutShort is set if the report omits some of the peers, calls or programs of the rank.
 	cutShort bool
 	peers    map[int]*state.Peer
-	// failed is the last operation, if it has failed.
+	// failed describes the last operation of the rank if it failed, and is nil otherwise.
 	failed *state.Failure
 }
 
-// silentRank is a rank of a job whose process is there and does not answer.
+// silentRank is a rank of a job whose process exists but does not answer.
 type silentRank struct {
 	process state.SilentProcess
 	job     string
 }
 
-// slack is how many seconds may pass until the last of all sources is asked.
+// slack is the maximum time, in seconds, between the queries of the first and the last source.
 const slack = 0.1
 
 func newView(sources []Source, after float64) *view {
@@ -62,7 +63,7 @@ func newView(sources []Source, after float64) *view {
 			v.slack = max(v.slack, src.Age.Seconds()+slack)
 		}
 	}
-	for _, src := range sources { // what ranks say to their own tools is more
+	for _, src := range sources { // after the statuses, which have more details
 		v.addAsked(src.Asked)
 		v.askErr = cmp.Or(v.askErr, src.AskErr)
 	}
@@ -78,8 +79,8 @@ func newView(sources []Source, after float64) *view {
 	return v
 }
 
-// busy has the receives of a stand-in count as waits if a rank waits for it that it does not receive from: then its
-// kernel does not wait for work.
+// busy counts the idle receives of a stand-in as waits if a rank from which they do not receive waits for the stand-in:
+// its kernel is then not just waiting for work.
 func (v *view) busy() {
 	for again := true; again; {
 		again = false
@@ -96,7 +97,7 @@ func (v *view) busy() {
 	}
 }
 
-// add joins a status with those before.
+// add merges a status into the view. It ignores ranks whose state is already known.
 func (v *view) add(s *state.Status) {
 	v.members = append(v.members, s.Cluster[min(len(v.members), len(s.Cluster)):]...)
 	for i := range s.Ranks {
@@ -125,7 +126,7 @@ func (v *view) add(s *state.Status) {
 	}
 }
 
-// lastFailed returns the last operation of a rank that has failed, unless one has ended since.
+// lastFailed returns the last failed operation of a rank, or nil if an operation has ended since.
 func lastFailed(s *state.Status, r *state.Rank) *state.Failure {
 	for i := range s.Failures { // the newest first
 		f := &s.Failures[i]
@@ -141,7 +142,7 @@ func lastFailed(s *state.Status, r *state.Rank) *state.Failure {
 	return nil
 }
 
-// addAsked adds ranks that were asked over links.
+// addAsked adds the answers of ranks that were asked over links.
 func (v *view) addAsked(asked []state.Asked) {
 	for i := range asked {
 		a := &asked[i]
@@ -157,15 +158,15 @@ func (v *view) addAsked(asked []state.Asked) {
 	}
 }
 
-// about returns what a rank that has answered knows of a peer, or nil.
+// about returns what rank reports about peer, or nil if it reports nothing.
 func (v *view) about(rank, peer int) *state.Peer {
-	if r := v.ranks[rank]; r != nil && !onWire(r.Kernel) { // whose engine sees no packets
+	if r := v.ranks[rank]; r != nil && !onWire(r.Kernel) { // its engine sees no packets
 		return r.peers[peer]
 	}
 	return nil
 }
 
-// address returns where a rank is, as the others have it.
+// address returns the address of a rank in the rank map, or an empty string.
 func (v *view) address(rank int) string {
 	if rank < 0 || rank >= len(v.members) {
 		return ""
@@ -173,16 +174,16 @@ func (v *view) address(rank int) string {
 	return v.members[rank].Address
 }
 
-// jobAt returns the host of a rank, and the job whose processes there are known, if there is one.
+// jobAt returns the host of a rank, and the job whose processes on that host are known, or an empty string.
 func (v *view) jobAt(rank int) (host netip.Addr, job string) {
 	at, _ := netip.ParseAddrPort(v.address(rank))
 	return at.Addr(), v.hosts[at.Addr()]
 }
 
-// ofJob reports whether a rank whose state is not known is a process of a job that has ranks here.
+// ofJob reports whether a rank whose state is not known belongs to a job that has ranks here.
 func (v *view) ofJob(rank int) bool { return len(v.hosts) > 0 && !v.deployed(rank) }
 
-// deployed reports whether a rank is a deployed node, which nobody can ask.
+// deployed reports whether a rank is a deployed node, which cannot be asked for its state.
 func (v *view) deployed(rank int) bool {
 	if rank < 0 || rank >= len(v.members) || v.ranks[rank] != nil ||
 		v.members[rank].Role != "" && !onWire(v.members[rank].Kernel) {
@@ -192,21 +193,21 @@ func (v *view) deployed(rank int) bool {
 	return kind == state.KindFPGA || kind == state.KindCPU
 }
 
-// onWire reports whether a stand-in's kernel has an MPE of its own, which does not say what it waits for.
+// onWire reports whether a stand-in's kernel has its own MPE, which does not report what it waits for.
 func onWire(kernel string) bool { return strings.HasPrefix(kernel, config.KernelRTLNet+":") }
 
-// simulatedMPE reports whether all that is known of a rank is that its MPE is simulated, and runs.
+// simulatedMPE reports whether nothing is known about a rank except that its MPE is simulated and running.
 func simulatedMPE(r *state.Rank) bool {
 	return onWire(r.Kernel) && r.KernelHolds == "" && r.KernelState == state.KernelRunning
 }
 
-// unknown returns why the state of a rank is not known, and false if it is.
+// unknown returns the reason why the state of a rank is not known. It returns false if the state is known.
 func (v *view) unknown(rank int) (Unknown, bool) {
 	_, silent := v.silent[rank]
 	if rank < 0 || v.ranks[rank] != nil || silent {
 		return Unknown{}, false
 	}
-	if _, job := v.jobAt(rank); job != "" && !v.deployed(rank) { // that it has no process there is known
+	if _, job := v.jobAt(rank); job != "" && !v.deployed(rank) { // it is known to have no process there
 		return Unknown{}, false
 	}
 	ask := ": name its daemon with --daemons"

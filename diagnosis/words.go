@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// sentence puts a wait into words: who waits in which call, for which packet, since when.
+// sentence describes a wait in words: which rank waits, in which call, for which packet, and for how long.
 func (v *view) sentence(e *edge) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "rank %d has waited %s", e.from, words.Duration(e.seconds))
@@ -46,7 +46,7 @@ func callText(name string, number int, comm uint32) string {
 	return fmt.Sprintf("%s (call %d in communicator %d)", name, number, comm)
 }
 
-// operationText returns what a send or a receive is.
+// operationText describes a send or a receive.
 func operationText(e *edge) string {
 	v := &e.wait.Envelope
 	of := ""
@@ -66,7 +66,7 @@ func operationText(e *edge) string {
 	return fmt.Sprintf(" to receive up to %s%s from rank %d", what, of, e.to)
 }
 
-// missingText says which packet has not come.
+// missingText names the packet that has not arrived, or returns an empty string if there is no such packet.
 func missingText(e *edge) string {
 	switch {
 	case e.missing != 0:
@@ -79,7 +79,7 @@ func missingText(e *edge) string {
 	s := e.missing.String() + " is missing"
 	switch w := e.wait; {
 	case e.missing == protocol.SendRequest && (e.to == AnyRank || e.peer != nil && e.peer.Extended != nil):
-		s = "no message has come that matches" // it may come without being announced
+		s = "no message has come that matches" // the message may arrive without a SEND_REQUEST
 	case w == nil:
 	case e.state == handshake.Receiving:
 		s += fmt.Sprintf(" after %d of %d bytes", w.Got, int64(w.Words)*protocol.WordLen)
@@ -99,7 +99,7 @@ func tagText(tag *int) string {
 	return fmt.Sprintf("tag %d", *tag)
 }
 
-// bytesText returns a length after a word, or nothing if it is unknown.
+// bytesText returns before followed by a length, or an empty string if the length is unknown.
 func bytesText(before string, n int64) string {
 	if n < 0 {
 		return ""
@@ -107,10 +107,10 @@ func bytesText(before string, n int64) string {
 	return before + words.Plural(int(n), "byte")
 }
 
-// maxRanks bounds the ranks that a text names.
+// maxRanks is the maximum number of ranks that a text names.
 const maxRanks = 8
 
-// ranksText names ranks: rank 3, or ranks 1, 2 and 3.
+// ranksText names ranks, such as "rank 3" or "ranks 1, 2 and 3".
 func ranksText(ranks []int) string {
 	if len(ranks) == 1 {
 		return fmt.Sprintf("rank %d", ranks[0])
@@ -126,7 +126,7 @@ func ranksText(ranks []int) string {
 	return "ranks " + strings.Join(words, ", ") + " and " + last
 }
 
-// cycleText returns "2 → 0 → 1 → 2".
+// cycleText formats a cycle, such as "2 → 0 → 1 → 2".
 func cycleText(ranks []int) string {
 	var b strings.Builder
 	for i, r := range ranks {
@@ -140,7 +140,7 @@ func cycleText(ranks []int) string {
 	return b.String()
 }
 
-// Text returns the diagnosis as it is printed.
+// Text formats the diagnosis for people to read.
 func (d *Diagnosis) Text() string {
 	var b strings.Builder
 	if len(d.Findings) == 0 && len(d.Doubts) > 0 {
@@ -171,7 +171,7 @@ func (d *Diagnosis) Text() string {
 	return b.String()
 }
 
-// Block returns the finding in some lines.
+// Block formats the finding as several lines of text.
 func (f *Finding) Block() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, words.Clean(words.Sentence(f.Text), maxText))
@@ -188,7 +188,7 @@ func (f *Finding) Block() string {
 	return b.String()
 }
 
-// others are the ranks that wait because of it, but for the one that the text names.
+// others returns the ranks that wait because of the finding, except those that its text names.
 func (f *Finding) others() (list []int) {
 	for _, r := range f.Waiting {
 		if r != f.named && !slices.Contains(f.Cycle, r) {
@@ -198,13 +198,13 @@ func (f *Finding) others() (list []int) {
 	return list
 }
 
-// maxUnknown bounds the lines on ranks whose state is not known.
+// maxUnknown is the maximum number of lines about ranks whose state is not known.
 const maxUnknown = 32
 
-// maxText bounds a line, in characters.
+// maxText is the maximum length of a line, in characters.
 const maxText = 600
 
-// Key changes when the causes do, and not while only time passes.
+// Key returns a string that changes when the causes change, but not when only time passes.
 func (d *Diagnosis) Key() string {
 	var b strings.Builder
 	for i := range d.Findings {

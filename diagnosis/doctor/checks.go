@@ -18,32 +18,32 @@ const (
 	Unknown Verdict = "unknown"
 )
 
-// Finding is one thing that a check has found.
+// Finding is a single result of a check.
 type Finding struct {
 	Verdict Verdict `json:"verdict"`
-	// Found is what was found, in words. Action is what to do; empty if the verdict is Right.
+	// Found says what was found, and Action what to do. Action is empty if the verdict is Right.
 	Found  string `json:"found"`
 	Action string `json:"action,omitempty"`
 }
 
-// Check is a check.
+// Check is a check of one aspect of the setup.
 type Check struct {
 	ID string
-	// Title is what is examined, in a noun phrase.
+	// Title names the subject of the check as a noun phrase.
 	Title string
-	// quick: its facts are gathered without waiting for the network, and without other programs.
+	// quick is set if the facts can be gathered without waiting for the network, and without other programs.
 	quick   bool
 	examine func(*input) []Finding
 }
 
-// input is what a check compares. status is nil without a running daemon.
+// input is the data that checks compare. status is nil if no daemon is running.
 type input struct {
 	*Plan
 	*Facts
 	status *state.Status
 }
 
-// Checks are all checks, in the order in which they are printed.
+// Checks lists all checks, in the order in which they are printed.
 var Checks = []Check{
 	{"configuration", "configuration and rank map", false, examineConfiguration},
 	{"local_address", "addresses of the local ranks", true, examineAddresses},
@@ -64,27 +64,28 @@ var Checks = []Check{
 	{"waits", "causes of waits", false, examineWaits},
 }
 
-// Result is what a check has found.
+// Result is the result of a check.
 type Result struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
-	// Verdict is Wrong if a finding is, otherwise Unknown if one is.
+	// Verdict is Wrong if any finding is Wrong, else Unknown if any finding is Unknown, else Right.
 	Verdict  Verdict   `json:"verdict"`
 	Findings []Finding `json:"findings"`
 }
 
-// Report is the results of all checks.
+// Report contains the results of all checks.
 type Report struct {
 	Config  string   `json:"config"`
 	Results []Result `json:"checks"`
 }
 
-// Examine returns what the checks find. status is that of the running daemon, or nil.
+// Examine runs all checks. status is the status of the running daemon, or nil.
 func Examine(p *Plan, f *Facts, status *state.Status) *Report {
 	return examine(p, f, status, Checks)
 }
 
-// ExamineQuick is Examine with the checks whose facts take no time, for the start of a daemon.
+// ExamineQuick is like Examine, but runs only checks whose facts take no time to gather. A daemon calls it when it
+// starts.
 func ExamineQuick(p *Plan, f *Facts, status *state.Status) *Report {
 	return examine(p, f, status, slices.DeleteFunc(slices.Clone(Checks), func(c Check) bool { return !c.quick }))
 }
@@ -96,7 +97,7 @@ func examine(p *Plan, f *Facts, status *state.Status, checks []Check) *Report {
 		c := &checks[i]
 		result := Result{ID: c.ID, Title: c.Title, Verdict: Right}
 		if len(p.Problems) > 0 && i > 0 {
-			break // there are no ranks
+			break // there are no ranks to check
 		}
 		result.Findings = c.examine(in)
 		for _, f := range result.Findings {
@@ -109,15 +110,15 @@ func examine(p *Plan, f *Facts, status *state.Status, checks []Check) *Report {
 	return r
 }
 
-// Wrong reports whether something is wrong.
+// Wrong reports whether any check found something wrong.
 func (r *Report) Wrong() bool {
 	return slices.ContainsFunc(r.Results, func(c Result) bool { return c.Verdict == Wrong })
 }
 
-// maxPrinted bounds the lines of a check: one fault may have an effect on every peer.
+// maxPrinted is the maximum number of findings printed for a check: one fault may affect every peer.
 const maxPrinted = 8
 
-// Text returns the report as lines: each check, then what was found and what to do.
+// Text formats the report as lines: each check, followed by what was found and what to do.
 func (r *Report) Text() string {
 	var b strings.Builder
 	counts := make(map[Verdict]int)
@@ -144,7 +145,7 @@ func (r *Report) Text() string {
 	return b.String()
 }
 
-// findings collects those of one check.
+// findings collects the findings of one check.
 type findings []Finding
 
 func (f *findings) wrong(action, format string, args ...any) {
@@ -155,7 +156,7 @@ func (f *findings) unknown(action, format string, args ...any) {
 	*f = append(*f, Finding{Unknown, fmt.Sprintf(format, args...), action})
 }
 
-// or returns the findings, or, without any, that it is right.
+// or returns the findings, or a single finding with verdict Right if there are none.
 func (f findings) or(format string, args ...any) []Finding {
 	if len(f) > 0 {
 		return f
@@ -163,7 +164,7 @@ func (f findings) or(format string, args ...any) []Finding {
 	return []Finding{{Verdict: Right, Found: fmt.Sprintf(format, args...)}}
 }
 
-// examineConfiguration reports what config.Validate and Warnings have found.
+// examineConfiguration reports the problems that config.Validate and Warnings have found.
 func examineConfiguration(in *input) []Finding {
 	var f findings
 	for _, p := range in.Problems {

@@ -7,15 +7,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// noDaemon is the finding of checks that need a running daemon.
+// noDaemon returns the finding of a check that needs a running daemon when none is running.
 func noDaemon() []Finding {
 	var f findings
 	f.unknown("start it, and examine again", "no daemon runs")
 	return f
 }
 
-// setupDrops are the reasons for dropping packets that a wrong setup has, and what to do. Single packets of the other
-// reasons are normal on a network that loses or duplicates packets.
+// setupDrops lists the reasons for dropping packets that point to a wrong setup, and what to do. Occasional drops for
+// other reasons are normal on a network that loses or duplicates packets.
 var setupDrops = []struct {
 	reason        state.DropReason
 	found, action string
@@ -35,7 +35,7 @@ var setupDrops = []struct {
 	{state.DropChecksum, "with a wrong checksum", "examine the path: something corrupts packets"},
 }
 
-// examineDropped checks what the daemon has dropped.
+// examineDropped checks why the daemon has dropped packets.
 func examineDropped(in *input) []Finding {
 	var f findings
 	if in.status == nil {
@@ -60,13 +60,13 @@ func (f *findings) dropped(where string, counts *state.DropCounts) {
 	}
 }
 
-// setupCauses are the causes of waits that a wrong setup has.
+// setupCauses contains the causes of waits that point to a wrong setup.
 var setupCauses = map[string]bool{
 	diagnosis.WrongProfile: true, diagnosis.WrongAddress: true, diagnosis.MTU: true, diagnosis.NetworkError: true,
 	diagnosis.TLS: true, diagnosis.NeverHeard: true, diagnosis.Blocked: true,
 }
 
-// examineWaits reports the root causes of waits, as far as the setup is to blame.
+// examineWaits reports the root causes of waits for which the setup is to blame.
 func examineWaits(in *input) []Finding {
 	var f findings
 	if in.status == nil {

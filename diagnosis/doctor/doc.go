@@ -1,8 +1,6 @@
-// Package doctor examines what a rank needs of its host and of the network: addresses, ports, routes, path MTUs,
-// buffers,
-// clock. A Plan is what the configuration says, Facts are what the operating system says, and a status is what a
-// running
-// daemon says; Examine compares them.
+// Package doctor checks whether a host and its network meet the needs of the ranks: addresses, ports, routes, path
+// MTUs, buffers, clock. A Plan contains the needs of the configuration, Facts contains the answers of the operating
+// system, and a status is the state of a running daemon. Examine compares them.
 //
-// It has no socket and reads no file: package doctor/system gathers the facts.
+// The package opens no socket and reads no file: package doctor/system gathers the facts.
 package doctor

@@ -6,14 +6,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/bindfault"
 )
 
-// Fact is what the operating system has answered, or why that is unknown.
+// Fact is an answer of the operating system, or the reason why the answer is unknown.
 type Fact[T any] struct {
 	Value T `json:"value"`
-	// Unknown is why there is no value; empty if there is one.
+	// Unknown is the reason why there is no value, or empty if there is a value.
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// Known returns the fact of a value and an error.
+// Known returns a Fact with the given value, or an unknown Fact if err is not nil.
 func Known[T any](value T, err error) Fact[T] {
 	if err != nil {
 		return Fact[T]{Unknown: err.Error()}
@@ -21,14 +21,14 @@ func Known[T any](value T, err error) Fact[T] {
 	return Fact[T]{Value: value}
 }
 
-// Facts are what the operating system says of a host, for one Plan.
+// Facts contains the answers of the operating system about a host, for one Plan.
 type Facts struct {
 	Interfaces Fact[[]Interface] `json:"interfaces"`
-	// Ports are those of the local ranks.
+	// Ports are the ports of the local ranks.
 	Ports []Port `json:"ports"`
-	// Paths lead from local ranks to those of other hosts, one for each pair of IP addresses.
+	// Paths lead from local ranks to ranks on other hosts, one for each pair of IP addresses.
 	Paths []Path `json:"paths"`
-	// Claims has the addresses of ranks in the networks of this host's interfaces.
+	// Claims are the answers to ARP requests for the addresses of ranks in the networks of this host's interfaces.
 	Claims  Fact[[]Claim] `json:"claims"`
 	Buffer  Fact[Buffer]  `json:"receive_buffer"`
 	Offload Fact[Offload] `json:"offload"`
@@ -42,14 +42,14 @@ type Interface struct {
 	Index    int    `json:"index"`
 	Loopback bool   `json:"loopback"`
 	Up       bool   `json:"up"`
-	// Carrier: the link has a signal.
+	// Carrier is set if the link has a signal.
 	Carrier bool `json:"carrier"`
-	// MTU is in bytes, with the header of IP.
+	// MTU is in bytes, and includes the IP header.
 	MTU       int          `json:"mtu"`
 	Addresses []netip.Addr `json:"addresses"`
-	// Duplicates are the IPv6 addresses that the kernel does not use, as another station has them.
+	// Duplicates are the IPv6 addresses that the kernel does not use because another station has them.
 	Duplicates []netip.Addr `json:"duplicates,omitempty"`
-	// ReversePath is the filter for packets whose source is not reached by the interface.
+	// ReversePath is the mode of the filter for packets whose source is reached by another interface.
 	ReversePath Fact[ReversePath] `json:"reverse_path_filter"`
 	Counters    Counters          `json:"counters"`
 }
@@ -64,15 +64,14 @@ const (
 	ReversePathLoose
 )
 
-// Counters count the packets of an interface since it was made.
+// Counters count the packets of an interface since it was created.
 type Counters struct {
 	Received uint64 `json:"received"`
 	Sent     uint64 `json:"sent"`
-	// ReceiveErrors are corrupt packets, and those for which the interface had no room. Packets of protocols that the
-	// host
-	// does not have are not among them.
+	// ReceiveErrors counts corrupt packets, and packets for which the interface had no buffer. It does not count
+	// packets of protocols that the host does not support.
 	ReceiveErrors uint64 `json:"receive_errors"`
-	// SendErrors are packets that were not sent, among them those for which the queue had no room.
+	// SendErrors counts packets that were not sent, including those dropped because the queue was full.
 	SendErrors uint64 `json:"send_errors"`
 }
 
@@ -81,78 +80,79 @@ type Port struct {
 	Rank    int            `json:"rank"`
 	Network string         `json:"network"` // udp or tcp
 	Addr    netip.AddrPort `json:"address"`
-	// Held: a process holds it. Holder is that process; nil if it cannot be seen.
+	// Held is set if a process holds the port. Holder is that process, or nil if it cannot be seen.
 	Held   bool               `json:"held"`
 	Holder *bindfault.Process `json:"holder,omitempty"`
-	// Drops counts datagrams for which the receive buffer of the socket had no room.
+	// Drops counts the datagrams dropped because the receive buffer of the socket was full.
 	Drops uint64 `json:"drops"`
-	// Unknown is why it is not known whether the port is held.
+	// Unknown is the reason why it is not known whether the port is held.
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// Path leads from a local rank to one of another host.
+// Path leads from a local rank to a rank on another host.
 type Path struct {
 	Rank int        `json:"rank"`
 	Peer int        `json:"peer"`
 	From netip.Addr `json:"from"`
 	To   netip.Addr `json:"to"`
-	// Length is that of the longest packet which the path has to carry, in bytes, with the headers of IP and UDP.
-	// Fixed: a
-	// link has datagrams of this length whatever the path carries.
+	// Length is the length in bytes of the longest packet that the path has to carry, including the IP and UDP headers.
+	// Fixed is set if a link sends datagrams of this length whatever the path carries.
 	Length int         `json:"length"`
 	Fixed  bool        `json:"fixed"`
 	Route  Fact[Route] `json:"route"`
-	// Neighbour is the state of the next hop's entry in the table of ARP or neighbour discovery.
+	// Neighbour is the state of the next hop in the ARP or neighbour discovery table.
 	Neighbour Neighbour `json:"neighbour"`
 	// Echo is the answer to ICMP echo requests; nil if none was sent.
 	Echo *Fact[Echo] `json:"echo,omitempty"`
 }
 
-// Route is how packets of a path leave the host.
+// Route describes how packets of a path leave the host.
 type Route struct {
-	// Refused is why the kernel has no route; the other fields are empty then.
+	// Refused is the reason why the kernel has no route. The other fields are then empty.
 	Refused string `json:"refused,omitempty"`
-	// Interface is the one by which packets leave.
+	// Interface is the name of the interface by which packets leave.
 	Interface string `json:"interface"`
-	// Gateway is the first router; not valid if the peer is in the same network.
+	// Gateway is the first router. It is not valid if the peer is in the same network.
 	Gateway netip.Addr `json:"gateway"`
-	// MTU is the longest packet that the path carries as far as the kernel knows, in bytes; 0 if it does not.
+	// MTU is the length in bytes of the longest packet that the path carries, according to the kernel, or 0 if unknown.
 	MTU int `json:"mtu"`
 }
 
-// Claim is the answers to ARP requests for an IPv4 address.
+// Claim contains the answers to ARP requests for an IPv4 address.
 type Claim struct {
 	Addr      netip.Addr `json:"address"`
 	Interface string     `json:"interface"`
-	// Stations are the hardware addresses that answered, without those of this host.
+	// Stations are the hardware addresses that answered, except those of this host.
 	Stations []string `json:"stations"`
 }
 
-// Neighbour is the state of an entry of the table of ARP or neighbour discovery.
+// Neighbour is the state of an entry in the ARP or neighbour discovery table.
 type Neighbour string
 
-// The states that matter.
+// The states that the checks distinguish.
 const (
 	NeighbourNone   Neighbour = ""       // no entry
-	NeighbourFailed Neighbour = "failed" // it does not answer
+	NeighbourFailed Neighbour = "failed" // the neighbour does not answer
 	NeighbourKnown  Neighbour = "known"
 )
 
-// Echo is what ICMP echo requests with DF have shown of a path.
+// Echo is the result of sending ICMP echo requests with DF on a path.
 type Echo struct {
-	// Short and Long: a request in a packet of ShortEcho bytes was answered, and one of the path's length.
+	// Short is set if a request in a packet of ShortEcho bytes was answered. Long is set if a request in a packet of
+	// the path's length was answered.
 	Short bool `json:"short"`
 	Long  bool `json:"long"`
 }
 
-// Buffer is the receive buffer in bytes that a socket was granted of what the plan has, and the system's limit
-// (net.core.rmem_max) for processes without CAP_NET_ADMIN; 0 if unknown.
+// Buffer describes the receive buffer of a socket, in bytes. Granted is the size that a socket gets when it requests
+// the plan's size. Limit is the system's limit (net.core.rmem_max) for processes without CAP_NET_ADMIN, or 0 if
+// unknown.
 type Buffer struct {
 	Granted int `json:"granted"`
 	Limit   int `json:"limit"`
 }
 
-// Offload is what the kernel can do for a UDP socket.
+// Offload lists the offload features of UDP sockets that the kernel supports.
 type Offload struct {
 	Segmentation bool `json:"segmentation"`
 	Coalescing   bool `json:"coalescing"`
@@ -162,13 +162,13 @@ type Offload struct {
 type Clock struct {
 	// Source is the clocksource, such as tsc.
 	Source string `json:"source"`
-	// Synchronized: the wall clock follows a time server.
+	// Synchronized reports whether the wall clock follows a time server.
 	Synchronized Fact[bool] `json:"synchronized"`
 }
 
-// Files are the file descriptors of a process.
+// Files describes the file descriptors of a process.
 type Files struct {
-	// Limit is how many it may have, and Open how many it has; 0 if unknown.
+	// Limit is the maximum number of open files. Open is the current number, or 0 if unknown.
 	Limit uint64 `json:"limit"`
 	Open  int    `json:"open"`
 }
@@ -185,7 +185,7 @@ func (f *Facts) holder(a netip.Addr) *Interface {
 	return nil
 }
 
-// named returns the interface of a name, or nil.
+// named returns the interface with the given name, or nil.
 func (f *Facts) named(name string) *Interface {
 	for i := range f.Interfaces.Value {
 		if f.Interfaces.Value[i].Name == name {

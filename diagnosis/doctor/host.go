@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 )
 
-// examinePorts checks that the ports of the local ranks are free, or the daemon's.
+// examinePorts checks that the ports of the local ranks are free, or held by the daemon.
 func examinePorts(in *input) []Finding {
 	var f findings
 	held := 0
@@ -35,8 +35,8 @@ func examinePorts(in *input) []Finding {
 	return f.or("free")
 }
 
-// ours reports whether the daemon holds a port. A process that cannot be seen is taken for it if the daemon runs the
-// rank.
+// ours reports whether the daemon holds a port. If the holder cannot be seen, it is assumed to be the daemon if the
+// daemon runs the rank.
 func (in *input) ours(p *Port) bool {
 	if in.status == nil {
 		return false
@@ -75,12 +75,12 @@ func examineBuffer(in *input) []Finding {
 	return f.or("%s gets %v", of, config.Size(granted))
 }
 
-// uses reports whether a link uses a transport.
+// uses reports whether any link uses the transport.
 func (in *input) uses(t config.Transport) bool {
 	return slices.ContainsFunc(in.Links, func(l Link) bool { return l.Transport == t })
 }
 
-// examineOffload checks that the kernel segments and coalesces, and has not refused it.
+// examineOffload checks that the kernel supports segmentation and coalescing, and has not refused to segment packets.
 func examineOffload(in *input) []Finding {
 	var f findings
 	if !in.uses(config.TransportUDP) {
@@ -121,10 +121,11 @@ func examineOffload(in *input) []Finding {
 	return f.or("segmentation and coalescing")
 }
 
-// slowClocks are the clocksources that take about a microsecond or more for a reading.
+// slowClocks are the clocksources that take about a microsecond or more to read.
 var slowClocks = []string{"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"}
 
-// examineClock checks that the clock is fast to read, and synchronized where captures of several hosts are compared.
+// examineClock checks that the clock is fast to read and, if some ranks are on other hosts, that it is synchronized, so
+// that the captures of these hosts can be compared.
 func examineClock(in *input) []Finding {
 	var f findings
 	c := in.Clock.Value
@@ -150,8 +151,8 @@ func examineClock(in *input) []Finding {
 	return f.or("%s", c.Source)
 }
 
-// What a daemon has open besides its links, and for each link over a stream or shared memory: connection, event
-// descriptors, memory.
+// A daemon has about filesBase files open in addition to its links, and filesStream or filesShared files for each link
+// over a stream or shared memory: connection, event descriptors, memory.
 const (
 	filesBase   = 64
 	filesStream = 2
@@ -186,7 +187,8 @@ func examineFiles(in *input) []Finding {
 	return f.or("%d, and the links need about %d", files.Limit, need)
 }
 
-// The share of packets from which losses are worth a look: fewer are normal on a long-running interface.
+// lossShare is the threshold for reporting losses: more than one packet in lossShare. Fewer losses are normal on a
+// long-running interface.
 const lossShare = 10_000
 
 // examineInterfaceDrops checks the counters of the interfaces that the local ranks use.
@@ -211,7 +213,7 @@ func examineInterfaceDrops(in *input) []Finding {
 	return f.or("fewer than one in %d", lossShare)
 }
 
-// examineSocketDrops checks the drops of the ranks' sockets.
+// examineSocketDrops checks that the sockets of the ranks have dropped no datagrams.
 func examineSocketDrops(in *input) []Finding {
 	var f findings
 	for _, p := range in.Ports {

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 )
 
-// examineAddresses checks that the local ranks' addresses are on interfaces.
+// examineAddresses checks that interfaces of this host have the addresses of the local ranks.
 func examineAddresses(in *input) []Finding {
 	if why := in.Interfaces.Unknown; why != "" {
 		return interfacesUnknown(why)
@@ -33,13 +33,15 @@ func interfacesUnknown(why string) []Finding {
 	return f
 }
 
-// loopback reports whether the host has an address of 127.0.0.0/8, all of which the loopback interface takes.
+// loopback reports whether ip is in 127.0.0.0/8 and the host's loopback interface is up. That interface accepts all of
+// these addresses.
 func loopback(ip netip.Addr, f *Facts) bool {
 	return ip.Is4() && ip.IsLoopback() &&
 		slices.ContainsFunc(f.Interfaces.Value, func(i Interface) bool { return i.Loopback && i.Up })
 }
 
-// examineDuplicates checks that no other station has the address of a rank: each gets some of the packets then.
+// examineDuplicates checks that no other station has the address of a rank: each station would receive some of the
+// packets.
 func examineDuplicates(in *input) []Finding {
 	if why := in.Interfaces.Unknown; why != "" {
 		return interfacesUnknown(why)
@@ -64,7 +66,7 @@ func examineDuplicates(in *input) []Finding {
 	return f.or("none among the %d in the networks of this host", len(in.Claims.Value))
 }
 
-// claimed reports an address for which other stations answer than the one that has it.
+// claimed adds a finding if stations other than the owner of an address answer ARP requests for it.
 func (f *findings) claimed(in *input, c *Claim) {
 	at := slices.IndexFunc(in.Ranks, func(r Rank) bool { return r.Addr.Addr() == c.Addr })
 	if at < 0 {
@@ -83,10 +85,10 @@ func (f *findings) claimed(in *input, c *Claim) {
 	}
 }
 
-// here reports whether an address is one of this host: ranks of another daemon may be here.
+// here reports whether an address belongs to this host. Ranks of another daemon may be on this host, too.
 func (f *Facts) here(ip netip.Addr) bool { return f.holder(ip) != nil || loopback(ip, f) }
 
-// examineInterfaces checks that the interfaces that the local ranks use are up and have carrier.
+// examineInterfaces checks that the interfaces used by the local ranks are up and have carrier.
 func examineInterfaces(in *input) []Finding {
 	if why := in.Interfaces.Unknown; why != "" {
 		return interfacesUnknown(why)
@@ -108,7 +110,7 @@ func examineInterfaces(in *input) []Finding {
 	return f.or("up, with carrier: %s", list(used, func(i *Interface) string { return i.Name }))
 }
 
-// interfaces returns those that have addresses of local ranks, or by which their packets leave.
+// interfaces returns the interfaces that have addresses of local ranks, or by which their packets leave.
 func (in *input) interfaces() []*Interface {
 	var used []*Interface
 	add := func(i *Interface) {
@@ -125,7 +127,8 @@ func (in *input) interfaces() []*Interface {
 	return used
 }
 
-// examineRoutes checks that there are routes, and that packets leave by the interface that has their source address.
+// examineRoutes checks that every path has a route, and that packets leave by the interface that has their source
+// address.
 func examineRoutes(in *input) []Finding {
 	var f findings
 	if len(in.Paths) == 0 {
@@ -136,7 +139,7 @@ func examineRoutes(in *input) []Finding {
 		p := &in.Paths[i]
 		switch own := in.holder(p.From); {
 		case in.Interfaces.Unknown == "" && !in.here(p.From):
-			continue // local_address says so
+			continue // check local_address reports it
 		case p.From.IsLoopback() && !p.To.IsLoopback():
 			f.wrong(fmt.Sprintf("give rank %d an address that other hosts reach", p.Rank),
 				"%v: packets from a loopback address do not leave this host", p)
@@ -162,9 +165,8 @@ func examineRoutes(in *input) []Finding {
 	return f.or("through the interfaces of the source addresses: %s", plural(right, "path"))
 }
 
-// elsewhere reports whether packets leave by another interface than the one that has their source address. An address
-// of
-// the loopback interface belongs to the whole host.
+// elsewhere reports whether packets leave by an interface other than the one that has their source address. It ignores
+// the loopback interface, whose addresses belong to the whole host.
 func (p *Path) elsewhere(in *input) bool {
 	own, out := in.holder(p.From), in.named(p.Route.Value.Interface)
 	return own != nil && out != nil && own != out && !own.Loopback && !out.Loopback
@@ -175,8 +177,8 @@ func (p *Path) String() string {
 	return fmt.Sprintf("rank %d at %v to rank %d at %v", p.Rank, p.From, p.Peer, p.To)
 }
 
-// examineReversePath checks that the reverse path filter does not drop what peers send to an address: in strict mode it
-// drops packets from sources that are reached by another interface.
+// examineReversePath checks that the reverse path filter does not drop packets from peers. In strict mode, it drops
+// packets whose source is reached by another interface.
 func examineReversePath(in *input) []Finding {
 	if why := in.Interfaces.Unknown; why != "" {
 		return interfacesUnknown(why)
@@ -228,14 +230,14 @@ func examineNeighbours(in *input) []Finding {
 	return f.or("no entry has failed")
 }
 
-// examinePathMTU checks that paths carry the longest datagrams: as far as the kernel knows, and by echo requests.
+// examinePathMTU checks that paths carry the longest datagrams, according to the kernel and to echo requests.
 func examinePathMTU(in *input) []Finding {
 	var f findings
 	probed, routed := 0, 0
 	for i := range in.Paths {
 		p := &in.Paths[i]
 		if p.Route.Unknown != "" || p.Route.Value.Refused != "" {
-			continue // examineRoutes says so
+			continue // examineRoutes reports it
 		}
 		routed++
 		if mtu := p.Route.Value.MTU; mtu > 0 && mtu < p.Length {
@@ -275,10 +277,10 @@ func examinePathMTU(in *input) []Finding {
 	return f.or("%s carry the longest packets of their links", plural(probed, "path"))
 }
 
-// ShortEcho is the length of the packet of a short echo request in bytes.
+// ShortEcho is the length in bytes of a packet with a short echo request.
 const ShortEcho = 84
 
-// shorten says what to do on a path that carries packets of at most mtu bytes.
+// shorten says what to do about a path that carries packets of at most mtu bytes.
 func (in *input) shorten(p *Path, mtu int) string {
 	if !p.Fixed {
 		return fmt.Sprintf("raise the MTU on the path to %d or more", leastMTU)

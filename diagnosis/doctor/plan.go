@@ -12,20 +12,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Plan is what the configuration says of the ranks.
+// Plan is the part of the configuration that the checks need.
 type Plan struct {
-	// Source names the configuration.
+	// Source is the name of the configuration.
 	Source string
-	// Problems are what is wrong with it, one a line; then there are no ranks.
+	// Problems are the errors in the configuration, one per line. If there are any, Ranks is empty.
 	Problems []string
-	// Warnings are what is legal but wrong in most clusters.
+	// Warnings describe settings that are legal, but wrong in most clusters.
 	Warnings []string
 	Ranks    []Rank // in rank order
-	// Links are those of the local ranks to all others.
+	// Links are the links from the local ranks to all other ranks.
 	Links []Link
-	// ReceiveBuffer is the size in bytes that each UDP socket requests.
+	// ReceiveBuffer is the size in bytes of the receive buffer that each UDP socket requests.
 	ReceiveBuffer int
-	// NoOffload: the configuration disables UDP offload.
+	// NoOffload is set if the configuration disables UDP offload.
 	NoOffload bool
 }
 
@@ -42,16 +42,16 @@ type Link struct {
 	Rank, Peer int
 	Profile    protocol.Profile
 	Transport  config.Transport
-	// MaxDatagram is the longest datagram in bytes, without the headers of IP and UDP.
+	// MaxDatagram is the length in bytes of the longest datagram, without the IP and UDP headers.
 	MaxDatagram int
 }
 
-// Invalid returns the plan of a configuration that was refused.
+// Invalid builds a Plan from a configuration that was rejected with err.
 func Invalid(source string, err error) *Plan {
 	return &Plan{Source: source, Problems: strings.Split(err.Error(), "\n")}
 }
 
-// FromConfig returns the plan of a configuration that has passed Validate.
+// FromConfig builds a Plan from cfg, which must already have passed Validate.
 func FromConfig(source string, cfg *config.Config) *Plan {
 	p := &Plan{
 		Source: source, Warnings: cfg.Warnings(),
@@ -78,9 +78,8 @@ func FromConfig(source string, cfg *config.Config) *Plan {
 	return p
 }
 
-// FromStatus returns the plan of a running daemon whose configuration cannot be read. The longest datagrams are those
-// of
-// the profiles.
+// FromStatus builds a Plan from the status of a running daemon whose configuration cannot be read. It assumes that the
+// longest datagrams are those of the profiles.
 func FromStatus(s *state.Status) *Plan {
 	p := &Plan{Source: s.Config}
 	for i := range s.Cluster {
@@ -100,7 +99,7 @@ func FromStatus(s *state.Status) *Plan {
 	return p
 }
 
-// rank returns a rank by its number, or nil.
+// rank returns the rank with the given number, or nil.
 func (p *Plan) rank(number int) *Rank {
 	if number < 0 || number >= len(p.Ranks) {
 		return nil
@@ -138,7 +137,8 @@ func (p *Plan) NeededPorts() []Port {
 	return ports
 }
 
-// NeededPaths returns the paths to other hosts, one for each pair of IP addresses, without facts.
+// NeededPaths returns the paths from local ranks to other hosts, one for each pair of IP addresses. Their facts are not
+// filled in.
 func (p *Plan) NeededPaths() (paths []Path) {
 	type ends struct{ from, to netip.Addr }
 	known := make(map[ends]int)
@@ -162,8 +162,8 @@ func (p *Plan) NeededPaths() (paths []Path) {
 	return paths
 }
 
-// Neighbours returns the IPv4 addresses of ranks that stations in the network of an interface have: those of local
-// ranks, and those to which packets go without a router.
+// Neighbours returns the IPv4 addresses of the ranks on the same network as the named interface: local ranks, and ranks
+// reachable without a router.
 func (p *Plan) Neighbours(f *Facts, name string) (addrs []netip.Addr) {
 	i := f.named(name)
 	if i == nil || i.Loopback || !i.Up {
@@ -187,13 +187,13 @@ func (p *Plan) Neighbours(f *Facts, name string) (addrs []netip.Addr) {
 	return addrs
 }
 
-// The lengths in bytes of the headers in front of a datagram's bytes.
+// The combined length of the IP and UDP headers, in bytes.
 const (
 	headersIPv4 = 20 + 8
 	headersIPv6 = 40 + 8
 )
 
-// headers returns the bytes of the headers of IP and UDP towards an address.
+// headers returns the length in bytes of the IP and UDP headers of a packet to an address.
 func headers(to netip.Addr) int {
 	if to.Is4() {
 		return headersIPv4
@@ -201,12 +201,12 @@ func headers(to netip.Addr) int {
 	return headersIPv6
 }
 
-// leastMTU is what every path should carry: the least of IPv6, and what the extended profile begins with.
+// leastMTU is the MTU that every path should have: the minimum of IPv6, and the value with which the extended profile
+// begins.
 const leastMTU = 1280
 
-// length returns the longest packet that the link needs. It is not fixed for the extended profile, which determines
-// what
-// the path carries, and for TCP, which cuts its segments to that.
+// length returns the length of the longest packet that the link needs. It is not fixed for the extended profile, which
+// discovers the path MTU, and for TCP, which adapts the length of its segments.
 func (l *Link) length(to netip.Addr) (length int, fixed bool) {
 	if l.Profile == protocol.Extended || l.Transport != config.TransportUDP {
 		return leastMTU, false

@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/bindfault"
 )
 
-// parse returns the plan of three ranks, of which rank 0 is here.
+// parse returns a plan with three ranks, unless more contains another list of ranks. Rank 0 is local.
 func parse(t *testing.T, more string) *doctor.Plan {
 	t.Helper()
 	text := `
@@ -38,7 +38,7 @@ ranks:
 	return p
 }
 
-// sound are the facts of a host where nothing is wrong.
+// sound returns the facts of a host on which nothing is wrong.
 func sound(p *doctor.Plan) *doctor.Facts {
 	f := &doctor.Facts{
 		Ports: p.NeededPorts(), Paths: p.NeededPaths(),
@@ -60,7 +60,7 @@ func sound(p *doctor.Plan) *doctor.Facts {
 	return f
 }
 
-// daemonOf is the status of a daemon that runs rank 0.
+// daemonOf returns the status of a daemon that runs rank 0.
 func daemonOf(change func(*state.Rank)) *state.Status {
 	r := state.Rank{
 		RankInfo: state.RankInfo{ReceiveBuffer: 16 << 20, ReceiveBufferRequested: 16 << 20,
@@ -203,7 +203,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// A plan without a configuration has the ranks and links of the status.
+// TestFromStatus checks that a plan without a configuration has the ranks and links of the status.
 func TestFromStatus(t *testing.T) {
 	p := doctor.FromStatus(daemonOf(nil))
 	if len(p.Ranks) != 3 || !p.Ranks[0].Local || p.Ranks[1].Local || p.ReceiveBuffer != 16<<20 {
@@ -218,7 +218,7 @@ func TestFromStatus(t *testing.T) {
 	}
 }
 
-// The quick form has no check that waits.
+// TestQuick checks that ExamineQuick runs no check that waits.
 func TestQuick(t *testing.T) {
 	p := parse(t, "")
 	f := sound(p)
@@ -235,7 +235,7 @@ func TestQuick(t *testing.T) {
 	}
 }
 
-// TestText: a fault of all peers takes some lines only.
+// TestText checks that a fault that affects all peers takes only a few lines.
 func TestText(t *testing.T) {
 	r := &doctor.Report{Results: []doctor.Result{
 		{ID: "a", Title: "first", Verdict: doctor.Right,

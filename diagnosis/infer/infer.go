@@ -1,8 +1,8 @@
-// Package infer finds the causes that explain why a rank waits for a peer whose state is not known: of all that
-// there are, those that no observation contradicts.
+// Package infer finds the possible causes of a wait for a peer whose state is not known: all causes that no observation
+// contradicts.
 //
-// It is pure, and knows neither states of ranks nor packets: an Observation says what was seen, and nothing in it
-// may be guessed. It must never leave out a cause because another one is likelier.
+// It is pure, and interprets neither states of ranks nor packets. An Observation contains only facts that were
+// observed, never guesses. A cause must never be left out because another one is likelier.
 package infer
 
 import (
@@ -14,24 +14,24 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Cause is what may be wrong, by its ID in documents.
+// Cause is the ID of a cause, as it appears in documents.
 type Cause string
 
-// The causes of a wait that the pair's packets alone may leave open.
+// The causes of a wait that may remain possible when only the packets of the pair are known.
 const (
-	// Of the peer's program.
+	// In the peer's program.
 	Computes  Cause = "program_computes"
 	Waits     Cause = "waits_elsewhere"
 	OtherCall Cause = "other_call"
 	Cycle     Cause = "cycle"
 	Count     Cause = "count_mismatch"
-	// Of its process.
+	// In the peer's process.
 	Stopped   Cause = "process_stopped"
 	Ended     Cause = "process_ended"
 	Restarted Cause = "restarted"
 	Started   Cause = "started_late"
 	DeadEnd   Cause = "fpga_dead_end"
-	// Of the network and the configuration.
+	// In the network or the configuration.
 	Blocked      Cause = "packets_blocked"
 	Lost         Cause = "lost_packet"
 	Dropped      Cause = "packet_dropped"
@@ -41,61 +41,65 @@ const (
 	TLS          Cause = "tls_mismatch"
 )
 
-// Observation is what is known of a wait of one rank for a packet of a peer whose own state is not known.
+// Observation contains the facts about one rank's wait for a packet from a peer whose state is not known.
 type Observation struct {
 	Waiter, Peer int
 	Kind         state.Kind // of the peer
 	Extended     bool
-	// Sends, State and Waited are the message that the waiter waits in, and for how many seconds.
+	// Sends is set if the waiter sends the message that it waits for. State is the state of the message, and Waited is
+	// the age of the wait in seconds.
 	Sends  bool
 	State  handshake.State
 	Waited float64
-	// Long: it has a datagram that is longer than every path carries.
+	// Long is set if a datagram of the message is so long that not every path carries it.
 	Long bool
-	// Heard is how many seconds ago the last packet of the peer arrived; nil if none ever did.
+	// Heard is the number of seconds since the last packet from the peer arrived, or nil if none ever did.
 	Heard *float64
-	// Worked: a message with the peer has ended well since the waiter has started.
+	// Worked is set if a message to or from the peer has completed successfully since the waiter started.
 	Worked bool
-	// Abandoned: an earlier message with the peer has begun, and has not ended: it may still be in it.
+	// Abandoned is set if an earlier message to or from the peer has begun and not ended: the peer may still be in it.
 	Abandoned bool
-	// Acknowledged: the peer has acknowledged all that was sent to it, of the profile extended.
+	// Acknowledged is set if the peer, of the extended profile, has acknowledged everything that was sent to it.
 	Acknowledged bool
-	// Silent: its engine, which answers whatever its program does, has not answered: of the profile extended.
+	// Silent is set if the peer's engine, of the extended profile, has not answered. An engine answers whatever its
+	// program does.
 	Silent bool
-	// Asks: the peer has sent SEND_REQUEST that does not belong to the message, or for which it was cleared.
-	// RetransmitsRequest: more than once, so that it is no late copy.
+	// Asks is set if the peer has sent a SEND_REQUEST that does not belong to the message, or that CLEAR_TO_SEND has
+	// already answered. RetransmitsRequest is set if it has done so more than once, so that it is not a late copy.
 	Asks, RetransmitsRequest bool
-	// Clears: the peer has cleared again after DATA was sent; or it has cleared, and the waiter receives.
+	// Clears is set if the peer has sent CLEAR_TO_SEND again after DATA was sent, or if it has sent CLEAR_TO_SEND while
+	// the waiter receives.
 	Clears bool
-	// RetransmitsData: the peer retransmits DATA of an earlier message, which the waiter has acknowledged.
+	// RetransmitsData is set if the peer retransmits the DATA of an earlier message, which the waiter has acknowledged.
 	RetransmitsData bool
-	// Refused: the host of the peer's address says that nothing listens there.
+	// Refused is set if the host at the peer's address reports that nothing listens there.
 	Refused bool
-	// NoHandshake: it has accepted a TCP connection, and has not answered the handshake of TLS.
+	// NoHandshake is set if the peer has accepted a TCP connection, but has not answered the TLS handshake.
 	NoHandshake bool
 }
 
-// Possibility is a cause that nothing contradicts. Rank is the rank at fault, and Peer the other one of its pair;
-// of packets that are lost Rank is the sender.
+// Possibility is a cause that no observation contradicts. Rank is the rank at fault, and Peer is the other rank of the
+// pair. If packets are lost, Rank is their sender.
 type Possibility struct {
 	Cause Cause `json:"cause"`
 	Rank  int   `json:"rank"`
 	Peer  int   `json:"peer"`
-	// Text is the cause in a clause.
+	// Text describes the cause in a clause.
 	Text string `json:"text"`
 }
 
 // Excluded is a cause that an observation contradicts.
 type Excluded struct {
 	Cause Cause
-	// By is the observation, in words.
+	// By describes the observation.
 	By string
 }
 
-// recent is how many seconds ago a packet was received, at most, whose sender counts as running.
+// recent is the maximum age, in seconds, of the last packet from a peer that counts as running.
 const recent = 1
 
-// Explain returns the causes that the observation leaves, the likeliest first, and those that it contradicts.
+// Explain returns the causes that the observation does not contradict, the likeliest first, and those that it
+// contradicts.
 func Explain(o *Observation) (left []Possibility, excluded []Excluded) {
 	for i := range hypotheses {
 		h := &hypotheses[i]
@@ -110,7 +114,7 @@ func Explain(o *Observation) (left []Possibility, excluded []Excluded) {
 			rank, other = other, rank
 		}
 		p := Possibility{h.cause, rank, other, h.text(o)}
-		// What does not answer most often does not run.
+		// A peer that does not answer is most often not running.
 		if (o.Heard == nil || o.Silent) && (h.cause == Ended || h.cause == Stopped && o.Heard != nil) {
 			left = slices.Insert(left, 0, p)
 			continue
@@ -123,17 +127,17 @@ func Explain(o *Observation) (left []Possibility, excluded []Excluded) {
 // hypothesis is a cause that may explain a wait.
 type hypothesis struct {
 	cause Cause
-	// outbound: the waiter is at fault, or the sender of what is lost.
+	// outbound is set if the waiter is at fault, or if it is the sender of the lost packets.
 	outbound bool
 	text     func(o *Observation) string
-	// contradicted returns the observation that contradicts it, or an empty string.
+	// contradicted returns the observation that contradicts the hypothesis, inapplicable, or an empty string.
 	contradicted func(o *Observation) string
 }
 
-// inapplicable is why a hypothesis does not concern a wait at all.
+// inapplicable is returned if a hypothesis does not apply to a wait at all.
 const inapplicable = "-"
 
-// begun reports whether the message has begun at both sides: what comes next follows without the programs.
+// begun reports whether both sides have begun the message. The rest of it does not depend on the programs.
 func (o *Observation) begun() bool {
 	switch o.State {
 	case handshake.WaitData, handshake.Receiving, handshake.WaitAck:
@@ -142,22 +146,21 @@ func (o *Observation) begun() bool {
 	return false
 }
 
-// heardSince reports whether a packet of the peer has come since the wait began.
+// heardSince reports whether a packet from the peer has arrived since the wait began.
 func (o *Observation) heardSince() bool { return o.Heard != nil && *o.Heard <= o.Waited }
 
-// blocks reports whether the peer is a deployed node in a send to the waiter, which has not cleared it: all of its
-// calls
-// block, for as long as it takes.
+// blocks reports whether the peer is a deployed node in a send to the waiter that the waiter has not cleared. All calls
+// of a deployed node block until they are complete.
 func (o *Observation) blocks() bool {
 	return o.RetransmitsRequest && o.Kind != state.KindSoftware && !o.begun()
 }
 
-// asksSo returns that the peer asks to send, and so waits for nothing else.
+// asksSo says that the peer asks to send, and therefore waits for nothing else.
 func asksSo(o *Observation) string {
 	return fmt.Sprintf("rank %d asks to send, so it is in no receive", o.Peer)
 }
 
-// talks returns that the peer has sent something lately, or an empty string.
+// talks says that a packet from the peer has arrived recently, or returns an empty string.
 func (o *Observation) talks() string {
 	if o.Heard == nil || *o.Heard > recent {
 		return ""
@@ -165,12 +168,12 @@ func (o *Observation) talks() string {
 	return fmt.Sprintf("a packet of rank %d came %s ago", o.Peer, words.Duration(*o.Heard))
 }
 
-// of returns the sentence about the peer that is to be put after its name.
+// of returns a function that puts the peer's name in front of format.
 func of(format string) func(o *Observation) string {
 	return func(o *Observation) string { return fmt.Sprintf("rank %d "+format, o.Peer) }
 }
 
-// program returns what contradicts causes that lie in the peer's program.
+// program returns the observation that contradicts causes in the peer's program, or an empty string.
 func program(o *Observation) string {
 	switch {
 	case o.Silent:
@@ -193,7 +196,8 @@ func retransmitsData(o *Observation) string {
 	return fmt.Sprintf("rank %d retransmits an earlier message, which rank %d has acknowledged", o.Peer, o.Waiter)
 }
 
-// configuration returns what contradicts that the ranks have never been able to exchange messages.
+// configuration returns the observation that contradicts causes that prevent all messages between the ranks, or an
+// empty string.
 func configuration(o *Observation) string {
 	switch {
 	case o.Worked:
@@ -245,7 +249,7 @@ var hypotheses = []hypothesis{
 	{cause: Blocked, contradicted: func(o *Observation) string {
 		switch {
 		case o.begun():
-			return inapplicable // Lost
+			return inapplicable // covered by Lost
 		case o.RetransmitsData:
 			return retransmitsData(o)
 		case o.Sends && o.blocks():
@@ -269,7 +273,7 @@ var hypotheses = []hypothesis{
 	{cause: Lost, contradicted: func(o *Observation) string {
 		switch {
 		case !o.begun():
-			return inapplicable // Blocked
+			return inapplicable // covered by Blocked
 		case o.State == handshake.WaitData && o.Asks:
 			return fmt.Sprintf("rank %d has asked to send since, so it has not sent DATA", o.Peer)
 		case o.State == handshake.WaitAck && o.Clears:
@@ -330,7 +334,7 @@ var hypotheses = []hypothesis{
 	}, text: of("receives more words than the message has")},
 	{cause: Blocked, contradicted: func(o *Observation) string {
 		if o.State == handshake.WaitData && o.Asks || o.State == handshake.WaitAck && o.Clears {
-			return "" // what the peer sends may have been sent before what was sent to it arrived
+			return "" // the peer may have sent it before the waiter's packet arrived
 		}
 		return inapplicable
 	}, text: func(o *Observation) string {
@@ -362,7 +366,7 @@ var hypotheses = []hypothesis{
 	}},
 	{cause: Restarted, contradicted: func(o *Observation) string {
 		switch {
-		case o.Extended: // then it has another session, which ends messages
+		case o.Extended: // a restarted peer has a new session, which ends its messages
 			return inapplicable
 		case o.Heard == nil:
 			return fmt.Sprintf("no packet has ever come from rank %d", o.Peer)
@@ -407,7 +411,7 @@ var hypotheses = []hypothesis{
 	}},
 	{cause: WrongAddress, contradicted: func(o *Observation) string {
 		if o.State == handshake.WaitData && o.Kind != state.KindSoftware && !o.Worked {
-			return "" // its packets are known by their IP address alone: those to it may go to another port
+			return "" // its packets are recognized by IP address alone: packets to it may go to another port
 		}
 		return configuration(o)
 	}, text: func(o *Observation) string {
@@ -415,14 +419,14 @@ var hypotheses = []hypothesis{
 	}},
 	{cause: WrongProfile, contradicted: func(o *Observation) string {
 		if o.Kind != state.KindSoftware && !o.Extended {
-			return inapplicable // a deployed node speaks no other
+			return inapplicable // a deployed node has no other profile
 		}
 		return configuration(o)
 	}, text: of("speaks another profile")},
 }
 
-// stopped returns what contradicts that a peer of the profile extended is stopped or has ended. Its daemon answers
-// whatever its program is.
+// stopped returns the observation that contradicts that a peer of the extended profile is stopped or has ended, or an
+// empty string. Its daemon answers whatever the state of its program.
 func stopped(o *Observation) string {
 	if !o.Silent {
 		return ""
@@ -438,7 +442,7 @@ func packetLostText(o *Observation, from, to int) string {
 	return fmt.Sprintf("%s from rank %d to rank %d was lost", sentBy(o, from), from, to)
 }
 
-// sentBy is the packet of the message that a rank has sent last, or is to send.
+// sentBy names the packet of the message that rank has sent last, or will send next.
 func sentBy(o *Observation, rank int) string {
 	sender := o.Sends == (rank == o.Waiter)
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// TestExplain: what a wait leaves open.
+// TestExplain checks which causes an observation leaves possible.
 func TestExplain(t *testing.T) {
 	quiet, talks := new(9.0), new(0.3)
 	for name, tt := range map[string]struct {
@@ -148,8 +148,8 @@ func causes(list []Possibility) string {
 	return strings.Join(names, " ")
 }
 
-// TestExplainsAll: every wait has an explanation, each cause says what contradicts it, and of packets that are lost
-// Rank is the sender.
+// TestExplainsAll checks that every wait has a possible cause, that every excluded cause names the observation that
+// contradicts it, and that the texts are valid.
 func TestExplainsAll(t *testing.T) {
 	states := []handshake.State{handshake.Held, handshake.WaitClear, handshake.WaitAck, handshake.WaitRequest,
 		handshake.WaitData, handshake.Receiving}

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// Graph has for each rank those that it waits for. A rank is looked at in the order of its list.
+// Graph maps each rank to the ranks that it waits for. They are visited in the order in which they are listed.
 type Graph map[int][]int
 
-// Parts numbers the strongly connected parts of the graph, by Tarjan's algorithm. A rank that is in none has one of its
-// own.
+// Parts maps each rank to the number of its strongly connected component, by Tarjan's algorithm. A rank that is in no
+// cycle forms its own component.
 func (g Graph) Parts() map[int]int {
 	part, low, order := make(map[int]int), make(map[int]int), make(map[int]int)
 	var open []int
@@ -42,8 +42,8 @@ func (g Graph) Parts() map[int]int {
 	return part
 }
 
-// Cycle returns the ranks of a shortest cycle that begins with the given ones, each of which waits for the next, or nil
-// if there is none.
+// Cycle returns the ranks of a shortest cycle that begins with the given ranks, each of which waits for the next. It
+// returns nil if there is no such cycle.
 func (g Graph) Cycle(begin ...int) []int {
 	first, from := begin[0], begin[len(begin)-1]
 	cameFrom := map[int]int{}

@@ -24,7 +24,7 @@ func TestCycle(t *testing.T) {
 	}
 }
 
-// TestParts: ranks are in one part if each can be reached from the other.
+// TestParts checks that two ranks are in the same component if each can be reached from the other.
 func TestParts(t *testing.T) {
 	part := Graph{0: {1}, 1: {2}, 2: {1, 3}, 3: {4}, 4: {5}, 5: {3}, 7: {0}}.Parts()
 	reach := [][]int{{0}, {1, 2}, {3, 4, 5}, {7}}

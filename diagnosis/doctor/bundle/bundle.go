@@ -1,4 +1,4 @@
-// Package bundle makes the file that a bug report has: what is known of a daemon and its host, without secrets.
+// Package bundle creates the file to attach to a bug report: information about a daemon and its host, without secrets.
 package bundle
 
 import (
@@ -16,17 +16,17 @@ import (
 // Part is a file of a bundle.
 type Part struct {
 	Name string
-	// What it is, in a noun phrase.
+	// What describes the file as a noun phrase.
 	What    string
 	Content []byte
-	// Missing is why there is no content.
+	// Missing is the reason why there is no content, or nil.
 	Missing error
 }
 
-// directory is that of the files in the archive.
+// directory is the name of the directory in the archive.
 const directory = "zrlmpid-bundle"
 
-// Write writes the parts that have content as a compressed archive of tar, with the given time as that of all files.
+// Write writes the parts that have content as a gzip-compressed tar archive. now is the modification time of all files.
 func Write(w io.Writer, parts []Part, now time.Time) error {
 	zip := gzip.NewWriter(w)
 	archive := tar.NewWriter(zip)
@@ -46,11 +46,11 @@ func Write(w io.Writer, parts []Part, now time.Time) error {
 	return errors.Join(archive.Close(), zip.Close())
 }
 
-// withoutArguments replaces the arguments of a kernel's program, which may have passwords.
+// withoutArguments replaces the arguments of a kernel's program, which may contain passwords.
 const withoutArguments = "(arguments removed)"
 
-// Configuration returns a configuration as YAML with all defaults, without comments and the arguments of kernels. Keys,
-// certificates and passwords are in other files, of which it has the names.
+// Configuration returns a configuration as YAML with all defaults, without comments, and without the arguments of
+// kernels. Keys, certificates and passwords are in other files, of which it contains only the names.
 func Configuration(cfg *config.Config) ([]byte, error) {
 	public := *cfg
 	public.Ranks = make([]config.Rank, len(cfg.Ranks))

@@ -48,7 +48,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// What may be secret is not in a bundle, and the original is unchanged.
+// TestSecrets checks that a bundle contains no possible secrets, and that the original is unchanged.
 func TestSecrets(t *testing.T) {
 	cfg, err := config.Parse(strings.NewReader(`
 # password of the comment

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// arpTries is how often each address is asked for, and arpTime how long answers are awaited after each round.
+	// arpTries is the number of probes for each address, and arpTime the time to wait for answers after each round.
 	arpTries = 2
 	arpTime  = 250 * time.Millisecond
 )
 
-// claims returns the stations that answer ARP for the addresses of ranks in the networks of this host's interfaces. The
-// requests are probes (RFC 5227), which change no table.
+// claims sends ARP requests for the addresses of ranks in the networks of this host's interfaces, and returns the
+// stations that answer. The requests are probes (RFC 5227), which change no ARP table.
 func claims(ctx context.Context, p *doctor.Plan, f *doctor.Facts) ([]doctor.Claim, error) {
 	var own []string
 	interfaces, err := net.Interfaces()
@@ -85,7 +85,7 @@ func networkOrder(n uint16) uint16 {
 	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, n))
 }
 
-// run sends the probes and collects the answers. All of them are awaited: a duplicate may be the slower one.
+// run sends the probes and collects the answers. It always waits for the full time: a duplicate may answer later.
 func (s *arpSocket) run(ctx context.Context, addrs []netip.Addr) {
 	for _, addr := range addrs {
 		s.stations[addr] = nil
@@ -102,7 +102,7 @@ func (s *arpSocket) run(ctx context.Context, addrs []netip.Addr) {
 	}
 }
 
-// The format of ARP for IPv4 over Ethernet, in bytes.
+// The positions, lengths and operations of ARP for IPv4 over Ethernet. Positions and lengths are in bytes.
 const (
 	ethernetAddress = 6
 	arpLength       = 28
@@ -115,10 +115,10 @@ const (
 	arpReply   = 2
 )
 
-// arpHeader is hardware type Ethernet, protocol IPv4, and the lengths of their addresses.
+// arpHeader is the beginning of a packet: hardware type Ethernet, protocol IPv4, and the lengths of their addresses.
 var arpHeader = []byte{0, 1, 8, 0, ethernetAddress, 4}
 
-// probe asks for an address, without a source address. An error has the effect that nothing answers.
+// probe asks for an address, without giving a source address. If sending fails, there is no answer.
 func (s *arpSocket) probe(addr netip.Addr) {
 	b := make([]byte, arpLength)
 	copy(b, arpHeader)
@@ -132,7 +132,7 @@ func (s *arpSocket) probe(addr netip.Addr) {
 	_ = unix.Sendto(s.fd, b, 0, &to)
 }
 
-// receive takes answers until the deadline has passed.
+// receive processes answers until the deadline has passed.
 func (s *arpSocket) receive(ctx context.Context, deadline time.Time) {
 	buf := make([]byte, 1<<16)
 	for ctx.Err() == nil {
@@ -145,10 +145,10 @@ func (s *arpSocket) receive(ctx context.Context, deadline time.Time) {
 	}
 }
 
-// maxStations bounds the stations of an address.
+// maxStations is the maximum number of stations recorded for an address.
 const maxStations = 8
 
-// answer takes an answer to a probe. Other packets are ignored.
+// answer records an answer to a probe. It ignores other packets.
 func (s *arpSocket) answer(b []byte) {
 	if len(b) < arpLength || !slices.Equal(b[:len(arpHeader)], arpHeader) ||
 		binary.BigEndian.Uint16(b[arpOperation:]) != arpReply {

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// echoTries is how often a request is sent, and echoTime how long each waits for an answer: long enough for ARP,
-	// whose entries fail after three seconds.
+	// echoTries is the maximum number of times that a request is sent, and echoTime the time to wait for each answer.
+	// Together they are long enough for ARP, whose entries fail after three seconds.
 	echoTries = 3
 	echoTime  = 1100 * time.Millisecond
-	// echoGap is between two requests, so that they are no burst.
+	// echoGap is the time between two requests, so that they do not form a burst.
 	echoGap = 200 * time.Microsecond
 )
 
-// echo sends two echo requests with DF on each path, a short one and one of the path's length, and adds what was
+// echo sends two echo requests with DF on each path, a short one and one of the path's length, and records which were
 // answered.
 func echo(ctx context.Context, paths []doctor.Path) {
 	var sources []netip.Addr
@@ -56,12 +56,12 @@ func echo(ctx context.Context, paths []doctor.Path) {
 type echoSocket struct {
 	fd    int
 	from  netip.Addr
-	raw   bool // answers come with the header of IPv4, and those of other programs come as well
+	raw   bool // answers include the IPv4 header, and answers to other programs arrive as well
 	id    int
 	paths []doctor.Path
 }
 
-// openEcho opens a ping socket if this user may, or a raw one.
+// openEcho opens a ping socket if this user may do so, and otherwise a raw socket.
 func openEcho(from netip.Addr) (*echoSocket, error) {
 	family, protocol, level, discover, do := unix.AF_INET, unix.IPPROTO_ICMP, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER,
 		unix.IP_PMTUDISC_DO
@@ -87,7 +87,7 @@ func openEcho(from netip.Addr) (*echoSocket, error) {
 	return s, nil
 }
 
-// run sends the requests, again those that were not answered, until all are, or ctx is done.
+// run sends the requests, and sends them again up to echoTries times until all are answered or ctx is done.
 func (s *echoSocket) run(ctx context.Context) {
 	for range echoTries {
 		if ctx.Err() != nil || s.complete() {
@@ -107,12 +107,12 @@ func (s *echoSocket) run(ctx context.Context) {
 	}
 }
 
-// complete reports whether all requests were answered.
+// complete reports whether all long requests have been answered.
 func (s *echoSocket) complete() bool {
 	return !slices.ContainsFunc(s.paths, func(p doctor.Path) bool { return p.From == s.from && !p.Echo.Value.Long })
 }
 
-// headers are the lengths in bytes of the headers of IP in front of that of ICMP.
+// headers returns the length in bytes of the IP header in front of the ICMP header.
 func (s *echoSocket) headers() int {
 	if s.from.Is4() {
 		return 20
@@ -123,8 +123,8 @@ func (s *echoSocket) headers() int {
 // icmpHeader is the length in bytes of the header of an echo request.
 const icmpHeader = 8
 
-// send sends a request in a packet of the given length. An error has an effect that is seen: there is no answer, or the
-// kernel knows a smaller MTU.
+// send sends a request in a packet of the given length. If sending fails, there is no answer, or the kernel has learned
+// a smaller MTU.
 func (s *echoSocket) send(path int, long bool, length int) {
 	sequence := path << 1
 	if long {
@@ -142,7 +142,7 @@ func (s *echoSocket) send(path int, long bool, length int) {
 	_ = unix.Sendto(s.fd, packet, 0, sockaddr(s.paths[path].To, 0))
 }
 
-// receiveUntil bounds the next receive from a socket, and reports false if the deadline has passed.
+// receiveUntil sets a timeout for the next receive from a socket. It returns false if the deadline has passed.
 func receiveUntil(fd int, deadline time.Time) bool {
 	left := time.Until(deadline)
 	if left <= 0 {
@@ -152,7 +152,7 @@ func receiveUntil(fd int, deadline time.Time) bool {
 	return unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait) == nil
 }
 
-// receive takes answers until all have come, or the deadline has passed.
+// receive processes answers until all have arrived, or the deadline has passed.
 func (s *echoSocket) receive(ctx context.Context, deadline time.Time) {
 	buf := make([]byte, 1<<16)
 	for !s.complete() && ctx.Err() == nil {
@@ -166,7 +166,7 @@ func (s *echoSocket) receive(ctx context.Context, deadline time.Time) {
 	}
 }
 
-// answer takes an answer. A packet that is none is ignored.
+// answer records an answer to a request. It ignores other packets.
 func (s *echoSocket) answer(b []byte, from unix.Sockaddr) {
 	var source netip.Addr
 	switch a := from.(type) {

@@ -19,9 +19,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// network is a host with 10.9.0.1 on eth0 and 10.9.2.1 on eth1, a router, and a far host with 10.9.1.2. The router has
-// the
-// address of rank 2, 10.9.0.3, in the host's network.
+// network consists of a host with 10.9.0.1 on eth0 and 10.9.2.1 on eth1, a router, and a far host with 10.9.1.2. In the
+// host's network, the router has the address of rank 2, 10.9.0.3.
 type network struct {
 	t                 *testing.T
 	host, router, far *netns.Namespace
@@ -61,7 +60,7 @@ func newNetwork(t *testing.T) *network {
 	return n
 }
 
-// bridge gives the host's network a further station of the given address.
+// bridge adds a station with the given address to the host's network.
 func (n *network) bridge(address string) {
 	n.t.Helper()
 	n.ip(n.router, "addr flush dev port0", "link add bridge0 type bridge", "link set bridge0 up",
@@ -86,7 +85,7 @@ func (n *network) set(ns *netns.Namespace, key, value string) {
 	}
 }
 
-// rules loads rules of nftables.
+// rules loads nftables rules.
 func (n *network) rules(ns *netns.Namespace, text string) {
 	n.t.Helper()
 	program := needs.Program(n.t, "firewalls", "nft", "nftables")
@@ -131,7 +130,7 @@ func plan(text string) *doctor.Plan {
 	return doctor.FromConfig("test.yaml", cfg)
 }
 
-// examine gathers the facts of the host, and examines them. The clock is not that of this machine.
+// examine gathers and examines the facts of the host. It replaces the clock of this machine by a sound one.
 func (n *network) examine(p *doctor.Plan, status *state.Status) *doctor.Report {
 	var f *doctor.Facts
 	pid := 0
@@ -143,7 +142,7 @@ func (n *network) examine(p *doctor.Plan, status *state.Status) *doctor.Report {
 	return doctor.Examine(p, f, status)
 }
 
-// running is the status of a daemon that runs rank 0 in this process.
+// running returns the status of a daemon that runs rank 0 in this process.
 func running() *state.Status {
 	return &state.Status{
 		PID: os.Getpid(), Cluster: []state.Member{{Rank: 0, Role: state.RoleHost}, {Rank: 1}, {Rank: 2}},
@@ -169,7 +168,8 @@ func TestSound(t *testing.T) {
 	}
 }
 
-// TestFirewall: a path whose echo replies a firewall drops is unknown, not wrong, and the action names the rules.
+// TestFirewall checks that a path is unknown, not wrong, if a firewall drops its echo replies, and that the action
+// names the firewall rules.
 func TestFirewall(t *testing.T) {
 	n := newNetwork(t)
 	n.rules(n.host, "table inet t {\n chain c {\n type filter hook input priority 0\n icmp type echo-reply "+
@@ -191,12 +191,12 @@ func TestFirewall(t *testing.T) {
 	}
 }
 
-// withRank returns the sound configuration with a further rank.
+// withRank returns the sound configuration with an additional rank.
 func withRank(entry string) string {
 	return strings.Replace(sound, "limits:", "  - {rank: 3, "+entry+"}\nlimits:", 1)
 }
 
-// tooMany returns a configuration with more ranks than an FPGA knows.
+// tooMany returns a configuration with more ranks than an FPGA supports.
 func tooMany() string {
 	var more strings.Builder
 	for rank := 3; rank < 70; rank++ {
@@ -205,7 +205,7 @@ func tooMany() string {
 	return strings.Replace(sound, "limits:", more.String()+"limits:", 1)
 }
 
-// TestFaults sets up faults, one at a time, each of which is found.
+// TestFaults sets up one fault at a time, and checks that it is found.
 func TestFaults(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -301,7 +301,7 @@ func TestFaults(t *testing.T) {
 		}, "socket_drops", "rank 0: its receive buffer had no room for"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel() // some wait for answers that do not come
+			t.Parallel() // some faults are found only after a timeout
 			n := newNetwork(t)
 			var status *state.Status
 			if tt.setup != nil {
@@ -323,7 +323,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// dropAdmin takes CAP_NET_ADMIN from the thread, which ends with its namespace.
+// dropAdmin removes CAP_NET_ADMIN from the current thread, which exits when its namespace is closed.
 func dropAdmin(t *testing.T) {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -337,7 +337,7 @@ func dropAdmin(t *testing.T) {
 	}
 }
 
-// sleeper starts a process with a limit of open files.
+// sleeper starts a process with the given limit of open files, and returns its process ID.
 func sleeper(t *testing.T, limit uint64) int {
 	t.Helper()
 	cmd := exec.Command("sleep", "1000")
@@ -354,7 +354,7 @@ func sleeper(t *testing.T, limit uint64) int {
 	return cmd.Process.Pid
 }
 
-// flood has eth0 lose packets: its queue has room for one, and lets one pass in a long time.
+// flood makes eth0 lose packets: its queue holds one packet, and nothing reads from the device.
 func flood(n *network) {
 	n.ip(n.host, "link del eth0")
 	const device = "/dev/net/tun"
@@ -379,7 +379,7 @@ func flood(n *network) {
 	}
 }
 
-// fill sends the socket more datagrams than it has room for.
+// fill sends the socket more datagrams than its receive buffer holds.
 func fill(n *network, to *net.UDPConn) {
 	if err := to.SetReadBuffer(4 << 10); err != nil {
 		n.t.Fatal(err)

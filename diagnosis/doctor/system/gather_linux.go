@@ -6,9 +6,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
 )
 
-// Gather returns the facts of this host for a plan. pid is the process of the daemon that runs it; 0: none does. It
-// sends
-// echo requests on all paths, takes about echoTime if one is not answered, and sends ARP probes.
+// Gather returns the facts of this host for a plan. pid is the process of the daemon that runs the plan, or 0 if none
+// does. Gather sends echo requests on all paths, and ARP probes. If an echo request is not answered, it takes about
+// echoTries times echoTime for each source address.
 func Gather(ctx context.Context, p *doctor.Plan, pid int) *doctor.Facts {
 	f := &doctor.Facts{Ports: ports(p)}
 	f.Paths = p.NeededPaths()
@@ -18,10 +18,11 @@ func Gather(ctx context.Context, p *doctor.Plan, pid int) *doctor.Facts {
 	return f
 }
 
-// quickPaths bounds the paths that are examined at the start of a daemon: a route takes some 20 µs.
+// quickPaths is the maximum number of paths examined when a daemon starts: looking up a route takes some 20 µs.
 const quickPaths = 256
 
-// GatherQuick returns those that take no time: without ports and echo requests, and of at most quickPaths paths.
+// GatherQuick returns only the facts that take no time to gather, of at most quickPaths paths. It gathers no ports, and
+// sends no echo requests and no ARP probes.
 func GatherQuick(p *doctor.Plan, pid int) *doctor.Facts {
 	f := &doctor.Facts{}
 	f.Paths = p.NeededPaths()
@@ -30,7 +31,7 @@ func GatherQuick(p *doctor.Plan, pid int) *doctor.Facts {
 	return f
 }
 
-// host adds what is read at once.
+// host adds the facts that can be read immediately.
 func host(f *doctor.Facts, p *doctor.Plan, pid int) {
 	f.Interfaces = doctor.Known(interfaces())
 	f.Buffer = doctor.Known(buffer(p.ReceiveBuffer))

@@ -8,10 +8,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
 )
 
-// Gather knows no portable way to ask: all facts are unknown.
+// Gather returns unknown facts: there is no portable way to gather them.
 func Gather(context.Context, *doctor.Plan, int) *doctor.Facts { return unknown() }
 
-// GatherQuick is the same.
+// GatherQuick returns unknown facts, like Gather.
 func GatherQuick(*doctor.Plan, int) *doctor.Facts { return unknown() }
 
 func unknown() *doctor.Facts {

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/bindfault"
 )
 
-// ports returns who holds the ports of the local ranks.
+// ports returns the ports of the local ranks, and the processes that hold them.
 func ports(p *doctor.Plan) []doctor.Port {
 	all := p.NeededPorts()
 	for i := range all {
@@ -24,7 +24,7 @@ func ports(p *doctor.Plan) []doctor.Port {
 	return all
 }
 
-// withSocket runs f with a UDP socket that is bound to nothing.
+// withSocket calls f with an unbound UDP socket.
 func withSocket(family int, f func(fd int) error) error {
 	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -34,7 +34,8 @@ func withSocket(family int, f func(fd int) error) error {
 	return f(fd)
 }
 
-// buffer returns what a socket of this process is granted of a receive buffer, as udp.SetReceiveBuffer requests it.
+// buffer returns the size of the receive buffer that a socket of this process gets if it requests size bytes as
+// udp.SetReceiveBuffer does.
 func buffer(size int) (b doctor.Buffer, err error) {
 	if text, err := os.ReadFile("/proc/sys/net/core/rmem_max"); err == nil { // not in all network namespaces
 		b.Limit, _ = strconv.Atoi(strings.TrimSpace(string(text)))
@@ -50,7 +51,7 @@ func buffer(size int) (b doctor.Buffer, err error) {
 	})
 }
 
-// offload returns what the kernel can do for a UDP socket.
+// offload returns the UDP offload features that the kernel supports.
 func offload() (o doctor.Offload, err error) {
 	return o, withSocket(unix.AF_INET, func(fd int) error {
 		o.Segmentation = unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_SEGMENT, 0) == nil
@@ -59,7 +60,7 @@ func offload() (o doctor.Offload, err error) {
 	})
 }
 
-// pathMTU returns what the kernel knows of the path MTU, or 0. Connecting a socket sends nothing.
+// pathMTU returns the path MTU that the kernel knows, or 0. It connects a socket, which sends nothing.
 func pathMTU(from, to netip.Addr) (mtu int) {
 	family, level, option := unix.AF_INET, unix.IPPROTO_IP, unix.IP_MTU
 	if to.Is6() {
@@ -79,7 +80,7 @@ func pathMTU(from, to netip.Addr) (mtu int) {
 	return mtu
 }
 
-// discard is the port of a socket that is connected and sends nothing.
+// discard is the destination port of a socket that is connected but sends nothing.
 const discard = 9
 
 func sockaddr(ip netip.Addr, port int) unix.Sockaddr {
@@ -89,7 +90,7 @@ func sockaddr(ip netip.Addr, port int) unix.Sockaddr {
 	return &unix.SockaddrInet6{Addr: ip.As16(), Port: port}
 }
 
-// clock reads the clocksource, and whether the kernel takes the wall clock for synchronized.
+// clock reads the clocksource, and whether the kernel considers the wall clock synchronized.
 func clock() (c doctor.Clock, err error) {
 	text, err := os.ReadFile("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 	if err != nil {
@@ -102,9 +103,8 @@ func clock() (c doctor.Clock, err error) {
 	return c, nil
 }
 
-// files returns the limit of open files of a process, and how many it has. Without one it is the limit that this
-// process
-// could have: the runtime of Go raises it to the hard limit.
+// files returns the limit of open files of a process, and the number that it has open. If pid is 0, it returns the
+// limit that this process could have: the Go runtime raises it to the hard limit.
 func files(pid int) (doctor.Files, error) {
 	var limit unix.Rlimit
 	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &limit); err != nil {
@@ -113,6 +113,6 @@ func files(pid int) (doctor.Files, error) {
 	if pid == 0 {
 		return doctor.Files{Limit: limit.Max}, nil
 	}
-	open, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid)) // of other users only for root
+	open, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid)) // only root can read it for other users
 	return doctor.Files{Limit: limit.Cur, Open: len(open)}, nil
 }

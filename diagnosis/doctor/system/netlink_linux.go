@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
 )
 
-// dump returns the messages of a table of the kernel.
+// dump returns the messages of a kernel table.
 func dump(request, family int) ([]syscall.NetlinkMessage, error) {
 	table, err := syscall.NetlinkRIB(request, family)
 	if err != nil {
@@ -25,7 +25,7 @@ func dump(request, family int) ([]syscall.NetlinkMessage, error) {
 	return syscall.ParseNetlinkMessage(table)
 }
 
-// attributes calls each for the attributes behind the header of a netlink message.
+// attributes calls each for every attribute after the header of a netlink message.
 func attributes(data []byte, header int, each func(kind uint16, value []byte)) {
 	if len(data) < header {
 		return
@@ -78,7 +78,7 @@ func interfaces() ([]doctor.Interface, error) {
 	return all, nil
 }
 
-// addressOf returns the host's address in a message: IFA_LOCAL where the link is point-to-point.
+// addressOf returns the host's address from an address message. On a point-to-point link, that is IFA_LOCAL.
 func addressOf(data []byte) (own netip.Addr) {
 	attributes(data, unix.SizeofIfAddrmsg, func(kind uint16, value []byte) {
 		if ip, ok := netip.AddrFromSlice(value); ok &&
@@ -89,7 +89,7 @@ func addressOf(data []byte) (own netip.Addr) {
 	return own
 }
 
-// Where counters are in struct rtnl_link_stats64, by 8 bytes.
+// The positions of counters in struct rtnl_link_stats64, in units of 8 bytes.
 const (
 	rxPackets, txPackets = 0, 1
 	rxErrors, txErrors   = 4, 5
@@ -120,8 +120,8 @@ func link(data []byte) doctor.Interface {
 	return i
 }
 
-// reversePath returns the mode of the reverse path filter of an interface: the kernel takes the higher one of its own
-// setting and of that of all. IPv6 has none.
+// reversePath returns the mode of the reverse path filter of an interface. The kernel uses the higher of the
+// interface's setting and the setting for all interfaces. IPv6 has no such filter.
 func reversePath(name string) (mode doctor.ReversePath, err error) {
 	for _, of := range []string{"all", name} {
 		text, err := os.ReadFile("/proc/sys/net/ipv4/conf/" + of + "/rp_filter")
@@ -137,7 +137,7 @@ func reversePath(name string) (mode doctor.ReversePath, err error) {
 	return mode, nil
 }
 
-// routes adds the routes of paths and the states of their next hops.
+// routes adds the route and the state of the next hop to each path.
 func routes(paths []doctor.Path, known []doctor.Interface) {
 	neighbours := neighbours()
 	for i := range paths {
@@ -163,13 +163,13 @@ func routes(paths []doctor.Path, known []doctor.Interface) {
 	}
 }
 
-// neighbour is the key of an entry of the table of ARP and neighbour discovery.
+// neighbour is the key of an entry in the ARP or neighbour discovery table.
 type neighbour struct {
 	index int
 	addr  netip.Addr
 }
 
-// neighbours returns the states of the entries; nil if they cannot be read.
+// neighbours returns the state of each entry, or nil if the entries cannot be read.
 func neighbours() map[neighbour]doctor.Neighbour {
 	messages, err := dump(unix.RTM_GETNEIGH, unix.AF_UNSPEC)
 	if err != nil {
@@ -195,11 +195,11 @@ func neighbours() map[neighbour]doctor.Neighbour {
 	return states
 }
 
-// route asks the kernel for the route between two addresses. The error is a syscall.Errno if there is none.
+// route asks the kernel for the route between two addresses. If there is no route, the error is a syscall.Errno.
 func route(from, to netip.Addr) (r doctor.Route, index int, err error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
-		return r, 0, fmt.Errorf("netlink socket: %s", err.Error()) // no Errno: the route is unknown
+		return r, 0, fmt.Errorf("netlink socket: %s", err.Error()) // not an Errno: the route is unknown
 	}
 	defer unix.Close(fd)
 	if err := unix.Sendto(fd, routeRequest(from, to), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
@@ -229,7 +229,7 @@ func route(from, to netip.Addr) (r doctor.Route, index int, err error) {
 	return r, index, nil
 }
 
-// routeRequest returns the message that asks for a route.
+// routeRequest returns the netlink message that requests a route.
 func routeRequest(from, to netip.Addr) []byte {
 	family := byte(unix.AF_INET)
 	if to.Is6() {
