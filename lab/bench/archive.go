@@ -47,7 +47,7 @@ func (v *Verdict) outcome() string {
 // contain the units.
 type Table struct {
 	Title string `json:"title"`
-	// Command is the command that repeats the measurement.
+	// Command is the command with which to measure again.
 	Command string     `json:"command,omitempty"`
 	Columns []string   `json:"columns"`
 	Rows    [][]string `json:"rows"`

@@ -95,9 +95,9 @@ func (o *Options) plan() ([]task, error) {
 }
 
 // Run runs the measurements, and writes its progress to progress. Each round measures all sides, so that other load on
-// the machine affects all of them alike. Run repeats measurements during which cache lines were slow. If a side fails,
-// Run omits it from then on and lists it in the report, whose Err then returns an error. Run itself returns an error
-// only if the options are invalid (a *UsageError), if nothing can be measured, or if ctx is done.
+// the machine affects all of them alike. If cache lines were slow during a measurement, Run makes it again. If a side
+// fails, Run omits it from then on and lists it in the report, whose Err then returns an error. Run itself returns an
+// error only if the options are invalid (a *UsageError), if nothing can be measured, or if ctx is done.
 func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
 	tasks, err := o.plan()
 	if err != nil {
@@ -207,8 +207,8 @@ func (r *runner) prepare(tasks []task) {
 	}
 }
 
-// measureAll runs all measurements in all rounds, and adds them to the report. It repeats measurements with a slow
-// cache line after the last round: by then the minimum is known, and the slow phase may be over.
+// measureAll runs all measurements in all rounds, and adds them to the report. After the last round, it makes
+// measurements with a slow cache line again: by then the minimum is known, and the slow phase may be over.
 func (r *runner) measureAll(ctx context.Context) error {
 	var todo []scheduled
 	for round := range r.Rounds {

@@ -71,7 +71,7 @@ func (s *session) run(w *workload, steps []step) error {
 	return nil
 }
 
-// warmUp repeats a step until rank 0 has done so for long enough. It discards the results.
+// warmUp runs a step again and again until rank 0 has done so for long enough. It discards the results.
 func (s *session) warmUp(w *workload, st step) error {
 	for began, more := time.Now(), true; more; {
 		s.costs = make([]cost, len(s.methods))

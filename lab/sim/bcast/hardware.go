@@ -89,7 +89,7 @@ func (n *node) request() {
 	n.machine.clock.After(hopCycles, to.onRequest)
 }
 
-// accept repeats the request of the node from which the input port expects data.
+// accept retries the request of the node from which the input port expects data.
 func (n *node) accept() {
 	if n.in.Len() > 0 {
 		n.machine.nodes[n.in.Head().step.Peer].request()

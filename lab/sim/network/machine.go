@@ -40,7 +40,7 @@ const (
 	kindFlowRequest
 	kindFlowClear
 	kindPiece
-	// kindNotice tells a waiting rank that another rank has published.
+	// kindNotice notifies a waiting rank that another rank has published.
 	kindNotice
 )
 
