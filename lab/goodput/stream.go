@@ -15,8 +15,8 @@ const messageLen = 128 << 10
 // queue can hold.
 const messageWindow = 32
 
-// period is the number of bytes after which the stream starts over. It is a prime, so that no two messages sent within a
-// short time are equal.
+// period is the number of bytes after which the stream starts over. It is a prime, so that no two messages sent within
+// a short time are equal.
 const period = 1_048_583
 
 // stream is the data sent in every flow: pseudo-random bytes from a fixed seed.
