@@ -147,7 +147,7 @@ func TestSharedCores(t *testing.T) {
 		t.Errorf("%v ns: no mean of %v and %v", run(t, c, coll.Bcast, "binomial", 8), first, last)
 	}
 	c.Host.Switch = 0
-	if got, want := run(t, c, coll.Bcast, "binomial", 8), 1200.0-100; got != want { // rank 1 begins after rank 0 has sent
+	if got, want := run(t, c, coll.Bcast, "binomial", 8), 1200.0-100; got != want { // rank 1 begins after the send
 		t.Errorf("time slices of 0: %v ns, want %v", got, want)
 	}
 	c.Host.Switch = 50
