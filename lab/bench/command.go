@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// killTime is how long a program may take to exit after it is interrupted.
+// killTime is the time that a program has to exit after it is interrupted.
 const killTime = 5 * time.Second
 
 // saidLimit is the number of bytes kept of a program's error output.

@@ -169,7 +169,7 @@ func TestRawMistakes(t *testing.T) {
 	}
 }
 
-// TestPeers compiles and runs the programs for those peers that are installed.
+// TestPeers compiles and runs the programs for the peers that are installed.
 func TestPeers(t *testing.T) {
 	for i := range libraries {
 		l := &libraries[i]
@@ -182,7 +182,7 @@ func TestPeers(t *testing.T) {
 			r, _ := quick(t, Options{Only: []string{first}})
 			for _, w := range workloads {
 				res := r.result(w.name)
-				// On a loaded machine, sides that poll may time out. The report then says so.
+				// On a loaded machine, sides that poll may time out. The report then lists them.
 				slow := slices.ContainsFunc(r.Missing, func(m string) bool { return strings.HasPrefix(m, w.name+", ") })
 				if len(res.Sides) == 0 && !slow && !(l.spins && w.ranks != nil) {
 					t.Errorf("%s: nothing was measured", w.name)

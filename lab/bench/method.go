@@ -17,7 +17,7 @@ import (
 // method is a broadcast method. The zero value leaves the choice to zrlmpid.
 type method struct {
 	by choice.Choice
-	// order is how the order of the ranks in a chain adapts to their backlog.
+	// order determines how the order of the ranks in a chain adapts to their backlog.
 	order config.Order
 }
 

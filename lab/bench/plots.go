@@ -69,7 +69,7 @@ func unloadTime(p Point) float64 {
 	return p.Unload
 }
 
-// Draw writes plots into a folder. It writes those for whose name wanted returns true.
+// Draw writes plots into a folder. It writes a plot if wanted returns true for its name.
 func (r *Report) Draw(folder string, wanted func(name string) bool) error {
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return err

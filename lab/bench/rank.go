@@ -43,7 +43,7 @@ type rankFlags struct {
 	uncounted bool
 }
 
-// RunRank runs the steps of a workload on a rank, in a process of its own. args are the arguments after RankCommand. It
+// RunRank runs the steps of a workload on a rank, in a separate process. args are the arguments after RankCommand. It
 // returns when ctx is done, or when stdin is closed, as happens when the parent process exits.
 func RunRank(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)

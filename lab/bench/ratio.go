@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Ratio compares the messages of a side with those of another side. It is a ratio of times: below 1 means that the side
+// Ratio compares a message of one side with a message of another. It is a ratio of times: below 1 means that the side
 // is faster. Bandwidths and rates are the inverse of times. If both sides were measured in the same processes, the
 // ratio is the median of the rounds' ratios; otherwise it is the ratio of the medians.
 type Ratio struct {

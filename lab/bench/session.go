@@ -19,7 +19,7 @@ type session struct {
 	methods []method
 	// costs holds the costs of each method in a step. A workload without methods uses only the first element.
 	costs []cost
-	// warm is how long the first step is repeated before it is measured.
+	// warm is the time for which the first step is repeated before it is measured.
 	warm time.Duration
 	// order sets the order of the ranks in broadcasts by a method. It may be nil.
 	order *orderer
@@ -148,8 +148,8 @@ func (s *session) collect(mine []int64) error {
 	return nil
 }
 
-// pace prints progress on rank 0: how many rounds of step n are done. It prints a line before the first round, and
-// later one per interval, so that a fast step prints only the first.
+// pace prints the number of completed rounds of step n on rank 0. It prints a line before the first round, and later
+// one per interval, so that a fast step prints only the first.
 func (s *session) pace(n, done, all int) {
 	now := time.Now()
 	switch {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Kind says what a side is.
+// Kind is the kind of a side.
 type Kind string
 
 // Kinds of sides.
@@ -62,7 +62,7 @@ type side struct {
 	// parts returns the sides that are measured in turn by one run of the same ranks. If it is nil, only the side
 	// itself is measured.
 	parts func(*workload) []part
-	// steps returns those steps of a workload that the side supports. If it is nil, the side supports all steps.
+	// steps returns the steps of a workload that the side supports. If it is nil, the side supports all steps.
 	steps func(*workload, []step) []step
 	// optional means that a failure of the side is reported as a missing measurement.
 	optional bool
@@ -84,7 +84,7 @@ type job struct {
 	steps []step
 	// share is the approximate time limit of each step. 0 means that there is no limit.
 	share time.Duration
-	// warm is how long the ranks of an MPI repeat the first step before it is measured.
+	// warm is the time for which the ranks of an MPI repeat the first step before it is measured.
 	warm time.Duration
 	// dir is a directory for files. profile is the prefix for names of CPU profiles; if it is empty, none are written.
 	dir, profile string
@@ -95,7 +95,7 @@ func (j *job) texts() []string {
 	return append([]string{warmPrefix + strconv.FormatInt(j.warm.Milliseconds(), 10)}, texts(j.steps)...)
 }
 
-// does returns those of the given steps that the side supports.
+// does returns the given steps that the side supports.
 func (s *side) does(w *workload, steps []step) []step {
 	if s.steps == nil {
 		return steps

@@ -16,8 +16,8 @@ type target struct {
 	atMost bool
 	// slow replaces bound if a wake-up takes slowWakeUp or longer. 0 means that bound applies.
 	slow float64
-	// goal is a better value that the project works towards, or 0. tolerance is how far the figure may miss bound
-	// because of noise.
+	// goal is a better value that the project works towards, or 0. tolerance is the amount by which noise may make the
+	// figure miss bound.
 	goal, tolerance float64
 	// unit is printed after the bound.
 	unit string
@@ -141,7 +141,7 @@ func attaching(key string) measure {
 	}
 }
 
-// collectiveTargets returns the targets for operations that are compared with those of Open MPI.
+// collectiveTargets returns the targets for operations that are compared with Open MPI.
 func collectiveTargets() (all []target) {
 	for _, name := range []string{"bcast", "bcast-4", "allreduce", "allreduce-4", "alltoall", "alltoall-4"} {
 		of := func(what string, bound float64, m measure) {

@@ -201,7 +201,7 @@ func (o *Options) pairs() (runs []Measured) {
 	return runs
 }
 
-// only returns those of the given sides that the options select.
+// only returns the given sides that the options select.
 func (o *Options) only(some []string) []string {
 	return slices.DeleteFunc(slices.Clone(some),
 		func(s string) bool { return len(o.Only) > 0 && !slices.Contains(o.Only, s) })

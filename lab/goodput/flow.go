@@ -27,7 +27,7 @@ type job struct {
 	Bytes      int64
 }
 
-// RunFlow runs one end of a flow in a process of its own. args are the arguments after FlowCommand. The receiver prints
+// RunFlow runs one end of a flow in a separate process. args are the arguments after FlowCommand. The receiver prints
 // its Flow as JSON, and then waits until stdin is closed. A sender without a limit also runs until then.
 func RunFlow(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
 	if len(args) != 1 {
@@ -69,8 +69,8 @@ type counter struct {
 	*job
 	stream stream
 	begin  time.Time
-	// position is the number of bytes received in order, and counted the number of those received after Skip. last is
-	// the time at which the last of these arrived.
+	// position is the number of bytes received in order, and counted the number of bytes received after Skip. last is
+	// the time at which the last of them arrived.
 	position, counted int64
 	last              time.Time
 	// conn is the connection of the receiver of tcp-cubic. It stays open until the process exits.

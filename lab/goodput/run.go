@@ -18,8 +18,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/path"
 )
 
-// graceTime is how much longer than its flow a process may take. killTime is how long a process may take to exit after
-// it was stopped.
+// graceTime is the time that a process may take in addition to the time of its flow. killTime is the time that a
+// process has to exit after it was stopped.
 const (
 	graceTime = 20 * time.Second
 	killTime  = 5 * time.Second

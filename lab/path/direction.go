@@ -7,8 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
-// Direction is one direction of a path. It copies packets. The queue and the delay limit how many it buffers. It is not
-// safe for concurrent use.
+// Direction is one direction of a path. It copies packets. The queue and the delay limit the number of packets that it
+// buffers. It is not safe for concurrent use.
 type Direction struct {
 	rate  float64
 	epoch time.Time
@@ -24,8 +24,8 @@ type Direction struct {
 	mtu   int
 	// counts is the traffic so far, without the figures computed from depth and lateness.
 	counts Traffic
-	// depth records the queue length in bytes that each packet found on arrival. lateness records how many microseconds
-	// late each packet was delivered.
+	// depth records the queue length in bytes that each packet found on arrival. lateness records the delay of each
+	// delivery beyond its due time, in microseconds.
 	depth, lateness histogram
 }
 

@@ -34,9 +34,9 @@ type emulator struct {
 	refused uint64
 }
 
-// RunEmulator runs the emulator of a path in a process of its own. args are the arguments after EmulatorCommand. It
-// stops when ctx is done or stdin is closed. The process must have a real-time priority, in all threads of the Go
-// scheduler: every 10 ms, another thread must run for the emulator to continue.
+// RunEmulator runs the emulator of a path in a separate process. args are the arguments after EmulatorCommand. It stops
+// when ctx is done or stdin is closed. The process must have a real-time priority, in all threads of the Go scheduler:
+// every 10 ms, another thread must run for the emulator to continue.
 func RunEmulator(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
 	if len(args) != 1 {
 		return fmt.Errorf("%s: %d arguments instead of one", EmulatorCommand, len(args))

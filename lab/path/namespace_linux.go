@@ -48,7 +48,7 @@ func (n *namespace) close() {
 	n.tun.Close() // a nil file returns an error
 }
 
-// configure creates the devices. It disables IPv6 so that the kernel sends no packets of its own.
+// configure creates the devices. It disables IPv6 so that the kernel sends no packets by itself.
 func (n *namespace) configure(own netip.Addr, c *Config) error {
 	settings := maps.Clone(c.Settings)
 	if settings == nil {

@@ -29,7 +29,7 @@ type Traffic struct {
 	// delay that it would have had.
 	QueueMean float64 `json:"queue_mean_ms"`
 	QueueP99  float64 `json:"queue_p99_ms"`
-	// LateMean and LateP99 describe how many microseconds late packets were delivered. LateP99 is at most 10 ms.
+	// LateMean and LateP99 are the delay of deliveries beyond the due time, in microseconds. LateP99 is at most 10 ms.
 	LateMean float64 `json:"late_mean_us"`
 	LateP99  float64 `json:"late_p99_us"`
 }

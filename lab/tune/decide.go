@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// worth is how many times faster another choice must be to replace the current one. Smaller differences are not
+// worth is the factor by which another choice must be faster to replace the current one. Smaller differences are not
 // reproducible in the next measurement.
 const worth = 1.1
 

@@ -3,8 +3,8 @@
 // classes. It does so in several rounds, and uses the medians.
 //
 // Each rank is a process that runs the same program again. A program that uses this package must pass the arguments
-// after RankCommand to RunRank. Ranks read jobs from standard input one after another, and answer on standard output.
-// The first call of every job is verified.
+// after RankCommand to RunRank. Ranks read jobs from standard input in sequence, and answer on standard output. The
+// first call of every job is verified.
 //
 // The package makes a table, but never changes the table that zrlmpid uses. The configuration selects that table.
 //

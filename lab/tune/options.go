@@ -47,7 +47,7 @@ const (
 	maxRounds = 1000
 )
 
-// sharesMemory says for each transport whether the ranks share memory.
+// sharesMemory maps each transport to whether its ranks share memory.
 var sharesMemory = map[string]bool{"shm": true, "udp": false, "tcp": false}
 
 // UsageError reports that options are invalid.

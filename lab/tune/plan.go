@@ -16,7 +16,7 @@ type group struct {
 	transport string
 	ranks     int
 	cells     []*cell
-	// took is how long the last round took, or 0 if there was none.
+	// took is the duration of the last round, or 0 if there was none.
 	took time.Duration
 }
 

@@ -154,8 +154,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestRounds checks that each round starts new clusters and measures all choices for one length one after another, and
-// that medians are taken over all rounds.
+// TestRounds checks that each round starts new clusters and measures all choices for one length in sequence, and that
+// medians are taken over all rounds.
 func TestRounds(t *testing.T) {
 	takes := func(_ string, _, round int, j job) (float64, error) {
 		return map[string][]float64{"dissemination": {1, 30, 40, 50}, "toggle": {1, 25, 24, 90},

@@ -76,7 +76,7 @@ func floorOf(folder string) (floor, bool) {
 	}
 }
 
-// inModule returns the folders of those imports of a package that are in this module.
+// inModule returns the folders of the packages in this module that a package imports.
 func inModule(p *pkg) []string {
 	var folders []string
 	for _, path := range p.Imports {

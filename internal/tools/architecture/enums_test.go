@@ -138,7 +138,7 @@ func (c *comparer) visit(n ast.Node) bool {
 	return true
 }
 
-// isText reports whether value is compared with other as text, and not with a constant of its own type.
+// isText reports whether value is compared with other as text, and not with a constant of its type.
 func (c *comparer) isText(value, other ast.Expr) bool {
 	if c.isName(value) {
 		return !isEmpty(other)

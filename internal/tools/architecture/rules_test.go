@@ -17,7 +17,7 @@ const (
 
 var floorNames = [...]string{"pure", "rank", "evidence", "daemon", "tools", "outside"}
 
-// floors maps folders to floors. A floor applies to all folders below, except those that have an entry of their own.
+// floors maps folders to floors. A floor applies to all folders below, except folders with a separate entry.
 var floors = map[string]floor{
 	"protocol": pure, "handshake": pure, "extended": pure, "mpe/match": pure, "mpe/core": pure, "mpe/state": pure,
 	"mpe/coll": pure, "mpe/collective": pure,
@@ -63,7 +63,7 @@ var excepted = []string{
 // readsYAML lists the packages on the floor rank that may import the YAML library.
 var readsYAML = []string{"config", "config/collectives", "internal/strictyaml"}
 
-// never says for each package what it must never do. What it does is in its doc comment.
+// never lists the prohibitions of each package. Its doc comment describes the package.
 var never = map[string]string{
 	"protocol":    "keep state between packets, import another package of this module",
 	"handshake":   "have a goroutine, clock, socket, randomness, or a payload",

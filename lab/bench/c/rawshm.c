@@ -10,7 +10,7 @@
 
 enum { PIECE = 32 << 10, PIECES = 16, LINE = 64 };
 
-/* ring carries messages in one direction. Each end writes to cache lines of its own. */
+/* ring carries messages in one direction. Each end writes to separate cache lines. */
 struct ring {
 	_Alignas(LINE) _Atomic unsigned long written;
 	_Alignas(LINE) _Atomic unsigned long read;

@@ -18,7 +18,7 @@ enum {
 
 static int window, segment, gro;
 
-/* flow is how far both processes are in the current step, in bytes. */
+/* flow is the progress of both processes in the current step, in bytes. */
 static struct {
 	_Atomic long long taken, done;
 } *flow;

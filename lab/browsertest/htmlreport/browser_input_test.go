@@ -57,7 +57,7 @@ func (p *tab) text(selector string) string {
 			selector))
 }
 
-// colours returns how many different colours are drawn on a canvas.
+// colours returns the number of different colours on a canvas.
 func (p *tab) colours(selector string) int {
 	p.T.Helper()
 	return browsertest.Eval[int](p.Tab, fmt.Sprintf(`(() => {

@@ -157,7 +157,7 @@ func TestDeadlock(t *testing.T) {
 	p.Quiet()
 }
 
-// TestTooManyViewers checks that a page says so if there are too many viewers, and that it goes live when another
+// TestTooManyViewers checks that a page reports that there are too many viewers, and that it goes live when another
 // viewer leaves.
 func TestTooManyViewers(t *testing.T) {
 	ctx := browsertest.Start(t)

@@ -94,7 +94,7 @@ type archivedRun struct {
 	Machine   bench.Machine `json:"machine"`
 	Workloads []string      `json:"workloads,omitempty"`
 	Tables    int           `json:"tables,omitempty"`
-	// Targets is the number of targets with a figure, and Met the number of those that were met.
+	// Targets is the number of targets with a figure, and Met the number of targets that were met.
 	Targets int `json:"targets"`
 	Met     int `json:"targets_met"`
 }

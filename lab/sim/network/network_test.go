@@ -90,8 +90,7 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// TestLevels checks that an interface serves the ranks on a host one after another, and an uplink the hosts on a
-// switch.
+// TestLevels checks that an interface serves the ranks on a host sequentially, and an uplink the hosts on a switch.
 func TestLevels(t *testing.T) {
 	// Ranks 0 to 3 send to ranks 4 to 7 in the first exchange, in which 8 ranks exchange halves.
 	bytes := func(c *network.Cluster) { c.Network.GapByte = 1 }
@@ -117,7 +116,7 @@ func TestLevels(t *testing.T) {
 }
 
 // TestReceivers checks that the interface of a receiver, and the uplink of its switch, accept messages from several
-// senders one after another.
+// senders sequentially.
 func TestReceivers(t *testing.T) {
 	c := flat(3)
 	c.Network.GapByte = 1

@@ -10,8 +10,8 @@ import (
 
 // Result is the predicted duration of a call.
 type Result struct {
-	// Nanoseconds is how long the slowest rank takes. If ranks share cores, it is the mean over several assignments of
-	// ranks to cores.
+	// Nanoseconds is the time that the slowest rank takes. If ranks share cores, it is the mean over several
+	// assignments of ranks to cores.
 	Nanoseconds float64
 	// Events is the number of events simulated.
 	Events uint64

@@ -168,7 +168,7 @@ func measuredParameters(c *network.Cluster, fits []*Fit) {
 				}
 			}
 			if !oversubscribed(f.Class) {
-				c.Host.Switch = change // the class has no time slice of its own
+				c.Host.Switch = change // the class has no time slice
 			}
 		}
 	}

@@ -27,7 +27,7 @@ func load(t testing.TB, text string) *predict.Description {
 	return d
 }
 
-// TestEngineLimits checks that the constants of the model equal those of the engine.
+// TestEngineLimits checks that the model and the engine have the same constants.
 func TestEngineLimits(t *testing.T) {
 	if got := predict.Software().Memory.Eager; got != shm.MinSingleCopy {
 		t.Errorf("messages in memory of up to %d bytes are eager, the engine's up to %d", got, shm.MinSingleCopy)
@@ -258,7 +258,7 @@ func TestUpstream(t *testing.T) {
 }
 
 // TestMeasuredParameters checks that measured parameters come from the class that resembles the cluster, while the
-// parameters of the link are those of the cluster.
+// parameters of the link come from the cluster.
 func TestMeasuredParameters(t *testing.T) {
 	fit := func(class choice.Class, n float64) *predict.Fit {
 		f := &predict.Fit{Class: class, Parameters: predict.Software()}

@@ -8,7 +8,7 @@ import (
 
 // Costs are the costs of what a processor does, in cycles.
 type Costs struct {
-	// Bus is how long an access holds the bus. Word is the additional processor time of an access.
+	// Bus is the time for which an access holds the bus. Word is the additional processor time of an access.
 	Bus, Word sim.Cycle
 	// Envelope is the processor time for an envelope, in addition to the access: before writing it, or after reading
 	// the expected value.

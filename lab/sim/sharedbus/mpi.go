@@ -100,7 +100,7 @@ func (r *rank) publish(at int) bool {
 }
 
 // await waits until count publications have been made in this call. A message in the same envelope also ends the wait,
-// as it was sent after those publications.
+// as it was sent after these publications.
 func (r *rank) await(at int, count uint32) bool {
 	return r.until(at, func(value uint32) bool { return value == full || value >= publication+r.before+count })
 }
@@ -196,5 +196,5 @@ func (r *rank) gather(words int) bool {
 		coll.Call{Bytes: sizes[r.rank], Vector: true, Recv: coll.Layout{Sizes: sizes}})
 }
 
-// share returns how many of n items processor r gets if they are dealt round-robin.
+// share returns the number of items that processor r gets if n items are dealt round-robin.
 func share(n, r, ranks int) int { return (n - r + ranks - 1) / ranks }
