@@ -12,7 +12,7 @@ import (
 // linkLengths lists the message lengths in bytes at which the link is measured. They cover the range of segment sizes.
 var linkLengths = []int{8, 512, 2 << 10, 8 << 10, 32 << 10, 128 << 10}
 
-// measureLink determines alpha and beta of a transport. It measures broadcasts between two ranks, each of which is a
+// measureLink determines alpha and beta of a transport. It measures broadcasts between two ranks: such a broadcast is a
 // single message.
 func (t *tuner) measureLink(ctx context.Context, transport string) (collectives.Link, error) {
 	m, err := t.launch(ctx, transport, 2)

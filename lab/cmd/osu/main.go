@@ -106,7 +106,7 @@ func main() {
 	job.Main(2, func(ctx context.Context, world *mpi.Comm) error { return o.measure(ctx, world, os.Stdout) })
 }
 
-// measure runs the measurements in order. Rank 0 prints the results.
+// measure runs the measurements that the order requests. Rank 0 prints the results.
 func (o order) measure(ctx context.Context, world *mpi.Comm, to io.Writer) error {
 	c := calls[o.name]
 	if o.name == "barrier" {
