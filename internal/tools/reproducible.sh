@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the checked-out commit twice, in clones in two folders, and compares all resulting files. The second build has
-# another umask and time zone, and an empty build cache.
+# Builds the checked-out commit twice, in clones in two folders, and compares all files built. The second build has
+# a different umask and time zone, and an empty build cache.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD commit=$(git rev-parse HEAD)

@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startOn starts a program that is bound to one processor: number counts from 0 among the processors that this process
-// may use.
+// startOn starts a program on one processor. number counts from 0 among the processors that this process may use.
 func startOn(number int, p *program) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -24,8 +23,8 @@ func startOn(number int, p *program) error {
 	return p.Start()
 }
 
-// stayOn binds this thread to one processor: number counts from 0 among the processors that it may use. If there are
-// fewer, it uses the last one.
+// stayOn binds the calling thread to one processor. number counts from 0 among the processors that the thread may use.
+// If there are fewer, stayOn uses the last one.
 func stayOn(number int) error {
 	var all, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {

@@ -11,20 +11,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/results"
 )
 
-// Verdict compares a figure of a run with a target of the project.
+// Verdict is the result of comparing a figure of a run with a target of the project.
 type Verdict struct {
 	Workload string `json:"workload"`
-	// Name says which figure is compared.
+	// Name describes the figure that is compared.
 	Name   string `json:"name"`
 	Target string `json:"target"`
-	// Value is nil if a figure that it needs is missing.
+	// Value is the measured figure, or nil if it could not be determined.
 	Value *float64 `json:"value,omitempty"`
-	// Where is the step or side with the worst figure, if there is a choice.
+	// Where names the step or side with the worst figure, if the target covers several.
 	Where string `json:"where,omitempty"`
 	Met   bool   `json:"met"`
 }
 
-// String is as in "missed: NAME: 1.55 (4 B); target: at most 1.25".
+// String returns a line such as "missed: NAME: 1.55 (4 B); target: at most 1.25".
 func (v *Verdict) String() string {
 	if v.Value == nil {
 		return fmt.Sprintf("not measured: %s; target: %s", v.Name, v.Target)
@@ -43,11 +43,11 @@ func (v *Verdict) outcome() string {
 	return "missed"
 }
 
-// Table is a table of an archived run that another program than zrlbench measured. Its columns name
-// their units.
+// Table is a table of an archived run with figures that a program other than zrlbench measured. The column headings
+// contain the units.
 type Table struct {
 	Title string `json:"title"`
-	// Command measures it again.
+	// Command is the command with which to measure again.
 	Command string     `json:"command,omitempty"`
 	Columns []string   `json:"columns"`
 	Rows    [][]string `json:"rows"`
@@ -59,7 +59,7 @@ type Note struct {
 	Text     string `json:"text"`
 }
 
-// isArchived reports whether the report holds medians only.
+// isArchived reports whether the report contains only medians.
 func (r *Report) isArchived() bool {
 	found := len(r.Targets)+len(r.Tables) > 0
 	for i := range r.Results {
@@ -74,7 +74,7 @@ func (r *Report) isArchived() bool {
 	return found
 }
 
-// Archive returns the report as lab/results keeps it: without the figures of single rounds, and with the
+// Archive returns the report in the form kept in lab/results: without the figures of single rounds, and with the
 // verdict on each target.
 func (r *Report) Archive() *Report {
 	if r.isArchived() {
@@ -113,8 +113,8 @@ func (r *Report) Name() string {
 	return cmp.Or(date, "undated") + "-" + Slug(r.Machine.processors())
 }
 
-// Slug returns a text as it is written in the names of archived runs: lower-case letters and digits, with
-// hyphens for everything else.
+// Slug converts text to the form used in the names of archived runs: lower-case letters and digits, with hyphens in
+// place of everything else.
 func Slug(text string) string {
 	text = strings.ReplaceAll(text, " × ", "x ")
 	return strings.Join(strings.FieldsFunc(strings.ToLower(text), func(c rune) bool {
@@ -122,7 +122,7 @@ func Slug(text string) string {
 	}), "-")
 }
 
-// Select returns the report without all other workloads.
+// Select returns a report with the given workloads only.
 func (r *Report) Select(workloads ...string) (*Report, error) {
 	for _, name := range workloads {
 		if _, err := workloadNamed(name); err != nil {
@@ -146,7 +146,7 @@ func (r *Report) Select(workloads ...string) (*Report, error) {
 	return &s, nil
 }
 
-// WithTargets returns the report with its verdict on each target.
+// WithTargets returns the report with a verdict on each target.
 func (r *Report) WithTargets() *Report {
 	if r.isArchived() {
 		return r
@@ -156,7 +156,7 @@ func (r *Report) WithTargets() *Report {
 	return &a
 }
 
-// PrintTargets writes one line for each target of the measured workloads.
+// PrintTargets writes one line for each target of the workloads that were measured.
 func (r *Report) PrintTargets(p func(line string) error) error {
 	for _, v := range r.WithTargets().Targets {
 		if err := p(v.String()); err != nil {
@@ -166,7 +166,7 @@ func (r *Report) PrintTargets(p func(line string) error) error {
 	return nil
 }
 
-// targetTable returns the table of targets, or nil.
+// targetTable returns the table of targets, or nil if there are none.
 func (r *Report) targetTable() *table {
 	if len(r.Targets) == 0 {
 		return nil
@@ -183,7 +183,7 @@ func (r *Report) targetTable() *table {
 	return t
 }
 
-// archivedParts prints the parts that archived runs alone have.
+// archivedParts prints the parts that only archived runs have.
 func (p *printer) archivedParts(r *Report) {
 	for i := range r.Tables {
 		x := &r.Tables[i]
@@ -204,7 +204,7 @@ func (p *printer) archivedParts(r *Report) {
 	}
 }
 
-// reasons explains the missed targets.
+// reasons prints why targets were missed.
 func (p *printer) reasons(r *Report) {
 	for _, why := range results.Reasons() {
 		var names []string
@@ -219,7 +219,7 @@ func (p *printer) reasons(r *Report) {
 	}
 }
 
-// code marks a command in Markdown.
+// code formats a command as code in Markdown.
 func (p *printer) code(text string) string {
 	if p.markdown {
 		return "`" + text + "`"
@@ -227,7 +227,7 @@ func (p *printer) code(text string) string {
 	return text
 }
 
-// paragraph prints a text of several sentences and an empty line.
+// paragraph prints text of several sentences, followed by an empty line.
 func (p *printer) paragraph(text string) {
 	const width = 100
 	column := 0

@@ -4,8 +4,8 @@ package bench
 
 import "time"
 
-// threadTime approximates the processor time used by this thread by elapsed time.
+// threadTime returns the elapsed time, as an approximation of the processor time used by this thread.
 func threadTime() time.Duration { return sharedNow() }
 
-// sharedNow returns a time that all processes of this machine share.
+// sharedNow returns a time on a clock that all processes of this machine share.
 func sharedNow() time.Duration { return time.Duration(time.Now().UnixNano()) }

@@ -13,8 +13,8 @@ func (l *link) configure(file, control string, n int) error {
 	return Configure(file, l.profile, l.transport, control, n)
 }
 
-// Configure writes a configuration of n ranks of this machine, on unique addresses and free ports, with a profile and a
-// transport. If control is not empty, it is the configuration of a daemon.
+// Configure writes a configuration for n ranks on this machine, with unique addresses and free ports. If control is not
+// empty, the configuration is for a daemon.
 func Configure(file, profile, transport, control string, n int) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "control: {socket: %q}\nhttp: {listen: \"\"}\nranks:\n", control)
@@ -32,7 +32,7 @@ func Configure(file, profile, transport, control string, n int) error {
 
 var clusters atomic.Uint32
 
-// loopback returns addresses of this machine that no other cluster uses, so a free port stays free until the rank binds
+// loopback returns n loopback addresses that no other cluster uses, so that a free port stays free until the rank binds
 // it.
 func loopback(n int) []string {
 	cluster := uint32(os.Getpid())<<5 + clusters.Add(1)

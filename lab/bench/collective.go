@@ -11,9 +11,9 @@ const (
 	// busyBytes is the length of the data that rank 1 has to send to rank 2 when an operation begins. Sending it takes
 	// longer than a broadcast of short data.
 	busyBytes = 1 << 20
-	// methodParts is the number of parts of a step. Each part runs all methods in sequence.
+	// methodParts is the number of parts into which a step is divided. Each part runs all methods in turn.
 	methodParts = 10
-	// stampRanks is the number of blocks that stamps distinguish: from each of 8 ranks to each.
+	// stampRanks is the number of blocks that stamps can distinguish: from each of 8 ranks to each of them.
 	stampRanks = 64
 )
 
@@ -28,11 +28,11 @@ const (
 // operation is a collective operation of MPI.
 type operation struct {
 	name string
-	// sends and receives return the number of blocks in a rank's send and receive buffer.
+	// sends and receives return the number of blocks in the send buffer and in the receive buffer of a rank.
 	sends, receives func(ranks int) int
-	// gives and result report whether a rank contributes data, and whether it gets a result.
+	// gives reports whether a rank contributes data, and result whether it receives a result.
 	gives, result func(rank int) bool
-	// parts returns the blocks that are combined into block k of the rank's result.
+	// parts returns the indices of the blocks that are combined into block k of the rank's result.
 	parts func(k, rank, ranks int) []int
 	call  func(*collectiveCalls, []mpi.Option) error
 }
@@ -42,7 +42,7 @@ func each(ranks int) int   { return ranks }
 func atRoot(rank int) bool { return rank == 0 }
 func atAll(int) bool       { return true }
 
-// blocksOf returns block 0 of each rank.
+// blocksOf returns the indices of the blocks that the ranks contribute, if each contributes one.
 func blocksOf(_, _, ranks int) []int {
 	all := make([]int, ranks)
 	for r := range all {
@@ -51,7 +51,7 @@ func blocksOf(_, _, ranks int) []int {
 	return all
 }
 
-// operations are the measured operations, with rank 0 as the root.
+// operations lists the measured operations. Rank 0 is the root.
 var operations = []*operation{
 	{
 		"bcast", one, one, atRoot, func(rank int) bool { return rank > 0 },
@@ -84,15 +84,15 @@ var operations = []*operation{
 	},
 }
 
-// inTurn reports whether no rank completes a call before all ranks have made it, so that calls can follow each other
+// inTurn reports whether no rank completes a call before all ranks have made it. Calls can then follow each other
 // without messages in between.
 func (c *operation) inTurn() bool { return c.gives(1) && c.result(1) }
 
-// atRoot reports whether only rank 0 gets a result. Other ranks could start further calls before rank 0 has completed
-// this one.
+// atRoot reports whether only rank 0 receives a result. Without synchronization, other ranks could start further calls
+// before rank 0 has completed this one.
 func (c *operation) atRoot() bool { return !c.result(1) }
 
-// results returns the number of ranks that get a result.
+// results returns the number of ranks that receive a result.
 func (c *operation) results(ranks int) int {
 	n := 0
 	for r := range ranks {
@@ -107,16 +107,17 @@ func (c *operation) results(ranks int) int {
 // only a few times.
 func collectiveWarmup(st step) int { return min(warmup, st.iterations) }
 
-// collectiveStep measures an operation of the given number of ranks, while rank 1 has busy bytes of other data to send.
-// c/collective.c is its counterpart, for a single method.
+// collectiveStep measures an operation among the given number of ranks, while rank 1 has the given number of busy bytes
+// to send to rank 2. c/collective.c is its counterpart for a single method.
 //
-// The time runs from the first call of a contributing rank until the last rank has its result, by the clock shared by
-// all processes of a machine. Before rank 0 calls, all other ranks announce that they are about to call, rank 1 last.
-// So no rank is late, and only rank 1 has other work.
+// A measurement lasts from the first call of a contributing rank until the last rank has its result, by the clock
+// shared by all processes of a machine. Before rank 0 calls, all other ranks announce that they are about to call; rank
+// 1 is the last to do so. So no rank is late, and only rank 1 has other work.
 //
-// If every rank contributes and gets a result, the calls follow each other, and the time runs from one call of rank 0
-// to the end of the next. On a host with fewer processors than ranks, some ranks work before others get to call. A time
-// that began with the call of one rank would then not include the earlier work of the others.
+// If every rank both contributes and receives a result, the calls follow each other, and a measurement lasts from one
+// call by rank 0 to the end of its next call. On a host with fewer processors than ranks, some ranks do work before
+// others get to call. If the measurement began with the call of a single rank, it would miss the work that other ranks
+// had done before.
 func collectiveStep(s *session, st step, op *operation, ranks, busy int) ([]Point, error) {
 	c, err := newCollectiveCalls(s, st, op, ranks, busy)
 	if err != nil {
@@ -145,17 +146,16 @@ type collectiveCalls struct {
 	step
 	op          *operation
 	rank, ranks int
-	// words is the number of words of a block.
+	// words is the number of words in a block.
 	words int
 	// done is the number of completed rounds.
 	done int
-	// send and recv hold the blocks of the operation. own is the data that rank 1 sends to rank 2, or empty. A
-	// broadcast uses only recv.
+	// send and recv hold the blocks of the operation; a broadcast uses only recv. own is the data that rank 1 sends to
+	// rank 2, or empty.
 	send, recv, own []int32
-	// parts are the parts of each received block.
+	// parts lists, for each received block, the blocks that are combined into it.
 	parts [][]int
-	// starts are the times at which each operation began on rank 0, by method, and ends the times at which this rank
-	// had its result.
+	// starts and ends hold, for each method, the times at which this rank began each operation and had its result.
 	starts, ends [][]int64
 }
 
@@ -190,7 +190,7 @@ func newCollectiveCalls(s *session, st step, op *operation, ranks, busy int) (*c
 
 func (c *collectiveCalls) block(all []int32, k int) []int32 { return all[k*c.words : (k+1)*c.words] }
 
-// sent returns the index of the rank's block k among the blocks of all ranks.
+// sent returns the index of this rank's block k among the blocks of all ranks.
 func (c *collectiveCalls) sent(k int) int {
 	if c.op.sends(c.ranks) == 1 {
 		return c.rank
@@ -198,7 +198,7 @@ func (c *collectiveCalls) sent(k int) int {
 	return c.rank*c.ranks + k
 }
 
-// part makes some of the calls with a method.
+// part makes the calls from, from+1, … to-1 with one method.
 func (c *collectiveCalls) part(method, from, to int) error {
 	defer c.account(method)()
 	m := &c.methods[method]
@@ -207,7 +207,7 @@ func (c *collectiveCalls) part(method, from, to int) error {
 	for i := from; i < to; i++ {
 		c.pace(c.n, c.done, len(c.methods)*all)
 		c.done++
-		// Each operation has a unique number.
+		// The number is unique to this operation.
 		start, end, err := c.round(options, i*len(c.methods)+method, i == from && from < 0 || i == c.iterations-1)
 		if err != nil {
 			return fmt.Errorf("round %d: %w", i, err)
@@ -228,7 +228,7 @@ func (c *collectiveCalls) use(m *method) []mpi.Option {
 	return m.options()
 }
 
-// stamp returns the first and last word of a block in a round.
+// stamp returns the word written at the start and at the end of a block in operation i.
 func (c *collectiveCalls) stamp(i, block int) int32 { return int32(i*stampRanks + block) }
 
 // round executes operation i, and returns the times at which it began and ended.
@@ -264,7 +264,7 @@ func (c *collectiveCalls) round(options []mpi.Option, i int, all bool) (start, e
 	return start, end, c.check(i, all)
 }
 
-// check verifies the rank's result: the first and the last word of each block, or all words.
+// check verifies this rank's result: either all words, or the first and the last word of each block.
 func (c *collectiveCalls) check(i int, all bool) error {
 	if !c.op.result(c.rank) {
 		return nil
@@ -295,8 +295,8 @@ func (c *collectiveCalls) check(i int, all bool) error {
 	return nil
 }
 
-// ready returns when this rank may call. Rank 1 has then started sending its own data, and rank 2 is ready to receive
-// it.
+// ready returns when this rank may make call i. By then, rank 1 has started to send its own data, and rank 2 is ready
+// to receive it.
 func (c *collectiveCalls) ready(i int) (own *mpi.Request, err error) {
 	if c.op.atRoot() {
 		if err := c.awaitRoot(); err != nil {
@@ -330,7 +330,7 @@ func (c *collectiveCalls) ready(i int) (own *mpi.Request, err error) {
 	return &r, err
 }
 
-// awaitRoot waits until rank 0 has completed the previous call.
+// awaitRoot delays all ranks until rank 0 has completed the previous call.
 func (c *collectiveCalls) awaitRoot() error {
 	if c.rank > 0 {
 		_, err := c.session.recv(0, tagGo)
@@ -344,7 +344,7 @@ func (c *collectiveCalls) awaitRoot() error {
 	return nil
 }
 
-// point makes rank 0 collect the times of calls and results from all ranks.
+// point returns the point of a method on rank 0, which collects the times from all other ranks.
 func (c *collectiveCalls) point(method int) (Point, error) {
 	starts, ends := c.starts[method], c.ends[method]
 	if c.rank > 0 {

@@ -18,7 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// TestMethods checks that a rank can parse the name of every method.
+// TestMethods checks that a rank can parse the names of all methods.
 func TestMethods(t *testing.T) {
 	var names []string
 	for _, m := range extendedUDP.methods {
@@ -50,14 +50,14 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// asked is a device that records the requested operation.
+// asked is a device that records which operation was requested.
 type asked struct {
 	noDevice
 	mpe.Minimal
 	call collective.Operation
 }
 
-// noDevice provides the methods that are never called.
+// noDevice provides methods that are never called.
 type noDevice struct{ mpe.Device }
 
 func (a *asked) Size() int                      { return 8 }
@@ -70,8 +70,8 @@ func (a *asked) StartCollective(c *collective.Operation) (mpe.Op, error) {
 
 var errNo = errors.New("no")
 
-// TestUse checks that a broadcast uses the algorithm, segment size and order of its method, regardless of the previous
-// one.
+// TestUse checks that a broadcast uses the algorithm, the segment size and the order of its method, regardless of the
+// method used before.
 func TestUse(t *testing.T) {
 	dev := new(asked)
 	order := &orderer{Device: dev}
@@ -104,7 +104,7 @@ func TestUse(t *testing.T) {
 	}
 }
 
-// TestParts checks that a side for a method only takes part in broadcasts, and can be measured alone.
+// TestParts checks that the side of a method takes part only in broadcasts, and that it can be measured alone.
 func TestParts(t *testing.T) {
 	r, _ := quick(t, Options{Workloads: []string{"bcast-busy", "ring"},
 		Only: []string{"udp-by-left", "tcp-atomic", "extended-tcp"}})
@@ -127,7 +127,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestPartsFail checks that a failed run counts as a failure of all its sides.
+// TestPartsFail checks that a run that fails counts as a failure of all sides in it.
 func TestPartsFail(t *testing.T) {
 	var progress strings.Builder
 	r, err := Run(t.Context(),
@@ -139,7 +139,7 @@ func TestPartsFail(t *testing.T) {
 	}
 }
 
-// TestCollectiveLies checks that a wrong result, or wrong data from the busy rank, ends the measurement.
+// TestCollectiveLies checks that a wrong result ends the measurement, and so does wrong data from the busy rank.
 func TestCollectiveLies(t *testing.T) {
 	for _, x := range []struct {
 		name         string
@@ -171,17 +171,17 @@ func TestCollectiveLies(t *testing.T) {
 							return err
 						}
 						x.lie(c)
-						_, _, _ = c.round(nil, -1, true) // may be cancelled
+						_, _, _ = c.round(nil, -1, true) // the round may be cancelled
 						return nil
 					case x.honest:
-						defer cancel() // the other ranks wait for it
+						defer cancel() // ends the other ranks, which wait for this one
 						_, err := collectiveStep(s, step{64, 1}, x.op, bcastRanks, busyBytes)
 						if want := `by "": round -1: ` + x.says; err == nil || !strings.Contains(err.Error(), want) {
 							return fmt.Errorf("rank %d: %w", rank, errors.Join(errNoLie, err))
 						}
 						return nil
 					}
-					_, _ = collectiveStep(s, step{64, 1}, x.op, bcastRanks, busyBytes) // fails or is cancelled
+					_, _ = collectiveStep(s, step{64, 1}, x.op, bcastRanks, busyBytes) // it fails or is cancelled
 					return nil
 				})
 			}
@@ -194,7 +194,7 @@ func TestCollectiveLies(t *testing.T) {
 
 var errNoLie = errors.New("the lie is not found")
 
-// bcastReport returns a report of broadcasts of two lengths with the given times for each side.
+// bcastReport returns a report of broadcasts of two lengths, with the given times for each side.
 func bcastReport(workload string, times map[string][2]float64) *Report {
 	r := &Report{Rounds: 1, Results: []Result{{Workload: workload}}}
 	for i := range links {
@@ -216,8 +216,8 @@ func bcastReport(workload string, times map[string][2]float64) *Report {
 	return r
 }
 
-// TestBcastVerdicts checks that the best of all methods counts, at the length where the chosen one is worst relative to
-// it.
+// TestBcastVerdicts checks that the chosen method is compared with the best of all methods, at the length where it is
+// worst in comparison.
 func TestBcastVerdicts(t *testing.T) {
 	r := bcastReport("bcast", map[string][2]float64{
 		"extended-udp": {110, 2000}, "udp-binomial": {100, 5000}, "udp-flat": {105, 6000}, "udp-chain": {200, 4000},
@@ -253,8 +253,8 @@ func TestBcastVerdicts(t *testing.T) {
 	}
 }
 
-// TestPaired checks that rounds are compared one by one if both sides ran in the same processes, and by their medians
-// otherwise.
+// TestPaired checks that rounds are compared one by one if both sides ran in the same processes. Otherwise, their
+// medians are compared.
 func TestPaired(t *testing.T) {
 	of := func(key, with string, times ...float64) Measured {
 		m := Measured{Side: Side{Key: key, With: with}}
@@ -288,7 +288,8 @@ func TestPaired(t *testing.T) {
 	}
 }
 
-// TestBcastPlots checks that methods are thin lines, and that multiples are relative to Open MPI's median.
+// TestBcastPlots checks that methods are drawn as thin lines, and that multiples are relative to the median of Open
+// MPI.
 func TestBcastPlots(t *testing.T) {
 	p := bcastReport("bcast-busy", map[string][2]float64{
 		"extended-udp": {50, 2000}, "udp-flat": {100, 6000}, "extended-tcp": {1, 1}, "shm-flat": {3, 4},

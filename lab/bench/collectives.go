@@ -6,8 +6,8 @@ import "fmt"
 const bcastRanks = 8
 
 var (
-	// Short operations need many iterations: in the first 30 ms of a step, the ranks connect and the system spreads
-	// them over the processors.
+	// Short operations need many iterations: during the first 30 ms of a step, the ranks connect and the system
+	// distributes them over the processors.
 	bcastSteps = []step{
 		{4, 2000}, {16, 1000}, {64, 1000}, {256, 1000}, {1 << 10, 1000}, {4 << 10, 600}, {16 << 10, 300},
 		{64 << 10, 150}, {256 << 10, 80}, {1 << 20, 40}, {4 << 20, 20},
@@ -39,15 +39,15 @@ func collectiveWorkload(name, title string, op *operation, ranks, busy int) *wor
 	}
 }
 
-// broadcastWorkload returns the workload of a broadcast to 8 ranks by several methods.
+// broadcastWorkload returns the workload of a broadcast to 8 ranks, run with several methods.
 func broadcastWorkload(name, title string, busy int, full []step) *workload {
 	w := collectiveWorkload(name, title, operations[0], bcastRanks, busy)
 	w.full, w.methods, w.inProcess, w.weight = full, true, false, 10
 	return w
 }
 
-// collectiveWorkloads returns the workloads of all operations with 8 and with 4 ranks. With 8 ranks, the workload has
-// the operation's name.
+// collectiveWorkloads returns the workloads of all operations, with 8 ranks and with 4. The workload with 8 ranks has
+// the name of the operation.
 func collectiveWorkloads() []*workload {
 	all := []*workload{
 		broadcastWorkload("bcast", "Broadcast to 8 ranks", 0, bcastSteps),

@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// killTime is the time that a program may take to exit when it is interrupted.
+// killTime is the time that a program has to exit after it is interrupted.
 const killTime = 5 * time.Second
 
 // saidLimit is the number of bytes kept of a program's error output.
 const saidLimit = 8 << 10
 
-// program is a command that is interrupted before it is killed, so that a launcher can end its ranks. It is then killed
-// together with all processes that it started.
+// program is a command that is interrupted before it is killed, to give a launcher time to end its ranks. If it does
+// not exit, it is killed together with all processes that it started.
 type program struct {
 	*exec.Cmd
 	killGroup func()
 	said      tail
 }
 
-// installed reports whether a program with that name is installed.
+// installed reports whether a program with the given name is installed.
 func installed(name string) bool {
 	_, err := exec.LookPath(name)
 	return err == nil
@@ -37,7 +37,7 @@ func command(ctx context.Context, name string, args ...string) *program {
 	return p
 }
 
-// run runs the program to its end. The error contains its error output.
+// run runs the program until it exits. An error includes the program's error output.
 func (p *program) run() error {
 	if err := p.Start(); err != nil {
 		return fmt.Errorf("%v: %w", p.Cmd, err)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// csv is a sample output of benchstat.
+// csv is an example of benchstat's output.
 const csv = `goos: linux
 pkg: example.com/x
 ,base,,new,,,
@@ -28,7 +28,7 @@ pkg: example.com/y
 D-2,0,0%,1,0%,?,p=0.002 n=6
 `
 
-// TestWorse checks that exactly the changes for the worse beyond the threshold are found.
+// TestWorse checks that the script finds all changes for the worse that exceed the threshold, and no others.
 func TestWorse(t *testing.T) {
 	awk, err := exec.LookPath("awk")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 //go:embed c
 var sources embed.FS
 
-// compiler builds programs from the sources, each once.
+// compiler compiles C programs. It compiles each source only once.
 type compiler struct {
 	name string
 	args []string
@@ -23,7 +23,7 @@ func newCompiler(dir, name string, args ...string) *compiler {
 	return &compiler{name: name, args: args, dir: dir, made: map[string]string{}}
 }
 
-// program returns the path of the program built from a source.
+// program returns the path of the program compiled from a source.
 func (c *compiler) program(ctx context.Context, source string) (string, error) {
 	if path, ok := c.made[source]; ok {
 		return path, nil

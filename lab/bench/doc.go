@@ -1,10 +1,9 @@
-// Package bench compares zrlmpid with the limits of the machine and with the MPI libraries installed on it, in one run:
-// each round measures all sides in turn. It reports medians, ratios and growth.
+// Package bench compares zrlmpid with the limits of the machine and with the MPI libraries installed on it, in a single
+// run: each round measures all sides in turn. It reports medians, ratios and growth.
 //
-// Each rank of zrlmpid is a process, which runs the same program: a program that uses the package passes the arguments
-// after RankCommand to RunRank. The package compiles the programs for the other libraries and for the raw limits from
-// its folder c. Every message is verified.
+// Each rank of zrlmpid is a separate process running the same program. A program that uses this package must therefore
+// pass the arguments that follow RankCommand to RunRank. The programs for the other libraries and for the raw limits
+// are compiled from the folder c. Every message is verified.
 //
-// No test fails because of a figure: a run that misses a target of the project is a result,
-// not an error.
+// A run that misses a target of the project is a result, not an error: no test fails because of a figure.
 package bench

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestSaved checks that a saved report is unchanged when it is loaded.
+// TestSaved checks that a report is unchanged after it was saved and loaded.
 func TestSaved(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "new", "out.json")
 	r := testReport("pingpong", [2]int{4, million}, "cloudfpga", "upstream", rawPoll)
@@ -53,7 +53,7 @@ func TestSaved(t *testing.T) {
 	}
 }
 
-// runOf returns a run of some workloads, identified by its version.
+// runOf returns a run of the given workloads, which the version identifies.
 func runOf(version string, workloads ...string) *Report {
 	all := &Report{Rounds: 3, Machine: Machine{CPU: "Abacus", Cores: 2, Version: version, Time: "time of " + version}}
 	for i, w := range workloads {
@@ -81,7 +81,7 @@ func newDocument(t *testing.T, text string) string {
 	return file
 }
 
-// TestUpdate: the summary is replaced, and every other byte stays.
+// TestUpdate checks that Update replaces the summary and no other byte.
 func TestUpdate(t *testing.T) {
 	file := newDocument(t, "before\n"+summaryBegin+"old\n"+summaryEnd+"\nafter\n")
 	for range 2 {
@@ -111,7 +111,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestUpdateNoPlace: a document without exactly one place for the summary stays as it is.
+// TestUpdateNoPlace checks that a document is unchanged unless it has exactly one place for the summary.
 func TestUpdateNoPlace(t *testing.T) {
 	r := runOf("one", "ring")
 	for _, x := range []struct{ text, says string }{
@@ -133,7 +133,7 @@ func TestUpdateNoPlace(t *testing.T) {
 	}
 }
 
-// TestDocument: the summary of docs/performance.md is that of an archived run.
+// TestDocument checks that the summary in docs/performance.md is the summary of an archived run.
 func TestDocument(t *testing.T) {
 	text, err := os.ReadFile("../../docs/performance.md")
 	if err != nil {
@@ -151,7 +151,7 @@ func TestDocument(t *testing.T) {
 	t.Errorf("the table is of no run in lab/results: make bench-docs writes both\n%s", summary)
 }
 
-// TestArchive: an archived run shows the same tables as before, and its verdicts.
+// TestArchive checks that a run shows the same tables after it was archived, and also its verdicts.
 func TestArchive(t *testing.T) {
 	r := runOf("one", "pingpong", "stream", "ring")
 	file := filepath.Join(t.TempDir(), "run.json")

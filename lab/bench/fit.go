@@ -9,8 +9,8 @@ type fit struct {
 	deviation float64
 }
 
-// fitLine returns the line that minimizes the sum of squared relative deviations, as sizes and times span many orders
-// of magnitude. It fails for fewer than three points.
+// fitLine returns the line that minimizes the sum of the squared relative deviations; they are relative because sizes
+// and times span many orders of magnitude. It reports false if there are fewer than three points or all x are equal.
 func fitLine(x, y []float64) (fit, bool) {
 	var sw, sx, sy, sxx, sxy float64
 	for i := range x {
@@ -25,7 +25,7 @@ func fitLine(x, y []float64) (fit, bool) {
 		sxy += w * x[i] * y[i]
 	}
 	d := sw*sxx - sx*sx
-	// A difference between equal values is due to rounding.
+	// If all x are equal, d differs from 0 only by rounding.
 	if len(x) < 3 || !(d > 1e-12*sw*sxx) {
 		return fit{}, false
 	}

@@ -1,11 +1,11 @@
 package bench
 
-// Growth describes how a figure of a side grows: a straight line through the medians of a workload's steps, which
-// minimizes the squares of relative deviations.
+// Growth describes how a figure of a side grows with the steps of a workload. It is the straight line through the
+// medians of the steps that minimizes the squared relative deviations.
 type Growth struct {
 	Workload string `json:"workload"`
 	Side     string `json:"side"`
-	// Figure is the figure of the point, p50 or unload.
+	// Figure is the name of the figure: p50 or unload.
 	Figure string `json:"figure"`
 	// Intercept is the fixed cost of a message in µs, and Slope the cost per byte, rank or posted receive in ns.
 	Intercept float64 `json:"intercept_us"`
@@ -14,10 +14,10 @@ type Growth struct {
 	Deviation float64 `json:"deviation"`
 }
 
-// grows describes a fit for a workload.
+// grows selects a figure of a workload to which lines are fitted.
 type grows struct {
 	workload, figure string
-	// title is the title of the table, per the unit of the slope.
+	// title is the title of the table, and per the unit of a step, which the slope refers to.
 	title, per string
 }
 
@@ -52,7 +52,8 @@ func (r *Report) growth() []Growth {
 	return all
 }
 
-// series returns a figure for all steps. Without posted receives there is no time to unload them.
+// series returns a figure at all steps. It omits unload times of steps without posted receives, as there is nothing to
+// unload.
 func (m *Measured) series(figure string) (x, y []float64) {
 	for i := range m.Median {
 		p := &m.Median[i]
@@ -64,7 +65,7 @@ func (m *Measured) series(figure string) (x, y []float64) {
 	return x, y
 }
 
-// grown returns the line of a side, or nil.
+// grown returns the line for a figure of a side, or nil.
 func (r *Report) grown(workload, side, figure string) *Growth {
 	for i := range r.Growth {
 		if g := &r.Growth[i]; g.Workload == workload && g.Side == side && g.Figure == figure {

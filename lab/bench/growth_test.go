@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestVerdicts checks that bandwidths compare inversely to times, and that the better of several sides counts.
+// TestVerdicts checks that bandwidths are compared as the inverse of times, and that the best of several sides counts.
 func TestVerdicts(t *testing.T) {
 	side := func(key string, times ...float64) Measured {
 		var round []Point
@@ -56,7 +56,7 @@ func TestVerdicts(t *testing.T) {
 			t.Errorf("%s: %s instead of %s", name, got, want)
 		}
 	}
-	// Where a wake-up is slow, another bound applies.
+	// If wake-ups are slow, another bound applies.
 	r.Results[0].side("cloudfpga").Rounds[0][0].P50 = 11
 	for wakeUp, want := range map[float64]string{9: "missed: 1.38", 10: "met: 1.38"} {
 		r.Machine.WakeUp = wakeUp
@@ -67,7 +67,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// verdictOf returns the verdict on the target with that name.
+// verdictOf returns the verdict on the target with the given name.
 func verdictOf(r *Report, name string) string {
 	for _, v := range r.verdicts() {
 		if v.Name == name {
@@ -77,7 +77,7 @@ func verdictOf(r *Report, name string) string {
 	return "there is no target " + name
 }
 
-// TestTargets checks that every target is complete and belongs to a workload.
+// TestTargets checks that every target is complete, and that its workload exists.
 func TestTargets(t *testing.T) {
 	for _, x := range targets {
 		if _, err := workloadNamed(x.workload); err != nil || x.name == "" || x.measure == nil {
@@ -116,7 +116,7 @@ func TestFit(t *testing.T) {
 	}{
 		{"line", []float64{0, 10, 1000}, []float64{5, 25, 2005}, fit{5, 2, 0}},
 		{"level", []float64{1, 2, 3}, []float64{7, 7, 7}, fit{7, 0, 0}},
-		// The points at 1 deviate from the line by 10 %, the points at 2 by 5 %.
+		// The points at 1 are 10 % away from the line, the points at 2 only 5 %.
 		{"off", []float64{1, 1, 2, 2}, []float64{9, 11, 19, 21}, fit{}},
 	} {
 		got, ok := fitLine(x.x, x.y)
@@ -132,7 +132,7 @@ func TestFit(t *testing.T) {
 			t.Errorf("%s: %+v", x.name, got)
 		}
 	}
-	// Sizes and times span many orders of magnitude. The small ones count as well.
+	// Sizes and times span many orders of magnitude, but small ones count as much as large ones.
 	if got, ok := fitLine([]float64{4, 400, 4e6}, []float64{5.1, 5.3, 2100}); !ok || got.intercept < 4.5 ||
 		got.intercept > 5.5 {
 		t.Errorf("%+v", got)
@@ -146,7 +146,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestGrowth checks that a side's line is in the report, the table and the plot.
+// TestGrowth checks that the line of a side is in the report, in the table and in the plot.
 func TestGrowth(t *testing.T) {
 	r := testReport("ring", [2]int{2, 4}, "extended-udp", "openmpi-tcp", "x")
 	for i := range r.Results[0].Sides {

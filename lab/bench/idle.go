@@ -6,10 +6,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// restTime is the initial part of idleness that is not measured. After it, the spin budget of a rank is used up.
+// restTime is the initial idle time that is not measured. After it, a rank has used up its spin budget.
 const restTime = time.Second
 
-// idleStep measures the processor usage of an idle rank and of one that waits for a message. c/idle.c is its
+// idleStep measures the processor usage of an idle rank, and of a rank that waits for a message. c/idle.c is its
 // counterpart.
 func idleStep(s *session, st step) (Point, error) {
 	share := []float64{0}
@@ -33,20 +33,20 @@ func idleStep(s *session, st step) (Point, error) {
 	return Point{}, mpi.Send(s.ctx, s.comm, share, 0, 0)
 }
 
-// mark is the processor time used up to a point in time.
+// mark is a point in time, and the processor time used until then.
 type mark struct {
 	at   time.Time
 	used time.Duration
 	now  func() time.Duration
 }
 
-// mark waits for restTime and returns a mark.
+// mark sleeps for restTime, and then returns a mark.
 func (s *session) mark() mark {
 	time.Sleep(restTime)
 	return mark{time.Now(), s.used(), s.used}
 }
 
-// percent returns the processor usage since the mark.
+// percent returns the processor usage since the mark, in percent.
 func (m mark) percent() float64 {
 	return 100 * float64(m.now()-m.used) / float64(time.Since(m.at))
 }

@@ -7,18 +7,19 @@ import (
 	"strings"
 )
 
-// A host moves the processors of a virtual machine among its own, and a cache line takes several times longer between
-// some of these than between others. Such a phase lasts from a tenth of a second to minutes, and slows down the side
+// The host of a virtual machine moves its virtual processors among physical ones. Between some of these, a cache line
+// takes several times longer than between others. Such a phase lasts from a tenth of a second to minutes, and slows
+// down the side that is measured at the time.
 // that is measured at the time.
 const (
-	// slowLine is the ratio to the minimum of the run above which the time of a cache line counts as slow, before or
-	// after a measurement.
+	// slowLine is the limit above which a cache line counts as slow, before or after a measurement. It is relative to
+	// the shortest time of the run.
 	slowLine = 1.5
-	// againMost is the maximum number of repetitions of a measurement.
+	// againMost is the maximum number of times that a measurement is repeated.
 	againMost = 3
 )
 
-// Attempt is a measurement of a side in a round.
+// Attempt is one measurement of a side in a round.
 type Attempt struct {
 	// Round is the number of the round, from 1.
 	Round int `json:"round"`
@@ -26,19 +27,19 @@ type Attempt struct {
 	// after the measurement.
 	LineBefore float64 `json:"cache_line_before_ns"`
 	LineAfter  float64 `json:"cache_line_after_ns"`
-	// Discarded means that the cache line was slow, so the measurement was repeated and its Points do not count. The
-	// points that count are among the side's rounds, not here.
+	// Discarded means that the cache line was slow. The measurement was repeated, and its Points do not count. Attempts
+	// that count have no Points here; theirs are among the rounds of the side.
 	Discarded bool    `json:"discarded,omitempty"`
 	Points    []Point `json:"points,omitempty"`
 }
 
-// line returns the longer cache line time, or 0 if unknown.
+// line returns the longer of the two cache line times, or 0 if they are unknown.
 func (a *Attempt) line() float64 { return max(a.LineBefore, a.LineAfter) }
 
-// slow reports whether a cache line took too long compared with the minimum.
+// slow reports whether a cache line was slow; least is the shortest time of the run.
 func (a *Attempt) slow(least float64) bool { return a.line() > slowLine*least }
 
-// discardSlow discards the latest measurements with a slow cache line, and returns those to repeat.
+// discardSlow discards the latest attempts with a slow cache line, and returns the measurements to repeat.
 func discardSlow(done []scheduled, least float64) (again []scheduled) {
 	for _, t := range done {
 		if t.failed || t.last == nil || !t.last.slow(least) {
@@ -50,7 +51,7 @@ func discardSlow(done []scheduled, least float64) (again []scheduled) {
 	return again
 }
 
-// lineTime measures the current cache line time in ns. It is 0 if unknown, as after an error.
+// lineTime measures the current cache line time in ns. It returns 0 if the time is unknown.
 func (r *runner) lineTime() float64 {
 	ns, err := r.moveLine()
 	if err != nil {
@@ -66,7 +67,7 @@ func (r *runner) lineTime() float64 {
 	return ns
 }
 
-// slowRounds returns the rounds that count although the cache line was slow, and the number of discarded attempts.
+// slowRounds returns the rounds that count although a cache line was slow, and the number of discarded attempts.
 func (f *Figures) slowRounds(least float64) (slow []string, discarded int) {
 	for _, a := range f.Attempts {
 		switch {
@@ -79,7 +80,7 @@ func (f *Figures) slowRounds(least float64) (slow []string, discarded int) {
 	return slow, discarded
 }
 
-// lineNotes describes the time of a cache line during the run and its effect on some workloads.
+// lineNotes describes the cache line times of the run, and how they affected the given results.
 func (r *Report) lineNotes(results []Result) []string {
 	m := &r.Machine
 	if m.LineLeast == 0 {
@@ -87,15 +88,15 @@ func (r *Report) lineNotes(results []Result) []string {
 	}
 	first := fmt.Sprintf("a cache line from one processor to another: at least %s ns, median %s ns",
 		figure(m.LineLeast), figure(m.LineP50))
-	if r.isArchived() { // its notes have the rest
+	if r.isArchived() { // the notes of an archived run contain the rest
 		return []string{first}
 	}
 	again, notes := r.slowLines(results)
 	return append([]string{fmt.Sprintf("%s; measurements done again since it was slow: %d", first, again)}, notes...)
 }
 
-// slowLines returns the number of measurements of some workloads that were repeated because a cache line was
-// slow, and notes on the rounds that count although it was.
+// slowLines returns the number of measurements that were repeated because a cache line was slow, and notes about rounds
+// that count although it was slow.
 func (r *Report) slowLines(results []Result) (again int, notes []string) {
 	least := r.Machine.LineLeast
 	for i := range results {

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// lineRoundTrips is the number of round trips of a cache line per stretch, and lineStretches the number of
+	// lineRoundTrips is the number of round trips of a cache line in a stretch, and lineStretches the number of
 	// stretches. Together they take one or a few milliseconds.
 	lineRoundTrips = 500
 	lineStretches  = 20
 )
 
 // measureLine measures the time in ns that a cache line takes from one processor to another. Two threads, on the first
-// two processors that this process may use, alternately write a word of the line. The fastest stretch counts, since
-// interrupts slow down others. The result is 0 if there are fewer than two processors.
+// two processors that this process may use, alternately write a word in the line. The result is from the fastest
+// stretch, since interrupts slow down others. It is 0 if there are fewer than two processors.
 func measureLine() (ns float64, err error) {
 	var all unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
@@ -48,15 +48,16 @@ func measureLine() (ns float64, err error) {
 	return float64(<-least) / (2 * lineRoundTrips), nil
 }
 
-// bouncedLine is a word with padding, so that it is alone in its cache line and in the adjacent line, which some
-// processors fetch together with it.
+// bouncedLine is a word with padding on both sides. The padding keeps it alone in its cache line, and in the adjacent
+// line that some processors fetch together with it.
 type bouncedLine struct {
 	_    [128]byte
 	word atomic.Uint32
 	_    [128]byte
 }
 
-// ask writes odd numbers, waits for the even ones, and returns the duration of the fastest stretch.
+// ask writes odd numbers and waits for the even number that answers each. It returns the duration of the fastest
+// stretch.
 func (l *bouncedLine) ask() time.Duration {
 	var least time.Duration
 	next := uint32(1)
@@ -75,7 +76,7 @@ func (l *bouncedLine) ask() time.Duration {
 	return least
 }
 
-// answer writes an even number after each odd one.
+// answer writes the next even number after each odd number.
 func (l *bouncedLine) answer() {
 	for next := uint32(1); next < 2*lineStretches*lineRoundTrips; next += 2 {
 		for l.word.Load() != next {

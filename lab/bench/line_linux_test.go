@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMeasureLine checks that a cache line transfer takes some time between two processors, and is not measured on one.
+// TestMeasureLine checks that moving a cache line between two processors takes some time, and that nothing is measured
+// if there is only one processor.
 func TestMeasureLine(t *testing.T) {
 	var all unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {

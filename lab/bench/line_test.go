@@ -22,7 +22,7 @@ func TestSlowLine(t *testing.T) {
 		{76, 50, 50, true},
 		{50, 76, 50, true},
 		{160, 160, 160, false}, // no faster transfer was seen
-		{50, 0, 50, false},     // failed after that
+		{50, 0, 50, false},     // the second cache line time is unknown
 		{0, 0, 0, false},
 	} {
 		if got := (&Attempt{LineBefore: x.before, LineAfter: x.after}).slow(x.least); got != x.want {
@@ -31,8 +31,8 @@ func TestSlowLine(t *testing.T) {
 	}
 }
 
-// lineRun runs two sides, the second with two methods. Their times are the numbers of the measurements. The cache line
-// takes the given times, before the first measurement, after it, and so on.
+// lineRun runs two sides, of which the second has two methods. The time of a measurement is its number. lines are the
+// cache line times: before the first measurement, after it, before the second, and so on.
 func lineRun(t *testing.T, o Options, lines ...float64) (*Report, string) {
 	t.Helper()
 	o.Workloads, o.Steps = []string{"ring"}, "2:1"
@@ -85,8 +85,8 @@ func p50s(r *Report, key string) (all []float64) {
 	return all
 }
 
-// TestMeasuredAgain checks that measurements with a slow cache line are repeated at the end, at most three times, and
-// are not lost.
+// TestMeasuredAgain checks that measurements with a slow cache line are made again at the end, at most three times, and
+// that none is lost.
 func TestMeasuredAgain(t *testing.T) {
 	near, far, slowly := []float64{50, 50}, []float64{50, 160}, []float64{160, 160, 160, 160, 160, 160}
 	of := func(all ...[]float64) []float64 { return slices.Concat(all...) }
@@ -135,8 +135,8 @@ func TestMeasuredAgain(t *testing.T) {
 	}
 }
 
-// TestCutLater checks that a cut step is removed from earlier measurements, but not from discarded ones, and that
-// rounds are in order, including repeated ones.
+// TestCutLater checks that a step that is cut is also removed from earlier measurements, but not from discarded ones.
+// It also checks that rounds are in order, including those measured again.
 func TestCutLater(t *testing.T) {
 	w, err := workloadNamed("ring")
 	if err != nil {
@@ -169,8 +169,8 @@ func TestCutLater(t *testing.T) {
 	}
 }
 
-// TestLineUnknown checks that the report does not mention the cache line if its time is unknown, and that an error is
-// reported once.
+// TestLineUnknown checks that a report does not mention cache lines if their times are unknown, and that an error is
+// reported only once.
 func TestLineUnknown(t *testing.T) {
 	r, _ := lineRun(t, Options{Rounds: 2}, make([]float64, 8)...)
 	if r.Machine.LineLeast != 0 || r.result("ring").side("one").Attempts != nil || r.lineNotes(r.Results) != nil {
@@ -183,7 +183,7 @@ func TestLineUnknown(t *testing.T) {
 	}
 }
 
-// TestLineNotes checks that a report lists the measurements with a slow cache line, even after it was saved and loaded.
+// TestLineNotes checks that a report lists measurements with a slow cache line, even after it was saved and loaded.
 func TestLineNotes(t *testing.T) {
 	r, _ := lineRun(t, Options{Rounds: 2}, 160, 160, 50, 50, 50, 50, 50, 160, 50, 50, 50, 90, 50, 90, 50, 90)
 	one := r.result("ring").side("one")
@@ -209,9 +209,9 @@ func TestLineNotes(t *testing.T) {
 	}
 }
 
-// printed returns the report for a terminal.
+// printed returns the report as it is printed on a terminal.
 func printed(r *Report) string {
 	var b strings.Builder
-	_ = r.Print(&b, Format{}) // a Builder takes everything
+	_ = r.Print(&b, Format{}) // writing to a Builder never fails
 	return b.String()
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/version"
 )
 
-// Machine describes the machine and the time of a run. Unknown values are empty.
+// Machine describes a machine and when the run took place. Unknown values are empty.
 type Machine struct {
 	CPU     string `json:"cpu"`
 	Cores   int    `json:"cores"`
@@ -19,12 +19,12 @@ type Machine struct {
 	Go      string `json:"go"`
 	Version string `json:"version"`
 	Time    string `json:"time"`
-	// WakeUp is the median time in µs from a call that wakes a thread, which slept for a millisecond, until the thread
+	// WakeUp is the median time in µs from the call that wakes a thread, asleep for a millisecond, until the thread
 	// runs. WakeUpP90 is the 90th percentile.
 	WakeUp    float64 `json:"wakeup_p50_us,omitempty"`
 	WakeUpP90 float64 `json:"wakeup_p90_us,omitempty"`
 	// LineLeast and LineP50 are the minimum and the median time in ns that a cache line took from one processor to
-	// another during the run, or 0 if unknown.
+	// another during the run. They are 0 if unknown.
 	LineLeast float64 `json:"cache_line_least_ns,omitempty"`
 	LineP50   float64 `json:"cache_line_p50_ns,omitempty"`
 	// LoadBefore and LoadAfter are the load averages over 1, 5 and 15 minutes.
@@ -41,7 +41,7 @@ func DescribeMachine() Machine {
 	}
 }
 
-// measure measures the cost of a wake-up on this machine.
+// measure measures how long a wake-up takes on this machine.
 func (m *Machine) measure() error {
 	p50, p90, err := measureWakeUp()
 	m.WakeUp, m.WakeUpP90 = micros(p50), micros(p90)
@@ -51,7 +51,7 @@ func (m *Machine) measure() error {
 	return nil
 }
 
-// wakeUp formats the cost of a wake-up.
+// wakeUp formats the time of a wake-up.
 func (m *Machine) wakeUp() string {
 	if m.WakeUp == 0 {
 		return none
@@ -62,7 +62,7 @@ func (m *Machine) wakeUp() string {
 // processors formats the number and the model of the processors.
 func (m *Machine) processors() string { return fmt.Sprintf("%d × %s", m.Cores, m.CPU) }
 
-// cpuModel returns the name of the processor on Linux, or else GOARCH.
+// cpuModel returns the name of the processor on Linux, and GOARCH on other systems.
 func cpuModel() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -71,8 +71,8 @@ func cpuModel() string {
 	return cpuName(string(text))
 }
 
-// cpuName returns the name of the first processor in the text of /proc/cpuinfo, with family and model. Virtual machines
-// give processors of several generations the same name, although code takes twice as long on some of them.
+// cpuName returns the name of the first processor in the text of /proc/cpuinfo, with its family and model. In virtual
+// machines, processors of several generations have the same name, although code takes twice as long on some of them.
 func cpuName(cpuinfo string) string {
 	first, _, _ := strings.Cut(cpuinfo, "\n\n")
 	of := map[string]string{}
@@ -96,7 +96,7 @@ func system() string {
 	return "Linux " + strings.TrimSpace(string(release))
 }
 
-// loadAverage returns the load averages of the machine, which reveal other load.
+// loadAverage returns the load averages of the machine, which show whether it had other work.
 func loadAverage() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

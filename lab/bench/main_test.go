@@ -27,12 +27,12 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	// With the race detector, ranks would sleep for a second at exit.
+	// With the race detector, a rank would otherwise sleep for a second before it exits.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	os.Exit(statetest.Run(m))
 }
 
-// quick runs quick steps of some sides.
+// quick runs quick steps of the sides that o selects.
 func quick(t *testing.T, o Options) (*Report, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -49,10 +49,11 @@ func quick(t *testing.T, o Options) (*Report, string) {
 	return r, progress.String()
 }
 
-// keysOf returns the keys of a family.
+// keysOf returns the keys of the sides in a family.
 func keysOf(f family) []string { return f.keys }
 
-// TestOurs makes a small measurement over each of our links: there are figures, and all messages are verified.
+// TestOurs measures a little over each link of zrlmpid. It checks that there are figures, and that all messages were
+// verified.
 func TestOurs(t *testing.T) {
 	for _, w := range workloads {
 		if w.name == "idle" {
@@ -60,7 +61,7 @@ func TestOurs(t *testing.T) {
 		}
 		t.Run(w.name, func(t *testing.T) {
 			rounds := 2
-			if w.collective { // the race detector makes many ranks slow
+			if w.collective { // with the race detector, many ranks are slow
 				rounds = 1
 			}
 			r, progress := quick(t, Options{Workloads: []string{w.name}, Only: keysOf(ourFamily()), Rounds: rounds})
@@ -68,7 +69,7 @@ func TestOurs(t *testing.T) {
 			want := 0
 			for i := range links {
 				l := &links[i]
-				// A link that this version does not support is reported.
+				// A link that this version does not support is reported as missing.
 				if slices.ContainsFunc(r.Missing,
 					func(m string) bool { return strings.HasPrefix(m, l.key+" is missing") }) {
 					continue
@@ -101,7 +102,7 @@ func TestOurs(t *testing.T) {
 	}
 }
 
-// TestIdle runs idle ranks on all our links at once.
+// TestIdle runs idle ranks on all links of zrlmpid at the same time.
 func TestIdle(t *testing.T) {
 	for _, l := range links {
 		if len(l.workloads) > 0 {
@@ -121,7 +122,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestRaw compiles and runs the programs of the raw limits.
+// TestRaw compiles and runs the programs that measure the raw limits.
 func TestRaw(t *testing.T) {
 	if _, err := exec.LookPath("cc"); err != nil {
 		t.Fatal("the tests need a C compiler: ", err)
@@ -146,7 +147,7 @@ func TestRaw(t *testing.T) {
 	}
 }
 
-// TestRawMistakes checks that the raw programs reject invalid input in any process.
+// TestRawMistakes checks that the raw programs reject invalid input, whichever process receives it.
 func TestRawMistakes(t *testing.T) {
 	dir := t.TempDir()
 	compiler := newCompiler(dir, "cc")
@@ -168,7 +169,7 @@ func TestRawMistakes(t *testing.T) {
 	}
 }
 
-// TestPeers compiles and runs the programs of the peers that are installed.
+// TestPeers compiles and runs the programs for the peers that are installed.
 func TestPeers(t *testing.T) {
 	for i := range libraries {
 		l := &libraries[i]
@@ -176,12 +177,12 @@ func TestPeers(t *testing.T) {
 			if m := l.missing(); m != "" {
 				needs.Missing(t, l.name, m)
 			}
-			// All workloads over one link, and one over the other.
+			// Run all workloads over one link, and a single workload over the other.
 			first, second := l.ways[1].key, l.ways[0].key
 			r, _ := quick(t, Options{Only: []string{first}})
 			for _, w := range workloads {
 				res := r.result(w.name)
-				// Sides that poll may time out on a loaded machine, which is reported.
+				// On a loaded machine, sides that poll may time out. The report then lists them.
 				slow := slices.ContainsFunc(r.Missing, func(m string) bool { return strings.HasPrefix(m, w.name+", ") })
 				if len(res.Sides) == 0 && !slow && !(l.spins && w.ranks != nil) {
 					t.Errorf("%s: nothing was measured", w.name)
@@ -204,7 +205,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestMissing checks that without a compiler, peers and upstream the run continues and reports them as missing.
+// TestMissing checks that a run continues without a compiler, peers and upstream, and reports them as missing.
 func TestMissing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv(EnvUpstream, "")
@@ -233,7 +234,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// upstreamFake returns a program that behaves like one with upstream's library.
+// upstreamFake returns a program that behaves like a program with upstream's library.
 func upstreamFake(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "pingpong")
@@ -246,14 +247,14 @@ func upstreamFake(t *testing.T, text string) string {
 func TestUpstream(t *testing.T) {
 	o := Options{Workloads: []string{"pingpong"}, Only: []string{upstreamOneKey}, Steps: "4:10,4000000:100",
 		Quick: true}
-	// 10 messages and 20 of warm-up, of each size, in both directions.
+	// For each size, 10 messages and 20 messages of warm-up are sent in both directions.
 	t.Setenv(EnvUpstream, upstreamFake(t, `test "$1 $2 $3 $5 $6" = "udp 127.0.76.$(($4+1)) 2 127.0.76.$((2-$4)) 4:10,4000000:10" || exit 3
 test $4 = 1 || printf 'a banner\npoint 4 p50 9 p99 9 p999 9 least 8 cpu 2\nnoise\npoint 4000000 p50 900 p99 901 p999 901 least 800 cpu 2\nmemory 7\nverified 120\n'`))
 	r, _ := quick(t, o)
 	if s := r.Results[0].side(upstreamOneKey); s == nil || s.Median[1].P50 != 900 || s.Memory != 7 {
 		t.Errorf("%+v", r.Results)
 	}
-	// A failure is reported as missing, not as a failure.
+	// If the program fails, it is reported as missing, not as a failure.
 	t.Setenv(EnvUpstream, upstreamFake(t, "echo no good >&2; exit 3"))
 	r, _ = quick(t, o)
 	if len(r.Missing) != 1 || !strings.Contains(r.Missing[0], "exit status 3\nno good") ||
@@ -269,7 +270,7 @@ test $4 = 1 || printf 'a banner\npoint 4 p50 9 p99 9 p999 9 least 8 cpu 2\nnoise
 	}
 }
 
-// TestRunCommand checks that the error output of a failed program is kept, up to a limit.
+// TestRunCommand checks that the error output of a program that fails is kept, up to a limit.
 func TestRunCommand(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
@@ -324,7 +325,7 @@ func worldsOf(t *testing.T, n int) []*mpi.Comm {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			// The other ranks may be gone, so unacknowledged messages are lost.
+			// The other ranks may have exited, so that messages are never acknowledged.
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 			defer cancel()
 			_ = all[rank].Finalize(ctx)

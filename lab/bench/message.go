@@ -2,10 +2,10 @@ package bench
 
 import "fmt"
 
-// wordLen is the size in bytes of a message element, an int32.
+// wordLen is the size in bytes of an element of a message, an int32.
 const wordLen = 4
 
-// wordsOf converts a number of bytes to words.
+// wordsOf returns the number of words in n bytes.
 func wordsOf(n int) (int, error) {
 	if n < wordLen || n%wordLen != 0 {
 		return 0, fmt.Errorf("%d bytes are not a number of words", n)
@@ -13,11 +13,11 @@ func wordsOf(n int) (int, error) {
 	return n / wordLen, nil
 }
 
-// pattern returns a word of a sender's messages.
+// pattern returns the word at an index in the messages of a sender.
 func pattern(word, sender int) int32 { return int32(uint32(word)*2654435761 + uint32(sender)) }
 
-// number returns the first and last word of a sender's message in a round. The rank that answers uses the one's
-// complement.
+// number returns the word written at the start and at the end of a sender's message in a round. The rank that answers
+// uses the one's complement.
 func number(round, sender int) int32 {
 	if sender == 0 {
 		return int32(round)
@@ -33,7 +33,7 @@ func fill(words []int32, sender int) {
 
 func stamp(words []int32, number int32) { words[0], words[len(words)-1] = number, number }
 
-// verify checks a received message: the first and last word, or all words.
+// verify checks a received message: either all words, or the first and the last one.
 func verify(words []int32, number int32, sender int, all bool) error {
 	last := len(words) - 1
 	if err := expectWord(words, 0, number); err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// method is a broadcast method. The zero method leaves the choice to zrlmpid.
+// method is a broadcast method. The zero value leaves the choice to zrlmpid.
 type method struct {
 	by choice.Choice
-	// order determines how the order of a chain adapts to the ranks' backlog.
+	// order determines how the order of the ranks in a chain adapts to their backlog.
 	order config.Order
 }
 
@@ -30,7 +30,7 @@ func (m method) String() string {
 	return text
 }
 
-// title returns a readable name, such as "chain, 32 KiB segments".
+// title returns a name for readers, such as "chain, 32 KiB segments".
 func (m method) title() string {
 	text := m.by.Algorithm
 	if m.by.Segment > 0 {
@@ -45,7 +45,7 @@ func (m method) title() string {
 	return text
 }
 
-// parseMethod parses the result of String; "" is the zero method.
+// parseMethod parses a text returned by String. The empty text is the zero method.
 func parseMethod(text string) (m method, err error) {
 	if text == "" {
 		return m, nil
@@ -58,7 +58,7 @@ func parseMethod(text string) (m method, err error) {
 	return m, err
 }
 
-// options returns the options for package mpi.
+// options returns the method as options for package mpi.
 func (m *method) options() (all []mpi.Option) {
 	if m.by.Algorithm != "" {
 		all = append(all, mpi.By(m.by.Algorithm))
@@ -69,7 +69,7 @@ func (m *method) options() (all []mpi.Option) {
 	return all
 }
 
-// orderer is a device whose broadcast order can be changed between calls, independent of its configuration.
+// orderer is a device whose broadcast order can be changed between calls, regardless of its configuration.
 type orderer struct {
 	mpe.Device
 	form coll.OrderForm
@@ -80,17 +80,17 @@ func (d *orderer) StartCollective(c *collective.Operation) (mpe.Op, error) {
 	return d.Device.StartCollective(c)
 }
 
-// namedMethod is a method with the key of its side.
+// namedMethod is a method together with the key of its side.
 type namedMethod struct {
 	key string
 	method
 }
 
-// methodNames are the names of the compared methods.
+// methodNames lists the names of the compared methods.
 var methodNames = []string{"binomial", "flat", "scatter", "chain", "atomic", "free-first", "by-left"}
 
-// methods returns the methods with the given names, or all, with a prefix for their keys. segment is the segment size
-// of a chain, and piece the piece size of a flow, in bytes.
+// methods returns the methods with the given names, or all methods if there are no names. Their keys begin with prefix.
+// segment is the segment size of a chain, and piece the piece size of a flow, both in bytes.
 func methods(prefix string, segment, piece int, names ...string) (some []namedMethod) {
 	for _, name := range methodNames {
 		m := method{by: choice.Choice{Algorithm: name}}
@@ -111,7 +111,7 @@ func methods(prefix string, segment, piece int, names ...string) (some []namedMe
 	return some
 }
 
-// methodVariant returns the chart variant of a method, which is the same for all links.
+// methodVariant returns the chart variant of a method. It is the same for all links.
 func methodVariant(key string) int {
 	_, name, _ := strings.Cut(key, "-")
 	return max(slices.Index(methodNames, name), 0)

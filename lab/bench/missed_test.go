@@ -24,8 +24,8 @@ func archived(t *testing.T) map[string]*Report {
 	return all
 }
 
-// TestMissedTargets: lab/results/missed.json explains each target that an archived run has missed, once, and
-// no other target.
+// TestMissedTargets checks that lab/results/missed.json explains each target that an archived run has missed, exactly
+// once, and no other target.
 func TestMissedTargets(t *testing.T) {
 	reasons := map[string]int{}
 	for _, r := range results.Reasons() {
@@ -54,7 +54,7 @@ func TestMissedTargets(t *testing.T) {
 	}
 }
 
-// TestArchivedRuns: the file of a run is named after its date and machine, and holds no single rounds.
+// TestArchivedRuns checks that the file of a run is named after its date and machine, and contains no single rounds.
 func TestArchivedRuns(t *testing.T) {
 	for name, r := range archived(t) {
 		if len(name) < len(r.Name()) || name[:len(r.Name())] != r.Name() {

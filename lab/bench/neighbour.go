@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// neighbourCommand follows RankCommand to start the neighbour of a disturbed measurement. Its argument is a seed.
+// neighbourCommand follows RankCommand to start the neighbour that disturbs a measurement. Its argument is a seed.
 const neighbourCommand = "neighbour"
 
-// The neighbour uses each processor in bursts of burstLeast to burstMost, for 1 / neighbourShare of the time on
-// average.
+// The neighbour uses each processor in bursts that last from burstLeast to burstMost, and on average for 1 /
+// neighbourShare of the time.
 const (
 	burstLeast     = time.Millisecond
 	burstMost      = 20 * time.Millisecond
 	neighbourShare = 5
-	// behindMost is the maximum delay of a burst. Beyond it, all later bursts are postponed, so that the neighbour also
-	// pauses between busy processes.
+	// behindMost is the maximum delay of a burst. If a burst is later, it and all further ones are postponed, so that
+	// the neighbour pauses between bursts even among busy processes.
 	behindMost = 100 * time.Millisecond
 )
 
-// bursts is the sequence of times at which a neighbour uses a processor. It is determined by the seed.
+// bursts is a sequence of times at which a neighbour uses a processor. The seed determines it.
 type bursts struct {
 	random *rand.Rand
 	end    time.Duration
@@ -35,7 +35,8 @@ func newBursts(seed, processor uint64) *bursts {
 	return &bursts{random: rand.New(rand.NewPCG(seed, processor))}
 }
 
-// next returns the start of the next burst, relative to the beginning, and the processor time that it takes.
+// next returns when the next burst starts, relative to the beginning of the sequence, and how much processor time it
+// takes.
 func (b *bursts) next() (start, length time.Duration) {
 	between := func(least, most time.Duration) time.Duration {
 		return least + time.Duration(b.random.Int64N(int64(most-least)+1))
@@ -85,8 +86,7 @@ func disturb(ctx context.Context, b *bursts) {
 	}
 }
 
-// startNeighbour starts a neighbour, and stop stops it. The error of stop means that the neighbour did not run all the
-// time.
+// startNeighbour starts a neighbour. stop stops it, and returns an error if the neighbour did not run all the time.
 func startNeighbour(ctx context.Context, self string, seed int) (stop func() error, err error) {
 	cmd := command(ctx, self, RankCommand, neighbourCommand, strconv.Itoa(seed))
 	stdin, err := cmd.StdinPipe()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestBursts checks that bursts take 1 to 20 ms and a fifth of the time, and that their times depend only on the seed
-// and the processor.
+// TestBursts checks that bursts last 1 to 20 ms and take a fifth of the time, and that their times depend only on the
+// seed and the processor.
 func TestBursts(t *testing.T) {
 	b, same, other, beside := newBursts(7, 0), newBursts(7, 0), newBursts(8, 0), newBursts(7, 1)
 	var end, used time.Duration
@@ -43,7 +43,7 @@ func TestNeighbour(t *testing.T) {
 	}
 }
 
-// TestDisturb measures with and without a neighbour, and checks that both are shown.
+// TestDisturb measures with a neighbour and without it, and checks that the report shows both.
 func TestDisturb(t *testing.T) {
 	r, progress := quick(t, Options{Workloads: []string{"ring", "idle"}, Only: []string{"extended-udp"}, Disturb: true,
 		Rounds: 2})

@@ -23,17 +23,17 @@ import (
 type link struct {
 	key, name, profile, transport string
 	group                         Group
-	// attached means that the ranks belong to a daemon, together that one program uses all of them.
+	// attached means that the ranks belong to a daemon, and together that one program uses all of them.
 	attached, together bool
 	// workloads lists the supported workloads. The default is all.
 	workloads []string
 	// tags reports whether messages can have tags.
 	tags bool
-	// methods are the broadcast methods measured in addition to the default choice.
+	// methods lists the broadcast methods that are measured in addition to the one that zrlmpid chooses.
 	methods []namedMethod
 }
 
-// Approximately the fastest segment sizes of a chain and piece sizes of a flow, for 8 ranks on two processors.
+// Segment sizes of a chain and piece sizes of a flow that are approximately the fastest for 8 ranks on two processors.
 const (
 	networkPiece  = 32 << 10
 	memoryPiece   = 128 << 10
@@ -105,7 +105,7 @@ func (l *link) probe(dir string) error {
 	return err
 }
 
-// parts returns the sides of the link: itself, and one for each method.
+// parts returns the sides of the link: the link itself, and one for each method.
 func (l *link) parts() []part {
 	how := "node.Open in a process for each rank"
 	if l.attached {
@@ -127,13 +127,13 @@ func (l *link) parts() []part {
 	return all
 }
 
-// does reports whether the link supports a workload.
+// does reports whether the link supports the workload.
 func (l *link) does(w *workload) bool {
 	return (!w.tags || l.tags) && (!w.inProcess || !l.attached) &&
 		(len(l.workloads) == 0 || slices.Contains(l.workloads, w.name))
 }
 
-// methodKeys returns the keys of the sides for the link's methods.
+// methodKeys returns the keys of the sides that run the link's methods.
 func (l *link) methodKeys() (keys []string) {
 	for _, m := range l.methods {
 		keys = append(keys, m.key)
@@ -141,7 +141,7 @@ func (l *link) methodKeys() (keys []string) {
 	return keys
 }
 
-// side returns the link as a side of the measurement.
+// side returns the link as a side that can be measured.
 func (l *link) side(self string, wanted func(string) bool) side {
 	all := l.parts()
 	s := side{Side: all[0].Side}
@@ -163,7 +163,7 @@ func (l *link) side(self string, wanted func(string) bool) side {
 	return s
 }
 
-// run runs all ranks. Rank 0's output goes to out.
+// run runs all ranks, and writes the output of rank 0 to out.
 func (l *link) run(ctx context.Context, self string, j job, out io.Writer) (err error) {
 	base := filepath.Join(j.dir, l.key)
 	file, control := base+".yaml", ""
@@ -190,13 +190,13 @@ func (l *link) run(ctx context.Context, self string, j job, out io.Writer) (err 
 	return runRanks(ctx, self, args, l.key, j, out)
 }
 
-// runRanks runs a process for each rank, or one for all.
+// runRanks runs one process for each rank, or a single one for all ranks.
 func runRanks(ctx context.Context, self string, common []string, key string, j job, out io.Writer) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for rank := range j.ranks {
 		args := append([]string{RankCommand}, common...)
 		if rank > 0 && len(common) > 2 {
-			args = args[:len(args)-2] // only one of them counts the daemon
+			args = args[:len(args)-2] // only one rank counts the daemon's processor time
 		}
 		args = append(args, "-rank", strconv.Itoa(rank), "-workload", j.w.name)
 		for i := 0; i < len(j.parts) && j.w.methods; i++ {

@@ -12,18 +12,18 @@ import (
 
 // outcome is the parsed output of a side's programs.
 type outcome struct {
-	// points has the points of each part of the side.
+	// points holds the points of each part of the side.
 	points   [][]Point
 	verified int
-	// memory is the maximum memory of a process in KiB, or 0 if unknown.
+	// memory is the largest peak memory of any process in KiB, or 0 if unknown.
 	memory int
-	// cut lists the steps that would have exceeded their share of time, and reduced the steps that were run with fewer
+	// cut lists the steps that would have exceeded their share of time. reduced lists the steps that ran with fewer
 	// iterations to stay within it.
 	cut     []Cut
 	reduced []step
 }
 
-// add adds the outcome of other steps.
+// add appends the outcome of further steps.
 func (o *outcome) add(other *outcome) {
 	for i, points := range other.points {
 		o.points[i] = append(o.points[i], points...)
@@ -32,9 +32,9 @@ func (o *outcome) add(other *outcome) {
 	o.memory = max(o.memory, other.memory)
 }
 
-// parseOutput parses the output of rank 0, in Go or C: for each step, in order, a line per part; then the memory and
-// the number of verified messages. It skips other lines, such as the progress of a step or lines added by a launcher.
-// An incomplete output is an error, as the program ended early.
+// parseOutput parses the output of rank 0, which is the same in Go and C: one line for each part of each step, in
+// order, and then the memory and the number of verified messages. It skips other lines, such as the progress of a step
+// or lines from a launcher. It returns an error if the output is incomplete, as the program ended early.
 func parseOutput(out []byte, w *workload, steps []step, parts int) (outcome, error) {
 	var o outcome
 	var points []Point
@@ -86,7 +86,7 @@ func parsePoint(words []string, w *workload) (Point, error) {
 		}
 	}
 	for _, name := range w.needs {
-		// The clock of a process is too coarse for a few messages.
+		// With only a few messages, the processor time may be below the resolution of its clock.
 		if name != "cpu" && *p.figure(name) == 0 {
 			return p, fmt.Errorf("%s: a message that takes no time", name)
 		}
@@ -94,13 +94,13 @@ func parsePoint(words []string, w *workload) (Point, error) {
 	return p, nil
 }
 
-// parseCount parses a non-negative number and combines it with the previous value.
+// parseCount parses a non-negative number, and returns it combined with the previous value by add.
 func parseCount(text string, before int, add func(a, b int) int) (int, error) {
 	n, err := strconv.ParseUint(text, 10, 32)
 	return add(before, int(n)), err
 }
 
-// check compares the output with the request.
+// check verifies that the output covers the requested steps.
 func (o *outcome) check(points []Point, w *workload, steps []step, parts int) error {
 	if want := parts * len(steps); len(points) != want {
 		return fmt.Errorf("%d figures for %d steps", len(points), want)

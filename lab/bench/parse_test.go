@@ -49,7 +49,7 @@ func TestParseOutput(t *testing.T) {
 	}
 }
 
-// TestWrite checks that the printed output of a rank can be parsed.
+// TestWrite checks that a rank's output can be parsed.
 func TestWrite(t *testing.T) {
 	var b strings.Builder
 	want := Point{N: 3, P50: 1.25, P99: 17, P999: 18, Least: 1, Unload: 0.5, Resting: 2, Waiting: 3, CPU: 4}

@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// library is an MPI library to compare with, as installed by Debian.
+// library is an MPI library to compare with, installed as a Debian package.
 type library struct {
 	name, compiler, launcher, packages string
-	// versionLine is the start of the line with the version in the output of the launcher's --version.
+	// versionLine is the beginning of the line that contains the version in the output of the launcher's --version.
 	versionLine string
-	// ways are the ways in which the library is measured.
+	// ways lists the ways in which the library is run and measured.
 	ways []way
-	// yields are the launcher's arguments if there are more ranks than processors.
+	// yields are arguments for the launcher that are used if there are more ranks than processors.
 	yields []string
-	// spins means that the library polls without yielding: with more ranks than processors, a message takes
-	// milliseconds or never completes.
+	// spins means that the library polls without yielding the processor. With more ranks than processors, a message
+	// then takes milliseconds, or never completes.
 	spins bool
 }
 
@@ -38,7 +38,7 @@ const (
 	mpichShm   = "mpich"
 )
 
-// asRoot allows Open MPI to run as root, and with more ranks than processors.
+// asRoot lets Open MPI run as root, and with more ranks than processors.
 var asRoot = []string{"--allow-run-as-root", "--oversubscribe"}
 
 var libraries = []library{
@@ -58,7 +58,7 @@ var libraries = []library{
 		versionLine: "Version:",
 		spins:       true,
 		ways: []way{
-			// Debian's build uses UCX, which reads its transports from the environment.
+			// Debian's build uses UCX, which reads the transports to use from the environment.
 			{key: "mpich-tcp", name: "MPICH, TCP", group: Network,
 				env: []string{"MPIR_CVAR_NOLOCAL=1", "MPIR_CVAR_CH4_NETMOD=ucx", "UCX_TLS=tcp,self"}},
 			{key: mpichShm, name: "MPICH, shared memory", group: Memory},
@@ -102,7 +102,7 @@ func (l *library) missing() string {
 		l.name, strings.Join(names, " and "), l.packages)
 }
 
-// side returns a way to run the library as a side of the measurement.
+// side returns the library, run in the given way, as a side that can be measured.
 func (l *library) side(w way, compiler *compiler, version string) side {
 	s := side{Side: Side{
 		Key: w.key, Name: w.name, Kind: Peer, Group: w.group, Version: version,
@@ -138,7 +138,7 @@ func (l *library) side(w way, compiler *compiler, version string) side {
 	return s
 }
 
-// askVersion returns the library's name, and its version if known.
+// askVersion returns the library's name, followed by its version if known.
 func (l *library) askVersion(ctx context.Context) string {
 	out, err := command(ctx, l.launcher, "--version").output()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// pingPong measures the time of a message of one size. c/pingpong.c is its counterpart. Every message has a number in
-// its first and last word. In the first and the last round of a size, all words are compared.
+// pingPong measures how long messages of one size take. c/pingpong.c is its counterpart. The first and the last word of
+// every message contain its number. In the first and the last round, all words are compared.
 func pingPong(s *session, st step) (Point, error) {
 	words, err := wordsOf(st.n)
 	if err != nil {
@@ -36,7 +36,7 @@ func pingPong(s *session, st step) (Point, error) {
 	return newPoint(st, half), nil
 }
 
-// exchange sends a message from rank 0 to rank 1 and one back.
+// exchange sends a message from rank 0 to rank 1, and a message back.
 func (s *session) exchange(out, in []int32, peer int) error {
 	if peer == 1 {
 		if err := mpi.Send(s.ctx, s.comm, out, peer, 0); err != nil {

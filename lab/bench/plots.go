@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/chart"
 )
 
-// The better direction of an axis.
+// The labels of an axis say which direction is better.
 const lower, higher = "lower is better", "higher is better"
 
 // picture describes a plot of a workload's sides.
@@ -17,11 +17,11 @@ type picture struct {
 	workload, name, title, y, better string
 	unit                             chart.Unit
 	value                            func(Point) float64
-	// figure is the figure that the fitted line belongs to; "" draws no line.
+	// figure is the figure whose fitted line is drawn. If it is empty, no line is drawn.
 	figure string
-	// sides lists the sides to draw. The default is all.
+	// sides lists the keys of the sides to draw. By default, all sides are drawn.
 	sides []string
-	// bases lists the sides, one per group, whose values the plot is relative to.
+	// bases lists the keys of the sides, one per group, that the values are relative to.
 	bases []string
 }
 
@@ -53,7 +53,7 @@ var pictures = []picture{
 
 var (
 	openMPI = []string{openMPITCP, openMPIShm}
-	// bcastSides are the broadcast methods over UDP and shared memory, and the peers.
+	// bcastSides are the keys of the broadcast methods over UDP and shared memory, and of the peers.
 	bcastSides = slices.Concat([]string{extendedUDP.key, extendedShm.key, "mpich-tcp", mpichShm},
 		extendedUDP.methodKeys(), extendedShm.methodKeys(), openMPI)
 )
@@ -61,7 +61,7 @@ var (
 func p50(p Point) float64         { return p.P50 }
 func bandwidthOf(p Point) float64 { return float64(p.N) / p.P50 * 1e6 }
 
-// unloadTime returns 0, which is not drawn, if there is nothing to unload.
+// unloadTime returns the time to empty the queue. It returns 0, which is not drawn, if the queue was empty.
 func unloadTime(p Point) float64 {
 	if p.N == 0 {
 		return 0
@@ -69,7 +69,7 @@ func unloadTime(p Point) float64 {
 	return p.Unload
 }
 
-// Draw writes the plots into a folder: those whose names satisfy the condition.
+// Draw writes plots into a folder. It writes a plot if wanted returns true for its name.
 func (r *Report) Draw(folder string, wanted func(name string) bool) error {
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return err
@@ -91,13 +91,13 @@ func (r *Report) Draw(folder string, wanted func(name string) bool) error {
 	return nil
 }
 
-// drawing is a plot and the name of its file.
+// drawing is a plot with its file name.
 type drawing struct {
 	name  string
 	chart *chart.Chart
 }
 
-// plots returns the plots of a workload, one for each group of sides.
+// plots returns the plots of a workload. There is one for each group of sides.
 func (r *Report) plots(res *Result) []drawing {
 	var all []drawing
 	for _, pic := range pictures {
@@ -117,7 +117,7 @@ func (r *Report) plots(res *Result) []drawing {
 	return all
 }
 
-// chartOf returns the chart of a value for all sides of a group.
+// chartOf returns a chart that shows a value of all sides in a group.
 func (r *Report) chartOf(pic picture, res *Result, g Group) *chart.Chart {
 	note := pic.better
 	if r.Rounds > 1 {
@@ -163,14 +163,15 @@ func (r *Report) chartOf(pic picture, res *Result, g Group) *chart.Chart {
 	return p
 }
 
-// variants distinguishes sides of the same kind that appear in the same plots.
+// variants distinguishes sides of the same kind that appear in the same plot.
 var variants = map[string]int{
 	"raw-udp-sleep": 1, "raw-udp-segment": 1, rawGRO: 2,
 	"v0.9": 1, "extended-udp": 2, "extended-tcp": 3, "attached": 4, "attached-one": 5, "extended-shm": 2,
 	"mpich-tcp": 1, mpichShm: 1, upstreamKey: 2, upstreamOneKey: 3,
 }
 
-// multiple returns the picture's value relative to the base of the group, or nil.
+// multiple returns a function that divides the picture's value by the value of the group's base. It returns nil if
+// there is no base.
 func (r *Result) multiple(pic picture, g Group) func(Point) float64 {
 	for _, key := range pic.bases {
 		if base := r.side(key); base != nil && base.Group == g {
@@ -198,7 +199,7 @@ func (s *Side) lineKind() chart.Kind {
 	return chart.Peer
 }
 
-// legend returns the readable name of the side.
+// legend returns the side's name for the legend.
 func (s *Side) legend() string {
 	if s.Method == "" {
 		return s.Name
@@ -210,12 +211,12 @@ func (s *Side) legend() string {
 	return m.title()
 }
 
-// points returns the medians of a value, with bars that span the rounds.
+// points returns the median of a value at each step, with bars from the minimum to the maximum over all rounds.
 func (m *Measured) points(value func(Point) float64) []chart.Point {
 	points := make([]chart.Point, len(m.Median))
 	for i, p := range m.Median {
 		q := chart.Point{X: float64(p.N), Y: value(p)}
-		if len(m.Rounds) == 0 { // archived
+		if len(m.Rounds) == 0 { // archived: there are only medians
 			q.Low, q.High = q.Y, q.Y
 		}
 		for _, round := range m.Rounds {

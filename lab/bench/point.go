@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// Point is the result of a step. Times are in microseconds. Figures that a workload does not measure are 0.
+// Point is the result of a step. Times are in microseconds. Figures that the workload does not measure are 0.
 type Point struct {
 	N int `json:"n"`
-	// P50, P99, P999 and Least describe the time of a message: half a round trip, a hop, or the time of a window
-	// divided by its number of messages.
+	// P50, P99, P999 and Least describe how long a message takes: half a round trip, a hop, or the duration of a window
+	// divided by the number of its messages.
 	P50   float64 `json:"p50_us,omitempty"`
 	P99   float64 `json:"p99_us,omitempty"`
 	P999  float64 `json:"p999_us,omitempty"`
 	Least float64 `json:"least_us,omitempty"`
-	// Unload is the time to empty a queue.
+	// Unload is the time that it takes to empty a queue.
 	Unload float64 `json:"unload_us,omitempty"`
-	// Resting and Waiting are the processor usage in percent.
+	// Resting and Waiting are the processor usage of an idle and of a waiting rank, in percent.
 	Resting float64 `json:"resting_percent,omitempty"`
 	Waiting float64 `json:"waiting_percent,omitempty"`
-	// CPU is the user and system time of all processes per message.
+	// CPU is the user and system time per message, summed over all processes.
 	CPU float64 `json:"cpu_us,omitempty"`
 }
 
-// figures returns the point's figures by the names that the programs print.
+// figures returns the point's figures with the names that the programs print.
 func (p *Point) figures() []struct {
 	name  string
 	value *float64
@@ -40,7 +40,7 @@ func (p *Point) figures() []struct {
 	}
 }
 
-// figure returns a pointer to a figure, or nil.
+// figure returns a pointer to the figure with the given name, or nil.
 func (p *Point) figure(name string) *float64 {
 	for _, f := range p.figures() {
 		if f.name == name {
@@ -50,7 +50,7 @@ func (p *Point) figure(name string) *float64 {
 	return nil
 }
 
-// write prints the point in the format of parseOutput.
+// write prints the point in the format that parseOutput reads.
 func (p *Point) write(out io.Writer) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "point %d", p.N)
@@ -60,7 +60,7 @@ func (p *Point) write(out io.Writer) {
 	fmt.Fprintln(out, b.String())
 }
 
-// newPoint returns the point for the times of a step.
+// newPoint returns a point computed from the times of a step.
 func newPoint(s step, times []time.Duration) Point {
 	slices.Sort(times)
 	n := len(times)
@@ -72,7 +72,7 @@ func newPoint(s step, times []time.Duration) Point {
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// medians returns the median of each figure over the rounds, which must have the same steps.
+// medians returns the median of each figure over the rounds. All rounds must have the same steps.
 func medians(rounds [][]Point) []Point {
 	points := make([]Point, len(rounds[0]))
 	for i := range points {
@@ -88,7 +88,7 @@ func medians(rounds [][]Point) []Point {
 	return points
 }
 
-// median sorts values, which must not be empty, and returns their median.
+// median sorts values and returns their median. values must not be empty.
 func median(values []float64) float64 {
 	slices.Sort(values)
 	half := len(values) / 2

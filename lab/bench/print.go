@@ -10,13 +10,13 @@ import (
 
 // Format is the output format of a report.
 type Format struct {
-	// Markdown is for documents; the default is for a terminal.
+	// Markdown selects the output for documents instead of the output for a terminal.
 	Markdown bool
-	// Images is the folder of the plots, relative to the document; "" omits them.
+	// Images is the folder that contains the plots, relative to the document. If it is empty, plots are omitted.
 	Images string
 }
 
-// Print writes the tables and the description of the run.
+// Print writes the report's tables, and a description of the run.
 func (r *Report) Print(out io.Writer, f Format) error {
 	p := printer{markdown: f.Markdown}
 	p.run(r, r.Results)
@@ -25,7 +25,7 @@ func (r *Report) Print(out io.Writer, f Format) error {
 		if len(res.Sides) == 0 {
 			continue
 		}
-		w, _ := workloadNamed(res.Workload) // checked when the report was loaded
+		w, _ := workloadNamed(res.Workload) // Load has checked the name
 		if f.Markdown {
 			p.line("## %s\n", w.title)
 			if f.Images != "" {
@@ -61,7 +61,7 @@ func (p *printer) item(format string, args ...any) {
 	p.line(format, args...)
 }
 
-// run describes the run that the figures of some of the workloads come from.
+// run describes the run that measured the given workloads.
 func (p *printer) run(r *Report, results []Result) {
 	m := r.Machine
 	if r.Command != "" {
@@ -119,8 +119,8 @@ func rounds(n int) string {
 	return fmt.Sprintf("%d rounds", n)
 }
 
-// concerns reports whether a message about missing or failed measurements is relevant for a workload. It is irrelevant
-// if it names another workload.
+// concerns reports whether a text about missing or failed measurements concerns a workload. It does unless the text
+// names another workload.
 func (r *Report) concerns(text, workload string) bool {
 	for _, res := range r.Results {
 		if len(res.Sides) > 0 && strings.HasPrefix(text, res.Workload+", ") {
@@ -136,7 +136,7 @@ func (p *printer) tables(r *Report, res *Result) {
 	}
 }
 
-// images shows the plots of a workload.
+// images inserts the plots of a workload.
 func (p *printer) images(r *Report, res *Result, folder string) {
 	for _, d := range r.plots(res) {
 		p.line("![%s](%s/%s.svg)\n", d.chart.Title, folder, d.name)

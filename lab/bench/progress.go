@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// clock counts the completed and the known measurements.
+// clock counts the measurements that are done, and all measurements known so far.
 type clock struct{ done, all int }
 
-// reportProgress writes the next measurement, the first of rest, and the estimated time left.
+// reportProgress prints the next measurement, which is the first of rest, and an estimate of the remaining time.
 func (r *runner) reportProgress(rest []scheduled) {
 	r.clock.done++
 	left := ""
@@ -19,8 +19,8 @@ func (r *runner) reportProgress(rest []scheduled) {
 		rest[0].measurement)
 }
 
-// left estimates the time that the rest takes. Measurements done before take as long as last time. Others are estimated
-// by their relative weights.
+// left estimates how long the remaining measurements take. A measurement that ran before is expected to take as long as
+// last time. The others are estimated by their relative weights.
 func (r *runner) left(rest []scheduled) (left time.Duration) {
 	var took time.Duration
 	var weight float64

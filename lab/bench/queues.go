@@ -11,11 +11,11 @@ const (
 	tagPing = iota + 1
 	tagPong
 	tagControl
-	tagPosted = 1000 // and above, one for each posted receive
+	tagPosted = 1000 // the tag of the first posted receive; the others follow
 )
 
-// queuesStep measures the cost of posted receives for a message that matches none of them, and the time to match them
-// in reverse order: the preposted latency benchmark of Underwood and Brightwell (ICPP 2004). c/queues.c is its
+// queuesStep measures the time of a message that matches none of the posted receives, and the time to match these in
+// reverse order, like the preposted latency benchmark of Underwood and Brightwell (ICPP 2004). c/queues.c is its
 // counterpart.
 func queuesStep(s *session, st step) (Point, error) {
 	if s.comm.Rank() == 0 {
@@ -24,7 +24,7 @@ func queuesStep(s *session, st step) (Point, error) {
 	return Point{}, queuesFar(s, st)
 }
 
-// queuesNear runs rank 0, which measures.
+// queuesNear runs rank 0, which takes the times.
 func queuesNear(s *session, st step) (Point, error) {
 	if _, err := s.recv(1, tagControl); err != nil { // the receives are posted
 		return Point{}, err
@@ -53,7 +53,7 @@ func queuesNear(s *session, st step) (Point, error) {
 			return Point{}, err
 		}
 	}
-	_, err := s.recv(1, tagControl) // all were received
+	_, err := s.recv(1, tagControl) // all messages were received
 	p := newPoint(st, half)
 	p.Unload = micros(time.Since(start))
 	return p, err

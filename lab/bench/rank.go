@@ -23,33 +23,33 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// RankCommand is the first argument with which a program starts itself as a rank of zrlmpid, as the daemon that ranks
-// attach to, or as the neighbour that disturbs them. It is not meant for users.
+// RankCommand is the first argument when a program starts itself as a rank of zrlmpid, as the daemon that ranks attach
+// to, or as the neighbour that disturbs them. It is not meant for users.
 const RankCommand = "bench-rank"
 
 // daemonCommand follows RankCommand to start the daemon.
 const daemonCommand = "daemon"
 
-// closeTime limits the wait of a rank for the acknowledgement of its last messages.
+// closeTime limits how long a rank waits for its last messages to be acknowledged.
 const closeTime = 5 * time.Second
 
-// rankFlags holds the arguments of a rank.
+// rankFlags holds the command-line arguments of a rank.
 type rankFlags struct {
 	config, workload, attach, profile string
 	rank, daemon, together            int
 	methods                           []method
 	warm                              time.Duration
-	// uncounted means that another rank counts the resource usage of the process.
+	// uncounted means that another rank counts the resource usage of this process.
 	uncounted bool
 }
 
-// RunRank runs the steps of a workload on a rank, in a separate process; args are the arguments after RankCommand. It
-// returns when ctx is done or when stdin is closed, which also happens if the parent process exits.
+// RunRank runs the steps of a workload on a rank, in a separate process. args are the arguments after RankCommand. It
+// returns when ctx is done, or when stdin is closed, as happens when the parent process exits.
 func RunRank(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
-		_, _ = io.Copy(io.Discard, stdin) // any error ends it as well
+		_, _ = io.Copy(io.Discard, stdin) // any error ends the rank, too
 		cancel()
 	}()
 	if len(args) == 2 {
@@ -108,7 +108,8 @@ func RunRank(ctx context.Context, args []string, stdin io.Reader, stdout io.Writ
 	return f.runAll(ctx, w, steps, stdout)
 }
 
-// runAll runs the rank, or all ranks of the process. The first rank counts the resource usage of the process.
+// runAll runs the rank, or all ranks of the process. If there are several, the first one counts the resource usage of
+// the process.
 func (f *rankFlags) runAll(ctx context.Context, w *workload, steps []step, stdout io.Writer) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range max(f.together, 1) {
@@ -157,7 +158,7 @@ func (f *rankFlags) open(ctx context.Context) (mpe.Device, error) {
 	return c, nil
 }
 
-// used returns the processor time of this rank, and of the daemon if this rank counts it.
+// used returns the processor time used by this rank, and by the daemon if this rank counts it.
 func (f *rankFlags) used() time.Duration {
 	if f.uncounted {
 		return 0
@@ -177,7 +178,7 @@ func (f *rankFlags) memory() int {
 	return kib
 }
 
-// runDaemon runs a daemon until ctx is done. It reports on stdout when it is ready.
+// runDaemon runs a daemon until ctx is done. It prints a line on stdout when the daemon is ready.
 func runDaemon(ctx context.Context, file string, stdout io.Writer) error {
 	cfg, err := config.Load(file)
 	if err != nil {
@@ -190,13 +191,13 @@ func runDaemon(ctx context.Context, file string, stdout io.Writer) error {
 	return d.Run(ctx)
 }
 
-// startProfile starts a CPU profile. stop ends it and writes the file.
+// startProfile starts a CPU profile. stop ends the profile and writes it to the file.
 func startProfile(path string) (stop func() error, err error) {
 	f, err := os.Create(path)
 	if err != nil {
 		return nil, err
 	}
-	var profile bytes.Buffer // the profiler does not return write errors
+	var profile bytes.Buffer // because the profiler does not return write errors
 	if err := pprof.StartCPUProfile(&profile); err != nil {
 		f.Close()
 		return nil, err

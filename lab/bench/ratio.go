@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Ratio is the time of a message of a side relative to another side; a value below 1 means faster. Bandwidths and rates
-// compare inversely. For sides that were measured in the same processes it is the median of the rounds' ratios,
-// otherwise the ratio of the medians.
+// Ratio compares a message of one side with a message of another. It is a ratio of times: below 1 means that the side
+// is faster. Bandwidths and rates are the inverse of times. If both sides were measured in the same processes, the
+// ratio is the median of the rounds' ratios; otherwise it is the ratio of the medians.
 type Ratio struct {
 	Workload string `json:"workload"`
 	Side     string `json:"side"`
-	// Base is the key of the other side, the better one if there are several.
+	// Base is the key of the other side. If there are several, it is the best of them.
 	Base  string  `json:"base"`
 	N     int     `json:"n"`
 	Value float64 `json:"value"`
@@ -21,19 +21,19 @@ type Ratio struct {
 // comparison selects the sides to compare.
 type comparison struct {
 	side string
-	// bases lists the other side, or several of which the better one counts. called is their common name.
+	// bases lists the keys of the other sides, of which the best one counts. called is their common name.
 	bases  []string
 	called string
-	// times is the number of the base's messages that one message of the side is compared with; 0 means 1.
+	// times is the number of base messages that one message of the side is compared with. 0 means 1.
 	times float64
-	// workloads selects workloads. The default is all.
+	// workloads lists the workloads for which the sides are compared. The default is all.
 	workloads []string
 }
 
 var bcasts = []string{"bcast", "bcast-busy"}
 
-// A cloudfpga message takes two round trips: SEND_REQUEST and CLEAR_TO_SEND, DATA and ACK. These are four times half a
-// round trip.
+// A message over cloudfpga takes two round trips: SEND_REQUEST and CLEAR_TO_SEND, then DATA and ACK. They take as long
+// as four half round trips.
 const cloudFPGAPackets = 4
 
 var comparisons = []comparison{
@@ -62,7 +62,7 @@ var comparisons = []comparison{
 	{side: "extended-shm", bases: []string{rawRing}},
 }
 
-// name returns the heading of the comparison in a table.
+// name returns the heading of the comparison's column.
 func (c *comparison) name() string {
 	base := c.bases[0]
 	switch {
@@ -86,7 +86,7 @@ func (c *comparison) of(workload string) bool {
 	return len(c.workloads) == 0
 }
 
-// ratio compares a figure of the sides at a step.
+// ratio compares a figure of both sides at step n.
 func (c *comparison) ratio(res *Result, n int, figure string) (Ratio, bool) {
 	r := Ratio{Workload: res.Workload, Side: c.side, N: n}
 	if figure == "p50" && res.archived != nil {
@@ -106,8 +106,9 @@ func (c *comparison) ratio(res *Result, n int, figure string) (Ratio, bool) {
 	return r, r.Base != ""
 }
 
-// multipleOf returns a figure of a side at a step relative to the base: the ratio of the medians, or the median of the
-// rounds' ratios if both sides were measured in the same processes. It is 0 if unknown.
+// multipleOf returns a figure of a side at step n, divided by the figure of base. If both sides were measured in the
+// same processes, this is the median of the rounds' ratios; otherwise it is the ratio of the medians. It is 0 if
+// unknown.
 func (m *Measured) multipleOf(base *Measured, n int, figure string) float64 {
 	p, q := m.point(n), base.point(n)
 	if p == nil || q == nil || *p.figure(figure) == 0 || *q.figure(figure) == 0 {
@@ -124,7 +125,7 @@ func (m *Measured) multipleOf(base *Measured, n int, figure string) float64 {
 	return median(all)
 }
 
-// ratios returns all ratios that the results allow.
+// ratios returns all ratios that can be computed from the results.
 func (r *Report) ratios() []Ratio {
 	var all []Ratio
 	for i := range r.Results {

@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// rawUDPMost is the maximum length of a message that fits into one datagram together with a header.
+// rawUDPMost is the maximum length of a message that, with a header, fits into one datagram.
 const rawUDPMost = 65507 - 32
 
-// raw is a limit of the machine, measured by a program with two processes without MPI.
+// raw is a limit of the machine. A program with two processes measures it without MPI.
 type raw struct {
 	key, name string
 	group     Group
-	// programs holds the source and the first arguments for each workload.
+	// programs maps each workload to a source and its first arguments.
 	programs map[string][]string
-	// most is the largest step; 0 means no limit.
+	// most is the n of the largest step. 0 means that there is no limit.
 	most int
 }
 

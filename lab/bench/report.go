@@ -16,17 +16,17 @@ type Report struct {
 	// Command is the command line of the run.
 	Command string `json:"command,omitempty"`
 	Rounds  int    `json:"rounds"`
-	// Missing lists the omitted measurements with the reasons.
+	// Missing lists the measurements that were omitted, with the reasons.
 	Missing []string `json:"missing,omitempty"`
-	// Failed lists the sides that failed, with their workloads.
+	// Failed lists the sides that failed, with the workloads in which they failed.
 	Failed  []string `json:"failed,omitempty"`
 	Results []Result `json:"results,omitempty"`
-	// Targets, Tables and Notes are set in archived runs only.
+	// Targets, Tables and Notes are only set in archived runs.
 	Targets []Verdict `json:"targets,omitempty"`
 	Tables  []Table   `json:"tables,omitempty"`
 	Notes   []Note    `json:"notes,omitempty"`
 
-	// Derived from the results.
+	// The fields below are computed from the results.
 
 	Growth []Growth `json:"growth,omitempty"`
 	Ratios []Ratio  `json:"ratios,omitempty"`
@@ -38,33 +38,33 @@ type Result struct {
 	Unit     string     `json:"unit"`
 	Sides    []Measured `json:"sides"`
 
-	// archived are the ratios of an archived run, whose rounds are gone.
+	// archived holds the ratios of an archived run, which does not contain the rounds to compute them from.
 	archived []Ratio
 }
 
-// Measured is a side and its figures in a workload.
+// Measured is a side with its figures in a workload.
 type Measured struct {
 	Side
-	// Verified is the number of messages in all rounds and attempts, each of which was verified.
+	// Verified is the number of messages in all rounds and attempts. All of them were verified.
 	Verified int `json:"verified_messages"`
-	// Memory is the peak memory of a process of the side, in KiB.
+	// Memory is the peak memory in KiB of a single process of the side.
 	Memory int `json:"peak_memory_kib,omitempty"`
 	Figures
-	// Disturbed are the figures with a neighbour on the same processors, or nil.
+	// Disturbed holds the figures measured with a neighbour on the same processors, or nil.
 	Disturbed *Figures `json:"disturbed,omitempty"`
 }
 
-// Figures are the figures of a side over all rounds.
+// Figures are the figures of a side from all rounds.
 type Figures struct {
 	// Cut lists the steps that would have exceeded their share of time.
 	Cut    []Cut     `json:"cut,omitempty"`
 	Median []Point   `json:"median"`
 	Rounds [][]Point `json:"rounds,omitempty"`
-	// Attempts lists all measurements in order, if the cache line time is known.
+	// Attempts lists all measurements in order. It is empty if cache line times are unknown.
 	Attempts []Attempt `json:"attempts,omitempty"`
 }
 
-// add adds the points of an attempt.
+// add adds an attempt. Its points form a new round, unless the attempt was discarded.
 func (f *Figures) add(a Attempt, points []Point) {
 	switch {
 	case a.Discarded:
@@ -86,7 +86,7 @@ func (f *Figures) cut(c Cut) {
 	f.Rounds = slices.DeleteFunc(f.Rounds, func(points []Point) bool { return len(points) == 0 })
 }
 
-// cutAt returns the cut of a step, or nil.
+// cutAt returns the Cut for step n, or nil.
 func (f *Figures) cutAt(n int) *Cut {
 	i := slices.IndexFunc(f.Cut, func(c Cut) bool { return c.N == n })
 	if i < 0 {
@@ -95,7 +95,7 @@ func (f *Figures) cutAt(n int) *Cut {
 	return &f.Cut[i]
 }
 
-// finish computes the medians.
+// finish computes the medians of the rounds.
 func (f *Figures) finish() {
 	f.Median = nil
 	if len(f.Rounds) > 0 {
@@ -116,8 +116,8 @@ func (f *Figures) check() error {
 	return nil
 }
 
-// finish sums up, and removes sides without figures. An archived run has no rounds: it keeps its medians, ratios
-// and growth.
+// finish computes medians, ratios and growth, and removes sides without figures. An archived run contains no rounds,
+// and keeps the values that it has.
 func (r *Report) finish() {
 	archived := r.isArchived()
 	for i := range r.Results {
@@ -158,7 +158,7 @@ func (r *Report) result(workload string) *Result {
 	return nil
 }
 
-// disturbed returns the figures with a neighbour, for the sides that have them.
+// disturbed returns the result with a neighbour, for the sides that were measured with one.
 func (r *Result) disturbed() *Result {
 	d := &Result{Workload: r.Workload, Unit: r.Unit}
 	for _, s := range r.Sides {
@@ -170,7 +170,7 @@ func (r *Result) disturbed() *Result {
 	return d
 }
 
-// side returns the side with that key, or nil. A nil side has no points.
+// side returns the side with the given key, or nil. A nil side has no points.
 func (r *Result) side(key string) *Measured {
 	for i := range r.Sides {
 		if r.Sides[i].Key == key {
@@ -180,7 +180,7 @@ func (r *Result) side(key string) *Measured {
 	return nil
 }
 
-// ns returns the n of all steps, sorted.
+// ns returns the n of all steps in ascending order.
 func (r *Result) ns() []int {
 	var ns []int
 	for _, s := range r.Sides {
@@ -195,12 +195,12 @@ func (r *Result) ns() []int {
 	return slices.Compact(ns)
 }
 
-// at returns the index of a step, or -1.
+// at returns the index of step n, or -1.
 func (f *Figures) at(n int) int {
 	return slices.IndexFunc(f.Median, func(p Point) bool { return p.N == n })
 }
 
-// point returns the medians of a step, or nil.
+// point returns the medians at step n, or nil.
 func (f *Figures) point(n int) *Point {
 	if i := f.at(n); i >= 0 {
 		return &f.Median[i]
@@ -208,7 +208,7 @@ func (f *Figures) point(n int) *Point {
 	return nil
 }
 
-// point returns the medians of a step, or nil.
+// point returns the medians at step n, or nil.
 func (m *Measured) point(n int) *Point {
 	if m == nil {
 		return nil
@@ -216,14 +216,14 @@ func (m *Measured) point(n int) *Point {
 	return m.Figures.point(n)
 }
 
-// WriteJSON writes all figures.
+// WriteJSON writes the report as JSON.
 func (r *Report) WriteJSON(out io.Writer) error {
 	e := json.NewEncoder(out)
 	e.SetIndent("", "\t")
 	return e.Encode(r)
 }
 
-// Save writes all figures to a file.
+// Save writes the report to a file as JSON.
 func (r *Report) Save(file string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
 		return err
@@ -239,8 +239,7 @@ func (r *Report) Save(file string) error {
 	return f.Close()
 }
 
-// Load reads a file that Save wrote. Medians, ratios and growth are computed again, except
-// for an archived run.
+// Load reads a file written by Save. It computes medians, ratios and growth again, except for an archived run.
 func Load(file string) (*Report, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -249,7 +248,7 @@ func Load(file string) (*Report, error) {
 	return Parse(file, text)
 }
 
-// Parse parses the JSON of a report. Errors begin with the name of its file.
+// Parse parses the JSON of a report. name is the file name with which errors begin.
 func Parse(name string, text []byte) (*Report, error) {
 	var r Report
 	if err := json.Unmarshal(text, &r); err != nil {
@@ -262,7 +261,7 @@ func Parse(name string, text []byte) (*Report, error) {
 	return &r, nil
 }
 
-// check returns an error if the report cannot be turned into tables.
+// check returns an error if tables cannot be made from the report.
 func (r *Report) check() error {
 	if len(r.Results)+len(r.Targets)+len(r.Tables) == 0 {
 		return fmt.Errorf("there are no results in it")

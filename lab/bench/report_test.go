@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/chart"
 )
 
-// testReport returns a report with two steps of a workload and three sides, one of them ours.
+// testReport returns a report with two steps of a workload and three sides, of which one is zrlmpid's.
 func testReport(workload string, ns [2]int, ours, theirs, others string) *Report {
 	points := func(a, b float64) []Point {
 		return []Point{
@@ -90,7 +90,7 @@ func TestPrintPingPong(t *testing.T) {
 	}
 }
 
-// TestPrintIdle checks that sides are rows.
+// TestPrintIdle checks that the table of idle ranks has a row for each side.
 func TestPrintIdle(t *testing.T) {
 	r := testReport("idle", [2]int{1, 2}, "attached", "openmpi", "x")
 	for i := range r.Results[0].Sides {
@@ -110,7 +110,8 @@ func TestPrintIdle(t *testing.T) {
 	}
 }
 
-// TestPrintTargets checks that a verdict gives the figure, whether the target is met, and where it is worst.
+// TestPrintTargets checks that a verdict contains the figure, whether the target was met, and where the figure is
+// worst.
 func TestPrintTargets(t *testing.T) {
 	idle := testReport("idle", [2]int{1, 2}, "attached", "openmpi", "x")
 	for i := range idle.Results[0].Sides {
@@ -145,7 +146,7 @@ func TestPrintTargets(t *testing.T) {
 	}
 }
 
-// drawn returns all plots by name.
+// drawn returns all plots, with their names as keys.
 func (r *Report) drawn() map[string]*chart.Chart {
 	all := map[string]*chart.Chart{}
 	for i := range r.Results {
@@ -156,7 +157,7 @@ func (r *Report) drawn() map[string]*chart.Chart {
 	return all
 }
 
-// TestPlots checks that plots show the medians, with whiskers over all rounds.
+// TestPlots checks that plots show the medians, with bars over all rounds.
 func TestPlots(t *testing.T) {
 	p := testReport("queues", [2]int{0, 30000}, "extended-udp", "openmpi-tcp", "x").drawn()
 	got := p["queues-latency-network"].Series[0].Points
@@ -189,8 +190,8 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestLeft checks that measurements are expected to take as long as last time, and others in proportion to their
-// weights.
+// TestLeft checks that a measurement is expected to take as long as last time, and that other times are estimated by
+// the weights.
 func TestLeft(t *testing.T) {
 	one, three := &workload{weight: 1}, &workload{weight: 3}
 	r := &runner{Options: Options{Rounds: 2}, measurements: []*measurement{{w: one}, {w: three}, {w: three, failed: true}}}
@@ -234,7 +235,7 @@ func TestUsageOfMachine(t *testing.T) {
 	}
 }
 
-// TestProfileOnFullDisk checks that a profile that cannot be written is an error.
+// TestProfileOnFullDisk checks that it is an error if a profile cannot be written.
 func TestProfileOnFullDisk(t *testing.T) {
 	const full = "/dev/full"
 	if _, err := os.Stat(full); err != nil {
@@ -249,7 +250,8 @@ func TestProfileOnFullDisk(t *testing.T) {
 	}
 }
 
-// TestDaemonFails checks that errors reported by the daemon of attached ranks at exit are errors of the measurement.
+// TestDaemonFails checks that an error that the daemon of attached ranks reports when it exits is an error of the
+// measurement.
 func TestDaemonFails(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
@@ -271,7 +273,7 @@ func TestDaemonFails(t *testing.T) {
 	}
 }
 
-// Each of our sides has a different colour.
+// TestColours checks that all sides of zrlmpid have different colours.
 func TestColours(t *testing.T) {
 	for key, v := range variants {
 		if n := chart.Ours.Colours(); v >= n {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// ringStep measures a token that travels around all ranks, each of which increments it. c/ring.c is its counterpart.
-// The time is the time of a hop.
+// ringStep measures how long a token takes from rank to rank. The token travels around all ranks, and each of them
+// increments it. c/ring.c is its counterpart.
 func ringStep(s *session, st step) (Point, error) {
 	rank, ranks := s.comm.Rank(), s.comm.Size()
 	if ranks != st.n {

@@ -11,42 +11,43 @@ import (
 	"time"
 )
 
-// Options select the measurements.
+// Options select what to measure.
 type Options struct {
-	// Workloads lists names. The default is all.
+	// Workloads lists the names of workloads. The default is all.
 	Workloads []string
-	// Rounds is the number of rounds, each of which measures all sides in turn; 0 means 3, or 1 if Quick is set.
+	// Rounds is the number of rounds. Each round measures all sides in turn. 0 means 3, or 1 if Quick is set.
 	Rounds int
-	// Quick runs only a few small steps, as a check that everything works.
+	// Quick runs only a few small steps, to check that everything works.
 	Quick bool
 	// Only lists the keys of the sides to measure. The default is all.
 	Only []string
-	// Steps replaces the steps of a single workload. It lists N:ITERATIONS, separated by commas.
+	// Steps replaces the steps of a single workload. It is a comma-separated list of N:ITERATIONS.
 	Steps string
-	// Disturb measures everything twice in each round, the second time with a neighbour that takes a fifth of each
-	// processor, in bursts of 1 to 20 ms.
+	// Disturb measures everything twice in each round. The second time, a neighbour uses a fifth of each processor, in
+	// bursts of 1 to 20 ms.
 	Disturb bool
-	// Timeout limits the time of a side for a workload in a round; 0 means five minutes, or 30 seconds if Quick is set.
+	// Timeout limits how long a side may take for a workload in a round. 0 means five minutes, or 30 seconds if Quick
+	// is set.
 	Timeout time.Duration
-	// CPUProfile is the prefix of the names of CPU profiles of zrlmpid's ranks in the last round,
-	// PREFIX.WORKLOAD.SIDE.RANK.pprof; "" writes none.
+	// CPUProfile is a prefix for the names of CPU profiles. Ranks of zrlmpid write them in the last round, to
+	// PREFIX.WORKLOAD.SIDE.RANK.pprof. If it is empty, no profiles are written.
 	CPUProfile string
 }
 
-// Defaults of Options.
+// Default values of Options.
 const (
 	defaultRounds  = 3
 	defaultTimeout = 5 * time.Minute
 	quickTimeout   = 30 * time.Second
 )
 
-// task is a workload and the steps to run.
+// task is a workload with the steps to run.
 type task struct {
 	*workload
 	steps []step
 }
 
-// plan evaluates the options. Errors are *UsageError.
+// plan checks the options and sets defaults. It returns the tasks to run. Errors are of type *UsageError.
 func (o *Options) plan() ([]task, error) {
 	switch {
 	case o.Rounds < 0:
@@ -93,10 +94,10 @@ func (o *Options) plan() ([]task, error) {
 	return tasks, nil
 }
 
-// Run measures and writes its progress. Each round measures all sides, so that other load on the machine affects all of
-// them alike. Measurements during slow cache line transfers are repeated. A side that fails is omitted from then on; it
-// is listed in the report, whose Err is then not nil. Other errors are a *UsageError, an error that makes any
-// measurement impossible, or ctx's.
+// Run runs the measurements, and writes its progress to progress. Each round measures all sides, so that other load on
+// the machine affects all of them alike. If cache lines were slow during a measurement, Run makes it again. If a side
+// fails, Run omits it from then on and lists it in the report, whose Err then returns an error. Run itself returns an
+// error only if the options are invalid (a *UsageError), if nothing can be measured, or if ctx is done.
 func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
 	tasks, err := o.plan()
 	if err != nil {
@@ -131,7 +132,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
 	return r.report, nil
 }
 
-// runner executes a run.
+// runner holds the state of a run.
 type runner struct {
 	Options
 	dir          string
@@ -140,44 +141,45 @@ type runner struct {
 	report       *Report
 	measurements []*measurement
 	clock        clock
-	// moveLine measures the time in ns to move a cache line; 0 means unknown. lines are all its results.
+	// moveLine measures the time in ns to move a cache line from one processor to another; 0 means unknown. lines holds
+	// all its results.
 	moveLine func() (float64, error)
 	lines    []float64
 }
 
-// measurement is the measurement of a side in a workload.
+// measurement is the measurement of a side in a workload. It runs once per round.
 type measurement struct {
 	w     *workload
 	side  *side
 	parts []part
 	steps []step
 	share time.Duration
-	// disturbed means that it is done with a neighbour.
+	// disturbed means that a neighbour runs during the measurement.
 	disturbed bool
-	// workload and at locate the figures of the first part in the report. The figures of the other parts follow.
+	// workload and at are the indices of the first part's result and side in the report. The other parts follow it.
 	workload, at int
 	failed       bool
 	// took is the duration of the last measurement, or 0 if there was none.
 	took time.Duration
-	// attempts are all attempts, and cut the steps removed from them.
+	// attempts lists all attempts, and cut the steps that were removed from them.
 	attempts []*attempt
 	cut      []Cut
 }
 
-// attempt is an Attempt with the points of each part.
+// attempt is an Attempt together with the points of each part.
 type attempt struct {
 	Attempt
 	points [][]Point
 }
 
-// scheduled is a measurement in a round, and its latest attempt, or nil.
+// scheduled is a measurement in a round, with its latest attempt or nil.
 type scheduled struct {
 	*measurement
 	round int
 	last  *attempt
 }
 
-// prepare adds a measurement for each side that supports a workload.
+// prepare adds a measurement for each side and each workload that it supports.
 func (r *runner) prepare(tasks []task) {
 	for _, t := range tasks {
 		result := Result{Workload: t.name, Unit: t.unit}
@@ -205,8 +207,8 @@ func (r *runner) prepare(tasks []task) {
 	}
 }
 
-// measureAll runs all measurements in all rounds and adds them to the report. Measurements with a slow cache line are
-// run again after the last round: by then the minimum is known, and the phase may be over.
+// measureAll runs all measurements in all rounds, and adds them to the report. After the last round, it makes
+// measurements with a slow cache line again: by then the minimum is known, and the slow phase may be over.
 func (r *runner) measureAll(ctx context.Context) error {
 	var todo []scheduled
 	for round := range r.Rounds {
@@ -215,7 +217,7 @@ func (r *runner) measureAll(ctx context.Context) error {
 		}
 	}
 	again := againMost
-	if r.Quick { // quick figures do not count
+	if r.Quick { // figures of a quick run do not count
 		again = 0
 	}
 	r.clock.all = len(todo)
@@ -245,11 +247,11 @@ func (r *runner) measureAll(ctx context.Context) error {
 	return nil
 }
 
-// measure runs a measurement once. An error means that no further measurement is possible.
+// measure runs a measurement once. It returns an error only if no further measurement is possible.
 func (r *runner) measure(ctx context.Context, t *scheduled) error {
 	m, round := t.measurement, t.round
 	j := job{w: m.w, parts: m.parts, share: m.share, dir: r.dir}
-	if len(m.w.needs) > 0 { // idle ranks have no work
+	if len(m.w.needs) > 0 { // a workload of idle ranks has no needs
 		if j.warm = warmTime; r.Quick {
 			j.warm = quickWarmTime
 		}
@@ -267,7 +269,7 @@ func (r *runner) measure(ctx context.Context, t *scheduled) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%v: %w", m, ctx.Err())
 	case limited.Err() != nil:
-		// Libraries that poll are slow if other processes are running, which is not our failure.
+		// Libraries that poll are slow while other processes run. That is not a failure of this program.
 		optional = optional || m.side.Kind == Peer
 		err = fmt.Errorf("it took more than %v: raise --timeout", r.Timeout)
 	}
@@ -290,18 +292,18 @@ func (r *runner) measure(ctx context.Context, t *scheduled) error {
 	results := r.results(m)
 	for i := range results {
 		result := &results[i]
-		result.Verified += o.verified / len(results) // all parts have the same number
+		result.Verified += o.verified / len(results) // each part has the same number
 		result.Memory = max(result.Memory, o.memory)
 	}
 	return nil
 }
 
-// results returns the report's entries for the parts of a measurement.
+// results returns the entries of the report for the parts of a measurement.
 func (r *runner) results(m *measurement) []Measured {
 	return r.report.Results[m.workload].Sides[m.at:][:len(m.parts)]
 }
 
-// collect adds the attempts of a measurement to the report, in the order of the rounds.
+// collect adds the attempts of a measurement to the report, ordered by round.
 func (r *runner) collect(m *measurement) {
 	slices.SortStableFunc(m.attempts, func(a, b *attempt) int { return a.Round - b.Round })
 	results := r.results(m)
@@ -316,7 +318,7 @@ func (r *runner) collect(m *measurement) {
 	}
 }
 
-// outcome runs a measurement, with a neighbour if it is to be disturbed.
+// outcome runs a measurement, together with a neighbour if it is to be disturbed.
 func (r *runner) outcome(ctx context.Context, m *measurement, j job, round int) (o outcome, ended error) {
 	if m.disturbed {
 		self, err := os.Executable()
@@ -332,7 +334,7 @@ func (r *runner) outcome(ctx context.Context, m *measurement, j job, round int) 
 	return m.side.measure(ctx, j, m.steps)
 }
 
-// figures returns the figures that a measurement contributes to.
+// figures returns the figures to which a measurement adds its points.
 func (m *measurement) figures(of *Measured) *Figures {
 	if !m.disturbed {
 		return &of.Figures
@@ -352,8 +354,8 @@ func (m *measurement) String() string {
 	return text
 }
 
-// plan removes the steps that were cut in a round from all rounds, so that all have the same steps. Steps that were
-// reduced keep their lower number of iterations.
+// plan removes steps that were cut in one round from all rounds, so that all rounds have the same steps. Steps that
+// were reduced keep their lower number of iterations in later rounds.
 func (r *runner) plan(m *measurement, o outcome) {
 	for _, s := range o.reduced {
 		i := slices.IndexFunc(m.steps, func(other step) bool { return other.n == s.n })
@@ -369,13 +371,13 @@ func (r *runner) plan(m *measurement, o outcome) {
 	m.failed = len(m.steps) == 0
 }
 
-// miss reports a missing measurement.
+// miss adds a text to the list of missing measurements.
 func (r *runner) miss(text string) {
 	r.report.Missing = append(r.report.Missing, text)
 	fmt.Fprintf(r.out, "\n*** %s ***\n\n", text)
 }
 
-// Err returns an error that lists the failed sides, or nil.
+// Err returns an error that lists the sides that failed, or nil.
 func (r *Report) Err() error {
 	if len(r.Failed) == 0 {
 		return nil

@@ -35,7 +35,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestFailure checks that a failed side is reported, and the other sides are measured.
+// TestFailure checks that a side that fails is reported, and that the other sides are still measured.
 func TestFailure(t *testing.T) {
 	var progress strings.Builder
 	r, err := Run(t.Context(),
@@ -58,7 +58,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// watcher cancels when a text is written.
+// watcher is a writer that cancels a context when a certain text is written.
 type watcher struct {
 	on     string
 	cancel func()
@@ -71,7 +71,7 @@ func (w watcher) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestInterrupt checks that an interrupted run ends immediately, including its programs.
+// TestInterrupt checks that an interrupted run ends immediately, together with its programs.
 func TestInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	start := time.Now()
@@ -82,7 +82,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// TestOrphan checks that a rank exits with its parent process.
+// TestOrphan checks that a rank exits when its parent process does.
 func TestOrphan(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	if err := extendedUDP.configure(file, "", 2); err != nil {

@@ -10,36 +10,37 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// session runs a workload on a rank.
+// session is the run of a workload on one rank.
 type session struct {
 	ctx  context.Context
 	comm *mpi.Comm
 	out  io.Writer
-	// methods are the broadcast methods to use in turn. There is at least one.
+	// methods lists the broadcast methods to use in turn. It has at least one element.
 	methods []method
-	// costs are the costs of each method in a step. A workload without methods uses the first.
+	// costs holds the costs of each method in a step. A workload without methods uses only the first element.
 	costs []cost
 	// warm is the time for which the first step is repeated before it is measured.
 	warm time.Duration
-	// order sets the order of broadcasts with methods, or is nil.
+	// order sets the order of the ranks in broadcasts by a method. It may be nil.
 	order *orderer
-	// verified is the number of messages verified by this rank.
+	// verified is the number of messages that this rank has verified.
 	verified int
-	// used returns the processor time of this rank's processes, and memory the peak memory of one of them in KiB.
+	// used returns the processor time used by the processes of this rank. memory returns the largest peak memory of
+	// these processes in KiB.
 	used    func() time.Duration
 	memory  func() int
 	numbers struct{ out, in [1]int32 }
-	// paced holds the start of the step, and the time at which its progress was last printed.
+	// paced holds the start time of the step, and when its progress was last printed.
 	paced struct{ began, last time.Time }
 }
 
-// cost is processor time, and the number of messages verified for it.
+// cost is an amount of processor time, and the number of messages verified in that time.
 type cost struct {
 	used     time.Duration
 	verified int
 }
 
-// account charges a method with the cost from now on until end is called.
+// account charges a method for the processor time used and the messages verified until end is called.
 func (s *session) account(method int) (end func()) {
 	used, verified := s.used(), s.verified
 	return func() {
@@ -49,8 +50,8 @@ func (s *session) account(method int) (end func()) {
 	}
 }
 
-// run runs the steps. After each step, rank 0 collects the counts of all ranks, and prints them with the points of the
-// methods. c/bench.h is its counterpart.
+// run runs the steps. After each step, rank 0 collects the counts from all ranks, and prints them with the points of
+// all methods. c/bench.h is its counterpart.
 func (s *session) run(w *workload, steps []step) error {
 	if len(steps) > 0 && s.warm > 0 {
 		if err := s.warmUp(w, steps[0]); err != nil {
@@ -70,7 +71,7 @@ func (s *session) run(w *workload, steps []step) error {
 	return nil
 }
 
-// warmUp runs a step again and again until rank 0 has done so for long enough, and discards the results.
+// warmUp runs a step again and again until rank 0 has done so for long enough. It discards the results.
 func (s *session) warmUp(w *workload, st step) error {
 	for began, more := time.Now(), true; more; {
 		s.costs = make([]cost, len(s.methods))
@@ -85,7 +86,7 @@ func (s *session) warmUp(w *workload, st step) error {
 	return nil
 }
 
-// decide returns rank 0's decision on all ranks.
+// decide returns, on all ranks, the value that rank 0 passes.
 func (s *session) decide(yes bool) (bool, error) {
 	if s.comm.Rank() > 0 {
 		got, err := s.recv(0, 0)
@@ -103,9 +104,9 @@ func (s *session) decide(yes bool) (bool, error) {
 	return yes, nil
 }
 
-// report collects the counts of all ranks in a step. Rank 0 prints them.
+// report collects the counts from all ranks after a step. Rank 0 prints them.
 func (s *session) report(points []Point) error {
-	// For each method the processor time in ns and the number of messages; then the memory.
+	// The counts are the processor time in ns and the number of messages for each method, followed by the memory.
 	mine := make([]int64, 2*len(s.costs)+1)
 	for m, c := range s.costs {
 		mine[2*m], mine[2*m+1] = int64(c.used), int64(c.verified)
@@ -131,7 +132,7 @@ func (s *session) report(points []Point) error {
 	return err
 }
 
-// collect adds up the counts of all ranks. For the memory, the last number, it takes the maximum.
+// collect adds the counts of all other ranks to mine. The last number is the memory, for which it takes the maximum.
 func (s *session) collect(mine []int64) error {
 	last := len(mine) - 1
 	theirs := make([]int64, len(mine))
@@ -147,8 +148,8 @@ func (s *session) collect(mine []int64) error {
 	return nil
 }
 
-// pace prints, on rank 0, the number of completed rounds of the step of n: before the first round, and then at
-// intervals, so that a fast step prints nothing else.
+// pace prints the number of completed rounds of step n on rank 0. It prints a line before the first round, and later
+// one per interval, so that a fast step prints only the first.
 func (s *session) pace(n, done, all int) {
 	now := time.Now()
 	switch {
@@ -163,7 +164,7 @@ func (s *session) pace(n, done, all int) {
 	fmt.Fprintln(s.out, pace{n, done, all, now.Sub(s.paced.began)})
 }
 
-// plain adapts the run function of a workload without methods.
+// plain adapts a workload that does not use methods.
 func plain(run func(*session, step) (Point, error)) func(*session, step) ([]Point, error) {
 	return func(s *session, st step) ([]Point, error) {
 		defer s.account(0)()

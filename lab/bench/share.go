@@ -10,32 +10,32 @@ import (
 	"time"
 )
 
-// Each step has a share of the time of a run. If the first rounds of a side show that it would take much longer, the
-// step is run with fewer iterations or cut.
+// Each step has a share of the time of a run. If a side's first rounds show that the step would take much longer, the
+// step runs with fewer iterations or is cut.
 const (
-	// shareFactor is the ratio of a workload's share to its usual duration, and shareLeast the minimum share of a step.
-	// Quick steps of other sides have quickShare.
+	// shareFactor is the share of a workload relative to its usual duration, and shareLeast the minimum share of a
+	// step. With Options.Quick, the share of a step is quickShare, except for sides of zrlmpid.
 	shareFactor = 4
 	shareLeast  = 2 * time.Second
 	quickShare  = 5 * time.Second
-	// The pace of a step is not judged before 1 / judgedAfter of its share: the first messages open connections, and
+	// A step is not judged before 1 / judgedAfter of its share has passed: the first messages open connections, and
 	// neighbours may take the processor for tens of ms.
 	judgedAfter = 2
-	// overrun is the factor by which a step may exceed its share, as starting over would take longer.
+	// overrun is the factor by which a step may exceed its share. Below it, starting over would take longer.
 	overrun = 2
-	// enough is the minimum number of timed rounds for a median.
+	// enough is the minimum number of timed rounds from which a median is taken.
 	enough = 5
-	// stuckLeast is the minimum time that a side may take for a round.
+	// stuckLeast is the minimum time without output after which a program is stopped.
 	stuckLeast = 10 * time.Second
-	// cutsMost is the number of consecutive cut steps after which all further steps are cut, too.
+	// After cutsMost consecutive cuts, all further steps are cut as well.
 	cutsMost = 3
 )
 
-// paceEvery is the interval at which a program prints its progress. In c/bench.h it is BENCH_PACE_EVERY.
+// paceEvery is the interval at which a program prints its progress. Its counterpart in c/bench.h is BENCH_PACE_EVERY.
 const paceEvery = 250 * time.Millisecond
 
-// share returns the time that each step of a workload may take on a side, or 0 for no limit. Steps given by a user have
-// no limit, and neither have zrlmpid's quick steps, which only check that everything works.
+// share returns how long each step of a workload may take on a side; 0 means that there is no limit. There is none for
+// steps given by a user, and none for zrlmpid's quick steps, which only check that everything works.
 func (o *Options) share(w *workload, of Kind) time.Duration {
 	switch {
 	case o.Steps != "", o.Quick && of == Ours:
@@ -46,7 +46,7 @@ func (o *Options) share(w *workload, of Kind) time.Duration {
 	return max(time.Duration(shareFactor*w.weight/float64(len(w.full))*float64(time.Second)), shareLeast)
 }
 
-// pace is the progress of a side in the step of n: done of all rounds, and the time taken.
+// pace is the progress of a side in step n: it has done some of all rounds, which took the given time.
 type pace struct {
 	n, done, all int
 	took         time.Duration
@@ -69,9 +69,9 @@ func parsePace(text string) (p pace, err error) {
 // round returns the average time of a round.
 func (p pace) round() time.Duration { return p.took / time.Duration(max(p.done, 1)) }
 
-// fit returns the number of iterations with which a step, run by several methods in turn, stays within its share of
-// time. It returns the same number if the step is expected to exceed its share by little or not at all, and 0 if too
-// few iterations would remain for a median.
+// fit returns the number of iterations with which a step, run with several methods in turn, stays within its share of
+// time. It returns iterations unchanged if the step is not expected to exceed its share by much, and 0 if too few
+// iterations would remain for a median.
 func (p pace) fit(iterations, methods int, share time.Duration) int {
 	if share == 0 || p.done == 0 || p.took < share/judgedAfter || p.round()*time.Duration(p.all) <= overrun*share {
 		return iterations
@@ -84,16 +84,16 @@ func (p pace) fit(iterations, methods int, share time.Duration) int {
 	return min(fewer, iterations)
 }
 
-// Cut is a step that was stopped without figures, as it would have exceeded its share of time.
+// Cut is a step that was stopped because it would have exceeded its share of time. It has no figures.
 type Cut struct {
 	N int `json:"n"`
 	// Message is the average time of a message in µs, or 0 if unknown.
 	Message float64 `json:"message_us,omitempty"`
-	// Stuck means that no message was received in the time of many.
+	// Stuck means that not even the first rounds were completed in the time allowed.
 	Stuck bool `json:"stuck,omitempty"`
 }
 
-// String returns the text that a table shows in place of the figure.
+// String returns the text that tables show in place of a figure.
 func (c *Cut) String() string {
 	switch {
 	case c.Stuck:
@@ -104,10 +104,11 @@ func (c *Cut) String() string {
 	return "cut: " + duration(c.Message) + " a message"
 }
 
-// errSlow is the cause of stopping a program whose step exceeds its share of time.
+// errSlow is the cause with which a program is stopped if its step would exceed its share of time.
 var errSlow = errors.New("the step would not end in its share of time")
 
-// watch reads the output of rank 0 while it runs, and stops the program when a step would exceed its share of time.
+// watch reads the output of rank 0 while the program runs. It stops the program if a step would exceed its share of
+// time.
 type watch struct {
 	job
 	cancel context.CancelCauseFunc
@@ -115,11 +116,11 @@ type watch struct {
 
 	mu  sync.Mutex
 	out bytes.Buffer
-	// read is the length of the output that was processed, and kept the length of the output of complete steps. done is
-	// the number of complete steps, and last the progress of the next one.
+	// read is the length of the output processed so far, and kept the length of the part that belongs to complete
+	// steps. done is the number of complete steps, and last the progress of the next one.
 	read, kept, done int
 	last             pace
-	// isSlow means that the next step is too slow. It is run again with fewer iterations, or cut if fewer is 0.
+	// isSlow means that the next step is too slow. It is to be repeated with fewer iterations, or cut if fewer is 0.
 	isSlow bool
 	fewer  int
 }
@@ -131,22 +132,22 @@ func newWatch(j job, cancel context.CancelCauseFunc) *watch {
 	return w
 }
 
-// alive restarts the timer that stops a silent program.
+// alive restarts the timer that stops a program if it prints nothing.
 func (w *watch) alive() {
 	if w.stuck.Stop(); w.share > 0 {
 		w.stuck.Reset(max(overrun*w.share, stuckLeast))
 	}
 }
 
-// onStuck stops a program that has been silent for too long. Its figures are complete if all steps are: MPICH sometimes
-// does not return from MPI_Finalize.
+// onStuck stops a program that has printed nothing for too long. If all steps are complete, its figures are, too: MPICH
+// sometimes does not return from MPI_Finalize.
 func (w *watch) onStuck() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.slow(0)
 }
 
-// slow stops the program. Its current step, if any, may be repeated with fewer iterations.
+// slow stops the program. If a step was running, it may be repeated with fewer iterations.
 func (w *watch) slow(fewer int) {
 	w.cancel(errSlow)
 	if !w.isSlow && w.done < len(w.steps) {
@@ -172,7 +173,7 @@ func (w *watch) Write(b []byte) (int, error) {
 	}
 }
 
-// line processes a line of output. Lines added by a launcher are ignored.
+// line processes a line of output. It ignores lines from a launcher.
 func (w *watch) line(text string) {
 	switch {
 	case strings.HasPrefix(text, "verified "):
@@ -190,15 +191,16 @@ func (w *watch) line(text string) {
 	}
 }
 
-// slowStep is a step that would have exceeded its share of time, after a number of complete steps.
+// slowStep is the first step that would have exceeded its share of time. done is the number of steps completed before
+// it.
 type slowStep struct {
 	done int
-	// iterations is the number of iterations to repeat it with. If it is 0, the step is cut.
+	// iterations is the number of iterations with which to repeat the step. If it is 0, the step is cut.
 	iterations int
 	cut        Cut
 }
 
-// end returns the output of the complete steps: of all, unless one was too slow.
+// end returns the output of the complete steps. If a step was too slow, it also returns that step.
 func (w *watch) end() (out []byte, slow *slowStep) {
 	w.stuck.Stop()
 	w.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestFewer checks that a step that would exceed its share by much gets fewer iterations, or none.
+// TestFewer checks that a step that would far exceed its share gets fewer iterations, or none.
 func TestFewer(t *testing.T) {
 	const share = 4 * time.Second
 	for _, x := range []struct {
@@ -41,7 +41,7 @@ func TestFewer(t *testing.T) {
 	}
 }
 
-// TestShare checks that slower workloads have more time per step, and that steps given by a user have no limit.
+// TestShare checks that a step of a slower workload has more time, and that steps given by a user have no limit.
 func TestShare(t *testing.T) {
 	w := &workload{weight: 20, full: make([]step, 8)}
 	for _, x := range []struct {
@@ -63,7 +63,7 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// TestPace checks that the progress printed by C and Go can be parsed.
+// TestPace checks that the progress printed by programs in C and Go can be parsed.
 func TestPace(t *testing.T) {
 	want := pace{4, 7, 320, 1500 * time.Millisecond}
 	if got, err := parsePace(want.String()); err != nil || got != want {
@@ -82,10 +82,11 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// slowSide is a side whose rounds take a given time on a fake clock. Steps with a time of 0 complete immediately.
+// slowSide is a side whose rounds take the given times on a fake clock. A step with a time of 0 is complete
+// immediately.
 type slowSide struct {
 	round map[int]time.Duration
-	// ran lists the steps of each run.
+	// ran lists the steps that each run was given.
 	ran []string
 }
 
@@ -110,8 +111,8 @@ func (s *slowSide) run(ctx context.Context, j job, out io.Writer) error {
 	return nil
 }
 
-// TestSlow checks that slow steps are cut or run with fewer iterations, complete steps are kept, and later steps are
-// run.
+// TestSlow checks that a slow step is cut or runs with fewer iterations, that complete steps are kept, and that the
+// steps after it run.
 func TestSlow(t *testing.T) {
 	w := &workload{name: "things", unit: "things", messages: func(s step) int { return 2 * (warmup + s.iterations) },
 		needs: []string{"p50"}}
@@ -160,7 +161,7 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// TestStuck checks that a stuck side is stopped, and that its output after that has no effect.
+// TestStuck checks that a side that is stuck is stopped, and that what it prints afterwards has no effect.
 func TestStuck(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	j := job{w: things, parts: make([]part, 1), share: time.Second, steps: []step{{10, 1}, {20, 1}}}
@@ -175,7 +176,7 @@ func TestStuck(t *testing.T) {
 		context.Cause(ctx) != errSlow {
 		t.Errorf("%q, %+v, %v", out, slow, context.Cause(ctx))
 	}
-	// A side that is complete is not stuck.
+	// A side that has completed its steps is not stuck.
 	w = newWatch(j, cancel)
 	fmt.Fprint(w, first+"pace 20 0 21 0\npoint 20 p50 1\nmemory 1\nverified 20\n")
 	w.onStuck()
@@ -184,7 +185,7 @@ func TestStuck(t *testing.T) {
 	}
 }
 
-// TestDoesNotEnd checks that the figures are complete if a program does not exit after its last step.
+// TestDoesNotEnd checks that the figures of a program are complete if it does not exit after its last step.
 func TestDoesNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &side{run: func(ctx context.Context, j job, out io.Writer) error {
@@ -199,7 +200,7 @@ func TestDoesNotEnd(t *testing.T) {
 	})
 }
 
-// TestNothingPrinted checks that a silent program is stopped, at its start and between steps.
+// TestNothingPrinted checks that a program that prints nothing is stopped, both at its start and between steps.
 func TestNothingPrinted(t *testing.T) {
 	for printed, want := range map[string]slowStep{
 		"": {cut: Cut{N: 10, Stuck: true}},
@@ -225,7 +226,7 @@ func TestNothingPrinted(t *testing.T) {
 	}
 }
 
-// TestCutTables checks that tables show cuts in place of figures.
+// TestCutTables checks that tables show a cut in place of its figure.
 func TestCutTables(t *testing.T) {
 	r := testReport("ring", [2]int{2, 8}, "extended-udp", "openmpi-tcp", "x")
 	sides := r.Results[0].Sides

@@ -27,7 +27,7 @@ const (
 	Upstream Kind = "upstream"
 )
 
-// Group is the medium of a side's messages. Sides of the same group are compared.
+// Group is the medium over which a side's messages travel. Sides in the same group are compared.
 type Group string
 
 // Groups of sides.
@@ -36,22 +36,22 @@ const (
 	Memory  Group = "memory"
 )
 
-// Side is a participant of the comparison.
+// Side is one of the compared ways to send messages, such as a library over TCP.
 type Side struct {
-	// Key is short and unique. Name is for people.
+	// Key is short and unique. Name is meant for readers.
 	Key     string `json:"key"`
 	Name    string `json:"name"`
 	Kind    Kind   `json:"kind"`
 	Group   Group  `json:"group"`
 	Version string `json:"version,omitempty"`
 	Command string `json:"command"`
-	// Method is the broadcast method, if the side exists only for it. With is the key of the side in whose processes it
-	// is measured.
+	// Method is the broadcast method, if the side is a method of another side. With is the key of that other side, in
+	// whose processes the method is measured.
 	Method string `json:"method,omitempty"`
 	With   string `json:"with,omitempty"`
 }
 
-// together reports whether both sides are measured in the same processes, in turn.
+// together reports whether both sides are measured in the same processes.
 func (s *Side) together(other *Side) bool {
 	return cmp.Or(s.With, s.Key) == cmp.Or(other.With, other.Key)
 }
@@ -59,14 +59,14 @@ func (s *Side) together(other *Side) bool {
 // side is a Side that can be run.
 type side struct {
 	Side
-	// parts returns the sides that are measured in turn in one run of the same ranks, for a workload. If it is nil,
-	// that is only the side itself.
+	// parts returns the sides that are measured in turn by one run of the same ranks. If it is nil, only the side
+	// itself is measured.
 	parts func(*workload) []part
-	// steps returns the steps of a workload that the side supports. If it is nil, it supports all.
+	// steps returns the steps of a workload that the side supports. If it is nil, the side supports all steps.
 	steps func(*workload, []step) []step
-	// optional means that a failure is reported as missing.
+	// optional means that a failure of the side is reported as a missing measurement.
 	optional bool
-	// run runs all ranks. Rank 0's output is written immediately.
+	// run runs all ranks. It writes the output of rank 0 as soon as there is any.
 	run func(context.Context, job, io.Writer) error
 }
 
@@ -76,21 +76,21 @@ type part struct {
 	method method
 }
 
-// job is a group of steps of a workload with the same number of ranks.
+// job is a group of steps of a workload that have the same number of ranks.
 type job struct {
 	w     *workload
 	parts []part
 	ranks int
 	steps []step
-	// share is the approximate time limit of a step; 0 means none.
+	// share is the approximate time limit of each step. 0 means that there is no limit.
 	share time.Duration
 	// warm is the time for which the ranks of an MPI repeat the first step before it is measured.
 	warm time.Duration
-	// dir is a directory for files. profile is the prefix of the names of CPU profiles, or "".
+	// dir is a directory for files. profile is the prefix for names of CPU profiles; if it is empty, none are written.
 	dir, profile string
 }
 
-// texts returns the arguments of the ranks of an MPI: the warm-up time and the steps.
+// texts returns the arguments for the ranks of an MPI: the warm-up time and the steps.
 func (j *job) texts() []string {
 	return append([]string{warmPrefix + strconv.FormatInt(j.warm.Milliseconds(), 10)}, texts(j.steps)...)
 }
@@ -103,7 +103,7 @@ func (s *side) does(w *workload, steps []step) []step {
 	return s.steps(w, steps)
 }
 
-// in returns the parts of the side in a workload.
+// in returns the parts of the side that run a workload.
 func (s *side) in(w *workload) []part {
 	if s.parts == nil {
 		return []part{{Side: s.Side}}
@@ -111,13 +111,13 @@ func (s *side) in(w *workload) []part {
 	return s.parts(w)
 }
 
-// upTo returns the steps up to n.
+// upTo returns the steps whose n is at most the given one.
 func upTo(n int, steps []step) []step {
 	return slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return s.n > n })
 }
 
-// measure runs the steps of a workload and returns their points. A step that would exceed its share of time is run with
-// fewer iterations or cut. After several consecutive cuts, the remaining steps are not tried.
+// measure runs the steps of a workload and returns their points. A step that would exceed its share of time runs with
+// fewer iterations or is cut. After several consecutive cuts, the remaining steps are skipped.
 func (s *side) measure(ctx context.Context, j job, steps []step) (outcome, error) {
 	sum := outcome{points: make([][]Point, len(j.parts))}
 	steps = slices.Clone(steps)
@@ -160,7 +160,7 @@ func (s *side) measure(ctx context.Context, j job, steps []step) (outcome, error
 	return sum, nil
 }
 
-// attempt runs the steps of a job, up to the first one that is too slow.
+// attempt runs the steps of a job until one of them is too slow.
 func (s *side) attempt(ctx context.Context, j job) (outcome, *slowStep, error) {
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -177,7 +177,8 @@ func (s *side) attempt(ctx context.Context, j job) (outcome, *slowStep, error) {
 	return o, slow, err
 }
 
-// findSides returns all available sides, and describes the missing ones. If only is not empty, it looks up only these.
+// findSides returns the sides that can be measured, and describes the missing ones. If only is not empty, it considers
+// only these.
 func findSides(ctx context.Context, dir string, only []string) (sides []side, missing []string, err error) {
 	wanted := func(key string) bool { return len(only) == 0 || slices.Contains(only, key) }
 	known := []string{}
@@ -209,14 +210,14 @@ func findSides(ctx context.Context, dir string, only []string) (sides []side, mi
 	return sides, missing, nil
 }
 
-// family is a set of sides that are looked up together.
+// family is a set of sides that are found together.
 type family struct {
 	keys []string
-	// find prepares the sides, and describes the missing ones.
+	// find prepares the wanted sides, and describes the missing ones.
 	find func(ctx context.Context, dir string, wanted func(key string) bool) (found []side, missing []string, err error)
 }
 
-// UsageError reports invalid options.
+// UsageError reports that options are invalid.
 type UsageError struct{ text string }
 
 func (e *UsageError) Error() string { return e.text }

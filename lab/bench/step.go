@@ -7,24 +7,25 @@ import (
 	"time"
 )
 
-// warmup is the number of messages in each direction before the timed ones, and warmupWindows the number of windows, as
-// in c/stats.h.
+// warmup is the number of messages in each direction before the timed messages, and warmupWindows the number of windows
+// before the timed windows, as in c/stats.h.
 const (
 	warmup        = 20
 	warmupWindows = 2
 )
 
-// warmTime is the time for which the ranks of an MPI repeat their first step before it is measured. warmPrefix precedes
-// it, in milliseconds, in the arguments before the steps. In this time the system distributes the ranks over the
-// processors, connections adapt, and the monitor of Go's runtime slows down from a check every 20 to 80 µs to one every
-// 10 ms. quickWarmTime is the time for quick steps.
+// warmTime is the time for which the ranks of an MPI repeat their first step before it is measured; quickWarmTime is
+// used for quick steps. In this time the system distributes the ranks over the processors, connections adapt, and the
+// monitor of Go's runtime slows down from a check every 20 to 80 µs to one every 10 ms. In a rank's arguments, the time
+// is in milliseconds, preceded by warmPrefix, and comes before the steps.
 const (
 	warmTime      = 100 * time.Millisecond
 	quickWarmTime = time.Millisecond
 	warmPrefix    = "warm:"
 )
 
-// step is one setting of a workload: a depth or a size, and the number of timed iterations. Its text is N:ITERATIONS.
+// step is one setting of a workload: n, such as a size or a depth, and the number of timed iterations. Its text is
+// N:ITERATIONS.
 type step struct{ n, iterations int }
 
 func (s step) String() string { return fmt.Sprintf("%d:%d", s.n, s.iterations) }
@@ -38,7 +39,7 @@ func parseStep(text string) (step, error) {
 	return s, nil
 }
 
-// parseSteps parses a comma-separated list.
+// parseSteps parses a comma-separated list of steps.
 func parseSteps(list string) ([]step, error) {
 	var steps []step
 	for text := range strings.SplitSeq(list, ",") {
@@ -51,7 +52,7 @@ func parseSteps(list string) ([]step, error) {
 	return steps, nil
 }
 
-// parseWarm parses the warm-up time.
+// parseWarm parses the argument with the warm-up time.
 func parseWarm(text string) (time.Duration, error) {
 	ms, err := strconv.ParseUint(strings.TrimPrefix(text, warmPrefix), 10, 16)
 	if err != nil {
@@ -60,7 +61,7 @@ func parseWarm(text string) (time.Duration, error) {
 	return time.Duration(ms) * time.Millisecond, nil
 }
 
-// texts returns the steps as arguments of a program.
+// texts returns the steps as arguments for a program.
 func texts(steps []step) []string {
 	args := make([]string, len(steps))
 	for i, s := range steps {

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// summaryColumns are the sides of the summary and their headings.
+// summaryColumns lists the sides in the summary, with their headings.
 var summaryColumns = []struct{ key, heading string }{
 	{cloudFPGA.key, "cloudFPGA"}, {"attached", "attached"}, {extendedUDP.key, "UDP"}, {extendedTCP.key, "TCP"},
 	{openMPITCP, "Open MPI, TCP"}, {extendedShm.key, "shm"}, {openMPIShm, "Open MPI, shm"}, {mpichShm, "MPICH, shm"},
 }
 
-// summaryRows are the steps of the summary.
+// summaryRows lists the steps in the summary.
 var summaryRows = []struct {
 	name, workload string
 	n              int
@@ -43,8 +43,8 @@ var summaryRows = []struct {
 
 func median50(p *Point, _ *Measured) string { return figure(p.P50) }
 
-// Summary returns the table of docs/performance.md as Markdown: a few figures of each workload, and the run
-// that they are from.
+// Summary returns the summary for docs/performance.md as a Markdown table with a few figures of each workload, followed
+// by a paragraph about the run.
 func (r *Report) Summary() string {
 	t := &table{title: "Medians of one run", headings: []string{""}}
 	for _, c := range summaryColumns {
@@ -81,14 +81,14 @@ func (r *Report) Summary() string {
 	return p.text.String()
 }
 
-// The marks between which a document has the summary.
+// The summary in a document is between these marks.
 const (
 	summaryBegin = "<!-- bench: summary -->\n"
 	summaryEnd   = "<!-- end of bench: summary -->"
 )
 
-// Update replaces the summary of a document. If the document does not have exactly one place for it, the
-// document stays as it is.
+// Update replaces the summary in a document. It returns an error and leaves the document unchanged unless the document
+// contains the marks exactly once.
 func (r *Report) Update(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -101,7 +101,7 @@ func (r *Report) Update(file string) error {
 	return os.WriteFile(file, []byte(before+summaryBegin+r.Summary()+summaryEnd+after), 0o666)
 }
 
-// cutSummary returns the summary of a document, and the text before and after its marks.
+// cutSummary returns the summary in a document, the text before the first mark, and the text after the last mark.
 func cutSummary(doc string) (before, text, after string, err error) {
 	begin := strings.TrimSpace(summaryBegin)
 	before, rest, ok := strings.Cut(doc, summaryBegin)

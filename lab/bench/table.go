@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// table is a table of text with headings. All columns are right-aligned.
+// table is a table of text with headings. All columns are aligned to the right.
 type table struct {
 	title    string
 	headings []string
@@ -15,7 +15,7 @@ type table struct {
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// write prints the table for a terminal or as Markdown.
+// write writes the table as Markdown or for a terminal.
 func (t *table) write(b *strings.Builder, markdown bool) {
 	widths := make([]int, len(t.headings))
 	for _, row := range append([][]string{t.headings}, t.rows...) {
@@ -49,7 +49,7 @@ func (t *table) write(b *strings.Builder, markdown bool) {
 	b.WriteString("\n")
 }
 
-// figure formats a number with three significant digits, or more if it has a longer integer part.
+// figure formats a number with three significant digits, or with more if the integer part is longer.
 func figure(v float64) string {
 	switch {
 	case v >= 100:
@@ -62,7 +62,7 @@ func figure(v float64) string {
 	return fmt.Sprintf("%.3f", v)
 }
 
-// duration formats a time in µs in the largest unit in which it is at least 1.
+// duration formats a time given in µs. It uses the largest unit in which the number is at least 1.
 func duration(us float64) string {
 	switch {
 	case us >= 1e6:
@@ -73,7 +73,7 @@ func duration(us float64) string {
 	return figure(us) + " µs"
 }
 
-// signed is like figure, for numbers of either sign.
+// signed formats a number of either sign, in the way of figure.
 func signed(v float64) string {
 	if v < 0 {
 		return "-" + figure(-v)
@@ -90,7 +90,7 @@ func count(n int) string {
 	return text
 }
 
-// size formats a number of bytes in the largest unit in which it is an integer.
+// size formats a number of bytes. It uses the largest unit in which the number is an integer.
 func size(n int) string {
 	switch {
 	case n >= 1<<20 && n%(1<<20) == 0:

@@ -2,7 +2,8 @@ package bench
 
 import "fmt"
 
-// sheet describes a table of one or several workloads: a row for each step, and a column for each side of a group.
+// sheet describes tables of one or several workloads. Each table has a row for each step, and a column for each side in
+// a group.
 type sheet struct {
 	workload, title string
 	cell            func(p *Point, s *Measured) string
@@ -26,14 +27,14 @@ var sheets = []sheet{
 	{"queues", "Time to unload the queue in reverse order, in ms", unload},
 }
 
-// collectiveSheets are the sheets of all collective operations.
+// collectiveSheets are the sheets for all collective operations.
 var collectiveSheets = []sheet{
 	{"", "Time of the operation in µs, p50 / p99 / p99.9", spread},
 	{"", "Processor time in µs, all processes, for each rank that gets a result", processor},
 }
 
 func spread(p *Point, _ *Measured) string {
-	if p.P999 == 0 { // of some archived runs
+	if p.P999 == 0 { // some archived runs lack it
 		return figure(p.P50) + " / " + figure(p.P99)
 	}
 	return figure(p.P50) + " / " + figure(p.P99) + " / " + figure(p.P999)
@@ -56,7 +57,7 @@ func timesFirst(p *Point, s *Measured) string {
 	return fmt.Sprintf("%s ×%.2f", spread(p, s), p.P50/s.Median[0].P50)
 }
 
-// none is printed in place of a missing figure.
+// none is shown in place of a missing figure.
 const none = "–"
 
 // tables returns the tables of a workload.
@@ -100,7 +101,7 @@ func (sh *sheet) tables(res *Result) (all []*table) {
 	return all
 }
 
-// disturbedTables returns the times with a neighbour, compared with the times without it.
+// disturbedTables returns tables that compare the times with a neighbour with the times without it.
 func disturbedTables(res *Result) []*table {
 	sh := sheet{
 		title: "With a neighbour that takes a fifth of each processor: time in µs, p50 / p99 / p99.9, and how many " +
@@ -173,7 +174,7 @@ func idleTable(res *Result) *table {
 	return t
 }
 
-// ratioSheet describes a table of ratios of a figure between sides, for one workload or all.
+// ratioSheet describes a table that contains ratios of a figure, for one workload or for all.
 type ratioSheet struct{ workload, figure, title string }
 
 var ratioSheets = []ratioSheet{
@@ -181,7 +182,7 @@ var ratioSheets = []ratioSheet{
 	{"pingpong", "p99", "The same of the p99"},
 }
 
-// table returns the ratios, or nil if there are none.
+// table returns the table of ratios, or nil if there are none.
 func (sh *ratioSheet) table(res *Result) *table {
 	w, err := workloadNamed(res.Workload)
 	if err != nil {
@@ -219,7 +220,7 @@ func (sh *ratioSheet) table(res *Result) *table {
 	return t
 }
 
-// growthTables returns the fitted lines of a workload.
+// growthTables returns tables of the lines fitted to a workload.
 func (r *Report) growthTables(res *Result) []*table {
 	var all []*table
 	for _, g := range growths {
@@ -247,7 +248,7 @@ func memoryTable(res *Result) *table {
 	t := &table{title: "Peak memory of a process, in MiB"}
 	var row []string
 	for i := range res.Sides {
-		// The memory of a method is included in its side's.
+		// The memory of a method is included in the memory of its side.
 		if s := &res.Sides[i]; s.Method == "" && s.Memory > 0 {
 			t.headings, row = append(t.headings, s.Key), append(row, figure(float64(s.Memory)/1024))
 		}

@@ -6,33 +6,33 @@ import (
 	"slices"
 )
 
-// target is a bound for a figure.
+// target is a bound that a figure is meant to meet.
 type target struct {
 	name, workload string
-	// beside is a second workload whose figures are needed, or "".
+	// beside is the name of a second workload whose figures are needed, if any.
 	beside string
-	// atMost means that bound is an upper bound, otherwise it is a lower bound.
+	// atMost means that bound is an upper bound. Otherwise it is a lower bound.
 	bound  float64
 	atMost bool
-	// slow is the bound where a wake-up takes slowWakeUp or longer; 0 means the same bound.
+	// slow replaces bound if a wake-up takes slowWakeUp or longer. 0 means that bound applies.
 	slow float64
-	// goal is a better value that the project works towards, or 0. tolerance is the noise by which the figure may miss
-	// bound.
+	// goal is a better value that the project works towards, or 0. tolerance is the amount by which noise may make the
+	// figure miss bound.
 	goal, tolerance float64
 	// unit is printed after the bound.
 	unit string
-	// measure returns the figure, and where it is worst.
+	// measure returns the figure, and the step or side where it is worst.
 	measure func(r *Report, res *Result) (value float64, where string, ok bool)
 }
 
-// Message lengths of the targets.
+// Message lengths used by targets.
 const (
 	shortMost = 4096
 	longLeast = 64 << 10
 	tailMost  = 16 << 10
-	// attachedMost is the maximum length for attached programs.
+	// attachedMost is the maximum length of messages compared for attached programs.
 	attachedMost = 1 << 20
-	million      = 4_000_000 // bytes of a million words
+	million      = 4_000_000 // a million words, in bytes
 )
 
 var targets = slices.Concat([]target{
@@ -99,18 +99,18 @@ var targets = slices.Concat([]target{
 		unit: " % (which is 0 %)", measure: idlest},
 }, attachedTargets(), collectiveTargets(), disturbedTargets())
 
-// anyLength exceeds all messages. idlePercent is 0 %, with rounding. noise is the difference between two equal sides
-// that are measured in the same processes.
+// anyLength is greater than the length of any message. idlePercent stands for 0 %, with rounding. noise is the
+// difference found between two equal sides that are measured in the same processes.
 const (
 	anyLength   = 1 << 62
 	idlePercent = 0.5
 	noise       = 0.05
 )
 
-// slowWakeUp is the p50 of a wake-up in µs from which on polling gains much.
+// slowWakeUp is the p50 of a wake-up in µs above which polling helps a lot.
 const slowWakeUp = 10
 
-// attachedTargets returns the targets of programs that use ranks of a daemon.
+// attachedTargets returns the targets for programs that use ranks of a daemon.
 func attachedTargets() (all []target) {
 	for _, x := range []struct{ key, name string }{{"attached-one", "one program"}, {"attached", "two programs"}} {
 		all = append(all,
@@ -123,7 +123,8 @@ func attachedTargets() (all []target) {
 	return all
 }
 
-// attaching compares the time that attaching adds to a message with a round trip of a raw ring of the same length.
+// attaching compares the time that attaching adds to a message with a round trip over a raw ring of the same message
+// length.
 func attaching(key string) measure {
 	return func(_ *Report, res *Result) (value float64, where string, found bool) {
 		for _, n := range res.ns() {
@@ -140,7 +141,7 @@ func attaching(key string) measure {
 	}
 }
 
-// collectiveTargets returns the targets of the operations that are compared with Open MPI's.
+// collectiveTargets returns the targets for operations that are compared with Open MPI.
 func collectiveTargets() (all []target) {
 	for _, name := range []string{"bcast", "bcast-4", "allreduce", "allreduce-4", "alltoall", "alltoall-4"} {
 		of := func(what string, bound float64, m measure) {
@@ -157,7 +158,7 @@ func collectiveTargets() (all []target) {
 	return all
 }
 
-// disturbedTargets returns the targets with a neighbour that takes a fifth of each processor.
+// disturbedTargets returns the targets for runs with a neighbour that uses a fifth of each processor.
 func disturbedTargets() (all []target) {
 	for _, w := range workloads {
 		if len(w.needs) > 0 {
@@ -168,7 +169,7 @@ func disturbedTargets() (all []target) {
 	return all
 }
 
-// verdicts compares the figures with the targets of all measured workloads.
+// verdicts compares the figures with the targets for all measured workloads.
 func (r *Report) verdicts() []Verdict {
 	var all []Verdict
 	for _, t := range targets {
@@ -210,7 +211,7 @@ func (t *target) text() string {
 
 type measure = func(*Report, *Result) (float64, string, bool)
 
-// atStep compares a side's time at a step with a multiple of the best of others.
+// atStep divides a side's time at step n by times the best time of the bases.
 func atStep(side string, n int, times float64, bases ...string) measure {
 	c := comparison{side: side, bases: bases, times: times}
 	return func(_ *Report, res *Result) (float64, string, bool) {
@@ -219,12 +220,13 @@ func atStep(side string, n int, times float64, bases ...string) measure {
 	}
 }
 
-// worst compares a side's times at all steps from least to most with the best of others.
+// worst divides a side's time by the best time of the bases, at all steps from least to most. It returns the worst
+// ratio.
 func worst(side string, least, most int, bases ...string) measure {
 	return worstOf("p50", side, least, most, bases...)
 }
 
-// worstOf is like worst, for another figure.
+// worstOf is like worst, but for the given figure.
 func worstOf(figure, side string, least, most int, bases ...string) measure {
 	c := comparison{side: side, bases: bases}
 	return func(_ *Report, res *Result) (value float64, where string, found bool) {
@@ -237,7 +239,7 @@ func worstOf(figure, side string, least, most int, bases ...string) measure {
 	}
 }
 
-// inverse turns a ratio of times into a ratio of bandwidths or rates.
+// inverse turns a ratio of times into a ratio of bandwidths or of rates.
 func inverse(m measure) measure {
 	return func(r *Report, res *Result) (float64, string, bool) {
 		v, where, ok := m(r, res)
@@ -245,8 +247,8 @@ func inverse(m measure) measure {
 	}
 }
 
-// roughest compares the time of each message up to 64 KiB with the larger one of the times of the next shorter and the
-// next longer message.
+// roughest finds the length, up to 64 KiB, at which the time is longest in comparison with the lengths next to it. It
+// divides the time by the longer one of the times at the next shorter and the next longer length.
 func roughest(_ *Report, res *Result) (value float64, where string, found bool) {
 	s := res.side(cloudFPGA.key)
 	if s == nil {
@@ -266,7 +268,7 @@ func roughest(_ *Report, res *Result) (value float64, where string, found bool) 
 	return value, where, found
 }
 
-// mostDisturbed compares the times with a neighbour with the times without it, for zrlmpid's links.
+// mostDisturbed compares times with a neighbour with times without it, for the links of zrlmpid.
 func mostDisturbed(_ *Report, res *Result) (value float64, where string, found bool) {
 	w, err := workloadNamed(res.Workload)
 	if err != nil {
@@ -286,7 +288,7 @@ func mostDisturbed(_ *Report, res *Result) (value float64, where string, found b
 	return value, where, found
 }
 
-// streamShare compares ping-pong's bandwidth with the raw stream's.
+// streamShare compares the bandwidth of ping-pong with the bandwidth of the raw stream.
 func streamShare(r *Report, res *Result) (float64, string, bool) {
 	ours := res.side("cloudfpga").point(million)
 	raw := r.result("stream").side(rawGRO).point(million)
@@ -296,7 +298,7 @@ func streamShare(r *Report, res *Result) (float64, string, bool) {
 	return raw.P50 / ours.P50, "", true
 }
 
-// deepest compares the latencies with the longest and the empty queue.
+// deepest compares the latency with the longest queue with the latency with an empty queue.
 func deepest(_ *Report, res *Result) (value float64, where string, found bool) {
 	ns := res.ns()
 	for i := range res.Sides {
@@ -315,7 +317,7 @@ func deepest(_ *Report, res *Result) (value float64, where string, found bool) {
 	return value, where, found
 }
 
-// unloading compares the times to unload the longest queue.
+// unloading compares the time to empty the longest queue with the best time of the peers.
 func unloading(_ *Report, res *Result) (float64, string, bool) {
 	ns := res.ns()
 	if len(ns) == 0 {
@@ -336,7 +338,7 @@ func unloading(_ *Report, res *Result) (float64, string, bool) {
 	return ours.Unload / best, extendedUDP.key + ", " + count(last), true
 }
 
-// idlest returns the processor usage of the busiest of our idle ranks.
+// idlest returns the processor usage of the busiest idle rank of zrlmpid.
 func idlest(_ *Report, res *Result) (value float64, where string, found bool) {
 	for i := range res.Sides {
 		s := &res.Sides[i]

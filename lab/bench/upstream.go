@@ -16,22 +16,25 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// EnvUpstream names a program: internal/integration/testdata/pingpong.cpp, built with upstream's CPU library.
+// EnvUpstream is the environment variable that names a program: internal/integration/testdata/pingpong.cpp, built with
+// upstream's CPU library.
 const EnvUpstream = "ZRLMPI_UPSTREAM_PINGPONG"
 
-// The two sides of upstream's library. Its ranks wait in the kernel, which is fast if both run on one processor.
+// The two sides of upstream's library differ in the processors of the ranks. Its ranks wait in the kernel, which is
+// fast if both run on one processor.
 const (
 	upstreamKey    = "upstream"
 	upstreamOneKey = "upstream-one"
 )
 
-// upstreamTime is the time limit of a round. The library blocks forever if a packet is lost at the wrong moment.
+// upstreamTime is the time limit of a round. The library blocks forever if a packet is lost at the wrong time.
 const upstreamTime = 90 * time.Second
 
-// upstreamBytes is the approximate number of bytes sent per size. For long messages, the library takes 40 ns per byte.
+// upstreamBytes is the approximate number of bytes sent for each size. For long messages, the library takes 40 ns per
+// byte.
 const upstreamBytes = 40 << 20
 
-// upstreamIPs are otherwise unused addresses. Upstream's port is 2718, and is incremented only for ranks that share an
+// upstreamIPs are addresses used by nothing else. Upstream's port is 2718; it is incremented only if ranks share an
 // address.
 var upstreamIPs = []string{"127.0.76.1", "127.0.76.2"}
 
@@ -65,7 +68,7 @@ func findUpstream(_ context.Context, _ string, _ func(string) bool) (found []sid
 	return found, nil, nil
 }
 
-// upstreamSteps reduces the iterations of long messages.
+// upstreamSteps reduces the number of iterations for long messages.
 func upstreamSteps(w *workload, steps []step) []step {
 	if w.name != "pingpong" {
 		return nil
@@ -77,7 +80,7 @@ func upstreamSteps(w *workload, steps []step) []step {
 	return some
 }
 
-// runUpstream runs both ranks, each bound to a processor. Rank 1 is started first, as rank 0 begins immediately.
+// runUpstream runs both ranks, each bound to a processor. It starts rank 1 first, as rank 0 sends immediately.
 func runUpstream(ctx context.Context, path string, processors [2]int, j job, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, upstreamTime)
 	defer cancel()
@@ -91,7 +94,7 @@ func runUpstream(ctx context.Context, path string, processors [2]int, j job, out
 		}
 		if err := startOn(processors[rank], cmd); err != nil {
 			cancel()
-			// An earlier failure of the other rank may be the cause.
+			// The other rank may have failed before and be the cause.
 			return errors.Join(group.Wait(), err)
 		}
 		group.Go(cmd.wait)

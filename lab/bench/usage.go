@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// threadsTime returns the processor time of all threads of another process in nanoseconds on Linux, and 0 on other
-// systems.
+// threadsTime returns the processor time used by all threads of another process on Linux, and 0 on other systems.
 func threadsTime(pid int) time.Duration {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil {
@@ -30,7 +29,8 @@ func threadsTime(pid int) time.Duration {
 	return sum
 }
 
-// peakMemory returns the peak memory of a process in KiB on Linux, and 0 on other systems. "self" is this process.
+// peakMemory returns the peak memory of a process in KiB on Linux, and 0 on other systems. A pid of "self" means this
+// process.
 func peakMemory(pid string) int {
 	text, err := os.ReadFile("/proc/" + pid + "/status")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// processorTime returns the user and system time of this process.
+// processorTime returns the user and system time used by this process.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
@@ -18,7 +18,7 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// inGroup puts a command's process into a new process group. killGroup kills the processes left in the group.
+// inGroup makes a command start in a new process group. killGroup kills the processes that are left in the group.
 func inGroup(cmd *exec.Cmd) (killGroup func()) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return func() {

@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// sessionOf returns the session of a rank in a test.
+// sessionOf returns a session for a rank in a test.
 func sessionOf(ctx context.Context, c *mpi.Comm) *session {
 	return &session{
 		ctx: ctx, comm: c, out: io.Discard, methods: []method{{}},
@@ -22,7 +22,7 @@ func sessionOf(ctx context.Context, c *mpi.Comm) *session {
 	}
 }
 
-// TestLies checks that a wrong message ends the measurement, at either end.
+// TestLies checks that a wrong message ends the measurement on the rank that receives it.
 func TestLies(t *testing.T) {
 	say := func(tag int, values ...int32) func(*session) error {
 		return func(s *session) error { return mpi.Send(s.ctx, s.comm, values, 1-s.comm.Rank(), tag) }
@@ -47,7 +47,7 @@ func TestLies(t *testing.T) {
 	}
 	for _, x := range []struct {
 		name, workload string
-		rank           int // the measured rank; the other one lies
+		rank           int // the rank that is measured; the other one sends a wrong message
 		step           step
 		lie            func(*session) error
 		says           string
@@ -94,8 +94,8 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// TestWarmUp checks that the first step is repeated for as long as rank 0 decides before it is measured, and that these
-// repetitions do not count.
+// TestWarmUp checks that the first step runs again and again before it is measured, until rank 0 decides that it is
+// enough, and that these runs do not count.
 func TestWarmUp(t *testing.T) {
 	worlds := worlds(t)
 	w, err := workloadNamed("pingpong")
@@ -109,7 +109,7 @@ func TestWarmUp(t *testing.T) {
 	for rank, world := range worlds {
 		s := sessionOf(t.Context(), world)
 		s.out = &out[rank]
-		if sessions[rank] = s; rank == 0 { // follows rank 0's decision
+		if sessions[rank] = s; rank == 0 { // rank 0 decides for both
 			s.warm = 20 * time.Millisecond
 		} else {
 			s.warm = time.Nanosecond
@@ -129,7 +129,7 @@ func TestWarmUp(t *testing.T) {
 	}
 }
 
-// TestSameNumbers checks that the constants in C and Go agree.
+// TestSameNumbers checks that constants have the same values in C and Go.
 func TestSameNumbers(t *testing.T) {
 	text, err := sources.ReadFile("c/stats.h")
 	if err != nil {

@@ -12,13 +12,14 @@ import (
 )
 
 const (
-	// wakeUps is the number of measured wake-ups, and wakeUpSleep the time for which the thread sleeps before each.
+	// wakeUps is the number of measured wake-ups. Before each, the thread sleeps for wakeUpSleep.
 	wakeUps     = 300
 	wakeUpSleep = time.Millisecond
 )
 
-// measureWakeUp measures the time to wake a thread that sleeps in the kernel: from before one thread writes to an
-// eventfd until the other thread, blocked in a read, runs. Each thread has its own processor, if there are two.
+// measureWakeUp measures how long it takes to wake a thread that sleeps in the kernel. The time begins before one
+// thread writes to an eventfd, and ends when the other thread, which was blocked in a read, runs. Each thread has its
+// own processor if there are two.
 func measureWakeUp() (p50, p90 time.Duration, err error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestWakeUp checks that a wake-up takes some time, which every report shows.
+// TestWakeUp checks that a wake-up takes some time, and that every report shows how long.
 func TestWakeUp(t *testing.T) {
 	r := testReport("ring", [2]int{2, 8}, "extended-udp", "openmpi-tcp", "x")
 	m := &r.Machine

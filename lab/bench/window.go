@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// windowStep measures windows of messages that are sent together, each answered by a single message. The receives of a
+// windowStep measures windows: messages that are sent together, and answered by a single message. The receives of a
 // window are posted before the window is requested. c/window.c is its counterpart.
 func windowStep(s *session, st step, size int) (Point, error) {
 	words, err := wordsOf(st.n)
@@ -31,8 +31,8 @@ func windowStep(s *session, st step, size int) (Point, error) {
 	return newPoint(st, times), nil
 }
 
-// pairsStep measures concurrent windows of one-word messages between several pairs: rank r of the first half sends to
-// rank r of the second. The time of a message is the total time divided by the number of messages.
+// pairsStep measures windows of one-word messages sent by several pairs at the same time: rank r of the first half
+// sends to rank r of the second half. The time of a message is the total time divided by the number of messages.
 func pairsStep(s *session, st step) (Point, error) {
 	rank, pairs := s.comm.Rank(), st.n
 	w := window{session: s, step: st, size: rateWindow, words: 1, peer: rank + pairs}
@@ -58,7 +58,7 @@ func pairsStep(s *session, st step) (Point, error) {
 	return Point{N: st.n, P50: micros(time.Since(begin)) / float64(rateWindow*st.iterations*pairs)}, nil
 }
 
-// together is a barrier of the first n ranks.
+// together is a barrier for the first n ranks.
 func (s *session) together(n int) error {
 	if s.comm.Rank() > 0 {
 		if err := s.send(0, 0, 0); err != nil {
@@ -80,17 +80,17 @@ func (s *session) together(n int) error {
 	return nil
 }
 
-// window is one end of a stream of windows.
+// window is one end of a connection over which windows are sent.
 type window struct {
 	*session
 	step
 	size, words, peer int
 }
 
-// message returns the words of message k in a buffer of windows.
+// message returns the words of message k, where all is the buffer of one or more windows.
 func (w *window) message(all []int32, k int) []int32 { return all[k*w.words : (k+1)*w.words] }
 
-// send sends the windows. After each window it calls timed with the time until the answer.
+// send sends the windows. When a window has been answered, it calls timed with the time since the window began.
 func (w *window) send(timed func(i int, took time.Duration) error) error {
 	if err := w.session.receive("what says that receives are posted", w.peer, 0, 0); err != nil {
 		return err
@@ -129,11 +129,11 @@ func (w *window) send(timed func(i int, took time.Duration) error) error {
 	return nil
 }
 
-// requests allocates n requests of the type that a function returns.
+// requests allocates n requests of the type that the given function returns.
 func requests[B, R any](_ func(*mpi.Comm, B, int, int) (R, error), n int) []R { return make([]R, n) }
 
-// receive receives the windows. The receives of the next window are posted before the last one is verified, so its
-// buffer holds two.
+// receive receives the windows. It posts the receives of the next window before it verifies the last one, so the buffer
+// holds two windows.
 func (w *window) receive() error {
 	in := make([]int32, 2*w.size*w.words)
 	posted := requests(mpi.Irecv[int32], 2*w.size)

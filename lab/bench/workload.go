@@ -6,32 +6,35 @@ import (
 	"strings"
 )
 
-// workload is a benchmark of some ranks, implemented in C and in Go.
+// workload is a benchmark run by a number of ranks. It is implemented both in C and in Go.
 type workload struct {
 	name, title string
-	// unit is the unit of a step's n, and axis its name on a plot. bytes means that n is a number of bytes.
+	// unit is the unit of n in a step, and axis its label on a plot. bytes means that n is a number of bytes.
 	unit, axis string
 	bytes      bool
-	// full and quick are the steps. Quick ones are for tests.
+	// full and quick are the steps of a run. Quick steps are for tests.
 	full, quick []step
-	// ranks returns the number of ranks of a step. If it is nil, there are two.
+	// ranks returns the number of ranks in a step. If it is nil, there are two.
 	ranks func(step) int
-	// messages returns the number of messages of a step, all of which are verified.
+	// messages returns the number of messages in a step. All of them are verified.
 	messages func(step) int
-	// source is the C program for MPI, and args are its arguments before the steps.
+	// source is the C program for MPI. args are the arguments that precede the steps.
 	source string
 	args   []string
-	// needs lists the figures that each point must have.
+	// needs lists the figures that every point must have.
 	needs []string
-	// tags means that the workload needs tags.
+	// tags means that the messages have tags.
 	tags bool
-	// collective means that it is a collective operation, and inProcess that attached ranks are not measured.
+	// collective means that the workload is a collective operation. inProcess means that it is not measured with
+	// attached ranks.
 	collective, inProcess bool
-	// methods means that our sides run it with several methods in turn, each of which is a separate side in the report.
+	// methods means that sides of zrlmpid run the workload with several methods in turn. In the report, each method is
+	// a separate side.
 	methods bool
-	// weight is the approximate duration of a full round in seconds per side. It is used to estimate progress.
+	// weight is the approximate duration in seconds of a full round of a side. It is used to estimate the remaining
+	// time.
 	weight float64
-	// run runs a step on one rank, and returns a point for each method. Only rank 0's points count.
+	// run runs a step on one rank. It returns a point for each method. Only the points of rank 0 count.
 	run func(*session, step) ([]Point, error)
 }
 
@@ -41,17 +44,17 @@ const (
 	streamWindow = 4
 )
 
-// times lists the figures of a workload that times single messages.
+// times lists the figures of workloads that time single messages.
 var times = []string{"p50", "p99", "p999", "least", "cpu"}
 
-// workloads lists all workloads in the order in which they are run.
+// workloads lists all workloads in the order in which they run.
 var workloads = slices.Concat([]*workload{
 	{
 		name: "pingpong", title: "Ping-pong", unit: "message", axis: "message length", bytes: true,
 		source: "pingpong.c", needs: times, weight: 1.5,
 		full: []step{
 			{4, 20000}, {16, 3000}, {64, 3000}, {256, 3000}, {1024, 3000},
-			{1384, 3000}, {1388, 3000}, // 346 words fit one datagram of cloudfpga, 347 need two
+			{1384, 3000}, {1388, 3000}, // 346 words fit into one datagram of cloudfpga, 347 need two
 			{4096, 3000}, {16384, 1000}, {65536, 500}, {262144, 200}, {1 << 20, 100},
 			{4_000_000, 50}, // 1,000,000 words
 		},
@@ -110,7 +113,7 @@ var workloads = slices.Concat([]*workload{
 	},
 })
 
-// windows returns a function that counts the messages of a step of windows, including answers.
+// windows returns a function that counts the messages in a step of windows, including the answers.
 func windows(size int) func(step) int {
 	return func(s step) int { return (warmupWindows+s.iterations)*(size+1) + 1 }
 }
@@ -132,7 +135,7 @@ func workloadNamed(name string) (*workload, error) {
 	return workloads[i], nil
 }
 
-// size returns the number of ranks of a step.
+// size returns the number of ranks in a step.
 func (w *workload) size(s step) int {
 	if w.ranks == nil {
 		return 2
@@ -140,7 +143,7 @@ func (w *workload) size(s step) int {
 	return w.ranks(s)
 }
 
-// total returns the number of messages of all steps.
+// total returns the number of messages in all steps.
 func (w *workload) total(steps []step) int {
 	n := 0
 	for _, s := range steps {
@@ -149,12 +152,12 @@ func (w *workload) total(steps []step) int {
 	return n
 }
 
-// perRound returns the number of messages in a round of a step.
+// perRound returns the number of messages in a round of step n.
 func (w *workload) perRound(n int) int {
 	return w.messages(step{n, warmup + 1}) - w.messages(step{n, warmup}) // the warm-up cancels out
 }
 
-// label formats a step's n.
+// label formats the n of a step.
 func (w *workload) label(n int) string {
 	if w.bytes {
 		return size(n)

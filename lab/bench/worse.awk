@@ -1,5 +1,5 @@
-# Reads the output of `benchstat -format csv` for two files, and fails if a median of the
-# second is significantly worse than in the first, by more than threshold percent. For
+# Reads the output of `benchstat -format csv` for two files, and fails if a median in the
+# second file is significantly worse than in the first, by more than threshold percent. For
 # rates, lower is worse; for all other figures, higher is worse.
 BEGIN { FS = "," }
 /^pkg: / { pkg = substr($0, 6) }

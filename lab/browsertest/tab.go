@@ -1,6 +1,6 @@
-// Package browsertest opens pages in Chromium for the tests in the folders below it. It checks the content of a page,
-// the errors that it reports, and the addresses that it loads. It must never load anything that a test did not ask for,
-// nor be part of a program.
+// Package browsertest opens pages in Chromium, for the tests in the folders below it. It checks the content of a page,
+// the errors that the page reports, and the addresses that the page loads. It must not load anything that a test did
+// not ask for, and must not be part of a program.
 package browsertest
 
 import (
@@ -21,8 +21,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// Start starts Chromium with a temporary user directory until the test ends. If Chromium is not installed, the test is
-// skipped, or fails where everything must be tested.
+// Start starts Chromium with a temporary user directory. Chromium runs until the test ends. If Chromium is not
+// installed, the test is skipped, or fails in an environment that must run all tests.
 func Start(t *testing.T) context.Context {
 	t.Helper()
 	if testing.Short() {
@@ -56,16 +56,16 @@ func find(t *testing.T) string {
 	return ""
 }
 
-// Screen describes the display of a page: its size in pixels, and the preferences of the user.
+// Screen describes how a page is displayed: its size in pixels, and the preferences of the user.
 type Screen struct {
 	Width, Height         int64
 	Dark, Still, NoScript bool
 }
 
-// Desktop is a common screen.
+// Desktop is a common desktop screen.
 var Desktop = Screen{Width: 1280, Height: 900}
 
-// Tab is an open page. A failed action ends the test.
+// Tab is an open page. If an action fails, the test ends.
 type Tab struct {
 	T   *testing.T
 	Ctx context.Context
@@ -128,7 +128,7 @@ func (p *Tab) Do(actions ...chromedp.Action[chromedp.Void]) {
 	p.Check(chromedp.Do(p.Ctx, actions...))
 }
 
-// Run runs an action and returns its result.
+// Run runs an action on the page and returns its result.
 func Run[T any](p *Tab, action chromedp.Action[T]) T {
 	p.T.Helper()
 	v, err := chromedp.Run(p.Ctx, action)
@@ -136,14 +136,14 @@ func Run[T any](p *Tab, action chromedp.Action[T]) T {
 	return v
 }
 
-// Call sends a command to the browser.
+// Call sends a command to the browser, and ends the test if the command fails.
 func Call[P, R any](p *Tab, command cdp.Command[P, R], params P) {
 	p.T.Helper()
 	_, err := chromedp.Call(p.Ctx, command, params)
 	p.Check(err)
 }
 
-// Eval evaluates an expression in the page. If it is a promise, Eval waits for it.
+// Eval evaluates an expression in the page and returns its value. If the value is a promise, Eval waits for it.
 func Eval[T any](p *Tab, expression string) T {
 	p.T.Helper()
 	return Run(p, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
@@ -157,14 +157,14 @@ func (p *Tab) Check(err error) {
 	}
 }
 
-// Said returns the errors and warnings reported by the page.
+// Said returns the errors and warnings that the page has reported.
 func (p *Tab) Said() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string(nil), p.problems...)
 }
 
-// Quiet checks that the page reported no error and loaded no foreign address.
+// Quiet checks that the page has reported no error and has loaded nothing from a foreign address.
 func (p *Tab) Quiet() {
 	p.T.Helper()
 	if problems := p.Said(); len(problems) > 0 {

@@ -8,14 +8,14 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// logScale is a logarithmic axis from low to high. If low is 0, the start of the axis represents 0, which has no
-// logarithm, and least is the smallest positive value.
+// logScale is a logarithmic axis from low to high. If low is 0, the axis starts at 0, although 0 has no logarithm.
+// least is the smallest positive value.
 type logScale struct{ low, least, high float64 }
 
-// zeroShare is the part of the axis between 0 and least.
+// zeroShare is the share of the axis between 0 and least.
 const zeroShare = 0.08
 
-// newLogScale returns a scale that covers the values. It extends the range at both ends by the factor margin, or less
+// newLogScale returns a scale that covers the values. It extends the range at both ends by a factor of margin, or less
 // if the values are close together.
 func newLogScale(values []float64, margin float64) logScale {
 	s := logScale{least: math.Inf(1)}
@@ -52,20 +52,20 @@ func (s logScale) Normalize(_, _, v float64) float64 {
 	return zeroShare + (1-zeroShare)*part
 }
 
-// Unit is the unit of an axis.
+// Unit is the unit of an axis, which determines how numbers are formatted.
 type Unit uint8
 
 const (
-	// Counts formats plain numbers.
+	// Counts are plain numbers.
 	Counts Unit = iota
-	// Microseconds is formatted in ns, µs, ms or s.
+	// Microseconds are times, formatted in ns, µs, ms or s.
 	Microseconds
-	// BytesPerSecond and PerSecond are formatted in powers of 1000.
+	// BytesPerSecond and PerSecond are rates, formatted with powers of 1000.
 	BytesPerSecond
 	PerSecond
-	// MessageBytes, the length of a message, is formatted in powers of 1024.
+	// MessageBytes are message lengths, formatted with powers of 1024.
 	MessageBytes
-	// Multiple is a ratio.
+	// Multiple is a ratio of two values.
 	Multiple
 )
 
@@ -85,8 +85,8 @@ func (u Unit) format(v float64) string {
 	return digits(v)
 }
 
-// prefixed formats v in the largest unit in which it is at least 1. The first unit has the value first, and each
-// further one is step times its predecessor.
+// prefixed formats v in the largest unit in which it is at least 1. The first unit is worth first, and each further
+// unit is worth step times the unit before it.
 func prefixed(v, first, step float64, units ...string) string {
 	v /= first
 	i := 0
@@ -106,20 +106,20 @@ func digits(v float64) string {
 	return text
 }
 
-// ticker places the ticks of a logarithmic axis at its positive values, from least on. values are the values of the
-// points on the axis.
+// ticker places the ticks of a logarithmic axis at positive values, starting at least. values are the coordinates of
+// the points along the axis.
 type ticker struct {
 	unit   Unit
 	least  float64
 	values []float64
 }
 
-// enoughTicks is the minimum number of labelled ticks on an axis.
+// enoughTicks is the minimum number of labelled ticks that an axis should have.
 const enoughTicks = 4
 
 // Ticks returns the ticks up to high.
 func (t ticker) Ticks(_, high float64) []plot.Tick {
-	if t.unit == Counts && t.values != nil { // few distinct values, each of which matters
+	if t.unit == Counts && t.values != nil { // the values are few, and each of them matters
 		return t.steps(high)
 	}
 	var ticks []plot.Tick
@@ -134,10 +134,10 @@ func (t ticker) Ticks(_, high float64) []plot.Tick {
 	return ticks
 }
 
-// labelShare is the part of the axis that a step's label occupies.
+// labelShare is the share of the axis that the label of a step needs.
 const labelShare = 0.045
 
-// steps returns a tick for each value. A tick has a label if it does not overlap the previous label.
+// steps returns a tick for each value. A tick has a label unless it would overlap the previous label.
 func (t ticker) steps(high float64) []plot.Tick {
 	ticks := make([]plot.Tick, len(t.values))
 	labelled := math.Inf(-1)
@@ -151,7 +151,7 @@ func (t ticker) steps(high float64) []plot.Tick {
 	return ticks
 }
 
-// powersOf4 returns the powers of 4 up to high. If there are many, only every other one has a label.
+// powersOf4 returns ticks at the powers of 4 up to high. If there are many, it labels only every other one.
 func (t ticker) powersOf4(high float64) (ticks []plot.Tick) {
 	all := math.Log(high/t.least)/math.Log(4) < 2*enoughTicks
 	for k := range 31 {
@@ -168,7 +168,7 @@ func (t ticker) powersOf4(high float64) (ticks []plot.Tick) {
 	return ticks
 }
 
-// mantissaSteps are the mantissas of ticks, from the widest steps to the narrowest.
+// mantissaSteps lists mantissas at which ticks can be placed, from the widest steps to the narrowest.
 var mantissaSteps = [][]float64{{1}, {1, 3}, {1, 2, 5}, {1, 1.5, 2, 3, 4, 5, 7}, mantissas(0.5), mantissas(0.25),
 	mantissas(0.1)}
 
@@ -179,7 +179,7 @@ func mantissas(by float64) (all []float64) {
 	return all
 }
 
-// decades returns the ticks with one of the mantissas from low, which must be positive, to high.
+// decades returns the ticks from low to high that have one of the mantissas. low must be positive.
 func (t ticker) decades(low, high float64, mantissas []float64) (ticks []plot.Tick) {
 	for e := math.Floor(math.Log10(low)); e <= math.Log10(high); e++ {
 		for _, m := range mantissas {

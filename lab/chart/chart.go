@@ -1,4 +1,4 @@
-// Package chart draws line charts with logarithmic axes as SVG, for measurements and simulations.
+// Package chart draws line charts with logarithmic axes as SVG. The charts show measurements and simulations.
 package chart
 
 import (
@@ -17,7 +17,7 @@ import (
 )
 
 // Chart is a set of lines over two logarithmic axes. Points with a negative X, or with a Y of 0 or less, are not drawn.
-// A series without any drawable point is left out of the legend.
+// If no point of a series can be drawn, the legend omits the series.
 type Chart struct {
 	Title string
 	// Note is a line of text below the title.
@@ -36,20 +36,20 @@ type Axis struct {
 type Series struct {
 	Name string
 	Kind Kind
-	// Variant selects colour, dashes and marker within the kind.
+	// Variant selects the colour, the dashes and the marker among the styles of the kind.
 	Variant int
 	Points  []Point
-	// Fit is a curve drawn as a thin line from the first point to the last, or nil.
+	// Fit is a curve that is drawn as a thin line from the first point to the last. It may be nil.
 	Fit func(x float64) float64
 }
 
-// Point is a marker of a series. It has a bar from Low to High if High exceeds Low.
+// Point is a marker of a series. If High is greater than Low, it has a bar from Low to High.
 type Point struct{ X, Y, Low, High float64 }
 
 // Kind is the style of a line.
 type Kind uint8
 
-// Kinds, in drawing order.
+// Kinds of lines, in drawing order.
 const (
 	Limit  Kind = iota // a limit of the machine
 	Peer               // another library
@@ -58,7 +58,7 @@ const (
 	Model              // a simulation
 )
 
-// Dimensions of a chart in points, and the maximum number of points of a curve.
+// The dimensions of a chart in points, and the maximum number of points on a curve.
 const (
 	chartWidth   vg.Length = 800
 	chartHeight  vg.Length = 400
@@ -68,8 +68,8 @@ const (
 	fitPoints              = 50
 )
 
-// lineStyles are the variants of each kind. The colours are distinguishable with colour blindness, and dashes and
-// markers without colours.
+// lineStyles are the variants of each kind. Readers with colour blindness can distinguish the colours, and readers
+// without colours the dashes and markers.
 var lineStyles = [...]struct {
 	width   vg.Length
 	colours []color.Color
@@ -96,10 +96,10 @@ func rgb(v uint32) color.Color {
 	return color.RGBA{R: uint8(v >> 16), G: uint8(v >> 8), B: uint8(v), A: 0xff}
 }
 
-// Colours returns the number of colours of a kind.
+// Colours returns the number of different colours of a kind.
 func (k Kind) Colours() int { return len(lineStyles[k].colours) }
 
-// of returns the element of a list for the i-th variant.
+// of returns the element of a list for variant i. Variants beyond the end of the list start over.
 func of[T any](list []T, i int) T { return list[i%len(list)] }
 
 func (s *Series) lineStyle() draw.LineStyle {
@@ -120,7 +120,7 @@ func (s *Series) drawable() []Point {
 	})
 }
 
-// bar reports whether d has a bar.
+// bar reports whether a bar is drawn for d.
 func (d Point) bar() bool { return d.Low > 0 && d.High > d.Low && !math.IsInf(d.High, 0) }
 
 // SVG returns the chart as an SVG document.
@@ -150,7 +150,7 @@ func (c *Chart) SVG() ([]byte, error) {
 			return nil, err
 		}
 	}
-	// The legend lists the lines in the order of their right ends.
+	// The legend lists the lines from top to bottom, as they appear at their right ends.
 	slices.SortStableFunc(drawn, func(a, b Series) int { return -cmp.Compare(a.last().Y, b.last().Y) })
 	for i := range drawn {
 		s := &drawn[i]
@@ -173,7 +173,7 @@ func (c *Chart) SVG() ([]byte, error) {
 	if _, err := image.WriteTo(&b); err != nil {
 		return nil, err
 	}
-	// Viewers without the font use a similar one.
+	// Viewers that lack the font use a similar one.
 	return bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans"),
 		[]byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif")), nil
 }
@@ -183,7 +183,7 @@ func (s *Series) last() Point {
 	return points[len(points)-1]
 }
 
-// add draws the series: its curve, its line and its bars.
+// add adds the curve, the line and the bars of the series to a plot.
 func (s *Series) add(p *plot.Plot, y logScale) error {
 	points := s.drawable()
 	line := make(plotter.XYs, len(points))
@@ -216,8 +216,8 @@ func (s *Series) add(p *plot.Plot, y logScale) error {
 	return nil
 }
 
-// curve returns the segments of the fit that lie within the axis y, from the first point to the last. It skips a first
-// point at 0, as a logarithmic axis has no 0.
+// curve returns the segments of the fit, from the first point to the last, that lie within the axis y. It skips a first
+// point at 0, which has no place on a logarithmic axis.
 func (s *Series) curve(points []Point, y logScale) (pieces []plotter.XYs) {
 	if points[0].X == 0 {
 		points = points[1:]
@@ -244,7 +244,7 @@ func (s *Series) curve(points []Point, y logScale) (pieces []plotter.XYs) {
 	return pieces
 }
 
-// xs returns the X values of all drawn points, sorted.
+// xs returns the X values of all drawn points in ascending order.
 func (c *Chart) xs() []float64 {
 	var all []float64
 	for i := range c.Series {

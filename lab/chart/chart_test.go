@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// textsOf parses an SVG document and returns its texts.
+// textsOf parses an SVG document and returns the texts in it.
 func textsOf(t *testing.T, svg []byte) []string {
 	t.Helper()
 	for _, bad := range []string{"NaN", "Inf", "%!"} {
@@ -42,8 +42,8 @@ func textsOf(t *testing.T, svg []byte) []string {
 	}
 }
 
-// TestChart checks that the document has a title, note, axes, ticks, and a legend entry for each series with a point,
-// in the order of the lines' right ends.
+// TestChart checks that the document contains a title, a note, axes, ticks, and a legend entry for each series with a
+// point. The entries are in the order of the right ends of the lines.
 func TestChart(t *testing.T) {
 	c := &Chart{
 		Title: "Cats & dogs", Note: "lower is better", X: Axis{"receives", Counts}, Y: Axis{"time", Microseconds},
@@ -75,7 +75,7 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// TestChartDegenerate checks that the document is valid for any points.
+// TestChartDegenerate checks that the document is valid whatever the points are.
 func TestChartDegenerate(t *testing.T) {
 	for name, all := range map[string][]Series{
 		"nothing": nil,
@@ -103,7 +103,7 @@ func TestChartDegenerate(t *testing.T) {
 	}
 }
 
-// TestLogScale checks that equal ratios are equal distances, and that 0 is at the start.
+// TestLogScale checks that equal ratios have equal distances on the axis, and that 0 is at its start.
 func TestLogScale(t *testing.T) {
 	for _, x := range []struct {
 		values []float64

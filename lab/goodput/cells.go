@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/path"
 )
 
-// Names of the sides.
+// Names of the compared sides.
 const (
 	tcpCubic    = "tcp-cubic"
 	extendedUDP = "extended-udp"
@@ -27,18 +27,18 @@ const (
 	partIntact  = "intact"
 )
 
-// Parts returns the names of the parts of a measurement.
+// Parts returns the names of all parts of a measurement.
 func Parts() []string { return []string{partLoss, partMTU, partReorder, partShares, partIntact} }
 
-// Path of all cells. 100 Mbit/s are 8,333 packets of 1500 bytes per second.
+// The path of all cells. 100 Mbit/s are 8,333 packets of 1500 bytes per second.
 const (
 	rate       = 100_000_000 / 8
 	defaultMTU = 1500
 )
 
-// Durations of a flow. Long lossy paths have few losses per second, so a lossy cell runs for additional round trips.
-// Measurements of two flows skip the first seconds: shares are measured in the steady state, over several periods of
-// CUBIC's window, which take 5 s here.
+// The durations of a flow. On long lossy paths losses are rare, so a lossy cell runs for additional round trips.
+// Measurements with two flows skip the first seconds: shares are measured in the steady state, over several periods of
+// CUBIC's window, which last 5 s here.
 const (
 	cellTime   = 4 * time.Second
 	lossyTrips = 40
@@ -48,13 +48,13 @@ const (
 	intactTime = 2 * time.Minute // at most
 )
 
-// intactBytes is the length of the transfer in the part intact, which exceeds a window of messages.
+// intactBytes is the length of the transfer in the part intact. It is longer than a window of messages.
 const intactBytes, quickBytes = 100_000_000, 5_000_000
 
-// Cell is a path and the measurements on it.
+// Cell is a path with the measurements made on it.
 type Cell struct {
 	Part string `json:"part"`
-	// RTT and Late are in milliseconds, Loss, Reorder and Duplicate in percent, Rate in bytes per second.
+	// RTT and Late are in milliseconds; Loss, Reorder and Duplicate in percent; Rate in bytes per second.
 	RTT       float64    `json:"rtt_ms"`
 	Loss      float64    `json:"loss_percent"`
 	MTU       int        `json:"mtu"`
@@ -64,36 +64,36 @@ type Cell struct {
 	Late      float64    `json:"late_ms,omitempty"`
 	Runs      []Measured `json:"runs"`
 
-	// time is the duration of a flow, and skip the initial part that does not count. If bytes is not 0, the flow ends
-	// once that number of bytes is received.
+	// time is the duration of a flow, and skip its initial part, which does not count. If bytes is not 0, the flow ends
+	// once that number of bytes has been received.
 	time, skip time.Duration
 	bytes      int64
 }
 
-// Measured is a measurement of one flow or of several concurrent flows.
+// Measured is a measurement of one flow, or of several flows at the same time.
 type Measured struct {
-	// Flows lists the sides of the flows.
+	// Flows lists the side of each flow.
 	Flows  []string `json:"flows"`
 	Rounds []Round  `json:"rounds"`
 }
 
 // Round is one repetition of a measurement.
 type Round struct {
-	// Seed selects the lost packets. All runs of a cell use the same seed in a round.
+	// Seed determines which packets are lost. All measurements of a cell use the same seed in a round.
 	Seed  int      `json:"seed"`
 	Flows []Flow   `json:"flows"`
 	Path  path.Use `json:"path"`
 }
 
-// Flow is the number of bytes received and verified, and the time that it took.
+// Flow is the number of bytes that were received and verified, and how long that took.
 type Flow struct {
 	Bytes   int64   `json:"bytes"`
 	Seconds float64 `json:"seconds"`
-	// CPU is the processor time of the sender's and the receiver's process, in seconds.
+	// CPU is the processor time in seconds used by the processes of the sender and the receiver.
 	CPU float64 `json:"cpu_seconds"`
 }
 
-// goodput returns the goodput in 10⁶ bytes per second.
+// goodput returns the goodput in units of 10⁶ bytes per second.
 func (f *Flow) goodput() float64 {
 	if f.Seconds <= 0 {
 		return 0
@@ -116,14 +116,14 @@ func (c *Cell) String() string {
 	return s
 }
 
-// config returns the configuration of the cell's path in a round. All sides use the same seed.
+// config returns the configuration of the cell's path. All sides use the same seed in a round.
 func (c *Cell) config(seed int) path.Config {
 	return path.Config{
 		RTT: millis(c.RTT), Rate: c.Rate, MTU: c.MTU, Loss: c.Loss, Reorder: c.Reorder, Duplicate: c.Duplicate,
 		Late: millis(c.Late),
 		Seed: seed, TCP: "cubic",
-		// Buffers do not limit TCP, and a connection does not start with metrics that the kernel saved from earlier
-		// ones.
+		// Buffers do not limit TCP. A connection does not start with metrics that the kernel saved from earlier
+		// connections.
 		Settings: map[string]string{
 			"net.ipv4.tcp_no_metrics_save": "1", "net.ipv4.tcp_rmem": "4096 131072 33554432",
 			"net.ipv4.tcp_wmem": "4096 65536 33554432",
@@ -131,7 +131,7 @@ func (c *Cell) config(seed int) path.Config {
 	}
 }
 
-// millis converts a number of milliseconds.
+// millis converts milliseconds to a Duration.
 func millis(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
 // cells returns the cells that the options select.
@@ -187,10 +187,10 @@ func (o *Options) cells() []Cell {
 	return slices.DeleteFunc(all, func(c Cell) bool { return len(c.Runs) == 0 })
 }
 
-// middleRTT is the round trip in milliseconds of the parts with a single round trip.
+// middleRTT is the round-trip time in milliseconds in parts that measure at only one.
 const middleRTT = 20
 
-// pairs returns the runs with two flows.
+// pairs returns the measurements with two flows.
 func (o *Options) pairs() (runs []Measured) {
 	for _, flows := range [][]string{{tcpCubic, tcpCubic}, {extendedUDP, extendedUDP}, {extendedUDP, tcpCubic},
 		{extendedTCP, tcpCubic}} {
@@ -207,9 +207,9 @@ func (o *Options) only(some []string) []string {
 		func(s string) bool { return len(o.Only) > 0 && !slices.Contains(o.Only, s) })
 }
 
-// tolerance returns the acceptable mean lateness of packets: a twentieth of the round trip, but at most 1 ms, as TCP
-// ends slow start when the round trip grows by 4 ms.
+// tolerance returns how late packets may be on average: a twentieth of the round trip, but at most 1 ms, as TCP ends
+// slow start when the round trip grows by 4 ms.
 func (c *Cell) tolerance() time.Duration { return min(millis(c.RTT)/20, time.Millisecond) }
 
-// name returns the sides of a run's flows.
+// name returns the sides of the measured flows, joined by " + ".
 func (r *Measured) name() string { return strings.Join(r.Flows, " + ") }

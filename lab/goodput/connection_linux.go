@@ -21,7 +21,8 @@ func (j *job) connection(ctx context.Context, c *counter) error {
 	return j.receive(ctx, c)
 }
 
-// send sends until ctx is done or all bytes are sent. The receiver may not be listening yet.
+// send sends until ctx is done or all bytes have been sent. It retries to connect, as the receiver may not be listening
+// yet.
 func (j *job) send(ctx context.Context, c *counter) error {
 	conn, err := dial(ctx, j.Address)
 	if err != nil {
@@ -58,7 +59,7 @@ func dial(ctx context.Context, address string) (*net.TCPConn, error) {
 	}
 }
 
-// usesCubic returns an error if a connection uses another congestion control than the path should have set.
+// usesCubic returns an error if a connection does not use CUBIC, which the path should have set.
 func usesCubic(conn syscall.Conn) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -77,8 +78,8 @@ func usesCubic(conn syscall.Conn) error {
 	return nil
 }
 
-// receive accepts a connection and reads until the deadline, or until all bytes are received. The connection is closed
-// when the process exits.
+// receive accepts a connection and reads from it until the deadline, or until all bytes have been received. The
+// connection stays open until the process exits.
 func (j *job) receive(ctx context.Context, c *counter) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", j.Address)
 	if err != nil {

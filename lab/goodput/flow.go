@@ -9,25 +9,26 @@ import (
 	"time"
 )
 
-// FlowCommand is the first argument with which a program starts itself as the sender or the receiver of a flow. It is
-// not meant for users.
+// FlowCommand is the first argument when a program starts itself as the sender or the receiver of a flow. It is not
+// meant for users.
 const FlowCommand = "goodput-flow"
 
-// job is one end of a flow.
+// job describes one end of a flow.
 type job struct {
 	Side string
 	// Rank is 0 for the sender, and 1 for the receiver.
 	Rank int
-	// Config is the configuration of the two ranks. Address is the address at which the receiver of tcp-cubic listens.
+	// Config names the configuration of the two ranks. Address is the address at which the receiver of tcp-cubic
+	// listens.
 	Config, Address string
-	// The receiver counts the bytes received between Skip and Time after the sender's start, or until it has
-	// received Bytes if that is not 0.
+	// The receiver counts bytes that arrive between Skip and Time after the sender's start. If Bytes is not 0, it stops
+	// when it has received that number of bytes.
 	Skip, Time time.Duration
 	Bytes      int64
 }
 
-// RunFlow runs one end of a flow in a separate process; args are the arguments after FlowCommand. The receiver prints
-// its Flow as JSON. It runs until stdin is closed, and so does a sender without a limit.
+// RunFlow runs one end of a flow in a separate process. args are the arguments after FlowCommand. The receiver prints
+// its Flow as JSON, and then waits until stdin is closed. A sender without a limit also runs until then.
 func RunFlow(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
 	if len(args) != 1 {
 		return fmt.Errorf("%s: %d arguments instead of one", FlowCommand, len(args))
@@ -39,7 +40,7 @@ func RunFlow(ctx context.Context, args []string, stdin io.Reader, stdout io.Writ
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
-		_, _ = io.Copy(io.Discard, stdin) // any error ends it as well
+		_, _ = io.Copy(io.Discard, stdin) // any error ends the flow, too
 		cancel()
 	}()
 	run := j.messages
@@ -50,7 +51,7 @@ func RunFlow(ctx context.Context, args []string, stdin io.Reader, stdout io.Writ
 	err := run(ctx, &c)
 	switch {
 	case j.Rank == 0 && errors.Is(err, context.Canceled):
-		return nil // the receiver has enough
+		return nil // the receiver has received enough
 	case err != nil:
 		return fmt.Errorf("%s, rank %d: %w", j.Side, j.Rank, err)
 	case j.Rank == 0:
@@ -59,33 +60,33 @@ func RunFlow(ctx context.Context, args []string, stdin io.Reader, stdout io.Writ
 	if err := json.NewEncoder(stdout).Encode(c.flow()); err != nil {
 		return err
 	}
-	<-ctx.Done() // exiting earlier would look like a failure to the sender
+	<-ctx.Done() // if it exited earlier, the sender would report a failure
 	return nil
 }
 
-// counter verifies and counts received bytes.
+// counter verifies and counts the bytes received.
 type counter struct {
 	*job
 	stream stream
 	begin  time.Time
-	// position is the number of bytes received in order, counted the number received after Skip, and last the time of
-	// the last of them.
+	// position is the number of bytes received in order, and counted the number of bytes received after Skip. last is
+	// the time at which the last of them arrived.
 	position, counted int64
 	last              time.Time
-	// conn is the connection of a receiver of tcp-cubic. It stays open until the process exits.
+	// conn is the connection of the receiver of tcp-cubic. It stays open until the process exits.
 	conn io.Closer
 }
 
 // start records the time at which the sender starts.
 func (c *counter) start(now time.Time) { c.begin, c.last = now, now }
 
-// end returns the time after which no more bytes count.
+// end returns the time after which bytes no longer count.
 func (c *counter) end() time.Time { return c.begin.Add(c.Time) }
 
-// complete reports whether a flow with a limit has received all its bytes.
+// complete reports whether the flow has a limit and all its bytes have been received.
 func (c *counter) complete() bool { return c.Bytes > 0 && c.position >= c.Bytes }
 
-// arrived verifies and counts bytes received at the time now.
+// arrived verifies and counts bytes that were received at time now.
 func (c *counter) arrived(now time.Time, b []byte) error {
 	if err := c.stream.verify(c.position, b); err != nil {
 		return err
@@ -97,12 +98,13 @@ func (c *counter) arrived(now time.Time, b []byte) error {
 	return nil
 }
 
-// flow returns the result. Its time ends with the last bytes received, since a message counts only when it is complete.
+// flow returns the result. Its time ends when the last bytes are received, since a message counts only when it is
+// complete.
 func (c *counter) flow() Flow {
 	return Flow{Bytes: c.counted, Seconds: c.last.Sub(c.begin.Add(c.Skip)).Seconds()}
 }
 
-// late is called when the time is over. A flow with a limit then fails.
+// late is called when the time is over. It returns an error if the flow has a limit.
 func (c *counter) late() error {
 	if c.Bytes > 0 {
 		return fmt.Errorf("%d bytes of %d have arrived in %v", c.position, c.Bytes, c.Time)

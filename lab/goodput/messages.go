@@ -12,10 +12,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// closeTime limits the wait of a rank for the acknowledgement of its last messages.
+// closeTime limits how long a rank waits for its last messages to be acknowledged.
 const closeTime = 10 * time.Second
 
-// configure writes the configuration of a flow's two ranks. Each flow has a unique number.
+// configure writes the configuration of the two ranks of a flow. Each flow has a unique number.
 func configure(file, side string, flow int) error {
 	transport := "udp"
 	if side == extendedTCP {
@@ -50,14 +50,14 @@ func (j *job) messages(ctx context.Context, c *counter) error {
 		err = receiveMessages(ctx, world, c)
 	}
 	if err != nil || j.Bytes == 0 {
-		return err // pending messages end with the process
+		return err // pending messages are lost when the process exits
 	}
 	end, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
 	return world.Finalize(end)
 }
 
-// sendMessages waits until the receiver is ready, and then announces its start. The time before that does not count.
+// sendMessages waits until the receiver is ready, and then announces the start. The time before that does not count.
 func sendMessages(ctx context.Context, world *mpi.Comm, c *counter) error {
 	one := make([]byte, 1)
 	if _, err := mpi.Recv(ctx, world, one, 1, 0); err != nil {
@@ -118,7 +118,7 @@ func receiveMessages(ctx context.Context, world *mpi.Comm, c *counter) error {
 			return err
 		}
 		if c.Bytes > 0 && c.position+(messageWindow-1)*messageLen >= c.Bytes {
-			continue // all remaining receives are posted
+			continue // the remaining receives have been posted
 		}
 		if under[i], err = mpi.Irecv(world, buffers[i], 0, 0); err != nil {
 			return err

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// worlds opens the two ranks of a flow in this process.
+// worlds opens both ranks of a flow in this process.
 func worlds(t *testing.T) (both [2]*mpi.Comm) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "c.yaml")
@@ -29,7 +29,7 @@ func worlds(t *testing.T) (both [2]*mpi.Comm) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			// The other rank may be gone, so unacknowledged messages are lost.
+			// The other rank may have exited, so that messages are never acknowledged.
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 			defer cancel()
 			_ = both[rank].Finalize(ctx)
@@ -38,8 +38,8 @@ func worlds(t *testing.T) (both [2]*mpi.Comm) {
 	return both
 }
 
-// TestMessages checks that a flow with a limit is received completely, and that one without a limit counts until it is
-// stopped.
+// TestMessages checks that a flow with a limit receives everything, and that a flow without a limit counts bytes until
+// it is stopped.
 func TestMessages(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -91,7 +91,7 @@ func TestWrongByte(t *testing.T) {
 	<-sent
 }
 
-// TestRunFlow checks that an invalid job is an error.
+// TestRunFlow checks that RunFlow returns an error if the job is invalid.
 func TestRunFlow(t *testing.T) {
 	for _, tt := range []struct {
 		args []string

@@ -6,34 +6,34 @@ import (
 	"strings"
 )
 
-// Options select the measurements.
+// Options select what to measure.
 type Options struct {
-	// Parts selects from Parts(). The default is all.
+	// Parts lists some of the names that Parts returns. The default is all.
 	Parts []string
-	// RTTs in milliseconds and Losses in percent belong to the part loss, MTUs to the part mtu. The defaults are 2, 20
-	// and 100; 0, 0.1, 1 and 5; 1280 and 9000. The other parts use an MTU of 1500.
+	// RTTs in milliseconds and Losses in percent are for the part loss, MTUs for the part mtu. The defaults are 2, 20
+	// and 100 for RTTs; 0, 0.1, 1 and 5 for Losses; 1280 and 9000 for MTUs. The other parts use an MTU of 1500.
 	RTTs   []float64
 	Losses []float64
 	MTUs   []int
-	// Only selects sides. The default is all.
+	// Only lists the sides to measure. The default is all.
 	Only []string
-	// Rounds is the number of repetitions; 0 means 3, or 1 if Quick is set. Seed is the seed of the first round. Each
-	// further round increments it.
+	// Rounds is the number of rounds. 0 means 3, or 1 if Quick is set. Seed is the seed of the first round; it
+	// increases by one in each further round.
 	Rounds, Seed int
-	// Quick measures only a few cells for one second, as a check that everything works.
+	// Quick measures only a few cells for one second, to check that everything works.
 	Quick bool
 }
 
 const defaultRounds = 3
 
-// UsageError reports invalid options.
+// UsageError reports that options are invalid.
 type UsageError struct{ text string }
 
 func (e *UsageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
 
-// complete fills in the defaults. Errors are *UsageError.
+// complete sets the defaults. Errors are of type *UsageError.
 func (o *Options) complete() error {
 	if o.Rounds == 0 {
 		o.Rounds = defaultRounds

@@ -7,10 +7,10 @@ import (
 	"text/tabwriter"
 )
 
-// none is printed in place of a missing value.
+// none is shown in place of a missing value.
 const none = "–"
 
-// titles are the titles of the parts.
+// titles maps each part to the title of its table.
 var titles = map[string]string{
 	partLoss:    "Goodput in MB/s (10⁶ bytes), and as a multiple of TCP CUBIC's, by round trip and loss",
 	partMTU:     "By MTU",
@@ -19,7 +19,7 @@ var titles = map[string]string{
 	partIntact:  "A transfer with an end: every byte as it was sent",
 }
 
-// Print writes the tables, formatted for a terminal or as Markdown.
+// Print writes the tables for a terminal, or as Markdown.
 func (r *Report) Print(out io.Writer, markdown bool) error {
 	var b strings.Builder
 	for _, part := range Parts() {
@@ -40,7 +40,7 @@ func (r *Report) Print(out io.Writer, markdown bool) error {
 	return err
 }
 
-// origin describes the run that the figures come from.
+// origin describes the run that measured the figures.
 func (r *Report) origin(b *strings.Builder, markdown bool) {
 	item := ""
 	if markdown {
@@ -72,7 +72,7 @@ func (r *Report) origin(b *strings.Builder, markdown bool) {
 	}
 }
 
-// rows returns a table with its header row.
+// rows returns the rows of a table, beginning with its header.
 func rows(part string, cells []*Cell) [][]string {
 	switch part {
 	case partShares:
@@ -111,7 +111,7 @@ func rows(part string, cells []*Cell) [][]string {
 	return all
 }
 
-// path returns the description of a cell's path.
+// path describes the path of a cell.
 func (c *Cell) path() string {
 	_, text, _ := strings.Cut(c.String(), ", ")
 	return text
@@ -144,7 +144,7 @@ func intactRows(cells []*Cell) [][]string {
 	return all
 }
 
-// cell formats the median of a figure.
+// cell formats the median of a figure over the rounds.
 func cell(r *Measured, figure func(*Round) float64, format string) string {
 	v, ok := r.median(figure)
 	if !ok {
@@ -164,7 +164,7 @@ func writeRows(out *strings.Builder, rows [][]string, markdown bool) {
 		for _, row := range rows {
 			fmt.Fprintln(w, strings.Join(row, "\t"))
 		}
-		_ = w.Flush() // a Builder never fails
+		_ = w.Flush() // writing to a Builder never fails
 		return
 	}
 	for i, row := range rows {

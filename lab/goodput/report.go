@@ -16,12 +16,12 @@ import (
 // Report is the result of a measurement. WriteJSON writes it as JSON, and Load reads it back.
 type Report struct {
 	Machine bench.Machine `json:"machine"`
-	// Failed lists the failed runs.
+	// Failed lists the measurements that failed.
 	Failed []string `json:"failed,omitempty"`
 	Cells  []Cell   `json:"cells"`
 }
 
-// Err returns an error that lists the failed runs, or nil.
+// Err returns an error that lists the failed measurements, or nil.
 func (r *Report) Err() error {
 	if len(r.Failed) == 0 {
 		return nil
@@ -29,14 +29,14 @@ func (r *Report) Err() error {
 	return errors.New("failed: " + strings.Join(r.Failed, "\nfailed: "))
 }
 
-// WriteJSON writes all figures.
+// WriteJSON writes the report as JSON.
 func (r *Report) WriteJSON(out io.Writer) error {
 	e := json.NewEncoder(out)
 	e.SetIndent("", "\t")
 	return e.Encode(r)
 }
 
-// Save writes all figures to a file.
+// Save writes the report to a file as JSON.
 func (r *Report) Save(file string) error {
 	f, err := os.Create(file)
 	if err != nil {
@@ -45,8 +45,8 @@ func (r *Report) Save(file string) error {
 	return errors.Join(r.WriteJSON(f), f.Close())
 }
 
-// Load reads reports written by Save from one or more files, and merges the rounds of equal cells. The machine is taken
-// from the first file.
+// Load reads reports that Save wrote to one or more files, and merges the rounds of equal cells. The description of the
+// machine is from the first file.
 func Load(files ...string) (*Report, error) {
 	var all Report
 	for i, file := range files {
@@ -72,7 +72,7 @@ func Load(files ...string) (*Report, error) {
 	return &all, nil
 }
 
-// Archive returns the report as lab/results keeps it: its tables.
+// Archive returns the report in the form kept in lab/results: as tables.
 func (r *Report) Archive() *bench.Report {
 	a := &bench.Report{Machine: r.Machine, Failed: r.Failed}
 	for _, part := range Parts() {
@@ -90,7 +90,7 @@ func (r *Report) Archive() *bench.Report {
 	return a
 }
 
-// of returns the cells of a part.
+// of returns the cells that belong to a part.
 func (r *Report) of(part string) (cells []*Cell) {
 	for i := range r.Cells {
 		if r.Cells[i].Part == part {
@@ -100,7 +100,7 @@ func (r *Report) of(part string) (cells []*Cell) {
 	return cells
 }
 
-// add adds a cell, or merges its rounds into an equal one.
+// add adds a cell. If there is an equal one, it adds the rounds to that cell.
 func (r *Report) add(c Cell) {
 	i := slices.IndexFunc(r.Cells, func(have Cell) bool { return have.same(&c) })
 	if i < 0 {
@@ -116,7 +116,7 @@ func (r *Report) add(c Cell) {
 	}
 }
 
-// run returns the run with these flows, or nil.
+// run returns the measurement with the given flows, or nil.
 func (c *Cell) run(flows ...string) *Measured {
 	for i := range c.Runs {
 		if slices.Equal(c.Runs[i].Flows, flows) {
@@ -126,7 +126,7 @@ func (c *Cell) run(flows ...string) *Measured {
 	return nil
 }
 
-// median returns the median of a figure over the rounds; ok is false if there are no rounds.
+// median returns the median of a figure over the rounds. ok is false if there are no rounds.
 func (r *Measured) median(figure func(*Round) float64) (value float64, ok bool) {
 	if r == nil || len(r.Rounds) == 0 {
 		return 0, false
@@ -138,7 +138,7 @@ func (r *Measured) median(figure func(*Round) float64) (value float64, ok bool) 
 	return median(values), true
 }
 
-// median sorts values, which must not be empty, and returns their median.
+// median sorts values and returns their median. values must not be empty.
 func median(values []float64) float64 {
 	slices.Sort(values)
 	half := len(values) / 2
@@ -148,21 +148,21 @@ func median(values []float64) float64 {
 	return values[half]
 }
 
-// of returns the rounds with a seed.
+// of returns only the rounds with the given seed.
 func (r *Measured) of(seed int) *Measured {
 	return &Measured{Rounds: slices.DeleteFunc(slices.Clone(r.Rounds), func(x Round) bool { return x.Seed != seed })}
 }
 
-// goodput returns a figure: the goodput of a flow of a round.
+// goodput returns a function that returns the goodput of one flow in a round.
 func goodput(flow int) func(*Round) float64 {
 	return func(r *Round) float64 { return r.Flows[flow].goodput() }
 }
 
-// queueMean and queueP99 return the queueing delay in the direction of the data.
+// queueMean and queueP99 return the queueing delay in the direction in which the data travels.
 func queueMean(r *Round) float64 { return r.Path.Directions[0].QueueMean }
 func queueP99(r *Round) float64  { return r.Path.Directions[0].QueueP99 }
 
-// share returns the first flow's share of the total goodput.
+// share returns the share of the first flow in the total goodput.
 func share(r *Round) float64 {
 	sum := 0.0
 	for i := range r.Flows {
@@ -174,8 +174,8 @@ func share(r *Round) float64 {
 	return r.Flows[0].goodput() / sum
 }
 
-// ratio returns the goodput of a side relative to TCP CUBIC: the median of the ratios over the seeds that both were
-// measured with. The choice of lost packets makes more difference than the sides.
+// ratio divides the goodput of a side by the goodput of TCP CUBIC. It returns the median of the ratios for all seeds
+// with which both were measured, as the choice of lost packets makes a greater difference than the choice of side.
 func (c *Cell) ratio(side string) (value float64, ok bool) {
 	ours, base := c.run(side), c.run(tcpCubic)
 	if ours == nil || base == nil {

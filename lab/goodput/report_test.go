@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/path"
 )
 
-// round returns a round of flows with the given goodputs in MB/s.
+// round returns a round in which flows had the given goodputs in MB/s.
 func round(megabytes ...float64) Round {
 	r := Round{Path: path.Use{CPU: 7}}
 	r.Path.Directions[0] = path.Traffic{QueueMean: 3, QueueP99: 19.5, LateP99: 105}
@@ -23,7 +23,7 @@ func round(megabytes ...float64) Round {
 	return r
 }
 
-// seeded numbers the seeds of rounds from 0.
+// seeded sets the seeds of rounds to 0, 1, 2 and so on.
 func seeded(rounds ...Round) []Round {
 	for i := range rounds {
 		rounds[i].Seed = i
@@ -31,7 +31,7 @@ func seeded(rounds ...Round) []Round {
 	return rounds
 }
 
-// TestRatio checks that sides are compared seed by seed.
+// TestRatio checks that sides are compared separately for each seed.
 func TestRatio(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -126,14 +126,14 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// TestLoad checks that Load returns what Save wrote, and merges the rounds of several files.
+// TestLoad checks that Load returns what Save wrote, and that it merges the rounds in several files.
 func TestLoad(t *testing.T) {
 	one, two := filepath.Join(t.TempDir(), "1.json"), filepath.Join(t.TempDir(), "2.json")
 	r := testReport()
 	if err := r.Save(one); err != nil {
 		t.Fatal(err)
 	}
-	r.Cells[1].Runs[2].Rounds = []Round{round(7)} // with all other rounds unchanged
+	r.Cells[1].Runs[2].Rounds = []Round{round(7)} // all other rounds are unchanged
 	r.Cells[2].Runs[0].Flows = []string{extendedTCP}
 	r.Cells = append(r.Cells,
 		Cell{Part: partMTU, RTT: 20, MTU: 9000,
@@ -168,7 +168,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestCells checks the number of cells and runs and their duration.
+// TestCells checks the numbers of cells and runs, and how long they take.
 func TestCells(t *testing.T) {
 	for _, tt := range []struct {
 		name string

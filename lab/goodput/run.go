@@ -18,18 +18,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/path"
 )
 
-// graceTime is the time that a process may take beyond its flow, and killTime the time that it may take to exit after
-// it was stopped.
+// graceTime is the time that a process may take in addition to the time of its flow. killTime is the time that a
+// process has to exit after it was stopped.
 const (
 	graceTime = 20 * time.Second
 	killTime  = 5 * time.Second
 )
 
-// attempts is the maximum number of times that a run is measured in a round if the emulator is late.
+// attempts is the maximum number of times that a measurement is made in a round if the emulator is late.
 const attempts = 3
 
-// Run measures and writes its progress. A failed run of flows is not repeated; it is listed in the report, whose Err is
-// then not nil. Other errors are a *UsageError, an error that makes any measurement impossible, or ctx's.
+// Run runs the measurements, and writes its progress to progress. If a measurement fails, Run does not repeat it, but
+// lists it in the report, whose Err then returns an error. Run itself returns an error only if the options are invalid
+// (a *UsageError), if nothing can be measured, or if ctx is done.
 func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -48,7 +49,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
 		for i := range r.report.Cells {
 			c := &r.report.Cells[i]
 			if c.bytes > 0 && round > 0 {
-				continue // once is enough to verify a transfer
+				continue // verifying a transfer once is enough
 			}
 			fmt.Fprintf(progress, "round %d of %d: %v\n", round+1, o.Rounds, c)
 			for k := range c.Runs {
@@ -61,15 +62,15 @@ func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
 	return r.report, nil
 }
 
-// runner executes a measurement.
+// runner holds the state of a run.
 type runner struct {
 	dir, self string
 	report    *Report
 }
 
-// measure executes a run. If the emulator was late, for example because the host of a virtual machine withdrew its
-// processors, it executes the run again, and keeps the one with the least lateness. An error means that no further run
-// is possible.
+// measure makes a measurement. If the emulator was late, for example because the host of a virtual machine took its
+// processors away, it makes the measurement again, and keeps the one with the least lateness. It returns an error only
+// if no further measurement is possible.
 func (r *runner) measure(ctx context.Context, c *Cell, run *Measured, seed int) error {
 	var best *Round
 	for range attempts {
@@ -97,7 +98,7 @@ func (r *runner) measure(ctx context.Context, c *Cell, run *Measured, seed int) 
 	return nil
 }
 
-// once executes a run once and closes the path.
+// once makes a measurement once and closes the path.
 func (r *runner) once(ctx context.Context, p *path.Path, c *Cell, run *Measured) (*Round, error) {
 	flows, err := r.flows(ctx, p, c, run)
 	use, closed := p.Close()
@@ -107,7 +108,7 @@ func (r *runner) once(ctx context.Context, p *path.Path, c *Cell, run *Measured)
 	return &Round{Flows: flows, Path: use}, nil
 }
 
-// flows runs all flows of a run concurrently.
+// flows runs all flows of a measurement at the same time.
 func (r *runner) flows(ctx context.Context, p *path.Path, c *Cell, run *Measured) ([]Flow, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.time+graceTime)
 	defer cancel()
@@ -129,12 +130,12 @@ func (r *runner) flows(ctx context.Context, p *path.Path, c *Cell, run *Measured
 		}
 	}
 	if len(errs) > 0 {
-		return nil, errs[0] // later errors follow from the first
+		return nil, errs[0] // later errors are consequences of the first
 	}
 	return results, nil
 }
 
-// flow runs the two processes of a flow until the receiver has enough.
+// flow runs the two processes of a flow until the receiver has received enough.
 func (r *runner) flow(ctx context.Context, p *path.Path, c *Cell, side string, number int, result *Flow) error {
 	j := job{
 		Side: side, Config: filepath.Join(r.dir, fmt.Sprintf("%s.%d.yaml", side, number)),
@@ -178,7 +179,7 @@ type process struct {
 	err   bytes.Buffer
 }
 
-// start starts one end of a flow in the namespace of its end of the path.
+// start starts one end of a flow in the namespace at its end of the path.
 func (r *runner) start(ctx context.Context, p *path.Path, j job, rank int) (*process, error) {
 	j.Rank = rank
 	text, err := json.Marshal(j)
@@ -206,7 +207,7 @@ func (p *process) end() error {
 	return p.wait()
 }
 
-// wait waits for the process to exit. The error contains its output on stderr.
+// wait waits for the process to exit. An error includes the process's error output.
 func (p *process) wait() error {
 	if err := p.cmd.Wait(); err != nil {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(p.err.String()))
@@ -214,7 +215,7 @@ func (p *process) wait() error {
 	return nil
 }
 
-// used returns the processor time of an exited process, in seconds.
+// used returns the processor time in seconds used by a process that has exited.
 func (p *process) used() float64 {
 	return (p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()).Seconds()
 }

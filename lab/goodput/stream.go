@@ -6,19 +6,20 @@ import (
 	"math/rand/v2"
 )
 
-// messageLen is the length of a message, and the maximum length of a read from a connection. It exceeds the eager
-// limit, so messages take the path of long ones, and is short enough for many of them in a few seconds at 100 kB/s.
+// messageLen is the length of a message, and the maximum length of a read from a connection. It is greater than the
+// eager limit, so that messages are sent as long ones. It is small enough that many messages are sent in a few seconds
+// at 100 kB/s.
 const messageLen = 128 << 10
 
-// messageWindow is the number of messages that a sender keeps in flight. Together they exceed the capacity of the path
-// and its queue.
+// messageWindow is the number of messages that a sender keeps in flight. Together they are longer than the path and its
+// queue can hold.
 const messageWindow = 32
 
-// period is the number of bytes after which the stream starts over: a prime, so that no two messages close to each
-// other are equal.
+// period is the number of bytes after which the stream starts over. It is a prime, so that no two messages sent within
+// a short time are equal.
 const period = 1_048_583
 
-// stream is the data of every flow: pseudo-random bytes from a fixed seed, addressed by position.
+// stream is the data sent in every flow: pseudo-random bytes from a fixed seed.
 type stream []byte
 
 func newStream() stream {
@@ -29,10 +30,10 @@ func newStream() stream {
 	return s
 }
 
-// at returns n bytes, at most messageLen, starting at position.
+// at returns n bytes of the stream, starting at position. n is at most messageLen.
 func (s stream) at(position int64, n int) []byte { return s[position%period:][:n] }
 
-// verify compares received bytes with the stream at position.
+// verify compares received bytes with the stream at the given position.
 func (s stream) verify(position int64, b []byte) error {
 	want := s.at(position, len(b))
 	if bytes.Equal(b, want) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestStream checks that messages close to each other differ, and that a single wrong byte is found.
+// TestStream checks that messages sent within a short time differ, and that verify finds a single wrong byte.
 func TestStream(t *testing.T) {
 	s := newStream()
 	seen := make(map[string]int64)
@@ -34,13 +34,13 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestCounter checks the bytes that count and their time.
+// TestCounter checks which bytes count, and for what time.
 func TestCounter(t *testing.T) {
 	begin := time.Unix(0, 0)
 	for _, tt := range []struct {
 		name     string
 		job      job
-		at       []time.Duration // arrival times of blocks of 1000 bytes
+		at       []time.Duration // times at which blocks of 1000 bytes arrive
 		want     Flow
 		complete bool
 		late     string

@@ -11,9 +11,9 @@ import (
 var figures = flag.String("figures", "", "compare the figures in these `files`, which zrlbench goodput --save has "+
 	"written, with the targets; separated by commas")
 
-// TestTargetsOfRun compares the figures of a measurement with the targets of the project, and prints which are met. It
-// fails only if the figures cannot be read, since a missed target depends on the machine. `make goodput-targets` runs
-// it.
+// TestTargetsOfRun compares the figures of a measurement with the targets of the project, and prints which targets are
+// met. It fails only if it cannot read the figures, since missing a target may be due to the machine. `make
+// goodput-targets` runs it.
 func TestTargetsOfRun(t *testing.T) {
 	if *figures == "" {
 		t.Skip("no -figures: nothing to compare")
@@ -25,10 +25,10 @@ func TestTargetsOfRun(t *testing.T) {
 	t.Logf("targets:\n%s", strings.Join(r.verdicts(), "\n"))
 }
 
-// The targets.
+// Targets of the project.
 const (
 	leastRatio   = 0.95
-	leastReorder = 0.5 // of the goodput without reordering and duplicates
+	leastReorder = 0.5 // relative to the goodput without reordering and duplicates
 	leastShare   = 0.4
 )
 
@@ -62,14 +62,14 @@ func (r *Report) verdicts() []string {
 	}
 }
 
-// smaller returns a figure: the smaller share of two flows.
+// smaller returns a function that returns the smaller one of the shares of two flows.
 func smaller(flows ...string) func(*Cell) (float64, bool) {
 	return func(c *Cell) (float64, bool) {
 		return c.run(flows...).median(func(r *Round) float64 { return min(share(r), 1-share(r)) })
 	}
 }
 
-// worst is the smallest value of a figure in the cells of a part. cell is nil if there are no cells.
+// worst is the smallest value of a figure in all cells of a part. cell is nil if the part has no cells.
 type worst struct {
 	value float64
 	cell  *Cell

@@ -6,40 +6,40 @@ import (
 	"time"
 )
 
-// EmulatorCommand is the first argument with which a program starts itself as the emulator of a path. It is not meant
-// for users.
+// EmulatorCommand is the first argument when a program starts itself as the emulator of a path. It is not meant for
+// users.
 const EmulatorCommand = "path-emulator"
 
 // Config describes a path. Both directions have the same properties.
 type Config struct {
-	// RTT is the round-trip time of small packets while the queues are empty.
+	// RTT is the round-trip time of a small packet when the queues are empty.
 	RTT time.Duration
-	// Rate is the capacity in bytes of IP packets per second.
+	// Rate is the capacity in bytes per second, including IP headers.
 	Rate int
-	// Queue is the number of bytes that may be queued or in transmission. Packets beyond it are dropped. If it is 0, it
-	// is the product of Rate and RTT, but at least minPackets packets.
+	// Queue is the number of bytes that may be in the queue or in transmission. Further packets are dropped. If it is
+	// 0, Rate times RTT is used, but at least the size of minPackets packets.
 	Queue int
-	// MTU is the maximum packet length.
+	// MTU is the maximum length of a packet.
 	MTU int
-	// Loss, Reorder and Duplicate are percentages of the packets that leave the queue. Reordered packets and the second
-	// copies of duplicates are delayed by Late.
+	// Loss, Reorder and Duplicate are percentages of the packets that leave the queue. Late is the extra delay of
+	// reordered packets and of the second copies of duplicated packets.
 	Loss, Reorder, Duplicate float64
 	Late                     time.Duration
-	// Seed selects the affected packets, by their numbers in each direction.
+	// Seed determines which packets are affected, by their numbers in each direction.
 	Seed int
-	// TCP is the congestion control of connections through the path, by its Linux name. If it is "", the default of
-	// this machine is used.
+	// TCP is the Linux name of the congestion control for connections through the path. If it is empty, they use the
+	// default of this machine.
 	TCP string
-	// Settings are sysctl values in the namespaces, such as net.ipv4.tcp_wmem. Settings that this kernel does not have
-	// are ignored.
+	// Settings are sysctl values for the namespaces, such as net.ipv4.tcp_wmem. Settings unknown to the kernel are
+	// ignored.
 	Settings map[string]string
 }
 
-// minPackets is the minimum queue length in packets of the MTU. At 2 ms, the product of rate and round trip is only a
-// few packets, and hosts send several back to back.
+// minPackets is the minimum length of the queue, in packets of the MTU. At 2 ms, rate times round trip is only a few
+// packets, and hosts send several packets back to back.
 const minPackets = 16
 
-// Bounds of a Config. Every host accepts packets of 576 bytes (RFC 791).
+// Bounds of a Config. Every host must accept packets of 576 bytes (RFC 791).
 const (
 	minMTU  = 576
 	maxMTU  = 65535
@@ -47,13 +47,13 @@ const (
 	maxRate = 10 << 30
 )
 
-// Check returns an error that names the value out of range, or nil.
+// Check returns an error that names a value that is out of range, or nil.
 func (c Config) Check() error {
 	_, err := c.complete()
 	return err
 }
 
-// complete returns the configuration with its defaults filled in. The error names the value out of range.
+// complete returns the configuration with defaults set. An error names the value that is out of range.
 func (c Config) complete() (Config, error) {
 	switch {
 	case c.RTT < 0 || c.RTT > maxRTT:
@@ -78,8 +78,8 @@ func (c Config) complete() (Config, error) {
 	return c, nil
 }
 
-// Addr returns the address of one end of a path, 0 or 1.
+// Addr returns the address of an end of the path. end is 0 or 1.
 func Addr(end int) netip.Addr { return ends[end] }
 
-// ends are the addresses of the two ends.
+// ends holds the addresses of the two ends.
 var ends = []netip.Addr{netip.AddrFrom4([4]byte{10, 77, 0, 1}), netip.AddrFrom4([4]byte{10, 77, 0, 2})}

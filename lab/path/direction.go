@@ -7,31 +7,32 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
-// Direction is one direction of a path. It copies packets, and buffers no more of them than the queue and the delay
-// hold. It is not safe for concurrent use.
+// Direction is one direction of a path. It copies packets. The queue and the delay limit the number of packets that it
+// buffers. It is not safe for concurrent use.
 type Direction struct {
 	rate  float64
 	epoch time.Time
-	// bottleneck models the queue and the rate. wire models the loss, delay, reordering and duplication of packets that
-	// left the queue.
+	// bottleneck models the queue and the rate. wire models what happens to packets that have left the queue: loss,
+	// delay, reordering and duplication.
 	bottleneck, wire *impair.Impairer
-	// free is the time at which all accepted packets are sent.
+	// free is the time at which all packets accepted so far will have been sent.
 	free time.Time
 	late impair.Queue[[]byte]
-	// taken is the packet returned by the last Deliver. spare holds buffers for reuse.
+	// taken is the packet that the last call of Deliver returned. spare holds buffers for reuse.
 	taken []byte
 	spare [][]byte
 	mtu   int
-	// counts lacks the figures derived from depth and lateness.
+	// counts is the traffic so far, without the figures computed from depth and lateness.
 	counts Traffic
-	// depth records the queue length in bytes that each packet found, lateness the delay of deliveries in microseconds.
+	// depth records the queue length in bytes that each packet found on arrival. lateness records the delay of each
+	// delivery beyond its due time, in microseconds.
 	depth, lateness histogram
 }
 
-// latenessBound is the upper bound of the lateness histogram.
+// latenessBound is the upper bound of the histogram lateness.
 const latenessBound = 10 * time.Millisecond
 
-// newDirection returns a direction of a complete configuration. number is 0 or 1. Times are relative to epoch.
+// newDirection returns direction number, 0 or 1, of a path. c must be complete. Times are relative to epoch.
 func newDirection(c Config, number int, epoch time.Time) (*Direction, error) {
 	seed := 2*c.Seed + number
 	bottleneck, err := impair.New(impair.Script{Seed: seed,
@@ -54,7 +55,7 @@ func newDirection(c Config, number int, epoch time.Time) (*Direction, error) {
 	}, nil
 }
 
-// Send accepts a packet at the time now, which must not decrease.
+// Send puts a packet into the path at time now. now must not decrease from call to call.
 func (d *Direction) Send(now time.Time, packet []byte) {
 	d.counts.Packets++
 	d.counts.Bytes += uint64(len(packet))
@@ -85,7 +86,7 @@ func (d *Direction) buffer() []byte {
 	return make([]byte, 0, d.mtu)
 }
 
-// Deliver returns the next packet that is due at the time now, if any. The packet is valid until the next call.
+// Deliver returns the next packet that is due at time now, if any. The packet is valid until the next call.
 func (d *Direction) Deliver(now time.Time) (packet []byte, ok bool) {
 	if d.taken != nil {
 		d.spare, d.taken = append(d.spare, d.taken[:0]), nil
@@ -99,5 +100,5 @@ func (d *Direction) Deliver(now time.Time) (packet []byte, ok bool) {
 	return d.taken, true
 }
 
-// Due returns the time at which the next packet is due, if any.
+// Due returns when the next packet is due, if there is one.
 func (d *Direction) Due() (time.Time, bool) { return d.late.Due() }

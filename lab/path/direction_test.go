@@ -13,7 +13,7 @@ import (
 
 const ms = time.Millisecond
 
-// kilo is a path that takes 1 ms to send a packet of 1000 bytes and 10 ms to deliver it.
+// kilo describes a path that sends a packet of 1000 bytes in 1 ms, and delivers it 10 ms later.
 var kilo = Config{RTT: 20 * ms, Rate: 1_000_000, MTU: 1500}
 
 var epoch = time.Unix(0, 0)
@@ -31,7 +31,7 @@ func mustDirection(t testing.TB, c Config, number int) *Direction {
 	return d
 }
 
-// numbered returns a packet that starts with a number.
+// numbered returns a packet that begins with its number.
 func numbered(number, length int) []byte {
 	b := make([]byte, length)
 	binary.BigEndian.PutUint32(b, uint32(number))
@@ -40,7 +40,7 @@ func numbered(number, length int) []byte {
 
 func numberOf(b []byte) int { return int(binary.BigEndian.Uint32(b)) }
 
-// drain delivers all packets, each when it is due, formatted as "number@time".
+// drain delivers all packets, each at the time when it is due. It returns them in the form "number@time".
 func drain(d *Direction) (all []string) {
 	for due, ok := d.Due(); ok; due, ok = d.Due() {
 		if b, early := d.Deliver(due.Add(-1)); early {
@@ -99,7 +99,7 @@ func TestDeliveries(t *testing.T) {
 	}
 }
 
-// TestBytes checks that packets arrive unchanged, whatever their buffers held before.
+// TestBytes checks that packets arrive unchanged, whatever the buffers contained before.
 func TestBytes(t *testing.T) {
 	c := kilo
 	c.Duplicate, c.Reorder, c.Late, c.Queue = 30, 30, 3*ms, 1<<20
@@ -115,7 +115,7 @@ func TestBytes(t *testing.T) {
 		}
 		sent[i] = bytes.Clone(b)
 		d.Send(now, b)
-		clear(b) // the caller reuses its buffer
+		clear(b) // the caller may reuse its buffer
 		for got, ok := d.Deliver(now); ok; got, ok = d.Deliver(now) {
 			arrived++
 			if !bytes.Equal(got, sent[numberOf(got)]) {
@@ -129,7 +129,8 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestSaturated sends at twice the rate: the queue fills, packets leave at the rate, and the counts match.
+// TestSaturated sends at twice the rate of the path. It checks that the queue fills, that packets leave at the rate of
+// the path, and that the counts agree.
 func TestSaturated(t *testing.T) {
 	d := mustDirection(t, kilo, 0)
 	var bytes, packets int
@@ -140,13 +141,13 @@ func TestSaturated(t *testing.T) {
 			bytes, packets = bytes+len(b), packets+1
 		}
 	}
-	// One packet per millisecond for one second, except the last 10 ms, which are in flight.
+	// One packet per millisecond is delivered for one second, except for the packets of the last 10 ms, which are in
+	// flight.
 	if bytes != 989_000 && bytes != 990_000 {
 		t.Errorf("%d bytes have passed", bytes)
 	}
 	got := d.traffic()
-	// The product of rate and round trip is 20,000 bytes. The queue holds 16 packets of the MTU, which is more: 24,000
-	// bytes, or 24 ms.
+	// Rate times RTT is 20,000 bytes. The queue holds 16 packets of the MTU, which are longer: 24,000 bytes, or 24 ms.
 	if got.Packets != 2000 || got.Bytes != 2_000_000 || got.Overflowed < 970 || got.Overflowed > 980 || got.Lost != 0 ||
 		got.QueueMean < 22 || got.QueueMean > 24 || got.QueueP99 < 23 || got.QueueP99 > 24 || got.LateMean != 0 ||
 		got.LateP99 != 0 {
@@ -154,7 +155,7 @@ func TestSaturated(t *testing.T) {
 	}
 }
 
-// TestLateness checks that late deliveries are counted.
+// TestLateness checks that Deliver counts how late packets are.
 func TestLateness(t *testing.T) {
 	d := mustDirection(t, kilo, 0)
 	for i := range 100 {
@@ -169,8 +170,8 @@ func TestLateness(t *testing.T) {
 	}
 }
 
-// TestSeeds checks that the choice of lost packets depends on the seed, the direction and the packet numbers, and not
-// on the time.
+// TestSeeds checks that the seed, the direction and the packet numbers determine which packets are lost, and the time
+// does not.
 func TestSeeds(t *testing.T) {
 	c := kilo
 	c.Loss, c.Queue = 20, 1<<20

@@ -12,13 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// firstTUN is the file descriptor of end 0's TUN device in the emulator's process. End 1 has the next one.
+// firstTUN is the file descriptor of the TUN device of end 0 in the emulator's process. The device of end 1 is the next
+// one.
 const firstTUN = 3
 
-// readBatch is the maximum number of packets read from a device before due packets are delivered.
+// readBatch is the maximum number of packets read from a device before packets that are due are delivered.
 const readBatch = 64
 
-// ready is printed by the emulator once it forwards packets. At its end it prints its Use as JSON.
+// ready is the line that the emulator prints when it begins to forward packets. When it stops, it prints its Use as
+// JSON.
 const ready = "ready\n"
 
 // emulator forwards packets between two devices.
@@ -28,13 +30,13 @@ type emulator struct {
 	buffer     []byte
 	// stopped is a file descriptor that becomes readable when the emulator must stop.
 	stopped int
-	// refused counts packets that a device did not accept.
+	// refused is the number of packets that a device did not accept.
 	refused uint64
 }
 
-// RunEmulator runs the emulator of a path in a separate process; args are the arguments after EmulatorCommand. It stops
-// when ctx is done or stdin is closed. The process has a real-time priority, and so do all threads of the Go scheduler.
-// The emulator depends on this: every 10 ms another thread must run for it to continue.
+// RunEmulator runs the emulator of a path in a separate process. args are the arguments after EmulatorCommand. It stops
+// when ctx is done or stdin is closed. The process must have a real-time priority, in all threads of the Go scheduler:
+// every 10 ms, another thread must run for the emulator to continue.
 func RunEmulator(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
 	if len(args) != 1 {
 		return fmt.Errorf("%s: %d arguments instead of one", EmulatorCommand, len(args))
@@ -55,7 +57,7 @@ func RunEmulator(ctx context.Context, args []string, stdin io.Reader, stdout io.
 	defer cancel()
 	context.AfterFunc(ctx, func() { unix.Close(wake[1]) })
 	go func() {
-		_, _ = io.Copy(io.Discard, stdin) // any error ends it as well
+		_, _ = io.Copy(io.Discard, stdin) // any error stops the emulator, too
 		cancel()
 	}()
 	e := emulator{tuns: [2]int{firstTUN, firstTUN + 1}, buffer: make([]byte, c.MTU), stopped: wake[0]}
@@ -100,7 +102,7 @@ func (e *emulator) run() error {
 	}
 }
 
-// read passes the packets of a device to a direction.
+// read reads packets from a device and passes them to a direction.
 func (e *emulator) read(tun int, d *Direction) error {
 	for range readBatch {
 		n, errno := raw(unix.SYS_READ, tun, e.buffer)
@@ -117,7 +119,7 @@ func (e *emulator) read(tun int, d *Direction) error {
 	return nil
 }
 
-// deliver writes the due packets of a direction to a device.
+// deliver writes the packets of a direction that are due to a device.
 func (e *emulator) deliver(d *Direction, tun int) {
 	for p, ok := d.Deliver(time.Now()); ok; p, ok = d.Deliver(time.Now()) {
 		if _, errno := raw(unix.SYS_WRITE, tun, p); errno != 0 {
@@ -126,11 +128,11 @@ func (e *emulator) deliver(d *Direction, tun int) {
 	}
 }
 
-// longestWait is the maximum duration of a call of wait, during which a garbage collection cannot start.
+// longestWait is the maximum duration of a call to wait. During a call, a garbage collection cannot start.
 const longestWait = 10 * time.Millisecond
 
-// wait waits until a device has a packet or a packet is due, for at most longestWait. It reports whether the emulator
-// must stop.
+// wait waits until a device has a packet to read or until a packet is due, but at most for longestWait. It reports
+// whether the emulator must stop.
 func (e *emulator) wait() (stopped bool, err error) {
 	left := longestWait
 	for _, d := range e.directions {
@@ -151,15 +153,15 @@ func (e *emulator) wait() (stopped bool, err error) {
 	return errno == 0 && fds[2].Revents != 0, nil
 }
 
-// raw makes a system call with a packet. Raw calls, including the one in wait, keep the thread's processor of the Go
-// scheduler, and so need not reacquire one afterwards.
+// raw makes a system call with a packet, without notifying the Go scheduler. The thread keeps its P (the scheduler's
+// processor) and need not reacquire it afterwards; the same holds for the call in wait.
 func raw(call uintptr, fd int, packet []byte) (int, unix.Errno) {
 	n, _, errno := unix.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(packet))),
 		uintptr(len(packet)))
 	return int(n), errno
 }
 
-// processTime returns the processor time of this process.
+// processTime returns the processor time used by this process.
 func processTime() time.Duration {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {

@@ -15,17 +15,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/netns"
 )
 
-// device is the name of the TUN device in each namespace.
+// device is the name of the TUN device in both namespaces.
 const device = "tun0"
 
-// deviceQueue is the number of packets that the kernel queues for a TUN device. A host may send the whole window of a
-// connection at once.
+// deviceQueue is the number of packets that the kernel may queue for a TUN device. A host may send the whole window of
+// a connection at once.
 const deviceQueue = 10_000
 
-// namespace has a loopback and a TUN device.
+// namespace is a network namespace with a loopback device and a TUN device.
 type namespace struct {
 	*netns.Namespace
-	// tun is the device. This process does not read it.
+	// tun is the TUN device. Only the emulator's process reads from it.
 	tun *os.File
 }
 
@@ -42,13 +42,13 @@ func newNamespace(own netip.Addr, c *Config) (*namespace, error) {
 	return n, nil
 }
 
-// close releases the namespace, which disappears when the processes in it exit.
+// close releases the namespace. It disappears when the processes in it have exited.
 func (n *namespace) close() {
 	n.Close()
 	n.tun.Close() // a nil file returns an error
 }
 
-// configure creates the devices. IPv6 is disabled so that the kernel sends no packets by itself.
+// configure creates the devices. It disables IPv6 so that the kernel sends no packets by itself.
 func (n *namespace) configure(own netip.Addr, c *Config) error {
 	settings := maps.Clone(c.Settings)
 	if settings == nil {
@@ -79,8 +79,8 @@ func (n *namespace) configure(own netip.Addr, c *Config) error {
 	return nil
 }
 
-// openTUN creates the TUN device. Its packets carry no driver header, so the kernel segments and checksums them before
-// they are read.
+// openTUN creates the TUN device. Its packets have no driver header, so the kernel segments them and computes checksums
+// before they are read.
 func (n *namespace) openTUN() error {
 	const file = "/dev/net/tun"
 	fd, err := unix.Open(file, unix.O_RDWR|unix.O_CLOEXEC, 0)
@@ -106,8 +106,8 @@ func (n *namespace) drops() (count int, err error) {
 	return count, err
 }
 
-// sentDrops is the index of the transmit drops of a device in /proc/net/dev. The eight receive counters come first,
-// then transmitted bytes, packets, errors and drops.
+// sentDrops is the index of a device's transmit drops in /proc/net/dev. The columns before it are eight receive
+// counters, and the transmitted bytes, packets and errors.
 const sentDrops = 8 + 3
 
 func deviceDrops(file string) (int, error) {

@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// realtimePriority allows the emulator to run as soon as a packet is due, even while ranks poll on every processor.
+// realtimePriority is the priority of the emulator. It lets the emulator run as soon as a packet is due, even while
+// ranks poll on every processor.
 const realtimePriority = 1
 
 // Path is an emulated path. Its two ends are network namespaces.
@@ -26,7 +27,7 @@ type Path struct {
 	said     bytes.Buffer
 }
 
-// Open creates a path. It requires root and the program ip of iproute2. The running program must pass the arguments
+// Open creates a path. It requires root and the program ip from iproute2. The running program must pass the arguments
 // after EmulatorCommand to RunEmulator.
 func Open(c Config) (*Path, error) {
 	if err := c.Check(); err != nil {
@@ -91,12 +92,12 @@ func (p *Path) start(c Config) error {
 	return nil
 }
 
-// Do runs f on a thread in the network namespace of an end, and waits for it. Sockets and processes created by f are in
-// that namespace. Goroutines started by f are not.
+// Do runs f on a thread in the network namespace of an end, and waits until f returns. Sockets and processes created by
+// f are in that namespace. Goroutines started by f are not.
 func (p *Path) Do(end int, f func()) { p.ends[end].Do(f) }
 
-// Close tears down the path and returns its Use. The error reports a failed emulator, or packets lost that the path
-// should have carried.
+// Close removes the path and returns its Use. It returns an error if the emulator failed, or if packets were lost that
+// the path should have carried.
 func (p *Path) Close() (Use, error) {
 	var u Use
 	p.stdin.Close()

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// open creates a path, and skips the test where that is not possible.
+// open creates a path. If that is not possible here, it skips the test.
 func open(t *testing.T, c Config) *Path {
 	t.Helper()
 	const what = "emulated paths"
@@ -41,7 +41,7 @@ func open(t *testing.T, c Config) *Path {
 	return p
 }
 
-// sockets returns a pair of connected UDP sockets, one at each end.
+// sockets returns two connected UDP sockets, one at each end of the path.
 func sockets(t *testing.T, p *Path) (both [2]*net.UDPConn) {
 	t.Helper()
 	for end := range both {
@@ -59,11 +59,11 @@ func sockets(t *testing.T, p *Path) (both [2]*net.UDPConn) {
 	return both
 }
 
-// udpHeaders is the length of the IP and UDP headers.
+// udpHeaders is the length of an IP header and a UDP header.
 const udpHeaders = 28
 
-// TestPath checks that packets of every length pass in both directions, take at least the delay of the path, and are
-// counted.
+// TestPath checks that packets of every length pass in both directions, that they take at least the delay of the path,
+// and that they are counted.
 func TestPath(t *testing.T) {
 	for _, mtu := range []int{1280, 1500, 9000} {
 		t.Run(fmt.Sprint(mtu), func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// TestPathLoss checks that the path loses exactly the packets that a pure Direction loses.
+// TestPathLoss checks that a path loses the same packets as a Direction without devices.
 func TestPathLoss(t *testing.T) {
 	c := Config{RTT: 2 * time.Millisecond, Rate: 12_500_000, Queue: 1 << 20, MTU: 1500, Loss: 30, Seed: 7}
 	const packets = 300
@@ -140,7 +140,7 @@ func TestPathLoss(t *testing.T) {
 	}
 }
 
-// TestSettings checks that connections through the path have the configured congestion control and settings.
+// TestSettings checks that connections through the path use the configured congestion control and settings.
 func TestSettings(t *testing.T) {
 	p := open(t, Config{RTT: time.Millisecond, Rate: 1 << 20, MTU: 1500, TCP: "reno",
 		Settings: map[string]string{"net.ipv4.tcp_wmem": "4096 5000 6000", "net.none": "1"}})
@@ -162,7 +162,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestDeviceDrops checks that transmit drops are read from the kernel's table.
+// TestDeviceDrops checks that drops reads the transmit drops from the kernel's table.
 func TestDeviceDrops(t *testing.T) {
 	const head = "Inter-|   Receive                                                |  Transmit\n face |bytes    " +
 		"packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n"

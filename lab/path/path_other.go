@@ -13,7 +13,7 @@ var errUnsupported = errors.New("path: emulation needs the network namespaces an
 // Path is an emulated path, on Linux.
 type Path struct{}
 
-// Open returns an error: the emulator requires Linux.
+// Open returns an error, as the emulator requires Linux.
 func Open(Config) (*Path, error) {
 	return nil, errUnsupported
 }

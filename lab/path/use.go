@@ -2,40 +2,39 @@ package path
 
 import "time"
 
-// Use is the traffic of a path over its lifetime.
+// Use describes the traffic of a path during its lifetime.
 type Use struct {
-	// Directions are the traffic from end 0 to end 1, and back.
+	// Directions describes the traffic from end 0 to end 1, and from end 1 to end 0.
 	Directions [2]Traffic `json:"directions"`
-	// CPU is the processor time of the emulator, in percent of one processor.
+	// CPU is the processor time used by the emulator, in percent of one processor.
 	CPU float64 `json:"cpu_percent"`
-	// Refused counts packets that the kernel did not accept at the end of the path.
+	// Refused is the number of packets that the kernel did not accept at the end of the path.
 	Refused uint64 `json:"refused"`
 }
 
-// Late returns the mean delay of deliveries beyond the configured time, in the worse direction.
+// Late returns how late packets were delivered on average, in the worse direction.
 func (u *Use) Late() time.Duration {
 	return time.Duration(max(u.Directions[0].LateMean, u.Directions[1].LateMean) * float64(time.Microsecond))
 }
 
-// Traffic is the traffic in one direction.
+// Traffic describes the traffic in one direction.
 type Traffic struct {
-	// Packets and Bytes count everything sent into the path, including IP headers. Overflowed counts packets dropped by
-	// the full queue, Lost the packets lost after it.
+	// Packets and Bytes count everything that was sent into the path, including IP headers. Overflowed is the number of
+	// packets dropped because the queue was full. Lost is the number of packets lost after they left the queue.
 	Packets    uint64 `json:"packets"`
 	Bytes      uint64 `json:"bytes"`
 	Overflowed uint64 `json:"overflowed"`
 	Lost       uint64 `json:"lost"`
-	// QueueMean and QueueP99 are the queueing delay in milliseconds. Packets dropped by the queue count with the delay
-	// that they would have had.
+	// QueueMean and QueueP99 are the queueing delay in milliseconds. A packet dropped by the queue counts with the
+	// delay that it would have had.
 	QueueMean float64 `json:"queue_mean_ms"`
 	QueueP99  float64 `json:"queue_p99_ms"`
-	// LateMean and LateP99 are the delay of deliveries beyond the configured time, in microseconds. LateP99 is at most
-	// 10 ms.
+	// LateMean and LateP99 are the delay of deliveries beyond the due time, in microseconds. LateP99 is at most 10 ms.
 	LateMean float64 `json:"late_mean_us"`
 	LateP99  float64 `json:"late_p99_us"`
 }
 
-// traffic returns the traffic so far.
+// traffic returns the traffic until now.
 func (d *Direction) traffic() Traffic {
 	t := d.counts
 	millis := 1e3 / d.rate

@@ -1,5 +1,5 @@
-// Package results holds the archived measurements of zrlmpid, one file for each machine and date, and the
-// reasons why targets were missed. README.md describes the files.
+// Package results contains the archived measurements of zrlmpid, one file for each machine and date. It also contains
+// the reasons why targets were missed. README.md describes the files.
 package results
 
 import (
@@ -16,22 +16,22 @@ var runs embed.FS
 //go:embed missed.json
 var missed []byte
 
-// Reason explains why a run missed some targets.
+// Reason says why a run missed some of the targets.
 type Reason struct {
 	Targets []string `json:"targets"`
 	Why     string   `json:"why"`
 }
 
-// Reasons returns the reasons for all targets that a run has missed.
+// Reasons returns the reasons for all missed targets.
 func Reasons() []Reason {
 	var all []Reason
 	if err := json.Unmarshal(missed, &all); err != nil {
-		panic(fmt.Sprintf("missed.json: %v", err)) // a test parses it
+		panic(fmt.Sprintf("missed.json: %v", err)) // a test parses the file
 	}
 	return all
 }
 
-// Names returns the names of all archived runs, the newest first.
+// Names returns the names of all archived runs, newest first.
 func Names() []string {
 	entries, err := runs.ReadDir(".")
 	if err != nil {
@@ -46,13 +46,13 @@ func Names() []string {
 	return names
 }
 
-// Read returns the text of the run of that name.
+// Read returns the text of the run with the given name.
 func Read(name string) ([]byte, error) { return runs.ReadFile(name + ".json") }
 
 // NotFoundError reports a query that does not match exactly one machine.
 type NotFoundError struct {
 	Query string
-	// Matches are the names of all matching runs, of several machines.
+	// Matches lists the names of all matching runs, if they are from several machines.
 	Matches []string
 }
 
@@ -63,8 +63,8 @@ func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("%q matches the runs of several machines: %s", e.Query, strings.Join(e.Matches, ", "))
 }
 
-// Find returns the name of the run that a query means: the name of a run, or the name of a machine or a part of
-// it, for its newest run. Queries are written as the names are: "amd-epyc".
+// Find returns the name of the run that a query selects. A query is the name of a run, or the name or part of the name
+// of a machine, which selects the newest run on that machine. It is written like the names, as in "amd-epyc".
 func Find(query string) (string, error) {
 	names := Names()
 	if slices.Contains(names, query) {
@@ -73,7 +73,7 @@ func Find(query string) (string, error) {
 	if query == "" {
 		return "", &NotFoundError{Query: query}
 	}
-	// The whole name of a machine, its end, as in "model-1" but not model-17, or any part.
+	// A query may be the whole name of a machine, the end of a name ("model-1" does not match model-17), or any part.
 	for _, matches := range []func(name string) bool{
 		func(name string) bool { return machine(name) == query },
 		func(name string) bool { return strings.HasSuffix(name, "-"+query) },
@@ -91,5 +91,5 @@ func Find(query string) (string, error) {
 	return "", &NotFoundError{Query: query}
 }
 
-// machine returns the name of a run without its date.
+// machine returns the name of a run without the date.
 func machine(name string) string { return name[min(len(name), len("2006-01-02-")):] }

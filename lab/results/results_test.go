@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestFind: a run is found by its name, its machine, and a part of either that is on one machine only.
+// TestFind checks that a run is found by its name, by its machine, and by any part of these that belongs to one machine
+// only.
 func TestFind(t *testing.T) {
 	names := Names()
 	if len(names) == 0 || !slices.IsSortedFunc(names, func(a, b string) int { return strings.Compare(b, a) }) {

@@ -1,19 +1,19 @@
-// Package sim is the core of discrete-event models of hardware: a clock in cycles, events, and queues. A model is
-// deterministic: events of one cycle happen in the order in which they were scheduled.
+// Package sim is the core of discrete-event models of hardware: a clock that counts cycles, events, and queues. A model
+// is deterministic: events in the same cycle are executed in the order in which they were scheduled.
 //
-// The fault simulations in the tests of packages handshake, extended and mpe do not use it: a node there reports when
-// to call it next, each packet may change that time, and a Clock cannot cancel an event.
+// The fault simulations in the tests of packages handshake, extended and mpe do not use this package. A node in them
+// reports when it must be called next, and each packet may change that time, but a Clock cannot cancel an event.
 package sim
 
 // Cycle is a point in time, or a duration.
 type Cycle int64
 
-// Clock holds the pending events. The zero Clock is at cycle 0.
+// Clock holds the pending events. The zero value is a clock at cycle 0.
 type Clock struct {
 	now       Cycle
 	scheduled uint64
 	happened  uint64
-	// events is a binary heap: the event at index i precedes those at 2i+1 and 2i+2.
+	// events is a binary heap: the event at index i precedes the events at 2i+1 and 2i+2.
 	events []event
 }
 
@@ -28,10 +28,10 @@ func (e *event) before(f *event) bool { return e.at < f.at || e.at == f.at && e.
 // Now returns the current cycle.
 func (c *Clock) Now() Cycle { return c.now }
 
-// Events returns the number of events executed.
+// Events returns the number of events that have been executed.
 func (c *Clock) Events() uint64 { return c.happened }
 
-// After schedules an event d cycles from now; a negative d counts as 0.
+// After schedules an event d cycles from now. A negative d counts as 0.
 func (c *Clock) After(d Cycle, do func()) {
 	c.scheduled++
 	c.events = append(c.events, event{c.now + max(d, 0), c.scheduled, do})
@@ -45,7 +45,7 @@ func (c *Clock) After(d Cycle, do func()) {
 	}
 }
 
-// Run executes events until none are pending.
+// Run executes events until none is pending.
 func (c *Clock) Run() {
 	for len(c.events) > 0 {
 		next := c.pop()
@@ -58,7 +58,7 @@ func (c *Clock) Run() {
 func (c *Clock) pop() event {
 	first, last := c.events[0], len(c.events)-1
 	c.events[0] = c.events[last]
-	c.events[last] = event{} // releases the callback
+	c.events[last] = event{} // so that the callback can be freed
 	c.events = c.events[:last]
 	for i := 0; ; {
 		least := i
@@ -75,7 +75,7 @@ func (c *Clock) pop() event {
 	}
 }
 
-// FIFO is a queue. The zero FIFO is empty.
+// FIFO is a queue. The zero value is an empty queue.
 type FIFO[T any] struct{ items []T }
 
 // Push appends an item.

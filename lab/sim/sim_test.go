@@ -20,7 +20,7 @@ func TestClock(t *testing.T) {
 	c.After(3, note(4))
 	c.After(-1, func() {
 		note(0)()
-		c.After(1, note(2)) // in the cycle of 1, but scheduled later
+		c.After(1, note(2)) // in the same cycle as event 1, but scheduled later
 	})
 	c.Run()
 	if want := []int{0, 1, 2, 3, 4}; !slices.Equal(got, want) {
@@ -34,7 +34,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// Events at random times happen in the order of a stable sort.
+// TestClockOrder checks that events at random times are executed in the order of a stable sort.
 func TestClockOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var c sim.Clock
@@ -75,7 +75,7 @@ func BenchmarkClock(b *testing.B) {
 			c.After(sim.Cycle(left%7), again)
 		}
 	}
-	for range min(64, b.N) { // number of pending events at any time
+	for range min(64, b.N) { // the number of events that are pending at any time
 		c.After(0, again)
 	}
 	b.ReportAllocs()

@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// job is a request to the ranks: make the call once and verify it, and then make it Iterations times.
+// job is a request to all ranks: make a call once and verify it, and then make it Iterations times.
 type job struct {
 	Collective string        `json:"collective"`
 	By         choice.Choice `json:"by"`
@@ -23,20 +23,20 @@ type job struct {
 	Iterations int           `json:"iterations"`
 }
 
-// answer is a rank's reply to a job.
+// answer is the reply of a rank to a job.
 type answer struct {
-	// Nanos are the durations of the calls on this rank.
+	// Nanos lists how long the calls took on this rank, in nanoseconds.
 	Nanos []int64 `json:"nanos"`
 	Error string  `json:"error,omitempty"`
 }
 
-// cluster is a set of running ranks.
+// cluster is a set of running rank processes.
 type cluster struct {
 	ranks []*process
 	stop  context.CancelFunc
 }
 
-// process is a rank.
+// process is the process of a rank.
 type process struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
@@ -44,7 +44,7 @@ type process struct {
 	out   *json.Decoder
 }
 
-// startCluster starts n ranks that communicate over a transport. Their error output goes to stderr.
+// startCluster starts n ranks that communicate over a transport. Their error output is written to stderr.
 func startCluster(ctx context.Context, dir, transport string, n int, stderr io.Writer) (*cluster, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -58,7 +58,7 @@ func startCluster(ctx context.Context, dir, transport string, n int, stderr io.W
 	c := &cluster{stop: stop}
 	for rank := range n {
 		cmd := exec.CommandContext(ctx, self, RankCommand, "-config", file, "-rank", strconv.Itoa(rank))
-		// The job chooses the algorithm, not the environment.
+		// Jobs choose the algorithm, so the environment must not.
 		cmd.Env = append(os.Environ(), config.EnvCollectives+"=", config.EnvCollectivesTable+"=")
 		cmd.Stderr = stderr
 		p, err := start(cmd)
@@ -87,10 +87,10 @@ func start(cmd *exec.Cmd) (*process, error) {
 	return &process{cmd, stdin, json.NewEncoder(stdin), json.NewDecoder(stdout)}, nil
 }
 
-// measure executes a job on all ranks. For each call it returns the time of the slowest rank, in nanoseconds. After an
-// error the cluster is unusable.
+// measure sends a job to all ranks. It returns how long each call took on the slowest rank, in nanoseconds. After an
+// error, the cluster can no longer be used.
 func (c *cluster) measure(ctx context.Context, j job) ([]int64, error) {
-	release := context.AfterFunc(ctx, c.stop) // unblocks the wait for an answer
+	release := context.AfterFunc(ctx, c.stop) // ends the wait for an answer
 	defer release()
 	answers := make([]answer, len(c.ranks))
 	ends := make(chan error, len(c.ranks))
@@ -101,7 +101,7 @@ func (c *cluster) measure(ctx context.Context, j job) ([]int64, error) {
 	for range c.ranks {
 		if err := <-ends; err != nil && first == nil {
 			first = err
-			c.stop() // the other ranks may be waiting for this one
+			c.stop() // the other ranks may be waiting for this rank
 		}
 	}
 	if first != nil {
@@ -116,7 +116,7 @@ func (c *cluster) measure(ctx context.Context, j job) ([]int64, error) {
 	return longest, nil
 }
 
-// do sends a job to the rank and reads its answer.
+// do sends a job to the process and reads the answer.
 func (p *process) do(rank int, j job, a *answer) error {
 	if err := p.in.Encode(j); err != nil {
 		return fmt.Errorf("rank %d ends: %w", rank, err)
@@ -133,8 +133,8 @@ func (p *process) do(rank int, j job, a *answer) error {
 	return nil
 }
 
-// close stops the ranks and waits for them. It ignores their exit codes, as every job was answered or returned an
-// error.
+// close stops the ranks and waits until they have exited. It ignores exit codes, as each job was answered or returned
+// an error.
 func (c *cluster) close() {
 	for _, p := range c.ranks {
 		p.stdin.Close() // stops the rank

@@ -19,7 +19,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestRun makes a small real measurement: every algorithm of every collective gives a correct result over all
+// TestRun makes a small measurement. It checks that every algorithm of every collective gives the right result over all
 // transports.
 func TestRun(t *testing.T) {
 	for _, transports := range [][]string{{"shm", "udp"}, {"tcp"}} {
@@ -58,7 +58,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// aCluster starts ranks.
+// aCluster starts n ranks.
 func aCluster(t *testing.T, n int) *cluster {
 	t.Helper()
 	c, err := startCluster(t.Context(), t.TempDir(), "udp", n, t.Output())
@@ -98,7 +98,7 @@ func TestClusterMistakes(t *testing.T) {
 	}
 }
 
-// TestRankDies checks that the death of a rank ends the measurement, even while other ranks wait for it.
+// TestRankDies checks that the measurement ends when a rank dies, even while other ranks are waiting for it.
 func TestRankDies(t *testing.T) {
 	c := aCluster(t, 3)
 	if _, err := c.measure(t.Context(), binomial(8, 1)); err != nil {
@@ -113,7 +113,7 @@ func TestRankDies(t *testing.T) {
 	}
 }
 
-// TestTimeOfAJob checks that a job over its deadline ends the ranks.
+// TestTimeOfAJob checks that a job that exceeds its deadline ends the ranks.
 func TestTimeOfAJob(t *testing.T) {
 	c := aCluster(t, 2)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -139,7 +139,7 @@ func TestNoCluster(t *testing.T) {
 	}
 }
 
-// TestRankMistakes checks the errors of a rank with invalid arguments.
+// TestRankMistakes checks the errors that a rank returns for invalid arguments.
 func TestRankMistakes(t *testing.T) {
 	for args, says := range map[string]string{"-x": "-x", "-config /does/not/exist": "no such file"} {
 		err := RunRank(t.Context(), strings.Fields(args), strings.NewReader(""), &strings.Builder{})
@@ -149,13 +149,13 @@ func TestRankMistakes(t *testing.T) {
 	}
 }
 
-// TestOrphan checks that a rank exits with its parent process, even during a job.
+// TestOrphan checks that a rank exits when its parent process does, even during a job.
 func TestOrphan(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	if err := bench.Configure(file, "extended", "udp", "", 2); err != nil {
 		t.Fatal(err)
 	}
-	// The other rank does not run, so the job never completes.
+	// The other rank is not running, so the job never completes.
 	in := `{"collective": "bcast", "by": "binomial", "bytes": 8, "iterations": 1}`
 	if err := RunRank(t.Context(), []string{"-config", file, "-rank", "1"}, strings.NewReader(in),
 		&strings.Builder{}); err != nil {
@@ -163,7 +163,7 @@ func TestOrphan(t *testing.T) {
 	}
 }
 
-// TestVerify checks that a wrong word is found at any position, for every collective.
+// TestVerify checks that a wrong word is found at every position, for every collective.
 func TestVerify(t *testing.T) {
 	devices, err := node.Local(1, protocol.Extended)
 	if err != nil {
@@ -175,7 +175,7 @@ func TestVerify(t *testing.T) {
 	}
 	defer world.Finalize(t.Context())
 	const words = 5
-	for of := coll.Bcast; of < coll.Exscan; of++ { // rank 0 of Exscan has no result
+	for of := coll.Bcast; of < coll.Exscan; of++ { // rank 0 receives no result from Exscan
 		w := worker{comm: world}
 		if err := w.prepare(of, words)(t.Context(), nil); err != nil {
 			t.Fatal(err)

@@ -10,11 +10,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// worth is the factor by which another choice must be faster to replace the current one. Smaller differences do not
-// reproduce from one measurement to the next.
+// worth is the factor by which another choice must be faster to replace the current one. Smaller differences are not
+// reproducible in the next measurement.
 const worth = 1.1
 
-// decide makes the table from the given number of rounds.
+// decide makes the table from the first rounds of measurements.
 func (t *tuner) decide(m bench.Machine, rounds int) error {
 	d := &collectives.Document{Version: collectives.Version, Measured: collectives.Measured{
 		CPU: m.CPU, Cores: m.Cores, System: m.System, Version: m.Version, Time: m.Time, Rounds: rounds,
@@ -26,7 +26,7 @@ func (t *tuner) decide(m bench.Machine, rounds int) error {
 		}
 		(*class).Collectives = append((*class).Collectives, g.entries(rounds)...)
 	}
-	d.Each(func(_ choice.Class, class *collectives.ClassTable) { // by collective, and then by ranks
+	d.Each(func(_ choice.Class, class *collectives.ClassTable) { // sorted by collective, and then by ranks
 		slices.SortStableFunc(class.Collectives,
 			func(a, b collectives.Entry) int { return int(a.Collective) - int(b.Collective) })
 	})
@@ -38,7 +38,7 @@ func (t *tuner) decide(m bench.Machine, rounds int) error {
 	return nil
 }
 
-// entries returns an entry for each collective of the group that has measurements.
+// entries returns an entry for each collective that was measured in the group.
 func (g *group) entries(rounds int) (list []collectives.Entry) {
 	for of := coll.Barrier; of <= coll.Exscan; of++ {
 		e := collectives.Entry{Collective: collectives.Collective(of), Ranks: g.ranks}
@@ -56,7 +56,7 @@ func (g *group) entries(rounds int) (list []collectives.Entry) {
 				i = len(e.Medians)
 				e.Medians = append(e.Medians, collectives.Series{By: c.by, Micros: make([]float64, len(e.Bytes))})
 			}
-			// An incomplete round does not count.
+			// A round that is incomplete does not count.
 			e.Medians[i].Micros[slices.Index(e.Bytes, c.bytes)] = rounded(median(slices.Clone(c.micros[:rounds])))
 		}
 		if e.Decide(worth); len(e.Choose) > 0 {

@@ -9,10 +9,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// linkLengths are the message lengths in bytes at which the link is measured. They cover the range of segment sizes.
+// linkLengths lists the message lengths in bytes at which the link is measured. They cover the range of segment sizes.
 var linkLengths = []int{8, 512, 2 << 10, 8 << 10, 32 << 10, 128 << 10}
 
-// measureLink determines alpha and beta: a broadcast between two ranks is a single message.
+// measureLink determines alpha and beta of a transport. It measures broadcasts between two ranks: such a broadcast is a
+// single message.
 func (t *tuner) measureLink(ctx context.Context, transport string) (collectives.Link, error) {
 	m, err := t.launch(ctx, transport, 2)
 	if err != nil {
@@ -31,8 +32,8 @@ func (t *tuner) measureLink(ctx context.Context, transport string) (collectives.
 	return line(x, y), nil
 }
 
-// line returns the line through the points that minimizes the sum of squared relative deviations. Both coefficients
-// have a lower bound.
+// line returns the straight line that minimizes the sum of the squared relative deviations of the points. Both
+// coefficients have a lower bound.
 func line(x, y []float64) collectives.Link {
 	var sw, sx, sy, sxx, sxy float64
 	for i := range x {
@@ -48,7 +49,7 @@ func line(x, y []float64) collectives.Link {
 	return collectives.Link{Alpha: rounded(max(l.Alpha, 1)), Beta: rounded(max(l.Beta, 1e-3))}
 }
 
-// rounded rounds to four significant digits, as further digits are noise.
+// rounded rounds v to four significant digits, as further digits are noise.
 func rounded(v float64) float64 {
 	if v == 0 {
 		return 0

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	// With the race detector, ranks would sleep for a second at exit.
+	// With the race detector, a rank would otherwise sleep for a second before it exits.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	os.Exit(m.Run())
 }

@@ -11,22 +11,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// Options select the measurements.
+// Options select what to measure.
 type Options struct {
-	// Transports are the transports between ranks: shm for the classes of ranks that share memory, udp or tcp for
-	// the other classes. The default is shm and udp.
+	// Transports lists the transports between ranks. shm is for the classes in which ranks share memory, udp and tcp
+	// for the other classes. The default is shm and udp.
 	Transports []string
-	// Ranks are the numbers of ranks. The default is 2, 4 and 8, or 2 and 4 if Quick is set.
+	// Ranks lists the numbers of ranks. The default is 2, 4 and 8, or 2 and 4 if Quick is set.
 	Ranks []int
-	// Collectives are names, as in a table. The default is all.
+	// Collectives lists names as they are used in a table. The default is all.
 	Collectives []string
-	// MaxBytes is the maximum length of a vector, or of all blocks together; 0 means 2 MiB, or 32 KiB if Quick is set.
+	// MaxBytes is the maximum length of a vector, or of all blocks together. 0 means 2 MiB, or 32 KiB if Quick is set.
 	MaxBytes int
-	// Rounds is the number of repetitions; 0 means 5, or 1 if Quick is set.
+	// Rounds is the number of rounds. 0 means 5, or 1 if Quick is set.
 	Rounds int
-	// Limit is the time after which no new measurement starts; 0 means 30 minutes.
+	// Limit is the time after which no new measurement begins. 0 means 30 minutes.
 	Limit time.Duration
-	// Quick measures only a little, as a check that everything works.
+	// Quick measures only a few calls, to check that everything works.
 	Quick bool
 }
 
@@ -36,7 +36,7 @@ const (
 	defaultRounds   = 5
 	defaultLimit    = 30 * time.Minute
 
-	// minBytes is the minimum length of a vector or block.
+	// minBytes is the minimum length of a vector or of a block.
 	minBytes = 8
 	// growth is the factor between successive lengths.
 	growth      = 4
@@ -47,17 +47,17 @@ const (
 	maxRounds = 1000
 )
 
-// sharesMemory reports for each transport whether its ranks share memory.
+// sharesMemory maps each transport to whether its ranks share memory.
 var sharesMemory = map[string]bool{"shm": true, "udp": false, "tcp": false}
 
-// UsageError reports invalid options.
+// UsageError reports that options are invalid.
 type UsageError struct{ text string }
 
 func (e *UsageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
 
-// complete fills in the defaults and returns the collectives. Errors are *UsageError.
+// complete sets the defaults, and returns the collectives to measure. Errors are of type *UsageError.
 func (o *Options) complete() ([]coll.Collective, error) {
 	set(&o.Rounds, defaultRounds, 1, o.Quick)
 	set(&o.MaxBytes, defaultMaxBytes, quickMaxBytes, o.Quick)
@@ -121,7 +121,7 @@ func (o *Options) complete() ([]coll.Collective, error) {
 	return all, nil
 }
 
-// set replaces an option that is 0 by its default.
+// set sets an option that is 0 to its default.
 func set(option *int, usually, quick int, isQuick bool) {
 	switch {
 	case *option != 0:

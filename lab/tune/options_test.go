@@ -60,7 +60,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestPlan checks the measurements of a collective and their order.
+// TestPlan checks which measurements of a collective are made, and in which order.
 func TestPlan(t *testing.T) {
 	link := collectives.Link{Alpha: 1000, Beta: 1}
 	for _, x := range []struct {
@@ -75,10 +75,10 @@ func TestPlan(t *testing.T) {
 			"scan of 512 by doubling, scan of 512 by chain, scan of 2KiB by doubling, scan of 2KiB by chain, scan of " +
 			"8KiB by doubling, scan of 8KiB by chain, scan of 8KiB by chain:auto, " +
 			"scan of 32KiB by doubling, scan of 32KiB by chain:auto, scan of 32KiB by chain:8KiB"},
-		// All blocks together are at most as long as the longest vector.
+		// All blocks together may be as long as the longest vector.
 		{coll.Gather, 4, 128, "gather of 8 by flat, gather of 8 by binomial, gather of 32 by flat, gather of 32 " +
 			"by binomial"},
-		// Unsupported calls are not tried.
+		// Algorithms that do not support a call are not tried.
 		{coll.Allgather, 3, 8, "allgather of 8 by ring, allgather of 8 by bruck"},
 	} {
 		o := Options{MaxBytes: x.max}
@@ -90,7 +90,7 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%v: %s, want\n%s", x.of, strings.Join(got, ", "), x.want)
 		}
 	}
-	// Ranks that share memory have shared buffers.
+	// Ranks that share memory also have shared buffers.
 	o := Options{MaxBytes: 8}
 	if cells := o.plan(coll.Allreduce, 3, "shm", link); len(cells) == 0 ||
 		cells[len(cells)-1].String() != "allreduce of 8 by shared-blocks" {

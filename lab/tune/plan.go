@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/shm"
 )
 
-// group is the set of measurements that one cluster makes: one number of ranks over one transport.
+// group is the set of measurements made by one cluster: with one number of ranks, and over one transport.
 type group struct {
 	transport string
 	ranks     int
@@ -20,25 +20,25 @@ type group struct {
 	took time.Duration
 }
 
-// cell is a call to measure.
+// cell is a call to be measured with one choice of algorithm and segment size.
 type cell struct {
 	of    coll.Collective
 	bytes int
 	by    choice.Choice
-	// segment is the effective segment size: by.Segment, or its value for choice.Auto.
+	// segment is the segment size that is used: by.Segment, or the size that choice.Auto stands for.
 	segment int
-	// iterations is the number of calls per median, or 0 if not yet determined.
+	// iterations is the number of calls of which a median is taken, or 0 if it is not yet known.
 	iterations int
-	// micros are the medians, one per round.
+	// micros lists the medians in µs, one for each round.
 	micros []float64
 	failed bool
 }
 
-// segments are the segment sizes tried for algorithms that can segment their data, in bytes. Unsegmented data is tried
-// up to the smallest of them.
+// segments lists the segment sizes in bytes that are tried for algorithms that can segment their data. Up to the
+// smallest of them, these algorithms are also tried without segments.
 var segments = []int{8 << 10, 64 << 10, 512 << 10}
 
-// lengths returns the vector or block lengths in bytes at which a collective is measured.
+// lengths returns the lengths in bytes of vectors or blocks with which a collective is measured.
 func (o *Options) lengths(of coll.Collective, ranks int) (list []int) {
 	if of == coll.Barrier {
 		return []int{0}
@@ -58,12 +58,12 @@ func (o *Options) lengths(of coll.Collective, ranks int) (list []int) {
 	return list
 }
 
-// plan returns the measurements of a collective. The choices for one length are adjacent, so that disturbances on the
-// machine affect all of them alike.
+// plan returns the measurements of a collective. All choices for one length are next to each other, so that other load
+// on the machine affects all of them alike.
 func (o *Options) plan(of coll.Collective, ranks int, transport string, link collectives.Link) (cells []*cell) {
 	for _, n := range o.lengths(of, ranks) {
 		for _, a := range coll.Algorithms(of) {
-			// There are no FPGAs, so the trees of upstream's compiler are not tried.
+			// There are no FPGAs, so the trees of upstream's compiler need not be tried.
 			call := coll.Call{Collective: of, Ranks: ranks, Bytes: n, Elem: elemLen, Flows: true}
 			if sharesMemory[transport] {
 				call.Shared = shm.SharedHalf
@@ -83,7 +83,7 @@ func (o *Options) plan(of coll.Collective, ranks int, transport string, link col
 	return cells
 }
 
-// variants returns the segment sizes to try for an algorithm.
+// variants returns the algorithm with each segment size to try.
 func variants(a *coll.Algorithm, call *coll.Call, link collectives.Link) (list []choice.Choice) {
 	if !a.Segmented || call.Bytes <= segments[0] {
 		list = append(list, choice.Choice{Algorithm: a.Name})
@@ -105,7 +105,7 @@ func variants(a *coll.Algorithm, call *coll.Call, link collectives.Link) (list [
 // autoFor is the only algorithm that supports choice.Auto.
 const autoFor = "chain"
 
-// String returns the name of a cell in messages.
+// String returns the name of the cell for messages.
 func (c *cell) String() string {
 	name := choice.Name(c.of)
 	if c.of == coll.Barrier {

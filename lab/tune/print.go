@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// Print writes a table for people: for each collective, the medians of all algorithms and the choice.
+// Print writes a table for readers: the medians of all algorithms and the choice, for each collective.
 func Print(w io.Writer, table *collectives.Table) error {
 	var b strings.Builder
 	d := table.Document()
@@ -45,12 +45,12 @@ func Print(w io.Writer, table *collectives.Table) error {
 	return err
 }
 
-// printCollective writes the entries of a collective. For each algorithm it writes the time with the fastest segment
+// printCollective writes the entries of a collective. For each algorithm, it writes the time with the fastest segment
 // size.
 func printCollective(b *strings.Builder, entries []collectives.Entry) {
 	of := coll.Collective(entries[0].Collective)
 	fmt.Fprintf(b, "\n%s\n", choice.Name(of))
-	var names []string // of all entries, in the order of first appearance
+	var names []string // the algorithms in all entries, in the order in which they first appear
 	for _, e := range entries {
 		for _, s := range e.Medians {
 			if !slices.Contains(names, s.By.Algorithm) {
@@ -71,16 +71,16 @@ func printCollective(b *strings.Builder, entries []collectives.Entry) {
 			}
 			row(fmt.Sprint(e.Ranks), length(of, n), cells, taken(&e, n))
 		}
-		if len(e.Bytes) == 0 { // configured by hand
+		if len(e.Bytes) == 0 { // the entry was written by hand
 			for _, d := range e.Choose {
 				row(fmt.Sprint(e.Ranks), end(d), slices.Repeat([]string{none}, len(names)), d.By[0].String())
 			}
 		}
 	}
-	_ = t.Flush() // a Builder never fails
+	_ = t.Flush() // writing to a Builder never fails
 }
 
-// fastest returns the shortest time of an algorithm at a length, and its segment size.
+// fastest returns the shortest time of an algorithm at a length, and the segment size used.
 func fastest(e *collectives.Entry, algorithm string, i int) string {
 	least, by := 0.0, choice.Choice{}
 	for _, s := range e.Medians {
@@ -95,7 +95,7 @@ func fastest(e *collectives.Entry, algorithm string, i int) string {
 	return text
 }
 
-// taken returns the choice of an entry for a length.
+// taken returns what an entry chooses for a length.
 func taken(e *collectives.Entry, n int) string {
 	for _, d := range e.Choose {
 		if d.UpTo == nil || n <= int(*d.UpTo) {
@@ -119,10 +119,10 @@ func end(d collectives.Decision) string {
 	return "≤" + d.UpTo.String()
 }
 
-// none is printed in place of a missing measurement.
+// none is shown in place of a missing measurement.
 const none = "-"
 
-// micros formats a time with three significant digits, or more if it has a longer integer part.
+// micros formats a time with three significant digits, or with more if the integer part is longer.
 func micros(us float64) string {
 	switch {
 	case us == 0:

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// shared serializes writes of failing ranks to the progress output.
+// shared is a writer for the progress. It serializes the error output of ranks that fail.
 type shared struct {
 	mu sync.Mutex
 	io.Writer
@@ -20,12 +20,12 @@ func (s *shared) Write(b []byte) (int, error) {
 	return s.Writer.Write(b)
 }
 
-// clock counts group measurements, to estimate the remaining time.
+// clock counts how often groups have been measured, to estimate the remaining time.
 type clock struct{ done, all int }
 
 func (t *tuner) begin() { t.clock.all = len(t.groups) * t.Rounds }
 
-// reportProgress writes the group that is measured next, and the estimated time left.
+// reportProgress prints the group that is measured next, and an estimate of the remaining time.
 func (t *tuner) reportProgress(g *group, round int) {
 	t.clock.done++
 	left := ""
@@ -40,8 +40,8 @@ func (t *tuner) reportProgress(g *group, round int) {
 		t.clock.done, t.clock.all, left, round+1, t.Rounds, g.transport, g.ranks, turns, len(g.cells))
 }
 
-// left estimates the time that this group and the following ones take. Groups measured before take as long as last
-// time. For new groups it assumes the average time per cell and rank.
+// left estimates how long the current group and the groups after it take. A group measured before is expected to take
+// as long as last time. For a new group, left assumes the average time per cell and rank.
 func (t *tuner) left(now *group, round int) time.Duration {
 	var took time.Duration
 	weight := 0

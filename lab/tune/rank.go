@@ -13,14 +13,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// RankCommand is the first argument with which a program starts itself as a rank. It is not meant for users.
+// RankCommand is the first argument when a program starts itself as a rank. It is not meant for users.
 const RankCommand = "tune-rank"
 
-// closeTime limits the wait of a rank for the acknowledgement of its last messages.
+// closeTime limits how long a rank waits for its last messages to be acknowledged.
 const closeTime = 5 * time.Second
 
-// RunRank runs a rank that reads jobs from stdin and answers on stdout; args are the arguments after RankCommand. It
-// returns when ctx is done, or when stdin is closed, which also happens if the parent process exits.
+// RunRank runs a rank that reads jobs from stdin and writes answers to stdout. args are the arguments after
+// RankCommand. It returns when ctx is done, or when stdin is closed, as happens when the parent process exits.
 func RunRank(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
 	set := flag.NewFlagSet(RankCommand, flag.ContinueOnError)
 	set.SetOutput(io.Discard) // the returned error contains it
@@ -45,7 +45,7 @@ func RunRank(ctx context.Context, args []string, stdin io.Reader, stdout io.Writ
 		for in := json.NewDecoder(stdin); ; {
 			var j job
 			if in.Decode(&j) != nil {
-				return // the parent process exited
+				return // the parent process has exited
 			}
 			select {
 			case jobs <- j:
@@ -73,7 +73,7 @@ func serve(ctx context.Context, w *worker, jobs <-chan job, stdout io.Writer) er
 			case err == nil:
 				err = out.Encode(answer{Nanos: nanos})
 			case errors.Is(err, context.Canceled):
-				return nil // the parent process exited
+				return nil // the parent process has exited
 			default:
 				err = errors.Join(fmt.Errorf("%s: %w", j.Collective, err), out.Encode(answer{Error: err.Error()}))
 			}

@@ -10,11 +10,11 @@ import (
 //go:embed shipped.yaml
 var shipped []byte
 
-// Shipped returns the measurements from which the engine's built-in table was made.
+// Shipped returns the table of measurements from which the built-in table of the engine was made.
 func Shipped() *collectives.Table {
 	t, err := collectives.Load(bytes.NewReader(shipped), "shipped.yaml")
 	if err != nil {
-		panic(err) // a test loads it
+		panic(err) // a test loads the table
 	}
 	return t
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// TestShipped checks that shipped.yaml is formatted as by Write, has times of all collectives, and agrees with the
-// engine's built-in table.
+// TestShipped checks that shipped.yaml has the format that Write uses, contains times of all collectives, and agrees
+// with the engine's built-in table.
 func TestShipped(t *testing.T) {
 	table := Shipped()
 	var b bytes.Buffer
@@ -46,8 +46,8 @@ func TestShipped(t *testing.T) {
 	}
 }
 
-// TestModel checks that the model of lab/sim/network, fitted to calls of 4 ranks, predicts a nearly best algorithm for
-// 354 of 374 measured calls. These figures are in docs/papers.md.
+// TestModel checks that the model of lab/sim/network, fitted to calls of 4 ranks, predicts an almost optimal algorithm
+// for 354 of 374 measured calls. docs/papers.md contains these figures.
 func TestModel(t *testing.T) {
 	fits, err := predict.Fits(t.Context(), Shipped().Document())
 	if err != nil {
@@ -64,7 +64,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// source returns the source of measured.go.
+// source returns the source text of measured.go.
 func source(rows map[choice.Class]choice.Rows) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "package choice\n\nimport (\n\"math\"\n\n\"github.com/zrlmpi/zrlmpid/mpe/coll\"\n)\n\n")

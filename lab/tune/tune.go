@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// Bounds of a cell's measurement: its approximate duration, and the number of calls.
+// Bounds of the measurement of a cell: the approximate duration, and the number of calls.
 const (
 	budget        = 20 * time.Millisecond
 	quickBudget   = time.Millisecond
@@ -24,20 +24,20 @@ const (
 	maxIterations = 500
 )
 
-// jobTime limits the duration of a job, so that deadlocked calls end.
+// jobTime limits the duration of a job, so that calls that deadlock come to an end.
 const jobTime = time.Minute
 
 // Report is the result of a run.
 type Report struct {
-	// Table is the table with its measurements.
+	// Table is the resulting table, with the measurements that it is based on.
 	Table *collectives.Table
-	// Failed lists the failed measurements.
+	// Failed lists the measurements that failed.
 	Failed []string
-	// Cut reports whether the deadline expired before all requested rounds were complete.
+	// Cut reports whether time ran out before all requested rounds were complete.
 	Cut bool
 }
 
-// Err returns an error that lists the failures, or nil.
+// Err returns an error that lists the failed measurements, or nil.
 func (r *Report) Err() error {
 	if len(r.Failed) == 0 {
 		return nil
@@ -45,16 +45,16 @@ func (r *Report) Err() error {
 	return errors.New("failed: " + strings.Join(r.Failed, "\nfailed: "))
 }
 
-// ErrLimit reports that the deadline expired before the first round was complete.
+// ErrLimit reports that time ran out before the first round was complete.
 var ErrLimit = errors.New("the deadline expired before everything was measured once: increase --limit, or measure less")
 
-// measurer is a cluster, or a substitute in tests.
+// measurer measures jobs. It is a cluster, or a substitute in tests.
 type measurer interface {
 	measure(context.Context, job) ([]int64, error)
 	close()
 }
 
-// tuner executes a run.
+// tuner holds the state of a run.
 type tuner struct {
 	Options
 	out    io.Writer
@@ -65,8 +65,9 @@ type tuner struct {
 	report Report
 }
 
-// Run measures and writes its progress. A failed measurement is not repeated; it is listed in the report, whose Err is
-// then not nil. Other errors are a *UsageError, ErrLimit, an error that makes any measurement impossible, or ctx's.
+// Run runs the measurements, and writes its progress to progress. If a measurement fails, Run does not repeat it, but
+// lists it in the report, whose Err then returns an error. Run itself returns an error only if the options are invalid
+// (a *UsageError), if time runs out (ErrLimit), if nothing can be measured, or if ctx is done.
 func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
 	t := &tuner{Options: o, out: &shared{Writer: progress}, links: map[string]collectives.Link{}}
 	collectives, err := t.complete()
@@ -86,7 +87,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
 	return t.run(ctx, limited, collectives)
 }
 
-// run implements Run with complete options. limited is done when the time limit expires.
+// run is the body of Run, with defaults set in the options. limited is done when the time limit expires.
 func (t *tuner) run(ctx, limited context.Context, collectives []coll.Collective) (*Report, error) {
 	machine := bench.DescribeMachine()
 	for _, transport := range t.Transports {
@@ -125,7 +126,7 @@ func (t *tuner) run(ctx, limited context.Context, collectives []coll.Collective)
 	return &t.report, t.decide(machine, rounds)
 }
 
-// over returns the error of a run that cannot continue.
+// over returns the error for a run that cannot continue.
 func over(ctx, limited context.Context, err error) error {
 	if ctx.Err() == nil && limited.Err() != nil {
 		return ErrLimit
@@ -133,7 +134,7 @@ func over(ctx, limited context.Context, err error) error {
 	return err
 }
 
-// measureGroup measures the cells of a group once. An error means that no further measurement is possible.
+// measureGroup measures each cell of a group once. It returns an error only if no further measurement is possible.
 func (t *tuner) measureGroup(ctx context.Context, g *group, round int) error {
 	t.reportProgress(g, round)
 	start := time.Now()
@@ -171,7 +172,7 @@ func (t *tuner) measureGroup(ctx context.Context, g *group, round int) error {
 	return nil
 }
 
-// fail records the failure of a cell.
+// fail records that the measurement of a cell failed.
 func (t *tuner) fail(g *group, c *cell, err error) {
 	c.failed = true
 	text := fmt.Sprintf("%s, %d ranks: %v: %v", g.transport, g.ranks, c, err)
@@ -179,7 +180,7 @@ func (t *tuner) fail(g *group, c *cell, err error) {
 	fmt.Fprintf(t.out, "\n*** FAILED: %s ***\n\n", text)
 }
 
-// median measures a cell and returns the time in microseconds. The first measurement of a cell determines its number of
+// median measures a cell and returns the median time in microseconds. The first time, it also determines the number of
 // iterations.
 func (t *tuner) median(ctx context.Context, m measurer, c *cell) (float64, error) {
 	if c.iterations == 0 {
@@ -196,7 +197,7 @@ func (t *tuner) median(ctx context.Context, m measurer, c *cell) (float64, error
 	return t.calls(ctx, m, c, c.iterations)
 }
 
-// calls returns the median duration of n calls.
+// calls returns the median duration of n calls, in microseconds.
 func (t *tuner) calls(ctx context.Context, m measurer, c *cell, n int) (float64, error) {
 	limited, cancel := context.WithTimeout(ctx, jobTime)
 	defer cancel()

@@ -17,11 +17,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/shm"
 )
 
-// pretence launches fake clusters whose calls take the time that a function returns, in µs.
+// pretence starts fake clusters. A function returns how long their calls take in µs.
 type pretence struct {
 	t      *testing.T
 	takes  func(transport string, ranks, round int, j job) (float64, error)
-	rounds map[string]int // number of times that each job ran
+	rounds map[string]int // how often each job ran
 	log    []string
 	open   int
 }
@@ -52,7 +52,7 @@ func (c *pretended) measure(ctx context.Context, j job) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	// One call takes much longer, as happens on real machines.
+	// One call takes much longer than the others, as happens on real machines.
 	nanos := slices.Repeat([]int64{int64(us * 1000)}, j.Iterations)
 	if len(nanos) > 1 {
 		nanos[0] *= 100
@@ -72,7 +72,7 @@ func pretend(t *testing.T, o Options,
 	return p, tn, all
 }
 
-// byFormula models messages of 1 µs plus 1 ns per byte, and a tenth of that in memory.
+// byFormula returns a time in which a message takes 1 µs plus 1 ns per byte, and a tenth of that in memory.
 func byFormula(transport string, ranks, _ int, j job) (float64, error) {
 	of, err := collectives.ParseName(j.Collective)
 	if err != nil {
@@ -94,7 +94,7 @@ func byFormula(transport string, ranks, _ int, j job) (float64, error) {
 	return us, err
 }
 
-// networkEntries returns the entries of ranks that do not share memory, for any number of cores.
+// networkEntries returns the entries for ranks that do not share memory, whatever the number of cores.
 func networkEntries(d *collectives.Document) (list []collectives.Entry) {
 	for _, t := range []*collectives.ClassTable{d.Network, d.OversubscribedNetwork} {
 		if t != nil {
@@ -104,7 +104,7 @@ func networkEntries(d *collectives.Document) (list []collectives.Entry) {
 	return list
 }
 
-// TestTable checks that the table contains the measurements and chooses the fastest algorithm.
+// TestTable checks that the table contains the measurements, and chooses the fastest algorithm.
 func TestTable(t *testing.T) {
 	_, tn, all := pretend(t, Options{Rounds: 3, Ranks: []int{2, 8}, MaxBytes: 1 << 20}, byFormula)
 	r, err := tn.run(t.Context(), t.Context(), all)
@@ -154,8 +154,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestRounds checks that each round starts new clusters and measures the choices of one length in sequence, and that
-// the medians are taken over all rounds.
+// TestRounds checks that each round starts new clusters and measures all choices for one length in sequence, and that
+// medians are taken over all rounds.
 func TestRounds(t *testing.T) {
 	takes := func(_ string, _, round int, j job) (float64, error) {
 		return map[string][]float64{"dissemination": {1, 30, 40, 50}, "toggle": {1, 25, 24, 90},
@@ -188,7 +188,8 @@ func TestRounds(t *testing.T) {
 	}
 }
 
-// TestFailure checks that a failure is reported and not repeated, and that a new cluster measures the rest.
+// TestFailure checks that a failure is reported and that the measurement is not tried again, and that a new cluster
+// measures the rest.
 func TestFailure(t *testing.T) {
 	bad := errors.New("word 3 is 4 instead of 5")
 	takes := func(tr string, n, round int, j job) (float64, error) {
@@ -217,7 +218,7 @@ func TestFailure(t *testing.T) {
 		e.Medians[1].Micros[1] == 0 {
 		t.Errorf("%+v", e)
 	}
-	// If all measurements of a collective fail, the table has no entry for it.
+	// If all measurements of a collective fail, the table has no entry for the collective.
 	_, tn, all = pretend(t, Options{Transports: []string{"udp"}, Ranks: []int{4},
 		Collectives: []string{"gather", "scan"}, MaxBytes: 8}, func(tr string, n, round int, j job) (float64, error) {
 		if j.Collective == "gather" {
@@ -231,10 +232,10 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// TestLimit checks that the rounds complete at the deadline count, if there are any.
+// TestLimit checks that the rounds that are complete at the deadline count, if there are any.
 func TestLimit(t *testing.T) {
 	for _, x := range []struct {
-		until  string // the job after which the deadline expires
+		until  string // the deadline expires after this job
 		rounds int
 	}{{"binomial 8 0", 0}, {"toggle 0 1", 0}, {"toggle 0 2", 1}, {"toggle 0 3", 2}} {
 		limited, over := context.WithCancel(t.Context())
@@ -261,7 +262,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestCancelled checks that an interrupted run has no report.
+// TestCancelled checks that a run that is interrupted has no report.
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p, tn, all := pretend(t, Options{Quick: true}, func(tr string, n, round int, j job) (float64, error) {

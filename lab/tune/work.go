@@ -19,11 +19,12 @@ const root = 0
 // worker executes jobs on a rank.
 type worker struct {
 	comm *mpi.Comm
-	// send and recv are reused by all jobs.
+	// send and recv are buffers that all jobs reuse.
 	send, recv []int32
 }
 
-// do makes the call once and verifies it. It then makes the call Iterations times, each time after a barrier.
+// do executes a job: it makes the call once and verifies it, and then makes it Iterations times, each time after a
+// barrier.
 func (w *worker) do(ctx context.Context, j job) ([]int64, error) {
 	of, err := collectives.ParseName(j.Collective)
 	if err != nil {
@@ -57,10 +58,11 @@ func (w *worker) do(ctx context.Context, j job) ([]int64, error) {
 	return nanos, nil
 }
 
-// word returns the i-th word that a rank contributes.
+// word returns word i of the data that a rank contributes.
 func word(rank, i int) int32 { return int32(uint32(i+1)*2654435761 + uint32(rank)*40503) }
 
-// prepare fills the buffers for a call with vectors or blocks of the given number of words, and returns the call.
+// prepare fills the buffers for a call whose vectors or blocks have the given number of words. It returns a function
+// that makes the call.
 func (w *worker) prepare(of coll.Collective, words int) func(context.Context, []mpi.Option) error {
 	c, p := w.comm, w.comm.Size()
 	send, recv := words, words
@@ -109,7 +111,7 @@ func (w *worker) prepare(of coll.Collective, words int) func(context.Context, []
 	}[of]
 }
 
-// grown returns the first n words of a buffer, which it replaces by a longer one if necessary.
+// grown returns the first n words of a buffer. If the buffer is shorter, it is replaced by a longer one.
 func grown(kept *[]int32, n int) []int32 {
 	if len(*kept) < n {
 		*kept = make([]int32, n)
@@ -120,7 +122,7 @@ func grown(kept *[]int32, n int) []int32 {
 // verify checks the receive buffer after the call.
 func (w *worker) verify(of coll.Collective, words int) error {
 	me, p := w.comm.Rank(), w.comm.Size()
-	// sum is the sum of the first ranks' words at i.
+	// sum returns the sum of word i over the first ranks.
 	sum := func(ranks, i int) (n int32) {
 		for r := range ranks {
 			n += word(r, i)
@@ -158,7 +160,7 @@ func (w *worker) verify(of coll.Collective, words int) error {
 		want = func(i int) int32 { return sum(me+1, i) }
 	case coll.Exscan:
 		if me == 0 {
-			return nil // rank 0 has no result
+			return nil // rank 0 receives no result
 		}
 		want = func(i int) int32 { return sum(me, i) }
 	}

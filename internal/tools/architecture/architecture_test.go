@@ -1,5 +1,5 @@
-// Package architecture enforces the rules of docs/architecture.md on the source: floors, dependencies, and bounds that
-// may only shrink.
+// Package architecture checks that the source follows the rules of docs/architecture.md: floors, dependencies, and
+// bounds that may only shrink.
 package architecture
 
 import (
@@ -28,7 +28,7 @@ const (
 
 var update = flag.Bool("update", false, "write the lists in testdata")
 
-// pkg is a package as listed by the go command.
+// pkg is a package in the form in which the go command lists it.
 type pkg struct {
 	ImportPath string
 	Dir        string
@@ -61,7 +61,8 @@ func list(t *testing.T, args ...string) []pkg {
 	}
 }
 
-// floorOf returns the floor of the folder, or of the nearest parent that has one.
+// floorOf returns the floor of a folder. If the folder has none, it returns the floor of the nearest parent that has
+// one.
 func floorOf(folder string) (floor, bool) {
 	for {
 		if f, ok := floors[folder]; ok {
@@ -75,7 +76,7 @@ func floorOf(folder string) (floor, bool) {
 	}
 }
 
-// inModule returns the folders of this module that a package imports.
+// inModule returns the folders of the packages in this module that a package imports.
 func inModule(p *pkg) []string {
 	var folders []string
 	for _, path := range p.Imports {
@@ -86,7 +87,7 @@ func inModule(p *pkg) []string {
 	return folders
 }
 
-// compare reports the elements of found that are not known, and the known ones that were not found.
+// compare reports elements of found that are not in known, and elements of known that are not in found.
 func compare(t *testing.T, what string, found, known []string) {
 	t.Helper()
 	for _, f := range found {
@@ -101,7 +102,7 @@ func compare(t *testing.T, what string, found, known []string) {
 	}
 }
 
-// TestFloors checks that every package is on a floor, and that imports go down or sideways.
+// TestFloors checks that every package has a floor, and imports packages only on that floor or on floors below.
 func TestFloors(t *testing.T) {
 	for _, p := range list(t, "./...") {
 		of, ok := floorOf(p.path())
@@ -116,12 +117,12 @@ func TestFloors(t *testing.T) {
 	}
 }
 
-// below reports whether path is one of the folders or inside one.
+// below reports whether path is one of the folders or is inside one of them.
 func below(path string, folders []string) bool {
 	return slices.ContainsFunc(folders, func(f string) bool { return path == f || strings.HasPrefix(path, f+"/") })
 }
 
-// TestBarred checks that no package imports a package that its floor bars.
+// TestBarred checks that no package imports a package that is barred on its floor.
 func TestBarred(t *testing.T) {
 	var found []string
 	for _, p := range list(t, "./...") {
@@ -139,8 +140,8 @@ func TestBarred(t *testing.T) {
 	compare(t, "an import that the floor bars", found, excepted)
 }
 
-// TestImports checks that all imports of this module's packages and of third-party packages are listed, and for pure
-// packages also the imports from the standard library. With -update it writes the list.
+// TestImports checks that every import of a package in this module or of another party is listed. For pure packages,
+// imports from the standard library must be listed, too. With -update it writes the list.
 func TestImports(t *testing.T) {
 	var text strings.Builder
 	for _, p := range list(t, "./...") {
@@ -185,7 +186,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// packageList returns the packages of each floor in Markdown.
+// packageList returns a Markdown list of the packages on each floor.
 func packageList(t *testing.T) string {
 	var text strings.Builder
 	packages := list(t, "-tags", "manual", "./...")
@@ -213,7 +214,7 @@ func packageList(t *testing.T) string {
 	return text.String()
 }
 
-// isClause returns the first sentence of a doc comment without its leading "Package x is" or "Command x".
+// isClause returns doc, the first sentence of a doc comment, without "Package x is", "Package x" or "Command x".
 func isClause(doc string) string {
 	words := strings.SplitN(doc, " ", 4)
 	if len(words) < 4 || words[0] != "Package" && words[0] != "Command" {
@@ -225,7 +226,7 @@ func isClause(doc string) string {
 	return words[2] + " " + words[3]
 }
 
-// wrap breaks a text into lines of at most width characters. All lines but the first are indented.
+// wrap breaks text into lines of at most width characters. It indents all lines except the first.
 func wrap(text string, width int, indent string) string {
 	var lines []string
 	line := ""
@@ -270,7 +271,7 @@ func TestFolders(t *testing.T) {
 	bound(t, "folders at the top", len(top), folders)
 }
 
-// bound reports a figure that differs from its known value.
+// bound reports an error if a figure differs from its known value.
 func bound(t *testing.T, what string, n, known int) {
 	t.Helper()
 	switch {
@@ -281,7 +282,7 @@ func bound(t *testing.T, what string, n, known int) {
 	}
 }
 
-// TestDependencies checks that the packages linked with a program are listed. With -update it writes the lists.
+// TestDependencies checks that the packages linked into a program are listed. With -update it writes the lists.
 func TestDependencies(t *testing.T) {
 	for _, name := range closures {
 		var text strings.Builder
@@ -297,7 +298,7 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// golden compares text with a file in testdata. With -update it writes the file.
+// golden compares text with a file in testdata. With -update it writes text to the file.
 func golden(t *testing.T, name, text string) {
 	t.Helper()
 	file := filepath.Join("testdata", name+".txt")
@@ -318,7 +319,7 @@ func golden(t *testing.T, name, text string) {
 	}
 }
 
-// difference lists the lines that occur in only one of two texts.
+// difference lists the lines that only one of the two texts contains.
 func difference(known, found string) string {
 	var text strings.Builder
 	in := func(s string) []string { return strings.Split(strings.TrimSpace(s), "\n") }
@@ -343,7 +344,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// TestTransports checks that an engine does not require more kinds of transports.
+// TestTransports checks that the number of kinds of transports required by an engine does not grow.
 func TestTransports(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "mpe/transport.go"), nil,
 		parser.SkipObjectResolution)
@@ -360,7 +361,7 @@ func TestTransports(t *testing.T) {
 	bound(t, "interfaces of transports", n, transports)
 }
 
-// countMethods counts the methods of a struct or interface type in a folder, excluding tests.
+// countMethods counts the methods of a struct or interface type in a folder. It ignores tests.
 func countMethods(t *testing.T, folder, typ string) int {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))

@@ -1,9 +1,9 @@
 package architecture
 
-// Upper bounds for the source: the current figures. A change that lowers one updates it here. A figure is raised only
-// with a decision that explains it (docs/adr).
+// Upper bounds for the source. They are equal to the current figures. A change that lowers a figure updates it here. A
+// figure is raised only by a decision that explains why (docs/adr).
 
-// methods holds the number of methods of the largest types.
+// methods maps the largest types to their numbers of methods.
 var methods = map[string]int{
 	"mpe.Engine": 41, "mpe/core.Core": 71, "mpe/core.link": 16, "extended.Conn": 94, "daemon/attach.session": 30,
 	"mpe/core.Effects": 10, "mpe.Transport": 5,
@@ -14,16 +14,16 @@ const (
 	packages = 95 // of the product
 	// transports is the number of transport interfaces: mpe.Transport and the optional ones.
 	transports = 5
-	// fileTens and functionTens are the lengths of the longest file and function, in tens of lines.
+	// fileTens and functionTens are the lengths of the longest file and of the longest function, in tens of lines.
 	fileTens, functionTens = 60, 9
 )
 
-// waits lists the types that describe a wait: in the two state machines and the engine, in a state, in a recording and
-// in a diagnosis, and as rows of documents.
+// waits lists the types that describe a wait: in both state machines and the engine, in a state, in a recording, in a
+// diagnosis, and in rows of documents.
 var waits = []string{
 	"handshake.Wait", "extended.Wait", "mpe/core.Waiting", "mpe/state.Wait", "mpe/state.OldestWait", "capture.Wait",
 	"capture/htmlreport.openWait", "diagnosis.edge", "diagnosis.Finding", "daemon/statuspage/digest.Wait",
 }
 
-// closures lists the packages whose dependencies outside the standard library are listed in testdata.
+// closures lists packages. The dependencies of each outside the standard library are listed in testdata.
 var closures = []string{"mpi", "mpi/job", "lib/capi", "examples/hello"}

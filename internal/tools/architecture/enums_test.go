@@ -13,15 +13,15 @@ import (
 	load "golang.org/x/tools/go/packages"
 )
 
-// TestEnums checks that no package of the product compares an enum value or a string of a state with a string literal,
-// or an enum by its name.
+// TestEnums checks that no package of the product compares an enum, or a string field of a state, with a string
+// literal, or compares an enum by its name.
 func TestEnums(t *testing.T) {
 	for _, c := range comparisons(t, nil, "./...") {
 		t.Errorf("%s: use a constant of the type", c)
 	}
 }
 
-// TestEnumsFound checks that TestEnums finds each form of comparison with text, and nothing else.
+// TestEnumsFound checks that TestEnums finds every form of comparison with text, and finds nothing else.
 func TestEnumsFound(t *testing.T) {
 	const planted = `package diagnosis
 
@@ -71,7 +71,7 @@ func planted(p *state.Peer, r *state.RankInfo, d *state.Drop) int {
 	}
 }
 
-// comparisons returns the positions at which packages compare an enum with text. overlay adds files to the packages.
+// comparisons returns the positions where packages compare an enum with text. overlay adds files to the packages.
 func comparisons(t *testing.T, overlay map[string][]byte, pattern string) (found []string) {
 	t.Helper()
 	dir, err := filepath.Abs(root)
@@ -107,7 +107,7 @@ func comparisons(t *testing.T, overlay map[string][]byte, pattern string) (found
 	return found
 }
 
-// comparer collects the comparisons of enums with text in a package.
+// comparer collects the places in a package where an enum is compared with text.
 type comparer struct {
 	info  *types.Info
 	found []token.Pos
@@ -138,7 +138,7 @@ func (c *comparer) visit(n ast.Node) bool {
 	return true
 }
 
-// isText reports whether a value is compared with other as text instead of with a constant of its type.
+// isText reports whether value is compared with other as text, and not with a constant of its type.
 func (c *comparer) isText(value, other ast.Expr) bool {
 	if c.isName(value) {
 		return !isEmpty(other)
@@ -146,7 +146,7 @@ func (c *comparer) isText(value, other ast.Expr) bool {
 	return isLiteral(other) && !isEmpty(other) && (isEnum(c.info.TypeOf(value)) || c.isStateField(value))
 }
 
-// isName reports whether an expression is the text of an enum: a conversion, or a call of its String method.
+// isName reports whether an expression is an enum's text: a conversion of the enum, or a call to its String method.
 func (c *comparer) isName(e ast.Expr) bool {
 	call, ok := ast.Unparen(e).(*ast.CallExpr)
 	if !ok {
@@ -159,7 +159,7 @@ func (c *comparer) isName(e ast.Expr) bool {
 	return to.IsType() && types.Identical(to.Type, types.Typ[types.String]) && isEnum(c.info.TypeOf(call.Args[0]))
 }
 
-// isEnum reports whether a type of this module is a string or number type with constants.
+// isEnum reports whether t is a string or number type of this module that has constants.
 func isEnum(t types.Type) bool {
 	named, ok := types.Unalias(t).(*types.Named)
 	if !ok || named.Obj().Pkg() == nil || !strings.HasPrefix(named.Obj().Pkg().Path(), module) {

@@ -1,9 +1,9 @@
 package architecture
 
-// Rules for packages: their floors, the imports that each floor may have, and the prohibitions of single packages.
-// TestImports enforces them, and TestPage generates the list in docs/architecture.md from them.
+// Rules for packages: their floors, the imports that are allowed on each floor, and what single packages must never do.
+// TestImports enforces the rules, and TestPage generates the list in docs/architecture.md from them.
 
-// floor is a layer of the architecture. A package imports packages of its floor and of the floors below.
+// floor is a layer of the architecture. A package may import packages on its own floor and on the floors below it.
 type floor int
 
 const (
@@ -17,7 +17,7 @@ const (
 
 var floorNames = [...]string{"pure", "rank", "evidence", "daemon", "tools", "outside"}
 
-// floors maps folders to floors. It applies to all folders below, except folders that are listed separately.
+// floors maps folders to floors. A floor applies to all folders below, except folders with a separate entry.
 var floors = map[string]floor{
 	"protocol": pure, "handshake": pure, "extended": pure, "mpe/match": pure, "mpe/core": pure, "mpe/state": pure,
 	"mpe/coll": pure, "mpe/collective": pure,
@@ -32,7 +32,7 @@ var floors = map[string]floor{
 
 	"cmd": tools, "deploy": tools, "lib/gen": tools, "internal/manual": tools,
 
-	// Test kits, which live next to the packages that they test.
+	// Test kits are in folders next to the packages that they test.
 	"capture/capturetest": outside, "capture/reporttest": outside, "daemon/daemontest": outside,
 	"daemon/standin/wedgetest": outside, "deploy/cosim/simulators": outside, "handshake/cpumodel": outside,
 	"handshake/modeltest": outside, "handshake/mpemodel": outside, "handshake/schedule": outside,
@@ -42,7 +42,8 @@ var floors = map[string]floor{
 	"internal/testkit": outside, "internal/integration": outside,
 }
 
-// barred lists the packages that a floor and the floors below it must not import, including all packages below them.
+// barred lists the packages that a floor and the floors below it must not import. An entry includes all packages below
+// it.
 var barred = map[floor][]string{
 	pure: {
 		"context", "crypto", "io/fs", "log", "math/rand", "net/url", "os", "runtime", "sync", "syscall",
@@ -52,17 +53,17 @@ var barred = map[floor][]string{
 	evidence: {"github.com/prometheus"},
 }
 
-// excepted lists the imports that a floor bars, with the packages exempt from it.
+// excepted lists imports that are allowed although the floor bars them.
 var excepted = []string{
-	"internal/version imports runtime/debug", // for the build information
-	"mpe/coll/choice imports sync",           // to prepare a table once
-	"mpe/core imports context",               // for the errors of contexts, as causes
+	"internal/version imports runtime/debug", // to read the build information
+	"mpe/coll/choice imports sync",           // to prepare a table only once
+	"mpe/core imports context",               // to use the errors of contexts as causes
 }
 
-// readsYAML lists the packages of the floor rank that may import the YAML library.
+// readsYAML lists the packages on the floor rank that may import the YAML library.
 var readsYAML = []string{"config", "config/collectives", "internal/strictyaml"}
 
-// never lists the things that a package must never do. Its doc comment describes the package.
+// never lists the prohibitions of each package. Its doc comment describes the package.
 var never = map[string]string{
 	"protocol":    "keep state between packets, import another package of this module",
 	"handshake":   "have a goroutine, clock, socket, randomness, or a payload",
@@ -143,5 +144,5 @@ var never = map[string]string{
 	"internal/manual":     "be part of a program that is shipped",
 }
 
-// mutual lists the pairs of top-level folders that import each other. It must stay empty.
+// mutual lists the pairs of top-level folders that import each other. There must be none.
 var mutual []string

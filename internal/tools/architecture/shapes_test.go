@@ -11,15 +11,15 @@ import (
 	"testing"
 )
 
-// waitFields lists typical field names of a type that describes a wait: one from each line gives the peer, the object,
-// and the start or duration.
+// waitFields lists typical names of fields in a type that describes a wait. Fields in the three lines name the peer,
+// the object, and the start or the duration.
 var waitFields = [][]string{
 	{"peer", "remote", "to", "on"},
 	{"for", "what", "state", "missing", "waitsfor"},
 	{"since", "seconds", "elapsed", "age"},
 }
 
-// eachFile calls visit for every file of the product, except tests and generated files.
+// eachFile calls visit for every source file of the product. It skips tests and generated files.
 func eachFile(t *testing.T, visit func(folder string, fset *token.FileSet, f *ast.File)) {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -46,7 +46,8 @@ func eachFile(t *testing.T, visit func(folder string, fset *token.FileSet, f *as
 	}
 }
 
-// TestWaits checks that the number of types that describe a wait does not grow. A type that embeds one does not count.
+// TestWaits checks that the number of types that describe a wait does not grow. A type that embeds such a type does not
+// count.
 func TestWaits(t *testing.T) {
 	var found []string
 	eachFile(t, func(folder string, _ *token.FileSet, f *ast.File) {
@@ -60,8 +61,8 @@ func TestWaits(t *testing.T) {
 	compare(t, "a type that describes a wait", found, waits)
 }
 
-// describesWait reports whether a type is a struct with a field from each line of waitFields, or from two lines if its
-// name contains Wait.
+// describesWait reports whether a type is a struct with a field from every line of waitFields. If its name contains
+// Wait, fields from two of the lines are enough.
 func describesWait(s *ast.TypeSpec) bool {
 	typ, ok := s.Type.(*ast.StructType)
 	if !ok {
@@ -82,7 +83,7 @@ func describesWait(s *ast.TypeSpec) bool {
 	return fields == len(waitFields) || fields == len(waitFields)-1 && strings.Contains(s.Name.Name, "Wait")
 }
 
-// TestSizes checks that no file or function grows beyond the length of the longest one, in tens of lines.
+// TestSizes checks that the longest file and the longest function do not grow beyond their bounds, in tens of lines.
 func TestSizes(t *testing.T) {
 	var file, function size
 	eachFile(t, func(folder string, fset *token.FileSet, f *ast.File) {
@@ -99,7 +100,7 @@ func TestSizes(t *testing.T) {
 		functionTens)
 }
 
-// size is the longest item noted.
+// size is the longest item seen so far.
 type size struct {
 	name  string
 	lines int

@@ -14,7 +14,7 @@ var (
 	function = regexp.MustCompile("\\| `(?:([A-Za-z]+)\\.)?([A-Za-z]+)` \\| `([a-z0-9_/]+\\.go)` \\|")
 )
 
-// check returns the broken references of all Markdown files.
+// check returns the broken references in all Markdown files.
 func check(repository fs.StatFS) (broken []string, err error) {
 	err = fs.WalkDir(repository, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -66,8 +66,8 @@ func checkLine(repository fs.StatFS, name, line string) (problems []string) {
 	return problems
 }
 
-// isPath reports whether a text in backquotes is a path from the root of the repository: its first folder exists there.
-// Paths of built files do not count.
+// isPath reports whether text is a path from the root of the repository. It is one if its first folder exists there,
+// unless it is the path of a file that is built.
 func isPath(repository fs.StatFS, text string) bool {
 	first, _, isLong := strings.Cut(text, "/")
 	return isLong && first != "bin" && first != "." && first != ".." && exists(repository, first)

@@ -1,6 +1,6 @@
-// Command links checks the references in the Markdown files of the repository: the targets of relative links, paths in
-// backquotes, and, in tables that list a function with its file, that the file declares the function. It prints
-// file:line for each broken reference.
+// Command links checks references in the Markdown files of the repository. It checks that targets of relative links
+// exist, that paths in backquotes exist, and, in tables that list functions with their files, that each file declares
+// its function. For each broken reference it prints file:line.
 //
 //	go -C internal/tools run ./links
 package main

@@ -11,8 +11,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// TestConfigurations checks that zrlmpid accepts every configuration in an overlay, and that each pod has one at the
-// path passed to it.
+// TestConfigurations checks that zrlmpid accepts every configuration in an overlay, and that every pod has a
+// configuration at the path passed to zrlmpid.
 func TestConfigurations(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "zrlmpid")
 	cmd := exec.Command("go", "build", "-o", program, "./cmd/zrlmpid")

@@ -17,7 +17,7 @@ import (
 
 const docker = "../../../deploy/docker"
 
-// parse parses a Dockerfile like Docker.
+// parse parses a Dockerfile in the way Docker does.
 func parse(text []byte, lint *linter.Linter) ([]instructions.Stage, error) {
 	result, err := parser.Parse(bytes.NewReader(text))
 	if err != nil {
@@ -84,7 +84,7 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// TestDockerfileMistakes checks that the parser of these tests detects mistakes.
+// TestDockerfileMistakes checks that parse detects mistakes.
 func TestDockerfileMistakes(t *testing.T) {
 	good := string(dockerfile(t))
 	for from, to := range map[string]string{"--interval=": "--intervall=", "ENTRYPOINT": "ENTRY_POINT",
@@ -111,7 +111,7 @@ func load(t *testing.T, text []byte) (*composetypes.Project, error) {
 	})
 }
 
-// TestCompose checks that the compose file is valid, and that the files it mounts exist.
+// TestCompose checks that the compose file is valid, and that the files that it mounts exist.
 func TestCompose(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(docker, "compose.yaml"))
 	if err != nil {

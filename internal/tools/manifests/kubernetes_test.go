@@ -85,7 +85,8 @@ func overlays(t *testing.T) []string {
 	return found
 }
 
-// TestManifests decodes every manifest on its own. A patch is a partial object, but has only known fields.
+// TestManifests decodes every manifest by itself. A patch is only a part of an object, but all its fields must be
+// known.
 func TestManifests(t *testing.T) {
 	d, read := decoder(t), 0
 	err := filepath.WalkDir(kubernetes, func(path string, entry os.DirEntry, err error) error {
@@ -106,7 +107,7 @@ func TestManifests(t *testing.T) {
 			if err := yaml.UnmarshalStrict(text, &k); err != nil {
 				t.Errorf("%s: %v", path, err)
 			}
-		case head.Kind == "": // a configuration of zrlmpid, checked by TestConfigurations
+		case head.Kind == "": // TestConfigurations checks configurations of zrlmpid
 			return nil
 		default:
 			if _, err := decode(d, text); err != nil {
@@ -121,7 +122,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestMistakes checks that the decoder of these tests detects mistakes.
+// TestMistakes checks that decode detects mistakes.
 func TestMistakes(t *testing.T) {
 	d := decoder(t)
 	good := build(t, filepath.Join(kubernetes, "overlays", "host-network"))
@@ -183,10 +184,10 @@ func TestOverlays(t *testing.T) {
 	}
 }
 
-// foreign lists labels of unrelated pods in the same namespace.
+// foreign lists the labels of unrelated pods in the same namespace.
 var foreign = []labels.Set{{}, {"app.kubernetes.io/name": "postgresql"}, {"app": "zrlmpid"}}
 
-// selects checks that a selector matches the pod and no foreign pod. An empty selector would match all.
+// selects checks that a selector matches the pod but no foreign pod. An empty selector would match all pods.
 func selects(t *testing.T, what string, selector *metav1.LabelSelector, pod labels.Set) {
 	t.Helper()
 	s, err := metav1.LabelSelectorAsSelector(selector)
@@ -201,7 +202,8 @@ func selects(t *testing.T, what string, selector *metav1.LabelSelector, pod labe
 	}
 }
 
-// checkPod checks that ports, probes and volumes exist, and that the pod has no more privileges than it needs.
+// checkPod checks that the ports, probes and volumes of a pod exist, and that the pod has no more privileges than it
+// needs.
 func checkPod(t *testing.T, pod *corev1.PodSpec, service *corev1.Service, objects []runtime.Object) {
 	t.Helper()
 	c := &pod.Containers[0]
@@ -237,7 +239,7 @@ func configMaps(objects []runtime.Object) map[string]*corev1.ConfigMap {
 	return maps
 }
 
-// only returns the single object of a kind.
+// only returns the one object that has the given type.
 func only[T runtime.Object](t *testing.T, objects []runtime.Object) (one T) {
 	t.Helper()
 	n := 0

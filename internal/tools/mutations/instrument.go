@@ -8,10 +8,10 @@ import (
 	"slices"
 )
 
-// chosen is the environment variable that activates a change of an instrumented package, by its number.
+// chosen is the environment variable that contains the number of the change to activate in an instrumented package.
 const chosen = "MUTANT"
 
-// helpers is the source of a file that is added to an instrumented package.
+// helpers is the source of a file that is added to each instrumented package.
 const helpers = `package %s
 
 import (
@@ -31,13 +31,14 @@ func mutantMore[T cmp.Ordered](n int, a, b T) bool { return a > b || mutant == n
 func mutantAtLeast[T cmp.Ordered](n int, a, b T) bool { return a > b || mutant != n && a == b }
 `
 
-// comparisons maps operators to helpers. A helper inverts the result for equal operands if its number is selected.
+// comparisons maps operators to helper functions. A helper inverts the result for equal operands if its number is
+// active.
 var comparisons = map[token.Token]string{
 	token.LSS: "mutantLess", token.LEQ: "mutantAtMost", token.GTR: "mutantMore", token.GEQ: "mutantAtLeast",
 }
 
-// edits are replacements in a file. The expressions that they change may be nested: outer expressions come first, so
-// they open first and close last.
+// edits are replacements in a file. The expressions that they change may be nested. Outer expressions come first in
+// both lists, so that they open first and close last.
 type edits struct{ open, close []edit }
 
 type edit struct {
@@ -45,7 +46,8 @@ type edit struct {
 	text     string
 }
 
-// instrument makes a change depend on its number, so that a package is compiled only once for all its changes.
+// instrument makes the change c conditional on its number, so that a package with all its changes is compiled only
+// once.
 func (e *edits) instrument(c *change) {
 	flip := fmt.Sprintf(") != (mutant == %d)", c.number)
 	x, binary := c.expr.(*ast.BinaryExpr)
@@ -54,7 +56,7 @@ func (e *edits) instrument(c *change) {
 		e.opens(c.at(x.Pos()), fmt.Sprintf("%s(%d, ", comparisons[x.Op], c.number))
 		e.open = append(e.open, edit{c.at(x.OpPos), c.at(x.OpPos) + len(x.Op.String()), ","})
 		e.closes(c.at(x.End()), ")")
-	case binary && (x.Op == token.LAND || x.Op == token.LOR): // x || y equals !(!x && !y)
+	case binary && (x.Op == token.LAND || x.Op == token.LOR): // x || y is the same as !(!x && !y)
 		e.opens(c.at(x.Pos()), "((((")
 		e.opens(c.at(x.Y.Pos()), "((")
 		e.closes(c.at(x.X.End()), flip+")")
@@ -68,7 +70,7 @@ func (e *edits) instrument(c *change) {
 func (e *edits) opens(at int, text string)  { e.open = append(e.open, edit{at, at, text}) }
 func (e *edits) closes(at int, text string) { e.close = append(e.close, edit{at, at, text}) }
 
-// apply returns the text of a file with all edits applied.
+// apply applies all edits to the text of a file.
 func (e *edits) apply(text []byte) []byte {
 	all := slices.Clone(e.close)
 	slices.Reverse(all)

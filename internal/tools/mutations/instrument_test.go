@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// eval returns the value of a condition made of constants.
+// eval evaluates a condition made of constants, in which the change number mutant is active.
 func eval(t *testing.T, condition string, mutant int, values map[string]bool) bool {
 	t.Helper()
 	p := types.NewPackage("p", "p")
@@ -25,8 +25,8 @@ func eval(t *testing.T, condition string, mutant int, values map[string]bool) bo
 	return constant.BoolVal(v.Value)
 }
 
-// TestInstrument checks that an instrumented condition has the mutated value if its change is selected, and its
-// original value otherwise.
+// TestInstrument checks that an instrumented condition has the changed value if its change is active, and its original
+// value otherwise.
 func TestInstrument(t *testing.T) {
 	const before, after = "package p\n\nfunc f() {\n\tif ", " {\n\t}\n}\n"
 	for _, condition := range []string{

@@ -1,6 +1,6 @@
-// Command mutations removes rules from the state machines, one at a time, and runs the search and the simulation on the
-// result, to measure how much the tests detect. It prints the rules whose removal was detected, and fails if one was
-// not. It leaves the source tree unchanged: the go command reads the changed file from an overlay.
+// Command mutations measures how much the tests detect. It removes rules from the state machines, one at a time, and
+// runs the search and the simulation without the rule. It prints the rules whose removal was detected, and fails if a
+// removal was not. It leaves the source tree unchanged: the go command reads the changed file from an overlay.
 //
 //	go -C internal/tools run ./mutations               # as in make mutations
 //	go -C internal/tools run ./mutations -only P9      # rules with P9 in their names
@@ -70,7 +70,7 @@ func run(root, only string) error {
 	return nil
 }
 
-// apply returns the text of the file without the rule.
+// apply returns the text of the file with the rule removed.
 func (m *mutation) apply(root string) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(m.file)))
 	if err != nil {
@@ -82,7 +82,7 @@ func (m *mutation) apply(root string) ([]byte, error) {
 	return bytes.Replace(text, []byte(m.old), []byte(m.new), 1), nil
 }
 
-// caught returns the test that fails without the rule, or "".
+// caught returns the name of the test that fails without the rule, or "".
 func (m *mutation) caught(root string) (string, error) {
 	text, err := m.apply(root)
 	if err != nil {
@@ -91,7 +91,7 @@ func (m *mutation) caught(root string) (string, error) {
 	return noticed(root, m.file, text, m.by)
 }
 
-// noticed returns the test that fails with a changed file, or "".
+// noticed returns the name of the test that fails with a changed file, or "".
 func noticed(root, name string, text []byte, by []test) (string, error) {
 	dir, err := os.MkdirTemp("", "mutation")
 	if err != nil {
@@ -105,7 +105,7 @@ func noticed(root, name string, text []byte, by []test) (string, error) {
 	return failed(root, by, flag)
 }
 
-// overlay writes changed files to dir, and returns the setting that makes the go command use them.
+// overlay writes changed files to dir. It returns an environment setting that makes the go command use them.
 func overlay(root, dir string, texts map[string][]byte) (string, error) {
 	replace := make(map[string]string, len(texts))
 	for name, text := range texts {
@@ -123,8 +123,8 @@ func overlay(root, dir string, texts map[string][]byte) (string, error) {
 	return "GOFLAGS=" + strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+file), os.WriteFile(file, text, 0o600)
 }
 
-// failed returns the first test that fails with the settings, or "" if all pass. The settings also apply to programs
-// that tests build.
+// failed returns the name of the first test that fails with the given settings, or "" if all pass. The settings also
+// apply to programs built by tests.
 func failed(root string, by []test, settings ...string) (string, error) {
 	for _, t := range by {
 		args := append([]string{"test", "-vet=off", "-count=1", "-timeout=10m"}, t.args...)
@@ -135,7 +135,7 @@ func failed(root string, by []test, settings ...string) (string, error) {
 		if bytes.Contains(out, []byte("[build failed]")) {
 			return "", fmt.Errorf("it does not compile:\n%s", out)
 		}
-		// A test that sets no time-out may just be slow.
+		// A test that sets no time-out itself may just be slow.
 		if bytes.Contains(out, []byte("panic: test timed out")) && !slices.Contains(t.args, "-timeout") {
 			return "", fmt.Errorf("%s does not end", t.name)
 		}

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// drawn lists the files for random changes, with the tests that may detect them, fastest first.
+// drawn lists the files in which random changes are made, and the tests that may detect the changes, fastest first.
 var drawn = []struct {
 	files []string
 	by    []test
@@ -47,39 +47,39 @@ var drawn = []struct {
 	}},
 }
 
-// quick returns a test that runs the tests of packages up to the first failure. It also fails after three minutes.
+// quick returns a test that runs the tests of packages until one fails. It also fails after three minutes.
 func quick(name string, args ...string) test {
 	return test{name, append(args, "-short", "-failfast", "-timeout", "3m")}
 }
 
-// change is a replacement at one position of a file.
+// change replaces text at one position in a file.
 type change struct {
 	number   int
-	file     string // from the root
+	file     string // the path from the root
 	line     int
 	from, to int // offsets
 	text     string
 	by       []test
-	expr     ast.Expr                // the expression whose operator or value changes; nil for a constant
-	at       func(pos token.Pos) int // offset
+	expr     ast.Expr                // the expression whose operator or value changes, or nil for a constant
+	at       func(pos token.Pos) int // at returns the offset of a position
 }
 
 func (c *change) place() string { return fmt.Sprintf("%s:%d", c.file, c.line) }
 
-// others maps operators to their replacements.
+// others maps each operator to its replacement.
 var others = map[token.Token]string{
 	token.EQL: "!=", token.NEQ: "==", token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">",
 	token.LAND: "||", token.LOR: "&&",
 }
 
-// random makes n changes to comparisons, conditions and constants, at positions chosen by a seed, and prints the
-// undetected ones. At least nine in ten must be detected.
+// random makes n changes to comparisons, conditions and constants, at positions determined by a seed. It prints the
+// changes that no test detects, and returns an error unless at least nine in ten are detected.
 func random(root, only string, own bool, n int, seed uint64) error {
 	root, err := filepath.Abs(root)
 	if err != nil {
 		return err
 	}
-	most := math.MaxInt // number of tests per change
+	most := math.MaxInt // maximum number of tests per change
 	if own {
 		most = 1
 	}
@@ -96,7 +96,7 @@ func random(root, only string, own bool, n int, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range drawn { // a test that fails anyway would detect everything
+	for _, d := range drawn { // a test that fails without any change would seem to detect all
 		by, err := failed(root, d.by[:min(len(d.by), most)], instrumented)
 		if by != "" {
 			err = fmt.Errorf("of no change, %s is %s", d.files, by)
@@ -121,7 +121,7 @@ func random(root, only string, own bool, n int, seed uint64) error {
 		}
 		by, err := c.noticed(root, text, instrumented)
 		if err != nil && strings.Contains(err.Error(), "does not compile") {
-			continue // another change is drawn
+			continue // draw another change
 		}
 		if err != nil {
 			return err
@@ -142,7 +142,7 @@ func random(root, only string, own bool, n int, seed uint64) error {
 	return nil
 }
 
-// noticed returns the test that fails with the change, or "".
+// noticed returns the name of the test that fails with the change, or "".
 func (c *change) noticed(root string, text []byte, instrumented string) (string, error) {
 	if c.expr != nil {
 		return failed(root, c.by, instrumented, chosen+"="+strconv.Itoa(c.number))
@@ -150,14 +150,14 @@ func (c *change) noticed(root string, text []byte, instrumented string) (string,
 	return noticed(root, c.file, []byte(string(text[:c.from])+c.text+string(text[c.to:])), c.by)
 }
 
-// places holds all possible changes, and the texts of the instrumented files. Constants are not instrumented, as a
-// program may need them at compile time.
+// places holds all possible changes, and the texts of the instrumented files. Changes of constants are not
+// instrumented, as a program may need the constants at compile time.
 type places struct {
 	changes []change
 	texts   map[string][]byte
 }
 
-// placesIn finds the possible changes in the drawn files.
+// placesIn finds the possible changes in the files listed in drawn.
 func placesIn(root string) (*places, error) {
 	p := &places{texts: make(map[string][]byte)}
 	for _, d := range drawn {
@@ -179,7 +179,7 @@ func placesIn(root string) (*places, error) {
 	return p, nil
 }
 
-// add adds the possible changes of a file; name is its path from the root.
+// add adds the possible changes in a file. name is the path from the root.
 func (p *places) add(file, name string, by []test) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -203,7 +203,7 @@ func (p *places) add(file, name string, by []test) error {
 	return nil
 }
 
-// changes returns the possible changes in a file. Changes of an expression precede those within it.
+// changes returns the possible changes in a file. A change of an expression precedes changes inside that expression.
 func changes(set *token.FileSet, tree *ast.File) (all []change) {
 	at := func(pos token.Pos) int { return set.Position(pos).Offset }
 	add := func(from token.Pos, length int, text string, expr ast.Expr) {

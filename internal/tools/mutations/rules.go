@@ -1,7 +1,7 @@
 package main
 
-// mutation removes a rule from a file: it replaces old, which must occur exactly once, by new. The tests are tried in
-// order.
+// mutation removes a rule from a file: it replaces the text old by new. The file must contain old exactly once. The
+// tests run in order, until one fails.
 type mutation struct {
 	rule, file, old, new string
 	by                   []test
@@ -59,7 +59,7 @@ var (
 		[]string{"./mpe/core", "-run", "TestSimulation$/(extended|collectives|restarts)", "-seeds", "300"}}
 )
 
-// deployed are the tests of the rules for deployed nodes.
+// deployed lists the tests for rules about deployed nodes.
 var deployed = []test{search, itsOwn, rounds, simulation}
 
 var sharedTests = []test{shared}

@@ -9,7 +9,7 @@ var (
 		"TestDecodeAnswer|TestPlausible|TestDoubts|TestJobs|TestClaims"}}
 )
 
-// Rules about the sockets through which ranks of a host and tools find each other. Some tests need root.
+// Rules about the sockets with which tools find ranks on a host, and ranks find each other. Some tests require root.
 func init() {
 	mutations = append(mutations, []mutation{
 		{"sockets: nothing is sent to a process of another user than the directory's",

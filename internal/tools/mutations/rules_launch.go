@@ -9,7 +9,7 @@ var (
 	recordings = test{"the tests of cut recordings", []string{"./capture", "-run", "TestTruncated"}}
 )
 
-// Rules about starting a program, waiting for it and ending it.
+// Rules about starting a program, waiting until it ends, and ending it.
 func init() {
 	mutations = append(mutations, []mutation{
 		{"mpi: a call whose context was cancelled says so, whatever the cause", "internal/ctxerr/ctxerr.go",

@@ -7,7 +7,7 @@ var (
 		[]string{"./lib", "-run", "TestLibrary$|TestLibraryFortran|TestSignals"}}
 )
 
-// Rules of the C library that programs written for other MPIs depend on.
+// Rules about the C library on which programs written for other MPIs depend.
 func init() {
 	mutations = append(mutations, []mutation{
 		{"C library: the datatype of a message is committed", "lib/capi/args.go", "!t.committed", "false",

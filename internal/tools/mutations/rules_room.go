@@ -7,7 +7,7 @@ var (
 	floodGo   = test{"a flood", []string{"./cmd/zrlctl", "-run", "TestFlood$/shm_send_64"}}
 )
 
-// Rules about sends that wait for receives, possibly millions of them.
+// Rules about sends, possibly millions of them, that wait until a receive is posted.
 func init() {
 	mutations = append(mutations, []mutation{
 		{"E12: a send that rests takes the peer's answer", "extended/restingsends.go",

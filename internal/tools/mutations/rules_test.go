@@ -2,8 +2,8 @@ package main
 
 import "testing"
 
-// TestRulesAreThere checks that each mutation finds the code of its rule. Running the mutations would take too long to
-// check that.
+// TestRulesAreThere checks that each mutation finds the code of its rule. It does not run the mutations, which would
+// take too long.
 func TestRulesAreThere(t *testing.T) {
 	for i := range mutations {
 		if _, err := mutations[i].apply("../../.."); err != nil {

@@ -10,7 +10,7 @@ var (
 		[]string{"./mpe/attach", "-run", "ForeignServer|ServiceOwner|SilentServer"}}
 )
 
-// Rules about other users of a host. Some tests need root.
+// Rules about other users on the same host. Some tests require root.
 func init() {
 	mutations = append(mutations, []mutation{
 		{"files: a directory on a path belongs to root or to this user", "internal/privatedir/walk_unix.go",

@@ -14,14 +14,14 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// platform is a GOOS and GOARCH pair.
+// platform is a GOOS with a GOARCH.
 type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
 
 var name = regexp.MustCompile("`([a-z0-9]+)/([a-z0-9]+)`")
 
-// platforms returns the platforms in the first column of a page's tables.
+// platforms returns the platforms listed in the first columns of the tables in a page.
 func platforms(page string) (list []platform) {
 	for line := range strings.Lines(page) {
 		cells := strings.Split(line, "|")
@@ -35,7 +35,7 @@ func platforms(page string) (list []platform) {
 	return list
 }
 
-// checker type-checks the packages of a folder for one platform at a time. Each file is parsed only once.
+// checker type-checks the packages in a folder for one platform at a time. It parses each file only once.
 type checker struct {
 	folder string
 	fset   *token.FileSet
@@ -54,7 +54,7 @@ func newChecker(folder string) *checker {
 		parsed: map[string]*parsedFile{}}
 }
 
-// check type-checks the packages that match a pattern, including their tests, and returns the errors.
+// check type-checks the packages that match a pattern, including their tests. It returns the errors that it finds.
 func (c *checker) check(p platform, pattern string) (problems []string, err error) {
 	list, err := packages.Load(&packages.Config{
 		Mode: packages.LoadAllSyntax &^ packages.NeedTypesInfo, Dir: c.folder, Tests: true, Fset: c.fset,
@@ -71,11 +71,11 @@ func (c *checker) check(p platform, pattern string) (problems []string, err erro
 			}
 		}
 	}
-	slices.Sort(problems) // a package is listed with and without its tests
+	slices.Sort(problems) // a package is checked both with and without its tests
 	return slices.Compact(problems), nil
 }
 
-// parse parses a file. Outside the folder it skips function bodies.
+// parse parses a file. If the file is outside the folder, parse skips the bodies of functions.
 func (c *checker) parse(fset *token.FileSet, name string, text []byte) (*ast.File, error) {
 	c.mu.Lock()
 	f := c.parsed[name]

@@ -1,6 +1,6 @@
 // Command platforms type-checks all packages of the repository, including tests, for every platform in the table in
-// README.md. It finds errors that a compiler would report, in a fraction of the time: nothing is compiled, and only
-// declarations of other modules and of the standard library are parsed.
+// README.md. It finds the errors that a compiler would report, in a fraction of the time: it compiles nothing, and
+// parses only the declarations of other modules and of the standard library.
 //
 //	go -C internal/tools run ./platforms
 package main
@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-// run checks the repository for all its platforms.
+// run checks the repository for all platforms.
 func run(root string) (problems []string, err error) {
 	root, err = filepath.Abs(root)
 	if err != nil {
@@ -44,11 +44,11 @@ func run(root string) (problems []string, err error) {
 	if len(list) == 0 {
 		return nil, fmt.Errorf("README.md has no table whose rows begin with platforms such as `linux/amd64`")
 	}
-	debug.SetGCPercent(200) // memory is plentiful, processor time is scarce
+	debug.SetGCPercent(200) // use more memory to save processor time
 	c := newChecker(root)
 	for _, p := range list {
 		if p == (platform{runtime.GOOS, runtime.GOARCH}) {
-			continue // compiled by golangci-lint
+			continue // golangci-lint compiles for this platform
 		}
 		found, err := c.check(p, "./...")
 		if err != nil {

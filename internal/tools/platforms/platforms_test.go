@@ -17,7 +17,7 @@ func TestPlatforms(t *testing.T) {
 	}
 }
 
-// Errors in files of one platform, including tests, are found on that platform only.
+// TestRun checks that errors in files for one platform, including tests, are found only when that platform is checked.
 func TestRun(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{
@@ -59,7 +59,7 @@ func TestRunWithoutPlatforms(t *testing.T) {
 	}
 }
 
-// Where int has 32 bits, the compiler reports the file that explains why this is not supported.
+// TestNeeds64Bits checks that, where int has 32 bits, the error names the file that explains why this is not supported.
 func TestNeeds64Bits(t *testing.T) {
 	folder, err := filepath.Abs("../../..")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command release makes the packages of one architecture for `make deb`. If SOURCE_DATE_EPOCH is set, it is the
-// modification time of all files in them.
+// Command release makes the packages for one architecture; `make deb` runs it. If SOURCE_DATE_EPOCH is set, all files
+// in the packages have that modification time.
 package main
 
 import (
@@ -30,7 +30,7 @@ func main() {
 		}
 		o.Time = time.Unix(seconds, 0).UTC()
 	}
-	// A version must begin with a digit. Before the first tag, git describe returns only the commit.
+	// A version must begin with a digit. If the repository has no tag, git describe returns only a commit.
 	if o.Version != "" && (o.Version[0] < '0' || o.Version[0] > '9' || !strings.Contains(o.Version, ".")) {
 		o.Version = "0.0.0~" + o.Version
 	}

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// found is an occurrence of a retired word.
+// found is a place where a retired word occurs.
 type found struct {
 	file  string
 	line  int
@@ -24,19 +24,19 @@ func (f found) String() string {
 	return fmt.Sprintf("%s:%d: %q is retired: use %s", f.file, f.line, f.entry.text, f.entry.use)
 }
 
-// Files that may contain retired words: the lists of them, and the changelog.
+// excepted lists files that may contain retired words: the lists of these words, and the changelog.
 var excepted = []string{listPath, "docs/glossary.md", "CHANGELOG.md", "internal/tools/words/words_test.go"}
 
-// skipped lists folders without source text.
+// skipped lists folders that are not searched.
 var skipped = []string{".git", "bin", "node_modules"}
 
-// kinds lists the suffixes of the files to check.
+// kinds lists the suffixes of the files that are searched.
 var kinds = []string{
 	".go", ".md", ".yaml", ".yml", ".lua", ".html", ".tmpl", ".js", ".json", ".css", ".sh", ".c", ".h", ".cpp", ".hpp",
 	".service", ".conf", "Makefile", "Dockerfile",
 }
 
-// check returns the retired words in the files of a repository, in order.
+// check returns the retired words in the files of a repository, in the order of files and lines.
 func check(repository fs.FS, l *list) ([]found, error) {
 	var all []found
 	err := fs.WalkDir(repository, ".", func(name string, d fs.DirEntry, err error) error {
@@ -61,9 +61,9 @@ func check(repository fs.FS, l *list) ([]found, error) {
 	return all, err
 }
 
-// search returns the retired words in a file. It searches code for identifiers, and all text for identifiers that are
-// not English words, such as retired_name or RetiredName. It searches comments, string literals and documents for
-// phrases, ignoring case and across line breaks.
+// search returns the retired words in a file. In code, it searches for all identifiers. In other text, it searches only
+// for identifiers that cannot be English words, such as retired_name or RetiredName. In comments, string literals and
+// documents, it also searches for phrases; it ignores case, and a phrase may continue on the next line.
 func (l *list) search(name string, text []byte) []found {
 	prose, code := text, text
 	switch path.Ext(name) {
@@ -93,7 +93,7 @@ func (l *list) search(name string, text []byte) []found {
 	return all
 }
 
-// words calls f with the start and end offset of each word in the text.
+// words calls f with the start and the end offset of each word in the text.
 func words(text []byte, f func(from, to int)) {
 	from := -1
 	for at := 0; at < len(text); {
@@ -117,14 +117,14 @@ func words(text []byte, f func(from, to int)) {
 	}
 }
 
-// isEnglish reports whether an identifier could be an English word: it consists of letters, and only the first may be a
-// capital.
+// isEnglish reports whether an identifier could be an English word: it consists of letters, of which only the first may
+// be a capital.
 func isEnglish(id string) bool {
 	return id[1:] == strings.ToLower(id[1:]) && !strings.ContainsAny(id, "_.")
 }
 
-// follows reports whether the text continues with the given words, separated by white space, including blanked comment
-// markers.
+// follows reports whether text continues with the given words. They are separated by white space, which includes
+// comment markers that split has replaced.
 func follows(text []byte, want []string) bool {
 	for _, w := range want {
 		rest := bytes.TrimLeft(text, " \t\r\n")
@@ -140,8 +140,8 @@ func follows(text []byte, want []string) bool {
 	return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 }
 
-// split returns the comments and string literals of Go code, and its identifiers. Both results have the length of the
-// text, with zero bytes in other places. Comment markers become blanks.
+// split separates the comments and string literals in Go code from its identifiers. Both results are as long as the
+// text, and contain zero bytes in all other places. Blanks replace comment markers.
 func split(text []byte) (prose, code []byte) {
 	prose, code = make([]byte, len(text)), make([]byte, len(text))
 	var s scanner.Scanner
@@ -159,7 +159,7 @@ func split(text []byte) (prose, code []byte) {
 		case token.STRING:
 			copy(prose[at:], text[at:min(at+len(literal), len(text))])
 		case token.COMMENT:
-			// Consecutive comment lines belong together.
+			// Comments on consecutive lines belong together.
 			if commentEnd >= 0 && len(bytes.TrimSpace(text[commentEnd:at])) == 0 {
 				copy(prose[commentEnd:], text[commentEnd:at])
 			}

@@ -6,24 +6,24 @@ import (
 	"strings"
 )
 
-// listPath is the path of the list of retired words, from the root of the repository.
+// listPath is the path of the list of retired words, relative to the root of the repository.
 const listPath = "internal/tools/words/retired.txt"
 
 // entry is a retired identifier or phrase.
 type entry struct {
 	text  string
 	use   string   // the replacement
-	words []string // of a phrase, in lower case
+	words []string // the words of a phrase, in lower case
 }
 
-// list holds the entries of a file, indexed for the search.
+// list holds the entries of a list, indexed for the search.
 type list struct {
 	entries []*entry
-	ids     map[string]*entry   // by the identifier
-	phrases map[string][]*entry // by the first word
+	ids     map[string]*entry   // by identifier
+	phrases map[string][]*entry // by first word
 }
 
-// parseList parses a list. Each line is a comment, "id NAME = REPLACEMENT" or "prose PHRASE = REPLACEMENT".
+// parseList parses a list. A line is a comment, "id NAME = REPLACEMENT" or "prose PHRASE = REPLACEMENT".
 func parseList(text string) (*list, error) {
 	l := &list{ids: map[string]*entry{}, phrases: map[string][]*entry{}}
 	n := 0

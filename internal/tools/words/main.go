@@ -1,5 +1,5 @@
-// Command words finds retired words: identifiers and phrases that docs/glossary.md replaces. It prints file:line for
-// each, and fails if it finds any.
+// Command words finds retired words: identifiers and phrases that docs/glossary.md has replaced. It prints file:line
+// for each of them, and fails if there are any.
 //
 //	go -C internal/tools run ./words   # as in make lint
 package main

@@ -81,7 +81,7 @@ func TestParseListErrors(t *testing.T) {
 	}
 }
 
-// The list in the repository is valid, and a retired word in a file is found.
+// TestList checks that the list in the repository is valid, and that a retired word in a file is found.
 func TestList(t *testing.T) {
 	text, err := os.ReadFile("retired.txt")
 	if err != nil {

@@ -23,7 +23,7 @@ static int bench_recv(int from, int tag) {
 	return value;
 }
 
-/* bench_check verifies a message of one number. */
+/* bench_check verifies a message that consists of one number. */
 static void bench_check(const char *what, int n, int got, int want) {
 	if (got != want)
 		bench_fail("step %d: %s holds %d instead of %d", n, what, got, want);
@@ -33,8 +33,8 @@ static void bench_check(const char *what, int n, int got, int want) {
 /* BENCH_PACE_EVERY is in seconds, as in share.go. */
 #define BENCH_PACE_EVERY 0.25
 
-/* bench_pace prints, on rank 0, the number of completed rounds of a step: before the first
- * round, and then at intervals, so that a fast step prints nothing else. */
+/* bench_pace prints progress on rank 0: how many rounds of a step are done. It prints a line before
+ * the first round, and later one per interval, so that a fast step prints only the first. */
 static void bench_pace(struct bench_step s, int done, int all) {
 	static double began, last;
 	double now = bench_now();
@@ -48,7 +48,7 @@ static void bench_pace(struct bench_step s, int done, int all) {
 	fflush(stdout);
 }
 
-/* bench_report collects the counts of all ranks in a step. Rank 0 prints them. */
+/* bench_report collects the counts from all ranks after a step. Rank 0 prints them. */
 static void bench_report(int n, const struct bench_point *p, long long cpu, long long verified) {
 	long long mine[] = {cpu, verified, bench_memory()}, theirs[3];
 
@@ -67,7 +67,7 @@ static void bench_report(int n, const struct bench_point *p, long long cpu, long
 	bench_print_sums(mine[2], mine[1]);
 }
 
-/* BENCH_WARM is as in step.go. */
+/* BENCH_WARM is the same as warmPrefix in step.go. */
 #define BENCH_WARM "warm:"
 
 /* bench_warm_up runs a step again and again until rank 0 has done so for ms milliseconds, like session.warmUp. */

@@ -1,6 +1,6 @@
 /*
- * collective: an operation that all ranks call while rank 1 has a number of bytes of other
- * data to send to rank 2, possibly none. The counterpart of collective.go for any MPI.
+ * collective measures an operation that all ranks call, while rank 1 may have other data to send
+ * to rank 2. It is the counterpart of collective.go for any MPI.
  * Arguments: the operation, the number of ranks, the bytes that rank 1 sends, then
  * bytes:iterations ... Output: see parse.go.
  */
@@ -12,7 +12,7 @@ static enum { BCAST, ALLREDUCE, ALLTOALL, REDUCE, GATHER, OPERATIONS } operation
 static const char *const names[] = {"bcast", "allreduce", "alltoall", "reduce", "gather"};
 static int ranks, busy;
 
-/* result reports whether a rank gets a result. */
+/* result reports whether a rank receives a result. */
 static int result(int rank) {
 	switch (operation) {
 	case BCAST:
@@ -31,8 +31,8 @@ static int gives(int rank) { return operation == BCAST ? rank == 0 : 1; }
 /* in_turn reports whether no rank completes a call before all ranks have made it. */
 static int in_turn(void) { return gives(1) && result(1); }
 
-/* at_root reports whether only rank 0 gets a result. Other ranks could start further calls before
- * rank 0 has completed this one. */
+/* at_root reports whether only rank 0 receives a result. Without synchronization, other ranks could
+ * start further calls before rank 0 has completed this one. */
 static int at_root(void) { return !result(1); }
 
 /* sent returns the index of a rank's block k among the blocks of all ranks. */
@@ -58,7 +58,7 @@ static void call(int *send, int *recv, int count) {
 	}
 }
 
-/* combined returns the expected value of a word of block k of the result. */
+/* combined returns the expected value of a word in block k of the result. */
 static int combined(int k, int i, int word, int stamped) {
 	unsigned sum = 0;
 	int first = 0, last = ranks - 1;
@@ -74,7 +74,7 @@ static int combined(int k, int i, int word, int stamped) {
 	return (int)sum;
 }
 
-/* check verifies the first and the last word of each block of the result, or all words. */
+/* check verifies either all words of the result, or the first and the last word of each block. */
 static void check(int n, int i, const int *recv, int count, int blocks, int all) {
 	for (int k = 0; k < blocks; k++)
 		for (int w = 0; w < count; w++) {
@@ -88,7 +88,7 @@ static void check(int n, int i, const int *recv, int count, int blocks, int all)
 	bench_verified++;
 }
 
-/* begin returns when this rank may call. */
+/* begin returns when this rank may make the call. */
 static int begin(int i, int *own, MPI_Request *request) {
 	for (int r = 1; at_root() && bench_rank == 0 && r < ranks; r++)
 		bench_send(0, r, GO);
@@ -117,7 +117,7 @@ static int begin(int i, int *own, MPI_Request *request) {
 	return 0;
 }
 
-/* collect makes rank 0 compute the times. */
+/* collect sends the times from all ranks to rank 0, which computes the point of the step. */
 static void collect(struct bench_step s, struct bench_point *p, double *starts, double *ends) {
 	double *times = bench_alloc(s.iterations, sizeof *times);
 

@@ -1,6 +1,6 @@
 /*
- * idle: the processor usage of an idle rank, and of one that waits for a message, both measured
- * after the first second. The counterpart of idle.go for any MPI.
+ * idle measures the processor usage of an idle rank, and of a rank that waits for a message, both
+ * after the first second. It is the counterpart of idle.go for any MPI.
  * Arguments: milliseconds:1 ... Output: see parse.go.
  */
 #include "bench.h"
@@ -25,7 +25,7 @@ static void *first(void *unused) {
 	return unused;
 }
 
-/* part returns the share of a processor used since the mark. */
+/* part returns the processor usage since the mark, as a share of one processor. */
 static double part(void) { return (bench_cpu() - mark.cpu) / 1e9 / (bench_now() - mark.at); }
 
 static void step(struct bench_step s, struct bench_point *p) {

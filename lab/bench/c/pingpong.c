@@ -1,5 +1,6 @@
 /*
- * pingpong: the time of a message of one size. The counterpart of pingpong.go for any MPI.
+ * pingpong measures how long messages of one size take. It is the counterpart of pingpong.go for
+ * any MPI.
  * Arguments: bytes:iterations ... Output: see parse.go.
  */
 #include "bench.h"

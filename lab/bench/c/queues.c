@@ -1,7 +1,7 @@
 /*
- * queues: the cost of posted receives for a message that matches none of them, and the time to
- * match them in reverse order. After the preposted latency benchmark of Underwood and Brightwell
- * (ICPP 2004). The counterpart of queues.go for any MPI.
+ * queues measures the time of a message that matches none of the posted receives, and the time to
+ * match these in reverse order, like the preposted latency benchmark of Underwood and Brightwell
+ * (ICPP 2004). It is the counterpart of queues.go for any MPI.
  * Arguments: depth:iterations ... Output: see parse.go.
  */
 #include "bench.h"
@@ -24,7 +24,7 @@ static void step_near(struct bench_step s, struct bench_point *p) {
 	p->unload = MPI_Wtime();
 	for (int i = s.n - 1; i >= 0; i--)
 		bench_send(i, 1, FIRST_POSTED + i);
-	bench_recv(1, CONTROL); /* all were received */
+	bench_recv(1, CONTROL); /* all messages were received */
 	p->unload = MPI_Wtime() - p->unload;
 	bench_times(p, half, s.iterations);
 	free(half);

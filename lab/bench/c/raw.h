@@ -16,7 +16,7 @@ enum { RAW_MAX_STEPS = 64 };
 
 static int raw_rank;
 
-/* raw_far is process 1's report to process 0 at the end. */
+/* raw_far is the report that process 1 makes to process 0 at the end. */
 static struct {
 	long long cpu[RAW_MAX_STEPS], verified[RAW_MAX_STEPS], memory;
 } *raw_far;
@@ -29,7 +29,7 @@ static void bench_fail(const char *format, ...) {
 	bench_complain(format, args);
 	va_end(args);
 	if (raw_rank == 1)
-		kill(getppid(), SIGTERM); /* it waits for an answer */
+		kill(getppid(), SIGTERM); /* the parent waits for an answer */
 	exit(1);
 }
 
@@ -45,8 +45,8 @@ static void *raw_shared(size_t size) {
 	return p;
 }
 
-/* raw_spin is called between two checks of a value that the other process changes. If there are
- * fewer processors than processes, it yields to the other process. */
+/* raw_spin is called between two checks of a value that the other process changes. It sometimes
+ * yields the processor, in case the other process has to run on it. */
 static void raw_spin(unsigned *looks) {
 	if ((++*looks & 0xfff) == 0)
 		sched_yield();
@@ -92,7 +92,7 @@ static int raw_run(int argc, char **argv, void (*step)(struct bench_step, struct
 		raw_rank = 1;
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != parent)
-			return 1; /* it is already dead */
+			return 1; /* the parent has already exited */
 	}
 	raw_pin();
 	for (int i = 0; i < argc; i++) {

@@ -1,5 +1,5 @@
 /*
- * rawpingpong: round trips of one datagram between two processes, without any protocol. Both
+ * rawpingpong measures round trips of one datagram between two processes, without any protocol. Both
  * processes poll for the datagram, or both sleep until it is received. The datagram of a step has
  * n bytes plus the length of a packet's header.
  * Arguments: poll|sleep n:iterations ... Output: see parse.go.

@@ -1,7 +1,7 @@
 /*
- * rawshm: messages through a ring in shared memory between two polling processes, copied in at one
- * end and out at the other. With a window of 0 it is a ping-pong. Otherwise messages are sent in
- * one direction, and each window is answered by one message.
+ * rawshm measures messages between two polling processes. One process copies a message into a ring
+ * in shared memory, and the other copies it out. With a window of 0, the processes take turns to
+ * send. Otherwise messages are sent in one direction, and each window is answered by one message.
  * Arguments: window n:iterations ... Output: see parse.go.
  */
 #include "raw.h"
@@ -10,7 +10,7 @@
 
 enum { PIECE = 32 << 10, PIECES = 16, LINE = 64 };
 
-/* ring is one direction. Each end writes to separate cache lines. */
+/* ring carries messages in one direction. Each end writes to separate cache lines. */
 struct ring {
 	_Alignas(LINE) _Atomic unsigned long written;
 	_Alignas(LINE) _Atomic unsigned long read;

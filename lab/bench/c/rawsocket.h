@@ -27,7 +27,7 @@ static void raw_open(void) {
 		raw_check("socket", (raw_socket[i] = socket(AF_INET, SOCK_DGRAM, 0)) < 0);
 		raw_check("bind", bind(raw_socket[i], (struct sockaddr *)&raw_address[i], length) < 0);
 		raw_check("getsockname", getsockname(raw_socket[i], (struct sockaddr *)&raw_address[i], &length) < 0);
-		/* Root may exceed the system's limit. */
+		/* Root may exceed the system's limit on buffers. */
 		if (setsockopt(raw_socket[i], SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room) < 0)
 			raw_check("SO_RCVBUF", setsockopt(raw_socket[i], SOL_SOCKET, SO_RCVBUF, &room, sizeof room) < 0);
 	}

@@ -1,6 +1,6 @@
 /*
- * rawstream: messages of n bytes in one direction, fragmented into datagrams of 1416 bytes, and a
- * datagram that answers each window. Datagrams are sent one by one, or segmented by the kernel
+ * rawstream measures messages of n bytes sent in one direction, fragmented into datagrams of 1416
+ * bytes. A datagram answers each window. Datagrams are sent one by one, or segmented by the kernel
  * (UDP_SEGMENT), or also coalesced by the kernel at the receiver (UDP_GRO). Nothing is
  * retransmitted: to avoid losses, the receiver grants only what fits into its socket.
  * Arguments: window one|segment|gro n:iterations ... Output: see parse.go.
@@ -18,7 +18,7 @@ enum {
 
 static int window, segment, gro;
 
-/* flow is the progress of both processes, in bytes of the current step. */
+/* flow is the progress of both processes in the current step, in bytes. */
 static struct {
 	_Atomic long long taken, done;
 } *flow;
@@ -40,7 +40,7 @@ static void wait_for(_Atomic long long *value, long long least) {
 		raw_spin(&looks);
 }
 
-/* stamp numbers the datagrams of a piece of a message. */
+/* stamp writes its number into each datagram of a piece of a message. */
 static void stamp(char *data, int size, long long at) {
 	for (int i = 0; i < size; i += DATAGRAM) {
 		int number = (int)((at + i) / 4);
@@ -68,7 +68,7 @@ static void verify(const char *data, int size, long long start, int n, int round
 }
 
 /* recv_message receives a message in pieces. Datagrams are received whole and in order, and a
- * message starts with one. */
+ * message begins at the start of a datagram. */
 static void recv_message(char *data, int size, long long start) {
 	for (int i = 0; i < size;) {
 		i += raw_recv(data + i, size - i, 1);

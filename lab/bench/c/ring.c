@@ -1,6 +1,6 @@
 /*
- * ring: a token travels around all ranks, each of which increments it. The counterpart of ring.go
- * for any MPI. Arguments: ranks:iterations ... Output: see parse.go.
+ * ring measures a token that travels around all ranks, each of which increments it. It is the
+ * counterpart of ring.go for any MPI. Arguments: ranks:iterations ... Output: see parse.go.
  */
 #include "bench.h"
 

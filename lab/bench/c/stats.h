@@ -44,7 +44,7 @@ static double bench_now(void) {
 	return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
-/* bench_cpu returns the processor time of the process in ns. */
+/* bench_cpu returns the processor time used by the process in ns. */
 static long long bench_cpu(void) {
 	struct rusage u;
 	getrusage(RUSAGE_SELF, &u);
@@ -83,7 +83,7 @@ static void bench_times(struct bench_point *p, double *times, int n) {
 	p->least = times[0];
 }
 
-/* bench_print prints a step's point in the format of parse.go. */
+/* bench_print prints a step's point in the format that parse.go reads. */
 static void bench_print(int n, const struct bench_point *p, long long cpu, long long messages) {
 	printf("point %d p50 %.4f p99 %.4f p999 %.4f least %.4f unload %.4f resting %.4f waiting %.4f cpu %.4f\n", n, p->p50 * 1e6,
 		p->p99 * 1e6, p->p999 * 1e6, p->least * 1e6, p->unload * 1e6, p->resting * 100, p->waiting * 100,
@@ -95,7 +95,7 @@ static void bench_print_sums(long long memory, long long verified) {
 	fflush(stdout);
 }
 
-/* Messages. Each one has its number in its first and last word. */
+/* The first and the last word of every message contain its number. */
 
 static int bench_pattern(int word, int sender) { return (int)((unsigned)word * 2654435761u + (unsigned)sender); }
 
@@ -114,7 +114,7 @@ static void bench_expect(int n, int round, int word, int got, int want) {
 		bench_fail("step %d, round %d: word %d is %d instead of %d", n, round, word, got, want);
 }
 
-/* bench_verify verifies the first and last word of a message, or all words. */
+/* bench_verify verifies either all words of a message, or the first and the last one. */
 static void bench_verify(int n, int round, const int *words, int count, int number, int sender, int all) {
 	bench_expect(n, round, 0, words[0], number);
 	bench_expect(n, round, count - 1, words[count - 1], number);
@@ -122,7 +122,7 @@ static void bench_verify(int n, int round, const int *words, int count, int numb
 		bench_expect(n, round, i, words[i], bench_pattern(i, sender));
 }
 
-/* bench_words returns the number of words of a message of n bytes. */
+/* bench_words returns the number of words in a message of n bytes. */
 static int bench_words(int n) {
 	if (n < (int)sizeof(int) || n % sizeof(int) != 0)
 		bench_fail("%d bytes are not a number of words", n);

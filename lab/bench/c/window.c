@@ -1,7 +1,7 @@
 /*
- * window: windows of messages that are sent together, each answered by a single message. The
- * receives of a window are posted before the window is requested. The counterpart of window.go
- * for any MPI. Rank r of the first half sends to rank r of the second.
+ * window measures windows: messages that are sent together, and answered by a single message. The
+ * receives of a window are posted before the window is requested. It is the counterpart of
+ * window.go for any MPI. Rank r of the first half sends to rank r of the second.
  * Arguments: window bytes|pairs n:iterations ... where n is the length of a message, or the number
  * of pairs, which send 4 bytes. Output: see parse.go.
  */
@@ -9,7 +9,7 @@
 
 static int window, by_pairs;
 
-/* together is a barrier of the ranks that send. */
+/* together is a barrier for the ranks that send. */
 static void together(void) {
 	int senders = bench_size / 2;
 

@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/browsertest"
 )
 
-// mouse sends a mouse event at a position within an element, in pixels.
+// mouse sends a mouse event at a position in pixels within an element.
 func (p *tab) mouse(what input.DispatchMouseEventType, selector string, x, y float64,
 	change func(*input.DispatchMouseEventParams)) {
 	p.T.Helper()
@@ -57,7 +57,7 @@ func (p *tab) text(selector string) string {
 			selector))
 }
 
-// colours returns the number of different colours drawn on a canvas.
+// colours returns the number of different colours on a canvas.
 func (p *tab) colours(selector string) int {
 	p.T.Helper()
 	return browsertest.Eval[int](p.Tab, fmt.Sprintf(`(() => {
@@ -67,7 +67,7 @@ func (p *tab) colours(selector string) int {
 	})()`, selector))
 }
 
-// place returns the position of a packet on the ladder.
+// place returns where on the ladder a packet is drawn.
 func (p *tab) place(packet int64) (x, y float64) {
 	p.T.Helper()
 	at := browsertest.Eval[struct{ X, Y float64 }](p.Tab, fmt.Sprintf(`zrlmpiReport.place(%d)`, packet))

@@ -14,10 +14,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/browsertest"
 )
 
-// tab is an open report.
+// tab is an open page with a report.
 type tab struct{ *browsertest.Tab }
 
-// open writes a report to a file and opens it.
+// open writes a report to a file and opens it in a tab.
 func open(t *testing.T, ctx context.Context, r *capture.Report, s browsertest.Screen) *tab {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "report.html")
@@ -37,14 +37,14 @@ func open(t *testing.T, ctx context.Context, r *capture.Report, s browsertest.Sc
 	return p
 }
 
-// frame waits until pending changes are drawn.
+// frame waits until all pending changes have been drawn.
 func (p *tab) frame() {
 	p.T.Helper()
 	browsertest.Eval[bool](p.Tab,
 		`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
 }
 
-// ladderView is the state of the diagram as reported by the page, with times in nanoseconds.
+// ladderView is the state of the diagram, as the page reports it. Times are in nanoseconds.
 type ladderView struct {
 	From, To              float64
 	Mode                  string

@@ -122,8 +122,8 @@ func TestPageOnPhoneAndInTheDark(t *testing.T) {
 	}
 }
 
-// TestLargePage holds the page to bounds within which it is usable. They are far above the measured values, since other
-// tests may run on the same processors.
+// TestLargePage checks that the page stays within bounds in which it is usable. The bounds are far above the measured
+// values, since other tests may run on the same processors.
 func TestLargePage(t *testing.T) {
 	ctx := browsertest.Start(t)
 	const messages = 100_000

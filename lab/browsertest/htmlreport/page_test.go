@@ -16,7 +16,7 @@ import (
 
 const ladderCanvas, tooltip = "#ladder-canvas", "#tooltip"
 
-// changed reports whether the diagram shows another time span than before.
+// changed reports whether the diagram shows a different time span than before.
 func changed(a, b ladderView) bool { return a.From != b.From || a.To != b.To }
 
 func span(v ladderView) float64 { return v.To - v.From }
@@ -84,7 +84,7 @@ func TestPage(t *testing.T) {
 		if v, at := p.ladder(), r.Findings[i].Time*1e9; at < v.From || at > v.To {
 			t.Errorf("the diagram shows %+v, and the finding is at %.0f", v, at)
 		}
-		// Tab moves to its packets, each of which links to its row.
+		// Each packet of a finding links to the row of the packet.
 		i, f := find(capture.DuplicatePacket)
 		link := fmt.Sprintf("#finding-%d a[href='#packet-%d']", i+1, f.Packets[0])
 		browsertest.Eval[bool](p.Tab, fmt.Sprintf(`(document.querySelector("%s").click(), true)`, link))
@@ -112,7 +112,7 @@ func TestPage(t *testing.T) {
 		if got := p.text("#inspector-body"); !strings.Contains(got, "delivered twice") {
 			t.Errorf("the inspector says %q", got)
 		}
-		// Selecting another message deselects the finding, and the copy selects it again.
+		// Selecting another message deselects the finding. The copy selects it again.
 		p.press("Escape")
 		browsertest.Eval[bool](p.Tab, `(document.querySelector('#inspector-close').click(), true)`)
 		p.frame()
@@ -166,7 +166,7 @@ func TestPage(t *testing.T) {
 		whole := p.ladder()
 		p.mouse(input.DispatchMouseEventTypeMouseWheel, ladderCanvas, 300, 300,
 			func(e *input.DispatchMouseEventParams) {
-				e.DeltaX, e.DeltaY = 0.01, -400 // a zero would be omitted, and the event rejected
+				e.DeltaX, e.DeltaY = 0.01, -400 // a zero would be omitted, and the event then rejected
 			})
 		in := p.ladder()
 		if span(in) >= span(whole) {
@@ -238,7 +238,7 @@ func TestPage(t *testing.T) {
 		if got := p.text("#shown"); got != "4 of 56 messages" {
 			t.Errorf("the page says that it shows %q", got)
 		}
-		// A finding about hidden ranks shows them again.
+		// Selecting a finding about hidden ranks shows these ranks again.
 		i, _ := find(capture.Deadlock)
 		browsertest.Eval[bool](p.Tab, fmt.Sprintf(`(zrlmpiReport.select(%d), true)`, i))
 		if got := p.text("#shown"); got != "" {

@@ -14,8 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// TestScreens checks that the page fits the width of any screen, whatever its content, and has the colours that the
-// user prefers.
+// TestScreens checks that the page fits the width of any screen, whatever it shows, and that it uses the colours that
+// the user prefers.
 func TestScreens(t *testing.T) {
 	ctx := browsertest.Start(t)
 	m := &daemontest.Source{Value: daemontest.Cluster(200, 4000, true)}
@@ -48,7 +48,7 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// TestFilterLive checks that the filter applies while the user types, and is part of the address.
+// TestFilterLive checks that the filter takes effect while the user types, and that it becomes part of the address.
 func TestFilterLive(t *testing.T) {
 	ctx := browsertest.Start(t)
 	m := &daemontest.Source{Value: daemontest.Cluster(1000, 4000, true)}
@@ -69,8 +69,8 @@ func TestFilterLive(t *testing.T) {
 	p.Quiet()
 }
 
-// TestFoldedFailures checks that earlier failures unfolded by the user stay unfolded, and keep the focus, when another
-// failure is added.
+// TestFoldedFailures checks that earlier failures that the user has unfolded stay unfolded and keep the focus when
+// another failure is added.
 func TestFoldedFailures(t *testing.T) {
 	ctx := browsertest.Start(t)
 	failures := func(n int) []state.Failure {
@@ -96,7 +96,7 @@ func TestFoldedFailures(t *testing.T) {
 	p.Quiet()
 }
 
-// TestServerGoes checks that the page reports when it is no longer up to date.
+// TestServerGoes checks that the page says when it is no longer up to date.
 func TestServerGoes(t *testing.T) {
 	ctx := browsertest.Start(t)
 	server := serve(t, statuspage.New((&daemontest.Source{Value: daemontest.Cluster(2, 10, true)}).Status,

@@ -12,19 +12,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/browsertest"
 )
 
-// testTimeout is the time limit of a wait in a test.
+// testTimeout limits how long a test waits.
 const testTimeout = 20 * time.Second
 
 // tab is an open page.
 type tab struct{ *browsertest.Tab }
 
-// open opens a page of a server.
+// open opens a page of a server in a tab.
 func open(t *testing.T, ctx context.Context, server *httptest.Server, path string, s browsertest.Screen) *tab {
 	t.Helper()
 	return &tab{browsertest.Open(t, ctx, server.URL, server.URL+path, s)}
 }
 
-// until waits until an expression is true, even while the page is being reloaded.
+// until waits until an expression is true. The page may be reloaded in the meantime.
 func (p *tab) until(expression string) {
 	p.T.Helper()
 	ctx, cancel := context.WithTimeout(p.Ctx, testTimeout)

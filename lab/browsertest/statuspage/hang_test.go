@@ -22,8 +22,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// startDaemon runs a daemon with two hosts, an echo and a sink stand-in, and a remote rank that does not run, and
-// serves its page.
+// startDaemon runs a daemon with two hosts, an echo and a sink stand-in, and a remote rank that does not run. It also
+// serves the daemon's status page.
 func startDaemon(t *testing.T) (*control.Client, *httptest.Server) {
 	t.Helper()
 	network := loopback.Network(t)
@@ -37,7 +37,7 @@ func startDaemon(t *testing.T) (*control.Client, *httptest.Server) {
 	return d.Client, serve(t, statuspage.New(d.Status, statuspage.Options{Host: "node7", Recent: recent.Recent}))
 }
 
-// serve serves a page and samples for it until the test ends.
+// serve serves a page, and takes samples for it, until the test ends.
 func serve(t *testing.T, p *statuspage.Page) *httptest.Server {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -56,7 +56,7 @@ func serve(t *testing.T, p *statuspage.Page) *httptest.Server {
 	return server
 }
 
-// hang posts a receive that matches no message, until the test ends.
+// hang posts a receive that no message matches. The receive is pending until the test ends.
 func hang(t *testing.T, client *control.Client, from, to int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -71,10 +71,10 @@ func hang(t *testing.T, client *control.Client, from, to int) {
 	})
 }
 
-// age reads the age of a wait from the page, in seconds.
+// age is an expression that returns how long a wait has lasted according to the page, in seconds.
 const age = `(() => { const e = document.querySelector('[data-key="0>3/receive"] .age'); return e ? parseFloat(e.textContent) : 0; })()`
 
-// TestHang checks that the open page shows the rank that a hanging rank waits for, and for how long, updated every
+// TestHang checks that the open page shows for which rank a hanging rank waits, and for how long. It is updated every
 // second.
 func TestHang(t *testing.T) {
 	ctx := browsertest.Start(t)
@@ -114,8 +114,8 @@ func TestHang(t *testing.T) {
 	p.Quiet()
 }
 
-// TestChart checks that the value under the pointer is shown, stays while the page updates, and disappears with the
-// pointer.
+// TestChart checks that the chart shows the value under the pointer, also after the page was updated, and hides it when
+// the pointer leaves.
 func TestChart(t *testing.T) {
 	ctx := browsertest.Start(t)
 	_, server := startDaemon(t)
@@ -157,8 +157,8 @@ func TestDeadlock(t *testing.T) {
 	p.Quiet()
 }
 
-// TestTooManyViewers checks that a page beyond the limit of viewers reports that, and goes live when another viewer
-// leaves.
+// TestTooManyViewers checks that a page reports that there are too many viewers, and that it goes live when another
+// viewer leaves.
 func TestTooManyViewers(t *testing.T) {
 	ctx := browsertest.Start(t)
 	source := &daemontest.Source{Value: daemontest.Cluster(3, 100, true)}
@@ -182,7 +182,7 @@ func TestTooManyViewers(t *testing.T) {
 	p.until(`document.body.dataset.state === 'live'`)
 }
 
-// TestWithoutScript checks that the page is complete without JavaScript, and reloads itself.
+// TestWithoutScript checks that the page is complete without JavaScript, and that it reloads itself.
 func TestWithoutScript(t *testing.T) {
 	ctx := browsertest.Start(t)
 	client, server := startDaemon(t)

@@ -1,10 +1,10 @@
-// Osu measures calls of package mpi like the OSU micro-benchmarks measure MPI in C, so that lib/speed.sh can compare
-// the two: with the same loops, the same warm-up, and the same mean.
+// Osu measures calls of package mpi in the way the OSU micro-benchmarks measure MPI in C, so that lib/speed.sh can
+// compare both: with the same loops, the same warm-up, and the same mean.
 //
 //	zrlctl run -n 2 osu allreduce -m 4:1024 -i 20000
 //
-// Its output has the same format: a line "length latency" for each length, or the latency alone for a barrier, in µs.
-// It is not an independent benchmark; zrlbench is, with medians and verified messages.
+// The output has the same format: a line "length latency" for each length, or only the latency for a barrier, in µs.
+// Osu is not an independent benchmark. zrlbench is one: it reports medians and verifies messages.
 package main
 
 import (
@@ -25,16 +25,16 @@ import (
 // largeMessage is the length in bytes above which OSU's programs use a shorter warm-up.
 const largeMessage = 8192
 
-// Warm-up iterations of OSU's programs for messages up to largeMessage, and for longer ones.
+// Warm-up iterations of OSU's programs, for messages up to largeMessage and for longer ones.
 const (
 	skip      = 100
 	skipLarge = 10
 )
 
-// call is a collective call of length bytes from send to recv. Both buffers hold a block for each rank.
+// call is a collective call that moves length bytes from send to recv. Both buffers contain a block for each rank.
 type call func(ctx context.Context, world *mpi.Comm, send, recv []byte, length int) error
 
-// calls maps the names of OSU's programs to collective calls.
+// calls maps the names of OSU's programs to the collective calls that they measure.
 var calls = map[string]call{
 	"barrier": func(ctx context.Context, world *mpi.Comm, _, _ []byte, _ int) error {
 		return mpi.Barrier(ctx, world)
@@ -60,7 +60,7 @@ var calls = map[string]call{
 // An order is a parsed command line.
 type order struct {
 	name string // of OSU's program, without osu_
-	// shortest and longest are lengths in bytes. Each length is twice the previous one.
+	// shortest and longest are lengths in bytes. Each measured length is twice the previous one.
 	shortest, longest int
 	iterations        int
 	warmUp            int // iterations, or 0 for the default of OSU's programs
@@ -106,7 +106,7 @@ func main() {
 	job.Main(2, func(ctx context.Context, world *mpi.Comm) error { return o.measure(ctx, world, os.Stdout) })
 }
 
-// measure executes the order. Rank 0 prints the results.
+// measure runs the measurements that the order requests. Rank 0 prints the results.
 func (o order) measure(ctx context.Context, world *mpi.Comm, to io.Writer) error {
 	c := calls[o.name]
 	if o.name == "barrier" {
@@ -138,10 +138,11 @@ func (o order) measure(ctx context.Context, world *mpi.Comm, to io.Writer) error
 	return nil
 }
 
-// buffer returns memory that has been written, as in OSU's programs. Otherwise all pages would be one zero page.
+// buffer returns memory that has been written to, as in OSU's programs. Memory never written to would consist of a
+// single zero page, mapped many times.
 func buffer(length int) []byte { return bytes.Repeat([]byte{1}, length) }
 
-// pingPong returns half the mean round trip between ranks 0 and 1 in µs, like osu_latency.
+// pingPong returns half the mean round-trip time between ranks 0 and 1 in µs, like osu_latency.
 func pingPong(ctx context.Context, world *mpi.Comm, length, warmUp, iterations int) (float64, error) {
 	send, recv := buffer(length), buffer(length)
 	if err := mpi.Barrier(ctx, world); err != nil {
@@ -173,7 +174,7 @@ func pingPong(ctx context.Context, world *mpi.Comm, length, warmUp, iterations i
 	return time.Since(start).Seconds() * 1e6 / float64(2*iterations), nil
 }
 
-// collectives returns the mean time of a call over all ranks in µs, like OSU's collective programs. Each call with a
+// collectives returns the mean time of a call over all ranks in µs, like OSU's collective programs. A call with a
 // length is followed by a barrier that is not timed.
 func collectives(ctx context.Context, world *mpi.Comm, collective call, length, warmUp, iterations int) (float64,
 	error) {

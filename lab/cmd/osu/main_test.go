@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
-// TestOutput checks that each call prints the format that lib/speed.sh reads: a line for each length, or a single
-// number.
+// TestOutput checks that each call prints its results in the format that lib/speed.sh reads: a line for each length, or
+// a single number.
 func TestOutput(t *testing.T) {
 	for _, name := range []string{"latency", "barrier", "bcast", "reduce", "allreduce", "allgather", "alltoall"} {
 		o, err := parse([]string{name, "-m", "4:16384", "-i", "3", "-x", "1"})

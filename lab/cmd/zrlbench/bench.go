@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/bench"
 )
 
-// benchOutput selects the output of a measurement.
+// benchOutput selects how a measurement is printed.
 type benchOutput struct {
 	markdown bool
 	svg      string
@@ -88,7 +88,7 @@ func (a *app) bench(ctx context.Context, o bench.Options, out *benchOutput, stdo
 	return errors.Join(err, a.writeBench(r, out, stdout), r.Err())
 }
 
-// writeBench prints a measurement, and draws its plots if asked to.
+// writeBench prints a measurement, and draws its plots if the user asked for them.
 func (a *app) writeBench(r *bench.Report, out *benchOutput, stdout io.Writer) error {
 	if out.svg != "" {
 		if err := r.Draw(out.svg, func(string) bool { return true }); err != nil {

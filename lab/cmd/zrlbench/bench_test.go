@@ -25,14 +25,14 @@ func TestMain(m *testing.M) {
 		path.EmulatorCommand}, os.Args[1]) {
 		main()
 	}
-	// With the race detector, ranks would sleep for a second at exit.
+	// With the race detector, a rank would otherwise sleep for a second before it exits.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	os.Exit(statetest.Run(m))
 }
 
 const testTimeout = 20 * time.Second
 
-// zrlbench runs the program to completion.
+// zrlbench runs the program until it ends.
 func zrlbench(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
@@ -74,7 +74,7 @@ func TestBench(t *testing.T) {
 	if code != exitOK || !strings.Contains(markdown, "## Ring\n\n**Time of a hop") {
 		t.Errorf("%d\n%s", code, markdown)
 	}
-	// A document gets the summary, and those plots that it shows.
+	// The command writes the summary into a document, and draws the plots that the document shows.
 	const marks = "<!-- bench: summary -->\n<!-- end of bench: summary -->\n"
 	if err := os.WriteFile(doc, []byte(marks+"![ring](img/ring-network.svg)\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestBench(t *testing.T) {
 	if files, err := os.ReadDir(images); err != nil || len(files) != 1 || files[0].Name() != "ring-network.svg" {
 		t.Errorf("%v, %v", files, err)
 	}
-	// Where there is no place for it, neither the document nor the plots change.
+	// If the document has no place for the summary, neither the document nor any plot changes.
 	if err := os.WriteFile(doc, []byte("no marks\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestBench(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "other")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("plots are drawn: %v", err)
 	}
-	// An archived run shows the same figures, and knows its command.
+	// An archived run shows the same figures, and contains its command line.
 	runs := filepath.Join(dir, "runs")
 	code, name, errs := zrlbench(t, "archive", file, "--folder", runs)
 	if code != exitOK || filepath.Dir(name) != runs {

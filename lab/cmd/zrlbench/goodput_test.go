@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/goodput"
 )
 
-// TestGoodput measures a little of each side through an emulated path.
+// TestGoodput measures each side briefly over an emulated path.
 func TestGoodput(t *testing.T) {
 	const what = "zrlbench goodput"
 	needs.Root(t, what, "can create network namespaces and TUN devices")

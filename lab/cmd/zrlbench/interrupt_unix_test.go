@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestBenchInterrupted checks that Ctrl-C ends a measurement and all its processes.
+// TestBenchInterrupted checks that Ctrl-C ends a measurement and all processes that it started.
 func TestBenchInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan string, 1)

@@ -1,5 +1,5 @@
-// Command zrlbench measures zrlmpid on this machine, compared with the limits of the machine and other MPI libraries,
-// and measures the algorithms of collectives.
+// Command zrlbench measures zrlmpid on this machine, and compares it with the limits of the machine and with other MPI
+// libraries. It also measures the algorithms of collectives.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/tune"
 )
 
-// Exit codes.
+// Exit codes of zrlbench.
 const (
 	exitOK      = 0
 	exitFailure = 1
@@ -37,7 +37,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run is main with all its dependencies as arguments.
+// run is the body of main, with all dependencies as arguments.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{rankOut: stdout, commandLine: strings.Join(append([]string{"zrlbench"}, args...), " ")}
 	root := a.root()
@@ -47,8 +47,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetOut(out)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	// A bufio.Writer returns its first error again, even from Flush. So a command whose output is incomplete fails even
-	// if it ignored the error.
+	// After a write error, a bufio.Writer returns the error again from Flush. A command whose output is incomplete
+	// therefore fails even if it ignored the error.
 	if failed := out.Flush(); failed != nil && !errors.Is(err, failed) {
 		err = errors.Join(err, failed)
 	}
@@ -62,14 +62,15 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return exitFailure
 }
 
-// app is the state shared by the commands.
+// app is the state that the commands share.
 type app struct {
 	json bool
-	// commandLine is recorded in the measurements.
+	// commandLine is the command line that is recorded in measurements.
 	commandLine string
-	// started means that flags and arguments were accepted and the command runs. Earlier errors are usage errors.
+	// started means that the flags and arguments were accepted, and the command is running. Errors before that are
+	// usage errors.
 	started bool
-	// rankOut is the unbuffered standard output for rank processes, whose parent waits for each line.
+	// rankOut is standard output without a buffer. It is for rank processes, as their parent waits for each line.
 	rankOut io.Writer
 }
 
@@ -86,8 +87,8 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// rankCommand returns a hidden command with which the program starts itself for each rank. Its arguments are not flags
-// of zrlbench.
+// rankCommand returns a hidden command, with which the program starts itself for each rank. Its arguments are not
+// parsed as flags of zrlbench.
 func (a *app) rankCommand(name string, run func(context.Context, []string, io.Reader, io.Writer) error) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Hidden: true, DisableFlagParsing: true,
@@ -110,12 +111,12 @@ func (a *app) versionCommand() *cobra.Command {
 	}
 }
 
-// usageError is a mistake on the command line.
+// usageError reports a mistake on the command line.
 type usageError struct{ error }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
-// isUsage reports whether an error is a mistake on the command line.
+// isUsage reports whether err was caused by a mistake on the command line.
 func isUsage(err error) bool {
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return true

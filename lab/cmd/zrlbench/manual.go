@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/version"
 )
 
-// With the build tag manual, this is a different program: it writes the manual pages and completions of zrlbench into
-// the given folder. `make man` runs it.
+// With the build tag manual, the program writes the manual pages and completions of zrlbench into the given folder, and
+// does nothing else. `make man` runs it.
 func init() {
 	if len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "usage: go run -tags manual ./cmd/zrlbench FOLDER")

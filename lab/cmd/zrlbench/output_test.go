@@ -20,7 +20,7 @@ func (f *fullDisk) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// TestFullDisk checks that a command whose output is incomplete fails, and reports the reason once.
+// TestFullDisk checks that a command fails if its output is incomplete, and that it reports the reason once.
 func TestFullDisk(t *testing.T) {
 	for _, room := range []int{0, 10} {
 		for _, args := range []string{"--help", "version", "version --json", "completion bash", "tune show",
@@ -35,7 +35,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestFullFile checks that results are printed even if they cannot be saved, and that the error is reported.
+// TestFullFile checks that results are printed even if they cannot be saved, and that this error is reported.
 func TestFullFile(t *testing.T) {
 	const full = "/dev/full"
 	if _, err := os.Stat(full); err != nil {

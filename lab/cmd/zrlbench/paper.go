@@ -88,7 +88,7 @@ control message or a word in a cycle.`,
 	return cmd
 }
 
-// busyNodes parses the value of --busy.
+// busyNodes parses the values of the flag --busy.
 func busyNodes(list []string) (map[int]int, error) {
 	left := map[int]int{}
 	for _, item := range list {
@@ -106,7 +106,7 @@ func busyNodes(list []string) (map[int]int, error) {
 	return left, nil
 }
 
-// simulatedBcast is a result of paper bcast. Times are in nanoseconds.
+// simulatedBcast is a result of the command paper bcast. Times are in nanoseconds.
 type simulatedBcast struct {
 	Algorithm  bcast.Variant `json:"algorithm"`
 	Cycles     sim.Cycle     `json:"cycles"`
@@ -142,7 +142,7 @@ func (a *app) paperBcast(out io.Writer, setup bcast.Setup, clock float64) error 
 	return w.Flush()
 }
 
-// chainNodes is the maximum number of nodes of an order to print.
+// chainNodes is the maximum number of nodes for which an order is printed.
 const chainNodes = 16
 
 func chainText(order []int) string {

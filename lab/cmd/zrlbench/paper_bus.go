@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/sim/sharedbus"
 )
 
-// simulatedProgram is a result of paper matvec and backsub.
+// simulatedProgram is a result of the commands paper matvec and paper backsub.
 type simulatedProgram struct {
 	Program    string    `json:"program"`
 	Size       int       `json:"size"`
@@ -21,7 +21,7 @@ type simulatedProgram struct {
 	Events     uint64    `json:"events"`
 }
 
-// paperProgramCommand returns the command for a program on soft processors.
+// paperProgramCommand returns the command that simulates a program on soft processors.
 func (a *app) paperProgramCommand(p sharedbus.Program, does string, sizes []int) *cobra.Command {
 	var processors []int
 	var svg string

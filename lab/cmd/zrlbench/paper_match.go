@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/match"
 )
 
-// matchBenchmarks are the benchmarks of paper match, for a design and for the engine.
+// matchBenchmarks are the benchmarks of the command paper match, each for a hardware design and for the engine.
 var matchBenchmarks = map[string]struct {
 	simulate func(twolevel.Design, int) (twolevel.Measured, error)
 	measure  func(m *match.Matcher[int, int], depth int) (time.Duration, error)
@@ -84,7 +84,7 @@ Times are those of the queue alone, without network or processor.`,
 	return cmd
 }
 
-// simulatedMatch is a result of paper match. Times are in nanoseconds.
+// simulatedMatch is a result of the command paper match. Times are in nanoseconds.
 type simulatedMatch struct {
 	Benchmark string            `json:"benchmark"`
 	Depth     int               `json:"depth"`
@@ -122,7 +122,7 @@ func writeMatches(out io.Writer, results []simulatedMatch) error {
 	return w.Flush()
 }
 
-// measureEngine returns the duration of a benchmark of the engine's matching, in nanoseconds.
+// measureEngine returns how long a benchmark of the engine's matching takes, in nanoseconds.
 func measureEngine(depth int, measure func(*match.Matcher[int, int], int) (time.Duration, error)) (float64, error) {
 	m := match.New[int, int](match.Limits{})
 	for i := range depth {
@@ -134,7 +134,7 @@ func measureEngine(depth int, measure func(*match.Matcher[int, int], int) (time.
 	return float64(d.Nanoseconds()), err
 }
 
-// matchLast returns the time to match the last receive and post it again.
+// matchLast returns how long it takes to match the last receive and to post it again.
 func matchLast(m *match.Matcher[int, int], depth int) (time.Duration, error) {
 	const rounds = 20000
 	last, began := int32(depth-1), time.Now()
@@ -150,7 +150,7 @@ func matchLast(m *match.Matcher[int, int], depth int) (time.Duration, error) {
 	return time.Since(began) / rounds, nil
 }
 
-// matchAll returns the time to match all receives, last first.
+// matchAll returns how long it takes to match all receives, from the last to the first.
 func matchAll(m *match.Matcher[int, int], depth int) (time.Duration, error) {
 	began := time.Now()
 	for i := depth - 1; i >= 0; i-- {

@@ -70,10 +70,10 @@ measured within 1.25 times the fastest, and the ratios of predicted to measured 
 	return cmd
 }
 
-// maxLength is the maximum length of a vector or block, in bytes.
+// maxLength is the maximum length in bytes of a vector or block.
 const maxLength = 1 << 30
 
-// request parses the flags into a prediction request.
+// request converts the flags into a prediction request.
 func (f *scaleFlags) request(ctx context.Context) (q predict.Request, err error) {
 	for _, name := range f.collectives {
 		of, err := collectives.ParseName(name)
@@ -108,7 +108,7 @@ func (f *scaleFlags) request(ctx context.Context) (q predict.Request, err error)
 	return q, err
 }
 
-// readFile reads a file with load, which gets the name for its errors. These become usage errors.
+// readFile reads a file with load, and passes it the name to use in errors. The errors become usage errors.
 func readFile[T any](name string, load func(io.Reader, string) (T, error)) (T, error) {
 	var none T
 	file, err := os.Open(name)
@@ -123,7 +123,7 @@ func readFile[T any](name string, load func(io.Reader, string) (T, error)) (T, e
 	return v, nil
 }
 
-// readFits fits the model to a table, if one is given.
+// readFits fits the model to the table in a file. Without a name, it returns no fits.
 func readFits(ctx context.Context, name string) ([]*predict.Fit, error) {
 	if name == "" {
 		return nil, nil

@@ -11,13 +11,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/sim/bcast"
 )
 
-// chartFile is a chart and the name of its file.
+// chartFile is a chart with its file name.
 type chartFile struct {
 	name  string
 	chart chart.Chart
 }
 
-// drawAll writes charts into a folder, creating it if necessary; "" draws nothing.
+// drawAll writes charts into a folder, which it creates if necessary. If folder is empty, it does nothing.
 func drawAll(folder string, charts []chartFile) error {
 	if folder == "" {
 		return nil
@@ -37,17 +37,17 @@ func drawAll(folder string, charts []chartFile) error {
 	return nil
 }
 
-// svgFlag adds the flag for plots.
+// svgFlag adds the flag that names the folder for plots.
 func svgFlag(cmd *cobra.Command, folder *string) {
 	cmd.Flags().StringVar(folder, "svg", "", "draw plots into this `folder`")
 }
 
-// addLine adds a line with a separate colour, dashes and marker to a chart.
+// addLine adds a line to a chart. The line has its own colour, dashes and marker.
 func addLine(c *chart.Chart, name string) {
 	c.Series = append(c.Series, chart.Series{Name: name, Kind: chart.Model, Variant: len(c.Series)})
 }
 
-// addPoint adds a point to the i-th line.
+// addPoint adds a point to line i of a chart.
 func addPoint(c *chart.Chart, i int, x, y float64) {
 	c.Series[i].Points = append(c.Series[i].Points, chart.Point{X: x, Y: y})
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// simulate runs zrlbench paper and returns its output and exit code.
+// simulate runs zrlbench paper, and returns its output and exit code.
 func simulate(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -23,7 +23,7 @@ func simulate(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	return out.String(), errs.String(), code
 }
 
-// Equal parameters give identical results.
+// TestPaperGolden checks that the same parameters yield the same results.
 func TestPaperGolden(t *testing.T) {
 	for _, test := range []struct {
 		golden string
@@ -97,7 +97,7 @@ func TestPaperUsage(t *testing.T) {
 	}
 }
 
-// The engine is measured in the same run.
+// TestPaperEngine checks that the engine is measured in the same run as the designs.
 func TestPaperEngine(t *testing.T) {
 	for _, benchmark := range []string{"preposted", "unload"} {
 		stdout, stderr, code := simulate(t, "match", "--depths", "1,300", "--benchmark", benchmark, "--json")
@@ -114,7 +114,7 @@ func TestPaperEngine(t *testing.T) {
 	}
 }
 
-// A comparison covers fitted and other calls, and the totals.
+// TestPaperCompare checks that a comparison includes calls used for the fit, other calls, and totals.
 func TestPaperCompare(t *testing.T) {
 	stdout, stderr, code := simulate(t, "scale", "--compare", "testdata/paper/measured.yaml", "--json")
 	var got struct {
@@ -152,7 +152,7 @@ func TestPaperCompare(t *testing.T) {
 	}
 }
 
-// chosenTable returns the name of a table written by paper choose.
+// chosenTable returns the name of a file with a table that paper choose wrote.
 func chosenTable(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "table.yaml")
@@ -163,7 +163,7 @@ func chosenTable(t *testing.T) string {
 	return file
 }
 
-// The engine can read the table written by paper choose.
+// TestPaperChosenTable checks that the engine can read a table that paper choose wrote.
 func TestPaperChosenTable(t *testing.T) {
 	file, err := os.Open(chosenTable(t))
 	if err != nil {
@@ -225,7 +225,7 @@ func TestPaperPlots(t *testing.T) {
 	}
 }
 
-// The plots in docs/papers.md are up to date.
+// TestPaperPlotsOfDocs checks that the plots in docs/papers.md are up to date.
 func TestPaperPlotsOfDocs(t *testing.T) {
 	if testing.Short() || race.Enabled {
 		t.Skip("simulates all cells of the papers, in one goroutine")

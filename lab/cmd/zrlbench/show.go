@@ -72,7 +72,7 @@ machine or workload that does not exist.`,
 	return cmd
 }
 
-// loadRun loads the measurement in a file or, if no such file exists, an archived run.
+// loadRun loads a measurement from a file or, if there is no such file, an archived run.
 func loadRun(name string) (*bench.Report, error) {
 	_, err := os.Stat(name)
 	if err == nil || filepath.Ext(name) == ".json" || strings.ContainsRune(name, filepath.Separator) {
@@ -88,13 +88,13 @@ func loadRun(name string) (*bench.Report, error) {
 	return bench.Parse(name, text)
 }
 
-// archivedRun is a line of the list of archived runs.
+// archivedRun is a line in the list of archived runs.
 type archivedRun struct {
 	Name      string        `json:"name"`
 	Machine   bench.Machine `json:"machine"`
 	Workloads []string      `json:"workloads,omitempty"`
 	Tables    int           `json:"tables,omitempty"`
-	// Targets and Met count the targets with a figure.
+	// Targets is the number of targets with a figure, and Met the number of targets that were met.
 	Targets int `json:"targets"`
 	Met     int `json:"targets_met"`
 }
@@ -129,9 +129,10 @@ func (a *app) listRuns(stdout io.Writer) error {
 	return w.Flush()
 }
 
-// writeSummary updates a document and, with a folder of plots, those that the document shows.
+// writeSummary updates the summary in a document. If plots names a folder, it also draws the plots that the document
+// shows.
 func writeSummary(r *bench.Report, document, plots string) error {
-	// First, so that no plot changes if the document has no place for the table.
+	// The document comes first: if it has no place for the table, no plot is changed.
 	if err := r.Update(document); err != nil || plots == "" {
 		return err
 	}
@@ -142,7 +143,7 @@ func writeSummary(r *bench.Report, document, plots string) error {
 	return r.Draw(plots, func(name string) bool { return strings.Contains(string(text), "/"+name+".svg)") })
 }
 
-// archiveFolder is where the repository keeps its measurements.
+// archiveFolder is the folder of the repository that contains the archived measurements.
 const archiveFolder = "lab/results"
 
 func (a *app) archiveCommand() *cobra.Command {
@@ -182,7 +183,7 @@ Exit codes: 0 success, 1 a file cannot be read or written, 2 wrong command line.
 	return cmd
 }
 
-// loadArchive returns a measurement in its archived form, and its name.
+// loadArchive returns a measurement in its archived form, with its name.
 func loadArchive(file string) (*bench.Report, string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

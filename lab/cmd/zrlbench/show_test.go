@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files of testdata/show")
 
-// TestShowGolden: an archived run as text, as Markdown and as JSON.
+// TestShowGolden checks how an archived run is shown as text, as Markdown and as JSON.
 func TestShowGolden(t *testing.T) {
 	const folder = "testdata/show/"
 	for _, x := range []struct{ golden, args string }{
@@ -43,7 +43,7 @@ func TestShowGolden(t *testing.T) {
 	}
 }
 
-// TestShowArchived: the list has all archived runs, each of which is found by its name and its machine.
+// TestShowArchived checks that all archived runs are listed, and that each is found by its name and by its machine.
 func TestShowArchived(t *testing.T) {
 	code, list, errs := zrlbench(t, "show")
 	if code != exitOK {
@@ -62,7 +62,7 @@ func TestShowArchived(t *testing.T) {
 		if code != exitOK || !strings.Contains(out, run.Machine.CPU) || !strings.Contains(out, run.Machine.Time) {
 			t.Errorf("%s: exit code %d, %s%s", run.Name, code, out, errs)
 		}
-		// The newest run of the machine, which is another one if there are several.
+		// This finds the newest run of the machine, which may be a different run.
 		code, text, errs := zrlbench(t, "show", run.Name[len("2006-01-02-"):], "--json")
 		var newest bench.Report
 		if code != exitOK || json.Unmarshal([]byte(text), &newest) != nil {

@@ -122,7 +122,7 @@ func (a *app) writeTable(t *collectives.Table, stdout io.Writer) error {
 	return tune.Print(stdout, t)
 }
 
-// saveTable writes a table to a file at path, and replaces it only when complete.
+// saveTable writes a table to the file at path. An existing file is replaced only when the table is complete.
 func saveTable(t *collectives.Table, path string) error {
 	file, err := os.CreateTemp(filepath.Dir(path), ".zrlbench-")
 	if err != nil {
@@ -134,9 +134,9 @@ func saveTable(t *collectives.Table, path string) error {
 	return nil
 }
 
-// save writes a table to file, and renames file to path when it is complete.
+// save writes a table to file, and then renames file to path.
 func save(t *collectives.Table, file *os.File, path string) error {
-	const readable = 0o644 // CreateTemp creates it with 0600
+	const readable = 0o644 // CreateTemp uses 0600
 	if err := errors.Join(t.Write(file), file.Chmod(readable), file.Close()); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func TestTune(t *testing.T) {
 	if code != exitOK {
 		t.Fatalf("exit code %d\n%s%s", code, out, errs)
 	}
-	// Column widths depend on the measurements.
+	// The widths of columns depend on the measurements.
 	words := strings.Join(strings.Fields(out), " ")
 	for _, want := range []string{"network, over udp: ", " barrier RANKS ",
 		" allreduce RANKS BYTES recursive-doubling rabenseifner ring flat TAKEN 2 8 ", " 3 512 "} {
@@ -48,7 +48,7 @@ func TestTune(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(filepath.Dir(file), ".*")); err != nil || left != nil {
 		t.Errorf("%v, %v", left, err)
 	}
-	// The built-in table.
+	// Without a file, the command shows the built-in table.
 	if code, out, _ := zrlbench(t, "tune", "show"); code != exitOK ||
 		!strings.Contains(out, "== oversubscribed_memory, over shm: ") || !strings.Contains(out, "\nexscan\n") {
 		t.Errorf("%d\n%s", code, out)

@@ -1,8 +1,8 @@
 // Package bcast models the hardware of Park, Efficient Pipelined Broadcast with Monitoring Processing Node Status
-// (2019): nodes with message passing engines on a crossbar, whose broadcasts follow the schedules of mpe/coll.
+// (2019). Nodes with message passing engines are connected by a crossbar, and broadcast by the schedules of mpe/coll.
 //
-// docs/papers.md describes the assumptions made where the source is silent. The only constants of the model are the
-// single cycles that each action takes.
+// docs/papers.md lists the assumptions made where the source is silent. The only constants of the model are the cycles
+// that single actions take.
 package bcast
 
 import (
@@ -13,11 +13,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Variant is one of the source's broadcast algorithms.
+// Variant is one of the broadcast algorithms in the source.
 type Variant uint8
 
-// The variants: conventional pipelined broadcast, which synchronizes each of k segments (2.2); atomic pipelined
-// broadcast (3.1); and atomic broadcast with the initial (3.2.1) and the full change of the transmission order (3.2.2).
+// The variants are the conventional pipelined broadcast, which synchronizes each of k segments (2.2); the atomic
+// pipelined broadcast (3.1); and the atomic broadcast with the initial (3.2.1) and with the full change of the
+// transmission order (3.2.2).
 const (
 	Pipelined Variant = iota
 	Atomic
@@ -54,13 +55,14 @@ const (
 	MaxBytes = 64 << 10
 )
 
-// Setup describes a broadcast and the machine that it runs on.
+// Setup describes a broadcast, and the machine on which it runs.
 type Setup struct {
-	// Nodes is the number of nodes. Root is the node that has the data.
+	// Nodes is the number of nodes. Root is the node that broadcasts its data.
 	Nodes, Root int
-	// Bytes is the length of the data. Word is the number of bytes that a hop carries per cycle.
+	// Bytes is the length of the data. Word is the number of bytes carried over a hop per cycle.
 	Bytes, Word int
-	// Left maps a node to the number of bytes that it still has to send when the broadcast begins. The default is 0.
+	// Left maps a node to the number of bytes that it still has to send when the broadcast begins. Nodes that are not
+	// in it have none.
 	Left map[int]int
 }
 
@@ -103,19 +105,19 @@ func (s *Setup) check() error {
 // Result is the outcome of a simulated broadcast.
 type Result struct {
 	Variant Variant
-	// Cycles is the time until the last node has completed the broadcast.
+	// Cycles is the time at which the last node completed the broadcast.
 	Cycles sim.Cycle
-	// Segments is the number of messages into which the data is split (k of equation 1). Sync is the number of cycles
-	// that a node spends on synchronizing them if it waits for no other node (equation 2).
+	// Segments is the number of messages into which the data is divided (k in equation 1). Sync is the number of cycles
+	// in which a node synchronizes them if it never waits for another node (equation 2).
 	Segments int
 	Sync     sim.Cycle
-	// Order is the order of nodes in the chain.
+	// Order is the order of the nodes in the chain.
 	Order []int
 	// Events is the number of events simulated.
 	Events uint64
 }
 
-// Run executes a broadcast. The error is a *SetupError.
+// Run simulates a broadcast. Errors are of type *SetupError.
 func Run(setup Setup, v Variant) (Result, error) {
 	if err := setup.check(); err != nil {
 		return Result{}, err
@@ -161,9 +163,8 @@ func Run(setup Setup, v Variant) (Result, error) {
 	return result, nil
 }
 
-// begin schedules the time at which each node issues its operations. A node first sends the data that is left in its
-// issue queue. With a fixed order, a barrier precedes the broadcast, which begins once the status register shows all
-// nodes free.
+// begin schedules when each node issues its operations. A node first sends the data left in its issue queue. If the
+// order is fixed, a barrier comes first: the broadcast begins when the status register shows that all nodes are free.
 func (m *machine) begin(setup Setup, form coll.OrderForm) {
 	var all sim.Cycle
 	free := make([]sim.Cycle, len(m.nodes))

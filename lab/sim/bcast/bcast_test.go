@@ -24,7 +24,7 @@ func run(t testing.TB, setup bcast.Setup, v bcast.Variant) bcast.Result {
 	return result
 }
 
-// TestTable2 reproduces the cells of the source's table 2.
+// TestTable2 reproduces the cells of table 2 in the source.
 func TestTable2(t *testing.T) {
 	rows, err := bcast.Table2()
 	if err != nil {
@@ -42,8 +42,8 @@ func TestTable2(t *testing.T) {
 	}
 }
 
-// formula is the closed form of atomic broadcasts: each node is first needed one cycle after its predecessor, not
-// counting the root.
+// formula computes the time of an atomic broadcast in closed form. Each node is first needed one cycle after the node
+// before it, not counting the root.
 func formula(order []int, setup bcast.Setup, changes bool) sim.Cycle {
 	words := func(bytes int) int { return (bytes + 3) / 4 }
 	wait := 0
@@ -84,7 +84,7 @@ func TestNobodyBusy(t *testing.T) {
 	}
 }
 
-// The saving is at most N − 2 cycles, reached when P1 is busy for at least as long.
+// TestSaving checks that the saving is at most N − 2 cycles, and reaches this if P1 is busy for at least as long.
 func TestSaving(t *testing.T) {
 	for _, nodes := range []int{3, 4, 8, 16, 32} {
 		for left := 4; left <= 2048; left *= 2 {
@@ -97,8 +97,8 @@ func TestSaving(t *testing.T) {
 	}
 }
 
-// With several busy nodes, the full change of the order beats the initial one if the nodes' remaining bytes fall into
-// different classes of the status register. Otherwise both are equal.
+// TestSeveralBusy checks broadcasts with several busy nodes. The full change of the order is better than the initial
+// change if the bytes left on the nodes fall into different classes of the status register. Otherwise, both are equal.
 func TestSeveralBusy(t *testing.T) {
 	for _, test := range []struct {
 		left   map[int]int
@@ -120,8 +120,8 @@ func TestSeveralBusy(t *testing.T) {
 	}
 }
 
-// The source's figures 8 to 14: the number of cycles for which a broadcast waits for data in flight. The source has 2,
-// 0 and 1 in figures 11, 12 and 14.
+// TestOrderFigures reproduces figures 8 to 14 in the source: the number of cycles for which a broadcast waits for data
+// in flight. The source has 2, 0 and 1 in figures 11, 12 and 14.
 func TestOrderFigures(t *testing.T) {
 	busy := map[int]int{1: 12, 2: 12, 3: 8, 4: 8} // at most 3 cycles of 4 bytes
 	busier := map[int]int{1: 24, 2: 12, 3: 8, 4: 8}
@@ -154,7 +154,8 @@ func TestOrderFigures(t *testing.T) {
 	}
 }
 
-// The source has a ratio of 4.113 between pipelined and atomic broadcasts of 64 bytes to 32 nodes.
+// TestHeadline checks the ratio of a pipelined to an atomic broadcast of 64 bytes to 32 nodes, which is 4.113 in the
+// source.
 func TestHeadline(t *testing.T) {
 	setup := bcast.Setup{Nodes: 32, Bytes: 64}
 	pipelined, atomic := run(t, setup, bcast.Pipelined), run(t, setup, bcast.Atomic)
@@ -167,8 +168,8 @@ func TestHeadline(t *testing.T) {
 	}
 }
 
-// A conventional broadcast is a pipeline of N − 2 + k steps, each with a synchronization. The last node takes no part
-// in a further step, so it does not wait until its sender has read its message.
+// TestPipelined checks that a conventional broadcast is a pipeline of N − 2 + k steps, each of which synchronizes. The
+// last node takes part in no further step, so it does not wait until its sender has read its message.
 func TestPipelined(t *testing.T) {
 	for _, nodes := range []int{3, 4, 8, 32} {
 		for bytes := 4; bytes <= 2048; bytes *= 2 {
@@ -186,8 +187,8 @@ func TestPipelined(t *testing.T) {
 	}
 }
 
-// The source's claims about its figures 18 to 21: the ratio does not exceed table 2's by much, and falls as messages
-// get longer.
+// TestFigures checks what the source says about figures 18 to 21: the ratio is not much greater than in table 2, and
+// decreases as messages get longer.
 func TestFigures(t *testing.T) {
 	points, err := bcast.Figures()
 	if err != nil {

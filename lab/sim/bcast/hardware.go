@@ -5,31 +5,31 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// A message passing engine (MPE) takes one cycle to read a control message and one to compose a reply. The crossbar
-// takes one cycle per hop to carry a control message or a word.
+// A message passing engine (MPE) takes one cycle to read a control message, and one cycle to compose a reply. The
+// crossbar takes one cycle to carry a control message or a word over a hop.
 const (
 	readCycles    sim.Cycle = 1
 	composeCycles sim.Cycle = 1
 	hopCycles     sim.Cycle = 1
 )
 
-// syncCycles is the time that a message takes over one hop, excluding its data: carry and read the request; compose,
-// carry and read the ready message; compose, carry and read the complete message. It is m of equation 2 and α of
-// equation 1.
+// syncCycles is the time that a message takes over one hop in addition to the time of its data: to carry and read the
+// request; to compose, carry and read the ready message; and to compose, carry and read the complete message. It is m
+// in equation 2 and α in equation 1.
 const syncCycles = hopCycles + readCycles + composeCycles + hopCycles + readCycles + composeCycles + hopCycles +
 	readCycles
 
-// machine is the crossbar and its nodes.
+// machine consists of the crossbar and its nodes.
 type machine struct {
 	clock sim.Clock
 	word  int
 	nodes []*node
-	// ended is the cycle in which the last operation completed.
+	// ended is the cycle in which the last operation was completed.
 	ended sim.Cycle
 }
 
-// node is the MPE of a node. Its issue queue holds the operations of a schedule. The operations that have begun occupy
-// the receive and send ports one at a time, in order.
+// node is a node's MPE. Its issue queue holds the operations of a schedule. Operations that have begun use the receive
+// port and the send port one at a time, in order.
 type node struct {
 	machine  *machine
 	schedule coll.Schedule
@@ -37,20 +37,20 @@ type node struct {
 	in, out  sim.FIFO[*operation]
 }
 
-// operation is a Send, a Recv or a Fwd: the head, the tail or a node of the body of a path.
+// operation is a Send, a Fwd or a Recv: the head, a node in the middle, or the tail of a path.
 type operation struct {
 	node   *node
 	number int
 	step   coll.Step
-	// up and down are the previous and the next operation on the path.
+	// up is the previous operation on the path, and down the next one.
 	up, down *operation
-	// requested reports whether the request of the previous node was received.
+	// requested reports whether the request from the previous node has been received.
 	requested bool
-	// words is the number of words that left the head or reached another node of the path.
+	// words is the number of words that have left the head, or have reached this node if it is not the head.
 	words int
 }
 
-// issue starts all operations that may begin now.
+// issue starts all operations that can begin now.
 func (n *node) issue() {
 	for {
 		step, number, ok := n.progress.Next()
@@ -69,8 +69,9 @@ func (n *node) issue() {
 	}
 }
 
-// request sends the request of the operation that holds the output port to the next node if that node is now receiving
-// from n. A Fwd passes its request on only after it has received one, so the path is reserved from head to tail.
+// request sends a request to the next node, for the operation that holds the output port. It does so only if the next
+// node is receiving from n. A Fwd passes a request on only after it has received one, so the path is reserved from head
+// to tail.
 func (n *node) request() {
 	if n.out.Len() == 0 {
 		return
@@ -104,7 +105,7 @@ func (o *operation) onRequest() {
 	o.node.machine.clock.After(readCycles+composeCycles+hopCycles, o.head().onReady)
 }
 
-// head returns the first operation of the path. The whole path is reserved, so control messages cross its body within
+// head returns the first operation of the path. By then, the whole path is reserved, so control messages cross it in
 // the cycle in which they are sent.
 func (o *operation) head() *operation {
 	for o.up != nil {
@@ -115,7 +116,7 @@ func (o *operation) head() *operation {
 
 func (o *operation) onReady() { o.node.machine.clock.After(readCycles, o.sendWord) }
 
-// sendWord sends the head's data, one word per cycle.
+// sendWord sends the next word of the data from the head. It sends one word per cycle.
 func (o *operation) sendWord() {
 	clock := &o.node.machine.clock
 	clock.After(hopCycles, o.down.onWord)
@@ -124,7 +125,7 @@ func (o *operation) sendWord() {
 	}
 }
 
-// onWord stores a word and forwards it in the next cycle.
+// onWord stores a word, and forwards it in the next cycle.
 func (o *operation) onWord() {
 	clock := &o.node.machine.clock
 	o.words++
@@ -136,7 +137,8 @@ func (o *operation) onWord() {
 	}
 }
 
-// onComplete ends all operations of the path with tail o. The head first reads the message.
+// onComplete ends all operations on the path whose tail is o. The head's operation ends last, when the head has read
+// the complete message.
 func (o *operation) onComplete() {
 	for o.up != nil {
 		up := o.up
@@ -146,7 +148,7 @@ func (o *operation) onComplete() {
 	o.node.machine.clock.After(readCycles, o.end)
 }
 
-// end releases the ports to the next operations.
+// end lets the next operations use the ports.
 func (o *operation) end() {
 	n := o.node
 	if o.step.Sends() {

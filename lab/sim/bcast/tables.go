@@ -1,19 +1,20 @@
 package bcast
 
-// Cycle time in nanoseconds and word size in bytes of the source's machine.
+// The cycle time in nanoseconds and the word size in bytes of the source's machine.
 const (
 	SourceNanoseconds = 10
 	SourceWord        = 4
 )
 
-// Cell compares atomic broadcasts with and without the change of the transmission order, on the source's machine. The
-// root is P0, and only P1 is busy.
+// Cell compares atomic broadcasts with and without a change of the transmission order, on the source's machine. The
+// root is P0, and the only busy node is P1.
 type Cell struct {
 	Nodes  int `json:"nodes"`
 	Bytes  int `json:"bytes"`
 	Left   int `json:"left_bytes"`
 	Atomic int `json:"atomic_ns"`
-	// Changed is the time with the full change of the order. With one busy node, the initial change gives the same.
+	// Changed is the time with the full change of the order. The initial change takes the same time if one node is
+	// busy.
 	Changed int     `json:"changed_ns"`
 	Ratio   float64 `json:"ratio"`
 }
@@ -35,7 +36,7 @@ func cell(nodes, bytes, left int) (Cell, error) {
 	}, nil
 }
 
-// Table2 returns the rows of the source's table 2.
+// Table2 returns the rows of table 2 in the source.
 func Table2() ([]Cell, error) {
 	var rows []Cell
 	for _, r := range [...]struct{ nodes, left int }{{4, 32}, {8, 32}, {16, 128}, {32, 128}} {
@@ -48,7 +49,7 @@ func Table2() ([]Cell, error) {
 	return rows, nil
 }
 
-// Figures returns the points of the source's figures 18 to 21, by nodes, bytes in flight, and length.
+// Figures returns the points of figures 18 to 21 in the source, ordered by nodes, bytes in flight, and length.
 func Figures() ([]Cell, error) {
 	var points []Cell
 	for _, nodes := range [...]int{4, 8, 16, 32} {

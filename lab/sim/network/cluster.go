@@ -12,51 +12,51 @@ import (
 type Link struct {
 	// Latency (L) is the time from the sender's interface to the receiver's.
 	Latency float64
-	// Overhead (o) is the processor time per message at each end, OverheadByte (O) the processor time per byte.
+	// Overhead (o) is the processor time per message at each end, and OverheadByte (O) the processor time per byte.
 	Overhead, OverheadByte float64
-	// Gap (g) is the minimum time for which a message occupies an interface, GapByte (G) the time per byte.
+	// Gap (g) is the minimum time for which a message occupies an interface, and GapByte (G) the time per byte.
 	Gap, GapByte float64
-	// Eager (S) is the maximum length of an eager message. Longer ones wait for their receive and are acknowledged. If
-	// it is negative, all messages do.
+	// Eager (S) is the maximum length of an eager message. Longer messages wait until their receive is posted, and are
+	// acknowledged. If Eager is negative, there are no eager messages.
 	Eager int
-	// Pulls reports whether the receiver of a message longer than Eager copies it from the sender's memory.
+	// Pulls reports whether the receiver copies messages longer than Eager from the sender's memory.
 	Pulls bool
 }
 
-// Host holds the costs of local work on a host. Times are in nanoseconds.
+// Host holds the costs of local work on a host, in nanoseconds.
 type Host struct {
 	// Call is the fixed cost of a call.
 	Call float64
-	// Copy and Reduce are the costs per byte of copying and of reducing.
+	// Copy and Reduce are the costs per byte of copying data and of reducing it.
 	Copy, Reduce float64
-	// Publish is the cost of publishing in a shared buffer, and of reading a publication. Visible is the delay until
-	// other ranks see it.
+	// Publish is the cost of publishing in a shared buffer, and also of reading what was published. Visible is the
+	// delay until other ranks see it.
 	Publish, Visible float64
-	// Switch is the time slice of a waiting rank on a host with fewer cores than ranks: the rank polls once and yields.
+	// Switch is the time slice of a waiting rank on a host with fewer cores than ranks. The rank polls once and yields.
 	Switch float64
 }
 
-// Parameters are the model parameters that are fitted to measurements.
+// Parameters are the parameters of the model that are fitted to measurements.
 type Parameters struct {
 	Host Host
-	// Memory connects ranks of one host, Network ranks of different hosts.
+	// Memory is the link between ranks on the same host, and Network the link between ranks on different hosts.
 	Memory, Network Link
 }
 
-// Cluster describes ranks on hosts. Ranks of a host are numbered consecutively.
+// Cluster describes ranks on hosts. The ranks on a host have consecutive numbers.
 type Cluster struct {
 	Ranks int
-	// PerHost is the number of ranks per host, Cores the number of cores per host. 0 cores means one for each rank.
+	// PerHost is the number of ranks on each host, and Cores the number of cores. If Cores is 0, each rank has a core.
 	PerHost, Cores int
-	// Loopback means that ranks of one host also communicate over Network, without using an interface, and share no
-	// memory.
+	// Loopback means that ranks on the same host also communicate over Network, but without using an interface. They
+	// share no memory.
 	Loopback bool
 	// Blocking means that ranks execute one step at a time, like FPGAs with the profile cloudfpga.
 	Blocking bool
-	// PerSwitch is the number of hosts per switch; 0 means one switch for all. Messages between switches also cross an
-	// Uplink, for which only Latency, Gap and GapByte are used.
+	// PerSwitch is the number of hosts per switch. 0 means that there is one switch for all hosts. Messages between
+	// switches also cross an Uplink, of which only Latency, Gap and GapByte are used.
 	PerSwitch int
-	// Barrier means that each rank begins the call after a barrier, as in measurements. Otherwise all ranks begin at
+	// Barrier means that each rank begins the call after a barrier, as in measurements. Without it, all ranks begin at
 	// the same time.
 	Barrier bool
 	Uplink  Link
@@ -66,14 +66,14 @@ type Cluster struct {
 // Bounds of a Cluster.
 const (
 	MaxRanks = 1 << 16
-	// maxTime is the maximum of each time parameter, in nanoseconds.
+	// maxTime is the maximum value of a time parameter, in nanoseconds.
 	maxTime = 1e9
 )
 
 // ErrCluster matches every *ClusterError.
 var ErrCluster = errors.New("impossible cluster")
 
-// ClusterError describes an invalid Cluster.
+// ClusterError reports that a Cluster is invalid.
 type ClusterError struct{ Problem string }
 
 func (e *ClusterError) Error() string { return e.Problem }
@@ -81,7 +81,7 @@ func (e *ClusterError) Error() string { return e.Problem }
 // Is reports whether target is ErrCluster.
 func (e *ClusterError) Is(target error) bool { return target == ErrCluster }
 
-// Check validates the cluster. The error is a *ClusterError.
+// Check returns a *ClusterError if the cluster is invalid.
 func (c *Cluster) Check() error {
 	bad := func(format string, args ...any) error { return &ClusterError{fmt.Sprintf(format, args...)} }
 	switch {
@@ -123,13 +123,13 @@ func (c *Cluster) hosts() int { return (c.Ranks + c.PerHost - 1) / c.PerHost }
 // Shared reports whether all ranks share memory.
 func (c *Cluster) Shared() bool { return c.hosts() == 1 && !c.Loopback }
 
-// Limits of the shared buffers of a host: number of ranks, and bytes per call.
+// Limits of the shared buffers on a host: the number of ranks, and the bytes in a call.
 const (
 	sharedRanks = 64
 	sharedBytes = 256 << 10
 )
 
-// SharedBytes returns the value of coll.Call.Shared for calls of all ranks.
+// SharedBytes returns the value for coll.Call.Shared if all ranks take part in a call.
 func (c *Cluster) SharedBytes() int {
 	if c.Shared() && c.Ranks <= sharedRanks {
 		return sharedBytes

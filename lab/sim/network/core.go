@@ -6,27 +6,28 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/sim"
 )
 
-// core schedules the ranks that share it round-robin. A waiting rank polls once and yields, which takes a time slice. A
-// rank with work keeps the core until the work is done, and then for one more time slice. While all ranks wait, no
-// event is simulated.
+// core serves the ranks that share it in round-robin order. A waiting rank polls once and yields, which takes a time
+// slice. A rank with work keeps the core until the work is done, and then for one more time slice. While all ranks are
+// waiting, no event is simulated.
 type core struct {
 	clock *sim.Clock
 	ranks []*rank
 	slice sim.Cycle
 	// work is a bitmap of the ranks that have work.
 	work []uint64
-	// serves reports whether the core is executing the work of rank at. Otherwise that work ended at since, and from
-	// then on rank at and the ranks after it have each used one time slice.
+	// serves reports whether the core is executing work of rank at. If it is false, that work ended at time since, and
+	// rank at and the ranks after it have since then used one time slice each.
 	serves bool
 	at     int
 	since  sim.Cycle
-	// next is the rank with work that gets the core first, at the time when, or −1. arrives is the callback for it.
+	// next is the rank with work that gets the core next, at the time when. It is −1 if no rank has work. arrives is
+	// the callback at that time.
 	next    int
 	when    sim.Cycle
 	arrives func()
 }
 
-// init resets the core to the current time of the clock, without ranks.
+// init resets the core. It has no ranks, and starts at the current time of the clock.
 func (c *core) init(clock *sim.Clock, slice sim.Cycle) {
 	if c.arrives == nil {
 		c.arrives = c.arrive
@@ -44,14 +45,14 @@ func (c *core) add(r *rank) {
 	}
 }
 
-// ready marks a rank as having work.
+// ready records that a rank has work.
 func (c *core) ready(r *rank) {
 	c.work[r.place/64] |= 1 << (r.place % 64)
 	if c.serves {
 		return
 	}
 	now := c.clock.Now()
-	passed := 1 // time slices begun, at least 1
+	passed := 1 // time slices that have begun, at least 1
 	if c.slice > 0 {
 		passed = max(1, int((now-c.since+c.slice-1)/c.slice))
 	}
@@ -61,19 +62,19 @@ func (c *core) ready(r *rank) {
 	}
 }
 
-// distance returns the number of round-robin positions from one rank to another.
+// distance returns the number of round-robin positions between two ranks.
 func (c *core) distance(from, to int) int {
 	n := len(c.ranks)
 	return ((to-from)%n + n) % n
 }
 
-// goTo schedules the core to reach a rank at the given time.
+// goTo schedules the time at which the core gets to a rank.
 func (c *core) goTo(place int, when sim.Cycle) {
 	c.next, c.when = place, when
 	c.clock.After(when-c.clock.Now(), c.arrives)
 }
 
-// arrive starts serving the next rank, unless it was rescheduled to an earlier one.
+// arrive starts to serve the next rank. It does nothing if the core has been rescheduled to an earlier time.
 func (c *core) arrive() {
 	if c.serves || c.next < 0 || c.when != c.clock.Now() {
 		return
@@ -82,7 +83,7 @@ func (c *core) arrive() {
 	c.ranks[c.at].run()
 }
 
-// yield releases the core after the current rank has run out of work.
+// yield releases the core after the current rank has done all its work.
 func (c *core) yield() {
 	c.work[c.at/64] &^= 1 << (c.at % 64)
 	c.serves, c.since = false, c.clock.Now()
@@ -91,7 +92,7 @@ func (c *core) yield() {
 	}
 }
 
-// following returns the next rank with work after the one just served, or −1.
+// following returns the next rank with work after the rank just served, or −1.
 func (c *core) following() int {
 	first := c.at / 64
 	before := uint64(1)<<(c.at%64) - 1

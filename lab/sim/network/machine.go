@@ -5,7 +5,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// machine is a cluster that executes a call.
+// machine simulates a cluster that executes a call.
 type machine struct {
 	Cluster
 	algorithm, barrier *coll.Algorithm
@@ -16,10 +16,10 @@ type machine struct {
 	free               *message
 }
 
-// port is a network interface: the times at which it is next free to send and to receive.
+// port is a network interface. Its fields are the times at which it is next free to send and to receive.
 type port struct{ out, in sim.Cycle }
 
-// host is the network interface of a host, and its cores if the ranks outnumber them.
+// host has the network interface of a host. It also has the host's cores if there are fewer cores than ranks.
 type host struct {
 	port
 	cores []core
@@ -29,18 +29,18 @@ type host struct {
 type kind uint8
 
 const (
-	// kindEager carries data that does not wait for its receive.
+	// kindEager carries data that does not wait until its receive is posted.
 	kindEager kind = iota
-	// kindRequest announces data, kindClear asks for it, and kindAck acknowledges it.
+	// kindRequest announces data, kindClear asks for the data, and kindAck acknowledges it.
 	kindRequest
 	kindClear
 	kindData
 	kindAck
-	// kindFlowRequest and kindFlowClear synchronize a flow. kindPiece carries a part of it.
+	// kindFlowRequest and kindFlowClear synchronize a flow. kindPiece carries a piece of its data.
 	kindFlowRequest
 	kindFlowClear
 	kindPiece
-	// kindNotice notifies a waiting rank of a publication.
+	// kindNotice notifies a waiting rank that another rank has published.
 	kindNotice
 )
 
@@ -49,19 +49,19 @@ type message struct {
 	machine  *machine
 	kind     kind
 	from, to *rank
-	// bytes is the number of bytes on the wire, length the length of the data that the message refers to.
+	// bytes is the number of bytes on the wire, and length the length of the data to which the message refers.
 	bytes, length int
-	// send and recv are the step numbers at the sender and the receiver.
+	// send and recv are the numbers of the steps at the sender and at the receiver.
 	send, recv int
-	// first and last are the times at which the first burst and the last byte got through the stages so far.
+	// first and last are the times at which the first burst and the last byte have passed the stages so far.
 	first, last sim.Cycle
-	// next is the next stage of the message. happens calls it.
+	// next is the next stage of the message. happens is the callback that calls it.
 	next    func(*message)
 	happens func()
 	chain   *message
 }
 
-// message returns a new or recycled message.
+// message returns a message, which may be recycled.
 func (m *machine) message(k kind, from, to *rank, bytes int) *message {
 	p := m.free
 	if p == nil {
@@ -90,24 +90,24 @@ func (p *message) link() *Link {
 	return &p.machine.Network
 }
 
-// burst is the number of bytes after which a receiver can start on a message.
+// burst is the number of bytes after whose arrival a receiver can begin to process a message.
 const burst = 16 << 10
 
-// processor returns the processor time of n bytes at one end.
+// processor returns the processor time for n bytes at one end.
 func (l *Link) processor(n int) sim.Cycle { return cycles(l.Overhead + float64(n)*l.OverheadByte) }
 
-// begin starts the sender's processor on the message at time t, for the given cost.
+// begin makes the sender's processor start on the message at time t. cost is the processor time of the whole message.
 func (p *message) begin(t, cost sim.Cycle) {
 	p.last = t + cost
 	p.at(t+p.link().processor(min(p.bytes, burst)), (*message).depart)
 }
 
-// times returns the time that the first burst takes, and the time of all bytes, at a cost per byte.
+// times returns how long the first burst and the whole message take, at the given cost per byte.
 func (p *message) times(byte float64) (first, all sim.Cycle) {
 	return cycles(float64(min(p.bytes, burst)) * byte), cycles(float64(p.bytes) * byte)
 }
 
-// depart sends the message as soon as the sender's interfaces are free.
+// depart sends the message when the sender's interfaces are free.
 func (p *message) depart() {
 	m, l := p.machine, p.link()
 	now := m.clock.Now()
@@ -142,7 +142,7 @@ func (m *machine) switchOf(host int) int {
 	return host / m.PerSwitch
 }
 
-// enter receives the message at the receiver's interface.
+// enter receives the message at the interface of the receiver.
 func (p *message) enter() {
 	m, l := p.machine, p.link()
 	first, all := p.times(l.GapByte)
@@ -153,7 +153,7 @@ func (p *message) enter() {
 	p.at(max(p.first, begin+first), (*message).arrive)
 }
 
-// arrive hands the message to the receiver's processor, which is busy at least until the last burst is received.
+// arrive passes the message to the receiver's processor, which is busy at least until it has received the last burst.
 func (p *message) arrive() {
 	if p.kind == kindNotice {
 		p.to.work(item{kind: itemStep, cost: p.machine.publish(), number: p.recv})
@@ -167,7 +167,7 @@ func (p *message) arrive() {
 
 func (m *machine) publish() sim.Cycle { return cycles(m.Host.Publish) }
 
-// stepCost is the processor time of a step without a message.
+// stepCost returns the processor time of a step that sends and receives no message.
 func (m *machine) stepCost(s *coll.Step) sim.Cycle {
 	switch s.Kind {
 	case coll.StepCopy:

@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// parameters returns parameters with which each term of a time is visible: a message takes 2·100 + 1000, plus 1 per
-// byte at each end.
+// parameters returns parameters that make each term of a time visible: a message takes 2·100 + 1000, plus 1 per byte at
+// each end.
 func parameters() network.Parameters {
 	return network.Parameters{
 		Host:    network.Host{Copy: 1, Reduce: 2, Publish: 10, Visible: 40, Switch: 50},
@@ -42,7 +42,8 @@ func run(t testing.TB, c network.Cluster, of coll.Collective, name string, bytes
 	return r.Nanoseconds
 }
 
-// The time of a call follows from its schedule: a message takes a = 1200 from its step to the end of its receive.
+// TestTime checks that the time of a call follows from its schedule. A message takes a = 1200, from its step to the end
+// of its receive.
 func TestTime(t *testing.T) {
 	const a = 1200
 	shared := flat(2)
@@ -89,32 +90,33 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// An interface serves the ranks of a host sequentially, and an uplink the hosts of a switch.
+// TestLevels checks that an interface serves the ranks on a host sequentially, and an uplink the hosts on a switch.
 func TestLevels(t *testing.T) {
-	// Ranks 0 to 3 send to 4 to 7, in the first exchange of halves of 8.
+	// Ranks 0 to 3 send to ranks 4 to 7 in the first exchange, in which 8 ranks exchange halves.
 	bytes := func(c *network.Cluster) { c.Network.GapByte = 1 }
 	one, shared := flat(2), flat(4)
 	bytes(&one)
 	bytes(&shared)
 	shared.PerHost = 2
 	alone := run(t, one, coll.Allgather, "recursive-doubling", 1000)
-	if want := 1200.0 + 2*1000; alone != want { // a copy, and the bytes
+	if want := 1200.0 + 2*1000; alone != want { // 2*1000 for a copy and for the bytes of the message
 		t.Errorf("alone: %v ns, want %v", alone, want)
 	}
-	// In the second step, two ranks of each host exchange two blocks with the other host.
+	// In the second step, two ranks on each host exchange two blocks with the other host.
 	if got, want := run(t, shared, coll.Allgather, "recursive-doubling", 1000), 1000.0+500+1200+2*2000; got != want {
 		t.Errorf("two ranks of a host: %v ns, want %v", got, want)
 	}
 	switches := flat(4)
 	switches.PerSwitch, switches.Uplink = 2, network.Link{Latency: 70, GapByte: 1}
-	// In the second step, two hosts of each switch exchange two blocks with the other switch.
+	// In the second step, two hosts on each switch exchange two blocks with the other switch.
 	if got, want := run(t, switches, coll.Allgather, "recursive-doubling", 1000),
 		1000.0+1200+1200+70+2*2000; got != want {
 		t.Errorf("two switches: %v ns, want %v", got, want)
 	}
 }
 
-// The interface of a receiver, and the uplink of its switch, accept messages of several senders sequentially.
+// TestReceivers checks that the interface of a receiver, and the uplink of its switch, accept messages from several
+// senders sequentially.
 func TestReceivers(t *testing.T) {
 	c := flat(3)
 	c.Network.GapByte = 1
@@ -128,12 +130,13 @@ func TestReceivers(t *testing.T) {
 	}
 }
 
-// Ranks that share a core are served round-robin. A rank that waits for a message receives it in its next time slice.
+// TestSharedCores checks that a core serves its ranks in round-robin order. A rank that waits for a message receives it
+// in its next time slice.
 func TestSharedCores(t *testing.T) {
 	c := flat(2)
 	c.PerHost, c.Cores, c.Loopback = 2, 1, true
-	// Rank 0 sends from 50 to 150, its message is received at 1150, and rank 1 polls at 200, 300 and so on. Or rank 1
-	// begins at 50, and rank 0 sends from 100 to 200. The result is the mean of 6 assignments.
+	// Either rank 0 sends from 50 to 150, its message is received at 1150, and rank 1 polls at 200, 300 and so on. Or
+	// rank 1 begins at 50, and rank 0 sends from 100 to 200. The result is the mean over 6 assignments.
 	first, last := 1200.0+100-200, 1250.0+100-50
 	seen := false
 	for k := 1.0; k < 6; k++ {
@@ -158,14 +161,14 @@ func TestSharedCores(t *testing.T) {
 		}
 		before = got
 	}
-	// With more ranks, a round and its work take longer.
+	// With more ranks, a round takes longer, and so does its work.
 	many := c
 	many.Ranks, many.PerHost = 16, 16
 	if got, few := run(t, many, coll.Allreduce, "recursive-doubling", 8),
 		run(t, four, coll.Allreduce, "recursive-doubling", 8); got < 3*few {
 		t.Errorf("16 ranks of a core: %v ns, 4: %v", got, few)
 	}
-	// More than 64 ranks, of which only one at a time has work.
+	// There are more than 64 ranks, but only one at a time has work.
 	most := c
 	most.Ranks, most.PerHost, most.Host.Switch = 200, 200, 1
 	if got := run(t, most, coll.Scan, "chain", 8); got < 199*1200 || got > 199*(1200+200+2*8) {
@@ -176,7 +179,8 @@ func TestSharedCores(t *testing.T) {
 	}
 }
 
-// After a barrier, ranks do not begin at once: on a shared core, the first to complete it wait for the rest.
+// TestBarrier checks that ranks on a shared core do not begin at the same time after a barrier: the first to complete
+// the barrier wait for the others.
 func TestBarrier(t *testing.T) {
 	c := flat(8)
 	c.Barrier = true
@@ -191,7 +195,7 @@ func TestBarrier(t *testing.T) {
 	}
 }
 
-// A flow moves no byte before the last rank is ready, and then forwards all data in pieces.
+// TestFlow checks that no byte of a flow moves before the last rank is ready. All data is then forwarded in pieces.
 func TestFlow(t *testing.T) {
 	c := flat(4)
 	c.Network.GapByte = 1
@@ -201,13 +205,13 @@ func TestFlow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A request, three clears, and the pieces over three hops.
+	// A flow consists of a request, three clears, and the pieces, which cross three hops.
 	if want := 4*1200.0 + 3*(1200+piece) + n - piece; r.Nanoseconds != want {
 		t.Errorf("%v ns, want %v", r.Nanoseconds, want)
 	}
 }
 
-// clusters returns one cluster of each kind.
+// clusters returns a cluster of each kind.
 func clusters(ranks int) map[string]network.Cluster {
 	hosts, memory, cores, loopback, switches, fpga := flat(ranks), flat(ranks), flat(ranks), flat(ranks), flat(ranks),
 		flat(ranks)
@@ -223,7 +227,8 @@ func clusters(ranks int) map[string]network.Cluster {
 		"loopback": loopback, "switches": switches, "fpga": fpga, "barrier": barrier}
 }
 
-// Every algorithm completes on every kind of cluster. A second run takes the same time and number of events.
+// TestAlgorithms checks that every algorithm completes on every kind of cluster. A second run takes the same time and
+// has the same number of events.
 func TestAlgorithms(t *testing.T) {
 	for _, ranks := range []int{2, 3, 5, 8, 17} {
 		for name, c := range clusters(ranks) {
@@ -256,7 +261,7 @@ func TestAlgorithms(t *testing.T) {
 	}
 }
 
-// blocking reports whether ranks can execute the steps of an algorithm one at a time.
+// blocking reports whether ranks that execute one step at a time can run an algorithm.
 func blocking(a *coll.Algorithm) bool {
 	for rank := range 3 {
 		var s coll.Schedule
@@ -293,7 +298,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A broadcast to the maximum number of ranks takes the time of 16 messages.
+// TestMostRanks checks that a broadcast to the maximum number of ranks takes as long as 16 messages.
 func TestMostRanks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some seconds")

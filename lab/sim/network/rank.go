@@ -7,32 +7,32 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// rank executes its schedule for a call.
+// rank executes its schedule for the call.
 type rank struct {
 	machine      *machine
 	number, host int
-	// core is the core that the rank shares, or nil. place is the rank's position on it.
+	// core is the core that the rank shares, or nil if it shares none. place is the rank's position on it.
 	core      *core
 	place     int
 	schedule  coll.Schedule
-	call      coll.Call // referenced by the schedule
+	call      coll.Call // the schedule refers to it
 	inBarrier bool
 	progress  coll.Progress
 	underWay  int
-	// queue holds the pending work of the rank's processor, from head on. active reports whether it has work and holds
-	// a core or waits for one.
+	// queue[head:] is the pending work of the rank's processor. active reports whether the processor has work; it then
+	// holds a core or waits for one.
 	queue  []item
 	head   int
 	active bool
 	ended  func()
 	// began and over are the times at which the rank began and completed the call.
 	began, over sim.Cycle
-	// posted lists receives without a message. unexpected maps a sender to its oldest message without a receive; chain
-	// links the messages after it.
+	// posted lists the receives that have no message yet. unexpected maps a sender to its oldest message that has no
+	// receive yet. Later messages from the sender are linked by chain.
 	posted     []posted
 	unexpected map[int]*message
-	// published counts this rank's publications, waiting lists the ranks that wait for one, and missing counts the
-	// publications that this rank still waits for.
+	// published is the number of this rank's publications. waiting lists the ranks that wait for one of them. missing
+	// is the number of other ranks' publications that this rank still waits for.
 	published int
 	waiting   []waiter
 	missing   int
@@ -41,19 +41,21 @@ type rank struct {
 
 type posted struct{ peer, number int }
 
-// waiter is a rank whose step waits for the given count of publications.
+// waiter is a rank whose step waits until another rank has made count publications.
 type waiter struct {
 	rank          *rank
 	count, number int
 }
 
-// flow is the rank's part of a message that is forwarded while it is being received.
+// flow is this rank's part in a message that is forwarded while it is being received.
 type flow struct {
-	// step is the step in progress, with its number. announced reports whether the previous rank announced its data.
+	// step is the step in progress, and number its number. announced reports whether the previous rank has announced
+	// its data.
 	step      coll.Step
 	number    int
 	announced bool
-	// cleared reports whether the next rank asked for the data. got and sent count bytes.
+	// cleared reports whether the next rank has asked for the data. got and sent are the numbers of bytes received and
+	// sent.
 	cleared   bool
 	got, sent int
 }
@@ -63,27 +65,27 @@ type itemKind uint8
 const (
 	// itemBegin begins the call.
 	itemBegin itemKind = iota
-	// itemStep is a step without a message, itemPublish a publication.
+	// itemStep is a step that sends and receives no message. itemPublish is a publication.
 	itemStep
 	itemPublish
-	// itemSend and itemReceive are the two ends of a message. itemCopy copies an unexpected message, and itemPull
-	// copies one from the sender's memory.
+	// itemSend and itemReceive are the work of a message at its two ends. itemCopy copies an unexpected message.
+	// itemPull copies a message from the sender's memory.
 	itemSend
 	itemReceive
 	itemCopy
 	itemPull
 )
 
-// item is work of a rank's processor: one step, or more+1 steps with consecutive numbers.
+// item is work for a rank's processor: one step, or more+1 steps with consecutive numbers.
 type item struct {
 	kind         itemKind
 	cost         sim.Cycle
-	until        sim.Cycle // earliest time of completion
+	until        sim.Cycle // the earliest time at which it is done
 	number, more int
 	message      *message
 }
 
-// start begins the call, or the barrier before it if the cluster has one.
+// start begins the call, or the barrier before the call if there is one.
 func (r *rank) start() {
 	r.published, r.flow = 0, flow{}
 	if r.inBarrier = r.machine.Barrier; !r.inBarrier {
@@ -107,7 +109,7 @@ func (r *rank) begin() {
 	r.work(item{kind: itemBegin, cost: cycles(r.machine.Host.Call)})
 }
 
-// work queues work for the rank's processor.
+// work queues work for the processor of the rank.
 func (r *rank) work(w item) {
 	r.queue = append(r.queue, w)
 	if !r.active {
@@ -120,8 +122,8 @@ func (r *rank) work(w item) {
 	}
 }
 
-// compute queues a step without a message. Consecutive steps, which may be as many as there are ranks, are merged into
-// one item.
+// compute queues a step that sends and receives no message. It merges consecutive steps into one item, as there may be
+// as many steps as ranks.
 func (r *rank) compute(cost sim.Cycle, number int) {
 	if last := len(r.queue) - 1; last > r.head && r.queue[last].kind == itemStep &&
 		r.queue[last].number+r.queue[last].more+1 == number {
@@ -132,7 +134,7 @@ func (r *rank) compute(cost sim.Cycle, number int) {
 	r.work(item{kind: itemStep, cost: cost, number: number})
 }
 
-// run starts the oldest work.
+// run starts the oldest item of work.
 func (r *rank) run() {
 	w := &r.queue[r.head]
 	begin := r.machine.clock.Now()
@@ -145,7 +147,7 @@ func (r *rank) run() {
 	r.machine.clock.After(max(begin+w.cost, w.until)-r.machine.clock.Now(), r.ended)
 }
 
-// end completes the oldest work.
+// end completes the oldest item of work.
 func (r *rank) end() {
 	w := r.queue[r.head]
 	r.head++
@@ -196,7 +198,7 @@ func (r *rank) done(number int) {
 	}
 }
 
-// issue starts all steps that may begin.
+// issue starts all steps that can begin.
 func (r *rank) issue() {
 	for !(r.schedule.InOrder || r.machine.Blocking) || r.underWay == 0 {
 		step, number, ok := r.progress.Next()
@@ -225,7 +227,7 @@ func (r *rank) issue() {
 	}
 }
 
-// transmit queues a message. Its departure completes the step with that number, unless the number is 0.
+// transmit queues a message. If number is not 0, the step with that number is complete when the message departs.
 func (r *rank) transmit(p *message, number int) {
 	r.work(item{kind: itemSend, cost: p.link().processor(p.bytes), number: number, message: p})
 }
@@ -240,13 +242,13 @@ func (r *rank) send(to *rank, n, number int) {
 	r.transmit(p, 0)
 }
 
-// reply sends a message about the same data back to its sender.
+// reply sends a message about the data of p to the sender of p.
 func (r *rank) reply(p *message, k kind) {
 	p.kind, p.from, p.to, p.bytes = k, p.to, p.from, 0
 	r.transmit(p, 0)
 }
 
-// post posts a receive, or matches it with an unexpected message.
+// post posts a receive. If there is an unexpected message for it, it matches the two.
 func (r *rank) post(peer, number int) {
 	p := r.unexpected[peer]
 	switch {
@@ -266,7 +268,7 @@ func (r *rank) post(peer, number int) {
 	r.fetch(p, number)
 }
 
-// receive handles a message after the receiver's processor has accepted it.
+// receive handles a message that the processor has accepted.
 func (r *rank) receive(p *message) {
 	switch p.kind {
 	case kindEager, kindRequest:
@@ -303,7 +305,7 @@ func (r *rank) match(p *message) {
 	r.done(number)
 }
 
-// keep queues a message until its receive is posted.
+// keep stores a message until its receive is posted.
 func (r *rank) keep(p *message) {
 	p.chain = nil
 	last := r.unexpected[p.from.number]
@@ -320,7 +322,7 @@ func (r *rank) keep(p *message) {
 	last.chain = p
 }
 
-// fetch asks for the data of a request, or copies it from the sender's memory.
+// fetch asks the sender for the data that a request announced, or copies the data from the sender's memory.
 func (r *rank) fetch(p *message, number int) {
 	if l := p.link(); l.Pulls {
 		r.work(item{kind: itemPull, cost: cycles(float64(p.length) * l.OverheadByte), number: number, message: p})
@@ -332,7 +334,7 @@ func (r *rank) fetch(p *message, number int) {
 
 // Flows.
 
-// beginFlow starts a flow's step by announcing the data to the next rank.
+// beginFlow starts the step of a flow. It announces the data to the next rank.
 func (r *rank) beginFlow(step *coll.Step, number int) {
 	f := &r.flow
 	f.step, f.number = *step, number
@@ -342,7 +344,8 @@ func (r *rank) beginFlow(step *coll.Step, number int) {
 	r.ask()
 }
 
-// ask asks the previous rank for data if it has announced it and this rank is itself cleared to send.
+// ask asks the previous rank for data. It does so only if that rank has announced data, and if this rank may send it
+// on.
 func (r *rank) ask() {
 	f := &r.flow
 	if f.number > 0 && f.step.Receives() && f.announced && (f.cleared || !f.step.Sends()) {
@@ -374,7 +377,7 @@ func (r *rank) flowed(p *message) {
 	}
 }
 
-// forward sends the bytes received so far.
+// forward sends all bytes that have been received but not yet sent.
 func (r *rank) forward() {
 	f := &r.flow
 	for f.sent < f.got {
@@ -390,7 +393,7 @@ func (r *rank) forward() {
 
 // Shared buffers.
 
-// publish counts a publication and notifies the ranks whose wait it completes.
+// publish counts a publication, and notifies the ranks that waited for it.
 func (r *rank) publish() {
 	r.published++
 	r.waiting = slices.DeleteFunc(r.waiting, func(w waiter) bool {
@@ -406,7 +409,7 @@ func (r *rank) publish() {
 	})
 }
 
-// await waits for the publications that a step needs.
+// await waits for the publications on which a step depends.
 func (r *rank) await(step *coll.Step, number int) {
 	first, last := step.Peer, step.Peer
 	if step.Peer == coll.Everyone {

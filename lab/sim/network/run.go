@@ -8,24 +8,24 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Result is the predicted cost of a call.
+// Result is the predicted duration of a call.
 type Result struct {
-	// Nanoseconds is the time that the slowest rank takes. Where ranks share cores, it is the mean over assignments of
-	// ranks to cores.
+	// Nanoseconds is the time that the slowest rank takes. If ranks share cores, it is the mean over several
+	// assignments of ranks to cores.
 	Nanoseconds float64
 	// Events is the number of events simulated.
 	Events uint64
 }
 
-// distributions is the number of assignments of ranks to cores that a result averages, for up to distributedRanks
-// ranks. With more ranks there is only one, which differs between hosts.
+// distributions is the number of assignments of ranks to cores over which a result is averaged, for up to
+// distributedRanks ranks. With more ranks there is only one assignment, which is different on each host.
 const (
 	distributions    = 6
 	distributedRanks = 1024
 )
 
-// Run simulates a call with an algorithm. It sets the call's Ranks, Rank and Shared from the cluster. The error is a
-// *ClusterError, or a *coll.CallError if the algorithm does not support the call.
+// Run simulates a call with an algorithm. It sets Ranks, Rank and Shared of the call to match the cluster. The error is
+// a *ClusterError, or a *coll.CallError if the algorithm does not support the call.
 func (c *Cluster) Run(a *coll.Algorithm, call coll.Call) (Result, error) {
 	if err := c.Check(); err != nil {
 		return Result{}, err
@@ -50,7 +50,7 @@ func (c *Cluster) Run(a *coll.Algorithm, call coll.Call) (Result, error) {
 	return Result{float64(sum/sim.Cycle(times)) / 1000, m.clock.Events()}, nil
 }
 
-// newMachine returns a machine that executes a call. The error is a *coll.CallError.
+// newMachine returns a machine that is to execute a call. The error is a *coll.CallError.
 func newMachine(c *Cluster, a *coll.Algorithm, call *coll.Call) (*machine, error) {
 	m := &machine{Cluster: *c, algorithm: a, ranks: make([]rank, c.Ranks), hosts: make([]host, c.hosts())}
 	var err error
@@ -91,12 +91,12 @@ func (m *machine) run(distribution uint64) (longest sim.Cycle, err error) {
 	return longest, nil
 }
 
-// shares reports whether that number of ranks on a host must share its cores.
+// shares reports whether a number of ranks on a host must share its cores.
 func (m *machine) shares(ranks int) bool { return m.Cores > 0 && ranks > m.Cores }
 
-// distribute assigns the ranks of a host to its cores if they must share them. The kernel runs a rank on the core on
-// which it was woken and rebalances only after many milliseconds, so the assignment is random and cores have different
-// numbers of ranks.
+// distribute assigns the ranks on a host to its cores if they must share them. The kernel runs a rank on the core where
+// it was woken up, and rebalances only after many milliseconds. The assignment is therefore random, and cores have
+// different numbers of ranks.
 func (m *machine) distribute(number int, distribution uint64) {
 	first := number * m.PerHost
 	ranks := m.ranks[first:min(first+m.PerHost, m.Ranks)]
@@ -111,7 +111,7 @@ func (m *machine) distribute(number int, distribution uint64) {
 		h.cores[i].init(&m.clock, cycles(m.Host.Switch))
 	}
 	random := rand.New(rand.NewPCG(distribution, uint64(number)))
-	for _, i := range random.Perm(len(ranks)) { // a core serves its ranks in random order
+	for _, i := range random.Perm(len(ranks)) { // the order in which a core serves its ranks is random
 		h.cores[random.IntN(m.Cores)].add(&ranks[i])
 	}
 }

@@ -15,7 +15,7 @@ import (
 // MostChosen is the maximum number of ranks that Choose supports.
 const MostChosen = 1024
 
-// Lengths and segment sizes that Choose tries. All blocks of a call together have at most chooseBytes.
+// The lengths and segment sizes that Choose tries. All blocks of a call together are at most chooseBytes long.
 var (
 	chooseLengths  = []int{8, 64, 512, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 2 << 20}
 	chooseSegments = []int{choice.Auto, 8 << 10, 64 << 10, 512 << 10}
@@ -23,7 +23,7 @@ var (
 
 const chooseBytes = 2 << 20
 
-// Chosen is the table's choice for calls of one length, and the built-in table's.
+// Chosen compares the table's choice for calls of one length with the choice of the built-in table.
 type Chosen struct {
 	Class      choice.Class           `json:"class"`
 	Collective collectives.Collective `json:"collective"`
@@ -36,9 +36,9 @@ type Chosen struct {
 	BuiltInNanoseconds float64 `json:"built_in_ns"`
 }
 
-// Choose makes the table of a cluster: the algorithm and segment size that are fastest in the model, for communicators
-// of 2, 4, 8 and so on up to all ranks. No entry is slower than the choice of the built-in table. The error is a
-// *network.ClusterError, ErrFPGA, or ctx's.
+// Choose returns a table for a cluster, for communicators of 2, 4, 8 and so on up to all ranks. Its entries are the
+// algorithm and segment size that are fastest in the model, and never slower there than the choice of the built-in
+// table. The error is a *network.ClusterError, ErrFPGA, or the error of ctx.
 func Choose(ctx context.Context, d *Description, fits []*Fit) (*collectives.Table, []Chosen, error) {
 	if d.FPGA() {
 		return nil, nil, ErrFPGA
@@ -48,12 +48,12 @@ func Choose(ctx context.Context, d *Description, fits []*Fit) (*collectives.Tabl
 	var all []Chosen
 	for _, ranks := range Powers(d.Ranks) {
 		c := d.subset(ranks, fits)
-		class := choice.ClassOf(c.Shared(), whole.Oversubscribed()) // depends on hosts, not on communicators
+		class := choice.ClassOf(c.Shared(), whole.Oversubscribed()) // the class depends on hosts, not on communicators
 		t := doc.Class(class)
 		if *t == nil {
 			*t = &collectives.ClassTable{Over: "model", Link: collectives.Link(linkOf(&c))}
 		}
-		link := choice.Link((*t).Link) // the engine has one link per class
+		link := choice.Link((*t).Link) // as the engine has one link per class
 		for op := coll.Barrier; op <= coll.Exscan; op++ {
 			e, chosen, err := chooseOne(ctx, &c, class, op, link)
 			if err != nil {
@@ -71,7 +71,7 @@ func Choose(ctx context.Context, d *Description, fits []*Fit) (*collectives.Tabl
 	return table, all, err
 }
 
-// chooseOne makes the table entry of a collective.
+// chooseOne returns the table entry for a collective.
 func chooseOne(ctx context.Context, c *network.Cluster, class choice.Class, of coll.Collective,
 	link choice.Link) (collectives.Entry, []Chosen, error) {
 	e := collectives.Entry{Collective: collectives.Collective(of), Ranks: c.Ranks, Bytes: lengths(of, c.Ranks)}
@@ -101,7 +101,7 @@ func chooseOne(ctx context.Context, c *network.Cluster, class choice.Class, of c
 		}
 	}
 	e.Decide(1)
-	for i := range all { // one for each length
+	for i := range all { // one choice for each length
 		o := &all[i]
 		o.By = chosen(&e, o.Bytes)
 		for _, s := range e.Medians {
@@ -133,17 +133,16 @@ func lengths(of coll.Collective, ranks int) (list []int) {
 	return list
 }
 
-// builtIn returns the built-in table's choice for a call.
+// builtIn returns the choice of the built-in table for a call.
 func builtIn(c *network.Cluster, class choice.Class, of coll.Collective, n int) choice.Choice {
 	call := coll.Call{Collective: of, Ranks: c.Ranks, Bytes: n, Elem: elem, Flows: true, Shared: c.SharedBytes()}
 	return choice.Default().Choose(class, &call)
 }
 
-// hopeless is the factor by which the estimate of a choice must exceed the smallest estimate for the choice to be
-// skipped.
+// hopeless is the ratio to the smallest estimate above which a choice is not tried.
 const hopeless = 10
 
-// candidates returns the choices to try for a call, including the built-in table's.
+// candidates returns the choices to try for a call. The choice of the built-in table is one of them.
 func candidates(c *network.Cluster, of coll.Collective, n int, builtIn choice.Choice) []choice.Choice {
 	var list []choice.Choice
 	var times []float64
@@ -176,7 +175,7 @@ func candidates(c *network.Cluster, of coll.Collective, n int, builtIn choice.Ch
 	return tried
 }
 
-// chosen returns an entry's first choice for a length.
+// chosen returns the first choice of an entry for a length.
 func chosen(e *collectives.Entry, n int) choice.Choice {
 	for _, d := range e.Choose {
 		if d.UpTo == nil || n <= int(*d.UpTo) {
@@ -186,10 +185,11 @@ func chosen(e *collectives.Entry, n int) choice.Choice {
 	return choice.Choice{} // unreachable: the last decision covers all lengths
 }
 
-// Values of collectives.upstream: the schedules of upstream's compiler for FPGAs.
+// Values of collectives.upstream, which are the schedules of upstream's compiler for FPGAs.
 var upstreams = [...]string{"flat", "tree"}
 
-// Upstream holds the predicted times of the collectives of upstream's compiler on FPGAs, in nanoseconds.
+// Upstream holds the predicted times of a collective with each schedule of upstream's compiler on FPGAs, in
+// nanoseconds.
 type Upstream struct {
 	Collective collectives.Collective `json:"collective"`
 	Ranks      int                    `json:"ranks"`
@@ -198,7 +198,7 @@ type Upstream struct {
 	Tree       float64                `json:"tree_ns"`
 }
 
-// fpgaCall returns a call in which all ranks but rank 0 are FPGAs.
+// fpgaCall returns a call in which all ranks except rank 0 are FPGAs.
 func fpgaCall(of coll.Collective, ranks, n int) coll.Call {
 	fpgas := make([]int, ranks-1)
 	for i := range fpgas {
@@ -207,11 +207,11 @@ func fpgaCall(of coll.Collective, ranks, n int) coll.Call {
 	return coll.Call{Collective: of, Ranks: ranks, Bytes: n, Elem: elem, Token: elem, FPGAs: fpgas, NoCredit: true}
 }
 
-// fpgaAlgorithms are the algorithms in which FPGAs execute one step at a time.
+// fpgaAlgorithms lists the algorithms in which an FPGA executes one step at a time.
 var fpgaAlgorithms = [...]string{"flat", "toggle", "chain", "tree"}
 
-// ChooseUpstream returns the value of collectives.upstream that is faster for a cluster with FPGAs, judged by the mean
-// of the logarithms over all calls. The error is a *network.ClusterError or ctx's.
+// ChooseUpstream returns the value of collectives.upstream that is faster on a cluster with FPGAs. It compares the
+// means of the logarithms of the times of all calls. The error is a *network.ClusterError or the error of ctx.
 func ChooseUpstream(ctx context.Context, d *Description) (string, []Upstream, error) {
 	c := d.Cluster(d.Ranks, nil)
 	var all []Upstream

@@ -8,17 +8,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// Near is the maximum ratio of a good prediction's measured time to the best measured time.
+// Near is the maximum ratio of the measured time of a good choice to the fastest measured time.
 const Near = 1.25
 
-// Comparison compares the model with the measurements of a class at one number of ranks.
+// Comparison compares the model with measurements of a class with one number of ranks.
 type Comparison struct {
 	Class choice.Class `json:"class"`
 	Ranks int          `json:"ranks"`
-	// Fitted reports whether the model was fitted to these calls.
+	// Fitted reports whether the model was fitted to these measurements.
 	Fitted bool `json:"fitted"`
-	// Cases is the number of pairs of collective and length. In NearBest of them, the choice that the model ranks first
-	// was measured within Near times the fastest. Worst is the largest such ratio.
+	// Cases is the number of pairs of a collective and a length. In NearBest of them, the choice that is fastest in the
+	// model took at most Near times as long as the choice measured to be fastest. Worst is the largest of these ratios.
 	Cases    int     `json:"cases"`
 	NearBest int     `json:"near_best"`
 	Worst    float64 `json:"worst"`
@@ -30,7 +30,7 @@ type Comparison struct {
 	errors []float64
 }
 
-// Compared compares all measurements with the model.
+// Compared is a comparison of all measurements with the model.
 type Compared struct {
 	Parameters  []ClassParameters `json:"parameters"`
 	Comparisons []Comparison      `json:"comparisons"`
@@ -38,7 +38,7 @@ type Compared struct {
 	Cases       []ClassCases      `json:"cases"`
 }
 
-// ClassParameters are the parameters fitted to a class, in nanoseconds. Deviation is Fit.Deviation.
+// ClassParameters are the parameters fitted to a class, in nanoseconds. Deviation is copied from the Fit.
 type ClassParameters struct {
 	Class     choice.Class `json:"class"`
 	Deviation float64      `json:"deviation"`
@@ -46,13 +46,13 @@ type ClassParameters struct {
 	Link      network.Link `json:"link"`
 }
 
-// ClassCases are the cases of a class.
+// ClassCases are the cases measured for a class.
 type ClassCases struct {
 	Class choice.Class `json:"class"`
 	Cases []Case       `json:"cases"`
 }
 
-// Compare compares fits with the calls that they are fitted to, and with calls of more ranks.
+// Compare compares each fit with the calls to which it was fitted, and with calls of more ranks.
 func Compare(fits []*Fit) Compared {
 	var all Compared
 	for _, f := range fits {

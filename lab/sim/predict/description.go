@@ -15,27 +15,27 @@ const (
 	engineFPGA     = "fpga"
 )
 
-// Description is the description of a cluster in a file.
+// Description describes a cluster. It is read from a file.
 type Description struct {
-	// Ranks is the number of ranks. Hosts is the number of hosts; 0 means one per rank. Ranks of a host are numbered
-	// consecutively.
+	// Ranks is the number of ranks. Hosts is the number of hosts; 0 means one per rank. The ranks on a host have
+	// consecutive numbers.
 	Ranks int `yaml:"ranks"`
 	Hosts int `yaml:"hosts"`
-	// Cores is the number of cores per host; 0 means one for each of its ranks.
+	// Cores is the number of cores per host. 0 means one per rank.
 	Cores int `yaml:"cores"`
-	// Switches is the number of switches that connect the hosts; 0 means one.
+	// Switches is the number of switches that connect the hosts. 0 means one.
 	Switches int `yaml:"switches"`
-	// Engine is "software" or "fpga". With "fpga", all ranks but rank 0 are FPGAs with the profile cloudfpga.
+	// Engine is "software" or "fpga". With "fpga", all ranks except rank 0 are FPGAs with the profile cloudfpga.
 	Engine string `yaml:"engine"`
-	// Link is the link of each host, Uplink the link of each switch.
+	// Link is the link of each host, and Uplink the link of each switch.
 	Link   Speed `yaml:"link"`
 	Uplink Speed `yaml:"uplink"`
-	// Overhead is the processor time per message at each end. If it is 0, the value of the parameters is used.
+	// Overhead is the processor time per message at each end. If it is 0, the value from the parameters is used.
 	Overhead time.Duration `yaml:"overhead"`
 }
 
-// Speed is the end-to-end latency of a link, and its bandwidth in gigabits per second. A value of 0 is replaced by the
-// default.
+// Speed is the end-to-end latency of a link, and its bandwidth in gigabits per second. Values of 0 are replaced by
+// defaults.
 type Speed struct {
 	Latency time.Duration `yaml:"latency"`
 	Gbps    float64       `yaml:"gbps"`
@@ -44,13 +44,13 @@ type Speed struct {
 // gapByte returns the time per byte in nanoseconds.
 func (s *Speed) gapByte() float64 { return 8 / s.Gbps }
 
-// Default links.
+// Links used by default.
 var (
 	defaultLink   = Speed{10 * time.Microsecond, 10}
 	defaultUplink = Speed{time.Microsecond, 100}
 )
 
-// Default describes one rank on each host, with 10 Gb/s.
+// Default returns a description with one rank on each host, and 10 Gb/s.
 func Default(ranks int) *Description { return (&Description{Ranks: ranks}).completed() }
 
 func (d *Description) completed() *Description {
@@ -77,7 +77,7 @@ func (s *Speed) complete(by Speed) {
 	}
 }
 
-// Load reads a description. Errors, which contain the file's name, are joined *strictyaml.Error, wrap
+// Load reads a description. Errors contain the file's name. They are joined *strictyaml.Error, wrap
 // strictyaml.ErrTooLarge, or come from the reader.
 func Load(r io.Reader, name string) (*Description, error) {
 	var d Description
@@ -124,11 +124,11 @@ func Load(r io.Reader, name string) (*Description, error) {
 	return &d, nil
 }
 
-// FPGA reports whether all ranks but rank 0 are FPGAs.
+// FPGA reports whether all ranks except rank 0 are FPGAs.
 func (d *Description) FPGA() bool { return d.Engine == engineFPGA }
 
-// Cluster returns a cluster with the given number of ranks, with as many ranks per host and hosts per switch as
-// described. Without fits, and for FPGAs, its parameters are those returned by Software and FPGA.
+// Cluster returns a cluster of the given number of ranks, with as many ranks per host and hosts per switch as d
+// describes. Without fits, and for FPGAs, Software and FPGA provide the parameters.
 func (d *Description) Cluster(ranks int, fits []*Fit) network.Cluster {
 	perHost := divided(d.Ranks, d.Hosts)
 	c := network.Cluster{Ranks: ranks, PerHost: perHost, Cores: d.Cores, Parameters: Software()}
@@ -148,11 +148,11 @@ func (d *Description) Cluster(ranks int, fits []*Fit) network.Cluster {
 	return c
 }
 
-// measuredParameters copies parameters from fits, preferring fits in which ranks share cores if they do in the cluster.
-// The link's own parameters stay the cluster's, as the fits were measured on a single host.
+// measuredParameters copies parameters from fits. If ranks share cores in the cluster, it prefers fits in which they do
+// so too. The parameters of the network link remain unchanged, as the fits were measured on a single host.
 func measuredParameters(c *network.Cluster, fits []*Fit) {
 	shares := c.Cores > 0 && c.PerHost > c.Cores
-	for _, right := range [...]bool{false, true} { // the matching kind last, so that it wins
+	for _, right := range [...]bool{false, true} { // the matching kind is last and therefore wins
 		for _, f := range fits {
 			if (oversubscribed(f.Class) == shares) != right {
 				continue
@@ -176,11 +176,11 @@ func measuredParameters(c *network.Cluster, fits []*Fit) {
 
 func divided(n, by int) int { return (n + by - 1) / by }
 
-// ErrFPGA reports that ranks with FPGAs do not use a table.
+// ErrFPGA reports that ranks on FPGAs do not use a table.
 var ErrFPGA = errors.New("ranks with FPGAs read no table: set collectives.upstream")
 
-// subset returns a cluster of some of the ranks that form a communicator: on one host if they fit, otherwise spread
-// over all hosts.
+// subset returns a cluster of the given number of ranks, which form a communicator. They are on one host if they fit
+// there; otherwise they are spread over all hosts.
 func (d *Description) subset(ranks int, fits []*Fit) network.Cluster {
 	c := d.Cluster(ranks, fits)
 	if ranks > c.PerHost {

@@ -12,43 +12,43 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// elem is the size of an element, in bytes.
+// elem is the size of an element in bytes.
 const elem = 4
 
-// Bounds of the calls that a class is fitted to: number of ranks, and bytes.
+// Bounds of the calls to which a class is fitted: the number of ranks, and bytes.
 const (
 	fitRanks = 4
 	fitBytes = 512 << 10
 )
 
-// Case is a collective call with all choices that were measured for it. Times are in nanoseconds.
+// Case is a collective call with all choices measured for it. Times are in nanoseconds.
 type Case struct {
 	Collective collectives.Collective `json:"collective"`
 	Ranks      int                    `json:"ranks"`
 	Bytes      int                    `json:"bytes"`
-	// By lists the choices, Measured their medians, and Predicted the model's times.
+	// By lists the choices, Measured the medians of their times, and Predicted the times in the model.
 	By        []choice.Choice `json:"by"`
 	Measured  []float64       `json:"measured_ns"`
 	Predicted []float64       `json:"predicted_ns"`
 }
 
-// Fit is the model fitted to the measurements of a class.
+// Fit is the model fitted to measurements of a class.
 type Fit struct {
 	Class choice.Class
-	// Cores is the number of cores of the machine.
+	// Cores is the number of cores of the measured machine.
 	Cores      int
 	Parameters network.Parameters
-	// Deviation is the mean of |ln(predicted / measured)| over the calls that the model is fitted to.
+	// Deviation is the mean of |ln(predicted / measured)| over the calls to which the model is fitted.
 	Deviation float64
-	// Cases are all measured cases. Fitted is the largest number of ranks that the fit used.
+	// Cases lists all measured cases. Fitted is the largest number of ranks in the cases used for the fit.
 	Cases  []Case
 	Fitted int
 }
 
-// ErrNotMeasured reports a table without measurements.
+// ErrNotMeasured reports that a table contains no measurements.
 var ErrNotMeasured = errors.New("the table has no measurements with their machine: have zrlbench tune write one")
 
-// Fits fits the model to each class of a table in turn. The error is ErrNotMeasured or ctx's.
+// Fits fits the model to each class in a table. The error is ErrNotMeasured or the error of ctx.
 func Fits(ctx context.Context, d *collectives.Document) (fits []*Fit, err error) {
 	if d.Estimated || d.Measured.Cores < 1 {
 		return nil, ErrNotMeasured
@@ -65,7 +65,7 @@ func Fits(ctx context.Context, d *collectives.Document) (fits []*Fit, err error)
 	return fits, err
 }
 
-// measured returns the measurements in a table.
+// measured returns the measurements in a table as cases.
 func measured(t *collectives.ClassTable) (all []Case) {
 	for _, e := range t.Collectives {
 		for i, n := range e.Bytes {
@@ -84,7 +84,7 @@ func measured(t *collectives.ClassTable) (all []Case) {
 	return all
 }
 
-// whole replaces an automatic segment size by its value for the link.
+// whole replaces an automatic segment size by the size that is chosen for the link.
 func whole(by choice.Choice, ranks, n int, link choice.Link) choice.Choice {
 	if by.Segment == choice.Auto {
 		by.Segment = coll.PipelineSegment(ranks, n, elem, link.Alpha, link.Beta)
@@ -100,7 +100,7 @@ func oversubscribed(class choice.Class) bool {
 	return class == choice.OversubscribedMemory || class == choice.OversubscribedNetwork
 }
 
-// run simulates a call of n bytes with a choice.
+// run simulates a call of n bytes with the given choice.
 func run(c *network.Cluster, of coll.Collective, n int, by choice.Choice) (network.Result, error) {
 	a, err := coll.Find(of, by.Algorithm)
 	if err != nil {
@@ -109,7 +109,7 @@ func run(c *network.Cluster, of coll.Collective, n int, by choice.Choice) (netwo
 	return c.Run(a, coll.Call{Collective: of, Bytes: n, Elem: elem, Segment: by.Segment, Flows: true})
 }
 
-// predict simulates a case as it was measured: all ranks are on one machine, and each call follows a barrier.
+// predict simulates a case in the way it was measured: all ranks are on one machine, and a barrier precedes each call.
 func (f *Fit) predict(c *Case) error {
 	cluster := network.Cluster{Ranks: c.Ranks, PerHost: c.Ranks, Loopback: !sharesMemory(f.Class), Barrier: true,
 		Parameters: f.Parameters}
@@ -127,8 +127,8 @@ func (f *Fit) predict(c *Case) error {
 	return nil
 }
 
-// deviation returns the distance of the model from the cases: the mean of |ln(predicted / measured)|. It stops early
-// once the result is at least most.
+// deviation returns how far the model is from the cases: the mean of |ln(predicted / measured)|. It stops early when
+// the result is at least most.
 func (f *Fit) deviation(cases []Case, most float64) (float64, error) {
 	n := 0
 	for i := range cases {
@@ -150,7 +150,7 @@ func (f *Fit) deviation(cases []Case, most float64) (float64, error) {
 	return sum, nil
 }
 
-// fitted returns the parameters that the calls of the class depend on.
+// fitted returns the parameters on which calls of the class depend.
 func (f *Fit) fitted() []*float64 {
 	h, l := &f.Parameters.Host, &f.Parameters.Network
 	all := []*float64{&h.Call, &h.Copy, &h.Reduce}
@@ -164,16 +164,16 @@ func (f *Fit) fitted() []*float64 {
 	return append(all, &l.Latency, &l.Overhead, &l.OverheadByte)
 }
 
-// steps are the factors by which fit changes a parameter, from coarse to fine.
+// steps lists the factors by which fit changes a parameter, from coarse to fine.
 var steps = [...]float64{2, 1.4, 1.15, 1.05}
 
-// Bounds of a fit: rounds per step, and smallest and largest parameter that has an effect.
+// Bounds of a fit: the number of rounds per step, and the smallest and the largest parameter that has an effect.
 const (
 	fitRounds         = 8
 	fitLeast, fitMost = 1e-3, 1e8
 )
 
-// fit changes one parameter at a time for as long as the model gets closer to the cases.
+// fit changes one parameter at a time, until the model no longer gets closer to the cases.
 func (f *Fit) fit(ctx context.Context) error {
 	f.Fitted = max(fitRanks, slices.MinFunc(f.Cases, func(a, b Case) int { return a.Ranks - b.Ranks }).Ranks)
 	cases := slices.DeleteFunc(slices.Clone(f.Cases),
@@ -207,7 +207,7 @@ func (f *Fit) fit(ctx context.Context) error {
 	return err
 }
 
-// move multiplies a parameter by a factor for as long as that improves the fit.
+// move multiplies a parameter by factor until that no longer improves the fit.
 func (f *Fit) move(ctx context.Context, p *float64, factor float64, cases []Case) (better bool, err error) {
 	for {
 		before := *p

@@ -2,15 +2,15 @@ package predict
 
 import "github.com/zrlmpi/zrlmpid/lab/sim/network"
 
-// Maximum length of eager messages.
+// The maximum lengths of eager messages.
 const (
 	memoryEager  = 8 << 10
 	networkEager = 64 << 10
 )
 
-// Software returns the parameters of ranks in software without measurements. Empty messages and publications take the
-// times of the built-in table's formulas, and a byte on a network takes the time of 10 Gb/s. Switch is about the mean
-// of the values that Fits finds for lab/tune/shipped.yaml.
+// Software returns the parameters of ranks in software, if there are no measurements. Empty messages and publications
+// take as long as in the formulas of the built-in table, and a byte on a network as long as at 10 Gb/s. Switch is about
+// the mean of the values that Fits finds for lab/tune/shipped.yaml.
 func Software() network.Parameters {
 	return network.Parameters{
 		Host:    network.Host{Call: 300, Copy: 0.1, Reduce: 0.3, Publish: 100, Visible: 300, Switch: 2700},
@@ -19,8 +19,8 @@ func Software() network.Parameters {
 	}
 }
 
-// FPGA returns the parameters of FPGAs with the profile cloudfpga, where all messages wait for their receive. The
-// overhead is assumed, not measured.
+// FPGA returns the parameters of FPGAs with the profile cloudfpga, where every message waits until its receive is
+// posted. The overhead is an assumption, not a measurement.
 func FPGA() network.Parameters {
 	p := Software()
 	p.Host = network.Host{Call: 500, Copy: 0.8, Reduce: 0.8}

@@ -27,7 +27,7 @@ func load(t testing.TB, text string) *predict.Description {
 	return d
 }
 
-// The model's constants equal the engine's.
+// TestEngineLimits checks that the model and the engine have the same constants.
 func TestEngineLimits(t *testing.T) {
 	if got := predict.Software().Memory.Eager; got != shm.MinSingleCopy {
 		t.Errorf("messages in memory of up to %d bytes are eager, the engine's up to %d", got, shm.MinSingleCopy)
@@ -38,7 +38,7 @@ func TestEngineLimits(t *testing.T) {
 	}
 }
 
-// table returns a table in which the model's times stand for measurements, of a machine with 2 cores.
+// table returns a table for a machine with 2 cores, in which times from the model take the place of measurements.
 func table(t *testing.T, p network.Parameters) *collectives.Document {
 	t.Helper()
 	d := &collectives.Document{Version: collectives.Version, Measured: collectives.Measured{Cores: 2}}
@@ -76,8 +76,8 @@ func table(t *testing.T, p network.Parameters) *collectives.Document {
 	return d
 }
 
-// A fit to the model's own predictions is close to them. For ranks that share cores, calls of one number of ranks do
-// not determine all parameters of calls and time slices.
+// TestFit checks that a fit to times from the model predicts these times closely. If ranks share cores, calls with a
+// single number of ranks do not determine all parameters of calls and time slices.
 func TestFit(t *testing.T) {
 	p := predict.Software()
 	p.Host = network.Host{Call: 900, Copy: 0.05, Reduce: 0.5, Publish: 250, Visible: 100, Switch: 1500}
@@ -129,7 +129,7 @@ func TestFitErrors(t *testing.T) {
 	}
 }
 
-// A comparison uses the measured time of the choice that the model ranks first.
+// TestCompare checks that a comparison uses the measured time of the choice that is fastest in the model.
 func TestCompare(t *testing.T) {
 	f := &predict.Fit{Class: choice.Network, Fitted: 4, Cases: []predict.Case{
 		{Ranks: 4, By: make([]choice.Choice, 2), Measured: []float64{100, 120}, Predicted: []float64{30, 24}},
@@ -148,8 +148,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// No choice is slower in the model than the built-in table's, at the lengths for which it was made. At the lengths
-// between, the sum over all choices is not slower either.
+// TestChoose checks that no choice is slower in the model than the choice of the built-in table, at the lengths for
+// which the table was made. At lengths between these, the sum over all choices is not slower either.
 func TestChoose(t *testing.T) {
 	for _, text := range []string{
 		"{ranks: 16}",
@@ -177,7 +177,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// between compares a table with the built-in one at lengths for which it was not made.
+// between compares a table with the built-in table at lengths for which it was not made.
 func between(t *testing.T, d *predict.Description, table *collectives.Table) {
 	t.Helper()
 	c := d.Cluster(d.Ranks, nil)
@@ -211,7 +211,8 @@ func between(t *testing.T, d *predict.Description, table *collectives.Table) {
 	}
 }
 
-// A table covers the classes of communicators of all sizes, and can be written and read back.
+// TestTable checks that a table covers the classes of communicators of all sizes, and is the same when it is written
+// and read back.
 func TestTable(t *testing.T) {
 	table, _, err := predict.Choose(t.Context(), load(t, "{ranks: 12, hosts: 3, cores: 2}"), nil)
 	if err != nil {
@@ -245,7 +246,7 @@ func TestUpstream(t *testing.T) {
 	if err != nil || by != "tree" || len(all) == 0 {
 		t.Errorf("%v, %v", by, err)
 	}
-	// With two FPGAs, a tree has one more hop.
+	// With two FPGAs, a tree has one hop more.
 	if by, _, err := predict.ChooseUpstream(t.Context(), load(t, "{ranks: 3, engine: fpga}")); err != nil ||
 		by != "flat" {
 		t.Errorf("%v, %v", by, err)
@@ -256,7 +257,8 @@ func TestUpstream(t *testing.T) {
 	}
 }
 
-// Measured parameters are taken from the class that resembles the cluster; the link is the cluster's.
+// TestMeasuredParameters checks that measured parameters come from the class that resembles the cluster, while the
+// parameters of the link come from the cluster.
 func TestMeasuredParameters(t *testing.T) {
 	fit := func(class choice.Class, n float64) *predict.Fit {
 		f := &predict.Fit{Class: class, Parameters: predict.Software()}
@@ -315,7 +317,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// FPGAs execute one step at a time: algorithms that need more are not predicted.
+// TestScaleFPGA checks that algorithms in which FPGAs would execute several steps at a time are not predicted.
 func TestScaleFPGA(t *testing.T) {
 	q := predict.Request{Cluster: load(t, "{ranks: 9, engine: fpga}"), Ranks: []int{3, 9}, Bytes: []int{8, 4096}}
 	for of := coll.Barrier; of <= coll.Exscan; of++ {

@@ -11,10 +11,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// MostLinear is the maximum number of ranks for algorithms that are not Logarithmic, as the model simulates every step.
+// MostLinear is the maximum number of ranks for algorithms that are not Logarithmic, since the model simulates every
+// step.
 const MostLinear = 4096
 
-// Point is the predicted time of a call.
+// Point is the predicted time of a call with an algorithm.
 type Point struct {
 	Collective  collectives.Collective `json:"collective"`
 	Ranks       int                    `json:"ranks"`
@@ -33,9 +34,9 @@ type Request struct {
 	Bytes       []int
 }
 
-// Scale predicts the calls of all algorithms, in the order of collectives, bytes, algorithms and ranks. It skips
-// algorithms that do not support a call, and with more than MostLinear ranks those that are not logarithmic. The error
-// is a *network.ClusterError or ctx's.
+// Scale predicts calls with all algorithms. Points are ordered by collective, bytes, algorithm and ranks. Scale skips
+// algorithms that do not support a call and, with more than MostLinear ranks, algorithms that are not Logarithmic. The
+// error is a *network.ClusterError or the error of ctx.
 func Scale(ctx context.Context, q Request) (points []Point, err error) {
 	for _, of := range q.Collectives {
 		lengths := q.Bytes
@@ -62,7 +63,7 @@ func Scale(ctx context.Context, q Request) (points []Point, err error) {
 	return points, nil
 }
 
-// point predicts a call with an algorithm, in segments of the length at which its pipeline is fastest.
+// point predicts a call with an algorithm. The length of its segments is the one at which a pipeline is fastest.
 func (q *Request) point(a *coll.Algorithm, ranks, n int) (Point, bool, error) {
 	c := q.Cluster.Cluster(ranks, q.Fits)
 	of := a.Collective
@@ -89,7 +90,7 @@ func (q *Request) point(a *coll.Algorithm, ranks, n int) (Point, bool, error) {
 	return Point{collectives.Collective(of), ranks, n, by, r.Nanoseconds, r.Events}, err == nil, err
 }
 
-// linkOf returns the link between most ranks of a cluster, in the form that tables use.
+// linkOf returns the link that connects most ranks of a cluster, in the form used in tables.
 func linkOf(c *network.Cluster) choice.Link {
 	l := &c.Network
 	if c.Shared() {
@@ -99,7 +100,7 @@ func linkOf(c *network.Cluster) choice.Link {
 }
 
 // Logarithmic reports whether the average number of steps of a rank grows with the logarithm of the number of ranks. It
-// returns false for algorithms that segment their data, whose steps depend on more than that.
+// returns false for algorithms that segment their data, as their number of steps also depends on other things.
 func Logarithmic(a *coll.Algorithm) bool {
 	if a.Segmented {
 		return false
@@ -123,7 +124,7 @@ func Logarithmic(a *coll.Algorithm) bool {
 	return true
 }
 
-// Powers returns the powers of two from 2 to n, and n.
+// Powers returns the powers of two from 2 to n, followed by n if it is not one of them.
 func Powers(n int) (list []int) {
 	for i := 2; i < n; i *= 2 {
 		list = append(list, i)

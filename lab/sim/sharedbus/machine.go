@@ -6,40 +6,40 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/sim"
 )
 
-// Costs are the costs of a processor's actions, in cycles.
+// Costs are the costs of what a processor does, in cycles.
 type Costs struct {
-	// Bus is the time for which an access holds the bus. Word is the processor time per access in addition to it.
+	// Bus is the time for which an access holds the bus. Word is the additional processor time of an access.
 	Bus, Word sim.Cycle
-	// Envelope is the processor time for an envelope in addition to accessing it: before writing one, or after reading
+	// Envelope is the processor time for an envelope, in addition to the access: before writing it, or after reading
 	// the expected value.
 	Envelope sim.Cycle
 	// Element is the cost of one step of the inner loop.
 	Element sim.Cycle
 }
 
-// machine consists of processors and a shared memory. The bus serves the processors round-robin.
+// machine consists of processors and a shared memory, connected by a bus that serves the processors round-robin.
 type machine struct {
 	clock  sim.Clock
 	costs  Costs
 	memory []uint32
-	// block is the number of words of a pair's block: a tag and data.
+	// block is the number of words in the block of a pair: an envelope and data.
 	block int
 	procs []*proc
-	// busy reports whether an access is in progress. last is the processor that made the latest access.
+	// busy reports whether an access is in progress. last is the processor that made the last access.
 	busy bool
 	last int
 }
 
-// proc is a processor. Its program is a sequence of actions that it executes strictly in order.
+// proc is a processor. Its program is a sequence of actions, executed strictly in order.
 type proc struct {
 	machine *machine
 	rank    int
 	next    func() (action, bool)
-	// access is the access for which the processor waits for the bus, or nil.
+	// access is the memory access for which the processor is waiting to get the bus, or nil.
 	access func()
 }
 
-// action is a computation of some cycles, followed by an access to the memory if access is not nil.
+// action is a computation that takes a number of cycles, followed by a memory access if access is not nil.
 type action struct {
 	cycles sim.Cycle
 	access func()
@@ -74,7 +74,7 @@ func (p *proc) step() {
 	})
 }
 
-// serve lets the next waiting processor access the memory.
+// serve lets the next waiting processor use the bus.
 func (m *machine) serve() {
 	if m.busy {
 		return

@@ -5,27 +5,28 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// rank is a processor's view of the library. Its methods return false when the program must stop.
+// rank is the library as a processor uses it. A method returns false if the program must stop.
 type rank struct {
 	m           *machine
 	rank, ranks int
 	yield       func(action) bool
-	// made counts the processor's publications. before is the value of made at the start of the collective call. At the
-	// end of a call, all processors have made the same number.
+	// made is the number of publications by this processor. before is the value of made at the start of the collective
+	// call. At the end of a call, all processors have made the same number of publications.
 	made, before uint32
 }
 
-// Values of an envelope. Values from publication on are numbers of publications.
+// Values of an envelope. Values greater than publication contain the number of a publication.
 const (
 	free uint32 = iota
 	full
 	publication
 )
 
-// semaphore is the address at which processor 0 publishes that all processors reached a barrier. The blocks follow it.
+// semaphore is the address at which processor 0 publishes that all processors have reached a barrier. The blocks
+// follow.
 const semaphore = 0
 
-// envelope returns the address of a pair's block: its envelope, followed by its data.
+// envelope returns the address of the block of a pair. The block consists of an envelope and data.
 func (r *rank) envelope(sender, receiver int) int {
 	at := receiver*(r.ranks-1) + sender
 	if sender > receiver {
@@ -34,7 +35,7 @@ func (r *rank) envelope(sender, receiver int) int {
 	return semaphore + 1 + at*r.m.block
 }
 
-// published returns the address at which a processor publishes.
+// published returns the address at which processor by publishes.
 func (r *rank) published(by int) int {
 	if by == 0 {
 		return r.envelope(0, 1)
@@ -44,7 +45,7 @@ func (r *rank) published(by int) int {
 
 func (r *rank) compute(cycles sim.Cycle) bool { return r.yield(action{cycles: cycles}) }
 
-// until polls an envelope until its value is right, and then processes it.
+// until polls an envelope until right returns true for its value, and then processes the envelope.
 func (r *rank) until(at int, right func(value uint32) bool) bool {
 	for found := false; !found; {
 		if !r.yield(action{r.m.costs.Word, func() { found = right(r.m.memory[at]) }}) {
@@ -59,7 +60,7 @@ func (r *rank) set(at int, value uint32) bool {
 	return r.compute(r.m.costs.Envelope) && r.yield(action{r.m.costs.Word, func() { r.m.memory[at] = value }})
 }
 
-// move reads or writes the data of a block.
+// move reads or writes data in a block.
 func (r *rank) move(words int) bool {
 	for range words {
 		if !r.yield(action{r.m.costs.Word, func() {}}) {
@@ -69,7 +70,7 @@ func (r *rank) move(words int) bool {
 	return true
 }
 
-// parts calls f for each part of the words that fits a block.
+// parts calls f for each part of the words that fits into a block.
 func (r *rank) parts(words int, f func(words int) bool) bool {
 	for ; words > 0; words -= r.m.block - 1 {
 		if !f(min(words, r.m.block-1)) {
@@ -98,13 +99,13 @@ func (r *rank) publish(at int) bool {
 	return r.set(at, publication+r.made)
 }
 
-// await waits until count publications were made in this call. A message in the same envelope was sent after those
-// publications, and so implies them.
+// await waits until count publications have been made in this call. A message in the same envelope also ends the wait,
+// as it was sent after these publications.
 func (r *rank) await(at int, count uint32) bool {
 	return r.until(at, func(value uint32) bool { return value == full || value >= publication+r.before+count })
 }
 
-// awaitAll makes processor 0 wait for count publications of each other processor.
+// awaitAll makes processor 0 wait for count publications by every other processor.
 func (r *rank) awaitAll(count uint32) bool {
 	for other := 1; count > 0 && other < r.ranks; other++ {
 		if !r.await(r.published(other), count) {
@@ -114,13 +115,13 @@ func (r *rank) awaitAll(count uint32) bool {
 	return true
 }
 
-// collective executes a collective call with a schedule of the engine, step by step.
+// collective executes a collective call step by step, by a schedule of the engine.
 func (r *rank) collective(of coll.Collective, name string, c coll.Call) bool {
 	var s coll.Schedule
 	c.Collective, c.Rank, c.Ranks = of, r.rank, r.ranks
 	algorithm, err := coll.Find(of, name)
 	if err != nil || algorithm.Make(&s, &c) != nil {
-		return false // reported by Run
+		return false // Run reports the error
 	}
 	r.before = r.made
 	for step, ok := s.Next(); ok; step, ok = s.Next() {
@@ -131,8 +132,8 @@ func (r *rank) collective(of coll.Collective, name string, c coll.Call) bool {
 	return true
 }
 
-// do executes a step. A message without content is a publication. Processor 0 makes one publication for all others,
-// when the schedule sends to processor 1.
+// do executes a step. A message without data is a publication. If a schedule sends such a message to all other
+// processors, processor 0 makes a single publication, when the schedule sends to processor 1.
 func (r *rank) do(step *coll.Step) bool {
 	words := step.Len / wordBytes
 	switch token := step.From.Buf == coll.Blank || step.Into.Buf == coll.Blank; step.Kind {
@@ -168,8 +169,8 @@ func (r *rank) do(step *coll.Step) bool {
 	return true
 }
 
-// bcast synchronizes all processors. Processor 0 then writes the data into a block once, part by part, and all others
-// read it. Like the engine's executor, processor 0 waits until all have read the last part.
+// bcast synchronizes all processors. Processor 0 then writes the data into a block, part by part, and all others read
+// it there. Like the engine's executor, processor 0 waits until all of them have read the last part.
 func (r *rank) bcast(words int) bool {
 	if r.ranks == 1 {
 		return true
@@ -185,7 +186,7 @@ func (r *rank) bcast(words int) bool {
 	return r.awaitAll(r.made - r.before)
 }
 
-// gather collects each processor's share of the words at processor 0.
+// gather collects the shares of all processors on processor 0.
 func (r *rank) gather(words int) bool {
 	sizes := make([]int, r.ranks)
 	for i := range sizes {
@@ -195,5 +196,5 @@ func (r *rank) gather(words int) bool {
 		coll.Call{Bytes: sizes[r.rank], Vector: true, Recv: coll.Layout{Sizes: sizes}})
 }
 
-// share returns the number of items that processor r gets of n dealt round-robin.
+// share returns the number of items that processor r gets if n items are dealt round-robin.
 func share(n, r, ranks int) int { return (n - r + ranks - 1) / ranks }

@@ -1,6 +1,6 @@
-// Package sharedbus models an MPI library for soft processors on an FPGA. The processors have local memories and one
-// shared memory, on a bus that serves them round-robin. The shared memory is divided into N × (N − 1) blocks, one for
-// each pair of sender and receiver, each with an envelope and data.
+// Package sharedbus models an MPI library for soft processors on an FPGA. The processors have local memories, and share
+// one memory over a bus that serves them round-robin. The shared memory contains N × (N − 1) blocks, one for each pair
+// of a sender and a receiver. A block consists of an envelope and data.
 package sharedbus
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/sim"
 )
 
-// Hardware parameters given by the source.
+// Hardware parameters that the source states.
 const (
 	MHz         = 100
 	wordBytes   = 4
@@ -23,7 +23,7 @@ const (
 	MaxProcessors = 16
 )
 
-// Program is one of the source's programs.
+// Program is one of the programs in the source.
 type Program struct {
 	Name string
 	// Costs are the costs that Run uses by default.
@@ -31,8 +31,8 @@ type Program struct {
 	run   func(r *rank, n int) bool
 }
 
-// Costs common to all programs. The bus arbitrates in 3 cycles (Xilinx, AXI Interconnect, PG059). The other costs are
-// fitted to the source's times for one and two processors, where the bus makes no difference.
+// Costs that all programs share. The bus arbitrates in 3 cycles (Xilinx, AXI Interconnect, PG059). The other costs are
+// fitted to the source's times for one and for two processors, where the bus makes no difference.
 const (
 	busCycles      sim.Cycle = 3
 	wordCycles     sim.Cycle = 45
@@ -49,7 +49,7 @@ func BackSub() Program {
 	return Program{"backsub", Costs{busCycles, wordCycles, envelopeCycles, 925}, backsub}
 }
 
-// Result is the cost of a program.
+// Result is the time that a program took.
 type Result struct {
 	Cycles sim.Cycle
 	Events uint64
@@ -58,7 +58,7 @@ type Result struct {
 // Milliseconds returns the duration of the program.
 func (r Result) Milliseconds() float64 { return float64(r.Cycles) / (MHz * 1000) }
 
-// Run executes a program for n × n elements.
+// Run simulates a program with n × n elements.
 func (p Program) Run(n, processors int) (Result, error) {
 	switch {
 	case n < 1 || n > MaxSize:
@@ -84,8 +84,8 @@ func (p Program) Run(n, processors int) (Result, error) {
 	return Result{cycles, m.clock.Events()}, nil
 }
 
-// matvec multiplies a matrix by a vector. Processor 0 broadcasts the vector, deals the rows to the processors one at a
-// time, and gathers the products.
+// matvec multiplies a matrix by a vector. Processor 0 broadcasts the vector, deals the rows to the processors one by
+// one, and gathers the products.
 func matvec(r *rank, n int) bool {
 	if !r.bcast(n) {
 		return false
@@ -110,8 +110,8 @@ func matvec(r *rank, n int) bool {
 	return r.gather(n)
 }
 
-// backsub solves a triangular system. In each step processor 0 broadcasts a column and its pivot, and all processors
-// update their elements of the right-hand side, which are dealt round-robin.
+// backsub solves a triangular system of equations. In each step, processor 0 broadcasts a column and its pivot, and all
+// processors update their elements of the right-hand side. The elements are dealt round-robin.
 func backsub(r *rank, n int) bool {
 	for i := n - 1; i >= 0; i-- {
 		if !r.bcast(i+1) || !r.compute(sim.Cycle(share(i, r.rank, r.ranks))*r.m.costs.Element) {

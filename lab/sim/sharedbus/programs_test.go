@@ -12,7 +12,7 @@ import (
 
 var processors = [...]int{1, 2, 4, 6, 8}
 
-// source holds the source's tables II and V, in milliseconds.
+// source contains tables II and V of the source, in milliseconds.
 var source = map[string]map[int][5]float64{
 	"matvec": {
 		50: {22, 12, 9, 7, 6}, 100: {88, 47, 30, 25, 23}, 150: {200, 106, 65, 53, 50},
@@ -24,14 +24,14 @@ var source = map[string]map[int][5]float64{
 	},
 }
 
-// outside lists the cells that deviate by more than 10 % and 1 ms.
+// outside lists the cells that differ by more than 10 % and more than 1 ms.
 var outside = map[string][][2]int{"matvec": {{50, 4}, {50, 6}, {100, 4}}}
 
 func programs() []sharedbus.Program {
 	return []sharedbus.Program{sharedbus.MatVec(), sharedbus.BackSub()}
 }
 
-// deviation returns the difference of a time from the source's, in units of its limit (10 % or 1 ms).
+// deviation returns how far a time is from the time in the source, in units of the tolerance (10 % or 1 ms).
 func deviation(got, want float64) float64 { return (got - want) / max(want/10, 1) }
 
 func run(t testing.TB, p sharedbus.Program, n, processors int) sharedbus.Result {
@@ -43,8 +43,8 @@ func run(t testing.TB, p sharedbus.Program, n, processors int) sharedbus.Result 
 	return r
 }
 
-// All cells but three are within 10 % or 1 ms. Cells of up to 300 rows are so even if the bus is faster, or half as
-// fast.
+// TestTables checks that all cells except three are within 10 % or 1 ms. For cells of up to 300 rows, this holds even
+// if the bus is faster, or half as fast.
 func TestTables(t *testing.T) {
 	buses := []sim.Cycle{sharedbus.MatVec().Costs.Bus}
 	if !testing.Short() {
@@ -75,7 +75,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// The costs of words, envelopes and elements minimize the squared deviations for one and two processors.
+// TestFit checks that the costs of words, envelopes and elements minimize the squared deviations for one and two
+// processors.
 func TestFit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs all columns of two processors a dozen times")
@@ -106,7 +107,8 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// Back substitution is fastest with 6 processors, matrix by vector with 8.
+// TestTurn checks that back substitution is fastest with 6 processors, and multiplication of a matrix by a vector with
+// 8.
 func TestTurn(t *testing.T) {
 	for _, p := range programs() {
 		fastest, least := 0, math.Inf(1)
@@ -121,8 +123,8 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// The optimum number of processors disappears if envelopes cost no more than words. It is due to shorter blocks, for
-// each of which processor 0 examines an envelope of every other processor.
+// TestEnvelopes checks that there is no optimum number of processors if envelopes cost no more than words. With more
+// processors, blocks are shorter, and processor 0 examines an envelope of each other processor for every block.
 func TestEnvelopes(t *testing.T) {
 	p := sharedbus.BackSub()
 	p.Costs.Envelope = 0
@@ -131,7 +133,7 @@ func TestEnvelopes(t *testing.T) {
 	}
 }
 
-// Processors wait for each other on a slow bus; two do not.
+// TestContention checks that several processors wait for each other if the bus is slow, but two processors do not.
 func TestContention(t *testing.T) {
 	slow, fast := sharedbus.BackSub(), sharedbus.BackSub()
 	word := fast.Costs.Bus + fast.Costs.Word
@@ -145,7 +147,7 @@ func TestContention(t *testing.T) {
 	}
 }
 
-// One processor takes the time of its elements and does not use the bus.
+// TestOneProcessor checks that a single processor takes only the time of its elements, and does not use the bus.
 func TestOneProcessor(t *testing.T) {
 	for _, p := range programs() {
 		want := map[string]int{"matvec": 100 * 100, "backsub": 100 * 99 / 2}[p.Name]
@@ -155,7 +157,8 @@ func TestOneProcessor(t *testing.T) {
 	}
 }
 
-// A program completes on any number of processors, even more than rows, with the same result each time.
+// TestSizes checks that a program completes with any number of processors, even with more processors than rows, and
+// that it has the same result each time.
 func TestSizes(t *testing.T) {
 	for _, p := range programs() {
 		for count := 1; count <= sharedbus.MaxProcessors; count++ {

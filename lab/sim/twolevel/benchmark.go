@@ -6,23 +6,23 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/sim"
 )
 
-// Design is a queue design that the source measured.
+// Design is a queue design measured in the source.
 type Design struct {
 	Name  string
 	Lists int
-	// MHz is the clock frequency reported by the source.
+	// MHz is the clock frequency stated in the source.
 	MHz float64
 }
 
-// Designs returns the source's designs.
+// Designs returns the designs in the source.
 func Designs() []Design {
 	return []Design{{"two-level", 1, 321.3}, {"parallel-4", 4, 234}, {"parallel-64", 64, 168}}
 }
 
-// Nanoseconds returns the duration of cycles.
+// Nanoseconds converts a number of cycles to nanoseconds.
 func (d Design) Nanoseconds(cycles sim.Cycle) float64 { return float64(cycles) * 1000 / d.MHz }
 
-// Measured is the cost of a benchmark.
+// Measured is the result of a benchmark.
 type Measured struct {
 	Cycles sim.Cycle
 	Events uint64
@@ -31,13 +31,13 @@ type Measured struct {
 // MaxDepth is the maximum number of posted receives.
 const MaxDepth = CAM + ListEntries
 
-// Preposted runs the preposted latency benchmark: the search for the last of depth posted receives.
+// Preposted runs the preposted latency benchmark, which searches for the last of depth posted receives.
 func (d Design) Preposted(depth int) (Measured, error) { return d.unload(depth, 1) }
 
-// Unload runs the unload benchmark, which matches the last of depth posted receives until the queue is empty.
+// Unload runs the unload benchmark, which matches the last posted receive again and again, until none of depth is left.
 func (d Design) Unload(depth int) (Measured, error) { return d.unload(depth, depth) }
 
-// unload posts depth receives and then matches the given number of them, last first.
+// unload posts depth receives, and then matches the given number of them, beginning with the last.
 func (d Design) unload(depth, matches int) (Measured, error) {
 	if depth < 1 || depth > MaxDepth {
 		return Measured{}, fmt.Errorf("depth %d: must be 1 to %d", depth, MaxDepth)

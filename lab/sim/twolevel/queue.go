@@ -10,52 +10,52 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/sim"
 )
 
-// Hardware parameters given by the source.
+// Hardware parameters that the source states.
 const (
-	// CAM is the number of entries in the first level, ListEntries the number in all lists of the second.
+	// CAM is the number of entries in the first level, and ListEntries the number in all lists of the second level.
 	CAM         = 256
 	ListEntries = 32768
-	// A search of the CAM, an insertion, and a move from a list to the CAM take one cycle. A search of a list takes
-	// three cycles per element.
+	// Searching the CAM, inserting an entry, and moving an entry from a list to the CAM take one cycle each. Searching
+	// a list takes three cycles per element.
 	camCycles     sim.Cycle = 1
 	insertCycles  sim.Cycle = 1
 	moveCycles    sim.Cycle = 1
 	elementCycles sim.Cycle = 3
 )
 
-// MaxLists is the maximum number of lists of a Queue.
+// MaxLists is the maximum number of lists in a Queue.
 const MaxLists = ListEntries
 
-// Queue is a queue of posted receives or of unexpected messages, keyed by header.
+// Queue is a queue of posted receives or of unexpected messages. Their headers are the keys.
 type Queue struct {
 	clock sim.Clock
-	// commands holds the commands that have not begun.
+	// commands holds the commands that have not begun yet.
 	commands sim.FIFO[Command]
 	outcomes []Outcome
 	// cam holds the entries of the first level, oldest first.
 	cam []uint64
-	// lists are searched in parallel, and filled and emptied round-robin.
+	// lists are searched in parallel. They are filled and emptied round-robin.
 	lists          [][]uint64
 	listed         int
 	insertAt, move int
-	// moving reports whether an entry is moving from its list to the CAM, busy whether a command is in progress. No
-	// move begins while busy, as an entry must not leave a list between the searches of the two levels.
+	// moving reports whether an entry is moving from a list to the CAM, and busy whether a command is in progress. No
+	// move begins during a command, as an entry must not leave a list between the searches of the two levels.
 	moving, busy bool
 }
 
-// Command is an operation on a queue: it removes the entry with a header, or appends one.
+// Command is an operation on a queue. It appends an entry if Insert is set, or else removes the entry with the header.
 type Command struct {
 	Insert bool
 	Header uint64
 }
 
-// Outcome is the duration of a command, and whether it found its entry or had space to insert it.
+// Outcome is the duration of a command. OK reports whether the command found its entry, or had space to insert it.
 type Outcome struct {
 	Cycles sim.Cycle
 	OK     bool
 }
 
-// New returns an empty queue with 1 to MaxLists lists.
+// New returns an empty queue. It has 1 to MaxLists lists.
 func New(lists int) (*Queue, error) {
 	if lists < 1 || lists > MaxLists {
 		return nil, fmt.Errorf("%d lists: must be 1 to %d", lists, MaxLists)
@@ -63,10 +63,10 @@ func New(lists int) (*Queue, error) {
 	return &Queue{lists: make([][]uint64, lists)}, nil
 }
 
-// Events returns the number of events simulated.
+// Events returns the number of simulated events.
 func (q *Queue) Events() uint64 { return q.clock.Events() }
 
-// Do executes commands in order and returns their outcomes. Entries move up in parallel with the next command.
+// Do executes commands in order and returns their outcomes. Entries move to the CAM in parallel with the next command.
 func (q *Queue) Do(commands ...Command) []Outcome {
 	q.outcomes = make([]Outcome, 0, len(commands))
 	for _, c := range commands {
@@ -95,7 +95,7 @@ func (q *Queue) next() {
 		return
 	}
 	wait := insertCycles
-	if q.moving { // the ports of the lists are in use
+	if q.moving { // the move uses the ports of the lists
 		wait += moveCycles
 	}
 	q.clock.After(wait, func() { end(q.insert(c.Header)) })
@@ -116,7 +116,7 @@ func (q *Queue) insert(header uint64) bool {
 	return true
 }
 
-// match completes a command after the search of the CAM.
+// match completes a command after its search of the CAM.
 func (q *Queue) match(header uint64, end func(ok bool)) {
 	if i := slices.Index(q.cam, header); i >= 0 {
 		q.cam = slices.Delete(q.cam, i, i+1)
@@ -134,15 +134,15 @@ func (q *Queue) match(header uint64, end func(ok bool)) {
 	})
 }
 
-// search returns the list in which a header is found first, or −1, and the number of elements compared in that list, or
-// in the longest list.
+// search returns the list in which the header is found first, and the number of elements compared there. If no list
+// contains the header, it returns −1 and the length of the longest list.
 func (q *Queue) search(header uint64) (list, steps int) {
 	list = -1
 	for i := range q.lists {
-		i = (q.move + i) % len(q.lists) // starting at the list that was filled first
+		i = (q.move + i) % len(q.lists) // start at the list that was filled first
 		l := q.lists[i]
 		if list >= 0 {
-			l = l[:min(len(l), steps-1)] // all searches end when one succeeds
+			l = l[:min(len(l), steps-1)] // all searches end when one of them succeeds
 		}
 		switch at := slices.Index(l, header); {
 		case at >= 0:
@@ -154,7 +154,7 @@ func (q *Queue) search(header uint64) (list, steps int) {
 	return list, steps
 }
 
-// moveUp moves entries up, one per cycle, while the CAM has free slots and no command is in progress.
+// moveUp moves entries from the lists to the CAM, one per cycle, until the CAM is full or a command begins.
 func (q *Queue) moveUp() {
 	if q.moving || q.busy || q.listed == 0 || len(q.cam) == CAM {
 		return

@@ -9,10 +9,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/match"
 )
 
-// ceil returns the number of elements of the longest list.
+// ceil returns the number of elements in the longest list.
 func ceil(n, lists int) int { return (n + lists - 1) / lists }
 
-// The latency is one cycle up to the size of the CAM, and three more for each element in a list.
+// TestPreposted checks that a search takes one cycle up to the size of the CAM, and three more for each element in a
+// list.
 func TestPreposted(t *testing.T) {
 	for _, d := range twolevel.Designs() {
 		for _, depth := range []int{1, 2, 255, 256, 257, 300, 320, 321, 1000, 10000, 30000, twolevel.MaxDepth} {
@@ -52,8 +53,8 @@ func TestUnload(t *testing.T) {
 	}
 }
 
-// As the oldest entries are matched, others move up in parallel with the next commands, so the CAM always has the next
-// entry.
+// TestRefill checks that entries move up while the oldest entries are matched. They move in parallel with the next
+// commands, so the CAM always has the next entry.
 func TestRefill(t *testing.T) {
 	const depth = 1000
 	for _, d := range twolevel.Designs() {
@@ -76,7 +77,8 @@ func TestRefill(t *testing.T) {
 	}
 }
 
-// An insertion waits for an entry that is moving up. An unsuccessful search compares all elements of the longest list.
+// TestStall checks that an insertion waits while an entry is moving up, and that a search without success compares all
+// elements of the longest list.
 func TestStall(t *testing.T) {
 	q, err := twolevel.New(1)
 	if err != nil {
@@ -106,7 +108,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// A queue finds a header if and only if the engine's matching does.
+// TestDifferential checks that a queue finds a header if and only if the engine's matching finds it.
 func TestDifferential(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 11))
 	for _, lists := range []int{1, 4, 64} {

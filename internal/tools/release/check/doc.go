@@ -1,4 +1,4 @@
-// Package check tests the deliverables for operators: the systemd unit, the image, and the packages, as far as a
-// machine without systemd and Docker allows. It contains only tests. They require root, for separate root folders and
-// networks. Without root they are skipped, or fail in CI.
+// Package check tests what operators install: the systemd unit, the image, and the packages, as far as that is possible
+// on a machine without systemd and Docker. It contains only tests. They require root, as they use separate root folders
+// and networks. Without root they are skipped, or fail in CI.
 package check

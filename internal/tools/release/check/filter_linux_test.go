@@ -16,18 +16,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// filteredArg makes the test binary a wrapper: it installs a filter that rejects all system calls but the given ones,
-// and then executes a program.
+// filteredArg makes the test binary act as a wrapper. The wrapper installs a filter that rejects all system calls
+// except the given ones, and then executes a program.
 const filteredArg = "run-with-system-calls"
 
-// filteredArgs returns the arguments for the wrapper. The wrapper itself enters the root folder, as its libraries do
-// not exist there.
+// filteredArgs returns the arguments for the wrapper. The wrapper enters the root folder itself, as the libraries that
+// it needs do not exist there.
 func filteredArgs(root string, who account, calls string, command []string) []string {
 	return append([]string{filteredArg, root, fmt.Sprint(who.uid), fmt.Sprint(who.gid), calls}, command...)
 }
 
-// runFiltered executes a command in place of the process. args are a root folder, a user, a group, the numbers of the
-// allowed system calls separated by commas, and the command. It returns only on failure.
+// runFiltered replaces the process by a command. args are a root folder, a user, a group, the numbers of the allowed
+// system calls separated by commas, and the command. It returns only if it fails.
 func runFiltered(args []string) error {
 	if len(args) < 5 {
 		return errors.New("arguments are missing")
@@ -47,10 +47,10 @@ func runFiltered(args []string) error {
 	return filtered(args[3], args[4:])
 }
 
-// filtered executes the command with a system call filter.
+// filtered installs the system call filter and executes the command.
 func filtered(numbers string, command []string) error {
 	runtime.LockOSThread()
-	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}} // the system call number
+	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}} // load the system call number
 	for word := range strings.SplitSeq(numbers, ",") {
 		n, err := strconv.ParseUint(word, 10, 32)
 		if err != nil {
@@ -73,7 +73,7 @@ func filtered(numbers string, command []string) error {
 	return syscall.Exec(command[0], command, os.Environ())
 }
 
-// allowed returns the numbers of the system calls that the unit allows, using the sets known to systemd-analyze.
+// allowed returns the numbers of the system calls that the unit allows. systemd-analyze lists the sets of calls.
 func allowed(t *testing.T, analyze string, u unit) string {
 	t.Helper()
 	known := systemCalls(t)
@@ -98,7 +98,7 @@ func allowed(t *testing.T, analyze string, u unit) string {
 	return strings.Join(numbers, ",")
 }
 
-// expand records whether a system call, or a set of them, passes.
+// expand records whether the filter passes a system call, or each call of a set.
 func expand(t *testing.T, analyze string, calls map[string]bool, name string, pass bool) {
 	t.Helper()
 	if !strings.HasPrefix(name, "@") {
@@ -119,7 +119,7 @@ func expand(t *testing.T, analyze string, calls map[string]bool, name string, pa
 
 var constant = regexp.MustCompile(`(?m)^\s+SYS_([A-Z0-9_]+)\s+= (\d+)$`)
 
-// systemCalls returns the number of every system call of this machine, from package unix.
+// systemCalls maps the name of every system call on this machine to its number, according to package unix.
 func systemCalls(t *testing.T) map[string]string {
 	t.Helper()
 	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", "golang.org/x/sys/unix").Output()

@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// instruction is an instruction of a Dockerfile and its arguments.
+// instruction is an instruction in a Dockerfile with its arguments.
 type instruction struct{ name, rest string }
 
-// readDockerfile reads the instructions of a Dockerfile. It supports only the syntax of our Dockerfile; package
-// manifests parses it like Docker.
+// readDockerfile reads the instructions of a Dockerfile. It supports only the syntax used in our Dockerfile. Package
+// manifests parses the Dockerfile in the way Docker does.
 func readDockerfile(t *testing.T) []instruction {
 	t.Helper()
 	text, err := os.ReadFile(from("deploy/docker/Dockerfile"))
@@ -41,7 +41,7 @@ func readDockerfile(t *testing.T) []instruction {
 	return all
 }
 
-// image is a built image: its root folder and its start-up settings.
+// image is a built image: its root folder, and the settings with which it starts.
 type image struct {
 	root, out         string
 	who               account
@@ -49,8 +49,8 @@ type image struct {
 	entry, cmd, check []string
 }
 
-// buildImage executes the Dockerfile. The build stage has the repository as its working directory, and its output
-// folders are temporary.
+// buildImage executes the Dockerfile. The working directory of the build stage is the repository, and the output is
+// written to temporary folders.
 func buildImage(t *testing.T) *image {
 	t.Helper()
 	m := &image{root: t.TempDir(), out: t.TempDir()}
@@ -78,7 +78,7 @@ func buildImage(t *testing.T) *image {
 	return m
 }
 
-// build runs a command of the build stage.
+// build runs a command in the build stage.
 func (m *image) build(t *testing.T, args []string, command string) {
 	t.Helper()
 	for _, folder := range []string{"/out/", "/run-out/", "/state-out/"} {
@@ -91,7 +91,7 @@ func (m *image) build(t *testing.T, args []string, command string) {
 	}
 }
 
-// take executes an instruction of the final stage.
+// take executes an instruction in the final stage.
 func (m *image) take(t *testing.T, i instruction) {
 	t.Helper()
 	words := strings.Fields(i.rest)
@@ -136,7 +136,7 @@ func number(t *testing.T, word string) uint32 {
 	return uint32(n)
 }
 
-// TestImage builds the image and runs it in a folder with nothing else: no library, shell or /proc.
+// TestImage builds the image and runs it in a folder that contains nothing else: no library, no shell and no /proc.
 func TestImage(t *testing.T) {
 	needsRoot(t, "the image")
 	m := buildImage(t)
@@ -153,7 +153,7 @@ func TestImage(t *testing.T) {
 	s.stops()
 }
 
-// configure installs a configuration of the repository, with an additional rank 4 that does not run.
+// configure installs a configuration from the repository, and adds a rank 4 that does not run.
 func (m *image) configure(t *testing.T, name string) {
 	t.Helper()
 	text, err := os.ReadFile(from(name))
@@ -166,7 +166,7 @@ func (m *image) configure(t *testing.T, name string) {
 	}
 }
 
-// records checks that a failure leaves a record, and that the status mentions it.
+// records checks that a failure is recorded, and that the status mentions the record.
 func (s *service) records(who account, env []string) {
 	s.t.Helper()
 	out, err := s.tryWith(who, env, "/usr/bin/zrlctl", "send", "4", "--words", "1", "--timeout", "200ms")
@@ -180,7 +180,7 @@ func (s *service) records(who account, env []string) {
 	}
 }
 
-// TestImageOfAPod runs the image like deploy/kubernetes: with a read-only root and a /dev/shm of 64 MiB.
+// TestImageOfAPod runs the image as deploy/kubernetes does: the root is read-only, and /dev/shm has 64 MiB.
 func TestImageOfAPod(t *testing.T) {
 	needsRoot(t, "the image in a pod")
 	m := buildImage(t)

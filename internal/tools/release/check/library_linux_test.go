@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestLibraryPackages builds and installs the packages of the C library, and compiles and runs a program with them.
-// None of their files is also in Debian's MPICH.
+// TestLibraryPackages builds and installs the packages of the C library, and uses them to compile and run a program. It
+// also checks that no file is in both these packages and Debian's MPICH.
 func TestLibraryPackages(t *testing.T) {
 	needs(t, "the packages of the C library", "gfortran", "gfortran")
 	needs(t, "the packages of the C library", "dpkg", "dpkg")
@@ -50,7 +50,7 @@ func TestLibraryPackages(t *testing.T) {
 			}
 		}
 	}
-	for file := range installed { // identical bytes in every build folder: make reproducible
+	for file := range installed { // every build folder yields the same bytes: make reproducible
 		if data, err := os.ReadFile(filepath.Join(root, file)); err == nil && bytes.Contains(data, []byte(repository)) {
 			t.Errorf("%s names the folder in which it was built", file)
 		}

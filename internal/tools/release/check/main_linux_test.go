@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// testTimeout limits every operation.
+// testTimeout limits the duration of every operation.
 const testTimeout = time.Minute
 
-// repository is the root of the repository, as an absolute path.
+// repository is the absolute path of the root of the repository.
 var repository string
 
-// programs is the folder of zrlmpid, zrlctl and zrlbench as shipped in packages and the image: without shared
+// programs is the folder with zrlmpid, zrlctl and zrlbench as they are in packages and in the image: without shared
 // libraries.
 var programs string
 
@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// missing skips the test because a prerequisite is missing. In CI the test fails.
+// missing skips the test because something that it requires is missing. In CI, it makes the test fail.
 func missing(t *testing.T, what, why string) {
 	t.Helper()
 	message := "NOT TESTED: " + what + ": " + why
@@ -68,7 +68,7 @@ func needsRoot(t *testing.T, what string) {
 	}
 }
 
-// needs returns the path of a program, or calls missing.
+// needs returns the path of a program. If the program is not installed, it calls missing.
 func needs(t *testing.T, what, program, debian string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -91,7 +91,7 @@ func copyFile(t *testing.T, into, file string, mode os.FileMode) {
 		err = os.WriteFile(into, data, mode)
 	}
 	if err == nil {
-		err = os.Chmod(into, mode) // independent of the umask
+		err = os.Chmod(into, mode) // regardless of the umask
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestManual checks that every manual page is free of mistakes and has the required contents.
+// TestManual checks that no manual page has mistakes, and that all have the required contents.
 func TestManual(t *testing.T) {
 	groff := needs(t, "the manual pages", "groff", "groff-base")
 	if err := manual(); err != nil {
@@ -56,7 +56,7 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// stripOverstrikes removes the overstrikes that make text bold or underlined on a terminal.
+// stripOverstrikes removes the overstrikes that make text bold or underlined on terminals.
 func stripOverstrikes(text string) string {
 	var b []byte
 	for i := range len(text) {
@@ -69,7 +69,7 @@ func stripOverstrikes(text string) string {
 	return string(b)
 }
 
-// TestCompletions checks that each shell loads its completions, and that bash completes.
+// TestCompletions checks that each shell loads its completions, and that completion works in bash.
 func TestCompletions(t *testing.T) {
 	if err := manual(); err != nil {
 		t.Fatal(err)

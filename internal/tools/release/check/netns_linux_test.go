@@ -14,8 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// network is a network namespace with only loopback addresses, so zrlmpid's default ports are free. Its functions run
-// one at a time on a thread in the namespace. The processes that they start are in the namespace, too.
+// network is a network namespace that has only loopback addresses, so the default ports of zrlmpid are free there.
+// Functions passed to it run one at a time on a thread in the namespace. Processes that they start are in the
+// namespace, too.
 type network struct{ jobs chan func() }
 
 func newNetwork(t *testing.T) *network {
@@ -40,7 +41,7 @@ func newNetwork(t *testing.T) *network {
 	return n
 }
 
-// do runs f in the network and waits for it.
+// do runs f in the network and waits until f returns.
 func (n *network) do(f func()) {
 	done := make(chan struct{})
 	n.jobs <- func() {

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPacketFilter checks that the rules in docs/security.md allow datagrams to a rank only from addresses of the rank
-// map and from the daemon's group.
+// TestPacketFilter checks that the rules in docs/security.md let datagrams pass to a rank only if they come from
+// addresses in the rank map and from the daemon's group.
 func TestPacketFilter(t *testing.T) {
 	const what = "the packet filter of docs/security.md"
 	needsRoot(t, what)
@@ -42,7 +42,7 @@ func TestPacketFilter(t *testing.T) {
 			t.Errorf("nft: %v\n%s", err, out)
 			return
 		}
-		// send sends a datagram from an address to a port, and reports whether it is received.
+		// send sends a datagram from an address to a port, and reports whether it was received.
 		send := func(address string, gid, port int) bool {
 			if err := unix.Setfsgid(gid); err != nil {
 				t.Error(err)
@@ -64,7 +64,7 @@ func TestPacketFilter(t *testing.T) {
 				!errors.Is(err, unix.ECONNREFUSED) {
 				t.Error(err)
 			}
-			// A datagram that passes is available when Write returns.
+			// If the rules let a datagram pass, it can be read as soon as Write returns.
 			if err := rank.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
 				t.Error(err)
 			}

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestUnitNotify checks that the unit is Type=notify with a watchdog, and that the daemon sends the notifications that
-// this requires.
+// TestUnitNotify checks that the unit has Type=notify and a watchdog, and that the daemon sends the notifications that
+// these require.
 func TestUnitNotify(t *testing.T) {
 	needsRoot(t, "what the daemon notifies systemd of")
 	list := exec.Command("go", "list", "-deps", "./cmd/zrlmpid")
@@ -33,7 +33,7 @@ func TestUnitNotify(t *testing.T) {
 	if err := os.Chmod(path, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	// expect waits for a notification of the daemon, and skips others before it.
+	// expect waits for a notification from the daemon. It skips other notifications that come before it.
 	expect := func(want string) {
 		t.Helper()
 		if err := conn.SetReadDeadline(time.Now().Add(testTimeout)); err != nil {

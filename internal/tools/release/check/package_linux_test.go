@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/tools/release/pack"
 )
 
-// manual builds the manual pages and completions once.
+// manual builds the manual pages and the completions, but only once.
 var manual = sync.OnceValue(func() error {
 	cmd := exec.Command("make", "man")
 	cmd.Dir = repository
@@ -23,8 +23,8 @@ var manual = sync.OnceValue(func() error {
 	return nil
 })
 
-// makePackage makes a package like `make deb`. Compression takes most of the time, so unless real is set the binaries
-// are just two words of text.
+// makePackage makes a package in the way `make deb` does. As most of the time is spent on compression, the binaries
+// contain only two words of text unless real is set.
 func makePackage(t *testing.T, version, format string, real bool) string {
 	t.Helper()
 	if err := manual(); err != nil {
@@ -50,11 +50,11 @@ func makePackage(t *testing.T, version, format string, real bool) string {
 	return made[0]
 }
 
-// hostPrograms are the programs that the unit and the package's scripts call. They are copied from this machine, so the
-// test needs no network to make a root folder.
+// hostPrograms are the programs that the unit and the scripts of the package call. They are copied from this machine,
+// so the test needs no network to make a root folder.
 var hostPrograms = []string{"/bin/sh", "/usr/bin/getent", "/usr/sbin/groupadd", "/bin/kill"}
 
-// debianRoot returns a root folder in which dpkg can install the package.
+// debianRoot returns a root folder into which dpkg can install the package.
 func debianRoot(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -100,11 +100,11 @@ func debianRoot(t *testing.T) string {
 	return root
 }
 
-// dpkg runs dpkg on a root folder. The package's dependencies are not in its database.
+// dpkg runs dpkg on a root folder. Its database does not contain the packages on which ours depends.
 func dpkg(t *testing.T, root string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("dpkg", append([]string{"--root=" + root, "--force-depends"}, args...)...)
-	// dpkg demands ldconfig
+	// dpkg requires ldconfig
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -113,7 +113,7 @@ func dpkg(t *testing.T, root string, args ...string) string {
 	return string(out)
 }
 
-// group returns the ID of a group in a root folder.
+// group returns the ID of a group that exists in a root folder.
 func group(t *testing.T, root, name string) uint32 {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "etc/group"))
@@ -129,8 +129,8 @@ func group(t *testing.T, root, name string) uint32 {
 	return 0
 }
 
-// TestPackage installs the package, runs the service as its unit specifies, upgrades it with a modified configuration,
-// and removes it.
+// TestPackage installs the package, runs the service as the unit specifies, upgrades the package when the configuration
+// has been modified, and removes it.
 func TestPackage(t *testing.T) {
 	needsRoot(t, "installing the package")
 	needs(t, "installing the package", "dpkg", "dpkg")

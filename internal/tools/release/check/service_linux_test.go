@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// account is the user and the groups of a process.
+// account is the user and the groups under which a process runs.
 type account struct {
 	uid, gid uint32
 	groups   []uint32
 }
 
-// service is a running zrlmpid in a separate root folder and network.
+// service is a running zrlmpid that has its own root folder and network.
 type service struct {
 	t    *testing.T
 	net  *network
@@ -29,7 +29,7 @@ type service struct {
 	log  output
 }
 
-// output collects the output of a process. It may be read while the process runs.
+// output collects the output of a process. It can be read while the process is running.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -47,7 +47,7 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// waitFor waits until the process has written the text.
+// waitFor waits until the process has written the given text.
 func (o *output) waitFor(t *testing.T, text string) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -59,8 +59,8 @@ func (o *output) waitFor(t *testing.T, text string) {
 	}
 }
 
-// start starts the command in root as who, with exactly env as its environment, and waits until zrlctl gets an answer.
-// If calls is not empty, only these system calls are allowed.
+// start starts the command in root under the account who. The environment is exactly env. It waits until zrlctl gets an
+// answer. If calls is not empty, the command may make only these system calls.
 func start(t *testing.T, net *network, root string, who account, calls string, env []string,
 	command ...string) *service {
 	t.Helper()
@@ -90,10 +90,10 @@ func start(t *testing.T, net *network, root string, who account, calls string, e
 	return s
 }
 
-// command returns a command that runs in the service's root folder.
+// command returns a command that runs in the root folder of the service.
 func (s *service) command(ctx context.Context, who account, command ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Path, cmd.Err = command[0], nil // the path applies inside the root folder only
+	cmd.Path, cmd.Err = command[0], nil // the path is valid only inside the root folder
 	cmd.Dir = "/"
 	cmd.Env = []string{}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -103,7 +103,7 @@ func (s *service) command(ctx context.Context, who account, command ...string) *
 	return cmd
 }
 
-// try runs a command in the service's root folder and network.
+// try runs a command in the root folder and the network of the service.
 func (s *service) try(who account, command ...string) (string, error) {
 	return s.tryWith(who, []string{}, command...)
 }
@@ -128,8 +128,8 @@ func (s *service) run(who account, command ...string) string {
 	return out
 }
 
-// works checks the service from a user's point of view: ranks answer, and so do the pages for Prometheus and
-// Kubernetes.
+// works checks that the service works for a user: ranks answer, and so do the pages that Prometheus and Kubernetes
+// read.
 func (s *service) works(who account) {
 	s.t.Helper()
 	var status struct {
@@ -164,7 +164,7 @@ func (s *service) attaches(who account) (string, error) {
 	return s.tryWith(who, []string{"ZRLMPI_SOCKET=/run/zrlmpid/control-attach.sock"}, "/pingpong")
 }
 
-// stops stops the service like systemd and Docker.
+// stops stops the service in the way systemd and Docker do.
 func (s *service) stops() {
 	s.t.Helper()
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {

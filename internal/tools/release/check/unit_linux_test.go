@@ -14,7 +14,7 @@ import (
 
 const unitFile = "deploy/systemd/zrlmpid.service"
 
-// unit maps sections and keys of a unit to the values, in order.
+// unit maps the sections and keys of a unit to their values, in order.
 type unit map[string]map[string][]string
 
 func readUnit(t *testing.T) unit {
@@ -43,7 +43,7 @@ func readUnit(t *testing.T) unit {
 
 var exposure = regexp.MustCompile(`Overall exposure level for zrlmpid\.service: ([0-9.]+)`)
 
-// TestUnitSecurity checks that systemd rates the service as well confined.
+// TestUnitSecurity checks that systemd rates the confinement of the service as good.
 func TestUnitSecurity(t *testing.T) {
 	analyze := needs(t, "the exposure of the service", "systemd-analyze", "systemd")
 	out, err := exec.Command(analyze, "security", "--offline=true", "--no-pager", from(unitFile)).CombinedOutput()
@@ -72,7 +72,7 @@ func verify(t *testing.T, root string) (string, error) {
 	return string(out), err
 }
 
-// TestUnitVerify checks that systemd understands every line of the unit, and would report a mistake.
+// TestUnitVerify checks that systemd understands every line of the unit, and that it would report a mistake.
 func TestUnitVerify(t *testing.T) {
 	root := func(t *testing.T, change func(string) string) string {
 		dir := t.TempDir()
@@ -104,7 +104,7 @@ func TestUnitVerify(t *testing.T) {
 	}
 }
 
-// memory is a configuration with ranks that share memory, and with a program as a kernel.
+// memory is a configuration in which ranks share memory and a kernel is a program.
 const memory = `
 ranks:
   - {rank: 0, address: 127.0.0.1, run: host}
@@ -113,8 +113,8 @@ ranks:
 defaults: {profile: extended}
 `
 
-// TestUnitSystemCalls checks that the daemon and a kernel program need only the system calls that the unit allows. They
-// run as in the unit: as a user with the sockets' group, and without capabilities.
+// TestUnitSystemCalls checks that the daemon and a kernel program need only system calls that the unit allows. They run
+// as the unit specifies: under a user with the sockets' group, and without capabilities.
 func TestUnitSystemCalls(t *testing.T) {
 	const what = "the service with its filter of system calls"
 	needsRoot(t, what)
@@ -141,7 +141,7 @@ func TestUnitSystemCalls(t *testing.T) {
 	})
 	t.Run("shared memory and programs", func(t *testing.T) {
 		root := emptyRoot(t, who)
-		proc := filepath.Join(root, "proc") // needed to create sockets in verified directories
+		proc := filepath.Join(root, "proc") // without it, no sockets can be created in verified directories
 		if err := os.MkdirAll(proc, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +168,7 @@ func TestUnitSystemCalls(t *testing.T) {
 	})
 }
 
-// reloads checks that the unit's reload succeeds, and that it fails if the daemon rejects the configuration.
+// reloads checks that the unit reloads the service, and that this fails if the daemon rejects the configuration.
 func (s *service) reloads(who account, u unit) {
 	s.t.Helper()
 	env := []string{"RUNTIME_DIRECTORY=/run/zrlmpid"}
@@ -197,8 +197,8 @@ func (s *service) reloads(who account, u unit) {
 	}
 }
 
-// TestUnitRestarts checks that transient failures are retried without limit, and failures that only an edit can fix are
-// not.
+// TestUnitRestarts checks that the service is restarted without limit after transient failures, but not after failures
+// that require an edit.
 func TestUnitRestarts(t *testing.T) {
 	u := readUnit(t)
 	for _, want := range [][3]string{
@@ -211,7 +211,8 @@ func TestUnitRestarts(t *testing.T) {
 	}
 }
 
-// emptyRoot returns a root folder with the programs and the directories that systemd would create for the service.
+// emptyRoot returns a root folder that contains the programs, and the directories that systemd would create for the
+// service.
 func emptyRoot(t *testing.T, who account) string {
 	t.Helper()
 	root := t.TempDir()
@@ -227,7 +228,7 @@ func emptyRoot(t *testing.T, who account) string {
 	return root
 }
 
-// runtimeDirectory creates /run/zrlmpid like systemd.
+// runtimeDirectory creates /run/zrlmpid in the way systemd does.
 func runtimeDirectory(t *testing.T, root string, who account) {
 	t.Helper()
 	u := readUnit(t)

@@ -1,6 +1,6 @@
-// Package pack makes the Debian and RPM packages described in .goreleaser.yaml, with the same library as goreleaser.
-// Unlike goreleaser, it does not take minutes to compile, so tests can install the packages that users install. It must
-// never publish anything.
+// Package pack makes the Debian and RPM packages described in .goreleaser.yaml. It uses the same library as goreleaser,
+// but does not spend minutes on compiling, so that tests can install the packages that users install. It must never
+// publish anything.
 package pack
 
 import (
@@ -21,27 +21,27 @@ import (
 	_ "github.com/goreleaser/nfpm/v2/rpm" // registers the format
 )
 
-// Options configure the packages.
+// Options say which packages to make, and from which files.
 type Options struct {
 	// Config is the path of .goreleaser.yaml. Paths in it are relative to the working directory.
 	Config string
-	// Arch is a GOARCH value. Version may begin with a v.
+	// Arch is a GOARCH value. Version may begin with the letter v.
 	Arch, Version string
-	// Binaries is the folder of the binaries to package.
+	// Binaries is the folder that contains the binaries to package.
 	Binaries string
-	// Formats selects deb or rpm. The default is all formats in the configuration.
+	// Formats lists formats: deb, rpm or both. The default is all formats in the configuration.
 	Formats []string
-	// Into is the output folder. It is created if necessary.
+	// Into is the folder for the packages. It is created if necessary.
 	Into string
-	// Time is the time of the commit, which becomes the modification time of all files in the packages. If it is zero,
-	// files keep their own times.
+	// Time is the time of the commit. All files in the packages have it as their modification time. If it is zero,
+	// files keep their own modification times.
 	Time time.Time
 }
 
-// commitDate is the only mtime supported in the configuration.
+// commitDate is the only mtime in the configuration that is supported.
 const commitDate = "{{ .CommitDate }}"
 
-// ErrUnsupported reports a setting that goreleaser supports and this package does not.
+// ErrUnsupported reports a setting that goreleaser supports but this package does not.
 var ErrUnsupported = errors.New("only goreleaser itself can do that")
 
 // Make makes all packages and returns their paths.
@@ -72,7 +72,7 @@ func Make(o Options) ([]string, error) {
 	return made, nil
 }
 
-// one makes a single package.
+// one makes one package and returns its path.
 func one(project *config.Project, p *config.NFPM, format string, o Options) (file string, err error) {
 	if err := supported(p); err != nil {
 		return "", err
@@ -87,7 +87,7 @@ func one(project *config.Project, p *config.NFPM, format string, o Options) (fil
 	info.Scripts = nfpm.Scripts{PostInstall: p.Scripts.PostInstall, PreRemove: p.Scripts.PreRemove,
 		PostRemove: p.Scripts.PostRemove}
 	for _, c := range p.Contents {
-		mode := cmp.Or(c.FileInfo.Mode, 0o644) // independent of the umask of the checkout
+		mode := cmp.Or(c.FileInfo.Mode, 0o644) // so that the umask of the checkout has no effect
 		info.Contents = append(info.Contents,
 			&files.Content{Source: c.Source, Destination: c.Destination, Type: c.Type, Packager: c.Packager,
 				FileInfo: &files.ContentFileInfo{Mode: mode}})
@@ -115,7 +115,7 @@ func one(project *config.Project, p *config.NFPM, format string, o Options) (fil
 	return file, errors.Join(packager.Package(info, out), out.Close())
 }
 
-// supported returns an error if p has settings that one ignores.
+// supported returns an error if p contains settings that one would ignore.
 func supported(p *config.NFPM) error {
 	rest := *p
 	rest.ID, rest.IDs, rest.PackageName, rest.Formats, rest.Bindir = "", nil, "", nil, ""

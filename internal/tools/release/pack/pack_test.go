@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/tools/release/pack"
 )
 
-// TestRefused checks that unsupported settings are errors instead of being ignored.
+// TestRefused checks that settings which are not supported cause errors and are not ignored.
 func TestRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name, nfpm, want string
