@@ -40,7 +40,7 @@ func (b *buffers) get(n int) []byte {
 	return make([]byte, n, 1<<c)
 }
 
-// own returns a buffer of the engine with the same bytes: the result of keep, or a copy if keep is nil.
+// own returns memory of the engine with the bytes of buf: the result of keep, or a copy if keep is nil.
 func (b *buffers) own(buf []byte, keep Keep) []byte {
 	if keep == nil || len(buf) == 0 {
 		return bytes.Clone(buf)

@@ -10,8 +10,8 @@ import (
 const (
 	// packetBatchLen is the maximum number of packets handed to a transport at a time.
 	packetBatchLen = 64
-	// batchBytes is the payload in bytes from which a batch is handed over early: the network is busy while
-	// the checksums of the next packets are computed.
+	// batchBytes is the amount of payload, in bytes, at which a batch is handed over before it is full. The network
+	// is then busy while the checksums of the next packets are computed.
 	batchBytes = 256 << 10
 	// streamBatchBytes replaces batchBytes for a stream without such checksums: one long write takes the
 	// kernel less time than several short ones.
@@ -21,7 +21,7 @@ const (
 // packetBatch holds outgoing packets of the extended profile to the current peer.
 type packetBatch struct {
 	packets [packetBatchLen]Packet
-	n       int // number of packets, with this much payload:
+	n       int // number of packets; bytes is the size of their payload
 	bytes   int
 }
 
@@ -46,7 +46,8 @@ func (l *extendedLink) transmit(act *extended.Action) {
 	}
 	if l.memory != nil && act.Header.Flags&protocol.FlagEager == 0 {
 		o.advertised, pk.Exposed = true, uint64(act.ID)
-		// A peer keeps everything about an advertised message, and millions of sends may rest.
+		// A peer keeps a whole record of each advertised message, so a send that may rest is not advertised: there
+		// may be millions.
 		if act.Header.Type == protocol.SendRequest && !o.flowing && (o.req == nil || !o.req.MayRest) {
 			pk.Advertised = o.buf
 		}

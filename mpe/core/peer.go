@@ -66,23 +66,24 @@ type peerCounts struct {
 
 // link is a profile's connection to a peer. handshakeLink implements it for the cloudfpga and v0.9 profiles,
 // extendedLink for the extended profile. A method that passes an event to the state machine marks the peer as
-// touched, because any event may change the deadline. The end of the event (flush, which unlock calls if
-// nothing else has) then rearms the timer.
+// touched, because any event may change the deadline. The end of the event (flush, which End calls if nothing else
+// has) then rearms the timer.
 type link interface {
 	// receive feeds a packet to the state machine.
 	receive(a *RxPacket)
-	// send starts a send. It reports whether its packets may wait for packets of further sends, which
-	// blocking forbids.
+	// send starts a send. It reports whether its packets are held back, to be sent together with packets of later
+	// sends; with blocking set, they are not.
 	send(r *Request, blocking bool) (coalesced bool)
 	// matched hands a message of the peer to its matching receive.
 	matched(in *inbound, r *Request)
-	// cancel cancels a request, unless it is too late; the message of a receive belongs to in.p. If the peer
-	// knows of a send, it may be asked to cancel it; then the request ends when the peer has answered.
+	// cancel cancels a request, and reports false if it is too late. A receive is cancelled by the link of the peer
+	// that sends its message (in.p). If the peer already knows of a send, cancel may have to ask the peer to cancel
+	// it; the request then ends when the peer answers.
 	cancel(r *Request) bool
-	// detach moves the transfer of a request that cannot be cancelled to a private buffer, as buffers.own
-	// does. With drop, no other receive gets the message.
+	// detach moves the transfer of a request that cannot be cancelled to a private buffer, as buffers.own does. If
+	// drop is set, no other receive gets the message.
 	detach(r *Request, keep Keep, drop bool)
-	// abort ends all requests, or only the sends that the peer does not know of.
+	// abort ends all requests if everything is set, and otherwise only the sends that the peer does not know of.
 	abort(err error, everything bool)
 	// tick acts on deadlines up to horizon.
 	tick(horizon handshake.Instant)
@@ -93,8 +94,7 @@ type link interface {
 
 	// deadline returns the next deadline, if there is one.
 	deadline() (handshake.Instant, bool)
-	// lingerUntil returns the time until which the peer may still need an answer to received packets, if it
-	// does.
+	// lingerUntil returns the time until which the peer may still need answers to its packets, if it may need any.
 	lingerUntil() (handshake.Instant, bool)
 	// deadEnd returns the reason why the peer cannot continue, or nil.
 	deadEnd() error
@@ -161,14 +161,14 @@ func (p *peer) received(b []byte) {
 	p.bytesIn += uint64(len(b))
 }
 
-// receivedAll is received for several datagrams, of which each is the length.
+// receivedAll is received for several datagrams with a length of each bytes; the last one may be shorter.
 func (p *peer) receivedAll(bytes, each int) {
 	p.heard = p.e.at
 	p.packetsIn += uint64((bytes + each - 1) / each)
 	p.bytesIn += uint64(bytes)
 }
 
-// silent reports whether the peer was declared unreachable and no packet of it was received since.
+// silent reports whether the peer was declared unreachable and no packet has been received from it since.
 func (p *peer) silent() bool { return p.unreachableAt > 0 && p.heard < p.unreachableAt }
 
 func (p *peer) sent(t protocol.Type, bytes int) {

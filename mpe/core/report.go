@@ -33,7 +33,7 @@ type Note struct {
 	Err      error
 }
 
-// The reasons and events of the state machines, translated to the engine's by name.
+// These tables translate the reasons and events of the state machines to reasons and events of the engine, by name.
 var (
 	handshakeDrops = [handshake.NumReasons]state.DropReason(translate[handshake.Reason,
 		state.DropReason](handshake.NumReasons, state.NumDropReasons))

@@ -68,8 +68,8 @@ type Request struct {
 	in     *inbound
 	id     handshake.ID
 	out    extended.ID
-	// Call is the execution, if the request is a collective call. message is the message of a call, if the
-	// request is one, and flow the flow that it is part of, if any.
+	// Call is set if the request is a collective call. message is set if the request is a message of a collective
+	// call; flow is set if, in addition, the message is being forwarded.
 	Call       *collective.Execution
 	collective coll.Collective // of a call, even after its end
 	message    *collective.Message
@@ -100,7 +100,7 @@ func (r *Request) Operation() Operation {
 
 func (r *Request) send() bool { return r.kind == OpSend || r.kind == OpSendSync }
 
-// observes reports whether the Observer is notified of messages with a peer; of a nil peer, with any peer.
+// observes reports whether the Observer is notified of messages exchanged with p, or with any peer if p is nil.
 func (e *Core) observes(p *peer) bool { return e.observed && (p == nil || !p.cfg.Unobserved) }
 
 // notifies reports whether the Observer is notified of the end of a request.

@@ -8,14 +8,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A program may have millions of sends that wait for receives. A library that can refer to such a send by
-// number leaves its Request to the engine (Rest), and reacquires it (Wake) for each call of the program that
-// concerns it. Until the peer answers, the engine keeps a record of 56 bytes instead of the Request.
+// A program may have millions of sends that wait for receives. A library that can refer to such a send by number
+// leaves its Request to the engine (Keep), and reacquires it (Wake) for each call of the program that concerns the
+// send. Until the peer answers, the engine keeps a record of 56 bytes instead of the Request.
 
 // Resting is the number of a send that a library left to the engine, or 0.
 type Resting uint64
 
-// Origin identifies the call that posted a send, for the library. Sends share it.
+// Origin tells the library which call posted a send. Several sends may share an Origin.
 type Origin struct {
 	Comm any
 	Call string
@@ -116,8 +116,8 @@ func (q *RestingSends) move(ref uint32, r *Request) {
 	q.at(ref).state, q.moves[ref], r.rest = restMoves, r, ref
 }
 
-// mayRest reports whether a request that is about to start is a send that may be left. It is worth it if the
-// peer has many.
+// mayRest reports whether a request that is about to start is a send that a library may leave to the engine. That
+// is worthwhile only if many sends to the peer are pending.
 func (q *RestingSends) mayRest(r *Request) bool {
 	return r.p != nil && r.send() && r.p.extended != nil && r.p.extended.conn.Sends() > q.c.matching.restAbove
 }

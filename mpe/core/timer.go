@@ -14,8 +14,8 @@ const Never = handshake.Instant(math.MaxInt64)
 // are unprocessed.
 const tickRetry = time.Millisecond
 
-// noteDeadline records a peer's deadline. A tick that is too early has no effect, which is cheaper than
-// moving the time at every packet.
+// noteDeadline records a peer's deadline. It never postpones the next tick: a tick that comes too early has no
+// effect, and costs less than moving the time at every packet.
 func (e *Core) noteDeadline(p *peer) {
 	at, ok := e.deadline(p)
 	if !ok {

@@ -6,9 +6,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// unexpected is an entry of the queue of unexpected messages: a record of the engine, or a digest while the
-// message rests. There may be millions of the latter, so they have no pointers and no entry in an inbox, and
-// are as small as possible.
+// unexpected is an entry of the queue of unexpected messages: a record of the engine, or a digest while the message
+// rests. There may be millions of digests, so they have no pointers and no entry in an inbox, and are as small as
+// possible.
 type unexpected struct {
 	in *inbound // nil if the message rests
 
@@ -22,8 +22,8 @@ type unexpected struct {
 	payload  [extended.MaxInline]byte
 }
 
-// defaultRestAbove is the number of unexpected messages of a communicator from which messages rest. Resting
-// is not worth it for a few messages that are matched soon.
+// defaultRestAbove is the number of unexpected messages in a communicator above which further messages rest.
+// Resting is not worthwhile for a few messages that are matched soon.
 const defaultRestAbove = 64
 
 // rest releases the record of a message that waits for a receive, if it is complete and small, or only
