@@ -38,7 +38,7 @@ var gatherBinomial = &Algorithm{
 		s.Window = 2
 		s.send(c.actual(parent(v)), tmp, size*n, ready)
 	},
-	cost: allgatherBruck.cost, // each rank's block travels the whole way
+	cost: allgatherBruck.cost, // also ⌈log₂ p⌉ messages, with p−1 blocks in total
 }
 
 var scatterBinomial = &Algorithm{
@@ -77,7 +77,7 @@ var scatterBinomial = &Algorithm{
 		}
 		s.copy(Loc{Buf: RecvBuf}, tmp, n, got)
 	},
-	cost: allgatherBruck.cost, // each rank's block travels the whole way
+	cost: allgatherBruck.cost, // also ⌈log₂ p⌉ messages, with p−1 blocks in total
 }
 
 // wrapped returns the root's location for the blocks of a subtree of size ranks from rank w on. If these continue at
