@@ -185,7 +185,7 @@ func (e *Executor) haveAgreed(a *agreement, all []byte, err error) {
 			e.sendAborts(a.members, &a.unsentAborts[i])
 			a.skip(&a.unsentAborts[i])
 		}
-		// The epoch tells which calls the earlier aborts concern.
+		// The epoch identifies the calls that the earlier aborts concern.
 		e.aborts = append(e.aborts, a.aborts...)
 	}
 	a.unsentAborts, a.aborts = nil, nil

@@ -29,7 +29,7 @@ type extendedLink struct {
 	present bool
 	outs    outbox
 	ins     inbox
-	// resting is the number of waiting sends that a library has left to the engine. announced holds the refs of the
+	// resting is the number of waiting sends that libraries left to the engine. announced holds the refs of the
 	// sends announced in this event.
 	resting   int
 	announced []uint32

@@ -15,7 +15,7 @@ import (
 // Resting is the number of a send that a library left to the engine, or 0.
 type Resting uint64
 
-// Origin tells the library which call posted a send. Several sends may share an Origin.
+// Origin identifies, for the library, the call that posted a send. Several sends may share an Origin.
 type Origin struct {
 	Comm any
 	Call string
