@@ -68,9 +68,10 @@ type RestingSends interface {
 	// number when it is left again.
 	Rest(op Op, o *Origin) Resting
 	// Wake returns the Op of a send that was left, the operation that it was posted for, and its origin. The caller
-	// must leave it again, or free it and then call Forget. Op is nil if the send was forgotten or is awake.
+	// must leave it again, or free it and then call Forget. Wake returns a nil Op if the send was forgotten or has
+	// already been woken.
 	Wake(n Resting) (Op, Operation, *Origin)
-	// Pending reports whether a send that was left is incomplete and not awake.
+	// Pending reports whether a send that was left is incomplete, and has not been woken.
 	Pending(n Resting) bool
 	// Forget releases a number, and reports whether it was in use. An incomplete send continues, but its outcome is
 	// lost.
@@ -87,8 +88,8 @@ type Op interface {
 	// Ended is like Test, but does not poll. The status is valid until Free. It is nil if the operation is not
 	// done, or if the device would have to poll to find out.
 	Ended() (*Status, error)
-	// Library returns storage for the library's data about the operation, or nil. The device does not touch
-	// it. It persists when the operation is freed, for the next operation in the same memory.
+	// Library returns storage for the library's data about the operation, or nil. The device does not touch it. The
+	// storage persists when the operation is freed, and is reused by the next operation in the same memory.
 	Library() *any
 	// Cancel requests cancellation. Await returns in any case: ErrCancelled if the operation was cancelled, or its
 	// regular result if it was too late to cancel.

@@ -67,8 +67,8 @@ type Config struct {
 	Report func() []byte
 }
 
-// Engine is the message passing engine of one rank: a core, and around it clock, timer, lock, random numbers,
-// and the goroutines that read, write and compute.
+// Engine is the message passing engine of one rank. It surrounds a core with a clock, a timer, a lock, random
+// numbers, and the goroutines that read, write and compute.
 type Engine struct {
 	// mu guards the core, and is held during each of its events.
 	mu   sync.Mutex
@@ -201,7 +201,7 @@ func (e *Engine) lock() {
 	e.core.Begin(e.clock.now())
 }
 
-// recentTime is the age up to which the time of an event may be reused for later ones.
+// recentTime is how long the time of an event may be reused for later events.
 const recentTime = time.Millisecond
 
 // recent reports whether an event that sends nothing may reuse the time of the last event: reading the clock takes

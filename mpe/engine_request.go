@@ -286,7 +286,7 @@ func (r *Request) detach(cause error, keep Keep, gone bool) (Status, error) {
 	return r.core.Status, r.core.Err
 }
 
-// compute calls a user's function in a goroutine, without the lock, because it may take long.
+// compute calls a user's function in a goroutine, without the lock, because it may take a long time.
 func compute(e *Engine, j collective.Job) {
 	e.goroutines.Go(func() {
 		err := j.Run()

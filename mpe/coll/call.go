@@ -126,8 +126,8 @@ type Call struct {
 	// FPGAs lists the FPGA ranks of an upstream cluster in the order of its file, for the tree of upstream's
 	// compiler.
 	FPGAs []int
-	// Shared is the number of bytes of the ranks' shared buffers for the call, or 0 if the ranks have none because
-	// they are on different hosts.
+	// Shared is the number of bytes in each rank's shared buffer that the call may use. It is 0 if the ranks have
+	// no shared buffers, because they are on different hosts.
 	Shared int
 	// Token is the length of messages without content, for peers that do not accept messages of 0 bytes.
 	Token int

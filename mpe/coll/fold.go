@@ -29,7 +29,7 @@ func (f fold) actual(i int) int {
 	return 2*i + 1
 }
 
-// number returns the rank's number in the group, and whether it is in the group.
+// number returns the rank's number in the group, and reports whether the rank is in the group.
 func (f fold) number(rank int) (int, bool) {
 	i := rank - f.extra
 	if rank < 2*f.extra {

@@ -15,7 +15,7 @@ const (
 	BusyMore
 )
 
-// StatusOf returns the status of a rank with that number of bytes left to send.
+// StatusOf returns the status of a rank that has the given number of bytes left to send.
 func StatusOf(left int) Status {
 	switch {
 	case left <= 0:
@@ -38,7 +38,7 @@ func PackStatus(status []Status) []byte {
 	return packed
 }
 
-// UnpackStatus is the inverse of PackStatus. Ranks without bits are Free.
+// UnpackStatus is the inverse of PackStatus. Ranks for which packed has no bits are Free.
 func UnpackStatus(packed []byte, ranks int) []Status {
 	status := make([]Status, max(ranks, 0))
 	for i := range status {

@@ -12,7 +12,7 @@ package coll
 
 // chunk is a part of the vectors or blocks of a call.
 type chunk struct {
-	// number counts from 0 to count−1. off is the chunk's offset, and n its length in bytes.
+	// number counts from 0 to count−1. off is the chunk's offset in bytes, and n is its length.
 	number, count, off, n int
 	// at is its location in the shared buffer.
 	at Loc

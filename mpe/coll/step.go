@@ -16,8 +16,8 @@ const (
 	// StepReduce sets Into = From ∘ Into. If the order of operands matters, From is therefore the contribution of
 	// lower ranks, as in the reduction functions of MPI users (invec, inoutvec).
 	StepReduce
-	// StepReduceRight sets Into = Into ∘ From. From must be scratch and is undefined afterwards, so a user's function
-	// may store its result there first.
+	// StepReduceRight sets Into = Into ∘ From. From must be scratch and is undefined afterwards, so that a user's
+	// function may first store its result there.
 	StepReduceRight
 	// StepJoin does nothing. It combines dependencies: a step that waits for it waits for all steps in its After.
 	StepJoin

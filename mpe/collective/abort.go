@@ -66,7 +66,8 @@ func decodeAbort(sender int, b []byte) abortMsg {
 	return f
 }
 
-// sendAbort aborts the call at the other members of its communicator. err is why the call has failed on this rank.
+// sendAbort aborts the call on the other members of its communicator. err is the error with which the call has
+// failed on this rank.
 func (x *Execution) sendAbort(err error) {
 	e := x.e
 	if x.aborted || x.Request == nil || x.Call.Ranks == 1 {

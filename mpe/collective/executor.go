@@ -47,8 +47,8 @@ type Engine interface {
 	// SendInternal sends a message of the Executor itself, unless the engine is closed. Internal must be true for
 	// comm. If o is not nil, the engine calls Executor.Confirmed when the message ends.
 	SendInternal(rank int, comm, tag uint32, payload []byte, o *Ordering)
-	// Discard drops unexpected messages of a communicator: all with tags 1 to Tags, and with tag 0 all except the
-	// newest of each rank.
+	// Discard drops unexpected messages of a communicator: all messages with tags 1 to Tags, and all messages with
+	// tag 0 except the newest from each rank.
 	Discard(comm uint32)
 	// Unsent returns the approximate number of bytes in messages that have not been completely sent.
 	Unsent() int
@@ -98,8 +98,8 @@ type Executor struct {
 	// lastID is the id of the newest message. spare holds messages for reuse.
 	lastID uint64
 	spare  []*Message
-	// woken lists calls with an ended message or job, ready lists orderings that all members have received, and
-	// aborts lists the aborts received from other ranks.
+	// woken lists the calls of which a message or job has ended. ready lists the orderings that all members have
+	// received. aborts lists the aborts received from other ranks.
 	woken  []*Execution
 	ready  []*Ordering
 	aborts []abortMsg

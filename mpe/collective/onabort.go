@@ -9,7 +9,7 @@ import (
 // correct member is ahead by at most the number of calls that it has in progress.
 const maxAborts = 64
 
-// onAbort ends the aborted call if it is in progress, and keeps the abort if the call is still to be made.
+// onAbort ends the aborted call if it is in progress, and keeps the abort if this rank has yet to make the call.
 func (e *Executor) onAbort(f *abortMsg) {
 	for _, x := range e.calls {
 		if x.Comm == f.comm && x.Tag == f.number && x.epoch() == f.epoch {
@@ -82,8 +82,8 @@ func distance(number, last int) int {
 	return ((number-last)%Tags + Tags) % Tags
 }
 
-// remember keeps an abort of a call that is still to be made. If there are maxAborts, the abort of the latest call is
-// dropped.
+// remember keeps an abort of a call that this rank has yet to make. If there are maxAborts, the abort of the latest
+// call is dropped.
 func (a *agreement) remember(f *abortMsg) {
 	if slices.ContainsFunc(a.aborts, func(g abortMsg) bool { return g.number == f.number && g.epoch == f.epoch }) {
 		return

@@ -42,8 +42,8 @@ type Snapshot struct {
 	// Text is set by Describe.
 	Text string `json:"text"`
 
-	// since is the call's age. silent lists the members from which nothing was ever received. computing is set while
-	// a user's function runs.
+	// since is the time since the call was posted. silent lists the members from which nothing was ever received.
+	// computing is set while a user's function runs.
 	since     time.Duration
 	silent    []int
 	computing bool

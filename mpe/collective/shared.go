@@ -76,14 +76,14 @@ type sharing struct {
 	epoch uint64
 	// freed means that no further call will be made.
 	freed bool
-	// posted counts the calls made here. lastTag is the number of the last one.
+	// posted counts the calls made on this rank. lastTag is the number of the last such call.
 	posted  uint64
 	lastTag int
 	// seen holds the last sequence seen in each member's slot, and this rank's own sequence.
 	seen []uint64
 	// made holds this rank's last call in each half.
 	made [2]made
-	// queue lists the pending calls, in order. The first one has begun, or is about to.
+	// queue lists the pending calls, in order. The first call has begun, or is about to begin.
 	queue []queued
 	// lost holds the reasons why members are lost, by rank of the world.
 	lost map[int]error
@@ -130,7 +130,8 @@ type share struct {
 	// steps counts the steps begun, and published counts the publications made in the call.
 	steps     int
 	published uint64
-	// claimed means that no rank reads this half of the buffer, or the description of its previous call, any longer.
+	// claimed means that no rank any longer reads this half of the buffer, or the description of the call that used
+	// it before.
 	claimed bool
 	await   await
 }
@@ -254,7 +255,8 @@ func (a *agreement) skip(f *abortMsg) {
 // refusedDigest returns the digest of a rejected call. Its lower half is 0, which no other digest has.
 func refusedDigest(tag int) uint64 { return uint64(tag) << 32 }
 
-// isRefused reports whether digest is the digest of a rejected call with the same number as the call of digest of.
+// isRefused reports whether digest belongs to a rejected call that has the same number as the call to which of
+// belongs.
 func isRefused(digest, of uint64) bool { return uint32(digest) == 0 && digest>>32 == of>>32 }
 
 // endShared ends a call on shared buffers. A failed call stays in the queue until beginNext has notified the other
@@ -414,7 +416,7 @@ func (e *Executor) PeerLost(rank int, err error) {
 	}
 }
 
-// advanceShared executes steps until one has to wait, and ends the call after the last one.
+// advanceShared executes steps until a step has to wait, and ends the call after the last step.
 func (x *Execution) advanceShared() {
 	s := x.share
 	for {

@@ -46,7 +46,7 @@ type execution struct {
 	// the broadcast in order.
 	order    *Ordering
 	position uint32
-	// computing is the number of running user's functions, each in its own goroutine.
+	// computing is the number of calls of the user's function that are running, each in its own goroutine.
 	computing int
 	failed    error
 	// agreed is the members' agreement, or nil for a call without an agreement. cause is the reason why the caller

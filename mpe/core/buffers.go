@@ -10,7 +10,8 @@ import (
 type buffers struct {
 	free [maxClass + 1][][]byte
 	held int
-	// given maps the first byte of each buffer that Keep has returned to its release function.
+	// given holds the release functions of the buffers that a Keep has returned. The key is the address of the
+	// first byte.
 	given map[*byte]func()
 }
 

@@ -10,12 +10,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// Package collective executes collective calls. Their messages are ordinary requests. When one of them ends,
-// it is added to Core.ended. At the end of every event, flush reports these to their calls, which then start
-// their next steps.
+// Package collective executes collective calls. Their messages are ordinary requests. When such a request ends, it
+// is added to Core.ended. At the end of every event, flush reports the ended requests to their calls, which then
+// start their next steps.
 
-// Prepare makes r the request of a collective call, for StartCall. x provides the memory of the call. Prepare
-// is not part of an event, and reads immutable state only.
+// Prepare makes r the request of a collective call, which StartCall then starts. x provides the memory for the
+// call. Prepare is not part of an event, and reads immutable state only.
 func (e *Core) Prepare(r *Request, x *collective.Execution, c *collective.Operation) error {
 	if err := x.Prepare(c, e); err != nil {
 		return err

@@ -65,9 +65,9 @@ type Memory interface {
 	// The packet is then lost, or arrives again once its payload is available, and the contents of dst are
 	// undefined. Nothing is written to dst after Fetch returns.
 	Fetch(a *RxPacket, dst []byte) bool
-	// Get copies the beginning of a message that peer advertises to dst. It reports false if the message is
-	// no longer available, is shorter than dst, or is not available without waiting; then the contents of dst
-	// are undefined. Any goroutine may call it, at any time, once for each RxPacket.Advertised.
+	// Get fills dst with the beginning of a message that peer advertises. It reports false if the message is no
+	// longer available, is shorter than dst, or is not available without waiting; then the contents of dst are
+	// undefined. Any goroutine may call it, at any time, once for each RxPacket.Advertised.
 	Get(peer int, advertised uint64, dst []byte) bool
 	// Invalidate ends the peer's access to the memory exposed under number. It does not wait. The peer loses
 	// everything that it has not copied yet.

@@ -279,8 +279,8 @@ func (e *Core) busy() bool {
 	})
 }
 
-// Drain starts to close the core: new operations are refused, and pending ones that have not begun to
-// transfer data fail.
+// Drain starts to close the core: it refuses new operations, and pending operations that have not begun to transfer
+// data fail.
 func (e *Core) Drain() {
 	e.state = draining
 	e.abortQueued(ErrClosed)
@@ -291,7 +291,7 @@ func (e *Core) Drain() {
 // flight. The wait is limited because some of the ranks may no longer exist.
 const AbortTime = 250 * time.Millisecond
 
-// DropAborts stops waiting, while the core is draining, for ranks that do not receive aborts.
+// DropAborts ends the wait of a draining core for ranks that do not acknowledge aborts.
 func (e *Core) DropAborts() {
 	if e.state == draining {
 		e.abortsDropped = true

@@ -16,8 +16,8 @@ type Effects interface {
 	Data(peer int, id handshake.ID, header, payload []byte) (at handshake.Instant, sent bool, err error)
 	// Reconnected drops packets queued for the previous connection.
 	Reconnected(peer int)
-	// Packets sends packets of the extended profile, which the network may lose. It reports whether one was
-	// too long for the first link.
+	// Packets sends packets of the extended profile, which the network may lose. tooLong reports whether a packet
+	// was too long for the first link.
 	Packets(peer int, packets []Packet) (tooLong bool, err error)
 	// LongestDatagram returns the maximum packet length in bytes known to the system, or 0 if it knows none.
 	LongestDatagram(peer int) int

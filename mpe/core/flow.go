@@ -9,7 +9,8 @@ import "github.com/zrlmpi/zrlmpid/mpe/collective"
 type flow struct {
 	// recv and send are the two requests; each is nil after its end.
 	recv, send *Request
-	// cleared means that the next rank has sent CLEAR_TO_SEND. in is the message waiting for it, or nil.
+	// cleared means that the next rank has sent CLEAR_TO_SEND. in is the message of recv that waits until then, or
+	// nil.
 	cleared bool
 	in      *inbound
 	// ready is the number of bytes that may be sent. The send continues when at least piece further bytes have
@@ -47,7 +48,7 @@ func flowEnded(r *Request) {
 	}
 }
 
-// flowed continues a flow's send when enough further bytes have arrived, or all of them.
+// flowed continues a flow's send when enough further bytes, or all bytes, have arrived.
 func flowed(f *flow, bytes int64, all bool) {
 	if !all && bytes < f.ready+f.piece {
 		return

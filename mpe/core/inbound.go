@@ -22,8 +22,8 @@ type inbound struct {
 	order  uint64
 	// req is the matching receive, or nil.
 	req *Request
-	// buf is the destination of the payload: the receive's buffer, or the engine's memory (own) while there
-	// is no receive.
+	// buf is the destination of the payload. It is the receive's buffer or, while there is no receive, memory of
+	// the engine; own is then set.
 	buf []byte
 	own bool
 	// room is the number of bytes that the sender is cleared to send.

@@ -39,7 +39,7 @@ func (x *matching) init(limits match.Limits, ranks int) {
 	x.limits.Unexpected += ranks
 }
 
-// of returns the matcher of a communicator. The first receive or message of a communicator creates it.
+// of returns the matcher of a communicator. It creates the matcher for the first receive or message.
 func (x *matching) of(comm uint32) *matcher {
 	if comm == x.lastComm && x.last != nil {
 		return x.last
@@ -111,8 +111,8 @@ func (r *Request) matchTag() int32 {
 	return r.tag
 }
 
-// arrive matches a message with the posted receives. Without a match, it joins the unexpected messages; the
-// error is match.ErrFull if there are too many.
+// arrive matches a message with the posted receives. If none matches, the message becomes an unexpected message;
+// the error is match.ErrFull if there are too many.
 func (x *matching) arrive(in *inbound) error {
 	if in.p != nil {
 		in.p.broken, in.p.answered = nil, in.p.sendsDone

@@ -26,7 +26,7 @@ type Match struct {
 	Claim bool
 }
 
-// ClaimComm is the number of the communicator that holds claimed messages. No message on the wire bears it.
+// ClaimComm is the number of the communicator that holds claimed messages. No message on the wire has this number.
 const ClaimComm = math.MaxUint32
 
 // OpKind is the kind of an Operation.

@@ -46,7 +46,7 @@ const (
 	// RxConnected means that a new connection to the peer was made. Packets in flight on the old one are
 	// lost.
 	RxConnected
-	// RxTruncated is a datagram longer than any that a peer may send. Its bytes are incomplete.
+	// RxTruncated is a datagram that is longer than a peer may send. Its bytes are incomplete.
 	RxTruncated
 	// RxShort is a packet of the extended profile with a short header (MemoryTransport only).
 	RxShort
@@ -59,8 +59,8 @@ const (
 	RxGone
 	// RxLeft is RxGone for a peer that had closed its transport before its process ended.
 	RxLeft
-	// RxUnreachable means that the transport cannot reach an extended peer. Bytes are the reason as text. It
-	// is repeated as long as the reason persists.
+	// RxUnreachable means that the transport cannot reach an extended peer. Bytes are the reason as text. The
+	// transport reports it again as long as the reason persists.
 	RxUnreachable
 )
 
@@ -88,8 +88,8 @@ type Placement struct {
 	// Message and Offset are the values in the header of the expected packet (extended profile only): the
 	// number of the message, and the number of its bytes received so far.
 	Message, Offset uint32
-	// Buf is the destination of the payload of the next datagram and of those that follow it. All of Buf may
-	// be written to.
+	// Buf is the destination of the payload of the next datagram and of the following datagrams. The transport may
+	// write to all of Buf.
 	Buf []byte
 }
 

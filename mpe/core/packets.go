@@ -13,8 +13,8 @@ const (
 	// batchBytes is the amount of payload, in bytes, at which a batch is handed over before it is full. The network
 	// is then busy while the checksums of the next packets are computed.
 	batchBytes = 256 << 10
-	// streamBatchBytes replaces batchBytes for a stream without such checksums: one long write takes the
-	// kernel less time than several short ones.
+	// streamBatchBytes replaces batchBytes for a stream without such checksums: the kernel needs less time for one
+	// long write than for several short ones.
 	streamBatchBytes = packetBatchLen * protocol.MaxStreamPayload
 )
 
@@ -91,12 +91,13 @@ func (l *extendedLink) sendBatch() {
 	}
 }
 
-// Sends that a program posts in a row are transmitted together: one system call for several packets, which
-// the kernel may even send as one.
+// Consecutive sends of a program are transmitted together, with one system call for several packets, which the
+// kernel may even combine.
 
 const (
-	// coalesceAfter is the number of sends to a peer that are transmitted individually before further ones
-	// are coalesced. If a program posts a few and then computes for long, all of them are in flight.
+	// coalesceAfter is the number of consecutive sends to a peer that are transmitted individually before further
+	// sends are coalesced. If a program posts only a few sends and then computes for a long time, all of them are
+	// in flight.
 	coalesceAfter = 4
 	// coalesceMost is the maximum number of sends coalesced.
 	coalesceMost = 16
@@ -105,8 +106,8 @@ const (
 	coalesceTime = time.Millisecond
 )
 
-// coalesce reports whether the packets of the send that was just posted may wait for packets of further
-// sends. The next flush sends them.
+// coalesce reports whether the packets of the send that was just posted may be held back, to be sent together with
+// packets of later sends. The next flush sends them.
 func (l *extendedLink) coalesce() bool {
 	p := l.p
 	p.burst++

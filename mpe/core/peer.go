@@ -26,8 +26,8 @@ type peer struct {
 	placed    bool
 	placement placement
 	profile   protocol.Profile
-	// limits are the limitations of the profile. longest is the maximum length of a message in bytes.
-	// Messages of up to unlimited bytes need no further check; -1 means that all do.
+	// limits are the limitations of the profile. longest is the maximum length of a message in bytes. Messages of
+	// up to unlimited bytes need no further check; if it is -1, all messages need a check.
 	limits    PeerInfo
 	longest   int64
 	unlimited int
@@ -41,8 +41,8 @@ type peer struct {
 
 	peerCounts
 	sendErr error // last error of the transport; cleared when a send succeeds
-	// broken is the failure of the peer's kernel with which the next receive ends, unless a message arrives
-	// first. answered is the value of sendsDone when the last message of the peer arrived.
+	// broken is the failure of the peer's kernel. The next receive ends with it, unless a message arrives first.
+	// answered is the value of sendsDone when the last message from the peer arrived.
 	broken   error
 	answered uint64
 	// heard is the time of the last received packet, or 0. lastDrop is the last dropped packet, or nil.
@@ -102,8 +102,8 @@ type link interface {
 	// Close has to wait. A receive without a message and a send without a receive have not begun to move
 	// data, and may wait forever.
 	load() (sends int, moving bool)
-	// sendWaits yields the pending sends, oldest first and resting ones last. recvWaits yields the receives
-	// that messages of the peer have matched.
+	// sendWaits yields the pending sends, oldest first, and resting sends last. recvWaits yields the receives that
+	// messages from the peer have matched.
 	sendWaits(yield func(*Waiting) bool)
 	recvWaits(yield func(*Waiting) bool)
 	counters(c *state.PeerCounters)
@@ -135,8 +135,8 @@ func (cfg *Peer) configure(local, remote int) {
 	}
 }
 
-// horizon returns the time up to which all packets of the peer are known to be processed. A time-out must not
-// expire while a packet that arrived in time is unread.
+// horizon returns the time up to which all packets received from the peer are known to be processed. A time-out
+// must not expire while a packet that arrived in time is unread.
 func (p *peer) horizon(now handshake.Instant) handshake.Instant {
 	if id := p.cfg.Network.ID; id < len(p.e.known) {
 		return min(p.e.known[id], now)

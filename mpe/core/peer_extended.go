@@ -33,8 +33,8 @@ type extendedLink struct {
 	// sends announced in this event.
 	resting   int
 	announced []uint32
-	// unsure are the sends of the program for which the peer may have no memory. roomWait is the wait of
-	// the first one.
+	// unsure holds the sends of the program for which the peer may have no memory. roomWait is the wait of the
+	// first such send.
 	unsure   []unsureSend
 	roomWait roomWait
 	// questions are this rank's pending questions to the peer.
@@ -523,8 +523,8 @@ func (l *extendedLink) deadline() (handshake.Instant, bool) {
 	return l.conn.Deadline()
 }
 
-// closeSession notifies the peer that the rank shuts down. Nothing is sent or received any more, except
-// answers to retransmissions of the peer, until lingerUntil.
+// closeSession notifies the peer that the rank shuts down. Afterwards, the link only answers retransmissions from
+// the peer, until lingerUntil.
 func (l *extendedLink) closeSession() {
 	e := l.p.e
 	e.conns.list = l.machine().Close(e.at, e.conns.list[:0])
@@ -535,7 +535,7 @@ func (l *extendedLink) lingerUntil() (handshake.Instant, bool) { return l.conn.L
 
 // The following methods serve collective calls. The other profiles have no communicators.
 
-// sendInternal sends a message of the engine itself. When it ends, o is confirmed, unless o is nil.
+// sendInternal sends a message of the engine itself. If o is not nil, it is confirmed when the message ends.
 func (l *extendedLink) sendInternal(comm, tag uint32, payload []byte, o *collective.Ordering) {
 	e := l.p.e
 	id := l.outs.addInternal(payload, o)

@@ -16,13 +16,13 @@ type leftover struct {
 	// program with a message.
 	receives, replies int
 	since             handshake.Instant
-	// unanswered means that the program has sent the peer a message, and received none since.
+	// unanswered means that the program has sent the peer a message, and has not received a message from it since.
 	unanswered bool
 }
 
 const (
-	// leftTime is the time after the end of a program during which a message for it may begin. A deployed
-	// node has stopped retransmitting SEND_REQUEST by then.
+	// leftTime is how long after the end of a program a message for that program may still begin. A deployed node
+	// has stopped retransmitting SEND_REQUEST by then.
 	leftTime = 4 * time.Second
 	// leftBusyTime replaces leftTime while the node does not accept the next program's message, because it is still
 	// in an earlier call.
@@ -32,7 +32,8 @@ const (
 // deployed reports whether the peer does one thing at a time, and knows of no program but its own.
 func (l *handshakeLink) deployed() bool { return l.p.cfg.Handshake.Peer.OneAtATime }
 
-// leaveRecv notes that a receive was cancelled because its program is gone. The peer's next message may be for it.
+// leaveRecv notes that a receive was cancelled because its program no longer exists. The peer's next message may be
+// for that receive.
 func (l *handshakeLink) leaveRecv() {
 	if l.deployed() {
 		l.left.receives++
@@ -129,8 +130,8 @@ func (l *handshakeLink) revokeRecv(r *Request) bool {
 	return ok
 }
 
-// programEnded notes that all operations of a program were cancelled, and that the next program may use the
-// rank. Clean is as in Engine.ProgramEnded.
+// programEnded notes that all operations of a program were cancelled, and that the next program may use the rank.
+// clean is as in Engine.ProgramEnded.
 func (l *handshakeLink) programEnded(clean bool) {
 	if r := l.recving; r != nil && r.detached {
 		if l.revokeRecv(r) {

@@ -8,8 +8,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// PeerLostError is the error of a receive posted to a peer, or of a probe waiting for its messages, when the
-// peer was lost: messages not sent by then never arrive. A receive posted later waits for the peer's return.
+// PeerLostError is the error of a receive posted to a peer, or of a probe waiting for its messages, when the peer
+// was lost: a message that the peer had not sent by then will never arrive. A receive posted later waits for the
+// peer's return.
 type PeerLostError struct {
 	// Rank is the rank of the peer.
 	Rank int
@@ -90,8 +91,8 @@ func (p *peer) lost(why state.Event, reason string) {
 	p.e.calls.PeerLost(p.rank, err)
 }
 
-// endPosted ends the unmatched receives from a source, and the probes waiting for its messages. With
-// AnySource, it is limited to the world. It returns the number of receives.
+// endPosted ends the unmatched receives from a source, and the probes waiting for its messages. If the source is
+// AnySource, it ends only operations in the world. It returns the number of receives that it ended.
 func (x *matching) endPosted(from int, err error) int {
 	var list []*Request
 	for comm, m := range x.all {
@@ -119,7 +120,8 @@ func (x *matching) endPosted(from int, err error) int {
 }
 
 // deadEnded ends the operations that wait for a peer that cannot continue. If this is true of all peers, it also
-// ends receives from any source. This rank itself does not count: its messages to itself have to be posted, too.
+// ends receives from any source. This rank does not count as a peer that can continue, although it may still send
+// to itself.
 func (p *peer) deadEnded(err error) {
 	p.abort(err, false)
 	p.e.matching.endPosted(p.rank, err)

@@ -5,13 +5,12 @@ import "math"
 // Probe is a caller waiting for a message.
 type Probe struct {
 	Match
-	// Wake is called when the caller should call Find again. Err is the reason if the wait ends without a
-	// message.
+	// Wake is called when the caller should call Find again. If the wait ends without a message, Err is the reason.
 	Wake func()
 	Err  error
 }
 
-// Add registers a probe until End. It is woken when a message for it may have arrived.
+// Add registers a probe until End. The probe is woken when a message for it may have arrived.
 func (s *Probes) Add(p *Probe) { s.list = append(s.list, p) }
 
 // wake makes the driver call f at the end of the event.

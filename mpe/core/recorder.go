@@ -26,13 +26,13 @@ type CallRecorder interface {
 
 // Call is an operation of a program: a send, a receive, or a collective call.
 type Call struct {
-	// ID identifies the operation among those of its rank, unless it ended at once.
+	// ID identifies the operation on its rank, unless it ended at once.
 	ID handshake.ID
 	// Collective is 0 for a message; then Send is its direction.
 	Collective coll.Collective
 	Send       bool
-	// Peer is AnySource for a collective call, and Tag its number. A pending receive has the source, tag and
-	// bytes that it was posted with, which may be AnySource and AnyTag. Bytes is -1 for a v-form.
+	// For a collective call, Peer is AnySource and Tag is the number of the call. A pending receive has the source,
+	// tag and bytes that it was posted with, which may be AnySource and AnyTag. Bytes is -1 for a v-form.
 	Peer, Tag int
 	Comm      uint32
 	Bytes     int64

@@ -15,8 +15,8 @@ type Drop struct {
 	Reason state.DropReason
 	// Packet is nil if a time-out caused the drop. Its bytes are valid during the call only.
 	Packet *RxPacket
-	// Header is the packet's header, or zero if it has no readable one. For a peer of the extended profile,
-	// Extended is set instead; it is valid during the call only.
+	// Header is the packet's header, or zero if the packet has no readable header. For a peer of the extended
+	// profile, Extended is set instead; it is valid during the call only.
 	Header   protocol.Header
 	Extended *protocol.ExtHeader
 	// At is the time on the engine's clock, which started at Engine.Started.

@@ -16,18 +16,19 @@ type Status struct {
 	// Peer is the other rank; Send is the direction.
 	Peer int
 	Send bool
-	// Bytes is the size of the message as given by its sender, and Words the same in words, rounded up. A
-	// truncated receive stored only as much as its buffer holds. A probe returns UnknownLength if the peer
-	// does not announce lengths.
+	// Bytes is the size of the message at its sender. Words is the same size in words, rounded up. A truncated
+	// receive stored only as many bytes as its buffer holds. A probe returns UnknownLength if the peer does not
+	// announce lengths.
 	Bytes int64
 	Words uint32
-	// Datatype, Tag and Comm are the sender's. For a peer that carries no tags, Tag is the receive's.
+	// Datatype, Tag and Comm are as in the send. If the peer's profile carries no tags, Tag is the tag of the
+	// receive.
 	Datatype protocol.Datatype
 	Tag      int
 	Comm     uint32
 	// Phases are the steps of the handshake, on the engine's clock.
 	Phases handshake.Phases
-	// Claim is set by a matched probe (see Match), or 0 if the message was not claimed.
+	// Claim is the tag of a claimed message (see Match), or 0 if no matched probe has claimed the message.
 	Claim int
 }
 

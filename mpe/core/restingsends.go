@@ -189,7 +189,7 @@ func (l *extendedLink) wakeSend(ref uint32) (extended.SendOp, handshake.Instant)
 	}, r.posted
 }
 
-// restored returns a new Request for a send that waits or is done, without its library.
+// restored returns a new Request for a waiting or completed send that its library left to the engine.
 func (q *RestingSends) restored(ref uint32) *Request {
 	s := q.at(ref)
 	r := q.c.effects.NewRequest()
@@ -226,7 +226,7 @@ func (q *RestingSends) Wake(n Resting) (*Request, *Origin) {
 	return r, s.origin
 }
 
-// Pending reports whether a send that was left is incomplete and not awake.
+// Pending reports whether a send that a library left is incomplete, and has not been reacquired.
 func (q *RestingSends) Pending(n Resting) bool {
 	ref := q.ref(n)
 	return ref != 0 && (q.at(ref).state == restWaits || q.at(ref).state == restMoves)

@@ -91,7 +91,7 @@ type Sender struct {
 	// Wake is called when the peer may have freed memory.
 	Wake func()
 	p    *peer
-	// queued is the number of messages that waited to be sent, if that is the reason, or 0.
+	// queued is the number of messages that were waiting to be sent, if the sender waits because of them, or 0.
 	queued int
 	wait   roomWait
 	why    *NoRoomError // nil if there is memory now
@@ -156,7 +156,8 @@ func (p *peer) noRoom() *NoRoomError {
 	return nil
 }
 
-// wake wakes the callers that can send now. Callers behind a full queue wait until it has shrunk to half.
+// wake wakes the callers that can send now. A caller that waits because of a full queue continues when the queue
+// has shrunk to half.
 func (w *Rooms) wake() {
 	for _, s := range w.senders {
 		if l := s.p.extended; s.p.noRoom() == nil && (s.queued == 0 || l.conn.Queued() <= s.queued/2) {

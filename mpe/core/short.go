@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Messages of one packet between ranks that share memory. This file is the fast path through the engine: from
-// the caller's buffer to the transport, and from there to the posted receive. All other messages take the
+// This file handles messages of one packet between ranks that share memory. It is the fast path through the engine:
+// from the caller's buffer to the transport, and from there to the posted receive. All other messages take the
 // general path of packets.
 
 // shortLink returns the link of a peer that supports short headers, or nil. It needs no lock.
@@ -279,8 +279,8 @@ func (l *extendedLink) deliverShort(r *Request, h *protocol.ShortHeader, length 
 	e.finish(r, err)
 }
 
-// afterShort marks the peer as touched if that is necessary: because it needs a flush, or because no tick is
-// due within a time by which its deadline may expire.
+// afterShort marks the peer as touched if that is necessary: because it needs a flush, or because no tick is due
+// within the given time, after which its deadline may expire.
 func (l *extendedLink) afterShort(flush bool, within time.Duration) {
 	if flush || l.dueLater(within) {
 		l.p.e.touch(l.p)

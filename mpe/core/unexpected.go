@@ -26,8 +26,8 @@ type unexpected struct {
 // Resting is not worthwhile for a few messages that are matched soon.
 const defaultRestAbove = 64
 
-// rest releases the record of a message that waits for a receive, if it is complete and small, or only
-// announced. An advertised message keeps its record: there are 64 at most.
+// rest releases the record of a message that waits for a receive, if it is complete and small, or only announced.
+// An advertised message keeps its record, because there are at most 64 such messages.
 func (l *extendedLink) rest(in *inbound) {
 	m := l.p.e.matching.of(in.comm)
 	if m.Unexpected() <= l.p.e.matching.restAbove || in.handle.Index() == 0 || in.req != nil || in.accepted ||

@@ -12,7 +12,7 @@ import (
 // Waiting is a pending operation and the reason why it waits. Status, errors, counters and warnings are based on it.
 type Waiting struct {
 	state.Pending
-	// Behind means that nothing of a send was sent yet, because of earlier sends or for lack of credit.
+	// Behind means that no part of a send has been sent yet, because of earlier sends or for lack of credit.
 	Behind bool
 	// Moving means that a transfer is in progress, so that Close waits for it.
 	Moving bool

@@ -17,7 +17,7 @@ func (t *table) enter(i uint32, n *node) {
 	}
 }
 
-// join is enter for a key with a FIFO; it reports false if the key has no FIFO. f may be the head of
+// join is enter for a key that already has a FIFO, and reports false if the key has none. f may be the head of
 // another key's FIFO.
 func (t *table) join(f head, h uint64, i uint32, n *node) bool {
 	if key := n.key | t.wild; f.n.key|t.wild != key {

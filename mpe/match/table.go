@@ -83,8 +83,8 @@ func (t *table) locate(i uint32, n *node) head {
 	return t.search(b, h, key)
 }
 
-// stranger reports whether entry i exists and has another key. It is one branch, because the existence of an
-// entry is often practically random.
+// stranger reports whether entry i exists and has another key. It compiles to one branch, because it is often
+// practically random whether an entry exists.
 func stranger(has, key uint64, i uint32) bool {
 	x := has ^ key
 	return int64((x|-x)&-uint64(i)) < 0

@@ -53,9 +53,9 @@ type PeerCounters struct {
 	MessageCounts
 	// SentBytes and ReceivedBytes are the payload of the messages counted in Sent and Received.
 	SentBytes, ReceivedBytes uint64
-	// PacketsOut and PacketsIn count datagrams, or packets if the transport is a stream, by type. BytesOut
-	// and BytesIn are their size, including headers of the protocol. Received data that is no packet is
-	// counted in Drops only.
+	// PacketsOut and PacketsIn count datagrams, or packets if the transport is a stream, by type. BytesOut and
+	// BytesIn are their size, including headers of the protocol. Received data that is not a packet is counted only
+	// in Drops.
 	PacketsOut, PacketsIn [NumTypes]uint64
 	BytesOut, BytesIn     [NumTypes]uint64
 	// Unreachable counts messages, and links of the extended profile, that ended because the peer did not answer.

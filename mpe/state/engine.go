@@ -94,8 +94,8 @@ type Peer struct {
 	Dropped  DropCounts  `json:"dropped,omitzero"`
 	LastDrop *Drop       `json:"last_drop,omitempty"`
 	Events   EventCounts `json:"events,omitzero"`
-	// Unexpected is the number of messages from the peer that no receive has matched. Unmatched are the
-	// oldest of them.
+	// Unexpected is the number of messages from the peer that no receive has matched. Unmatched describes the
+	// oldest of these messages.
 	Unexpected int        `json:"unexpected"`
 	Unmatched  []Envelope `json:"unmatched,omitempty"`
 	// TakenOver counts messages that a receive took over while they were arriving. TakenOverBytes counts the bytes
@@ -107,7 +107,7 @@ type Peer struct {
 	// Left describes LeftOpen, the operation with the peer that a program had not finished when it ended.
 	Left     string   `json:"left,omitempty"`
 	LeftOpen LeftOpen `json:"-"`
-	// Refuses is the error that put the peer into a dead end, if any: operations with the peer are refused.
+	// Refuses is the error that put the peer into a dead end, if any. Operations with such a peer are refused.
 	Refuses string `json:"refuses,omitempty"`
 	// NetworkError is the last error of the network towards the peer.
 	NetworkError string `json:"network_error,omitempty"`
@@ -201,8 +201,8 @@ type Wait struct {
 	Awaited bool `json:"awaited,omitempty"`
 	// Got is the number of bytes received or acknowledged so far.
 	Got int64 `json:"got_bytes,omitempty"`
-	// Envelope is the envelope of the operation. Its length is the length of a send's message or of a
-	// receive's buffer.
+	// Envelope is the envelope of the operation. Its Bytes is the length of a send's message or of a receive's
+	// buffer.
 	Envelope Envelope `json:"envelope"`
 	// Deferred is the call in the peer's SEND_REQUEST, if the posted receive does not match that request.
 	Deferred CallName `json:"deferred,omitempty"`

@@ -49,7 +49,8 @@ type Public struct {
 	KernelHolds string          `json:"kernel_holds,omitempty"`
 	Programs    []PublicProgram `json:"programs,omitempty"`
 	Engine      PublicEngine    `json:"engine"`
-	// CutShort means that peers and calls were omitted because of the bounds, starting with the least important.
+	// CutShort means that peers and calls were omitted because of the bounds, beginning with the least important
+	// ones.
 	CutShort bool `json:"cut_short,omitempty"`
 }
 
@@ -183,7 +184,7 @@ func (p *Public) State() *Rank {
 	return r
 }
 
-// fields copies the fields of from that To also has, by their JSON names.
+// fields returns a To whose fields are copied from the fields of from with the same JSON names.
 func fields[To, From any](from From) (to To) {
 	text, err := json.Marshal(from)
 	if err == nil {

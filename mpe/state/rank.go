@@ -65,7 +65,8 @@ type Offload struct {
 	Coalescing   bool `json:"coalescing"`
 	// Disabled means that limits.offload, the environment, or faults disable Segmentation and Coalescing.
 	Disabled bool `json:"disabled"`
-	// Refused are the peers to which the kernel refused to send segments. The rank sends them single datagrams.
+	// Refused lists the peers to which the kernel refused to send segmented messages. The rank sends single
+	// datagrams to them.
 	Refused []OffloadRefused `json:"refused,omitempty"`
 }
 
@@ -82,7 +83,7 @@ type Program struct {
 	UID int `json:"uid"`
 	// Seconds is the time since it attached.
 	Seconds float64 `json:"attached_seconds"`
-	// Operations is the number of its pending operations, and Bytes the size of their buffers.
+	// Operations is the number of its pending operations. Bytes is the size of their buffers.
 	Operations int   `json:"operations"`
 	Bytes      int64 `json:"bytes"`
 	// Stopped means that a signal or a debugger has stopped it.

@@ -23,8 +23,8 @@ type Status struct {
 	Silent []int  `json:"silent,omitempty"`
 	// Unread lists the ranks whose answers were not read, because the answers of the job are too long in total.
 	Unread []int `json:"unread,omitempty"`
-	// Foreign is the owner of a job that belongs to another user than the caller; nil otherwise. The
-	// processes of such a job are not trustworthy.
+	// Foreign is the owner of the job if that is not the caller's user; nil otherwise. The processes of such a job
+	// are not trustworthy.
 	Foreign *int `json:"foreign_user,omitempty"`
 	// SilentProcesses lists the processes of the ranks in Silent, as far as they are known.
 	SilentProcesses []SilentProcess `json:"silent_processes,omitempty"`
