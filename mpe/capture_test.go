@@ -25,9 +25,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Golden transcripts: recorded traffic of deployed nodes, replayed with our engine in place of each side in
-// turn. The engine gets the other side's packets at their recorded times, and must send the recorded packets
-// of its own side, byte for byte and in order.
+// The tests in this file replay recorded traffic of deployed nodes, with our engine in place of each side in turn.
+// The engine gets the other side's packets at their recorded times. It must send the recorded packets of its own
+// side, byte for byte and in order.
 
 // datagram is a recorded packet.
 type datagram struct {
@@ -237,7 +237,7 @@ type recording struct {
 	differs map[int]difference
 }
 
-// difference converts the recorded packets of a rank to the packets that we expect to send.
+// difference converts the recorded packets of a rank to the packets that our engine is expected to send.
 type difference struct {
 	reason string
 	edit   func(recorded []datagram) []datagram
@@ -332,9 +332,9 @@ var notReplayed = map[string]string{
 		"handshake.TestTrap14LateRequest",
 }
 
-// requestsTooMany is the difference that a sender to an upstream CPU rank waits longer before it retransmits
-// SEND_REQUEST, and does not retransmit one if the rank has kept an earlier one. So some of the recorded
-// packets are not sent.
+// requestsTooMany is a difference: our engine, as a sender to an upstream CPU rank, waits longer before it
+// retransmits SEND_REQUEST, and does not retransmit it if the rank has kept an earlier one. So it does not send
+// some of the recorded packets.
 func requestsTooMany(nth ...int) map[int]difference {
 	return map[int]difference{0: {
 		reason: "trap 5: the rank keeps a second SEND_REQUEST, and its next receive answers it",
@@ -346,8 +346,8 @@ func requestsTooMany(nth ...int) map[int]difference {
 	}}
 }
 
-// oneDataTooMany is the difference that DATA, whose second datagram of three was lost, is retransmitted only
-// when the peer requests it.
+// oneDataTooMany is a difference: after the second of the three datagrams of a DATA message was lost, our engine
+// retransmits the DATA only when the peer requests it.
 func oneDataTooMany(why string) map[int]difference {
 	return map[int]difference{0: {
 		reason: "DATA is retransmitted when the peer asks for it, " + why,
@@ -416,7 +416,7 @@ func (rec recording) replay(t *testing.T, packets []datagram, rank int) {
 	go func() {
 		defer close(ended)
 		for i, s := range steps {
-			time.Sleep(s.at - time.Since(start)) // the bubble's clock
+			time.Sleep(s.at - time.Since(start)) // on the bubble's clock
 			if s.send {
 				if _, err := engine.Send(ctx, s.peer, s.payload, mpe.Options{}); err != nil && ctx.Err() == nil {
 					t.Errorf("call %d, a send to rank %d: %v", i, s.peer, err)

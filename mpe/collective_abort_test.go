@@ -20,7 +20,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// From the specification of aborts of collective calls.
+// Constants of the specification of aborts of collective calls.
 const (
 	statusComm = 1<<32 - 1
 	abortLen   = 20
@@ -51,7 +51,7 @@ func listen(c *cluster) *aborts {
 	return x
 }
 
-// all returns the aborts so far, by sender, receiver and message.
+// all returns the aborts sent so far, by sender, receiver and message.
 func (x *aborts) all() map[[3]uint32][]byte {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -127,8 +127,8 @@ func TestOneAbortsAll(t *testing.T) {
 	})
 }
 
-// TestFailureBeforeAgreement checks that members that wait for the agreement get an abort at once, and
-// members that make the call later get it after the agreement.
+// TestFailureBeforeAgreement checks that members that wait for the agreement get an abort at once, and that members
+// that make the call later get the abort after the agreement.
 func TestFailureBeforeAgreement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 5, nil)
@@ -147,8 +147,8 @@ func TestFailureBeforeAgreement(t *testing.T) {
 	})
 }
 
-// TestAbortWhileAgreeing checks that a rank that gets an abort before its own agreement, but after that of
-// others, determines later which call is aborted.
+// TestAbortWhileAgreeing checks the case that a rank gets an abort before its own agreement is complete, but after
+// the agreement of other ranks is: it determines later which call is aborted.
 func TestAbortWhileAgreeing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 4, nil)
@@ -202,7 +202,7 @@ func TestAbortOfFutureCalls(t *testing.T) {
 				}
 				cause(t, outcome(t, o), 1, collective.CauseTimeout)
 			}
-			o := post(t, barrier(3), devices[0], number(ahead)) // its abort exceeded the limit
+			o := post(t, barrier(3), devices[0], number(ahead)) // the abort of this call exceeded the limit
 			abortCall(t, o, time.Second)
 			synctest.Wait()
 			for i := 1; i <= 64; i++ {
@@ -250,8 +250,8 @@ func TestAbortByAnEarlierProgram(t *testing.T) {
 	})
 }
 
-// TestAbortTooLate checks that an abort for an absent rank, from before the agreement, is dropped when the
-// program ends. Otherwise the next program's first call would fail.
+// TestAbortTooLate checks that an abort that was sent before the agreement, to a rank that was absent, is dropped
+// when the program ends. Otherwise the first call of the next program would fail.
 func TestAbortTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ranks, away = 8, 7
@@ -300,7 +300,7 @@ func TestForgedFailures(t *testing.T) {
 		for _, r := range []int{0, 2} {
 			cause(t, outcome(t, post(t, barrier(3), world[r], 2)), 1, collective.CauseTimeout)
 		}
-		pair := []mpe.Device{c.engines[0], c.engines[1]} // also of communicator 1, after ranks have forgotten it
+		pair := []mpe.Device{c.engines[0], c.engines[1]} // also for communicator 1, after ranks have forgotten it
 		for _, e := range c.engines {
 			e.ProgramEnded(true)
 		}
@@ -337,7 +337,7 @@ func TestForgedFailures(t *testing.T) {
 			epoch = binary.LittleEndian.Uint64(b)
 		}
 		deliverAbort(t, c.engines[2], 0, text(epoch, 1, 5, 255, 255, 0, 0))
-		for i := range uint32(100) { // these do not displace others
+		for i := range uint32(100) { // these aborts do not displace others
 			deliverAbort(t, c.engines[1], 0, text(epoch+1, 1, 6+i, 1, 1, 0, 0))
 		}
 		deliverAbort(t, c.engines[1], 0, text(epoch, 1, 200, 1, 2, 0, 0))
@@ -459,7 +459,7 @@ func TestFailsWhileComputing(t *testing.T) {
 	})
 }
 
-// TestCausesOfAborts checks that the cause of an abort is from the rank that failed first.
+// TestCausesOfAborts checks that an abort reports the cause on the rank that failed first.
 func TestCausesOfAborts(t *testing.T) {
 	chain := func(n int) *colltest.Case { return colltest.New(coll.Bcast, "chain", 4, 0, n) }
 	for name, test := range map[string]struct {
@@ -530,7 +530,7 @@ func TestCloseAborts(t *testing.T) {
 		if err := c.engines[3].Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if took := time.Since(begun); took > time.Second { // on a clock that jumps
+		if took := time.Since(begun); took > time.Second { // in simulated time
 			t.Errorf("it takes %v", took)
 		}
 		if err := outcome(t, ops[0]); !errors.Is(err, mpe.ErrClosed) {

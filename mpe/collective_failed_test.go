@@ -47,7 +47,7 @@ func post(t *testing.T, c *colltest.Case, d mpe.Device, tag int) mpe.Op {
 	return o
 }
 
-// all posts a call of all ranks, and waits for it.
+// all posts a call on all ranks, and waits until it ends.
 func all(t *testing.T, c *colltest.Case, devices []mpe.Device, tag int) {
 	t.Helper()
 	var ops []mpe.Op
@@ -89,8 +89,8 @@ func abortCall(t *testing.T, o mpe.Op, after time.Duration) {
 // barrier returns a barrier of the given number of ranks.
 func barrier(ranks int) *colltest.Case { return colltest.New(coll.Barrier, "", ranks, 0, 0) }
 
-// quit lets one rank of a call time out in the middle, while rank 0 has not made the call. All other ranks
-// must fail or complete their part, and rank 0 must fail when it makes the call.
+// quit makes one rank's call time out while rank 0 has not made the call. All other ranks must fail or complete
+// their part, and rank 0 must fail when it makes the call.
 func quit(t *testing.T, c *cluster, x *colltest.Case, comm uint32) {
 	t.Helper()
 	ranks, middle := len(c.engines), len(c.engines)/2
@@ -127,7 +127,7 @@ func quit(t *testing.T, c *cluster, x *colltest.Case, comm uint32) {
 	for r, o := range ops {
 		judge(r, outcome(t, o))
 	}
-	if took := time.Since(begun); took > 5*time.Second { // on a clock that jumps
+	if took := time.Since(begun); took > 5*time.Second { // in simulated time
 		t.Errorf("%s: it took %v", name, took)
 	}
 	time.Sleep(5 * time.Second) // until rank 0 also has the abort, despite losses

@@ -45,7 +45,8 @@ func finish(t *testing.T, ops ...mpe.Op) {
 	}
 }
 
-// TestCollectivesThroughLoss runs calls with 5 % loss, and as many duplicates and late packets.
+// TestCollectivesThroughLoss runs calls while the network loses 5 % of the packets and delivers 5 % twice, the
+// second time late.
 func TestCollectivesThroughLoss(t *testing.T) {
 	for _, ranks := range []int{2, 5, 8} {
 		synctest.Test(t, func(t *testing.T) {
@@ -80,7 +81,7 @@ func TestCollectiveOfAUsersOperation(t *testing.T) {
 		// Elements are ranges of ranks: two can be joined only if one follows the other.
 		join := func(e *mpe.Engine) func(in, inout []byte) error {
 			return func(in, inout []byte) error {
-				e.Snapshot() // acquires the lock
+				e.Snapshot() // this acquires the engine's lock
 				for i := 0; i < len(in); i += 2 {
 					if in[i+1]+1 != inout[i] {
 						inout[i], inout[i+1] = 0xff, 0xff
@@ -129,8 +130,8 @@ func TestCollectiveOfAUsersOperation(t *testing.T) {
 	})
 }
 
-// TestAbandonedWhileComputing checks that a caller whose context is done while the user's function has the
-// buffers gets them back when the function returns.
+// TestAbandonedWhileComputing checks that a caller whose context is done while the user's function is using the
+// buffers gets the buffers back when the function returns.
 func TestAbandonedWhileComputing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)
@@ -298,7 +299,7 @@ func TestAtomicIsAllOrNothing(t *testing.T) {
 	})
 }
 
-// TestForwardCutsThrough checks that a body rank forwards received bytes before the message is complete.
+// TestForwardCutsThrough checks that a middle rank forwards received bytes before the message is complete.
 func TestForwardCutsThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 3, func(x *extended.Config) { x.EagerLimit, x.MaxPayload = -1, 500 })
@@ -523,7 +524,7 @@ func TestCollectiveErrors(t *testing.T) {
 	})
 }
 
-// TestCollectiveMismatch checks that the error reports that calls of other ranks have other lengths.
+// TestCollectiveMismatch checks that the error reports if the calls of other ranks have other lengths.
 func TestCollectiveMismatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)

@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/colltest"
 )
 
-// runCases makes all calls on every rank, in succession.
+// runCases makes all calls on every rank, one after the other.
 func runCases(t *testing.T, engines []*mpe.Engine, cases []*colltest.Case) {
 	t.Helper()
 	var ranks []mpe.Device
@@ -44,7 +44,7 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
-// TestCollectivesRendezvous runs calls without eager messages: every message is announced and flows.
+// TestCollectivesRendezvous runs calls without eager messages, so that every message is announced first.
 func TestCollectivesRendezvous(t *testing.T) {
 	for _, ranks := range []int{2, 3, 6, 9} {
 		synctest.Test(t, func(t *testing.T) {
@@ -55,8 +55,8 @@ func TestCollectivesRendezvous(t *testing.T) {
 	}
 }
 
-// TestCollectiveOperations checks that every operation on every type, by every reducing algorithm, has the
-// result of combining in the order of ranks. The numbers are small integers, so that the order of
+// TestCollectiveOperations checks that every reducing algorithm has, for every operation on every type, the result
+// of combining the operands in the order of ranks. The numbers are small integers, so that the order of
 // floating-point additions does not matter.
 func TestCollectiveOperations(t *testing.T) {
 	for _, ranks := range []int{3, 4} {

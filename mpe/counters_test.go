@@ -146,7 +146,8 @@ func TestCountersOfWaits(t *testing.T) {
 	})
 }
 
-// TestSendBehindReturned: sends whose calls have returned do not hide one in a snapshot whose call waits.
+// TestSendBehindReturned checks that, in a snapshot, sends whose calls have returned do not hide a send whose call
+// is waiting.
 func TestSendBehindReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)
@@ -182,7 +183,7 @@ func TestCountersOfTimeOuts(t *testing.T) {
 	})
 }
 
-// TestSilentPeer checks that a peer that did not answer in time is silent until a packet of it arrives.
+// TestSilentPeer checks that a peer that did not answer in time is silent until a packet from it arrives.
 func TestSilentPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2, handshake.CPUPeer(),

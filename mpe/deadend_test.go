@@ -164,7 +164,7 @@ func TestDeadEndOfAllSenders(t *testing.T) {
 		endsBy(t, "a probe", <-probed, 1)
 		_, err = e.Recv(t.Context(), mpe.AnySource, make([]byte, 4), mpe.Options{})
 		endsBy(t, "a later receive", err, 1)
-		// One of them is restarted, and continues.
+		// One of the peers is restarted, and continues.
 		time.Sleep(time.Minute)
 		if err := c.engines[2].Reset(0); err != nil {
 			t.Fatal(err)
@@ -179,8 +179,8 @@ func TestDeadEndOfAllSenders(t *testing.T) {
 	})
 }
 
-// TestDeadEndAbortsCalls checks that a call that fails at once because of a dead end also ends at the other
-// members, even if they make it later.
+// TestDeadEndAbortsCalls checks that a call that fails at once because of a dead end also ends on the other
+// members, even if they make the call later.
 func TestDeadEndAbortsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{t: t, net: memnet.New(3)}

@@ -15,8 +15,8 @@ import (
 
 var errEnough = errors.New("enough")
 
-// detach detaches a request in transfer, which continues with its buffer or a copy. The result reports
-// whether that memory was released; it is zeroed then.
+// detach detaches a request in transfer, which continues with its buffer or a copy. The result reports whether the
+// engine has released that memory, which is then zeroed.
 func detach(t *testing.T, op mpe.Op, buf []byte, copied bool) *atomic.Bool {
 	t.Helper()
 	released := new(atomic.Bool)
@@ -24,7 +24,7 @@ func detach(t *testing.T, op mpe.Op, buf []byte, copied bool) *atomic.Bool {
 		kept := part
 		if copied {
 			kept = bytes.Clone(part)
-			clear(buf) // the caller's when Detach returns
+			clear(buf) // the buffer belongs to the caller when Detach returns
 		}
 		return kept, func() {
 			if released.Swap(true) {
@@ -43,8 +43,8 @@ func detach(t *testing.T, op mpe.Op, buf []byte, copied bool) *atomic.Bool {
 	return released
 }
 
-// TestDetach checks that the transfer of a detached request keeps its buffer until the transfer ends, or
-// until the message was received from it.
+// TestDetach checks that the transfer of a detached request keeps its buffer until the transfer ends, or until the
+// next receive has taken the message from it.
 func TestDetach(t *testing.T) {
 	const n = 100_000
 	for name, tt := range map[string]struct {

@@ -7,20 +7,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Device is the interface between a message passing library and a rank: non-blocking operations on bytes,
-// matched by source, tag and communicator. An Engine implements it, and so does a client attached to a
-// daemon's rank. Its methods may be called by any number of goroutines.
+// Device is the interface between a message passing library and a rank: non-blocking operations on bytes, which
+// match by source, tag and communicator. An Engine implements it, and so does a client that is attached to a rank
+// of a daemon. Its methods may be called by any number of goroutines.
 type Device interface {
-	// Rank returns the rank in the cluster, and Size the number of ranks of the cluster.
+	// Rank returns the rank in the cluster. Size returns the number of ranks of the cluster.
 	Rank() int
 	Size() int
 	// Peer describes another rank, or this one.
 	Peer(rank int) (PeerInfo, error)
 	// Start posts a send or a receive. The device owns the buffer until the operation ends.
 	Start(op Operation) (Op, error)
-	// SendNow sends a message at once, if that needs no Op, and reports whether it did. If not, it has had no
-	// effect, and the caller has to use Start. The arguments are the fields of an Operation of kind OpSend;
-	// they are passed one by one because an Operation does not fit into registers.
+	// SendNow sends a message immediately if that is possible without an Op, and reports whether it has done so. If
+	// it has not, the call had no effect, and the caller has to use Start. The arguments are the fields of an
+	// Operation of kind OpSend; they are passed one by one because an Operation does not fit into registers.
 	SendNow(peer, tag int, comm uint32, buf []byte, datatype protocol.Datatype, blocking bool) bool
 	// Resting returns the interface for resting sends, or nil if the device does not support them.
 	Resting() RestingSends
@@ -32,18 +32,18 @@ type Device interface {
 	// FreeCommunicator notes that there will be no further collective call in a communicator
 	// (collective.Operation.Comm). Its number is not reused.
 	FreeCommunicator(comm uint32)
-	// Probe returns the status of the message that a receive with m would get, without receiving it. With
-	// wait, it waits for one until ctx is done.
+	// Probe returns the status of the message that a receive with m would get, without receiving it. If wait is
+	// set, it waits for such a message until ctx is done.
 	Probe(ctx context.Context, m Match, wait bool) (Status, bool, error)
-	// Await waits for a value on c, from Op.Notify, or for ctx, whose cause it returns. Meanwhile it makes
-	// progress on messages, as Op.Await does.
+	// Await waits for a value on c, which is the channel of an Op.Notify. If ctx is done first, it returns the
+	// cause. While it waits, it makes progress on messages, as Op.Await does.
 	Await(ctx context.Context, c <-chan struct{}) error
 	// Close ends the device's operations and releases the rank.
 	Close(ctx context.Context) error
 }
 
-// Minimal is embedded in a Device that uses an operation for each message, and that cannot notify the other
-// members of a communicator.
+// Minimal can be embedded in a Device that uses an Op for each message and cannot notify the other members of a
+// communicator.
 type Minimal struct{}
 
 // SendNow returns false.
@@ -58,22 +58,23 @@ func (Minimal) RefuseCollective(*collective.Operation, collective.FailureCause) 
 // FreeCommunicator does nothing.
 func (Minimal) FreeCommunicator(uint32) {}
 
-// RestingSends holds sends that a library leaves to its device, when many other sends wait for the same peer:
-// a program may have millions. The library keeps only the number of each.
+// RestingSends holds sends that a library leaves to its device while many other sends wait for the same peer. A
+// program may have millions of such sends. The library keeps only the number of each send.
 type RestingSends interface {
 	// MayRest reports whether a send may be left to the device. The answer never changes.
 	MayRest(op Op) bool
-	// Rest leaves a send to the device: one for which MayRest is true, or one that Wake returned, whether
-	// pending or not. The device owns the Op from then on; the payload stays in the caller's buffer. A send
-	// keeps its number.
+	// Rest leaves a send to the device, pending or not. MayRest must be true for the send, or Wake must have
+	// returned it. The device owns the Op from then on; the payload stays in the caller's buffer. A send keeps its
+	// number when it is left again.
 	Rest(op Op, o *Origin) Resting
 	// Wake returns the Op of a send that was left, the operation that it was posted for, and its origin. The caller
-	// must leave it again, or free it and then call Forget. Op is nil if the send was forgotten or is awake.
+	// must leave it again, or free it and then call Forget. Wake returns a nil Op if the send was forgotten or has
+	// already been woken.
 	Wake(n Resting) (Op, Operation, *Origin)
-	// Pending reports whether a send that was left is incomplete and not awake.
+	// Pending reports whether a send that was left is incomplete, and has not been woken.
 	Pending(n Resting) bool
-	// Forget releases a number, and reports whether it was in use. An incomplete send continues, and its
-	// outcome is dropped.
+	// Forget releases a number, and reports whether it was in use. An incomplete send continues, but its outcome is
+	// lost.
 	Forget(n Resting) bool
 }
 
@@ -84,17 +85,17 @@ type Op interface {
 	Await(ctx context.Context) (*Status, error)
 	// Test reports whether the operation is done, and returns its status and error.
 	Test() (Status, bool, error)
-	// Ended is Test without polling. The status is valid until Free. It is nil if the operation is not done,
-	// or if the device would have to poll to know.
+	// Ended is like Test, but does not poll. The status is valid until Free. It is nil if the operation is not
+	// done, or if the device would have to poll to find out.
 	Ended() (*Status, error)
-	// Library returns storage for the library's data about the operation, or nil. The device does not touch
-	// it. It persists when the operation is freed, for the next operation in the same memory.
+	// Library returns storage for the library's data about the operation, or nil. The device does not touch it. The
+	// storage persists when the operation is freed, and is reused by the next operation in the same memory.
 	Library() *any
-	// Cancel requests cancellation. Await returns in any case: with ErrCancelled if the operation was
-	// cancelled, and with its regular result if it was too late.
+	// Cancel requests cancellation. Await returns in any case: ErrCancelled if the operation was cancelled, or its
+	// regular result if it was too late to cancel.
 	Cancel()
-	// Notify arranges for a value to be sent to c, without blocking, when the operation ends; at once if it
-	// is already done. Notify(nil) revokes it.
+	// Notify makes the device send a value to c, without blocking, when the operation ends, or immediately if it is
+	// already done. Notify(nil) revokes an earlier call.
 	Notify(c chan<- struct{})
 	// Free returns the memory of a completed operation to the device for reuse. The operation must not be used
 	// afterwards, by any goroutine. The garbage collector frees operations that are not freed explicitly.

@@ -19,10 +19,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
 
-// Random programs of posts, arrivals, wildcards, cancels and probes with complete engines, compared with a
-// reference that searches lists. Rank 0 receives; the others send: one rank per profile, and a second
-// extended one. After each step, the engines become idle, and the set of completed operations must be the
-// same as in the reference.
+// The test in this file runs random programs of posts, arrivals, wildcards, cancels and probes on complete engines,
+// and compares the results with a reference that searches lists. Rank 0 receives. The other ranks send: one rank
+// for each profile, and a second extended one. After each step, the engines become idle, and the set of completed
+// operations must be the same as in the reference.
 
 const (
 	diffRanks = 5
@@ -125,7 +125,7 @@ func (d *differential) send() {
 			kind = mpe.OpSendSync
 		}
 	} else {
-		m.sync = true // a handshake's always is
+		m.sync = true // a send by handshake is always synchronous
 	}
 	buf := make([]byte, m.bytes)
 	binary.LittleEndian.PutUint32(buf, m.id)
@@ -134,7 +134,7 @@ func (d *differential) send() {
 	d.arrive(m.src)
 }
 
-// arrive announces the messages of a source: all of an extended source, otherwise one at a time.
+// arrive announces the messages from a source: all messages if the source is extended, otherwise one at a time.
 func (d *differential) arrive(src int) {
 	for i := 0; i < len(d.sends[src]); i++ {
 		m := d.sends[src][i]
@@ -217,7 +217,8 @@ func (d *differential) cancelRecv() {
 	d.check = append(d.check, r)
 }
 
-// cancelSend cancels a message that no receive has matched. An eager message is complete for its sender, and stays.
+// cancelSend cancels a message that no receive has matched. An eager message stays, because it is complete for its
+// sender.
 func (d *differential) cancelSend() {
 	for i, m := range d.queue {
 		if !extendedRank(m.src) || d.rng.IntN(3) > 0 {

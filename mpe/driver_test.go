@@ -107,7 +107,7 @@ func (w *wire) SendPackets(_ int, packets []mpe.Packet) (int, error) {
 	return len(packets), nil
 }
 
-// Poll receives one packet if there are placements, and moves its payload to the only one.
+// Poll receives one packet if there are placements, and moves its payload to the placement if there is only one.
 func (w *wire) Poll(batch []mpe.RxPacket, at *mpe.Placements) (int, error) {
 	if at != nil {
 		return w.pollInto(batch, at.Only())
@@ -182,8 +182,8 @@ func overWires(t *testing.T, profile protocol.Profile, watch mpe.Observer) (a, b
 	return engines[0], engines[1], x, y
 }
 
-// TestWaitersAreServed checks that a waiter is served whether it polls or sleeps, and so is one that waits
-// for a channel.
+// TestWaitersAreServed checks that a waiter is served whether it polls or sleeps, and that a waiter on a channel is
+// served, too.
 func TestWaitersAreServed(t *testing.T) {
 	for _, profile := range []protocol.Profile{protocol.CloudFPGA, protocol.Extended} {
 		t.Run(profile.String(), func(t *testing.T) {

@@ -41,7 +41,7 @@ func (p *deployedPeer) close() {
 	p.engine.Close(ctx)
 }
 
-// gets feeds a packet of the peer.
+// gets passes a packet from the peer to the engine.
 func (p *deployedPeer) gets(typ protocol.Type, call protocol.Call, payload []byte) {
 	h := protocol.Header{Src: 1, Call: call, Type: typ, Size: uint32(len(payload) / protocol.WordLen)}
 	p.tr.in <- datagram{src: 1, b: append(protocol.CloudFPGA.Append(nil, h), payload...)}
@@ -79,8 +79,8 @@ const (
 	recvCall = protocol.RecvInt
 )
 
-// TestReceiveOfADuplicateIsPostedAgain checks that, when a late duplicate of a SEND_REQUEST matched the first
-// of two receives, this receive regains its position when the peer shows that it is not sending.
+// TestReceiveOfADuplicateIsPostedAgain checks that, if a late duplicate of a SEND_REQUEST has matched the first of
+// two receives, that receive regains its position when the peer shows that it is not sending.
 func TestReceiveOfADuplicateIsPostedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newDeployedPeer(t)
@@ -129,7 +129,7 @@ func TestReceiveOfADuplicateIsPostedAgain(t *testing.T) {
 	})
 }
 
-// TestCancelledReceiveOfADuplicate does the same with a receive that its caller has cancelled.
+// TestCancelledReceiveOfADuplicate checks the same for a receive that its caller has cancelled.
 func TestCancelledReceiveOfADuplicate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newDeployedPeer(t)

@@ -27,14 +27,14 @@ type Peer struct {
 	Extended  *extended.Config
 	// Transport carries the packets; several peers may share one.
 	Transport Transport
-	// Unobserved disables notification of the Observer of completed messages with the peer. Their times may
-	// then be the times of earlier events: reading the clock for each would take a large part of the time of
-	// a message through shared memory.
+	// Unobserved means that the Observer is not notified of completed messages to and from the peer. Their times
+	// may then be the times of earlier events, because reading the clock for each message would take a large part
+	// of the time of a message through shared memory.
 	Unobserved bool
 	// Recorder receives the packets exchanged with the peer; nil disables recording.
 	Recorder PacketRecorder
-	// Keeper stores the state of the exchange with a cloudfpga or v0.9 peer that must outlive this process;
-	// nil disables it.
+	// Keeper stores the state of the exchange with a cloudfpga or v0.9 peer that must outlive this process; if it
+	// is nil, the state is not stored.
 	Keeper Keeper
 	// Kind and Address are for display.
 	Kind    state.Kind
@@ -55,20 +55,20 @@ type Config struct {
 	Oversubscribed bool
 	// Collectives configures collective calls.
 	Collectives collective.Config
-	// Observer is notified of every event worth counting or logging. It may be nil.
+	// Observer is notified of every event worth counting or logging. Observer may be nil.
 	Observer Observer
 	// Calls records the operations of the rank's program; nil disables recording.
 	Calls CallRecorder
 	// Failed, if not nil, is called by the caller of a failed operation before the operation returns its
 	// error. It may take some time.
 	Failed func()
-	// Report returns the answer to ranks that ask for this rank's report, of at most extended.MaxReport
-	// bytes. It may use the engine. If nil, the questions are not answered.
+	// Report returns the answer to ranks that ask for this rank's report, of at most extended.MaxReport bytes. It
+	// may use the engine. If Report is nil, the engine does not answer.
 	Report func() []byte
 }
 
-// Engine is the message passing engine of one rank: a core, and around it clock, timer, lock, random numbers,
-// and the goroutines that read, write and compute.
+// Engine is the message passing engine of one rank. It surrounds a core with a clock, a timer, a lock, random
+// numbers, and the goroutines that read, write and compute.
 type Engine struct {
 	// mu guards the core, and is held during each of its events.
 	mu   sync.Mutex
@@ -85,16 +85,17 @@ type Engine struct {
 
 	clock clock
 	timer *time.Timer
-	// tickAt is the time of the next tick, or Never. The timer runs the tick, unless callers or the poller
-	// are polling: then they do.
+	// tickAt is the time of the next tick, or Never. The timer runs the tick, unless callers or the poller are
+	// polling, which then run it themselves.
 	tickAt atomic.Int64
 	// heartbeats are closed by the next tick. The lock guards them.
 	heartbeats heartbeats
-	// group has the transports that can be polled, and sources their packets. group.Waiting is the number of
-	// requests, probes and Awaits for which a caller sleeps.
+	// group polls the sources, one for each transport that can be polled. group.Waiting is the number of requests,
+	// probes and Awaits for which a caller sleeps.
 	group   progress.Group
 	sources []*source
-	// transports are the networks by number. known is the time up to which all packets from each were processed.
+	// transports are the networks by number. known holds, for each of them, the time up to which all received
+	// packets have been processed.
 	transports []Transport
 	known      []handshake.Instant
 	// outlets send packets, by peer.
@@ -104,7 +105,7 @@ type Engine struct {
 	holdsBack  atomic.Bool
 	goroutines sync.WaitGroup
 	waiters    sync.Pool // of channels for Wait, each with a capacity of one
-	// userEnded is closed when a user's function returns, and idle when the current phase of Close has
+	// userEnded is closed when a user's function returns. idle is closed when the current phase of Close has
 	// nothing left to wait for. The lock guards them.
 	userEnded chan struct{}
 	idle      chan struct{}
@@ -200,12 +201,12 @@ func (e *Engine) lock() {
 	e.core.Begin(e.clock.now())
 }
 
-// recentTime is the age up to which the time of an event may be reused for later ones.
+// recentTime is how long the time of an event may be reused for later events.
 const recentTime = time.Millisecond
 
-// recent reports whether an event that sends nothing may reuse the time of the last event: reading the clock
-// takes a large part of the time of a small message. It requires that a tick is due soon after the last
-// event. The lock is held.
+// recent reports whether an event that sends nothing may reuse the time of the last event: reading the clock takes
+// a large part of the time of a small message. A tick must be due soon after the last event. The caller holds the
+// lock.
 func (e *Engine) recent() bool {
 	return e.core.Quiet() && e.tickAt.Load() <= int64(e.core.Now()+recentTime) && !e.group.Armed()
 }
@@ -213,7 +214,7 @@ func (e *Engine) recent() bool {
 // unlock ends the event and releases the lock.
 func (e *Engine) unlock() { unlockAfter(e, e.core.End()) }
 
-// unlockAfter is unlock for an event whose outcome is known.
+// unlockAfter is unlock for an event that the caller has already ended, with outcome out.
 func unlockAfter(e *Engine, out *core.Outcome) {
 	if len(out.Ended) > 0 {
 		completeAll(out)
@@ -222,7 +223,7 @@ func unlockAfter(e *Engine, out *core.Outcome) {
 		e.dealWith(out)
 	}
 	if soon := e.core.Now() + recentTime; int64(min(out.Deadline, soon)) < e.tickAt.Load() {
-		// Tick soon only if the sources are polled: then it costs no wake-up.
+		// Tick soon only if the sources are being polled, because the tick then wakes no goroutine.
 		due := out.Deadline
 		if !e.group.Armed() {
 			due = min(due, soon)
@@ -270,10 +271,10 @@ func (e *Engine) dealWith(out *core.Outcome) {
 	out.Clear()
 }
 
-// Reconfigure changes the settings that may change while messages are exchanged. It takes a Peer for each
-// rank, as New does, and uses the address, which is for display, and the settings that Reconfigure of
-// packages handshake and extended accept. Messages in flight end by the rules with which they began. There
-// must be as many peers as in New.
+// Reconfigure changes the settings that may change while messages are exchanged. It takes a Peer for each rank, as
+// New does. It uses only the address, which is for display, and the settings that can be reconfigured in packages
+// handshake and extended. Messages in flight keep the settings with which they began. There must be as many peers
+// as in New.
 func (e *Engine) Reconfigure(peers []Peer) {
 	next := make([]core.Peer, len(peers))
 	for rank := range peers {
@@ -302,22 +303,23 @@ func (e *Engine) PeerLeft(rank int) {
 	e.receiveBatch(slices.Index(e.transports, e.outlets[rank].tr), []RxPacket{{Kind: RxLeft, Peer: rank}}, 0)
 }
 
-// PeerFailed ends the receives posted to a stand-in of this process, whose kernel failed, with a
-// *PeerFailedError. If there are none, and a message was sent to the stand-in since its last one, the error
-// ends the next receive that is posted before another message of the stand-in arrives. Receives from any
-// source, and messages that have begun, continue.
+// PeerFailed ends the receives posted to a stand-in of this process, whose kernel failed, with a *PeerFailedError.
+// If there are no such receives, but a message was sent to the stand-in after its last message arrived, the error
+// ends the next receive, unless another message from the stand-in arrives first. Receives from any source, and
+// messages that have begun, continue.
 func (e *Engine) PeerFailed(rank int, cause error) {
 	e.lock()
 	defer e.unlock()
 	e.core.PeerFailed(rank, cause)
 }
 
-// Close closes the engine. New operations are refused. Handshakes in progress may complete until ctx is done;
-// then all remaining operations fail with ErrClosed, and the transports are closed. Close returns the error
-// of ctx if an operation was cut off.
+// Close closes the engine. New operations are refused. Handshakes in progress may complete until ctx is done. Then
+// all remaining operations fail with ErrClosed, and Close closes the transports. Close returns the error of ctx if
+// an operation was cut off.
 //
-// Before it closes the transports, and while ctx is not done, it answers peers that retransmit because an ACK
-// was lost, until LingerUntil of packages handshake and extended. Reliable transports do not need this.
+// Before it closes the transports, Close continues to answer peers that retransmit because an ACK was lost, until
+// the time that LingerUntil of packages handshake and extended returns, or until ctx is done. Reliable transports
+// do not need this.
 func (e *Engine) Close(ctx context.Context) error {
 	e.lock()
 	if e.core.IsClosed() {

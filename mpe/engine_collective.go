@@ -6,8 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// StartCollective posts a collective call. The caller may reuse c when it returns; the engine owns its
-// buffers until the call ends.
+// StartCollective posts a collective call. The caller may reuse c when StartCollective returns; the engine owns the
+// buffers of c until the call ends.
 //
 // The error is a *coll.CallError if the call, or the algorithm that it names, is invalid. It matches
 // ErrLength if a peer's wire cannot carry one of the messages, ErrRank, ErrClosed or op.ErrUndefined. Nothing
@@ -46,13 +46,13 @@ func (e *Engine) FreeCommunicator(comm uint32) {
 	e.core.FreeCommunicator(comm)
 }
 
-// ProgramEnded notes that a program is gone and all of its operations were abandoned, on a rank that programs
-// use in succession. It drops the agreements of the members of communicators, and aborts of calls that were
-// not made here: the communicators of the next program may have the same numbers and other members, and its
-// peers may have been restarted and have to agree again. Calls that are waiting for an agreement are not
-// affected. It also drops messages that receives of the program had matched. Clean means that the program
-// ended by itself: messages that a deployed node sends from now on are for the next program, unless
-// operations with the node were abandoned.
+// ProgramEnded notes that a program has ended and that all of its operations were abandoned. It is for a rank that
+// programs use one after the other. It drops the agreements of the members of communicators, and aborts of calls
+// that were not made here: the communicators of the next program may have the same numbers and other members, and
+// its peers may have been restarted and have to agree again. Calls that are waiting for an agreement are not
+// affected. It also drops messages that receives of the program had matched. clean means that the program ended by
+// itself. Messages that a deployed node sends from now on are then for the next program, unless operations with the
+// node were abandoned.
 func (e *Engine) ProgramEnded(clean bool) {
 	e.lock()
 	defer e.unlock()

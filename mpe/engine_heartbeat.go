@@ -7,9 +7,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/ctxerr"
 )
 
-// Heartbeat reports whether the engine is alive: before ctx is done, its lock must become available, the
-// timer or a polling caller must act on time-outs, and so must the poller that wakes it when packets arrive.
-// A closed engine counts as alive.
+// Heartbeat reports whether the engine is alive: before ctx is done, the engine's lock must become available, the
+// timer or a polling caller must handle time-outs, and the poller that wakes the engine when packets arrive must
+// respond. A closed engine counts as alive.
 func (e *Engine) Heartbeat(ctx context.Context) error {
 	ticked := make(chan struct{})
 	locked := make(chan struct{})
@@ -41,10 +41,10 @@ func (e *Engine) Heartbeat(ctx context.Context) error {
 	}
 }
 
-// heartbeats are the callers of Heartbeat that wait for a tick.
+// heartbeats holds a channel for each call of Heartbeat that waits for a tick.
 type heartbeats []chan struct{}
 
-// notify wakes them after a tick.
+// notify wakes the calls of Heartbeat after a tick.
 func (h *heartbeats) notify() {
 	for _, ticked := range *h {
 		close(ticked)

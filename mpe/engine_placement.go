@@ -2,15 +2,15 @@ package mpe
 
 import "sync"
 
-// placed holds the placements of payload by transports, which run without the engine's lock.
+// placed guards the placements, because transports place payload without the engine's lock.
 type placed struct {
 	// mu is held while a transport uses the placements of its source. It may be acquired with or without the
 	// engine's lock held, but the engine's lock must not be acquired while mu is held.
 	mu sync.Mutex
-	// gen changes when a placement is revoked. Payload written by then is lost, as if the network had lost
-	// it. The engine's lock guards it, too.
+	// gen changes when a placement is revoked. Placed payload that was not processed before that is lost, as if the
+	// network had lost it. Writing gen requires the engine's lock, too.
 	gen uint32
-	// sources has the source of each peer's transport, or nil if it is not polled.
+	// sources holds the source of each peer's transport, or nil if the transport is not polled.
 	sources []*source
 }
 

@@ -17,10 +17,10 @@ const recvRetry = 10 * time.Millisecond
 // and the system call, few enough to stay in cache.
 const batchSize = 64
 
-// start starts receiving from all transports, or from none if it fails. A caller that waits for a message
-// polls the sources for a while, so that no goroutine has to be woken for it. While no caller polls, the
-// first packet wakes the poller of the process (package progress). A transport that cannot be polled, or
-// exceeds progress.MaxDrivers, has a goroutine that blocks in its Recv.
+// start starts receiving from all transports, or from none if it fails. A caller that waits for a message polls the
+// sources for a while, so that no goroutine has to be woken for it. While no caller polls, the first packet wakes
+// the poller of the process (package progress). A transport that cannot be polled, or that would exceed
+// progress.MaxDrivers, has a goroutine that blocks in its Recv.
 func (e *Engine) start(oversubscribed bool) error {
 	e.group.Init((*owner)(e), oversubscribed)
 	e.placed.sources = make([]*source, e.size)
@@ -89,7 +89,8 @@ func closeTransports(e *Engine) (err error) {
 	return err
 }
 
-// receiveBatch passes packets to the core. Their payload may be in the placements of generation gen, unless gen is 0.
+// receiveBatch passes packets to the core. If gen is not 0, their payload may be in placements of generation gen,
+// and is lost if that generation has ended.
 func (e *Engine) receiveBatch(network int, batch []RxPacket, gen uint32) {
 	e.mu.Lock()
 	if gen == 0 || gen == e.placed.gen {
@@ -125,8 +126,8 @@ func (o *owner) expired() {
 	}
 }
 
-// tick makes the core act on time-outs. It reports whether some time-outs are due but must wait until
-// received packets are processed.
+// tick makes the core handle time-outs. It reports whether some time-outs are due, but must wait until received
+// packets have been processed.
 func (o *owner) tick() (wait bool) {
 	e := (*Engine)(o)
 	e.lock()
@@ -149,8 +150,9 @@ func (o *owner) Calls() uint32 {
 	return o.posts
 }
 
-// Armed implements progress.Owner. It sets the timer, unless the sources are polled, because pollers tick as
-// well. It is called whenever that may have changed, with or without the lock.
+// Armed implements progress.Owner. It sets the timer, unless the sources are polled, because pollers tick as well.
+// It is called, with or without the lock, when the sources may have started or stopped being polled, or the next
+// tick may have changed.
 func (o *owner) Armed() {
 	if !o.group.Armed() {
 		return
@@ -167,13 +169,13 @@ func (o *owner) Failed(err error) {
 	}
 }
 
-// PollOnce polls once, for a caller that will not wait.
+// PollOnce polls the sources once, for a caller that does not want to wait.
 func (e *Engine) PollOnce() {
 	e.sendCoalesced()
 	e.group.PollOnce()
 }
 
-// Await waits for a value on c, or for ctx, whose cause it returns.
+// Await waits for a value on c. If ctx is done first, it returns the cause.
 func (e *Engine) Await(ctx context.Context, c <-chan struct{}) error {
 	e.sendCoalesced()
 	return e.group.Await(ctx, c)

@@ -18,7 +18,7 @@ type Options struct {
 	Tag int
 	// AnyTag makes a receive match any tag.
 	AnyTag bool
-	// Sync makes a send complete when a receive has matched, as OpSendSync.
+	// Sync makes a send complete only when a receive has matched, like OpSendSync.
 	Sync bool
 	// Comm is the communicator. Only the extended profile carries one.
 	Comm uint32
@@ -83,7 +83,7 @@ func (e *Engine) Start(op Operation) (Op, error) {
 	return r, nil
 }
 
-// Post is Start for callers with a concrete Engine.
+// Post posts an operation. It is Start for callers that have an *Engine rather than a Device.
 func (e *Engine) Post(op *Operation) (*Request, error) {
 	if err := e.core.Check(op); err != nil {
 		return nil, err

@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Probe returns the status of the message that a receive with m would get, without receiving it. With wait,
-// it waits for one until ctx is done; the error is then ctx's.
+// Probe returns the status of the message that a receive with m would get, without receiving it. If wait is set, it
+// waits for such a message until ctx is done, and then returns an error with the cause.
 func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, error) {
 	if err := e.core.Check(&Operation{Kind: OpRecv, Peer: m.Source, Tag: m.Tag, Comm: m.Comm}); err != nil {
 		return Status{}, false, err

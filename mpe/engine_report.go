@@ -24,7 +24,7 @@ func (e *Engine) Snapshot() state.Engine {
 	return s
 }
 
-// Depths returns the lengths of the rank's queues. It is cheap enough to be called a hundred times a second.
+// Depths returns the lengths of the rank's queues. It is cheap enough to call a hundred times a second.
 func (e *Engine) Depths() state.Depths {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -39,16 +39,16 @@ func (e *Engine) Waits(atLeast time.Duration) []Waiting {
 	return e.core.Waits(atLeast)
 }
 
-// CutOff returns the messages in progress when Close ran out of time, as of then.
+// CutOff returns the messages that were in progress when Close ran out of time, as they were then.
 func (e *Engine) CutOff() []Waiting {
 	e.lock()
 	defer e.unlock()
 	return e.cutOff
 }
 
-// Counters calls rank once, and then peer for every peer, each time with the engine's lock held: counts of
-// the Observer do not change meanwhile. The functions must be quick, must not call the engine, and must not
-// retain their arguments.
+// Counters calls rank once, and then peer for every peer, each time with the engine's lock held, so that counts
+// kept by the Observer do not change during the call. The functions must be quick, must not call the engine, and
+// must not retain their arguments.
 func (e *Engine) Counters(rank func(*state.RankCounters), peer func(*state.PeerCounters)) {
 	posted := make([]handshake.Instant, e.size) // 0 for none
 	var rc state.RankCounters
@@ -70,8 +70,8 @@ func (e *Engine) Counters(rank func(*state.RankCounters), peer func(*state.PeerC
 	}
 }
 
-// PeerCounters calls visit for one peer as Counters does, unless rank is no peer. The oldest receive counts
-// only receives that a message has matched.
+// PeerCounters calls visit for one peer, as Counters calls its function peer. It does nothing if rank is no peer.
+// The oldest receive counts only receives that a message has matched.
 func (e *Engine) PeerCounters(rank int, visit func(*state.PeerCounters)) {
 	if rank < 0 || rank >= e.size {
 		return

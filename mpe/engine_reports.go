@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// AskReports asks other ranks, in ascending order, for their reports, over the links to them (E53), and waits
-// until all have answered, for a second at most. It returns an entry for each of the ranks, in their order.
-// The error matches ErrRank, or is the cause of ctx.
+// AskReports asks other ranks, in ascending order, for their reports, over the links to them (E53). It waits until
+// all have answered, but at most for a second, and returns an entry for each rank, in the same order. The error
+// matches ErrRank, or is the cause of ctx.
 func (e *Engine) AskReports(ctx context.Context, ranks []int) ([]PeerReport, error) {
 	for i, rank := range ranks {
 		if err := e.core.CheckRank(rank); err != nil {

@@ -19,7 +19,7 @@ type Request struct {
 	waiter chan<- struct{}
 	then   func() // called when the request ends, or nil
 
-	// spare is the pool for its memory, or nil, and below the next request in the pool. library is the
+	// spare is the pool to which its memory belongs, or nil. below is the next request in the pool. library is the
 	// storage for Library.
 	spare   *spareRequests
 	below   *Request
@@ -31,7 +31,8 @@ var _ Op = (*Request)(nil)
 // requestOf returns the Request of a core's request.
 func requestOf(r *core.Request) *Request { return r.Owner.(*Request) }
 
-// complete completes the request for its caller, and notifies the caller. A waiter that sees it may free the request.
+// complete completes the request for its caller, and notifies the caller. A caller that sees that it is complete
+// may free it at any time.
 func (r *Request) complete() {
 	if r.waiter == nil && r.then == nil && r.core.Call == nil {
 		r.ended.Store(true)
@@ -54,7 +55,7 @@ func (r *Request) complete() {
 	}
 }
 
-// watch sets the channel to notify of the end.
+// watch sets the channel that is notified when the request ends, or nil.
 func (r *Request) watch(w chan<- struct{}) {
 	if (w != nil) != (r.waiter != nil) {
 		if w != nil {
@@ -81,7 +82,7 @@ func (r *Request) Wait(ctx context.Context) (Status, error) {
 	return *s, err
 }
 
-// Await is Wait without a copy of the status. The status is valid until the request is freed.
+// Await is like Wait, but does not copy the status. The status is valid until the request is freed.
 func (r *Request) Await(ctx context.Context) (*Status, error) {
 	if !r.ended.Load() {
 		r.e.sendCoalesced()
@@ -99,7 +100,7 @@ func (r *Request) Await(ctx context.Context) (*Status, error) {
 // failure holds Config.Failed, or nil.
 type failure struct{ f func() }
 
-// of calls it before a caller gets err, and returns err.
+// of calls Config.Failed if err is not nil, before the caller gets err, and returns err.
 func (f failure) of(err error) error {
 	if err != nil && f.f != nil {
 		f.f()
@@ -107,15 +108,16 @@ func (f failure) of(err error) error {
 	return err
 }
 
-// Detach ends the request as Wait does when its context is done with cause, but a transfer that cannot be
-// cancelled continues in the memory that keep returns. keep is called in this case only, and not after Detach
-// has returned: then the buffer is the caller's, unless keep returned it.
+// Detach ends the request as Wait does when its context is done with cause, but a transfer that cannot be cancelled
+// continues in the memory that keep returns. keep is called only in this case, and before Detach returns.
+// Afterwards the buffer belongs to the caller, unless keep returned it.
 func (r *Request) Detach(cause error, keep Keep) (Status, error) {
 	return r.detach(cause, keep, false)
 }
 
-// Abandon is Detach for a caller that is gone: if a receive has matched a message, the message is dropped, because
-// no other program may receive it. If keep is nil, the engine copies the buffer if necessary, as Wait does.
+// Abandon is Detach for a caller that no longer exists. If the request is a receive that has matched a message, the
+// message is dropped, because no other program may receive it. If keep is nil, the engine copies the buffer if
+// necessary, as Wait does.
 func (r *Request) Abandon(cause error, keep Keep) (Status, error) {
 	return r.detach(cause, keep, true)
 }
@@ -139,7 +141,8 @@ func (r *Request) sleep(ctx context.Context, polled time.Duration) error {
 	return err
 }
 
-// Ended is Test without polling. The status is nil if the request is not done, and valid until the request is freed.
+// Ended is like Test, but does not poll. The status is nil if the request is not done, and valid until the request
+// is freed.
 func (r *Request) Ended() (*Status, error) {
 	if !r.ended.Load() {
 		return nil, nil
@@ -157,7 +160,7 @@ func (r *Request) Test() (Status, bool, error) {
 	return r.core.Status, true, r.e.failure.of(r.core.Err)
 }
 
-// Notify arranges for a value to be sent to c when the request ends.
+// Notify makes the engine send a value to c when the request ends.
 func (r *Request) Notify(c chan<- struct{}) {
 	if c == nil && r.ended.Load() {
 		return
@@ -171,8 +174,9 @@ func (r *Request) Notify(c chan<- struct{}) {
 	notify(c)
 }
 
-// OnEnd arranges for then to be called when the request ends, at once if it is already done, for a caller
-// that polls. then is called with the engine's lock held; it must not call the engine, and must not block.
+// OnEnd makes the engine call then when the request ends, or calls it at once if the request is already done. It is
+// for a caller that polls. then is called with the engine's lock held; it must not call the engine, and must not
+// block.
 func (r *Request) OnEnd(then func()) {
 	r.e.mu.Lock()
 	ended := r.ended.Load()
@@ -194,8 +198,8 @@ func makeRequest() *Request {
 	return r
 }
 
-// maxSpareRequests is the maximum number of requests in the pool of an engine, about 0.5 MiB. The garbage
-// collector frees further ones.
+// maxSpareRequests is the maximum number of requests in the pool of an engine, about 0.5 MiB. The garbage collector
+// frees any further requests.
 const maxSpareRequests = 1024
 
 // spareRequests is the pool of requests of an engine. To take one, the caller must hold the engine's lock.
@@ -242,7 +246,7 @@ func (r *Request) Free() {
 	r.release()
 }
 
-// release releases the memory of a request without references.
+// release releases the memory of a request to which no references are left.
 func (r *Request) release() {
 	s := r.spare
 	*r = Request{spare: s, library: r.library}
@@ -257,20 +261,20 @@ func (r *Request) release() {
 // Library returns the storage for a library's data about the operation.
 func (r *Request) Library() *any { return &r.library }
 
-// Cancel cancels the request, if it still can be.
+// Cancel cancels the request, if that is still possible.
 func (r *Request) Cancel() {
 	r.e.lock()
 	defer r.e.unlock()
 	r.e.core.Cancelled(&r.core)
 }
 
-// detach ends a request for its caller, whose context is done. The caller gets its buffer back at once. A
-// transfer that cannot be cancelled on the wire continues with a copy: a message whose DATA was sent still
-// needs its payload for retransmissions, and a sender that was cleared will send, so its message is kept for
-// the next receive, unless the caller is gone.
+// detach ends a request because its caller's context is done. The caller gets its buffer back at once. A transfer
+// that cannot be cancelled on the wire continues with a copy: a message whose DATA was sent still needs its payload
+// for retransmissions, and a sender that was cleared will send, so its message is kept for the next receive, unless
+// the caller is gone.
 //
-// With keep, the transfer continues in the memory that keep returns, instead of a copy. keep is called with
-// the lock held, and so is its release function.
+// If keep is not nil, the transfer continues in the memory that keep returns, instead of a copy. keep is called
+// with the lock held, and so is its release function.
 func (r *Request) detach(cause error, keep Keep, gone bool) (Status, error) {
 	e := r.e
 	e.lock()
@@ -282,7 +286,7 @@ func (r *Request) detach(cause error, keep Keep, gone bool) (Status, error) {
 	return r.core.Status, r.core.Err
 }
 
-// compute calls a user's function in a goroutine, without the lock, because it may take long.
+// compute calls a user's function in a goroutine, without the lock, because it may take a long time.
 func compute(e *Engine, j collective.Job) {
 	e.goroutines.Go(func() {
 		err := j.Run()

@@ -33,7 +33,7 @@ func (e *engineResting) Wake(n Resting) (Op, Operation, *Origin) {
 	return r, c.Operation(), o
 }
 
-// Pending reports whether a send that was left is incomplete and not awake.
+// Pending reports whether a send that was left is incomplete, and has not been woken.
 func (e *engineResting) Pending(n Resting) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

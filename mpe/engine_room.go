@@ -6,8 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/core"
 )
 
-// awaitRoom waits until a peer has memory for another message of the program, or is known to have been full
-// for core.RoomPatience. The engine's lock is held, except while awaitRoom waits.
+// awaitRoom waits until a peer has memory for another message of the program, or is known to have been full for
+// core.RoomPatience. The caller holds the engine's lock; awaitRoom releases it while it waits.
 func awaitRoom(e *Engine, peer int) error {
 	s, err := e.core.Rooms.Want(peer, e.clock.now())
 	if s == nil {

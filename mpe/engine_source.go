@@ -8,34 +8,36 @@ import (
 
 // source receives the packets of a transport that can be polled. It implements progress.Source.
 //
-// It also tracks the time up to which all received packets were processed. A rank that is held up has packets
-// in its socket while its time-outs expire, and must not blame its peers.
+// It also tracks the time up to which all received packets have been processed. A rank that the system has delayed
+// may have unread packets in its socket when its time-outs expire, and must not blame its peers.
 type source struct {
 	e *Engine
 	// network is the number of the transport.
 	network int
 	tr      PollTransport
 	batch   []RxPacket
-	// placements are the placements of the transport's peers, if placing. placed.mu guards them.
+	// placements holds the placements of the transport's peers, and placing reports whether there are any.
+	// placed.mu guards placements.
 	placements Placements
 	placing    atomic.Bool
 
-	// round is the number of the round that began at since. seen is the number of the last round in which
-	// Poll found no packets, or more than there can have been when it began.
+	// round is the number of the round that began at since. seen is the number of the last round in which Poll
+	// found no more packets, or found more packets than can have been waiting when the round began.
 	round, seen atomic.Uint32
-	// taken is the number of packets processed in round of, by the goroutine that polls. holds is the maximum
-	// number of packets that may have been waiting when the round began. It keeps a flood from delaying time-outs.
+	// taken is the number of packets that the polling goroutine has processed in round number of. holds is the
+	// maximum number of packets that may have been waiting when the round began. This limit keeps a flood from
+	// delaying time-outs.
 	taken, holds int
 	of           uint32
-	// since and known are guarded by the engine's lock. All packets received by known were processed.
+	// since and known are guarded by the engine's lock. All packets received before known have been processed.
 	since, known handshake.Instant
 }
 
 const (
 	// defaultHolds is the number of packets that a transport of unknown capacity is assumed to hold.
 	defaultHolds = 1 << 16
-	// leastCharge is the minimum charge for a datagram to a socket's receive buffer, in bytes of the
-	// requested size: Linux charges twice as much.
+	// leastCharge is the minimum charge for a datagram to a socket's receive buffer, in bytes of the requested
+	// size: Linux charges twice that.
 	leastCharge = 256
 )
 
@@ -78,7 +80,7 @@ func (s *source) found(n int, round uint32) {
 	}
 }
 
-// advance starts another round if the last one is complete. The lock is held.
+// advance starts another round if the last one is complete. The caller holds the lock.
 func (s *source) advance(now handshake.Instant) {
 	if round := s.round.Load(); s.seen.Load() == round {
 		s.known, s.since = s.since, now

@@ -93,9 +93,9 @@ func TestSendRecv(t *testing.T) {
 }
 
 func TestOrderOfManyPosts(t *testing.T) {
-	// A hundred messages in each direction, posted at once, over a bad network: each arrives once, in order.
-	// Messages have one datagram, and duplicates are not delayed past a handshake; otherwise the wire could
-	// not detect the damage.
+	// A hundred messages in each direction are posted at once, over a bad network: each arrives once, in order.
+	// Messages have one datagram, and duplicates are not delayed past a handshake; otherwise the protocol could not
+	// detect the damage.
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3, handshake.SoftwarePeer(), nil)
 		defer c.close()
@@ -277,7 +277,7 @@ func TestDetachedReceiveKeepsTheMessage(t *testing.T) {
 		if !errors.Is(err, handshake.ErrTruncated) || st.Words != 100 || !bytes.Equal(buf, words(100, 1)[:200]) {
 			t.Fatalf("the next receive got %+v, %v", st, err)
 		}
-		// The receive after it gets the next message.
+		// The next receive gets the next message.
 		c.engines[0].Isend(1, words(10, 2), mpe.Options{})
 		if st, err := c.engines[1].Recv(t.Context(), 0, buf, mpe.Options{}); err != nil || st.Words != 10 ||
 			!bytes.Equal(buf[:40], words(10, 2)) {

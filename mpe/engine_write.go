@@ -11,20 +11,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// longWrite is the payload in bytes from which a separate goroutine writes a message to a stream. A stream
-// pushes back when its peer does not read. Without the goroutine, two ranks that write long messages to each
-// other could deadlock, as neither would read meanwhile.
+// longWrite is the minimum payload, in bytes, of a message that a separate goroutine writes to a stream. A stream
+// pushes back when its peer does not read. Without the goroutine, two ranks that write long messages to each other
+// could deadlock, because neither would read while it writes.
 const longWrite = 64 << 10
 
 // outlet sends packets to a peer.
 type outlet struct {
 	peer       int
 	tr         Transport
-	handshakes HandshakeTransport // nil if it carries the extended profile only
+	handshakes HandshakeTransport // nil if tr carries the extended profile only
 	datagrams  DatagramTransport  // or nil
 	shape      protocol.Shape     // of DATA messages
 	writing    bool               // a goroutine is writing to the peer
-	behind     []outgoing         // queued until it is done
+	behind     []outgoing         // packets queued until it is done
 }
 
 // outgoing is a handshake packet queued behind a long write to the same peer.
@@ -42,7 +42,8 @@ func newOutlet(peer int, p *Peer) outlet {
 	return o
 }
 
-// slow reports whether a separate goroutine writes a message: a long one to a stream, or a paced one.
+// slow reports whether a message needs a separate goroutine to write it: a long message to a stream, or a paced
+// one.
 func (o *outlet) slow(bytes int) bool {
 	if o.tr.Reliable() {
 		return bytes >= longWrite

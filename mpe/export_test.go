@@ -23,12 +23,12 @@ func (e *Engine) Revoke() {
 	(*effects)(e).Revoke(1 - e.rank)
 }
 
-// ArrivedIn processes packets received in a placement.
+// ArrivedIn processes packets whose payload is in a placement of the given generation.
 func (e *Engine) ArrivedIn(tr Transport, batch []RxPacket, gen uint32) {
 	e.receiveBatch(slices.Index(e.transports, tr), batch, gen)
 }
 
-// Idle reports whether no peer has a deadline: no timer is set, and none will be.
+// Idle reports whether no peer has a deadline, so that no timer is set or will be set.
 func (e *Engine) Idle() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -41,7 +41,7 @@ func Lock(e *Engine) (unlock func()) {
 	return e.mu.Unlock
 }
 
-// Deliver processes packets as from the first transport.
+// Deliver processes packets as if they came from the first transport.
 func (e *Engine) Deliver(batch ...RxPacket) { e.receiveBatch(0, batch, 0) }
 
 // Calls returns the number of calls that callers have made.

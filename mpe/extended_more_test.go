@@ -27,8 +27,9 @@ func delayData(n *memnet.Net) {
 	})
 }
 
-// TestRoomOfADetachedReceive checks that a receive with a short buffer makes the sender send no more. When it
-// is detached, the next receive gets the received bytes, and an error that the message is truncated.
+// TestRoomOfADetachedReceive checks that the sender sends no more bytes than the buffer of a short receive can
+// hold. When this receive is detached, the next receive gets the received bytes, and an error that the message is
+// truncated.
 func TestRoomOfADetachedReceive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)
@@ -83,8 +84,8 @@ func eagerly(t *testing.T, c *cluster, tag int) bool {
 	return ended(op)
 }
 
-// TestTagOfAnUnclaimedMessage checks that a message that arrived for a detached receive has tag 0 of its
-// profile, or the tag of the receive that it goes to.
+// TestTagOfAnUnclaimedMessage checks that a message that arrived for a detached receive has tag 0, as its profile
+// carries no tags, or the tag of the receive that gets it.
 func TestTagOfAnUnclaimedMessage(t *testing.T) {
 	for _, opts := range []mpe.Options{{Tag: 9}, {AnyTag: true}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -110,7 +111,7 @@ func TestTagOfAnUnclaimedMessage(t *testing.T) {
 	}
 }
 
-// failures collects failed messages that an engine reports.
+// failures collects the failed messages that an engine reports.
 type failures struct {
 	mpe.Observer
 	mu   sync.Mutex
@@ -185,8 +186,8 @@ func TestCloseCancelsAnnouncedSends(t *testing.T) {
 	})
 }
 
-// TestWaitersAreCounted checks that exactly the waiting callers are counted: readers poll for packets because
-// of the count.
+// TestWaitersAreCounted checks that the count includes all waiting callers, and no others. Pollers poll for packets
+// depending on this count.
 func TestWaitersAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)
@@ -208,7 +209,7 @@ func TestWaitersAreCounted(t *testing.T) {
 		want(2)
 		time.Sleep(2 * time.Second)
 		want(0)
-		// Notification of the end, requested before and after it.
+		// The caller is notified whether it asks before or after the end.
 		ch := make(chan struct{}, 2)
 		r = start(t, e, mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Buf: make([]byte, 8)})
 		r.Notify(ch)
@@ -226,8 +227,8 @@ func TestWaitersAreCounted(t *testing.T) {
 	})
 }
 
-// TestRoomForMessages checks that messages of a rank to itself are limited, and do not use the memory of
-// senders with credit.
+// TestRoomForMessages checks that the number of messages from a rank to itself is limited, and that they do not use
+// the memory that is reserved for senders with credit.
 func TestRoomForMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := memnet.New(2)
@@ -300,8 +301,8 @@ func TestDetachedExtendedSendGoesOnWithACopy(t *testing.T) {
 	})
 }
 
-// TestScarceSendIsReported checks that a send announced because of scarce credit is reported as waiting for
-// it, even if the peer has granted more since.
+// TestScarceSendIsReported checks that a send that was announced because of scarce credit is reported as waiting
+// for that reason, even if the peer has granted more credit since.
 func TestScarceSendIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, func(x *extended.Config) { x.Messages = 64 })
@@ -337,8 +338,8 @@ func TestScarceSendIsReported(t *testing.T) {
 	})
 }
 
-// TestReceiveFlushes checks that coalesced packets are sent when a receive is posted, after which its
-// caller may compute.
+// TestReceiveFlushes checks that coalesced packets are sent when a receive is posted, because its caller may then
+// compute for a long time.
 func TestReceiveFlushes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)

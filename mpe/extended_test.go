@@ -270,7 +270,7 @@ func TestSelf(t *testing.T) {
 			if st, err := r.Await(t.Context()); err != nil || st.Peer != 0 || st.Tag != 5 || !bytes.Equal(buf, data) {
 				t.Fatalf("%+v, %v", st, err)
 			}
-			// Sent first: a small message is buffered.
+			// The rank sends first, which works because a small message is buffered.
 			clear(buf)
 			s = start(t, e, mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: 6, Buf: data})
 			if ended(s) != (n <= 64<<10) {
@@ -331,7 +331,7 @@ func TestProbe(t *testing.T) {
 	})
 }
 
-// TestAnySourceOverProfiles checks that receives from any source get messages of peers of each profile.
+// TestAnySourceOverProfiles checks that receives from any source get messages from peers of each profile.
 func TestAnySourceOverProfiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := memnet.New(4)
@@ -392,8 +392,8 @@ func TestAnySourceOverProfiles(t *testing.T) {
 	})
 }
 
-// TestV09MatchesByTag checks that v0.9 carries tags: receives in another order than the sends get the right
-// messages, as far as one handshake at a time permits.
+// TestV09MatchesByTag checks that v0.9 carries tags: receives that are posted in a different order from the sends
+// get the right messages, as far as one handshake at a time permits.
 func TestV09MatchesByTag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2, handshake.SoftwarePeer(), func(h *handshake.Config) { h.Profile = protocol.V09 })
@@ -505,9 +505,9 @@ func TestManyOutstanding(t *testing.T) {
 	})
 }
 
-// TestRefusedWithoutCredit checks that a rank's memory for unmatched messages is bounded by the credit that
-// it grants. A send beyond it is refused: in its call, after a wait for memory, or later if its caller cannot
-// wait. Receives free memory.
+// TestRefusedWithoutCredit checks that a rank's memory for unmatched messages is bounded by the credit that it
+// grants. A send beyond this limit is refused. This happens in its call, after a wait for memory, or later if the
+// caller cannot wait. Receives free memory.
 func TestRefusedWithoutCredit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, func(x *extended.Config) { x.Messages, x.EagerBytes, x.EagerLimit = 8, 4000, 1000 })
@@ -583,8 +583,8 @@ func TestRefusedWithoutCredit(t *testing.T) {
 	})
 }
 
-// TestRoomAfterRefusal checks that the program may learn from a message of the peer that there is memory
-// again, before the peer's ACK states it.
+// TestRoomAfterRefusal checks that a send succeeds after a refusal if the program has learned from a message from
+// the peer that there is memory again, even before an ACK from the peer states it.
 func TestRoomAfterRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, func(x *extended.Config) { x.Messages = 2 })
@@ -623,7 +623,7 @@ func TestRoomAfterRefusal(t *testing.T) {
 	})
 }
 
-// TestSilenceIsNoRefusal checks that silence of a peer is not taken for a lack of memory: sends that wait for
+// TestSilenceIsNoRefusal checks that a peer's silence is not mistaken for a lack of memory: sends that wait for
 // credit are not refused while the network is down, and are sent when it recovers.
 func TestSilenceIsNoRefusal(t *testing.T) {
 	for _, noWait := range []bool{false, true} {

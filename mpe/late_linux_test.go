@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// lateWire is a wire with packets that do not wake the poller, as if the poller were held up elsewhere.
+// lateWire is a wire with packets that do not wake the poller, as if the system had delayed the poller.
 type lateWire struct {
 	*wire
 	late [][]byte // guarded by mu
@@ -62,8 +62,8 @@ func (w *lateWire) quietly(packets ...[]byte) {
 	w.late = append(w.late, packets...)
 }
 
-// lateEngine returns rank 1, whose deadlines expire as soon as they begin, on a wire to rank 0, an FPGA that
-// the test plays.
+// lateEngine returns rank 1, whose deadlines expire as soon as they begin. A wire connects it to rank 0, an FPGA
+// that the test plays.
 func lateEngine(t *testing.T) (*mpe.Engine, *lateWire, *wire) {
 	t.Helper()
 	zero, one := newWires(t)

@@ -114,7 +114,7 @@ func lossySend(t *testing.T, c *cluster, maxWords int, documented []error) {
 		if !known {
 			t.Fatalf("message %d: %v", i, err)
 		}
-		// As a user does after such an error: restart both sides.
+		// Restart both sides, as a user does after such an error.
 		time.Sleep(time.Minute)
 		for rank, e := range c.engines {
 			if err := e.Reset(1 - rank); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// TestOnEnd checks that a polling caller is notified once of the end of an operation, at once if it is
-// already done, and that it is not counted as waiting unless it sleeps.
+// TestOnEnd checks that a polling caller is notified exactly once of the end of an operation, immediately if the
+// operation is already done, and that the caller is not counted as waiting unless it sleeps.
 func TestOnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)

@@ -200,8 +200,8 @@ func withFPGA(t *testing.T) *cluster {
 	return c
 }
 
-// TestAbortWithFPGA checks that a call that fails because an FPGA does not take part ends on the waiting
-// software ranks. The FPGA gets only the packet that it gets in any case: SEND_REQUEST.
+// TestAbortWithFPGA checks that a call that fails because an FPGA does not take part ends on the waiting software
+// ranks. The FPGA gets only a SEND_REQUEST, which it would get in any case.
 func TestAbortWithFPGA(t *testing.T) {
 	for _, of := range []coll.Collective{coll.Barrier, coll.Allreduce, coll.Allgather} {
 		t.Run(of.String(), func(t *testing.T) {
@@ -286,7 +286,7 @@ func TestPeerFailed(t *testing.T) {
 		send(c, 2, 0)
 		send(c, 1, 0)
 		finish(t, later, third, any)
-		// Without a receive, the next one ends if a message was sent, unless one was received since.
+		// If no receive is posted, the next receive ends if a message was sent and no message was received since.
 		c.engines[0].PeerFailed(1, cause)
 		idle := receive(1)
 		time.Sleep(time.Minute)

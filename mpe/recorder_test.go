@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// callsOf collects the calls that a rank's recorder receives.
+// callsOf is a recorder that collects the calls of a rank.
 type callsOf []string
 
 func (l *callsOf) Call(c *mpe.Call) {

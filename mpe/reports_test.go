@@ -13,8 +13,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// TestAskReports checks that each rank of the extended profile answers at once with its own report, and makes
-// one report however many ranks ask.
+// TestAskReports checks that each rank of the extended profile answers at once with its own report, and makes only
+// one report, however many ranks ask.
 func TestAskReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var made [4]atomic.Int32

@@ -25,10 +25,10 @@ type Transport interface {
 	// Recv waits for packets, and fills in at least one RxPacket and at most len(batch). The bytes are valid
 	// until the next call of Recv.
 	Recv(batch []RxPacket) (int, error)
-	// SendPackets sends packets of the extended profile to peer in order, and returns the number that the
-	// network accepted. Recv returns each of them whole, as an RxDatagram. SendPackets does not block: a
-	// network that is full loses the rest. This is not an error, because packets are retransmitted until they
-	// are acknowledged. The caller may reuse the memory when the call returns.
+	// SendPackets sends packets of the extended profile to peer in order, and returns the number that the network
+	// accepted. Recv returns each of them whole, as an RxDatagram. SendPackets does not block: a network that is
+	// full loses the rest. Such a loss is not an error, because packets are retransmitted until they are
+	// acknowledged. The caller may reuse the memory when the call returns.
 	SendPackets(peer int, packets []Packet) (int, error)
 	// Close releases the socket.
 	Close() error
@@ -37,25 +37,26 @@ type Transport interface {
 // ErrTransportClosed is the error of Recv after Close.
 var ErrTransportClosed = errors.New("transport is closed")
 
-// PollTransport is a Transport that can be polled. Waiting in the kernel costs several microseconds more than
-// polling a few times. An engine polls up to progress.MaxDrivers such transports, and never calls their Recv.
+// PollTransport is a Transport that can be polled. To wait in the kernel takes several microseconds longer than to
+// poll a few times. An engine polls up to progress.MaxDrivers such transports, and never calls their Recv.
 type PollTransport interface {
 	Transport
-	// CanPoll reports whether the system has an efficient way to poll and to be woken. Otherwise the other
-	// methods must not be called.
+	// CanPoll reports whether the system has an efficient way to poll the transport and to wake its poller.
+	// Otherwise the other methods must not be called.
 	CanPoll() bool
-	// Poll is Recv, but returns 0 if there are no packets. It is called by one goroutine at a time,
+	// Poll is like Recv, but returns 0 if there are no packets. It is called by one goroutine at a time,
 	// concurrently with the Send methods. After Close it returns ErrTransportClosed.
 	//
-	// If at is not nil, the next payload is likely to be one for which it has a placement. A transport may
-	// let the system write payload there, which saves a copy; then the RxPacket refers to it. Any other
-	// packet may have been written there as well. The placements are not changed.
+	// If at is not nil, it is likely to have a placement for the next payload. To save a copy, a transport may let
+	// the system write payload directly into a placement; the RxPacket then refers to that memory. Packets other
+	// than the expected one may be written there, too. Poll does not change the placements.
 	Poll(batch []RxPacket, at *Placements) (int, error)
 	// Wakeup returns a file descriptor, valid until Close, that becomes readable when a packet arrives after
 	// Sleep, and when Close is called.
 	Wakeup() int
-	// Sleep announces that Poll will not be called before the descriptor of Wakeup is readable. It reports false
-	// if there are packets that Poll has not returned; then Poll must be called first. Concurrency is as for Poll.
+	// Sleep announces that Poll will not be called before the descriptor of Wakeup is readable. It reports false if
+	// there are packets that Poll has not returned; then Poll must be called first. Like Poll, it is called by one
+	// goroutine at a time.
 	Sleep() bool
 }
 
@@ -110,10 +111,9 @@ type HandshakeTransport interface {
 	SendData(peer int, header, payload []byte, shape protocol.Shape) error
 }
 
-// DatagramTransport is a Transport of datagrams. It disables fragmentation of packets of the extended profile
-// by the network, so that they must fit the path MTU: for a packet that is too long for the first link,
-// SendPackets returns an error that matches EMSGSIZE, and loses it and those after it. It also paces messages
-// to some peers.
+// DatagramTransport is a Transport of datagrams. It forbids the network to fragment packets of the extended
+// profile, which must therefore fit the path MTU. If a packet is too long for the first link, SendPackets loses it
+// and all packets after it, and returns an error that matches EMSGSIZE. It also paces messages to some peers.
 type DatagramTransport interface {
 	Transport
 	// LongestDatagram returns the maximum length in bytes of a packet to peer, including the header, that the
@@ -125,9 +125,9 @@ type DatagramTransport interface {
 	Paced(peer, bytes int) bool
 }
 
-// MemoryTransport is a Transport through memory that ranks of a host share. Recv returns a packet with a
-// short header whole, as an RxShort. It has shared buffers for collective calls; when an Await of them is
-// done, Recv returns an RxPublished.
+// MemoryTransport is a Transport through memory that ranks of a host share. Recv returns a packet with a short
+// header as one RxShort. The transport also provides shared buffers for collective calls; when one of their Awaits
+// is done, Recv returns an RxPublished.
 type MemoryTransport interface {
 	Transport
 	core.Memory

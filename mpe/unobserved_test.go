@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// doneOf counts the messages of which an Observer is notified, by the other rank.
+// doneOf counts, for each other rank, the messages of which the Observer is notified.
 type doneOf [3]int
 
 func (*doneOf) Dropped(int, int, mpe.Drop)            {}
@@ -44,7 +44,7 @@ func TestUnobserved(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// Both ends of messages to itself are observed.
+		// Both ends of a message from a rank to itself are observed.
 		if want := (doneOf{6, 0, 3}); seen != want {
 			t.Errorf("%v, want %v", seen, want)
 		}

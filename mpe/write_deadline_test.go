@@ -14,8 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// silent is a transport of rank 1 of 2, to a peer that clears every message and acknowledges none. Writing a
-// DATA message takes the time that a function returns, and fails with its error.
+// silent is the transport of rank 1 in a cluster of two. Its peer clears every message and acknowledges none. A
+// function determines how long the writing of a DATA message takes, and its error.
 type silent struct {
 	reliable bool
 	takes    func(attempt int) (time.Duration, error)
@@ -131,8 +131,8 @@ func TestDeadlineAfterDataWritten(t *testing.T) {
 	}
 }
 
-// TestDeadlineIsOfItsOwnMessage checks that the end of the write of a failed message does not start the
-// wait of the next.
+// TestDeadlineIsOfItsOwnMessage checks that, when the write of a failed message ends, the wait of the next message
+// does not start.
 func TestDeadlineIsOfItsOwnMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		timing := handshake.DefaultTiming(handshake.SoftwarePeer())

@@ -17,13 +17,14 @@ type Algorithm struct {
 	// fits returns the reason why the algorithm does not support the call, or "". The result must be the same on all
 	// ranks.
 	fits func(c *Call) string
-	// build adds the steps of a call of more than one rank.
+	// build adds the steps of a call with more than one rank to the schedule.
 	build func(c *Call, s *Schedule)
 	// cost is the cost function for more than one rank, or nil if no choice uses it.
 	cost func(c *Call) Cost
 }
 
-// byCollective is indexed by any value of Collective: every call looks up its algorithm.
+// byCollective holds the algorithms of each collective. It has an entry for every value of Collective, because
+// every call looks up its algorithm.
 type byCollective [1 << 8][]*Algorithm
 
 // algorithms lists the algorithms of each collective. The first one supports every call.
@@ -55,10 +56,10 @@ func listed(all byCollective) byCollective {
 // Algorithms returns the algorithms of a collective. The first one supports every call.
 func Algorithms(c Collective) []*Algorithm { return append([]*Algorithm(nil), algorithms[c]...) }
 
-// ByOrder returns the first algorithm that supports the call, and fills in the call's defaults. It is for ranks that
-// match messages by order alone, such as deployed nodes. So it prefers algorithms in which no two ranks send to each
-// other at the same time: a deployed node then forgets the other's request, which is retransmitted only after 100 ms.
-// The error is a *CallError.
+// ByOrder returns the first algorithm that supports the call, and fills in the call's defaults. It is for ranks
+// that match messages by order alone, such as deployed nodes. It prefers algorithms in which no two ranks send to
+// each other at the same time, because a deployed node that does so forgets the other rank's request, which is
+// retransmitted only after 100 ms. The error is a *CallError.
 func ByOrder(c *Call) (*Algorithm, error) {
 	for _, name := range [...]string{"flat", "toggle", "chain"} {
 		if a := Named(c.Collective, name); a != nil && a.Accepts(c) == nil {
@@ -78,7 +79,7 @@ func ByOrder(c *Call) (*Algorithm, error) {
 	return nil, all[0].Accepts(c)
 }
 
-// Named returns the algorithm of that name, or nil.
+// Named returns the algorithm with the given name, or nil.
 func Named(c Collective, name string) *Algorithm {
 	for _, a := range algorithms[c] {
 		if a.Name == name {
@@ -88,7 +89,7 @@ func Named(c Collective, name string) *Algorithm {
 	return nil
 }
 
-// Find returns the algorithm of that name, or a *CallError.
+// Find returns the algorithm with the given name, or a *CallError.
 func Find(c Collective, name string) (*Algorithm, error) {
 	if a := Named(c, name); a != nil {
 		return a, nil
@@ -104,7 +105,7 @@ func Find(c Collective, name string) (*Algorithm, error) {
 // Fits returns nil if the algorithm supports the call, and a *CallError otherwise.
 func (a *Algorithm) Fits(c Call) error { return a.Accepts(&c) }
 
-// Accepts is Fits that fills in the call's defaults.
+// Accepts is like Fits, but also fills in the call's defaults.
 func (a *Algorithm) Accepts(c *Call) error {
 	if c.Collective != a.Collective {
 		return &CallError{Collective: c.Collective, Algorithm: a.Name,
@@ -132,7 +133,7 @@ func (a *Algorithm) Make(s *Schedule, c *Call) error {
 	return nil
 }
 
-// Build is Make for a call that was accepted.
+// Build is Make for a call that Accepts has accepted.
 func (a *Algorithm) Build(s *Schedule, c *Call) {
 	steps, stages := s.steps[:0], s.memory[:0]
 	*s = Schedule{} // a composite literal with values would be copied
@@ -146,9 +147,9 @@ func (a *Algorithm) Build(s *Schedule, c *Call) {
 	s.memory = s.stages
 }
 
-// Cost returns the cost of the call by the cost function. It is an upper bound if ranks do different work or blocks
-// differ in size. For calls with a Layout it needs all sizes, so in Gather and Scatter only the root can call it. The
-// error is a *CallError.
+// Cost returns the cost of the call according to the algorithm's cost function. It is an upper bound if ranks do
+// different work or blocks differ in size. For calls with a Layout, Cost needs the sizes of all blocks, so only the
+// root of a Gather or Scatter can call it. The error is a *CallError.
 func (a *Algorithm) Cost(c Call) (Cost, error) {
 	if err := a.Accepts(&c); err != nil {
 		return Cost{}, err
@@ -164,7 +165,7 @@ func (a *Algorithm) Cost(c Call) (Cost, error) {
 
 // Conditions that several algorithms have in common.
 
-// uniform requires blocks of one size.
+// uniform requires that all blocks have the same size.
 func uniform(c *Call) string {
 	if c.Vector {
 		return "blocks must be of one size"

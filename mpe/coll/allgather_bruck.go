@@ -1,7 +1,8 @@
 package coll
 
-// allgatherBruck is Bruck's Allgather: in round k each rank receives the blocks of the 2^k ranks after the ones that
-// it has. Blocks are stored in the order of arrival, and moved to their places at the end.
+// allgatherBruck is Bruck's Allgather: in round k, each rank receives the blocks of the 2^k ranks that follow the
+// ranks whose blocks it already has. Blocks are stored in the order of arrival, and moved to their places at the
+// end.
 //
 //	T = ⌈log₂ p⌉·α + (p−1)·nβ, n bytes a block
 var allgatherBruck = &Algorithm{
@@ -15,7 +16,7 @@ var allgatherBruck = &Algorithm{
 		tmp := s.reserve(p * n)
 		own, first := Loc{Buf: SendBuf}, 0
 		if c.InPlace {
-			own, first = Loc{RecvBuf, r * n}, 1 // excluded: it is in its place
+			own, first = Loc{RecvBuf, r * n}, 1 // excluded, because it is already in its place
 		}
 		ready := s.copy(tmp, own, n)
 		for have := 1; have < p; have *= 2 {

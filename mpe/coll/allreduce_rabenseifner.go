@@ -19,7 +19,7 @@ var allreduceRabenseifner = &Algorithm{
 			for i := len(halves) - 1; i >= 0; i-- {
 				h := halves[i]
 				s.send(h.peer, acc.at(at(lo)), at(hi)-at(lo), ready)
-				// The part received is the part given away before.
+				// The part received is the part that the rank gave away before.
 				ready = s.join(ready, s.recv(h.peer, acc.at(at(h.lo)), at(h.hi)-at(h.lo), h.sent))
 				lo, hi = min(lo, h.lo), max(hi, h.hi)
 			}

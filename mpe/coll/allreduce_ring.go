@@ -1,7 +1,8 @@
 package coll
 
-// allreduceRing is Allreduce in a ring: every piece travels around once, and each rank adds its contribution; then
-// the results travel around. The operation must be commutative, because each piece begins at another rank.
+// allreduceRing is Allreduce in a ring: every piece travels around the ring once, and each rank adds its
+// contribution to it; then the results travel around the ring. The operation must be commutative, because each
+// piece starts at a different rank.
 //
 //	T = 2(p−1)·α + 2·(p−1)/p·nβ + (p−1)/p·nγ
 var allreduceRing = &Algorithm{
@@ -38,8 +39,8 @@ var allreduceRing = &Algorithm{
 					free[t] = ready
 				}
 			} else {
-				// The piece is received at the place of the result and combined with the contribution there: no copy
-				// is needed.
+				// The piece is received at the place of the result, and combined there with the contribution, so
+				// that no copy is needed.
 				got := s.recv(left, acc.at(off), size)
 				ready = s.reduce(acc.at(off), own.at(off), size, got)
 			}

@@ -22,7 +22,7 @@ var allreduceShared = &Algorithm{
 	},
 }
 
-// allreduceSharedBlocks is Allreduce through shared buffers, for long vectors: each rank combines one block of all
+// allreduceSharedBlocks is Allreduce through shared buffers, for long vectors: each rank combines its block of all
 // vectors, and then copies the blocks that the other ranks have combined.
 //
 //	T = 2α + 2n·β + n·γ

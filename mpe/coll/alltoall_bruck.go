@@ -16,8 +16,8 @@ var alltoallBruck = &Algorithm{
 			return
 		}
 		own := c.input()
-		// tmp has the block for the rank at distance d at index d, and after the last round the block from the rank d
-		// before this one.
+		// tmp holds, at index d, the block for the rank at distance d. After the last round, it holds the block
+		// from the rank at distance d before this rank.
 		tmp, out, in := s.reserve(p*n), s.reserve((p+1)/2*n), s.reserve((p+1)/2*n)
 		s.copy(tmp, own.at(r*n), (p-r)*n)
 		s.copy(tmp.at((p-r)*n), own, r*n)
@@ -62,7 +62,7 @@ var alltoallBruck = &Algorithm{
 	},
 }
 
-// bitsSet returns how many numbers below p have bit k set.
+// bitsSet returns the number of integers from 0 to p−1 that have bit k set.
 func bitsSet(p, k int) int {
 	bit := 1 << k
 	return p/(2*bit)*bit + max(0, p%(2*bit)-bit)

@@ -1,12 +1,13 @@
 package coll
 
-// MostGathered limits the total size of an Alltoall whose blocks rank 0 gathers. Beyond it, transferring one rank's
-// messages takes as long as transferring all.
+// MostGathered is the maximum total size in bytes of an Alltoall whose blocks rank 0 gathers. Beyond it, to
+// transfer the messages of one rank takes as long as to transfer all messages.
 const MostGathered = 1 << 20
 
-// alltoallGatherScatter is Alltoall through rank 0, which gathers the blocks of all ranks, sorts them by destination,
-// and scatters them. It has the fewest possible messages, 2(p−1), and only two for every other rank. This pays off if
-// the ranks share few cores, and for short blocks, because each is sent twice. Rank 0 needs 2p²n bytes of scratch.
+// alltoallGatherScatter is Alltoall through rank 0, which gathers the blocks of all ranks, sorts them by
+// destination, and scatters them. It has the fewest possible messages, 2(p−1), and only two for every other rank.
+// It pays off if the ranks share few cores, and only for short blocks, because each block is sent twice. Rank 0
+// needs 2p²n bytes of scratch.
 //
 //	T = 2(p−1)·(α + pnβ), n bytes a block
 var alltoallGatherScatter = &Algorithm{

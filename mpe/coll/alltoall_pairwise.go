@@ -1,12 +1,14 @@
 package coll
 
-// exchangedAtOnce limits the bytes of blocks that a rank sends and receives at a time. It always allows one block.
+// exchangedAtOnce is the maximum size, in bytes, of the blocks that a rank sends and receives at the same time. A
+// single block may be longer.
 const exchangedAtOnce = 1 << 20
 
-// alltoallPairwise is Alltoall in p−1 rounds: in round i each rank sends to the rank i after it and receives from the
-// rank i before it. Rounds of short blocks are independent of each other, and the executor determines how many of
-// them are in progress. A long block waits for a block some rounds earlier, so that blocks are still in the cache
-// when they are received. Strictly sequential rounds would make all ranks wait for the last rank to call.
+// alltoallPairwise is Alltoall in p−1 rounds: in round i, each rank sends to the rank at distance i after it, and
+// receives from the rank at distance i before it. Rounds of short blocks are independent of each other, and the
+// executor determines how many of them are in progress. A long block waits for a block some rounds earlier, so that
+// blocks are still in the cache when they are received. Strictly sequential rounds would make all ranks wait for
+// the last rank to make the call.
 //
 //	T = (p−1)·(α + nβ), n bytes a block; with blocks of different sizes there is no
 //	formula that one rank could compute

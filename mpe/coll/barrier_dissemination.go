@@ -1,7 +1,8 @@
 package coll
 
-// barrierDissemination is Barrier by dissemination: in round k each rank notifies the rank 2^k after it, on behalf of
-// itself and of all ranks whose arrival it knows of. After ⌈log₂ p⌉ rounds each rank knows of all ranks.
+// barrierDissemination is Barrier by dissemination: in round k, each rank notifies the rank at distance 2^k after
+// it, on behalf of itself and of all ranks that it knows to have arrived. After ⌈log₂ p⌉ rounds, each rank knows
+// that all ranks have arrived.
 //
 //	T = ⌈log₂ p⌉·α, with p messages in each round
 var barrierDissemination = &Algorithm{
@@ -13,7 +14,7 @@ var barrierDissemination = &Algorithm{
 		known := 0
 		for d := 1; d < c.Ranks; d *= 2 {
 			s.sendToken((c.Rank+d)%c.Ranks, known)
-			// The receives have no dependencies: they are posted early.
+			// The receives have no dependencies, so they are posted early.
 			known = s.join(known, s.recvToken((c.Rank-d+c.Ranks)%c.Ranks))
 		}
 	},

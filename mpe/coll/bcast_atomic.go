@@ -2,15 +2,15 @@ package coll
 
 // bcastAtomic is Bcast as a flow: ranks synchronize once, and then the data flows through the chain without a
 // handshake for each segment. The head sends, the body forwards, the tail receives. The flow synchronizes itself
-// (Step.Piece): every rank announces the data to its successor at once, and the tail's clearance to send travels up
-// the chain, each rank adding its own. So the head knows that all ranks are ready, with their receives posted, before
-// a byte moves: either all ranks get the data, or nothing is sent.
+// (Step.Piece): every rank announces the data to its successor immediately, and clears its predecessor to send when
+// its successor has cleared it. So the head knows that all ranks are ready, with their receives posted, before a
+// byte moves. Either all ranks get the data, or nothing is sent.
 //
 //	T = (2p − 1)·α + (n + (p−2)·b)·β, of which p·α are the synchronisation
 //
-// with pieces of b bytes. For up to promised bytes all ranks have granted credit in advance, so no clearance is
-// needed, and the data is sent down the chain segment by segment. TransmissionOrder returns an Order that depends on
-// the data that ranks still have to send.
+// with pieces of b bytes. For data of at most promised bytes, all ranks have granted credit in advance. No
+// clearance is needed then, and the data is sent down the chain segment by segment. TransmissionOrder returns an
+// Order that depends on the data that ranks still have to send.
 var bcastAtomic = &Algorithm{
 	Name:      "atomic",
 	Source:    "Park, Efficient Pipelined Broadcast with Monitoring Processing Node Status (2019), 3.1",
@@ -47,9 +47,9 @@ var bcastAtomic = &Algorithm{
 	},
 }
 
-// promised is the credit in bytes that every rank grants before a receive is posted: the minimum eager credit of the
-// extended profile, by default (E20). In shared memory it is less (E48), but there, too, synchronization for fewer
-// bytes would cost more than it gains.
+// promised is the credit in bytes that every rank grants before a receive is posted: the minimum eager credit of
+// the extended profile, by default (E20). In shared memory, the credit is smaller (E48), but even there, to
+// synchronize for fewer bytes would cost more than it gains.
 const promised = 64 << 10
 
 // eager reports whether all ranks have granted credit for the data of the call.

@@ -1,7 +1,8 @@
 package coll
 
-// bcastScatterAllgather scatters the data down a binomial tree, and then passes the pieces around a ring. A rank that
-// received the pieces of its subtree from the tree is not sent these again: each byte reaches each rank once.
+// bcastScatterAllgather scatters the data down a binomial tree, and then passes the pieces around a ring. A rank
+// does not get the pieces of its subtree, which it has received from the tree, a second time: each byte reaches
+// each rank once.
 //
 //	T ≤ (⌈log₂ p⌉ + p − 1)·α + 2·(p−1)/p·nβ
 //
@@ -27,8 +28,8 @@ var bcastScatterAllgather = &Algorithm{
 			s.send(c.actual(w), data.at(at(w)), at(end)-at(w), got)
 		}
 		s.Window = 4
-		// In round i, rank v is sent piece v−1−i. It needs the piece unless that is in its own subtree, whose pieces
-		// come last.
+		// In round i, rank v receives piece v−1−i, unless the piece belongs to its own subtree, whose pieces come
+		// last.
 		next := (v + 1) % p
 		mine, theirs := p-size, p-subtree(next, p)
 		last := got

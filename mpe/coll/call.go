@@ -15,8 +15,8 @@ const (
 	Barrier Collective = iota + 1
 	// Bcast copies Bytes bytes of the root's receive buffer to all receive buffers.
 	Bcast
-	// Reduce combines the send buffers, of Bytes bytes, into the root's receive buffer, Allreduce into all receive
-	// buffers.
+	// Reduce combines the send buffers, of Bytes bytes, into the root's receive buffer. Allreduce combines them
+	// into all receive buffers.
 	Reduce
 	Allreduce
 	// Gather copies the block of each rank to the root's receive buffer.
@@ -29,8 +29,8 @@ const (
 	Alltoall
 	// ReduceScatter combines the send buffers; rank i gets block i.
 	ReduceScatter
-	// Scan combines the send buffers of ranks 0 to i for rank i; Exscan those of ranks 0 to i−1, and has no result on
-	// rank 0.
+	// Scan combines the send buffers of ranks 0 to i for rank i. Exscan combines the send buffers of ranks 0 to
+	// i−1, and has no result on rank 0.
 	Scan
 	Exscan
 )
@@ -73,12 +73,15 @@ func (e *CallError) Error() string {
 // Is reports whether target is ErrCall.
 func (e *CallError) Is(target error) bool { return target == ErrCall }
 
-// maxRanks is far beyond any cluster of ours. It bounds the memory of a call.
+// maxRanks is the maximum number of ranks of a call. It bounds the memory of a call, and is far larger than any
+// cluster.
 const maxRanks = 1 << 16
 
-// Layout places the blocks of ranks in a buffer, in bytes. The zero Layout has adjacent blocks of Call.Bytes bytes.
+// Layout describes where the blocks of ranks are in a buffer, in bytes. The zero Layout has adjacent blocks of
+// Call.Bytes bytes.
 type Layout struct {
-	// Sizes has the size of every rank's block, and Offsets its offset. With nil Offsets, blocks are adjacent.
+	// Sizes holds the size of each rank's block, and Offsets holds its offset. If Offsets is nil, blocks are
+	// adjacent.
 	Sizes, Offsets []int
 }
 
@@ -96,34 +99,35 @@ type Call struct {
 	// its own layouts, and the sizes of sender and receiver must match. For ReduceScatter, Recv.Sizes divides the
 	// vector into adjacent blocks, and Offsets is nil.
 	Send, Recv Layout
-	// Vector is set for a call with layouts (MPI's v-forms), even on ranks that do not know them. All ranks set it,
-	// or none.
+	// Vector is set for a call with layouts (MPI's v-forms), even on ranks that do not know them. Either all ranks
+	// set it, or none.
 	Vector bool
 	// Elem is the size of an element; 0 means 1. Bytes, Segment, and all sizes and offsets are multiples of it. No
 	// element is ever split.
 	Elem int
 	// InPlace is MPI_IN_PLACE: the caller's contribution is in the receive buffer, at the place of its result or of
-	// its block. It may differ between ranks. With Scatter, the root's own block stays in its send buffer.
+	// its block. It may differ between ranks. In an in-place Scatter, the root's own block stays in its send
+	// buffer.
 	InPlace bool
 	// Ordered means that the operation is not commutative: contributions are combined in the order of ranks.
 	Ordered bool
-	// Segment limits the bytes of one message of a segmented algorithm; 0 is no limit.
+	// Segment is the maximum number of bytes in a message of a segmented algorithm; 0 means no limit.
 	Segment int
 	// Order is the order of ranks in a chain, beginning with the root; nil means root, root+1, …, root−1.
 	Order []int
-	// Form is how Order depends on the data that ranks still have to send: see TransmissionOrder. Schedules depend on
-	// Order alone.
+	// Form determines how Order depends on the data that ranks still have to send: see TransmissionOrder. Schedules
+	// depend on Order alone.
 	Form OrderForm
 	// Flows means that all ranks can forward a message while it arrives.
 	Flows bool
 	// NoCredit means that the ranks grant no credit before a receive is posted, so that a flow of any length is
-	// synchronized. FPGAs whose engines have no buffers are such ranks.
+	// synchronized. This is the case for FPGAs whose engines have no buffers.
 	NoCredit bool
 	// FPGAs lists the FPGA ranks of an upstream cluster in the order of its file, for the tree of upstream's
 	// compiler.
 	FPGAs []int
-	// Shared is the number of bytes of the ranks' shared buffers for the call, or 0 if the ranks have none because
-	// they are on different hosts.
+	// Shared is the number of bytes in each rank's shared buffer that the call may use. It is 0 if the ranks have
+	// no shared buffers, because they are on different hosts.
 	Shared int
 	// Token is the length of messages without content, for peers that do not accept messages of 0 bytes.
 	Token int
@@ -184,7 +188,7 @@ func (c *Call) checkLayouts(bad func(string, ...any) error) error {
 	return nil
 }
 
-// Layouts returns the layouts that the caller uses, the receive buffer's first, and nil in unused places.
+// Layouts returns the layouts that the caller uses, first the receive buffer's. Unused elements are nil.
 func (c *Call) Layouts() (list [2]*Layout) {
 	if !c.Vector {
 		return list
@@ -330,8 +334,8 @@ func (c *Call) input() Loc {
 	return Loc{Buf: SendBuf}
 }
 
-// cut returns the offset of piece i if n bytes are divided into parts pieces of about the same number of elements, or
-// n if i is parts.
+// cut returns the offset of piece i when n bytes are divided into the given number of parts, which have about the
+// same number of elements. If i is parts, it returns n.
 func (c *Call) cut(n, parts, i int) int {
 	elems := n / c.Elem
 	each, more := elems/parts, elems%parts

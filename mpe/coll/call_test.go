@@ -46,7 +46,8 @@ func TestBadCalls(t *testing.T) {
 	}
 }
 
-// TestChoose checks that short vectors use algorithms with few messages, and long vectors those that send few bytes.
+// TestChoose checks that short vectors use algorithms with few messages, and that long vectors use algorithms that
+// send few bytes.
 func TestChoose(t *testing.T) {
 	for _, test := range []struct {
 		c    coll.Call
@@ -114,7 +115,7 @@ func FuzzSchedules(f *testing.F) {
 		}
 		c.FPGAs = upstreamFPGAs(c.Ranks, c.Root)
 		c.Flows = true
-		if c.Root >= 0 && c.Root < c.Ranks { // in any order
+		if c.Root >= 0 && c.Root < c.Ranks { // in an arbitrary order
 			c.Order = coll.TransmissionOrder(c.Root, coll.UnpackStatus([]byte{byte(n), bits, root, segment}, c.Ranks),
 				coll.OrderForm(segment%3))
 		}

@@ -2,9 +2,9 @@ package coll
 
 import "math/bits"
 
-// Cost is the cost of a call by an algorithm's cost function. Rounds, Bytes and Reduced are sums along the longest
-// path, which takes Rounds·α + Bytes·β + Reduced·γ: α is the fixed time of a message, β the time of a byte on the
-// wire, and γ the time of a byte of a reduction. Copies within a rank are not counted.
+// Cost is the cost of a call, as computed by an algorithm's cost function. Rounds, Bytes and Reduced are sums along
+// the longest path, which takes Rounds·α + Bytes·β + Reduced·γ. α is the fixed time per message, β is the time per
+// byte on the wire, and γ is the time per byte of a reduction. Copies within a rank are not counted.
 type Cost struct {
 	// Rounds is the number of sequential messages.
 	Rounds int
@@ -19,13 +19,14 @@ func (c Cost) Time(alpha, beta, gamma float64) float64 {
 	return float64(c.Rounds)*alpha + float64(c.Bytes)*beta + float64(c.Reduced)*gamma
 }
 
-// times returns the Cost of a path of rounds messages of n bytes each, with a reduction of reduced bytes after each.
+// times returns the Cost of a path with the given number of rounds: in each, a message of n bytes is followed by a
+// reduction of reduced bytes.
 func times(rounds, n, reduced int) Cost {
 	return Cost{Rounds: rounds, Bytes: rounds * n, Reduced: rounds * reduced}
 }
 
-// folded adds the cost of ranks beyond the power of two of f: they send their vector of n bytes, which is reduced,
-// and receive the result.
+// folded adds the cost of the ranks that f folds into others: each sends its vector of n bytes, which is reduced,
+// and receives the result.
 func (c Cost) folded(f fold, n int) Cost {
 	if f.extra > 0 {
 		c.Rounds, c.Bytes, c.Reduced = c.Rounds+2, c.Bytes+2*n, c.Reduced+n
@@ -44,7 +45,7 @@ func log2(n int) int {
 // share returns (parts−1)/parts of n, rounded up.
 func share(n, parts int) int { return n - n/parts }
 
-// vector returns the sum and the maximum of the sizes of blocks.
+// vector returns the sum and the maximum of the sizes of the blocks in a layout.
 func (c *Call) vector(l *Layout) (sum, greatest int) {
 	if !c.Vector {
 		return c.Bytes * c.Ranks, c.Bytes

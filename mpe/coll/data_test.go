@@ -69,7 +69,7 @@ func reference(c coll.Call, in [][]byte, op func(inout, in []byte)) [][]byte {
 	return out
 }
 
-// TestData runs the schedules on data and compares with the definition of the collectives.
+// TestData runs the schedules on data, and compares the results with the definition of the collectives.
 func TestData(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	eachAlgorithm(t, func(t *testing.T, a *coll.Algorithm) {

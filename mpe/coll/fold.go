@@ -2,12 +2,12 @@ package coll
 
 import "math/bits"
 
-// fold makes algorithms for 2^k ranks work for any number of ranks. Of the first 2·extra ranks, each even rank and
-// its neighbor combine their vectors, and one of the two continues for both. Combining neighbors keeps the order of
-// ranks.
+// fold lets algorithms for 2^k ranks work with any number of ranks. Of the first 2·extra ranks, each even rank and
+// its neighbor combine their vectors, and one of the two continues for both. Because only neighbors combine, the
+// order of ranks is kept.
 type fold struct {
 	// group is the greatest power of two that does not exceed the number of ranks, extra is the number of ranks
-	// beyond it, and steps is the logarithm of group.
+	// beyond group, and steps is the binary logarithm of group.
 	group, extra, steps int
 	// keep is a rank that always continues, or −1.
 	keep int
@@ -29,7 +29,7 @@ func (f fold) actual(i int) int {
 	return 2*i + 1
 }
 
-// number returns the rank's number in the group, and whether it is in the group.
+// number returns the rank's number in the group, and reports whether the rank is in the group.
 func (f fold) number(rank int) (int, bool) {
 	i := rank - f.extra
 	if rank < 2*f.extra {
@@ -41,8 +41,8 @@ func (f fold) number(rank int) (int, bool) {
 // folds reports whether the rank has a neighbor to combine with.
 func (f fold) folds(rank int) bool { return rank < 2*f.extra }
 
-// in combines the neighbors' vectors of n bytes in acc, which is complete after ready. It returns the step to wait
-// for; on a rank that does not continue, this is its send.
+// in combines the neighbors' vectors of n bytes. acc holds the rank's own vector after step ready, and the
+// combination afterwards. in returns the step to wait for; on a rank that does not continue, that is its send.
 func (f fold) in(c *Call, s *Schedule, acc, tmp Loc, n, ready int) int {
 	if !f.folds(c.Rank) {
 		return ready
@@ -74,7 +74,7 @@ func start(c *Call, s *Schedule, acc Loc, n int) int {
 	return 0
 }
 
-// half is one exchange of halve: the peer, and the blocks lo to hi−1 sent to it.
+// half is one exchange of halve. The rank sends blocks lo to hi−1 to peer, in step sent.
 type half struct {
 	peer, lo, hi int
 	sent         int
@@ -83,7 +83,8 @@ type half struct {
 // halve adds a reduce-scatter in the group by recursive vector halving. In each exchange a rank sends half of its
 // blocks to a rank that holds the same blocks, and combines the other half with the received one. Distances double,
 // so adjacent ranges of ranks are combined, and their order is kept. at returns the offset of block i; at(group) is
-// the end. The rank ends with blocks lo to hi−1, which is a single block if there are as many blocks as ranks.
+// the end. In the end, the rank has blocks lo to hi−1, which is a single block if there are as many blocks as
+// ranks.
 func (f fold) halve(c *Call, s *Schedule, acc, tmp Loc, at func(i int) int, ready int) (done []half, lo, hi, last int) {
 	me, _ := f.number(c.Rank)
 	lo, hi = 0, f.group

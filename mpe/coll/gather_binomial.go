@@ -38,7 +38,7 @@ var gatherBinomial = &Algorithm{
 		s.Window = 2
 		s.send(c.actual(parent(v)), tmp, size*n, ready)
 	},
-	cost: allgatherBruck.cost, // each rank's block travels the whole way
+	cost: allgatherBruck.cost, // also ⌈log₂ p⌉ messages, with p−1 blocks in total
 }
 
 var scatterBinomial = &Algorithm{
@@ -77,11 +77,12 @@ var scatterBinomial = &Algorithm{
 		}
 		s.copy(Loc{Buf: RecvBuf}, tmp, n, got)
 	},
-	cost: allgatherBruck.cost, // each rank's block travels the whole way
+	cost: allgatherBruck.cost, // also ⌈log₂ p⌉ messages, with p−1 blocks in total
 }
 
-// wrapped returns the root's location for the blocks of a subtree of size ranks from rank w on. If these continue at
-// rank 0, the location is in scratch, and rest is the number of ranks that wrap around.
+// wrapped returns the root's location for the blocks of a subtree that consists of size ranks, beginning with rank
+// w. If the subtree continues at rank 0, the location is in scratch, and rest is the number of ranks that wrap
+// around.
 func (c *Call) wrapped(s *Schedule, w, size int) (at Loc, rest int) {
 	if w+size <= c.Ranks {
 		return Loc{RecvBuf, w * c.Bytes}, 0

@@ -2,7 +2,7 @@ package coll
 
 // gatherFlat and scatterFlat let the root receive from, or send to, the other ranks in order. Upstream's compiler
 // implements MPI_Gather and MPI_Scatter like this, so they are the counterpart of cloudfpga ranks. Only these
-// algorithms work if just the root knows the sizes of all blocks.
+// algorithms work if no rank but the root knows the sizes of all blocks.
 //
 //	T = (p−1)·(α + nβ), n bytes a block
 var gatherFlat = &Algorithm{

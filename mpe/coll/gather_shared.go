@@ -12,7 +12,7 @@ var gatherShared = &Algorithm{
 	build: func(c *Call, s *Schedule) {
 		s.inChunks(c, c.Bytes, 1, func(c *Call, s *Schedule, k chunk) {
 			if c.Rank != c.Root {
-				s.await(c.Root, k.number-1) // it has read chunk number−2
+				s.await(c.Root, k.number-1) // the root has read chunk number−2
 				s.copy(k.at, Loc{SendBuf, k.off}, k.n)
 				s.publish()
 				return

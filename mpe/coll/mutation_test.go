@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/collcheck"
 )
 
-// TestCheckerFindsMistakes checks that the checker detects schedules with one mistake each.
+// TestCheckerFindsMistakes checks that the checker detects the mistake in each of several schedules.
 func TestCheckerFindsMistakes(t *testing.T) {
 	mutations := map[string]func(s *coll.Step) bool{
 		"left out": func(s *coll.Step) bool {
@@ -109,8 +109,8 @@ func TestCheckerFindsMissingDependencies(t *testing.T) {
 	})
 }
 
-// TestCheckerFindsDeadlock checks that two ranks that both send first deadlock with a window of 1, and not with a
-// larger one.
+// TestCheckerFindsDeadlock checks that two ranks that both send first deadlock with a window of 1, but not with a
+// larger window.
 func TestCheckerFindsDeadlock(t *testing.T) {
 	calls := eachRank(coll.Call{Collective: coll.Barrier, Ranks: 2})
 	both := func(peer, window int) collcheck.Program {

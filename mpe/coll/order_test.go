@@ -46,7 +46,7 @@ func TestTransmissionOrder(t *testing.T) {
 	}
 }
 
-// TestNoCredit checks that without credit even a short message is synchronized by its flow.
+// TestNoCredit checks that, without credit, the flow of even a short message is synchronized.
 func TestNoCredit(t *testing.T) {
 	atomic, err := coll.Find(coll.Bcast, "atomic")
 	if err != nil {
@@ -79,7 +79,7 @@ func TestPipelineSegments(t *testing.T) {
 			t.Errorf("%+v: %d", test, got)
 		}
 	}
-	// The number is optimal: neighboring numbers are not faster, by the formula of the chain.
+	// The number is optimal: according to the formula of the chain, neighboring numbers are not faster.
 	chain, err := coll.Find(coll.Bcast, "chain")
 	if err != nil {
 		t.Fatal(err)
@@ -118,8 +118,8 @@ func TestChainsInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestFlows checks that data beyond the promised credit flows in any order: one message for each rank, and none
-// before the last rank is ready.
+// TestFlows checks that data beyond the promised credit flows along a chain in any order, with one message for each
+// rank, and none before the last rank is ready.
 func TestFlows(t *testing.T) {
 	a, err := coll.Find(coll.Bcast, "atomic")
 	if err != nil {

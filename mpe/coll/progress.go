@@ -6,16 +6,17 @@ import (
 )
 
 // Progress tracks a rank's progress in a schedule. It gives an executor the steps that may begin, and the executor
-// reports the complete ones. The package comment lists the promises to peers. A Progress is not safe for concurrent
-// use.
+// reports which steps are complete. Together they keep the promises to peers in the package comment. A Progress is
+// not safe for concurrent use.
 type Progress struct {
 	s *Schedule
-	// ring holds the steps from the oldest incomplete one, number low+1, to the newest that was read, number read.
-	// Its length is a power of two.
+	// ring holds the steps from number low+1, which is the oldest incomplete step, to number read, which is the
+	// newest step read. Its length is a power of two.
 	ring      []progressStep
 	low, read int
 	// next is the lowest number that may not have begun. examined is the last number that Next has examined since a
-	// step was completed: steps up to it that have not begun cannot begin yet. 0 means that none was examined.
+	// step was completed: steps up to it that have not begun cannot begin yet. 0 means that no step has been
+	// examined since.
 	next, examined int
 	// blocked lists the peers whose next send or receive must wait, among the steps examined.
 	blockedSends, blockedRecvs []int
@@ -26,8 +27,8 @@ type progressStep struct {
 	begun, done bool
 }
 
-// minWindow is the least number of steps in an executor's window. It allows that many messages in flight if the
-// schedule does.
+// minWindow is the least number of steps in an executor's window. It allows that many messages to be in flight, if
+// the schedule does.
 const minWindow = 32
 
 // Begin begins a schedule.

@@ -1,8 +1,8 @@
 package coll
 
-// reduceFlat is Reduce in which the root receives from the other ranks in order and combines, with its own
-// contribution at its own place. Upstream's compiler implements MPI_Reduce like this, so it is the counterpart of
-// cloudfpga ranks.
+// reduceFlat is Reduce in which the root receives the contributions of the other ranks in order, and combines them,
+// with its own contribution at its own place in the order. Upstream's compiler implements MPI_Reduce like this, so
+// it is the counterpart of cloudfpga ranks.
 //
 //	T = (p−1)·(α + nβ + nγ)
 var reduceFlat = &Algorithm{
@@ -15,7 +15,7 @@ var reduceFlat = &Algorithm{
 			return
 		}
 		own, kept := c.input(), 0
-		if c.InPlace && c.Root != 0 { // the first message overwrites its place
+		if c.InPlace && c.Root != 0 { // the first message overwrites the root's contribution
 			own = s.reserve(n)
 			kept = s.copy(own, acc, n)
 		}

@@ -11,7 +11,7 @@ var reduceShared = &Algorithm{
 	build: func(c *Call, s *Schedule) {
 		s.inChunks(c, c.Bytes, 1, func(c *Call, s *Schedule, k chunk) {
 			if c.Rank != c.Root {
-				s.await(c.Root, k.number-1) // it has read chunk number−2
+				s.await(c.Root, k.number-1) // the root has read chunk number−2
 			}
 			s.copy(k.at, c.input().at(k.off), k.n)
 			if c.Rank != c.Root {
@@ -30,8 +30,8 @@ var reduceShared = &Algorithm{
 	},
 }
 
-// reduceSharedBlocks is Reduce through shared buffers, for long vectors: each rank combines one block of all vectors,
-// and the root copies the results.
+// reduceSharedBlocks is Reduce through shared buffers, for long vectors: each rank combines its block of all
+// vectors, and the root copies the results.
 //
 //	T = 2α + 2n·β + n·γ
 var reduceSharedBlocks = &Algorithm{

@@ -1,13 +1,13 @@
 package coll
 
-// reduceScatterHalving is a reduce-scatter by recursive halving: in each round a rank sends half of its blocks to the
-// rank half the distance away, and combines the other half with the received one. The operation must be commutative.
-// With p a power of two:
+// reduceScatterHalving is a reduce-scatter by recursive halving: in each round, a rank sends half of its blocks to
+// another rank, and combines the other half with the blocks received from that rank. The distance between the two
+// ranks is halved from round to round. The operation must be commutative. With p a power of two:
 //
 //	T = log₂ p·α + (p−1)/p·(nβ + nγ), n bytes in all
 //
-// Otherwise neighbors first combine their vectors, one of them continues with the blocks of both, and sends the other
-// one its own block at the end. This adds at most
+// Otherwise, neighbors first combine their vectors. One of the two continues with the blocks of both, and sends the
+// other rank its block at the end. This adds at most
 //
 //	2α + n·(1 + 3/p)·(β + γ)
 //
@@ -20,7 +20,7 @@ var reduceScatterHalving = &Algorithm{
 		total, _ := c.vector(&c.Recv)
 		f := newFold(c.Ranks, -1)
 		s.Window = 4
-		// at returns the offset of the blocks of number i in the group.
+		// at returns the offset of the blocks that belong to number i in the group.
 		at := func(i int) int {
 			first := i + f.extra
 			if i < f.extra {
@@ -94,7 +94,7 @@ func (c *Call) greaterHalves(f fold) (bytes int) {
 	return bytes
 }
 
-// groupBlocks returns the total size of the blocks of numbers lo to hi−1 of a group.
+// groupBlocks returns the total size of the blocks that belong to numbers lo to hi−1 in the group.
 func (c *Call) groupBlocks(f fold, lo, hi int) (n int) {
 	for i := lo; i < hi; i++ {
 		_, size := c.Block(&c.Recv, f.actual(i))

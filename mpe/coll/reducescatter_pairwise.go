@@ -1,8 +1,9 @@
 package coll
 
-// reduceScatterPairwise is a reduce-scatter in p−1 rounds: in round i each rank sends the rank i after it that rank's
-// block, and receives a contribution to its own block from the rank i before it. If the order matters, all
-// contributions are kept until they can be combined in the order of ranks.
+// reduceScatterPairwise is a reduce-scatter in p−1 rounds: in round i, each rank sends its contribution to the
+// block of the rank at distance i after it, and receives a contribution to its own block from the rank at distance
+// i before it. If the order of operands matters, all contributions are kept until they can be combined in the order
+// of ranks.
 //
 //	T = (p−1)·(α + nβ + nγ), n bytes a block; if blocks differ in size, n is the size of
 //	the largest, and T an upper bound
@@ -40,8 +41,8 @@ var reduceScatterPairwise = &Algorithm{
 	},
 }
 
-// reduceScatterInOrder stores the contributions separately, and combines them from the last rank to the first, so the
-// next operand is always of lower ranks.
+// reduceScatterInOrder stores the contributions separately, and combines them from the last rank to the first, so
+// that the next operand always comes from a lower rank.
 func reduceScatterInOrder(c *Call, s *Schedule, own, acc Loc) {
 	p, r := c.Ranks, c.Rank
 	off, n := c.Block(&c.Recv, r)
@@ -69,7 +70,7 @@ func reduceScatterInOrder(c *Call, s *Schedule, own, acc Loc) {
 	backInPlace(c, s, acc, n)
 }
 
-// backInPlace copies the result to the place of the contribution, once that is no longer needed.
+// backInPlace copies the result to the place of the contribution, once the contribution is no longer needed.
 func backInPlace(c *Call, s *Schedule, acc Loc, n int) {
 	if c.InPlace {
 		s.rounds(1, func(int) { s.copy(Loc{Buf: RecvBuf}, acc, n, Everything) })

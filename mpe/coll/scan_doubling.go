@@ -1,7 +1,7 @@
 package coll
 
-// scanDoubling and exscanDoubling use recursive doubling: in round k each rank sends its partial result, which
-// combines the last 2^k ranks up to itself, to the rank 2^k after it.
+// scanDoubling and exscanDoubling use recursive doubling: in round k, each rank sends its partial result, which
+// combines the contributions of the last 2^k ranks up to itself, to the rank at distance 2^k after it.
 //
 //	T = ⌈log₂ p⌉·(α + nβ + nγ); Exscan combines the result and the value that it sends
 //	separately, so up to twice the nγ

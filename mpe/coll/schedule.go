@@ -4,18 +4,19 @@ package coll
 type Schedule struct {
 	// Scratch is the number of bytes of scratch that the steps use.
 	Scratch int
-	// Window is the number of steps, from the oldest incomplete one on, that the executor must be able to hold.
+	// Window is the minimum number of steps, beginning with the oldest incomplete step, that the executor must be
+	// able to hold.
 	Window int
 	// InOrder means that each step begins when the one before it is complete. It is set for schedules on shared
 	// buffers, which have no messages.
 	InOrder bool
 
 	token  int
-	steps  []Step // steps of the current round; the ones before at were returned
+	steps  []Step // steps of the current round; Next has returned the steps before at
 	at     int
 	made   int
 	stages []stage
-	// memory is the array of stages, which gets shorter from the front.
+	// memory is stages as it was before Next removed stages from its front, so that the memory can be reused.
 	memory []stage
 }
 
@@ -44,8 +45,8 @@ func (s *Schedule) Next() (*Step, bool) {
 	return &s.steps[s.at-1], true
 }
 
-// rounds adds a part of n rounds. f adds the steps of one round, and is called when the round is reached. After
-// rounds, only further parts may be added.
+// rounds adds a part that consists of n rounds. f adds the steps of one round, and is called when the round is
+// reached. After rounds, only further parts may be added.
 func (s *Schedule) rounds(n int, f func(round int)) {
 	if n > 0 {
 		s.stages = append(s.stages, stage{rounds: n, make: f})
@@ -66,7 +67,7 @@ func (s *Schedule) add(step Step, after []int) int {
 		switch {
 		case a == 0:
 			continue
-		case n == len(step.After): // join the ones that do not fit
+		case n == len(step.After): // join the steps that do not fit
 			s.made++
 			s.steps = append(s.steps, Step{Kind: StepJoin, After: step.After})
 			step.After = [3]int{s.made}
@@ -80,8 +81,8 @@ func (s *Schedule) add(step Step, after []int) int {
 	return s.made
 }
 
-// Each of the following methods adds a step and returns its number. If there are no bytes, it adds none and returns
-// 0, on which no step waits: empty messages are not sent, because both sides know their length.
+// Each of the following methods adds a step and returns its number. If n is 0, it adds no step and returns 0, which
+// stands for no dependency. Empty messages need not be sent, because both sides know their length.
 
 func (s *Schedule) send(peer int, from Loc, n int, after ...int) int {
 	if n == 0 {
@@ -104,7 +105,7 @@ func (s *Schedule) copy(into, from Loc, n int, after ...int) int {
 	return s.add(Step{Kind: StepCopy, From: from, Into: into, Len: n}, after)
 }
 
-// pack copies count pieces of n bytes, stride bytes apart, into adjacent ones.
+// pack copies count pieces of n bytes, which are stride bytes apart, into adjacent pieces.
 func (s *Schedule) pack(into, from Loc, n, count, stride int, after ...int) int {
 	if n == 0 || count == 0 {
 		return 0
@@ -123,8 +124,8 @@ func (s *Schedule) reduce(into, from Loc, n int, after ...int) int {
 	return s.add(Step{Kind: StepReduce, From: from, Into: into, Len: n}, after)
 }
 
-// combine is reduce if lower is set, which means that from is of lower ranks than into. Otherwise it sets into = into
-// ∘ from.
+// combine sets into = into ∘ from or, if lower is set, into = from ∘ into. lower means that from is the
+// contribution of lower ranks than into.
 func (s *Schedule) combine(lower bool, into, from Loc, n int, after ...int) int {
 	if n == 0 {
 		return 0
@@ -136,7 +137,7 @@ func (s *Schedule) combine(lower bool, into, from Loc, n int, after ...int) int 
 	return s.add(Step{Kind: kind, From: from, Into: into, Len: n}, after)
 }
 
-// join returns a step that waits for all of these, or 0.
+// join returns a step that waits for all steps in after, or 0 if there are none.
 func (s *Schedule) join(after ...int) int {
 	last, n := 0, 0
 	for _, a := range after {
@@ -150,7 +151,7 @@ func (s *Schedule) join(after ...int) int {
 	return s.add(Step{Kind: StepJoin}, after)
 }
 
-// fence returns a step that waits for all steps so far.
+// fence returns a step that waits for all steps added so far.
 func (s *Schedule) fence() int { return s.add(Step{Kind: StepJoin}, []int{Everything}) }
 
 // sendToken and recvToken add messages without content.

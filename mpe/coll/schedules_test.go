@@ -28,12 +28,12 @@ func eachRank(c coll.Call) []coll.Call {
 	return calls
 }
 
-// prove proves an algorithm for a call and compares the cost with its formula. It returns false if the algorithm does
-// not support the call.
+// prove proves an algorithm for a call, and compares the cost with the algorithm's formula. It returns false if the
+// algorithm does not support the call.
 func prove(t *testing.T, a *coll.Algorithm, c coll.Call) bool {
 	t.Helper()
 	c.Flows = true
-	if c.Shared == 0 { // so small that the algorithms use chunks
+	if c.Shared == 0 { // the buffers are so small that the algorithms use chunks
 		c.Shared = 4 * c.Ranks * max(c.Elem, 1)
 	}
 	calls := eachRank(c)
@@ -52,7 +52,7 @@ func prove(t *testing.T, a *coll.Algorithm, c coll.Call) bool {
 	return true
 }
 
-// byFormula returns the cost of a call by the formula, and whether that is only a bound.
+// byFormula returns the cost of a call according to the formula, and whether the formula is only an upper bound.
 func byFormula(t *testing.T, a *coll.Algorithm, c coll.Call) (want collcheck.Cost, bound bool) {
 	t.Helper()
 	var err error
@@ -63,8 +63,8 @@ func byFormula(t *testing.T, a *coll.Algorithm, c coll.Call) (want collcheck.Cos
 	return want, bound
 }
 
-// compare compares the counted cost with the formula: exactly if the data can be divided evenly. Otherwise a piece
-// may be one element longer at each division.
+// compare compares the counted cost with the formula. They must be equal if the data can be divided evenly.
+// Otherwise, a piece may be one element longer at each division.
 func compare(t *testing.T, a *coll.Algorithm, c coll.Call, got, want collcheck.Cost, bound bool) {
 	t.Helper()
 	elem := max(c.Elem, 1)
@@ -171,7 +171,7 @@ func TestAllShapes(t *testing.T) {
 				for _, n := range []int{0, 4, 12, 4 * p, 8 * p * powerOfTwo(p), 100} {
 					n = min(n, 600)
 					if n > 12 && a.Collective > coll.Allreduce && a.Collective < coll.Scan {
-						continue // the block of each rank is long enough
+						continue // the blocks of the ranks together are long enough
 					}
 					for bits := range 8 {
 						c := coll.Call{
@@ -201,8 +201,8 @@ func TestAllShapes(t *testing.T) {
 	})
 }
 
-// TestUpstreamBlocks checks that schedules for ranks made by upstream's compiler execute one blocking step at a time,
-// and send no message without content.
+// TestUpstreamBlocks checks that schedules for ranks built with upstream's compiler execute one blocking step at a
+// time, and send no message without content.
 func TestUpstreamBlocks(t *testing.T) {
 	for _, collective := range []coll.Collective{coll.Bcast, coll.Reduce, coll.Gather, coll.Scatter} {
 		for _, name := range []string{"flat", "tree"} {

@@ -1,8 +1,9 @@
 package coll
 
-// Helpers of the algorithms that use shared buffers: memory of each rank that the other ranks of its host map. A rank
-// copies its contribution there and publishes it; the other ranks await the publication and read. There are no
-// messages. So a call costs the copies, and one scheduling of each rank, which dominates if ranks share cores.
+// This file has helpers for the algorithms that use shared buffers. A shared buffer is memory of a rank that the
+// other ranks of its host have mapped. A rank copies its contribution there and publishes it; the other ranks await
+// the publication and read. There are no messages. The cost of a call is therefore the cost of the copies, and of
+// scheduling each rank once, which dominates if ranks share cores.
 //
 // Vectors that are too long for the buffer are divided into chunks, which alternate between its two halves. While a
 // rank writes chunk i, the other ranks may still read chunk i−1, but not chunk i−2: in each algorithm, a rank
@@ -11,7 +12,7 @@ package coll
 
 // chunk is a part of the vectors or blocks of a call.
 type chunk struct {
-	// number counts from 0 to count−1. off is the chunk's offset, and n its length in bytes.
+	// number counts from 0 to count−1. off is the chunk's offset in bytes, and n is its length.
 	number, count, off, n int
 	// at is its location in the shared buffer.
 	at Loc
@@ -20,8 +21,8 @@ type chunk struct {
 // reused reports whether a later chunk overwrites this one in the shared buffer.
 func (k chunk) reused() bool { return k.number+2 < k.count }
 
-// inChunks divides n bytes into chunks of which pieces fit into the shared buffer, and adds a part to the schedule
-// for each of them.
+// inChunks divides n bytes into chunks, and calls part to add the steps for each chunk. The shared buffer, or half
+// of it if there are several chunks, can hold the given number of pieces of a chunk's length.
 func (s *Schedule) inChunks(c *Call, n, pieces int, part func(*Call, *Schedule, chunk)) {
 	s.InOrder = true
 	room := c.Shared / pieces
@@ -40,10 +41,11 @@ func (s *Schedule) inChunks(c *Call, n, pieces int, part func(*Call, *Schedule, 
 	})
 }
 
-// MostChunks limits the chunks of a call. A rank makes at most two publications for each.
+// MostChunks is the maximum number of chunks of a call. A rank makes at most two publications for each chunk.
 const MostChunks = 1 << 22
 
-// shares returns a problem unless there are shared buffers in which two chunks of that many pieces fit.
+// shares returns a problem unless the ranks have shared buffers that can hold two chunks with that many pieces
+// each.
 func (c *Call) shares(pieces int) string {
 	switch {
 	case c.Shared == 0:
@@ -56,7 +58,7 @@ func (c *Call) shares(pieces int) string {
 	return uniform(c)
 }
 
-// sharesOne is shares for one vector, and sharesAll for a block of each rank.
+// sharesOne is shares for one piece, a vector. sharesAll is shares for a block for each rank.
 func sharesOne(c *Call) string { return c.shares(1) }
 func sharesAll(c *Call) string { return c.shares(c.Ranks) }
 
@@ -83,7 +85,7 @@ func (s *Schedule) reduceFrom(rank int, from, into Loc, n int) {
 }
 
 // combineAll combines the contributions of ranks 0 to last, which are at from, and stores the result at into. It
-// begins with the last one, which keeps the order of ranks and gives the same bits on every rank.
+// begins with the contribution of rank last, which keeps the order of ranks and gives the same bits on every rank.
 func (s *Schedule) combineAll(last int, from, into Loc, n int) {
 	s.read(last, from, into, n)
 	for r := last - 1; r >= 0; r-- {
@@ -91,8 +93,8 @@ func (s *Schedule) combineAll(last int, from, into Loc, n int) {
 	}
 }
 
-// combineBlocks combines the rank's block of the chunk, of all ranks, in its own shared buffer. The first publication
-// means that the chunk is there, the second one that the block is combined.
+// combineBlocks combines this rank's block of the chunk from the vectors of all ranks, in its own shared buffer.
+// The first publication means that the rank's chunk can be read. The second one means that its block is combined.
 func (c *Call) combineBlocks(s *Schedule, k chunk) {
 	s.copy(k.at, c.input().at(k.off), k.n)
 	s.publish()

@@ -8,24 +8,24 @@ const (
 	StepSend Kind = iota + 1
 	// StepRecv receives Len bytes from Peer into Into.
 	StepRecv
-	// StepForward receives Len bytes from Peer into Into, and sends them on to To, in pieces of Piece bytes as they
-	// arrive. It is the middle of a flow: see Step.Piece.
+	// StepForward receives Len bytes from Peer into Into, and forwards them to To while they arrive, in pieces of
+	// Piece bytes. It is a middle rank's step in a flow: see Step.Piece.
 	StepForward
 	// StepCopy copies Len bytes from From to Into.
 	StepCopy
-	// StepReduce sets Into = From ∘ Into. So From is the contribution of lower ranks if the order matters, as for the
-	// reduction functions of MPI users (invec, inoutvec).
+	// StepReduce sets Into = From ∘ Into. If the order of operands matters, From is therefore the contribution of
+	// lower ranks, as in the reduction functions of MPI users (invec, inoutvec).
 	StepReduce
-	// StepReduceRight sets Into = Into ∘ From. From must be scratch and is undefined afterwards, so a user's function
-	// may store its result there first.
+	// StepReduceRight sets Into = Into ∘ From. From must be scratch and is undefined afterwards, so that a user's
+	// function may first store its result there.
 	StepReduceRight
-	// StepJoin is a no-op that combines dependencies: steps that wait for it wait for all that it waits for.
+	// StepJoin does nothing. It combines dependencies: a step that waits for it waits for all steps in its After.
 	StepJoin
-	// StepPack copies Count pieces of Len bytes to Into, without gaps. The first begins at From, the next ones Stride
-	// bytes apart.
+	// StepPack copies Count pieces of Len bytes to Into, without gaps. The first piece begins at From, and each
+	// following piece begins Stride bytes after the one before it.
 	StepPack
-	// StepPublish makes all that the rank has written to its shared buffer visible to the other ranks. A rank's
-	// publications are numbered from 1 in each call.
+	// StepPublish makes everything that the rank has written to its shared buffer visible to the other ranks. A
+	// rank's publications are numbered from 1 in each call.
 	StepPublish
 	// StepAwait waits until Peer, or every other rank if Peer is Everyone, has made Count publications in this call.
 	StepAwait
@@ -47,12 +47,12 @@ type Buffer uint8
 const (
 	// SendBuf is the user's send buffer. No step writes to it.
 	SendBuf Buffer = iota + 1
-	// RecvBuf is the user's receive buffer; in Bcast, the only one.
+	// RecvBuf is the user's receive buffer. In Bcast, it is the only buffer.
 	RecvBuf
 	// Scratch is memory of the executor, Schedule.Scratch bytes of arbitrary content.
 	Scratch
-	// Blank is the content of messages without content, of Call.Token bytes: the executor sends arbitrary bytes, and
-	// discards received ones.
+	// Blank is the buffer of messages without content. Such a message has Call.Token bytes: the executor sends
+	// arbitrary bytes, and discards the bytes that it receives.
 	Blank
 	// Shared is a rank's memory that the other ranks of its host can read, Call.Shared bytes of arbitrary content. A
 	// step writes to the rank's own buffer, and reads the buffer of rank Peer.
@@ -89,15 +89,15 @@ type Step struct {
 	// Peer and To are ranks.
 	Peer, To   int
 	From, Into Loc
-	// Len and Piece are in bytes. A StepSend or StepRecv with a Piece is an end of a flow that other ranks forward. A
-	// flow synchronizes itself: every rank announces it to the next one as soon as its step begins, and clears the
-	// one before to send when its receive is posted and it may send itself. So no byte moves before the last rank is
-	// ready.
+	// Len and Piece are in bytes. A StepSend or StepRecv with a Piece is the first or last step of a flow that
+	// other ranks forward. A flow synchronizes itself: every rank announces it to the next rank as soon as its step
+	// begins. It clears the previous rank to send when its own receive is posted and the next rank has cleared it.
+	// So no byte moves before the last rank is ready.
 	Len, Piece int
-	// Count is used by StepPack and StepAwait, Stride by StepPack.
+	// Count is used by StepPack and StepAwait. Stride is used by StepPack.
 	Count, Stride int
-	// After has the numbers of steps that must be complete before this one begins: 0 is none, Everything all earlier
-	// ones. It is ignored if the schedule is InOrder.
+	// After holds the numbers of steps that must be complete before this step begins. 0 stands for no step, and
+	// Everything for all earlier steps. It is ignored if the schedule is InOrder.
 	After [3]int
 }
 
@@ -105,7 +105,8 @@ type Step struct {
 func (s *Step) Sends() bool    { return s.Kind == StepSend || s.Kind == StepForward }
 func (s *Step) Receives() bool { return s.Kind == StepRecv || s.Kind == StepForward }
 
-// Extents returns the number of bytes that a step without a message accesses from From on, and from Into on.
+// Extents returns the number of bytes that a step without a message reads at From, and the number that it writes at
+// Into.
 func (s *Step) Extents() (from, into int) {
 	if s.Kind == StepPack {
 		return (s.Count-1)*s.Stride + s.Len, s.Count * s.Len

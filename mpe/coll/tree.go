@@ -2,10 +2,10 @@ package coll
 
 import "math/bits"
 
-// The functions below describe a binomial tree of n nodes with root 0. The parent of a node is its number without the
-// lowest bit, so the subtree of a node is a range of numbers that begins with the node.
+// The functions below describe a binomial tree of n nodes with root 0. The parent of a node is its number with the
+// lowest set bit cleared, so the subtree of a node is a range of numbers that begins with the node.
 
-// virtual returns the caller's number, counted from the root.
+// virtual returns the caller's virtual number, which counts ranks from the root.
 func (c *Call) virtual() int { return (c.Rank - c.Root + c.Ranks) % c.Ranks }
 
 // actual returns the rank with virtual number v.
@@ -22,8 +22,8 @@ func subtree(v, n int) int {
 	return min(v&-v, n-v)
 }
 
-// firstChild returns the distance from node v to its farthest child, or 0. It is a power of two; the other children
-// are at the lower powers.
+// firstChild returns the distance from node v to its farthest child, or 0. The distance is a power of two; the
+// other children are at the lower powers of two.
 func firstChild(v, n int) int {
 	size := subtree(v, n)
 	if size < 2 {

@@ -16,8 +16,9 @@ func init() {
 }
 
 // down returns the longest path if the root sends to each replicator in turn, and each replicator to its group. up
-// returns it for the reverse, with the root receiving in the same order. A message between root and replicator counts
-// as root, or if whole is set as root for each member of the group; a message within a group counts as member.
+// returns the longest path in the other direction, in which the root receives in the same order. A message between
+// the root and a replicator costs root or, if whole is set, root for each member of the group. A message within a
+// group costs member.
 func (t tree) down(root, member int, whole bool) (longest int) {
 	at := 0
 	for _, g := range t.groups {

@@ -7,25 +7,26 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// A rank whose call fails sends an abort to all other members of the communicator, so that none of them waits for it
-// forever. A rank whose call is ended by an abort sends none, because the sender of the abort has sent it to all
-// members. So a call that fails on one rank costs one small message per other rank. If it fails on all of them
-// independently, it costs at most one message per ordered pair of ranks.
+// A rank whose call fails sends an abort to all other members of the communicator, so that none of them waits for
+// it forever. A rank whose call is ended by an abort sends no abort, because the sender of the abort has sent it to
+// all members. So a call that fails on one rank costs one small message per other rank. A call that fails on all
+// ranks independently costs at most one message per ordered pair of ranks.
 //
-// An abort must not end another call with the same number: successive programs that use a rank number their
-// communicators and calls alike. So when the members agree how to choose algorithms, the first member also gives the
-// communicator a random epoch, which aborts carry. A call that fails before is aborted without an epoch. Such an
-// abort concerns only members that have not agreed either. It is sent once more when they have agreed, also by the
-// members whose calls it aborted, because its sender may be gone by then.
+// An abort must not end another call with the same number: successive programs on a rank use the same numbers for
+// their communicators and calls. So when the members agree how to choose algorithms, the first member also gives
+// the communicator a random epoch, which aborts carry. A call that fails before the members have agreed is aborted
+// without an epoch. Such an abort concerns only members that have not agreed either. The abort is sent once more
+// when they have agreed, also by the members whose calls it aborted, because its sender may no longer exist by
+// then.
 //
 // The members of a communicator with peers whose profile carries no communicators, such as FPGAs, do not agree, so
-// there is no epoch. Their aborts concern calls in progress, and the next calls of a program that has made one.
-// Nothing is sent to those peers: the engine has no message for them.
+// there is no epoch. Their aborts concern calls in progress, and the next calls of a program that has already made
+// a call. Nothing is sent to those peers: the engine has no message for them.
 
 // abortMsg is an abort of a call.
 type abortMsg struct {
-	// rank is the rank of the world whose call has failed. sender is the same rank, or another one whose call it
-	// aborted.
+	// rank is the rank of the world whose call has failed. sender is the same rank, or another rank whose call was
+	// aborted by it.
 	rank, sender int
 	epoch        uint64
 	comm         uint32
@@ -48,7 +49,8 @@ func (f *abortMsg) encode() []byte {
 	return binary.LittleEndian.AppendUint16(b, uint16(f.rank+1))
 }
 
-// Retractable reports whether payload, of a message in statusComm, is an abort without an epoch.
+// Retractable reports whether payload is an abort without an epoch. It must be the payload of a message in
+// statusComm.
 func Retractable(payload []byte) bool {
 	return len(payload) == abortLen && decodeAbort(0, payload).epoch == 0
 }
@@ -64,7 +66,8 @@ func decodeAbort(sender int, b []byte) abortMsg {
 	return f
 }
 
-// sendAbort aborts the call at the other members of its communicator. err is why the call has failed on this rank.
+// sendAbort aborts the call on the other members of its communicator. err is the error with which the call has
+// failed on this rank.
 func (x *Execution) sendAbort(err error) {
 	e := x.e
 	if x.aborted || x.Request == nil || x.Call.Ranks == 1 {
@@ -80,8 +83,9 @@ func (x *Execution) sendAbort(err error) {
 	x.sendLater(&f)
 }
 
-// Refuse aborts a call that this rank does not make because one of its arguments is invalid: the call ends here. It
-// is a no-op for a communicator with members that do not know communicators, which cannot be notified.
+// Refuse aborts a call on the other members, because this rank rejects it for an invalid argument and does not make
+// it. Refuse does nothing if the communicator has members whose profile carries no communicators, because they
+// cannot be notified.
 func (e *Executor) Refuse(c *Operation, cause FailureCause) {
 	x := &Execution{execution: execution{Operation: *c, e: e}}
 	limits, err := x.checkMembers(e.engine)
@@ -110,8 +114,8 @@ func (x *Execution) sendLater(f *abortMsg) {
 	}
 }
 
-// sendAborts sends an abort to all members. An abort is also a report of the unchanged status, for engines that know
-// only reports.
+// sendAborts sends an abort to all members. Engines that know only status reports read an abort as a report of the
+// unchanged status.
 func (e *Executor) sendAborts(members []int, f *abortMsg) {
 	text := f.encode()
 	for _, rank := range members {
@@ -129,7 +133,7 @@ func (e *Executor) newEpoch() uint64 {
 	return e.epoch
 }
 
-// maxEpoch is the largest epoch. It has 62 bits, because it is sent between two flags.
+// maxEpoch is the largest epoch. It has 62 bits, because the epoch is sent between two flags in a word of 64 bits.
 const maxEpoch = 1<<62 - 1
 
 // epoch returns the epoch of the call's communicator, or 0 if the members have not agreed on one.

@@ -10,10 +10,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 )
 
-// Ranks that choose different algorithms for the same call wait for each other forever. So before their first call in
-// a communicator, its members compare their configurations and how they exchange messages. If these differ, all
-// members use the default table. Communicators with deployed nodes do not agree: upstream's compiler has fixed the
-// algorithms of these nodes.
+// Ranks that chose different algorithms for the same call would wait for each other forever. So before their first
+// call in a communicator, its members compare their configurations and how they exchange messages. If these differ,
+// all members use the default table. In communicators with deployed nodes, the members do not agree, because
+// upstream's compiler has fixed the algorithms of these nodes.
 
 // agreement is the agreement of the members of a communicator.
 type agreement struct {
@@ -26,15 +26,16 @@ type agreement struct {
 	// same means that all members have the same configuration.
 	same  bool
 	table *choice.Table
-	// orders has the orders of ordered broadcasts, by the rank of the root in the world.
+	// orders holds the orders of ordered broadcasts, by the world rank of the root.
 	orders map[int]*Ordering
-	// call is the call by which the members agree, until it ends. waiting lists the calls posted before its end.
+	// call is the call by which the members agree, until it ends. waiting lists the calls posted before that call
+	// ends.
 	call    *Execution
 	waiting []*Execution
-	// epoch distinguishes the communicator from others of the same number; it is 0 if a member does not support
-	// epochs. members are the members' ranks of the world, and last is the number of the last call made. aborts holds
-	// aborts of calls that were not made here yet; unsentAborts holds this rank's aborts, which are sent once more
-	// when there is an epoch.
+	// epoch distinguishes the communicator from other communicators with the same number; it is 0 if a member does
+	// not support epochs. members are the members' ranks of the world, and last is the number of the last call
+	// made. aborts holds aborts of calls that this rank has not made yet; unsentAborts holds this rank's aborts,
+	// which are sent once more when there is an epoch.
 	epoch        uint64
 	members      []int
 	last         int
@@ -45,15 +46,15 @@ type agreement struct {
 }
 
 // agreementTag is the tag of the messages by which the members agree. Calls have other tags, and a communicator has
-// one agreement. The messages wait for a receive, so that a program that is gone before the members have agreed
-// leaves none.
+// only one agreement. The messages are sent only when a receive has matched, so that a program that ends before the
+// members have agreed leaves no message behind.
 const agreementTag = 0
 
-// The members agree on the bitwise AND of their values: flags; 32-bit hashes of the configuration and of the built-in
-// table, which may differ between versions; and the complement of both hashes. Between the flags, the first member
-// has the epoch, and the others have ones; so the epoch is 0 if a member does not support epochs. Versions without
-// the flag of oversubscribed hosts treat its bit as a bit of the epoch and set it. The last 64 bits are the free
-// slots of the shared buffers.
+// The members agree on the bitwise AND of their values: flags; 32-bit hashes of the configuration and of the
+// built-in table, which may differ between versions; and the complement of both hashes. Between the flags, the
+// first member sets the epoch and the others set all bits, so the result is 0 if a member does not support epochs.
+// Versions without the flag of oversubscribed hosts treat its bit as a bit of the epoch and set it. The last 64
+// bits are the free slots of the shared buffers.
 const (
 	agreementLen       = 32
 	flagMemory         = 1
@@ -77,7 +78,7 @@ func (e *Executor) agreeAndBegin(x *Execution) error {
 	}
 	a := e.agreements[x.Comm]
 	if b := e.engine.Shared(); b != nil && x.User == nil {
-		_, x.Call.Shared = b.Slots() // provided that the members agree on a slot
+		_, x.Call.Shared = b.Slots() // begin resets it if the members do not agree on a slot
 	}
 	if a == nil || !a.done { // otherwise begin detects errors before anything is sent
 		if err := x.CheckAlgorithm(); err != nil {
@@ -102,8 +103,8 @@ func (e *Executor) agreeAndBegin(x *Execution) error {
 }
 
 // agree begins the call by which the members of a communicator agree. No member sends a message of another call
-// before all have made this one, and none makes it twice. So messages received in the communicator are from an
-// earlier program that used the same numbers.
+// before all members have made this call, and no member makes it twice. So any messages already received in the
+// communicator are from an earlier program that used the same numbers.
 func (e *Executor) agree(a *agreement, first *Execution) {
 	e.engine.Discard(first.Comm)
 	x := new(Execution)
@@ -150,7 +151,7 @@ func (e *Executor) offer(x *Execution) []byte {
 	return binary.LittleEndian.AppendUint64(b, e.freeSlots(x))
 }
 
-// fold reduces 64 bits to 32.
+// fold reduces a hash from 64 bits to 32.
 func fold(hash uint64) uint64 { return (hash ^ hash>>32) & math.MaxUint32 }
 
 // haveAgreed completes an agreement and begins the calls that have waited for it.
@@ -184,7 +185,7 @@ func (e *Executor) haveAgreed(a *agreement, all []byte, err error) {
 			e.sendAborts(a.members, &a.unsentAborts[i])
 			a.skip(&a.unsentAborts[i])
 		}
-		// With the epoch it is known which calls the earlier aborts concern.
+		// The epoch identifies the calls that the earlier aborts concern.
 		e.aborts = append(e.aborts, a.aborts...)
 	}
 	a.unsentAborts, a.aborts = nil, nil

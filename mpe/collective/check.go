@@ -18,24 +18,24 @@ type Caller interface {
 	Wire(rank int) (Wire, error)
 }
 
-// Wire describes the messages between two ranks. Profile to NoEmpty are as in mpe.PeerInfo. SingleCopy means that
-// payload is copied once, between the ranks' memories, and Shared that the ranks have shared buffers. Clients of a
-// daemon set neither.
+// Wire describes the messages between two ranks. Profile, Words, NoComms and NoEmpty are as in mpe.PeerInfo.
+// SingleCopy means that payload is copied only once, between the memories of the ranks. Shared means that the ranks
+// have shared buffers. Clients of a daemon set neither.
 type Wire struct {
 	Profile                 string
 	Words, NoComms, NoEmpty bool
 	SingleCopy, Shared      bool
 }
 
-// WireLimits are the limits of the wires to some members.
+// WireLimits describes the limits of the wires to the members of a communicator.
 type WireLimits struct {
-	// Words: a wire carries only whole words. ByOrder: a wire carries no communicators, so messages match by order
-	// alone. Any: a wire has one of these limits, or carries no empty messages.
+	// Words means that a wire carries only whole words. ByOrder means that a wire carries no communicators, so that
+	// messages match by order alone. Any means that a wire has one of these limits, or carries no empty messages.
 	Words, ByOrder, Any bool
 }
 
-// Check reports mistakes in a call of rank before anything is sent, and fills in defaults. It is the only check of a
-// call: engines and clients of a daemon reject the same calls with the same errors.
+// Check reports mistakes in a call of rank before anything is sent, and fills in defaults. It is the only check of
+// a call, so that engines and clients of a daemon reject the same calls with the same errors.
 //
 // The error is a *coll.CallError, or matches handshake.ErrTag, op.ErrUndefined or the error of rank.Wire. Check does
 // not check the algorithm that the call names: see CheckAlgorithm.
@@ -130,8 +130,8 @@ func (m *Operation) CheckAlgorithm() error {
 	return a.Accepts(&m.Call)
 }
 
-// CheckMessages returns an error unless the wires can carry the messages of an algorithm that accepts the call: if
-// limits.Words is set, all messages must be whole words. It reuses the memory of s. The error matches
+// CheckMessages returns an error if the wires cannot carry the messages of an algorithm that accepts the call: to a
+// peer with Words, all messages must be whole words. It reuses the memory of s. The error matches
 // handshake.ErrLength.
 func (m *Operation) CheckMessages(rank Caller, limits WireLimits, a *coll.Algorithm, s *coll.Schedule) error {
 	if !limits.Words || max(m.Call.Elem, 1)%protocol.WordLen == 0 {

@@ -13,12 +13,12 @@ type Config struct {
 	Table *choice.Table
 	// Oversubscribed means that the rank's host has more ranks than cores.
 	Oversubscribed bool
-	// Force has choices that override the table.
+	// Force holds choices that override the table.
 	Force choice.Forced
-	// Order is how the order of a chain depends on the status of its ranks.
+	// Order determines how the order of a chain depends on the status of its ranks.
 	Order coll.OrderForm
-	// Tree means that upstream's FPGAs were built with com_opt 1 or more, so calls with them use the tree of
-	// upstream's compiler. FPGAs lists their ranks of the world in the order of upstream's cluster file.
+	// Tree means that upstream's FPGAs were built with com_opt 1 or more, so that calls with them use the tree of
+	// upstream's compiler. FPGAs lists the world ranks of these FPGAs in the order of upstream's cluster file.
 	Tree  bool
 	FPGAs []int
 }

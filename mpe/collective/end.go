@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Abort ends the call because its caller's context ended with cause. The call's error is the error of its oldest
+// Abort ends the call because its caller's context ended with cause. The call ends with the error of its oldest
 // message. No function of the user may be running.
 func (x *Execution) Abort(cause error) {
 	x.setCause(cause)
@@ -17,7 +17,7 @@ func (x *Execution) Abort(cause error) {
 		x.endWith(x.sharedError(rank, &AwaitError{Rank: rank, Cause: cause}))
 		return
 	}
-	if of == nil || len(of.under) == 0 { // it waits for no rank
+	if of == nil || len(of.under) == 0 { // the call waits for no rank
 		x.endWith(cause)
 		return
 	}
@@ -43,8 +43,8 @@ func (x *Execution) setCause(cause error) {
 	}
 }
 
-// CancelComputing cancels the user's running functions, because the caller has abandoned the call. It reports whether
-// one is running, and so still uses the call's buffers.
+// CancelComputing cancels the user's running functions, because the caller has abandoned the call. It reports
+// whether a function is still running, which then still uses the call's buffers.
 func (x *Execution) CancelComputing(cause error) bool {
 	if x.computing > 0 && x.CancelUser != nil {
 		x.setCause(cause)
@@ -73,7 +73,7 @@ func (x *Execution) cancelAll() {
 	}
 }
 
-// end ends the call and begins the calls that have waited for it.
+// end ends the call, and begins the calls that were waiting for it.
 func (x *Execution) end(err error) {
 	e, then := x.e, x.then
 	if err != nil {
@@ -116,8 +116,8 @@ func (e *Executor) agreeing(x *Execution) *Execution {
 	return nil
 }
 
-// dequeue removes a call from the queue in which it waits for an earlier call or an agreement. The agreement
-// continues.
+// dequeue removes a call from the queue in which it waits for an earlier call or an agreement. It does not end the
+// agreement.
 func (e *Executor) dequeue(x *Execution) {
 	is := func(y *Execution) bool { return x == y }
 	if x.order != nil {

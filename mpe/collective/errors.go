@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// ErrMismatch means that a message of a collective call has another length than this rank's call requires, so its
-// sender has made another call.
+// ErrMismatch means that a message of a collective call does not have the length that this rank's call requires, so
+// its sender has made a different call.
 var ErrMismatch = errors.New("not all ranks have made the same call")
 
 // ErrCallFailed means that another rank has abandoned the collective call, so it cannot complete on this rank.
@@ -17,13 +17,13 @@ var ErrCallFailed = errors.New("another rank has abandoned the call")
 
 // CallFailedError reports a collective call that failed because another rank abandoned it.
 type CallFailedError struct {
-	// Rank is that rank, in the world.
+	// Rank is the other rank, in the world.
 	Rank int
-	// Collective is the call of that rank, with number Number in communicator Comm.
+	// Collective is the call that the other rank abandoned, with number Number in communicator Comm.
 	Collective coll.Collective
 	Comm       uint32
 	Number     int
-	// Cause is why that rank abandoned the call.
+	// Cause is the reason why the other rank abandoned the call.
 	Cause FailureCause
 }
 
@@ -35,21 +35,21 @@ func (e *CallFailedError) Error() string {
 // Is reports whether target is ErrCallFailed.
 func (e *CallFailedError) Is(target error) bool { return target == ErrCallFailed }
 
-// StepError reports a step that failed, and with it a collective call. Err is the error of the step's operation, such
-// as the *WaitError of an operation ended by the caller's context.
+// StepError reports a collective call that failed because one of its steps failed. Err is the error of the step's
+// operation, such as a *WaitError if the caller's context ended it.
 type StepError struct {
 	Collective coll.Collective
-	// Algorithm is empty for the first call of a communicator if some members have not begun it.
+	// Algorithm is empty for the first call in a communicator if some members have not begun it.
 	Algorithm string
-	// Number is the number of the step, from 1, and Kind its kind.
+	// Number is the number of the step, from 1. Kind is the kind of the step.
 	Number int
 	Kind   coll.Kind
 	// Peer is the other rank, in the world, or −1 if the step has none.
 	Peer int
 	// Bytes is the length of the step's message or operands.
 	Bytes int
-	// Others lists the ranks of the world with other messages in flight. For the first call of a communicator, it
-	// lists the ranks from which nothing was ever received.
+	// Others lists the other ranks of the world with which messages of the call were in flight. For the first call
+	// in a communicator, it lists the ranks from which nothing was ever received.
 	Others []int
 	Err    error
 }
@@ -120,13 +120,13 @@ type FailureCause uint8
 
 // Causes. Their numbers are part of the wire format (E51).
 const (
-	// CauseOther means any other error; that rank has the details.
+	// CauseOther means any other error; only the rank that failed has the details.
 	CauseOther FailureCause = iota
 	// CauseTimeout means that the caller's deadline expired.
 	CauseTimeout
 	// CauseCancelled means that the caller, or the program, abandoned the call.
 	CauseCancelled
-	// CauseMismatch means that another rank made another call.
+	// CauseMismatch means that another rank made a different call.
 	CauseMismatch
 	// CauseTruncated means that a message was longer than the call requires.
 	CauseTruncated
@@ -134,8 +134,8 @@ const (
 	CausePeerLost
 	// CauseClosing means that the rank is shutting down.
 	CauseClosing
-	// CauseArgument means that the rank rejected the call because of an argument. The causes after it name the
-	// argument.
+	// CauseArgument means that the rank rejected the call because of an argument. The following causes, up to
+	// CauseRoot, name the argument.
 	CauseArgument
 	CauseBuffer
 	CauseCount

@@ -1,11 +1,12 @@
 // Package collective executes collective operations: it runs the schedules of a rank's calls (package coll), hands
 // their messages to the rank's engine, and ends the calls.
 //
-// An Executor has all calls of one rank. It acts only in events: the engine calls it when a call is made (Start),
-// when a message or a user's function ends (Ended, Computed), and when a message of another rank's Executor arrives
-// (Opened, Arrived). The engine calls Advance at the end of the event, which begins the steps that are now possible:
-// no step begins in the middle of an event. The interface Engine has everything that an Executor needs. An Executor
-// has no lock, goroutine, clock or randomness; Check and Prepare may be called at any time.
+// An Executor has all collective calls of one rank. It acts only in events: the engine calls it when a call is made
+// (Start), when a message or a user's function ends (Ended, Computed), and when a message of another rank's
+// Executor arrives (Opened, Arrived). At the end of the event, the engine calls Advance, which begins the steps
+// that have become possible. No step begins in the middle of an event. The interface Engine has everything that an
+// Executor needs. An Executor has no lock, goroutine, clock or randomness; Check and Prepare may be called at any
+// time.
 //
 // The files, in the order in which a call passes through them: operation.go and check.go describe and check it;
 // agree.go lets the members of its communicator agree how to choose algorithms; start.go chooses one; order.go
@@ -30,33 +31,33 @@ type Engine interface {
 
 	// Start posts a message. If it succeeds, Executor.Ended reports the end of the message.
 	Start(m *Message) error
-	// Forward posts two messages with the same buffer: data received by the first is sent on by the second while it
-	// arrives, in pieces of at least recv.Piece bytes. later is true if send is so short that it is sent eagerly;
-	// then only recv was posted.
+	// Forward posts two messages with the same buffer. The send forwards the data while the receive is still in
+	// progress, in pieces of at least recv.Piece bytes. If the send is so short that it will be sent eagerly,
+	// Forward posts only recv and sets later.
 	Forward(recv, send *Message) (later bool, err error)
 	// Cancel ends a message without a report, if it was posted. After Cancel its buffer is no longer used.
 	Cancel(m *Message)
-	// WaitError returns the error of a message whose caller's context ended with cause.
+	// WaitError returns the error for a message of a call whose caller's context ended with cause.
 	WaitError(m *Message, cause error) error
 	// Answers reports whether anything was ever received from a rank of the world, or a connection to it was made.
 	Answers(rank int) bool
-	// CauseOf returns the cause that other ranks are given for an error.
+	// CauseOf returns the cause that is reported to other ranks for an error.
 	CauseOf(err error) FailureCause
 
-	// SendInternal sends a message of the Executor, unless the engine is closed. Internal is true for its
-	// communicator. If o is not nil, Executor.Confirmed reports its end.
+	// SendInternal sends a message of the Executor itself, unless the engine is closed. Internal must be true for
+	// comm. If o is not nil, the engine calls Executor.Confirmed when the message ends.
 	SendInternal(rank int, comm, tag uint32, payload []byte, o *Ordering)
-	// Discard drops unexpected messages of a communicator: all with tags 1 to Tags, and with tag 0 all except the
-	// newest of each rank.
+	// Discard drops unexpected messages of a communicator: all messages with tags 1 to Tags, and all messages with
+	// tag 0 except the newest from each rank.
 	Discard(comm uint32)
-	// Unsent returns the approximate number of bytes of messages that were not completely sent.
+	// Unsent returns the approximate number of bytes in messages that have not been completely sent.
 	Unsent() int
 
 	// Shared returns the shared buffers of this rank's host, or nil if it has none.
 	Shared() SharedBuffers
 
-	// Compute starts a goroutine that calls j.Run outside of the event. Executor.Computed reports its end, in a
-	// separate event.
+	// Compute starts a goroutine that calls j.Run outside of the event. When it returns, the engine calls
+	// Executor.Computed in a separate event.
 	Compute(j Job)
 	// Finish ends a call. The engine may reuse x.
 	Finish(x *Execution, err error)
@@ -82,8 +83,8 @@ type Message struct {
 	step int
 	// id increases in the order in which messages begin.
 	id uint64
-	// other is the other half of a forward, until one half ends. later means that the other half begins when this one
-	// is done.
+	// other is the other message of a forward, until one of the two ends. later means that other begins when this
+	// message is done.
 	other *Message
 	later bool
 }
@@ -92,20 +93,20 @@ type Message struct {
 type Executor struct {
 	engine Engine
 	cfg    Config
-	// calls lists the calls in progress, without the ones by which members agree.
+	// calls lists the calls in progress, except the calls by which members agree.
 	calls []*Execution
 	// lastID is the id of the newest message. spare holds messages for reuse.
 	lastID uint64
 	spare  []*Message
-	// woken lists calls with an ended message or job, ready lists orderings that all members have received, and
-	// aborts lists the aborts received from other ranks.
+	// woken lists the calls of which a message or job has ended. ready lists the orderings that all members have
+	// received. aborts lists the aborts received from other ranks.
 	woken  []*Execution
 	ready  []*Ordering
 	aborts []abortMsg
 	// ranks is indexed by rank of the world.
 	ranks []statuses
-	// epoch distinguishes communicators whose first member is this rank from earlier ones of the same number; 0 means
-	// that there are none.
+	// epoch distinguishes the communicators whose first member is this rank from earlier communicators with the
+	// same numbers. It is 0 until there is such a communicator.
 	epoch         uint64
 	agreements    map[uint32]*agreement // by communicator
 	alone         *agreement            // for calls without an agreement
@@ -113,19 +114,20 @@ type Executor struct {
 	disagreements uint64
 	builtIn       *choice.Table // another version's table, in a test
 	counts        map[*coll.Algorithm]*Count
-	// slots has the use of each slot of this rank's shared buffer; slotsInUse has a bit for each slot in use. offered
-	// is the agreement whose members are choosing one of the free slots.
+	// slots holds the user of each slot of this rank's shared buffer; slotsInUse has a bit for each slot in use.
+	// offered is the agreement whose members are choosing one of the free slots.
 	slots      [64]*sharing
 	slotsInUse uint64
 	offered    *agreement
 	// toBegin lists the users of slots whose next call may begin.
 	toBegin []*sharing
-	// ended is a ring of the calls that ended last. endedCount counts all of them.
+	// ended is a ring of the calls that ended last. endedCount counts all calls that have ended.
 	ended      [maxEnded]endedCall
 	endedCount uint64
 }
 
-// statuses has the last status that a rank has reported to this one, and the last status reported to it.
+// statuses holds the last status that another rank has reported to this rank, and the last status that this rank
+// has reported to it.
 type statuses struct{ status, reported coll.Status }
 
 // New returns the Executor of a rank of a world of the given size.
@@ -163,7 +165,7 @@ func (e *Executor) Advance() {
 			x.advance()
 		}
 		e.woken = e.woken[:0]
-	case len(e.aborts) > 0: // last, so that calls that can complete do
+	case len(e.aborts) > 0: // last, so that calls that can still complete do so first
 		f := e.aborts[0]
 		e.aborts = append(e.aborts[:0], e.aborts[1:]...)
 		e.onAbort(&f)
@@ -197,7 +199,7 @@ func (e *Executor) Reset() {
 		if x := a.call; x != nil {
 			a.call, x.then = nil, nil
 			x.cancelAll()
-			x.end(nil) // not a program's call
+			x.end(nil) // this is not a program's call
 		}
 	}
 	for _, s := range e.slots {

@@ -69,8 +69,8 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// TestRankMissing checks that when the first call of a communicator ends because a rank is missing, the errors of all
-// other ranks name it, even those of ranks that waited for another one.
+// TestRankMissing checks that, when the first call in a communicator ends because a rank is missing, the errors on
+// all other ranks name the missing rank, even on ranks that waited for a different rank.
 func TestRankMissing(t *testing.T) {
 	w := newWorld(4, nil)
 	for _, f := range *w {

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// world is a set of Executors whose engines form a network in memory: messages arrive at once and as a whole.
+// world is a set of Executors whose engines form a network in memory. A message arrives immediately and as a whole.
 type world []*fakeEngine
 
 // fakeEngine is the Engine of a rank.
@@ -174,7 +174,7 @@ func (f *fakeEngine) step() bool {
 	return did
 }
 
-// run continues until no rank has pending work.
+// run executes steps until no rank has pending work.
 func (w *world) run() {
 	for again := true; again; {
 		again = false
@@ -184,7 +184,7 @@ func (w *world) run() {
 	}
 }
 
-// start lets a rank of the world make a call in communicator 1.
+// start makes a rank of the world post a call in communicator 1.
 func (w *world) start(t *testing.T, rank int, o Operation) (*Execution, *outcome) {
 	t.Helper()
 	o.Comm = 1
@@ -194,7 +194,7 @@ func (w *world) start(t *testing.T, rank int, o Operation) (*Execution, *outcome
 	return w.startIn(t, rank, o)
 }
 
-// startIn lets a rank of the world make a call in the communicator of the call.
+// startIn makes a rank of the world post a call in the call's own communicator.
 func (w *world) startIn(t *testing.T, rank int, o Operation) (*Execution, *outcome) {
 	t.Helper()
 	f, x, end := (*w)[rank], new(Execution), new(outcome)
@@ -208,7 +208,7 @@ func (w *world) startIn(t *testing.T, rank int, o Operation) (*Execution, *outco
 	return x, end
 }
 
-// all lets all ranks make a call, described by operation, and waits for its end.
+// all makes all ranks post a call, which operation describes, and waits until it ends.
 func (w *world) all(t *testing.T, tag int, operation func(rank int) Operation) {
 	t.Helper()
 	ends := make([]*outcome, len(*w))

@@ -23,10 +23,10 @@ type fakeAwait struct {
 	sequence uint64
 }
 
-// fakeHalf is so short that vectors of tests exceed it.
+// fakeHalf is the size of half a slot. It is so short that the vectors in tests exceed it.
 const fakeHalf = 64
 
-// share gives all ranks shared buffers with that number of slots.
+// share gives all ranks shared buffers with the given number of slots.
 func (w *world) share(slots int) *world {
 	for rank, f := range *w {
 		f.shared = &fakeBuffer{world: w, rank: rank, slots: make([]fakeSlot, slots), awaits: map[int]fakeAwait{},
@@ -96,7 +96,7 @@ func (b *fakeBuffer) Await(rank, slot int, sequence uint64) {
 	b.awaits[slot] = fakeAwait{rank, sequence}
 }
 
-// report reports the awaits that are over.
+// report reports the awaits whose sequence has been reached.
 func (b *fakeBuffer) report(calls *Executor) (any bool) {
 	for slot, a := range b.awaits {
 		if b.State(a.rank, slot, 0).Sequence >= a.sequence {

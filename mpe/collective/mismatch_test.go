@@ -22,8 +22,8 @@ func TestCallWord(t *testing.T) {
 	}
 }
 
-// TestSharedAfterMismatch checks that the call after a mismatch succeeds: on the ranks that noticed the mismatch and
-// failed, and on the root of the Bcast, which did not notice it.
+// TestSharedAfterMismatch checks that the call after a mismatch succeeds, both on the ranks that noticed the
+// mismatch and failed, and on the root of the Bcast, which did not notice it.
 func TestSharedAfterMismatch(t *testing.T) {
 	w := newWorld(3, nil).share(1)
 	w.all(t, 1, func(int) Operation { return Operation{Call: coll.Call{Collective: coll.Barrier}} })
@@ -54,8 +54,8 @@ func TestSharedAfterMismatch(t *testing.T) {
 	}
 }
 
-// TestSharedRoots lets two ranks call themselves the root of a Bcast. They await nobody in it, so the next call
-// fails.
+// TestSharedRoots makes two ranks act as the root of the same Bcast. A root awaits no rank in a Bcast, so only the
+// next call fails.
 func TestSharedRoots(t *testing.T) {
 	for _, next := range []coll.Collective{coll.Barrier, coll.Allreduce, coll.Gather} {
 		w := newWorld(3, nil).share(1)

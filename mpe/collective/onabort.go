@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// maxAborts limits the aborts kept for calls of a communicator that were not made here yet. A correct member is at
-// most as many calls ahead as it has in progress.
+// maxAborts is the maximum number of aborts kept for a communicator's calls that this rank has not made yet. A
+// correct member is ahead by at most the number of calls that it has in progress.
 const maxAborts = 64
 
-// onAbort ends the aborted call if it is in progress, and keeps the abort if the call is still to be made.
+// onAbort ends the aborted call if it is in progress, and keeps the abort if this rank has yet to make the call.
 func (e *Executor) onAbort(f *abortMsg) {
 	for _, x := range e.calls {
 		if x.Comm == f.comm && x.Tag == f.number && x.epoch() == f.epoch {
@@ -26,7 +26,7 @@ func (e *Executor) onAbort(f *abortMsg) {
 	if a == nil && f.epoch == 0 {
 		e.byOrder.remember(f)
 	}
-	// An abort without an epoch may be older than this program: it concerns no later call.
+	// An abort without an epoch may be from an earlier program, so it does not apply to calls yet to be made.
 	if a == nil || f.epoch == 0 || !slices.Contains(a.members, f.sender) {
 		return
 	}
@@ -34,14 +34,14 @@ func (e *Executor) onAbort(f *abortMsg) {
 		if a.epoch == f.epoch {
 			a.skip(f)
 		}
-		return // it concerns other calls, or an ended one
+		return // it concerns other calls, or a call that has ended
 	}
 	a.remember(f)
 }
 
 // stop ends a call that another rank has aborted.
 func (x *Execution) stop(f *abortMsg) {
-	if x.failed != nil { // a user's function still has its buffers
+	if x.failed != nil { // a user's function still uses the call's buffers
 		return
 	}
 	x.aborted = true
@@ -51,7 +51,7 @@ func (x *Execution) stop(f *abortMsg) {
 		again.sender = x.e.engine.Rank()
 		x.sendLater(&again)
 		x.e.dequeue(x)
-		if silent := x.silent(); len(silent) > 0 { // the aborting rank has waited for them, or for a rank that has
+		if silent := x.silent(); len(silent) > 0 { // the aborting rank was waiting for them, or for a rank that was
 			err = fmt.Errorf("%w; no packet has ever come from %s", err, describeRanks(silent))
 		}
 		x.end(err)
@@ -67,12 +67,12 @@ func (x *Execution) stop(f *abortMsg) {
 	}
 }
 
-// error returns the error of a call ended by the abort.
+// error returns the error with which the abort ends a call.
 func (f *abortMsg) error() error {
 	return &CallFailedError{Rank: f.rank, Collective: f.collective, Comm: f.comm, Number: f.number, Cause: f.cause}
 }
 
-// ahead reports whether a call's number comes after another's. Numbers wrap around.
+// ahead reports whether number comes after last. Numbers wrap around.
 func ahead(number, last int) bool {
 	d := distance(number, last)
 	return d > 0 && d < Tags/2
@@ -82,8 +82,8 @@ func distance(number, last int) int {
 	return ((number-last)%Tags + Tags) % Tags
 }
 
-// remember keeps an abort of a call that is still to be made. If there are maxAborts, the abort of the latest call is
-// dropped.
+// remember keeps an abort of a call that this rank has yet to make. If there are maxAborts, the abort of the latest
+// call is dropped.
 func (a *agreement) remember(f *abortMsg) {
 	if slices.ContainsFunc(a.aborts, func(g abortMsg) bool { return g.number == f.number && g.epoch == f.epoch }) {
 		return
@@ -113,10 +113,10 @@ type byOrder struct {
 	aborts []abortMsg
 }
 
-// remember keeps an abort of one of the next calls because of a lost peer. Other causes concern only the call on the
-// rank that aborted it: the program there may continue with a call that the other ranks make as well. There is no
-// epoch, so the abort may be from an earlier program that made as many calls and whose packets are still in transit.
-// So none is kept before a program's first call.
+// remember keeps an abort of one of the next calls if its cause is a lost peer. Aborts with other causes concern
+// only the call on the rank that aborted it, because the program there may continue with a call that the other
+// ranks make as well. As there is no epoch, the abort may be from an earlier program that made as many calls, and
+// whose packets are still in transit. Therefore no abort is kept before a program's first call.
 func (b *byOrder) remember(f *abortMsg) {
 	if f.cause != CausePeerLost || b.last == 0 || f.comm != b.comm || !ahead(f.number, b.last) ||
 		len(b.aborts) == maxAborts {
@@ -127,7 +127,7 @@ func (b *byOrder) remember(f *abortMsg) {
 	}
 }
 
-// begin records a call that is made, and returns its abort or nil.
+// begin records a call that the program makes, and returns the abort kept for it, or nil.
 func (b *byOrder) begin(x *Execution) (found *abortMsg) {
 	if x.Call.Ranks == 1 {
 		return nil
@@ -163,7 +163,7 @@ func (x *Execution) endAborted(f *abortMsg) {
 	if a := x.agreement(); a != nil {
 		a.skip(f)
 	}
-	x.aborted, x.begun = true, true // begun, so that its order continues
+	x.aborted, x.begun = true, true // begun is set so that its order continues
 	x.failed = f.error()
 	x.end(x.failed)
 }

@@ -9,12 +9,12 @@ import (
 // Tags is the number of different tags of calls, 1 to Tags. Numbering wraps around.
 const Tags = 1<<29 - 1
 
-// Operation is a collective operation as called by this rank, to be posted as one.
+// Operation is a collective call of this rank, as it is posted.
 type Operation struct {
 	// Call describes the call. Its ranks are indexes of Members. The device sets Order, FPGAs, Token, Flows and
 	// Shared; callers may set Segment and Form.
 	Call coll.Call
-	// Members has the rank of the world of each rank of the communicator.
+	// Members lists the world rank of each rank of the communicator.
 	Members []int
 	// Comm and Tag are the communicator and tag of the messages. No other messages may use the communicator. Tag is
 	// the number of the call, which must be the same on all ranks and different for calls that overlap. Calls are
@@ -24,10 +24,11 @@ type Operation struct {
 	Tag  int
 	// Send and Recv are the buffers. They belong to the device until the end of the call.
 	Send, Recv []byte
-	// Op is the operation of a reduction on elements of Type. If User is set, it is called instead, to combine whole
-	// elements: inout = in ∘ inout. Goroutines of the device call User, several at once for different elements. Its
-	// error ends the call. It must not call the device. CancelUser, if set, is called when the call is about to end
-	// with an error while User is running; User must then return. CancelUser must neither block nor call the device.
+	// Op is the operation of a reduction on elements of Type. If User is set, it combines whole elements instead:
+	// inout = in ∘ inout. Goroutines of the device call User, several at once for different elements. An error from
+	// User ends the call. User must not call the device. If the call is about to end with an error while User is
+	// running, the device calls CancelUser, if set; User must then return. CancelUser must neither block nor call
+	// the device.
 	Op         op.Op
 	Type       op.Type
 	User       func(in, inout []byte) error

@@ -8,34 +8,35 @@ import (
 )
 
 // The order of a broadcast's chain depends on the data that ranks have to send, as far as the root knows. All ranks
-// must know the order when their part begins. Sending it with the data would cost a message or a copy more on each of
-// them. Instead it changes rarely, and is announced:
+// must know the order when their part begins. To send the order with the data would cost each rank another message
+// or copy. Instead, the order changes rarely, and is announced in advance:
 //
-//   - A rank that makes an ordered broadcast reports its status to the root, without waiting for the message, if the
-//     status differs from the one reported before.
-//   - From the reported status the root derives an order, and announces it to all members in one broadcast. It applies
-//     from the second broadcast after that one. The root does not begin the first one before all members have the
-//     announcement.
-//   - A rank executes ordered broadcasts sequentially. So when it reaches the second one, the root has begun the first,
-//     and the rank has the announcement.
+//   - A rank that makes an ordered broadcast reports its status to the root if the status differs from the last one
+//     reported. It does not wait until the report has arrived.
+//   - From the reported statuses the root derives an order, and announces it to all members during one broadcast. The
+//     order applies from the second broadcast after that one. The root does not begin the first broadcast after it
+//     before all members have the announcement.
+//   - A rank executes ordered broadcasts sequentially. So when it reaches the second broadcast, the root has begun the
+//     first one, and the rank has the announcement.
 //
 // If nothing changes, nothing is sent.
 
 // Communicators of internal messages. No communicator of a program has such a number.
 const (
-	// statusComm has messages whose tag is a coll.Status. The payload, if any, is the abort of a call (see
+	// statusComm carries messages whose tag is a coll.Status. The payload, if any, is the abort of a call (see
 	// sendAbort).
 	statusComm = 1<<32 - 1
-	// orderComm has the announcements: the communicator and the number of the first broadcast concerned, of four
-	// bytes each, and the status of the members, two bits each.
+	// orderComm carries the announcements. An announcement holds the communicator and the number of the first
+	// broadcast to which it applies, with four bytes each, and the status of each member, with two bits each.
 	orderComm = 1<<32 - 3
 )
 
 const (
 	orderHeader = 8
-	// maxAnnounced limits the announcements that a peer can make us keep. A correct peer is two announcements ahead.
+	// maxAnnounced is the maximum number of announcements from a peer that are kept. A correct peer is two
+	// announcements ahead.
 	maxAnnounced = 8
-	// maxOrder limits the length of an announcement.
+	// maxOrder is the maximum length of an announcement in bytes.
 	maxOrder = 1 << 15
 )
 
@@ -53,7 +54,7 @@ type Ordering struct {
 	waiting []*Execution
 }
 
-// announced is the status that determines the order from a broadcast on.
+// announced is an announced status of the members. It determines the order from broadcast number from on.
 type announced struct {
 	from   uint32
 	status []coll.Status
@@ -166,7 +167,7 @@ func (e *Executor) Opened(rank int, comm uint32, tag int32, bytes int64) bool {
 	return bytes <= maxOrder
 }
 
-// Arrived handles the payload of such a message.
+// Arrived handles the payload of a message from another rank's Executor.
 func (e *Executor) Arrived(rank int, comm uint32, b []byte) {
 	if comm == statusComm {
 		e.aborts = append(e.aborts, decodeAbort(rank, b))

@@ -14,7 +14,7 @@ import (
 type Count struct {
 	Collective string `json:"collective"`
 	Algorithm  string `json:"algorithm"`
-	// Calls is the number of calls begun, and Failures the number of these that failed.
+	// Calls is the number of calls begun. Failures is the number of these calls that failed.
 	Calls    uint64 `json:"calls"`
 	Failures uint64 `json:"failures,omitempty"`
 	// Bytes is the sum of Call.Bytes.
@@ -29,20 +29,21 @@ type Snapshot struct {
 	Comm      uint32  `json:"comm"`
 	Number    int     `json:"number"`
 	Seconds   float64 `json:"age_seconds"`
-	// Root is the root as a rank of the world, or nil for a collective without a root. Bytes is Call.Bytes, or -1 in
-	// a v-form, where the members' values may differ.
+	// Root is the root as a rank of the world, or nil for a collective without a root. Bytes is Call.Bytes, or -1
+	// for a v-form, in which the members may have different values.
 	Root  *int `json:"root,omitempty"`
 	Bytes int  `json:"bytes"`
-	// Members lists the members as ranks of the world, by their rank in the communicator; nil means all ranks in
-	// order.
+	// Members lists the members as ranks of the world, in the order of their ranks in the communicator; nil means
+	// all ranks of the world in order.
 	Members []int `json:"members,omitempty"`
-	// WaitsFor lists the ranks of the world with messages in flight, or the rank that the call waits for.
+	// WaitsFor lists the ranks of the world with which the call has messages in flight, or the rank for which it
+	// waits.
 	WaitsFor []int `json:"waits_for,omitempty"`
 	// Text is set by Describe.
 	Text string `json:"text"`
 
-	// since is the call's age. silent lists the members from which nothing was ever received. computing is set while
-	// a user's function runs.
+	// since is the time since the call was posted. silent lists the members from which nothing was ever received.
+	// computing is set while a user's function runs.
 	since     time.Duration
 	silent    []int
 	computing bool
@@ -127,7 +128,7 @@ type Ended struct {
 	Failed     bool   `json:"failed,omitempty"`
 }
 
-// endedCall is a compact Ended, which is recorded without allocation.
+// endedCall is a compact form of Ended that can be recorded without an allocation.
 type endedCall struct {
 	of            coll.Collective
 	failed        bool
@@ -162,8 +163,8 @@ func (e *Executor) EndedCalls() (list []Ended) {
 	return list
 }
 
-// silent returns the members from which nothing was ever received. Otherwise only a member that waits for them itself
-// could name them.
+// silent returns the members from which nothing was ever received. Without this list, only a member that itself
+// waits for one of them could name it.
 func (x *Execution) silent() (ranks []int) {
 	for _, rank := range x.Members {
 		if !x.e.engine.Answers(rank) {
@@ -179,8 +180,8 @@ type Origin struct {
 	Collective, Algorithm string
 	Number                int
 	Comm                  uint32
-	// Agreement means that the members of a communicator agree before their first call. Collective is that call, or
-	// "" if this rank's program has not made it yet.
+	// Agreement means that the call is the agreement of a communicator's members before their first call.
+	// Collective is then that first call, or "" if this rank's program has not made it yet.
 	Agreement bool
 }
 
@@ -233,7 +234,7 @@ func (e *Executor) waitsFor(x *Execution) *Execution {
 	return nil
 }
 
-// partners returns the ranks of the world that the call has messages in flight with, or waits for.
+// partners returns the ranks of the world with which the call has messages in flight, or for which it waits.
 func (x *Execution) partners() (ranks []int) {
 	for _, m := range x.under {
 		ranks = append(ranks, m.Peer)
@@ -245,7 +246,7 @@ func (x *Execution) partners() (ranks []int) {
 	return slices.Compact(ranks)
 }
 
-// awaits returns the rank of the world that a call on shared buffers waits for, and since when.
+// awaits returns the rank of the world for which a call on shared buffers waits, and the start of the wait.
 func (x *Execution) awaits() (rank int, since handshake.Instant, waits bool) {
 	if x.share == nil || !x.begun || x.share.await.rank < 0 {
 		return -1, 0, false

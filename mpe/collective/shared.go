@@ -11,10 +11,11 @@ import (
 )
 
 // Ranks of one host have shared buffers: each rank writes to its own buffer and reads the other ranks' buffers. A
-// shared buffer has slots, one for each communicator; the members agree on the slot. A slot has a sequence number,
-// which its owner advances as it publishes data, and memory in two halves. A communicator's calls on shared buffers
-// are executed sequentially, in the order in which they are made, and alternate between the halves. A rank writes to
-// its half only after all members are done with the call before the last one, so that no rank still reads there.
+// shared buffer has slots, one for each communicator; the members agree on the slot. A slot consists of a sequence
+// number, which its owner advances when it publishes data, and of memory in two halves. A communicator's calls on
+// shared buffers are executed sequentially, in the order in which they are made, and alternate between the halves.
+// A rank writes to a half only after all members are done with the last call that used this half, so that no rank
+// still reads it.
 
 // SharedBuffers are the shared buffers of the ranks of a host. Methods are called within events. Several ranks may
 // call them at once, and access each other's memory.
@@ -25,38 +26,41 @@ type SharedBuffers interface {
 	Clear(mask, sequence uint64)
 	// Use sets the epoch of this rank's slot, which identifies the communicator.
 	Use(slot int, epoch uint64)
-	// Publish sets the sequence of this rank's slot, after everything that was written to it, and wakes up the
-	// sleeping members. Members are ranks of the world.
+	// Publish sets the sequence of this rank's slot, so that members see everything that was written to the slot
+	// before, and wakes the sleeping members. Members are ranks of the world.
 	Publish(slot int, sequence uint64, members []int)
-	// Fail records that this rank has failed a call. The caller must publish it.
+	// Fail records that this rank has failed a call. The caller must call Publish afterwards.
 	Fail(slot int, call uint64)
-	// Describe sets the digest and the description of this rank's call with that number. It is called before the rank
-	// publishes anything in the call, or fails it.
+	// Describe sets the digest and the description of this rank's call with that number. The caller must call it
+	// before it publishes anything in the call, or fails the call.
 	Describe(slot int, call, digest, description uint64)
-	// State returns the state of a rank's slot for a call, or zeros if that rank has no buffer yet. If it has one, it
-	// has mapped this rank's buffer, too. Data that a process has published remains after its end, until another
-	// process becomes the rank.
+	// State returns the state of a rank's slot for a call, or zeros if that rank has no buffer yet. A rank that has
+	// a buffer has also mapped this rank's buffer. Data that a process has published remains after the process
+	// ends, until another process becomes the rank.
 	State(rank, slot int, call uint64) SlotState
-	// Described returns the values that Describe set last in the half of a call, for errors.
+	// Described returns the values that a rank last set with Describe in the half that belongs to a call. They are
+	// for errors.
 	Described(rank, slot int, call uint64) (digest, description uint64)
 	// View returns the memory of a rank's slot and its epoch, or nil if there is no such buffer yet. The memory is
 	// valid until Release, which must be called in any case.
 	View(rank, slot int) (memory []byte, epoch uint64)
 	Release(rank int)
-	// Await requests a call of Executor.Published, in an event, when the sequence of a rank's slot has reached a
-	// number. A slot has one wait: the last one replaces earlier ones. Spurious calls are allowed.
+	// Await requests a call of Executor.Published, in an event, when the sequence of a rank's slot has reached the
+	// given value. A slot has one wait: a new Await replaces the earlier one. Spurious calls of Published are
+	// allowed.
 	Await(rank, slot int, sequence uint64)
 }
 
-// SlotState is the state of a slot for a call. Failed and Digest are from the last call of the same half.
+// SlotState is the state of a slot for a call. Failed and Digest are from the last call that used the same half.
 type SlotState struct {
 	Sequence uint64
 	// Epoch identifies the communicator that owns the slot.
 	Epoch uint64
-	// Failed is the number of the last call that the rank has failed, and BeforeFailed the same for the other half.
+	// Failed is the number of the last call in this half that the rank has failed. BeforeFailed is the same for the
+	// other half.
 	Failed, BeforeFailed uint64
 	// Digest identifies the rank's last call: ranks that made the same call have equal digests. BeforeDigest is the
-	// digest in the other half, of the call before or of an older one.
+	// digest in the other half, which is from the previous call or an older one.
 	Digest, BeforeDigest uint64
 }
 
@@ -67,21 +71,21 @@ type sharing struct {
 	half    int
 	members []int
 	self    int
-	// epoch is the communicator's epoch. Slots with another epoch belong to another process, or to another
-	// communicator that uses the slot now.
+	// epoch is the communicator's epoch. A slot with another epoch belongs to another process, or to another
+	// communicator that now uses the slot.
 	epoch uint64
 	// freed means that no further call will be made.
 	freed bool
-	// posted counts the calls made here. lastTag is the number of the last one.
+	// posted counts the calls made on this rank. lastTag is the number of the last such call.
 	posted  uint64
 	lastTag int
-	// seen has the last sequence seen of each member, and this rank's own.
+	// seen holds the last sequence seen in each member's slot, and this rank's own sequence.
 	seen []uint64
-	// made has this rank's last call in each half.
+	// made holds this rank's last call in each half.
 	made [2]made
-	// queue lists the pending calls, in order. The first one has begun, or is about to.
+	// queue lists the pending calls, in order. The first call has begun, or is about to begin.
 	queue []queued
-	// lost has the reason why a member is lost, by rank of the world.
+	// lost holds the reasons why members are lost, by rank of the world.
 	lost map[int]error
 }
 
@@ -91,7 +95,7 @@ type made struct {
 	description callWord
 }
 
-// queued is a call in the queue of calls on shared buffers. call is nil if it has failed here.
+// queued is a call in the queue of calls on shared buffers. call is nil if the call has failed on this rank.
 type queued struct {
 	number uint64
 	made
@@ -99,13 +103,13 @@ type queued struct {
 }
 
 // countBits is the width of the lower part of a slot's sequence: the number of publications that its owner has made
-// in a call, up to two for each of coll.MostChunks. The upper part is the number of that call; the owner is done with
-// the call before it.
+// in a call, up to two for each of coll.MostChunks. The upper part is the number of that call; the owner is done
+// with all earlier calls.
 const countBits = 24
 
 func sequence(call, publications uint64) uint64 { return call<<countBits | publications }
 
-// sequenceAfter returns the sequence of a rank that is done with a call.
+// sequenceAfter returns the sequence that a rank's slot has when the rank is done with a call.
 func sequenceAfter(call uint64) uint64 { return sequence(call+1, 0) }
 
 // await is the wait of a call on shared buffers.
@@ -123,16 +127,17 @@ type share struct {
 	digest uint64
 	// step is the current step, or nil.
 	step *coll.Step
-	// steps counts the steps begun, and published the call's publications.
+	// steps counts the steps begun, and published counts the publications made in the call.
 	steps     int
 	published uint64
-	// claimed means that no rank reads this half of the buffer, or the description of its previous call, any longer.
+	// claimed means that no rank any longer reads this half of the buffer, or the description of the call that used
+	// it before.
 	claimed bool
 	await   await
 }
 
-// freeSlots returns the slots that no communicator uses, if all members of a call share memory. Only one agreement at
-// a time offers slots: a communicator that agrees meanwhile gets none.
+// freeSlots returns the slots that no communicator uses, if all members of a call share memory. Only one agreement
+// at a time offers slots. A communicator whose members agree at the same time gets no slot.
 func (e *Executor) freeSlots(x *Execution) (mask uint64) {
 	b := e.engine.Shared()
 	if b == nil || e.offered != nil {
@@ -196,8 +201,8 @@ func (s *sharing) free() {
 }
 
 // over reports whether no further call will be made, and no member has a call in progress that reads this rank's
-// slot. A member whose slot has another epoch uses it for another communicator, so it is done with the last call as
-// well.
+// slot. A member whose slot has another epoch already uses the slot for another communicator, so it is done with
+// the last call, too.
 func (s *sharing) over() bool {
 	if !s.freed || len(s.queue) > 0 {
 		return false
@@ -231,8 +236,9 @@ func (x *Execution) enqueue(s *sharing) {
 	}
 }
 
-// skip counts a call that a member has rejected, on all members: members that have not made it on shared buffers
-// count it as failed. If a later call was counted already, skip does nothing; that call has another digest.
+// skip counts a call that a member has rejected. All members count it, so that their numbers stay equal: a member
+// that has not made the call on shared buffers counts it as failed. If a later call has already been counted, skip
+// does nothing; the mismatch is then detected by its digest.
 func (a *agreement) skip(f *abortMsg) {
 	s := a.sharing
 	if s == nil || !f.cause.refused() || s.lastTag != 0 && !ahead(f.number, s.lastTag) {
@@ -246,10 +252,11 @@ func (a *agreement) skip(f *abortMsg) {
 	}
 }
 
-// refusedDigest returns the digest of a rejected call. Its lower half is 0, unlike any other digest's.
+// refusedDigest returns the digest of a rejected call. Its lower half is 0, which no other digest has.
 func refusedDigest(tag int) uint64 { return uint64(tag) << 32 }
 
-// isRefused reports whether digest is the digest of a rejected call with the same number as the call of digest of.
+// isRefused reports whether digest belongs to a rejected call that has the same number as the call to which of
+// belongs.
 func isRefused(digest, of uint64) bool { return uint32(digest) == 0 && digest>>32 == of>>32 }
 
 // endShared ends a call on shared buffers. A failed call stays in the queue until beginNext has notified the other
@@ -257,7 +264,7 @@ func isRefused(digest, of uint64) bool { return uint32(digest) == 0 && digest>>3
 func (x *Execution) endShared(failed bool) {
 	s := x.share
 	if !failed {
-		if s.published == 0 || s.freed { // otherwise the next call's first publication follows soon
+		if s.published == 0 || s.freed { // otherwise the first publication of the next call follows soon
 			s.publish(sequenceAfter(s.number))
 		}
 		s.queue = append(s.queue[:0], s.queue[1:]...)
@@ -287,7 +294,7 @@ func (s *sharing) beginNext() {
 		}
 		s.describe(&t)
 		s.buffers.Fail(s.slot, t.number)
-		s.made[t.number&1] = made{} // no mismatch: this rank's failure is known
+		s.made[t.number&1] = made{} // not a mismatch: the members know that this rank has failed
 		s.publish(sequenceAfter(t.number))
 		s.queue = append(s.queue[:0], s.queue[1:]...)
 	}
@@ -302,15 +309,16 @@ func (s *sharing) describe(t *queued) {
 // errFailed means that a member has failed the call.
 var errFailed = errors.New("the rank failed in the call")
 
-// errMismatchBefore means that a member has made another call before this one. Neither rank has noticed it, because
-// neither has awaited the other.
+// errMismatchBefore means that a member made a different call before this one. Neither rank noticed it in that
+// call, because neither awaited the other.
 var errMismatchBefore = fmt.Errorf("%w before", ErrMismatch)
 
-// look returns the sequence of a member, clamped to the end of the call with that number, and any problem with the
-// member's publications in that call: errFailed, ErrMismatch if it has another digest, or errMismatchBefore.
+// look returns the sequence of a member, clamped to the end of the call with that number. problem reports what is
+// wrong with the member's publications in that call: errFailed, ErrMismatch if the digests differ, or
+// errMismatchBefore.
 func (s *sharing) look(member int, number, digest uint64) (at uint64, problem error) {
 	state := s.buffers.State(s.members[member], s.slot, number)
-	if state.Epoch != s.epoch { // another process's slot
+	if state.Epoch != s.epoch { // the slot belongs to another process
 		return 0, nil
 	}
 	at = min(state.Sequence, sequenceAfter(number))
@@ -332,7 +340,7 @@ func (m *made) differs(digest uint64) bool {
 	return digest != m.digest && digest>>32 == m.digest>>32 && uint32(digest) != 0 && uint32(m.digest) != 0
 }
 
-// mismatch describes a mismatch with a rank in the current call or the one before.
+// mismatch describes a mismatch with a rank in the current call or in the previous one.
 func (s *sharing) mismatch(rank int, problem error) error {
 	number, ours := s.queue[0].number, s.queue[0].made
 	if errors.Is(problem, errMismatchBefore) {
@@ -364,7 +372,7 @@ func (x *Execution) digest() uint64 {
 	return refusedDigest(x.Tag) | fold(h) | 1
 }
 
-// behind returns a member that is not lost and not done with call number−2, or −1.
+// behind returns a member that is not done with call number−2 and is not lost, or −1 if there is none.
 func (s *sharing) behind(number uint64) int {
 	if number <= 2 {
 		return -1
@@ -381,7 +389,7 @@ func (s *sharing) behind(number uint64) int {
 	return -1
 }
 
-// Published records that a sequence awaited in a slot was reached.
+// Published records that the sequence that was awaited in a slot has been reached.
 func (e *Executor) Published(slot int) {
 	s := e.slots[slot]
 	switch {
@@ -393,8 +401,8 @@ func (e *Executor) Published(slot int) {
 	}
 }
 
-// PeerLost records that a rank is lost or has restarted. Data that it published before can still be read; calls that
-// need more of it fail.
+// PeerLost records that a rank is lost or has restarted. Calls can still read data that the rank published before,
+// but fail if they need more data from it.
 func (e *Executor) PeerLost(rank int, err error) {
 	for _, s := range e.slots {
 		if s == nil || !slices.Contains(s.members, rank) {
@@ -408,7 +416,7 @@ func (e *Executor) PeerLost(rank int, err error) {
 	}
 }
 
-// advanceShared executes steps until one has to wait, and ends the call after the last one.
+// advanceShared executes steps until a step has to wait, and ends the call after the last step.
 func (x *Execution) advanceShared() {
 	s := x.share
 	for {
@@ -423,7 +431,7 @@ func (x *Execution) advanceShared() {
 		}
 		step := s.step
 		if !s.claimed && (step.Kind == coll.StepPublish || step.Into.Buf == coll.Shared) {
-			// Before the third call no rank has read there, and a member may not have taken its slot yet.
+			// Before the third call, no rank has read this half yet, but a member may not have taken its slot yet.
 			if s.number <= 2 && x.waitsForBuffers() ||
 				s.number > 2 && x.waitsFor(coll.Everyone, sequenceAfter(s.number-2)) {
 				return
@@ -451,13 +459,13 @@ func (x *Execution) advanceShared() {
 }
 
 // waitsForBuffers reports whether the call must wait until this rank has the buffers of all members that are not
-// lost. Then these members have this rank's buffer, too, and can read its publications even after the end of its
-// process. The exchange that took the slot does not prove this: it may have used other members as intermediaries.
+// lost. These members then have this rank's buffer, too, and can read its publications even after its process has
+// ended. The agreement on the slot does not prove this, because it may have used other members as intermediaries.
 func (x *Execution) waitsForBuffers() bool {
 	s := x.share
 	for i, rank := range s.members {
 		if i == s.self || s.lost[rank] != nil || s.buffers.State(rank, s.slot, s.number).Sequence > 0 {
-			continue // every member set the sequence of its slot before the agreement
+			continue // a member sets the sequence of its slot before the agreement
 		}
 		if s.await.rank != i {
 			s.await = await{i, x.e.engine.Now()}
@@ -469,15 +477,15 @@ func (x *Execution) waitsForBuffers() bool {
 	return false
 }
 
-// waitsFor reports whether the call must wait until a member, or every other member, has reached a sequence. A member
-// that has failed the call will not reach a publication in it.
+// waitsFor reports whether the call must wait until a member, or every other member, has reached a sequence. A
+// member that has failed the call will make no more publications in it.
 func (x *Execution) waitsFor(member int, until uint64) bool {
 	s := x.share
 	first, last := member, member
 	if member == coll.Everyone {
 		first, last = 0, len(s.members)-1
 	}
-	for i := max(first, s.await.rank); i <= last; i++ { // members before that have reached it
+	for i := max(first, s.await.rank); i <= last; i++ { // earlier members have already reached it
 		if i == s.self || s.seen[i] >= until {
 			continue
 		}
@@ -496,7 +504,7 @@ func (x *Execution) waitsFor(member int, until uint64) bool {
 			s.buffers.Await(rank, s.slot, until)
 		case !errors.Is(problem, errFailed):
 			x.failShared(rank, s.mismatch(rank, problem))
-		default: // the member's abort, or the one of the rank that failed first, is in transit
+		default: // an abort from the member, or from the rank that failed first, is in transit
 		}
 		return true
 	}
@@ -504,7 +512,7 @@ func (x *Execution) waitsFor(member int, until uint64) bool {
 	return false
 }
 
-// moveShared copies or combines the bytes of a step. The error means that they cannot be accessed.
+// moveShared copies or combines the bytes of a step. It returns an error if the bytes cannot be accessed.
 func (x *Execution) moveShared(step *coll.Step) error {
 	s := x.share
 	reads, writes := step.Extents()
@@ -532,7 +540,8 @@ func (x *Execution) moveShared(step *coll.Step) error {
 	return err
 }
 
-// move copies or combines bytes. Shared buffers are not used with a user's function.
+// move copies or combines bytes. combine cannot fail, because calls with a user's function do not use shared
+// buffers.
 func (x *Execution) move(step *coll.Step, into, from []byte) {
 	if step.Kind == coll.StepPack {
 		step.Pack(into, from)

@@ -68,8 +68,8 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestSharedBeforeLinks lets a rank end that has nothing to wait for in its first call. It must not publish before
-// the others can read it.
+// TestSharedBeforeLinks ends a rank that has nothing to wait for in its first call. The rank must not publish
+// before the other ranks can read its buffer.
 func TestSharedBeforeLinks(t *testing.T) {
 	const ranks = 3
 	for _, first := range []string{"none", "bcast"} {
@@ -139,8 +139,8 @@ func TestNotShared(t *testing.T) {
 	}
 }
 
-// mixed returns one of a sequence of calls of several kinds and lengths, and the required content of the rank's
-// receive buffer.
+// mixed returns one call from a sequence of calls with several kinds and lengths, and the required content of the
+// rank's receive buffer.
 func mixed(i, ranks, rank int) (o Operation, want []byte) {
 	n, root := 1+i%3*2*fakeHalf, i%ranks
 	o, want = sumOf([]string{"shared", "shared-blocks"}[i%2], ranks, rank, i, n)
@@ -165,7 +165,7 @@ func mixed(i, ranks, rank int) (o Operation, want []byte) {
 }
 
 // TestSharedAbandoned checks that a call that one rank abandons fails on all ranks that have not completed it,
-// whenever they make it, and that later calls have correct results.
+// whenever they make the call, and that later calls have correct results.
 func TestSharedAbandoned(t *testing.T) {
 	const ranks = 4
 	enough := errors.New("enough")
@@ -225,8 +225,8 @@ func TestSharedAbandoned(t *testing.T) {
 	}
 }
 
-// TestSharedPeerLost checks that data published by a rank that is lost can be read. Calls that need more of it fail,
-// and so do later ones.
+// TestSharedPeerLost checks that data that a lost rank has published can still be read, and that calls that need
+// more data from it fail, and so do later calls.
 func TestSharedPeerLost(t *testing.T) {
 	w := newWorld(3, nil).share(1)
 	w.all(t, 1, func(int) Operation { return Operation{Call: coll.Call{Collective: coll.Barrier}} })
@@ -258,7 +258,7 @@ func TestSharedPeerLost(t *testing.T) {
 	if !ok || failed.Peer != 2 || !errors.Is(second.err, gone) {
 		t.Fatalf("%+v", second)
 	}
-	// Another process becomes the rank, with the sequence that the lost one would have.
+	// Another process becomes the rank, with the sequence that the lost process would have.
 	(*w)[2].shared.slots[0].epoch = 77
 	(*w)[2].shared.slots[0].sequence = sequence(9, 0)
 	third, b := bcast(1, 2)

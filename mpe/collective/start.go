@@ -11,12 +11,12 @@ import (
 // Execution is a collective call in progress. It can be reused for another call after its end.
 type Execution struct {
 	execution
-	// Request is for the engine's use; the caller waits for it. It is nil for a call by which members agree: such a
-	// call uses then instead.
+	// Request is for the engine's use; the caller waits for it. It is nil for a call by which members agree, which
+	// uses then instead.
 	Request any
 
-	// The remaining fields are memory reused by the next call: allocating and collecting it for every call takes
-	// longer than the call.
+	// The remaining fields are memory that the next call reuses. To allocate and collect it for every call would
+	// take longer than the call itself.
 	schedule coll.Schedule
 	progress coll.Progress
 	scratch  []byte
@@ -24,7 +24,7 @@ type Execution struct {
 	ownShare share
 	// under lists the messages in flight.
 	under []*Message
-	// local lists steps without a message that can begin.
+	// local lists the steps without a message that can begin.
 	local []localStep
 }
 
@@ -35,22 +35,22 @@ type execution struct {
 	then      func(err error)
 	posted    handshake.Instant
 	algorithm *coll.Algorithm
-	// wasted receives messages without content.
+	// wasted is the receive buffer for messages without content.
 	wasted [protocol.WordLen]byte
 	// reduce is the operation, unless User is set.
 	reduce op.Func
 	limits WireLimits
-	// begun means that the members have agreed, and there is a schedule.
+	// begun means that the members have agreed and that the call has a schedule.
 	begun bool
-	// order determines the order of a broadcast's chain, or is nil if the order is fixed. position is the broadcast's
-	// number in it.
+	// order determines the order of a broadcast's chain, or is nil if the order is fixed. position is the number of
+	// the broadcast in order.
 	order    *Ordering
 	position uint32
-	// computing is the number of running user's functions, each in its own goroutine.
+	// computing is the number of calls of the user's function that are running, each in its own goroutine.
 	computing int
 	failed    error
-	// agreed is the members' agreement, or nil for a call without one. cause is why the caller has abandoned the
-	// call. aborted means that another rank has aborted it.
+	// agreed is the members' agreement, or nil for a call without an agreement. cause is the reason why the caller
+	// has abandoned the call. aborted means that another rank has aborted it.
 	agreed  *agreement
 	cause   FailureCause
 	aborted bool
@@ -79,7 +79,7 @@ func (x *Execution) execute() {
 	x.advance()
 }
 
-// Prepare sets x to a call. It needs no event. The error is Check's.
+// Prepare checks a call and stores it in x. It can be called outside of events. The error is as in Check.
 func (x *Execution) Prepare(c *Operation, rank Caller) (err error) {
 	x.Operation = *c
 	if x.limits, err = x.Check(rank); err == nil && x.Reduces() && x.User == nil {
@@ -101,7 +101,7 @@ func (e *Executor) Start(x *Execution, request any) error {
 	return err
 }
 
-// begin chooses the algorithm by the members' agreement, and begins the call or queues it.
+// begin chooses the algorithm according to the members' agreement, and begins the call or queues it.
 func (x *Execution) begin(agreed *agreement) error {
 	if agreed.sharing == nil {
 		x.Call.Shared = 0
@@ -171,8 +171,8 @@ func (x *Execution) choose(agreed *agreement) (*coll.Algorithm, error) {
 	return coll.Find(c.Collective, by.Algorithm)
 }
 
-// ordered makes the order of a broadcast's chain depend on status, if the caller requests it or all members are
-// configured to.
+// ordered makes the order of a broadcast's chain depend on status, if the caller requests it or if all members are
+// configured to do so.
 func (x *Execution) ordered(agreed *agreement) {
 	c := &x.Call
 	if c.Collective != coll.Bcast || !x.algorithm.Segmented || c.Order != nil || !c.Flows || c.Ranks < 3 ||
@@ -189,7 +189,7 @@ func (x *Execution) ordered(agreed *agreement) {
 	}
 }
 
-// chooseUpstream returns the algorithm that corresponds to ranks made by upstream's compiler.
+// chooseUpstream returns the algorithm that ranks built with upstream's compiler use.
 func (x *Execution) chooseUpstream() (*coll.Algorithm, error) {
 	c := &x.Call
 	cfg := &x.e.cfg

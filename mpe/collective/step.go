@@ -7,8 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// advance begins all steps that can begin, and ends the call if no step is left. Steps with messages begin before
-// steps without one.
+// advance begins all steps that can begin, and ends the call if no step is left. It begins steps with a message
+// before steps without one.
 func (x *Execution) advance() {
 	if x.share != nil {
 		x.advanceShared()
@@ -38,7 +38,7 @@ func (x *Execution) advance() {
 	}
 }
 
-// blanks is the content of messages without content.
+// blanks is the payload of messages without content, whose bytes do not matter.
 var blanks [16]byte
 
 // view returns the memory of a location.
@@ -68,7 +68,7 @@ func (x *Execution) within(b []byte, at coll.Loc, n int) ([]byte, error) {
 	return b[at.Off : at.Off+n : at.Off+n], nil
 }
 
-// post posts the message of a step.
+// post posts the message, or both messages, of a step.
 func (x *Execution) post(s *coll.Step, number int) {
 	var err error
 	switch s.Kind {
@@ -129,7 +129,7 @@ func (x *Execution) message(send bool, peer, number int, buf []byte) *Message {
 	return m
 }
 
-// release removes a message from the ones in flight and recycles it.
+// release removes a message from the messages in flight, and recycles it.
 func (x *Execution) release(m *Message) {
 	remove(&x.under, m)
 	m.Call, m.Buf, m.Request, m.x, m.other = nil, nil, nil, nil, nil // message sets all fields
@@ -166,7 +166,7 @@ func (x *Execution) work(s *localStep) {
 	x.progress.Done(s.number)
 }
 
-// combine executes a step on its bytes. The error is the user's function's.
+// combine executes a step on its bytes. The only possible error is from the user's function.
 func (x *Execution) combine(kind coll.Kind, into, from []byte) error {
 	switch kind {
 	case coll.StepReduce:
@@ -197,10 +197,10 @@ type Job struct {
 	into, from []byte
 }
 
-// Run calls the function, which may take long, and returns its error.
+// Run calls the function, which may take a long time, and returns its error.
 func (j *Job) Run() error { return j.x.combine(j.kind, j.into, j.from) }
 
-// Computed records that a job ended with the error of Run.
+// Computed records that a job ended. err is the result of Run.
 func (e *Executor) Computed(j Job, err error) {
 	x := j.x
 	x.computing--
@@ -222,7 +222,7 @@ func (x *Execution) wake() {
 	}
 }
 
-// Ended records that a message is complete, with its length or an error. An error that matches ErrCallFailed means
+// Ended records that a message has ended, with its length or an error. An error that matches ErrCallFailed means
 // that the peer has aborted the call.
 func (e *Executor) Ended(m *Message, bytes int64, err error) {
 	x, number := m.x, m.step
@@ -249,8 +249,8 @@ func (e *Executor) Ended(m *Message, bytes int64, err error) {
 	x.wake()
 }
 
-// fail makes the call end because of a step: no further step begins, and messages in flight are cancelled, or
-// continue without the call's memory. The call waits for a user's function that cannot be cancelled.
+// fail makes the call end because a step failed. No further step begins, and messages in flight are cancelled or
+// continue without the call's memory. The call does not end while a user's function is running.
 func (x *Execution) fail(number int, err error) {
 	if x.failed != nil {
 		return

@@ -10,7 +10,8 @@ import (
 type buffers struct {
 	free [maxClass + 1][][]byte
 	held int
-	// given maps the first byte of each buffer that Keep has returned to its release function.
+	// given holds the release functions of the buffers that a Keep has returned. The key is the address of the
+	// first byte.
 	given map[*byte]func()
 }
 
@@ -40,7 +41,7 @@ func (b *buffers) get(n int) []byte {
 	return make([]byte, n, 1<<c)
 }
 
-// own returns a buffer of the engine with the same bytes: the result of keep, or a copy if keep is nil.
+// own returns memory of the engine with the bytes of buf: the result of keep, or a copy if keep is nil.
 func (b *buffers) own(buf []byte, keep Keep) []byte {
 	if keep == nil || len(buf) == 0 {
 		return bytes.Clone(buf)

@@ -1,8 +1,8 @@
 package core
 
-// EndWait ends a pending request for its caller, whose context is done with cause. A transfer that cannot
-// be cancelled continues in the memory that keep returns. If a receive has already matched a message, the
-// next receive that fits gets it; if the caller is gone, the message is dropped.
+// EndWait ends a pending request because its caller's context is done, with cause. A transfer that cannot be
+// cancelled continues in the memory that keep returns. If a receive has already matched a message, the message goes
+// to the next matching receive. It is dropped if gone is set, because then the calling program no longer exists.
 func (e *Core) EndWait(r *Request, cause error, keep Keep, gone bool) {
 	switch {
 	case r.Over:
@@ -24,8 +24,8 @@ func (e *Core) EndWait(r *Request, cause error, keep Keep, gone bool) {
 	e.flush()
 }
 
-// Cancelled cancels a request, if it still can be. A collective call cannot: the other ranks would wait for
-// it.
+// Cancelled cancels a request, if that is still possible. It does not cancel a collective call, because the other
+// ranks would wait for this rank.
 func (e *Core) Cancelled(r *Request) {
 	if r.Over || r.kind == opCollective {
 		return
@@ -36,8 +36,8 @@ func (e *Core) Cancelled(r *Request) {
 	e.flush()
 }
 
-// cancel removes a request from its queue, and reports false if it is too late. If an extended peer knows of
-// the message, it is asked to cancel it; then the request ends when the peer has answered.
+// cancel removes a request from its queue, and reports false if it is too late. If an extended peer already knows
+// of the message, cancel asks the peer to cancel it, and the request ends when the peer answers.
 func (e *Core) cancel(r *Request) bool {
 	switch {
 	case r.kind == OpRecv && r.in == nil:
@@ -57,7 +57,7 @@ func (e *Core) cancel(r *Request) bool {
 	return r.p.cancel(r)
 }
 
-// detach moves the transfer of a request that cannot be cancelled to a private buffer. With drop, no other
+// detach moves the transfer of a request that cannot be cancelled to a private buffer. If drop is set, no other
 // receive gets the message.
 func (e *Core) detach(r *Request, keep Keep, drop bool) {
 	p := r.p

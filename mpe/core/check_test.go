@@ -16,7 +16,7 @@ func TestCheck(t *testing.T) {
 	peers := []func(local, remote int) Peer{extendedPeer, software, v09, func(_, _ int) Peer {
 		return Peer{Extended: &extended.Config{MaxPayload: 1400, MaxLength: longest}}
 	}}
-	cluster := func(last int) *Core { // of rank 0, and a peer of each kind up to last
+	cluster := func(last int) *Core { // with rank 0, and one peer of each kind up to last
 		return newCores(t, 1, last+1, faults{}, func(local, remote int) Peer {
 			return peers[max(local,
 				remote)](local, remote)

@@ -10,12 +10,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// Package collective executes collective calls. Their messages are ordinary requests. When one of them ends,
-// it is added to Core.ended. At the end of every event, flush reports these to their calls, which then start
-// their next steps.
+// Package collective executes collective calls. Their messages are ordinary requests. When such a request ends, it
+// is added to Core.ended. At the end of every event, flush reports the ended requests to their calls, which then
+// start their next steps.
 
-// Prepare makes r the request of a collective call, for StartCall. x provides the memory of the call. Prepare
-// is not part of an event, and reads immutable state only.
+// Prepare makes r the request of a collective call, which StartCall then starts. x provides the memory for the
+// call. Prepare is not part of an event, and reads immutable state only.
 func (e *Core) Prepare(r *Request, x *collective.Execution, c *collective.Operation) error {
 	if err := x.Prepare(c, e); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (e callEngine) Compute(j collective.Job) {
 
 func (e callEngine) Start(m *collective.Message) error { return e.startMessage(e.message(m)) }
 
-// message returns the request of a message.
+// message returns a new request for a message of a collective call.
 func (e callEngine) message(m *collective.Message) *Request {
 	kind := OpRecv
 	switch {
@@ -126,7 +126,7 @@ func (e callEngine) message(m *collective.Message) *Request {
 	return r
 }
 
-// startMessage posts the request of a message.
+// startMessage posts a request that message has returned.
 func (e callEngine) startMessage(r *Request) error {
 	if e.state != running {
 		return ErrClosed
@@ -152,7 +152,7 @@ func (e callEngine) Cancel(m *collective.Message) {
 	if !posted {
 		return
 	}
-	r.message = nil // its end is not reported
+	r.message = nil // so its end is not reported
 	if r.flow != nil && r.flow.send == r {
 		r.p.extended.abortSend(r)
 	}
@@ -160,7 +160,7 @@ func (e callEngine) Cancel(m *collective.Message) {
 		return
 	}
 	if !e.cancel(r) {
-		e.detach(r, nil, true) // no later receive asks for it
+		e.detach(r, nil, true) // no later receive may get it
 	}
 	e.finish(r, ErrCancelled)
 }
@@ -199,7 +199,7 @@ func (e callEngine) CauseOf(err error) collective.FailureCause {
 			return c.cause
 		}
 	}
-	if _, ok := errors.AsType[*WaitError](err); ok { // a context may end with any cause of its owner
+	if _, ok := errors.AsType[*WaitError](err); ok { // the owner of a context may set any cause
 		return collective.CauseCancelled
 	}
 	return collective.CauseOther
@@ -252,7 +252,7 @@ func (e *Core) Computed(j collective.Job, err error) {
 	e.flush()
 }
 
-// openInternal accepts a message between the collective calls of two ranks.
+// openInternal accepts an internal message, which serves collective calls and comes from no program.
 func (e callEngine) openInternal(p *peer, in *inbound) {
 	in.accepted, in.room = true, 0
 	if e.calls.Opened(p.rank, in.comm, in.tag, in.bytes) {

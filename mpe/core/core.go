@@ -20,7 +20,7 @@ type Core struct {
 	// observed means that the Observer or Calls is notified of every completed message, except with
 	// unobserved peers.
 	observed bool
-	// observesMemory means that this includes messages of some peers that use short headers.
+	// observesMemory means that the Observer or Calls is notified of messages of some peers that use short headers.
 	observesMemory bool
 	noTags         bool // the messages of some peer carry no tag
 	effects        Effects
@@ -28,8 +28,8 @@ type Core struct {
 
 	// at is the time at which the current event began.
 	at handshake.Instant
-	// due is the latest time of the next Tick, or Never. known is, by network, the time up to which all
-	// received packets had been processed at the last Tick.
+	// due is the time by which the next Tick must come, or Never. known[network] is the time up to which all
+	// packets received from a network had been processed at the last Tick.
 	due    handshake.Instant
 	known  []handshake.Instant
 	peers  []*peer
@@ -52,8 +52,8 @@ type Core struct {
 	Rooms    Rooms
 	buffers  buffers
 	Rests    RestingSends
-	// calls are the pending collective calls, and ended their messages that have completed. abortsDropped
-	// means that Close no longer waits until this rank's aborts are sent.
+	// calls holds the pending collective calls, and ended holds their completed messages. abortsDropped means that
+	// Close no longer waits until this rank's aborts are sent.
 	calls         *collective.Executor
 	ended         []*Request
 	abortsDropped bool
@@ -66,12 +66,13 @@ type Core struct {
 
 // pending is the work of flush at the end of an event.
 type pending struct {
-	// touched are the peers to process, and accepts the messages whose senders to clear.
+	// touched holds the peers that flush has to process. accepts holds the messages whose senders it has to clear.
 	touched []*peer
 	accepts []*inbound
 	// placements are the peers whose placements have changed.
 	placements []*peer
-	// coalesced means that packets of some touched peers are held back for packets of further sends.
+	// coalesced means that packets of some touched peers are held back, to be sent together with packets of later
+	// sends.
 	coalesced bool
 }
 
@@ -192,8 +193,8 @@ func (e *Core) receive(network int, a *RxPacket) {
 	p.receive(a)
 }
 
-// receiveAll feeds several datagrams to their peer. Runs in the middle of a message are fed as a whole, other
-// datagrams one by one.
+// receiveAll feeds several datagrams to their peer. It feeds consecutive datagrams from the middle of a message
+// together, and other datagrams one by one.
 func (e *Core) receiveAll(network int, all *RxPacket) {
 	one := &e.pairs.one
 	*one = *all
@@ -278,19 +279,19 @@ func (e *Core) busy() bool {
 	})
 }
 
-// Drain starts to close the core: new operations are refused, and pending ones that have not begun to
-// transfer data fail.
+// Drain starts to close the core: it refuses new operations, and pending operations that have not begun to transfer
+// data fail.
 func (e *Core) Drain() {
 	e.state = draining
 	e.abortQueued(ErrClosed)
 	e.flush()
 }
 
-// AbortTime is the time that a closing driver waits until the aborts of collective calls are sent, if nothing
-// else is in flight. Some of the ranks may no longer exist.
+// AbortTime is how long a closing driver waits for the aborts of collective calls to be sent, if nothing else is in
+// flight. The wait is limited because some of the ranks may no longer exist.
 const AbortTime = 250 * time.Millisecond
 
-// DropAborts stops waiting, while the core is draining, for ranks that do not receive aborts.
+// DropAborts ends the wait of a draining core for ranks that do not acknowledge aborts.
 func (e *Core) DropAborts() {
 	if e.state == draining {
 		e.abortsDropped = true

@@ -20,13 +20,13 @@ import (
 // Programs that block, on the ranks of a world. One of them runs at a time, and the seed chooses the next one
 // if several can run. Package mpi and the kernels run like this on their Device.
 
-// blocking is a program of a rank, or another goroutine. It runs from a value on resume to a value on
-// suspended. resume is closed to kill it.
+// blocking is a program of a rank, or another goroutine. It runs after it has received a value from resume, until
+// it sends a value to suspended. Closing resume kills it.
 type blocking struct {
 	run               func()
 	process           *process
 	resume, suspended chan struct{}
-	// ready reports whether the program can continue; at the time until it does in any case.
+	// ready reports whether the program can continue. It continues at the time until in any case.
 	ready                 func() bool
 	until                 handshake.Instant
 	running, over, killed bool
@@ -35,7 +35,7 @@ type blocking struct {
 // process is the group of goroutines that a program starts, directly or indirectly.
 type process struct{ killed bool }
 
-// spawn adds a goroutine to a process, or to none if p is nil.
+// spawn adds a goroutine to process p, or to no process if p is nil.
 func (w *world) spawn(p *process, run func()) *blocking {
 	b := &blocking{
 		run: run, process: p, ready: func() bool { return true }, until: Never,
@@ -70,7 +70,7 @@ func (b *blocking) proceed(w *world) {
 	w.forgetEnded()
 }
 
-// kill ends programs. A running one ends when it waits next.
+// kill ends programs. A running program ends when it next waits.
 func (w *world) kill(which func(b *blocking) bool) {
 	for _, b := range slices.Clone(w.programs) {
 		if b.over || b.killed || !which(b) {
@@ -96,8 +96,8 @@ func (w *world) forgetEnded() {
 	w.programs = slices.DeleteFunc(w.programs, func(b *blocking) bool { return b.over })
 }
 
-// suspend waits until ready reports true, or until a time. If the caller is not a program, the simulation
-// runs meanwhile; then suspend reports false if nothing happens any more.
+// suspend waits until ready reports true, or until a time. If the caller is not a program, suspend runs the
+// simulation while it waits, and reports false if there are no more events.
 func (w *world) suspend(until handshake.Instant, ready func() bool) bool {
 	if b := w.current; b != nil {
 		if b.killed { // unwind, and run deferred calls
@@ -138,8 +138,8 @@ type sent struct {
 // maxLog is the number of datagrams that Log prints.
 const maxLog = 200
 
-// SimulatedKind is a kind of Simulated. FPGA means that all ranks except 0 are stand-ins for FPGAs. Tree
-// means that their calls are those that upstream's compiler generates with com_opt 1.
+// SimulatedKind is a kind of Simulated. FPGA means that all ranks except 0 are stand-ins for FPGAs. Tree means that
+// they make the calls that upstream's compiler generates with com_opt 1.
 type SimulatedKind struct {
 	Name       string
 	FPGA, Tree bool
@@ -166,7 +166,7 @@ var SimulatedKinds = []SimulatedKind{
 // hostAndFPGAs configures rank 0 as a host of stand-ins.
 func hostAndFPGAs(local, remote int) Peer { return hostAndFPGA(min(local, 1), min(remote, 1)) }
 
-// limitedPeer is a peer of the cloudfpga profile, for rank 0 and on it.
+// limitedPeer is the configuration between rank 0 and another rank with the cloudfpga profile, in both directions.
 func limitedPeer(local, remote int) Peer {
 	if min(local, remote) == 0 {
 		return software(local, remote)
@@ -242,7 +242,7 @@ type SimulatedDevice struct {
 	watched []*SimulatedOp
 }
 
-// Run runs programs until all of them end, or nothing happens any more.
+// Run runs programs until all of them have ended, or there are no more events.
 func (d *SimulatedDevice) Run(programs ...func()) error { return d.s.Run(programs...) }
 
 // Run is as SimulatedDevice.Run.
@@ -271,7 +271,7 @@ func (d *SimulatedDevice) WithTimeout(ctx context.Context, after time.Duration) 
 	return ctx, func() { cancel(nil) }
 }
 
-// after calls do when the given time has passed, after all earlier arrivals.
+// after schedules a call of do after the given time, behind all arrivals that come earlier.
 func (s *Simulated) after(d time.Duration, do func()) {
 	s.w.deliver(datagram{at: s.w.now + d, do: do})
 }
@@ -329,7 +329,7 @@ func (d *SimulatedDevice) event(do func()) { d.w.event(d.rank, func(*Core) { do(
 // Peer is as in mpe.Device.
 func (d *SimulatedDevice) Peer(rank int) (PeerInfo, error) { return d.PeerInfo(rank) }
 
-// Start is as in mpe.Device.
+// Start implements mpe.Device.
 func (d *SimulatedDevice) Start(op Operation) (*SimulatedOp, error) {
 	if err := d.Check(&op); err != nil {
 		return nil, err

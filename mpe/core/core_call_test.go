@@ -40,8 +40,8 @@ func TestCallOnSimulatedTime(t *testing.T) {
 	}
 }
 
-// TestAbortPassedOn closes a rank before the members of a communicator have agreed. It cannot repeat its
-// abort after the agreement; the ranks whose calls it ended must do so.
+// TestAbortPassedOn closes a rank before the members of a communicator have agreed. The closed rank cannot repeat
+// its abort after the agreement, so the ranks whose calls it aborted must do so.
 func TestAbortPassedOn(t *testing.T) {
 	const n = 4
 	w := newCores(t, 1, n, faults{}, extendedPeer)
@@ -93,8 +93,8 @@ func TestWaitsOfCalls(t *testing.T) {
 	}
 }
 
-// TestNextProgram checks that a program that uses ranks after another one, and numbers its communicators and
-// calls in the same way, gets none of the messages that the other one left behind.
+// TestNextProgram checks that a program that uses ranks after another program, with the same numbers for
+// communicators and calls, gets no messages that the earlier program left behind.
 func TestNextProgram(t *testing.T) {
 	for _, bytes := range []int{8, 320_000} {
 		w := newCores(t, 1, 2, faults{}, extendedPeer)

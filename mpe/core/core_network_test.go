@@ -14,7 +14,7 @@ import (
 // faults are the faults of a network, as probabilities per datagram unless noted.
 type faults struct {
 	loss, duplicate, corrupt float64
-	// lose, if not nil, decides by the packet itself.
+	// lose, if not nil, decides from the packet whether it is lost.
 	lose func(from, to int, b []byte) bool
 	// burst is the probability that a datagram, and up to 20 that follow on its path within a second, are
 	// lost. repeat is the probability that a SEND_REQUEST is duplicated, up to 300 ms later.
@@ -34,12 +34,12 @@ type faults struct {
 	room int
 	// jump is the probability that the receiver's clock jumps ahead by up to 5 s.
 	jump float64
-	// stream means that each pair has a connection. It loses nothing, but breaks with probability reset per
-	// packet. Then all packets in transit are lost, and all that are sent until a new connection exists. The
-	// other faults of datagrams do not apply.
+	// stream means that each pair has a connection. It loses nothing, but breaks with probability reset per packet.
+	// Then all packets in transit are lost, and so are all packets sent before a new connection exists. The other
+	// faults of datagrams do not apply.
 	stream bool
 	reset  float64
-	// memory means that the network also carries packets with short headers.
+	// memory means that the network carries packets with short headers, too.
 	memory bool
 	// places means that payload may be placed in the receiver's buffer.
 	places bool
@@ -49,7 +49,7 @@ type faults struct {
 	// with probability reroute per datagram. It silently loses longer datagrams unless they may be fragmented.
 	mtus    []int
 	reroute float64
-	// halt is the probability that the receiver is stopped forever, while the connection stays.
+	// halt is the probability that the receiver is stopped forever, while its connection stays open.
 	halt float64
 }
 
@@ -72,7 +72,7 @@ type burst struct {
 // of reports whether the datagram is between the two ranks.
 func (d *datagram) of(a, b int) bool { return d.from == a && d.to == b || d.from == b && d.to == a }
 
-// happens draws whether a fault affects the datagram that was sent last.
+// happens decides at random whether a fault affects the datagram that was sent last.
 func (w *world) happens(p float64) bool { return p > 0 && w.sent <= w.calm && w.rng.Float64() < p }
 
 // transmit sends a packet, or loses it.
@@ -188,7 +188,7 @@ func (w *world) traced(what string, d datagram) {
 // deliver schedules the arrival of a datagram.
 func (w *world) deliver(d datagram) {
 	i, _ := slices.BinarySearchFunc(w.wire, d, func(a, b datagram) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), -1) // after those of the same time
+		return cmp.Or(cmp.Compare(a.at, b.at), -1) // after datagrams with the same time
 	})
 	w.wire = slices.Insert(w.wire, i, d)
 }

@@ -22,12 +22,12 @@ type deployed struct {
 	send   func(to int, words []uint32) error
 	recv   func(from, words int) error
 	result func() ([]uint32, error)
-	// stall stops it for a while; nil if it is hardware.
+	// stall stops the node for a while. It is nil for hardware.
 	stall func(lasts time.Duration)
 	// busy reports whether a call is pending. broken returns the reason why it never returns, or "".
 	busy   func() bool
 	broken func() string
-	// stuck reports whether it is in a call that it cannot leave by itself, or has crashed.
+	// stuck reports whether the node is in a call that it cannot leave by itself, or has crashed.
 	stuck func() bool
 }
 
@@ -87,7 +87,7 @@ func newUpstream(w *world, rank int, peers []int) *deployed {
 	}
 }
 
-// due returns the time of its next time-out, or Never.
+// due returns the time of the node's next time-out, or Never.
 func (n *deployed) due() handshake.Instant {
 	if at, ok := n.Next(); ok {
 		return max(at, n.w.now)
@@ -95,7 +95,7 @@ func (n *deployed) due() handshake.Instant {
 	return Never
 }
 
-// transmit transmits the datagrams that it has sent.
+// transmit puts the datagrams that the model has sent on the network.
 func (n *deployed) transmit() {
 	for _, d := range n.out() {
 		n.w.transmit(n.rank, d.to, RxDatagram, d.bytes)

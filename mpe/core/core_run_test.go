@@ -31,11 +31,11 @@ type world struct {
 	cut   map[[2]int]handshake.Instant // end of an outage between a pair
 	bad   map[[2]int]burst             // bursts of losses between a pair
 	mtu   map[[2]int]int               // one of faults.mtus
-	// programs are those that block, including users' functions. current is the running one, if any.
+	// programs holds the programs that block, including users' functions. current is the running program, if any.
 	programs []*blocking
 	current  *blocking
-	// sent counts datagrams, and faulty the lost or duplicated ones. There are no faults from datagram
-	// number calm on.
+	// sent counts all datagrams, and faulty counts lost and duplicated datagrams. From datagram number calm on,
+	// there are no faults.
 	sent, faulty, calm int
 	make               func(rank int) *Core
 	// transcript hashes every datagram with its time.
@@ -47,11 +47,11 @@ type world struct {
 type port struct {
 	w    *world
 	rank int
-	// socket holds received datagrams that are unread. stopped is the time until which the rank's process
-	// does not run. All datagrams received by known have been read.
+	// socket holds received datagrams that are unread. stopped is the time until which the rank's process does not
+	// run. All datagrams received before known have been read.
 	socket         []datagram
 	stopped, known handshake.Instant
-	// ahead is the offset of its clock. All times of the core are of that clock, and known.
+	// ahead is the offset of the rank's clock. All times of the core are times of that clock, and so is known.
 	ahead time.Duration
 	// dead means that the port belongs to a core that has crashed.
 	dead bool
@@ -59,10 +59,10 @@ type port struct {
 	node *deployed
 	// report is called when other ranks wait for a report; it may be nil.
 	report func()
-	// place and revoke implement the Effects of these names, unless nil.
+	// place and revoke, if not nil, implement Effects.Place and Effects.Revoke.
 	place  func(Placement)
 	revoke func(peer int)
-	// writers holds the packets queued behind a long write, by peer; nil if there is no such write.
+	// writers holds, by peer, the packets queued behind a long write, or nil if there is no such write.
 	writers map[int][]delayed
 }
 
@@ -245,7 +245,7 @@ func (p *port) Revoke(peer int) {
 	}
 }
 
-// Effects that a port does not have.
+// A port ignores the following effects.
 
 func (p *port) LongPayload(int) int          { return 0 }
 func (p *port) Fetch(*RxPacket, []byte) bool { return false }
@@ -339,7 +339,7 @@ func newCores(t *testing.T, seed uint64, n int, net faults, peer func(local, rem
 	return w
 }
 
-// newNode creates the model of a deployed node; nil stands for a core.
+// newNode creates the model of a deployed node. A nil newNode stands for a core.
 type newNode func(w *world, rank int, peers []int) *deployed
 
 // members returns the ranks of a cluster.
@@ -435,7 +435,7 @@ func (p *port) take() {
 		p.stall(3 * p.w.net.stall) // a rank that was stopped is likely to be stopped again
 	}
 	e := p.w.cores[p.rank]
-	if len(e.pending.touched) == 0 && p.w.now+p.ahead <= e.at+time.Millisecond { // as Engine.receiveBatch
+	if len(e.pending.touched) == 0 && p.w.now+p.ahead <= e.at+time.Millisecond { // as in Engine.receiveBatch
 		batch = e.ReceiveShorts(0, batch)
 	}
 	if len(batch) > 0 || e.NeedsFlush() {
@@ -443,8 +443,8 @@ func (p *port) take() {
 	}
 }
 
-// join appends a datagram to those before it, as a system does that reads several datagrams of one length at
-// once; the last one may be shorter. It reports false if it cannot.
+// join appends a datagram to the datagrams before it, like a system that reads several datagrams of equal length at
+// once, of which the last may be shorter. It reports false if that is not possible.
 func (a *RxPacket) join(d *datagram) bool {
 	each := a.Each
 	if each == 0 {
@@ -499,7 +499,7 @@ func (w *world) call(t *testing.T, rank int, o *collective.Operation) *Request {
 	return r
 }
 
-// until runs all events until a time.
+// until runs all events up to a time.
 func (w *world) until(at handshake.Instant) {
 	for w.next() < at && w.step() {
 	}
@@ -524,7 +524,8 @@ func (w *world) run(t *testing.T, requests []*Request) {
 	}
 }
 
-// software is a peer of the cloudfpga profile that repairs every loss, and extendedPeer one of the extended profile.
+// software is a peer of the cloudfpga profile that repairs every loss. extendedPeer is a peer of the extended
+// profile.
 func software(_, _ int) Peer {
 	rules := handshake.SoftwarePeer()
 	return Peer{Handshake: handshake.Config{
@@ -536,7 +537,8 @@ func extendedPeer(_, _ int) Peer {
 	return Peer{Extended: &extended.Config{MaxPayload: 1400}}
 }
 
-// boundedPeer accepts two messages ahead of their receives, and up to 120 of all peers of a rank if there are more.
+// boundedPeer accepts two messages before their receives are posted. From all peers of a rank together, it accepts
+// at most 120, if that is less.
 func boundedPeer(_, _ int) Peer {
 	return Peer{Extended: &extended.Config{MaxPayload: 1400, Messages: 2, Room: extended.NewRoom(120)}}
 }

@@ -17,8 +17,8 @@ type SimulatedStream struct {
 	in, out *pipe
 }
 
-// pipe is a direction of a connection, with readable bytes, and further bytes inTransit. over means that
-// nothing more is written.
+// pipe is one direction of a connection. Its bytes are readable, or still inTransit. over means that nothing more
+// will be written.
 type pipe struct {
 	bytes     []byte
 	inTransit int
@@ -140,8 +140,8 @@ func (w *world) process() *process {
 // Serve runs f as a goroutine of a daemon, which survives when a program is killed.
 func (s *Simulated) Serve(f func()) { s.w.spawn(nil, f) }
 
-// KillAfter kills the process of the running program after some time, and then calls then for the actions
-// of the system.
+// KillAfter kills the process of the running program after some time, and then calls then to do what the system
+// does when a process ends.
 func (s *Simulated) KillAfter(d time.Duration, then func()) {
 	p := s.w.process()
 	s.after(d, func() {
@@ -151,7 +151,7 @@ func (s *Simulated) KillAfter(d time.Duration, then func()) {
 	})
 }
 
-// Pass lets some time pass.
+// Pass advances the simulated time.
 func (s *Simulated) Pass(d time.Duration) { s.w.until(s.w.now + d) }
 
 // Unexpected returns the number of messages of a communicator that no receive has matched.

@@ -6,12 +6,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// oldestPosted is the number of posted receives of a communicator, oldest first, that are examined to find
-// the oldest one of each source. A communicator may have a million.
+// oldestPosted is the number of posted receives, oldest first, that RankCounters examines in each communicator to
+// find the oldest receive from each source. A communicator may have a million receives.
 const oldestPosted = 1024
 
-// RankCounters fills in the counters of the rank. posted, by source, receives the time of the oldest posted
-// receive, if any.
+// RankCounters fills in the counters of the rank. It sets posted[source] to the time at which the oldest pending
+// receive from that source was posted, if there is one.
 func (e *Core) RankCounters(c *state.RankCounters, posted []handshake.Instant) {
 	*c = state.RankCounters{Rank: e.rank, Drops: e.drops, Collectives: e.calls.Counts(),
 		Disagreements: e.calls.Disagreements()}
@@ -72,7 +72,7 @@ func (p *peer) count(c *state.PeerCounters) {
 	p.counters(c)
 }
 
-// older sets *oldest to a wait that is older, or is the first.
+// older sets *oldest to the given wait if that is older, or if *oldest is empty.
 func older(e *Core, oldest *state.OldestWait, waitsFor protocol.Type, since handshake.Instant) {
 	if elapsed := e.at - since; !oldest.Waits || elapsed > oldest.Elapsed {
 		*oldest = state.OldestWait{Waits: true, For: waitsFor, Elapsed: elapsed}

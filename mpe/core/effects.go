@@ -11,13 +11,13 @@ import (
 type Effects interface {
 	// Header sends a handshake packet, in order with other packets to the peer.
 	Header(peer int, header []byte) error
-	// Data sends a DATA message, or starts to: then sent is false, and the driver calls DataSent when the
-	// network has accepted it. Otherwise at is the time when the network accepted it.
+	// Data sends a DATA message, or starts to send it. If sent is true, at is the time when the network accepted
+	// the message. If sent is false, the driver calls DataSent when the network has accepted it.
 	Data(peer int, id handshake.ID, header, payload []byte) (at handshake.Instant, sent bool, err error)
 	// Reconnected drops packets queued for the previous connection.
 	Reconnected(peer int)
-	// Packets sends packets of the extended profile, which the network may lose. It reports whether one was
-	// too long for the first link.
+	// Packets sends packets of the extended profile, which the network may lose. tooLong reports whether a packet
+	// was too long for the first link.
 	Packets(peer int, packets []Packet) (tooLong bool, err error)
 	// LongestDatagram returns the maximum packet length in bytes known to the system, or 0 if it knows none.
 	LongestDatagram(peer int) int
@@ -39,7 +39,7 @@ type Outcome struct {
 	Ended []*Request
 	// Rare means that one of the fields up to Report is set.
 	Rare bool
-	// Wake are functions that wake callers which wait for something else than a request.
+	// Wake holds functions that wake callers waiting for something other than a request.
 	Wake []func()
 	// Jobs are user functions to call. The driver reports their completion with Computed.
 	Jobs []collective.Job
@@ -47,8 +47,8 @@ type Outcome struct {
 	Report bool
 	// Deadline is the latest time of the next Tick, or Never.
 	Deadline handshake.Instant
-	// Coalesced means that packets are held back for packets of further sends. Poll asks the driver to poll
-	// soon, as its caller may not; the driver resets it.
+	// Coalesced means that packets are held back, to be sent together with packets of later sends. Poll asks the
+	// driver to poll soon, because the caller may not do so; the driver resets it.
 	Coalesced, Poll bool
 }
 

@@ -29,7 +29,7 @@ var (
 	ErrPeerLost = errors.New("the peer is gone")
 )
 
-// ErrTruncated matches every message longer than the buffer of its receive.
+// ErrTruncated matches the error of every receive whose buffer was shorter than the message.
 var ErrTruncated = handshake.ErrTruncated
 
 // TruncatedError is the error of a receive whose buffer was shorter than the message. The buffer holds the
@@ -52,15 +52,15 @@ func (e *TruncatedError) Is(target error) bool { return target == ErrTruncated }
 // WaitError is the error of an operation ended by the caller's context. It describes the wait.
 type WaitError struct {
 	handshake.Wait
-	// Queued is the number of operations of the same pair and direction that were ahead, if the handshake of
-	// the message had not begun.
+	// Queued is the number of operations that were ahead in the same pair and direction, if the handshake for the
+	// message had not begun.
 	Queued int
 	// InTransfer means that the handshake was too far advanced to be cancelled. A message being sent may still
-	// arrive; a message being received is matched by the next receive posted.
+	// arrive; a message being received goes to the next matching receive.
 	InTransfer bool
 	// Network is the last error of the network towards the peer, or nil.
 	Network error
-	// facts are the basis of Error's text, as of at; nil if nothing is known.
+	// facts holds the facts that Error describes, as they were at the time at. It is nil if nothing is known.
 	facts *state.WaitFacts
 	at    handshake.Instant
 	cause error

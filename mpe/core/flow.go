@@ -2,22 +2,24 @@ package core
 
 import "github.com/zrlmpi/zrlmpid/mpe/collective"
 
-// flow is a message that is forwarded while it arrives, like Fwd in the paper that describes coll's "atomic".
-// Both halves are requests. The send is announced at once. The sender of the receive is cleared when the next
-// rank clears the send. Received bytes may be sent at once (E49).
+// flow is a message that is forwarded while it arrives, like Fwd in the paper that describes the algorithm "atomic"
+// of package coll. It consists of two requests: a receive from the previous rank, and a send to the next. The send
+// is announced immediately. The previous rank is not cleared to send until the next rank has cleared this one.
+// Bytes may be forwarded as soon as they are received (E49).
 type flow struct {
-	// recv and send are the two halves; each is nil after its end.
+	// recv and send are the two requests; each is nil after its end.
 	recv, send *Request
-	// cleared means that the next rank has sent CLEAR_TO_SEND. in is the message waiting for it, or nil.
+	// cleared means that the next rank has sent CLEAR_TO_SEND. in is the message of recv that waits until then, or
+	// nil.
 	cleared bool
 	in      *inbound
-	// ready is the number of bytes that may be sent, and piece the minimum number of further bytes for which
-	// the send continues.
+	// ready is the number of bytes that may be sent. The send continues when at least piece further bytes have
+	// arrived.
 	ready, piece int64
 }
 
-// Forward posts both halves. A short message is sent eagerly instead, as its receiver has promised memory for
-// it; then Forward posts the receive only, and later is true.
+// Forward posts the receive and the send of a flow. If the message is short, Forward posts only the receive and
+// returns later = true: the message is sent eagerly afterwards, because its receiver has promised memory for it.
 func (e callEngine) Forward(recv, send *collective.Message) (later bool, err error) {
 	if x := e.peers[send.Peer].extended; x != nil && x.conn.Short(int64(len(send.Buf))) {
 		return true, e.Start(recv)
@@ -46,7 +48,7 @@ func flowEnded(r *Request) {
 	}
 }
 
-// flowed continues a flow's send when enough further bytes have arrived, or all of them.
+// flowed continues a flow's send when enough further bytes, or all bytes, have arrived.
 func flowed(f *flow, bytes int64, all bool) {
 	if !all && bytes < f.ready+f.piece {
 		return
@@ -63,8 +65,8 @@ func arriving(in *inbound) {
 	}
 }
 
-// waits reports whether an announced message has to wait because its receive is the first half of a flow that
-// is not cleared yet.
+// waits reports whether an announced message has to wait because its receive belongs to a flow whose send has not
+// been cleared yet.
 func (r *Request) waits(in *inbound) bool {
 	f := r.flow
 	if f == nil || f.send == nil || f.cleared || in.eager {

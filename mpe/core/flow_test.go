@@ -6,8 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/match"
 )
 
-// TestFlowed checks that the second half of a flow may send the received bytes of the first, in pieces, and
-// all of them when the first is complete.
+// TestFlowed checks that the send of a flow may forward bytes, in pieces, when its receive has them, and all
+// remaining bytes when the receive is complete.
 func TestFlowed(t *testing.T) {
 	const length, piece = 100, 30
 	w := newCores(t, 1, 2, faults{}, extendedPeer)

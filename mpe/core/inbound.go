@@ -7,7 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// inbound is a message from its announcement until a receive has all of it.
+// inbound is an incoming message. The record exists from the announcement of the message until a receive has all of
+// it.
 type inbound struct {
 	source int
 	comm   uint32
@@ -16,30 +17,31 @@ type inbound struct {
 	bytes    int64
 	datatype protocol.Datatype
 
-	// handle and order are its position among the unexpected messages.
+	// handle and order are its position in the queue of unexpected messages.
 	handle match.Handle
 	order  uint64
 	// req is the matching receive, or nil.
 	req *Request
-	// buf is the destination of the payload: the receive's buffer, or the engine's memory (own) while there
-	// is no receive.
+	// buf is the destination of the payload. It is the receive's buffer or, while there is no receive, memory of
+	// the engine; own is then set.
 	buf []byte
 	own bool
 	// room is the number of bytes that the sender is cleared to send.
 	room int64
-	// got is the end of the highest byte received, and stored the number of bytes received.
+	// got is the offset after the highest byte received. stored is the number of bytes received.
 	got, stored int64
-	arrived     bool // completely
-	// matchedBefore means that it had matched a receive whose caller no longer waited.
+	arrived     bool // all bytes have been received
+	// matchedBefore means that an earlier receive matched the message, but that receive's caller stopped waiting.
 	matchedBefore bool
 	accepted      bool // a receive has matched, and the sender is cleared
 	eager         bool // sent without a request
-	// advertised is the number by which the transport copies all of it, or 0.
+	// advertised identifies the message in a call of Memory.Get, which copies all of it; 0 if it is not advertised.
 	advertised uint64
 	phases     handshake.Phases
 
-	// Origin of the message: the SEND_REQUEST of p, deferred in its state machine; message num of p; or
-	// local, a send of this rank to itself. If all are nil, it is complete in buf.
+	// Origin of the message. If it comes from an extended peer p, num is its number. If it comes from another peer
+	// p, its SEND_REQUEST is deferred in the state machine of p. If this rank sends it to itself, local is the
+	// send. If p and local are nil, the whole message is in buf.
 	p     *peer
 	num   extended.Message
 	local *Request
@@ -92,8 +94,7 @@ func (x *matching) deliver(in *inbound) {
 	x.inbounds.retire(in)
 }
 
-// keepTag sets the tag of a message from a peer that carries no tags: it is the tag of the receive matched by
-// order.
+// keepTag gives a message from a peer without tags the tag of its receive.
 func (x *matching) keepTag(r *Request, in *inbound) {
 	if r.tag != AnyTag && in.source != x.c.rank && x.c.peers[in.source].noTags() {
 		in.tag = r.tag
@@ -128,7 +129,8 @@ func (x *matching) accept(in *inbound, r *Request) {
 
 // inboundPool recycles inbound records.
 type inboundPool struct {
-	// retired are messages that ended in the current event, and spare are free for reuse.
+	// retired holds the records of messages that ended in the current event. spare holds records that are free for
+	// reuse.
 	retired, spare []*inbound
 }
 
@@ -145,8 +147,7 @@ func (b *inboundPool) get() *inbound {
 	return new(inbound)
 }
 
-// retire releases an ended message at the end of the event. Until then, the rest of the event may refer to
-// it.
+// retire releases the record of an ended message when the event ends. Until then, the event may still refer to it.
 func (b *inboundPool) retire(in *inbound) { b.retired = append(b.retired, in) }
 
 // recycle makes the retired messages available for reuse.

@@ -2,8 +2,8 @@ package core
 
 import "github.com/zrlmpi/zrlmpid/extended"
 
-// inbox holds the messages of a peer that have begun to arrive. Most consist of one packet and are gone
-// before the next one; such a message needs no map.
+// inbox holds the messages from a peer that have begun to arrive. Most messages consist of one packet and end
+// before the next message begins, so the map is rarely needed.
 type inbox struct {
 	num  extended.Message
 	in   *inbound // or nil

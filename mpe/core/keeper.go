@@ -7,6 +7,6 @@ import "github.com/zrlmpi/zrlmpid/handshake"
 type Keeper interface {
 	// Restore returns the state stored by an earlier process. It is called once; now is the current time.
 	Restore(now handshake.Instant) handshake.Kept
-	// Keep stores k, before the packets that depend on it are sent. It must be quick.
+	// Keep stores k. The engine calls it before it sends packets that depend on k, so it must be quick.
 	Keep(k *handshake.Kept)
 }

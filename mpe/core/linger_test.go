@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// closeRank does the same as Engine.Close without a deadline, and returns the time that this takes.
+// closeRank closes a rank as Engine.Close does without a deadline, and returns the time that this takes.
 func (w *world) closeRank(rank int) time.Duration {
 	began := w.now
 	w.event(rank, (*Core).Drain)
@@ -27,9 +27,9 @@ func (w *world) closeRank(rank int) time.Duration {
 	return w.now - began
 }
 
-// lastMessage sends a message from rank 0 to rank 1, which closes as soon as it has the message. It returns
-// the result of the send, and the time that closing takes. lose selects the datagrams to lose by number,
-// after those of warm-up messages in both directions.
+// lastMessage sends a message from rank 0 to rank 1, which closes as soon as it has the message. It returns the
+// result of the send, and the time that closing takes. Before that, it sends warm-up messages in both directions.
+// lose selects, by number, the datagrams after the warm-up that are lost.
 func lastMessage(t *testing.T, peer func(local, remote int) Peer, bytes int,
 	lose func(n, from int) bool) (took time.Duration, err error) {
 	n := -1
@@ -57,16 +57,16 @@ func lastMessage(t *testing.T, peer func(local, remote int) Peer, bytes int,
 	return took, send.Err
 }
 
-// v09 is software with the profile v0.9.
+// v09 is like software, with the profile v0.9.
 func v09(local, remote int) Peer {
 	p := software(local, remote)
 	p.Handshake.Profile = protocol.V09
 	return p
 }
 
-// TestLinger checks that a send succeeds if any one datagram of its sender is lost, or up to three in a row
-// of the receiver, which closes as soon as it has the message. Without a loss, the rank closes within the
-// time of one retransmission.
+// TestLinger checks that a send succeeds if any one datagram from its sender is lost, or up to three consecutive
+// datagrams from the receiver, which closes as soon as it has the message. Without a loss, the rank closes within
+// the time of one retransmission.
 func TestLinger(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -17,18 +17,18 @@ type matching struct {
 	claims   int32 // tag of the last claimed message
 
 	all map[uint32]*matcher
-	// lastComm is the communicator used last, and last its matcher.
+	// lastComm is the most recently used communicator, and last is its matcher.
 	lastComm uint32
 	last     *matcher
-	// limits bounds each matcher. ownLimit is the maximum number of unexpected messages per communicator that
-	// a rank may send to itself.
+	// limits bounds each matcher. ownLimit is the number of unexpected messages in a communicator above which the
+	// rank can send itself no more messages.
 	limits   match.Limits
 	ownLimit int
-	// restAbove is the number of unexpected messages in a communicator above which further ones rest.
+	// restAbove is the number of unexpected messages in a communicator above which further messages rest.
 	restAbove int
 }
 
-// init sets the configured limits, which peers then increase.
+// init sets the configured limits, which New then increases for the peers.
 func (x *matching) init(limits match.Limits, ranks int) {
 	if limits.Unexpected == 0 {
 		limits.Unexpected = match.DefaultLimit
@@ -39,7 +39,7 @@ func (x *matching) init(limits match.Limits, ranks int) {
 	x.limits.Unexpected += ranks
 }
 
-// of returns the matcher of a communicator. The first receive or message of a communicator creates it.
+// of returns the matcher of a communicator. It creates the matcher for the first receive or message.
 func (x *matching) of(comm uint32) *matcher {
 	if comm == x.lastComm && x.last != nil {
 		return x.last
@@ -91,12 +91,12 @@ func (x *matching) posted(r *Request, u *unexpected, ok bool, h match.Handle) {
 	}
 }
 
-// repost returns a receive to its old position, because its message turned out not to exist.
+// repost returns a receive to its old position in the queue after its message turned out not to exist.
 func (x *matching) repost(r *Request) {
 	x.inbounds.retire(r.in)
 	r.in = nil
 	u, ok, h, err := x.of(r.comm).Repost(int32(r.peer), r.matchTag(), r, r.order)
-	if err != nil { // receives posted since fill the queue
+	if err != nil { // receives posted since have filled the queue
 		x.c.finish(r, ErrFull)
 		return
 	}
@@ -111,8 +111,8 @@ func (r *Request) matchTag() int32 {
 	return r.tag
 }
 
-// arrive matches a message with the posted receives. Without a match, it joins the unexpected messages; the
-// error is match.ErrFull if there are too many.
+// arrive matches a message with the posted receives. If none matches, the message becomes an unexpected message;
+// the error is match.ErrFull if there are too many.
 func (x *matching) arrive(in *inbound) error {
 	if in.p != nil {
 		in.p.broken, in.p.answered = nil, in.p.sendsDone
@@ -127,13 +127,14 @@ func (x *matching) arrive(in *inbound) error {
 	return nil
 }
 
-// restore announces a message again whose receive was detached. It keeps its position in the order.
+// restore announces a message again after its receive was detached. The message keeps its position in the order of
+// arrival.
 func (x *matching) restore(in *inbound) {
 	in.matchedBefore = true
 	m := x.of(in.comm)
 	r, ok, h, err := m.Restore(int32(in.source), in.tag, unexpected{in: in}, in.order)
 	if err != nil {
-		// Its order is free, but messages that arrived since fill the queue.
+		// Its position is free, but messages that arrived since have filled the queue.
 		x.refused(in)
 		return
 	}

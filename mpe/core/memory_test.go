@@ -65,12 +65,12 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// TestBuffers checks that buffers are reused by size class up to the bounds, and have the requested length.
+// TestBuffers checks that buffers have the requested length, and are reused by size class, within the limits.
 func TestBuffers(t *testing.T) {
 	const least, most = 1 << minClass, 1 << maxClass
 	for _, tt := range []struct{ length, capacity int }{
 		{0, least}, {1, least}, {least - 1, least}, {least, least}, {least + 1, 2 * least},
-		{most/2 + 1, most}, {most, most}, {most + 1, 0}, // left to the garbage collector
+		{most/2 + 1, most}, {most, most}, {most + 1, 0}, // not kept for reuse
 	} {
 		var b buffers
 		first := b.get(tt.length)
@@ -146,7 +146,8 @@ func TestOwnBuffers(t *testing.T) {
 	}
 }
 
-// TestInbounds checks that ended messages are reused after the event, empty, and that their number is bounded.
+// TestInbounds checks that the records of ended messages are cleared and reused after the event, and that their
+// number is bounded.
 func TestInbounds(t *testing.T) {
 	var pool inboundPool
 	first, second := pool.get(), pool.get()
@@ -215,8 +216,8 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestTakeOver checks that a receive gets the bytes received so far, and that the remaining bytes are counted
-// as copied once.
+// TestTakeOver checks that a receive gets the bytes received so far, and that the remaining bytes are counted as
+// bytes copied only once.
 func TestTakeOver(t *testing.T) {
 	for _, tt := range []struct {
 		name                string
@@ -279,7 +280,8 @@ func TestDiscardBuffer(t *testing.T) {
 	}
 }
 
-// TestOutbox checks that an ID belongs to one message until its removal, and then to another.
+// TestOutbox checks that an ID belongs to one message until that message is removed, and may then belong to
+// another.
 func TestOutbox(t *testing.T) {
 	var b outbox
 	requests := []*Request{{buf: []byte("a")}, {buf: []byte("bc"), tag: 7}, {buf: nil}}
@@ -345,8 +347,8 @@ func TestOutboundSteps(t *testing.T) {
 	}
 }
 
-// TestKeptPayload checks that unacknowledged payload stays readable whatever is pushed after it, in memory
-// bounded by the needed size.
+// TestKeptPayload checks that unacknowledged payload stays readable, whatever is pushed after it, and that the
+// memory is proportional to the payload that is needed.
 func TestKeptPayload(t *testing.T) {
 	for _, window := range []int{0, 1, 100, 3000, minKept, 50_000} {
 		var k keptPayload

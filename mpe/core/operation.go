@@ -21,12 +21,12 @@ type Match struct {
 	// Comm is the communicator's number. 0 is the world, the only communicator of the cloudfpga and v0.9
 	// profiles.
 	Comm uint32
-	// Claim makes a probe a matched probe: it removes the message from matching. One receive gets the
-	// message: from the status's peer, in ClaimComm, with Status.Claim as its tag.
+	// Claim makes a probe a matched probe, which removes the message that it finds from matching. The message can
+	// then be received once: from Status.Peer, in ClaimComm, with the tag Status.Claim.
 	Claim bool
 }
 
-// ClaimComm is the number of the communicator that holds claimed messages. No message on the wire bears it.
+// ClaimComm is the number of the communicator that holds claimed messages. No message on the wire has this number.
 const ClaimComm = math.MaxUint32
 
 // OpKind is the kind of an Operation.
@@ -35,7 +35,7 @@ type OpKind uint8
 const (
 	// OpSend completes when its buffer may be reused.
 	OpSend OpKind = iota + 1
-	// OpSendSync completes when, in addition, a receive has matched.
+	// OpSendSync completes when its buffer may be reused and a receive has matched the message.
 	OpSendSync
 	// OpRecv completes when the message is in the buffer.
 	OpRecv
@@ -53,7 +53,7 @@ type Operation struct {
 	Comm uint32
 	// Buf is the payload of a send or the buffer of a receive, in bytes.
 	Buf []byte
-	// Datatype of the message's words on the wire. A receive with AnyDatatype accepts both types. Only
+	// Datatype is the type of the message's words on the wire. A receive with AnyDatatype accepts both types. Only
 	// deployed nodes distinguish them.
 	Datatype    protocol.Datatype
 	AnyDatatype bool

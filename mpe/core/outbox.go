@@ -11,14 +11,14 @@ import (
 type outbound struct {
 	// req is the send, or nil after its buffer was returned to its caller.
 	req *Request
-	// buf is the payload: the caller's memory, or a copy of the engine's (own).
+	// buf is the payload. It is memory of the engine if own is set, and otherwise of the caller.
 	buf  []byte
 	own  bool
 	used bool
 	// out means that the last byte has been sent.
 	out bool
-	// advertised means that the peer may be reading buf. flowing means that the message is forwarded during
-	// arrival, and therefore not advertised as a whole.
+	// advertised means that the peer may be reading buf. flowing means that the message is forwarded while it
+	// arrives, and is therefore not advertised as a whole.
 	advertised, flowing bool
 	// isAbort marks the abort of a collective call.
 	isAbort bool
@@ -30,7 +30,7 @@ type outbound struct {
 	phases handshake.Phases
 }
 
-// sent updates the phases of the message for a packet that is sent.
+// sent updates the phases of the message when one of its packets is sent.
 func (o *outbound) sent(h *protocol.ExtHeader, length int64, now handshake.Instant) {
 	switch {
 	case h.Type == protocol.SendRequest && o.phases.Request == 0:
@@ -45,7 +45,7 @@ func (o *outbound) sent(h *protocol.ExtHeader, length int64, now handshake.Insta
 	}
 }
 
-// outbox holds the messages of a peer by ID.
+// outbox holds the messages to a peer by ID.
 type outbox struct {
 	slots []outbound
 	free  []extended.ID
@@ -68,7 +68,7 @@ func (b *outbox) add(r *Request) extended.ID {
 	return extended.ID(len(b.slots))
 }
 
-// addInternal adds a message of the engine itself.
+// addInternal adds a message that the engine itself sends.
 func (b *outbox) addInternal(payload []byte, o *collective.Ordering) extended.ID {
 	id := b.add(&Request{buf: payload})
 	out := b.at(id)

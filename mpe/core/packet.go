@@ -16,15 +16,14 @@ type RxPacket struct {
 	// Bytes are the datagram (RxDatagram), a header (RxHeader) or a piece of the payload of a DATA message
 	// (RxPayload).
 	Bytes []byte
-	// Rest is the rest of a datagram that begins with Bytes but is not contiguous. If Each is not 0, Bytes
-	// are several datagrams of Each bytes; the last one may be shorter.
+	// Rest is the rest of a datagram that begins with Bytes, if the two are not contiguous in memory. If Each is
+	// not 0, Bytes are several datagrams of Each bytes; the last one may be shorter.
 	Rest []byte
 	Each int
-	// Away is the number of payload bytes after Bytes that are still in the sender's memory, if not 0. Fetch
-	// copies them, by Ticket (MemoryTransport only).
+	// Away is the number of payload bytes after Bytes that are still in the sender's memory. If it is not 0, Fetch
+	// copies the bytes, which Ticket identifies (MemoryTransport only).
 	Away, Ticket int
-	// Advertised is the number by which Get copies the message that Bytes announce, if not 0 (MemoryTransport
-	// only).
+	// Advertised, if not 0, identifies the message that Bytes announce in a call of Get (MemoryTransport only).
 	Advertised uint64
 	// Checked means that Bytes and Rest are a packet of the extended profile and that the transport has
 	// verified it for protocol.ParseExtended. Another check would take as long as copying the packet. If Rest
@@ -47,21 +46,21 @@ const (
 	// RxConnected means that a new connection to the peer was made. Packets in flight on the old one are
 	// lost.
 	RxConnected
-	// RxTruncated is a datagram longer than any that a peer may send. Its bytes are incomplete.
+	// RxTruncated is a datagram that is longer than a peer may send. Its bytes are incomplete.
 	RxTruncated
 	// RxShort is a packet of the extended profile with a short header (MemoryTransport only).
 	RxShort
 	// RxBroken means that a stream lost its framing and was closed.
 	RxBroken
-	// RxPublished means that SharedBuffers.Await of the slot Ticket is done.
+	// RxPublished means that SharedBuffers.Await for the slot Ticket is done.
 	RxPublished
 	// RxGone means that the process of an extended peer no longer exists: its last connection was closed, and
 	// a new one was refused.
 	RxGone
-	// RxLeft is RxGone of a peer that had closed its transport before.
+	// RxLeft is RxGone for a peer that had closed its transport before its process ended.
 	RxLeft
-	// RxUnreachable means that the transport cannot reach an extended peer. Bytes are the reason as text. It
-	// is repeated as long as the reason persists.
+	// RxUnreachable means that the transport cannot reach an extended peer. Bytes are the reason as text. The
+	// transport reports it again as long as the reason persists.
 	RxUnreachable
 )
 
@@ -72,8 +71,8 @@ type Packet struct {
 	// Advertised is the message that the packet announces, or empty. A MemoryTransport may let the peer read
 	// it before the peer requests it.
 	Advertised []byte
-	// Fragment allows fragmentation by a network that would otherwise lose the packet for its length. Packets
-	// without it must not be fragmented.
+	// Fragment allows the network to fragment the packet if it would otherwise lose the packet because of its
+	// length. Packets without it must not be fragmented.
 	Fragment bool
 	// Exposed, if not 0, promises that Payload and Advertised stay unchanged until Invalidate is called with
 	// that number, so that a MemoryTransport need not copy them.
@@ -89,8 +88,8 @@ type Placement struct {
 	// Message and Offset are the values in the header of the expected packet (extended profile only): the
 	// number of the message, and the number of its bytes received so far.
 	Message, Offset uint32
-	// Buf is the destination of the payload of the next datagram and of those that follow it. All of Buf may
-	// be written to.
+	// Buf is the destination of the payload of the next datagram and of the following datagrams. The transport may
+	// write to all of Buf.
 	Buf []byte
 }
 

@@ -10,18 +10,18 @@ import (
 const (
 	// packetBatchLen is the maximum number of packets handed to a transport at a time.
 	packetBatchLen = 64
-	// batchBytes is the payload in bytes from which a batch is handed over early: the network is busy while
-	// the checksums of the next packets are computed.
+	// batchBytes is the amount of payload, in bytes, at which a batch is handed over before it is full. The network
+	// is then busy while the checksums of the next packets are computed.
 	batchBytes = 256 << 10
-	// streamBatchBytes replaces batchBytes for a stream without such checksums: one long write takes the
-	// kernel less time than several short ones.
+	// streamBatchBytes replaces batchBytes for a stream without such checksums: the kernel needs less time for one
+	// long write than for several short ones.
 	streamBatchBytes = packetBatchLen * protocol.MaxStreamPayload
 )
 
 // packetBatch holds outgoing packets of the extended profile to the current peer.
 type packetBatch struct {
 	packets [packetBatchLen]Packet
-	n       int // number of packets, with this much payload:
+	n       int // number of packets; bytes is the size of their payload
 	bytes   int
 }
 
@@ -46,7 +46,8 @@ func (l *extendedLink) transmit(act *extended.Action) {
 	}
 	if l.memory != nil && act.Header.Flags&protocol.FlagEager == 0 {
 		o.advertised, pk.Exposed = true, uint64(act.ID)
-		// A peer keeps everything about an advertised message, and millions of sends may rest.
+		// A peer keeps a whole record of each advertised message, so a send that may rest is not advertised: there
+		// may be millions.
 		if act.Header.Type == protocol.SendRequest && !o.flowing && (o.req == nil || !o.req.MayRest) {
 			pk.Advertised = o.buf
 		}
@@ -90,12 +91,13 @@ func (l *extendedLink) sendBatch() {
 	}
 }
 
-// Sends that a program posts in a row are transmitted together: one system call for several packets, which
-// the kernel may even send as one.
+// Consecutive sends of a program are transmitted together, with one system call for several packets, which the
+// kernel may even combine.
 
 const (
-	// coalesceAfter is the number of sends to a peer that are transmitted individually before further ones
-	// are coalesced. If a program posts a few and then computes for long, all of them are in flight.
+	// coalesceAfter is the number of consecutive sends to a peer that are transmitted individually before further
+	// sends are coalesced. If a program posts only a few sends and then computes for a long time, all of them are
+	// in flight.
 	coalesceAfter = 4
 	// coalesceMost is the maximum number of sends coalesced.
 	coalesceMost = 16
@@ -104,8 +106,8 @@ const (
 	coalesceTime = time.Millisecond
 )
 
-// coalesce reports whether the packets of the send that was just posted may wait for packets of further
-// sends. The next flush sends them.
+// coalesce reports whether the packets of the send that was just posted may be held back, to be sent together with
+// packets of later sends. The next flush sends them.
 func (l *extendedLink) coalesce() bool {
 	p := l.p
 	p.burst++

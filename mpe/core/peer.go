@@ -26,8 +26,8 @@ type peer struct {
 	placed    bool
 	placement placement
 	profile   protocol.Profile
-	// limits are the limitations of the profile. longest is the maximum length of a message in bytes.
-	// Messages of up to unlimited bytes need no further check; -1 means that all do.
+	// limits are the limitations of the profile. longest is the maximum length of a message in bytes. Messages of
+	// up to unlimited bytes need no further check; if it is -1, all messages need a check.
 	limits    PeerInfo
 	longest   int64
 	unlimited int
@@ -41,8 +41,8 @@ type peer struct {
 
 	peerCounts
 	sendErr error // last error of the transport; cleared when a send succeeds
-	// broken is the failure of the peer's kernel with which the next receive ends, unless a message arrives
-	// first. answered is the value of sendsDone when the last message of the peer arrived.
+	// broken is the failure of the peer's kernel. The next receive ends with it, unless a message arrives first.
+	// answered is the value of sendsDone when the last message from the peer arrived.
 	broken   error
 	answered uint64
 	// heard is the time of the last received packet, or 0. lastDrop is the last dropped packet, or nil.
@@ -66,23 +66,24 @@ type peerCounts struct {
 
 // link is a profile's connection to a peer. handshakeLink implements it for the cloudfpga and v0.9 profiles,
 // extendedLink for the extended profile. A method that passes an event to the state machine marks the peer as
-// touched, because any event may change the deadline. The end of the event (flush, which unlock calls if
-// nothing else has) then rearms the timer.
+// touched, because any event may change the deadline. The end of the event (flush, which End calls if nothing else
+// has) then rearms the timer.
 type link interface {
 	// receive feeds a packet to the state machine.
 	receive(a *RxPacket)
-	// send starts a send. It reports whether its packets may wait for packets of further sends, which
-	// blocking forbids.
+	// send starts a send. It reports whether its packets are held back, to be sent together with packets of later
+	// sends; with blocking set, they are not.
 	send(r *Request, blocking bool) (coalesced bool)
 	// matched hands a message of the peer to its matching receive.
 	matched(in *inbound, r *Request)
-	// cancel cancels a request, unless it is too late; the message of a receive belongs to in.p. If the peer
-	// knows of a send, it may be asked to cancel it; then the request ends when the peer has answered.
+	// cancel cancels a request, and reports false if it is too late. A receive is cancelled by the link of the peer
+	// that sends its message (in.p). If the peer already knows of a send, cancel may have to ask the peer to cancel
+	// it; the request then ends when the peer answers.
 	cancel(r *Request) bool
-	// detach moves the transfer of a request that cannot be cancelled to a private buffer, as buffers.own
-	// does. With drop, no other receive gets the message.
+	// detach moves the transfer of a request that cannot be cancelled to a private buffer, as buffers.own does. If
+	// drop is set, no other receive gets the message.
 	detach(r *Request, keep Keep, drop bool)
-	// abort ends all requests, or only the sends that the peer does not know of.
+	// abort ends all requests if everything is set, and otherwise only the sends that the peer does not know of.
 	abort(err error, everything bool)
 	// tick acts on deadlines up to horizon.
 	tick(horizon handshake.Instant)
@@ -93,8 +94,7 @@ type link interface {
 
 	// deadline returns the next deadline, if there is one.
 	deadline() (handshake.Instant, bool)
-	// lingerUntil returns the time until which the peer may still need an answer to received packets, if it
-	// does.
+	// lingerUntil returns the time until which the peer may still need answers to its packets, if it may need any.
 	lingerUntil() (handshake.Instant, bool)
 	// deadEnd returns the reason why the peer cannot continue, or nil.
 	deadEnd() error
@@ -102,8 +102,8 @@ type link interface {
 	// Close has to wait. A receive without a message and a send without a receive have not begun to move
 	// data, and may wait forever.
 	load() (sends int, moving bool)
-	// sendWaits yields the pending sends, oldest first and resting ones last. recvWaits yields the receives
-	// that messages of the peer have matched.
+	// sendWaits yields the pending sends, oldest first, and resting sends last. recvWaits yields the receives that
+	// messages from the peer have matched.
 	sendWaits(yield func(*Waiting) bool)
 	recvWaits(yield func(*Waiting) bool)
 	counters(c *state.PeerCounters)
@@ -135,8 +135,8 @@ func (cfg *Peer) configure(local, remote int) {
 	}
 }
 
-// horizon returns the time up to which all packets of the peer are known to be processed. A time-out must not
-// expire while a packet that arrived in time is unread.
+// horizon returns the time up to which all packets received from the peer are known to be processed. A time-out
+// must not expire while a packet that arrived in time is unread.
 func (p *peer) horizon(now handshake.Instant) handshake.Instant {
 	if id := p.cfg.Network.ID; id < len(p.e.known) {
 		return min(p.e.known[id], now)
@@ -161,14 +161,14 @@ func (p *peer) received(b []byte) {
 	p.bytesIn += uint64(len(b))
 }
 
-// receivedAll is received for several datagrams, of which each is the length.
+// receivedAll is received for several datagrams with a length of each bytes; the last one may be shorter.
 func (p *peer) receivedAll(bytes, each int) {
 	p.heard = p.e.at
 	p.packetsIn += uint64((bytes + each - 1) / each)
 	p.bytesIn += uint64(bytes)
 }
 
-// silent reports whether the peer was declared unreachable and no packet of it was received since.
+// silent reports whether the peer was declared unreachable and no packet has been received from it since.
 func (p *peer) silent() bool { return p.unreachableAt > 0 && p.heard < p.unreachableAt }
 
 func (p *peer) sent(t protocol.Type, bytes int) {

@@ -16,24 +16,25 @@ import (
 type extendedLink struct {
 	p    *peer
 	conn *extended.Conn // events go through machine
-	// memory is Network.Memory, and kept the payload sent through it with short headers.
+	// memory is Network.Memory. kept holds the payload sent through it with short headers.
 	memory Memory
 	kept   keptPayload
 	// maxRTO and ackDelay are copied from conn's configuration.
 	maxRTO, ackDelay time.Duration
 	// discovers means that packets must fit the path MTU.
 	discovers bool
-	// batchBytes is the payload in bytes from which packets are handed to the transport.
+	// batchBytes is the amount of payload, in bytes, at which a batch of packets is handed to the transport.
 	batchBytes int
 	// present means that a connection to the peer was made, and no event since shows that the peer is gone.
 	present bool
 	outs    outbox
 	ins     inbox
-	// resting is the number of waiting sends that a library left. announced are those announced in this event.
+	// resting is the number of waiting sends that libraries left to the engine. announced holds the refs of the
+	// sends announced in this event.
 	resting   int
 	announced []uint32
-	// unsure are the sends of the program for which the peer may have no memory. roomWait is the wait of
-	// the first one.
+	// unsure holds the sends of the program for which the peer may have no memory. roomWait is the wait of the
+	// first such send.
 	unsure   []unsureSend
 	roomWait roomWait
 	// questions are this rank's pending questions to the peer.
@@ -48,7 +49,7 @@ type extendedActions struct {
 	discard discardBuffer
 	short   protocol.ShortHeader // of the packet being sent; op is its message
 	op      extended.SendOp
-	// recorded is the whole header that replaces a short one for a recorder.
+	// recorded is the full header that a recorder gets in place of a short one.
 	recorded [protocol.ExtHeaderLen]byte
 }
 
@@ -405,7 +406,8 @@ func (l *extendedLink) lost(act *extended.Action) {
 	e.matching.forget(in)
 }
 
-// cancelMessage cancels a message, and reports whether nothing of it is left.
+// cancelMessage cancels a message, and reports whether the message was removed at once. If not, the peer has to
+// answer first, or it is too late.
 func (l *extendedLink) cancelMessage(id extended.ID) bool {
 	e := l.p.e
 	acts, w := l.machine().Cancel(e.at, id, e.conns.list[:0])
@@ -521,8 +523,8 @@ func (l *extendedLink) deadline() (handshake.Instant, bool) {
 	return l.conn.Deadline()
 }
 
-// closeSession notifies the peer that the rank shuts down. Nothing is sent or received any more, except
-// answers to retransmissions of the peer, until lingerUntil.
+// closeSession notifies the peer that the rank shuts down. Afterwards, the link only answers retransmissions from
+// the peer, until lingerUntil.
 func (l *extendedLink) closeSession() {
 	e := l.p.e
 	e.conns.list = l.machine().Close(e.at, e.conns.list[:0])
@@ -533,7 +535,7 @@ func (l *extendedLink) lingerUntil() (handshake.Instant, bool) { return l.conn.L
 
 // The following methods serve collective calls. The other profiles have no communicators.
 
-// sendInternal sends a message of the engine itself. When it ends, o is confirmed, unless o is nil.
+// sendInternal sends a message of the engine itself. If o is not nil, it is confirmed when the message ends.
 func (l *extendedLink) sendInternal(comm, tag uint32, payload []byte, o *collective.Ordering) {
 	e := l.p.e
 	id := l.outs.addInternal(payload, o)
@@ -542,7 +544,7 @@ func (l *extendedLink) sendInternal(comm, tag uint32, payload []byte, o *collect
 	l.perform(nil)
 }
 
-// abortSend ends a send whose payload was to arrive piece by piece, and will not.
+// abortSend ends a send whose payload was expected piece by piece, but will not arrive.
 func (l *extendedLink) abortSend(r *Request) {
 	e := l.p.e
 	e.conns.list = l.machine().Abort(e.at, r.out, e.conns.list[:0])
@@ -559,8 +561,8 @@ func (l *extendedLink) unsent() (bytes int) {
 	return bytes
 }
 
-// retractAborts cancels reports of failed calls that bear no epoch and of which nothing was sent. If they
-// were sent later, they might end calls of another program.
+// retractAborts cancels the reports of failed calls that carry no epoch and have not been sent yet. If such a
+// report were sent later, it might end a call of another program.
 func (l *extendedLink) retractAborts() {
 	for i := range l.outs.slots {
 		if o := &l.outs.slots[i]; o.isAbort && collective.Retractable(o.buf) {

@@ -14,15 +14,16 @@ import (
 type handshakeLink struct {
 	p    *peer
 	pair *handshake.Pair // events go through machine
-	// sending and recving are in the pair. sendq waits behind sending, in the order of posting. deferred is
-	// the unexpected message whose SEND_REQUEST is deferred in the pair.
+	// sending and recving are the requests that the pair is handling. sendq holds the sends that wait behind
+	// sending, in the order of posting. deferred is the unexpected message whose SEND_REQUEST is deferred in the
+	// pair.
 	sending, recving *Request
 	sendq            queue[*Request]
 	deferred         *inbound
 	left             leftover
 	header           [protocol.HeaderLen]byte // of the current packet
-	// dataOut is the number of datagrams of DATA messages sent, dataBytes their size, and unreachable the
-	// number of messages that the peer did not answer in time.
+	// dataOut counts the datagrams of DATA messages sent, and dataBytes counts their bytes. unreachable counts the
+	// messages that the peer did not answer in time.
 	dataOut, dataBytes, unreachable uint64
 	// foreign means that the last dropped packet was of the extended profile.
 	foreign bool
@@ -55,8 +56,8 @@ func (p *peer) setHandshake(cfg Peer) {
 	}
 }
 
-// keep stores the pair's state, as it is while next is transmitted, if it has changed. next is empty if there
-// is no packet to transmit.
+// keep stores the state that the pair has while next is being transmitted, unless that state is already stored.
+// next is empty if no packet is about to be transmitted.
 func (l *handshakeLink) keep(next protocol.Header) {
 	if l.keeper == nil {
 		return
@@ -104,8 +105,9 @@ func (l *handshakeLink) receive(a *RxPacket) {
 	l.perform(a)
 }
 
-// receiveRun feeds the datagrams at the beginning of rest that continue a message, and sets a.Bytes to them.
-// Their length is each. It reports false, and has no effect, if the first datagram does not continue a message.
+// receiveRun feeds the leading datagrams of rest that continue a message, and sets a.Bytes to them. Each datagram
+// has a length of each bytes. If the first one does not continue a message, receiveRun has no effect and reports
+// false.
 func (l *handshakeLink) receiveRun(a *RxPacket, rest []byte, each int) bool {
 	e := l.p.e
 	n, acts := l.machine().Run(e.at, rest, each, e.pairs.list[:0])
@@ -165,7 +167,7 @@ func (l *handshakeLink) perform(a *RxPacket) {
 	l.keep(protocol.Header{})
 	clear(e.pairs.list) // release payload and requests
 	e.pairs.list = e.pairs.list[:0]
-	for len(e.pairs.reposts) > 0 { // may act on another peer
+	for len(e.pairs.reposts) > 0 { // this may act on another peer
 		r := e.pairs.reposts[0]
 		e.pairs.reposts = append(e.pairs.reposts[:0], e.pairs.reposts[1:]...)
 		e.matching.repost(r)
@@ -213,8 +215,8 @@ func (l *handshakeLink) sentData(bytes int) (wire int) {
 	return wire
 }
 
-// HeaderSent reports the result of a packet that Effects.Header did not send at once. DataSent does so for a
-// DATA message of Effects.Data.
+// HeaderSent reports the result of a packet that Effects.Header did not send at once. DataSent reports the result
+// of a DATA message that Effects.Data did not send at once.
 func (e *Core) HeaderSent(peer int, err error) { e.peers[peer].sendResult(err) }
 func (e *Core) DataSent(peer int, id handshake.ID, err error) {
 	e.peers[peer].handshake.dataSent(e.at, id, err)

@@ -7,32 +7,33 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// leftover describes the operations that a program which is gone left open at a deployed node. The node
-// continues with them: it requests the DATA of a send, and sends messages for the program's receives, which
-// must not reach the next program. Only the order of packets identifies these messages, so no more are
-// discarded than the program could still receive.
+// leftover describes the operations that an earlier program left unfinished at a deployed node. The node continues
+// with them: it requests the DATA of a send, and sends messages for the program's receives, which must not reach
+// the next program. Only the order of packets identifies these messages, so no more are discarded than the program
+// could still receive.
 type leftover struct {
-	// receives is the number of receives that were posted. replies is 1 if the node may answer a message of
-	// the program with one.
+	// receives is the number of receives that were posted. replies is 1 if the node may answer a message from the
+	// program with a message.
 	receives, replies int
 	since             handshake.Instant
-	// unanswered means that the program has sent the peer a message, and received none since.
+	// unanswered means that the program has sent the peer a message, and has not received a message from it since.
 	unanswered bool
 }
 
 const (
-	// leftTime is the time after the end of a program during which a message for it may begin. A deployed
-	// node has stopped retransmitting SEND_REQUEST by then.
+	// leftTime is how long after the end of a program a message for that program may still begin. A deployed node
+	// has stopped retransmitting SEND_REQUEST by then.
 	leftTime = 4 * time.Second
-	// leftBusyTime replaces leftTime while the node does not accept the next program's message: it is in an
-	// earlier call.
+	// leftBusyTime replaces leftTime while the node does not accept the next program's message, because it is still
+	// in an earlier call.
 	leftBusyTime = time.Minute
 )
 
 // deployed reports whether the peer does one thing at a time, and knows of no program but its own.
 func (l *handshakeLink) deployed() bool { return l.p.cfg.Handshake.Peer.OneAtATime }
 
-// leaveRecv notes that a receive was cancelled because its program is gone. The peer's next message may be for it.
+// leaveRecv notes that a receive was cancelled because its program no longer exists. The peer's next message may be
+// for that receive.
 func (l *handshakeLink) leaveRecv() {
 	if l.deployed() {
 		l.left.receives++
@@ -40,7 +41,8 @@ func (l *handshakeLink) leaveRecv() {
 	}
 }
 
-// leaveSend leaves a send of a program that is gone to the peer, and reports whether it is still in progress.
+// leaveSend lets the peer complete a send whose program no longer exists, and reports whether the send is still in
+// progress.
 func (l *handshakeLink) leaveSend(r *Request) bool {
 	if !l.machine().LeaveSend(l.p.e.at, r.id) {
 		return false
@@ -62,7 +64,7 @@ func (l *handshakeLink) leftSendDone(r *Request, err error) {
 	}
 }
 
-// dropLeft cancels a send of a program that is gone, unless the peer has cleared it. The next program's send
+// dropLeft cancels the send that an earlier program left, unless the peer has cleared it. The next program's send
 // replaces it: a deployed node keeps one SEND_REQUEST of the two.
 func (l *handshakeLink) dropLeft() {
 	if !l.pair.SendLeft() {
@@ -77,7 +79,7 @@ func (l *handshakeLink) dropLeft() {
 	l.perform(nil)
 }
 
-// isLeft reports whether a message that the peer requests to send is for a program that is gone.
+// isLeft reports whether a message that the peer requests to send is for an earlier program.
 func (l *handshakeLink) isLeft() bool {
 	if l.left.receives+l.left.replies == 0 {
 		return false
@@ -116,8 +118,8 @@ func (l *handshakeLink) discardRecving() {
 	l.machine().LeaveRecv(l.p.e.at, l.recving.id)
 }
 
-// revokeRecv cancels a receive of a program that is gone although its sender is cleared, provided that the
-// peer's messages are numbered. The message stays with its sender.
+// revokeRecv cancels a receive whose program no longer exists. It succeeds even if the sender is already cleared,
+// provided that the peer's messages are numbered. The message stays with its sender.
 func (l *handshakeLink) revokeRecv(r *Request) bool {
 	e := l.p.e
 	acts, ok := l.machine().RevokeRecv(e.at, r.id, e.pairs.list[:0])
@@ -128,8 +130,8 @@ func (l *handshakeLink) revokeRecv(r *Request) bool {
 	return ok
 }
 
-// programEnded notes that all operations of a program were cancelled, and that the next program may use the
-// rank. Clean is as in Engine.ProgramEnded.
+// programEnded notes that all operations of a program were cancelled, and that the next program may use the rank.
+// clean is as in Engine.ProgramEnded.
 func (l *handshakeLink) programEnded(clean bool) {
 	if r := l.recving; r != nil && r.detached {
 		if l.revokeRecv(r) {
@@ -154,7 +156,7 @@ func (l *handshakeLink) programEnded(clean bool) {
 	l.perform(nil)
 }
 
-// leftOpen returns the operation that a program which is gone left open, if any.
+// leftOpen returns the operation that an earlier program left unfinished, if any.
 func (l *handshakeLink) leftOpen() state.LeftOpen {
 	switch {
 	case l.sending != nil && l.sending.discards:

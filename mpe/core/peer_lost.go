@@ -8,10 +8,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// PeerLostError is the error of a receive posted to a peer, or of a probe waiting for its messages, when the
-// peer was lost: messages not sent by then never arrive. A receive posted later waits for the peer's return.
+// PeerLostError is the error of a receive posted to a peer, or of a probe waiting for its messages, when the peer
+// was lost: a message that the peer had not sent by then will never arrive. A receive posted later waits for the
+// peer's return.
 type PeerLostError struct {
-	// Rank is the peer's.
+	// Rank is the rank of the peer.
 	Rank int
 	// Event is the evidence of the loss: EventSessionChanged, EventClosedByPeer, EventProcessEnded or
 	// EventUnreachable.
@@ -62,11 +63,11 @@ func (e *PeerLostError) Is(target error) bool {
 // endsSession reports whether no message is expected from a peer after an event.
 func endsSession(e state.Event) bool { return int(e) < len(lostTexts) && lostTexts[e] != "" }
 
-// PeerFailedError is the error of a receive posted to a stand-in of this process, or of a probe waiting for
-// its messages, when the stand-in's kernel failed. If there was none and an answer is due, the next receive
-// gets it. Later receives wait for the next message.
+// PeerFailedError is the error of a receive posted to a stand-in of this process, or of a probe waiting for its
+// messages, when the stand-in's kernel failed. If no receive or probe was waiting and an answer is due, the next
+// receive gets the error. Later receives wait for the next message.
 type PeerFailedError struct {
-	// Rank is the stand-in, and Err the failure of its kernel.
+	// Rank is the rank of the stand-in, and Err is the failure of its kernel.
 	Rank int
 	Err  error
 }
@@ -76,8 +77,8 @@ func (e *PeerFailedError) Error() string {
 	return fmt.Sprintf("the kernel of rank %d failed, so the expected message may never arrive: %v", e.Rank, e.Err)
 }
 
-// Is makes errors.Is(err, ErrPeerLost) true. It does not match the failure of the kernel, which is not the
-// receive's: a message truncated in the kernel does not mean that one was truncated here.
+// Is makes errors.Is(err, ErrPeerLost) true. The error does not match Err, because the kernel's failure is not the
+// receive's: a message truncated in the kernel, for example, was not truncated here.
 func (e *PeerFailedError) Is(target error) bool { return target == ErrPeerLost }
 
 // lost ends the unmatched receives posted to the peer, and the probes waiting for its messages, because of an
@@ -90,8 +91,8 @@ func (p *peer) lost(why state.Event, reason string) {
 	p.e.calls.PeerLost(p.rank, err)
 }
 
-// endPosted ends the unmatched receives from a source, and the probes waiting for its messages. With
-// AnySource, it is limited to the world. It returns the number of receives.
+// endPosted ends the unmatched receives from a source, and the probes waiting for its messages. If the source is
+// AnySource, it ends only operations in the world. It returns the number of receives that it ended.
 func (x *matching) endPosted(from int, err error) int {
 	var list []*Request
 	for comm, m := range x.all {
@@ -119,7 +120,8 @@ func (x *matching) endPosted(from int, err error) int {
 }
 
 // deadEnded ends the operations that wait for a peer that cannot continue. If this is true of all peers, it also
-// ends receives from any source. This rank itself does not count: its messages to itself have to be posted, too.
+// ends receives from any source. This rank does not count as a peer that can continue, although it may still send
+// to itself.
 func (p *peer) deadEnded(err error) {
 	p.abort(err, false)
 	p.e.matching.endPosted(p.rank, err)
@@ -133,8 +135,8 @@ func (x *matching) endWildcards() {
 	}
 }
 
-// NoSender returns the reason why a receive or probe posted now gets no message: no peer that could send one
-// can continue. Otherwise it returns nil.
+// NoSender returns the reason why no message can arrive for a receive or probe posted now, or nil if one can. The
+// reason is that none of the peers that could send the message can continue.
 func (e *Core) NoSender(source int, comm uint32) (err error) {
 	switch {
 	case source == e.rank:

@@ -1,7 +1,7 @@
 package core
 
-// minPlacement is the number of remaining bytes of a message from which the transport places them directly in
-// the receive's buffer. Shorter payload is in the cache when it is copied.
+// minPlacement is the minimum number of remaining bytes of a message that the transport places directly in the
+// receive's buffer. Shorter payload is cheap to copy, because it is still in the cache.
 const minPlacement = 1 << 15
 
 // placement is the receive whose payload is expected next from a peer: the rest of a long message that is
@@ -33,7 +33,7 @@ func (p *peer) expect(r *Request, at Placement) {
 	}
 }
 
-// expectNothing cancels the expectation, because it is no longer valid.
+// expectNothing cancels the peer's placement, which is no longer valid.
 func (p *peer) expectNothing() {
 	if l := &p.placement; l.req != nil || l.next.req != nil {
 		p.expect(nil, Placement{})

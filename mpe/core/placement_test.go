@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/extended"
 )
 
-// expected returns the placement expected of rank 1 after the current event, and resets it.
+// expected returns the placement for rank 1 that is set at the end of the current event, and resets it.
 func expected(e *Core) (r *Request, at Placement, moved bool) {
 	l := &e.peers[1].placement
 	r, at, moved = l.next.req, l.next.at, l.moved
@@ -15,8 +15,8 @@ func expected(e *Core) (r *Request, at Placement, moved bool) {
 	return r, at, moved
 }
 
-// TestPlaceExtended checks that the rest of a message is placed if it is long, in order, and has a receive
-// with a buffer for it.
+// TestPlaceExtended checks that the rest of a message is placed if it is long, arrives in order, and has a receive
+// whose buffer can hold it.
 func TestPlaceExtended(t *testing.T) {
 	const got = 1000
 	for _, tt := range []struct {
@@ -68,8 +68,8 @@ func TestPlaceExtended(t *testing.T) {
 	}
 }
 
-// TestPlaceHandshake checks that the rest of a DATA message is placed if it is long, and has a receive with a
-// buffer for it.
+// TestPlaceHandshake checks that the rest of a DATA message is placed if it is long, and has a receive whose buffer
+// can hold it.
 func TestPlaceHandshake(t *testing.T) {
 	const bytes = 4 * minPlacement
 	w := newCores(t, 1, 2, faults{places: true}, software)
@@ -105,8 +105,8 @@ func TestPlaceHandshake(t *testing.T) {
 	}
 }
 
-// TestPlacements checks that a placement is changed at the end of an event, and that it alone is revoked when
-// its receive ends.
+// TestPlacements checks that a placement changes at the end of an event, and that the end of a receive revokes its
+// own placement only.
 func TestPlacements(t *testing.T) {
 	var placed []Placement
 	revoked := 0

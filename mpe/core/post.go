@@ -27,8 +27,8 @@ func (e *Core) Queues(r *Request) bool {
 // Refuse ends a request that is not started.
 func (e *Core) Refuse(r *Request, err error) { e.finish(r, err) }
 
-// Post starts a request. With short, SendShort has already sent its message, and Post only ends it. Blocking
-// is as in Operation.
+// Post starts a request. If short is set, SendShort has already sent the message, and Post only ends the request.
+// blocking is as in Operation.
 func (e *Core) Post(r *Request, short, blocking bool) error {
 	if short {
 		e.sentShort(r)
@@ -42,7 +42,7 @@ func (e *Core) Post(r *Request, short, blocking bool) error {
 	return nil
 }
 
-// startRequest starts a request. Blocking is as in Operation.
+// startRequest starts a request. blocking is as in Operation.
 func (e *Core) startRequest(r *Request, blocking bool) (err error) {
 	if e.state != running {
 		return fmt.Errorf("rank %d: %w", e.rank, ErrClosed)

@@ -5,20 +5,19 @@ import "math"
 // Probe is a caller waiting for a message.
 type Probe struct {
 	Match
-	// Wake is called when the caller should call Find again. Err is the reason if the wait ends without a
-	// message.
+	// Wake is called when the caller should call Find again. If the wait ends without a message, Err is the reason.
 	Wake func()
 	Err  error
 }
 
-// Add registers a probe until End. It is woken when a message for it may have arrived.
+// Add registers a probe until End. The probe is woken when a message for it may have arrived.
 func (s *Probes) Add(p *Probe) { s.list = append(s.list, p) }
 
 // wake makes the driver call f at the end of the event.
 func (e *Core) wake(f func()) { e.out.Wake, e.out.Rare = append(e.out.Wake, f), true }
 
-// Find returns the status of the message that a receive would get, if there is one. A message of a peer
-// without communicators cannot be claimed: only the peer's SEND_REQUEST represents it.
+// Find returns the status of the message that a receive would get, if there is one. A message from a peer without
+// communicators cannot be claimed, because only the peer's SEND_REQUEST has arrived.
 func (s *Probes) Find(m Match) (Status, bool) {
 	r := Request{tag: int32(m.Tag), peer: m.Source}
 	if m.Source != AnySource {
@@ -40,13 +39,13 @@ func (s *Probes) Find(m Match) (Status, bool) {
 		st.Claim = s.c.matching.claim(in)
 	}
 	if m.Tag != AnyTag {
-		st.Tag = m.Tag // a peer without tags has the receive's
+		st.Tag = m.Tag // a message without a tag gets the receive's
 	}
 	return st, true
 }
 
-// claim moves a message to ClaimComm, and returns its tag there. It returns 0, and leaves the message in
-// place, if ClaimComm is full. Otherwise a claimed message is an ordinary unexpected message.
+// claim moves a message to ClaimComm, where it is an ordinary unexpected message, and returns its tag there. If
+// ClaimComm is full, claim leaves the message in place and returns 0.
 func (x *matching) claim(in *inbound) int {
 	to := x.of(ClaimComm)
 	if to.Unexpected() >= x.limits.Unexpected {

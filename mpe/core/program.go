@@ -16,8 +16,8 @@ func (e *Core) ProgramEnded(clean bool) {
 	e.flush()
 }
 
-// dropMatched drops messages that had matched receives whose callers no longer waited: they were kept for the
-// next receives of the same program. Each is the oldest of its source and tag.
+// dropMatched drops the messages that were matched by receives whose callers then stopped waiting. They were kept
+// for later receives of the same program. Each is the oldest message with its source and tag.
 func (x *matching) dropMatched() {
 	for comm, m := range x.all {
 		var list []*inbound
@@ -43,7 +43,7 @@ func (x *matching) discard(comm uint32, source, tag int) {
 	_ = x.postRecv(r) // the message is there, so it is never queued
 }
 
-// leaveRecv notes that a receive of a program that is gone was cancelled.
+// leaveRecv notes that a receive was cancelled because its program no longer exists.
 func leaveRecv(e *Core, r *Request) {
 	for _, p := range e.peers {
 		if p != nil && p.handshake != nil && (p == r.p || r.peer == AnySource) {

@@ -9,15 +9,15 @@ import (
 // PacketRecorder receives the packets exchanged with a peer. Its method is called with the engine's lock
 // held: it must be quick, and must not block or call the engine.
 type PacketRecorder interface {
-	// Packet records a packet sent or received at a time of the engine's clock. It has wire bytes, which
-	// start with header and continue with payload; both are valid during the call only. Several continuation
-	// datagrams of a message count as one packet, and so does a message handed to the transport as a whole. A
-	// piece of a stream may have neither header nor payload.
+	// Packet records a packet sent or received at a time of the engine's clock. wire is the size of the packet in
+	// bytes. The packet starts with header and continues with payload; both are valid during the call only. Several
+	// continuation datagrams of a message count as one packet, and so does a message handed to the transport as a
+	// whole. A piece of a stream may have neither header nor payload.
 	Packet(at handshake.Instant, sent bool, wire int, header, payload []byte)
 }
 
-// CallRecorder receives the operations of the rank's program. Its method is called under the conditions of
-// PacketRecorder.
+// CallRecorder receives the operations of the rank's program. Like PacketRecorder, it is called with the engine's
+// lock held, must be quick, and must not block or call the engine.
 type CallRecorder interface {
 	// Call records that an operation was posted and is pending, or that it ended. It is not called for
 	// sends to and receives from unobserved peers, whose times are unknown. c is valid during the call only.
@@ -26,18 +26,18 @@ type CallRecorder interface {
 
 // Call is an operation of a program: a send, a receive, or a collective call.
 type Call struct {
-	// ID identifies the operation among those of its rank, unless it ended at once.
+	// ID identifies the operation on its rank, unless it ended at once.
 	ID handshake.ID
 	// Collective is 0 for a message; then Send is its direction.
 	Collective coll.Collective
 	Send       bool
-	// Peer is AnySource for a collective call, and Tag its number. A pending receive has the source, tag and
-	// bytes that it was posted with, which may be AnySource and AnyTag. Bytes is -1 for a v-form.
+	// For a collective call, Peer is AnySource and Tag is the number of the call. A pending receive has the source,
+	// tag and bytes that it was posted with, which may be AnySource and AnyTag. Bytes is -1 for a v-form.
 	Peer, Tag int
 	Comm      uint32
 	Bytes     int64
-	// At is the time at which it ended if Ended, otherwise the time at which it was posted. Posted is always
-	// the latter.
+	// Posted is the time at which the operation was posted. At is the time at which it ended if Ended is set, and
+	// otherwise equal to Posted.
 	At, Posted handshake.Instant
 	Ended      bool
 	Err        error
@@ -86,7 +86,7 @@ func (p *peer) receivedPacket(b []byte) {
 	p.record(false, len(b), b, nil)
 }
 
-// recordShort records a packet with a short header as the equivalent packet with a whole header.
+// recordShort records a packet with a short header as the equivalent packet with a full header.
 func (l *extendedLink) recordShort(sent bool, s *protocol.ShortHeader, payload []byte) {
 	x := &l.p.e.conns
 	local, remote := l.conn.Session()

@@ -15,8 +15,8 @@ type Drop struct {
 	Reason state.DropReason
 	// Packet is nil if a time-out caused the drop. Its bytes are valid during the call only.
 	Packet *RxPacket
-	// Header is the packet's header, or zero if it has no readable one. For a peer of the extended profile,
-	// Extended is set instead; it is valid during the call only.
+	// Header is the packet's header, or zero if the packet has no readable header. For a peer of the extended
+	// profile, Extended is set instead; it is valid during the call only.
 	Header   protocol.Header
 	Extended *protocol.ExtHeader
 	// At is the time on the engine's clock, which started at Engine.Started.
@@ -33,7 +33,7 @@ type Note struct {
 	Err      error
 }
 
-// The reasons and events of the state machines, translated to the engine's by name.
+// These tables translate the reasons and events of the state machines to reasons and events of the engine, by name.
 var (
 	handshakeDrops = [handshake.NumReasons]state.DropReason(translate[handshake.Reason,
 		state.DropReason](handshake.NumReasons, state.NumDropReasons))

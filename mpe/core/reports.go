@@ -13,8 +13,9 @@ import (
 // Ranks ask each other for reports (E53). The contents of a report concern only its author and its reader: to
 // the engine, a report is bytes.
 
-// ErrNoReport means that a rank of the extended profile has not answered, ErrNoQuestions that it runs an older
-// version. ErrNotExtended means that the link to the rank has another profile, which has no packet for questions.
+// ErrNoReport means that a rank of the extended profile has not answered. ErrNoQuestions means that the rank runs
+// an older version. ErrNotExtended means that the link to the rank has another profile, which has no packet for
+// questions.
 var (
 	ErrNoReport    = extended.ErrNoReport
 	ErrNoQuestions = extended.ErrNoQuestions
@@ -36,8 +37,8 @@ const reportEvery = 100 * time.Millisecond
 type Reports struct {
 	c *Core
 
-	// text is the last report, made at madeAt. making means that the driver is making one for the askers.
-	// answers means that they get the last one at the end of the event.
+	// text is the last report, made at madeAt. making means that the driver is making a report for the askers.
+	// answers means that the askers get text at the end of the event.
 	text    []byte
 	madeAt  handshake.Instant
 	making  bool
@@ -103,7 +104,8 @@ func (l *extendedLink) reported(act *extended.Action) {
 	l.questions = nil
 }
 
-// onQuestion requests a report for a peer that asks, or schedules the recent one.
+// onQuestion asks the driver for a report for a peer that has asked, or schedules the last report if that is recent
+// enough.
 func (r *Reports) onQuestion(l *extendedLink) {
 	if !r.c.cfg.Reports || r.c.state != running || slices.Contains(r.askers, l) {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/extended"
 )
 
-// reporting starts n ranks. Rank 0 makes reports, numbered from "1", while make is true.
+// reporting starts n ranks. While make is true, rank 0 makes reports, whose texts are "1", "2" and so on.
 func reporting(t *testing.T, n int, peer func(local, remote int) Peer) (w *world, made *int, make *bool) {
 	w = newCores(t, 1, n, faults{}, peer)
 	made, make = new(int), new(true)
@@ -121,7 +121,8 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestForget checks that a forgotten question wakes no caller, and that another one to the same rank gets its answer.
+// TestForget checks that a forgotten question wakes no caller, and that another question to the same rank gets its
+// answer.
 func TestForget(t *testing.T) {
 	w, _, _ := reporting(t, 3, func(local, remote int) Peer {
 		if local+remote == 3 {

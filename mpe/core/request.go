@@ -16,18 +16,19 @@ type Status struct {
 	// Peer is the other rank; Send is the direction.
 	Peer int
 	Send bool
-	// Bytes is the size of the message as given by its sender, and Words the same in words, rounded up. A
-	// truncated receive stored only as much as its buffer holds. A probe returns UnknownLength if the peer
-	// does not announce lengths.
+	// Bytes is the size of the message at its sender. Words is the same size in words, rounded up. A truncated
+	// receive stored only as many bytes as its buffer holds. A probe returns UnknownLength if the peer does not
+	// announce lengths.
 	Bytes int64
 	Words uint32
-	// Datatype, Tag and Comm are the sender's. For a peer that carries no tags, Tag is the receive's.
+	// Datatype, Tag and Comm are as in the send. If the peer's profile carries no tags, Tag is the tag of the
+	// receive.
 	Datatype protocol.Datatype
 	Tag      int
 	Comm     uint32
 	// Phases are the steps of the handshake, on the engine's clock.
 	Phases handshake.Phases
-	// Claim is set by a matched probe (see Match), or 0 if the message was not claimed.
+	// Claim is the tag of a claimed message (see Match), or 0 if no matched probe has claimed the message.
 	Claim int
 }
 
@@ -68,8 +69,8 @@ type Request struct {
 	in     *inbound
 	id     handshake.ID
 	out    extended.ID
-	// Call is the execution, if the request is a collective call. message is the message of a call, if the
-	// request is one, and flow the flow that it is part of, if any.
+	// Call is set if the request is a collective call. message is set if the request is a message of a collective
+	// call; flow is set if, in addition, the message is being forwarded.
 	Call       *collective.Execution
 	collective coll.Collective // of a call, even after its end
 	message    *collective.Message
@@ -100,7 +101,7 @@ func (r *Request) Operation() Operation {
 
 func (r *Request) send() bool { return r.kind == OpSend || r.kind == OpSendSync }
 
-// observes reports whether the Observer is notified of messages with a peer; of a nil peer, with any peer.
+// observes reports whether the Observer is notified of messages exchanged with p, or with any peer if p is nil.
 func (e *Core) observes(p *peer) bool { return e.observed && (p == nil || !p.cfg.Unobserved) }
 
 // notifies reports whether the Observer is notified of the end of a request.

@@ -10,8 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestCancel checks that an operation can be cancelled as long as no part of its message was transferred,
-// and not later.
+// TestCancel checks that an operation can be cancelled until the transfer of its message begins, but not later.
 func TestCancel(t *testing.T) {
 	big := make([]byte, 100_000)
 	for _, tt := range []struct {
@@ -116,7 +115,7 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// TestPollsWhileItSends checks that a caller that only sends has to poll once in acksEvery messages.
+// TestPollsWhileItSends checks that a caller that only sends is asked to poll after every acksEvery messages.
 func TestPollsWhileItSends(t *testing.T) {
 	w := newCores(t, 2, 2, faults{}, extendedPeer)
 	e := w.cores[0]
@@ -152,7 +151,7 @@ func TestNeedsFlush(t *testing.T) {
 	}
 }
 
-// TestQueues checks that a receive is certain to wait if there is no message and no observer of the time.
+// TestQueues checks that a receive is certain to wait if no message is there and nobody observes its time.
 func TestQueues(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -180,8 +179,8 @@ func TestQueues(t *testing.T) {
 	}
 }
 
-// TestIsLeft checks that messages for a program that is gone are discarded until some time after its end,
-// which is longer while the peer does not accept the next program's message.
+// TestIsLeft checks that messages for a program that has ended are discarded for some time after its end, and for
+// longer while the peer does not accept the next program's message.
 func TestIsLeft(t *testing.T) {
 	const now = 2 * time.Hour
 	for _, tt := range []struct {
@@ -260,8 +259,8 @@ func TestProbesWake(t *testing.T) {
 	}
 }
 
-// TestDiscardsWhatIsLeft checks that exactly as many messages are discarded as the program that is gone could
-// still receive.
+// TestDiscardsWhatIsLeft checks that exactly as many messages are discarded as the program could still have
+// received when it ended.
 func TestDiscardsWhatIsLeft(t *testing.T) {
 	for _, tt := range []struct{ receives, replies, discarded int }{
 		{0, 0, 0}, {1, 0, 1}, {2, 0, 2}, {3, 0, 3}, {0, 1, 1}, {1, 1, 1}, {2, 1, 2}, // a reply is the first of them

@@ -8,14 +8,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A program may have millions of sends that wait for receives. A library that can refer to such a send by
-// number leaves its Request to the engine (Rest), and reacquires it (Wake) for each call of the program that
-// concerns it. Until the peer answers, the engine keeps a record of 56 bytes instead of the Request.
+// A program may have millions of sends that wait for receives. A library that can refer to such a send by number
+// leaves its Request to the engine (Keep), and reacquires it (Wake) for each call of the program that concerns the
+// send. Until the peer answers, the engine keeps a record of 56 bytes instead of the Request.
 
 // Resting is the number of a send that a library left to the engine, or 0.
 type Resting uint64
 
-// Origin identifies the call that posted a send, for the library. Sends share it.
+// Origin identifies, for the library, the call that posted a send. Several sends may share an Origin.
 type Origin struct {
 	Comm any
 	Call string
@@ -116,8 +116,8 @@ func (q *RestingSends) move(ref uint32, r *Request) {
 	q.at(ref).state, q.moves[ref], r.rest = restMoves, r, ref
 }
 
-// mayRest reports whether a request that is about to start is a send that may be left. It is worth it if the
-// peer has many.
+// mayRest reports whether a request that is about to start is a send that a library may leave to the engine. That
+// is worthwhile only if many sends to the peer are pending.
 func (q *RestingSends) mayRest(r *Request) bool {
 	return r.p != nil && r.send() && r.p.extended != nil && r.p.extended.conn.Sends() > q.c.matching.restAbove
 }
@@ -189,7 +189,7 @@ func (l *extendedLink) wakeSend(ref uint32) (extended.SendOp, handshake.Instant)
 	}, r.posted
 }
 
-// restored returns a new Request for a send that waits or is done, without its library.
+// restored returns a new Request for a waiting or completed send that its library left to the engine.
 func (q *RestingSends) restored(ref uint32) *Request {
 	s := q.at(ref)
 	r := q.c.effects.NewRequest()
@@ -226,7 +226,7 @@ func (q *RestingSends) Wake(n Resting) (*Request, *Origin) {
 	return r, s.origin
 }
 
-// Pending reports whether a send that was left is incomplete and not awake.
+// Pending reports whether a send that a library left is incomplete, and has not been reacquired.
 func (q *RestingSends) Pending(n Resting) bool {
 	ref := q.ref(n)
 	return ref != 0 && (q.at(ref).state == restWaits || q.at(ref).state == restMoves)

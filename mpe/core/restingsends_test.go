@@ -19,7 +19,7 @@ func TestRestingSendIsSmall(t *testing.T) {
 	}
 }
 
-// TestRestingNumbers checks that a number refers to one send, in all states in which the engine has it.
+// TestRestingNumbers checks that a number refers to the same send in all states in which the engine keeps the send.
 func TestRestingNumbers(t *testing.T) {
 	q := &RestingSends{}
 	for _, tt := range []struct {
@@ -64,7 +64,7 @@ func TestRestingNumbers(t *testing.T) {
 	}
 }
 
-// TestRestingPages checks that records do not move when their number grows, and that free ones are used first.
+// TestRestingPages checks that records do not move when more are allocated, and that free records are used first.
 func TestRestingPages(t *testing.T) {
 	q := &RestingSends{}
 	var at []*restingSend
@@ -156,7 +156,7 @@ func TestRestsOfAPeer(t *testing.T) {
 	}
 }
 
-// TestNothingToRest checks that a send that ended meanwhile, or has another peer, does not rest.
+// TestNothingToRest checks that a send does not rest if it has already ended, or has another peer.
 func TestNothingToRest(t *testing.T) {
 	e := newCores(t, 1, 3, faults{}, extendedPeer).cores[0]
 	l, ref := e.peers[1].extended, e.Rests.add()

@@ -9,8 +9,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// A message that the extended profile accepts from a program arrives if a receive is posted for it. Headers
-// are sent ahead of receives, so the peer's memory bounds their number. A send that exceeds it is refused.
+// Every message that the extended profile accepts from a program arrives if a receive is posted for it. Its header
+// may arrive before the receive is posted, and then takes memory at the peer. A send for which the peer has no
+// memory is refused.
 
 // NoRoomError is the error of a send that was refused because too many messages to the peer wait for
 // receives, or to be sent. It matches ErrFull.
@@ -35,8 +36,8 @@ func (e *NoRoomError) Error() string {
 // Is makes errors.Is(err, ErrFull) true.
 func (e *NoRoomError) Is(target error) bool { return target == ErrFull }
 
-// RoomPatience is the time that a call of a send waits for the peer's memory: the peer may just have freed
-// some, and its ACK may be in flight.
+// RoomPatience is how long a send waits in its call for memory at the peer. The peer may just have freed some, and
+// its ACK may be in flight.
 const RoomPatience = time.Second
 
 // unsureSend is a send of the program that was accepted although the peer may have no memory for it: its
@@ -90,16 +91,17 @@ type Sender struct {
 	// Wake is called when the peer may have freed memory.
 	Wake func()
 	p    *peer
-	// queued is the number of messages that waited to be sent, if that is the reason, or 0.
+	// queued is the number of messages that were waiting to be sent, if the sender waits because of them, or 0.
 	queued int
 	wait   roomWait
 	why    *NoRoomError // nil if there is memory now
 }
 
-// Want registers the caller of a send for whose message the peer has no memory; it may wait until Wanted reports
-// false. Want returns nil if the peer has memory. It also returns nil, with the reason as err, if a message was
-// refused before and no operation of the program has completed since. Otherwise the caller waits again: a
-// message received since may be from the peer, or from a rank that knows that the peer has freed memory.
+// Want registers the caller of a send if the peer has no memory for the message. The caller may then wait until
+// Wanted reports false. Want returns nil if the peer has memory. It also returns nil, with the reason as err, if a
+// message was refused before and no operation of the program has completed since. If one has completed, the caller
+// waits again: a message received since may be from the peer, or from a rank that knows that the peer has freed
+// memory.
 func (w *Rooms) Want(peer int, now handshake.Instant) (s *Sender, err error) {
 	p := w.c.peers[peer]
 	why := p.noRoom()
@@ -154,7 +156,8 @@ func (p *peer) noRoom() *NoRoomError {
 	return nil
 }
 
-// wake wakes the callers that can send now. Callers behind a full queue wait until it has shrunk to half.
+// wake wakes the callers that can send now. A caller that waits because of a full queue continues when the queue
+// has shrunk to half.
 func (w *Rooms) wake() {
 	for _, s := range w.senders {
 		if l := s.p.extended; s.p.noRoom() == nil && (s.queued == 0 || l.conn.Queued() <= s.queued/2) {

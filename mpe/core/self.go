@@ -2,7 +2,7 @@ package core
 
 import "math"
 
-// maxEager is the maximum size of a message to itself that a rank buffers.
+// maxEager is the maximum size of a message that a rank buffers when it sends to itself.
 const maxEager = 64 << 10
 
 // sendSelf sends a message to this rank.
@@ -19,7 +19,7 @@ func (x *matching) sendSelf(r *Request) error {
 	}
 	if m := x.of(r.comm); in.local != nil && m.Unexpected() > x.ownLimit {
 		m.RemoveUnexpected(in.handle)
-		return ErrFull // the rest of the limit is the peers'
+		return ErrFull // the rest of the limit is reserved for peers
 	}
 	if in.local != nil && r.kind == OpSend && len(r.buf) <= maxEager {
 		in.buf, in.own = x.c.buffers.get(len(r.buf)), true

@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Messages of one packet between ranks that share memory. This file is the fast path through the engine: from
-// the caller's buffer to the transport, and from there to the posted receive. All other messages take the
+// This file handles messages of one packet between ranks that share memory. It is the fast path through the engine:
+// from the caller's buffer to the transport, and from there to the posted receive. All other messages take the
 // general path of packets.
 
 // shortLink returns the link of a peer that supports short headers, or nil. It needs no lock.
@@ -24,8 +24,8 @@ func (p *peer) shortLink() *extendedLink {
 	return p.extended
 }
 
-// sendShort sends a message with a short header, if possible now. It needs no time: afterwards, the driver
-// begins the event if NeedsTime reports true, and calls Post or SentNow.
+// sendShort sends a message with a short header, if that is possible now. It does not need the time of the event:
+// the driver calls Begin afterwards if NeedsTime reports true, and then calls Post or SentNow.
 func (l *extendedLink) sendShort(buf []byte, comm uint32, tag int32, datatype protocol.Datatype) bool {
 	e := l.p.e
 	if e.state != running {
@@ -52,9 +52,9 @@ func (l *extendedLink) holdsBack(blocking bool, length int) bool {
 	return blocking && length <= extended.MaxInline && l.conn.Scarce()
 }
 
-// NeedsTime reports whether the driver must begin the event before it continues, after a message to a peer
-// was sent with a short header. Otherwise the time of the last event is good enough: it is not visible, and a
-// tick is due that gives the message a time.
+// NeedsTime reports whether the driver must begin the event before it continues, after a message to a peer was sent
+// with a short header. Otherwise the time of the last event is good enough: nobody sees it, and a tick that gives
+// the message a time is due soon.
 func (e *Core) NeedsTime(peer int) bool {
 	l := e.peers[peer].extended
 	return e.observes(l.p) || l.dueLater(l.maxRTO)
@@ -70,8 +70,8 @@ func (e *Core) MaySendNow(peer, tag, length int) bool {
 	return l != nil && length <= l.p.unlimited && !e.observes(l.p)
 }
 
-// SendNow sends a message for which MaySendNow is true with a short header and without a request, if possible
-// now. If needsTime, the driver must then begin the event, and call SentNow.
+// SendNow sends a message for which MaySendNow is true with a short header and without a request, if that is
+// possible now. If needsTime, the driver must then begin the event, and call SentNow.
 func (e *Core) SendNow(
 	peer, tag int, comm uint32, buf []byte, datatype protocol.Datatype, blocking bool,
 ) (sent, needsTime bool) {
@@ -195,9 +195,9 @@ func (l *extendedLink) receiveShort(a *RxPacket) {
 	l.perform(a)
 }
 
-// ReceiveShorts delivers packets with short headers at the beginning of a batch to posted receives, and
-// returns the rest of the batch. The time of the last event is good enough for it, if recent. If there is a
-// rest, or if NeedsFlush reports true, the driver then begins the event.
+// ReceiveShorts delivers packets with short headers at the beginning of a batch to posted receives, and returns the
+// rest of the batch. The time of the last event is good enough for it, if that time is recent. If there is a rest,
+// or if NeedsFlush reports true, the driver then begins the event.
 func (e *Core) ReceiveShorts(network int, batch []RxPacket) (rest []RxPacket) {
 	if e.observesMemory { // the time matters
 		return batch
@@ -279,8 +279,8 @@ func (l *extendedLink) deliverShort(r *Request, h *protocol.ShortHeader, length 
 	e.finish(r, err)
 }
 
-// afterShort marks the peer as touched if that is necessary: because it needs a flush, or because no tick is
-// due within a time by which its deadline may expire.
+// afterShort marks the peer as touched if that is necessary: because it needs a flush, or because no tick is due
+// within the given time, after which its deadline may expire.
 func (l *extendedLink) afterShort(flush bool, within time.Duration) {
 	if flush || l.dueLater(within) {
 		l.p.e.touch(l.p)

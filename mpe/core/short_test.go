@@ -40,7 +40,8 @@ func (w *world) shortPacket(t *testing.T, tag int, payload []byte) RxPacket {
 	return RxPacket{}
 }
 
-// TestReceiveShorts checks that a packet is delivered without an event exactly if it needs no special treatment.
+// TestReceiveShorts checks that a packet is delivered without an event if, and only if, it needs no special
+// treatment.
 func TestReceiveShorts(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -152,7 +153,8 @@ func (c *copying) Get(_ int, advertised uint64, b []byte) bool {
 	return c.there && advertised == 9
 }
 
-// TestGet checks that an advertised message is copied to its receive, if there is one with a buffer for some of it.
+// TestGet checks that an advertised message is copied to its receive, if there is a receive whose buffer is not
+// empty.
 func TestGet(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -305,8 +307,8 @@ func TestInbox(t *testing.T) {
 	check("removed again")
 }
 
-// TestFormsOfPackets checks that a packet has the same effect in one piece and in two, with or without an
-// earlier check of its checksum.
+// TestFormsOfPackets checks that a packet has the same effect in one piece and in two pieces, whether or not the
+// transport has already verified its checksum.
 func TestFormsOfPackets(t *testing.T) {
 	const head = protocol.ExtHeaderLen
 	for name, form := range map[string]func(b []byte) RxPacket{

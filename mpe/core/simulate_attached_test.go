@@ -64,7 +64,7 @@ func (d *daemons) attach(rank int) (*attached, error) {
 	return &attached{c, d.device(rank), program}, err
 }
 
-// Run and WithTimeout are as those methods of the rank.
+// Run and WithTimeout call the same methods of the rank.
 func (a *attached) Run(programs ...func()) error { return a.rank.Run(programs...) }
 
 func (a *attached) WithTimeout(ctx context.Context, after time.Duration) (context.Context, context.CancelFunc) {
@@ -102,8 +102,8 @@ func (o polled) Test() (mpe.Status, bool, error) {
 	return st, ended, err
 }
 
-// TestSimulationOfAttached checks that the tests of package mpi pass on ranks of daemons, and that nothing of
-// an ended program is left in a daemon.
+// TestSimulationOfAttached checks that the tests of package mpi pass on ranks of daemons, and that an ended program
+// leaves nothing behind in its daemon.
 func TestSimulationOfAttached(t *testing.T) { eachSeed(t, 4, softwareKinds, simulateAttached) }
 
 // simulateAttached runs the test of a seed on ranks, some of which belong to attached programs.
@@ -138,7 +138,7 @@ func simulateAttached(t *testing.T, k *core.SimulatedKind, seed uint64) (s *core
 	return s
 }
 
-// check checks that nothing is left of programs, all of which ended the given time ago.
+// check checks that nothing is left of any program. The last program ended the given time ago.
 func (d *daemons) check(t *testing.T, ago time.Duration) {
 	d.Pass(ago)
 	if n := d.Goroutines(); n > 0 {
@@ -188,8 +188,8 @@ func simulateKilled(t *testing.T, k *core.SimulatedKind, seed uint64) *core.Simu
 	return s
 }
 
-// program attaches to a rank and exchanges messages. Unless it is the last, it may be killed, or be affected
-// when another one is. With strict, it must not fail.
+// program attaches to a rank and exchanges messages. Unless it is the last program, it may be killed, or be
+// affected when another program is killed. If strict is set, it must not fail.
 func (d *daemons) program(t *testing.T, rank, round int, last, strict bool, rng *rand.Rand) {
 	a, err := d.attach(rank)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// waits checks that the status names every pending operation, and that no operation waits for an ACK forever.
+// waits checks that the status contains every pending operation, and that no operation waits for an ACK forever.
 func (p *program) waits() error {
 	if err := p.abandoned(); err != nil {
 		return err
@@ -49,8 +49,8 @@ func (p *program) waits() error {
 	return nil
 }
 
-// deadEnds checks that no operation waits for a peer in a dead end, and that a node which has not sent a
-// message that it requested to send is in one.
+// deadEnds checks that no operation waits for a peer in a dead end, and that a node that has requested to send a
+// message, but has not sent it, is in a dead end.
 func (p *program) deadEnds() error {
 	for rank, e := range p.cores {
 		if e == nil || p.halted(rank) {
@@ -90,8 +90,8 @@ func (p *program) deadEnds() error {
 	return nil
 }
 
-// progress checks that a posted receive whose message was accepted is matched: no send that its receive is
-// waiting for may be held back at its sender.
+// progress checks that a posted receive is matched if its message was accepted: a sender must not hold back a send
+// for which a receive is waiting.
 func (p *program) progress() (err error) {
 	if !p.floods {
 		return nil
@@ -273,7 +273,8 @@ func (p *program) checkContent(gone []bool) error {
 	return nil
 }
 
-// checkEnds checks that only its own deadline has ended an operation, and that nothing is left of it.
+// checkEnds checks that an operation ended without a result only because of its own deadline, and that nothing is
+// left of it.
 func (p *program) checkEnds() error {
 	cancelled := slices.ContainsFunc(p.posted,
 		func(o *posted) bool { return !o.lost && o.op.Kind != OpRecv && o.r.Err != nil })

@@ -46,7 +46,7 @@ func (d simulatedRank) Send(ctx context.Context, dst int, data []byte, _ mpe.Opt
 	return d.run(ctx, mpe.Operation{Kind: mpe.OpSend, Peer: dst, Buf: data})
 }
 
-// Recv receives such a message.
+// Recv receives a message with tag 0 in the world.
 func (d simulatedRank) Recv(ctx context.Context, src int, buf []byte, _ mpe.Options) (mpe.Status, error) {
 	return d.run(ctx, mpe.Operation{Kind: mpe.OpRecv, Peer: src, Buf: buf})
 }

@@ -111,7 +111,7 @@ type received struct {
 	buf  []int32
 }
 
-// message returns a message that identifies its program and its number there.
+// message returns a message that identifies its program and its number within that program.
 func (p *next) message() []int32 {
 	p.sent++
 	m := make([]int32, []int{2, 2, 2, 400, 900}[p.rng.IntN(5)])
@@ -165,7 +165,7 @@ func (p *next) run(last bool) error {
 			return err
 		}
 	}
-	if p.rng.IntN(2) == 0 || p.echo { // may owe an answer to a program that ended cleanly
+	if p.rng.IntN(2) == 0 || p.echo { // a node may owe an answer even to a program that ended cleanly
 		a.stream.HangUp()
 		return nil
 	}

@@ -38,8 +38,8 @@ type posted struct {
 	woken   bool // the probe
 	waiting bool
 	found   Status
-	// event is an event of the rank, in place of op. gone means that it ends the rank's operations. lost
-	// means that the operation was pending then, or that the event is over.
+	// event is an event of the rank, in place of op. gone means that the event ends the rank's operations. lost
+	// means that the operation was pending at such an event, or that the event is over.
 	event      func(o *posted)
 	gone, lost bool
 	// group identifies operations that belong together, such as a send and its receive.
@@ -68,8 +68,8 @@ func fill(b []byte, id uint32) {
 	}
 }
 
-// newProgram returns the program of a seed. Odd seeds have short messages, no deadlines, and a third of the
-// losses: all of their operations must succeed, unless an FPGA takes part.
+// newProgram returns the program of a seed. Programs with odd seeds have short messages, no deadlines, and a third
+// of the losses, so that all of their operations must succeed unless an FPGA takes part.
 func newProgram(t *testing.T, k kind, seed uint64) *program {
 	strict := seed%2 == 1
 	if strict {
@@ -176,8 +176,8 @@ const (
 	afterFlood = 2000
 )
 
-// addFloods adds messages from rank 0 that nothing receives until the end, and then one with a posted
-// receive. Either there are more than the peer has memory for, and some are refused, or fewer, and none is.
+// addFloods adds messages from rank 0 that are not received until the end, and then one message with a posted
+// receive. If the peer has too little memory for them, some are refused; otherwise none is refused.
 func (p *program) addFloods(when func() handshake.Instant) {
 	group, at := p.nextGroup(), when()
 	words := 1 + p.rng.IntN(6)

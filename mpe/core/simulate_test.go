@@ -36,8 +36,8 @@ type kind struct {
 	ordered bool
 	// collective means that ranks also make collective calls.
 	collective bool
-	// restarts means that ranks crash and restart without their state; closes, that they close; changes, that
-	// they get other parameters.
+	// restarts means that ranks crash and restart without their state. closes means that ranks close. changes means
+	// that ranks get other parameters.
 	restarts, closes, changes bool
 	// oneWay means that rank 0 sends short messages to the others, which answer with ACKs only.
 	oneWay bool
@@ -192,8 +192,8 @@ func (p *program) note(format string, args ...any) {
 	p.log = append(p.log, fmt.Sprintf("%12v ", p.now)+fmt.Sprintf(format, args...))
 }
 
-// maxEvents is the maximum number of events of a program at one time. After a stall, all packets sent
-// meanwhile arrive at once: thousands of them.
+// maxEvents is the maximum number of events of a program at one time. After a stall, all packets sent during the
+// stall arrive at once, which may be thousands.
 const maxEvents = 20_000
 
 // run runs the program until end, or until nothing more happens.
@@ -370,7 +370,8 @@ func (p *program) crash(o *posted) {
 	p.make(o.rank).cfg.Observer = watcher{p}
 }
 
-// close closes a rank: operations that have not begun to transfer data end at once, and the rest some time later.
+// close closes a rank. Operations that have not begun to transfer data end at once, and the other operations end
+// some time later.
 func (p *program) close(o *posted) {
 	e := p.cores[o.rank]
 	if e.state != running {
@@ -391,7 +392,7 @@ func (p *program) close(o *posted) {
 	after(AbortTime, (*Core).DropAborts)
 	after(AbortTime+time.Duration(p.rng.IntN(2000))*time.Millisecond, shut)
 	var advance func(e *Core)
-	advance = func(e *Core) { // as Engine.Close
+	advance = func(e *Core) { // as in Engine.Close
 		switch {
 		case e.state == closed:
 			return
@@ -458,8 +459,8 @@ func (p *program) finish() {
 	}
 }
 
-// simulate runs the program of a seed: only the groups of operations in kept, unless that is nil, on a
-// network that is without faults from datagram number calm on.
+// simulate runs the program of a seed. If kept is not nil, it runs only the groups of operations in kept. From
+// datagram number calm on, the network has no faults.
 func simulate(t *testing.T, k kind, seed uint64, kept []int, calm int) (*program, error) {
 	t.Helper()
 	p := newProgram(t, k, seed)

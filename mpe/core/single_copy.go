@@ -2,8 +2,8 @@ package core
 
 import "github.com/zrlmpi/zrlmpid/extended"
 
-// discardBuffer is memory for payload that is fetched only to be discarded: of packets that the state machine
-// is going to drop, mostly duplicates.
+// discardBuffer is memory for payload that is fetched only to be discarded. It belongs to packets that the state
+// machine is going to drop, which are mostly duplicates.
 type discardBuffer struct{ buf []byte }
 
 func (s *discardBuffer) room(n int) []byte {
@@ -16,8 +16,8 @@ func (s *discardBuffer) room(n int) []byte {
 // fetch copies the payload of a packet from its sender's memory directly to its destination. It returns nil
 // if the packet is lost.
 //
-// It is called with the lock held, so that the buffer cannot be reused meanwhile. Only missing bytes are written,
-// because the sender's memory changes after a packet is acknowledged. The transport does not block meanwhile.
+// It is called with the lock held, so that the buffer cannot be reused during the copy, and the transport does not
+// block. Only missing bytes are written, because the sender's memory changes after a packet is acknowledged.
 func (l *extendedLink) fetch(a *RxPacket) []byte {
 	if l.memory == nil {
 		return nil

@@ -46,8 +46,8 @@ func (e *Core) Snapshot() state.Engine {
 	return s
 }
 
-// keepFirst sets *first to the first wait, and counts further ones in *more. A send whose call has returned does not
-// hide one whose call waits.
+// keepFirst sets *first to the first wait, and counts further ones in *more. A wait of a detached send gives way to
+// one whose caller still waits.
 func keepFirst(e *Core, first **state.Wait, w *Waiting, more *int) {
 	awaited := w.req != nil && w.req.Awaited
 	if *first != nil {

@@ -14,7 +14,7 @@ const maxUnmatched = 4
 // envelope returns the envelope of a waiting operation.
 func envelope(w *Waiting) state.Envelope {
 	r := w.req
-	if r == nil { // detached, or of a call by shared buffers
+	if r == nil { // detached, or waiting in a call that uses shared buffers
 		return state.Envelope{Bytes: UnknownLength}
 	}
 	v := state.Envelope{Comm: r.comm, Bytes: int64(len(r.buf))}

@@ -14,8 +14,8 @@ const Never = handshake.Instant(math.MaxInt64)
 // are unprocessed.
 const tickRetry = time.Millisecond
 
-// noteDeadline records a peer's deadline. A tick that is too early has no effect, which is cheaper than
-// moving the time at every packet.
+// noteDeadline records a peer's deadline. It never postpones the next tick: a tick that comes too early has no
+// effect, and costs less than moving the time at every packet.
 func (e *Core) noteDeadline(p *peer) {
 	at, ok := e.deadline(p)
 	if !ok {
@@ -28,7 +28,7 @@ func (e *Core) noteDeadline(p *peer) {
 	e.due = min(e.due, at)
 }
 
-// deadline returns a peer's deadline, which may be the end of lingering for it.
+// deadline returns a peer's deadline, which may be the time until which the core lingers for the peer.
 func (e *Core) deadline(p *peer) (handshake.Instant, bool) {
 	at, ok := p.deadline()
 	if e.state == lingering {
@@ -39,8 +39,9 @@ func (e *Core) deadline(p *peer) (handshake.Instant, bool) {
 	return at, ok
 }
 
-// Tick lets peers act on their time-outs. known is, by network, the time up to which all received packets were
-// processed. Tick reports whether some time-outs are due but must wait until received packets are processed.
+// Tick lets peers act on their time-outs. known holds, for each network, the time up to which all received packets
+// have been processed. Tick reports whether some time-outs are due but must wait until received packets are
+// processed.
 func (e *Core) Tick(known []handshake.Instant) (wait bool) {
 	e.known = known
 	if e.state == closed {

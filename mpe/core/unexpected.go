@@ -6,9 +6,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// unexpected is an entry of the queue of unexpected messages: a record of the engine, or a digest while the
-// message rests. There may be millions of the latter, so they have no pointers and no entry in an inbox, and
-// are as small as possible.
+// unexpected is an entry of the queue of unexpected messages: a record of the engine, or a digest while the message
+// rests. There may be millions of digests, so they have no pointers and no entry in an inbox, and are as small as
+// possible.
 type unexpected struct {
 	in *inbound // nil if the message rests
 
@@ -22,12 +22,12 @@ type unexpected struct {
 	payload  [extended.MaxInline]byte
 }
 
-// defaultRestAbove is the number of unexpected messages of a communicator from which messages rest. Resting
-// is not worth it for a few messages that are matched soon.
+// defaultRestAbove is the number of unexpected messages in a communicator above which further messages rest.
+// Resting is not worthwhile for a few messages that are matched soon.
 const defaultRestAbove = 64
 
-// rest releases the record of a message that waits for a receive, if it is complete and small, or only
-// announced. An advertised message keeps its record: there are 64 at most.
+// rest releases the record of a message that waits for a receive, if it is complete and small, or only announced.
+// An advertised message keeps its record, because there are at most 64 such messages.
 func (l *extendedLink) rest(in *inbound) {
 	m := l.p.e.matching.of(in.comm)
 	if m.Unexpected() <= l.p.e.matching.restAbove || in.handle.Index() == 0 || in.req != nil || in.accepted ||

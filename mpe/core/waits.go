@@ -12,11 +12,12 @@ import (
 // Waiting is a pending operation and the reason why it waits. Status, errors, counters and warnings are based on it.
 type Waiting struct {
 	state.Pending
-	// Behind means that nothing of a send was sent yet, because of earlier sends or for lack of credit.
+	// Behind means that no part of a send has been sent yet, because of earlier sends or for lack of credit.
 	Behind bool
 	// Moving means that a transfer is in progress, so that Close waits for it.
 	Moving bool
-	// Elapsed is the time since Since. It and facts, for Text, are set in the results of the engine's methods.
+	// Elapsed is the time since Since, and facts is what Text describes. Both are set only in results of the
+	// engine's methods.
 	Elapsed time.Duration
 	facts   *state.WaitFacts
 
@@ -105,7 +106,7 @@ func waitOf(e *Core, r *Request) Waiting {
 	return w
 }
 
-// postedBefore returns the number of receives that would match a message for r first, if it fitted them.
+// postedBefore returns the number of receives that take precedence over r for a message that matches them all.
 func postedBefore(e *Core, r *Request) int {
 	n := 0
 	if r.p != nil {
@@ -186,7 +187,7 @@ func (e *Core) Waits(atLeast time.Duration) []Waiting {
 		case w.Call != nil:
 		case w.req == nil && !w.Send, w.Queued > 0:
 			return
-		case w.Behind: // one represents those behind it
+		case w.Behind: // one send represents all sends behind it
 			if behind == w.peer {
 				return
 			}
@@ -201,7 +202,7 @@ func (e *Core) Waits(atLeast time.Duration) []Waiting {
 	return ws
 }
 
-// Moving returns the messages for which Close is waiting. The lock is held.
+// Moving returns the messages for which Close is waiting. The caller holds the lock.
 func (e *Core) Moving() []Waiting {
 	var ws []Waiting
 	named := map[*peer]bool{}

@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestOfManyWaits checks that a state has the first wait of each peer and direction, and the number of those
-// behind it, and that counters have the oldest.
+// TestOfManyWaits checks that a state contains the first wait of each peer and direction, and the number of waits
+// behind it, and that counters contain the oldest wait.
 func TestOfManyWaits(t *testing.T) {
 	w := newCores(t, 1, 3, faults{}, software)
 	w.ports[2].stopped = Never
@@ -82,8 +82,8 @@ func TestOfManyWaits(t *testing.T) {
 	}
 }
 
-// TestQueuedBehind checks that an operation waits behind earlier ones of its pair and direction, and a
-// receive only behind those that would get its message.
+// TestQueuedBehind checks that an operation waits behind earlier operations of its pair and direction, and a
+// receive only behind receives that would get its message.
 func TestQueuedBehind(t *testing.T) {
 	for name, peer := range map[string]func(local, remote int) Peer{"cloudfpga": software, "extended": extendedPeer} {
 		w := newCores(t, 1, 3, faults{}, peer)
@@ -130,7 +130,7 @@ func TestWithoutWaits(t *testing.T) {
 	}
 }
 
-// TestOlder checks that the oldest of several waits is kept, and the first of equal ones.
+// TestOlder checks that the oldest of several waits is kept, and among equally old waits the first.
 func TestOlder(t *testing.T) {
 	e := &Core{at: 100}
 	var oldest state.OldestWait
@@ -154,7 +154,7 @@ func TestOlder(t *testing.T) {
 	}
 }
 
-// TestRests checks that a message that waits for a receive releases its record if there are many, and is then
+// TestRests checks that, if many messages wait for receives, a further message releases its record, and is then
 // represented by its queue entry alone.
 func TestRests(t *testing.T) {
 	const above = 2

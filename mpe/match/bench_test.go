@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// load keeps a queue at a constant depth while a pattern runs on it: a step does one match and one queueing.
+// load keeps a queue at a constant depth while a pattern runs on it. Each step matches one entry and queues one.
 // own is the number of entries that the pattern itself needs; the depth is the number of further entries.
 type load struct {
 	name  string
@@ -79,8 +79,8 @@ var loads = []load{
 			mustPost(m, s, t, mustArrive(m, s, t, nil))
 		}, m.Posted
 	}},
-	// The receives alternate between the four classes, and an arrival compares four heads. This needs at
-	// least one receive of each class, even at depth 0; with fewer, the benchmark would measure the number of
+	// The receives alternate between the four classes, and an arrival compares four heads. This needs at least one
+	// receive of each class, even at depth 0; with fewer receives, the benchmark would measure the number of
 	// classes, not the depth.
 	{"wildcard-heavy", 4, func(depth int) (func(), func() int) {
 		m, p := posted(depth+3, wildKey), picks(depth+3)
@@ -129,8 +129,8 @@ func wildKey(n int) (source, tag int32) {
 	}
 }
 
-// unexpected posts receives of a class for random messages of the UMQ; each matched message then arrives
-// again. numClasses means all classes in rotation.
+// unexpected posts receives of a class for random messages in the UMQ. Each matched message then arrives again. If
+// the class is numClasses, all classes are used in rotation.
 func unexpected(c class) func(depth int) (func(), func() int) {
 	return func(depth int) (func(), func() int) {
 		m, p, n := New[*item, *item](Limits{}), picks(depth), 0
@@ -165,7 +165,7 @@ func unexpected(c class) func(depth int) (func(), func() int) {
 	}
 }
 
-// BenchmarkMatch does one match and one queueing per op, at constant depth.
+// BenchmarkMatch matches one entry and queues one entry per op, at constant depth.
 func BenchmarkMatch(b *testing.B) {
 	for _, l := range loads {
 		for _, depth := range depths {

@@ -2,13 +2,13 @@ package match
 
 import "math/bits"
 
-// A bucket holds the heads of up to five FIFOs, each with a tag of 12 bits. It compares all tags at once, as
-// an associative memory does. About one lookup in a thousand touches the node of another key, and no branch
-// depends on the lane of a head.
+// A bucket holds the heads of up to five FIFOs, each with a tag of 12 bits. A lookup compares all five tags at
+// once, as an associative memory does. About one lookup in a thousand touches the node of another key, and no
+// branch depends on the lane of a head.
 type bucket struct {
 	tags uint64 // five lanes; a lane in use has its top bit set
-	// heads are the heads by lane, 0 in an unused lane. The extra element is the first of the heads that
-	// found no lane: the lane number of a failed match leads there.
+	// heads holds the head in each lane, or 0 in an unused lane. The extra element is the first head for which
+	// there was no free lane; the lane number of a failed match leads there.
 	heads [lanes + 1]uint32
 }
 

@@ -48,7 +48,7 @@ func (w *walk) key() (source, tag int32) {
 	return int32(w.IntN(w.sources)), int32(w.IntN(w.tags))
 }
 
-// receive returns a key for a receive: with fit, one that fits a queued message, otherwise any.
+// receive returns a key for a receive. If fit is set, the key matches a queued message.
 func (w *walk) receive(fit bool) (source, tag int32) {
 	source, tag = w.key()
 	if fit && len(w.umq) > 0 {

@@ -27,16 +27,14 @@
 //
 // # Cost
 //
-// Every operation takes constant expected time at any depth and for any mix of wildcards, except the
-// construction of an index described above, Restore, Repost, DeleteUnexpected and the Each methods. The
-// memory in use grows with the depth, and with it the share of operations that miss the processor's caches: a
-// match touches one bucket, the entry and its two neighbours in the order, and the stored receive or message.
-// No operation allocates unless its queue is deeper than ever before or holds more different keys, and then
-// it allocates by the page. Tables grow by one bucket at a time, so no operation pays for a rehash. Limits
-// bounds the memory: with pointers for R and M, about 30 kB initially, at most 68 bytes per entry of the
-// greatest depth of a queue, and 32 more for each wildcard index in use. Memory is kept for the next burst,
-// and released with the Matcher.
+// Every operation takes constant expected time at any depth and for any mix of wildcards, except the construction
+// of an index described above, Restore, Repost, DeleteUnexpected and the Each methods. The memory in use grows with
+// the depth, and so does the share of operations that miss the processor's caches: a match touches one bucket, the
+// entry and its two neighbours in the order, and the stored receive or message. No operation allocates unless its
+// queue is deeper than ever before or holds more different keys, and then it allocates by the page. Tables grow by
+// one bucket at a time, so no operation pays for a rehash. Limits bounds the memory: with pointers for R and M,
+// about 30 kB initially, at most 68 bytes per entry of the greatest depth of a queue, and 32 more for each wildcard
+// index in use. Memory is kept for the next burst, and released with the Matcher.
 //
-// The hash has no secret: a program that chooses its own tags to collide slows down itself.
-// down itself.
+// The hash has no secret: a program that chooses tags that collide slows down only itself.
 package match

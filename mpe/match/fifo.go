@@ -1,7 +1,7 @@
 package match
 
-// enter inserts entry i, whose node n is in the queue's order, into the FIFO of its key, at the position of
-// its seq: nearly always the end.
+// enter inserts entry i, whose node n is already in the queue's order, into the FIFO of its key. Its position in
+// the FIFO is determined by its seq, and is nearly always the end.
 func (t *table) enter(i uint32, n *node) {
 	h := hash(n.key | t.wild)
 	b := t.bucket(h)
@@ -17,7 +17,7 @@ func (t *table) enter(i uint32, n *node) {
 	}
 }
 
-// join is enter for a key with a FIFO; it reports false if the key has no FIFO. f may be the head of
+// join is enter for a key that already has a FIFO, and reports false if the key has none. f may be the head of
 // another key's FIFO.
 func (t *table) join(f head, h uint64, i uint32, n *node) bool {
 	if key := n.key | t.wild; f.n.key|t.wild != key {
@@ -38,7 +38,7 @@ func (t *table) join(f head, h uint64, i uint32, n *node) bool {
 	return true
 }
 
-// insert is join for an entry older than the last one.
+// insert is join for an entry that is older than the last entry of the FIFO.
 func (t *table) insert(f head, i uint32, n *node) {
 	first, own := t.link(f.i, f.n), t.link(i, n)
 	if n.seq < f.n.seq {

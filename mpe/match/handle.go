@@ -6,14 +6,14 @@ package match
 type Handle struct {
 	seq   uint64
 	index uint32
-	gen   uint32 // of a restored entry; 0 for others, whose seq is new
+	gen   uint32 // of a restored entry; 0 for other entries, whose seq is new
 }
 
 // Index returns the number of the entry, which is unique in its queue while the entry is queued. It is 0 for
 // the zero Handle only.
 func (h Handle) Index() uint32 { return h.index }
 
-// Order returns the position of a queued message among all that arrived, as Matcher.Order does.
+// Order returns the position of a queued message among all messages that arrived, as Matcher.Order does.
 func (h Handle) Order() uint64 { return h.seq }
 
 // lookup returns the entry of a handle, or 0.

@@ -1,6 +1,7 @@
 package match
 
-// index finds the entries of a queue by a part of their keys. It shares the queue's entries, and has separate links.
+// index finds the entries of a queue by a part of their keys. It shares the entries of the queue, but has its own
+// links.
 type index struct{ table }
 
 // build creates the index of class c for the queued entries.

@@ -6,8 +6,7 @@ import "math/bits"
 // tags of messages are 0 or greater.
 const AnySource, AnyTag int32 = -1, -1
 
-// A key is the source in the upper and the tag in the lower half; a wildcard
-// half is all ones.
+// A key holds the source in its upper half and the tag in its lower half. A half that is a wildcard is all ones.
 const (
 	anySourceBits uint64 = 0xFFFFFFFF_00000000
 	anyTagBits    uint64 = 0x00000000_FFFFFFFF
@@ -41,9 +40,9 @@ func classOf(key uint64) class {
 	return class(uint32(key)>>31 | uint32(key>>63)<<1)
 }
 
-// hash folds two full products, so that consecutive tags, and sources at any stride, spread over the low
-// bits, which choose a bucket, and the upper ones, which form tags. One product is not enough. The factors
-// are digits of pi and of the golden ratio, made odd.
+// hash folds two full products, so that consecutive tags, and sources at any stride, spread both over the low bits,
+// which choose a bucket, and over the high bits, which form tags. One product is not enough. The factors are digits
+// of pi and of the golden ratio, made odd.
 func hash(key uint64) uint64 {
 	hi, lo := bits.Mul64(key^0x243F6A8885A308D3, 0x9E3779B97F4A7C15)
 	hi, lo = bits.Mul64(hi^lo, 0x13198A2E03707345)

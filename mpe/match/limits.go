@@ -50,8 +50,8 @@ func (e *FullError) Error() string {
 // Unwrap returns ErrFull.
 func (e *FullError) Unwrap() error { return ErrFull }
 
-// KeyError reports an invalid source or tag. A message's must be 0 or greater; a receive's may also be
-// AnySource or AnyTag.
+// KeyError reports an invalid source or tag. The source and tag of a message must be 0 or greater. A receive may
+// also have AnySource or AnyTag.
 type KeyError struct {
 	Queue       Queue // Unexpected for a message, Posted for a receive
 	Source, Tag int32
@@ -65,8 +65,8 @@ func (e *KeyError) Error() string {
 		e.Source, e.Tag)
 }
 
-// OrderError reports an invalid order of a message to restore, or of a receive to post again: Order or
-// PostOrder never returned it, or another queued entry has it.
+// OrderError reports an invalid order in a call of Restore or Repost: Order or PostOrder has never returned it, or
+// another queued entry has it.
 type OrderError struct {
 	Queue       Queue  // Unexpected for a message, Posted for a receive
 	Order, Last uint64 // the requested order, and the last one assigned

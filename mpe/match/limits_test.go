@@ -135,7 +135,7 @@ func TestHandles(t *testing.T) {
 			if msg, ok := m.RemoveUnexpected(waiting[at]); !ok || msg != at {
 				t.Errorf("RemoveUnexpected of %d gave %d, %v", at, msg, ok)
 			}
-			// Entries are reused at once; handles are not.
+			// Entries are reused at once, but handles are not.
 			m.Post(0, 3, -1)
 			m.Arrive(0, 4, -1)
 			if r, ok := m.CancelPosted(posted[at]); ok {

@@ -1,8 +1,8 @@
 package match
 
-// Matcher holds the PRQ and the UMQ of a communicator. R is the type of the caller's receives, and M that of
-// its messages; both are usually pointers. A removed entry is not retained. A Matcher is not safe for
-// concurrent use.
+// Matcher holds the PRQ and the UMQ of a communicator. R is the type of the caller's receives, and M is the type of
+// its messages; both are usually pointers. A removed entry is not retained. A Matcher is not safe for concurrent
+// use.
 type Matcher[R, M any] struct {
 	receives store[R]
 	messages store[M]
@@ -25,11 +25,10 @@ func New[R, M any](l Limits) *Matcher[R, M] {
 	return m
 }
 
-// Post posts a receive of messages from source with tag; either may be a wildcard. If unexpected messages
-// fit, the oldest of them is removed from the UMQ and returned, ok is true, and the handle is zero. Otherwise
-// the receive is queued and its handle returned. The error is a *FullError if the PRQ is at its limit, and a
-// *KeyError if source or tag is below -1; then nothing is queued. PostOrder returns the position of the
-// receive, for Repost.
+// Post posts a receive of messages from source with tag; either may be a wildcard. If unexpected messages match,
+// Post removes the oldest from the UMQ and returns it, with ok = true and a zero handle. Otherwise Post queues the
+// receive and returns its handle. The error is a *FullError if the PRQ is at its limit, and a *KeyError if source
+// or tag is below -1; then nothing is queued. PostOrder returns the position of the receive, for Repost.
 func (m *Matcher[R, M]) Post(source, tag int32, r R) (msg M, ok bool, h Handle, err error) {
 	if source < AnySource || tag < AnyTag {
 		return msg, false, h, &KeyError{Queue: Posted, Source: source, Tag: tag}
@@ -50,14 +49,14 @@ func (m *Matcher[R, M]) Post(source, tag int32, r R) (msg M, ok bool, h Handle, 
 	return msg, false, Handle{seq: m.clock, index: i}, nil
 }
 
-// PostOrder returns the position of the last posted receive among all that were posted, whether it matched or
-// was queued. It is 0 before the first Post.
+// PostOrder returns the position of the last posted receive among all posted receives, whether it matched or was
+// queued. It is 0 before the first Post.
 func (m *Matcher[R, M]) PostOrder() uint64 { return m.posting }
 
-// Repost is Post for a receive that had matched a message which turned out not to exist. If it is queued, it
-// regains its old position, before every receive that was posted after it; order is the result of PostOrder
-// after its Post. In addition to the errors of Post, it may return an *OrderError. Repost takes time linear
-// in the number of younger queued receives, and does not change PostOrder.
+// Repost is Post for a receive that matched a message which then turned out not to exist. If it is queued, it
+// regains its old position, before every receive that was posted after it; order is the result of PostOrder after
+// its Post. In addition to the errors of Post, it may return an *OrderError. Repost takes time linear in the number
+// of younger queued receives, and does not change PostOrder.
 func (m *Matcher[R, M]) Repost(source, tag int32, r R, order uint64) (msg M, ok bool, h Handle, err error) {
 	if source < AnySource || tag < AnyTag {
 		return msg, false, h, &KeyError{Queue: Posted, Source: source, Tag: tag}
@@ -81,10 +80,10 @@ func (m *Matcher[R, M]) Repost(source, tag int32, r R, order uint64) (msg M, ok 
 	return msg, false, h, nil
 }
 
-// Arrive presents a message from source with tag. If posted receives fit, the oldest of them is removed from
-// the PRQ and returned, ok is true, and the handle is zero. Otherwise the message is queued and its handle
-// returned. The error is a *FullError if the UMQ is at its limit, and a *KeyError if source or tag is
-// negative; then nothing is queued. Order returns the position of the message, for Restore.
+// Arrive presents a message from source with tag. If posted receives match, Arrive removes the oldest from the PRQ
+// and returns it, with ok = true and a zero handle. Otherwise Arrive queues the message and returns its handle. The
+// error is a *FullError if the UMQ is at its limit, and a *KeyError if source or tag is negative; then nothing is
+// queued. Order returns the position of the message, for Restore.
 func (m *Matcher[R, M]) Arrive(source, tag int32, msg M) (r R, ok bool, h Handle, err error) {
 	if source < 0 || tag < 0 {
 		return r, false, h, &KeyError{Queue: Unexpected, Source: source, Tag: tag}
@@ -103,7 +102,7 @@ func (m *Matcher[R, M]) Arrive(source, tag int32, msg M) (r R, ok bool, h Handle
 	return r, false, Handle{seq: m.clock, index: i}, nil
 }
 
-// Match is Arrive for a message that must not be queued if no receive fits it.
+// Match is Arrive for a message that must not be queued if no receive matches it.
 func (m *Matcher[R, M]) Match(source, tag int32) (r R, ok bool) {
 	if source < 0 || tag < 0 {
 		return r, false
@@ -111,18 +110,18 @@ func (m *Matcher[R, M]) Match(source, tag int32) (r R, ok bool) {
 	return m.meet(makeKey(source, tag))
 }
 
-// Order returns the position of the last arrived message among all that arrived, whether it matched or was
-// queued. It is 0 before the first Arrive.
+// Order returns the position of the last message among all messages that arrived, whether it matched or was queued.
+// It is 0 before the first Arrive.
 func (m *Matcher[R, M]) Order() uint64 { return m.arrival }
 
-// TakenOrder returns the position, among all that arrived, of the queued message that a Post or Repost took
-// last. It is 0 before the first.
+// TakenOrder returns the position, among all messages that arrived, of the last queued message that a Post or
+// Repost returned. It is 0 if there is none yet.
 func (m *Matcher[R, M]) TakenOrder() uint64 { return m.taken }
 
-// Restore is Arrive for a message that had matched a receive which was then detached. If it is queued, it
-// regains its old position, before every message that arrived after it; order is the result of Order after
-// its Arrive. In addition to the errors of Arrive, it may return an *OrderError. Restore takes time linear in
-// the number of younger queued messages, and does not change Order.
+// Restore is Arrive for a message that matched a receive which was then detached. If it is queued, it regains its
+// old position, before every message that arrived after it; order is the result of Order after its Arrive. In
+// addition to the errors of Arrive, it may return an *OrderError. Restore takes time linear in the number of
+// younger queued messages, and does not change Order.
 func (m *Matcher[R, M]) Restore(source, tag int32, msg M, order uint64) (r R, ok bool, h Handle, err error) {
 	if source < 0 || tag < 0 {
 		return r, false, h, &KeyError{Queue: Unexpected, Source: source, Tag: tag}
@@ -185,8 +184,8 @@ func (m *Matcher[R, M]) UnexpectedAt(index uint32) (msg M, h Handle, ok bool) {
 	return *m.messages.at(index), Handle{seq: m.umq.at(index).seq, index: index, gen: m.umq.rare(index).gen}, true
 }
 
-// DeleteUnexpected removes from the UMQ the messages for which del returns true. It calls del with all of
-// them, oldest first; del must not call methods that change the queues.
+// DeleteUnexpected removes from the UMQ the messages for which del returns true. It calls del for each message in
+// the UMQ, oldest first; del must not call methods that change the queues.
 func (m *Matcher[R, M]) DeleteUnexpected(del func(msg M) bool) {
 	for i := m.umq.oldest(); i != 0; {
 		younger := m.umq.at(i).younger
@@ -198,8 +197,8 @@ func (m *Matcher[R, M]) DeleteUnexpected(del func(msg M) bool) {
 	}
 }
 
-// Probe returns the unexpected message that a receive from source with tag
-// would get, and leaves it queued. A source or tag below -1 finds none.
+// Probe returns the unexpected message that a receive from source with tag would get, and leaves it queued. It
+// finds no message if source or tag is below -1.
 func (m *Matcher[R, M]) Probe(source, tag int32) (msg M, ok bool) {
 	if f := m.probe(source, tag); f.i != 0 {
 		return *m.messages.at(f.i), true
@@ -207,7 +206,7 @@ func (m *Matcher[R, M]) Probe(source, tag int32) (msg M, ok bool) {
 	return msg, false
 }
 
-// ProbeHandle is Probe that also returns the message's handle.
+// ProbeHandle is like Probe, but also returns the message's handle.
 func (m *Matcher[R, M]) ProbeHandle(source, tag int32) (msg M, h Handle, ok bool) {
 	f := m.probe(source, tag)
 	if f.i == 0 {
@@ -223,7 +222,7 @@ func (m *Matcher[R, M]) probe(source, tag int32) (f head) {
 	return m.umq.message(makeKey(source, tag))
 }
 
-// meet removes from the PRQ the oldest receive that a message fits.
+// meet removes the oldest receive that matches a message from the PRQ.
 func (m *Matcher[R, M]) meet(key uint64) (r R, ok bool) {
 	var f head
 	switch {

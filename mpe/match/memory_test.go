@@ -91,8 +91,8 @@ func TestMemoryIsReused(t *testing.T) {
 	}
 }
 
-// TestHash counts keys of simple patterns that collide in some bits of the hash: those that choose a bucket,
-// and those that form tags. A random function has n²/2m colliding pairs.
+// TestHash counts how many keys of simple patterns collide in the bits of the hash that choose a bucket, and in the
+// bits that form tags. A random function has n²/2m colliding pairs.
 func TestHash(t *testing.T) {
 	patterns := map[string]func(i int32) pair{
 		"tags count up":         func(i int32) pair { return pair{0, i} },

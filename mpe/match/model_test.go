@@ -15,7 +15,7 @@ type entry struct {
 	handle      Handle
 }
 
-// fits reports whether a receive fits a message, according to the MPI standard.
+// fits reports whether a receive matches a message, according to the MPI standard.
 func fits(rsource, rtag, source, tag int32) bool {
 	return (rsource == AnySource || rsource == source) && (rtag == AnyTag || rtag == tag)
 }
@@ -194,7 +194,7 @@ func (o *model) remove(pick int) {
 	o.forget(e.handle)
 }
 
-// stale tries a stale handle, and live ones on the wrong queue.
+// stale tries a stale handle, and valid handles on the wrong queue.
 func (o *model) stale(pick int) {
 	var hs []Handle
 	if len(o.gone) > 0 {

@@ -10,8 +10,8 @@ type pair struct{ source, tag int32 }
 
 const any32 = AnySource
 
-// TestOldestReceiveFirst posts receives in order, and lets one message arrive repeatedly: it must match those
-// that fit, oldest first, whatever their wildcards.
+// TestOldestReceiveFirst posts receives in order, and lets the same message arrive repeatedly. It must match the
+// receives that accept it, oldest first, whatever their wildcards.
 func TestOldestReceiveFirst(t *testing.T) {
 	kinds := []pair{{1, 2}, {1, any32}, {any32, 2}, {any32, any32}}
 	strangers := []pair{{2, 2}, {1, 3}, {2, any32}, {any32, 3}}
@@ -56,8 +56,8 @@ func TestOldestReceiveFirst(t *testing.T) {
 	}
 }
 
-// TestOldestMessageFirst does the same with the other queue: messages wait, and each receive must get the
-// oldest that fits.
+// TestOldestMessageFirst does the same with the other queue: messages wait, and each receive must get the oldest
+// message that matches it.
 func TestOldestMessageFirst(t *testing.T) {
 	arrivals := []pair{{1, 2}, {3, 2}, {1, 4}, {3, 4}, {1, 2}, {3, 4}}
 	tests := []struct {

@@ -11,7 +11,7 @@ type queue struct {
 	extra    [numClasses]*index // of the UMQ: by source, by tag
 	extras   int                // number of indexes built
 	restored int                // entries queued by restore
-	gen      uint32             // of the last of them
+	gen      uint32             // gen of the last restored entry
 }
 
 func (q *queue) init(limit int) {
@@ -27,9 +27,9 @@ func (q *queue) youngest() uint32 { return q.at(0).older }
 // isExact reports whether no entry has a wildcard.
 func (q *queue) isExact() bool { return q.count[exact] == q.length }
 
-// receive returns the oldest posted receive that a message fits, if some receives have wildcards. It compares
-// the heads of all classes in use. Skipping a class by the number of its oldest receive saves nothing: in a
-// deep queue, each class has one that is older than the match, but fits other messages.
+// receive returns the oldest posted receive that matches a message, if some receives have wildcards. It compares
+// the heads of all classes in use. To skip a class because its oldest receive is younger than a match found so far
+// would save nothing: in a deep queue, nearly every class has an older receive, for other messages.
 func (q *queue) receive(key uint64) head {
 	var found [numClasses]head
 	const none = never << classBits
@@ -38,7 +38,7 @@ func (q *queue) receive(key uint64) head {
 		if q.count[c] == 0 {
 			continue
 		}
-		// This is find, without a call for each class.
+		// This is find, inlined to avoid a call for each class.
 		k := key | masks[c]
 		h := hash(k)
 		b := q.bucket(h)
@@ -61,7 +61,7 @@ func lesser(a, b uint64) uint64 {
 	return b + (a-b)&uint64(int64(a-b)>>63)
 }
 
-// message returns the oldest message that a receive fits.
+// message returns the oldest message that matches a receive.
 func (q *queue) message(key uint64) head {
 	c := classOf(key)
 	if c == exact {
@@ -78,7 +78,7 @@ func (q *queue) message(key uint64) head {
 	if i == 0 {
 		return head{}
 	}
-	return q.locate(i, q.at(i)) // the oldest by a part of the key is the oldest by the whole
+	return q.locate(i, q.at(i)) // the oldest message for a part of the key is also the head for its whole key
 }
 
 // push queues a new entry before entry y, or at the end if y is 0.
@@ -104,7 +104,7 @@ func (q *queue) push(key, seq uint64, y uint32) uint32 {
 	return i
 }
 
-// take removes a matched entry. The caller takes the stored value.
+// take removes a matched entry. The caller removes its value from the store.
 func (q *queue) take(f head) {
 	if f.n.next == 0 && f.lane < lanes {
 		f.b.free(f.lane)
@@ -115,15 +115,15 @@ func (q *queue) take(f head) {
 	q.release(f.i, f.n)
 }
 
-// remove removes any entry. The caller takes the stored value.
+// remove removes any entry. The caller removes its value from the store.
 func (q *queue) remove(i uint32) {
 	n := q.at(i)
 	q.drop(i, n)
 	q.release(i, n)
 }
 
-// release removes an entry, which is no longer in the table, from the remaining structures, and adds it to
-// the free list. The next queued entry reuses it and its cache lines.
+// release removes an entry that is no longer in the table from the remaining structures, and adds it to the free
+// list. The next queued entry reuses it, while its cache lines are still warm.
 func (q *queue) release(i uint32, n *node) {
 	q.at(n.older).younger = n.younger
 	q.at(n.younger).older = n.older

@@ -8,7 +8,7 @@ const (
 	segMask = segLen - 1
 )
 
-// node is an entry of a queue; two to a cache line.
+// node is an entry of a queue. A cache line holds two nodes.
 type node struct {
 	key, seq uint64
 	link     // in the FIFO of its key, or in the free list
@@ -29,7 +29,8 @@ const (
 	never = 1<<61 - 1           // above every seq
 )
 
-// rare holds the fields of an entry that hardly any operation needs. They are stored separately, to save cache.
+// rare holds the fields of an entry that hardly any operation needs. They are stored separately, so that they take
+// no space in the cache.
 type rare struct {
 	chain uint32 // as in linkSegment
 	gen   uint32 // distinguishes the uses of an entry if seq is restored
@@ -54,8 +55,8 @@ func (s *slab) grow(i uint32) {
 	}
 }
 
-// links are the positions of the entries of a queue in the FIFOs of an index. They are dense, because adding
-// or removing an entry touches the links of its neighbours.
+// links holds the positions of a queue's entries in the FIFOs of an index. The links are stored densely, because
+// adding or removing an entry touches the links of its neighbours.
 type links []*linkSegment
 
 type linkSegment struct {

@@ -61,7 +61,7 @@ func (o *model) inTable(t *table, i uint32) {
 		before, *p)
 }
 
-// tidy checks that the buckets hold n entries and nothing else.
+// tidy checks that the buckets hold n entries, and that unused lanes are empty.
 func (o *model) tidy(t *table, n int) {
 	fifos := 0
 	fifo := func(i uint32) {

@@ -12,7 +12,7 @@ func (s *store[T]) put(i uint32, item T) {
 	*s.at(i) = item
 }
 
-// take clears an entry, so that the garbage collector can free its value.
+// take returns the value of an entry, and clears the entry so that the garbage collector can free the value.
 func (s store[T]) take(i uint32) T {
 	p := s.at(i)
 	item := *p

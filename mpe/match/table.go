@@ -11,11 +11,11 @@ const (
 // split at a time, so that no insertion pays for a rehash. It does not shrink.
 type table struct {
 	slab
-	links links  // of an index; otherwise unused: the nodes have the links
+	links links  // of an index; a queue's own table has its links in the nodes
 	wild  uint64 // of an index: mask of the half of the keys to ignore
 	dir   []*[bucketSeg]bucket
 	n     uint32 // buckets
-	mask  uint32 // the lowest 2^k-1 that covers the bucket numbers
+	mask  uint32 // the lowest 2^k-1 that covers all bucket numbers
 	used  int    // FIFOs
 }
 
@@ -32,8 +32,9 @@ func (t *table) init() {
 	t.n, t.mask = bucketSeg, bucketSeg-1
 }
 
-// bucket returns the bucket for a hash: by all bits of the mask if a bucket with this number exists,
-// otherwise by all but the top bit. The outcome is unpredictable, so the code has no branch.
+// bucket returns the bucket for a hash. The bucket's number is the hash under the mask, or, if no bucket has that
+// number, the same without the top bit of the mask. Which of the two applies is unpredictable, so the code has no
+// branch.
 func (t *table) bucket(h uint64) *bucket {
 	b := uint32(h) & t.mask
 	b &= t.mask>>1 | uint32(int32(b-t.n)>>31)
@@ -82,14 +83,15 @@ func (t *table) locate(i uint32, n *node) head {
 	return t.search(b, h, key)
 }
 
-// stranger reports whether entry i exists and has another key. It is one branch, because the existence of an
-// entry is often practically random.
+// stranger reports whether entry i exists and has another key. It compiles to one branch, because it is often
+// practically random whether an entry exists.
 func stranger(has, key uint64, i uint32) bool {
 	x := has ^ key
 	return int64((x|-x)&-uint64(i)) < 0
 }
 
-// search is find for a key whose tag is not unique in its bucket, or whose bucket has more heads than lanes.
+// search is find for a key that shares its tag with another key in the bucket, or whose bucket has more heads than
+// lanes.
 func (t *table) search(b *bucket, h, key uint64) head {
 	for m := b.match(h); m != 0; m &= m - 1 {
 		if i := b.heads[lane(m)]; t.at(i).key|t.wild == key {

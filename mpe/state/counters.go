@@ -11,7 +11,7 @@ import (
 // NumTypes is the length of tables indexed by protocol.Type.
 const NumTypes = handshake.NumTypes
 
-// RankCounters are the counters of an engine that belong to no particular peer, since New.
+// RankCounters are the counters of an engine, since New, that belong to no particular peer.
 type RankCounters struct {
 	Rank int
 	// Posted and Unexpected are the current depths of the matching queues of all communicators.
@@ -20,15 +20,15 @@ type RankCounters struct {
 	AnySource OldestWait
 	// Drops counts packets from addresses that belong to no rank.
 	Drops DropCounts
-	// Collectives counts collective calls, and Disagreements the communicators whose members choose
-	// algorithms differently.
+	// Collectives counts collective calls. Disagreements counts communicators whose members choose algorithms
+	// differently.
 	Collectives   []collective.Count
 	Disagreements uint64
 }
 
 // MessageCounts are the counters of messages with one peer, for states and for metrics.
 type MessageCounts struct {
-	// Sent and Received count successful messages, and Failed the others. A message longer than its receive
+	// Sent and Received count successful messages. Failed counts the others. A message longer than its receive
 	// counts as received and as failed.
 	Sent     uint64 `json:"sent"`
 	Received uint64 `json:"received"`
@@ -51,24 +51,24 @@ type PeerCounters struct {
 	// Extended means that the peer has the extended profile.
 	Extended bool
 	MessageCounts
-	// SentBytes and ReceivedBytes are the payload of Sent and Received.
+	// SentBytes and ReceivedBytes are the payload of the messages counted in Sent and Received.
 	SentBytes, ReceivedBytes uint64
-	// PacketsOut and PacketsIn count datagrams, or packets if the transport is a stream, by type. BytesOut
-	// and BytesIn are their size, including headers of the protocol. Received data that is no packet is
-	// counted in Drops only.
+	// PacketsOut and PacketsIn count datagrams, or packets if the transport is a stream, by type. BytesOut and
+	// BytesIn are their size, including headers of the protocol. Received data that is not a packet is counted only
+	// in Drops.
 	PacketsOut, PacketsIn [NumTypes]uint64
 	BytesOut, BytesIn     [NumTypes]uint64
 	// Unreachable counts messages, and links of the extended profile, that ended because the peer did not answer.
 	Unreachable uint64
-	// Silent means that no packet of the peer was received since it was last declared unreachable.
+	// Silent means that no packet from the peer has been received since it was last declared unreachable.
 	Silent bool
-	// Drops counts dropped packets, and Events other notable events.
+	// Drops counts dropped packets. Events counts other notable events.
 	Drops  DropCounts
 	Events EventCounts
 
-	// The current state. QueuedSends is the number of sends of which nothing was sent yet, and InFlight the
-	// number of other pending sends. InFlightPackets is the number of unacknowledged packets of an extended
-	// peer, and RoundTrip its smoothed round-trip time, 0 before the first sample.
+	// The current state. QueuedSends is the number of sends that have not begun, and InFlight is the number of
+	// other pending sends. InFlightPackets is the number of unacknowledged packets to an extended peer. RoundTrip
+	// is the smoothed round-trip time to it, or 0 before the first sample.
 	QueuedSends, InFlight, InFlightPackets int
 	RoundTrip                              time.Duration
 	// OldestSend and OldestRecv are the oldest waiting messages.
@@ -87,7 +87,7 @@ type Depths struct {
 type OldestWait struct {
 	// Waits is false if no message is waiting.
 	Waits bool
-	// For is the packet that the message waits for; 0 if it is held back behind others.
+	// For is the packet that the message waits for; 0 if it is held back behind other messages.
 	For     protocol.Type
 	Elapsed time.Duration
 }

@@ -10,7 +10,7 @@ import (
 // DropReason is the reason why a received packet was dropped.
 type DropReason uint8
 
-// Reasons for dropping, of all profiles. Packages handshake and extended describe them.
+// Reasons for dropping a packet, for all profiles. Packages handshake and extended describe them.
 const (
 	DropNone DropReason = iota
 	DropShort
@@ -62,8 +62,7 @@ func (r DropReason) String() string { return nameOf("reason", dropNames[:], int(
 // MarshalText returns the name.
 func (r DropReason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText decodes a name. A name that this version does not know becomes a value not below
-// NumDropReasons.
+// UnmarshalText decodes a name. A name that this version does not know becomes NumDropReasons.
 func (r *DropReason) UnmarshalText(name []byte) error {
 	*r = numDropReasons
 	if i := slices.Index(dropNames[:], string(name)); i >= 0 {
@@ -141,8 +140,8 @@ func nameOf(kind string, names []string, i int) string {
 	return fmt.Sprintf("%s(%d)", kind, i)
 }
 
-// DropCounts counts drops by reason, and EventCounts counts events. In JSON they are objects with the names
-// of the non-zero counts.
+// DropCounts counts drops by reason, and EventCounts counts events. In JSON, they are objects whose keys are the
+// names of the non-zero counts.
 type (
 	DropCounts  [NumDropReasons]uint64
 	EventCounts [NumEvents]uint64

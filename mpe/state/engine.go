@@ -23,10 +23,10 @@ type Engine struct {
 	Collectives []collective.Count    `json:"collectives,omitempty"`
 	// EndedCalls are the most recently completed collective calls, oldest first.
 	EndedCalls []collective.Ended `json:"ended_calls,omitempty"`
-	// Disagreements counts communicators whose members are configured differently for collectives, and that
-	// therefore use the default table.
+	// Disagreements counts communicators whose members are configured differently for collective calls. Such
+	// communicators use the default table.
 	Disagreements uint64 `json:"disagreements,omitempty"`
-	// Dropped counts packets from addresses that belong to no rank, by reason. LastDrop is the last of them.
+	// Dropped counts packets from addresses that belong to no rank, by reason. LastDrop is the last such drop.
 	Dropped  DropCounts `json:"dropped,omitzero"`
 	LastDrop *Drop      `json:"last_drop,omitempty"`
 	// Ended is the time in seconds since the last operation of the rank's program ended; nil if none has.
@@ -37,7 +37,8 @@ type Engine struct {
 	Uptime float64 `json:"engine_uptime_seconds,omitempty"`
 }
 
-// Describe sets the descriptions of waits and calls. An engine leaves this to be done without its lock.
+// Describe sets the descriptions of waits and calls. It is separate so that the caller can do it without the
+// engine's lock.
 func (e *Engine) Describe() {
 	e.AnySource.describe()
 	for i := range e.Peers {
@@ -65,11 +66,11 @@ type Peer struct {
 	Profile Profile `json:"profile"`
 	// Transport is set by the owner of the engine's transports, because the engine does not know it.
 	Transport Transport `json:"transport,omitempty"`
-	// Sending and Receiving are the messages in the pair or, for a peer of the extended profile, the oldest
-	// ones. Receiving may be a receive that no message has matched.
+	// Sending and Receiving are the messages that the handshake pair is handling or, for a peer of the extended
+	// profile, the oldest messages. Receiving may be a receive that no message has matched.
 	Sending   *Wait `json:"sending,omitempty"`
 	Receiving *Wait `json:"receiving,omitempty"`
-	// QueuedSends and QueuedReceives are the numbers of further waiting operations.
+	// QueuedSends and QueuedReceives count the waiting operations other than Sending and Receiving.
 	QueuedSends    int `json:"queued_sends"`
 	QueuedReceives int `json:"queued_receives"`
 	// Deferred is set while the peer's SEND_REQUEST waits for a local receive: the peer is blocked in a send.
@@ -83,43 +84,44 @@ type Peer struct {
 	PacketsIn  uint64       `json:"packets_in"`
 	BytesIn    uint64       `json:"bytes_in"`
 	BytesOut   uint64       `json:"bytes_out"`
-	// Heard is the time in seconds since the last packet of the peer was received, used or not; nil if
+	// Heard is the time in seconds since the last packet from the peer was received, even if it was dropped; nil if
 	// there was none.
 	Heard *float64 `json:"heard_seconds"`
 	// Unreachable is the time in seconds since an operation or the link last ended because the peer did not
 	// answer; nil if this has not happened.
 	Unreachable *float64 `json:"unreachable_seconds,omitempty"`
-	// Dropped counts dropped packets by reason, and LastDrop is the last of them. Events counts other notable events.
+	// Dropped counts dropped packets by reason, and LastDrop is the last such drop. Events counts other notable events.
 	Dropped  DropCounts  `json:"dropped,omitzero"`
 	LastDrop *Drop       `json:"last_drop,omitempty"`
 	Events   EventCounts `json:"events,omitzero"`
-	// Unexpected is the number of messages from the peer that no receive has matched. Unmatched are the
-	// oldest of them.
+	// Unexpected is the number of messages from the peer that no receive has matched. Unmatched describes the
+	// oldest of these messages.
 	Unexpected int        `json:"unexpected"`
 	Unmatched  []Envelope `json:"unmatched,omitempty"`
-	// TakenOver counts messages that a receive took over while they were arriving, and TakenOverBytes their
-	// bytes that were not copied twice.
+	// TakenOver counts messages that a receive took over while they were arriving. TakenOverBytes counts the bytes
+	// of these messages that were therefore copied only once.
 	TakenOver      uint64 `json:"taken_over,omitempty"`
 	TakenOverBytes uint64 `json:"taken_over_bytes,omitempty"`
 	// Extended is set for a peer of the extended profile.
 	Extended *Extended `json:"extended,omitempty"`
-	// Left describes LeftOpen: the operation with the peer that a program left open when it ended.
+	// Left describes LeftOpen, the operation with the peer that a program had not finished when it ended.
 	Left     string   `json:"left,omitempty"`
 	LeftOpen LeftOpen `json:"-"`
-	// Refuses is the error that put the peer into a dead end, if any: operations with the peer are refused.
+	// Refuses is the error that put the peer into a dead end, if any. Operations with such a peer are refused.
 	Refuses string `json:"refuses,omitempty"`
 	// NetworkError is the last error of the network towards the peer.
 	NetworkError string `json:"network_error,omitempty"`
 }
 
-// RequestsCleared reports whether the peer requests to send although a message of it was cleared and has not
-// arrived. Then either both sides wait in one message, of which packets are lost, or the peer has started over.
+// RequestsCleared reports whether the peer requests to send a message although it was cleared to send one that has
+// not arrived. Then either both sides wait for lost packets of the same message, or the peer has started over.
 func (p *Peer) RequestsCleared() bool {
 	w := p.Receiving
 	return p.Deferred != nil && w != nil && (w.State == handshake.WaitData || w.State == handshake.Receiving)
 }
 
-// PacketCounts counts packets by protocol.Type. In JSON it is an object with the names of the non-zero counts.
+// PacketCounts counts packets by protocol.Type. In JSON, it is an object whose keys are the names of the non-zero
+// counts.
 type PacketCounts [NumTypes]uint64
 
 var typeNames = func() (names [NumTypes]string) {
@@ -137,22 +139,23 @@ func (c *PacketCounts) UnmarshalJSON(b []byte) error { return unmarshalCounts(c[
 
 // Extended is the state of a link of the extended profile. Times are in seconds.
 type Extended struct {
-	// Session and PeerSession are the session numbers of the two sides. PeerSession is 0 until a packet of
-	// the peer is received.
+	// Session and PeerSession are the session numbers of the two sides. PeerSession is 0 until a packet from the
+	// peer is received.
 	Session     protocol.Session `json:"session"`
 	PeerSession protocol.Session `json:"peer_session"`
-	// RoundTrip is smoothed. TimeOut is the time after which a packet is retransmitted.
+	// RoundTrip is the smoothed round-trip time. TimeOut is the time after which a packet is retransmitted.
 	RoundTrip float64 `json:"round_trip_seconds"`
 	TimeOut   float64 `json:"time_out_seconds"`
 	// Payload is the maximum payload of a packet in bytes: over UDP, the result of path MTU discovery.
 	Payload int `json:"payload_bytes"`
-	// Window is the maximum number of packets in flight, and InFlight the current number.
+	// Window is the maximum number of packets in flight. InFlight is the current number.
 	Window   int `json:"window"`
 	InFlight int `json:"in_flight"`
-	// Queued is the number of sends of which nothing was sent yet, and Begun the number of other pending sends.
+	// Queued is the number of sends that have not begun. Begun is the number of other pending sends.
 	Queued int `json:"queued"`
 	Begun  int `json:"begun"`
-	// MessageCredit and EagerCredit are the messages and bytes that the peer still accepts.
+	// MessageCredit is the number of messages that the peer still accepts, and EagerCredit is the number of eager
+	// bytes.
 	MessageCredit uint32 `json:"message_credit"`
 	EagerCredit   uint32 `json:"eager_credit"`
 	// CreditScarce means that message credit is low, or was low when the oldest send began, so that a
@@ -194,14 +197,14 @@ type Wait struct {
 	// Cancelled means that the call of a send has returned, and its transfer continues.
 	Cancelled bool `json:"cancelled,omitempty"`
 	// Awaited means that a caller sleeps until this operation, or another one of the same peer and direction, ends.
-	// It is unknown of attached programs, and of callers that poll.
+	// It is not known for attached programs and for callers that poll.
 	Awaited bool `json:"awaited,omitempty"`
 	// Got is the number of bytes received or acknowledged so far.
 	Got int64 `json:"got_bytes,omitempty"`
-	// Envelope is the envelope of the operation. Its length is the length of a send's message or of a
-	// receive's buffer.
+	// Envelope is the envelope of the operation. Its Bytes is the length of a send's message or of a receive's
+	// buffer.
 	Envelope Envelope `json:"envelope"`
-	// Deferred is the call of the peer's SEND_REQUEST that the posted receive does not match.
+	// Deferred is the call in the peer's SEND_REQUEST, if the posted receive does not match that request.
 	Deferred CallName `json:"deferred,omitempty"`
 	// Text is the description of Facts, set by Engine.Describe.
 	Text  string     `json:"text"`
@@ -225,8 +228,8 @@ type Envelope struct {
 	Datatype Datatype `json:"datatype,omitempty"`
 	// Bytes is the length, or UnknownLength.
 	Bytes int64 `json:"bytes"`
-	// Collective and Number identify the call that the message belongs to. Agreement means that the call is
-	// the one by which the members of a communicator agree before their first call; it has no name.
+	// Collective and Number identify the call that the message belongs to. Agreement means that the message belongs
+	// to the agreement that the members of a communicator reach before their first call, which has no name.
 	Collective string `json:"collective,omitempty"`
 	Number     int    `json:"number,omitempty"`
 	Agreement  bool   `json:"agreement,omitempty"`

@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestReasonText checks that reasons are names in JSON, and that a reason of another version matches none of
-// this version.
+// TestReasonText checks that reasons are names in JSON, and that an unknown reason from another version equals no
+// reason of this version.
 func TestReasonText(t *testing.T) {
 	for r := range DropReason(NumDropReasons) {
 		text, err := json.Marshal(Drop{Reason: r})
@@ -62,7 +62,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestAddCounts checks that each count is added to its counterpart.
+// TestAddCounts checks that each count is added to the same count.
 func TestAddCounts(t *testing.T) {
 	c := MessageCounts{Sent: 1, Received: 2, Failed: 3, Retransmissions: 4}
 	c.Add(&MessageCounts{Sent: 10, Received: 20, Failed: 30, Retransmissions: 40})

@@ -10,9 +10,9 @@ const MaxFailures = 100
 
 // Failure is an operation that failed.
 type Failure struct {
-	// Time of the failure, or of the last one if Count is more than 1.
+	// Time is the time of the failure, or of the last failure if Count is more than 1.
 	Time time.Time `json:"time"`
-	// Rank is the local rank, and Peer the other one, or nil if no particular peer was involved.
+	// Rank is the local rank. Peer is the other rank, or nil if no particular peer was involved.
 	Rank      int       `json:"rank"`
 	Peer      *int      `json:"peer"`
 	Operation Operation `json:"operation"`

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Kernel has the counters of a stand-in's kernel that its engine does not have.
+// Kernel holds the counters of a stand-in's kernel that its engine does not keep.
 type Kernel struct {
 	// Errors counts failed operations and mistakes of a program.
 	Errors uint64 `json:"errors"`
@@ -13,21 +13,21 @@ type Kernel struct {
 	Starts uint64 `json:"starts,omitempty"`
 	// Problem describes why the program of an exec kernel exchanges no messages; empty if it does.
 	Problem string `json:"problem,omitempty"`
-	// Failed: the problem is that the program, or its last call, has failed.
+	// Failed means that Problem is a failure of the program, or of its last call.
 	Failed bool `json:"failed,omitempty"`
 	// Simulation is the state of the role of an rtl or rtl-net kernel.
 	Simulation *Simulation `json:"simulation,omitempty"`
 }
 
-// Holds describes how the role, a program or a simulation, blocks the exchange of messages. It is empty if
-// the role does not.
+// Holds describes how the role, which is a program or a simulation, blocks the exchange of messages. It is empty if
+// the role does not block it.
 func (k Kernel) Holds() string { return cmp.Or(k.Problem, k.Simulation.Holds()) }
 
 // Simulation is the state of a simulated role, of kernels rtl and rtl-net.
 type Simulation struct {
 	// Cycle is the number of cycles since the simulation was last started.
 	Cycle uint64 `json:"cycle"`
-	// Signal is the signal of the role that has blocked the exchange since cycle Since. It is empty while the
+	// Signal is the role's signal that blocks the exchange of messages, since cycle Since. It is empty while the
 	// exchange waits for the network.
 	Signal string `json:"signal,omitempty"`
 	Since  uint64 `json:"since_cycle"`
@@ -52,11 +52,11 @@ type TCP struct {
 type Connections struct {
 	// Open is the number of open connections.
 	Open int `json:"connections"`
-	// Accepted counts connections opened by other ranks, and Opened those opened by the role.
+	// Accepted counts connections opened by other ranks. Opened counts connections opened by the role.
 	Accepted uint64 `json:"accepted"`
 	Opened   uint64 `json:"opened"`
-	// Unknown counts connections closed because their address belongs to no rank, and Limit those closed at
-	// the shell's limit.
+	// Unknown counts connections closed because their address belongs to no rank. Limit counts connections closed
+	// because the shell's limit was reached.
 	Unknown uint64 `json:"closed_unknown_address"`
 	Limit   uint64 `json:"closed_limit"`
 	// Failed counts writes of the role that failed because the connection was not opened or is closed.
@@ -67,28 +67,28 @@ type Connections struct {
 
 // Datagrams counts datagrams.
 type Datagrams struct {
-	// Received were passed to the role, and Sent were sent by it.
+	// Received counts datagrams passed to the role. Sent counts datagrams sent by it.
 	Received uint64 `json:"received"`
 	Sent     uint64 `json:"sent"`
-	// Closed were dropped because the role had not opened the port, Unknown because their address belongs to
-	// no rank, and Length because they were empty or too long.
+	// Closed counts datagrams dropped because the role had not opened the port; Unknown, because their address
+	// belongs to no rank; Length, because they were empty or too long.
 	Closed  uint64 `json:"dropped_port_closed"`
 	Unknown uint64 `json:"dropped_unknown_address"`
 	Length  uint64 `json:"dropped_length"`
-	// Refused were sent by the role to a rank or port that does not exist.
+	// Refused counts datagrams that the role sent to a rank or port that does not exist.
 	Refused uint64 `json:"dropped_refused"`
 }
 
 // Chunks counts chunks of TCP connections.
 type Chunks struct {
-	// Received were passed to the role, and Sent were sent by it.
+	// Received counts chunks passed to the role. Sent counts chunks sent by it.
 	Received uint64 `json:"received"`
 	Sent     uint64 `json:"sent"`
-	// Refused were sent by the role to a rank that does not exist.
+	// Refused counts chunks that the role sent to a rank that does not exist.
 	Refused uint64 `json:"dropped_refused"`
 }
 
-// Holds describes how the role blocks the exchange, or is empty.
+// Holds describes how the role blocks the exchange of messages. It is empty if the role does not block it.
 func (s *Simulation) Holds() string {
 	if s == nil || s.Signal == "" {
 		return ""

@@ -22,7 +22,7 @@ const MaxReport = extended.MaxReport
 
 // Bounds of a Public.
 const (
-	// MaxPeers is the maximum number of peers, and MaxCalls that of pending collective calls.
+	// MaxPeers is the maximum number of peers. MaxCalls is the maximum number of pending collective calls.
 	MaxPeers = 64
 	MaxCalls = 16
 	// MaxPrograms is the maximum number of processes.
@@ -33,9 +33,9 @@ const (
 	maxDocument = 256 << 10
 )
 
-// Public is the state of a rank in the form in which it answers another rank that asks for its waits (E53 of
-// docs/ZRLMPI_protocol.md): a JSON document, compressed by DEFLATE (RFC 1951). Readers ignore unknown fields,
-// so that versions can differ.
+// Public is the state of a rank as the rank reports it to another rank that asks for its waits (E53 of
+// docs/ZRLMPI_protocol.md): a JSON document, compressed with DEFLATE (RFC 1951). Readers ignore unknown fields, so
+// that versions can differ.
 //
 // Public is an explicit list of the fields that may leave the process, so that a new field of a state does
 // not leave it by accident. It has no payload, path, environment, session number, or error of a program.
@@ -49,7 +49,8 @@ type Public struct {
 	KernelHolds string          `json:"kernel_holds,omitempty"`
 	Programs    []PublicProgram `json:"programs,omitempty"`
 	Engine      PublicEngine    `json:"engine"`
-	// CutShort means that peers and calls were omitted because of the bounds, starting with the least important.
+	// CutShort means that peers and calls were omitted because of the bounds, beginning with the least important
+	// ones.
 	CutShort bool `json:"cut_short,omitempty"`
 }
 
@@ -106,8 +107,8 @@ type PublicPeer struct {
 
 // PublicExtended is the part of a connection's state that concerns waits. Fields are the same as in Extended.
 type PublicExtended struct {
-	// PeerSession is 1 if a packet of the peer was received. The number itself is withheld, because packets
-	// are accepted by session numbers.
+	// PeerSession is 1 if a packet from the peer was received. The number itself is withheld, because packets are
+	// accepted by session numbers.
 	PeerSession     protocol.Session `json:"peer_session"`
 	InFlight        int              `json:"in_flight"`
 	Queued          int              `json:"queued"`
@@ -126,7 +127,7 @@ type Asked struct {
 	Rank   int     `json:"rank"`
 	Report *Public `json:"report,omitempty"`
 	Reason string  `json:"reason,omitempty"`
-	// Unanswered means that the engine of rank By asked its engine, which did not answer.
+	// Unanswered means that the engine of rank By asked the engine of Rank, which did not answer.
 	Unanswered bool `json:"unanswered,omitempty"`
 	By         int  `json:"by"`
 }
@@ -183,7 +184,7 @@ func (p *Public) State() *Rank {
 	return r
 }
 
-// fields copies the fields of from that To also has, by their JSON names.
+// fields returns a To whose fields are copied from the fields of from with the same JSON names.
 func fields[To, From any](from From) (to To) {
 	text, err := json.Marshal(from)
 	if err == nil {
@@ -195,7 +196,7 @@ func fields[To, From any](from From) (to To) {
 	return to
 }
 
-// Encode returns the answer to another rank, of at most MaxReport bytes. It removes peers and calls from p
+// Encode returns p as an answer to another rank, of at most MaxReport bytes. It removes peers and calls from p
 // until the answer fits, and then sets CutShort.
 func (p *Public) Encode() []byte {
 	for {
@@ -206,7 +207,7 @@ func (p *Public) Encode() []byte {
 			return text
 		case len(s.Peers) > 0:
 			s.Peers, p.CutShort = s.Peers[:len(s.Peers)/2], true
-		default: // calls can be the longest: their number of members is not bounded
+		default: // the number of members of a call is not bounded
 			s.Calls, s.EndedCalls, p.CutShort = s.Calls[:len(s.Calls)/2], nil, true
 		}
 	}
@@ -222,7 +223,7 @@ func (p *Public) compress() []byte {
 	return b.Bytes()
 }
 
-// weight returns the relevance of a peer.
+// weight returns a number that is larger the more relevant a peer is to waits.
 func weight(p *Peer) int {
 	switch {
 	case p.Sending != nil || p.Receiving != nil:

@@ -18,7 +18,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// rankWith returns the state of rank 0 with the given number of peers; operations with every other one are waiting.
+// rankWith returns the state of rank 0 with the given number of peers. Operations with every second peer are
+// waiting.
 func rankWith(peers int) *Rank {
 	r := &Rank{RankInfo: RankInfo{Rank: 0, Address: "10.0.0.1:2718", Role: "host",
 		Attached: []Program{{PID: 7, UID: 9, Stopped: true}}}}
@@ -72,8 +73,8 @@ func TestPublic(t *testing.T) {
 	}
 }
 
-// TestPublicFields checks that a new field in a type of a state does not leave the process until somebody
-// adds it to this list, with -update.
+// TestPublicFields checks that a new field in a type of a state does not leave the process until a developer adds
+// it to the list of public fields, with -update.
 func TestPublicFields(t *testing.T) {
 	var list []string
 	eachField(reflect.TypeFor[Public](), "", func(name string) { list = append(list, name) })
@@ -202,7 +203,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// TestCheck checks that a report is refused exactly if it exceeds the bounds.
+// TestCheck checks that a report is refused if, and only if, it exceeds the bounds.
 func TestCheck(t *testing.T) {
 	const ranks = 100
 	for _, tt := range []struct {
@@ -231,7 +232,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCutShort checks that exactly the excess is omitted, and that an incomplete report is marked.
+// TestCutShort checks that only the excess is omitted, and that an incomplete report is marked.
 func TestCutShort(t *testing.T) {
 	calls := func(n, waitsFor int) (calls []collective.Snapshot) {
 		for range n {

@@ -13,19 +13,19 @@ type RankInfo struct {
 	Rank    int    `json:"rank"`
 	Role    Role   `json:"role"`
 	Address string `json:"address"`
-	// Kernel is the kernel of a stand-in, and KernelError the reason why it failed.
+	// Kernel is the kernel of a stand-in. KernelError is the reason why it failed.
 	Kernel      string      `json:"kernel,omitempty"`
 	KernelState KernelState `json:"kernel_state,omitempty"`
 	KernelError string      `json:"kernel_error,omitempty"`
-	// KernelHolds is Kernel.Holds: the reason why the program of an exec kernel exchanges no messages, or the
-	// signal, cycle and way in which a simulated role blocks messages. It is empty for other kernels.
+	// KernelHolds is Kernel.Holds: the reason why the program of an exec kernel exchanges no messages, or how a
+	// simulated role blocks messages, with signal and cycle. It is empty for other kernels.
 	KernelHolds string `json:"kernel_holds,omitempty"`
 	// KernelStats are the kernel's counters; nil for a host.
 	KernelStats *Kernel `json:"kernel_stats,omitempty"`
 	// Transports are the transports of its links.
 	Transports []Transport `json:"transports"`
-	// ReceiveBuffer is the size in bytes that the kernel granted the rank's UDP socket, and
-	// ReceiveBufferRequested the requested size. Both are 0 without a UDP socket.
+	// ReceiveBuffer is the size, in bytes, of the receive buffer that the kernel granted the rank's UDP socket.
+	// ReceiveBufferRequested is the requested size. Both are 0 without a UDP socket.
 	ReceiveBuffer          int `json:"receive_buffer"`
 	ReceiveBufferRequested int `json:"receive_buffer_requested"`
 	// SocketDrops counts datagrams that the kernel dropped because the buffer was full; nil if the kernel
@@ -35,8 +35,8 @@ type RankInfo struct {
 	Offload *Offload `json:"offload,omitempty"`
 	// Ring is the size in bytes of the ring to each peer that shares memory with the rank, or 0.
 	Ring int `json:"shm_ring"`
-	// Shared is the current number of peers that share memory with the rank. SingleCopy is the number of
-	// those whose long messages are copied once, from the sender's memory to the receiver's.
+	// Shared is the current number of peers that share memory with the rank. SingleCopy is the number of such peers
+	// whose long messages are copied only once, from the sender's memory to the receiver's.
 	Shared     int `json:"shm_links"`
 	SingleCopy int `json:"shm_single_copy"`
 	// Oversubscribed means that the configuration has more ranks on the rank's host than the host has cores,
@@ -57,15 +57,16 @@ func (r *RankInfo) TransportText(separator string) string {
 
 // Offload is the kernel's offload for a UDP socket.
 type Offload struct {
-	// Batches means that a system call moves many datagrams.
+	// Batches means that one system call can move many datagrams.
 	Batches bool `json:"batches"`
 	// Segmentation means that the kernel splits long messages into datagrams; Coalescing means that it joins
 	// received datagrams.
 	Segmentation bool `json:"segmentation"`
 	Coalescing   bool `json:"coalescing"`
-	// Disabled means that limits.offload, the environment, or faults disable both.
+	// Disabled means that limits.offload, the environment, or faults disable Segmentation and Coalescing.
 	Disabled bool `json:"disabled"`
-	// Refused are the peers to which the kernel refused to send segments. The rank sends them single datagrams.
+	// Refused lists the peers to which the kernel refused to send segmented messages. The rank sends single
+	// datagrams to them.
 	Refused []OffloadRefused `json:"refused,omitempty"`
 }
 
@@ -82,7 +83,7 @@ type Program struct {
 	UID int `json:"uid"`
 	// Seconds is the time since it attached.
 	Seconds float64 `json:"attached_seconds"`
-	// Operations is the number of its pending operations, and Bytes the size of their buffers.
+	// Operations is the number of its pending operations. Bytes is the size of their buffers.
 	Operations int   `json:"operations"`
 	Bytes      int64 `json:"bytes"`
 	// Stopped means that a signal or a debugger has stopped it.

@@ -12,21 +12,21 @@ type Status struct {
 	PID     int    `json:"pid"`
 	// Config is the source of the configuration: a file name, or "standard input".
 	Config string `json:"config"`
-	// Started is the time at which all sockets were bound, and Uptime the time since, in seconds.
+	// Started is the time at which all sockets were bound. Uptime is the time since then, in seconds.
 	Started time.Time `json:"started"`
 	Uptime  float64   `json:"uptime_seconds"`
 	// LostLogLines counts log lines that were discarded because the log was full or not writable.
 	LostLogLines uint64 `json:"lost_log_lines"`
-	// Job is the name of a job; empty for a daemon. For a job, Version is the caller's, and Silent are the
-	// ranks whose processes are on this host and do not answer.
+	// Job is the name of a job; empty for a daemon. For a job, Version is the version of the caller, and Silent
+	// lists the ranks whose processes are on this host and do not answer.
 	Job    string `json:"job,omitempty"`
 	Silent []int  `json:"silent,omitempty"`
-	// Unread are the ranks whose answers were not read, because the answers of the job are too long in total.
+	// Unread lists the ranks whose answers were not read, because the answers of the job are too long in total.
 	Unread []int `json:"unread,omitempty"`
-	// Foreign is the owner of a job that belongs to another user than the caller; nil otherwise. The
-	// processes of such a job are not trustworthy.
+	// Foreign is the owner of the job if that is not the caller's user; nil otherwise. The processes of such a job
+	// are not trustworthy.
 	Foreign *int `json:"foreign_user,omitempty"`
-	// SilentProcesses are the known processes of Silent.
+	// SilentProcesses lists the processes of the ranks in Silent, as far as they are known.
 	SilentProcesses []SilentProcess `json:"silent_processes,omitempty"`
 	// HTTP is the URL of metrics, health and status page; empty if HTTP is disabled.
 	HTTP string `json:"http,omitempty"`
@@ -45,12 +45,12 @@ type Member struct {
 	Kind    Kind   `json:"kind"`
 	Role    Role   `json:"role,omitempty"`
 	Kernel  string `json:"kernel,omitempty"`
-	// Profile and Transport describe the link from this daemon's lowest other rank.
+	// Profile and Transport describe the link to the rank from the lowest other rank of this daemon.
 	Profile   Profile   `json:"profile,omitempty"`
 	Transport Transport `json:"transport,omitempty"`
 }
 
-// Member returns the cluster's entry of a rank, or nil.
+// Member returns the entry for a rank in Cluster, or nil.
 func (s *Status) Member(rank int) *Member {
 	if rank < 0 || rank >= len(s.Cluster) {
 		return nil

@@ -50,7 +50,8 @@ func TestDoubts(t *testing.T) {
 	}
 }
 
-// TestCounts checks that counts are objects of the non-zero values, and that names of a later version are ignored.
+// TestCounts checks that counts are encoded as objects of the non-zero values, and that names of a later version
+// are ignored.
 func TestCounts(t *testing.T) {
 	drops, events := DropCounts{DropNone: 1, DropCode: 2}, EventCounts{EventRetransmitted: 3, EventBlackHole: 4}
 	for _, tt := range []struct {
@@ -105,8 +106,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestRequestsCleared checks that both sides wait in one message if the peer requests again to send a message
-// that was cleared.
+// TestRequestsCleared checks that RequestsCleared is true only if the peer requests again to send a message that
+// was cleared.
 func TestRequestsCleared(t *testing.T) {
 	for _, tt := range []struct {
 		deferred *Deferred

@@ -13,31 +13,32 @@ import (
 // Pending is a pending operation, and its wait.
 type Pending struct {
 	handshake.Wait
-	// Send is the direction. Posted means that it is a receive that no message has matched; AnySource, that
-	// its source is any, and Remote is undefined.
+	// Send is the direction. Posted means that it is a receive that no message has matched. AnySource means that it
+	// is a receive from any source; Remote is then undefined.
 	Send, Posted, AnySource bool
-	// Queued is the number of operations of the same pair and direction that are ahead, if its handshake
-	// has not begun.
+	// Queued is the number of operations that are ahead in the same pair and direction, if the handshake for this
+	// one has not begun.
 	Queued int
 	// Call is the collective call that waits for Remote through shared buffers, without a message; nil otherwise.
 	Call *collective.Origin
 }
 
-// WaitFacts holds the facts for the description of a wait. An engine copies them with its lock held, and
-// describes the wait without.
+// WaitFacts holds the facts for the description of a wait. An engine copies the facts with its lock held, so that
+// the wait can be described without the lock.
 type WaitFacts struct {
 	Pending
 	// Began is the time at which the operation was posted. Tag and Comm are its matching attributes.
 	Began handshake.Instant
 	Tag   int
 	Comm  uint32
-	// Of is the collective call that the message belongs to, if InCall.
+	// Of is the collective call to which the message belongs, if InCall is set.
 	Of     collective.Origin
 	InCall bool
-	// Detached means that the call of a send has returned, and its transfer continues; Discarded, that its
+	// Detached means that the call of a send has returned, but its transfer continues. Discarded means that its
 	// program no longer exists.
 	Detached, Discarded bool
-	// Unacknowledged means that no message waits, but packets that complete earlier messages.
+	// Unacknowledged means that no message is waiting, but packets that complete earlier messages are not
+	// acknowledged yet.
 	Unacknowledged bool
 	// Link selects Handshake or Extended for the facts about the peer.
 	Link      LinkKind
@@ -48,7 +49,7 @@ type WaitFacts struct {
 // LinkKind is the kind of state machine of a peer.
 type LinkKind uint8
 
-// Kinds of links. NoLink means that the wait is for this rank, or for any.
+// Kinds of links. NoLink means that the wait is for this rank itself, or for any rank.
 const (
 	NoLink LinkKind = iota
 	HandshakeLink
@@ -59,14 +60,15 @@ const (
 type HandshakeFacts struct {
 	Profile protocol.Profile
 	Address string
-	// Heard means that a packet was received; Foreign, that the peer sends packets of the extended profile.
+	// Heard means that a packet was received. Foreign means that the peer sends packets of the extended profile.
 	Heard, Foreign bool
 	// AsksOnce means that the peer sends SEND_REQUEST only once, possibly before this process started.
 	AsksOnce bool
 	// Numbered means that the peer is notified of a cancelled send.
 	Numbered bool
-	// Ahead is the receive in the pair, if Receiving. Discards means that its message is discarded.
-	// SendDiscarded means that the pair's send belongs to a program that no longer exists.
+	// Ahead is the receive that the handshake pair is handling, if Receiving is set. Discards means that the
+	// message of this receive is discarded. SendDiscarded means that the pair's send belongs to a program that no
+	// longer exists.
 	Ahead                              handshake.Wait
 	Receiving, Discards, SendDiscarded bool
 }
@@ -75,7 +77,8 @@ type HandshakeFacts struct {
 type ExtendedFacts struct {
 	// Send is the state of a send.
 	Send extended.SendState
-	// Connected means that a packet was received. Otherwise Version is the other version of its packets, or 0.
+	// Connected means that a packet was received. If none was received, Version is the protocol version of the
+	// packets that the peer sent instead, or 0.
 	Connected bool
 	Version   byte
 	// NoCredit means that the peer accepts no more messages for now.
@@ -129,8 +132,9 @@ func (w *WaitFacts) TextAt(now handshake.Instant) string {
 	return s
 }
 
-// LeavesOpen describes the remains, at the peer, of a send of a profile without cancellation that ends after its
-// SEND_REQUEST: a deployed node keeps the request, and answers it when it receives. It is "" if there are none.
+// LeavesOpen describes what remains at the peer of a send that ends after its SEND_REQUEST, if the profile has no
+// cancellation: a deployed node keeps the request, and answers it when it receives. LeavesOpen returns "" if
+// nothing remains.
 func (w *WaitFacts) LeavesOpen() string {
 	if !w.Send || w.State != handshake.WaitClear || w.Queued > 0 || w.Link != HandshakeLink || w.Handshake.Numbered {
 		return ""
@@ -191,7 +195,7 @@ func (h *HandshakeFacts) text(w *WaitFacts, now handshake.Instant) string {
 	return s
 }
 
-// silence describes why no packets of the peer arrive, or that they are of another profile.
+// silence describes why no packets from the peer arrive, or says that its packets belong to another profile.
 func (h *HandshakeFacts) silence(w *WaitFacts) string {
 	switch {
 	case h.Foreign:
@@ -226,7 +230,7 @@ func (x *ExtendedFacts) text(w *WaitFacts, now handshake.Instant) string {
 	return s
 }
 
-// otherVersion describes the versions of both sides, and what to do.
+// otherVersion describes the versions of both sides, and says what to do.
 func (x *ExtendedFacts) otherVersion(rank uint32) string {
 	return fmt.Sprintf("rank %d speaks version 0x%02x of the extended profile, and this rank version 0x%02x: use "+
 		"the same release of zrlmpid for both",
@@ -265,7 +269,7 @@ func (x *ExtendedFacts) send(w *WaitFacts, now handshake.Instant) string {
 	return fmt.Sprintf("rank %d %s, behind others", st.Local, holds)
 }
 
-// LeftOpen is an operation with a peer that a program left open when it ended.
+// LeftOpen is an operation with a peer that a program had not finished when it ended.
 type LeftOpen uint8
 
 // Operations left open.
@@ -275,7 +279,7 @@ const (
 	LeftSend
 	// LeftReceive means that the peer was cleared to send a message.
 	LeftReceive
-	// LeftNext means that a message which begins now is for the program that is gone.
+	// LeftNext means that a message which begins now is for the program that has ended.
 	LeftNext
 )
 
