@@ -15,11 +15,11 @@ import (
 const (
 	// oldSessions is the number of earlier sessions remembered for each rank (E6).
 	oldSessions = 4
-	// maxOpenMessages bounds the number of open messages of all pairs; further ones are not followed.
+	// maxOpenMessages is the maximum number of open messages of all pairs together. Further messages are not followed.
 	maxOpenMessages = 1 << 17
 )
 
-// extFlow is the packets from one address to another, and the messages sent in this direction.
+// extFlow tracks the packets from one address to another, and the messages sent in this direction.
 type extFlow struct {
 	t        *Tracker
 	from, to netip.AddrPort
@@ -28,9 +28,9 @@ type extFlow struct {
 	old      [oldSessions]protocol.Session
 	numbers  numberSet
 	open     map[uint32]*extMessage
-	// retransmitted, lost and copied sample the packets of each kind.
+	// retransmitted, lost and copied count the retransmitted, lost and duplicated packets and list the first ones.
 	retransmitted, lost, copied packetSample
-	// gone samples packets that several recordings show to be lost between places goneFrom and goneTo.
+	// gone counts packets that were lost between the vantage points goneFrom and goneTo, as several recordings show.
 	gone             packetSample
 	goneFrom, goneTo string
 	bye              bool
@@ -123,12 +123,12 @@ func (f *extFlow) packet(e *Event, back *extFlow) {
 		back.matched(e)
 	case protocol.Error:
 		f.failed(e, back)
-	case protocol.Ack: // is not numbered
+	case protocol.Ack: // ACKs are not numbered
 	}
 }
 
-// inSession records the sessions named by a packet. It returns false if the packet belongs to an earlier session: ranks
-// drop it.
+// inSession records the sessions named by a packet. It returns false if the packet belongs to an earlier session, in
+// which case ranks drop it.
 func (f *extFlow) inSession(e *Event, back *extFlow) bool {
 	h := &e.Extended.Header
 	if h.Session == f.session {
@@ -154,7 +154,7 @@ func (f *extFlow) inSession(e *Event, back *extFlow) bool {
 	return true
 }
 
-// begins handles SEND_REQUEST and DATA.
+// begins handles a SEND_REQUEST or DATA packet, the first of which begins a message.
 func (f *extFlow) begins(e *Event) {
 	h := &e.Extended.Header
 	m := f.message(e, h.Message)
@@ -215,7 +215,8 @@ func (f *extFlow) failed(e *Event, back *extFlow) {
 	}
 }
 
-// message returns the open message with the given number, or opens it. It returns nil if there are too many.
+// message returns the open message with the given number, which it creates if necessary. It returns nil if too many
+// messages are open.
 func (f *extFlow) message(e *Event, number uint32) *extMessage {
 	if m := f.open[number]; m != nil || number == 0 {
 		return m
@@ -253,7 +254,7 @@ func (f *extFlow) remove(m *extMessage, o Outcome) {
 	f.t.extOpen--
 }
 
-// drop ends all open messages at the end of their session.
+// drop ends all open messages because their session ended.
 func (f *extFlow) drop() {
 	f.reportAll(SessionEnded)
 	f.counts.Ended += int64(len(f.open))
