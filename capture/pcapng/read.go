@@ -24,7 +24,7 @@ const (
 	blockOverhead = 12
 	// maxInterfaceBlock is the maximum length of an interface description in bytes.
 	maxInterfaceBlock = 128 << 10
-	// maxInterfaces is the maximum number of interfaces in a file. It protects against hostile files.
+	// maxInterfaces is the maximum number of interfaces in a section. It protects against hostile files.
 	maxInterfaces = 1 << 16
 )
 
