@@ -35,9 +35,9 @@ func (f *flow) began(m *message, e *Event) {
 	m.arrival = arrival{datagrams: 1, bytes: e.Bytes, stream: e.Proto == pcapng.TCP, sums: f.sums}
 }
 
-// continued records a continuation datagram. In a retransmission, it looks for the first datagram that differs from the
-// one at the same position in the earlier transmission: a datagram was missing there, unless the preceding datagram has
-// the same bytes.
+// continued records a continuation datagram. In a retransmission, it searches for the first datagram that differs from
+// the one at the same position in the earlier transmission: a datagram was missing there, unless the preceding datagram
+// has the same bytes.
 func (f *flow) continued(m *message, sum uint32, truncated int) {
 	a, before := &m.arrival, m.broken
 	n := len(a.sums)

@@ -12,8 +12,8 @@ import (
 // maxIdentities bounds the number of remembered addresses and ranks.
 const maxIdentities = 1 << 16
 
-// identities maps ranks to addresses. A recording may show several clusters; equal ranks are told apart by the address
-// of their peer.
+// identities maps ranks to addresses. A recording may show several clusters; equal ranks are distinguished by the
+// address of their peer.
 type identities struct {
 	addrs map[rankAt]netip.AddrPort
 	nodes map[netip.AddrPort]*identity

@@ -63,7 +63,7 @@ func oneFinding(t *testing.T, units []pcapng.Unit, kind capture.Kind, texts ...s
 	}
 }
 
-// TestLostDatagram: the finding tells how much arrived and, as far as it can be known, which part is missing.
+// TestLostDatagram: the finding states how much arrived and, as far as it can be known, which part is missing.
 func TestLostDatagram(t *testing.T) {
 	cpu, fpga := protocol.CPUShape(), protocol.FPGAShape(true)
 	padding := func(units []pcapng.Unit) []pcapng.Unit { // after a message that shows that rank 0 pads

@@ -36,7 +36,7 @@ type FormatError struct {
 	Packet int64
 	// Offset is the offset of the error in bytes, or -1 if it is unknown.
 	Offset int64
-	// Reason tells what the file is instead, or what is wrong with it.
+	// Reason describes the defect of the file or, if it is not a recording, the file itself.
 	Reason string
 	// Err is the error of the decompressor, or nil.
 	Err error

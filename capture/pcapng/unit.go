@@ -54,7 +54,7 @@ type Sighting struct {
 	Time time.Time
 }
 
-// Fate tells what happened to a packet between vantage points, as far as the recordings show it.
+// Fate is the outcome of a packet's path between vantage points, as far as the recordings show it.
 type Fate uint8
 
 // Fates of a packet.

@@ -18,7 +18,7 @@ type Writer struct {
 
 // WriterOptions configure a Writer. The zero WriterOptions suit complete packets.
 type WriterOptions struct {
-	// Comment describes the file or tells why it was recorded.
+	// Comment describes the file, or explains why it was recorded.
 	Comment string
 	// SnapLength is the maximum number of bytes recorded of each packet, including the IP header; 0 means no limit.
 	SnapLength int

@@ -18,7 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
 )
 
-// TestDoctor: the exit code tells whether there are problems, both for a running daemon and for a file.
+// TestDoctor: the exit code reports whether there are problems, both for a running daemon and for a file.
 func TestDoctor(t *testing.T) {
 	socket := startDaemon(t)
 	code, stdout, stderr := zrlctl(t, "", "doctor", "--socket", socket, "--json")

@@ -69,7 +69,7 @@ func (a *app) print(out io.Writer, v any, format string, args ...any) error {
 	return err
 }
 
-// flushed flushes out and joins the resulting error with err. If Flush only repeats the error that is already in err,
+// flushed flushes out and joins the resulting error with err. If Flush returns the error that is already in err,
 // flushed does not join it again.
 func flushed(err error, out interface{ Flush() error }) error {
 	failed := out.Flush()

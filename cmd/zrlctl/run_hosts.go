@@ -15,7 +15,7 @@ import (
 
 // elsewhere describes a job that an external launcher runs.
 type elsewhere struct {
-	// why tells which hosts are used and why.
+	// why names the hosts and the reason for using them.
 	why string
 	// bySrun is true if srun launches the job on the nodes of a Slurm allocation. Otherwise hydra launches it.
 	bySrun bool

@@ -60,7 +60,7 @@ func serveRank(t *testing.T, job string, rank int, seconds float64, asked ...sta
 	t.Cleanup(func() { c.Close() })
 }
 
-// TestWhy: the command prints the causes, from this host alone and together with other hosts. The exit code tells
+// TestWhy: the command prints the causes, from this host alone and together with other hosts. The exit code reports
 // whether there are any.
 func TestWhy(t *testing.T) {
 	name := func(of string) string { return fmt.Sprintf("why_test_%s_%d", of, os.Getpid()) }

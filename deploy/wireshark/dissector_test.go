@@ -97,8 +97,8 @@ func runTshark(t *testing.T, script string, args ...string) string {
 	return stdout.String()
 }
 
-// track tells go test that the result depends on a file that another program opens. Otherwise go test would reuse a
-// cached result after the file changes.
+// track makes go test aware that the result depends on a file that another program opens. Otherwise go test would reuse
+// a cached result after the file changes.
 func track(t *testing.T, file string) {
 	t.Helper()
 	if _, err := os.Stat(file); err != nil {
