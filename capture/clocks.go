@@ -125,8 +125,9 @@ func idFlows(list []sample) map[flowKey]bool {
 }
 
 // apart reports whether two recordings that do not overlap, and whose packets have no identifications, were made at
-// different places. Either they are from different series of files, or they have all packets in common with times that
-// agree better than in two runs of a program. The clocks of two hosts rarely differ by more than a minute.
+// different vantage points. If they are from the same series of files, they must share nearly all packets, with times
+// that agree better than two runs of a program would. Their clocks must differ by at most a minute, as the clocks of
+// two hosts rarely differ by more.
 func (l *clockLink) apart(a, b *vantage) bool {
 	const most, same = 60e9, 20e3
 	sameSeries := slices.ContainsFunc(a.files, func(s *survey) bool {

@@ -121,8 +121,9 @@ var (
 	errXZIndex   = errors.New("its index is invalid")
 )
 
-// maxWindowPerByte is the maximum total size of the dictionaries of a file with many blocks, per byte of the file. Each
-// block has its own dictionary. Blocks of zeros written by xz -T need a third of that.
+// maxWindowPerByte limits the total size of the dictionaries of a file with many blocks, each of which has its own
+// dictionary: per byte of the file, in addition to four times maxWindow. Blocks of zeros written by xz -T need a third
+// of that.
 const maxWindowPerByte = 8192
 
 // xzGuard passes an xz file through to the decompressor, and stops at a block whose dictionary is too large. The

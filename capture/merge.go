@@ -15,13 +15,14 @@ import (
 
 // Limits on the packets held until it is clear whether other recordings show them as well.
 const (
-	// mergeWindow is the longest delay of a packet between two vantage points. A packet not seen within it is lost.
+	// mergeWindow is the maximum delay of a packet between two vantage points. A packet that is not seen within this
+	// time is lost.
 	mergeWindow = time.Second
 	maxHeld     = 1 << 16
 	maxHeldData = 64 << 20
 	// leastWindow replaces mergeWindow if more than maxHeld packets would be held.
 	leastWindow = 20 * time.Millisecond
-	// meetWindow is the longest time after which a copy of a packet may arrive.
+	// meetWindow is the maximum time after a packet at which a copy of it may arrive.
 	meetWindow = 2 * time.Second
 )
 

@@ -79,8 +79,9 @@ type retransmissions struct {
 	gap  time.Duration
 }
 
-// sent records a packet. The time-outs of a schedule grow. If a time-out is shorter than the one before, the previous
-// packet was the first of a new schedule, for example because the program was restarted.
+// sent records a packet. The time-outs of a schedule grow. If the time since the previous packet is less than half of
+// the time before that, the previous packet was the first of a new schedule, for example because the program was
+// restarted.
 func (r *retransmissions) sent(at time.Time) {
 	gap := at.Sub(r.last)
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// Options configure a Source. The zero Options suit every cluster that uses ZRLMPI's ports.
+// Options configure a Source. The zero value is right for every cluster that uses ZRLMPI's ports.
 type Options struct {
 	// Ports are the UDP and TCP ports that carry ZRLMPI: a packet is read if its source or destination port is one of
 	// them. The default is 2718 to 2845, one port for each of the 128 ranks that may share an address.

@@ -263,9 +263,9 @@ func (t *Tracker) deadlock(circle []wait) {
 	fd.Text = strings.Join(texts, "; ")
 }
 
-// circles returns the cycles of ranks that wait for each other. Each cycle is returned once and starts at its lowest
-// message. A rank with two waits is stuck if either of them is part of a cycle, because a deployed node does one thing
-// at a time.
+// circles returns the cycles of ranks that wait for each other. Each cycle is returned once, from the wait at which the
+// search entered it. A rank with two waits is stuck if either of them is part of a cycle, because a deployed node does
+// one thing at a time.
 func circles(open []wait) [][]wait {
 	byWho := map[netip.AddrPort][]int{}
 	for i, w := range open {

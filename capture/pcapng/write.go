@@ -16,7 +16,7 @@ type Writer struct {
 	seq map[[2]netip.AddrPort]uint32
 }
 
-// WriterOptions configure a Writer. The zero WriterOptions suit complete packets.
+// WriterOptions configure a Writer. The zero value is right for complete packets.
 type WriterOptions struct {
 	// Comment describes the file, or explains why it was recorded.
 	Comment string

@@ -1,5 +1,5 @@
-// Command zrlctl shows the state of a zrlmpid, sends and receives messages through it, and
-// analyzes recordings of packets.
+// Command zrlctl shows the state of a zrlmpid daemon, sends and receives messages through it, and analyzes recordings
+// of packets.
 package main
 
 import (

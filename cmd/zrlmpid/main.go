@@ -1,9 +1,7 @@
-// Command zrlmpid runs ranks of a ZRLMPI cluster: host ranks, which programs
-// attach to, and stand-ins for FPGAs.
+// Command zrlmpid runs ranks of a ZRLMPI cluster: host ranks, which programs attach to, and stand-ins for FPGAs.
 //
-// It prints one line that starts with "ready" when every socket is bound and the
-// control socket answers, logs to standard error, reads its configuration again at
-// SIGHUP, and ends at SIGINT or SIGTERM.
+// When every socket is bound and the control socket answers, it prints one line that starts with "ready". It logs to
+// standard error, reads its configuration again on SIGHUP, and ends on SIGINT or SIGTERM.
 package main
 
 import (

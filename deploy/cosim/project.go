@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// files has the files of projects. Folder shim has zrlmpi_cosim, shared by all simulators, and the file of each
-// simulator. They are in folders without Go files, because the go command would compile the C files.
+// files contains the files of projects. Folder shim contains zrlmpi_cosim, which all simulators share, and the files
+// for each simulator. These folders contain no Go files, because the go command would then compile the C files.
 //
 //go:embed shim project verilog vhdl hls verilog-mpe vhdl-mpe
 var files embed.FS

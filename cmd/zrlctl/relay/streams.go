@@ -90,7 +90,7 @@ func (s *streams) serve(from, to int, a *net.TCPConn) {
 	b := conn.(*net.TCPConn)
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
-	// If the connection ends for any reason other than its peers, reset it so that both peers notice.
+	// If something other than its peers ends the connection, reset it so that both peers notice.
 	stop := context.AfterFunc(ctx, func() { reset(a); reset(b) })
 	s.mu.Lock()
 	s.impairer.Connected(from, to)
