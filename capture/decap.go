@@ -20,7 +20,8 @@ const (
 const (
 	ethernetHeader = 14
 	vlanTag        = 4
-	// maxVLANTags and maxTunnels bound the nesting of a packet. More than two tags, or a tunnel in a tunnel, are rare.
+	// maxVLANTags and maxTunnels limit how deeply a packet may be nested. More than two tags, or a tunnel in a tunnel,
+	// are rare.
 	maxVLANTags = 4
 	maxTunnels  = 3
 )

@@ -20,7 +20,7 @@ const (
 const (
 	ipv4Header = 20
 	ipv6Header = 40
-	// maxExtensions bounds the chain of IPv6 extension headers.
+	// maxExtensions is the maximum number of IPv6 extension headers in a packet.
 	maxExtensions = 16
 )
 

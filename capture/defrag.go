@@ -12,7 +12,7 @@ const (
 	// fragmentAge is the maximum time between the first and the last fragment of a datagram, by the packets' time
 	// stamps. Linux has the same limit.
 	fragmentAge = 30 * time.Second
-	// maxSpans bounds the number of separate byte ranges of one datagram.
+	// maxSpans is the maximum number of separate byte ranges in one datagram.
 	maxSpans = 64
 )
 

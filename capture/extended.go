@@ -47,7 +47,7 @@ func (t *Tracker) isExtended(c *conversation, forward bool, u *pcapng.Unit) bool
 	return true
 }
 
-// extendedDatagram follows a datagram of the extended profile. With segmentation offload, a recording made on the
+// extendedDatagram processes a datagram of the extended profile. With segmentation offload, a recording made on the
 // sender's machine shows several packets as one datagram. They are separated by their length fields.
 func (t *Tracker) extendedDatagram(c *conversation, forward bool, u *pcapng.Unit) {
 	for b := u.Data; len(b) > 0; {
@@ -71,7 +71,7 @@ func (t *Tracker) extendedDatagram(c *conversation, forward bool, u *pcapng.Unit
 	}
 }
 
-// extendedPacket follows one packet. Its last truncated bytes were not recorded.
+// extendedPacket processes one packet, of which the last truncated bytes were not recorded.
 func (t *Tracker) extendedPacket(c *conversation, forward bool, u *pcapng.Unit, b []byte,
 	truncated int) protocol.Defect {
 	e := t.begin(u, b)

@@ -69,7 +69,7 @@ type extMessage struct {
 	beforeRecording       bool
 }
 
-// packet follows a valid packet.
+// packet processes a valid packet.
 func (f *extFlow) packet(e *Event, back *extFlow) {
 	x := e.Extended
 	h := &x.Header
@@ -166,7 +166,7 @@ func (f *extFlow) begins(e *Event) {
 		m.asked = true
 	} else {
 		m.eager = m.eager || h.Flags&protocol.FlagEager != 0
-		// Its SEND_REQUEST precedes the recording.
+		// The message's SEND_REQUEST was sent before the recording began.
 		m.beforeRecording = !m.eager && !m.asked
 		m.got += uint64(e.Extended.Payload)
 		m.end = m.end || uint64(h.Offset)+uint64(e.Extended.Payload) == uint64(h.Length)
@@ -275,7 +275,7 @@ func (f *extFlow) closed(e *Event, back *extFlow) {
 	back.drop()
 }
 
-// corrupt handles a packet that every rank drops.
+// corrupt handles a corrupt packet, which any rank would drop.
 func (f *extFlow) corrupt(e *Event) {
 	f.counts.Packets++
 	d := e.Extended.Defect

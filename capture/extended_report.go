@@ -38,7 +38,7 @@ type ExtendedPair struct {
 	Corrupt    int64 `json:"corrupt"`
 	Bad        int64 `json:"bad,omitempty"`
 	OldSession int64 `json:"old_session,omitempty"`
-	// Unrecorded counts the bytes of offloaded packets cut off entirely by the snapshot length.
+	// Unrecorded counts the bytes of offloaded packets of which the snapshot length left nothing in the recording.
 	Unrecorded int64 `json:"unrecorded,omitempty"`
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// streamExtended adds bytes of a stream to the current packet of the extended profile, follows the packet when it is
+// streamExtended adds bytes of a stream to the current packet of the extended profile, processes the packet when it is
 // complete, and returns the remaining bytes. The whole packet is buffered because only its checksum proves that the
 // bytes are a packet. The maximum payload on a stream limits its length.
 func (t *Tracker) streamExtended(c *conversation, forward bool, u *pcapng.Unit, s *stream, b []byte) []byte {

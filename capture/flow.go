@@ -63,8 +63,8 @@ type clears struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// expectsPayload reports whether a datagram is payload without a header of the current message. It decides as package
-// handshake does for a live rank.
+// expectsPayload reports whether a datagram has no header and is payload of the current message. It decides as package
+// handshake does in a live rank.
 func (f *flow) expectsPayload(u *pcapng.Unit, h protocol.Header, defect protocol.Defect) bool {
 	m := f.current()
 	if m == nil || f.pair == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxIdentities bounds the number of remembered addresses and ranks.
+// maxIdentities is the maximum number of addresses and ranks remembered.
 const maxIdentities = 1 << 16
 
 // identities maps ranks to addresses. A recording may show several clusters; equal ranks are distinguished by the
@@ -29,8 +29,9 @@ type identity struct {
 	called bool
 	// misnamed is true if a packet to the node named a rank other than the node's own.
 	misnamed bool
-	// Among the node's messages with an odd number of words, pads is the packet number of the first one with padding,
-	// and headerless that of the first one without padding, or 0.
+	// pads is the number of the first packet in which the node padded a message with an odd number of words or none.
+	// headerless is the number of the first packet in which it did not pad such a message. Each is 0 if there is no
+	// such packet.
 	pads, headerless int64
 	reported         bool
 	// insists is true if the node keeps retransmitting SEND_REQUEST, which no deployed node does.

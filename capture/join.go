@@ -40,7 +40,7 @@ type Vantage struct {
 	// Clock compares the clock with the reference, which is the clock of the first vantage point. It is nil for the
 	// first vantage point. It is also nil if no packet is in common, in which case times are not corrected.
 	Clock *Clock `json:"clock,omitempty"`
-	// Dropped is the number of packets lost by the recorders, as far as the files record it.
+	// Dropped is the number of packets that the recorders lost, if the files contain that number.
 	Dropped int64 `json:"dropped,omitempty"`
 }
 

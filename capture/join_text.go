@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// Lines describes how recordings were joined. The first line is about their common packets; then there is a line for
-// each vantage point, and one for each pair of vantage points between which packets went missing.
+// Lines describes how recordings were joined. The first line is about their common packets. A line for each vantage
+// point follows, then a line for each pair of vantage points between which packets went missing, and finally one about
+// unmatched packets, if any.
 func (j *Joined) Lines() []string {
 	if len(j.Vantages) == 1 {
 		return []string{fmt.Sprintf("joined: %s of one place, one after the other",

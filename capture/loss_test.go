@@ -13,8 +13,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// dataUnits returns the datagrams of DATA from rank 0 to rank 1, 20 µs apart. The words are all 0 if zeros is true, and
-// all different otherwise.
+// dataUnits returns the datagrams of DATA from rank 0 to rank 1, 20 µs apart. The words are all 0 if zeros is true,
+// and all different otherwise.
 func dataUnits(at time.Duration, words uint32, shape protocol.Shape, zeros bool) (units []pcapng.Unit) {
 	payload := make([]byte, shape.PayloadBytes(words))
 	for i := range words {

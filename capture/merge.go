@@ -20,7 +20,7 @@ const (
 	mergeWindow = time.Second
 	maxHeld     = 1 << 16
 	maxHeldData = 64 << 20
-	// leastWindow replaces mergeWindow if more than maxHeld packets would be held.
+	// leastWindow replaces mergeWindow if more than maxHeld packets or maxHeldData bytes would be held.
 	leastWindow = 20 * time.Millisecond
 	// meetWindow is the maximum time after a packet at which a copy of it may arrive.
 	meetWindow = 2 * time.Second

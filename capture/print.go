@@ -46,7 +46,7 @@ type Line struct {
 	// Reason is why a live rank would drop the packet; Byte is the offending byte of the packet's header.
 	Reason string `json:"reason,omitempty"`
 	Byte   *uint8 `json:"byte,omitempty"`
-	// Extended has the additional fields of a packet of the extended profile.
+	// Extended holds the additional fields of a packet of the extended profile.
 	Extended *ExtendedLine `json:"extended,omitempty"`
 	// Seen lists the recordings that contain the packet, if several recordings were joined. Fate is delivered, lost or
 	// copied, if the recordings show it.
@@ -190,7 +190,7 @@ func span(off, n int64) string {
 	return fmt.Sprintf("%d–%d", off, off+n-1)
 }
 
-// shortAddr formats an address without the standard port.
+// shortAddr formats an address. It omits the port if that is the standard port.
 func shortAddr(a netip.AddrPort) string {
 	if a.Port() == protocol.Port {
 		return a.Addr().String()

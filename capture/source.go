@@ -121,7 +121,7 @@ func (s *source) packet(u *pcapng.Unit) verdict {
 	return v
 }
 
-// explain converts an error of the records to the error returned by Next.
+// explain converts an error from records to the error that Next returns.
 func (s *source) explain(err error) error {
 	offset := int64(unknownOffset)
 	at, _ := errors.AsType[*pcapng.Error](err)

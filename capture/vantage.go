@@ -15,7 +15,8 @@ type vantage struct {
 	// near contains the addresses that are closer to this vantage point than to others. far contains the addresses that
 	// are closer to another one.
 	near, far map[netip.Addr]bool
-	// clock converts times to the clock of the first vantage point, if linked; otherwise times are not converted.
+	// If linked is true, clock converts times to the clock of the first vantage point. Otherwise times are not
+	// converted.
 	linked bool
 	clock  clockLink
 }

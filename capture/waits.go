@@ -23,7 +23,7 @@ const insistence = 4 * time.Second
 // the previous one was retransmitted as often as any node does. It allows for two lost packets.
 const newCall = 3 * insistence
 
-// wait is a Wait and its message.
+// wait is a Wait with its flow, message and addresses.
 type wait struct {
 	Wait
 	f        *flow

@@ -18,7 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
-// wavesFlags are the flags of cosim waves.
+// wavesFlags holds the flags of cosim waves.
 type wavesFlags struct {
 	input  captureInput
 	output string
@@ -96,7 +96,7 @@ func (a *app) cosimWaves(ctx context.Context, f *wavesFlags, args []string, stdi
 		words.Plural(r.Packets, "packet"), r.Rank, r.Simulation, r.File)
 }
 
-// sameFile reports whether two names are the same existing file.
+// sameFile reports whether two names refer to the same existing file.
 func sameFile(a, b string) bool {
 	one, err1 := os.Stat(a)
 	other, err2 := os.Stat(b)

@@ -21,7 +21,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// decodeFlags are the flags of decode.
+// decodeFlags holds the flags of decode.
 type decodeFlags struct {
 	input    captureInput
 	time     string

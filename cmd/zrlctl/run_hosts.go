@@ -19,7 +19,7 @@ type elsewhere struct {
 	why string
 	// bySrun is true if srun launches the job on the nodes of a Slurm allocation. Otherwise hydra launches it.
 	bySrun bool
-	// hosts are the hosts that hydra logs in to.
+	// hosts lists the hosts that hydra logs in to.
 	hosts []string
 }
 

@@ -96,7 +96,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	return linef("there is no command %q%s", args[0], strictyaml.DidYouMean(args[0], names))
 }
 
-// flagError converts an error of package pflag.
+// flagError converts an error from package pflag to an error for the user.
 func flagError(cmd *cobra.Command, err error) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return err

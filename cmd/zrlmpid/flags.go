@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
-// flags are the values of the command line flags.
+// flags holds the values of the command line flags.
 type flags struct {
 	config, control, logLevel string
 	checkConfig, printConfig  bool
@@ -96,7 +96,7 @@ type lineError struct{ error }
 
 func linef(format string, args ...any) error { return &lineError{fmt.Errorf(format, args...)} }
 
-// flagError converts an error of package flag.
+// flagError converts an error from package flag to an error for the user.
 func flagError(err error, set *flag.FlagSet) error {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
