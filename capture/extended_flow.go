@@ -275,7 +275,7 @@ func (f *extFlow) closed(e *Event, back *extFlow) {
 	back.drop()
 }
 
-// corrupt handles a corrupt packet, which any rank would drop.
+// corrupt handles a packet with a defect, such as a wrong checksum. Every rank drops such a packet.
 func (f *extFlow) corrupt(e *Event) {
 	f.counts.Packets++
 	d := e.Extended.Defect
