@@ -77,7 +77,7 @@ func NewAnalysis(name string, opts AnalysisOptions) *Analysis {
 	return a
 }
 
-// kept appends an element to a list of at most room elements; further elements are dropped.
+// kept appends element to list. If list already has room elements, the element is dropped.
 func kept[T any](list []T, element *T, room int) []T {
 	if len(list) == room {
 		return list
@@ -85,7 +85,8 @@ func kept[T any](list []T, element *T, room int) []T {
 	return append(list, *element)
 }
 
-// Note keeps a depth of a queue or a call of the recording. Use it as Options.OnNote of the source passed to Follow.
+// Note stores a queue depth or an MPI call found in the recording. Use it as Options.OnNote of the source passed to
+// Follow.
 func (a *Analysis) Note(n pcapng.RankNote) {
 	switch n := n.(type) {
 	case *pcapng.Depths:
@@ -95,8 +96,8 @@ func (a *Analysis) Note(n pcapng.RankNote) {
 	}
 }
 
-// Follow analyzes a source until it ends. A recording that is cut off, or corrupt after its first packets, is analyzed
-// up to that place and is no error: see Summary.Truncated.
+// Follow analyzes all packets of src. If the recording is truncated, or corrupt after its first packets, Follow
+// analyzes the readable part and returns no error; see Summary.Truncated.
 func (a *Analysis) Follow(src Source) error {
 	err := a.tracker.Follow(src)
 	a.stats = src.Stats()
@@ -114,7 +115,7 @@ func (a *Analysis) Follow(src Source) error {
 	return err
 }
 
-// Open returns the waits that have lasted for at least the given time.
+// Open returns the waits that are still in progress and have lasted at least the given time.
 func (a *Analysis) Open(atLeast time.Duration) []OpenWait { return a.tracker.Open(atLeast) }
 
 func (a *Analysis) message(m *Message) {
@@ -160,7 +161,7 @@ func (p *pairSummary) add(m *Message) {
 	}
 }
 
-// drop switches the phases to approximate quantiles, which need no samples.
+// drop discards the samples of all phases; their quantiles are approximate from then on.
 func (p *pairSummary) drop() {
 	for i := range p.phases {
 		p.phases[i].drop()
@@ -177,7 +178,7 @@ func (a *Analysis) finding(f *Finding) {
 	}
 }
 
-// Report is the result of an analysis, in the form that is printed.
+// Report is the result of an analysis. Its JSON form is what zrlctl prints.
 type Report struct {
 	Source string `json:"source"`
 	// Comment is the comment stored in the recording.
@@ -188,35 +189,35 @@ type Report struct {
 	Summary  Summary   `json:"summary"`
 	Messages []Message `json:"messages"`
 	Findings []Finding `json:"findings"`
-	// Extended, Depths and Calls are the elements kept, in the order of the recording.
+	// Extended, Depths and Calls list at most AnalysisOptions.KeepTrace elements each, in the order of the recording.
 	Extended []ExtendedMessage `json:"-"`
 	Depths   []pcapng.Depths   `json:"-"`
 	Calls    []pcapng.Call     `json:"-"`
 }
 
-// Summary has the totals of a recording.
+// Summary contains the totals for a recording.
 type Summary struct {
-	// Packets counts the recorded packets, Units the datagrams and pieces of a stream that may be ZRLMPI, Skipped the
-	// remaining packets by reason.
+	// Packets counts all recorded packets. Units counts the datagrams and pieces of TCP streams that may be ZRLMPI.
+	// Skipped counts the remaining packets by reason.
 	Packets int64            `json:"packets"`
 	Units   int64            `json:"units"`
 	Bytes   int64            `json:"bytes"`
 	Skipped map[string]int64 `json:"skipped,omitempty"`
-	// NotFollowed counts units of conversations beyond the maximum number followed.
+	// NotFollowed counts units that were ignored because too many conversations were already being followed.
 	NotFollowed int64 `json:"not_followed,omitempty"`
 	// Seconds is the time from the first unit to the last one.
 	Seconds float64 `json:"span_seconds"`
-	// Truncated describes where the recording is cut off or corrupt, if it is. The rest of the recording was not read.
+	// Truncated describes where the recording is truncated or corrupt, or is empty. Nothing after this place was read.
 	Truncated string `json:"truncated,omitempty"`
 	// FindingsByKind counts all findings, including those not listed.
 	FindingsByKind map[Kind]int `json:"findings_by_kind,omitempty"`
 	// MessagesNotListed and FindingsNotListed count messages and findings left out of the report's lists.
 	MessagesNotListed int64 `json:"messages_not_listed,omitempty"`
 	FindingsNotListed int64 `json:"findings_not_listed,omitempty"`
-	// All summarizes all messages, Pairs the messages of each pair of ranks.
+	// All summarizes all messages; Pairs has one summary for each pair of ranks.
 	All   PairSummary   `json:"all"`
 	Pairs []PairSummary `json:"pairs"`
-	// Extended summarizes the pairs that used the extended profile. No other field counts their messages.
+	// Extended summarizes the pairs that used the extended profile. Their messages are not counted in the fields above.
 	Extended []ExtendedPair `json:"extended,omitempty"`
 }
 
@@ -235,7 +236,8 @@ type PairSummary struct {
 	Total          Quantiles `json:"total"`
 }
 
-// Quantiles are the quantiles of a phase, in seconds. They are exact (nearest rank), or within 3.2 % if Approximate.
+// Quantiles are quantiles of the duration of a phase, in seconds. They are exact (nearest rank), or within 3.2 % if
+// Approximate.
 type Quantiles struct {
 	Count uint64  `json:"count"`
 	P50   float64 `json:"p50_seconds"`
@@ -255,7 +257,7 @@ func (q Quantiles) MarshalJSON() ([]byte, error) {
 	return []byte(`{"count":0,"p50_seconds":null,"p90_seconds":null,"p99_seconds":null,"max_seconds":null}`), nil
 }
 
-// Report returns the results so far: messages by ID, findings by time.
+// Report returns the results so far. Messages are sorted by ID, findings by time.
 func (a *Analysis) Report() *Report {
 	slices.SortFunc(a.messages, func(x, y Message) int { return cmp.Compare(x.ID, y.ID) })
 	slices.SortStableFunc(a.findings, func(x, y Finding) int { return cmp.Compare(x.Time, y.Time) })
@@ -288,8 +290,8 @@ func (a *Analysis) Report() *Report {
 	return r
 }
 
-// WriteJSON writes the report as one JSON object. It encodes messages one by one, to avoid a second copy of a long
-// list.
+// WriteJSON writes the report as one JSON object. It encodes messages one at a time so that a long list is not copied
+// as a whole.
 func (r *Report) WriteJSON(w io.Writer) error {
 	head := *r
 	head.Messages = nil

@@ -24,7 +24,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// recorded reads the units of a capture independently of the package.
+// recorded reads the units of a capture without using package capture.
 func recorded(t testing.TB, name string) []pcapng.Unit {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata/captures", name+".pcap"))
@@ -95,7 +95,7 @@ func (s *unitSource) Next(u *pcapng.Unit) error {
 func (s *unitSource) Stats() capture.Stats { return capture.Stats{} }
 func (s *unitSource) Close() error         { return nil }
 
-// brief summarizes a message: ranks, words, retransmissions and verdict.
+// brief summarizes a message as text: its ranks, words, retransmissions and verdict.
 func brief(m capture.Message) string {
 	s := fmt.Sprintf("%d→%d %d", m.Src, m.Dst, m.Words)
 	if m.Retransmissions > 0 {
@@ -250,7 +250,7 @@ func whole(at time.Duration, src, dst int) []pcapng.Unit {
 	}
 }
 
-// TestFindings modifies valid recordings: each modification yields exactly the finding of its kind.
+// TestFindings modifies valid recordings. Each modification must yield exactly one finding, of the expected kind.
 func TestFindings(t *testing.T) {
 	one := recorded(t, "ref_ref_pingpong_1")    // SR CTS DATA ACK, and back, three times
 	cut := recorded(t, "ref_ref_pingpong_1000") // SR CTS DATA data data ACK …
@@ -383,7 +383,7 @@ func TestFindings(t *testing.T) {
 }
 
 func TestSegmentationOffload(t *testing.T) {
-	// On the sender's machine a fragmented message may be recorded as one packet.
+	// A recording made on the sender's machine may show a fragmented message as one packet.
 	units := recorded(t, "ref_ref_pingpong_1000") // SR CTS DATA data data ACK …
 	var merged []pcapng.Unit
 	for _, u := range units {

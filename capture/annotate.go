@@ -10,15 +10,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxComments is the maximum number of comments added to a recording; there may be a finding for each packet.
+// maxComments is the maximum number of comments added to a recording. A bad recording may have a finding for each
+// packet.
 const maxComments = 10000
 
-// comment returns the finding as the text of a packet comment.
+// comment formats the finding as a packet comment.
 func (f *Finding) comment() string { return fmt.Sprintf("%s: %s", f.Kind, f.Text) }
 
-// Annotate analyzes a recording in which unit i is packet i+1, and adds each finding to the comments of its packets.
-// end is the time at which the recording ended; if it is zero, the last unit ends it. Annotate returns the findings in
-// the order in which they were found.
+// Annotate analyzes a recording in which units[i] is packet i+1, and adds each finding to the comments of the packets
+// that it lists. end is the time at which the recording ended; if it is zero, the time of the last unit is used.
+// Annotate returns the findings in the order in which they were found.
 func Annotate(units []pcapng.Unit, end time.Time, profile protocol.Profile) []Finding {
 	var findings []Finding
 	comments := 0
@@ -43,10 +44,10 @@ func Annotate(units []pcapng.Unit, end time.Time, profile protocol.Profile) []Fi
 	return findings
 }
 
-// CopyAnnotated copies a growing source to a file, each packet as soon as it arrives. It adds each finding as a
-// comment, with the numbers of the other packets involved, to the packet that shows it; findings made at the end are
-// comments of the end. It returns when the source ends, with the error of the source unless that is io.EOF. open opens
-// the source with the given options.
+// CopyAnnotated copies packets from a source to out as they arrive. It adds each finding as a comment to the packet
+// that revealed it, with the numbers of the other packets involved. Findings made at the end of the source become
+// comments on the end of the recording. It returns when the source ends, with the source's error unless that is io.EOF.
+// open opens the source with the given options.
 func CopyAnnotated(out io.Writer, o pcapng.WriterOptions, open func(Options) (Source, error),
 	profile protocol.Profile) error {
 	var found []string
@@ -94,7 +95,7 @@ func CopyAnnotated(out io.Writer, o pcapng.WriterOptions, open func(Options) (So
 	}
 }
 
-// endOf returns the end of a source. last is the time of its last packet.
+// endOf returns the record that ends a recording of the source. last is the time of the source's last packet.
 func endOf(s Stats, last time.Time) *pcapng.Ending {
 	e := &pcapng.Ending{Time: s.End, Lost: uint64(s.Skipped[SkipKernelDrops])}
 	if e.Time.IsZero() {

@@ -55,13 +55,14 @@ func unitsOf(t *testing.T, file []byte) []pcapng.Unit {
 	return units
 }
 
-// TestCommentsAreReadBack: the comments of a file and of its packets are read back, and the end of the recording.
+// TestCommentsAreReadBack: the comments on a file and on its packets can be read back, and so can the end of the
+// recording.
 func TestCommentsAreReadBack(t *testing.T) {
 	end := &pcapng.Ending{Time: noon.Add(time.Minute), Lost: 3, Comments: []string{"the end"}}
 	units := unanswered()
 	units[1].Comments = append(units[1].Comments, "another\x1b[2J", strings.Repeat("long ", 100))
 	for i := range units {
-		// All ports of our own files are read.
+		// In files written by zrlmpid, packets on all ports are read.
 		units[i].Src, units[i].Dst = netip.AddrPortFrom(addrA.Addr(), 40000), netip.AddrPortFrom(addrB.Addr(), 40001)
 	}
 	file := write(t, units, pcapng.WriterOptions{Comment: "what it is", SnapLength: 100}, end)
@@ -80,15 +81,15 @@ func TestCommentsAreReadBack(t *testing.T) {
 		s.Comment != "what it is" || !s.End.Equal(end.Time) || s.Skipped[SkipKernelDrops] != 3 {
 		t.Errorf("%q, %+v", got, s)
 	}
-	// A file truncated within the comments of a packet still has the packet.
+	// If a file is truncated within the comments on a packet, the packet can still be read.
 	cut := file[:bytes.LastIndex(file, []byte("long "))]
 	if n := len(unitsOf(t, cut)); n != 2 {
 		t.Errorf("cut off in a comment, the file has %d packets", n)
 	}
 }
 
-// TestLongUnits: a piece of a stream that does not fit in a packet is read back completely; a datagram that does not is
-// an error.
+// TestLongUnits: a piece of a stream that does not fit in one packet is written and read back completely. A datagram
+// that does not fit is an error.
 func TestLongUnits(t *testing.T) {
 	from, to := netip.MustParseAddrPort("127.0.0.1:1"), netip.MustParseAddrPort("127.0.0.2:2")
 	data := bytes.Repeat([]byte("0123456789"), 14_000)
@@ -120,7 +121,8 @@ func TestLongUnits(t *testing.T) {
 	}
 }
 
-// TestAnnotate: each packet named by a finding has it as a comment, and waits last until the end of the recording.
+// TestAnnotate: each packet that a finding names gets the finding as a comment. Waits last until the end of the
+// recording.
 func TestAnnotate(t *testing.T) {
 	units := unanswered()
 	found := Annotate(units, noon.Add(5*time.Second), protocol.CloudFPGA)
@@ -154,15 +156,15 @@ func (g *growing) Next(u *pcapng.Unit) error {
 func (g *growing) Stats() Stats { return Stats{} }
 func (g *growing) Close() error { return nil }
 
-// TestCopyAnnotated: each packet is written before the next one arrives. A finding is a comment of the packet that
-// shows it, or of the end, regardless of the error that ends the source.
+// TestCopyAnnotated: each packet is written before the next one arrives. A finding becomes a comment on the packet that
+// revealed it, or on the end of the recording, whatever error ends the source.
 func TestCopyAnnotated(t *testing.T) {
 	broken := errors.New("broken")
 	for _, end := range []error{io.EOF, broken} {
 		var out bytes.Buffer
 		var written []int
 		units := unanswered()
-		copied := units[1] // within the time of a duplicate
+		copied := units[1] // soon enough to count as a duplicate
 		copied.Time = copied.Time.Add(time.Millisecond)
 		src := &growing{units: append(units, copied), err: end}
 		src.look = func() { written = append(written, len(unitsOf(t, out.Bytes()))) }

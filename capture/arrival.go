@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxSums bounds the number of checksums kept of a message's datagrams.
+// maxSums is the maximum number of datagram checksums kept for a message.
 const maxSums = 256
 
 // arrival is the part of a message received since its last DATA header.
@@ -21,7 +21,7 @@ type arrival struct {
 	sums []uint32
 }
 
-// shape returns the way in which the sender of the flow fragments messages, as far as the recording shows it.
+// shape returns how the flow's sender fragments messages, as far as the recording shows it.
 func (f *flow) shape() protocol.Shape {
 	if f.t.ranks.isFPGA(f.from) {
 		return protocol.FPGAShape(true)
@@ -29,14 +29,15 @@ func (f *flow) shape() protocol.Shape {
 	return protocol.CPUShape()
 }
 
-// began records the datagram with the DATA header.
+// began records the first datagram of DATA, which has the header.
 func (f *flow) began(m *message, e *Event) {
 	f.sums = f.sums[:0]
 	m.arrival = arrival{datagrams: 1, bytes: e.Bytes, stream: e.Proto == pcapng.TCP, sums: f.sums}
 }
 
-// continued records a continuation datagram. In a retransmission, the first datagram that differs from the one received
-// before at this position shows where one was missing then, unless the datagram before it has the same bytes.
+// continued records a continuation datagram. In a retransmission, it searches for the first datagram that differs from
+// the one at the same position in the earlier transmission: a datagram was missing there, unless the preceding datagram
+// has the same bytes.
 func (f *flow) continued(m *message, sum uint32, truncated int) {
 	a, before := &m.arrival, m.broken
 	n := len(a.sums)
@@ -63,7 +64,8 @@ func (f *flow) loseDatagram(m *message) {
 	m.lose(datagramOfData)
 }
 
-// arrived describes how much of DATA arrived, and which part is missing if that is known: datagrams have no numbers.
+// arrived describes how much of DATA arrived and, if known, which part is missing. Datagrams are not numbered, so the
+// missing part is often unknown.
 func (f *flow) arrived(m *message, a *arrival) string {
 	total := int64(m.Words) * protocol.WordLen
 	if a.stream {
@@ -82,7 +84,7 @@ func (f *flow) arrived(m *message, a *arrival) string {
 		}
 		return shape.Next(0, shape.PayloadBytes(m.Words)) + (datagram-2)*int64(shape.MaxDatagram)
 	}
-	// The missing datagrams are among first to last.
+	// The missing datagrams are in the range first to last.
 	first, last := int64(2), count
 	switch {
 	case m.gap > 0 && missing == 1:
@@ -106,7 +108,7 @@ func (f *flow) arrived(m *message, a *arrival) string {
 	return fmt.Sprintf("%s, %s (bytes %d–%d) %s missing", text, where, offset(first), offset(last+1)-1, verb)
 }
 
-// counted returns a number and its noun, in the plural unless n is 1.
+// counted formats a number and its noun, which is in the plural unless n is 1.
 func counted(n int64, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -18,8 +18,8 @@ import (
 // benchBytes is the size of the generated recording; ZRLMPI_BENCH_BYTES overrides it.
 const benchBytes = 128 << 20
 
-// BenchmarkAnalyze analyzes a generated recording with zrlctl and, where it is installed, with `tshark -T fields`,
-// alternately. MB is the maximum resident memory of the program.
+// BenchmarkAnalyze analyzes a generated recording alternately with zrlctl and, if it is installed, with `tshark -T
+// fields`. MB is the maximum resident memory of the program.
 func BenchmarkAnalyze(b *testing.B) {
 	size := int64(benchBytes)
 	if s := os.Getenv("ZRLMPI_BENCH_BYTES"); s != "" {

@@ -11,29 +11,30 @@ import (
 const (
 	// maxComparedFlows is the maximum number of flows compared.
 	maxComparedFlows = 64
-	// maxCandidates bounds the offsets tried for a flow, maxEvaluated the datagrams that score each of them.
+	// maxCandidates is the maximum number of offsets tried for a flow. maxEvaluated is the maximum number of datagrams
+	// used to score each offset.
 	maxCandidates = 1024
 	maxEvaluated  = 256
-	// sharp is the difference between an offset and a datagram's times at which the datagram counts half.
+	// sharp is the deviation of a datagram's time difference from an offset at which the datagram counts one half.
 	sharp = 20e3
-	// alike is the difference between the offsets of two flows, due to the delays of both directions, at which their
-	// agreement counts half.
+	// alike is the difference between the offsets of two flows at which their agreement counts one half. Path delays in
+	// opposite directions make the offsets differ.
 	alike = 10e6
-	// tolerance bounds the deviation of a datagram's delay from the usual one if other datagrams have the same bytes;
-	// loose is the bound otherwise.
+	// tolerance is the maximum deviation of a datagram's delay from the usual one if other datagrams have the same
+	// bytes; loose is the maximum otherwise.
 	tolerance, loose = 20e6, 1e9
-	// steady bounds the median deviation of delays if the recordings do not overlap by their own clocks.
+	// steady is the maximum median deviation of delays for recordings that do not overlap by their own clocks.
 	steady = 200e3
 )
 
-// clockLink relates the clocks of two recordings by their common packets.
+// clockLink relates the clocks of two recordings, as determined from their common packets.
 type clockLink struct {
-	// offset is the second clock minus the first one at time since of the first clock. drift is the growth of the
+	// offset is the second clock minus the first one, when the first clock shows since. drift is the growth of the
 	// offset per nanosecond.
 	offset, drift float64
 	since         float64
-	// uncertainty is half of the shortest round trip, the error of the offset if one direction has all of the delay. It
-	// is infinite if all common packets have the same direction.
+	// uncertainty is half of the shortest round trip: the error of the offset if the whole delay occurs in one
+	// direction. It is infinite if all common packets travel in the same direction.
 	uncertainty float64
 	// Number of packets that the first recording saw first (there), that the second one saw first (back), and for which
 	// the order is unknown (oneWay).
@@ -41,7 +42,7 @@ type clockLink struct {
 	// spread is the median deviation of delays from the median of their flow. share is the fraction of candidate
 	// datagrams found in both recordings.
 	spread, share float64
-	// byID has the flows whose IP packets have identifications, which do not change along the path.
+	// byID contains the flows whose packets have IP identifications that do not change along the path.
 	byID  map[flowKey]bool
 	flows map[flowKey]flowLink
 }
@@ -51,7 +52,7 @@ type flowLink struct {
 	// first is 1 if the first recording sees the packets first, -1 if the second one does, and 0 if the order is
 	// unknown.
 	first int
-	// delay is the median of the second recording's time minus the first one's, on the first one's clock.
+	// delay is the median time by which packets appear later in the second recording, on the first recording's clock.
 	delay   float64
 	packets int
 }
@@ -76,12 +77,12 @@ type comparedFlow struct {
 // candidate is an offset and the number of the flow's datagrams that agree with it.
 type candidate struct{ offset, score float64 }
 
-// timePair is the time of a packet in the first recording, and its difference in the second one.
+// timePair is a packet's time a in the first recording, and the difference d of its time in the second recording.
 type timePair struct{ a, d float64 }
 
 // compareClocks relates the clocks of two recordings by their samples. It returns nil if the recordings have no packet
-// in common. If the recordings do not overlap by their own clocks, it also returns nil if the result is not sure: the
-// same program may have run twice.
+// in common. For recordings that do not overlap by their own clocks, it also returns nil if the result is uncertain:
+// the recordings may be from two runs of the same program.
 func compareClocks(a, b *vantage) *clockLink {
 	used, usedByB := idFlows(a.samples), idFlows(b.samples)
 	for k := range used {
@@ -124,8 +125,9 @@ func idFlows(list []sample) map[flowKey]bool {
 }
 
 // apart reports whether two recordings that do not overlap, and whose packets have no identifications, were made at
-// different places. Either they are from different series of files, or they have all packets in common with times that
-// agree better than in two runs of a program. The clocks of two hosts rarely differ by more than a minute.
+// different vantage points. If they are from the same series of files, they must share nearly all packets, with times
+// that agree better than two runs of a program would. Their clocks must differ by at most a minute, as the clocks of
+// two hosts rarely differ by more.
 func (l *clockLink) apart(a, b *vantage) bool {
 	const most, same = 60e9, 20e3
 	sameSeries := slices.ContainsFunc(a.files, func(s *survey) bool {
@@ -161,7 +163,7 @@ func identified(list []sample, used map[flowKey]bool) []sample {
 
 func identifiedKey(key uint64, id uint16) uint64 { return key + uint64(id)*0x9e3779b97f4a7c15 }
 
-// usual returns the estimated delay between the two places.
+// usual returns the estimated delay between the two vantage points.
 func (l *clockLink) usual() float64 {
 	if math.IsInf(l.uncertainty, 1) {
 		return 0
@@ -378,8 +380,8 @@ func median[T any](list []T, of func(T) float64) float64 {
 	return values[len(values)/2]
 }
 
-// orderDirections decides which recording sees the packets of each flow first. Of the two directions between two
-// addresses, the delay of the path increases the time difference in one and decreases it in the other.
+// orderDirections decides which recording sees the packets of each flow first. Between two addresses, the path delay
+// increases the time difference in one direction and decreases it in the other.
 func orderDirections(flows []comparedFlow) {
 	for i := range flows {
 		f := &flows[i]
@@ -395,7 +397,7 @@ func orderDirections(flows []comparedFlow) {
 	}
 }
 
-// fit computes the offset and drift.
+// fit computes the link's offset, drift and uncertainty.
 func (l *clockLink) fit(flows []comparedFlow) {
 	var there, back, other []timePair
 	for i := range flows {
@@ -443,8 +445,8 @@ func (l *clockLink) fit(flows []comparedFlow) {
 	l.offset, l.uncertainty = l.middle(there, back)
 }
 
-// middle returns the mean of the shortest differences in the two directions, as NTP does, and half of the round trip.
-// The drift is subtracted first.
+// middle returns the mean of the shortest time differences in the two directions, as NTP does, and half of the round
+// trip. It subtracts the drift first.
 func (l *clockLink) middle(there, back []timePair) (offset, uncertainty float64) {
 	a, b := l.least(there, 1), l.least(back, -1)
 	return (a + b) / 2, math.Abs(a-b) / 2
@@ -458,7 +460,7 @@ func (l *clockLink) least(list []timePair, sign float64) float64 {
 	return least(flat, 0.01, sign)
 }
 
-// least returns the least difference, or the greatest one if sign is negative, after it ignores a fraction of outliers.
+// least returns the least difference, or the greatest if sign is negative. It ignores the given fraction of outliers.
 func least(list []timePair, outliers, sign float64) float64 {
 	values := make([]float64, len(list))
 	for i, p := range list {
@@ -488,5 +490,5 @@ func (l *clockLink) describe(flows []comparedFlow, possible int) {
 	l.spread, l.share = median(off, func(x float64) float64 { return x }), float64(matched)/float64(max(possible, 1))
 }
 
-// sure reports whether the delays and the number of matched packets show that both recordings have the same packets.
+// sure reports whether the delays and the number of matched packets prove that both recordings show the same packets.
 func (l *clockLink) sure() bool { return l.spread <= steady && l.share >= 0.8 && l.packets() >= 4 }

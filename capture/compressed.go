@@ -14,8 +14,8 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// maxWindow is the longest history, in bytes, that a compressed file may ask for: the window of zstd -22 or --long, and
-// twice the window of xz -9. Decompression needs at most a few times this memory, whatever the file claims.
+// maxWindow is the maximum window size, in bytes, that a compressed file may request: that is enough for zstd -22 and
+// --long, and twice the window of xz -9. Decompression needs at most a few times this memory, whatever the file claims.
 const maxWindow = 128 << 20
 
 // compression is a compression format of recordings.
@@ -25,7 +25,7 @@ type compression struct {
 	open  func(*bufio.Reader) (io.Reader, error)
 }
 
-// compressions are the supported formats, recognized by the first bytes of a file and not by its name.
+// compressions lists the supported formats. A format is recognized by the first bytes of a file, not by its name.
 var compressions = []compression{
 	{"gzip", "\x1f\x8b", func(b *bufio.Reader) (io.Reader, error) { return gzip.NewReader(b) }},
 	{"zstd", "\x28\xb5\x2f\xfd", func(b *bufio.Reader) (io.Reader, error) {
@@ -39,8 +39,8 @@ var compressions = []compression{
 	}},
 }
 
-// compressedReader reads a compressed file. Read returns io.EOF at the end, io.ErrUnexpectedEOF if the file is cut off,
-// the error of the underlying reader if that fails, and a *corruptError otherwise.
+// compressedReader reads a compressed file. Read returns io.EOF at the end, io.ErrUnexpectedEOF if the file is
+// truncated, the underlying reader's error if that reader fails, and a *corruptError otherwise.
 type compressedReader struct {
 	format string
 	in     *inputReader
@@ -56,7 +56,7 @@ type corruptError struct {
 func (e *corruptError) Error() string { return fmt.Sprintf("corrupt %s file: %v", e.format, e.err) }
 func (e *corruptError) Unwrap() error { return e.err }
 
-// inputReader keeps the error of the underlying reader, which decompressors may hide.
+// inputReader remembers the underlying reader's error, because decompressors may hide it.
 type inputReader struct {
 	r   io.Reader
 	err error
@@ -100,7 +100,7 @@ func (z *compressedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// failed converts an error of a decompressor.
+// failed converts an error from a decompressor to the error that Read returns.
 func (z *compressedReader) failed(err error) error {
 	switch {
 	case err == io.EOF: //nolint:errorlint // as a Reader returns it
@@ -121,23 +121,24 @@ var (
 	errXZIndex   = errors.New("its index is invalid")
 )
 
-// maxWindowPerByte is the number of bytes of dictionaries that a file with many blocks may ask for, per byte of the
-// file: each block has its own dictionary. Blocks of zeros written by xz -T need a third of that.
+// maxWindowPerByte limits the total size of the dictionaries of a file with many blocks, each of which has its own
+// dictionary: per byte of the file, in addition to four times maxWindow. Blocks of zeros written by xz -T need a third
+// of that.
 const maxWindowPerByte = 8192
 
-// xzGuard passes an xz file through, up to a block whose dictionary is too long. The decompressor would allocate as
-// much as the file claims, up to 4 GiB.
+// xzGuard passes an xz file through to the decompressor, and stops at a block whose dictionary is too large. The
+// decompressor would allocate as much as the file claims, up to 4 GiB.
 type xzGuard struct {
 	b *bufio.Reader
-	// next reads the next element of the file and returns its length. left is the number of bytes of it still to be
-	// passed on.
+	// next reads the next element of the file and returns its length. left is the number of bytes of the current
+	// element not yet passed on.
 	next func(*xzGuard) (int, error)
 	left int
-	// check is the length of a block's checksum, size the length of its chunks so far.
+	// check is the length of each block's checksum. size is the total length of the current block's chunks so far.
 	check, size int
-	// passed is the number of bytes passed on, windows the sum of the dictionaries of all blocks.
+	// passed is the number of bytes passed on. windows is the total size of the dictionaries of all blocks so far.
 	passed, windows uint64
-	// numbers is the number of index entries still to come, index the length of the index so far, modulo 4.
+	// numbers is the number of index entries still to be read. index is the length of the index so far, modulo 4.
 	numbers uint64
 	index   int
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/capturetest"
 )
 
-// squeeze compresses a file.
+// squeeze compresses a file with the compressor that open returns.
 func squeeze(t testing.TB, file []byte, open func(io.Writer) (io.WriteCloser, error)) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -36,7 +36,7 @@ func squeeze(t testing.TB, file []byte, open func(io.Writer) (io.WriteCloser, er
 	return out.Bytes()
 }
 
-// writers has a compressor for each format, by its name in errors of a Source.
+// writers has a compressor for each format, keyed by the format's name in errors.
 var writers = map[string]func(io.Writer) (io.WriteCloser, error){
 	"gzip": func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil },
 	"zstd": func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) },
@@ -58,8 +58,8 @@ func blocksOfXZ(w io.Writer) (io.WriteCloser, error) {
 	return xz.WriterConfig{BlockSize: 1001, DictCap: 1 << 16}.NewWriter(w)
 }
 
-// TestCompressed: a recording is the same in every format, also if several files are concatenated. A truncated file is
-// read up to the last byte that can be decompressed.
+// TestCompressed: a recording has the same contents in every format, even if several compressed files are concatenated.
+// A truncated file is read up to the last byte that can be decompressed.
 func TestCompressed(t *testing.T) {
 	c := capturetest.New(capturetest.Ethernet)
 	for i := range 200 {
@@ -83,7 +83,7 @@ func TestCompressed(t *testing.T) {
 	}
 }
 
-// TestCorruptCompressed: a corrupt file is read up to the corruption, or up to the checksum that shows it.
+// TestCorruptCompressed: a corrupt file is read up to the corruption, or up to the checksum that detects it.
 func TestCorruptCompressed(t *testing.T) {
 	c := capturetest.New(capturetest.Ethernet)
 	for i := range 200 {
@@ -103,11 +103,11 @@ func TestCorruptCompressed(t *testing.T) {
 	}
 }
 
-// TestWindowTooLong: a file that asks for a longer history than allowed is rejected before memory is allocated for it,
-// also after its first block, or if many blocks ask for it.
+// TestWindowTooLong: a file that requests a larger window than allowed is rejected before memory is allocated for the
+// window. This also applies to later blocks, and to many blocks that exceed the limit together.
 func TestWindowTooLong(t *testing.T) {
 	head, records := capturetest.New(capturetest.Raw).Pcap(capturetest.Format{}), make([]byte, 16*200) // empty records
-	// withWindow returns an xz file whose first block claims the dictionary.
+	// withWindow returns an xz file whose first block claims a dictionary of the given size.
 	withWindow := func(bits byte) []byte {
 		z := squeeze(t, records, blocksOfXZ)
 		const header = 12
@@ -139,7 +139,7 @@ func TestWindowTooLong(t *testing.T) {
 	}
 }
 
-// TestBomb: a file that is much longer than its compressed form is read as a stream.
+// TestBomb: a file that is much longer when decompressed is read as a stream.
 func TestBomb(t *testing.T) {
 	const zeros = 32 << 20
 	file := append(capturetest.New(capturetest.Raw).Pcap(capturetest.Format{}), make([]byte, zeros)...)

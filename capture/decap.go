@@ -20,16 +20,17 @@ const (
 const (
 	ethernetHeader = 14
 	vlanTag        = 4
-	// maxVLANTags and maxTunnels bound the nesting of a packet. More than two tags, or a tunnel in a tunnel, are rare.
+	// maxVLANTags and maxTunnels limit how deeply a packet may be nested. More than two tags, or a tunnel in a tunnel,
+	// are rare.
 	maxVLANTags = 4
 	maxTunnels  = 3
 )
 
-// decoder decodes packets. It verifies no checksums: in a packet recorded on its sender, the network card often fills
-// them in later.
+// decoder decodes packets. It does not verify checksums: when a packet is recorded on its sender, the network card has
+// often not filled them in yet.
 //
-// The layers of gopacket are not used. They slow the reading of a recording down by a tenth to three quarters, allocate
-// for a truncated TCP header, panic on a Linux "any" header, and lose packets whose length the card fills in
+// It does not use gopacket's layers. They slow down reading by a tenth to three quarters, allocate memory for a
+// truncated TCP header, panic on a Linux "any" header, and lose packets whose length the network card fills in
 // (layers_test.go).
 type decoder struct {
 	ports    [1 << 16 / 64]uint64
@@ -44,7 +45,7 @@ type decoder struct {
 	allPorts bool
 	// id is the identification of the innermost IPv4 packet, or 0.
 	id uint16
-	// segments is true if TCP segments are not reassembled but stored in segment.
+	// segments is true if the decoder stores each TCP segment in segment instead of reassembling the stream.
 	segments bool
 	segment  flowSegment
 }

@@ -20,7 +20,7 @@ const (
 const (
 	ipv4Header = 20
 	ipv6Header = 40
-	// maxExtensions bounds the chain of IPv6 extension headers.
+	// maxExtensions is the maximum number of IPv6 extension headers in a packet.
 	maxExtensions = 16
 )
 
@@ -30,7 +30,7 @@ func (d *decoder) ipv4(b []byte) verdict {
 	}
 	header, total := int(b[0]&0xf)*4, int(binary.BigEndian.Uint16(b[2:]))
 	if total == 0 {
-		// The packet was recorded before segmentation offload: use its actual length.
+		// The packet was recorded before segmentation offload filled in the length: use the actual length.
 		total = len(b) + d.cut
 	}
 	if header < ipv4Header || header > len(b) || header > total {
@@ -57,7 +57,7 @@ func (d *decoder) ipv4(b []byte) verdict {
 }
 
 // joined decodes the transport header of a datagram reassembled from fragments, and records the fragments in the unit.
-// It does not if the unit was in a tunnel: then the end of the tunnel reassembles them.
+// It does not record fragments of a tunnel's outer packet, because the end of the tunnel reassembles those.
 func (d *decoder) joined(e ends, whole *datagram, proto uint8, b []byte, length int) verdict {
 	tunnels := d.tunnels
 	v := d.transport(e, proto, b, length)
@@ -124,7 +124,7 @@ func (d *decoder) ipv6Payload(e ends, proto uint8, b []byte, length int) verdict
 	return skipNesting
 }
 
-// defragment adds a fragment. The verdict is gotUnit if that completes the datagram.
+// defragment adds a fragment. The verdict is gotUnit if the fragment completes the datagram.
 func (d *decoder) defragment(f *fragment) (datagram, verdict) {
 	whole, v, lost := d.frags.add(f, d.now)
 	d.skipped.byVerdict[skipFragment] += lost

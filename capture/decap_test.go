@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// one returns the units of a single packet, or the reason why it was skipped.
+// one returns the units of a single packet, or why the packet was skipped.
 func one(t *testing.T, o Options, linkType int, frame []byte, cut int) ([]pcapng.Unit, string) {
 	t.Helper()
 	c := capturetest.New(linkType).Add(noon, frame)
@@ -105,7 +105,7 @@ func TestSkipReasons(t *testing.T) {
 			t.Errorf("%s: %d units, skipped as %q, want %q", name, len(units), reason, c.want)
 		}
 	}
-	// A packet cut by the recorder is not malformed.
+	// A packet that the recorder truncated is not malformed.
 	if _, reason := one(t, Options{}, 101, datagram[:24], 36); reason != "cut_short" {
 		t.Errorf("cut in the UDP header: %q", reason)
 	}
@@ -134,7 +134,7 @@ func TestOptionsPorts(t *testing.T) {
 	}
 }
 
-// Bytes cut off by a short snapshot length are counted in every encapsulation.
+// In every encapsulation, the bytes that a short snapshot length cuts off are counted.
 func TestTruncatedPayload(t *testing.T) {
 	payload := []byte("0123456789abcdef0123456789abcdef")
 	v4, v6 := capturetest.UDP(addrA, addrB, payload), capturetest.UDP(addrA6, addrB6, payload)
@@ -147,7 +147,7 @@ func TestTruncatedPayload(t *testing.T) {
 			}
 		}
 	}
-	// The smaller one of two lengths applies.
+	// Of two lengths, the smaller one applies.
 	short := bytes.Clone(v4)
 	short[25] = 8 + 4
 	if units, _ := one(t, Options{}, capturetest.Raw, short, 0); string(units[0].Data) != "0123" ||

@@ -34,7 +34,7 @@ func (d *decoder) udp(e ends, b []byte, length int) verdict {
 		return skipMalformed
 	}
 	src, dst := binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])
-	// Segmentation offload sets the length to 0 in datagrams, which may be too long for the field.
+	// A datagram recorded before segmentation offload may have length 0, because its length may not fit in the field.
 	if claimed := int(binary.BigEndian.Uint16(b[4:])); claimed != 0 {
 		if claimed < udpHeader {
 			return skipMalformed

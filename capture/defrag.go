@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Bounds of the memory for fragmented datagrams: 64 datagrams of 64 KiB are 4 MiB.
+// Limits on the memory for fragmented datagrams: 64 datagrams of 64 KiB are 4 MiB.
 const (
 	maxDatagrams = 64
 	maxDatagram  = 65535
-	// fragmentAge is the longest time between the first and the last fragment of a datagram, by the time stamps of
-	// packets. Linux has the same limit.
+	// fragmentAge is the maximum time between the first and the last fragment of a datagram, by the packets' time
+	// stamps. Linux has the same limit.
 	fragmentAge = 30 * time.Second
-	// maxSpans bounds the number of separate byte ranges of one datagram.
+	// maxSpans is the maximum number of separate byte ranges in one datagram.
 	maxSpans = 64
 )
 
@@ -28,13 +28,14 @@ type fragment struct {
 	key    fragKey
 	offset int
 	more   bool
-	// data is the recorded part of length bytes.
+	// data is the recorded prefix of the fragment, which has length bytes.
 	data   []byte
 	length int
 	proto  uint8
 }
 
-// datagram is the payload of a reassembled IP packet, valid until recycle. data is the recorded prefix of length bytes.
+// datagram is the payload of a reassembled IP packet, which has length bytes; data is the recorded prefix. It is valid
+// until recycle is called.
 type datagram struct {
 	proto  uint8
 	data   []byte
@@ -46,7 +47,7 @@ type datagram struct {
 // defragmenter reassembles IP fragments. It drops corrupt datagrams as a whole: fragments that overlap in part are an
 // attack or a bug, and receivers differ in which bytes they use.
 type defragmenter struct {
-	// pending is in the order of the first fragments. It is short: a linear search is faster than a map.
+	// pending is sorted by the arrival of the first fragment. It is so short that a linear search is faster than a map.
 	pending []*partial
 	// done are complete datagrams whose buffers are in use until the next packet.
 	done, free []*partial
@@ -59,8 +60,8 @@ type partial struct {
 	packets int64
 	longest int // of the fragments
 	proto   uint8
-	// data[:end] has the received bytes, with holes; spans are the ranges received. total is the length, or -1 until
-	// the last fragment arrives.
+	// data[:end] holds the received bytes, with holes; spans lists the received ranges. total is the length of the
+	// datagram, or -1 until the last fragment arrives.
 	data  []byte
 	spans []byteRange
 	total int
@@ -71,9 +72,9 @@ type partial struct {
 // byteRange is the range of bytes [from, to).
 type byteRange struct{ from, to int }
 
-// add adds a fragment. The verdict is gotUnit, with the datagram, if the fragment completes it, heldBack if others are
-// missing, and skipFragment or skipMalformed if the fragment is unusable. lost is the number of earlier packets
-// dropped.
+// add adds a fragment. If the fragment completes its datagram, add returns the datagram and gotUnit. Otherwise the
+// verdict is heldBack, or skipFragment or skipMalformed if the fragment is unusable. lost is the number of earlier
+// packets dropped by this call.
 func (d *defragmenter) add(f *fragment, now time.Time) (whole datagram, v verdict, lost int64) {
 	to := f.offset + f.length
 	if f.length <= 0 || to > maxDatagram || (f.more && f.length%8 != 0) {
@@ -164,8 +165,8 @@ func (p *partial) store(f *fragment) {
 	if len(f.data) < f.length {
 		p.recorded = min(p.recorded, f.offset+len(f.data))
 	}
-	// The gap that this leaves may hold bytes of an earlier datagram. They are overwritten, or lie beyond recorded,
-	// before the datagram is used.
+	// A gap before this fragment may hold bytes of an earlier datagram. By the time the datagram is used, those bytes
+	// have been overwritten or lie beyond recorded.
 	if end := f.offset + f.length; end > cap(p.data) {
 		grown := make([]byte, end, min(2*end, maxDatagram+1))
 		copy(grown, p.data)

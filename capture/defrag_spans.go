@@ -7,9 +7,9 @@ type placement uint8
 
 const (
 	placedNew placement = iota
-	// placedBefore: all of its bytes are already present.
+	// placedBefore: all bytes of the fragment are already present.
 	placedBefore
-	// misplaced: the fragment overlaps others in part, contradicts the known length of the datagram, or makes too many
+	// misplaced: the fragment partly overlaps others, contradicts the known length of the datagram, or creates too many
 	// holes.
 	misplaced
 )

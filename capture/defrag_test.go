@@ -18,7 +18,7 @@ func pattern(n int) []byte {
 	return b
 }
 
-// Fragments in any order, some of them duplicated, yield the datagram once.
+// Fragments that arrive in any order, some of them twice, yield the datagram once.
 func TestFragmentsInAnyOrder(t *testing.T) {
 	payload := pattern(1400)
 	r := rand.New(rand.NewPCG(1, 1))
@@ -26,7 +26,7 @@ func TestFragmentsInAnyOrder(t *testing.T) {
 		for range 300 {
 			f := capturetest.Fragments(ip, 5, 8*(1+r.IntN(40)))
 			n := len(f)
-			// Only before the completing fragment: a later duplicate would start another datagram.
+			// Duplicates come before the last fragment, because a later one would start another datagram.
 			r.Shuffle(n, func(i, j int) { f[i], f[j] = f[j], f[i] })
 			c := capturetest.New(capturetest.Raw)
 			dups := 0
@@ -90,7 +90,7 @@ func TestIncompleteFragments(t *testing.T) {
 	}
 }
 
-// A fragment cut by the recorder ends the recorded part of the datagram.
+// The recorded part of a datagram ends at the first fragment that the recorder truncated.
 func TestTruncatedFragments(t *testing.T) {
 	payload := pattern(1400)
 	f := capturetest.Fragments(capturetest.UDP(addrA, addrB, payload), 5, 480)
@@ -101,7 +101,7 @@ func TestTruncatedFragments(t *testing.T) {
 	}
 }
 
-// Incomplete datagrams use bounded memory, and the oldest one is dropped first.
+// The memory for incomplete datagrams is limited, and the oldest datagram is dropped first.
 func TestFragmentBounds(t *testing.T) {
 	d := &defragmenter{}
 	add := func(id uint32, off int, more bool) (verdict, int64) {
@@ -123,7 +123,7 @@ func TestFragmentBounds(t *testing.T) {
 	if d.pending[0].key.id != 10000-maxDatagrams {
 		t.Errorf("the oldest is %d", d.pending[0].key.id)
 	}
-	// Every second piece: more holes than allowed.
+	// Send every second piece, which makes more holes than allowed.
 	spans := 0
 	for off := 0; off < 16*1000; off += 16 {
 		add(20000, off, true)

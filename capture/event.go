@@ -13,7 +13,7 @@ import (
 type EventKind uint8
 
 const (
-	// PacketEvent: a header, in a DATA datagram followed by the beginning of the payload.
+	// PacketEvent: a header. In DATA, the beginning of the payload follows in the same datagram.
 	PacketEvent EventKind = iota + 1
 	// PayloadEvent: payload without a header.
 	PayloadEvent
@@ -35,8 +35,8 @@ type Event struct {
 	// Length is the length of the unit on the wire in bytes; for TCP, the length of the header or piece of payload.
 	Length int
 	Kind   EventKind
-	// Header is the header of a PacketEvent, or the readable part of it for a BadEvent. HasRanks reports whether the
-	// ranks are known; payload without a header has the ranks of its message.
+	// Header is the header of a PacketEvent, or its readable part in a BadEvent. HasRanks reports whether the ranks are
+	// known; for payload without a header, they are the ranks of its message.
 	Header   protocol.Header
 	HasRanks bool
 	// Message is the ID of the event's message, or 0.
@@ -52,18 +52,18 @@ type Event struct {
 	// Retransmitted is true for a packet seen before in the message: a retransmission or, if Duplicate, a copy made by
 	// the network.
 	Retransmitted, Duplicate bool
-	// Reason is the reason for which a live rank would drop the packet; Byte is the offending byte of its header.
+	// Reason is why a live rank would drop the packet; Byte is the offending byte of the packet's header.
 	Reason handshake.Reason
 	Byte   uint8
-	// Extended has the additional fields of a packet of the extended profile; nil otherwise.
+	// Extended holds the additional fields of a packet of the extended profile. It is nil for other packets.
 	Extended *Extended
-	// Data has the bytes of the packet or payload.
+	// Data holds the bytes of the packet or payload.
 	Data []byte
-	// Trail lists the recordings that have the unit, or is nil if there is one recording.
+	// Trail lists the recordings that contain the unit. It is nil if there is only one recording.
 	Trail *pcapng.Trail
 }
 
-// fate returns whether the packet was delivered, lost or copied between several recordings.
+// fate returns the packet's fate as several recordings show it: delivered, lost or copied.
 func (e *Event) fate() pcapng.Fate {
 	if e.Trail == nil {
 		return pcapng.FateUnknown
@@ -71,8 +71,8 @@ func (e *Event) fate() pcapng.Fate {
 	return e.Trail.Fate
 }
 
-// isCopy reports whether a packet that equals one recorded earlier, by the given time, is a copy made by the network
-// and not a retransmission. The time decides only if the recordings do not show it.
+// isCopy reports whether a packet that equals an earlier one is a copy made by the network and not a retransmission.
+// since is the time since the earlier packet. It decides only if the recordings do not show which is true.
 func (e *Event) isCopy(since time.Duration) bool {
 	switch e.fate() {
 	case pcapng.Copied:

@@ -9,18 +9,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Extended has the fields of an Event for a packet of the extended profile. Like the Event, it is valid only during the
-// callback.
+// Extended holds the fields of an Event that only a packet of the extended profile has. Like the Event, it is valid
+// only during the callback.
 type Extended struct {
-	// Header is decoded even if the packet is corrupt, unless its marks or version are.
+	// Header is decoded even if the packet is corrupt, unless its marks or version are wrong.
 	Header protocol.ExtHeader
 	// Payload is the number of bytes after the header.
 	Payload int
 	// Ack is the payload of an ACK; HasAck reports whether it could be decoded.
 	Ack    protocol.AckInfo
 	HasAck bool
-	// Defect is the reason for which the packet of a BadEvent is dropped. Checked reports whether all of the packet was
-	// recorded; otherwise its checksum cannot be verified.
+	// Defect is why a rank drops the packet of a BadEvent. Checked is false if the packet was truncated in the
+	// recording, so that its checksum could not be verified.
 	Defect  protocol.Defect
 	Checked bool
 	// OutOfOrder is true for a packet received after one with a higher number, unless it is a retransmission.
@@ -33,8 +33,8 @@ type Extended struct {
 	ranges [protocol.MaxAckRanges]protocol.Range
 }
 
-// isExtended reports whether a datagram is a packet of the extended profile. Within a message of another profile,
-// payload may resemble one by chance: then the checksum has to be correct as well.
+// isExtended reports whether a datagram is a packet of the extended profile. Payload of another profile may resemble
+// one by chance, so within a message of another profile the checksum must be correct as well.
 func (t *Tracker) isExtended(c *conversation, forward bool, u *pcapng.Unit) bool {
 	if !protocol.IsExtended(u.Data) {
 		return false
@@ -47,8 +47,8 @@ func (t *Tracker) isExtended(c *conversation, forward bool, u *pcapng.Unit) bool
 	return true
 }
 
-// extendedDatagram follows a datagram of the extended profile. With segmentation offload, a recording made on the
-// sender's machine has several packets in one datagram; their length fields separate them.
+// extendedDatagram processes a datagram of the extended profile. With segmentation offload, a recording made on the
+// sender's machine shows several packets as one datagram. They are separated by their length fields.
 func (t *Tracker) extendedDatagram(c *conversation, forward bool, u *pcapng.Unit) {
 	for b := u.Data; len(b) > 0; {
 		n, truncated := len(b), u.Truncated
@@ -71,7 +71,7 @@ func (t *Tracker) extendedDatagram(c *conversation, forward bool, u *pcapng.Unit
 	}
 }
 
-// extendedPacket follows one packet. Its last truncated bytes were not recorded.
+// extendedPacket processes one packet, of which the last truncated bytes were not recorded.
 func (t *Tracker) extendedPacket(c *conversation, forward bool, u *pcapng.Unit, b []byte,
 	truncated int) protocol.Defect {
 	e := t.begin(u, b)
@@ -157,8 +157,8 @@ func (x *Extended) text() string {
 	return s.String()
 }
 
-// ExtendedLine is the JSON form of a packet of the extended profile, as printed by zrlctl decode. Each of the Ranges is
-// half open: its first number and the number after its last one.
+// ExtendedLine is the JSON form of a packet of the extended profile, as printed by zrlctl decode. Each element of
+// Ranges is a half-open range: its first number and the number after its last.
 type ExtendedLine struct {
 	Number       uint32           `json:"number,omitempty"`
 	Acknowledged uint32           `json:"acknowledged"`
@@ -204,7 +204,7 @@ func (x *Extended) line() *ExtendedLine {
 	return l
 }
 
-// reason returns the reason for which a live rank would drop the event's packet, or "".
+// reason returns why a live rank would drop the event's packet, or "".
 func (e *Event) reason() string {
 	switch {
 	case e.Extended != nil && !e.Extended.Defect.OK():

@@ -15,11 +15,11 @@ import (
 const (
 	// oldSessions is the number of earlier sessions remembered for each rank (E6).
 	oldSessions = 4
-	// maxOpenMessages bounds the number of open messages of all pairs; further ones are not followed.
+	// maxOpenMessages is the maximum number of open messages of all pairs together. Further messages are not followed.
 	maxOpenMessages = 1 << 17
 )
 
-// extFlow is the packets from one address to another, and the messages sent in this direction.
+// extFlow tracks the packets from one address to another, and the messages sent in this direction.
 type extFlow struct {
 	t        *Tracker
 	from, to netip.AddrPort
@@ -28,9 +28,9 @@ type extFlow struct {
 	old      [oldSessions]protocol.Session
 	numbers  numberSet
 	open     map[uint32]*extMessage
-	// retransmitted, lost and copied sample the packets of each kind.
+	// retransmitted, lost and copied count the retransmitted, lost and duplicated packets and list the first ones.
 	retransmitted, lost, copied packetSample
-	// gone samples packets that several recordings show to be lost between places goneFrom and goneTo.
+	// gone counts packets that were lost between the vantage points goneFrom and goneTo, as several recordings show.
 	gone             packetSample
 	goneFrom, goneTo string
 	bye              bool
@@ -69,7 +69,7 @@ type extMessage struct {
 	beforeRecording       bool
 }
 
-// packet follows a valid packet.
+// packet processes a valid packet.
 func (f *extFlow) packet(e *Event, back *extFlow) {
 	x := e.Extended
 	h := &x.Header
@@ -123,12 +123,12 @@ func (f *extFlow) packet(e *Event, back *extFlow) {
 		back.matched(e)
 	case protocol.Error:
 		f.failed(e, back)
-	case protocol.Ack: // is not numbered
+	case protocol.Ack: // ACKs are not numbered
 	}
 }
 
-// inSession records the sessions named by a packet. It returns false if the packet belongs to an earlier session: ranks
-// drop it.
+// inSession records the sessions named by a packet. It returns false if the packet belongs to an earlier session, in
+// which case ranks drop it.
 func (f *extFlow) inSession(e *Event, back *extFlow) bool {
 	h := &e.Extended.Header
 	if h.Session == f.session {
@@ -154,7 +154,7 @@ func (f *extFlow) inSession(e *Event, back *extFlow) bool {
 	return true
 }
 
-// begins handles SEND_REQUEST and DATA.
+// begins handles a SEND_REQUEST or DATA packet, the first of which begins a message.
 func (f *extFlow) begins(e *Event) {
 	h := &e.Extended.Header
 	m := f.message(e, h.Message)
@@ -166,7 +166,7 @@ func (f *extFlow) begins(e *Event) {
 		m.asked = true
 	} else {
 		m.eager = m.eager || h.Flags&protocol.FlagEager != 0
-		// Its SEND_REQUEST precedes the recording.
+		// The message's SEND_REQUEST was sent before the recording began.
 		m.beforeRecording = !m.eager && !m.asked
 		m.got += uint64(e.Extended.Payload)
 		m.end = m.end || uint64(h.Offset)+uint64(e.Extended.Payload) == uint64(h.Length)
@@ -215,7 +215,8 @@ func (f *extFlow) failed(e *Event, back *extFlow) {
 	}
 }
 
-// message returns the open message with the given number, or opens it. It returns nil if there are too many.
+// message returns the open message with the given number, which it creates if necessary. It returns nil if too many
+// messages are open.
 func (f *extFlow) message(e *Event, number uint32) *extMessage {
 	if m := f.open[number]; m != nil || number == 0 {
 		return m
@@ -253,7 +254,7 @@ func (f *extFlow) remove(m *extMessage, o Outcome) {
 	f.t.extOpen--
 }
 
-// drop ends all open messages at the end of their session.
+// drop ends all open messages because their session ended.
 func (f *extFlow) drop() {
 	f.reportAll(SessionEnded)
 	f.counts.Ended += int64(len(f.open))
@@ -274,7 +275,7 @@ func (f *extFlow) closed(e *Event, back *extFlow) {
 	back.drop()
 }
 
-// corrupt handles a packet that every rank drops.
+// corrupt handles a packet with a defect, such as a wrong checksum. Every rank drops such a packet.
 func (f *extFlow) corrupt(e *Event) {
 	f.counts.Packets++
 	d := e.Extended.Defect

@@ -20,7 +20,7 @@ type ExtendedMessage struct {
 	Outcome               Outcome
 }
 
-// Outcome is the way in which a message of the extended profile ended.
+// Outcome describes how a message of the extended profile ended.
 type Outcome string
 
 // Outcomes of a message.

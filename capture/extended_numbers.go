@@ -1,6 +1,7 @@
 package capture
 
-// seenSpan is the number of packet numbers remembered, up to the highest one: twice the window of 512.
+// seenSpan is the number of packet numbers remembered, counted back from the highest one. It is twice the window of
+// 512.
 const seenSpan = 1024
 
 // numberSet remembers which packet numbers of a session were recorded.

@@ -15,7 +15,8 @@ type ExtendedPair struct {
 	Packets  int64 `json:"packets"`
 	Acks     int64 `json:"acks"`
 	// Messages counts the messages that began. Complete, Open, Canceled, Aborted, Refused and Ended (with the session)
-	// count them by outcome. NotFollowed counts packets of messages that exceed the bound on open messages.
+	// count them by outcome. NotFollowed counts packets of messages that were ignored because too many messages were
+	// open.
 	Messages    int64 `json:"messages"`
 	Complete    int64 `json:"complete"`
 	Open        int64 `json:"open"`
@@ -26,18 +27,18 @@ type ExtendedPair struct {
 	NotFollowed int64 `json:"not_followed,omitempty"`
 	// Bytes counts the payload of messages, without retransmissions.
 	Bytes int64 `json:"bytes"`
-	// Retransmissions counts packets with flag RETRANSMIT, Lost the retransmissions whose original is not in the
+	// Retransmissions counts packets with flag RETRANSMIT. Lost counts retransmissions whose original is not in the
 	// recording.
 	Retransmissions int64 `json:"retransmissions"`
 	Lost            int64 `json:"lost"`
 	Duplicates      int64 `json:"duplicates"`
 	OutOfOrder      int64 `json:"out_of_order"`
-	// Corrupt counts packets with a wrong checksum, Bad packets with another defect, OldSession packets of an earlier
-	// session.
+	// Corrupt counts packets with a wrong checksum, Bad counts packets with another defect, and OldSession counts
+	// packets of an earlier session.
 	Corrupt    int64 `json:"corrupt"`
 	Bad        int64 `json:"bad,omitempty"`
 	OldSession int64 `json:"old_session,omitempty"`
-	// Unrecorded counts the bytes of offloaded packets cut off entirely by the snapshot length.
+	// Unrecorded counts the bytes of offloaded packets of which the snapshot length left nothing in the recording.
 	Unrecorded int64 `json:"unrecorded,omitempty"`
 }
 
@@ -103,7 +104,7 @@ func (f *extFlow) judgeSample(kind Kind, s *packetSample, what string) {
 	f.t.find(kind, e, count+"%s", f.counts.Src, f.counts.Dst, what).packets(s.list)
 }
 
-// judgeOpen reports the messages that no receive matched, and those not received completely.
+// judgeOpen reports messages that no receive matched and messages that were not received completely.
 func (f *extFlow) judgeOpen() {
 	var unmatched, incomplete []*extMessage
 	for _, m := range f.open {
@@ -117,12 +118,12 @@ func (f *extFlow) judgeOpen() {
 	f.judgeMessages(Waiting, incomplete, f.incompleteText)
 }
 
-// judgeMessages makes one finding of all messages with the same outcome.
+// judgeMessages combines all messages of the list, which have the same outcome, into one finding.
 func (f *extFlow) judgeMessages(kind Kind, list []*extMessage, describe func(*extMessage) string) {
 	if len(list) == 0 {
 		return
 	}
-	// Message numbers start at 1 and wrap around; packet numbers are in order of time.
+	// Sort by packet number: message numbers wrap around, but packet numbers are in order of time.
 	slices.SortFunc(list, func(a, b *extMessage) int { return cmp.Compare(a.firstPacket, b.firstPacket) })
 	text := describe(list[0])
 	if more := len(list) - 1; more > 0 {

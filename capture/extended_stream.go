@@ -6,9 +6,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// streamExtended adds bytes of a stream to the current packet of the extended profile, follows the packet when it is
-// complete, and returns the remaining bytes. A packet is buffered as a whole because only its checksum shows that it is
-// one. Its length is bounded by the maximum payload on a stream.
+// streamExtended adds bytes of a stream to the current packet of the extended profile, processes the packet when it is
+// complete, and returns the remaining bytes. The whole packet is buffered because only its checksum proves that the
+// bytes are a packet. The maximum payload on a stream limits its length.
 func (t *Tracker) streamExtended(c *conversation, forward bool, u *pcapng.Unit, s *stream, b []byte) []byte {
 	b = s.fill(b, protocol.ExtHeaderLen)
 	if len(s.packet) < protocol.ExtHeaderLen {
@@ -24,7 +24,7 @@ func (t *Tracker) streamExtended(c *conversation, forward bool, u *pcapng.Unit, 
 			return b
 		}
 	}
-	// The stream loses its framing at a bad packet.
+	// After a bad packet, the boundaries of packets in the stream are unknown.
 	s.lost = !t.extendedPacket(c, forward, u, s.packet, s.cut).OK()
 	s.packet, s.cut = nil, 0
 	return b

@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// source returns the packets of a synthetic recording.
+// source returns a synthetic recording as a Source.
 func source(t testing.TB, c *capturetest.Capture) capture.Source {
 	t.Helper()
 	src, err := capture.Options{}.NewReader(bytes.NewReader(c.Pcap(capturetest.Format{Nano: true})), "test")
@@ -34,7 +34,7 @@ func analyzeTalk(t testing.TB, talk *capturetest.Talk) *capture.Report {
 	return a.Report()
 }
 
-// texts returns the lines printed by decode, without addresses.
+// texts returns the lines that zrlctl decode prints, without addresses.
 func texts(t testing.TB, c *capturetest.Capture, profile protocol.Profile) (lines []string) {
 	t.Helper()
 	tr := capture.NewTracker(capture.TrackerOptions{Profile: profile, OnEvent: func(e *capture.Event) {
@@ -67,7 +67,7 @@ func TestExtendedEvents(t *testing.T) {
 		Send(0, ext{Type: protocol.Ack, Call: protocol.RecvInt, Flags: protocol.FlagHello, Tag: 9},
 			protocol.AppendAck(nil, &protocol.AckInfo{MessageLimit: 5})).
 		Send(1, ext{Type: protocol.Ack, Call: protocol.RecvInt, Tag: 9, Length: 36}, make([]byte, 24)).
-		// as long as what an ACK has
+		// The payload of this packet is as long as an ordinary ACK's.
 		Send(1, ext{Type: protocol.Ack, Call: protocol.RecvInt, Tag: 9, Length: 36, Offset: 24}, make([]byte, 12)).
 		Raw(0, corrupt).Raw(0, corrupt[:80]).Raw(0, corrupt[:79])
 	want := []string{
@@ -100,7 +100,7 @@ func TestExtendedEvents(t *testing.T) {
 	}
 }
 
-// Packets on a stream are decoded the same, however the stream is segmented.
+// However a stream is segmented, its packets are decoded in the same way.
 func TestExtendedStream(t *testing.T) {
 	build := func(stream bool, segment int) *capturetest.Talk {
 		talk := capturetest.NewTalk(stream)
@@ -133,7 +133,7 @@ func TestExtendedStream(t *testing.T) {
 			t.Errorf("behind the hole, %s is missing in\n%s", line, strings.Join(got, "\n"))
 		}
 	}
-	// A corrupt packet, and one that announces too many bytes.
+	// Try a corrupt packet, and a packet that announces too many bytes.
 	for _, at := range []int{100, 20 + 2} {
 		talk := build(true, 0)
 		talk.Capture.Edit(7, func(b []byte) []byte { b[len(b)-1336-80+at] = 0xff; return b })
@@ -158,7 +158,7 @@ func TestExtendedSegmentationOffload(t *testing.T) {
 	if got := texts(t, whole.Capture, protocol.CloudFPGA); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	// With a short snapshot length, packets with recorded headers are decoded.
+	// With a short snapshot length, packets whose headers were recorded are decoded.
 	whole.Capture.Snap(14 + 20 + 8 + 2072 + 100)
 	got := texts(t, whole.Capture, protocol.CloudFPGA)
 	short := slices.Concat(want[:3], []string{want[3] + ", cut short by the recorder"}, want[7:])
@@ -167,7 +167,7 @@ func TestExtendedSegmentationOffload(t *testing.T) {
 	}
 }
 
-// A recording with a short snapshot length has all headers, but no checksum can be verified.
+// A recording with a short snapshot length contains all headers, but no checksum can be verified.
 func TestExtendedShortSnapshots(t *testing.T) {
 	talk := capturetest.NewTalk(false).Rendezvous(0, 1, make([]byte, 3000), 1336)
 	talk.Capture.Snap(14 + 20 + 8 + 100)
@@ -290,7 +290,7 @@ func TestExtendedFindings(t *testing.T) {
 	}
 }
 
-// Numbers wrap around, and a number that is too old counts as seen.
+// Packet numbers wrap around. A number that is too old counts as seen.
 func TestExtendedNumbersComeRound(t *testing.T) {
 	talk := capturetest.NewTalk(false)
 	talk.Numbers[0] = 1<<32 - 3
@@ -350,7 +350,7 @@ func TestExtendedLine(t *testing.T) {
 	}
 }
 
-// The memory for open messages is bounded.
+// The number of open messages that the tracker follows is limited.
 func TestExtendedOpenMessagesAreBounded(t *testing.T) {
 	const most, more = 1 << 17, 100
 	a := capture.NewAnalysis("test", capture.AnalysisOptions{})

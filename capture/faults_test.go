@@ -86,7 +86,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestPossible: what a recording does not show is possible.
+// TestPossible: the possible causes of a wait are those that the recording does not rule out.
 func TestPossible(t *testing.T) {
 	const request, clear, data, ack = protocol.SendRequest, protocol.ClearToSend, protocol.Data, protocol.Ack
 	rank0, rank1 := netip.MustParseAddrPort("127.0.0.1:2718"), netip.MustParseAddrPort("127.0.0.2:2718")
@@ -137,8 +137,8 @@ func TestPossible(t *testing.T) {
 	}
 }
 
-// TestLateRequest: a SEND_REQUEST soon after DATA is a late copy, or belongs to the next message if the ACK was not
-// recorded. The next packet decides.
+// TestLateRequest: a SEND_REQUEST that soon follows DATA is either a late copy or, if the ACK was not recorded, the
+// beginning of the next message. The next packet decides.
 func TestLateRequest(t *testing.T) {
 	const (
 		ms    = time.Millisecond
@@ -210,7 +210,7 @@ func TestLateRequest(t *testing.T) {
 	}
 }
 
-// TestAnotherRank: an ACK from another rank or address than the peer's is not part of the message.
+// TestAnotherRank: an ACK from a rank or address other than the peer's is not part of the message.
 func TestAnotherRank(t *testing.T) {
 	start := time.Unix(1e9, 0)
 	rank0, rank1 := netip.MustParseAddrPort("127.0.0.1:2718"), netip.MustParseAddrPort("127.0.0.2:2718")

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// find makes a finding about an event.
+// find creates a finding about an event.
 func (t *Tracker) find(kind Kind, e *Event, format string, args ...any) *Finding {
 	f := &Finding{Kind: kind, Text: fmt.Sprintf(format, args...), Packets: []int64{e.Packet}, Time: t.seconds(e.Time)}
 	if e.Message != 0 {
@@ -15,7 +15,7 @@ func (t *Tracker) find(kind Kind, e *Event, format string, args ...any) *Finding
 	return f
 }
 
-// findIn makes a finding about a message and its retransmissions.
+// findIn creates a finding about a message and its retransmissions.
 func (t *Tracker) findIn(kind Kind, m *message, format string, args ...any) {
 	at := m.lastAgain
 	if at.IsZero() {
@@ -27,7 +27,7 @@ func (t *Tracker) findIn(kind Kind, m *message, format string, args ...any) {
 	})
 }
 
-// about adds a message to the finding, and replaces the packets that show it.
+// about adds a message to the finding, and replaces the finding's list of packets.
 func (f *Finding) about(m *message, packets ...int64) {
 	f.Messages = appendNew(f.Messages, m.ID)
 	if len(packets) > 0 {
@@ -47,7 +47,7 @@ func appendNew(list []int64, n int64) []int64 {
 	return append(list, n)
 }
 
-// deliver reports the findings of the last unit.
+// deliver reports the findings made while the last unit was processed.
 func (t *Tracker) deliver() {
 	for i, f := range t.pending {
 		if t.opts.OnFinding != nil {
@@ -59,7 +59,7 @@ func (t *Tracker) deliver() {
 }
 
 // holdUnsolicited holds back the finding of a CLEAR_TO_SEND or ACK that the sender did not expect. If the sender is an
-// FPGA, this packet may be the reason why it stops answering.
+// FPGA, this packet may be why it stops answering.
 func (f *flow) holdUnsolicited() {
 	n := len(f.t.pending)
 	if n == 0 {
@@ -78,5 +78,5 @@ func (f *flow) reportUnsolicited() {
 	}
 }
 
-// packets replaces the packets that show the finding.
+// packets replaces the finding's list of packets.
 func (f *Finding) packets(list []int64) { f.Packets = slices.Clone(list) }

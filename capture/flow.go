@@ -11,12 +11,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// duplicateWindow is the longest time after which a packet equal to an earlier one counts as a duplicate: half of the
-// shortest time-out of any node. A later one is a retransmission.
+// duplicateWindow is the longest time after a packet at which an equal packet counts as a duplicate: half of the
+// shortest time-out of any node. If the equal packet comes later, it is a retransmission.
 const duplicateWindow = 50 * time.Millisecond
 
-// flow tracks the messages sent in one direction of a conversation: SEND_REQUEST and DATA travel from from to to,
-// CLEAR_TO_SEND and ACK in the opposite direction.
+// flow tracks the messages sent in one direction of a conversation. SEND_REQUEST and DATA travel from address from to
+// address to; CLEAR_TO_SEND and ACK travel in the opposite direction.
 type flow struct {
 	t        *Tracker
 	from, to netip.AddrPort
@@ -26,22 +26,23 @@ type flow struct {
 	node  *identity // the node at from
 	sent  bool      // a message has been seen
 	heard time.Time // time of its last recorded datagram
-	// ipFragments is true once a datagram in IP fragments was reported. acked is the length of the longest datagram of
-	// an acknowledged message.
+	// ipFragments is true once the flow's IP fragmentation has been reported. acked is the length of the longest
+	// datagram of an acknowledged message.
 	ipFragments bool
 	acked       int
-	// late is a SEND_REQUEST that is either a late copy from the current message, whose ACK is missing so far, or the
-	// first packet of the next message.
+	// late is a SEND_REQUEST seen while the current message lacks its ACK. It is either a late copy of the current
+	// message's SEND_REQUEST or the first packet of the next message.
 	late *Event
 
 	msg  *message // in progress
 	last *message // the previous message, for its copies and retransmissions
 	redo bool     // DATA of last is being retransmitted
-	// withdrawn is the number of the last revoked SEND_REQUEST plus 1.
+	// withdrawn is one more than the number of the last revoked SEND_REQUEST.
 	withdrawn uint32
-	// early are CLEAR_TO_SENDs that answer no request so far.
+	// early counts CLEAR_TO_SENDs that answer no SEND_REQUEST seen so far.
 	early clears
-	// sum and length describe the last continuation datagram; sums is reusable memory for the sums of a message.
+	// sum and length are the checksum and length of the last continuation datagram. sums is reusable memory for the
+	// checksums of a message.
 	sum    uint32
 	length int
 	sums   []uint32
@@ -52,7 +53,7 @@ type flow struct {
 	header [protocol.HeaderLen]byte
 }
 
-// clears are unexplained CLEAR_TO_SENDs.
+// clears describes CLEAR_TO_SENDs that answer no recorded SEND_REQUEST.
 type clears struct {
 	n           int
 	first, last time.Time
@@ -62,8 +63,8 @@ type clears struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// expectsPayload reports whether a datagram is payload without a header of the current message. It decides as package
-// handshake does for a live rank.
+// expectsPayload reports whether a datagram has no header and is payload of the current message. It decides as package
+// handshake does in a live rank.
 func (f *flow) expectsPayload(u *pcapng.Unit, h protocol.Header, defect protocol.Defect) bool {
 	m := f.current()
 	if m == nil || f.pair == nil {
@@ -76,8 +77,8 @@ func (f *flow) expectsPayload(u *pcapng.Unit, h protocol.Header, defect protocol
 	length := len(u.Data) + u.Truncated
 	left := int64(w.Words)*protocol.WordLen - w.Got
 	if !defect.OK() {
-		// A datagram with a corrupt header counts as a packet if it resembles one and payload of its length is not
-		// expected here.
+		// A datagram with a corrupt header counts as a packet if it resembles a packet and has a length at which
+		// payload is not expected here.
 		return !(length == protocol.HeaderLen && left != protocol.HeaderLen && almostHeader(u.Data))
 	}
 	ours := h.Src == uint32(m.Src) && h.Dst == uint32(m.Dst)
@@ -92,7 +93,7 @@ func (f *flow) expectsPayload(u *pcapng.Unit, h protocol.Header, defect protocol
 	return true
 }
 
-// current returns the message to which payload belongs.
+// current returns the message to which payload without a header would belong.
 func (f *flow) current() *message {
 	if f.redo {
 		return f.last
@@ -134,8 +135,8 @@ func (f *flow) next(e *Event) {
 	}
 }
 
-// wasNext decides that late began the next message, because the sender continues with that message: the ACK before it
-// is not in the recording.
+// wasNext decides that late began the next message, because the sender continues with that message. The ACK of the
+// current message is not in the recording.
 func (f *flow) wasNext(e *Event) {
 	late, m := f.late, f.msg
 	if late == nil || m == nil {
@@ -150,14 +151,15 @@ func (f *flow) wasNext(e *Event) {
 	f.next(late)
 }
 
-// wasCopy decides that late was a copy.
+// wasCopy decides that late was a copy of the current message's SEND_REQUEST.
 func (f *flow) wasCopy() {
 	late := f.late
 	f.late = nil
 	f.copied(f.msg, late)
 }
 
-// requestedAgain handles a SEND_REQUEST while a message is in progress. It returns false if a new message begins.
+// requestedAgain handles a SEND_REQUEST that arrives while a message is in progress. It returns false if the
+// SEND_REQUEST begins a new message.
 func (f *flow) requestedAgain(m *message, e *Event) bool {
 	since := e.Time.Sub(m.lastRequest)
 	if m.unclear && m.state == requested { // its CLEAR_TO_SEND was revoked
@@ -177,7 +179,7 @@ func (f *flow) requestedAgain(m *message, e *Event) bool {
 	switch m.state {
 	case requested, cleared:
 		if m.crossed && m.state == requested && f.back.msg == nil {
-			// The message of the other side is done, and made an FPGA forget this request.
+			// A message in the other direction made an FPGA forget this request, and is now done.
 			f.retransmitted(m, e)
 			break
 		}
@@ -216,7 +218,7 @@ func (f *flow) requestedAgain(m *message, e *Event) bool {
 			e.Message, e.Duplicate = m.ID, true
 			return true
 		}
-		// The peer does one thing at a time: it has received the ACK, which is not in the recording.
+		// The peer does one thing at a time, so it must have received the ACK, which is not in the recording.
 		m.lose("ACK")
 		f.end(m, e, false)
 		return false
@@ -230,7 +232,7 @@ func (f *flow) clear(e *Event) {
 	f.reportUnsolicited()
 	f.wasNext(e)
 	m := f.msg
-	if m != nil && int(e.Header.Src) != m.Dst { // not the rank asked, which was reported
+	if m != nil && int(e.Header.Src) != m.Dst { // not the rank that was asked; already reported
 		e.Reason = handshake.ReasonSourceRank
 		return
 	}
@@ -303,7 +305,7 @@ func (f *flow) ack(e *Event) {
 		e.Reason = handshake.ReasonSourceRank
 		return
 	case m == nil && f.redo:
-		// ACK of a retransmission of the last message.
+		// This is the ACK of the last message's retransmission.
 		f.redo = false
 		f.arrives(f.last, e, protocol.Ack)
 		f.retransmitted(f.last, e)
@@ -350,7 +352,7 @@ func (f *flow) copied(m *message, e *Event) {
 	m.step(e, e.Header.Type.String(), e.Header.Type == protocol.SendRequest || e.Header.Type == protocol.Data, true)
 	harm := ""
 	if e.Header.Type == protocol.Data && m.fragmented() {
-		// This explains all payload that does not fit from here on.
+		// The duplicate explains all surplus payload from here on.
 		m.explained = true
 		m.verdict("DATA was delivered twice")
 		harm = fmt.Sprintf(", and has %d datagrams", f.shape().Datagrams(m.Words)) +

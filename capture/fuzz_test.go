@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// FuzzTracker tracks arbitrary units. Each unit of the input is a byte for the sender and transport, one for the time
-// since the previous unit, two for the length, and the data.
+// FuzzTracker tracks arbitrary units. In the input, each unit consists of one byte for the sender and transport, one
+// byte for the time since the previous unit, two bytes for the length, and the data.
 func FuzzTracker(f *testing.F) {
 	for _, name := range []string{"ref_ref_pingpong_347", "ref_mpe_echo_1", "loss_fpga_data_lost_multi",
 		"ref_ref_late_recv_stale_sr", "ring3_cpu0_fpga1_cpu2_347"} {

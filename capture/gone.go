@@ -11,13 +11,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// gonePacket is a packet lost between two places, as several recordings show.
+// gonePacket is a packet that was lost between two vantage points, as several recordings show.
 type gonePacket struct {
 	packet         int64
 	what, from, to string
 }
 
-// Parts of a message lost with a continuation datagram, and with the datagram that has the header.
+// Descriptions of the loss of a continuation datagram, and of the datagram with the header.
 const (
 	datagramOfData = "a datagram of DATA"
 	firstOfData    = "the first datagram of DATA"
@@ -34,8 +34,9 @@ func (m *message) lostPacket(e *Event, what string) {
 	m.lastAgain = e.Time
 }
 
-// arrives records a packet with a header that arrived, or may have arrived. If so, the packet that it answers arrived
-// as well. The result is true if all known copies of that packet counted as lost: then a recording lacks them.
+// arrives records a packet with a header that arrived, or may have arrived. Its arrival proves that the packet that it
+// answers arrived as well. The result is true if all known copies of that packet counted as lost, which means that they
+// are missing from a recording.
 func (f *flow) arrives(m *message, e *Event, typ protocol.Type) (lacking bool) {
 	if e.fate() != pcapng.Lost {
 		m.came[typ]++
@@ -54,7 +55,8 @@ func (f *flow) arrives(m *message, e *Event, typ protocol.Type) (lacking bool) {
 	return len(m.gone) < before
 }
 
-// lacks removes packets from m.gone and counts them as unrecorded, if arrived.
+// lacks removes the packets described by what from m.gone and counts them as unrecorded. It does nothing if arrived is
+// false.
 func (f *flow) lacks(m *message, what string, arrived bool) {
 	if !arrived || len(m.gone) == 0 {
 		return
@@ -76,7 +78,7 @@ func (f *flow) lacks(m *message, what string, arrived bool) {
 	})
 }
 
-// findUnrecorded reports packets missing from a recording although an answer shows that they arrived there.
+// findUnrecorded reports packets that are missing from a recording although an answer proves that they arrived there.
 func (t *Tracker) findUnrecorded() {
 	for _, name := range slices.Sorted(maps.Keys(t.unrecorded)) {
 		s := t.unrecorded[name]
@@ -116,7 +118,7 @@ func (f *flow) findGone(m *message) {
 		m.ID, m.Src, m.Dst, m.goneText(), f.retransmissionText(m))
 }
 
-// endsGone reports whether the last packet of the message was lost, which explains the wait.
+// endsGone reports whether the last packet of the message was lost. If so, the loss explains the wait.
 func (m *message) endsGone() bool {
 	return len(m.gone) > 0 && m.gone[len(m.gone)-1].packet >= m.lastPacket
 }

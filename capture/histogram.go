@@ -10,13 +10,13 @@ import (
 // perOctave is the number of buckets per doubling: quantiles are within 3.2 %.
 const perOctave = 32
 
-// exactMessages is the maximum number of messages of a recording with exact quantiles.
+// exactMessages is the maximum number of messages in a recording for which quantiles are exact.
 const exactMessages = 1_000_000
 
-// histogram counts durations. Until drop it keeps every duration, in addition to counts in constant memory. It
+// histogram counts durations in buckets, in constant memory. Until drop is called it also stores every duration. It
 // allocates octaves on demand, so thousands of histograms cost little.
 type histogram struct {
-	// durations has every duration added, unless dropped.
+	// durations contains every duration added, unless dropped is true.
 	durations []time.Duration
 	dropped   bool
 	count     uint64
@@ -40,7 +40,7 @@ func (h *histogram) add(d time.Duration) {
 	h.max = max(h.max, d)
 }
 
-// drop drops the durations and makes quantiles approximate.
+// drop discards the stored durations; quantiles are approximate from then on.
 func (h *histogram) drop() { h.durations, h.dropped = nil, true }
 
 // quantiles returns the quantiles: exact (nearest rank), or within 3.2 % after drop.

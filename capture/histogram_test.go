@@ -36,8 +36,8 @@ func TestHistogramQuantiles(t *testing.T) {
 	}
 }
 
-// TestQuantiles: quantiles are measured values (nearest rank) up to a million messages, and marked as approximate
-// beyond.
+// TestQuantiles: for up to a million messages, quantiles are measured values (nearest rank). For more messages they are
+// marked as approximate.
 func TestQuantiles(t *testing.T) {
 	a := NewAnalysis("test", AnalysisOptions{})
 	add := func(ms int) {

@@ -9,10 +9,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxIdentities bounds the number of remembered addresses and ranks.
+// maxIdentities is the maximum number of addresses and ranks remembered.
 const maxIdentities = 1 << 16
 
-// identities maps ranks to addresses. Ranks of several clusters in one recording are distinguished by their peers.
+// identities maps ranks to addresses. A recording may show several clusters; equal ranks are distinguished by the
+// address of their peer.
 type identities struct {
 	addrs map[rankAt]netip.AddrPort
 	nodes map[netip.AddrPort]*identity
@@ -20,16 +21,17 @@ type identities struct {
 
 // identity describes the node at an address.
 type identity struct {
-	// rank is the source rank in the node's packets, valid once it spoke.
+	// rank is the source rank in the node's packets. It is valid if spoke is true.
 	rank  uint32
 	spoke bool
-	// named is the destination rank in the first packet to the node, valid once called.
+	// named is the destination rank in the first packet to the node. It is valid if called is true.
 	named  uint32
 	called bool
-	// misnamed is true if a packet named another rank than the node uses as its source.
+	// misnamed is true if a packet to the node named a rank other than the node's own.
 	misnamed bool
-	// pads and headerless are the packets of the first message with an odd number of words that the node sent with and
-	// without padding, or 0.
+	// pads is the number of the first packet in which the node padded a message with an odd number of words or none.
+	// headerless is the number of the first packet in which it did not pad such a message. Each is 0 if there is no
+	// such packet.
 	pads, headerless int64
 	reported         bool
 	// insists is true if the node keeps retransmitting SEND_REQUEST, which no deployed node does.
@@ -58,14 +60,14 @@ func (i *identities) node(at netip.AddrPort) *identity {
 	return n
 }
 
-// address returns the address of a rank, as seen by address at.
+// address returns the address of a rank with which the node at address at communicates.
 func (i *identities) address(rank uint32, at netip.AddrPort) netip.AddrPort {
 	return i.addrs[rankAt{at, rank}]
 }
 
-// identify checks that the source rank of a header comes from the same address as before, and that the destination rank
-// is the rank used by the node there. If the source rank has another address, identify returns the conversation with
-// that address.
+// identify checks that the source rank of a header has the same address as before, and that the node at the destination
+// address uses the destination rank. If the source rank has another known address, identify returns the conversation
+// with that address.
 func (t *Tracker) identify(e *Event, from, to *flow) *conversation {
 	if len(t.ranks.addrs) > maxIdentities {
 		return nil
@@ -98,7 +100,7 @@ func (t *Tracker) identify(e *Event, from, to *flow) *conversation {
 	return nil
 }
 
-// checkName reports, once for each node, that packets to it name another rank than it uses.
+// checkName reports, once for each node, that packets sent to it name a rank other than its own.
 func (t *Tracker) checkName(e *Event, n *identity, named uint32, at netip.AddrPort) {
 	if n.misnamed || !n.spoke || !n.called || n.rank == named {
 		return
@@ -109,8 +111,8 @@ func (t *Tracker) checkName(e *Event, n *identity, named uint32, at netip.AddrPo
 		"or the node has become another rank", at, named, at, n.rank)
 }
 
-// padding records whether an address pads its payload to lines of 8 bytes. An FPGA always does, and other nodes never:
-// an address that does both is reported.
+// padding records whether an address pads its payload to lines of 8 bytes. FPGAs always do and other nodes never do, so
+// padding reports an address that sends both forms.
 func (t *Tracker) padding(from netip.AddrPort, m *message, e *Event) {
 	n := t.ranks.node(from)
 	if m.Words%2 == 0 && m.Words != 0 || n.reported || e.Proto == pcapng.TCP {
@@ -129,8 +131,8 @@ func (t *Tracker) padding(from netip.AddrPort, m *message, e *Event) {
 	}
 }
 
-// retransmitted records that an address has retransmitted a SEND_REQUEST n times. One more than deployed nodes send may
-// be the first SEND_REQUEST of a restarted program.
+// retransmitted records that an address has retransmitted a SEND_REQUEST n times. If n exceeds the number that deployed
+// nodes send by only one, the last one may be the first SEND_REQUEST of a restarted program.
 func (i *identities) retransmitted(from netip.AddrPort, n int) {
 	if n > deployedRetransmissions+1 {
 		i.node(from).insists = true
@@ -140,9 +142,9 @@ func (i *identities) retransmitted(from netip.AddrPort, n int) {
 // isFPGA reports whether the node at an address pads its payload as the MPE does.
 func (i *identities) isFPGA(at netip.AddrPort) bool { return i.node(at).pads != 0 }
 
-// harm describes the damage that a second DATA header or datagram of a fragmented message does at its receiver, if that
-// may be a deployed node: such a node stores it as the next part. when is the condition, inTime a further condition for
-// upstream's CPU library.
+// harm describes the damage that a second DATA header or a second copy of a fragmented message's datagram does at the
+// receiver. A deployed node stores it as the next part of the message. when is the condition under which this happens;
+// inTime is a further condition for upstream's CPU library.
 func (f *flow) harm(m *message, when, what, inTime string) string {
 	n := f.t.ranks.node(f.to)
 	fpga := fmt.Sprintf("stores %s as payload and acknowledges corrupt data, and the next message may be corrupt "+

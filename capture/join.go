@@ -15,31 +15,32 @@ import (
 
 // Joined describes how several recordings were joined.
 type Joined struct {
-	// Vantages are the places of recording, in the order in which their first files were given.
+	// Vantages lists the vantage points in the order in which their first files were given.
 	Vantages []Vantage `json:"vantages"`
-	// Packets is the number of distinct ZRLMPI packets, Common the number of packets recorded at several places.
+	// Packets is the number of distinct ZRLMPI packets. Common is the number of packets recorded at more than one
+	// vantage point.
 	Packets int64 `json:"packets"`
 	Common  int64 `json:"common"`
-	// Missing counts packets recorded at one place and not at the next one, although its recording continues. They were
-	// lost between the two, or by the second recorder.
+	// Missing counts packets recorded at one vantage point but not at the next one, although the latter was recording.
+	// They were lost between the two, or by the second recorder.
 	Missing []Missing `json:"missing,omitempty"`
-	// OneWay lists flows missing at a place that has packets of the opposite direction.
+	// OneWay lists flows missing at a vantage point that recorded packets of the opposite direction.
 	OneWay []OneWay `json:"one_way,omitempty"`
 	// Undecided counts packets whose fate is unknown because too many were in flight.
 	Undecided int64 `json:"undecided,omitempty"`
 }
 
-// Vantage is a place of recording.
+// Vantage is a vantage point: a place where packets were recorded.
 type Vantage struct {
 	// Files are the files recorded there, in order of time.
 	Files []string `json:"files"`
-	// Packets is the number of ZRLMPI packets, Only the number of packets recorded at no other place.
+	// Packets is the number of ZRLMPI packets. Only is the number of packets recorded at no other vantage point.
 	Packets int64 `json:"packets"`
 	Only    int64 `json:"only"`
-	// Clock compares the clock with the reference, the clock of the first place. It is nil for the first place, and if
-	// no packet is in common: then times are not corrected.
+	// Clock compares the clock with the reference, which is the clock of the first vantage point. It is nil for the
+	// first vantage point. It is also nil if no packet is in common, in which case times are not corrected.
 	Clock *Clock `json:"clock,omitempty"`
-	// Dropped is the number of packets lost by the recorders, as far as the files record it.
+	// Dropped is the number of packets that the recorders lost, if the files contain that number.
 	Dropped int64 `json:"dropped,omitempty"`
 }
 
@@ -47,27 +48,27 @@ type Vantage struct {
 type Clock struct {
 	// Offset is the number of seconds by which the clock is ahead.
 	Offset float64 `json:"offset_seconds"`
-	// Uncertainty is half of the shortest round trip, in seconds. It is nil if all common packets have the same
-	// direction: then the offset includes the delay of the path.
+	// Uncertainty is half of the shortest round trip, in seconds. It is nil if all common packets travel in the same
+	// direction, in which case the offset includes the path delay.
 	Uncertainty *float64 `json:"uncertainty_seconds"`
-	// Drift is the rate difference in seconds per second; positive if the clock is faster.
+	// Drift is the rate difference in seconds per second. It is positive if the clock runs faster than the reference.
 	Drift float64 `json:"drift"`
 	// Packets is the number of packets used for the comparison.
 	Packets int `json:"packets"`
 }
 
-// Missing counts packets in one recording that are missing in another one.
+// Missing counts packets that are in one recording but not in another.
 type Missing struct {
 	From    string `json:"from"`
 	To      string `json:"to"`
 	Packets int64  `json:"packets"`
 }
 
-// OneWay is a flow missing at one place.
+// OneWay is a flow that is missing at one vantage point.
 type OneWay struct {
 	Src string `json:"src_address"`
 	Dst string `json:"dst_address"`
-	// In is a file with packets of the flow, NotIn a file with packets of the opposite direction only.
+	// In is a file that has packets of the flow. NotIn is a file that only has packets of the opposite direction.
 	In      string `json:"in"`
 	NotIn   string `json:"not_in"`
 	Packets int64  `json:"packets"`
@@ -80,9 +81,10 @@ func (o *OneWay) text() string {
 		"packet"), o.Src, o.Dst, o.In, o.NotIn)
 }
 
-// OpenFiles opens several recordings as one Source, or a single recording like OpenFile. Files recorded in sequence at
-// one place are read in that order. Recordings of several places are merged in order of time: their clocks are compared
-// by common packets, and a packet recorded at several places is returned once, with a Trail. All files are read twice.
+// OpenFiles opens several recordings as one Source, or a single recording like OpenFile. Files recorded one after the
+// other at the same vantage point are read in that order. Recordings from several vantage points are merged in order of
+// time: their clocks are compared by means of common packets, and a packet recorded at several vantage points is
+// returned once, with a Trail. All files are read twice.
 func (o Options) OpenFiles(ctx context.Context, paths []string) (Source, error) {
 	if len(paths) == 1 {
 		return o.OpenFile(paths[0])
@@ -152,7 +154,8 @@ type vantageReader struct {
 	short map[*survey]string
 	files []*survey // still to be read
 	src   *source
-	// unit is the next packet, unless the source's decoder has a segment. at is its time on the reference clock.
+	// unit is the next packet, unless the packet is a TCP segment: that is in the source's decoder. at is the packet's
+	// time on the reference clock.
 	unit      pcapng.Unit
 	verdict   verdict
 	at        int64
@@ -199,7 +202,7 @@ func (r *vantageReader) next() error {
 	}
 }
 
-// open opens a file. It converts the times of notes to the reference clock.
+// open opens the file s. While the file is read, the times of its notes are converted to the reference clock.
 func (r *vantageReader) open(s *survey) (err error) {
 	o := r.opts
 	if note := o.OnNote; note != nil {
@@ -255,5 +258,5 @@ func (s *Stats) add(t *Stats) {
 	}
 }
 
-// oneLine returns the text of an error, joined errors in one line.
+// oneLine returns the text of an error on one line, even for joined errors.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// FuzzJoin joins arbitrary files: it must not panic, hang or exceed the memory bounds, and the counts must be
+// FuzzJoin joins arbitrary files. Joining must not panic, hang or exceed the memory limits, and the counts must be
 // consistent.
 func FuzzJoin(f *testing.F) {
 	for _, c := range recordings(f) {

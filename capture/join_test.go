@@ -22,16 +22,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// places derives two recordings from one: the recording at the host of its first packet, with the original times, and
-// the recording at the other host.
+// places derives two recordings from one. The first is as recorded by the host that sent the first packet, with the
+// original times; the second is as recorded by the other host.
 type places struct {
 	c *capturetest.Capture
-	// offset is the time by which the second clock is ahead, drift its rate difference.
+	// offset is the time by which the second clock is ahead. drift is its rate difference.
 	offset time.Duration
 	drift  float64
-	// delay is the minimum delay of packets, jitter the maximum additional delay.
+	// delay is the minimum delay of packets. jitter is the maximum additional delay.
 	delay, jitter time.Duration
-	// notHere and notThere are the packets recorded only by the second host, and only by the first host.
+	// notHere lists the packets missing from the first recording. notThere lists those missing from the second.
 	notHere, notThere []int
 	anonymous         bool // IP packets have no identifications
 }
@@ -83,7 +83,7 @@ func files(tb testing.TB, recordings map[string][]byte) (dir string) {
 	return dir
 }
 
-// joined analyzes recordings as one.
+// joined joins recordings and analyzes the result.
 func joined(tb testing.TB, paths ...string) *capture.Report {
 	tb.Helper()
 	src, err := capture.Options{}.OpenFiles(context.Background(), paths)
@@ -98,7 +98,7 @@ func joined(tb testing.TB, paths ...string) *capture.Report {
 	return a.Report()
 }
 
-// join analyzes the two recordings as one.
+// join joins the two recordings and analyzes the result.
 func (p places) join(tb testing.TB) *capture.Report {
 	tb.Helper()
 	here, there := p.split(tb)
@@ -107,7 +107,7 @@ func (p places) join(tb testing.TB) *capture.Report {
 	return joined(tb, filepath.Join(dir, "here.pcap"), filepath.Join(dir, "there.pcap"))
 }
 
-// near checks that two messages are equal, with phases that differ by at most 50 µs.
+// near checks that two messages are equal, except that their phases may differ by up to 50 µs.
 func near(t *testing.T, got, want capture.Message) {
 	t.Helper()
 	for _, phase := range []struct{ got, want **float64 }{
@@ -147,8 +147,9 @@ func deployedCaptures(t *testing.T) map[string]*capturetest.Capture {
 	return all
 }
 
-// TestJoinClocks: recordings at both ends of an exchange, with clocks that differ by 300 ms, show the same messages,
-// findings and times as recordings with equal clocks and as a single recording, with and without IP identifications.
+// TestJoinClocks: recordings made at both ends of an exchange, with clocks that differ by 300 ms, show the same
+// messages, findings and times as recordings with equal clocks, and as a single recording. This holds with and without
+// IP identifications.
 func TestJoinClocks(t *testing.T) {
 	for name, c := range deployedCaptures(t) {
 		for _, anonymous := range []bool{false, true} {
@@ -197,7 +198,8 @@ var (
 	host1 = netipAddr("10.0.0.2:2718")
 )
 
-// exchange records messages of two datagrams from rank 0 to rank 1 and back, of five packets each, 1 to 2 ms apart.
+// exchange records messages from rank 0 to rank 1 and back, 1 to 2 ms apart. Each message has five packets; its DATA
+// has two datagrams.
 func exchange(messages int) *capturetest.Capture {
 	c := capturetest.New(capturetest.Ethernet)
 	at := time.Unix(1700000000, 0)
@@ -229,8 +231,8 @@ func send(c *capturetest.Capture, at time.Duration, typ protocol.Type, words uin
 	c.UDP(time.Unix(1700000001, 0).Add(at), from, to, append(protocol.CloudFPGA.Append(nil, h), payload...))
 }
 
-// TestJoinLost: a packet recorded only at its sender was lost in between. The finding names the right one of several
-// packets with the same bytes.
+// TestJoinLost: a packet recorded only at its sender was lost on the way. If several packets have the same bytes, the
+// finding names the right one.
 func TestJoinLost(t *testing.T) {
 	const before = 10 * 5 // packets of the exchange
 	sr, cts, data, ack := protocol.SendRequest, protocol.ClearToSend, protocol.Data, protocol.Ack
@@ -280,7 +282,7 @@ func TestJoinLost(t *testing.T) {
 	} {
 		for _, offset := range []time.Duration{0, 300 * ms} {
 			p := places{c: exchange(10), delay: 40 * time.Microsecond, jitter: 10 * time.Microsecond, offset: offset}
-			// Both recordings continue after it.
+			// Both recordings continue after the lost packet.
 			for i, packet := range tt.packets {
 				send(p.c, packet.at, packet.typ, 1, map[bool][]byte{true: {1, 2, 3, 4}}[packet.typ == data]...)
 				switch {
@@ -311,8 +313,8 @@ func TestJoinLost(t *testing.T) {
 	}
 }
 
-// TestJoinEnd: a packet missing after the last packet of a recording was lost if the recording ended later, according
-// to the file.
+// TestJoinEnd: a packet that is missing after the last packet of a recording was lost if, according to the file, the
+// recording ended later.
 func TestJoinEnd(t *testing.T) {
 	p := places{c: exchange(10), delay: 40 * time.Microsecond, offset: 300 * ms, notThere: []int{50}} // an ACK
 	here, there := p.split(t)
@@ -331,8 +333,8 @@ func TestJoinEnd(t *testing.T) {
 	}
 }
 
-// after analyzes packets of a message from rank 0 to rank 1 that follow an exchange and precede an exchange of another
-// pair.
+// after analyzes packets of a message from rank 0 to rank 1. An exchange precedes them, and an exchange between another
+// pair follows.
 func after(t *testing.T, packets []sentPacket) *capture.Report {
 	t.Helper()
 	p := places{c: exchange(10), delay: 3 * time.Microsecond, offset: 300 * ms}
@@ -361,7 +363,7 @@ type sentPacket struct {
 	lost bool
 }
 
-// TestJoinWaits: two recordings show whether an expected packet was not sent or was lost.
+// TestJoinWaits: two recordings together show whether an expected packet was lost or never sent.
 func TestJoinWaits(t *testing.T) {
 	sr, cts := protocol.SendRequest, protocol.ClearToSend
 	for want, packets := range map[string][]sentPacket{
@@ -380,7 +382,7 @@ func TestJoinWaits(t *testing.T) {
 			t.Errorf("%s, want %q", last.Text, want)
 		}
 	}
-	// A repetition soon enough to be a copy is a retransmission.
+	// A repeated packet is a retransmission although it follows soon enough to be a copy.
 	r := after(t, []sentPacket{{0, sr, false}, {20 * ms, sr, false}, {21 * ms, cts, false}})
 	if r.Messages[10].Retransmissions != 1 || strings.Contains(fmt.Sprint(r.Findings), "arrived twice") {
 		t.Errorf("%+v", r.Findings)
@@ -400,7 +402,7 @@ func TestJoinDropped(t *testing.T) {
 	}
 }
 
-// ended returns a recording as a file with its end time and the number of lost packets.
+// ended returns a recording as a file that contains its end time and the number of lost packets.
 func ended(t *testing.T, c *capturetest.Capture, lost uint64, end time.Time) []byte {
 	t.Helper()
 	var file bytes.Buffer
@@ -424,7 +426,7 @@ func ended(t *testing.T, c *capturetest.Capture, lost uint64, end time.Time) []b
 	return file.Bytes()
 }
 
-// TestJoinDatagramLost: in a message of several datagrams, the lost one is identified by its number.
+// TestJoinDatagramLost: in a message of several datagrams, the finding gives the number of the lost one.
 func TestJoinDatagramLost(t *testing.T) {
 	p := places{c: exchange(10), delay: 3 * time.Microsecond, offset: 300 * ms, notThere: []int{24}}
 	again := slices.Clone(p.c.Packets[22:24]) // DATA of message 5, not acknowledged yet
@@ -446,7 +448,8 @@ func TestJoinDatagramLost(t *testing.T) {
 	}
 }
 
-// TestJoinUnrecordedTail: the same applies to a message whose last datagram shows that an earlier one is missing.
+// TestJoinUnrecordedTail: a datagram of an acknowledged message that is missing at its destination is reported as
+// unrecorded, although the message's last datagram made it appear lost.
 func TestJoinUnrecordedTail(t *testing.T) {
 	c := capturetest.New(capturetest.Ethernet)
 	for i := range 3 {
@@ -460,8 +463,8 @@ func TestJoinUnrecordedTail(t *testing.T) {
 	}
 }
 
-// TestJoinUnrecorded: a packet that was answered, although it is not in the recording at its destination, is reported
-// as unrecorded and not as lost.
+// TestJoinUnrecorded: if a packet is missing from the recording at its destination but was answered, it is reported as
+// unrecorded and not as lost.
 func TestJoinUnrecorded(t *testing.T) {
 	p := places{c: exchange(10), delay: 3 * time.Microsecond, offset: 300 * ms}
 	// A SEND_REQUEST, DATA, two continuation datagrams and a CLEAR_TO_SEND.
@@ -480,7 +483,8 @@ func TestJoinUnrecorded(t *testing.T) {
 	}
 }
 
-// TestJoinCopy: a packet received more often than it was sent has a copy, however late. Retransmissions are not copies.
+// TestJoinCopy: if a packet was received more often than it was sent, the network made a copy, however late the copy
+// arrives. Retransmissions are not copies.
 func TestJoinCopy(t *testing.T) {
 	p := places{c: exchange(10), delay: 40 * time.Microsecond, offset: 300 * ms}
 	request := p.c.Packets[40] // of message 9
@@ -496,14 +500,14 @@ func TestJoinCopy(t *testing.T) {
 		!strings.Contains(r.Findings[0].Text, "arrived twice at there.pcap: its copy was made behind here.pcap") {
 		t.Errorf("%d messages, %+v", len(r.Messages), r.Findings)
 	}
-	// Without identifications it may be a packet missing from the first recording.
+	// Without identifications, the copy may also be a packet that is missing from the first recording.
 	p.anonymous = true
 	if r := p.join(t); strings.Contains(fmt.Sprint(r.Findings), "copy was made") {
 		t.Errorf("%+v", r.Findings)
 	}
 }
 
-// TestJoinRotated: rotated files of two places are grouped correctly, regardless of their order.
+// TestJoinRotated: rotated files from two vantage points are grouped correctly, whatever their order.
 func TestJoinRotated(t *testing.T) {
 	for _, anonymous := range []bool{false, true} {
 		testJoinRotated(t, anonymous)
@@ -559,7 +563,7 @@ func testJoinRotated(t *testing.T, anonymous bool) {
 	}
 }
 
-// TestJoinDrift: a clock that is 50 ppm too fast is tracked.
+// TestJoinDrift: the drift of a clock that runs 50 ppm fast is compensated.
 func TestJoinDrift(t *testing.T) {
 	p := places{c: exchange(4000), delay: 40 * time.Microsecond, jitter: 10 * time.Microsecond, offset: 300 * ms}
 	p.drift = 50e-6
@@ -572,7 +576,7 @@ func TestJoinDrift(t *testing.T) {
 	}
 }
 
-// TestJoinOneDirection: the uncertainty is unknown if clocks are compared by packets of one direction.
+// TestJoinOneDirection: the uncertainty is unknown if clocks are compared by packets that travel in one direction only.
 func TestJoinOneDirection(t *testing.T) {
 	p := places{c: exchange(10), delay: 40 * time.Microsecond, offset: 300 * ms}
 	for i, packet := range p.c.Packets {
@@ -592,7 +596,8 @@ func TestJoinOneDirection(t *testing.T) {
 	}
 }
 
-// TestJoinPieces: the kernel of one host coalesces datagrams, and the other recording is truncated.
+// TestJoinPieces: two recordings can be joined even if one host's kernel coalesces datagrams and the other recording
+// truncates packets.
 func TestJoinPieces(t *testing.T) {
 	at := time.Unix(1700000000, 0)
 	offloaded, plain := capturetest.New(capturetest.Ethernet), capturetest.New(capturetest.Ethernet)
@@ -617,8 +622,8 @@ func TestJoinPieces(t *testing.T) {
 	}
 }
 
-// TestJoinExtended: UDP packets of the extended profile are matched like others, and a lost one is named. TCP segments
-// in both recordings are one stream, however it is segmented.
+// TestJoinExtended: UDP packets of the extended profile are matched like others, and the finding names a lost packet.
+// TCP segments from both recordings form one stream, however the stream is segmented.
 func TestJoinExtended(t *testing.T) {
 	talk := func(stream bool, segment int) *capturetest.Capture {
 		talk := capturetest.NewTalk(stream)
@@ -645,9 +650,8 @@ func TestJoinExtended(t *testing.T) {
 	}
 }
 
-// TestJoinTruncated: a truncated or corrupt file is joined up to the damage, the other files completely. No packet
-// after
-// its end is reported as lost.
+// TestJoinTruncated: a truncated or corrupt file is joined up to the damage, and the other files completely. No packet
+// after the damage is reported as lost.
 func TestJoinTruncated(t *testing.T) {
 	here, there := places{c: exchange(10), delay: 3 * time.Microsecond, offset: 300 * ms}.split(t)
 	b := there.Pcap(capturetest.Format{Nano: true})

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// Lines describes how recordings were joined: their common packets, then a line for each place and for each pair of
-// places of which the second one misses packets.
+// Lines describes how recordings were joined. The first line is about their common packets. A line for each vantage
+// point follows, then a line for each pair of vantage points between which packets went missing, and finally one about
+// unmatched packets, if any.
 func (j *Joined) Lines() []string {
 	if len(j.Vantages) == 1 {
 		return []string{fmt.Sprintf("joined: %s of one place, one after the other",
@@ -42,7 +43,7 @@ func (j *Joined) Lines() []string {
 	return lines
 }
 
-// text describes the difference of the clock.
+// text describes the difference between the clock and the reference.
 func (c *Clock) text() string {
 	way := "ahead"
 	if c.Offset < 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/capturetest"
 )
 
-// TestFaultsOfLayers has packets that the decoder reads but the layers of gopacket 1.1.19 do not. If it fails with a
-// newer version of gopacket, the bug is fixed there.
+// TestFaultsOfLayers decodes packets that the decoder reads but the layers of gopacket 1.1.19 do not. If the test fails
+// with a newer version of gopacket, the bug is fixed in that version.
 func TestFaultsOfLayers(t *testing.T) {
 	long := capturetest.Frame(capturetest.SLL, capturetest.UDP(addrA, addrB, []byte("long")))
 	long[4], long[5] = 0xff, 0xfc // the length of the sender's address

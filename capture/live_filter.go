@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// maxFilterRanges is the maximum number of port ranges in the kernel's filter, whose programs have at most 4096
-	// instructions. With more ranges the filter passes all UDP and TCP packets, and the decoder selects.
+	// maxFilterRanges is the maximum number of port ranges in the kernel's filter, because a filter program has at most
+	// 4096 instructions. With more ranges, the filter passes all UDP and TCP packets and the decoder selects by port.
 	maxFilterRanges = 32
 	// filterVLANTags is the number of tags that the filter skips. The kernel has already removed the outermost one.
 	filterVLANTags = 2
@@ -33,9 +33,9 @@ func portRanges(ports []uint16) []portRange {
 	return ranges
 }
 
-// liveFilter returns the filter program for the kernel. It drops packets that the decoder would ignore: all but UDP and
-// TCP on the ports, VXLAN, and IP fragments, of which only the first has ports. Packets start with an Ethernet or IP
-// header. The filter may pass too many packets but never too few.
+// liveFilter returns the filter program for the kernel. It passes UDP and TCP on the ports, VXLAN, and all IP
+// fragments, because only a first fragment has ports; it drops other packets, which the decoder would ignore. Packets
+// start with an Ethernet or IP header. The filter may pass too many packets but never too few.
 func (o Options) liveFilter(ethernet bool) ([]bpf.RawInstruction, error) {
 	var ranges []portRange
 	if !o.AllPorts {
@@ -102,7 +102,7 @@ func filterIPv4(ip uint32, ranges []portRange) []bpf.Instruction {
 	}, ports...)
 }
 
-// filterIPv6 does the same for IPv6. It passes packets with extension headers.
+// filterIPv6 returns a filter for an IPv6 packet at offset ip. It passes packets with extension headers.
 func filterIPv6(ip uint32, ranges []portRange) []bpf.Instruction {
 	ports := filterPorts(ip, ranges)
 	load := bpf.LoadAbsolute{Off: ip + 6, Size: 1}
@@ -120,7 +120,8 @@ func filterIPv6(ip uint32, ranges []portRange) []bpf.Instruction {
 	}, ports...)
 }
 
-// filterPorts returns a filter for the ports at offset ip plus the length of the IP header in register X.
+// filterPorts returns a filter for the ports of a packet whose IP header is at offset ip and has the length in register
+// X.
 func filterPorts(ip uint32, ranges []portRange) []bpf.Instruction {
 	if ranges == nil {
 		return []bpf.Instruction{filterPass}

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// passes runs a filter program on a packet like the kernel.
+// passes runs the filter program on a packet, as the kernel does, and reports whether the packet passes.
 func passes(t *testing.T, o Options, ethernet bool, packet []byte) bool {
 	t.Helper()
 	raw, err := o.liveFilter(ethernet)
@@ -102,7 +102,8 @@ func TestLiveFilter(t *testing.T) {
 	}
 }
 
-// The filter passes every packet that the decoder would read. The test modifies bytes in the headers.
+// The filter passes every packet that the decoder would read, including packets in whose headers the test modifies
+// bytes.
 func TestLiveFilterLetsNoLessPass(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	read := 0

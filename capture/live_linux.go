@@ -19,7 +19,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// liveBuffer is the size in bytes of the kernel's receive buffer, some ten milliseconds of a 10 Gbit/s link.
+// liveBuffer is the size of the kernel's receive buffer in bytes. It holds about ten milliseconds of traffic from a 10
+// Gbit/s link.
 const liveBuffer = 16 << 20
 
 // liveReader captures packets from an interface. pcapgo's EthernetHandle is not used: its Close does not wake a reader,
@@ -34,12 +35,14 @@ type liveReader struct {
 	buf   []byte
 	oob   []byte
 	drops atomic.Int64
-	// closed is needed because the error of a closed RawConn is internal to the standard library.
+	// closed is set by Close. It is needed because a closed RawConn returns an error that only the standard library can
+	// recognize.
 	closed atomic.Bool
 }
 
-// OpenLive captures packets from a network interface, which requires the capability CAP_NET_RAW; without it, the error
-// is fs.ErrPermission and explains this. Only Linux has packet sockets; elsewhere the error is errors.ErrUnsupported.
+// OpenLive captures packets from a network interface. It requires the capability CAP_NET_RAW; without it, the error
+// wraps fs.ErrPermission and names the capability. Only Linux has packet sockets; on other systems the error wraps
+// errors.ErrUnsupported.
 //
 // The capture continues until ctx is done; then Next returns io.EOF. Close ends it as well, and may be called
 // concurrently with Next.
@@ -106,7 +109,7 @@ func (o Options) setUp(fd, iface int, ethernet bool) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1); err != nil {
 		return os.NewSyscallError("ask for time stamps", err)
 	}
-	// A smaller buffer is no error; lost packets are counted.
+	// A smaller buffer is not an error: lost packets are counted.
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, liveBuffer) != nil {
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, liveBuffer) //nolint:errcheck // see above
 	}
@@ -127,7 +130,7 @@ func setFilter(fd int, program []bpf.RawInstruction) error {
 // Next implements records.
 func (l *liveReader) Next(rec *pcapng.Record) error {
 	for {
-		// A read that never blocks ignores the deadline: a continuous stream of packets would not end.
+		// A read that does not block ignores the deadline, so a continuous stream of packets would never end.
 		if l.ctx.Err() != nil {
 			return io.EOF
 		}

@@ -92,7 +92,7 @@ func TestLiveUDP(t *testing.T) {
 	if stats := s.Stats(); stats.Packets < 3 || stats.Skipped[SkipKernelDrops] != 0 {
 		t.Errorf("%+v", stats)
 	}
-	// Each packet was seen once: the next one is the next sent.
+	// Each packet was seen once, so the next packet must be the next one sent.
 	c.send(t, "again")
 	for u.Src = c.to; u.Src != c.from; {
 		if err := s.Next(&u); err != nil {
@@ -180,7 +180,7 @@ func TestLiveEnd(t *testing.T) {
 				ended <- err
 			}()
 			c.send(t, "hello")
-			<-started // and in Next again, or about to be
+			<-started // and has called Next again, or is about to
 			end(cancel, s)
 			if err := <-ended; err != io.EOF {
 				t.Errorf("Next ended with %v", err)

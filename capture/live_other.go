@@ -9,7 +9,7 @@ import (
 	"runtime"
 )
 
-// OpenLive returns errors.ErrUnsupported.
+// OpenLive returns an error that wraps errors.ErrUnsupported.
 func (o Options) OpenLive(_ context.Context, iface string) (Source, error) {
 	return nil, fmt.Errorf("record from interface %s: not possible on %s, only on Linux; record with tcpdump and "+
 		"read the file: %w",

@@ -13,7 +13,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// dataUnits returns the datagrams of a DATA from rank 0 to rank 1, 20 µs apart. Its words are all different, or all 0.
+// dataUnits returns the datagrams of DATA from rank 0 to rank 1, 20 µs apart. The words are all 0 if zeros is true,
+// and all different otherwise.
 func dataUnits(at time.Duration, words uint32, shape protocol.Shape, zeros bool) (units []pcapng.Unit) {
 	payload := make([]byte, shape.PayloadBytes(words))
 	for i := range words {
@@ -48,8 +49,8 @@ func acked(at time.Duration, units ...[]pcapng.Unit) []pcapng.Unit {
 	return renumber(append(slices.Concat(units...), packet(at, protocol.Ack, protocol.RecvInt, 1, 0)))
 }
 
-// oneFinding checks that there is exactly one finding, of the given kind and with the given texts; a text that begins
-// with "not " must be absent.
+// oneFinding checks that there is exactly one finding, and that it has the given kind and contains the given texts. If
+// a text begins with "not ", the rest of it must be absent.
 func oneFinding(t *testing.T, units []pcapng.Unit, kind capture.Kind, texts ...string) {
 	t.Helper()
 	r := analyze(units)
@@ -62,7 +63,7 @@ func oneFinding(t *testing.T, units []pcapng.Unit, kind capture.Kind, texts ...s
 	}
 }
 
-// TestLostDatagram: the finding describes how much arrived, and which part is missing as far as that can be known.
+// TestLostDatagram: the finding states how much arrived and, as far as it can be known, which part is missing.
 func TestLostDatagram(t *testing.T) {
 	cpu, fpga := protocol.CPUShape(), protocol.FPGAShape(true)
 	padding := func(units []pcapng.Unit) []pcapng.Unit { // after a message that shows that rank 0 pads
@@ -122,8 +123,8 @@ func TestLostDatagram(t *testing.T) {
 	})
 }
 
-// TestDuplicatedData: a copy of DATA is one finding, which describes its effect at a receiver that may be a deployed
-// node.
+// TestDuplicatedData: a copy of DATA yields one finding. If the receiver may be a deployed node, the finding describes
+// the effect on it.
 func TestDuplicatedData(t *testing.T) {
 	const (
 		fpga = "stores the second header as payload and acknowledges corrupt data, and the next message may be " +
@@ -183,8 +184,8 @@ func TestDuplicatedData(t *testing.T) {
 	})
 }
 
-// TestRequestsAreCounted: a sender's own packets decide whether it waits forever, not the number of retransmissions of
-// deployed nodes.
+// TestRequestsAreCounted: the sender's own packets decide whether it waits forever, not the number of retransmissions
+// that deployed nodes send.
 func TestRequestsAreCounted(t *testing.T) {
 	asking := func(seconds ...float64) (units []pcapng.Unit) {
 		for _, s := range seconds {

@@ -13,15 +13,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// Bounds of the packets held because other recordings may still show them.
+// Limits on the packets held until it is clear whether other recordings show them as well.
 const (
-	// mergeWindow is the longest delay of a packet between two vantage points. A packet not seen within it is lost.
+	// mergeWindow is the maximum delay of a packet between two vantage points. A packet that is not seen within this
+	// time is lost.
 	mergeWindow = time.Second
 	maxHeld     = 1 << 16
 	maxHeldData = 64 << 20
-	// leastWindow replaces mergeWindow if more packets than that would be held.
+	// leastWindow replaces mergeWindow if more than maxHeld packets or maxHeldData bytes would be held.
 	leastWindow = 20 * time.Millisecond
-	// meetWindow is the longest time after which a copy of a packet may arrive.
+	// meetWindow is the maximum time after a packet at which a copy of it may arrive.
 	meetWindow = 2 * time.Second
 )
 
@@ -36,14 +37,14 @@ type merger struct {
 	flows map[flowKey]*mergedFlow
 	last  *mergedFlow
 	tcp   *reassembler
-	// queue has packets in order of time, from index head on; pending has the packets not yet seen at all vantage
-	// points.
+	// queue[head:] holds packets in order of time. pending holds the packets that have not been seen at all vantage
+	// points yet.
 	queue    []*heldPacket
 	head     int
 	heldData int
 	pending  map[uint64][]*heldPacket
 	free     []*heldPacket
-	// recent is the time at which a datagram was last delivered, by key; given is the order of deliveries.
+	// recent maps the key of a datagram to the time of its last delivery. given lists deliveries in order.
 	recent map[uint64]int64
 	given  []givenPacket
 
@@ -98,7 +99,7 @@ type givenPacket struct {
 	at  int64
 }
 
-// maxVantages is the maximum number of vantage points: heldPacket.seen has a bit for each.
+// maxVantages is the maximum number of vantage points. heldPacket.seen has a bit for each.
 const maxVantages = 64
 
 func newMerger(o Options, files []*survey, list []*vantage, links map[[2]int]*clockLink, prefix int) (*merger, error) {
@@ -161,8 +162,8 @@ func (m *merger) flow(k flowKey) *mergedFlow {
 	return f
 }
 
-// route determines the vantage points of a flow: all that have packets of the flow, and packets in common with one of
-// them.
+// route determines the vantage points of a flow: one that has packets of the flow, and all others that have packets of
+// the flow and share packets with it.
 func (m *merger) route(f *mergedFlow) {
 	for base := range m.vantages {
 		if m.vantages[base].datagrams(f.flowKey) == 0 {
@@ -204,7 +205,7 @@ func (m *merger) between(k flowKey, l *clockLink, base, other int) (first int, d
 	case m.endOf(k, base, other) || b.near[src] && !b.near[dst] || a.near[dst] && !a.near[src]:
 		first = -1
 	}
-	// If the delay is within the error of the clocks, the direction decides.
+	// If the delay is smaller than the error of the clocks, the known direction decides.
 	switch {
 	case first > 0:
 		delay = max(delay, 1)
@@ -297,7 +298,7 @@ func (m *merger) end() {
 	}
 }
 
-// datagram handles a datagram of a vantage point, which is new or was seen at another one before.
+// datagram handles a datagram from a vantage point. Another vantage point may have shown the datagram before.
 func (m *merger) datagram(r *vantageReader, u *pcapng.Unit, id uint16) {
 	r.datagrams++
 	f := m.flow(flowKey{u.Src, u.Dst})
@@ -320,7 +321,7 @@ func (m *merger) datagram(r *vantageReader, u *pcapng.Unit, id uint16) {
 	}
 }
 
-// see adds a sighting of a packet, and returns the number of additional bytes in this recording.
+// see adds a sighting of a packet. It returns the number of bytes that this recording has in addition to earlier ones.
 func (p *heldPacket) see(r *vantageReader, u *pcapng.Unit) int {
 	p.trail = append(p.trail, pcapng.Sighting{Recording: r.name, Packet: u.Packet, Time: time.Unix(0, r.at).UTC()})
 	if len(u.Comments) > 0 && len(p.unit.Comments) == 0 {
@@ -335,8 +336,8 @@ func (p *heldPacket) see(r *vantageReader, u *pcapng.Unit) int {
 	return 0
 }
 
-// find returns the pending packet that equals a datagram seen at another vantage point. Of several packets with the
-// same bytes, such as retransmissions, it is the one whose delay is nearest to the usual one.
+// find returns the pending packet, seen at another vantage point, that equals a datagram. Of several packets with the
+// same bytes, such as retransmissions, it returns the one whose delay is closest to the usual delay.
 func (m *merger) find(f *mergedFlow, key uint64, u *pcapng.Unit, id uint16, at int64, station int) *heldPacket {
 	var best *heldPacket
 	least := int64(mergeWindow)
@@ -400,7 +401,7 @@ func (m *merger) holdSegment(r *vantageReader) {
 	p.at = r.at
 }
 
-// decide returns the fate of the first packet of the queue; decided is false if it is not known yet.
+// decide returns the fate of p, the first packet of the queue. decided is false if the fate is not known yet.
 func (m *merger) decide(p *heldPacket) (fate pcapng.Fate, from, to int, decided bool) {
 	f := p.flow
 	if f == nil || len(f.route) < 2 || p.first < 0 {
@@ -432,8 +433,8 @@ func (m *merger) decide(p *heldPacket) (fate pcapng.Fate, from, to int, decided 
 			return pcapng.Lost, f.route[last].vantage, f.route[i].vantage, true
 		}
 	}
-	// Only an IP identification distinguishes a copy from an equal packet of another message, which the first place may
-	// not have recorded.
+	// Only an IP identification distinguishes a copy from an equal packet of another message. The first vantage point
+	// may not have recorded that packet.
 	if at, again := m.recent[p.copyKey()]; again && f.byID && p.id != 0 && p.at-at <= int64(meetWindow) {
 		for i := p.first - 1; i >= 0; i-- {
 			if m.recorded(p, i) {
@@ -455,8 +456,8 @@ func (m *merger) recorded(p *heldPacket, i int) bool {
 	return v.covers(at + (at - v.toReference(at)))
 }
 
-// give delivers the first packet of the queue in u. It returns false for a segment of a TCP stream whose units come
-// from the reassembler.
+// give removes the first packet from the queue and stores it in u. It returns false for a TCP segment that does not
+// complete a unit.
 func (m *merger) give(u *pcapng.Unit, fate pcapng.Fate, from, to int) bool {
 	p := m.queue[m.head]
 	m.queue[m.head] = nil
@@ -525,7 +526,7 @@ func (m *merger) remember(p *heldPacket) {
 // copyKey returns a key shared only by copies of a packet with an IP identification.
 func (p *heldPacket) copyKey() uint64 { return identifiedKey(p.key, p.id) }
 
-// nameAt returns the name of the file recorded at a vantage point when a packet passed.
+// nameAt returns the name of the file that was being recorded at a vantage point when a packet passed.
 func (m *merger) nameAt(vantage int, p *heldPacket) string {
 	v := m.vantages[vantage]
 	at := p.at + (p.at - v.toReference(p.at))
@@ -538,7 +539,7 @@ func (m *merger) nameAt(vantage int, p *heldPacket) string {
 	return name
 }
 
-// miss counts a packet missing in the second of two recordings.
+// miss counts a packet that is in recording from but missing in recording to.
 func (m *merger) miss(from, to string) {
 	for _, l := range m.missing {
 		if l.From == from && l.To == to {

@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxPackets bounds the packet numbers listed by a finding.
+// maxPackets is the maximum number of packet numbers listed in a finding.
 const maxPackets = 16
 
 // progress is the phase of a message.
@@ -42,32 +42,33 @@ type message struct {
 	lost                             string // name of a packet that must have been lost
 	verdicts                         string
 	stale, crossed, mixed            bool
-	// number is the number of its SEND_REQUEST (P28). unclear is true if its CLEAR_TO_SEND was revoked and it was not
-	// requested since, withdrawn if its SEND_REQUEST was revoked.
+	// number is the number of the message's SEND_REQUEST (P28). unclear is true if the CLEAR_TO_SEND was revoked and no
+	// SEND_REQUEST followed. withdrawn is true if the SEND_REQUEST was revoked.
 	number              uint32
 	unclear, withdrawn  bool
 	explained, reported bool
-	// next and nextPacket identify the next call of a sender that was never cleared.
+	// next and nextPacket are the time and packet of the sender's next call, if the sender made one without being
+	// cleared.
 	next       time.Time
 	nextPacket int64
-	// requests and datas track the sender's transmissions of each.
+	// requests and datas track the sender's transmissions of SEND_REQUEST and DATA.
 	requests, datas retransmissions
 	arrival         arrival
-	// broken is the part received when the loss of a datagram of DATA showed. gap is the number of that datagram,
-	// counted from 1, if a retransmission showed it; compared is true then.
+	// broken is the part that had been received when the loss of a datagram of DATA was detected. compared is true once
+	// a retransmission was compared with it; gap is then the number of the lost datagram, counted from 1, if known.
 	broken   *arrival
 	gap      int64
 	compared bool
-	// headless and headlessBytes count continuation datagrams received without the one that has the header.
+	// headless and headlessBytes count continuation datagrams received without the datagram that has the header.
 	headless, headlessBytes int64
 	lastPacket              int64 // last packet with a header
-	// gone are the packets that several recordings show to be lost; lostData counts those with the header of DATA.
-	// arrived is the last SEND_REQUEST shown to have arrived, at arrivedAt.
+	// gone lists the packets that were lost as several recordings show; lostData counts the lost DATA headers. arrived
+	// is the last SEND_REQUEST that was shown to have arrived, and arrivedAt is its time.
 	gone      []gonePacket
 	lostData  int
 	arrived   int64
 	arrivedAt string
-	// came counts the packets that arrived, or may have arrived, by type.
+	// came counts, by type, the packets that arrived or may have arrived.
 	came [protocol.Error + 1]int
 }
 
@@ -78,8 +79,9 @@ type retransmissions struct {
 	gap  time.Duration
 }
 
-// sent records a packet. The time-outs of a schedule grow: after a shorter one, the packet before was the first of a
-// new schedule, for example of a restarted program.
+// sent records a packet. The time-outs of a schedule grow. If the time since the previous packet is less than half of
+// the time before that, the previous packet was the first of a new schedule, for example because the program was
+// restarted.
 func (r *retransmissions) sent(at time.Time) {
 	gap := at.Sub(r.last)
 	switch {
@@ -184,7 +186,8 @@ func (m *message) data(e *Event) {
 	}
 }
 
-// end closes a message. It is reported when the next one of the flow begins: until then, a packet may be retransmitted.
+// end closes a message. The message is reported when the next message of the flow begins, because its packets may be
+// retransmitted until then.
 func (f *flow) end(m *message, e *Event, complete bool) {
 	e.Message = m.ID
 	if m.Complete = complete; !complete {
@@ -224,7 +227,7 @@ func (f *flow) reportLast() {
 	f.report(m)
 }
 
-// lossText describes the part received of a message with a lost datagram.
+// lossText describes how much of a message with a lost datagram was received.
 func (f *flow) lossText(m *message) string {
 	switch {
 	case m.broken != nil:

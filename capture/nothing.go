@@ -31,7 +31,7 @@ func (s *Stats) Nothing() string {
 		counted(s.Packets, "packet"))
 }
 
-// ignoredAdvice returns advice for the most frequent reason of ignored packets.
+// ignoredAdvice returns advice about the most frequent reason for which packets were ignored.
 func (s *Stats) ignoredAdvice() string {
 	most := ""
 	for _, reason := range slices.Sorted(maps.Keys(s.Skipped)) {

@@ -15,10 +15,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// offloadedWords are the lengths of the messages of an offloaded recording.
+// offloadedWords lists the lengths of the messages in an offloaded recording.
 var offloadedWords = []uint32{1, 346, 347, 348, 702, 1000, 22000}
 
-// offloaded returns a recording of complete messages whose datagrams the kernel coalesced, up to 45 at a time.
+// offloaded returns a recording of complete messages. The kernel has coalesced up to 45 of their datagrams into one
+// packet.
 func offloaded(link int) *capturetest.Capture {
 	c := capturetest.New(link)
 	for i, words := range offloadedWords {
@@ -54,8 +55,8 @@ func expectOffloaded(t *testing.T, file []byte) {
 	check(t, analyzeFile(t, file), want, nil)
 }
 
-// TestOffloadAndSnapLength: a recording with truncated packets has valid messages, even if a packet has many datagrams
-// or lacks its length in the header.
+// TestOffloadAndSnapLength: the messages in a recording with truncated packets are valid, even if a packet consists of
+// many datagrams or its header lacks the length.
 func TestOffloadAndSnapLength(t *testing.T) {
 	for _, snap := range []int{64, 68, 74, 96, 200, 1500, 1 << 17} {
 		for name, link := range map[string]int{"ethernet": capturetest.Ethernet, "raw": capturetest.Raw,
@@ -79,7 +80,7 @@ func TestOffloadAndSnapLength(t *testing.T) {
 	}
 }
 
-// TestTooLittleRecorded: packets too short to be identified are counted, and are no findings.
+// TestTooLittleRecorded: packets that are too short to be identified are counted and do not cause findings.
 func TestTooLittleRecorded(t *testing.T) {
 	r := analyzeFile(t, offloaded(capturetest.Ethernet).Snap(14+28+19).Pcap(capturetest.Format{}))
 	check(t, r, nil, nil)
@@ -88,7 +89,7 @@ func TestTooLittleRecorded(t *testing.T) {
 	}
 }
 
-// TestWriterKeepsTheLength: a truncated packet that is written to a file keeps its length.
+// TestWriterKeepsTheLength: when a truncated packet is written to a file, the file contains its original length.
 func TestWriterKeepsTheLength(t *testing.T) {
 	for _, snap := range []int{74, 1 << 17} {
 		src, err := capture.Options{}.NewReader(bytes.NewReader(offloaded(capturetest.Ethernet).Snap(snap).Pcap(capturetest.Format{})), "test")
@@ -110,8 +111,8 @@ func TestWriterKeepsTheLength(t *testing.T) {
 	}
 }
 
-// TestOffloadIsSplit: a packet of several datagrams yields several events, at their offsets as on the wire. A last
-// datagram of 1424 bytes is not split.
+// TestOffloadIsSplit: a packet that consists of several datagrams yields an event for each, with the same offsets as on
+// the wire. A last datagram of 1424 bytes is not split.
 func TestOffloadIsSplit(t *testing.T) {
 	from, to := netip.MustParseAddrPort("10.0.0.1:2718"), netip.MustParseAddrPort("10.0.0.2:2718")
 	for _, tt := range []struct {

@@ -9,14 +9,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// OpenWait is a wait that has not ended.
+// OpenWait is a wait that is still in progress.
 type OpenWait struct {
 	Since time.Time
 	Text  string
 }
 
-// Open returns the waits that have lasted for at least the given time, the oldest first. It does not change the
-// tracker.
+// Open returns the waits that are in progress and have lasted at least the given time, the oldest first. It does not
+// change the tracker.
 func (t *Tracker) Open(atLeast time.Duration) []OpenWait {
 	var list []OpenWait
 	add := func(since time.Time, text string) {

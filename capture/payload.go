@@ -13,8 +13,8 @@ import (
 func (f *flow) data(e *Event, payload []byte, truncated int) {
 	f.sent = true
 	if f.late != nil && f.msg != nil {
-		// DATA soon after late belongs to the next message, even if its bytes are the same: a retransmission comes
-		// later.
+		// DATA that soon follows late belongs to the next message even if its bytes are the same, because a
+		// retransmission would not come so soon.
 		if e.Time.Sub(f.late.Time) >= duplicateWindow && f.msg.sameData(e, payload) {
 			f.wasCopy()
 		} else {
@@ -79,7 +79,7 @@ func (m *message) sameData(e *Event, payload []byte) bool {
 	return m.dataPackets > 0 && m.Words == e.Header.Size && m.sum == crc32.Checksum(payload, castagnoli)
 }
 
-// dataAgain handles DATA of a message that has received DATA before.
+// dataAgain handles a DATA header of a message whose DATA was seen before.
 func (f *flow) dataAgain(m *message, e *Event) {
 	if e.isCopy(e.Time.Sub(m.lastData)) {
 		f.copied(m, e)
@@ -121,7 +121,7 @@ func (f *flow) payload(e *Event, b []byte, truncated int) {
 	if m == nil || f.pair == nil {
 		e.Reason = handshake.ReasonUnexpectedPayload
 		if m == nil && f.last != nil && e.Time.Sub(f.last.lastData) < duplicateWindow {
-			// The remainder of a copy, or of a message with one datagram too many.
+			// This is the remainder of a duplicate, or a surplus datagram of the message.
 			e.Message, e.Duplicate = f.last.ID, true
 		}
 		return
@@ -142,7 +142,7 @@ func (f *flow) payload(e *Event, b []byte, truncated int) {
 	}
 }
 
-// surplus explains payload of a message that expects no more.
+// surplus explains payload that arrives for a message after all of its payload.
 func (f *flow) surplus(m *message, e *Event, same bool) {
 	e.Message, e.Reason = m.ID, handshake.ReasonUnexpectedPayload
 	if m.state != received || m.explained || e.Proto == pcapng.TCP {
@@ -161,7 +161,7 @@ func (f *flow) surplus(m *message, e *Event, same bool) {
 		m.Src, m.Dst, m.Words).about(m, e.Packet)
 }
 
-// whole returns payload with the bytes cut off by the snapshot length replaced by zeros.
+// whole returns payload at its full length: zeros replace the bytes that the snapshot length cut off.
 func (t *Tracker) whole(b []byte, truncated int) []byte {
 	if truncated == 0 {
 		return b
@@ -218,7 +218,7 @@ func (f *flow) take(m *message, e *Event, b []byte, begins bool) {
 	}
 }
 
-// ready brings the receiving half into the state after CLEAR_TO_SEND.
+// ready puts the receiving half into its state after CLEAR_TO_SEND.
 func (f *flow) ready(m *message, now handshake.Instant, reliable bool) {
 	if f.pair == nil || f.pair.Config().Reliable != reliable || f.pair.Config().Remote != uint32(m.Src) ||
 		f.pair.Config().Local != uint32(m.Dst) {
@@ -255,7 +255,7 @@ func (f *flow) feed(now handshake.Instant, e *Event, m *message, b []byte) hands
 	return f.place(e, b)
 }
 
-// place derives the position of payload, or the reason why it was dropped, from the receiving half's actions.
+// place determines the position of payload, or why it was dropped, from the actions of the receiving half.
 func (f *flow) place(e *Event, b []byte) handshake.Reason {
 	reason := handshake.ReasonNone
 	for _, a := range f.acts {

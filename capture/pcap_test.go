@@ -76,14 +76,14 @@ func TestPcapngInterfaces(t *testing.T) {
 	}
 }
 
-// Constants of pcapng, and a bound of package pcapng.
+// Constants of the pcapng format, and a limit of package pcapng.
 const (
 	blockSection   = 0x0a0d0d0a
 	byteOrderMagic = 0x1a2b3c4d
 	maxInterfaces  = 1 << 16
 )
 
-// block returns a little-endian pcapng block with any claimed length.
+// block returns a little-endian pcapng block that claims to be total bytes long.
 func block(kind, total uint32, body []byte) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, kind)
 	b = binary.LittleEndian.AppendUint32(b, total)
@@ -99,7 +99,7 @@ func words(w ...uint32) []byte {
 	return b
 }
 
-// Lengths are not trusted: an error is returned immediately, without a large allocation.
+// A reader does not trust lengths: it returns an error immediately, without a large allocation.
 func TestHostileLengths(t *testing.T) {
 	c := capturetest.New(capturetest.Raw).UDP(noon, addrA, addrB, make([]byte, 32))
 	pcap, ng := c.Pcap(capturetest.Format{}), c.Pcapng(capturetest.Format{})
@@ -172,7 +172,7 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-// A file may declare many interfaces, but the number is bounded.
+// A file may declare many interfaces, but a reader limits their number.
 func TestTooManyInterfaces(t *testing.T) {
 	ng := capturetest.New(capturetest.Raw).Pcapng(capturetest.Format{})
 	one := block(1, 20, words(101, 0))
@@ -183,7 +183,7 @@ func TestTooManyInterfaces(t *testing.T) {
 	}
 }
 
-// Simple packets have no time, and obsolete ones have a short interface number.
+// Simple packet blocks have no time, and obsolete packet blocks have a short interface number.
 func TestOtherPacketBlocks(t *testing.T) {
 	ng := capturetest.New(capturetest.Raw).UDP(noon, addrA, addrB, []byte("1")).Pcapng(capturetest.Format{})
 	ip := capturetest.UDP(addrA, addrB, []byte("5678")) // of 32 bytes

@@ -12,8 +12,8 @@ import (
 // longDatagram is the length in bytes of the longest datagram that every path carries (RFC 791).
 const longDatagram = 548
 
-// possible returns the possible causes of a wait according to one recording, which shows the packets sent but not
-// whether they arrived. If several recordings show arrivals, their findings name the cause, and possible returns nil.
+// possible returns the possible causes of a wait. A single recording shows which packets were sent but not whether they
+// arrived. If several recordings show arrivals, the findings name the cause and possible returns nil.
 func (t *Tracker) possible(w wait) []infer.Possibility {
 	m, f := w.m, w.f
 	if t.joined {
@@ -35,7 +35,7 @@ func (t *Tracker) possible(w wait) []infer.Possibility {
 		}
 	case cleared:
 		o.State, peer = handshake.WaitData, f
-		o.Long = o.Long || m.longest == 0 // only DATA says how long the message is
+		o.Long = o.Long || m.longest == 0 // only DATA contains the length of the message
 		o.Asks = m.lacksClear()
 		o.RetransmitsRequest = o.Asks
 	case receiving:
@@ -48,7 +48,7 @@ func (t *Tracker) possible(w wait) []infer.Possibility {
 		o.Heard = new(float64(t.now.Sub(peer.heard)) / float64(time.Second))
 	}
 	left, _ := infer.Explain(o)
-	if o.Heard == nil && o.Kind != state.KindSoftware { // nor is it known of which kind it is
+	if o.Heard == nil && o.Kind != state.KindSoftware { // the peer's kind is unknown as well
 		o.Kind = state.KindSoftware
 		more, _ := infer.Explain(o)
 		for _, p := range more {
@@ -60,13 +60,15 @@ func (t *Tracker) possible(w wait) []infer.Possibility {
 	return left
 }
 
-// crossing is for how long after CLEAR_TO_SEND a node that has it may send SEND_REQUEST again, as it was busy.
+// crossing is the time after CLEAR_TO_SEND within which a busy node that has received it may still retransmit
+// SEND_REQUEST.
 const crossing = 500 * time.Millisecond
 
-// lacksClear reports whether the sender asks again although CLEAR_TO_SEND was recorded, and not because they crossed.
+// lacksClear reports whether the sender retransmits SEND_REQUEST although CLEAR_TO_SEND was recorded, and so late that
+// the two cannot have crossed.
 func (m *message) lacksClear() bool {
 	return m.state == cleared && m.lost == "CLEAR_TO_SEND" && m.lastRequest.Sub(m.clear) > crossing
 }
 
-// isAbandoned reports whether a message was cleared, and has not ended.
+// isAbandoned reports whether a message was cleared but is not complete.
 func (m *message) isAbandoned() bool { return m != nil && !m.clear.IsZero() && !m.Complete }

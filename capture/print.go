@@ -29,7 +29,7 @@ type Line struct {
 	// Size is the size in the header, in words.
 	Size *uint32 `json:"size,omitempty"`
 	Tag  *uint8  `json:"tag,omitempty"`
-	// Revokes names the packet revoked by this one.
+	// Revokes names the packet that this packet revokes.
 	Revokes string `json:"revokes,omitempty"`
 	// Message is the number of the message in the recording, from 1.
 	Message int64 `json:"message,omitempty"`
@@ -43,18 +43,18 @@ type Line struct {
 	Complete      bool   `json:"complete,omitempty"`
 	Retransmitted bool   `json:"retransmitted,omitempty"`
 	Duplicate     bool   `json:"duplicate,omitempty"`
-	// Reason is the reason for which a live rank would drop the packet; Byte is the offending byte of its header.
+	// Reason is why a live rank would drop the packet; Byte is the offending byte of the packet's header.
 	Reason string `json:"reason,omitempty"`
 	Byte   *uint8 `json:"byte,omitempty"`
-	// Extended has the additional fields of a packet of the extended profile.
+	// Extended holds the additional fields of a packet of the extended profile.
 	Extended *ExtendedLine `json:"extended,omitempty"`
-	// Seen lists the recordings that have the packet, if there are several. Fate is delivered, lost or copied, if they
-	// show it.
+	// Seen lists the recordings that contain the packet, if several recordings were joined. Fate is delivered, lost or
+	// copied, if the recordings show it.
 	Seen []Seen `json:"seen,omitempty"`
 	Fate string `json:"fate,omitempty"`
 }
 
-// Seen is a sighting of a packet in one of several recordings. Time is on the clock of the first one.
+// Seen is a sighting of a packet in one of several recordings. Time is measured on the clock of the first recording.
 type Seen struct {
 	Recording string    `json:"recording"`
 	Packet    int64     `json:"packet"`
@@ -190,7 +190,7 @@ func span(off, n int64) string {
 	return fmt.Sprintf("%d–%d", off, off+n-1)
 }
 
-// shortAddr formats an address without the standard port.
+// shortAddr formats an address. It omits the port if that is the standard port.
 func shortAddr(a netip.AddrPort) string {
 	if a.Port() == protocol.Port {
 		return a.Addr().String()

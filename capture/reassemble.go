@@ -8,22 +8,23 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// Bounds of the memory for TCP streams. A hole in a stream is due to a segment that is out of order, or not in the
-// recording. Which of the two shows when the hole is filled, or when a bound is reached.
+// Limits on the memory for TCP streams. A hole in a stream means that a segment is either out of order or not in the
+// recording. Which of the two is true is known only when the hole is filled or a limit is reached.
 const (
-	// maxStreams fits both directions of all connections between 128 ranks, at a few hundred bytes each.
+	// maxStreams is enough for both directions of all connections between 128 ranks. A stream needs a few hundred
+	// bytes.
 	maxStreams = 1 << 15
-	// maxHeldStream is the maximum number of bytes held after a hole, about a window; maxHeldTotal is the maximum of
-	// all streams.
+	// maxHeldStream is the maximum number of bytes held after a stream's hole, about one TCP window. maxHeldTotal is
+	// the maximum for all streams together.
 	maxHeldStream = 2 << 20
 	maxHeldTotal  = 8 << 20
 	// segmentCost is the overhead of a held segment in bytes.
 	segmentCost = 128
-	// holeAge is the longest lifetime of a hole, by the time stamps of packets. A retransmission fills it within a few
-	// time-outs.
+	// holeAge is the maximum lifetime of a hole, by the packets' time stamps. A retransmission would fill it within a
+	// few time-outs.
 	holeAge = 10 * time.Second
-	// maxJump exceeds the distance between sequence numbers in any window in use. A greater distance means a new
-	// connection whose SYN was not recorded.
+	// maxJump is larger than any TCP window in use. Sequence numbers that are further apart belong to a new connection
+	// whose SYN was not recorded.
 	maxJump = 64 << 20
 )
 
@@ -35,7 +36,7 @@ type tcpFlow struct {
 // tcpSegment is the part of a stream carried by a packet.
 type tcpSegment struct {
 	seq uint32
-	// data are the recorded bytes, missing is the number of bytes after them that were not recorded.
+	// data holds the recorded bytes. missing is the number of bytes after them that were not recorded.
 	data    []byte
 	missing int
 	packet  int64
@@ -63,13 +64,13 @@ func (s *tcpSegment) trim(n int) {
 // reassembler puts the TCP segments of each direction in order, in bounded memory.
 type reassembler struct {
 	streams map[tcpFlow]*tcpStream
-	// recent has the streams in the order of their last packets, oldest first.
+	// recent lists the streams by the time of their last packet, oldest first.
 	recent list.List
-	// holes has the streams with holes, oldest hole first.
+	// holes lists the streams that have holes, oldest hole first.
 	holes list.List
-	// held is the cost of all segments held after holes.
+	// held is the memory, in bytes, used by all segments held after holes.
 	held int
-	// ready are complete units, from index next on not yet delivered.
+	// ready holds complete units. ready[next:] have not been delivered yet.
 	ready []pcapng.Unit
 	next  int
 }
@@ -78,8 +79,8 @@ func newReassembler() *reassembler {
 	return &reassembler{streams: make(map[tcpFlow]*tcpStream)}
 }
 
-// add adds a segment. If the verdict is gotUnit, u has the segment, which was in order. More units may be ready for pop
-// in either case.
+// add adds a segment. If the segment is in order, add stores it in u and returns gotUnit. Whatever the verdict, further
+// units may be ready for pop.
 func (r *reassembler) add(f tcpFlow, seg tcpSegment, syn bool, u *pcapng.Unit) verdict {
 	s := r.stream(f, &seg, syn)
 	if syn {
@@ -102,7 +103,7 @@ func (r *reassembler) add(f tcpFlow, seg tcpSegment, syn bool, u *pcapng.Unit) v
 	seg.trim(-ahead)
 	in := s.unit(&seg, 0)
 	if len(r.ready) > 0 {
-		// Units of an earlier connection come first.
+		// Units of an earlier connection must be delivered first.
 		in.Data = append([]byte(nil), in.Data...)
 		r.ready = append(r.ready, in)
 		r.drain(s, &seg)
@@ -113,7 +114,8 @@ func (r *reassembler) add(f tcpFlow, seg tcpSegment, syn bool, u *pcapng.Unit) v
 	return gotUnit
 }
 
-// stream returns the stream of a flow, new if necessary. A SYN restarts it, unless this SYN was seen before.
+// stream returns the stream of a flow, which it creates if necessary. A SYN restarts the stream unless that SYN was
+// seen before.
 func (r *reassembler) stream(f tcpFlow, seg *tcpSegment, syn bool) *tcpStream {
 	first := seg.seq
 	if syn {
@@ -167,8 +169,8 @@ func (r *reassembler) hold(s *tcpStream, seg tcpSegment) verdict {
 	return heldBack
 }
 
-// drain moves the segments that are now in order to ready. They get the packet and time of by, the segment that filled
-// the hole, or keep their own if by is nil because the hole was skipped.
+// drain moves the held segments that are now in order to ready. They get the packet number and time of by, the segment
+// that filled the hole. If the hole was skipped, by is nil and they keep their own.
 func (r *reassembler) drain(s *tcpStream, by *tcpSegment) {
 	moved := false
 	for len(s.pending) > 0 {
@@ -201,7 +203,7 @@ func (r *reassembler) take(s *tcpStream) tcpSegment {
 	return seg
 }
 
-// redate updates the position of a stream in holes after its segments have moved.
+// redate updates the position of a stream in holes after its held segments have changed.
 func (r *reassembler) redate(s *tcpStream, moved bool) {
 	switch {
 	case s.hole == nil || !moved:
@@ -214,7 +216,7 @@ func (r *reassembler) redate(s *tcpStream, moved bool) {
 	}
 }
 
-// skipHole skips the first hole of a stream: the unit after it has a Gap.
+// skipHole skips the first hole of a stream. The unit after the hole has the length of the hole as its Gap.
 func (r *reassembler) skipHole(s *tcpStream) {
 	seg := r.take(s)
 	gap := int(seg.seq - s.next)
@@ -240,7 +242,7 @@ func (r *reassembler) expire(now time.Time) {
 	}
 }
 
-// skipAll skips all holes at the end of the recording.
+// skipAll skips all remaining holes. It is called at the end of the recording.
 func (r *reassembler) skipAll() {
 	for e := r.holes.Front(); e != nil; e = r.holes.Front() {
 		r.flushAll(e.Value.(*tcpStream))

@@ -12,21 +12,21 @@ import (
 // tcpStream is one direction of a TCP connection.
 type tcpStream struct {
 	flow tcpFlow
-	// next is the sequence number of the next byte to deliver, first the number of the first byte after the SYN.
+	// next is the sequence number of the next byte to deliver. first is the sequence number of the first byte after the
+	// SYN.
 	next, first uint32
 	synSeen     bool
 	// fresh is true until the first unit is delivered.
 	fresh bool
-	// pending has the segments after a hole, sorted by sequence number; held is their cost.
+	// pending holds the segments after a hole, sorted by sequence number. held is their memory in bytes.
 	pending []tcpSegment
 	held    int
-	// holeSince is the time of the first segment after the hole. hole is the stream's element in the list of streams
-	// with holes.
+	// holeSince is the time of the first segment after the hole. hole is the stream's element in reassembler.holes.
 	holeSince    time.Time
 	hole, recent *list.Element
 }
 
-// unit returns the next unit, made of a segment that starts gap bytes after the previous one.
+// unit converts a segment, which starts gap bytes after the previous one, to the next unit.
 func (s *tcpStream) unit(seg *tcpSegment, gap int) pcapng.Unit {
 	u := pcapng.Unit{
 		Packet: seg.packet, Time: seg.time, Src: s.flow.src, Dst: s.flow.dst, Proto: pcapng.TCP,
@@ -37,7 +37,7 @@ func (s *tcpStream) unit(seg *tcpSegment, gap int) pcapng.Unit {
 	return u
 }
 
-// insert keeps a copy of a segment, and reports whether it has bytes that no other segment has.
+// insert stores a copy of a segment. It returns false, and stores nothing, if a stored segment already covers it.
 func (s *tcpStream) insert(seg tcpSegment) bool {
 	// Search from the end: even after a hole, most segments are in order.
 	i := len(s.pending)
@@ -56,7 +56,7 @@ func (s *tcpStream) insert(seg tcpSegment) bool {
 	return true
 }
 
-// covers reports whether s has all bytes of t, and all recorded bytes of t recorded.
+// covers reports whether s contains all bytes of t, and has recorded all bytes that t has recorded.
 func (s *tcpSegment) covers(t *tcpSegment) bool {
 	off := int(int32(t.seq - s.seq))
 	return off >= 0 && off+len(t.data) <= len(s.data) && off+t.length() <= s.length()

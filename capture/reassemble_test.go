@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// checkStream checks that the bytes of units, placed by their gaps, are the bytes sent.
+// checkStream checks that the units contain the bytes sent, at positions determined by the units' gaps.
 func checkStream(t *testing.T, sent []byte, units []pcapng.Unit) (got, gaps int) {
 	t.Helper()
 	at := 0
@@ -36,7 +36,7 @@ func checkStream(t *testing.T, sent []byte, units []pcapng.Unit) (got, gaps int)
 	return got, gaps
 }
 
-// A stream that is segmented, reordered, retransmitted and partly lost is restored, with gaps exactly where nothing was
+// A stream whose segments are reordered, retransmitted and partly lost is restored, with gaps exactly where nothing was
 // recorded.
 func TestReassemblyProperty(t *testing.T) {
 	for seed := range uint64(2000) {
@@ -110,7 +110,7 @@ func TestReassemblyProperty(t *testing.T) {
 	}
 }
 
-// streamOf returns a recording of segments, given as ranges of a pattern.
+// streamOf returns a recording of segments. Each segment is given as a range of bytes in a pattern.
 func streamOf(at time.Time, seq uint32, pieces ...[2]int) *capturetest.Capture {
 	c := capturetest.New(capturetest.Raw)
 	sent := pattern(4096)
@@ -211,7 +211,7 @@ func TestTruncatedSegments(t *testing.T) {
 	}
 }
 
-// Streams, with and without holes, use bounded memory.
+// The memory for streams is limited, whether they have holes or not.
 func TestReassemblyBounds(t *testing.T) {
 	r := newReassembler()
 	var u pcapng.Unit

@@ -8,7 +8,8 @@ import (
 
 // Message is a message reconstructed from the recording.
 type Message struct {
-	// ID is the number of the message in the recording, from 1, in the order of first packets.
+	// ID is the number of the message in the recording. Messages are numbered from 1 in the order of their first
+	// packets.
 	ID  int64 `json:"id"`
 	Src int   `json:"src"`
 	Dst int   `json:"dst"`
@@ -21,17 +22,17 @@ type Message struct {
 	Start float64 `json:"start_seconds"`
 	// Phases are in seconds, or null if a step is not in the recording.
 	Phases Phases `json:"phases"`
-	// Retransmissions counts retransmitted packets of all types. A DATA counts once, even if it is fragmented into
-	// several datagrams.
+	// Retransmissions counts retransmitted packets of all types. DATA counts once even if it is fragmented into several
+	// datagrams.
 	Retransmissions int `json:"retransmissions"`
 	// Complete is true if an ACK ended the message.
 	Complete bool `json:"complete"`
 	// Verdict is "ok", or a few words about the problem.
 	Verdict string `json:"verdict"`
-	// Ended is the time of the packet with which the pair continued although the message had no ACK. It is zero if the
-	// message is complete, or open at the end of the recording.
+	// Ended is set if the pair continued although the message had no ACK: it is the time of the first packet that shows
+	// this. It is zero if the message is complete or was still open at the end of the recording.
 	Ended time.Time `json:"-"`
-	// Steps are the first packets of the message, in order, up to KeepSteps.
+	// Steps lists the first packets of the message in order, at most KeepSteps of them.
 	Steps []Step `json:"-"`
 }
 
@@ -43,9 +44,9 @@ type Phases struct {
 	Total          *float64 `json:"total_seconds"`
 }
 
-// Step is one packet of a message. A DATA fragmented into several datagrams is one step.
+// Step is one packet of a message. DATA that is fragmented into several datagrams is one step.
 type Step struct {
-	// Packet is the number of the first packet of the step, Packets the number of its packets.
+	// Packet is the number of the step's first packet in the recording. Packets counts the step's packets.
 	Packet  int64
 	Packets int
 	// Time and End are the times of the first and the last packet.
@@ -54,17 +55,17 @@ type Step struct {
 	Type string
 	// FromSender is true for SEND_REQUEST and DATA.
 	FromSender bool
-	// Retransmitted is true if the message had this packet before.
+	// Retransmitted is true if the same packet of the message was seen before.
 	Retransmitted bool
 	// Bytes is the number of payload bytes, without padding.
 	Bytes int64
 }
 
-// Finding is a problem, or another fact worth knowing.
+// Finding is a problem, or another fact worth knowing, that the analysis found in the recording.
 type Finding struct {
 	// Kind is one of the Kind constants.
 	Kind Kind `json:"kind"`
-	// Packets are the numbers of the packets that show it.
+	// Packets lists the numbers of the packets that are evidence of the finding.
 	Packets []int64 `json:"packets"`
 	// Text describes what happened.
 	Text string `json:"text"`
@@ -72,17 +73,17 @@ type Finding struct {
 	Messages []int64 `json:"messages,omitempty"`
 	// Time is in seconds since the first packet of the recording.
 	Time float64 `json:"time_seconds"`
-	// Possible lists the possible causes of the wait of an open message, the likeliest first.
+	// Possible lists the possible causes of an open message's wait, the likeliest first.
 	Possible []infer.Possibility `json:"possible,omitempty"`
-	// Waits are the waits of open messages that the finding describes.
+	// Waits lists the waits of open messages that the finding describes.
 	Waits []Wait `json:"-"`
 }
 
-// Wait is a rank waiting in a message at the end of the recording.
+// Wait describes a rank that is still waiting for a packet of a message at the end of the recording.
 type Wait struct {
 	// Message is the ID of the message.
 	Message int64
-	// Rank waits for For, the name of a packet type, from Peer.
+	// Rank is waiting for a packet from Peer. For is the name of the packet's type.
 	Rank, Peer int
 	For        string
 	Since      time.Time
@@ -99,27 +100,27 @@ const (
 	RetransmittedPacket Kind = "retransmitted_packet"
 	// DuplicatePacket: the network delivered a packet twice.
 	DuplicatePacket Kind = "duplicate_packet"
-	// StaleHeader: a CLEAR_TO_SEND or ACK that answers nothing, or DATA that was not cleared.
+	// StaleHeader: a CLEAR_TO_SEND or ACK that matches no pending packet, or DATA that was not cleared.
 	StaleHeader Kind = "stale_header"
-	// WrongSource: a source rank has another address than before, or one address uses two source ranks.
+	// WrongSource: a source rank's address differs from its earlier address, or one address uses two source ranks.
 	WrongSource Kind = "wrong_source"
-	// WrongDestination: a packet names another rank than the one at its destination address.
+	// WrongDestination: a packet names a rank other than the rank at its destination address.
 	WrongDestination Kind = "wrong_destination"
 	// Fragmented: a datagram was split into IP fragments, which an FPGA does not reassemble.
 	Fragmented Kind = "fragmented"
-	// DatatypeMismatch: INT against FLOAT.
+	// DatatypeMismatch: one rank uses INT and the other FLOAT.
 	DatatypeMismatch Kind = "datatype_mismatch"
-	// ReservedByte: a byte that must be 0 is not. Deployed nodes drop the packet silently.
+	// ReservedByte: a header byte that must be 0 is not 0. Deployed nodes drop the packet silently.
 	ReservedByte Kind = "reserved_byte"
-	// BadHeader: another defect of a header.
+	// BadHeader: a header has a defect other than those above.
 	BadHeader Kind = "bad_header"
-	// Padding: a node pads some messages and not others.
+	// Padding: a node pads some messages but not others.
 	Padding Kind = "padding"
 	// SizeMismatch: more or fewer bytes arrived than DATA announced.
 	SizeMismatch Kind = "size_mismatch"
-	// CrossedRequests: both ranks of a pair asked to send at the same time.
+	// CrossedRequests: both ranks of a pair sent SEND_REQUEST at the same time.
 	CrossedRequests Kind = "crossed_requests"
-	// RetransmissionsExhausted: a sender without an answer stopped retransmitting.
+	// RetransmissionsExhausted: a sender that received no answer stopped retransmitting.
 	RetransmissionsExhausted Kind = "retransmissions_exhausted"
 	// NeverCleared: a SEND_REQUEST was never answered.
 	NeverCleared Kind = "never_cleared"

@@ -7,13 +7,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// revocation returns the type and number of the packet that a packet with call BARRIER revokes (P28), if it does.
+// revocation returns the type and number of the packet that h revokes (P28). ok is false if h revokes none.
 func revocation(h protocol.Header) (revoked protocol.Type, number uint32, ok bool) {
 	ok = h.Call == protocol.Barrier && h.Size > 0 && (h.Type == protocol.SendRequest || h.Type == protocol.ClearToSend)
 	return h.Type, h.Size - 1, ok
 }
 
-// revocationText names the packet revoked by an event, or returns "".
+// revocationText names the packet that the event's packet revokes, or returns "".
 func (e *Event) revocationText() string {
 	if e.Extended != nil {
 		return ""
@@ -37,7 +37,7 @@ func (f *flow) unrequest(e *Event) {
 	m.step(e, "SEND_REQUEST revoked", true, false)
 	m.verdict("withdrawn by its sender")
 	m.withdrawn = true
-	// After a shorter wait, the program has changed its mind.
+	// A shorter wait means that the program changed its mind.
 	if waited := e.Time.Sub(m.request); m.state == requested && waited >= duplicateWindow {
 		f.t.find(NeverCleared, e, "message %d from rank %d to rank %d: its sender withdrew it after %v without "+
 			"CLEAR_TO_SEND: %s", m.ID, m.Src, m.Dst, handshake.Round(waited), m.whyUncleared()).about(m, m.firstPacket,

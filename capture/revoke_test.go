@@ -13,13 +13,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// hosts are ranks 0 and 1, two zrlmpids, and a recording of their packets.
+// hosts simulates ranks 0 and 1, which run in two zrlmpids, and records their packets.
 type hosts struct {
 	t     *testing.T
 	pairs [2]*handshake.Pair
 	now   time.Duration
 	units []pcapng.Unit
-	// held are undelivered packets, selected by hold.
+	// held lists packets that are not delivered yet. hold selects them.
 	held []pcapng.Unit
 	hold string
 }
@@ -36,7 +36,7 @@ func newHosts(t *testing.T) *hosts {
 	return h
 }
 
-// perform records and delivers the packets of a rank, a millisecond later.
+// perform records and delivers the packets that a rank sends, a millisecond later.
 func (h *hosts) perform(rank int, acts []handshake.Action, err error) {
 	h.t.Helper()
 	if err != nil {
@@ -79,8 +79,8 @@ func (h *hosts) recv(rank int, id handshake.ID) {
 	h.perform(rank, acts, err)
 }
 
-// TestRevocations: a packet with call BARRIER that revokes another one is described, and the messages around it are
-// valid.
+// TestRevocations: a packet with call BARRIER that revokes another packet is described as such, and the messages around
+// it are valid.
 func TestRevocations(t *testing.T) {
 	for name, tt := range map[string]struct {
 		play     func(h *hosts)

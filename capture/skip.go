@@ -15,7 +15,7 @@ const (
 	gotUnit verdict = iota
 	// heldBack: the packet is part of a unit that is not complete yet.
 	heldBack
-	// gotSegment: the packet is a segment of a TCP stream, not reassembled.
+	// gotSegment: the packet is a TCP segment, which was not reassembled.
 	gotSegment
 	// The packet is ignored.
 	skipNotIP
@@ -43,8 +43,8 @@ var skipNames = [numVerdicts]string{
 	skipRetransmission: "tcp_retransmission",
 }
 
-// SkipKernelDrops is the key of Stats.Skipped for packets lost in a live capture because it was not read fast enough.
-// No other counter includes them.
+// SkipKernelDrops is the key of Stats.Skipped for packets that the kernel dropped because a live capture was not read
+// fast enough. No other counter includes them.
 const SkipKernelDrops = "dropped_by_kernel"
 
 // skipCounts counts packets by verdict, and packets of unknown link types separately. Arrays avoid a map look-up for

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// Options configure a Source. The zero Options suit every cluster that uses ZRLMPI's ports.
+// Options configure a Source. The zero value is right for every cluster that uses ZRLMPI's ports.
 type Options struct {
 	// Ports are the UDP and TCP ports that carry ZRLMPI: a packet is read if its source or destination port is one of
 	// them. The default is 2718 to 2845, one port for each of the 128 ranks that may share an address.
@@ -21,8 +21,8 @@ type Options struct {
 	OnNote func(pcapng.RankNote)
 }
 
-// OpenFile opens a pcap or pcapng file, which may be compressed with gzip, zstd, xz or lz4; its name does not matter.
-// "-" is standard input. For other files the error is a *FormatError.
+// OpenFile opens a pcap or pcapng file, which may be compressed with gzip, zstd, xz or lz4. It recognizes the format by
+// the contents, not by the name. "-" is standard input. If the file has another format, the error is a *FormatError.
 func (o Options) OpenFile(path string) (Source, error) {
 	if path == "-" {
 		return o.NewReader(os.Stdin, "standard input")
@@ -39,8 +39,8 @@ func (o Options) OpenFile(path string) (Source, error) {
 	return s, nil
 }
 
-// NewReader reads the same formats as OpenFile from r, which need not be seekable. name is for errors. Close does not
-// close r.
+// NewReader reads the same formats as OpenFile from r, which need not be seekable. name appears in errors. Close does
+// not close r.
 func (o Options) NewReader(r io.Reader, name string) (Source, error) {
 	return o.newFileSource(r, name, nil)
 }
@@ -76,11 +76,11 @@ type source struct {
 	stats   Stats
 	// drops returns the number of packets lost by a live interface.
 	drops func() int64
-	// about is the metadata of a file, or nil. anyPort is true if packets of our own files are read on any port,
-	// because such files have no others.
+	// about is the metadata of a file, or nil. anyPort is true if packets on any port are read from files written by a
+	// pcapng.Writer, because such files contain only ZRLMPI packets.
 	about   *pcapng.About
 	anyPort bool
-	// err is the error that ended the records.
+	// err is the error returned by records at their end.
 	err error
 }
 
@@ -101,7 +101,8 @@ func (s *source) Next(u *pcapng.Unit) error {
 	}
 }
 
-// packet reads the next packet into u if it is a unit. At the end of the records it sets err.
+// packet reads the next packet. If the packet completes a unit, it stores the unit in u. At the end of the records it
+// sets err.
 func (s *source) packet(u *pcapng.Unit) verdict {
 	if err := s.records.Next(&s.rec); err != nil {
 		s.err = s.explain(err)
@@ -120,7 +121,7 @@ func (s *source) packet(u *pcapng.Unit) verdict {
 	return v
 }
 
-// explain converts an error of the records to the error returned by Next.
+// explain converts an error from records to the error that Next returns.
 func (s *source) explain(err error) error {
 	offset := int64(unknownOffset)
 	at, _ := errors.AsType[*pcapng.Error](err)

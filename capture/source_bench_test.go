@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// BenchmarkSource measures the decoding of generated recordings in memory.
+// BenchmarkSource measures how fast generated recordings are decoded from memory.
 func BenchmarkSource(b *testing.B) {
 	var mixed bytes.Buffer
 	if _, err := capturetest.Generate(&mixed, 64<<20, 1); err != nil {

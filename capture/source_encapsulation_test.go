@@ -10,15 +10,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// ipOf returns the IP packet in a frame of the recorded captures.
+// ipOf returns the IP packet in a frame from one of the recorded captures.
 func ipOf(frame []byte) []byte { return frame[14:] }
 
-// encapsulations wrap an IP packet in frames of a link type.
+// encapsulations lists ways to wrap an IP packet in frames of a link type.
 var encapsulations = []struct {
 	name     string
 	linkType int
 	wrap     func(ip []byte) [][]byte
-	// frames is the number of frames of a packet, or 0 if it varies.
+	// frames is the number of frames for each packet, or 0 if the number varies.
 	frames int
 }{
 	{"null", capturetest.Null, linkOnly(capturetest.Null), 1},
@@ -83,7 +83,7 @@ func inVXLAN(ip []byte, vtep netip.AddrPort) []byte {
 	return capturetest.VXLAN(vtepA, vtep, 42, capturetest.Frame(capturetest.Ethernet, ip))
 }
 
-// pieceOf returns a fragment length that splits every packet.
+// pieceOf returns a fragment length small enough to split the packet.
 func pieceOf(ip []byte) int {
 	if len(ip) < 500 {
 		return 16
@@ -149,8 +149,8 @@ func TestEncapsulations(t *testing.T) {
 	}
 }
 
-// TestFragmentsAreReportedOnce: fragments are reported once for a flow, and not in a tunnel, whose end reassembles
-// them.
+// TestFragmentsAreReportedOnce: fragments are reported once for each flow. Fragments of a tunnel's packets are not
+// reported, because the end of the tunnel reassembles them.
 func TestFragmentsAreReportedOnce(t *testing.T) {
 	tunnel := func(ip []byte) [][]byte {
 		var frames [][]byte

@@ -4,11 +4,11 @@ import (
 	"fmt"
 )
 
-// unknownOffset is the Offset of an error at an unknown position of the file.
+// unknownOffset is the Offset of an error whose position in the file is unknown.
 const unknownOffset = -1
 
-// TruncatedError reports that a recording ends in the middle of a block. Everything before it was read. A recorder that
-// is still running, or was killed, leaves such a file.
+// TruncatedError reports that a recording ends in the middle of a block. All packets before it were read. A recorder
+// that is still running, or was killed, leaves such a file.
 type TruncatedError struct {
 	// Name is the name of the recording, as it was opened.
 	Name string
@@ -36,7 +36,7 @@ type FormatError struct {
 	Packet int64
 	// Offset is the offset of the error in bytes, or -1 if it is unknown.
 	Offset int64
-	// Reason describes the file or the defect.
+	// Reason describes the defect of the file or, if it is not a recording, the file itself.
 	Reason string
 	// Err is the error of the decompressor, or nil.
 	Err error

@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// FuzzSource reads arbitrary files: it must not panic, hang or exceed the memory bounds, and the counts must be
+// FuzzSource reads arbitrary files. Reading must not panic, hang or exceed the memory limits, and the counts must be
 // consistent.
 func FuzzSource(f *testing.F) {
 	for _, c := range recordings(f) {
@@ -68,7 +68,7 @@ func FuzzSource(f *testing.F) {
 		if !errors.Is(err, io.EOF) && !errors.As(err, &cut) && !errors.As(err, &format) {
 			t.Fatalf("untyped error %v", err)
 		}
-		// The window, the decompressor, and fragments of 64 KiB.
+		// Memory for the window, the decompressor, and fragments of 64 KiB.
 		bound := uint64(16 << 20)
 		if z := s.(*source).format; z == "xz" || z == "zstd" {
 			bound += 6*maxWindow + maxWindowPerByte*uint64(len(file))

@@ -26,7 +26,7 @@ var (
 	noon   = time.Date(2024, 5, 17, 12, 0, 0, 123456000, time.UTC)
 )
 
-// readAll returns copies of the units of a file in memory, and the error at the end.
+// readAll reads a file from memory. It returns copies of the units, and the error at the end.
 func readAll(t testing.TB, o Options, file []byte) ([]pcapng.Unit, Stats, error) {
 	t.Helper()
 	s, err := o.NewReader(bytes.NewReader(file), "test")
@@ -48,7 +48,7 @@ func drainSource(s Source) ([]pcapng.Unit, Stats, error) {
 	}
 }
 
-// mustRead is readAll for a complete recording.
+// mustRead is like readAll but fails the test unless the recording is complete.
 func mustRead(t testing.TB, file []byte) []pcapng.Unit {
 	t.Helper()
 	units, _, err := readAll(t, Options{}, file)
@@ -58,7 +58,7 @@ func mustRead(t testing.TB, file []byte) []pcapng.Unit {
 	return units
 }
 
-// recordings returns the captures of deployed nodes.
+// recordings returns the captures that were recorded from deployed nodes.
 func recordings(t testing.TB) map[string]*capturetest.Capture {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/captures/*.pcap")
@@ -88,7 +88,7 @@ func same(t *testing.T, got, want []pcapng.Unit) {
 	}
 }
 
-// The units of the captures match the bytes at fixed offsets.
+// The units of the captures match the bytes at fixed offsets in the files.
 func TestUnits(t *testing.T) {
 	for name, c := range recordings(t) {
 		for i, u := range mustRead(t, c.Pcap(capturetest.Format{})) {
@@ -141,7 +141,7 @@ func TestOpenFile(t *testing.T) {
 	}
 }
 
-// A slow pipe is read packet by packet: no packet is delayed until the next one.
+// When a slow pipe is read, each packet is returned without waiting for the next one.
 func TestReaderOfPipe(t *testing.T) {
 	c := capturetest.New(capturetest.Raw)
 	for range 3 {
@@ -243,7 +243,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// A truncated file is read up to its last complete packet, wherever it is cut.
+// A truncated file is read up to its last complete packet, wherever the file is truncated.
 func TestTruncatedAtEveryByte(t *testing.T) {
 	c := capturetest.New(capturetest.Ethernet)
 	for i := range 4 {

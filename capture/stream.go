@@ -13,14 +13,14 @@ type stream struct {
 	header [protocol.HeaderLen]byte
 	have   int   // bytes of the header
 	left   int64 // payload bytes still to come
-	lost   bool  // the framing is lost
-	// packet is the incomplete packet of the extended profile, or nil. cut is the number of its bytes that were not
+	lost   bool  // packet boundaries are unknown
+	// packet is an incomplete packet of the extended profile, or nil. cut is the number of its bytes that were not
 	// recorded.
 	packet []byte
 	cut    int
 }
 
-// streamed follows a piece of a TCP stream.
+// streamed processes a piece of a TCP stream.
 func (t *Tracker) streamed(c *conversation, forward bool, u *pcapng.Unit) {
 	side := 0
 	if !forward {
@@ -72,7 +72,7 @@ func (t *Tracker) streamed(c *conversation, forward bool, u *pcapng.Unit) {
 	}
 }
 
-// streamHeader follows a complete header.
+// streamHeader processes a complete header.
 func (t *Tracker) streamHeader(u *pcapng.Unit, s *stream, out, in *flow) {
 	e := t.begin(u, s.header[:])
 	defer t.emit(e)

@@ -6,8 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// streamTruncated follows bytes of a stream that were on the wire but not recorded. The stream keeps its framing if
-// they are payload of known length.
+// streamTruncated processes bytes of a stream that were on the wire but not recorded. If they are payload of known
+// length, the position of the next header remains known.
 func (t *Tracker) streamTruncated(c *conversation, forward bool, u *pcapng.Unit, s *stream) {
 	n := u.Truncated
 	switch {

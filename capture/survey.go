@@ -12,10 +12,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Bounds of a survey. Keys decide which packets are sampled, so that all recordings sample the same packets.
+// Limits of a survey. Packets are sampled by key, so that all recordings sample the same packets.
 const (
 	maxSamples = 1 << 17
-	// maxSamplesPerKey bounds the samples of packets with the same bytes, such as all SEND_REQUESTs of a pair.
+	// maxSamplesPerKey is the maximum number of samples with the same bytes, such as all SEND_REQUESTs of a pair.
 	maxSamplesPerKey = 4096
 	maxSurveyFlows   = 1 << 16
 )
@@ -34,17 +34,19 @@ type survey struct {
 	last    *surveyFlow   // packets come in runs
 	samples []sample
 	perKey  map[uint64]int32
-	mask    uint64 // keys with any of these bits have no samples
+	mask    uint64 // keys with any of these bits are not sampled
 	// begin and end are the times of the first and the last packet, in nanoseconds since 1970.
 	begin, end int64
-	// until is the end of the recording according to the file, or the time of the last packet.
+	// until is the end of the recording according to the file, or the time of the last packet if the file does not have
+	// it.
 	until int64
-	// pause is the longest time between two packets, series the number of the series of files.
+	// pause is the longest time between two packets. series is the number of the series of files that this file belongs
+	// to.
 	pause  int64
 	series int
 	// prefix is the number of bytes of a datagram that contribute to its key.
 	prefix int
-	// recorded is the smallest number of bytes recorded of a truncated datagram.
+	// recorded is the smallest number of bytes that were recorded of any truncated datagram.
 	recorded int
 }
 
@@ -63,8 +65,8 @@ type sample struct {
 	id   uint16 // of the IP packet, or 0
 }
 
-// surveyFile reads a recording. It returns an error if the file cannot be opened or is no recording; a corrupt file is
-// read up to the defect.
+// surveyFile reads a recording. It returns an error if the file cannot be opened or is not a recording. It reads a
+// corrupt file up to the defect.
 func (o Options) surveyFile(ctx context.Context, path string, prefix int) (*survey, error) {
 	o.OnNote = nil
 	src, err := o.openSegments(path)
@@ -103,7 +105,7 @@ func (o Options) surveyFile(ctx context.Context, path string, prefix int) (*surv
 	}
 }
 
-// openSegments opens a recording without reassembly of TCP segments.
+// openSegments opens a recording whose TCP segments the source returns without reassembling them.
 func (o Options) openSegments(path string) (*source, error) {
 	opened, err := o.OpenFile(path)
 	if err != nil {
@@ -114,8 +116,8 @@ func (o Options) openSegments(path string) (*source, error) {
 	return src, nil
 }
 
-// eachDatagram calls visit with each datagram of a unit that the kernel coalesced: recordings at two places are
-// coalesced differently.
+// eachDatagram calls visit with each datagram of a unit. A unit holds several datagrams if the kernel coalesced them,
+// and it may coalesce them differently at each vantage point.
 func eachDatagram(u *pcapng.Unit, visit func(*pcapng.Unit)) {
 	switch {
 	case protocol.IsExtended(u.Data):
@@ -174,7 +176,7 @@ func (s *survey) add(u *pcapng.Unit, at int64, id uint16) {
 	}
 }
 
-// thinOut drops at least half of the keys.
+// thinOut drops samples until at most half of maxSamples are left.
 func (s *survey) thinOut() {
 	for len(s.samples) > maxSamples/2 {
 		s.mask = s.mask<<1 | 1
@@ -187,7 +189,7 @@ func (s *survey) thinOut() {
 	}
 }
 
-// flow returns a flow, or nil if there are too many.
+// flow returns the entry of a flow, or nil if there are too many flows.
 func (s *survey) flow(k flowKey) *surveyFlow {
 	if s.last != nil && s.last.flowKey == k {
 		return s.last

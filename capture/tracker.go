@@ -13,8 +13,8 @@ import (
 
 // TrackerOptions configure a Tracker. Callbacks may be nil.
 type TrackerOptions struct {
-	// Profile is the dialect of the headers. Packets of the extended profile are recognized with any Profile;
-	// protocol.Extended means CloudFPGA for other packets.
+	// Profile is the dialect of the headers. Packets of the extended profile are recognized whatever the Profile. If it
+	// is protocol.Extended, all other packets are decoded as CloudFPGA.
 	Profile protocol.Profile
 	// OnEvent is called with every packet and piece of payload, in order.
 	OnEvent func(*Event)
@@ -28,8 +28,8 @@ type TrackerOptions struct {
 	KeepSteps int
 }
 
-// Tracker follows every pair of a recording. It needs constant memory for each pair of addresses, and follows at most
-// maxConversations pairs.
+// Tracker follows the messages between all pairs of addresses in a recording. It needs constant memory for each pair of
+// addresses, and follows at most maxConversations pairs.
 type Tracker struct {
 	opts  TrackerOptions
 	convs map[convKey]*conversation
@@ -46,21 +46,22 @@ type Tracker struct {
 	ended      bool
 	ext        Extended // of the event, with space for ranges
 	extOpen    int      // open messages of the extended profile
-	// joined is true if the units are from several recordings, which show the fate of packets.
+	// joined is true if the units are from several recordings, which may show whether packets arrived.
 	joined bool
-	// unrecorded has the packets missing in each recording, by name.
+	// unrecorded maps the name of a recording to the packets missing in it.
 	unrecorded map[string]*packetSample
-	// notFollowed counts units of conversations beyond the limit, cutShort packets recorded too short to be identified.
+	// notFollowed counts units of conversations beyond maxConversations. cutShort counts packets of which too few bytes
+	// were recorded to identify them.
 	notFollowed, cutShort int64
 	head                  [protocol.HeaderLen]byte // of a truncated packet
 }
 
-// maxConversations bounds the memory for an arbitrary recording. A full cluster of 128 ranks has 8128 pairs.
+// maxConversations limits the memory needed for an arbitrary recording. A full cluster of 128 ranks has 8128 pairs.
 const maxConversations = 1 << 15
 
 type convKey struct{ a, b netip.AddrPort }
 
-// conversation tracks two addresses and their messages in both directions.
+// conversation tracks the messages between two addresses in both directions.
 type conversation struct {
 	key   convKey
 	flows [2]flow // from a to b, from b to a
@@ -90,7 +91,7 @@ func (t *Tracker) instant(at time.Time) handshake.Instant {
 // seconds converts a time to seconds since the first packet.
 func (t *Tracker) seconds(at time.Time) float64 { return at.Sub(t.start).Seconds() }
 
-// Unit follows the next unit of the recording.
+// Unit processes the next unit of the recording.
 func (t *Tracker) Unit(u *pcapng.Unit) {
 	if t.start.IsZero() {
 		t.start = u.Time
@@ -114,7 +115,7 @@ func (t *Tracker) Unit(u *pcapng.Unit) {
 	t.deliver()
 }
 
-// segments follows the datagrams of a unit coalesced by the kernel.
+// segments processes each datagram of a unit that the kernel coalesced.
 func (t *Tracker) segments(c *conversation, forward bool, u *pcapng.Unit) {
 	for rest := *u; rest.Wire() > 0; {
 		part := take(&rest, protocol.MaxDatagram)
@@ -122,7 +123,7 @@ func (t *Tracker) segments(c *conversation, forward bool, u *pcapng.Unit) {
 	}
 }
 
-// conversation returns the conversation of a unit. forward is true from a to b.
+// conversation returns the conversation to which a unit belongs. forward is true if the unit was sent from a to b.
 func (t *Tracker) conversation(u *pcapng.Unit) (c *conversation, forward bool) {
 	key := convKey{u.Src, u.Dst}
 	if forward = u.Src.Compare(u.Dst) <= 0; !forward {
@@ -147,7 +148,8 @@ func (t *Tracker) conversation(u *pcapng.Unit) (c *conversation, forward bool) {
 	return c, forward
 }
 
-// sides returns the flow whose sender sent the unit, and the flow whose receiver did.
+// sides returns two flows: in out, the unit's sender is the sending side; in in, the unit's sender is the receiving
+// side.
 func sides[T any](flows *[2]T, forward bool) (out, in *T) {
 	if forward {
 		return &flows[0], &flows[1]
@@ -177,7 +179,7 @@ func (t *Tracker) Skipped(bySource map[string]int64) map[string]int64 {
 	return all
 }
 
-// NotFollowed returns the number of packets without an event because there are too many pairs of addresses.
+// NotFollowed returns the number of packets that were ignored because there are too many pairs of addresses.
 func (t *Tracker) NotFollowed() int64 { return t.notFollowed }
 
 func (t *Tracker) emit(e *Event) {
@@ -186,8 +188,8 @@ func (t *Tracker) emit(e *Event) {
 	}
 }
 
-// datagram follows a UDP datagram. It decides like a live receiver whether the datagram is payload: by the state of its
-// message.
+// datagram processes a UDP datagram. Like a live receiver, it decides by the state of the message whether the datagram
+// is payload.
 func (t *Tracker) datagram(c *conversation, forward bool, u *pcapng.Unit) {
 	out, in := sides(&c.flows, forward)
 	e := t.begin(u, u.Data)
@@ -204,7 +206,8 @@ func (t *Tracker) datagram(c *conversation, forward bool, u *pcapng.Unit) {
 	case defect.OK():
 		e.Kind = PacketEvent
 	case defect.Kind == protocol.DefectReserved:
-		// A deployed node drops it. Later packets show whether this one did, so it is followed like a valid one.
+		// A deployed node drops such a packet. Only later packets show whether this receiver dropped it, so process it
+		// like a valid one.
 		e.Kind, e.Reason, e.Byte = BadEvent, handshake.Reason(defect.Kind), defect.Offset
 		e.Header = t.lenient(d.Data)
 		asTag := ""
@@ -219,7 +222,7 @@ func (t *Tracker) datagram(c *conversation, forward bool, u *pcapng.Unit) {
 	case d.Truncated > 0 && len(d.Data) < protocol.HeaderLen:
 		e.Kind, e.Reason = BadEvent, handshake.Reason(defect.Kind)
 		if len(d.Data) > 0 {
-			t.cutShort++ // the packet, once
+			t.cutShort++ // count each packet once
 		}
 		return
 	default:
@@ -234,13 +237,13 @@ func (t *Tracker) datagram(c *conversation, forward bool, u *pcapng.Unit) {
 		t.ipFragments(e, out, u)
 	}
 	if other := t.identify(e, out, in); other != nil {
-		// The header names a rank known at another address. Follow it in the conversation of that rank.
+		// The source rank is known at another address. Process the packet in the conversation of that address.
 		out, in = sides(&other.flows, other.key.a == t.ranks.address(e.Header.Src, e.Dst))
 	}
 	t.header(e, out, in, d.Data[protocol.HeaderLen:], d.Truncated)
 }
 
-// ipFragments reports, once for each flow, a datagram in IP fragments.
+// ipFragments reports, once for each flow, that a datagram was split into IP fragments.
 func (t *Tracker) ipFragments(e *Event, f *flow, u *pcapng.Unit) {
 	if f.ipFragments {
 		return
@@ -255,8 +258,8 @@ func (t *Tracker) ipFragments(e *Event, f *flow, u *pcapng.Unit) {
 // tagOffset is the offset of the tag in the header of profile v0.9.
 const tagOffset = 18
 
-// withHeader returns a datagram with a complete header if the header was truncated by the snapshot length, but enough
-// of it was recorded to identify the packet. The missing part has the same value in all packets of deployed nodes.
+// withHeader completes a header that the snapshot length truncated, if enough of it was recorded to identify the
+// packet. The missing part has the same value in all packets of deployed nodes.
 func (t *Tracker) withHeader(u *pcapng.Unit) pcapng.Unit {
 	const (
 		known   = 20 // includes the mark of the extended profile
@@ -277,7 +280,7 @@ func (t *Tracker) withHeader(u *pcapng.Unit) pcapng.Unit {
 	return d
 }
 
-// header follows a valid header.
+// header processes a valid header.
 func (t *Tracker) header(e *Event, out, in *flow, payload []byte, truncated int) {
 	h := e.Header
 	if h.Type != protocol.Data && h.Type != protocol.Error && len(payload)+truncated > 0 && e.Proto == pcapng.UDP {
@@ -326,7 +329,8 @@ func almostHeader(b []byte) bool {
 // likePayload reports whether b does not resemble a header.
 func likePayload(b []byte) bool { return !almostHeader(b) }
 
-// EndAt sets the end of the recording, if that is after its last packet: waits last until then.
+// EndAt sets the end of the recording, until which open waits last. It does nothing if end is not after the last
+// packet.
 func (t *Tracker) EndAt(end time.Time) {
 	if !t.start.IsZero() && end.After(t.now) {
 		t.now = end
@@ -345,7 +349,7 @@ func (t *Tracker) Finish() {
 	t.deliver()
 }
 
-// Follow feeds a source to the tracker and finishes it. It returns the source's error, or nil at io.EOF.
+// Follow processes all units of a source and then calls Finish. It returns the source's error, or nil at io.EOF.
 func (t *Tracker) Follow(src Source) error {
 	var u pcapng.Unit
 	for {

@@ -20,27 +20,28 @@ type Source interface {
 
 // Stats counts the packets read and ignored by a Source.
 type Stats struct {
-	// Packets counts recorded packets, Units the units made of them.
+	// Packets counts recorded packets. Units counts the units that they contain.
 	Packets, Units int64
 	// Bytes counts the recorded bytes of the packets.
 	Bytes int64
-	// Comment and End are the comment and the end of the recording according to the file; zero if the file has none.
+	// Comment and End are the comment on the recording and its end, as stored in the file. They are zero if the file
+	// does not contain them.
 	Comment string
 	End     time.Time
-	// Skipped counts packets that are not UDP or TCP over IP, or corrupt, by reason.
+	// Skipped counts the ignored packets by reason, for example those that are not UDP or TCP, or corrupt.
 	Skipped map[string]int64
 	// Joined describes how several recordings were joined, or is nil.
 	Joined *Joined
 }
 
-// offloaded reports whether a UDP unit is several datagrams coalesced by the kernel, as on a machine with segmentation
-// or receive offload. No rank sends a datagram this long. A unit of 1424 bytes is the last datagram of an MPE's
-// message, or two of 1416 and 8 bytes, which cannot be distinguished.
+// offloaded reports whether a UDP unit consists of several datagrams that the kernel coalesced, as on a machine with
+// segmentation or receive offload. No rank sends a datagram this long. A unit of 1424 bytes is the last datagram of an
+// MPE's message, or two of 1416 and 8 bytes, which cannot be distinguished.
 func offloaded(u *pcapng.Unit) bool {
 	return u.Wire() > protocol.MaxDatagram && u.Wire() != protocol.MaxDatagram+protocol.LineLen
 }
 
-// take removes and returns the first n bytes of a unit, or all if there are fewer.
+// take removes the first n bytes of a unit, or all if it has fewer, and returns them.
 func take(u *pcapng.Unit, n int) pcapng.Unit {
 	n = min(n, u.Wire())
 	recorded := min(n, len(u.Data))

@@ -8,13 +8,15 @@ import (
 	"slices"
 )
 
-// vantage is a place of recording, with the files recorded there in sequence.
+// vantage is a vantage point and the files recorded there one after the other.
 type vantage struct {
 	files   []*survey
 	samples []sample
-	// near has the addresses closer to this place than to other recordings, far the addresses closer to others.
+	// near contains the addresses that are closer to this vantage point than to others. far contains the addresses that
+	// are closer to another one.
 	near, far map[netip.Addr]bool
-	// clock converts times to the clock of the first vantage point, if linked; otherwise times are not converted.
+	// If linked is true, clock converts times to the clock of the first vantage point. Otherwise times are not
+	// converted.
 	linked bool
 	clock  clockLink
 }
@@ -47,13 +49,13 @@ func (v *vantage) toReference(at int64) int64 {
 	return at - int64(math.Round(v.clock.at(t)))
 }
 
-// covers reports whether a file of the vantage point covers a time on its own clock, as far as its packets and its end
-// show.
+// covers reports whether the vantage point was recording at a time on its own clock: between the first packet and the
+// end of one of its files.
 func (v *vantage) covers(at int64) bool {
 	return slices.ContainsFunc(v.files, func(s *survey) bool { return s.begin <= at && at <= s.until })
 }
 
-// sees reports whether the recordings have a packet between two addresses, in either direction.
+// sees reports whether the recordings contain a packet between two addresses, in either direction.
 func (v *vantage) sees(k flowKey) bool {
 	return slices.ContainsFunc(v.files, func(s *survey) bool {
 		return s.flows[k] != nil || s.flows[k.reverse()] != nil
@@ -78,7 +80,7 @@ func (v *vantage) dropped() (n int64) {
 	return n
 }
 
-// fileLinks has the links between files, one for each pair.
+// fileLinks maps a pair of files to the relation of their clocks.
 type fileLinks map[[2]*survey]*clockLink
 
 // linkFiles compares all pairs of files. Files that do not overlap by their own clocks are linked only if the result is
@@ -163,7 +165,7 @@ func common(a, b map[netip.Addr]bool) (n int) {
 	return n
 }
 
-// shared returns the number of a file's flows, at most 999, that the vantage point has seen as well.
+// shared returns the number of a file's flows that were seen at the vantage point too, but at most 999.
 func (v *vantage) shared(s *survey) (n int) {
 	for _, f := range s.order {
 		if v.sees(f.flowKey) {
@@ -173,8 +175,8 @@ func (v *vantage) shared(s *survey) (n int) {
 	return min(n, 999)
 }
 
-// setClocks determines the clock of each vantage point by the packets in common with one whose clock is known. It
-// returns the links between all vantage points, keyed by their indices in ascending order.
+// setClocks determines the clock of each vantage point from the packets that it shares with a vantage point whose clock
+// is known. It returns the links between all vantage points, keyed by their indices in ascending order.
 func setClocks(list []*vantage) map[[2]int]*clockLink {
 	links := map[[2]int]*clockLink{}
 	for i := range list {
@@ -216,8 +218,8 @@ func setClocks(list []*vantage) map[[2]int]*clockLink {
 	return links
 }
 
-// then returns a clock relative to the reference. c is the clock of a known vantage point, and l compares the two: the
-// known one is the first of l if forward.
+// then returns the clock of a vantage point relative to the reference. c is the clock of a vantage point whose clock is
+// known, and l relates the two. If forward is true, the known clock is the first clock of l.
 func (c clockLink) then(l *clockLink, forward bool) clockLink {
 	sum := clockLink{uncertainty: c.uncertainty + l.uncertainty, since: l.since}
 	sum.there, sum.back, sum.oneWay = l.there, l.back, l.oneWay

@@ -11,19 +11,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// deployedRetransmissions is the number of retransmissions in a wait after which a deployed node stops and waits
+// deployedRetransmissions is the number of retransmissions that a deployed node sends in a wait. After them it waits
 // forever.
 const deployedRetransmissions = 3
 
-// insistence is the longest time between two SEND_REQUESTs of a zrlmpid without an answer: 3 s by default, plus the
-// delays of a busy host.
+// insistence is the longest time between two SEND_REQUESTs from a zrlmpid that receives no answer: 3 s by default, plus
+// the delays of a busy host.
 const insistence = 4 * time.Second
 
-// newCall is the time without a SEND_REQUEST after which the next one belongs to another call, provided that the last
-// one was retransmitted as often as any node does. It allows for two lost packets.
+// newCall is the time without a SEND_REQUEST after which the next SEND_REQUEST belongs to another call, provided that
+// the previous one was retransmitted as often as any node does. It allows for two lost packets.
 const newCall = 3 * insistence
 
-// wait is a Wait and its message.
+// wait is a Wait with its flow, message and addresses.
 type wait struct {
 	Wait
 	f        *flow
@@ -39,7 +39,7 @@ func (t *Tracker) describe(w wait) string {
 		w.Peer)
 }
 
-// noRetransmission is the shortest time after which any node retransmits.
+// noRetransmission is the shortest retransmission time-out of any node.
 const noRetransmission = 100 * time.Millisecond
 
 // endsHere reports whether the recording ends too soon after the beginning of a wait to judge it.
@@ -47,7 +47,7 @@ func (t *Tracker) endsHere(w wait) bool {
 	return t.now.Sub(w.Since) < noRetransmission && w.m.requests.n+w.m.datas.n == 0
 }
 
-// judgeOpen reports the last messages, and the waits that have not ended.
+// judgeOpen reports the last message of each flow and the waits that are still in progress.
 func (t *Tracker) judgeOpen() {
 	var open []wait
 	for _, f := range t.sortedFlows() {
@@ -63,7 +63,7 @@ func (t *Tracker) judgeOpen() {
 	}
 	slices.SortFunc(open, func(a, b wait) int { return cmp.Compare(a.m.ID, b.m.ID) })
 	stuck := map[*message]bool{}
-	// The others may end with the next packet, or have another cause.
+	// The other waits may end with the next packet, or have another cause.
 	lasting := slices.DeleteFunc(slices.Clone(open), func(w wait) bool { return t.endsHere(w) || w.m.endsGone() })
 	for _, circle := range circles(lasting) {
 		t.deadlock(circle)
@@ -164,7 +164,8 @@ func (t *Tracker) judgeWait(w wait) {
 	}
 }
 
-// notArriving names the packets that do not reach the other side, if it retransmits the packet that they answer.
+// notArriving names the packets that do not reach the other side, which is evident if that side keeps retransmitting
+// the packet that they answer.
 func (f *flow) notArriving(m *message) string {
 	switch {
 	case m.endsGone():
@@ -196,7 +197,7 @@ func (f *flow) abandoned(m *message) {
 		handshake.Round(m.next.Sub(m.lastRequest)), m.nextPacket)
 }
 
-// unanswered judges a SEND_REQUEST without an answer by its retransmissions.
+// unanswered classifies an unanswered SEND_REQUEST by its retransmissions.
 func (f *flow) unanswered(m *message) (kind Kind, verdict, text string) {
 	n, quiet := m.requests.n, f.t.now.Sub(m.requests.last)
 	insists := f.t.ranks.node(f.from).insists
@@ -231,7 +232,7 @@ func (f *flow) unanswered(m *message) (kind Kind, verdict, text string) {
 	return NeverCleared, "never cleared", text
 }
 
-// whyUncleared lists possible reasons for a SEND_REQUEST without an answer.
+// whyUncleared lists possible reasons why a SEND_REQUEST is unanswered.
 func (m *message) whyUncleared() string {
 	switch {
 	case m.requestsGone():
@@ -262,8 +263,9 @@ func (t *Tracker) deadlock(circle []wait) {
 	fd.Text = strings.Join(texts, "; ")
 }
 
-// circles returns the cycles of ranks that wait for each other, each once, starting at its lowest message. A rank with
-// two waits is stuck if one of them is, because a deployed node does one thing at a time.
+// circles returns the cycles of ranks that wait for each other. Each cycle is returned once, from the wait at which the
+// search entered it. A rank with two waits is stuck if either of them is part of a cycle, because a deployed node does
+// one thing at a time.
 func circles(open []wait) [][]wait {
 	byWho := map[netip.AddrPort][]int{}
 	for i, w := range open {

@@ -18,16 +18,17 @@ type Packet struct {
 	Time time.Time
 	// Data is the recorded part of the packet.
 	Data []byte
-	// Cut is the number of bytes that are not recorded.
+	// Cut is the number of bytes at the end of the packet that are not recorded.
 	Cut int
-	// Interface is the index of the interface; 0 unless pcapng.
+	// Interface is the index of the interface. It must be 0 in pcap files.
 	Interface int
 }
 
 // Interface is one of the interfaces of a pcapng recording.
 type Interface struct {
 	LinkType int
-	// Resolution is the value of option if_tsresol; 0 means microseconds, without the option.
+	// Resolution is the value of option if_tsresol. 0 means that the option is omitted and the resolution is a
+	// microsecond.
 	Resolution byte
 	// Offset is the value of option if_tsoffset in seconds.
 	Offset int64
@@ -68,7 +69,7 @@ func ReadFile(path string) (*Capture, error) {
 	}
 }
 
-// Add appends frames, including the link layer.
+// Add appends frames, which include their link-layer header.
 func (c *Capture) Add(t time.Time, frames ...[]byte) *Capture {
 	for _, f := range frames {
 		c.Packets = append(c.Packets, Packet{Time: t, Data: f})
@@ -132,8 +133,8 @@ func (c *Capture) Snap(n int) *Capture {
 	return c
 }
 
-// Map returns a recording of the given link type with the result of f for each packet, which may be several packets or
-// none. Times do not change.
+// Map returns a recording of the given link type in which each packet is replaced by the packets that f returns for it,
+// possibly none. Times do not change.
 func (c *Capture) Map(linkType int, f func(frame []byte) [][]byte) *Capture {
 	m := New(linkType)
 	for _, p := range c.Packets {

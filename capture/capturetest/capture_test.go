@@ -26,7 +26,7 @@ var (
 	at = time.Date(2024, 5, 17, 12, 0, 0, 123456000, time.UTC)
 )
 
-// gopacket, which shares no code with the builders, decodes their frames.
+// gopacket decodes the frames that this package builds. The two share no code.
 func TestFramesDecode(t *testing.T) {
 	payload := []byte("payload")
 	for name, c := range map[string]struct {
@@ -150,7 +150,7 @@ func TestGzip(t *testing.T) {
 	}
 }
 
-// Generated recordings have complete handshakes, in order of time, and depend only on the seed.
+// Generated recordings contain complete handshakes in order of time, and depend only on size and seed.
 func TestGenerate(t *testing.T) {
 	const size = 4 << 20
 	var file, again, other bytes.Buffer
@@ -246,7 +246,7 @@ func TestGenerateReportsErrors(t *testing.T) {
 	}
 }
 
-// Link types that gopacket does not support match the specification of the formats.
+// Frames of link types that gopacket does not support match the specification of the pcap formats.
 func TestFrameLayout(t *testing.T) {
 	ip := UDP(a, b, nil)
 	f := Frame(SLL2, ip)

@@ -1,5 +1,5 @@
-// Package capturetest makes recordings for tests: packet by packet, by corrupting a recorded one, or large ones of
-// traffic between many ranks (Generate).
+// Package capturetest creates recordings for tests. A test can build a recording packet by packet, corrupt an existing
+// one, or generate a large one with traffic between many ranks (Generate).
 //
 // It shares no code with the reader under test. It is for tests only and panics on invalid arguments.
 package capturetest

@@ -13,8 +13,8 @@ type Talk struct {
 	// Sessions are the sessions of the two ranks; Numbers their last packet numbers.
 	Sessions [2]protocol.Session
 	Numbers  [2]uint32
-	// Stream sends the packets on a TCP connection, in segments of SegmentLen bytes, or one segment per packet if that
-	// is 0.
+	// Stream sends the packets on a TCP connection, in segments of SegmentLen bytes. If SegmentLen is 0, each packet is
+	// one segment.
 	Stream     bool
 	SegmentLen int
 
@@ -38,7 +38,8 @@ func (t *Talk) Later(d time.Duration) *Talk {
 	return t
 }
 
-// Send records a packet from a rank. It fills in ranks and sessions, and the number of a numbered packet if that is 0.
+// Send records a packet from a rank. It fills in ranks and sessions. If the type of packet is numbered and its number
+// is 0, Send also fills in the number.
 func (t *Talk) Send(from int, h protocol.ExtHeader, payload []byte) *Talk {
 	h.Src, h.Dst = uint32(from), uint32(1-from)
 	h.Session, h.PeerSession = t.Sessions[from], t.Sessions[1-from]
@@ -49,7 +50,7 @@ func (t *Talk) Send(from int, h protocol.ExtHeader, payload []byte) *Talk {
 	return t.Raw(from, protocol.AppendExtended(nil, &h, payload))
 }
 
-// Raw records bytes from a rank.
+// Raw records the bytes b as sent by a rank.
 func (t *Talk) Raw(from int, b []byte) *Talk {
 	for len(b) > 0 {
 		t.Later(100 * time.Microsecond)
@@ -69,7 +70,7 @@ func (t *Talk) Raw(from int, b []byte) *Talk {
 	return t
 }
 
-// Eager records an eager message from a rank, in packets of size bytes, and its ACK.
+// Eager records an eager message from a rank, with size bytes of payload per packet, and its ACK.
 func (t *Talk) Eager(from int, message uint32, payload []byte, size int) *Talk {
 	h := protocol.ExtHeader{Type: protocol.Data, Flags: protocol.FlagEager, Message: message, Tag: 5,
 		Length: uint32(len(payload))}
@@ -77,7 +78,7 @@ func (t *Talk) Eager(from int, message uint32, payload []byte, size int) *Talk {
 	return t.Ack(1 - from)
 }
 
-// Rendezvous records a message from a rank that starts with a SEND_REQUEST, and its ACK.
+// Rendezvous records a message from a rank that begins with a SEND_REQUEST, and the message's ACK.
 func (t *Talk) Rendezvous(from int, message uint32, payload []byte, size int) *Talk {
 	h := protocol.ExtHeader{Type: protocol.SendRequest, Message: message, Tag: 5, Length: uint32(len(payload))}
 	t.Send(from, h, nil)
@@ -102,7 +103,8 @@ func (t *Talk) pieces(from int, h protocol.ExtHeader, payload []byte, size int) 
 	}
 }
 
-// Ack records an ACK from a rank of all packets sent to it, and of the given ranges beyond.
+// Ack records an ACK from a rank. It acknowledges all packets sent to the rank so far, and the given ranges of higher
+// numbers.
 func (t *Talk) Ack(from int, ranges ...protocol.Range) *Talk {
 	payload := protocol.AppendAck(nil,
 		&protocol.AckInfo{MessageLimit: 65537, EagerLimit: 1 << 20, Delay: 250 * time.Microsecond, Ranges: ranges})

@@ -36,7 +36,7 @@ func Frame(linkType int, ip []byte, vlans ...uint16) []byte {
 	if v6 {
 		kind, family = 0x86dd, 30
 	}
-	// tags is the sequence tag, EtherType, …, tag, EtherType that follows the first EtherType.
+	// tags is what follows the first EtherType: a VLAN tag and an EtherType for each element of vlans.
 	var tags []byte
 	first := kind
 	for i := len(vlans) - 1; i >= 0; i-- {
@@ -119,7 +119,7 @@ func TCP(src, dst netip.AddrPort, s Segment) []byte {
 	return IP(src.Addr(), dst.Addr(), ProtoTCP, append(b, s.Payload...))
 }
 
-// VXLAN returns an IP packet with a VXLAN datagram around an Ethernet frame.
+// VXLAN returns an IP packet with a VXLAN datagram that encapsulates an Ethernet frame.
 func VXLAN(src, dst netip.AddrPort, network uint32, frame []byte) []byte {
 	b := append([]byte{8, 0, 0, 0}, 0, 0, 0, 0)
 	binary.BigEndian.PutUint32(b[4:], network<<8)

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Generated has the totals of a recording written by Generate.
+// Generated contains the totals of a recording written by Generate.
 type Generated struct {
 	Packets, Messages, Bytes int64
 }
@@ -17,21 +17,21 @@ type Generated struct {
 const (
 	generatedPairs = 32
 	generatedChunk = 256 << 10
-	// generatedLine is the transmission time of a byte at 10 Gbit/s in nanoseconds.
+	// generatedLine is the time, in nanoseconds, to transmit a byte at 10 Gbit/s.
 	generatedLine = 0.8
 )
 
 // generatedStart is the start time of generated recordings.
 var generatedStart = time.Date(2024, 5, 17, 9, 0, 0, 0, time.UTC)
 
-// Generate writes a pcap file of about size bytes: 32 pairs of ranks at 10.12.0.1 and up, each of which exchanges
-// messages of 1 to 50,000 words, in both directions, ints and floats, in complete handshakes without errors. The file
+// Generate writes a pcap file of about size bytes. In it, 32 pairs of ranks with addresses from 10.12.0.1 exchange
+// messages of 1 to 50,000 ints or floats in both directions. All handshakes are complete and free of errors. The file
 // depends only on size and seed.
 func Generate(w io.Writer, size int64, seed uint64) (Generated, error) {
 	g := newGenerator(seed)
 	var done Generated
 	for {
-		// The next packet belongs to the pair with the earliest one.
+		// The next packet is from the pair whose next packet is due first.
 		var p *generatedPair
 		for i := range g.pairs {
 			q := &g.pairs[i]
@@ -101,7 +101,7 @@ func (g *generator) between(from, to time.Duration) time.Duration {
 	return from + time.Duration(g.rand.Int64N(int64(to-from)))
 }
 
-// words returns a random message length: many are short, some long.
+// words returns a random message length in words. Most messages are short, some are long.
 func (g *generator) words() uint32 {
 	switch k := g.rand.IntN(100); {
 	case k < 20:
@@ -115,7 +115,7 @@ func (g *generator) words() uint32 {
 	}
 }
 
-// emit writes the next packet of a pair, and reports whether it ends a message.
+// emit writes the next packet of a pair, and reports whether the packet ends a message.
 func (g *generator) emit(p *generatedPair) bool {
 	h := protocol.Header{Src: p.ranks[0], Dst: p.ranks[1]}
 	switch p.step {

@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// MaxOffload is the maximum number of datagrams that Linux passes to the network card for segmentation at once, and
-// that it coalesces on receipt.
+// MaxOffload is the maximum number of datagrams that Linux passes to the network card at once for segmentation, and the
+// maximum number that it coalesces on receipt.
 const MaxOffload = 45
 
 // Message is a message from rank Src, at address From, to rank Dst, at address To.
@@ -22,7 +22,7 @@ type Message struct {
 	Together int
 }
 
-// Message appends the packets of a complete handshake, 10 µs apart. The payload words count from 0.
+// Message appends the packets of a complete handshake, 10 µs apart. The payload is the words 0, 1, 2 and so on.
 func (c *Capture) Message(t time.Time, m Message) *Capture {
 	send := func(from, to netip.AddrPort, payload []byte) {
 		c.UDP(t, from, to, payload)

@@ -11,7 +11,7 @@ import (
 // Format is a variant of a file format.
 type Format struct {
 	BigEndian bool
-	// Nano writes time stamps in nanoseconds; only for pcap.
+	// Nano selects time stamps in nanoseconds. It applies to pcap only.
 	Nano bool
 }
 

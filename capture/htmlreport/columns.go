@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// place returns the index of text in the list, and appends text if necessary. If the list has reached limit, which is
-// not 0, it returns the last index instead.
+// place returns the index of text in the list. If text is not in the list, place appends it. If limit is not 0 and the
+// list has reached it, place returns the last index instead.
 func place(list *[]string, text string, limit int) int {
 	if i := slices.Index(*list, text); i >= 0 {
 		return i
@@ -18,7 +18,7 @@ func place(list *[]string, text string, limit int) int {
 	return len(*list) - 1
 }
 
-// digits is a column of small numbers, encoded as a string with one digit of base 32 each.
+// digits is a column of small numbers. It is encoded as a string with one base-32 digit for each number.
 type digits []byte
 
 // MarshalJSON encodes the string.

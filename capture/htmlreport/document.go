@@ -7,8 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture"
 )
 
-// document is the data for the page's script. It has a column per field, so that names are not repeated, with times as
-// differences in nanoseconds. Unknown values are -1.
+// document is the data for the page's script. It has one column for each field, so that field names are not repeated.
+// Times are differences in nanoseconds. Unknown values are -1.
 type document struct {
 	Span     int64          `json:"span"`
 	Messages messageColumns `json:"messages"`
@@ -16,13 +16,13 @@ type document struct {
 	Findings findingColumns `json:"findings"`
 	Pairs    []pairRow      `json:"pairs"`
 	Waits    []openWait     `json:"waits"`
-	// Listed is false if the recording has more messages than the report.
+	// Listed is false if the report does not list all messages of the recording.
 	Listed bool `json:"listed"`
 	// Approximate is true if quantiles are approximate.
 	Approximate bool `json:"approximate,omitempty"`
 }
 
-// messageColumns has an entry per message.
+// messageColumns has an entry for each message.
 type messageColumns struct {
 	ID    []int64  `json:"id"` // difference from the previous one
 	Src   []int    `json:"src"`
@@ -35,7 +35,7 @@ type messageColumns struct {
 	Verdict  []int    `json:"verdict"`
 	Verdicts []string `json:"verdicts"`
 	Start    []int64  `json:"start"` // difference from the previous one
-	// Phases are request to clear, clear to data, data to ACK, and total.
+	// Phases holds the durations from request to clear, from clear to data and from data to ACK, and the total.
 	Phases          [4][]int64 `json:"phases"`
 	Retransmissions []int      `json:"retransmissions"`
 	Complete        digits     `json:"complete"`
@@ -43,22 +43,22 @@ type messageColumns struct {
 	Steps []int `json:"steps"`
 }
 
-// stepColumns has an entry per step, message by message.
+// stepColumns has an entry for each step, ordered by message.
 type stepColumns struct {
 	// Time is the difference from the previous step of the message, or from its start.
 	Time []int64 `json:"time"`
-	// Length is the time from the first packet to the last.
+	// Length is the time from the first packet of the step to the last.
 	Length  []int64 `json:"length"`
 	Packet  []int64 `json:"packet"` // difference from the previous one
 	Packets []int   `json:"packets"`
 	Bytes   []int64 `json:"bytes"`
-	// Type is an index into Types, Flags a set of flag constants.
+	// Type is an index into Types. Flags is a set of flag constants.
 	Type  digits   `json:"type"`
 	Types []string `json:"types"`
 	Flags digits   `json:"flags"`
 }
 
-// findingColumns has an entry per finding.
+// findingColumns has an entry for each finding.
 type findingColumns struct {
 	// First is the finding selected when the page opens, or -1.
 	First    int       `json:"first"`
@@ -82,13 +82,13 @@ type pairRow struct {
 	Phases [4][5]int64 `json:"phases"`
 }
 
-// mostTime bounds times, in nanoseconds, so that their differences do not overflow.
+// mostTime is the maximum time, in nanoseconds. It is so small that differences of times do not overflow.
 const mostTime = 1 << 61
 
-// maxTypes is the maximum number of packet types, bounded by a digit.
+// maxTypes is the maximum number of packet types. A type must fit in one digit.
 const maxTypes = 32
 
-// noTime is an unknown time.
+// noTime represents an unknown time.
 const noTime = -1
 
 func newDocument(r *capture.Report) *document {

@@ -12,7 +12,7 @@ import (
 
 var start = time.Unix(1_700_000_000, 0)
 
-// steps returns steps a millisecond apart; "again" and "copy" apply to the step that follows.
+// steps returns steps that are a millisecond apart. "again" and "copy" apply to the step that follows.
 func steps(types ...string) []capture.Step {
 	var list []capture.Step
 	for i, typ := range types {

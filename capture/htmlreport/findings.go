@@ -17,7 +17,7 @@ type kindRow struct {
 	Total int `json:"total"`
 }
 
-// levels has the kinds with a level other than 0.
+// levels maps kinds of findings to their level. Kinds that are not listed have level 0.
 var levels = map[capture.Kind]int{
 	capture.LostPacket:          1,
 	capture.RetransmittedPacket: 1,
@@ -29,10 +29,10 @@ var levels = map[capture.Kind]int{
 	capture.ClosedByPeer:        2,
 }
 
-// maxStatic bounds the number of findings readable without the script.
+// maxStatic is the maximum number of findings that are readable without the script.
 const maxStatic = 100
 
-// staticFinding is a finding as shown without the script.
+// staticFinding is a finding in the form shown without the script.
 type staticFinding struct {
 	Number                  int // from 1
 	Level                   int
@@ -40,8 +40,8 @@ type staticFinding struct {
 	Kind, Time, Text, Where string
 }
 
-// firstFinding returns the index of the finding selected when the page opens, the first of the most serious ones, or
-// -1.
+// firstFinding returns the index of the finding that is selected when the page opens: the first of the most serious
+// findings. It returns -1 if there are no findings.
 func firstFinding(findings []capture.Finding) int {
 	first := -1
 	for i := range findings {
@@ -121,7 +121,7 @@ func newFindings(r *capture.Report) findingColumns {
 	return c
 }
 
-// openWait is a rank waiting at the end of the recording. Since is in nanoseconds.
+// openWait describes a rank that is still waiting at the end of the recording. Since is in nanoseconds.
 type openWait struct {
 	Message int64  `json:"message"`
 	Who     int    `json:"who"`
@@ -130,7 +130,7 @@ type openWait struct {
 	Since   int64  `json:"since"`
 }
 
-// openWaits returns the waits of the messages that are listed and drawn.
+// openWaits returns the open waits that belong to messages drawn in the diagram.
 func openWaits(r *capture.Report) []openWait {
 	drawn := map[int64]bool{}
 	for i := range r.Messages {

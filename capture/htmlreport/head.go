@@ -22,7 +22,7 @@ type head struct {
 	Notices []string
 }
 
-// fact is a number about the recording.
+// fact is a named figure about the recording.
 type fact struct {
 	Name, Value string
 	// Detail may be empty.
@@ -167,7 +167,7 @@ func share(part, whole int64) string {
 	if whole <= 0 {
 		return ""
 	}
-	// Round down: 100 % means all.
+	// Round down so that 100 % is shown only for the whole.
 	tenths := math.Floor(float64(part) / float64(whole) * 1000)
 	return strconv.FormatFloat(tenths/10, 'f', -1, 64) + " %"
 }

@@ -32,7 +32,7 @@ var ErrNoReport = errors.New("htmlreport: there is no report to write")
 // page is the argument of the template.
 type page struct {
 	head
-	// Findings are the findings readable without the script.
+	// Findings lists the findings shown without the script.
 	Findings []staticFinding
 	Style    template.CSS
 	Script   template.JS
@@ -40,7 +40,7 @@ type page struct {
 	Policy   string
 }
 
-// parts is the constant content of reports.
+// parts holds the content that is the same in all reports.
 type parts struct {
 	template *template.Template
 	style    template.CSS
@@ -48,7 +48,7 @@ type parts struct {
 	policy   string
 }
 
-// static loads the parts once, when the first report is written.
+// static returns the parts. It loads them when the first report is written.
 var static = sync.OnceValue(loadParts)
 
 // loadParts reads the embedded files. It panics if one is missing or invalid, which every test of this package checks.
@@ -67,7 +67,8 @@ func loadParts() parts {
 	}
 	js.WriteString("})();\n")
 	css := read("style.css")
-	// The policy names the script and the style sheet by their hashes: no other one runs, even if it got into the page.
+	// The policy names the script and the style sheet by their hashes. The browser ignores all others, even if one got
+	// into the page.
 	policy := fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; base-uri 'none'; "+
 		"form-action 'none'",
 		hash(js.String()), hash(css))
@@ -82,7 +83,7 @@ func hash(text string) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// Write writes r as an HTML page. The output depends only on r. The error is ErrNoReport or an error of w.
+// Write writes r as an HTML page. The output depends only on r. The error is ErrNoReport or an error from w.
 func Write(w io.Writer, r *capture.Report) error {
 	if r == nil {
 		return ErrNoReport

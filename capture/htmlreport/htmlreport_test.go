@@ -29,7 +29,7 @@ func page(t *testing.T, r *capture.Report) string {
 
 var dataElement = regexp.MustCompile(`(?s)<script type="application/json" id="data">(.*?)</script>`)
 
-// data returns the data in a page, as decoded by the script.
+// data decodes the data in a page as the script does.
 func data(t *testing.T, page string) map[string]any {
 	t.Helper()
 	m := dataElement.FindStringSubmatch(page)
@@ -63,7 +63,7 @@ func TestTextCannotBreakOut(t *testing.T) {
 		}
 		d := data(t, got)
 		findings := d["findings"].(map[string]any)
-		// In a conversion to runes, each invalid byte of UTF-8 becomes U+FFFD.
+		// A conversion to runes replaces each invalid UTF-8 byte with U+FFFD.
 		if got, want := findings["text"].([]any)[0], string([]rune(text)); got != want {
 			t.Errorf("the finding's text is %q, want %q", got, want)
 		}
@@ -211,7 +211,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestEveryScriptIsInThePage finds scripts that are missing from the list.
+// TestEveryScriptIsInThePage finds scripts that are missing from the list of scripts.
 func TestEveryScriptIsInThePage(t *testing.T) {
 	html := page(t, &capture.Report{})
 	files, err := os.ReadDir("assets")

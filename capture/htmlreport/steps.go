@@ -10,17 +10,17 @@ import (
 // Flags of a step. The script uses the same numbers.
 const (
 	flagFromSender = 1 << iota
-	// flagRetransmitted: retransmitted after a time-out.
+	// flagRetransmitted: the packet was retransmitted after a time-out.
 	flagRetransmitted
-	// flagDuplicate: delivered twice by the network.
+	// flagDuplicate: the network delivered the packet twice.
 	flagDuplicate
-	// flagLost: recorded, but a retransmission shows that it, or a part of it, did not arrive.
+	// flagLost: the packet was recorded, but a retransmission shows that all or part of it did not arrive.
 	flagLost
-	// flagMissing: not recorded, but later packets show that it was sent.
+	// flagMissing: the packet was not recorded, but later packets show that it was sent.
 	flagMissing
 )
 
-// wireOrder has the packet types of a message in the order of the handshake.
+// wireOrder lists the packet types of a message in the order of the handshake.
 var wireOrder = []string{"SEND_REQUEST", "CLEAR_TO_SEND", "DATA", "ACK"}
 
 // step is a step and its flags.
@@ -29,7 +29,7 @@ type step struct {
 	flags byte
 }
 
-// copiedPackets returns the packets delivered twice by the network.
+// copiedPackets returns the numbers of the packets that the network delivered twice.
 func copiedPackets(r *capture.Report) map[int64]bool {
 	copies := map[int64]bool{}
 	for i := range r.Findings {
@@ -65,7 +65,7 @@ func drawn(m *capture.Message, copies map[int64]bool) []step {
 	if !ok {
 		return steps
 	}
-	// "DATA or its ACK" is drawn at DATA because the lost one of the two is not known.
+	// "DATA or its ACK" is drawn at DATA because it is not known which of the two was lost.
 	what, _, _ = strings.Cut(what, " or ")
 	for place, typ := range wireOrder {
 		if !strings.Contains(what, typ) {
@@ -80,8 +80,8 @@ func drawn(m *capture.Message, copies map[int64]bool) []step {
 	return steps
 }
 
-// recordedBeyond reports whether a packet type was recorded although it is not among the steps, because not all steps
-// are kept.
+// recordedBeyond reports whether a packet type was recorded although it is not among the steps. Steps beyond KeepSteps
+// are missing from the list.
 func recordedBeyond(m *capture.Message, place int) bool {
 	p := &m.Phases
 	switch place {
@@ -95,7 +95,7 @@ func recordedBeyond(m *capture.Message, place int) bool {
 	return m.Complete
 }
 
-// insertMissing inserts a step that was not recorded between its neighbors.
+// insertMissing inserts an unrecorded step at its place between the recorded ones.
 func insertMissing(steps []step, place int) []step {
 	at := slices.IndexFunc(steps, func(s step) bool {
 		return slices.Index(wireOrder, s.Type) > place

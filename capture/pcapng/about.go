@@ -10,9 +10,9 @@ import (
 // applicationName is the value of the option shb_userappl that marks files written by a Writer.
 const applicationName = "zrlmpid"
 
-// About has the properties of a file other than its packets. Missing properties are zero.
+// About holds the properties of a file. Properties that the file does not contain are zero.
 type About struct {
-	// Own is true if a Writer wrote the file: then all of its packets are ZRLMPI packets.
+	// Own is true if a Writer wrote the file. All packets in such a file are ZRLMPI packets.
 	Own     bool
 	Comment string
 	// End of the recording.
@@ -21,7 +21,7 @@ type About struct {
 	Dropped int64
 }
 
-// Maximum length in bytes of the options of a packet and of another block. Longer options are ignored.
+// Maximum length in bytes of the options of a packet block and of any other block. Longer options are ignored.
 const (
 	maxPacketOptions = 16 << 10
 	maxBlockOptions  = 64 << 10
@@ -62,7 +62,8 @@ func (g *ngReader) describe(total uint32) {
 	}
 }
 
-// comments returns the comments of the current packet. Its data ends at offset end of a block of total bytes.
+// comments returns the comments on the current packet, whose block has total bytes. The packet's data ends at offset
+// end of the block.
 func (g *ngReader) comments(end int, total uint32) (list []string) {
 	from := (end + 3) &^ 3
 	left := int64(total) - 4 - int64(from)
@@ -115,7 +116,7 @@ func (g *ngReader) statistics(total uint32) error {
 	return nil
 }
 
-// text converts a text of a file to a string without control characters, which could affect a terminal.
+// text converts text from a file to a string. It removes control characters because they could affect a terminal.
 func text(b []byte) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r >= ' ' && r < 0x7f || r > 0x9f && r != utf8.RuneError {

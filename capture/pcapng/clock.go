@@ -9,7 +9,7 @@ import (
 type ngClock struct {
 	// second is the number of ticks per second.
 	second uint64
-	// offset is added to the time, in seconds.
+	// offset is the number of seconds to add to each time stamp.
 	offset int64
 }
 

@@ -2,11 +2,11 @@ package pcapng
 
 import "fmt"
 
-// Cycle is the last cycle reported by the simulation of a rank's role when the flight recorder recorded a packet of the
-// rank. It is stored as a comment of the packet.
+// Cycle is the last clock cycle that the simulation of a rank's role had reported when the flight recorder recorded a
+// packet of the rank. It is stored as a comment on the packet.
 type Cycle struct {
 	Rank int
-	// Simulation is the number of starts of the simulator so far: each start begins with cycle 0.
+	// Simulation counts the starts of the simulator so far. Cycles start at 0 each time.
 	Simulation, Cycle uint64
 }
 

@@ -52,8 +52,8 @@ func (h *headers) maxPayload() int {
 	return math.MaxUint16 - ip - transport
 }
 
-// append appends the headers of a packet with length bytes of payload. The payload starts with data; the checksum
-// assumes that the rest is 0.
+// append appends the headers of a packet with length bytes of payload. data is the beginning of the payload; the
+// checksum is computed as if the rest were 0.
 func (h *headers) append(b, data []byte, length int) []byte {
 	ip, transport := h.lengths()
 	length += transport
@@ -93,7 +93,7 @@ func (h *headers) append(b, data []byte, length int) []byte {
 	return b
 }
 
-// sum adds the 16-bit words of b, padded if its length is odd, to the sum of an Internet checksum (RFC 1071).
+// sum adds the 16-bit words of b to the sum of an Internet checksum (RFC 1071). It pads b if the length is odd.
 func sum(to uint64, b []byte) uint64 {
 	for ; len(b) > 1; b = b[2:] {
 		to += uint64(binary.BigEndian.Uint16(b))

@@ -10,7 +10,7 @@ import (
 	"github.com/google/gopacket/layers"
 )
 
-// TestHeaders: the headers are equal to those of gopacket.
+// TestHeaders: the headers are equal to the headers that gopacket builds.
 func TestHeaders(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, net := range []string{"127.0.0.1 10.11.12.13", "fd00::1 2001:db8::ffff:1"} {
@@ -39,7 +39,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// gopackets returns the packet built by gopacket.
+// gopackets returns the packet that gopacket builds.
 func gopackets(t *testing.T, h *headers, payload []byte) []byte {
 	t.Helper()
 	src, dst := h.src.Addr().AsSlice(), h.dst.Addr().AsSlice()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// RankNote is a note about a rank, *Depths or *Call. It is stored as a comment of interface statistics.
+// RankNote is a note about a rank: *Depths or *Call. It is stored as a comment in an interface statistics block.
 type RankNote interface {
 	// Of returns the rank and the time of the note.
 	Of() (rank int, at time.Time)
@@ -13,7 +13,7 @@ type RankNote interface {
 	comment() string
 }
 
-// Depths are the lengths of a rank's queues: receives that no message has matched, messages that no receive has
+// Depths holds the lengths of a rank's queues: receives that no message has matched, messages that no receive has
 // matched, and pending sends.
 type Depths struct {
 	Time                            time.Time
@@ -33,15 +33,16 @@ func (d *Depths) comment() string {
 type Call struct {
 	Time time.Time
 	Rank int
-	// ID distinguishes the pending calls of a rank. It is not unique for a call that completed at once.
+	// ID identifies a call among the pending calls of its rank. The ID of a call that completed immediately is not
+	// unique.
 	ID int64
 	// Name is Send, Receive, or the name of the collective operation.
 	Name  string
 	State CallState
-	// Took is the time since the call was posted.
+	// Took is the time from posting the call to this state.
 	Took time.Duration
-	// Peer is -1 for a receive from any source and for a collective call. Tag is the number of a collective call, or -1
-	// if any tag matches. Bytes is -1 if it may differ between ranks.
+	// Peer is -1 in a receive from any source and in a collective call. Tag is the number of a collective call, or -1
+	// in a receive that matches any tag. Bytes is -1 if it may differ between ranks.
 	Peer, Tag int
 	Comm      uint32
 	Bytes     int64

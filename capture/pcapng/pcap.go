@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// MaxPacket is the maximum length in bytes of a recorded packet, the same as in libpcap. No network has longer packets;
-// a greater length is corrupt.
+// MaxPacket is the maximum length in bytes of a recorded packet, as in libpcap. No network has longer packets, so a
+// greater length means that the file is corrupt.
 const MaxPacket = 256 << 10
 
 // Magic numbers of the two file formats: the first four bytes, most significant byte first.
@@ -56,8 +56,8 @@ func NewReader(r io.Reader, onNote func(RankNote)) (Reader, error) {
 	return nil, &Error{Reason: foreign(w.buf[:min(w.hi, 16)])}
 }
 
-// pcapReader reads the classic pcap format. pcapgo's reader is not used: it allocates the snapshot length claimed by
-// the file, up to 4 GiB, and rejects files with longer packets.
+// pcapReader reads the classic pcap format. pcapgo's reader is not used because it allocates the snapshot length
+// claimed by the file, up to 4 GiB, and rejects files with packets longer than that length.
 type pcapReader struct {
 	w     *window
 	order binary.ByteOrder
@@ -84,7 +84,7 @@ func newPcapReader(w *window, order binary.ByteOrder, tick time.Duration) (Reade
 	return &pcapReader{w: w, order: order, tick: tick, link: link}, nil
 }
 
-// About implements Reader. The format has no properties.
+// About implements Reader. The format does not store properties.
 func (p *pcapReader) About() *About { return new(About) }
 
 // Next implements Reader.
@@ -113,7 +113,7 @@ func (p *pcapReader) Next(rec *Record) error {
 	return nil
 }
 
-// failed adds the offset of the unreadable record to err.
+// failed adds the offset of the record that could not be read to err.
 func (p *pcapReader) failed(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.EOF
@@ -125,7 +125,7 @@ func tooLong(length uint32) string {
 	return fmt.Sprintf("a packet claims %d bytes, more than any network carries", length)
 }
 
-// foreignFormats are file formats that users mistake for recordings.
+// foreignFormats lists file formats that users mistake for recordings.
 var foreignFormats = []struct{ start, is string }{
 	{"\xa1\xb2\xcd\x34", "a pcap file with Alexey Kuznetzov's changes"},
 	{"\x34\xcd\xb2\xa1", "a pcap file with Alexey Kuznetzov's changes"},
@@ -134,7 +134,7 @@ var foreignFormats = []struct{ start, is string }{
 	{"PK\x03\x04", "a zip archive"},
 }
 
-// foreign describes a file that is not a recording.
+// foreign explains that a file is not a recording and, if known, what it is. start is the beginning of the file.
 func foreign(start []byte) string {
 	const not = "not a pcap or pcapng file: "
 	if len(start) == 0 {

@@ -16,10 +16,11 @@ import (
 	"github.com/google/gopacket/pcapgo"
 )
 
-// The tests in this file show why pcapgo 1.1.19 is not used to read pcapng: each has a bug of pcapgo that Reader does
-// not have. If one fails with a newer version of pcapgo, the bug is fixed there.
+// The tests in this file show why pcapgo 1.1.19 is not used to read pcapng. Each test demonstrates a bug in pcapgo that
+// Reader does not have. If a test fails with a newer version of pcapgo, the bug is fixed in that version.
 
-// recording returns a file of one packet with a comment, and the offsets of the blocks of the interface and the packet.
+// recording returns a file that contains one packet with a comment. iface and packet are the offsets of the interface's
+// and the packet's blocks.
 func recording(t *testing.T) (file []byte, iface, packet int) {
 	t.Helper()
 	var b bytes.Buffer
@@ -36,7 +37,8 @@ func recording(t *testing.T) (file []byte, iface, packet int) {
 	return file, iface, iface + int(binary.LittleEndian.Uint32(file[iface+4:]))
 }
 
-// read returns the first packet of a file and the error that follows it, or the error if there is no packet.
+// read returns the first packet of a file and the error that follows it. If there is no packet, it returns only the
+// error.
 func read(t *testing.T, file []byte) (Record, error) {
 	t.Helper()
 	r, err := NewReader(bytes.NewReader(file), nil)
@@ -50,7 +52,7 @@ func read(t *testing.T, file []byte) (Record, error) {
 	return first, r.Next(&rest)
 }
 
-// pcapgoRead returns the link type and the first packet of a pcapng file as read by pcapgo.
+// pcapgoRead uses pcapgo to read the link type and the first packet of a pcapng file.
 func pcapgoRead(file []byte) (link layers.LinkType, data []byte, info gopacket.CaptureInfo, err error) {
 	r, err := pcapgo.NewNgReader(bytes.NewReader(file), pcapgo.DefaultNgReaderOptions)
 	if err != nil {
@@ -76,7 +78,7 @@ func TestPcapgoPanics(t *testing.T) {
 	_, _, _, _ = pcapgoRead(file)
 }
 
-// TestPcapgoEndsSilently: pcapgo reports a truncated file as complete, wherever a packet is cut.
+// TestPcapgoEndsSilently: pcapgo reports a truncated file as complete, wherever the file is truncated.
 func TestPcapgoEndsSilently(t *testing.T) {
 	file, _, packet := recording(t)
 	for end := packet + 1; end < len(file); end++ {
@@ -116,7 +118,7 @@ func TestPcapgoBelievesLengths(t *testing.T) {
 	}
 }
 
-// allocated returns the number of bytes allocated by a function.
+// allocated returns the number of bytes that f allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -125,7 +127,7 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestPcapgoLosesComments: pcapgo does not return the comments of packets.
+// TestPcapgoLosesComments: pcapgo does not return the comments on packets.
 func TestPcapgoLosesComments(t *testing.T) {
 	file, _, _ := recording(t)
 	if rec, err := read(t, file); !slices.Equal(rec.Comments, []string{"a comment"}) || err != io.EOF {

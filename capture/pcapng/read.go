@@ -24,12 +24,13 @@ const (
 	blockOverhead = 12
 	// maxInterfaceBlock is the maximum length of an interface description in bytes.
 	maxInterfaceBlock = 128 << 10
-	// maxInterfaces bounds the interfaces remembered for a hostile file.
+	// maxInterfaces is the maximum number of interfaces in a section. It protects against hostile files.
 	maxInterfaces = 1 << 16
 )
 
-// ngReader reads pcapng. pcapgo's reader is not used: it allocates the length claimed by a block, panics on short
-// options and on clocks of 2⁻⁶⁴ seconds, reports no file as truncated, and does not return comments (pcapgo_test.go).
+// ngReader reads pcapng. pcapgo's reader is not used because it allocates the length claimed by a block, panics on
+// short options and on clocks of 2⁻⁶⁴ seconds, does not report truncated files, and does not return comments
+// (pcapgo_test.go).
 type ngReader struct {
 	w *window
 	// order is the byte order of the section.
@@ -37,7 +38,8 @@ type ngReader struct {
 	ifaces []ngInterface
 	// begin is the offset of the last block in the file.
 	begin int64
-	// total is the length of the last block returned, left the number of bytes up to its trailing length.
+	// total is the length of the last block returned. left is the number of bytes of the block not yet read, without
+	// its trailing length.
 	left  int64
 	total uint32
 	open  bool
@@ -110,13 +112,13 @@ func (g *ngReader) block(rec *Record) (bool, error) {
 	return false, err
 }
 
-// opened records a block of which n bytes were read.
+// opened records that n bytes of a new block were read.
 func (g *ngReader) opened(total uint32, n int) {
 	g.open, g.total, g.left = true, total, int64(total)-int64(n)-4
 }
 
-// closeBlock skips to the end of the last block. Next calls it only for the next block, because the packet must remain
-// in the window until then.
+// closeBlock skips to the end of the last block. It is called only when the next block is read, because the packet must
+// remain in the window until then.
 func (g *ngReader) closeBlock() error {
 	if !g.open {
 		return nil
@@ -136,7 +138,7 @@ func (g *ngReader) closeBlock() error {
 	return nil
 }
 
-// section starts a section, which may have another byte order.
+// section starts a section, whose byte order may differ from the previous section's.
 func (g *ngReader) section() error {
 	b, err := g.w.need(16)
 	if err != nil {
@@ -265,7 +267,7 @@ func (g *ngReader) packet(rec *Record, kind, total uint32) error {
 	return nil
 }
 
-// whole converts io.EOF inside a block to io.ErrUnexpectedEOF.
+// whole converts io.EOF to io.ErrUnexpectedEOF, for reads inside a block.
 func whole(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

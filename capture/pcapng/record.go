@@ -6,11 +6,11 @@ import "time"
 type Record struct {
 	Time time.Time
 	Link LinkType
-	// Data is the recorded part of the packet, valid until the next record.
+	// Data is the recorded part of the packet. It is valid until the next record is read.
 	Data []byte
 	// Wire is the length in bytes of the packet on the wire.
 	Wire int
-	// Comments are the comments of the packet in the file.
+	// Comments lists the comments on the packet in the file.
 	Comments []string
 }
 
@@ -22,9 +22,9 @@ type Reader interface {
 	About() *About
 }
 
-// Error is an error in a file, or in reading it.
+// Error reports that a file is invalid or cannot be read.
 type Error struct {
-	// Offset is the offset in bytes of the error or of the incomplete part.
+	// Offset is the position in bytes of the error or of the incomplete part.
 	Offset int64
 	// Reason describes the error, unless Err is set.
 	Reason string

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Unit is one piece of transport payload, in the order of the recording: a UDP datagram, reassembled from IP fragments
-// if necessary, or the next bytes of one direction of a TCP connection.
+// Unit is one piece of transport payload: a UDP datagram, reassembled from IP fragments if necessary, or the next bytes
+// from one direction of a TCP connection.
 type Unit struct {
 	// Packet is the number of the recorded packet that completed the unit, counted from 1 as in Wireshark.
 	Packet int64
 	// Time is the time stamp of this packet.
 	Time time.Time
-	// Src and Dst are the innermost addresses: inside a VXLAN, not outside.
+	// Src and Dst are the innermost addresses. In a VXLAN, they are the addresses inside the tunnel.
 	Src, Dst netip.AddrPort
 	// Proto is UDP or TCP.
 	Proto Proto
@@ -26,18 +26,19 @@ type Unit struct {
 	Fragments, Fragment int
 	// Gap is the number of bytes of a TCP stream missing before Data.
 	Gap int
-	// Restart is true for the first unit of a TCP direction: discard pending data of an earlier connection between the
-	// same addresses.
+	// Restart is true for the first unit from one direction of a TCP connection. Pending data from an earlier
+	// connection between the same addresses must be discarded.
 	Restart bool
-	// Comments are the comments of the packet, read from a recording or to be written to one.
+	// Comments lists the comments on the packet, read from a recording or to be written to one.
 	Comments []string
-	// Trail lists the sightings of a packet in several joined recordings; otherwise nil.
+	// Trail lists the sightings of the packet in several joined recordings. It is nil if there is only one recording.
 	Trail *Trail
 }
 
-// Trail is the path of a packet past the vantage points of several recordings. It is valid until the next unit is read.
+// Trail describes the path of a packet past the vantage points of several recordings. It is valid until the next unit
+// is read.
 type Trail struct {
-	// Seen lists the recordings that have the packet, in order of time.
+	// Seen lists the recordings that contain the packet, in order of time.
 	Seen []Sighting
 	Fate Fate
 	// From and To are the recordings between which the packet was lost or copied.
@@ -46,14 +47,14 @@ type Trail struct {
 
 // Sighting is a packet in one of several recordings.
 type Sighting struct {
-	// Recording is the name of the file, Packet the number of the packet in it.
+	// Recording is the name of the file. Packet is the number of the packet in that file.
 	Recording string
 	Packet    int64
 	// Time is the time in the file, converted to the clock of the first recording.
 	Time time.Time
 }
 
-// Fate is the outcome of a packet's path between vantage points, as far as recordings show it.
+// Fate is the outcome of a packet's path between vantage points, as far as the recordings show it.
 type Fate uint8
 
 // Fates of a packet.
@@ -62,7 +63,8 @@ const (
 	FateUnknown Fate = iota
 	// Delivered: it was seen at all vantage points of its path.
 	Delivered
-	// Lost: it was seen at one vantage point but not at the next one, which recorded packets before and after.
+	// Lost: it was seen at one vantage point but not at the next one, although that one recorded packets before and
+	// after.
 	Lost
 	// Copied: it was seen at one vantage point but not at the previous one, which had seen the original earlier.
 	Copied

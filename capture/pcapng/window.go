@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// windowSize is the size in bytes of the buffer through which a file is read. A reader allocates no more, whatever
-// lengths the file claims. The buffer is large enough to make a read from the page cache cheap per byte.
+// windowSize is the size in bytes of the buffer through which a file is read. A reader allocates no more than this,
+// whatever lengths the file claims. The buffer is so large that a read from the page cache is cheap per byte.
 const windowSize = 512 << 10
 
 // maxEmptyReads is the number of consecutive empty reads after which reading fails.
@@ -27,7 +27,7 @@ func newWindow(r io.Reader) *window {
 }
 
 // need returns the next n bytes without consuming them. They are valid until the next call of need or skip. n is at
-// most windowSize. If the stream ends earlier, the error is io.EOF if no byte is left, and io.ErrUnexpectedEOF
+// most windowSize. If fewer bytes are left in the stream, the error is io.EOF if none are left, and io.ErrUnexpectedEOF
 // otherwise.
 func (w *window) need(n int) ([]byte, error) {
 	if w.hi-w.lo < n {
@@ -60,7 +60,7 @@ func (w *window) fill(n int) error {
 	return nil
 }
 
-// ended returns the error for a stream that ends with left bytes buffered.
+// ended returns the error to report when the stream ends and left bytes remain in the buffer.
 func (w *window) ended(left int) error {
 	if left > 0 && errors.Is(w.err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -74,7 +74,7 @@ func (w *window) advance(n int) {
 	w.offset += int64(n)
 }
 
-// skip consumes n bytes, of which any number may be buffered.
+// skip consumes n bytes, whether they are buffered or not.
 func (w *window) skip(n int64) error {
 	for n > 0 {
 		if w.lo == w.hi {

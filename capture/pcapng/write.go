@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Writer writes units to a pcapng file as IP packets, without the link layer, VLAN tags, tunnels and fragmentation of
-// the original packets.
+// Writer writes units to a pcapng file as IP packets. It does not reproduce the link layer, VLAN tags, tunnels and
+// fragmentation of the original packets.
 type Writer struct {
 	ng  *ngWriter
 	buf []byte
@@ -16,15 +16,15 @@ type Writer struct {
 	seq map[[2]netip.AddrPort]uint32
 }
 
-// WriterOptions configure a Writer. The zero WriterOptions suit complete packets.
+// WriterOptions configure a Writer. The zero value is right for complete packets.
 type WriterOptions struct {
-	// Comment describes the file, or the reason for it.
+	// Comment describes the file, or explains why it was recorded.
 	Comment string
 	// SnapLength is the maximum number of bytes recorded of each packet, including the IP header; 0 means no limit.
 	SnapLength int
 }
 
-// Ending has the facts known at the end of a recording.
+// Ending holds the facts that are known only at the end of a recording.
 type Ending struct {
 	// Time is the end of the recording, which may be long after the last packet.
 	Time time.Time
@@ -34,12 +34,12 @@ type Ending struct {
 	Comments []string
 }
 
-// NewWriter begins a file. Unit and Flush return errors of w.
+// NewWriter begins a file. Errors from w are returned by Unit and Flush.
 func NewWriter(w io.Writer, o WriterOptions) *Writer {
 	return &Writer{ng: newNgWriter(w, o), seq: map[[2]netip.AddrPort]uint32{}}
 }
 
-// Unit adds a unit as one packet, or as several if a piece of a stream is too long.
+// Unit adds a unit as one packet. If a piece of a stream is too long for one packet, Unit splits it into several.
 func (w *Writer) Unit(u *Unit) error {
 	h := headers{proto: udpNumber, src: u.Src, dst: u.Dst}
 	if u.Proto == TCP {
@@ -55,7 +55,7 @@ func (w *Writer) Unit(u *Unit) error {
 	for left := u.Wire(); ; {
 		length := min(left, most)
 		part := data[:min(length, len(data))]
-		// The headers have the length on the wire, so that a reader detects the truncation.
+		// The headers contain the length on the wire so that a reader detects the truncation.
 		w.buf = append(h.append(w.buf[:0], part, length), part...)
 		w.ng.packet(u.Time, w.buf, len(w.buf)-len(part)+length, comments)
 		h.seq += uint32(length)

@@ -22,8 +22,8 @@ const (
 // maxOption is the maximum length of an option in bytes.
 const maxOption = 1<<16 - 1
 
-// ngWriter writes a pcapng section with one interface for raw IP packets and time stamps in nanoseconds. pcapgo's
-// writer is not used: it writes no comments.
+// ngWriter writes a pcapng section with one interface for raw IP packets. Time stamps are in nanoseconds. pcapgo's
+// writer is not used because it cannot write comments.
 type ngWriter struct {
 	w     *bufio.Writer
 	block []byte // the current block
@@ -49,7 +49,7 @@ func newNgWriter(w io.Writer, o WriterOptions) *ngWriter {
 	return g
 }
 
-// packet writes a packet of wire bytes, of which data was recorded.
+// packet writes a packet that had wire bytes on the wire. data is the recorded prefix.
 func (g *ngWriter) packet(at time.Time, data []byte, wire int, comments []string) {
 	g.begin(blockEnhancedPacket)
 	g.uint32(0) // the interface
@@ -117,7 +117,7 @@ func (g *ngWriter) option(code uint16, value string) {
 	g.padded([]byte(value))
 }
 
-// end writes the block. The end of options is optional in a block without options, and harmless.
+// end writes the block. It adds the end of options even if the block has no options, which is allowed.
 func (g *ngWriter) end() {
 	g.uint32(optEnd)
 	g.uint32(uint32(len(g.block) + 4))

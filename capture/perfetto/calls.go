@@ -9,7 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// maxOpenCalls bounds the number of pending calls, whatever a file claims. Further calls are written only if they end.
+// maxOpenCalls is the maximum number of pending calls remembered, whatever a file claims. Any further call is written
+// only when it ends.
 const maxOpenCalls = 1 << 16
 
 // callKey identifies a pending call.
@@ -18,7 +19,7 @@ type callKey struct {
 	id   int64
 }
 
-// openCalls has the pending calls.
+// openCalls maps the key of each pending call to the call.
 type openCalls map[callKey]pcapng.Call
 
 // endedCall is a call and its outcome.
@@ -30,7 +31,7 @@ type endedCall struct {
 // posted returns the time at which the call was posted.
 func (c *endedCall) posted() time.Time { return c.Time.Add(-c.Took) }
 
-// add records the state of a call, and returns the call if it has ended.
+// add records the state of a call. If the call ended, add returns it and true.
 func (o openCalls) add(c *pcapng.Call) (endedCall, bool) {
 	key := callKey{c.Rank, c.ID}
 	if c.State != pcapng.Posted {

@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Live writes a trace while its recording grows. It writes a message when the message ends, without buffering: the file
-// is a valid trace whenever the process ends. Times are in nanoseconds since 1970.
+// Live writes a trace while its recording grows. It writes each message when the message ends and does not buffer it,
+// so the file is a valid trace whenever the process ends. Times are in nanoseconds since 1970.
 type Live struct {
 	trace    trace
 	out      *bufio.Writer
@@ -24,12 +24,13 @@ type Live struct {
 	findings int64
 }
 
-// maxTracks bounds the memory for ranks and pairs, whatever packets claim. A trace with more tracks ends with an error.
+// maxTracks limits the memory for ranks and pairs, whatever the packets claim. A trace that needs more tracks ends with
+// an error.
 const maxTracks = 1 << 20
 
 var errTracks = fmt.Errorf("the trace has %d tracks, and has ended: trace fewer ranks", maxTracks)
 
-// NewLive begins a trace of packets. profile is the dialect of packets that are not of the extended profile.
+// NewLive begins a trace. profile is the dialect of packets other than those of the extended profile.
 func NewLive(to io.Writer, profile protocol.Profile) *Live {
 	l := &Live{out: bufio.NewWriter(to)}
 	l.trace = newTrace(l.out)
@@ -74,7 +75,8 @@ func (l *Live) Calls() int64 { return l.called }
 // Findings returns the number of findings written.
 func (l *Live) Findings() int64 { return l.findings }
 
-// Note writes the lengths of a rank's queues, or a call that has ended. Use it as capture.Options.OnNote of the source.
+// Note writes the lengths of a rank's queues, or a call if the call ended. Use it as capture.Options.OnNote of the
+// source.
 func (l *Live) Note(n pcapng.RankNote) {
 	switch n := n.(type) {
 	case *pcapng.Depths:

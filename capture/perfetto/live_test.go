@@ -46,7 +46,7 @@ func recorded(t *testing.T) []byte {
 	return file.Bytes()
 }
 
-// written returns the trace of a recording.
+// written returns the trace that is written for a recording.
 func written(t *testing.T, recording []byte) []byte {
 	t.Helper()
 	a := capture.NewAnalysis("", capture.AnalysisOptions{KeepMessages: 1000, KeepTrace: 1000})
@@ -64,12 +64,13 @@ func written(t *testing.T, recording []byte) []byte {
 	return trace.Bytes()
 }
 
-// TestQueues: the queue lengths of a recording are counters, from its beginning.
+// TestQueues: the trace shows the recording's queue lengths as counters, from the beginning of the recording.
 func TestQueues(t *testing.T) {
 	golden(t, "queues", written(t, recorded(t)))
 }
 
-// TestLive: at any time the output is a valid trace of complete messages, and at the end it has all of them.
+// TestLive: at any time, the output is a valid trace of the messages completed so far. At the end it contains all
+// messages.
 func TestLive(t *testing.T) {
 	file := recorded(t)
 	var trace bytes.Buffer
@@ -97,7 +98,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// opened returns the tracks with more beginnings than ends.
+// opened returns the tracks on which a slice has begun but not ended.
 func opened(t *testing.T, trace []byte) []uint64 {
 	open := map[uint64]int{}
 	for _, p := range packets(t, trace) {
@@ -130,7 +131,7 @@ func (w *watched) Next(u *pcapng.Unit) error {
 	return w.Source.Next(u)
 }
 
-// TestLiveWriteError: a trace that cannot be written ends, even if the recording continues.
+// TestLiveWriteError: if the trace cannot be written, Follow returns even if the recording continues.
 func TestLiveWriteError(t *testing.T) {
 	live := NewLive(broken{}, protocol.CloudFPGA)
 	src, err := capture.Options{OnNote: live.Note}.NewReader(bytes.NewReader(recorded(t)), "")
@@ -154,8 +155,8 @@ func packetOf(ms, from, to int, h protocol.ExtHeader, payload string) pcapng.Uni
 	return u
 }
 
-// TestExtended: messages of the extended profile are slices. Overlapping ones have separate tracks, and open ones last
-// until the end.
+// TestExtended: messages of the extended profile are slices. Overlapping messages are on separate tracks, and open
+// messages last until the end.
 func TestExtended(t *testing.T) {
 	var file bytes.Buffer
 	w := pcapng.NewWriter(&file, pcapng.WriterOptions{})
@@ -195,7 +196,7 @@ func TestExtended(t *testing.T) {
 	}
 }
 
-// TestLiveTracks: packets that claim ever more ranks end the trace.
+// TestLiveTracks: the trace ends with an error if packets claim to be from too many ranks.
 func TestLiveTracks(t *testing.T) {
 	live := NewLive(io.Discard, protocol.CloudFPGA)
 	for rank := 0; live.Err() == nil; rank++ {
@@ -210,7 +211,7 @@ func TestLiveTracks(t *testing.T) {
 }
 
 // TestCalls: calls are slices on a track of their rank, including calls posted before the first packet and pending
-// calls. The live trace has them when they end, or at its end.
+// calls. The live trace contains each call when the call ends, and pending calls at the end of the trace.
 func TestCalls(t *testing.T) {
 	var file bytes.Buffer
 	w := pcapng.NewWriter(&file, pcapng.WriterOptions{})
@@ -252,7 +253,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestOpenCallsAreBounded: a file that claims ever more pending calls uses bounded memory.
+// TestOpenCallsAreBounded: memory is limited even if a file claims more and more pending calls.
 func TestOpenCallsAreBounded(t *testing.T) {
 	live := NewLive(io.Discard, protocol.CloudFPGA)
 	for id := range int64(2 * maxOpenCalls) {

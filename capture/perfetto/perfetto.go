@@ -14,7 +14,8 @@ import (
 )
 
 // Write writes the messages, calls, findings and queue lengths of a report. Times are in nanoseconds since the first
-// packet of the recording, or since an earlier call. Messages and calls that are open at the end last until then.
+// packet of the recording, or since the first call if that was earlier. Messages and calls that are still open at the
+// end of the recording are drawn up to the end.
 func Write(to io.Writer, r *capture.Report) error {
 	t := newTrace(to)
 	calls := t.allCalls(r)
@@ -79,25 +80,26 @@ type trace struct {
 	findings uint64 // track of findings, or 0
 }
 
-// rank is the process of a rank.
+// rank is the process that represents a rank.
 type rank struct {
 	track uint64
-	// changes are the changes of its messages in flight.
+	// changes lists the changes in the rank's messages in flight.
 	changes []change
-	// queues are the tracks of its queue lengths; 0 before the first one.
+	// queues are the tracks of the rank's queue lengths. They are 0 until the first queue length is added.
 	queues [len(queueNames)]uint64
 }
 
 // queueNames are the names of the counters.
 var queueNames = [...]string{"posted receives", "unexpected messages", "sends in flight"}
 
-// change is the beginning or end of a message.
+// change is a change in the messages in flight, at the beginning or end of a message.
 type change struct {
 	at              int64
 	messages, words int64
 }
 
-// side is one end of the messages from one rank to another, or, with peer callsPeer, the calls of a rank.
+// side identifies a group of tracks: the sending or receiving side of messages from one rank to another or, if peer is
+// callsPeer, the calls of a rank.
 type side struct {
 	rank, peer int
 	sends      bool
@@ -122,7 +124,7 @@ func (t *trace) newTrack() uint64 {
 	return t.tracks
 }
 
-// rank returns a rank. It describes the process of a new rank.
+// rank returns a rank. If the rank is new, it first writes the description of the rank's process.
 func (t *trace) rank(number int) *rank {
 	r := t.ranks[number]
 	if r == nil {
@@ -133,7 +135,7 @@ func (t *trace) rank(number int) *rank {
 	return r
 }
 
-// lane returns a track of a side that is free from one time to another.
+// lane returns a track of a side that is free between two times.
 func (t *trace) lane(s side, from, to int64) uint64 {
 	lanes := t.lanes[s]
 	for i := range lanes {
@@ -163,16 +165,16 @@ type passage struct {
 	span
 	src, dst int
 	words    int64
-	// id is the number of its arrow.
+	// id is the number of the message's arrow.
 	id    uint64
 	notes []annotation
-	// phases are the known phases. begun is the beginning of the message on the receiver's side.
+	// phases lists the phases whose times are known. begun is the beginning of the message on the receiver's side.
 	phases []span
 	begun  int64
 }
 
-// ofHandshake returns the passage of a message of a profile with handshake. The recording lasts from start to end;
-// times are relative to since. A message without an ACK lasts until its pair continues.
+// ofHandshake returns the passage of a message in a profile with handshake. The recording lasts from start to end, and
+// times are relative to since. A message without an ACK lasts until its pair continues with another message.
 func ofHandshake(m *capture.Message, since time.Time, start, end int64) passage {
 	p := passage{
 		src: m.Src, dst: m.Dst, words: int64(m.Words), id: uint64(m.ID),
@@ -217,7 +219,7 @@ const (
 	dataPhase    = "CLEAR_TO_SEND to DATA"
 )
 
-// extendedArrows is the number of the first arrow of the extended profile.
+// extendedArrows is the number of the first arrow for messages of the extended profile.
 const extendedArrows = 1 << 62
 
 // ofExtended returns the passage of a message of the extended profile. Times are relative to since.
@@ -246,7 +248,7 @@ func (t *trace) passage(p *passage) {
 	t.slice(t.lane(side{p.dst, p.src, false}, p.begun, p.to), span{p.name, p.begun, p.to}, p.id, p.notes, nil)
 }
 
-// underWay adds a message to the counters of its ranks.
+// underWay adds a message to the counters of messages in flight of its two ranks.
 func (t *trace) underWay(p *passage) {
 	for _, number := range []int{p.src, p.dst} {
 		r := t.rank(number)

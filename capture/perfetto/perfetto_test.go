@@ -23,7 +23,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
-// analysis returns the report of a recording of deployed nodes.
+// analysis returns the report for a recording of deployed nodes.
 func analysis(t *testing.T, name string) *capture.Report {
 	t.Helper()
 	src, err := capture.Options{}.OpenFile(filepath.Join("..", "testdata", "captures", name+".pcap"))
@@ -38,7 +38,7 @@ func analysis(t *testing.T, name string) *capture.Report {
 	return a.Report()
 }
 
-// TestGolden compares the bytes of a trace, and its decoded form.
+// TestGolden compares a trace, as bytes and in decoded form, with the expected files.
 func TestGolden(t *testing.T) {
 	for _, name := range []string{"ref_ring3_347", "loss_fpga_ack_lost"} {
 		var trace bytes.Buffer
@@ -49,8 +49,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestNesting: slices of a track end in the reverse order of their beginnings, arrows have two ends, and counters end
-// at 0, even if messages overlap, have no length, or are open.
+// TestNesting: the slices of a track are nested, arrows have two ends, and counters end at 0. This holds even if
+// messages overlap, have zero duration, or are open.
 func TestNesting(t *testing.T) {
 	s := func(v float64) *float64 { return &v }
 	r := &capture.Report{Findings: []capture.Finding{{Kind: capture.Waiting, Text: "rank 0 waits", Time: 3}}}
@@ -148,7 +148,7 @@ func TestWithoutAck(t *testing.T) {
 			tracks[p.name] = true
 		}
 	}
-	if len(tracks) != 2 { // of the sender, and of the receiver
+	if len(tracks) != 2 { // one of the sender and one of the receiver
 		t.Errorf("%d tracks: %v", len(tracks), slices.Sorted(maps.Keys(tracks)))
 	}
 }

@@ -48,7 +48,7 @@ const (
 	typeCounter = 4
 )
 
-// sequence is the number of the only packet sequence.
+// sequence is the number of the trace's only packet sequence.
 const sequence = 1
 
 // message is an encoded protobuf message under construction.
@@ -109,7 +109,7 @@ type event struct {
 	kind  uint64
 	track uint64
 	name  string
-	// flow is the number of the message whose arrow passes the slice, or 0.
+	// flow is the number of the arrow that starts or ends at the slice, or 0.
 	flow  uint64
 	value int64        // of a counter
 	notes []annotation // of a slice

@@ -1,6 +1,6 @@
-// Package replay plays one side of a recording against a live peer: it sends the rank's packets, and waits for and
-// compares the packets that the rank received. It never sends anything that is not in the recording, nor to any other
-// peer.
+// Package replay plays one side of a recording against a live peer. It sends the packets that the rank sent, waits for
+// the packets that the rank received, and compares them. It never sends anything that is not in the recording, and
+// never to any other peer.
 package replay
 
 import (
@@ -20,16 +20,16 @@ import (
 
 // Config configures a replay.
 type Config struct {
-	// As is the rank whose packets are sent. Peer is the rank of the live peer, or -1 for the first one that exchanges
-	// packets with As.
+	// As is the rank whose packets are sent. Peer is the rank of the live peer, or -1 for the first rank in the
+	// recording that exchanges packets with As.
 	As, Peer int
 	// To is the live peer's address.
 	To netip.AddrPort
 	// Bind is the local address, by which the peer identifies the rank. The default is the recorded address.
 	Bind netip.AddrPort
-	// Full sends without the recorded pauses.
+	// Full makes the replay send as fast as possible, without the recorded pauses.
 	Full bool
-	// Timeout is the longest wait for a packet of the peer beyond its recorded time.
+	// Timeout is how long to wait for a packet from the peer, in addition to the recorded delay.
 	Timeout time.Duration
 	// Linger is the time to wait at the end for packets that are not in the recording.
 	Linger time.Duration
@@ -39,24 +39,24 @@ type Config struct {
 
 // Result is the result of a replay.
 type Result struct {
-	// Sent and Received count datagrams: a recorded packet may be several.
+	// Sent and Received count datagrams. A recorded packet may contain several datagrams.
 	Sent     int `json:"sent"`
 	Received int `json:"received"`
-	// ReceiveBuffer is the size in bytes granted by the kernel of the udp.DefaultReceiveBuffer requested. Datagrams
-	// that do not fit are lost.
+	// ReceiveBuffer is the size in bytes that the kernel granted when udp.DefaultReceiveBuffer was requested. Datagrams
+	// that do not fit in the buffer are lost.
 	ReceiveBuffer int `json:"receive_buffer"`
 	// Difference is the first difference from the recording, or nil.
 	Difference *Difference `json:"difference,omitempty"`
 }
 
-// Difference is a difference between the live peer and the recorded one.
+// Difference is a difference between the behavior of the live peer and the recording.
 type Difference struct {
 	// Packet is the number of the recorded packet, or 0 for a packet after the end of the recording.
 	Packet int64 `json:"packet"`
-	// Want describes the recorded packet, Got the received one.
+	// Want describes the recorded packet. Got describes the packet received instead.
 	Want string `json:"want,omitempty"`
 	Got  string `json:"got,omitempty"`
-	// Offset is the first byte that differs, if both are datagrams.
+	// Offset is the offset of the first byte that differs, if two datagrams were compared.
 	Offset int `json:"offset"`
 }
 
@@ -72,15 +72,15 @@ func (d *Difference) String() string {
 		d.Want, d.Got, d.Offset)
 }
 
-// ErrNothing reports that the recording has no packets of the rank.
+// ErrNothing reports that the recording contains no UDP packets between the two ranks.
 var ErrNothing = errors.New("the recording has no UDP packets between these ranks")
 
-// maxDatagrams bounds the number of datagrams read from a recording.
+// maxDatagrams is the maximum number of datagrams read from a recording.
 const maxDatagrams = 1 << 20
 
-// longTail is the length of the only datagram over protocol.MaxDatagram that a deployed node sends: the last one of an
-// MPE's message of certain lengths. In a recording it may also be 1416 and 8 bytes, as sent by the shell of an FPGA,
-// that the kernel coalesced.
+// longTail is the length of the only datagram longer than protocol.MaxDatagram that a deployed node sends: the last
+// datagram of certain messages from an MPE. In a recording, a datagram of this length may also be two datagrams of 1416
+// and 8 bytes, sent by an FPGA's shell, that the kernel coalesced.
 const longTail = protocol.MaxDatagram + protocol.LineLen
 
 // recorded is a datagram of the recording.
@@ -91,12 +91,12 @@ type recorded struct {
 	ours     bool
 	data     []byte
 	cut      int // bytes that were not recorded
-	// pads is true if the datagram has padding, tail if it may be the last datagram of an MPE's message, of longTail
-	// bytes.
+	// pads is true if the datagram has padding. tail is true if it has longTail bytes and may be the last datagram of a
+	// message from an MPE.
 	pads, tail bool
 }
 
-// Run plays a recording to its end or to the first difference.
+// Run plays a recording until its end or until the first difference.
 func Run(ctx context.Context, src capture.Source, cfg Config) (*Result, error) {
 	list, from, err := load(src, &cfg)
 	if err != nil {
@@ -124,8 +124,8 @@ func Run(ctx context.Context, src capture.Source, cfg Config) (*Result, error) {
 	return &r.result, err
 }
 
-// load reads the datagrams between the two ranks, and the address of As. Datagrams coalesced by the kernel are split as
-// on the wire.
+// load reads the datagrams between the two ranks and determines the address of As. It splits datagrams that the kernel
+// coalesced.
 func load(src capture.Source, cfg *Config) (list []recorded, from netip.AddrPort, err error) {
 	var all []recorded
 	var peer netip.AddrPort
@@ -167,7 +167,7 @@ func load(src capture.Source, cfg *Config) (list []recorded, from netip.AddrPort
 	return list, from, err
 }
 
-// endsLong reports whether DATA ends with a longer datagram than usual, as fragmented by the MPE.
+// endsLong reports whether the MPE would end this DATA with a datagram that is longer than usual.
 func endsLong(e *capture.Event) bool {
 	shape := protocol.FPGAShape(true)
 	total := shape.PayloadBytes(uint32(e.Total / protocol.WordLen))
@@ -246,7 +246,7 @@ func (r *run) timeout(list []recorded, i int) time.Duration {
 	return list[i].at.Sub(list[i-1].at) + r.cfg.Timeout
 }
 
-// receiveAs waits for a datagram like the recorded one. A datagram of longTail bytes may arrive as two.
+// receiveAs waits for the counterpart of a recorded datagram. A datagram of longTail bytes may arrive as two datagrams.
 func (r *run) receiveAs(d recorded, timeout time.Duration) (got []byte, datagrams int, err error) {
 	got, err = r.receive(timeout)
 	if err != nil || len(d.data) != longTail || len(got) != protocol.MaxDatagram || !bytes.HasPrefix(d.data, got) {

@@ -43,7 +43,7 @@ func peer(t *testing.T, shape protocol.Shape) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// It must not retransmit because this machine is busy.
+	// The peer must not retransmit just because this machine is busy.
 	const never = time.Hour
 	once := handshake.Backoff{First: never, Retransmissions: 1}
 	timing := handshake.Timing{Clear: once, Ack: once, Data: once, FragmentGap: never}
@@ -85,8 +85,8 @@ func playFile(t *testing.T, name string, change func(*replay.Config)) (*replay.R
 	return replay.Run(t.Context(), src, cfg)
 }
 
-// record writes a recording of an echo of each length. Rank 0 fragments its messages like the CPU library, rank 1 by
-// its shape. The kernel coalesces up to together datagrams.
+// record writes a recording of an echo for each length. Rank 0 fragments its messages like the CPU library, rank 1
+// according to shape. The kernel coalesces up to together datagrams.
 func record(t *testing.T, shape protocol.Shape, together int, words ...uint32) string {
 	t.Helper()
 	c := capturetest.New(capturetest.Raw)
@@ -110,7 +110,7 @@ func write(t *testing.T, c *capturetest.Capture) string {
 	return name
 }
 
-// TestOffloaded: coalesced datagrams are sent and expected as separate datagrams, as on the wire.
+// TestOffloaded: a replay sends and expects coalesced datagrams as separate datagrams, as on the wire.
 func TestOffloaded(t *testing.T) {
 	peer(t, protocol.CPUShape())
 	name := record(t, protocol.CPUShape(), capturetest.MaxOffload, 1, 347, 348, 702, 1000, 22000)
@@ -124,12 +124,12 @@ func TestOffloaded(t *testing.T) {
 	}
 }
 
-// TestLongTail: datagrams of 1424 bytes are sent only for an MPE, and accepted as one or two.
+// TestLongTail: a replay sends a datagram of 1424 bytes only for an MPE, and accepts one as one or two datagrams.
 func TestLongTail(t *testing.T) {
 	cpu, mpe := protocol.CPUShape(), protocol.FPGAShape(true)
 	for name, c := range map[string]struct {
-		shape protocol.Shape // rank 1's in the recording
-		live  protocol.Shape // rank 1's live
+		shape protocol.Shape // shape of rank 1 in the recording
+		live  protocol.Shape // shape of the live rank 1
 		words []uint32
 	}{
 		"as it is":                {mpe, mpe, []uint32{347, 348, 1055, 1056}},
@@ -173,8 +173,8 @@ func TestLongTail(t *testing.T) {
 	}
 }
 
-// receiver plays rank 1, and accepts datagrams of any length. The returned function ends it, and returns the lengths of
-// the datagrams of DATA.
+// receiver plays rank 1 and accepts datagrams of any length. The returned function stops it and returns the lengths of
+// the DATA datagrams received.
 func receiver(t *testing.T) func() []int {
 	t.Helper()
 	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(them))
@@ -215,7 +215,7 @@ func receiver(t *testing.T) func() []int {
 	}
 }
 
-// TestReceiveBuffer: the socket has the same receive buffer as a rank's.
+// TestReceiveBuffer: the replay's socket has the same receive buffer as a rank's socket.
 func TestReceiveBuffer(t *testing.T) {
 	m, err := rankmap.New([]rankmap.Entry{{Rank: 0, Addr: us, Kind: rankmap.Software}})
 	if err != nil {
@@ -233,7 +233,8 @@ func TestReceiveBuffer(t *testing.T) {
 	}
 }
 
-// TestNotPlayable: packets that no deployed node sends are not sent, and bytes that were not recorded are not made up.
+// TestNotPlayable: a replay does not send packets that no deployed node sends, and does not make up bytes that were not
+// recorded.
 func TestNotPlayable(t *testing.T) {
 	packet := protocol.AppendExtended(nil,
 		&protocol.ExtHeader{Dst: 1, Type: protocol.Data, Session: 1, Number: 1, Length: 4000}, make([]byte, 4000))

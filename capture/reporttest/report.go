@@ -1,5 +1,5 @@
-// Package reporttest makes reports of recordings that never were, for tests of code that shows reports. It must not be
-// part of a program.
+// Package reporttest creates synthetic reports for tests of code that displays reports. It must not be linked into a
+// program.
 package reporttest
 
 import (
@@ -12,10 +12,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture"
 )
 
-// RecordedAt is the start of the recordings.
+// RecordedAt is the start time of all synthetic recordings.
 var RecordedAt = time.Date(2026, 3, 14, 9, 26, 53, 589_793_000, time.UTC)
 
-// Hostile are texts that break out of markup or code if they are not escaped.
+// Hostile lists texts that break out of markup or code if they are not escaped.
 var Hostile = []string{
 	`</script><script>alert(1)</script>`,
 	`</ScRiPt ><img src=x onerror=alert(1)>`,
@@ -25,14 +25,14 @@ var Hostile = []string{
 	"line\u2028paragraph\u2029end", "zero\x00byte", "\u202egnp.exe", "Größe 大小 🧮", "bad \xff\xfe utf-8",
 }
 
-// Traffic describes a synthetic recording: one rank exchanges messages with all others, or all ranks with all, in
-// bursts with pauses between them. About one message in LossEvery loses a packet and waits for a time-out.
+// Traffic describes a synthetic recording in which one rank exchanges messages with all others, or all ranks with each
+// other, in bursts separated by pauses. About one message in LossEvery loses a packet and waits for a time-out.
 type Traffic struct {
 	Ranks, Messages, LossEvery int
 	AllToAll                   bool
 }
 
-// Report returns the report. It depends only on the traffic.
+// Report returns the report of the recording. The same Traffic always gives the same report.
 func (tr Traffic) Report() *capture.Report {
 	g := &generator{rng: rand.New(rand.NewPCG(2718, uint64(tr.Messages))), free: make([]float64, tr.Ranks)}
 	for i := range tr.Messages {
@@ -65,7 +65,7 @@ func (g *generator) pause() {
 	}
 }
 
-// around returns a random time around a typical one, occasionally much longer.
+// around returns a random duration close to the given one. Occasionally it is much longer.
 func (g *generator) around(seconds float64) float64 {
 	t := seconds * (0.6 + 0.8*g.rng.Float64())
 	if g.rng.IntN(200) == 0 {
@@ -206,8 +206,8 @@ func sumUp(src, dst int, list []*capture.Message) capture.PairSummary {
 	return p
 }
 
-// Troubled returns a small report with all elements of the diagram: a loss, a copy, a packet that was not recorded, and
-// ranks that wait for each other.
+// Troubled returns a small report that contains every element of the diagram: a loss, a copy, a packet that was not
+// recorded, and ranks that wait for each other.
 func Troubled() *capture.Report {
 	g := &generator{rng: rand.New(rand.NewPCG(1, 1)), free: make([]float64, 4)}
 	for i := range 12 {

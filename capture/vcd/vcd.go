@@ -1,8 +1,8 @@
-// Package vcd adds packets to the waves of a simulation, in the format of value change dumps (VCD) of IEEE 1800, so
-// that a viewer shows both on one time axis. Packets are the values of two strings, sent and received, in a separate
-// scope. Strings are an extension of the format that GTKWave reads.
+// Package vcd adds packets to the waves of a simulation, so that a viewer shows both on one time axis. The waves are
+// value change dumps (VCD, IEEE 1800). Packets appear as values of two string signals, sent and received, in a separate
+// scope. Strings are an extension of the format that GTKWave supports.
 //
-// It must never need memory that grows with the waves.
+// Memory must not grow with the size of the waves.
 package vcd
 
 import (
@@ -20,17 +20,18 @@ import (
 
 // Packet is a packet of the rank whose role is simulated.
 type Packet struct {
-	// Cycle is the cycle of the simulation.
+	// Cycle is the simulation's clock cycle at which the packet appears.
 	Cycle uint64
 	Sent  bool
 	// Text must not contain blanks.
 	Text string
 }
 
-// ErrFormat reports that the waves are not a VCD.
+// ErrFormat reports that the waves are not in VCD format.
 var ErrFormat = errors.New("not a value change dump (VCD)")
 
-// declaration declares the signals of the packets. Their identifier codes are longer than the codes of simulators.
+// declaration declares the signals for packets. Their identifier codes are longer than those that simulators use, so
+// they do not clash.
 const declaration = "$scope module zrlmpi $end\n$var string 1 zrlmpi_sent sent $end\n$var string 1 zrlmpi_received " +
 	"received $end\n$upscope $end\n"
 
@@ -41,8 +42,8 @@ type writer struct {
 	packets []Packet // still to be written, by cycle
 }
 
-// Write copies waves to out and inserts packets. A cycle takes period time units of the waves. Packets of the same
-// cycle keep their order.
+// Write copies waves to out and inserts packets. A cycle is period time units of the waves. Packets with the same cycle
+// remain in order.
 func Write(out io.Writer, waves io.Reader, period uint64, packets []Packet) error {
 	w := &writer{bufio.NewWriter(out), period, slices.Clone(packets)}
 	slices.SortStableFunc(w.packets, func(a, b Packet) int { return cmp.Compare(a.Cycle, b.Cycle) })
@@ -57,7 +58,7 @@ func Write(out io.Writer, waves io.Reader, period uint64, packets []Packet) erro
 	return w.out.Flush()
 }
 
-// copy copies the complete lines of waves, with the packets up to the last time.
+// copy copies the complete lines of waves and inserts the packets up to the last time in them.
 func (w *writer) copy(in *bufio.Reader) error {
 	const end = "$enddefinitions"
 	declared, begins, number := false, true, 1
@@ -95,7 +96,7 @@ func (w *writer) copy(in *bufio.Reader) error {
 	}
 }
 
-// until writes the packets up to time end, each with its time.
+// until writes the packets up to time end, each preceded by its time.
 func (w *writer) until(end uint64) {
 	for len(w.packets) > 0 && w.packets[0].Cycle*w.period <= end {
 		fmt.Fprintf(w.out, "#%d\n", w.packets[0].Cycle*w.period)

@@ -10,7 +10,7 @@ import (
 	"testing/iotest"
 )
 
-// packets are in the order of a recording, which differs slightly from the order of cycles.
+// packets is in the order of a recording, which differs slightly from the order of cycles.
 var packets = []Packet{
 	{2, false, "1:SEND_REQUEST:0>1"},
 	{2, true, "2:CLEAR_TO_SEND:1>0"},

@@ -31,7 +31,7 @@ type analyzeFlags struct {
 	progress bool
 }
 
-// errFindings ends an analysis with findings, which were already printed.
+// errFindings is returned by an analysis that has findings, after they were printed.
 var errFindings = errors.New("problems found")
 
 func (a *app) analyzeCommand() *cobra.Command {
@@ -103,7 +103,7 @@ func (a *app) analyze(ctx context.Context, f *analyzeFlags, args []string, stdin
 	if f.perfetto != "" {
 		opts.KeepTrace = f.limit
 	}
-	// The heap grows by small, long-lived objects: trade CPU time for less garbage.
+	// The heap grows by small, long-lived objects. Spend CPU time to keep less garbage.
 	defer debug.SetGCPercent(debug.SetGCPercent(50))
 	live := f.input.iface != ""
 	var printed *liveReport
@@ -141,7 +141,7 @@ func (a *app) analyze(ctx context.Context, f *analyzeFlags, args []string, stdin
 	return nil
 }
 
-// writeFiles writes the requested files.
+// writeFiles writes the files that the flags request.
 func (f *analyzeFlags) writeFiles(r *capture.Report) error {
 	for _, file := range []struct {
 		name  string
@@ -157,13 +157,13 @@ func (f *analyzeFlags) writeFiles(r *capture.Report) error {
 	return nil
 }
 
-// writeTrace writes a trace. It is buffered because a trace consists of many small packets.
+// writeTrace writes a trace through a buffer, because a trace consists of many small packets.
 func writeTrace(out io.Writer, r *capture.Report) error {
 	buffered := bufio.NewWriterSize(out, 1<<16)
 	return flushed(perfetto.Write(buffered, r), buffered)
 }
 
-// follow feeds a source to an analysis. A live source ends when it is interrupted.
+// follow analyzes a source. A live source ends when the user interrupts it.
 func follow(ctx context.Context, analysis *capture.Analysis, src capture.Source, live bool, progress io.Writer) error {
 	if progress != nil {
 		src = &reporting{Source: src, out: progress, start: time.Now()}
@@ -171,7 +171,7 @@ func follow(ctx context.Context, analysis *capture.Analysis, src capture.Source,
 	return endOfRecording(ctx, analysis.Follow(src), live)
 }
 
-// reporting is a source that prints its progress.
+// reporting is a source that prints how far it has been read.
 type reporting struct {
 	capture.Source
 	out         io.Writer
@@ -326,7 +326,7 @@ func printFinding(out io.Writer, f *capture.Finding) {
 	fmt.Fprintf(out, "%34s%s\n", "", packetList(f.Packets))
 }
 
-// printDecodeHint prints a command that shows the packets of a finding, with the first finding as the example.
+// printDecodeHint prints the command that would show the packets of the first finding, as an example.
 func printDecodeHint(out io.Writer, r *capture.Report) {
 	i := slices.IndexFunc(r.Findings, func(f capture.Finding) bool { return len(f.Packets) > 0 })
 	if i < 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// liveReport prints messages, findings and waits of an interface as they occur.
+// liveReport prints messages, findings and waits captured from an interface as they occur.
 type liveReport struct {
 	out      *bufio.Writer
 	messages bool
@@ -20,7 +20,7 @@ type liveReport struct {
 	shown    map[time.Time]bool
 }
 
-// longWait is the shortest wait printed.
+// longWait is the duration from which a wait is printed.
 const longWait = time.Second
 
 func newLiveReport(out io.Writer, name string, messages bool, opts capture.AnalysisOptions) *liveReport {
@@ -41,7 +41,7 @@ func (l *liveReport) message(m *capture.Message) {
 
 func (l *liveReport) finding(f *capture.Finding) { printFinding(l.out, f) }
 
-// end prints the summary. Findings at the end were already printed.
+// end prints the summary. The findings were already printed.
 func (l *liveReport) end(r *capture.Report) error {
 	fmt.Fprintln(l.out)
 	printSummary(l.out, r)
@@ -51,7 +51,7 @@ func (l *liveReport) end(r *capture.Report) error {
 	return l.out.Flush()
 }
 
-// waits prints each wait once, when it has become long.
+// waits prints each wait once, when its duration reaches longWait.
 func (l *liveReport) waits(now time.Time) {
 	if l.start.IsZero() {
 		l.start = now

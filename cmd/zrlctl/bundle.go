@@ -57,7 +57,7 @@ processes and beginnings of messages are in it: read it before you publish it.`,
 	return cmd
 }
 
-// packetsPart returns the packets of the daemon's flight recorder.
+// packetsPart returns the packets in the daemon's flight recorder.
 func (e *examination) packetsPart(ctx context.Context) bundle.Part {
 	part := bundle.Part{Name: "packets.pcapng", What: "last packets of the daemon's ranks"}
 	client := control.NewClient(e.socket)
@@ -111,7 +111,7 @@ func jsonBytes(v any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// versions returns the versions of the programs and the system.
+// versions returns the versions of the programs and of the operating system.
 func (e *examination) versions() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "zrlctl %s\n", version.String())
@@ -127,13 +127,13 @@ func (e *examination) versions() []byte {
 	return b.Bytes()
 }
 
-// metricsTime bounds the duration of the request for metrics, maxMetrics its response in bytes.
+// metricsTime is the time-out for the request for metrics. maxMetrics is the maximum length of the response in bytes.
 const (
 	metricsTime = 5 * time.Second
 	maxMetrics  = 64 << 20
 )
 
-// metrics returns the metrics of the daemon from its HTTP server.
+// metrics returns the metrics that the daemon's HTTP server provides.
 func (e *examination) metrics(ctx context.Context) ([]byte, error) {
 	switch {
 	case e.status == nil:
@@ -162,7 +162,7 @@ func (e *examination) metrics(ctx context.Context) ([]byte, error) {
 	return text, err
 }
 
-// writeBundle writes a file readable only by its owner.
+// writeBundle writes the parts to a file that only its owner can read.
 func writeBundle(name string, parts []bundle.Part) error {
 	file, err := privatedir.Output(name, 0o600)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/query"
 )
 
-// support returns the end of the daemon's log and the list of its records. Without a daemon, it reads systemd's journal
-// and the configured directory.
+// support returns the end of the daemon's log and a list of the daemon's records. If no daemon is running, it reads
+// systemd's journal and lists the configured directory of records.
 func (e *examination) support(ctx context.Context) (log, records bundle.Part) {
 	log = bundle.Part{Name: "log.txt", What: "end of the daemon's log"}
 	records = bundle.Part{Name: "records.txt", What: "list of the records of failures"}
@@ -45,7 +45,7 @@ func (e *examination) support(ctx context.Context) (log, records bundle.Part) {
 	return log, records
 }
 
-// recordList returns the files of a spool as lines of text.
+// recordList lists the files of a spool, one on each line.
 func recordList(r *control.Records) []byte {
 	var b bytes.Buffer
 	total := int64(0)
@@ -77,13 +77,13 @@ func (e *examination) readRecords() ([]byte, error) {
 	return recordList(&r), nil
 }
 
-// journalTime bounds the time to read the journal, journalLines the number of lines.
+// journalTime is the time-out for reading the journal. journalLines is the maximum number of lines.
 const (
 	journalTime  = 10 * time.Second
 	journalLines = "1000"
 )
 
-// journal returns the end of the service's log.
+// journal returns the end of the service's log from systemd's journal.
 func journal(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, journalTime)
 	defer cancel()

@@ -85,23 +85,24 @@ func (a *app) capture(ctx context.Context, f *captureFlags, stdout io.Writer) er
 	return a.describeCapture(f.output, profile, stdout)
 }
 
-// copyPackets writes packets as they arrive, with findings as comments, until ctx is done or the daemon or job ends.
+// copyPackets writes packets to out as they arrive, with findings as comments. It returns when ctx is done, or when the
+// daemon or job ends.
 func copyPackets(ctx context.Context, out io.Writer, p *packets) error {
 	return endOfRecording(ctx,
 		capture.CopyAnnotated(out, recorder.File("packets as they came, from zrlmpid"), p.open, p.profile), true)
 }
 
-// captured describes a file of packets.
+// captured describes a file of captured packets.
 type captured struct {
 	File    string `json:"file"`
 	Packets int64  `json:"packets"`
 	// Seconds is the time from the first packet to the end.
 	Seconds float64 `json:"duration_seconds"`
-	// Findings is the number of findings of zrlctl analyze.
+	// Findings is the number of findings that zrlctl analyze reports for the file.
 	Findings int `json:"findings"`
 }
 
-// describeCapture prints a summary of a file of packets.
+// describeCapture prints a summary of a file of captured packets.
 func (a *app) describeCapture(path string, profile protocol.Profile, stdout io.Writer) error {
 	src, err := capture.Options{}.OpenFile(path)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// TestCaptureCommand: a user without a running tool gets the packets of a failed message, and analyze names the cause.
+// TestCaptureCommand: a user who was not recording still gets the packets of a failed message, and analyze names the
+// cause of the failure.
 func TestCaptureCommand(t *testing.T) {
 	socket := startDaemon(t)
 	dir := t.TempDir()
@@ -54,7 +55,8 @@ func TestCaptureCommand(t *testing.T) {
 	}
 }
 
-// TestCaptureFollow: packets are added to the file as they arrive, and the file is complete when the user interrupts.
+// TestCaptureFollow: packets are added to the file as they arrive. The file is complete after the user interrupts the
+// command.
 func TestCaptureFollow(t *testing.T) {
 	socket := startDaemon(t)
 	file := filepath.Join(t.TempDir(), "file.pcapng")
@@ -78,7 +80,7 @@ func TestCaptureFollow(t *testing.T) {
 	}
 }
 
-// packetsIn counts the packets of a recording that may grow or not exist yet.
+// packetsIn counts the packets in a recording. The recording may be growing, or not exist yet.
 func packetsIn(file string) (n int) {
 	src, err := capture.Options{}.OpenFile(file)
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// captureInput is the input of the packet tools.
+// captureInput describes where the packet tools read packets from.
 type captureInput struct {
 	iface    string
 	profile  string
 	ports    []uint
 	allPorts bool
-	// onNote is the OnNote of capture.Options.
+	// onNote is passed on as OnNote of capture.Options.
 	onNote func(pcapng.RankNote)
 }
 

@@ -26,7 +26,7 @@ func TestPacketTools(t *testing.T) {
 	if err := os.WriteFile(cut, whole[:len(whole)-100], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	corrupt := filepath.Join(dir, "corrupt.pcap") // from the length field of packet 20
+	corrupt := filepath.Join(dir, "corrupt.pcap") // corrupt from the length field of packet 20 on
 	at, bad := 24, bytes.Clone(whole)
 	for range 19 {
 		at += 16 + int(binary.LittleEndian.Uint32(whole[at+8:]))

@@ -18,7 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
-// wavesFlags are the flags of cosim waves.
+// wavesFlags holds the flags of cosim waves.
 type wavesFlags struct {
 	input  captureInput
 	output string
@@ -54,7 +54,7 @@ once, the packets are those of its last start.`,
 	return cmd
 }
 
-// rolePackets describes the packets of a role in a capture.
+// rolePackets describes the packets of a simulated role in a capture.
 type rolePackets struct {
 	File       string `json:"file"`
 	Rank       int    `json:"rank"`
@@ -96,21 +96,21 @@ func (a *app) cosimWaves(ctx context.Context, f *wavesFlags, args []string, stdi
 		words.Plural(r.Packets, "packet"), r.Rank, r.Simulation, r.File)
 }
 
-// sameFile reports whether two names are the same existing file.
+// sameFile reports whether two names refer to the same existing file.
 func sameFile(a, b string) bool {
 	one, err1 := os.Stat(a)
 	other, err2 := os.Stat(b)
 	return err1 == nil && err2 == nil && os.SameFile(one, other)
 }
 
-// cyclePacket is a packet with the cycles of its ranks.
+// cyclePacket is a packet with the simulation cycles of its ranks.
 type cyclePacket struct {
 	src    netip.AddrPort
 	text   string
 	cycles []pcapng.Cycle
 }
 
-// cyclePackets are the packets of a capture, with the addresses of ranks.
+// cyclePackets holds the packets of a capture and the addresses of the ranks.
 type cyclePackets struct {
 	list  []cyclePacket
 	addrs map[int]netip.AddrPort
@@ -159,7 +159,7 @@ func (f *wavesFlags) read(ctx context.Context, args []string, stdin io.Reader) (
 	}
 }
 
-// eventName returns a name of an event without blanks.
+// eventName returns a name for an event. The name has no blanks.
 func eventName(e *capture.Event) string {
 	l := e.Line()
 	name := l.Type
@@ -172,7 +172,8 @@ func eventName(e *capture.Event) string {
 	return fmt.Sprintf("%s:%d>%d", name, *l.SrcRank, *l.DstRank)
 }
 
-// last returns the last simulation of a rank, or of the only rank if rank is negative.
+// last returns the last simulation of the given rank. If rank is negative, it returns that of the only rank with a
+// simulation.
 func (c *cyclePackets) last(rank int) (pcapng.Cycle, error) {
 	found := map[int]pcapng.Cycle{}
 	for _, p := range c.list {
@@ -203,7 +204,7 @@ func ofRank(rank int) string {
 	return fmt.Sprintf(" of rank %d", rank)
 }
 
-// of returns the packets of a simulation.
+// of returns the packets that belong to a simulation.
 func (c *cyclePackets) of(simulation pcapng.Cycle) (list []vcd.Packet) {
 	for _, p := range c.list {
 		for _, cycle := range p.cycles {

@@ -14,7 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// roleCapture writes a capture with a message to rank 1 and one to rank 2, and returns its path.
+// roleCapture writes a capture that contains a message to rank 1 and a message to rank 2. It returns the path of the
+// capture.
 func roleCapture(t *testing.T) string {
 	t.Helper()
 	var file bytes.Buffer
@@ -57,7 +58,7 @@ func roleCapture(t *testing.T) string {
 	return writeTo(t, "role.pcapng", file.Bytes())
 }
 
-// writeTo writes a file in a folder of the test, and returns its path.
+// writeTo writes a file to a temporary folder of the test and returns the file's path.
 func writeTo(t *testing.T, name string, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)

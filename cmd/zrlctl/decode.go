@@ -21,7 +21,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// decodeFlags are the flags of decode.
+// decodeFlags holds the flags of decode.
 type decodeFlags struct {
 	input    captureInput
 	time     string
@@ -73,7 +73,7 @@ Exit codes: 2 the recording cannot be read, or has no packet of ZRLMPI; otherwis
 	return cmd
 }
 
-// decode prints or writes matching packets.
+// decode prints the matching packets, or writes them to a file.
 func (a *app) decode(ctx context.Context, f *decodeFlags, args []string, stdin io.Reader, stdout,
 	stderr io.Writer) error {
 	match, err := f.filter()
@@ -111,7 +111,7 @@ func (a *app) decode(ctx context.Context, f *decodeFlags, args []string, stdin i
 	return &unreadableError{fmt.Errorf("%s: %s", name, stats.Nothing())}
 }
 
-// printIgnored prints the number of packets that are in no line.
+// printIgnored prints the number of packets for which no line was printed.
 func printIgnored(out io.Writer, s *capture.Stats, notFollowed int64, asJSON bool) (err error) {
 	if len(s.Skipped) == 0 && notFollowed == 0 {
 		return nil
@@ -165,14 +165,14 @@ func (d *decoding) print(ctx context.Context, stdout io.Writer, clock *clock, as
 	return flushed(d.follow(ctx, event, unit), out)
 }
 
-// write writes the units that have a matching event to a recording.
+// write writes a recording of the units that have a matching event.
 func (d *decoding) write(ctx context.Context, out io.Writer) error {
 	writer := pcapng.NewWriter(out, pcapng.WriterOptions{})
 	return flushed(d.follow(ctx, func(*capture.Event) error { return nil }, writer.Unit), writer)
 }
 
-// follow calls event with each matching event, and unit with each unit that has one, until the end of the recording or
-// the first error.
+// follow calls event with each matching event, and unit with each unit that has a matching event. It returns at the end
+// of the recording or at the first error.
 func (d *decoding) follow(ctx context.Context, event func(*capture.Event) error, unit func(*pcapng.Unit) error) error {
 	var err error
 	matched := false
@@ -199,7 +199,7 @@ func (d *decoding) follow(ctx context.Context, event func(*capture.Event) error,
 	}
 }
 
-// endOfRecording converts the error at the end of a source.
+// endOfRecording converts the error that ended a source to the error that the command returns.
 func endOfRecording(ctx context.Context, err error, live bool) error {
 	interrupted := live && ctx.Err() != nil
 	if err == nil || interrupted || errors.Is(err, io.EOF) {

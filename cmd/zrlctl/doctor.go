@@ -54,7 +54,7 @@ Exit codes: 0 nothing is wrong; 1 something is; otherwise as zrlctl. Unknown is 
 	return cmd
 }
 
-// examination is the subject of doctor and bundle.
+// examination holds what doctor and bundle examine.
 type examination struct {
 	plan   *doctor.Plan
 	config *config.Config // nil if unreadable
@@ -63,7 +63,7 @@ type examination struct {
 	socket string         // of the daemon
 }
 
-// examination reads the given configuration, or the configuration of the running daemon.
+// examination reads the configuration file with the given name, or the running daemon's configuration.
 func (a *app) examination(ctx context.Context, file string) (*examination, error) {
 	e := new(examination)
 	if file != "" {
@@ -85,8 +85,8 @@ func (a *app) examination(ctx context.Context, file string) (*examination, error
 	if err := e.ask(ctx, a.socket); err != nil {
 		return nil, fmt.Errorf("%w; without a daemon, give its configuration with --config", err)
 	}
-	// There is no file if the daemon was started with --cluster or reads standard input. A relative path is of no use
-	// in another directory.
+	// There is no file if the daemon was started with --cluster or reads its configuration from standard input. A
+	// relative path is useless because zrlctl may run in another directory.
 	if name := e.status.Config; filepath.IsAbs(name) {
 		if cfg, err := config.Load(name); err == nil {
 			e.config, e.plan = cfg, doctor.FromConfig(name, cfg)
@@ -97,7 +97,7 @@ func (a *app) examination(ctx context.Context, file string) (*examination, error
 	return e, nil
 }
 
-// ask queries the status of the daemon at a socket.
+// ask queries the status of the daemon at the given socket.
 func (e *examination) ask(ctx context.Context, socket string) error {
 	e.socket = socket
 	client := control.NewClient(socket)

@@ -18,7 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
 )
 
-// TestDoctor: the exit code reports problems, for a running daemon and for a file.
+// TestDoctor: the exit code reports whether there are problems, both for a running daemon and for a file.
 func TestDoctor(t *testing.T) {
 	socket := startDaemon(t)
 	code, stdout, stderr := zrlctl(t, "", "doctor", "--socket", socket, "--json")
@@ -58,7 +58,7 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// TestBundle: the output lists the contents of the file, and the missing parts.
+// TestBundle: the output lists the contents of the bundle and the parts that are missing.
 func TestBundle(t *testing.T) {
 	tail := func() []byte { return []byte("something went wrong\n") }
 	socket := daemontest.Start(t, daemon.Options{LogTail: tail}, "", `address: "127.77.3.1:4000", run: host`).Socket
@@ -88,7 +88,7 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// bundled returns a file of a bundle.
+// bundled returns the contents of a file in a bundle.
 func bundled(t *testing.T, bundle, name string) string {
 	t.Helper()
 	f, err := os.Open(bundle)
@@ -116,7 +116,8 @@ func bundled(t *testing.T, bundle, name string) string {
 	}
 }
 
-// TestBundleWithoutDaemon: the bundle has a configuration named by a relative path, and the records of its directory.
+// TestBundleWithoutDaemon: without a daemon, the bundle contains the configuration, which is named by a relative path,
+// and a list of the records in the configured directory.
 func TestBundleWithoutDaemon(t *testing.T) {
 	dir := t.TempDir()
 	records := filepath.Join(dir, "records")

@@ -22,8 +22,8 @@ import (
 
 var updateDocuments = flag.Bool("update-documents", false, "write testdata/documents")
 
-// TestDocuments: the keys of JSON documents for scripts, and the kinds of their values, are unchanged.
-// -update-documents writes the current ones.
+// TestDocuments: in JSON documents that scripts read, the keys and the kinds of their values have not changed.
+// -update-documents updates the expected ones.
 func TestDocuments(t *testing.T) {
 	for name, document := range map[string]any{
 		"status":   digest.Document{},
@@ -58,7 +58,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// difference returns the lines that only one of two texts has.
+// difference returns the lines that are in only one of the two texts.
 func difference(before, after string) string {
 	var b strings.Builder
 	lines := func(in, other, mark string) {
@@ -74,7 +74,7 @@ func difference(before, after string) string {
 	return b.String()
 }
 
-// shape describes a document by lines of "path kind", where a key ends with ? if it may be omitted.
+// shape describes a document by lines of the form "path kind". A key that may be omitted ends with a question mark.
 type shape struct{ lines []string }
 
 var (
@@ -82,7 +82,7 @@ var (
 	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// add adds a value of a type nested in the types within.
+// add adds the lines for a value of type typ. within lists the types that contain it.
 func (s *shape) add(path string, typ reflect.Type, within []reflect.Type) {
 	switch {
 	case slices.Contains(within, typ):
@@ -147,7 +147,8 @@ func (s *shape) addFields(path string, typ reflect.Type, within []reflect.Type) 
 	}
 }
 
-// addOwn adds a value with its own encoding, with all numbers set to 1.
+// addOwn adds the lines for a value whose type has its own JSON encoding. It encodes a value in which all numbers are
+// 1.
 func (s *shape) addOwn(path string, typ reflect.Type) {
 	v := reflect.New(typ)
 	fill(v.Elem())
@@ -182,7 +183,7 @@ func (s *shape) addValue(path string, value any) {
 	}
 }
 
-// fill sets the numbers of a value to 1.
+// fill sets all numbers in a value to 1.
 func fill(v reflect.Value) {
 	switch {
 	case !v.CanSet():

@@ -30,8 +30,8 @@ const (
 )
 
 // flood is the program of TestFlood. Its arguments are a mode, the number of messages, and the number of words of each.
-// Rank 0 starts the sends and sends a message with another tag, which rank 1 receives first. In mode bound it starts
-// sends until one is rejected, and does the same again later.
+// Rank 0 starts the sends and then sends a message with another tag, which rank 1 receives first. In mode bound, rank 0
+// starts sends until one is rejected, and later does so again.
 func flood(ctx context.Context, world *mpi.Comm) error {
 	mode := os.Args[2]
 	n, _ := strconv.Atoi(os.Args[3])
@@ -89,7 +89,7 @@ func flood(ctx context.Context, world *mpi.Comm) error {
 	return nil
 }
 
-// startFlood starts n sends, or as many as possible until one is rejected for the expected reason.
+// startFlood starts n sends. In mode bound, it starts sends until one is rejected for the expected reason.
 func startFlood(world *mpi.Comm, mode string, n, words int, values []int32, requests []mpi.Request) ([]mpi.Request,
 	error) {
 	start := mpi.Isend[int32]
@@ -118,7 +118,7 @@ func startFlood(world *mpi.Comm, mode string, n, words int, values []int32, requ
 	return requests, nil
 }
 
-// drainFlood receives all messages, in order.
+// drainFlood receives all n messages and checks their order.
 func drainFlood(ctx context.Context, world *mpi.Comm, n, words int) error {
 	got := make([]int32, words)
 	for i := range n {
@@ -145,9 +145,9 @@ func resident() float64 {
 	return pages * float64(os.Getpagesize())
 }
 
-// TestFlood: a receive of a Go program gets its message although many other messages of the same sender are waiting for
-// receives, which are then received in order. If the number is limited, the sender's call fails with the documented
-// error, all accepted messages are received, and sends are accepted again.
+// TestFlood: a receive in a Go program gets its message even if many other messages from the same sender have no
+// matching receive yet. Those messages are then received in order. If their number is limited, the sender's call fails
+// with the documented error, all accepted messages are received, and after that sends are accepted again.
 func TestFlood(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
@@ -196,7 +196,8 @@ func TestFlood(t *testing.T) {
 					t.Fatalf("exit code %d\n%s%s", code, &stdout, &stderr)
 				}
 				t.Log(strings.ReplaceAll(stdout.String(), "\n", "; "))
-				// 130 to 150 bytes each, plus some 15 MB once; less without sockets.
+				// A message needs 130 to 150 bytes, and the process about 15 MB once. Without sockets, a message needs
+				// less.
 				most := 500
 				if transport == "shm" {
 					most = 300

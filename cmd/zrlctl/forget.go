@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// forget discards the state of a peer kept for the next process of a configured rank.
+// forget discards the state about a peer that is kept for the next process of a configured rank.
 func forget(file string, req query.Request) error {
 	cfg, err := config.Load(file)
 	if err == nil {

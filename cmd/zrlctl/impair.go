@@ -80,7 +80,7 @@ a rule with a fault that its transport cannot have is an error.`,
 	return cmd
 }
 
-// wordValue is the value of a flag that is a word of a rule. ParseRule checks it.
+// wordValue is the value of a flag that becomes a word of a rule. ParseRule validates it.
 type wordValue struct{ text, kind string }
 
 func (v *wordValue) String() string        { return v.text }
@@ -122,7 +122,7 @@ func (a *app) impair(cmd *cobra.Command, f *impairFlags, file string) error {
 	return a.printImpaired(out, r)
 }
 
-// plan reads the configuration and assigns the addresses of the relay.
+// plan reads the configuration and assigns an address of the relay to each rank.
 func (f *impairFlags) plan(file string, stdin io.Reader) (*relay.Plan, error) {
 	var cfg *config.Config
 	var err error
@@ -143,7 +143,7 @@ func (f *impairFlags) plan(file string, stdin io.Reader) (*relay.Plan, error) {
 	return relay.NewPlan(cfg, pool, f.transport)
 }
 
-// read returns the rules of the file, of --rule and of the flags, in this order.
+// read returns the rules from the script file, from --rule and from the other flags, in this order.
 func (f *impairFlags) read(fl *pflag.FlagSet) (script impair.Script, err error) {
 	if f.script != "" {
 		file, err := os.Open(f.script)
@@ -195,7 +195,7 @@ func printConfig(out io.Writer, plan *relay.Plan, ranks []int) error {
 	return err
 }
 
-// relayed is a rank with its real address and its address at the relay.
+// relayed is a rank with its real address and the relay's address for it.
 type relayed struct {
 	Rank    int    `json:"rank"`
 	Address string `json:"address"`
@@ -236,7 +236,7 @@ func (a *app) printReady(out io.Writer, plan *relay.Plan, script impair.Script) 
 	return err
 }
 
-// follow prints reports on request, and every second if verbose, until ctx is done.
+// follow prints a report on each request, and every second if verbose is true, until ctx is done.
 func (a *app) follow(ctx context.Context, out io.Writer, r *relay.Relay, requested <-chan os.Signal,
 	verbose bool) error {
 	var every <-chan time.Time

@@ -70,7 +70,7 @@ func TestImpairUsage(t *testing.T) {
 	}
 }
 
-// TestImpair runs the command, sends through the relay, and interrupts it.
+// TestImpair runs the command, sends packets through the relay, and interrupts the command.
 func TestImpair(t *testing.T) {
 	cfg, script := impairFiles(t)
 	ctx, cancel := context.WithCancel(t.Context())

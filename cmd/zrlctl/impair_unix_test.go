@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestImpairReports: SIGUSR1 and -v print reports without ending the command.
+// TestImpairReports: with SIGUSR1 or -v, the command prints reports and continues.
 func TestImpairReports(t *testing.T) {
 	for _, flag := range []string{"--verbose", "--verbose=false"} {
 		cfg, _ := impairFiles(t)
@@ -28,7 +28,7 @@ func TestImpairReports(t *testing.T) {
 			switch {
 			case strings.HasPrefix(in.Text(), "ready: udp"):
 				if flag != "--verbose" {
-					// The handler is installed already; nothing else in this process has one.
+					// The command has already installed its handler, and no other handler exists in this process.
 					if err := syscall.Kill(os.Getpid(), syscall.SIGUSR1); err != nil {
 						t.Fatal(err)
 					}

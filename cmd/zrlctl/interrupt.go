@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// interruptedError reports that a signal ended the command. It is the cause of main's context.
+// interruptedError reports that a signal ended the command. withSignals sets it as the cause of the canceled context.
 type interruptedError struct{ signal os.Signal }
 
 func (e *interruptedError) Error() string { return "interrupted" }
 func (e *interruptedError) Unwrap() error { return context.Canceled }
 
-// withSignals returns a context that SIGINT and SIGTERM cancel. A second signal ends the process.
+// withSignals returns a context that is canceled by SIGINT or SIGTERM. A second signal ends the process.
 func withSignals(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
 	received := make(chan os.Signal, 1)
@@ -27,7 +27,8 @@ func withSignals(parent context.Context) context.Context {
 	return ctx
 }
 
-// signalled returns the exit code of a command ended by a signal, as in shells, or 0.
+// signalled returns the exit code that shells report for a command ended by a signal, or 0 if no signal ended the
+// command.
 func signalled(ctx context.Context) int {
 	e, ok := errors.AsType[*interruptedError](context.Cause(ctx))
 	if !ok {

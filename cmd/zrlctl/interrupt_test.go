@@ -11,11 +11,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 )
 
-// TestInterrupted: a command ended by a signal has the same exit code as in a shell, and the error of a send states
-// what is unknown. A command that runs until it is interrupted succeeds.
+// TestInterrupted: a command that a signal ends has the exit code that a shell would report, and the error of an
+// interrupted send states what is unknown. A command that is meant to run until it is interrupted succeeds.
 func TestInterrupted(t *testing.T) {
 	socket := startDaemon(t)
-	// waits returns once rank 0 is waiting for a peer.
+	// waits returns a function that returns once rank 0 is waiting for peer.
 	waits := func(peer int) func(*wakingWriter) {
 		return func(*wakingWriter) {
 			client := control.NewClient(socket)

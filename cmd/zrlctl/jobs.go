@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// jobHelp is the help about jobs of commands that show a daemon or a job.
+// jobHelp is the help text about jobs. It is shared by commands that show a daemon or a job.
 const jobHelp = `
 
 With --job, or if there is one job of this user on this host and no daemon, the state is that of the
@@ -24,7 +24,7 @@ job: zrlctl run, MPICH's mpiexec and srun start jobs. Its local ranks are those 
 Root names a job of another user as NAME@NUMBER, with the number of the user; its processes
 may answer anything.`
 
-// target is the daemon or job shown by a command.
+// target is the daemon or job that a command shows.
 type target struct {
 	app *app
 	job string
@@ -40,7 +40,7 @@ func (a *app) targetFlags(cmd *cobra.Command) *target {
 	return t
 }
 
-// open returns a function that queries the target. It must be called after the command line is parsed.
+// open returns a function that queries the target. The command line must have been parsed.
 func (t *target) open(cmd *cobra.Command) func(context.Context) (state.Status, error) {
 	t.findNamed(cmd)
 	return t.status
@@ -51,8 +51,8 @@ func (t *target) findNamed(cmd *cobra.Command) {
 		os.Getenv(config.EnvControlSocket) != ""
 }
 
-// handle is the query.Handler of the target: the named daemon or job. If neither is named, it is the daemon, or the
-// only job if there is no daemon.
+// handle is a query.Handler that passes a request to the daemon or job that the user named. If the user named neither,
+// it passes the request to the daemon or, if no daemon is running, to the only job.
 func (t *target) handle(ctx context.Context, r query.Request) query.Response {
 	name := t.job
 	if name == "" {
@@ -75,8 +75,8 @@ func (t *target) handle(ctx context.Context, r query.Request) query.Response {
 	return j.Handle(ctx, r)
 }
 
-// soleJob returns the name of the only job in a list that was read with listErr. err is the reason why there is no
-// daemon.
+// soleJob returns the name of the only job in list. listErr is the error from reading the list, and err explains why no
+// daemon answers.
 func soleJob(list []*control.Job, err, listErr error) (string, error) {
 	switch {
 	case listErr != nil:
@@ -117,7 +117,7 @@ func onlyJob(name string) (*control.Job, error) {
 	return nil, control.Errorf(control.Usage, "there is no job %q on this host: there are %s", name, jobsText(list))
 }
 
-// maxJobs bounds the number of jobs listed in an error.
+// maxJobs is the maximum number of jobs listed in an error.
 const maxJobs = 16
 
 // jobsText lists jobs for an error message.

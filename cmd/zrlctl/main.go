@@ -1,5 +1,5 @@
-// Command zrlctl shows the state of a zrlmpid, sends and receives messages through it, and
-// analyzes recordings of packets.
+// Command zrlctl shows the state of a zrlmpid daemon, sends and receives messages through it, and analyzes recordings
+// of packets.
 package main
 
 import (
@@ -34,7 +34,7 @@ func main() {
 	os.Exit(run(withSignals(context.Background()), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run is main with its environment as arguments.
+// run does the work of main. Its parameters replace the process's arguments and standard streams.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root, a := newRoot()
 	if cmd, _, err := root.Find(args); err == nil && cmd.Name() == "run" {
@@ -71,13 +71,13 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return code
 }
 
-// printed reports whether an error was already printed as the result of the command.
+// printed reports whether the command has already printed err as its result.
 func printed(err error) bool {
 	return errors.Is(err, errFindings) || errors.Is(err, errDiffers) || errors.Is(err, errWaits) ||
 		errors.Is(err, errUnanswered) || errors.Is(err, errDoubts)
 }
 
-// isJob reports whether an error is from a job, whose exit code takes precedence.
+// isJob reports whether an error is from a job. The exit code of a job takes precedence over others.
 func isJob(err error) bool {
 	_, ok := errors.AsType[*jobError](err)
 	return ok
@@ -119,7 +119,7 @@ func newRoot() (*cobra.Command, *app) {
 	root := &cobra.Command{
 		Use: "zrlctl", Short: "Control a zrlmpid", Long: longHelp,
 		SilenceUsage: true, SilenceErrors: true, Version: version.String(),
-		// Before the command, --socket is a flag of zrlctl.
+		// Accept --socket before the command's name as a flag of zrlctl.
 		TraverseChildren: true,
 		Args:             unknownCommand,
 		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -152,8 +152,8 @@ func (a *app) socketFlag(cmd *cobra.Command, socket string) {
 
 func (a *app) client() *control.Client { return control.NewClient(a.socket) }
 
-// operation wraps the errors of a command's function in operationError. All other errors are cobra's, about the command
-// line.
+// operation wraps the errors of a command's function in operationError. All other errors come from cobra and are about
+// the command line.
 func operation(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := f(cmd, args); err != nil {

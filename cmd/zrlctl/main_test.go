@@ -26,7 +26,8 @@ import (
 
 const testTimeout = 20 * time.Second
 
-// TestMain makes the test binary run as top on a separate terminal, and as run, which another program replaces.
+// TestMain lets the test binary act as zrlctl top, on a separate terminal, and as zrlctl run, whose process another
+// program replaces.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && (os.Args[1] == "top" || os.Args[1] == "run") {
 		main()
@@ -40,13 +41,13 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "flood" {
 		job.Main(1, flood)
 	}
-	// A program with the race detector would sleep for a second when it ends.
+	// By default, a program built with the race detector sleeps for a second when it exits.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	os.Exit(statetest.Run(m))
 }
 
-// greetFPGAs is the program of ranks: rank 0 sends a word to each other rank and receives it back. The other ranks do
-// the same, or only with rank 0 unless all is true.
+// greetFPGAs is the program that ranks run. Rank 0 sends a word to each other rank and receives it back. The other
+// ranks do the same with all ranks if all is true, and only with rank 0 otherwise.
 func greetFPGAs(ctx context.Context, world *mpi.Comm, all bool) error {
 	for peer := range world.Size() {
 		if peer == world.Rank() || world.Rank() > 0 && peer > 0 && !all {
@@ -61,8 +62,8 @@ func greetFPGAs(ctx context.Context, world *mpi.Comm, all bool) error {
 	return nil
 }
 
-// startDaemon runs a daemon with a host, two echo stand-ins, a sink and an absent remote rank, and returns its control
-// socket.
+// startDaemon runs a daemon with a host rank, two echo stand-ins, a sink and a remote rank that does not exist. It
+// returns the path of the daemon's control socket.
 func startDaemon(t *testing.T) string {
 	t.Helper()
 	network := loopback.Network(t)
@@ -73,7 +74,7 @@ func startDaemon(t *testing.T) string {
 	return daemontest.Start(t, daemon.Options{}, "", ranks...).Socket
 }
 
-// zrlctl runs a command to its end.
+// zrlctl runs a command and waits for it to end.
 func zrlctl(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
@@ -226,7 +227,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestStatusText shows all kinds of problems at once.
+// TestStatusText checks the text of a status that has all kinds of problems.
 func TestStatusText(t *testing.T) {
 	var s state.Status
 	if err := json.Unmarshal([]byte(`{

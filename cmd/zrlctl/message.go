@@ -122,7 +122,7 @@ func openInput(name string, stdin io.Reader) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// counting returns a message of words that count from 0.
+// counting returns a message that consists of the words 0, 1, 2 and so on.
 func counting(words int, datatype protocol.Datatype) (io.Reader, error) {
 	switch {
 	case words < 0:
@@ -192,8 +192,8 @@ beginning is written nevertheless.`,
 	return cmd
 }
 
-// received is a message in JSON. Data is a string of hex digits or a list of numbers, depending on --format; it is
-// omitted if the message is written to a file.
+// received is the JSON form of a received message. Data is a string of hex digits or a list of numbers, depending on
+// --format. It is omitted if the message is written to a file.
 type received struct {
 	control.Message
 	Data any    `json:"data,omitempty"`
@@ -216,7 +216,7 @@ func (a *app) writeReceived(stdout io.Writer, m control.Message, data []byte, ou
 		}
 		r.Data = ints
 	case format == "float":
-		// As text, because JSON has no infinities.
+		// Format floats as text because JSON cannot represent infinities.
 		floats := make([]string, len(data)/protocol.WordLen)
 		for i := range floats {
 			f := math.Float32frombits(binary.LittleEndian.Uint32(data[i*protocol.WordLen:]))

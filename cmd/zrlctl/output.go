@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 )
 
-// output is standard output. It keeps the first write error, which cobra does not return: a command with incomplete
-// output has failed.
+// output is standard output. It remembers the first write error, because cobra does not return it and a command whose
+// output is incomplete must fail.
 type output struct {
 	io.Writer
 	mu  sync.Mutex
@@ -43,7 +43,7 @@ func (o *output) failed(err error) error {
 	return errors.Join(err, o.err)
 }
 
-// createFile creates a file with the output of write. It returns all errors, including the error of Close.
+// createFile creates a file and calls write to fill it. It returns all errors, including the error from Close.
 func createFile(name string, write func(io.Writer) error) error {
 	file, err := privatedir.Output(name, 0o666)
 	if err != nil {
@@ -52,7 +52,7 @@ func createFile(name string, write func(io.Writer) error) error {
 	return errors.Join(write(file), file.Close())
 }
 
-// writeFile is createFile with a buffer.
+// writeFile is like createFile but buffers the output of write.
 func writeFile(name string, write func(io.Writer) error) error {
 	return createFile(name, func(file io.Writer) error {
 		out := bufio.NewWriterSize(file, 1<<16)
@@ -60,7 +60,7 @@ func writeFile(name string, write func(io.Writer) error) error {
 	})
 }
 
-// print prints v as JSON, or the text.
+// print prints v if the user asked for JSON, and the formatted text otherwise.
 func (a *app) print(out io.Writer, v any, format string, args ...any) error {
 	if a.json {
 		return writeJSON(out, v)
@@ -69,8 +69,8 @@ func (a *app) print(out io.Writer, v any, format string, args ...any) error {
 	return err
 }
 
-// flushed flushes out and joins the error with err. A buffer whose writer failed returns the same error again, which is
-// not joined twice.
+// flushed flushes out and joins the resulting error with err. If Flush returns the error that is already in err,
+// flushed does not join it again.
 func flushed(err error, out interface{ Flush() error }) error {
 	failed := out.Flush()
 	if failed == nil || errors.Is(err, failed) {

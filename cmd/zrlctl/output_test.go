@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// fullDisk is a writer that accepts room bytes and then fails.
+// fullDisk is a writer that fails after it has accepted room bytes.
 type fullDisk struct{ room int }
 
 func (f *fullDisk) Write(b []byte) (int, error) {
@@ -26,7 +26,8 @@ func (f *fullDisk) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// onFullDisk runs a command whose output does not fit. The command must fail and name the reason once.
+// onFullDisk runs a command whose output does not fit on the disk. The command must fail and name the reason exactly
+// once.
 func onFullDisk(t *testing.T, room int, args ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
@@ -38,7 +39,7 @@ func onFullDisk(t *testing.T, room int, args ...string) {
 	}
 }
 
-// TestFullDisk: a command with incomplete output fails, for every command and amount of output.
+// TestFullDisk: every command fails if its output is incomplete, however much of it was written.
 func TestFullDisk(t *testing.T) {
 	socket := startDaemon(t)
 	replay := "replay " + captures +
@@ -75,7 +76,8 @@ func TestFullDisk(t *testing.T) {
 	help(root)
 }
 
-// TestFullDiskAndFailure: an earlier error is reported as well, and determines the exit code.
+// TestFullDiskAndFailure: if the command itself has failed before, its error is reported too and determines the exit
+// code.
 func TestFullDiskAndFailure(t *testing.T) {
 	var errs bytes.Buffer
 	code := run(t.Context(), []string{"decode", "/no/such/file", "--help=false"}, strings.NewReader(""), &fullDisk{},
@@ -93,7 +95,7 @@ func TestFullDiskAndFailure(t *testing.T) {
 	}
 }
 
-// TestFullFile: a file that cannot be written completely is an error.
+// TestFullFile: a command fails if a file cannot be written completely.
 func TestFullFile(t *testing.T) {
 	const full = "/dev/full"
 	if _, err := os.Stat(full); err != nil {
@@ -127,7 +129,7 @@ func TestFullFile(t *testing.T) {
 		!strings.Contains(stderr, "cut off") || !strings.Contains(stderr, "no space left") {
 		t.Errorf("of a recording that is cut off: exit code %d, %q", code, stderr)
 	}
-	// The packets of a truncated recording are written.
+	// The readable packets of a truncated recording are written.
 	part := filepath.Join(t.TempDir(), "part.pcapng")
 	if code, _, stderr := zrlctl(t, "", "decode", "-o", part, cut); code != exitUsage ||
 		!strings.Contains(stderr, "cut off") {

@@ -18,7 +18,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// defaultTimeout is the default of --timeout. It is longer than a deployed node retransmits a lost packet.
+// defaultTimeout is the default of --timeout. It is longer than the time for which a deployed node retransmits a lost
+// packet.
 const defaultTimeout = 10 * time.Second
 
 type pingFlags struct {
@@ -62,7 +63,7 @@ the middle of a message, an FPGA may wait forever: restart its role, then ping a
 	return cmd
 }
 
-// series are the round trips of one size to one rank.
+// series is a series of round trips to one rank with messages of one size.
 type series struct {
 	to, words int
 	trips     []control.Trip
@@ -106,7 +107,7 @@ func (a *app) ping(ctx context.Context, out io.Writer, f *pingFlags, args []stri
 	return err
 }
 
-// series makes the round trips of one size to one rank.
+// series pings one rank with messages of one size.
 func (f *pingFlags) series(ctx context.Context, client *control.Client, peer, words int, r *report) *series {
 	s := &series{to: peer, words: words}
 	s.err = client.Ping(ctx, control.PingRequest{
@@ -119,7 +120,7 @@ func (f *pingFlags) series(ctx context.Context, client *control.Client, peer, wo
 	return s
 }
 
-// pingPeers parses the arguments: ranks, or all ranks but the sender.
+// pingPeers returns the ranks named in the arguments, or all ranks but the sender if all is given.
 func pingPeers(ctx context.Context, client *control.Client, from int, args []string) ([]int, error) {
 	var peers []int
 	for word := range strings.SplitSeq(strings.Join(args, ","), ",") {
@@ -184,7 +185,7 @@ func newReport(out io.Writer, asJSON bool) *report {
 	return r
 }
 
-// trip prints one round trip as JSON.
+// trip prints a round trip if the output is JSON.
 func (r *report) trip(t control.Trip) error {
 	if r.json == nil {
 		return nil
@@ -194,7 +195,7 @@ func (r *report) trip(t control.Trip) error {
 	return r.json.Encode(t)
 }
 
-// add adds a complete series.
+// add prints a complete series and records its error.
 func (r *report) add(s *series) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -211,7 +212,7 @@ func (r *report) add(s *series) {
 	fmt.Fprint(r.out, s.row())
 }
 
-// end returns the errors, time-outs last, because the first error determines the exit code.
+// end returns all errors. Time-outs come last because the first error determines the exit code.
 func (r *report) end() error {
 	slices.SortStableFunc(r.errs, func(a, b error) int { return exitRank(a) - exitRank(b) })
 	return errors.Join(r.errs...)

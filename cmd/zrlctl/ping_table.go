@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
-// The columns have a fixed width because a row is printed as soon as its series ends.
+// The columns have a fixed width because each row is printed as soon as its series ends.
 const (
 	tableHead = "" +
 		"               ROUND TRIP (µs)   |         OUT (µs)         |        BACK (µs)\n" +
@@ -42,7 +42,7 @@ func (s *series) row() string {
 		return values
 	}
 	total := of(func(t control.Trip) control.Micros { return t.RoundTrip })
-	// An eager message has no such steps.
+	// For an eager message there are no such steps, so the value is 0.
 	step := func(f func(control.Trip) control.Micros) string {
 		if v := median(of(f)); v > 0 {
 			return fmt.Sprintf("%.1f", v)
@@ -59,7 +59,7 @@ func (s *series) row() string {
 		step(func(t control.Trip) control.Micros { return t.Back.DataToAck }), verified)
 }
 
-// median returns the median of sorted values; there must be at least one.
+// median returns the median of sorted values. There must be at least one value.
 func median(sorted []float64) float64 {
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2

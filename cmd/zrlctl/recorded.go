@@ -13,14 +13,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// packets are the packets recorded by a daemon or a job.
+// packets provides access to the packets recorded by a daemon or a job.
 type packets struct {
-	// profile is the profile of packets other than extended ones.
+	// profile is the profile of all packets that are not of the extended profile.
 	profile protocol.Profile
 	// body is the daemon's response, or nil.
 	body   io.ReadCloser
 	client *control.Client
-	// job has the packets of a job, or is nil.
+	// job holds the packets recorded by a job, or is nil.
 	job *control.JobPackets
 }
 

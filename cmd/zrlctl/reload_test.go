@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// reloader is a daemon that only supports reload.
+// reloader is a daemon that supports only the reload request.
 type reloader struct {
 	control.Backend
 	answer control.Reloaded

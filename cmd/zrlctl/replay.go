@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// errDiffers ends a replay in which the peer deviated. The difference was already printed.
+// errDiffers is returned by a replay in which the peer deviated from the recording, after the difference was printed.
 var errDiffers = errors.New("the peer deviated from the recording")
 
 func (a *app) replayCommand() *cobra.Command {

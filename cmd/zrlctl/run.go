@@ -27,7 +27,8 @@ type runFlags struct {
 	cluster clusterFlags
 }
 
-// programFlags are the flags of one program. They precede the first program, and follow each colon.
+// programFlags are the flags of one program. The flags of the first program are before its name; those of any other
+// program follow the colon.
 type programFlags struct {
 	ranks int
 	env   []string
@@ -196,7 +197,7 @@ func (w *lockedWriter) Write(b []byte) (int, error) {
 	return w.to.Write(b)
 }
 
-// jobError is the error of a job, whose exit code is the exit code of a rank.
+// jobError is the error of a job that failed. zrlctl exits with the exit code of one of the job's ranks.
 type jobError struct{ error }
 
 func (e *jobError) Unwrap() error { return e.error }
@@ -208,10 +209,10 @@ func asJobError(err error) error {
 	return &jobError{err}
 }
 
-// maxJob is the maximum number of ranks of a job.
+// maxJob is the maximum number of ranks in a job.
 const maxJob = 4096
 
-// parsePrograms parses the programs of a job. first has the flags of the first one.
+// parsePrograms parses the programs of a job. first holds the flags of the first program.
 func parsePrograms(first programFlags, args []string) (programs []launch.Program, err error) {
 	total := 0
 	for f, rest := first, args; ; {
@@ -244,7 +245,7 @@ func parsePrograms(first programFlags, args []string) (programs []launch.Program
 	}
 }
 
-// spelledOut replaces -np, which other launchers use, with -n. It does not change the arguments of programs.
+// spelledOut replaces -np, which other launchers use, with -n. It does not change the programs' own arguments.
 func spelledOut(fl *pflag.FlagSet, args []string) []string {
 	args = slices.Clone(args)
 	for i := 0; i < len(args); i++ {

@@ -25,7 +25,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// clusterFlags define the ranks of a job other than its processes.
+// clusterFlags are the flags that define the ranks of a job, including those that are not its processes.
 type clusterFlags struct {
 	cluster, config, addresses, standIn string
 	fpgas                               []int
@@ -47,18 +47,20 @@ func (f *clusterFlags) add(fl *pflag.FlagSet) {
 		`kernel that plays the FPGAs on this host: echo, ring, sink, source, jacobi, kmeans, matvec, backsub, "exec:/path/prog args", "rtl:/path/simulator args" or "rtl-net:/path/simulator args"`)
 }
 
-// jobCluster has all ranks of a job.
+// jobCluster describes all ranks of a job.
 type jobCluster struct {
 	cfg *config.Config
-	// file is the configuration read by the processes, or empty if it has to be written.
+	// file is the configuration file that the processes read. It is empty if the file must still be written.
 	file string
-	// ranks are the ranks of the processes.
+	// ranks lists the ranks that the processes run.
 	ranks []int
-	// fpgaTimeout bounds the time without an answer of an FPGA, and with only failures of a stand-in; 0 means no limit.
+	// fpgaTimeout is the maximum time without an answer from an FPGA, or with nothing but failures of a stand-in. 0
+	// means no limit.
 	fpgaTimeout time.Duration
 }
 
-// load returns the ranks named by the flags, or nil if there are none. Its errors are about the command line and files.
+// load returns the ranks that the flags define, or nil if no such flag is set. Its errors concern the command line and
+// files.
 func (f *clusterFlags) load() (*jobCluster, error) {
 	switch {
 	case f.fpgaTimeout < 0:
@@ -119,7 +121,7 @@ func (f *clusterFlags) fromConfig() (cfg *config.Config, file string, err error)
 	return cfg, file, nil
 }
 
-// places returns the ranks and addresses of the processes.
+// places returns the rank and address of each process.
 func (c *jobCluster) places() []launch.Place {
 	places := make([]launch.Place, len(c.ranks))
 	for i, rank := range c.ranks {
@@ -141,7 +143,7 @@ func (c *jobCluster) fits(programs []launch.Program) error {
 		len(c.ranks), c.ranks, n)
 }
 
-// loopbackRanks returns the ranks of a job that consists of processes only, at loopback addresses.
+// loopbackRanks returns the ranks of a job that consists only of processes. Their addresses are loopback addresses.
 func loopbackRanks(programs []launch.Program) *jobCluster {
 	c := new(jobCluster)
 	var ranks []config.Rank
@@ -158,8 +160,8 @@ func loopbackRanks(programs []launch.Program) *jobCluster {
 	return c
 }
 
-// start checks the addresses of the processes, and starts the job's stand-ins and recording. end stops them and returns
-// their errors.
+// start checks the addresses of the processes, and starts the job's stand-ins and recording. The returned function end
+// stops these and returns their errors.
 func (c *jobCluster) start(
 	ctx context.Context, j *launch.Job, directory, record string, stderr io.Writer, signals chan<- os.Signal,
 ) (end func() error, err error) {
@@ -205,7 +207,7 @@ func (c *jobCluster) start(
 	return all, nil
 }
 
-// path returns the path of a configuration for the processes.
+// path returns the path of the configuration file for the processes, which it writes if necessary.
 func (c *jobCluster) path() (path string, remove func() error, err error) {
 	if c.file != "" {
 		return c.file, func() error { return nil }, nil
@@ -225,8 +227,8 @@ func (c *jobCluster) path() (path string, remove func() error, err error) {
 	return f.Name(), func() error { return os.Remove(f.Name()) }, nil
 }
 
-// standIns runs the stand-ins in this process, and returns when they are ready; d is nil if there are none. If they end
-// early, failed is called, and stop returns the reason.
+// standIns starts the stand-ins in this process and returns when they are ready. d is nil if the job has none. If the
+// stand-ins end early, standIns calls failed, and stop returns the reason.
 func (c *jobCluster) standIns(
 	ctx context.Context, directory string, stderr io.Writer, failed func(),
 ) (d *daemon.Daemon, stop func() error, err error) {
@@ -278,7 +280,7 @@ func (c *jobCluster) standIns(
 	}, nil
 }
 
-// standInError is the failure of a stand-in that ended its job.
+// standInError is the failure of a stand-in that made its job end.
 type standInError struct{ error }
 
 func (e *standInError) Unwrap() error { return e.error }

@@ -13,17 +13,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// elsewhere is a job to be run by an external launcher.
+// elsewhere describes a job that an external launcher runs.
 type elsewhere struct {
-	// why names the hosts and the reason for them.
+	// why names the hosts and the reason for using them.
 	why string
-	// bySrun is true for the nodes of a Slurm allocation; otherwise the launcher is hydra.
+	// bySrun is true if srun launches the job on the nodes of a Slurm allocation. Otherwise hydra launches it.
 	bySrun bool
-	// hosts are the hosts that hydra logs in to.
+	// hosts lists the hosts that hydra logs in to.
 	hosts []string
 }
 
-// elsewhere returns the external launch of the job, or nil if it runs on this host only.
+// elsewhere describes how to launch the job on other hosts. It returns nil if the job runs on this host only.
 func (f *runFlags) elsewhere() (*elsewhere, error) {
 	if f.hosts != nil {
 		return &elsewhere{why: "--hosts " + strings.Join(f.hosts, ","), hosts: f.hosts}, nil
@@ -73,7 +73,7 @@ func (f *runFlags) onHosts(ctx context.Context, e *elsewhere, j *launch.Job, clu
 	return launch.Replace(args, env)
 }
 
-// checkHosts returns an error if a host has no valid name.
+// checkHosts returns an error if hosts is empty but not nil, or if the name of a host is invalid.
 func checkHosts(hosts []string) error {
 	if hosts != nil && len(hosts) == 0 {
 		hosts = []string{""}

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestRunHosts: hydra or srun runs a job on several hosts. Here they are scripts that print their arguments; ssh is a
-// script that executes its command on this host.
+// TestRunHosts: hydra or srun runs a job on several hosts. In this test, both are scripts that print their arguments,
+// and ssh is a script that executes its command on this host.
 func TestRunHosts(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -84,7 +84,7 @@ exit 99
 		{env: slurm, args: []string{"-n", "4", "--env=A=b", "app"}, stdout: `^srun: --mpi=pmi2 -n 4 app A=b\n$`,
 			stderr: `^zrlctl: Slurm's job 7 \(nodes: 2\): running srun --mpi=pmi2 -n 4 app\n$`},
 		{env: slurm, args: []string{"-n", "4", "app", ":", "-n1", "app"}, code: 2, stderr: "2 programs: "},
-		// by Slurm's launcher
+		// launched by srun
 		{env: slurm, args: []string{"--hosts=down", "-n", "4", "app"}, code: 5, stdout: "^hydra: "},
 	} {
 		c := exec.CommandContext(t.Context(), self, append([]string{"run"}, tt.args...)...)

@@ -65,7 +65,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunCluster: processes and stand-ins are ranks of a job, in the order of a cluster file or a configuration.
+// TestRunCluster: processes and stand-ins are ranks of the same job. Their order is that of the cluster file or the
+// configuration.
 func TestRunCluster(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

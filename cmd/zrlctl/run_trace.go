@@ -20,7 +20,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 )
 
-// overUDP makes all messages of a job's ranks recordable: UDP replaces shared memory.
+// overUDP replaces shared memory with UDP, so that all messages of the job's ranks can be recorded.
 func (c *jobCluster) overUDP() {
 	if c.cfg.Defaults.Transport != nil {
 		return
@@ -43,7 +43,7 @@ type trace struct {
 	stop    context.CancelFunc
 	sources []capture.Source
 	readers sync.WaitGroup
-	// standIns runs the job's stand-ins, and has the cycles of their simulations.
+	// standIns is the daemon that runs the job's stand-ins. It knows the cycles of their simulations.
 	standIns atomic.Pointer[daemon.Daemon]
 
 	mu     sync.Mutex
@@ -51,7 +51,7 @@ type trace struct {
 	err    error
 }
 
-// startTrace starts to record all interfaces of this host.
+// startTrace starts to record packets on all interfaces of this host.
 func (c *jobCluster) startTrace(ctx context.Context, path string) (*trace, error) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	t := &trace{stop: stop, ranks: map[netip.AddrPort]int{}}
@@ -117,7 +117,7 @@ func (t *trace) read(source capture.Source) {
 	}
 }
 
-// cycles appends the cycles of the given ranks, as far as their roles are simulated.
+// cycles appends a comment with the simulation cycle of each of the given ranks whose role is simulated.
 func (t *trace) cycles(comments []string, at time.Time, ranks ...int) []string {
 	d := t.standIns.Load()
 	if d == nil {
@@ -131,7 +131,7 @@ func (t *trace) cycles(comments []string, at time.Time, ranks ...int) []string {
 	return comments
 }
 
-// end completes the recording after the end of the job.
+// end completes the recording after the job ended.
 func (t *trace) end() error {
 	time.Sleep(drainTime)
 	t.stop()

@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// TestRunTrace: the recording of a job has the messages between all of its ranks.
+// TestRunTrace: the recording of a job contains the messages between all of its ranks.
 func TestRunTrace(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -50,7 +50,7 @@ func TestRunTrace(t *testing.T) {
 	}
 }
 
-// TestRunTraceCycles: each packet from or to a simulated role has its cycle.
+// TestRunTraceCycles: the recording contains the simulation cycle of each packet from or to a simulated role.
 func TestRunTraceCycles(t *testing.T) {
 	const what = "a trace of a job with a role in simulation"
 	needs.Program(t, what, "make", "make")
@@ -104,7 +104,7 @@ func TestRunTraceCycles(t *testing.T) {
 			continue
 		}
 		if simulated == 0 && len(u.Comments) == 0 {
-			continue // before the simulation runs
+			continue // recorded before the simulation runs
 		}
 		simulated++
 		if len(u.Comments) != 1 {
@@ -116,7 +116,8 @@ func TestRunTraceCycles(t *testing.T) {
 		}
 		last = c
 	}
-	// A message to the role and its echo have four packets each, the first of which may be too early.
+	// The message to the role and its echo have four packets each. The first packet may be recorded before the
+	// simulation runs.
 	if simulated < 7 || others == 0 || last.Cycle < 16 {
 		t.Errorf("%d packets of the role, the last at %q, and %d others", simulated, last, others)
 	}

@@ -48,7 +48,8 @@ OVERSUBSCRIBED hosts have more ranks than cores: waiting ranks yield the process
 	return cmd
 }
 
-// status calls query. If wait is positive, it waits up to this time for the daemon to be ready instead.
+// status returns the result of query. If wait is positive, it instead waits for up to this time until the daemon is
+// ready, and returns the daemon's status.
 func (a *app) status(ctx context.Context, wait time.Duration,
 	query func(context.Context) (state.Status, error)) (state.Status, error) {
 	if wait <= 0 {
@@ -67,7 +68,7 @@ func writeJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// statusText returns the status as text: waits and problems come first.
+// statusText returns the status as text. Waits and problems come first.
 func statusText(s *state.Status) string {
 	d := digest.Of(s, nil)
 	page := topPage{sample: &sample{status: s, digest: d}}
@@ -96,7 +97,7 @@ func statusText(s *state.Status) string {
 	return b.String()
 }
 
-// calls returns the pending collective calls.
+// calls lists the pending collective calls.
 func calls(s *state.Status) []string {
 	var lines []string
 	for i := range s.Ranks {
@@ -107,8 +108,8 @@ func calls(s *state.Status) []string {
 	return lines
 }
 
-// unexpected lists the peers with messages that no receive has matched. A message with a handshake is listed as a wait
-// of its sender.
+// unexpected lists the peers whose messages no receive has matched. It omits messages with a handshake, because each is
+// listed as a wait of its sender.
 func unexpected(d *digest.Digest) []string {
 	var lines []string
 	for i := range d.Peers {

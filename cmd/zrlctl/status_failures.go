@@ -11,7 +11,7 @@ import (
 // shownFailures is the maximum number of failures printed by status.
 const shownFailures = 10
 
-// failures lists the last operations that failed, the newest first.
+// failures lists the operations that failed last, the newest first.
 func failures(s *state.Status) []string {
 	if len(s.Failures) == 0 {
 		return nil
@@ -35,5 +35,5 @@ func failures(s *state.Status) []string {
 	return append(lines, "")
 }
 
-// maxReason bounds the length of an error in characters.
+// maxReason is the maximum length of an error in characters.
 const maxReason = 500

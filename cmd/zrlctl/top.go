@@ -20,7 +20,7 @@ import (
 // minInterval is the minimum time between two queries.
 const minInterval = 100 * time.Millisecond
 
-// answerTime is the time-out of a query.
+// answerTime is the time-out for a query.
 const answerTime = 5 * time.Second
 
 func (a *app) topCommand() *cobra.Command {
@@ -66,12 +66,12 @@ type top struct {
 	out      io.Writer
 }
 
-// sample is a status at one moment.
+// sample is the status of a daemon at one moment.
 type sample struct {
 	at     time.Time
 	status *state.Status
 	digest *digest.Digest
-	// causes are the reasons for waits.
+	// causes lists the reasons for the waits.
 	causes []diagnosis.Finding
 }
 
@@ -119,14 +119,14 @@ func (t *top) print(ctx context.Context, asJSON bool) error {
 	}
 }
 
-// topLine is a sample as a JSON object.
+// topLine is the JSON form of a sample.
 type topLine struct {
 	Time    time.Time      `json:"time"`
 	Version string         `json:"version"`
 	PID     int            `json:"pid"`
 	Uptime  float64        `json:"uptime_seconds"`
 	Verdict digest.Verdict `json:"verdict"`
-	// Causes are the findings of zrlctl why.
+	// Causes lists the findings that zrlctl why reports.
 	Causes []diagnosis.Finding `json:"causes"`
 	*digest.Digest
 }

@@ -24,7 +24,7 @@ const (
 	keySuspend
 )
 
-// sequences are the keys by the characters that follow ESC [ or ESC O.
+// sequences maps the characters that follow ESC [ or ESC O to keys.
 var sequences = map[string]key{
 	"A": keyUp, "B": keyDown, "H": keyHome, "F": keyEnd, "5~": keyPageUp, "6~": keyPageDown, "1~": keyHome,
 	"4~": keyEnd, "7~": keyHome, "8~": keyEnd,
@@ -35,14 +35,14 @@ var controls = map[byte]key{
 	0x1a: keySuspend,
 }
 
-// maxSequence bounds the length of an escape sequence.
+// maxSequence is the maximum length of an escape sequence.
 const maxSequence = 16
 
-// keyParser parses terminal input, in pieces of any length.
+// keyParser parses terminal input, which may arrive in pieces of any length.
 type keyParser struct{ rest []byte }
 
-// parse returns the keys in a piece. It keeps an incomplete sequence for the next piece, except for ESC at the end,
-// which is a key.
+// parse returns the keys in a piece of input. It keeps an incomplete sequence for the next piece. A single ESC at the
+// end counts as a key.
 func (p *keyParser) parse(piece []byte) []key {
 	in := append(p.rest, piece...)
 	p.rest = nil
@@ -83,7 +83,7 @@ func (p *keyParser) parse(piece []byte) []key {
 	return keys
 }
 
-// edit applies a key to a line, and reports whether the line is finished.
+// edit returns the line after a key was pressed, and reports whether the key ends the input.
 func edit(line string, k key) (string, bool) {
 	switch {
 	case k == keyEnter:
@@ -99,7 +99,7 @@ func edit(line string, k key) (string, bool) {
 	return line, false
 }
 
-// topKeys is the help text of the keys.
+// topKeys is the help text about keys, by line.
 var topKeys = strings.Split(`q, Ctrl-C        quit
 j, k, arrows     scroll by a line
 Space, b, Pages  scroll by a page

@@ -18,10 +18,10 @@ type topPage struct {
 	width int
 }
 
-// hanging is the indentation of the continuation of a wrapped line.
+// hanging is the indentation of all lines but the first of a wrapped line.
 const hanging = 4
 
-// head returns the lines that do not scroll: the daemon and the verdict.
+// head returns the lines that do not scroll. They show the daemon and the verdict.
 func (p *topPage) head() []text {
 	s, d := p.status, p.digest
 	daemon := fmt.Sprintf("zrlmpid %s, process %d", s.Version, s.PID)
@@ -40,7 +40,7 @@ func (p *topPage) head() []text {
 		verdict.wrap(p.width, hanging)...)
 }
 
-// body returns the lines that scroll, causes before numbers.
+// body returns the lines that scroll. Causes come before numbers.
 func (p *topPage) body() []text {
 	lines := append(p.causes(), p.traffic()...)
 	lines = append(lines, p.waits()...)
@@ -48,7 +48,7 @@ func (p *topPage) body() []text {
 	return append(append(lines, p.ranks()...), p.peers()...)
 }
 
-// maxCauses bounds the number of causes shown. zrlctl why shows all.
+// maxCauses is the maximum number of causes shown. zrlctl why shows all causes.
 const maxCauses = 4
 
 // traffic returns the rates of all ranks.
@@ -64,7 +64,7 @@ func (p *topPage) traffic() []text {
 	return lines
 }
 
-// causes returns the reasons for waits, or nil.
+// causes returns the lines with the reasons for waits, or nil.
 func (p *topPage) causes() []text {
 	if len(p.sample.causes) == 0 {
 		return nil
@@ -222,7 +222,7 @@ func peerState(p *digest.Peer) (string, style) {
 	return "idle", faint
 }
 
-// rate formats a rate, or returns a dash if the rates are unknown.
+// rate formats value, which is one of the rates r. It returns a dash if the rates are unknown.
 func rate(r *digest.Rates, value float64) string {
 	if !r.Known {
 		return "-"

@@ -21,8 +21,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// oracle answers like a daemon in which rank 0 has been waiting for rank 1 since the start, and exchanges ten messages
-// a second with each other rank.
+// oracle answers queries like a daemon in which rank 0 has been waiting for rank 1 since start, and exchanges ten
+// messages a second with each other rank.
 type oracle struct {
 	start time.Time
 	ranks int
@@ -65,7 +65,7 @@ func (o *oracle) status(context.Context) (state.Status, error) {
 	return s, o.err
 }
 
-// screen is a terminal whose content a test can read.
+// screen is a terminal whose contents a test can read.
 type screen struct {
 	mu                sync.Mutex
 	width, height     int
@@ -151,7 +151,7 @@ func expect(t *testing.T, shown string, want ...string) {
 	}
 }
 
-// TestTopWatch: the displayed age grows with the wait, and keys have their documented effect.
+// TestTopWatch: the displayed age grows while the wait lasts, and keys have their documented effects.
 func TestTopWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		err := watching(t, 5, func(s *screen, o *oracle) {
@@ -201,14 +201,14 @@ func TestTopWatch(t *testing.T) {
 	})
 }
 
-// after waits for d, and for everything that happens then.
+// after waits for d, and then until all goroutines are idle.
 func after(d time.Duration) {
 	timer := time.NewTimer(d)
 	<-timer.C
 	synctest.Wait()
 }
 
-// TestTopFits: no line is longer than the screen, and nothing is drawn below it, for any size.
+// TestTopFits: whatever the size of the screen, no line is wider than it and nothing is drawn below it.
 func TestTopFits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		err := watching(t, 300, func(s *screen, _ *oracle) {
@@ -241,7 +241,8 @@ func TestTopFits(t *testing.T) {
 	})
 }
 
-// TestTopCauseFirst: the complete cause of a hang is shown before the numbers, and lines are as wide as the terminal.
+// TestTopCauseFirst: the complete cause of a hang is shown before the numbers, and lines use the full width of the
+// terminal.
 func TestTopCauseFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		err := watching(t, 5, func(s *screen, o *oracle) {
@@ -276,8 +277,8 @@ func TestTopCauseFirst(t *testing.T) {
 	})
 }
 
-// TestTopEnds: top ends by keys, when the terminal closes, and after count refreshes. A bug in the program does not
-// leave the terminal in its mode.
+// TestTopEnds: top ends on certain keys, when the terminal closes, and after count refreshes. The terminal is restored
+// even if the program panics.
 func TestTopEnds(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, s *screen){
 		"q":      func(_ *testing.T, s *screen) { s.keys <- []byte("q") },
@@ -322,7 +323,7 @@ func TestTopEnds(t *testing.T) {
 	})
 }
 
-// TestTopPrint: without a terminal, samples are printed in sequence.
+// TestTopPrint: without a terminal, top prints samples one after the other.
 func TestTopPrint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -354,7 +355,7 @@ func TestTopPrint(t *testing.T) {
 				t.Errorf("sample %d: the causes are %+v", i, l.Causes)
 			}
 		}
-		// A signal ends it without an error.
+		// A signal ends top without an error.
 		ctx, cancel := context.WithCancel(t.Context())
 		w.count = 0
 		ended := make(chan error, 1)
@@ -368,7 +369,7 @@ func TestTopPrint(t *testing.T) {
 		if err := w.print(t.Context(), false); err == nil || err.Error() != "it is gone" {
 			t.Error(err)
 		}
-		// The daemon no longer answers.
+		// From now on the daemon does not answer.
 		w.query = func(ctx context.Context) (state.Status, error) {
 			<-ctx.Done()
 			return state.Status{}, context.Cause(ctx)

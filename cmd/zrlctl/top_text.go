@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
-// maxLine bounds a piece of a line, in characters.
+// maxLine is the maximum number of characters in a piece of a line.
 const maxLine = 1000
 
 // style is a text style of a terminal: the parameters of an SGR sequence.
@@ -24,13 +24,13 @@ const (
 	marked style = "7"
 )
 
-// span is a piece of a line. Characters that would move the cursor are not shown.
+// span is a piece of a line. Characters that would move the cursor are omitted from the output.
 type span struct {
 	text  string
 	style style
 }
 
-// text is a line.
+// text is a line that consists of spans.
 type text []span
 
 // plainText returns lines without styles.
@@ -46,8 +46,8 @@ func plainText(lines []text) string {
 	return b.String()
 }
 
-// wrap breaks a line at spaces into lines of at most width characters, except for longer words. All lines but the first
-// are indented. A width of 0 means no limit.
+// wrap breaks a line at spaces into lines of at most width characters. A longer word is not broken. All lines but the
+// first are indented by indent. A width of 0 means no limit.
 func (l text) wrap(width, indent int) []text {
 	if width <= 2*indent {
 		return []text{l}
@@ -74,7 +74,7 @@ func (l text) wrap(width, indent int) []text {
 	return append(lines, line)
 }
 
-// draw writes the part of a line that fits in width, with or without colors.
+// draw writes the part of a line that fits in width. colours selects whether it uses colors.
 func (l text) draw(b *strings.Builder, width int, colours bool) {
 	for _, s := range l {
 		if width <= 0 {
@@ -93,7 +93,7 @@ func (l text) draw(b *strings.Builder, width int, colours bool) {
 	}
 }
 
-// table is a table. Columns whose names begin with > are right-aligned.
+// table is a table of text. Columns whose names begin with > are right-aligned.
 type table struct {
 	names  []string
 	rows   [][]string

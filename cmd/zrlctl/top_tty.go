@@ -9,7 +9,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Control sequences of the alternate screen, without a cursor.
+// Control sequences for the alternate screen. The cursor is hidden.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[2J"
 	leaveScreen = "\x1b[0m\x1b[?25h\x1b[?1049l"
@@ -27,8 +27,8 @@ type tty struct {
 	ignore  func() // stops resize notifications
 }
 
-// newTTY returns the terminal of a command, or nil if its input or output is not a terminal or does not support control
-// sequences.
+// newTTY returns the terminal on which a command runs. It returns nil if the input or output is not a terminal, or the
+// terminal does not support control sequences.
 func newTTY(stdin io.Reader, stdout io.Writer) terminal {
 	if o, wraps := stdout.(*output); wraps {
 		stdout = o.Writer
@@ -80,7 +80,7 @@ func (t *tty) Suspend() error {
 	return t.Enter()
 }
 
-// readKeys reads until the terminal is closed or the program ends: a pending read cannot be canceled.
+// readKeys reads input until the terminal is closed or the program ends. A pending read cannot be canceled.
 func (t *tty) readKeys() {
 	defer close(t.keys)
 	buf := make([]byte, 256)

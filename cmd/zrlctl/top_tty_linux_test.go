@@ -17,7 +17,7 @@ import (
 	"golang.org/x/term"
 )
 
-// openPTY returns both ends of a terminal.
+// openPTY returns both ends of a new pseudoterminal.
 func openPTY(t *testing.T) (master, slave *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -41,7 +41,7 @@ func openPTY(t *testing.T) (master, slave *os.File) {
 	return master, slave
 }
 
-// onTTY is a zrlctl with a separate terminal.
+// onTTY is a zrlctl process that runs on a separate terminal.
 type onTTY struct {
 	t             *testing.T
 	cmd           *exec.Cmd
@@ -104,7 +104,7 @@ func (o *onTTY) resize(width, height uint16) {
 	}
 }
 
-// until waits for output that matches a regular expression, after the output matched before.
+// until waits for output that matches a regular expression. It starts to search after the previous match.
 func (o *onTTY) until(pattern string) string {
 	o.t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -136,7 +136,7 @@ func (o *onTTY) press(keys string) {
 	}
 }
 
-// end waits for the program, and checks that the terminal is restored.
+// end waits for the program to end, and checks that the terminal is restored.
 func (o *onTTY) end() {
 	o.t.Helper()
 	if err := o.cmd.Wait(); err != nil {
@@ -152,8 +152,8 @@ func (o *onTTY) end() {
 	}
 }
 
-// TestTopOnTerminal: on a real terminal, top draws, follows the size, reads keys, and restores the terminal, however it
-// ends.
+// TestTopOnTerminal: on a real terminal, top draws, adapts to the terminal's size, and reads keys. However it ends, it
+// restores the terminal.
 func TestTopOnTerminal(t *testing.T) {
 	socket := startDaemon(t)
 	for name, end := range map[string]func(o *onTTY){
@@ -175,7 +175,7 @@ func TestTopOnTerminal(t *testing.T) {
 			o.until(`hidden by the filter(?s).*shows keys[^\r]*filter: echo`) // Enter was handled
 			o.resize(60, 9)
 			const line = `(?:[^\n\x1b]|\x1b\[[0-9;]*[mK])*`
-			frame = o.until(`\x1b\[H(?:` + line + `\n){8}` + line + `\x1b\[J`) // nine lines, neither more nor less
+			frame = o.until(`\x1b\[H(?:` + line + `\n){8}` + line + `\x1b\[J`) // exactly nine lines
 			if !strings.Contains(frame, "every 100ms") {
 				t.Errorf("%q", frame)
 			}
@@ -191,8 +191,8 @@ func signalTo(o *onTTY, s syscall.Signal) {
 	}
 }
 
-// TestTopSuspends: Ctrl-Z restores the terminal, and the program takes it again when it continues. Here it continues
-// immediately, because there is no shell.
+// TestTopSuspends: on Ctrl-Z, top restores the terminal, and switches to the alternate screen again when it continues.
+// In this test it continues immediately because there is no shell.
 func TestTopSuspends(t *testing.T) {
 	o := startOnTTY(t, "top", "--interval", "100ms", "--socket", startDaemon(t))
 	o.until(` every 100ms `)
@@ -203,7 +203,7 @@ func TestTopSuspends(t *testing.T) {
 	o.end()
 }
 
-// TestTopOnDumbTerminal: on a terminal without control sequences, top prints samples.
+// TestTopOnDumbTerminal: on a terminal that does not support control sequences, top prints samples one after the other.
 func TestTopOnDumbTerminal(t *testing.T) {
 	_, slave := openPTY(t)
 	t.Setenv("TERM", "dumb")

@@ -4,7 +4,7 @@ package main
 
 const canSuspend = false
 
-// notifyResize does nothing: every redraw reads the size.
+// notifyResize does nothing. Each redraw reads the terminal's size.
 func notifyResize(chan<- struct{}) func() { return func() {} }
 
 func suspend() error { return nil }

@@ -11,7 +11,7 @@ import (
 
 const canSuspend = true
 
-// notifyResize sends on resized when the size changes, until the returned function is called.
+// notifyResize sends on resized when the terminal's size changes, until the returned function is called.
 func notifyResize(resized chan<- struct{}) func() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGWINCH)
@@ -29,11 +29,11 @@ func notifyResize(resized chan<- struct{}) func() {
 	}
 }
 
-// stopTime bounds the time until a stop takes effect.
+// stopTime is the maximum time until a stop signal takes effect.
 const stopTime = 100 * time.Millisecond
 
-// suspend stops all processes of the job, as Ctrl-Z does, until the shell continues it. If there is no job-control
-// shell, the kernel does not stop it.
+// suspend stops all processes of the shell job, as Ctrl-Z does, until the shell continues the job. Without a
+// job-control shell, the kernel does not stop the processes and suspend returns.
 func suspend() error {
 	goesOn := make(chan os.Signal, 1)
 	signal.Notify(goesOn, syscall.SIGCONT)

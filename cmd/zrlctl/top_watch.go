@@ -10,24 +10,25 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
-// terminal is the terminal of an interactive top.
+// terminal is a terminal on which top runs interactively.
 type terminal interface {
 	// Enter switches to the alternate screen; Restore restores the previous state.
 	Enter() error
 	Restore() error
 	// Suspend stops the program, as Ctrl-Z does, until it is continued.
 	Suspend() error
-	// Keys receives input, and is closed with the terminal. Resized receives a value when the size changes.
+	// Keys returns a channel of input, which is closed when the terminal is closed. Resized returns a channel that
+	// receives a value when the size changes.
 	Keys() <-chan []byte
 	Resized() <-chan struct{}
 	// Size returns the size in characters.
 	Size() (width, height int)
-	// Draw replaces the screen.
+	// Draw replaces the contents of the screen.
 	Draw(frame string) error
 	Colours() bool
 }
 
-// watcher shows a daemon on a terminal.
+// watcher shows the samples of a daemon on a terminal.
 type watcher struct {
 	*top
 	tty    terminal
@@ -108,7 +109,7 @@ func (w *watcher) run(ctx context.Context) error {
 	return nil
 }
 
-// take shows an answer, or discards it during a pause.
+// take shows an answer, or discards it if the display is paused.
 func (w *watcher) take(a answer) {
 	if w.paused {
 		return
@@ -120,7 +121,7 @@ func (w *watcher) take(a answer) {
 	}
 }
 
-// press handles a key, and reports whether the user quits.
+// press handles a key, and reports whether the key ends the program.
 func (w *watcher) press(k key) (end bool, err error) {
 	_, height := w.tty.Size()
 	page := max(1, height-len(w.page.head())-2)
@@ -195,7 +196,7 @@ func (w *watcher) draw() error {
 	return w.tty.Draw(b.String())
 }
 
-// foot returns the last line: the filter being typed, an error, or the keys.
+// foot returns the last line of the screen: the filter while the user types it, an error, or a list of keys.
 func (w *watcher) foot(end, of int) text {
 	switch {
 	case w.typing:

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestTrace: a growing trace of a daemon has messages with their phases, and the queues of a pending send. It ends when
-// the user interrupts.
+// TestTrace: the growing trace of a daemon contains messages with their phases, and queue lengths that show a pending
+// send. It ends when the user interrupts the command.
 func TestTrace(t *testing.T) {
 	socket := startDaemon(t)
 	file := filepath.Join(t.TempDir(), "file.perfetto-trace")
@@ -62,7 +62,8 @@ func TestTraceCommand(t *testing.T) {
 	}
 }
 
-// TestCaptureFollowHasQueues: a recording made with --follow has queue lengths, which analyze writes to its trace.
+// TestCaptureFollowHasQueues: a recording made with --follow contains queue lengths, and analyze writes them to the
+// trace.
 func TestCaptureFollowHasQueues(t *testing.T) {
 	socket := startDaemon(t)
 	dir := t.TempDir()

@@ -12,12 +12,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
-// lineError is an error in the form of the command line. The command's usage is printed after it.
+// lineError is an error in the syntax of the command line. The command's usage is printed after it.
 type lineError struct{ error }
 
 func linef(format string, args ...any) error { return &lineError{fmt.Errorf(format, args...)} }
 
-// usageLine returns the usage of a command in one line.
+// usageLine returns the usage of a command on one line.
 func usageLine(cmd *cobra.Command) string {
 	line := "usage: " + cmd.UseLine()
 	if cmd.HasAvailableSubCommands() {
@@ -26,7 +26,8 @@ func usageLine(cmd *cobra.Command) string {
 	return line + fmt.Sprintf("; %s --help describes it", cmd.CommandPath())
 }
 
-// arguments returns a check of the number of a command's arguments. A negative most means no limit.
+// arguments returns a function that checks the number of a command's arguments: at least least and, unless most is
+// negative, at most most.
 func arguments(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -39,7 +40,7 @@ func arguments(least, most int) cobra.PositionalArgs {
 	}
 }
 
-// missing returns the name of argument n in a command's usage.
+// missing returns the name of argument n as it appears in a command's usage.
 func missing(cmd *cobra.Command, n int) string {
 	var names []string
 	for word := range strings.FieldsSeq(cmd.Use) {
@@ -95,7 +96,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	return linef("there is no command %q%s", args[0], strictyaml.DidYouMean(args[0], names))
 }
 
-// flagError converts an error of package pflag.
+// flagError converts an error from package pflag to an error for the user.
 func flagError(cmd *cobra.Command, err error) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return err

@@ -63,7 +63,7 @@ user; otherwise as zrlctl.`,
 	return cmd
 }
 
-// why queries states and explains the waits.
+// why queries the states of daemons and jobs and explains their waits.
 type why struct {
 	rank    int // or -1
 	daemons []string
@@ -95,7 +95,7 @@ var (
 	errDoubts     = errors.New("what the ranks say is not certain")
 )
 
-// causesText returns the reasons for waits, as a part of the status.
+// causesText returns the reasons for waits as text, for the output of zrlctl status.
 func causesText(s *state.Status) string {
 	d := diagnosis.Of([]diagnosis.Source{{Status: s}}, diagnosis.After)
 	if len(d.Findings) == 0 {
@@ -105,7 +105,7 @@ func causesText(s *state.Status) string {
 	return "CAUSES\n  " + strings.ReplaceAll(text, "\n", "\n  ") + "\n"
 }
 
-// result returns the error for the exit code of a diagnosis.
+// result returns the error that determines the exit code for a diagnosis.
 func result(d *diagnosis.Diagnosis) error {
 	switch {
 	case len(d.Findings) > 0:
@@ -118,8 +118,8 @@ func result(d *diagnosis.Diagnosis) error {
 	return nil
 }
 
-// ask queries all daemons concurrently. It fails if the daemon or job of this host does not answer, unless there is
-// none and other daemons are named.
+// ask queries all daemons concurrently. It fails if the daemon or job on this host does not answer. If this host has
+// none, it fails only if no other daemons are named.
 func (w *why) ask(ctx context.Context) (*diagnosis.Diagnosis, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTime,
 		control.Errorf(control.Timeout, "no answer for %s", words.Duration(answerTime.Seconds())))
@@ -162,8 +162,8 @@ func (w *why) ask(ctx context.Context) (*diagnosis.Diagnosis, error) {
 	return d, nil
 }
 
-// asks returns the rank of a job that queries the ranks of other hosts: one that answers. A daemon chooses the rank
-// itself.
+// asks returns the rank of a job that should query the ranks on other hosts. It must be a rank that answers. A daemon
+// chooses the rank itself.
 func asks(s *state.Status) int {
 	if s.Job == "" || len(s.Ranks) == 0 {
 		return query.AnyRank
@@ -171,7 +171,8 @@ func asks(s *state.Status) int {
 	return s.Ranks[0].Rank
 }
 
-// unknown reports whether the state of a rank is in no source. Ranks whose processes do not answer count as known.
+// unknown reports whether there is a rank whose state is in none of the sources. Ranks whose processes do not answer
+// count as known.
 func unknown(sources []diagnosis.Source) bool {
 	ranks, known := 0, map[int]bool{}
 	for _, src := range sources {
@@ -196,10 +197,10 @@ func redacted(address string) string {
 	return address
 }
 
-// statusAge is the maximum age of a state served by HTTP.
+// statusAge is the maximum age of a state served over HTTP.
 const statusAge = time.Second
 
-// source queries a state.
+// source calls ask and returns its result as a source for the diagnosis.
 func source(name string, ask func() (state.Status, error)) diagnosis.Source {
 	s, err := ask()
 	if err != nil {

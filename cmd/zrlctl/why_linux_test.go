@@ -23,8 +23,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// serveRank serves the state of one of two ranks, which has waited for the other one for the given time. It queries no
-// other ranks if asked is nil.
+// serveRank serves the state of one of two ranks. The rank has waited for the other one for the given number of
+// seconds. If asked is nil, it does not query other ranks.
 func serveRank(t *testing.T, job string, rank int, seconds float64, asked ...state.Asked) {
 	t.Helper()
 	cluster := []state.Member{{Address: "10.0.0.1:2718", Kind: "software"},
@@ -60,8 +60,8 @@ func serveRank(t *testing.T, job string, rank int, seconds float64, asked ...sta
 	t.Cleanup(func() { c.Close() })
 }
 
-// TestWhy: the causes are printed, for this host and with those of others, and the exit code reports whether there are
-// any.
+// TestWhy: the command prints the causes, from this host alone and together with other hosts. The exit code reports
+// whether there are any.
 func TestWhy(t *testing.T) {
 	name := func(of string) string { return fmt.Sprintf("why_test_%s_%d", of, os.Getpid()) }
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
@@ -134,7 +134,7 @@ func TestWhy(t *testing.T) {
 	}
 }
 
-// TestAsks: a rank that has answered queries the others of a job, because other ranks may be stuck.
+// TestAsks: the rank that queries the others of a job is one that has answered, because other ranks may be stuck.
 func TestAsks(t *testing.T) {
 	answered := []state.Rank{{RankInfo: state.RankInfo{Rank: 3}}}
 	for _, tt := range []struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
-// flags are the values of the command line flags.
+// flags holds the values of the command line flags.
 type flags struct {
 	config, control, logLevel string
 	checkConfig, printConfig  bool
@@ -27,7 +27,8 @@ type flags struct {
 	standins                   bool
 }
 
-// rankList returns a function that parses a flag such as 0,3 into list. An empty flag sets an empty list, not nil.
+// rankList returns a function that parses a flag such as 0,3 and stores the ranks in list. For an empty flag it stores
+// an empty list, not nil.
 func rankList(list *[]int) func(string) error {
 	return func(s string) error {
 		*list = []int{}
@@ -62,7 +63,7 @@ yet; 2 invalid flags or configuration, which only an edit can fix.
 Flags:
 `
 
-// usageLines are the forms of the command line.
+// usageLines shows the forms of the command line.
 const usageLines = `usage: zrlmpid --config FILE [flags]
        zrlmpid --cluster FILE [--addresses POOL] [--standins] [flags]
 `
@@ -90,12 +91,12 @@ func printFlags(out io.Writer, set *flag.FlagSet) {
 	})
 }
 
-// lineError is an error in the form of the command line. The usage is printed after it.
+// lineError is an error in the syntax of the command line. The usage is printed after it.
 type lineError struct{ error }
 
 func linef(format string, args ...any) error { return &lineError{fmt.Errorf(format, args...)} }
 
-// flagError converts an error of package flag.
+// flagError converts an error from package flag to an error for the user.
 func flagError(err error, set *flag.FlagSet) error {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
@@ -113,7 +114,7 @@ func flagError(err error, set *flag.FlagSet) error {
 	return linef("%s", strings.Replace(text, " -", " --", 1))
 }
 
-// set returns a flag set that sets f.
+// set returns a flag set that stores the flags' values in f.
 func (f *flags) set() *flag.FlagSet {
 	set := flag.NewFlagSet("zrlmpid", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
@@ -164,7 +165,7 @@ func (f *flags) check(set *flag.FlagSet) error {
 	return nil
 }
 
-// load reads the configuration, and returns its source.
+// load reads the configuration, and returns it with the name of its source.
 func (f *flags) load(stdin io.Reader) (cfg *config.Config, source string, err error) {
 	switch {
 	case f.cluster != "":
@@ -175,7 +176,7 @@ func (f *flags) load(stdin io.Reader) (cfg *config.Config, source string, err er
 		cfg, err = config.Parse(stdin, source)
 	default:
 		source = f.config
-		cfg, err = config.Load(source) // applies the environment
+		cfg, err = config.Load(source) // Load also applies the environment
 	}
 	if err != nil {
 		return nil, source, err
@@ -191,7 +192,7 @@ func (f *flags) load(stdin io.Reader) (cfg *config.Config, source string, err er
 	return cfg, source, f.override(cfg)
 }
 
-// absolute returns the absolute path of a source, for readers that do not know the working directory.
+// absolute returns the absolute path of a source, for a reader who does not know the daemon's working directory.
 func (f *flags) absolute(source string) string {
 	if f.config == "-" {
 		return source
@@ -202,8 +203,8 @@ func (f *flags) absolute(source string) string {
 	return source
 }
 
-// override applies the flags that override the configuration, which is valid. Its errors name the flag instead of the
-// file.
+// override applies the flags that override settings of cfg, which must be valid. Its errors name the flag instead of
+// the file.
 func (f *flags) override(cfg *config.Config) error {
 	for _, o := range []struct {
 		flag  string
@@ -229,8 +230,8 @@ func (f *flags) override(cfg *config.Config) error {
 	return nil
 }
 
-// reload returns a function that reads the configuration again with the same flags, or nil if it is read from standard
-// input.
+// reload returns a function that reads the configuration again with the same flags. It returns nil if the configuration
+// was read from standard input.
 func (f *flags) reload() func() (*config.Config, error) {
 	if f.config == "-" {
 		return nil

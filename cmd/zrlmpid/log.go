@@ -10,7 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon"
 )
 
-// newLogger returns a logger that writes to w as configured, and its level, which can be changed.
+// newLogger returns a logger that writes to w as configured, and a level through which the caller can change the
+// logger's level.
 func newLogger(c config.Log, w *daemon.LogWriter) (*zap.Logger, *zap.AtomicLevel, error) {
 	level, err := zap.ParseAtomicLevel(c.Level)
 	if err != nil {

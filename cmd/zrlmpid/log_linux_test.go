@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 )
 
-// stuckPipe returns the writing end of a full pipe without a reader.
+// stuckPipe returns the writing end of a full pipe from which no process reads.
 func stuckPipe(t *testing.T) *os.File {
 	t.Helper()
 	r, w := pipe(t)
@@ -63,15 +63,15 @@ func fullDevice(t *testing.T) *os.File {
 	return f
 }
 
-// TestOutputCannotBeWritten: even if its log and standard output cannot be written, the daemon exchanges messages,
-// reloads its configuration and ends on SIGTERM.
+// TestOutputCannotBeWritten: the daemon exchanges messages, reloads its configuration and ends on SIGTERM even if it
+// cannot write its log and standard output.
 func TestOutputCannotBeWritten(t *testing.T) {
 	const stopTimeout = 10 * time.Second
 	program := build(t)
 	for _, tt := range []struct {
 		name   string
 		output func(t *testing.T) *os.File
-		// fails is true if a write fails immediately, so that its line is lost.
+		// fails is true if a write fails immediately. Its line is then lost.
 		fails bool
 	}{
 		{"stuck pipe", stuckPipe, false},
@@ -93,7 +93,7 @@ func TestOutputCannotBeWritten(t *testing.T) {
 			go func() { ended <- cmd.Wait() }()
 			client := control.NewClient(socket)
 			defer client.Close()
-			// until waits for try to succeed.
+			// until calls try until it succeeds.
 			until := func(what string, try func() error) {
 				t.Helper()
 				for {
@@ -110,7 +110,7 @@ func TestOutputCannotBeWritten(t *testing.T) {
 					}
 				}
 			}
-			until("reload", func() error { // refused until the daemon is ready
+			until("reload", func() error { // the daemon refuses it until it is ready
 				_, err := client.Reload(ctx)
 				return err
 			})
@@ -148,7 +148,7 @@ func TestOutputCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestAnswerCannotBeWritten: a command whose requested output cannot be written fails.
+// TestAnswerCannotBeWritten: a command fails if it cannot write the output that the user requested.
 func TestAnswerCannotBeWritten(t *testing.T) {
 	text, _, _ := testConfig(t)
 	path := file(t, "z.yaml", text)

@@ -1,9 +1,7 @@
-// Command zrlmpid runs ranks of a ZRLMPI cluster: host ranks, which programs
-// attach to, and stand-ins for FPGAs.
+// Command zrlmpid runs ranks of a ZRLMPI cluster: host ranks, which programs attach to, and stand-ins for FPGAs.
 //
-// It prints one line that starts with "ready" when every socket is bound and the
-// control socket answers, logs to standard error, reads its configuration again at
-// SIGHUP, and ends at SIGINT or SIGTERM.
+// When every socket is bound and the control socket answers, it prints one line that starts with "ready". It logs to
+// standard error, reads its configuration again on SIGHUP, and ends on SIGINT or SIGTERM.
 package main
 
 import (
@@ -43,7 +41,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run is main with its environment as arguments.
+// run does the work of main. Its parameters replace the process's arguments and standard streams.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	f, err := parseFlags(args, stderr)
 	switch {
@@ -68,7 +66,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err != nil {
 		return fail(stderr, err, exitUsage)
 	}
-	// From here on SIGHUP does not end the process. The daemon handles it when ready.
+	// From here on, SIGHUP does not end the process. The daemon handles the signal once it is ready.
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
@@ -93,7 +91,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		}
 		return show(stdout, stderr, checked(cfg, source))
 	}
-	// From here on a closed output does not end the daemon.
+	// From here on, a write to a closed pipe does not end the daemon.
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
@@ -108,14 +106,14 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return exitOK
 }
 
-// exitCode returns the exit code of a daemon that could not run. exitUsage means that only an edit of the configuration
-// can fix the error; a service manager does not restart the daemon.
+// exitCode returns the exit code of a daemon that could not run. exitUsage means that only a change of the
+// configuration can fix the error, so a service manager does not restart the daemon.
 func exitCode(err error) int {
 	if _, ok := errors.AsType[*config.Error](err); ok {
 		return exitUsage
 	}
 	if _, ok := errors.AsType[*bindfault.ListenError](err); ok && errors.Is(err, fs.ErrPermission) {
-		return exitUsage // a port that needs a privilege
+		return exitUsage // for example, the port requires a privilege
 	}
 	return exitFailure
 }
@@ -124,14 +122,14 @@ func exitCode(err error) int {
 var errMayPass = errors.New("exit code 1: zrlmpid.service starts it again every second, until the reason has passed " +
 	"or it is stopped")
 
-// underSystemd reports whether systemd started this process for a unit.
+// underSystemd reports whether systemd started this process as part of a unit.
 func underSystemd() bool { return os.Getenv("SYSTEMD_EXEC_PID") == strconv.Itoa(os.Getpid()) }
 
 // serviceState is the state directory of a daemon that runs as root.
 const serviceState = "/var/lib/zrlmpid"
 
-// stateDirectory returns the daemon's state directory: the one created by systemd, /var/lib/zrlmpid for root, or the
-// user's. It is empty if the user has no home directory.
+// stateDirectory returns the daemon's state directory: the directory that systemd created, or else /var/lib/zrlmpid for
+// root and the user's state directory for others. It returns "" if the user has no home directory.
 func stateDirectory() string {
 	first, _, _ := strings.Cut(os.Getenv("STATE_DIRECTORY"), ":")
 	switch {
@@ -147,10 +145,10 @@ func stateDirectory() string {
 	return directory
 }
 
-// logFlush bounds the time to write the last lines of the log.
+// logFlush is the maximum time for writing the last lines of the log.
 const logFlush = 500 * time.Millisecond
 
-// checked returns the output of --check-config for a valid configuration.
+// checked returns the text that --check-config prints for a valid configuration.
 func checked(cfg *config.Config, source string) string {
 	var b strings.Builder
 	for _, warning := range cfg.Warnings() {
@@ -160,7 +158,7 @@ func checked(cfg *config.Config, source string) string {
 	return b.String()
 }
 
-// show prints a text that is the result of the command.
+// show prints text as the result of the command and returns the exit code.
 func show(stdout, stderr io.Writer, text string) int {
 	if _, err := io.WriteString(stdout, text); err != nil {
 		return fail(stderr, fmt.Errorf("standard output: %w", err), exitFailure)

@@ -26,7 +26,7 @@ import (
 
 const testTimeout = 20 * time.Second
 
-// testConfig returns a configuration with unused addresses and a separate socket.
+// testConfig returns a configuration with unused addresses and its own control socket.
 func testConfig(t *testing.T) (text, addr1, socket string) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "c.sock")
@@ -49,7 +49,7 @@ func file(t *testing.T, name, text string) string {
 
 func TestMain(m *testing.M) { os.Exit(statetest.Run(m)) }
 
-// zrlmpid runs the command to its end.
+// zrlmpid runs the command and waits for it to end.
 func zrlmpid(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
@@ -177,7 +177,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// readyWriter is a standard output that signals each write.
+// readyWriter is a standard output that sends each line written on a channel.
 type readyWriter struct{ lines chan string }
 
 func (w readyWriter) Write(p []byte) (int, error) {
@@ -263,8 +263,8 @@ func TestPortTaken(t *testing.T) {
 	}
 }
 
-// TestExitCodes: an address that is missing may appear later, which is explained under systemd; an error that only an
-// edit can fix has exit code 2.
+// TestExitCodes: a missing address may appear later, which the error explains under systemd. If only a change of the
+// configuration can fix the error, the exit code is 2.
 func TestExitCodes(t *testing.T) {
 	good, addr, _ := testConfig(t)
 	late := strings.Replace(good, addr, "192.0.2.1:2718", 1)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestManual: the handwritten manual page and completions have all flags.
+// TestManual: the handwritten manual page and completions contain all flags.
 func TestManual(t *testing.T) {
 	for file, form := range map[string]string{
 		"zrlmpid.8.md":             "\n**--NAME**",

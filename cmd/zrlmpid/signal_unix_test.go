@@ -20,7 +20,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// build builds the program.
+// build builds zrlmpid and returns the path of the program.
 func build(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "zrlmpid")
@@ -59,7 +59,7 @@ func runProgram(t *testing.T, args ...string) *process {
 	return p
 }
 
-// says waits for a line of the log and returns it.
+// says waits for a line of the log that contains text, and returns the line.
 func (p *process) says(text string) string {
 	p.t.Helper()
 	var all bytes.Buffer
@@ -80,8 +80,8 @@ func (p *process) signal(s os.Signal) {
 	}
 }
 
-// TestHangupRereads: SIGHUP reads the file again, with the original flags. An invalid file, or one that needs a
-// restart, changes nothing.
+// TestHangupRereads: on SIGHUP, the daemon reads the file again and applies the original flags. A file that is invalid,
+// or whose changes need a restart, changes nothing.
 func TestHangupRereads(t *testing.T) {
 	text, addr, socket := testConfig(t)
 	path := file(t, "z.yaml", text)
@@ -116,7 +116,7 @@ func TestHangupRereads(t *testing.T) {
 	}
 }
 
-// TestSecondSignal: after the first signal, messages in progress may complete; the second one ends the process
+// TestSecondSignal: after the first signal, messages in progress may complete. The second signal ends the process
 // immediately.
 func TestSecondSignal(t *testing.T) {
 	text, addr, _ := testConfig(t)
@@ -145,7 +145,7 @@ func TestSecondSignal(t *testing.T) {
 		_, _ = client.Send(t.Context(), control.SendRequest{From: 0, To: 1, Timeout: testTimeout},
 			strings.NewReader("1234"))
 	}()
-	reads := func(want protocol.Type) { // skips retransmissions of others
+	reads := func(want protocol.Type) { // skips retransmissions of packets of other types
 		b := make([]byte, 100)
 		for {
 			n, err := conn.Read(b)
@@ -165,7 +165,7 @@ func TestSecondSignal(t *testing.T) {
 	reads(protocol.Data)
 	p.signal(syscall.SIGTERM)
 	p.says("message pending at stop")
-	// The log may appear before the next signal can end the process.
+	// The log line may appear before a second signal would end the process, so send the signal repeatedly.
 	ended := make(chan struct{})
 	var again sync.WaitGroup
 	again.Go(func() {

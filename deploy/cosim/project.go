@@ -1,5 +1,5 @@
-// Package cosim has the simulator's side of a role in simulation, and the projects that `zrlctl cosim new` writes
-// around it.
+// Package cosim contains the simulator's side of the connection between zrlmpid and a simulated role, and the projects
+// that `zrlctl cosim new` writes.
 package cosim
 
 import (
@@ -15,22 +15,22 @@ import (
 	"strings"
 )
 
-// files has the files of projects. Folder shim has zrlmpi_cosim, shared by all simulators, and the file of each
-// simulator. They are in folders without Go files, because the go command would compile the C files.
+// files contains the files of projects. Folder shim contains zrlmpi_cosim, which all simulators share, and the files
+// for each simulator. These folders contain no Go files, because the go command would then compile the C files.
 //
 //go:embed shim project verilog vhdl hls verilog-mpe vhdl-mpe
 var files embed.FS
 
-// language has the parts of a project that depend on the language.
+// language describes the parts of a project that depend on the role's language.
 type language struct {
 	role  string   // the file of the role
-	shims []string // its files in folder shim
+	shims []string // the language's files in folder shim
 	waves string   // instructions for waves, for the README
 	mpe   bool     // the role includes an MPE
 }
 
-// Languages are the languages of a role, in the order of the documentation. Roles of verilog-mpe and vhdl-mpe include a
-// Message Passing Engine.
+// Languages lists the languages in which a role can be written, in the order of the documentation. In verilog-mpe and
+// vhdl-mpe, the role includes a Message Passing Engine.
 var Languages = []string{"verilog", "vhdl", "hls", "verilog-mpe", "vhdl-mpe"}
 
 const verilatorWaves = "Waves: `make clean role WAVES=1`; then each run writes `waves.fst`, for GTKWave, and " +
@@ -49,9 +49,9 @@ var languages = map[string]language{
 			"takes 6.4 ns in it. Its size has no bound.", true},
 }
 
-// Write creates a folder, writes a project with a role in the given language into it, and returns the paths of its
-// files. The Makefile searches for the programs in PATH, and then in folder bin. It never changes an existing file: the
-// error is fs.ErrExist then.
+// Write creates the folder dir, writes a project with a role in the given language into it, and returns the paths of
+// the files. The project's Makefile searches for programs in PATH and then in the folder bin. Write never changes an
+// existing file; if a file exists, the error is fs.ErrExist.
 func Write(dir, lang, bin string) (written []string, err error) {
 	l, ok := languages[lang]
 	if !ok {
@@ -75,7 +75,7 @@ func Write(dir, lang, bin string) (written []string, err error) {
 	return writeNew(dir, from, fill)
 }
 
-// writeNew writes files. It writes none if one of them exists.
+// writeNew writes new files. If one of them exists already, it writes none.
 func writeNew(dir string, from map[string]string, fill *strings.Replacer) (written []string, err error) {
 	for name := range from {
 		at := filepath.Join(dir, name)

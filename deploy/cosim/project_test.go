@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// An old log, which contains "ready", is not mistaken for the log of the zrlmpid started by echo.sh.
+// echo.sh does not mistake an old log, which contains "ready", for the log of the zrlmpid that it starts.
 func TestEchoRemovesEarlierLog(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -32,7 +32,7 @@ func TestEchoRemovesEarlierLog(t *testing.T) {
 	write("zrlmpid", "#!/bin/sh\necho ready\nexec sleep 60\n")
 	write("zrlctl", "#!/bin/sh\n")
 	write("earlier", "ready\n")
-	if err := os.Symlink("earlier", filepath.Join(dir, "zrlmpid.log")); err != nil { // a write to it would change it
+	if err := os.Symlink("earlier", filepath.Join(dir, "zrlmpid.log")); err != nil { // a link to the old log
 		t.Fatal(err)
 	}
 	cmd := exec.Command("sh", "echo.sh")
@@ -45,7 +45,7 @@ func TestEchoRemovesEarlierLog(t *testing.T) {
 	}
 }
 
-// The size of waves is bounded: a file that is too long is renamed, and a new one begins.
+// The size of waves is limited. When a file reaches the limit, it is renamed and a new file begins.
 func TestWavesAreBounded(t *testing.T) {
 	compiler := needs.Program(t, "waves of roles in simulation", "g++", "g++")
 	dir := t.TempDir()

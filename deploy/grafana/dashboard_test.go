@@ -1,4 +1,4 @@
-// Package grafana_test checks the dashboard.
+// Package grafana_test checks the Grafana dashboard.
 package grafana_test
 
 import (
@@ -17,16 +17,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// shipped is the file loaded by Grafana.
+// shipped is the name of the file that Grafana loads.
 const shipped = "zrlmpid.json"
 
-// columnsOfGrid is the width of a dashboard.
+// columnsOfGrid is the width of a dashboard in grid columns.
 const columnsOfGrid = 24
 
 // datasource is a reference to a data source.
 type datasource struct{ Type, UID string }
 
-// prometheus is the data source selected by the user.
+// prometheus is the data source that the user selects.
 var prometheus = datasource{"prometheus", "${datasource}"}
 
 func read(t *testing.T, path string) []byte {
@@ -38,7 +38,7 @@ func read(t *testing.T, path string) []byte {
 	return b
 }
 
-// dashboard has the parts of a dashboard that the tests read.
+// dashboard holds the parts of a dashboard that the tests use.
 type dashboard struct {
 	Title, UID    string
 	SchemaVersion int
@@ -127,7 +127,7 @@ func TestPanelsAreComplete(t *testing.T) {
 	}
 }
 
-// TestPanelsAreDocumented: docs/operations.md describes the rows and names the panels of each.
+// TestPanelsAreDocumented: docs/operations.md describes each row and names the row's panels.
 func TestPanelsAreDocumented(t *testing.T) {
 	manual := string(read(t, "../../docs/operations.md"))
 	section := ""
@@ -146,7 +146,7 @@ func TestPanelsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestPanelsHaveUnits: Grafana supports all units.
+// TestPanelsHaveUnits: Grafana supports the units of all panels.
 func TestPanelsHaveUnits(t *testing.T) {
 	known := []string{"none", "short", "s", "bytes", "Bps", "pps", "mps", "cps", "percentunit", "string"}
 	for _, p := range load(t).Panels {
@@ -161,7 +161,7 @@ var (
 	metricName   = regexp.MustCompile(`\bzrlmpi_\w+`)
 )
 
-// TestQueriesUseWhatThereIs: queries use existing variables and documented metrics.
+// TestQueriesUseWhatThereIs: queries use only existing variables and documented metrics.
 func TestQueriesUseWhatThereIs(t *testing.T) {
 	d := load(t)
 	names := []string{"__rate_interval", "__range"}
@@ -203,7 +203,7 @@ func TestQueriesUseWhatThereIs(t *testing.T) {
 			t.Errorf("variable %s does nothing", name)
 		}
 	}
-	// Every documented metric is shown.
+	// The dashboard shows every documented metric.
 	for _, m := range regexp.MustCompile("(?m)^\\| `(zrlmpi_\\w+)`").FindAllStringSubmatch(manual, -1) {
 		if !bytes.Contains(read(t, shipped), []byte(m[1])) {
 			t.Errorf("no panel shows %s", m[1])
@@ -211,7 +211,7 @@ func TestQueriesUseWhatThereIs(t *testing.T) {
 	}
 }
 
-// TestQueriesParse: Prometheus parses all queries as rules.
+// TestQueriesParse: Prometheus can parse all queries, which the test passes to it as rules.
 func TestQueriesParse(t *testing.T) {
 	promtool := needs.Program(t, "whether the dashboard's queries parse", "promtool", "prometheus")
 	type rule struct {

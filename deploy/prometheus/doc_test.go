@@ -1,2 +1,2 @@
-// Package prometheus_test makes Prometheus check its configuration, rules and alerts.
+// Package prometheus_test checks the Prometheus configuration, rules and alerts with Prometheus itself.
 package prometheus_test

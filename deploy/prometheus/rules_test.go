@@ -18,7 +18,7 @@ import (
 // docs is the prefix of runbook_url.
 const docs = "https://github.com/zrlmpi/zrlmpid/blob/main/docs/operations.md#"
 
-// promtool runs Prometheus' checker. Without it the test is skipped, or fails in CI.
+// promtool runs Prometheus' promtool. If it is not installed, the test is skipped or, in CI, fails.
 func promtool(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	path := needs.Program(t, "the rules", "promtool", "prometheus")
@@ -26,7 +26,7 @@ func promtool(t *testing.T, args ...string) (string, error) {
 	return string(out), err
 }
 
-// ruleFile has the parts of a rule file that the tests read.
+// ruleFile holds the parts of a rule file that the tests use.
 type ruleFile struct {
 	Groups []struct {
 		Name  string
@@ -77,8 +77,8 @@ func read(t *testing.T, path string) []byte {
 	return b
 }
 
-// TestConfig: Prometheus accepts the configuration with the rules. An older version accepts it without the key that it
-// does not support, as the comment says.
+// TestConfig: Prometheus accepts the configuration and the rules. As a comment in the configuration says, an older
+// version accepts it without the one key that it does not support.
 func TestConfig(t *testing.T) {
 	text := read(t, "prometheus.yml")
 	dir := t.TempDir()
@@ -117,12 +117,12 @@ func TestRulesAreSound(t *testing.T) {
 	}
 }
 
-// TestAlertsFire: each alert fires on its fault, and not without it.
+// TestAlertsFire: each alert fires if its fault occurs, and does not fire otherwise.
 func TestAlertsFire(t *testing.T) {
 	for _, path := range glob(t, "tests/*.test.yml") {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".test.yml"), func(t *testing.T) {
 			t.Parallel()
-			read(t, path) // go test caches results by the files opened
+			read(t, path) // makes go test run again if the file changes
 			if out, err := promtool(t, "test", "rules", path); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
@@ -130,7 +130,8 @@ func TestAlertsFire(t *testing.T) {
 	}
 }
 
-// TestTestsCanFail: promtool detects an alert that should fire and does not, so that the tests above are meaningful.
+// TestTestsCanFail: promtool reports an alert that should fire but does not. Otherwise the tests above would prove
+// nothing.
 func TestTestsCanFail(t *testing.T) {
 	dir := t.TempDir()
 	for _, path := range glob(t, "*.rules.yml") {
@@ -194,7 +195,7 @@ var (
 	recordedName = regexp.MustCompile(`\bzrlmpi:[\w:]+`)
 )
 
-// TestMetricsExist: rules use documented metrics and the records of other rules.
+// TestMetricsExist: rules use only documented metrics and the series that other rules record.
 func TestMetricsExist(t *testing.T) {
 	manual := string(read(t, "../../docs/metrics.md"))
 	recorded := make(map[string]bool)

@@ -75,7 +75,8 @@ func sharkdTree(t *testing.T, file string, numbers []int) []string {
 	return trees
 }
 
-// A user selects frames in any order, some of them repeatedly: each looks the same as in order.
+// If a user selects frames in any order, some of them repeatedly, each frame looks the same as when they are read in
+// order.
 func TestRandomAccess(t *testing.T) {
 	t.Parallel()
 	m := message()

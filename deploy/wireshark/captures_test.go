@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// The captures of the deployed stack, compared with protocol.Parse and byte counts.
+// The tests in this file compare the dissection of captures of the deployed stack with protocol.Parse and byte counts.
 
 // recorded is a packet of a capture.
 type recorded struct {
@@ -57,7 +57,7 @@ func (r recorded) payload(t *testing.T) (src, dst string, b []byte) {
 	return p.NetworkLayer().NetworkFlow().Src().String(), p.NetworkLayer().NetworkFlow().Dst().String(), u.Payload
 }
 
-// reference follows captures without corrupt packets. It ignores times.
+// reference computes the expected fields for captures without corrupt packets. It ignores times.
 type reference struct {
 	messages int
 	current  map[string]*referenceMessage // by source and destination
@@ -71,7 +71,7 @@ type referenceMessage struct {
 	acked                    bool
 }
 
-// packet returns the fields that the dissector must show.
+// packet returns the fields that the dissector must show for a packet.
 func (r *reference) packet(number int, src, dst string, b []byte) frame {
 	m := r.current[src+dst]
 	h, err := protocol.CloudFPGA.Decode(b)
@@ -114,7 +114,7 @@ func (r *reference) packet(number int, src, dst string, b []byte) frame {
 		}
 	case protocol.ClearToSend:
 		if m = r.current[dst+src]; m.acked {
-			// It answers nothing, but it may clear the next message.
+			// This CLEAR_TO_SEND answers no request so far, but it may clear the next message.
 			r.current[dst+src] = &referenceMessage{acked: true, clear: number}
 			return f
 		}
@@ -152,7 +152,7 @@ func (r *reference) take(m *referenceMessage, set func(string, any), b []byte, l
 	set("data.complete", map[bool]int{true: 1}[n == left])
 }
 
-// notReferred are recordings that the reference does not support: their datagrams do not fit, or the beginning of a
+// notReferred lists recordings that the reference does not support, because datagrams do not fit or the beginning of a
 // message is missing. TestDecodeSaysTheSame covers them.
 var notReferred = []string{"loss_bare_to_cpu_wrong_data.pcap", "late_clear_lost_bare_to_fpga.pcap",
 	"fpga_zero_words_padding.pcap"}
@@ -212,7 +212,7 @@ func TestInfoColumn(t *testing.T) {
 	}
 }
 
-// Expert infos of the captures, as expected from the description of each recording.
+// The expert infos of each capture are those that the recording's description leads one to expect.
 func TestExpertsOfCaptures(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]map[int]string{
@@ -235,7 +235,7 @@ func TestExpertsOfCaptures(t *testing.T) {
 	}
 }
 
-// The second pass knows later packets, and times are derived from the packets' time stamps.
+// In its second pass the dissector knows later packets. It derives times from the packets' time stamps.
 func TestLinksAndTimes(t *testing.T) {
 	t.Parallel()
 	for _, file := range captures(t) {

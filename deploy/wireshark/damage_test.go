@@ -18,7 +18,7 @@ func message() []packet {
 	return []packet{request(), clearing(), data(1000, p[:1384]), bare(p[1384:2800]), bare(p[2800:]), ack()}
 }
 
-// short returns a message of one datagram.
+// short returns a complete message whose DATA is one datagram.
 func short() []packet {
 	return []packet{request(), clearing(), data(3, words(12)), ack()}
 }
@@ -38,13 +38,13 @@ func replace(list []packet, i int, p packet) []packet {
 	return list
 }
 
-// damage is a capture with a fault.
+// damage is a capture with a fault and the expected result.
 type damage struct {
 	name    string
 	packets []packet
 	want    map[int]string // expert infos by frame
-	// messages are the message numbers of the frames, and offsets the offsets of their payload; "-" means none. If
-	// empty, they are not compared.
+	// messages lists the message number of each frame, and offsets the offset of each frame's payload. "-" means that
+	// there is none. An empty string is not compared.
 	messages, offsets string
 	options           []string
 }
@@ -297,7 +297,7 @@ func TestCorruptCaptures(t *testing.T) {
 	}
 }
 
-// expectFields compares a field of all frames with want.
+// expectFields compares the values of a field in all frames with want.
 func expectFields(t *testing.T, frames []frame, field, want string) {
 	t.Helper()
 	if want == "" {
@@ -324,7 +324,7 @@ func TestStaleClearIsLinked(t *testing.T) {
 	expectFields(t, frames, "zrlmpi.time_data", "- - 0.000100000 - - - 0.000200000 -")
 }
 
-// The same packets are decoded the same over any network, and several networks in one capture.
+// The same packets are decoded in the same way over any network, even if one capture contains several networks.
 func TestNetworks(t *testing.T) {
 	t.Parallel()
 	plain := dissect(t, write(t, message()...))
@@ -389,7 +389,7 @@ func TestConversationsSideBySide(t *testing.T) {
 	}
 }
 
-// A datagram of which only the beginning was recorded counts with its full length.
+// If only the beginning of a datagram was recorded, the datagram still counts with its full length.
 func TestShortSnapshots(t *testing.T) {
 	t.Parallel()
 	packets := message()
@@ -418,7 +418,7 @@ func TestQuotedPackets(t *testing.T) {
 	expectFields(t, frames, "zrlmpi.type", "1 1 2 3 4")
 }
 
-// Ports from 2719 on are also used by other protocols.
+// Other protocols also use ports from 2719 on, and must still be dissected there.
 func TestOtherProtocolsKeepTheirPorts(t *testing.T) {
 	t.Parallel()
 	mgcp := packet{src: "10.0.0.1 5000", dst: "10.0.0.2 2727", payload: []byte("AUEP 1200 *@example.net MGCP 1.0\r\n")}

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	// zrlctl decode depends on it: test results must not be cached across its changes.
+	// zrlctl decode depends on this package. The import makes go test run again when the package changes.
 	_ "github.com/zrlmpi/zrlmpid/capture"
 )
 
@@ -69,7 +69,7 @@ func decode(t *testing.T, file string, args ...string) (lines []decoded) {
 	return lines
 }
 
-// number formats a field like decode, "" for nil.
+// number formats a field of decode's output. It returns "" for nil.
 func number(n *int) string {
 	if n == nil {
 		return ""
@@ -87,7 +87,7 @@ func positive(n int) string {
 var types = map[string]string{"1": "SEND_REQUEST", "2": "CLEAR_TO_SEND", "3": "DATA", "4": "ACK", "5": "ERROR"}
 var calls = map[string]string{"0": "SEND_INT", "1": "RECV_INT", "2": "SEND_FLOAT", "3": "RECV_FLOAT", "4": "BARRIER"}
 
-// disagreements compares the frame of a single datagram with the line of decode.
+// disagreements compares the frame of a single datagram with the line that decode prints for it.
 func disagreements(t *testing.T, f frame, d decoded) (list []string) {
 	t.Helper()
 	compare := func(name, dissector, decode string) {

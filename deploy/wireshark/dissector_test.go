@@ -1,5 +1,5 @@
-// Package wireshark_test runs the dissector in tshark on the captures of the deployed stack, on corrupt captures made
-// here, and on noise. It must never pass because nothing was dissected.
+// Package wireshark_test runs the dissector in tshark on captures of the deployed stack, on corrupt captures that the
+// tests create, and on noise. A test must never pass merely because nothing was dissected.
 package wireshark_test
 
 import (
@@ -18,7 +18,7 @@ import (
 
 const script = "zrlmpi.lua"
 
-// fields are all fields of the dissector, in the order requested from tshark.
+// fields lists all fields of the dissector, in the order in which tshark is asked for them.
 var fields = []string{
 	"zrlmpi.mark.start", "zrlmpi.dst_rank", "zrlmpi.src_rank", "zrlmpi.size", "zrlmpi.call", "zrlmpi.type",
 	"zrlmpi.tag",
@@ -38,7 +38,7 @@ var fields = []string{
 	"zrlmpi.ext.eager_limit", "zrlmpi.ext.delay", "zrlmpi.ext.range.first", "zrlmpi.ext.range.end",
 }
 
-// experts are the names that follow "zrlmpi.expert.".
+// experts lists the names of all expert infos, without the prefix "zrlmpi.expert.".
 var experts = []string{
 	"bad_header", "reserved_byte", "wrong_call", "wrong_source", "wrong_destination", "datatype_mismatch",
 	"size_mismatch",
@@ -47,7 +47,7 @@ var experts = []string{
 	"crossed_requests", "revocation", "error_packet", "bad_checksum",
 }
 
-// frame is a frame as shown by tshark: the values of each field, in the order of the packets in the frame.
+// frame is a frame as tshark shows it. It maps each field to its values, in the order of the packets in the frame.
 type frame map[string][]string
 
 // one returns the only value of a field, or "".
@@ -70,7 +70,8 @@ func (f frame) experts() (names []string) {
 	return names
 }
 
-// tshark runs tshark with the dissector and returns its output. Without tshark the test is skipped, or fails in CI.
+// tshark runs tshark with the dissector and returns its output. If tshark is not installed, the test is skipped or, in
+// CI, fails.
 func tshark(t *testing.T, args ...string) string {
 	t.Helper()
 	return runTshark(t, script, args...)
@@ -82,7 +83,7 @@ func runTshark(t *testing.T, script string, args ...string) string {
 	track(t, script)
 	// "-G" must be the first argument.
 	cmd := exec.Command(path, append(args, "-n", "-X", "lua_script:"+script)...)
-	// A separate home: the user's may have preferences, or an installed dissector.
+	// Use a separate home directory, because the user's may contain preferences or an installed dissector.
 	home := t.TempDir()
 	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "LC_ALL=C.UTF-8", "TZ=UTC")
 	var stdout, stderr bytes.Buffer
@@ -96,8 +97,8 @@ func runTshark(t *testing.T, script string, args ...string) string {
 	return stdout.String()
 }
 
-// track makes go test aware that the result depends on a file opened by another program. Without it, a result cached
-// before a change of the file would be reused.
+// track makes go test aware that the result depends on a file that another program opens. Otherwise go test would reuse
+// a cached result after the file changes.
 func track(t *testing.T, file string) {
 	t.Helper()
 	if _, err := os.Stat(file); err != nil {
@@ -155,7 +156,7 @@ func captures(t *testing.T) []string {
 	return files
 }
 
-// A failing script must not resemble one without results.
+// A script that fails must be distinguishable from a script that finds nothing.
 func TestScriptErrorsAreSeen(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile(script)
@@ -185,7 +186,7 @@ func TestScriptErrorsAreSeen(t *testing.T) {
 	}
 }
 
-// The lists above match the script.
+// The lists of fields and expert infos above match the script.
 func TestFieldsAreComplete(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{}
@@ -211,7 +212,7 @@ func TestFieldsAreComplete(t *testing.T) {
 	}
 }
 
-// differences compares tshark's output of two runs on one file.
+// differences compares tshark's output from two runs on the same file.
 func differences(a, b []frame, ignore ...string) error {
 	if len(a) != len(b) {
 		return fmt.Errorf("%d frames, and %d", len(a), len(b))

@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// sessions are the sessions of the two ranks.
+// sessions holds the sessions of the two ranks.
 var sessions = [2]protocol.Session{0x5be6f7a8a1b2c3d4, 0x9c8d7e6f01020304}
 
 // extended returns a packet of the extended profile.
@@ -23,8 +23,9 @@ func extended(h protocol.ExtHeader, payload []byte) packet {
 	return from(h.Src, protocol.AppendExtended(nil, &h, payload))
 }
 
-// extendedTalk returns a rendezvous of 3000 bytes from rank 0, an eager message of 5 bytes back, and a close. They are
-// followed by a packet whose checksum covers only its header, and by a question and the two parts of its report.
+// extendedTalk returns a rendezvous message of 3000 bytes from rank 0, an eager message of 5 bytes back, and a close.
+// After them come a packet whose checksum covers only its header, a question, and the two parts of the report that
+// answers it.
 func extendedTalk() []packet {
 	type h = protocol.ExtHeader
 	ack := protocol.AppendAck(nil,
@@ -62,7 +63,7 @@ func extendedTalk() []packet {
 	}
 }
 
-// resealed updates the checksum of a packet.
+// resealed returns a packet with a correct checksum, for example after an edit.
 func resealed(p packet) packet {
 	clear(p.payload[24:28])
 	binary.LittleEndian.PutUint32(p.payload[24:], crc32.Checksum(p.payload, crc32.MakeTable(crc32.Castagnoli)))
@@ -77,7 +78,7 @@ func extendedLookalike(n int) []byte {
 	return b
 }
 
-// expectExtended compares a frame with its packet as decoded by the codec.
+// expectExtended compares a frame with its packet as package protocol decodes it.
 func expectExtended(t *testing.T, n int, f frame, packet []byte) {
 	t.Helper()
 	h, payload, d := protocol.ParseExtended(packet)
@@ -190,8 +191,8 @@ func TestExtendedStreams(t *testing.T) {
 	}
 }
 
-// With segmentation offload, a recording made by the sender has several packets in one datagram. With a short snapshot
-// length it has their headers.
+// With segmentation offload, a recording made on the sender contains several packets in one datagram. With a short
+// snapshot length, it still contains their headers.
 func TestExtendedPieces(t *testing.T) {
 	t.Parallel()
 	talk := extendedTalk()
@@ -210,7 +211,7 @@ func TestExtendedPieces(t *testing.T) {
 	expectFields(t, frames, "zrlmpi.ext.offset", "0,1336")
 }
 
-// With PLAIN, corrupt payload is no error, but a corrupt flag is.
+// With PLAIN, corrupt payload is not an error, but a corrupt flag is.
 func TestExtendedPlain(t *testing.T) {
 	t.Parallel()
 	plain := extendedTalk()[12]

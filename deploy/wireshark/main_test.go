@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// buildDir is the directory of programs built by the tests.
+// buildDir is the directory for programs that the tests build.
 var buildDir string
 
 func TestMain(m *testing.M) {

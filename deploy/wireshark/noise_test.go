@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// noise returns packets, most of which it corrupts: bytes are flipped, beginnings and ends are cut off, packets are
-// duplicated, lost and reordered.
+// noise returns n packets and corrupts most of them. It changes bytes, cuts off beginnings and ends, and duplicates,
+// drops and reorders packets.
 func noise(random *rand.Rand, n int, tcp bool) (packets []packet) {
 	byte32 := func() byte { return byte(random.Uint32()) }
 	for len(packets) < n {
@@ -33,7 +33,7 @@ func noise(random *rand.Rand, n int, tcp bool) (packets []packet) {
 					p.payload[random.IntN(protocol.HeaderLen)] = byte32()
 				}
 			case 4:
-				if len(p.payload) >= protocol.HeaderLen { // any size, call, type and tag
+				if len(p.payload) >= protocol.HeaderLen { // give the header any size, call, type and tag
 					for i := 12; i < 19; i++ {
 						p.payload[i] = byte32() >> random.IntN(9)
 					}
@@ -54,7 +54,7 @@ func noise(random *rand.Rand, n int, tcp bool) (packets []packet) {
 				}
 			}
 			if p.tcp = tcp; tcp {
-				// Half of the segments begin within a packet.
+				// Half of the segments begin in the middle of a packet.
 				if at := random.IntN(len(p.payload) + 1); random.IntN(2) == 0 {
 					first := p
 					first.payload, p.payload = p.payload[:at], p.payload[at:]
@@ -70,7 +70,7 @@ func noise(random *rand.Rand, n int, tcp bool) (packets []packet) {
 	return packets
 }
 
-// Whatever the input is, the script does not fail, and repeated queries yield the same result.
+// Whatever the input, the script does not fail, and repeated queries yield the same result.
 func TestNoise(t *testing.T) {
 	t.Parallel()
 	for seed, c := range []struct {

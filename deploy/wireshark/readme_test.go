@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// everything returns a capture with all kinds of damage in sequence, each between separate addresses.
+// everything returns a capture that contains all kinds of damage one after the other, each between its own pair of
+// addresses.
 func everything(t *testing.T) string {
 	t.Helper()
 	var all []packet
@@ -31,7 +32,7 @@ func readme(t *testing.T) string {
 	return string(text)
 }
 
-// The filters in the README are valid, and each matches a frame.
+// The filters in the README are valid, and each matches at least one frame.
 func TestReadmeFilters(t *testing.T) {
 	t.Parallel()
 	_, table, _ := strings.Cut(readme(t), "## Filters")
@@ -97,7 +98,7 @@ func TestReadmeNames(t *testing.T) {
 		}
 	}
 
-	// Severities are numbers here.
+	// tshark prints severities as numbers.
 	names := map[int]string{0x200000: "chat", 0x400000: "note", 0x600000: "warning", 0x800000: "error"}
 	args := []string{"-r", everything(t), "-T", "fields", "-e", "_ws.expert.severity"}
 	for _, name := range experts {

@@ -19,16 +19,16 @@ import (
 
 // Captures written by the tests.
 
-// packet is a packet to be written.
+// packet is a packet to be written to a capture.
 type packet struct {
 	at       time.Duration
 	src, dst string // an IP address, and a port unless it is protocol.Port
 	payload  []byte
-	// vlans are the VLAN tags between Ethernet and IP.
+	// vlans lists the VLAN tags between the Ethernet and IP headers.
 	vlans []uint16
 	// tcp sends the payload on a TCP stream.
 	tcp bool
-	// cut is the number of bytes of the packet that are not recorded.
+	// cut is the number of bytes at the end of the packet that are not recorded.
 	cut int
 	// quoted wraps the packet in an ICMP error from its destination.
 	quoted bool
@@ -41,7 +41,7 @@ func header(typ protocol.Type, src, dst uint32, call protocol.Call, size uint32)
 	return protocol.CloudFPGA.Append(nil, protocol.Header{Type: typ, Src: src, Dst: dst, Call: call, Size: size})
 }
 
-// words returns payload without repeated words.
+// words returns n bytes of payload in which no word occurs twice.
 func words(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -60,25 +60,25 @@ func data(size uint32, payload []byte) packet {
 	return from(0, append(header(protocol.Data, 0, 1, protocol.SendInt, size), payload...))
 }
 
-// bare returns payload from rank 0 to rank 1.
+// bare returns a packet from rank 0 to rank 1 that has payload but no header.
 func bare(payload []byte) packet { return from(0, payload) }
 
-// from returns a packet from rank 0 to rank 1, or from rank 1 to rank 0.
+// from returns a packet from rank n, which is 0 or 1, to the other of these two ranks.
 func from(n uint32, payload []byte) packet {
 	return packet{src: rank(n), dst: rank(1 - n), payload: payload}
 }
 
-// later delays a packet relative to the previous one.
+// later sets the delay of a packet after the previous one.
 func (p packet) later(d time.Duration) packet { p.at = d; return p }
 
-// edit replaces bytes in a copy of the payload.
+// edit returns the packet with bytes of its payload, from offset at on, replaced.
 func (p packet) edit(at int, value ...byte) packet {
 	p.payload = slices.Clone(p.payload)
 	copy(p.payload[at:], value)
 	return p
 }
 
-// write writes a capture of packets, 100 µs apart by default.
+// write writes a capture of packets and returns its path. Packets are 100 µs apart by default.
 func write(t *testing.T, packets ...packet) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "capture.pcap")
@@ -107,7 +107,7 @@ func write(t *testing.T, packets ...packet) string {
 	return path
 }
 
-// bytes encodes a packet. sequence is the next byte of each TCP stream.
+// bytes encodes a packet. sequence holds the next sequence number of each TCP stream.
 func (p packet) bytes(t *testing.T, sequence map[string]uint32) []byte {
 	t.Helper()
 	src, srcPort := endpoint(t, p.src)
@@ -185,7 +185,7 @@ func endpoint(t *testing.T, s string) (net.IP, int) {
 	return addr, port
 }
 
-// expectExperts compares all expert infos; want has the names for a frame, separated by spaces.
+// expectExperts compares all expert infos. want maps the number of a frame to the expected names, separated by spaces.
 func expectExperts(t *testing.T, frames []frame, want map[int]string) {
 	t.Helper()
 	for i, f := range frames {

@@ -13,7 +13,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestSegments: a recording on a machine with segmentation offload shows the same datagrams as a recording on the wire.
+// TestSegments: a recording made on a machine with segmentation offload shows the same datagrams as a recording made on
+// the wire.
 func TestSegments(t *testing.T) {
 	t.Parallel()
 	record := func(together int) string {

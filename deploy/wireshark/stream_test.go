@@ -31,7 +31,7 @@ func TestStreams(t *testing.T) {
 	asking, clears, acks := request().payload, clearing().payload, ack().payload
 	p := words(20000)
 	long := append(header(protocol.Data, 0, 1, protocol.SendInt, 5000), p...)
-	// There is no padding on a stream: 12 bytes are enough for 3 words.
+	// Streams have no padding, so 12 bytes are enough for 3 words.
 	small := append(header(protocol.Data, 0, 1, protocol.SendInt, 3), p[:12]...)
 	sized := slices.Clone(asking)
 	sized[12] = 200 // only DATA is followed by payload, whatever the size

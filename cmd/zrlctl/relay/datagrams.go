@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// datagrams are the UDP sockets of a relay, indexed by the rank that each stands for.
+// datagrams holds the UDP sockets of a relay. Each socket is indexed by the rank that it stands for.
 type datagrams struct {
 	*Relay
 	conns []*net.UDPConn
@@ -59,7 +59,7 @@ func (d *datagrams) dropped() (sum uint64) {
 	return sum
 }
 
-// read relays datagrams sent to a rank until the socket is closed.
+// read relays the datagrams sent to rank to, until the socket is closed.
 func (d *datagrams) read(to int, conn *net.UDPConn) {
 	b := make([]byte, 1<<16)
 	for {
@@ -67,7 +67,7 @@ func (d *datagrams) read(to int, conn *net.UDPConn) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // of an earlier send
+		if err != nil { // an error caused by an earlier send
 			continue
 		}
 		from := d.plan.own.Resolve(source)

@@ -9,7 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
-// pipeLen is the maximum number of pieces of a stream delayed at a time. Beyond it, the sender blocks.
+// pipeLen is the maximum number of pieces of a stream that are delayed at the same time. When it is reached, the sender
+// blocks.
 const pipeLen = 1024
 
 // pipe is one direction of a connection.
@@ -23,7 +24,7 @@ type pipe struct {
 	pieces chan piece
 }
 
-// piece is a packet, or a part of one, and the time of its delivery.
+// piece is all or part of a packet, and the time at which it is delivered.
 type piece struct {
 	bytes []byte
 	due   time.Time
@@ -54,14 +55,15 @@ func (p *pipe) read() {
 			return
 		}
 		if x.closes {
-			// The source is not notified: its further data is lost.
+			// The source is not notified. All further data from it is lost.
 			_, _ = io.Copy(io.Discard, p.source)
 			return
 		}
 	}
 }
 
-// decide returns the fate of a packet as a piece, and whether the connection is to be reset.
+// decide asks the Impairer for the fate of a packet. It returns the piece to deliver, and whether to reset the
+// connection.
 func (p *pipe) decide(kind impair.Kind, b []byte) (x piece, resets bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,10 +80,10 @@ func (p *pipe) decide(kind impair.Kind, b []byte) (x piece, resets bool) {
 	return x, fate.Ending == impair.Resets
 }
 
-// forever is longer than any relay runs.
+// forever is a delay that no relay outlives.
 const forever = 100 * 365 * 24 * time.Hour
 
-// write delivers each piece at its time, until the direction or the connection ends.
+// write delivers each piece when it is due, until the direction or the connection ends.
 func (p *pipe) write() {
 	for x := range p.pieces {
 		if !x.due.IsZero() {

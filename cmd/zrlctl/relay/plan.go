@@ -12,21 +12,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// Plan has the real addresses of ranks and the relay's addresses for them.
+// Plan holds the real addresses of the ranks and the relay's addresses for them.
 type Plan struct {
 	cfg *config.Config
-	// Medium is the transport relayed: Datagrams or Streams.
+	// Medium is the kind of transport that is relayed: Datagrams or Streams.
 	Medium impair.Medium
-	// own has the real addresses of the ranks, seen the addresses used by other ranks.
+	// own maps each rank to its real address. seen maps each rank to the relay's address that other ranks use.
 	own, seen *rankmap.Map
 }
 
-// DefaultPool has the relay's addresses for ranks on loopback addresses.
+// DefaultPool is the default pool of relay addresses. It suits ranks on loopback addresses.
 const DefaultPool = "127.27.18.0/24"
 
-// NewPlan assigns an address of the pool to each rank of a valid configuration, with the port of the rank's real
-// address. The zero Pool means DefaultPool. transport is "udp" or "tcp"; if it is empty, defaults.transport applies, or
-// else udp.
+// NewPlan assigns an address from the pool to each rank of cfg, which must be valid. The port is that of the rank's
+// real address. The zero Pool means DefaultPool. transport is "udp" or "tcp"; if it is empty, NewPlan uses
+// defaults.transport of the configuration, or udp if that is not set.
 func NewPlan(cfg *config.Config, pool cluster.Pool, transport string) (*Plan, error) {
 	medium, err := mediumOf(cfg, transport)
 	if err != nil {
@@ -68,7 +68,7 @@ func NewPlan(cfg *config.Config, pool cluster.Pool, transport string) (*Plan, er
 	return p, err
 }
 
-// mediumOf returns the transport of the links, and an error if they do not all use it.
+// mediumOf returns the kind of transport to relay. It returns an error if not all links use the same transport.
 func mediumOf(cfg *config.Config, transport string) (impair.Medium, error) {
 	want := config.Transport(transport)
 	if want == "" {
@@ -97,12 +97,12 @@ func mediumOf(cfg *config.Config, transport string) (impair.Medium, error) {
 // Size returns the number of ranks.
 func (p *Plan) Size() int { return p.own.Size() }
 
-// Addrs returns the real address of a rank, and the address used by other ranks.
+// Addrs returns the real address of a rank, and the address that other ranks use for it.
 func (p *Plan) Addrs(rank int) (own, seen netip.AddrPort) { return p.own.Addr(rank), p.seen.Addr(rank) }
 
-// Configuration returns a configuration for a daemon or program that runs the given ranks. They keep their settings;
-// all others are remote ranks at the addresses of the relay. The plan's configuration must run each of the given ranks.
-// Messages between them are not relayed.
+// Configuration returns a configuration for a daemon or program that runs the given ranks, all of which the plan's
+// configuration must run. The settings of these ranks do not change; all other ranks become remote ranks at the relay's
+// addresses. Messages between the given ranks are not relayed.
 func (p *Plan) Configuration(local []int) (*config.Config, error) {
 	c := *p.cfg
 	c.Ranks = slices.Clone(c.Ranks)
@@ -127,5 +127,5 @@ func (p *Plan) Configuration(local []int) (*config.Config, error) {
 	return &c, c.Validate()
 }
 
-// Check returns an error for every rule of a script that cannot apply between the ranks, or nil.
+// Check returns an error that lists each rule of the script that cannot apply to these ranks, or nil.
 func (p *Plan) Check(s impair.Script) error { return s.Check(p.Medium, p.cfg.Addrs()) }

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
-// Relay relays packets between ranks until Close.
+// Relay relays packets between ranks until Close is called.
 type Relay struct {
 	plan   *Plan
 	script impair.Script
@@ -35,15 +35,15 @@ type wire interface {
 	close()
 }
 
-// counts are counters without a direction.
+// counts holds the counters that are not kept for each direction.
 type counts struct {
 	unknown, failed uint64
-	// limit is the last error due to the limit on file descriptors, or nil.
+	// limit is the last error caused by the limit on file descriptors, or nil.
 	limit error
 }
 
-// Listen opens the addresses of the relay and starts to relay by the script. It returns the error of Script.Check, or
-// an error that names an unavailable address.
+// Listen opens the sockets of the relay and starts to relay packets as the script says. It returns an error from
+// Script.Check, or an error that names an unavailable address.
 func Listen(p *Plan, s impair.Script) (*Relay, error) {
 	im, err := impair.New(s, p.Medium, p.cfg.Addrs())
 	if err != nil {
@@ -71,27 +71,28 @@ func (r *Relay) Close() {
 	r.tasks.Wait()
 }
 
-// Report has the counters of a relay.
+// Report holds the counters of a relay.
 type Report struct {
-	// Seconds is the running time, Transport udp or tcp.
+	// Seconds is how long the relay has run. Transport is udp or tcp.
 	Seconds   float64 `json:"span_seconds"`
 	Transport string  `json:"transport"`
 	Seed      int     `json:"seed"`
-	// Rows count the fates of packets by direction and type, Total is the sum.
+	// Rows counts the fates of packets by direction and type. Total is the sum of the rows.
 	Rows  []impair.Row `json:"rows"`
 	Total impair.Count `json:"total"`
 	// UnknownSource counts datagrams and connections from addresses that belong to no rank. They are not relayed.
 	UnknownSource uint64 `json:"unknown_source"`
 	// Failed counts packets that could not be forwarded, and connections that could not be made.
 	Failed uint64 `json:"failed"`
-	// Limit is the error of connections that failed for lack of file descriptors, or empty.
+	// Limit is the error of connections that failed because no file descriptor was left. It is empty if no connection
+	// failed for this reason.
 	Limit string `json:"limit,omitempty"`
 	// SocketDrops counts datagrams that the system dropped because a receive buffer of the relay was full. These losses
 	// are not part of the script.
 	SocketDrops uint64 `json:"socket_drops"`
 }
 
-// Report returns the counters so far.
+// Report returns the current counters.
 func (r *Relay) Report() Report {
 	drops := r.wire.dropped()
 	r.mu.Lock()
@@ -109,7 +110,7 @@ func (r *Relay) Report() Report {
 	return x
 }
 
-// column is a column of the table.
+// column is a column of the table that Print writes.
 type column struct {
 	title string
 	value func(*impair.Count) uint64
@@ -171,7 +172,7 @@ func (x *Report) Print(out io.Writer) error {
 	return err
 }
 
-// refused counts a packet or connection refused by the system with err.
+// refused counts a packet or connection that the system refused with err.
 func (r *Relay) refused(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// timeout bounds the wait of a test for expected data.
+// timeout is how long a test waits for expected data.
 const timeout = 10 * time.Second
 
 // start starts a relay between three ranks at free addresses.
@@ -28,7 +28,7 @@ func start(t *testing.T, transport string, rules ...string) (*Relay, *Plan) {
 	for i := range ranks {
 		own := transporttest.FreeAddr(t)
 		ranks[i] = config.Rank{Rank: i, Address: config.Address{AddrPort: own}, Run: config.RunHost}
-		// The same address in another network: no process listens there.
+		// Use the same address in another network, where no process listens.
 		b := own.Addr().As4()
 		b[1]++
 		b[2] ^= 0x80
@@ -63,7 +63,7 @@ func header(kind protocol.Type, from, to, size int) []byte {
 		protocol.Header{Src: uint32(from), Dst: uint32(to), Type: kind, Size: uint32(size)})
 }
 
-// udpRank returns the socket of a rank.
+// udpRank opens the socket of a rank.
 func udpRank(t *testing.T, addr netip.AddrPort) *net.UDPConn {
 	t.Helper()
 	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(addr))
@@ -74,7 +74,7 @@ func udpRank(t *testing.T, addr netip.AddrPort) *net.UDPConn {
 	return conn
 }
 
-// wantDatagram checks the next datagram, and that its source is the relay's address for a rank.
+// wantDatagram checks the contents of the next datagram, and that it comes from the relay's address for rank from.
 func wantDatagram(t *testing.T, conn *net.UDPConn, p *Plan, from int, want []byte) {
 	t.Helper()
 	b := make([]byte, 1<<16)
@@ -118,7 +118,7 @@ func TestDatagrams(t *testing.T) {
 	wantDatagram(t, conns[0], p, 1, ack(1, 0, 7))
 	wantDatagram(t, conns[0], p, 1, ack(1, 0, 7))
 
-	send(0, 2, ack(0, 2, 1)) // is overtaken
+	send(0, 2, ack(0, 2, 1)) // the next packet overtakes it
 	send(0, 2, make([]byte, 60_000))
 	wantDatagram(t, conns[2], p, 0, make([]byte, 60_000))
 	wantDatagram(t, conns[2], p, 0, ack(0, 2, 1))
@@ -222,7 +222,7 @@ func TestStreams(t *testing.T) {
 	if err := x.Print(&text); err != nil || !strings.Contains(text.String(), "TYPE  PACKETS  DELAYED\n") {
 		t.Errorf("%v\n%s", err, &text)
 	}
-	// A connection from an address that belongs to no rank.
+	// Connect from an address that belongs to no rank.
 	_, seen := p.Addrs(1)
 	stranger, err := net.Dial("tcp4", seen.String())
 	if err != nil {
@@ -237,7 +237,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestStreamsEnd: connections end as specified by the rule.
+// TestStreamsEnd: connections end as the rule specifies.
 func TestStreamsEnd(t *testing.T) {
 	request, ack := header(protocol.SendRequest, 0, 1, 0), header(protocol.Ack, 0, 1, 0)
 	t.Run("reset", func(t *testing.T) {

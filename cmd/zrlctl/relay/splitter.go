@@ -12,11 +12,11 @@ import (
 // maxPiece is the maximum number of payload bytes in a piece.
 const maxPiece = 32 << 10
 
-// splitter finds the packets of a stream of any profile. If there is no header where one should be, as with TLS, all
-// the rest is payload.
+// splitter finds the packets in a stream of any profile. If there is no header where one is expected, as with TLS, it
+// treats the rest of the stream as payload.
 type splitter struct {
 	in *bufio.Reader
-	// payload is the number of payload bytes that follow. endless is true if all the rest is payload.
+	// payload is the number of payload bytes that follow. endless is true if the rest of the stream is payload.
 	payload int64
 	endless bool
 }
@@ -26,7 +26,7 @@ func newSplitter(r io.Reader) *splitter {
 }
 
 // next returns the next piece, owned by the caller: a header, a whole packet of the extended profile, or a part of a
-// payload. The error is io.EOF at the end of the stream, or an error of the reader.
+// payload. The error is io.EOF at the end of the stream, or an error from the reader.
 func (s *splitter) next() (impair.Kind, []byte, error) {
 	if s.payload == 0 && !s.endless {
 		if b, kind := s.header(); b != nil {
@@ -52,8 +52,8 @@ func (s *splitter) some() (impair.Kind, []byte, error) {
 	return impair.Payload, s.take(n), nil
 }
 
-// header returns a header, or a whole packet of the extended profile. It returns nil if the stream ends earlier, or if
-// there is no header: then it sets endless.
+// header returns a header, or a whole packet of the extended profile. It returns nil if the stream ends before that. If
+// there is no header, it sets endless and returns nil.
 func (s *splitter) header() ([]byte, impair.Kind) {
 	b, err := s.in.Peek(protocol.HeaderLen)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *splitter) header() ([]byte, impair.Kind) {
 	return s.take(n), kind
 }
 
-// rest returns the rest of a stream that ends within a header, and its error after that.
+// rest returns the last bytes of a stream that ends within a header. When called again, it returns the stream's error.
 func (s *splitter) rest() (impair.Kind, []byte, error) {
 	if n := s.in.Buffered(); n > 0 {
 		return impair.Payload, s.take(n), nil

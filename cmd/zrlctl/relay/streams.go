@@ -11,10 +11,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// dialTimeout bounds the time to connect to a rank.
+// dialTimeout is the time-out for connecting to a rank.
 const dialTimeout = 5 * time.Second
 
-// streams are the TCP listeners of a relay, indexed by the rank that each stands for.
+// streams holds the TCP listeners of a relay. Each listener is indexed by the rank that it stands for.
 type streams struct {
 	*Relay
 	listeners []*net.TCPListener
@@ -76,7 +76,7 @@ func (s *streams) accept(to int, ln *net.TCPListener) {
 
 // serve relays a connection until both directions end, the connection is reset, or the relay is closed.
 func (s *streams) serve(from, to int, a *net.TCPConn) {
-	// The acceptor identifies the dialer by its IP address; the system chooses the port.
+	// The accepting rank identifies the dialing rank by its IP address. The system chooses the port.
 	dialer := net.Dialer{
 		LocalAddr: &net.TCPAddr{IP: s.plan.seen.Addr(from).Addr().AsSlice()},
 		Timeout:   dialTimeout,
@@ -90,7 +90,7 @@ func (s *streams) serve(from, to int, a *net.TCPConn) {
 	b := conn.(*net.TCPConn)
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
-	// Reset a connection that is not ended by its peers, so that both notice.
+	// If something other than its peers ends the connection, reset it so that both peers notice.
 	stop := context.AfterFunc(ctx, func() { reset(a); reset(b) })
 	s.mu.Lock()
 	s.impairer.Connected(from, to)
@@ -112,7 +112,7 @@ func (s *streams) serve(from, to int, a *net.TCPConn) {
 	}
 }
 
-// reset closes a connection such that its peer gets an error.
+// reset closes a connection in such a way that its peer gets an error.
 func reset(conn *net.TCPConn) {
 	_ = conn.SetLinger(0) // fails only if the connection is closed
 	conn.Close()

@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// Environment variables with the paths of upstream's sources, for which there is no package: checkouts of
-// github.com/cloudFPGA/ZRLMPI and github.com/cloudFPGA/cFDK, and the folder include of
+// Environment variables with the paths of upstream's sources, which are not available as a package. They are checkouts
+// of github.com/cloudFPGA/ZRLMPI and github.com/cloudFPGA/cFDK, and the folder include of
 // github.com/Xilinx/HLS_arbitrary_Precision_Types.
 const (
 	sourceEnv  = "ZRLMPI_UPSTREAM_SOURCE"
@@ -21,7 +21,7 @@ const (
 	headersEnv = "ZRLMPI_HLS_INCLUDE"
 )
 
-// Files and lines of upstream's sources that are edited.
+// Files and lines of upstream's sources that tests edit.
 const (
 	MPEFolder     = "ZRLMPI/LIB/HW/hls/mpe2/src"
 	wrapperFolder = "ZRLMPI/LIB/HW/hls/mpi_wrapperv2/src"
@@ -29,7 +29,7 @@ const (
 	CallLine      = "/* ZRLMPI_APP_MAIN_CALL -- ADD app_main_call here */"
 )
 
-// Edit is a change of one of upstream's files.
+// Edit is a change to one of upstream's files.
 type Edit struct {
 	File string
 	Change
@@ -47,18 +47,18 @@ func (e Edit) apply(t testing.TB, dir string) {
 	}
 }
 
-// Echo is the edit that makes the wrapper call the role, which passes messages from one rank to another. Their lengths
-// in words are arguments of the program.
+// Echo is the edit that makes the wrapper call a role that passes messages from one rank to another. The lengths of the
+// messages, in words, are arguments of the program.
 var Echo = Edit{WrapperFile, Change{CallLine, "app_main(soMPIif, siMPIFeB, soMPI_data, siMPI_data);"}}
 
-// TimeOut sets the time-outs of the MPE for a clock with the given number of cycles in 100 ms.
+// TimeOut returns an edit that sets the time-outs of the MPE for a clock with the given number of cycles in 100 ms.
 func TimeOut(cycles int) Edit {
 	return Edit{MPEFolder + "/zrlmpi_common.hpp",
 		Change{"ZRLMPI_PROTOCOL_TIMEOUT_CYCLES 15625000", fmt.Sprint("ZRLMPI_PROTOCOL_TIMEOUT_CYCLES ", cycles)}}
 }
 
-// MPE builds a program of folder mpe with upstream's sources of the MPE and the MPI wrapper, after edits, and returns
-// its path. It skips the test if the sources are missing.
+// MPE builds a program in folder mpe together with upstream's sources of the MPE and the MPI wrapper, to which it
+// applies edits first. It returns the path of the program. It skips the test if the sources are missing.
 func MPE(t testing.TB, program string, edits ...Edit) string {
 	t.Helper()
 	const what = "upstream's MPE"
@@ -78,7 +78,7 @@ func MPE(t testing.TB, program string, edits ...Edit) string {
 		return path
 	}
 	dir := newFolder(t)
-	// The MPE includes files of cFDK by a path outside its repository.
+	// The MPE includes files from cFDK by a path that leads out of the MPE's repository.
 	for to, source := range map[string]string{"ZRLMPI/LIB": filepath.Join(from[0], "LIB"),
 		"cFDK/SRA/LIB/hls": filepath.Join(from[1], "SRA/LIB/hls")} {
 		if err := os.CopyFS(filepath.Join(dir, to), os.DirFS(source)); err != nil {

@@ -1,4 +1,5 @@
-// Package simulators builds simulators of FPGAs for tests: the roles written by zrlctl cosim new, and upstream's MPE.
+// Package simulators builds FPGA simulators for tests: of the roles that zrlctl cosim new writes, and of upstream's
+// MPE.
 package simulators
 
 import (
@@ -20,11 +21,11 @@ var programs embed.FS
 
 var (
 	lock   sync.Mutex
-	folder string // of the simulators, built once for all tests of a process
+	folder string // where simulators are stored; each is built once for all tests of a process
 	built  = map[string]string{}
 )
 
-// RemoveAll removes all simulators of this process.
+// RemoveAll deletes all simulators that this process has built.
 func RemoveAll() {
 	lock.Lock()
 	defer lock.Unlock()
@@ -45,7 +46,8 @@ func newFolder(t testing.TB) string {
 	return filepath.Join(folder, fmt.Sprint(len(built)))
 }
 
-// Change is a replacement in a source: the second text replaces the first one, or the whole source if that is empty.
+// Change is a replacement in a source file. The second text replaces the first. If the first text is empty, the second
+// replaces the whole file.
 type Change [2]string
 
 func (c Change) apply(t testing.TB, name string, text []byte) []byte {
@@ -59,8 +61,8 @@ func (c Change) apply(t testing.TB, name string, text []byte) []byte {
 	return []byte(strings.Replace(string(text), c[0], c[1], 1))
 }
 
-// Role builds the role of a project of zrlctl cosim new, with changes of its source, and returns the path of its
-// simulator. It skips the test if a program is missing.
+// Role builds the role of a project that zrlctl cosim new has written, after it applies changes to the role's source.
+// It returns the path of the simulator. It skips the test if a required program is missing.
 func Role(t testing.TB, language string, changes ...Change) string {
 	t.Helper()
 	const what = "roles in simulation"
