@@ -47,9 +47,8 @@ type flight struct {
 	// beyond has a bit for each packet in ring, which is set if the packet was acknowledged before base. It is
 	// allocated on first use.
 	beyond []uint64
-	// Packets in flight are either fresh or retransmitted. No packet that was sent only once and is in flight has a
-	// number below fresh. again lists the retransmitted packets in flight, in the order of their last transmission.
-	// lost lists the packets waiting to be retransmitted.
+	// No packet in flight that was sent only once has a number below fresh. again lists the other packets in flight, in
+	// the order of their last transmission. lost lists the packets waiting to be retransmitted.
 	fresh       uint32
 	again, lost list
 	began       uint32 // number of the first packet of the last message begun

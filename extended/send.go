@@ -51,7 +51,7 @@ type sending struct {
 	blocked      bool    // CreditExhausted was noted
 	wanted       bool    // the caller waits for the peer's limits
 	grant        uint32  // the first message credit received in the session, or 0 before that
-	confirmed    Instant // since this time, the peer has stated its limit, having received every message begun
+	confirmed    Instant // the last ACK that covered every message begun was sent after this time
 	free         *outbound
 	resting      *resting                           // nil if sends cannot rest
 	woken        func(ref uint32) (SendOp, Instant) // set by WakeSends
