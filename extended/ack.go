@@ -132,7 +132,7 @@ func covers(upTo uint32, ranges []protocol.Range, number uint32) bool {
 type ackUpdate struct {
 	now   Instant
 	count int
-	// echo is the clock of the transmission received last, or 0.
+	// echo is the clock of the transmission that the peer received last, or 0 if unknown.
 	echo uint32
 	// order and sent describe the newly acknowledged transmission with the highest order.
 	order uint64
