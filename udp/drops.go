@@ -2,8 +2,8 @@ package udp
 
 import "sync"
 
-// dropSum extends a 32-bit drop count, which wraps around, to 64 bits. add must be called before the count wraps around
-// twice.
+// dropSum extends a 32-bit drop count, which wraps around, to 64 bits. It is correct if fewer than 2³² datagrams are
+// dropped between two calls of add.
 type dropSum struct {
 	mu   sync.Mutex
 	last uint32
