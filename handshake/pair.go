@@ -92,8 +92,8 @@ func (p *Pair) Deadline() (Instant, bool) {
 }
 
 // Tick handles all time-outs and deadlines up to now. The caller must have passed all packets received before now to
-// the Pair. Whether a packet came early depends on which timers Tick had expired before it was passed, and not on the
-// time at which it is handled. That time proves nothing if the host was stopped in between.
+// the Pair. Whether a packet came early is decided by the timers that Tick has expired before, and not by the time at
+// which the packet is handled, which proves nothing if the host was stopped in between.
 func (p *Pair) Tick(now Instant, acts []Action) []Action {
 	p.send.early.expire(now)
 	p.send.askedEarly.expire(now)
