@@ -36,7 +36,7 @@ func TestSearchSizes(t *testing.T) {
 		var now Instant
 		for s.probe != 0 && now < time.Hour {
 			now += time.Second
-			if !s.expired(now, now) { // packets of the peer always arrive
+			if !s.expired(now, now) { // packets from the peer always arrive
 				break
 			}
 			if s.tries == 1 {

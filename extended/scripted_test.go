@@ -130,7 +130,7 @@ func with(h protocol.ExtHeader, change func(*protocol.ExtHeader)) protocol.ExtHe
 	return h
 }
 
-// headerOf decodes the header of a packet of ours.
+// headerOf decodes the header of a packet that the Conn under test has sent.
 func headerOf(b []byte) protocol.ExtHeader {
 	h, _, _ := protocol.ParseExtended(b)
 	return h
