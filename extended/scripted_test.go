@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// scripted is a Conn of rank 0, and the test writes the packets of rank 1.
+// scripted is a Conn of rank 0. The test makes the packets from rank 1.
 type scripted struct {
 	t    *testing.T
 	c    *Conn
