@@ -147,7 +147,7 @@ type fragmenter struct {
 	sent int64
 }
 
-// left returns the number of remaining datagrams, at most most.
+// left returns the number of remaining datagrams, but no more than most.
 func (c *fragmenter) left(most int) int {
 	n := 0
 	for rest := *c; n < most && rest.next(&outgoing{}); n++ {
